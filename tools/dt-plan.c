@@ -10,7 +10,7 @@
 #include "plan/report.h"
 
 #define PUBLISHED  "share/dt/clusters/published.jsonl"
-#define MOST_BOXES 1e6
+#define MOST_SPANS 1e6
 
 static struct {
     const char *config, *cluster, *measured, *trace;
@@ -23,13 +23,14 @@ static struct {
 static const struct dt_option options[] = {
     {"config", 'c', DT_OPTION_STRING, &opt.config, "FILE", "read settings from FILE, as dt-train",
      .reads = true},
-    {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE", "change one setting, as distributed.tp=8"},
+    {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE",
+     "change one setting, such as distributed.tp=8"},
     {"cluster", 0, DT_OPTION_STRING, &opt.cluster, "CLUSTER",
      "a file, or a name in share/dt/clusters (default 8xh100)", .reads = true},
     {"machine", 0, DT_OPTION_LIST, &opt.machine, "KEY=VALUE",
-     "change one figure of the cluster, as cluster.nodes=64"},
-    {"devices", 'n', DT_OPTION_INT, &opt.devices, "N",
-     "use N devices (default pp times cp times tp)", .min = 1, .max = 131072},
+     "change one value of the cluster, such as cluster.nodes=64"},
+    {"devices", 'n', DT_OPTION_INT, &opt.devices, "N", "plan for N devices (default pp * cp * tp)",
+     .min = 1, .max = 131072},
     {"search", 0, DT_OPTION_INT, &opt.search, "N", "find the fastest layouts that fit on N devices",
      .min = 1, .max = 131072},
     {"best", 0, DT_OPTION_INT, &opt.best, "N", "--search: show N (default 10)", .min = 1,
@@ -37,11 +38,11 @@ static const struct dt_option options[] = {
     {"measured", 0, DT_OPTION_STRING, &opt.measured, "FILE",
      "start from what dt-bench --json step measured with these settings", .reads = true},
     {"stragglers", 0, DT_OPTION_REAL, &opt.stragglers, "S",
-     "devices are slower by S (standard deviation; default: the cluster's)", .min = 0, .max = 10},
-    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "of stragglers and failures (default 1)", .min = 0,
-     .max = 1e15},
+     "standard deviation of the devices' slowdown (default: the cluster's)", .min = 0, .max = 10},
+    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "seed of stragglers and failures (default 1)",
+     .min = 0, .max = 1e15},
     {"trace", 0, DT_OPTION_STRING, &opt.trace, "FILE",
-     "write the step's timeline as trace events; -: in place of the plan", .writes = ""},
+     "write the step's timeline as trace events; -: to stdout, instead of the plan", .writes = ""},
     {"validate", 0, DT_OPTION_FLAG, &opt.validate, NULL,
      "compare with published figures, or with those of FILE"},
     {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print one JSON object"},
@@ -95,25 +96,25 @@ static int search(const struct dt_plan_request *request, struct dt_error *err)
     return 0;
 }
 
-/* Where it takes the place of the plan. */
+/* The trace then replaces the plan. */
 static bool trace_is_stdout(void)
 {
     return opt.trace && strcmp(opt.trace, "-") == 0;
 }
 
-/* A timeline has every pass, and with ZeRO 3 every layer of it, in memory. */
+/* A timeline holds a span per forward and backward, with ZeRO-3 per layer, in memory. */
 static int check_trace(const struct dt_plan_request *request, const struct dt_plan_layout *l,
                        struct dt_error *err)
 {
-    double runs = (double)dt_layout_runs(l), layers = (double)request->settings->model.num_layers;
-    double boxes =
-        2 * (double)l->batches * (l->zero_stage == 3 && dt_layout_copies(l) > 1 ? layers : runs);
-    if (boxes <= MOST_BOXES)
+    double runs = (double)dt_layout_chunks(l), layers = (double)request->settings->model.num_layers;
+    double spans = 2 * (double)l->batches *
+                   (l->zero_stage == 3 && dt_layout_dp_cp_size(l) > 1 ? layers : runs);
+    if (spans <= MOST_SPANS)
         return 0;
-    return dt_fail(err, DT_EINVALID,
-                   "--trace %s: would hold %.3g passes, and %.0f are the most: take fewer than %ld "
-                   "micro-batches",
-                   opt.trace, boxes, MOST_BOXES, l->batches);
+    return dt_fail(
+        err, DT_EINVALID,
+        "--trace %s: %.3g spans exceed the limit of %.0f: use fewer than %ld micro-batches",
+        opt.trace, spans, MOST_SPANS, l->batches);
 }
 
 static int plan(struct dt_plan_request *request, const struct dt_plan_layout *layout,
@@ -192,9 +193,9 @@ int main(int argc, char **argv)
     int first = dt_program_parse_options(&command, argc, argv);
     dt_program_check_use(&command, &uses[opt.validate ? VALIDATE : opt.search ? SEARCH : PLAN]);
     if (argc - first > (opt.validate ? 1 : 0))
-        dt_program_usage(opt.validate ? "--validate takes one file" : "no operand is taken");
+        dt_program_usage(opt.validate ? "--validate takes one file" : "dt-plan takes no operand");
     if (trace_is_stdout() && opt.json)
-        dt_program_usage("--trace - takes the place of the plan, and no --json");
+        dt_program_usage("--trace - replaces the plan: drop --json");
     int rc = opt.validate ? validate(first < argc ? argv[first] : NULL, &err) : run(&err);
     if (rc < 0)
         return dt_program_report(&err);

@@ -11,7 +11,7 @@
 
 #define AT(field) offsetof(struct dt_cluster, field)
 
-/* Without an initial value: what every description must say, numbers above 0. */
+/* Settings without an initial value are required, and above 0. */
 static const struct dt_setting schema[] = {
     {"cluster.name", DT_SETTING_STRING, AT(name), ""},
     {"cluster.nodes", DT_SETTING_INT, AT(nodes), NULL, 1, 1e6},
@@ -66,13 +66,13 @@ static int fail_unknown(const char *place, const char *folder, struct dt_error *
     }
     if (count >= 0)
         free(files);
-    int rc = dt_fail(err, DT_EINVALID, "'%s' is no file, nor a cluster in %s%s", place, folder,
-                     names.data ? names.data : "");
+    int rc = dt_fail(err, DT_EINVALID, "'%s' is neither a file nor a cluster in %s%s", place,
+                     folder, names.data ? names.data : "");
     dt_buffer_release(&names);
     return rc;
 }
 
-/* The file that place stands for; owned by the caller. */
+/* Resolves place to a path, owned by the caller. */
 static int find(const char *place, char **path, struct dt_error *err)
 {
     int there = strchr(place, '/') ? 1 : dt_file_probe(place, err);
@@ -90,7 +90,7 @@ static int find(const char *place, char **path, struct dt_error *err)
     return rc < 0 ? rc : 0;
 }
 
-/* A setting that must be given and was not, or NULL. */
+/* The first required setting that was not given, or NULL. */
 static const struct dt_setting *missing(const struct dt_cluster *c)
 {
     for (const struct dt_setting *s = schema; s->name; s++) {
@@ -117,7 +117,7 @@ int dt_cluster_read(struct dt_cluster *c, const char *place, const char *const *
         rc = dt_fail(err, DT_EFORMAT, "%s: %s is needed", place, missing(c)->name);
     if (rc == 0 && c->device.reserved >= c->device.memory)
         rc =
-            dt_fail(err, DT_EINVALID, "%s: device.reserved leaves nothing of device.memory", place);
+            dt_fail(err, DT_EINVALID, "%s: device.reserved must be less than device.memory", place);
     return rc;
 }
 
@@ -142,7 +142,7 @@ double dt_cluster_memory_rate(const struct dt_cluster *c)
     return c->device.bandwidth * 1e9 * c->device.bandwidth_efficiency;
 }
 
-double dt_cluster_room(const struct dt_cluster *c)
+double dt_cluster_rank_memory(const struct dt_cluster *c)
 {
     return (c->device.memory - c->device.reserved) * 1e9 / (double)c->device.ranks;
 }

@@ -1,60 +1,60 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cluster: what its devices and links can do, as dt-cluster(5) describes the files.
+ * A cluster: its devices and links. dt-cluster(5) describes the files.
  *
  *     struct dt_cluster c;
  *     DT_TRY(dt_cluster_read(&c, "8xh100", overrides, count, err));
  *
- * Nodes are alike, and so are their devices. Inside a node each device talks to
- * the others at one speed; between nodes the devices share the node's network. Where a device
- * has several ranks, they share its memory, its links and its time.
+ * All nodes are identical, and so are their devices. Links inside a node have one bandwidth per
+ * device; between nodes the devices share the node's network. Ranks on the same device share its
+ * memory, its links and its compute time.
  */
 #ifndef DT_PLAN_CLUSTER_H
 #define DT_PLAN_CLUSTER_H
 
 #include "json/config.h"
 
-/* GB are 10^9 bytes; speeds are of one direction. */
+/* GB are 10^9 bytes; bandwidths are unidirectional. */
 struct dt_cluster {
     char name[DT_SETTING_STRING_SIZE];
     long nodes, devices; /* devices of a node */
     struct {
         char name[DT_SETTING_STRING_SIZE];
-        double memory;               /* GB */
-        double reserved;             /* GB that no run gets: context, libraries, fragments */
-        double tflops_16, tflops_32; /* peaks of matrix products, by element size in bits */
-        double gemm_efficiency;      /* of the peak, by large matrix products */
-        double attention_efficiency; /* of the peak, by fused attention */
+        double memory;   /* GB */
+        double reserved; /* GB unavailable to a run: CUDA context, libraries, fragmentation */
+        double tflops_16, tflops_32; /* peak of matrix products with 16- and 32-bit elements */
+        double gemm_efficiency;      /* fraction of the peak reached by large matrix products */
+        double attention_efficiency; /* fraction of the peak reached by fused attention */
         double bandwidth;            /* GB/s of memory */
         double bandwidth_efficiency;
-        double launch; /* microseconds that an operation takes at least */
-        double spread; /* standard deviation of how much slower devices are */
-        long ranks;    /* that share a device */
+        double launch; /* microseconds to launch an operation */
+        double spread; /* standard deviation of the devices' slowdown */
+        long ranks;    /* ranks on each device */
     } device;
     struct {
         double inside, inside_efficiency, inside_latency;    /* GB/s of a device; microseconds */
         double between, between_efficiency, between_latency; /* GB/s of a node */
-        double interference; /* share of a transfer's time that it takes from computing */
+        double interference; /* fraction of a transfer's time that compute loses */
     } link;
     struct {
         double device_mtbf;      /* hours between failures of one device; 0: none */
-        double checkpoint_speed; /* GB/s that a node writes */
-        double checkpoint_limit; /* GB/s that the storage takes in all */
+        double checkpoint_speed; /* GB/s written by a node */
+        double checkpoint_limit; /* GB/s of the storage, all nodes together */
         double restart;          /* seconds from a failure to the first new step */
     } reliability;
 };
 
-/* place: a file, or the name of one in share/dt/clusters without ".yaml"; overrides
- * "section.key=value" are those of the option --machine. */
+/* place: a path, or the name of a file in share/dt/clusters without ".yaml". overrides:
+ * "section.key=value", the values of --machine. */
 int dt_cluster_read(struct dt_cluster *cluster, const char *place, const char *const *overrides,
                     int count, struct dt_error *err) DT_MUST_CHECK;
 
-long dt_cluster_ranks(const struct dt_cluster *cluster); /* in all */
+long dt_cluster_ranks(const struct dt_cluster *cluster); /* total */
 long dt_cluster_node_ranks(const struct dt_cluster *cluster);
-/* Operations a second at the element size of a type, with the efficiency included. */
+/* Achieved FLOP/s of matrix products at an element size in bytes. */
 double dt_cluster_gemm_rate(const struct dt_cluster *cluster, size_t element_size);
-double dt_cluster_memory_rate(const struct dt_cluster *cluster); /* bytes a second */
-/* Bytes that a rank may take of a device. */
-double dt_cluster_room(const struct dt_cluster *cluster);
+double dt_cluster_memory_rate(const struct dt_cluster *cluster); /* achieved bytes/s */
+/* Bytes of device memory available to a rank. */
+double dt_cluster_rank_memory(const struct dt_cluster *cluster);
 
 #endif

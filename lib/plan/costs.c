@@ -10,10 +10,10 @@
 
 #define FLASH 2.5 /* five products of backward over two of forward (Dao 2022) */
 
-/* What one pass is computed with. */
+/* Achieved rates of a device. */
 struct rates {
-    double gemm, attention, memory; /* operations, operations and bytes a second */
-    double launch;                  /* seconds */
+    double gemm, attention, memory; /* FLOP/s, FLOP/s, bytes/s */
+    double launch;                  /* seconds per kernel launch */
     double element;                 /* bytes */
 };
 
@@ -29,8 +29,8 @@ static struct rates rates_of(const struct dt_cluster *c, double element)
     };
 }
 
-/* Reading hides behind the arithmetic, writing does not: a tile's result is written when its
- * sums are complete. extra: bytes that are read and written besides. */
+/* Reads overlap with arithmetic; writes do not, because a tile's result is written when its sums
+ * are complete. extra: further bytes read and written. */
 static double product(const struct rates *r, double rows, double inner, double columns,
                       double extra)
 {
@@ -40,27 +40,27 @@ static double product(const struct rates *r, double rows, double inner, double c
            r->launch;
 }
 
-/* The two products of a linear map's backward pass; the gradient of its weight is added
- * to what is there, in fp32. */
+/* Backward of a linear layer: the gradients of its input and of its weight, which accumulates in
+ * fp32. */
 static double product_backward(const struct rates *r, double rows, double inner, double columns)
 {
     return product(r, rows, columns, inner, 0) +
            product(r, inner, rows, columns, (2 * sizeof(float) - r->element) * inner * columns);
 }
 
-/* Operations that read and write so many elements in all. */
-static double passes(const struct rates *r, double elements, double operations)
+/* Memory-bound operations that read and write elements in total. */
+static double memory_bound(const struct rates *r, double elements, double operations)
 {
     return elements * r->element / r->memory + operations * r->launch;
 }
 
-/* A block's sizes on one of tp devices. */
+/* Sizes of a transformer block on one rank. */
 struct block {
-    double rows, own;           /* of a micro-batch; those of this device outside the products */
-    double width, inner, heads; /* C; of the MLP, and columns of queries, on this device */
-    double keys, length;        /* columns of keys on this device; T */
-    double seen;                /* share of the keys that a query attends to */
-    double others;              /* contexts whose keys come round */
+    double rows, own;           /* tokens per micro-batch; this rank's outside the products */
+    double width, inner, heads; /* hidden size; this rank's of the MLP, of queries */
+    double keys, length;        /* this rank's columns of keys; sequence length */
+    double seen;                /* fraction of the keys that a query attends to */
+    double others;              /* other context-parallel ranks */
     bool gated, rotary, biased;
 };
 
@@ -69,7 +69,7 @@ static struct block block_of(const struct dt_settings *s, const struct dt_plan_l
     const struct dt_model_config *m = &s->model;
     const struct dt_tensor_partition partition =
         dt_tensor_partition_of(m, (int)l->tp_rank, (int)l->tp);
-    double size = (double)(m->hidden_size / m->num_heads), rows = dt_layout_rows(l, s);
+    double size = (double)(m->hidden_size / m->num_heads), rows = dt_layout_tokens(l, s);
     const struct dt_family_descriptor *family = dt_family_of(m);
     return (struct block){
         .rows = rows,
@@ -92,8 +92,9 @@ static double attention(const struct rates *r, const struct block *b)
     return 4 * b->rows * b->length * b->seen * b->heads / r->attention + r->launch;
 }
 
-/* Where keys and values go round, they are copied to where that begins; backward gradients begin as
- * zeros, and those of each round, as many as of keys and values, are added up, all in fp32. */
+/* Ring attention's extra memory traffic: keys and values are copied into the first send buffer;
+ * backward also zeroes fp32 gradient buffers and accumulates the gradients of keys and values in
+ * each ring step. */
 static double ring(const struct rates *r, const struct block *b, bool backward)
 {
     double block = 2 * b->rows * b->keys, copied = 2 * block * r->element;
@@ -103,20 +104,21 @@ static double ring(const struct rates *r, const struct block *b, bool backward)
     return (copied + floats * sizeof(float)) / r->memory + (backward ? 8 : 4) * r->launch;
 }
 
-/* Norms read what is added and what it is added to, and write the sum and its norm. */
+/* Each of two norms reads the residual hidden and a branch, and writes their sum and its norm. */
 static double norms(const struct rates *r, const struct block *b)
 {
-    return passes(r, 2 * 4 * b->own * b->width, 2);
+    return memory_bound(r, 2 * 4 * b->own * b->width, 2);
 }
 
 static double activation(const struct rates *r, const struct block *b)
 {
-    return b->gated ? passes(r, 3 * b->rows * b->inner, 1) : passes(r, b->rows * b->inner, 0);
+    return b->gated ? memory_bound(r, 3 * b->rows * b->inner, 1)
+                    : memory_bound(r, b->rows * b->inner, 0);
 }
 
 static double rotation(const struct rates *r, const struct block *b)
 {
-    return b->rotary ? passes(r, 2 * b->rows * (b->heads + b->keys), 2) : 0;
+    return b->rotary ? memory_bound(r, 2 * b->rows * (b->heads + b->keys), 2) : 0;
 }
 
 static double up(const struct rates *r, const struct block *b)
@@ -143,10 +145,12 @@ static double block_again(const struct rates *r, const struct block *b, enum dt_
 static double block_backward(const struct rates *r, const struct block *b,
                              enum dt_recompute recompute)
 {
-    double biases = b->biased ? passes(r, b->rows * (2 * b->width + b->heads + b->inner), 4) : 0;
+    double biases =
+        b->biased ? memory_bound(r, b->rows * (2 * b->width + b->heads + b->inner), 4) : 0;
     return block_again(r, b, recompute) + norms(r, b) + rotation(r, b) + biases +
            FLASH * attention(r, b) + ring(r, b, true) +
-           (b->gated ? passes(r, 5 * b->rows * b->inner, 1) : passes(r, b->rows * b->inner, 0)) +
+           (b->gated ? memory_bound(r, 5 * b->rows * b->inner, 1)
+                     : memory_bound(r, b->rows * b->inner, 0)) +
            product_backward(r, b->rows, b->width, b->heads + 2 * b->keys) +
            product_backward(r, b->rows, b->heads, b->width) +
            (b->gated ? 2 : 1) * product_backward(r, b->rows, b->width, b->inner) +
@@ -159,15 +163,15 @@ struct head {
 
 static struct head head_of(const struct dt_settings *s, const struct dt_plan_layout *l)
 {
-    double rows = dt_layout_rows(l, s);
+    double rows = dt_layout_tokens(l, s);
     return (struct head){dt_model_is_masked(&s->model) ? s->data.mask_rate * rows : rows,
                          (double)s->model.hidden_size, (double)s->model.vocab_size / (double)l->tp};
 }
 
-/* Logits are read for their loss, and their gradients written. */
+/* The loss reads the logits and writes their gradients. */
 static double head_forward(const struct rates *r, const struct head *h)
 {
-    return product(r, h->rows, h->width, h->vocab, 0) + passes(r, 3 * h->rows * h->vocab, 1);
+    return product(r, h->rows, h->width, h->vocab, 0) + memory_bound(r, 3 * h->rows * h->vocab, 1);
 }
 
 static double head_backward(const struct rates *r, const struct head *h)
@@ -175,8 +179,8 @@ static double head_backward(const struct rates *r, const struct head *h)
     return product_backward(r, h->rows, h->width, h->vocab);
 }
 
-/* An all-gather, or reduce-scatter, of so many bytes over so many ranks, of which a device in
- * stride is one. Whatever their number in a node, each byte crosses its border once. */
+/* An all-gather or reduce-scatter of bytes over ranks that are stride apart. Each byte enters a
+ * node once, whatever the number of its ranks there. */
 static struct dt_transfer_cost collective(double bytes, long ranks, long stride,
                                           const struct dt_cluster *c)
 {
@@ -193,7 +197,7 @@ static struct dt_transfer_cost collective(double bytes, long ranks, long stride,
     return t;
 }
 
-/* One behind the other, so many times. */
+/* a, followed by b times times. */
 static struct dt_transfer_cost add(struct dt_transfer_cost a, struct dt_transfer_cost b,
                                    double times)
 {
@@ -201,21 +205,22 @@ static struct dt_transfer_cost add(struct dt_transfer_cost a, struct dt_transfer
                                      a.latency + b.latency * times};
 }
 
-/* The same over the ranks of a group of replicas. */
-static struct dt_transfer_cost share_out(double bytes, const struct dt_plan_layout *l,
-                                         const struct dt_cluster *c)
+/* An all-gather or reduce-scatter within a ZeRO group. */
+static struct dt_transfer_cost sharded_collective(double bytes, const struct dt_plan_layout *l,
+                                                  const struct dt_cluster *c)
 {
-    return collective(bytes, dt_layout_owners(l), l->tp, c);
+    return collective(bytes, dt_layout_shard_size(l), l->tp, c);
 }
 
-/* The sum of gradients of so many bytes, which groups then add up piece by piece. */
+/* Reduces gradients: reduce-scatter within each ZeRO group, all-reduce of each piece across the
+ * groups, and without ZeRO an all-gather. */
 static struct dt_transfer_cost reduce(double bytes, const struct dt_plan_layout *l,
                                       const struct dt_cluster *c)
 {
-    long owners = dt_layout_owners(l);
-    struct dt_transfer_cost within = share_out(bytes, l, c);
+    long owners = dt_layout_shard_size(l);
+    struct dt_transfer_cost within = sharded_collective(bytes, l, c);
     struct dt_transfer_cost across =
-        collective(bytes / (double)owners, dt_layout_groups(l), l->tp * owners, c);
+        collective(bytes / (double)owners, dt_layout_shard_groups(l), l->tp * owners, c);
     return add(add(within, within, l->zero_stage == 0 ? 1 : 0), across, 2);
 }
 
@@ -234,13 +239,13 @@ double dt_transfer_cost_seconds(const struct dt_transfer_cost *t, const struct d
     return fmax(t->inside / inside_rate(c), t->between / between_rate(c)) + t->latency;
 }
 
-/* So many collectives of the stream: four of a layer, before and behind attention and MLP. */
+/* Collectives of the residual hidden; a layer has four, before and after attention and MLP. */
 static double tensor_seconds(double collectives, const struct dt_base *b,
                              const struct dt_settings *s, const struct dt_plan_layout *l,
                              const struct dt_cluster *c)
 {
-    double stream = dt_layout_rows(l, s) * (double)s->model.hidden_size;
-    double bytes = collectives * stream * b->element * (double)(l->tp - 1) / (double)l->tp;
+    double hidden = dt_layout_tokens(l, s) * (double)s->model.hidden_size;
+    double bytes = collectives * hidden * b->element * (double)(l->tp - 1) / (double)l->tp;
     bool within = l->tp <= dt_cluster_node_ranks(c);
     double latency = within ? c->link.inside_latency : c->link.between_latency;
     if (l->tp == 1)
@@ -249,8 +254,8 @@ static double tensor_seconds(double collectives, const struct dt_base *b,
            collectives * log2((double)l->tp) * latency * 1e-6;
 }
 
-/* What a layer's ring adds to the attention behind which its messages go, all but the work on the
- * last of the blocks: what that does not hide, and what the hidden ones take from it. */
+/* What ring attention's messages add to a layer: the part that attention does not hide, and the
+ * interference of the hidden part. Messages overlap with attention to all blocks but the last. */
 static double ring_seconds(double attention, bool backward, const struct dt_base *b,
                            const struct dt_settings *s, const struct dt_plan_layout *l,
                            const struct dt_cluster *c)
@@ -273,39 +278,39 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
     const struct head head = head_of(s, l);
     long layers = dt_layout_layers(l, s->model.num_layers, chunk);
     double count = (double)layers, again = l->recompute == DT_RECOMPUTE_FULL ? 2 : 1;
-    bool gathers = !s->distributed.sequence_parallel; /* what comes from other stages */
-    double before = gathers && chunk > 0, behind = gathers && chunk < dt_layout_runs(l) - 1;
-    double stream = block.own * block.width;
-    double each = b->runs[chunk] / count, attending = attention(&r, &block);
+    bool gathers = !s->distributed.sequence_parallel; /* activations received from other stages */
+    double received = gathers && chunk > 0, sent = gathers && chunk < dt_layout_chunks(l) - 1;
+    double hidden = block.own * block.width;
+    double each = b->chunk_elements[chunk] / count, attending = attention(&r, &block);
     struct dt_chunk_costs k = {
         .layers = layers,
         .forward = count * block_forward(&r, &block),
         .backward = count * block_backward(&r, &block, (enum dt_recompute)l->recompute),
-        .forward_tensor = tensor_seconds(4 * count + before, b, s, l, c) +
+        .forward_tensor = tensor_seconds(4 * count + received, b, s, l, c) +
                           count * ring_seconds(attending, false, b, s, l, c),
-        .backward_tensor = tensor_seconds(4 * count * again + behind, b, s, l, c) +
+        .backward_tensor = tensor_seconds(4 * count * again + sent, b, s, l, c) +
                            count * ring_seconds((FLASH + again - 1) * attending, true, b, s, l, c),
-        .gather = share_out(each * b->element, l, c),
+        .gather = sharded_collective(each * b->element, l, c),
         .reduce = reduce(each * sizeof(float), l, c),
-        .round = share_out(each * sizeof(float), l, c),
+        .reduce_earlier = sharded_collective(each * sizeof(float), l, c),
     };
     if (chunk == 0) {
-        k.forward += passes(&r, 2 * stream, 1);
-        k.backward += passes(&r, 6 * stream, 1);
+        k.forward += memory_bound(&r, 2 * hidden, 1);
+        k.backward += memory_bound(&r, 6 * hidden, 1);
     }
-    if (chunk == dt_layout_runs(l) - 1) {
+    if (chunk == dt_layout_chunks(l) - 1) {
         k.forward += head_forward(&r, &head);
         k.backward += head_backward(&r, &head);
     }
     return k;
 }
 
-/* Parameters and moments are read and written; gradients read twice, once for their norm,
- * and cleared; weights written. */
+/* Reads and writes parameters and moments; reads gradients twice, once for their norm, and zeroes
+ * them; writes weights. */
 static double update_seconds(const struct dt_base *b, const struct dt_plan_layout *l,
                              const struct dt_cluster *c, double elements)
 {
-    double owned = l->zero_stage >= 1 ? elements / (double)dt_layout_owners(l) : elements;
+    double owned = l->zero_stage >= 1 ? elements / (double)dt_layout_shard_size(l) : elements;
     double bytes = owned * (2 * b->moments + 2 * sizeof(float) + sizeof(float) + b->element);
     return (bytes + elements * 2 * sizeof(float)) / dt_cluster_memory_rate(c);
 }
@@ -315,7 +320,7 @@ void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_
                    const struct dt_measured *measured)
 {
     const struct dt_measured as_predicted = {1, 1};
-    long chunks = dt_layout_runs(l), length = s->training.sequence_length;
+    long chunks = dt_layout_chunks(l), length = s->training.sequence_length;
     double most = 0;
     measured = measured ? measured : &as_predicted;
     *k = (struct dt_costs){.chunks = dt_alloc((size_t)chunks, sizeof *k->chunks)};
@@ -328,9 +333,9 @@ void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_
         most = fmax(most, b->stages[stage].elements);
     k->update = update_seconds(b, l, c, most) * measured->update;
     if (l->zero_stage == 1 || l->zero_stage == 2)
-        k->share = share_out(most * b->element, l, c);
+        k->weight_gather = sharded_collective(most * b->element, l, c);
     k->reductions = dt_sizes_reductions(s, l);
-    k->send = dt_layout_rows(l, s) * (double)s->model.hidden_size * b->element / (double)l->tp;
+    k->send = dt_layout_tokens(l, s) * (double)s->model.hidden_size * b->element / (double)l->tp;
     k->tokens = (double)(l->batch * length) * (double)(l->batches * l->dp);
     k->flops = k->tokens * dt_model_flops_per_token(&s->model, length);
 }
@@ -346,8 +351,8 @@ static int check_same(double measured, double here, const char *name, const char
 {
     if (measured == here)
         return 0;
-    return dt_fail(err, DT_EINVALID, "%s: was measured with %.0f %s, but the settings have %.0f",
-                   path, measured, name, here);
+    return dt_fail(err, DT_EINVALID, "%s: measured with %.0f %s, but the settings have %.0f", path,
+                   measured, name, here);
 }
 
 static int compare(struct dt_measured *m, struct json_object *object, const char *path,
@@ -361,7 +366,8 @@ static int compare(struct dt_measured *m, struct json_object *object, const char
     DT_TRY(check_same(parameters, b->parts.total, "parameters", path, err));
     DT_TRY(check_same(tokens, alone->tokens, "tokens", path, err));
     if (!(passes_s > 0) || !(update_s >= 0))
-        return dt_fail(err, DT_EFORMAT, "%s: a step takes some time", path);
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: forward_backward_s must be above 0, and update_s not negative", path);
     *m = (struct dt_measured){passes_s / (alone->chunks->forward + alone->chunks->backward),
                               update_s / alone->update};
     return 0;

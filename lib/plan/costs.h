@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of a step cost on a cluster: seconds of computing, and transfers.
+ * Cost model of a step on a cluster: seconds of compute, bytes of transfers.
  *
- * A matrix product takes as long as its arithmetic or the reading of its operands,
- * whichever is longer (Williams et al. 2009, "Roofline"), and the writing of its result;
- * everything else as long as its bytes. The constants are the cluster's, the same for all models.
+ * A matrix product takes the longer of its arithmetic and of reading its operands (Williams et
+ * al. 2009, "Roofline"), plus the time to write its result. All other operations are bound by
+ * memory bandwidth. The constants belong to the cluster and are the same for all models.
  */
 #ifndef DT_PLAN_COSTS_H
 #define DT_PLAN_COSTS_H
 
 #include "plan/sizes.h"
 
-/* Bytes over the links of one device, both at a time. */
+/* One transfer of one device. Links inside and between nodes are used at the same time. */
 struct dt_transfer_cost {
-    double inside, between; /* bytes */
+    double inside, between; /* bytes inside a node, and between nodes */
     double latency;         /* seconds */
 };
 
-/* Of one pass of a micro-batch through one chunk, on each of its cp x tp devices. */
+/* Forward and backward of one micro-batch through one model chunk, on each of its cp x tp ranks. */
 struct dt_chunk_costs {
-    double forward, backward;               /* seconds of computing, recomputation included */
-    double forward_tensor, backward_tensor; /* seconds in collectives of tensor parallelism, and
-                                             * in what rings of contexts do not hide */
+    double forward, backward; /* seconds of compute, recomputation included */
+    /* Seconds of tensor-parallel collectives and of ring attention's exposed communication. */
+    double forward_tensor, backward_tensor;
     long layers;
-    /* Of one layer's share of the chunk, over the replicas; round: what is reduced of a micro-batch
-     * before the last one. */
-    struct dt_transfer_cost gather, reduce, round;
+    /* Of one layer, over the data-parallel ranks: all-gather of its weights, reduction of its
+     * gradients in the last micro-batch, and in an earlier one. */
+    struct dt_transfer_cost gather, reduce, reduce_earlier;
 };
 
 struct dt_costs {
-    struct dt_chunk_costs *chunks; /* pp * chunks, in the order of the model */
-    double send;                   /* bytes of a micro-batch's activations, or gradients */
-    struct dt_transfer_cost share; /* ZeRO-1 and 2: updated weights, of the largest stage */
-    long reductions;               /* passes of a step behind which gradients are reduced */
-    double update;                 /* seconds, of the largest stage */
-    double flops;                  /* of a step, over all ranks */
-    double tokens;                 /* of a step */
+    struct dt_chunk_costs *chunks;         /* pp * virtual stages, in model order */
+    double send;                           /* bytes of a micro-batch's activations, or gradients */
+    struct dt_transfer_cost weight_gather; /* ZeRO-1 and 2: updated weights, largest stage */
+    long reductions; /* micro-batches of a step after which gradients are reduced */
+    double update;   /* seconds, of the largest stage */
+    double flops;    /* of a step, over all ranks */
+    double tokens;   /* of a step */
 };
 
-/* What a run measured on one device, to be put in the place of what is predicted for it. */
+/* Correction factors from a measurement on one device. */
 struct dt_measured {
-    double passes, update; /* seconds measured over seconds predicted; 1: as predicted */
+    double passes, update; /* measured seconds / predicted seconds; 1: no correction */
 };
 
 void dt_costs_init(struct dt_costs *costs, const struct dt_base *base,
@@ -48,12 +48,12 @@ void dt_costs_init(struct dt_costs *costs, const struct dt_base *base,
                    const struct dt_cluster *cluster, const struct dt_measured *measured);
 void dt_costs_release(struct dt_costs *costs);
 
-/* Seconds that a device's transfer takes if it has its links to itself. */
+/* Seconds of a transfer on otherwise idle links. */
 double dt_transfer_cost_seconds(const struct dt_transfer_cost *transfer,
                                 const struct dt_cluster *cluster);
 
-/* Scales predictions to what `dt-bench --json step` has measured with the same settings
- * on one device, the layout alone. DT_EINVALID if they are not the same. */
+/* Reads what `dt-bench --json step` measured with the same settings on one device (layout alone).
+ * DT_EINVALID if its parameters or tokens differ. */
 int dt_measured_read(struct dt_measured *measured, const char *path, const struct dt_base *base,
                      const struct dt_settings *settings, const struct dt_plan_layout *alone,
                      const struct dt_cluster *cluster, struct dt_error *err) DT_MUST_CHECK;

@@ -41,7 +41,7 @@ double dt_goodput_expected(const struct dt_goodput *g, double interval)
            (g->mtbf * exp(g->restart / g->mtbf) * expm1((interval + g->checkpoint) / g->mtbf));
 }
 
-/* A run on its way: what it has done, and when the next failure comes. */
+/* A simulated run: seconds since its start, seconds of progress, time of the next failure. */
 struct drawn {
     const struct dt_goodput *goodput;
     struct dt_rng rng;
@@ -55,7 +55,7 @@ static void draw_failure(struct drawn *d)
     d->failures++;
 }
 
-/* All that is done before the next failure; false if that is the rest. */
+/* Advances to the next failure; false if the run ends before it. */
 static bool run_to_failure(struct drawn *d, double interval, double progress)
 {
     double cycle = interval + d->goodput->checkpoint;
@@ -80,7 +80,7 @@ double dt_goodput_simulated(const struct dt_goodput *g, double interval, double 
     dt_rng_init(&d.rng, dt_random_key(seed, 'F', 0));
     draw_failure(&d);
     while (d.failures < MOST_FAILURES && run_to_failure(&d, interval, progress))
-        do { /* another failure may come before the run has started again */
+        do { /* the next failure may interrupt the restart */
             d.clock = d.failure + g->restart;
             draw_failure(&d);
         } while (d.failure < d.clock && d.failures < MOST_FAILURES);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failures and checkpoints: how much of the time of a long run is progress.
+ * Goodput: the fraction of a long run's time that is progress, given failures and checkpoints.
  *
- * Failures come as a Poisson process, at the rate of one device times their number. One
- * costs the time to start again and what was done since the last checkpoint; a checkpoint
- * costs the time to write it. The best interval between checkpoints is that of Young
- * (1974), refined by Daly (2006); the expected share is Daly's complete model.
+ * Failures are a Poisson process whose rate grows with the number of devices. A failure costs the
+ * restart and the work since the last checkpoint; a checkpoint costs the time to write it. The
+ * optimal checkpoint interval is that of Young (1974), refined by Daly (2006); the expected
+ * goodput is Daly's complete model.
  */
 #ifndef DT_PLAN_GOODPUT_H
 #define DT_PLAN_GOODPUT_H
@@ -15,17 +15,17 @@
 #include "plan/sizes.h"
 
 struct dt_goodput {
-    double mtbf;        /* seconds between failures of the whole; 0: none */
+    double mtbf;        /* seconds between failures of the job; 0: no failures */
     double checkpoint;  /* seconds to write one */
     double restart;     /* seconds */
-    double young, daly; /* best intervals between checkpoints, by each: seconds */
-    double share;       /* of the time that is progress, with Daly's interval */
+    double young, daly; /* optimal checkpoint intervals, seconds */
+    double share;       /* fraction of time that is progress, at Daly's interval */
 };
 
 struct dt_goodput dt_goodput(const struct dt_base *base, const struct dt_plan_layout *layout,
                              const struct dt_cluster *cluster);
-/* What share of the time is progress with that interval, where there are failures: expected, and
- * drawn by seed for a run of so many seconds of progress, or up to its millionth failure. */
+/* Goodput at a checkpoint interval, mtbf > 0: its expectation, and that of one simulated run of
+ * progress seconds of work, or of a million failures if those come first. */
 double dt_goodput_expected(const struct dt_goodput *goodput, double interval);
 double dt_goodput_simulated(const struct dt_goodput *goodput, double interval, double progress,
                             uint64_t seed);

@@ -9,27 +9,27 @@
 
 long dt_layout_ranks(const struct dt_plan_layout *l)
 {
-    return l->pp * dt_layout_copies(l) * l->tp;
+    return l->pp * dt_layout_dp_cp_size(l) * l->tp;
 }
 
-long dt_layout_copies(const struct dt_plan_layout *l)
+long dt_layout_dp_cp_size(const struct dt_plan_layout *l)
 {
     return l->dp * l->cp;
 }
 
-long dt_layout_runs(const struct dt_plan_layout *l)
+long dt_layout_chunks(const struct dt_plan_layout *l)
 {
     return l->pp * l->pipeline.chunks;
 }
 
-long dt_layout_owners(const struct dt_plan_layout *l)
+long dt_layout_shard_size(const struct dt_plan_layout *l)
 {
-    return l->shard > 0 ? l->shard : dt_layout_copies(l);
+    return l->shard > 0 ? l->shard : dt_layout_dp_cp_size(l);
 }
 
-long dt_layout_groups(const struct dt_plan_layout *l)
+long dt_layout_shard_groups(const struct dt_plan_layout *l)
 {
-    return dt_layout_copies(l) / dt_layout_owners(l);
+    return dt_layout_dp_cp_size(l) / dt_layout_shard_size(l);
 }
 
 struct dt_model_part dt_layout_part(const struct dt_plan_layout *l, long stage)
@@ -43,18 +43,18 @@ struct dt_model_part dt_layout_part(const struct dt_plan_layout *l, long stage)
                                   .tied_apart = l->pp > 1};
 }
 
-double dt_layout_rows(const struct dt_plan_layout *l, const struct dt_settings *s)
+double dt_layout_tokens(const struct dt_plan_layout *l, const struct dt_settings *s)
 {
     return (double)(l->batch * s->training.sequence_length) / (double)l->cp;
 }
 
-long dt_layout_layers(const struct dt_plan_layout *l, long layers, long run)
+long dt_layout_layers(const struct dt_plan_layout *l, long layers, long chunk)
 {
     const struct dt_model_part part = dt_layout_part(l, 0);
-    return dt_range_count(dt_model_part_run(&part, (int)layers, (int)run));
+    return dt_range_count(dt_model_part_run(&part, (int)layers, (int)chunk));
 }
 
-/* More than any stage's activations, in bytes: no sum of sizes may overflow. */
+/* Upper bound of a stage's activations in bytes, so that no sum of sizes overflows. */
 static double bound_of_activations(const struct dt_plan_layout *l, const struct dt_settings *s)
 {
     const struct dt_model_config *m = &s->model;
@@ -69,11 +69,11 @@ const char *dt_layout_uneven(const struct dt_plan_layout *l, const struct dt_set
 {
     const struct dt_model_config *m = &s->model;
     if (m->num_heads % l->tp != 0)
-        return "tp does not divide the heads of attention";
+        return "tp does not divide the attention heads";
     if (m->num_kv_heads % l->tp != 0 && l->tp % m->num_kv_heads != 0)
-        return "tp and the heads of keys and values do not divide each other";
+        return "neither of tp and the key/value heads divides the other";
     if (m->intermediate_size % l->tp != 0)
-        return "tp does not divide the width of the MLP";
+        return "tp does not divide the MLP's intermediate size";
     return NULL;
 }
 
@@ -82,32 +82,32 @@ const char *dt_layout_fault(const struct dt_plan_layout *l, const struct dt_sett
     const struct dt_model_config *m = &s->model;
     struct dt_error err;
     if (dt_tensor_partition_check(m, l->tp, "", &err) < 0)
-        return "tp leaves some slices no head, channel or token, or is above 256";
-    if (dt_layout_runs(l) > m->num_layers)
-        return "there are fewer layers than stages, or their chunks";
+        return "tp leaves a rank without a head, channel or token, or is above 256";
+    if (dt_layout_chunks(l) > m->num_layers)
+        return "the model has fewer layers than pipeline stages or model chunks";
     if (s->training.gradient_accumulation_steps < l->dp)
-        return "training.gradient_accumulation_steps is less than the replicas";
+        return "training.gradient_accumulation_steps is less than dp";
     if (l->cp > 1 && s->training.sequence_length % (2 * l->cp) != 0)
-        return "twice cp does not divide a sequence";
+        return "the sequence length is not a multiple of 2 * cp";
     if (l->cp > 1 && s->distributed.invariant)
-        return "invariant sums need whole sequences, which cp cuts";
+        return "distributed.invariant does not support cp above 1";
     if (l->cp > 1 && dt_settings_sync_is_local(s))
-        return "local steps need whole sequences, which cp cuts";
+        return "local SGD does not support cp above 1";
     if (l->cp > 1 && dt_ring_message(&s->model, l->batch * s->training.sequence_length / l->cp) >
                          DT_TRANSFER_MOST)
-        return "keys and values of a context are larger than messages may be";
-    if (dt_layout_copies(l) % dt_layout_owners(l) != 0)
-        return "shard_ranks does not divide the replicas";
+        return "keys and values of a sequence chunk exceed the largest message";
+    if (dt_layout_dp_cp_size(l) % dt_layout_shard_size(l) != 0)
+        return "shard_ranks does not divide dp * cp";
     if ((l->zero_stage > 0 || l->tp > 1) && dt_optimizer_needs_matrices(s))
-        return "the optimizer needs whole matrices, which ZeRO and tp shard";
+        return "the optimizer needs unsharded matrices: no ZeRO, no tp";
     if (l->zero_stage > 0 && s->distributed.compress != DT_COMPRESS_NONE)
-        return "compression needs whole gradients, which ZeRO shares out";
+        return "gradient compression does not support ZeRO";
     if (l->zero_stage > 0 && dt_settings_sync_is_local(s))
-        return "local steps need whole gradients, which ZeRO shares out";
+        return "local SGD does not support ZeRO";
     if (bound_of_activations(l, s) > 0x1p62)
-        return "activations of a micro-batch are more bytes than can be counted";
+        return "the activations of a micro-batch overflow 64 bits";
     if (dt_pipeline_check(&l->pipeline, l->batches, &err) < 0)
-        return "interleaving needs a multiple of pp micro-batches";
+        return "interleaving needs micro-batches in multiples of pp";
     return NULL;
 }
 
@@ -129,10 +129,9 @@ int dt_layout_read(struct dt_plan_layout *l, const struct dt_settings *s, long d
     };
     if (l->dp < 1 || devices % (l->pp * l->cp * l->tp) != 0)
         return dt_fail(err, DT_EINVALID,
-                       "%ld device%s cannot be cut into %ld stage%s of %ld context%s of %ld "
-                       "tensor-parallel ranks",
-                       devices, devices == 1 ? "" : "s", l->pp, l->pp == 1 ? "" : "s", l->cp,
-                       l->cp == 1 ? "" : "s", l->tp);
+                       "the number of devices, %ld, must be a multiple of pp * cp * tp = "
+                       "%ld * %ld * %ld",
+                       devices, l->pp, l->cp, l->tp);
     l->batches = (accumulation + l->dp - 1) / l->dp;
     DT_TRY(dt_pipeline_check(&l->pipeline, l->batches, err));
     DT_TRY(dt_tensor_partition_check(&s->model, l->tp, "the model", err));

@@ -5,7 +5,7 @@
 
 #include "optim/optimizer.h"
 
-#define ROUNDING 1e-9 /* more than what times are rounded to in a simulation */
+#define ROUNDING 1e-9 /* above the rounding of times in the simulation */
 
 struct dt_settings dt_plan_settings(const struct dt_settings *s, const struct dt_plan_layout *l)
 {
@@ -20,7 +20,7 @@ struct dt_settings dt_plan_settings(const struct dt_settings *s, const struct dt
     return own;
 }
 
-/* Stages between the first and the last differ in their layers, and in what is under way. */
+/* Inner stages with equal layers differ only in their activations. */
 static bool is_like_before(const struct dt_plan *p, const struct dt_base *b, long stage)
 {
     return stage > 1 && stage < p->layout.pp - 1 &&
@@ -64,15 +64,15 @@ int dt_plan_size(struct dt_plan *p, const struct dt_plan_request *r, const struc
     struct dt_settings s = dt_plan_settings(r->settings, l);
     *p = (struct dt_plan){.layout = *l,
                           .parts = b->parts,
-                          .room = dt_cluster_room(r->cluster),
+                          .available = dt_cluster_rank_memory(r->cluster),
                           .ideal_bubble = ideal_bubble(l)};
     DT_TRY(find_largest(p, &s, b, err));
     p->most = p->sizes.total;
-    p->fits = p->most <= p->room;
+    p->fits = p->most <= p->available;
     return 0;
 }
 
-/* How long a step takes. */
+/* Simulates a step. */
 static void predict_time(struct dt_plan *p, const struct dt_plan_request *r,
                          const struct dt_base *b)
 {
@@ -91,9 +91,9 @@ static void predict_time(struct dt_plan *p, const struct dt_plan_request *r,
     dt_costs_release(&costs);
 }
 
-/* A slice that takes more than those before is what the plan is of. */
-static int size_slice(struct dt_plan *p, struct dt_base *largest, const struct dt_plan_request *r,
-                      const struct dt_plan_layout *l, struct dt_error *err)
+/* Sizes one tensor-parallel rank; the largest so far replaces *p and *largest. */
+static int size_tp_rank(struct dt_plan *p, struct dt_base *largest, const struct dt_plan_request *r,
+                        const struct dt_plan_layout *l, struct dt_error *err)
 {
     struct dt_settings s = dt_plan_settings(r->settings, l);
     struct dt_base base;
@@ -120,7 +120,7 @@ int dt_plan_make(struct dt_plan *p, const struct dt_plan_request *r, const struc
     int rc = 0;
     *p = (struct dt_plan){0};
     for (one.tp_rank = 0; one.tp_rank < tp_size && rc == 0; one.tp_rank++) {
-        rc = size_slice(p, &largest, r, &one, err);
+        rc = size_tp_rank(p, &largest, r, &one, err);
         if (one.tp_rank == 0)
             first = *p;
     }
@@ -141,7 +141,7 @@ double dt_plan_least_seconds(const struct dt_plan *p, const struct dt_plan_reque
     dt_costs_init(&costs, b, &s, &p->layout, r->cluster, &r->measured);
     for (long stage = 0; stage < p->layout.pp; stage++) {
         double computing = 0, tensor = 0;
-        for (long i = stage; i < dt_layout_runs(&p->layout); i += p->layout.pp) {
+        for (long i = stage; i < dt_layout_chunks(&p->layout); i += p->layout.pp) {
             const struct dt_chunk_costs *k = &costs.chunks[i];
             computing += k->forward + k->backward;
             tensor += k->forward_tensor + k->backward_tensor;
@@ -182,8 +182,8 @@ int dt_plan_check_ranks(const struct dt_cluster *c, const char *place, long rank
         return 0;
     return dt_fail(
         err, DT_EINVALID,
-        "%s has room for %ld ranks, and not %ld: raise cluster.nodes, or let ranks share "
-        "a device with device.ranks",
+        "%s has %ld ranks, but %ld are needed: raise cluster.nodes, or device.ranks to put "
+        "several ranks on a device",
         place, dt_cluster_ranks(c), ranks);
 }
 
@@ -198,7 +198,8 @@ int dt_plan_request_read(struct dt_plan_request *r, struct dt_settings *settings
                                   .set_count = source->set_count};
     DT_TRY(dt_settings_read(settings, NULL, source->config, source->set, source->set_count, err));
     if (settings->model.vocab_size == 0)
-        return dt_fail(err, DT_EINVALID, "%s: model.vocab_size is needed: there are no data", name);
+        return dt_fail(err, DT_EINVALID,
+                       "%s: model.vocab_size is needed, because no data set gives it", name);
     DT_TRY(dt_settings_resolve(settings, 1, name, err));
     DT_TRY(dt_optimizer_check(settings, name, err));
     DT_TRY(dt_cluster_read(cluster, source->cluster, source->machine, source->machine_count, err));

@@ -21,8 +21,8 @@ struct figure {
     const char *table, *name, *metric, *source, *why;
     const char *set[MOST], *machine[MOST];
     struct dt_plan_source from;
-    long base;       /* devices that efficiency is relative to */
-    double measured; /* tokens a second of measured_devices; 0: none */
+    long base;       /* device count that efficiency is relative to */
+    double measured; /* tokens/s on measured_devices; 0: none */
     long measured_devices;
     double published, predicted;
 };
@@ -30,7 +30,7 @@ struct figure {
 struct comparison {
     const char *path;
     char *folder;
-    const char *table; /* the last one named */
+    const char *table; /* the last one printed */
     struct dt_buffer *text;
     struct json_object *rows;
 };
@@ -71,7 +71,7 @@ static int get_list(struct json_object *o, const char *name, const char *subject
     for (size_t i = 0; i < json_object_array_length(list); i++) {
         struct json_object *item = json_object_array_get_idx(list, i);
         if (!json_object_is_type(item, json_type_string))
-            return dt_fail(err, DT_EFORMAT, "%s: %s holds what is no string", subject, name);
+            return dt_fail(err, DT_EFORMAT, "%s: the items of %s must be strings", subject, name);
         items[(*count)++] = dt_json_text(item);
     }
     return 0;
@@ -105,7 +105,7 @@ static int read_figure(struct figure *f, struct json_object *o, struct dt_error 
 
 /* --- predicting it -------------------------------------------------------------------------- */
 
-/* The plan over that many devices, each with the same share of the work. */
+/* The plan on devices ranks, with the same work per rank. */
 static int plan_devices(const struct figure *f, long devices, const struct dt_measured *measured,
                         struct dt_plan *plan, struct dt_error *err)
 {
@@ -120,8 +120,8 @@ static int plan_devices(const struct figure *f, long devices, const struct dt_me
     return dt_plan_make(plan, &request, &layout, err);
 }
 
-/* What so many devices do scales all predictions of computing. Communication that is hidden
- * stays so, or a few rounds find what is not. */
+/* Scales predicted compute so that the plan of measured_devices matches its measurement. Iterated,
+ * because exposed communication does not scale. */
 static int calibrate(const struct figure *f, struct dt_measured *measured, struct dt_error *err)
 {
     struct dt_plan plan;
@@ -158,7 +158,7 @@ static int metric_of(const struct dt_plan *p, const char *name, const char *subj
             *value = metrics[i].value;
             return 0;
         }
-    return dt_fail(err, DT_EFORMAT, "%s: '%s' is no metric", subject, name);
+    return dt_fail(err, DT_EFORMAT, "%s: '%s' is not a metric", subject, name);
 }
 
 static int predict(struct figure *f, struct dt_error *err)
@@ -176,7 +176,7 @@ static int predict(struct figure *f, struct dt_error *err)
     return 0;
 }
 
-/* --- telling it ----------------------------------------------------------------------------- */
+/* --- output --------------------------------------------------------------------------------- */
 
 /* A paragraph, indented. */
 static void print_wrapped(struct dt_buffer *b, const char *text)
@@ -241,7 +241,7 @@ static int compare_parsed(struct comparison *c, struct json_object *o, const cha
 {
     struct figure f = {.subject = subject};
     if (!json_object_is_type(o, json_type_object))
-        return dt_fail(err, DT_EFORMAT, "%s: is no JSON object", subject);
+        return dt_fail(err, DT_EFORMAT, "%s: must be a JSON object", subject);
     DT_TRY(read_figure(&f, o, err));
     char *config = f.from.config ? dt_asprintf("%s/../configs/%s", c->folder, f.from.config) : NULL;
     f.from.config = config;
@@ -279,7 +279,7 @@ static int compare_lines(struct comparison *c, char *data, struct dt_error *err)
             DT_TRY(compare_line(c, line, strlen(line), number, err));
     }
     if (json_object_array_length(c->rows) == 0)
-        return dt_fail(err, DT_EFORMAT, "%s: holds no figure", c->path);
+        return dt_fail(err, DT_EFORMAT, "%s: contains no figure", c->path);
     return 0;
 }
 

@@ -28,7 +28,7 @@ static void print_model(struct dt_buffer *b, const struct dt_plan *p,
                          100 * rows[i].count / n->total);
     dt_buffer_printf(b, "\ncluster          %s, %ld of %ld %s (%s)\n", r->cluster->name,
                      dt_layout_ranks(&p->layout), dt_cluster_ranks(r->cluster),
-                     r->cluster->device.ranks > 1 ? "ranks that share devices" : "devices",
+                     r->cluster->device.ranks > 1 ? "ranks on shared devices" : "devices",
                      r->cluster->device.name);
 }
 
@@ -40,15 +40,15 @@ static void print_layout(struct dt_buffer *b, const struct dt_plan *p,
     if (l->cp > 1)
         dt_buffer_printf(b, " x cp %ld", l->cp);
     dt_buffer_printf(b, " x tp %ld, ZeRO %ld", l->tp, l->zero_stage);
-    if (dt_layout_groups(l) > 1)
+    if (dt_layout_shard_groups(l) > 1)
         dt_buffer_printf(b, " in groups of %ld", l->shard);
     if (l->pp > 1)
         dt_buffer_printf(b, ", %s", dt_pipeline_schedule_names[l->pipeline.schedule]);
     if (l->pipeline.chunks > 1)
-        dt_buffer_printf(b, " in %d chunks a stage", l->pipeline.chunks);
+        dt_buffer_printf(b, ", %d virtual stages", l->pipeline.chunks);
     dt_buffer_printf(b,
-                     "\nstep             %.0f tokens: %ld micro-batch%s of %ld x %ld a replica\n"
-                     "computing in     %s, recomputation: %s\n",
+                     "\nstep             %.0f tokens: %ld micro-batch%s of %ld x %ld per DP rank\n"
+                     "precision        %s, recompute: %s\n",
                      p->tokens, l->batches, l->batches == 1 ? "" : "es", l->batch,
                      r->settings->training.sequence_length,
                      dt_dtype_names[r->settings->training.precision],
@@ -82,10 +82,10 @@ static void memory_rows(const struct dt_rank_sizes *s, struct row rows[MEMORY_RO
 static void print_memory(struct dt_buffer *b, const struct dt_plan *p)
 {
     struct row rows[MEMORY_ROWS];
-    const struct row most = {"largest slice", p->most};
-    const struct row more[] = {{"device's room", p->room}, {"host snapshot", p->sizes.snapshot}};
+    const struct row most = {"largest TP rank", p->most};
+    const struct row more[] = {{"available", p->available}, {"host snapshot", p->sizes.snapshot}};
     memory_rows(&p->sizes, rows);
-    dt_buffer_printf(b, "\nmemory of a rank           bytes        GiB");
+    dt_buffer_printf(b, "\nmemory per rank            bytes        GiB");
     if (p->layout.pp > 1)
         dt_buffer_printf(b, "   (stage %ld, the largest)", p->stage);
     dt_buffer_add_char(b, '\n');
@@ -105,15 +105,15 @@ static int largest(const struct row *rows)
 static void print_fit(struct dt_buffer *b, const struct dt_plan *p)
 {
     struct row rows[MEMORY_ROWS];
-    double left = p->room - p->most;
+    double left = p->available - p->most;
     memory_rows(&p->sizes, rows);
     const struct row *most = &rows[largest(rows)];
     if (p->fits)
-        dt_buffer_printf(b, "fits             %.3f GiB of each device are left\n", left / GIB);
+        dt_buffer_printf(b, "fits             %.3f GiB of each device remain free\n", left / GIB);
     else
         dt_buffer_printf(b,
-                         "does not fit     devices of stage %ld lack %.0f bytes (%.3f GiB);\n"
-                         "                 the most are %s, %.3f GiB\n",
+                         "does not fit     stage %ld exceeds device memory by %.0f bytes\n"
+                         "                 (%.3f GiB); the largest part is %s, %.3f GiB\n",
                          p->stage, -left, -left / GIB, most->name, most->bytes / GIB);
 }
 
@@ -124,7 +124,7 @@ static void print_traffic(struct dt_buffer *b, const struct dt_traffic *t)
                                {"tensor", t->tensor},
                                {"pipeline", t->pipeline},
                                {"total", t->total}};
-    dt_buffer_printf(b, "\nsent by a rank             bytes        GiB   a step\n");
+    dt_buffer_printf(b, "\nsent per rank and step     bytes        GiB\n");
     print_bytes(b, rows, 5);
 }
 
@@ -140,8 +140,8 @@ static void print_untimed(struct dt_buffer *b, const struct dt_plan_request *r)
     if (r->settings->distributed.sync != DT_SYNC_ALL_REDUCE ||
         r->settings->distributed.compress != DT_COMPRESS_NONE)
         dt_buffer_printf(b,
-                         "not timed        distributed.sync and distributed.compress: as allreduce "
-                         "of all\n");
+                         "not timed        distributed.sync and distributed.compress: predicted as "
+                         "allreduce\n");
 }
 
 static void print_time(struct dt_buffer *b, const struct dt_plan *p,
@@ -151,15 +151,15 @@ static void print_time(struct dt_buffer *b, const struct dt_plan *p,
     char bubble[80];
     snprintf(bubble, sizeof bubble, "bubble %.1f%%, by formula %.1f%%", 100 * s->bubble,
              100 * p->ideal_bubble);
-    dt_buffer_printf(b, "\ntime of a step                         share\n");
+    dt_buffer_printf(b, "\ntime per step                          share\n");
     print_seconds(b, "computing", s->computing, s->seconds, "");
-    print_seconds(b, "tensor", s->tensor, s->seconds, "transfers within layers");
+    print_seconds(b, "tensor", s->tensor, s->seconds, "transfers inside layers");
     print_seconds(b, "pipeline", s->pipeline_wait, s->seconds, p->layout.pp > 1 ? bubble : "");
-    print_seconds(b, "data", s->data_wait, s->seconds, "gathers and reductions not hidden");
+    print_seconds(b, "data", s->data_wait, s->seconds, "exposed all-gathers and reductions");
     print_seconds(b, "update", s->update, s->seconds, "");
     print_seconds(b, "total", s->seconds, s->seconds, "");
     print_untimed(b, r);
-    dt_buffer_printf(b, "speed            %.0f tokens/s, %.1f a device, MFU %.1f%% (6N + 6LCT)\n",
+    dt_buffer_printf(b, "speed            %.0f tokens/s, %.1f per device, MFU %.1f%% (6N + 6LCT)\n",
                      p->tokens_per_second, p->tokens_per_device, 100 * p->mfu);
 }
 
@@ -173,8 +173,8 @@ static void print_goodput(struct dt_buffer *b, const struct dt_plan *p,
     dt_buffer_printf(b,
                      "\nfailures         one in %.1f hours; a checkpoint takes %.1f s, a restart "
                      "%.0f s\n"
-                     "checkpoints      best every %.1f min (Young %.1f): %.0f steps\n"
-                     "progress         %.2f%% of the time; %.2f%% in a run of %ld steps drawn\n",
+                     "checkpoints      optimal every %.1f min (Young %.1f): %.0f steps\n"
+                     "goodput          %.2f%% expected; %.2f%% in one simulated run of %ld steps\n",
                      g->mtbf / 3600, g->checkpoint, g->restart, g->daly / 60, g->young / 60,
                      ceil(g->daly / p->step.seconds), 100 * g->share,
                      100 * dt_goodput_simulated(g, g->daly, progress, r->simulation.seed),
@@ -192,14 +192,14 @@ void dt_report_plan(struct dt_buffer *b, const struct dt_plan *p, const struct d
     print_goodput(b, p, r);
 }
 
-static void print_candidate(struct dt_buffer *b, int place, const struct dt_plan *p)
+static void print_candidate(struct dt_buffer *b, int rank, const struct dt_plan *p)
 {
     const struct dt_plan_layout *l = &p->layout;
-    char shared[48];
-    snprintf(shared, sizeof shared, dt_layout_groups(l) > 1 ? "%ld/%ld" : "%ld", l->zero_stage,
+    char zero[48];
+    snprintf(zero, sizeof zero, dt_layout_shard_groups(l) > 1 ? "%ld/%ld" : "%ld", l->zero_stage,
              l->shard);
     dt_buffer_printf(b, "%3d %3ld %5ld %3ld %3ld %4s %6d %3ldx%-4ld %-9s %6.2f %8.2f %6.0f %4.1f\n",
-                     place, l->pp, l->dp, l->cp, l->tp, shared, l->pipeline.chunks, l->batch,
+                     rank, l->pp, l->dp, l->cp, l->tp, zero, l->pipeline.chunks, l->batch,
                      l->batches, dt_recompute_names[l->recompute], p->sizes.total / GIB,
                      p->step.seconds * 1e3, p->tokens_per_device, 100 * p->mfu);
 }
@@ -216,22 +216,22 @@ void dt_report_search(struct dt_buffer *b, const struct dt_search *s,
     for (int i = 0; i < s->count; i++)
         print_candidate(b, i + 1, &s->best[i]);
     if (s->count == 0)
-        dt_buffer_add_string(b, "  none fits\n");
+        dt_buffer_add_string(b, "  no layout fits\n");
     print_untimed(b, r);
     if (s->failure_count > 0)
-        dt_buffer_add_string(b, "\nlayouts that cannot be\n");
+        dt_buffer_add_string(b, "\nrejected layouts\n");
     for (int i = 0; i < s->failure_count; i++) {
         const struct dt_search_failure *f = &s->failures[i];
         dt_buffer_printf(b, "%8ld  %s\n", f->layouts, f->reason);
-        if (f->nearest.room > 0)
+        if (f->nearest.available > 0)
             dt_buffer_printf(
                 b,
                 "          nearest: pp %ld dp %ld cp %ld tp %ld ZeRO %ld recompute %s, "
-                "%.2f GiB too many\n",
+                "%.2f GiB too large\n",
                 f->nearest.layout.pp, f->nearest.layout.dp, f->nearest.layout.cp,
                 f->nearest.layout.tp, f->nearest.layout.zero_stage,
                 dt_recompute_names[f->nearest.layout.recompute],
-                (f->nearest.sizes.total - f->nearest.room) / GIB);
+                (f->nearest.sizes.total - f->nearest.available) / GIB);
     }
 }
 
@@ -261,7 +261,7 @@ static struct json_object *layout_json(const struct dt_plan_layout *l)
     put_int(o, "cp", (double)l->cp);
     put_int(o, "tp", (double)l->tp);
     put_int(o, "zero_stage", (double)l->zero_stage);
-    put_int(o, "shard_ranks", (double)dt_layout_owners(l));
+    put_int(o, "shard_ranks", (double)dt_layout_shard_size(l));
     put_string(o, "schedule", dt_pipeline_schedule_names[l->pipeline.schedule]);
     put_int(o, "virtual_stages", (double)l->pipeline.chunks);
     put_int(o, "batch_size", (double)l->batch);
@@ -278,7 +278,7 @@ static struct json_object *memory_json(const struct dt_plan *p)
     for (int i = 0; i < MEMORY_ROWS; i++)
         put_int(o, rows[i].name, rows[i].bytes);
     put_int(o, "largest_slice", p->most);
-    put_int(o, "room", p->room);
+    put_int(o, "room", p->available);
     put_int(o, "snapshot", p->sizes.snapshot);
     put_int(o, "stage", (double)p->stage);
     dt_json_object_add(o, "fits", dt_json_new_boolean(p->fits));
@@ -308,7 +308,7 @@ static struct json_object *traffic_json(const struct dt_traffic *t)
     return o;
 }
 
-/* Settings whose time is that of others. */
+/* Settings that the predicted time ignores. */
 static struct json_object *untimed_json(const struct dt_plan_request *r)
 {
     struct json_object *names = dt_json_new_array();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans and searches for people, in 80 columns, and as JSON. */
+/* Plans and search results as text of 80 columns, and as JSON. */
 #ifndef DT_PLAN_REPORT_H
 #define DT_PLAN_REPORT_H
 

@@ -11,14 +11,14 @@
 struct candidate {
     struct dt_plan_layout layout;
     double least; /* seconds */
-    long number;  /* in the order of enumeration, which ties keep */
+    long number;  /* enumeration index, breaks ties */
 };
 
 struct search {
     struct dt_search *found;
     const struct dt_plan_request *request;
-    const struct dt_setting **given; /* of each that the request has set */
-    long devices, sequences;         /* of a step */
+    const struct dt_setting **given; /* the settings that the request fixes */
+    long devices, sequences;         /* sequences per step */
     double *slowness;                /* of the slowest device of each stage */
     struct candidate *candidates;
     long count, capacity;
@@ -37,12 +37,13 @@ static bool keeps(const struct search *s, const char *name, long given, long own
     return given == own || !is_given(s, name);
 }
 
-/* Whether a layout has what was given, all but how its replicas share out. */
+/* Whether a layout has the fixed settings, ZeRO apart. */
 static bool keeps_mesh(const struct search *s, const struct dt_plan_layout *l)
 {
     const struct dt_settings *given = s->request->settings;
     long shard = given->distributed.shard_ranks;
-    return keeps(s, "distributed.shard_ranks", 0, shard > 0 ? dt_layout_copies(l) % shard : 0) &&
+    return keeps(s, "distributed.shard_ranks", 0,
+                 shard > 0 ? dt_layout_dp_cp_size(l) % shard : 0) &&
            keeps(s, "distributed.pp", given->distributed.pp, l->pp) &&
            keeps(s, "distributed.cp", given->distributed.cp, l->cp) &&
            keeps(s, "distributed.tp", given->distributed.tp, l->tp) &&
@@ -57,7 +58,8 @@ static bool keeps_state(const struct search *s, const struct dt_plan_layout *l)
     long shard = s->request->settings->distributed.shard_ranks;
     return keeps(s, "distributed.zero_stage", s->request->settings->distributed.zero_stage,
                  l->zero_stage) &&
-           keeps(s, "distributed.shard_ranks", shard, shard > 0 ? dt_layout_owners(l) : l->shard);
+           keeps(s, "distributed.shard_ranks", shard,
+                 shard > 0 ? dt_layout_shard_size(l) : l->shard);
 }
 
 static struct dt_search_failure *failure_of(struct dt_search *f, const char *reason)
@@ -78,15 +80,14 @@ static void too_large(struct dt_search *f, const struct dt_plan *plan)
         failure->nearest = *plan;
 }
 
-/* Slices that are not alike are left out: they wait for the largest. */
+/* Uneven tensor-parallel shards are rejected: all ranks would wait for the largest. */
 static const char *fault_of(const struct dt_plan_layout *l, const struct dt_settings *s)
 {
     const char *fault = dt_layout_fault(l, s);
     return fault ? fault : dt_layout_uneven(l, s);
 }
 
-/* One layout: it is wrong, too large, or a candidate. base: of its stages, or NULL where they
- * cannot be. */
+/* One layout: invalid, too large, or a candidate. base: of its stages; unused if it is invalid. */
 static int consider(struct search *s, const struct dt_plan_layout *l, const struct dt_base *base,
                     struct dt_error *err)
 {
@@ -98,7 +99,7 @@ static int consider(struct search *s, const struct dt_plan_layout *l, const stru
         return 0;
     s->found->tried++;
     if (progress && dt_progress_due(progress))
-        dt_progress_show(progress, "%ld layouts looked at, %ld fit", s->found->tried, s->count);
+        dt_progress_show(progress, "%ld layouts tried, %ld fit", s->found->tried, s->count);
     if (fault) {
         failure_of(s->found, fault)->layouts++;
         return 0;
@@ -115,7 +116,7 @@ static int consider(struct search *s, const struct dt_plan_layout *l, const stru
     return 0;
 }
 
-/* Among all replicas, or those of a node. */
+/* ZeRO groups of all data-parallel ranks, then of those of a node. */
 static int try_groups(struct search *s, struct dt_plan_layout *l, const struct dt_base *base,
                       struct dt_error *err)
 {
@@ -123,7 +124,7 @@ static int try_groups(struct search *s, struct dt_plan_layout *l, const struct d
     bool kept = given > 0 && is_given(s, "distributed.shard_ranks");
     long neighbours = kept ? given : dt_cluster_node_ranks(s->request->cluster) / l->tp;
     DT_TRY(consider(s, l, base, err));
-    long copies = dt_layout_copies(l);
+    long copies = dt_layout_dp_cp_size(l);
     if (l->zero_stage == 0 || neighbours == 1 || neighbours >= copies || copies % neighbours != 0)
         return 0;
     l->shard = neighbours;
@@ -132,7 +133,7 @@ static int try_groups(struct search *s, struct dt_plan_layout *l, const struct d
     return rc;
 }
 
-/* Every state of ZeRO. */
+/* All ZeRO stages. */
 static int try_states(struct search *s, struct dt_plan_layout *l, struct dt_error *err)
 {
     struct dt_base base = {0};
@@ -140,7 +141,7 @@ static int try_states(struct search *s, struct dt_plan_layout *l, struct dt_erro
     const struct dt_settings settings = dt_plan_settings(s->request->settings, l);
     if (fault_of(l, &settings) == NULL)
         DT_TRY(dt_base_init(&base, &settings, l, err));
-    for (l->zero_stage = 0; l->zero_stage <= (dt_layout_copies(l) > 1 ? 3 : 0) && rc == 0;
+    for (l->zero_stage = 0; l->zero_stage <= (dt_layout_dp_cp_size(l) > 1 ? 3 : 0) && rc == 0;
          l->zero_stage++)
         rc = try_groups(s, l, &base, err);
     l->zero_stage = 0;
@@ -158,18 +159,17 @@ static int try_mesh(struct search *s, struct dt_plan_layout *l, struct dt_error 
     if (l->batches * l->dp == sequences)
         return try_states(s, l, err);
     s->found->tried++;
-    failure_of(s->found, "the step's sequences do not divide by the replicas")->layouts++;
+    failure_of(s->found, "dp does not divide the sequences of a step")->layouts++;
     return 0;
 }
 
-/* With half the contexts, and half the sequences in a micro-batch, each rank has as much to hold
- * and to do, and less to send. */
+/* Halving cp and the micro-batch leaves memory and compute per rank equal, and sends less. */
 static bool can_be_halved(const struct dt_plan_layout *l)
 {
     return l->cp % 2 == 0 && l->batch % 2 == 0;
 }
 
-/* All divisions of the ranks of a stage by dp, cp and tp. */
+/* All factorizations of a stage's ranks into dp, cp and tp. */
 static int try_ranks(struct search *s, struct dt_plan_layout *l, struct dt_error *err)
 {
     long ranks = s->devices / l->pp, tp_size = dt_cluster_node_ranks(s->request->cluster);
@@ -182,7 +182,7 @@ static int try_ranks(struct search *s, struct dt_plan_layout *l, struct dt_error
     return 0;
 }
 
-/* Micro-batches of 1, 2, 4 ... sequences, with every recomputation. */
+/* Micro-batches of 1, 2, 4 ... sequences, with every choice of recompute. */
 static int try_batches(struct search *s, struct dt_plan_layout *l, struct dt_error *err)
 {
     for (l->batch = 1; l->batch <= s->sequences; l->batch *= 2) {
@@ -194,7 +194,7 @@ static int try_batches(struct search *s, struct dt_plan_layout *l, struct dt_err
     return 0;
 }
 
-/* Interleaving in every number of chunks that makes them equal. */
+/* Every number of virtual stages that divides the layers evenly. */
 static int try_chunks(struct search *s, struct dt_plan_layout *l, struct dt_error *err)
 {
     const struct dt_settings *asked = s->request->settings;
@@ -234,7 +234,7 @@ static int by_bound(const void *a, const void *b)
                                 : (x->number > y->number) - (x->number < y->number);
 }
 
-/* Keeps the fastest in their order. */
+/* Inserts a plan among the fastest, sorted by time. */
 static void keep(struct dt_search *f, const struct dt_plan *plan)
 {
     int i = f->count < f->wanted ? f->count++ : f->wanted;
@@ -279,7 +279,7 @@ int dt_search(struct dt_search *f, const struct dt_plan_request *request, long d
     int rc = try_all(&s, err);
     if (rc == 0 && f->tried == 0)
         rc = dt_fail(err, DT_EINVALID,
-                     "no layout that a search tries on %ld device%s has what --set says", devices,
+                     "no layout of a search on %ld device%s has the settings of --set", devices,
                      devices == 1 ? "" : "s");
     f->fitting = s.count;
     if (rc == 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fastest layouts of a run on so many devices, and why others cannot be.
+ * The fastest layouts of a run on a given number of devices, and why other layouts are rejected.
  *
- * What stays is the model and the tokens of a step; what is tried is pp, cp, tp, ZeRO among all
- * replicas and among those of a node, interleaving, recomputation and the size of a micro-batch,
- * dealt out evenly; but what a request has set of these is kept. Layouts that fit are simulated in
- * the order of a bound that none can undercut, until the bound of the next is above the time of the
- * last one wanted.
+ * The model and the tokens per step are fixed. The search enumerates pp, cp, tp, ZeRO stages over
+ * all data-parallel ranks and over those of a node, virtual stages, activation checkpointing and
+ * micro-batch sizes, except those that the request sets. Layouts that fit are simulated in the
+ * order of a lower bound of their time, until the bound exceeds the time of the last one wanted
+ * (branch and bound).
  */
 #ifndef DT_PLAN_SEARCH_H
 #define DT_PLAN_SEARCH_H
@@ -15,8 +15,8 @@
 
 struct dt_search_failure {
     const char *reason;     /* a constant */
-    long layouts;           /* how many fail by it */
-    struct dt_plan nearest; /* of memory: the one that needs the least */
+    long layouts;           /* rejected for this reason */
+    struct dt_plan nearest; /* of memory: the plan that needs the least */
 };
 
 #define DT_SEARCH_REASONS 24
@@ -29,8 +29,8 @@ struct dt_search {
     int failure_count;
 };
 
-/* Up to wanted layouts; the request's simulation is without timeline. Its progress is shown.
- * DT_EINVALID if no layout that is tried has what is set. */
+/* Finds up to wanted layouts and shows progress. request->simulation.timeline must be NULL.
+ * DT_EINVALID if no enumerated layout has the settings of request->set. */
 int dt_search(struct dt_search *search, const struct dt_plan_request *request, long devices,
               int wanted, struct dt_error *err) DT_MUST_CHECK;
 void dt_search_release(struct dt_search *search);

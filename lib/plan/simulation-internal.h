@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What simulation.c and rounds.c share: actors, what they wait for, and the queue.
+ * Shared by simulation.c and rounds.c: actors, the events they wait for, the scheduler's heap.
  *
- * All times are whole numbers of a quantum, a power of two so small that no step has 2^53 of
- * them. So sums are exact, and what happens again at another time takes as long to the bit.
+ * All times are multiples of a quantum, a power of two so small that a step has fewer than 2^53
+ * quanta. Sums are then exact, and a repeated round takes bit-identical time.
  */
 #ifndef DT_PLAN_SIMULATION_INTERNAL_H
 #define DT_PLAN_SIMULATION_INTERNAL_H
@@ -13,46 +13,46 @@
 
 #define DT_NOT_YET (-1.0)
 
-/* A message, or a collective of all replicas of a stage. */
-struct dt_happening {
-    double ready, done; /* when the last actor came, and when it is through, or DT_NOT_YET */
-    long arrived, left; /* actors that have come, and that have yet to wait for it */
+/* A message, or a collective of a stage's data-parallel ranks. */
+struct dt_simulation_event {
+    double ready, done; /* time the last actor arrived; completion time, or DT_NOT_YET */
+    long arrived, left; /* actors that have arrived; actors that have yet to wait for it */
 };
 
-/* Happenings of one kind, in their order; those that nobody will wait for are dropped. */
-struct dt_simulation_line {
-    struct dt_happening *items; /* a ring; owned */
-    long first, end, capacity;  /* numbers of the oldest and behind the newest; a power of two */
+/* FIFO of events of one kind; events without waiters are dropped from its head. */
+struct dt_simulation_queue {
+    struct dt_simulation_event *items; /* ring buffer, owned */
+    long first, end, capacity;         /* sequence numbers [first, end); capacity: a power of two */
 };
 
-/* What an actor did in a step so far. */
+/* An actor's time in the step so far. */
 struct dt_account {
     double computing, tensor, update, pipeline_wait, data_wait; /* seconds */
-    double events, known;                                       /* known: those passed over */
+    double events, known;                                       /* known: of skipped rounds */
 };
 
 struct dt_actor {
     long stage, dp_rank;
-    struct dt_action action; /* at hand, if it acts */
+    struct dt_action action; /* the current one, if acts */
     bool acts, updated, ended;
-    int64_t place; /* behind it */
-    long segment;  /* of it: a layer, or all of it */
+    int64_t position; /* of the next action in the schedule */
+    long segment;     /* of the action: a layer, or all */
     double now, slow;
-    double due;                               /* when it is asked again */
-    bool queued;                              /* for that; otherwise it waits for something */
-    double inside, between;                   /* when its links are through with collectives */
-    double sent;                              /* and with its messages */
-    double debt;                              /* seconds of computing that transfers have taken */
-    long joined;                              /* collectives so far */
-    long gathered, reduced;                   /* the collectives that it will wait for, or -1 */
-    const struct dt_simulation_line *awaited; /* what it is blocked on, or NULL */
-    long number;                              /* in that line */
+    double due;             /* time of its next turn */
+    bool queued;            /* in the heap; otherwise it waits for an event */
+    double inside, between; /* when its links finish their collectives */
+    double sent;            /* when they finish its messages */
+    double interference;    /* compute seconds lost to transfers, not yet added */
+    long joined;            /* collectives so far */
+    long gathered, reduced; /* collectives to wait for, or -1 */
+    const struct dt_simulation_queue *awaited; /* blocked on this queue, or NULL */
+    long number;                               /* sequence number of the awaited event */
     long held, most_held;
     struct dt_account account;
 };
 
-/* An actor's place in the queue; it may have been put off since. */
-struct dt_rank_batches {
+/* Heap entry of an actor; stale if the actor's due has increased since. */
+struct dt_queue_entry {
     double due;
     struct dt_actor *actor;
 };
@@ -66,30 +66,29 @@ struct dt_simulation {
     struct dt_timeline *timeline;
     struct dt_progress *progress;
     double quantum;
-    long dp_size, runs;
-    struct dt_actor *actors;             /* replica by replica */
-    struct dt_simulation_line *messages; /* activations and gradients to each run of each replica */
-    struct dt_simulation_line *collectives; /* of each stage */
-    long shared;  /* devices that the stages of a replica take in turn; 0: each has its own */
-    double *free; /* when each of them is, replica by replica */
-    struct dt_rank_batches *heap;
+    long dp_size, chunks;
+    struct dt_actor *actors;                 /* [dp rank][stage] */
+    struct dt_simulation_queue *messages;    /* [dp rank][chunk][forward, backward] */
+    struct dt_simulation_queue *collectives; /* [stage] */
+    long shared;  /* devices that the stages of a dp rank share; 0: a device per stage */
+    double *free; /* [dp rank][shared]: when the device becomes free */
+    struct dt_queue_entry *heap;
     long waiting;
-    struct dt_rounds *rounds; /* of each group of actors */
+    struct dt_rounds *rounds; /* [groups] */
     long groups;              /* 0: every round is simulated */
 };
 
 /*
- * Rounds of the schedule that are like earlier ones.
+ * Skips the periodic part of a schedule.
  *
- * Between warm-up and end, each stage does one thing again and again (dt_pipeline_round). When
- * a group of actors that nothing else reaches is in a state in which it was before, but for
- * the time and the number of the micro-batch, then it will come to it once more as much later,
- * and so on: all whole periods that fit before the end are passed over at once. The result is
- * that of simulating them, to the bit.
+ * Between warm-up and cool-down every stage repeats one round (dt_pipeline_round). When the state
+ * of an independent group of actors, relative to the current time and micro-batch, recurs, it
+ * recurs periodically: all whole periods before the cool-down are skipped at once. The result is
+ * bit-identical to that of simulating them.
  */
 void dt_rounds_init(struct dt_simulation *simulation);
 void dt_rounds_release(struct dt_simulation *simulation);
-/* The actor's turn has come: passes over what is known. */
-void dt_rounds_look(struct dt_simulation *simulation, struct dt_actor *actor);
+/* Called at an actor's turn: skips whole periods once the state has recurred. */
+void dt_rounds_check(struct dt_simulation *simulation, struct dt_actor *actor);
 
 #endif

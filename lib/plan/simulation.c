@@ -9,61 +9,61 @@
 #include "base/buffer.h"
 #include "base/rng.h"
 
-#define LOOK_EVERY 65536 /* events between looks at the clock */
+#define PROGRESS_EVENTS 65536 /* events between checks of the clock */
 
-/* --- the queue: actors in the order of their time ------------------------------------------- */
+/* --- the heap: actors in order of time ------------------------------------------------------ */
 
-static bool earlier(struct dt_rank_batches a, struct dt_rank_batches b)
+static bool earlier(struct dt_queue_entry a, struct dt_queue_entry b)
 {
     return a.due < b.due || (a.due == b.due && a.actor < b.actor);
 }
 
 static void push(struct dt_simulation *s, struct dt_actor *a, double due)
 {
-    const struct dt_rank_batches turn = {due, a};
+    const struct dt_queue_entry entry = {due, a};
     long i = s->waiting++;
     a->due = due;
     a->queued = true;
-    for (; i > 0 && earlier(turn, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && earlier(entry, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
         s->heap[i] = s->heap[(i - 1) / 2];
-    s->heap[i] = turn;
+    s->heap[i] = entry;
 }
 
-/* Puts a turn in the place of the first, or behind those that are earlier. */
-static void sink(struct dt_simulation *s, struct dt_rank_batches turn)
+/* Replaces the root of the heap by entry, and restores the heap. */
+static void sink(struct dt_simulation *s, struct dt_queue_entry entry)
 {
     long i = 0;
     for (long child = 1; child < s->waiting; child = 2 * i + 1) {
         if (child + 1 < s->waiting && earlier(s->heap[child + 1], s->heap[child]))
             child++;
-        if (!earlier(s->heap[child], turn))
+        if (!earlier(s->heap[child], entry))
             break;
         s->heap[i] = s->heap[child];
         i = child;
     }
-    s->heap[i] = turn;
+    s->heap[i] = entry;
 }
 
 static struct dt_actor *pop(struct dt_simulation *s)
 {
     struct dt_actor *first = s->heap->actor;
-    for (; s->heap->due < first->due; first = s->heap->actor) /* it was put off meanwhile */
-        sink(s, (struct dt_rank_batches){first->due, first});
+    for (; s->heap->due < first->due; first = s->heap->actor) /* stale: it was postponed */
+        sink(s, (struct dt_queue_entry){first->due, first});
     sink(s, s->heap[--s->waiting]);
     first->queued = false;
     return first;
 }
 
-/* --- lines ---------------------------------------------------------------------------------- */
+/* --- event queues --------------------------------------------------------------------------- */
 
-static struct dt_happening *item(const struct dt_simulation_line *l, long number)
+static struct dt_simulation_event *item(const struct dt_simulation_queue *l, long number)
 {
     return &l->items[number & (l->capacity - 1)];
 }
 
-static void grow(struct dt_simulation_line *l)
+static void grow(struct dt_simulation_queue *l)
 {
-    struct dt_simulation_line larger = {.first = l->first, .end = l->end};
+    struct dt_simulation_queue larger = {.first = l->first, .end = l->end};
     larger.capacity = l->capacity > 0 ? 2 * l->capacity : 4;
     larger.items = dt_alloc((size_t)larger.capacity, sizeof *larger.items);
     for (long i = l->first; i < l->end; i++)
@@ -72,25 +72,26 @@ static void grow(struct dt_simulation_line *l)
     *l = larger;
 }
 
-static struct dt_happening *append(struct dt_simulation_line *l, long waiters)
+static struct dt_simulation_event *append(struct dt_simulation_queue *l, long waiters)
 {
     if (l->end - l->first == l->capacity)
         grow(l);
-    struct dt_happening *h = item(l, l->end++);
-    *h = (struct dt_happening){.done = DT_NOT_YET, .left = waiters};
+    struct dt_simulation_event *h = item(l, l->end++);
+    *h = (struct dt_simulation_event){.done = DT_NOT_YET, .left = waiters};
     return h;
 }
 
-/* One actor less will wait for it. */
-static void leave(struct dt_simulation_line *l, long number)
+/* An actor has waited for the event; events without waiters leave the queue. */
+static void release_event(struct dt_simulation_queue *l, long number)
 {
     item(l, number)->left--;
     while (l->first < l->end && item(l, l->first)->left == 0)
         l->first++;
 }
 
-/* Whether it is known when that is done; if so the actor has waited for it. */
-static bool await(struct dt_actor *a, const struct dt_simulation_line *l, long number,
+/* True if the event's completion time is known: the actor's clock advances to it. Otherwise the
+ * actor blocks. */
+static bool await(struct dt_actor *a, const struct dt_simulation_queue *l, long number,
                   double *waited)
 {
     double when = number < l->end ? item(l, number)->done : DT_NOT_YET;
@@ -105,7 +106,7 @@ static bool await(struct dt_actor *a, const struct dt_simulation_line *l, long n
     return true;
 }
 
-static void wake(struct dt_simulation *s, struct dt_actor *a, const struct dt_simulation_line *l,
+static void wake(struct dt_simulation *s, struct dt_actor *a, const struct dt_simulation_queue *l,
                  long number)
 {
     if (a->awaited == l && a->number == number) {
@@ -116,18 +117,18 @@ static void wake(struct dt_simulation *s, struct dt_actor *a, const struct dt_si
 
 /* --- transfers ------------------------------------------------------------------------------ */
 
-/* In whole quanta. */
-static double whole(const struct dt_simulation *s, double seconds)
+/* Rounds to the quantum. */
+static double quantize(const struct dt_simulation *s, double seconds)
 {
     return rint(seconds / s->quantum) * s->quantum;
 }
 
 static double transfer_seconds(const struct dt_simulation *s, const struct dt_transfer_cost *t)
 {
-    return whole(s, dt_transfer_cost_seconds(t, s->cluster));
+    return quantize(s, dt_transfer_cost_seconds(t, s->cluster));
 }
 
-/* Puts a transfer at the end of an actor's links; when it will be through. */
+/* Queues a transfer on an actor's links; returns its completion time. */
 static double transfer(const struct dt_simulation *s, struct dt_actor *a,
                        const struct dt_transfer_cost *t, double ready)
 {
@@ -137,15 +138,15 @@ static double transfer(const struct dt_simulation *s, struct dt_actor *a,
     if (t->between > 0)
         a->between = fmax(a->between, ready) + transfer_seconds(s, &between);
     double through = fmax(t->inside > 0 ? a->inside : ready, t->between > 0 ? a->between : ready);
-    return through + whole(s, t->latency);
+    return through + quantize(s, t->latency);
 }
 
-/* A message goes beside the collectives, of which each gets half of the link while both run. */
+/* Sends a message. It shares a link with collectives: each gets half of it while both run. */
 static double deliver(const struct dt_simulation *s, struct dt_actor *a,
                       const struct dt_transfer_cost *t)
 {
     double *link = t->inside > 0 ? &a->inside : &a->between;
-    double latency = whole(s, t->latency), seconds = transfer_seconds(s, t) - latency;
+    double latency = quantize(s, t->latency), seconds = transfer_seconds(s, t) - latency;
     double start = fmax(a->sent, a->now), shared = fmin(fmax(*link - start, 0), seconds);
     if (*link > start)
         *link += shared;
@@ -158,12 +159,12 @@ static struct dt_actor *actor_of(const struct dt_simulation *s, long dp_rank, lo
     return &s->actors[dp_rank * s->layout->pp + stage];
 }
 
-/* The replicas' links are busy until all of them are through. */
+/* The links of all data-parallel ranks are busy until the slowest completes. */
 static void run_collective(struct dt_simulation *s, long number, long stage,
                            const struct dt_transfer_cost *t, const char *name)
 {
-    struct dt_simulation_line *line = &s->collectives[stage];
-    struct dt_happening *h = item(line, number);
+    struct dt_simulation_queue *queue = &s->collectives[stage];
+    struct dt_simulation_event *h = item(queue, number);
     double seconds = transfer_seconds(s, t);
     for (long r = 0; r < s->dp_size; r++)
         h->done = fmax(h->done, transfer(s, actor_of(s, r, stage), t, h->ready));
@@ -173,55 +174,57 @@ static void run_collective(struct dt_simulation *s, long number, long stage,
             a->inside = h->done;
         if (t->between > 0)
             a->between = h->done;
-        a->debt += whole(s, s->cluster->link.interference * seconds);
-        wake(s, a, line, number);
+        a->interference += quantize(s, s->cluster->link.interference * seconds);
+        wake(s, a, queue, number);
     }
     const struct dt_timeline_span span = {name,  (int)stage,        DT_LANE_DATA, -1,
                                           stage, h->done - seconds, h->done};
     dt_timeline_add(s->timeline, &span);
 }
 
-/* The actor's next collective, its number: it runs when all replicas have come to it. */
+/* Joins the stage's next collective, and returns its sequence number. It runs once all
+ * data-parallel ranks have joined. */
 static long join(struct dt_simulation *s, struct dt_actor *a, const struct dt_transfer_cost *t,
                  const char *name)
 {
-    struct dt_simulation_line *line = &s->collectives[a->stage];
+    struct dt_simulation_queue *queue = &s->collectives[a->stage];
     long number = a->joined++;
-    struct dt_happening *h = number < line->end ? item(line, number) : append(line, s->dp_size);
+    struct dt_simulation_event *h =
+        number < queue->end ? item(queue, number) : append(queue, s->dp_size);
     h->ready = fmax(h->ready, a->now);
     if (++h->arrived == s->dp_size)
         run_collective(s, number, a->stage, t, name);
     return number;
 }
 
-/* Waits for a collective that the actor has joined, or for none; then has forgotten it. */
+/* Waits for a joined collective, and resets *number to -1. True at once if *number is -1. */
 static bool await_joined(struct dt_simulation *s, struct dt_actor *a, long *number)
 {
-    struct dt_simulation_line *line = &s->collectives[a->stage];
+    struct dt_simulation_queue *queue = &s->collectives[a->stage];
     if (*number < 0)
         return true;
-    if (!await(a, line, *number, &a->account.data_wait))
+    if (!await(a, queue, *number, &a->account.data_wait))
         return false;
-    leave(line, *number);
+    release_event(queue, *number);
     *number = -1;
     return true;
 }
 
-/* Of an actor's collectives of one kind only the last is waited for. */
+/* Joins a collective in place of an earlier one of its kind: only the last is awaited. */
 static void join_last(struct dt_simulation *s, struct dt_actor *a, const struct dt_transfer_cost *t,
                       const char *name)
 {
     long before = a->reduced;
     a->reduced = join(s, a, t, name);
     if (before >= 0)
-        leave(&s->collectives[a->stage], before);
+        release_event(&s->collectives[a->stage], before);
 }
 
-/* Activations, or gradients, to a run. */
-static struct dt_simulation_line *messages_to(const struct dt_simulation *s, long dp_rank,
-                                              bool backward, long run)
+/* The queue of activations, or of gradients, to a model chunk. */
+static struct dt_simulation_queue *messages_to(const struct dt_simulation *s, long dp_rank,
+                                               bool backward, long chunk)
 {
-    return &s->messages[2 * (dp_rank * s->runs + run) + backward];
+    return &s->messages[2 * (dp_rank * s->chunks + chunk) + backward];
 }
 
 static long node_of(const struct dt_simulation *s, long dp_rank, long stage)
@@ -233,16 +236,16 @@ static long node_of(const struct dt_simulation *s, long dp_rank, long stage)
 static void advance(const struct dt_simulation *s, struct dt_actor *a)
 {
     const struct dt_plan_layout *l = s->layout;
-    a->acts = dt_pipeline_next(&l->pipeline, (int)a->stage, l->batches, &a->place, &a->action);
+    a->acts = dt_pipeline_next(&l->pipeline, (int)a->stage, l->batches, &a->position, &a->action);
 }
 
-/* To the run before or behind. */
+/* Sends activations to the next model chunk, or gradients to the previous one. */
 static void send(struct dt_simulation *s, struct dt_actor *a, const struct dt_action *action)
 {
     bool backward = action->kind == DT_ACTION_SEND_GRADIENT;
     long to = action->run + (backward ? -1 : 1);
-    struct dt_simulation_line *line = messages_to(s, a->dp_rank, backward, to);
-    struct dt_happening *message = append(line, 1);
+    struct dt_simulation_queue *queue = messages_to(s, a->dp_rank, backward, to);
+    struct dt_simulation_event *message = append(queue, 1);
     struct dt_actor *receiver = actor_of(s, a->dp_rank, to % s->layout->pp);
     bool inside = node_of(s, a->dp_rank, a->stage) == node_of(s, a->dp_rank, receiver->stage);
     const struct dt_transfer_cost t = {
@@ -251,7 +254,7 @@ static void send(struct dt_simulation *s, struct dt_actor *a, const struct dt_ac
         .latency =
             (inside ? s->cluster->link.inside_latency : s->cluster->link.between_latency) * 1e-6};
     message->done = deliver(s, a, &t);
-    wake(s, receiver, line, line->end - 1);
+    wake(s, receiver, queue, queue->end - 1);
     const struct dt_timeline_span span = {backward ? "send gradients" : "send activations",
                                           (int)a->stage,
                                           DT_LANE_PIPELINE,
@@ -267,17 +270,17 @@ static void send(struct dt_simulation *s, struct dt_actor *a, const struct dt_ac
 static bool receive(struct dt_simulation *s, struct dt_actor *a, const struct dt_action *action)
 {
     bool backward = action->kind == DT_ACTION_RECEIVE_GRADIENT;
-    struct dt_simulation_line *line = messages_to(s, a->dp_rank, backward, action->run);
-    if (!await(a, line, line->first, &a->account.pipeline_wait))
+    struct dt_simulation_queue *queue = messages_to(s, a->dp_rank, backward, action->run);
+    if (!await(a, queue, queue->first, &a->account.pipeline_wait))
         return false;
-    leave(line, line->first);
+    release_event(queue, queue->first);
     advance(s, a);
     return true;
 }
 
 /* --- devices ---------------------------------------------------------------------------------- */
 
-/* Of those that a replica's stages share, the one that is free first. */
+/* Of the devices that a data-parallel rank's stages share, the first to become free. */
 static double *first_free(const struct dt_simulation *s, long dp_rank)
 {
     double *devices = &s->free[dp_rank * s->shared], *first = devices;
@@ -286,7 +289,7 @@ static double *first_free(const struct dt_simulation *s, long dp_rank)
     return first;
 }
 
-/* Computes so many seconds, on the actor's own device or when one is free. */
+/* Computes for seconds, on the actor's device or the first free one. */
 static void compute_for(const struct dt_simulation *s, struct dt_actor *a, double seconds)
 {
     double *device = s->shared > 0 ? first_free(s, a->dp_rank) : &a->now;
@@ -295,36 +298,36 @@ static void compute_for(const struct dt_simulation *s, struct dt_actor *a, doubl
     *device = a->now;
 }
 
-/* --- actions: each returns whether the actor goes on, and is asked again if it was blocked -- */
+/* --- actions: each returns false if the actor is blocked, and is then called again ---------- */
 
-static bool gathers(const struct dt_simulation *s)
+static bool gathers_weights(const struct dt_simulation *s)
 {
-    return s->layout->zero_stage == 3 && dt_layout_owners(s->layout) > 1;
+    return s->layout->zero_stage == 3 && dt_layout_shard_size(s->layout) > 1;
 }
 
-/* What of a layer's gradients is reduced behind the action; NULL: nothing. */
+/* The reduction of a layer's gradients after the action, or NULL. */
 static const struct dt_transfer_cost *reduction(const struct dt_simulation *s,
                                                 const struct dt_action *action)
 {
     const struct dt_chunk_costs *k = &s->costs->chunks[action->run];
-    if (action->kind != DT_ACTION_BACKWARD || dt_layout_copies(s->layout) == 1)
+    if (action->kind != DT_ACTION_BACKWARD || dt_layout_dp_cp_size(s->layout) == 1)
         return NULL;
     if (action->batch == s->layout->batches - 1)
         return &k->reduce;
-    return s->costs->reductions > 1 ? &k->round : NULL;
+    return s->costs->reductions > 1 ? &k->reduce_earlier : NULL;
 }
 
-/* Whether no pass comes behind the one at hand. */
+/* Whether the action is the step's last backward. */
 static bool is_last_pass(const struct dt_simulation *s, const struct dt_action *action)
 {
     return action->kind == DT_ACTION_BACKWARD && action->run < s->layout->pp &&
            action->batch == s->layout->batches - 1;
 }
 
-/* Weights of the layer at work are there, and those of the next are on their way. */
+/* Waits for the all-gather of this layer's weights, and prefetches the next layer's. */
 static bool gather(struct dt_simulation *s, struct dt_actor *a, const struct dt_chunk_costs *k)
 {
-    if (!gathers(s))
+    if (!gathers_weights(s))
         return true;
     if (a->gathered < 0)
         a->gathered = join(s, a, &k->gather, "gather");
@@ -341,29 +344,29 @@ static void hold(struct dt_actor *a, bool backward)
     a->most_held = a->held > a->most_held ? a->held : a->most_held;
 }
 
-/* One layer of a pass, or all of them where nothing happens between. */
+/* Computes one layer, or the whole chunk if no collective happens between layers. */
 static bool compute(struct dt_simulation *s, struct dt_actor *a, const struct dt_action *action)
 {
     const struct dt_chunk_costs *k = &s->costs->chunks[action->run];
     bool backward = action->kind == DT_ACTION_BACKWARD;
     const struct dt_transfer_cost *reduced = reduction(s, action);
-    long segments = gathers(s) || reduced ? k->layers : 1;
+    long segments = gathers_weights(s) || reduced ? k->layers : 1;
     if (!gather(s, a, k))
         return false;
     double part = (double)segments;
-    double computing = whole(s, (backward ? k->backward : k->forward) / part * a->slow);
-    double tensor = whole(s, (backward ? k->backward_tensor : k->forward_tensor) / part);
-    compute_for(s, a, computing + tensor + a->debt);
+    double computing = quantize(s, (backward ? k->backward : k->forward) / part * a->slow);
+    double tensor = quantize(s, (backward ? k->backward_tensor : k->forward_tensor) / part);
+    compute_for(s, a, computing + tensor + a->interference);
     const struct dt_timeline_span span = {backward ? "backward" : "forward",
                                           (int)a->stage,
                                           DT_LANE_COMPUTE,
                                           action->batch,
                                           action->run,
-                                          a->now - (computing + tensor + a->debt),
+                                          a->now - (computing + tensor + a->interference),
                                           a->now};
-    a->account.computing += computing + a->debt;
+    a->account.computing += computing + a->interference;
     a->account.tensor += tensor;
-    a->debt = 0;
+    a->interference = 0;
     if (a->dp_rank == 0)
         dt_timeline_add(s->timeline, &span);
     if (reduced)
@@ -376,11 +379,12 @@ static bool compute(struct dt_simulation *s, struct dt_actor *a, const struct dt
     return true;
 }
 
-/* The optimizer, when all gradients are there; its ranks then share what they updated. */
+/* The optimizer's update after the last reduction, then with ZeRO-1 and 2 the weights' all-gather.
+ */
 static bool update(struct dt_simulation *s, struct dt_actor *a)
 {
-    bool shares = s->costs->share.inside + s->costs->share.between > 0;
-    double seconds = whole(s, s->costs->update * a->slow);
+    bool gathers = s->costs->weight_gather.inside + s->costs->weight_gather.between > 0;
+    double seconds = quantize(s, s->costs->update * a->slow);
     if (!await_joined(s, a, &a->reduced))
         return false;
     a->ended = a->updated;
@@ -393,8 +397,8 @@ static bool update(struct dt_simulation *s, struct dt_actor *a)
     a->updated = true;
     if (a->dp_rank == 0)
         dt_timeline_add(s->timeline, &span);
-    if (shares)
-        join_last(s, a, &s->costs->share, "share");
+    if (gathers)
+        join_last(s, a, &s->costs->weight_gather, "share");
     return true;
 }
 
@@ -411,7 +415,7 @@ static bool act(struct dt_simulation *s, struct dt_actor *a)
     return true;
 }
 
-/* What the first stage has done of its step. */
+/* Shows the progress of the first stage. */
 static void show(struct dt_simulation *s)
 {
     const struct dt_actor *a = s->actors;
@@ -424,11 +428,11 @@ static void run(struct dt_simulation *s)
 {
     for (uint64_t i = 1; s->waiting > 0; i++) {
         struct dt_actor *a = pop(s);
-        dt_rounds_look(s, a);
+        dt_rounds_check(s, a);
         a->account.events++;
         if (act(s, a) && !a->ended)
             push(s, a, a->now);
-        if (s->progress && i % LOOK_EVERY == 0 && dt_progress_due(s->progress))
+        if (s->progress && i % PROGRESS_EVENTS == 0 && dt_progress_due(s->progress))
             show(s);
     }
 }
@@ -453,34 +457,34 @@ static double slowness_of(const struct dt_simulation *s, const struct dt_simulat
     return dt_simulation_slowness(o, (a->stage * s->layout->dp + a->dp_rank) * devices, devices);
 }
 
-/* Seconds that no step takes: as if everything were done one after the other. */
-static double longest(const struct dt_simulation *s, double slow)
+/* Upper bound of the step's seconds: without any overlap. */
+static double upper_bound(const struct dt_simulation *s, double slow)
 {
     const struct dt_transfer_cost sent = {s->costs->send, s->costs->send, 0};
     const struct dt_cluster *c = s->cluster;
     double latency = (c->link.inside_latency + c->link.between_latency) * 1e-6, sum = 0;
-    for (long i = 0; i < s->runs; i++) {
+    for (long i = 0; i < s->chunks; i++) {
         const struct dt_chunk_costs *k = &s->costs->chunks[i];
         double collectives = dt_transfer_cost_seconds(&k->gather, c) +
-                             dt_transfer_cost_seconds(&k->round, c) +
+                             dt_transfer_cost_seconds(&k->reduce_earlier, c) +
                              dt_transfer_cost_seconds(&k->reduce, c);
         sum += (k->forward + k->backward) * slow + k->forward_tensor + k->backward_tensor +
                (2 + c->link.interference) * 2 * (double)k->layers * collectives +
                4 * (dt_transfer_cost_seconds(&sent, c) + latency);
     }
     return sum * (double)s->layout->batches + s->costs->update * slow +
-           dt_transfer_cost_seconds(&s->costs->share, c);
+           dt_transfer_cost_seconds(&s->costs->weight_gather, c);
 }
 
 static double quantum_for(const struct dt_simulation *s, double slow)
 {
     int exponent;
-    frexp(longest(s, slow), &exponent);
+    frexp(upper_bound(s, slow), &exponent);
     return ldexp(1, exponent - DBL_MANT_DIG + 1);
 }
 
-/* A device's ranks are of all stages alike. Returns by how much slower one is that computes alone:
- * more than 1 where a stage shares its devices with other replicas. */
+/* The ranks of a device are spread evenly over the stages. Returns a stage's slowdown from sharing
+ * devices with other data-parallel ranks: at least 1. */
 static double share_devices(struct dt_simulation *s)
 {
     long pp = s->layout->pp, ranks = s->cluster->device.ranks;
@@ -495,11 +499,11 @@ static void init(struct dt_simulation *s, const struct dt_simulation_options *o)
     double slowest = 1;
     double alone = share_devices(s);
     s->dp_size = o->spread > 0 ? l->dp : 1;
-    s->runs = dt_layout_runs(l);
+    s->chunks = dt_layout_chunks(l);
     s->actors = dt_alloc((size_t)(s->dp_size * l->pp), sizeof *s->actors);
     s->heap = dt_alloc((size_t)(s->dp_size * l->pp), sizeof *s->heap);
     s->free = dt_alloc((size_t)(s->dp_size * s->shared), sizeof *s->free);
-    s->messages = dt_alloc((size_t)(2 * s->dp_size * s->runs), sizeof *s->messages);
+    s->messages = dt_alloc((size_t)(2 * s->dp_size * s->chunks), sizeof *s->messages);
     s->collectives = dt_alloc((size_t)l->pp, sizeof *s->collectives);
     for (long r = 0; r < s->dp_size; r++)
         for (long stage = 0; stage < l->pp; stage++) {
@@ -514,18 +518,18 @@ static void init(struct dt_simulation *s, const struct dt_simulation_options *o)
     dt_rounds_init(s);
 }
 
-static void release_lines(struct dt_simulation_line *lines, long count)
+static void release_queues(struct dt_simulation_queue *queues, long count)
 {
     for (long i = 0; i < count; i++)
-        free(lines[i].items);
-    free(lines);
+        free(queues[i].items);
+    free(queues);
 }
 
 static void release(struct dt_simulation *s)
 {
     dt_rounds_release(s);
-    release_lines(s->messages, 2 * s->dp_size * s->runs);
-    release_lines(s->collectives, s->layout->pp);
+    release_queues(s->messages, 2 * s->dp_size * s->chunks);
+    release_queues(s->collectives, s->layout->pp);
     free(s->actors);
     free(s->free);
     free(s->heap);
@@ -538,7 +542,7 @@ static void summarize(struct dt_step_simulation *r, const struct dt_simulation *
     *r = (struct dt_step_simulation){0};
     for (long i = 0; i < count; i++) {
         const struct dt_actor *a = &s->actors[i];
-        assert(a->ended); /* none is blocked for ever */
+        assert(a->ended); /* no deadlock */
         r->seconds = fmax(r->seconds, a->now);
         r->computing += a->account.computing * each;
         r->tensor += a->account.tensor * each;
@@ -549,7 +553,7 @@ static void summarize(struct dt_step_simulation *r, const struct dt_simulation *
         r->known += a->account.known;
         r->in_flight = a->most_held > r->in_flight ? a->most_held : r->in_flight;
     }
-    for (long i = 0; i < count; i++) /* stages that are done wait for the others */
+    for (long i = 0; i < count; i++) /* finished stages wait for the others */
         r->pipeline_wait += (r->seconds - s->actors[i].now) * each;
     r->bubble = r->pipeline_wait / (r->computing + r->tensor);
 }

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step of training as a simulation of discrete events.
+ * Discrete-event simulation of a training step.
  *
- * An actor is a stage of a replica: the cp x tp devices of it move in step, so that one
- * stands for all, as slow as the slowest. It does the actions of parallel/pipeline-schedule.h in
- * their order, those that training itself does, and with ZeRO-3 waits for each layer's weights.
- * Where ranks share devices, a stage waits for one before it computes; who comes first goes first.
- * Transfers run beside the computing. Each device has two links, inside and between
- * nodes; on each, collectives queue in the order of time, and messages between stages
- * share it with them.
+ * An actor is one pipeline stage of one data-parallel rank. Its cp x tp devices run in lockstep and
+ * are simulated as one device, as slow as the slowest. An actor executes the actions of
+ * parallel/pipeline-schedule.h in order, the same list that training executes, and with ZeRO-3
+ * waits for the all-gather of each layer. Where ranks share devices, a stage waits for a free
+ * device, first come, first served. Transfers overlap with compute. Each device has two links,
+ * inside and between nodes; on each link collectives queue in order of time, and share its
+ * bandwidth with messages between stages.
  *
- * Where all devices are equally fast, all replicas do the same at the same time, and one
- * stands for all of them: thousands of ranks cost as much as one pipeline. With
- * stragglers every replica is simulated, and collectives wait for the last. Rounds of a
- * schedule that come again are simulated once (simulation-internal.h), so that neither do many
- * micro-batches cost more than a few; but for those of a timeline, which has them all.
+ *     actor (dp 0, stage 0)  F0 F1 F2 B0 ...    compute
+ *                               \ send / all-gather / reduce-scatter on the links
+ *     actor (dp 0, stage 1)     F0 F1 B0 B1 ...
+ *
+ * Without stragglers all data-parallel ranks behave alike and one is simulated: thousands of ranks
+ * cost as much as one pipeline. With stragglers every one is simulated, and collectives wait for
+ * the last. Repeated rounds are simulated once (simulation-internal.h), so the cost does not grow
+ * with the number of micro-batches, except for a timeline, which records all of them.
  */
 #ifndef DT_PLAN_SIMULATION_H
 #define DT_PLAN_SIMULATION_H
@@ -26,25 +29,25 @@
 #include "plan/timeline.h"
 
 struct dt_simulation_options {
-    double spread; /* of the devices' slowness, as in struct dt_cluster */
+    double spread; /* of the devices' slowdown, as in struct dt_cluster */
     uint64_t seed;
-    struct dt_timeline *timeline; /* of the first replica; or NULL */
-    struct dt_progress *progress; /* shown where it takes long; or NULL */
+    struct dt_timeline *timeline; /* of data-parallel rank 0; or NULL */
+    struct dt_progress *progress; /* shown in long simulations; or NULL */
 };
 
 struct dt_step_simulation {
     double seconds; /* of the step */
-    /* What an average device does in it: seconds. */
-    double computing, tensor, update; /* passes; transfers inside layers; optimizer */
+    /* Seconds of an average device. */
+    double computing, tensor, update; /* forward and backward; transfers in layers; optimizer */
     double pipeline_wait;             /* for other stages: the bubble */
-    double data_wait;                 /* for gathers and reductions that nothing hides */
-    double bubble;                    /* pipeline_wait over computing and tensor */
-    long in_flight;                   /* most passes whose activations a stage held */
-    double events;                    /* of all that was simulated, or known without it */
-    double known;                     /* of these, events of rounds that came again */
+    double data_wait;                 /* for exposed all-gathers and reductions */
+    double bubble;                    /* pipeline_wait / (computing + tensor) */
+    long in_flight;                   /* largest number of micro-batches that a stage held */
+    double events;                    /* simulated or skipped */
+    double known;                     /* of these, skipped */
 };
 
-/* How much slower than a device of full speed the slowest of some is: at least 1. */
+/* Slowdown of the slowest of devices [first, first + devices): at least 1. */
 double dt_simulation_slowness(const struct dt_simulation_options *options, long first,
                               long devices);
 

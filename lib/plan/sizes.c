@@ -41,19 +41,19 @@ static void count_parts(struct dt_base *b, const struct dt_settings *s)
     dt_table_release(&table);
 }
 
-/* Number of the run that a tensor belongs to. */
-static long run_of(const struct dt_plan_layout *l, const struct dt_table *t, int layer)
+/* Index of the model chunk that a layer belongs to. */
+static long chunk_of(const struct dt_plan_layout *l, const struct dt_table *t, int layer)
 {
-    long runs = dt_layout_runs(l), run = 0;
+    long chunks = dt_layout_chunks(l), chunk = 0;
     const struct dt_model_part part = dt_layout_part(l, 0);
     if (layer >= t->layers)
-        return runs - 1;
-    while (layer >= dt_model_part_run(&part, t->layers, (int)run).end)
-        run++;
-    return run;
+        return chunks - 1;
+    while (layer >= dt_model_part_run(&part, t->layers, (int)chunk).end)
+        chunk++;
+    return chunk;
 }
 
-/* Thin matrices, and vectors as they are. */
+/* Elements that PowerSGD sends: two factors of a matrix, vectors uncompressed. */
 static double factors_of(const struct dt_param *p, long rank)
 {
     const struct dt_compression c = {.kind = DT_COMPRESS_POWERSGD, .rank = rank};
@@ -72,26 +72,26 @@ static void count_elements(struct dt_base *b, struct dt_stage_base *stage,
         stage->layers += dt_table_find(t, DT_ROLE_PROJECTION_WEIGHT, layer) != NULL;
     for (int i = 0; i < t->count; i++) {
         stage->factors += factors_of(&t->params[i], s->distributed.compress_rank);
-        b->runs[run_of(l, t, t->params[i].layer)] += padded(t, i);
+        b->chunk_elements[chunk_of(l, t, t->params[i].layer)] += padded(t, i);
     }
 }
 
-static struct dt_data_group imagine_replicas(const struct dt_plan_layout *l, long dp, bool linked)
+static struct dt_data_group plan_data_group(const struct dt_plan_layout *l, long dp, bool linked)
 {
-    long copies = dp * l->cp, groups = dp == l->dp ? dt_layout_groups(l) : 1;
+    long copies = dp * l->cp, groups = dp == l->dp ? dt_layout_shard_groups(l) : 1;
     struct dt_data_group r = {.all = dt_comm_imagine((int)copies, linked), .cp_size = (int)l->cp};
     r.group = groups > 1 ? dt_comm_imagine((int)(copies / groups), linked) : r.all;
     r.across = groups > 1 ? dt_comm_imagine((int)groups, linked) : NULL;
     return r;
 }
 
-/* A rank's place among ranks that are not there; those of replicas are as many as dp. */
-static struct dt_mesh imagine(const struct dt_settings *s, const struct dt_plan_layout *l,
-                              long stage, long dp)
+/* The mesh of a rank with communicators that only have sizes. */
+static struct dt_mesh plan_mesh(const struct dt_settings *s, const struct dt_plan_layout *l,
+                                long stage, long dp)
 {
     bool linked = strcmp(dt_comm_backend_names[s->distributed.backend], "nccl") == 0;
     struct dt_mesh mesh = {.world = dt_comm_imagine((int)(l->pp * dp * l->cp * l->tp), linked),
-                           .data = imagine_replicas(l, dp, linked),
+                           .data = plan_data_group(l, dp, linked),
                            .tp_group = dt_comm_imagine((int)l->tp, linked),
                            .cp_group = dt_comm_imagine((int)l->cp, linked),
                            .stages = dt_comm_imagine((int)l->pp, linked),
@@ -101,7 +101,7 @@ static struct dt_mesh imagine(const struct dt_settings *s, const struct dt_plan_
     return mesh;
 }
 
-static void dismiss(struct dt_mesh *mesh)
+static void release_mesh(struct dt_mesh *mesh)
 {
     dt_comm_close(mesh->world);
     if (mesh->data.group != mesh->data.all)
@@ -113,13 +113,13 @@ static void dismiss(struct dt_mesh *mesh)
     dt_comm_close(mesh->stages);
 }
 
-/* What that rank holds, without a device: plans take no memory. */
+/* The rank's part of the model; planning allocates no parameters and needs no device. */
 static struct dt_model *plan_model(const struct dt_settings *s, const struct dt_mesh *mesh)
 {
     return dt_model_plan(NULL, &s->model, (enum dt_dtype)s->training.precision, &mesh->part);
 }
 
-/* Of all micro-batches that the stage has under way, as training plans them. */
+/* Activations of all micro-batches in flight, planned by the code that training runs. */
 static int plan_activations(struct dt_stage_base *b, struct dt_model *model,
                             const struct dt_settings *s, const struct dt_plan_layout *l,
                             const struct dt_mesh *mesh, struct dt_error *err)
@@ -137,17 +137,17 @@ static int plan_activations(struct dt_stage_base *b, struct dt_model *model,
 static int plan_stage(struct dt_base *b, const struct dt_settings *s,
                       const struct dt_plan_layout *l, long stage, struct dt_error *err)
 {
-    struct dt_mesh mesh = imagine(s, l, stage, 1);
+    struct dt_mesh mesh = plan_mesh(s, l, stage, 1);
     struct dt_model *model = plan_model(s, &mesh);
     int rc = plan_activations(&b->stages[stage], model, s, l, &mesh, err);
     if (rc == 0)
         count_elements(b, &b->stages[stage], s, l, &model->table);
     dt_model_free(model);
-    dismiss(&mesh);
+    release_mesh(&mesh);
     return rc;
 }
 
-/* Of a model that one rank holds. */
+/* State of the whole model on one rank. */
 static int count_state(struct dt_base *b, const struct dt_settings *s, struct dt_error *err)
 {
     struct dt_rank_sizes whole;
@@ -166,7 +166,7 @@ int dt_base_init(struct dt_base *b, const struct dt_settings *s, const struct dt
 {
     *b = (struct dt_base){
         .element = (double)dt_dtype_size((enum dt_dtype)s->training.precision),
-        .runs = dt_alloc((size_t)dt_layout_runs(l), sizeof *b->runs),
+        .chunk_elements = dt_alloc((size_t)dt_layout_chunks(l), sizeof *b->chunk_elements),
         .stages = dt_alloc((size_t)l->pp, sizeof *b->stages),
     };
     count_parts(b, s);
@@ -181,9 +181,9 @@ int dt_base_init(struct dt_base *b, const struct dt_settings *s, const struct dt
 void dt_base_release(struct dt_base *b)
 {
     free(b->stages);
-    free(b->runs);
+    free(b->chunk_elements);
     b->stages = NULL;
-    b->runs = NULL;
+    b->chunk_elements = NULL;
 }
 
 long dt_sizes_reductions(const struct dt_settings *s, const struct dt_plan_layout *l)
@@ -191,14 +191,14 @@ long dt_sizes_reductions(const struct dt_settings *s, const struct dt_plan_layou
     return l->zero_stage >= 2 && s->distributed.invariant ? l->batches : 1;
 }
 
-/* Bytes of one tensor of the residual stream, of a micro-batch. */
-static double stream_bytes(const struct dt_base *b, const struct dt_settings *s,
+/* Bytes of a micro-batch's residual stream. */
+static double hidden_bytes(const struct dt_base *b, const struct dt_settings *s,
                            const struct dt_plan_layout *l)
 {
-    return dt_layout_rows(l, s) * (double)s->model.hidden_size * b->element;
+    return dt_layout_tokens(l, s) * (double)s->model.hidden_size * b->element;
 }
 
-/* As training adds it up. */
+/* From training's own memory plan. */
 static struct dt_rank_sizes sizes_of(struct dt_train_state *store, size_t activations,
                                      const struct dt_settings *s)
 {
@@ -223,36 +223,37 @@ int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *b,
                    struct dt_error *err)
 {
     struct dt_train_state store;
-    struct dt_mesh mesh = imagine(s, l, stage, l->dp);
+    struct dt_mesh mesh = plan_mesh(s, l, stage, l->dp);
     struct dt_model *model = plan_model(s, &mesh);
     int rc = dt_train_state_plan(&store, model, s, &mesh, err);
     if (rc == 0)
         *sizes = sizes_of(&store, (size_t)b->stages[stage].activations, s);
     dt_train_state_release(&store);
     dt_model_free(model);
-    dismiss(&mesh);
+    release_mesh(&mesh);
     return rc;
 }
 
-/* Streams of a micro-batch that a stage sends to others, and as many that it gets. */
-static long crossings(const struct dt_plan_layout *l, long stage)
+/* Activations and gradients of a micro-batch that a stage sends to its neighbours; it receives the
+ * same number. */
+static long stage_messages(const struct dt_plan_layout *l, long stage)
 {
     return 2 * l->pipeline.chunks - (stage == 0) - (stage == l->pp - 1);
 }
 
-/* As dt-architecture(7) counts them: sums of the residual stream in each layer, for embeddings
- * and head, what losses need, and what is gathered between stages. Gradients of norms, which are
- * small, are left out. */
+/* Tensor parallelism's collectives, as dt-architecture(7) lists them: of the residual stream in
+ * each layer, embedding and head, of the loss, and all-gathers between stages. Gradients of norms,
+ * which are small, are ignored. */
 static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
                            const struct dt_plan_layout *l, long stage)
 {
     static const double each[2][3] = {{8, 8, 10}, {8, 10, 11}};
     bool sequence = s->distributed.sequence_parallel, masked = dt_model_is_masked(&s->model);
-    double t = (double)l->tp, rows = dt_layout_rows(l, s);
+    double t = (double)l->tp, rows = dt_layout_tokens(l, s);
     double targets = masked ? s->data.mask_rate * rows : rows, floats = 0;
     double streams = each[sequence][l->recompute] * rows * (double)b->stages[stage].layers;
-    if (!sequence) /* what comes from other stages */
-        streams += (double)crossings(l, stage) * rows;
+    if (!sequence) /* all-gathers between stages */
+        streams += (double)stage_messages(l, stage) * rows;
     if (stage == 0)
         streams += 2 * rows;
     if (stage == l->pp - 1) {
@@ -271,26 +272,26 @@ double dt_ring_bytes(const struct dt_base *b, const struct dt_settings *s,
     double columns =
         (double)(s->model.hidden_size / s->model.num_heads * dt_range_count(partition.kv_heads));
     double passes = backward && l->recompute == DT_RECOMPUTE_FULL ? 2 : 1;
-    return (double)(l->cp - 1) * dt_layout_rows(l, s) * 2 * columns *
+    return (double)(l->cp - 1) * dt_layout_tokens(l, s) * 2 * columns *
            (passes * b->element + (backward ? sizeof(float) : 0));
 }
 
-/* Of the gradients of an embedding that is the first stage's, and the last one's as its head. */
+/* Gradients of tied embeddings, which the first and the last stage exchange. */
 static double tied_bytes(const struct dt_base *b, const struct dt_settings *s,
                          const struct dt_plan_layout *l, long stage)
 {
     bool ends = stage == 0 || stage == l->pp - 1;
     if (l->pp == 1 || !ends || !s->model.tie_word_embeddings)
         return 0;
-    return b->tied * sizeof(float) / (l->zero_stage > 0 ? (double)dt_layout_owners(l) : 1);
+    return b->tied * sizeof(float) / (l->zero_stage > 0 ? (double)dt_layout_shard_size(l) : 1);
 }
 
-/* Of one parameter: what a group shares out, and sums that groups add up. */
+/* Bytes per parameter: reduce-scatter and all-gather in a ZeRO group, all-reduce across groups. */
 static double data_bytes(const struct dt_base *b, const struct dt_settings *s,
                          const struct dt_plan_layout *l)
 {
-    const double gradient = sizeof(float), owners = (double)dt_layout_owners(l);
-    double groups = (double)dt_layout_groups(l), copies = (double)dt_layout_copies(l);
+    const double gradient = sizeof(float), owners = (double)dt_layout_shard_size(l);
+    double groups = (double)dt_layout_shard_groups(l), copies = (double)dt_layout_dp_cp_size(l);
     double reduced = gradient * (double)dt_sizes_reductions(s, l);
     double gathered = l->zero_stage == 0   ? gradient
                       : l->zero_stage == 3 ? 2 * (double)l->batches * b->element
@@ -298,12 +299,12 @@ static double data_bytes(const struct dt_base *b, const struct dt_settings *s,
     return (owners - 1) / owners * (reduced + gathered) + 2 * (groups - 1) / copies * gradient;
 }
 
-/* What replicas send each other. Local steps: parameters and the optimizer's state, now and then;
- * a server: its weights, or what it gets. */
-static double replica_bytes(const struct dt_base *b, const struct dt_settings *s,
-                            const struct dt_plan_layout *l, const struct dt_stage_base *stage)
+/* Bytes between data-parallel ranks per step. Local SGD averages parameters and optimizer state
+ * every local_steps; a parameter server sends weights and receives gradients: the larger counts. */
+static double data_parallel_bytes(const struct dt_base *b, const struct dt_settings *s,
+                                  const struct dt_plan_layout *l, const struct dt_stage_base *stage)
 {
-    const double others = (double)dt_layout_copies(l) - 1, sum = 2 * others / (others + 1);
+    const double others = (double)dt_layout_dp_cp_size(l) - 1, sum = 2 * others / (others + 1);
     const double average = s->training.ema_decay > 0 ? sizeof(float) : 0, n = stage->elements;
     if (dt_settings_sync_is_local(s))
         return sum * n * (sizeof(float) + b->moments + average) /
@@ -317,22 +318,23 @@ static double replica_bytes(const struct dt_base *b, const struct dt_settings *s
         return others * n * s->distributed.compress_share * 2 * sizeof(float);
     case DT_COMPRESS_POWERSGD:
         return sum * stage->factors * sizeof(float);
-    default:
-        return n * data_bytes(b, s, l);
+    case DT_COMPRESS_NONE:
+        break;
     }
+    return n * data_bytes(b, s, l);
 }
 
 struct dt_traffic dt_sizes_stage_traffic(const struct dt_base *b, const struct dt_settings *s,
                                          const struct dt_plan_layout *l, long stage)
 {
     const double batches = (double)l->batches, layers = (double)b->stages[stage].layers;
-    double ranks = (double)l->tp, stream = stream_bytes(b, s, l);
+    double ranks = (double)l->tp, hidden = hidden_bytes(b, s, l);
     struct dt_traffic t = {
-        .data = replica_bytes(b, s, l, &b->stages[stage]),
+        .data = data_parallel_bytes(b, s, l, &b->stages[stage]),
         .context =
             batches * layers * (dt_ring_bytes(b, s, l, false) + dt_ring_bytes(b, s, l, true)),
         .tensor = tensor_bytes(b, s, l, stage),
-        .pipeline = l->pp > 1 ? (double)crossings(l, stage) * stream / ranks * batches : 0,
+        .pipeline = l->pp > 1 ? (double)stage_messages(l, stage) * hidden / ranks * batches : 0,
     };
     t.pipeline += tied_bytes(b, s, l, stage);
     t.total = t.data + t.context + t.tensor + t.pipeline;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What happened when, for drawing: the trace event format of Chrome and Perfetto. */
+/* A timeline of spans, written in the trace event format of Chrome and Perfetto. */
 #ifndef DT_PLAN_TIMELINE_H
 #define DT_PLAN_TIMELINE_H
 
@@ -8,10 +8,10 @@
 enum dt_lane { DT_LANE_COMPUTE, DT_LANE_DATA, DT_LANE_PIPELINE };
 
 struct dt_timeline_span {
-    const char *name; /* borrowed: a constant */
+    const char *name; /* a constant, borrowed */
     int stage;
     enum dt_lane lane;
-    long batch, chunk; /* micro-batch, or -1; part of the model */
+    long batch, chunk; /* micro-batch, or -1; model chunk */
     double start, end; /* seconds */
 };
 
@@ -21,9 +21,9 @@ struct dt_timeline {
 };
 
 void dt_timeline_add(struct dt_timeline *timeline,
-                     const struct dt_timeline_span *span); /* NULL is fine */
-/* Writes {"traceEvents": [...]}: a process is a stage, a thread one of its lanes, times are
- * microseconds. "-" is stdout. */
+                     const struct dt_timeline_span *span); /* may be NULL */
+/* Writes {"traceEvents": [...]}: a process per pipeline stage, a thread per lane, times in
+ * microseconds. path: "-" for stdout. */
 int dt_timeline_write(const struct dt_timeline *timeline, const char *path,
                       struct dt_error *err) DT_MUST_CHECK;
 void dt_timeline_release(struct dt_timeline *timeline);

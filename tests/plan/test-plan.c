@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans against closed formulas, against what is allocated, and against each other. */
+/* Compares plans with closed formulas, with allocated memory, and with each other. */
 #include "test.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static struct dt_settings settings;
 static struct dt_cluster cluster;
 static struct dt_plan_request request;
 
-/* 8 layers, 4 heads; a node of 8 alike devices on links that take no time. */
+/* 8 layers, 4 heads; one node of 8 identical devices with instantaneous links. */
 static int setup(void **state)
 {
     (void)state;
@@ -72,8 +72,8 @@ static void assert_near(double a, double b, double tolerance)
         fail_msg("%.9g is not %.9g", a, b);
 }
 
-/* What a rank allocates alone, in every precision and recomputation. */
-static void a_rank_alone_takes_what_is_planned(void **state)
+/* Of one rank, in every precision and with every choice of recompute. */
+static void predicted_memory_equals_allocated_memory(void **state)
 {
     (void)state;
     struct dt_device *dev;
@@ -100,7 +100,7 @@ static void a_rank_alone_takes_what_is_planned(void **state)
         assert_int_equal(dt_train_state_allocate(&store, &err), 0);
         assert_int_equal((size_t)plan.sizes.total,
                          dt_model_bytes(model) + store.arena.size + dt_workspace_bytes(work) +
-                             (size_t)one.batches * sizeof(double)); /* a loss each */
+                             (size_t)one.batches * sizeof(double)); /* one loss each */
         dt_train_state_release(&store);
         dt_workspace_free(work);
         dt_model_free(model);
@@ -110,7 +110,7 @@ static void a_rank_alone_takes_what_is_planned(void **state)
     dt_device_close(dev);
 }
 
-static void parts_add_up(void **state)
+static void parameter_parts_sum_to_the_total(void **state)
 {
     (void)state;
     const struct dt_plan_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
@@ -121,9 +121,9 @@ static void parts_add_up(void **state)
     assert_near(p.mlp, 8 * (8 * 64 * 64 + 5 * 64), 0);
 }
 
-/* States of 18 bytes a parameter in 16 bits, of which stages share out more and more; blocks are
- * shared whole, and two layers and the embeddings come and go. */
-static void zero_shares_out_states(void **state)
+/* State is 18 bytes per parameter in 16 bits; higher ZeRO stages shard more of it. Blocks are
+ * sharded whole, and two layers and the embeddings are all-gathered. */
+static void zero_stages_shard_the_states(void **state)
 {
     (void)state;
     const double shared[] = {0, 12, 16, 18};
@@ -145,8 +145,8 @@ static void zero_shares_out_states(void **state)
     settings.training.gradient_accumulation_steps = 16;
 }
 
-/* Replicas of a group share out what as many alone do; the other groups have it all again. */
-static void groups_share_out_among_themselves(void **state)
+/* The ranks of a ZeRO group shard as that many ranks alone do; every group has a full copy. */
+static void zero_groups_shard_within_the_group(void **state)
 {
     (void)state;
     for (long zero = 0; zero <= 3; zero++) {
@@ -157,12 +157,12 @@ static void groups_share_out_among_themselves(void **state)
         const struct dt_plan four = plan_of(&few), all = plan_of(&many);
         assert_near(all.sizes.total, four.sizes.total, 0);
         assert_near(all.sizes.moments, four.sizes.moments, 0);
-        /* a quarter is added up over four groups */
+        /* a quarter is all-reduced across four groups */
         double bytes = zero == 3 ? 4 * four.sizes.parameters : four.sizes.parameters;
         assert_near(all.traffic.data, four.traffic.data + bytes / 4 * 2 * 3 / 4, 0.01);
     }
     struct dt_plan_layout l = layout_of(1, 16, 1, 3, DT_PIPELINE_SCHEDULE_1F1B, 1);
-    cluster.link.between = 0.5; /* two nodes, between which weights need not go */
+    cluster.link.between = 0.5; /* two nodes; weights are gathered inside a node */
     l.batches = 8;
     const struct dt_plan apart = plan_of(&l);
     l.shard = 8;
@@ -173,27 +173,27 @@ static void groups_share_out_among_themselves(void **state)
     int in_groups = 0;
     assert_int_equal(dt_search(&found, &request, 16, 100000, &err), 0);
     for (int i = 0; i < found.count; i++)
-        in_groups += dt_layout_groups(&found.best[i].layout) > 1;
+        in_groups += dt_layout_shard_groups(&found.best[i].layout) > 1;
     assert_true(in_groups > 0);
     dt_search_release(&found);
     cluster.link.between = 1e6;
     l.shard = 3;
-    assert_string_equal(dt_layout_fault(&l, &settings), "shard_ranks does not divide the replicas");
+    assert_string_equal(dt_layout_fault(&l, &settings), "shard_ranks does not divide dp * cp");
 }
 
-/* Keys and values go once round forward, and backward again with their gradients. */
-static void rings_take_what_attention_does_not_hide(void **state)
+/* Keys and values pass the ring once in forward, and again in backward with their gradients. */
+static void ring_attention_costs_its_exposed_communication(void **state)
 {
     (void)state;
     const double parts[] = {0, 0.5, 1};
     struct dt_plan_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     l.cp = 4;
-    cluster.link.inside = 1e-3; /* seconds a MB, beside which attention is nothing */
+    cluster.link.inside = 1e-3; /* seconds per MB, far slower than attention */
     const struct dt_plan slow = plan_of(&l);
     double rows = 2.0 * 32 / 4, sent = 2 * 64 * rows * (2 * 4 + 4) * 3 * 8 * 16;
     assert_near(slow.traffic.context, sent, 1e-12);
     assert_near(slow.step.tensor, sent / 1e6, 0.01);
-    cluster.link.inside = 1e3; /* as fast as attention: all is hidden, but takes time from it */
+    cluster.link.inside = 1e3; /* as fast as attention: hidden, but interferes with it */
     cluster.device.attention_efficiency = 1e-3;
     for (int i = 0; i < 3; i++) {
         cluster.link.interference = parts[i];
@@ -204,8 +204,8 @@ static void rings_take_what_attention_does_not_hide(void **state)
     cluster.device.attention_efficiency = 1;
 }
 
-/* What a search leaves out is no better than what it tries. */
-static void half_the_contexts_and_sequences_do_as_well(void **state)
+/* The layouts that a search omits are not better than those that it tries. */
+static void halving_cp_and_micro_batch_costs_nothing(void **state)
 {
     (void)state;
     cluster.link.inside = 2;
@@ -224,7 +224,7 @@ static void half_the_contexts_and_sequences_do_as_well(void **state)
     cluster.link.inside = 1e6;
 }
 
-/* As dt-config(5) states them. */
+/* The formulas of dt-config(5). */
 static void traffic_follows_the_formulas(void **state)
 {
     (void)state;
@@ -254,16 +254,16 @@ static void traffic_follows_the_formulas(void **state)
         }
     }
     settings.distributed.sequence_parallel = false;
-    double embedding = 1000 * 64 * 4; /* is the head, too: its gradient goes either way */
+    double embedding = 1000 * 64 * 4; /* tied to the head: both stages send its gradient */
     l = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
-    assert_near(plan_of(&l).traffic.total, 2 * stream * 16, 1e-12); /* of one between the ends */
+    assert_near(plan_of(&l).traffic.total, 2 * stream * 16, 1e-12); /* of an inner stage */
     l = layout_of(2, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
     assert_near(plan_of(&l).traffic.total, stream * 16 + embedding, 1e-12);
     l = layout_of(2, 1, 2, 0, DT_PIPELINE_SCHEDULE_INTERLEAVED, 2);
     assert_near(plan_of(&l).traffic.pipeline, 3 * stream / 2 * 16 + embedding / 2, 1e-12);
 }
 
-/* With all chunks alike, passes that take 1 and 2 seconds, and nothing else that takes any. */
+/* Identical chunks: forward takes 1 second, backward 2, and all else 0. */
 static struct dt_step_simulation simulated_plainly(const struct dt_plan_layout *l)
 {
     struct dt_base base;
@@ -273,7 +273,7 @@ static struct dt_step_simulation simulated_plainly(const struct dt_plan_layout *
     assert_int_equal(dt_base_init(&base, &s, l, &err), 0);
     dt_costs_init(&costs, &base, &s, l, &cluster, NULL);
     costs.update = costs.send = 0;
-    for (long i = 0; i < dt_layout_runs(l); i++)
+    for (long i = 0; i < dt_layout_chunks(l); i++)
         costs.chunks[i].backward = 2 * (costs.chunks[i].forward = 1);
     dt_simulation_run(&step, &costs, l, &cluster, &request.simulation);
     dt_costs_release(&costs);
@@ -305,8 +305,8 @@ static void simulated_bubbles_are_those_of_the_formulas(void **state)
     assert_near(simulated_bubble(&l), 3.0 / (2 * 16), 1e-9);
 }
 
-/* Stages of a replica take turns, so that one's wait is another's time; replicas have less each. */
-static void ranks_that_share_a_device_take_turns(void **state)
+/* Stages of a data-parallel rank share devices: one computes while another waits. */
+static void ranks_on_one_device_share_its_time(void **state)
 {
     (void)state;
     const struct dt_plan_layout one = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
@@ -322,15 +322,15 @@ static void ranks_that_share_a_device_take_turns(void **state)
     assert_true(simulated_plainly(&four).seconds < (4 * 16 + 2 * 3) * 3 / 2.0);
     assert_true(simulated_plainly(&three).seconds >= 3 * 16 * 3 / 1.5);
     const struct dt_plan shared = plan_of(&one);
-    assert_near(shared.room, alone.room / 2, 0);
+    assert_near(shared.available, alone.available / 2, 0);
     assert_near(shared.step.computing, 2 * alone.step.computing, 1e-9);
     assert_near(shared.step.update, 2 * alone.step.update, 1e-9);
-    assert_near(shared.mfu, alone.mfu, 1e-9); /* half a device at half its speed */
+    assert_near(shared.mfu, alone.mfu, 1e-9); /* half of a device, at half its speed */
     assert_near(shared.tokens_per_device, alone.tokens_per_device, 1e-9);
     cluster.device.ranks = 1;
 }
 
-static void stages_hold_what_their_schedule_says(void **state)
+static void activations_in_flight_follow_the_schedule(void **state)
 {
     (void)state;
     const struct dt_plan_layout all = layout_of(4, 1, 1, 0, DT_PIPELINE_SCHEDULE_AFAB, 1);
@@ -343,9 +343,9 @@ static void stages_hold_what_their_schedule_says(void **state)
     assert_true(plan_of(&few).sizes.activations > 1.5 * plan_of(&one).sizes.activations);
 }
 
-/* One replica stands for all where all are alike: as to simulate every one, but for which of a
- * message and a collective of the same moment is first. */
-static void symmetry_changes_nothing(void **state)
+/* Identical data-parallel ranks: simulating one equals simulating all, except for the order of
+ * simultaneous messages and collectives. */
+static void simulating_one_dp_rank_equals_simulating_all(void **state)
 {
     (void)state;
     cluster.link.inside = cluster.link.between = 0.5;
@@ -365,8 +365,8 @@ static void symmetry_changes_nothing(void **state)
     cluster.link.interference = 0;
 }
 
-/* Of 4 heads one of three slices has two, as each of two slices has. */
-static void the_largest_slice_is_waited_for(void **state)
+/* Of 4 heads, one rank of tp 3 has two, like each rank of tp 2. */
+static void the_largest_tensor_parallel_shard_sets_the_time(void **state)
 {
     (void)state;
     const struct dt_plan_layout three = layout_of(1, 1, 3, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
@@ -378,7 +378,7 @@ static void the_largest_slice_is_waited_for(void **state)
     assert_null(dt_layout_uneven(&two, &settings));
 }
 
-static void stragglers_hold_up_all(void **state)
+static void stragglers_slow_every_rank(void **state)
 {
     (void)state;
     const struct dt_plan_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
@@ -387,7 +387,7 @@ static void stragglers_hold_up_all(void **state)
         request.simulation.spread = 0.05 * i;
         double now = plan_of(&l).step.seconds;
         assert_true(now > before);
-        assert_near(now, plan_of(&l).step.seconds, 0); /* drawn by the seed alone */
+        assert_near(now, plan_of(&l).step.seconds, 0); /* depends only on the seed */
         before = now;
     }
     request.simulation.seed = 2;
@@ -396,7 +396,7 @@ static void stragglers_hold_up_all(void **state)
     request.simulation.spread = 0;
 }
 
-static void slow_links_are_waited_for(void **state)
+static void slow_links_are_exposed(void **state)
 {
     (void)state;
     const struct dt_plan_layout l = layout_of(1, 8, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
@@ -404,12 +404,12 @@ static void slow_links_are_waited_for(void **state)
     cluster.link.inside = 1e-3;
     const struct dt_plan slow = plan_of(&l);
     cluster.link.inside = 1e6;
-    /* What a rank sends takes that long; a layer's backward pass at most is hidden. */
+    /* Sending takes that long; at most the backward of a layer is hidden. */
     assert_true(slow.step.data_wait > 0.9 * slow.traffic.data / 1e6);
     assert_true(fast.step.data_wait < 1e-3 * fast.step.seconds);
 }
 
-static void what_does_not_fit_is_told_to_the_byte(void **state)
+static void a_plan_fits_to_the_byte(void **state)
 {
     (void)state;
     const struct dt_plan_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
@@ -421,7 +421,7 @@ static void what_does_not_fit_is_told_to_the_byte(void **state)
     cluster.device.memory = 1;
 }
 
-static void goodput_is_what_simulated_failures_leave(void **state)
+static void expected_goodput_matches_simulated_failures(void **state)
 {
     (void)state;
     struct dt_goodput g = {.mtbf = 10000, .checkpoint = 20, .restart = 100};
@@ -446,7 +446,7 @@ static void goodput_is_what_simulated_failures_leave(void **state)
     cluster.reliability.device_mtbf = 0;
 }
 
-/* The best of a search is the best of all layouts that can be, tried one by one. */
+/* The best layout of a search is the best of all valid layouts, simulated one by one. */
 static void search_finds_the_fastest(void **state)
 {
     (void)state;
@@ -475,7 +475,7 @@ static void search_finds_the_fastest(void **state)
         assert_true(!p.fits || p.step.seconds >= found.best[0].step.seconds);
     }
     dt_search_release(&found);
-    settings.training.gradient_accumulation_steps = 1; /* and of one sequence: no replicas */
+    settings.training.gradient_accumulation_steps = 1; /* one sequence per step: dp 1 */
     settings.training.batch_size = 1;
     assert_int_equal(dt_search(&found, &request, 8, 1, &err), 0);
     assert_int_equal(found.best->layout.dp, 1);
@@ -490,8 +490,8 @@ static void search_finds_the_fastest(void **state)
     cluster.device.memory = 1;
 }
 
-/* What a bound lets a search leave out: nothing that is among the fastest of all that fit. */
-static void searches_leave_out_nothing_fast(void **state)
+/* The lower bound prunes none of the fastest layouts that fit. */
+static void search_prunes_none_of_the_fastest(void **state)
 {
     (void)state;
     const double links[] = {1e6, 2, 0.05};
@@ -516,7 +516,7 @@ static void searches_leave_out_nothing_fast(void **state)
     request.simulation.spread = 0;
 }
 
-static void thousands_of_ranks_take_no_longer(void **state)
+static void thousands_of_ranks_cost_no_more(void **state)
 {
     (void)state;
     cluster.nodes = 4096;
@@ -542,8 +542,8 @@ static struct dt_step_simulation simulated(const struct dt_plan *plan, const str
     return step;
 }
 
-/* Every round, as a timeline has them, against those that are new; at least that share of all
- * events was not. */
+/* Compares a simulation of every round, for a timeline, with one that skips rounds; at least that
+ * fraction of its events is skipped. */
 static void check_rounds(const struct dt_plan_layout *l, double least)
 {
     struct dt_base base;
@@ -562,9 +562,8 @@ static void check_rounds(const struct dt_plan_layout *l, double least)
     dt_base_release(&base);
 }
 
-/* On links that are fast, that slow everything down, and in between; with and without
- * stragglers and latencies. */
-static void rounds_that_are_known_change_no_bit(void **state)
+/* Fast, slow and medium links, with and without stragglers and latencies. */
+static void skipped_rounds_change_no_bit(void **state)
 {
     (void)state;
     const double links[] = {1e6, 2, 0.3, 0.1, 0.02, 0.0005};
@@ -601,8 +600,8 @@ static void rounds_that_are_known_change_no_bit(void **state)
     request.simulation.spread = 0;
 }
 
-/* Where warm-up and end are near each other, or meet. */
-static void few_rounds_are_as_right_as_many(void **state)
+/* Warm-up and cool-down are close to each other, or overlap. */
+static void schedules_with_few_rounds_are_simulated_exactly(void **state)
 {
     (void)state;
     settings.distributed.invariant = true;
@@ -628,27 +627,27 @@ static void few_rounds_are_as_right_as_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rank_alone_takes_what_is_planned),
-        cmocka_unit_test(parts_add_up),
-        cmocka_unit_test(zero_shares_out_states),
-        cmocka_unit_test(groups_share_out_among_themselves),
-        cmocka_unit_test(rings_take_what_attention_does_not_hide),
-        cmocka_unit_test(half_the_contexts_and_sequences_do_as_well),
+        cmocka_unit_test(predicted_memory_equals_allocated_memory),
+        cmocka_unit_test(parameter_parts_sum_to_the_total),
+        cmocka_unit_test(zero_stages_shard_the_states),
+        cmocka_unit_test(zero_groups_shard_within_the_group),
+        cmocka_unit_test(ring_attention_costs_its_exposed_communication),
+        cmocka_unit_test(halving_cp_and_micro_batch_costs_nothing),
         cmocka_unit_test(traffic_follows_the_formulas),
         cmocka_unit_test(simulated_bubbles_are_those_of_the_formulas),
-        cmocka_unit_test(ranks_that_share_a_device_take_turns),
-        cmocka_unit_test(stages_hold_what_their_schedule_says),
-        cmocka_unit_test(symmetry_changes_nothing),
-        cmocka_unit_test(the_largest_slice_is_waited_for),
-        cmocka_unit_test(stragglers_hold_up_all),
-        cmocka_unit_test(slow_links_are_waited_for),
-        cmocka_unit_test(what_does_not_fit_is_told_to_the_byte),
-        cmocka_unit_test(goodput_is_what_simulated_failures_leave),
+        cmocka_unit_test(ranks_on_one_device_share_its_time),
+        cmocka_unit_test(activations_in_flight_follow_the_schedule),
+        cmocka_unit_test(simulating_one_dp_rank_equals_simulating_all),
+        cmocka_unit_test(the_largest_tensor_parallel_shard_sets_the_time),
+        cmocka_unit_test(stragglers_slow_every_rank),
+        cmocka_unit_test(slow_links_are_exposed),
+        cmocka_unit_test(a_plan_fits_to_the_byte),
+        cmocka_unit_test(expected_goodput_matches_simulated_failures),
         cmocka_unit_test(search_finds_the_fastest),
-        cmocka_unit_test(searches_leave_out_nothing_fast),
-        cmocka_unit_test(thousands_of_ranks_take_no_longer),
-        cmocka_unit_test(rounds_that_are_known_change_no_bit),
-        cmocka_unit_test(few_rounds_are_as_right_as_many),
+        cmocka_unit_test(search_prunes_none_of_the_fastest),
+        cmocka_unit_test(thousands_of_ranks_cost_no_more),
+        cmocka_unit_test(skipped_rounds_change_no_bit),
+        cmocka_unit_test(schedules_with_few_rounds_are_simulated_exactly),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps whose rounds are passed over against the same ones event by event, of many small pipelines
- * drawn at random. */
+/* Compares steps with skipped rounds with full simulations, for many random small pipelines. */
 #include "test.h"
 
 #include <string.h>
@@ -10,9 +9,10 @@
 #include "plan/simulation.h"
 
 #define CASES 4000
-#define KEY   18 /* of cases where messages of every run count, and collectives half joined */
+#define KEY                                                                                        \
+    18 /* seed of cases that need the messages of every chunk, and half-joined collectives */
 
-/* A pipeline, its costs in whole seconds, and links of a byte a second. */
+/* A pipeline with costs in whole seconds, and links of 1 byte/s. */
 struct drawn {
     struct dt_plan_layout layout;
     struct dt_cluster cluster;
@@ -21,7 +21,7 @@ struct drawn {
     uint64_t number, drawn;
 };
 
-/* A whole number, most at most. */
+/* A random whole number from 0 to most. */
 static long draw(struct drawn *d, long most)
 {
     uint64_t key = dt_random_key(KEY, 'R', d->number);
@@ -52,13 +52,13 @@ static void draw_layout(struct drawn *d)
 
 static void draw_costs(struct drawn *d)
 {
-    long runs = dt_layout_runs(&d->layout), most = draw(d, 1) ? 1 : 4;
-    d->costs = (struct dt_costs){.chunks = dt_alloc((size_t)runs, sizeof *d->costs.chunks),
+    long chunks = dt_layout_chunks(&d->layout), most = draw(d, 1) ? 1 : 4;
+    d->costs = (struct dt_costs){.chunks = dt_alloc((size_t)chunks, sizeof *d->costs.chunks),
                                  .send = (double)draw(d, 3 * most),
-                                 .share = draw_transfer(d, most),
+                                 .weight_gather = draw_transfer(d, most),
                                  .reductions = draw(d, 1) ? d->layout.batches : 1,
                                  .update = (double)draw(d, 9)};
-    for (long i = 0; i < runs; i++)
+    for (long i = 0; i < chunks; i++)
         d->costs.chunks[i] = (struct dt_chunk_costs){.forward = 1 + (double)draw(d, 5),
                                                      .backward = 1 + (double)draw(d, 8),
                                                      .forward_tensor = (double)draw(d, 1),
@@ -66,10 +66,10 @@ static void draw_costs(struct drawn *d)
                                                      .layers = 1 + draw(d, 3),
                                                      .gather = draw_transfer(d, most),
                                                      .reduce = draw_transfer(d, most),
-                                                     .round = draw_transfer(d, most)};
+                                                     .reduce_earlier = draw_transfer(d, most)};
 }
 
-/* Often there are many messages on their way at a time. */
+/* Slow links often leave many messages in flight. */
 static void draw_case(struct drawn *d)
 {
     draw_layout(d);
@@ -89,12 +89,12 @@ static struct dt_step_simulation simulated(const struct drawn *d, struct dt_time
 {
     struct dt_step_simulation step;
     struct dt_simulation_options how = d->how;
-    how.timeline = timeline; /* which has every round */
+    how.timeline = timeline; /* a timeline simulates every round */
     dt_simulation_run(&step, &d->costs, &d->layout, &d->cluster, &how);
     return step;
 }
 
-static void steps_are_the_same_to_the_bit(void **state)
+static void skipping_rounds_changes_no_bit(void **state)
 {
     (void)state;
     double known = 0, events = 0;
@@ -116,6 +116,6 @@ static void steps_are_the_same_to_the_bit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_are_the_same_to_the_bit)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(skipping_rounds_changes_no_bit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
