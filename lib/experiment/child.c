@@ -18,20 +18,20 @@
 #include "base/clock.h"
 #include "experiment/energy.h"
 
-#define MOST_OUTPUT  ((off_t)64 << 20)
-#define TIMED_OUT    124
-#define NOT_STARTED  127
-#define KIND_SECONDS 5 /* between asking to end and killing */
-#define LOOK_MS      50
+#define MOST_OUTPUT   ((off_t)64 << 20)
+#define TIMED_OUT     124
+#define NOT_STARTED   127
+#define GRACE_SECONDS 5 /* between SIGTERM and SIGKILL */
+#define POLL_MS       50
 
 struct child {
     pid_t pid;
-    int watch; /* a pidfd, or -1 where the kernel has none */
+    int watch; /* pidfd, or -1 if the kernel lacks them */
     int out, complaints, failure;
     struct rusage used;
 };
 
-/* An unnamed file: a child that writes much must not wait for a reader. */
+/* An unlinked temporary file: unlike a pipe, it never blocks the child. */
 static int scratch_file(struct dt_error *err)
 {
     FILE *file = tmpfile();
@@ -43,7 +43,7 @@ static int scratch_file(struct dt_error *err)
     return fd < 0 ? DT_EIO : fd;
 }
 
-static void be_command(const struct child *c, char *const *words)
+static void exec_command(const struct child *c, char *const *words)
 {
     sigset_t none;
     int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -68,7 +68,7 @@ static int start(struct child *c, char *const *words, struct dt_error *err)
     c->failure = pipe_fd[1];
     c->pid = fork();
     if (c->pid == 0)
-        be_command(c, words);
+        exec_command(c, words);
     close(pipe_fd[1]);
     ssize_t n = c->pid > 0 ? read(pipe_fd[0], &number, sizeof number) : 0;
     close(pipe_fd[0]);
@@ -85,19 +85,19 @@ static int start(struct child *c, char *const *words, struct dt_error *err)
     return 0;
 }
 
-/* Waits for a moment, or until the child has ended. */
+/* Waits up to POLL_MS for the child's end. */
 static bool has_ended(struct child *c, int *status)
 {
     struct pollfd p = {c->watch, POLLIN, 0};
-    poll(&p, c->watch >= 0, c->watch >= 0 ? LOOK_MS : 2);
+    poll(&p, c->watch >= 0, c->watch >= 0 ? POLL_MS : 2);
     pid_t pid = wait4(c->pid, status, WNOHANG, &c->used);
     return pid == c->pid || (pid < 0 && errno == ECHILD);
 }
 
-/* Its group, and then what is left of it when its first process has ended. */
+/* Ends the process group: SIGTERM, then SIGKILL for what remains. */
 static int end_group(struct child *c)
 {
-    double deadline = dt_clock_now() + KIND_SECONDS;
+    double deadline = dt_clock_now() + GRACE_SECONDS;
     int status = 0;
     kill(-c->pid, SIGTERM);
     while (!has_ended(c, &status) && dt_clock_now() < deadline)
@@ -119,7 +119,7 @@ static int wait_for(struct child *c, double limit, const volatile sig_atomic_t *
             continue;
         end_group(c);
         r->status = TIMED_OUT;
-        snprintf(r->complaint, sizeof r->complaint, "took longer than %g s", limit);
+        snprintf(r->complaint, sizeof r->complaint, "exceeded the limit of %g s", limit);
         return late ? 0 : dt_fail(err, DT_ESTOP, "stopped by signal %d", (int)*stop);
     }
     r->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -131,8 +131,8 @@ static double seconds(struct timeval t)
     return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
 }
 
-/* The kernel counts what a process was before it became the command: this program. A
- * command that takes less cannot be told. */
+/* Peak RSS includes the time between fork and exec, when the child was a copy of this program, so a
+ * smaller command's peak is unknown. */
 static double peak_of(const struct rusage *used)
 {
     struct rusage own;
@@ -160,8 +160,8 @@ static bool is_rule(const char *line, size_t size)
     return size > 8 && strspn(line, "-") >= size;
 }
 
-/* The last line that says something; before the rule that mpirun draws above its own word
- * on what a rank has said already. */
+/* The last non-blank line; with mpirun, the last one before the ruled box in which it repeats that
+ * a rank failed. */
 static void take_complaint(char *text, struct dt_child_result *r)
 {
     for (char *line = text, *next; line; line = next) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One command run once: what it printed, how it ended, what it used.
+ * Runs a command once, and returns its output, exit status and resource usage.
  *
  *     struct dt_child_result r;
  *     DT_TRY(dt_child_run(words, 0, stop, &r, err));
@@ -8,8 +8,8 @@
  *         use(r.output.data, r.wall);
  *     dt_child_release(&r);
  *
- * No shell is in between. The command has no input, and a process group of its own:
- * when it is to stop, all that it started is told to, and made to after some seconds.
+ * No shell is involved. The command's stdin is /dev/null. It runs in a new process group, which is
+ * ended as a whole: SIGTERM, and SIGKILL after a grace period.
  */
 #ifndef DT_EXPERIMENT_CHILD_H
 #define DT_EXPERIMENT_CHILD_H
@@ -20,19 +20,19 @@
 #include "base/error.h"
 
 struct dt_child_result {
-    int status;              /* of exit; 128 + the signal's number, as a shell counts */
+    int status;              /* exit status; 128 + signal number, as in a shell */
     double wall;             /* seconds */
-    double user, system;     /* processor time of it and what it waited for, seconds */
-    double peak_bytes;       /* resident memory of the largest process among them; NAN if no
-                              * more than that of this program */
-    double joules;           /* that the processors' packages took meanwhile; NAN if unreadable */
-    struct dt_buffer output; /* on stdout, up to 64 MB of it */
-    char complaint[256];     /* the last line on stderr, or why it was ended; "" if none */
+    double user, system;     /* processor time with waited-for children, seconds */
+    double peak_bytes;       /* peak RSS of the largest of these processes; NAN if not above
+                              * this program's */
+    double joules;           /* energy of the processor packages meanwhile; NAN if unreadable */
+    struct dt_buffer output; /* stdout, the last 64 MiB */
+    char complaint[256];     /* last line of stderr, or why it was ended; may be "" */
 };
 
-/* words ends with NULL; words[0] is looked for on PATH. A command that takes longer than
- * limit seconds (0: any time) is ended, with status 124. *stop that is not 0 ends it:
- * DT_ESTOP. DT_EMISSING if it cannot be started. */
+/* words: NULL-terminated; words[0] is searched on PATH. A command that exceeds limit seconds (0: no
+ * limit) is ended with status 124. A nonzero *stop ends it with DT_ESTOP. DT_EMISSING if it cannot
+ * be started. */
 int dt_child_run(char *const *words, double limit, const volatile sig_atomic_t *stop,
                  struct dt_child_result *result, struct dt_error *err) DT_MUST_CHECK;
 void dt_child_release(struct dt_child_result *result);

@@ -10,7 +10,7 @@
 #include "json/json-number.h"
 
 struct comparison {
-    int cell; /* of the second results */
+    int cell; /* index in the second results */
     const char *name;
     double before, after; /* medians */
     double ratio, superiority, p;
@@ -19,13 +19,13 @@ struct comparison {
 };
 
 struct comparisons {
-    double before_reference, after_reference; /* NAN: times are compared as they are */
+    double before_reference, after_reference; /* NAN: times are not corrected */
     struct comparison *items;
     size_t count, capacity;
 };
 
-/* The values of all rounds. Times and rates are those of a processor that does the
- * reference loop in the given seconds, unless that is NAN. */
+/* The values of all rounds. Times and rates are scaled to a processor that runs the reference loop
+ * in the given seconds, unless that is NAN. */
 static size_t collect(const struct dt_results *r, int cell, const char *name, double reference,
                       double **values)
 {
@@ -42,7 +42,7 @@ static size_t collect(const struct dt_results *r, int cell, const char *name, do
     return used;
 }
 
-/* The median over all rows of the time of the reference loop; NAN if some lack it. */
+/* Median time of the reference loop over all rows; NAN if a row lacks it. */
 static double reference_of(const struct dt_results *r)
 {
     double *seconds = dt_alloc((size_t)r->count + 1, sizeof *seconds), median = NAN;
@@ -93,7 +93,7 @@ static int compare_cells(struct comparisons *all, const struct dt_results *befor
                          before->path, after->path);
 }
 
-/* A value that is not above 0 has no ratio: its difference then counts, if beyond chance. */
+/* Without a ratio (values not above 0), any difference beyond chance counts. */
 static int judge(struct comparisons *all, double least)
 {
     double *p = dt_alloc(all->count, sizeof *p);
@@ -112,7 +112,7 @@ static int judge(struct comparisons *all, double least)
     return changed;
 }
 
-/* Whether even groups that do not overlap at all could be told from chance. */
+/* Whether the groups are too small for any significant difference. */
 static bool too_few(const struct comparison *c, size_t tests)
 {
     double ways = 1;
@@ -183,7 +183,7 @@ static void print_json(const struct comparisons *all, const struct dt_results *a
     json_object_put(top);
 }
 
-/* Facts of the last machine of each that are not alike. */
+/* Facts of the last machine of each that differ. */
 static void print_differences(const struct dt_results *before, const struct dt_results *after,
                               struct dt_buffer *out)
 {
@@ -226,8 +226,8 @@ int dt_results_compare(const struct dt_results *before, const struct dt_results 
             print_differences(before, after, out);
             if (!isnan(all.before_reference))
                 dt_buffer_printf(out,
-                                 "the reference loop took %.4f of its time before; times and "
-                                 "rates are corrected for it\n",
+                                 "the reference loop took %.4f of its earlier time; times and "
+                                 "rates are corrected for that\n",
                                  all.after_reference / all.before_reference);
             dt_buffer_printf(out, "%d of %zu values changed beyond noise\n", changed, all.count);
         }

@@ -17,7 +17,7 @@ int dt_design_open(struct json_object **design, const char *path, struct dt_erro
     if (json_object_is_type(*design, json_type_object))
         return 0;
     json_object_put(*design);
-    return dt_fail(err, DT_EFORMAT, "%s: is no mapping of keys", path);
+    return dt_fail(err, DT_EFORMAT, "%s: must be a mapping of keys to values", path);
 }
 
 void dt_design_set(struct json_object *design, const char *key, const char *value)

@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 
-/* A counter of a package; NAN if it is not there or may not be read. */
+/* Energy counter of a package; NAN if absent or unreadable. */
 static double read_counter(const char *root, int package, const char *name)
 {
     char path[512];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Energy that the processors' packages take, where the kernel lets it be read: the
- * counters of powercap (intel-rapl), which count all that the machine does.
+ * Energy of the processor packages, from the powercap counters (intel-rapl) where they are
+ * readable. They count all processes of the machine.
  *
  *     struct dt_energy e;
  *     dt_energy_begin(&e, "");
@@ -14,13 +14,13 @@
 enum { DT_ENERGY_PACKAGES = 16 };
 
 struct dt_energy {
-    const char *root; /* where /sys is looked for below; "" on a real machine */
-    double microjoules[DT_ENERGY_PACKAGES]; /* of package i when it began; NAN for none */
+    const char *root;                       /* directory that contains sys; "" except in tests */
+    double microjoules[DT_ENERGY_PACKAGES]; /* [package] at the start; NAN if absent */
 };
 
 void dt_energy_begin(struct dt_energy *energy, const char *root);
-/* Joules since then, a counter that began again counted right once; NAN where none
- * can be read. */
+/* Joules since dt_energy_begin; handles one wrap-around per counter. NAN if no counter is readable.
+ */
 double dt_energy_end(const struct dt_energy *energy);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PLACES 80 /* of a line of text */
+#define LINE_WIDTH 80
 
 void dt_grid_add(struct dt_grid *grid, const char *text)
 {
@@ -34,7 +34,7 @@ void dt_grid_release(struct dt_grid *grid)
     *grid = (struct dt_grid){0};
 }
 
-/* Places that a text takes on the screen, where each character takes one. */
+/* Display width of a text, one column per character. */
 static int width_of(const char *text)
 {
     int width = 0;
@@ -105,7 +105,7 @@ static void add_rule(struct dt_buffer *out, const struct column *columns, int co
     dt_buffer_add_string(out, " |\n");
 }
 
-/* The leading columns of a row, and those from first up to end. */
+/* Prints the leading columns of a row, and columns [first, end). */
 static void add_row(struct dt_buffer *out, const struct dt_grid *grid, const struct column *columns,
                     char *const *texts, int first, int end, bool markdown)
 {
@@ -116,7 +116,7 @@ static void add_row(struct dt_buffer *out, const struct dt_grid *grid, const str
     dt_buffer_add_string(out, markdown ? " |\n" : "\n");
 }
 
-/* The first column that no longer fits beside the leading ones and those from first on. */
+/* End of the columns from first on that fit next to the leading ones. */
 static int end_of_text(const struct dt_grid *grid, const struct column *columns, int first)
 {
     int width = -2, end = first;
@@ -125,7 +125,7 @@ static int end_of_text(const struct dt_grid *grid, const struct column *columns,
     for (int c = first; c < grid->columns; c++) {
         width += 2 + columns[c].width;
         bool whole = (c + 1 - grid->leading) % grid->together == 0;
-        if (width > MOST_PLACES && end > first)
+        if (width > LINE_WIDTH && end > first)
             return end;
         end = whole ? c + 1 : end;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of texts, printed with aligned columns, as Markdown or separated by tabs.
+ * A table of strings, printed with aligned columns, as Markdown, or tab-separated.
  *
  *     struct dt_grid g = {.columns = 2};
  *     dt_grid_add(&g, "layers");
@@ -18,17 +18,17 @@
 enum dt_grid_format { DT_GRID_TEXT, DT_GRID_MARKDOWN, DT_GRID_TSV };
 
 struct dt_grid {
-    int columns;  /* of each row; the first row is the heading */
-    int together; /* text of more than 80 places goes on below after so many columns; 0: never */
-    int leading;  /* columns that are there again below */
-    char **texts; /* row after row */
+    int columns;  /* per row; the first row is the heading */
+    int together; /* text wider than 80 breaks after multiples of this many columns; 0: never */
+    int leading;  /* columns repeated after a break */
+    char **texts; /* row-major */
     size_t count, capacity;
 };
 
 void dt_grid_add(struct dt_grid *grid, const char *text);
 void dt_grid_printf(struct dt_grid *grid, const char *fmt, ...) DT_PRINTF(2, 3);
-/* Columns whose texts are all numbers stand to the right. Tabs and line feeds in a text
- * become spaces, and '|' is escaped in Markdown. */
+/* Numeric columns are right-aligned. Tabs and line feeds in a text become spaces; '|' is escaped in
+ * Markdown. */
 void dt_grid_print(const struct dt_grid *grid, enum dt_grid_format format, struct dt_buffer *out);
 void dt_grid_release(struct dt_grid *grid);
 

@@ -22,7 +22,7 @@ static void add_text(struct json_object *facts, const char *name, const char *te
     dt_json_object_add(facts, name, dt_json_new_string(text));
 }
 
-/* What /proc/cpuinfo calls the first processor; other architectures name parts only. */
+/* The first processor's model name in /proc/cpuinfo; absent on some architectures. */
 static void add_cpu(struct json_object *facts)
 {
     char line[512];
@@ -39,7 +39,7 @@ static void add_cpu(struct json_object *facts)
         fclose(file);
 }
 
-/* The file that execvp would run; NULL if there is none. Owned by the caller. */
+/* The file that execvp would run, or NULL. Owned by the caller. */
 static char *find_program(const char *command)
 {
     const char *path = getenv("PATH");

@@ -4,18 +4,17 @@
  *
  *     {"host","cpu","architecture","processors","memory_bytes","kernel","version"}
  *
- * and, of the command measured, the file that is run and the hash of its bytes, which
- * tells two builds apart.
+ * and, of the measured command, its file and the hash of its contents, which identifies a build.
  */
 #ifndef DT_EXPERIMENT_MACHINE_H
 #define DT_EXPERIMENT_MACHINE_H
 
 #include "json/json.h"
 
-/* command: looked for on PATH, as it will be run. The caller owns the object. */
+/* command: searched on PATH, as by execvp. The caller owns the object. */
 struct json_object *dt_machine_facts(const char *command);
 
-/* Runnable processes over the last minute; NAN if unknown. */
+/* Load average of the last minute; NAN if unknown. */
 double dt_machine_load(void);
 
 #endif

@@ -14,7 +14,7 @@ static const char *const keys[] = {"command", "axes",  "repeats", "warmup",  "se
                                    "limit",   "shell", "metrics", "targets", "baseline",
                                    "values",  "notes", NULL};
 
-/* A list, or a text that stands for a list of one. */
+/* A list, or a string, which counts as a list of one. */
 static size_t list_length(struct json_object *list)
 {
     return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 1;
@@ -32,7 +32,7 @@ static const char *list_item(struct json_object *list, size_t i)
 static int check_keys(struct json_object *design, const char *subject, struct dt_error *err)
 {
     if (!json_object_is_type(design, json_type_object))
-        return dt_fail(err, DT_EFORMAT, "%s: is no mapping of keys", subject);
+        return dt_fail(err, DT_EFORMAT, "%s: must be a mapping of keys to values", subject);
     json_object_object_foreach(design, key, value)
     {
         bool known = false;
@@ -85,7 +85,7 @@ static int read_numbers(struct dt_matrix *m, const char *subject, struct dt_erro
     return 0;
 }
 
-/* What a hole can name besides axes. */
+/* Placeholders other than axes. */
 enum builtin { SEED, ROUND, CELL, BUILTINS };
 
 static enum builtin builtin_of(const char *name, size_t size)
@@ -119,14 +119,14 @@ static int read_axis(struct dt_axis *axis, const char *name, struct json_object 
     axis->name = dt_strdup(name);
     axis->values = dt_alloc((size_t)count + 1, sizeof *axis->values);
     if (!names_axis(name))
-        return dt_fail(err, DT_EINVALID, "%s: '%s' is no name for an axis", subject, name);
+        return dt_fail(err, DT_EINVALID, "%s: '%s' is not a valid axis name", subject, name);
     for (int i = 0; i < count; i++) {
         const char *value = list_item(values, (size_t)i);
         if (value == NULL)
-            return dt_fail(err, DT_EFORMAT, "%s: axis %s is no list of values", subject, name);
+            return dt_fail(err, DT_EFORMAT, "%s: axis %s must be a list of values", subject, name);
         for (int k = 0; k < i; k++)
             if (strcmp(axis->values[k], value) == 0)
-                return dt_fail(err, DT_EINVALID, "%s: axis %s has '%s' twice", subject, name,
+                return dt_fail(err, DT_EINVALID, "%s: axis %s lists '%s' twice", subject, name,
                                value);
         axis->values[axis->count++] = dt_strdup(value);
     }
@@ -142,7 +142,7 @@ static int read_axes(struct dt_matrix *m, const char *subject, struct dt_error *
     if (!json_object_object_get_ex(m->design, "axes", &axes))
         return 0;
     if (!json_object_is_type(axes, json_type_object))
-        return dt_fail(err, DT_EFORMAT, "%s: axes is no mapping of names to values", subject);
+        return dt_fail(err, DT_EFORMAT, "%s: axes must map names to lists of values", subject);
     m->axes = dt_alloc((size_t)json_object_object_length(axes) + 1, sizeof *m->axes);
     json_object_object_foreach(axes, name, values)
     {
@@ -155,7 +155,7 @@ static int read_axes(struct dt_matrix *m, const char *subject, struct dt_error *
     return 0;
 }
 
-/* Appends a word, which the list then owns. */
+/* Appends a word; the list takes ownership. */
 static void add_word(char ***words, int *count, char *word)
 {
     *words = dt_realloc(*words, (size_t)*count + 2, sizeof **words);
@@ -163,7 +163,7 @@ static void add_word(char ***words, int *count, char *word)
     (*words)[*count] = NULL;
 }
 
-/* Words between white space: what a command or a value in one text stands for. */
+/* Splits a command or a value at white space. */
 static void add_split(char ***words, int *count, const char *text)
 {
     for (text += strspn(text, " \t\n"); *text; text += strspn(text, " \t\n")) {
@@ -179,14 +179,14 @@ static int read_command(struct dt_matrix *m, const char *subject, struct dt_erro
     int count = 0;
     m->command = dt_alloc(1, sizeof *m->command);
     if (!json_object_object_get_ex(m->design, "command", &command))
-        return dt_fail(err, DT_EINVALID, "%s: there is no command to run", subject);
+        return dt_fail(err, DT_EINVALID, "%s: command is missing", subject);
     if (json_object_is_type(command, json_type_string)) {
         add_split(&m->command, &count, dt_json_text(command));
     } else {
         for (size_t i = 0; i < list_length(command); i++) {
             const char *word = list_item(command, i);
             if (word == NULL)
-                return dt_fail(err, DT_EFORMAT, "%s: command is no list of words", subject);
+                return dt_fail(err, DT_EFORMAT, "%s: command must be a list of words", subject);
             add_word(&m->command, &count, dt_strdup(word));
         }
     }
@@ -219,13 +219,13 @@ static int read_baseline(struct dt_matrix *m, const char *subject, struct dt_err
     if (!m->has_baseline)
         return 0;
     if (!json_object_is_type(baseline, json_type_object))
-        return dt_fail(err, DT_EFORMAT, "%s: baseline is no mapping of axes to values", subject);
+        return dt_fail(err, DT_EFORMAT, "%s: baseline must map axes to values", subject);
     json_object_object_foreach(baseline, name, value)
     {
         int a = axis_of(m, name, strlen(name));
         const char *text = list_item(value, 0);
         if (a < 0)
-            return dt_fail(err, DT_EINVALID, "%s: baseline: there is no axis '%s'", subject, name);
+            return dt_fail(err, DT_EINVALID, "%s: baseline: unknown axis '%s'", subject, name);
         m->baseline[a] = text ? value_of(&m->axes[a], text) : -1;
         if (m->baseline[a] < 0)
             return dt_fail(err, DT_EINVALID, "%s: baseline: axis %s has no value '%s'", subject,
@@ -234,7 +234,7 @@ static int read_baseline(struct dt_matrix *m, const char *subject, struct dt_err
     return 0;
 }
 
-/* A target is looked for in metrics, at a level. */
+/* Targets map a member of the metrics to a level. */
 static int check_targets(const struct dt_matrix *m, const char *subject, struct dt_error *err)
 {
     struct json_object *targets;
@@ -242,9 +242,9 @@ static int check_targets(const struct dt_matrix *m, const char *subject, struct 
     if (!json_object_object_get_ex(m->design, "targets", &targets))
         return 0;
     if (!json_object_is_type(targets, json_type_object))
-        return dt_fail(err, DT_EFORMAT, "%s: targets is no mapping of names to levels", subject);
+        return dt_fail(err, DT_EFORMAT, "%s: targets must map names to levels", subject);
     if (m->metrics == NULL)
-        return dt_fail(err, DT_EINVALID, "%s: targets need metrics to look for them in", subject);
+        return dt_fail(err, DT_EINVALID, "%s: targets need metrics", subject);
     json_object_object_foreach(targets, name, level)
     {
         const char *text = list_item(level, 0);
@@ -263,19 +263,19 @@ static int check_values(const struct dt_matrix *m, const char *subject, struct d
     bool good = json_object_is_type(values, json_type_array);
     for (size_t i = 0; good && i < list_length(values); i++)
         good = list_item(values, i) != NULL;
-    return good ? 0 : dt_fail(err, DT_EFORMAT, "%s: values is no list of names", subject);
+    return good ? 0 : dt_fail(err, DT_EFORMAT, "%s: values must be a list of names", subject);
 }
 
-/* --- holes -------------------------------------------------------------------------------- */
+/* --- placeholders ------------------------------------------------------------------------- */
 
-/* {NAME} at the head of text: the size of its name; 0 for none. */
+/* Length of NAME if text begins with {NAME}, else 0. */
 static size_t hole(const char *text)
 {
     size_t size = text[0] == '{' ? name_length(text + 1) : 0;
     return size > 0 && text[1 + size] == '}' ? size : 0;
 }
 
-/* {{NAME}}, which stands for {NAME}. */
+/* {{NAME}}, the escape of a literal {NAME}. */
 static size_t escaped_hole(const char *text)
 {
     size_t size = text[0] == '{' ? hole(text + 1) : 0;
@@ -307,7 +307,8 @@ static int check_template(const struct dt_matrix *m, const char *text, bool *use
             continue;
         a = axis_of(m, text + 1, size);
         if (a < 0 && builtin_of(text + 1, size) == BUILTINS)
-            return dt_fail(err, DT_EINVALID, "%s: {%.*s} names no axis (write {{%.*s}} for itself)",
+            return dt_fail(err, DT_EINVALID,
+                           "%s: {%.*s} is not an axis (write {{%.*s}} for a literal brace)",
                            subject, (int)size, text + 1, (int)size, text + 1);
         if (a >= 0)
             used[a] = true;
@@ -324,9 +325,8 @@ static int check_templates(const struct dt_matrix *m, const char *subject, struc
         rc = check_template(m, m->command[i], used, subject, err);
     for (int a = 0; a < m->axis_count && rc == 0; a++)
         if (!used[a])
-            rc =
-                dt_fail(err, DT_EINVALID, "%s: the command has no {%s}: all values would run alike",
-                        subject, m->axes[a].name);
+            rc = dt_fail(err, DT_EINVALID, "%s: the command does not use {%s}", subject,
+                         m->axes[a].name);
     free(used);
     return rc;
 }
@@ -498,7 +498,7 @@ void dt_matrix_name(const struct dt_matrix *m, int cell, struct dt_buffer *name)
     }
 }
 
-/* --- beginning and end -------------------------------------------------------------------- */
+/* --- init and release ------------------------------------------------------------- */
 
 int dt_matrix_init(struct dt_matrix *m, struct json_object *design, const char *subject,
                    struct dt_error *err)
@@ -550,7 +550,7 @@ static bool equal(struct json_object *a, struct json_object *b, const char *key)
     return json_object_equal(x, y);
 }
 
-/* Axes of the same names in the same order. */
+/* Whether both have axes of the same names in the same order. */
 static bool equal_axes(struct json_object *a, struct json_object *b)
 {
     struct json_object *x = NULL, *y = NULL;

@@ -28,7 +28,7 @@ static void add_members(struct json_object *values, struct json_object *object, 
         if (is_number(member))
             dt_json_object_add(values, name, dt_json_number(json_object_get_double(member)));
         else
-            json_object_object_del(values, name); /* null: what was said before does not hold */
+            json_object_object_del(values, name); /* null withdraws an earlier value */
         if (json_object_is_type(member, json_type_object) && depth < MOST_DEPTH) {
             char *inside = dt_asprintf("%s.", name);
             add_members(values, member, inside, depth + 1);
@@ -66,7 +66,7 @@ void dt_readings_add_output(struct json_object *values, const struct dt_buffer *
     }
 }
 
-/* Where a target is met for the first time. */
+/* Records the first line that meets a target. */
 static void look_for_target(struct json_object *values, struct json_object *line, const char *name,
                             double level)
 {
@@ -84,7 +84,7 @@ static void look_for_target(struct json_object *values, struct json_object *line
     }
 }
 
-/* What lines are read into, and what is looked for. */
+/* Values read so far, and targets. */
 struct metrics {
     struct json_object *values, *targets;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The numbers that a run has left, as members of one flat JSON object: those of the
- * JSON that it printed ("shuffled.tokens_per_second" for a nested one), and of its
- * metrics.jsonl the last of each.
+ * The numbers of a run as one flat JSON object: those of the JSON that it printed
+ * ("shuffled.tokens_per_second" for a nested member), and the last value of each member of its
+ * metrics.jsonl.
  */
 #ifndef DT_EXPERIMENT_READINGS_H
 #define DT_EXPERIMENT_READINGS_H
@@ -12,8 +12,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* Adds the numbers of what a command printed: one JSON object, or else the last line
- * that is one. Text without any adds nothing. */
+/* Adds the numbers of a command's output: one JSON object, or the last line that is one. Output
+ * without an object adds nothing. */
 void dt_readings_add_output(struct json_object *values, const struct dt_buffer *output);
 
 /* Adds the last number of each member of the lines of a metrics file (dt-metrics(5)),

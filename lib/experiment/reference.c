@@ -21,7 +21,7 @@ double dt_reference_seconds(void)
     uint64_t x = 1;
     for (int i = 0; i < TURNS; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
-        __asm__ volatile("" : "+r"(x)); /* each turn waits for the one before */
+        __asm__ volatile("" : "+r"(x)); /* keeps the iterations dependent */
     }
     return processor_seconds() - begin;
 }

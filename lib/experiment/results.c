@@ -29,7 +29,7 @@ static bool is_number(struct json_object *value)
            json_object_is_type(value, json_type_double);
 }
 
-/* Values are finite numbers, or null, which is none. */
+/* Values must be finite numbers, or null (no value). */
 static int check_values(struct json_object *values, const char *subject, struct dt_error *err)
 {
     json_object_object_foreach(values, name, value)
@@ -43,7 +43,7 @@ static int check_values(struct json_object *values, const char *subject, struct 
     return 0;
 }
 
-/* NAN where a row has none. */
+/* NAN if the row lacks it. */
 static int read_reference(struct json_object *line, const char *subject, double *seconds,
                           struct dt_error *err)
 {
@@ -85,7 +85,7 @@ static int add_row(struct dt_results *r, struct json_object *line, const char *s
     return 0;
 }
 
-/* Cells are numbered anew where axes have gained values. */
+/* Cell indices change when axes gain values. */
 static int take_design(struct dt_results *r, struct json_object *design, const char *subject,
                        struct dt_error *err)
 {
@@ -125,7 +125,7 @@ int dt_results_read(struct dt_results *r, const char *path, struct dt_error *err
     *r = (struct dt_results){.path = dt_strdup(path), .machines = dt_json_new_array()};
     int rc = dt_json_lines_read(path, take_line, r, err);
     if (rc == 0 && r->matrix.design == NULL)
-        rc = dt_fail(err, DT_EFORMAT, "%s: holds no design of a matrix", path);
+        rc = dt_fail(err, DT_EFORMAT, "%s: does not begin with the design of a matrix", path);
     if (rc < 0)
         dt_results_release(r);
     return rc;
@@ -217,10 +217,10 @@ int dt_results_check_names(struct json_object *wanted, struct json_object *names
                          dt_json_text(json_object_array_get_idx(names, i)));
     for (size_t i = 0; all.size > 0 && i < json_object_array_length(wanted) && rc == 0; i++) {
         const char *name = dt_json_text(json_object_array_get_idx(wanted, i));
-        bool may_lack = strncmp(name, "reached_", 8) == 0; /* a target that no run has met */
+        bool may_lack = strncmp(name, "reached_", 8) == 0; /* a target that no run reached */
         if (!may_lack && !dt_results_has_name(names, name))
-            rc = dt_fail(err, DT_EMISSING, "%s: no run has a value '%s': there are %s", path, name,
-                         all.data);
+            rc = dt_fail(err, DT_EMISSING, "%s: no run has a value '%s'; the values are %s", path,
+                         name, all.data);
     }
     dt_buffer_release(&all);
     return rc;
@@ -228,7 +228,7 @@ int dt_results_check_names(struct json_object *wanted, struct json_object *names
 
 /* --- appending ------------------------------------------------------------------------------ */
 
-/* As it is written: commands and axes may have URLs with passwords, which are not stored. */
+/* The design without passwords in the URLs of its command and axes. */
 static char *text_of(struct json_object *value)
 {
     char *text = dt_strdup(dt_json_text(value));
@@ -258,7 +258,7 @@ static int write_member(FILE *file, const char *name, struct json_object *value,
     return rc;
 }
 
-/* Removes what a program that died has begun to write; only of a file that is ours. */
+/* Removes an incomplete last line, left by a killed program; only from a file of rows. */
 static int cut_torn_line(FILE *file, const char *path, struct dt_error *err)
 {
     char *text;
@@ -271,9 +271,9 @@ static int cut_torn_line(FILE *file, const char *path, struct dt_error *err)
         whole--;
     free(text);
     if (!ours)
-        return dt_fail(err, DT_EFORMAT, "%s: holds no design of a matrix", path);
+        return dt_fail(err, DT_EFORMAT, "%s: does not begin with the design of a matrix", path);
     if (whole < size && ftruncate(fileno(file), (off_t)whole) < 0)
-        return dt_fail_errno(err, "cannot cut '%s'", path);
+        return dt_fail_errno(err, "cannot truncate '%s'", path);
     return 0;
 }
 
@@ -283,7 +283,7 @@ static int continue_old(FILE *file, const char *path, struct json_object *design
     struct dt_results old;
     const char *why;
     DT_TRY(cut_torn_line(file, path, err));
-    if (lseek(fileno(file), 0, SEEK_END) == 0) /* not even the design was whole */
+    if (lseek(fileno(file), 0, SEEK_END) == 0) /* not even the design was complete */
         return write_member(file, "design", design, false, path, err);
     struct json_object *written;
     char *text = text_of(design);
@@ -300,7 +300,7 @@ static int continue_old(FILE *file, const char *path, struct json_object *design
     json_object_put(written);
     if (!continues)
         return dt_fail(err, DT_EINVALID,
-                       "'%s' holds rows of another matrix, whose %s differ%s: name another file, "
+                       "'%s' has rows of another matrix, whose %s differ%s: name another file, "
                        "or remove it",
                        path, why,
                        strcmp(why, "axes") == 0 || strcmp(why, "targets") == 0 ? "" : "s");
@@ -311,7 +311,7 @@ int dt_results_append(FILE **file, const char *path, struct json_object *design,
                       struct json_object *machine, struct dt_error *err)
 {
     struct stat st;
-    DT_TRY(dt_file_need_regular(path, err)); /* a pipe's opening waits for a reader */
+    DT_TRY(dt_file_need_regular(path, err)); /* opening a pipe would block */
     *file = fopen(path, "ae");
     if (*file == NULL)
         return dt_fail_errno(err, "cannot open '%s'", path);

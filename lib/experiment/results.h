@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file of a matrix: JSON Lines, appended to while it runs and read afterwards.
+ * The results file of a matrix: JSON Lines, appended to during the runs.
  *
- *     {"design":{"command":[...],"axes":{...},...}}          the last one counts
- *     {"machine":{"cpu":...,"program_hash":...},"started":1.7e9}   each time it went on
+ *     {"design":{"command":[...],"axes":{...},...}}          the last one is valid
+ *     {"machine":{"cpu":...,"program_hash":...},"started":1.7e9}   for each call
  *     {"cell":{"layers":"2"},"round":1,"seed":1,"load":0.4,"reference_s":0.012,
  *      "status":0,"values":{...}}
  *     {"cell":{"layers":"4"},"round":1,"seed":1,"load":0.5,"status":1,"error":"..."}
@@ -12,9 +12,8 @@
  *     DT_TRY(dt_results_read(&r, "rows.jsonl", err));
  *     size_t n = dt_results_values(&r, cell, "wall_s", by_round);
  *
- * Beside what the command said itself, values holds wall_s, cpu_s (user and system),
- * user_s, system_s, peak_bytes (unless it is less than dt-bench's own, which hides it)
- * and, where readable, joules.
+ * values holds the numbers that the command reported, and wall_s, cpu_s (user + system), user_s,
+ * system_s, peak_bytes (if above dt-bench's own) and, where readable, joules.
  */
 #ifndef DT_EXPERIMENT_RESULTS_H
 #define DT_EXPERIMENT_RESULTS_H
@@ -25,11 +24,11 @@
 #include "experiment/statistics.h"
 
 struct dt_row {
-    int cell; /* -1: of no cell of the last design */
+    int cell; /* -1: not a cell of the last design */
     long round;
     int status;
-    double reference;           /* seconds of the loop of reference.h around it; NAN if unknown */
-    struct json_object *values; /* NULL of a run that failed */
+    double reference;           /* seconds of the reference loop (reference.h); NAN if unknown */
+    struct json_object *values; /* NULL if the run failed */
     char *error;
 };
 
@@ -41,37 +40,37 @@ struct dt_results {
     int count, capacity;
 };
 
-/* A last line without its newline is passed over. */
+/* An incomplete last line, without newline, is ignored. */
 int dt_results_read(struct dt_results *r, const char *path, struct dt_error *err) DT_MUST_CHECK;
 void dt_results_release(struct dt_results *r);
 
-/* Reads matrix.design again, of which keys were changed that rows do not depend on. */
+/* Re-reads matrix.design after a change of keys that rows do not depend on. */
 int dt_results_renew(struct dt_results *r, struct dt_error *err) DT_MUST_CHECK;
 
-/* The row of a cell in a round, the last if there are several; NULL for none. */
+/* The last row of a cell in a round, or NULL. */
 const struct dt_row *dt_results_row(const struct dt_results *r, int cell, long round);
-/* by_round[i] becomes the value in round i + 1, NAN where there is none; it has room for
- * matrix.repeats. Returns how many there are. */
+/* by_round: [matrix.repeats]; by_round[i] is set to the value in round i + 1, or NAN. Returns the
+ * number of values. */
 size_t dt_results_values(const struct dt_results *r, int cell, const char *name, double *by_round);
-/* What these values say. */
+/* Median and quartiles of these values. */
 struct dt_summary dt_results_summary(const struct dt_results *r, int cell, const char *name);
-/* The names of all values, in their order in the rows: those of the command, then the
- * resources. An array that the caller owns. */
+/* The names of all values in the order of the rows: the command's, then resources. An array owned
+ * by the caller. */
 struct json_object *dt_results_names(const struct dt_results *r);
 bool dt_results_has_name(struct json_object *names, const char *name);
-/* Adds to such an array the names of a run's values that it lacks. */
+/* Adds the names of a run's values that such an array lacks. */
 void dt_results_add_names(struct json_object *names, struct json_object *values);
-/* Whether all that is wanted is among the names, if there are any; else DT_EMISSING, with PATH.
- * A target that was not reached is nothing wrong. */
+/* DT_EMISSING, naming path, if a wanted name is not among the names. Targets that no run reached,
+ * and an empty list of names, are accepted. */
 int dt_results_check_names(struct json_object *wanted, struct json_object *names, const char *path,
                            struct dt_error *err) DT_MUST_CHECK;
 
-/* Opens PATH to go on with the matrix of a design, which is borrowed: a new file begins
- * with it; an old one must have been made by one like it (dt_matrix_continues), and
- * loses a line cut off at its end. The file is locked until it is closed. */
+/* Opens path for appending the rows of a design (borrowed). A new file begins with the design; an
+ * existing one must continue it (dt_matrix_continues), and loses an incomplete last line. The
+ * file is locked until closed. */
 int dt_results_append(FILE **file, const char *path, struct json_object *design,
                       struct json_object *machine, struct dt_error *err) DT_MUST_CHECK;
-/* Writes one line, which reaches the system before this returns. */
+/* Appends one line, and flushes it to the kernel. */
 int dt_results_write(FILE *file, struct json_object *line, const char *path,
                      struct dt_error *err) DT_MUST_CHECK;
 

@@ -20,8 +20,8 @@ struct matrix_run {
     const char *path;
     FILE *file;
     struct dt_results done;    /* rows of earlier calls */
-    bool *failed;              /* for each cell */
-    struct json_object *names; /* of the values that runs have had */
+    bool *failed;              /* [cell] */
+    struct json_object *names; /* of the values seen so far */
     struct dt_progress progress;
 };
 
@@ -31,7 +31,7 @@ static void add_value(struct json_object *values, const char *name, double x)
         dt_json_object_add(values, name, dt_json_number(x));
 }
 
-/* What the machine did around a run. */
+/* The machine's state around a run. */
 struct surroundings {
     double load, reference; /* seconds of the reference loop */
 };
@@ -55,7 +55,7 @@ static int read_values(const struct matrix_run *run, int cell, long round,
     return rc;
 }
 
-/* A run whose metrics are missing or damaged has failed. */
+/* Missing or damaged metrics make a run fail. */
 static struct json_object *take_values(struct matrix_run *run, int cell, long round,
                                        struct dt_child_result *r)
 {
@@ -99,7 +99,7 @@ static void warn_of_failure(const struct matrix_run *run, int cell, const struct
     dt_buffer_release(&name);
 }
 
-/* round 0 warms up, and leaves a row only if it fails. */
+/* Round 0 is warm-up, and writes a row only if it fails. */
 static int run_cell(struct matrix_run *run, int cell, long round, struct dt_error *err)
 {
     struct dt_child_result r;
@@ -136,8 +136,8 @@ static bool lacks_rows(const struct matrix_run *run, int cell)
     return false;
 }
 
-/* All cells that can have run by now: a value that is asked for, and that none had, is a mistake
- * which the other rounds would not mend. */
+/* Called after the first round: a requested value that no cell has is an error that further rounds
+ * would not fix. */
 static int check_names(const struct matrix_run *run, struct dt_error *err)
 {
     struct json_object *wanted;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs what a matrix still lacks, round by round: each round runs every cell once, in an
- * order of its own that the seed gives, so that noise and drift of the machine hit all
- * cells alike and values of one round can be compared in pairs.
+ * Runs the missing cells of a matrix, round by round. Each round runs every cell once, in a seeded
+ * random order, so that noise and drift affect all cells equally and the values of a round can be
+ * compared in pairs.
  *
  *     DT_TRY(dt_matrix_run(&matrix, "rows.jsonl", &options, &failed, err));
  */
@@ -15,13 +15,13 @@
 
 struct dt_matrix_run_options {
     bool quiet;
-    const volatile sig_atomic_t *stop; /* not 0: ends the run that goes on, DT_ESTOP */
-    /* Says what a run that failed said; may be NULL. */
+    const volatile sig_atomic_t *stop; /* nonzero: ends the current run, DT_ESTOP */
+    /* Called for a failed run with its last line; may be NULL. */
     void (*warn)(const char *cell, int status, const char *complaint);
 };
 
-/* Appends a row for each run to the file at path, where rows of earlier calls count. A
- * cell that fails is not tried again in this call; *failed counts such cells. */
+/* Appends a row per run to the file at path; rows of earlier calls are not repeated. A cell that
+ * fails is not retried in this call; *failed: the number of such cells. */
 int dt_matrix_run(const struct dt_matrix *m, const char *path,
                   const struct dt_matrix_run_options *options, int *failed,
                   struct dt_error *err) DT_MUST_CHECK;

@@ -45,7 +45,7 @@ double dt_summary_spread(const struct dt_summary *s)
 
 struct ranked {
     double value;
-    size_t twice; /* the middle of the ranks that equal values share, times 2 */
+    size_t twice; /* mid-rank (mean rank of ties), times 2 */
     bool second;  /* of the second group; of a difference above 0 */
 };
 
@@ -55,7 +55,7 @@ static int compare_ranked(const void *a, const void *b)
     return (x->value > y->value) - (x->value < y->value);
 }
 
-/* Ranks from 1, ties in the middle of theirs. Returns the sum of t^3 - t over ties. */
+/* Assigns mid-ranks from 1. Returns the sum of t^3 - t over ties. */
 static double rank(struct ranked *items, size_t count)
 {
     double ties = 0;
@@ -71,8 +71,8 @@ static double rank(struct ranked *items, size_t count)
     return ties;
 }
 
-/* Both tails of a distribution over sums: the share at least as far from the middle as
- * the sum that was seen. */
+/* Two-sided p: the fraction of the distribution at least as far from its center as the observed
+ * sum. */
 static double two_sided(const double *ways, size_t most, double middle, size_t seen)
 {
     double all = 0, far = 0, distance = fabs((double)seen - middle);
@@ -89,7 +89,7 @@ static double normal_two_sided(double distance, double variance)
     return variance > 0 ? erfc(fmax(distance, 0) / sqrt(2 * variance)) : 1;
 }
 
-/* In how many ways chosen of the items have each sum of doubled ranks. */
+/* Number of subsets of size chosen with each sum of doubled ranks. */
 static double exact_rank_sum(const struct ranked *items, size_t count, size_t chosen, size_t seen)
 {
     size_t most = count * (count + 1), width = most + 1;
@@ -190,7 +190,7 @@ void dt_statistics_adjust_holm(double *p, size_t count)
     struct ranked *items = dt_alloc(count + 1, sizeof *items);
     double largest = 0;
     for (size_t i = 0; i < count; i++)
-        items[i] = (struct ranked){p[i], .twice = i}; /* its place, for once */
+        items[i] = (struct ranked){p[i], .twice = i}; /* its index */
     qsort(items, count, sizeof *items, compare_ranked);
     for (size_t i = 0; i < count; i++) {
         largest = fmax(largest, fmin(1, items[i].value * (double)(count - i)));

@@ -10,13 +10,13 @@
 
 #define MOST_CHOSEN 6
 
-/* What is known of one value in one cell. */
+/* Statistics of one value in one cell. */
 struct entry {
     struct dt_summary value, ratio;
-    double p; /* of the pairs with the baseline; NAN without any */
+    double p; /* of the pairs with the baseline; NAN without pairs */
 };
 
-/* Some that most want to see, where nobody has said which. */
+/* Default columns. */
 static struct json_object *choose(struct json_object *all)
 {
     static const char *const usual[] = {"wall_s", "cpu_s", "peak_bytes"};
@@ -96,7 +96,7 @@ static const char *complaint_of(const struct dt_results *r, int cell)
     return NULL;
 }
 
-/* --- for people ----------------------------------------------------------------------------- */
+/* --- text and Markdown ---------------------------------------------------------------------- */
 
 static void add_heading(struct dt_grid *g, const struct dt_results *r, struct json_object *names)
 {
@@ -111,8 +111,8 @@ static void add_heading(struct dt_grid *g, const struct dt_results *r, struct js
     }
 }
 
-/* After a ratio: "~" if chance explains it, "?" if the rounds are too few for any difference to be
- * told from chance. */
+/* Mark of a ratio: "~" if it is not significant, "?" if the rounds are too few for any significant
+ * difference. */
 static const char *mark(const struct entry *e)
 {
     if (e->p < DT_CHANCE || e->ratio.median == 1)
@@ -226,7 +226,7 @@ static void print_for_people(const struct dt_results *r, struct json_object *nam
     dt_grid_release(&g);
 }
 
-/* --- for programs --------------------------------------------------------------------------- */
+/* --- TSV and JSON --------------------------------------------------------------------------- */
 
 static void add_real(struct dt_grid *g, double x)
 {

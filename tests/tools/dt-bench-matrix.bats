@@ -156,7 +156,7 @@ END
     run dt-bench matrix -q -o rows -r 1 -w 0 --limit 0.3 -- sh -c 'sleep 1000 & wait'
     exec 9>&-
     [ "$status" -eq 1 ]
-    [[ "$output" == *"exit status 124: took longer than 0.3 s"* ]]
+    [[ "$output" == *"exit status 124: exceeded the limit of 0.3 s"* ]]
     SECONDS=0
     wait $reader
     [ "$SECONDS" -lt 500 ]
@@ -266,7 +266,7 @@ make_measured() {
     [ "$status" -eq 2 ]
     run dt-bench matrix -q -o rows -d broken.yaml -r 2
     assert_one_line_error dt-bench
-    [[ "$output" == "dt-bench: broken.yaml: {b} names no axis"* ]]
+    [[ "$output" == "dt-bench: broken.yaml: {b} is not an axis"* ]]
     [ ! -e rows ] && [ ! -e ran ]
 }
 
@@ -274,7 +274,7 @@ make_measured() {
     again() { run dt-bench matrix -q -o rows -r 3 "$@" -a a=1,2 -- sh -c 'echo $0 >>log; echo "{\"n$0\":1}"' '{a}'; }
     again -v n2 -v nope
     assert_one_line_error dt-bench
-    [[ "$output" == "dt-bench: rows: no run has a value 'nope': there are "*n1*wall_s* ]]
+    [[ "$output" == "dt-bench: rows: no run has a value 'nope'; the values are "*n1*wall_s* ]]
     [ "$(wc -l <log)" -eq 2 ] # of the 8: the warm-up
     again -w 0 -v nope
     [[ "$output" == *"'rows' holds rows of another matrix, whose warmup differs: "* ]]
@@ -303,7 +303,7 @@ make_measured() {
         echo '{"design":{"command":"true","values":'"$values"'}}' >rows
         run dt-bench report rows
         assert_one_line_error dt-bench
-        [ "$output" = "dt-bench: rows:1: values is no list of names" ]
+        [ "$output" = "dt-bench: rows:1: values must be a list of names" ]
     done
     # a cell, a machine and an error that say nothing of what is asked
     printf '%s\n' '{"design":{"command":"true {a}","axes":{"a":["1"]}}}' '{"machine":{"memory_bytes":null}}' \
