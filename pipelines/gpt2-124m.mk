@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # GPT-2 of 124M parameters, as OpenAI made it, on FineWeb or OpenWebText to a validation loss
-# of about 3.28 nats a token (the mark of llm.c and nanoGPT). A recipe for GPUs:
+# of about 3.28 nats per token (the mark of llm.c and nanoGPT). A recipe for GPUs:
 #
 #   make -f pipelines/gpt2-124m.mk CORPUS=FILE TOKENIZER=tokenizer.json LAUNCH='mpirun -n 8'
 #   make -f pipelines/gpt2-124m.mk CORPUS=FILE SIZE=small

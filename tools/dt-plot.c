@@ -30,7 +30,7 @@ static const struct dt_option options[] = {
      .choices = x_names},
     {"log", 0, DT_OPTION_CHOICE, &opt.log, "AXES", "logarithmic axes: x, y or xy",
      .choices = log_names},
-    {"floor", 0, DT_OPTION_REAL, &opt.floor, "LOSS", "draw a level line at LOSS nats a token"},
+    {"floor", 0, DT_OPTION_REAL, &opt.floor, "LOSS", "draw a level line at LOSS nats per token"},
     {"target", 0, DT_OPTION_REAL, &opt.target, "LOSS", "target: the loss to reach"},
     {"axis", 'a', DT_OPTION_STRING, &opt.axis, "NAME", "scaling: the axis to the right"},
     {"value", 'v', DT_OPTION_LIST, &opt.values, "NAME", "scaling and bars: what is drawn"},

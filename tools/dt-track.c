@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dt-track: passes on what a run of dt-train reports, to TensorBoard and MLflow. */
+/* dt-track: sends the metrics of a run of dt-train to TensorBoard and MLflow. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +22,8 @@ static const struct dt_option options[] = {
     {"mlflow", 'm', DT_OPTION_STRING, &opt.mlflow, "URL",
      "log to the MLflow server at URL (default: $MLFLOW_TRACKING_URI)"},
     {"experiment", 'e', DT_OPTION_STRING, &opt.experiment, "NAME",
-     "of MLflow (default: tracking.project of the run, or dt)"},
-    {"text", 0, DT_OPTION_LIST, &opt.texts, "FILE", "pass on FILE, a sample, at the end"},
+     "MLflow experiment (default: tracking.project of the run, or dt)"},
+    {"text", 0, DT_OPTION_LIST, &opt.texts, "FILE", "send FILE, a text sample, at the end"},
     {"artifact", 0, DT_OPTION_LIST, &opt.artifacts, "FILE", "upload FILE to MLflow at the end"},
     {"interval", 0, DT_OPTION_REAL, &opt.interval, "S",
      "read the metrics every S seconds (default 1)", .min = 0.01, .max = 3600, .without = "once"},
@@ -34,7 +34,7 @@ static const struct dt_option options[] = {
      "after the run, retry an unreachable server for S seconds (default 600)", .min = 0, .max = 1e9,
      .without = "once"},
     {"cleartext", 0, DT_OPTION_FLAG, &opt.cleartext, NULL,
-     "send a token or password to an http:// server, for the network to read"},
+     "allow a token or password to be sent unencrypted, to an http:// server"},
     {"once", '1', DT_OPTION_FLAG, &opt.once, NULL, "send what RUN holds now, and exit"},
     {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "print only errors"},
     {NULL},
@@ -63,10 +63,10 @@ static void say(const char *text)
 
 static void print_report(const struct dt_track_report *r)
 {
-    static const char *const states[] = {[DT_RUN_GOES_ON] = "goes on",
+    static const char *const states[] = {[DT_RUN_RUNNING] = "running",
                                          [DT_RUN_FINISHED] = "finished",
                                          [DT_RUN_STOPPED] = "stopped",
-                                         [DT_RUN_BROKEN] = "broken off"};
+                                         [DT_RUN_BROKEN] = "failed"};
     struct dt_buffer text = DT_BUFFER_EMPTY;
     dt_buffer_printf(&text, "run          %s, step %ld\n", states[r->state], r->last_step);
     if (r->event_file)
@@ -77,7 +77,7 @@ static void print_report(const struct dt_track_report *r)
     dt_buffer_release(&text);
 }
 
-/* What --mlflow or the environment names; false: no server. */
+/* The server of --mlflow or the environment; false: none. */
 static bool find_server(struct dt_server *server)
 {
     struct dt_error err;
@@ -95,11 +95,11 @@ int main(int argc, char **argv)
     struct dt_track_report report;
     int first = dt_program_parse_options(&command, argc, argv);
     if (argc - first != 1)
-        dt_program_usage("one RUN is needed, the directory that dt-train writes");
+        dt_program_usage("one RUN is needed: the output directory of dt-train");
     struct dt_server server = {.url = NULL};
     bool with_server = find_server(&server);
     if (!with_server && opt.tensorboard == NULL)
-        dt_program_usage("nowhere to go: --tensorboard DIR or --mlflow URL is needed");
+        dt_program_usage("--tensorboard DIR or --mlflow URL is needed");
     dt_program_check_use(&command, &uses[with_server ? SERVER : EVENT_FILES]);
     if (with_server && dt_server_log_in(&server, opt.cleartext, &err) < 0)
         return dt_program_report(&err);

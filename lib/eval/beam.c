@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Beam search: the continuations of highest probability found by keeping, token by
- * token, the best few. A finished one is ranked by its log-probability divided by its
- * length to a power (Wu et al. 2016 have another form of this penalty). */
+/* Beam search. A finished beam is ranked by log-probability / length^length_penalty, as in
+ * transformers (Wu et al. 2016 use another form of the penalty). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +8,8 @@
 #include "eval/generation-internal.h"
 
 struct beam {
-    struct dt_ids ids; /* that were added */
-    double score;      /* their log-probability */
+    struct dt_ids ids; /* generated ids */
+    double score;      /* log-probability */
     int64_t slot;
 };
 
@@ -24,10 +23,10 @@ struct search {
     struct dt_generator *g;
     struct dt_continuation *item;
     struct beam *live, *next;
-    int count, width; /* live beams, and the most there may be */
+    int count, width; /* live beams; beam width */
     struct extension *best;
     int best_count;
-    double *ranks; /* of the best that finished, up to width, the best first */
+    double *ranks; /* ranks of up to width best finished beams, descending */
     int ranked;
     struct dt_ids answer_ids;
     double answer_score;
@@ -41,7 +40,7 @@ static bool comes_before(const struct extension *a, const struct extension *b)
     return a->parent != b->parent ? a->parent < b->parent : a->id < b->id;
 }
 
-/* Keeps the 2 width best extensions, the best first. */
+/* Keeps the 2 * width best extensions, descending. */
 static void offer(struct search *s, struct extension e)
 {
     int most = 2 * s->width, at = s->best_count;
@@ -76,7 +75,7 @@ static int extend_all(struct search *s, size_t added, struct dt_error *err)
     return 0;
 }
 
-/* A continuation that ended; tokens: its length with the one that ended it. */
+/* Adds a finished beam; tokens: its length with the final token. */
 static void finish(struct search *s, const struct dt_ids *ids, double score, size_t tokens,
                    enum dt_finish how)
 {
@@ -107,7 +106,7 @@ static bool stops(const struct search *s, const struct dt_ids *ids)
     return found;
 }
 
-/* The best extensions become the live beams, or finished ones. */
+/* The best extensions become live or finished beams. */
 static void take_best(struct search *s)
 {
     int taken = 0;
@@ -117,7 +116,7 @@ static void take_best(struct search *s)
         const struct beam *parent = &s->live[e->parent];
         struct beam *child = &s->next[taken];
         if (e->id == s->g->eot) {
-            if (i < s->width) /* as transformers: only from among the best */
+            if (i < s->width) /* as in transformers: only the first width */
                 finish(s, &parent->ids, e->score, parent->ids.count + 1, DT_FINISH_END);
             continue;
         }
@@ -152,8 +151,8 @@ static void look_ahead(struct search *s)
     free(ids);
 }
 
-/* Whether to go on: until as many have finished as there are beams, and none that is
- * alive would be ranked above the last of them as long as it is now. */
+/* Whether to continue: until width beams have finished, and no live beam, at its current length,
+ * ranks above the last of them. */
 static bool is_open(const struct search *s, size_t added, size_t most)
 {
     if (s->count == 0 || added == most)
@@ -184,7 +183,9 @@ int dt_generation_beam_search(struct dt_generator *g, struct dt_continuation *it
 {
     size_t width = (size_t)g->how.beams, capacity = (size_t)g->capacity, added = 0;
     size_t wanted = (size_t)g->how.tokens, half = capacity / 2;
-    size_t keep = capacity - (wanted < half ? wanted : half); /* so that long prompts leave room */
+    size_t keep =
+        capacity -
+        (wanted < half ? wanted : half); /* leaves positions for new tokens after a long prompt */
     keep = item->ids.count < keep ? item->ids.count : keep;
     size_t most = wanted < capacity - keep ? wanted : capacity - keep;
     struct search s = {.g = g, .item = item, .count = 1, .width = (int)width};

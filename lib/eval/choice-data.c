@@ -32,7 +32,7 @@ static void add_choice(struct dt_choice_item *item, const char *text)
     item->choices[item->count++] = dt_strdup(text);
 }
 
-/* --- one's own --------------------------------------------------------------------------------*/
+/* --- dt's own formats -------------------------------------------------------------------------*/
 
 static int read_choices(struct dt_choice_item *item, struct json_object *list, const char *name,
                         const char *place, struct dt_error *err)
@@ -44,7 +44,8 @@ static int read_choices(struct dt_choice_item *item, struct json_object *list, c
     for (size_t i = 0; i < n; i++) {
         struct json_object *choice = json_object_array_get_idx(list, i);
         if (!json_object_is_type(choice, json_type_string))
-            return dt_fail(err, DT_EFORMAT, "%s: \"%s\" must hold strings alone", place, name);
+            return dt_fail(err, DT_EFORMAT, "%s: the members of \"%s\" must be strings", place,
+                           name);
         add_choice(item, dt_json_text(choice));
     }
     return 0;
@@ -54,7 +55,8 @@ static int set_gold(struct dt_choice_item *item, int64_t gold, const char *place
                     struct dt_error *err)
 {
     if (gold < 0 || gold >= item->count)
-        return dt_fail(err, DT_EFORMAT, "%s: the right answer has number %lld of %d from 0", place,
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: \"gold\" is %lld, but there are %d choices, numbered from 0", place,
                        (long long)gold, item->count);
     item->gold = (int)gold;
     return 0;
@@ -93,7 +95,7 @@ static int read_target(struct dt_choice_item *item, struct json_object *line, co
     return read_delimiter(item, line, place, err);
 }
 
-/* --- published --------------------------------------------------------------------------------*/
+/* --- published benchmarks ---------------------------------------------------------------------*/
 
 static int read_lambada(struct dt_choice_item *item, struct json_object *line, const char *place,
                         struct dt_error *err)
@@ -102,13 +104,14 @@ static int read_lambada(struct dt_choice_item *item, struct json_object *line, c
     DT_TRY(dt_json_get_string(line, "text", place, &text, err));
     const char *space = strrchr(text, ' ');
     if (space == NULL)
-        return dt_fail(err, DT_EFORMAT, "%s: \"text\" has no two words", place);
+        return dt_fail(err, DT_EFORMAT, "%s: \"text\" must contain at least two words", place);
     item->context = dt_strndup(text, (size_t)(space - text));
     add_choice(item, space + 1);
     return 0;
 }
 
-/* " [title]" becomes ". ", what stands in brackets goes, two spaces become one. */
+/* HellaSwag's clean-up: " [title]" becomes ". ", bracketed text is removed, double spaces become
+ * one. */
 static char *clean_hellaswag(const char *text)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY, c = DT_BUFFER_EMPTY;
@@ -139,7 +142,7 @@ static char *clean_hellaswag(const char *text)
     return c.data ? c.data : dt_strdup("");
 }
 
-/* The first character as in titles, all others small. */
+/* str.capitalize() of Python: title case, then lower case. */
 static void add_capitalized(struct dt_buffer *b, const char *text)
 {
     size_t size = strlen(text);
@@ -231,7 +234,7 @@ static int read_piqa(struct dt_choice_item *item, struct json_object *line, cons
         DT_TRY(dt_json_get_string(line, i ? "sol2" : "sol1", place, &solution, err));
         add_choice(item, solution);
     }
-    item->gold = -1; /* stands in a file of its own, unless the line has it */
+    item->gold = -1; /* from the labels file, unless the line has it */
     if (json_object_object_get(line, "label") == NULL)
         return 0;
     int64_t gold;
@@ -239,7 +242,7 @@ static int read_piqa(struct dt_choice_item *item, struct json_object *line, cons
     return set_gold(item, gold, place, err);
 }
 
-/* A label a line, in NAME-labels.lst beside NAME.jsonl. */
+/* Reads NAME-labels.lst next to NAME.jsonl: one label per line. */
 static int read_piqa_labels(struct dt_choice_data *data, const char *path, struct dt_error *err)
 {
     size_t stem = strlen(path), size;
@@ -253,7 +256,7 @@ static int read_piqa_labels(struct dt_choice_data *data, const char *path, struc
         char *end;
         long label = strtol(at, &end, 10);
         if (end == at || label < 0 || label > 1)
-            rc = dt_fail(err, DT_EFORMAT, "%s:%zu: is not 0 or 1", labels, i + 1);
+            rc = dt_fail(err, DT_EFORMAT, "%s:%zu: the label must be 0 or 1", labels, i + 1);
         data->items[i].gold = (int)label;
         at = end;
     }
@@ -265,7 +268,7 @@ static int read_piqa_labels(struct dt_choice_data *data, const char *path, struc
 /* --- files ------------------------------------------------------------------------------------*/
 
 static const struct kind {
-    const char *members[3]; /* that tell it */
+    const char *members[3]; /* that identify the format */
     read_item *read;
 } kinds[] = {
     {{"endings", "ctx_a", "ctx_b"}, read_hellaswag},
@@ -315,7 +318,7 @@ static int read_line(struct dt_choice_data *data, const struct kind **kind,
     if (rc == 0 && (*kind)->read == NULL)
         rc = dt_fail(err, DT_EFORMAT,
                      "%s: has neither \"context\" with \"choices\" and \"gold\" or \"target\", nor "
-                     "\"text\", nor what HellaSwag, ARC or PIQA have",
+                     "\"text\", nor the members of HellaSwag, ARC or PIQA",
                      place);
     if (rc == 0) {
         DT_GROW(data->items, data->count, data->capacity);
@@ -347,14 +350,14 @@ int dt_choice_data_read(struct dt_choice_data *data, const char *path, struct dt
         free(place);
     }
     if (rc == 0 && data->count == 0)
-        rc = dt_fail(err, DT_EFORMAT, "%s: holds no question", dt_input_name(in));
+        rc = dt_fail(err, DT_EFORMAT, "%s: contains no question", dt_input_name(in));
     dt_input_close(in);
     dt_buffer_release(&line);
     if (rc == 0 && kind->read == read_piqa && data->items[0].gold < 0)
         rc = read_piqa_labels(data, path, err);
     for (size_t i = 0; rc == 0 && i < data->count; i++)
         if (data->items[i].gold < 0)
-            rc = dt_fail(err, DT_EFORMAT, "%s: item '%s' has no label", path, data->items[i].id);
+            rc = dt_fail(err, DT_EFORMAT, "%s: item '%s' lacks a label", path, data->items[i].id);
     return rc;
 }
 

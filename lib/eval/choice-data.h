@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Questions whose answers a model is to tell apart, or an ending it is to guess:
- * from JSON Lines of one's own, and from the files of benchmarks as they are
- * published. The members of the first line tell which it is:
+ * Multiple-choice questions, and texts whose ending is to be predicted: JSON Lines in dt's formats,
+ * and published benchmark files. The members of the first line identify the format:
  *
- *     "context", "choices", "gold", and maybe "id", "delimiter"   one's own
- *     "context", "target"                                         one's own
+ *     "context", "choices", "gold"; optional "id", "delimiter"    dt's own
+ *     "context", "target"                                         dt's own
  *     "text"                          LAMBADA (Paperno et al. 2016): the last word
  *     "ctx_a", "ctx_b", "endings"     HellaSwag (Zellers et al. 2019)
  *     "question", "answerKey"         ARC (Clark et al. 2018)
  *     "goal", "sol1", "sol2"          PIQA (Bisk et al. 2020), with the labels in
- *                                     NAME-labels.lst beside NAME.jsonl
+ *                                     NAME-labels.lst next to NAME.jsonl
  *
  * Prompts are those of lm-evaluation-harness.
  */
@@ -23,12 +22,12 @@
 #include "base/error.h"
 
 struct dt_choice_item {
-    char *id;      /* owned, as all text here */
-    char *context; /* what stands before the answers */
+    char *id;      /* owned, like all strings here */
+    char *context; /* the prompt before the answers */
     char **choices;
-    int count; /* of choices; 1: the answer is to be guessed */
+    int count; /* of choices; 1: the model must predict the only one */
     int gold;
-    char *delimiter; /* between context and answer, part of neither */
+    char *delimiter; /* between context and answer */
 };
 
 struct dt_choice_data {
@@ -36,7 +35,7 @@ struct dt_choice_data {
     size_t count, capacity;
 };
 
-/* path "-" is stdin. Release the data with dt_choice_data_release, after a failure too. */
+/* path: "-" for stdin. Release the data with dt_choice_data_release, also after a failure. */
 int dt_choice_data_read(struct dt_choice_data *data, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;
 void dt_choice_data_release(struct dt_choice_data *data);

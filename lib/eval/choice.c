@@ -14,9 +14,9 @@
 
 static const char *const rule_names[DT_CHOICE_RULES] = {"acc", "acc_norm", "acc_bytes"};
 
-/* --- measuring --------------------------------------------------------------------------------*/
+/* --- scoring ----------------------------------------------------------------------------------*/
 
-/* Where text's last white space begins; its size if there is none at the end. */
+/* Offset of the trailing white space of text; its size without any. */
 static size_t end_without_space(const char *text, size_t size)
 {
     while (size > 0) {
@@ -32,9 +32,9 @@ static size_t end_without_space(const char *text, size_t size)
     return size;
 }
 
-/* White space at the end of the context is the answer's: tokens begin with it. An
- * answer's tokens are those of both together behind as many as the context has alone,
- * and they are predicted from the context's own, even where the two would merge. */
+/* As in lm-evaluation-harness: trailing white space of the context moves to the answer, since
+ * tokens begin with it. The answer's tokens are those of context + answer after the first n, where
+ * n is the number of the context's tokens; they are predicted from the context's tokens. */
 static void add_answer(struct dt_likelihoods *l, struct dt_scored_model *s,
                        const struct dt_choice_item *item, int choice)
 {
@@ -101,7 +101,7 @@ static void allocate(struct dt_choice_result *r, size_t answers)
         r->right[rule] = dt_alloc(r->data->count, sizeof *r->right[rule]);
 }
 
-/* Items of likelihoods are the choices, one after the other. */
+/* The items of dt_likelihoods are the choices, in order. */
 static char *name_choice(const void *data, size_t number)
 {
     const struct dt_choice_item *item = ((const struct dt_choice_data *)data)->items;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What sampling and beam search share, inside lib/eval. */
+/* Shared by sampling and beam search. */
 #ifndef DT_EVAL_GENERATION_INTERNAL_H
 #define DT_EVAL_GENERATION_INTERNAL_H
 
@@ -10,24 +10,24 @@ struct dt_generator {
     const struct dt_model *model;
     const struct dt_tokenizer *tokenizer;
     struct dt_generation how;
-    uint32_t size, eot; /* ids that are tokens; the one that ends text */
+    uint32_t size, eot; /* vocabulary size; end-of-text id */
     int64_t capacity;
     struct dt_decoder *decoder;
     struct dt_sampler *sampler;
-    float *logits; /* a row for each slot */
-    bool *seen;    /* for each token whether it is there already, while logits are penalized */
+    float *logits; /* [slots][vocabulary] */
+    bool *seen;    /* [vocabulary]: token occurs, while logits are penalized */
 };
 
 /* Appends the bytes of a token. */
 void dt_generation_add_token_text(const struct dt_generator *g, uint32_t id,
                                   struct dt_buffer *text);
-/* Where the first stop string begins in text at or behind from; SIZE_MAX if none does. */
+/* Offset of the first stop string in text at or after from; SIZE_MAX without one. */
 size_t dt_generation_find_stop(const struct dt_generator *g, const struct dt_buffer *text,
                                size_t from);
-/* Penalizes the tokens of the text so far, which is head and then tail. */
+/* Applies the repetition penalty to the tokens of head and tail. */
 void dt_generation_penalize_text(struct dt_generator *g, float *logits, const struct dt_ids *head,
                                  const struct dt_ids *tail);
-/* Whether all logits of the token that comes after added others are finite. */
+/* DT_EFORMAT if a logit of the token after added others is not finite. */
 int dt_check_logits(const struct dt_generator *g, const struct dt_continuation *item,
                     const float *logits, size_t added, struct dt_error *err) DT_MUST_CHECK;
 int dt_generation_beam_search(struct dt_generator *g, struct dt_continuation *item,

@@ -12,23 +12,23 @@
 
 const char *const dt_generation_finish_names[] = {"length", "end", "stop", NULL};
 
-/* A prompt that grows in a slot. */
+/* A prompt being continued in a slot. */
 struct growth {
     struct dt_continuation *item;
     int64_t slot;
-    size_t prompt, told; /* ids of the prompt; bytes of text that the sink has */
+    size_t prompt, told; /* ids of the prompt; bytes of text sent to the sink */
 };
 
-#define MOST_POWER 290 /* of 10: what is left is for the scores that are divided */
+#define MOST_POWER 290 /* of 10; leaves range for the divided scores */
 
-/* Scores are divided by lengths to a power, which must not overflow. */
+/* Scores are divided by length^penalty, which must not overflow. */
 static int check_length_penalty(const struct dt_generation *how, long length, struct dt_error *err)
 {
     double most = MOST_POWER / log10((double)length + 1);
     if (how->beams <= 1 || fabs(how->length_penalty) <= most)
         return 0;
     return dt_fail(err, DT_EINVALID,
-                   "a length penalty of %g overflows for %ld tokens: choose one from -%.4g to %.4g",
+                   "a length penalty of %g overflows for %ld tokens: use one from -%.4g to %.4g",
                    how->length_penalty, length, most, most);
 }
 
@@ -43,7 +43,7 @@ int dt_generator_new(struct dt_generator **result, const struct dt_model *model,
     g->model = model;
     g->tokenizer = tokenizer;
     g->how = *how;
-    g->size = dt_tokenizer_size(tokenizer); /* rows that pad the vocabulary are no tokens */
+    g->size = dt_tokenizer_size(tokenizer); /* padding rows of the vocabulary are not tokens */
     g->eot = dt_tokenizer_eot(tokenizer);
     g->capacity = model->config.max_seq_len;
     int rc = dt_decoder_new(&g->decoder, model, slots, g->capacity, err);
@@ -99,7 +99,7 @@ size_t dt_generation_find_stop(const struct dt_generator *g, const struct dt_buf
     return first;
 }
 
-/* Bytes at the end of text with which a stop string may begin. */
+/* Bytes at the end of text that may begin a stop string. */
 static size_t unsettled(const struct dt_generator *g, const struct dt_buffer *text)
 {
     size_t most = 0;
@@ -130,13 +130,13 @@ int dt_check_logits(const struct dt_generator *g, const struct dt_continuation *
         return 0;
     return dt_fail(err, DT_EFORMAT,
                    "%s: token %zu of the continuation: the logit of token id %" PRId64
-                   " is %s: the model's numbers overflow",
+                   " is %s: the model overflows",
                    item->place, added + 1, id, dt_finite_name((double)logits[id]));
 }
 
 /* --- sampling ---------------------------------------------------------------------------------*/
 
-/* *id: the token that follows logits; UINT32_MAX where text ends. */
+/* *id: the sampled token; UINT32_MAX at the end of text. */
 static int choose(struct dt_generator *g, const struct growth *w, float *logits, uint32_t *id,
                   struct dt_error *err)
 {
@@ -150,7 +150,7 @@ static int choose(struct dt_generator *g, const struct growth *w, float *logits,
     return 0;
 }
 
-/* Takes the next token; *last: whether that was the last one. */
+/* Appends the next token; *last: whether the continuation ends. */
 static int grow(struct dt_generator *g, struct growth *w, float *logits, bool *last,
                 struct dt_error *err)
 {
@@ -173,17 +173,17 @@ static int grow(struct dt_generator *g, struct growth *w, float *logits, bool *l
     return 0;
 }
 
-/* All prompts, and those that grow side by side. */
+/* All prompts, and those in the current batch. */
 struct wave {
     struct dt_continuation *items;
-    size_t item_count, next; /* next: the first that waits for a slot */
-    dt_text_sink *sink;      /* NULL: none */
+    size_t item_count, next; /* next: the first without a slot yet */
+    dt_text_sink *sink;      /* or NULL */
     void *context;
-    struct growth *all; /* those that still grow */
+    struct growth *all; /* unfinished continuations */
     size_t count;
     int64_t *slots;
     uint32_t *ids;
-    size_t *rows; /* of logits that each one has */
+    size_t *rows; /* row of logits of each continuation */
 };
 
 static int tell(const struct dt_generator *g, const struct wave *v, struct growth *w, bool last,
@@ -198,7 +198,7 @@ static int tell(const struct dt_generator *g, const struct wave *v, struct growt
     return v->sink(v->context, text->data + from, settled - from, err);
 }
 
-/* Begins a sequence, or begins it again with its newer half where the context is full. */
+/* Prefills a sequence; if the KV cache is full, again with its newer half. */
 static void begin(struct dt_generator *g, const struct growth *w, float *logits)
 {
     const struct dt_ids *ids = &w->item->ids;
@@ -208,7 +208,7 @@ static void begin(struct dt_generator *g, const struct growth *w, float *logits)
     dt_decoder_feed(g->decoder, w->slot, ids->data + ids->count - keep, (int64_t)keep, logits);
 }
 
-/* The logits of all that grow: together, but for those whose context is full. */
+/* Computes all logits: one batched decode step, and a prefill for each full KV cache. */
 static void look_ahead(struct dt_generator *g, struct wave *v)
 {
     int64_t vocabulary = g->model->config.vocab_size, together = 0;
@@ -230,7 +230,7 @@ static void look_ahead(struct dt_generator *g, struct wave *v)
     }
 }
 
-/* The next prompt that more than one token continues takes its first one in a free slot. */
+/* Prefills a free slot with the next prompt that is not finished by its first token. */
 static int start_next(struct dt_generator *g, struct wave *v, int64_t slot, struct dt_error *err)
 {
     while (v->next < v->item_count) {

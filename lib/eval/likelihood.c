@@ -12,8 +12,8 @@
 #include "model/forward-backward.h"
 
 struct request {
-    size_t item, first; /* where its ids begin in the queue */
-    size_t number;      /* of its first id in the item, from 1; 0: the prefix, before it */
+    size_t item, first; /* offset of its ids in the queue */
+    size_t number;      /* index of its first id in the item, from 1; 0: the prefix */
     uint32_t count, from;
 };
 
@@ -22,17 +22,17 @@ struct dt_likelihoods {
     struct dt_comm *ranks;
     const struct dt_item_names *names;
     struct dt_progress *progress;
-    struct dt_workspace *work; /* NULL until something was scored */
+    struct dt_workspace *work; /* NULL until the first batch */
     int64_t work_length;
     struct dt_batch batch;
-    int64_t most; /* sequences in a batch */
+    int64_t most; /* largest batch */
     float *losses, *hits;
     struct dt_ids queue;
     struct request *requests;
     size_t request_count, request_capacity;
     struct dt_likelihood *items;
     size_t item_count, item_capacity;
-    double begun, done; /* when scoring began; tokens through the model since */
+    double begun, done; /* start of scoring; tokens scored since */
 };
 
 struct dt_likelihoods *dt_likelihoods_new(const struct dt_model *model, struct dt_comm *ranks,
@@ -79,7 +79,7 @@ size_t dt_likelihoods_waiting(const struct dt_likelihoods *l)
     return l->queue.count;
 }
 
-/* number: of the first of the ids in the item. */
+/* number: index of the first id in the item. */
 static void add_numbered(struct dt_likelihoods *l, size_t item, const uint32_t *ids, size_t count,
                          size_t from, size_t number)
 {
@@ -122,7 +122,7 @@ void dt_likelihoods_add_rolling(struct dt_likelihoods *l, size_t item, uint32_t 
 
 /* --- scoring ----------------------------------------------------------------------------------*/
 
-/* Longest first, so that what takes most memory comes first; else as queued. */
+/* Longest first, so that memory peaks at the first batch; ties in queue order. */
 static int compare_requests(const void *a, const void *b)
 {
     const struct request *x = a, *y = b;
@@ -147,7 +147,7 @@ static int make_room(struct dt_likelihoods *l, int64_t length, struct dt_error *
     return 0;
 }
 
-/* Shorter sequences are filled up behind their end, where causal attention does not look. */
+/* Shorter sequences are padded at the end, which causal attention does not see. */
 static void pack(struct dt_likelihoods *l, const struct request *requests, int64_t count,
                  int64_t length)
 {
@@ -168,7 +168,7 @@ static int fail_at(const struct dt_likelihoods *l, const struct request *r, uint
                    struct dt_error *err)
 {
     char *name = l->names->name(l->names->context, r->item);
-    dt_fail(err, DT_EFORMAT, "%s: token %zu: the loss is %s: the model's numbers overflow", name,
+    dt_fail(err, DT_EFORMAT, "%s: token %zu: the loss is %s: the model overflows", name,
             r->number + t + 1, dt_finite_name((double)loss));
     free(name);
     return err->code;
@@ -188,7 +188,7 @@ static int sum_up(const struct dt_likelihoods *l, const struct request *r, const
     return 0;
 }
 
-/* Scores requests as one batch; scores: a place for each. */
+/* Scores requests as one batch; scores: [count]. */
 static int score_batch(struct dt_likelihoods *l, const struct request *requests, int64_t count,
                        struct dt_likelihood *scores, struct dt_error *err)
 {
@@ -202,7 +202,7 @@ static int score_batch(struct dt_likelihoods *l, const struct request *requests,
     return 0;
 }
 
-/* expected: tokens that all scoring will have been, 0 if not known. */
+/* expected: total tokens to score; 0: unknown. */
 static void show_progress(struct dt_likelihoods *l, double expected)
 {
     char left[DT_CLOCK_DURATION];
@@ -217,7 +217,7 @@ static void show_progress(struct dt_likelihoods *l, double expected)
         dt_progress_show(l->progress, "%.0f tokens, %.0f tokens/s", l->done, l->done / seconds);
 }
 
-/* Every rank's batches, in the order of the queue; batches have l->most places. */
+/* Scores the batches of this rank and gathers all; batches have l->most entries. */
 static int score_queue(struct dt_likelihoods *l, struct dt_likelihood *scores, size_t batches,
                        double expected, struct dt_error *err)
 {

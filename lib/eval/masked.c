@@ -15,7 +15,7 @@
 #include "json/json-number.h"
 #include "json/json.h"
 
-/* What a batch gave. */
+/* Result of a batch. */
 struct piece {
     struct dt_masked_score score;
     uint64_t document;
@@ -31,8 +31,8 @@ struct measurement {
     struct dt_batch batch;
     struct dt_masking *masking;
     uint32_t mask, eot;
-    uint64_t sequences;   /* so far: they name the choice of masks */
-    struct piece *pieces; /* of all batches so far; other ranks' come in the end */
+    uint64_t sequences;   /* so far; index of the random mask */
+    struct piece *pieces; /* of all batches; other ranks' are gathered at the end */
     size_t piece_count, piece_capacity;
     uint64_t predicted; /* so far */
     float *losses, *hits;
@@ -58,14 +58,15 @@ static int open_masking(struct measurement *m, struct dt_error *err)
     m->eot = dt_tokenizer_eot(t);
     const struct dt_masking_options options = {
         .flags = flags, .count = size, .mask = m->mask, .rate = m->how->rate, .seed = m->how->seed};
-    int rc = m->mask == DT_NO_TOKEN ? dt_fail(err, DT_EINVALID, "the tokenizer has no token [MASK]")
-                                    : dt_masking_new(&m->masking, &options, err);
+    int rc = m->mask == DT_NO_TOKEN
+                 ? dt_fail(err, DT_EINVALID, "the tokenizer lacks a token [MASK]")
+                 : dt_masking_new(&m->masking, &options, err);
     free(flags);
     return rc;
 }
 
-/* Scores what lies in the batch, if it is this rank's turn. first: the number of its first token
- * in the document, from 1. */
+/* Scores the batch if it belongs to this rank. first: index of its first token in the document,
+ * from 1. */
 static int score(struct measurement *m, int64_t count, int64_t length, size_t first,
                  struct dt_error *err)
 {
@@ -80,8 +81,8 @@ static int score(struct measurement *m, int64_t count, int64_t length, size_t fi
             continue;
         if (ours && !isfinite(m->losses[i]))
             return dt_fail(err, DT_EFORMAT,
-                           "%s: document %" PRIu64 ": token %zu: the loss is %s: the model's "
-                           "numbers overflow",
+                           "%s: document %" PRIu64 ": token %zu: the loss is %s: the model "
+                           "overflows",
                            m->data, m->result->documents + 1,
                            first + (size_t)(m->how->alone ? i % length : i),
                            dt_finite_name((double)m->losses[i]));
@@ -115,7 +116,7 @@ static int sum_up(struct measurement *m, struct dt_error *err)
     return 0;
 }
 
-/* As many copies of a sequence as it has tokens, each with another one masked. */
+/* One copy of the sequence per token, with that token masked. */
 static int score_alone(struct measurement *m, const uint32_t *ids, int64_t length, size_t first,
                        struct dt_error *err)
 {
@@ -138,7 +139,7 @@ static int score_alone(struct measurement *m, const uint32_t *ids, int64_t lengt
     return 0;
 }
 
-/* Sequences of one document are of one length but for its last, so that none is padded. */
+/* Batches have sequences of one length, so that none is padded: only a document's last differs. */
 static int score_document(struct measurement *m, const uint32_t *ids, size_t size,
                           struct dt_error *err)
 {
@@ -195,7 +196,7 @@ static int prepare(struct measurement *m, struct dt_error *err)
     const struct dt_model *model = m->subject->model;
     int64_t length = model->config.max_seq_len;
     if (!dt_model_is_masked(&model->config))
-        return dt_fail(err, DT_EINVALID, "%s: is no masked model", m->subject->directory);
+        return dt_fail(err, DT_EINVALID, "%s: not a masked model", m->subject->directory);
     DT_TRY(dt_scored_model_need_tokenizer(m->subject, m->how->tokenizer, err));
     if (open_masking(m, err) < 0)
         return dt_fail_context(err, "%s", m->subject->directory);
@@ -218,7 +219,7 @@ int dt_masked_measure(struct dt_masked_result *result, struct dt_scored_model *s
     rc = rc < 0 ? rc : score_documents(&m, data, err);
     rc = rc < 0 ? rc : sum_up(&m, err);
     if (rc == 0 && result->all.predicted == 0)
-        rc = dt_fail(err, DT_EFORMAT, "%s: holds no token to predict", data);
+        rc = dt_fail(err, DT_EFORMAT, "%s: contains no token to predict", data);
     dt_workspace_free(m.work);
     dt_batch_release(&m.batch);
     dt_masking_free(m.masking);
@@ -235,8 +236,8 @@ void dt_masked_release(struct dt_masked_result *result)
     *result = (struct dt_masked_result){0};
 }
 
-/* Of a difference from the first model, document by document. */
-static double certainty(const struct dt_masked_result *results, int i)
+/* p-value of the difference from the first model, paired by document. */
+static double p_value(const struct dt_masked_result *results, int i)
 {
     size_t n = results[0].documents;
     double *x = dt_alloc(n, sizeof *x), *y = dt_alloc(n, sizeof *y);
@@ -265,7 +266,7 @@ static void report_json(const struct dt_masked_result *results, int count, const
         dt_json_add_real(b, "loss", loss, 9);
         dt_json_add_real(b, name, exp(loss), 9);
         if (i > 0)
-            dt_json_add_real(b, "p", certainty(results, i), 6);
+            dt_json_add_real(b, "p", p_value(results, i), 6);
         dt_buffer_add_string(b, "}\n");
     }
 }
@@ -284,7 +285,7 @@ void dt_masked_report(const struct dt_masked_result *results, int count, bool al
         double n = (double)r->all.predicted, loss = r->all.nats / n;
         dt_buffer_printf(text, "%8.4f  %8.4f  %10.4f", (double)r->all.hits / n, loss, exp(loss));
         if (i > 0)
-            dt_buffer_printf(text, "  %8.4f", certainty(results, i));
+            dt_buffer_printf(text, "  %8.4f", p_value(results, i));
         else if (count > 1)
             dt_buffer_printf(text, "  %8s", "");
         dt_buffer_printf(text, "  %s\n", r->directory);

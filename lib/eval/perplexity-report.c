@@ -13,8 +13,8 @@ static double loss_of(const struct dt_perplexity *p)
     return p->nats / (double)p->tokens;
 }
 
-/* Of a difference from the first model, document by document. */
-static double certainty(const struct dt_perplexity *results, int i)
+/* p-value of the difference from the first model, paired by document. */
+static double p_value(const struct dt_perplexity *results, int i)
 {
     return dt_confidence_paired_p(results[0].items, results[i].items, results[0].documents);
 }
@@ -48,7 +48,7 @@ static void report_json(const struct dt_perplexity *results, int count, struct d
         dt_buffer_add_char(b, ',');
         add_json(&results[i], b);
         if (i > 0)
-            dt_json_add_real(b, "p", certainty(results, i), 6);
+            dt_json_add_real(b, "p", p_value(results, i), 6);
         dt_buffer_add_string(b, "}\n");
     }
 }
@@ -59,20 +59,20 @@ static void report_one(const struct dt_perplexity *p, struct dt_buffer *b)
     dt_buffer_printf(b,
                      "documents        %" PRIu64 "\n"
                      "tokens           %" PRIu64 "\n"
-                     "loss             %.4f nats a token\n"
+                     "loss             %.4f nats per token\n"
                      "perplexity       %.4f\n",
                      p->documents, p->tokens, loss, exp(loss));
     if (p->words)
-        dt_buffer_printf(b, "  of words       %.6g\n", exp(p->nats / (double)p->words));
+        dt_buffer_printf(b, "  per word       %.6g\n", exp(p->nats / (double)p->words));
     if (p->bytes)
         dt_buffer_printf(b,
-                         "  of bytes       %.4f\n"
+                         "  per byte       %.4f\n"
                          "bits per byte    %.4f\n",
                          exp(p->nats / (double)p->bytes), p->nats / (double)p->bytes / M_LN2);
     if (p->has_floor)
         dt_buffer_printf(b,
-                         "floor            %.4f nats a token: the entropy of the text\n"
-                         "gap              %.4f nats a token, %.1f%% of the floor\n",
+                         "floor            %.4f nats per token: the entropy of the text\n"
+                         "gap              %.4f nats per token, %.1f%% of the floor\n",
                          floor, loss - floor, 100 * (loss - floor) / floor);
 }
 
@@ -90,7 +90,7 @@ static void report_table(const struct dt_perplexity *results, int count, struct 
         if (i == 0)
             dt_buffer_printf(b, "%8s  %s\n", "", p->directory);
         else
-            dt_buffer_printf(b, "%8.4f  %s\n", certainty(results, i), p->directory);
+            dt_buffer_printf(b, "%8.4f  %s\n", p_value(results, i), p->directory);
     }
 }
 

@@ -13,7 +13,7 @@
 #include "unicode/utf8.h"
 #include "json/json.h"
 
-#define QUEUE ((size_t)4 << 20) /* tokens that wait before they are scored */
+#define QUEUE ((size_t)4 << 20) /* queued tokens before they are scored */
 
 struct measurement {
     struct dt_perplexity *result;
@@ -22,7 +22,7 @@ struct measurement {
     struct dt_likelihoods *likelihoods;
 };
 
-/* Queues a document; total and taken say which part of all input was read. */
+/* Queues a document; taken / total is the fraction of the input read so far. */
 static int add_document(struct measurement *m, uint32_t eot, const uint32_t *ids, size_t count,
                         uint64_t taken, uint64_t total, struct dt_error *err)
 {
@@ -36,7 +36,7 @@ static int add_document(struct measurement *m, uint32_t eot, const uint32_t *ids
     return dt_likelihoods_run(m->likelihoods, total ? (double)taken / (double)total : 0, err);
 }
 
-/* Shards must speak of the tokens that are asked for, or the model's, where it says which. */
+/* Shards must have been made with the given tokenizer, or with the model's if it has one. */
 static int check_tokenizer(const struct measurement *m, const struct dt_shard_info *info,
                            const char *data, struct dt_error *err)
 {
@@ -46,7 +46,7 @@ static int check_tokenizer(const struct measurement *m, const struct dt_shard_in
     int rc = given ? 1 : dt_file_probe(path, err);
     if (rc > 0 && (rc = dt_tokenizer_load(&tokenizer, path, err)) == 0) {
         if (dt_tokenizer_fingerprint(tokenizer) != info->tokenizer)
-            rc = dt_fail(err, DT_EINVALID, "%s: was not made with %s", data, path);
+            rc = dt_fail(err, DT_EINVALID, "%s: made with a tokenizer other than %s", data, path);
         dt_tokenizer_free(tokenizer);
     }
     free(path);
@@ -78,20 +78,22 @@ static int measure_shards(struct measurement *m, const char *path, struct dt_err
 {
     struct dt_dataset *data;
     if (m->how->split && !dt_dataset_names_splits(path))
-        return dt_fail(err, DT_EINVALID, "%s: has no splits: leave --split out", path);
+        return dt_fail(err, DT_EINVALID, "%s: does not contain splits: omit --split", path);
     DT_TRY(dt_dataset_open(&data, path, m->how->split ? m->how->split : "val", err));
     const struct dt_shard_info *info = dt_dataset_info(data);
     int rc = dt_scored_model_check_vocabulary(m->subject, info->vocab_size, path, err);
     rc = rc < 0 ? rc : check_tokenizer(m, info, path, err);
     if (rc == 0 && info->row > 0)
-        rc = dt_fail(err, DT_EINVALID, "%s: holds rows, which cut documents: score a list of them",
-                     path);
+        rc = dt_fail(
+            err, DT_EINVALID,
+            "%s: holds rows, which split documents: score a shard of documents (layout list)",
+            path);
     rc = rc < 0 ? rc : add_shards(m, data, err);
     dt_dataset_close(data);
     return rc;
 }
 
-/* Adds meta.logprob, which dt-synth knows and nobody else. */
+/* Adds meta.logprob, which only dt-synth writes. */
 static int add_floor(struct dt_perplexity *p, const struct dt_document *doc, struct dt_error *err)
 {
     struct json_object *meta;
@@ -111,7 +113,7 @@ static int add_floor(struct dt_perplexity *p, const struct dt_document *doc, str
     return rc;
 }
 
-/* Pieces between runs of white space; bytes that are no UTF-8 are none. */
+/* Counts words between white space; invalid UTF-8 is not a word. */
 static uint64_t count_words(const char *text, size_t size)
 {
     uint64_t words = 1;
@@ -149,7 +151,7 @@ static int measure_documents(struct measurement *m, char *path, struct dt_error 
     struct dt_ids ids = DT_IDS_EMPTY;
     int rc;
     if (m->how->split)
-        return dt_fail(err, DT_EINVALID, "%s: is text, which has no splits: leave --split out",
+        return dt_fail(err, DT_EINVALID, "%s: is text, which does not contain splits: omit --split",
                        path);
     DT_TRY(dt_scored_model_need_tokenizer(m->subject, m->how->tokenizer, err));
     DT_TRY(dt_documents_open(&docs, &path, 1,
@@ -167,7 +169,7 @@ static int measure_documents(struct measurement *m, char *path, struct dt_error 
     return rc;
 }
 
-/* Shards begin with the header frame that dt-shard(5) describes. */
+/* Shards begin with the header frame of dt-shard(5). */
 static bool holds_shards(const char *path)
 {
     size_t n = strlen(path);
@@ -207,7 +209,7 @@ int dt_perplexity_measure(struct dt_perplexity *result, struct dt_scored_model *
         sum_up(&m);
     dt_likelihoods_free(m.likelihoods);
     if (rc == 0 && result->tokens == 0)
-        return dt_fail(err, DT_EFORMAT, "%s: holds no token to score",
+        return dt_fail(err, DT_EFORMAT, "%s: contains no token to score",
                        strcmp(data, "-") == 0 ? "stdin" : data);
     return rc;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How well a model predicts documents: nats a token, perplexity, bits a byte.
+ * Perplexity of documents: nats per token, perplexity, bits per byte.
  *
- * Each document is scored alone, in rolling windows (eval/likelihood.h). Every
- * token is predicted once, from the end-of-text token on that documents begin
- * behind in training; with end, that token's return at the end of a document too.
+ * Each document is scored separately, in rolling windows (eval/likelihood.h), after an end-of-text
+ * token as in training. Every token is predicted once; with end, also the end-of-text token at the
+ * end of the document.
  */
 #ifndef DT_EVAL_PERPLEXITY_H
 #define DT_EVAL_PERPLEXITY_H
@@ -15,33 +15,32 @@
 
 struct dt_perplexity_options {
     const char *tokenizer; /* of documents; NULL: the one in the model's directory */
-    const char *split;     /* of a directory of shards; NULL: val, where there are splits */
+    const char *split;     /* of a directory of shards; NULL: val, if it has splits */
     long batch;
-    bool end; /* predict the end of documents too */
+    bool end; /* also predict the end of documents */
 };
 
 struct dt_perplexity {
-    char *directory; /* of the model, owned */
+    char *directory; /* model directory, owned */
     double nats;     /* sum of -ln p over the tokens */
     uint64_t tokens, documents, bytes;
-    uint64_t
-        words;    /* runs between white space, as Python's re.split(r"\s+") counts; 0: not known */
-    double floor; /* nats: -sum of the true log-probabilities that dt-synth tells */
+    uint64_t words; /* as counted by Python's re.split(r"\s+"); 0: unknown */
+    double floor;   /* nats: -sum of the true log-probabilities of dt-synth */
     bool has_floor;
-    double *items; /* nats of each document, owned */
+    double *items; /* [document]: nats, owned */
 };
 
-/* data: a directory of shards, a .dts file, or documents ("-": stdin). Release
- * the result with dt_perplexity_release, after a failure too. */
+/* data: a directory of shards, a .dts file, or documents ("-": stdin). Release the result with
+ * dt_perplexity_release, also after a failure. */
 int dt_perplexity_measure(struct dt_perplexity *result, struct dt_scored_model *subject, char *data,
                           const struct dt_perplexity_options *how, struct dt_progress *progress,
                           struct dt_error *err) DT_MUST_CHECK;
 void dt_perplexity_release(struct dt_perplexity *result);
 
-/* Appends the results of count models over the same data. */
+/* Appends the results of count models on the same data. */
 void dt_perplexity_report(const struct dt_perplexity *results, int count, bool json,
                           struct dt_buffer *text);
-/* Appends a line of JSON for each document and model. */
+/* Appends a JSON line per document and model. */
 void dt_perplexity_items(const struct dt_perplexity *results, int count, struct dt_buffer *lines);
 
 #endif

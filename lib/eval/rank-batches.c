@@ -11,7 +11,7 @@ bool dt_rank_batches_is_ours(const struct dt_comm *ranks, size_t piece)
     return ranks == NULL || piece % (size_t)dt_comm_size(ranks) == (size_t)dt_comm_rank(ranks);
 }
 
-/* Copies between results in their order and sorted by the rank whose turn each was. */
+/* Copies between results in index order and results grouped by rank. */
 static void copy_turns(char *sorted, char *results, size_t count, size_t size, size_t ranks,
                        bool sort)
 {

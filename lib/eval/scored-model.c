@@ -13,8 +13,8 @@ int dt_scored_model_need_next_token(const struct dt_scored_model *s, struct dt_e
     if (!dt_model_is_masked(&s->model->config))
         return 0;
     return dt_fail(err, DT_EINVALID,
-                   "%s: a model of the family '%s' fills in masked tokens, and gives no "
-                   "probability to text",
+                   "%s: a model of the family '%s' is a masked model, which gives no "
+                   "probability of text",
                    s->directory, dt_family_names[s->model->config.family]);
 }
 

@@ -9,19 +9,19 @@
 #include "json/json.h"
 
 struct lines {
-    struct dt_ids *items; /* code points of each line */
+    struct dt_ids *items; /* [line]: code points */
     size_t count, capacity;
 };
 
 struct translations {
     const char *path;
-    struct dt_segment_counts *counts[DT_TRANSLATION_METRIC_COUNT]; /* one a segment */
+    struct dt_segment_counts *counts[DT_TRANSLATION_METRIC_COUNT]; /* [metric][segment] */
     struct dt_segment_counts sum[DT_TRANSLATION_METRIC_COUNT];
 };
 
 struct dt_translation_corpus {
     struct dt_translation_metric metrics[DT_TRANSLATION_METRIC_COUNT];
-    struct dt_ids *references; /* those of a segment side by side */
+    struct dt_ids *references; /* [segment][reference] */
     int reference_count;
     const char *reference_path; /* the first */
     size_t segments;
@@ -37,7 +37,7 @@ static void release_lines(struct lines *l)
     *l = (struct lines){0};
 }
 
-/* Sentences are lines of UTF-8: nothing tells those of a table or of JSON apart. */
+/* Refuses files that are recognizably not lines of plain text. */
 static int need_plain_lines(struct dt_input *in, struct dt_error *err)
 {
     const char *head;
@@ -71,7 +71,7 @@ static int read_lines(struct lines *l, const char *path, struct dt_error *err)
     return rc;
 }
 
-/* Moves the lines of reference file number which into place. */
+/* Moves the lines of reference file which into references. */
 static int take_references(struct dt_translation_corpus *c, struct lines *l, int which,
                            const char *path, struct dt_error *err)
 {

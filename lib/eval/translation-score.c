@@ -31,7 +31,7 @@ static int compare_hashes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All runs of n items of size bytes each. */
+/* All n-grams of items of size bytes each. */
 static struct grams grams_of(const void *items, size_t count, size_t size, size_t n)
 {
     struct grams g = {NULL, count >= n ? count - n + 1 : 0};
@@ -43,7 +43,7 @@ static struct grams grams_of(const void *items, size_t count, size_t size, size_
     return g;
 }
 
-/* How often the n-gram that stands at *at stands there; moves *at behind them. */
+/* Multiplicity of the n-gram at index *at; advances *at past it. */
 static size_t run_length(const struct grams *g, size_t *at)
 {
     size_t from = *at;
@@ -65,7 +65,7 @@ static size_t count_of(const struct grams *g, uint64_t hash)
     return low < g->count && g->hashes[low] == hash ? run_length(g, &low) : 0;
 }
 
-/* Members of g, each counted up to as often as the one set has it that has it most. */
+/* Matches of g, clipped to each n-gram's largest count in any one reference. */
 static size_t matches(const struct grams *g, const struct grams *sets, int set_count, int stride)
 {
     size_t sum = 0;
@@ -107,7 +107,7 @@ static bool is_ascii_punctuation(uint32_t c)
     return c > ' ' && c < 0x7f && strchr("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", (int)c);
 }
 
-/* chrF++ takes one mark of punctuation off a word: its last character, else its first. */
+/* chrF++ splits one punctuation mark off a word: its last character, else its first. */
 static void add_stripped(struct word_list *list, const uint32_t *points, size_t count)
 {
     size_t cut = 0;
@@ -177,7 +177,7 @@ static void bleu_counts(enum dt_translation_words_kind kind, const struct dt_ids
     free(theirs);
 }
 
-/* Precisions that are 0 are taken for half, a quarter, ... of one match. */
+/* Exponential smoothing: zero precisions count as 1/2, 1/4, ... of a match. */
 static struct dt_translation_result bleu_score(const double *of)
 {
     const double *correct = of + 2, *total = of + 2 + BLEU_ORDER;
@@ -221,8 +221,7 @@ static void chrf_grams(const struct dt_ids *sentence, int orders, struct grams g
     free(words.hashes);
 }
 
-/* F-score of the precision and the recall that the orders have on average,
- * over those that both sides have. */
+/* F-score of mean precision and mean recall over the orders that both sides have. */
 static double chrf_score(const double *of, int orders)
 {
     double precision = 0, recall = 0, effective = 0;
@@ -241,7 +240,7 @@ static double chrf_score(const double *of, int orders)
     return 100 * (1 + BETA * BETA) * precision * recall / (BETA * BETA * precision + recall);
 }
 
-/* Of several references the one counts that gives the segment its best score. */
+/* Of several references, the one with the best segment score is used. */
 static void chrf_counts(int orders, const struct dt_ids *hypothesis,
                         const struct dt_ids *references, int count, double *of)
 {
@@ -356,7 +355,7 @@ struct dt_paired_bootstrap dt_paired_bootstrap(const struct dt_translation_metri
         double mean = dt_confidence_mean(differences, (size_t)resamples);
         long beyond = 0;
         for (long n = 0; n < resamples; n++)
-            beyond += differences[n] - mean >= real; /* equal systems: always */
+            beyond += differences[n] - mean >= real; /* identical systems: always */
         result.p = (double)(beyond + 1) / (double)(resamples + 1);
     }
     result.mean = dt_confidence_mean(scores, (size_t)resamples);

@@ -3,8 +3,8 @@
  * Scores of translations against references: BLEU (Papineni et al. 2002) as
  * sacreBLEU 2.6 computes it, chrF (Popović 2015) and chrF++ (Popović 2017).
  *
- * A segment gives a few counts; a corpus' score is a function of their sums, so
- * that a resampled corpus is scored without looking at text again.
+ * Each segment yields a few counts; the corpus score is a function of their sums, so that resampled
+ * corpora are scored without the text.
  *
  *     struct dt_translation_metric bleu = {DT_TRANSLATION_METRIC_BLEU, DT_TRANSLATION_WORDS_13A};
  *     struct dt_segment_counts sum = {{0}};
@@ -31,12 +31,11 @@ extern const char *const dt_translation_metric_names[];
 
 struct dt_translation_metric {
     enum dt_translation_metric_kind kind;
-    enum dt_translation_words_kind words; /* of BLEU */
+    enum dt_translation_words_kind words; /* tokenization, for BLEU */
 };
 
-/* BLEU: words of the hypothesis, of the reference, then n-grams that match and
- * n-grams of the hypothesis, n = 1 .. 4. chrF: for each order n-grams of the
- * hypothesis, of the reference, and those that match. */
+/* BLEU: hypothesis words, reference words, then matching and hypothesis n-grams for n = 1 .. 4.
+ * chrF: for each order, n-grams of the hypothesis, of the reference, and matches. */
 #define DT_SEGMENT_COUNTS 24
 struct dt_segment_counts {
     double of[DT_SEGMENT_COUNTS];
@@ -44,7 +43,7 @@ struct dt_segment_counts {
 
 struct dt_translation_result {
     double score;         /* 0 .. 100 */
-    double precisions[4]; /* of BLEU, in percent, smoothed; and: */
+    double precisions[4]; /* of BLEU: smoothed, in percent */
     double brevity_penalty;
 };
 
@@ -59,13 +58,13 @@ struct dt_translation_result dt_translation_score(const struct dt_translation_me
 void dt_translation_score_signature(const struct dt_translation_metric *metric, int reference_count,
                                     struct dt_buffer *text);
 
-/* Two systems over the same segments. */
+/* Comparison of two systems on the same segments. */
 struct dt_paired_bootstrap {
-    double mean, interval; /* of the second system's score: half the 95% interval's width */
-    double p;              /* of a difference as large as theirs if they were equal */
+    double mean, interval; /* of the second system: mean, half width of the 95% interval */
+    double p;              /* p-value of their difference */
 };
-/* Paired bootstrap resampling (Koehn 2004) as sacreBLEU does it, but for the
- * random numbers, which are a function of the seed. first NULL: p is 1. */
+/* Paired bootstrap resampling (Koehn 2004) as in sacreBLEU, except for the random numbers, which
+ * are a function of the seed. first: NULL gives p = 1. */
 struct dt_paired_bootstrap dt_paired_bootstrap(const struct dt_translation_metric *metric,
                                                const struct dt_segment_counts *first,
                                                const struct dt_segment_counts *second,

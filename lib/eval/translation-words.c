@@ -15,7 +15,7 @@ int dt_code_points(const char *text, size_t size, struct dt_ids *points, struct 
         uint32_t point;
         size_t taken = dt_utf8_next(text + at, size - at, &point);
         if (taken == 0)
-            return dt_fail(err, DT_EFORMAT, "byte %zu: is not UTF-8", at + 1);
+            return dt_fail(err, DT_EFORMAT, "byte %zu: invalid UTF-8", at + 1);
         dt_ids_add(points, point);
         at += taken;
     }
@@ -53,7 +53,7 @@ static bool is_dash(uint32_t c)
     return c == '-';
 }
 
-/* ASCII punctuation but the stops, the dash and the apostrophe. */
+/* ASCII punctuation except full stop, comma, dash and apostrophe. */
 static bool is_13a_symbol(uint32_t c)
 {
     return c > ' ' && c < 0x7f && strchr("!\"#$%&()*+/:;<=>?@[\\]^_`{|}~", (int)c);
@@ -84,7 +84,7 @@ static bool is_no_number(uint32_t c)
 
 /* --- rules ------------------------------------------------------------------------------------*/
 
-/* A space on both sides of each member. */
+/* Puts spaces around each member of the class. */
 static void space_out(struct dt_ids *out, const struct dt_ids *in, is_member *member)
 {
     out->count = 0;
@@ -98,8 +98,8 @@ static void space_out(struct dt_ids *out, const struct dt_ids *in, is_member *me
     }
 }
 
-/* A space inside each pair of neighbours, and one before it or behind it; pairs
- * are found from the left and do not overlap. */
+/* Separates each pair of neighbours by a space, with another one before or after the pair; pairs
+ * are matched from the left without overlap. */
 static void split_pairs(struct dt_ids *out, const struct dt_ids *in, is_member *left,
                         is_member *right, bool space_before)
 {
@@ -168,7 +168,7 @@ static bool is_any(uint32_t c)
     return true;
 }
 
-/* One space for each run of white space between words. */
+/* Collapses white space between words to one space. */
 static void squeeze(struct dt_ids *words, const struct dt_ids *text)
 {
     bool pending = false;

@@ -10,7 +10,7 @@
 #include "experiment/grid.h"
 #include "plot/gnuplot.h"
 
-#define BAR_COLUMNS 40 /* of a bar drawn as text */
+#define BAR_COLUMNS 40 /* width of a bar drawn as text */
 
 static bool was_measured(const struct dt_results *r, const char *name)
 {
@@ -20,7 +20,7 @@ static bool was_measured(const struct dt_results *r, const char *name)
     return false;
 }
 
-/* "bf16", but "layers 2": a number does not say what of. Owned by the caller. */
+/* Label of a value: "bf16", but "layers 2" for a number. Owned by the caller. */
 static char *value_name(const struct dt_axis *axis, int place)
 {
     double number;
@@ -29,7 +29,7 @@ static char *value_name(const struct dt_axis *axis, int place)
                                                       : dt_strdup(value);
 }
 
-/* The values of a cell on all axes but one, "a, b 2"; owned by the caller. */
+/* Label of a cell's values on all axes except one, "a, b 2". Owned by the caller. */
 static char *name_without(const struct dt_matrix *m, int cell, int without)
 {
     struct dt_buffer name = DT_BUFFER_EMPTY;
@@ -48,7 +48,7 @@ static char *name_without(const struct dt_matrix *m, int cell, int without)
 struct bars {
     int groups, series; /* bars: groups times series */
     char **group_names, **series_names;
-    double *median, *low, *high; /* of group g and series s at g * series + s; NAN for none */
+    double *median, *low, *high; /* [groups][series]; NAN if missing */
     bool stacked;
 };
 
@@ -83,8 +83,8 @@ static void set_bar(struct bars *b, int group, int series, struct dt_summary s)
     b->high[i] = s.high;
 }
 
-/* A group for each cell but of the last axis, whose values are the series; or, of an axis that
- * is alone, for each cell. */
+/* A group per combination of the axes except the last, whose values are the series; with one axis,
+ * a group per cell. */
 static struct bars bars_of_one_value(const struct dt_results *r, const char *name)
 {
     const struct dt_matrix *m = &r->matrix;
@@ -122,7 +122,7 @@ static void add_number(struct dt_buffer *b, double x)
         dt_buffer_add_string(b, " NaN");
 }
 
-/* A line a group: its number, and for each series median, low and high. */
+/* A line per group: its index, then median, low and high of each series. */
 static void add_bar_data(struct dt_buffer *script, const struct bars *b)
 {
     dt_buffer_add_string(script, "$bars << end_of_data\n");
@@ -138,7 +138,7 @@ static void add_bar_data(struct dt_buffer *script, const struct bars *b)
     dt_buffer_add_string(script, "end_of_data\n");
 }
 
-/* gnuplot's bars of letters are hard to read; these have a line each. */
+/* Bars as text, one per line, instead of gnuplot's text terminal. */
 static int write_text_bars(const struct bars *b, const char *title, const char *label,
                            struct dt_output *out, struct dt_error *err)
 {
@@ -220,7 +220,7 @@ int dt_plot_named_bars(const struct dt_chart *chart, const char *label, const ch
 struct scaling {
     const struct dt_results *r;
     int axis;
-    double *x; /* the values of the axis */
+    double *x; /* values of the axis */
     const char *value;
 };
 
@@ -228,22 +228,23 @@ static int find_axis(struct scaling *s, const struct dt_chart *chart, struct dt_
 {
     const struct dt_matrix *m = &s->r->matrix;
     if (m->axis_count == 0)
-        return dt_fail(err, DT_EINVALID, "%s: has no axis", s->r->path);
+        return dt_fail(err, DT_EINVALID, "%s: does not have an axis", s->r->path);
     for (s->axis = 0; chart->axis && s->axis < m->axis_count; s->axis++)
         if (strcmp(m->axes[s->axis].name, chart->axis) == 0)
             break;
     if (s->axis == m->axis_count)
-        return dt_fail(err, DT_EMISSING, "%s: has no axis '%s'", s->r->path, chart->axis);
+        return dt_fail(err, DT_EMISSING, "%s: does not have an axis '%s'", s->r->path, chart->axis);
     const struct dt_axis *axis = &m->axes[s->axis];
     s->x = dt_alloc((size_t)axis->count, sizeof *s->x);
     for (int i = 0; i < axis->count; i++)
         if (dt_program_parse_real(axis->values[i], &s->x[i]) < 0 || s->x[i] <= 0)
-            return dt_fail(err, DT_EINVALID, "%s: the value '%s' of axis %s is no number above 0",
-                           s->r->path, axis->values[i], axis->name);
+            return dt_fail(err, DT_EINVALID,
+                           "%s: the value '%s' of axis %s must be a number above 0", s->r->path,
+                           axis->values[i], axis->name);
     return 0;
 }
 
-/* The cell that differs from another in the place on the axis alone. */
+/* The cell that differs from another only in its index on the axis. */
 static int cell_at(const struct scaling *s, int cell, int place)
 {
     const struct dt_matrix *m = &s->r->matrix;
@@ -253,7 +254,7 @@ static int cell_at(const struct scaling *s, int cell, int place)
     return cell + (place - dt_matrix_value(m, cell, s->axis)) * stride;
 }
 
-/* A data set a line: x, median, low, high, share of the ideal, mfu. */
+/* One line per point: x, median, low, high, fraction of linear scaling, mfu. */
 static void add_line(struct dt_buffer *script, const struct scaling *s, int first)
 {
     double unit = NAN;
@@ -338,7 +339,7 @@ int dt_plot_roofline(const struct dt_chart *chart, const struct dt_results *r,
         return dt_fail(err, DT_EMISSING,
                        "%s: a roofline needs the values gflops and flops_per_byte", r->path);
     if (peak == 0 || bandwidth == 0)
-        return dt_fail(err, DT_EMISSING, "%s: the roof is not known: give --peak and --bandwidth",
+        return dt_fail(err, DT_EMISSING, "%s: the roofline is unknown: give --peak and --bandwidth",
                        r->path);
     struct dt_buffer script = DT_BUFFER_EMPTY;
     char **names = dt_alloc((size_t)m->cell_count, sizeof *names);

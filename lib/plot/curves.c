@@ -10,7 +10,7 @@
 
 enum { MOST_POINTS = 2000 };
 
-/* What the x axis shows, in a unit that keeps its numbers short. */
+/* The x axis, in a unit that keeps its labels short. */
 struct axis {
     enum dt_plot_x x;
     double unit;
@@ -54,8 +54,8 @@ static int largest_position(const struct axis *axis, const struct dt_run_metrics
         for (size_t i = 0; i < curves[k]->count; i++) {
             double value = position(axis, &curves[k]->items[i]);
             if (!isfinite(value))
-                return dt_fail(err, DT_EMISSING, "run '%s' does not say '%s' at step %.0f",
-                               run->name, axis->label, curves[k]->items[i].step);
+                return dt_fail(err, DT_EMISSING, "run '%s' lacks '%s' at step %.0f", run->name,
+                               axis->label, curves[k]->items[i].step);
             *largest = fmax(*largest, value);
         }
     return 0;
@@ -96,8 +96,8 @@ static int choose_axis(struct axis *axis, enum dt_plot_x x, const struct dt_run_
     return 0;
 }
 
-/* A data set of a gnuplot data block; two empty lines end it. An empty one
- * holds a point that is not drawn, so that its number stays. */
+/* A data set of a gnuplot data block, ended by two empty lines. An empty one gets a NaN point, so
+ * that the indices of the others are kept. */
 static void add_curve(struct dt_buffer *script, const struct axis *axis,
                       const struct dt_curve *curve)
 {
@@ -116,7 +116,7 @@ static void add_thinned(struct dt_buffer *script, const struct axis *axis, struc
     free(thin.items);
 }
 
-/* What a schedule decides has no noise that a mean could take away. */
+/* Values of a schedule are exact, and are not smoothed. */
 static bool is_noisy(const char *member)
 {
     static const char *const exact[] = {"lr", "batch_tokens", "loss_scale", "skipped"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A drawing through gnuplot: settings and data as commands, then share/plots/style.gnuplot
- * and a template that tells how it looks.
+ * A drawing by gnuplot: settings and data as commands, then share/plots/style.gnuplot and a
+ * template.
  */
 #ifndef DT_PLOT_FIGURE_H
 #define DT_PLOT_FIGURE_H
@@ -13,19 +13,19 @@ enum dt_plot_format { DT_PLOT_TEXT, DT_PLOT_SVG, DT_PLOT_PNG };
 
 struct dt_figure {
     enum dt_plot_format format;
-    const char *title;    /* NULL for none */
+    const char *title;    /* or NULL */
     const char *template; /* "loss": share/plots/loss.gnuplot */
-    int panels;           /* drawings side by side */
+    int panels;           /* panels, from left to right */
 };
 
-/* Runs gnuplot and writes what it draws to out. DT_EMISSING if it is not installed. */
+/* Runs gnuplot and writes the drawing to out. DT_EMISSING if it is not installed. */
 int dt_figure_draw(const struct dt_figure *figure, const struct dt_buffer *settings,
                    struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 
-/* A list of texts as a gnuplot array NAME, whose values are never taken for commands. */
+/* Appends strings as a gnuplot array NAME, quoted so that they are never interpreted. */
 void dt_figure_set_array(struct dt_buffer *settings, const char *name, const char *const *texts,
                          int count);
-/* The same of labels on an axis, where gnuplot would take %s for a format of numbers. */
+/* As above, for axis labels, in which gnuplot would interpret %s as a number format. */
 void dt_figure_set_ticks(struct dt_buffer *settings, const char *name, const char *const *texts,
                          int count);
 

@@ -13,20 +13,19 @@
 
 enum { NOT_FOUND = 127, NOT_RUN = 126 };
 
-/* The script's last command prints this after the drawing: gnuplot itself exits 0 when what it
- * writes is lost. */
+/* Printed by the script's last command: gnuplot exits with 0 even if its output is incomplete. */
 static const char end_mark[] = "end of the drawing\n";
 
-/* An unnamed file in memory; size bytes of data are written and rewound. */
+/* A memory file with size bytes of data, at offset 0. */
 static int memory_file(const char *data, size_t size, struct dt_error *err)
 {
     int fd = memfd_create("dt-plot", MFD_CLOEXEC);
     if (fd < 0)
-        return dt_fail_errno(err, "cannot make a file in memory");
+        return dt_fail_errno(err, "cannot create a memory file");
     while (size > 0) {
         ssize_t n = write(fd, data, size);
         if (n < 0) {
-            dt_fail_errno(err, "cannot write a file in memory");
+            dt_fail_errno(err, "cannot write a memory file");
             close(fd);
             return DT_EIO;
         }
@@ -37,7 +36,7 @@ static int memory_file(const char *data, size_t size, struct dt_error *err)
     return fd;
 }
 
-static void be_gnuplot(const int fd[3])
+static void exec_gnuplot(const int fd[3])
 {
     char *const arguments[] = {"gnuplot", "--default-settings", NULL};
     for (int i = 0; i < 3; i++)
@@ -57,7 +56,7 @@ static int read_all(int fd, struct dt_buffer *out, struct dt_error *err)
     return n < 0 ? dt_fail_errno(err, "cannot read what gnuplot wrote") : 0;
 }
 
-/* The line of gnuplot's complaint that says what is wrong. */
+/* Reports the relevant line of gnuplot's stderr. */
 static int complain(int fd, struct dt_error *err)
 {
     struct dt_buffer said = DT_BUFFER_EMPTY;
@@ -73,7 +72,7 @@ static int complain(int fd, struct dt_error *err)
     return rc;
 }
 
-/* Removes the mark; an error where it is missing, since then so is the end of the drawing. */
+/* Removes the end mark; without one the drawing is incomplete: DT_EIO. */
 static int take_end_mark(struct dt_buffer *drawing, struct dt_error *err)
 {
     const size_t size = sizeof end_mark - 1;
@@ -83,12 +82,12 @@ static int take_end_mark(struct dt_buffer *drawing, struct dt_error *err)
     return 0;
 }
 
-/* Reads what the child writes to fd, then awaits its end. */
+/* Reads the child's output from fd, then waits for its end. */
 static int read_drawing(pid_t child, int fd, int complaints, struct dt_buffer *drawing,
                         struct dt_error *err)
 {
     int status, rc = read_all(fd, drawing, err);
-    close(fd); /* if reading failed, the child must not wait for it */
+    close(fd); /* if reading failed, the child gets SIGPIPE instead of blocking */
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
             return dt_fail_errno(err, "cannot wait for gnuplot");
@@ -104,7 +103,7 @@ static int read_drawing(pid_t child, int fd, int complaints, struct dt_buffer *d
     return drawing->size > 0 ? 0 : complain(complaints, err);
 }
 
-/* The drawing comes through a pipe, where no full disk and no limit of a file's size reaches it. */
+/* The drawing passes through a pipe, which is not subject to full disks and file size limits. */
 static int run(int script, int complaints, struct dt_buffer *drawing, struct dt_error *err)
 {
     int ends[2];
@@ -112,7 +111,7 @@ static int run(int script, int complaints, struct dt_buffer *drawing, struct dt_
         return dt_fail_errno(err, "cannot start gnuplot");
     pid_t child = fork();
     if (child == 0)
-        be_gnuplot((int[]){script, ends[1], complaints});
+        exec_gnuplot((int[]){script, ends[1], complaints});
     close(ends[1]);
     if (child > 0)
         return read_drawing(child, ends[0], complaints, drawing, err);
@@ -137,7 +136,7 @@ int dt_gnuplot_run(const struct dt_buffer *script, struct dt_buffer *drawing, st
 {
     struct dt_buffer whole = DT_BUFFER_EMPTY;
     dt_buffer_append(&whole, script->data, script->size);
-    /* The terminal completes its file when another takes its place. */
+    /* Changing the terminal flushes the drawing. */
     dt_buffer_printf(&whole,
                      "\nunset multiplot\nset terminal unknown\nset print '-'\nprint '%.*s'\n",
                      (int)strcspn(end_mark, "\n"), end_mark);

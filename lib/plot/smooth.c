@@ -5,27 +5,31 @@
 #include "base/buffer.h"
 #include "plot/curves.h"
 
-/* Sums of points in windows that move on, by addition alone: a difference would lose what stands
- * behind a huge value. */
+/* Sliding-window sums without subtraction, which would cancel small values after a huge one: a
+ * window is the sum of two parts, split at middle.
+ *
+ *     first        middle        end
+ *       |<- before ->|<- after ->|
+ */
 struct window {
     const struct dt_curve *curve;
-    double *before; /* sums of points from each up to middle */
+    double *before; /* [i]: sum of points [i, middle) */
     size_t middle, end;
-    double behind; /* sum from middle to end */
+    double after; /* sum of points [middle, end) */
 };
 
 static double sum_of(struct window *w, size_t first, size_t end)
 {
     const struct dt_metric *items = w->curve->items;
     for (; w->end < end; w->end++)
-        w->behind += items[w->end].loss;
+        w->after += items[w->end].loss;
     if (first >= w->middle) {
         double sum = 0;
         for (size_t i = w->middle = end; i-- > first;)
             w->before[i] = sum += items[i].loss;
-        w->behind = 0;
+        w->after = 0;
     }
-    return w->before[first] + w->behind;
+    return w->before[first] + w->after;
 }
 
 struct dt_curve dt_curve_smooth(const struct dt_curve *curve)

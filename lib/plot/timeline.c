@@ -12,7 +12,7 @@
 
 enum { TEXT_COLUMNS = 56, MOST_KINDS = 7, MOST_LABELS = 400, MOST_LANES = 512 };
 
-#define LEFT "other" /* the kind of what has none of its own */
+#define OTHER "other" /* the kind of all further kinds */
 
 struct box {
     int lane, kind;
@@ -30,7 +30,7 @@ struct trace {
     size_t count, capacity;
     struct lane lanes[MOST_LANES];
     int lane_count;
-    char *kinds[MOST_KINDS]; /* of more, the last is what is left */
+    char *kinds[MOST_KINDS]; /* beyond that many, the last is OTHER */
     int kind_count;
     double end;
 };
@@ -59,13 +59,13 @@ static int lane_of(struct trace *t, struct json_object *event)
     return t->lane_count++;
 }
 
-/* The first word, by which a box has its colour. */
+/* The first word of the name, which selects the colour. */
 static int kind_of(struct trace *t, const char *name)
 {
     size_t size = 0;
     while (isalpha((unsigned char)name[size]) || name[size] == '_' || name[size] == '-')
         size++;
-    char *word = size > 0 ? dt_strndup(name, size) : dt_strdup(LEFT);
+    char *word = size > 0 ? dt_strndup(name, size) : dt_strdup(OTHER);
     int kind = 0;
     while (kind < t->kind_count && strcmp(t->kinds[kind], word) != 0)
         kind++;
@@ -76,12 +76,12 @@ static int kind_of(struct trace *t, const char *name)
     } else {
         free(word);
         free(t->kinds[--kind]);
-        t->kinds[kind] = dt_strdup(LEFT);
+        t->kinds[kind] = dt_strdup(OTHER);
     }
     return kind;
 }
 
-/* Complete events have a moment and a duration, which may be 0. */
+/* Complete events have ts and dur, which may be 0. */
 static int add_event(struct trace *t, struct json_object *event, const char *subject,
                      struct dt_error *err)
 {
@@ -91,7 +91,7 @@ static int add_event(struct trace *t, struct json_object *event, const char *sub
     DT_TRY(dt_json_get_real(event, "ts", subject, &begin, err));
     DT_TRY(dt_json_get_real(event, "dur", subject, &duration, err));
     if (!isfinite(begin) || !isfinite(duration) || duration < 0)
-        return dt_fail(err, DT_EFORMAT, "%s: lasts %g from %g on", subject, duration, begin);
+        return dt_fail(err, DT_EFORMAT, "%s: invalid dur %g or ts %g", subject, duration, begin);
     int lane = lane_of(t, event);
     if (lane < 0)
         return dt_fail(err, DT_EINVALID, "%s: more than %d lanes cannot be drawn", subject,
@@ -148,7 +148,7 @@ static int compare_lanes(const void *a, const void *b)
                                     : (x->thread > y->thread) - (x->thread < y->thread);
 }
 
-/* Lanes in the order of processes and threads; boxes know theirs by number. */
+/* Sorts lanes by process and thread, and renumbers the lanes of boxes. */
 static void sort_lanes(struct trace *t)
 {
     struct lane old[MOST_LANES];
@@ -163,8 +163,7 @@ static void sort_lanes(struct trace *t)
         t->boxes[i].lane = place[t->boxes[i].lane];
 }
 
-/* Kinds in the order of the lanes that have them, so that they have the same colours whatever
- * comes first. */
+/* Sorts kinds by lane, so that colours do not depend on the order of events. */
 static void sort_kinds(struct trace *t)
 {
     int lowest[MOST_KINDS], place[MOST_KINDS], count = 0;
@@ -186,7 +185,7 @@ static void sort_kinds(struct trace *t)
         t->boxes[i].kind = place[t->boxes[i].kind];
 }
 
-/* JSON has no zero bytes: up to the first is all of it. */
+/* A zero byte is not JSON. */
 static int read_json(const char *path, struct json_object **top, struct dt_error *err)
 {
     struct dt_input *in;
@@ -195,7 +194,7 @@ static int read_json(const char *path, struct json_object **top, struct dt_error
     DT_TRY(dt_input_open(&in, path, err));
     int rc = dt_input_read_until(in, '\0', &text, &zero, err);
     if (rc == 0)
-        rc = zero ? dt_fail(err, DT_EFORMAT, "%s: is no trace", path)
+        rc = zero ? dt_fail(err, DT_EFORMAT, "%s: not a trace", path)
                   : dt_json_parse(text.data, text.size, path, top, err);
     dt_buffer_release(&text);
     dt_input_close(in);
@@ -222,11 +221,11 @@ static int read_trace(struct trace *t, const char *path, struct dt_error *err)
     if (json_object_is_type(top, json_type_object))
         rc = dt_json_get(top, "traceEvents", json_type_array, path, &events, err);
     else if (!json_object_is_type(top, json_type_array))
-        rc = dt_fail(err, DT_EFORMAT, "%s: is no trace", path);
+        rc = dt_fail(err, DT_EFORMAT, "%s: not a trace", path);
     if (rc == 0)
         rc = add_events(t, events, path, err);
     if (rc == 0 && t->count == 0)
-        rc = dt_fail(err, DT_EFORMAT, "%s: holds no complete event (\"ph\":\"X\")", path);
+        rc = dt_fail(err, DT_EFORMAT, "%s: contains no complete event (\"ph\":\"X\")", path);
     if (rc == 0)
         name_lanes(t, events);
     json_object_put(top);
@@ -276,7 +275,7 @@ static int draw(const struct trace *t, enum dt_plot_format format, const char *t
     return rc;
 }
 
-/* The letter of what fills most of a column of a lane; '.' where nothing does. */
+/* The letter of the kind that fills most of a column of a lane; '.' if it is empty. */
 static char letter_at(const struct trace *t, int lane, double from, double to)
 {
     double filled[MOST_KINDS] = {0}, most = (to - from) / 10;

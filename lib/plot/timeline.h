@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace drawn as lanes: the JSON of Chrome's trace event format, as Perfetto and
- * dt-plan --trace have it. Complete events (ph "X") become boxes over ts and dur; a lane
- * is a thread of a process, named by metadata events where there are any; the colour is
- * that of the first word of the name.
+ * Draws a trace in Chrome's trace event format (JSON), as written by dt-plan --trace and Perfetto.
+ * Complete events (ph "X") become boxes from ts to ts + dur. A lane is a thread of a process, named
+ * by metadata events; the first word of an event's name selects its colour.
  */
 #ifndef DT_PLOT_TIMELINE_H
 #define DT_PLOT_TIMELINE_H
 
 #include "plot/figure.h"
 
-/* Text: 80 columns, the first letter of what fills most of each. DT_EFORMAT if the
- * file is no trace or has no complete event. */
+/* As text: 80 columns, each with the letter of the kind that fills most of it. DT_EFORMAT if the
+ * file is not a trace or lacks complete events. */
 int dt_plot_timeline(enum dt_plot_format format, const char *title, const char *path,
                      struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "track/crc32c.h"
 
-#define POLYNOMIAL 0x82f63b78u /* of CRC-32C, lowest power in the highest bit */
+#define POLYNOMIAL 0x82f63b78u /* CRC-32C, bit-reversed */
 
 uint32_t dt_crc32c(const void *data, size_t size)
 {

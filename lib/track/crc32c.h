@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CRC-32C (Castagnoli), as in RFC 3720, and the masked form in which TensorBoard's
- * record files keep it. */
+/* CRC-32C (Castagnoli) of RFC 3720, and its masked form in TensorBoard's record files. */
 #ifndef DT_TRACK_CRC32C_H
 #define DT_TRACK_CRC32C_H
 
@@ -8,7 +7,7 @@
 #include <stdint.h>
 
 uint32_t dt_crc32c(const void *data, size_t size);
-/* Rotated and offset, so that the checksum of data that hold checksums is none of them. */
+/* Rotated and offset: the CRC of data that contain CRCs is problematic unmasked. */
 uint32_t dt_crc32c_masked(const void *data, size_t size);
 
 #endif

@@ -18,7 +18,7 @@
 #include "track/protobuf.h"
 
 #define FILE_LIMIT   ((size_t)1 << 32)
-#define FRAME        12 /* bytes before the data of a record; 4 more follow them */
+#define FRAME        12 /* bytes before a record's data; a CRC of 4 bytes follows the data */
 #define OWN_ENDING   ".dt-track"
 #define SETTINGS_TAG "_hparams_/session_start_info"
 #define END_TAG      "_hparams_/session_end_info"
@@ -64,7 +64,7 @@ static int write_record(struct dt_event_file *f, const struct dt_buffer *event,
     return 0;
 }
 
-/* Size of the record at the head of data, frame included; 0 if it is not whole. */
+/* Size of the first record in data, frame included; 0 if it is incomplete or damaged. */
 static size_t record_size(const unsigned char *data, size_t size)
 {
     if (size < FRAME + 4 || little_endian(data + 8, 4) != dt_crc32c_masked(data, 8))
@@ -76,7 +76,7 @@ static size_t record_size(const unsigned char *data, size_t size)
     return (size_t)length + FRAME + 4;
 }
 
-/* --- what is there already ------------------------------------------------------------------- */
+/* --- existing files -------------------------------------------------------------------------- */
 
 static void recall_value(struct dt_event_file *f, const unsigned char *data, size_t size,
                          int64_t step)
@@ -106,7 +106,7 @@ static void recall_event(struct dt_event_file *f, const unsigned char *data, siz
     }
 }
 
-/* Reads the records, and cuts off what is behind the last whole one. */
+/* Reads the records, and truncates the file after the last complete one. */
 static int recall(struct dt_event_file *f, struct dt_error *err)
 {
     char *text;
@@ -119,11 +119,11 @@ static int recall(struct dt_event_file *f, struct dt_error *err)
     }
     free(text);
     if (place < size && ftruncate(fileno(f->file), (off_t)place) < 0)
-        return dt_fail_errno(err, "cannot cut '%s'", f->path);
+        return dt_fail_errno(err, "cannot truncate '%s'", f->path);
     return 0;
 }
 
-/* The file that an earlier call made in the directory, or NULL; owned by the caller. */
+/* The directory's event file of an earlier call, or NULL. Owned by the caller. */
 static char *find_own(const char *directory)
 {
     DIR *d = dt_checked_errno(opendir(directory));
@@ -193,7 +193,7 @@ int dt_event_file_open(struct dt_event_file **file, const char *directory, doubl
 
 /* --- events --------------------------------------------------------------------------------- */
 
-/* Writes an event of one value, which this takes. */
+/* Writes an event with one value; releases the value. */
 static int write_value(struct dt_event_file *f, double seconds, int64_t step,
                        struct dt_buffer *value, struct dt_error *err)
 {
@@ -221,7 +221,7 @@ int dt_event_file_add(struct dt_event_file *f, const struct dt_point *point, str
     return 0;
 }
 
-/* What a plug-in of TensorBoard is told: its name and its own message. */
+/* Plug-in metadata of TensorBoard: plug-in name and content. */
 static void add_metadata(struct dt_buffer *value, const char *plugin,
                          const struct dt_buffer *content, bool tensor)
 {
@@ -237,7 +237,7 @@ static void add_metadata(struct dt_buffer *value, const char *plugin,
     dt_buffer_release(&metadata);
 }
 
-/* A tensor of shape [1]: of the float 0, or of one text. */
+/* A tensor of shape [1]: the float 0, or a string. */
 static void add_tensor(struct dt_buffer *value, const char *text, size_t size)
 {
     struct dt_buffer tensor = DT_BUFFER_EMPTY, shape = DT_BUFFER_EMPTY, dim = DT_BUFFER_EMPTY;
@@ -268,7 +268,7 @@ static int write_session(struct dt_event_file *f, const char *tag, int field,
     return write_value(f, 0, 0, &value, err);
 }
 
-/* A number as a number, a truth as one, and the rest as text. */
+/* Numbers and booleans keep their type; other settings are strings. */
 static void add_setting(struct dt_buffer *session, const char *name, const char *text)
 {
     struct dt_buffer value = DT_BUFFER_EMPTY, entry = DT_BUFFER_EMPTY;

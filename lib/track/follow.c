@@ -17,7 +17,7 @@ void dt_follow(struct dt_follower *f, const char *path)
     *f = (struct dt_follower){.path = dt_strdup(path), .fd = -1};
 }
 
-static void start_anew(struct dt_follower *f)
+static void reset(struct dt_follower *f)
 {
     if (f->fd >= 0)
         close(f->fd);
@@ -28,25 +28,25 @@ static void start_anew(struct dt_follower *f)
     dt_buffer_clear(&f->buffer);
 }
 
-/* Opens the file that has the name now. */
-static int look(struct dt_follower *f, struct dt_error *err)
+/* Opens the file, or its replacement. */
+static int reopen(struct dt_follower *f, struct dt_error *err)
 {
     struct stat st;
     struct dt_error why;
     if (stat(f->path, &st) < 0)
         return errno == ENOENT ? 0 : dt_fail_errno(err, "cannot read '%s'", f->path);
     if (f->fd >= 0 && (st.st_ino != f->inode || (uint64_t)st.st_size < f->taken))
-        start_anew(f);
+        reset(f);
     if (f->fd >= 0)
         return 0;
     f->fd = dt_file_open(f->path, err);
-    if (f->fd < 0) /* it may have gone since */
+    if (f->fd < 0) /* it may have been removed since */
         return dt_file_probe(f->path, &why) == 0 ? 0 : f->fd;
     f->inode = st.st_ino;
     return 0;
 }
 
-/* Reads another block behind what is buffered; *grown if there was any. */
+/* Appends another block to the buffer; *grown: whether there was one. */
 static int grow(struct dt_follower *f, bool *grown, struct dt_error *err)
 {
     if (f->used > 0) {
@@ -88,7 +88,7 @@ int dt_follow_next(struct dt_follower *f, struct json_object **line, bool *found
             return take_line(f, end, line, err);
         }
         bool grown = false;
-        DT_TRY(look(f, err));
+        DT_TRY(reopen(f, err));
         if (f->fd >= 0)
             DT_TRY(grow(f, &grown, err));
         if (!grown)
@@ -98,7 +98,7 @@ int dt_follow_next(struct dt_follower *f, struct json_object **line, bool *found
 
 void dt_follow_end(struct dt_follower *f)
 {
-    start_anew(f);
+    reset(f);
     dt_buffer_release(&f->buffer);
     free(f->path);
 }

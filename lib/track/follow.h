@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the lines of a file that grows, and may be replaced by a shorter one: dt-train
- * does so when it goes on from a checkpoint. Lines then come again from the first.
+ * Reads lines of a growing file, which may be replaced by a shorter one, as dt-train does when it
+ * resumes from a checkpoint. Lines are then read again from the first.
  *
  *     struct dt_follower f;
  *     dt_follow(&f, "run/metrics.jsonl");
  *     while (dt_follow_next(&f, &line, &found, err) == 0 && found)
- *         use(line);                  until what is there now has been read
+ *         use(line);                  until the current end of the file
  *     dt_follow_end(&f);
  */
 #ifndef DT_TRACK_FOLLOW_H
@@ -20,16 +20,16 @@
 
 struct dt_follower {
     char *path;
-    int fd; /* -1 while the file is not there */
+    int fd; /* -1 while the file does not exist */
     uint64_t inode, taken;
-    long number;             /* of the last line */
-    struct dt_buffer buffer; /* bytes read, from the next line on */
+    long number;             /* of the last line, from 1 */
+    struct dt_buffer buffer; /* bytes read and not yet returned */
     size_t used;
 };
 
 void dt_follow(struct dt_follower *f, const char *path);
-/* The next whole line as JSON, owned by the caller; *found is false if there is none
- * yet. A line that is no JSON is DT_EFORMAT with FILE:LINE. */
+/* The next complete line as JSON, owned by the caller; *found is false if there is none yet.
+ * DT_EFORMAT with FILE:LINE if a line is not JSON. */
 int dt_follow_next(struct dt_follower *f, struct json_object **line, bool *found,
                    struct dt_error *err) DT_MUST_CHECK;
 void dt_follow_end(struct dt_follower *f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests over HTTP. The client is a plug-in, http.so, that is built where libcurl is:
- * dt starts without, and says what is missing when it is asked for.
+ * HTTP requests. The client is the plug-in http.so, built if libcurl is installed. Without it
+ * dt_http_load fails and says what to install.
  *
  *     DT_TRY(dt_http_load(&http, err));
  *     DT_TRY(http->open(&state, &login, err));
@@ -17,19 +17,19 @@
 
 #define DT_HTTP_ABI 2
 
-/* Who we are to the server. */
+/* Credentials. */
 struct dt_http_login {
-    char *token;           /* bearer token; NULL for none */
-    char *user, *password; /* where there is no token; NULL for none */
-    bool direct;           /* the server is on this machine: no proxy stands between */
+    char *token;           /* bearer token, or NULL */
+    char *user, *password; /* used without a token; may be NULL */
+    bool direct;           /* the server is on this machine: use no proxy */
 };
 
 struct dt_http_request {
     const char *method, *url;
-    const char *type; /* of the body; NULL without one */
+    const char *type; /* content type of the body; NULL: no body */
     const void *body;
     size_t size;
-    double patience; /* seconds that it may take; 0: 30 */
+    double patience; /* timeout in seconds; 0: 30 */
 };
 
 struct dt_http_answer {
@@ -39,7 +39,7 @@ struct dt_http_answer {
 
 struct dt_http {
     int abi;
-    /* The login is borrowed and lives as long. */
+    /* login is borrowed until close. */
     int (*open)(void **state, const struct dt_http_login *, struct dt_error *);
     void (*close)(void *state);
     /* Replaces *answer. Follows no redirection, which could carry the login to another server.
@@ -49,7 +49,7 @@ struct dt_http {
                    struct dt_error *);
 };
 
-/* The plug-in's table, which it exports as "dt_http"; DT_EMISSING where it was not built. */
+/* The plug-in's table, exported as "dt_http"; DT_EMISSING if it was not built. */
 int dt_http_load(const struct dt_http **http, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -28,9 +28,9 @@ struct dt_mlflow {
     void *client;
     const struct dt_mlflow_options *options;
     char *experiment_id, *run_id, *artifacts;
-    struct json_object *parameters;   /* that the server has; NULL before it was asked */
-    struct dt_last_steps has, queued; /* the server; the server and points */
-    bool sure;                        /* has is what the server says */
+    struct json_object *parameters;   /* of the server; NULL before the first query */
+    struct dt_last_steps has, queued; /* last steps on the server; with points[] */
+    bool synchronized;                /* has matches the server */
     struct waiting_point points[MOST_METRICS];
     int count;
     struct dt_http_answer answer;
@@ -38,7 +38,7 @@ struct dt_mlflow {
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-/* The string of that name; NULL if there is none. */
+/* The string member, or NULL. */
 static const char *text_member(struct json_object *object, const char *name)
 {
     struct json_object *value;
@@ -48,7 +48,8 @@ static const char *text_member(struct json_object *object, const char *name)
                : NULL;
 }
 
-/* What an answer that is no success means: come again, or never. */
+/* Error of a response with a status other than 200: DT_EIO if it can be retried, else DT_EINVALID.
+ */
 static int judge(struct dt_mlflow *m, const char *path, struct json_object *answer,
                  struct dt_error *err)
 {
@@ -56,13 +57,13 @@ static int judge(struct dt_mlflow *m, const char *path, struct json_object *answ
     bool later = status >= 500 || status == 429 || status == 408;
     const char *message = text_member(answer, "message");
     if (status >= 300 && status < 400)
-        message = "it redirects, which is not followed: give the address that it names";
+        message = "redirections are not followed: use the address to which it redirects";
     return dt_fail(err, later ? DT_EIO : DT_EINVALID, "%s%s: status %ld%s%.200s", m->options->url,
                    path, status, message ? ": " : "", message ? message : "");
 }
 
-/* Sends a JSON body, which this releases; *answer is owned by the caller, and is set where
- * the server refused as well. */
+/* Sends a JSON body, and releases it. *answer: owned by the caller; also set if the server refused.
+ */
 static int call(struct dt_mlflow *m, const char *method, const char *path, struct json_object *body,
                 struct json_object **answer, struct dt_error *err)
 {
@@ -83,9 +84,10 @@ static int call(struct dt_mlflow *m, const char *method, const char *path, struc
     if (rc == 0 && m->answer.status != 200)
         rc = judge(m, strstr(url, "/api/"), *answer, err);
     else if (rc == 0 && !json_object_is_type(*answer, json_type_object))
-        rc = dt_fail(err, DT_EINVALID, "%s: does not answer as MLflow does", url);
+        rc = dt_fail(err, DT_EINVALID, "%s: the response is not MLflow's: expected a JSON object",
+                     url);
     if (rc < 0)
-        m->sure = false;
+        m->synchronized = false;
     json_object_put(body);
     free(url);
     return rc;
@@ -98,21 +100,21 @@ static struct json_object *object_with(const char *name, const char *text)
     return o;
 }
 
-/* {"key": name, "value": text}, cut to what the server takes. */
+/* {"key": name, "value": text}, truncated to the server's limit. */
 static struct json_object *pair(const char *name, const char *text)
 {
     struct json_object *o = object_with("key", name);
     size_t size = strlen(text);
     for (size = size > MOST_VALUE ? MOST_VALUE : size; size > 0 && (text[size] & 0xC0) == 0x80;
          size--)
-        ; /* not inside of a character */
+        ; /* not inside a UTF-8 sequence */
     dt_json_object_add(o, "value", dt_json_new_string_len(text, size));
     return o;
 }
 
-/* --- what the server says --------------------------------------------------------------------- */
+/* --- responses -------------------------------------------------------------------------------- */
 
-/* A member that may be left out, or null: then *value is NULL. */
+/* A member that may be absent or null: then *value is NULL. */
 static int optional_member(struct json_object *object, const char *name, enum json_type type,
                            const char *subject, struct json_object **value, struct dt_error *err)
 {
@@ -122,7 +124,7 @@ static int optional_member(struct json_object *object, const char *name, enum js
     return dt_json_get(object, name, type, subject, value, err);
 }
 
-/* Replaces *id by a copy. Ids stand in URLs and in files. */
+/* Replaces *id by a copy. Ids are used in URLs and files, so other characters are refused. */
 static int take_id(struct json_object *object, const char *name, const char *subject, char **id,
                    struct dt_error *err)
 {
@@ -140,24 +142,25 @@ static int take_id(struct json_object *object, const char *name, const char *sub
     return 0;
 }
 
-/* Which run it is, and where its artifacts are. */
+/* Takes the run's id and artifact location. */
 static int take_run(struct dt_mlflow *m, struct json_object *run, const char *subject,
                     struct dt_error *err)
 {
-    struct json_object *info, *place;
+    struct json_object *info, *location;
     char *id = NULL;
     DT_TRY(dt_json_get(run, "info", json_type_object, subject, &info, err));
-    DT_TRY(optional_member(info, "artifact_uri", json_type_string, subject, &place, err));
+    DT_TRY(optional_member(info, "artifact_uri", json_type_string, subject, &location, err));
     DT_TRY(take_id(info, "run_id", subject, &id, err));
     if (m->run_id && strcmp(id, m->run_id) != 0) {
-        int rc = dt_fail(err, DT_EFORMAT, "%s: tells of run %s, not of %s", subject, id, m->run_id);
+        int rc =
+            dt_fail(err, DT_EFORMAT, "%s: describes run %s instead of %s", subject, id, m->run_id);
         free(id);
         return rc;
     }
     free(m->run_id);
     free(m->artifacts);
     m->run_id = id;
-    m->artifacts = place ? dt_strdup(dt_json_text(place)) : NULL;
+    m->artifacts = location ? dt_strdup(dt_json_text(location)) : NULL;
     return 0;
 }
 
@@ -180,7 +183,7 @@ static int take_step(struct json_object *metric, const char *subject, int64_t *s
     return 0;
 }
 
-/* The last step of a name. */
+/* Takes the last step of a metric. */
 static int take_metric(struct dt_mlflow *m, struct json_object *metric, const char *subject,
                        struct dt_error *err)
 {
@@ -204,7 +207,7 @@ static int take_parameter(struct dt_mlflow *m, struct json_object *parameter, co
     return 0;
 }
 
-/* Each item of a list that may be left out. */
+/* Takes each item of an optional list. */
 static int
 take_list(struct dt_mlflow *m, struct json_object *data, const char *name, const char *subject,
           int (*take)(struct dt_mlflow *, struct json_object *, const char *, struct dt_error *),
@@ -221,7 +224,7 @@ take_list(struct dt_mlflow *m, struct json_object *data, const char *name, const
     return rc;
 }
 
-/* How far the server is: the last step of each name, and the parameters. */
+/* Takes the server's state of the run: last step per metric, and parameters. */
 static int take_data(struct dt_mlflow *m, struct json_object *run, const char *subject,
                      struct dt_error *err)
 {
@@ -236,7 +239,7 @@ static int take_data(struct dt_mlflow *m, struct json_object *run, const char *s
     return take_list(m, data, "params", subject, take_parameter, err);
 }
 
-/* What was read of an answer; an error names the server. */
+/* Adds the server's address to an error. */
 static int judge_answer(const struct dt_mlflow *m, int rc, struct dt_error *err)
 {
     return rc < 0 ? dt_fail_context(err, "%s", m->options->url) : 0;
@@ -244,7 +247,7 @@ static int judge_answer(const struct dt_mlflow *m, int rc, struct dt_error *err)
 
 /* --- experiment and run --------------------------------------------------------------------- */
 
-/* Text as a part of a URL; the characters of also stand for themselves. */
+/* Percent-encodes text, except unreserved characters and those of also. */
 static char *escape(const char *text, const char *also)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
@@ -265,7 +268,7 @@ static int find_experiment(struct dt_mlflow *m, struct dt_error *err)
     char *path = dt_asprintf("%s?experiment_name=%s", subject, name);
     int rc = call(m, "GET", path, NULL, &answer, err);
     if (rc == DT_EINVALID && m->answer.status == 404) {
-        rc = 0; /* it is to be made */
+        rc = 0; /* to be created */
     } else if (rc == 0) {
         rc = dt_json_get(answer, "experiment", json_type_object, subject, &experiment, err);
         if (rc == 0)
@@ -291,12 +294,13 @@ static int make_experiment(struct dt_mlflow *m, struct dt_error *err)
         rc = find_experiment(m, err);
     json_object_put(answer);
     if (rc == 0 && m->experiment_id == NULL)
-        rc = dt_fail(err, DT_EINVALID, "%s: experiment '%s' exists, and is not to be found",
+        rc = dt_fail(err, DT_EINVALID,
+                     "%s: experiment '%s' exists, but get-by-name does not find it",
                      m->options->url, m->options->experiment);
     return rc;
 }
 
-/* A run with our key that an earlier request made, whose answer was lost. */
+/* Finds a run with our key, created by an earlier request whose response was lost. */
 static int find_run(struct dt_mlflow *m, struct dt_error *err)
 {
     struct json_object *answer, *runs, *ids = dt_json_new_array();
@@ -319,7 +323,7 @@ static int find_run(struct dt_mlflow *m, struct dt_error *err)
     return rc;
 }
 
-/* The run of an answer, and with its data how far the server is. */
+/* Takes the run of a response, and with_data the server's state of it. */
 static int take_answer(struct dt_mlflow *m, struct json_object *answer, const char *subject,
                        bool with_data, struct dt_error *err)
 {
@@ -351,25 +355,25 @@ static int make_run(struct dt_mlflow *m, struct dt_error *err)
     return rc;
 }
 
-/* Asks how far the server is. */
-static int ask(struct dt_mlflow *m, struct dt_error *err)
+/* Queries the server's state of the run. */
+static int query_run(struct dt_mlflow *m, struct dt_error *err)
 {
     struct json_object *answer;
     char *id = escape(m->run_id, ""), *path = dt_asprintf("runs/get?run_id=%s", id);
     int rc = call(m, "GET", path, NULL, &answer, err);
     if (rc == 0)
         rc = judge_answer(m, take_answer(m, answer, "runs/get", true, err), err);
-    m->sure = rc == 0;
+    m->synchronized = rc == 0;
     json_object_put(answer);
     free(path);
     free(id);
     return rc;
 }
 
-/* Everything that a request needs before. */
-static int be_ready(struct dt_mlflow *m, struct dt_error *err)
+/* Makes sure that experiment and run exist and the server's state is known. */
+static int prepare(struct dt_mlflow *m, struct dt_error *err)
 {
-    if (m->sure)
+    if (m->synchronized)
         return 0;
     if (m->run_id == NULL && m->experiment_id == NULL)
         DT_TRY(find_experiment(m, err));
@@ -379,7 +383,7 @@ static int be_ready(struct dt_mlflow *m, struct dt_error *err)
         DT_TRY(find_run(m, err));
     if (m->run_id == NULL)
         DT_TRY(make_run(m, err));
-    return ask(m, err);
+    return query_run(m, err);
 }
 
 /* --- points --------------------------------------------------------------------------------- */
@@ -414,7 +418,7 @@ static struct json_object *metric_json(const struct waiting_point *p)
     return o;
 }
 
-/* One list of log-batch. */
+/* Sends one list by log-batch. */
 static int log_batch(struct dt_mlflow *m, const char *what, struct json_object *list,
                      struct dt_error *err)
 {
@@ -427,7 +431,7 @@ static int log_batch(struct dt_mlflow *m, const char *what, struct json_object *
 
 int dt_mlflow_send(struct dt_mlflow *m, struct dt_error *err)
 {
-    DT_TRY(be_ready(m, err));
+    DT_TRY(prepare(m, err));
     struct json_object *metrics = dt_json_new_array();
     for (int i = 0; i < m->count; i++)
         if (dt_point_is_new(&m->has, m->points[i].name, m->points[i].step))
@@ -465,7 +469,7 @@ static int send_in_parts(struct dt_mlflow *m, const char *what, struct json_obje
 int dt_mlflow_send_settings(struct dt_mlflow *m, struct json_object *settings, struct dt_error *err)
 {
     struct json_object *fresh = dt_json_new_array(), *changed = dt_json_new_array();
-    int rc = be_ready(m, err);
+    int rc = prepare(m, err);
     json_object_object_foreach(settings, name, text)
     {
         const char *value = dt_json_text(text);
@@ -494,14 +498,14 @@ int dt_mlflow_send_file(struct dt_mlflow *m, const char *path, const char *name,
     static const char proxied[] = "mlflow-artifacts:/";
     char *data;
     size_t size;
-    DT_TRY(be_ready(m, err));
+    DT_TRY(prepare(m, err));
     if (m->artifacts == NULL || strncmp(m->artifacts, proxied, sizeof proxied - 1) != 0)
         return dt_fail(err, DT_EMISSING,
-                       "the server keeps artifacts at '%s', and takes none itself",
+                       "the server stores artifacts at '%s' and accepts no uploads",
                        m->artifacts ? m->artifacts : "?");
     DT_TRY(dt_file_read(path, FILE_LIMIT, &data, &size, err));
-    const char *place = m->artifacts + sizeof proxied - 1;
-    char *folder = escape(place + strspn(place, "/"), "/"), *escaped = escape(name, "");
+    const char *location = m->artifacts + sizeof proxied - 1;
+    char *folder = escape(location + strspn(location, "/"), "/"), *escaped = escape(name, "");
     char *url = dt_asprintf("%s/api/2.0/mlflow-artifacts/artifacts/%s/%s", m->options->url, folder,
                             escaped);
     int rc = m->http->request(m->client,
@@ -524,7 +528,7 @@ int dt_mlflow_send_file(struct dt_mlflow *m, const char *path, const char *name,
 int dt_mlflow_set_status(struct dt_mlflow *m, const char *status, struct dt_error *err)
 {
     struct json_object *answer;
-    DT_TRY(be_ready(m, err));
+    DT_TRY(prepare(m, err));
     struct json_object *body = object_with("run_id", m->run_id);
     dt_json_object_add(body, "status", dt_json_new_string(status));
     if (strcmp(status, "RUNNING") != 0)

@@ -12,8 +12,9 @@ static bool number_of(struct json_object *value, double *x)
            isfinite(*x);
 }
 
-#define MOST_SECONDS 1e12 /* more milliseconds than that do not fit 64 bits, added to a date */
-#define MOST_STEP    0x1p53
+#define MOST_SECONDS                                                                               \
+    1e12 /* in milliseconds and added to a Unix time, larger ones overflow 64 bits */
+#define MOST_STEP 0x1p53
 
 bool dt_points_time(struct json_object *line, double *seconds)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line of metrics.jsonl as points, and the memory of what has been passed on: for each
- * name the last step. Lines come again when a run goes on from a checkpoint; a point
- * whose step is not above the last of its name is old.
+ * Points of a line of metrics.jsonl, and the last step sent per name. A resumed run repeats steps;
+ * a point whose step is not above the last one of its name is skipped.
  */
 #ifndef DT_TRACK_POINTS_H
 #define DT_TRACK_POINTS_H
@@ -14,14 +13,14 @@
 struct dt_point {
     const char *name; /* borrowed from the line */
     double value;     /* finite */
-    double seconds;   /* of training; 0 where the line does not say */
+    double seconds;   /* training time; 0 if the line has none */
     int64_t step;
 };
 
-#define DT_MOST_POINTS 32 /* of a line; more are not looked at */
+#define DT_MOST_POINTS 32 /* per line; further members are ignored */
 
-/* The numbers of a line that has a step, but the step. Returns how many. A line whose step or
- * time is not a number, or is a huge one, has none. */
+/* The numeric members of a line with a step, except the step. Returns their number; 0 for a line
+ * whose step or time is not a number, or out of range. */
 int dt_points_of(struct json_object *line, struct dt_point points[DT_MOST_POINTS]);
 
 /* The time of a line; 0 where it has none. False if what it has is not a number, or is a huge one.
@@ -29,10 +28,10 @@ int dt_points_of(struct json_object *line, struct dt_point points[DT_MOST_POINTS
 bool dt_points_time(struct json_object *line, double *seconds);
 
 struct dt_last_steps {
-    struct json_object *steps; /* name: step; NULL is empty */
+    struct json_object *steps; /* {name: step}; NULL: empty */
 };
 
-/* Whether the step is above the last of that name. */
+/* Whether step is above the last one of the name. */
 bool dt_point_is_new(const struct dt_last_steps *last, const char *name, int64_t step);
 void dt_last_steps_set(struct dt_last_steps *last, const char *name, int64_t step);
 void dt_last_steps_release(struct dt_last_steps *last);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Protocol Buffers by hand: the wire format of the few messages that TensorBoard reads.
+ * The wire format of Protocol Buffers, for the few messages that TensorBoard reads.
  *
  *     dt_protobuf_double(&event, 1, wall_time);
  *     dt_protobuf_varint(&event, 2, step);
@@ -23,18 +23,18 @@ void dt_protobuf_double(struct dt_buffer *b, int field, double x);
 void dt_protobuf_float(struct dt_buffer *b, int field, float x);
 void dt_protobuf_bytes(struct dt_buffer *b, int field, const void *data, size_t size);
 void dt_protobuf_string(struct dt_buffer *b, int field, const char *text);
-/* A message inside of another. */
+/* A nested message. */
 void dt_protobuf_message(struct dt_buffer *b, int field, const struct dt_buffer *message);
 
 struct dt_pb_reader {
-    const unsigned char *data; /* what is still to read */
+    const unsigned char *data; /* unread data */
     size_t size;
     int field;
     uint64_t number;            /* a varint, or the bits of a fixed number */
-    const unsigned char *bytes; /* of a field that has a length, which is number; else NULL */
+    const unsigned char *bytes; /* of a length-delimited field, number bytes; else NULL */
 };
 
-/* The next field; false at the end, and where the data are damaged. */
+/* Reads the next field; false at the end, and at damaged data. */
 bool dt_protobuf_next(struct dt_pb_reader *r);
 
 #endif

@@ -70,17 +70,17 @@ static bool is_finished(struct json_object *state, const char *run)
     return finished;
 }
 
-enum dt_run_state dt_run_watch_look(const char *run, long last_step, const char *locks)
+enum dt_run_state dt_run_watch_state(const char *run, long last_step, const char *locks)
 {
     int locked = is_locked(run, locks);
     if (locked == 1)
-        return DT_RUN_GOES_ON;
+        return DT_RUN_RUNNING;
     struct json_object *state = read_state(run);
     enum dt_run_state found = DT_RUN_BROKEN;
     if (state && is_finished(state, run))
         found = DT_RUN_FINISHED;
     else if (locked < 0)
-        found = DT_RUN_GOES_ON;
+        found = DT_RUN_RUNNING;
     else if (state && member(state, "step", -1) >= last_step)
         found = DT_RUN_STOPPED;
     json_object_put(state);

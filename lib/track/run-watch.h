@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks at a run of dt-train from outside: whether it goes on, how it ended, what it
- * was told. Nothing here locks, writes or waits for anything of the trainer.
+ * Observes a run of dt-train from outside: its state, and its settings. It takes no locks, writes
+ * nothing, and does not wait for the trainer.
  */
 #ifndef DT_TRACK_RUN_WATCH_H
 #define DT_TRACK_RUN_WATCH_H
@@ -12,18 +12,18 @@
 #include "base/error.h"
 
 enum dt_run_state {
-    DT_RUN_GOES_ON,  /* a program holds the lock of the directory */
-    DT_RUN_FINISHED, /* its last checkpoint is that of its last step, or of an early stop */
-    DT_RUN_STOPPED,  /* the last checkpoint has all that the metrics tell; more steps are due */
-    DT_RUN_BROKEN    /* the metrics go on behind the last checkpoint */
+    DT_RUN_RUNNING,  /* a program holds the lock of the directory */
+    DT_RUN_FINISHED, /* the last checkpoint is of the last step, or of early stopping */
+    DT_RUN_STOPPED,  /* the last checkpoint is as new as the metrics; steps remain */
+    DT_RUN_BROKEN    /* the metrics are newer than the last checkpoint */
 };
 
-/* last_step: of the metrics. locks: "/proc/locks", or a stand-in. Where locks cannot be
- * read, a run that has not finished goes on. */
-enum dt_run_state dt_run_watch_look(const char *run, long last_step, const char *locks);
+/* last_step: of the metrics. locks: "/proc/locks", or a file of its format. If locks is unreadable,
+ * an unfinished run counts as running. */
+enum dt_run_state dt_run_watch_state(const char *run, long last_step, const char *locks);
 
-/* The settings of the run, {"training.max_steps": "100", ...}, of its last checkpoint;
- * NULL before there is one. Owned by the caller. */
+/* The settings of the run's last checkpoint, {"training.max_steps": "100", ...}; NULL without a
+ * checkpoint. Owned by the caller. */
 struct json_object *dt_run_watch_settings(const char *run);
 
 #endif

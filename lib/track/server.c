@@ -18,7 +18,7 @@ static int hex_digit(char c)
                                         : -1;
 }
 
-/* Text of a URL with its %XX resolved. */
+/* Percent-decodes text. */
 static char *decode(const char *text, size_t size)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
@@ -42,7 +42,7 @@ static void take_user_info(struct dt_server *s, const char *text, size_t size)
     s->login.password = decode(text + user + 1, colon ? size - user - 1 : 0);
 }
 
-/* HOST or [IPv6], to the port or path; NULL if it is none. */
+/* Parses HOST or [IPv6]; returns its end, or NULL. */
 static const char *end_of_host(const char *host)
 {
     const char *end = host;
@@ -55,7 +55,7 @@ static const char *end_of_host(const char *host)
     return end > host ? end : NULL;
 }
 
-/* Nothing, or :PORT. NULL if it is neither. */
+/* Parses an optional :PORT; returns its end, or NULL. */
 static const char *end_of_port(const char *text)
 {
     size_t digits = *text == ':' ? strspn(text + 1, "0123456789") : 0;
@@ -64,7 +64,7 @@ static const char *end_of_port(const char *text)
     return digits >= 1 && digits <= 5 && atoi(text + 1) <= 65535 ? text + 1 + digits : NULL;
 }
 
-/* What follows is a path: nothing can be appended to a query. */
+/* Accepts a path, but no query or fragment, since API paths are appended. */
 static bool is_path(const char *text)
 {
     if (*text != '\0' && *text != '/')
@@ -75,7 +75,7 @@ static bool is_path(const char *text)
     return true;
 }
 
-/* Whether what is sent to the host stays on this machine. */
+/* Whether the host is this machine: localhost or a loopback address. */
 static bool is_loopback(const char *host, size_t size)
 {
     char name[64] = "";
@@ -92,7 +92,7 @@ static bool is_loopback(const char *host, size_t size)
     return strcasecmp(name, "localhost") == 0;
 }
 
-/* What has an '@' may have a password anywhere before it. */
+/* An address with '@' may contain a password before it: show only the scheme. */
 static int refuse(const char *url, struct dt_error *err)
 {
     bool secret = strchr(url, '@') != NULL;
@@ -121,9 +121,9 @@ int dt_server_parse(struct dt_server *s, const char *url, struct dt_error *err)
     return 0;
 }
 
-/* --- who we are ------------------------------------------------------------------------------ */
+/* --- credentials ----------------------------------------------------------------------------- */
 
-/* The variable's value; NULL where it is empty. */
+/* The variable's value; NULL if unset or empty. */
 static int take_variable(const char *name, char **value, struct dt_error *err)
 {
     const char *text = getenv(name);
@@ -131,7 +131,7 @@ static int take_variable(const char *name, char **value, struct dt_error *err)
         return 0;
     for (const char *c = text; *c; c++)
         if (iscntrl((unsigned char)*c))
-            return dt_fail(err, DT_EINVALID, "%s has a control character, as a line end is one",
+            return dt_fail(err, DT_EINVALID, "%s contains a control character, such as a line end",
                            name);
     free(*value);
     *value = dt_strdup(text);
@@ -164,8 +164,8 @@ int dt_server_log_in(struct dt_server *s, bool cleartext, struct dt_error *err)
     const char *what = s->login.token ? "a token" : s->login.user ? "a password" : NULL;
     if (what && !s->encrypted && !s->login.direct && !cleartext)
         return dt_fail(err, DT_EINVALID,
-                       "%s: %s would cross the network as plain text; use https://, or --cleartext "
-                       "to send it all the same",
+                       "%s: %s would be sent in cleartext: use https://, or --cleartext to "
+                       "allow that",
                        s->url, what);
     return 0;
 }

@@ -18,18 +18,18 @@
 #include "json/json-number.h"
 #include "json/json.h"
 
-#define LONGEST     60.0 /* seconds that a server is left alone */
+#define MOST_PAUSE  60.0 /* seconds between retries */
 #define TEXT_LIMIT  ((size_t)1 << 20)
 #define MEMORY_FILE "track/state.json"
 
 struct tracker {
     const struct dt_track_options *o;
     char *metrics;
-    struct json_object *memory; /* of state.json */
+    struct json_object *memory; /* contents of state.json */
     struct json_object *header; /* the first line of the metrics, if it names the run */
-    double start;               /* of the run, seconds since 1970 */
+    double start;               /* Unix time of the run's start */
     long last_step;
-    struct json_object *settings; /* NULL until they are known */
+    struct json_object *settings; /* NULL until the first checkpoint */
 
     struct dt_event_file *events;
     struct dt_follower to_events;
@@ -37,16 +37,16 @@ struct tracker {
     struct dt_mlflow *mlflow;
     struct dt_mlflow_options mlflow_options;
     struct dt_follower to_mlflow;
-    bool waiting; /* points are in the client that the server has not taken */
+    bool waiting; /* the client has unsent points */
     bool settings_sent;
     int files_sent;
-    double pause, next; /* how long the server is left alone, and until when */
-    double answered;    /* when it last did */
-    bool refused;       /* for good, for the reason: */
+    double pause, next; /* backoff in seconds, time of the next attempt */
+    double answered;    /* time of the last response */
+    bool refused;       /* permanently, for this reason: */
     struct dt_error refusal;
 };
 
-/* --- what is remembered ---------------------------------------------------------------------- */
+/* --- state.json ------------------------------------------------------------------------------ */
 
 static char *memory_path(const struct tracker *t)
 {
@@ -64,7 +64,7 @@ static int save_memory(const struct tracker *t, struct dt_error *err)
     return rc;
 }
 
-/* Reads what is there once: the run's own name, and the time of the last line. */
+/* Reads the current metrics: the header, and the time of the last line. */
 static int scan(struct tracker *t, double *seconds, struct dt_error *err)
 {
     struct dt_follower f;
@@ -88,7 +88,7 @@ static int scan(struct tracker *t, double *seconds, struct dt_error *err)
     return rc;
 }
 
-/* The last line was written when the file last changed. */
+/* Start time: modification time of the file minus the training time of its last line. */
 static double guess_start(const struct tracker *t, double seconds)
 {
     struct stat st;
@@ -111,7 +111,7 @@ static void make_key(struct tracker *t)
     free(real);
 }
 
-/* Adds a run under the URL of its server without the password that earlier versions kept. */
+/* Adds a run under its server's URL, without the password that earlier versions stored. */
 static int take_known_run(struct json_object *runs, const char *url, struct json_object *id,
                           const char *path, struct dt_error *err)
 {
@@ -144,7 +144,7 @@ static int take_known_runs(struct tracker *t, const char *path, struct dt_error 
     return same ? 0 : save_memory(t, err);
 }
 
-/* Which run of a server this is, nothing else knows: so to begin anew is not decided here. */
+/* A damaged state.json is an error: only it knows the server's run, so the user must decide. */
 static int read_memory(struct tracker *t, const char *path, struct dt_error *err)
 {
     const char *key;
@@ -158,7 +158,7 @@ static int read_memory(struct tracker *t, const char *path, struct dt_error *err
         rc = take_known_runs(t, path, &why);
     if (rc == DT_EFORMAT)
         return dt_fail(err, rc,
-                       "%s; remove it to go on: event files lose and double nothing, an MLflow "
+                       "%s; remove it to continue: event files stay complete, an MLflow "
                        "server gets a new run",
                        why.text);
     if (rc < 0)
@@ -225,7 +225,7 @@ static int wait_for_metrics(const struct tracker *t, struct dt_error *err)
         if (*t->o->stop)
             return dt_fail(err, DT_ESTOP, "stopped by signal %d", (int)*t->o->stop);
         if (t->o->once || dt_clock_now() - begin > t->o->patience)
-            return dt_fail(err, DT_EMISSING, "there is no run: no '%s'", t->metrics);
+            return dt_fail(err, DT_EMISSING, "no run: '%s' does not exist", t->metrics);
     }
     return 0;
 }
@@ -275,7 +275,7 @@ static int open_sinks(struct tracker *t, struct dt_error *err)
     return t->o->mlflow ? open_mlflow(t, err) : 0;
 }
 
-/* --- passing on ------------------------------------------------------------------------------ */
+/* --- sending --------------------------------------------------------------------------------- */
 
 static int next_points(struct tracker *t, struct dt_follower *from, struct json_object **line,
                        struct dt_point *points, int *count, bool *found, struct dt_error *err)
@@ -311,22 +311,22 @@ static void say(const struct tracker *t, const char *text)
         t->o->say(text);
 }
 
-/* Takes what a call to the server came to; true if it succeeded. A server that is away
- * is left alone for longer each time. */
+/* Handles the result of a call to the server; true if it succeeded. Backs off exponentially while
+ * the server is unreachable. */
 static bool was_taken(struct tracker *t, int rc, const struct dt_error *why)
 {
     if (rc == 0) {
         if (t->pause > 0)
-            say(t, "the server answers again");
+            say(t, "the server responds again");
         t->pause = 0;
         t->answered = dt_clock_now();
     } else if (rc == DT_EIO) {
         if (t->pause == 0) {
-            char *text = dt_asprintf("%s; what is new waits in '%s'", why->text, t->metrics);
+            char *text = dt_asprintf("%s; new points wait in '%s'", why->text, t->metrics);
             say(t, text);
             free(text);
         }
-        t->pause = t->pause > 0 ? fmin(2 * t->pause, LONGEST) : t->o->interval;
+        t->pause = t->pause > 0 ? fmin(2 * t->pause, MOST_PAUSE) : t->o->interval;
         t->next = dt_clock_now() + t->pause;
     } else {
         t->refused = true;
@@ -352,7 +352,7 @@ static int fill_mlflow(struct tracker *t, struct dt_error *err)
     return 0;
 }
 
-/* Until nothing is left or the server is away. */
+/* Sends until no point is left, or the server is unreachable. */
 static int feed_mlflow(struct tracker *t, struct dt_error *err)
 {
     struct dt_error why;
@@ -380,7 +380,7 @@ static int feed(struct tracker *t, struct dt_error *err)
     return t->mlflow ? feed_mlflow(t, err) : 0;
 }
 
-/* --- the end -------------------------------------------------------------------------------- */
+/* --- end of the run ------------------------------------------------------------------------- */
 
 static int add_texts(struct tracker *t, struct dt_error *err)
 {
@@ -398,8 +398,7 @@ static int add_texts(struct tracker *t, struct dt_error *err)
     return 0;
 }
 
-/* The file that is to be sent after count others; NULL behind the last. Owned by the
- * caller. */
+/* The file to send after count others; NULL after the last. Owned by the caller. */
 static char *file_to_send(const struct tracker *t, int count)
 {
     static const char *const own[] = {"metrics.jsonl", "latest/trainer/config.yaml",
@@ -413,12 +412,12 @@ static char *file_to_send(const struct tracker *t, int count)
     return count < o->artifact_count ? dt_strdup(o->artifacts[count]) : NULL;
 }
 
-/* Those that are there; each once, whatever goes wrong between them. */
+/* Sends the existing files, each once, also across retries. */
 static int send_files(struct tracker *t, struct dt_error *err)
 {
     for (char *path; (path = file_to_send(t, t->files_sent)); t->files_sent++) {
         bool own = t->files_sent < 3;
-        struct dt_error ignored; /* sending it tells why it cannot be opened */
+        struct dt_error ignored; /* sending it reports why it cannot be opened */
         int rc = own && dt_file_probe(path, &ignored) == 0
                      ? 0
                      : dt_mlflow_send_file(t->mlflow, path, dt_path_base(path), err);
@@ -430,14 +429,14 @@ static int send_files(struct tracker *t, struct dt_error *err)
 
 static int send_end(struct tracker *t, enum dt_run_state state, struct dt_error *err)
 {
-    static const char *const names[] = {[DT_RUN_GOES_ON] = "RUNNING",
+    static const char *const names[] = {[DT_RUN_RUNNING] = "RUNNING",
                                         [DT_RUN_FINISHED] = "FINISHED",
                                         [DT_RUN_STOPPED] = "KILLED",
                                         [DT_RUN_BROKEN] = "FAILED"};
     if (t->settings && !t->settings_sent)
         DT_TRY(dt_mlflow_send_settings(t->mlflow, t->settings, err));
     t->settings_sent = true;
-    if (state != DT_RUN_GOES_ON) {
+    if (state != DT_RUN_RUNNING) {
         int rc = send_files(t, err);
         if (rc == DT_EMISSING)
             say(t, err->text);
@@ -447,7 +446,7 @@ static int send_end(struct tracker *t, enum dt_run_state state, struct dt_error 
     return dt_mlflow_set_status(t->mlflow, names[state], err);
 }
 
-/* The rest, as long as the server is worth waiting for. */
+/* Sends the rest; retries for give_up seconds, or not at all with once. */
 static int finish_mlflow(struct tracker *t, enum dt_run_state state, struct dt_error *err)
 {
     struct dt_error why;
@@ -459,7 +458,7 @@ static int finish_mlflow(struct tracker *t, enum dt_run_state state, struct dt_e
             break;
         if (t->o->once || *t->o->stop || dt_clock_now() - t->answered > t->o->give_up)
             return dt_fail(err, DT_EIO,
-                           "%s does not answer; nothing is lost: the same command goes on",
+                           "%s does not respond; nothing is lost: run the same command again",
                            t->o->mlflow->url);
         pause_for(t, fmax(0.05, fmin(t->next - dt_clock_now(), t->o->interval)));
     }
@@ -474,26 +473,27 @@ static int finish(struct tracker *t, enum dt_run_state state, struct dt_error *e
 {
     if (t->events) {
         DT_TRY(add_texts(t, err));
-        if (state != DT_RUN_GOES_ON)
+        if (state != DT_RUN_RUNNING)
             DT_TRY(dt_event_file_add_end(t->events, state == DT_RUN_FINISHED, err));
         DT_TRY(dt_event_file_flush(t->events, err));
     }
     return t->mlflow ? finish_mlflow(t, state, err) : 0;
 }
 
-/* Until the run is over, or this is to stop. Two looks must agree on that: of a table of locks
- * that changes meanwhile, one may miss a line. */
+/* Follows the run to its end, or to a stop. The end is confirmed by a second read of the lock
+ * table, because one read may miss a line of a table that changes meanwhile. */
 static int follow(struct tracker *t, enum dt_run_state *state, struct dt_error *err)
 {
     bool seen = false;
     for (double begin = dt_clock_now();; pause_for(t, t->o->interval)) {
-        *state = dt_run_watch_look(t->o->run, t->last_step, t->o->locks);
-        DT_TRY(feed(t, err)); /* behind the look, so that nothing is missed at the end */
-        seen = seen || *state == DT_RUN_GOES_ON;
-        bool over = *state != DT_RUN_GOES_ON &&
+        *state = dt_run_watch_state(t->o->run, t->last_step, t->o->locks);
+        DT_TRY(
+            feed(t, err)); /* after reading the state, so that no line before the end is missed */
+        seen = seen || *state == DT_RUN_RUNNING;
+        bool over = *state != DT_RUN_RUNNING &&
                     (seen || *state == DT_RUN_FINISHED || dt_clock_now() - begin > t->o->patience);
-        *state = dt_run_watch_look(t->o->run, t->last_step, t->o->locks);
-        if (t->o->once || *t->o->stop || (over && *state != DT_RUN_GOES_ON))
+        *state = dt_run_watch_state(t->o->run, t->last_step, t->o->locks);
+        if (t->o->once || *t->o->stop || (over && *state != DT_RUN_RUNNING))
             return 0;
     }
 }
@@ -520,7 +520,7 @@ int dt_track(const struct dt_track_options *options, struct dt_track_report *rep
              struct dt_error *err)
 {
     struct tracker t = {.o = options, .metrics = dt_path_join(options->run, "metrics.jsonl")};
-    *report = (struct dt_track_report){.state = DT_RUN_GOES_ON};
+    *report = (struct dt_track_report){.state = DT_RUN_RUNNING};
     int rc = open_sinks(&t, err);
     if (rc == 0)
         rc = follow(&t, &report->state, err);

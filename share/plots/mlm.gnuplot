@@ -20,7 +20,7 @@ set format y '%.0f%%'
 set yrange [0:*]
 plot directory.'/mlm.dat' using 1:(100 * $2) with linespoints lt 1 notitle
 set title 'masked loss'
-set ylabel 'nats a token'
+set ylabel 'nats per token'
 set format y '%g'
 set yrange [*:*]
 plot directory.'/mlm.dat' using 1:3 with linespoints lt 1 notitle

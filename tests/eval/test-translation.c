@@ -159,7 +159,7 @@ static void text_that_is_no_utf8_is_refused(void **state)
     for (int i = 0; i < 4; i++)
         assert_int_equal(dt_code_points(bad[i], strlen(bad[i]), &points, &err), DT_EFORMAT);
     assert_int_equal(dt_code_points("ab\xff", 3, &points, &err), DT_EFORMAT);
-    assert_string_equal(err.text, "byte 3: is not UTF-8");
+    assert_string_equal(err.text, "byte 3: invalid UTF-8");
     dt_ids_release(&points);
 }
 

@@ -70,7 +70,7 @@ setup() {
     printf 'a\nb\xff\nc\n' >bytes
     run dt-eval -r right bleu bytes
     assert_one_line_error dt-eval
-    [ "$output" = "dt-eval: bytes:2: byte 2: is not UTF-8" ]
+    [ "$output" = "dt-eval: bytes:2: byte 2: invalid UTF-8" ]
     : >empty
     run dt-eval -r empty bleu empty
     assert_one_line_error dt-eval

@@ -129,22 +129,22 @@ member() { # NAME: of the JSON object on stdin
     bad '1: has neither' '{"a":1}'
     bad '1: is not a JSON object' '[]'
     bad '1: ' '{"context":"x"'
-    bad 'right answer has number 2 of 2' '{"context":"x","choices":["a","b"],"gold":2}'
-    bad 'right answer has number -1' '{"context":"x","choices":["a","b"],"gold":-1}'
+    bad '"gold" is 2, but there are 2 choices' '{"context":"x","choices":["a","b"],"gold":2}'
+    bad '"gold" is -1, ' '{"context":"x","choices":["a","b"],"gold":-1}'
     bad '1: "choices" must have' '{"context":"x","choices":[],"gold":0}'
-    bad '1: "choices" must hold strings' '{"context":"x","choices":[1],"gold":0}'
+    bad '1: the members of "choices" must be strings' '{"context":"x","choices":[1],"gold":0}'
     bad '2: has no member "gold"' '{"context":"x","choices":["a"],"gold":0}' '{"context":"x","choices":["a"]}'
-    bad '1: "text" has no two words' '{"text":"one"}'
+    bad '1: "text" must contain at least two words' '{"text":"one"}'
     bad "no choice has the label 'Z'" '{"question":{"stem":"s","choices":[{"text":"a","label":"A"}]},"answerKey":"Z"}'
     : >empty.jsonl
     run dt-eval -q -m run/latest choice empty.jsonl
     assert_one_line_error dt-eval
-    [ "$output" = "dt-eval: empty.jsonl: holds no question" ]
+    [ "$output" = "dt-eval: empty.jsonl: contains no question" ]
     echo '{"goal":"g","sol1":"a","sol2":"b"}' >nolabels.jsonl
     run dt-eval -q -m run/latest choice nolabels.jsonl
     assert_one_line_error dt-eval
     printf '7\n' >nolabels-labels.lst
     run dt-eval -q -m run/latest choice nolabels.jsonl
     assert_one_line_error dt-eval
-    [[ "$output" == "dt-eval: nolabels-labels.lst:1: is not 0 or 1" ]]
+    [[ "$output" == "dt-eval: nolabels-labels.lst:1: the label must be 0 or 1" ]]
 }

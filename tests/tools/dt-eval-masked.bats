@@ -66,7 +66,7 @@ member() { # NAME: of the JSON object on stdin
     assert_one_line_error dt-eval
     run dt-eval -q -m run/latest perplexity few.jsonl
     assert_one_line_error dt-eval
-    [[ "$output" == *"fills in masked tokens, and gives no probability to text" ]]
+    [[ "$output" == *"is a masked model, which gives no probability of text" ]]
     run dt-eval -q -m nowhere masked few.jsonl
     assert_one_line_error dt-eval
 }

@@ -29,7 +29,7 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o rows --layout padded --length 48 --split val=0.1
     run dt-eval -q -m run/latest perplexity rows
     assert_one_line_error dt-eval
-    [[ "$output" == "dt-eval: rows: holds rows, which cut documents"* ]]
+    [[ "$output" == "dt-eval: rows: holds rows, which split documents"* ]]
 }
 
 @test "documents and the shards made of them have the same score" {
@@ -127,11 +127,11 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     dt-tokenize -q -t other.json docs.jsonl >other.dts
     run dt-eval -q -m run/latest perplexity other.dts
     assert_one_line_error dt-eval
-    [ "$output" = "dt-eval: other.dts: was not made with run/latest/tokenizer.json" ]
+    [ "$output" = "dt-eval: other.dts: made with a tokenizer other than run/latest/tokenizer.json" ]
     dt-eval -q -m run/latest -t other.json perplexity other.dts
     run dt-eval -q -m run/latest -t other.json perplexity data
     assert_one_line_error dt-eval
-    [ "$output" = "dt-eval: data: was not made with other.json" ]
+    [ "$output" = "dt-eval: data: made with a tokenizer other than other.json" ]
     run dt-eval -q -m run/latest -t none.json perplexity data
     assert_one_line_error dt-eval
 }

@@ -41,19 +41,19 @@ serve() {
     URL=http://127.0.0.1:$(cat port)
 }
 
-# More points than $1 have come to the server.
+# The server has more than $1 points.
 stored() {
     [ -s store.json ] && [ "$(jq '.runs[0].metrics | length' store.json)" -gt "$1" ]
 }
 
 once() { python3 "$ROOT/tests/track/exactly-once.py" run/metrics.jsonl store.json; }
 
-# A number of a point in the event file, found by its bytes: [tag] as it is written.
+# The number of occurrences of a tag in the event file.
 count_tag() {
     LC_ALL=C grep -aoE "$1" run/tb/* | wc -l
 }
 
-@test "an event file has every point once, though dt-track runs twice and was cut off" {
+@test "an event file has every point once, after a second run and a truncation" {
     dt-track -t run/tb run >out
     [ "$(cat out | head -n 1)" = "run          finished, step 500" ]
     [ "$(count_tag val_loss)" -eq 5 ]
@@ -80,7 +80,7 @@ count_tag() {
     [ "$status" -eq 0 ]
 }
 
-@test "a server that answers is told all, once, with settings, files and state" {
+@test "a server receives every point once, settings, files and status" {
     need_http
     serve well
     echo sample >sample.txt
@@ -97,7 +97,7 @@ count_tag() {
     jq -e '[.runs[0] | (.metrics[] | select(.key == "loss" and .step == 500) | .timestamp) - .info.start_time] == [50000]' store.json
 }
 
-@test "a server that fails, and loses answers, has every point exactly once" {
+@test "a server that fails and loses responses has every point exactly once" {
     need_http
     serve badly
     dt-track -q -m "$URL" --interval 0.05 run
@@ -106,7 +106,7 @@ count_tag() {
     [ "$(once)" = FINISHED ]
 }
 
-@test "a server killed in the middle and started again has every point exactly once" {
+@test "a server killed and restarted has every point exactly once" {
     need_http
     head -n 300 run/metrics.jsonl >part
     mv run/metrics.jsonl all
@@ -126,7 +126,7 @@ count_tag() {
     [ "$(jq '.requests' store.json)" -lt 60 ]
 }
 
-@test "dt-track killed in the middle goes on where the server is" {
+@test "dt-track killed and restarted continues from the server's state" {
     need_http
     serve badly
     finish 100
@@ -143,15 +143,15 @@ count_tag() {
     [ "$(once)" = FINISHED ]
 }
 
-@test "a server that is away at the end is an error, and the next call goes on" {
+@test "a server unreachable at the end is an error, and the next call continues" {
     need_http
     serve well
     kill "$SERVER"
     wait "$SERVER" || true
     run dt-track -m "$URL" --interval 0.05 --give-up 0.3 run
     [ "$status" -eq 1 ]
-    [[ "${lines[0]}" == "dt-track: $URL/"*"; what is new waits in 'run/metrics.jsonl'" ]]
-    [[ "${lines[1]}" == "dt-track: $URL does not answer; nothing is lost: the same command goes on" ]]
+    [[ "${lines[0]}" == "dt-track: $URL/"*"; new points wait in 'run/metrics.jsonl'" ]]
+    [[ "${lines[1]}" == "dt-track: $URL does not respond; nothing is lost: run the same command again" ]]
     serve well
     dt-track -q -m "$URL" run
     [ "$(once)" = FINISHED ]
@@ -165,11 +165,11 @@ count_tag() {
     kill "$SERVER"
     run timeout 60 dt-track -q --once -m "$URL" -t run/tb run
     assert_one_line_error dt-track
-    [[ "$output" == "dt-track: $URL does not answer; "* ]]
+    [[ "$output" == "dt-track: $URL does not respond; "* ]]
     [ "$(count_tag val_loss)" -eq 5 ]
 }
 
-@test "what a server refuses for good is one line, and event files go on" {
+@test "a permanent refusal is one line, and event files are still written" {
     need_http
     serve refusing
     run dt-track -q -m "$URL" -t run/tb run
@@ -178,82 +178,82 @@ count_tag() {
     [ "$(count_tag val_loss)" -eq 5 ]
 }
 
-# odd PATH STATUS TEXT [HEADER]: from now on the server answers so, and that there is nothing yet
-# where something is to be made.
+# odd PATH STATUS TEXT [HEADER]: the server now responds to PATH so, and that nothing exists yet if
+# PATH creates something.
 odd() {
     jq -n --arg p "$1" --argjson s "$2" '{"experiments/create": {"experiments/get-by-name": [404, "{}"]},
         "runs/create": {"runs/search": [200, "{}"]}}[$p] + {($p): ([$s] + $ARGS.positional)}' \
         --args "${@:3}" >odd.json
 }
 
-# The server's answer TEXT to PATH is an error that ends with WHY.
-refused_answer() { # PATH TEXT WHY
+# The response TEXT to PATH is an error that ends with WHY.
+refused_response() { # PATH TEXT WHY
     odd "$1" 200 "$2"
     run dt-track -q --once -m "$URL" run
     assert_one_line_error dt-track
     [[ "$output" == "dt-track: $URL"*"$1"*"$3" ]] || { echo "$1 $2: $output"; return 1; }
 }
 
-@test "an answer of a server that lacks what it should say, or says it wrongly, is one line" {
+@test "a response that is not a JSON object is refused in one line" {
     need_http
     serve odd
     for path in experiments/create runs/search runs/create runs/get runs/log-batch; do
-        refused_answer $path nonsense ": does not answer as MLflow does"
+        refused_response $path nonsense ": the response is not MLflow's: expected a JSON object"
         rm -rf run/track
     done
     for text in '' '[]' 1 null '"run"' '{"run":'; do
-        refused_answer experiments/get-by-name "$text" ": does not answer as MLflow does"
+        refused_response experiments/get-by-name "$text" ": the response is not MLflow's: expected a JSON object"
     done
 }
 
-@test "members of answers that are missing or of another type are named" {
+@test "missing or mistyped members of a response are named" {
     need_http
     serve odd
-    refused_answer experiments/create '{}' 'has no member "experiment_id"'
-    refused_answer experiments/get-by-name '{}' 'has no member "experiment"'
-    refused_answer experiments/get-by-name '{"experiment":[]}' 'member "experiment" is not an object'
-    refused_answer experiments/get-by-name '{"experiment":{"experiment_id":0}}' 'is not a string'
-    refused_answer runs/search '{"runs":{"run":1}}' 'member "runs" is not an array'
-    refused_answer runs/search '{"runs":[1]}' ': is not a JSON object'
-    refused_answer runs/create '{}' 'has no member "run"'
+    refused_response experiments/create '{}' 'has no member "experiment_id"'
+    refused_response experiments/get-by-name '{}' 'has no member "experiment"'
+    refused_response experiments/get-by-name '{"experiment":[]}' 'member "experiment" is not an object'
+    refused_response experiments/get-by-name '{"experiment":{"experiment_id":0}}' 'is not a string'
+    refused_response runs/search '{"runs":{"run":1}}' 'member "runs" is not an array'
+    refused_response runs/search '{"runs":[1]}' ': is not a JSON object'
+    refused_response runs/create '{}' 'has no member "run"'
     for path in runs/get runs/create; do
-        refused_answer $path '{"run":1}' 'member "run" is not an object'
-        refused_answer $path '{"run":{}}' 'has no member "info"'
-        refused_answer $path '{"run":{"info":{}}}' 'has no member "run_id"'
-        refused_answer $path '{"run":{"info":{"run_id":null}}}' 'member "run_id" is not a string'
+        refused_response $path '{"run":1}' 'member "run" is not an object'
+        refused_response $path '{"run":{}}' 'has no member "info"'
+        refused_response $path '{"run":{"info":{}}}' 'has no member "run_id"'
+        refused_response $path '{"run":{"info":{"run_id":null}}}' 'member "run_id" is not a string'
     done
     for id in '' '../x' 'a\nb' "$(printf 'x%.0s' {1..300})"; do
-        refused_answer runs/create '{"run":{"info":{"run_id":"'"$id"'"}}}' "'"
+        refused_response runs/create '{"run":{"info":{"run_id":"'"$id"'"}}}' "'"
         [[ "$output" == *'member "run_id" is not an id: '* ]]
     done
-    refused_answer runs/create '{"run":{"info":{"run_id":"run0","artifact_uri":1}}}' \
+    refused_response runs/create '{"run":{"info":{"run_id":"run0","artifact_uri":1}}}' \
         'member "artifact_uri" is not a string'
 }
 
-@test "what a server says of a run's data must be understood, or nothing is sent" {
+@test "nothing is sent if the server's state of a run is malformed" {
     need_http
     serve odd
-    refused_answer runs/get '{"run":{"info":{"run_id":"run1"}}}' 'tells of run run1, not of run0'
+    refused_response runs/get '{"run":{"info":{"run_id":"run1"}}}' 'describes run run1 instead of run0'
     local begin='{"run":{"info":{"run_id":"run0"},"data":'
-    refused_answer runs/get "$begin[]}}" 'member "data" is not an object'
-    refused_answer runs/get "$begin"'{"metrics":{"loss":1}}}}' 'member "metrics" is not an array'
-    refused_answer runs/get "$begin"'{"metrics":[1]}}}' ': metrics: is not a JSON object'
-    refused_answer runs/get "$begin"'{"metrics":[{"step":1}]}}}' 'metrics: has no member "key"'
+    refused_response runs/get "$begin[]}}" 'member "data" is not an object'
+    refused_response runs/get "$begin"'{"metrics":{"loss":1}}}}' 'member "metrics" is not an array'
+    refused_response runs/get "$begin"'{"metrics":[1]}}}' ': metrics: is not a JSON object'
+    refused_response runs/get "$begin"'{"metrics":[{"step":1}]}}}' 'metrics: has no member "key"'
     for step in 1.5 '"x"' '""' '"99999999999999999999"'; do
-        refused_answer runs/get "$begin"'{"metrics":[{"key":"loss","step":'"$step"'}]}}}' 'is not a whole number'
+        refused_response runs/get "$begin"'{"metrics":[{"key":"loss","step":'"$step"'}]}}}' 'is not a whole number'
     done
     for step in 1e999 Infinity NaN null; do
-        refused_answer runs/get "$begin"'{"metrics":[{"key":"a","step":'$step'}]}}}' 'is not a whole number'
+        refused_response runs/get "$begin"'{"metrics":[{"key":"a","step":'$step'}]}}}' 'is not a whole number'
     done
-    refused_answer runs/get "$begin"'{"params":[{"key":1}]}}}' 'params: member "key" is not a string'
-    refused_answer runs/get "$begin"'{"params":[null]}}}' 'params: is not a JSON object'
+    refused_response runs/get "$begin"'{"params":[{"key":1}]}}}' 'params: member "key" is not a string'
+    refused_response runs/get "$begin"'{"params":[null]}}}' 'params: is not a JSON object'
     [ "$(jq '.runs[0].metrics | length' store.json)" -eq 0 ] # nothing was sent on such grounds
     echo '{}' >odd.json
     dt-track -q -m "$URL" run
     [ "$(once)" = FINISHED ]
 }
 
-@test "an answer that is too large, or a redirection, is one line, and nothing is sent elsewhere" {
+@test "an oversized response and a redirection are refused in one line" {
     need_http
     serve odd
     MLFLOW_TRACKING_TOKEN=secret
@@ -262,16 +262,16 @@ refused_answer() { # PATH TEXT WHY
         odd experiments/get-by-name $code '' "Location: $URL/api/2.0/mlflow/elsewhere"
         run dt-track -q --once -m "$URL" run
         assert_one_line_error dt-track
-        [[ "$output" == *": status $code: it redirects, which is not followed: give the address that it names" ]]
+        [[ "$output" == *": status $code: redirections are not followed: use the address to which it redirects" ]]
     done
     [ "$(jq .requests store.json)" -eq 2 ]
     python3 -c 'import json; json.dump({"experiments/get-by-name": [200, " " * (65 << 20)]}, open("odd.json", "w"))'
     run dt-track -q --once -m "$URL" run
     assert_one_line_error dt-track
-    [[ "$output" == *": answers with more than 67108864 bytes" ]]
+    [[ "$output" == *": the response exceeds 67108864 bytes" ]]
 }
 
-@test "a password in the address is sent, and neither shown nor kept" {
+@test "a password in the address is sent, but not shown or stored" {
     need_http
     serve well
     safe=$URL
@@ -297,7 +297,7 @@ refused_answer() { # PATH TEXT WHY
     done
 }
 
-@test "a password that an earlier version kept is removed, and the run goes on" {
+@test "a password that an earlier version stored is removed, and the run continues" {
     need_http
     serve well
     dt-track -q -m "$URL" run
@@ -308,31 +308,31 @@ refused_answer() { # PATH TEXT WHY
     [ "$(jq '.runs | length' store.json)" -eq 1 ]
 }
 
-@test "a token or a password goes to this machine or over https, elsewhere by --cleartext alone" {
+@test "a token or password needs this machine, https or --cleartext" {
     need_http
     serve well
     export http_proxy=$URL MLFLOW_TRACKING_TOKEN=secret
     for host in host 127.0.0.1.host localhost.host 10.0.0.1 127.1 '[::2]' '127.0.0.1@host'; do
         run dt-track -q -m "http://$host:5000" run
         assert_one_line_error dt-track
-        [[ "$output" == *": a token would cross the network as plain text; use https://, or --cleartext to send it all the same" ]]
+        [[ "$output" == *": a token would be sent in cleartext: use https://, or --cleartext to allow that" ]]
         [[ "$output" != *secret* ]]
         MLFLOW_TRACKING_TOKEN= run dt-track -q -m "http://me:secret@${host#*@}" run
         assert_one_line_error dt-track
-        [[ "$output" == *": a password would cross the network as plain text; "* ]]
+        [[ "$output" == *": a password would be sent in cleartext: "* ]]
         [[ "$output" != *secret* ]]
     done
     [ ! -e store.json ] # this proxy has heard nothing
     dt-track -q --cleartext -m http://host run
     [ "$(jq -r '.logins[]' store.json)" = "Bearer secret" ]
     run dt-track -q --interval 0.05 --give-up 0 -m https://127.0.0.1:1 run # no complaint of plain text
-    [[ "$output" == *"does not answer"* ]]
+    [[ "$output" == *"does not respond"* ]]
     MLFLOW_TRACKING_TOKEN=$'secret\n' run dt-track -q -m "$URL" run
     assert_one_line_error dt-track
     [[ "$output" == "dt-track: MLFLOW_TRACKING_TOKEN has a control character"* ]]
 }
 
-@test "to a server on this machine no proxy carries the token" {
+@test "no proxy is used for a server on this machine" {
     need_http
     serve well
     export http_proxy=http://127.0.0.1:1 MLFLOW_TRACKING_TOKEN=secret MLFLOW_TRACKING_PASSWORD=other
@@ -342,7 +342,7 @@ refused_answer() { # PATH TEXT WHY
     [ "$(jq -r '.logins[]' store.json)" = "$(printf 'Bearer secret\nBasic %s' "$(printf me:other | base64)")" ]
 }
 
-@test "a run that was stopped is KILLED, a broken one FAILED, and a resumed one goes on" {
+@test "a stopped run is KILLED, a broken one FAILED, and a resumed one continues" {
     need_http
     serve well
     finish 500
@@ -365,7 +365,7 @@ refused_answer() { # PATH TEXT WHY
     [ "$(once)" = FINISHED ]
 }
 
-@test "a run of dt-train is followed while it goes on, and its end is seen" {
+@test "dt-track follows a run of dt-train to its end" {
     need_http
     make_data 200 300
     rm -r run
@@ -380,7 +380,7 @@ refused_answer() { # PATH TEXT WHY
     [ "$(count_tag grad_norm)" -eq 1000 ]
 }
 
-@test "bad runs, addresses and builds are one line" {
+@test "bad runs, bad addresses and a missing plug-in are one line" {
     run dt-track run
     [ "$status" -eq 2 ]
     run dt-track -t tb
@@ -395,7 +395,7 @@ refused_answer() { # PATH TEXT WHY
     [ "$status" -eq 2 ]
     run dt-track -q --once -t tb none
     assert_one_line_error dt-track
-    [[ "$output" == *"there is no run: no 'none/metrics.jsonl'" ]]
+    [[ "$output" == *"no run: 'none/metrics.jsonl' does not exist" ]]
     run env DT_ENGINES="$T" dt-track -q -m http://127.0.0.1:1 run
     assert_one_line_error dt-track
     [[ "$output" == *"built without libcurl"* ]]
@@ -407,7 +407,7 @@ refused_answer() { # PATH TEXT WHY
     assert_one_line_error dt-track
 }
 
-@test "a memory that is cut off is told with what to do, and without it event files go on" {
+@test "a damaged state.json is an error that says what to do; without it event files continue" {
     head -n 300 run/metrics.jsonl >part
     mv run/metrics.jsonl all
     cp part run/metrics.jsonl
@@ -419,7 +419,7 @@ refused_answer() { # PATH TEXT WHY
         printf '%s' "$memory" >run/track/state.json
         run dt-track -q -t run/tb run
         assert_one_line_error dt-track
-        [[ "$output" == "dt-track: run/track/state.json: "*"; remove it to go on: "* ]]
+        [[ "$output" == "dt-track: run/track/state.json: "*"; remove it to continue: "* ]]
     done
     rm run/track/state.json
     dt-track -q -t run/tb run
@@ -428,7 +428,7 @@ refused_answer() { # PATH TEXT WHY
     [ "$(count_tag grad_norm)" -eq 499 ]
 }
 
-@test "options that go with a server, or with more than one look, are refused without" {
+@test "options without effect are refused" {
     for wrong in "-e name" "--artifact run/metrics.jsonl" "--give-up 1" --cleartext; do
         MLFLOW_TRACKING_URI= run dt-track -t run/tb $wrong run
         [ "$status" -eq 2 ]

@@ -166,7 +166,7 @@ open("long/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text +
 PYTHON
     run dt-generate -m long --no-eot -p O -n 2 --beams 2 --length-penalty 99
     assert_one_line_error dt-generate
-    [[ "$output" == *"a length penalty of 99 overflows for 1024 tokens: choose one from -96."* ]]
+    [[ "$output" == *"a length penalty of 99 overflows for 1024 tokens: use one from -96."* ]]
 }
 
 @test "a validation loss that is not finite ends training with its sample and token" {

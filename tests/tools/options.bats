@@ -50,7 +50,7 @@ setup() {
     for data in plain.txt alone.dts; do
         run dt-eval -q -m run/latest perplexity --split train $data
         assert_one_line_error dt-eval
-        [[ "$output" == *"no splits: leave --split out" ]]
+        [[ "$output" == *"does not contain splits: omit --split" ]]
     done
     for command in "dt-clean -q" "dt-dedup -q -o signatures sign"; do
         run $command --field body plain.txt

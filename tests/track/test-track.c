@@ -153,21 +153,21 @@ static void the_state_of_a_run_is_seen_from_outside(void **state)
     assert_int_equal(dt_file_make_directories("run/latest/trainer", &err), 0);
     assert_int_equal(stat("run", &st), 0);
     write_text("none", "1: POSIX  ADVISORY  WRITE 1 00:01:5 0 EOF\n");
-    assert_int_equal(dt_run_watch_look("run", 10, "none"), DT_RUN_BROKEN);
+    assert_int_equal(dt_run_watch_state("run", 10, "none"), DT_RUN_BROKEN);
     assert_null(dt_run_watch_settings("run"));
     lock_line(locks, sizeof locks, &st);
     write_text("locks", locks);
-    assert_int_equal(dt_run_watch_look("run", 10, "locks"), DT_RUN_GOES_ON);
+    assert_int_equal(dt_run_watch_state("run", 10, "locks"), DT_RUN_RUNNING);
     write_text("run/latest/trainer/config.yaml", "training:\n  max_steps: 20\n  patience: 2\n");
     write_text("run/latest/trainer/state.json", "{\"step\":10}");
-    assert_int_equal(dt_run_watch_look("run", 10, "none"), DT_RUN_STOPPED);
-    assert_int_equal(dt_run_watch_look("run", 11, "none"), DT_RUN_BROKEN);
-    assert_int_equal(dt_run_watch_look("run", 11, "no such file"), DT_RUN_GOES_ON);
+    assert_int_equal(dt_run_watch_state("run", 10, "none"), DT_RUN_STOPPED);
+    assert_int_equal(dt_run_watch_state("run", 11, "none"), DT_RUN_BROKEN);
+    assert_int_equal(dt_run_watch_state("run", 11, "no such file"), DT_RUN_RUNNING);
     write_text("run/latest/trainer/state.json",
                "{\"step\":12,\"best\":{\"step\":8,\"validations_since\":2}}");
-    assert_int_equal(dt_run_watch_look("run", 12, "none"), DT_RUN_FINISHED);
+    assert_int_equal(dt_run_watch_state("run", 12, "none"), DT_RUN_FINISHED);
     write_text("run/latest/trainer/state.json", "{\"step\":20}");
-    assert_int_equal(dt_run_watch_look("run", 20, "none"), DT_RUN_FINISHED);
+    assert_int_equal(dt_run_watch_state("run", 20, "none"), DT_RUN_FINISHED);
 }
 
 /* Tables of locks, each for one look: the path is another pipe before a look can end. */

@@ -16,10 +16,10 @@ struct client {
 static int open_client(void **state, const struct dt_http_login *login, struct dt_error *err)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return dt_fail(err, DT_EIO, "cannot begin to use libcurl");
+        return dt_fail(err, DT_EIO, "cannot initialize libcurl");
     CURL *curl = curl_easy_init();
     if (curl == NULL)
-        return dt_fail(err, DT_EIO, "cannot begin to use libcurl");
+        return dt_fail(err, DT_EIO, "cannot initialize libcurl");
     struct client *c = dt_alloc(1, sizeof *c);
     *c = (struct client){curl, login};
     *state = c;
@@ -103,8 +103,7 @@ static int request(void *state, const struct dt_http_request *r, struct dt_http_
     curl_slist_free_all(headers);
     curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &answer->status);
     if (code == CURLE_WRITE_ERROR)
-        return dt_fail(err, DT_EINVALID, "%s: answers with more than %zu bytes", r->url,
-                       MOST_ANSWER);
+        return dt_fail(err, DT_EINVALID, "%s: the response exceeds %zu bytes", r->url, MOST_ANSWER);
     if (code != CURLE_OK)
         return dt_fail(err, DT_EIO, "%s: %s", r->url,
                        *complaint ? complaint : curl_easy_strerror(code));
