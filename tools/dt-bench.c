@@ -340,7 +340,7 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
 static int open_dataset(struct dt_dataset **dataset, const char *data,
                         const struct dt_settings *settings, bool shuffle, struct dt_error *err)
 {
-    if (!dt_text_samples_is_named(data))
+    if (!dt_text_samples_has_name(data))
         return dt_dataset_open(dataset, data, settings->data.train_split, err);
     return dt_text_samples_open(
         dataset, data,
@@ -387,7 +387,7 @@ static int measure_load(char **operands, int count, struct dt_error *err)
 {
     struct dt_settings settings;
     (void)count;
-    if (opt.tokenizer && !dt_text_samples_is_named(operands[1]))
+    if (opt.tokenizer && !dt_text_samples_has_name(operands[1]))
         dt_program_usage("load of '%s' takes no --tokenizer: it holds tokens", operands[1]);
     DT_TRY(dt_settings_read(&settings, NULL, opt.config, opt.set.items, opt.set.count, err));
     bool text = dt_text_samples_is_named(operands[1]);

@@ -57,9 +57,9 @@ static int complete(struct dt_checkpoint_writer *s, struct dt_error *err)
     if (!leads(s))
         return 0;
     DT_TRY(dt_checkpoint_complete(s->run, s->directory, s->snapshot, s->identity, err));
-    if (s->snapshot->state.skipped_in_row > 0)
+    if (s->snapshot->progress.skipped_in_row > 0)
         return 0; /* the older ones may be all that is good */
-    return dt_checkpoint_prune(s->run, s->snapshot->state.step, settings->checkpoint.keep_last,
+    return dt_checkpoint_prune(s->run, s->snapshot->progress.step, settings->checkpoint.keep_last,
                                settings->checkpoint.keep_every, err);
 }
 
@@ -74,7 +74,7 @@ static void *work(void *argument)
 
 static void begin_phase(struct dt_checkpoint_writer *s, enum phase phase)
 {
-    bool background = s->snapshot->whole && (phase == WRITING || leads(s));
+    bool background = s->snapshot->full && (phase == WRITING || leads(s));
     s->phase = phase;
     atomic_store(&s->ended, false);
     s->threaded = background && pthread_create(&s->thread, NULL, work, s) == 0;
@@ -106,7 +106,7 @@ static void end_phase(struct dt_checkpoint_writer *s)
         begin_phase(s, COMPLETING);
     } else {
         s->phase = NOTHING;
-        s->saved_step = s->snapshot->state.step;
+        s->saved_step = s->snapshot->progress.step;
     }
 }
 
@@ -144,7 +144,7 @@ static int begin(struct dt_checkpoint_writer *s, long step, struct dt_error *err
         char *directory = dt_checkpoint_path(s->run, step);
         snprintf(s->directory, sizeof s->directory, "%s", directory);
         free(directory);
-        rc = dt_checkpoint_begin(s->directory, s->snapshot->store, s->identity, err);
+        rc = dt_checkpoint_begin(s->directory, s->snapshot->state, s->identity, err);
         if (rc < 0)
             abandon(s);
     }
@@ -152,14 +152,14 @@ static int begin(struct dt_checkpoint_writer *s, long step, struct dt_error *err
     return dt_comm_wait(s->comm, dt_comm_broadcast(s->comm, s->directory, PATH_BYTES, 0), err);
 }
 
-int dt_checkpoint_writer_save(struct dt_checkpoint_writer *s, const struct dt_progress_state *state,
+int dt_checkpoint_writer_save(struct dt_checkpoint_writer *s, const struct dt_progress_state *progress,
                               struct dt_error *err)
 {
     dt_checkpoint_writer_wait(s);
-    DT_TRY(begin(s, state->step, err));
-    dt_snapshot_take(s->snapshot, state);
+    DT_TRY(begin(s, progress->step, err));
+    dt_snapshot_take(s->snapshot, progress);
     begin_phase(s, WRITING);
-    if (s->snapshot->whole)
+    if (s->snapshot->full)
         return 0;
     dt_checkpoint_writer_wait(s);
     return dt_checkpoint_writer_failed(s, err) ? err->code : 0;

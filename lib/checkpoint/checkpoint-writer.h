@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the checkpoints of a run and removes old ones: while training waits, or on a
- * thread from a snapshot, at most one at a time.
+ * Writes a run's checkpoints and removes old ones: synchronously, or from a full snapshot on a
+ * background thread. At most one checkpoint is in progress.
  *
- * Every rank has a saver, and all call the same functions at the same time. A checkpoint
- * goes through phases: the first rank makes its directory; all write their parts of the
- * tensors into it; the first rank completes it. In the background a phase ends when all
- * ranks have told each other that they are done with it (dt_checkpoint_writer_idle, among the
- * values that they share in every step), and all see so in the same step.
+ * Every rank has a writer, and all make the same calls. A checkpoint has phases:
+ *
+ *     rank 0     makes the directory | writes its pieces | manifest, fsync, rename, prune
+ *     others                         | write their pieces|
+ *                                    WRITING             COMPLETING
+ *
+ * In the background a phase ends when all ranks have reported that they are idle, in the flags that
+ * they exchange in every step (dt_mesh_combine_flags), so that all see its end in the same step.
  */
 #ifndef DT_CHECKPOINT_CHECKPOINT_WRITER_H
 #define DT_CHECKPOINT_CHECKPOINT_WRITER_H
@@ -17,27 +20,28 @@
 #include "comm/comm.h"
 
 struct dt_checkpoint_writer;
-/* All are borrowed. saved_step: that of a checkpoint that is there already, or -1.
- * In the background if the snapshot is whole. */
+/* Arguments are borrowed. saved_step: step of an existing checkpoint, or -1. Writes in the background
+ * if the snapshot is full. */
 struct dt_checkpoint_writer *dt_checkpoint_writer_new(const char *run, struct dt_comm *comm,
                                                       struct dt_snapshot *snapshot,
                                                       const struct dt_run_identity *identity,
                                                       long saved_step);
-/* A checkpoint of now. Waits for the one before it. In the background this only begins. */
-int dt_checkpoint_writer_save(struct dt_checkpoint_writer *saver,
-                              const struct dt_progress_state *state,
+/* Waits for the previous checkpoint and writes one of the current state; in the background it only
+ * takes the snapshot and starts to write. */
+int dt_checkpoint_writer_save(struct dt_checkpoint_writer *writer,
+                              const struct dt_progress_state *progress,
                               struct dt_error *err) DT_MUST_CHECK;
-/* Whether this rank has nothing to do in the phase at hand. */
-bool dt_checkpoint_writer_idle(const struct dt_checkpoint_writer *saver);
-/* All ranks are idle: goes on to the next phase. */
-void dt_checkpoint_writer_advance(struct dt_checkpoint_writer *saver);
-/* Whether a checkpoint that was being written in the background has failed; says so once. */
-bool dt_checkpoint_writer_failed(struct dt_checkpoint_writer *saver, struct dt_error *err);
-void dt_checkpoint_writer_wait(
-    struct dt_checkpoint_writer *saver); /* for what is being written, by all */
-/* The step of the last checkpoint that is whole; -1: none. Not while one is being written. */
-long dt_checkpoint_writer_saved_step(const struct dt_checkpoint_writer *saver);
-/* Waits for this rank's own part; NULL is fine. */
-void dt_checkpoint_writer_free(struct dt_checkpoint_writer *saver);
+/* Whether this rank has finished its work of the current phase. */
+bool dt_checkpoint_writer_idle(const struct dt_checkpoint_writer *writer);
+/* Call when all ranks are idle: starts the next phase. */
+void dt_checkpoint_writer_advance(struct dt_checkpoint_writer *writer);
+/* Whether a background checkpoint has failed since the last call; fills in err. */
+bool dt_checkpoint_writer_failed(struct dt_checkpoint_writer *writer, struct dt_error *err);
+/* Waits until all ranks have finished the checkpoint in progress. */
+void dt_checkpoint_writer_wait(struct dt_checkpoint_writer *writer);
+/* The step of the last complete checkpoint; -1: none. Not while one is in progress. */
+long dt_checkpoint_writer_saved_step(const struct dt_checkpoint_writer *writer);
+/* Waits for this rank's thread. NULL is allowed. */
+void dt_checkpoint_writer_free(struct dt_checkpoint_writer *writer);
 
 #endif

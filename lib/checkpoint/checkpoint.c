@@ -36,13 +36,13 @@
 
 static const char *const part_files[] = {[DT_SNAPSHOT_PARAMETERS] = DT_WEIGHTS_FILE,
                                          [DT_SNAPSHOT_MOMENTS] = OPTIMIZER_FILE,
-                                         [DT_SNAPSHOT_AVERAGE] = AVERAGE_DIR "/" DT_WEIGHTS_FILE,
+                                         [DT_SNAPSHOT_EMA] = AVERAGE_DIR "/" DT_WEIGHTS_FILE,
                                          [DT_SNAPSHOT_OUTER] = OUTER_FILE,
                                          [DT_SNAPSHOT_ERROR_FEEDBACK] = FEEDBACK_FILE};
 
-static long replicas_of(const struct dt_train_state *s)
+static long data_group_size(const struct dt_train_state *s)
 {
-    return dt_comm_size(s->parallel.dp_group.all);
+    return dt_comm_size(s->dp.dp_group.all);
 }
 
 /* An empty file for a part, which all ranks then write into. */
@@ -50,7 +50,7 @@ static int create_part(const char *directory, const struct dt_train_state *s,
                        enum dt_snapshot_part part, struct dt_error *err)
 {
     int count;
-    struct dt_named_tensor *tensors = dt_snapshot_tensors(s, part, replicas_of(s), &count);
+    struct dt_named_tensor *tensors = dt_snapshot_tensors(s, part, data_group_size(s), &count);
     char *path = dt_path_join(directory, part_files[part]);
     int rc = dt_tensor_file_create(path, tensors, count, err);
     free(path);
@@ -102,10 +102,10 @@ static int write_part(const char *directory, struct dt_snapshot *snapshot,
 {
     struct dt_tensor_file file;
     size_t count;
-    long dp_size = replicas_of(snapshot->store);
-    DT_TRY(open_part(&file, directory, snapshot->store, part, dp_size, true, err));
+    long dp_size = data_group_size(snapshot->state);
+    DT_TRY(open_part(&file, directory, snapshot->state, part, dp_size, true, err));
     struct dt_snapshot_piece *pieces =
-        dt_snapshot_pieces(snapshot->store, part, false, dp_size, &count);
+        dt_snapshot_pieces(snapshot->state, part, false, dp_size, &count);
     const float *values = dt_snapshot_host_part(snapshot, part);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
@@ -143,9 +143,9 @@ static int load_piece(const struct dt_tensor_file *file, struct dt_device *dev,
     float *host = dt_alloc(2, bytes), *there = host + p->count;
     int rc = dt_tensor_file_read(file, p->tensor, p->first, p->count, host, err);
     rc = rc < 0 ? rc : check_moments(file, p, host, err);
-    if (rc == 0 && p->adds)
+    if (rc == 0 && p->accumulate)
         dev->ops->download(dev, there, p->device, bytes);
-    for (int64_t i = 0; i < p->count && p->adds; i++)
+    for (int64_t i = 0; i < p->count && p->accumulate; i++)
         host[i] += there[i];
     if (rc == 0)
         dev->ops->upload(dev, p->device, host, bytes);
@@ -185,7 +185,7 @@ static int hash_parameters(const char *directory, const struct dt_train_state *s
                            struct dt_error *err)
 {
     struct dt_tensor_file file;
-    DT_TRY(open_part(&file, directory, s, DT_SNAPSHOT_PARAMETERS, replicas_of(s), false, err));
+    DT_TRY(open_part(&file, directory, s, DT_SNAPSHOT_PARAMETERS, data_group_size(s), false, err));
     int rc = dt_tensor_file_hash(&file, hash, err);
     dt_tensor_file_close(&file);
     return rc;
@@ -195,7 +195,7 @@ static int hash_parameters(const char *directory, const struct dt_train_state *s
 
 /* Settings that may change between the parts of a run: how it is watched and
  * saved, and how long it goes on (which moves the end of the schedule). */
-static void forgive(struct dt_settings *s, const struct dt_settings *now)
+static void ignore_free_settings(struct dt_settings *s, const struct dt_settings *now)
 {
     s->training.log_interval = now->training.log_interval;
     s->training.eval_interval = now->training.eval_interval;
@@ -237,7 +237,7 @@ static int check_settings(const char *path, const struct dt_settings *now, struc
     dt_config_defaults(dt_settings_schema, &saved);
     DT_TRY(dt_config_read(dt_settings_schema, &saved, path, err));
     DT_TRY(dt_model_config_check(&saved.model, path, err)); /* keys that are younger than it */
-    forgive(&saved, now);
+    ignore_free_settings(&saved, now);
     const struct dt_setting *different = dt_config_difference(dt_settings_schema, &saved, now);
     if (different == NULL)
         return 0;
@@ -305,12 +305,12 @@ static int save_texts(const char *directory, const struct dt_run_identity *ident
 }
 
 /* Configuration and tokenizer, as transformers loads them. */
-static int save_model(const char *directory, const struct dt_train_state *store,
+static int save_model(const char *directory, const struct dt_train_state *state,
                       const struct dt_run_identity *identity, struct dt_error *err)
 {
     char *config = dt_path_join(directory, DT_CONFIG_FILE);
     char *tokenizer = dt_path_join(directory, DT_TOKENIZER_FILE);
-    int rc = dt_model_config_write(&store->model->config, identity->eot, config, err);
+    int rc = dt_model_config_write(&state->model->config, identity->eot, config, err);
     if (rc == 0 && identity->tokenizer_path)
         rc = copy_file(identity->tokenizer_path, tokenizer, err);
     if (rc == 0 && identity->tokenizer_path)
@@ -326,9 +326,9 @@ static int save_state(const char *directory, const struct dt_snapshot *snapshot,
                       const struct dt_run_identity *identity, struct dt_error *err)
 {
     uint64_t hash;
-    DT_TRY(hash_parameters(directory, snapshot->store, &hash, err));
+    DT_TRY(hash_parameters(directory, snapshot->state, &hash, err));
     char *path = dt_path_join(directory, STATE_FILE);
-    int rc = dt_progress_state_write(&snapshot->state, identity->data, hash, path, err);
+    int rc = dt_progress_state_write(&snapshot->progress, identity->data, hash, path, err);
     free(path);
     return rc;
 }
@@ -346,13 +346,13 @@ static int save_manifest(const char *directory, const struct dt_snapshot *snapsh
         files[count++] = DT_TOKENIZER_CONFIG_FILE;
     }
     for (int part = DT_SNAPSHOT_OUTER; part < DT_SNAPSHOT_PARTS; part++)
-        if (dt_snapshot_has(snapshot->store, (enum dt_snapshot_part)part))
+        if (dt_snapshot_has(snapshot->state, (enum dt_snapshot_part)part))
             files[count++] = part_files[part];
-    if (snapshot->store->averaged) {
+    if (snapshot->state->has_ema) {
         files[count++] = AVERAGE_DIR "/" DT_CONFIG_FILE;
         files[count++] = AVERAGE_DIR "/" DT_WEIGHTS_FILE;
     }
-    if (snapshot->store->averaged && identity->tokenizer_path) {
+    if (snapshot->state->has_ema && identity->tokenizer_path) {
         files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_FILE;
         files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_CONFIG_FILE;
     }
@@ -373,7 +373,7 @@ static int sync_directories(const char *directory, bool averaged, struct dt_erro
 
 /* Gives the finished directory its name. One of the same step changes places
  * with it in one move, and is removed under the temporary name. */
-static int take_place(const char *temporary, const char *final, struct dt_error *err)
+static int replace_directory(const char *temporary, const char *final, struct dt_error *err)
 {
     if (rename(temporary, final) == 0)
         return 0;
@@ -385,7 +385,7 @@ static int take_place(const char *temporary, const char *final, struct dt_error 
     return rename(temporary, final) < 0 ? dt_fail_errno(err, "cannot rename to '%s'", final) : 0;
 }
 
-static int point(const char *run, const char *link, const char *name, struct dt_error *err)
+static int set_link(const char *run, const char *link, const char *name, struct dt_error *err)
 {
     char *path = dt_path_join(run, link);
     int rc = dt_file_replace_symlink(name, path, err);
@@ -393,35 +393,35 @@ static int point(const char *run, const char *link, const char *name, struct dt_
     return rc;
 }
 
-static int publish(const char *run, const char *temporary, const struct dt_progress_state *state,
+static int publish(const char *run, const char *temporary, const struct dt_progress_state *progress,
                    struct dt_error *err)
 {
-    char name[NAME_SIZE], *final = dt_path_join(run, name_of(state->step, name));
-    int rc = take_place(temporary, final, err);
+    char name[NAME_SIZE], *final = dt_path_join(run, name_of(progress->step, name));
+    int rc = replace_directory(temporary, final, err);
     rc = rc < 0 ? rc : dt_sync_directory(run, err);
-    if (rc == 0 && state->best_step == state->step)
-        rc = point(run, BEST, name, err);
-    rc = rc < 0 ? rc : point(run, LATEST, name, err);
+    if (rc == 0 && progress->best_step == progress->step)
+        rc = set_link(run, BEST, name, err);
+    rc = rc < 0 ? rc : set_link(run, LATEST, name, err);
     rc = rc < 0 ? rc : dt_sync_directory(run, err);
     free(final);
     return rc;
 }
 
-int dt_checkpoint_begin(const char *directory, const struct dt_train_state *store,
+int dt_checkpoint_begin(const char *directory, const struct dt_train_state *state,
                         const struct dt_run_identity *identity, struct dt_error *err)
 {
     char *trainer = dt_path_join(directory, DT_TRAINER_DIR);
     char *average = dt_path_join(directory, AVERAGE_DIR);
     int rc = dt_file_make_directories(trainer, err);
-    rc = rc < 0 ? rc : save_model(directory, store, identity, err);
-    if (rc == 0 && store->averaged)
+    rc = rc < 0 ? rc : save_model(directory, state, identity, err);
+    if (rc == 0 && state->has_ema)
         rc = dt_file_make_directories(average, err);
-    if (rc == 0 && store->averaged)
-        rc = save_model(average, store, identity, err);
+    if (rc == 0 && state->has_ema)
+        rc = save_model(average, state, identity, err);
     rc = rc < 0 ? rc : save_texts(directory, identity, err);
     for (int i = 0; rc == 0 && i < DT_SNAPSHOT_PARTS; i++)
-        if (dt_snapshot_has(store, (enum dt_snapshot_part)i))
-            rc = create_part(directory, store, (enum dt_snapshot_part)i, err);
+        if (dt_snapshot_has(state, (enum dt_snapshot_part)i))
+            rc = create_part(directory, state, (enum dt_snapshot_part)i, err);
     free(trainer);
     free(average);
     return rc;
@@ -430,7 +430,7 @@ int dt_checkpoint_begin(const char *directory, const struct dt_train_state *stor
 int dt_checkpoint_write(const char *directory, struct dt_snapshot *snapshot, struct dt_error *err)
 {
     for (int i = 0; i < DT_SNAPSHOT_PARTS; i++)
-        if (dt_snapshot_has(snapshot->store, (enum dt_snapshot_part)i))
+        if (dt_snapshot_has(snapshot->state, (enum dt_snapshot_part)i))
             DT_TRY(write_part(directory, snapshot, (enum dt_snapshot_part)i, err));
     return 0;
 }
@@ -441,8 +441,8 @@ int dt_checkpoint_complete(const char *run, const char *directory,
 {
     DT_TRY(save_state(directory, snapshot, identity, err));
     DT_TRY(save_manifest(directory, snapshot, identity, err));
-    DT_TRY(sync_directories(directory, snapshot->store->averaged, err));
-    return publish(run, directory, &snapshot->state, err);
+    DT_TRY(sync_directories(directory, snapshot->state->has_ema, err));
+    return publish(run, directory, &snapshot->progress, err);
 }
 
 /* The manifest lists every file that is about to be read, and each has its size and hash. */
@@ -489,22 +489,22 @@ static int check(const char *directory, const struct dt_train_state *s,
     return rc;
 }
 
-int dt_checkpoint_load(const char *directory, struct dt_train_state *store,
-                       struct dt_progress_state *state, const struct dt_run_identity *identity,
+int dt_checkpoint_load(const char *directory, struct dt_train_state *state,
+                       struct dt_progress_state *progress, const struct dt_run_identity *identity,
                        struct dt_error *err)
 {
-    struct dt_comm *comm = store->mesh->world;
+    struct dt_comm *comm = state->mesh->world;
     char *state_path = dt_path_join(directory, STATE_FILE);
-    int rc = dt_comm_rank(comm) == 0 ? check(directory, store, identity, err) : 0;
+    int rc = dt_comm_rank(comm) == 0 ? check(directory, state, identity, err) : 0;
     rc = dt_comm_agree(comm, rc, err);
     if (rc == 0) {
-        rc = dt_progress_state_read(state, identity->data, state_path, err);
+        rc = dt_progress_state_read(progress, identity->data, state_path, err);
         for (int i = 0; rc == 0 && i < DT_SNAPSHOT_PARTS; i++)
-            rc = load_part(directory, store, (enum dt_snapshot_part)i, state->error_replicas, err);
+            rc = load_part(directory, state, (enum dt_snapshot_part)i, progress->residual_ranks, err);
         rc = dt_comm_agree(comm, rc, err);
     }
     if (rc == 0)
-        dt_train_state_publish(store);
+        dt_train_state_refresh_weights(state);
     free(state_path);
     return rc;
 }

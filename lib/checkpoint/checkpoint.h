@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints: RUN/step-00001000/, a model directory that transformers loads,
- * plus trainer/ with all that an exact resume needs. A checkpoint is made in a
- * hidden directory, synced, and renamed; its manifest is written last; RUN/latest
- * is a link that is replaced atomically, and so is RUN/best. What is half made is never found.
- * All ranks write their own parts into the same files: what is in them does not tell how many
- * there were.
+ * Checkpoints: RUN/step-00001000/, a model directory that transformers loads, with what an exact
+ * resume needs in trainer/. dt-checkpoint(5) describes the files.
  *
  *     config.json  model.safetensors  [tokenizer.json]
- *     trainer/state.json                  step, samples, seconds, seed, hashes
- *     trainer/optimizer.safetensors       as dt_optimizer_named_tensors
- *     trainer/config.yaml                 the resolved configuration
- *     trainer/lineage.txt                 one line a program, oldest first
- *     trainer/manifest.json
- *     ema/                                the average of the parameters, a model directory
+ *     trainer/state.json                  step, samples, seconds, hashes (progress-state.h)
+ *     trainer/optimizer.safetensors       optimizer state (dt_optimizer_named_tensors)
+ *     trainer/config.yaml                 the resolved settings
+ *     trainer/lineage.txt                 commands that led here, oldest first, one a line
+ *     trainer/manifest.json               sizes and hashes of all files; written last
+ *     ema/                                the EMA of the parameters, a model directory
+ *
+ * A checkpoint is atomic: it is written to a hidden directory, fsync'ed and renamed, and the links
+ * RUN/latest and RUN/best are replaced by a rename. All ranks write into the same files, which do
+ * not depend on the parallel layout.
  */
 #ifndef DT_CHECKPOINT_CHECKPOINT_H
 #define DT_CHECKPOINT_CHECKPOINT_H
@@ -28,49 +28,49 @@
 /* What does not change during a run. */
 struct dt_run_identity {
     const struct dt_settings *settings;
-    uint32_t eot;
-    uint64_t data;              /* fingerprint of the training split: a resume needs the same */
+    uint32_t eot;               /* end-of-text id; UINT32_MAX: none */
+    uint64_t data;              /* fingerprint of the training split, which a resume compares */
     const char *tokenizer_path; /* copied into checkpoints; NULL: none */
     const char *lineage;        /* lines, each ended by a newline */
 };
 
-/* Where the checkpoint of a step is made; owned by the caller. */
+/* The hidden directory in which a step's checkpoint is written; owned by the caller. */
 char *dt_checkpoint_path(const char *run, long step);
-/* Making one, in three parts. One rank makes directory, with all but tensors: */
-int dt_checkpoint_begin(const char *directory, const struct dt_train_state *store,
+/* A checkpoint is written in three calls. One rank makes the directory, with every file but the
+ * tensors' values: */
+int dt_checkpoint_begin(const char *directory, const struct dt_train_state *state,
                         const struct dt_run_identity *identity, struct dt_error *err) DT_MUST_CHECK;
-/* then each writes what it owns of these, to the disk: */
+/* each rank writes and fsyncs the elements that it owns: */
 int dt_checkpoint_write(const char *directory, struct dt_snapshot *snapshot,
                         struct dt_error *err) DT_MUST_CHECK;
-/* when all have, one makes it RUN/step-N and points RUN/latest at it, and RUN/best if it is
- * the best step. */
+/* and when all have, one rank renames it to RUN/step-N and points RUN/latest at it, and RUN/best if
+ * the step is the best one. */
 int dt_checkpoint_complete(const char *run, const char *directory,
                            const struct dt_snapshot *snapshot,
                            const struct dt_run_identity *identity,
                            struct dt_error *err) DT_MUST_CHECK;
 
-/* The hash of the parameters of the newest checkpoint. */
+/* The hash of the parameters of RUN/latest. */
 int dt_checkpoint_hash(const char *run, uint64_t *parameters, struct dt_error *err) DT_MUST_CHECK;
 
-/* Restores model, moments and state from a checkpoint directory; all ranks do. Settings that
- * change the meaning of a step must be those of the checkpoint; the first that
- * is not is named. */
-int dt_checkpoint_load(const char *directory, struct dt_train_state *store,
-                       struct dt_progress_state *state, const struct dt_run_identity *identity,
+/* Loads parameters, optimizer state and progress. Collective. Refuses a checkpoint whose manifest does
+ * not list or match a file, whose state.json does not belong to the weights, or whose settings give
+ * a step another meaning; the error names the first difference. */
+int dt_checkpoint_load(const char *directory, struct dt_train_state *state,
+                       struct dt_progress_state *progress, const struct dt_run_identity *identity,
                        struct dt_error *err) DT_MUST_CHECK;
 
-/* The checkpoint that RUN/latest points to, or, if there is no such link, the one of the
- * highest step; NULL if there is none. *path is owned by the caller. */
+/* The checkpoint that RUN/latest points to; without the link the one of the highest step; NULL if
+ * there is none. *path is owned by the caller. */
 int dt_checkpoint_find(const char *run, char **path, struct dt_error *err) DT_MUST_CHECK;
 
-/* Removes checkpoints of RUN up to step newest, but for the keep_last newest of
- * them (0: all stay), those whose step keep_every divides (0: none), and those
- * that RUN/latest or RUN/best points to. A later step, of a run that went on
- * from an older checkpoint, is left alone. */
+/* Removes checkpoints of RUN up to step newest, except the keep_last newest of these (0: keeps all),
+ * those whose step is a multiple of keep_every (0: none), and the targets of RUN/latest and
+ * RUN/best. Later steps are from a run that was resumed from an older checkpoint, and stay. */
 int dt_checkpoint_prune(const char *run, long newest, long keep_last, long keep_every,
                         struct dt_error *err) DT_MUST_CHECK;
 
-/* Removes what writers that died have left in RUN. */
+/* Removes hidden directories that killed writers left in RUN. */
 int dt_checkpoint_clean(const char *run, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

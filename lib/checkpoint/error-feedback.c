@@ -25,13 +25,13 @@ static void add_table(struct list *list, const struct dt_train_state *s, const s
 {
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
-        int64_t thin = dt_compression_thin(&s->compression, p);
+        int64_t q_elements = dt_compression_q_elements(&s->compression, p);
         for (long r = 0; r < dp_size; r++) {
             char what[32];
             snprintf(what, sizeof what, "error.%ld", r);
             add(list, p, what, p->shape[0], p->shape[1]);
         }
-        if (thin > 0)
+        if (q_elements > 0)
             add(list, p, "thin", s->compression.rank, p->shape[1]);
     }
 }
@@ -58,32 +58,32 @@ struct dt_named_tensor *dt_error_feedback_tensors(const struct dt_train_state *s
     return list.items;
 }
 
-struct dt_snapshot_piece *dt_error_feedback_pieces(const struct dt_train_state *s, bool kept,
+struct dt_snapshot_piece *dt_error_feedback_pieces(const struct dt_train_state *s, bool replicated,
                                                    long dp_size, size_t *count)
 {
     const struct dt_compression *c = &s->compression;
     const struct dt_table *t = &s->model->table;
-    long rank = dt_comm_rank(s->parallel.dp_group.all),
-         size = dt_comm_size(s->parallel.dp_group.all);
+    long rank = dt_comm_rank(s->dp.dp_group.all),
+         size = dt_comm_size(s->dp.dp_group.all);
     struct dt_snapshot_piece *pieces =
         dt_alloc((size_t)t->count * (size_t)(dp_size / size + 2), sizeof *pieces);
     struct list before = list_of(s, dp_size, s->model->part.stage);
     int tensor = (int)before.count; /* where this stage's begin */
-    float *thin = c->thin;
+    float *q = c->q;
     free(before.items);
     *count = 0;
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
-        int64_t elements = dt_compression_thin(c, p);
-        float *errors = c->errors ? c->errors + p->offset : NULL;
+        int64_t elements = dt_compression_q_elements(c, p);
+        float *residual = c->residual ? c->residual + p->offset : NULL;
         for (long r = rank; r < dp_size; r += size)
             pieces[(*count)++] =
-                (struct dt_snapshot_piece){tensor + (int)r, 0, p->count, errors, r >= size};
+                (struct dt_snapshot_piece){tensor + (int)r, 0, p->count, residual, r >= size};
         tensor += (int)dp_size;
-        if (elements > 0 && (kept || rank == 0))
-            pieces[(*count)++] = (struct dt_snapshot_piece){tensor, 0, elements, thin, false};
+        if (elements > 0 && (replicated || rank == 0))
+            pieces[(*count)++] = (struct dt_snapshot_piece){tensor, 0, elements, q, false};
         tensor += elements > 0;
-        thin = thin ? thin + elements : NULL;
+        q = q ? q + elements : NULL;
     }
     return pieces;
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What compression remembers (parallel/gradient-compression.h), as tensors of a checkpoint.
+ * The state of gradient compression (parallel/gradient-compression.h) as tensors of a checkpoint.
  *
- *     NAME.error.R    what replica R has left out of the gradients of tensor NAME
- *     NAME.thin       with powersgd, a matrix's second factor: rank x columns
+ *     NAME.error.R    error feedback residual of tensor NAME on data-parallel rank R
+ *     NAME.thin       PowerSGD's Q of a matrix: rank x columns
  *
- * An embedding that the last stage has as its head is NAME.head. The stages must be those that
- * wrote; with other replicas, number i of n takes on the errors of i, i + n, i + 2 n ..., so that
- * what is owed stays owed.
+ * A tied embedding's copy in the last pipeline stage is NAME.head. A resume needs the pipeline stages
+ * that wrote the checkpoint. With another number n of data-parallel ranks, rank i loads the sum of
+ * the residuals of i, i + n, i + 2 n ..., so that the sum over all ranks stays the same.
  */
 #ifndef DT_CHECKPOINT_ERROR_FEEDBACK_H
 #define DT_CHECKPOINT_ERROR_FEEDBACK_H
 
 #include "checkpoint/snapshot.h"
 
-/* As dt_snapshot_tensors and dt_snapshot_pieces, of so many replicas. */
-struct dt_named_tensor *dt_error_feedback_tensors(const struct dt_train_state *store, long dp_size,
+/* As dt_snapshot_tensors and dt_snapshot_pieces. */
+struct dt_named_tensor *dt_error_feedback_tensors(const struct dt_train_state *state, long dp_size,
                                                   int *count);
-struct dt_snapshot_piece *dt_error_feedback_pieces(const struct dt_train_state *store, bool kept,
-                                                   long dp_size, size_t *count);
+struct dt_snapshot_piece *dt_error_feedback_pieces(const struct dt_train_state *state,
+                                                   bool replicated, long dp_size, size_t *count);
 
 #endif

@@ -51,8 +51,8 @@ static void add_parts(struct json_object *o, const struct dt_progress_state *s)
         add_real(scale, "factor", s->loss_scale.factor);
         add_int(scale, "updates", s->loss_scale.updates);
     }
-    if (s->error_replicas > 0)
-        add_int(add_object(o, "errors"), "replicas", s->error_replicas);
+    if (s->residual_ranks > 0)
+        add_int(add_object(o, "errors"), "replicas", s->residual_ranks);
     if (s->losses.updates > 0) {
         struct json_object *losses = add_object(o, "losses");
         add_real(losses, "mean", s->losses.mean);
@@ -129,15 +129,15 @@ static int parse_losses(struct dt_progress_state *s, struct json_object *o, cons
     return get_long(o, "updates", path, &s->losses.updates, err);
 }
 
-#define MOST_REPLICAS 65536
+#define MAX_RANKS 65536
 
 static int parse_errors(struct dt_progress_state *s, struct json_object *o, const char *path,
                         struct dt_error *err)
 {
-    DT_TRY(get_long(o, "replicas", path, &s->error_replicas, err));
-    if (s->error_replicas >= 1 && s->error_replicas <= MOST_REPLICAS)
+    DT_TRY(get_long(o, "replicas", path, &s->residual_ranks, err));
+    if (s->residual_ranks >= 1 && s->residual_ranks <= MAX_RANKS)
         return 0;
-    return dt_fail(err, DT_EFORMAT, "%s: there cannot be %ld replicas", path, s->error_replicas);
+    return dt_fail(err, DT_EFORMAT, "%s: there cannot be %ld replicas", path, s->residual_ranks);
 }
 
 static const struct {

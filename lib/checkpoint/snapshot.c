@@ -12,10 +12,10 @@
 
 bool dt_snapshot_has(const struct dt_train_state *s, enum dt_snapshot_part part)
 {
-    if (part == DT_SNAPSHOT_AVERAGE)
-        return s->averaged;
+    if (part == DT_SNAPSHOT_EMA)
+        return s->has_ema;
     if (part == DT_SNAPSHOT_OUTER)
-        return s->outer;
+        return s->has_outer;
     return part != DT_SNAPSHOT_ERROR_FEEDBACK ||
            dt_compress_has_error_feedback(s->compression.kind);
 }
@@ -61,9 +61,9 @@ static void add_runs(struct list *list, const struct dt_param *p, int tensor, in
     for (int64_t i = 0; i < dt_param_runs(p); i++) {
         struct dt_param_run run = dt_param_run(p, i);
         int64_t first = run.here > from ? run.here : from;
-        int64_t behind = run.here + run.count < end ? run.here + run.count : end;
-        if (first < behind)
-            add_piece(list, tensor, run.there + (first - run.here), behind - first,
+        int64_t end_of_run = run.here + run.count < end ? run.here + run.count : end;
+        if (first < end_of_run)
+            add_piece(list, tensor, run.there + (first - run.here), end_of_run - first,
                       device ? device + (first - from) : NULL);
     }
 }
@@ -102,26 +102,26 @@ static dt_slot_indices *slot_indices(const struct dt_train_state *s)
 }
 
 /* Where what is kept of a bucket lies; NULL: nowhere yet. */
-static float *place_of(const struct dt_train_state *s, enum dt_snapshot_part part, int bucket)
+static float *shard_in(const struct dt_train_state *s, enum dt_snapshot_part part, int bucket)
 {
     if (part == DT_SNAPSHOT_OUTER)
-        return s->velocity ? s->velocity + s->kept[bucket].first : NULL;
-    return part == DT_SNAPSHOT_AVERAGE ? s->averages[bucket] : s->parameters[bucket];
+        return s->outer_momentum ? s->outer_momentum + s->shards[bucket].first : NULL;
+    return part == DT_SNAPSHOT_EMA ? s->ema_shards[bucket] : s->parameters[bucket];
 }
 
 /* The elements of a tensor that the rank has, or keeps; false if it has none. */
-static bool own_part(const struct dt_train_state *s, const struct dt_param *p, bool kept,
+static bool local_range(const struct dt_train_state *s, const struct dt_param *p, bool replicated,
                      int64_t *from, int64_t *end)
 {
     struct dt_range own =
-        kept ? s->kept[p->bucket] : dt_data_parallel_owned(&s->parallel, p->bucket);
+        replicated ? s->shards[p->bucket] : dt_data_parallel_owned(&s->dp, p->bucket);
     *from = own.first > p->offset ? own.first - p->offset : 0;
     *end = own.end < p->offset + p->count ? own.end - p->offset : p->count;
-    return *from < *end && (kept || (!p->copy && p->leads));
+    return *from < *end && (replicated || (!p->copy && p->leads));
 }
 
 struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *s,
-                                             enum dt_snapshot_part part, bool kept, long dp_size,
+                                             enum dt_snapshot_part part, bool replicated, long dp_size,
                                              size_t *count)
 {
     const struct dt_table *t = &s->model->table;
@@ -129,20 +129,20 @@ struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *s,
     if (!dt_snapshot_has(s, part))
         return NULL;
     if (part == DT_SNAPSHOT_ERROR_FEEDBACK)
-        return dt_error_feedback_pieces(s, kept, dp_size, count);
+        return dt_error_feedback_pieces(s, replicated, dp_size, count);
     struct list list = {0};
     dt_slot_indices *indices = slot_indices(s);
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
-        float *place = place_of(s, part, p->bucket);
+        float *shard = shard_in(s, part, p->bucket);
         int64_t from, end;
-        if (!own_part(s, p, kept, &from, &end))
+        if (!local_range(s, p, replicated, &from, &end))
             continue;
         if (part == DT_SNAPSHOT_MOMENTS)
             add_moments(&list, s, i, from, end, indices);
         else
             add_runs(&list, p, p->number, from, end,
-                     place ? place + (p->offset + from - s->kept[p->bucket].first) : NULL);
+                     shard ? shard + (p->offset + from - s->shards[p->bucket].first) : NULL);
     }
     free(indices);
     *count = list.count;
@@ -154,7 +154,7 @@ struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *s,
 static struct dt_snapshot_piece *owned_pieces(const struct dt_train_state *s,
                                               enum dt_snapshot_part part, size_t *count)
 {
-    return dt_snapshot_pieces(s, part, false, dt_comm_size(s->parallel.dp_group.all), count);
+    return dt_snapshot_pieces(s, part, false, dt_comm_size(s->dp.dp_group.all), count);
 }
 
 static int slot_count(const struct dt_segment *s)
@@ -171,7 +171,7 @@ static int64_t count_elements(const struct dt_train_state *s, enum dt_snapshot_p
     const struct dt_table *t = &s->model->table;
     int64_t elements = 0, from, end;
     for (int i = 0; i < t->count && dt_snapshot_has(s, part); i++) {
-        if (!own_part(s, &t->params[i], false, &from, &end))
+        if (!local_range(s, &t->params[i], false, &from, &end))
             continue;
         elements += (part == DT_SNAPSHOT_MOMENTS ? slot_count(segment_of(s, i)) : 1) * (end - from);
     }
@@ -200,18 +200,18 @@ static size_t part_offset(const struct dt_train_state *s, enum dt_snapshot_part 
     return offset;
 }
 
-void dt_snapshot_plan(struct dt_snapshot *s, const struct dt_train_state *store, bool whole)
+void dt_snapshot_plan(struct dt_snapshot *s, const struct dt_train_state *state, bool full)
 {
-    *s = (struct dt_snapshot){.store = store, .whole = whole};
+    *s = (struct dt_snapshot){.state = state, .full = full};
 }
 
 size_t dt_snapshot_bytes(const struct dt_snapshot *s)
 {
     size_t largest = 0;
-    if (s->whole)
-        return part_offset(s->store, DT_SNAPSHOT_PARTS);
+    if (s->full)
+        return part_offset(s->state, DT_SNAPSHOT_PARTS);
     for (int i = 0; i < DT_SNAPSHOT_PARTS; i++) {
-        size_t bytes = part_bytes(s->store, (enum dt_snapshot_part)i);
+        size_t bytes = part_bytes(s->state, (enum dt_snapshot_part)i);
         largest = bytes > largest ? bytes : largest;
     }
     return largest;
@@ -230,10 +230,10 @@ void dt_snapshot_release(struct dt_snapshot *s)
 
 static void fetch(struct dt_snapshot *s, enum dt_snapshot_part part, char *to)
 {
-    struct dt_device *dev = s->store->model->device;
+    struct dt_device *dev = s->state->model->device;
     size_t count;
-    const char *end = to + part_bytes(s->store, part);
-    struct dt_snapshot_piece *pieces = owned_pieces(s->store, part, &count);
+    const char *end = to + part_bytes(s->state, part);
+    struct dt_snapshot_piece *pieces = owned_pieces(s->state, part, &count);
     for (size_t i = 0; i < count; i++) {
         size_t bytes = (size_t)pieces[i].count * sizeof(float);
         dev->ops->download(dev, to, pieces[i].device, bytes);
@@ -243,18 +243,18 @@ static void fetch(struct dt_snapshot *s, enum dt_snapshot_part part, char *to)
     free(pieces);
 }
 
-void dt_snapshot_take(struct dt_snapshot *s, const struct dt_progress_state *state)
+void dt_snapshot_take(struct dt_snapshot *s, const struct dt_progress_state *progress)
 {
-    s->state = *state;
-    for (int i = 0; s->whole && i < DT_SNAPSHOT_PARTS; i++)
+    s->progress = *progress;
+    for (int i = 0; s->full && i < DT_SNAPSHOT_PARTS; i++)
         fetch(s, (enum dt_snapshot_part)i,
-              s->memory + part_offset(s->store, (enum dt_snapshot_part)i));
+              s->memory + part_offset(s->state, (enum dt_snapshot_part)i));
 }
 
 const float *dt_snapshot_host_part(struct dt_snapshot *s, enum dt_snapshot_part part)
 {
-    char *memory = s->whole ? s->memory + part_offset(s->store, part) : s->memory;
-    if (!s->whole)
+    char *memory = s->full ? s->memory + part_offset(s->state, part) : s->memory;
+    if (!s->full)
         fetch(s, part, memory);
     return (const float *)(const void *)memory;
 }

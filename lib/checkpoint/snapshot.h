@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a checkpoint is written from: a run's state in host memory, as far as this rank owns
- * it, in pieces of tensors.
+ * The data of a checkpoint: what this rank owns of a run's state, in host memory, as pieces of
+ * tensors.
  *
- * A whole snapshot is a copy of everything at one step, which stays while training
- * goes on. One that is not whole has room for the largest part alone, which it
- * fetches from the device when it is asked for: training must wait.
+ * A checkpoint is independent of the parallel layout. Its files hold the tensors of the whole model;
+ * each rank writes the elements that it owns into place, and a resume reads those that it needs:
+ *
+ *     rank's arena   | .. q_proj, rows 0-31 .. | norm | ..       one tensor-parallel shard
+ *                          |                      |
+ *                          v first, count         v              pieces
+ *     file           | q_proj ................... | norm | ...   whole tensors
+ *
+ * Elements that several ranks replicate are written by one of them. A full snapshot (background
+ * checkpoints) copies everything at one step and is written while training continues. Otherwise the
+ * snapshot has a buffer for the largest part, and training waits.
  */
 #ifndef DT_CHECKPOINT_SNAPSHOT_H
 #define DT_CHECKPOINT_SNAPSHOT_H
@@ -16,48 +24,48 @@
 
 enum dt_snapshot_part {
     DT_SNAPSHOT_PARAMETERS,
-    DT_SNAPSHOT_MOMENTS,
-    DT_SNAPSHOT_AVERAGE,
-    DT_SNAPSHOT_OUTER,          /* momentum of replicas' outer steps (parallel/local-sgd.h) */
-    DT_SNAPSHOT_ERROR_FEEDBACK, /* what compression remembers (checkpoint/error-feedback.h) */
+    DT_SNAPSHOT_MOMENTS,        /* optimizer state */
+    DT_SNAPSHOT_EMA,
+    DT_SNAPSHOT_OUTER,          /* momentum of DiLoCo's outer step (parallel/local-sgd.h) */
+    DT_SNAPSHOT_ERROR_FEEDBACK, /* state of gradient compression (checkpoint/error-feedback.h) */
     DT_SNAPSHOT_PARTS
 };
 
-/* Elements of one tensor of a part, side by side in the whole tensor. */
+/* Contiguous elements of one tensor of a part. */
 struct dt_snapshot_piece {
-    int tensor; /* place in the part's list */
-    int64_t first, count;
-    float *device; /* where they are */
-    bool adds;     /* when it is loaded: to what a piece before it has brought there */
+    int tensor;           /* index in dt_snapshot_tensors */
+    int64_t first, count; /* elements of the whole tensor */
+    float *device;        /* this rank's values */
+    bool accumulate;      /* on loading, add to what an earlier piece loaded there */
 };
 
-/* Whether runs have that part; those of older versions and other settings may not. */
-bool dt_snapshot_has(const struct dt_train_state *store, enum dt_snapshot_part part);
-/* The tensors of a part of the whole model, of a run of so many replicas, without data; owned by
- * the caller (free). */
-struct dt_named_tensor *dt_snapshot_tensors(const struct dt_train_state *store,
+/* Whether a run with these settings has that part. */
+bool dt_snapshot_has(const struct dt_train_state *state, enum dt_snapshot_part part);
+/* Names and shapes of a part's tensors of the whole model; owned by the caller (free). dp_size: ranks
+ * of the data group that wrote the part, for error feedback. */
+struct dt_named_tensor *dt_snapshot_tensors(const struct dt_train_state *state,
                                             enum dt_snapshot_part part, long dp_size, int *count);
-/* What this rank owns of a part, or with kept all that it keeps of it: what others keep too,
- * one of them owns. *count may be 0. Owned by the caller (free). */
-struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *store,
-                                             enum dt_snapshot_part part, bool kept, long dp_size,
-                                             size_t *count);
+/* This rank's pieces of a part: with replicated all elements that it holds, for loading; without only
+ * those that it owns, for writing. *count may be 0. Owned by the caller (free). */
+struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *state,
+                                             enum dt_snapshot_part part, bool replicated,
+                                             long dp_size, size_t *count);
 
 struct dt_snapshot {
-    const struct dt_train_state *store; /* borrowed */
-    struct dt_progress_state state;
-    bool whole;
+    const struct dt_train_state *state; /* borrowed */
+    struct dt_progress_state progress;
+    bool full; /* a copy of all parts */
     char *memory;
 };
 
-/* Takes no memory yet. */
-void dt_snapshot_plan(struct dt_snapshot *snapshot, const struct dt_train_state *store, bool whole);
+/* Allocates nothing. */
+void dt_snapshot_plan(struct dt_snapshot *snapshot, const struct dt_train_state *state, bool full);
 size_t dt_snapshot_bytes(const struct dt_snapshot *snapshot); /* of host memory */
 void dt_snapshot_allocate(struct dt_snapshot *snapshot);
 void dt_snapshot_release(struct dt_snapshot *snapshot);
 
-void dt_snapshot_take(struct dt_snapshot *snapshot, const struct dt_progress_state *state);
-/* A part in host memory, valid until the next call: the owned pieces, one behind the other. */
+void dt_snapshot_take(struct dt_snapshot *snapshot, const struct dt_progress_state *progress);
+/* The owned pieces of a part, one after the other, in host memory; valid until the next call. */
 const float *dt_snapshot_host_part(struct dt_snapshot *snapshot, enum dt_snapshot_part part);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define COUNTED 256 /* micro-batches up to which the arrays needed are counted, not bounded */
 
-struct dt_bucket_sum {
+struct dt_bucket_reduction {
     int64_t passes; /* of this rank's that have left it */
     bool entered;
     struct dt_tree_stack stack;
@@ -18,7 +18,7 @@ struct dt_bucket_sum {
     int spare_count;
     size_t *offsets, *bytes; /* of a group's ranks, and 1: their blocks, from the bucket's
                               * beginning */
-    size_t piece[2];         /* 0, and the floats of this rank's */
+    size_t shard[2];         /* 0, and the floats of this rank's */
     dt_ticket ticket;
     bool pending;
     float *host; /* staged: copies of what is exchanged */
@@ -35,12 +35,12 @@ static int rank_of(const struct dt_data_parallel *p)
 }
 
 /* Ranks that pass other micro-batches than each other, and which of them a rank is. */
-static int replicas_of(const struct dt_data_parallel *p)
+static int dp_size_of(const struct dt_data_parallel *p)
 {
     return size_of(p) / p->dp_group.cp_size;
 }
 
-static int replica_of(const struct dt_data_parallel *p, int rank)
+static int dp_rank_of(const struct dt_data_parallel *p, int rank)
 {
     return rank / p->dp_group.cp_size;
 }
@@ -60,12 +60,12 @@ static int64_t bucket_size(const struct dt_data_parallel *p, int bucket)
 
 int dt_data_parallel_size(const struct dt_data_parallel *p)
 {
-    return replicas_of(p);
+    return dp_size_of(p);
 }
 
 struct dt_range dt_data_parallel_part(const struct dt_data_parallel *p, int64_t count)
 {
-    return dt_range_part(count, replica_of(p, rank_of(p)), replicas_of(p));
+    return dt_range_part(count, dp_rank_of(p, rank_of(p)), dp_size_of(p));
 }
 
 static int group_of(const struct dt_data_parallel *p)
@@ -80,28 +80,28 @@ static struct dt_range group_part(const struct dt_data_parallel *p, int64_t batc
     return dt_range_part(batches, group, p->sharding.groups);
 }
 
-static int64_t own_of(const struct dt_data_parallel *p, int64_t batches, int rank)
+static int64_t batch_count_of(const struct dt_data_parallel *p, int64_t batches, int rank)
 {
     int owners = p->sharding.owners;
-    struct dt_range part = p->keeping == DT_GRADIENT_STORAGE_ROUNDS
+    struct dt_range part = p->storage == DT_GRADIENT_STORAGE_TREE_SHARD
                                ? group_part(p, batches, rank / owners)
-                               : dt_range_part(batches, replica_of(p, rank), replicas_of(p));
+                               : dt_range_part(batches, dp_rank_of(p, rank), dp_size_of(p));
     int64_t count = dt_range_count(part);
-    return p->keeping == DT_GRADIENT_STORAGE_ROUNDS ? (count - rank % owners + owners - 1) / owners
+    return p->storage == DT_GRADIENT_STORAGE_TREE_SHARD ? (count - rank % owners + owners - 1) / owners
                                                     : count;
 }
 
 static int64_t batch_of(const struct dt_data_parallel *p, int64_t batches, int rank, int64_t i)
 {
     int owners = p->sharding.owners;
-    if (p->keeping == DT_GRADIENT_STORAGE_ROUNDS)
+    if (p->storage == DT_GRADIENT_STORAGE_TREE_SHARD)
         return group_part(p, batches, rank / owners).first + i * owners + rank % owners;
-    return dt_range_part_first(batches, replica_of(p, rank), replicas_of(p)) + i;
+    return dt_range_part_first(batches, dp_rank_of(p, rank), dp_size_of(p)) + i;
 }
 
-int64_t dt_data_parallel_own_batches(const struct dt_data_parallel *p, int64_t batches)
+int64_t dt_data_parallel_batch_count(const struct dt_data_parallel *p, int64_t batches)
 {
-    return own_of(p, batches, rank_of(p));
+    return batch_count_of(p, batches, rank_of(p));
 }
 
 int64_t dt_data_parallel_batch(const struct dt_data_parallel *p, int64_t batches, int64_t i)
@@ -110,10 +110,10 @@ int64_t dt_data_parallel_batch(const struct dt_data_parallel *p, int64_t batches
 }
 
 /* Idle rounds of a whole arena come first: then nothing is in it yet. */
-int64_t dt_data_parallel_leaf(const struct dt_data_parallel *p, int64_t round)
+int64_t dt_data_parallel_round_batch(const struct dt_data_parallel *p, int64_t round)
 {
-    int64_t i = p->keeping == DT_GRADIENT_STORAGE_WHOLE ? round - (p->rounds - p->own) : round;
-    return i < 0 || i >= p->own ? -1 : dt_data_parallel_batch(p, p->batches, i);
+    int64_t i = p->storage == DT_GRADIENT_STORAGE_FULL ? round - (p->rounds - p->own_batches) : round;
+    return i < 0 || i >= p->own_batches ? -1 : dt_data_parallel_batch(p, p->batches, i);
 }
 
 /* --- layout ----------------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ int64_t dt_data_parallel_leaf(const struct dt_data_parallel *p, int64_t round)
 static int arrays_needed(const struct dt_data_parallel *p, int64_t most)
 {
     int needed = 1;
-    bool rounds = p->keeping == DT_GRADIENT_STORAGE_ROUNDS;
+    bool rounds = p->storage == DT_GRADIENT_STORAGE_TREE_SHARD;
     if (most > COUNTED) {
         int64_t ranges = rounds ? p->sharding.groups : size_of(p);
         for (int64_t own = (most + ranges - 1) / ranges; own > 1; own /= 2)
@@ -138,22 +138,22 @@ static int arrays_needed(const struct dt_data_parallel *p, int64_t most)
     return needed;
 }
 
-static bool slotted(const struct dt_data_parallel *p)
+static bool uses_slots(const struct dt_data_parallel *p)
 {
-    return p->keeping == DT_GRADIENT_STORAGE_OWNED || p->keeping == DT_GRADIENT_STORAGE_ROUNDS;
+    return p->storage == DT_GRADIENT_STORAGE_SHARD || p->storage == DT_GRADIENT_STORAGE_TREE_SHARD;
 }
 
-static enum dt_gradient_storage keeping_of(const struct dt_data_parallel *p, int64_t most)
+static enum dt_gradient_storage storage_of(const struct dt_data_parallel *p, int64_t most)
 {
-    bool pieces = p->stage >= 2;
+    bool sharded = p->stage >= 2;
     if (p->invariant)
-        return pieces ? DT_GRADIENT_STORAGE_ROUNDS : DT_GRADIENT_STORAGE_TREE;
-    return pieces && most == replicas_of(p) ? DT_GRADIENT_STORAGE_OWNED : DT_GRADIENT_STORAGE_WHOLE;
+        return sharded ? DT_GRADIENT_STORAGE_TREE_SHARD : DT_GRADIENT_STORAGE_TREE;
+    return sharded && most == dp_size_of(p) ? DT_GRADIENT_STORAGE_SHARD : DT_GRADIENT_STORAGE_FULL;
 }
 
-static void cut_up_bucket(struct dt_data_parallel *p, int bucket)
+static void allocate_bucket(struct dt_data_parallel *p, int bucket)
 {
-    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_bucket_reduction *s = &p->reductions[bucket];
     int owners = p->sharding.owners;
     s->spares = dt_alloc((size_t)p->arena_count, sizeof *s->spares);
     s->offsets = dt_alloc((size_t)owners + 1, sizeof *s->offsets);
@@ -165,19 +165,19 @@ static void cut_up_bucket(struct dt_data_parallel *p, int bucket)
     }
     for (int r = 0; r <= owners; r++)
         s->bytes[r] = s->offsets[r] * sizeof(float);
-    s->piece[1] = s->offsets[owner_of(p) + 1] - s->offsets[owner_of(p)];
+    s->shard[1] = s->offsets[owner_of(p) + 1] - s->offsets[owner_of(p)];
 }
 
 /* Of all ranks: as large as they are many, so that no plan has it. */
-static void cut_up(struct dt_data_parallel *p)
+static void allocate_group_arrays(struct dt_data_parallel *p)
 {
     size_t size = (size_t)size_of(p);
-    p->firsts = dt_alloc(size + 1, sizeof *p->firsts);
-    p->group_firsts = dt_alloc((size_t)p->sharding.groups + 1, sizeof *p->group_firsts);
-    p->shared = dt_alloc((size_t)p->most * DT_SHARED_MOST, sizeof *p->shared);
-    p->shared_bytes = dt_alloc(size + 1, sizeof *p->shared_bytes);
+    p->first_leaves = dt_alloc(size + 1, sizeof *p->first_leaves);
+    p->group_first_leaves = dt_alloc((size_t)p->sharding.groups + 1, sizeof *p->group_first_leaves);
+    p->gathered = dt_alloc((size_t)p->max_batches * DT_BATCH_VALUES_MAX, sizeof *p->gathered);
+    p->gathered_bytes = dt_alloc(size + 1, sizeof *p->gathered_bytes);
     for (int b = 0; b < p->sharding.count; b++)
-        cut_up_bucket(p, b);
+        allocate_bucket(p, b);
 }
 
 /* Whether the work can be dealt out to so many ranks. */
@@ -195,10 +195,10 @@ static int check(const struct dt_settings *settings, int size, struct dt_error *
 }
 
 /* What links need for sums. */
-static size_t lent_of(const struct dt_data_parallel *p)
+static size_t link_scratch_of(const struct dt_data_parallel *p)
 {
     size_t most = 0;
-    if (!dt_comm_is_on_device(p->near.all) || size_of(p) == 1)
+    if (!dt_comm_is_on_device(p->device_group.all) || size_of(p) == 1)
         return 0;
     for (int b = 0; b < p->sharding.count; b++)
         most = (size_t)bucket_size(p, b) > most ? (size_t)bucket_size(p, b) : most;
@@ -212,41 +212,41 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
 {
     size_t size = (size_t)dt_comm_size(dp_group->all),
            groups = (size_t)dt_data_group_count(dp_group);
-    const struct dt_data_group near = dt_data_group_on_device(dp_group);
+    const struct dt_data_group device_group = dt_data_group_on_device(dp_group);
     bool own_memory = device && device->engine->own_memory;
     size_t owners = size / groups;
     long most = settings->training.gradient_accumulation_steps;
     *p = (struct dt_data_parallel){.dp_group = *dp_group,
-                                   .near = near,
+                                   .device_group = device_group,
                                    .device = device,
                                    .sharding = *sharding,
                                    .stage = owners > 1 ? (int)settings->distributed.zero_stage : 0,
                                    .invariant = settings->distributed.invariant,
                                    .overlap = settings->distributed.overlap,
                                    .staged =
-                                       own_memory && size > 1 && !dt_comm_is_on_device(near.all)};
-    p->squares = (struct dt_gradient_norm){
+                                       own_memory && size > 1 && !dt_comm_is_on_device(device_group.all)};
+    p->norm = (struct dt_gradient_norm){
         .sharding = &p->sharding, .group = dp_group->group, .device = device};
-    p->staging = (struct dt_host_staging){.comm = near.all, .device = device, .needed = p->staged};
-    DT_TRY(check(settings, replicas_of(p), err));
-    p->most = most;
+    p->staging = (struct dt_host_staging){.comm = device_group.all, .device = device, .needed = p->staged};
+    DT_TRY(check(settings, dp_size_of(p), err));
+    p->max_batches = most;
     p->sharding.owners = (int)owners;
     p->sharding.groups = (int)groups;
-    p->apart =
+    p->local =
         size > 1 && (dt_settings_sync_is_local(settings) || settings->distributed.compress != 0);
     if (size > 1 && settings->distributed.sync == DT_SYNC_PARAMETER_SERVER) {
         p->sharding.rooted = true;
         p->stage = p->stage > 0 ? p->stage : 1;
     }
-    p->link_scratch_bytes = lent_of(p);
-    p->keeping = keeping_of(p, most);
-    bool tree = p->keeping == DT_GRADIENT_STORAGE_TREE || p->keeping == DT_GRADIENT_STORAGE_ROUNDS;
+    p->link_scratch_bytes = link_scratch_of(p);
+    p->storage = storage_of(p, most);
+    bool tree = p->storage == DT_GRADIENT_STORAGE_TREE || p->storage == DT_GRADIENT_STORAGE_TREE_SHARD;
     p->arena_count = tree ? arrays_needed(p, most) : 1;
     p->arenas = dt_alloc((size_t)p->arena_count, sizeof *p->arenas);
     p->gradients = dt_alloc((size_t)sharding->count, sizeof *p->gradients);
-    p->own_sums = dt_alloc((size_t)sharding->count, sizeof *p->own_sums);
-    p->sums = dt_alloc((size_t)sharding->count, sizeof *p->sums);
-    if (slotted(p))
+    p->owned_gradients = dt_alloc((size_t)sharding->count, sizeof *p->owned_gradients);
+    p->reductions = dt_alloc((size_t)sharding->count, sizeof *p->reductions);
+    if (uses_slots(p))
         dt_bucket_slots_init(&p->slots, &p->sharding);
     return 0;
 }
@@ -254,51 +254,51 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
 /* Staged rounds are added up on the host. */
 static bool nodes_on_host(const struct dt_data_parallel *p)
 {
-    return p->staged && p->keeping == DT_GRADIENT_STORAGE_ROUNDS;
+    return p->staged && p->storage == DT_GRADIENT_STORAGE_TREE_SHARD;
 }
 
 void dt_data_parallel_layout(struct dt_data_parallel *p, struct dt_arena *arena)
 {
     const struct dt_sharding *s = &p->sharding;
     int64_t elements =
-        slotted(p) ? dt_sharding_owned_before(s, s->count, owner_of(p)) : s->buckets[s->count];
+        uses_slots(p) ? dt_sharding_owned_before(s, s->count, owner_of(p)) : s->buckets[s->count];
     bool on_host = nodes_on_host(p);
     if (arena->memory)
-        cut_up(p);
+        allocate_group_arrays(p);
     for (int i = 0; i < p->arena_count && !on_host; i++)
         p->arenas[i] = dt_arena_take(arena, (size_t)elements * sizeof(float));
     for (int i = 0; i < p->arena_count && on_host && arena->memory; i++)
         p->arenas[i] = dt_alloc((size_t)elements, sizeof(float));
     if (on_host)
-        p->results = dt_arena_take(arena, (size_t)elements * sizeof(float));
-    if (slotted(p))
+        p->device_sums = dt_arena_take(arena, (size_t)elements * sizeof(float));
+    if (uses_slots(p))
         dt_bucket_slots_layout(&p->slots, sizeof(float), arena);
     p->link_scratch = dt_arena_take(arena, p->link_scratch_bytes);
     if (arena->memory && p->link_scratch_bytes > 0)
-        dt_comm_give_scratch(p->near.all, p->link_scratch, p->link_scratch_bytes);
+        dt_comm_give_scratch(p->device_group.all, p->link_scratch, p->link_scratch_bytes);
 }
 
 void dt_data_parallel_release(struct dt_data_parallel *p)
 {
-    for (int b = 0; p->sums && b < p->sharding.count; b++) {
-        free(p->sums[b].spares);
-        free(p->sums[b].offsets);
-        free(p->sums[b].bytes);
-        free(p->sums[b].host);
+    for (int b = 0; p->reductions && b < p->sharding.count; b++) {
+        free(p->reductions[b].spares);
+        free(p->reductions[b].offsets);
+        free(p->reductions[b].bytes);
+        free(p->reductions[b].host);
     }
     for (int i = 0; i < p->arena_count && nodes_on_host(p); i++)
         free(p->arenas[i]);
     dt_bucket_slots_release(&p->slots);
     dt_host_staging_release(&p->staging);
-    dt_gradient_norm_release(&p->squares);
-    free(p->sums);
+    dt_gradient_norm_release(&p->norm);
+    free(p->reductions);
     free(p->gradients);
-    free(p->own_sums);
+    free(p->owned_gradients);
     free(p->arenas);
-    free(p->firsts);
-    free(p->group_firsts);
-    free(p->shared);
-    free(p->shared_bytes);
+    free(p->first_leaves);
+    free(p->group_first_leaves);
+    free(p->gathered);
+    free(p->gathered_bytes);
     *p = (struct dt_data_parallel){0};
 }
 
@@ -332,67 +332,67 @@ static void add(void *context, float *sum, const float *x, size_t n)
 }
 
 /* Where a bucket lies in an arena. */
-static float *place_of(const struct dt_data_parallel *p, int arena, int bucket)
+static float *gradients_in(const struct dt_data_parallel *p, int arena, int bucket)
 {
-    int64_t at = slotted(p) ? dt_sharding_owned_before(&p->sharding, bucket, owner_of(p))
+    int64_t at = uses_slots(p) ? dt_sharding_owned_before(&p->sharding, bucket, owner_of(p))
                             : p->sharding.buckets[bucket];
     return p->arenas[arena] + at;
 }
 
 static void begin_bucket(struct dt_data_parallel *p, int bucket)
 {
-    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_bucket_reduction *s = &p->reductions[bucket];
     s->passes = 0;
     s->entered = s->pending = false;
     s->stack =
-        (struct dt_tree_stack){.total = p->firsts[size_of(p)], .n = (size_t)bucket_size(p, bucket)};
-    if (p->keeping == DT_GRADIENT_STORAGE_ROUNDS) {
-        s->stack.n = s->piece[1];
+        (struct dt_tree_stack){.total = p->first_leaves[size_of(p)], .n = (size_t)bucket_size(p, bucket)};
+    if (p->storage == DT_GRADIENT_STORAGE_TREE_SHARD) {
+        s->stack.n = s->shard[1];
     } else {
         s->stack.adder = (struct dt_tree_adder){add, p->device};
     }
     s->spare_count = 0;
     for (int i = p->arena_count - 1; i >= 0; i--) /* the first comes first */
-        s->spares[s->spare_count++] = place_of(p, i, bucket);
+        s->spares[s->spare_count++] = gradients_in(p, i, bucket);
     if (!p->invariant)
         s->stack.parts[s->stack.count++] = (struct dt_tree_part){{0, rank_of(p)}, s->spares[0]};
 }
 
 void dt_data_parallel_begin_step(struct dt_data_parallel *p, int64_t batches)
 {
-    int size = size_of(p), dp_size = replicas_of(p);
+    int size = size_of(p), dp_size = dp_size_of(p);
     p->batches = batches;
-    p->own = dt_data_parallel_own_batches(p, batches);
-    p->rounds = p->stage == 3 || p->keeping == DT_GRADIENT_STORAGE_ROUNDS
+    p->own_batches = dt_data_parallel_batch_count(p, batches);
+    p->rounds = p->stage == 3 || p->storage == DT_GRADIENT_STORAGE_TREE_SHARD
                     ? (batches + dp_size - 1) / dp_size
-                    : p->own;
-    p->idle = false;
+                    : p->own_batches;
+    p->padding = false;
     p->failed = 0;
     for (int r = 0; r <= size; r++)
-        p->firsts[r] = p->invariant ? dt_range_part_first(batches, r, size) : r;
+        p->first_leaves[r] = p->invariant ? dt_range_part_first(batches, r, size) : r;
     for (int g = 0; g <= p->sharding.groups; g++)
-        p->group_firsts[g] = p->firsts[g * p->sharding.owners];
+        p->group_first_leaves[g] = p->first_leaves[g * p->sharding.owners];
     for (int b = 0; b < p->sharding.count; b++)
         begin_bucket(p, b);
 }
 
 /* --- staging ---------------------------------------------------------------------------------- */
 
-static float *copy_to_host(struct dt_data_parallel *p, int bucket, int place, const float *from)
+static float *copy_to_host(struct dt_data_parallel *p, int bucket, int index, const float *from)
 {
-    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_bucket_reduction *s = &p->reductions[bucket];
     size_t n = (size_t)bucket_size(p, bucket);
     if (s->host == NULL)
-        s->host = dt_alloc(n * (size_t)(slotted(p) ? 1 : p->arena_count), sizeof *s->host);
-    float *to = s->host + (size_t)place * n;
+        s->host = dt_alloc(n * (size_t)(uses_slots(p) ? 1 : p->arena_count), sizeof *s->host);
+    float *to = s->host + (size_t)index * n;
     p->device->ops->download(p->device, to, from, n * sizeof *to);
     return to;
 }
 
 /* What is kept of the sum goes back to the device. */
-static void return_sum(struct dt_data_parallel *p, int bucket)
+static void upload_reduced(struct dt_data_parallel *p, int bucket)
 {
-    const struct dt_bucket_sum *s = &p->sums[bucket];
+    const struct dt_bucket_reduction *s = &p->reductions[bucket];
     int owner = owner_of(p);
     size_t first = p->stage > 0 ? s->offsets[owner] : 0;
     size_t end = s->offsets[p->stage > 0 ? owner + 1 : p->sharding.owners];
@@ -411,115 +411,115 @@ static void copy(const struct dt_data_parallel *p, float *to, float *from, size_
         p->device->ops->copy(p->device, &t, &f);
 }
 
-static float *own_piece(const struct dt_data_parallel *p, int bucket)
+static float *own_blocks(const struct dt_data_parallel *p, int bucket)
 {
-    return (float *)p->gradients[bucket] + p->sums[bucket].offsets[owner_of(p)];
+    return (float *)p->gradients[bucket] + p->reductions[bucket].offsets[owner_of(p)];
 }
 
 /* A piece is kept, and the slot free. */
-static void keep_piece(struct dt_data_parallel *p, int bucket)
+static void store_shard(struct dt_data_parallel *p, int bucket)
 {
-    copy(p, place_of(p, 0, bucket), own_piece(p, bucket), p->sums[bucket].piece[1]);
+    copy(p, gradients_in(p, 0, bucket), own_blocks(p, bucket), p->reductions[bucket].shard[1]);
 }
 
 /* Waits until the sum of a bucket is there. */
-static void settle(struct dt_data_parallel *p, int bucket)
+static void finish_reduction(struct dt_data_parallel *p, int bucket)
 {
-    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_bucket_reduction *s = &p->reductions[bucket];
     struct dt_error err;
     if (!s->pending)
         return;
     s->pending = false;
-    int rc = dt_comm_wait(p->near.all, s->ticket, &err);
+    int rc = dt_comm_wait(p->device_group.all, s->ticket, &err);
     if (rc < 0 && p->failed == 0) {
         p->failed = rc;
         p->error = err;
     }
     if (p->staged && rc == 0)
-        return_sum(p, bucket);
-    else if (p->keeping == DT_GRADIENT_STORAGE_OWNED)
-        keep_piece(p, bucket);
+        upload_reduced(p, bucket);
+    else if (p->storage == DT_GRADIENT_STORAGE_SHARD)
+        store_shard(p, bucket);
 }
 
 void dt_data_parallel_enter_bucket(struct dt_data_parallel *p, int bucket)
 {
-    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_bucket_reduction *s = &p->reductions[bucket];
     if (bucket_size(p, bucket) == 0 || s->entered)
         return;
     s->entered = true;
-    if (slotted(p)) {
+    if (uses_slots(p)) {
         int holder = dt_bucket_slots_holder(&p->slots, bucket);
         if (holder >= 0)
-            settle(p, holder);
+            finish_reduction(p, holder);
         p->gradients[bucket] = dt_bucket_slots_take(&p->slots, bucket);
     } else {
         p->gradients[bucket] = s->spares[s->spare_count - 1];
     }
-    if (p->keeping != DT_GRADIENT_STORAGE_WHOLE || s->passes == 0)
+    if (p->storage != DT_GRADIENT_STORAGE_FULL || s->passes == 0)
         zero(p->device, p->gradients[bucket], bucket_size(p, bucket));
 }
 
 /* For tests: as if the other ranks had given nothing. */
-static void leave_out(struct dt_data_parallel *p, int bucket)
+static void skip_reduction(struct dt_data_parallel *p, int bucket)
 {
-    struct dt_bucket_sum *s = &p->sums[bucket];
-    if (p->keeping == DT_GRADIENT_STORAGE_ROUNDS && !p->idle) {
+    struct dt_bucket_reduction *s = &p->reductions[bucket];
+    if (p->storage == DT_GRADIENT_STORAGE_TREE_SHARD && !p->padding) {
         s->stack.parts[0].values = s->spares[0];
         if (!p->staged) {
-            copy(p, s->spares[0], own_piece(p, bucket), s->piece[1]);
+            copy(p, s->spares[0], own_blocks(p, bucket), s->shard[1]);
             return;
         }
-        p->device->ops->download(p->device, s->spares[0], own_piece(p, bucket),
-                                 s->piece[1] * sizeof(float));
-        return_sum(p, bucket);
-    } else if (p->keeping == DT_GRADIENT_STORAGE_TREE) {
-        copy(p, place_of(p, 0, bucket), s->stack.parts[0].values, (size_t)bucket_size(p, bucket));
-    } else if (p->keeping == DT_GRADIENT_STORAGE_OWNED) {
-        keep_piece(p, bucket);
+        p->device->ops->download(p->device, s->spares[0], own_blocks(p, bucket),
+                                 s->shard[1] * sizeof(float));
+        upload_reduced(p, bucket);
+    } else if (p->storage == DT_GRADIENT_STORAGE_TREE) {
+        copy(p, gradients_in(p, 0, bucket), s->stack.parts[0].values, (size_t)bucket_size(p, bucket));
+    } else if (p->storage == DT_GRADIENT_STORAGE_SHARD) {
+        store_shard(p, bucket);
     }
 }
 
-static void sum_up(struct dt_data_parallel *p, int bucket)
+static void start_reduction(struct dt_data_parallel *p, int bucket)
 {
-    struct dt_bucket_sum *s = &p->sums[bucket];
-    float *whole = slotted(p) ? p->gradients[bucket] : place_of(p, 0, bucket);
-    if (p->keeping == DT_GRADIENT_STORAGE_OWNED)
+    struct dt_bucket_reduction *s = &p->reductions[bucket];
+    float *whole = uses_slots(p) ? p->gradients[bucket] : gradients_in(p, 0, bucket);
+    if (p->storage == DT_GRADIENT_STORAGE_SHARD)
         s->stack.parts[0].values = whole;
     for (int i = 0; i < s->stack.count && p->staged; i++)
         s->stack.parts[i].values = copy_to_host(p, bucket, i, s->stack.parts[i].values);
     if (p->staged)
         whole = s->host;
     struct dt_reduction how = {.offsets = s->offsets,
-                               .firsts = p->firsts,
+                               .firsts = p->first_leaves,
                                .parts = s->stack.parts,
                                .count = s->stack.count,
                                .sum = whole,
                                .groups = p->sharding.groups};
-    s->ticket = dt_comm_reduce_scatter(p->near.all, &how);
+    s->ticket = dt_comm_reduce_scatter(p->device_group.all, &how);
     if (p->stage == 0)
-        s->ticket = dt_comm_all_gather(p->near.group, whole, s->bytes);
+        s->ticket = dt_comm_all_gather(p->device_group.group, whole, s->bytes);
     s->pending = true;
 }
 
 /* What rounds have made of the groups' leaves becomes everything's sum. */
-static void sum_across(struct dt_data_parallel *p, int bucket)
+static void reduce_across_groups(struct dt_data_parallel *p, int bucket)
 {
-    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_bucket_reduction *s = &p->reductions[bucket];
     struct dt_tree_node nodes[DT_TREE_NODES];
-    const int64_t *first = &p->group_firsts[group_of(p)];
-    struct dt_reduction how = {.offsets = s->piece,
-                               .firsts = p->group_firsts,
+    const int64_t *first = &p->group_first_leaves[group_of(p)];
+    struct dt_reduction how = {.offsets = s->shard,
+                               .firsts = p->group_first_leaves,
                                .parts = s->stack.parts,
                                .count = dt_tree_cover(first[0], first[1], p->batches, nodes),
                                .groups = p->sharding.groups};
-    s->ticket = dt_comm_reduce_scatter(p->near.across, &how);
+    s->ticket = dt_comm_reduce_scatter(p->device_group.across, &how);
 }
 
-static void sum_round(struct dt_data_parallel *p, int bucket)
+static void start_round_reduction(struct dt_data_parallel *p, int bucket)
 {
-    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_bucket_reduction *s = &p->reductions[bucket];
     float *values = p->gradients[bucket];
-    const int64_t *first = &p->group_firsts[group_of(p)];
+    const int64_t *first = &p->group_first_leaves[group_of(p)];
     if (p->staged)
         values = copy_to_host(p, bucket, 0, values);
     struct dt_round round = {.offsets = s->offsets,
@@ -529,45 +529,45 @@ static void sum_round(struct dt_data_parallel *p, int bucket)
                              .stack = &s->stack,
                              .spares = s->spares,
                              .spare_count = &s->spare_count};
-    s->ticket = dt_comm_reduce_round(p->near.group, &round);
+    s->ticket = dt_comm_reduce_round(p->device_group.group, &round);
     if (p->sharding.groups > 1 && s->passes == p->rounds)
-        sum_across(p, bucket);
+        reduce_across_groups(p, bucket);
     s->pending = true;
 }
 
 void dt_data_parallel_leave_bucket(struct dt_data_parallel *p, int bucket)
 {
-    struct dt_bucket_sum *s = &p->sums[bucket];
+    struct dt_bucket_reduction *s = &p->reductions[bucket];
     struct dt_error err;
     s->entered = false;
-    if (bucket_size(p, bucket) == 0 || (p->idle && p->keeping != DT_GRADIENT_STORAGE_ROUNDS))
+    if (bucket_size(p, bucket) == 0 || (p->padding && p->storage != DT_GRADIENT_STORAGE_TREE_SHARD))
         return;
     s->passes++;
-    if (p->keeping == DT_GRADIENT_STORAGE_TREE) {
+    if (p->storage == DT_GRADIENT_STORAGE_TREE) {
         float *values = s->spares[--s->spare_count];
         s->spare_count +=
             dt_tree_push(&s->stack, dt_data_parallel_batch(p, p->batches, s->passes - 1), values,
                          s->spares + s->spare_count);
     }
-    if (p->apart || (p->keeping != DT_GRADIENT_STORAGE_ROUNDS && s->passes < p->own))
+    if (p->local || (p->storage != DT_GRADIENT_STORAGE_TREE_SHARD && s->passes < p->own_batches))
         return;
-    if (dt_comm_finish_ops(p->near.all, p->device, &err) < 0 && p->failed == 0) {
+    if (dt_comm_finish_ops(p->device_group.all, p->device, &err) < 0 && p->failed == 0) {
         p->failed = err.code;
         p->error = err;
     }
     if (dt_fault_injected(DT_FAULT_SKIP_REDUCTION, bucket))
-        leave_out(p, bucket);
-    else if (p->keeping == DT_GRADIENT_STORAGE_ROUNDS)
-        sum_round(p, bucket);
+        skip_reduction(p, bucket);
+    else if (p->storage == DT_GRADIENT_STORAGE_TREE_SHARD)
+        start_round_reduction(p, bucket);
     else
-        sum_up(p, bucket);
+        start_reduction(p, bucket);
     if (!p->overlap)
-        settle(p, bucket);
+        finish_reduction(p, bucket);
 }
 
 /* --- the sum ---------------------------------------------------------------------------------- */
 
-struct dt_range dt_data_parallel_kept(const struct dt_data_parallel *p, int bucket)
+struct dt_range dt_data_parallel_shard(const struct dt_data_parallel *p, int bucket)
 {
     if (p->stage > 0)
         return dt_sharding_owned(&p->sharding, bucket, owner_of(p));
@@ -576,78 +576,78 @@ struct dt_range dt_data_parallel_kept(const struct dt_data_parallel *p, int buck
 
 struct dt_range dt_data_parallel_owned(const struct dt_data_parallel *p, int bucket)
 {
-    return dt_sharding_owned_share(&p->sharding, bucket, owner_of(p), group_of(p));
+    return dt_sharding_owned_part(&p->sharding, bucket, owner_of(p), group_of(p));
 }
 
-static float *own_sum(const struct dt_data_parallel *p, int bucket)
+static float *owned_gradients(const struct dt_data_parallel *p, int bucket)
 {
-    const struct dt_bucket_sum *s = &p->sums[bucket];
+    const struct dt_bucket_reduction *s = &p->reductions[bucket];
     if (nodes_on_host(p))
-        return p->results + dt_sharding_owned_before(&p->sharding, bucket, owner_of(p));
-    if (p->keeping == DT_GRADIENT_STORAGE_ROUNDS)
+        return p->device_sums + dt_sharding_owned_before(&p->sharding, bucket, owner_of(p));
+    if (p->storage == DT_GRADIENT_STORAGE_TREE_SHARD)
         return s->stack.parts[0].values;
-    return slotted(p) ? place_of(p, 0, bucket) : place_of(p, 0, bucket) + s->offsets[owner_of(p)];
+    return uses_slots(p) ? gradients_in(p, 0, bucket) : gradients_in(p, 0, bucket) + s->offsets[owner_of(p)];
 }
 
 float *dt_data_parallel_reduced(const struct dt_data_parallel *p, int bucket)
 {
-    return p->stage > 0 ? own_sum(p, bucket) : place_of(p, 0, bucket);
+    return p->stage > 0 ? owned_gradients(p, bucket) : gradients_in(p, 0, bucket);
 }
 
 int dt_data_parallel_wait(struct dt_data_parallel *p, struct dt_error *err)
 {
     for (int b = 0; b < p->sharding.count; b++)
-        settle(p, b);
+        finish_reduction(p, b);
     if (p->failed < 0)
         *err = p->error;
     return p->failed;
 }
 
-int dt_data_parallel_squares(struct dt_data_parallel *p, double *squares, struct dt_error *err)
+int dt_data_parallel_squared_norms(struct dt_data_parallel *p, double *squares, struct dt_error *err)
 {
     for (int b = 0; b < p->sharding.count; b++)
-        p->own_sums[b] = own_sum(p, b);
-    return dt_gradient_norm_sum(&p->squares, p->own_sums, squares, err);
+        p->owned_gradients[b] = owned_gradients(p, b);
+    return dt_gradient_norm_squares(&p->norm, p->owned_gradients, squares, err);
 }
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-int dt_data_parallel_share(struct dt_data_parallel *p, double *values, int64_t count, int64_t each,
+int dt_data_parallel_gather_values(struct dt_data_parallel *p, double *values, int64_t count, int64_t each,
                            struct dt_error *err)
 {
     struct dt_comm *all = p->dp_group.all;
     int cp_size = p->dp_group.cp_size;
     for (int r = 0; r <= size_of(p); r++) {
-        int first = replica_of(p, r + cp_size - 1); /* whose first context is not before r */
-        p->shared_bytes[r] =
-            (size_t)(dt_range_part_first(count, first, replicas_of(p)) * each) * sizeof *values;
+        int first = dp_rank_of(p, r + cp_size - 1); /* whose first context is not before r */
+        p->gathered_bytes[r] =
+            (size_t)(dt_range_part_first(count, first, dp_size_of(p)) * each) * sizeof *values;
     }
-    return dt_comm_wait(all, dt_comm_all_gather(all, values, p->shared_bytes), err);
+    return dt_comm_wait(all, dt_comm_all_gather(all, values, p->gathered_bytes), err);
 }
 
 /* Micro-batches of which a rank tells: the first context for all. */
-static int64_t told_by(const struct dt_data_parallel *p, int64_t batches, int rank)
+static int64_t batches_set_by(const struct dt_data_parallel *p, int64_t batches, int rank)
 {
-    return rank % p->dp_group.cp_size == 0 ? own_of(p, batches, rank) : 0;
+    return rank % p->dp_group.cp_size == 0 ? batch_count_of(p, batches, rank) : 0;
 }
 
-int dt_data_parallel_share_batches(struct dt_data_parallel *p, double *values, int64_t batches,
+int dt_data_parallel_gather_batch_values(struct dt_data_parallel *p, double *values, int64_t batches,
                                    int64_t each, struct dt_error *err)
 {
     size_t bytes = (size_t)each * sizeof *values;
-    double *shared = p->shared;
+    double *shared = p->gathered;
     struct dt_comm *all = p->dp_group.all;
-    assert(each <= DT_SHARED_MOST);
+    assert(each <= DT_BATCH_VALUES_MAX);
     for (int r = 0; r < size_of(p); r++) {
-        p->shared_bytes[r] = (size_t)((char *)shared - (char *)p->shared);
-        for (int64_t i = 0; i < told_by(p, batches, r); i++, shared += each)
+        p->gathered_bytes[r] = (size_t)((char *)shared - (char *)p->gathered);
+        for (int64_t i = 0; i < batches_set_by(p, batches, r); i++, shared += each)
             memcpy(shared, values + batch_of(p, batches, r, i) * each, bytes);
     }
-    p->shared_bytes[size_of(p)] = (size_t)((char *)shared - (char *)p->shared);
-    DT_TRY(dt_comm_wait(all, dt_comm_all_gather(all, p->shared, p->shared_bytes), err));
-    shared = p->shared;
+    p->gathered_bytes[size_of(p)] = (size_t)((char *)shared - (char *)p->gathered);
+    DT_TRY(dt_comm_wait(all, dt_comm_all_gather(all, p->gathered, p->gathered_bytes), err));
+    shared = p->gathered;
     for (int r = 0; r < size_of(p); r++)
-        for (int64_t i = 0; i < told_by(p, batches, r); i++, shared += each)
+        for (int64_t i = 0; i < batches_set_by(p, batches, r); i++, shared += each)
             memcpy(values + batch_of(p, batches, r, i) * each, shared, bytes);
     return 0;
 }

@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Data parallelism: which micro-batches of a step a rank passes through the model,
- * and how the ranks' gradients become one sum, bucket by bucket.
+ * Data parallelism: which micro-batches of a step a rank computes, and the reduction of gradients
+ * over the data-parallel group, bucket by bucket, overlapped with backward.
  *
- *     dt_data_parallel_begin_step(&p, batches);
- *     for (int64_t i = 0; i < p.rounds; i++) {
- *         p.idle = dt_data_parallel_leaf(&p, i) < 0;
- *         a backward pass into p.gradients, with dt_data_parallel_enter_bucket and
- *         dt_data_parallel_leave_bucket around its use of every bucket
+ *     dt_data_parallel_begin_step(&dp, batches);
+ *     for (int64_t i = 0; i < dp.rounds; i++) {
+ *         dp.padding = dt_data_parallel_round_batch(&dp, i) < 0;
+ *         backward into dp.gradients, which calls dt_data_parallel_enter_bucket and
+ *         dt_data_parallel_leave_bucket around every bucket
  *     }
- *     DT_TRY(dt_data_parallel_wait(&p, err));
+ *     DT_TRY(dt_data_parallel_wait(&dp, err));
  *
- * A bucket is cut into blocks that ranks own (parallel/sharding.h). Its sum begins when the
- * last micro-batch has left it, and goes on beside the rest of the backward pass. What is
- * kept meanwhile:
+ * A bucket's reduce-scatter starts when the rank's last micro-batch leaves the bucket; with
+ * zero_stage 0 an all-gather follows, which makes it an all-reduce. Micro-batches of a step are
+ * assigned in contiguous runs, or round-robin with TREE_SHARD:
  *
- *     whole     one arena, in which a rank adds up its micro-batches in their order;
- *               the tree of the sum (comm/tree.h) is over the ranks
- *     tree      the leaves of the tree are the micro-batches of the step: the same bits
- *               for any number of ranks. A few arenas, for the nodes below
- *     pieces    a bucket is summed as soon as it is left, and a rank keeps its own blocks
- *               alone: where each has one micro-batch
- *     rounds    the same for the tree: micro-batches are dealt out one by one in turn, and
- *               each round of them is summed into nodes of the rank's own blocks
+ *     8 micro-batches, 3 ranks     contiguous   0 1 | 2 3 4 | 5 6 7
+ *                                  round-robin  0 3 6 | 1 4 7 | 2 5 .    . : padding
  *
- * Ranks keep the whole sum (zero_stage 0), or their own blocks of it. With contexts
- * the ranks of each pass the same micro-batches. Where they are several
- * groups (parallel/mesh.h) each group does so: it adds up its own leaves, and then groups add up
- * theirs, block by block. The tree is that of all leaves, whatever the groups.
+ * Gradient storage during the step:
+ *
+ *     FULL         one full arena; a rank accumulates its micro-batches in order, then the ranks
+ *                  reduce
+ *     TREE         distributed.invariant: a binary tree over micro-batches (comm/tree.h), the same
+ *                  bits for any number of ranks; a few full arenas for its inner nodes
+ *     SHARD        zero_stage 2 and 3 with one micro-batch a rank: a bucket is reduced as soon as
+ *                  backward leaves it, and a rank stores its own shard
+ *     TREE_SHARD   both: after each round of micro-batches, ranks reduce-scatter a bucket into nodes
+ *                  of the tree, of which each rank stores its own shard
+ *
+ * Context-parallel ranks of the same dp rank compute the same micro-batches; they are members of the
+ * reduction. With hybrid sharding (mesh.h) each sharding group reduces its own micro-batches, then
+ * the replication groups reduce across, block by block.
  */
 #ifndef DT_PARALLEL_DATA_PARALLEL_H
 #define DT_PARALLEL_DATA_PARALLEL_H
@@ -39,101 +43,104 @@
 #include "parallel/sharding.h"
 
 enum dt_gradient_storage {
-    DT_GRADIENT_STORAGE_WHOLE,
+    DT_GRADIENT_STORAGE_FULL,
     DT_GRADIENT_STORAGE_TREE,
-    DT_GRADIENT_STORAGE_OWNED,
-    DT_GRADIENT_STORAGE_ROUNDS
+    DT_GRADIENT_STORAGE_SHARD,
+    DT_GRADIENT_STORAGE_TREE_SHARD
 };
 
-struct dt_bucket_sum; /* of one bucket, in the step */
+struct dt_bucket_reduction; /* of one bucket, in the step */
 
 struct dt_data_parallel {
     struct dt_data_group dp_group;
-    struct dt_data_group near; /* the same groups, for what lies on the device */
+    struct dt_data_group device_group; /* the same groups, for device memory */
     struct dt_device *device;
-    struct dt_host_staging staging; /* for operations of all that are waited for at once */
-    struct dt_sharding sharding;    /* among the ranks of a group */
-    int stage;                      /* zero_stage; 0 where a group is one rank */
-    bool invariant, overlap;
-    bool staged; /* the device's memory is its own, and not linked: ranks exchange copies in the
-                  * host's */
-    bool apart;  /* sums are left as they are, this rank's own: somebody else sees to them */
-    enum dt_gradient_storage keeping;
-    int64_t most;     /* micro-batches of any step */
-    int64_t batches;  /* of the step */
-    int64_t own;      /* of them this rank's */
-    int64_t rounds;   /* passes that each rank makes: where buckets are exchanged in every pass,
-                       * the same number on all */
-    bool idle;        /* the pass is for the others' sake, and its gradients go nowhere */
-    void **gradients; /* of each bucket: where the backward pass adds */
-    float **own_sums; /* of each bucket: what this rank owns of its sum, when it is squared */
-    struct dt_bucket_sum *sums;
-    float **arenas; /* of gradients: whole ones, or of this rank's blocks */
+    struct dt_host_staging staging; /* for blocking operations of the group */
+    struct dt_sharding sharding;    /* among the ranks of a sharding group */
+    int stage;                      /* zero_stage; 0 where a sharding group is one rank */
+    bool invariant, overlap;        /* distributed.invariant, distributed.overlap */
+    bool staged;                    /* messages go through host memory: no device communicator */
+    bool local;                     /* no reduction here: local SGD or compression performs it */
+    enum dt_gradient_storage storage;
+    int64_t max_batches;    /* micro-batches of any step, of all ranks */
+    int64_t batches;        /* of this step */
+    int64_t own_batches;    /* of these, this rank's */
+    int64_t rounds;         /* forward and backward passes of this rank; the same number on all ranks
+                             * where each pass makes collective calls */
+    bool padding;           /* the pass only takes part in collective calls; its gradients are
+                             * dropped */
+    void **gradients;       /* of each bucket: where backward accumulates */
+    float **owned_gradients;/* of each bucket: the reduced gradients that this rank owns */
+    struct dt_bucket_reduction *reductions; /* of each bucket */
+    float **arenas;         /* fp32 gradients: full, or shards */
     int arena_count;
-    float *link_scratch; /* to links, for parts of sums */
+    float *link_scratch;    /* of the device communicator, for partial sums */
     size_t link_scratch_bytes;
-    float *results; /* staged rounds: the sum on the device; the arenas are the host's then */
-    struct dt_bucket_slots slots; /* of buckets that are not kept whole */
-    int64_t *firsts;              /* of all ranks, and 1: each rank's first leaf */
-    int64_t *group_firsts;        /* likewise of the groups */
-    struct dt_gradient_norm squares;
-    double *shared;       /* what ranks tell each other of micro-batches, rank by rank */
-    size_t *shared_bytes; /* of all ranks, and 1 */
-    int failed;           /* code of the first failure of the step */
+    float *device_sums;     /* TREE_SHARD through host memory: the result on the device; the arenas
+                             * are in host memory then */
+    struct dt_bucket_slots slots;  /* SHARD, TREE_SHARD: buckets in backward */
+    int64_t *first_leaves;         /* ranks + 1: each rank's first leaf of the tree */
+    int64_t *group_first_leaves;   /* sharding groups + 1 */
+    struct dt_gradient_norm norm;
+    double *gathered;       /* values of micro-batches, in the order of the ranks */
+    size_t *gathered_bytes; /* ranks + 1: where each rank's values begin */
+    int failed;             /* code of the first failure of the step */
     struct dt_error error;
 };
 
-/* What ranks tell each other of a micro-batch at most. */
-#define DT_SHARED_MOST 8
+/* Values of a micro-batch in dt_data_parallel_gather_batch_values, at most. */
+#define DT_BATCH_VALUES_MAX 8
 
-/* Says how the work is cut up, in little memory however many ranks there are. Of sharding, owners,
- * groups and rooted are set here. DT_EINVALID if a step has fewer micro-batches than there are
- * ranks. */
-int dt_data_parallel_init(struct dt_data_parallel *parallel, const struct dt_data_group *dp_group,
+/* Plans the work; memory does not grow with the number of ranks, so dt-plan calls this for large
+ * clusters. Sets owners, groups and rooted of its copy of sharding. DT_EINVALID if a step has fewer
+ * micro-batches than data-parallel ranks. */
+int dt_data_parallel_init(struct dt_data_parallel *dp, const struct dt_data_group *dp_group,
                           struct dt_device *device, const struct dt_sharding *sharding,
                           const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
-/* Gradients; what sums of squares take besides is squares'. */
-void dt_data_parallel_layout(struct dt_data_parallel *parallel, struct dt_arena *arena);
-void dt_data_parallel_release(struct dt_data_parallel *parallel);
+/* Gradients; dt_gradient_norm_layout lays out what the norm needs. */
+void dt_data_parallel_layout(struct dt_data_parallel *dp, struct dt_arena *arena);
+void dt_data_parallel_release(struct dt_data_parallel *dp);
 
-/* Begins a step of so many micro-batches. */
-void dt_data_parallel_begin_step(struct dt_data_parallel *parallel, int64_t batches);
-/* The micro-batch of a round of this rank's passes, of so many in all; -1: none. */
-int64_t dt_data_parallel_leaf(const struct dt_data_parallel *parallel, int64_t round);
-/* Around the use of a bucket in a backward pass. Failures are reported by dt_data_parallel_wait. */
-void dt_data_parallel_enter_bucket(struct dt_data_parallel *parallel, int bucket);
-void dt_data_parallel_leave_bucket(struct dt_data_parallel *parallel, int bucket);
-/* Waits for all sums. */
-int dt_data_parallel_wait(struct dt_data_parallel *parallel, struct dt_error *err) DT_MUST_CHECK;
-/* Sums of squares of each bucket's sum, as far as it is counted here: the same bits for any
- * number of ranks. */
-int dt_data_parallel_squares(struct dt_data_parallel *parallel, double *squares,
-                             struct dt_error *err) DT_MUST_CHECK;
-
-/* The elements of a bucket that this rank keeps and updates, and their gradients. */
-struct dt_range dt_data_parallel_kept(const struct dt_data_parallel *parallel, int bucket);
-float *dt_data_parallel_reduced(const struct dt_data_parallel *parallel, int bucket);
-
-/* Those that this rank owns alone, of what it keeps and others keep too. */
-struct dt_range dt_data_parallel_owned(const struct dt_data_parallel *parallel, int bucket);
-
-/* Ranks, of one context each, that pass different micro-batches. */
-int dt_data_parallel_size(const struct dt_data_parallel *parallel);
-
-/* Micro-batches of this rank in a step of so many, and which they are. */
-int64_t dt_data_parallel_own_batches(const struct dt_data_parallel *parallel, int64_t batches);
-int64_t dt_data_parallel_batch(const struct dt_data_parallel *parallel, int64_t batches, int64_t i);
-/* Every rank gives `each` values (DT_SHARED_MOST at most) for each of its micro-batches,
- * at their place in an array of batches * each, and gets those of the others. Contexts have
- * the same. */
-int dt_data_parallel_share_batches(struct dt_data_parallel *parallel, double *values,
-                                   int64_t batches, int64_t each,
+/* Begins a step of that number of micro-batches, over all ranks. */
+void dt_data_parallel_begin_step(struct dt_data_parallel *dp, int64_t batches);
+/* The micro-batch of this rank in a round, 0 .. batches - 1; -1: padding. */
+int64_t dt_data_parallel_round_batch(const struct dt_data_parallel *dp, int64_t round);
+/* Before backward uses a bucket: sets gradients[bucket]. After: accumulates or starts the reduction.
+ * dt_data_parallel_wait reports failures. */
+void dt_data_parallel_enter_bucket(struct dt_data_parallel *dp, int bucket);
+void dt_data_parallel_leave_bucket(struct dt_data_parallel *dp, int bucket);
+/* Waits for all reductions of the step. */
+int dt_data_parallel_wait(struct dt_data_parallel *dp, struct dt_error *err) DT_MUST_CHECK;
+/* squared_norms[b]: of bucket b, without elements that another tensor-parallel rank counts. The same
+ * bits for any number of ranks. */
+int dt_data_parallel_squared_norms(struct dt_data_parallel *dp, double *squared_norms,
                                    struct dt_error *err) DT_MUST_CHECK;
 
-/* This rank's part of count things dealt out in their order. */
-struct dt_range dt_data_parallel_part(const struct dt_data_parallel *parallel, int64_t count);
-/* Likewise for each thing of these parts. */
-int dt_data_parallel_share(struct dt_data_parallel *parallel, double *values, int64_t count,
-                           int64_t each, struct dt_error *err) DT_MUST_CHECK;
+/* The elements of a bucket that this rank updates, and their reduced gradients. */
+struct dt_range dt_data_parallel_shard(const struct dt_data_parallel *dp, int bucket);
+float *dt_data_parallel_reduced(const struct dt_data_parallel *dp, int bucket);
+
+/* The elements of a bucket that this rank alone writes to a checkpoint: replicated elements have one
+ * owner. */
+struct dt_range dt_data_parallel_owned(const struct dt_data_parallel *dp, int bucket);
+
+/* Data-parallel ranks: context-parallel ranks count once. */
+int dt_data_parallel_size(const struct dt_data_parallel *dp);
+
+/* This rank's number of micro-batches in a step of `batches`, and the index of its i-th. */
+int64_t dt_data_parallel_batch_count(const struct dt_data_parallel *dp, int64_t batches);
+int64_t dt_data_parallel_batch(const struct dt_data_parallel *dp, int64_t batches, int64_t i);
+/* All-gathers `each` values (at most DT_BATCH_VALUES_MAX) of every micro-batch: values has
+ * batches * each, of which this rank sets those of its micro-batches. Context-parallel ranks pass
+ * equal values. */
+int dt_data_parallel_gather_batch_values(struct dt_data_parallel *dp, double *values,
+                                         int64_t batches, int64_t each,
+                                         struct dt_error *err) DT_MUST_CHECK;
+
+/* This rank's contiguous part of count items. */
+struct dt_range dt_data_parallel_part(const struct dt_data_parallel *dp, int64_t count);
+/* All-gathers `each` values of every item of these parts. */
+int dt_data_parallel_gather_values(struct dt_data_parallel *dp, double *values, int64_t count,
+                                   int64_t each, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/rng.h"
 
-int64_t dt_compression_thin(const struct dt_compression *c, const struct dt_param *p)
+int64_t dt_compression_q_elements(const struct dt_compression *c, const struct dt_param *p)
 {
     bool matrix = p->rank == 2 && p->shape[0] > c->rank && p->shape[1] > c->rank;
     return matrix && c->kind == DT_COMPRESS_POWERSGD ? p->shape[1] * c->rank : 0;
@@ -20,12 +20,12 @@ void dt_compression_init(struct dt_compression *c, struct dt_host_staging *stagi
                                  .comm = staging->comm,
                                  .device = staging->device,
                                  .table = t,
-                                 .share = s->distributed.compress_share,
+                                 .fraction = s->distributed.compress_share,
                                  .rank = s->distributed.compress_rank};
     if (dt_comm_size(c->comm) > 1)
         c->kind = (enum dt_compress)s->distributed.compress;
     for (int i = 0; i < t->count; i++)
-        c->thin_elements += dt_compression_thin(c, &t->params[i]);
+        c->q_elements += dt_compression_q_elements(c, &t->params[i]);
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -42,13 +42,13 @@ static int64_t packed_elements(const struct dt_compression *c, int bucket)
     for (int i = 0; i < c->table->count; i++) {
         const struct dt_param *p = &c->table->params[i];
         if (p->bucket == bucket)
-            elements += dt_compression_thin(c, p) > 0 ? c->rank * p->shape[0] : p->count;
+            elements += dt_compression_q_elements(c, p) > 0 ? c->rank * p->shape[0] : p->count;
     }
     return elements;
 }
 
 /* Of the bucket that has most, with a way to compress. */
-static int64_t most_of(const struct dt_compression *c, enum dt_compress kind,
+static int64_t max_over_buckets(const struct dt_compression *c, enum dt_compress kind,
                        int64_t (*count)(const struct dt_compression *, int))
 {
     int64_t most = 0;
@@ -58,54 +58,54 @@ static int64_t most_of(const struct dt_compression *c, enum dt_compress kind,
 }
 
 /* Numbers that a rank sends, of so many. */
-static int64_t largest_of(const struct dt_compression *c, int64_t n)
+static int64_t sent_of(const struct dt_compression *c, int64_t n)
 {
-    return (int64_t)ceil(c->share * (double)n);
+    return (int64_t)ceil(c->fraction * (double)n);
 }
 
 /* Of the largest bucket. */
-static void lay_out_messages(struct dt_compression *c, struct dt_arena *arena)
+static void lay_out_scratch(struct dt_compression *c, struct dt_arena *arena)
 {
-    int64_t most = most_of(c, DT_COMPRESS_BF16, bucket_elements), size = dt_comm_size(c->comm);
-    int64_t taken = largest_of(c, most_of(c, DT_COMPRESS_TOPK, bucket_elements));
-    int64_t packed = most_of(c, DT_COMPRESS_POWERSGD, packed_elements);
+    int64_t most = max_over_buckets(c, DT_COMPRESS_BF16, bucket_elements), size = dt_comm_size(c->comm);
+    int64_t taken = sent_of(c, max_over_buckets(c, DT_COMPRESS_TOPK, bucket_elements));
+    int64_t packed = max_over_buckets(c, DT_COMPRESS_POWERSGD, packed_elements);
     size_t mine = (size_t)((most + size - 1) / size), all = (size_t)(size * taken);
     c->rounded = dt_arena_take(arena, (size_t)most * sizeof *c->rounded);
     c->received = dt_arena_take(arena, (size_t)size * mine * sizeof *c->received);
     c->sum = dt_arena_take(arena, mine * sizeof *c->sum);
-    c->places = dt_arena_take(arena, all * sizeof *c->places);
-    c->largest = dt_arena_take(arena, all * sizeof *c->largest);
+    c->indices = dt_arena_take(arena, all * sizeof *c->indices);
+    c->values = dt_arena_take(arena, all * sizeof *c->values);
     c->packed = dt_arena_take(arena, (size_t)packed * sizeof *c->packed);
 }
 
 /* Second factors to begin with, the same on all ranks. */
-static void draw_thin(const struct dt_compression *c)
+static void initialize_q(const struct dt_compression *c)
 {
-    float *thin = dt_alloc((size_t)c->thin_elements, sizeof *thin);
-    for (int64_t i = 0; i < c->thin_elements; i += 4) {
+    float *q = dt_alloc((size_t)c->q_elements, sizeof *q);
+    for (int64_t i = 0; i < c->q_elements; i += 4) {
         struct dt_random bits = dt_random(0, 'Q', (uint64_t)i);
-        for (int64_t j = 0; j < 4 && i + j < c->thin_elements; j++)
-            thin[i + j] = dt_rng_uniform_float(bits.word[j]) - 0.5f;
+        for (int64_t j = 0; j < 4 && i + j < c->q_elements; j++)
+            q[i + j] = dt_rng_uniform_float(bits.word[j]) - 0.5f;
     }
-    c->device->ops->upload(c->device, c->thin, thin, (size_t)c->thin_elements * sizeof *thin);
-    free(thin);
+    c->device->ops->upload(c->device, c->q, q, (size_t)c->q_elements * sizeof *q);
+    free(q);
 }
 
 void dt_compression_layout(struct dt_compression *c, struct dt_arena *arena)
 {
     size_t elements =
         dt_compress_has_error_feedback(c->kind) ? (size_t)c->table->gradient_elements : 0;
-    c->errors = dt_arena_take(arena, elements * sizeof(float));
-    c->thin = dt_arena_take(arena, (size_t)c->thin_elements * sizeof(float));
-    lay_out_messages(c, arena);
-    if (c->errors && c->kind == DT_COMPRESS_POWERSGD)
-        draw_thin(c);
+    c->residual = dt_arena_take(arena, elements * sizeof(float));
+    c->q = dt_arena_take(arena, (size_t)c->q_elements * sizeof(float));
+    lay_out_scratch(c, arena);
+    if (c->residual && c->kind == DT_COMPRESS_POWERSGD)
+        initialize_q(c);
 }
 
 void dt_compression_rescale(struct dt_compression *c, double factor)
 {
     int64_t n = dt_compress_has_error_feedback(c->kind) ? c->table->gradient_elements : 0;
-    struct dt_tensor errors = dt_matrix(c->errors, 1, n);
+    struct dt_tensor errors = dt_matrix(c->residual, 1, n);
     if (n > 0)
         c->device->ops->combine(c->device, &errors, 0, &errors, (float)factor);
 }
@@ -113,7 +113,7 @@ void dt_compression_rescale(struct dt_compression *c, double factor)
 /* --- bf16 ------------------------------------------------------------------------------------- */
 
 /* What the owners of a sum add up, in the order of the ranks. */
-static void add_parts(const struct dt_compression *c, struct dt_tensor *own)
+static void sum_pieces(const struct dt_compression *c, struct dt_tensor *own)
 {
     const struct dt_ops *ops = c->device->ops;
     struct dt_tensor sum = dt_matrix(c->sum, 1, own->columns);
@@ -125,7 +125,7 @@ static void add_parts(const struct dt_compression *c, struct dt_tensor *own)
     ops->copy(c->device, own, &sum);
 }
 
-static int exchange_parts(const struct dt_compression *c, const size_t *bytes, size_t mine,
+static int exchange_pieces(const struct dt_compression *c, const size_t *bytes, size_t mine,
                           struct dt_error *err)
 {
     int size = dt_comm_size(c->comm);
@@ -140,7 +140,7 @@ static int exchange_parts(const struct dt_compression *c, const size_t *bytes, s
 }
 
 /* Parts go to the owners of the sum, rounded; what they add up comes back, rounded. */
-static int sum_rounded(struct dt_compression *c, float *values, int64_t n, struct dt_error *err)
+static int reduce_bf16(struct dt_compression *c, float *values, int64_t n, struct dt_error *err)
 {
     const struct dt_ops *ops = c->device->ops;
     int size = dt_comm_size(c->comm), rank = dt_comm_rank(c->comm);
@@ -152,8 +152,8 @@ static int sum_rounded(struct dt_compression *c, float *values, int64_t n, struc
     for (int r = 0; r <= size; r++)
         bytes[r] = (size_t)dt_range_part_first(n, r, size) * sizeof *c->rounded;
     ops->copy(c->device, &rounded, &all);
-    int rc = exchange_parts(c, bytes, bytes[rank + 1] - bytes[rank], err);
-    add_parts(c, &own);
+    int rc = exchange_pieces(c, bytes, bytes[rank + 1] - bytes[rank], err);
+    sum_pieces(c, &own);
     rc = rc < 0 ? rc : dt_host_staging_all_gather(c->staging, c->rounded, bytes, err);
     ops->copy(c->device, &all, &rounded);
     free(bytes);
@@ -163,13 +163,13 @@ static int sum_rounded(struct dt_compression *c, float *values, int64_t n, struc
 /* --- topk ------------------------------------------------------------------------------------- */
 
 /* Of all ranks, k numbers each: where they stood, and they. */
-static int gather_largest(const struct dt_compression *c, int64_t k, struct dt_error *err)
+static int gather_topk(const struct dt_compression *c, int64_t k, struct dt_error *err)
 {
     size_t size = (size_t)dt_comm_size(c->comm), *bytes = dt_alloc(size + 1, sizeof *bytes);
     for (size_t r = 0; r <= size; r++)
-        bytes[r] = r * (size_t)k * sizeof *c->largest;
-    int rc = dt_host_staging_all_gather(c->staging, c->places, bytes, err);
-    rc = rc < 0 ? rc : dt_host_staging_all_gather(c->staging, c->largest, bytes, err);
+        bytes[r] = r * (size_t)k * sizeof *c->values;
+    int rc = dt_host_staging_all_gather(c->staging, c->indices, bytes, err);
+    rc = rc < 0 ? rc : dt_host_staging_all_gather(c->staging, c->values, bytes, err);
     free(bytes);
     return rc;
 }
@@ -179,45 +179,45 @@ static bool are_finite(const struct dt_compression *c, const float *x, int64_t n
     return isfinite(c->device->ops->sum_squares(c->device, x, n));
 }
 
-static int sum_largest(struct dt_compression *c, float *errors, float *values, int64_t n,
+static int reduce_topk(struct dt_compression *c, float *residual_values, float *values, int64_t n,
                        struct dt_error *err)
 {
     struct dt_device *dev = c->device;
-    int64_t k = largest_of(c, n), own = dt_comm_rank(c->comm) * k;
+    int64_t k = sent_of(c, n), own = dt_comm_rank(c->comm) * k;
     int64_t all = dt_comm_size(c->comm) * k;
-    struct dt_tensor rest = dt_matrix(values, 1, n), owed = dt_matrix(errors, 1, n);
-    struct dt_tensor rows = dt_matrix(values, n, 1), largest = dt_matrix(c->largest, all, 1);
-    dev->ops->combine(dev, &rest, 1, &owed, 1);
-    dev->ops->take_largest(dev, values, n, k, c->places + own, c->largest + own);
-    DT_TRY(gather_largest(c, k, err));
-    if (are_finite(c, c->largest, all))
-        dev->ops->copy(dev, &owed, &rest);
+    struct dt_tensor rest = dt_matrix(values, 1, n), residual = dt_matrix(residual_values, 1, n);
+    struct dt_tensor rows = dt_matrix(values, n, 1), largest = dt_matrix(c->values, all, 1);
+    dev->ops->combine(dev, &rest, 1, &residual, 1);
+    dev->ops->take_largest(dev, values, n, k, c->indices + own, c->values + own);
+    DT_TRY(gather_topk(c, k, err));
+    if (are_finite(c, c->values, all))
+        dev->ops->copy(dev, &residual, &rest);
     dev->ops->zero(dev, &rest);
-    dev->ops->embedding_backward(dev, &rows, NULL, &largest, c->places, 1); /* adds row to row */
+    dev->ops->embedding_backward(dev, &rows, NULL, &largest, c->indices, 1); /* adds row to row */
     return 0;
 }
 
 /* --- powersgd --------------------------------------------------------------------------------- */
 
-/* A matrix of a bucket: what is left out of it so far; its gradient, and in the end the sum; and
+/* A matrix of a bucket: what is p out of it so far; its gradient, and in the end the sum; and
  * its factors, rank x rows and rank x columns. */
 struct product {
-    struct dt_tensor errors, values, left, right;
+    struct dt_tensor residual, values, p, q;
 };
 
-/* What is owed joins the gradient; left is this rank's part of the product with right. */
+/* What is residual joins the gradient; p is this rank's part of the product with q. */
 static void project(const struct dt_compression *c, struct product *m)
 {
     const struct dt_ops *ops = c->device->ops;
-    ops->combine(c->device, &m->values, 1, &m->errors, 1);
-    ops->matmul(c->device, &m->left, &m->right, &m->values,
+    ops->combine(c->device, &m->values, 1, &m->residual, 1);
+    ops->matmul(c->device, &m->p, &m->q, &m->values,
                 &(struct dt_matmul){.transpose_b = true});
 }
 
-/* x = left' right */
+/* x = p' q */
 static void expand(const struct dt_compression *c, struct product *m, struct dt_tensor *x)
 {
-    c->device->ops->matmul(c->device, x, &m->left, &m->right,
+    c->device->ops->matmul(c->device, x, &m->p, &m->q,
                            &(struct dt_matmul){.transpose_a = true, .replicated = true});
 }
 
@@ -226,16 +226,16 @@ static void expand_values(const struct dt_compression *c, struct product *m)
     expand(c, m, &m->values);
 }
 
-/* right is this rank's part of the product with left, which is all ranks' by now; what both make
- * is sent, and the rest is owed. */
+/* q is this rank's part of the product with p, which is all ranks' by now; what both make
+ * is sent, and the rest is residual. */
 static void project_back(const struct dt_compression *c, struct product *m)
 {
     const struct dt_ops *ops = c->device->ops;
-    ops->orthonormalize(c->device, &m->left);
-    ops->matmul(c->device, &m->right, &m->left, &m->values,
+    ops->orthonormalize(c->device, &m->p);
+    ops->matmul(c->device, &m->q, &m->p, &m->values,
                 &(struct dt_matmul){.accumulate = false});
-    expand(c, m, &m->errors);
-    ops->combine(c->device, &m->errors, -1, &m->values, 1);
+    expand(c, m, &m->residual);
+    ops->combine(c->device, &m->residual, -1, &m->values, 1);
 }
 
 static void pack(const struct dt_compression *c, struct dt_tensor *own, struct dt_tensor *packed)
@@ -248,9 +248,9 @@ static void unpack(const struct dt_compression *c, struct dt_tensor *own, struct
     c->device->ops->copy(c->device, own, packed);
 }
 
-/* For each tensor of a bucket: a matrix with its factors, or a vector and its place among the left
- * ones. right: of the bucket. */
-static void visit(const struct dt_compression *c, int bucket, float *values, float *right,
+/* For each tensor of a bucket: a matrix with its factors, or a vector and its place among the p
+ * ones. q: of the bucket. */
+static void for_each_tensor(const struct dt_compression *c, int bucket, float *values, float *q,
                   void (*matrix)(const struct dt_compression *, struct product *),
                   void (*vector)(const struct dt_compression *, struct dt_tensor *own,
                                  struct dt_tensor *packed))
@@ -259,56 +259,56 @@ static void visit(const struct dt_compression *c, int bucket, float *values, flo
     float *packed = c->packed;
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
-        int64_t rows = p->shape[0], columns = p->shape[1], thin = dt_compression_thin(c, p);
+        int64_t rows = p->shape[0], columns = p->shape[1], q_elements = dt_compression_q_elements(c, p);
         float *own = values + (p->offset - t->buckets[bucket]);
         struct dt_tensor from = dt_matrix(own, 1, p->count), to = dt_matrix(packed, 1, p->count);
         if (p->bucket != bucket)
             continue;
-        if (thin > 0)
-            matrix(c, &(struct product){dt_matrix(c->errors + p->offset, rows, columns),
+        if (q_elements > 0)
+            matrix(c, &(struct product){dt_matrix(c->residual + p->offset, rows, columns),
                                         dt_matrix(own, rows, columns),
                                         dt_matrix(packed, c->rank, rows),
-                                        dt_matrix(right, c->rank, columns)});
+                                        dt_matrix(q, c->rank, columns)});
         else if (vector)
             vector(c, &from, &to);
-        packed += thin > 0 ? c->rank * rows : p->count;
-        right += thin;
+        packed += q_elements > 0 ? c->rank * rows : p->count;
+        q += q_elements;
     }
 }
 
-/* All left factors and vectors of a bucket are added up at once, and then all right ones. */
-static int sum_products(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
+/* All p factors and vectors of a bucket are added up at once, and then all q ones. */
+static int reduce_powersgd(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
 {
     const struct dt_table *t = c->table;
-    int64_t packed = packed_elements(c, bucket), thin = 0;
+    int64_t packed = packed_elements(c, bucket), q_elements = 0;
     struct dt_tensor first = dt_matrix(values, 1, 1);
-    float *right = c->thin;
+    float *q = c->q;
     for (int i = 0; i < t->count; i++) {
-        int64_t own = dt_compression_thin(c, &t->params[i]);
-        right += t->params[i].bucket < bucket ? own : 0;
-        thin += t->params[i].bucket == bucket ? own : 0;
+        int64_t own = dt_compression_q_elements(c, &t->params[i]);
+        q += t->params[i].bucket < bucket ? own : 0;
+        q_elements += t->params[i].bucket == bucket ? own : 0;
     }
-    visit(c, bucket, values, right, project, pack);
+    for_each_tensor(c, bucket, values, q, project, pack);
     DT_TRY(dt_host_staging_all_reduce(c->staging, c->packed, packed, err));
     if (!are_finite(c, c->packed, packed)) {
         c->device->ops->combine(c->device, &first, 0, &first, NAN);
         return 0;
     }
-    visit(c, bucket, values, right, project_back, NULL);
-    DT_TRY(dt_host_staging_all_reduce(c->staging, right, thin, err));
-    visit(c, bucket, values, right, expand_values, unpack);
+    for_each_tensor(c, bucket, values, q, project_back, NULL);
+    DT_TRY(dt_host_staging_all_reduce(c->staging, q, q_elements, err));
+    for_each_tensor(c, bucket, values, q, expand_values, unpack);
     return 0;
 }
 
-int dt_compression_sum(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
+int dt_compression_all_reduce(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
 {
     int64_t first = c->table->buckets[bucket], n = c->table->buckets[bucket + 1] - first;
     if (n == 0)
         return 0;
     if (c->kind == DT_COMPRESS_BF16)
-        return sum_rounded(c, values, n, err);
+        return reduce_bf16(c, values, n, err);
     if (c->kind == DT_COMPRESS_TOPK)
-        return sum_largest(c, c->errors + first, values, n, err);
-    return first < c->table->elements ? sum_products(c, bucket, values, err)
+        return reduce_topk(c, c->residual + first, values, n, err);
+    return first < c->table->elements ? reduce_powersgd(c, bucket, values, err)
                                       : dt_host_staging_all_reduce(c->staging, values, n, err);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums of gradients that cost fewer bytes than they have, at a loss of precision.
+ * Compressed all-reduce of gradients (distributed.compress): fewer bytes, less precision.
  *
- *     bf16      what ranks send each other, parts and sums, is rounded to bf16
- *     topk      a rank sends the numbers of largest magnitude of each bucket alone, with
- *               their places (Aji and Heafield 2017)
- *     powersgd  a matrix is sent as the product of two thin ones, found by one step of the
- *               power method from those of the step before (Vogels et al. 2019)
+ *     bf16      values and partial sums are rounded to bf16 when they are sent
+ *     topk      each rank sends the fraction of largest magnitude of each bucket, with indices
+ *               (Aji and Heafield 2017)
+ *     powersgd  a gradient matrix M, rows x columns, is sent as P' Q: rank x rows and
+ *               rank x columns, from one step of the power method, which starts with the last
+ *               step's Q (Vogels et al. 2019)
  *
- * What topk and powersgd leave out is added to the next step's gradients (error feedback);
- * checkpoints have it (checkpoint/error-feedback.h). Where a gradient is no number, so is the sum,
- * and what was left out stays as it was. All ranks have the same sum, bit for bit.
+ * topk and powersgd use error feedback: what was not sent stays in a residual, which is added to the
+ * next step's gradients. Checkpoints store it (checkpoint/error-feedback.h). If any gradient is not
+ * finite, the sum is not either, and the residual keeps its value. All ranks get the same bits.
  */
 #ifndef DT_PARALLEL_GRADIENT_COMPRESSION_H
 #define DT_PARALLEL_GRADIENT_COMPRESSION_H
@@ -26,32 +27,33 @@ struct dt_compression {
     struct dt_comm *comm;
     struct dt_device *device;
     const struct dt_table *table;
-    double share;  /* of the numbers, with topk */
-    int64_t rank;  /* of products, with powersgd */
-    float *errors; /* a flat arena: what was left out */
-    float *thin;   /* of every matrix, its second factor */
-    int64_t thin_elements;
-    /* Of the largest bucket, */
-    uint16_t *rounded, *received; /* bf16: what is sent; parts that come, */
+    double fraction; /* topk: of the elements of a bucket */
+    int64_t rank;    /* powersgd: of P and Q */
+    float *residual; /* topk, powersgd: a flat arena; of this rank */
+    float *q;        /* powersgd: Q of every matrix, in the order of the table */
+    int64_t q_elements;
+    /* Scratch for the largest bucket: */
+    uint16_t *rounded, *received; /* bf16: this rank's values; the pieces of all ranks, */
     float *sum;                   /* and their sum */
-    int32_t *places;              /* topk: of the numbers of all ranks, rank by rank, */
-    float *largest;               /* and they */
-    float *packed;                /* powersgd: first factors and vectors */
+    int32_t *indices;             /* topk: of all ranks, in order, */
+    float *values;                /* and the values at these */
+    float *packed;                /* powersgd: P of matrices, and tensors that are not compressed */
 };
 
-/* staging: of the ranks whose gradients are added up. */
+/* staging: of the ranks whose gradients are reduced. */
 void dt_compression_init(struct dt_compression *compression, struct dt_host_staging *staging,
                          const struct dt_table *table, const struct dt_settings *settings);
 void dt_compression_layout(struct dt_compression *compression, struct dt_arena *arena);
-/* Elements of the second factor of a tensor: rank x columns of a matrix with powersgd, or 0.
- * They lie in thin in the order of the table. */
-int64_t dt_compression_thin(const struct dt_compression *compression, const struct dt_param *p);
+/* Elements of a tensor's Q: rank x columns of a matrix with powersgd; 0 without Q. */
+int64_t dt_compression_q_elements(const struct dt_compression *compression,
+                                  const struct dt_param *p);
 
-/* The next gradients count so many times what those before did: so does what is owed of them. */
+/* Multiplies the residual: gradients are scaled by factor from now on, because the loss scale
+ * changed. */
 void dt_compression_rescale(struct dt_compression *compression, double factor);
 
-/* The gradients of a bucket become the sum of all ranks'. */
-int dt_compression_sum(struct dt_compression *compression, int bucket, float *gradients,
-                       struct dt_error *err) DT_MUST_CHECK;
+/* All-reduces a bucket's gradients in place. */
+int dt_compression_all_reduce(struct dt_compression *compression, int bucket, float *gradients,
+                              struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -17,14 +17,14 @@ static int owner_of(const struct dt_gradient_norm *s)
 /* What is not counted cuts each of its blocks once more at most. */
 static size_t count_pieces(const struct dt_gradient_norm *s)
 {
-    int64_t count = s->elsewhere_count;
+    int64_t count = s->excluded_count;
     for (int b = 0; b < s->sharding->count; b++)
         count += dt_range_count(dt_sharding_owned_blocks(s->sharding, b, owner_of(s)));
     return (size_t)count;
 }
 
 /* Of all ranks of the group: as large as they are many, so that no plan has it. */
-static void cut_up(struct dt_gradient_norm *s)
+static void allocate_group_arrays(struct dt_gradient_norm *s)
 {
     size_t owners = (size_t)s->sharding->owners;
     int64_t blocks = 0;
@@ -44,12 +44,12 @@ void dt_gradient_norm_layout(struct dt_gradient_norm *s, struct dt_arena *arena)
 {
     s->pieces = dt_arena_take(arena, count_pieces(s) * sizeof *s->pieces);
     if (arena->memory)
-        cut_up(s);
+        allocate_group_arrays(s);
 }
 
 void dt_gradient_norm_release(struct dt_gradient_norm *s)
 {
-    free(s->elsewhere);
+    free(s->excluded);
     free(s->fetched);
     free(s->partial);
     free(s->partial_bytes);
@@ -64,8 +64,8 @@ static bool next_counted(const struct dt_gradient_norm *s, struct dt_range *rest
                          struct dt_range *next)
 {
     *next = *rest;
-    for (int i = 0; i < s->elsewhere_count; i++) {
-        const struct dt_range *run = &s->elsewhere[i];
+    for (int i = 0; i < s->excluded_count; i++) {
+        const struct dt_range *run = &s->excluded[i];
         if (run->end <= next->first || run->first >= next->end)
             continue;
         if (run->first > next->first)
@@ -125,12 +125,12 @@ static const double *end_bucket(const struct dt_gradient_norm *s, int bucket, co
     return from;
 }
 
-static void add_up_own(const struct dt_gradient_norm *s, float *const *own)
+static void square_own_blocks(const struct dt_gradient_norm *s, float *const *owned)
 {
     double *partial = s->partial + s->partial_bytes[owner_of(s)] / sizeof *s->partial;
     double *end = s->pieces;
     for (int b = 0; b < s->sharding->count; b++)
-        end = begin_bucket(s, b, own[b], end);
+        end = begin_bucket(s, b, owned[b], end);
     size_t count = (size_t)(end - s->pieces);
     const double *from = s->fetched;
     s->device->ops->download(s->device, s->fetched, s->pieces, count * sizeof *s->fetched);
@@ -141,7 +141,7 @@ static void add_up_own(const struct dt_gradient_norm *s, float *const *own)
 /* --- all -------------------------------------------------------------------------------------- */
 
 /* Of each bucket over all its blocks in their order, whoever has them. */
-static void add_up_all(struct dt_gradient_norm *s, double *sums)
+static void sum_all_blocks(struct dt_gradient_norm *s, double *sums)
 {
     memcpy(s->cursors, s->partial_bytes, (size_t)s->sharding->owners * sizeof *s->cursors);
     for (int b = 0; b < s->sharding->count; b++) {
@@ -156,11 +156,11 @@ static void add_up_all(struct dt_gradient_norm *s, double *sums)
     }
 }
 
-int dt_gradient_norm_sum(struct dt_gradient_norm *s, float *const *own, double *sums,
+int dt_gradient_norm_squares(struct dt_gradient_norm *s, float *const *owned, double *sums,
                          struct dt_error *err)
 {
-    add_up_own(s, own);
+    square_own_blocks(s, owned);
     DT_TRY(dt_comm_wait(s->group, dt_comm_all_gather(s->group, s->partial, s->partial_bytes), err));
-    add_up_all(s, sums);
+    sum_all_blocks(s, sums);
     return 0;
 }

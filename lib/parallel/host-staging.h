@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations of replicas on memory of the device: where it lies, or, where the ranks cannot reach
- * it there (comm/comm.h), on a copy in the host's.
+ * Blocking collectives on device memory. Without a device communicator (comm/comm.h) the data is
+ * copied to host memory and back.
  *
  *     DT_TRY(dt_host_staging_all_reduce(&staging, values, n, err));
  *
- * They are behind all ops so far, and ops from now on are behind them.
+ * They run after all ops queued so far; ops queued later see the result.
  */
 #ifndef DT_PARALLEL_HOST_STAGING_H
 #define DT_PARALLEL_HOST_STAGING_H
@@ -14,10 +14,10 @@
 #include "comm/comm.h"
 
 struct dt_host_staging {
-    struct dt_comm *comm; /* borrowed, as is this */
+    struct dt_comm *comm; /* borrowed, as is the device */
     struct dt_device *device;
-    bool needed;
-    struct dt_buffer host; /* the copies; as much as an operation has needed so far */
+    bool needed;           /* ranks cannot access device memory */
+    struct dt_buffer host; /* grows to the largest operation so far */
 };
 
 void dt_host_staging_release(struct dt_host_staging *staging);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "parallel/local-sgd.h"
 
-void dt_local_sgd_plan(struct dt_local_sgd *l, struct dt_train_state *store,
+void dt_local_sgd_plan(struct dt_local_sgd *l, struct dt_train_state *state,
                        const struct dt_settings *s)
 {
-    bool several = dt_comm_size(store->parallel.dp_group.all) > 1;
-    *l = (struct dt_local_sgd){.store = store,
+    bool several = dt_comm_size(state->dp.dp_group.all) > 1;
+    *l = (struct dt_local_sgd){.state = state,
                                .active = several && dt_settings_sync_is_local(s),
                                .every = s->distributed.local_steps,
                                .rate = (float)s->distributed.outer_learning_rate,
@@ -14,11 +14,11 @@ void dt_local_sgd_plan(struct dt_local_sgd *l, struct dt_train_state *store,
 
 void dt_local_sgd_begin(struct dt_local_sgd *l)
 {
-    struct dt_train_state *s = l->store;
+    struct dt_train_state *s = l->state;
     struct dt_device *dev = s->model->device;
-    struct dt_tensor before = dt_matrix(s->before, 1, s->elements);
+    struct dt_tensor before = dt_matrix(s->outer_start, 1, s->elements);
     struct dt_tensor parameters = dt_matrix(s->model->parameters, 1, s->elements);
-    if (s->outer)
+    if (s->has_outer)
         dev->ops->copy(dev, &before, &parameters);
 }
 
@@ -32,20 +32,20 @@ static int average(struct dt_train_state *s, float *values, int64_t n, struct dt
 {
     struct dt_device *dev = s->model->device;
     struct dt_tensor all = dt_matrix(values, 1, n);
-    DT_TRY(dt_host_staging_all_reduce(&s->parallel.staging, values, n, err));
-    dev->ops->combine(dev, &all, 0, &all, 1 / (float)dt_comm_size(s->parallel.dp_group.all));
+    DT_TRY(dt_host_staging_all_reduce(&s->dp.staging, values, n, err));
+    dev->ops->combine(dev, &all, 0, &all, 1 / (float)dt_comm_size(s->dp.dp_group.all));
     return 0;
 }
 
 /* theta -= rate (d + momentum v), where v = momentum v + d, and d is what was lost, which comes to
  * lie in the place of the parameters. */
-static void step_outside(const struct dt_local_sgd *l)
+static void outer_step(const struct dt_local_sgd *l)
 {
-    struct dt_train_state *s = l->store;
+    struct dt_train_state *s = l->state;
     struct dt_device *dev = s->model->device;
     struct dt_tensor parameters = dt_matrix(s->model->parameters, 1, s->elements);
-    struct dt_tensor before = dt_matrix(s->before, 1, s->elements);
-    struct dt_tensor velocity = dt_matrix(s->velocity, 1, s->elements);
+    struct dt_tensor before = dt_matrix(s->outer_start, 1, s->elements);
+    struct dt_tensor velocity = dt_matrix(s->outer_momentum, 1, s->elements);
     dev->ops->combine(dev, &parameters, -1, &before, 1);
     dev->ops->combine(dev, &velocity, l->momentum, &parameters, 1);
     dev->ops->combine(dev, &before, 1, &parameters, -l->rate);
@@ -55,14 +55,14 @@ static void step_outside(const struct dt_local_sgd *l)
 
 int dt_local_sgd_synchronize(struct dt_local_sgd *l, struct dt_error *err)
 {
-    struct dt_train_state *s = l->store;
+    struct dt_train_state *s = l->state;
     DT_TRY(average(s, s->model->parameters, s->elements, err));
     for (int i = 0; i < DT_UPDATE_SLOTS_MOST; i++)
         DT_TRY(average(s, s->optimizer.state[i], s->optimizer.elements[i], err));
-    if (s->average)
-        DT_TRY(average(s, s->average, s->elements, err));
-    if (s->outer)
-        step_outside(l);
-    dt_train_state_publish(s);
+    if (s->ema)
+        DT_TRY(average(s, s->ema, s->elements, err));
+    if (s->has_outer)
+        outer_step(l);
+    dt_train_state_refresh_weights(s);
     return 0;
 }

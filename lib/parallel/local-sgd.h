@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replicas that train alone for some steps, each on its own micro-batches, and then
- * come together.
+ * Local SGD and DiLoCo (distributed.sync): data-parallel ranks train independently for
+ * distributed.local_steps steps, then synchronize.
  *
- *     local_sgd   all take the mean of their parameters and of the optimizer's state
- *                 (Stich 2019)
- *     diloco      the mean of what the parameters have changed by is taken for a gradient,
- *                 and an outer step with Nesterov's momentum follows it (Douillard et al. 2023)
+ *     local_sgd   parameters become the mean over ranks (Stich 2019)
+ *     diloco      the mean change of the parameters since the last synchronization is the gradient
+ *                 of an outer step with Nesterov momentum (Douillard et al. 2023)
  *
- * The optimizer's state becomes its mean with both, so that replicas are the same behind
- * each synchronisation, and a checkpoint holds all there is, the outer momentum too.
+ *     rank 0   s s s s \      / s s s s \
+ *     rank 1   s s s s - mean - s s s s - mean ...       s: a step on the rank's own micro-batches
+ *     rank 2   s s s s /      \ s s s s /
+ *
+ * Both average the optimizer state and the EMA too: ranks are equal after a synchronization, and a
+ * checkpoint, which is written only then, needs the state of one rank.
  */
 #ifndef DT_PARALLEL_LOCAL_SGD_H
 #define DT_PARALLEL_LOCAL_SGD_H
@@ -17,19 +20,19 @@
 #include "parallel/train-state.h"
 
 struct dt_local_sgd {
-    struct dt_train_state *store; /* borrowed */
-    bool active;                  /* replicas train alone */
-    long every;                   /* steps */
-    float rate, momentum;         /* of the outer step of diloco, whose state is the store's */
+    struct dt_train_state *state; /* borrowed; has the state of the outer step */
+    bool active;                  /* local_sgd or diloco, on more than one rank */
+    long every;                   /* steps between synchronizations */
+    float rate, momentum;         /* of diloco's outer step */
 };
 
-void dt_local_sgd_plan(struct dt_local_sgd *steps, struct dt_train_state *store,
+void dt_local_sgd_plan(struct dt_local_sgd *local, struct dt_train_state *state,
                        const struct dt_settings *settings);
 
-/* The run begins, or goes on, from the store's parameters. */
-void dt_local_sgd_begin(struct dt_local_sgd *steps);
-/* Whether replicas come together behind so many steps; last: of the run. */
-bool dt_local_sgd_due(const struct dt_local_sgd *steps, long step, long last);
-int dt_local_sgd_synchronize(struct dt_local_sgd *steps, struct dt_error *err) DT_MUST_CHECK;
+/* Call when the run starts or resumes: the outer step starts from the current parameters. */
+void dt_local_sgd_begin(struct dt_local_sgd *local);
+/* Whether ranks are equal after that step; always without local SGD. last: step of the run. */
+bool dt_local_sgd_due(const struct dt_local_sgd *local, long step, long last);
+int dt_local_sgd_synchronize(struct dt_local_sgd *local, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -8,29 +8,29 @@
 #include "model/ring-attention.h"
 
 /* Sizes of the mesh, and a rank's place in it. */
-struct place {
+struct position {
     int stages, dp_size, cp_size, tp_size;
     int shards; /* ranks of a group */
     int stage, dp_rank, cp_rank, tp_rank;
 };
 
 /* Ranks with the same part, and the number of one of them. */
-static int copies(const struct place *p)
+static int dp_cp_size(const struct position *p)
 {
     return p->dp_size * p->cp_size;
 }
 
-static int copy_at(const struct place *p, int dp_rank, int cp_rank)
+static int dp_cp_rank(const struct position *p, int dp_rank, int cp_rank)
 {
     return dp_rank * p->cp_size + cp_rank;
 }
 
-static int rank_at(const struct place *p, int stage, int copy, int tp_rank)
+static int rank_at(const struct position *p, int stage, int dp_cp, int tp_rank)
 {
-    return (stage * copies(p) + copy) * p->tp_size + tp_rank;
+    return (stage * dp_cp_size(p) + dp_cp) * p->tp_size + tp_rank;
 }
 
-static int check_message(const struct place *p, const struct dt_settings *s, struct dt_error *err)
+static int check_message(const struct position *p, const struct dt_settings *s, struct dt_error *err)
 {
     size_t bytes = dt_ring_message(&s->model, s->training.batch_size * s->training.sequence_length /
                                                   p->cp_size);
@@ -42,9 +42,9 @@ static int check_message(const struct place *p, const struct dt_settings *s, str
                    bytes, DT_TRANSFER_MOST);
 }
 
-static int find_sizes(struct place *p, int size, const struct dt_settings *s, struct dt_error *err)
+static int find_sizes(struct position *p, int size, const struct dt_settings *s, struct dt_error *err)
 {
-    *p = (struct place){.stages = (int)s->distributed.pp,
+    *p = (struct position){.stages = (int)s->distributed.pp,
                         .cp_size = (int)s->distributed.cp,
                         .tp_size = (int)s->distributed.tp};
     int64_t part = (int64_t)p->stages * p->cp_size * p->tp_size;
@@ -54,16 +54,16 @@ static int find_sizes(struct place *p, int size, const struct dt_settings *s, st
                        "must divide the number of ranks, which is %d",
                        p->stages, p->cp_size, p->tp_size, size);
     p->dp_size = size / (int)part;
-    p->shards = s->distributed.shard_ranks > 0 ? (int)s->distributed.shard_ranks : copies(p);
-    if (copies(p) % p->shards != 0)
+    p->shards = s->distributed.shard_ranks > 0 ? (int)s->distributed.shard_ranks : dp_cp_size(p);
+    if (dp_cp_size(p) % p->shards != 0)
         return dt_fail(err, DT_EINVALID,
                        "distributed.shard_ranks (%d) must divide the replicas%s, of which there "
                        "are %d",
-                       p->shards, p->cp_size > 1 ? "' contexts" : "", copies(p));
+                       p->shards, p->cp_size > 1 ? "' contexts" : "", dp_cp_size(p));
     return 0;
 }
 
-static int find_place(struct place *p, struct dt_comm *world, const struct dt_settings *s,
+static int find_position(struct position *p, struct dt_comm *world, const struct dt_settings *s,
                       struct dt_error *err)
 {
     int rank = dt_comm_rank(world);
@@ -79,12 +79,12 @@ static int find_place(struct place *p, struct dt_comm *world, const struct dt_se
     p->tp_rank = rank % p->tp_size;
     p->cp_rank = rank / p->tp_size % p->cp_size;
     p->dp_rank = rank / p->tp_size / p->cp_size % p->dp_size;
-    p->stage = rank / p->tp_size / copies(p);
+    p->stage = rank / p->tp_size / dp_cp_size(p);
     return 0;
 }
 
 /* A group of count ranks with the same part, first + i * stride. ranks: room for all. */
-static struct dt_comm *group_copies(struct dt_comm *world, const char *name, const struct place *p,
+static struct dt_comm *dp_cp_group(struct dt_comm *world, const char *name, const struct position *p,
                                     int first, int stride, int count, int *ranks)
 {
     for (int i = 0; i < count; i++)
@@ -92,27 +92,27 @@ static struct dt_comm *group_copies(struct dt_comm *world, const char *name, con
     return dt_comm_group(world, name, ranks, count);
 }
 
-static void open_replicas(struct dt_data_group *r, struct dt_comm *world, const struct place *p,
+static void open_data_groups(struct dt_data_group *r, struct dt_comm *world, const struct position *p,
                           int *ranks)
 {
-    int own = copy_at(p, p->dp_rank, p->cp_rank);
-    int number = own % p->shards, groups = copies(p) / p->shards;
+    int own = dp_cp_rank(p, p->dp_rank, p->cp_rank);
+    int number = own % p->shards, groups = dp_cp_size(p) / p->shards;
     r->cp_size = p->cp_size;
-    r->all = group_copies(world, "data-parallel", p, 0, 1, copies(p), ranks);
+    r->all = dp_cp_group(world, "data-parallel", p, 0, 1, dp_cp_size(p), ranks);
     r->group = r->all;
     if (groups == 1)
         return;
-    r->group = group_copies(world, "sharding", p, own - number, 1, p->shards, ranks);
-    r->across = group_copies(world, "replication", p, number, p->shards, groups, ranks);
+    r->group = dp_cp_group(world, "sharding", p, own - number, 1, p->shards, ranks);
+    r->across = dp_cp_group(world, "replication", p, number, p->shards, groups, ranks);
 }
 
 struct dt_data_group dt_data_group_on_device(const struct dt_data_group *r)
 {
-    struct dt_data_group near = *r;
-    near.all = dt_comm_on_device(r->all);
-    near.group = dt_comm_on_device(r->group);
-    near.across = dt_comm_on_device(r->across);
-    return near;
+    struct dt_data_group device = *r;
+    device.all = dt_comm_on_device(r->all);
+    device.group = dt_comm_on_device(r->group);
+    device.across = dt_comm_on_device(r->across);
+    return device;
 }
 
 int dt_data_group_count(const struct dt_data_group *r)
@@ -121,19 +121,19 @@ int dt_data_group_count(const struct dt_data_group *r)
 }
 
 /* The groups of ranks, all made in the same order. */
-static void open_groups(struct dt_mesh *m, const struct place *p)
+static void open_groups(struct dt_mesh *m, const struct position *p)
 {
     int *ranks = dt_alloc((size_t)dt_comm_size(m->world), sizeof *ranks);
-    int own = copy_at(p, p->dp_rank, p->cp_rank);
-    open_replicas(&m->data, m->world, p, ranks);
+    int own = dp_cp_rank(p, p->dp_rank, p->cp_rank);
+    open_data_groups(&m->data, m->world, p, ranks);
     m->cp_group =
-        group_copies(m->world, "context-parallel", p, own - p->cp_rank, 1, p->cp_size, ranks);
+        dp_cp_group(m->world, "context-parallel", p, own - p->cp_rank, 1, p->cp_size, ranks);
     for (int i = 0; i < p->tp_size; i++)
         ranks[i] = rank_at(p, p->stage, own, i);
     m->tp_group = dt_comm_group(m->world, "tensor-parallel", ranks, p->tp_size);
     for (int i = 0; i < p->stages; i++)
         ranks[i] = rank_at(p, i, own, p->tp_rank);
-    m->stages = dt_comm_group(m->world, "pipeline", ranks, p->stages);
+    m->pp_group = dt_comm_group(m->world, "pipeline", ranks, p->stages);
     free(ranks);
 }
 
@@ -142,20 +142,20 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Values of buckets are told by stages and slices, others by contexts. */
-static size_t count_values(const struct place *p, const struct dt_settings *s)
+/* Values of buckets are cp_values by stages and slices, others by contexts. */
+static size_t count_values(const struct position *p, const struct dt_settings *s)
 {
     size_t buckets = (size_t)dt_table_layer_bucket((int)s->model.num_layers) + 2;
-    size_t told = most(2 * (size_t)s->training.gradient_accumulation_steps,
+    size_t cp_values = most(2 * (size_t)s->training.gradient_accumulation_steps,
                        3 * (size_t)s->training.eval_batches);
-    return most(most((size_t)p->stages, (size_t)p->tp_size) * buckets, (size_t)p->cp_size * told);
+    return most(most((size_t)p->stages, (size_t)p->tp_size) * buckets, (size_t)p->cp_size * cp_values);
 }
 
 int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_settings *s,
                  struct dt_error *err)
 {
-    struct place p;
-    DT_TRY(find_place(&p, world, s, err));
+    struct position p;
+    DT_TRY(find_position(&p, world, s, err));
     *m = (struct dt_mesh){.world = world};
     open_groups(m, &p);
     m->flags = dt_alloc((size_t)dt_comm_size(world), 1);
@@ -183,7 +183,7 @@ void dt_mesh_release(struct dt_mesh *m)
     *m = (struct dt_mesh){0};
 }
 
-int dt_mesh_flags(const struct dt_mesh *m, unsigned char own, unsigned char *any,
+int dt_mesh_combine_flags(const struct dt_mesh *m, unsigned char own, unsigned char *any,
                   struct dt_error *err)
 {
     m->flags[dt_comm_rank(m->world)] = own;
@@ -194,16 +194,16 @@ int dt_mesh_flags(const struct dt_mesh *m, unsigned char own, unsigned char *any
     return 0;
 }
 
-int dt_mesh_from_last_stage(const struct dt_mesh *m, double *values, int64_t count,
+int dt_mesh_broadcast_from_last_stage(const struct dt_mesh *m, double *values, int64_t count,
                             struct dt_error *err)
 {
     size_t bytes = (size_t)count * sizeof *values;
-    return dt_comm_wait(m->stages, dt_comm_broadcast(m->stages, values, bytes, m->part.stages - 1),
+    return dt_comm_wait(m->pp_group, dt_comm_broadcast(m->pp_group, values, bytes, m->part.stages - 1),
                         err);
 }
 
 /* Every rank of a group gives count values. */
-static int share_values(const struct dt_mesh *m, struct dt_comm *group, const double *values,
+static int gather_values(const struct dt_mesh *m, struct dt_comm *group, const double *values,
                         size_t count, struct dt_error *err)
 {
     size_t bytes = count * sizeof *values;
@@ -211,13 +211,13 @@ static int share_values(const struct dt_mesh *m, struct dt_comm *group, const do
     return dt_comm_share(group, m->values, bytes, err);
 }
 
-static int add_up(const struct dt_mesh *m, struct dt_comm *group, double *values, size_t count,
+static int sum_over(const struct dt_mesh *m, struct dt_comm *group, double *values, size_t count,
                   struct dt_error *err)
 {
     size_t ranks = (size_t)dt_comm_size(group);
     if (ranks == 1)
         return 0;
-    DT_TRY(share_values(m, group, values, count, err));
+    DT_TRY(gather_values(m, group, values, count, err));
     for (size_t i = 0; i < count; i++) {
         values[i] = 0;
         for (size_t r = 0; r < ranks; r++)
@@ -226,16 +226,16 @@ static int add_up(const struct dt_mesh *m, struct dt_comm *group, double *values
     return 0;
 }
 
-int dt_mesh_add_up_slices(const struct dt_mesh *m, double *values, int buckets,
+int dt_mesh_sum_over_tp(const struct dt_mesh *m, double *values, int buckets,
                           struct dt_error *err)
 {
-    return add_up(m, m->tp_group, values, (size_t)buckets, err);
+    return sum_over(m, m->tp_group, values, (size_t)buckets, err);
 }
 
-int dt_mesh_add_up_contexts(const struct dt_mesh *m, double *values, int64_t count,
+int dt_mesh_sum_over_cp(const struct dt_mesh *m, double *values, int64_t count,
                             struct dt_error *err)
 {
-    return add_up(m, m->cp_group, values, (size_t)count, err);
+    return sum_over(m, m->cp_group, values, (size_t)count, err);
 }
 
 /* The stage whose values of a bucket count. */
@@ -249,13 +249,13 @@ static int holder_of(const struct dt_mesh *m, const struct dt_table *t, int buck
     return 0;
 }
 
-int dt_mesh_share_buckets(const struct dt_mesh *m, const struct dt_table *t, double *values,
+int dt_mesh_gather_buckets(const struct dt_mesh *m, const struct dt_table *t, double *values,
                           struct dt_error *err)
 {
     size_t stages = (size_t)m->part.stages, count = (size_t)t->bucket_count;
     if (stages == 1)
         return 0;
-    DT_TRY(share_values(m, m->stages, values, count, err));
+    DT_TRY(gather_values(m, m->pp_group, values, count, err));
     for (size_t b = 0; b < count; b++)
         values[b] = m->values[(size_t)holder_of(m, t, (int)b) * count + b];
     return 0;

@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mesh: which rank does what. Ranks are numbered
+ * The device mesh: pipeline stages x data-parallel x context-parallel x tensor-parallel ranks, and the
+ * process groups along each axis.
  *
- *     ((stage * replicas + replica) * contexts + context) * slices + slice
+ *     rank = ((pp * dp_size + dp) * cp_size + cp) * tp_size + tp
  *
- * so that the ranks that talk most, those of one layer's slices, are neighbours, and behind them
- * those of one micro-batch's contexts. Stages (pipeline parallelism) and slices (tensor
- * parallelism) hold parts of one model; replicas (data parallelism) hold the same part and pass
- * different micro-batches; so do contexts (context parallelism), and pass different tokens of
- * one micro-batch.
+ * Tensor-parallel ranks, which communicate most, are neighbours; then context-parallel ones. For 8
+ * ranks with distributed.pp 2 and distributed.tp 2 (dp_size is what remains: 2):
  *
- * Ranks with the same part, all contexts of all replicas, have copies of it: gradients are sums
- * over all of these. They are groups of neighbours, each of distributed.shard_ranks, or one group
- * of all. What they share out (zero_stage) a group shares out, and every group has all of it.
+ *                     pp 0                      pp 1
+ *                 tp 0   tp 1               tp 0   tp 1
+ *         dp 0  |  0      1  |      dp 0  |  4      5  |     tp_group   0 1, 2 3, 4 5, 6 7
+ *         dp 1  |  2      3  |      dp 1  |  6      7  |     pp_group   0 4, 1 5, 2 6, 3 7
+ *                                                            dp_group   0 2, 1 3, 4 6, 5 7
+ *
+ * Pipeline stages and tensor-parallel ranks hold parts of one model. Data-parallel ranks hold equal
+ * parts and compute different micro-batches; context-parallel ranks hold equal parts and compute
+ * different tokens of one micro-batch. Gradients are reduced over all dp x cp ranks with equal parts:
+ * struct dt_data_group. ZeRO shards within it: over all of its ranks, or, with
+ * distributed.shard_ranks, over sharding groups of neighbours, each of which holds everything (hybrid
+ * sharding, HSDP). For 6 ranks with shard_ranks 3:
+ *
+ *     all      0 1 2 3 4 5
+ *     group    0 1 2 | 3 4 5      shard parameters, gradients, optimizer state
+ *     across   0 3 | 1 4 | 2 5    hold equal shards
  */
 #ifndef DT_PARALLEL_MESH_H
 #define DT_PARALLEL_MESH_H
@@ -21,57 +32,57 @@
 #include "model/table.h"
 #include "settings/settings.h"
 
-/* Ranks with the same part: rank i is the one of number i % size of a group in group i / size of
- * a group. */
+/* The dp x cp ranks that hold equal parts of the model. Rank i of all is rank i % size of sharding
+ * group i / size. Communicators are borrowed. */
 struct dt_data_group {
-    struct dt_comm *all;    /* of this rank's part; borrowed, as are these */
-    struct dt_comm *group;  /* those that share out what they keep; all, if there is one group */
-    struct dt_comm *across; /* those of this one's number in every group; NULL: one group */
-    int cp_size;            /* neighbours of all that pass the same micro-batches */
+    struct dt_comm *all;    /* the reduction of gradients */
+    struct dt_comm *group;  /* this rank's sharding group; all, if there is one */
+    struct dt_comm *across; /* the ranks of all sharding groups with equal shards; NULL: one group */
+    int cp_size;            /* neighbours in all that compute the same micro-batches */
 };
 
 struct dt_mesh {
-    struct dt_comm *world; /* borrowed, like its groups: */
+    struct dt_comm *world; /* borrowed, as are its groups: */
     struct dt_data_group data;
-    struct dt_comm *tp_group, *cp_group, *stages;
+    struct dt_comm *tp_group, *cp_group, *pp_group;
     struct dt_model_part part; /* what this rank holds */
     unsigned char *flags;      /* of each rank of the world */
-    double *values;            /* that ranks tell each other, rank by rank of a group */
+    double *values;            /* scratch of all-gathers, in the order of a group's ranks */
 };
 
-/* DT_EINVALID if the ranks cannot be dealt out as distributed.pp, .cp, .tp and .shard_ranks say.
- * Release with dt_mesh_release, also then. */
+/* DT_EINVALID if distributed.pp, .cp, .tp and .shard_ranks do not fit the ranks or the model.
+ * Release with dt_mesh_release, also after a failure. */
 int dt_mesh_open(struct dt_mesh *mesh, struct dt_comm *world, const struct dt_settings *settings,
                  struct dt_error *err) DT_MUST_CHECK;
 
 void dt_mesh_release(struct dt_mesh *mesh);
 
-/* Those for memory of the device (dt_comm_on_device). */
+/* The same groups, for device memory (dt_comm_on_device). */
 struct dt_data_group dt_data_group_on_device(const struct dt_data_group *dp_group);
 
-/* How many groups they are. */
+/* Number of sharding groups. */
 int dt_data_group_count(const struct dt_data_group *dp_group);
 
-/* Flags that any rank of the world has set. */
-int dt_mesh_flags(const struct dt_mesh *mesh, unsigned char own, unsigned char *any,
-                  struct dt_error *err) DT_MUST_CHECK;
-
-/* The last stage's values, which all stages get. */
-int dt_mesh_from_last_stage(const struct dt_mesh *mesh, double *values, int64_t count,
-                            struct dt_error *err) DT_MUST_CHECK;
-
-/* Values of buckets, of which every slice has a part, become the sum of these. */
-int dt_mesh_add_up_slices(const struct dt_mesh *mesh, double *values, int buckets,
+/* *any: bitwise or of the flags of all ranks of the world. Collective, as are those below. */
+int dt_mesh_combine_flags(const struct dt_mesh *mesh, unsigned char own, unsigned char *any,
                           struct dt_error *err) DT_MUST_CHECK;
 
-/* Values, of which every context has a part, become the sum of these. At most two of each
- * micro-batch of a step, or three of each batch of a validation. */
-int dt_mesh_add_up_contexts(const struct dt_mesh *mesh, double *values, int64_t count,
-                            struct dt_error *err) DT_MUST_CHECK;
+/* Broadcasts values of the last stage to all stages. */
+int dt_mesh_broadcast_from_last_stage(const struct dt_mesh *mesh, double *values, int64_t count,
+                                      struct dt_error *err) DT_MUST_CHECK;
 
-/* Values of the buckets of a whole model, one a bucket: every stage gives those of the buckets
- * that it holds, and gets the others. */
-int dt_mesh_share_buckets(const struct dt_mesh *mesh, const struct dt_table *table, double *values,
-                          struct dt_error *err) DT_MUST_CHECK;
+/* All-reduces one value for each bucket over the tensor-parallel group. */
+int dt_mesh_sum_over_tp(const struct dt_mesh *mesh, double *values, int buckets,
+                        struct dt_error *err) DT_MUST_CHECK;
+
+/* All-reduces values over the context-parallel group. count: at most two for each micro-batch of a
+ * step, or three for each batch of a validation. */
+int dt_mesh_sum_over_cp(const struct dt_mesh *mesh, double *values, int64_t count,
+                        struct dt_error *err) DT_MUST_CHECK;
+
+/* All-gathers one value for each bucket over the pipeline stages: each stage sets those of the
+ * buckets that it holds. */
+int dt_mesh_gather_buckets(const struct dt_mesh *mesh, const struct dt_table *table, double *values,
+                           struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -5,191 +5,191 @@
 
 #include "base/buffer.h"
 
-struct dt_bucket_weights {
+struct dt_bucket_gather {
     size_t *bytes; /* size + 1: each rank's blocks in the compute type, from the beginning */
     char *host;    /* staged: as it is gathered */
-    char *place;   /* on the device, which it then goes to */
+    char *weights;   /* on the device, which it then goes to */
     dt_ticket ticket;
     bool pending;
-    bool fresh; /* gathered since the last update, or about to be */
+    bool current; /* gathered since the last update, or about to be */
 };
 
-static int64_t bucket_size(const struct dt_parameter_gather *w, int bucket)
+static int64_t bucket_size(const struct dt_parameter_gather *g, int bucket)
 {
-    const int64_t *buckets = w->parallel->sharding.buckets;
-    return buckets[bucket] < w->model->table.elements ? buckets[bucket + 1] - buckets[bucket] : 0;
+    const int64_t *buckets = g->dp->sharding.buckets;
+    return buckets[bucket] < g->model->table.elements ? buckets[bucket + 1] - buckets[bucket] : 0;
 }
 
-void dt_parameter_gather_init(struct dt_parameter_gather *w, struct dt_model *model,
+void dt_parameter_gather_init(struct dt_parameter_gather *g, struct dt_model *model,
                               const struct dt_data_parallel *parallel, const struct dt_range *kept,
                               float **parameters)
 {
     const struct dt_sharding *s = &parallel->sharding;
-    *w = (struct dt_parameter_gather){
-        .model = model, .parallel = parallel, .kept = kept, .parameters = parameters};
-    w->buckets = dt_alloc((size_t)s->count, sizeof *w->buckets);
+    *g = (struct dt_parameter_gather){
+        .model = model, .dp = parallel, .shards = kept, .parameters = parameters};
+    g->buckets = dt_alloc((size_t)s->count, sizeof *g->buckets);
     if (parallel->stage == 3)
-        dt_bucket_slots_init(&w->slots, s);
+        dt_bucket_slots_init(&g->slots, s);
 }
 
 /* Of all ranks, as no plan needs it. */
-static void cut_up(struct dt_parameter_gather *w)
+static void allocate_group_arrays(struct dt_parameter_gather *g)
 {
-    const struct dt_sharding *s = &w->parallel->sharding;
-    size_t element = dt_dtype_size(w->model->compute), owners = (size_t)s->owners;
+    const struct dt_sharding *s = &g->dp->sharding;
+    size_t element = dt_dtype_size(g->model->compute), owners = (size_t)s->owners;
     for (int b = 0; b < s->count; b++) {
-        w->buckets[b].bytes = dt_alloc(owners + 1, sizeof *w->buckets[b].bytes);
+        g->buckets[b].bytes = dt_alloc(owners + 1, sizeof *g->buckets[b].bytes);
         for (int r = 0; r < s->owners; r++)
-            w->buckets[b].bytes[r + 1] =
+            g->buckets[b].bytes[r + 1] =
                 (size_t)(dt_sharding_owned(s, b, r).end - s->buckets[b]) * element;
     }
 }
 
-void dt_parameter_gather_layout(struct dt_parameter_gather *w, struct dt_arena *arena)
+void dt_parameter_gather_layout(struct dt_parameter_gather *g, struct dt_arena *arena)
 {
-    struct dt_model *m = w->model;
+    struct dt_model *m = g->model;
     size_t element = dt_dtype_size(m->compute);
     if (arena->memory)
-        cut_up(w);
-    if (w->parallel->stage == 3) {
-        dt_bucket_slots_layout(&w->slots, element, arena);
+        allocate_group_arrays(g);
+    if (g->dp->stage == 3) {
+        dt_bucket_slots_layout(&g->slots, element, arena);
     } else {
-        w->whole = dt_arena_take(arena, (size_t)m->table.elements * element);
-        dt_flat_set(&m->weights, &m->table, m->compute, w->whole);
+        g->weights = dt_arena_take(arena, (size_t)m->table.elements * element);
+        dt_flat_set(&m->weights, &m->table, m->compute, g->weights);
     }
 }
 
-void dt_parameter_gather_release(struct dt_parameter_gather *w)
+void dt_parameter_gather_release(struct dt_parameter_gather *g)
 {
-    for (int b = 0; w->buckets && b < w->parallel->sharding.count; b++) {
-        free(w->buckets[b].bytes);
-        free(w->buckets[b].host);
+    for (int b = 0; g->buckets && b < g->dp->sharding.count; b++) {
+        free(g->buckets[b].bytes);
+        free(g->buckets[b].host);
     }
-    free(w->buckets);
-    dt_bucket_slots_release(&w->slots);
-    *w = (struct dt_parameter_gather){0};
+    free(g->buckets);
+    dt_bucket_slots_release(&g->slots);
+    *g = (struct dt_parameter_gather){0};
 }
 
 /* What the other ranks sent, before and behind this rank's blocks. */
-static void bring_to_device(const struct dt_parameter_gather *w, int bucket)
+static void upload_received(const struct dt_parameter_gather *g, int bucket)
 {
-    const struct dt_bucket_weights *b = &w->buckets[bucket];
-    struct dt_device *dev = w->model->device;
-    int rank = dt_comm_rank(w->parallel->dp_group.group),
-        size = dt_comm_size(w->parallel->dp_group.group);
+    const struct dt_bucket_gather *b = &g->buckets[bucket];
+    struct dt_device *dev = g->model->device;
+    int rank = dt_comm_rank(g->dp->dp_group.group),
+        size = dt_comm_size(g->dp->dp_group.group);
     size_t behind = b->bytes[rank + 1];
     if (b->bytes[rank] > 0)
-        dev->ops->upload(dev, b->place, b->host, b->bytes[rank]);
+        dev->ops->upload(dev, b->weights, b->host, b->bytes[rank]);
     if (b->bytes[size] > behind)
-        dev->ops->upload(dev, b->place + behind, b->host + behind, b->bytes[size] - behind);
+        dev->ops->upload(dev, b->weights + behind, b->host + behind, b->bytes[size] - behind);
 }
 
-static void await(struct dt_parameter_gather *w, int bucket)
+static void finish(struct dt_parameter_gather *g, int bucket)
 {
-    struct dt_bucket_weights *b = &w->buckets[bucket];
+    struct dt_bucket_gather *b = &g->buckets[bucket];
     struct dt_error err;
     if (!b->pending)
         return;
     b->pending = false;
-    int rc = dt_comm_wait(w->parallel->near.group, b->ticket, &err);
-    if (rc < 0 && w->failed == 0) {
-        w->failed = rc;
-        w->error = err;
+    int rc = dt_comm_wait(g->dp->device_group.group, b->ticket, &err);
+    if (rc < 0 && g->failed == 0) {
+        g->failed = rc;
+        g->error = err;
     }
-    if (w->parallel->staged && rc == 0)
-        bring_to_device(w, bucket);
+    if (g->dp->staged && rc == 0)
+        upload_received(g, bucket);
 }
 
-static char *copy_to_host(struct dt_parameter_gather *w, int bucket, char *place)
+static char *copy_to_host(struct dt_parameter_gather *g, int bucket, char *weights)
 {
-    struct dt_bucket_weights *b = &w->buckets[bucket];
-    struct dt_device *dev = w->model->device;
-    int rank = dt_comm_rank(w->parallel->dp_group.group),
-        size = dt_comm_size(w->parallel->dp_group.group);
+    struct dt_bucket_gather *b = &g->buckets[bucket];
+    struct dt_device *dev = g->model->device;
+    int rank = dt_comm_rank(g->dp->dp_group.group),
+        size = dt_comm_size(g->dp->dp_group.group);
     size_t first = b->bytes[rank];
     if (b->host == NULL)
         b->host = dt_alloc(b->bytes[size], 1);
-    b->place = place;
-    dev->ops->download(dev, b->host + first, place + first, b->bytes[rank + 1] - first);
+    b->weights = weights;
+    dev->ops->download(dev, b->host + first, weights + first, b->bytes[rank + 1] - first);
     return b->host;
 }
 
 /* This rank's blocks are rounded to where they belong, and all ranks' are gathered. */
-static void gather(struct dt_parameter_gather *w, int bucket)
+static void gather(struct dt_parameter_gather *g, int bucket)
 {
-    struct dt_bucket_weights *b = &w->buckets[bucket];
-    struct dt_model *m = w->model;
-    const struct dt_range *run = &w->kept[bucket];
-    char *place = m->weights.buckets[bucket];
-    char *own = place + b->bytes[dt_comm_rank(w->parallel->dp_group.group)];
-    struct dt_tensor from = dt_matrix(w->parameters[bucket], 1, dt_range_count(*run));
+    struct dt_bucket_gather *b = &g->buckets[bucket];
+    struct dt_model *m = g->model;
+    const struct dt_range *run = &g->shards[bucket];
+    char *weights = m->weights.buckets[bucket];
+    char *own = weights + b->bytes[dt_comm_rank(g->dp->dp_group.group)];
+    struct dt_tensor from = dt_matrix(g->parameters[bucket], 1, dt_range_count(*run));
     struct dt_tensor to = dt_matrix_of(m->compute, own, 1, dt_range_count(*run));
-    if (own != (char *)w->parameters[bucket])
+    if (own != (char *)g->parameters[bucket])
         m->device->ops->copy(m->device, &to, &from);
-    if (dt_comm_finish_ops(w->parallel->near.group, m->device, &w->error) < 0)
-        w->failed = w->error.code;
-    if (w->parallel->staged)
-        place = copy_to_host(w, bucket, place);
-    b->ticket = dt_comm_all_gather(w->parallel->near.group, place, b->bytes);
-    b->pending = b->fresh = true;
-    if (!w->parallel->overlap)
-        await(w, bucket);
+    if (dt_comm_finish_ops(g->dp->device_group.group, m->device, &g->error) < 0)
+        g->failed = g->error.code;
+    if (g->dp->staged)
+        weights = copy_to_host(g, bucket, weights);
+    b->ticket = dt_comm_all_gather(g->dp->device_group.group, weights, b->bytes);
+    b->pending = b->current = true;
+    if (!g->dp->overlap)
+        finish(g, bucket);
 }
 
-void dt_parameter_gather_publish(struct dt_parameter_gather *w)
+void dt_parameter_gather_refresh(struct dt_parameter_gather *g)
 {
-    for (int b = 0; b < w->parallel->sharding.count; b++) {
-        await(w, b);
-        w->buckets[b].fresh = false;
-        if (w->parallel->stage < 3 && bucket_size(w, b) > 0)
-            gather(w, b);
+    for (int b = 0; b < g->dp->sharding.count; b++) {
+        finish(g, b);
+        g->buckets[b].current = false;
+        if (g->dp->stage < 3 && bucket_size(g, b) > 0)
+            gather(g, b);
     }
 }
 
-/* Stage 3: begins to bring a bucket into its slot, unless it is there. */
-static void bring(struct dt_parameter_gather *w, int bucket)
+/* Stage 3: begins to gather_into_slot a bucket into its slot, unless it is there. */
+static void gather_into_slot(struct dt_parameter_gather *g, int bucket)
 {
-    int holder = dt_bucket_slots_holder(&w->slots, bucket);
-    if (holder == bucket && w->buckets[bucket].fresh)
+    int holder = dt_bucket_slots_holder(&g->slots, bucket);
+    if (holder == bucket && g->buckets[bucket].current)
         return;
     if (holder >= 0)
-        await(w, holder);
-    w->model->weights.buckets[bucket] = dt_bucket_slots_take(&w->slots, bucket);
-    gather(w, bucket);
+        finish(g, holder);
+    g->model->weights.buckets[bucket] = dt_bucket_slots_take(&g->slots, bucket);
+    gather(g, bucket);
 }
 
 /* The next layer that the arena has, in the direction of the pass; -1: none. */
-static int next_layer(const struct dt_parameter_gather *w, int bucket, bool backward)
+static int next_layer(const struct dt_parameter_gather *g, int bucket, bool backward)
 {
-    const struct dt_sharding *s = &w->parallel->sharding;
+    const struct dt_sharding *s = &g->dp->sharding;
     int step = backward ? -1 : 1;
     if (bucket < s->first_layer || bucket >= s->first_layer + s->layers)
         return -1;
     for (int b = bucket + step; b >= s->first_layer && b < s->first_layer + s->layers; b += step)
-        if (bucket_size(w, b) > 0)
+        if (bucket_size(g, b) > 0)
             return b;
     return -1;
 }
 
-void dt_parameter_gather_enter(struct dt_parameter_gather *w, int bucket, bool backward)
+void dt_parameter_gather_enter(struct dt_parameter_gather *g, int bucket, bool backward)
 {
-    if (bucket_size(w, bucket) == 0)
+    if (bucket_size(g, bucket) == 0)
         return;
-    if (w->parallel->stage == 3) {
-        bring(w, bucket);
-        int next = next_layer(w, bucket, backward);
-        if (next >= 0 && w->parallel->overlap)
-            bring(w, next);
+    if (g->dp->stage == 3) {
+        gather_into_slot(g, bucket);
+        int next = next_layer(g, bucket, backward);
+        if (next >= 0 && g->dp->overlap)
+            gather_into_slot(g, next);
     }
-    await(w, bucket);
+    finish(g, bucket);
 }
 
-int dt_parameter_gather_wait(struct dt_parameter_gather *w, struct dt_error *err)
+int dt_parameter_gather_wait(struct dt_parameter_gather *g, struct dt_error *err)
 {
-    for (int b = 0; w->buckets && b < w->parallel->sharding.count; b++)
-        await(w, b);
-    if (w->failed == 0)
+    for (int b = 0; g->buckets && b < g->dp->sharding.count; b++)
+        finish(g, b);
+    if (g->failed == 0)
         return 0;
-    *err = w->error;
-    return w->failed;
+    *err = g->error;
+    return g->failed;
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The weights that passes read, where ranks share out parameters (zero_stage 1 to 3).
+ * All-gather of sharded parameters (zero_stage 1 to 3) into the weights that forward and backward
+ * read. A rank holds the fp32 master parameters of its own shards; a bucket's weights, in the compute
+ * type, are gathered from all ranks of the sharding group.
  *
- * A rank keeps parameters, fp32, of its own blocks of each bucket alone. At stages 1 and 2
- * it has the weights of all in the compute type: after an update ranks gather them, bucket
- * by bucket, and a pass waits for a bucket when it enters it. At stage 3 a bucket is
- * gathered when a pass enters it, the next layer's meanwhile, and stays until another
- * needs its slot.
+ *     zero_stage 1, 2   After an update all buckets are gathered, one by one, into a full arena.
+ *                       Forward waits for a bucket when it enters it.
+ *     zero_stage 3      A bucket is gathered into a slot when forward or backward enters it, and the
+ *                       next layer is prefetched meanwhile. It stays until another needs the slot.
+ *
+ *     forward           | layer 0 | layer 1 | layer 2 |
+ *     all-gather     | 0 |   1   |    2    |    3    |          distributed.overlap
  */
 #ifndef DT_PARALLEL_PARAMETER_GATHER_H
 #define DT_PARALLEL_PARAMETER_GATHER_H
@@ -14,32 +18,34 @@
 #include "model/model.h"
 #include "parallel/data-parallel.h"
 
-struct dt_bucket_weights; /* of one bucket */
+struct dt_bucket_gather; /* of one bucket */
 
 struct dt_parameter_gather {
     struct dt_model *model; /* borrowed, as are these */
-    const struct dt_data_parallel *parallel;
-    const struct dt_range *kept;
-    float **parameters; /* of each bucket, what is kept */
-    struct dt_bucket_weights *buckets;
-    void *whole;                  /* stages 1 and 2: all, in the compute type */
-    struct dt_bucket_slots slots; /* stage 3 */
+    const struct dt_data_parallel *dp;
+    const struct dt_range *shards; /* of each bucket: this rank's elements */
+    float **parameters;            /* of each bucket: the shard of the master parameters */
+    struct dt_bucket_gather *buckets;
+    void *weights;                /* zero_stage 1 and 2: the full arena, in the compute type */
+    struct dt_bucket_slots slots; /* zero_stage 3 */
     int failed;                   /* code of the first failure */
     struct dt_error error;
 };
 
-void dt_parameter_gather_init(struct dt_parameter_gather *weights, struct dt_model *model,
-                              const struct dt_data_parallel *parallel, const struct dt_range *kept,
+void dt_parameter_gather_init(struct dt_parameter_gather *gather, struct dt_model *model,
+                              const struct dt_data_parallel *dp, const struct dt_range *shards,
                               float **parameters);
-void dt_parameter_gather_layout(struct dt_parameter_gather *weights, struct dt_arena *arena);
-void dt_parameter_gather_release(struct dt_parameter_gather *weights);
+void dt_parameter_gather_layout(struct dt_parameter_gather *gather, struct dt_arena *arena);
+void dt_parameter_gather_release(struct dt_parameter_gather *gather);
 
-/* The parameters have changed: weights are to be theirs. */
-void dt_parameter_gather_publish(struct dt_parameter_gather *weights);
-/* Around the use of a bucket; backward: the layer before it is next. */
-void dt_parameter_gather_enter(struct dt_parameter_gather *weights, int bucket, bool backward);
-/* Waits for all that is under way, and reports what has failed. */
-int dt_parameter_gather_wait(struct dt_parameter_gather *weights,
+/* Call when parameters have changed: starts to gather all weights, or with zero_stage 3 marks them
+ * as stale. */
+void dt_parameter_gather_refresh(struct dt_parameter_gather *gather);
+/* Call before a bucket's weights are read: waits for them. With zero_stage 3 prefetches the next
+ * layer, or in backward the previous one. dt_parameter_gather_wait reports failures. */
+void dt_parameter_gather_enter(struct dt_parameter_gather *gather, int bucket, bool backward);
+/* Waits for all gathers in flight, and reports the first failure. */
+int dt_parameter_gather_wait(struct dt_parameter_gather *gather,
                              struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -10,7 +10,7 @@
 #include "model/context-parallel.h"
 #include "model/tensor-parallel.h"
 
-enum box { BOX_INPUT, BOX_OUTPUT, BOX_GRADIENT_IN, BOX_GRADIENT_OUT, BOXES };
+enum boundary { BOUNDARY_INPUT, BOUNDARY_OUTPUT, BOUNDARY_GRADIENT_IN, BOUNDARY_GRADIENT_OUT, BOUNDARIES };
 
 #define CHANNELS 65536 /* of a communicator's messages */
 
@@ -18,24 +18,24 @@ enum box { BOX_INPUT, BOX_OUTPUT, BOX_GRADIENT_IN, BOX_GRADIENT_OUT, BOXES };
 
 /* Micro-batches that a stage has passed forward through its first run and not yet through its
  * last, which needs them again. */
-static int64_t count_held(const struct dt_passes *p)
+static int64_t count_kept_batches(const struct dt_pipeline_executor *p)
 {
     return p->pipeline.chunks > 1 ? p->pipeline.stages : 1;
 }
 
-static int64_t count_slots(const struct dt_passes *p)
+static int64_t count_in_flight(const struct dt_pipeline_executor *p)
 {
     int64_t most = 1;
     int stage = p->mesh->part.stage;
     for (int chunk = 0; chunk < p->pipeline.chunks; chunk++) {
-        int run = chunk * p->pipeline.stages + stage;
-        int64_t slots = dt_pipeline_under_way(&p->pipeline, stage, p->batches, run);
+        int virtual_stage = chunk * p->pipeline.stages + stage;
+        int64_t slots = dt_pipeline_in_flight(&p->pipeline, stage, p->batches, virtual_stage);
         most = slots > most ? slots : most;
     }
     return most;
 }
 
-static struct dt_workspace *plan_workspace(const struct dt_passes *p, int64_t chunk,
+static struct dt_workspace *plan_workspace(const struct dt_pipeline_executor *p, int64_t chunk,
                                            struct dt_workspace *lender)
 {
     const struct dt_model_part *part = &p->mesh->part;
@@ -52,13 +52,13 @@ static struct dt_workspace *plan_workspace(const struct dt_passes *p, int64_t ch
 }
 
 /* Those of a run are alike, but for the one that lends. */
-static size_t count_bytes(const struct dt_passes *p)
+static size_t count_bytes(const struct dt_pipeline_executor *p)
 {
     struct dt_workspace *lender = plan_workspace(p, 0, NULL);
     size_t bytes = dt_workspace_bytes(lender);
     for (int64_t chunk = 0; chunk < p->pipeline.chunks; chunk++) {
         struct dt_workspace *w = plan_workspace(p, chunk, lender);
-        bytes += (size_t)(p->slots - (chunk == 0)) * dt_workspace_bytes(w);
+        bytes += (size_t)(p->max_in_flight - (chunk == 0)) * dt_workspace_bytes(w);
         dt_workspace_free(w);
     }
     dt_workspace_free(lender);
@@ -66,28 +66,28 @@ static size_t count_bytes(const struct dt_passes *p)
 }
 
 /* Whether this stage has messages of that kind. */
-static bool has_box(const struct dt_passes *p, enum box kind)
+static bool has_channel(const struct dt_pipeline_executor *p, enum boundary kind)
 {
     const struct dt_model_part *part = &p->mesh->part;
-    bool before = kind == BOX_INPUT || kind == BOX_GRADIENT_OUT;
+    bool before = kind == BOUNDARY_INPUT || kind == BOUNDARY_GRADIENT_OUT;
     if (part->stages == 1 || part->chunks > 1)
         return part->stages > 1;
     return before ? part->stage > 0 : part->stage < part->stages - 1;
 }
 
-static void lay_out_boxes(struct dt_passes *p)
+static void lay_out_channels(struct dt_pipeline_executor *p)
 {
-    for (int kind = 0; kind < BOXES; kind++)
-        for (int i = 0; i < DT_BOXES && has_box(p, (enum box)kind); i++)
-            p->boxes[kind].memory[i] = dt_arena_take(&p->box_memory, p->stream_bytes);
+    for (int kind = 0; kind < BOUNDARIES; kind++)
+        for (int i = 0; i < DT_PIPELINE_BUFFERS && has_channel(p, (enum boundary)kind); i++)
+            p->channels[kind].memory[i] = dt_arena_take(&p->channel_memory, p->message_bytes);
 }
 
-static bool linked(const struct dt_passes *p)
+static bool linked(const struct dt_pipeline_executor *p)
 {
-    return p->pipeline.stages > 1 && dt_comm_is_on_device(p->stages);
+    return p->pipeline.stages > 1 && dt_comm_is_on_device(p->pp_group);
 }
 
-int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_mesh *mesh,
+int dt_pipeline_executor_plan(struct dt_pipeline_executor *p, struct dt_model *model, const struct dt_mesh *mesh,
                    const struct dt_settings *s, struct dt_error *err)
 {
     int stages = mesh->part.stages;
@@ -96,82 +96,82 @@ int dt_passes_plan(struct dt_passes *p, struct dt_model *model, const struct dt_
     int64_t all =
         dt_context_parallel_rows(&mesh->part, s->training.batch_size, s->training.sequence_length);
     int64_t rows = dt_range_count(dt_range_part(all, mesh->part.tp_rank, mesh->part.tp_size));
-    *p = (struct dt_passes){
+    *p = (struct dt_pipeline_executor){
         .model = model,
         .mesh = mesh,
-        .stages = dt_comm_on_device(mesh->stages),
+        .pp_group = dt_comm_on_device(mesh->pp_group),
         .pipeline = {(enum dt_pipeline_schedule)s->distributed.schedule, stages, mesh->part.chunks},
         .batch_size = s->training.batch_size,
         .length = s->training.sequence_length,
-        .stream_bytes = (size_t)(rows * s->model.hidden_size) * dt_dtype_size(model->compute),
+        .message_bytes = (size_t)(rows * s->model.hidden_size) * dt_dtype_size(model->compute),
     };
     if (stages == 1) /* all schedules are one, but for what they would hold */
         p->pipeline.schedule = DT_PIPELINE_SCHEDULE_1F1B;
     p->batches = (most + dp_size - 1) / dp_size;
     DT_TRY(dt_pipeline_check(&p->pipeline, p->batches, err));
-    p->slots = count_slots(p);
-    p->held = count_held(p);
+    p->max_in_flight = count_in_flight(p);
+    p->kept_batches = count_kept_batches(p);
     p->recompute = (enum dt_recompute)s->training.recompute;
-    p->most = p->batches;
-    p->bytes = count_bytes(p) + (size_t)p->most * sizeof *p->losses;
+    p->max_batches = p->batches;
+    p->bytes = count_bytes(p) + (size_t)p->max_batches * sizeof *p->losses;
     if (linked(p))
-        lay_out_boxes(p);
+        lay_out_channels(p);
     return 0;
 }
 
-int dt_passes_allocate(struct dt_passes *p, struct dt_error *err)
+int dt_pipeline_executor_allocate(struct dt_pipeline_executor *p, struct dt_error *err)
 {
-    p->work = dt_alloc((size_t)(p->pipeline.chunks * p->slots), sizeof *p->work);
-    for (int64_t i = 0; i < p->pipeline.chunks * p->slots; i++) {
-        p->work[i] = plan_workspace(p, i / p->slots, i > 0 ? p->work[0] : NULL);
-        DT_TRY(dt_workspace_allocate(p->work[i], err));
+    p->workspaces = dt_alloc((size_t)(p->pipeline.chunks * p->max_in_flight), sizeof *p->workspaces);
+    for (int64_t i = 0; i < p->pipeline.chunks * p->max_in_flight; i++) {
+        p->workspaces[i] = plan_workspace(p, i / p->max_in_flight, i > 0 ? p->workspaces[0] : NULL);
+        DT_TRY(dt_workspace_allocate(p->workspaces[i], err));
     }
     p->losses =
-        p->model->device->ops->allocate(p->model->device, (size_t)p->most * sizeof *p->losses);
+        p->model->device->ops->allocate(p->model->device, (size_t)p->max_batches * sizeof *p->losses);
     if (p->losses == NULL)
         return dt_fail(err, DT_ENOMEM, "no memory for the losses of a step");
-    p->fetched = dt_alloc((size_t)p->most, sizeof *p->fetched);
-    p->batch = dt_alloc((size_t)p->held, sizeof *p->batch);
-    p->spans = dt_alloc((size_t)p->held, sizeof *p->spans);
-    for (int64_t i = 0; i < p->held; i++) {
+    p->host_losses = dt_alloc((size_t)p->max_batches, sizeof *p->host_losses);
+    p->batch = dt_alloc((size_t)p->kept_batches, sizeof *p->batch);
+    p->spans = dt_alloc((size_t)p->kept_batches, sizeof *p->spans);
+    for (int64_t i = 0; i < p->kept_batches; i++) {
         dt_batch_init(&p->batch[i], p->batch_size, p->length);
         p->spans[i] = dt_alloc((size_t)(2 * p->batch_size * p->length), sizeof **p->spans);
     }
-    for (int i = 0; !linked(p) && i < BOXES * DT_BOXES; i++)
-        if (has_box(p, (enum box)(i / DT_BOXES)))
-            p->boxes[i / DT_BOXES].memory[i % DT_BOXES] = dt_alloc(1, p->stream_bytes);
+    for (int i = 0; !linked(p) && i < BOUNDARIES * DT_PIPELINE_BUFFERS; i++)
+        if (has_channel(p, (enum boundary)(i / DT_PIPELINE_BUFFERS)))
+            p->channels[i / DT_PIPELINE_BUFFERS].memory[i % DT_PIPELINE_BUFFERS] = dt_alloc(1, p->message_bytes);
     if (linked(p))
-        DT_TRY(dt_arena_allocate(&p->box_memory, p->model->device, err));
+        DT_TRY(dt_arena_allocate(&p->channel_memory, p->model->device, err));
     if (linked(p))
-        lay_out_boxes(p);
+        lay_out_channels(p);
     return 0;
 }
 
-size_t dt_passes_bytes(const struct dt_passes *p)
+size_t dt_pipeline_executor_bytes(const struct dt_pipeline_executor *p)
 {
-    return p->bytes + (p->box_memory.memory ? p->box_memory.size : p->box_memory.used);
+    return p->bytes + (p->channel_memory.memory ? p->channel_memory.size : p->channel_memory.used);
 }
 
-void dt_passes_release(struct dt_passes *p)
+void dt_pipeline_executor_release(struct dt_pipeline_executor *p)
 {
-    for (int64_t i = p->pipeline.chunks * p->slots - 1; p->work && i >= 0; i--)
-        dt_workspace_free(p->work[i]);
-    for (int64_t i = 0; p->batch && i < p->held; i++) {
+    for (int64_t i = p->pipeline.chunks * p->max_in_flight - 1; p->workspaces && i >= 0; i--)
+        dt_workspace_free(p->workspaces[i]);
+    for (int64_t i = 0; p->batch && i < p->kept_batches; i++) {
         dt_batch_release(&p->batch[i]);
         free(p->spans[i]);
     }
-    for (int i = 0; i < BOXES * DT_BOXES && p->model && !linked(p); i++)
-        free(p->boxes[i / DT_BOXES].memory[i % DT_BOXES]);
+    for (int i = 0; i < BOUNDARIES * DT_PIPELINE_BUFFERS && p->model && !linked(p); i++)
+        free(p->channels[i / DT_PIPELINE_BUFFERS].memory[i % DT_PIPELINE_BUFFERS]);
     if (p->losses)
         p->model->device->ops->release(p->model->device, p->losses,
-                                       (size_t)p->most * sizeof *p->losses);
-    if (p->box_memory.memory)
-        dt_arena_release(&p->box_memory, p->model->device);
-    free(p->fetched);
-    free(p->work);
+                                       (size_t)p->max_batches * sizeof *p->losses);
+    if (p->channel_memory.memory)
+        dt_arena_release(&p->channel_memory, p->model->device);
+    free(p->host_losses);
+    free(p->workspaces);
     free(p->batch);
     free(p->spans);
-    *p = (struct dt_passes){0};
+    *p = (struct dt_pipeline_executor){0};
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -179,117 +179,117 @@ void dt_passes_release(struct dt_passes *p)
 /* A step's messages between two stages have channels of their own. On links each kind has a lane,
  * in which they meet without a name, since both sides pass micro-batches in one order; why nobody
  * waits for ever there says dt-architecture(7), Stages of a model. */
-static int channel(const struct dt_passes *p, enum box kind, int sender, int64_t batch)
+static int tag_of(const struct dt_pipeline_executor *p, enum boundary kind, int sender, int64_t batch)
 {
-    static const enum dt_link_channel lanes[BOXES] = {[BOX_INPUT] = DT_LINK_FROM_BEFORE,
-                                                      [BOX_OUTPUT] = DT_LINK_TO_NEXT,
-                                                      [BOX_GRADIENT_IN] = DT_LINK_FROM_NEXT,
-                                                      [BOX_GRADIENT_OUT] = DT_LINK_TO_BEFORE};
+    static const enum dt_link_channel device_channels[BOUNDARIES] = {[BOUNDARY_INPUT] = DT_LINK_FROM_BEFORE,
+                                                      [BOUNDARY_OUTPUT] = DT_LINK_TO_NEXT,
+                                                      [BOUNDARY_GRADIENT_IN] = DT_LINK_FROM_NEXT,
+                                                      [BOUNDARY_GRADIENT_OUT] = DT_LINK_TO_BEFORE};
     int64_t runs = p->pipeline.stages * p->pipeline.chunks;
-    bool gradient = kind == BOX_GRADIENT_IN || kind == BOX_GRADIENT_OUT;
-    return linked(p) ? (int)lanes[kind]
+    bool gradient = kind == BOUNDARY_GRADIENT_IN || kind == BOUNDARY_GRADIENT_OUT;
+    return linked(p) ? (int)device_channels[kind]
                      : (int)(((batch * runs + sender) * 2 + gradient) % CHANNELS);
 }
 
-static int stage_of(const struct dt_passes *p, int run)
+static int stage_of(const struct dt_pipeline_executor *p, int virtual_stage)
 {
-    return run % p->pipeline.stages;
+    return virtual_stage % p->pipeline.stages;
 }
 
-static size_t bytes_of(const struct dt_tensor *stream)
+static size_t bytes_of(const struct dt_tensor *states)
 {
-    return (size_t)(stream->rows * stream->columns) * dt_dtype_size(stream->dtype);
+    return (size_t)(states->rows * states->columns) * dt_dtype_size(states->dtype);
 }
 
-/* What of a stream crosses: slices that have all rows send an even part of them each, and what
+/* What of a states crosses: slices that have all rows send an even part of them each, and what
  * comes they gather. */
-static struct dt_tensor crossing(const struct dt_passes *p, const struct dt_tensor *stream)
+static struct dt_tensor own_rows(const struct dt_pipeline_executor *p, const struct dt_tensor *states)
 {
     const struct dt_model_part *part = &p->mesh->part;
-    struct dt_range own = dt_range_part(stream->rows, part->tp_rank, part->tp_size);
-    return part->sequence ? *stream : dt_tensor_rows(stream, own.first, dt_range_count(own));
+    struct dt_range own = dt_range_part(states->rows, part->tp_rank, part->tp_size);
+    return part->sequence ? *states : dt_tensor_rows(states, own.first, dt_range_count(own));
 }
 
-static void into_box(const struct dt_passes *p, void *memory, const struct dt_tensor *stream)
+static void pack(const struct dt_pipeline_executor *p, void *memory, const struct dt_tensor *states)
 {
     struct dt_device *dev = p->model->device;
-    struct dt_tensor box = dt_matrix_of(stream->dtype, memory, stream->rows, stream->columns);
+    struct dt_tensor box = dt_matrix_of(states->dtype, memory, states->rows, states->columns);
     if (linked(p))
-        dev->ops->copy(dev, &box, stream);
+        dev->ops->copy(dev, &box, states);
     else
-        dev->ops->download(dev, memory, stream->data, bytes_of(stream));
+        dev->ops->download(dev, memory, states->data, bytes_of(states));
 }
 
-static void out_of_box(const struct dt_passes *p, struct dt_tensor *stream, void *memory)
+static void unpack(const struct dt_pipeline_executor *p, struct dt_tensor *states, void *memory)
 {
     struct dt_device *dev = p->model->device;
-    struct dt_tensor box = dt_matrix_of(stream->dtype, memory, stream->rows, stream->columns);
+    struct dt_tensor box = dt_matrix_of(states->dtype, memory, states->rows, states->columns);
     if (linked(p))
-        dev->ops->copy(dev, stream, &box);
+        dev->ops->copy(dev, states, &box);
     else
-        dev->ops->upload(dev, stream->data, memory, bytes_of(stream));
+        dev->ops->upload(dev, states->data, memory, bytes_of(states));
 }
 
-/* Sends a stream of a run to the run before or behind it. */
-static int send_stream(struct dt_passes *p, enum box kind, int run, int to, int64_t batch,
-                       struct dt_tensor stream, struct dt_error *err)
+/* Sends a states of a run to the run before or behind it. */
+static int send_states(struct dt_pipeline_executor *p, enum boundary kind, int virtual_stage, int to, int64_t batch,
+                       struct dt_tensor states, struct dt_error *err)
 {
-    struct dt_message_buffer *box = &p->boxes[kind];
-    int64_t i = box->begun++ % DT_BOXES;
-    stream = crossing(p, &stream);
-    DT_TRY(dt_comm_await(p->stages, box->messages[i], err));
-    into_box(p, box->memory[i], &stream);
-    box->messages[i] = dt_comm_send(p->stages, stage_of(p, to), channel(p, kind, run, batch),
-                                    box->memory[i], bytes_of(&stream));
+    struct dt_pipeline_channel *channel = &p->channels[kind];
+    int64_t i = channel->begun++ % DT_PIPELINE_BUFFERS;
+    states = own_rows(p, &states);
+    DT_TRY(dt_comm_await(p->pp_group, channel->messages[i], err));
+    pack(p, channel->memory[i], &states);
+    channel->messages[i] = dt_comm_send(p->pp_group, stage_of(p, to), tag_of(p, kind, virtual_stage, batch),
+                                    channel->memory[i], bytes_of(&states));
     return 0;
 }
 
-static void receive_stream(struct dt_passes *p, enum box kind, int from, int64_t batch,
+static void receive_states(struct dt_pipeline_executor *p, enum boundary kind, int from, int64_t batch,
                            size_t bytes)
 {
-    struct dt_message_buffer *box = &p->boxes[kind];
-    int64_t i = box->begun++ % DT_BOXES;
-    box->messages[i] = dt_comm_receive(p->stages, stage_of(p, from), channel(p, kind, from, batch),
-                                       box->memory[i], bytes);
+    struct dt_pipeline_channel *channel = &p->channels[kind];
+    int64_t i = channel->begun++ % DT_PIPELINE_BUFFERS;
+    channel->messages[i] = dt_comm_receive(p->pp_group, stage_of(p, from), tag_of(p, kind, from, batch),
+                                       channel->memory[i], bytes);
 }
 
-/* The oldest message that was begun comes into a stream. */
-static int take_stream(struct dt_passes *p, enum box kind, struct dt_tensor stream,
+/* The oldest message that was begun comes into a states. */
+static int await_states(struct dt_pipeline_executor *p, enum boundary kind, struct dt_tensor states,
                        struct dt_error *err)
 {
-    struct dt_message_buffer *box = &p->boxes[kind];
-    int64_t i = box->ended++ % DT_BOXES;
-    struct dt_tensor own = crossing(p, &stream);
-    DT_TRY(dt_comm_await(p->stages, box->messages[i], err));
-    box->messages[i] = NULL;
-    out_of_box(p, &own, box->memory[i]);
+    struct dt_pipeline_channel *channel = &p->channels[kind];
+    int64_t i = channel->ended++ % DT_PIPELINE_BUFFERS;
+    struct dt_tensor own = own_rows(p, &states);
+    DT_TRY(dt_comm_await(p->pp_group, channel->messages[i], err));
+    channel->messages[i] = NULL;
+    unpack(p, &own, channel->memory[i]);
     if (!p->mesh->part.sequence)
-        dt_tensor_parallel_all_gather(p->model, &stream);
+        dt_tensor_parallel_all_gather(p->model, &states);
     return 0;
 }
 
-static bool next_action(const struct dt_passes *p, int64_t *place, struct dt_action *a)
+static bool next_action(const struct dt_pipeline_executor *p, int64_t *position, struct dt_action *a)
 {
-    return dt_pipeline_next(&p->pipeline, p->mesh->part.stage, p->batches, place, a);
+    return dt_pipeline_next(&p->pipeline, p->mesh->part.stage, p->batches, position, a);
 }
 
 /* Begins the next receives of the step, as many as there is room for. */
-static void receive_ahead(struct dt_passes *p, enum box kind)
+static void prefetch(struct dt_pipeline_executor *p, enum boundary kind)
 {
-    struct dt_message_buffer *box = &p->boxes[kind];
+    struct dt_pipeline_channel *channel = &p->channels[kind];
     struct dt_action a;
-    bool input = kind == BOX_INPUT;
-    while (box->begun - box->ended < DT_BOXES && next_action(p, &box->next, &a))
+    bool input = kind == BOUNDARY_INPUT;
+    while (channel->begun - channel->ended < DT_PIPELINE_BUFFERS && next_action(p, &channel->next, &a))
         if (a.kind == (input ? DT_ACTION_RECEIVE_INPUT : DT_ACTION_RECEIVE_GRADIENT))
-            receive_stream(p, kind, a.run + (input ? -1 : 1), a.batch, p->stream_bytes);
+            receive_states(p, kind, a.virtual_stage + (input ? -1 : 1), a.batch, p->message_bytes);
 }
 
-static int end_sends(struct dt_passes *p, enum box kind, struct dt_error *err)
+static int await_sends(struct dt_pipeline_executor *p, enum boundary kind, struct dt_error *err)
 {
-    for (int i = 0; i < DT_BOXES; i++) {
-        struct dt_message *message = p->boxes[kind].messages[i];
-        p->boxes[kind].messages[i] = NULL;
-        DT_TRY(dt_comm_await(p->stages, message, err));
+    for (int i = 0; i < DT_PIPELINE_BUFFERS; i++) {
+        struct dt_message *message = p->channels[kind].messages[i];
+        p->channels[kind].messages[i] = NULL;
+        DT_TRY(dt_comm_await(p->pp_group, message, err));
     }
     return 0;
 }
@@ -298,18 +298,18 @@ static int end_sends(struct dt_passes *p, enum box kind, struct dt_error *err)
 
 /* What the actions of a step are done with. */
 struct step {
-    struct dt_passes *passes;
-    const struct dt_pass_source *source;
-    const struct dt_pass *how;
+    struct dt_pipeline_executor *passes;
+    const struct dt_micro_batch_source *source;
+    const struct dt_pass *options;
 };
 
-static struct dt_workspace *work_of(const struct dt_passes *p, const struct dt_action *a)
+static struct dt_workspace *work_of(const struct dt_pipeline_executor *p, const struct dt_action *a)
 {
-    return p->work[a->run / p->pipeline.stages * p->slots + a->batch % p->slots];
+    return p->workspaces[a->virtual_stage / p->pipeline.stages * p->max_in_flight + a->batch % p->max_in_flight];
 }
 
 /* The source lends spans until it is asked again. */
-static void keep_spans(struct dt_passes *p, int64_t i)
+static void keep_spans(struct dt_pipeline_executor *p, int64_t i)
 {
     struct dt_batch *batch = &p->batch[i];
     int64_t places = batch->count * batch->length;
@@ -325,96 +325,96 @@ static void keep_spans(struct dt_passes *p, int64_t i)
 /* The micro-batch of an action begins its pass through a run. */
 static int begin(const struct step *s, const struct dt_action *a, struct dt_error *err)
 {
-    struct dt_passes *p = s->passes;
-    int64_t i = a->batch % p->held;
-    if (a->run < p->pipeline.stages) {
+    struct dt_pipeline_executor *p = s->passes;
+    int64_t i = a->batch % p->kept_batches;
+    if (a->virtual_stage < p->pipeline.stages) {
         DT_TRY(s->source->fill(s->source->context, a->batch, &p->batch[i], err));
         keep_spans(p, i);
     }
-    dt_pass_begin(work_of(p, a), &p->batch[i], s->how);
+    dt_pass_begin(work_of(p, a), &p->batch[i], s->options);
     return 0;
 }
 
 static int act(const struct step *s, const struct dt_action *a, struct dt_error *err)
 {
-    struct dt_passes *p = s->passes;
+    struct dt_pipeline_executor *p = s->passes;
     struct dt_workspace *w = work_of(p, a);
     switch (a->kind) {
     case DT_ACTION_RECEIVE_INPUT:
         DT_TRY(begin(s, a, err));
-        DT_TRY(take_stream(p, BOX_INPUT, dt_pass_input(w), err));
-        receive_ahead(p, BOX_INPUT);
+        DT_TRY(await_states(p, BOUNDARY_INPUT, dt_pass_input(w), err));
+        prefetch(p, BOUNDARY_INPUT);
         return 0;
     case DT_ACTION_FORWARD:
-        if (a->run == 0)
+        if (a->virtual_stage == 0)
             DT_TRY(begin(s, a, err));
         dt_pass_forward(w);
         return 0;
     case DT_ACTION_SEND_OUTPUT:
-        return send_stream(p, BOX_OUTPUT, a->run, a->run + 1, a->batch, dt_pass_output(w), err);
+        return send_states(p, BOUNDARY_OUTPUT, a->virtual_stage, a->virtual_stage + 1, a->batch, dt_pass_output(w), err);
     case DT_ACTION_RECEIVE_GRADIENT:
-        DT_TRY(take_stream(p, BOX_GRADIENT_IN, dt_pass_gradient(w), err));
-        receive_ahead(p, BOX_GRADIENT_IN);
+        DT_TRY(await_states(p, BOUNDARY_GRADIENT_IN, dt_pass_gradient(w), err));
+        prefetch(p, BOUNDARY_GRADIENT_IN);
         return 0;
     case DT_ACTION_BACKWARD:
         dt_pass_backward(w, s->source->gradients(s->source->context, a->batch),
                          p->losses + a->batch);
         return 0;
     case DT_ACTION_SEND_GRADIENT:
-        return send_stream(p, BOX_GRADIENT_OUT, a->run, a->run - 1, a->batch, dt_pass_gradient(w),
+        return send_states(p, BOUNDARY_GRADIENT_OUT, a->virtual_stage, a->virtual_stage - 1, a->batch, dt_pass_gradient(w),
                            err);
     }
     abort();
 }
 
 /* The last stage has the losses, and waits for them once. */
-static void report_losses(const struct dt_passes *p, int64_t count,
-                          const struct dt_pass_source *source)
+static void report_losses(const struct dt_pipeline_executor *p, int64_t count,
+                          const struct dt_micro_batch_source *source)
 {
     struct dt_device *dev = p->model->device;
     if (p->mesh->part.stage < p->pipeline.stages - 1)
         return;
-    dev->ops->download(dev, p->fetched, p->losses, (size_t)count * sizeof *p->fetched);
+    dev->ops->download(dev, p->host_losses, p->losses, (size_t)count * sizeof *p->host_losses);
     for (int64_t i = 0; i < count; i++)
-        source->loss(source->context, i, p->fetched[i]);
+        source->loss(source->context, i, p->host_losses[i]);
 }
 
-int dt_passes_run(struct dt_passes *p, int64_t count, const struct dt_pass_source *source,
-                  const struct dt_pass *how, struct dt_error *err)
+int dt_pipeline_executor_run(struct dt_pipeline_executor *p, int64_t count, const struct dt_micro_batch_source *source,
+                  const struct dt_pass *options, struct dt_error *err)
 {
-    const struct step s = {p, source, how};
+    const struct step s = {p, source, options};
     struct dt_action action;
     DT_TRY(dt_pipeline_check(&p->pipeline, count, err));
-    assert(count <= p->most);
+    assert(count <= p->max_batches);
     p->batches = count;
-    p->boxes[BOX_INPUT].next = p->boxes[BOX_GRADIENT_IN].next = 0;
-    receive_ahead(p, BOX_INPUT);
-    receive_ahead(p, BOX_GRADIENT_IN);
-    for (int64_t place = 0; next_action(p, &place, &action);)
+    p->channels[BOUNDARY_INPUT].next = p->channels[BOUNDARY_GRADIENT_IN].next = 0;
+    prefetch(p, BOUNDARY_INPUT);
+    prefetch(p, BOUNDARY_GRADIENT_IN);
+    for (int64_t position = 0; next_action(p, &position, &action);)
         DT_TRY(act(&s, &action, err));
     report_losses(p, count, source);
-    DT_TRY(end_sends(p, BOX_OUTPUT, err));
-    return end_sends(p, BOX_GRADIENT_OUT, err);
+    DT_TRY(await_sends(p, BOUNDARY_OUTPUT, err));
+    return await_sends(p, BOUNDARY_GRADIENT_OUT, err);
 }
 
-int dt_passes_score(struct dt_passes *p, const struct dt_batch *batch, float *losses, float *hits,
+int dt_pipeline_executor_score(struct dt_pipeline_executor *p, const struct dt_batch *batch, float *losses, float *hits,
                     struct dt_error *err)
 {
     int runs = p->pipeline.stages * p->pipeline.chunks;
     for (int chunk = 0; chunk < p->pipeline.chunks; chunk++) {
-        int run = chunk * p->pipeline.stages + p->mesh->part.stage;
-        struct dt_workspace *w = p->work[chunk * p->slots];
+        int virtual_stage = chunk * p->pipeline.stages + p->mesh->part.stage;
+        struct dt_workspace *w = p->workspaces[chunk * p->max_in_flight];
         dt_pass_begin(w, batch, NULL);
-        if (run > 0) {
-            struct dt_tensor input = dt_pass_input(w), own = crossing(p, &input);
-            receive_stream(p, BOX_INPUT, run - 1, 0, bytes_of(&own));
-            DT_TRY(take_stream(p, BOX_INPUT, input, err));
+        if (virtual_stage > 0) {
+            struct dt_tensor input = dt_pass_input(w), own = own_rows(p, &input);
+            receive_states(p, BOUNDARY_INPUT, virtual_stage - 1, 0, bytes_of(&own));
+            DT_TRY(await_states(p, BOUNDARY_INPUT, input, err));
         }
         dt_pass_forward(w);
-        if (run < runs - 1)
-            DT_TRY(send_stream(p, BOX_OUTPUT, run, run + 1, 0, dt_pass_output(w), err));
+        if (virtual_stage < runs - 1)
+            DT_TRY(send_states(p, BOUNDARY_OUTPUT, virtual_stage, virtual_stage + 1, 0, dt_pass_output(w), err));
         else
             dt_pass_score(w, batch, losses, hits);
     }
-    return end_sends(p, BOX_OUTPUT, err);
+    return await_sends(p, BOUNDARY_OUTPUT, err);
 }

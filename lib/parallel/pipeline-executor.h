@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The passes of a step: this rank's micro-batches through the layers that it holds, in the
- * order of a schedule (pipeline-schedule.h). One stage alone is a pipeline like any other.
+ * The pipeline executor: forward and backward of this rank's micro-batches through the layers that it
+ * holds, in the order of a schedule (pipeline-schedule.h). Without pipeline parallelism it is a
+ * pipeline of one stage.
  *
- *     DT_TRY(dt_passes_plan(&passes, model, &mesh, &settings, err));
- *     DT_TRY(dt_passes_allocate(&passes, err));
- *     DT_TRY(dt_passes_run(&passes, count, &source, &how, err));
+ *     DT_TRY(dt_pipeline_executor_plan(&executor, model, &mesh, &settings, err));
+ *     DT_TRY(dt_pipeline_executor_allocate(&executor, err));
+ *     DT_TRY(dt_pipeline_executor_run(&executor, count, &source, &options, err));
  *
- * The stream crosses between stages while other passes compute, from device to device where these
- * are linked, otherwise through host memory: each slice sends some of its rows.
+ * Hidden states (forward) and their gradients (backward) move between stages while other
+ * micro-batches compute; each of the four kinds of message has two buffers:
+ *
+ *     stage i-1  -- BOUNDARY_INPUT -->  stage i  -- BOUNDARY_OUTPUT -->  stage i+1
+ *     stage i-1  <- BOUNDARY_GRADIENT_OUT --     <- BOUNDARY_GRADIENT_IN --
+ *
+ * They go from device to device with a device communicator, otherwise through host memory. Each
+ * tensor-parallel rank sends its part of the rows.
  */
 #ifndef DT_PARALLEL_PIPELINE_EXECUTOR_H
 #define DT_PARALLEL_PIPELINE_EXECUTOR_H
@@ -18,61 +25,64 @@
 #include "parallel/mesh.h"
 #include "parallel/pipeline-schedule.h"
 
-/* Where micro-batches come from, and where what they give goes. */
-struct dt_pass_source {
+/* Where micro-batches come from, and where their losses go. */
+struct dt_micro_batch_source {
     void *context;
-    /* Fills in a micro-batch; they are asked for in their order. */
+    /* Fills in micro-batch number index; called in order. */
     int (*fill)(void *context, int64_t index, struct dt_batch *batch, struct dt_error *err);
-    /* Where a backward pass of that micro-batch adds. */
+    /* Where backward of that micro-batch accumulates gradients. */
     const struct dt_flat *(*gradients)(void *context, int64_t index);
-    /* Its losses, added up: in the last stage alone, behind all passes of the step. */
+    /* The sum of its losses: called on the last stage, after the step's forward and backward. */
     void (*loss)(void *context, int64_t index, double loss);
 };
 
-#define DT_BOXES 2 /* messages of one kind that may be under way */
+#define DT_PIPELINE_BUFFERS 2 /* messages of one kind in flight */
 
-/* Messages of one kind to or from a neighbour. */
-struct dt_message_buffer {
-    void *memory[DT_BOXES];
-    struct dt_message *messages[DT_BOXES];
+/* Messages of one kind to or from a neighbouring stage. */
+struct dt_pipeline_channel {
+    void *memory[DT_PIPELINE_BUFFERS];
+    struct dt_message *messages[DT_PIPELINE_BUFFERS];
     int64_t begun, ended; /* messages of the step so far */
-    int64_t next;         /* place: where to look for the next message to receive */
+    int64_t next;         /* position in the schedule to search for the next receive */
 };
 
-struct dt_passes {
+struct dt_pipeline_executor {
     struct dt_model *model;     /* borrowed */
     const struct dt_mesh *mesh; /* borrowed */
-    struct dt_comm *stages;     /* for what boxes hold */
+    struct dt_comm *pp_group;   /* for memory that channels have */
     struct dt_pipeline pipeline;
-    int64_t batches, most;      /* micro-batches of the step, and of any */
-    double *losses;             /* of each, on the device */
-    double *fetched;            /* the same, on the host */
-    int64_t slots;              /* micro-batches under way in a run at most */
-    struct dt_workspace **work; /* slots of the first run, of the second, ... */
-    int64_t held;               /* micro-batches that are kept for another run */
-    struct dt_batch *batch;     /* those, and what they borrow of spans */
+    int64_t batches, max_batches;     /* micro-batches of the step; of any step */
+    double *losses;                   /* of each, on the device */
+    double *host_losses;              /* the same, on the host */
+    int64_t max_in_flight;            /* micro-batches of a model chunk */
+    struct dt_workspace **workspaces; /* max_in_flight of the first chunk, of the second, ... */
+    int64_t kept_batches;             /* micro-batches that a later chunk needs again */
+    struct dt_batch *batch;           /* these, and copies of their attention spans */
     int32_t **spans;
-    int64_t batch_size, length;
+    int64_t batch_size, length; /* sequences of a micro-batch; tokens of a sequence */
     enum dt_recompute recompute;
-    size_t bytes;                      /* of the workspaces */
-    size_t stream_bytes;               /* of one micro-batch */
-    struct dt_message_buffer boxes[4]; /* by the kind of message: enum in pipeline-executor.c */
-    struct dt_arena box_memory;        /* where they lie on the device */
+    size_t bytes;                           /* of the workspaces and losses, on the device */
+    size_t message_bytes;                   /* hidden states of a micro-batch */
+    struct dt_pipeline_channel channels[4]; /* by enum boundary in pipeline-executor.c */
+    struct dt_arena channel_memory;         /* their buffers on the device */
 };
 
-/* Without memory of the device; DT_EINVALID if the schedule does not fit the micro-batches.
- * Release with dt_passes_release, also then. */
-int dt_passes_plan(struct dt_passes *passes, struct dt_model *model, const struct dt_mesh *mesh,
-                   const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
-int dt_passes_allocate(struct dt_passes *passes, struct dt_error *err) DT_MUST_CHECK;
-size_t dt_passes_bytes(const struct dt_passes *passes); /* on the device */
-void dt_passes_release(struct dt_passes *passes);
+/* Takes no device memory. DT_EINVALID if the schedule does not fit the micro-batches. Release with
+ * dt_pipeline_executor_release, also after a failure. */
+int dt_pipeline_executor_plan(struct dt_pipeline_executor *executor, struct dt_model *model,
+                              const struct dt_mesh *mesh, const struct dt_settings *settings,
+                              struct dt_error *err) DT_MUST_CHECK;
+int dt_pipeline_executor_allocate(struct dt_pipeline_executor *executor,
+                                  struct dt_error *err) DT_MUST_CHECK;
+size_t dt_pipeline_executor_bytes(const struct dt_pipeline_executor *executor); /* on the device */
+void dt_pipeline_executor_release(struct dt_pipeline_executor *executor);
 
-/* Passes micro-batches 0 to below count. */
-int dt_passes_run(struct dt_passes *passes, int64_t count, const struct dt_pass_source *source,
-                  const struct dt_pass *how, struct dt_error *err) DT_MUST_CHECK;
-/* Scores a batch, as dt_model_score; the last stage alone writes losses and hits. */
-int dt_passes_score(struct dt_passes *passes, const struct dt_batch *batch, float *losses,
-                    float *hits, struct dt_error *err) DT_MUST_CHECK;
+/* Forward and backward of micro-batches 0 .. count - 1. */
+int dt_pipeline_executor_run(struct dt_pipeline_executor *executor, int64_t count,
+                             const struct dt_micro_batch_source *source,
+                             const struct dt_pass *options, struct dt_error *err) DT_MUST_CHECK;
+/* Forward and losses of a batch, as dt_model_score; sets losses and hits on the last stage. */
+int dt_pipeline_executor_score(struct dt_pipeline_executor *executor, const struct dt_batch *batch,
+                               float *losses, float *hits, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "parallel/pipeline-schedule.h"
 
-/* A pass has three places: what it receives, itself, and what it sends. */
-#define PASS_PLACES 3
+/* A pass has three positions: what it receives, itself, and what it sends. */
+#define PASS_POSITIONS 3
 
 /* Passes of a stage forward, and as many backward. */
 static int64_t count_passes(const struct dt_pipeline *p, int64_t batches)
@@ -24,7 +24,7 @@ static int64_t warm_up(const struct dt_pipeline *p, int stage, int64_t batches)
 }
 
 /* Pass number i of a stage: which one forward, or backward, it is. */
-static int64_t turn_of(const struct dt_pipeline *p, int stage, int64_t batches, int64_t i,
+static int64_t index_of(const struct dt_pipeline *p, int stage, int64_t batches, int64_t i,
                        bool *backward)
 {
     int64_t passes = count_passes(p, batches), ahead = warm_up(p, stage, batches);
@@ -42,29 +42,29 @@ static int64_t turn_of(const struct dt_pipeline *p, int stage, int64_t batches, 
 static struct dt_action pass_at(const struct dt_pipeline *p, int stage, int64_t batches, int64_t i)
 {
     bool backward;
-    int64_t k = turn_of(p, stage, batches, i, &backward);
+    int64_t k = index_of(p, stage, batches, i, &backward);
     int64_t group = k / (p->stages * p->chunks), turn = k % (p->stages * p->chunks);
     int chunk = (int)(turn / p->stages);
     return (struct dt_action){
         .kind = backward ? DT_ACTION_BACKWARD : DT_ACTION_FORWARD,
-        .run = (backward ? p->chunks - 1 - chunk : chunk) * p->stages + stage,
+        .virtual_stage = (backward ? p->chunks - 1 - chunk : chunk) * p->stages + stage,
         .batch = group * p->stages + turn % p->stages,
     };
 }
 
-bool dt_pipeline_next(const struct dt_pipeline *p, int stage, int64_t batches, int64_t *place,
+bool dt_pipeline_next(const struct dt_pipeline *p, int stage, int64_t batches, int64_t *position,
                       struct dt_action *a)
 {
     int last = p->stages * p->chunks - 1;
-    for (; *place < 2 * PASS_PLACES * count_passes(p, batches); ++*place) {
-        *a = pass_at(p, stage, batches, *place / PASS_PLACES);
+    for (; *position < 2 * PASS_POSITIONS * count_passes(p, batches); ++*position) {
+        *a = pass_at(p, stage, batches, *position / PASS_POSITIONS);
         bool backward = a->kind == DT_ACTION_BACKWARD;
-        int from = backward ? last : 0, to = last - from, part = (int)(*place % PASS_PLACES);
-        if ((part == 0 && a->run == from) || (part == 2 && a->run == to))
+        int from = backward ? last : 0, to = last - from, part = (int)(*position % PASS_POSITIONS);
+        if ((part == 0 && a->virtual_stage == from) || (part == 2 && a->virtual_stage == to))
             continue; /* the ends of the model receive nothing, or send nothing */
         a->kind = (enum dt_action_kind)(
             (backward ? DT_ACTION_RECEIVE_GRADIENT : DT_ACTION_RECEIVE_INPUT) + part);
-        ++*place;
+        ++*position;
         return true;
     }
     return false;
@@ -76,9 +76,9 @@ struct dt_pipeline_round dt_pipeline_round(const struct dt_pipeline *p, int stag
     int64_t turns = p->chunks > 1 ? p->stages * p->chunks : 1, left = passes - ahead;
     left = left < passes - turns ? left : passes - turns;
     return (struct dt_pipeline_round){
-        .places = 2 * PASS_PLACES * turns,
-        .first = PASS_PLACES * ahead,
-        .end = PASS_PLACES * (ahead + 2 * (left > 0 ? left / turns * turns : 0)),
+        .positions = 2 * PASS_POSITIONS * turns,
+        .first = PASS_POSITIONS * ahead,
+        .end = PASS_POSITIONS * (ahead + 2 * (left > 0 ? left / turns * turns : 0)),
     };
 }
 
@@ -98,14 +98,14 @@ int dt_pipeline_check(const struct dt_pipeline *p, int64_t batches, struct dt_er
     return 0;
 }
 
-int64_t dt_pipeline_under_way(const struct dt_pipeline *p, int stage, int64_t batches, int run)
+int64_t dt_pipeline_in_flight(const struct dt_pipeline *p, int stage, int64_t batches, int virtual_stage)
 {
     struct dt_pipeline_round r = dt_pipeline_round(p, stage, batches);
     int64_t now = 0, most = 0, passes = 2 * count_passes(p, batches);
-    int64_t end = (r.first + r.places) / PASS_PLACES; /* then all comes again */
+    int64_t end = (r.first + r.positions) / PASS_POSITIONS; /* then all comes again */
     for (int64_t i = 0; i < passes && i < end; i++) {
         struct dt_action a = pass_at(p, stage, batches, i);
-        if (a.run == run)
+        if (a.virtual_stage == virtual_stage)
             now += a.kind == DT_ACTION_FORWARD ? 1 : -1;
         most = now > most ? now : most;
     }

@@ -5,8 +5,8 @@
 
 #include "base/buffer.h"
 
-#define BLOCKS_MOST 256 /* of a bucket */
-#define BLOCK_LEAST 256 /* elements, but for the last block of a bucket */
+#define MAX_BLOCKS 256 /* of a bucket */
+#define MIN_BLOCK 256 /* elements, but for the last block of a bucket */
 #define ALIGNMENT   16  /* elements: a cache line of fp32 */
 
 static int64_t bucket_size(const struct dt_sharding *s, int bucket)
@@ -16,8 +16,8 @@ static int64_t bucket_size(const struct dt_sharding *s, int bucket)
 
 int64_t dt_sharding_block_size(const struct dt_sharding *s, int bucket)
 {
-    int64_t even = (bucket_size(s, bucket) + BLOCKS_MOST - 1) / BLOCKS_MOST;
-    int64_t size = even > BLOCK_LEAST ? even : BLOCK_LEAST;
+    int64_t even = (bucket_size(s, bucket) + MAX_BLOCKS - 1) / MAX_BLOCKS;
+    int64_t size = even > MIN_BLOCK ? even : MIN_BLOCK;
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
@@ -49,7 +49,7 @@ struct dt_range dt_sharding_owned(const struct dt_sharding *s, int bucket, int o
 }
 
 /* Cut up among all owners of all groups, those of one number side by side. */
-struct dt_range dt_sharding_owned_share(const struct dt_sharding *s, int bucket, int owner,
+struct dt_range dt_sharding_owned_part(const struct dt_sharding *s, int bucket, int owner,
                                         int group)
 {
     struct dt_sharding all = *s;
@@ -79,7 +79,7 @@ void dt_bucket_slots_init(struct dt_bucket_slots *s, const struct dt_sharding *s
     size_t count = (size_t)sharding->count;
     int layers = 0; /* that the arena has */
     *s = (struct dt_bucket_slots){.sharding = sharding};
-    s->places = dt_alloc(count, sizeof *s->places);
+    s->buffers = dt_alloc(count, sizeof *s->buffers);
     s->holders = dt_alloc(count, sizeof *s->holders);
     s->slots = dt_alloc(count, sizeof *s->slots);
     for (int b = 0; b < sharding->count; b++) {
@@ -96,13 +96,13 @@ void dt_bucket_slots_layout(struct dt_bucket_slots *s, size_t element_bytes, str
         for (int b = 0; b < s->sharding->count; b++)
             if (s->slots[b] == slot && bucket_size(s->sharding, b) > most)
                 most = bucket_size(s->sharding, b);
-        s->places[slot] = dt_arena_take(arena, (size_t)most * element_bytes);
+        s->buffers[slot] = dt_arena_take(arena, (size_t)most * element_bytes);
     }
 }
 
 void dt_bucket_slots_release(struct dt_bucket_slots *s)
 {
-    free(s->places);
+    free(s->buffers);
     free(s->holders);
     free(s->slots);
     *s = (struct dt_bucket_slots){0};
@@ -116,5 +116,5 @@ int dt_bucket_slots_holder(const struct dt_bucket_slots *s, int bucket)
 void *dt_bucket_slots_take(struct dt_bucket_slots *s, int bucket)
 {
     s->holders[s->slots[bucket]] = bucket;
-    return s->places[s->slots[bucket]];
+    return s->buffers[s->slots[bucket]];
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who owns what of a flat arena that several ranks share.
+ * Which data-parallel rank owns which elements of a flat arena (ZeRO's sharding).
  *
- * The arena is cut into buckets (model/table.h), each bucket into blocks whose size
- * follows from the bucket's alone, and the blocks of each bucket are dealt evenly to
- * the owners in their order. So every owner has an even part of every bucket, in one
- * piece, and sums over blocks in their order do not depend on how many owners there are.
- * Several groups of owners may each have all of it.
+ * The arena is cut into buckets (model/table.h) and each bucket into blocks. The size of a block
+ * depends on the bucket's size alone, so sums over blocks in order have the same bits for any number
+ * of owners. Each owner has one contiguous run of blocks of every bucket:
+ *
+ *     bucket of 10 blocks      | 0  1 | 2  3  4 | 5  6 | 7  8  9 |
+ *     owner, of 4                  0       1        2       3
+ *
+ * With hybrid sharding (distributed.shard_ranks) there are several groups of owners, and each group
+ * holds the whole arena.
  */
 #ifndef DT_PARALLEL_SHARDING_H
 #define DT_PARALLEL_SHARDING_H
@@ -18,43 +22,50 @@
 #include "device/arena.h"
 
 struct dt_sharding {
-    const int64_t *buckets; /* count + 1: first elements; borrowed */
-    int count;
-    int first_layer, layers; /* the buckets of layers, which are used one after another */
-    int owners;              /* in each group */
-    int groups;              /* each has everything */
-    bool rooted;             /* the first owner owns all */
+    const int64_t *buckets;  /* count + 1: first element of each; borrowed */
+    int count;               /* buckets */
+    int first_layer, layers; /* buckets of layers: used one after the other */
+    int owners;              /* of a group */
+    int groups;              /* each holds the whole arena */
+    bool rooted;             /* the first owner owns everything: a parameter server */
 };
 
+/* Elements of a block, and blocks of a bucket. */
 int64_t dt_sharding_block_size(const struct dt_sharding *sharding, int bucket);
 int64_t dt_sharding_block_count(const struct dt_sharding *sharding, int bucket);
 
-/* What an owner has of a bucket, in blocks of it, and in elements of the arena. */
+/* What an owner has of a bucket: in blocks of the bucket, and in elements of the arena. */
 struct dt_range dt_sharding_owned_blocks(const struct dt_sharding *sharding, int bucket, int owner);
 struct dt_range dt_sharding_owned(const struct dt_sharding *sharding, int bucket, int owner);
-/* Of what owners of several groups have alike, a group's even share. */
-struct dt_range dt_sharding_owned_share(const struct dt_sharding *sharding, int bucket, int owner,
-                                        int group);
-/* Its elements in the buckets before that one; of all buckets with bucket = count. */
+/* Owners of the same number in all groups hold the same elements: a group's even part of these, in
+ * elements of the arena. */
+struct dt_range dt_sharding_owned_part(const struct dt_sharding *sharding, int bucket, int owner,
+                                       int group);
+/* Elements that an owner has of the buckets before that one; of all buckets with bucket = count. */
 int64_t dt_sharding_owned_before(const struct dt_sharding *sharding, int bucket, int owner);
 
-/* Room for buckets that come and go: those of layers, of which one is used while the
- * next one comes or the last one leaves, share two slots; any other has its own. */
+/*
+ * Double buffers for buckets that are gathered and released. Layers alternate between two slots:
+ * one is in use while the other one is prefetched or reduced. Every other bucket has its own slot.
+ *
+ *     slot A   layer 0 ........... layer 2 ...........
+ *     slot B   ....... layer 1 ........... layer 3 ...
+ */
 struct dt_bucket_slots {
     const struct dt_sharding *sharding; /* borrowed */
-    char **places;                      /* of each bucket; NULL while counting */
-    int *holders;                       /* of each bucket's slot: who has it now; -1: nobody */
-    int *slots;                         /* of each bucket */
+    int *slots;                         /* of each bucket: its slot */
+    char **buffers;                     /* of each slot; NULL while the arena counts */
+    int *holders;                       /* of each slot: the bucket in it; -1: none */
 };
 
-/* Slots are numbered as the buckets; layers have the first two layers' numbers. */
+/* Slots are numbered as buckets are; layers use the numbers of the first two. */
 void dt_bucket_slots_init(struct dt_bucket_slots *slots, const struct dt_sharding *sharding);
 void dt_bucket_slots_layout(struct dt_bucket_slots *slots, size_t element_bytes,
                             struct dt_arena *arena);
 void dt_bucket_slots_release(struct dt_bucket_slots *slots);
-/* The bucket that has the slot of this one now, itself perhaps; -1: none. */
+/* The bucket in this bucket's slot, which may be the bucket itself; -1: none. */
 int dt_bucket_slots_holder(const struct dt_bucket_slots *slots, int bucket);
-/* Gives the slot to the bucket. */
+/* Puts the bucket into its slot and returns the buffer. */
 void *dt_bucket_slots_take(struct dt_bucket_slots *slots, int bucket);
 
 #endif

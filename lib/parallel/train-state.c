@@ -10,42 +10,42 @@
 #include "base/hash.h"
 
 /* Bytes that the arena has grown by since the last call. */
-static size_t taken(const struct dt_arena *arena, size_t *before)
+static size_t bytes_since(const struct dt_arena *arena, size_t *before)
 {
     size_t bytes = arena->used - *before;
     *before = arena->used;
     return bytes;
 }
 
-static bool shares_out(const struct dt_train_state *s)
+static bool is_sharded(const struct dt_train_state *s)
 {
-    return s->parallel.stage > 0;
+    return s->dp.stage > 0;
 }
 
 /* Whether parameters lie apart from the weights. */
-static bool apart(const struct dt_train_state *s)
+static bool has_master(const struct dt_train_state *s)
 {
-    return s->parallel.stage == 3 || s->model->compute != DT_DTYPE_F32 || s->averaged;
+    return s->dp.stage == 3 || s->model->compute != DT_DTYPE_F32 || s->has_ema;
 }
 
 /* Where what is kept of each bucket lies in an arena of it all. */
-static void place(const struct dt_train_state *s, float *base, float **places)
+static void locate(const struct dt_train_state *s, float *base, float **shards)
 {
     for (int b = 0; b < s->model->table.bucket_count; b++) {
-        places[b] = base;
-        base = base ? base + dt_range_count(s->kept[b]) : NULL;
+        shards[b] = base;
+        base = base ? base + dt_range_count(s->shards[b]) : NULL;
     }
 }
 
-static void place_parameters(struct dt_train_state *s)
+static void locate_parameters(struct dt_train_state *s)
 {
-    float *whole = shares_out(s) ? s->weights.whole : s->model->parameters;
-    if (s->own) {
-        place(s, s->own, s->parameters);
+    float *whole = is_sharded(s) ? s->gather.weights : s->model->parameters;
+    if (s->master) {
+        locate(s, s->master, s->parameters);
         return;
     }
     for (int b = 0; b < s->model->table.bucket_count; b++)
-        s->parameters[b] = whole ? whole + s->kept[b].first : NULL;
+        s->parameters[b] = whole ? whole + s->shards[b].first : NULL;
 }
 
 /* Of the tied tensor, where this rank's sum of one use or the other lies; -1: nowhere. */
@@ -60,9 +60,9 @@ static int tied_bucket(const struct dt_train_state *s)
     return part->stage == part->stages - 1 ? dt_head_bucket(t) : -1;
 }
 
-static bool linked_stages(const struct dt_train_state *s)
+static bool stages_are_linked(const struct dt_train_state *s)
 {
-    return s->mesh->part.stages > 1 && dt_comm_is_on_device(dt_comm_on_device(s->mesh->stages));
+    return s->mesh->part.stages > 1 && dt_comm_is_on_device(dt_comm_on_device(s->mesh->pp_group));
 }
 
 /* Of what two stages exchange. */
@@ -71,53 +71,53 @@ static size_t tied_bytes(const struct dt_train_state *s)
     int bucket = tied_bucket(s);
     if (bucket < 0 || s->model->part.stages == 1)
         return 0;
-    return (size_t)dt_range_count(dt_data_parallel_kept(&s->parallel, bucket)) * sizeof(float);
+    return (size_t)dt_range_count(dt_data_parallel_shard(&s->dp, bucket)) * sizeof(float);
 }
 
 static void lay_out(struct dt_train_state *s)
 {
     size_t before = 0, bytes = (size_t)s->elements * sizeof(float);
-    if (shares_out(s))
-        dt_parameter_gather_layout(&s->weights, &s->arena);
-    s->bytes.weights = taken(&s->arena, &before);
-    s->own = shares_out(s) && apart(s) ? dt_arena_take(&s->arena, bytes) : NULL;
-    s->bytes.parameters = taken(&s->arena, &before);
-    if (!apart(s)) { /* weights are parameters */
+    if (is_sharded(s))
+        dt_parameter_gather_layout(&s->gather, &s->arena);
+    s->bytes.weights = bytes_since(&s->arena, &before);
+    s->master = is_sharded(s) && has_master(s) ? dt_arena_take(&s->arena, bytes) : NULL;
+    s->bytes.parameters = bytes_since(&s->arena, &before);
+    if (!has_master(s)) { /* weights are parameters */
         s->bytes.parameters = s->bytes.weights;
         s->bytes.weights = 0;
     }
-    dt_data_parallel_layout(&s->parallel, &s->arena);
-    if (linked_stages(s))
-        s->tied = dt_arena_take(&s->arena, tied_bytes(s));
+    dt_data_parallel_layout(&s->dp, &s->arena);
+    if (stages_are_linked(s))
+        s->tied_gradients = dt_arena_take(&s->arena, tied_bytes(s));
     dt_compression_layout(&s->compression, &s->arena);
-    s->bytes.gradients = taken(&s->arena, &before);
+    s->bytes.gradients = bytes_since(&s->arena, &before);
     dt_optimizer_layout_state(&s->optimizer, &s->arena);
-    s->before = s->outer ? dt_arena_take(&s->arena, bytes) : NULL;
-    s->velocity = s->outer ? dt_arena_take(&s->arena, bytes) : NULL;
-    s->bytes.moments = taken(&s->arena, &before);
-    s->average = s->averaged ? dt_arena_take(&s->arena, bytes) : NULL;
-    s->bytes.average = taken(&s->arena, &before);
+    s->outer_start = s->has_outer ? dt_arena_take(&s->arena, bytes) : NULL;
+    s->outer_momentum = s->has_outer ? dt_arena_take(&s->arena, bytes) : NULL;
+    s->bytes.moments = bytes_since(&s->arena, &before);
+    s->ema = s->has_ema ? dt_arena_take(&s->arena, bytes) : NULL;
+    s->bytes.average = bytes_since(&s->arena, &before);
     dt_optimizer_layout_scratch(&s->optimizer, &s->arena);
-    dt_gradient_norm_layout(&s->parallel.squares, &s->arena);
-    s->bytes.scratch = taken(&s->arena, &before);
-    place_parameters(s);
-    place(s, s->average, s->averages);
+    dt_gradient_norm_layout(&s->dp.norm, &s->arena);
+    s->bytes.scratch = bytes_since(&s->arena, &before);
+    locate_parameters(s);
+    locate(s, s->ema, s->ema_shards);
 }
 
 static void enter(void *context, int bucket, bool gradients)
 {
     struct dt_train_state *s = context;
-    if (shares_out(s))
-        dt_parameter_gather_enter(&s->weights, bucket, gradients);
+    if (is_sharded(s))
+        dt_parameter_gather_enter(&s->gather, bucket, gradients);
     if (gradients)
-        dt_data_parallel_enter_bucket(&s->parallel, bucket);
+        dt_data_parallel_enter_bucket(&s->dp, bucket);
 }
 
 static void leave(void *context, int bucket, bool gradients)
 {
     struct dt_train_state *s = context;
     if (gradients)
-        dt_data_parallel_leave_bucket(&s->parallel, bucket);
+        dt_data_parallel_leave_bucket(&s->dp, bucket);
 }
 
 /* --- the head that is the token embedding -------------------------------------------------------
@@ -137,7 +137,7 @@ static void add(const struct dt_train_state *s, float *sum, float *theirs, int64
 static int swap(const struct dt_train_state *s, float *own, float *theirs, struct dt_error *err)
 {
     const struct dt_model_part *part = &s->model->part;
-    struct dt_comm *stages = dt_comm_on_device(s->mesh->stages);
+    struct dt_comm *stages = dt_comm_on_device(s->mesh->pp_group);
     int other = part->stage == 0 ? part->stages - 1 : 0;
     struct dt_piece sent = {own, tied_bytes(s)}, received = {theirs, tied_bytes(s)};
     struct dt_passing both = dt_comm_swap(stages, other, 0, sent, received);
@@ -145,14 +145,14 @@ static int swap(const struct dt_train_state *s, float *own, float *theirs, struc
 }
 
 /* Adds the other stage's sum to this one's. */
-static int add_across_stages(struct dt_train_state *s, float *sum, struct dt_error *err)
+static int all_reduce_tied(struct dt_train_state *s, float *sum, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
     size_t bytes = tied_bytes(s), n = bytes / sizeof *sum;
-    float *own = s->tied, *theirs = s->tied + n;
-    if (linked_stages(s)) {
-        DT_TRY(swap(s, sum, s->tied, err));
-        add(s, sum, s->tied, (int64_t)n);
+    float *own = s->tied_gradients, *theirs = s->tied_gradients + n;
+    if (stages_are_linked(s)) {
+        DT_TRY(swap(s, sum, s->tied_gradients, err));
+        add(s, sum, s->tied_gradients, (int64_t)n);
         return 0;
     }
     dev->ops->download(dev, own, sum, bytes);
@@ -163,16 +163,16 @@ static int add_across_stages(struct dt_train_state *s, float *sum, struct dt_err
     return 0;
 }
 
-static int add_tied(struct dt_train_state *s, struct dt_error *err)
+static int reduce_tied(struct dt_train_state *s, struct dt_error *err)
 {
     int bucket = tied_bucket(s), head = dt_head_bucket(&s->model->table);
     if (bucket < 0)
         return 0;
-    float *sum = dt_data_parallel_reduced(&s->parallel, bucket);
+    float *sum = dt_data_parallel_reduced(&s->dp, bucket);
     if (s->model->part.stages > 1)
-        return dt_fault_injected(DT_FAULT_SKIP_TIED, 1) ? 0 : add_across_stages(s, sum, err);
-    add(s, sum, dt_data_parallel_reduced(&s->parallel, head),
-        dt_range_count(dt_data_parallel_kept(&s->parallel, bucket)));
+        return dt_fault_injected(DT_FAULT_SKIP_TIED, 1) ? 0 : all_reduce_tied(s, sum, err);
+    add(s, sum, dt_data_parallel_reduced(&s->dp, head),
+        dt_range_count(dt_data_parallel_shard(&s->dp, bucket)));
     return 0;
 }
 
@@ -180,16 +180,16 @@ int dt_train_state_reduce_gradients(struct dt_train_state *s, double *norm, stru
 {
     const struct dt_table *t = &s->model->table;
     double squares = 0;
-    DT_TRY(dt_data_parallel_wait(&s->parallel, err));
+    DT_TRY(dt_data_parallel_wait(&s->dp, err));
     for (int b = 0; s->compression.kind != DT_COMPRESS_NONE && b < t->bucket_count; b++)
         DT_TRY(
-            dt_compression_sum(&s->compression, b, dt_data_parallel_reduced(&s->parallel, b), err));
-    DT_TRY(add_tied(s, err));
-    DT_TRY(dt_data_parallel_squares(&s->parallel, s->squares, err));
-    DT_TRY(dt_mesh_add_up_slices(s->mesh, s->squares, t->bucket_count, err));
-    DT_TRY(dt_mesh_share_buckets(s->mesh, t, s->squares, err));
+            dt_compression_all_reduce(&s->compression, b, dt_data_parallel_reduced(&s->dp, b), err));
+    DT_TRY(reduce_tied(s, err));
+    DT_TRY(dt_data_parallel_squared_norms(&s->dp, s->squared_norms, err));
+    DT_TRY(dt_mesh_sum_over_tp(s->mesh, s->squared_norms, t->bucket_count, err));
+    DT_TRY(dt_mesh_gather_buckets(s->mesh, t, s->squared_norms, err));
     for (int b = 0; b < dt_head_bucket(t); b++) /* a head apart is counted with the embedding */
-        squares += s->squares[b];
+        squares += s->squared_norms[b];
     *norm = sqrt(squares);
     return 0;
 }
@@ -204,14 +204,14 @@ static struct dt_range clip(struct dt_range run, int64_t elements)
 }
 
 /* What of the gradients another slice counts. */
-static void note_elsewhere(struct dt_train_state *s)
+static void exclude_replicated(struct dt_train_state *s)
 {
     const struct dt_table *t = &s->model->table;
-    struct dt_gradient_norm *q = &s->parallel.squares;
-    q->elsewhere = dt_alloc((size_t)t->count, sizeof *q->elsewhere);
+    struct dt_gradient_norm *q = &s->dp.norm;
+    q->excluded = dt_alloc((size_t)t->count, sizeof *q->excluded);
     for (int i = 0; i < t->count; i++)
         if (!t->params[i].leads)
-            q->elsewhere[q->elsewhere_count++] =
+            q->excluded[q->excluded_count++] =
                 (struct dt_range){t->params[i].offset, t->params[i].offset + t->params[i].count};
 }
 
@@ -243,29 +243,29 @@ int dt_train_state_plan(struct dt_train_state *s, struct dt_model *model,
     *s = (struct dt_train_state){
         .model = model,
         .mesh = mesh,
-        .averaged = settings->training.ema_decay > 0,
-        .outer = settings->distributed.sync == DT_SYNC_DILOCO && dt_comm_size(mesh->data.all) > 1,
+        .has_ema = settings->training.ema_decay > 0,
+        .has_outer = settings->distributed.sync == DT_SYNC_DILOCO && dt_comm_size(mesh->data.all) > 1,
     };
     DT_TRY(
-        dt_data_parallel_init(&s->parallel, &mesh->data, model->device, &sharding, settings, err));
+        dt_data_parallel_init(&s->dp, &mesh->data, model->device, &sharding, settings, err));
     DT_TRY(check_memory(s, err));
-    note_elsewhere(s);
-    dt_compression_init(&s->compression, &s->parallel.staging, t, settings);
-    s->kept = dt_alloc(count, sizeof *s->kept);
+    exclude_replicated(s);
+    dt_compression_init(&s->compression, &s->dp.staging, t, settings);
+    s->shards = dt_alloc(count, sizeof *s->shards);
     s->parameters = dt_alloc(count, sizeof *s->parameters);
-    s->sums = dt_alloc(count, sizeof *s->sums);
-    s->averages = dt_alloc(count, sizeof *s->averages);
-    s->squares = dt_alloc(count, sizeof *s->squares);
+    s->reduced = dt_alloc(count, sizeof *s->reduced);
+    s->ema_shards = dt_alloc(count, sizeof *s->ema_shards);
+    s->squared_norms = dt_alloc(count, sizeof *s->squared_norms);
     for (int b = 0; b < t->bucket_count; b++) {
-        s->kept[b] = clip(dt_data_parallel_kept(&s->parallel, b), t->elements);
-        s->elements += dt_range_count(s->kept[b]);
+        s->shards[b] = clip(dt_data_parallel_shard(&s->dp, b), t->elements);
+        s->elements += dt_range_count(s->shards[b]);
     }
-    dt_optimizer_init(&s->optimizer, t, s->kept, settings);
-    if (shares_out(s)) {
+    dt_optimizer_init(&s->optimizer, t, s->shards, settings);
+    if (is_sharded(s)) {
         dt_model_strip(model);
-        dt_parameter_gather_init(&s->weights, model, &s->parallel, s->kept, s->parameters);
+        dt_parameter_gather_init(&s->gather, model, &s->dp, s->shards, s->parameters);
     }
-    s->gradients = (struct dt_flat){DT_DTYPE_F32, s->parallel.gradients};
+    s->gradients = (struct dt_flat){DT_DTYPE_F32, s->dp.gradients};
     s->hooks = (struct dt_bucket_hooks){s, enter, leave};
     model->hooks = &s->hooks;
     lay_out(s);
@@ -275,7 +275,7 @@ int dt_train_state_plan(struct dt_train_state *s, struct dt_model *model,
 int dt_train_state_allocate(struct dt_train_state *s, struct dt_error *err)
 {
     DT_TRY(dt_arena_allocate(&s->arena, s->model->device, err));
-    s->tied = linked_stages(s) ? NULL : dt_alloc(2, tied_bytes(s));
+    s->tied_gradients = stages_are_linked(s) ? NULL : dt_alloc(2, tied_bytes(s));
     lay_out(s);
     return 0;
 }
@@ -287,24 +287,24 @@ void dt_train_state_release(struct dt_train_state *s)
         s->model->hooks = NULL;
     }
     dt_optimizer_release(&s->optimizer);
-    dt_parameter_gather_release(&s->weights);
-    dt_data_parallel_release(&s->parallel);
-    free(s->kept);
+    dt_parameter_gather_release(&s->gather);
+    dt_data_parallel_release(&s->dp);
+    free(s->shards);
     free(s->parameters);
-    free(s->sums);
-    free(s->averages);
-    free(s->squares);
-    if (s->mesh && !linked_stages(s))
-        free(s->tied);
+    free(s->reduced);
+    free(s->ema_shards);
+    free(s->squared_norms);
+    if (s->mesh && !stages_are_linked(s))
+        free(s->tied_gradients);
     *s = (struct dt_train_state){0};
 }
 
 /* --- parameters ------------------------------------------------------------------------------- */
 
-void dt_train_state_publish(struct dt_train_state *s)
+void dt_train_state_refresh_weights(struct dt_train_state *s)
 {
-    if (shares_out(s))
-        dt_parameter_gather_publish(&s->weights);
+    if (is_sharded(s))
+        dt_parameter_gather_refresh(&s->gather);
     else
         dt_model_refresh(s->model);
 }
@@ -313,11 +313,11 @@ void dt_train_state_set_parameters(struct dt_train_state *s, const float *parame
 {
     struct dt_device *dev = s->model->device;
     for (int b = 0; b < s->model->table.bucket_count; b++) {
-        size_t bytes = (size_t)dt_range_count(s->kept[b]) * sizeof *parameters;
+        size_t bytes = (size_t)dt_range_count(s->shards[b]) * sizeof *parameters;
         if (bytes > 0)
-            dev->ops->upload(dev, s->parameters[b], parameters + s->kept[b].first, bytes);
+            dev->ops->upload(dev, s->parameters[b], parameters + s->shards[b].first, bytes);
     }
-    dt_train_state_publish(s);
+    dt_train_state_refresh_weights(s);
 }
 
 void dt_train_state_initialize(struct dt_train_state *s, uint64_t seed)
@@ -329,42 +329,42 @@ void dt_train_state_initialize(struct dt_train_state *s, uint64_t seed)
 }
 
 /* The kept elements of a bucket, as matrices of one row. */
-static struct dt_tensor row_of(const struct dt_train_state *s, float *const *places, int bucket)
+static struct dt_tensor row_of(const struct dt_train_state *s, float *const *shards, int bucket)
 {
-    return dt_matrix(places[bucket], 1, dt_range_count(s->kept[bucket]));
+    return dt_matrix(shards[bucket], 1, dt_range_count(s->shards[bucket]));
 }
 
 /* average = keep average + (1 - keep) parameters */
-static void combine_average(struct dt_train_state *s, double keep)
+static void update_ema(struct dt_train_state *s, double keep)
 {
     struct dt_device *dev = s->model->device;
-    for (int b = 0; s->average && b < s->model->table.bucket_count; b++) {
-        struct dt_tensor now = row_of(s, s->parameters, b), average = row_of(s, s->averages, b);
+    for (int b = 0; s->ema && b < s->model->table.bucket_count; b++) {
+        struct dt_tensor now = row_of(s, s->parameters, b), average = row_of(s, s->ema_shards, b);
         dev->ops->combine(dev, &average, (float)keep, &now, (float)(1 - keep));
     }
 }
 
-void dt_train_state_begin_average(struct dt_train_state *s)
+void dt_train_state_begin_ema(struct dt_train_state *s)
 {
     struct dt_device *dev = s->model->device;
-    for (int b = 0; s->average && b < s->model->table.bucket_count; b++) {
-        struct dt_tensor now = row_of(s, s->parameters, b), average = row_of(s, s->averages, b);
+    for (int b = 0; s->ema && b < s->model->table.bucket_count; b++) {
+        struct dt_tensor now = row_of(s, s->parameters, b), average = row_of(s, s->ema_shards, b);
         dev->ops->copy(dev, &average, &now);
     }
 }
 
-void dt_train_state_swap_average(struct dt_train_state *s)
+void dt_train_state_swap_ema(struct dt_train_state *s)
 {
-    float *average = s->average;
-    if (shares_out(s)) {
-        s->average = s->own;
-        s->own = average;
+    float *average = s->ema;
+    if (is_sharded(s)) {
+        s->ema = s->master;
+        s->master = average;
     } else {
-        s->average = dt_model_exchange(s->model, average);
+        s->ema = dt_model_exchange(s->model, average);
     }
-    place_parameters(s);
-    place(s, s->average, s->averages);
-    dt_train_state_publish(s);
+    locate_parameters(s);
+    locate(s, s->ema, s->ema_shards);
+    dt_train_state_refresh_weights(s);
 }
 
 void dt_train_state_update(struct dt_train_state *s, const struct dt_settings *settings, long step,
@@ -373,12 +373,12 @@ void dt_train_state_update(struct dt_train_state *s, const struct dt_settings *s
     double clip_at = settings->training.grad_clip, decay = settings->training.ema_decay;
     double scale = clip_at > 0 && norm > clip_at ? clip_at / norm : 1;
     for (int b = 0; b < s->model->table.bucket_count; b++)
-        s->sums[b] = dt_data_parallel_reduced(&s->parallel, b);
-    dt_optimizer_update(&s->optimizer, s->model->device, s->parameters, s->sums, settings, step,
+        s->reduced[b] = dt_data_parallel_reduced(&s->dp, b);
+    dt_optimizer_update(&s->optimizer, s->model->device, s->parameters, s->reduced, settings, step,
                         scale / factor);
     /* The first updates weigh more, so that the initial parameters are soon forgotten. */
-    combine_average(s, fmin(decay, (1 + (double)step) / (10 + (double)step)));
-    dt_train_state_publish(s);
+    update_ema(s, fmin(decay, (1 + (double)step) / (10 + (double)step)));
+    dt_train_state_refresh_weights(s);
 }
 
 /* --- the hash --------------------------------------------------------------------------------- */
@@ -387,17 +387,17 @@ void dt_train_state_update(struct dt_train_state *s, const struct dt_settings *s
 static int gather_bucket(struct dt_train_state *s, int bucket, float *host, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
-    struct dt_comm *comm = s->parallel.dp_group.group;
-    const struct dt_range *run = &s->kept[bucket];
+    struct dt_comm *comm = s->dp.dp_group.group;
+    const struct dt_range *run = &s->shards[bucket];
     int64_t first = s->model->table.buckets[bucket];
     size_t size = (size_t)dt_comm_size(comm), *bytes = dt_alloc(size + 1, sizeof *bytes);
     for (int r = 0; r < (int)size; r++)
-        bytes[r + 1] = (size_t)(dt_sharding_owned(&s->parallel.sharding, bucket, r).end - first) *
+        bytes[r + 1] = (size_t)(dt_sharding_owned(&s->dp.sharding, bucket, r).end - first) *
                        sizeof *host;
     if (run->end > run->first)
         dev->ops->download(dev, host + (run->first - first), s->parameters[bucket],
                            (size_t)dt_range_count(*run) * sizeof *host);
-    int rc = shares_out(s) ? dt_comm_wait(comm, dt_comm_all_gather(comm, host, bytes), err) : 0;
+    int rc = is_sharded(s) ? dt_comm_wait(comm, dt_comm_all_gather(comm, host, bytes), err) : 0;
     free(bytes);
     return rc;
 }

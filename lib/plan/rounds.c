@@ -181,7 +181,7 @@ void dt_rounds_check(struct dt_simulation *s, struct dt_actor *a)
     if (r == NULL || a != r->actors || r->next < 0 || a->position < r->next)
         return;
     struct dt_pipeline_round round = round_of(s, a->stage);
-    r->next = a->position + round.places <= round.end ? a->position + round.places : -1;
+    r->next = a->position + round.positions <= round.end ? a->position + round.positions : -1;
     if (r->next < 0)
         return;
     describe(&r->now, s, r);

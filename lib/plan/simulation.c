@@ -243,7 +243,7 @@ static void advance(const struct dt_simulation *s, struct dt_actor *a)
 static void send(struct dt_simulation *s, struct dt_actor *a, const struct dt_action *action)
 {
     bool backward = action->kind == DT_ACTION_SEND_GRADIENT;
-    long to = action->run + (backward ? -1 : 1);
+    long to = action->virtual_stage + (backward ? -1 : 1);
     struct dt_simulation_queue *queue = messages_to(s, a->dp_rank, backward, to);
     struct dt_simulation_event *message = append(queue, 1);
     struct dt_actor *receiver = actor_of(s, a->dp_rank, to % s->layout->pp);
@@ -259,7 +259,7 @@ static void send(struct dt_simulation *s, struct dt_actor *a, const struct dt_ac
                                           (int)a->stage,
                                           DT_LANE_PIPELINE,
                                           action->batch,
-                                          action->run,
+                                          action->virtual_stage,
                                           a->now,
                                           message->done};
     if (a->dp_rank == 0)
@@ -270,7 +270,7 @@ static void send(struct dt_simulation *s, struct dt_actor *a, const struct dt_ac
 static bool receive(struct dt_simulation *s, struct dt_actor *a, const struct dt_action *action)
 {
     bool backward = action->kind == DT_ACTION_RECEIVE_GRADIENT;
-    struct dt_simulation_queue *queue = messages_to(s, a->dp_rank, backward, action->run);
+    struct dt_simulation_queue *queue = messages_to(s, a->dp_rank, backward, action->virtual_stage);
     if (!await(a, queue, queue->first, &a->account.pipeline_wait))
         return false;
     release_event(queue, queue->first);
@@ -309,7 +309,7 @@ static bool gathers_weights(const struct dt_simulation *s)
 static const struct dt_transfer_cost *reduction(const struct dt_simulation *s,
                                                 const struct dt_action *action)
 {
-    const struct dt_chunk_costs *k = &s->costs->chunks[action->run];
+    const struct dt_chunk_costs *k = &s->costs->chunks[action->virtual_stage];
     if (action->kind != DT_ACTION_BACKWARD || dt_layout_dp_cp_size(s->layout) == 1)
         return NULL;
     if (action->batch == s->layout->batches - 1)
@@ -320,7 +320,7 @@ static const struct dt_transfer_cost *reduction(const struct dt_simulation *s,
 /* Whether the action is the step's last backward. */
 static bool is_last_pass(const struct dt_simulation *s, const struct dt_action *action)
 {
-    return action->kind == DT_ACTION_BACKWARD && action->run < s->layout->pp &&
+    return action->kind == DT_ACTION_BACKWARD && action->virtual_stage < s->layout->pp &&
            action->batch == s->layout->batches - 1;
 }
 
@@ -347,7 +347,7 @@ static void hold(struct dt_actor *a, bool backward)
 /* Computes one layer, or the whole chunk if no collective happens between layers. */
 static bool compute(struct dt_simulation *s, struct dt_actor *a, const struct dt_action *action)
 {
-    const struct dt_chunk_costs *k = &s->costs->chunks[action->run];
+    const struct dt_chunk_costs *k = &s->costs->chunks[action->virtual_stage];
     bool backward = action->kind == DT_ACTION_BACKWARD;
     const struct dt_transfer_cost *reduced = reduction(s, action);
     long segments = gathers_weights(s) || reduced ? k->layers : 1;
@@ -361,7 +361,7 @@ static bool compute(struct dt_simulation *s, struct dt_actor *a, const struct dt
                                           (int)a->stage,
                                           DT_LANE_COMPUTE,
                                           action->batch,
-                                          action->run,
+                                          action->virtual_stage,
                                           a->now - (computing + tensor + a->interference),
                                           a->now};
     a->account.computing += computing + a->interference;

@@ -57,7 +57,7 @@ static long chunk_of(const struct dt_plan_layout *l, const struct dt_table *t, i
 static double factors_of(const struct dt_param *p, long rank)
 {
     const struct dt_compression c = {.kind = DT_COMPRESS_POWERSGD, .rank = rank};
-    int64_t thin = dt_compression_thin(&c, p);
+    int64_t thin = dt_compression_q_elements(&c, p);
     return (double)(thin > 0 ? thin + p->shape[0] * rank : p->count);
 }
 
@@ -94,7 +94,7 @@ static struct dt_mesh plan_mesh(const struct dt_settings *s, const struct dt_pla
                            .data = plan_data_group(l, dp, linked),
                            .tp_group = dt_comm_imagine((int)l->tp, linked),
                            .cp_group = dt_comm_imagine((int)l->cp, linked),
-                           .stages = dt_comm_imagine((int)l->pp, linked),
+                           .pp_group = dt_comm_imagine((int)l->pp, linked),
                            .part = dt_layout_part(l, stage)};
     mesh.part.tied_apart |= s->distributed.invariant;
     mesh.part.sequence = s->distributed.sequence_parallel;
@@ -110,7 +110,7 @@ static void release_mesh(struct dt_mesh *mesh)
     dt_comm_close(mesh->data.all);
     dt_comm_close(mesh->tp_group);
     dt_comm_close(mesh->cp_group);
-    dt_comm_close(mesh->stages);
+    dt_comm_close(mesh->pp_group);
 }
 
 /* The rank's part of the model; planning allocates no parameters and needs no device. */
@@ -124,13 +124,13 @@ static int plan_activations(struct dt_stage_base *b, struct dt_model *model,
                             const struct dt_settings *s, const struct dt_plan_layout *l,
                             const struct dt_mesh *mesh, struct dt_error *err)
 {
-    struct dt_passes passes;
+    struct dt_pipeline_executor passes;
     struct dt_settings one = *s;
     one.training.gradient_accumulation_steps = l->batches;
-    int rc = dt_passes_plan(&passes, model, mesh, &one, err);
+    int rc = dt_pipeline_executor_plan(&passes, model, mesh, &one, err);
     if (rc == 0)
-        b->activations = (double)dt_passes_bytes(&passes);
-    dt_passes_release(&passes);
+        b->activations = (double)dt_pipeline_executor_bytes(&passes);
+    dt_pipeline_executor_release(&passes);
     return rc;
 }
 

@@ -6,20 +6,20 @@
 #include "base/progress.h"
 
 struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
-                                     const struct dt_train_state *store, size_t activations,
+                                     const struct dt_train_state *state, size_t activations,
                                      const struct dt_snapshot *snapshot)
 {
     struct dt_memory_plan p = {
         .parameters =
-            model->bare ? store->bytes.parameters : (size_t)model->table.elements * sizeof(float),
-        .gradients = store->bytes.gradients,
-        .moments = store->bytes.moments,
-        .average = store->bytes.average,
-        .scratch = store->bytes.scratch,
+            model->bare ? state->bytes.parameters : (size_t)model->table.elements * sizeof(float),
+        .gradients = state->bytes.gradients,
+        .moments = state->bytes.moments,
+        .average = state->bytes.average,
+        .scratch = state->bytes.scratch,
         .activations = activations,
         .snapshot = dt_snapshot_bytes(snapshot),
     };
-    p.weights = dt_model_bytes(model) + store->bytes.weights - (model->bare ? 0 : p.parameters);
+    p.weights = dt_model_bytes(model) + state->bytes.weights - (model->bare ? 0 : p.parameters);
     p.device =
         p.parameters + p.weights + p.gradients + p.moments + p.average + p.scratch + p.activations;
     p.total = p.device + p.snapshot;

@@ -19,9 +19,9 @@ struct dt_memory_plan { /* bytes */
     size_t total;
 };
 
-/* activations: dt_passes_bytes of the run's passes. */
+/* activations: dt_pipeline_executor_bytes of the run's passes. */
 struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
-                                     const struct dt_train_state *store, size_t activations,
+                                     const struct dt_train_state *state, size_t activations,
                                      const struct dt_snapshot *snapshot);
 
 /* DT_ENOMEM, with the numbers, if the machine cannot give so much now to each of the

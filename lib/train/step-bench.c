@@ -24,7 +24,7 @@ static double median(double *values, int count)
 struct bench {
     const struct dt_settings *settings;
     struct dt_model *model;
-    struct dt_train_state store;
+    struct dt_train_state state;
     struct dt_workspace *work;
     struct dt_batch batch;
     struct dt_comm *alone;
@@ -55,8 +55,8 @@ static int open_bench(struct bench *b, struct dt_device *dev, int steps, struct 
                              (enum dt_dtype)b->settings->training.precision, &b->mesh.part);
     DT_TRY(dt_model_allocate(b->model, err));
     dt_model_initialize(b->model, 1);
-    DT_TRY(dt_train_state_plan(&b->store, b->model, b->settings, &b->mesh, err));
-    DT_TRY(dt_train_state_allocate(&b->store, err));
+    DT_TRY(dt_train_state_plan(&b->state, b->model, b->settings, &b->mesh, err));
+    DT_TRY(dt_train_state_allocate(&b->state, err));
     const struct dt_workspace_shape shape = {batch, length, true,
                                              (enum dt_recompute)b->settings->training.recompute};
     return dt_workspace_new(&b->work, b->model, &shape, err);
@@ -68,13 +68,13 @@ static int one_step(struct bench *b, long step, double *forward_backward, double
     long batch = b->settings->training.batch_size, length = b->settings->training.sequence_length;
     struct dt_device *dev = b->model->device;
     double start = dt_clock_now();
-    dt_data_parallel_begin_step(&b->store.parallel, 1);
-    dt_model_backward(b->model, b->work, &b->batch, &b->store.gradients,
+    dt_data_parallel_begin_step(&b->state.dp, 1);
+    dt_model_backward(b->model, b->work, &b->batch, &b->state.gradients,
                       &(struct dt_pass){.scale = 1.0f / (float)(batch * length)});
     DT_TRY(dev->ops->synchronize(dev, err));
     double middle = dt_clock_now(), norm;
-    DT_TRY(dt_train_state_reduce_gradients(&b->store, &norm, err));
-    dt_train_state_update(&b->store, b->settings, step, norm, 1);
+    DT_TRY(dt_train_state_reduce_gradients(&b->state, &norm, err));
+    dt_train_state_update(&b->state, b->settings, step, norm, 1);
     DT_TRY(dev->ops->synchronize(dev, err));
     *forward_backward = middle - start;
     *update = dt_clock_now() - middle;
@@ -100,7 +100,7 @@ static int run(struct bench *b, struct dt_device *dev, int steps, struct dt_step
         .flops = (double)tokens * dt_model_flops_per_token(&b->settings->model, length),
         .tokens = tokens,
         .parameters = b->model->table.parameters,
-        .memory = dt_model_bytes(b->model) + b->store.arena.size + dt_workspace_bytes(b->work),
+        .memory = dt_model_bytes(b->model) + b->state.arena.size + dt_workspace_bytes(b->work),
     };
     return 0;
 }
@@ -111,7 +111,7 @@ int dt_step_bench(struct dt_device *dev, const struct dt_settings *settings, int
     struct bench b = {.settings = settings};
     int rc = run(&b, dev, steps, times, err);
     dt_workspace_free(b.work);
-    dt_train_state_release(&b.store);
+    dt_train_state_release(&b.state);
     dt_model_free(b.model);
     dt_mesh_release(&b.mesh);
     dt_batch_release(&b.batch);

@@ -37,7 +37,7 @@ struct reader {
     uint64_t place, next; /* next: the document behind them, counted over all epochs */
 };
 
-bool dt_text_samples_is_named(const char *path)
+bool dt_text_samples_has_name(const char *path)
 {
     size_t n = strlen(path);
     return n > 6 && strcmp(path + n - 6, ".jsonl") == 0;

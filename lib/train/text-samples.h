@@ -28,7 +28,7 @@ struct dt_text_samples_options {
 };
 
 /* Whether the name of a file is that of such text: it ends in .jsonl. */
-bool dt_text_samples_is_named(const char *path);
+bool dt_text_samples_has_name(const char *path);
 /* *d is owned by the caller (dt_dataset_close). A list has as many samples an epoch as
  * there would be at four bytes a token: an estimate. */
 int dt_text_samples_open(struct dt_dataset **d, const char *path,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of a training run share; training.h is for its users. */
+/* Shared by the files of a training run; training.h is the public interface. */
 #ifndef DT_TRAIN_TRAINING_INTERNAL_H
 #define DT_TRAIN_TRAINING_INTERNAL_H
 
@@ -16,83 +16,86 @@
 #include "train/objective.h"
 #include "train/training.h"
 
-/* Which batches of the epoch the loader reads: this rank's part of every step. */
+/* The micro-batches that this rank's loader reads, step by step. */
 struct dt_batch_order {
     const struct dt_settings *settings;
-    const struct dt_data_parallel *parallel;
-    uint64_t samples;  /* before the step */
-    int64_t passes;    /* of the step, of all ranks */
-    int64_t pass, end; /* of them, this rank's */
+    const struct dt_data_parallel *dp;
+    uint64_t samples;  /* consumed before the step */
+    int64_t batches;   /* micro-batches of the step, of all ranks */
+    int64_t next, end; /* of this rank's micro-batches */
 };
 
 struct dt_training {
     struct dt_settings settings;
     struct dt_run_identity identity;
     char *run, *lineage, *tokenizer_path;
-    int lock;        /* of the run directory */
-    uint64_t origin; /* hash of the parameters that it was given to begin with; 0: none */
+    int lock;        /* file descriptor of the run directory, with flock */
+    uint64_t origin; /* hash of the parameters of --init-from; 0: none */
     struct dt_device *device;
-    double peak;                  /* of all ranks' devices */
-    struct dt_comm *comm, *alone; /* the ranks that train together; alone: made here, for one */
+    double peak;          /* operations a second, of all ranks' devices */
+    struct dt_comm *comm; /* all ranks of the run */
+    struct dt_comm *self; /* the communicator of one rank, if it was opened here */
     struct dt_mesh mesh;
-    bool leads; /* the rank that writes metrics and checkpoints */
+    bool leads; /* rank 0, which writes metrics and checkpoints */
     const volatile sig_atomic_t *stop;
     struct dt_dataset *train, *val; /* val NULL: no validation */
     uint64_t samples;               /* of one epoch */
     struct dt_loader *loader;
-    enum dt_scope scope;           /* what attention keeps to */
-    struct dt_batch_order reading; /* where the loader is */
+    enum dt_scope scope;         /* of attention: row, document, or row without padding */
+    struct dt_batch_order order; /* the loader's position */
     struct dt_model *model;
-    struct dt_train_state store;
-    struct dt_local_sgd local; /* replicas that train alone for a while */
-    struct dt_passes passes;
+    struct dt_train_state state;
+    struct dt_local_sgd local;
+    struct dt_pipeline_executor executor;
     struct dt_snapshot snapshot;
     struct dt_memory_plan memory;
-    struct dt_checkpoint_writer *saver;
+    struct dt_checkpoint_writer *writer;
     struct dt_objective objective;
-    struct dt_batch batch; /* of a validation */
     struct dt_metrics metrics;
-    struct dt_buffer line; /* of metrics; its memory is kept, so that a logged step takes none */
-    long lost_lines;       /* as of struct dt_training_facts */
-    struct dt_progress_state state;
+    struct dt_buffer line; /* of metrics; reused, so that a logged step allocates nothing */
+    long lost_lines;       /* as in struct dt_training_facts */
+    struct dt_progress_state progress;
     long first_step;
-    double busy_seconds;   /* in steps, but for waiting, since the last look at the ranks' pace, */
-    int64_t busy_passes;   /* and passes of micro-batches in them */
-    double logged_seconds; /* state.seconds and tokens at the last logged step */
+    double busy_seconds;   /* of computing, without waiting, since the last search for stragglers */
+    int64_t busy_batches;  /* micro-batches computed in these */
+    double logged_seconds; /* progress.seconds and tokens at the last logged step */
     uint64_t logged_tokens;
-    double *pass_values; /* what ranks tell each other of the passes of a step */
-    uint32_t *val_ids;   /* batch x (T + 1), and the losses they give */
-    int32_t *val_begins, *val_ends;
-    float *val_losses, *val_hits;
-    double *val_values; /* what ranks tell each other of the batches of a validation */
+    double *batch_values; /* BATCH_VALUES of each micro-batch of a step (training-step.c) */
+    /* Validation: one batch; val_values has VALIDATION_VALUES of each batch (validation.c). */
+    struct dt_batch batch;
+    uint32_t *val_ids;                         /* batch x (T + 1) */
+    int32_t *val_span_begins, *val_span_ends;  /* batch x T */
+    float *val_losses, *val_hits;              /* batch x T */
+    double *val_values;
 };
 
-/* training-open.c: everything of a run before its first step. */
+/* training-open.c: opens data, model and run directory, and loads the checkpoint. */
 int dt_training_open(struct dt_training *training, const struct dt_training_options *options,
                      struct dt_error *err) DT_MUST_CHECK;
 
-/* training-step.c: passes over the batches of a step, and the update, or why there is none. */
+/* training-step.c: forward and backward of a step's micro-batches, and the update, unless it is
+ * skipped. */
 int dt_training_update(struct dt_training *training, struct dt_step_report *report,
                        struct dt_error *err) DT_MUST_CHECK;
-double *dt_training_pass_values(const struct dt_settings *settings); /* owned by the caller */
+double *dt_training_batch_values(const struct dt_settings *settings); /* owned by the caller */
 
-/* batch-order.c: the order of batches. Begins behind so many samples; the place of the next
- * batch is for dt_loader_options.next_position. */
-void dt_batch_order_begin(struct dt_batch_order *reading, const struct dt_settings *settings,
-                          const struct dt_data_parallel *parallel, uint64_t samples);
-uint64_t dt_batch_order_next(void *reading);
+/* batch-order.c: starts after that number of samples. dt_batch_order_next returns the position of
+ * the next micro-batch, for dt_loader_options.next_position. */
+void dt_batch_order_begin(struct dt_batch_order *order, const struct dt_settings *settings,
+                          const struct dt_data_parallel *dp, uint64_t samples);
+uint64_t dt_batch_order_next(void *order);
 
 /* validation.c: the loss on the validation split, and whether it is the best so far. */
 int dt_training_validate(struct dt_training *training, struct dt_step_report *report,
                          struct dt_error *err) DT_MUST_CHECK;
-double *dt_training_validation_values(const struct dt_settings *settings); /* likewise */
+double *dt_training_validation_values(const struct dt_settings *settings); /* owned by the caller */
 bool dt_training_stopped_early(const struct dt_training *training);
 
-/* training-log.c: the speed since the last logged step; lines of metrics.jsonl. */
+/* training-log.c: throughput since the last logged step, and lines of metrics.jsonl (dt-metrics(5)). */
 void dt_training_measure(const struct dt_training *training, struct dt_step_report *report);
-/* The line that names the run, if it has a name and the file is new. */
+/* The line with the run's name, if it has one and the file is new. */
 int dt_training_log_run(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
-/* The line that says how many lines of a resumed run are lost. */
+/* The line with the number of lines that a resumed run has lost, if any. */
 int dt_training_log_lost(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 int dt_training_log_step(struct dt_training *training, struct dt_step_report *report,
                          struct dt_error *err) DT_MUST_CHECK;

@@ -55,7 +55,7 @@ int dt_training_log_lost(struct dt_training *t, struct dt_error *err)
     if (t->lost_lines == 0)
         return 0;
     return dt_metrics_write(&t->metrics, err, "{\"lost\":{\"lines\":%ld,\"until\":%ld}}",
-                            t->lost_lines, t->state.step);
+                            t->lost_lines, t->progress.step);
 }
 
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
@@ -81,7 +81,7 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
     t->logged_seconds = r->seconds;
     t->logged_tokens = r->tokens;
     r->logged = true;
-    t->state.logged_lines++;
+    t->progress.logged_lines++;
     return write_line(t, err);
 }
 
@@ -92,8 +92,8 @@ int dt_training_log_validation(struct dt_training *t, const struct dt_step_repor
     dt_json_add_real(line, "val_loss", r->val_loss, 9);
     if (t->objective.validation)
         dt_json_add_real(line, "val_accuracy", r->val_accuracy, 9);
-    if (t->store.average)
+    if (t->state.ema)
         dt_json_add_real(line, "ema_val_loss", r->ema_val_loss, 9);
-    t->state.logged_lines++;
+    t->progress.logged_lines++;
     return write_line(t, err);
 }

@@ -64,7 +64,7 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
     if (strcmp(s->data.train_split, DT_TRAIN_SPLIT) != 0 && !dt_dataset_names_splits(o->data))
         return dt_fail(err, DT_EINVALID, "%s: data.train_split names '%s', and %s has no splits",
                        o->settings_path, s->data.train_split, o->data);
-    if (!dt_text_samples_is_named(o->data))
+    if (!dt_text_samples_has_name(o->data))
         return dt_dataset_open(&t->train, o->data, s->data.train_split, err);
     return dt_text_samples_open(
         &t->train, o->data,
@@ -78,10 +78,10 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
 }
 
 /* The parameters of the model in a directory, whole if it says what it holds. */
-static int take_parameters(struct dt_train_state *store, const char *directory, uint64_t *hash,
+static int take_parameters(struct dt_train_state *state, const char *directory, uint64_t *hash,
                            struct dt_error *err)
 {
-    const struct dt_table *t = &store->model->table;
+    const struct dt_table *t = &state->model->table;
     struct dt_table whole;
     struct dt_model_config theirs; /* which may have other positions */
     char *config = dt_path_join(directory, DT_CONFIG_FILE);
@@ -89,15 +89,15 @@ static int take_parameters(struct dt_train_state *store, const char *directory, 
     rc = rc < 0 ? rc : dt_model_config_read(&theirs, config, err);
     free(config);
     DT_TRY(rc);
-    dt_table_init(&whole, &store->model->config, NULL);
+    dt_table_init(&whole, &state->model->config, NULL);
     float *all = dt_alloc((size_t)whole.elements, sizeof *all);
     float *own = dt_alloc((size_t)t->elements, sizeof *own);
-    rc = dt_model_directory_read_parameters(&theirs, &whole, store->model->compute, directory, all,
+    rc = dt_model_directory_read_parameters(&theirs, &whole, state->model->compute, directory, all,
                                             err);
     if (rc == 0) {
         *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
         dt_table_cut_out(t, own, &whole, all);
-        dt_train_state_set_parameters(store, own);
+        dt_train_state_set_parameters(state, own);
     }
     dt_table_release(&whole);
     free(all);
@@ -184,11 +184,11 @@ static int lay_out(struct dt_training *t, struct dt_error *err)
     DT_TRY(dt_mesh_open(&t->mesh, t->comm, &t->settings, err));
     t->model = dt_model_plan(t->device, &t->settings.model,
                              (enum dt_dtype)t->settings.training.precision, &t->mesh.part);
-    DT_TRY(dt_passes_plan(&t->passes, t->model, &t->mesh, &t->settings, err));
-    DT_TRY(dt_train_state_plan(&t->store, t->model, &t->settings, &t->mesh, err));
-    dt_snapshot_plan(&t->snapshot, &t->store, t->settings.checkpoint.background);
-    dt_local_sgd_plan(&t->local, &t->store, &t->settings);
-    t->memory = dt_memory_plan(t->model, &t->store, dt_passes_bytes(&t->passes), &t->snapshot);
+    DT_TRY(dt_pipeline_executor_plan(&t->executor, t->model, &t->mesh, &t->settings, err));
+    DT_TRY(dt_train_state_plan(&t->state, t->model, &t->settings, &t->mesh, err));
+    dt_snapshot_plan(&t->snapshot, &t->state, t->settings.checkpoint.background);
+    dt_local_sgd_plan(&t->local, &t->state, &t->settings);
+    t->memory = dt_memory_plan(t->model, &t->state, dt_pipeline_executor_bytes(&t->executor), &t->snapshot);
     return 0;
 }
 
@@ -211,26 +211,26 @@ static int take_memory(struct dt_training *t, struct dt_error *err)
 {
     long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     DT_TRY(dt_model_allocate(t->model, err));
-    DT_TRY(dt_train_state_allocate(&t->store, err));
-    DT_TRY(dt_passes_allocate(&t->passes, err));
+    DT_TRY(dt_train_state_allocate(&t->state, err));
+    DT_TRY(dt_pipeline_executor_allocate(&t->executor, err));
     dt_snapshot_allocate(&t->snapshot);
     dt_batch_init(&t->batch, batch, length);
     t->val_ids = dt_alloc((size_t)(batch * (length + 1)), sizeof *t->val_ids);
     if (t->scope != DT_SCOPE_ROW) {
-        t->val_begins = dt_alloc((size_t)(batch * length), sizeof *t->val_begins);
-        t->val_ends = dt_alloc((size_t)(batch * length), sizeof *t->val_ends);
+        t->val_span_begins = dt_alloc((size_t)(batch * length), sizeof *t->val_span_begins);
+        t->val_span_ends = dt_alloc((size_t)(batch * length), sizeof *t->val_span_ends);
     }
     t->val_losses = dt_alloc((size_t)(batch * length), sizeof *t->val_losses);
     t->val_hits = dt_alloc((size_t)(batch * length), sizeof *t->val_hits);
     t->val_values = dt_training_validation_values(&t->settings);
-    t->pass_values = dt_training_pass_values(&t->settings);
+    t->batch_values = dt_training_batch_values(&t->settings);
     return 0;
 }
 
 /* Stages that have several runs each form a ring. */
-static int open_lanes(struct dt_training *t, struct dt_error *err)
+static int open_channels(struct dt_training *t, struct dt_error *err)
 {
-    return dt_comm_open_channels(t->mesh.stages, t->mesh.part.chunks > 1, err);
+    return dt_comm_open_channels(t->mesh.pp_group, t->mesh.part.chunks > 1, err);
 }
 
 /* Two programs that train into one directory would remove each other's checkpoints
@@ -321,27 +321,27 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
     char checkpoint[PATH_BYTES];
     DT_TRY(agree_on_checkpoint(t, o->resume, checkpoint, err));
     int rc = 0;
-    t->state.loss_scale.factor = 1;
+    t->progress.loss_scale.factor = 1;
     if (t->settings.training.precision == DT_DTYPE_F16)
-        t->state.loss_scale = dt_loss_scale_first();
+        t->progress.loss_scale = dt_loss_scale_first();
     if (*checkpoint) {
-        rc = dt_checkpoint_load(checkpoint, &t->store, &t->state, &t->identity, err);
+        rc = dt_checkpoint_load(checkpoint, &t->state, &t->progress, &t->identity, err);
         rc = rc < 0 ? rc : keep_tokenizer(t, checkpoint, err);
     } else {
         if (o->init_from)
-            rc = take_parameters(&t->store, o->init_from, &t->origin, err);
+            rc = take_parameters(&t->state, o->init_from, &t->origin, err);
         else
-            dt_train_state_initialize(&t->store, (uint64_t)t->settings.training.seed);
-        dt_train_state_begin_average(&t->store);
+            dt_train_state_initialize(&t->state, (uint64_t)t->settings.training.seed);
+        dt_train_state_begin_ema(&t->state);
     }
-    t->saver = dt_checkpoint_writer_new(t->run, t->comm, &t->snapshot, &t->identity,
-                                        *checkpoint ? t->state.step : -1);
+    t->writer = dt_checkpoint_writer_new(t->run, t->comm, &t->snapshot, &t->identity,
+                                        *checkpoint ? t->progress.step : -1);
     dt_local_sgd_begin(&t->local);
-    bool owes = dt_snapshot_has(&t->store, DT_SNAPSHOT_ERROR_FEEDBACK);
-    t->state.error_replicas = owes ? dt_comm_size(t->mesh.data.all) : 0;
-    t->first_step = t->state.step;
-    t->logged_seconds = t->state.seconds;
-    t->logged_tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;
+    bool owes = dt_snapshot_has(&t->state, DT_SNAPSHOT_ERROR_FEEDBACK);
+    t->progress.residual_ranks = owes ? dt_comm_size(t->mesh.data.all) : 0;
+    t->first_step = t->progress.step;
+    t->logged_seconds = t->progress.seconds;
+    t->logged_tokens = t->progress.samples * (uint64_t)t->settings.training.sequence_length;
     return rc;
 }
 
@@ -352,11 +352,11 @@ static int open_metrics(struct dt_training *t, const char *resume, struct dt_err
     if (!t->leads)
         return 0;
     char *path = dt_path_join(t->run, "metrics.jsonl");
-    int rc = dt_metrics_open(&t->metrics, path, t->state.step, err);
+    int rc = dt_metrics_open(&t->metrics, path, t->progress.step, err);
     free(path);
-    if (strcmp(resume, "auto") == 0 && t->metrics.lines < t->state.logged_lines)
-        t->lost_lines = t->state.logged_lines - t->metrics.lines;
-    t->state.logged_lines = t->metrics.lines;
+    if (strcmp(resume, "auto") == 0 && t->metrics.lines < t->progress.logged_lines)
+        t->lost_lines = t->progress.logged_lines - t->metrics.lines;
+    t->progress.logged_lines = t->metrics.lines;
     rc = rc < 0 ? rc : dt_training_log_run(t, err);
     return rc < 0 ? rc : dt_training_log_lost(t, err);
 }
@@ -364,15 +364,15 @@ static int open_metrics(struct dt_training *t, const char *resume, struct dt_err
 static int open_streams(struct dt_training *t, const char *resume, struct dt_error *err)
 {
     DT_TRY(open_metrics(t, resume, err));
-    dt_batch_order_begin(&t->reading, &t->settings, &t->store.parallel, t->state.samples);
+    dt_batch_order_begin(&t->order, &t->settings, &t->state.dp, t->progress.samples);
     const struct dt_loader_options loader = {
         .length = (uint32_t)t->settings.training.sequence_length,
         .batch = (uint32_t)t->settings.training.batch_size,
         .seed = (uint64_t)t->settings.training.seed,
         .shuffle = t->settings.data.shuffle,
-        .first = t->state.samples,
+        .first = t->progress.samples,
         .next_position = dt_batch_order_next,
-        .context = &t->reading,
+        .context = &t->order,
         .workers = (int)t->settings.data.num_workers,
         .scope = t->scope,
     };
@@ -383,8 +383,8 @@ static int join_ranks(struct dt_training *t, const struct dt_training_options *o
                       struct dt_error *err)
 {
     if (o->comm == NULL)
-        DT_TRY(dt_comm_open(&t->alone, "self", NULL, err));
-    t->comm = o->comm ? o->comm : t->alone;
+        DT_TRY(dt_comm_open(&t->self, "self", NULL, err));
+    t->comm = o->comm ? o->comm : t->self;
     t->leads = dt_comm_rank(t->comm) == 0;
     t->peak = o->peak * dt_comm_size(t->comm);
     t->stop = o->stop;
@@ -468,6 +468,6 @@ int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
         return 0;
     DT_TRY(check_memory(t, err));
     DT_TRY(dt_comm_agree(t->comm, take_memory(t, err), err));
-    DT_TRY(dt_comm_agree(t->comm, open_lanes(t, err), err));
+    DT_TRY(dt_comm_agree(t->comm, open_channels(t, err), err));
     return dt_comm_agree(t->comm, begin(t, o, err), err);
 }

@@ -18,27 +18,27 @@ static const char *reason(enum dt_skip skip)
 static int skip_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     if (r->skip != DT_SKIP_OVERFLOW) {
-        if (t->state.skipped_in_row >= t->settings.training.max_skipped)
+        if (t->progress.skipped_in_row >= t->settings.training.max_skipped)
             return dt_fail(err, DT_EINVALID,
                            "step %ld: loss %g and gradient norm %g %s, after %ld skipped updates "
                            "in a row",
-                           t->state.step + 1, r->loss, r->gradient_norm, reason(r->skip),
-                           t->state.skipped_in_row);
-        t->state.skipped_in_row++;
+                           t->progress.step + 1, r->loss, r->gradient_norm, reason(r->skip),
+                           t->progress.skipped_in_row);
+        t->progress.skipped_in_row++;
     }
-    r->skipped = ++t->state.skipped;
+    r->skipped = ++t->progress.skipped;
     return 0;
 }
 
 /* What ranks tell each other of every pass. */
-enum { PASS_LOSS, PASS_TARGETS, PASS_VALUES };
+enum { BATCH_LOSS, BATCH_TARGETS, BATCH_VALUES };
 /* And at the end of a step. */
 enum { FLAG_STOP = 1, FLAG_SAVING = 2 };
 
-/* The passes of a step: context of their source. */
-struct step_passes {
+/* The batches of a step: context of their source. */
+struct step_source {
     struct dt_training *training;
-    double *values;                /* PASS_VALUES of each micro-batch */
+    double *values;                /* BATCH_VALUES of each micro-batch */
     int64_t loaded;                /* the micro-batch that was filled in last; -1: none */
     const struct dt_batch *filled; /* as which it was */
 };
@@ -49,24 +49,24 @@ static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch, 
     long size = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     struct dt_samples samples;
     DT_TRY(dt_loader_next(t->loader, &samples, err));
-    batch->first_sample = t->state.samples + (uint64_t)(i * size);
+    batch->first_sample = t->progress.samples + (uint64_t)(i * size);
     batch->begins = samples.begins;
     batch->ends = samples.ends;
     dt_objective_fill(&t->objective, batch, samples.ids, size, length);
-    values[PASS_TARGETS] = (double)dt_context_parallel_targets(&t->mesh.part, batch);
+    values[BATCH_TARGETS] = (double)dt_context_parallel_targets(&t->mesh.part, batch);
     return 0;
 }
 
-/* In an idle round a rank passes a micro-batch that it has, or will have, anyway. */
+/* In an idle round a rank batches a micro-batch that it has, or will have, anyway. */
 static int fill(void *context, int64_t round, struct dt_batch *batch, struct dt_error *err)
 {
-    struct step_passes *s = context;
-    const struct dt_data_parallel *p = &s->training->store.parallel;
-    int64_t i = dt_data_parallel_leaf(p, round);
+    struct step_source *s = context;
+    const struct dt_data_parallel *p = &s->training->state.dp;
+    int64_t i = dt_data_parallel_round_batch(p, round);
     if (i < 0)
-        i = s->loaded < 0 ? dt_data_parallel_leaf(p, round + 1) : s->loaded;
+        i = s->loaded < 0 ? dt_data_parallel_round_batch(p, round + 1) : s->loaded;
     if (i != s->loaded)
-        DT_TRY(load_batch(s->training, i, batch, s->values + i * PASS_VALUES, err));
+        DT_TRY(load_batch(s->training, i, batch, s->values + i * BATCH_VALUES, err));
     else if (batch != s->filled)
         dt_batch_copy(batch, s->filled);
     s->loaded = i;
@@ -76,83 +76,83 @@ static int fill(void *context, int64_t round, struct dt_batch *batch, struct dt_
 
 static const struct dt_flat *gradients(void *context, int64_t round)
 {
-    struct step_passes *s = context;
-    struct dt_train_state *store = &s->training->store;
-    store->parallel.idle = dt_data_parallel_leaf(&store->parallel, round) < 0;
-    return &store->gradients;
+    struct step_source *s = context;
+    struct dt_train_state *state = &s->training->state;
+    state->dp.padding = dt_data_parallel_round_batch(&state->dp, round) < 0;
+    return &state->gradients;
 }
 
 static void note_loss(void *context, int64_t round, double loss)
 {
-    struct step_passes *s = context;
-    int64_t i = dt_data_parallel_leaf(&s->training->store.parallel, round);
+    struct step_source *s = context;
+    int64_t i = dt_data_parallel_round_batch(&s->training->state.dp, round);
     if (i >= 0)
-        s->values[i * PASS_VALUES + PASS_LOSS] = loss;
+        s->values[i * BATCH_VALUES + BATCH_LOSS] = loss;
 }
 
 /* Passes over this rank's part of the step's batches. */
-static int pass_own(struct dt_training *t, double scale, double *values, struct dt_error *err)
+static int run_batches(struct dt_training *t, double scale, double *values, struct dt_error *err)
 {
-    struct step_passes passes = {t, values, -1, NULL};
-    const struct dt_pass_source source = {&passes, fill, gradients, note_loss};
-    const struct dt_pass how = {
-        .scale = dt_fault_injected(DT_FAULT_POISON, t->state.step + 1) ? NAN : (float)scale,
+    struct step_source step = {t, values, -1, NULL};
+    const struct dt_micro_batch_source source = {&step, fill, gradients, note_loss};
+    const struct dt_pass options = {
+        .scale = dt_fault_injected(DT_FAULT_POISON, t->progress.step + 1) ? NAN : (float)scale,
         .label_smoothing = (float)t->settings.training.label_smoothing,
         .z_loss = (float)t->settings.training.z_loss,
         .seed = (uint64_t)t->settings.training.seed,
     };
-    return dt_passes_run(&t->passes, t->store.parallel.rounds, &source, &how, err);
+    return dt_pipeline_executor_run(&t->executor, t->state.dp.rounds, &source, &options, err);
 }
 
 /* Whether some rank is asked to stop; and a checkpoint in the making goes on when all have
  * written what is theirs. */
-static int share_flags(struct dt_training *t, bool *stop, struct dt_error *err)
+static int exchange_flags(struct dt_training *t, bool *stop, struct dt_error *err)
 {
     unsigned flags = t->stop && *t->stop ? FLAG_STOP : 0;
     unsigned char any;
-    if (!dt_checkpoint_writer_idle(t->saver))
+    if (!dt_checkpoint_writer_idle(t->writer))
         flags |= FLAG_SAVING;
-    DT_TRY(dt_mesh_flags(&t->mesh, (unsigned char)flags, &any, err));
+    DT_TRY(dt_mesh_combine_flags(&t->mesh, (unsigned char)flags, &any, err));
     if (!(any & FLAG_SAVING))
-        dt_checkpoint_writer_advance(t->saver);
+        dt_checkpoint_writer_advance(t->writer);
     *stop |= (any & FLAG_STOP) != 0;
     return 0;
 }
 
 /* The same without a sign if it is no number: nobody should read of "-nan". */
-static double plain(double x)
+static double without_sign(double x)
 {
     return isnan(x) ? NAN : x;
 }
 
-/* Adds up gradients and losses of passes over the next batches, of all ranks. The
+/* Adds up gradients and losses of batches over the next batches, of all ranks. The
  * gradients are gradient_factor times those of the mean loss: the loss scale, and what
  * is put right when the number of targets is known. */
-static int accumulate(struct dt_training *t, long passes, struct dt_step_report *r,
+static int accumulate(struct dt_training *t, long batches, struct dt_step_report *r,
                       double *gradient_factor, struct dt_error *err)
 {
-    long samples = passes * t->settings.training.batch_size;
-    double places = (double)samples * (double)t->settings.training.sequence_length;
+    long samples = batches * t->settings.training.batch_size;
+    double positions = (double)samples * (double)t->settings.training.sequence_length;
     double sum = 0, targets = 0;
-    dt_data_parallel_begin_step(&t->store.parallel, passes);
-    DT_TRY(pass_own(t, r->loss_scale / places, t->pass_values, err));
-    DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->pass_values, passes * PASS_VALUES, err));
-    DT_TRY(dt_mesh_add_up_contexts(&t->mesh, t->pass_values, passes * PASS_VALUES, err));
-    DT_TRY(dt_data_parallel_share_batches(&t->store.parallel, t->pass_values, passes, PASS_VALUES,
+    dt_data_parallel_begin_step(&t->state.dp, batches);
+    DT_TRY(run_batches(t, r->loss_scale / positions, t->batch_values, err));
+    DT_TRY(dt_mesh_broadcast_from_last_stage(&t->mesh, t->batch_values, batches * BATCH_VALUES, err));
+    DT_TRY(dt_mesh_sum_over_cp(&t->mesh, t->batch_values, batches * BATCH_VALUES, err));
+    DT_TRY(dt_data_parallel_gather_batch_values(&t->state.dp, t->batch_values, batches, BATCH_VALUES,
                                           err));
-    DT_TRY(share_flags(t, &r->stop, err));
-    if (!dt_local_sgd_due(&t->local, t->state.step + 1, t->settings.training.max_steps))
+    DT_TRY(exchange_flags(t, &r->stop, err));
+    if (!dt_local_sgd_due(&t->local, t->progress.step + 1, t->settings.training.max_steps))
         r->stop = false; /* until all are the same again */
-    for (long i = 0; i < passes; i++) {
-        sum += t->pass_values[i * PASS_VALUES + PASS_LOSS];
-        targets += t->pass_values[i * PASS_VALUES + PASS_TARGETS];
+    for (long i = 0; i < batches; i++) {
+        sum += t->batch_values[i * BATCH_VALUES + BATCH_LOSS];
+        targets += t->batch_values[i * BATCH_VALUES + BATCH_TARGETS];
     }
-    r->loss = plain(targets > 0 ? sum / targets : 0);
-    *gradient_factor = targets > 0 ? r->loss_scale * (targets / places) : 1;
+    r->loss = without_sign(targets > 0 ? sum / targets : 0);
+    *gradient_factor = targets > 0 ? r->loss_scale * (targets / positions) : 1;
     if (t->local.active) /* one replica's gradients, in place of all */
         *gradient_factor /= dt_comm_size(t->mesh.data.all);
-    DT_TRY(dt_train_state_reduce_gradients(&t->store, &r->gradient_norm, err));
-    r->gradient_norm = plain(r->gradient_norm / *gradient_factor);
+    DT_TRY(dt_train_state_reduce_gradients(&t->state, &r->gradient_norm, err));
+    r->gradient_norm = without_sign(r->gradient_norm / *gradient_factor);
     return 0;
 }
 
@@ -163,8 +163,8 @@ static enum dt_skip judge(struct dt_training *t, const struct dt_step_report *r)
     if (!isfinite(r->loss))
         return DT_SKIP_NOT_FINITE;
     if (!isfinite(r->gradient_norm))
-        return dt_loss_scale_shrink(&t->state.loss_scale) ? DT_SKIP_OVERFLOW : DT_SKIP_NOT_FINITE;
-    if (threshold > 0 && dt_loss_statistics_is_spike(&t->state.losses, r->loss, threshold))
+        return dt_loss_scale_shrink(&t->progress.loss_scale) ? DT_SKIP_OVERFLOW : DT_SKIP_NOT_FINITE;
+    if (threshold > 0 && dt_loss_statistics_is_spike(&t->progress.losses, r->loss, threshold))
         return DT_SKIP_SPIKE;
     return DT_SKIP_NONE;
 }
@@ -172,43 +172,43 @@ static enum dt_skip judge(struct dt_training *t, const struct dt_step_report *r)
 static int apply(struct dt_training *t, const struct dt_step_report *r, double gradient_factor,
                  struct dt_error *err)
 {
-    dt_train_state_update(&t->store, &t->settings, t->state.step, r->gradient_norm,
+    dt_train_state_update(&t->state, &t->settings, t->progress.step, r->gradient_norm,
                           gradient_factor);
     DT_TRY(t->device->ops->synchronize(t->device, err));
-    t->state.skipped_in_row = 0;
+    t->progress.skipped_in_row = 0;
     if (t->settings.training.precision == DT_DTYPE_F16)
-        dt_loss_scale_grow(&t->state.loss_scale);
+        dt_loss_scale_grow(&t->progress.loss_scale);
     if (t->settings.training.spike_threshold > 0)
-        dt_loss_statistics_add(&t->state.losses, r->loss);
+        dt_loss_statistics_add(&t->progress.losses, r->loss);
     return 0;
 }
 
-double *dt_training_pass_values(const struct dt_settings *settings)
+double *dt_training_batch_values(const struct dt_settings *settings)
 {
     return dt_alloc((size_t)settings->training.gradient_accumulation_steps,
-                    PASS_VALUES * sizeof(double));
+                    BATCH_VALUES * sizeof(double));
 }
 
 int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    long passes = dt_batch_passes(&t->settings, t->state.samples);
+    long batches = dt_batch_passes(&t->settings, t->progress.samples);
     r->batch_tokens =
-        (uint64_t)(passes * t->settings.training.batch_size * t->settings.training.sequence_length);
+        (uint64_t)(batches * t->settings.training.batch_size * t->settings.training.sequence_length);
     double factor;
-    r->loss_scale = t->state.loss_scale.factor;
-    DT_TRY(accumulate(t, passes, r, &factor, err));
-    r->learning_rate = dt_learning_rate(&t->settings, t->state.step);
+    r->loss_scale = t->progress.loss_scale.factor;
+    DT_TRY(accumulate(t, batches, r, &factor, err));
+    r->learning_rate = dt_learning_rate(&t->settings, t->progress.step);
     r->skip = judge(t, r);
     if (r->skip == DT_SKIP_NONE)
         DT_TRY(apply(t, r, factor, err));
     else
         DT_TRY(skip_update(t, r, err));
-    if (t->state.loss_scale.factor != r->loss_scale)
-        dt_compression_rescale(&t->store.compression, t->state.loss_scale.factor / r->loss_scale);
-    t->state.step++;
+    if (t->progress.loss_scale.factor != r->loss_scale)
+        dt_compression_rescale(&t->state.compression, t->progress.loss_scale.factor / r->loss_scale);
+    t->progress.step++;
     if (t->local.active &&
-        dt_local_sgd_due(&t->local, t->state.step, t->settings.training.max_steps))
+        dt_local_sgd_due(&t->local, t->progress.step, t->settings.training.max_steps))
         DT_TRY(dt_local_sgd_synchronize(&t->local, err));
-    t->state.samples += (uint64_t)(passes * t->settings.training.batch_size);
+    t->progress.samples += (uint64_t)(batches * t->settings.training.batch_size);
     return 0;
 }

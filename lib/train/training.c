@@ -27,24 +27,24 @@ void dt_training_free(struct dt_training *t)
     dt_loader_free(t->loader);
     dt_dataset_close(t->train);
     dt_dataset_close(t->val);
-    dt_passes_release(&t->passes);
+    dt_pipeline_executor_release(&t->executor);
     dt_objective_release(&t->objective);
     dt_batch_release(&t->batch);
-    dt_checkpoint_writer_free(t->saver);
+    dt_checkpoint_writer_free(t->writer);
     dt_snapshot_release(&t->snapshot);
-    dt_train_state_release(&t->store);
+    dt_train_state_release(&t->state);
     dt_model_free(t->model);
     dt_metrics_close(&t->metrics);
     dt_buffer_release(&t->line);
     free(t->val_ids);
-    free(t->val_begins);
-    free(t->val_ends);
+    free(t->val_span_begins);
+    free(t->val_span_ends);
     free(t->val_losses);
     free(t->val_hits);
     free(t->val_values);
-    free(t->pass_values);
+    free(t->batch_values);
     dt_mesh_release(&t->mesh);
-    dt_comm_close(t->alone);
+    dt_comm_close(t->self);
     if (t->lock >= 0)
         close(t->lock);
     free(t->run);
@@ -77,19 +77,19 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
 int dt_training_hash(struct dt_training *t, uint64_t *hash, struct dt_error *err)
 {
     bool whole = t->mesh.part.stages == 1 && t->mesh.part.tp_size == 1;
-    return whole ? dt_train_state_hash(&t->store, hash, err)
+    return whole ? dt_train_state_hash(&t->state, hash, err)
                  : dt_checkpoint_hash(t->run, hash, err);
 }
 
 static bool is_done(const struct dt_training *t)
 {
-    return t->state.step >= t->settings.training.max_steps || dt_training_stopped_early(t);
+    return t->progress.step >= t->settings.training.max_steps || dt_training_stopped_early(t);
 }
 
 static bool due(const struct dt_training *t, long interval)
 {
-    return t->state.step == t->settings.training.max_steps ||
-           (interval > 0 && t->state.step % interval == 0);
+    return t->progress.step == t->settings.training.max_steps ||
+           (interval > 0 && t->progress.step % interval == 0);
 }
 
 /* Begins a checkpoint. Lines of metrics.jsonl reach the disk before it does, so that they go up to
@@ -99,26 +99,26 @@ static int begin_checkpoint(struct dt_training *t, struct dt_error *err)
 {
     int rc = t->leads ? dt_metrics_sync(&t->metrics, err) : 0;
     DT_TRY(dt_comm_agree(t->comm, rc, err));
-    return dt_checkpoint_writer_save(t->saver, &t->state, err);
+    return dt_checkpoint_writer_save(t->writer, &t->progress, err);
 }
 
 /* A run that has done all its steps and no update leaves what it began with: that is no result. */
 static int check_updates(const struct dt_training *t, struct dt_error *err)
 {
-    if (t->state.step == 0 || t->state.skipped < t->state.step)
+    if (t->progress.step == 0 || t->progress.skipped < t->progress.step)
         return 0;
     return dt_fail(err, DT_EINVALID,
                    "step %ld: the updates of all %ld steps were skipped: nothing was trained, and "
                    "nothing is saved",
-                   t->state.step, t->state.step);
+                   t->progress.step, t->progress.step);
 }
 
 /* A checkpoint after skipped updates waits for one that succeeds: the model may
  * be beyond help, and the checkpoint before it is what to go back to. */
 static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    bool best = t->state.best_step == t->state.step;
-    bool regular = due(t, t->settings.training.save_interval) && t->state.skipped_in_row == 0;
+    bool best = t->progress.best_step == t->progress.step;
+    bool regular = due(t, t->settings.training.save_interval) && t->progress.skipped_in_row == 0;
     if (!best && !is_done(t) && !regular)
         return 0;
     if (is_done(t)) {
@@ -127,8 +127,8 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
         r->saved = true;
         return 0;
     }
-    dt_checkpoint_writer_wait(t->saver);
-    dt_checkpoint_writer_failed(t->saver, &r->save_error);
+    dt_checkpoint_writer_wait(t->writer);
+    dt_checkpoint_writer_failed(t->writer, &r->save_error);
     r->saved = begin_checkpoint(t, err) == 0;
     if (r->saved)
         return 0;
@@ -144,16 +144,16 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
     long interval = t->settings.distributed.check_interval;
     bool same = dt_local_sgd_due(&t->local, r->step, t->settings.training.max_steps);
     if (interval > 0 && r->step % interval == 0 && same &&
-        dt_watchdog_parameters(&t->store, err) < 0)
+        dt_watchdog_compare_parameters(&t->state, err) < 0)
         return dt_fail_context(err, "step %ld", r->step);
     if (!due(t, t->settings.training.log_interval))
         return 0;
-    struct dt_pace pace;
-    DT_TRY(dt_watchdog_pace(t->comm, t->busy_seconds, t->busy_passes, &pace, err));
+    struct dt_straggler straggler;
+    DT_TRY(dt_watchdog_find_straggler(t->comm, t->busy_seconds, t->busy_batches, &straggler, err));
     t->busy_seconds = 0;
-    t->busy_passes = 0;
-    r->slowest_rank = pace.slowest;
-    r->slowest_factor = pace.factor;
+    t->busy_batches = 0;
+    r->slowest_rank = straggler.rank;
+    r->slowest_factor = straggler.factor;
     return 0;
 }
 
@@ -163,15 +163,15 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
     *r = (struct dt_step_report){.val_loss = NAN, .ema_val_loss = NAN, .val_accuracy = NAN};
     if (is_done(t))
         return 0;
-    dt_checkpoint_writer_failed(t->saver, &r->save_error);
+    dt_checkpoint_writer_failed(t->writer, &r->save_error);
     DT_TRY(dt_training_update(t, r, err));
     double seconds = dt_clock_now() - start;
-    t->state.seconds += seconds;
+    t->progress.seconds += seconds;
     t->busy_seconds += seconds - (dt_comm_waited(t->comm) - waited);
-    t->busy_passes += t->store.parallel.rounds;
-    r->step = t->state.step;
-    r->seconds = t->state.seconds;
-    r->tokens = t->state.samples * (uint64_t)t->settings.training.sequence_length;
+    t->busy_batches += t->state.dp.rounds;
+    r->step = t->progress.step;
+    r->seconds = t->progress.seconds;
+    r->tokens = t->progress.samples * (uint64_t)t->settings.training.sequence_length;
     dt_training_measure(t, r);
     DT_TRY(watch(t, r, err));
     if (due(t, t->settings.training.log_interval) || r->step == 1 || r->skipped > 0)
@@ -185,11 +185,11 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
 int dt_training_save(struct dt_training *t, struct dt_error *err)
 {
     struct dt_error earlier; /* of a checkpoint that this one makes good */
-    dt_checkpoint_writer_wait(t->saver);
-    if (!dt_checkpoint_writer_failed(t->saver, &earlier) &&
-        dt_checkpoint_writer_saved_step(t->saver) == t->state.step)
+    dt_checkpoint_writer_wait(t->writer);
+    if (!dt_checkpoint_writer_failed(t->writer, &earlier) &&
+        dt_checkpoint_writer_saved_step(t->writer) == t->progress.step)
         return 0;
     DT_TRY(begin_checkpoint(t, err));
-    dt_checkpoint_writer_wait(t->saver);
-    return dt_checkpoint_writer_failed(t->saver, err) ? err->code : 0;
+    dt_checkpoint_writer_wait(t->writer);
+    return dt_checkpoint_writer_failed(t->writer, err) ? err->code : 0;
 }

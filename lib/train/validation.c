@@ -8,11 +8,11 @@
 #include "train/training-internal.h"
 
 /* What ranks tell each other of every batch. */
-enum { BATCH_LOSS, BATCH_HITS, BATCH_TARGETS, BATCH_VALUES };
+enum { VALIDATION_LOSS, VALIDATION_HITS, VALIDATION_TARGETS, VALIDATION_VALUES };
 
 double *dt_training_validation_values(const struct dt_settings *settings)
 {
-    return dt_alloc((size_t)settings->training.eval_batches, BATCH_VALUES * sizeof(double));
+    return dt_alloc((size_t)settings->training.eval_batches, VALIDATION_VALUES * sizeof(double));
 }
 
 /* The sample at a place of the order of validation. */
@@ -31,7 +31,7 @@ static int check_losses(const struct dt_training *t, uint64_t samples, uint64_t 
             return dt_fail(err, DT_EFORMAT,
                            "step %ld: validation: split '%s': sample %" PRIu64 ": token %" PRIu64
                            ": the loss is %s: the model's numbers overflow",
-                           t->state.step, t->settings.data.val_split,
+                           t->progress.step, t->settings.data.val_split,
                            sample_at(samples, first + i / length), i % length + 1,
                            dt_finite_name((double)t->val_losses[i]));
     return 0;
@@ -48,31 +48,31 @@ static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t firs
             dt_dataset_sample(t->val, (uint32_t)length, sample_at(samples, first + i), ids, err));
         if (t->scope != DT_SCOPE_ROW)
             dt_attention_spans(t->scope, dt_dataset_info(t->val), ids, (uint32_t)length,
-                               t->val_begins + i * length, t->val_ends + i * length);
+                               t->val_span_begins + i * length, t->val_span_ends + i * length);
     }
     float *hits = t->objective.validation ? t->val_hits : NULL;
     t->batch.first_sample = first;
-    t->batch.begins = t->val_begins;
-    t->batch.ends = t->val_ends;
+    t->batch.begins = t->val_span_begins;
+    t->batch.ends = t->val_span_ends;
     dt_objective_fill_validation(&t->objective, &t->batch, t->val_ids, (int64_t)rows,
                                  (int64_t)length);
-    DT_TRY(dt_passes_score(&t->passes, &t->batch, t->val_losses, hits, err));
-    values[BATCH_LOSS] = values[BATCH_HITS] = 0;
+    DT_TRY(dt_pipeline_executor_score(&t->executor, &t->batch, t->val_losses, hits, err));
+    values[VALIDATION_LOSS] = values[VALIDATION_HITS] = 0;
     for (uint64_t i = 0; i < rows * length; i++) {
-        values[BATCH_LOSS] += (double)t->val_losses[i];
-        values[BATCH_HITS] += hits ? (double)hits[i] : 0;
+        values[VALIDATION_LOSS] += (double)t->val_losses[i];
+        values[VALIDATION_HITS] += hits ? (double)hits[i] : 0;
     }
-    values[BATCH_TARGETS] = (double)dt_context_parallel_targets(&t->mesh.part, &t->batch);
+    values[VALIDATION_TARGETS] = (double)dt_context_parallel_targets(&t->mesh.part, &t->batch);
     return 0;
 }
 
 /* Where ranks bring each other weights in every pass, all make as many. */
-static int pass_idly(struct dt_training *t, uint64_t samples, int64_t own, int64_t batches,
+static int run_padding(struct dt_training *t, uint64_t samples, int64_t own, int64_t batches,
                      struct dt_error *err)
 {
-    int ranks = dt_data_parallel_size(&t->store.parallel);
-    double nothing[BATCH_VALUES];
-    if (t->store.parallel.stage < 3)
+    int ranks = dt_data_parallel_size(&t->state.dp);
+    double nothing[VALIDATION_VALUES];
+    if (t->state.dp.stage < 3)
         return 0;
     for (int64_t i = own; i < (batches + ranks - 1) / ranks; i++)
         DT_TRY(validate_batch(t, samples, 0, 1, nothing, err));
@@ -90,23 +90,23 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
     uint64_t wanted = batch * (uint64_t)t->settings.training.eval_batches;
     uint64_t count = wanted < samples ? wanted : samples;
     int64_t batches = (int64_t)((count + batch - 1) / batch);
-    struct dt_range own = dt_data_parallel_part(&t->store.parallel, batches);
+    struct dt_range own = dt_data_parallel_part(&t->state.dp, batches);
     struct dt_error reason = {0};
     int found = 0;
     for (int64_t i = own.first; i < own.end; i++) {
         uint64_t from = (uint64_t)i * batch, rows = count - from < batch ? count - from : batch;
-        DT_TRY(validate_batch(t, samples, from, rows, t->val_values + i * BATCH_VALUES, err));
+        DT_TRY(validate_batch(t, samples, from, rows, t->val_values + i * VALIDATION_VALUES, err));
         if (found == 0)
             found = check_losses(t, samples, from, rows, &reason);
     }
-    DT_TRY(pass_idly(t, samples, dt_range_count(own), batches, err));
-    DT_TRY(dt_mesh_from_last_stage(&t->mesh, t->val_values, batches * BATCH_VALUES, err));
-    DT_TRY(dt_mesh_add_up_contexts(&t->mesh, t->val_values, batches * BATCH_VALUES, err));
-    DT_TRY(dt_data_parallel_share(&t->store.parallel, t->val_values, batches, BATCH_VALUES, err));
+    DT_TRY(run_padding(t, samples, dt_range_count(own), batches, err));
+    DT_TRY(dt_mesh_broadcast_from_last_stage(&t->mesh, t->val_values, batches * VALIDATION_VALUES, err));
+    DT_TRY(dt_mesh_sum_over_cp(&t->mesh, t->val_values, batches * VALIDATION_VALUES, err));
+    DT_TRY(dt_data_parallel_gather_values(&t->state.dp, t->val_values, batches, VALIDATION_VALUES, err));
     for (int64_t i = 0; i < batches; i++) {
-        sum += t->val_values[i * BATCH_VALUES + BATCH_LOSS];
-        hits += t->val_values[i * BATCH_VALUES + BATCH_HITS];
-        targets += t->val_values[i * BATCH_VALUES + BATCH_TARGETS];
+        sum += t->val_values[i * VALIDATION_VALUES + VALIDATION_LOSS];
+        hits += t->val_values[i * VALIDATION_VALUES + VALIDATION_HITS];
+        targets += t->val_values[i * VALIDATION_VALUES + VALIDATION_TARGETS];
     }
     if (!isfinite(sum)) { /* on all ranks; those that have seen it say where */
         *err = reason;
@@ -119,40 +119,40 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
 
 static void note_best(struct dt_training *t, double loss)
 {
-    if (t->state.best_step > 0 && !(loss < t->state.best_loss)) {
-        t->state.validations_since_best++;
+    if (t->progress.best_step > 0 && !(loss < t->progress.best_loss)) {
+        t->progress.validations_since_best++;
         return;
     }
-    t->state.best_step = t->state.step;
-    t->state.best_loss = loss;
-    t->state.validations_since_best = 0;
+    t->progress.best_step = t->progress.step;
+    t->progress.best_loss = loss;
+    t->progress.validations_since_best = 0;
 }
 
 bool dt_training_stopped_early(const struct dt_training *t)
 {
     long patience = t->settings.training.patience;
-    return patience > 0 && t->state.validations_since_best >= patience;
+    return patience > 0 && t->progress.validations_since_best >= patience;
 }
 
 /* The same with the average of the parameters, which takes the place of the model's own. */
 static int validate_average(struct dt_training *t, double *loss, struct dt_error *err)
 {
     double accuracy;
-    dt_train_state_swap_average(&t->store);
+    dt_train_state_swap_ema(&t->state);
     int rc = validate(t, loss, &accuracy, err);
-    dt_train_state_swap_average(&t->store);
+    dt_train_state_swap_ema(&t->state);
     return rc;
 }
 
 int dt_training_validate(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     DT_TRY(validate(t, &r->val_loss, &r->val_accuracy, err));
-    if (t->store.average)
+    if (t->state.ema)
         DT_TRY(validate_average(t, &r->ema_val_loss, err));
     if (t->settings.training.patience > 0 && isfinite(r->val_loss))
         note_best(t, r->val_loss);
     r->stopped_early = dt_training_stopped_early(t);
-    r->best_step = t->state.best_step;
-    r->best_loss = t->state.best_loss;
+    r->best_step = t->progress.best_step;
+    r->best_loss = t->progress.best_loss;
     return dt_training_log_validation(t, r, err);
 }

@@ -83,10 +83,10 @@ static void check_owed(struct dt_comm *world, void *context)
     const struct dt_table *table = &t->model->table;
     for (int i = 0; i < table->count; i++) {
         const struct dt_param *p = &table->params[i];
-        const float *errors = t->store.compression.errors + p->offset;
-        float *sum = read_owed(&t->store, p->name, rank, p->count);
+        const float *errors = t->state.compression.residual + p->offset;
+        float *sum = read_owed(&t->state, p->name, rank, p->count);
         for (int r = rank + 2; r < 5; r += 2) {
-            float *more = read_owed(&t->store, p->name, r, p->count);
+            float *more = read_owed(&t->state, p->name, r, p->count);
             for (int64_t k = 0; k < p->count; k++)
                 sum[k] = more[k] + sum[k];
             free(more);

@@ -96,16 +96,16 @@ static void loss(void *context, int64_t index, double value)
     (void)context, (void)index, (void)value;
 }
 
-static void time_passes(struct dt_comm *world, struct job *job, struct dt_passes *passes,
+static void time_passes(struct dt_comm *world, struct job *job, struct dt_pipeline_executor *passes,
                         struct dt_flat *flat)
 {
-    const struct dt_pass_source source = {flat, fill, gradients, loss};
+    const struct dt_micro_batch_source source = {flat, fill, gradients, loss};
     const struct dt_pass how = {.scale = 1, .seed = 9};
     struct dt_error err;
     int rank = dt_comm_rank(world);
     assert_int_equal(dt_comm_barrier(world, &err), 0);
     job->begin[rank] = dt_clock_now();
-    assert_int_equal(dt_passes_run(passes, job->batches, &source, &how, &err), 0);
+    assert_int_equal(dt_pipeline_executor_run(passes, job->batches, &source, &how, &err), 0);
     job->end[rank] = dt_clock_now();
 }
 
@@ -115,7 +115,7 @@ static void pass(struct dt_comm *world, void *context)
     struct dt_device *dev;
     struct dt_error err;
     struct dt_mesh mesh;
-    struct dt_passes passes;
+    struct dt_pipeline_executor passes;
     struct dt_flat flat = {0};
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
     dev->ops = &slow_ops;
@@ -123,14 +123,14 @@ static void pass(struct dt_comm *world, void *context)
     struct dt_model *m = dt_model_plan(dev, &job->settings.model, DT_DTYPE_F32, &mesh.part);
     assert_int_equal(dt_model_allocate(m, &err), 0);
     dt_model_initialize(m, 3);
-    assert_int_equal(dt_passes_plan(&passes, m, &mesh, &job->settings, &err), 0);
-    assert_int_equal(dt_passes_allocate(&passes, &err), 0);
+    assert_int_equal(dt_pipeline_executor_plan(&passes, m, &mesh, &job->settings, &err), 0);
+    assert_int_equal(dt_pipeline_executor_allocate(&passes, &err), 0);
     float *values = dt_alloc((size_t)m->table.gradient_elements, sizeof *values);
     dt_flat_set(&flat, &m->table, DT_DTYPE_F32, values);
     time_passes(world, job, &passes, &flat);
     free(values);
     dt_flat_release(&flat);
-    dt_passes_release(&passes);
+    dt_pipeline_executor_release(&passes);
     dt_model_free(m);
     dt_mesh_release(&mesh);
     dev->ops = sound_ops;

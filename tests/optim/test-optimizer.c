@@ -77,9 +77,9 @@ static void check_recorded(const char *engine, enum dt_optimizer_kind optimizer)
     assert_true(model->table.bucket_count <= 8);
     fill(&model->table, 0, model->parameters);
     for (int step = 0; step < 5; step++) {
-        fill(&model->table, step + 1, store.parallel.arenas[0]);
+        fill(&model->table, step + 1, store.dp.arenas[0]);
         for (int b = 0; b < model->table.bucket_count; b++)
-            gradients[b] = store.parallel.arenas[0] + model->table.buckets[b];
+            gradients[b] = store.dp.arenas[0] + model->table.buckets[b];
         dt_optimizer_update(&store.optimizer, dev, store.parameters, gradients, &s, step, 1);
     }
     assert_int_equal(model->table.count, 16);

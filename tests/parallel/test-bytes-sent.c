@@ -101,7 +101,7 @@ static void count_gathers(const struct counted *c, int64_t *times)
         if (dt_model_part_holds(&c->part, c->table.layers, layer))
             slots[layer] = held++ % 2;
     for (int64_t at = 0; dt_pipeline_next(&pipeline, c->part.stage, c->passes, &at, &a);) {
-        struct dt_range run = dt_model_part_run(&c->part, c->table.layers, a.run);
+        struct dt_range run = dt_model_part_run(&c->part, c->table.layers, a.virtual_stage);
         for (int64_t i = 0; i < dt_range_count(run); i++) {
             int layer = (int)(a.kind == DT_ACTION_FORWARD ? run.first + i : run.end - 1 - i);
             if ((a.kind != DT_ACTION_FORWARD && a.kind != DT_ACTION_BACKWARD) ||

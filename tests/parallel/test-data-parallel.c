@@ -23,7 +23,7 @@ struct job {
     uint64_t bytes[MOST_RANKS];   /* that a step sends */
     int64_t elements[MOST_RANKS]; /* that a rank owns */
     int64_t blocks[MOST_RANKS];   /* likewise */
-    enum dt_gradient_storage keeping;
+    enum dt_gradient_storage storage;
 };
 
 static void fill(float *gradients, int64_t batch, int bucket)
@@ -54,14 +54,14 @@ static double pass_all(struct dt_data_parallel *p, int64_t batches, double *valu
     double squares[BUCKETS], sum = 0;
     dt_data_parallel_begin_step(p, batches);
     for (int64_t round = 0; round < p->rounds; round++) {
-        int64_t batch = dt_data_parallel_leaf(p, round);
-        p->idle = batch < 0;
-        pass_backward(p, p->idle ? 12345 : batch);
-        for (int i = 0; i < 2 && !p->idle; i++)
+        int64_t batch = dt_data_parallel_round_batch(p, round);
+        p->padding = batch < 0;
+        pass_backward(p, p->padding ? 12345 : batch);
+        for (int i = 0; i < 2 && !p->padding; i++)
             values[2 * batch + i] = (double)(batch * batch + i);
     }
     assert_int_equal(dt_data_parallel_wait(p, &err), 0);
-    assert_int_equal(dt_data_parallel_squares(p, squares, &err), 0);
+    assert_int_equal(dt_data_parallel_squared_norms(p, squares, &err), 0);
     for (int b = 0; b < BUCKETS; b++)
         sum += squares[b];
     return sqrt(sum);
@@ -112,21 +112,21 @@ static void sum_up(struct dt_comm *world, void *context)
     open_parallel(&p, world, dev, job);
     int owner = dt_comm_rank(p.dp_group.group);
     dt_data_parallel_layout(&p, &arena);
-    dt_gradient_norm_layout(&p.squares, &arena);
-    assert_null(p.shared_bytes); /* a plan has no table of all ranks */
+    dt_gradient_norm_layout(&p.norm, &arena);
+    assert_null(p.gathered_bytes); /* a plan has no table of all ranks */
     assert_int_equal(dt_arena_allocate(&arena, dev, &err), 0);
     dt_data_parallel_layout(&p, &arena);
-    dt_gradient_norm_layout(&p.squares, &arena);
+    dt_gradient_norm_layout(&p.norm, &arena);
     for (int step = 0; step < 2; step++) { /* the second finds what the first has left */
         uint64_t before = dt_comm_bytes_sent(world);
         norm = pass_all(&p, job->batches, values);
         job->bytes[rank] = dt_comm_bytes_sent(world) - before;
-        assert_int_equal(dt_data_parallel_share_batches(&p, values, job->batches, 2, &err), 0);
+        assert_int_equal(dt_data_parallel_gather_batch_values(&p, values, job->batches, 2, &err), 0);
     }
     for (int64_t i = 0; i < 2 * job->batches; i++)
         assert_true(values[i] == (double)(i / 2 * (i / 2) + i % 2));
     for (int b = 0; b < BUCKETS; b++) {
-        struct dt_range run = dt_data_parallel_kept(&p, b),
+        struct dt_range run = dt_data_parallel_shard(&p, b),
                         blocks = dt_sharding_owned_blocks(&p.sharding, b, owner);
         if (run.end > run.first && (p.stage > 0 || rank == 0) && rank < p.sharding.owners)
             memcpy(job->sum + run.first, dt_data_parallel_reduced(&p, b),
@@ -136,10 +136,10 @@ static void sum_up(struct dt_comm *world, void *context)
     job->elements[rank] = dt_sharding_owned_before(&p.sharding, BUCKETS, owner);
     if (rank == 0)
         job->norm = norm;
-    job->keeping = p.keeping;
+    job->storage = p.storage;
     assert_int_equal(dt_comm_barrier(world, &err), 0);
     for (int b = 0; b < BUCKETS; b++) {
-        struct dt_range run = dt_data_parallel_kept(&p, b);
+        struct dt_range run = dt_data_parallel_shard(&p, b);
         if (run.end > run.first)
             assert_memory_equal(job->sum + run.first, dt_data_parallel_reduced(&p, b),
                                 (size_t)dt_range_count(run) * sizeof *job->sum);
@@ -173,9 +173,9 @@ static void the_invariant_sum_does_not_know_how_many_ranks_there_are(void **stat
                         some);
                     assert_memory_equal(some, one, ELEMENTS * sizeof *one);
                     assert_true(job.norm == alone.norm);
-                    assert_int_equal(job.keeping, stage < 2 || owners == 1
+                    assert_int_equal(job.storage, stage < 2 || owners == 1
                                                       ? DT_GRADIENT_STORAGE_TREE
-                                                      : DT_GRADIENT_STORAGE_ROUNDS);
+                                                      : DT_GRADIENT_STORAGE_TREE_SHARD);
                 }
     }
     free(one), free(some);
@@ -215,8 +215,8 @@ static void every_stage_comes_to_the_same_sum(void **state)
                     struct job job = sum_on(ranks, wanted, some);
                     assert_memory_equal(some, plain, ELEMENTS * sizeof *some);
                     assert_true(job.norm == first.norm);
-                    assert_int_equal(job.keeping, pieces ? DT_GRADIENT_STORAGE_OWNED
-                                                         : DT_GRADIENT_STORAGE_WHOLE);
+                    assert_int_equal(job.storage, pieces ? DT_GRADIENT_STORAGE_SHARD
+                                                         : DT_GRADIENT_STORAGE_FULL);
                 }
         }
     free(plain), free(some);
@@ -227,7 +227,7 @@ static int64_t parts_of(const struct job *job, int64_t first, int64_t end, int64
 {
     struct dt_tree_node nodes[DT_TREE_NODES];
     return dt_tree_cover(first, end,
-                         job->keeping == DT_GRADIENT_STORAGE_ROUNDS ? job->batches : leaves, nodes);
+                         job->storage == DT_GRADIENT_STORAGE_TREE_SHARD ? job->batches : leaves, nodes);
 }
 
 /* What a rank sends of its piece of a bucket, which groups add up in chunks: each chunk's shares
@@ -252,11 +252,11 @@ static int64_t bytes_of(const struct job *job, int64_t ranks, int64_t r)
     const struct dt_sharding sharding = {
         .buckets = buckets, .count = BUCKETS, .owners = job->owners ? job->owners : (int)ranks};
     int64_t owners = sharding.owners, groups = ranks / owners, group = r / owners;
-    int64_t leaves = job->keeping == DT_GRADIENT_STORAGE_TREE ? job->batches : ranks;
+    int64_t leaves = job->storage == DT_GRADIENT_STORAGE_TREE ? job->batches : ranks;
     int64_t own = job->elements[r], bytes = 0;
     int64_t parts = parts_of(job, leaves * r / ranks, leaves * (r + 1) / ranks, leaves);
     int64_t first = leaves * group / groups, end = leaves * (group + 1) / groups;
-    if (job->keeping == DT_GRADIENT_STORAGE_ROUNDS) { /* each of its leaves in a round */
+    if (job->storage == DT_GRADIENT_STORAGE_TREE_SHARD) { /* each of its leaves in a round */
         first = job->batches * group / groups;
         end = job->batches * (group + 1) / groups;
         parts = (end - first - r % owners + owners - 1) / owners;

@@ -92,7 +92,7 @@ static void loss(void *context, int64_t index, double value)
     p->losses[index] = value;
 }
 
-static double score(struct dt_passes *p)
+static double score(struct dt_pipeline_executor *p)
 {
     struct dt_batch batch;
     struct dt_error err;
@@ -101,7 +101,7 @@ static double score(struct dt_passes *p)
     dt_batch_init(&batch, 2, 7);
     for (uint64_t i = 0; i < 3; i++) {
         make_batch(&batch, 100 + i);
-        assert_int_equal(dt_passes_score(p, &batch, losses, hits, &err), 0);
+        assert_int_equal(dt_pipeline_executor_score(p, &batch, losses, hits, &err), 0);
         for (int j = 0; j < 14; j++)
             sum += (double)losses[j] * (double)(j + 1);
     }
@@ -126,20 +126,20 @@ static void pass(struct dt_comm *world, void *context)
     struct dt_device *dev;
     struct dt_error err;
     struct dt_mesh mesh;
-    struct dt_passes passes;
+    struct dt_pipeline_executor passes;
     struct part part = {.filled = 0};
-    const struct dt_pass_source source = {&part, fill, gradients, loss};
+    const struct dt_micro_batch_source source = {&part, fill, gradients, loss};
     const struct dt_pass how = {.scale = 0.25f, .seed = 9};
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
     assert_int_equal(dt_mesh_open(&mesh, world, &job->settings, &err), 0);
     struct dt_model *m = dt_model_plan(dev, &job->settings.model, DT_DTYPE_F32, &mesh.part);
     assert_int_equal(dt_model_allocate(m, &err), 0);
     dt_model_initialize(m, 3);
-    assert_int_equal(dt_passes_plan(&passes, m, &mesh, &job->settings, &err), 0);
-    assert_int_equal(dt_passes_allocate(&passes, &err), 0);
+    assert_int_equal(dt_pipeline_executor_plan(&passes, m, &mesh, &job->settings, &err), 0);
+    assert_int_equal(dt_pipeline_executor_allocate(&passes, &err), 0);
     float *values = dt_alloc((size_t)m->table.gradient_elements, sizeof *values);
     dt_flat_set(&part.flat, &m->table, DT_DTYPE_F32, values);
-    assert_int_equal(dt_passes_run(&passes, job->batches, &source, &how, &err), 0);
+    assert_int_equal(dt_pipeline_executor_run(&passes, job->batches, &source, &how, &err), 0);
     assert_int_equal(part.filled, job->batches);
     double scored = score(&passes);
     bool last = mesh.part.stage == mesh.part.stages - 1;
@@ -154,7 +154,7 @@ static void pass(struct dt_comm *world, void *context)
     assert_true(scored == (last ? job->score : 0));
     free(values);
     dt_flat_release(&part.flat);
-    dt_passes_release(&passes);
+    dt_pipeline_executor_release(&passes);
     dt_model_free(m);
     dt_mesh_release(&mesh);
     dt_device_close(dev);
@@ -200,16 +200,16 @@ static void memory_follows_the_schedule(void **state)
         struct dt_settings s =
             settings_of(i == 0 ? DT_PIPELINE_SCHEDULE_1F1B : DT_PIPELINE_SCHEDULE_AFAB, 4, 1);
         struct dt_mesh mesh = {.part = {.stage = 2, .stages = 4, .chunks = 1, .tp_size = 1}};
-        struct dt_passes passes;
+        struct dt_pipeline_executor passes;
         struct dt_comm *alone;
         assert_int_equal(dt_comm_open(&alone, "self", NULL, &err), 0);
         mesh.data = (struct dt_data_group){alone, alone, NULL, 1};
-        mesh.stages = alone;
+        mesh.pp_group = alone;
         struct dt_model *m = dt_model_plan(dev, &s.model, DT_DTYPE_F32, &mesh.part);
-        assert_int_equal(dt_passes_plan(&passes, m, &mesh, &s, &err), 0);
-        assert_int_equal(passes.slots, i == 0 ? 2 : MOST);
-        bytes[i] = dt_passes_bytes(&passes);
-        dt_passes_release(&passes);
+        assert_int_equal(dt_pipeline_executor_plan(&passes, m, &mesh, &s, &err), 0);
+        assert_int_equal(passes.max_in_flight, i == 0 ? 2 : MOST);
+        bytes[i] = dt_pipeline_executor_bytes(&passes);
+        dt_pipeline_executor_release(&passes);
         dt_model_free(m);
         dt_comm_close(alone);
     }

@@ -46,14 +46,14 @@ static bool advance(struct play *p, int stage)
     if (p->next[stage] == p->lists[stage].count)
         return false;
     const struct dt_action *a = &p->lists[stage].actions[p->next[stage]];
-    if (a->kind == DT_ACTION_RECEIVE_INPUT && !*place(p, 0, a->run - 1, a->batch))
+    if (a->kind == DT_ACTION_RECEIVE_INPUT && !*place(p, 0, a->virtual_stage - 1, a->batch))
         return false;
-    if (a->kind == DT_ACTION_RECEIVE_GRADIENT && !*place(p, 1, a->run + 1, a->batch))
+    if (a->kind == DT_ACTION_RECEIVE_GRADIENT && !*place(p, 1, a->virtual_stage + 1, a->batch))
         return false;
     if (a->kind == DT_ACTION_SEND_OUTPUT)
-        *place(p, 0, a->run, a->batch) = 1;
+        *place(p, 0, a->virtual_stage, a->batch) = 1;
     if (a->kind == DT_ACTION_SEND_GRADIENT)
-        *place(p, 1, a->run, a->batch) = 1;
+        *place(p, 1, a->virtual_stage, a->batch) = 1;
     p->next[stage]++;
     return true;
 }
@@ -67,9 +67,9 @@ static void check_order(const struct play *p, int stage)
         int64_t forward = 0, backward = 0;
         for (size_t i = 0; i < p->lists[stage].count; i++) {
             const struct dt_action *a = &p->lists[stage].actions[i];
-            if (a->run == run && a->kind == DT_ACTION_FORWARD)
+            if (a->virtual_stage == run && a->kind == DT_ACTION_FORWARD)
                 assert_int_equal(a->batch, forward++);
-            if (a->run == run && a->kind == DT_ACTION_BACKWARD)
+            if (a->virtual_stage == run && a->kind == DT_ACTION_BACKWARD)
                 assert_int_equal(a->batch, backward++);
             assert_true(backward <= forward);
         }
@@ -83,7 +83,7 @@ static int64_t count_under_way(const struct action_list *list, int run)
     int64_t now = 0, most = 0;
     for (size_t i = 0; i < list->count; i++) {
         const struct dt_action *a = &list->actions[i];
-        if (a->run == run)
+        if (a->virtual_stage == run)
             now += (a->kind == DT_ACTION_FORWARD) - (a->kind == DT_ACTION_BACKWARD);
         most = now > most ? now : most;
     }
@@ -94,18 +94,18 @@ static int64_t count_under_way(const struct action_list *list, int run)
 static void check_rounds(const struct play *p, int stage)
 {
     struct dt_pipeline_round r = dt_pipeline_round(&p->pipeline, stage, p->batches);
-    int64_t batches = r.places / 6 / p->pipeline.chunks; /* places forward, and as many backward */
-    assert_true(r.first <= r.end && (r.end - r.first) % r.places == 0);
+    int64_t batches = round.positions / 6 / p->pipeline.chunks; /* places forward, and as many backward */
+    assert_true(r.first <= r.end && (r.end - r.first) % round.positions == 0);
     for (int64_t i = r.first; i < r.end; i++) {
         struct dt_action a, b;
-        int64_t at = i, behind = i + r.places;
+        int64_t at = i, behind = i + round.positions;
         assert_true(dt_pipeline_next(&p->pipeline, stage, p->batches, &at, &a));
         assert_true(at > r.end || a.kind != DT_ACTION_BACKWARD || a.batch < p->batches - 1);
-        if (at + r.places > r.end)
+        if (at + round.positions > r.end)
             continue;
         assert_true(dt_pipeline_next(&p->pipeline, stage, p->batches, &behind, &b));
-        assert_int_equal(behind, at + r.places);
-        assert_true(a.kind == b.kind && a.run == b.run && a.batch + batches == b.batch);
+        assert_int_equal(behind, at + round.positions);
+        assert_true(a.kind == b.kind && a.virtual_stage == b.virtual_stage && a.batch + batches == b.batch);
     }
 }
 
@@ -127,7 +127,7 @@ static void play(struct dt_pipeline pipeline, int64_t batches)
         check_rounds(&p, s);
         int64_t under_way = count_under_way(&p.lists[s], s), left = pipeline.stages - s;
         for (int run = s; run < pipeline.stages * pipeline.chunks; run += pipeline.stages)
-            assert_int_equal(dt_pipeline_under_way(&pipeline, s, batches, run),
+            assert_int_equal(dt_pipeline_in_flight(&pipeline, s, batches, run),
                              count_under_way(&p.lists[s], run));
         if (pipeline.schedule == DT_PIPELINE_SCHEDULE_1F1B)
             assert_int_equal(under_way, batches < left ? batches : left);
@@ -237,7 +237,7 @@ static void check_lane(const struct lane *l)
     assert_int_equal(l->sent_count, l->taken_count);
     for (int64_t i = 0; i < l->sent_count; i++) {
         int way = l->sent[i]->kind == DT_ACTION_SEND_OUTPUT ? 1 : -1;
-        assert_int_equal(l->sent[i]->run + way, l->taken[i]->run);
+        assert_int_equal(l->sent[i]->virtual_stage + way, l->taken[i]->virtual_stage);
         assert_int_equal(l->sent[i]->batch, l->taken[i]->batch);
     }
 }
@@ -300,18 +300,18 @@ static double step_time(struct dt_pipeline pipeline, int64_t batches)
                 double came = 0;
                 moved = true;
                 if (a->kind == DT_ACTION_RECEIVE_INPUT)
-                    came = sent[place(&p, 0, a->run - 1, a->batch) - p.sent];
+                    came = sent[place(&p, 0, a->virtual_stage - 1, a->batch) - p.sent];
                 if (a->kind == DT_ACTION_RECEIVE_GRADIENT)
-                    came = sent[place(&p, 1, a->run + 1, a->batch) - p.sent];
+                    came = sent[place(&p, 1, a->virtual_stage + 1, a->batch) - p.sent];
                 ready[s] = came > ready[s] ? came : ready[s];
                 if (a->kind == DT_ACTION_FORWARD)
                     ready[s] += 1.0 / pipeline.chunks;
                 if (a->kind == DT_ACTION_BACKWARD)
                     ready[s] += 2.0 / pipeline.chunks;
                 if (a->kind == DT_ACTION_SEND_OUTPUT)
-                    sent[place(&p, 0, a->run, a->batch) - p.sent] = ready[s];
+                    sent[place(&p, 0, a->virtual_stage, a->batch) - p.sent] = ready[s];
                 if (a->kind == DT_ACTION_SEND_GRADIENT)
-                    sent[place(&p, 1, a->run, a->batch) - p.sent] = ready[s];
+                    sent[place(&p, 1, a->virtual_stage, a->batch) - p.sent] = ready[s];
                 last = ready[s] > last ? ready[s] : last;
             }
     }

@@ -7,28 +7,28 @@
 
 #define RANKS 4
 
-struct pace_case {
+struct straggler_case {
     double busy[RANKS];
     int64_t passes[RANKS];
-    struct dt_pace expected;
+    struct dt_straggler expected;
 };
 
 static void watch(struct dt_comm *world, void *context)
 {
-    const struct pace_case *c = context;
-    struct dt_pace pace;
+    const struct straggler_case *c = context;
+    struct dt_straggler straggler;
     struct dt_error err;
     int rank = dt_comm_rank(world);
-    if (dt_watchdog_pace(world, c->busy[rank], c->passes[rank], &pace, &err) < 0 ||
-        pace.slowest != c->expected.slowest || pace.factor != c->expected.factor)
+    if (dt_watchdog_find_straggler(world, c->busy[rank], c->passes[rank], &straggler, &err) < 0 ||
+        straggler.rank != c->expected.rank || straggler.factor != c->expected.factor)
         abort();
 }
 
 /* Five micro-batches for four ranks: one has two. */
-static void pace_is_that_of_a_pass(void **state)
+static void the_factor_is_of_the_time_for_one_micro_batch(void **state)
 {
-    struct pace_case alike = {{1, 1, 1, 2}, {1, 1, 1, 2}, {0, 1}};
-    struct pace_case second_is_slow = {{1, 3, 1, 2}, {1, 1, 1, 2}, {1, 3}};
+    struct straggler_case alike = {{1, 1, 1, 2}, {1, 1, 1, 2}, {0, 1}};
+    struct straggler_case second_is_slow = {{1, 3, 1, 2}, {1, 1, 1, 2}, {1, 3}};
     (void)state;
     run_ranks(RANKS, watch, &alike);
     run_ranks(RANKS, watch, &second_is_slow);
@@ -36,6 +36,6 @@ static void pace_is_that_of_a_pass(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pace_is_that_of_a_pass)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_factor_is_of_the_time_for_one_micro_batch)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
