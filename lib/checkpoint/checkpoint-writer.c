@@ -12,7 +12,7 @@
 
 #define PATH_BYTES 4096
 
-enum phase { NOTHING, WRITING, COMPLETING };
+enum phase { IDLE, WRITING, COMPLETING };
 
 struct dt_checkpoint_writer {
     const char *run;
@@ -20,14 +20,14 @@ struct dt_checkpoint_writer {
     struct dt_snapshot *snapshot;
     const struct dt_run_identity *identity;
     long saved_step;
-    char directory[PATH_BYTES]; /* where the checkpoint is made */
+    char directory[PATH_BYTES]; /* the hidden one */
     enum phase phase;
     pthread_t thread;
     bool threaded;     /* a thread was started and not yet joined */
-    atomic_bool ended; /* what this rank does in the phase */
-    int rc;            /* of it */
+    atomic_bool ended; /* this rank's work of the phase */
+    int rc;            /* its result */
     struct dt_error error;
-    bool failed; /* the last checkpoint, and nobody has asked yet */
+    bool failed; /* since the last dt_checkpoint_writer_failed */
     struct dt_error failure;
 };
 
@@ -58,7 +58,7 @@ static int complete(struct dt_checkpoint_writer *s, struct dt_error *err)
         return 0;
     DT_TRY(dt_checkpoint_complete(s->run, s->directory, s->snapshot, s->identity, err));
     if (s->snapshot->progress.skipped_in_row > 0)
-        return 0; /* the older ones may be all that is good */
+        return 0; /* an older checkpoint may be the last good one */
     return dt_checkpoint_prune(s->run, s->snapshot->progress.step, settings->checkpoint.keep_last,
                                settings->checkpoint.keep_every, err);
 }
@@ -82,7 +82,7 @@ static void begin_phase(struct dt_checkpoint_writer *s, enum phase phase)
         work(s);
 }
 
-/* Removes what was made; what stays is for dt_checkpoint_clean. */
+/* Removes the hidden directory; dt_checkpoint_clean removes what cannot be removed now. */
 static void abandon(struct dt_checkpoint_writer *s)
 {
     struct dt_error ignored;
@@ -90,7 +90,7 @@ static void abandon(struct dt_checkpoint_writer *s)
         dt_file_remove_tree(s->directory, &ignored);
 }
 
-/* This rank's part of the phase is over, and so is that of all when this returns. */
+/* Waits for this rank's thread and for all ranks; starts the next phase. */
 static void end_phase(struct dt_checkpoint_writer *s)
 {
     if (s->threaded)
@@ -100,12 +100,12 @@ static void end_phase(struct dt_checkpoint_writer *s)
     if (s->rc < 0) {
         s->failed = true;
         s->failure = s->error;
-        s->phase = NOTHING;
+        s->phase = IDLE;
         abandon(s);
     } else if (s->phase == WRITING) {
         begin_phase(s, COMPLETING);
     } else {
-        s->phase = NOTHING;
+        s->phase = IDLE;
         s->saved_step = s->snapshot->progress.step;
     }
 }
@@ -117,13 +117,13 @@ bool dt_checkpoint_writer_idle(const struct dt_checkpoint_writer *s)
 
 void dt_checkpoint_writer_advance(struct dt_checkpoint_writer *s)
 {
-    if (s->phase != NOTHING)
+    if (s->phase != IDLE)
         end_phase(s);
 }
 
 void dt_checkpoint_writer_wait(struct dt_checkpoint_writer *s)
 {
-    while (s->phase != NOTHING)
+    while (s->phase != IDLE)
         end_phase(s);
 }
 
@@ -136,7 +136,7 @@ bool dt_checkpoint_writer_failed(struct dt_checkpoint_writer *s, struct dt_error
     return failed;
 }
 
-/* The directory, made by the first rank and known to all. */
+/* Rank 0 makes the directory and broadcasts its path. */
 static int begin(struct dt_checkpoint_writer *s, long step, struct dt_error *err)
 {
     int rc = 0;
@@ -152,8 +152,8 @@ static int begin(struct dt_checkpoint_writer *s, long step, struct dt_error *err
     return dt_comm_wait(s->comm, dt_comm_broadcast(s->comm, s->directory, PATH_BYTES, 0), err);
 }
 
-int dt_checkpoint_writer_save(struct dt_checkpoint_writer *s, const struct dt_progress_state *progress,
-                              struct dt_error *err)
+int dt_checkpoint_writer_save(struct dt_checkpoint_writer *s,
+                              const struct dt_progress_state *progress, struct dt_error *err)
 {
     dt_checkpoint_writer_wait(s);
     DT_TRY(begin(s, progress->step, err));
@@ -167,7 +167,7 @@ int dt_checkpoint_writer_save(struct dt_checkpoint_writer *s, const struct dt_pr
 
 long dt_checkpoint_writer_saved_step(const struct dt_checkpoint_writer *s)
 {
-    assert(s->phase == NOTHING);
+    assert(s->phase == IDLE);
     return s->saved_step;
 }
 

@@ -20,8 +20,8 @@
 #include "comm/comm.h"
 
 struct dt_checkpoint_writer;
-/* Arguments are borrowed. saved_step: step of an existing checkpoint, or -1. Writes in the background
- * if the snapshot is full. */
+/* Arguments are borrowed. saved_step: step of an existing checkpoint, or -1. Writes in the
+ * background if the snapshot is full. */
 struct dt_checkpoint_writer *dt_checkpoint_writer_new(const char *run, struct dt_comm *comm,
                                                       struct dt_snapshot *snapshot,
                                                       const struct dt_run_identity *identity,

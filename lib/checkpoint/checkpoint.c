@@ -21,7 +21,7 @@
 
 #define STATE_FILE     "trainer/state.json"
 #define OPTIMIZER_FILE "trainer/optimizer.safetensors"
-#define OLDER_FILE     "trainer/optimizer.safetensors.zst" /* what it was in older checkpoints */
+#define OLDER_FILE     "trainer/optimizer.safetensors.zst" /* of older checkpoints */
 #define OUTER_FILE     "trainer/outer.safetensors"
 #define FEEDBACK_FILE  "trainer/errors.safetensors"
 #define AVERAGE_DIR    "ema"
@@ -45,7 +45,7 @@ static long data_group_size(const struct dt_train_state *s)
     return dt_comm_size(s->dp.dp_group.all);
 }
 
-/* An empty file for a part, which all ranks then write into. */
+/* A file of zeros for a part; all ranks then write into it. */
 static int create_part(const char *directory, const struct dt_train_state *s,
                        enum dt_snapshot_part part, struct dt_error *err)
 {
@@ -96,7 +96,7 @@ static int open_part(struct dt_tensor_file *file, const char *directory,
     return rc;
 }
 
-/* What this rank owns of a part. */
+/* Writes this rank's pieces of a part. */
 static int write_part(const char *directory, struct dt_snapshot *snapshot,
                       enum dt_snapshot_part part, struct dt_error *err)
 {
@@ -153,8 +153,8 @@ static int load_piece(const struct dt_tensor_file *file, struct dt_device *dev,
     return rc;
 }
 
-/* 0: what is not in every checkpoint (older ones, and those of one replica, have none) is not in
- * this one, and begins anew. */
+/* 0: an optional part is absent, and its state starts at zero: checkpoints of older versions, and
+ * of one data-parallel rank, lack it. */
 static int probe_part(const char *directory, enum dt_snapshot_part part, struct dt_error *err)
 {
     if (part != DT_SNAPSHOT_OUTER && part != DT_SNAPSHOT_ERROR_FEEDBACK)
@@ -162,7 +162,7 @@ static int probe_part(const char *directory, enum dt_snapshot_part part, struct 
     return probe_file(directory, part_files[part], err);
 }
 
-/* What this rank keeps of a part. */
+/* Loads the elements of a part that this rank holds. */
 static int load_part(const char *directory, struct dt_train_state *s, enum dt_snapshot_part part,
                      long dp_size, struct dt_error *err)
 {
@@ -193,8 +193,8 @@ static int hash_parameters(const char *directory, const struct dt_train_state *s
 
 /* --- settings --------------------------------------------------------------------------------- */
 
-/* Settings that may change between the parts of a run: how it is watched and
- * saved, and how long it goes on (which moves the end of the schedule). */
+/* Sets the settings that a resumed run may change: logging, validation, checkpoints, the length of
+ * the run (which moves the end of the learning rate schedule), and the parallel layout. */
 static void ignore_free_settings(struct dt_settings *s, const struct dt_settings *now)
 {
     s->training.log_interval = now->training.log_interval;
@@ -215,15 +215,15 @@ static void ignore_free_settings(struct dt_settings *s, const struct dt_settings
            sizeof s->distributed.rendezvous);
     memcpy(s->distributed.interface, now->distributed.interface, sizeof s->distributed.interface);
     s->distributed.timeout = now->distributed.timeout;
-    s->distributed.overlap = now->distributed.overlap; /* the same bits, as these: */
+    s->distributed.overlap = now->distributed.overlap; /* these do not change the bits: */
     s->distributed.zero_stage = now->distributed.zero_stage;
     s->distributed.shard_ranks = now->distributed.shard_ranks;
     s->distributed.check_interval = now->distributed.check_interval;
     if (!dt_compress_has_error_feedback((enum dt_compress)now->distributed.compress)) {
-        s->distributed.pp = now->distributed.pp; /* what is left out is each stage's own */
+        s->distributed.pp = now->distributed.pp; /* residuals belong to a stage */
         s->distributed.virtual_stages = now->distributed.virtual_stages;
     }
-    s->distributed.tp = now->distributed.tp; /* this and the next to rounding */
+    s->distributed.tp = now->distributed.tp; /* these change the rounding: */
     s->distributed.cp = now->distributed.cp;
     s->distributed.sequence_parallel = now->distributed.sequence_parallel;
     s->distributed.schedule = now->distributed.schedule;
@@ -236,7 +236,7 @@ static int check_settings(const char *path, const struct dt_settings *now, struc
     struct dt_settings saved;
     dt_config_defaults(dt_settings_schema, &saved);
     DT_TRY(dt_config_read(dt_settings_schema, &saved, path, err));
-    DT_TRY(dt_model_config_check(&saved.model, path, err)); /* keys that are younger than it */
+    DT_TRY(dt_model_config_check(&saved.model, path, err)); /* keys added since it was written */
     ignore_free_settings(&saved, now);
     const struct dt_setting *different = dt_config_difference(dt_settings_schema, &saved, now);
     if (different == NULL)
@@ -244,7 +244,8 @@ static int check_settings(const char *path, const struct dt_settings *now, struc
     struct dt_buffer then = DT_BUFFER_EMPTY, asked = DT_BUFFER_EMPTY;
     dt_config_print_value(different, &saved, &then);
     dt_config_print_value(different, now, &asked);
-    dt_fail(err, DT_EINVALID, "%s: the run began with %s: %s, and is now to have %s", path,
+    dt_fail(err, DT_EINVALID,
+            "%s: the run was started with %s: %s, which cannot change to %s on a resume", path,
             different->name, then.data, asked.data);
     dt_buffer_release(&then);
     dt_buffer_release(&asked);
@@ -261,13 +262,13 @@ static char *name_of(long step, char name[NAME_SIZE])
     return name;
 }
 
-/* The hidden name of a checkpoint being made or removed; owned by the caller. */
+/* The hidden name of a checkpoint that is being written or removed; owned by the caller. */
 char *dt_checkpoint_path(const char *run, long step)
 {
     return dt_asprintf("%s/" TEMPORARY "%08ld.tmp-%ld", run, step, (long)getpid());
 }
 
-/* The step of a checkpoint's name, or -1. */
+/* The step in a checkpoint's name; -1: not such a name. */
 static long step_of(const char *name)
 {
     long step;
@@ -277,7 +278,8 @@ static long step_of(const char *name)
     return strcmp(name_of(step, again), name) == 0 ? step : -1;
 }
 
-/* --- whole checkpoints ------------------------------------------------------------------------ */
+/* --- files besides tensors
+ * ------------------------------------------------------------------------ */
 
 static int copy_file(const char *from, const char *to, struct dt_error *err)
 {
@@ -304,7 +306,7 @@ static int save_texts(const char *directory, const struct dt_run_identity *ident
     return rc;
 }
 
-/* Configuration and tokenizer, as transformers loads them. */
+/* config.json and tokenizer, in the format of transformers. */
 static int save_model(const char *directory, const struct dt_train_state *state,
                       const struct dt_run_identity *identity, struct dt_error *err)
 {
@@ -321,7 +323,7 @@ static int save_model(const char *directory, const struct dt_train_state *state,
     return rc;
 }
 
-/* state.json holds the hash of the parameters, as they lie in the file. */
+/* state.json has the hash of the parameters as written. */
 static int save_state(const char *directory, const struct dt_snapshot *snapshot,
                       const struct dt_run_identity *identity, struct dt_error *err)
 {
@@ -371,8 +373,8 @@ static int sync_directories(const char *directory, bool averaged, struct dt_erro
     return rc;
 }
 
-/* Gives the finished directory its name. One of the same step changes places
- * with it in one move, and is removed under the temporary name. */
+/* Renames the finished directory. An existing checkpoint of the same step is exchanged with it
+ * atomically, and removed under the temporary name. */
 static int replace_directory(const char *temporary, const char *final, struct dt_error *err)
 {
     if (rename(temporary, final) == 0)
@@ -381,7 +383,7 @@ static int replace_directory(const char *temporary, const char *final, struct dt
         return dt_fail_errno(err, "cannot rename to '%s'", final);
     if (renameat2(AT_FDCWD, temporary, AT_FDCWD, final, RENAME_EXCHANGE) == 0)
         return dt_file_remove_tree(temporary, err);
-    DT_TRY(dt_file_remove_tree(final, err)); /* a file system that cannot exchange */
+    DT_TRY(dt_file_remove_tree(final, err)); /* the file system cannot exchange two names */
     return rename(temporary, final) < 0 ? dt_fail_errno(err, "cannot rename to '%s'", final) : 0;
 }
 
@@ -445,7 +447,7 @@ int dt_checkpoint_complete(const char *run, const char *directory,
     return publish(run, directory, &snapshot->progress, err);
 }
 
-/* The manifest lists every file that is about to be read, and each has its size and hash. */
+/* The manifest lists every file that the resume reads, and each has the size and hash listed. */
 static int check_files(const char *directory, const struct dt_train_state *s, struct dt_error *err)
 {
     const char *files[MOST_FILES] = {DT_CONFIG_FILE, STATE_FILE, SETTINGS_FILE};
@@ -500,7 +502,8 @@ int dt_checkpoint_load(const char *directory, struct dt_train_state *state,
     if (rc == 0) {
         rc = dt_progress_state_read(progress, identity->data, state_path, err);
         for (int i = 0; rc == 0 && i < DT_SNAPSHOT_PARTS; i++)
-            rc = load_part(directory, state, (enum dt_snapshot_part)i, progress->residual_ranks, err);
+            rc = load_part(directory, state, (enum dt_snapshot_part)i, progress->residual_ranks,
+                           err);
         rc = dt_comm_agree(comm, rc, err);
     }
     if (rc == 0)
@@ -530,7 +533,7 @@ struct step_list {
     size_t count, capacity;
 };
 
-/* The steps of RUN's checkpoints up to newest, sorted. */
+/* The steps of RUN's checkpoints up to newest, in descending order. */
 static int list_steps(const char *run, long newest, struct step_list *list, struct dt_error *err)
 {
     DIR *dir = opendir(run);
@@ -555,7 +558,7 @@ int dt_checkpoint_find(const char *run, char **path, struct dt_error *err)
     char name[NAME_SIZE], *latest = dt_path_join(run, LATEST);
     struct stat st;
     *path = NULL;
-    if (lstat(latest, &st) == 0) { /* a link to nothing is a damaged run, not a new one */
+    if (lstat(latest, &st) == 0) { /* a dangling link: a damaged run, not a new one */
         *path = latest;
         return 0;
     }
@@ -575,7 +578,7 @@ static bool points_to(const char *run, const char *link, const char *name)
     return same;
 }
 
-/* Under a hidden name first, so that no half of it is ever taken for a checkpoint. */
+/* Renames it to a hidden name first, so that a partly removed checkpoint is never found. */
 static int remove_checkpoint(const char *run, long step, struct dt_error *err)
 {
     char name[NAME_SIZE], *path = dt_path_join(run, name_of(step, name));

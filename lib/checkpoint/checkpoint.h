@@ -53,9 +53,9 @@ int dt_checkpoint_complete(const char *run, const char *directory,
 /* The hash of the parameters of RUN/latest. */
 int dt_checkpoint_hash(const char *run, uint64_t *parameters, struct dt_error *err) DT_MUST_CHECK;
 
-/* Loads parameters, optimizer state and progress. Collective. Refuses a checkpoint whose manifest does
- * not list or match a file, whose state.json does not belong to the weights, or whose settings give
- * a step another meaning; the error names the first difference. */
+/* Loads parameters, optimizer state and progress. Collective. Refuses a checkpoint whose manifest
+ * does not list or match a file, whose state.json does not belong to the weights, or whose settings
+ * give a step another meaning; the error names the first difference. */
 int dt_checkpoint_load(const char *directory, struct dt_train_state *state,
                        struct dt_progress_state *progress, const struct dt_run_identity *identity,
                        struct dt_error *err) DT_MUST_CHECK;
@@ -64,8 +64,8 @@ int dt_checkpoint_load(const char *directory, struct dt_train_state *state,
  * there is none. *path is owned by the caller. */
 int dt_checkpoint_find(const char *run, char **path, struct dt_error *err) DT_MUST_CHECK;
 
-/* Removes checkpoints of RUN up to step newest, except the keep_last newest of these (0: keeps all),
- * those whose step is a multiple of keep_every (0: none), and the targets of RUN/latest and
+/* Removes checkpoints of RUN up to step newest, except the keep_last newest of these (0: keeps
+ * all), those whose step is a multiple of keep_every (0: none), and the targets of RUN/latest and
  * RUN/best. Later steps are from a run that was resumed from an older checkpoint, and stay. */
 int dt_checkpoint_prune(const char *run, long newest, long keep_last, long keep_every,
                         struct dt_error *err) DT_MUST_CHECK;

@@ -36,7 +36,7 @@ static void add_table(struct list *list, const struct dt_train_state *s, const s
     }
 }
 
-/* Of the stages before that one. */
+/* Tensors of the pipeline stages before `stages`. */
 static struct list list_of(const struct dt_train_state *s, long dp_size, int stages)
 {
     struct list list = {0};
@@ -63,12 +63,11 @@ struct dt_snapshot_piece *dt_error_feedback_pieces(const struct dt_train_state *
 {
     const struct dt_compression *c = &s->compression;
     const struct dt_table *t = &s->model->table;
-    long rank = dt_comm_rank(s->dp.dp_group.all),
-         size = dt_comm_size(s->dp.dp_group.all);
+    long rank = dt_comm_rank(s->dp.dp_group.all), size = dt_comm_size(s->dp.dp_group.all);
     struct dt_snapshot_piece *pieces =
         dt_alloc((size_t)t->count * (size_t)(dp_size / size + 2), sizeof *pieces);
     struct list before = list_of(s, dp_size, s->model->part.stage);
-    int tensor = (int)before.count; /* where this stage's begin */
+    int tensor = (int)before.count; /* this stage's first */
     float *q = c->q;
     free(before.items);
     *count = 0;

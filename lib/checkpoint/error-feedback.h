@@ -5,9 +5,9 @@
  *     NAME.error.R    error feedback residual of tensor NAME on data-parallel rank R
  *     NAME.thin       PowerSGD's Q of a matrix: rank x columns
  *
- * A tied embedding's copy in the last pipeline stage is NAME.head. A resume needs the pipeline stages
- * that wrote the checkpoint. With another number n of data-parallel ranks, rank i loads the sum of
- * the residuals of i, i + n, i + 2 n ..., so that the sum over all ranks stays the same.
+ * A tied embedding's copy in the last pipeline stage is NAME.head. A resume needs the pipeline
+ * stages that wrote the checkpoint. With another number n of data-parallel ranks, rank i loads the
+ * sum of the residuals of i, i + n, i + 2 n ..., so that the sum over all ranks stays the same.
  */
 #ifndef DT_CHECKPOINT_ERROR_FEEDBACK_H
 #define DT_CHECKPOINT_ERROR_FEEDBACK_H

@@ -25,7 +25,7 @@ static void add_real(struct json_object *object, const char *name, double value)
     dt_json_object_add(object, name, dt_json_number(value));
 }
 
-/* A member that is an object itself; owned by the outer one. */
+/* Adds an object as a member; owned by the outer object. */
 static struct json_object *add_object(struct json_object *object, const char *name)
 {
     struct json_object *inner = dt_json_new_object();
@@ -117,7 +117,7 @@ static int parse_loss_scale(struct dt_progress_state *s, struct json_object *o, 
 {
     DT_TRY(dt_json_get_real(o, "factor", path, &s->loss_scale.factor, err));
     if (!(s->loss_scale.factor >= 1))
-        return dt_fail(err, DT_EFORMAT, "%s: the factor of loss_scale is below 1", path);
+        return dt_fail(err, DT_EFORMAT, "%s: 'loss_scale': 'factor' is below 1", path);
     return get_long(o, "updates", path, &s->loss_scale.updates, err);
 }
 
@@ -137,7 +137,8 @@ static int parse_errors(struct dt_progress_state *s, struct json_object *o, cons
     DT_TRY(get_long(o, "replicas", path, &s->residual_ranks, err));
     if (s->residual_ranks >= 1 && s->residual_ranks <= MAX_RANKS)
         return 0;
-    return dt_fail(err, DT_EFORMAT, "%s: there cannot be %ld replicas", path, s->residual_ranks);
+    return dt_fail(err, DT_EFORMAT, "%s: 'errors': 'replicas' is %ld, expected 1 to %d", path,
+                   s->residual_ranks, MAX_RANKS);
 }
 
 static const struct {
@@ -157,8 +158,8 @@ static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t da
     char hex[DT_HASH_HEX];
     DT_TRY(dt_json_get_int(o, "version", path, &version, err));
     if (version != 1)
-        return dt_fail(err, DT_EFORMAT, "%s: has version %" PRId64 ", this program reads 1", path,
-                       version);
+        return dt_fail(err, DT_EFORMAT, "%s: version %" PRId64 " is not supported, expected 1",
+                       path, version);
     DT_TRY(get_long(o, "step", path, &s->step, err));
     DT_TRY(dt_json_get_int(o, "samples", path, &samples, err));
     s->samples = (uint64_t)samples;
@@ -192,7 +193,8 @@ int dt_progress_state_hash(const char *path, uint64_t *parameters, struct dt_err
     DT_TRY(dt_json_read(path, &o, err));
     int rc = dt_json_get_string(o, "parameters", path, &hex, err);
     if (rc == 0 && sscanf(hex, "%16" SCNx64, parameters) != 1)
-        rc = dt_fail(err, DT_EFORMAT, "%s: 'parameters' is not a hash", path);
+        rc = dt_fail(err, DT_EFORMAT, "%s: 'parameters' is not a hash of 16 hexadecimal digits",
+                     path);
     json_object_put(o);
     return rc;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The progress of a run, without its tensors, and its file trainer/state.json (dt-checkpoint(5)). */
+/* The progress of a run, without its tensors, and its file trainer/state.json (dt-checkpoint(5)).
+ */
 #ifndef DT_CHECKPOINT_PROGRESS_STATE_H
 #define DT_CHECKPOINT_PROGRESS_STATE_H
 

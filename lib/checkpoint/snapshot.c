@@ -41,7 +41,7 @@ struct dt_named_tensor *dt_snapshot_tensors(const struct dt_train_state *s,
     return list;
 }
 
-/* Pieces of one part. */
+/* A growing array of pieces. */
 struct list {
     struct dt_snapshot_piece *items;
     size_t count, capacity;
@@ -53,8 +53,8 @@ static void add_piece(struct list *list, int tensor, int64_t first, int64_t coun
     list->items[list->count++] = (struct dt_snapshot_piece){tensor, first, count, device, false};
 }
 
-/* Elements from to below end of a tensor here, of which the first lies at device, where they
- * stand in the whole tensor. */
+/* Adds elements from .. end - 1 of this rank's tensor shard, the first of which is at device, with
+ * their positions in the whole tensor. */
 static void add_runs(struct list *list, const struct dt_param *p, int tensor, int64_t from,
                      int64_t end, float *device)
 {
@@ -101,7 +101,7 @@ static dt_slot_indices *slot_indices(const struct dt_train_state *s)
     return indices;
 }
 
-/* Where what is kept of a bucket lies; NULL: nowhere yet. */
+/* A bucket's shard of that part; NULL while nothing is allocated. */
 static float *shard_in(const struct dt_train_state *s, enum dt_snapshot_part part, int bucket)
 {
     if (part == DT_SNAPSHOT_OUTER)
@@ -109,9 +109,9 @@ static float *shard_in(const struct dt_train_state *s, enum dt_snapshot_part par
     return part == DT_SNAPSHOT_EMA ? s->ema_shards[bucket] : s->parameters[bucket];
 }
 
-/* The elements of a tensor that the rank has, or keeps; false if it has none. */
+/* The elements of a tensor that the rank owns, or with replicated holds; false: none. */
 static bool local_range(const struct dt_train_state *s, const struct dt_param *p, bool replicated,
-                     int64_t *from, int64_t *end)
+                        int64_t *from, int64_t *end)
 {
     struct dt_range own =
         replicated ? s->shards[p->bucket] : dt_data_parallel_owned(&s->dp, p->bucket);
@@ -121,8 +121,8 @@ static bool local_range(const struct dt_train_state *s, const struct dt_param *p
 }
 
 struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *s,
-                                             enum dt_snapshot_part part, bool replicated, long dp_size,
-                                             size_t *count)
+                                             enum dt_snapshot_part part, bool replicated,
+                                             long dp_size, size_t *count)
 {
     const struct dt_table *t = &s->model->table;
     *count = 0;
@@ -165,7 +165,7 @@ static int slot_count(const struct dt_segment *s)
     return count;
 }
 
-/* As the pieces, which of a slice are very many, would add up to. */
+/* The sum over the pieces, of which a tensor-parallel shard has very many. */
 static int64_t count_elements(const struct dt_train_state *s, enum dt_snapshot_part part)
 {
     const struct dt_table *t = &s->model->table;
@@ -191,7 +191,7 @@ static size_t part_bytes(const struct dt_train_state *s, enum dt_snapshot_part p
     return (size_t)elements * sizeof(float);
 }
 
-/* Where a part begins in a whole snapshot. */
+/* Offset of a part in a full snapshot. */
 static size_t part_offset(const struct dt_train_state *s, enum dt_snapshot_part part)
 {
     size_t offset = 0;

@@ -3,8 +3,9 @@
  * The data of a checkpoint: what this rank owns of a run's state, in host memory, as pieces of
  * tensors.
  *
- * A checkpoint is independent of the parallel layout. Its files hold the tensors of the whole model;
- * each rank writes the elements that it owns into place, and a resume reads those that it needs:
+ * A checkpoint is independent of the parallel layout. Its files hold the tensors of the whole
+ * model; each rank writes the elements that it owns into place, and a resume reads those that it
+ * needs:
  *
  *     rank's arena   | .. q_proj, rows 0-31 .. | norm | ..       one tensor-parallel shard
  *                          |                      |
@@ -24,7 +25,7 @@
 
 enum dt_snapshot_part {
     DT_SNAPSHOT_PARAMETERS,
-    DT_SNAPSHOT_MOMENTS,        /* optimizer state */
+    DT_SNAPSHOT_MOMENTS, /* optimizer state */
     DT_SNAPSHOT_EMA,
     DT_SNAPSHOT_OUTER,          /* momentum of DiLoCo's outer step (parallel/local-sgd.h) */
     DT_SNAPSHOT_ERROR_FEEDBACK, /* state of gradient compression (checkpoint/error-feedback.h) */
@@ -41,12 +42,12 @@ struct dt_snapshot_piece {
 
 /* Whether a run with these settings has that part. */
 bool dt_snapshot_has(const struct dt_train_state *state, enum dt_snapshot_part part);
-/* Names and shapes of a part's tensors of the whole model; owned by the caller (free). dp_size: ranks
- * of the data group that wrote the part, for error feedback. */
+/* Names and shapes of a part's tensors of the whole model; owned by the caller (free). dp_size:
+ * ranks of the data group that wrote the part, for error feedback. */
 struct dt_named_tensor *dt_snapshot_tensors(const struct dt_train_state *state,
                                             enum dt_snapshot_part part, long dp_size, int *count);
-/* This rank's pieces of a part: with replicated all elements that it holds, for loading; without only
- * those that it owns, for writing. *count may be 0. Owned by the caller (free). */
+/* This rank's pieces of a part: with replicated all elements that it holds, for loading; without
+ * only those that it owns, for writing. *count may be 0. Owned by the caller (free). */
 struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *state,
                                              enum dt_snapshot_part part, bool replicated,
                                              long dp_size, size_t *count);

@@ -8,20 +8,20 @@
 #include "base/buffer.h"
 #include "base/fault.h"
 
-#define COUNTED 256 /* micro-batches up to which the arrays needed are counted, not bounded */
+#define COUNTED 256 /* micro-batches up to which arrays are counted exactly, not bounded */
 
 struct dt_bucket_reduction {
-    int64_t passes; /* of this rank's that have left it */
+    int64_t passes; /* backward passes of this rank that have left the bucket */
     bool entered;
     struct dt_tree_stack stack;
-    float **spares; /* arrays not in use */
+    float **spares; /* free arrays for nodes of the tree */
     int spare_count;
-    size_t *offsets, *bytes; /* of a group's ranks, and 1: their blocks, from the bucket's
-                              * beginning */
-    size_t shard[2];         /* 0, and the floats of this rank's */
+    size_t *offsets, *bytes; /* ranks of the sharding group + 1: where each rank's blocks begin in
+                              * the bucket, in floats and in bytes */
+    size_t shard[2];         /* 0, and the floats of this rank's blocks */
     dt_ticket ticket;
     bool pending;
-    float *host; /* staged: copies of what is exchanged */
+    float *host; /* staged: copies of the messages */
 };
 
 static int size_of(const struct dt_data_parallel *p)
@@ -34,7 +34,7 @@ static int rank_of(const struct dt_data_parallel *p)
     return dt_comm_rank(p->dp_group.all);
 }
 
-/* Ranks that pass other micro-batches than each other, and which of them a rank is. */
+/* Data-parallel ranks, without context parallelism, and the number of one. */
 static int dp_size_of(const struct dt_data_parallel *p)
 {
     return size_of(p) / p->dp_group.cp_size;
@@ -45,7 +45,7 @@ static int dp_rank_of(const struct dt_data_parallel *p, int rank)
     return rank / p->dp_group.cp_size;
 }
 
-/* Which owner of its group this rank is. */
+/* This rank in its sharding group. */
 static int owner_of(const struct dt_data_parallel *p)
 {
     return dt_comm_rank(p->dp_group.group);
@@ -56,7 +56,7 @@ static int64_t bucket_size(const struct dt_data_parallel *p, int bucket)
     return p->sharding.buckets[bucket + 1] - p->sharding.buckets[bucket];
 }
 
-/* --- the deal of micro-batches ---------------------------------------------------------------- */
+/* --- assignment of micro-batches -------------------------------------------------------------- */
 
 int dt_data_parallel_size(const struct dt_data_parallel *p)
 {
@@ -73,8 +73,8 @@ static int group_of(const struct dt_data_parallel *p)
     return rank_of(p) / p->sharding.owners;
 }
 
-/* What a group has of the micro-batches, which its ranks pass in turn with rounds: with these
- * every replica is one rank. */
+/* The micro-batches of a sharding group. With TREE_SHARD its ranks take them round-robin; there is
+ * no context parallelism then. */
 static struct dt_range group_part(const struct dt_data_parallel *p, int64_t batches, int group)
 {
     return dt_range_part(batches, group, p->sharding.groups);
@@ -87,8 +87,9 @@ static int64_t batch_count_of(const struct dt_data_parallel *p, int64_t batches,
                                ? group_part(p, batches, rank / owners)
                                : dt_range_part(batches, dp_rank_of(p, rank), dp_size_of(p));
     int64_t count = dt_range_count(part);
-    return p->storage == DT_GRADIENT_STORAGE_TREE_SHARD ? (count - rank % owners + owners - 1) / owners
-                                                    : count;
+    return p->storage == DT_GRADIENT_STORAGE_TREE_SHARD
+               ? (count - rank % owners + owners - 1) / owners
+               : count;
 }
 
 static int64_t batch_of(const struct dt_data_parallel *p, int64_t batches, int rank, int64_t i)
@@ -109,16 +110,17 @@ int64_t dt_data_parallel_batch(const struct dt_data_parallel *p, int64_t batches
     return batch_of(p, batches, rank_of(p), i);
 }
 
-/* Idle rounds of a whole arena come first: then nothing is in it yet. */
+/* With FULL storage, padding comes first, while the arena is still empty. */
 int64_t dt_data_parallel_round_batch(const struct dt_data_parallel *p, int64_t round)
 {
-    int64_t i = p->storage == DT_GRADIENT_STORAGE_FULL ? round - (p->rounds - p->own_batches) : round;
+    int64_t i =
+        p->storage == DT_GRADIENT_STORAGE_FULL ? round - (p->rounds - p->own_batches) : round;
     return i < 0 || i >= p->own_batches ? -1 : dt_data_parallel_batch(p, p->batches, i);
 }
 
 /* --- layout ----------------------------------------------------------------------------------- */
 
-/* Arrays that a tree takes at a time, in any step of up to most micro-batches. */
+/* Arrays that the tree needs at a time, in any step of up to most micro-batches. */
 static int arrays_needed(const struct dt_data_parallel *p, int64_t most)
 {
     int needed = 1;
@@ -168,7 +170,7 @@ static void allocate_bucket(struct dt_data_parallel *p, int bucket)
     s->shard[1] = s->offsets[owner_of(p) + 1] - s->offsets[owner_of(p)];
 }
 
-/* Of all ranks: as large as they are many, so that no plan has it. */
+/* Arrays that grow with the number of ranks, which a plan does not need. */
 static void allocate_group_arrays(struct dt_data_parallel *p)
 {
     size_t size = (size_t)size_of(p);
@@ -180,7 +182,7 @@ static void allocate_group_arrays(struct dt_data_parallel *p)
         allocate_bucket(p, b);
 }
 
-/* Whether the work can be dealt out to so many ranks. */
+/* Every rank needs a micro-batch in every step. */
 static int check(const struct dt_settings *settings, int size, struct dt_error *err)
 {
     long most = settings->training.gradient_accumulation_steps;
@@ -188,13 +190,14 @@ static int check(const struct dt_settings *settings, int size, struct dt_error *
         settings->training.batch_ramp_tokens > 0 ? settings->training.batch_ramp_start : most;
     if (least < size)
         return dt_fail(
-            err, DT_EINVALID, "a step of %ld micro-batch%s cannot be shared by %d ranks: raise %s",
+            err, DT_EINVALID,
+            "a step has %ld micro-batch%s, and each of %d data-parallel ranks needs one: raise %s",
             least, least == 1 ? "" : "es", size,
             least < most ? "training.batch_ramp_start" : "training.gradient_accumulation_steps");
     return 0;
 }
 
-/* What links need for sums. */
+/* Scratch of the device communicator for partial sums. */
 static size_t link_scratch_of(const struct dt_data_parallel *p)
 {
     size_t most = 0;
@@ -223,11 +226,12 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
                                    .stage = owners > 1 ? (int)settings->distributed.zero_stage : 0,
                                    .invariant = settings->distributed.invariant,
                                    .overlap = settings->distributed.overlap,
-                                   .staged =
-                                       own_memory && size > 1 && !dt_comm_is_on_device(device_group.all)};
+                                   .staged = own_memory && size > 1 &&
+                                             !dt_comm_is_on_device(device_group.all)};
     p->norm = (struct dt_gradient_norm){
         .sharding = &p->sharding, .group = dp_group->group, .device = device};
-    p->staging = (struct dt_host_staging){.comm = device_group.all, .device = device, .needed = p->staged};
+    p->staging =
+        (struct dt_host_staging){.comm = device_group.all, .device = device, .needed = p->staged};
     DT_TRY(check(settings, dp_size_of(p), err));
     p->max_batches = most;
     p->sharding.owners = (int)owners;
@@ -240,7 +244,8 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
     }
     p->link_scratch_bytes = link_scratch_of(p);
     p->storage = storage_of(p, most);
-    bool tree = p->storage == DT_GRADIENT_STORAGE_TREE || p->storage == DT_GRADIENT_STORAGE_TREE_SHARD;
+    bool tree =
+        p->storage == DT_GRADIENT_STORAGE_TREE || p->storage == DT_GRADIENT_STORAGE_TREE_SHARD;
     p->arena_count = tree ? arrays_needed(p, most) : 1;
     p->arenas = dt_alloc((size_t)p->arena_count, sizeof *p->arenas);
     p->gradients = dt_alloc((size_t)sharding->count, sizeof *p->gradients);
@@ -251,7 +256,7 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
     return 0;
 }
 
-/* Staged rounds are added up on the host. */
+/* TREE_SHARD through host memory: the nodes of the tree are on the host. */
 static bool nodes_on_host(const struct dt_data_parallel *p)
 {
     return p->staged && p->storage == DT_GRADIENT_STORAGE_TREE_SHARD;
@@ -306,7 +311,7 @@ void dt_data_parallel_release(struct dt_data_parallel *p)
 
 #define ROW ((int64_t)1 << 16)
 
-/* A flat arena as a matrix of full rows, and what is left. */
+/* n floats as a matrix of full rows and one shorter row: ops take matrices. */
 static void rows_of(float *x, int64_t n, struct dt_tensor *rows, struct dt_tensor *rest)
 {
     *rows = dt_matrix(x, n / ROW, ROW);
@@ -331,11 +336,11 @@ static void add(void *context, float *sum, const float *x, size_t n)
         dev->ops->combine(dev, &to[i], 1, &from[i], 1);
 }
 
-/* Where a bucket lies in an arena. */
+/* A bucket, or the shard of it, in an arena. */
 static float *gradients_in(const struct dt_data_parallel *p, int arena, int bucket)
 {
     int64_t at = uses_slots(p) ? dt_sharding_owned_before(&p->sharding, bucket, owner_of(p))
-                            : p->sharding.buckets[bucket];
+                               : p->sharding.buckets[bucket];
     return p->arenas[arena] + at;
 }
 
@@ -344,15 +349,15 @@ static void begin_bucket(struct dt_data_parallel *p, int bucket)
     struct dt_bucket_reduction *s = &p->reductions[bucket];
     s->passes = 0;
     s->entered = s->pending = false;
-    s->stack =
-        (struct dt_tree_stack){.total = p->first_leaves[size_of(p)], .n = (size_t)bucket_size(p, bucket)};
+    s->stack = (struct dt_tree_stack){.total = p->first_leaves[size_of(p)],
+                                      .n = (size_t)bucket_size(p, bucket)};
     if (p->storage == DT_GRADIENT_STORAGE_TREE_SHARD) {
         s->stack.n = s->shard[1];
     } else {
         s->stack.adder = (struct dt_tree_adder){add, p->device};
     }
     s->spare_count = 0;
-    for (int i = p->arena_count - 1; i >= 0; i--) /* the first comes first */
+    for (int i = p->arena_count - 1; i >= 0; i--) /* the first array is taken first */
         s->spares[s->spare_count++] = gradients_in(p, i, bucket);
     if (!p->invariant)
         s->stack.parts[s->stack.count++] = (struct dt_tree_part){{0, rank_of(p)}, s->spares[0]};
@@ -389,7 +394,7 @@ static float *copy_to_host(struct dt_data_parallel *p, int bucket, int index, co
     return to;
 }
 
-/* What is kept of the sum goes back to the device. */
+/* Copies this rank's part of the reduced bucket back to the device. */
 static void upload_reduced(struct dt_data_parallel *p, int bucket)
 {
     const struct dt_bucket_reduction *s = &p->reductions[bucket];
@@ -416,13 +421,13 @@ static float *own_blocks(const struct dt_data_parallel *p, int bucket)
     return (float *)p->gradients[bucket] + p->reductions[bucket].offsets[owner_of(p)];
 }
 
-/* A piece is kept, and the slot free. */
+/* Copies this rank's shard out of the slot, which is free then. */
 static void store_shard(struct dt_data_parallel *p, int bucket)
 {
     copy(p, gradients_in(p, 0, bucket), own_blocks(p, bucket), p->reductions[bucket].shard[1]);
 }
 
-/* Waits until the sum of a bucket is there. */
+/* Waits for a bucket's reduction. */
 static void finish_reduction(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_reduction *s = &p->reductions[bucket];
@@ -459,7 +464,7 @@ void dt_data_parallel_enter_bucket(struct dt_data_parallel *p, int bucket)
         zero(p->device, p->gradients[bucket], bucket_size(p, bucket));
 }
 
-/* For tests: as if the other ranks had given nothing. */
+/* Fault injection: the result is this rank's own gradients. */
 static void skip_reduction(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_reduction *s = &p->reductions[bucket];
@@ -473,7 +478,8 @@ static void skip_reduction(struct dt_data_parallel *p, int bucket)
                                  s->shard[1] * sizeof(float));
         upload_reduced(p, bucket);
     } else if (p->storage == DT_GRADIENT_STORAGE_TREE) {
-        copy(p, gradients_in(p, 0, bucket), s->stack.parts[0].values, (size_t)bucket_size(p, bucket));
+        copy(p, gradients_in(p, 0, bucket), s->stack.parts[0].values,
+             (size_t)bucket_size(p, bucket));
     } else if (p->storage == DT_GRADIENT_STORAGE_SHARD) {
         store_shard(p, bucket);
     }
@@ -501,7 +507,7 @@ static void start_reduction(struct dt_data_parallel *p, int bucket)
     s->pending = true;
 }
 
-/* What rounds have made of the groups' leaves becomes everything's sum. */
+/* After the last round: reduces the nodes of all sharding groups. */
 static void reduce_across_groups(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_reduction *s = &p->reductions[bucket];
@@ -565,7 +571,7 @@ void dt_data_parallel_leave_bucket(struct dt_data_parallel *p, int bucket)
         finish_reduction(p, bucket);
 }
 
-/* --- the sum ---------------------------------------------------------------------------------- */
+/* --- reduced gradients ------------------------------------------------------------------------ */
 
 struct dt_range dt_data_parallel_shard(const struct dt_data_parallel *p, int bucket)
 {
@@ -586,7 +592,8 @@ static float *owned_gradients(const struct dt_data_parallel *p, int bucket)
         return p->device_sums + dt_sharding_owned_before(&p->sharding, bucket, owner_of(p));
     if (p->storage == DT_GRADIENT_STORAGE_TREE_SHARD)
         return s->stack.parts[0].values;
-    return uses_slots(p) ? gradients_in(p, 0, bucket) : gradients_in(p, 0, bucket) + s->offsets[owner_of(p)];
+    return uses_slots(p) ? gradients_in(p, 0, bucket)
+                         : gradients_in(p, 0, bucket) + s->offsets[owner_of(p)];
 }
 
 float *dt_data_parallel_reduced(const struct dt_data_parallel *p, int bucket)
@@ -603,7 +610,8 @@ int dt_data_parallel_wait(struct dt_data_parallel *p, struct dt_error *err)
     return p->failed;
 }
 
-int dt_data_parallel_squared_norms(struct dt_data_parallel *p, double *squares, struct dt_error *err)
+int dt_data_parallel_squared_norms(struct dt_data_parallel *p, double *squares,
+                                   struct dt_error *err)
 {
     for (int b = 0; b < p->sharding.count; b++)
         p->owned_gradients[b] = owned_gradients(p, b);
@@ -612,27 +620,28 @@ int dt_data_parallel_squared_norms(struct dt_data_parallel *p, double *squares, 
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-int dt_data_parallel_gather_values(struct dt_data_parallel *p, double *values, int64_t count, int64_t each,
-                           struct dt_error *err)
+int dt_data_parallel_gather_values(struct dt_data_parallel *p, double *values, int64_t count,
+                                   int64_t each, struct dt_error *err)
 {
     struct dt_comm *all = p->dp_group.all;
     int cp_size = p->dp_group.cp_size;
     for (int r = 0; r <= size_of(p); r++) {
-        int first = dp_rank_of(p, r + cp_size - 1); /* whose first context is not before r */
+        int first =
+            dp_rank_of(p, r + cp_size - 1); /* the first dp rank that begins at r or later */
         p->gathered_bytes[r] =
             (size_t)(dt_range_part_first(count, first, dp_size_of(p)) * each) * sizeof *values;
     }
     return dt_comm_wait(all, dt_comm_all_gather(all, values, p->gathered_bytes), err);
 }
 
-/* Micro-batches of which a rank tells: the first context for all. */
+/* Micro-batches whose values a rank contributes: the first context-parallel rank does, for all. */
 static int64_t batches_set_by(const struct dt_data_parallel *p, int64_t batches, int rank)
 {
     return rank % p->dp_group.cp_size == 0 ? batch_count_of(p, batches, rank) : 0;
 }
 
-int dt_data_parallel_gather_batch_values(struct dt_data_parallel *p, double *values, int64_t batches,
-                                   int64_t each, struct dt_error *err)
+int dt_data_parallel_gather_batch_values(struct dt_data_parallel *p, double *values,
+                                         int64_t batches, int64_t each, struct dt_error *err)
 {
     size_t bytes = (size_t)each * sizeof *values;
     double *shared = p->gathered;

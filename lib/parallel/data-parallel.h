@@ -26,12 +26,12 @@
  *                  bits for any number of ranks; a few full arenas for its inner nodes
  *     SHARD        zero_stage 2 and 3 with one micro-batch a rank: a bucket is reduced as soon as
  *                  backward leaves it, and a rank stores its own shard
- *     TREE_SHARD   both: after each round of micro-batches, ranks reduce-scatter a bucket into nodes
- *                  of the tree, of which each rank stores its own shard
+ *     TREE_SHARD   both: after each round of micro-batches, ranks reduce-scatter a bucket into
+ * nodes of the tree, of which each rank stores its own shard
  *
- * Context-parallel ranks of the same dp rank compute the same micro-batches; they are members of the
- * reduction. With hybrid sharding (mesh.h) each sharding group reduces its own micro-batches, then
- * the replication groups reduce across, block by block.
+ * Context-parallel ranks of the same dp rank compute the same micro-batches; they are members of
+ * the reduction. With hybrid sharding (mesh.h) each sharding group reduces its own micro-batches,
+ * then the replication groups reduce across, block by block.
  */
 #ifndef DT_PARALLEL_DATA_PARALLEL_H
 #define DT_PARALLEL_DATA_PARALLEL_H
@@ -62,25 +62,25 @@ struct dt_data_parallel {
     bool staged;                    /* messages go through host memory: no device communicator */
     bool local;                     /* no reduction here: local SGD or compression performs it */
     enum dt_gradient_storage storage;
-    int64_t max_batches;    /* micro-batches of any step, of all ranks */
-    int64_t batches;        /* of this step */
-    int64_t own_batches;    /* of these, this rank's */
-    int64_t rounds;         /* forward and backward passes of this rank; the same number on all ranks
-                             * where each pass makes collective calls */
-    bool padding;           /* the pass only takes part in collective calls; its gradients are
-                             * dropped */
-    void **gradients;       /* of each bucket: where backward accumulates */
-    float **owned_gradients;/* of each bucket: the reduced gradients that this rank owns */
+    int64_t max_batches; /* micro-batches of any step, of all ranks */
+    int64_t batches;     /* of this step */
+    int64_t own_batches; /* of these, this rank's */
+    int64_t rounds;      /* forward and backward passes of this rank; the same number on all ranks
+                          * where each pass makes collective calls */
+    bool padding;        /* the pass only takes part in collective calls; its gradients are
+                          * dropped */
+    void **gradients;    /* of each bucket: where backward accumulates */
+    float **owned_gradients; /* of each bucket: the reduced gradients that this rank owns */
     struct dt_bucket_reduction *reductions; /* of each bucket */
-    float **arenas;         /* fp32 gradients: full, or shards */
+    float **arenas;                         /* fp32 gradients: full, or shards */
     int arena_count;
-    float *link_scratch;    /* of the device communicator, for partial sums */
+    float *link_scratch; /* of the device communicator, for partial sums */
     size_t link_scratch_bytes;
-    float *device_sums;     /* TREE_SHARD through host memory: the result on the device; the arenas
-                             * are in host memory then */
-    struct dt_bucket_slots slots;  /* SHARD, TREE_SHARD: buckets in backward */
-    int64_t *first_leaves;         /* ranks + 1: each rank's first leaf of the tree */
-    int64_t *group_first_leaves;   /* sharding groups + 1 */
+    float *device_sums; /* TREE_SHARD through host memory: the result on the device; the arenas
+                         * are in host memory then */
+    struct dt_bucket_slots slots; /* SHARD, TREE_SHARD: buckets in backward */
+    int64_t *first_leaves;        /* ranks + 1: each rank's first leaf of the tree */
+    int64_t *group_first_leaves;  /* sharding groups + 1 */
     struct dt_gradient_norm norm;
     double *gathered;       /* values of micro-batches, in the order of the ranks */
     size_t *gathered_bytes; /* ranks + 1: where each rank's values begin */
@@ -105,14 +105,14 @@ void dt_data_parallel_release(struct dt_data_parallel *dp);
 void dt_data_parallel_begin_step(struct dt_data_parallel *dp, int64_t batches);
 /* The micro-batch of this rank in a round, 0 .. batches - 1; -1: padding. */
 int64_t dt_data_parallel_round_batch(const struct dt_data_parallel *dp, int64_t round);
-/* Before backward uses a bucket: sets gradients[bucket]. After: accumulates or starts the reduction.
- * dt_data_parallel_wait reports failures. */
+/* Before backward uses a bucket: sets gradients[bucket]. After: accumulates or starts the
+ * reduction. dt_data_parallel_wait reports failures. */
 void dt_data_parallel_enter_bucket(struct dt_data_parallel *dp, int bucket);
 void dt_data_parallel_leave_bucket(struct dt_data_parallel *dp, int bucket);
 /* Waits for all reductions of the step. */
 int dt_data_parallel_wait(struct dt_data_parallel *dp, struct dt_error *err) DT_MUST_CHECK;
-/* squared_norms[b]: of bucket b, without elements that another tensor-parallel rank counts. The same
- * bits for any number of ranks. */
+/* squared_norms[b]: of bucket b, without elements that another tensor-parallel rank counts. The
+ * same bits for any number of ranks. */
 int dt_data_parallel_squared_norms(struct dt_data_parallel *dp, double *squared_norms,
                                    struct dt_error *err) DT_MUST_CHECK;
 
@@ -120,8 +120,8 @@ int dt_data_parallel_squared_norms(struct dt_data_parallel *dp, double *squared_
 struct dt_range dt_data_parallel_shard(const struct dt_data_parallel *dp, int bucket);
 float *dt_data_parallel_reduced(const struct dt_data_parallel *dp, int bucket);
 
-/* The elements of a bucket that this rank alone writes to a checkpoint: replicated elements have one
- * owner. */
+/* The elements of a bucket that this rank alone writes to a checkpoint: replicated elements have
+ * one owner. */
 struct dt_range dt_data_parallel_owned(const struct dt_data_parallel *dp, int bucket);
 
 /* Data-parallel ranks: context-parallel ranks count once. */

@@ -35,7 +35,7 @@ static int64_t bucket_elements(const struct dt_compression *c, int bucket)
     return c->table->buckets[bucket + 1] - c->table->buckets[bucket];
 }
 
-/* First factors and vectors. */
+/* P of all matrices of the bucket, and its other tensors. */
 static int64_t packed_elements(const struct dt_compression *c, int bucket)
 {
     int64_t elements = 0;
@@ -47,9 +47,9 @@ static int64_t packed_elements(const struct dt_compression *c, int bucket)
     return elements;
 }
 
-/* Of the bucket that has most, with a way to compress. */
+/* The maximum of count over buckets, if the compression is of that kind; otherwise 0. */
 static int64_t max_over_buckets(const struct dt_compression *c, enum dt_compress kind,
-                       int64_t (*count)(const struct dt_compression *, int))
+                                int64_t (*count)(const struct dt_compression *, int))
 {
     int64_t most = 0;
     for (int b = 0; c->kind == kind && b < c->table->bucket_count; b++)
@@ -57,16 +57,17 @@ static int64_t max_over_buckets(const struct dt_compression *c, enum dt_compress
     return most;
 }
 
-/* Numbers that a rank sends, of so many. */
+/* Elements that a rank sends of n, with topk. */
 static int64_t sent_of(const struct dt_compression *c, int64_t n)
 {
     return (int64_t)ceil(c->fraction * (double)n);
 }
 
-/* Of the largest bucket. */
+/* Scratch for the largest bucket. */
 static void lay_out_scratch(struct dt_compression *c, struct dt_arena *arena)
 {
-    int64_t most = max_over_buckets(c, DT_COMPRESS_BF16, bucket_elements), size = dt_comm_size(c->comm);
+    int64_t most = max_over_buckets(c, DT_COMPRESS_BF16, bucket_elements),
+            size = dt_comm_size(c->comm);
     int64_t taken = sent_of(c, max_over_buckets(c, DT_COMPRESS_TOPK, bucket_elements));
     int64_t packed = max_over_buckets(c, DT_COMPRESS_POWERSGD, packed_elements);
     size_t mine = (size_t)((most + size - 1) / size), all = (size_t)(size * taken);
@@ -78,7 +79,7 @@ static void lay_out_scratch(struct dt_compression *c, struct dt_arena *arena)
     c->packed = dt_arena_take(arena, (size_t)packed * sizeof *c->packed);
 }
 
-/* Second factors to begin with, the same on all ranks. */
+/* The initial Q: random, the same on all ranks. */
 static void initialize_q(const struct dt_compression *c)
 {
     float *q = dt_alloc((size_t)c->q_elements, sizeof *q);
@@ -112,21 +113,21 @@ void dt_compression_rescale(struct dt_compression *c, double factor)
 
 /* --- bf16 ------------------------------------------------------------------------------------- */
 
-/* What the owners of a sum add up, in the order of the ranks. */
+/* Adds all ranks' pieces of this rank's part, in the order of the ranks. */
 static void sum_pieces(const struct dt_compression *c, struct dt_tensor *own)
 {
     const struct dt_ops *ops = c->device->ops;
     struct dt_tensor sum = dt_matrix(c->sum, 1, own->columns);
     for (int r = 0; r < dt_comm_size(c->comm) && own->columns > 0; r++) {
-        uint16_t *theirs = c->received + (int64_t)r * own->columns;
-        struct dt_tensor part = dt_matrix_of(DT_DTYPE_BF16, theirs, 1, own->columns);
+        uint16_t *piece = c->received + (int64_t)r * own->columns;
+        struct dt_tensor part = dt_matrix_of(DT_DTYPE_BF16, piece, 1, own->columns);
         ops->combine(c->device, &sum, r > 0, r == dt_comm_rank(c->comm) ? own : &part, 1);
     }
     ops->copy(c->device, own, &sum);
 }
 
 static int exchange_pieces(const struct dt_compression *c, const size_t *bytes, size_t mine,
-                          struct dt_error *err)
+                           struct dt_error *err)
 {
     int size = dt_comm_size(c->comm);
     struct dt_piece *sends = dt_alloc(2 * (size_t)size, sizeof *sends), *receives = sends + size;
@@ -139,7 +140,7 @@ static int exchange_pieces(const struct dt_compression *c, const size_t *bytes, 
     return rc;
 }
 
-/* Parts go to the owners of the sum, rounded; what they add up comes back, rounded. */
+/* Reduce-scatter, then all-gather, both of bf16. */
 static int reduce_bf16(struct dt_compression *c, float *values, int64_t n, struct dt_error *err)
 {
     const struct dt_ops *ops = c->device->ops;
@@ -162,7 +163,7 @@ static int reduce_bf16(struct dt_compression *c, float *values, int64_t n, struc
 
 /* --- topk ------------------------------------------------------------------------------------- */
 
-/* Of all ranks, k numbers each: where they stood, and they. */
+/* All-gathers every rank's k indices and values. */
 static int gather_topk(const struct dt_compression *c, int64_t k, struct dt_error *err)
 {
     size_t size = (size_t)dt_comm_size(c->comm), *bytes = dt_alloc(size + 1, sizeof *bytes);
@@ -193,25 +194,24 @@ static int reduce_topk(struct dt_compression *c, float *residual_values, float *
     if (are_finite(c, c->values, all))
         dev->ops->copy(dev, &residual, &rest);
     dev->ops->zero(dev, &rest);
-    dev->ops->embedding_backward(dev, &rows, NULL, &largest, c->indices, 1); /* adds row to row */
+    dev->ops->embedding_backward(dev, &rows, NULL, &largest, c->indices, 1); /* scatter-add */
     return 0;
 }
 
 /* --- powersgd --------------------------------------------------------------------------------- */
 
-/* A matrix of a bucket: what is p out of it so far; its gradient, and in the end the sum; and
- * its factors, rank x rows and rank x columns. */
+/* A matrix of a bucket: its residual; its gradient, which becomes the sum; and its factors: p, rank
+ * x rows, and q, rank x columns. */
 struct product {
     struct dt_tensor residual, values, p, q;
 };
 
-/* What is residual joins the gradient; p is this rank's part of the product with q. */
+/* gradient += residual; p = q gradient', of this rank. */
 static void project(const struct dt_compression *c, struct product *m)
 {
     const struct dt_ops *ops = c->device->ops;
     ops->combine(c->device, &m->values, 1, &m->residual, 1);
-    ops->matmul(c->device, &m->p, &m->q, &m->values,
-                &(struct dt_matmul){.transpose_b = true});
+    ops->matmul(c->device, &m->p, &m->q, &m->values, &(struct dt_matmul){.transpose_b = true});
 }
 
 /* x = p' q */
@@ -226,14 +226,13 @@ static void expand_values(const struct dt_compression *c, struct product *m)
     expand(c, m, &m->values);
 }
 
-/* q is this rank's part of the product with p, which is all ranks' by now; what both make
- * is sent, and the rest is residual. */
+/* Orthonormalizes p, which is the sum over ranks by now; q = p gradient, of this rank; residual =
+ * gradient - p' q. */
 static void project_back(const struct dt_compression *c, struct product *m)
 {
     const struct dt_ops *ops = c->device->ops;
     ops->orthonormalize(c->device, &m->p);
-    ops->matmul(c->device, &m->q, &m->p, &m->values,
-                &(struct dt_matmul){.accumulate = false});
+    ops->matmul(c->device, &m->q, &m->p, &m->values, &(struct dt_matmul){.accumulate = false});
     expand(c, m, &m->residual);
     ops->combine(c->device, &m->residual, -1, &m->values, 1);
 }
@@ -248,18 +247,19 @@ static void unpack(const struct dt_compression *c, struct dt_tensor *own, struct
     c->device->ops->copy(c->device, own, packed);
 }
 
-/* For each tensor of a bucket: a matrix with its factors, or a vector and its place among the p
- * ones. q: of the bucket. */
+/* Calls matrix for each matrix of a bucket, with its factors, and vector for each other tensor,
+ * with its place in packed. q: of the bucket. */
 static void for_each_tensor(const struct dt_compression *c, int bucket, float *values, float *q,
-                  void (*matrix)(const struct dt_compression *, struct product *),
-                  void (*vector)(const struct dt_compression *, struct dt_tensor *own,
-                                 struct dt_tensor *packed))
+                            void (*matrix)(const struct dt_compression *, struct product *),
+                            void (*vector)(const struct dt_compression *, struct dt_tensor *own,
+                                           struct dt_tensor *packed))
 {
     const struct dt_table *t = c->table;
     float *packed = c->packed;
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
-        int64_t rows = p->shape[0], columns = p->shape[1], q_elements = dt_compression_q_elements(c, p);
+        int64_t rows = p->shape[0], columns = p->shape[1],
+                q_elements = dt_compression_q_elements(c, p);
         float *own = values + (p->offset - t->buckets[bucket]);
         struct dt_tensor from = dt_matrix(own, 1, p->count), to = dt_matrix(packed, 1, p->count);
         if (p->bucket != bucket)
@@ -276,8 +276,9 @@ static void for_each_tensor(const struct dt_compression *c, int bucket, float *v
     }
 }
 
-/* All p factors and vectors of a bucket are added up at once, and then all q ones. */
-static int reduce_powersgd(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
+/* One all-reduce of every P and uncompressed tensor of the bucket, then one of every Q. */
+static int reduce_powersgd(struct dt_compression *c, int bucket, float *values,
+                           struct dt_error *err)
 {
     const struct dt_table *t = c->table;
     int64_t packed = packed_elements(c, bucket), q_elements = 0;
@@ -300,7 +301,8 @@ static int reduce_powersgd(struct dt_compression *c, int bucket, float *values, 
     return 0;
 }
 
-int dt_compression_all_reduce(struct dt_compression *c, int bucket, float *values, struct dt_error *err)
+int dt_compression_all_reduce(struct dt_compression *c, int bucket, float *values,
+                              struct dt_error *err)
 {
     int64_t first = c->table->buckets[bucket], n = c->table->buckets[bucket + 1] - first;
     if (n == 0)

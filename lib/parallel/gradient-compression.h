@@ -9,9 +9,9 @@
  *               rank x columns, from one step of the power method, which starts with the last
  *               step's Q (Vogels et al. 2019)
  *
- * topk and powersgd use error feedback: what was not sent stays in a residual, which is added to the
- * next step's gradients. Checkpoints store it (checkpoint/error-feedback.h). If any gradient is not
- * finite, the sum is not either, and the residual keeps its value. All ranks get the same bits.
+ * topk and powersgd use error feedback: what was not sent stays in a residual, which is added to
+ * the next step's gradients. Checkpoints store it (checkpoint/error-feedback.h). If any gradient is
+ * not finite, the sum is not either, and the residual keeps its value. All ranks get the same bits.
  */
 #ifndef DT_PARALLEL_GRADIENT_COMPRESSION_H
 #define DT_PARALLEL_GRADIENT_COMPRESSION_H

@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 
-/* Which owner of its group this rank is. */
+/* This rank in its sharding group. */
 static int owner_of(const struct dt_gradient_norm *s)
 {
     return dt_comm_rank(s->group);
@@ -14,7 +14,7 @@ static int owner_of(const struct dt_gradient_norm *s)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* What is not counted cuts each of its blocks once more at most. */
+/* Sums of this rank's blocks: each excluded range cuts at most one more. */
 static size_t count_pieces(const struct dt_gradient_norm *s)
 {
     int64_t count = s->excluded_count;
@@ -23,7 +23,7 @@ static size_t count_pieces(const struct dt_gradient_norm *s)
     return (size_t)count;
 }
 
-/* Of all ranks of the group: as large as they are many, so that no plan has it. */
+/* Arrays that grow with the number of ranks, which a plan does not need. */
 static void allocate_group_arrays(struct dt_gradient_norm *s)
 {
     size_t owners = (size_t)s->sharding->owners;
@@ -59,9 +59,9 @@ void dt_gradient_norm_release(struct dt_gradient_norm *s)
 
 /* --- this rank's blocks ----------------------------------------------------------------------- */
 
-/* The next elements of rest that are counted here, which it then begins behind. */
-static bool next_counted(const struct dt_gradient_norm *s, struct dt_range *rest,
-                         struct dt_range *next)
+/* The next elements of rest that are not excluded; rest then begins after them. */
+static bool next_included(const struct dt_gradient_norm *s, struct dt_range *rest,
+                          struct dt_range *next)
 {
     *next = *rest;
     for (int i = 0; i < s->excluded_count; i++) {
@@ -84,8 +84,8 @@ static struct dt_range own_block(const struct dt_gradient_norm *s, int bucket, i
     return (struct dt_range){first, end - first < size ? end : first + size};
 }
 
-/* Begins the sums of what is counted of this rank's blocks of a bucket, of as many whole
- * blocks at once as follow each other. Returns where the next bucket's go. */
+/* Starts to square this rank's blocks of a bucket: consecutive blocks without excluded elements in
+ * one call, the others range by range. Returns where the next bucket's sums go. */
 static double *begin_bucket(const struct dt_gradient_norm *s, int bucket, const float *own,
                             double *to)
 {
@@ -97,12 +97,12 @@ static double *begin_bucket(const struct dt_gradient_norm *s, int bucket, const 
     for (struct dt_range block; whole.end < run.end; whole.end = block.end) {
         block = own_block(s, bucket, whole.end);
         struct dt_range rest = block;
-        bool counted = next_counted(s, &rest, &next);
-        if (counted && next.first == block.first && next.end == block.end)
+        bool included = next_included(s, &rest, &next);
+        if (included && next.first == block.first && next.end == block.end)
             continue;
         ops->square_blocks(s->device, to, x + whole.first, dt_range_count(whole), size);
         to += dt_range_count(whole) / size;
-        for (; counted; counted = next_counted(s, &rest, &next))
+        for (; included; included = next_included(s, &rest, &next))
             ops->square_blocks(s->device, to++, x + next.first, dt_range_count(next), size);
         whole.first = block.end;
     }
@@ -110,7 +110,7 @@ static double *begin_bucket(const struct dt_gradient_norm *s, int bucket, const 
     return to + (dt_range_count(whole) + size - 1) / size;
 }
 
-/* Puts them together block by block. Returns where the next bucket's are. */
+/* Adds the sums of each block's ranges. Returns where the next bucket's sums are. */
 static const double *end_bucket(const struct dt_gradient_norm *s, int bucket, const double *from,
                                 double **partial)
 {
@@ -118,7 +118,7 @@ static const double *end_bucket(const struct dt_gradient_norm *s, int bucket, co
     for (struct dt_range block; run.first < run.end; run.first = block.end) {
         block = own_block(s, bucket, run.first);
         double sum = 0;
-        for (struct dt_range rest = block; next_counted(s, &rest, &next);)
+        for (struct dt_range rest = block; next_included(s, &rest, &next);)
             sum += *from++;
         *(*partial)++ = sum;
     }
@@ -138,9 +138,9 @@ static void square_own_blocks(const struct dt_gradient_norm *s, float *const *ow
         from = end_bucket(s, b, from, &partial);
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- all blocks ------------------------------------------------------------------------------- */
 
-/* Of each bucket over all its blocks in their order, whoever has them. */
+/* Adds the blocks of each bucket in order, over all ranks. */
 static void sum_all_blocks(struct dt_gradient_norm *s, double *sums)
 {
     memcpy(s->cursors, s->partial_bytes, (size_t)s->sharding->owners * sizeof *s->cursors);
@@ -157,7 +157,7 @@ static void sum_all_blocks(struct dt_gradient_norm *s, double *sums)
 }
 
 int dt_gradient_norm_squares(struct dt_gradient_norm *s, float *const *owned, double *sums,
-                         struct dt_error *err)
+                             struct dt_error *err)
 {
     square_own_blocks(s, owned);
     DT_TRY(dt_comm_wait(s->group, dt_comm_all_gather(s->group, s->partial, s->partial_bytes), err));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Squared L2 norms of the gradients, for clipping and logs. Each rank of a sharding group squares the
- * blocks that it owns (sharding.h) and all-gathers one partial sum for each block; every rank then
- * adds these in the order of the blocks, so that the bits do not depend on the number of ranks.
+ * Squared L2 norms of the gradients, for clipping and logs. Each rank of a sharding group squares
+ * the blocks that it owns (sharding.h) and all-gathers one partial sum for each block; every rank
+ * then adds these in the order of the blocks, so that the bits do not depend on the number of
+ * ranks.
  *
  *     rank 0        rank 1        rank 2
  *     |b0 |b1 |b2 | |b3 |b4 |b5 | |b6 |b7 |      squares of a block: a double
@@ -23,9 +24,9 @@ struct dt_gradient_norm {
     struct dt_range *excluded; /* elements of the arena that another tensor-parallel rank counts, in
                                 * order; owned */
     int excluded_count;
-    double *pieces;        /* on the device: sums of this rank's blocks, which excluded elements cut */
-    double *fetched;       /* the same, on the host */
-    double *partial;       /* of each block, in the order of the group's ranks */
+    double *pieces;  /* on the device: sums of this rank's blocks, which excluded elements cut */
+    double *fetched; /* the same, on the host */
+    double *partial; /* of each block, in the order of the group's ranks */
     size_t *partial_bytes; /* ranks + 1: where each rank's begin */
     size_t *cursors;       /* ranks: into partial */
 };

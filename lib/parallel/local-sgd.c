@@ -16,10 +16,10 @@ void dt_local_sgd_begin(struct dt_local_sgd *l)
 {
     struct dt_train_state *s = l->state;
     struct dt_device *dev = s->model->device;
-    struct dt_tensor before = dt_matrix(s->outer_start, 1, s->elements);
+    struct dt_tensor start = dt_matrix(s->outer_start, 1, s->elements);
     struct dt_tensor parameters = dt_matrix(s->model->parameters, 1, s->elements);
     if (s->has_outer)
-        dev->ops->copy(dev, &before, &parameters);
+        dev->ops->copy(dev, &start, &parameters);
 }
 
 bool dt_local_sgd_due(const struct dt_local_sgd *l, long step, long last)
@@ -27,7 +27,7 @@ bool dt_local_sgd_due(const struct dt_local_sgd *l, long step, long last)
     return !l->active || step % l->every == 0 || step == last;
 }
 
-/* values become their mean over replicas. */
+/* Replaces values by their mean over data-parallel ranks. */
 static int average(struct dt_train_state *s, float *values, int64_t n, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
@@ -37,20 +37,20 @@ static int average(struct dt_train_state *s, float *values, int64_t n, struct dt
     return 0;
 }
 
-/* theta -= rate (d + momentum v), where v = momentum v + d, and d is what was lost, which comes to
- * lie in the place of the parameters. */
+/* Nesterov: d = start - parameters; v = momentum v + d; start -= rate (d + momentum v); parameters
+ * = start. d overwrites the parameters. */
 static void outer_step(const struct dt_local_sgd *l)
 {
     struct dt_train_state *s = l->state;
     struct dt_device *dev = s->model->device;
     struct dt_tensor parameters = dt_matrix(s->model->parameters, 1, s->elements);
-    struct dt_tensor before = dt_matrix(s->outer_start, 1, s->elements);
+    struct dt_tensor start = dt_matrix(s->outer_start, 1, s->elements);
     struct dt_tensor velocity = dt_matrix(s->outer_momentum, 1, s->elements);
-    dev->ops->combine(dev, &parameters, -1, &before, 1);
+    dev->ops->combine(dev, &parameters, -1, &start, 1);
     dev->ops->combine(dev, &velocity, l->momentum, &parameters, 1);
-    dev->ops->combine(dev, &before, 1, &parameters, -l->rate);
-    dev->ops->combine(dev, &before, 1, &velocity, -l->rate * l->momentum);
-    dev->ops->copy(dev, &parameters, &before);
+    dev->ops->combine(dev, &start, 1, &parameters, -l->rate);
+    dev->ops->combine(dev, &start, 1, &velocity, -l->rate * l->momentum);
+    dev->ops->copy(dev, &parameters, &start);
 }
 
 int dt_local_sgd_synchronize(struct dt_local_sgd *l, struct dt_error *err)

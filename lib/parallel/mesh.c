@@ -7,14 +7,14 @@
 #include "base/buffer.h"
 #include "model/ring-attention.h"
 
-/* Sizes of the mesh, and a rank's place in it. */
+/* Sizes of the mesh, and a rank's coordinates. */
 struct position {
     int stages, dp_size, cp_size, tp_size;
-    int shards; /* ranks of a group */
+    int shards; /* ranks of a sharding group */
     int stage, dp_rank, cp_rank, tp_rank;
 };
 
-/* Ranks with the same part, and the number of one of them. */
+/* Ranks that hold equal parts of the model, and the number of one of them. */
 static int dp_cp_size(const struct position *p)
 {
     return p->dp_size * p->cp_size;
@@ -30,23 +30,25 @@ static int rank_at(const struct position *p, int stage, int dp_cp, int tp_rank)
     return (stage * dp_cp_size(p) + dp_cp) * p->tp_size + tp_rank;
 }
 
-static int check_message(const struct position *p, const struct dt_settings *s, struct dt_error *err)
+static int check_message(const struct position *p, const struct dt_settings *s,
+                         struct dt_error *err)
 {
     size_t bytes = dt_ring_message(&s->model, s->training.batch_size * s->training.sequence_length /
                                                   p->cp_size);
     if (p->cp_size == 1 || bytes <= DT_TRANSFER_MOST)
         return 0;
     return dt_fail(err, DT_EINVALID,
-                   "gradients of keys and values would be messages of %zu bytes, and %zu are the "
-                   "most: lower training.batch_size, or raise distributed.cp",
+                   "gradients of keys and values need messages of %zu bytes, the limit is %zu: "
+                   "lower training.batch_size, or raise distributed.cp",
                    bytes, DT_TRANSFER_MOST);
 }
 
-static int find_sizes(struct position *p, int size, const struct dt_settings *s, struct dt_error *err)
+static int find_sizes(struct position *p, int size, const struct dt_settings *s,
+                      struct dt_error *err)
 {
     *p = (struct position){.stages = (int)s->distributed.pp,
-                        .cp_size = (int)s->distributed.cp,
-                        .tp_size = (int)s->distributed.tp};
+                           .cp_size = (int)s->distributed.cp,
+                           .tp_size = (int)s->distributed.tp};
     int64_t part = (int64_t)p->stages * p->cp_size * p->tp_size;
     if (size % part != 0)
         return dt_fail(err, DT_EINVALID,
@@ -57,23 +59,22 @@ static int find_sizes(struct position *p, int size, const struct dt_settings *s,
     p->shards = s->distributed.shard_ranks > 0 ? (int)s->distributed.shard_ranks : dp_cp_size(p);
     if (dp_cp_size(p) % p->shards != 0)
         return dt_fail(err, DT_EINVALID,
-                       "distributed.shard_ranks (%d) must divide the replicas%s, of which there "
-                       "are %d",
-                       p->shards, p->cp_size > 1 ? "' contexts" : "", dp_cp_size(p));
+                       "distributed.shard_ranks (%d) must divide the number of data-parallel%s "
+                       "ranks, which is %d",
+                       p->shards, p->cp_size > 1 ? " times context-parallel" : "", dp_cp_size(p));
     return 0;
 }
 
 static int find_position(struct position *p, struct dt_comm *world, const struct dt_settings *s,
-                      struct dt_error *err)
+                         struct dt_error *err)
 {
     int rank = dt_comm_rank(world);
     DT_TRY(find_sizes(p, dt_comm_size(world), s, err));
     if (p->stages * s->distributed.virtual_stages > s->model.num_layers)
         return dt_fail(err, DT_EINVALID,
-                       "%ld layers cannot be cut into %ld runs, one for each of "
-                       "%d stages%s",
-                       s->model.num_layers, p->stages * s->distributed.virtual_stages, p->stages,
-                       s->distributed.virtual_stages > 1 ? "' chunks" : "");
+                       "model.num_layers (%ld) must be at least distributed.pp times "
+                       "distributed.virtual_stages, which is %ld",
+                       s->model.num_layers, p->stages * s->distributed.virtual_stages);
     DT_TRY(dt_tensor_partition_check(&s->model, p->tp_size, "the model", err));
     DT_TRY(check_message(p, s, err));
     p->tp_rank = rank % p->tp_size;
@@ -83,17 +84,18 @@ static int find_position(struct position *p, struct dt_comm *world, const struct
     return 0;
 }
 
-/* A group of count ranks with the same part, first + i * stride. ranks: room for all. */
-static struct dt_comm *dp_cp_group(struct dt_comm *world, const char *name, const struct position *p,
-                                    int first, int stride, int count, int *ranks)
+/* The group of count dp x cp ranks first + i * stride. ranks: scratch, one for each rank. */
+static struct dt_comm *dp_cp_group(struct dt_comm *world, const char *name,
+                                   const struct position *p, int first, int stride, int count,
+                                   int *ranks)
 {
     for (int i = 0; i < count; i++)
         ranks[i] = rank_at(p, p->stage, first + i * stride, p->tp_rank);
     return dt_comm_group(world, name, ranks, count);
 }
 
-static void open_data_groups(struct dt_data_group *r, struct dt_comm *world, const struct position *p,
-                          int *ranks)
+static void open_data_groups(struct dt_data_group *r, struct dt_comm *world,
+                             const struct position *p, int *ranks)
 {
     int own = dp_cp_rank(p, p->dp_rank, p->cp_rank);
     int number = own % p->shards, groups = dp_cp_size(p) / p->shards;
@@ -120,7 +122,7 @@ int dt_data_group_count(const struct dt_data_group *r)
     return r->across ? dt_comm_size(r->across) : 1;
 }
 
-/* The groups of ranks, all made in the same order. */
+/* All ranks create all groups in this order. */
 static void open_groups(struct dt_mesh *m, const struct position *p)
 {
     int *ranks = dt_alloc((size_t)dt_comm_size(m->world), sizeof *ranks);
@@ -142,13 +144,15 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Values of buckets are cp_values by stages and slices, others by contexts. */
+/* Scratch of all-gathers: of buckets over stages or tensor-parallel ranks, of batches over
+ * context-parallel ranks. */
 static size_t count_values(const struct position *p, const struct dt_settings *s)
 {
     size_t buckets = (size_t)dt_table_layer_bucket((int)s->model.num_layers) + 2;
     size_t cp_values = most(2 * (size_t)s->training.gradient_accumulation_steps,
-                       3 * (size_t)s->training.eval_batches);
-    return most(most((size_t)p->stages, (size_t)p->tp_size) * buckets, (size_t)p->cp_size * cp_values);
+                            3 * (size_t)s->training.eval_batches);
+    return most(most((size_t)p->stages, (size_t)p->tp_size) * buckets,
+                (size_t)p->cp_size * cp_values);
 }
 
 int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_settings *s,
@@ -184,7 +188,7 @@ void dt_mesh_release(struct dt_mesh *m)
 }
 
 int dt_mesh_combine_flags(const struct dt_mesh *m, unsigned char own, unsigned char *any,
-                  struct dt_error *err)
+                          struct dt_error *err)
 {
     m->flags[dt_comm_rank(m->world)] = own;
     DT_TRY(dt_comm_share(m->world, m->flags, 1, err));
@@ -195,16 +199,16 @@ int dt_mesh_combine_flags(const struct dt_mesh *m, unsigned char own, unsigned c
 }
 
 int dt_mesh_broadcast_from_last_stage(const struct dt_mesh *m, double *values, int64_t count,
-                            struct dt_error *err)
+                                      struct dt_error *err)
 {
     size_t bytes = (size_t)count * sizeof *values;
-    return dt_comm_wait(m->pp_group, dt_comm_broadcast(m->pp_group, values, bytes, m->part.stages - 1),
-                        err);
+    return dt_comm_wait(m->pp_group,
+                        dt_comm_broadcast(m->pp_group, values, bytes, m->part.stages - 1), err);
 }
 
-/* Every rank of a group gives count values. */
+/* All-gathers count values of each rank of a group. */
 static int gather_values(const struct dt_mesh *m, struct dt_comm *group, const double *values,
-                        size_t count, struct dt_error *err)
+                         size_t count, struct dt_error *err)
 {
     size_t bytes = count * sizeof *values;
     memcpy(m->values + (size_t)dt_comm_rank(group) * count, values, bytes);
@@ -212,7 +216,7 @@ static int gather_values(const struct dt_mesh *m, struct dt_comm *group, const d
 }
 
 static int sum_over(const struct dt_mesh *m, struct dt_comm *group, double *values, size_t count,
-                  struct dt_error *err)
+                    struct dt_error *err)
 {
     size_t ranks = (size_t)dt_comm_size(group);
     if (ranks == 1)
@@ -226,19 +230,18 @@ static int sum_over(const struct dt_mesh *m, struct dt_comm *group, double *valu
     return 0;
 }
 
-int dt_mesh_sum_over_tp(const struct dt_mesh *m, double *values, int buckets,
-                          struct dt_error *err)
+int dt_mesh_sum_over_tp(const struct dt_mesh *m, double *values, int buckets, struct dt_error *err)
 {
     return sum_over(m, m->tp_group, values, (size_t)buckets, err);
 }
 
 int dt_mesh_sum_over_cp(const struct dt_mesh *m, double *values, int64_t count,
-                            struct dt_error *err)
+                        struct dt_error *err)
 {
     return sum_over(m, m->cp_group, values, (size_t)count, err);
 }
 
-/* The stage whose values of a bucket count. */
+/* The stage that holds a bucket. */
 static int holder_of(const struct dt_mesh *m, const struct dt_table *t, int bucket)
 {
     struct dt_model_part part = m->part;
@@ -250,7 +253,7 @@ static int holder_of(const struct dt_mesh *m, const struct dt_table *t, int buck
 }
 
 int dt_mesh_gather_buckets(const struct dt_mesh *m, const struct dt_table *t, double *values,
-                          struct dt_error *err)
+                           struct dt_error *err)
 {
     size_t stages = (size_t)m->part.stages, count = (size_t)t->bucket_count;
     if (stages == 1)

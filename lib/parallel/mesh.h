@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The device mesh: pipeline stages x data-parallel x context-parallel x tensor-parallel ranks, and the
- * process groups along each axis.
+ * The device mesh: pipeline stages x data-parallel x context-parallel x tensor-parallel ranks, and
+ * the process groups along each axis.
  *
  *     rank = ((pp * dp_size + dp) * cp_size + cp) * tp_size + tp
  *
@@ -16,10 +16,10 @@
  *
  * Pipeline stages and tensor-parallel ranks hold parts of one model. Data-parallel ranks hold equal
  * parts and compute different micro-batches; context-parallel ranks hold equal parts and compute
- * different tokens of one micro-batch. Gradients are reduced over all dp x cp ranks with equal parts:
- * struct dt_data_group. ZeRO shards within it: over all of its ranks, or, with
- * distributed.shard_ranks, over sharding groups of neighbours, each of which holds everything (hybrid
- * sharding, HSDP). For 6 ranks with shard_ranks 3:
+ * different tokens of one micro-batch. Gradients are reduced over all dp x cp ranks with equal
+ * parts: struct dt_data_group. ZeRO shards within it: over all of its ranks, or, with
+ * distributed.shard_ranks, over sharding groups of neighbours, each of which holds everything
+ * (hybrid sharding, HSDP). For 6 ranks with shard_ranks 3:
  *
  *     all      0 1 2 3 4 5
  *     group    0 1 2 | 3 4 5      shard parameters, gradients, optimizer state
@@ -35,10 +35,11 @@
 /* The dp x cp ranks that hold equal parts of the model. Rank i of all is rank i % size of sharding
  * group i / size. Communicators are borrowed. */
 struct dt_data_group {
-    struct dt_comm *all;    /* the reduction of gradients */
-    struct dt_comm *group;  /* this rank's sharding group; all, if there is one */
-    struct dt_comm *across; /* the ranks of all sharding groups with equal shards; NULL: one group */
-    int cp_size;            /* neighbours in all that compute the same micro-batches */
+    struct dt_comm *all;   /* the reduction of gradients */
+    struct dt_comm *group; /* this rank's sharding group; all, if there is one */
+    struct dt_comm
+        *across; /* the ranks of all sharding groups with equal shards; NULL: one group */
+    int cp_size; /* neighbours in all that compute the same micro-batches */
 };
 
 struct dt_mesh {

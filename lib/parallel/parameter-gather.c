@@ -6,12 +6,12 @@
 #include "base/buffer.h"
 
 struct dt_bucket_gather {
-    size_t *bytes; /* size + 1: each rank's blocks in the compute type, from the beginning */
-    char *host;    /* staged: as it is gathered */
-    char *weights;   /* on the device, which it then goes to */
+    size_t *bytes; /* ranks + 1: where each rank's blocks begin, in the compute type */
+    char *host;    /* staged: the gathered bucket in host memory */
+    char *weights; /* staged: its destination on the device */
     dt_ticket ticket;
     bool pending;
-    bool current; /* gathered since the last update, or about to be */
+    bool current; /* gathered since the last update, or in flight */
 };
 
 static int64_t bucket_size(const struct dt_parameter_gather *g, int bucket)
@@ -32,7 +32,7 @@ void dt_parameter_gather_init(struct dt_parameter_gather *g, struct dt_model *mo
         dt_bucket_slots_init(&g->slots, s);
 }
 
-/* Of all ranks, as no plan needs it. */
+/* Arrays that grow with the number of ranks, which a plan does not need. */
 static void allocate_group_arrays(struct dt_parameter_gather *g)
 {
     const struct dt_sharding *s = &g->dp->sharding;
@@ -70,18 +70,17 @@ void dt_parameter_gather_release(struct dt_parameter_gather *g)
     *g = (struct dt_parameter_gather){0};
 }
 
-/* What the other ranks sent, before and behind this rank's blocks. */
+/* Copies the other ranks' blocks, before and after this rank's, to the device. */
 static void upload_received(const struct dt_parameter_gather *g, int bucket)
 {
     const struct dt_bucket_gather *b = &g->buckets[bucket];
     struct dt_device *dev = g->model->device;
-    int rank = dt_comm_rank(g->dp->dp_group.group),
-        size = dt_comm_size(g->dp->dp_group.group);
-    size_t behind = b->bytes[rank + 1];
+    int rank = dt_comm_rank(g->dp->dp_group.group), size = dt_comm_size(g->dp->dp_group.group);
+    size_t end = b->bytes[rank + 1];
     if (b->bytes[rank] > 0)
         dev->ops->upload(dev, b->weights, b->host, b->bytes[rank]);
-    if (b->bytes[size] > behind)
-        dev->ops->upload(dev, b->weights + behind, b->host + behind, b->bytes[size] - behind);
+    if (b->bytes[size] > end)
+        dev->ops->upload(dev, b->weights + end, b->host + end, b->bytes[size] - end);
 }
 
 static void finish(struct dt_parameter_gather *g, int bucket)
@@ -104,8 +103,7 @@ static char *copy_to_host(struct dt_parameter_gather *g, int bucket, char *weigh
 {
     struct dt_bucket_gather *b = &g->buckets[bucket];
     struct dt_device *dev = g->model->device;
-    int rank = dt_comm_rank(g->dp->dp_group.group),
-        size = dt_comm_size(g->dp->dp_group.group);
+    int rank = dt_comm_rank(g->dp->dp_group.group), size = dt_comm_size(g->dp->dp_group.group);
     size_t first = b->bytes[rank];
     if (b->host == NULL)
         b->host = dt_alloc(b->bytes[size], 1);
@@ -114,7 +112,7 @@ static char *copy_to_host(struct dt_parameter_gather *g, int bucket, char *weigh
     return b->host;
 }
 
-/* This rank's blocks are rounded to where they belong, and all ranks' are gathered. */
+/* Casts this rank's blocks to the compute type in place, and starts the all-gather. */
 static void gather(struct dt_parameter_gather *g, int bucket)
 {
     struct dt_bucket_gather *b = &g->buckets[bucket];
@@ -146,7 +144,7 @@ void dt_parameter_gather_refresh(struct dt_parameter_gather *g)
     }
 }
 
-/* Stage 3: begins to gather_into_slot a bucket into its slot, unless it is there. */
+/* zero_stage 3: starts to gather a bucket into its slot, unless it is there. */
 static void gather_into_slot(struct dt_parameter_gather *g, int bucket)
 {
     int holder = dt_bucket_slots_holder(&g->slots, bucket);
@@ -158,7 +156,7 @@ static void gather_into_slot(struct dt_parameter_gather *g, int bucket)
     gather(g, bucket);
 }
 
-/* The next layer that the arena has, in the direction of the pass; -1: none. */
+/* The next layer of this stage, in the direction of forward or backward; -1: none. */
 static int next_layer(const struct dt_parameter_gather *g, int bucket, bool backward)
 {
     const struct dt_sharding *s = &g->dp->sharding;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All-gather of sharded parameters (zero_stage 1 to 3) into the weights that forward and backward
- * read. A rank holds the fp32 master parameters of its own shards; a bucket's weights, in the compute
- * type, are gathered from all ranks of the sharding group.
+ * read. A rank holds the fp32 master parameters of its own shards; a bucket's weights, in the
+ * compute type, are gathered from all ranks of the sharding group.
  *
  *     zero_stage 1, 2   After an update all buckets are gathered, one by one, into a full arena.
  *                       Forward waits for a bucket when it enters it.
- *     zero_stage 3      A bucket is gathered into a slot when forward or backward enters it, and the
- *                       next layer is prefetched meanwhile. It stays until another needs the slot.
+ *     zero_stage 3      A bucket is gathered into a slot when forward or backward enters it, and
+ * the next layer is prefetched meanwhile. It stays until another needs the slot.
  *
  *     forward           | layer 0 | layer 1 | layer 2 |
  *     all-gather     | 0 |   1   |    2    |    3    |          distributed.overlap

@@ -10,14 +10,20 @@
 #include "model/context-parallel.h"
 #include "model/tensor-parallel.h"
 
-enum boundary { BOUNDARY_INPUT, BOUNDARY_OUTPUT, BOUNDARY_GRADIENT_IN, BOUNDARY_GRADIENT_OUT, BOUNDARIES };
+enum boundary {
+    BOUNDARY_INPUT,
+    BOUNDARY_OUTPUT,
+    BOUNDARY_GRADIENT_IN,
+    BOUNDARY_GRADIENT_OUT,
+    BOUNDARIES
+};
 
-#define CHANNELS 65536 /* of a communicator's messages */
+#define TAGS 65536 /* of a communicator's messages */
 
 /* --- shape ------------------------------------------------------------------------------------ */
 
-/* Micro-batches that a stage has passed forward through its first run and not yet through its
- * last, which needs them again. */
+/* Micro-batches that have entered the first model chunk and not yet the last one, which needs the
+ * batch too. */
 static int64_t count_kept_batches(const struct dt_pipeline_executor *p)
 {
     return p->pipeline.chunks > 1 ? p->pipeline.stages : 1;
@@ -51,7 +57,8 @@ static struct dt_workspace *plan_workspace(const struct dt_pipeline_executor *p,
     return dt_workspace_plan(p->model, &shape);
 }
 
-/* Those of a run are alike, but for the one that lends. */
+/* Workspaces of a model chunk have one size; the very first also has the scratch memory that all
+ * share. */
 static size_t count_bytes(const struct dt_pipeline_executor *p)
 {
     struct dt_workspace *lender = plan_workspace(p, 0, NULL);
@@ -65,7 +72,7 @@ static size_t count_bytes(const struct dt_pipeline_executor *p)
     return bytes;
 }
 
-/* Whether this stage has messages of that kind. */
+/* Whether this stage sends or receives messages of that kind. */
 static bool has_channel(const struct dt_pipeline_executor *p, enum boundary kind)
 {
     const struct dt_model_part *part = &p->mesh->part;
@@ -87,8 +94,9 @@ static bool linked(const struct dt_pipeline_executor *p)
     return p->pipeline.stages > 1 && dt_comm_is_on_device(p->pp_group);
 }
 
-int dt_pipeline_executor_plan(struct dt_pipeline_executor *p, struct dt_model *model, const struct dt_mesh *mesh,
-                   const struct dt_settings *s, struct dt_error *err)
+int dt_pipeline_executor_plan(struct dt_pipeline_executor *p, struct dt_model *model,
+                              const struct dt_mesh *mesh, const struct dt_settings *s,
+                              struct dt_error *err)
 {
     int stages = mesh->part.stages;
     int dp_size = dt_comm_size(mesh->data.all) / mesh->data.cp_size;
@@ -105,7 +113,7 @@ int dt_pipeline_executor_plan(struct dt_pipeline_executor *p, struct dt_model *m
         .length = s->training.sequence_length,
         .message_bytes = (size_t)(rows * s->model.hidden_size) * dt_dtype_size(model->compute),
     };
-    if (stages == 1) /* all schedules are one, but for what they would hold */
+    if (stages == 1) /* 1F1B holds the fewest activations */
         p->pipeline.schedule = DT_PIPELINE_SCHEDULE_1F1B;
     p->batches = (most + dp_size - 1) / dp_size;
     DT_TRY(dt_pipeline_check(&p->pipeline, p->batches, err));
@@ -121,13 +129,14 @@ int dt_pipeline_executor_plan(struct dt_pipeline_executor *p, struct dt_model *m
 
 int dt_pipeline_executor_allocate(struct dt_pipeline_executor *p, struct dt_error *err)
 {
-    p->workspaces = dt_alloc((size_t)(p->pipeline.chunks * p->max_in_flight), sizeof *p->workspaces);
+    p->workspaces =
+        dt_alloc((size_t)(p->pipeline.chunks * p->max_in_flight), sizeof *p->workspaces);
     for (int64_t i = 0; i < p->pipeline.chunks * p->max_in_flight; i++) {
         p->workspaces[i] = plan_workspace(p, i / p->max_in_flight, i > 0 ? p->workspaces[0] : NULL);
         DT_TRY(dt_workspace_allocate(p->workspaces[i], err));
     }
-    p->losses =
-        p->model->device->ops->allocate(p->model->device, (size_t)p->max_batches * sizeof *p->losses);
+    p->losses = p->model->device->ops->allocate(p->model->device,
+                                                (size_t)p->max_batches * sizeof *p->losses);
     if (p->losses == NULL)
         return dt_fail(err, DT_ENOMEM, "no memory for the losses of a step");
     p->host_losses = dt_alloc((size_t)p->max_batches, sizeof *p->host_losses);
@@ -139,7 +148,8 @@ int dt_pipeline_executor_allocate(struct dt_pipeline_executor *p, struct dt_erro
     }
     for (int i = 0; !linked(p) && i < BOUNDARIES * DT_PIPELINE_BUFFERS; i++)
         if (has_channel(p, (enum boundary)(i / DT_PIPELINE_BUFFERS)))
-            p->channels[i / DT_PIPELINE_BUFFERS].memory[i % DT_PIPELINE_BUFFERS] = dt_alloc(1, p->message_bytes);
+            p->channels[i / DT_PIPELINE_BUFFERS].memory[i % DT_PIPELINE_BUFFERS] =
+                dt_alloc(1, p->message_bytes);
     if (linked(p))
         DT_TRY(dt_arena_allocate(&p->channel_memory, p->model->device, err));
     if (linked(p))
@@ -176,19 +186,21 @@ void dt_pipeline_executor_release(struct dt_pipeline_executor *p)
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-/* A step's messages between two stages have channels of their own. On links each kind has a lane,
- * in which they meet without a name, since both sides pass micro-batches in one order; why nobody
- * waits for ever there says dt-architecture(7), Stages of a model. */
-static int tag_of(const struct dt_pipeline_executor *p, enum boundary kind, int sender, int64_t batch)
+/* The tag of a message of a step. A device communicator has no tags: each kind of message has a
+ * channel, and both stages process micro-batches in one order. dt-architecture(7), Stages of a
+ * model, shows why this cannot deadlock. */
+static int tag_of(const struct dt_pipeline_executor *p, enum boundary kind, int sender,
+                  int64_t batch)
 {
-    static const enum dt_link_channel device_channels[BOUNDARIES] = {[BOUNDARY_INPUT] = DT_LINK_FROM_BEFORE,
-                                                      [BOUNDARY_OUTPUT] = DT_LINK_TO_NEXT,
-                                                      [BOUNDARY_GRADIENT_IN] = DT_LINK_FROM_NEXT,
-                                                      [BOUNDARY_GRADIENT_OUT] = DT_LINK_TO_BEFORE};
+    static const enum dt_link_channel device_channels[BOUNDARIES] = {
+        [BOUNDARY_INPUT] = DT_LINK_FROM_BEFORE,
+        [BOUNDARY_OUTPUT] = DT_LINK_TO_NEXT,
+        [BOUNDARY_GRADIENT_IN] = DT_LINK_FROM_NEXT,
+        [BOUNDARY_GRADIENT_OUT] = DT_LINK_TO_BEFORE};
     int64_t runs = p->pipeline.stages * p->pipeline.chunks;
     bool gradient = kind == BOUNDARY_GRADIENT_IN || kind == BOUNDARY_GRADIENT_OUT;
     return linked(p) ? (int)device_channels[kind]
-                     : (int)(((batch * runs + sender) * 2 + gradient) % CHANNELS);
+                     : (int)(((batch * runs + sender) * 2 + gradient) % TAGS);
 }
 
 static int stage_of(const struct dt_pipeline_executor *p, int virtual_stage)
@@ -201,9 +213,10 @@ static size_t bytes_of(const struct dt_tensor *states)
     return (size_t)(states->rows * states->columns) * dt_dtype_size(states->dtype);
 }
 
-/* What of a states crosses: slices that have all rows send an even part of them each, and what
- * comes they gather. */
-static struct dt_tensor own_rows(const struct dt_pipeline_executor *p, const struct dt_tensor *states)
+/* The rows that this tensor-parallel rank sends or receives: its own with sequence parallelism,
+ * otherwise an even part, which the receivers all-gather. */
+static struct dt_tensor own_rows(const struct dt_pipeline_executor *p,
+                                 const struct dt_tensor *states)
 {
     const struct dt_model_part *part = &p->mesh->part;
     struct dt_range own = dt_range_part(states->rows, part->tp_rank, part->tp_size);
@@ -230,32 +243,33 @@ static void unpack(const struct dt_pipeline_executor *p, struct dt_tensor *state
         dev->ops->upload(dev, states->data, memory, bytes_of(states));
 }
 
-/* Sends a states of a run to the run before or behind it. */
-static int send_states(struct dt_pipeline_executor *p, enum boundary kind, int virtual_stage, int to, int64_t batch,
-                       struct dt_tensor states, struct dt_error *err)
+/* Sends hidden states, or their gradients, to the next or the previous virtual stage. */
+static int send_states(struct dt_pipeline_executor *p, enum boundary kind, int virtual_stage,
+                       int to, int64_t batch, struct dt_tensor states, struct dt_error *err)
 {
     struct dt_pipeline_channel *channel = &p->channels[kind];
     int64_t i = channel->begun++ % DT_PIPELINE_BUFFERS;
     states = own_rows(p, &states);
     DT_TRY(dt_comm_await(p->pp_group, channel->messages[i], err));
     pack(p, channel->memory[i], &states);
-    channel->messages[i] = dt_comm_send(p->pp_group, stage_of(p, to), tag_of(p, kind, virtual_stage, batch),
-                                    channel->memory[i], bytes_of(&states));
+    channel->messages[i] =
+        dt_comm_send(p->pp_group, stage_of(p, to), tag_of(p, kind, virtual_stage, batch),
+                     channel->memory[i], bytes_of(&states));
     return 0;
 }
 
-static void receive_states(struct dt_pipeline_executor *p, enum boundary kind, int from, int64_t batch,
-                           size_t bytes)
+static void receive_states(struct dt_pipeline_executor *p, enum boundary kind, int from,
+                           int64_t batch, size_t bytes)
 {
     struct dt_pipeline_channel *channel = &p->channels[kind];
     int64_t i = channel->begun++ % DT_PIPELINE_BUFFERS;
-    channel->messages[i] = dt_comm_receive(p->pp_group, stage_of(p, from), tag_of(p, kind, from, batch),
-                                       channel->memory[i], bytes);
+    channel->messages[i] = dt_comm_receive(p->pp_group, stage_of(p, from),
+                                           tag_of(p, kind, from, batch), channel->memory[i], bytes);
 }
 
-/* The oldest message that was begun comes into a states. */
+/* Waits for the oldest receive and copies it into states. */
 static int await_states(struct dt_pipeline_executor *p, enum boundary kind, struct dt_tensor states,
-                       struct dt_error *err)
+                        struct dt_error *err)
 {
     struct dt_pipeline_channel *channel = &p->channels[kind];
     int64_t i = channel->ended++ % DT_PIPELINE_BUFFERS;
@@ -268,18 +282,20 @@ static int await_states(struct dt_pipeline_executor *p, enum boundary kind, stru
     return 0;
 }
 
-static bool next_action(const struct dt_pipeline_executor *p, int64_t *position, struct dt_action *a)
+static bool next_action(const struct dt_pipeline_executor *p, int64_t *position,
+                        struct dt_action *a)
 {
     return dt_pipeline_next(&p->pipeline, p->mesh->part.stage, p->batches, position, a);
 }
 
-/* Begins the next receives of the step, as many as there is room for. */
+/* Starts the next receives of the step while buffers are free. */
 static void prefetch(struct dt_pipeline_executor *p, enum boundary kind)
 {
     struct dt_pipeline_channel *channel = &p->channels[kind];
     struct dt_action a;
     bool input = kind == BOUNDARY_INPUT;
-    while (channel->begun - channel->ended < DT_PIPELINE_BUFFERS && next_action(p, &channel->next, &a))
+    while (channel->begun - channel->ended < DT_PIPELINE_BUFFERS &&
+           next_action(p, &channel->next, &a))
         if (a.kind == (input ? DT_ACTION_RECEIVE_INPUT : DT_ACTION_RECEIVE_GRADIENT))
             receive_states(p, kind, a.virtual_stage + (input ? -1 : 1), a.batch, p->message_bytes);
 }
@@ -296,7 +312,7 @@ static int await_sends(struct dt_pipeline_executor *p, enum boundary kind, struc
 
 /* --- a step ----------------------------------------------------------------------------------- */
 
-/* What the actions of a step are done with. */
+/* Context of the actions of a step. */
 struct step {
     struct dt_pipeline_executor *passes;
     const struct dt_micro_batch_source *source;
@@ -305,10 +321,11 @@ struct step {
 
 static struct dt_workspace *work_of(const struct dt_pipeline_executor *p, const struct dt_action *a)
 {
-    return p->workspaces[a->virtual_stage / p->pipeline.stages * p->max_in_flight + a->batch % p->max_in_flight];
+    return p->workspaces[a->virtual_stage / p->pipeline.stages * p->max_in_flight +
+                         a->batch % p->max_in_flight];
 }
 
-/* The source lends spans until it is asked again. */
+/* Copies attention spans, which the source overwrites with the next micro-batch. */
 static void keep_spans(struct dt_pipeline_executor *p, int64_t i)
 {
     struct dt_batch *batch = &p->batch[i];
@@ -322,7 +339,7 @@ static void keep_spans(struct dt_pipeline_executor *p, int64_t i)
     batch->ends = p->spans[i] + places;
 }
 
-/* The micro-batch of an action begins its pass through a run. */
+/* Begins a micro-batch in a virtual stage; the first model chunk fetches it from the source. */
 static int begin(const struct step *s, const struct dt_action *a, struct dt_error *err)
 {
     struct dt_pipeline_executor *p = s->passes;
@@ -351,7 +368,8 @@ static int act(const struct step *s, const struct dt_action *a, struct dt_error 
         dt_pass_forward(w);
         return 0;
     case DT_ACTION_SEND_OUTPUT:
-        return send_states(p, BOUNDARY_OUTPUT, a->virtual_stage, a->virtual_stage + 1, a->batch, dt_pass_output(w), err);
+        return send_states(p, BOUNDARY_OUTPUT, a->virtual_stage, a->virtual_stage + 1, a->batch,
+                           dt_pass_output(w), err);
     case DT_ACTION_RECEIVE_GRADIENT:
         DT_TRY(await_states(p, BOUNDARY_GRADIENT_IN, dt_pass_gradient(w), err));
         prefetch(p, BOUNDARY_GRADIENT_IN);
@@ -361,13 +379,13 @@ static int act(const struct step *s, const struct dt_action *a, struct dt_error 
                          p->losses + a->batch);
         return 0;
     case DT_ACTION_SEND_GRADIENT:
-        return send_states(p, BOUNDARY_GRADIENT_OUT, a->virtual_stage, a->virtual_stage - 1, a->batch, dt_pass_gradient(w),
-                           err);
+        return send_states(p, BOUNDARY_GRADIENT_OUT, a->virtual_stage, a->virtual_stage - 1,
+                           a->batch, dt_pass_gradient(w), err);
     }
     abort();
 }
 
-/* The last stage has the losses, and waits for them once. */
+/* The last stage downloads all losses at once. */
 static void report_losses(const struct dt_pipeline_executor *p, int64_t count,
                           const struct dt_micro_batch_source *source)
 {
@@ -379,8 +397,9 @@ static void report_losses(const struct dt_pipeline_executor *p, int64_t count,
         source->loss(source->context, i, p->host_losses[i]);
 }
 
-int dt_pipeline_executor_run(struct dt_pipeline_executor *p, int64_t count, const struct dt_micro_batch_source *source,
-                  const struct dt_pass *options, struct dt_error *err)
+int dt_pipeline_executor_run(struct dt_pipeline_executor *p, int64_t count,
+                             const struct dt_micro_batch_source *source,
+                             const struct dt_pass *options, struct dt_error *err)
 {
     const struct step s = {p, source, options};
     struct dt_action action;
@@ -397,8 +416,8 @@ int dt_pipeline_executor_run(struct dt_pipeline_executor *p, int64_t count, cons
     return await_sends(p, BOUNDARY_GRADIENT_OUT, err);
 }
 
-int dt_pipeline_executor_score(struct dt_pipeline_executor *p, const struct dt_batch *batch, float *losses, float *hits,
-                    struct dt_error *err)
+int dt_pipeline_executor_score(struct dt_pipeline_executor *p, const struct dt_batch *batch,
+                               float *losses, float *hits, struct dt_error *err)
 {
     int runs = p->pipeline.stages * p->pipeline.chunks;
     for (int chunk = 0; chunk < p->pipeline.chunks; chunk++) {
@@ -412,7 +431,8 @@ int dt_pipeline_executor_score(struct dt_pipeline_executor *p, const struct dt_b
         }
         dt_pass_forward(w);
         if (virtual_stage < runs - 1)
-            DT_TRY(send_states(p, BOUNDARY_OUTPUT, virtual_stage, virtual_stage + 1, 0, dt_pass_output(w), err));
+            DT_TRY(send_states(p, BOUNDARY_OUTPUT, virtual_stage, virtual_stage + 1, 0,
+                               dt_pass_output(w), err));
         else
             dt_pass_score(w, batch, losses, hits);
     }

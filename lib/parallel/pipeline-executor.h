@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pipeline executor: forward and backward of this rank's micro-batches through the layers that it
- * holds, in the order of a schedule (pipeline-schedule.h). Without pipeline parallelism it is a
+ * The pipeline executor: forward and backward of this rank's micro-batches through the layers that
+ * it holds, in the order of a schedule (pipeline-schedule.h). Without pipeline parallelism it is a
  * pipeline of one stage.
  *
  *     DT_TRY(dt_pipeline_executor_plan(&executor, model, &mesh, &settings, err));

@@ -1,54 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 #include "parallel/pipeline-schedule.h"
 
-/* A pass has three positions: what it receives, itself, and what it sends. */
+/* A forward or backward has three positions: receive, compute, send. */
 #define PASS_POSITIONS 3
 
-/* Passes of a stage forward, and as many backward. */
+/* Forwards of a stage in a step; there are as many backwards. */
 static int64_t count_passes(const struct dt_pipeline *p, int64_t batches)
 {
     return batches * p->chunks;
 }
 
-/* Passes forward of a stage before its first one backward. */
+/* Forwards of a stage before its first backward. */
 static int64_t warm_up(const struct dt_pipeline *p, int stage, int64_t batches)
 {
-    int64_t passes = count_passes(p, batches), behind = p->stages - 1 - stage, most = passes;
+    int64_t passes = count_passes(p, batches), after = p->stages - 1 - stage, most = passes;
     if (p->schedule == DT_PIPELINE_SCHEDULE_MODEL_PARALLEL)
         most = 0;
     if (p->schedule == DT_PIPELINE_SCHEDULE_1F1B)
-        most = behind;
+        most = after;
     if (p->schedule == DT_PIPELINE_SCHEDULE_INTERLEAVED)
-        most = 2 * behind + (int64_t)(p->chunks - 1) * p->stages;
+        most = 2 * after + (int64_t)(p->chunks - 1) * p->stages;
     return most < passes ? most : passes;
 }
 
-/* Pass number i of a stage: which one forward, or backward, it is. */
+/* The i-th computation of a stage is which forward, or which backward. */
 static int64_t index_of(const struct dt_pipeline *p, int stage, int64_t batches, int64_t i,
-                       bool *backward)
+                        bool *backward)
 {
     int64_t passes = count_passes(p, batches), ahead = warm_up(p, stage, batches);
-    int64_t behind = i - ahead;
-    *backward = behind >= 0 && (behind >= 2 * (passes - ahead) || behind % 2 == 1);
-    if (behind < 0)
+    int64_t after = i - ahead;
+    *backward = after >= 0 && (after >= 2 * (passes - ahead) || after % 2 == 1);
+    if (after < 0)
         return i;
-    if (behind < 2 * (passes - ahead))
-        return *backward ? behind / 2 : ahead + behind / 2;
+    if (after < 2 * (passes - ahead))
+        return *backward ? after / 2 : ahead + after / 2;
     return i - passes;
 }
 
-/* The chunks take turns: a group of as many micro-batches as there are stages passes one
- * chunk, then the next; backward the last chunk comes first. */
+/* A group of `stages` micro-batches goes through one model chunk, then the next; backward starts
+ * with the last chunk. */
 static struct dt_action pass_at(const struct dt_pipeline *p, int stage, int64_t batches, int64_t i)
 {
     bool backward;
     int64_t k = index_of(p, stage, batches, i, &backward);
-    int64_t group = k / (p->stages * p->chunks), turn = k % (p->stages * p->chunks);
-    int chunk = (int)(turn / p->stages);
+    int64_t group = k / (p->stages * p->chunks), rest = k % (p->stages * p->chunks);
+    int chunk = (int)(rest / p->stages);
     return (struct dt_action){
         .kind = backward ? DT_ACTION_BACKWARD : DT_ACTION_FORWARD,
         .virtual_stage = (backward ? p->chunks - 1 - chunk : chunk) * p->stages + stage,
-        .batch = group * p->stages + turn % p->stages,
+        .batch = group * p->stages + rest % p->stages,
     };
 }
 
@@ -61,7 +61,7 @@ bool dt_pipeline_next(const struct dt_pipeline *p, int stage, int64_t batches, i
         bool backward = a->kind == DT_ACTION_BACKWARD;
         int from = backward ? last : 0, to = last - from, part = (int)(*position % PASS_POSITIONS);
         if ((part == 0 && a->virtual_stage == from) || (part == 2 && a->virtual_stage == to))
-            continue; /* the ends of the model receive nothing, or send nothing */
+            continue; /* the ends of the model */
         a->kind = (enum dt_action_kind)(
             (backward ? DT_ACTION_RECEIVE_GRADIENT : DT_ACTION_RECEIVE_INPUT) + part);
         ++*position;
@@ -92,17 +92,18 @@ int dt_pipeline_check(const struct dt_pipeline *p, int64_t batches, struct dt_er
                        "distributed.virtual_stages above 1 needs distributed.schedule interleaved");
     if (p->chunks > 1 && batches % p->stages != 0)
         return dt_fail(err, DT_EINVALID,
-                       "an interleaved schedule passes micro-batches in groups of %d, one a "
-                       "stage: %lld cannot be cut so",
+                       "distributed.schedule interleaved needs a multiple of distributed.pp (%d) "
+                       "micro-batches for each data-parallel rank, and there are %lld",
                        p->stages, (long long)batches);
     return 0;
 }
 
-int64_t dt_pipeline_in_flight(const struct dt_pipeline *p, int stage, int64_t batches, int virtual_stage)
+int64_t dt_pipeline_in_flight(const struct dt_pipeline *p, int stage, int64_t batches,
+                              int virtual_stage)
 {
     struct dt_pipeline_round r = dt_pipeline_round(p, stage, batches);
     int64_t now = 0, most = 0, passes = 2 * count_passes(p, batches);
-    int64_t end = (r.first + r.positions) / PASS_POSITIONS; /* then all comes again */
+    int64_t end = (r.first + r.positions) / PASS_POSITIONS; /* from here on rounds repeat */
     for (int64_t i = 0; i < passes && i < end; i++) {
         struct dt_action a = pass_at(p, stage, batches, i);
         if (a.virtual_stage == virtual_stage)

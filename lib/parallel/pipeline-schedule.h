@@ -27,9 +27,9 @@
  *         stage 1  .  F0 F1 .  B0 F2 B1 F3 B2 .  B3
  *         stage 2  .  .  F0 B0 F1 B1 F2 B2 F3 B3
  *
- *     interleaved     1f1b over several model chunks a stage (ibid.): a smaller bubble, more messages.
- *                     Micro-batches go in groups of p through one chunk, then the next. 2 stages with
- *                     chunks a and b, forward:
+ *     interleaved     1f1b over several model chunks a stage (ibid.): a smaller bubble, more
+ * messages. Micro-batches go in groups of p through one chunk, then the next. 2 stages with chunks
+ * a and b, forward:
  *
  *         stage 0  Fa0 Fa1 Fb0 Fb1 Fa2 Fa3 Fb2 Fb3
  *         stage 1  .   Fa0 Fa1 Fb0 Fb1 Fa2 Fa3 Fb2 ...

@@ -6,8 +6,8 @@
 #include "base/buffer.h"
 
 #define MAX_BLOCKS 256 /* of a bucket */
-#define MIN_BLOCK 256 /* elements, but for the last block of a bucket */
-#define ALIGNMENT   16  /* elements: a cache line of fp32 */
+#define MIN_BLOCK  256 /* elements, except the last block of a bucket */
+#define ALIGNMENT  16  /* elements: a cache line of fp32 */
 
 static int64_t bucket_size(const struct dt_sharding *s, int bucket)
 {
@@ -48,9 +48,9 @@ struct dt_range dt_sharding_owned(const struct dt_sharding *s, int bucket, int o
                              first_element(s, bucket, blocks.end)};
 }
 
-/* Cut up among all owners of all groups, those of one number side by side. */
+/* As if all groups were one: owners of the same number in different groups are neighbours. */
 struct dt_range dt_sharding_owned_part(const struct dt_sharding *s, int bucket, int owner,
-                                        int group)
+                                       int group)
 {
     struct dt_sharding all = *s;
     all.owners *= s->groups;
@@ -77,7 +77,7 @@ static bool is_layer(const struct dt_sharding *s, int bucket)
 void dt_bucket_slots_init(struct dt_bucket_slots *s, const struct dt_sharding *sharding)
 {
     size_t count = (size_t)sharding->count;
-    int layers = 0; /* that the arena has */
+    int layers = 0; /* that this stage holds */
     *s = (struct dt_bucket_slots){.sharding = sharding};
     s->buffers = dt_alloc(count, sizeof *s->buffers);
     s->holders = dt_alloc(count, sizeof *s->holders);

@@ -3,8 +3,8 @@
  * Which data-parallel rank owns which elements of a flat arena (ZeRO's sharding).
  *
  * The arena is cut into buckets (model/table.h) and each bucket into blocks. The size of a block
- * depends on the bucket's size alone, so sums over blocks in order have the same bits for any number
- * of owners. Each owner has one contiguous run of blocks of every bucket:
+ * depends on the bucket's size alone, so sums over blocks in order have the same bits for any
+ * number of owners. Each owner has one contiguous run of blocks of every bucket:
  *
  *     bucket of 10 blocks      | 0  1 | 2  3  4 | 5  6 | 7  8  9 |
  *     owner, of 4                  0       1        2       3

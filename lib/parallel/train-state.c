@@ -9,7 +9,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 
-/* Bytes that the arena has grown by since the last call. */
+/* Bytes taken from the arena since the last call. */
 static size_t bytes_since(const struct dt_arena *arena, size_t *before)
 {
     size_t bytes = arena->used - *before;
@@ -22,13 +22,14 @@ static bool is_sharded(const struct dt_train_state *s)
     return s->dp.stage > 0;
 }
 
-/* Whether parameters lie apart from the weights. */
+/* Whether the fp32 parameters are a separate array: weights have another type or are gathered, or
+ * the EMA swaps with them. */
 static bool has_master(const struct dt_train_state *s)
 {
     return s->dp.stage == 3 || s->model->compute != DT_DTYPE_F32 || s->has_ema;
 }
 
-/* Where what is kept of each bucket lies in an arena of it all. */
+/* Pointers to each bucket's shard in an array of all shards. */
 static void locate(const struct dt_train_state *s, float *base, float **shards)
 {
     for (int b = 0; b < s->model->table.bucket_count; b++) {
@@ -48,7 +49,7 @@ static void locate_parameters(struct dt_train_state *s)
         s->parameters[b] = whole ? whole + s->shards[b].first : NULL;
 }
 
-/* Of the tied tensor, where this rank's sum of one use or the other lies; -1: nowhere. */
+/* The bucket with this stage's gradients of the tied embedding; -1: none. */
 static int tied_bucket(const struct dt_train_state *s)
 {
     const struct dt_table *t = &s->model->table;
@@ -65,7 +66,7 @@ static bool stages_are_linked(const struct dt_train_state *s)
     return s->mesh->part.stages > 1 && dt_comm_is_on_device(dt_comm_on_device(s->mesh->pp_group));
 }
 
-/* Of what two stages exchange. */
+/* Bytes that the first and the last stage exchange. */
 static size_t tied_bytes(const struct dt_train_state *s)
 {
     int bucket = tied_bucket(s);
@@ -82,7 +83,7 @@ static void lay_out(struct dt_train_state *s)
     s->bytes.weights = bytes_since(&s->arena, &before);
     s->master = is_sharded(s) && has_master(s) ? dt_arena_take(&s->arena, bytes) : NULL;
     s->bytes.parameters = bytes_since(&s->arena, &before);
-    if (!has_master(s)) { /* weights are parameters */
+    if (!has_master(s)) { /* the weights are the parameters */
         s->bytes.parameters = s->bytes.weights;
         s->bytes.weights = 0;
     }
@@ -120,45 +121,47 @@ static void leave(void *context, int bucket, bool gradients)
         dt_data_parallel_leave_bucket(&s->dp, bucket);
 }
 
-/* --- the head that is the token embedding -------------------------------------------------------
+/* --- tied embedding -----------------------------------------------------------------------------
  *
- * Its gradient is the sum of both uses, which are kept apart until here: the same bits
- * where one stage has both as where the first and the last have one each.
+ * The gradients of its two uses, embedding and output head, stay separate until here, so that the
+ * sum has the same bits with one stage and with both uses in different stages.
  */
 
-/* sum += theirs, n floats of the device. */
-static void add(const struct dt_train_state *s, float *sum, float *theirs, int64_t n)
+/* sum += received: n floats on the device. */
+static void add(const struct dt_train_state *s, float *sum, float *received, int64_t n)
 {
-    struct dt_tensor to = dt_matrix(sum, 1, n), from = dt_matrix(theirs, 1, n);
+    struct dt_tensor to = dt_matrix(sum, 1, n), from = dt_matrix(received, 1, n);
     s->model->device->ops->combine(s->model->device, &to, 1, &from, 1);
 }
 
-/* The other stage's sum comes to theirs, from device to device or from host to host. */
-static int swap(const struct dt_train_state *s, float *own, float *theirs, struct dt_error *err)
+/* Exchanges gradients with the other stage: device memory with a device communicator, otherwise
+ * host memory. */
+static int swap(const struct dt_train_state *s, float *own, float *other_values,
+                struct dt_error *err)
 {
     const struct dt_model_part *part = &s->model->part;
     struct dt_comm *stages = dt_comm_on_device(s->mesh->pp_group);
     int other = part->stage == 0 ? part->stages - 1 : 0;
-    struct dt_piece sent = {own, tied_bytes(s)}, received = {theirs, tied_bytes(s)};
+    struct dt_piece sent = {own, tied_bytes(s)}, received = {other_values, tied_bytes(s)};
     struct dt_passing both = dt_comm_swap(stages, other, 0, sent, received);
     return dt_comm_end_passing(stages, &both, err);
 }
 
-/* Adds the other stage's sum to this one's. */
+/* Adds the other stage's gradients. */
 static int all_reduce_tied(struct dt_train_state *s, float *sum, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
     size_t bytes = tied_bytes(s), n = bytes / sizeof *sum;
-    float *own = s->tied_gradients, *theirs = s->tied_gradients + n;
+    float *own = s->tied_gradients, *received = s->tied_gradients + n;
     if (stages_are_linked(s)) {
         DT_TRY(swap(s, sum, s->tied_gradients, err));
         add(s, sum, s->tied_gradients, (int64_t)n);
         return 0;
     }
     dev->ops->download(dev, own, sum, bytes);
-    DT_TRY(swap(s, own, theirs, err));
+    DT_TRY(swap(s, own, received, err));
     for (size_t i = 0; i < n; i++)
-        own[i] += theirs[i];
+        own[i] += received[i];
     dev->ops->upload(dev, sum, own, bytes);
     return 0;
 }
@@ -182,13 +185,14 @@ int dt_train_state_reduce_gradients(struct dt_train_state *s, double *norm, stru
     double squares = 0;
     DT_TRY(dt_data_parallel_wait(&s->dp, err));
     for (int b = 0; s->compression.kind != DT_COMPRESS_NONE && b < t->bucket_count; b++)
-        DT_TRY(
-            dt_compression_all_reduce(&s->compression, b, dt_data_parallel_reduced(&s->dp, b), err));
+        DT_TRY(dt_compression_all_reduce(&s->compression, b, dt_data_parallel_reduced(&s->dp, b),
+                                         err));
     DT_TRY(reduce_tied(s, err));
     DT_TRY(dt_data_parallel_squared_norms(&s->dp, s->squared_norms, err));
     DT_TRY(dt_mesh_sum_over_tp(s->mesh, s->squared_norms, t->bucket_count, err));
     DT_TRY(dt_mesh_gather_buckets(s->mesh, t, s->squared_norms, err));
-    for (int b = 0; b < dt_head_bucket(t); b++) /* a head apart is counted with the embedding */
+    for (int b = 0; b < dt_head_bucket(t);
+         b++) /* a separate head's gradients are in the embedding's */
         squares += s->squared_norms[b];
     *norm = sqrt(squares);
     return 0;
@@ -196,14 +200,14 @@ int dt_train_state_reduce_gradients(struct dt_train_state *s, double *norm, stru
 
 /* --- planning --------------------------------------------------------------------------------- */
 
-/* Elements of parameters: a head apart has gradients alone. */
+/* Elements that have parameters: the copy of a tied head has gradients only. */
 static struct dt_range clip(struct dt_range run, int64_t elements)
 {
     return (struct dt_range){run.first < elements ? run.first : elements,
                              run.end < elements ? run.end : elements};
 }
 
-/* What of the gradients another slice counts. */
+/* Elements that another tensor-parallel rank counts in the norm: replicated ones have one owner. */
 static void exclude_replicated(struct dt_train_state *s)
 {
     const struct dt_table *t = &s->model->table;
@@ -215,7 +219,7 @@ static void exclude_replicated(struct dt_train_state *s)
                 (struct dt_range){t->params[i].offset, t->params[i].offset + t->params[i].count};
 }
 
-/* What works on memory of the device where it lies. */
+/* Tensor and context parallelism work on device memory directly. */
 static int check_memory(const struct dt_train_state *s, struct dt_error *err)
 {
     const struct dt_device *dev = s->model->device;
@@ -226,7 +230,8 @@ static int check_memory(const struct dt_train_state *s, struct dt_error *err)
     bool cp_size = part->cp_size > 1 && !dt_comm_is_on_device(part->ring);
     if (!(tp_size || cp_size))
         return 0;
-    return dt_fail(err, DT_EINVALID, "%s cannot reach into the memory of device '%s'",
+    return dt_fail(err, DT_EINVALID,
+                   "%s on device '%s' needs a device communicator (distributed.backend nccl)",
                    tp_size ? "distributed.tp" : "distributed.cp", dev->engine->name);
 }
 
@@ -244,10 +249,10 @@ int dt_train_state_plan(struct dt_train_state *s, struct dt_model *model,
         .model = model,
         .mesh = mesh,
         .has_ema = settings->training.ema_decay > 0,
-        .has_outer = settings->distributed.sync == DT_SYNC_DILOCO && dt_comm_size(mesh->data.all) > 1,
+        .has_outer =
+            settings->distributed.sync == DT_SYNC_DILOCO && dt_comm_size(mesh->data.all) > 1,
     };
-    DT_TRY(
-        dt_data_parallel_init(&s->dp, &mesh->data, model->device, &sharding, settings, err));
+    DT_TRY(dt_data_parallel_init(&s->dp, &mesh->data, model->device, &sharding, settings, err));
     DT_TRY(check_memory(s, err));
     exclude_replicated(s);
     dt_compression_init(&s->compression, &s->dp.staging, t, settings);
@@ -328,19 +333,19 @@ void dt_train_state_initialize(struct dt_train_state *s, uint64_t seed)
     free(host);
 }
 
-/* The kept elements of a bucket, as matrices of one row. */
+/* A bucket's shard as a matrix of one row. */
 static struct dt_tensor row_of(const struct dt_train_state *s, float *const *shards, int bucket)
 {
     return dt_matrix(shards[bucket], 1, dt_range_count(s->shards[bucket]));
 }
 
-/* average = keep average + (1 - keep) parameters */
-static void update_ema(struct dt_train_state *s, double keep)
+/* ema = decay ema + (1 - decay) parameters */
+static void update_ema(struct dt_train_state *s, double decay)
 {
     struct dt_device *dev = s->model->device;
     for (int b = 0; s->ema && b < s->model->table.bucket_count; b++) {
         struct dt_tensor now = row_of(s, s->parameters, b), average = row_of(s, s->ema_shards, b);
-        dev->ops->combine(dev, &average, (float)keep, &now, (float)(1 - keep));
+        dev->ops->combine(dev, &average, (float)decay, &now, (float)(1 - decay));
     }
 }
 
@@ -376,14 +381,14 @@ void dt_train_state_update(struct dt_train_state *s, const struct dt_settings *s
         s->reduced[b] = dt_data_parallel_reduced(&s->dp, b);
     dt_optimizer_update(&s->optimizer, s->model->device, s->parameters, s->reduced, settings, step,
                         scale / factor);
-    /* The first updates weigh more, so that the initial parameters are soon forgotten. */
+    /* A lower decay at first, so that the initial parameters are forgotten soon. */
     update_ema(s, fmin(decay, (1 + (double)step) / (10 + (double)step)));
     dt_train_state_refresh_weights(s);
 }
 
 /* --- the hash --------------------------------------------------------------------------------- */
 
-/* A bucket's parameters from all ranks that share them out, in host memory. */
+/* All-gathers a bucket's parameters into host memory. */
 static int gather_bucket(struct dt_train_state *s, int bucket, float *host, struct dt_error *err)
 {
     struct dt_device *dev = s->model->device;
@@ -392,8 +397,8 @@ static int gather_bucket(struct dt_train_state *s, int bucket, float *host, stru
     int64_t first = s->model->table.buckets[bucket];
     size_t size = (size_t)dt_comm_size(comm), *bytes = dt_alloc(size + 1, sizeof *bytes);
     for (int r = 0; r < (int)size; r++)
-        bytes[r + 1] = (size_t)(dt_sharding_owned(&s->dp.sharding, bucket, r).end - first) *
-                       sizeof *host;
+        bytes[r + 1] =
+            (size_t)(dt_sharding_owned(&s->dp.sharding, bucket, r).end - first) * sizeof *host;
     if (run->end > run->first)
         dev->ops->download(dev, host + (run->first - first), s->parameters[bucket],
                            (size_t)dt_range_count(*run) * sizeof *host);

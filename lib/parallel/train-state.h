@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The sharded training state of one rank: fp32 master parameters, compute weights, gradient
- * buckets, optimizer state and EMA, and the optimizer step. ZeRO (distributed.zero_stage; Rajbhandari
- * et al. 2020) decides which of these a rank holds in full:
+ * buckets, optimizer state and EMA, and the optimizer step. ZeRO (distributed.zero_stage;
+ * Rajbhandari et al. 2020) decides which of these a rank holds in full:
  *
  *     zero_stage   weights    gradients                        optimizer state   master parameters
  *         0        full       full                             full              full
@@ -62,23 +62,23 @@ struct dt_train_state {
     struct dt_compression compression;
     struct dt_parameter_gather gather; /* zero_stage 1 to 3 */
     struct dt_bucket_hooks hooks;
-    struct dt_arena arena;     /* of the device: all that follows, unless stated otherwise */
-    struct dt_flat gradients;  /* where backward accumulates, bucket by bucket */
-    struct dt_range *shards;   /* of each bucket: the elements that this rank updates */
-    int64_t elements;          /* of all shards */
-    float **parameters;        /* of each bucket: its shard of the master parameters */
-    float **reduced;           /* of each bucket: its shard of the reduced gradients */
-    double *squared_norms;     /* of each bucket's gradients; host memory */
-    float *tied_gradients;     /* for the all-reduce of a tied embedding between the first and the last
-                                * stage: the other stage's gradients with a device communicator,
-                                * otherwise both stages', in host memory */
-    bool has_ema;              /* an exponential moving average of the parameters is kept */
-    float *ema;                /* of all shards */
-    float **ema_shards;        /* of each bucket */
-    bool has_outer;            /* DiLoCo (local-sgd.h): */
-    float *outer_start;        /* parameters after the last outer step */
-    float *outer_momentum;     /* of the outer step */
-    float *master;             /* parameters where the model has none in fp32; NULL: the model's */
+    struct dt_arena arena;    /* of the device: all that follows, unless stated otherwise */
+    struct dt_flat gradients; /* where backward accumulates, bucket by bucket */
+    struct dt_range *shards;  /* of each bucket: the elements that this rank updates */
+    int64_t elements;         /* of all shards */
+    float **parameters;       /* of each bucket: its shard of the master parameters */
+    float **reduced;          /* of each bucket: its shard of the reduced gradients */
+    double *squared_norms;    /* of each bucket's gradients; host memory */
+    float *tied_gradients; /* for the all-reduce of a tied embedding between the first and the last
+                            * stage: the other stage's gradients with a device communicator,
+                            * otherwise both stages', in host memory */
+    bool has_ema;          /* an exponential moving average of the parameters is kept */
+    float *ema;            /* of all shards */
+    float **ema_shards;    /* of each bucket */
+    bool has_outer;        /* DiLoCo (local-sgd.h): */
+    float *outer_start;    /* parameters after the last outer step */
+    float *outer_momentum; /* of the outer step */
+    float *master;         /* parameters where the model has none in fp32; NULL: the model's */
     struct {
         size_t parameters, weights, gradients, moments, average, scratch;
     } bytes; /* of the arena */

@@ -7,9 +7,10 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 
-/* --- replicas --------------------------------------------------------------------------------- */
+/* --- parameters ------------------------------------------------------------------------------- */
 
-/* Of what this rank has of each tensor: its weights, or at stages 0 and 3 its parameters. */
+/* Hashes what this rank holds of each tensor: weights with zero_stage 1 and 2, otherwise
+ * parameters. */
 static void hash_tensors(const struct dt_train_state *s, uint64_t *hashes)
 {
     const struct dt_model *m = s->model;
@@ -52,13 +53,14 @@ int dt_watchdog_compare_parameters(struct dt_train_state *s, struct dt_error *er
         if (all[i] != all[i % count])
             rc = dt_fail(
                 err, DT_EINVALID,
-                "ranks have come apart: tensor '%s' of replica %zu is not that of replica %zu",
+                "ranks have diverged: tensor '%s' of data-parallel rank %zu differs from that "
+                "of rank %zu",
                 s->model->table.params[i % count].name, first + i / count * stride, first);
     free(all);
     return rc;
 }
 
-/* --- pace ------------------------------------------------------------------------------------- */
+/* --- stragglers ------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {
@@ -66,8 +68,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int dt_watchdog_find_straggler(struct dt_comm *comm, double busy, int64_t batches, struct dt_straggler *straggler,
-                     struct dt_error *err)
+int dt_watchdog_find_straggler(struct dt_comm *comm, double busy, int64_t batches,
+                               struct dt_straggler *straggler, struct dt_error *err)
 {
     size_t size = (size_t)dt_comm_size(comm);
     *straggler = (struct dt_straggler){0, 1};

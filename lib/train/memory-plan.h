@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory of a run, before any of it is taken: what plans of its parts add up to. */
+/* The memory of a run in bytes, computed before anything is allocated. */
 #ifndef DT_TRAIN_MEMORY_PLAN_H
 #define DT_TRAIN_MEMORY_PLAN_H
 
@@ -8,24 +8,24 @@
 
 struct dt_memory_plan { /* bytes */
     size_t parameters;  /* fp32 */
-    size_t weights;     /* their copy in 16 bits, and tables of rotary positions */
+    size_t weights;     /* 16-bit copy, gathered weights, and RoPE tables */
     size_t gradients;   /* fp32 */
-    size_t moments;     /* what the optimizer remembers */
-    size_t average;     /* of the parameters */
-    size_t scratch;     /* of the optimizer */
-    size_t activations; /* what forward leaves for backward, and gradients of it */
-    size_t device;      /* all of these: what is allocated on the device */
-    size_t snapshot;    /* in host memory, for checkpoints being written */
+    size_t moments;     /* optimizer state */
+    size_t average;     /* EMA of the parameters */
+    size_t scratch;     /* of the optimizer and the gradient norm */
+    size_t activations; /* saved by forward for backward, and their gradients */
+    size_t device;      /* the sum of those above: allocated on the device */
+    size_t snapshot;    /* host memory of checkpoints */
     size_t total;
 };
 
-/* activations: dt_pipeline_executor_bytes of the run's passes. */
+/* activations: dt_pipeline_executor_bytes. */
 struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
                                      const struct dt_train_state *state, size_t activations,
                                      const struct dt_snapshot *snapshot);
 
-/* DT_ENOMEM, with the numbers, if the machine cannot give so much now to each of the
- * ranks on it. The snapshot counts: the device's memory is the host's. */
+/* DT_ENOMEM with the numbers, if free memory is too small for that number of ranks on this machine.
+ * The snapshot counts too, since the device's memory is the host's. */
 int dt_memory_plan_check(const struct dt_memory_plan *plan, const struct dt_model *model, int ranks,
                          struct dt_error *err) DT_MUST_CHECK;
 

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "json/json.h"
 
-/* The step of a line; 0 if it has none, as a name given to the run; -1 if it is no JSON. */
+/* The step of a line; 0: it has none, such as the line with the name; -1: not JSON. */
 static long step_of(const char *line, size_t size)
 {
     struct json_object *object;
@@ -53,7 +53,7 @@ int dt_metrics_open(struct dt_metrics *m, const char *path, long last_step, stru
     m->file = fopen(path, "ae");
     if (m->file == NULL)
         return dt_fail_errno(err, "cannot open '%s'", path);
-    fseek(m->file, 0, SEEK_END); /* so that ftell tells whether it is empty */
+    fseek(m->file, 0, SEEK_END); /* so that ftell returns the size */
     m->path = dt_strdup(path);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RUN/metrics.jsonl: one JSON object a line, for plots and trackers.
+ * RUN/metrics.jsonl: one JSON object a line (dt-metrics(5)).
  *
  *     {"step":10,"tokens":81920,"time":1.5,"loss":5.1,"lr":1e-3,"grad_norm":0.9,
  *      "tokens_per_second":54000,"mfu":0.41}
@@ -17,19 +17,18 @@
 struct dt_metrics {
     FILE *file;
     char *path;
-    long lines;   /* with a step, found when it was opened, but for those that were removed */
-    long damaged; /* lines, but for a last one without its newline, that were not JSON */
+    long lines;   /* with a step, found by dt_metrics_open and not removed */
+    long damaged; /* lines that were not JSON, without a last one that has no newline */
 };
 
-/* Opens the file for appending. Lines of steps after last_step, a last line that was cut off,
- * and lines that are not JSON are removed first; a resumed run writes the first of these anew.
- * Lines without a step stay. */
+/* Opens the file for appending. First removes lines of steps after last_step, which the resumed run
+ * writes again, lines that are not JSON, and a truncated last line. Lines without a step stay. */
 int dt_metrics_open(struct dt_metrics *metrics, const char *path, long last_step,
                     struct dt_error *err) DT_MUST_CHECK;
-/* Writes one line; it reaches the system, but not yet the disk, before this returns. */
+/* Writes one line and flushes it to the operating system. */
 int dt_metrics_write(struct dt_metrics *metrics, struct dt_error *err, const char *fmt, ...)
     DT_PRINTF(3, 4) DT_MUST_CHECK;
-/* Waits until all lines are on the disk. */
+/* fsync. */
 int dt_metrics_sync(struct dt_metrics *metrics, struct dt_error *err) DT_MUST_CHECK;
 void dt_metrics_close(struct dt_metrics *metrics);
 

@@ -40,7 +40,8 @@ static int open_masking(struct dt_objective *o, const struct dt_settings *s,
     };
     int rc = 0;
     if (options.mask == DT_NO_TOKEN)
-        rc = dt_fail(err, DT_EINVALID, "%s: has no token [MASK], which masked models need", path);
+        rc = dt_fail(err, DT_EINVALID,
+                     "%s: no token [MASK], <mask> or <|mask|>, which masked models need", path);
     rc = rc < 0 ? rc : dt_masking_new(&o->training, &options, err);
     options.seed = 0;
     rc = rc < 0 ? rc : dt_masking_new(&o->validation, &options, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Speed of a training step on random tokens: no data, no files. */
+/* Measures a training step on random tokens, without data or files. */
 #ifndef DT_TRAIN_STEP_BENCH_H
 #define DT_TRAIN_STEP_BENCH_H
 
@@ -14,7 +14,7 @@ struct dt_step_times {
     size_t memory; /* bytes of the device */
 };
 
-/* Runs one step to warm up, then steps more. settings are resolved. */
+/* One warm-up step, then `steps` measured ones. settings: resolved (dt_settings_resolve). */
 int dt_step_bench(struct dt_device *dev, const struct dt_settings *settings, int steps,
                   struct dt_step_times *times, struct dt_error *err) DT_MUST_CHECK;
 

@@ -13,17 +13,17 @@
 #include "token/tokenizer.h"
 
 #define SCAN_BYTES      ((size_t)1 << 20)
-#define BYTES_PER_TOKEN 4 /* of the estimate */
+#define BYTES_PER_TOKEN 4 /* estimate */
 
-/* What copies share, and nobody changes. */
+/* Shared by all readers, and constant after dt_text_samples_open. */
 struct text {
     int fd, users;
     char *path;
     struct dt_tokenizer *tokenizer;
     struct dt_text_samples_options o;
-    bool filled;     /* while they are noted: the line at hand is not blank */
-    uint64_t first;  /* the first after the byte order mark */
-    uint64_t *lines; /* where each begins; count + 1 */
+    bool filled;     /* during the scan: the current line is not blank */
+    uint64_t first;  /* offset after a byte order mark */
+    uint64_t *lines; /* count + 1: offset of each document */
     uint64_t count, capacity, size, hash;
 };
 
@@ -33,8 +33,8 @@ struct reader {
     struct dt_buffer line;
     struct dt_document document;
     struct dt_ids ids;
-    /* Of a list: the tokens at hand begin with the first of the sample at `place`. */
-    uint64_t place, next; /* next: the document behind them, counted over all epochs */
+    /* list: ids begins with the sample at this position of the order. */
+    uint64_t position, next; /* next: the document after ids, counted over all epochs */
 };
 
 bool dt_text_samples_has_name(const char *path)
@@ -110,7 +110,7 @@ static void note_lines(struct text *t, const char *bytes, size_t size)
     t->size += size;
 }
 
-/* Lines are read wherever they are, so not from compressed files either. */
+/* Documents are read at random offsets, so the file must not be compressed. */
 static int need_lines(struct text *t, struct dt_error *err)
 {
     char head[DT_FILE_TYPE_HEAD];
@@ -133,7 +133,7 @@ static int scan(struct text *t, struct dt_error *err)
     free(bytes);
     if (n < 0)
         return dt_fail_errno(err, "cannot read '%s'", t->path);
-    if (t->filled) /* the last line has no end */
+    if (t->filled) /* the last line has no newline */
         end_line(t, t->size);
     if (t->count == 0)
         return dt_fail(err, DT_EFORMAT, "%s: is empty", t->path);
@@ -142,14 +142,14 @@ static int scan(struct text *t, struct dt_error *err)
 
 /* --- documents -------------------------------------------------------------------------------- */
 
-/* The line that a byte is in, counted from 1 with blank lines. */
-static uint64_t line_number(const struct text *t, uint64_t place)
+/* The number of the line at an offset, counted from 1 with blank lines. */
+static uint64_t line_number(const struct text *t, uint64_t offset)
 {
     char bytes[1 << 14];
     uint64_t number = 1;
     ssize_t n;
-    for (uint64_t at = 0; at < place; at += (uint64_t)n) {
-        size_t size = place - at < sizeof bytes ? (size_t)(place - at) : sizeof bytes;
+    for (uint64_t at = 0; at < offset; at += (uint64_t)n) {
+        size_t size = offset - at < sizeof bytes ? (size_t)(offset - at) : sizeof bytes;
         if ((n = pread(t->fd, bytes, size, (off_t)at)) <= 0)
             break;
         for (ssize_t i = 0; i < n; i++)
@@ -158,7 +158,7 @@ static uint64_t line_number(const struct text *t, uint64_t place)
     return number;
 }
 
-/* Reads document i, and the mark of a document stream that its line may have. */
+/* Reads document i, and its line's begin or end mark of a document stream. */
 static int read_document(struct reader *r, uint64_t i, struct dt_stream_mark *mark,
                          struct dt_error *err)
 {
@@ -177,7 +177,7 @@ static int read_document(struct reader *r, uint64_t i, struct dt_stream_mark *ma
     return 0;
 }
 
-/* A file that begins as a document stream does must end so, or it was cut. */
+/* A document stream must end with its end record. */
 static int check_end(struct reader *r, struct dt_error *err)
 {
     const struct text *t = r->text;
@@ -218,24 +218,24 @@ static int read_padded(void *state, uint64_t k, uint32_t *ids, struct dt_error *
     return 0;
 }
 
-/* The document at a place of the order. */
-static uint64_t document_at(const struct text *t, uint64_t place)
+/* The document at a position of the order. */
+static uint64_t document_at(const struct text *t, uint64_t position)
 {
-    return t->o.shuffle ? dt_dataset_sample_at(t->o.seed, t->count, place) : place % t->count;
+    return t->o.shuffle ? dt_dataset_sample_at(t->o.seed, t->count, position) : position % t->count;
 }
 
 static int read_list(void *state, uint64_t k, uint32_t *ids, struct dt_error *err)
 {
     struct reader *r = state;
     size_t length = r->text->o.length;
-    if (k < r->place) { /* from the beginning */
-        r->place = r->next = 0;
+    if (k < r->position) { /* restart from the beginning */
+        r->position = r->next = 0;
         r->ids.count = 0;
     }
-    for (;; r->place++) {
+    for (;; r->position++) {
         while (r->ids.count <= length)
             DT_TRY(encode(r, document_at(r->text, r->next++), err));
-        if (r->place == k)
+        if (r->position == k)
             break;
         r->ids.count -= length;
         memmove(r->ids.data, r->ids.data + length, r->ids.count * sizeof *ids);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples tokenized from text while training, for comparison with shards: nothing is
- * prepared, and the work is done again in every epoch.
+ * Samples tokenized from text during training, for comparison with shards. Every epoch tokenizes
+ * again.
  *
- * The text is JSON Lines, read anywhere; a table of 8 bytes a document says where.
+ * The text is JSON Lines, read at random offsets from an index of 8 bytes a document.
  *
- *     padded    a sample is a document, cut off or filled up with the end-of-text
- *               token (without loss) to length + 1 ids; any order, any ranks
- *     list      documents in the order of the seed, one behind the other, each ended
- *               by the end-of-text token, cut every length ids. What stands at a
- *               place follows from seed and place here, too, but is found only by
- *               tokenizing all that comes before it: each rank and worker does so
- *               for the others' parts, and a resumed run for what it has used.
+ *     padded    a sample is a document, truncated or padded with the end-of-text token (without
+ *               loss) to length + 1 ids. Random access.
+ *     list      documents in shuffled order, each followed by the end-of-text token, concatenated
+ *               and cut every length ids (packing). A sample is a function of seed and position,
+ *               but is found only by tokenizing everything before it: each rank and worker
+ *               tokenizes the others' samples too, and a resumed run those already consumed.
  */
 #ifndef DT_TRAIN_TEXT_SAMPLES_H
 #define DT_TRAIN_TEXT_SAMPLES_H
@@ -23,14 +22,14 @@ struct dt_text_samples_options {
     const char *tokenizer_path;
     enum dt_text_layout layout;
     uint32_t length;
-    uint64_t seed; /* of the documents' order in a list */
+    uint64_t seed; /* of the shuffle, with list */
     bool shuffle;
 };
 
-/* Whether the name of a file is that of such text: it ends in .jsonl. */
+/* Whether the path ends in .jsonl. */
 bool dt_text_samples_has_name(const char *path);
-/* *d is owned by the caller (dt_dataset_close). A list has as many samples an epoch as
- * there would be at four bytes a token: an estimate. */
+/* *d is owned by the caller (dt_dataset_close). With list the number of samples of an
+ * epoch is an estimate, at four bytes a token. */
 int dt_text_samples_open(struct dt_dataset **d, const char *path,
                          const struct dt_text_samples_options *options,
                          struct dt_error *err) DT_MUST_CHECK;

@@ -63,9 +63,9 @@ struct dt_training {
     double *batch_values; /* BATCH_VALUES of each micro-batch of a step (training-step.c) */
     /* Validation: one batch; val_values has VALIDATION_VALUES of each batch (validation.c). */
     struct dt_batch batch;
-    uint32_t *val_ids;                         /* batch x (T + 1) */
-    int32_t *val_span_begins, *val_span_ends;  /* batch x T */
-    float *val_losses, *val_hits;              /* batch x T */
+    uint32_t *val_ids;                        /* batch x (T + 1) */
+    int32_t *val_span_begins, *val_span_ends; /* batch x T */
+    float *val_losses, *val_hits;             /* batch x T */
     double *val_values;
 };
 
@@ -91,7 +91,8 @@ int dt_training_validate(struct dt_training *training, struct dt_step_report *re
 double *dt_training_validation_values(const struct dt_settings *settings); /* owned by the caller */
 bool dt_training_stopped_early(const struct dt_training *training);
 
-/* training-log.c: throughput since the last logged step, and lines of metrics.jsonl (dt-metrics(5)). */
+/* training-log.c: throughput since the last logged step, and lines of metrics.jsonl
+ * (dt-metrics(5)). */
 void dt_training_measure(const struct dt_training *training, struct dt_step_report *report);
 /* The line with the run's name, if it has one and the file is new. */
 int dt_training_log_run(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;

@@ -14,11 +14,11 @@ void dt_training_measure(const struct dt_training *t, struct dt_step_report *r)
         dt_model_flops_per_token(&t->settings.model, t->settings.training.sequence_length);
     r->tokens_per_second = (double)(r->tokens - t->logged_tokens) / (seconds > 0 ? seconds : 1e-9);
     r->mfu = t->peak > 0 ? r->tokens_per_second * flops / t->peak : 0;
-    if (r->mfu > 1) /* the machine was slower while the peak was measured */
+    if (r->mfu > 1) /* the machine was slower when the peak was measured */
         r->mfu = NAN;
 }
 
-/* Begins a line with what all have. */
+/* Begins a line with the members that all lines have. */
 static struct dt_buffer *begin_line(struct dt_training *t, const struct dt_step_report *r)
 {
     struct dt_buffer *line = &t->line;
@@ -28,7 +28,7 @@ static struct dt_buffer *begin_line(struct dt_training *t, const struct dt_step_
     return line;
 }
 
-/* Ends the line, which the first rank writes. */
+/* Ends the line; rank 0 writes it. */
 static int write_line(struct dt_training *t, struct dt_error *err)
 {
     return t->leads ? dt_metrics_write(&t->metrics, err, "%s}", t->line.data) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening a run: data, model, memory, and the checkpoint to go on from. */
+/* Opens a run: data, model, memory, run directory, and the checkpoint to resume from. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "train/text-samples.h"
 #include "train/training-internal.h"
 
-/* A split must give one sample at least. */
+/* A split needs at least one sample. */
 static int check_length(const struct dt_training *t, const struct dt_dataset *split,
                         const char *name, const char *data, struct dt_error *err)
 {
@@ -32,8 +32,8 @@ static int check_length(const struct dt_training *t, const struct dt_dataset *sp
 #define PROBES       64
 #define PROBE_TOKENS 64
 
-/* What tells one data set from another, however it is cut into shards: its
- * size, its tokenizer, and tokens from places all over it. */
+/* Fingerprint of a data set, independent of how it is cut into shards: its size, its tokenizer, and
+ * tokens from 64 evenly spaced positions. */
 static int fingerprint(struct dt_dataset *data, uint64_t *hash, struct dt_error *err)
 {
     const struct dt_shard_info *info = dt_dataset_info(data);
@@ -55,7 +55,7 @@ static int fingerprint(struct dt_dataset *data, uint64_t *hash, struct dt_error 
     return 0;
 }
 
-/* Shards, or text that is tokenized while training. */
+/* Shards, or text that is tokenized during training. */
 static int open_train_split(struct dt_training *t, const struct dt_training_options *o,
                             struct dt_error *err)
 {
@@ -77,22 +77,22 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
         err);
 }
 
-/* The parameters of the model in a directory, whole if it says what it holds. */
+/* Sets the parameters from a model directory, after checking its manifest if it has one. */
 static int take_parameters(struct dt_train_state *state, const char *directory, uint64_t *hash,
                            struct dt_error *err)
 {
     const struct dt_table *t = &state->model->table;
     struct dt_table whole;
-    struct dt_model_config theirs; /* which may have other positions */
+    struct dt_model_config source; /* whose number of positions may differ */
     char *config = dt_path_join(directory, DT_CONFIG_FILE);
     int rc = dt_model_verify(directory, err);
-    rc = rc < 0 ? rc : dt_model_config_read(&theirs, config, err);
+    rc = rc < 0 ? rc : dt_model_config_read(&source, config, err);
     free(config);
     DT_TRY(rc);
     dt_table_init(&whole, &state->model->config, NULL);
     float *all = dt_alloc((size_t)whole.elements, sizeof *all);
     float *own = dt_alloc((size_t)t->elements, sizeof *own);
-    rc = dt_model_directory_read_parameters(&theirs, &whole, state->model->compute, directory, all,
+    rc = dt_model_directory_read_parameters(&source, &whole, state->model->compute, directory, all,
                                             err);
     if (rc == 0) {
         *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
@@ -105,15 +105,15 @@ static int take_parameters(struct dt_train_state *state, const char *directory, 
     return rc;
 }
 
-/* A causal model needs to be told of padding no more than of anything behind a token. */
+/* A causal model needs no mask for padding: it is after all other tokens. */
 static int choose_scope(struct dt_training *t, const struct dt_training_options *o,
                         struct dt_error *err)
 {
     const struct dt_shard_info *info = dt_dataset_info(t->train);
     if (t->settings.data.document_mask && info->eot == UINT32_MAX)
         return dt_fail(err, DT_EINVALID,
-                       "%s: data.document_mask needs an end-of-text token, which would tell where "
-                       "documents end, and %s has none",
+                       "%s: data.document_mask needs an end-of-text token between documents, "
+                       "and %s has none",
                        o->settings_path, o->data);
     if (t->settings.data.document_mask)
         t->scope = DT_SCOPE_DOCUMENT;
@@ -122,16 +122,17 @@ static int choose_scope(struct dt_training *t, const struct dt_training_options 
     return 0;
 }
 
-/* Shards have the layout that dt-shard gave them. */
+/* dt-shard determines the layout of shards. */
 static int check_layout(const struct dt_training *t, const struct dt_training_options *o,
                         struct dt_error *err)
 {
     if (t->settings.data.layout != DT_TEXT_LAYOUT_PADDED || dt_dataset_info(t->train)->row > 0)
         return 0;
-    return dt_fail(err, DT_EINVALID,
-                   "%s: data.layout padded is for text that is tokenized while training, or for "
-                   "shards of dt-shard --layout padded: %s has neither",
-                   o->settings_path, o->data);
+    return dt_fail(
+        err, DT_EINVALID,
+        "%s: data.layout padded needs text that is tokenized during training, or shards of "
+        "dt-shard --layout padded: %s is neither",
+        o->settings_path, o->data);
 }
 
 static int open_data(struct dt_training *t, const struct dt_training_options *o,
@@ -175,10 +176,10 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
         return dt_fail(err, DT_EINVALID,
                        "%s: training.patience needs validation, and there is none",
                        o->settings_path);
-    return 0; /* data without that split is trained on without validation */
+    return 0; /* no validation split: no validation */
 }
 
-/* What the run will take, of which nothing is taken yet. */
+/* Plans all memory; allocates none. */
 static int lay_out(struct dt_training *t, struct dt_error *err)
 {
     DT_TRY(dt_mesh_open(&t->mesh, t->comm, &t->settings, err));
@@ -188,7 +189,8 @@ static int lay_out(struct dt_training *t, struct dt_error *err)
     DT_TRY(dt_train_state_plan(&t->state, t->model, &t->settings, &t->mesh, err));
     dt_snapshot_plan(&t->snapshot, &t->state, t->settings.checkpoint.background);
     dt_local_sgd_plan(&t->local, &t->state, &t->settings);
-    t->memory = dt_memory_plan(t->model, &t->state, dt_pipeline_executor_bytes(&t->executor), &t->snapshot);
+    t->memory =
+        dt_memory_plan(t->model, &t->state, dt_pipeline_executor_bytes(&t->executor), &t->snapshot);
     return 0;
 }
 
@@ -198,7 +200,7 @@ static int plan_memory(struct dt_training *t, const struct dt_training_options *
     return lay_out(t, err) < 0 ? dt_fail_context(err, "%s", o->settings_path) : 0;
 }
 
-/* No rank takes any before all on its machine have seen what is free. */
+/* All ranks of a machine look at its free memory before any allocates. */
 static int check_memory(struct dt_training *t, struct dt_error *err)
 {
     int neighbours;
@@ -227,14 +229,14 @@ static int take_memory(struct dt_training *t, struct dt_error *err)
     return 0;
 }
 
-/* Stages that have several runs each form a ring. */
+/* With several model chunks a stage, stages form a ring. */
 static int open_channels(struct dt_training *t, struct dt_error *err)
 {
     return dt_comm_open_channels(t->mesh.pp_group, t->mesh.part.chunks > 1, err);
 }
 
-/* Two programs that train into one directory would remove each other's checkpoints
- * in the making. The lock ends with the program, however it ends. */
+/* Two programs in one run directory would remove each other's hidden directories. The lock ends
+ * with the process. */
 static int lock_run(struct dt_training *t, struct dt_error *err)
 {
     DT_TRY(dt_file_make_directories(t->run, err));
@@ -243,10 +245,10 @@ static int lock_run(struct dt_training *t, struct dt_error *err)
         return dt_fail_errno(err, "cannot open '%s'", t->run);
     if (flock(t->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         return dt_fail(err, DT_EINVALID, "another program is training into '%s'", t->run);
-    return 0; /* file systems without locks are used without one */
+    return 0; /* without a lock on file systems that have none */
 }
 
-/* The checkpoint to go on from, or NULL; owned by the caller. */
+/* The checkpoint to resume from; NULL: none; owned by the caller. */
 static int find_checkpoint(const struct dt_training *t, const char *resume, char **found,
                            struct dt_error *err)
 {
@@ -261,12 +263,12 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
     free(newest);
     if (strcmp(resume, "none") == 0 && exists)
         return dt_fail(err, DT_EINVALID,
-                       "'%s' already holds a run: go on with --resume auto, or "
+                       "'%s' already holds a run: resume it with --resume auto, or "
                        "choose another directory",
                        t->run);
     if (strcmp(resume, "none") == 0)
         return 0;
-    /* A run's directory stands for its newest checkpoint. */
+    /* A run directory means its newest checkpoint. */
     char *state = dt_path_join(resume, DT_TRAINER_DIR);
     int is_checkpoint = dt_file_probe(state, err);
     free(state);
@@ -278,7 +280,7 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
     return 0;
 }
 
-/* A run that is resumed without a tokenizer keeps the one it has. */
+/* A run resumed without --tokenizer keeps the checkpoint's. */
 static int keep_tokenizer(struct dt_training *t, const char *checkpoint, struct dt_error *err)
 {
     if (t->tokenizer_path)
@@ -294,7 +296,7 @@ static int keep_tokenizer(struct dt_training *t, const char *checkpoint, struct 
 
 #define PATH_BYTES 4096
 
-/* Makes the run's directory ready; what to go on from is the path of a checkpoint, or nothing. */
+/* Locks and cleans the run directory. path: of the checkpoint to resume from; empty: none. */
 static int prepare_run(struct dt_training *t, const char *resume, char path[PATH_BYTES],
                        struct dt_error *err)
 {
@@ -335,18 +337,18 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
         dt_train_state_begin_ema(&t->state);
     }
     t->writer = dt_checkpoint_writer_new(t->run, t->comm, &t->snapshot, &t->identity,
-                                        *checkpoint ? t->progress.step : -1);
+                                         *checkpoint ? t->progress.step : -1);
     dt_local_sgd_begin(&t->local);
-    bool owes = dt_snapshot_has(&t->state, DT_SNAPSHOT_ERROR_FEEDBACK);
-    t->progress.residual_ranks = owes ? dt_comm_size(t->mesh.data.all) : 0;
+    bool residuals = dt_snapshot_has(&t->state, DT_SNAPSHOT_ERROR_FEEDBACK);
+    t->progress.residual_ranks = residuals ? dt_comm_size(t->mesh.data.all) : 0;
     t->first_step = t->progress.step;
     t->logged_seconds = t->progress.seconds;
     t->logged_tokens = t->progress.samples * (uint64_t)t->settings.training.sequence_length;
     return rc;
 }
 
-/* A run that goes on in its own directory finds the lines up to its checkpoint there: they were on
- * the disk before the checkpoint was. In another directory it begins a file of its own. */
+/* Lines are fsync'ed before their checkpoint, so a run resumed in its own directory finds all lines
+ * up to it. In another directory it starts a new file. */
 static int open_metrics(struct dt_training *t, const char *resume, struct dt_error *err)
 {
     if (!t->leads)
@@ -391,8 +393,9 @@ static int join_ranks(struct dt_training *t, const struct dt_training_options *o
     return 0;
 }
 
-/* What each rank finds by itself. */
-static int look(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
+/* The part of opening that each rank does alone. */
+static int open_inputs(struct dt_training *t, const struct dt_training_options *o,
+                       struct dt_error *err)
 {
     DT_TRY(open_data(t, o, err));
     DT_TRY(open_validation(t, o, err));
@@ -401,10 +404,10 @@ static int look(struct dt_training *t, const struct dt_training_options *o, stru
 
 #define ENGINE_NAME 128
 
-/* What all ranks must be told alike, or they train what nobody asked for. Where a rank finds its
- * data is its own affair, and where the run is that of the first. */
-static int compare(const struct dt_training *t, const struct dt_training_options *o,
-                   struct dt_error *err)
+/* All ranks must have the settings, data and engine of rank 0. Paths may differ: each rank finds
+ * its own data, and rank 0 the run. */
+static int compare_with_rank_0(const struct dt_training *t, const struct dt_training_options *o,
+                               struct dt_error *err)
 {
     struct {
         struct dt_settings settings;
@@ -415,34 +418,34 @@ static int compare(const struct dt_training *t, const struct dt_training_options
     char engine[ENGINE_NAME];
     snprintf(engine, sizeof engine, "%s, %s", t->device->engine->name, t->device->isa);
     memcpy(first.engine, engine, sizeof engine);
-    dt_ticket told = dt_comm_broadcast(t->comm, &first, sizeof first, 0);
-    DT_TRY(dt_comm_wait(t->comm, told, err));
+    dt_ticket request = dt_comm_broadcast(t->comm, &first, sizeof first, 0);
+    DT_TRY(dt_comm_wait(t->comm, request, err));
     strcpy(first.settings.data.dataset, t->settings.data.dataset);
     strcpy(first.settings.checkpoint.dir, t->settings.checkpoint.dir);
     strcpy(first.settings.checkpoint.resume_from, t->settings.checkpoint.resume_from);
     if (first.plan_only != o->plan_only)
-        return dt_fail(err, DT_EINVALID, "--dry-run is not that of rank 0");
+        return dt_fail(err, DT_EINVALID, "--dry-run must be given to all ranks or to none");
     if (first.data != t->identity.data)
-        return dt_fail(err, DT_EINVALID, "its data are not those of rank 0");
+        return dt_fail(err, DT_EINVALID, "its training data differ from those of rank 0");
     if (strcmp(first.engine, engine) != 0)
         return dt_fail(err, DT_EINVALID,
-                       "its engine is %s, that of rank 0 is %s: they compute other bits; "
+                       "its engine is %s, that of rank 0 is %s: their results differ; "
                        "choose one that all have with --device",
                        engine, first.engine);
     const struct dt_setting *other =
         dt_config_difference(dt_settings_schema, &first.settings, &t->settings);
-    return other ? dt_fail(err, DT_EINVALID, "%s is not that of rank 0", other->name) : 0;
+    return other ? dt_fail(err, DT_EINVALID, "%s differs from that of rank 0", other->name) : 0;
 }
 
-/* A checkpoint is one path for all, and so is the seed one; a model to begin with need not be. */
+/* Checkpoint and seed are the same for all ranks; --init-from may be another model on each. */
 static int compare_origins(const struct dt_training *t, struct dt_error *err)
 {
     uint64_t first = t->origin;
     DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, &first, sizeof first, 0), err));
     return first == t->origin ? 0
                               : dt_fail(err, DT_EINVALID,
-                                        "the parameters that it begins with (--init-from) are not "
-                                        "those of rank 0");
+                                        "its initial parameters (--init-from) differ from those of "
+                                        "rank 0");
 }
 
 static int begin(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
@@ -462,8 +465,8 @@ int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
     t->lock = -1;
     t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
     DT_TRY(join_ranks(t, o, err));
-    DT_TRY(dt_comm_agree(t->comm, look(t, o, err), err));
-    DT_TRY(dt_comm_agree(t->comm, compare(t, o, err), err));
+    DT_TRY(dt_comm_agree(t->comm, open_inputs(t, o, err), err));
+    DT_TRY(dt_comm_agree(t->comm, compare_with_rank_0(t, o, err), err));
     if (o->plan_only)
         return 0;
     DT_TRY(check_memory(t, err));

@@ -14,7 +14,7 @@ static const char *reason(enum dt_skip skip)
     return skip == DT_SKIP_SPIKE ? "are a spike" : "are not finite";
 }
 
-/* Of the next step. */
+/* Counts a skipped update; DT_EINVALID after too many in a row. */
 static int skip_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     if (r->skip != DT_SKIP_OVERFLOW) {
@@ -30,17 +30,17 @@ static int skip_update(struct dt_training *t, struct dt_step_report *r, struct d
     return 0;
 }
 
-/* What ranks tell each other of every pass. */
+/* Values of a micro-batch, which ranks all-gather. */
 enum { BATCH_LOSS, BATCH_TARGETS, BATCH_VALUES };
-/* And at the end of a step. */
+/* Flags that ranks combine in every step. */
 enum { FLAG_STOP = 1, FLAG_SAVING = 2 };
 
-/* The batches of a step: context of their source. */
+/* Context of struct dt_micro_batch_source. */
 struct step_source {
     struct dt_training *training;
     double *values;                /* BATCH_VALUES of each micro-batch */
-    int64_t loaded;                /* the micro-batch that was filled in last; -1: none */
-    const struct dt_batch *filled; /* as which it was */
+    int64_t loaded;                /* index of the last micro-batch filled in; -1: none */
+    const struct dt_batch *filled; /* the batch that holds it */
 };
 
 static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch, double *values,
@@ -57,7 +57,8 @@ static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch, 
     return 0;
 }
 
-/* In an idle round a rank batches a micro-batch that it has, or will have, anyway. */
+/* A rank without a micro-batch in this round computes one that it already has, or will have, so
+ * that every rank makes the same collective calls; its gradients are dropped. */
 static int fill(void *context, int64_t round, struct dt_batch *batch, struct dt_error *err)
 {
     struct step_source *s = context;
@@ -90,7 +91,7 @@ static void note_loss(void *context, int64_t round, double loss)
         s->values[i * BATCH_VALUES + BATCH_LOSS] = loss;
 }
 
-/* Passes over this rank's part of the step's batches. */
+/* Forward and backward of this rank's micro-batches. */
 static int run_batches(struct dt_training *t, double scale, double *values, struct dt_error *err)
 {
     struct step_source step = {t, values, -1, NULL};
@@ -104,8 +105,8 @@ static int run_batches(struct dt_training *t, double scale, double *values, stru
     return dt_pipeline_executor_run(&t->executor, t->state.dp.rounds, &source, &options, err);
 }
 
-/* Whether some rank is asked to stop; and a checkpoint in the making goes on when all have
- * written what is theirs. */
+/* *stop: any rank was asked to stop. Starts the next phase of a background checkpoint when all
+ * ranks are idle. */
 static int exchange_flags(struct dt_training *t, bool *stop, struct dt_error *err)
 {
     unsigned flags = t->stop && *t->stop ? FLAG_STOP : 0;
@@ -119,15 +120,15 @@ static int exchange_flags(struct dt_training *t, bool *stop, struct dt_error *er
     return 0;
 }
 
-/* The same without a sign if it is no number: nobody should read of "-nan". */
+/* Removes the sign of a NaN, which would be printed as "-nan". */
 static double without_sign(double x)
 {
     return isnan(x) ? NAN : x;
 }
 
-/* Adds up gradients and losses of batches over the next batches, of all ranks. The
- * gradients are gradient_factor times those of the mean loss: the loss scale, and what
- * is put right when the number of targets is known. */
+/* Gradients and mean loss of the step's micro-batches, over all ranks. The gradients are
+ * gradient_factor times those of the mean loss: the loss scale, and a correction for positions
+ * without targets, whose number is known only afterwards. */
 static int accumulate(struct dt_training *t, long batches, struct dt_step_report *r,
                       double *gradient_factor, struct dt_error *err)
 {
@@ -136,34 +137,36 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
     double sum = 0, targets = 0;
     dt_data_parallel_begin_step(&t->state.dp, batches);
     DT_TRY(run_batches(t, r->loss_scale / positions, t->batch_values, err));
-    DT_TRY(dt_mesh_broadcast_from_last_stage(&t->mesh, t->batch_values, batches * BATCH_VALUES, err));
+    DT_TRY(
+        dt_mesh_broadcast_from_last_stage(&t->mesh, t->batch_values, batches * BATCH_VALUES, err));
     DT_TRY(dt_mesh_sum_over_cp(&t->mesh, t->batch_values, batches * BATCH_VALUES, err));
-    DT_TRY(dt_data_parallel_gather_batch_values(&t->state.dp, t->batch_values, batches, BATCH_VALUES,
-                                          err));
+    DT_TRY(dt_data_parallel_gather_batch_values(&t->state.dp, t->batch_values, batches,
+                                                BATCH_VALUES, err));
     DT_TRY(exchange_flags(t, &r->stop, err));
     if (!dt_local_sgd_due(&t->local, t->progress.step + 1, t->settings.training.max_steps))
-        r->stop = false; /* until all are the same again */
+        r->stop = false; /* not before ranks have synchronized */
     for (long i = 0; i < batches; i++) {
         sum += t->batch_values[i * BATCH_VALUES + BATCH_LOSS];
         targets += t->batch_values[i * BATCH_VALUES + BATCH_TARGETS];
     }
     r->loss = without_sign(targets > 0 ? sum / targets : 0);
     *gradient_factor = targets > 0 ? r->loss_scale * (targets / positions) : 1;
-    if (t->local.active) /* one replica's gradients, in place of all */
+    if (t->local.active) /* gradients of one rank, not the sum of all */
         *gradient_factor /= dt_comm_size(t->mesh.data.all);
     DT_TRY(dt_train_state_reduce_gradients(&t->state, &r->gradient_norm, err));
     r->gradient_norm = without_sign(r->gradient_norm / *gradient_factor);
     return 0;
 }
 
-/* Whether the update may be done; if not because of an overflow, a smaller scale is set. */
+/* Whether to skip the update; an overflow lowers the loss scale. */
 static enum dt_skip judge(struct dt_training *t, const struct dt_step_report *r)
 {
     double threshold = t->settings.training.spike_threshold;
     if (!isfinite(r->loss))
         return DT_SKIP_NOT_FINITE;
     if (!isfinite(r->gradient_norm))
-        return dt_loss_scale_shrink(&t->progress.loss_scale) ? DT_SKIP_OVERFLOW : DT_SKIP_NOT_FINITE;
+        return dt_loss_scale_shrink(&t->progress.loss_scale) ? DT_SKIP_OVERFLOW
+                                                             : DT_SKIP_NOT_FINITE;
     if (threshold > 0 && dt_loss_statistics_is_spike(&t->progress.losses, r->loss, threshold))
         return DT_SKIP_SPIKE;
     return DT_SKIP_NONE;
@@ -192,8 +195,8 @@ double *dt_training_batch_values(const struct dt_settings *settings)
 int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     long batches = dt_batch_passes(&t->settings, t->progress.samples);
-    r->batch_tokens =
-        (uint64_t)(batches * t->settings.training.batch_size * t->settings.training.sequence_length);
+    r->batch_tokens = (uint64_t)(batches * t->settings.training.batch_size *
+                                 t->settings.training.sequence_length);
     double factor;
     r->loss_scale = t->progress.loss_scale.factor;
     DT_TRY(accumulate(t, batches, r, &factor, err));
@@ -204,7 +207,8 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
     else
         DT_TRY(skip_update(t, r, err));
     if (t->progress.loss_scale.factor != r->loss_scale)
-        dt_compression_rescale(&t->state.compression, t->progress.loss_scale.factor / r->loss_scale);
+        dt_compression_rescale(&t->state.compression,
+                               t->progress.loss_scale.factor / r->loss_scale);
     t->progress.step++;
     if (t->local.active &&
         dt_local_sgd_due(&t->local, t->progress.step, t->settings.training.max_steps))

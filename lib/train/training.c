@@ -92,9 +92,8 @@ static bool due(const struct dt_training *t, long interval)
            (interval > 0 && t->progress.step % interval == 0);
 }
 
-/* Begins a checkpoint. Lines of metrics.jsonl reach the disk before it does, so that they go up to
- * its step whatever ends the machine. A rank that cannot write them fails alone: no operation of
- * ranks is under way. */
+/* Starts a checkpoint. metrics.jsonl is fsync'ed first, so that its lines reach the checkpoint's
+ * step even after a power failure. */
 static int begin_checkpoint(struct dt_training *t, struct dt_error *err)
 {
     int rc = t->leads ? dt_metrics_sync(&t->metrics, err) : 0;
@@ -102,7 +101,7 @@ static int begin_checkpoint(struct dt_training *t, struct dt_error *err)
     return dt_checkpoint_writer_save(t->writer, &t->progress, err);
 }
 
-/* A run that has done all its steps and no update leaves what it began with: that is no result. */
+/* A run whose updates were all skipped has trained nothing: an error. */
 static int check_updates(const struct dt_training *t, struct dt_error *err)
 {
     if (t->progress.step == 0 || t->progress.skipped < t->progress.step)
@@ -113,8 +112,8 @@ static int check_updates(const struct dt_training *t, struct dt_error *err)
                    t->progress.step, t->progress.step);
 }
 
-/* A checkpoint after skipped updates waits for one that succeeds: the model may
- * be beyond help, and the checkpoint before it is what to go back to. */
+/* After a skipped update no regular checkpoint is written until an update succeeds: the model may
+ * have diverged, and the previous checkpoint is the one to return to. */
 static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     bool best = t->progress.best_step == t->progress.step;
@@ -132,13 +131,13 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
     r->saved = begin_checkpoint(t, err) == 0;
     if (r->saved)
         return 0;
-    if (!err->agreed) /* a rank is lost, not a checkpoint */
+    if (!err->agreed) /* a rank failed, not only the checkpoint */
         return err->code;
     r->save_error = *err;
     return 0;
 }
 
-/* What is to be told of ranks. */
+/* Compares parameters between ranks and looks for stragglers, if due. */
 static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     long interval = t->settings.distributed.check_interval;
@@ -184,7 +183,7 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
 
 int dt_training_save(struct dt_training *t, struct dt_error *err)
 {
-    struct dt_error earlier; /* of a checkpoint that this one makes good */
+    struct dt_error earlier; /* of a checkpoint that this one replaces */
     dt_checkpoint_writer_wait(t->writer);
     if (!dt_checkpoint_writer_failed(t->writer, &earlier) &&
         dt_checkpoint_writer_saved_step(t->writer) == t->progress.step)

@@ -17,8 +17,8 @@
  *                                                                                     metrics,
  *                                                                                     checkpoint
  *
- * A step allocates nothing. Its result depends on the settings, the data and the step's number alone:
- * not on the number of threads, nor on how often the run was stopped and resumed.
+ * A step allocates nothing. Its result depends on the settings, the data and the step's number
+ * alone: not on the number of threads, nor on how often the run was stopped and resumed.
  */
 #ifndef DT_TRAIN_TRAINING_H
 #define DT_TRAIN_TRAINING_H
@@ -39,12 +39,12 @@ struct dt_training_options {
                             * which it is the latest */
     const char *init_from; /* model directory with the initial parameters of a new run, of the shape
                             * in settings (dt_settings_read); NULL: random */
-    const char *tokenizer_path; /* copied into checkpoints; NULL: none */
-    uint64_t tokenizer;         /* its fingerprint, compared with the data's */
-    const char *command_line;   /* for the lineage */
-    struct dt_device *device;   /* borrowed */
-    double peak;                /* operations a second of the device; 0: not measured */
-    struct dt_comm *comm;       /* all ranks of the run, borrowed; NULL: one rank */
+    const char *tokenizer_path;        /* copied into checkpoints; NULL: none */
+    uint64_t tokenizer;                /* its fingerprint, compared with the data's */
+    const char *command_line;          /* for the lineage */
+    struct dt_device *device;          /* borrowed */
+    double peak;                       /* operations a second of the device; 0: not measured */
+    struct dt_comm *comm;              /* all ranks of the run, borrowed; NULL: one rank */
     const volatile sig_atomic_t *stop; /* nonzero: stop after this step; NULL: never */
     bool plan_only; /* allocates and writes nothing: for dt_training_facts alone */
 };
@@ -58,7 +58,7 @@ struct dt_training_facts {
     uint64_t tokens_per_step;          /* of the largest step, with a batch ramp */
     uint64_t tokens;                   /* of the whole run */
     long first_step, max_steps;        /* first_step > 0: resumed */
-    long lost_lines;      /* lines of metrics.jsonl up to first_step that were written and are missing */
+    long lost_lines; /* lines of metrics.jsonl up to first_step that were written and are missing */
     long damaged_metrics; /* lines of metrics.jsonl that were not JSON and were removed */
 };
 
@@ -83,12 +83,13 @@ struct dt_step_report {
     long skipped; /* updates skipped so far, if this one was; otherwise 0 */
     bool logged;
     double val_loss, ema_val_loss; /* NaN: not computed */
-    double val_accuracy;           /* fraction of targets that were the most likely token; NaN: not computed */
-    int slowest_rank;              /* at logged steps: the straggler (parallel/watchdog.h), */
-    double slowest_factor;         /* and its time over the median; 0: not measured */
-    bool stop;                     /* a rank was asked to stop: do not run another step */
-    bool stopped_early; /* the last step: training.patience is exhausted */
-    long best_step;     /* of the lowest validation loss, with training.patience; 0: none */
+    double
+        val_accuracy; /* fraction of targets that were the most likely token; NaN: not computed */
+    int slowest_rank; /* at logged steps: the straggler (parallel/watchdog.h), */
+    double slowest_factor; /* and its time over the median; 0: not measured */
+    bool stop;             /* a rank was asked to stop: do not run another step */
+    bool stopped_early;    /* the last step: training.patience is exhausted */
+    long best_step;        /* of the lowest validation loss, with training.patience; 0: none */
     double best_loss;
     bool saved;
     struct dt_error save_error; /* why a due checkpoint was not written; DT_OK: none failed */
@@ -102,18 +103,19 @@ int dt_training_new(struct dt_training **training, const struct dt_training_opti
                     struct dt_error *err) DT_MUST_CHECK;
 void dt_training_facts(const struct dt_training *training, struct dt_training_facts *facts);
 
-/* One step, with the validation and the checkpoint that are due after it. Returns 1, or 0 if the run
- * had already ended: max_steps, or training.patience.
- * The update is skipped if the loss or the gradient norm is not finite, or the loss is a spike. After
- * training.max_skipped skipped updates in a row the next one is DT_EINVALID, and the last checkpoint
- * stays; overflows that lower the loss scale do not count.
- * A checkpoint that cannot be written is an error after the last step. Before that it is reported
- * (save_error), the previous one stays, and the next is written when it is due. */
+/* One step, with the validation and the checkpoint that are due after it. Returns 1, or 0 if the
+ * run had already ended: max_steps, or training.patience. The update is skipped if the loss or the
+ * gradient norm is not finite, or the loss is a spike. After training.max_skipped skipped updates
+ * in a row the next one is DT_EINVALID, and the last checkpoint stays; overflows that lower the
+ * loss scale do not count. A checkpoint that cannot be written is an error after the last step.
+ * Before that it is reported (save_error), the previous one stays, and the next is written when it
+ * is due. */
 int dt_training_step(struct dt_training *training, struct dt_step_report *report,
                      struct dt_error *err) DT_MUST_CHECK;
 /* Writes a checkpoint, unless the last step did. */
 int dt_training_save(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
-/* Hash of the parameters; with pipeline or tensor parallelism, of those in the newest checkpoint. */
+/* Hash of the parameters; with pipeline or tensor parallelism, of those in the newest checkpoint.
+ */
 int dt_training_hash(struct dt_training *training, uint64_t *hash,
                      struct dt_error *err) DT_MUST_CHECK;
 void dt_training_free(struct dt_training *training); /* NULL is allowed */

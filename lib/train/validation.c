@@ -7,7 +7,7 @@
 #include "model/finite.h"
 #include "train/training-internal.h"
 
-/* What ranks tell each other of every batch. */
+/* Values of a batch, which ranks all-gather. */
 enum { VALIDATION_LOSS, VALIDATION_HITS, VALIDATION_TARGETS, VALIDATION_VALUES };
 
 double *dt_training_validation_values(const struct dt_settings *settings)
@@ -15,13 +15,13 @@ double *dt_training_validation_values(const struct dt_settings *settings)
     return dt_alloc((size_t)settings->training.eval_batches, VALIDATION_VALUES * sizeof(double));
 }
 
-/* The sample at a place of the order of validation. */
-static uint64_t sample_at(uint64_t samples, uint64_t place)
+/* The sample at a position of the validation order. */
+static uint64_t sample_at(uint64_t samples, uint64_t position)
 {
-    return dt_dataset_sample_at(0, samples, place);
+    return dt_dataset_sample_at(0, samples, position);
 }
 
-/* Whether the losses of the batch that was scored last are finite. */
+/* Refuses losses of the last batch that are not finite. */
 static int check_losses(const struct dt_training *t, uint64_t samples, uint64_t first,
                         uint64_t rows, struct dt_error *err)
 {
@@ -37,7 +37,7 @@ static int check_losses(const struct dt_training *t, uint64_t samples, uint64_t 
     return 0;
 }
 
-/* Loss of the samples at places first .. first + rows - 1 of the order. */
+/* Loss of the samples at positions first .. first + rows - 1 of the order. */
 static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t first, uint64_t rows,
                           double *values, struct dt_error *err)
 {
@@ -66,21 +66,22 @@ static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t firs
     return 0;
 }
 
-/* Where ranks bring each other weights in every pass, all make as many. */
+/* With zero_stage 3 every forward all-gathers weights, so all ranks compute the same number of
+ * batches. */
 static int run_padding(struct dt_training *t, uint64_t samples, int64_t own, int64_t batches,
-                     struct dt_error *err)
+                       struct dt_error *err)
 {
     int ranks = dt_data_parallel_size(&t->state.dp);
-    double nothing[VALIDATION_VALUES];
+    double dropped[VALIDATION_VALUES];
     if (t->state.dp.stage < 3)
         return 0;
     for (int64_t i = own; i < (batches + ranks - 1) / ranks; i++)
-        DT_TRY(validate_batch(t, samples, 0, 1, nothing, err));
+        DT_TRY(validate_batch(t, samples, 0, 1, dropped, err));
     return 0;
 }
 
-/* Mean loss, and of masked models the share of targets that were the likeliest token, over a fixed,
- * random choice of the validation split's sequences, each batch by one of the ranks. */
+/* Mean loss, and for masked models the accuracy, over a fixed random sample of the validation
+ * split's sequences. Batches are distributed over the data-parallel ranks. */
 static int validate(struct dt_training *t, double *loss, double *accuracy, struct dt_error *err)
 {
     uint64_t batch = (uint64_t)t->settings.training.batch_size, samples = 0;
@@ -100,15 +101,17 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
             found = check_losses(t, samples, from, rows, &reason);
     }
     DT_TRY(run_padding(t, samples, dt_range_count(own), batches, err));
-    DT_TRY(dt_mesh_broadcast_from_last_stage(&t->mesh, t->val_values, batches * VALIDATION_VALUES, err));
+    DT_TRY(dt_mesh_broadcast_from_last_stage(&t->mesh, t->val_values, batches * VALIDATION_VALUES,
+                                             err));
     DT_TRY(dt_mesh_sum_over_cp(&t->mesh, t->val_values, batches * VALIDATION_VALUES, err));
-    DT_TRY(dt_data_parallel_gather_values(&t->state.dp, t->val_values, batches, VALIDATION_VALUES, err));
+    DT_TRY(dt_data_parallel_gather_values(&t->state.dp, t->val_values, batches, VALIDATION_VALUES,
+                                          err));
     for (int64_t i = 0; i < batches; i++) {
         sum += t->val_values[i * VALIDATION_VALUES + VALIDATION_LOSS];
         hits += t->val_values[i * VALIDATION_VALUES + VALIDATION_HITS];
         targets += t->val_values[i * VALIDATION_VALUES + VALIDATION_TARGETS];
     }
-    if (!isfinite(sum)) { /* on all ranks; those that have seen it say where */
+    if (!isfinite(sum)) { /* on all ranks; those that computed it have the reason */
         *err = reason;
         DT_TRY(dt_comm_agree(t->comm, found, err));
     }
@@ -134,8 +137,8 @@ bool dt_training_stopped_early(const struct dt_training *t)
     return patience > 0 && t->progress.validations_since_best >= patience;
 }
 
-/* The same with the average of the parameters, which takes the place of the model's own. */
-static int validate_average(struct dt_training *t, double *loss, struct dt_error *err)
+/* The loss with the EMA of the parameters. */
+static int validate_ema(struct dt_training *t, double *loss, struct dt_error *err)
 {
     double accuracy;
     dt_train_state_swap_ema(&t->state);
@@ -148,7 +151,7 @@ int dt_training_validate(struct dt_training *t, struct dt_step_report *r, struct
 {
     DT_TRY(validate(t, &r->val_loss, &r->val_accuracy, err));
     if (t->state.ema)
-        DT_TRY(validate_average(t, &r->ema_val_loss, err));
+        DT_TRY(validate_ema(t, &r->ema_val_loss, err));
     if (t->settings.training.patience > 0 && isfinite(r->val_loss))
         note_best(t, r->val_loss);
     r->stopped_early = dt_training_stopped_early(t);

@@ -214,13 +214,13 @@ static void what_contexts_do_not_go_with_is_refused(void **state)
     check_why(s, 2, "distributed.sync local_sgd needs distributed.cp 1");
     s.distributed.sync = DT_SYNC_ALL_REDUCE;
     s.distributed.shard_ranks = 3;
-    check_why(s, 4, "distributed.shard_ranks (3) must divide the replicas' contexts, of which");
+    check_why(s, 4, "distributed.shard_ranks (3) must divide the number of data-parallel times context-parallel ranks");
     s.distributed.shard_ranks = 0;
     s.training.batch_size = 1L << 20;
-    check_why(s, 2, "gradients of keys and values would be messages of 1610612736 bytes");
+    check_why(s, 2, "gradients of keys and values need messages of 1610612736 bytes");
     s.training.batch_size = 2;
     s.training.gradient_accumulation_steps = 1;
-    check_why(s, 4, "a step of 1 micro-batch cannot be shared by 2 ranks");
+    check_why(s, 4, "a step has 1 micro-batch, and each of 2 data-parallel ranks needs one");
 }
 
 int main(void)

@@ -121,7 +121,8 @@ static void sum_up(struct dt_comm *world, void *context)
         uint64_t before = dt_comm_bytes_sent(world);
         norm = pass_all(&p, job->batches, values);
         job->bytes[rank] = dt_comm_bytes_sent(world) - before;
-        assert_int_equal(dt_data_parallel_gather_batch_values(&p, values, job->batches, 2, &err), 0);
+        assert_int_equal(dt_data_parallel_gather_batch_values(&p, values, job->batches, 2, &err),
+                         0);
     }
     for (int64_t i = 0; i < 2 * job->batches; i++)
         assert_true(values[i] == (double)(i / 2 * (i / 2) + i % 2));
@@ -215,8 +216,8 @@ static void every_stage_comes_to_the_same_sum(void **state)
                     struct job job = sum_on(ranks, wanted, some);
                     assert_memory_equal(some, plain, ELEMENTS * sizeof *some);
                     assert_true(job.norm == first.norm);
-                    assert_int_equal(job.storage, pieces ? DT_GRADIENT_STORAGE_SHARD
-                                                         : DT_GRADIENT_STORAGE_FULL);
+                    assert_int_equal(job.storage,
+                                     pieces ? DT_GRADIENT_STORAGE_SHARD : DT_GRADIENT_STORAGE_FULL);
                 }
         }
     free(plain), free(some);
@@ -226,8 +227,8 @@ static void every_stage_comes_to_the_same_sum(void **state)
 static int64_t parts_of(const struct job *job, int64_t first, int64_t end, int64_t leaves)
 {
     struct dt_tree_node nodes[DT_TREE_NODES];
-    return dt_tree_cover(first, end,
-                         job->storage == DT_GRADIENT_STORAGE_TREE_SHARD ? job->batches : leaves, nodes);
+    return dt_tree_cover(
+        first, end, job->storage == DT_GRADIENT_STORAGE_TREE_SHARD ? job->batches : leaves, nodes);
 }
 
 /* What a rank sends of its piece of a bucket, which groups add up in chunks: each chunk's shares
@@ -324,7 +325,7 @@ static void too_few_batches_for_the_ranks_are_refused(struct dt_comm *world, voi
     const struct dt_data_group dp_group = replicas_of(world, 0);
     assert_int_equal(dt_data_parallel_init(&p, &dp_group, NULL, &sharding, &settings, &err),
                      DT_EINVALID);
-    assert_non_null(strstr(err.text, "2 micro-batches cannot be shared by 3 ranks"));
+    assert_non_null(strstr(err.text, "2 micro-batches, and each of 3 data-parallel ranks needs one"));
 }
 
 static void every_rank_needs_a_batch(void **state)

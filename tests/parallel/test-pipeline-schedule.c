@@ -94,18 +94,20 @@ static int64_t count_under_way(const struct action_list *list, int run)
 static void check_rounds(const struct play *p, int stage)
 {
     struct dt_pipeline_round r = dt_pipeline_round(&p->pipeline, stage, p->batches);
-    int64_t batches = round.positions / 6 / p->pipeline.chunks; /* places forward, and as many backward */
-    assert_true(r.first <= r.end && (r.end - r.first) % round.positions == 0);
+    int64_t batches =
+        r.positions / 6 / p->pipeline.chunks; /* places forward, and as many backward */
+    assert_true(r.first <= r.end && (r.end - r.first) % r.positions == 0);
     for (int64_t i = r.first; i < r.end; i++) {
         struct dt_action a, b;
-        int64_t at = i, behind = i + round.positions;
+        int64_t at = i, behind = i + r.positions;
         assert_true(dt_pipeline_next(&p->pipeline, stage, p->batches, &at, &a));
         assert_true(at > r.end || a.kind != DT_ACTION_BACKWARD || a.batch < p->batches - 1);
-        if (at + round.positions > r.end)
+        if (at + r.positions > r.end)
             continue;
         assert_true(dt_pipeline_next(&p->pipeline, stage, p->batches, &behind, &b));
-        assert_int_equal(behind, at + round.positions);
-        assert_true(a.kind == b.kind && a.virtual_stage == b.virtual_stage && a.batch + batches == b.batch);
+        assert_int_equal(behind, at + r.positions);
+        assert_true(a.kind == b.kind && a.virtual_stage == b.virtual_stage &&
+                    a.batch + batches == b.batch);
     }
 }
 

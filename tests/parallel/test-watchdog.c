@@ -36,6 +36,7 @@ static void the_factor_is_of_the_time_for_one_micro_batch(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_factor_is_of_the_time_for_one_micro_batch)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_factor_is_of_the_time_for_one_micro_batch)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,7 +154,7 @@ static void a_sum_that_is_left_out_is_missed(void **state)
     }
 }
 
-/* Replicas of other groups come apart where groups do not add up their sums. */
+/* Sharding groups diverge if the reduction across groups is missing. */
 static void copies_that_come_apart_are_named(void **state)
 {
     (void)state;
@@ -166,8 +166,8 @@ static void copies_that_come_apart_are_named(void **state)
     struct job job = run_anew(4, &s);
     unsetenv("DT_DEBUG_SKIP_REDUCTION");
     assert_string_equal(job.error,
-                        "step 2: ranks have come apart: tensor 'transformer.h.1.ln_1.weight' of "
-                        "replica 2 is not that of replica 0");
+                        "step 2: ranks have diverged: tensor 'transformer.h.1.ln_1.weight' of "
+                        "data-parallel rank 2 differs from that of rank 0");
 }
 
 static void some_groups_are_refused(struct dt_comm *world, void *context)
@@ -176,8 +176,8 @@ static void some_groups_are_refused(struct dt_comm *world, void *context)
     (void)context;
     s.distributed.shard_ranks = 3;
     check_refused(world, &s,
-                  "distributed.shard_ranks (3) must divide the replicas, of which "
-                  "there are 4");
+                  "distributed.shard_ranks (3) must divide the number of data-parallel "
+                  "ranks, which is 4");
 }
 
 static void groups_must_be_even(void **state)
@@ -247,12 +247,12 @@ static void replicas_that_come_apart_are_named(void **state)
     struct job job = run_anew(2, &s);
     unsetenv("DT_DEBUG_SKIP_REDUCTION");
     assert_string_equal(job.error,
-                        "step 2: ranks have come apart: tensor 'transformer.h.1.ln_1.weight' of "
-                        "replica 1 is not that of replica 0");
+                        "step 2: ranks have diverged: tensor 'transformer.h.1.ln_1.weight' of "
+                        "data-parallel rank 1 differs from that of rank 0");
 }
 
-/* A group of four keeps what four replicas alone do, and every rank what is planned. */
-static void groups_keep_what_their_ranks_would_alone(void **state)
+/* A sharding group of four has the memory of four ranks alone, which is the planned memory. */
+static void hybrid_sharding_keeps_what_one_group_would(void **state)
 {
     (void)state;
     for (int stage = 1; stage <= 3; stage++) {
@@ -302,7 +302,7 @@ int main(void)
         cmocka_unit_test(any_stage_goes_on_from_any_other),
         cmocka_unit_test(a_sum_that_is_left_out_is_missed),
         cmocka_unit_test(stages_save_memory),
-        cmocka_unit_test(groups_keep_what_their_ranks_would_alone),
+        cmocka_unit_test(hybrid_sharding_keeps_what_one_group_would),
         cmocka_unit_test(a_server_comes_to_the_same_bits),
         cmocka_unit_test(fewer_bytes_cost_little),
         cmocka_unit_test(replicas_that_come_apart_are_named),

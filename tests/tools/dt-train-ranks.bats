@@ -123,7 +123,7 @@ said() {
 
 @test "what is wrong for all ranks is said once" {
     [ "$(said --set training.gradient_accumulation_steps=3)" = \
-        "dt-train: --set: a step of 3 micro-batches cannot be shared by 4 ranks: raise training.gradient_accumulation_steps" ]
+        "dt-train: --set: a step has 3 micro-batches, and each of 4 data-parallel ranks needs one: raise training.gradient_accumulation_steps" ]
     [ "$(said --set training.batch_size=no)" = \
         "dt-train: --set: training.batch_size must be a whole number, not 'no'" ]
     [ "$(said -c missing.yaml)" = "dt-train: cannot open 'missing.yaml': No such file or directory" ]
@@ -178,7 +178,7 @@ odd() {
         run timeout 900 mpirun -n 1 "${begin[@]}" $given : -n 1 "${begin[@]}" --init-from other/latest
         [ "$status" -eq 1 ]
         [ "$(grep '^dt-train: ' <<<"$output")" = \
-            "dt-train: rank 1: the parameters that it begins with (--init-from) are not those of rank 0" ]
+            "dt-train: rank 1: its initial parameters (--init-from) differ from those of rank 0" ]
         [ ! -e run/latest ]
     done
     cp -rL one/latest copy
@@ -194,7 +194,7 @@ odd() {
         -n 1 dt-train -q -j 1 "${small[@]}" --device cpu-generic -o run "$data"
     [ "$status" -eq 1 ]
     [ "$(grep '^dt-train: ' <<<"$output")" = \
-        "dt-train: rank 1: its engine is cpu, generic, that of rank 0 is $own: they compute other bits; choose one that all have with --device" ]
+        "dt-train: rank 1: its engine is cpu, generic, that of rank 0 is $own: their results differ; choose one that all have with --device" ]
     [ ! -e run ]
 }
 

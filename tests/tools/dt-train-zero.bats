@@ -43,7 +43,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
 @test "groups that are not even are refused in one line" {
     run ranks 2 --set distributed.shard_ranks=3 -o run
     [ "$status" -ne 0 ]
-    grep -qF "distributed.shard_ranks (3) must divide the replicas, of which there are 2" <<<"$output"
+    grep -qF "distributed.shard_ranks (3) must divide the number of data-parallel ranks, which is 2" <<<"$output"
 }
 
 # What replicas remember besides parameters and moments.
@@ -71,7 +71,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     tr -d ' \n' <run/latest/trainer/state.json | grep -qF '"errors":{"replicas":4}'
     run ranks 4 "${settings[@]}" --set distributed.pp=2 -o run
     [ "$status" -ne 0 ]
-    grep -qF "the run began with distributed.pp: 1, and is now to have 2" <<<"$output"
+    grep -qF "the run was started with distributed.pp: 1, which cannot change to 2 on a resume" <<<"$output"
     run ranks 2 "${settings[@]}" --set distributed.tp=2 -o other
     [ "$status" -ne 0 ]
     grep -qF "distributed.compress topk needs distributed.tp 1" <<<"$output"
