@@ -32,7 +32,7 @@ static struct {
 static const struct dt_option options[] = {
     {"config", 'c', DT_OPTION_STRING, &opt.config, "FILE", "read settings from the YAML file FILE"},
     {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE",
-     "change one setting, as training.max_steps=100"},
+     "change one setting, such as training.max_steps=100"},
     {"output", 'o', DT_OPTION_STRING, &opt.output, "DIR",
      "write metrics.jsonl and checkpoints to DIR"},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
@@ -40,7 +40,7 @@ static const struct dt_option options[] = {
     {"resume", 0, DT_OPTION_STRING, &opt.resume, "WHAT",
      "auto: from the newest checkpoint in DIR, if any (the default); none; or a checkpoint"},
     {"init-from", 0, DT_OPTION_STRING, &opt.init_from, "DIR",
-     "begin with shape and parameters of the model in DIR"},
+     "start from the shape and parameters of the model in DIR"},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME",
      "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic"},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
@@ -48,8 +48,8 @@ static const struct dt_option options[] = {
     {"print-config", 0, DT_OPTION_FLAG, &opt.print_config, NULL,
      "print all settings as YAML, and stop"},
     {"dry-run", 0, DT_OPTION_FLAG, &opt.dry_run, NULL,
-     "print the steps and the memory that the run would take, and stop"},
-    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "say only what goes wrong"},
+     "print steps and memory of the run, and stop"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "print only warnings and errors"},
     {NULL},
 };
 
@@ -57,21 +57,21 @@ static const struct dt_command command = {"dt-train", "train a model over shards
                                           options};
 
 static const volatile sig_atomic_t *stop_signal;
-static char source[4096]; /* of the settings, for errors */
+static char source[4096]; /* names the settings in errors */
 static const char *data_path;
-static struct dt_comm *world; /* the ranks that train together */
-static bool at_path;          /* they meet, without MPI */
+static struct dt_comm *world; /* all ranks of the run */
+static bool at_path;          /* ranks meet at distributed.rendezvous, without MPI */
 
-#define LEADERS_START 5 /* seconds; where there is much to do, ranks run one after another */
+#define LEADERS_START 5 /* seconds that other ranks give rank 0 to print an error first */
 
-/* NULL: nothing but this process was started. */
+/* NULL: this process was started alone. */
 static const char *launched_rank(void)
 {
     const char *rank = dt_launch_rank();
     return rank ? rank : getenv("SLURM_PROCID");
 }
 
-/* Before ranks have met, the first is the launcher's. */
+/* Before ranks have met, rank 0 of the launcher. */
 static bool leads(void)
 {
     const char *launched = launched_rank();
@@ -89,7 +89,7 @@ static int print_settings(const struct dt_settings *settings)
 
 #define PLACES_SHOWN 16
 
-/* Where ranks run; of many only the first. */
+/* Prints the host of each rank, of at most PLACES_SHOWN ranks. */
 static int print_places(struct dt_error *err)
 {
     char(*places)[DT_PLACE];
@@ -110,11 +110,10 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
     char memory[DT_PROGRESS_BYTES];
     dt_training_facts(trainer, &f);
     if (dt_comm_size(world) > 1)
-        fprintf(stderr, "ranks       %d; what follows is one's\n", dt_comm_size(world));
+        fprintf(stderr, "ranks       %d; the following is for each\n", dt_comm_size(world));
     if (dt_comm_links(world))
-        fprintf(
-            stderr, "exchange    %s%s\n",
-            dt_comm_is_linked(world) ? "" : "through memory of the host: ", dt_comm_links(world));
+        fprintf(stderr, "exchange    %s%s\n",
+                dt_comm_is_linked(world) ? "" : "through host memory: ", dt_comm_links(world));
     fprintf(stderr,
             "engine      %s, %s, %d threads, GEMM peak %.0f GFLOP/s of %s measured\n"
             "model       %.2f M parameters, %s with gradients, moments and activations\n"
@@ -135,8 +134,8 @@ static void warn_of_metrics(const struct dt_training *trainer)
                         f.damaged_metrics, dt_plural((uint64_t)f.damaged_metrics));
     if (f.lost_lines > 0)
         dt_program_warn(
-            "%s/metrics.jsonl has lost %ld of its lines up to step %ld; training goes on, and a "
-            "line of the file says so",
+            "%s/metrics.jsonl lacks %ld of its lines up to step %ld; training continues, and a "
+            "line of the file records it",
             opt.output, f.lost_lines, f.first_step);
 }
 
@@ -148,7 +147,7 @@ static const char *const reasons[] = {
 
 #define MFU_TEXT 16
 
-/* "54.3%", or "unknown" where the speed is above the peak that was measured. */
+/* "54.3%", or "unknown" if the speed exceeds the measured peak. */
 static const char *mfu_text(double mfu, char text[MFU_TEXT])
 {
     snprintf(text, MFU_TEXT, isnan(mfu) ? "unknown" : "%.1f%%", 100 * mfu);
@@ -167,7 +166,7 @@ static void warn_of_peak(const struct dt_step_report *r)
         r->step);
 }
 
-#define SLOW 1.5 /* times the median of all ranks: worth a line */
+#define SLOW 1.5 /* times the median of all ranks: prints a line */
 
 static void show(struct dt_progress *progress, const struct dt_step_report *r, long max_steps,
                  double started, long first_step)
@@ -185,7 +184,7 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
     }
     if (r->save_error.code != DT_OK) {
         dt_progress_clear(progress);
-        dt_program_warn("step %ld: %s; training goes on, the last checkpoint stays", r->step,
+        dt_program_warn("step %ld: %s; training continues, the last checkpoint stays", r->step,
                         r->save_error.text);
     }
     if (!opt.quiet && r->slowest_factor > SLOW) {
@@ -236,14 +235,14 @@ static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
         char *theirs = dt_path_join(opt.init_from, DT_TOKENIZER_FILE);
         int there = dt_file_probe(theirs, err);
         if (there > 0)
-            opt.tokenizer = o->tokenizer_path = theirs; /* for as long as the program runs */
+            opt.tokenizer = o->tokenizer_path = theirs; /* until the program ends */
         else
             free(theirs);
         DT_TRY(there);
     }
     if (opt.tokenizer == NULL)
         return 0;
-    DT_TRY(dt_file_need_regular(opt.tokenizer, err)); /* it is copied too */
+    DT_TRY(dt_file_need_regular(opt.tokenizer, err)); /* it is also copied */
     DT_TRY(dt_tokenizer_load(&tokenizer, opt.tokenizer, err));
     o->tokenizer = dt_tokenizer_fingerprint(tokenizer);
     dt_tokenizer_free(tokenizer);
@@ -320,7 +319,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
     return rc;
 }
 
-/* Links between the ranks' devices, where they are asked for or can be. */
+/* Opens a device communicator (NCCL), if it is required or possible. */
 static int link_devices(const struct dt_settings *settings, struct dt_device *dev,
                         struct dt_error *err)
 {
@@ -340,7 +339,7 @@ static int open_and_run(const char *data, const struct dt_settings *settings, bo
     int threads = (int)opt.threads;
     if (threads == 0 && dt_comm_size(world) > 1)
         DT_TRY(dt_comm_processors(world, &threads, err));
-    if (settings->distributed.pp > 1) /* what is loaded later waits for messages under way */
+    if (settings->distributed.pp > 1) /* lazy loading would wait for messages in flight */
         setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     bool opened = dt_device_open(&dev, opt.device, threads, err) == 0;
     int rc = dt_comm_agree(world, opened ? 0 : err->code, err);
@@ -358,12 +357,12 @@ static void report_as_rank(const struct dt_error *err)
     if (world)
         dt_program_warn("rank %d: %s", dt_comm_rank(world), err->text);
     else
-        dt_program_warn("rank %s: %s", launched ? launched : "of no number", err->text);
+        dt_program_warn("rank %s: %s", launched ? launched : "unknown", err->text);
 }
 
-/* Ends all ranks, when the first has had its say: where they have agreed, its word is enough. So
- * it is of most other failures, which are everyone's too. Of ranks that wait for each other, each
- * knows the next: all speak. So do those that meet at a path, where nobody ends another. */
+/* Reports the error and ends all ranks. Rank 0 reports first: an error on which ranks have agreed
+ * is printed by it alone. After a timeout each rank reports, since each knows which rank it waits
+ * for. */
 static int fail(const struct dt_error *err)
 {
     const struct timespec start = {LEADERS_START, 0};
@@ -376,18 +375,18 @@ static int fail(const struct dt_error *err)
     else if (leads())
         dt_program_report(err);
     if (err->agreed && dt_comm_barrier(world, &ignored) == 0) {
-        /* all are here, behind the line */
+        /* all ranks are here, after the line */
     } else if (stalled || !leads()) {
         if (stalled || !at_path)
             nanosleep(&start, NULL);
-        if (!stalled && !*stop_signal) /* not told to end meanwhile */
+        if (!stalled && !*stop_signal) /* no signal meanwhile */
             report_as_rank(err);
     }
     dt_comm_abort(world, 1);
     return 1;
 }
 
-/* What the command line does not say, the settings may. */
+/* Options that are absent come from the settings. */
 static void take_operands(const struct dt_settings *s, int count, char **operands)
 {
     const char *resume_from = s->checkpoint.resume_from;
@@ -397,17 +396,17 @@ static void take_operands(const struct dt_settings *s, int count, char **operand
     if (opt.resume == NULL)
         opt.resume = resumes ? resume_from : "auto";
     if (opt.output == NULL && !opt.dry_run)
-        dt_program_usage("option --output is needed");
+        dt_program_usage("option --output is required");
     if (opt.init_from && strcmp(opt.resume, "auto") != 0 && strcmp(opt.resume, "none") != 0)
-        dt_program_usage("--resume '%s' and --init-from exclude each other: a run goes on with the "
-                         "parameters that it has",
+        dt_program_usage("--resume '%s' and --init-from exclude each other: a resumed run has "
+                         "parameters",
                          opt.resume);
     if (count > 1 || (count == 0 && *s->data.dataset == 0))
-        dt_program_usage("one directory of shards is needed");
+        dt_program_usage("one directory of shards is required");
     data_path = count == 1 ? operands[0] : s->data.dataset;
 }
 
-/* What errors name that lie in no single line of the file. */
+/* The name of the settings in errors that no single line of a file has caused. */
 static void name_source(void)
 {
     const char *set = getenv("DT_SET");
@@ -421,7 +420,7 @@ static void name_source(void)
                             : "settings");
 }
 
-/* What the way of meeting demands. */
+/* Refuses settings that exclude the backend. */
 static int check_backend(const struct dt_settings *s, struct dt_error *err)
 {
     const char *backend = dt_comm_backend_names[s->distributed.backend];
@@ -430,15 +429,15 @@ static int check_backend(const struct dt_settings *s, struct dt_error *err)
     uint32_t address;
     if (*s->distributed.rendezvous && !at_path)
         return dt_fail(err, DT_EINVALID,
-                       "distributed.rendezvous is for ranks that RANK and WORLD_SIZE number; those "
+                       "distributed.rendezvous is for ranks numbered by RANK and WORLD_SIZE; ranks "
                        "of mpirun meet without it");
     if (*s->distributed.rendezvous && (alone || strcmp(backend, "mpi") == 0))
-        return dt_fail(err, DT_EINVALID,
-                       "distributed.rendezvous does not go with distributed.backend %s", backend);
+        return dt_fail(err, DT_EINVALID, "distributed.rendezvous excludes distributed.backend %s",
+                       backend);
     if (*interface && !*s->distributed.rendezvous)
         return dt_fail(err, DT_EINVALID,
                        "distributed.interface is for ranks that meet at distributed.rendezvous; "
-                       "MPI has options of its own for that");
+                       "MPI has its own options for that");
     return *interface ? dt_interface_find(interface, &address, err) : 0;
 }
 
@@ -497,12 +496,12 @@ int main(int argc, char **argv)
     rc = meet(&settings, rc, &err);
     if (rc == DT_ESTOP)
         dt_stop_now(*stop_signal);
-    dt_stop_attend(false); /* until training begins, there is nothing to save */
+    dt_stop_attend(false); /* before training there are no results to save */
     rc = rc < 0 ? rc : open_and_run(data_path, &settings, &stopped, &err);
     if (rc < 0)
         return fail(&err);
     if (stopped && leads())
-        dt_program_warn("stopped by a signal; the same command goes on from here");
+        dt_program_warn("stopped by a signal; the same command resumes from here");
     dt_comm_close(world);
     if (stopped)
         dt_stop_now(*stop_signal ? *stop_signal : SIGTERM);

@@ -19,7 +19,7 @@ struct dt_bucket_reduction {
     size_t *offsets, *bytes; /* ranks of the sharding group + 1: where each rank's blocks begin in
                               * the bucket, in floats and in bytes */
     size_t shard[2];         /* 0, and the floats of this rank's blocks */
-    dt_ticket ticket;
+    dt_ticket request;
     bool pending;
     float *host; /* staged: copies of the messages */
 };
@@ -435,7 +435,7 @@ static void finish_reduction(struct dt_data_parallel *p, int bucket)
     if (!s->pending)
         return;
     s->pending = false;
-    int rc = dt_comm_wait(p->device_group.all, s->ticket, &err);
+    int rc = dt_comm_wait(p->device_group.all, s->request, &err);
     if (rc < 0 && p->failed == 0) {
         p->failed = rc;
         p->error = err;
@@ -501,9 +501,9 @@ static void start_reduction(struct dt_data_parallel *p, int bucket)
                                .count = s->stack.count,
                                .sum = whole,
                                .groups = p->sharding.groups};
-    s->ticket = dt_comm_reduce_scatter(p->device_group.all, &how);
+    s->request = dt_comm_reduce_scatter(p->device_group.all, &how);
     if (p->stage == 0)
-        s->ticket = dt_comm_all_gather(p->device_group.group, whole, s->bytes);
+        s->request = dt_comm_all_gather(p->device_group.group, whole, s->bytes);
     s->pending = true;
 }
 
@@ -518,7 +518,7 @@ static void reduce_across_groups(struct dt_data_parallel *p, int bucket)
                                .parts = s->stack.parts,
                                .count = dt_tree_cover(first[0], first[1], p->batches, nodes),
                                .groups = p->sharding.groups};
-    s->ticket = dt_comm_reduce_scatter(p->device_group.across, &how);
+    s->request = dt_comm_reduce_scatter(p->device_group.across, &how);
 }
 
 static void start_round_reduction(struct dt_data_parallel *p, int bucket)
@@ -535,7 +535,7 @@ static void start_round_reduction(struct dt_data_parallel *p, int bucket)
                              .stack = &s->stack,
                              .spares = s->spares,
                              .spare_count = &s->spare_count};
-    s->ticket = dt_comm_reduce_round(p->device_group.group, &round);
+    s->request = dt_comm_reduce_round(p->device_group.group, &round);
     if (p->sharding.groups > 1 && s->passes == p->rounds)
         reduce_across_groups(p, bucket);
     s->pending = true;

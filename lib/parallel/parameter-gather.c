@@ -9,7 +9,7 @@ struct dt_bucket_gather {
     size_t *bytes; /* ranks + 1: where each rank's blocks begin, in the compute type */
     char *host;    /* staged: the gathered bucket in host memory */
     char *weights; /* staged: its destination on the device */
-    dt_ticket ticket;
+    dt_ticket request;
     bool pending;
     bool current; /* gathered since the last update, or in flight */
 };
@@ -90,7 +90,7 @@ static void finish(struct dt_parameter_gather *g, int bucket)
     if (!b->pending)
         return;
     b->pending = false;
-    int rc = dt_comm_wait(g->dp->device_group.group, b->ticket, &err);
+    int rc = dt_comm_wait(g->dp->device_group.group, b->request, &err);
     if (rc < 0 && g->failed == 0) {
         g->failed = rc;
         g->error = err;
@@ -128,7 +128,7 @@ static void gather(struct dt_parameter_gather *g, int bucket)
         g->failed = g->error.code;
     if (g->dp->staged)
         weights = copy_to_host(g, bucket, weights);
-    b->ticket = dt_comm_all_gather(g->dp->device_group.group, weights, b->bytes);
+    b->request = dt_comm_all_gather(g->dp->device_group.group, weights, b->bytes);
     b->pending = b->current = true;
     if (!g->dp->overlap)
         finish(g, bucket);

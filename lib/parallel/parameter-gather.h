@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All-gather of sharded parameters (zero_stage 1 to 3) into the weights that forward and backward
- * read. A rank holds the fp32 master parameters of its own shards; a bucket's weights, in the
+ * read. A rank holds the fp32 master parameters of its shards; a bucket's weights, in the
  * compute type, are gathered from all ranks of the sharding group.
  *
  *     zero_stage 1, 2   After an update all buckets are gathered, one by one, into a full arena.

@@ -186,8 +186,8 @@ void dt_pipeline_executor_release(struct dt_pipeline_executor *p)
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-/* The tag of a message of a step. A device communicator has no tags: each kind of message has a
- * channel, and both stages process micro-batches in one order. dt-architecture(7), Stages of a
+/* The tag of a message of a step. A device communicator does not use tags: each kind of message has
+ * a channel, and both stages process micro-batches in one order. dt-architecture(7), Stages of a
  * model, shows why this cannot deadlock. */
 static int tag_of(const struct dt_pipeline_executor *p, enum boundary kind, int sender,
                   int64_t batch)

@@ -18,7 +18,7 @@ struct dt_metrics {
     FILE *file;
     char *path;
     long lines;   /* with a step, found by dt_metrics_open and not removed */
-    long damaged; /* lines that were not JSON, without a last one that has no newline */
+    long damaged; /* lines that were not JSON; a last line without a newline does not count */
 };
 
 /* Opens the file for appending. First removes lines of steps after last_step, which the resumed run

@@ -133,7 +133,7 @@ static int scan(struct text *t, struct dt_error *err)
     free(bytes);
     if (n < 0)
         return dt_fail_errno(err, "cannot read '%s'", t->path);
-    if (t->filled) /* the last line has no newline */
+    if (t->filled) /* the last line lacks a newline */
         end_line(t, t->size);
     if (t->count == 0)
         return dt_fail(err, DT_EFORMAT, "%s: is empty", t->path);
@@ -253,7 +253,7 @@ static int open_text(struct text *t, const char *path, const struct dt_text_samp
         return dt_fail(err, DT_EINVALID, "%s: is text, which needs a tokenizer: -t", path);
     DT_TRY(dt_tokenizer_load(&t->tokenizer, o->tokenizer_path, err));
     if (dt_tokenizer_eot(t->tokenizer) == DT_NO_TOKEN)
-        return dt_fail(err, DT_EINVALID, "%s: has no end-of-text token to end documents with",
+        return dt_fail(err, DT_EINVALID, "%s: lacks an end-of-text token, which ends documents",
                        o->tokenizer_path);
     t->hash = dt_tokenizer_fingerprint(t->tokenizer);
     t->fd = dt_file_open(path, err);

@@ -62,7 +62,8 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
     const struct dt_settings *s = &t->settings;
     long length = s->training.sequence_length;
     if (strcmp(s->data.train_split, DT_TRAIN_SPLIT) != 0 && !dt_dataset_names_splits(o->data))
-        return dt_fail(err, DT_EINVALID, "%s: data.train_split names '%s', and %s has no splits",
+        return dt_fail(err, DT_EINVALID,
+                       "%s: data.train_split names '%s', but %s is not divided into splits",
                        o->settings_path, s->data.train_split, o->data);
     if (!dt_text_samples_has_name(o->data))
         return dt_dataset_open(&t->train, o->data, s->data.train_split, err);
@@ -168,7 +169,8 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
     if (wanted && dt_dataset_has_splits(o->data))
         rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
     else if (wanted && named)
-        rc = dt_fail(err, DT_EINVALID, "%s: data.val_split names '%s', and %s has no splits",
+        rc = dt_fail(err, DT_EINVALID,
+                     "%s: data.val_split names '%s', but %s is not divided into splits",
                      o->settings_path, t->settings.data.val_split, o->data);
     if (rc != DT_EMISSING || (wanted && named))
         return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);

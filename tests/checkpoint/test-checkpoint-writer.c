@@ -29,7 +29,7 @@ static void save_alone(struct dt_comm *world, void *context)
     dt_device_close(dev);
 }
 
-static void a_lost_rank_ends_the_run(void **state)
+static void a_rank_lost_during_a_checkpoint_ends_the_run(void **state)
 {
     (void)state;
     run_ranks(2, save_alone, NULL);
@@ -37,6 +37,7 @@ static void a_lost_rank_ends_the_run(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_lost_rank_ends_the_run)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_lost_during_a_checkpoint_ends_the_run)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

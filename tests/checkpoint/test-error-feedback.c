@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What replicas owe each other when a run stops is there when it goes on. */
+/* Error feedback residuals are restored on a resume. */
 #include "test.h"
 
 #include <math.h>
@@ -25,13 +25,13 @@ static struct dt_settings settings_of(enum dt_compress compress)
     return s;
 }
 
-/* Stopped behind so many steps, and gone on with from a checkpoint. */
+/* Stopped after that number of steps and resumed. */
 static void check_resume(const struct dt_settings *s, long most, const char *file)
 {
     char *run = dt_path_join(scratch, "stopped");
     assert_int_equal(dt_file_remove_tree(run, &err), 0);
-    struct job straight = run_anew(2, s);
-    uint64_t expected = hash_of_file("anew", file);
+    struct job straight = run_new(2, s);
+    uint64_t expected = hash_of_file("new", file);
     run_job(2, s, "stopped", most);
     struct job resumed = run_job(2, s, "stopped", 1000);
     check_same(&straight, &resumed);
@@ -39,7 +39,7 @@ static void check_resume(const struct dt_settings *s, long most, const char *fil
     free(run);
 }
 
-static void a_run_goes_on_to_the_same_bits(void **state)
+static void a_run_resumes_to_the_same_bits(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -52,13 +52,13 @@ static void a_run_goes_on_to_the_same_bits(void **state)
     check_resume(&s, 3, "trainer/outer.safetensors");
 }
 
-/* What a replica of the checkpoint owed of a tensor. */
+/* The residual of a tensor on one rank, in the checkpoint. */
 static float *read_owed(const struct dt_train_state *s, const char *tensor, long dp_rank,
                         int64_t count)
 {
     struct dt_tensor_file file;
     int tensors, at = 0;
-    char *path = dt_path_join(scratch, "owed/latest/trainer/errors.safetensors");
+    char *path = dt_path_join(scratch, "residual/latest/trainer/errors.safetensors");
     char *name = dt_asprintf("%s.error.%ld", tensor, dp_rank);
     struct dt_named_tensor *list = dt_snapshot_tensors(s, DT_SNAPSHOT_ERROR_FEEDBACK, 5, &tensors);
     float *values = dt_alloc((size_t)count, sizeof *values);
@@ -72,8 +72,8 @@ static float *read_owed(const struct dt_train_state *s, const char *tensor, long
     return values;
 }
 
-/* Of five replicas, number i of two takes on those of i, i + 2 and i + 4. */
-static void check_owed(struct dt_comm *world, void *context)
+/* From five ranks to two: rank i loads the residuals of i, i + 2 and i + 4. */
+static void check_residual(struct dt_comm *world, void *context)
 {
     struct dt_device *dev;
     struct dt_error error;
@@ -101,54 +101,54 @@ static void check_owed(struct dt_comm *world, void *context)
     dt_device_close(dev);
 }
 
-static void other_replicas_owe_the_same_sum(void **state)
+static void another_number_of_ranks_keeps_the_sum_of_residuals(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct job job = {.name = "owed",
+        struct job job = {.name = "residual",
                           .settings = settings_of(i ? DT_COMPRESS_POWERSGD : DT_COMPRESS_TOPK)};
-        char *run = dt_path_join(scratch, "owed");
+        char *run = dt_path_join(scratch, "residual");
         assert_int_equal(dt_file_remove_tree(run, &err), 0);
-        run_job(5, &job.settings, "owed", 3);
-        run_ranks(2, check_owed, &job);
+        run_job(5, &job.settings, "residual", 3);
+        run_ranks(2, check_residual, &job);
         free(run);
     }
 }
 
-/* Those of the second step; another such step behind it would end the run. */
-static void gradients_that_are_no_numbers_are_not_owed(void **state)
+/* NaN in the second step only. */
+static void nan_gradients_leave_the_residual_unchanged(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct dt_settings s = settings_of(i ? DT_COMPRESS_POWERSGD : DT_COMPRESS_TOPK);
         s.training.max_skipped = 1;
         setenv("DT_DEBUG_POISON", "2", 1);
-        struct job job = run_anew(2, &s);
+        struct job job = run_new(2, &s);
         unsetenv("DT_DEBUG_POISON");
         assert_string_equal(job.error, "");
         assert_true(isnan(job.norms[1]) && isfinite(job.norms[2]) && isfinite(job.norms[5]));
     }
 }
 
-/* All that replicas owe behind so many steps; owned by the caller. */
-static float *owed_behind(struct dt_settings s, long steps, size_t *count)
+/* All residuals after that number of steps; owned by the caller. */
+static float *residual_after(struct dt_settings s, long steps, size_t *count)
 {
-    char *path = dt_path_join(scratch, "anew/latest/trainer/errors.safetensors"), *file;
+    char *path = dt_path_join(scratch, "new/latest/trainer/errors.safetensors"), *file;
     uint64_t header;
     size_t size;
     s.training.max_steps = steps;
-    run_anew(2, &s);
+    run_new(2, &s);
     assert_int_equal(dt_file_read(path, SIZE_MAX - 1, &file, &size, &err), 0);
     memcpy(&header, file, sizeof header);
     *count = (size - sizeof header - header) / sizeof(float);
-    float *owed = dt_alloc(*count, sizeof *owed);
-    memcpy(owed, file + sizeof header + header, *count * sizeof *owed);
+    float *residual = dt_alloc(*count, sizeof *residual);
+    memcpy(residual, file + sizeof header + header, *count * sizeof *residual);
     free(file), free(path);
-    return owed;
+    return residual;
 }
 
-/* An overflow halves the loss's scale, and with it all that is owed. */
-static void what_is_owed_is_scaled_as_gradients_are(void **state)
+/* An overflow halves the loss scale, and so the residual. */
+static void the_residual_follows_the_loss_scale(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(DT_COMPRESS_TOPK);
@@ -157,15 +157,15 @@ static void what_is_owed_is_scaled_as_gradients_are(void **state)
     s.training.schedule = DT_LR_SCHEDULE_CONSTANT;
     s.training.warmup_steps = 1;
     setenv("DT_DEBUG_POISON", "2", 1);
-    float *before = owed_behind(s, 1, &count), *behind = owed_behind(s, 2, &other);
+    float *before = residual_after(s, 1, &count), *after = residual_after(s, 2, &other);
     unsetenv("DT_DEBUG_POISON");
     assert_int_equal(count, other);
     for (size_t i = 0; i < count; i++) {
-        assert_true(behind[i] == before[i] / 2);
+        assert_true(after[i] == before[i] / 2);
         owing += before[i] != 0;
     }
     assert_true(owing > count / 2);
-    free(before), free(behind);
+    free(before), free(after);
 }
 
 static void slices_are_refused(struct dt_comm *world, void *context)
@@ -176,7 +176,7 @@ static void slices_are_refused(struct dt_comm *world, void *context)
     check_refused(world, &s, "distributed.compress powersgd needs distributed.tp 1");
 }
 
-static void nothing_is_owed_between_slices(void **state)
+static void tensor_parallel_ranks_have_no_residual_between_them(void **state)
 {
     (void)state;
     run_ranks(2, slices_are_refused, NULL);
@@ -185,11 +185,11 @@ static void nothing_is_owed_between_slices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_goes_on_to_the_same_bits),
-        cmocka_unit_test(other_replicas_owe_the_same_sum),
-        cmocka_unit_test(gradients_that_are_no_numbers_are_not_owed),
-        cmocka_unit_test(what_is_owed_is_scaled_as_gradients_are),
-        cmocka_unit_test(nothing_is_owed_between_slices),
+        cmocka_unit_test(a_run_resumes_to_the_same_bits),
+        cmocka_unit_test(another_number_of_ranks_keeps_the_sum_of_residuals),
+        cmocka_unit_test(nan_gradients_leave_the_residual_unchanged),
+        cmocka_unit_test(the_residual_follows_the_loss_scale),
+        cmocka_unit_test(tensor_parallel_ranks_have_no_residual_between_them),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -168,7 +168,7 @@ taken() {
     [[ "$output" == *"dt-train: distributed.backend nccl: rank 0: NCCL cannot be loaded: "*libnccl.so.2* ]]
     run timeout 60 mpirun -n 2 dt-train -j 1 "${small[@]}" -o run "$data"
     [ "$status" -eq 0 ]
-    grep -qE "^exchange    through memory of the host: rank 0: NCCL cannot be loaded: " <<<"$output"
+    grep -qE "^exchange    through host memory: rank 0: NCCL cannot be loaded: " <<<"$output"
     run ranks 2 --device cpu --set distributed.backend=nccl -o run
     [ "$status" -eq 1 ]
     [[ "$output" == *"distributed.backend nccl: rank 0: device 'cpu' has no links between ranks"* ]]

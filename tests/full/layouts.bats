@@ -71,7 +71,7 @@ missed() {
     [ $compared = 33 ]
 }
 
-@test "invariant: 1, 2, 3, 4 and 8 replicas of 1, 2 and 3 threads: the same sums" {
+@test "invariant: 1, 2, 3, 4 and 8 data-parallel ranks of 1, 2 and 3 threads: the same sums" {
     compared=0
     batches=(--set training.gradient_accumulation_steps=8 --set distributed.invariant=true)
     expected=$(sums 1 "${batches[@]}")
@@ -84,8 +84,7 @@ missed() {
     [ $compared = 15 ]
 }
 
-# dt adds up by itself, and takes nothing of MPI but messages between two ranks: these choices
-# must not reach it.
+# dt uses only point-to-point messages of MPI: these choices must not change its sums.
 @test "every all-reduce that Open MPI has: the same sums" {
     compared=0
     ompi_info >/dev/null 2>&1 || skip "mpirun is not Open MPI's"
@@ -98,8 +97,8 @@ missed() {
     [ $compared = 7 ]
 }
 
-# grad_norm of every step, which slices change by rounding alone.
-@test "1, 2 and 4 slices of GPT-2's vocabulary, 5 heads of keys: the norms of one" {
+# grad_norm of every step, equal to rounding.
+@test "tp 1, 2 and 4 of GPT-2's vocabulary, 5 heads of keys: the norms of one" {
     sliced=(--set model.name=llama --set model.vocab_size=50257 --set model.hidden_size=40
         --set model.num_heads=10 --set model.num_kv_heads=5 --set model.intermediate_size=54
         --set model.num_layers=2 --set training.gradient_accumulation_steps=4)

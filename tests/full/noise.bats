@@ -8,7 +8,7 @@ make_work() {
     "${CC:-cc}" -O1 -o work work.c
 }
 
-@test "two matrices of one build are no change, and 5% more work is found" {
+@test "two matrices of one build do not differ, and 5% more work is found" {
     cd "$T"
     make_work 50
     for rows in a b; do

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes that ranks send, of stages, slices and replicas together, against the formulas of
- * dt-config(5), dt-architecture(7) and dt-plan(1). */
+/* Bytes that ranks send, with pipeline, tensor, context and data parallelism, against the formulas
+ * of dt-config(5), dt-architecture(7) and dt-plan(1). */
 #include "test.h"
 
 #include <math.h>
@@ -9,20 +9,20 @@
 #include "plan/plan.h"
 #include "train/rank-run.h"
 
-#define CHUNK 65536 /* floats that are added up at a time */
+#define CHUNK 65536 /* floats that are reduced at a time */
 
 /* A layout, and the rank of it that bytes are counted for. */
 struct counted {
     struct dt_settings settings; /* resolved */
     int stages, dp_size, cp_size, tp_size, groups;
     struct dt_model_part part;
-    int copy;              /* of all contexts of all replicas */
+    int copy;              /* index among the dp x cp ranks */
     struct dt_table table; /* of the part */
     struct dt_sharding sharding;
-    int zero;        /* stage of it: 0 where a group is one replica */
-    bool in_rounds;  /* each pass's gradients are summed at once */
+    int zero;        /* zero_stage; 0 if a sharding group is one rank */
+    bool in_rounds;  /* gradients are reduced after each micro-batch */
     int64_t batches; /* micro-batches of a step */
-    int64_t passes;  /* that each replica makes */
+    int64_t passes;  /* backward passes of each rank */
     int64_t width;   /* bytes of a number of the stream */
 };
 
@@ -50,7 +50,7 @@ static int64_t rows_of(const struct counted *c)
     return c->settings.training.batch_size * c->settings.training.sequence_length / c->cp_size;
 }
 
-/* --- replicas -------------------------------------------------------------------------------- */
+/* --- data parallel---------------------------------------------------------------------------- */
 
 static int64_t own_batches(const struct counted *c)
 {
@@ -63,7 +63,7 @@ static int64_t own_batches(const struct counted *c)
     return dt_range_count(run);
 }
 
-/* Of the sum, what number i of so many ranges of the replicas has. */
+/* Part i of the reduced gradients, of that number of parts. */
 static int64_t parts_of(const struct counted *c, int i, int ranges)
 {
     struct dt_tree_node nodes[DT_TREE_NODES];
@@ -130,8 +130,8 @@ static int64_t weights(const struct counted *c, int owner)
 }
 
 /* Gradients that it does not own, for each of its parts of the sum; of what it owns, what groups
- * add up; squares of blocks; and what it owns of the sum, or of weights. */
-static int64_t replica_bytes(const struct counted *c)
+ * reduce; squares of blocks; and its shard of the sum, or of the weights. */
+static int64_t data_parallel_bytes(const struct counted *c)
 {
     int owner = c->copy % c->sharding.owners;
     int64_t parts = c->in_rounds ? own_batches(c) : parts_of(c, c->copy, copies(c));
@@ -148,7 +148,7 @@ static int64_t replica_bytes(const struct counted *c)
 
 /* --- stages ---------------------------------------------------------------------------------- */
 
-/* Streams of a micro-batch to the runs before and behind: a gradient back, an output on. */
+/* Messages of a micro-batch: gradients to the previous virtual stage, outputs to the next. */
 static int64_t crossings(const struct counted *c)
 {
     int64_t runs = c->stages * c->part.chunks, sends = 0;
@@ -157,7 +157,7 @@ static int64_t crossings(const struct counted *c)
     return sends;
 }
 
-/* Each slice sends its part of the rows. */
+/* Each tensor-parallel rank sends its part of the rows. */
 static int64_t stream_bytes(const struct counted *c)
 {
     int64_t own = dt_range_count(dt_range_part(rows_of(c), c->part.tp_rank, c->tp_size));
@@ -180,7 +180,7 @@ static int64_t tied_bytes(const struct counted *c)
 
 /* --- contexts -------------------------------------------------------------------------------- */
 
-/* Keys and values go round forward, backward and where they are computed again, and their
+/* Keys and values circulate in forward, backward and recomputation, and their
  * gradients in fp32. */
 static int64_t ring_bytes(const struct counted *c)
 {
@@ -194,13 +194,13 @@ static int64_t ring_bytes(const struct counted *c)
 
 /* --- slices ---------------------------------------------------------------------------------- */
 
-/* Elements of a sum of n, or of gathering as many twice, by each slice but one. */
+/* Elements of an all-reduce of n, or of two all-gathers, of each tensor-parallel rank. */
 static int64_t sum_of(int64_t n)
 {
     return 2 * n;
 }
 
-/* Parts of gradients of keys and values that several slices hold. */
+/* Partial gradients of keys and values that several tensor-parallel ranks hold. */
 static int64_t key_sums(const struct counted *c)
 {
     const struct dt_model_config *m = &c->settings.model;
@@ -211,7 +211,7 @@ static int64_t key_sums(const struct counted *c)
     return sent;
 }
 
-/* Of all slices of a stage and replica; see tests/model/test-tensor-parallel-gradients.c, which
+/* Of all tensor-parallel ranks of a stage; see tests/model/test-tensor-parallel-gradients.c, which
  * counts models that are one stage. */
 static int64_t slice_bytes(const struct counted *c)
 {
@@ -285,7 +285,7 @@ static struct counted layout_of(const struct dt_settings *s, int ranks)
     return c;
 }
 
-/* What ranks send at most: one at the stages, or in its ring; the slices of a replica. */
+/* The most bytes of a rank: between stages, in its ring, in its tensor-parallel group. */
 struct most {
     int64_t pipeline, ring, sliced;
 };
@@ -320,12 +320,12 @@ static bool check_plan(const struct counted *c, const struct most *most)
     return true;
 }
 
-/* The slices of one stage and replica send not quite alike: their sum is compared. Whether the
+/* Tensor-parallel ranks do not send quite the same: their sum is compared. Whether the
  * plan was, too. */
 static bool check_bytes(const struct dt_settings *s, int ranks)
 {
     struct counted c = layout_of(s, ranks);
-    struct job job = run_anew(ranks, s);
+    struct job job = run_new(ranks, s);
     struct most most = {0};
     for (int i = 0; i < c.stages * copies(&c); i++) {
         int64_t bytes = 0, counted = 0;
@@ -334,7 +334,7 @@ static bool check_bytes(const struct dt_settings *s, int ranks)
             bool even = c.zero == 3 || c.in_rounds; /* all make as many passes as any */
             c.passes = even ? (c.batches + c.dp_size - 1) / c.dp_size : own_batches(&c);
             int64_t pipeline = stream_bytes(&c) + tied_bytes(&c), ring = ring_bytes(&c);
-            bytes += pipeline + replica_bytes(&c) + told_bytes(&c) + ring;
+            bytes += pipeline + data_parallel_bytes(&c) + told_bytes(&c) + ring;
             bytes += tp_rank == 0 ? slice_bytes(&c) : 0;
             most.pipeline = pipeline > most.pipeline ? pipeline : most.pipeline;
             most.ring = ring > most.ring ? ring : most.ring;
@@ -393,7 +393,7 @@ static void count_steps_alone(struct dt_settings *s)
     s->distributed.overlap = false;
 }
 
-static void bytes_sent_are_those_of_the_formulas(void **state)
+static void bytes_sent_match_the_formulas(void **state)
 {
     const size_t count = sizeof meshes / sizeof *meshes;
     struct dt_rng rng;
@@ -420,7 +420,7 @@ static void bytes_sent_are_those_of_the_formulas(void **state)
     assert_true(grouped >= 4 && planned >= 4);
 }
 
-/* What replicas send that do not just add up gradients, and what a plan says, but for losses, flags
+/* Bytes of other synchronizations than all-reduce, and of the plan, except losses, flags
  * and the unevenness of parts: the most of any rank. */
 static void check_way(int sync, int compress)
 {
@@ -437,7 +437,7 @@ static void check_way(int sync, int compress)
     s.training.ema_decay = 0.9;
     s.training.gradient_accumulation_steps = ranks;
     count_steps_alone(&s);
-    const struct job job = run_anew(ranks, &s);
+    const struct job job = run_new(ranks, &s);
     for (int i = 0; i < ranks; i++)
         most = fmax(most, (double)job.bytes[i]);
     s.model.vocab_size = 50;
@@ -453,7 +453,7 @@ static void check_way(int sync, int compress)
     dt_base_release(&base);
 }
 
-static void other_ways_to_keep_together_send_what_is_planned(void **state)
+static void other_synchronizations_send_the_planned_bytes(void **state)
 {
     (void)state;
     for (int compress = DT_COMPRESS_BF16; compress <= DT_COMPRESS_POWERSGD; compress++)
@@ -465,8 +465,8 @@ static void other_ways_to_keep_together_send_what_is_planned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_sent_are_those_of_the_formulas),
-        cmocka_unit_test(other_ways_to_keep_together_send_what_is_planned),
+        cmocka_unit_test(bytes_sent_match_the_formulas),
+        cmocka_unit_test(other_synchronizations_send_the_planned_bytes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

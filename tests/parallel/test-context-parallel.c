@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Training runs whose ranks share out every sequence, beside all other ways to cut up a run. */
+/* Training with context parallelism, combined with every other axis. */
 #include "test.h"
 
 #include "base/path.h"
@@ -24,17 +24,17 @@ static struct dt_settings settings_of(bool llama)
     return s;
 }
 
-static void contexts_train_as_one_rank_does(void **state)
+static void context_parallel_ranks_train_as_one_rank(void **state)
 {
     (void)state;
     for (int llama = 0; llama < 2; llama++) {
         struct dt_settings s = settings_of(llama);
-        struct job whole = run_anew(1, &s);
+        struct job whole = run_new(1, &s);
         for (int cp_size = 2; cp_size <= 4; cp_size++) {
             s.distributed.cp = cp_size;
-            struct job job = run_anew(cp_size, &s), again = run_anew(cp_size, &s);
+            struct job job = run_new(cp_size, &s), again = run_new(cp_size, &s);
             check_close(STEPS, &whole, &job);
-            assert_true(job.hash != whole.hash); /* rounding does tell */
+            assert_true(job.hash != whole.hash); /* but for rounding */
             check_same(&job, &again);
         }
     }
@@ -58,38 +58,38 @@ static void random_layout(struct dt_settings *s, struct dt_rng *rng, int *ranks)
     *ranks = mesh[0] * mesh[1] * mesh[2] * mesh[3];
 }
 
-/* What each rank takes is what was planned (run_one). */
-static void any_layout_trains_as_one_rank_does(void **state)
+/* Each rank allocates the planned memory (run_one). */
+static void every_layout_trains_as_one_rank(void **state)
 {
     struct dt_rng rng;
     (void)state;
     dt_rng_init(&rng, 5);
     for (int llama = 0; llama < 2; llama++) {
         struct dt_settings s = settings_of(llama);
-        struct job whole = run_anew(1, &s);
+        struct job whole = run_new(1, &s);
         for (int i = 0; i < 6; i++) {
             struct dt_settings cut = s;
             int ranks;
             random_layout(&cut, &rng, &ranks);
-            struct job job = run_anew(ranks, &cut);
+            struct job job = run_new(ranks, &cut);
             check_close(STEPS, &whole, &job);
         }
     }
 }
 
-/* At equal replicas and contexts: any zero_stage and groups, any stages and schedule. */
-static void ways_to_share_out_come_to_the_same_bits(void **state)
+/* With equal dp and cp sizes: any zero_stage, sharding groups, pipeline stages and schedule. */
+static void zero_stages_have_the_same_bits(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(true);
     s.model.num_layers = 4;
     s.distributed.cp = 2;
-    struct job plain = run_anew(4, &s);
+    struct job plain = run_new(4, &s);
     for (int stage = 1; stage <= 3; stage++)
         for (int group = 0; group <= 2; group += 2) {
             s.distributed.zero_stage = stage;
             s.distributed.shard_ranks = group;
-            struct job job = run_anew(4, &s);
+            struct job job = run_new(4, &s);
             check_same(&job, &plain);
         }
     s.distributed.shard_ranks = 0;
@@ -99,95 +99,95 @@ static void ways_to_share_out_come_to_the_same_bits(void **state)
         s.distributed.zero_stage = schedule;
         s.distributed.schedule = schedule;
         s.distributed.virtual_stages = schedule == DT_PIPELINE_SCHEDULE_INTERLEAVED ? 2 : 1;
-        struct job job = run_anew(8, &s);
+        struct job job = run_new(8, &s);
         check_same(&job, &plain);
     }
 }
 
-/* Each replica has one micro-batch, so that gradients are shared out at once. */
-static void gradients_may_be_shared_out_at_once(void **state)
+/* One micro-batch a rank, so that gradients are sharded immediately. */
+static void gradients_may_be_sharded_immediately(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false);
     s.distributed.cp = 2;
     s.model.num_layers = 6;
     s.training.gradient_accumulation_steps = 2;
-    struct job plain = run_anew(4, &s);
+    struct job plain = run_new(4, &s);
     for (int stage = 2; stage <= 3; stage++) {
         s.distributed.zero_stage = stage;
-        struct job job = run_anew(4, &s);
+        struct job job = run_new(4, &s);
         check_same(&job, &plain);
         assert_true(job.gradients[0] < plain.gradients[0]);
     }
 }
 
-/* What some contexts have written, others read, to the bit. */
-static void checkpoints_do_not_know_contexts(void **state)
+/* A checkpoint of one cp size is read by another, bit for bit. */
+static void checkpoints_are_independent_of_context_parallelism(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(true);
     s.training.ema_decay = 0.9;
     s.distributed.cp = 2;
     s.distributed.zero_stage = 2;
-    struct job made = run_anew(4, &s);
-    for (int cp_size = 1; cp_size <= 4; cp_size++) { /* nothing is left to do */
+    struct job made = run_new(4, &s);
+    for (int cp_size = 1; cp_size <= 4; cp_size++) { /* the run is complete */
         s.distributed.cp = cp_size;
         s.distributed.tp = cp_size == 3 ? 2 : 1;
         s.distributed.zero_stage = cp_size - 1;
-        struct job job = run_job(cp_size == 3 ? 6 : 4, &s, "anew", 1000);
+        struct job job = run_job(cp_size == 3 ? 6 : 4, &s, "new", 1000);
         assert_true(job.hash == made.hash);
     }
 }
 
-static void a_run_that_was_stopped_ends_as_one_that_was_not(void **state)
+static void a_resumed_run_has_the_bits_of_an_uninterrupted_one(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false);
     s.distributed.cp = 2;
     s.distributed.zero_stage = 1;
     s.training.save_interval = 3;
-    struct job straight = run_anew(4, &s);
-    char *run = dt_path_join(scratch, "anew");
+    struct job straight = run_new(4, &s);
+    char *run = dt_path_join(scratch, "new");
     assert_int_equal(dt_file_remove_tree(run, &err), 0);
-    run_job(4, &s, "anew", 5);
-    struct job resumed = run_job(4, &s, "anew", 1000);
+    run_job(4, &s, "new", 5);
+    struct job resumed = run_job(4, &s, "new", 1000);
     check_same(&straight, &resumed);
     free(run);
 }
 
-static void a_run_goes_on_in_other_contexts(void **state)
+static void a_run_resumes_with_other_context_parallelism(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(true);
     check_going_on(STEPS, &s, &s.distributed.cp);
 }
 
-/* All but what the ring takes, which every layer shares. */
-static void activations_fall_with_contexts(void **state)
+/* All but the buffers of the ring, which layers share. */
+static void activations_shrink_with_context_parallelism(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(true);
     s.model.num_layers = 8;
     s.training.max_steps = 1;
     s.training.warmup_steps = 0;
-    struct job whole = run_anew(1, &s);
+    struct job whole = run_new(1, &s);
     for (int cp_size = 2; cp_size <= 4; cp_size++) {
         s.distributed.cp = cp_size;
-        struct job job = run_anew(cp_size, &s);
+        struct job job = run_new(cp_size, &s);
         double share = (double)job.activations[0] / (double)whole.activations[0] * cp_size;
         if (!(share > 1 && share < 1.1))
             fail_msg("%d contexts: %g times their share", cp_size, share);
     }
 }
 
-static void without_a_block_training_is_another(void **state)
+static void a_skipped_block_changes_training(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false);
     s.distributed.cp = 2;
-    struct job sound = run_anew(2, &s);
+    struct job sound = run_new(2, &s);
     setenv("DT_DEBUG_SKIP_BLOCK", "1", 1);
-    struct job job = run_anew(2, &s);
+    struct job job = run_new(2, &s);
     unsetenv("DT_DEBUG_SKIP_BLOCK");
     assert_true(fabs(job.losses[0] / sound.losses[0] - 1) > 1e-5);
 }
@@ -198,7 +198,7 @@ static void check_why(struct dt_settings s, int ranks, const char *why)
     run_ranks(ranks, refuse, &r);
 }
 
-static void what_contexts_do_not_go_with_is_refused(void **state)
+static void settings_that_exclude_context_parallelism_are_refused(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false);
@@ -214,7 +214,9 @@ static void what_contexts_do_not_go_with_is_refused(void **state)
     check_why(s, 2, "distributed.sync local_sgd needs distributed.cp 1");
     s.distributed.sync = DT_SYNC_ALL_REDUCE;
     s.distributed.shard_ranks = 3;
-    check_why(s, 4, "distributed.shard_ranks (3) must divide the number of data-parallel times context-parallel ranks");
+    check_why(s, 4,
+              "distributed.shard_ranks (3) must divide the number of data-parallel times "
+              "context-parallel ranks");
     s.distributed.shard_ranks = 0;
     s.training.batch_size = 1L << 20;
     check_why(s, 2, "gradients of keys and values need messages of 1610612736 bytes");
@@ -226,16 +228,16 @@ static void what_contexts_do_not_go_with_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contexts_train_as_one_rank_does),
-        cmocka_unit_test(any_layout_trains_as_one_rank_does),
-        cmocka_unit_test(ways_to_share_out_come_to_the_same_bits),
-        cmocka_unit_test(gradients_may_be_shared_out_at_once),
-        cmocka_unit_test(checkpoints_do_not_know_contexts),
-        cmocka_unit_test(a_run_that_was_stopped_ends_as_one_that_was_not),
-        cmocka_unit_test(a_run_goes_on_in_other_contexts),
-        cmocka_unit_test(activations_fall_with_contexts),
-        cmocka_unit_test(without_a_block_training_is_another),
-        cmocka_unit_test(what_contexts_do_not_go_with_is_refused),
+        cmocka_unit_test(context_parallel_ranks_train_as_one_rank),
+        cmocka_unit_test(every_layout_trains_as_one_rank),
+        cmocka_unit_test(zero_stages_have_the_same_bits),
+        cmocka_unit_test(gradients_may_be_sharded_immediately),
+        cmocka_unit_test(checkpoints_are_independent_of_context_parallelism),
+        cmocka_unit_test(a_resumed_run_has_the_bits_of_an_uninterrupted_one),
+        cmocka_unit_test(a_run_resumes_with_other_context_parallelism),
+        cmocka_unit_test(activations_shrink_with_context_parallelism),
+        cmocka_unit_test(a_skipped_block_changes_training),
+        cmocka_unit_test(settings_that_exclude_context_parallelism_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

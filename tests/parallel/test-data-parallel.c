@@ -67,8 +67,8 @@ static double pass_all(struct dt_data_parallel *p, int64_t batches, double *valu
     return sqrt(sum);
 }
 
-/* Groups of so many neighbours. */
-static struct dt_data_group replicas_of(struct dt_comm *world, int owners)
+/* Sharding groups of `owners` neighbours. */
+static struct dt_data_group data_group_of(struct dt_comm *world, int owners)
 {
     int size = dt_comm_size(world), rank = dt_comm_rank(world), ranks[MOST_RANKS];
     struct dt_data_group r = {.all = world, .group = world, .cp_size = 1};
@@ -95,7 +95,7 @@ static void open_parallel(struct dt_data_parallel *p, struct dt_comm *world, str
         .distributed.overlap = !job->blocking,
         .distributed.zero_stage = job->stage,
     };
-    const struct dt_data_group dp_group = replicas_of(world, job->owners);
+    const struct dt_data_group dp_group = data_group_of(world, job->owners);
     assert_int_equal(dt_data_parallel_init(p, &dp_group, dev, &sharding, &settings, &err), 0);
 }
 
@@ -113,7 +113,7 @@ static void sum_up(struct dt_comm *world, void *context)
     int owner = dt_comm_rank(p.dp_group.group);
     dt_data_parallel_layout(&p, &arena);
     dt_gradient_norm_layout(&p.norm, &arena);
-    assert_null(p.gathered_bytes); /* a plan has no table of all ranks */
+    assert_null(p.gathered_bytes); /* a plan does not allocate arrays of all ranks */
     assert_int_equal(dt_arena_allocate(&arena, dev, &err), 0);
     dt_data_parallel_layout(&p, &arena);
     dt_gradient_norm_layout(&p.norm, &arena);
@@ -159,7 +159,7 @@ static struct job sum_on(int ranks, struct job job, float *sum)
     return job;
 }
 
-static void the_invariant_sum_does_not_know_how_many_ranks_there_are(void **state)
+static void invariant_gradients_are_independent_of_the_number_of_ranks(void **state)
 {
     const int64_t batches[] = {8, 11, 24};
     float *one = dt_alloc(ELEMENTS, sizeof *one), *some = dt_alloc(ELEMENTS, sizeof *some);
@@ -184,7 +184,7 @@ static void the_invariant_sum_does_not_know_how_many_ranks_there_are(void **stat
 
 /* Otherwise the sums agree as real numbers, but not in their last bits: that is what the
  * test above would find. */
-static void the_plain_sum_is_right_but_knows(void **state)
+static void plain_gradients_agree_to_rounding(void **state)
 {
     float *one = dt_alloc(ELEMENTS, sizeof *one), *some = dt_alloc(ELEMENTS, sizeof *some);
     double difference = 0, squares = 0;
@@ -200,7 +200,7 @@ static void the_plain_sum_is_right_but_knows(void **state)
     free(one), free(some);
 }
 
-static void every_stage_comes_to_the_same_sum(void **state)
+static void every_zero_stage_reduces_to_the_same_gradients(void **state)
 {
     float *plain = dt_alloc(ELEMENTS, sizeof *plain), *some = dt_alloc(ELEMENTS, sizeof *some);
     (void)state;
@@ -223,7 +223,7 @@ static void every_stage_comes_to_the_same_sum(void **state)
     free(plain), free(some);
 }
 
-/* Leaves first to below end are so many parts of the sum. */
+/* The number of tree nodes for leaves first .. end - 1. */
 static int64_t parts_of(const struct job *job, int64_t first, int64_t end, int64_t leaves)
 {
     struct dt_tree_node nodes[DT_TREE_NODES];
@@ -271,7 +271,7 @@ static int64_t bytes_of(const struct job *job, int64_t ranks, int64_t r)
     return bytes + (job->stage == 0 || owners == 1 ? 4 * own * (owners - 1) : 0);
 }
 
-static void bytes_sent_are_those_of_the_formulas(void **state)
+static void bytes_sent_match_the_formulas(void **state)
 {
     float *sum = dt_alloc(ELEMENTS, sizeof *sum);
     int grouped = 0;
@@ -295,7 +295,7 @@ static void bytes_sent_are_those_of_the_formulas(void **state)
     free(sum);
 }
 
-static void a_sum_that_is_left_out_is_missed(void **state)
+static void a_skipped_reduction_changes_the_result(void **state)
 {
     float *one = dt_alloc(ELEMENTS, sizeof *one), *some = dt_alloc(ELEMENTS, sizeof *some);
     (void)state;
@@ -306,11 +306,11 @@ static void a_sum_that_is_left_out_is_missed(void **state)
             setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
             sum_on(4, wanted, some);
             unsetenv("DT_DEBUG_SKIP_REDUCTION");
-            size_t before = (size_t)buckets[3], behind = (size_t)buckets[4];
+            size_t before = (size_t)buckets[3], after = (size_t)buckets[4];
             assert_memory_equal(some, one, before * sizeof *one);
-            assert_memory_not_equal(some + before, one + before, (behind - before) * sizeof *one);
-            assert_memory_equal(some + behind, one + behind,
-                                ((size_t)ELEMENTS - behind) * sizeof *one);
+            assert_memory_not_equal(some + before, one + before, (after - before) * sizeof *one);
+            assert_memory_equal(some + after, one + after,
+                                ((size_t)ELEMENTS - after) * sizeof *one);
         }
     free(one), free(some);
 }
@@ -322,13 +322,14 @@ static void too_few_batches_for_the_ranks_are_refused(struct dt_comm *world, voi
     const struct dt_sharding sharding = {.buckets = buckets, .count = BUCKETS};
     (void)context;
     struct dt_settings settings = {.training.gradient_accumulation_steps = 2};
-    const struct dt_data_group dp_group = replicas_of(world, 0);
+    const struct dt_data_group dp_group = data_group_of(world, 0);
     assert_int_equal(dt_data_parallel_init(&p, &dp_group, NULL, &sharding, &settings, &err),
                      DT_EINVALID);
-    assert_non_null(strstr(err.text, "2 micro-batches, and each of 3 data-parallel ranks needs one"));
+    assert_non_null(
+        strstr(err.text, "2 micro-batches, and each of 3 data-parallel ranks needs one"));
 }
 
-static void every_rank_needs_a_batch(void **state)
+static void every_rank_needs_a_micro_batch(void **state)
 {
     (void)state;
     run_ranks(3, too_few_batches_for_the_ranks_are_refused, NULL);
@@ -337,12 +338,12 @@ static void every_rank_needs_a_batch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_invariant_sum_does_not_know_how_many_ranks_there_are),
-        cmocka_unit_test(the_plain_sum_is_right_but_knows),
-        cmocka_unit_test(every_stage_comes_to_the_same_sum),
-        cmocka_unit_test(bytes_sent_are_those_of_the_formulas),
-        cmocka_unit_test(a_sum_that_is_left_out_is_missed),
-        cmocka_unit_test(every_rank_needs_a_batch),
+        cmocka_unit_test(invariant_gradients_are_independent_of_the_number_of_ranks),
+        cmocka_unit_test(plain_gradients_agree_to_rounding),
+        cmocka_unit_test(every_zero_stage_reduces_to_the_same_gradients),
+        cmocka_unit_test(bytes_sent_match_the_formulas),
+        cmocka_unit_test(a_skipped_reduction_changes_the_result),
+        cmocka_unit_test(every_rank_needs_a_micro_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Micro-batches through stages, ranks as threads: the bits of one stage. */
+/* Pipeline stages as threads have the bits of one stage. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -188,7 +188,7 @@ static void every_schedule_gives_the_bits_of_one_stage(void **state)
     dt_table_release(&job.table);
 }
 
-/* A stage holds no more micro-batches than the schedule needs. */
+/* A stage holds the activations that the schedule needs, not more. */
 static void memory_follows_the_schedule(void **state)
 {
     (void)state;

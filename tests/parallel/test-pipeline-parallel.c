@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs in stages: that a message left out is missed. */
+/* Pipeline parallelism: a skipped message changes the result. */
 #include "test.h"
 
 #include "parallel/pipeline-schedule.h"
@@ -22,7 +22,7 @@ static struct dt_settings settings_of(long stages, long chunks, long batches)
     return s;
 }
 
-/* Every equality below is one of files: parameters and all state. */
+/* Compares files: parameters and optimizer state. */
 static bool is_same(const struct job *a, const struct job *b)
 {
     assert_true(a->model != 0 && b->model != 0);
@@ -33,16 +33,16 @@ static struct job run_with(const char *switch_name, const char *value, int ranks
                            const struct dt_settings *s)
 {
     setenv(switch_name, value, 1);
-    struct job job = run_anew(ranks, s);
+    struct job job = run_new(ranks, s);
     unsetenv(switch_name);
     return job;
 }
 
-static void what_stages_leave_out_is_missed(void **state)
+static void skipped_messages_between_stages_change_the_result(void **state)
 {
     (void)state;
     struct dt_settings one = settings_of(1, 1, 4), two = settings_of(2, 1, 4);
-    struct job whole = run_anew(1, &one), stages = run_anew(2, &two), both = run_anew(4, &two);
+    struct job whole = run_new(1, &one), stages = run_new(2, &two), both = run_new(4, &two);
     assert_true(is_same(&whole, &stages) && is_same(&whole, &both));
     struct job untied = run_with("DT_DEBUG_SKIP_TIED", "1", 2, &two);
     assert_false(is_same(&whole, &untied));
@@ -53,11 +53,11 @@ static void what_stages_leave_out_is_missed(void **state)
     }
 }
 
-static void gradients_that_are_no_numbers_are_skipped_by_all_stages(void **state)
+static void all_stages_skip_an_update_with_nan_gradients(void **state)
 {
     (void)state;
     struct dt_settings one = settings_of(1, 1, 4), three = settings_of(3, 1, 4);
-    struct job sound = run_anew(1, &one);
+    struct job sound = run_new(1, &one);
     struct job whole = run_with("DT_DEBUG_POISON", "2", 1, &one);
     struct job stages = run_with("DT_DEBUG_POISON", "2", 3, &three);
     assert_true(is_same(&whole, &stages));
@@ -67,8 +67,8 @@ static void gradients_that_are_no_numbers_are_skipped_by_all_stages(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_stages_leave_out_is_missed),
-        cmocka_unit_test(gradients_that_are_no_numbers_are_skipped_by_all_stages),
+        cmocka_unit_test(skipped_messages_between_stages_change_the_result),
+        cmocka_unit_test(all_stages_skip_an_update_with_nan_gradients),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

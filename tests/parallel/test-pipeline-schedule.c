@@ -10,13 +10,13 @@
 
 #define MOST_STAGES 6
 
-/* What a stage does, all of it. */
+/* All actions of a stage. */
 struct action_list {
     struct dt_action *actions;
     size_t count, capacity;
 };
 
-/* All stages at once, each action as soon as what it needs is there. */
+/* Simulates all stages: an action runs as soon as its inputs exist. */
 struct play {
     struct dt_pipeline pipeline;
     int64_t batches;
@@ -59,7 +59,7 @@ static bool advance(struct play *p, int stage)
 }
 
 /* Each micro-batch passes every run once forward and once backward, in order, the
- * backward pass behind the forward one. */
+ * backward pass after the forward one. */
 static void check_order(const struct play *p, int stage)
 {
     int runs = p->pipeline.stages * p->pipeline.chunks;
@@ -90,22 +90,22 @@ static int64_t count_under_way(const struct action_list *list, int run)
     return most;
 }
 
-/* What a round does, the next one does with the next micro-batches; none has the last backward. */
+/* Each round repeats the previous one with the next micro-batches; none has the last backward. */
 static void check_rounds(const struct play *p, int stage)
 {
     struct dt_pipeline_round r = dt_pipeline_round(&p->pipeline, stage, p->batches);
     int64_t batches =
-        r.positions / 6 / p->pipeline.chunks; /* places forward, and as many backward */
+        r.positions / 6 / p->pipeline.chunks; /* positions of forwards, and as many of backwards */
     assert_true(r.first <= r.end && (r.end - r.first) % r.positions == 0);
     for (int64_t i = r.first; i < r.end; i++) {
         struct dt_action a, b;
-        int64_t at = i, behind = i + r.positions;
+        int64_t at = i, after = i + r.positions;
         assert_true(dt_pipeline_next(&p->pipeline, stage, p->batches, &at, &a));
         assert_true(at > r.end || a.kind != DT_ACTION_BACKWARD || a.batch < p->batches - 1);
         if (at + r.positions > r.end)
             continue;
-        assert_true(dt_pipeline_next(&p->pipeline, stage, p->batches, &behind, &b));
-        assert_int_equal(behind, at + r.positions);
+        assert_true(dt_pipeline_next(&p->pipeline, stage, p->batches, &after, &b));
+        assert_int_equal(after, at + r.positions);
         assert_true(a.kind == b.kind && a.virtual_stage == b.virtual_stage &&
                     a.batch + batches == b.batch);
     }
@@ -124,7 +124,7 @@ static void play(struct dt_pipeline pipeline, int64_t batches)
                 moved = true;
     }
     for (int s = 0; s < pipeline.stages; s++) {
-        assert_int_equal(p.next[s], p.lists[s].count); /* nobody waits for ever */
+        assert_int_equal(p.next[s], p.lists[s].count); /* no deadlock */
         check_order(&p, s);
         check_rounds(&p, s);
         int64_t under_way = count_under_way(&p.lists[s], s), left = pipeline.stages - s;
@@ -142,7 +142,7 @@ static void play(struct dt_pipeline pipeline, int64_t batches)
     free(p.sent);
 }
 
-static void every_schedule_comes_to_its_end(void **state)
+static void no_schedule_deadlocks(void **state)
 {
     (void)state;
     for (int stages = 1; stages <= MOST_STAGES; stages++)
@@ -169,14 +169,14 @@ static void every_schedule_comes_to_its_end(void **state)
 enum kind { OUTPUT, GRADIENT };
 
 /* One way between two stages: messages that were copied into boxes, and that were taken out. */
-struct lane {
+struct channel {
     const struct dt_action *sent[512], *taken[512];
     int64_t sent_count, taken_count;
 };
 
 struct lanes {
     struct play play;
-    struct lane all[MOST_STAGES][2]; /* by the stage that sends, and kind */
+    struct channel all[MOST_STAGES][2]; /* by the stage that sends, and kind */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -184,14 +184,14 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Those of a lane that are over: both have begun them. */
-static int64_t over(const struct lane *l)
+/* Completed messages of a channel: both stages have started them. */
+static int64_t over(const struct channel *l)
 {
     return least(l->sent_count, l->taken_count + BOXES);
 }
 
-/* What a receive or a send is a message of. */
-static struct lane *lane_of(struct lanes *l, int stage, const struct dt_action *a)
+/* The channel of a receive or a send. */
+static struct channel *lane_of(struct lanes *l, int stage, const struct dt_action *a)
 {
     int stages = l->play.pipeline.stages;
     switch (a->kind) {
@@ -208,7 +208,7 @@ static struct lane *lane_of(struct lanes *l, int stage, const struct dt_action *
     }
 }
 
-static bool step_on_lane(struct lane *lane, const struct dt_action *a)
+static bool step_on_lane(struct channel *lane, const struct dt_action *a)
 {
     bool sends = a->kind == DT_ACTION_SEND_OUTPUT || a->kind == DT_ACTION_SEND_GRADIENT;
     if (sends ? over(lane) <= lane->sent_count - BOXES : over(lane) <= lane->taken_count)
@@ -226,15 +226,15 @@ static bool advance_on_lanes(struct lanes *l, int stage)
     if (p->next[stage] == p->lists[stage].count)
         return false;
     const struct dt_action *a = &p->lists[stage].actions[p->next[stage]];
-    struct lane *lane = lane_of(l, stage, a);
+    struct channel *lane = lane_of(l, stage, a);
     if (lane && !step_on_lane(lane, a))
         return false;
     p->next[stage]++;
     return true;
 }
 
-/* Of a lane every message is taken as what it was sent as, and all are over. */
-static void check_lane(const struct lane *l)
+/* A channel delivers every message in order, and none remains. */
+static void check_channel(const struct channel *l)
 {
     assert_int_equal(l->sent_count, l->taken_count);
     for (int64_t i = 0; i < l->sent_count; i++) {
@@ -257,14 +257,14 @@ static void play_on_lanes(struct dt_pipeline pipeline, int64_t batches)
                 moved = true;
     }
     for (int s = 0; s < pipeline.stages; s++) {
-        assert_int_equal(l.play.next[s], l.play.lists[s].count); /* nobody waits for ever */
-        check_lane(&l.all[s][OUTPUT]);
-        check_lane(&l.all[s][GRADIENT]);
+        assert_int_equal(l.play.next[s], l.play.lists[s].count); /* no deadlock */
+        check_channel(&l.all[s][OUTPUT]);
+        check_channel(&l.all[s][GRADIENT]);
         free(l.play.lists[s].actions);
     }
 }
 
-static void every_schedule_comes_to_its_end_on_lanes(void **state)
+static void no_schedule_deadlocks_on_device_channels(void **state)
 {
     (void)state;
     for (int stages = 2; stages <= MOST_STAGES; stages++)
@@ -325,7 +325,7 @@ static double step_time(struct dt_pipeline pipeline, int64_t batches)
 }
 
 /* The bubble is (p - 1) / m of the time that computing takes, divided by the chunks. */
-static void bubbles_are_those_of_the_formula(void **state)
+static void bubbles_match_the_formula(void **state)
 {
     (void)state;
     for (int stages = 2; stages <= MOST_STAGES; stages++)
@@ -349,7 +349,7 @@ static void impossible_schedules_are_refused(void **state)
     struct dt_pipeline p = {DT_PIPELINE_SCHEDULE_INTERLEAVED, 3, 2};
     assert_int_equal(dt_pipeline_check(&p, 6, &err), 0);
     assert_int_equal(dt_pipeline_check(&p, 7, &err), DT_EINVALID);
-    assert_non_null(strstr(err.text, "groups of 3"));
+    assert_non_null(strstr(err.text, "a multiple of distributed.pp (3)"));
     p.schedule = DT_PIPELINE_SCHEDULE_1F1B;
     assert_int_equal(dt_pipeline_check(&p, 6, &err), DT_EINVALID);
     assert_non_null(strstr(err.text, "virtual_stages above 1 needs distributed.schedule"));
@@ -361,9 +361,9 @@ static void impossible_schedules_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_schedule_comes_to_its_end),
-        cmocka_unit_test(every_schedule_comes_to_its_end_on_lanes),
-        cmocka_unit_test(bubbles_are_those_of_the_formula),
+        cmocka_unit_test(no_schedule_deadlocks),
+        cmocka_unit_test(no_schedule_deadlocks_on_device_channels),
+        cmocka_unit_test(bubbles_match_the_formula),
         cmocka_unit_test(impossible_schedules_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Training runs whose model lies in slices, beside replicas of these. */
+/* Training with tensor parallelism, combined with data parallelism. */
 #include "test.h"
 
 #include <math.h>
@@ -23,81 +23,82 @@ static struct dt_settings settings_of(bool llama)
     return s;
 }
 
-static void slices_train_as_the_whole_does(void **state)
+static void tensor_parallel_ranks_train_as_one_rank(void **state)
 {
     (void)state;
     for (int llama = 0; llama < 2; llama++) {
         struct dt_settings s = settings_of(llama);
-        struct job whole = run_anew(1, &s);
+        struct job whole = run_new(1, &s);
         for (int tp_size = 2; tp_size <= 4; tp_size++) {
             s.distributed.tp = tp_size;
             s.distributed.sequence_parallel = tp_size != 3;
-            struct job job = run_anew(tp_size, &s);
+            struct job job = run_new(tp_size, &s);
             check_close(STEPS, &whole, &job);
             assert_true(job.hash != whole.hash);
         }
     }
 }
 
-/* At equal slices: any zero_stage, stages, and with invariant any number of replicas. */
-static void replicas_of_slices_come_to_the_same_bits(void **state)
+/* With equal tp size: any zero_stage, stages, and with invariant any number of data-parallel ranks.
+ */
+static void data_parallel_groups_of_tensor_parallel_ranks_have_the_same_bits(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(true);
     s.distributed.tp = 2;
     s.distributed.sequence_parallel = true;
-    struct job plain = run_anew(4, &s);
+    struct job plain = run_new(4, &s);
     for (int stage = 1; stage <= 3; stage++) {
         s.distributed.zero_stage = stage;
-        struct job job = run_anew(4, &s);
+        struct job job = run_new(4, &s);
         assert_true(job.hash == plain.hash);
     }
     s.distributed.pp = 2;
-    struct job stages = run_anew(8, &s);
+    struct job stages = run_new(8, &s);
     assert_true(stages.hash == plain.hash);
     s.distributed.pp = 1;
     s.distributed.invariant = true;
-    struct job alone = run_anew(2, &s);
+    struct job alone = run_new(2, &s);
     for (int dp_size = 2; dp_size <= 4; dp_size++) {
         s.distributed.zero_stage = dp_size - 2;
-        struct job job = run_anew(2 * dp_size, &s);
+        struct job job = run_new(2 * dp_size, &s);
         assert_true(job.hash == alone.hash);
     }
 }
 
-/* What some slices have written, others read, to the bit. */
-static void checkpoints_do_not_know_slices(void **state)
+/* A checkpoint of one tp size is read by another, bit for bit. */
+static void checkpoints_are_independent_of_tensor_parallelism(void **state)
 {
     (void)state;
     for (int llama = 0; llama < 2; llama++) {
         struct dt_settings s = settings_of(llama);
         s.training.ema_decay = 0.9;
         s.distributed.tp = 3;
-        struct job three = run_anew(6, &s);
-        for (int tp_size = 1; tp_size <= 4; tp_size++) { /* nothing is left to do */
+        struct job three = run_new(6, &s);
+        for (int tp_size = 1; tp_size <= 4; tp_size++) { /* the run is complete */
             s.distributed.tp = tp_size;
             s.distributed.zero_stage = tp_size - 1;
-            struct job job = run_job(tp_size == 4 ? 4 : 2 * tp_size, &s, "anew", 1000);
+            struct job job = run_job(tp_size == 4 ? 4 : 2 * tp_size, &s, "new", 1000);
             assert_true(job.hash == three.hash);
         }
     }
 }
 
-static void a_run_goes_on_in_other_slices(void **state)
+static void a_run_resumes_with_other_tensor_parallelism(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(true);
     check_going_on(STEPS, &s, &s.distributed.tp);
 }
 
-static void a_model_read_is_cut_as_one_made(void **state)
+static void a_loaded_model_is_sharded_as_an_initialized_one(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false);
     s.training.max_steps = 1;
     s.training.warmup_steps = 0;
-    struct job made = run_anew(1, &s);
-    char *latest = dt_asprintf("%s/anew/latest", scratch);
+    struct job made = run_new(1, &s);
+    char *latest = dt_asprintf("%s/new/latest", scratch);
     s.distributed.tp = 3;
     s.training.learning_rate = 0; /* the step changes nothing */
     struct job read = {.settings = s, .name = "read", .init_from = latest, .most = 1000};
@@ -106,7 +107,7 @@ static void a_model_read_is_cut_as_one_made(void **state)
     free(latest);
 }
 
-static void what_cannot_be_cut_is_refused(void **state)
+static void models_that_cannot_be_sharded_are_refused(void **state)
 {
     (void)state;
     struct refusal r = {settings_of(false),
@@ -121,12 +122,12 @@ static void what_cannot_be_cut_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slices_train_as_the_whole_does),
-        cmocka_unit_test(replicas_of_slices_come_to_the_same_bits),
-        cmocka_unit_test(checkpoints_do_not_know_slices),
-        cmocka_unit_test(a_run_goes_on_in_other_slices),
-        cmocka_unit_test(a_model_read_is_cut_as_one_made),
-        cmocka_unit_test(what_cannot_be_cut_is_refused),
+        cmocka_unit_test(tensor_parallel_ranks_train_as_one_rank),
+        cmocka_unit_test(data_parallel_groups_of_tensor_parallel_ranks_have_the_same_bits),
+        cmocka_unit_test(checkpoints_are_independent_of_tensor_parallelism),
+        cmocka_unit_test(a_run_resumes_with_other_tensor_parallelism),
+        cmocka_unit_test(a_loaded_model_is_sharded_as_an_initialized_one),
+        cmocka_unit_test(models_that_cannot_be_sharded_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

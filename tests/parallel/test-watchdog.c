@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which rank holds the others up. */
+/* Finds the slowest rank. */
 #include "test.h"
 
 #include "../comm/threads.h"

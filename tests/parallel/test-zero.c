@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks that share out what they keep come to the bits of those that do not. */
+/* ZeRO: sharded state has the bits of replicated state. */
 #include "test.h"
 
 #include "base/path.h"
@@ -19,24 +19,24 @@ static struct dt_settings settings_of(bool llama, int ranks, int each)
     return s;
 }
 
-/* Every stage against stage 0. */
+/* Every zero_stage against stage 0. */
 static void check_stages(int ranks, struct dt_settings s)
 {
     s.distributed.zero_stage = 0;
-    struct job plain = run_anew(ranks, &s);
+    struct job plain = run_new(ranks, &s);
     for (int stage = 1; stage <= 3; stage++) {
         s.distributed.zero_stage = stage;
         s.distributed.overlap = stage != 2 || s.distributed.invariant;
-        struct job job = run_anew(ranks, &s);
+        struct job job = run_new(ranks, &s);
         check_same(&plain, &job);
     }
     s.distributed.zero_stage = 3;
     s.distributed.overlap = false;
-    struct job blocking = run_anew(ranks, &s);
+    struct job blocking = run_new(ranks, &s);
     check_same(&plain, &blocking);
 }
 
-static void every_stage_comes_to_the_same_bits(void **state)
+static void every_zero_stage_has_the_same_bits(void **state)
 {
     (void)state;
     for (int each = 1; each <= 3; each += 2)
@@ -48,7 +48,7 @@ static void every_stage_comes_to_the_same_bits(void **state)
             }
 }
 
-static void so_they_do_in_other_types_and_with_an_average(void **state)
+static void every_zero_stage_has_the_same_bits_in_16_bits_and_with_an_ema(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false, 2, 1);
@@ -61,21 +61,21 @@ static void so_they_do_in_other_types_and_with_an_average(void **state)
     check_stages(2, s);
 }
 
-static void the_invariant_run_does_not_know_ranks_or_stages(void **state)
+static void invariant_runs_are_independent_of_ranks_and_zero_stages(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false, 6, 1);
     s.distributed.invariant = true;
-    struct job alone = run_anew(1, &s);
+    struct job alone = run_new(1, &s);
     for (int ranks = 2; ranks <= 5; ranks++) {
         s.distributed.zero_stage = ranks - 2;
-        struct job job = run_anew(ranks, &s);
+        struct job job = run_new(ranks, &s);
         check_same(&alone, &job);
     }
 }
 
-/* Groups that share out, and have copies of it all, against all replicas together. */
-static void groups_come_to_the_bits_of_all(void **state)
+/* Hybrid sharding against one sharding group. */
+static void hybrid_sharding_has_the_bits_of_one_group(void **state)
 {
     (void)state;
     for (int ranks = 4; ranks <= 6; ranks += 2)
@@ -84,47 +84,47 @@ static void groups_come_to_the_bits_of_all(void **state)
             s.training.max_steps = 3;
             s.training.precision = each == 3 ? DT_DTYPE_BF16 : DT_DTYPE_F32;
             s.training.ema_decay = 0.9;
-            s.distributed.check_interval = 1; /* replicas are compared, and at stage 3 groups */
-            struct job plain = run_anew(ranks, &s);
+            s.distributed.check_interval = 1; /* compares ranks, with stage 3 sharding groups */
+            struct job plain = run_new(ranks, &s);
             for (int stage = 0; stage <= 3; stage++) {
                 s.distributed.zero_stage = stage;
                 s.distributed.overlap = stage % 2;
                 s.distributed.shard_ranks = stage == 2 ? ranks / 2 : 2;
-                struct job job = run_anew(ranks, &s);
+                struct job job = run_new(ranks, &s);
                 check_same(&plain, &job);
             }
         }
 }
 
-static void invariant_runs_do_not_know_groups(void **state)
+static void invariant_runs_are_independent_of_sharding_groups(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false, 11, 1);
     s.training.max_steps = 3;
     s.distributed.invariant = true;
-    struct job alone = run_anew(1, &s);
+    struct job alone = run_new(1, &s);
     for (int ranks = 4; ranks <= 8; ranks += 2)
         for (int owners = 1; owners <= ranks / 2; owners++)
             if (ranks % owners == 0) {
                 s.distributed.zero_stage = (ranks / 2 + owners) % 4;
                 s.distributed.shard_ranks = owners;
-                struct job job = run_anew(ranks, &s);
+                struct job job = run_new(ranks, &s);
                 check_same(&alone, &job);
             }
 }
 
-static void any_stage_goes_on_from_any_other(void **state)
+static void any_zero_stage_resumes_from_any_other(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(true, 4, 2);
     s.distributed.invariant = true;
-    struct job straight = run_anew(2, &s);
+    struct job straight = run_new(2, &s);
     s.training.save_interval = 3;
     for (int stage = 0; stage <= 3; stage++) {
         char *name = dt_asprintf("resumed-%d", stage);
         s.distributed.zero_stage = stage;
         s.distributed.shard_ranks = 2;
-        run_job(4, &s, name, 4); /* dies a step behind the checkpoint */
+        run_job(4, &s, name, 4); /* ends one step after the checkpoint */
         s.distributed.zero_stage = 3 - stage;
         s.distributed.shard_ranks = stage / 2; /* all ranks, or each alone */
         struct job job = run_job(2 + stage % 2, &s, name, 1000);
@@ -133,13 +133,13 @@ static void any_stage_goes_on_from_any_other(void **state)
     }
 }
 
-static void a_sum_that_is_left_out_is_missed(void **state)
+static void a_skipped_reduction_changes_the_result(void **state)
 {
     (void)state;
     for (int stage = 0; stage <= 3; stage++) {
         struct dt_settings s = settings_of(false, 2, 1);
         s.distributed.zero_stage = stage;
-        struct job whole = run_anew(2, &s);
+        struct job whole = run_new(2, &s);
         setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
         s.distributed.overlap = stage > 0;
         struct job job = {.settings = s, .name = "skipped", .most = 1};
@@ -155,7 +155,7 @@ static void a_sum_that_is_left_out_is_missed(void **state)
 }
 
 /* Sharding groups diverge if the reduction across groups is missing. */
-static void copies_that_come_apart_are_named(void **state)
+static void diverged_sharding_groups_are_named(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false, 4, 1);
@@ -163,14 +163,14 @@ static void copies_that_come_apart_are_named(void **state)
     s.distributed.shard_ranks = 2;
     s.distributed.check_interval = 2;
     setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
-    struct job job = run_anew(4, &s);
+    struct job job = run_new(4, &s);
     unsetenv("DT_DEBUG_SKIP_REDUCTION");
     assert_string_equal(job.error,
                         "step 2: ranks have diverged: tensor 'transformer.h.1.ln_1.weight' of "
                         "data-parallel rank 2 differs from that of rank 0");
 }
 
-static void some_groups_are_refused(struct dt_comm *world, void *context)
+static void check_uneven_groups(struct dt_comm *world, void *context)
 {
     struct dt_settings s = settings_of(false, 4, 1);
     (void)context;
@@ -180,27 +180,27 @@ static void some_groups_are_refused(struct dt_comm *world, void *context)
                   "ranks, which is 4");
 }
 
-static void groups_must_be_even(void **state)
+static void sharding_groups_must_be_even(void **state)
 {
     (void)state;
-    run_ranks(4, some_groups_are_refused, NULL);
+    run_ranks(4, check_uneven_groups, NULL);
 }
 
-static void a_server_comes_to_the_same_bits(void **state)
+static void a_parameter_server_has_the_same_bits(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false, 3, 1);
-    struct job plain = run_anew(3, &s);
+    struct job plain = run_new(3, &s);
     s.distributed.sync = DT_SYNC_PARAMETER_SERVER;
     for (int stage = 0; stage <= 3; stage += 3) {
         s.distributed.zero_stage = stage;
-        struct job job = run_anew(3, &s);
+        struct job job = run_new(3, &s);
         check_same(&plain, &job);
     }
 }
 
-/* Approximate sums and rare ones: the loss is near that of exact ones, for fewer bytes. */
-static void fewer_bytes_cost_little(void **state)
+/* Compression and local SGD: a loss close to all-reduce for fewer bytes. */
+static void compressed_and_rare_synchronization_costs_little_loss(void **state)
 {
     static const struct {
         enum dt_sync sync;
@@ -214,17 +214,17 @@ static void fewer_bytes_cost_little(void **state)
     (void)state;
     struct dt_settings s = settings_of(false, 2, 1);
     s.training.batch_size = 8;
-    s.training.max_steps = 66; /* the last but one is no synchronisation */
+    s.training.max_steps = 66; /* the last but one step does not synchronize */
     s.training.save_interval = 0;
     s.training.log_interval = 1000;
     s.distributed.overlap = false;
     s.distributed.compress_share = 0.1;
-    struct job exact = run_anew(2, &s);
+    struct job exact = run_new(2, &s);
     assert_true(exact.loss < 3.2);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         s.distributed.sync = cases[i].sync;
         s.distributed.compress = cases[i].compress;
-        struct job job = run_anew(2, &s);
+        struct job job = run_new(2, &s);
         double bytes = (double)job.bytes[0] / (double)exact.bytes[0];
         print_message("%s %s: %.3f of the bytes, loss %.3f, not %.3f\n",
                       dt_sync_names[cases[i].sync], dt_compress_names[cases[i].compress], bytes,
@@ -236,15 +236,15 @@ static void fewer_bytes_cost_little(void **state)
     }
 }
 
-static void replicas_that_come_apart_are_named(void **state)
+static void diverged_data_parallel_ranks_are_named(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(false, 2, 1);
     s.distributed.check_interval = 2;
-    struct job sound = run_anew(2, &s);
+    struct job sound = run_new(2, &s);
     assert_string_equal(sound.error, "");
     setenv("DT_DEBUG_SKIP_REDUCTION", "3", 1);
-    struct job job = run_anew(2, &s);
+    struct job job = run_new(2, &s);
     unsetenv("DT_DEBUG_SKIP_REDUCTION");
     assert_string_equal(job.error,
                         "step 2: ranks have diverged: tensor 'transformer.h.1.ln_1.weight' of "
@@ -259,10 +259,10 @@ static void hybrid_sharding_keeps_what_one_group_would(void **state)
         struct dt_settings s = settings_of(false, 4, 1);
         s.training.max_steps = 2;
         s.distributed.zero_stage = stage;
-        struct job four = run_anew(4, &s);
+        struct job four = run_new(4, &s);
         s.training.gradient_accumulation_steps = 8;
         s.distributed.shard_ranks = 4;
-        struct job eight = run_anew(8, &s);
+        struct job eight = run_new(8, &s);
         for (int r = 0; r < 8; r++) {
             assert_int_equal(eight.planned[r], four.planned[r % 4]);
             assert_int_equal(eight.moments[r], four.moments[r % 4]);
@@ -270,8 +270,8 @@ static void hybrid_sharding_keeps_what_one_group_would(void **state)
     }
 }
 
-/* Each stage keeps less. */
-static void stages_save_memory(void **state)
+/* Each stage needs less memory. */
+static void zero_stages_save_memory(void **state)
 {
     (void)state;
     struct job jobs[4];
@@ -281,7 +281,7 @@ static void stages_save_memory(void **state)
         s.training.max_steps = 2;
         s.training.warmup_steps = 1;
         s.distributed.zero_stage = stage;
-        jobs[stage] = run_anew(4, &s);
+        jobs[stage] = run_new(4, &s);
     }
     assert_true(jobs[1].moments[0] < jobs[0].moments[0] / 3);
     assert_true(jobs[2].gradients[0] < jobs[1].gradients[0] * 3 / 4);
@@ -292,20 +292,20 @@ static void stages_save_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_stage_comes_to_the_same_bits),
-        cmocka_unit_test(groups_come_to_the_bits_of_all),
-        cmocka_unit_test(invariant_runs_do_not_know_groups),
-        cmocka_unit_test(copies_that_come_apart_are_named),
-        cmocka_unit_test(groups_must_be_even),
-        cmocka_unit_test(so_they_do_in_other_types_and_with_an_average),
-        cmocka_unit_test(the_invariant_run_does_not_know_ranks_or_stages),
-        cmocka_unit_test(any_stage_goes_on_from_any_other),
-        cmocka_unit_test(a_sum_that_is_left_out_is_missed),
-        cmocka_unit_test(stages_save_memory),
+        cmocka_unit_test(every_zero_stage_has_the_same_bits),
+        cmocka_unit_test(hybrid_sharding_has_the_bits_of_one_group),
+        cmocka_unit_test(invariant_runs_are_independent_of_sharding_groups),
+        cmocka_unit_test(diverged_sharding_groups_are_named),
+        cmocka_unit_test(sharding_groups_must_be_even),
+        cmocka_unit_test(every_zero_stage_has_the_same_bits_in_16_bits_and_with_an_ema),
+        cmocka_unit_test(invariant_runs_are_independent_of_ranks_and_zero_stages),
+        cmocka_unit_test(any_zero_stage_resumes_from_any_other),
+        cmocka_unit_test(a_skipped_reduction_changes_the_result),
+        cmocka_unit_test(zero_stages_save_memory),
         cmocka_unit_test(hybrid_sharding_keeps_what_one_group_would),
-        cmocka_unit_test(a_server_comes_to_the_same_bits),
-        cmocka_unit_test(fewer_bytes_cost_little),
-        cmocka_unit_test(replicas_that_come_apart_are_named),
+        cmocka_unit_test(a_parameter_server_has_the_same_bits),
+        cmocka_unit_test(compressed_and_rare_synchronization_costs_little_loss),
+        cmocka_unit_test(diverged_data_parallel_ranks_are_named),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

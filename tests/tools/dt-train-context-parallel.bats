@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Training of which ranks share out every sequence (context parallelism), over real MPI on this
+# Training with context parallelism over real MPI on this
 # machine.
 load ../helper
 load ../ranks
@@ -13,11 +13,11 @@ small=(--set model.name=llama --set model.hidden_size=40 --set model.num_layers=
     --set training.eval_batches=3 --set training.save_interval=5)
 logged=(--set training.log_interval=1)
 
-@test "20 steps in 2, 3 and 4 contexts, beside slices, stages and replicas: the curves of one rank" {
+@test "cp 2, 3 and 4, with tp, pp and dp: the curves of one rank over 20 steps" {
     one=$(ranks 1 -o run-1 "${logged[@]}")
     for mesh in "1 1 1 2" "1 2 1 3" "1 1 2 4" "2 2 1 2" "2 1 2 2"; do
-        read -r stages replicas slices contexts <<<"$mesh"
-        parameters=$(layout "$stages" "$((replicas * contexts))" "$slices" -o run "${logged[@]}" \
+        read -r pp dp tp cp <<<"$mesh"
+        parameters=$(layout "$pp" "$((dp * cp))" "$tp" -o run "${logged[@]}" \
             --set distributed.cp="$contexts" --set distributed.zero_stage=$((contexts - 1)))
         [ "$parameters" != "$one" ] # rounding does tell
         close run-1 run
@@ -25,7 +25,7 @@ logged=(--set training.log_interval=1)
     done
 }
 
-@test "documents that attention keeps to, and 16 bits" {
+@test "attention within documents, and 16 bits" {
     for more in "--set data.document_mask=true" "--set training.precision=bf16"; do
         ranks 1 -o run-1 "${logged[@]}" $more
         ranks 4 -o run "${logged[@]}" --set distributed.cp=4 $more
@@ -49,14 +49,14 @@ logged=(--set training.log_interval=1)
     done
 }
 
-@test "without one block of keys the curves are others" {
+@test "a skipped block of keys changes the curves" {
     inject_faults
     ranks 1 -o run-1 "${logged[@]}"
     DT_DEBUG_SKIP_BLOCK=1 ranks 2 -o run "${logged[@]}" --set distributed.cp=2
     refute close run-1 run
 }
 
-@test "checkpoints of contexts are models like any other" {
+@test "checkpoints of context-parallel runs are ordinary models" {
     ranks 2 --set distributed.cp=2 -o run >parameters
     ranks 1 -o run >again # nothing is left to do
     cmp parameters again
@@ -65,7 +65,7 @@ logged=(--set training.log_interval=1)
     [ "$(readlink run/latest)" = step-00000030 ]
 }
 
-@test "the same bits in every run, killed or not, and with a server of parameters" {
+@test "the same bits in every run, killed or not, and with a parameter server" {
     contexts=(--set distributed.cp=2 "${logged[@]}")
     ranks 4 -o straight "${contexts[@]}" >expected
     ranks 4 -o server "${contexts[@]}" --set distributed.sync=parameter_server >got
@@ -76,13 +76,13 @@ logged=(--set training.log_interval=1)
     cmp resumed got
 }
 
-@test "compressed gradients of contexts train" {
+@test "compressed gradients with context parallelism train" {
     ranks 4 -o run --set distributed.cp=2 "${logged[@]}" --set distributed.compress=topk \
         --set distributed.compress_share=0.1
     [ "$(numbers run loss | awk 'NR == 1 { first = $1 } END { print ($1 < first) }')" = 1 ]
 }
 
-@test "what contexts do not go with is said" {
+@test "settings that exclude context parallelism are named" {
     run ranks 4 --set distributed.cp=4 --set training.sequence_length=20 -o run
     [ "$status" -ne 0 ]
     [[ "$output" == *"distributed.cp above 1 needs a training.sequence_length that is a multiple of twice as much"* ]]

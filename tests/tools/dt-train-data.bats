@@ -23,7 +23,7 @@ train() {
 losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl"; }
 
 @test "padding changes neither loss nor gradient" {
-    # The same rows in longer ones: what is added is padding, which is no target.
+    # The same rows in longer ones: the added tokens are padding, which is not a target.
     seq 8 | sed 's/.*/{"text":"& of 8"}/' | dt-tokenize -q -t tok.json -o short.dts
     dt-shard -o a --layout padded --length 24 short.dts
     dt-shard -o b --layout padded --length 32 short.dts
@@ -32,7 +32,7 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl"; }
     paste <(losses ra) <(losses rb) | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-5 * $1) exit 1 } END { exit NR != 6 }'
 }
 
-@test "attention keeps to documents, in validation too, and a resume knows it" {
+@test "attention stays within documents, in validation and after a resume too" {
     seq 200 | sed 's/.*/{"text":"& of 200"}/' | dt-tokenize -q -t tok.json | dt-shard -o a --split val=0.2
     quick=(--set training.learning_rate=0.01 --set training.save_interval=3)
     train ra a "${quick[@]}"
@@ -95,7 +95,7 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl"; }
     [[ "$output" == *"data"* ]]
 }
 
-@test "text is trained on as it is tokenized, and resumes" {
+@test "text is tokenized during training, and resumes" {
     for layout in list padded; do
         whole=$(train whole-$layout docs.jsonl -t tok.json --set data.layout=$layout)
         train parts-$layout docs.jsonl -t tok.json --set data.layout=$layout --set training.save_interval=2 >/dev/null

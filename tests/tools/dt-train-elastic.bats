@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A run that goes on with other stages, replicas and slices than it was stopped with.
+# A run that resumes with another parallel layout (pp x dp x tp).
 load ../helper
 load ../ranks
 
@@ -21,9 +21,9 @@ near() {
         END { exit !(worst <= most) }' pairs
 }
 
-# Stopped behind step 10 at 2 x 2 x 2. With as many slices the next 10 steps have the bits of
-# the run that was never stopped, and with others those of their own number of slices,
-# whatever the stages and replicas. Between numbers of slices there is rounding: measured, 1.5e-8
+# Stopped after step 10 at 2 x 2 x 2. With the same tp the next 10 steps have the bits of
+# the run that was never stopped, and with others those of a run with that tp,
+# whatever pp and dp. Between values of tp there is rounding: measured, 1.5e-8
 # of losses and norms.
 @test "stopped at 2 x 2 x 2, resumed at 4 x 1 x 2, 1 x 1 x 1 and 1 x 2 x 4" {
     layout 2 2 2 -o straight

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What becomes of a run whose ranks fail, are slow, or compute what is no number.
+# Runs whose ranks fail, are slow, or compute NaN.
 load ../helper
 load ../ranks
 
@@ -10,11 +10,11 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
     --set distributed.invariant=true --set distributed.check_interval=1)
 
 # `make check-full` kills a hundred: a few here.
-@test "ranks killed and stopped at random moments: the job ends, and goes on to the same bits" {
+@test "ranks killed and stopped at random: the job ends, and resumes to the same bits" {
     FAULTS_STOP_EVERY=3 "$ROOT/tests/full/faults" 3
 }
 
-@test "a rank that stands still before it meets the others: the job ends in time, with a line" {
+@test "a rank that hangs before the rendezvous ends the job in time, with a line" {
     run timeout 900 mpirun -n 3 bash -c '
         [ "$OMPI_COMM_WORLD_RANK" != 1 ] || kill -STOP $$
         exec "$@"' - dt-train -q -j 1 "${small[@]}" --set distributed.timeout=2 -o run "$data"
@@ -23,7 +23,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
     [ ! -e run ]
 }
 
-@test "gradients of one rank that are no number: all ranks skip that update, and only that" {
+@test "NaN gradients on one rank: all ranks skip that update, and only that one" {
     inject_faults
     DT_DEBUG_POISON=4 dt-train -q -j 1 "${small[@]}" -o one "$data" >expected 2>messages
     grep -qE "^dt-train: step 4: loss [0-9.]+ and gradient norm nan are not finite; update skipped$" messages
@@ -43,7 +43,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
     done
 }
 
-@test "a rank that is slow is named, in a line and in the metrics" {
+@test "a straggler is named, in a line and in the metrics" {
     mpirun -n 2 "${as_rank[@]}" dt-train -j 1 "${small[@]}" "${endless[@]}" \
         --set training.log_interval=10 -o run "$data" >got 2>messages &
     job=$!

@@ -15,7 +15,7 @@ setup_file() {
     results whole >results
 }
 
-@test "any number of stages, in any schedule, with replicas or without: the bits of one rank" {
+@test "any number of stages and any schedule, with data parallelism or without: the bits of one rank" {
     [ "$(wc -l <"$BATS_FILE_TMPDIR/results")" -ge 5 ]
     while read -r count layout; do
         options=()
@@ -38,7 +38,7 @@ setup_file() {
 END
 }
 
-@test "a run goes on with other stages, replicas and shares as if it had never stopped" {
+@test "a run resumes with other pp, dp and zero_stage to the bits of an uninterrupted one" {
     ranks 4 --set distributed.pp=2 --set training.max_steps=10 -o run
     ranks 3 --set distributed.pp=3 --set distributed.schedule=afab --set training.max_steps=15 -o run
     ranks 8 --set distributed.pp=4 --set distributed.zero_stage=3 -o run >parameters
@@ -46,7 +46,7 @@ END
     results run | head -n 2 | cmp - <(head -n 2 "$BATS_FILE_TMPDIR/results")
 }
 
-@test "layouts that cannot be are refused in one line" {
+@test "impossible layouts are refused in one line" {
     for wrong in "3 pp=2" "2 pp=2 virtual_stages=2" "2 pp=2 schedule=interleaved virtual_stages=3"; do
         options=()
         for option in ${wrong#* }; do options+=(--set "distributed.$option"); done

@@ -9,7 +9,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     --set training.warmup_steps=2 --set training.eval_interval=10 --set training.eval_batches=3
     --set training.save_interval=5)
 
-@test "invariant: 1, 2, 3, 4 and 8 ranks come to the same bits, and say the same" {
+@test "invariant: 1, 2, 3, 4 and 8 ranks have the same bits, and print the same" {
     for count in 1 2 3 4 8; do
         ranks $count --set distributed.invariant=true -o run-$count >parameters-$count
         results run-$count >results-$count
@@ -19,7 +19,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     [ "$(wc -l <results-1)" -ge 5 ]
 }
 
-@test "where every rank runs is said at the start" {
+@test "the host of every rank is printed at the start" {
     timeout 900 mpirun -n 2 --bind-to core dt-train -j 1 "${small[@]}" --set training.max_steps=1 \
         --set training.warmup_steps=0 -o run "$data" 2>said
     grep -qx "rank 0      $(hostname | cut -c1-39), processors 0" said
@@ -37,7 +37,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     done
 }
 
-@test "without it the sums agree, but their last bits tell" {
+@test "without invariant, results differ in their last bits only" {
     ranks 1 -o run-1 >parameters-1
     ranks 4 -o run-4 >parameters-4
     refute cmp -s parameters-1 parameters-4
@@ -60,14 +60,14 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     cmp got-1 never-stopped
 }
 
-@test "SIGTERM to one rank: all stop behind the same step, and go on as if nothing was" {
+@test "SIGTERM to one rank: all stop after the same step, and resume to the same bits" {
     small+=("${endless[@]}" --set distributed.invariant=true)
     ranks 2 -o run >got 2>messages &
     job=$!
     await $job test -e run/latest
     kill -TERM "$(cat rank-1)"
     refute wait $job
-    grep -q "stopped by a signal; the same command goes on from here" messages
+    grep -q "stopped by a signal; the same command resumes from here" messages
     [ ! -s got ]
     small+=(--set training.max_steps=$(($(reached run) + 10)))
     ranks 2 -o run >got
@@ -75,7 +75,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     cmp expected got
 }
 
-@test "all ranks of a run that a signal has stopped end by it" {
+@test "all ranks of a run that a signal stops end by that signal" {
     timeout 900 mpirun -n 2 bash -c '"$@" & echo $! >"rank-$OMPI_COMM_WORLD_RANK"
         wait $!; echo $? >"status-$OMPI_COMM_WORLD_RANK"' - \
         dt-train -q -j 1 "${small[@]}" "${endless[@]}" -o run "$data" >got 2>messages &
@@ -84,10 +84,10 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     kill -TERM "$(cat rank-1)"
     wait $job
     [ "$(cat status-0 status-1)" = "$(printf '143\n143')" ]
-    [ "$(grep -c "stopped by a signal; the same command goes on from here" messages)" = 1 ]
+    [ "$(grep -c "stopped by a signal; the same command resumes from here" messages)" = 1 ]
 }
 
-@test "SIGKILL to one rank ends the job at once; the same command goes on" {
+@test "SIGKILL to one rank ends the job at once; the same command resumes" {
     small+=("${endless[@]}" --set distributed.invariant=true)
     ranks 3 -o run >got 2>messages &
     job=$!
@@ -101,7 +101,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     cmp expected got
 }
 
-@test "a rank that stands still is named, in a checkpoint too, and the job ends" {
+@test "a rank that hangs is named, during a checkpoint too, and the job ends" {
     ranks 2 "${endless[@]}" --set training.save_interval=1 --set distributed.timeout=10 -o run \
         >got 2>messages &
     job=$!
@@ -110,7 +110,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     refute wait $job
     kill -KILL "$(cat rank-1)" 2>/dev/null || true
     grep -qE "^dt-train: rank 0: [a-z-]+ of [0-9]+ bytes, operation [0-9]+ of (all ranks|the data-parallel group of ranks 0 and 1): [0-9]+ bytes (from|to) rank 1 have not moved for 10 seconds; " messages
-    refute grep -q "training goes on" messages
+    refute grep -q "training continues" messages
     [ -d run/latest/trainer ]
 }
 
@@ -121,7 +121,7 @@ said() {
     grep '^dt-train: ' <<<"$output"
 }
 
-@test "what is wrong for all ranks is said once" {
+@test "an error of all ranks is printed once" {
     [ "$(said --set training.gradient_accumulation_steps=3)" = \
         "dt-train: --set: a step has 3 micro-batches, and each of 4 data-parallel ranks needs one: raise training.gradient_accumulation_steps" ]
     [ "$(said --set training.batch_size=no)" = \
@@ -136,7 +136,7 @@ said() {
     [ ! -e run ]
 }
 
-@test "what is wrong for one rank is said too, by its name" {
+@test "an error of one rank is printed with its name" {
     run timeout 900 mpirun -n 2 dt-train -q -j 1 "${small[@]}" -o run "$data" : \
         -n 1 dt-train -q -j 1 "${small[@]}" -c missing.yaml -o run "$data"
     [ "$status" -eq 1 ]
@@ -154,7 +154,7 @@ odd() {
     [ ! -e run ]
 }
 
-@test "ranks that are not told the same are refused" {
+@test "ranks with different settings are refused" {
     for other in training.learning_rate=1 training.batch_size=1 distributed.zero_stage=1 \
         training.max_steps=10; do
         odd "${other%=*} is not that" "$data" --set "$other"
@@ -167,7 +167,7 @@ odd() {
         -n 1 dt-train -q -j 1 "${small[@]}" -o run elsewhere
 }
 
-@test "ranks that do not begin with one model are refused" {
+@test "ranks with different initial parameters are refused" {
     for run in one other; do
         dt-train -q -j 1 "${small[@]}" --set training.max_steps=1 --set training.warmup_steps=0 \
             --set "training.seed=${#run}" -o $run "$data"
@@ -185,7 +185,7 @@ odd() {
     timeout 900 mpirun -n 1 "${begin[@]}" --init-from one/latest : -n 1 "${begin[@]}" --init-from copy
 }
 
-@test "ranks on engines whose bits differ are refused" {
+@test "ranks on engines with different results are refused" {
     own=$(dt-train -j 1 "${small[@]}" --set training.max_steps=1 --set training.warmup_steps=0 \
         -o one "$data" 2>&1 | sed -nE 's/^engine +(cpu, [^,]+),.*/\1/p')
     [ -n "$own" ]
@@ -198,7 +198,7 @@ odd() {
     [ ! -e run ]
 }
 
-@test "--dry-run and --print-config print what they would of one rank, and nothing else" {
+@test "--dry-run and --print-config print once, as with one rank" {
     for what in --dry-run --print-config; do
         timeout 900 mpirun -n 3 dt-train -j 1 "${small[@]}" $what "$data" >printed 2>messages
         dt-train "${small[@]}" $what "$data" >expected
@@ -207,7 +207,7 @@ odd() {
     done
 }
 
-@test "a usage that is wrong for all is said by the first, while the others wait" {
+@test "a usage error of all ranks is printed by rank 0" {
     skip_sleeps "$T/slept"
     OMPI_COMM_WORLD_RANK=0 run dt-train --no-such
     [ "$status" -eq 2 ] && [ "${lines[0]}" = "dt-train: unknown option '--no-such'" ]
@@ -217,7 +217,7 @@ odd() {
     [ "$(cat slept)" = 5 ]
 }
 
-@test "a rank alone takes any backend" {
+@test "one rank accepts any backend" {
     local backend
     for backend in auto self nccl mpi; do
         dt-train -q -j 1 "${small[@]}" --set training.max_steps=3 \
@@ -226,7 +226,7 @@ odd() {
     done
 }
 
-@test "bad input is said before ranks meet" {
+@test "bad input is reported before ranks meet" {
     DT_ENGINES=$T run ranks 1 -o run
     [[ "$output" == *"no transport 'mpi': there is no "* ]]
     run dt-train -q "${small[@]}" --set distributed.backend=carrier -o run "$data"

@@ -84,7 +84,7 @@ ends_with() {
     kill -TERM "${pids[1]}"
     ends_with 143 "${pids[0]}"
     ends_with 143 "${pids[1]}"
-    [ "$(cat said.*)" = "dt-train: stopped by a signal; the same command goes on from here" ]
+    [ "$(cat said.*)" = "dt-train: stopped by a signal; the same command resumes from here" ]
     [ -d run/latest/trainer ]
 }
 
@@ -200,7 +200,7 @@ announced() {
     run mpirun -n 3 dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     [ "$status" -eq 1 ]
     [ "$(grep '^dt-train: ' <<<"$output")" = \
-        "dt-train: distributed.rendezvous is for ranks that RANK and WORLD_SIZE number; those of mpirun meet without it" ]
+        "dt-train: distributed.rendezvous is for ranks numbered by RANK and WORLD_SIZE; ranks of mpirun meet without it" ]
     [ ! -e meet ] && [ ! -e run ]
     RANK=1 WORLD_SIZE=2 mpirun -n 1 dt-train -q -j 1 "${small[@]}" -o run "$data" 2>said
     [ ! -s said ]
@@ -286,7 +286,7 @@ announced() {
     [[ "$output" == *"distributed.interface: this machine has no network interface with an IPv4 address, and no address, 'eth77', but lo (127.0.0.1)"* ]]
     run "${train[@]}" --set distributed.interface=lo "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"distributed.interface is for ranks that meet at distributed.rendezvous; MPI has options of its own for that" ]]
+    [[ "$output" == *"distributed.interface is for ranks that meet at distributed.rendezvous; MPI has its own options for that" ]]
     [ ! -e run ] && [ ! -e meet ]
     RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 "${train[@]}" --set distributed.rendezvous="$T/meet" "$data" &
     local first=$!
@@ -325,5 +325,5 @@ announced() {
     [ ! -e meet ]
     RANK=0 WORLD_SIZE=1 run dt-train --set distributed.rendezvous=x --set distributed.backend=mpi -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"distributed.rendezvous does not go with distributed.backend mpi" ]]
+    [[ "$output" == *"distributed.rendezvous excludes distributed.backend mpi" ]]
 }

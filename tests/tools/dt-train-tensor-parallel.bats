@@ -11,7 +11,7 @@ small=(--set model.name=llama --set model.hidden_size=40 --set model.num_layers=
     --set training.warmup_steps=2 --set training.eval_interval=10 --set training.eval_batches=3
     --set training.save_interval=5)
 
-@test "20 steps in 2, 3 and 4 slices, beside replicas too: the curves of one rank" {
+@test "tp 2, 3 and 4, with dp too: the curves of one rank over 20 steps" {
     one=$(ranks 1 -o run-1 --set training.log_interval=1)
     for layout in "2 2 false" "2 2 true" "3 3 true" "4 4 false" "4 2 true"; do
         read -r count slices sequence <<<"$layout"
@@ -23,7 +23,7 @@ small=(--set model.name=llama --set model.hidden_size=40 --set model.num_layers=
     done
 }
 
-@test "replicas of slices: the same bits at every zero_stage" {
+@test "data and tensor parallelism: the same bits with every zero_stage" {
     slices=(--set distributed.tp=2 --set distributed.sequence_parallel=true)
     ranks 4 "${slices[@]}" -o run-0 >expected
     for stage in 2 3; do
@@ -33,7 +33,7 @@ small=(--set model.name=llama --set model.hidden_size=40 --set model.num_layers=
     done
 }
 
-@test "checkpoints of slices are models like any other" {
+@test "checkpoints of tensor-parallel runs are ordinary models" {
     ranks 3 --set distributed.tp=3 -o run >parameters
     ranks 1 -o run >again # nothing is left to do
     cmp parameters again
@@ -42,7 +42,7 @@ small=(--set model.name=llama --set model.hidden_size=40 --set model.num_layers=
     [ "$(readlink run/latest)" = step-00000030 ]
 }
 
-@test "what cannot be cut is said" {
+@test "a model that cannot be sharded is refused" {
     run ranks 3 --set distributed.tp=2 -o run
     [ "$status" -ne 0 ]
     [[ "$output" == *"distributed.pp (1) times distributed.cp (1) times distributed.tp (2) must divide the number of ranks, which is 3"* ]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Ranks that share out what they keep, and checkpoints that all of them write, over real MPI.
+# ZeRO, and checkpoints that all ranks write, over real MPI.
 load ../helper
 load ../ranks
 
@@ -22,7 +22,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     [ "$(grep -c ema_val_loss results-fp32-3)" -eq 2 ]
 }
 
-@test "groups of replicas, with slices too: the bits of all replicas together" {
+@test "hybrid sharding, with tensor parallelism too: the bits of one sharding group" {
     ranks 4 -o all >parameters
     results all >expected
     for layout in "0 2" "1 1" "2 2" "3 2"; do
@@ -40,14 +40,14 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     results grouped | cmp expected
 }
 
-@test "groups that are not even are refused in one line" {
+@test "uneven sharding groups are refused in one line" {
     run ranks 2 --set distributed.shard_ranks=3 -o run
     [ "$status" -ne 0 ]
     grep -qF "distributed.shard_ranks (3) must divide the number of data-parallel ranks, which is 2" <<<"$output"
 }
 
-# What replicas remember besides parameters and moments.
-@test "compressed and local runs that are stopped go on to the same bits" {
+# Training state besides parameters and optimizer state.
+@test "compressed and local SGD runs resume to the same bits" {
     local stop="--set training.schedule=constant --set training.max_steps" way
     for way in compress=topk compress=powersgd sync=diloco sync=local_sgd "compress=topk pp=2"; do
         read -ra settings <<<"--set distributed.${way// / --set distributed.}"
@@ -63,7 +63,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     done
 }
 
-@test "what compression has left out goes on with other replicas, and with no other stages" {
+@test "error feedback resumes with another dp size, and is refused with another pp" {
     local settings=(--set distributed.compress=topk --set training.schedule=constant)
     ranks 4 "${settings[@]}" --set training.max_steps=5 -o run >/dev/null
     ranks 3 "${settings[@]}" --set training.max_steps=6 -o run >/dev/null
@@ -77,7 +77,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     grep -qF "distributed.compress topk needs distributed.tp 1" <<<"$output"
 }
 
-@test "in the background all ranks write, and come to the same checkpoints" {
+@test "background checkpoints of all ranks are those written synchronously" {
     for background in false true; do
         ranks 3 --set distributed.zero_stage=3 --set checkpoint.background=$background \
             --set training.save_interval=2 -o run-$background >parameters-$background
@@ -89,7 +89,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     cmp sums-false sums-true
 }
 
-@test "a rank that cannot write is named; the checkpoint before stays" {
+@test "a rank that cannot write is named; the previous checkpoint stays" {
     ranks 2 --set training.max_steps=5 --set training.schedule=constant -o run
     for background in false true; do
         run timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" --set training.schedule=constant \
@@ -98,7 +98,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
             --set training.schedule=constant --set training.save_interval=2 \
             --set checkpoint.background=$background -o run "$data"
         [ "$status" -ne 0 ]
-        grep -qE "^dt-train: step [6-9]: rank 1: cannot write '.*': File too large; training goes on, the last checkpoint stays$" <<<"$output"
+        grep -qE "^dt-train: step [6-9]: rank 1: cannot write '.*': File too large; training continues, the last checkpoint stays$" <<<"$output"
         grep -qE "^dt-train: (rank [01]: )?rank 1: cannot write '.*': File too large$" <<<"$output"
         [ "$(readlink run/latest)" = step-00000005 ]
         [ "$(ls -A run | grep -c step)" -eq 1 ]
@@ -107,7 +107,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     [ "$(readlink run/latest)" = step-00000010 ]
 }
 
-@test "a directory that disappears ends the run in the end, and nothing before" {
+@test "a run directory that disappears ends the run after its last step" {
     mkdir disk
     ln -s disk mounted
     small+=("${endless[@]}" --set training.eval_interval=0)
@@ -115,12 +115,12 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     job=$!
     await $job test -e mounted/run/latest
     ln -s nowhere lost
-    mv -T lost mounted # in one step, so that nobody makes it again in between
-    await $job grep -q "training goes on" messages
+    mv -T lost mounted # atomic, so that it cannot be created again in between
+    await $job grep -q "training continues" messages
     kill -TERM "$(cat rank-0)"
     refute wait $job
     grep -qE "^dt-train: rank 0: cannot [^;]*$" messages
-    grep -qE "^dt-train: step [0-9]+: rank 0: cannot .*; training goes on, the last checkpoint stays$" messages
+    grep -qE "^dt-train: step [0-9]+: rank 0: cannot .*; training continues, the last checkpoint stays$" messages
     [ -d disk/run/latest/trainer ]
     ln -sfn disk mounted
     last=$(($(reached disk/run) + 10))

@@ -41,7 +41,7 @@ train() {
     grep -q "^dt-train" run/latest/trainer/lineage.txt
 }
 
-@test "the configurations that are installed are read" {
+@test "the installed configurations are valid" {
     for f in "$ROOT"/share/configs/*.yaml; do
         dt-train -c "$f" --print-config >printed
         grep -q '^  name: ' printed
@@ -76,7 +76,7 @@ train() {
       "$(sed -E 's/"time":[^,]*,|,"tokens_per_second.*//g' straight/metrics.jsonl)" ]
 }
 
-@test "SIGTERM and SIGUSR1 save, and the same command goes on to the same bits" {
+@test "SIGTERM and SIGUSR1 save, and the same command resumes to the same bits" {
     small+=("${endless[@]}")
     for signal in TERM USR1; do
         rm -rf run straight
@@ -158,7 +158,7 @@ train() {
     [ ! -e run ]
 }
 
-@test "DT_SET counts after the file and before --set, and errors name it" {
+@test "DT_SET applies after the file and before --set, and errors name it" {
     printf 'training:\n  batch_size: 4\n  max_steps: 5\n  seed: 6\n' >file.yaml
     export DT_SET=$' training.max_steps=50\n\ttraining.seed=60 data.val_split=a=b'
     dt-train -c file.yaml --set training.seed=600 --print-config >printed
@@ -246,14 +246,14 @@ train() {
     [ "$(echo run/step-*)" = "run/step-00000030 run/step-00000040 run/step-00000060" ]
 }
 
-# A file system of 1.5 MB under small, where a run of these settings has no room.
+# A file system of 1.5 MB under small, too small for a run of these settings.
 mount_small() {
     [ "$(id -u)" -eq 0 ] || skip "needs root for a small file system"
     mkdir small
     mount -t tmpfs -o size=1500k tmpfs small 2>/dev/null || skip "cannot mount a file system here"
 }
 
-@test "a full disk keeps the last checkpoint; training goes on, but must save in the end" {
+@test "a full disk keeps the last checkpoint; training continues, and its end is an error" {
     mount_small
     run dt-train -q -j 1 "${small[@]}" --set training.max_steps=100 --set training.save_interval=10 \
         -o small/run "$data"
@@ -266,7 +266,7 @@ mount_small() {
     [ "${#lines[@]}" -gt 1 ]
     last=$((${#lines[@]} - 1))
     for i in $(seq 0 $((last - 1))); do
-        [[ "${lines[i]}" == "dt-train: step "*"No space left on device; training goes on, "* ]]
+        [[ "${lines[i]}" == "dt-train: step "*"No space left on device; training continues, "* ]]
     done
     [[ "${lines[last]}" == "dt-train: "*"No space left on device" ]]
     [[ "$steps" == '{"step":100,'* ]]
@@ -287,7 +287,7 @@ mount_small() {
     [[ "$output" == "dt-train: another program is training into 'run'" ]]
 }
 
-@test "a line that names the run survives a resume, a torn one does not" {
+@test "the line with the name of the run survives a resume, a truncated one does not" {
     train >/dev/null
     printf '%s\n{"step":' '{"run":"my run"}' >>run/metrics.jsonl
     train --set training.max_steps=80 >/dev/null
@@ -295,7 +295,7 @@ mount_small() {
     [ "$(grep -c '"step":$' run/metrics.jsonl)" -eq 0 ]
 }
 
-@test "a resumed run says how many lines of metrics are lost, and goes on" {
+@test "a resumed run warns of lost lines of metrics, and continues" {
     lost() {
         cp -r run copy
         "$@" copy/metrics.jsonl
@@ -317,24 +317,24 @@ mount_small() {
     [ "$(lost rm)" -eq 9 ]
 }
 
-@test "damaged lines of metrics.jsonl are removed, and their number is said" {
+@test "damaged lines of metrics.jsonl are removed and counted" {
     train >/dev/null
     sed -i 's/^{"step":20,/{"step":2\x00,/' run/metrics.jsonl
     run train --set training.max_steps=80
     [ "$status" -eq 0 ]
     [[ "$output" == *"run/metrics.jsonl: removed 1 damaged line"* ]]
-    [[ "$output" == *"run/metrics.jsonl has lost 1 of its lines up to step 60;"* ]]
+    [[ "$output" == *"run/metrics.jsonl lacks 1 of its lines up to step 60;"* ]]
     jq -e . run/metrics.jsonl >/dev/null
 }
 
-@test "lines of metrics are on the disk before the checkpoint of their step is in place" {
+@test "metrics.jsonl is synced before the checkpoint of the step is renamed" {
     log=${DT_BUILD:-$ROOT/build}/tests/tools/log-durability.so
     DURABILITY=$T/calls LD_PRELOAD=$log train >/dev/null
     order=$(sed -nE 's,^fsync .*/(metrics)\.jsonl$,\1,p; s,^rename run/(step-[0-9]+)$,\1,p' calls)
     [ "$(echo $order)" = "metrics step-00000020 metrics step-00000040 metrics step-00000060" ]
 }
 
-@test "metrics.jsonl that is a pipe is refused, not waited for" {
+@test "metrics.jsonl that is a pipe is refused" {
     cd "$T"
     mkdir run
     mkfifo run/metrics.jsonl
@@ -343,13 +343,13 @@ mount_small() {
     [[ "$output" == "dt-train: cannot read 'run/metrics.jsonl': is not a regular file, but a FIFO" ]]
 }
 
-@test "a disk that is full for a while costs checkpoints and nothing else" {
+@test "a disk that is full for a while costs only checkpoints" {
     small+=("${endless[@]}" --set training.log_interval=1000 --set checkpoint.keep_last=1)
     mount_small
     head -c 1300k /dev/zero >small/ballast
     dt-train -q -j 1 "${small[@]}" -o small/run "$data" 2>err &
     pid=$!
-    await $pid grep -q "training goes on" err
+    await $pid grep -q "training continues" err
     rm small/ballast
     await $pid test -e small/run/latest
     kill -TERM $pid
@@ -367,7 +367,7 @@ mount_small() {
 restless=(--set training.schedule=constant --set training.learning_rate=0.3
     --set training.eval_interval=5 --set training.max_steps=200)
 
-@test "patience ends the run after so many validations without a better loss; best is kept" {
+@test "patience ends the run after that number of validations without a better loss; best is kept" {
     train -o all "${restless[@]}"
     [ ! -e all/best ]
     read -r best last <<<"$(sed -nE 's/.*"step":([0-9]+),.*"val_loss":(.*)\}/\1 \2/p' all/metrics.jsonl |
@@ -392,7 +392,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     [ "$(readlink killed/latest)" = "$(readlink run/latest)" ]
 }
 
-@test "what patience ended names its best validation" {
+@test "a run ended by patience names its best validation" {
     dt-train -j 1 "${small[@]}" "${restless[@]}" --set training.patience=3 -o run "$data" >/dev/null 2>err
     best=$(readlink run/best)
     grep -qE "^stopped     no validation since step $((10#${best#step-})), loss [0-9.]+, was better$" err
@@ -410,7 +410,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     assert_one_line_error dt-train
 }
 
-@test "memory of a small model is told in its unit, and the peak with its type" {
+@test "memory is printed in a fitting unit, and the peak with its type" {
     for precision in fp32 bf16; do
         dt-train -j 1 "${small[@]}" --set training.precision=$precision -o $precision "$data" >/dev/null 2>err
         grep -qE '^model .* [0-9.]+ [KM]iB with gradients' err
@@ -418,7 +418,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     done
 }
 
-@test "a run that goes on has not forgotten its validations" {
+@test "a resumed run remembers its best validation" {
     still=(--set training.learning_rate=0 --set training.eval_interval=5)
     train "${still[@]}" --set training.patience=2
     [ "$(readlink run/latest) $(readlink run/best)" = "step-00000015 step-00000005" ]
@@ -461,7 +461,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     tail -n 1 run/metrics.jsonl | grep -qE "\"step\":$((first + 1)),.*null,.*\"skipped\":2}"
 }
 
-@test "--dry-run prints steps and memory, and writes and takes nothing" {
+@test "--dry-run prints steps and memory, and writes and allocates nothing" {
     dt-train "${small[@]}" --dry-run "$data" >plan
     [ ! -e run ]
     grep -qE '^steps +60$' plan
@@ -488,7 +488,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     assert_one_line_error dt-train
 }
 
-@test "--init-from begins with shape, parameters and tokenizer of another model" {
+@test "--init-from takes shape, parameters and tokenizer of another model" {
     hash=$(train -t "$tok")
     [ "$(dt-train -q -j 1 --init-from run/latest --set training.sequence_length=32 \
         --set training.batch_size=2 --set training.max_steps=1 --set training.warmup_steps=0 \
@@ -511,7 +511,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     [[ "$output" == *"nowhere/config.json"* ]]
 }
 
-@test "--init-from: a setting that is given is obeyed, or refused by name" {
+@test "--init-from: settings apply, or are refused by name" {
     train --set model.name=llama --set model.tie_word_embeddings=false >/dev/null
     begin() { # SETTING...: one step that changes nothing
         rm -rf tuned
@@ -545,7 +545,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     grep -qE '^  rope_theta: 500000$' printed
 }
 
-@test "settings of what a run does not have are refused" {
+@test "settings without effect are refused" {
     refused() { # TEXT ARGUMENT...
         run timeout 60 dt-train -q -j 1 "${small[@]}" -o run "${@:2}"
         assert_one_line_error dt-train
@@ -562,7 +562,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     refused "data.val_split names 'test', and" --set data.val_split=test "$(echo "$data"/train-00000.dts)"
 }
 
-@test "a run whose latest is gone goes on from its newest checkpoint" {
+@test "a run without latest resumes from its newest checkpoint" {
     expected=$(train)
     rm run/latest
     rm -r run/step-00000060
@@ -613,7 +613,7 @@ END
     [[ "$output" == *"two.yaml:8:"*" is none, but was given as full before" ]]
 }
 
-@test "errors of several settings name where these came from" {
+@test "errors of several settings name their sources" {
     printf 'model:\n  num_heads: 3\n  hidden_size: 32\n' >file.yaml
     for how in "-c file.yaml" "-c file.yaml --set training.seed=1" "--set model.num_heads=5"; do
         run dt-train -q $how -o run "$data"
@@ -629,7 +629,7 @@ END
     [[ "$output" == "dt-train: DT_SET: model."* ]]
 }
 
-@test "ema/ is a model of its own, and validation tells its loss" {
+@test "ema/ is a model directory, and validation logs its loss" {
     train -t "$tok" --set training.ema_decay=0.99
     [ "$(grep -c '"ema_val_loss"' run/metrics.jsonl)" -eq 2 ]
     dt-eval -m run/latest/ema -q perplexity --split val "$data" | grep -q '^documents'
@@ -688,7 +688,7 @@ train_masked() {
         -t tok.json -o "$out" "$@" masked
 }
 
-@test "a masked model learns to fill in, tells its accuracy, and resumes to the same bits" {
+@test "a masked model learns, logs its accuracy, and resumes to the same bits" {
     train_masked a -j 1 --set training.max_steps=120 >expected
     loss() { sed -nE "s/.*\"step\":$1,.*\"val_loss\":([0-9.]+),\"val_accuracy\":.*/\1/p" a/metrics.jsonl; }
     [ "$(grep -c '"val_accuracy":0\.[0-9]' a/metrics.jsonl)" -eq 4 ]
@@ -700,7 +700,7 @@ train_masked() {
     cmp expected again
 }
 
-@test "a masked model needs its tokenizer, and that a token for masks" {
+@test "a masked model needs a tokenizer with a mask token" {
     run dt-train -q "${small[@]}" --set model.name=bert -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"'bert' needs the data's tokenizer"* ]]

@@ -57,7 +57,7 @@ weights="bad/model.safetensors: tensor 'transformer.h.0.mlp.c_fc.weight': elemen
     [ -z "$(ls new 2>/dev/null)" ]
 }
 
-@test "of many models the one with such a weight is named" {
+@test "of several models the one with such a weight is named" {
     poison bad mlp.c_fc.weight 7 nan
     run dt-eval -q -m run/latest -m bad perplexity one.jsonl
     assert_one_line_error dt-eval
@@ -178,7 +178,7 @@ PYTHON
     [ ! -e new/latest ]
 }
 
-@test "a run whose updates were all skipped is no result" {
+@test "a run whose updates were all skipped is an error" {
     overflow run big wpe.weight
     run dt-train -q --set training.max_steps=3 --set training.warmup_steps=1 \
         --set training.eval_interval=0 --init-from big -o new data

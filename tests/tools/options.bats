@@ -59,7 +59,7 @@ setup() {
     done
     run dt-train -q --init-from run/latest --resume run -o new data
     [ "$status" -eq 2 ]
-    [[ "$output" == *"--resume 'run' and --init-from exclude each other: a run goes on with "* ]]
+    [[ "$output" == *"--resume 'run' and --init-from exclude each other: a resumed run has "* ]]
     run dt-train -q --set data.train_split=test -o new alone.dts
     assert_one_line_error dt-train
     [[ "$output" == *"data.train_split names 'test', and alone.dts has no splits" ]]

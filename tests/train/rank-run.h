@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs on several ranks, as threads, and what became of them. */
+/* Runs on several ranks, which are threads, and their results. */
 #ifndef DT_TESTS_RANK_RUN_H
 #define DT_TESTS_RANK_RUN_H
 
@@ -13,7 +13,7 @@
 
 #define STEPS_KEPT 32
 
-/* A run on several ranks, as threads, and what became of it. */
+/* A run on several ranks, and its result. */
 struct job {
     struct dt_settings settings;
     const char *name, *init_from;
@@ -149,12 +149,12 @@ static inline struct job run_job(int ranks, const struct dt_settings *settings, 
     return job;
 }
 
-static inline struct job run_anew(int ranks, const struct dt_settings *settings)
+static inline struct job run_new(int ranks, const struct dt_settings *settings)
 {
-    char *run = dt_path_join(scratch, "anew");
+    char *run = dt_path_join(scratch, "new");
     assert_int_equal(dt_file_remove_tree(run, &err), 0);
     free(run);
-    return run_job(ranks, settings, "anew", 1000);
+    return run_job(ranks, settings, "new", 1000);
 }
 
 /* On one of the ranks that a run cannot begin on. */
@@ -201,12 +201,12 @@ static inline void check_close(int steps, const struct job *a, const struct job 
 static inline void check_going_on(int steps, struct dt_settings *s, long *parts)
 {
     s->training.schedule = DT_LR_SCHEDULE_CONSTANT;
-    struct job straight = run_anew(1, s), pieces = straight;
-    char *run = dt_path_join(scratch, "anew");
+    struct job straight = run_new(1, s), pieces = straight;
+    char *run = dt_path_join(scratch, "new");
     assert_int_equal(dt_file_remove_tree(run, &err), 0);
     for (*parts = 4; *parts >= 1; --*parts) {
         s->training.max_steps = (5 - *parts) * steps / 4;
-        struct job job = run_job((int)*parts, s, "anew", 1000);
+        struct job job = run_job((int)*parts, s, "new", 1000);
         for (long i = s->training.max_steps - steps / 4; i < s->training.max_steps; i++) {
             pieces.losses[i] = job.losses[i];
             pieces.norms[i] = job.norms[i];

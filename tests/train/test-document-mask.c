@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention that keeps to documents, and to what is no padding. */
+/* Attention within documents, and without padding. */
 #include "train/small-run.h"
 
 #include <math.h>
@@ -75,7 +75,7 @@ static void score(const struct dt_model *m, const struct dt_batch *b, float *los
     dt_workspace_free(w);
 }
 
-/* Each document of a sample by itself: its tokens, and what follows each of them. */
+/* Each document of a sample separately: its tokens and targets. */
 static double pass_one_by_one(const struct dt_model *m, const uint32_t *ids, float *gradients)
 {
     double sum = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is planned is what is taken, to the byte; and what cannot be is refused first. */
+/* Planned memory is allocated memory, to the byte; too large a plan is refused first. */
 #include "test.h"
 
 #include "../comm/threads.h"
@@ -58,7 +58,7 @@ static void check_plan(struct dt_device *dev, const struct dt_settings *s, const
         fail_msg("%s: planned %zu bytes, taken %zu", name, planned.memory.device, taken);
 }
 
-static void plans_are_what_is_taken(void **state)
+static void planned_memory_is_allocated_memory(void **state)
 {
     (void)state;
     struct dt_ops ops;
@@ -93,7 +93,7 @@ static size_t planned_bytes(struct dt_device *dev, const struct dt_settings *s)
     return facts.memory.total;
 }
 
-static void each_way_to_save_memory_saves_some(void **state)
+static void each_memory_saving_setting_saves_memory(void **state)
 {
     (void)state;
     struct dt_ops ops;
@@ -137,7 +137,7 @@ static void a_model_too_large_is_refused_before_it_is_allocated(void **state)
 }
 
 /* What writing checkpoints takes counts too: a run must not die at its first one. */
-static void room_for_checkpoints_is_needed(void **state)
+static void memory_for_checkpoints_is_counted(void **state)
 {
     (void)state;
     struct dt_ops ops;
@@ -175,7 +175,7 @@ static void ranks_share_the_memory_of_their_machine(void **state)
     struct dt_ops ops;
     struct dt_device *dev = counting_device(&ops);
     struct dt_settings s = small_settings();
-    free_bytes = planned_bytes(dev, &s); /* a snapshot is shared out; the rest is not */
+    free_bytes = planned_bytes(dev, &s); /* the snapshot is sharded; the rest is replicated */
     run_ranks(2, open_on_rank, dev);
     dev->ops = sound_ops;
     dt_device_close(dev);
@@ -184,10 +184,10 @@ static void ranks_share_the_memory_of_their_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans_are_what_is_taken),
-        cmocka_unit_test(each_way_to_save_memory_saves_some),
+        cmocka_unit_test(planned_memory_is_allocated_memory),
+        cmocka_unit_test(each_memory_saving_setting_saves_memory),
         cmocka_unit_test(a_model_too_large_is_refused_before_it_is_allocated),
-        cmocka_unit_test(room_for_checkpoints_is_needed),
+        cmocka_unit_test(memory_for_checkpoints_is_counted),
         cmocka_unit_test(ranks_share_the_memory_of_their_machine),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

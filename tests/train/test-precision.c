@@ -30,7 +30,7 @@ static void sixteen_bits_follow_the_curve_of_fp32(void **state)
 }
 
 /* Resuming, and what is computed again, changes no bit, whatever the precision and optimizer. */
-static void resuming_and_recomputing_change_no_bit(void **state)
+static void resuming_and_activation_checkpointing_change_no_bit(void **state)
 {
     (void)state;
     for (int precision = 0; precision < 3; precision++)
@@ -134,7 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sixteen_bits_follow_the_curve_of_fp32),
-        cmocka_unit_test(resuming_and_recomputing_change_no_bit),
+        cmocka_unit_test(resuming_and_activation_checkpointing_change_no_bit),
         cmocka_unit_test(the_loss_scale_halves_and_doubles),
         cmocka_unit_test(an_overflow_is_recovered_from),
     };

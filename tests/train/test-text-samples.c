@@ -93,7 +93,7 @@ static void padded_samples_are_documents(void **state)
     dt_dataset_close(d);
 }
 
-static void blank_lines_and_a_mark_are_passed_over(void **state)
+static void blank_lines_and_a_byte_order_mark_are_skipped(void **state)
 {
     (void)state;
     struct dt_error err;
@@ -122,7 +122,7 @@ static void blank_lines_and_a_mark_are_passed_over(void **state)
     free(odd);
 }
 
-static void a_list_is_the_documents_one_behind_the_other(void **state)
+static void a_list_is_the_concatenated_documents(void **state)
 {
     (void)state;
     struct dt_error err;
@@ -133,7 +133,7 @@ static void a_list_is_the_documents_one_behind_the_other(void **state)
         assert_int_equal(dt_dataset_sample(d, LENGTH, places[i], ids, &err), 0);
         assert_memory_equal(ids, all.data + places[i] * LENGTH, sizeof ids);
     }
-    /* Behind the last document comes the first again. */
+    /* After the last document the first one follows again. */
     uint64_t last = all.count / LENGTH;
     assert_int_equal(dt_dataset_sample(d, LENGTH, last, ids, &err), 0);
     for (size_t i = 0; i <= LENGTH; i++)
@@ -181,7 +181,7 @@ static void ranks_and_workers_change_nothing(void **state)
     }
 }
 
-static void text_that_is_none_is_an_error(void **state)
+static void files_that_are_not_text_are_refused(void **state)
 {
     (void)state;
     struct dt_error err = {0};
@@ -206,10 +206,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(padded_samples_are_documents),
-        cmocka_unit_test(blank_lines_and_a_mark_are_passed_over),
-        cmocka_unit_test(a_list_is_the_documents_one_behind_the_other),
+        cmocka_unit_test(blank_lines_and_a_byte_order_mark_are_skipped),
+        cmocka_unit_test(a_list_is_the_concatenated_documents),
         cmocka_unit_test(ranks_and_workers_change_nothing),
-        cmocka_unit_test(text_that_is_none_is_an_error),
+        cmocka_unit_test(files_that_are_not_text_are_refused),
     };
     return cmocka_run_group_tests(tests, make_text, remove_text);
 }

@@ -79,7 +79,7 @@ static void a_resumed_run_equals_one_never_stopped(void **state)
     free(text);
 }
 
-static void every_optimizer_is_resumed_and_no_other_takes_over(void **state)
+static void every_optimizer_is_resumed_and_another_is_refused(void **state)
 {
     (void)state;
     for (int i = 1; dt_optimizer_kind_names[i]; i++) {
@@ -315,7 +315,7 @@ static void a_negative_second_moment_is_refused(void **state)
     free(path);
 }
 
-static void a_link_to_a_lost_checkpoint_is_no_new_run(void **state)
+static void a_dangling_latest_link_is_an_error(void **state)
 {
     (void)state;
     struct dt_settings s = small_settings();
@@ -511,7 +511,7 @@ static void too_many_skipped_updates_end_the_run(void **state)
     dt_device_close(dev);
 }
 
-static void the_average_of_the_parameters_follows_them(void **state)
+static void the_ema_follows_the_parameters(void **state)
 {
     (void)state;
     struct dt_settings s = small_settings();
@@ -690,7 +690,7 @@ static long waits_of_a_step(long passes)
     return waits;
 }
 
-/* Once the losses, once the sums of squares: a device goes from one pass to the next by itself. */
+/* Once for the losses, once for the squared norms: the device runs ahead otherwise. */
 static void a_step_waits_for_the_device_twice(void **state)
 {
     (void)state;
@@ -698,11 +698,11 @@ static void a_step_waits_for_the_device_twice(void **state)
     assert_int_equal(waits_of_a_step(4), 2);
 }
 
-static void what_the_guard_has_seen_is_resumed(void **state)
+static void loss_statistics_are_resumed(void **state)
 {
     (void)state;
     struct dt_settings s = small_settings();
-    s.training.spike_threshold = 0.1; /* so low that many updates are skipped behind step 100 */
+    s.training.spike_threshold = 0.1; /* so low that many updates are skipped after step 100 */
     s.training.learning_rate = 1e-7;  /* the loss stays where it is */
     s.training.max_skipped = 100;
     s.training.max_steps = 130;
@@ -736,7 +736,7 @@ int main(void)
         cmocka_unit_test(twenty_steps_of_llama_have_the_recorded_losses),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(a_resumed_run_equals_one_never_stopped),
-        cmocka_unit_test(every_optimizer_is_resumed_and_no_other_takes_over),
+        cmocka_unit_test(every_optimizer_is_resumed_and_another_is_refused),
         cmocka_unit_test(a_run_older_than_a_setting_is_resumed),
         cmocka_unit_test(a_checkpoint_with_a_compressed_optimizer_is_resumed),
         cmocka_unit_test(a_finished_run_does_nothing_more),
@@ -745,19 +745,19 @@ int main(void)
         cmocka_unit_test(a_manifest_must_list_every_file_that_a_resume_reads),
         cmocka_unit_test(a_state_of_other_parameters_is_refused),
         cmocka_unit_test(a_negative_second_moment_is_refused),
-        cmocka_unit_test(a_link_to_a_lost_checkpoint_is_no_new_run),
+        cmocka_unit_test(a_dangling_latest_link_is_an_error),
         cmocka_unit_test(a_checkpoint_of_the_same_step_is_replaced),
         cmocka_unit_test(accumulation_equals_one_larger_batch),
         cmocka_unit_test(gradients_are_clipped_to_the_norm),
         cmocka_unit_test(updates_that_are_not_finite_are_skipped),
         cmocka_unit_test(a_speed_above_the_measured_peak_has_no_mfu),
         cmocka_unit_test(too_many_skipped_updates_end_the_run),
-        cmocka_unit_test(the_average_of_the_parameters_follows_them),
+        cmocka_unit_test(the_ema_follows_the_parameters),
         cmocka_unit_test(checkpoints_in_the_background_are_the_same),
         cmocka_unit_test(a_checkpoint_that_fails_in_the_background_is_reported),
         cmocka_unit_test(loss_spikes_are_skipped_and_limited),
         cmocka_unit_test(a_step_waits_for_the_device_twice),
-        cmocka_unit_test(what_the_guard_has_seen_is_resumed),
+        cmocka_unit_test(loss_statistics_are_resumed),
         cmocka_unit_test(smoothing_and_z_loss_add_to_the_loss),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
