@@ -27,6 +27,7 @@ train() {
 }
 
 @test "a run leaves metrics, checkpoints and the newest under latest" {
+    unset DT_GEMM_PEAK
     dt-train -j 2 "${small[@]}" -t "$tok" -o run "$data" >out 2>messages
     grep -qE '^parameters [0-9a-f]{16}$' out
     grep -qE '^engine +cpu, .*, 2 threads, GEMM peak [0-9]+ GFLOP/s of fp32 measured$' messages
@@ -411,10 +412,22 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
 }
 
 @test "memory is printed in a fitting unit, and the peak with its type" {
+    unset DT_GEMM_PEAK
     for precision in fp32 bf16; do
         dt-train -j 1 "${small[@]}" --set training.precision=$precision -o $precision "$data" >/dev/null 2>err
         grep -qE '^model .* [0-9.]+ [KM]iB with gradients' err
         grep -qE "GEMM peak [0-9]+ GFLOP/s of $precision measured$" err
+    done
+}
+
+@test "DT_GEMM_PEAK gives the GEMM peak in place of the measured one" {
+    DT_GEMM_PEAK=1e6 dt-train -j 1 "${small[@]}" -o run "$data" >/dev/null 2>err
+    grep -qE 'GEMM peak 1000000 GFLOP/s of fp32 given$' err
+    grep -qE '"mfu":(0.00|[0-9.]+e-)' run/metrics.jsonl
+    for peak in 0 -1 nan fast ''; do
+        DT_GEMM_PEAK=$peak run train
+        assert_one_line_error dt-train
+        [[ "$output" == *"DT_GEMM_PEAK must be a number of GFLOP/s above 0, not '$peak'" ]]
     done
 }
 
