@@ -96,7 +96,9 @@ CUDA_EMULATED := $B/lib/dt/cuda-emulated.so $(NCCL_EMULATED)
 TRAFFIC_OBJ   := $(patsubst %,$B/traffic/%.o,$(filter %.cu,$(CUDA_SRC)) tests/cuda/test-traffic.cpp)
 TRAFFIC_FLAGS := -O1 -g -fno-tree-sra -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 CXX_WARNINGS  := $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARNINGS))
-EMULATED_CXXFLAGS := -std=c++17 -D_GNU_SOURCE $(EMULATED) $(CXX_WARNINGS) -Wno-unknown-pragmas
+# Without contraction the results are the same with these instructions, which save calls of fmaf.
+EMULATED_ISA  := $(if $(and $(filter x86_64,$(ARCH)),$(shell grep -wm 1 fma /proc/cpuinfo)),-mavx2 -mfma)
+EMULATED_CXXFLAGS := -std=c++17 -D_GNU_SOURCE $(EMULATED) $(EMULATED_ISA) -ffp-contract=off $(CXX_WARNINGS) -Wno-unknown-pragmas
 
 # --- the HTTP client of dt-track: a plug-in where libcurl is; CURL=0 leaves it out ---------------
 CURL     ?= $(shell printf '\043include <curl/curl.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)

@@ -311,9 +311,8 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .stop = stop_signal};
     DT_TRY(dt_comm_agree(world, open_tokenizer(&o, err), err));
     DT_TRY(print_places(err));
-    if (!opt.dry_run)
-        DT_TRY(dt_comm_agree(
-            world, find_peak(dev, (enum dt_dtype)settings->training.precision, &o.peak, err), err));
+    enum dt_dtype type = (enum dt_dtype)settings->training.precision;
+    DT_TRY(dt_comm_agree(world, opt.dry_run ? 0 : find_peak(dev, type, &o.peak, err), err));
     DT_TRY(dt_training_new(&trainer, &o, err));
     if (opt.dry_run) {
         if (leads())

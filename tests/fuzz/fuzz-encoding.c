@@ -25,7 +25,7 @@ static void check_pieces(int scanner, const uint8_t *data, size_t size)
 {
     const uint8_t *p = data, *end = data + size, *q = data;
     size_t ends[DT_SPLIT_MIN_CAPACITY];
-    dt_split *split = dt_pattern_find(dt_pattern_names[scanner])->split;
+    dt_split_function *split = dt_pattern_find(dt_pattern_names[scanner])->split;
     while (p < end) {
         size_t n = split(p, end, ends, DT_SPLIT_MIN_CAPACITY);
         for (size_t i = 0; i < n; i++) {
