@@ -149,8 +149,14 @@ share:
 	@ln -sfn ../lib $B/tests/lib && ln -sfn ../share $B/tests/share
 
 # Packages that are missing; silent where all is there.
+# What was found is looked for again when Debian's packages, the compiler or the search path change.
 deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track: deps-%:
-	@CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages $*
+	@found='$B/deps/$*' key="$(CC) $(LIBS) $$PATH"; \
+	for changed in /var/lib/dpkg/status share/setup/install-packages; do \
+	  [ -e $$changed ] && [ $$changed -ot "$$found" ] || key="$$key, changed"; done; \
+	[ "$$(cat "$$found" 2>/dev/null)" = "$$key" ] || { \
+	  CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages $* && \
+	  mkdir -p '$B/deps' && echo "$${key%%, changed*}" >"$$found"; }
 
 deps-demo deps-check deps-track: | deps-build # whose compiler they look through
 
@@ -270,7 +276,10 @@ $B/tests/%: $B/obj/tests/%.o $(FAULTS) $(LIBDT)
 	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $< $(FAULTS) $(LIBDT) -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
 # The shell becomes it: make's signals reach no further.
-RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(JOBS)' tests/run
+RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(TEST_JOBS)' tests/run
+# Tests of ranks, signals and services wait for a third of their time.
+TEST_JOBS ?= $(shell echo $$(($(JOBS) + ($(JOBS) + 1) / 2)))
+FAST_SECONDS ?= 2
 
 build-tests: all $(UNITS) $(PRELOADS) $(FAULTY) $(CUDA_EMULATED) ## build all that the tests run
 
@@ -278,15 +287,24 @@ build-tests: all $(UNITS) $(PRELOADS) $(FAULTY) $(CUDA_EMULATED) ## build all th
 check: deps-check deps-demo deps-download $(DEPS_PLUGINS) ## run every test; ends with "N passed, M failed, K skipped"
 	@exec $(MAKE) --no-print-directory check-installed
 
-# Those that take long come first, or one of them runs at the end, alone on two cores.
 check-installed: build-tests
 	@$(RUN_TESTS) $(MAN) $(BATS) $(UNITS)
 
-# One directory of tests, such as check-shard; one file, such as T=tests/shard/test-shard.c.
+check-fast: build-tests ## tests that take up to FAST_SECONDS, and two cases of each program
+	@$(RUN_TESTS) --fast '$(FAST_SECONDS)' $(MAN) $(BATS) $(UNITS)
+
+test-seconds: ## keep the wall times that make check has measured in tests/seconds
+	@cp $B/seconds tests/seconds
+
+# One directory of tests, such as check-shard, or a module without one, whose tests are those that
+# include its headers. One file: make test T=tests/shard/test-shard.c.
 TESTED := $(sort $(filter-out full,$(notdir $(patsubst %/,%,$(dir $(BATS) $(UNIT_SRC) $(UNIT_CXX))))))
-$(foreach m,$(TESTED),$(eval check-$m: $(filter $B/tests/$m/%,$(UNITS))))
-$(TESTED:%=check-%): check-%: all $(PRELOADS) $(FAULTY)
-	@$(RUN_TESTS) $(filter tests/$*/%,$(BATS)) $(filter $B/tests/$*/%,$(UNITS))
+covering = $(filter $(if $(filter $1,$(TESTED)),$B/tests/$1/%,$(patsubst tests/%.c,$B/tests/%,\
+           $(shell grep -l '^#include "$1/' $(UNIT_SRC)))),$(UNITS))
+CHECKED := $(sort $(TESTED) $(MODULES))
+$(foreach m,$(CHECKED),$(eval check-$m: $(call covering,$m)))
+$(CHECKED:%=check-%): check-%: all $(PRELOADS) $(FAULTY)
+	@$(RUN_TESTS) $(filter tests/$*/%,$(BATS)) $(call covering,$*)
 check-cuda check-device check-tools: $(CUDA_EMULATED)
 
 T_FILES := $(patsubst tests/%.c,$B/tests/%,$(patsubst tests/%.cpp,$B/tests/%,$T))
@@ -364,6 +382,9 @@ losses-gpu: ## 500 steps of training in each precision, and beside PyTorch
 
 check-deps: ## modules include each other only as lib/layers says
 	@tests/check-deps
+
+check-words: ## phrases that sources and pages do not use
+	@tests/check-words
 
 check-names: ## public names say where they are declared, and no two headers declare the same
 	@CC='$(CC)' $(PYTHON) tests/check-names
@@ -462,7 +483,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full test $(TESTED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

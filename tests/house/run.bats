@@ -53,3 +53,38 @@ check_until() {
 @test "SIGTERM of make check ends every test" {
     check_until TERM
 }
+
+# suite NAME CASES: a bats file below tests/tools.
+suite() {
+    for ((i = 1; i <= $2; i++)); do
+        printf '@test "%s (case) %d" {\n    true\n}\n' "$1" "$i"
+    done >"tree/tests/tools/$1.bats"
+}
+
+@test "--fast leaves out what takes long, but for two cases of each program; the longest starts first" {
+    mkdir -p tree/tests/tools tree/tools build
+    touch tree/tools/dt-{short,long}.c
+    cp "$ROOT/tests/run" tree/tests
+    suite dt-short 3
+    suite dt-long 3
+    suite other-long 3
+    printf '9 tests/tools/other-long.bats\n5 tests/tools/dt-long.bats\n' >tree/tests/seconds
+    files=(tests/tools/{dt-long,dt-short,other-long}.bats)
+    DT_BUILD=$T/build JOBS=1 run tree/tests/run --fast 4 "${files[@]}"
+    echo "$output"
+    [ "${lines[-1]}" = "5 passed, 0 failed, 0 skipped" ]
+    [[ "${lines[0]}" =~ ^"tests/tools/dt-long.bats "+"2 ok" ]]
+    [[ "${lines[1]}" =~ ^"tests/tools/dt-short.bats "+"3 ok" ]]
+    [ ! -e build/seconds ]
+    DT_BUILD=$T/build JOBS=1 run tree/tests/run "${files[@]}"
+    [ "${lines[-1]}" = "9 passed, 0 failed, 0 skipped" ]
+    [[ "${lines[0]}" == tests/tools/other-long.bats* ]]
+    [ -e build/seconds ]
+    refute grep . build/seconds # all were short now
+}
+
+@test "tests/seconds names tests that exist" {
+    while read -r _ file; do
+        ls "$ROOT/$file" "$ROOT/$file".c* 2>/dev/null | grep -q . || { echo "there is no $file"; return 1; }
+    done <"$ROOT/tests/seconds"
+}

@@ -99,3 +99,23 @@ END
         [ ! -e "$T/asked" ] || { echo "for $wanted:" && head -n 3 "$T/asked"; return 1; }
     done
 }
+
+@test "make looks for packages once, and again after a failure, a change or with another compiler" {
+    [ -e /var/lib/dpkg/status ] || skip "no /var/lib/dpkg/status"
+    cd "$T"
+    mkdir -p tree/share/setup
+    cp "$ROOT/Makefile" tree
+    printf '#!/bin/sh\necho "looked for $*"\n! [ -e fails ]\n' >tree/share/setup/install-packages
+    chmod +x tree/share/setup/install-packages
+    touch -d 2001-01-01 tree/share/setup/install-packages
+    touch tree/fails
+    looked() { make -s -C tree deps-build "$@" 2>/dev/null; }
+    refute looked
+    rm tree/fails
+    [ "$(looked)" = "looked for build" ]
+    [ -z "$(looked)" ]
+    [ "$(looked CC=other)" = "looked for build" ]
+    [ -z "$(looked CC=other)" ]
+    touch -d 'now + 1 hour' tree/share/setup/install-packages
+    [ "$(looked CC=other)" = "looked for build" ]
+}
