@@ -49,7 +49,7 @@ without_torch() {
 
 @test "what a step found stays when it and others fail, and in the time that there is" {
     without_torch
-    GPU_SECONDS=20 run "$ROOT/tests/gpu/bench" "$T/bundle"
+    GPU_SECONDS=8 run "$ROOT/tests/gpu/bench" "$T/bundle"
     echo "$output"
     [ "$status" -eq 1 ]
     [ "$SECONDS" -lt 900 ]

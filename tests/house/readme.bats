@@ -66,8 +66,15 @@ check_commands() {
     awk '/^```sh$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$ROOT/README.md" >tour
     [ "$(grep -c '^dt-' tour)" -ge 8 ]
     grep -qx make tour
-    # make has made what it has to
-    { echo 'make() { [ $# -eq 0 ]; }' && cat tour && echo 'touch the-end'; } >typed
+    # make has made what it has to; the model is smaller
+    cat >typed - tour <<'END'
+make() { [ $# -eq 0 ]; }
+dt-train() {
+    command dt-train "$@" --set model.hidden_size=32 --set model.max_seq_len=32 \
+        --set training.max_steps=100
+}
+END
+    echo 'touch the-end' >>typed
     run env PATH="$(bare_path)" bash -eo pipefail typed
     [ -e the-end ] || { echo "$output"; return 1; }
     [ "$(ls -A)" = "$(printf '%s\n' build testdata the-end tour typed)" ] # build/tour has the rest
