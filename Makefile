@@ -13,7 +13,7 @@ PYTHON   ?= python3
 JOBS     ?= $(shell nproc 2>/dev/null || echo 1)
 -include config.mk
 
-# A folder with gpt2.vocab.json and real corpora; tests that need it are skipped without.
+# A directory with gpt2.vocab.json and real corpora; tests that need it are skipped without.
 TESTDATA ?=
 
 B := build
@@ -27,7 +27,7 @@ endif
 
 say = @$(if $V,,echo '  $1  $@' &&)
 
-# Tables leave out the fields that are 0: that is C's meaning, and no oversight.
+# Initializers leave out fields that are 0.
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
             -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers -Werror=switch
 # No contraction: results must agree between machines that have FMA and compilers that use it.
@@ -42,8 +42,8 @@ LIBDT    := $B/lib/libdt.a
 TOOLS    := $(patsubst tools/%.c,%,$(wildcard tools/dt-*.c))
 PROGRAMS := $(TOOLS:%=$B/bin/%)
 
-# --- engines: one plug-in an instruction set ----------------------------------------------------
-# What the compiler builds for; on a machine where make has yet to install one, what that is.
+# --- engines: one plug-in per instruction set -----------------------------------------------------
+# Target of the compiler; of the machine, if there is no compiler yet.
 ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
 CPU_SRC := $(wildcard lib/device/cpu/*.c)
 ifeq ($(ARCH),x86_64)
@@ -57,10 +57,10 @@ ENGINE_CFLAGS := $(filter-out -ffp-contract=off,$(DT_CFLAGS)) -ffp-contract=fast
                  -fvisibility=hidden -O3
 ENGINES := $(if $(CPU_SRC),$(CPU_ISAS:%=$B/lib/dt/cpu-%.so))
 
-# --- what make check installs besides, unless it is left out: MPI=0, CURL=0 ----------------------
+# --- packages that make check also installs, unless MPI=0 or CURL=0 -------------------------------
 DEPS_PLUGINS := $(if $(filter 0,$(MPI)),,deps-mpi) $(if $(filter 0,$(CURL)),,deps-track)
 
-# --- the transport of several ranks: a plug-in where MPI is; MPI=0 leaves it out ------------------
+# --- the MPI transport: a plug-in, built if MPI is installed; MPI=0 leaves it out -----------------
 MPICC   ?= mpicc
 MPI     ?= $(if $(shell command -v $(MPICC) 2>/dev/null),1,0)
 MPI_SRC := $(wildcard lib/comm/mpi/*.c)
@@ -68,11 +68,11 @@ ifeq ($(MPI),1)
 ENGINES += $B/lib/dt/mpi.so
 endif
 
-# --- what the transport of ranks that meet without MPI authenticates with: a plug-in ---------------
+# --- authentication of the TCP transport: a plug-in -----------------------------------------------
 CRYPTO_SRC := $(wildcard lib/comm/openssl/*.c)
 ENGINES += $B/lib/dt/crypto.so
 
-# --- the engine of NVIDIA's GPUs: a plug-in where nvcc is; CUDA=0 leaves it out -------------------
+# --- the cuda engine: a plug-in, built if nvcc is installed; CUDA=0 leaves it out -----------------
 NVCC      ?= nvcc
 CUDA      ?= $(if $(shell command -v $(NVCC) 2>/dev/null),1,0)
 CUDA_HOME ?= $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC) 2>/dev/null))))
@@ -92,29 +92,29 @@ EMULATED_OBJ  := $(patsubst %,$B/emulated/%.o,$(CUDA_SRC) $(EMULATOR_SRC))
 EMULATED      := -Ilib -Itests -Itests/cuda/toolkit -fPIC -fvisibility=hidden
 NCCL_EMULATED := $B/tests/cuda/nccl/libnccl.so.2
 CUDA_EMULATED := $B/lib/dt/cuda-emulated.so $(NCCL_EMULATED)
-# Every load and store of a kernel calls tests/cuda/traffic. Accesses stay as wide as they are written.
+# Every load and store of a kernel calls tests/cuda/traffic, with the width of the source.
 TRAFFIC_OBJ   := $(patsubst %,$B/traffic/%.o,$(filter %.cu,$(CUDA_SRC)) tests/cuda/test-traffic.cpp)
 TRAFFIC_FLAGS := -O1 -g -fno-tree-sra -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 CXX_WARNINGS  := $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARNINGS))
-# Without contraction the results are the same with these instructions, which save calls of fmaf.
+# FMA instructions instead of calls of fmaf; without contraction results keep their bits.
 EMULATED_ISA  := $(if $(and $(filter x86_64,$(ARCH)),$(shell grep -wm 1 fma /proc/cpuinfo)),-mavx2 -mfma)
 EMULATED_CXXFLAGS := -std=c++17 -D_GNU_SOURCE $(EMULATED) $(EMULATED_ISA) -ffp-contract=off $(CXX_WARNINGS) -Wno-unknown-pragmas
 
-# --- the HTTP client of dt-track: a plug-in where libcurl is; CURL=0 leaves it out ---------------
+# --- the HTTP client of dt-track: a plug-in, built if libcurl is installed; CURL=0 leaves it out --
 CURL     ?= $(shell printf '\043include <curl/curl.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)
 CURL_SRC := $(wildcard lib/track/curl/*.c)
 ifeq ($(CURL),1)
 ENGINES += $B/lib/dt/http.so
 endif
 
-# --- what is installed besides programs and engines ---------------------------------------------
+# --- files that are installed besides programs and engines ----------------------------------------
 SHARE := $(patsubst share/%,%,$(shell find share -type f -not -path 'share/setup/*' -not -path 'share/results/*'))
 MAN   := $(wildcard man/man*/*.[1-9])
 DEST   = $(DESTDIR)$(PREFIX)
 BASH_COMPLETIONS := share/bash-completion/completions
 ZSH_COMPLETIONS  := share/zsh/site-functions
 
-# --- tests --------------------------------------------------------------------------------------
+# --- tests ----------------------------------------------------------------------------------------
 UNIT_SRC := $(wildcard tests/*/test-*.c)
 UNIT_CXX := $(wildcard tests/*/test-*.cpp)
 UNITS    := $(UNIT_SRC:tests/%.c=$B/tests/%) $(UNIT_CXX:tests/%.cpp=$B/tests/%)
@@ -122,7 +122,7 @@ SLOW     := $(filter $B/tests/full/%,$(UNITS)) $(wildcard tests/full/*.bats)
 UNITS    := $(filter-out $(SLOW),$(UNITS))
 PRELOADS := $(patsubst %,$B/tests/%.so,comm/no-mac/crypto tools/count-allocations tools/fail-allocation \
               tools/log-durability tools/skip-sleeps)
-# Faults that tests inject are in no released program: base/fault.h.
+# Only programs of tests can inject faults: base/fault.h.
 FAULTS   := $B/obj/tests/fault-injection.o
 FAULTY   := $B/tests/bin/dt-train
 BATS     := $(filter-out $(SLOW),$(wildcard tests/*/*.bats))
@@ -130,7 +130,7 @@ ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined 
             -fno-omit-frame-pointer
 MSAN     := -O1 -g -fsanitize=memory -fno-omit-frame-pointer
 
-# --- fuzzers: clang's libFuzzer, with AddressSanitizer and UBSan ---------------------------------
+# --- fuzzers: clang's libFuzzer, with AddressSanitizer and UBSan ----------------------------------
 FUZZ_SRC     := $(wildcard tests/fuzz/fuzz-*.c)
 FUZZERS      := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
 FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,$(filter-out optim parallel checkpoint train plan,$(MODULES)),\
@@ -142,14 +142,14 @@ FUZZ_FLAGS   ?=
 
 all: $(PROGRAMS) $(ENGINES) share ## build programs and engines into build/
 
-# Programs in $B/bin and tests in $B/tests/MODULE find engines and share/ as installed ones do.
+# Programs in $B/bin and tests in $B/tests/MODULE find engines and share/ as installed programs do.
 share:
 	@mkdir -p $B/share $B/lib $B/tests
 	@ln -sfn '$(CURDIR)/share' $B/share/dt
 	@ln -sfn ../lib $B/tests/lib && ln -sfn ../share $B/tests/share
 
-# Packages that are missing; silent where all is there.
-# What was found is looked for again when Debian's packages, the compiler or the search path change.
+# Installs missing packages; prints nothing if none is missing.
+# Looks again only when Debian's packages, the compiler or PATH change.
 deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track: deps-%:
 	@found='$B/deps/$*' key="$(CC) $(LIBS) $$PATH"; \
 	for changed in /var/lib/dpkg/status share/setup/install-packages; do \
@@ -158,12 +158,12 @@ deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track: 
 	  CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages $* && \
 	  mkdir -p '$B/deps' && echo "$${key%%, changed*}" >"$$found"; }
 
-deps-demo deps-check deps-track: | deps-build # whose compiler they look through
+deps-demo deps-check deps-track: | deps-build # whose compiler they use
 
 deps: ## install the packages that building, the demo and the tests need
 	@CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages build demo download check mpi track
 
-# Made anew when the commit changes, and only version.o with it.
+# Rewritten when the commit changes; then only version.o is compiled.
 $B/include/dt-version.h: always
 	@mkdir -p $(@D)
 	@echo "#define DT_VERSION \"$$(share/setup/version)\"" >$@.new
@@ -174,7 +174,7 @@ $B/obj/%.o: %.c | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
-# Scanners of text and the hash are in the library once for each instruction set.
+# The library has the text scanners and the hash once per instruction set.
 $B/obj/lib/base/hash-avx2.o: DT_CFLAGS += $(ISA_avx2)
 $B/obj/lib/token/scan-avx2.o: DT_CFLAGS += $(ISA_avx2)
 $B/obj/lib/token/scan-avx512.o: DT_CFLAGS += $(ISA_avx512)
@@ -209,7 +209,7 @@ $B/lib/dt/crypto.so: $(CRYPTO_SRC) lib/comm/crypto.h | deps-build
 $B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu | deps-build
 	@mkdir -p $(@D)
 	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
-# wgmma is of sm_90a alone.
+# Only sm_90a has wgmma.
 $B/obj/lib/device/cuda/%-wgmma.cu.o: NVCC_FLAGS := $(filter-out %sm_80,$(NVCC_FLAGS))
 $B/obj/lib/device/cuda/%.o: DT_CFLAGS += -fvisibility=hidden -isystem $(CUDA_HOME)/include
 $B/lib/dt/cuda.so: $(patsubst %.c,$B/obj/%.o,$(filter %.c,$(CUDA_SRC))) \
@@ -232,7 +232,7 @@ $B/emulated/tests/cuda/blas.cpp.o: EMULATED_CXXFLAGS += -O3
 $B/emulated/tests/cuda/emulator.cpp.o: EMULATED_CXXFLAGS += $(EMULATOR_CFLAGS)
 $B/emulated/tests/cuda/visible-copy.cpp.o: EMULATED_CXXFLAGS += $(KERNEL_CFLAGS)
 
-# As the engine is a plug-in, so is what stands for it in tests.
+# The emulated engine is a plug-in, as the engine is.
 $B/lib/dt/cuda-emulated.so: $(EMULATED_OBJ) $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) -shared $^ $(if $(RUNTIME_OUTSIDE),,-Wl,-z,defs) -lm -lpthread -o $@
@@ -275,15 +275,15 @@ $B/tests/%: $B/obj/tests/%.o $(FAULTS) $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $< $(FAULTS) $(LIBDT) -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
-# The shell becomes it: make's signals reach no further.
+# exec: signals of make reach tests/run.
 RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(TEST_JOBS)' tests/run
-# Tests of ranks, signals and services wait for a third of their time.
+# More than there are cores, since tests of ranks, signals and servers often wait.
 TEST_JOBS ?= $(shell echo $$(($(JOBS) + ($(JOBS) + 1) / 2)))
 FAST_SECONDS ?= 2
 
-build-tests: all $(UNITS) $(PRELOADS) $(FAULTY) $(CUDA_EMULATED) ## build all that the tests run
+build-tests: all $(UNITS) $(PRELOADS) $(FAULTY) $(CUDA_EMULATED) ## build everything that the tests run
 
-# A make of its own, which finds the plug-ins that can be built now.
+# A second make finds the plug-ins that can be built with the installed packages.
 check: deps-check deps-demo deps-download $(DEPS_PLUGINS) ## run every test; ends with "N passed, M failed, K skipped"
 	@exec $(MAKE) --no-print-directory check-installed
 
@@ -293,11 +293,11 @@ check-installed: build-tests
 check-fast: build-tests ## tests that take up to FAST_SECONDS, and two cases of each program
 	@$(RUN_TESTS) --fast '$(FAST_SECONDS)' $(MAN) $(BATS) $(UNITS)
 
-test-seconds: ## keep the wall times that make check has measured in tests/seconds
+test-seconds: ## copy measured wall times to tests/seconds
 	@cp $B/seconds tests/seconds
 
-# One directory of tests, such as check-shard, or a module without one, whose tests are those that
-# include its headers. One file: make test T=tests/shard/test-shard.c.
+# check-MODULE runs the tests in tests/MODULE; without that directory, those that include a header
+# of the module.
 TESTED := $(sort $(filter-out full,$(notdir $(patsubst %/,%,$(dir $(BATS) $(UNIT_SRC) $(UNIT_CXX))))))
 covering = $(filter $(if $(filter $1,$(TESTED)),$B/tests/$1/%,$(patsubst tests/%.c,$B/tests/%,\
            $(shell grep -l '^#include "$1/' $(UNIT_SRC)))),$(UNITS))
@@ -317,16 +317,16 @@ check-full: all $(SLOW) $(PRELOADS) $(FAULTY) ## the tests that take long
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' check-built
 
-asan-cuda: ## the same for the emulated cuda engine alone: what memcheck is on a GPU
+asan-cuda: ## asan of the emulated cuda engine, as memcheck on a GPU
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' CUDA=0 check-emulated
 
-# ThreadSanitizer sees the kernels' accesses, and is told of barriers by the emulator.
-tsan-cuda: ## the ops of the emulated cuda engine under ThreadSanitizer: what racecheck is
+# ThreadSanitizer sees the accesses of kernels; the emulator tells it about barriers.
+tsan-cuda: ## the emulated cuda engine's ops under ThreadSanitizer, as racecheck on a GPU
 	@$(MAKE) --no-print-directory B=build/tsan KERNEL_CFLAGS='-O1 -g -fsanitize=thread' \
 	  EMULATOR_CFLAGS=-DEMULATOR_RACES LDFLAGS=-fsanitize=thread CUDA=0 check-kernels
 
-# clang's runtime is in the program alone, so that what it loads cannot be linked with it.
-msan-cuda: ## the same under MemorySanitizer (needs clang): what initcheck is
+# Only the program contains clang's runtime, so engines are linked with undefined symbols.
+msan-cuda: ## the same under MemorySanitizer (needs clang), as initcheck on a GPU
 	@$(MAKE) --no-print-directory B=build/msan CC=clang CXX=clang++ CFLAGS='$(MSAN)' LDFLAGS='$(MSAN)' \
 	  RUNTIME_OUTSIDE=1 CUDA=0 KERNEL_TESTS= check-kernels
 
@@ -341,7 +341,7 @@ GPU_TESTS := $(foreach t,adamw attention cross-entropy dropout elements largest 
 
 CUDA_UNITS := $(filter $B/tests/cuda/%,$(UNITS))
 
-# Beside the engine, some need the cpu's, whose libraries no sanitizer knows.
+# These also need the cpu engine, whose libraries are not instrumented.
 KERNEL_TESTS := $B/tests/cuda/test-ops $B/tests/cuda/test-attention
 
 check-kernels: $(GPU_TESTS) $(KERNEL_TESTS) $B/lib/dt/cuda-emulated.so $(if $(KERNEL_TESTS),$(filter $B/lib/dt/cpu-%,$(ENGINES)))
@@ -365,28 +365,28 @@ $B/gpu/conformance: tests/cuda/conformance.cu | deps-build
 	@mkdir -p $(@D)
 	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) $< -o $@
 
-gpu-bundle: all $(GPU_TESTS) $B/gpu/op-speed $B/gpu/host-memory.so $B/gpu/conformance ## what the next three need, in build/gpu
+gpu-bundle: all $(GPU_TESTS) $B/gpu/op-speed $B/gpu/host-memory.so $B/gpu/conformance ## bundle of the next three targets, in build/gpu
 	@tests/gpu/bundle $B $B/gpu
 
-check-gpu: ## tests on the GPU of this machine, with build/gpu; OUT=FOLDER for the results
+check-gpu: ## tests on the GPU of this machine, with build/gpu; OUT=DIRECTORY for the results
 	@[ -e $B/gpu/commit ] || $(MAKE) --no-print-directory gpu-bundle
 	@OUT='$(OUT)' tests/gpu/check $B/gpu
 
-bench-gpu: ## its speed: ops against measured peaks, attention and steps of GPT-2 beside PyTorch's
+bench-gpu: ## GPU speed: ops and measured peaks, attention and steps of GPT-2 compared with PyTorch
 	@[ -e $B/gpu/commit ] || $(MAKE) --no-print-directory gpu-bundle
 	@OUT='$(OUT)' tests/gpu/bench $B/gpu
 
-losses-gpu: ## 500 steps of training in each precision, and beside PyTorch
+losses-gpu: ## 500 training steps in each precision, compared with PyTorch
 	@[ -e $B/gpu/commit ] || $(MAKE) --no-print-directory gpu-bundle
 	@OUT='$(OUT)' tests/gpu/losses $B/gpu
 
 check-deps: ## modules include each other only as lib/layers says
 	@tests/check-deps
 
-check-words: ## phrases that sources and pages do not use
+check-words: ## no text has a phrase of tests/phrases
 	@tests/check-words
 
-check-names: ## public names say where they are declared, and no two headers declare the same
+check-names: ## public names say where they are declared; no two headers declare the same name
 	@CC='$(CC)' $(PYTHON) tests/check-names
 
 check-headers: | deps-build ## each header compiles alone
@@ -404,11 +404,11 @@ check-warnings: | deps-build deps-check ## no compiler warning in any source
 
 FORMATTED := -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp'
 
-check-format: ## the sources are as clang-format 14 leaves them
+check-format: ## sources are formatted by clang-format 14
 	@find lib tools tests $(FORMATTED) | xargs clang-format --dry-run 2>&1 | \
 	  sed -nE 's/:.*code should be clang-formatted.*/ is not formatted: make format/p' | uniq | \
 	  if grep .; then exit 1; fi
-	@echo 'format: as clang-format leaves it'
+	@echo 'format: as clang-format formats it'
 
 $B/fuzz/%.o: %.c | deps-build
 	@mkdir -p $(@D)
@@ -417,13 +417,13 @@ $B/fuzz/%.o: %.c | deps-build
 $B/fuzz/fuzz-%: tests/fuzz/fuzz-%.c $(FUZZ_OBJ)
 	$(call say,LD) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP $< $(FUZZ_OBJ) $(LIBS) -o $@
 
-cuda-registers: ## what nvcc says of each kernel: registers, bytes spilled (slow)
+cuda-registers: ## nvcc's report of each kernel: registers, bytes spilled (slow)
 	@NVCC='$(NVCC)' tests/cuda/registers $(filter %.cu,$(CUDA_SRC))
 
-cuda-traffic: $B/tests/cuda/test-traffic ## what each op asks of memory, counted in the emulator
+cuda-traffic: $B/tests/cuda/test-traffic ## memory traffic of each op, counted in the emulator
 	@$< table
 
-fuzz: $(FUZZERS) ## run every fuzzer for FUZZ_SECONDS (needs clang); what it finds stays in build/fuzz
+fuzz: $(FUZZERS) ## run every fuzzer for FUZZ_SECONDS (needs clang); findings are kept in build/fuzz
 	@for f in $(FUZZERS); do name=$${f##*/}; mkdir -p $$f.found && \
 	  $$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=2048 $(FUZZ_FLAGS) \
 	    -artifact_prefix=$$f.found/ $$f.found $$(ls -d tests/fuzz/corpus/$$name 2>/dev/null) \
@@ -449,10 +449,10 @@ oracles-mlflow: oracles ## the same with an MLflow server and TensorBoard (hundr
 oracles-scores: oracles-torch ## the same with lm-evaluation-harness and llama.cpp (compiles)
 	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-scores.txt
 
-demo: deps-demo all ## text to a trained model that writes, in minutes; CORPUS=FILE for your text
+demo: deps-demo all ## train a small model from text in minutes; CORPUS=FILE for your text
 	@$(MAKE) --no-print-directory -f pipelines/demo.mk
 
-pretokenize: deps-demo all ## tokenizing before training against while training: table and plot
+pretokenize: deps-demo all ## compare tokenizing before and during training: table and plot
 	@$(MAKE) --no-print-directory -f pipelines/pretokenize.mk PYTHON='$(PYTHON)'
 
 mlm: deps-demo all ## masked pretraining of a small DistilBERT: table, plot and JSON of its accuracy
