@@ -390,7 +390,7 @@ static int measure_load(char **operands, int count, struct dt_error *err)
     if (opt.tokenizer && !dt_text_samples_has_name(operands[1]))
         dt_program_usage("load of '%s' takes no --tokenizer: it holds tokens", operands[1]);
     DT_TRY(dt_settings_read(&settings, NULL, opt.config, opt.set.items, opt.set.count, err));
-    bool text = dt_text_samples_is_named(operands[1]);
+    bool text = dt_text_samples_has_name(operands[1]);
     DT_TRY(check_unused(text ? "load of text" : "load of shards", &settings, text, err));
     if (settings.training.sequence_length == 0)
         settings.training.sequence_length = settings.model.max_seq_len;

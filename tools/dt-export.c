@@ -49,17 +49,17 @@ static const struct dt_command command = {"dt-export", "write a model for other 
 static void make_help(void)
 {
     struct dt_buffer formats = DT_BUFFER_EMPTY, types = DT_BUFFER_EMPTY;
-    for (int i = 0; dt_export_formats[i]; i++)
-        dt_buffer_printf(&formats, "%s%s, %s%s", i ? "; " : "", dt_export_formats[i]->name,
-                         dt_export_formats[i]->help, i ? "" : " (the default)");
+    for (int i = 0; dt_export_format_list[i]; i++)
+        dt_buffer_printf(&formats, "%s%s, %s%s", i ? "; " : "", dt_export_format_list[i]->name,
+                         dt_export_format_list[i]->help, i ? "" : " (the default)");
     for (int t = 0; t < DT_EXPORT_TYPE_COUNT; t++) {
         dt_buffer_printf(&types, "%s%s%s", t ? ", " : "", dt_export_type_names[t],
                          t ? "" : " (the default)");
-        if (dt_export_formats[0]->types >> t & 1)
+        if (dt_export_format_list[0]->types >> t & 1)
             continue;
-        for (int i = 1; dt_export_formats[i]; i++)
-            if (dt_export_formats[i]->types >> t & 1)
-                dt_buffer_printf(&types, " (%s)", dt_export_formats[i]->name);
+        for (int i = 1; dt_export_format_list[i]; i++)
+            if (dt_export_format_list[i]->types >> t & 1)
+                dt_buffer_printf(&types, " (%s)", dt_export_format_list[i]->name);
     }
     snprintf(format_help, sizeof format_help, "%s", formats.data);
     snprintf(type_help, sizeof type_help, "%s", types.data);
@@ -197,7 +197,8 @@ static int write_directory(const struct dt_model *m, const struct dt_export_requ
     if (rc < 0)
         remove_directory();
     else if (tokenizer == NULL)
-        dt_program_warn("%s: written without a tokenizer, because %s; --tokenizer FILE adds one", opt.output,
+        dt_program_warn("%s: written without a tokenizer, because %s; --tokenizer FILE adds one",
+                        opt.output,
                         is_directory(opt.models.items[0]) ? "the model comes without one"
                                                           : "that of a GGUF file is not read");
     return rc;
@@ -314,7 +315,7 @@ int main(int argc, char **argv)
     int first = dt_program_parse_options(&command, argc, argv);
     if (first != argc)
         dt_program_usage("no operand is taken: '%s'", argv[first]);
-    format = dt_export_formats[opt.format];
+    format = dt_export_format_list[opt.format];
     check_options();
     if (dt_device_open(&dev, "cpu", 0, &err) < 0)
         return dt_program_report(&err);

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 
 #define POINTER(name) &dt_export_format_##name,
-const struct dt_export_format *const dt_export_formats[] = {DT_EXPORT_FORMATS(POINTER) NULL};
+const struct dt_export_format *const dt_export_format_list[] = {DT_EXPORT_FORMATS(POINTER) NULL};
 
 #define NAME(name) #name,
 const char *const dt_export_format_names[] = {DT_EXPORT_FORMATS(NAME) NULL};
@@ -25,9 +25,9 @@ static bool has_suffix(const char *path, const char *suffix)
 
 const struct dt_export_format *dt_export_format_of_path(const char *path)
 {
-    for (int i = 0; dt_export_formats[i]; i++)
-        if (dt_export_formats[i]->suffix && has_suffix(path, dt_export_formats[i]->suffix))
-            return dt_export_formats[i];
+    for (int i = 0; dt_export_format_list[i]; i++)
+        if (dt_export_format_list[i]->suffix && has_suffix(path, dt_export_format_list[i]->suffix))
+            return dt_export_format_list[i];
     return &dt_export_format_hf;
 }
 

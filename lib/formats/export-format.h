@@ -59,7 +59,7 @@ DT_EXPORT_FORMATS(DT_EXPORT_FORMAT_DECLARATION)
 #undef DT_EXPORT_FORMAT_DECLARATION
 
 /* In the order of DT_EXPORT_FORMATS, the default first; both end with NULL. */
-extern const struct dt_export_format *const dt_export_formats[];
+extern const struct dt_export_format *const dt_export_format_list[];
 extern const char *const dt_export_format_names[];
 extern const char *const dt_export_type_names[];
 extern const double dt_export_type_tolerances[];
