@@ -43,6 +43,22 @@ static size_t host_end(const char *text, size_t size, size_t i)
     return end > start ? end : start;
 }
 
+/* The start of a quoted local part, "john doe", of at most 64 bytes on one line that ends at `at`;
+ * at if there is none. */
+static size_t quoted_start(const char *text, size_t start, size_t at)
+{
+    if (at < start + 3 || text[at - 1] != '"')
+        return at;
+    for (size_t i = at - 2; at - i <= 64 && text[i] != '\n'; i--) {
+        bool escaped = i > start && text[i - 1] == '\\';
+        if (text[i] == '"' && !escaped)
+            return i < at - 2 ? i : at;
+        if (i == start)
+            break;
+    }
+    return at;
+}
+
 bool dt_mask_find_email(const char *text, size_t size, size_t start, struct dt_mask_place *place)
 {
     size_t at = start;
@@ -60,6 +76,7 @@ bool dt_mask_find_email(const char *text, size_t size, size_t start, struct dt_m
         }
         while (from < at && name_size(text, size, from) == 0)
             from++;
+        from = from < at ? from : quoted_start(text, start, at);
         size_t to = host_end(text, size, at + 1);
         if (from < at && text[at - 1] != '.' && to > at + 1) {
             *place = (struct dt_mask_place){from, to};

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "clean/mask-digits.h"
+
 const char *const dt_mask_names[] = {"email", "ipv6", "ipv4", "iban", "card", "phone", NULL};
 
 static const struct {
@@ -42,19 +44,34 @@ const char *dt_mask_parse(const char *list, unsigned *set)
     }
 }
 
-uint64_t dt_mask(enum dt_mask_kind kind, const char *text, size_t size, struct dt_buffer *out)
+/* digits: NULL, or those that were folded to ASCII for the search. */
+static uint64_t mask_matches(enum dt_mask_kind kind, const char *text, size_t size,
+                             struct dt_mask_digits *digits, struct dt_buffer *out)
 {
-    struct dt_mask_place place;
+    const char *searched = digits ? digits->text.data : text;
+    size_t searched_size = digits ? digits->text.size : size, start = 0, done = 0;
+    struct dt_mask_place match;
     uint64_t found = 0;
-    size_t done = 0;
-    while (kinds[kind].find(text, size, done, &place)) {
+    while (kinds[kind].find(searched, searched_size, start, &match)) {
+        size_t from = digits ? dt_mask_digits_original(digits, match.from) : match.from;
         if (found++ == 0)
             dt_buffer_clear(out);
-        dt_buffer_append(out, text + done, place.from - done);
+        dt_buffer_append(out, text + done, from - done);
         dt_buffer_add_string(out, kinds[kind].replacement);
-        done = place.to;
+        start = match.to;
+        done = digits ? dt_mask_digits_original(digits, match.to) : match.to;
     }
     if (found > 0)
         dt_buffer_append(out, text + done, size - done);
+    return found;
+}
+
+uint64_t dt_mask(enum dt_mask_kind kind, const char *text, size_t size, struct dt_buffer *out)
+{
+    bool numbers = kind == DT_MASK_IBAN || kind == DT_MASK_CARD || kind == DT_MASK_PHONE;
+    struct dt_mask_digits digits = {0};
+    bool folded = numbers && dt_mask_digits_fold(&digits, text, size);
+    uint64_t found = mask_matches(kind, text, size, folded ? &digits : NULL, out);
+    dt_mask_digits_release(&digits);
     return found;
 }

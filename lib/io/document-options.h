@@ -36,7 +36,7 @@ struct dt_reading_options {
     {"partial", 0, DT_OPTION_FLAG, &(o).partial, NULL,                                                \
      "take a document stream that was cut or changed on its way"},                                 \
     {"max-document", 0, DT_OPTION_INT, &(o).max_document, "N",                                        \
-     "a document of more than N bytes is an error (default: 128M)", .min = 1, .max = 1e15}
+     "a document of more than N bytes is a bad line (default: 128M)", .min = 1, .max = 1e15}
 /* clang-format on */
 
 /* Fills documents from the options; invalid values and combinations are usage errors. */

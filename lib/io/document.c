@@ -14,6 +14,7 @@
 #include "json/json.h"
 
 #define ESCAPED 4 /* line bytes per text byte: escapes and other members */
+#define SKIPPED 2 /* result of a reader: call it again */
 
 const char *const dt_document_formats[] = {"auto", "text",  "lines", "sep",
                                            "nul",  "jsonl", "split", NULL};
@@ -231,15 +232,36 @@ static int too_long(const struct dt_documents *d, uint64_t number, struct dt_err
         d->options.most ? ", --max-document N takes more" : "");
 }
 
-/* A document of text only. */
+static int fail_long(const struct dt_documents *d, bool cut, struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT, "a document of more than %zu bytes%s", d->most,
+                   cut ? ", of which only the beginning was kept" : "");
+}
+
+/* A line or a text up to NUL above the limit: SKIPPED, or the error. Other formats have no
+ * lines to skip. */
+static int judge_long_text(struct dt_documents *d, const struct dt_buffer *text,
+                           struct dt_error *err)
+{
+    bool lines = d->format == DT_DOCUMENT_FORMAT_LINES, found;
+    if (!d->bad_lines.policy.skip || (!lines && d->format != DT_DOCUMENT_FORMAT_NUL))
+        return too_long(d, d->number, err);
+    if (d->plain.cut)
+        DT_TRY(dt_input_skip_until(d->in, lines ? '\n' : '\0', &found, err));
+    fail_long(d, d->plain.cut, err);
+    DT_TRY(dt_bad_lines_take(&d->bad_lines, dt_input_name(d->in), d->number, text, err));
+    return SKIPPED;
+}
+
+/* A document of text only; SKIPPED if it was skipped. */
 static int next_plain(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
     int rc = dt_plain_text_next(&d->plain, d->in, &doc->text, err);
     if (rc <= 0)
         return rc;
-    if (doc->text.size > d->most)
-        return too_long(d, d->number + 1, err);
     start_document(d, doc);
+    if (doc->text.size > d->most)
+        return judge_long_text(d, &doc->text, err);
     number_document(d, doc);
     return 1;
 }
@@ -259,9 +281,7 @@ static int next_line(struct dt_documents *d, bool *ended, struct dt_error *err)
         d->line++;
         if (!*ended && d->scratch.size == 0)
             return 0;
-        if (d->scratch.size > ESCAPED * d->most)
-            return too_long(d, d->number + 1, err);
-    } while (is_blank(&d->scratch));
+    } while (d->scratch.size <= ESCAPED * d->most && is_blank(&d->scratch));
     return 1;
 }
 
@@ -310,12 +330,20 @@ static int next_json_line(struct dt_documents *d, struct dt_document *doc, struc
     int rc;
     while ((rc = next_line(d, &ended, err)) > 0) {
         start_document(d, doc);
-        if (dt_json_line_read(d->scratch.data, d->scratch.size, field, doc, &mark, err) < 0) {
+        bool cut = d->scratch.size > ESCAPED * d->most;
+        int read =
+            cut ? 0 : dt_json_line_read(d->scratch.data, d->scratch.size, field, doc, &mark, err);
+        if (read == 0 && (cut || doc->text.size > d->most)) {
+            if (!d->bad_lines.policy.skip)
+                return too_long(d, d->number, err);
+            if (cut)
+                DT_TRY(dt_input_skip_until(d->in, '\n', &ended, err));
+            read = fail_long(d, cut, err);
+        }
+        if (read < 0) {
             DT_TRY(judge_line(d, ended, err));
             continue;
         }
-        if (doc->text.size > d->most)
-            return too_long(d, d->number, err);
         DT_TRY(judge_stream(d, dt_stream_check_add(&d->stream, &mark, &doc->text, err), err));
         if (doc->id.size == 0)
             number_document(d, doc);
@@ -337,6 +365,8 @@ int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt
         }
         int rc = d->format == DT_DOCUMENT_FORMAT_JSONL ? next_json_line(d, doc, err)
                                                        : next_plain(d, doc, err);
+        if (rc == SKIPPED)
+            continue;
         if (rc != 0)
             return rc;
         close_current(d);

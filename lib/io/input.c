@@ -308,6 +308,21 @@ int dt_input_read_until(struct dt_input *in, char delimiter, struct dt_buffer *l
     return 0;
 }
 
+int dt_input_skip_until(struct dt_input *in, char delimiter, bool *found, struct dt_error *err)
+{
+    for (*found = false; !*found;) {
+        if (in->from == in->to)
+            DT_TRY(fill_plain(in, err));
+        size_t have = in->to - in->from;
+        if (have == 0)
+            return 0;
+        unsigned char *start = in->plain + in->from, *end = memchr(start, delimiter, have);
+        *found = end != NULL;
+        in->from += end ? (size_t)(end - start) + 1 : have;
+    }
+    return 0;
+}
+
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size, struct dt_error *err)
 {
     for (size_t before = SIZE_MAX; in->to - in->from < DT_INPUT_PEEK && in->to != before;) {

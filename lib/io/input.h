@@ -45,6 +45,10 @@ int dt_input_read_until(struct dt_input *in, char delimiter, struct dt_buffer *l
  * limit bytes. */
 int dt_input_add_until(struct dt_input *in, char delimiter, size_t most, struct dt_buffer *line,
                        bool *found, struct dt_error *err) DT_MUST_CHECK;
+/* Discards bytes up to and including delimiter; *found is false when the input ended instead. */
+int dt_input_skip_until(struct dt_input *in, char delimiter, bool *found,
+                        struct dt_error *err) DT_MUST_CHECK;
+
 /* Peeks at the next bytes without consuming them: up to DT_INPUT_PEEK, fewer only at the end.
  * Valid until the next call. */
 #define DT_INPUT_PEEK DT_FILE_TYPE_HEAD

@@ -97,11 +97,12 @@ static int next_file(struct dt_plain_text *p, struct dt_input *in, struct dt_buf
 
 /* --- what ends with a byte -------------------------------------------------------------------- */
 
-static int next_delimited(const struct dt_plain_text *p, struct dt_input *in, char delimiter,
+static int next_delimited(struct dt_plain_text *p, struct dt_input *in, char delimiter,
                           struct dt_buffer *text, struct dt_error *err)
 {
     bool found;
     DT_TRY(dt_input_add_until(in, delimiter, p->most + LINE_END, text, &found, err));
+    p->cut = !found && text->size > p->most + LINE_END;
     if (found && delimiter == '\n')
         drop_last(text, '\r');
     return found || text->size > 0;

@@ -21,6 +21,7 @@ struct dt_plain_text {
     uint64_t line;       /* lines read so far, where the separator is one */
     uint64_t separators; /* found so far */
     uint64_t inside;     /* the first line with the separator in the middle; 0 if there is none */
+    bool cut;            /* the last text is a prefix: its delimiter was not read */
     struct dt_buffer scratch;
 };
 

@@ -30,6 +30,32 @@ static void mail_addresses(void **state)
     assert_plain(DT_MASK_EMAIL, "a@b @user x@ @y.de a.@y.de a@-.de a@b.c 5@3.7");
 }
 
+static void quoted_local_parts(void **state)
+{
+    (void)state;
+    assert_masked(DT_MASK_EMAIL, "to \"john doe\"@example.org or \"a\\\"b\"@example.org",
+                  "to |||EMAIL_ADDRESS||| or |||EMAIL_ADDRESS|||");
+    assert_masked(DT_MASK_EMAIL, "\"yes\" \"x\"@y.de", "\"yes\" |||EMAIL_ADDRESS|||");
+    assert_plain(DT_MASK_EMAIL, "\"\"@y.de");
+    assert_plain(DT_MASK_EMAIL, "a \"@y.de");
+    assert_plain(DT_MASK_EMAIL, "\"a\nb\"@y.de");
+}
+
+static void digits_of_other_scripts(void **state)
+{
+    (void)state;
+    assert_masked(DT_MASK_PHONE, "tel +\u0664\u0664 20 7946 0958, \uff08",
+                  "tel |||PHONE_NUMBER|||, \uff08");
+    assert_masked(DT_MASK_PHONE, "\u0967 +\u096f\u0967 98765 43210, \u0968",
+                  "\u0967 |||PHONE_NUMBER|||, \u0968");
+    assert_masked(DT_MASK_CARD,
+                  "\uff14\uff11\uff11\uff11 \uff11\uff11\uff11\uff11 "
+                  "\uff11\uff11\uff11\uff11 \uff11\uff11\uff11\uff11, 4111111111111111 \uff11",
+                  "|||CREDIT_CARD|||, |||CREDIT_CARD||| \uff11");
+    assert_masked(DT_MASK_IBAN, "DE\U0001d7d6\U0001d7d7 3704 0044 0532 0130 00", "|||IBAN|||");
+    assert_plain(DT_MASK_CARD, "4111 1111 1111 111\u0662");
+}
+
 static void internet_addresses(void **state)
 {
     (void)state;
@@ -86,7 +112,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mail_addresses),
+        cmocka_unit_test(quoted_local_parts),
         cmocka_unit_test(internet_addresses),
+        cmocka_unit_test(digits_of_other_scripts),
         cmocka_unit_test(accounts_have_a_checksum),
         cmocka_unit_test(cards_have_a_checksum),
         cmocka_unit_test(telephones),

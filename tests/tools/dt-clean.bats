@@ -714,3 +714,30 @@ refused() {
     done
     command dt-clean -q -o /dev/null --rejects /dev/stderr in
 }
+
+@test "a document above --max-document is skipped or quarantined as a bad line" {
+    {
+        echo '{"text":"first"}'
+        printf '{"text":"%050d"}\n' 1
+        printf '{"text":"%05000d"}\n' 2
+        echo '{"text":"last"}'
+    } >long.jsonl
+    run dt-clean --max-document 20 -q long.jsonl
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"document 2 has more than 20 bytes"* ]]
+    dt-clean --max-document 20 -q --on-error quarantine=bad --to text long.jsonl >out 2>err
+    [ "$(cat out)" = $'first\nlast' ]
+    [[ "$(cat err)" == *"2 lines skipped, the first of them long.jsonl:2: a document of more than 20 bytes"* ]]
+    [ "$(sed -n 1p bad | jq -r .line)" = 2 ]
+    [ "$(sed -n 2p bad)" = "$(sed -n 2p long.jsonl)" ]
+    sed -n 3p bad | grep -q 'only the beginning was kept'
+    for format in lines nul; do
+        printf 'a\n%050d\n%05000d\nb\n' 1 2 >plain
+        [ $format = lines ] || { tr '\n' '\0' <plain >nul && mv nul plain; }
+        dt-clean --from $format --max-document 20 -q --on-error skip --to text plain >out
+        [ "$(cat out)" = $'a\nb' ]
+    done
+    run dt-clean --max-document 20 -q --on-error skip --max-errors 1 long.jsonl
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"--max-errors allows 1 bad line"* ]]
+}
