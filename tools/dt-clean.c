@@ -46,7 +46,7 @@ static const struct dt_option options[] = {
     {"to", 0, DT_OPTION_CHOICE, &opt.to, "FORMAT", "write jsonl, text or nul (default jsonl)",
      .choices = dt_document_outputs},
     {"invalid", 0, DT_OPTION_CHOICE, &opt.invalid, "WHAT",
-     "repair or reject text that is no UTF-8 (default repair)", .choices = invalid_names},
+     "repair or reject text that is not UTF-8 (default repair)", .choices = invalid_names},
     {"mojibake", 0, DT_OPTION_FLAG, &opt.mojibake, NULL, "undo double encodings"},
     {"invisible", 0, DT_OPTION_FLAG, &opt.invisible, NULL,
      "remove zero-width and bidirectional control characters"},

@@ -492,10 +492,9 @@ static void check_companions(const struct dt_command *c, const struct dt_option 
 {
     const char *other = find_given(c, o->without);
     if (other)
-        dt_program_usage("--%s has no effect with --%s", o->name, other);
+        dt_program_usage("--%s cannot be combined with --%s", o->name, other);
     if (o->with && find_given(c, o->with) == NULL)
-        dt_program_usage("--%s goes with --%.*s only", o->name, (int)strcspn(o->with, " "),
-                         o->with);
+        dt_program_usage("--%s requires --%.*s", o->name, (int)strcspn(o->with, " "), o->with);
 }
 
 /* The file that an option writes, or NULL. */
@@ -615,7 +614,7 @@ int dt_program_find_use(const struct dt_command *c, const char *name)
     for (; c->uses[i].name && (name == NULL || strcmp(name, c->uses[i].name) != 0); i++)
         dt_buffer_printf(&all, "%s%s", i > 0 ? ", " : "", c->uses[i].name);
     if (c->uses[i].name == NULL && name)
-        dt_program_usage("'%s' is none of %s", name, all.data);
+        dt_program_usage("'%s' is not one of %s", name, all.data);
     if (c->uses[i].name == NULL)
         dt_program_usage("the first operand is one of %s", all.data);
     dt_buffer_release(&all);

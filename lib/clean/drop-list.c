@@ -28,7 +28,8 @@ static int read_line(struct dt_drop_list *list, struct dt_error *err)
     if (sscanf(list->line.data, "%" SCNu64 " %16" SCNx64 " %n", &list->number, &list->hash, &end) !=
             2 ||
         end == 0 || list->number <= before)
-        return dt_fail(err, DT_EFORMAT, "%s: is no list of documents to drop, or out of order",
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: is not a list of dt-dedup, or its lines are out of order",
                        dt_input_name(list->in));
     list->like = list->line.data + end;
     return 0;

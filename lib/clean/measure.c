@@ -159,7 +159,7 @@ static void count_words(struct dt_measures *m)
         c.with_letter += w->kind & DT_WORD_HAS_LETTER;
         look_for(&missing, w->hash);
     }
-    _Static_assert(DT_WORD_HAS_LETTER == 1, "it is added up");
+    _Static_assert(DT_WORD_HAS_LETTER == 1, "used as a number");
     c.stop_words = sizeof stop_words / sizeof *stop_words - missing.count;
     c.count = m->words.count;
     c.items = m->words.items;

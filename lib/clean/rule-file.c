@@ -22,7 +22,7 @@ static int find_file(const char *name, char **path, struct dt_error *err)
     if ((there = dt_file_probe(*path, err)) != 0)
         return there < 0 ? there : 0;
     return dt_fail(err, DT_EMISSING,
-                   "'%s': there is no such file, and the sets of rules are gopher, c4, fineweb and "
+                   "'%s': not found; the built-in sets of rules are gopher, c4, fineweb and "
                    "dolma",
                    name);
 }
@@ -52,7 +52,8 @@ static int read_rule(char *line, struct dt_rule *step, struct dt_error *err)
     if (rule == NULL)
         return dt_fail(err, DT_EFORMAT, "unknown rule '%s'", name);
     if (dt_program_parse_real(value, &threshold) < 0 || threshold < 0)
-        return dt_fail(err, DT_EFORMAT, "rule '%s': '%s' is no threshold", name, value);
+        return dt_fail(err, DT_EFORMAT, "rule '%s': the threshold must be a number, not '%s'", name,
+                       value);
     *step = dt_quality_step(rule, threshold);
     return 0;
 }

@@ -249,7 +249,7 @@ static size_t unit_behind(const struct dt_words *w, size_t from, size_t to)
 }
 
 /* Characters of the punctuation at the end of [from, to), or 0. */
-static size_t mark_behind(const struct dt_words *w, size_t from, size_t to)
+static size_t mark_after(const struct dt_words *w, size_t from, size_t to)
 {
     size_t dots = 0;
     uint32_t last = w->chunk[to - 1].point;
@@ -291,17 +291,17 @@ static size_t mark_inside(const struct dt_words *w, size_t from, size_t to, size
     }
     if (i == from || i + 1 >= to)
         return 0;
-    unsigned before = w->chunk[i - 1].kind, behind = w->chunk[i + 1].kind;
+    unsigned before = w->chunk[i - 1].kind, after = w->chunk[i + 1].kind;
     if (c == '.')
         return before & (DT_CHARACTER_LOWER | DT_CHARACTER_QUOTE) &&
-               behind & (DT_CHARACTER_UPPER | DT_CHARACTER_QUOTE);
+               after & (DT_CHARACTER_UPPER | DT_CHARACTER_QUOTE);
     if (c == ',')
-        return before & DT_CHARACTER_LETTER && behind & DT_CHARACTER_LETTER;
+        return before & DT_CHARACTER_LETTER && after & DT_CHARACTER_LETTER;
     if ((c == '+' || c == '-' || c == '*' || c == '^') && before & DT_CHARACTER_DIGIT &&
-        (behind & DT_CHARACTER_DIGIT || w->chunk[i + 1].point == '-'))
+        (after & DT_CHARACTER_DIGIT || w->chunk[i + 1].point == '-'))
         return 1;
     if (c == ':' || c == '<' || c == '>' || c == '=' || c == '/')
-        return before & (DT_CHARACTER_LETTER | DT_CHARACTER_DIGIT) && behind & DT_CHARACTER_LETTER;
+        return before & (DT_CHARACTER_LETTER | DT_CHARACTER_DIGIT) && after & DT_CHARACTER_LETTER;
     if (!is_hyphen(c) || !(before & (DT_CHARACTER_LETTER | DT_CHARACTER_DIGIT)))
         return 0;
     while (n < 3 && i + n < to && w->chunk[i + n].point == c)
@@ -467,16 +467,16 @@ static void split_chunk(struct dt_words *w)
 {
     size_t from = 0, to = w->chunk_size;
     while (from < to && !is_whole(w, from, to)) {
-        size_t before = mark_before(w, from, to), behind = 0;
+        size_t before = mark_before(w, from, to), after = 0;
         if (from + before < to && !(before && is_whole(w, from + before, to)))
-            behind = mark_behind(w, from + before, to);
-        if (behind && before && is_whole(w, from, to - behind))
+            after = mark_after(w, from + before, to);
+        if (after && before && is_whole(w, from, to - after))
             before = 0;
         add_characters(w, from, from + before);
         from += before;
-        to -= behind;
-        w->chunk[to].kind |= behind ? DT_CHARACTER_BLANK : 0; /* a split, found again below */
-        if (before + behind == 0)
+        to -= after;
+        w->chunk[to].kind |= after ? DT_CHARACTER_BLANK : 0; /* a split, found again below */
+        if (before + after == 0)
             break;
     }
     add_core(w, from, to, from >= to);

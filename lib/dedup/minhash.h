@@ -38,7 +38,7 @@ struct dt_minhash *dt_minhash_new(int bands, int rows, uint64_t seed);
 void dt_minhash_free(struct dt_minhash *m); /* NULL is fine */
 void dt_minhash_scratch_release(struct dt_minhash_scratch *scratch);
 
-/* Fills keys with one key per band. False without shingles: such a document has no duplicates. */
+/* Fills keys with one key per band. False without shingles: such a document never matches. */
 bool dt_minhash_keys(const struct dt_minhash *m, const uint64_t *shingles, size_t count,
                      struct dt_minhash_scratch *scratch, uint64_t *keys);
 

@@ -25,7 +25,7 @@ struct header {
     uint64_t seed, reserved;
     uint64_t checksum; /* XXH64 of the fields above */
 };
-_Static_assert(sizeof(struct header) == HEADER_SIZE, "the header has no gaps");
+_Static_assert(sizeof(struct header) == HEADER_SIZE, "the header is packed");
 
 struct run_head {
     uint64_t documents, keyed; /* end: 0 and the number of all documents */
@@ -172,7 +172,7 @@ static int read_header(struct dt_signature_file *f, struct dt_error *err)
     struct header header;
     if (read_at(f, 0, header.magic, sizeof magic, err) < 0 ||
         memcmp(header.magic, magic, sizeof magic) != 0)
-        return dt_fail(err, DT_EFORMAT, "%s: is no file of signatures", f->path);
+        return dt_fail(err, DT_EFORMAT, "%s: is not a signature file", f->path);
     DT_TRY(read_at(f, 0, &header, sizeof header, err));
     if (header.version != VERSION)
         return dt_fail(err, DT_EFORMAT, "%s: version %u is unknown", f->path, header.version);

@@ -131,7 +131,7 @@ int dt_stream_check_add(struct dt_stream_check *check, const struct dt_stream_ma
     if (mark->kind == DT_STREAM_MARK_BEGIN && check->inside)
         rc = dt_fail(err, DT_EFORMAT,
                      "a document stream begins after %" PRIu64
-                     " document%s of one that has no end record",
+                     " document%s of one without an end record",
                      check->documents, dt_plural(check->documents));
     if (mark->kind == DT_STREAM_MARK_BEGIN ||
         (mark->kind == DT_STREAM_MARK_END && mark->documents == 1 && !check->inside))

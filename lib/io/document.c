@@ -153,7 +153,7 @@ static int check_field(const struct dt_documents *d, struct dt_error *err)
 {
     if (d->options.field == NULL || d->options.field_is_optional)
         return 0;
-    return dt_fail(err, DT_EFORMAT, "%s: is not JSON Lines, and so has no field '%s'",
+    return dt_fail(err, DT_EFORMAT, "%s: is not JSON Lines, so --field '%s' cannot be read",
                    dt_input_name(d->in), d->options.field);
 }
 
@@ -238,8 +238,8 @@ static int fail_long(const struct dt_documents *d, bool cut, struct dt_error *er
                    cut ? ", of which only the beginning was kept" : "");
 }
 
-/* A line or a text up to NUL above the limit: SKIPPED, or the error. Other formats have no
- * lines to skip. */
+/* A line or a text up to NUL above the limit: SKIPPED, or the error. Other formats cannot
+ * skip a document. */
 static int judge_long_text(struct dt_documents *d, const struct dt_buffer *text,
                            struct dt_error *err)
 {

@@ -186,7 +186,7 @@ int dt_json_line_read(const char *line, size_t size, const char *field, struct d
     struct dt_json_scan r = {.p = line, .end = line + size};
     dt_buffer_clear(&doc->meta);
     if (take_members(&r, field, &found, &doc->meta) && r.p != line + size)
-        dt_json_scan_fail(&r, "text behind the object");
+        dt_json_scan_fail(&r, "text after the object");
     if (r.reason)
         return dt_fail(err, DT_EFORMAT, "byte %zu: %s", (size_t)(r.p - line),
                        r.p == line + size ? "ends too early" : r.reason);

@@ -229,7 +229,7 @@ int dt_json_get(struct json_object *object, const char *name, enum json_type typ
     if (!json_object_is_type(object, json_type_object))
         return dt_fail(err, DT_EFORMAT, "%s: is not a JSON object", subject);
     if (!json_object_object_get_ex(object, name, value))
-        return dt_fail(err, DT_EFORMAT, "%s: has no member \"%s\"", subject, name);
+        return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" is missing", subject, name);
     if (!json_object_is_type(*value, type))
         return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" is not %s", subject, name,
                        type_name(type));

@@ -28,7 +28,7 @@ static int next(struct reader *r, struct dt_error *err)
     yaml_event_delete(&r->event);
     if (yaml_parser_parse(&r->parser, &r->event))
         return 0;
-    const char *problem = r->parser.problem ? r->parser.problem : "is no YAML";
+    const char *problem = r->parser.problem ? r->parser.problem : "is not YAML";
     memset(&r->event, 0, sizeof r->event);
     return fail_at(r, r->parser.problem_mark, problem, err);
 }

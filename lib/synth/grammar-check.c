@@ -62,7 +62,7 @@ static int measure_variable(struct measure *m, const struct dt_grammar_item *ite
             continue;
         int left = dt_grammar_free_rows(m->grammar, item->index, state->bound);
         if (left < 1)
-            return dt_fail(m->err, DT_EINVALID, "table '%s' has no row left for '%s'",
+            return dt_fail(m->err, DT_EINVALID, "table '%s' has too few rows for '%s'",
                            m->grammar->tables[variable->table].name, variable->name);
         m->grammar->entropy += state->probability * log(left);
         state->bound |= bit;

@@ -238,7 +238,7 @@ static int parse_rule(struct dt_grammar *g, struct dt_grammar_choice *rule,
         rule->total += out->weight;
     }
     if (rule->count == 0)
-        return dt_fail(err, DT_EINVALID, "rule '%s' has no alternative", rule->name);
+        return dt_fail(err, DT_EINVALID, "rule '%s' needs an alternative", rule->name);
     for (int a = 0; a < rule->count; a++)
         rule->alternatives[a].log_probability =
             log((double)rule->alternatives[a].weight / (double)rule->total);

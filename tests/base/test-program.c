@@ -24,7 +24,7 @@ static struct {
     struct dt_string_list set;
 } opt;
 static const struct dt_option options[] = {
-    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "say nothing"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "print nothing"},
     {"output", 'o', DT_OPTION_STRING, &opt.out, "FILE", "write to FILE"},
     {"number", 'n', DT_OPTION_INT, &opt.number, "N", "do it N times", .min = 1, .max = 1e6},
     {"count", 0, DT_OPTION_INT, &opt.count, "N", "any whole number"},
@@ -179,7 +179,7 @@ static void help_shows_usage_and_options(void **state)
     assert_string_equal(r.out, "usage: dt-x [-q] [-o FILE] [-n N] [--count N] [--rate X] "
                                "[-m MODE]\n            [--set KEY=VALUE] ... [FILE ...]\n"
                                "\ndt-x: do one thing\n\n"
-                               "  -q, --quiet               say nothing\n"
+                               "  -q, --quiet               print nothing\n"
                                "  -o, --output FILE         write to FILE\n"
                                "  -n, --number N            do it N times\n"
                                "      --count N             any whole number\n"

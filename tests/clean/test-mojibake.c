@@ -65,7 +65,7 @@ static const char *const meant[] = {
     "Straße, Maß…”, Fluß“”",
     "Привет, «мир»… “да”—нет",
     "日本語の「本」と中国語。",
-    /* letters that are words of their own, or end one, before punctuation */
+    /* letters that are single words, or end one, before punctuation */
     "În limba română, litera „Â” se scrie în interiorul cuvintelor, iar „Î” la început.",
     "Literele «Â» și «Î» se citesc la fel.",
     "Lettres «\u00a0Â\u00a0» et ‹Ã›\u00a0: voilà.",
@@ -113,7 +113,7 @@ static void mangled_text_is_mended_wherever_its_letters_are(void **state)
     dt_buffer_release(&out);
 }
 
-/* Mixed with correct text, a sequence must convince by itself. */
+/* In correct text only unambiguous sequences are repaired. */
 static void sequences_beside_correct_text_are_mended(void **state)
 {
     (void)state;

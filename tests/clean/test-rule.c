@@ -131,7 +131,7 @@ static void empty_documents_survive_every_rule(void **state)
     (void)state;
     const struct dt_clean_options options = {.space = DT_SPACE_SQUEEZE,
                                              .form = DT_NORMAL_FORM_NFKC};
-    struct dt_document document = DT_DOCUMENT_EMPTY; /* its text has no memory at all */
+    struct dt_document document = DT_DOCUMENT_EMPTY; /* its text is unallocated */
     const char *dropped_by;
     uint64_t amount;
     apply(&options, &document, &dropped_by, &amount);

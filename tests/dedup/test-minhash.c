@@ -64,7 +64,7 @@ static void a_shingle_is_a_window_of_words(void **state)
 
 /* --- signatures ------------------------------------------------------------------------------- */
 
-/* Two random sets of count shingles each, of which so many are shared. */
+/* Two random sets of count shingles each, `shared` of them in both. */
 static void random_sets(struct dt_rng *rng, size_t count, size_t shared, uint64_t *a, uint64_t *b)
 {
     for (size_t i = 0; i < count; i++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What ranks that meet at a path read: the file there, a call, an answer, and messages. Nobody
- * can guess a MAC, and a fuzzer neither: here each is right, or each is whose first byte is even.
- */
+/* What ranks read during rendezvous at a path: the file, a call, an answer, and messages. A fuzzer
+ * cannot guess a MAC: here every MAC is accepted, or every MAC whose first byte is even. */
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (dt_safetensors_read(path, tensors, 2, extras, &err) == 0 && size < 40)
         abort();
     if (dt_safetensors_read_index(path, tensors, 2, extras, &err) == 0)
-        abort(); /* there are no such files */
+        abort(); /* the files do not exist */
     if (dt_model_config_read(&config, path, &err) == 0 && config.hidden_size < 1)
         abort();
     close(fd);

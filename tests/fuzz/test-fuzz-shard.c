@@ -134,7 +134,7 @@ static size_t change(struct dt_rng *rng, const struct file *f, char *data)
     switch (below(rng, 8)) {
     case 0: /* cut */
         return below(rng, f->size);
-    case 1: /* something behind the end, or the whole again */
+    case 1: /* bytes after the end, or the file twice */
         memcpy(data + f->size, f->data, f->size);
         return f->size + below(rng, f->size + 1);
     case 2:

@@ -14,7 +14,7 @@ static struct dt_error err;
 
 static void write_bytes(const char *path, const char *data, size_t size)
 {
-    remove(path); /* a file system may flush one that is cut to nothing and written anew */
+    remove(path); /* a file system may sync a file that is truncated and rewritten */
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     assert_int_equal(fwrite(data, 1, size, f), size);
@@ -315,7 +315,7 @@ static void wrong_lines_are_named_by_their_place(void **state)
     assert_refused(jsonl, "{\"id\":\"a\"}\n", "f:1: no member \"text\"");
     assert_refused(jsonl, "{\"text\":7}\n", "f:1: member \"text\" is not a string");
     assert_refused(jsonl, "[1]\n", "f:1: byte 0: '{' expected");
-    assert_refused(jsonl, "{\"text\":\"a\"} x\n", "f:1: byte 13: text behind the object");
+    assert_refused(jsonl, "{\"text\":\"a\"} x\n", "f:1: byte 13: text after the object");
     assert_refused(jsonl, "plain\n", "f:1: byte 0: '{' expected");
 }
 

@@ -136,7 +136,7 @@ static void texts_of_other_structure_are_known(void **state)
     assert_recognized(heads, sizeof heads / sizeof *heads);
 }
 
-/* Writes text in units of so many bytes, the character's at that place. */
+/* Writes text in units of `size` bytes with the character at the offset. */
 static const char *kind_of_wide(const char *text, size_t unit, size_t place)
 {
     struct dt_buffer wide = DT_BUFFER_EMPTY;
@@ -175,7 +175,7 @@ static void other_encodings_are_known(void **state)
     assert_string_equal(kind_of_wide("Once upon\n", 4, 3), "iconv -f UTF-32BE -t UTF-8");
 }
 
-/* Tokens, tensors and encrypted data have no magic. */
+/* Tokens, tensors and encrypted data lack a magic. */
 static void random_bytes_are_not_text(void **state)
 {
     (void)state;

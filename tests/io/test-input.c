@@ -50,7 +50,7 @@ static void add_zstd(struct dt_buffer *file, const char *data, size_t size)
 /* Not through dt_file_write, which waits for the disk. */
 static void write_file(const char *path, const struct dt_buffer *content, size_t size)
 {
-    remove(path); /* a file system may flush one that is cut to nothing and written anew */
+    remove(path); /* a file system may sync a file that is truncated and rewritten */
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     assert_int_equal(fwrite(content->data, 1, size, f), size);

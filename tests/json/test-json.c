@@ -237,7 +237,7 @@ static void members_are_checked(void **state)
     assert_int_equal(dt_json_get_real(v, "s", "f", &x, &err), DT_EFORMAT);
     assert_int_equal(dt_json_get_string(v, "n", "f", &s, &err), DT_EFORMAT);
     assert_int_equal(dt_json_get(v, "no", json_type_array, "f", &member, &err), DT_EFORMAT);
-    assert_string_equal(err.text, "f: has no member \"no\"");
+    assert_string_equal(err.text, "f: member \"no\" is missing");
     assert_int_equal(dt_json_get(NULL, "a", json_type_array, "f", &member, &err), DT_EFORMAT);
     json_object_put(v);
 }
@@ -305,7 +305,7 @@ static void files_are_written_and_read(void **state)
     assert_null(v);
 }
 
-/* In a file NaN is no null; the error names the member around it. */
+/* NaN in a file is not read as null; the error names the member. */
 static void nan_and_infinity_in_a_file_are_refused_by_name(void **state)
 {
     (void)state;

@@ -388,7 +388,7 @@ static const struct {
      "\n\"x\": {",
      "pre_tokenizer Digits as step 1 is not supported"},
     {"\"post_processor\": null", "\"post_processor\": {\"type\": \"TemplateProcessing\"}",
-     "has no member \"single\""},
+     "member \"single\" is missing"},
     {"\"post_processor\": null", "\"post_processor\": {\"type\": \"Fuse\"}",
      "post_processor Fuse is not supported"},
     {"\"post_processor\": null",
@@ -399,7 +399,7 @@ static const struct {
      "decoder Fuse is not supported"},
     {"\"dropout\": null", "\"dropout\": 0.1", "\"dropout\": 0.1 is not supported"},
     {"\"added_tokens\": [", "\"added_tokens\": [{\"id\": 9000}, ",
-     "added token 1: has no member \"content\""},
+     "added token 1: member \"content\" is missing"},
     {"\"added_tokens\": [", "\"added_tokens\": [{\"id\": 3, \"content\": \"<x>\"}, ",
      "id 3 has two tokens, '$' and '<x>'"},
     {"\"added_tokens\": [", "\"added_tokens\": [{\"id\": 3, \"content\": \"<|endoftext|>\"}, ",
@@ -421,8 +421,8 @@ static const struct {
     {"\"h e\"", "7", "merge 1: is neither \"left right\" nor [\"left\", \"right\"]"},
     {"\"h e\"", "[\"h\", 7]", "merge 1: is neither \"left right\" nor [\"left\", \"right\"]"},
     {"\"h e\"", "\"h e\", \"h e\"", "merges 1 and 2 (counted from 1) are the same"},
-    {"\"merges\"", "\"margins\"", "has no member \"merges\""},
-    {"\"model\"", "\"muddle\"", "has no member \"model\""},
+    {"\"merges\"", "\"margins\"", "member \"merges\" is missing"},
+    {"\"model\"", "\"muddle\"", "member \"model\" is missing"},
     {"\"version\"", "version", "line 2: "},
 };
 

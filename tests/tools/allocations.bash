@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Loaded by the tests that let allocations fail; helper.bash comes first.
 
-# Runs the shell command in $1 with what is in the environment behind it. Its output goes to the
+# Runs the shell command in $1 with the environment of the other arguments. Its output goes to the
 # new directory out, where it runs; its errors beside it.
 run_in_out() {
     rm -rf out && mkdir out
@@ -9,8 +9,8 @@ run_in_out() {
     (cd out && env "${@:2}" bash -c "$1" >stdout 2>../stderr) || status=$?
 }
 
-# Status 0 and the very bytes that come when no allocation fails; or status 1 and one line of the
-# program. libgomp and the dynamic linker end a program themselves, with lines of their own.
+# Status 0 and the same bytes as without failing allocations; or status 1 and one line of the
+# program. libgomp and the dynamic linker end a program with their own messages.
 judge() {
     local own theirs='^libgomp: Out of memory|out of memory$|^cannot allocate memory for thread-local'
     own=$(grep -c '^dt-[a-z]*: ' stderr)

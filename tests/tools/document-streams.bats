@@ -292,7 +292,7 @@ END
     assert_one_line_error dt-clean
 }
 
-@test "a stream whose first line was altered or preceded is no plain text" {
+@test "a stream whose first line was altered or preceded is not read as plain text" {
     dt-synth -n 50 >docs.jsonl
     { echo "starting job"; dt-clean -q docs.jsonl | head -n 20; } >preceded
     dt-clean -q docs.jsonl | sed '1s/^{/x/' >altered

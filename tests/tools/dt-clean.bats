@@ -16,7 +16,7 @@ dt-clean() {
     return $rc
 }
 
-# The members of dt-clean's own output are in a known order and have no white space.
+# The members of dt-clean's own output are in a known order without white space.
 text_of() {
     sed -E 's/^\{"id":"[^"]*","text":"(.*)"(,"meta":.*)?\}$/\1/'
 }

@@ -133,7 +133,7 @@ member() { # NAME: of the JSON object on stdin
     bad '"gold" is -1, ' '{"context":"x","choices":["a","b"],"gold":-1}'
     bad '1: "choices" must have' '{"context":"x","choices":[],"gold":0}'
     bad '1: the members of "choices" must be strings' '{"context":"x","choices":[1],"gold":0}'
-    bad '2: has no member "gold"' '{"context":"x","choices":["a"],"gold":0}' '{"context":"x","choices":["a"]}'
+    bad '2: member "gold" is missing' '{"context":"x","choices":["a"],"gold":0}' '{"context":"x","choices":["a"]}'
     bad '1: "text" must contain at least two words' '{"text":"one"}'
     bad "no choice has the label 'Z'" '{"question":{"stem":"s","choices":[{"text":"a","label":"A"}]},"answerKey":"Z"}'
     : >empty.jsonl

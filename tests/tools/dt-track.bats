@@ -209,17 +209,17 @@ refused_response() { # PATH TEXT WHY
 @test "missing or mistyped members of a response are named" {
     need_http
     serve odd
-    refused_response experiments/create '{}' 'has no member "experiment_id"'
-    refused_response experiments/get-by-name '{}' 'has no member "experiment"'
+    refused_response experiments/create '{}' 'member "experiment_id" is missing'
+    refused_response experiments/get-by-name '{}' 'member "experiment" is missing'
     refused_response experiments/get-by-name '{"experiment":[]}' 'member "experiment" is not an object'
     refused_response experiments/get-by-name '{"experiment":{"experiment_id":0}}' 'is not a string'
     refused_response runs/search '{"runs":{"run":1}}' 'member "runs" is not an array'
     refused_response runs/search '{"runs":[1]}' ': is not a JSON object'
-    refused_response runs/create '{}' 'has no member "run"'
+    refused_response runs/create '{}' 'member "run" is missing'
     for path in runs/get runs/create; do
         refused_response $path '{"run":1}' 'member "run" is not an object'
-        refused_response $path '{"run":{}}' 'has no member "info"'
-        refused_response $path '{"run":{"info":{}}}' 'has no member "run_id"'
+        refused_response $path '{"run":{}}' 'member "info" is missing'
+        refused_response $path '{"run":{"info":{}}}' 'member "run_id" is missing'
         refused_response $path '{"run":{"info":{"run_id":null}}}' 'member "run_id" is not a string'
     done
     for id in '' '../x' 'a\nb' "$(printf 'x%.0s' {1..300})"; do
@@ -238,7 +238,7 @@ refused_response() { # PATH TEXT WHY
     refused_response runs/get "$begin[]}}" 'member "data" is not an object'
     refused_response runs/get "$begin"'{"metrics":{"loss":1}}}}' 'member "metrics" is not an array'
     refused_response runs/get "$begin"'{"metrics":[1]}}}' ': metrics: is not a JSON object'
-    refused_response runs/get "$begin"'{"metrics":[{"step":1}]}}}' 'metrics: has no member "key"'
+    refused_response runs/get "$begin"'{"metrics":[{"step":1}]}}}' 'metrics: member "key" is missing'
     for step in 1.5 '"x"' '""' '"99999999999999999999"'; do
         refused_response runs/get "$begin"'{"metrics":[{"key":"loss","step":'"$step"'}]}}}' 'is not a whole number'
     done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Files that dt finds by itself and that are not what their names promise.
+# Files that dt looks for and that are not what their names promise.
 load ../helper
 
 small=(--set model.hidden_size=16 --set model.num_layers=1 --set model.num_heads=2
