@@ -89,7 +89,7 @@ static const struct {
     {"   ", "   "},
     {"x = 0;   /* y */", "x| =| 0|;|  | /*| y| */"},
     {"\U00010348\U0002da93 \U0001d7d8", "\U00010348\U0002da93| \U0001d7d8"},
-    /* bytes that are no UTF-8 are symbols: alone, cut off, overlong, a surrogate */
+    /* invalid UTF-8 bytes are symbols: alone, cut off, overlong, a surrogate */
     {"ab\xff\xfe cd", "ab|\xff\xfe| cd"},
     {"\xe8\x88", "\xe8\x88"},
     {"a\xc0\xaf\xed\xa0\x80z \xf4\x90\x80\x80", "a|\xc0\xaf\xed\xa0\x80|z| \xf4\x90\x80\x80"},

@@ -225,7 +225,7 @@ static void every_version_is_written(void **state)
     free(path);
 }
 
-/* test-golden DIRECTORY: writes the files anew there, for a new version. */
+/* test-golden DIRECTORY: rewrites the files there, for a new version. */
 int main(int argc, char **argv)
 {
     for (size_t i = 0; argc > 1 && i < GOLDENS; i++) {

@@ -463,7 +463,7 @@ static void ten_trillion_tokens_open_in_a_second(void **state)
     }
     assert_int_equal(dt_dataset_order(d, 1024, SEED, false, 3 * samples + (1ull << 33)),
                      1ull << 33);
-    uint32_t ids[1025]; /* holes are no shards */
+    uint32_t ids[1025]; /* sparse files are not shards */
     assert_int_equal(dt_dataset_sample(d, 1024, samples / 2, ids, &err), DT_EFORMAT);
     assert_non_null(strstr(err.text, "huge/train-00"));
     dt_dataset_close(d);

@@ -346,7 +346,7 @@ static void copy_golden(const char *golden)
     free(data);
 }
 
-/* Changes the file in place: to truncate and write it anew costs a disk far more. */
+/* Changes the file in place: rewriting it costs the disk far more. */
 static void flip_bit(FILE *f, size_t byte, int bit, const char *data)
 {
     assert_int_equal(fseek(f, (long)byte, SEEK_SET), 0);

@@ -29,7 +29,7 @@ static struct dt_tokenizer *train(const struct dt_vocab_trainer_options *options
     return t;
 }
 
-/* --- training as its definition says: count all pairs anew for each merge --------------------- */
+/* --- training as its definition says: recount all pairs for each merge ------------------------ */
 
 enum { MAX_WORDS = 4000, MAX_LENGTH = 64, MAX_IDS = 700 };
 

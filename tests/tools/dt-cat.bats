@@ -180,7 +180,7 @@ flip() {
     [ "${lines[1]}" -eq 141 ]
 }
 
-@test "what is no shard is an error" {
+@test "a file that is not a shard is an error" {
     : >empty
     for f in docs.jsonl empty missing /dev/null; do
         run dt-cat $f
@@ -280,7 +280,7 @@ layouts() {
         dt-cat --ids back.dts | cmp - <(dt-cat --ids all.dts)
         dt-cat --json back.dts | grep -o '"hash":.*' | cmp - hash
     done
-    dt-cat --as megatron -o y padded # padding stays behind
+    dt-cat --as megatron -o y padded # padding is omitted
     dt-cat --as dts --from megatron -t tok.json y | dt-cat --ids | cmp - <(dt-cat --ids padded)
 }
 
@@ -364,7 +364,7 @@ layouts() {
     head -c 1000 whole >"$shard"
     run dt-cat --from mds --as dts -t tok.json -o y x.mds
     [[ "$output" == *": has fewer bytes than the "* ]]
-    head -c 300000000 /dev/zero | zstd -q >"$shard" # 3 GB would be no different
+    head -c 300000000 /dev/zero | zstd -q >"$shard" # likewise with 3 GB
     run bash -c "ulimit -d 60000; dt-cat --from mds --as dts -t tok.json -o y x.mds"
     if [[ "${DT_BUILD:-}" != *asan* ]]; then
         [[ "$output" == *": has more bytes than the "* ]]

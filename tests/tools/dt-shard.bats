@@ -139,7 +139,7 @@ assert_unfinished() {
     assert_unfinished out
 }
 
-@test "input that is no whole token stream is an error" {
+@test "incomplete token streams and other input are errors" {
     head -c 20000 all.dts >cut.dts
     cp all.dts flipped.dts
     printf '\377' | dd of=flipped.dts bs=1 seek=20000 conv=notrunc status=none
@@ -240,7 +240,7 @@ assert_unfinished() {
     [ -z "$left" ]
 }
 
-@test "the standard output is no directory" {
+@test "standard output is refused as the directory" {
     run dt-shard -o - all.dts
     [ "$status" -eq 2 ]
     [ ! -e ./- ]
@@ -364,7 +364,7 @@ parts() {
     assert_one_line_error dt-shard
 }
 
-@test "shards named one by one keep the split that the index.json beside them says" {
+@test "shards named one by one keep the split that index.json lists" {
     parts
     dt-shard -o merged b/val-00000.dts a/*.dts
     cmp <(column merged/val-*.dts) <(column b/val-00000.dts a/val-*.dts)
@@ -508,7 +508,7 @@ parts() {
     dt-cat --verify out
 }
 
-@test "a link of any name to a shard is of the shard's split" {
+@test "a symbolic link of any name has the split of its shard" {
     dt-shard -o a --split val=0.2 all.dts
     mkdir c
     ln -s ../a/val-00000.dts c/v.dts

@@ -95,7 +95,7 @@ make_tekken() {
     printf ']}\n'
 }
 
-@test "tekken.json: ids are ranks behind the special tokens" {
+@test "tekken.json: ids are ranks after the special tokens" {
     make_tekken >tekken.json
     printf 'he sang' >f
     shifted=$(dt-tokenize -t "$KINDS/ranks.tiktoken" --pattern tekken --ids f | awk '{ for (i = 1; i <= NF; i++) $i += 5; print }')

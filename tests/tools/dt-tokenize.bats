@@ -153,7 +153,7 @@ repeat() {
     done
 }
 
-@test "lines that are no ids, and ids outside the vocabulary, are refused" {
+@test "lines without ids, and ids outside the vocabulary, are refused" {
     printf '256 259\n256 x\n' >lines
     run dt-tokenize -t t.json -d --ids -o out lines
     assert_one_line_error dt-tokenize
