@@ -257,7 +257,7 @@ static inline uint64_t style_starts(position p, position end, struct window *w, 
     static const struct style name##_style = {__VA_ARGS__};                                        \
     DEFINE_SPLIT(name, style_starts(p, end, w, name##_style), style_end(p, end, name##_style))
 
-/* Defines split_NAME for each row of DT_SCANNERS. */
+/* Defines split_NAME for each row of DT_SCANNER_ROWS. */
 #define DEFINE_SPLITS                                                                              \
     DEFINE_SPLIT(gpt2, gpt2_starts(p, end, w), gpt2_end(p, end))                                   \
     DEFINE_STYLE(llama3, .digits = 3)                                                              \
@@ -270,7 +270,7 @@ static inline uint64_t style_starts(position p, position end, struct window *w, 
 #define SPLIT_ROW(enumerator, name) [enumerator] = split_##name,
 #define SPLITS                                                                                     \
     {                                                                                              \
-        DT_SCANNERS(SPLIT_ROW)                                                                     \
+        DT_SCANNER_ROWS(SPLIT_ROW)                                                                 \
     }
 
 #endif

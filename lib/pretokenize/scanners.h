@@ -4,7 +4,7 @@
  * scan-window.h. pattern.c chooses the fastest set that the processor supports; all sets
  * give the same pieces.
  *
- * DT_SCANNERS lists the patterns. A new row does not compile without a NAME_regex in
+ * DT_SCANNER_ROWS lists the patterns. A new row does not compile without a NAME_regex in
  * pattern.c and a split_NAME in scan-window.h.
  */
 #ifndef DT_PRETOKENIZE_SCANNERS_H
@@ -13,7 +13,7 @@
 #include "pretokenize/pattern.h"
 
 /* X(enumerator, name) */
-#define DT_SCANNERS(X)                                                                             \
+#define DT_SCANNER_ROWS(X)                                                                         \
     X(DT_SCANNER_GPT2, gpt2)                                                                       \
     X(DT_SCANNER_LLAMA3, llama3)                                                                   \
     X(DT_SCANNER_CL100K, cl100k)                                                                   \
@@ -23,7 +23,7 @@
     X(DT_SCANNER_TEKKEN, tekken)
 
 #define DT_SCANNER_ENUMERATOR(enumerator, name) enumerator,
-enum dt_scanner { DT_SCANNERS(DT_SCANNER_ENUMERATOR) DT_SCANNER_COUNT };
+enum dt_scanner { DT_SCANNER_ROWS(DT_SCANNER_ENUMERATOR) DT_SCANNER_COUNT };
 #undef DT_SCANNER_ENUMERATOR
 
 struct dt_scanner_set {
