@@ -231,7 +231,7 @@ static int64_t parts_of(const struct job *job, int64_t first, int64_t end, int64
         first, end, job->storage == DT_GRADIENT_STORAGE_TREE_SHARD ? job->batches : leaves, nodes);
 }
 
-/* What a rank sends of its piece of a bucket, which groups add up in chunks: each chunk's shares
+/* What a rank sends of its piece of a bucket, which groups reduce in chunks: the parts
  * go to the other groups once for each part that a group has, and back as the sum. */
 static int64_t across_bytes(int64_t piece, int64_t group, int64_t groups, int64_t parts)
 {

@@ -301,11 +301,11 @@ mount_small() {
         cp -r run copy
         "$@" copy/metrics.jsonl
         run dt-train -q -j 1 "${small[@]}" --set training.max_steps=80 -o copy "$data"
-        lost=$(sed -nE 's/.*has lost ([0-9]+) of its lines up to step 60;.*/\1/p' <<<"$output")
+        lost=$(sed -nE 's/.*lacks ([0-9]+) of its lines up to step 60;.*/\1/p' <<<"$output")
         [ "$status" -eq 0 ]
         [ -z "$lost" ] || grep -qx "{\"lost\":{\"lines\":$lost,\"until\":60}}" copy/metrics.jsonl
         run dt-train -q -j 1 "${small[@]}" --set training.max_steps=100 -o copy "$data"
-        [[ "$output" != *"has lost"* ]]
+        [[ "$output" != *"metrics.jsonl lacks"* ]]
         rm -r copy
         echo "${lost:-0}"
     }
