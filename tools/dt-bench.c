@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dt-bench: measures what a machine does with dt's kernels, steps and data. */
+/* dt-bench: measures kernels, training steps, data stages, and matrices of commands. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static struct {
          .memory = 1000000000,
          .level = 3,
          .seconds = 3,
-         .repeats = -1, /* as the design says, or dt_matrix_init */
+         .repeats = -1, /* -1: from the design, or the default of dt_matrix_init */
          .warmup = -1,
          .seed = -1,
          .limit = -1,
@@ -67,11 +67,11 @@ static const struct dt_option options[] = {
     {"level", 0, DT_OPTION_INT, &opt.level, "N",
      "shard: compress at zstd level N, 0 stores (default 3)", .min = 0, .max = 19},
     {"memory", 0, DT_OPTION_INT, &opt.memory, "BYTES",
-     "load: keep that many bytes of decoded tokens (default 1G)", .min = 1, .max = 1e15},
+     "load: cache BYTES of decoded tokens (default 1G)", .min = 1, .max = 1e15},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "TOKENIZER",
-     "tokenize, and load of text: the tokenizer"},
-    {"pattern", 0, DT_OPTION_CHOICE, &opt.pattern, "PATTERN",
-     "tokenize: how text is cut into pieces", .choices = dt_pattern_names},
+     "tokenize, and load of text: use this tokenizer"},
+    {"pattern", 0, DT_OPTION_CHOICE, &opt.pattern, "PATTERN", "tokenize: pretokenization pattern",
+     .choices = dt_pattern_names},
     {"seconds", 0, DT_OPTION_REAL, &opt.seconds, "S",
      "attention, tokenize, shard and load: measure for S seconds (default 3)", .min = 0.01,
      .max = 1e6},
@@ -79,31 +79,32 @@ static const struct dt_option options[] = {
     {"design", 'd', DT_OPTION_STRING, &opt.design, "FILE",
      "matrix: read the design from FILE (YAML)", .reads = true},
     {"axis", 'a', DT_OPTION_LIST, &opt.axes, "NAME=V,...",
-     "matrix: for {NAME} in the command each of the values"},
+     "matrix: replace {NAME} in the command by each of the values"},
     {"output", 'o', DT_OPTION_STRING, &opt.output, "ROWS",
      "matrix: append a JSON line per run to ROWS; runs that it holds are not repeated",
      .writes = "", .in_place = true},
     {"repeats", 'r', DT_OPTION_INT, &opt.repeats, "N", "matrix: run each cell N times (default 7)",
      .min = 1, .max = 1e6},
     {"warmup", 'w', DT_OPTION_INT, &opt.warmup, "N",
-     "matrix: and before N times that do not count (default 1)", .min = 0, .max = 1e6},
+     "matrix: N warm-up runs of each cell, not recorded (default 1)", .min = 0, .max = 1e6},
     {"seed", 0, DT_OPTION_INT, &opt.seed, "N",
-     "matrix: {seed} is N in the first round, then N + 1, ... (default 1)", .min = 0, .max = 1e9},
-    {"limit", 0, DT_OPTION_REAL, &opt.limit, "S", "matrix: end a run that takes longer than S s",
-     .min = 0, .max = 1e9},
-    {"shell", 0, DT_OPTION_FLAG, &opt.shell, NULL, "matrix: the command is a line for sh -c"},
+     "matrix: {seed} is N in the first round, N + 1 in the second, ... (default 1)", .min = 0,
+     .max = 1e9},
+    {"limit", 0, DT_OPTION_REAL, &opt.limit, "S", "matrix: end a run after S seconds", .min = 0,
+     .max = 1e9},
+    {"shell", 0, DT_OPTION_FLAG, &opt.shell, NULL, "matrix: run the command by sh -c"},
     {"metrics", 0, DT_OPTION_STRING, &opt.metrics, "FILE",
      "matrix: also read values from the last lines of FILE, as dt-train writes it", .reads = true},
     {"target", 0, DT_OPTION_LIST, &opt.targets, "NAME=LEVEL",
-     "matrix: when NAME in the metrics first is LEVEL or less"},
-    {"note", 0, DT_OPTION_LIST, &opt.notes, "NAME=TEXT", "matrix: keep a note beside the rows"},
+     "matrix: record when NAME in the metrics first reaches LEVEL or less"},
+    {"note", 0, DT_OPTION_LIST, &opt.notes, "NAME=TEXT", "matrix: store a note with the rows"},
     {"baseline", 'b', DT_OPTION_LIST, &opt.baseline, "NAME=V",
      "matrix, report: ratios to the cells with this value"},
     {"value", 'v', DT_OPTION_LIST, &opt.values, "NAME", "matrix, report, compare: show this value"},
     {"format", 0, DT_OPTION_CHOICE, &opt.format, "FORMAT",
      "matrix, report, compare: text, markdown, tsv or json", .choices = format_names},
     {"least", 0, DT_OPTION_REAL, &opt.least, "SHARE",
-     "compare: a smaller change is none (default 0.02)", .min = 0, .max = 1},
+     "compare: ignore changes below SHARE (default 0.02)", .min = 0, .max = 1},
     {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "matrix: no progress"},
     {NULL},
 };
@@ -128,7 +129,7 @@ static const struct dt_use uses[] = {
 static const struct dt_command command = {
     "dt-bench", "measure kernels, stages, steps and matrices of commands", "", options, uses};
 
-static struct dt_buffer json; /* the object of --json, as far as it is known */
+static struct dt_buffer json; /* the object of --json so far */
 
 static void add_real(const char *name, double x, int decimals)
 {
@@ -159,8 +160,8 @@ static void print_machine(const struct dt_device *dev, double peak, const char *
 
 #define SHARE_TEXT 96
 
-/* rate as a share of the GEMM peak. One above 1 says only that the machine was slower while the
- * peak was measured. */
+/* rate as a fraction of the GEMM peak. Above 1, the machine was slower while the peak was measured.
+ */
 static const char *share_text(double rate, double peak, char text[SHARE_TEXT])
 {
     if (rate <= peak)
@@ -197,7 +198,7 @@ static int print_step(struct dt_device *dev, double peak, const struct dt_settin
         add_step(&t, peak);
     else
         printf("parameters        %.1f M, %s in all\n"
-               "tokens a step     %lld (batch %ld, length %ld)\n"
+               "tokens per step   %lld (batch %ld, length %ld)\n"
                "forward+backward  %.1f ms\n"
                "update            %.1f ms\n"
                "step              %.1f ms, %.0f tokens/s\n"
@@ -278,7 +279,7 @@ static int print_attention(struct dt_device *dev, double peak, const struct dt_s
     } else
         printf("forward           %.3f ms, %.1f GFLOP/s, %s\n"
                "backward          %.3f ms, %.1f GFLOP/s, %s\n"
-               "operations a byte %.1f of forward; memory is read at %.1f GB/s\n",
+               "FLOP per byte     %.1f of forward; memory is read at %.1f GB/s\n",
                s.forward * 1e3, forward * 1e-9, share_text(forward, peak, forward_share),
                s.backward * 1e3, backward * 1e-9, share_text(backward, peak, backward_share),
                s.forward_flops / s.bytes, memory * 1e-9);
@@ -290,7 +291,8 @@ static int read_settings(struct dt_settings *settings, struct dt_error *err)
     const char *path = opt.config ? opt.config : "settings";
     DT_TRY(dt_settings_read(settings, NULL, opt.config, opt.set.items, opt.set.count, err));
     if (settings->model.vocab_size == 0)
-        return dt_fail(err, DT_EINVALID, "%s: model.vocab_size is needed: there are no data", path);
+        return dt_fail(err, DT_EINVALID,
+                       "%s: model.vocab_size is needed, because no data set gives it", path);
     DT_TRY(dt_settings_resolve(settings, 1, path, err));
     return dt_optimizer_check(settings, path, err);
 }
@@ -375,11 +377,12 @@ static int print_load(const char *name, const char *data, struct dt_settings *se
         add_real("targets_per_second", (double)s.targets / s.seconds, 1);
         dt_buffer_printf(&json, ",\"bytes\":%zu}", s.memory);
     } else
-        printf("%-17s %.1f M tokens/s, %.1f M a second of processor time, %.1f%% of them targets, "
-               "memory up to %s\n",
-               name, tokens / s.seconds * 1e-6, tokens / s.processor_seconds * 1e-6,
-               100 * (double)s.targets / tokens,
-               dt_progress_bytes((double)s.memory, (char[DT_PROGRESS_BYTES]){""}));
+        printf(
+            "%-17s %.1f M tokens/s, %.1f M per second of processor time, %.1f%% of them targets, "
+            "memory up to %s\n",
+            name, tokens / s.seconds * 1e-6, tokens / s.processor_seconds * 1e-6,
+            100 * (double)s.targets / tokens,
+            dt_progress_bytes((double)s.memory, (char[DT_PROGRESS_BYTES]){""}));
     return 0;
 }
 
@@ -414,20 +417,20 @@ static int print_encoding(const struct dt_tokenizer *t, const char *text, size_t
         add_real("mb_per_core_second", megabytes / s.processor_seconds, 1);
         print_json();
     } else
-        printf("tokenize          %.1f MB/s on %d thread%s, %.1f MB a second of processor time, "
-               "%.2f bytes a token\n",
+        printf("tokenize          %.1f MB/s on %d thread%s, %.1f MB per second of processor time, "
+               "%.2f bytes per token\n",
                megabytes / s.seconds, threads, dt_plural((uint64_t)threads),
                megabytes / s.processor_seconds, (double)s.bytes / (double)s.tokens);
     return 0;
 }
 
-/* What is not text says nothing of the speed at text. */
+/* Refuses files other than text, whose speed would not be that of text. */
 static int need_text(const char *path, const char *text, size_t size, struct dt_error *err)
 {
     size_t head = size < DT_FILE_TYPE_HEAD ? size : DT_FILE_TYPE_HEAD;
     const struct dt_file_type *what = dt_file_type_recognize(text, head);
     if (size == 0)
-        return dt_fail(err, DT_EFORMAT, "%s: holds no text", path);
+        return dt_fail(err, DT_EFORMAT, "%s: contains no text", path);
     bool is_text = what == NULL || what->kind == DT_FILE_JSONL || what->kind == DT_FILE_AMBIGUOUS;
     return is_text ? 0 : dt_file_type_refuse(what, path, NULL, err);
 }
@@ -465,11 +468,12 @@ static void print_writing(const struct dt_write_speed *s, int threads)
         add_real("mb_per_second", megabytes / s->seconds, 1);
         print_json();
     } else
-        printf("shard             %.1f M tokens/s on %d thread%s at level %ld, %.1f M a second of "
-               "processor time, %.1f MB/s of text, %.2f bytes a token\n",
-               tokens / s->seconds * 1e-6, threads, dt_plural((uint64_t)threads), opt.level,
-               tokens / s->processor_seconds * 1e-6, megabytes / s->seconds,
-               (double)s->shard_bytes / tokens);
+        printf(
+            "shard             %.1f M tokens/s on %d thread%s at level %ld, %.1f M per second of "
+            "processor time, %.1f MB/s of text, %.2f bytes per token\n",
+            tokens / s->seconds * 1e-6, threads, dt_plural((uint64_t)threads), opt.level,
+            tokens / s->processor_seconds * 1e-6, megabytes / s->seconds,
+            (double)s->shard_bytes / tokens);
 }
 
 static int measure_shard(char **operands, int count, struct dt_error *err)
@@ -530,7 +534,7 @@ static void set_numbers(struct json_object *design)
     }
 }
 
-/* The file of --design with what the options say. */
+/* The design of --design, changed by the options. */
 static int open_design(struct dt_matrix *m, char **words, int count, struct dt_error *err)
 {
     struct json_object *design;
@@ -548,7 +552,7 @@ static int open_design(struct dt_matrix *m, char **words, int count, struct dt_e
     return dt_matrix_init(m, design, opt.design ? opt.design : "matrix", err);
 }
 
-/* Whether the design is whole without the options: what is wrong with it is then theirs. */
+/* Whether the design is valid without the options, so that an error is theirs. */
 static bool options_are_wrong(void)
 {
     struct json_object *design;
@@ -591,7 +595,7 @@ static int print_table(const char *path, struct dt_error *err)
 static void warn_of_failure(const char *cell, int status, const char *complaint)
 {
     dt_program_warn("%s: exit status %d: %s", cell, status,
-                    *complaint ? complaint : "said nothing");
+                    *complaint ? complaint : "without a message");
 }
 
 static int measure_matrix(char **operands, int count, struct dt_error *err)
@@ -600,7 +604,7 @@ static int measure_matrix(char **operands, int count, struct dt_error *err)
     int failed = 0;
     const struct dt_matrix_run_options o = {opt.quiet, dt_stop_watch(), warn_of_failure};
     if (opt.output && strcmp(opt.output, "-") == 0)
-        dt_program_usage("matrix needs a file as --output: it reads again what it wrote");
+        dt_program_usage("matrix needs a file as --output, because it reads it back");
     int rc = open_design(&m, operands + 1, count - 1, err);
     if (rc < 0 && options_are_wrong())
         dt_program_usage("%s", err->text);
@@ -612,10 +616,10 @@ static int measure_matrix(char **operands, int count, struct dt_error *err)
         dt_stop_now(*o.stop);
     DT_TRY(rc);
     DT_TRY(print_table(opt.output, err));
-    return failed == 0
-               ? 0
-               : dt_fail(err, DT_EINVALID, "%d of %d cells failed: their rows in '%s' say why",
-                         failed, cells, opt.output);
+    return failed == 0 ? 0
+                       : dt_fail(err, DT_EINVALID,
+                                 "%d of %d cells failed: see \"error\" in the rows of '%s'", failed,
+                                 cells, opt.output);
 }
 
 static int measure_report(char **operands, int count, struct dt_error *err)
@@ -645,7 +649,7 @@ static int measure_compare(char **operands, int count, struct dt_error *err)
 
 /* --- several ranks ------------------------------------------------------------------------- */
 
-/* Arrays from what fits into a cache to what a large layer has, in floats. */
+/* Array sizes in floats, from cache-sized to a large layer. */
 static const size_t collective_sizes[] = {1 << 10, 1 << 18, 1 << 24};
 
 static void print_collective(enum dt_collective what, size_t floats,
@@ -688,8 +692,9 @@ static int bench_collectives(struct dt_comm *world, struct dt_error *err)
     return 0;
 }
 
-#define PATIENCE      60 /* seconds that a rank waits for another */
-#define LEADERS_START 5  /* seconds for the first rank to say what is everyone's mistake */
+#define PATIENCE      60 /* timeout of the ranks' messages, seconds */
+#define LEADERS_START 5  /* delay of usage errors on other ranks, so that only the first prints it \
+                          */
 
 static int measure_collective(char **operands, int count, struct dt_error *err)
 {
@@ -705,14 +710,14 @@ static int measure_collective(char **operands, int count, struct dt_error *err)
     return rc;
 }
 
-/* --- what there is to measure --------------------------------------------------------------- */
+/* --- commands ------------------------------------------------------------------------------- */
 
-/* Of each use. */
-static const struct subject {
-    const char *operands; /* what those behind the name are */
-    int count;            /* how many there are; -1 any */
+/* In the order of uses[]. */
+static const struct measurement {
+    const char *operands; /* description of the operands after the name */
+    int count;            /* their number; -1: any */
     int (*measure)(char **operands, int count, struct dt_error *err);
-} subjects[] = {
+} measurements[] = {
     {"no operand", 0, measure_on_device},      {"no operand", 0, measure_on_device},
     {"no operand", 0, measure_on_device},      {"no operand", 0, measure_on_device},
     {"no operand", 0, measure_collective},     {"one file", 1, measure_tokenize},
@@ -720,7 +725,8 @@ static const struct subject {
     {"a command", -1, measure_matrix},         {"one file of rows", 1, measure_report},
     {"two files of rows", 2, measure_compare},
 };
-_Static_assert(sizeof subjects / sizeof *subjects + 1 == sizeof uses / sizeof *uses, "one each");
+_Static_assert(sizeof measurements / sizeof *measurements + 1 == sizeof uses / sizeof *uses,
+               "one each");
 
 int main(int argc, char **argv)
 {
@@ -729,10 +735,10 @@ int main(int argc, char **argv)
         dt_program_delay_usage(LEADERS_START);
     int first = dt_program_parse_options(&command, argc, argv), count = argc - first;
     int use = dt_program_find_use(&command, count > 0 ? argv[first] : NULL);
-    const struct subject *s = &subjects[use];
+    const struct measurement *s = &measurements[use];
     dt_program_check_use(&command, &uses[use]);
     if (opt.json && opt.format >= 0)
-        dt_program_usage("either --json or --format");
+        dt_program_usage("--json and --format exclude each other");
     if (s->count >= 0 && count - 1 != s->count)
         dt_program_usage("%s takes %s", uses[use].name, s->operands);
     int rc = s->measure(argv + first, count, &err);

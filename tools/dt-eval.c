@@ -28,18 +28,17 @@ static const struct dt_option options[] = {
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "tokenizer of documents (default: the one in the model's directory)", .reads = true},
     {"split", 0, DT_OPTION_STRING, &opt.split, "NAME",
-     "split of a directory of shards (default val)"},
+     "score split NAME of a directory of shards (default val)"},
     {"no-end", 0, DT_OPTION_FLAG, &opt.no_end, NULL, "do not predict the ends of documents"},
-    {"mask-rate", 0, DT_OPTION_REAL, &opt.rate, "X", "mask the share X of tokens (default 0.15)",
+    {"mask-rate", 0, DT_OPTION_REAL, &opt.rate, "X", "mask fraction X of the tokens (default 0.15)",
      .min = 0.001, .max = 0.999, .without = "alone"},
-    {"alone", 0, DT_OPTION_FLAG, &opt.alone, NULL, "mask each token alone: pseudo-perplexity"},
+    {"alone", 0, DT_OPTION_FLAG, &opt.alone, NULL, "mask one token at a time: pseudo-perplexity"},
     {"reference", 'r', DT_OPTION_LIST, &opt.references, "FILE",
-     "compare translations with the lines of FILE; several give several references", .reads = true},
+     "reference translations, one per line; may be given several times", .reads = true},
     {"words", 0, DT_OPTION_CHOICE, &opt.words, "KIND",
-     "how BLEU cuts words: 13a (the default), ...", .choices = dt_translation_words_names},
+     "tokenization of BLEU: 13a (the default), ...", .choices = dt_translation_words_names},
     {"bootstrap", 0, DT_OPTION_INT, &opt.resamples, "N",
-     "resample the segments N times: how sure scores and their differences are", .min = 1,
-     .max = 1e6},
+     "paired bootstrap with N resamples: confidence intervals and p-values", .min = 1, .max = 1e6},
     {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "seed of resampling and of masks (default 12345)",
      .min = 0, .max = 1e15, .without = "alone"},
     {"items", 0, DT_OPTION_STRING, &opt.items, "FILE", "write the scores of each item to FILE",
@@ -69,8 +68,9 @@ static const struct dt_use uses[] = {
 static const struct dt_command command = {"dt-eval", "score models and translations", "", options,
                                           uses};
 
-#define PATIENCE      600 /* seconds that a rank waits for another */
-#define LEADERS_START 5   /* seconds for the first rank to say what is everyone's mistake */
+#define PATIENCE      600 /* timeout of the ranks' messages, seconds */
+#define LEADERS_START 5 /* delay of usage errors on other ranks, so that only the first prints it  \
+                         */
 
 static struct dt_comm *world; /* the ranks that score together */
 
@@ -90,8 +90,7 @@ static int write_text(const char *path, const struct dt_buffer *text, struct dt_
     return rc;
 }
 
-/* The first rank writes the scores of items, where they are wanted, and the report. Releases
- * both. */
+/* The first rank writes the item scores, if requested, and the report. Releases both. */
 static int write_results(struct dt_buffer *text, struct dt_buffer *items, struct dt_error *err)
 {
     int rc = opt.items && leads() ? write_text(opt.items, items, err) : 0;
@@ -102,7 +101,7 @@ static int write_results(struct dt_buffer *text, struct dt_buffer *items, struct
     return rc;
 }
 
-/* Each model in turn on one device: measure is called with the model's number. */
+/* Loads the models one after another on one device; measure is called with the model's index. */
 typedef int measure_model(void *results, int number, struct dt_scored_model *subject, void *data,
                           struct dt_progress *progress, struct dt_error *err);
 
@@ -233,9 +232,9 @@ static int bleu(char **paths, int count, struct dt_error *err)
     return rc;
 }
 
-/* Of each use. */
+/* In the order of uses[]. */
 static const struct mode {
-    int most; /* operands behind the name */
+    int most; /* most operands after the name */
     int (*run)(char **operands, int count, struct dt_error *err);
 } modes[] = {{1, perplexity}, {1, choice}, {1, masked}, {1000, bleu}};
 _Static_assert(sizeof modes / sizeof *modes + 1 == sizeof uses / sizeof *uses, "one each");
@@ -251,16 +250,16 @@ static const struct mode *mode_of(int count, char **operands)
     return &modes[use];
 }
 
-/* A launcher hands the standard input to one rank alone. */
+/* A launcher passes stdin to only one rank. */
 static int check_input(char **data, int count, struct dt_error *err)
 {
     for (int i = 0; i < count; i++)
         if (dt_comm_size(world) > 1 && strcmp(data[i], "-") == 0)
-            return dt_fail(err, DT_EINVALID, "several ranks cannot read the standard input");
+            return dt_fail(err, DT_EINVALID, "several ranks cannot read stdin: name a file");
     return 0;
 }
 
-/* Ends all ranks. Most failures are everyone's: then the first rank's word is enough. */
+/* Ends all ranks. If all ranks fail alike, only the first one reports. */
 static int fail(const struct dt_error *err)
 {
     const struct timespec start = {LEADERS_START, 0};

@@ -45,35 +45,34 @@ static const struct dt_option options[] = {
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "use this tokenizer (default: the one in the model's directory)", .reads = true},
     {"prompt", 'p', DT_OPTION_STRING, &opt.prompt, "TEXT",
-     "continue TEXT (default: begin a document)", .without = "prompts"},
+     "continue TEXT (default: start a document)", .without = "prompts"},
     {"prompts", 0, DT_OPTION_STRING, &opt.prompts, "FILE",
-     "continue the prompts in FILE, JSON Lines; so is what is written", .reads = true},
-    {"batch", 0, DT_OPTION_INT, &opt.how.slots, "N", "continue N of them side by side (default 16)",
+     "continue the prompts in FILE (JSON Lines), and write JSON Lines", .reads = true},
+    {"batch", 0, DT_OPTION_INT, &opt.how.slots, "N", "continue N prompts in a batch (default 16)",
      .min = 1, .max = 4096, .with = "prompts"},
-    {"tokens", 'n', DT_OPTION_INT, &opt.how.tokens, "N", "add at most N tokens (default 256)",
+    {"tokens", 'n', DT_OPTION_INT, &opt.how.tokens, "N", "generate at most N tokens (default 256)",
      .min = 1, .max = 1e9},
-    {"samples", 's', DT_OPTION_INT, &opt.samples, "N", "continue it N times, each its own way",
-     .min = 1, .max = 1e9},
+    {"samples", 's', DT_OPTION_INT, &opt.samples, "N",
+     "generate N samples of each prompt (default 1)", .min = 1, .max = 1e9},
     {"temperature", 0, DT_OPTION_REAL, &opt.how.sampling.temperature, "X",
-     "divide the logits by X (default 1); 0 takes the most probable token", .min = 0, .max = 1000},
+     "sampling temperature X (default 1); 0: greedy", .min = 0, .max = 1000},
     {"top-k", 0, DT_OPTION_INT, &opt.how.sampling.top_k, "N",
-     "choose among the N most probable tokens", .min = 1, .max = 1e9},
+     "sample from the N most probable tokens", .min = 1, .max = 1e9},
     {"top-p", 0, DT_OPTION_REAL, &opt.how.sampling.top_p, "X",
-     "choose among the most probable tokens that reach probability X together", .min = 1e-9,
+     "nucleus sampling: from the most probable tokens of total probability X", .min = 1e-9,
      .max = 1},
     {"min-p", 0, DT_OPTION_REAL, &opt.how.sampling.min_p, "X",
-     "choose among tokens at least X times as probable as the most probable one", .min = 0,
+     "sample from tokens at least X times as probable as the most probable one", .min = 0,
      .max = 1},
     {"repetition-penalty", 0, DT_OPTION_REAL, &opt.how.repetition_penalty, "X",
-     "make tokens that are there already less probable (default 1: do not)", .min = 0.01,
-     .max = 100},
-    {"beams", 0, DT_OPTION_INT, &opt.how.beams, "N", "search with N beams in place of sampling",
+     "penalize tokens of the text so far by X (default 1: no penalty)", .min = 0.01, .max = 100},
+    {"beams", 0, DT_OPTION_INT, &opt.how.beams, "N", "beam search with N beams instead of sampling",
      .min = 1, .max = 1024},
     {"length-penalty", 0, DT_OPTION_REAL, &opt.how.length_penalty, "X",
-     "divide a beam's log-probability by its length to the power X (default 1)", .min = -100,
-     .max = 100, .with = "beams"},
+     "score a beam by log-probability / length^X (default 1)", .min = -100, .max = 100,
+     .with = "beams"},
     {"stop", 0, DT_OPTION_LIST, &opt.stops, "TEXT", "end before TEXT"},
-    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "seed of the random choices (default 1)", .min = 0,
+    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "seed of sampling (default 1)", .min = 0,
      .max = 1e15},
     {"no-eot", 0, DT_OPTION_FLAG, &opt.no_eot, NULL,
      "do not put the end-of-text token before the prompt"},
@@ -116,7 +115,7 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
     return dt_output_open(&g->out, opt.output, err);
 }
 
-/* number: of the prompt, from 0; sample likewise. */
+/* number: index of the prompt, from 0; sample: index of the sample. */
 static int begin(struct generation *g, struct dt_continuation *item, const char *prompt,
                  size_t size, const char *place, uint64_t number, uint64_t sample,
                  struct dt_error *err)
@@ -128,7 +127,8 @@ static int begin(struct generation *g, struct dt_continuation *item, const char 
         dt_ids_add(&item->ids, eot);
     dt_encoder_encode(g->encoder, prompt, size, &item->ids);
     if (item->ids.count == 0)
-        return dt_fail(err, DT_EINVALID, "there is nothing to continue: give a prompt");
+        return dt_fail(err, DT_EINVALID,
+                       "without an end-of-text token a prompt is needed: give --prompt");
     return 0;
 }
 
@@ -157,12 +157,12 @@ static int continue_prompt(struct generation *g, long sample, struct dt_error *e
 
 /* --- many prompts, as JSON Lines --------------------------------------------------------------*/
 
-#define READ_AHEAD 256 /* prompts that are continued before their results are written */
+#define READ_AHEAD 256 /* prompts per write of results */
 
 struct job {
     struct json_object *line;      /* owned */
     char *place;                   /* FILE:LINE, owned */
-    struct dt_continuation *items; /* one a sample */
+    struct dt_continuation *items; /* [samples] */
 };
 
 static int read_job(struct generation *g, struct job *job, const struct dt_buffer *text,
@@ -195,7 +195,7 @@ static void release_job(struct job *job)
     *job = (struct job){0};
 }
 
-/* The line as it came, with what was added to it. */
+/* Writes the input line with the result's members added. */
 static int write_item(struct generation *g, struct job *job, const struct dt_continuation *item,
                       long sample, struct dt_error *err)
 {
@@ -204,7 +204,7 @@ static int write_item(struct generation *g, struct job *job, const struct dt_con
     for (size_t i = 0; i < sizeof added / sizeof *added; i++)
         json_object_object_del(job->line, added[i]);
     dt_json_add_value(&text, job->line, DT_JSON_COMPACT);
-    text.size--; /* the brace, and so the line goes on */
+    text.size--; /* without the closing brace */
     dt_buffer_add_string(&text, ",\"text\":");
     dt_json_add_string(&text, item->text.data ? item->text.data : "", item->text.size);
     if (opt.samples > 1)
@@ -214,14 +214,14 @@ static int write_item(struct generation *g, struct job *job, const struct dt_con
     if (opt.how.beams > 1)
         dt_json_add_real(&text, "log_probability", item->log_probability, 9);
     dt_buffer_add_string(&text, "}\n");
-    dt_utf8_repair(text.data, text.size, &valid); /* text may end inside a character */
+    dt_utf8_repair(text.data, text.size, &valid); /* text may end inside a UTF-8 sequence */
     int rc = dt_output_write(&g->out, valid.data, valid.size, err);
     dt_buffer_release(&text);
     dt_buffer_release(&valid);
     return rc;
 }
 
-/* All samples of all jobs side by side; results in the order of the prompts. */
+/* Generates all samples of all jobs; writes the results in the order of the prompts. */
 static int run_jobs(struct generation *g, struct job *jobs, size_t count, struct dt_error *err)
 {
     size_t samples = (size_t)opt.samples;
@@ -243,12 +243,12 @@ static bool is_blank(const struct dt_buffer *line)
     return line->size == 0 || strspn(line->data, " \t\r\n") == line->size;
 }
 
-/* How far the file has been read. */
+/* Lines and prompts read so far. */
 struct progress {
     uint64_t lines, prompts;
 };
 
-/* Up to READ_AHEAD jobs; *count is 0 at the end. Lines of white space alone are passed over. */
+/* Reads up to READ_AHEAD jobs; *count is 0 at the end. Blank lines are skipped. */
 static int read_jobs(struct generation *g, struct dt_input *in, struct job *jobs, size_t *count,
                      struct progress *read, struct dt_error *err)
 {
@@ -285,7 +285,7 @@ static int continue_file(struct generation *g, struct dt_error *err)
             release_job(&jobs[i]);
     }
     if (rc == 0 && done.prompts == 0)
-        rc = dt_fail(err, DT_EFORMAT, "%s: holds no prompt", dt_input_name(in));
+        rc = dt_fail(err, DT_EFORMAT, "%s: contains no prompt", dt_input_name(in));
     dt_input_close(in);
     free(jobs);
     return rc;
@@ -338,7 +338,7 @@ int main(int argc, char **argv)
     struct dt_device *dev;
     int first = dt_program_parse_options(&command, argc, argv);
     if (first != argc)
-        dt_program_usage("no operand is taken: '%s'", argv[first]);
+        dt_program_usage("dt-generate takes no operand: '%s'", argv[first]);
     check_options();
     if (dt_launch_check_alone(DT_LAUNCH_ONCE, &err) < 0 ||
         dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)

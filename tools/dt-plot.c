@@ -30,14 +30,15 @@ static const struct dt_option options[] = {
      .choices = x_names},
     {"log", 0, DT_OPTION_CHOICE, &opt.log, "AXES", "logarithmic axes: x, y or xy",
      .choices = log_names},
-    {"floor", 0, DT_OPTION_REAL, &opt.floor, "LOSS", "draw a level line at LOSS nats per token"},
-    {"target", 0, DT_OPTION_REAL, &opt.target, "LOSS", "target: the loss to reach"},
-    {"axis", 'a', DT_OPTION_STRING, &opt.axis, "NAME", "scaling: the axis to the right"},
-    {"value", 'v', DT_OPTION_LIST, &opt.values, "NAME", "scaling and bars: what is drawn"},
-    {"peak", 0, DT_OPTION_REAL, &opt.peak, "GFLOPS", "roofline: 10^9 operations a second at most",
-     .min = 1e-9, .max = 1e12},
-    {"bandwidth", 0, DT_OPTION_REAL, &opt.bandwidth, "GBS", "roofline: 10^9 bytes a second at most",
-     .min = 1e-9, .max = 1e12},
+    {"floor", 0, DT_OPTION_REAL, &opt.floor, "LOSS",
+     "draw a horizontal line at LOSS nats per token"},
+    {"target", 0, DT_OPTION_REAL, &opt.target, "LOSS", "target: the target loss"},
+    {"axis", 'a', DT_OPTION_STRING, &opt.axis, "NAME", "scaling: the x axis"},
+    {"value", 'v', DT_OPTION_LIST, &opt.values, "NAME", "scaling and bars: the value to draw"},
+    {"peak", 0, DT_OPTION_REAL, &opt.peak, "GFLOPS", "roofline: peak GFLOP/s", .min = 1e-9,
+     .max = 1e12},
+    {"bandwidth", 0, DT_OPTION_REAL, &opt.bandwidth, "GBS", "roofline: peak GB/s", .min = 1e-9,
+     .max = 1e12},
     {NULL}};
 
 static const struct dt_use uses[] = {
@@ -62,7 +63,7 @@ static enum dt_plot_format format_of(const char *path)
         return DT_PLOT_SVG;
     if (dot && strcmp(dot, ".png") == 0)
         return DT_PLOT_PNG;
-    dt_program_usage("the name '%s' ends in none of .svg, .png and .txt", path);
+    dt_program_usage("'%s' must end in .svg, .png or .txt", path);
 }
 
 static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count)
@@ -95,7 +96,7 @@ static int draw(const char *member, struct dt_run_metrics *runs, int count, stru
     return dt_plot_loss(&plot, runs, count, out, err);
 }
 
-/* Runs of one name are called as they were given. */
+/* Runs with equal names are labelled by their paths. */
 static void tell_apart(char **names, char *const *paths, int count)
 {
     bool *twice = dt_alloc((size_t)count, sizeof *twice);
@@ -174,26 +175,26 @@ static int timeline(char **operands, int count, struct dt_output *out, struct dt
     return dt_plot_timeline(format_of(opt.output), opt.title, operands[1], out, err);
 }
 
-/* *place: where a curve first is at the target or below; NAN if it never is. */
-static int reached(const struct dt_curve *curve, const char *run, double *place,
+/* *position: where the curve first reaches the target; NAN if never. */
+static int reached(const struct dt_curve *curve, const char *run, double *position,
                    struct dt_error *err)
 {
     static const char *const members[] = {"step", "tokens", "time"};
-    *place = NAN;
+    *position = NAN;
     for (size_t i = 0; i < curve->count; i++) {
         const struct dt_metric *m = &curve->items[i];
         if (m->loss > opt.target)
             continue;
-        *place = opt.x == DT_PLOT_TIME ? m->time : opt.x == DT_PLOT_TOKENS ? m->tokens : m->step;
-        if (isfinite(*place))
+        *position = opt.x == DT_PLOT_TIME ? m->time : opt.x == DT_PLOT_TOKENS ? m->tokens : m->step;
+        if (isfinite(*position))
             return 0;
-        return dt_fail(err, DT_EMISSING, "run '%s' does not say '%s' at step %.0f", run,
-                       members[opt.x], m->step);
+        return dt_fail(err, DT_EMISSING, "run '%s' lacks '%s' at step %.0f", run, members[opt.x],
+                       m->step);
     }
     return 0;
 }
 
-/* Validation counts where there is any; else training, smoothed. */
+/* Uses the validation loss, or without validation the smoothed training loss. */
 static int time_to_target(char **operands, int count, struct dt_output *out, struct dt_error *err)
 {
     static const char *const units[] = {"steps", "tokens", "seconds"};
@@ -225,14 +226,14 @@ static int time_to_target(char **operands, int count, struct dt_output *out, str
     return rc;
 }
 
-/* Of each use. */
+/* In the order of uses[]. */
 static int (*const drawings[])(char **operands, int count, struct dt_output *out,
                                struct dt_error *err) = {
     curves, time_to_target, chart_of_rows, chart_of_rows, chart_of_rows, timeline,
 };
 _Static_assert(sizeof drawings / sizeof *drawings + 1 == sizeof uses / sizeof *uses, "one each");
 
-/* Any number of a run's metrics can be drawn, so that the first use is that of all other names. */
+/* Names other than those of uses[] are members of the metrics, drawn by the first use. */
 static int find_use(const char *name)
 {
     for (int i = 1; uses[i].name; i++)
@@ -250,7 +251,7 @@ static void check_usage(char **operands, int count)
     use.name = operands[0];
     dt_program_check_use(&command, &use);
     if (count < 2)
-        dt_program_usage("plot %s of which file?", operands[0]);
+        dt_program_usage("%s needs a file", operands[0]);
     if (count > 2 && strchr(use.operands, ' ') == NULL)
         dt_program_usage("%s draws one file", operands[0]);
     if (opt.log >= 1 && opt.floor <= 0)

@@ -277,7 +277,7 @@ make_measured() {
     [[ "$output" == "dt-bench: rows: no run has a value 'nope'; the values are "*n1*wall_s* ]]
     [ "$(wc -l <log)" -eq 2 ] # of the 8: the warm-up
     again -w 0 -v nope
-    [[ "$output" == *"'rows' holds rows of another matrix, whose warmup differs: "* ]]
+    [[ "$output" == *"'rows' has rows of another matrix, whose warmup differs: "* ]]
     again -v n2
     [ "$status" -eq 0 ]
     again -v nope # which is known without a run

@@ -73,7 +73,7 @@ setup() {
     [[ "$output" == *"not a multiple of num_heads"* ]]
     run dt-bench step
     assert_one_line_error dt-bench
-    [[ "$output" == *"settings: model.vocab_size is needed: there are no data"* ]]
+    [[ "$output" == *"settings: model.vocab_size is needed, because no data set gives it"* ]]
     run dt-bench sleep
     [ "$status" -eq 2 ]
     run dt-bench

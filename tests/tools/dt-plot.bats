@@ -91,7 +91,7 @@ set output 'pwned'"
     echo '{"step":1,"loss":2}' >"$T/plain"
     run dt-plot loss "$T/plain" -o "$T/a.svg" --x tokens
     assert_one_line_error dt-plot
-    [[ "$output" == *"does not say 'tokens'"* ]]
+    [[ "$output" == *"lacks 'tokens'"* ]]
     [ ! -e "$T/a.svg" ]
 }
 
@@ -201,7 +201,7 @@ make_rows() {
     [ "$(awk 'length > 80' "$T/a.txt" | wc -l)" -eq 0 ]
     run dt-plot scaling -a kind "$T/rows"
     assert_one_line_error dt-plot
-    [[ "$output" == *"the value 'good' of axis kind is no number above 0" ]]
+    [[ "$output" == *"the value 'good' of axis kind must be a number above 0" ]]
     run dt-plot scaling -a rank "$T/rows"
     assert_one_line_error dt-plot
     run dt-plot scaling -a ranks -v speed "$T/rows" -o "$T/b.svg"
@@ -450,7 +450,7 @@ places() {
         sed -i "3s/\"tokens\":[^,]*/\"tokens\":$tokens/" "$T/m"
         run dt-plot target --target 2 --x tokens "$T/m"
         [ "$status" -eq 1 ]
-        [[ "$output" == *"run 'm' does not say 'tokens' at step 3" ]]
+        [[ "$output" == *"run 'm' lacks 'tokens' at step 3" ]]
         run dt-plot loss --x tokens "$T/m"
         [ "$status" -eq 1 ]
     done
