@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Ways in which replicas send less: gradients in bf16, the largest 1% of them, products of
+# Ways in which data-parallel ranks send less: gradients in bf16, the largest 1% of them, products of
 # matrices of 4 columns; sums every 8 steps alone, with an outer optimizer or without.
 # Each beside allreduce, which sends everything: the loss it comes to, and the bytes sent.
 #

@@ -6,7 +6,7 @@
 #   make -f pipelines/openwebtext.mk PARTS="$$(seq -w 0 79)"      all 80
 #   make -f pipelines/openwebtext.mk CORPUS=FILE                  a file that is here
 #
-# Behind the download it takes some minutes on 2 cores.
+# After the download it takes some minutes on 2 cores.
 # OPENWEBTEXT_URL names the parts, {} standing for a number of five digits: JSON Lines, plain or
 # compressed, or Parquet, which needs duckdb (PyPI or its own site) on PATH. SIZE=full trains
 # GPT-2 of 124M, as pipelines/gpt2-124m.mk does; SIZE=small what two cores can.

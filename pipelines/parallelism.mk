@@ -7,7 +7,7 @@
 #   make -f pipelines/parallelism.mk                needs mpirun; 4 to 8 minutes on 2 cores
 #   make -f pipelines/parallelism.mk SIZE=full COUNT=8 LAUNCH='srun -n 8'
 #
-# The full size is twelve runs of 4M tokens a replica with a Llama of 15M parameters.
+# The full size is twelve runs of 4M tokens per DP rank with a Llama of 15M parameters.
 NAME   := parallelism
 OUT    ?= build/parallelism
 SIZE   ?= small

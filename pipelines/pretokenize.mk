@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 #
 # Does it pay to tokenize before training? Four ways to make samples of the same
-# documents, by themselves and in training:
+# documents, in isolation and in training:
 #
 #   fly-padded    tokenized while training, a document a sample, filled up
-#   fly-list      tokenized while training, documents one behind the other
+#   fly-list      tokenized while training, documents one after another
 #   pre-padded    shards of padded rows
 #   pre-list      shards of a list
 #

@@ -6,7 +6,7 @@
 #   make tinystories CORPUS=FILE        takes a file that is here, stories with
 #                                       <|endoftext|> between them
 #
-# Behind the download it takes some minutes on 2 cores; a larger model, as
+# After the download it takes some minutes on 2 cores; a larger model, as
 # SET='model.hidden_size=256 training.max_steps=20000', an hour or more.
 # TINYSTORIES_URL names another place or a smaller part (the validation file has
 # 22 MB), TINYSTORIES_SHA256 the sum that the file must have.

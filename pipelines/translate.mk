@@ -50,7 +50,7 @@ $(OUT)/corpus: $(call source,train.de) $(call source,train.en) $(OUT)/settings/p
 	  awk 'NR <= 2 * $(PAIRS) { print; if (NR % 2 == 0) print "\001" }' >$@
 endif
 
-# The id of the line feed, behind which there is something to learn.
+# The id of the line feed, after which the targets begin.
 $(OUT)/newline: $(OUT)/tokenizer.json
 	@sed -nE '/"Ċ": ?[0-9]/ { s/.*"Ċ": ?([0-9]+).*/\1/p; q }' $< >$@
 

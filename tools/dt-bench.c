@@ -692,9 +692,10 @@ static int bench_collectives(struct dt_comm *world, struct dt_error *err)
     return 0;
 }
 
-#define PATIENCE      60 /* timeout of the ranks' messages, seconds */
-#define LEADERS_START 5  /* delay of usage errors on other ranks, so that only the first prints it \
-                          */
+#define PATIENCE 60 /* timeout of the ranks' messages, seconds */
+#define LEADERS_START                                                                              \
+    5 /* delay of usage errors on other ranks, so that only the first prints it                    \
+       */
 
 static int measure_collective(char **operands, int count, struct dt_error *err)
 {

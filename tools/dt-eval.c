@@ -68,9 +68,10 @@ static const struct dt_use uses[] = {
 static const struct dt_command command = {"dt-eval", "score models and translations", "", options,
                                           uses};
 
-#define PATIENCE      600 /* timeout of the ranks' messages, seconds */
-#define LEADERS_START 5 /* delay of usage errors on other ranks, so that only the first prints it  \
-                         */
+#define PATIENCE 600 /* timeout of the ranks' messages, seconds */
+#define LEADERS_START                                                                              \
+    5 /* delay of usage errors on other ranks, so that only the first prints it                    \
+       */
 
 static struct dt_comm *world; /* the ranks that score together */
 

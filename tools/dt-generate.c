@@ -174,7 +174,7 @@ static int read_job(struct generation *g, struct job *job, const struct dt_buffe
     const char *name = json_object_object_get(job->line, "prompt") ? "prompt" : "context";
     if (!json_object_is_type(job->line, json_type_object) ||
         !json_object_object_get(job->line, name))
-        return dt_fail(err, DT_EFORMAT, "%s: has no member \"prompt\"", place);
+        return dt_fail(err, DT_EFORMAT, "%s: lacks the member \"prompt\"", place);
     DT_TRY(dt_json_get(job->line, name, json_type_string, place, &prompt, err));
     job->items = dt_alloc((size_t)opt.samples, sizeof *job->items);
     for (long i = 0; i < opt.samples; i++)

@@ -89,7 +89,7 @@ static int compare_cells(struct comparisons *all, const struct dt_results *befor
     }
     return all->count > 0
                ? 0
-               : dt_fail(err, DT_EINVALID, "'%s' and '%s' have no measured cell in common",
+               : dt_fail(err, DT_EINVALID, "'%s' and '%s' do not share a measured cell",
                          before->path, after->path);
 }
 

@@ -45,7 +45,7 @@ static int check_keys(struct json_object *design, const char *subject, struct dt
         if (!known)
             return dt_fail(err, DT_EFORMAT, "%s: unknown key '%s'", subject, key);
         if (value == NULL)
-            return dt_fail(err, DT_EFORMAT, "%s: %s has no value", subject, key);
+            return dt_fail(err, DT_EFORMAT, "%s: %s lacks a value", subject, key);
     }
     return 0;
 }
@@ -131,7 +131,7 @@ static int read_axis(struct dt_axis *axis, const char *name, struct json_object 
         axis->values[axis->count++] = dt_strdup(value);
     }
     if (count == 0)
-        return dt_fail(err, DT_EINVALID, "%s: axis %s has no value", subject, name);
+        return dt_fail(err, DT_EINVALID, "%s: axis %s needs at least one value", subject, name);
     return 0;
 }
 
@@ -228,7 +228,7 @@ static int read_baseline(struct dt_matrix *m, const char *subject, struct dt_err
             return dt_fail(err, DT_EINVALID, "%s: baseline: unknown axis '%s'", subject, name);
         m->baseline[a] = text ? value_of(&m->axes[a], text) : -1;
         if (m->baseline[a] < 0)
-            return dt_fail(err, DT_EINVALID, "%s: baseline: axis %s has no value '%s'", subject,
+            return dt_fail(err, DT_EINVALID, "%s: baseline: axis %s does not have the value '%s'", subject,
                            name, text ? text : "");
     }
     return 0;

@@ -56,10 +56,10 @@ static void add(struct dt_curve *curve, struct dt_metric point)
 struct dt_curve dt_curve_thin(const struct dt_curve *curve, size_t limit)
 {
     struct dt_curve thin = {NULL, 0, 0};
-    size_t stretch = curve->count > limit ? 2 * curve->count / limit + 1 : 1;
-    for (size_t start = 0; start < curve->count; start += stretch) {
+    size_t interval = curve->count > limit ? 2 * curve->count / limit + 1 : 1;
+    for (size_t start = 0; start < curve->count; start += interval) {
         size_t low = start, high = start;
-        for (size_t i = start; i < start + stretch && i < curve->count; i++) {
+        for (size_t i = start; i < start + interval && i < curve->count; i++) {
             if (curve->items[i].loss < curve->items[low].loss)
                 low = i;
             if (curve->items[i].loss > curve->items[high].loss)

@@ -141,7 +141,7 @@ def compare(options):
                               "mean_of_last_50": sum(differences[-50:]) / len(differences[-50:])}))
     missing = [name for name in OURS if not runs[name]]
     if missing:
-        sys.exit(f"losses-vs-pytorch: {options.runs} has no losses of {', '.join(missing)}")
+        sys.exit(f"losses-vs-pytorch: {options.runs} lacks losses of {', '.join(missing)}")
     if len({len(lines) for lines in runs.values() if lines}) > 1:
         sys.exit("losses-vs-pytorch: the runs have different numbers of steps")
     ours, noise = (apart.get(pair) for pair in (PAIRS[0], PAIRS[2]))

@@ -8,7 +8,7 @@ Two figures of the machine are measured before each layout, since machines chang
 speed, by steps of a reference (dt-bench step) with as many threads as a rank will have, and as
 many at a time as ranks will compute: the rate of matrix products at which its passes take as
 long as they do, and the bandwidth of memory that its update reaches. With these in the place
-of those of share/clusters/cpu-box.yaml every layout is predicted; none is fitted by itself.
+of those of share/clusters/cpu-box.yaml every layout is predicted; none is fitted individually.
 
 The first ten layouts are one rank on all cores (dt-bench step), the others several ranks
 that share them (mpirun, dt-train), the last ones more ranks than cores. Memory is compared to
@@ -37,18 +37,18 @@ ALONE = [
 ]
 
 RANKS = [  # ranks, changes
-    (2, "2 replicas", {}),
-    (2, "2 replicas, 512 channels", {"model.hidden_size": 512, "model.num_heads": 8}),
-    (2, "2 replicas, ZeRO 1", {"distributed.zero_stage": 1}),
-    (2, "2 replicas, ZeRO 2", {"distributed.zero_stage": 2}),
-    (2, "2 replicas, ZeRO 3", {"distributed.zero_stage": 3}),
+    (2, "DP 2", {}),
+    (2, "DP 2, 512 channels", {"model.hidden_size": 512, "model.num_heads": 8}),
+    (2, "DP 2, ZeRO 1", {"distributed.zero_stage": 1}),
+    (2, "DP 2, ZeRO 2", {"distributed.zero_stage": 2}),
+    (2, "DP 2, ZeRO 3", {"distributed.zero_stage": 3}),
     (2, "2 stages, 1f1b", {"distributed.pp": 2}),
     (2, "2 stages, afab", {"distributed.pp": 2, "distributed.schedule": "afab"}),
     (2, "2 stages, model_parallel", {"distributed.pp": 2,
                                      "distributed.schedule": "model_parallel"}),
     (2, "2 slices", {"distributed.tp": 2}),
     (2, "2 contexts", {"distributed.cp": 2}),
-    (4, "2 stages of 2 replicas", {"distributed.pp": 2}),
+    (4, "PP 2 x DP 2", {"distributed.pp": 2}),
 ]
 ACCUMULATION = 4
 
@@ -104,7 +104,7 @@ def measure_alone(settings, threads, steps):
 
 
 def measure_ranks(settings, ranks, threads, steps, scratch):
-    """Median of the steps behind the first, from the times that metrics.jsonl states."""
+    """Median of the steps after the first, from the times that metrics.jsonl states."""
     run = os.path.join(scratch, "run")
     shutil.rmtree(run, ignore_errors=True)
     own = {**settings, "training.max_steps": steps + 2, "training.log_interval": 1,

@@ -6,7 +6,7 @@
 
 The same model, batch, precision fp32, clipping and AdamW on the same number of
 threads, in one run: `dt-bench step`, PyTorch eager and torch.compile take turns,
-each a process of its own. The PyTorch model is written for speed (fused
+each in a separate process. The PyTorch model is written for speed (fused
 scaled_dot_product_attention, fused AdamW) and holds no dropout. Reported are the
 median step of each, its ratio to dt, and the peak resident memory of the process.
 Needs torch; dt-bench on PATH.

@@ -137,7 +137,7 @@ static void assert_words(enum dt_translation_words_kind kind, const char *text, 
     dt_ids_release(&found);
 }
 
-static void words_are_cut_as_by_sacrebleu(void **state)
+static void words_are_tokenized_as_by_sacrebleu(void **state)
 {
     (void)state;
     assert_words(DT_TRANSLATION_WORDS_13A, "1.5,a .5 5. 3-x -3 a-b 10,000,x..",
@@ -188,7 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_are_those_of_sacrebleu),
-        cmocka_unit_test(words_are_cut_as_by_sacrebleu),
+        cmocka_unit_test(words_are_tokenized_as_by_sacrebleu),
         cmocka_unit_test(text_that_is_no_utf8_is_refused),
         cmocka_unit_test(a_system_does_not_differ_from_itself),
     };

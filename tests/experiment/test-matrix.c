@@ -109,7 +109,7 @@ static void mistakes_are_named(void **state)
     assert_refused("[]", "no mapping");
 }
 
-static void a_plan_goes_on_with_more_values_but_no_other_command(void **state)
+static void a_matrix_continues_with_more_values_but_not_another_command(void **state)
 {
     (void)state;
     struct json_object *a = json_of("{\"command\":\"x {a}\",\"axes\":{\"a\":[\"1\"]}}");
@@ -177,7 +177,7 @@ static void a_grid_prints_aligned_markdown_and_tabs(void **state)
     assert_string_equal(dt_grid_number(99999, text), "100k");
 }
 
-static void a_wide_grid_goes_on_below(void **state)
+static void a_wide_grid_is_broken(void **state)
 {
     (void)state;
     char wide[41];
@@ -229,10 +229,10 @@ int main(void)
         cmocka_unit_test(a_value_cannot_leave_its_word_in_a_shell),
         cmocka_unit_test(the_baseline_shares_the_other_axes),
         cmocka_unit_test(mistakes_are_named),
-        cmocka_unit_test(a_plan_goes_on_with_more_values_but_no_other_command),
+        cmocka_unit_test(a_matrix_continues_with_more_values_but_not_another_command),
         cmocka_unit_test(numbers_are_found_in_what_a_command_prints),
         cmocka_unit_test(a_grid_prints_aligned_markdown_and_tabs),
-        cmocka_unit_test(a_wide_grid_goes_on_below),
+        cmocka_unit_test(a_wide_grid_is_broken),
         cmocka_unit_test_setup_teardown(energy_is_read_over_a_counter_that_wraps, enter_scratch,
                                         leave_scratch),
     };

@@ -15,7 +15,7 @@ within() {
         { echo "$1"; cat "$T/out/compression.md"; return 1; }
 }
 
-@test "compressed and rare sums come near the loss of allreduce, with a part of the bytes" {
+@test "compression and local SGD come near the loss of allreduce, with fewer bytes" {
     need_data tinyshakespeare.txt
     command -v gnuplot >/dev/null || skip "no gnuplot"
     need_mpi

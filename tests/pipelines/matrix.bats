@@ -13,7 +13,7 @@ compare() {
         STORY_COUNT=200 VOCAB_SIZE=400 REPEATS=1 SET="$SMALL" "${@:2}"
 }
 
-@test "precision ends in table, JSON and plots, runs nothing twice, and goes on with more" {
+@test "precision ends in table, JSON and plots, runs nothing twice, and continues with more" {
     compare precision AXES_precision=precision=fp32,bf16 >"$T/log" 2>&1 || { cat "$T/log"; return 1; }
     grep -qE '^fp32 +1 ' "$T/log"
     grep -qE '^bf16 +1 ' "$T/log"
@@ -43,7 +43,7 @@ compare() {
     grep -qF "$said" "$T/out/scaling.md"
 }
 
-@test "losses that differ in the last digit are told" {
+@test "losses that differ in the last digit are reported" {
     row='{"cell":{"ranks":"%s"},"round":%d,"status":%d,"values":{"loss":%s,"val_loss":%s}}\n'
     printf "$row" 1 1 0 5.1 5.25 2 1 0 5.1 5.25 1 2 0 5.3 5.5 2 2 1 7 7 >"$T/rows"
     run "$ROOT/pipelines/equal-losses" "$T/rows"

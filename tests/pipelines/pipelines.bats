@@ -70,7 +70,7 @@ stages() {
     [ -e "$T/out/run.before/finished" ]
 }
 
-@test "training that was interrupted goes on in the same run" {
+@test "interrupted training resumes in the same run" {
     demo "$T/out/run/begun" >/dev/null 2>&1
     echo kept >"$T/out/run/witness"
     demo >/dev/null 2>&1
@@ -78,7 +78,7 @@ stages() {
     [ -e "$T/out/run/finished" ]
 }
 
-@test "CORPUS=FILE runs on one's own text, split at its tail" {
+@test "CORPUS=FILE trains on FILE, split at its tail" {
     dt-synth -n 60 | sed 's/.*"text":"//; s/","meta.*//' >"$T/corpus.txt"
     demo CORPUS="$T/corpus.txt" >"$T/log" 2>"$T/err" || { cat "$T/log" "$T/err"; return 1; }
     grep -q -e '--split-by tail' "$T/log"
@@ -87,7 +87,7 @@ stages() {
     grep -q '>corpus<' "$T/out/loss.svg" # the title
 }
 
-@test "a CORPUS that is no text file is refused in one line" {
+@test "a CORPUS that is not a text file is refused in one line" {
     : >"$T/empty.txt"
     for refused in '' "$T" "$T/none.txt" "$T/empty.txt" "$T/it's" "$T/a b"; do
         run demo CORPUS="$refused"
@@ -103,7 +103,7 @@ stages() {
 @test "without dt's programs, one line says what to do" {
     run env PATH=/usr/bin:/bin make -C "$ROOT" -s -f pipelines/demo.mk B="$T/none" OUT="$T/out"
     [ "$status" -eq 2 ]
-    [ "${lines[0]}" = "timed: there is no program dt-synth: build dt with make" ]
+    [ "${lines[0]}" = "timed: dt-synth not found: build dt with make" ]
 }
 
 @test "a failing stage leaves no file, and its time is not recorded" {
@@ -120,7 +120,7 @@ download() { "$ROOT/pipelines/download" "$@"; }
 
 need_curl() { command -v curl >/dev/null || skip "no curl"; }
 
-@test "a download is whole, and goes on from a part" {
+@test "a download is atomic, and resumes from a part" {
     need_curl
     dt-synth -n 100 -o "$T/source"
     download "file://$T/source" "$T/a" 2>/dev/null

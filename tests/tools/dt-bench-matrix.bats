@@ -97,7 +97,7 @@ END
     [ "$(sort -u rounds | wc -l)" -gt 2 ]
 }
 
-@test "what fails is told, leaves its reason in the rows, and is tried again" {
+@test "a failure is reported, recorded in the rows, and retried" {
     run dt-bench matrix -q -o rows -r 2 -a a=1,2 -- sh -c 'test -e ok || test $0 = 1 || { echo bad luck >&2; exit 3; }' '{a}'
     [ "$status" -eq 1 ]
     [[ "$output" == *"dt-bench: a=2: exit status 3: bad luck"* ]]
@@ -113,7 +113,7 @@ END
     [[ "$output" == *"cannot run 'no-such-program': No such file or directory" ]]
 }
 
-@test "a run whose metrics are missing or damaged has failed, and the others go on" {
+@test "a run with missing or damaged metrics has failed, and the others continue" {
     echo '{"loss":1}' >m1
     echo junk >m2
     run dt-bench matrix -q -o rows -r 2 -w 0 -a a=1,2,3 --metrics 'm{a}' -- true
@@ -123,7 +123,7 @@ END
     [ "$(jq -s '[.[] | select(.values.loss == 1)] | length' rows)" = 2 ]
 }
 
-@test "a file that holds no rows, or can hold none, is left as it is" {
+@test "a file without rows, and one that is not a regular file, is left as it is" {
     printf '{"precious":1}' >one
     printf 'line one\nline two' >two
     mkfifo pipe
@@ -162,7 +162,7 @@ END
     [ "$SECONDS" -lt 500 ]
 }
 
-@test "SIGINT ends the run that goes on, keeps whole rows, and is how dt-bench ends" {
+@test "SIGINT ends the current run and dt-bench, and keeps complete rows" {
     env --default-signal=INT dt-bench matrix -q -o rows -r 3 -w 0 -a a=0,1000 -- \
         sh -c 'echo $$ >"pid-$0" && exec sleep "$0"' '{a}' >out 2>&1 &
     await $! test -s pid-1000
@@ -196,7 +196,7 @@ END
     grep -qE '[0-9]~$' out
 }
 
-@test "rounds that are too few to tell a difference from chance are said to be, by how many" {
+@test "too few rounds for significance are reported, with the number needed" {
     dt-bench matrix -q -o few -r 5 -w 0 -a a=10,20 -b a=10 -v n -- \
         sh -c 'echo "{\"n\":$(($0 * 1000 + $1))}"' '{a}' '{round}' >out
     grep -qE '^ *20 .* [0-9.]+\?$' out
@@ -218,7 +218,7 @@ make_measured() {
 }
 
 # tests/full/noise.bats measures.
-@test "two matrices of one build are no change, and 5% more work is found" {
+@test "two matrices of one build do not differ, and 5% more work does" {
     make_measured 50
     dt-bench matrix -q -o a -r 15 -w 0 --seed 100 -v n -- ./measured '{seed}' >/dev/null
     dt-bench matrix -q -o b -r 15 -w 0 --seed 200 -v n -- ./measured '{seed}' >/dev/null
@@ -234,7 +234,7 @@ make_measured() {
     refute grep -q 'same program' slow
 }
 
-@test "twenty times the work is found in what a processor took" {
+@test "twenty times the work is found in processor time" {
     for turns in 3e5 6e6; do
         dt-bench matrix -q -o $turns -r 5 -v cpu_s -- awk "BEGIN { for (i = 0; i < $turns; i++); }" >/dev/null
     done
@@ -242,7 +242,7 @@ make_measured() {
     [ "$(jq '.changed == 1 and .comparisons[0].ratio > 4' json)" = true ]
 }
 
-@test "too few runs are no verdict" {
+@test "too few runs give no verdict" {
     for rows in a b; do
         dt-bench matrix -q -o $rows -r 2 -w 0 -v n -- echo "{\"n\":$([ $rows = a ] && echo 1 || echo 2)}" >/dev/null
     done
@@ -250,7 +250,7 @@ make_measured() {
     dt-bench compare a b | grep -q 'too few runs to tell'
 }
 
-@test "a design that options make wrong is wrong usage, that of a file an error; nothing runs" {
+@test "a design made invalid by options is a usage error, an invalid file an error; nothing runs" {
     for wrong in "-a a -- true {a}" "" "-r 0 -- true" "-r x -- true" "-w -1 -- true" "-r 1e9 -- true" \
         "--limit soon -- true" "--seed -1 -- true" "-a a=1,1 -- true {a}" "-a a=1 -- true" "-- true {b}" \
         "-a a=1 -b a=2 -- true {a}" "-b a=2 -- true" "-a seed=1 -- true {seed}" "--note x -- true" \
@@ -270,7 +270,7 @@ make_measured() {
     [ ! -e rows ] && [ ! -e ran ]
 }
 
-@test "a value that no run has is told when each cell has run once, and with what there is" {
+@test "a value that no run has is an error after the first round, which lists the values" {
     again() { run dt-bench matrix -q -o rows -r 3 "$@" -a a=1,2 -- sh -c 'echo $0 >>log; echo "{\"n$0\":1}"' '{a}'; }
     again -v n2 -v nope
     assert_one_line_error dt-bench
@@ -305,7 +305,7 @@ make_measured() {
         assert_one_line_error dt-bench
         [ "$output" = "dt-bench: rows:1: values must be a list of names" ]
     done
-    # a cell, a machine and an error that say nothing of what is asked
+    # rows without the requested values
     printf '%s\n' '{"design":{"command":"true {a}","axes":{"a":["1"]}}}' '{"machine":{"memory_bytes":null}}' \
         '{"cell":{"a":null},"round":1,"status":0,"values":{"n":1}}' \
         '{"cell":{"a":"1"},"round":1,"status":1,"error":null}' \
@@ -320,7 +320,7 @@ make_measured() {
     assert_one_line_error dt-bench
 }
 
-@test "rows whose values are no finite numbers are refused with their line; null is none" {
+@test "rows with values that are not finite numbers are refused with their line; null is not a value" {
     dt-bench matrix -q -w 0 -r 3 -o rows -- echo '{"n":2}' >/dev/null
     for value in 1e400 -1e301 '"5"' true '[1]'; do
         sed "4s/\"n\":2\.0/\"n\":$value/" rows >bad
@@ -344,7 +344,7 @@ make_measured() {
     [ "$(dt-bench report null --json | jq -c '.cells[0].values.n | [.count, .least == 2]')" = '[2,true]' ]
 }
 
-@test "a metric that is null in the end is no value, though it was a number before" {
+@test "a metric whose last value is null is not a value" {
     printf '{"step":%d,"loss":%s}\n' 1 2.5 2 1.5 3 null >metrics.jsonl
     run dt-bench matrix -q -w 0 -r 1 -o rows -v loss --metrics metrics.jsonl -- true
     [ "$status" -eq 1 ]
@@ -352,7 +352,7 @@ make_measured() {
     [ "$(grep '"cell"' rows | jq -c '.values | [.step == 3, has("loss")]')" = '[true,false]' ]
 }
 
-@test "passwords in URLs of commands and axes are not stored, and the matrix goes on" {
+@test "passwords in URLs of commands and axes are not stored, and the matrix continues" {
     cd "$T"
     for round in 1 2; do
         dt-bench matrix -q -o rows -r $round -w 0 -a from=http://me:secret@a/x,http://b -- \

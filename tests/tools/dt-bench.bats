@@ -12,7 +12,7 @@ setup() {
     [[ "${lines[1]}" =~ ^"GEMM peak "+[0-9.]+" GFLOP/s of fp32"$ ]]
 }
 
-@test "step measures a step and says its share of the peak" {
+@test "step measures a step and its fraction of the peak" {
     run dt-bench --json -n 2 --set model.hidden_size=64 --set model.num_layers=2 \
         --set model.num_heads=4 --set model.vocab_size=500 --set training.sequence_length=32 step
     [ "$status" -eq 0 ]
@@ -32,7 +32,7 @@ setup() {
     [[ "$output" == *"\"parameters\":$((2 * (3 * 64 * 64 + 3 * 192 * 64 + 128) + 501 * 64)),"* ]]
 }
 
-@test "decode says how much of the speed of reading 1 and 16 streams reach" {
+@test "decode prints the fraction of memory bandwidth that 1 and 16 streams reach" {
     for precision in fp32 bf16; do
         run dt-bench --json -n 3 --set model.hidden_size=64 --set model.num_layers=2 \
             --set model.num_heads=4 --set model.vocab_size=500 --set training.precision=$precision decode
@@ -44,7 +44,7 @@ setup() {
     done
 }
 
-@test "decode measures models of few positions, and refuses one without room for a step" {
+@test "decode measures models with few positions, and refuses one with a single position" {
     shape=(--set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2
         --set model.vocab_size=100)
     for positions in 2 7 8; do
@@ -56,7 +56,7 @@ setup() {
     [[ "$output" == *"model.max_seq_len must be at least 2"* ]]
 }
 
-@test "attention is measured by itself, of any family's shape" {
+@test "attention is measured separately, for every family's shape" {
     shape=(--set model.hidden_size=64 --set model.num_layers=1 --set model.num_heads=4
         --set model.vocab_size=500 --set training.sequence_length=32 --set training.batch_size=2)
     dt-bench --json --seconds 0.05 "${shape[@]}" attention >out
@@ -80,7 +80,7 @@ setup() {
     [ "$status" -eq 2 ]
 }
 
-@test "a step beside PyTorch's: the same model, a row for each, ratios to dt" {
+@test "step-vs-pytorch.py prints a row for each, with ratios to dt" {
     need_python torch yaml
     run "$PYTHON" "$ROOT/share/bench/step-vs-pytorch.py" --json -r 1 -n 1 -j 1 \
         -c "$ROOT/share/configs/llama-tiny.yaml" --set model.vocab_size=300 \
@@ -91,7 +91,7 @@ setup() {
     [[ "$line" == *'"PyTorch eager": {"step_s": '* && "$line" == *'"PyTorch compile": {"step_s": '* ]]
 }
 
-@test "load measures sequential and shuffled reading, and says what memory it takes" {
+@test "load measures sequential and shuffled reading, and its memory" {
     dt-synth -n 300 >docs.jsonl
     dt-vocab -q -s 300 -o tok.json docs.jsonl 2>/dev/null
     dt-tokenize -q -t tok.json -o all.dts docs.jsonl
@@ -132,7 +132,7 @@ setup() {
     [ "$status" -eq 2 ]
 }
 
-@test "collective measures what ranks tell each other" {
+@test "collective measures collectives between ranks" {
     need_mpi
     cd "$T"
     timeout 900 mpirun -n 3 dt-bench --json collective >speeds
@@ -151,7 +151,7 @@ setup() {
     [ "$(cat slept)" = 5 ]
 }
 
-@test "shard measures the writing of the tokens that dt-tokenize gives, at each level" {
+@test "shard measures compression of the tokens of dt-tokenize at each level" {
     cd "$T"
     dt-synth -n 300 >docs.jsonl
     dt-vocab -q -s 300 -o tok.json docs.jsonl
@@ -162,7 +162,7 @@ setup() {
         dt-bench --json -j 2 --level "$level" --seconds 0.01 shard all.dts >out
         [ "$(jq -c '[.threads, .level, .tokens, .bytes]' out)" = "[2,$level,$tokens,$(dt-cat --json all.dts | jq .bytes)]" ]
         [ "$(jq '.tokens_per_second > 0 and .tokens_per_core_second > 0 and .mb_per_second > 0' out)" = true ]
-        # but for the provenance
+        # except for the provenance
         written=$(($(stat -c %s "level-$level"/train-00000.dts) - $(jq .shard_bytes out)))
         [ "$written" -ge 0 ] && [ "$written" -lt 400 ]
     done
@@ -175,7 +175,7 @@ setup() {
     done
 }
 
-@test "each command takes its own options, and says which it does not" {
+@test "each command refuses options of other commands" {
     for wrong in "gemm --config x" "shard --set a=b x" "compare -o x a b" "load --level 3 x" "step -q"; do
         run dt-bench $wrong
         [ "$status" -eq 2 ]

@@ -36,7 +36,7 @@ setup() {
     head -n 1 items.jsonl | grep -q '^{"file":"ours","line":1,"BLEU":[0-9.]*,"chrF2":[0-9.]*,"chrF2++":[0-9.]*}$'
 }
 
-@test "resampling says how sure a difference is, the same each time" {
+@test "bootstrap p-values are reproducible" {
     for i in 1 2 3 4 5; do cat right >>rights; cat ours >>ourses; cat worse >>worses; done
     dt-eval -r rights --bootstrap 300 bleu worses ourses >a
     dt-eval -r rights --bootstrap 300 bleu worses ourses | cmp - a

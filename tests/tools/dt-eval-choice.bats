@@ -32,7 +32,7 @@ member() { # NAME: of the JSON object on stdin
     sed -nE "s/.*\"$1\":([-0-9.e]+).*/\1/p"
 }
 
-@test "a trained model finds the ending that was there" {
+@test "a trained model predicts the true ending" {
     dt-eval -q -m run/latest --json choice questions.jsonl >a
     awk -v acc="$(member acc <a)" -v error="$(member acc_stderr <a)" -v n="$(member items <a)" \
         'BEGIN { exit !(acc > 0.6 && n > 200 && (error - sqrt(acc * (1 - acc) / (n - 1))) ^ 2 < 1e-9) }'
@@ -44,7 +44,7 @@ member() { # NAME: of the JSON object on stdin
     dt-eval -q -m run/latest --json -j 3 --batch 50 choice questions.jsonl | cmp - a
 }
 
-@test "several models stand in one table, with how sure their differences are" {
+@test "several models are compared in one table, with p-values" {
     dt-eval -q -m first/latest -m run/latest -m first/latest choice questions.jsonl >table
     [ "$(grep -c first/latest table)" -eq 6 ]
     grep -qE 'p = 0\.0000 \*  run/latest' table
@@ -68,7 +68,7 @@ member() { # NAME: of the JSON object on stdin
     [ "$(member acc_bytes <items)" = "$(right 1 4 6)" ]
 }
 
-@test "white space at the end of a context belongs to the answer" {
+@test "trailing white space of the context belongs to the answer" {
     ask '{"context":"One day","choices":["the","a"],"gold":0}'
     mv items a
     ask '{"context":"One day ","choices":["the","a"],"gold":0,"delimiter":""}'
@@ -77,7 +77,7 @@ member() { # NAME: of the JSON object on stdin
     [ "$(wc -l <items)" -eq 1 ]
 }
 
-@test "the published forms are read as their prompts say" {
+@test "published formats are read with their prompts" {
     hellaswag='{"ind":7,"activity_label":"Cleaning [x] up","ctx_a":"A man [title] goes.","ctx_b":"he SITS","endings":["down  now [step] and","up"],"label":1}'
     ask "$hellaswag" && mv items a
     ask '{"id":"7","context":"Cleaning up: A man. goes. He sits","choices":["down now and","up"],"gold":1}'
@@ -96,7 +96,7 @@ member() { # NAME: of the JSON object on stdin
     cmp items a
 }
 
-@test "what is to be guessed has a perplexity and no acc_norm" {
+@test "targets have a perplexity and no acc_norm" {
     for word in Once One There; do # what the model itself says comes next, and what does not
         next=$(dt-generate --no-eot -m run/latest -p "$word" -n 1 --temperature 0)
         printf '{"context":"%s","target":"%s","delimiter":""}\n' "$word" "${next#"$word"}" \

@@ -23,7 +23,7 @@ member() { # NAME: of the JSON object on stdin
     sed -nE "s/.*\"$1\":([-0-9.e]+).*/\1/p"
 }
 
-@test "a share of tokens is hidden, and some are found" {
+@test "a fraction of the tokens is masked, and some are predicted" {
     dt-eval -q -m run/latest --json masked docs.jsonl >a
     awk -v loss="$(member loss <a)" -v ppl="$(member perplexity <a)" -v n="$(member tokens <a)" \
         -v hidden="$(member predicted <a)" -v accuracy="$(member accuracy <a)" 'BEGIN {
@@ -35,7 +35,7 @@ member() { # NAME: of the JSON object on stdin
     [ "$(member predicted <c)" -gt $((2 * $(member predicted <a))) ]
 }
 
-@test "hidden alone, each token is predicted once" {
+@test "with --alone each token is predicted once" {
     dt-eval -q -m run/latest --json --alone masked few.jsonl >a
     awk -v n="$(member tokens <a)" -v hidden="$(member predicted <a)" \
         'BEGIN { exit !(hidden == n - 20) }' # but the end of each document
@@ -50,7 +50,7 @@ member() { # NAME: of the JSON object on stdin
     "$PYTHON" "$ROOT/tests/oracles/masked_oracle.py" run/latest few.jsonl "$(member loss <a)"
 }
 
-@test "each document's tokens are told, and a model is compared with itself" {
+@test "--items lists each document, and a model does not differ from itself" {
     dt-eval -q -m run/latest -m run/latest --items items masked few.jsonl >table
     [ "$(wc -l <items)" -eq 40 ]
     dt-eval -q -m run/latest --json masked few.jsonl >all

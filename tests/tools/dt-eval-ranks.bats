@@ -58,7 +58,7 @@ same() { # ARGUMENT...: report and items of 1, 2, 3 and 5 ranks
     [[ "$(tail -n 1 table)" == *" 1.0000  gpt2/latest" ]]
 }
 
-@test "what is everyone's mistake is said once, and the standard input refused" {
+@test "an error of all ranks is printed once, and stdin is refused" {
     : >empty.jsonl
     run ranks 3 -m gpt2/latest perplexity empty.jsonl
     [ "$status" -ne 0 ]
@@ -68,7 +68,7 @@ same() { # ARGUMENT...: report and items of 1, 2, 3 and 5 ranks
     [[ "$output" == *"dt-eval: several ranks cannot read the standard input"* ]]
 }
 
-@test "a usage that is wrong for all is said by the first, while the others wait" {
+@test "a usage error of all ranks is printed by the first" {
     skip_sleeps "$T/slept"
     OMPI_COMM_WORLD_RANK=0 run dt-eval --no-such
     [ "$status" -eq 2 ] && [ "${lines[0]}" = "dt-eval: unknown option '--no-such'" ]

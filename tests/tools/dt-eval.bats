@@ -101,7 +101,7 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     assert_one_line_error dt-eval
     echo '{"id": 1, "text"' >bad.jsonl
     run dt-eval -q -m run/latest perplexity bad.jsonl
-    [ "$status" -eq 1 ] || [ "$status" -eq 0 ] # a line that is no JSON may be a text
+    [ "$status" -eq 1 ] || [ "$status" -eq 0 ] # a line that is not JSON may be a text
     echo 'abc' | dt-vocab -q --size 257 -o other.json
     printf 'x' | dd of=run/latest/model.safetensors bs=1 seek=5000 conv=notrunc 2>/dev/null
     run dt-eval -q -m run/latest perplexity data

@@ -38,7 +38,7 @@ setup() {
     dt-generate -m "$model" -p One -n 30 --top-p 0.000001 --seed 9 | cmp - greedy
 }
 
-@test "text goes on beyond the context" {
+@test "text continues beyond the model's positions" {
     words=$(dt-generate -m "$model" -p One -n 400 --temperature 1.5 --seed 2 | wc -c)
     [ "$words" -gt 100 ]
 }
@@ -69,7 +69,7 @@ train_llama() {
         "$BATS_FILE_TMPDIR/data"
 }
 
-@test "a llama writes the same text with any number of threads, and beyond its context" {
+@test "a llama writes the same text with any number of threads, beyond its positions" {
     train_llama
     dt-generate -m llama/latest -n 100 -j 1 >a
     dt-generate -m llama/latest -n 100 -j 3 | cmp - a
@@ -106,14 +106,14 @@ texts() { sed -E 's/.*"text":"(.*)","tokens".*/\1/'; }
     dt-generate -m "$model" --prompts in.jsonl -n 200 --batch 1 | cmp - long
 }
 
-@test "what was written can be read again, and no member is there twice" {
+@test "outputs can be inputs, and members are not duplicated" {
     echo '{"prompt":"Once","log_probability":-1,"sample":0}' >in.jsonl
     dt-generate -m "$model" --prompts in.jsonl -n 3 >once
     dt-generate -m "$model" --prompts once -n 3 | cmp - once
     [ "$(grep -o '"[a-z_]*":' once | paste -sd ' ')" = '"prompt": "text": "tokens": "finish":' ]
 }
 
-@test "what is written is UTF-8, whatever bytes a prompt has and wherever text ends" {
+@test "outputs are UTF-8, whatever the bytes of the prompt and the end of the text" {
     for i in {1..40}; do echo '{"text":"äöü€ über schöne grüße, äöü€ über"}'; done >umlauts.jsonl
     dt-vocab -q --size 257 -o bytes.json umlauts.jsonl # each token is a byte
     dt-tokenize -q -t bytes.json umlauts.jsonl | dt-shard -o umlauts
@@ -154,7 +154,7 @@ texts() { sed -E 's/.*"text":"(.*)","tokens".*/\1/'; }
     grep -q '"finish":"stop"' b
 }
 
-@test "a penalty of repetition repeats less, and min-p 1 is greedy" {
+@test "the repetition penalty reduces repetition, and min-p 1 is greedy" {
     dt-generate -m "$model" -p Once -n 60 --temperature 0 >greedy
     dt-generate -m "$model" -p Once -n 60 --min-p 1 | cmp - greedy
     dt-generate -m "$model" -p Once -n 60 --temperature 0 --repetition-penalty 3 >less
@@ -162,7 +162,7 @@ texts() { sed -E 's/.*"text":"(.*)","tokens".*/\1/'; }
     [ "$(words less)" -gt "$(words greedy)" ]
 }
 
-@test "more beams find what is more probable, whatever stands beside it" {
+@test "more beams find more probable text, whatever else is in the batch" {
     prompts 6 >in.jsonl
     last=-1000000
     for beams in 2 8; do
@@ -182,7 +182,7 @@ penalized() {
         --length-penalty 0 --repetition-penalty 0.5
 }
 
-@test "beams have the same room behind prompts of any length" {
+@test "beams have the same number of positions after prompts of any length" {
     words=$(for i in $(seq 60); do printf 'Once upon a time '; done)
     for size in 40 60 80 100 120 140 160 200 400; do
         jq -cn --arg p "${words:0:size}" '{prompt: $p}'
@@ -194,7 +194,7 @@ penalized() {
     [ "$(jq -r 'select(.finish == "length") | .tokens' a | sort -u)" = 5 ]
 }
 
-@test "empty lines among prompts are passed over, and lines keep their numbers" {
+@test "blank lines among prompts are skipped, and line numbers count them" {
     prompts 3 >in.jsonl
     dt-generate -m "$model" --prompts in.jsonl -n 8 >a
     { echo; head -n 1 in.jsonl; printf ' \t\r\n\n'; tail -n 2 in.jsonl; printf '\n\n'; } |
@@ -209,7 +209,7 @@ penalized() {
     [[ "$output" == *"holds no prompt" ]]
 }
 
-@test "a tokenizer that is a pipe or a device is refused, and not waited for" {
+@test "a tokenizer that is a pipe or a device is refused without blocking" {
     cp -rL "$model" bad
     rm bad/tokenizer.json
     mkfifo bad/tokenizer.json
@@ -227,7 +227,7 @@ penalized() {
     done
 }
 
-@test "beams penalize what stands in the prompt and behind it once" {
+@test "beams penalize each token of prompt and text once" {
     prompt='Once upon a time there was a cat'
     x=$(penalized "$prompt" 1 | jq -r .text)
     y=$(penalized "$prompt$x" 1 | jq -r .text)
@@ -248,11 +248,11 @@ penalized() {
     done
 }
 
-@test "prompts that are none are named with their line" {
+@test "invalid prompts are named with their line" {
     printf '{"prompt":"a"}\n{"text":"b"}\n' >bad.jsonl
     run dt-generate -m "$model" --prompts bad.jsonl -o out
     assert_one_line_error dt-generate
-    [ "$output" = 'dt-generate: bad.jsonl:2: has no member "prompt"' ]
+    [ "$output" = 'dt-generate: bad.jsonl:2: lacks the member "prompt"' ]
     [ ! -e out ]
     for line in '[]' '{' '{"prompt":1}' '7'; do
         echo "$line" >bad.jsonl

@@ -130,7 +130,7 @@ set output 'pwned'"
     done
 }
 
-@test "a limit of the size of files cuts off no drawing" {
+@test "a file size limit is an error of one line, and does not truncate a smaller drawing" {
     cd "$T"
     dt-plot loss run -o whole.svg
     [ "$(wc -c <whole.svg)" -gt 20000 ]
@@ -222,7 +222,7 @@ make_rows() {
     grep -qF '>weights<' "$T/b.svg"
 }
 
-@test "bars of one axis are named below, and medians stand above" {
+@test "bars of one axis are labelled below, with medians above" {
     dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a rate=1e-3,2e-3 -- \
         awk 'BEGIN { r = {rate}; print "{\"val_loss\":" 3 + 123.4 * r ",\"speed\":" 12345678 * r "}" }' >/dev/null
     dt-plot bars -v val_loss "$T/rows" -o "$T/a.svg"
@@ -232,7 +232,7 @@ make_rows() {
     done
 }
 
-@test "a per cent sign below or beside an axis is no format" {
+@test "a percent sign in a label is not a number format" {
     dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a kind=50%s,%d%n,100% -a n=1,2 -- \
         sh -c 'echo "{\"x\":$1}"' {kind} {n} >/dev/null
     dt-plot bars -v x "$T/rows" -o "$T/a.svg"
@@ -247,7 +247,7 @@ END
     grep -qF '>50% of %s<' "$T/b.svg"
 }
 
-@test "a roofline needs a roof" {
+@test "a roofline needs peak and bandwidth" {
     make_rows
     dt-plot roofline --peak 100 --bandwidth 20 "$T/rows" -o "$T/a.svg"
     grep -qF '>100 GFLOP/s, 20.0 GB/s<' "$T/a.svg"
@@ -257,7 +257,7 @@ END
     [[ "$output" == *"give --peak and --bandwidth" ]]
 }
 
-@test "target tells how long runs take to a loss" {
+@test "target draws where runs reach a loss" {
     mkdir "$T/slow"
     sed 's/"tale"/"slow"/; s/"time":/"time":1/' "$T/run/metrics.jsonl" >"$T/slow/metrics.jsonl"
     dt-plot target --target 2 "$T/run" "$T/slow" >"$T/a.txt"
@@ -301,7 +301,7 @@ END
     done
 }
 
-@test "what a schedule decides is drawn as it is" {
+@test "values of a schedule are not smoothed" {
     for s in 1 2 3 4 5 6; do echo "{\"step\":$s,\"lr\":$((s % 2))}"; done >"$T/m"
     [ "$(dt-plot lr "$T/m" | grep -cE '\*')" -ge 15 ]
 }
@@ -312,7 +312,7 @@ places() {
         awk '$1 == "y" { y = $2; next } { sub(/^text */, ""); print y, $0 }'
 }
 
-@test "the heading stands above the key, and the key above the drawing" {
+@test "the title is above the key, and the key above the drawing" {
     printf '{"step":%d,"loss":%d}\n' 1 8 2 4 3 3 >"$T/run/metrics.jsonl"
     dt-plot loss "$T/run" --title "A heading" -o "$T/a.svg"
     places "$T/a.svg" >"$T/places"
@@ -320,7 +320,7 @@ places() {
     [ "$(sort -n "$T/places" | grep -E ' (A heading|training|8|step)$' | cut -d ' ' -f 2- | tr '\n' ' ')" = "A heading training 8 step " ]
 }
 
-@test "runs of one name are told apart, and their lines without colours too" {
+@test "runs with equal names are labelled by path, and lines differ without colours" {
     mkdir -p "$T/a/1" "$T/b/1"
     printf '{"step":%d,"loss":%d}\n' 1 8 2 4 3 3 | tee "$T/a/1/metrics.jsonl" >"$T/b/1/metrics.jsonl"
     cd "$T"
@@ -344,7 +344,7 @@ places() {
     refute grep -q 'points: validation' "$T/two.svg"
 }
 
-@test "names too long to stand side by side below bars are slanted" {
+@test "long labels below bars are slanted" {
     for name in short "$(printf 'long%.0s' {1..12})"; do
         dt-bench matrix -q -o "$T/$name" -r 1 -w 0 -a "way=${name}1,${name}2" -- \
             sh -c 'echo "{\"x\":1}"' {way} >/dev/null
@@ -354,7 +354,7 @@ places() {
     refute grep -q 'rotate(-30' "$T/short.svg"
 }
 
-@test "large bars have a unit, and axes no zeros behind the point" {
+@test "large bars have a unit, and axis labels no trailing zeros" {
     dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a n=1,2 -- \
         awk 'BEGIN { printf "{\"rate\":%d}\n", {n} * 900000 }' >/dev/null
     dt-plot bars -v rate "$T/rows" -o "$T/bars.svg"
@@ -408,7 +408,7 @@ places() {
     [[ "$output" == *": more than 512 lanes cannot be drawn" ]]
 }
 
-@test "points that a logarithmic axis cannot have are counted in a warning" {
+@test "points not above 0 on a logarithmic axis are counted in a warning" {
     printf '{"step":%d,"loss":%s}\n' 0 4 1 -1 2 0 3 2 4 1 >"$T/m"
     dt-plot loss "$T/m" --log y >"$T/out" 2>"$T/err"
     [ "$(cat "$T/err")" = "dt-plot: 2 points not drawn: not above 0, on a logarithmic axis" ]
@@ -442,7 +442,7 @@ places() {
     refute grep -q ' run-13' <(places "$T/many.svg") # but as what a pointer at it shows
 }
 
-@test "time to a loss: what is not finite is counted, and what a line does not say is an error" {
+@test "target counts points that are not finite, and names missing members" {
     printf '{"step":%d,"tokens":%s,"loss":%s}\n' 1 10 3 2 20 NaN 3 null 1 >"$T/m"
     dt-plot target --target 2 "$T/m" -o "$T/a.txt" 2>"$T/err"
     [ "$(cat "$T/err")" = "dt-plot: 1 point not drawn: no finite number up to 1e300" ]

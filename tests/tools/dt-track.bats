@@ -352,7 +352,7 @@ refused_response() { # PATH TEXT WHY
     echo '{"step":501,"time":51,"loss":1}' >>run/metrics.jsonl
     dt-track -q -m "$URL" --patience 0 run
     [ "$(once)" = FAILED ]
-    # from the checkpoint of step 400: lines behind it come again, in a new file
+    # from the checkpoint of step 400: lines after it are repeated, in a new file
     { head -n 405 run/metrics.jsonl; echo '{"step":401,"time":60,"loss":0.0224}'; } >new
     tail -n +407 run/metrics.jsonl >>new
     echo '{"step":900,"time":99,"loss":0.5}' >>new

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """hold-port.py FILE: takes a free port of 127.0.0.1, writes it to FILE, and waits to be killed.
 
-Until then the system gives the port to nobody; a server that sets SO_REUSEADDR may still listen
+Until then the system assigns the port to no other process; a server that sets SO_REUSEADDR may still listen
 there, and while none does, a connection is refused.
 """
 import os, signal, socket, sys

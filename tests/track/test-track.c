@@ -118,7 +118,7 @@ static void points_are_numbers_and_new_by_name_and_step(void **state)
     json_object_put(line);
 }
 
-static void a_line_of_a_step_or_time_that_is_no_number_has_no_points(void **state)
+static void lines_with_invalid_step_or_time_have_no_points(void **state)
 {
     (void)state;
     const char *const lines[] = {"{\"step\":null,\"loss\":2}",
@@ -144,7 +144,7 @@ static void lock_line(char *line, size_t size, const struct stat *st)
              minor(st->st_dev), (unsigned long)st->st_ino);
 }
 
-static void the_state_of_a_run_is_seen_from_outside(void **state)
+static void run_state_is_observed_from_outside(void **state)
 {
     (void)state;
     struct dt_error err;
@@ -191,7 +191,7 @@ static void *serve_tables(void *context)
     }
 }
 
-static void one_look_that_misses_the_lock_ends_no_run(void **state)
+static void one_missed_lock_does_not_end_the_run(void **state)
 {
     (void)state;
     static const volatile sig_atomic_t stop;
@@ -224,9 +224,9 @@ int main(void)
         cmocka_unit_test(messages_are_read_as_they_were_written),
         cmocka_unit_test(a_file_is_followed_as_it_grows_and_is_replaced),
         cmocka_unit_test(points_are_numbers_and_new_by_name_and_step),
-        cmocka_unit_test(a_line_of_a_step_or_time_that_is_no_number_has_no_points),
-        cmocka_unit_test(the_state_of_a_run_is_seen_from_outside),
-        cmocka_unit_test(one_look_that_misses_the_lock_ends_no_run),
+        cmocka_unit_test(lines_with_invalid_step_or_time_have_no_points),
+        cmocka_unit_test(run_state_is_observed_from_outside),
+        cmocka_unit_test(one_missed_lock_does_not_end_the_run),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }
