@@ -87,10 +87,9 @@ static int compare_cells(struct comparisons *all, const struct dt_results *befor
         for (size_t i = 0; other >= 0 && i < json_object_array_length(names); i++)
             add(all, before, other, after, cell, dt_json_text(json_object_array_get_idx(names, i)));
     }
-    return all->count > 0
-               ? 0
-               : dt_fail(err, DT_EINVALID, "'%s' and '%s' do not share a measured cell",
-                         before->path, after->path);
+    return all->count > 0 ? 0
+                          : dt_fail(err, DT_EINVALID, "'%s' and '%s' do not share a measured cell",
+                                    before->path, after->path);
 }
 
 /* Without a ratio (values not above 0), any difference beyond chance counts. */

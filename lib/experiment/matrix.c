@@ -228,8 +228,8 @@ static int read_baseline(struct dt_matrix *m, const char *subject, struct dt_err
             return dt_fail(err, DT_EINVALID, "%s: baseline: unknown axis '%s'", subject, name);
         m->baseline[a] = text ? value_of(&m->axes[a], text) : -1;
         if (m->baseline[a] < 0)
-            return dt_fail(err, DT_EINVALID, "%s: baseline: axis %s does not have the value '%s'", subject,
-                           name, text ? text : "");
+            return dt_fail(err, DT_EINVALID, "%s: baseline: axis %s does not have the value '%s'",
+                           subject, name, text ? text : "");
     }
     return 0;
 }
