@@ -95,7 +95,7 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     assert_one_line_error dt-eval
     run dt-eval -q -m run/latest perplexity --split test data
     assert_one_line_error dt-eval
-    [[ "$output" == *"no split 'test'"* ]]
+    [[ "$output" == *"split 'test' does not exist"* ]]
     : >empty.jsonl
     run dt-eval -q -m run/latest perplexity empty.jsonl
     assert_one_line_error dt-eval

@@ -206,7 +206,7 @@ penalized() {
     printf '\n\n' >bad.jsonl
     run dt-generate -m "$model" --prompts bad.jsonl
     assert_one_line_error dt-generate
-    [[ "$output" == *"holds no prompt" ]]
+    [[ "$output" == *"contains no prompt" ]]
 }
 
 @test "a tokenizer that is a pipe or a device is refused without blocking" {

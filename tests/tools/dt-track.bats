@@ -329,7 +329,7 @@ refused_response() { # PATH TEXT WHY
     [[ "$output" == *"does not respond"* ]]
     MLFLOW_TRACKING_TOKEN=$'secret\n' run dt-track -q -m "$URL" run
     assert_one_line_error dt-track
-    [[ "$output" == "dt-track: MLFLOW_TRACKING_TOKEN has a control character"* ]]
+    [[ "$output" == "dt-track: MLFLOW_TRACKING_TOKEN contains a control character"* ]]
 }
 
 @test "no proxy is used for a server on this machine" {
