@@ -43,7 +43,7 @@ TOOLS    := $(patsubst tools/%.c,%,$(wildcard tools/dt-*.c))
 PROGRAMS := $(TOOLS:%=$B/bin/%)
 
 # --- engines: one plug-in per instruction set -----------------------------------------------------
-# Target of the compiler; of the machine, if there is no compiler yet.
+# Target of the compiler, or the machine if a compiler is yet to be installed.
 ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
 CPU_SRC := $(wildcard lib/device/cpu/*.c)
 ifeq ($(ARCH),x86_64)

@@ -258,15 +258,19 @@ static void new_fiber(std::vector<std::unique_ptr<fiber>> &set)
     set.push_back(std::move(f));
 }
 
-/* The stack of the thread that calls, as sanitizers want to know it. */
+/* The calling thread's stack, for sanitizers. Asked once: libc reads /proc/self/maps for it. */
 static void describe_host()
 {
-    pthread_attr_t attributes;
-    void *low;
-    pthread_getattr_np(pthread_self(), &attributes);
-    pthread_attr_getstack(&attributes, &low, &host.stack_size);
-    pthread_attr_destroy(&attributes);
+    static thread_local void *low;
+    static thread_local size_t size;
+    if (low == nullptr) {
+        pthread_attr_t attributes;
+        pthread_getattr_np(pthread_self(), &attributes);
+        pthread_attr_getstack(&attributes, &low, &size);
+        pthread_attr_destroy(&attributes);
+    }
     host.stack = static_cast<char *>(low);
+    host.stack_size = size;
     sanitizer_host_fiber(&host.sanitizer);
     current = &host;
 }
