@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Loaded by every bats file: load ../helper
-# $T is a scratch directory of the test's own; the programs are on PATH.
+# $T is the test's scratch directory; the programs are on PATH.
 ROOT="$(cd "$BATS_TEST_DIRNAME/../.." && pwd)"
 PATH="${DT_BUILD:-$ROOT/build}/bin:$PATH"
-# Ubuntu 22.04 has bats 1.2, which makes no directory for a test or a file.
+# bats 1.2 of Ubuntu 22.04 does not create directories for tests and files.
 T="${BATS_TEST_TMPDIR:-${BATS_FILE_TMPDIR:-$(mktemp -d "$BATS_TMPDIR/dt-XXXXXX")}}"
 export BATS_FILE_TMPDIR="${BATS_FILE_TMPDIR:-$BATS_TMPDIR/dt-${BATS_TEST_FILENAME##*/}}"
 mkdir -p "$BATS_FILE_TMPDIR"
@@ -21,7 +21,7 @@ need_python() {
     [ -x "$ROOT/build/oracles/bin/python" ] && PYTHON="$ROOT/build/oracles/bin/python"
     local module
     for module in "$@"; do
-        "$PYTHON" -c "import $module" 2>/dev/null || skip "Python has no module $module"
+        "$PYTHON" -c "import $module" 2>/dev/null || skip "Python module $module is not installed"
     done
 }
 
@@ -32,7 +32,7 @@ need_terminal() {
         skip "no pseudo-terminal (is /dev/pts mounted?)"
 }
 
-# The command must fail. In the middle of a test "! command" would go by unnoticed.
+# The command must fail. bats ignores the failure of "! command".
 refute() {
     if "$@"; then
         echo "must not succeed: $*"
@@ -45,7 +45,7 @@ inject_faults() {
     PATH="${DT_BUILD:-$ROOT/build}/tests/bin:$PATH"
 }
 
-# await PID COMMAND...: until the command succeeds. That the process ends before is a failure.
+# await PID COMMAND...: waits until the command succeeds; fails if the process ends before.
 await() {
     local pid=$1
     shift
@@ -55,15 +55,14 @@ await() {
     done
 }
 
-# Takes a free port of this machine, whose number it writes to the file port, until $HOLDER is
-# killed. A server that sets SO_REUSEADDR may listen there.
+# Takes a free port of this machine until $HOLDER is killed, and writes its number to the file port. A server that sets SO_REUSEADDR may listen there.
 hold_port() {
     python3 "$ROOT/tests/track/hold-port.py" port 3>&- &
     HOLDER=$!
     await $HOLDER test -e port
 }
 
-# Settings of a run that goes on until a signal stops it; it may then end at any step behind.
+# Settings of a run that continues until a signal stops it, at any step.
 endless=(--set training.schedule=constant --set training.max_steps=1000000
     --set checkpoint.keep_last=2)
 
@@ -74,39 +73,39 @@ reached() {
     echo $((10#${latest#step-}))
 }
 
-# in_time SECONDS COMMAND...: the command takes so much of a processor's time at most; what else the
-# machine does is no matter.
+# in_time SECONDS COMMAND...: limits the CPU time of the command.
 in_time() {
     (ulimit -t "$1" && exec "${@:2}")
 }
 
-# From here on sleeps of a second and more end at once; their seconds go to the file, a line each.
+# From here on sleeps of a second and more return at once, and write their seconds to the file, one
+# per line.
 skip_sleeps() {
     : >"$1"
     export SLEEPS=$1 LD_PRELOAD=${DT_BUILD:-$ROOT/build}/tests/tools/skip-sleeps.so
     export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0
 }
 
-# make_data DOCUMENTS VOCABULARY OPTION...: here, docs.jsonl, its tokenizer tok.json, and data, made
-# of both by dt-shard with the options.
+# make_data DOCUMENTS VOCABULARY OPTION...: writes docs.jsonl, its tokenizer tok.json, and the dataset
+# data, with the options of dt-shard, into the current directory.
 make_data() {
     dt-synth -n "$1" >docs.jsonl
     dt-vocab -q --size "$2" -o tok.json docs.jsonl
     dt-tokenize -q -t tok.json docs.jsonl | dt-shard "${@:3}" -o data
 }
 
-# Several ranks over real MPI on this machine; skips the test where that cannot be.
+# Prepares ranks over MPI on this machine; skips the test if MPI is not installed.
 need_mpi() {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
+    command -v mpirun >/dev/null || skip "mpirun is not installed"
     [ -e "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1
-    # Memory that ranks share lies in files, which those that are killed leave behind.
+    # Shared memory of ranks is in files, which killed ranks do not remove.
     export OMPI_MCA_btl_vader_backing_directory=$T
-    export ASAN_OPTIONS=detect_leaks=0 # MPI leaves much of its memory to the end of the process
+    export ASAN_OPTIONS=detect_leaks=0 # MPI does not free all of its memory
 }
 
-# The last `run` failed as bad input must: status 1, one line, naming the program.
+# The last `run` failed as bad input must: status 1, one line that begins with the program's name.
 assert_one_line_error() {
     [ "$status" -eq 1 ] || { echo "status $status: $output"; return 1; }
     [ "${#lines[@]}" -eq 1 ] || { echo "not one line: $output"; return 1; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# .ci/run: README's commands, in a chroot or here. What they would run is a stand-in.
+# .ci/run: README's commands, in a chroot or on this machine, with fake programs.
 load ../helper
 
 setup() {
@@ -20,7 +20,7 @@ END
     mkdir "$TMPDIR"
 }
 
-@test "where no chroot can be made .ci/run says so in one line, and runs here" {
+@test "without a chroot .ci/run prints one line, and runs on this machine" {
     run tree/.ci/run
     echo "$output"
     [ "$status" -eq 0 ]
@@ -34,7 +34,7 @@ END
     [ "${lines[-1]}" = "5 passed, 1 failed, 0 skipped" ]
 }
 
-@test "what a bootstrap lacks is the reason that no chroot can be made" {
+@test "the error of debootstrap is the reason in that line" {
     printf '#!/bin/sh\necho 0\n' >bin/id
     printf '#!/bin/sh\necho "I: begins"; echo "E: no such mirror"; exit 1\n' >bin/debootstrap
     chmod +x bin/debootstrap
@@ -54,7 +54,7 @@ END
     done
 }
 
-@test "a signal ends .ci/run and what it began, and nothing is left" {
+@test "a signal ends .ci/run and its processes, and removes its files" {
     printf '#!/bin/bash\necho $$ >%s/pid; trap "exit 1" TERM; while :; do sleep 0.05; done\n' "$T" >tree/tests/chroot
     tree/.ci/run 3>&- &
     await $! test -s pid
@@ -64,7 +64,7 @@ END
     [ -z "$(ls -A "$TMPDIR")" ]
 }
 
-@test "the mirror of the chroot is the one that apt is told of" {
+@test "the mirror of the chroot is the one in apt's sources" {
     eval "$(sed -n '/^find_mirror()/,/^}/p' "$ROOT/tests/chroot" | sed "s|/etc/apt/|$T/|")"
     suite=bookworm
     mkdir sources.list.d

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Shells offer every option of every program.
+# Shells complete every option of every program.
 load ../helper
 
 programs() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# tests/check-page finds what it is there to find.
+# tests/check-page finds mistakes in pages.
 load ../helper
 
 setup() {
@@ -82,13 +82,13 @@ $ true'
     [[ "$output" == *"not ok 1 "* ]]
 }
 
-@test "commands of several ranks are left out, and that is told, where they cannot be started" {
+@test "commands of several ranks are skipped, with a line, if mpirun is not installed" {
     printf '#!/bin/sh\n' | tee "$T/bin/dt-train" >"$T/bin/mpirun"
     chmod +x "$T/bin/dt-train" "$T/bin/mpirun"
     page o '$ mpirun -n 2 dt-train | \e
   grep ranks
 $ true'
-    [[ "$output" == *"ok 5 - EXAMPLES"*"ok 6 - "*"# skip there is no mpirun"* && "$output" != *"not ok"* ]]
+    [[ "$output" == *"ok 5 - EXAMPLES"*"ok 6 - "*"# skip mpirun is not installed"* && "$output" != *"not ok"* ]]
     mkdir -p "$T/lib/dt" && touch "$T/lib/dt/mpi.so"
     page o '$ mpirun -n 2 dt-train | \e
   grep ranks

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# The commands of README.md can be typed as they stand there.
+# The commands of README.md work as they are written.
 load ../helper
 
-# The folder that $TESTDATA names there; files whose names count.
+# README's $TESTDATA, with files of the right names.
 setup() {
     cd "$T"
     mkdir testdata
@@ -66,7 +66,7 @@ check_commands() {
     awk '/^```sh$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$ROOT/README.md" >tour
     [ "$(grep -c '^dt-' tour)" -ge 8 ]
     grep -qx make tour
-    # make has made what it has to; the model is smaller
+    # Programs are built already; the model is smaller.
     cat >typed - tour <<'END'
 make() { [ $# -eq 0 ]; }
 dt-train() {

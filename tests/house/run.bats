@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# What runs the tests: nothing of them goes on behind it.
+# tests/run: processes of tests end with it.
 load ../helper
 
-# A suite of one test that passes and leaves behind what has a group, or a session, of its own.
-# Where there is a file "endless", it does not end itself either.
+# A suite of one test that passes, and leaves processes in a new process group and in a new session.
+# If the file "endless" exists, the suite does not end either.
 setup() {
     cd "$T"
     cat >suite <<END
@@ -19,7 +19,7 @@ END
     chmod +x suite
 }
 
-# A process that ended and that nobody waits for has no command line.
+# The command line of a zombie process is empty.
 all_ended() {
     [ "$(wc -l <pids)" -eq 2 ]
     for pid in $(cat pids); do
@@ -38,7 +38,7 @@ check_until() {
     all_ended
 }
 
-@test "what a suite leaves behind ends with it" {
+@test "processes that a suite leaves are killed when it ends" {
     run "$ROOT/tests/run" "$T/suite"
     echo "$output"
     [ "$status" -eq 0 ]
@@ -61,7 +61,7 @@ suite() {
     done >"tree/tests/tools/$1.bats"
 }
 
-@test "--fast leaves out what takes long, but for two cases of each program; the longest starts first" {
+@test "--fast runs short suites and two cases of each program; the longest suite starts first" {
     mkdir -p tree/tests/tools tree/tools build
     touch tree/tools/dt-{short,long}.c
     cp "$ROOT/tests/run" tree/tests
@@ -80,7 +80,7 @@ suite() {
     [ "${lines[-1]}" = "9 passed, 0 failed, 0 skipped" ]
     [[ "${lines[0]}" == tests/tools/other-long.bats* ]]
     [ -e build/seconds ]
-    refute grep . build/seconds # all were short now
+    refute grep . build/seconds # all were short
 }
 
 @test "tests/seconds names tests that exist" {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# share/setup/install-packages: silent where all is there, clear where not.
+# share/setup/install-packages: silent if nothing is missing, one clear message otherwise.
 load ../helper
 
-# A PATH on which stand-ins say what they were asked to do.
+# A PATH with programs that print their arguments.
 fake() {
     mkdir -p "$T/bin"
     for name in sh env mktemp rm cat flock; do
@@ -25,14 +25,14 @@ install_packages() {
     echo "$output"
 }
 
-@test "nothing is said or done where all is there" {
+@test "installed packages: no output and no installation" {
     fake gnuplot apt-get
     install_packages demo
     [ "$status" -eq 0 ]
     [ -z "$output" ]
 }
 
-@test "elsewhere than on Debian the packages are named" {
+@test "on other systems than Debian the packages are named" {
     fake
     install_packages build demo
     [ "$status" -eq 1 ]
@@ -47,7 +47,7 @@ install_packages() {
     [[ "$output" == *"apt-get update && apt-get install -y --no-install-recommends gnuplot-nox" ]]
 }
 
-@test "what is missing is installed, and nothing more" {
+@test "only missing packages are installed" {
     fake
     be 0
     cat >"$T/bin/apt-get" <<'END'
@@ -62,7 +62,7 @@ END
     [ "$(tail -n 1 "$T/bin/asked")" = "install -y -qq --no-install-recommends gnuplot-nox" ]
 }
 
-@test "a package that does not help is an error" {
+@test "a package that does not provide the program is an error" {
     fake apt-get
     be 0
     install_packages demo
@@ -76,14 +76,14 @@ END
     [ "$status" -eq 2 ]
 }
 
-@test "a machine without a compiler yet builds the engines of its processor" {
+@test "without a compiler, make selects the engines of the machine's processor" {
     cd "$ROOT"
     make -n -p CC=no-such-compiler B="$T/build" 2>/dev/null >"$T/made" || true
     grep -qE "^ARCH := $(uname -m)$" "$T/made"
 }
 
 # Packages that cannot be installed, and compilers that note what they are asked to make.
-@test "no rule compiles before the packages that it needs are there" {
+@test "every rule that compiles depends on the installation of its packages" {
     mkdir -p "$T/house" "$T/bin"
     cp -r "$ROOT/Makefile" "$ROOT/lib" "$ROOT/tools" "$ROOT/tests" "$ROOT/share" "$T/house"
     printf '#!/bin/sh\nsleep 0.2\nexit 1\n' >"$T/house/share/setup/install-packages"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 load ../helper
 
-# A repository of its own, with one commit.
+# A repository with one commit.
 setup() {
-    command -v git >/dev/null || skip "there is no git"
+    command -v git >/dev/null || skip "git is not installed"
     cd "$T"
     mkdir -p share/setup
     cp "$ROOT/share/setup/version" share/setup/
