@@ -38,7 +38,6 @@ static const char tekken_regex[] = WORD UPPER "*" LOWER "+|" WORD UPPER "+" LOWE
 const char *const dt_pattern_names[] = {DT_SCANNER_ROWS(NAME_ROW)[DT_SCANNER_COUNT] = NULL};
 
 #define PATTERN_ROW(enumerator, name) [enumerator] = {#name, name##_regex, NULL},
-#define PATTERN_ROW(enumerator, name) [enumerator] = {#name, name##_regex, NULL},
 static struct dt_pattern patterns[DT_SCANNER_COUNT] = {DT_SCANNER_ROWS(PATTERN_ROW)};
 
 /* Equivalent expressions of published files. */
