@@ -389,6 +389,9 @@ check-words: ## no text has a phrase of tests/phrases
 check-names: ## public names say where they are declared; no two headers declare the same name
 	@CC='$(CC)' $(PYTHON) tests/check-names
 
+check-cycles: all build-tests ## no two files of a module use each other, but those of tests/cycles
+	@$(PYTHON) tests/check-cycles $B
+
 check-headers: | deps-build ## each header compiles alone
 	@for h in $$(find lib -name '*.h' | sort); do echo "#include \"$${h#lib/}\"" | \
 	  $(CC) $(DT_CFLAGS) -Itests/cuda/toolkit -Werror -fsyntax-only -x c - || exit 1; done

@@ -4,6 +4,7 @@
 #ifndef DT_COMM_COMM_INTERNAL_H
 #define DT_COMM_COMM_INTERNAL_H
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -162,7 +163,10 @@ void dt_links_forget(struct dt_job *job);
 /* On the job's thread, which holds the lock: ends the watch over what is done. */
 int dt_links_watch(struct dt_job *job, struct dt_error *err) DT_MUST_CHECK;
 
-struct timespec dt_timespec(double seconds);
+static inline struct timespec dt_timespec(double seconds)
+{
+    return (struct timespec){(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
+}
 
 /* With the lock: a thread begins, and ends, to wait for what the job's thread does. */
 void dt_job_begin_wait(struct dt_job *job);

@@ -2,7 +2,6 @@
 #include "comm/comm.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -84,11 +83,6 @@ static int join(struct dt_job *job, struct dt_error *err)
     DT_TRY(job->transport->open(&job->state, &job->how, &rank, &size, err));
     new_world(job, rank, size);
     return 0;
-}
-
-struct timespec dt_timespec(double seconds)
-{
-    return (struct timespec){(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
 }
 
 void dt_job_begin_wait(struct dt_job *job)

@@ -42,21 +42,6 @@ static void describe(char place[DT_PLACE])
         list_processors(&set, place, DT_PLACE);
 }
 
-char *dt_comm_name_ranks(const int *ranks, int count, char text[DT_RANKS])
-{
-    enum { NAMED = 4 };
-    int used = 0;
-    for (int i = 0; i < count && i < NAMED; i++)
-        used += snprintf(text + used, DT_RANKS - (size_t)used, "%s%d",
-                         i == 0           ? ""
-                         : i == count - 1 ? " and "
-                                          : ", ",
-                         ranks[i]);
-    if (count > NAMED)
-        snprintf(text + used, DT_RANKS - (size_t)used, " and %d more", count - NAMED);
-    return text;
-}
-
 int dt_comm_places(struct dt_comm *comm, char (**places)[DT_PLACE], struct dt_error *err)
 {
     *places = dt_alloc((size_t)dt_comm_size(comm), DT_PLACE);

@@ -56,16 +56,16 @@ run_tests() {
 
 @test "waiting leaves out what was put off" {
     local only='what*'
-    plant engine.c '"step", cudaStreamSynchronize(dt_cuda_flush(dev))' '"step", cudaSuccess'
-    caught engine.c
+    plant device-memory.c '"step", cudaStreamSynchronize(dt_cuda_flush(dev))' '"step", cudaSuccess'
+    caught device-memory.c
 }
 
 @test "memory goes that work which was put off has" {
     local only='uploads*'
-    plant engine.c 'cudaStreamSynchronize(dt_cuda_flush(dev)));
+    plant device-memory.c 'cudaStreamSynchronize(dt_cuda_flush(dev)));
     dt_cuda_note(dev, "release", cudaFree' 'cudaSuccess);
     dt_cuda_note(dev, "release", cudaFree'
-    caught engine.c
+    caught device-memory.c
 }
 
 @test "a call that a capture forbids is an error" {

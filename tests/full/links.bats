@@ -124,7 +124,7 @@ operation='(send|receive) [a-z ]+ of [0-9]+ bytes, operation [0-9]+ of the pipel
 
 # Where the gradient of the next micro-batch is waited for before its stream is computed.
 @test "memory that is freed at once while messages are under way" {
-    plant engine.c 'cudaFreeAsync(cuda->scratch, dt_cuda_flush(dev))' 'cudaFree(cuda->scratch)'
-    waits engine.c "${operation}has not ended on the device for 2 seconds" \
+    plant device-memory.c 'cudaFreeAsync(cuda->scratch, dt_cuda_flush(dev))' 'cudaFree(cuda->scratch)'
+    waits device-memory.c "${operation}has not ended on the device for 2 seconds" \
         --set distributed.schedule=model_parallel
 }

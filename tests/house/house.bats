@@ -128,6 +128,23 @@ copy_house() {
     [[ "$output" == *"all headers in one file do not compile"* ]]
 }
 
+@test "no cycle between the files of a module but those of tests/cycles" {
+    "$ROOT/tests/check-cycles" "${DT_BUILD:-$ROOT/build}"
+}
+
+@test "two files that use each other are found, and an exception that is none" {
+    mkdir -p "$T/tests" "$T/lib/base" "$T/build/obj/lib/base"
+    cp "$ROOT/tests/check-cycles" "$T/tests"
+    echo 'base one three # reason' >"$T/tests/cycles"
+    echo 'int one(void); int two(void); int one(void) { return two(); }' >"$T/lib/base/one.c"
+    echo 'int one(void); int two(void); int two(void) { return one(); }' >"$T/lib/base/two.c"
+    for f in one two; do ${CC:-cc} -c "$T/lib/base/$f.c" -o "$T/build/obj/lib/base/$f.o"; done
+    run "$T/tests/check-cycles" "$T/build"
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "lib/base: one two use each other" ]
+    [ "${lines[1]}" = "tests/cycles: base one three is not a cycle: remove the line" ]
+}
+
 @test "public symbols begin with dt_, and no two modules define the same" {
     symbols="$(nm -g --defined-only "${DT_BUILD:-$ROOT/build}/lib/libdt.a" | awk 'NF == 3 { print $3 }')"
     [ -n "$symbols" ]

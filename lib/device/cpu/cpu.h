@@ -75,12 +75,16 @@ void dt_cpu_activate(float *y, const float *x, int64_t n, enum dt_activation);
 void dt_cpu_activate_backward(float *restrict dy, const float *restrict x, int64_t n,
                               enum dt_activation);
 
-/* Scratch of one thread, at least size floats, kept from call to call; and one that
- * the threads of an op share, taken before they start. */
+/* dev->state. */
+int dt_cpu_state_open(struct dt_device *dev, struct dt_error *err) DT_MUST_CHECK;
+void dt_cpu_state_close(struct dt_device *dev);
+
+/* Scratch memory of one thread, at least size floats, reused by the next call; and a buffer shared
+ * by the threads of an op, requested before they start. */
 float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size);
 float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size);
 
-/* What multiplies bf16, or NULL; opened when it is first asked for, by one thread. */
+/* The bf16 product, opened on first use by one thread; NULL if this machine has none. */
 struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev);
 
 /* One thread's product, row-major as everything here: C = op(A) op(B) * alpha + C * beta. */

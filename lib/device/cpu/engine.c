@@ -6,20 +6,8 @@
 #include <sys/mman.h>
 
 #include "base/memory.h"
-#include "device/cpu/bf16.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/onednn.h"
-
-struct scratch {
-    float *data;
-    size_t size;
-};
-
-struct state {
-    struct scratch *scratch; /* one a thread, and one that they share */
-    struct dt_cpu_bf16 *bf16;
-    bool bf16_asked; /* whether bf16 is what there is */
-};
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -60,57 +48,13 @@ static int synchronize(struct dt_device *dev, struct dt_error *err)
     return 0;
 }
 
-float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size)
-{
-    struct scratch *s = &((struct state *)dev->state)->scratch[thread];
-    if (s->size < size) {
-        free(s->data);
-        s->data = aligned_alloc(64, (size * sizeof *s->data + 63) / 64 * 64);
-        if (s->data == NULL)
-            dt_cpu_no_memory("scratch of an operation");
-        s->size = size;
-    }
-    return s->data;
-}
-
-float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size)
-{
-    return dt_cpu_scratch(dev, dev->threads, size);
-}
-
-struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev)
-{
-    struct state *s = dev->state;
-    if (!s->bf16_asked)
-        s->bf16 = dt_cpu_bf16_open(dev->threads);
-    s->bf16_asked = true;
-    return s->bf16;
-}
-
 static int open_engine(struct dt_device *dev, struct dt_error *err)
 {
-    struct state *s = calloc(1, sizeof *s);
-    if (s)
-        s->scratch = calloc((size_t)dev->threads + 1, sizeof *s->scratch);
-    if (s == NULL || s->scratch == NULL) {
-        free(s);
-        return dt_fail(err, DT_ENOMEM, "no memory for the cpu engine");
-    }
-    dev->state = s;
+    DT_TRY(dt_cpu_state_open(dev, err));
     dev->isa = DT_ISA;
     omp_set_num_threads(dev->threads);
     omp_set_dynamic(0);
     return 0;
-}
-
-static void close_engine(struct dt_device *dev)
-{
-    struct state *s = dev->state;
-    for (int i = 0; i <= dev->threads; i++)
-        free(s->scratch[i].data);
-    free(s->scratch);
-    dt_cpu_bf16_close(s->bf16);
-    free(s);
 }
 
 static const struct dt_ops ops = {
@@ -159,5 +103,5 @@ const struct dt_engine dt_engine = {
     .name = "cpu",
     .ops = &ops,
     .open = open_engine,
-    .close = close_engine,
+    .close = dt_cpu_state_close,
 };

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* The state of an open cpu engine: scratch memory of its threads and the bf16 product. */
+#include <stdlib.h>
+
+#include "device/cpu/bf16.h"
+#include "device/cpu/cpu.h"
+#include "device/cpu/onednn.h"
+
+struct scratch {
+    float *data;
+    size_t size;
+};
+
+struct state {
+    struct scratch *scratch; /* threads + 1: one per thread, the last is shared */
+    struct dt_cpu_bf16 *bf16;
+    bool bf16_asked; /* dt_cpu_bf16_open was called */
+};
+
+int dt_cpu_state_open(struct dt_device *dev, struct dt_error *err)
+{
+    struct state *s = calloc(1, sizeof *s);
+    if (s)
+        s->scratch = calloc((size_t)dev->threads + 1, sizeof *s->scratch);
+    if (s == NULL || s->scratch == NULL) {
+        free(s);
+        return dt_fail(err, DT_ENOMEM, "no memory for the cpu engine");
+    }
+    dev->state = s;
+    return 0;
+}
+
+void dt_cpu_state_close(struct dt_device *dev)
+{
+    struct state *s = dev->state;
+    for (int i = 0; i <= dev->threads; i++)
+        free(s->scratch[i].data);
+    free(s->scratch);
+    dt_cpu_bf16_close(s->bf16);
+    free(s);
+}
+
+float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size)
+{
+    struct scratch *s = &((struct state *)dev->state)->scratch[thread];
+    if (s->size < size) {
+        free(s->data);
+        s->data = aligned_alloc(64, (size * sizeof *s->data + 63) / 64 * 64);
+        if (s->data == NULL)
+            dt_cpu_no_memory("scratch of an operation");
+        s->size = size;
+    }
+    return s->data;
+}
+
+float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size)
+{
+    return dt_cpu_scratch(dev, dev->threads, size);
+}
+
+struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev)
+{
+    struct state *s = dev->state;
+    if (!s->bf16_asked)
+        s->bf16 = dt_cpu_bf16_open(dev->threads);
+    s->bf16_asked = true;
+    return s->bf16;
+}
