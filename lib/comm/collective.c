@@ -96,7 +96,7 @@ static int run_all_gather(const struct dt_operation *op, struct dt_error *err)
     return 0;
 }
 
-dt_ticket dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *offsets)
+dt_comm_request dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *offsets)
 {
     return dt_comm_submit(comm, (struct dt_operation){.name = "all-gather",
                                                       .total = offsets[comm->size],
@@ -107,11 +107,12 @@ dt_ticket dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *off
 
 int dt_comm_share(struct dt_comm *comm, void *all, size_t bytes, struct dt_error *err)
 {
-    dt_ticket done = dt_comm_submit(comm, (struct dt_operation){.name = "all-gather",
-                                                                .total = bytes * (size_t)comm->size,
-                                                                .run = run_all_gather,
-                                                                .data = all,
-                                                                .bytes = bytes});
+    dt_comm_request done =
+        dt_comm_submit(comm, (struct dt_operation){.name = "all-gather",
+                                                   .total = bytes * (size_t)comm->size,
+                                                   .run = run_all_gather,
+                                                   .data = all,
+                                                   .bytes = bytes});
     return dt_comm_wait(comm, done, err);
 }
 
@@ -144,8 +145,8 @@ static int run_all_to_all(const struct dt_operation *op, struct dt_error *err)
     return 0;
 }
 
-dt_ticket dt_comm_all_to_all(struct dt_comm *comm, const struct dt_piece *sends,
-                             const struct dt_piece *receives)
+dt_comm_request dt_comm_all_to_all(struct dt_comm *comm, const struct dt_piece *sends,
+                                   const struct dt_piece *receives)
 {
     size_t total = 0;
     for (int r = 0; r < comm->size; r++)
@@ -175,7 +176,7 @@ static int run_broadcast(const struct dt_operation *op, struct dt_error *err)
     return 0;
 }
 
-dt_ticket dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int root)
+dt_comm_request dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int root)
 {
     return dt_comm_submit(comm, (struct dt_operation){.name = "broadcast",
                                                       .total = bytes,
@@ -374,7 +375,7 @@ static int run_reduce_scatter(const struct dt_operation *op, struct dt_error *er
     return 0;
 }
 
-dt_ticket dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction)
+dt_comm_request dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction)
 {
     int owners = comm->size / (reduction->groups > 1 ? reduction->groups : 1);
     return dt_comm_submit(comm,
@@ -470,7 +471,7 @@ static int run_round(const struct dt_operation *op, struct dt_error *err)
     return 0;
 }
 
-dt_ticket dt_comm_reduce_round(struct dt_comm *comm, const struct dt_round *round)
+dt_comm_request dt_comm_reduce_round(struct dt_comm *comm, const struct dt_round *round)
 {
     return dt_comm_submit(comm,
                           (struct dt_operation){.name = "reduce-scatter round",

@@ -48,7 +48,7 @@ struct dt_message {
     struct dt_transfer transfer;
     double since; /* it was started */
     bool over;
-    dt_ticket ticket; /* on links */
+    dt_comm_request request; /* on links */
 };
 
 /* Memory that is kept from operation to operation. */
@@ -60,7 +60,7 @@ struct dt_scratch {
 /* An operation on links that may not be over. */
 struct dt_linked {
     struct dt_operation op; /* as which it is reported */
-    uint64_t ticket;
+    uint64_t request;
 };
 
 #define DT_QUEUE         256  /* operations in flight */
@@ -152,8 +152,8 @@ int dt_operation_staging(const struct dt_operation *op, size_t pieces, size_t *c
 
 /* Links (device-collective.c). A group's twin for memory of the device. */
 void dt_link_group(struct dt_comm *comm);
-dt_ticket dt_link_submit(struct dt_comm *near, struct dt_operation op);
-int dt_link_wait(struct dt_comm *near, enum dt_link_channel lane, dt_ticket ticket,
+dt_comm_request dt_link_submit(struct dt_comm *near, struct dt_operation op);
+int dt_link_wait(struct dt_comm *near, enum dt_link_channel lane, dt_comm_request request,
                  struct dt_error *err) DT_MUST_CHECK;
 int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *transfers, int count,
                      struct dt_error *err) DT_MUST_CHECK;
@@ -182,6 +182,6 @@ struct dt_comm *dt_job_new_group(struct dt_job *job, const char *name, const int
 char *dt_name_operation(const struct dt_operation *op, char text[DT_OPERATION_NAME]);
 
 /* Puts an operation of the group into the queue; run, name and operands are filled in. */
-dt_ticket dt_comm_submit(struct dt_comm *comm, struct dt_operation op);
+dt_comm_request dt_comm_submit(struct dt_comm *comm, struct dt_operation op);
 
 #endif

@@ -231,7 +231,7 @@ int dt_operation_staging(const struct dt_operation *op, size_t pieces, size_t *c
     return *chunk > 0 ? 0 : dt_fail(err, DT_ENOMEM, "sums on links have no memory of the device");
 }
 
-dt_ticket dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
+dt_comm_request dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
 {
     struct dt_job *job = comm->job;
     struct dt_error err;
@@ -242,24 +242,24 @@ dt_ticket dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
         pthread_cond_wait(&job->finished_one, &job->lock);
     op.comm = comm;
     op.number = comm->number++;
-    dt_ticket ticket = job->submitted++;
-    job->queue[ticket % DT_QUEUE] = op;
+    dt_comm_request request = job->submitted++;
+    job->queue[request % DT_QUEUE] = op;
     if (job->transport == NULL)
         finish(job, op.run(&op, &err), &err);
     pthread_cond_signal(&job->submitted_one);
     pthread_mutex_unlock(&job->lock);
-    return ticket;
+    return request;
 }
 
-int dt_comm_wait(struct dt_comm *comm, dt_ticket ticket, struct dt_error *err)
+int dt_comm_wait(struct dt_comm *comm, dt_comm_request request, struct dt_error *err)
 {
     struct dt_job *job = comm->job;
     if (comm->is_near)
-        return dt_link_wait(comm, DT_LINK_ALL, ticket, err);
+        return dt_link_wait(comm, DT_LINK_ALL, request, err);
     pthread_mutex_lock(&job->lock);
-    if (job->finished <= ticket) {
+    if (job->finished <= request) {
         dt_job_begin_wait(job);
-        while (job->finished <= ticket)
+        while (job->finished <= request)
             pthread_cond_wait(&job->finished_one, &job->lock);
         dt_job_end_wait(job);
     }

@@ -219,18 +219,18 @@ void dt_links_forget(struct dt_job *job)
 
 /* With the lock. Where there is no room for more, the newest stands for the one before it too:
  * they end in their order. */
-static void watch(struct dt_job *job, const struct dt_operation *op, uint64_t ticket)
+static void watch(struct dt_job *job, const struct dt_operation *op, uint64_t request)
 {
     struct dt_watched *w = &job->watched[op->lane];
     if (w->first == w->end)
         w->since = dt_clock_now();
     if (w->end - w->first == DT_QUEUE)
         w->end--;
-    w->all[w->end++ % DT_QUEUE] = (struct dt_linked){*op, ticket};
+    w->all[w->end++ % DT_QUEUE] = (struct dt_linked){*op, request};
     pthread_cond_signal(&job->submitted_one);
 }
 
-dt_ticket dt_link_submit(struct dt_comm *near, struct dt_operation op)
+dt_comm_request dt_link_submit(struct dt_comm *near, struct dt_operation op)
 {
     struct dt_job *job = near->job;
     struct dt_error err;
@@ -238,23 +238,23 @@ dt_ticket dt_link_submit(struct dt_comm *near, struct dt_operation op)
     op.number = near->number++;
     links_of(job)->begin(job->linked, op.lane);
     int rc = op.run(&op, &err);
-    dt_ticket ticket = links_of(job)->end(job->linked, op.lane);
+    dt_comm_request request = links_of(job)->end(job->linked, op.lane);
     if (rc < 0)
         name_operation(&op, &err);
     pthread_mutex_lock(&job->lock);
     if (rc < 0)
         dt_job_fail(job, rc, &err);
     else
-        watch(job, &op, ticket);
+        watch(job, &op, request);
     pthread_mutex_unlock(&job->lock);
-    return ticket;
+    return request;
 }
 
-int dt_link_wait(struct dt_comm *near, enum dt_link_channel lane, dt_ticket ticket,
+int dt_link_wait(struct dt_comm *near, enum dt_link_channel lane, dt_comm_request request,
                  struct dt_error *err)
 {
     struct dt_job *job = near->job;
-    links_of(job)->join(job->linked, lane, ticket);
+    links_of(job)->join(job->linked, lane, request);
     pthread_mutex_lock(&job->lock);
     int rc = job->failed;
     if (rc < 0)
@@ -270,7 +270,7 @@ static int watch_lane(struct dt_job *job, enum dt_link_channel lane, double now,
     struct dt_watched *w = &job->watched[lane];
     while (w->first < w->end) {
         const struct dt_linked *oldest = &w->all[w->first % DT_QUEUE];
-        int rc = links_of(job)->test(job->linked, lane, oldest->ticket, err);
+        int rc = links_of(job)->test(job->linked, lane, oldest->request, err);
         if (rc == 0 && now - w->since > job->patience)
             rc = dt_fail(err, DT_ESTALLED, "has not ended on the device for %.0f seconds",
                          job->patience);

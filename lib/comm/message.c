@@ -69,7 +69,7 @@ static struct dt_message *put(struct dt_comm *near, enum dt_link_channel lane, v
     struct dt_message *m = take_free(near->job);
     *m = (struct dt_message){.made_before = m->made_before, .op = op, .over = true};
     pthread_mutex_unlock(&near->job->lock);
-    m->ticket = dt_link_submit(near, op);
+    m->request = dt_link_submit(near, op);
     return m;
 }
 
@@ -96,7 +96,7 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *e
     if (m == NULL)
         return 0;
     if (comm->is_near)
-        DT_TRY(dt_link_wait(comm, m->op.lane, m->ticket, err));
+        DT_TRY(dt_link_wait(comm, m->op.lane, m->request, err));
     pthread_mutex_lock(&job->lock);
     if (!m->over) {
         dt_job_begin_wait(job);
@@ -141,7 +141,7 @@ static struct dt_passing pass(struct dt_comm *c, int to, int from, int channel,
                                     .sends = &sent,
                                     .receives = &received};
     if (c->is_near)
-        return (struct dt_passing){.on_links = true, .ticket = dt_link_submit(c, op)};
+        return (struct dt_passing){.on_links = true, .request = dt_link_submit(c, op)};
     return (struct dt_passing){.received =
                                    dt_comm_receive(c, from, channel, received.data, received.bytes),
                                .sent = dt_comm_send(c, to, channel, sent.data, sent.bytes)};
@@ -162,7 +162,7 @@ struct dt_passing dt_comm_swap(struct dt_comm *c, int other, int channel, struct
 int dt_comm_end_passing(struct dt_comm *c, const struct dt_passing *p, struct dt_error *err)
 {
     if (p->on_links)
-        return dt_link_wait(c, DT_LINK_ALL, p->ticket, err);
+        return dt_link_wait(c, DT_LINK_ALL, p->request, err);
     DT_TRY(dt_comm_await(c, p->sent, err));
     return dt_comm_await(c, p->received, err);
 }

@@ -19,7 +19,7 @@ struct dt_bucket_reduction {
     size_t *offsets, *bytes; /* ranks of the sharding group + 1: where each rank's blocks begin in
                               * the bucket, in floats and in bytes */
     size_t shard[2];         /* 0, and the floats of this rank's blocks */
-    dt_ticket request;
+    dt_comm_request request;
     bool pending;
     float *host; /* staged: copies of the messages */
 };

@@ -9,7 +9,7 @@ struct dt_bucket_gather {
     size_t *bytes; /* ranks + 1: where each rank's blocks begin, in the compute type */
     char *host;    /* staged: the gathered bucket in host memory */
     char *weights; /* staged: its destination on the device */
-    dt_ticket request;
+    dt_comm_request request;
     bool pending;
     bool current; /* gathered since the last update, or in flight */
 };

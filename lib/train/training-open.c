@@ -420,7 +420,7 @@ static int compare_with_rank_0(const struct dt_training *t, const struct dt_trai
     char engine[ENGINE_NAME];
     snprintf(engine, sizeof engine, "%s, %s", t->device->engine->name, t->device->isa);
     memcpy(first.engine, engine, sizeof engine);
-    dt_ticket request = dt_comm_broadcast(t->comm, &first, sizeof first, 0);
+    dt_comm_request request = dt_comm_broadcast(t->comm, &first, sizeof first, 0);
     DT_TRY(dt_comm_wait(t->comm, request, err));
     strcpy(first.settings.data.dataset, t->settings.data.dataset);
     strcpy(first.settings.checkpoint.dir, t->settings.checkpoint.dir);

@@ -252,7 +252,7 @@ static void exchange_in_groups(struct dt_comm *world, void *context)
     struct dt_comm *group = dt_comm_group(world, rank % 2 ? "odd" : "even", same, count);
     assert_int_equal(dt_comm_size(group), count);
     assert_int_equal(dt_comm_rank(group), rank / 2);
-    dt_ticket everywhere = dt_comm_broadcast(world, &value, sizeof value, size - 1);
+    dt_comm_request everywhere = dt_comm_broadcast(world, &value, sizeof value, size - 1);
     if (count > 1 && rank / 2 == 0)
         assert_int_equal(dt_comm_await(group, dt_comm_send(group, 1, 5, &sent, sizeof sent), &err),
                          0);
@@ -432,7 +432,7 @@ static void post_while_it_tests(struct dt_comm *world, void *context)
     sem_wait(&in_test);
     char signs[2];
     size_t offsets[] = {0, 1, 2};
-    dt_ticket barrier = dt_comm_all_gather(world, signs, offsets);
+    dt_comm_request barrier = dt_comm_all_gather(world, signs, offsets);
     sem_post(&has_posted);
     assert_int_equal(dt_comm_wait(world, barrier, &err), 0);
     assert_int_equal(dt_comm_await(world, m, &err), 0);

@@ -37,7 +37,7 @@ struct work {
     int64_t firsts[MOST_RANKS + 1];
     struct dt_piece sends[MOST_RANKS], receives[MOST_RANKS];
     struct dt_tree_part part;
-    dt_ticket ticket;
+    dt_comm_request request;
     struct dt_message *messages[2];
 };
 
@@ -118,7 +118,7 @@ static void start_all_gather(const struct program *p, struct work *w, int rank, 
         w->offsets[r + 1] = w->offsets[r] + bytes_of(p, w->step, r, 0);
     w->memory = dt_alloc(w->offsets[size] + 1, 1);
     fill(w->memory + w->offsets[rank], w->step, rank, 0, w->offsets[rank + 1] - w->offsets[rank]);
-    w->ticket = dt_comm_all_gather(w->comm, w->memory, w->offsets);
+    w->request = dt_comm_all_gather(w->comm, w->memory, w->offsets);
 }
 
 static void start_all_to_all(const struct program *p, struct work *w, int rank, int size)
@@ -131,7 +131,7 @@ static void start_all_to_all(const struct program *p, struct work *w, int rank, 
         w->receives[r] = (struct dt_piece){w->received + at, bytes_of(p, w->step, r, rank)};
         fill(w->memory + at, w->step, rank, r, w->sends[r].bytes);
     }
-    w->ticket = dt_comm_all_to_all(w->comm, w->sends, w->receives);
+    w->request = dt_comm_all_to_all(w->comm, w->sends, w->receives);
 }
 
 static int root_of(const struct program *p, const struct work *w)
@@ -145,7 +145,7 @@ static void start_broadcast(const struct program *p, struct work *w, int rank, i
     w->memory = dt_alloc(MOST, 1);
     if (rank == root_of(p, w))
         fill(w->memory, w->step, rank, 0, bytes_of(p, w->step, 0, 0));
-    w->ticket = dt_comm_broadcast(w->comm, w->memory, bytes_of(p, w->step, 0, 0), root_of(p, w));
+    w->request = dt_comm_broadcast(w->comm, w->memory, bytes_of(p, w->step, 0, 0), root_of(p, w));
 }
 
 /* A leaf a rank; sums of whole numbers are exact. */
@@ -160,7 +160,7 @@ static void start_reduce_scatter(const struct program *p, struct work *w, int ra
         w->floats[i] = (float)byte_of(w->step, rank, 0, i);
     w->part = (struct dt_tree_part){{0, rank}, w->floats};
     const struct dt_reduction how = {w->offsets, w->firsts, &w->part, 1, NULL, 0};
-    w->ticket = dt_comm_reduce_scatter(w->comm, &how);
+    w->request = dt_comm_reduce_scatter(w->comm, &how);
 }
 
 /* Few channels, so that messages of several steps are alike. */
@@ -219,7 +219,7 @@ static void end(const struct program *p, struct work *w)
     struct dt_error err;
     int rc = 0;
     if (w->kind != RING)
-        rc = dt_comm_wait(w->comm, w->ticket, &err);
+        rc = dt_comm_wait(w->comm, w->request, &err);
     for (int i = 0; i < 2 && rc == 0; i++)
         rc = dt_comm_await(w->comm, w->messages[i], &err);
     if (rc < 0)

@@ -27,7 +27,7 @@ load planted-links
 }
 
 @test "ops that do not wait for messages" {
-    plant links.c 'cudaStreamWaitEvent(dt_cuda_flush(dev), lane->ended[ticket % TICKETS], 0)' \
+    plant links.c 'cudaStreamWaitEvent(dt_cuda_flush(dev), lane->ended[request % REQUESTS], 0)' \
         'cudaSuccess'
     shows links.c
 }
@@ -59,7 +59,7 @@ load planted-links
 }
 
 @test "an event that is not recorded" {
-    plant links.c 'cudaEventRecord(lane->ended[lane->tickets % TICKETS], lane->stream)' 'cudaSuccess'
+    plant links.c 'cudaEventRecord(lane->ended[lane->requests % REQUESTS], lane->stream)' 'cudaSuccess'
     shows links.c
 }
 

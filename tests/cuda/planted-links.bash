@@ -35,7 +35,7 @@ begins() {
 
 # plant_join LANE: ops do not wait for messages of it.
 plant_join() {
-    plant links.c 'cudaStreamWaitEvent(dt_cuda_flush(dev), lane->ended[ticket % TICKETS], 0)' \
+    plant links.c 'cudaStreamWaitEvent(dt_cuda_flush(dev), lane->ended[request % REQUESTS], 0)' \
         "which == $1 ? cudaSuccess :
-         cudaStreamWaitEvent(dt_cuda_flush(dev), lane->ended[ticket % TICKETS], 0)"
+         cudaStreamWaitEvent(dt_cuda_flush(dev), lane->ended[request % REQUESTS], 0)"
 }

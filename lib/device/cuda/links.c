@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "device/cuda/nccl.h"
 
-#define TICKETS  256   /* behind so many others, a ticket stands for the newest of its event */
+#define REQUESTS 256   /* behind so many others, a request stands for the newest of its event */
 #define PAUSE_NS 20000 /* between questions whether NCCL has finished a call */
 
 /* Blocks of a GPU that a lane of two ranks takes at most while it waits for the other: all lanes
@@ -22,8 +22,8 @@
 struct lane {
     ncclComm_t comm; /* NULL: none yet, or aborted */
     cudaStream_t stream;
-    cudaEvent_t ended[TICKETS];
-    uint64_t tickets;
+    cudaEvent_t ended[REQUESTS];
+    uint64_t requests;
 };
 
 /* Calls of NCCL return before they are over, so that each can be waited for with an end. */
@@ -146,7 +146,7 @@ static int open_stream(struct lane *lane, struct dt_error *err)
     cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
     if (error == cudaSuccess)
         error = cudaStreamCreateWithPriority(&lane->stream, cudaStreamNonBlocking, greatest);
-    for (int i = 0; i < TICKETS && error == cudaSuccess; i++)
+    for (int i = 0; i < REQUESTS && error == cudaSuccess; i++)
         error = cudaEventCreateWithFlags(&lane->ended[i], cudaEventDisableTiming);
     if (error == cudaSuccess)
         return 0;
@@ -155,7 +155,7 @@ static int open_stream(struct lane *lane, struct dt_error *err)
 
 static void close_stream(struct lane *lane)
 {
-    for (int i = 0; i < TICKETS; i++)
+    for (int i = 0; i < REQUESTS; i++)
         if (lane->ended[i])
             cudaEventDestroy(lane->ended[i]);
     if (lane->stream)
@@ -333,18 +333,19 @@ static void copy(struct dt_device *dev, void *to, const void *from, size_t bytes
 static uint64_t end(struct dt_device *dev, enum dt_link_channel which)
 {
     struct lane *lane = &links_of(dev)->lanes[which];
-    dt_cuda_note(dev, "links", cudaEventRecord(lane->ended[lane->tickets % TICKETS], lane->stream));
-    return lane->tickets++;
+    dt_cuda_note(dev, "links",
+                 cudaEventRecord(lane->ended[lane->requests % REQUESTS], lane->stream));
+    return lane->requests++;
 }
 
-static void join(struct dt_device *dev, enum dt_link_channel which, uint64_t ticket)
+static void join(struct dt_device *dev, enum dt_link_channel which, uint64_t request)
 {
     const struct lane *lane = &links_of(dev)->lanes[which];
     dt_cuda_note(dev, "links",
-                 cudaStreamWaitEvent(dt_cuda_flush(dev), lane->ended[ticket % TICKETS], 0));
+                 cudaStreamWaitEvent(dt_cuda_flush(dev), lane->ended[request % REQUESTS], 0));
 }
 
-static int test(struct dt_device *dev, enum dt_link_channel which, uint64_t ticket,
+static int test(struct dt_device *dev, enum dt_link_channel which, uint64_t request,
                 struct dt_error *err)
 {
     struct dt_cuda_links *l = links_of(dev);
@@ -352,7 +353,7 @@ static int test(struct dt_device *dev, enum dt_link_channel which, uint64_t tick
     int rc;
     cudaSetDevice(dt_cuda_of(dev)->device);
     (void)ask(l, lane, "messages", &rc, err);
-    cudaError_t error = rc < 0 ? cudaSuccess : cudaEventQuery(lane->ended[ticket % TICKETS]);
+    cudaError_t error = rc < 0 ? cudaSuccess : cudaEventQuery(lane->ended[request % REQUESTS]);
     if (error == cudaErrorNotReady)
         return 0;
     if (rc == 0 && error != cudaSuccess)
