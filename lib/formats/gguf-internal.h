@@ -33,7 +33,7 @@ enum { DT_GT_F32 = 0, DT_GT_F16 = 1, DT_GT_Q8_0 = 8, DT_GT_BF16 = 30 };
 /* Name of a parameter in GGUF; name has room for 64 bytes. false: it has none there. */
 bool dt_gguf_name(const struct dt_param *p, char name[64]);
 /* Whether the file holds the matrix the other way round. */
-bool dt_gguf_turns(const struct dt_param *p);
+bool dt_gguf_is_transposed(const struct dt_param *p);
 /* Heads by which the rows of this parameter are permuted; 0 if they are not. */
 int64_t dt_gguf_permuted_heads(const struct dt_model_config *config, const struct dt_param *p);
 /* Rows, as they lie in Hugging Face's files, into GGUF's order, or back. */

@@ -407,8 +407,8 @@ static void decode(struct dt_device *dev, uint32_t type, const char *from, float
 
 static bool fits(const struct entry *e, const struct dt_param *p)
 {
-    uint64_t rows = (uint64_t)p->shape[dt_gguf_turns(p) ? 1 : 0];
-    uint64_t columns = (uint64_t)p->shape[dt_gguf_turns(p) ? 0 : 1];
+    uint64_t rows = (uint64_t)p->shape[dt_gguf_is_transposed(p) ? 1 : 0];
+    uint64_t columns = (uint64_t)p->shape[dt_gguf_is_transposed(p) ? 0 : 1];
     if (p->rank == 1)
         return e->rank == 1 && e->shape[0] == rows;
     return e->rank == 2 && e->shape[0] == columns && e->shape[1] == rows;
@@ -439,7 +439,7 @@ static int fill(const struct cursor *c, const struct contents *f, struct dt_mode
     int rc = decode_tensor(c, m->device, e, f->data + e->offset, from, p->count);
     if (rc < 0)
         memset(to, 0, (size_t)p->count * sizeof *to);
-    else if (dt_gguf_turns(p))
+    else if (dt_gguf_is_transposed(p))
         dt_gguf_transpose(to, from, p->shape[1], p->shape[0]);
     else if (heads)
         dt_gguf_permute(to, from, p->shape[0], p->shape[1], heads, true);

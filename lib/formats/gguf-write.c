@@ -221,7 +221,7 @@ static struct shape shape_of(const struct dt_param *p, enum dt_gguf_type type)
     struct shape s = {p->shape[0], p->shape[1], types[type]};
     if (p->rank == 1)
         s = (struct shape){1, p->shape[0], DT_GT_F32};
-    else if (dt_gguf_turns(p))
+    else if (dt_gguf_is_transposed(p))
         s = (struct shape){p->shape[1], p->shape[0], s.type};
     if (p->role == DT_ROLE_POSITION_EMBEDDING)
         s.type = DT_GT_F32;
@@ -289,7 +289,7 @@ static int encode(const struct dt_model *m, const struct dt_param *p, const stru
     int64_t heads = dt_gguf_permuted_heads(&m->config, p);
     float *ordered = dt_alloc((size_t)p->count, sizeof *ordered);
     char *bytes = dt_alloc(bytes_of(s), 1);
-    if (dt_gguf_turns(p))
+    if (dt_gguf_is_transposed(p))
         dt_gguf_transpose(ordered, from, p->shape[0], p->shape[1]);
     else if (heads)
         dt_gguf_permute(ordered, from, s->rows, s->columns, heads, false);

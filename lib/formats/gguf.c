@@ -48,7 +48,7 @@ bool dt_gguf_name(const struct dt_param *p, char name[64])
     return false;
 }
 
-bool dt_gguf_turns(const struct dt_param *p)
+bool dt_gguf_is_transposed(const struct dt_param *p)
 {
     return p->rank == 2 && !p->transposed && p->role != DT_ROLE_TOKEN_EMBEDDING &&
            p->role != DT_ROLE_POSITION_EMBEDDING && p->role != DT_ROLE_HEAD_WEIGHT;

@@ -39,12 +39,12 @@ static void place(const struct layout *l, struct dt_tensor *x, enum dt_recompute
         *x = dt_arena_matrix_of(l->arena, dtype, rows, columns);
 }
 
-int64_t dt_stream_most(const struct dt_model *m, int64_t rows)
+int64_t dt_block_hidden_rows_most(const struct dt_model *m, int64_t rows)
 {
     return m->part.sequence ? (rows + m->part.tp_size - 1) / m->part.tp_size : rows;
 }
 
-struct dt_tensor dt_stream_rows(const struct dt_model *m, const struct dt_tensor *x)
+struct dt_tensor dt_block_hidden_rows(const struct dt_model *m, const struct dt_tensor *x)
 {
     struct dt_range own = dt_tensor_parallel_rows(m, x->rows);
     return dt_tensor_rows(x, own.first, dt_range_count(own));
@@ -56,7 +56,7 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
     const struct dt_model_config *c = &m->config;
     const struct layout l = {arena, recompute, shared != NULL};
     int64_t width = c->hidden_size, inner = dt_range_count(m->partition.inner),
-            own = dt_stream_most(m, rows);
+            own = dt_block_hidden_rows_most(m, rows);
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
     int64_t heads = dt_range_count(m->partition.heads),
             kv_heads = dt_range_count(m->partition.kv_heads);
@@ -80,7 +80,7 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
     place(&l, &b->active, DT_RECOMPUTE_NONE, m->compute, rows, inner);
 }
 
-static bool is_sliced(const struct dt_model *m)
+static bool is_tensor_parallel(const struct dt_model *m)
 {
     return m->part.tp_size > 1;
 }
@@ -89,7 +89,7 @@ void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
                              const struct dt_model *m, int64_t rows)
 {
     const struct dt_model_config *c = &m->config;
-    int64_t inner = dt_range_count(m->partition.inner), own = dt_stream_most(m, rows);
+    int64_t inner = dt_range_count(m->partition.inner), own = dt_block_hidden_rows_most(m, rows);
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
     s->width = dt_arena_matrix_of(arena, m->compute, own, c->hidden_size);
     s->qkv = dt_arena_matrix_of(arena, m->compute, rows, queries + 2 * keys);
@@ -100,7 +100,7 @@ void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
     s->inner = dt_arena_matrix_of(arena, m->compute, rows, inner);
     if (c->dropout > 0)
         s->added = dt_arena_matrix_of(arena, m->compute, own, c->hidden_size);
-    if (is_sliced(m)) {
+    if (is_tensor_parallel(m)) {
         s->wide = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
         s->heads = dt_arena_matrix_of(arena, m->compute, rows, queries);
     }
@@ -144,14 +144,14 @@ static bool is_fused(const struct dt_model *m)
 static void rotate(const struct dt_model *m, struct dt_qkv *s, const struct dt_attention *how,
                    bool inverse)
 {
-    if (m->turns.data == NULL)
+    if (m->rope.data == NULL)
         return;
     for (int i = 0; i < dt_context_parallel_chunks(&m->part); i++) {
         struct dt_tensor q = dt_context_parallel_chunk_rows(&m->part, &s->q, i);
         struct dt_tensor k = dt_context_parallel_chunk_rows(&m->part, &s->k, i);
         int64_t past = how->past + dt_context_parallel_chunk_start(&m->part, how->length, i);
-        m->device->ops->rope(m->device, &q, &m->turns, how->queries, past, inverse);
-        m->device->ops->rope(m->device, &k, &m->turns, how->queries, past, inverse);
+        m->device->ops->rope(m->device, &q, &m->rope, how->queries, past, inverse);
+        m->device->ops->rope(m->device, &k, &m->rope, how->queries, past, inverse);
     }
 }
 
@@ -277,21 +277,22 @@ static void append(struct dt_device *dev, struct dt_tensor *cache, const struct 
 }
 
 /* Each sequence by itself, as long as it is so far. */
-static void attend_streams(const struct dt_model *m, const struct dt_block *b,
-                           const struct dt_qkv *s, struct dt_cache *caches,
-                           const struct dt_attention *how, const struct dt_stream *streams)
+static void attend_cached(const struct dt_model *m, const struct dt_block *b,
+                          const struct dt_qkv *s, struct dt_cache *caches,
+                          const struct dt_attention *how,
+                          const struct dt_cached_sequence *sequences)
 {
     struct dt_device *dev = m->device;
     struct dt_attention one = *how;
     one.batch = 1;
     for (int64_t i = 0; i < how->batch; i++) {
         int64_t from = i * how->queries, count = how->queries;
-        struct dt_cache *cache = &caches[streams[i].slot];
+        struct dt_cache *cache = &caches[sequences[i].slot];
         struct dt_qkv own = {dt_tensor_rows(&s->q, from, count), dt_tensor_rows(&s->k, from, count),
                              dt_tensor_rows(&s->v, from, count)};
         struct dt_tensor y = dt_tensor_rows(&b->attention, from, count);
         struct dt_tensor lse = dt_tensor_rows(&b->lse, from, count);
-        one.past = streams[i].past;
+        one.past = sequences[i].past;
         rotate(m, &own, &one, false);
         append(dev, &cache->keys, &own.k, one.past);
         append(dev, &cache->values, &own.v, one.past);
@@ -335,11 +336,11 @@ static struct dt_attention attention_of(const struct dt_model *m, int layer,
     return how;
 }
 
-struct dt_tensor dt_block_stream(const struct dt_model *m, const struct dt_block *b, int64_t rows)
+struct dt_tensor dt_block_output(const struct dt_model *m, const struct dt_block *b, int64_t rows)
 {
     struct dt_tensor norm = dt_tensor_rows(&b->norm2, 0, rows);
     return is_post_norm(m)
-               ? dt_stream_rows(m, &norm)
+               ? dt_block_hidden_rows(m, &norm)
                : dt_tensor_rows(&b->middle, 0, dt_range_count(dt_tensor_parallel_rows(m, rows)));
 }
 
@@ -349,11 +350,11 @@ bool dt_block_drops_embedding(const struct dt_model *m, int layer)
 }
 
 /* The block's input and its norm. */
-static void enter(const struct dt_model *m, int layer, struct dt_block *b,
-                  const struct dt_tensor *x, const struct dt_tensor *add,
-                  const struct dt_block_pass *pass)
+static void add_and_norm1(const struct dt_model *m, int layer, struct dt_block *b,
+                          const struct dt_tensor *x, const struct dt_tensor *add,
+                          const struct dt_block_pass *pass)
 {
-    struct dt_tensor norm = dt_stream_rows(m, &b->norm1);
+    struct dt_tensor norm = dt_block_hidden_rows(m, &b->norm1);
     dt_layer_norm_forward(m, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, &norm, &b->stats1,
                           &b->input, x, add);
     if (dt_block_drops_embedding(m, layer))
@@ -363,10 +364,10 @@ static void enter(const struct dt_model *m, int layer, struct dt_block *b,
 
 /* The sum of stream and add between attention and MLP, which may be stream itself, and its
  * norm. */
-static void pass_middle(const struct dt_model *m, int layer, struct dt_block *b,
-                        const struct dt_tensor *stream, const struct dt_tensor *add)
+static void add_and_norm2(const struct dt_model *m, int layer, struct dt_block *b,
+                          const struct dt_tensor *stream, const struct dt_tensor *add)
 {
-    struct dt_tensor norm = dt_stream_rows(m, &b->norm2);
+    struct dt_tensor norm = dt_block_hidden_rows(m, &b->norm2);
     dt_layer_norm_forward(m, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, &norm, &b->stats2,
                           &b->middle, stream, add);
     dt_tensor_parallel_gather_hidden(m, &b->norm2);
@@ -381,16 +382,16 @@ static void forward_inside(const struct dt_model *m, int layer, struct dt_block 
     struct dt_attention how = attention_of(m, layer, pass);
     struct dt_qkv s = project(m, layer, b);
     if (caches) {
-        attend_streams(m, b, &s, caches, &how, pass->streams);
+        attend_cached(m, b, &s, caches, &how, pass->sequences);
     } else {
         rotate(m, &s, &how, false);
         dt_ring_forward(m, pass->ring, &b->attention, &b->lse, &s, &how);
     }
     dt_layer_linear_forward(m, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, out,
                             &b->attention, NULL);
-    struct dt_tensor add = dt_stream_rows(m, out), norm1 = dt_stream_rows(m, &b->norm1);
+    struct dt_tensor add = dt_block_hidden_rows(m, out), norm1 = dt_block_hidden_rows(m, &b->norm1);
     dt_block_dropout(m, layer, DT_DROPOUT_SITE_PROJECTION, &add, pass);
-    pass_middle(m, layer, b, is_post_norm(m) ? &norm1 : &b->input, &add);
+    add_and_norm2(m, layer, b, is_post_norm(m) ? &norm1 : &b->input, &add);
     mlp_inner(m, layer, b);
 }
 
@@ -399,10 +400,10 @@ void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buff
                       struct dt_cache *caches, const struct dt_block_pass *pass)
 {
     struct dt_block b = first_rows(buffers, out->rows, x->rows);
-    enter(m, layer, &b, x, add, pass);
+    add_and_norm1(m, layer, &b, x, add, pass);
     forward_inside(m, layer, &b, out, caches, pass);
     dt_layer_linear_forward(m, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, out, &b.active, NULL);
-    struct dt_tensor added = dt_stream_rows(m, out);
+    struct dt_tensor added = dt_block_hidden_rows(m, out);
     dt_block_dropout(m, layer, DT_DROPOUT_SITE_MLP, &added, pass);
 }
 
@@ -414,12 +415,12 @@ static void forward_again(const struct dt_model *m, int layer, struct dt_block *
     const struct dt_ops *ops = m->device->ops;
     if (recompute == DT_RECOMPUTE_NONE)
         return;
-    enter(m, layer, b, &b->input, NULL, pass);
+    add_and_norm1(m, layer, b, &b->input, NULL, pass);
     if (recompute == DT_RECOMPUTE_FULL) {
         forward_inside(m, layer, b, spare, NULL, pass);
         return;
     }
-    pass_middle(m, layer, b, &b->middle, NULL);
+    add_and_norm2(m, layer, b, &b->middle, NULL);
     if (is_gated(m))
         ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
     else
@@ -437,7 +438,7 @@ static const struct dt_tensor *added(const struct dt_model *m, int layer,
     if (!drops && !m->part.sequence)
         return stream;
     struct dt_tensor *spare = m->part.sequence ? &s->wide : &s->added;
-    struct dt_tensor own = dt_stream_rows(m, spare);
+    struct dt_tensor own = dt_block_hidden_rows(m, spare);
     m->device->ops->copy(m->device, &own, stream);
     dt_block_dropout(m, layer, place, &own, pass);
     dt_tensor_parallel_gather_hidden(m, spare);
@@ -454,7 +455,7 @@ struct gathering {
 static struct gathering begin_gathering(const struct dt_model *m, struct dt_tensor *dnorm,
                                         struct dt_block_scratch *s)
 {
-    if (is_sliced(m))
+    if (is_tensor_parallel(m))
         return (struct gathering){.dnorm = &s->wide};
     return (struct gathering){dnorm, {.accumulate = is_post_norm(m)}};
 }
@@ -462,10 +463,10 @@ static struct gathering begin_gathering(const struct dt_model *m, struct dt_tens
 static void end_gathering(const struct dt_model *m, struct dt_tensor *dnorm,
                           const struct gathering *g)
 {
-    if (!is_sliced(m))
+    if (!is_tensor_parallel(m))
         return;
     dt_tensor_parallel_reduce_hidden(m, g->dnorm);
-    struct dt_tensor own = dt_stream_rows(m, g->dnorm);
+    struct dt_tensor own = dt_block_hidden_rows(m, g->dnorm);
     m->device->ops->combine(m->device, dnorm, is_post_norm(m), &own, 1);
 }
 
@@ -491,7 +492,7 @@ static void attention_backward(const struct dt_model *m, int layer, const struct
 {
     struct dt_attention attention = attention_of(m, layer, pass);
     struct dt_qkv qkv = split(m, &b->qkv), d = split(m, &s->qkv);
-    struct dt_tensor *dattention = is_sliced(m) ? &s->heads : other;
+    struct dt_tensor *dattention = is_tensor_parallel(m) ? &s->heads : other;
     struct gathering to = begin_gathering(m, dnorm, s);
     dt_layer_linear_backward(
         m, gradients, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, dattention,
@@ -534,7 +535,7 @@ void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buf
     struct dt_tensor *middle = is_post_norm(m) ? &s.width : stream;
     struct dt_tensor *other = is_post_norm(m) ? stream : &s.width;
     struct gathering to = begin_gathering(m, other, &s);
-    forward_again(m, layer, &b, is_sliced(m) ? &s.wide : &s.width, recompute, pass);
+    forward_again(m, layer, &b, is_tensor_parallel(m) ? &s.wide : &s.width, recompute, pass);
     mlp_backward(m, gradients, layer, to.dnorm,
                  added(m, layer, DT_DROPOUT_SITE_MLP, &s, stream, pass), &b, &s.inner, &s.gate,
                  &to.how);

@@ -9,19 +9,19 @@
 #include "settings/choices.h"
 
 /* A sequence that grows: which of the caches is its own, and how many tokens that holds. */
-struct dt_stream {
+struct dt_cached_sequence {
     int64_t slot, past;
 };
 
 /* What one pass does in every block. */
 struct dt_block_pass {
-    int64_t rows;                    /* R */
-    struct dt_attention attention;   /* of a stretch (context-parallel.h) */
-    const struct dt_ring *ring;      /* borrowed */
-    bool dropout;                    /* at the rates of the model's configuration */
-    uint64_t seed;                   /* of dropout */
-    uint64_t sample;                 /* global index of the first sequence */
-    const struct dt_stream *streams; /* with caches: one a sequence of the batch */
+    int64_t rows;                               /* R */
+    struct dt_attention attention;              /* of a stretch (context-parallel.h) */
+    const struct dt_ring *ring;                 /* borrowed */
+    bool dropout;                               /* at the rates of the model's configuration */
+    uint64_t seed;                              /* of dropout */
+    uint64_t sample;                            /* global index of the first sequence */
+    const struct dt_cached_sequence *sequences; /* with caches: one a sequence of the batch */
 };
 
 /* What a block leaves for its backward pass. C, H and intermediate are those of the model where
@@ -63,8 +63,8 @@ struct dt_cache {
 };
 
 /* S at most where R is rows, and x's rows of the stream where it has all R. */
-int64_t dt_stream_most(const struct dt_model *model, int64_t rows);
-struct dt_tensor dt_stream_rows(const struct dt_model *model, const struct dt_tensor *x);
+int64_t dt_block_hidden_rows_most(const struct dt_model *model, int64_t rows);
+struct dt_tensor dt_block_hidden_rows(const struct dt_model *model, const struct dt_tensor *x);
 
 /* Two calls lay out a model's blocks: one with shared NULL for what all of them
  * share, as each computes it again; then one a block, which gets what it keeps and
@@ -75,7 +75,7 @@ void dt_block_scratch_layout(struct dt_block_scratch *scratch, struct dt_arena *
                              const struct dt_model *model, int64_t rows);
 
 /* The block's input is x + add (S x C; add NULL: x); out (R x C; in the end its rows of the
- * stream) is what the block adds to its residual stream, dt_block_stream. caches NULL: attention
+ * stream) is what the block adds to its residual stream, dt_block_output. caches NULL: attention
  * inside the rows themselves; otherwise over what caches[slot] of each stream holds
  * and them, which are kept there. */
 void dt_block_forward(const struct dt_model *model, int layer, struct dt_block *block,
@@ -84,7 +84,7 @@ void dt_block_forward(const struct dt_model *model, int layer, struct dt_block *
 
 /* The residual stream between attention and MLP, as it goes on behind the block:
  * the input of its norm, or with post-norm (families.h) the output. */
-struct dt_tensor dt_block_stream(const struct dt_model *model, const struct dt_block *block,
+struct dt_tensor dt_block_output(const struct dt_model *model, const struct dt_block *block,
                                  int64_t rows);
 
 /* stream (S x C): the gradient of the residual stream behind the block on

@@ -54,8 +54,8 @@ int64_t dt_context_parallel_targets(const struct dt_model_part *part, const stru
     return count;
 }
 
-void dt_context_parallel_cut_batch(struct dt_batch *own, int32_t *spans,
-                                   const struct dt_model_part *part, const struct dt_batch *batch)
+void dt_context_parallel_select(struct dt_batch *own, int32_t *spans,
+                                const struct dt_model_part *part, const struct dt_batch *batch)
 {
     int64_t rows = dt_context_parallel_rows(part, batch->count, batch->length);
     own->count = batch->count;

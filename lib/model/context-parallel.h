@@ -43,7 +43,7 @@ int64_t dt_context_parallel_targets(const struct dt_model_part *part, const stru
 
 /* The context's rows as a batch: own has memory for them, and spans, twice as many numbers, for
  * what attention keeps to, which is counted in whole sequences. */
-void dt_context_parallel_cut_batch(struct dt_batch *own, int32_t *spans,
-                                   const struct dt_model_part *part, const struct dt_batch *batch);
+void dt_context_parallel_select(struct dt_batch *own, int32_t *spans,
+                                const struct dt_model_part *part, const struct dt_batch *batch);
 
 #endif

@@ -27,40 +27,40 @@ static double weight_bytes(const struct dt_model *m)
     return elements * (double)dt_dtype_size(m->compute);
 }
 
-static double cache_bytes(const struct dt_model *m, int streams, double length)
+static double cache_bytes(const struct dt_model *m, int sequences, double length)
 {
-    return 2.0 * (double)m->config.num_layers * streams * length *
+    return 2.0 * (double)m->config.num_layers * sequences * length *
            (double)dt_model_kv_width(&m->config) * (double)dt_dtype_size(m->compute);
 }
 
-int dt_decode_bench(struct dt_model *m, int streams, int64_t past, int steps,
+int dt_decode_bench(struct dt_model *m, int sequences, int64_t past, int steps,
                     struct dt_decode_speed *speed, struct dt_error *err)
 {
     struct dt_decoder *d;
     struct dt_rng rng;
-    DT_TRY(dt_decoder_new(&d, m, streams, past + steps, err));
-    size_t room = (size_t)(past > streams ? past : streams);
+    DT_TRY(dt_decoder_new(&d, m, sequences, past + steps, err));
+    size_t room = (size_t)(past > sequences ? past : sequences);
     uint32_t *ids = dt_alloc(room, sizeof *ids);
-    int64_t *slots = dt_alloc((size_t)streams, sizeof *slots);
-    float *logits = dt_alloc((size_t)(streams * m->config.vocab_size), sizeof *logits);
+    int64_t *slots = dt_alloc((size_t)sequences, sizeof *slots);
+    float *logits = dt_alloc((size_t)(sequences * m->config.vocab_size), sizeof *logits);
     double *times = dt_alloc((size_t)steps, sizeof *times);
     dt_rng_init(&rng, 1);
     for (size_t i = 0; i < room; i++)
         ids[i] = dt_rng_below(&rng, (uint32_t)m->config.vocab_size);
-    for (int i = 0; i < streams; i++) {
+    for (int i = 0; i < sequences; i++) {
         slots[i] = i;
         dt_decoder_feed(d, i, ids, past, logits);
     }
     for (int i = 0; i < steps; i++) {
         double start = dt_clock_now();
-        dt_decoder_step(d, slots, ids, streams, logits);
+        dt_decoder_step(d, slots, ids, sequences, logits);
         times[i] = dt_clock_now() - start;
     }
     qsort(times, (size_t)steps, sizeof *times, compare_doubles);
     *speed = (struct dt_decode_speed){
         .step_s = times[steps / 2],
         .least_s = times[0],
-        .bytes = weight_bytes(m) + cache_bytes(m, streams, (double)past + 0.5 * (steps + 1))};
+        .bytes = weight_bytes(m) + cache_bytes(m, sequences, (double)past + 0.5 * (steps + 1))};
     free(ids), free(slots), free(logits), free(times);
     dt_decoder_free(d);
     return 0;

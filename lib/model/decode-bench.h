@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Speed of generating: a random model, streams that grow side by side. */
+/* Speed of generating: a random model, sequences that grow side by side. */
 #ifndef DT_MODEL_DECODE_BENCH_H
 #define DT_MODEL_DECODE_BENCH_H
 
@@ -12,7 +12,7 @@ struct dt_decode_speed {
 };
 
 /* Behind a prompt of past tokens each stream grows by steps more. */
-int dt_decode_bench(struct dt_model *model, int streams, int64_t past, int steps,
+int dt_decode_bench(struct dt_model *model, int sequences, int64_t past, int steps,
                     struct dt_decode_speed *speed, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -106,9 +106,9 @@ void dt_decoder_copy(struct dt_decoder *d, int64_t to, int64_t from)
     d->lengths[to] = length;
 }
 
-/* Tokens as the first layer takes them; positions differ between streams. */
-static void embed(struct dt_decoder *d, const uint32_t *ids, const struct dt_stream *streams,
-                  int64_t batch, int64_t length)
+/* Tokens as the first layer takes them; positions differ between sequences. */
+static void embed(struct dt_decoder *d, const uint32_t *ids,
+                  const struct dt_cached_sequence *sequences, int64_t batch, int64_t length)
 {
     const struct dt_model *m = d->model;
     struct dt_tensor tokens = dt_model_weight(m, DT_ROLE_TOKEN_EMBEDDING, -1);
@@ -121,13 +121,13 @@ static void embed(struct dt_decoder *d, const uint32_t *ids, const struct dt_str
         struct dt_tensor x = dt_tensor_rows(&d->x, i * length, length);
         m->device->ops->embedding_forward(m->device, &x, d->ids + i * length, &tokens,
                                           positions.data ? &positions : NULL, length,
-                                          streams[i].past);
+                                          sequences[i].past);
     }
 }
 
 /* Up to STEP tokens, length of each stream, through all layers into d->norm. */
-static void feed_some(struct dt_decoder *d, const uint32_t *ids, const struct dt_stream *streams,
-                      int64_t batch, int64_t length)
+static void feed_some(struct dt_decoder *d, const uint32_t *ids,
+                      const struct dt_cached_sequence *sequences, int64_t batch, int64_t length)
 {
     const struct dt_model *m = d->model;
     int64_t count = batch * length;
@@ -138,19 +138,19 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids, const struct dt
     struct dt_tensor stats = dt_tensor_rows(&d->stats, 0, count);
     struct dt_block_pass pass = {.rows = batch * length,
                                  .attention = dt_model_attention(m, batch, length),
-                                 .streams = streams};
+                                 .sequences = sequences};
     pass.attention.key_stride = d->capacity;
-    embed(d, ids, streams, batch, length);
+    embed(d, ids, sequences, batch, length);
     const struct dt_tensor *add = NULL;
     for (int layer = 0; layer < layers; layer++) {
         dt_block_forward(m, layer, &d->block, &x, add, &out, d->cache + layer * d->slots, &pass);
-        x = dt_block_stream(m, &d->block, count);
+        x = dt_block_output(m, &d->block, count);
         add = &out;
     }
     dt_layer_norm_forward(m, layers, DT_ROLE_FINAL_NORM_WEIGHT, DT_ROLE_FINAL_NORM_BIAS, &norm,
                           &stats, &last, &x, add);
     for (int64_t i = 0; i < batch; i++)
-        d->lengths[streams[i].slot] += length;
+        d->lengths[sequences[i].slot] += length;
 }
 
 static void read_logits(struct dt_decoder *d, int64_t first, int64_t count, float *logits)
@@ -170,7 +170,7 @@ void dt_decoder_feed(struct dt_decoder *d, int64_t slot, const uint32_t *ids, in
     int64_t some = 0;
     assert(count > 0 && d->lengths[slot] + count <= d->capacity);
     for (int64_t from = 0; from < count; from += some) {
-        const struct dt_stream stream = {slot, d->lengths[slot]};
+        const struct dt_cached_sequence stream = {slot, d->lengths[slot]};
         some = count - from < STEP ? count - from : STEP;
         feed_some(d, ids + from, &stream, 1, some);
     }
@@ -181,13 +181,14 @@ void dt_decoder_step(struct dt_decoder *d, const int64_t *slots, const uint32_t 
                      float *logits)
 {
     for (int64_t from = 0, some; from < count; from += some) {
-        struct dt_stream streams[STEP];
+        struct dt_cached_sequence sequences[STEP];
         some = count - from < STEP ? count - from : STEP;
         for (int64_t i = 0; i < some; i++) {
-            streams[i] = (struct dt_stream){slots[from + i], d->lengths[slots[from + i]]};
-            assert(streams[i].past < d->capacity);
+            sequences[i] =
+                (struct dt_cached_sequence){slots[from + i], d->lengths[slots[from + i]]};
+            assert(sequences[i].past < d->capacity);
         }
-        feed_some(d, ids + from, streams, some, 1);
+        feed_some(d, ids + from, sequences, some, 1);
         read_logits(d, 0, some, logits + from * d->model->config.vocab_size);
     }
 }

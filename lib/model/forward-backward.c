@@ -42,12 +42,12 @@ struct dt_workspace {
     struct common common; /* perhaps a lender's */
 };
 
-static bool begins(const struct dt_workspace *w)
+static bool is_first(const struct dt_workspace *w)
 {
     return w->shape.run.first == 0;
 }
 
-static bool ends(const struct dt_workspace *w)
+static bool is_last(const struct dt_workspace *w)
 {
     return w->shape.run.end == w->model->table.layers;
 }
@@ -58,7 +58,7 @@ static int64_t block_count(const struct dt_workspace *w)
     return w->shape.training ? dt_range_count(w->shape.run) : 1;
 }
 
-static bool shares_sequences(const struct dt_workspace *w)
+static bool is_context_parallel(const struct dt_workspace *w)
 {
     return w->model->part.cp_size > 1;
 }
@@ -78,11 +78,12 @@ static void lay_out_common(struct dt_workspace *w)
     w->common.out = dt_arena_matrix_of(a, m->compute, rows, width);
     dt_block_layout(&w->common.block, a, m, rows, w->shape.recompute, NULL);
     if (w->shape.training) {
-        w->common.dstream = dt_arena_matrix_of(a, m->compute, dt_stream_most(m, rows), width);
+        w->common.dstream =
+            dt_arena_matrix_of(a, m->compute, dt_block_hidden_rows_most(m, rows), width);
         w->common.dnorm = dt_arena_matrix_of(a, m->compute, rows, width);
         dt_block_scratch_layout(&w->common.scratch, a, m, rows);
     }
-    if (shares_sequences(w))
+    if (is_context_parallel(w))
         dt_ring_layout(&w->common.ring, a, m, rows, w->shape.training);
 }
 
@@ -91,7 +92,7 @@ static void lay_out(struct dt_workspace *w)
     const struct dt_model *m = w->model;
     const struct dt_workspace *lender = w->shape.lender;
     int64_t rows = most_rows(w), width = m->config.hidden_size;
-    int64_t own = dt_stream_most(m, rows);
+    int64_t own = dt_block_hidden_rows_most(m, rows);
     struct dt_arena *a = &w->arena;
     if (lender)
         w->common = lender->common;
@@ -129,9 +130,9 @@ struct dt_workspace *dt_workspace_plan(const struct dt_model *m,
 int dt_workspace_allocate(struct dt_workspace *w, struct dt_error *err)
 {
     DT_TRY(dt_arena_allocate(&w->arena, w->model->device, err));
-    if (w->model->part.tp_size > 1 && begins(w))
+    if (w->model->part.tp_size > 1 && is_first(w))
         w->ids = dt_alloc((size_t)most_rows(w), sizeof *w->ids);
-    if (shares_sequences(w)) {
+    if (is_context_parallel(w)) {
         dt_batch_init(&w->own, w->shape.batch, most_rows(w) / w->shape.batch);
         w->spans = dt_alloc((size_t)(2 * most_rows(w)), sizeof *w->spans);
     }
@@ -209,16 +210,16 @@ void dt_pass_begin(struct dt_workspace *w, const struct dt_batch *batch, const s
         .seed = how ? how->seed : 0,
         .sample = batch->first_sample,
     };
-    if (shares_sequences(w)) {
-        dt_context_parallel_cut_batch(&w->own, w->spans, &m->part, batch);
+    if (is_context_parallel(w)) {
+        dt_context_parallel_select(&w->own, w->spans, &m->part, batch);
         batch = &w->own;
     }
     stage_spans(w, batch);
     w->loss = how ? (struct dt_cross_entropy){how->scale, how->label_smoothing, how->z_loss}
                   : (struct dt_cross_entropy){0};
-    if (begins(w))
+    if (is_first(w))
         stage_ids(w, batch);
-    if (ends(w))
+    if (is_last(w))
         dt_head_stage(&w->head, m, batch);
 }
 
@@ -231,7 +232,7 @@ static struct dt_tensor rows_of(const struct dt_workspace *w, const struct dt_te
 static struct dt_tensor stream_of(const struct dt_workspace *w, const struct dt_tensor *x)
 {
     struct dt_tensor rows = rows_of(w, x);
-    return dt_stream_rows(w->model, &rows);
+    return dt_block_hidden_rows(w->model, &rows);
 }
 
 static struct dt_tensor own_of(const struct dt_workspace *w, const struct dt_tensor *x)
@@ -332,7 +333,7 @@ static void pass_blocks(struct dt_workspace *w)
     struct dt_tensor added = stream_of(w, &w->common.out);
     struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
     const struct dt_tensor *add = NULL;
-    if (begins(w) && m->table.has[DT_ROLE_TYPE_EMBEDDING]) {
+    if (is_first(w) && m->table.has[DT_ROLE_TYPE_EMBEDDING]) {
         struct dt_tensor types = dt_model_weight(m, DT_ROLE_TYPE_EMBEDDING, -1);
         type = repeat_first(&types, x.rows);
         add = &type;
@@ -342,10 +343,10 @@ static void pass_blocks(struct dt_workspace *w)
         dt_model_bucket_enter(m, dt_table_layer_bucket(layer), false);
         dt_block_forward(m, layer, block, &x, add, &out, NULL, &w->pass);
         dt_model_bucket_leave(m, dt_table_layer_bucket(layer), false);
-        x = dt_block_stream(m, block, w->rows);
+        x = dt_block_output(m, block, w->rows);
         add = &added;
     }
-    if (ends(w)) {
+    if (is_last(w)) {
         struct dt_tensor norm = stream_of(w, &w->norm), rows = rows_of(w, &w->norm);
         dt_model_bucket_enter(m, dt_table_layer_bucket(m->table.layers), false);
         dt_layer_norm_forward(m, m->table.layers, DT_ROLE_FINAL_NORM_WEIGHT,
@@ -362,14 +363,14 @@ static void pass_blocks(struct dt_workspace *w)
 void dt_pass_forward(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
-    if (begins(w)) {
+    if (is_first(w)) {
         dt_model_bucket_enter(m, DT_TOKEN_BUCKET, false);
         dt_model_bucket_enter(m, dt_table_layer_bucket(-1), false);
         embed(w);
         dt_model_bucket_leave(m, DT_TOKEN_BUCKET, false);
     }
     pass_blocks(w);
-    if (begins(w))
+    if (is_first(w))
         dt_model_bucket_leave(m, dt_table_layer_bucket(-1), false);
 }
 
@@ -383,10 +384,10 @@ static bool shares_gradient(const struct dt_model *m)
 
 static void enter_head(const struct dt_model *m, bool gradients)
 {
-    int behind = dt_table_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
+    int after = dt_table_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
     int gradient = dt_head_gradient_bucket(m);
-    dt_model_bucket_enter(m, behind, gradients);
-    if (weight != behind)
+    dt_model_bucket_enter(m, after, gradients);
+    if (weight != after)
         dt_model_bucket_enter(m, weight, gradients && gradient == weight);
     if (gradients && gradient != weight)
         dt_model_bucket_enter(m, gradient, true);
@@ -394,13 +395,13 @@ static void enter_head(const struct dt_model *m, bool gradients)
 
 static void leave_head(const struct dt_model *m, bool gradients)
 {
-    int behind = dt_table_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
+    int after = dt_table_layer_bucket(m->table.layers), weight = dt_head_weight_bucket(m);
     int gradient = dt_head_gradient_bucket(m);
     if (gradients && gradient != weight)
         dt_model_bucket_leave(m, gradient, true);
-    if (weight != behind && !(gradients && shares_gradient(m)))
+    if (weight != after && !(gradients && shares_gradient(m)))
         dt_model_bucket_leave(m, weight, gradients && gradient == weight);
-    dt_model_bucket_leave(m, behind, gradients);
+    dt_model_bucket_leave(m, after, gradients);
 }
 
 /* Gradients of a bucket that are sums over slices are put together apart until they are. */
@@ -408,7 +409,7 @@ static struct dt_flat begin_gradients(const struct dt_model *m, int bucket,
                                       const struct dt_flat *gradients)
 {
     struct dt_flat apart = *gradients;
-    apart.partial = m->room.partial;
+    apart.partial = m->scratch.partial;
     dt_tensor_parallel_clear_partial(m, bucket);
     return apart;
 }
@@ -417,17 +418,17 @@ static struct dt_flat begin_gradients(const struct dt_model *m, int bucket,
 static void head_backward(struct dt_workspace *w, const struct dt_flat *gradients)
 {
     const struct dt_model *m = w->model;
-    int behind = dt_table_layer_bucket(m->table.layers);
+    int after = dt_table_layer_bucket(m->table.layers);
     struct dt_tensor norm = rows_of(w, &w->norm), dnorm = rows_of(w, &w->common.dnorm);
     struct dt_tensor own = stream_of(w, &w->common.dnorm), stream = own_of(w, &w->common.dstream);
     struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
     enter_head(m, true);
-    struct dt_flat apart = begin_gradients(m, behind, gradients);
+    struct dt_flat apart = begin_gradients(m, after, gradients);
     dt_head_run(&w->head, m, &norm, false, &apart, &dnorm, &w->loss);
     m->device->ops->zero(m->device, &stream);
     dt_layer_norm_backward(m, &apart, m->table.layers, DT_ROLE_FINAL_NORM_WEIGHT,
                            DT_ROLE_FINAL_NORM_BIAS, &stream, &own, &last, &stats);
-    dt_tensor_parallel_add_partial(m, behind, gradients);
+    dt_tensor_parallel_add_partial(m, after, gradients);
     leave_head(m, true);
 }
 
@@ -450,18 +451,18 @@ void dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients, d
 {
     const struct dt_model *m = w->model;
     assert(w->shape.training);
-    if (ends(w))
+    if (is_last(w))
         head_backward(w, gradients);
     blocks_backward(w, gradients);
-    if (begins(w)) {
-        if (!(ends(w) && shares_gradient(m)))
+    if (is_first(w)) {
+        if (!(is_last(w) && shares_gradient(m)))
             dt_model_bucket_enter(m, DT_TOKEN_BUCKET, true);
         dt_model_bucket_enter(m, dt_table_layer_bucket(-1), true);
         embed_backward(w, gradients);
         dt_model_bucket_leave(m, dt_table_layer_bucket(-1), true);
         dt_model_bucket_leave(m, DT_TOKEN_BUCKET, true);
     }
-    if (ends(w))
+    if (is_last(w))
         m->device->ops->sum(m->device, loss, w->head.losses, w->head.count);
 }
 
@@ -469,7 +470,7 @@ double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
                          const struct dt_batch *batch, const struct dt_flat *gradients,
                          const struct dt_pass *how)
 {
-    assert(w->model == m && begins(w) && ends(w));
+    assert(w->model == m && is_first(w) && is_last(w));
     double loss;
     dt_pass_begin(w, batch, how);
     dt_pass_forward(w);
@@ -483,7 +484,7 @@ static void download(const struct dt_workspace *w, const struct dt_batch *batch,
                      const float *values, float *host)
 {
     const struct dt_model *m = w->model;
-    if (!shares_sequences(w)) {
+    if (!is_context_parallel(w)) {
         dt_head_download(&w->head, m, batch, values, host);
         return;
     }
@@ -510,7 +511,7 @@ void dt_pass_score(struct dt_workspace *w, const struct dt_batch *batch, float *
 void dt_model_score(const struct dt_model *m, struct dt_workspace *w, const struct dt_batch *batch,
                     float *losses, float *hits)
 {
-    assert(w->model == m && begins(w) && ends(w));
+    assert(w->model == m && is_first(w) && is_last(w));
     dt_pass_begin(w, batch, NULL);
     dt_pass_forward(w);
     dt_pass_score(w, batch, losses, hits);

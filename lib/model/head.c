@@ -67,7 +67,7 @@ void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model
 {
     if (a->memory)
         h->host = dt_alloc((size_t)(2 * h->rows), sizeof *h->host);
-    h->places = dt_arena_take(a, (size_t)h->rows * sizeof *h->places);
+    h->positions = dt_arena_take(a, (size_t)h->rows * sizeof *h->positions);
     h->targets = dt_arena_take(a, (size_t)h->rows * sizeof *h->targets);
     h->losses = dt_arena_take(a, (size_t)h->rows * sizeof *h->losses);
     h->hits = dt_arena_take(a, (size_t)h->rows * sizeof *h->hits);
@@ -83,16 +83,16 @@ void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_
 {
     const struct dt_ops *ops = m->device->ops;
     int64_t rows = batch->count * batch->length;
-    int32_t *places = h->host, *targets = h->host + h->rows;
+    int32_t *positions = h->host, *targets = h->host + h->rows;
     assert(rows <= h->rows);
     h->count = 0;
     for (int64_t row = 0; row < rows; row++)
         if (batch->targets[row] >= 0) {
-            places[h->count] = (int32_t)row;
+            positions[h->count] = (int32_t)row;
             targets[h->count++] = batch->targets[row] - (int32_t)m->partition.tokens.first;
         }
     h->scattered = h->count < rows;
-    ops->upload(m->device, h->places, places, (size_t)h->count * sizeof *places);
+    ops->upload(m->device, h->positions, positions, (size_t)h->count * sizeof *positions);
     ops->upload(m->device, h->targets, targets, (size_t)h->count * sizeof *targets);
 }
 
@@ -127,8 +127,8 @@ static void forward(struct dt_head_work *w, const struct dt_model *m, const stru
 }
 
 /* Losses and hits of a chunk; its logits become their gradient. */
-static void lose(struct dt_head_work *w, const struct dt_model *m, float *losses, float *hits,
-                 const int32_t *targets, const struct dt_cross_entropy *how)
+static void cross_entropy(struct dt_head_work *w, const struct dt_model *m, float *losses,
+                          float *hits, const int32_t *targets, const struct dt_cross_entropy *how)
 {
     const struct dt_ops *ops = m->device->ops;
     int64_t n = w->logits.rows;
@@ -144,7 +144,7 @@ static void lose(struct dt_head_work *w, const struct dt_model *m, float *losses
 }
 
 /* Slices add up their parts of all rows' gradients once, where nothing needs them before. */
-static bool sums_late(const struct dt_model *m)
+static bool reduces_late(const struct dt_model *m)
 {
     return m->part.sequence && !has_dense(m);
 }
@@ -159,7 +159,7 @@ static void backward(struct dt_head_work *w, const struct dt_model *m, const str
     struct dt_tensor dbias = dt_table_view(&m->table, gradients, DT_ROLE_HEAD_BIAS, layer);
     struct dt_tensor *dinput = has_dense(m) ? &w->dnormed : dx;
     ops->matmul(m->device, dinput, &w->logits, &weight, &(struct dt_matmul){.accumulate = false});
-    if (!sums_late(m))
+    if (!reduces_late(m))
         dt_tensor_parallel_all_reduce(m, dinput);
     ops->matmul(m->device, &dweight, &w->logits, has_dense(m) ? &w->normed : x,
                 &(struct dt_matmul){
@@ -183,15 +183,15 @@ static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t
     struct dt_head_work w = first_rows(&h->work, n);
     struct dt_tensor x = h->scattered ? w.picked : dt_tensor_rows(norm, from, n);
     if (h->scattered)
-        ops->gather(m->device, &x, norm, h->places + from);
+        ops->gather(m->device, &x, norm, h->positions + from);
     forward(&w, m, &x);
-    lose(&w, m, h->losses + from, hits ? h->hits + from : NULL, h->targets + from, how);
+    cross_entropy(&w, m, h->losses + from, hits ? h->hits + from : NULL, h->targets + from, how);
     if (gradients == NULL)
         return;
     struct dt_tensor dx = h->scattered ? w.dpicked : dt_tensor_rows(dnorm, from, n);
     backward(&w, m, &x, gradients, &dx);
     if (h->scattered)
-        ops->scatter(m->device, dnorm, &dx, h->places + from);
+        ops->scatter(m->device, dnorm, &dx, h->positions + from);
 }
 
 void dt_head_run(struct dt_head *h, const struct dt_model *m, const struct dt_tensor *norm,
@@ -204,7 +204,7 @@ void dt_head_run(struct dt_head *h, const struct dt_model *m, const struct dt_te
         int64_t n = h->count - from < h->chunk ? h->count - from : h->chunk;
         run_chunk(h, m, from, n, norm, hits, gradients, dnorm, how);
     }
-    if (gradients && sums_late(m))
+    if (gradients && reduces_late(m))
         dt_tensor_parallel_reduce_hidden(m, dnorm);
 }
 

@@ -33,7 +33,7 @@ struct dt_head {
     int64_t count;       /* rows with a target in the batch at hand */
     bool scattered;      /* not all of its rows are */
     int32_t *host;       /* 2 x R in host memory: those rows, and their targets */
-    int32_t *places, *targets;
+    int32_t *positions, *targets;
     float *losses, *hits;
     struct dt_head_work work; /* perhaps another head's */
 };

@@ -7,22 +7,22 @@
 #include "base/buffer.h"
 #include "model/context-parallel.h"
 
-static bool has_turns(const struct dt_model *m)
+static bool has_rope(const struct dt_model *m)
 {
     return dt_model_is_rotary(&m->config);
 }
 
-static void lay_out_room(struct dt_model *m)
+static void lay_out_scratch(struct dt_model *m)
 {
-    size_t chunk = DT_ROOM_ELEMENTS * sizeof(float), most = 0;
+    size_t chunk = DT_SCRATCH_ELEMENTS * sizeof(float), most = 0;
     for (int i = 0; i < m->table.bucket_count; i++) {
         const struct dt_partials *p = &m->table.partials[i];
         size_t bytes = (size_t)(p->of_all + p->of_holders) * sizeof(float);
         most = bytes > most ? bytes : most;
     }
-    m->room.received = dt_arena_take(&m->arena, (size_t)m->part.tp_size * chunk);
-    m->room.sum = dt_arena_take(&m->arena, chunk);
-    m->room.partial = dt_arena_take(&m->arena, most);
+    m->scratch.received = dt_arena_take(&m->arena, (size_t)m->part.tp_size * chunk);
+    m->scratch.sum = dt_arena_take(&m->arena, chunk);
+    m->scratch.partial = dt_arena_take(&m->arena, most);
 }
 
 static void lay_out(struct dt_model *m)
@@ -36,26 +36,26 @@ static void lay_out(struct dt_model *m)
     }
     dt_flat_set(&m->weights, &m->table, m->compute, m->narrow);
     if (m->part.tp_size > 1)
-        lay_out_room(m);
-    if (has_turns(m))
-        m->turns = dt_arena_matrix(&m->arena, m->config.max_seq_len,
-                                   m->config.hidden_size / m->config.num_heads);
+        lay_out_scratch(m);
+    if (has_rope(m))
+        m->rope = dt_arena_matrix(&m->arena, m->config.max_seq_len,
+                                  m->config.hidden_size / m->config.num_heads);
 }
 
 /* Pair j of D/2 turns by theta^(-2j/D) radians a position (Su et al. 2021). */
-static void make_turns(struct dt_model *m)
+static void fill_rope(struct dt_model *m)
 {
-    int64_t size = m->turns.columns, half = size / 2;
-    size_t bytes = (size_t)(m->turns.rows * size) * sizeof(float);
+    int64_t size = m->rope.columns, half = size / 2;
+    size_t bytes = (size_t)(m->rope.rows * size) * sizeof(float);
     float *host = dt_alloc(1, bytes);
     for (int64_t j = 0; j < half; j++) {
         double speed = pow(m->config.rope_theta, -2.0 * (double)j / (double)size);
-        for (int64_t t = 0; t < m->turns.rows; t++) {
+        for (int64_t t = 0; t < m->rope.rows; t++) {
             host[t * size + j] = (float)cos((double)t * speed);
             host[t * size + half + j] = (float)sin((double)t * speed);
         }
     }
-    m->device->ops->upload(m->device, m->turns.data, host, bytes);
+    m->device->ops->upload(m->device, m->rope.data, host, bytes);
     free(host);
 }
 
@@ -89,8 +89,8 @@ int dt_model_allocate(struct dt_model *m, struct dt_error *err)
     if (dt_arena_allocate(&m->arena, m->device, err) < 0)
         return dt_fail_context(err, "%.1f million parameters", (double)m->table.parameters * 1e-6);
     lay_out(m);
-    if (m->turns.data)
-        make_turns(m);
+    if (m->rope.data)
+        fill_rope(m);
     return 0;
 }
 

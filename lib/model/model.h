@@ -31,11 +31,11 @@ struct dt_bucket_hooks {
 
 /* Where slices add up what they have in parts (tensor-parallel.h). */
 struct dt_tensor_parallel_scratch {
-    void *received; /* DT_ROOM_ELEMENTS of each slice, of up to 4 bytes */
-    float *sum;     /* DT_ROOM_ELEMENTS */
+    void *received; /* DT_SCRATCH_ELEMENTS of each slice, of up to 4 bytes */
+    float *sum;     /* DT_SCRATCH_ELEMENTS */
     float *partial; /* of the bucket that has most parts of gradients */
 };
-#define DT_ROOM_ELEMENTS ((int64_t)1 << 18)
+#define DT_SCRATCH_ELEMENTS ((int64_t)1 << 18)
 
 struct dt_model {
     struct dt_device *device; /* borrowed */
@@ -49,10 +49,10 @@ struct dt_model {
     float *parameters;      /* a flat arena in the order of the table; NULL of a bare one */
     void *narrow;           /* the same in the compute type; with fp32 the parameters themselves */
     struct dt_flat weights; /* what computing reads: those, unless hooks bring others */
-    const struct dt_bucket_hooks *hooks;    /* NULL: all buckets are always at hand */
-    struct dt_tensor_parallel_scratch room; /* where there are several slices */
-    struct dt_tensor turns; /* max_seq_len x C/H: cosines and sines of rotary positions, as
-                             * ops->rope reads them; data NULL where positions are learnt */
+    const struct dt_bucket_hooks *hooks;       /* NULL: all buckets are always at hand */
+    struct dt_tensor_parallel_scratch scratch; /* where there are several slices */
+    struct dt_tensor rope; /* max_seq_len x C/H: cosines and sines of rotary positions, as
+                            * ops->rope reads them; data NULL where positions are learnt */
 };
 
 /* A part of a model (NULL: the whole) without memory yet: dt_model_bytes says how much it will

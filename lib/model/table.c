@@ -13,15 +13,15 @@
 
 #define ALIGNMENT 16 /* elements: a cache line */
 
-static const enum dt_cut cuts[DT_ROLE_COUNT] = {
-    [DT_ROLE_TOKEN_EMBEDDING] = DT_CUT_INPUTS, [DT_ROLE_QKV_WEIGHT] = DT_CUT_OUTPUTS,
-    [DT_ROLE_QKV_BIAS] = DT_CUT_OUTPUTS,       [DT_ROLE_Q_WEIGHT] = DT_CUT_OUTPUTS,
-    [DT_ROLE_Q_BIAS] = DT_CUT_OUTPUTS,         [DT_ROLE_K_WEIGHT] = DT_CUT_OUTPUTS,
-    [DT_ROLE_K_BIAS] = DT_CUT_OUTPUTS,         [DT_ROLE_V_WEIGHT] = DT_CUT_OUTPUTS,
-    [DT_ROLE_V_BIAS] = DT_CUT_OUTPUTS,         [DT_ROLE_PROJECTION_WEIGHT] = DT_CUT_INPUTS,
-    [DT_ROLE_GATE_WEIGHT] = DT_CUT_OUTPUTS,    [DT_ROLE_UP_WEIGHT] = DT_CUT_OUTPUTS,
-    [DT_ROLE_UP_BIAS] = DT_CUT_OUTPUTS,        [DT_ROLE_DOWN_WEIGHT] = DT_CUT_INPUTS,
-    [DT_ROLE_HEAD_WEIGHT] = DT_CUT_OUTPUTS,    [DT_ROLE_HEAD_BIAS] = DT_CUT_OUTPUTS,
+static const enum dt_split splits[DT_ROLE_COUNT] = {
+    [DT_ROLE_TOKEN_EMBEDDING] = DT_SPLIT_ROW, [DT_ROLE_QKV_WEIGHT] = DT_SPLIT_COLUMN,
+    [DT_ROLE_QKV_BIAS] = DT_SPLIT_COLUMN,     [DT_ROLE_Q_WEIGHT] = DT_SPLIT_COLUMN,
+    [DT_ROLE_Q_BIAS] = DT_SPLIT_COLUMN,       [DT_ROLE_K_WEIGHT] = DT_SPLIT_COLUMN,
+    [DT_ROLE_K_BIAS] = DT_SPLIT_COLUMN,       [DT_ROLE_V_WEIGHT] = DT_SPLIT_COLUMN,
+    [DT_ROLE_V_BIAS] = DT_SPLIT_COLUMN,       [DT_ROLE_PROJECTION_WEIGHT] = DT_SPLIT_ROW,
+    [DT_ROLE_GATE_WEIGHT] = DT_SPLIT_COLUMN,  [DT_ROLE_UP_WEIGHT] = DT_SPLIT_COLUMN,
+    [DT_ROLE_UP_BIAS] = DT_SPLIT_COLUMN,      [DT_ROLE_DOWN_WEIGHT] = DT_SPLIT_ROW,
+    [DT_ROLE_HEAD_WEIGHT] = DT_SPLIT_COLUMN,  [DT_ROLE_HEAD_BIAS] = DT_SPLIT_COLUMN,
 };
 
 /* What a slice has of a dimension. */
@@ -73,18 +73,18 @@ static bool is_partial(enum dt_role role, const struct dt_model_part *part)
 }
 
 /* Cuts a tensor of the whole model down to what lies here. */
-static void cut(struct dt_param *p, const struct dt_tensor_spec *s, const struct dt_model_config *c,
-                const struct dt_model_part *part)
+static void shard(struct dt_param *p, const struct dt_tensor_spec *s,
+                  const struct dt_model_config *c, const struct dt_model_part *part)
 {
     struct dt_tensor_partition partition = dt_tensor_partition_of(c, part->tp_rank, part->tp_size);
     bool outputs_last = p->rank == 2 && !p->transposed;
-    p->cut = cuts[p->role];
-    p->axis = (p->cut == DT_CUT_OUTPUTS) == outputs_last && p->rank == 2 ? 1 : 0;
+    p->split = splits[p->role];
+    p->axis = (p->split == DT_SPLIT_COLUMN) == outputs_last && p->rank == 2 ? 1 : 0;
     p->holders = (struct dt_range){0, part->tp_size};
     p->partial = is_partial(p->role, part);
     p->ranges[0] = (struct dt_range){0, p->full[p->axis]};
     p->range_count = 1;
-    if (p->cut != DT_CUT_NONE) {
+    if (p->split != DT_SPLIT_NONE) {
         bool keys = (p->axis == 0 ? s->rows : s->columns) == DT_DIMENSION_KEYS;
         p->holders =
             keys ? partition.key_holders : (struct dt_range){part->tp_rank, part->tp_rank + 1};
@@ -101,7 +101,7 @@ static void cut(struct dt_param *p, const struct dt_tensor_spec *s, const struct
 static enum dt_init init_of(const struct dt_tensor_spec *s)
 {
     if (s->columns != DT_DIMENSION_ONE)
-        return s->kind & DT_TENSOR_WAVES ? DT_INIT_WAVES : DT_INIT_NORMAL;
+        return s->kind & DT_TENSOR_SINUSOIDAL ? DT_INIT_SINUSOIDAL : DT_INIT_NORMAL;
     return s->kind & DT_TENSOR_SCALE ? DT_INIT_ONE : DT_INIT_ZERO;
 }
 
@@ -124,7 +124,7 @@ int dt_head_bucket(const struct dt_table *t)
 static void append(struct dt_table *t, struct dt_param *p)
 {
     struct dt_partials *partials = &t->partials[p->bucket];
-    int64_t *parts = p->cut == DT_CUT_NONE ? &partials->of_all : &partials->of_holders;
+    int64_t *parts = p->split == DT_SPLIT_NONE ? &partials->of_all : &partials->of_holders;
     p->offset = t->elements;
     p->partial_offset = *parts;
     *parts += p->partial ? p->count : 0;
@@ -136,7 +136,7 @@ static void append(struct dt_table *t, struct dt_param *p)
 }
 
 /* What the table is made from. */
-struct making {
+struct builder {
     struct dt_table *table;
     const struct dt_model_config *config;
     const struct dt_model_part *part;
@@ -144,7 +144,7 @@ struct making {
 };
 
 /* block: the number in the name. */
-static void add(struct making *m, const struct dt_tensor_spec *s, int layer, int block)
+static void add(struct builder *m, const struct dt_tensor_spec *s, int layer, int block)
 {
     const struct dt_model_config *c = m->config;
     struct dt_table *t = m->table;
@@ -165,7 +165,7 @@ static void add(struct making *m, const struct dt_tensor_spec *s, int layer, int
         p.init_std /= sqrtf(2.0f * (float)c->num_layers);
     snprintf(p.name, sizeof p.name, s->name, block);
     t->parameters += p.full[0] * p.full[1];
-    cut(&p, s, c, m->part);
+    shard(&p, s, c, m->part);
     t->has[s->role] = true;
     if (dt_model_part_holds(m->part, t->layers, layer))
         append(t, &p);
@@ -177,7 +177,7 @@ static bool is_left_out(enum dt_role role, const struct dt_model_config *c)
     return (norm && !c->qk_norm) || (role == DT_ROLE_HEAD_WEIGHT && c->tie_word_embeddings);
 }
 
-static void add_site(struct making *m, enum dt_tensor_site site, int layer, int block)
+static void add_site(struct builder *m, enum dt_tensor_site site, int layer, int block)
 {
     const struct dt_tensor_spec *s = dt_family_of(m->config)->tensors;
     for (; s->site != DT_TENSOR_SITE_END; s++)
@@ -187,7 +187,7 @@ static void add_site(struct making *m, enum dt_tensor_site site, int layer, int 
 
 /* The head that is the token embedding: a copy in a stage that does not hold that; a
  * gradient alone in one that does. */
-static void add_head_apart(struct making *m)
+static void add_head_apart(struct builder *m)
 {
     struct dt_table *t = m->table, whole;
     struct dt_model_part all = *m->part;
@@ -213,7 +213,7 @@ void dt_table_init(struct dt_table *t, const struct dt_model_config *c,
                    const struct dt_model_part *part)
 {
     int layers = (int)c->num_layers, roles = DT_ROLE_COUNT * (layers + 2);
-    struct making m = {.table = t, .config = c, .part = part ? part : &DT_MODEL_PART_WHOLE};
+    struct builder m = {.table = t, .config = c, .part = part ? part : &DT_MODEL_PART_WHOLE};
     *t = (struct dt_table){.layers = layers, .bucket_count = dt_table_layer_bucket(layers) + 2};
     t->params = dt_alloc((size_t)roles, sizeof *t->params);
     t->index = dt_alloc((size_t)roles, sizeof *t->index);
@@ -263,12 +263,12 @@ void dt_flat_release(struct dt_flat *flat)
 }
 
 /* Where a tensor lies in an arena. */
-static void *place_of(const struct dt_table *t, const struct dt_flat *flat,
-                      const struct dt_param *p)
+static void *address_of(const struct dt_table *t, const struct dt_flat *flat,
+                        const struct dt_param *p)
 {
     if (p->partial && flat->partial)
         return flat->partial + p->partial_offset +
-               (p->cut == DT_CUT_NONE ? 0 : t->partials[p->bucket].of_all);
+               (p->split == DT_SPLIT_NONE ? 0 : t->partials[p->bucket].of_all);
     int64_t place = (p->offset - t->buckets[p->bucket]) * (int64_t)dt_dtype_size(flat->dtype);
     assert(flat->buckets[p->bucket]);
     return (char *)flat->buckets[p->bucket] + place;
@@ -280,19 +280,20 @@ struct dt_tensor dt_table_view(const struct dt_table *t, const struct dt_flat *f
     const struct dt_param *p = dt_table_find(t, role, layer);
     if (p == NULL)
         return (struct dt_tensor){0};
-    void *data = place_of(t, flat, p);
+    void *data = address_of(t, flat, p);
     return p->rank == 1 ? dt_matrix_of(flat->dtype, data, 1, p->count)
                         : dt_matrix_of(flat->dtype, data, p->shape[0], p->shape[1]);
 }
 
 int64_t dt_param_runs(const struct dt_param *p)
 {
-    return p->cut != DT_CUT_NONE && p->axis == 1 ? p->shape[0] * p->range_count : p->range_count;
+    return p->split != DT_SPLIT_NONE && p->axis == 1 ? p->shape[0] * p->range_count
+                                                     : p->range_count;
 }
 
 struct dt_param_run dt_param_run(const struct dt_param *p, int64_t i)
 {
-    if (p->cut == DT_CUT_NONE)
+    if (p->split == DT_SPLIT_NONE)
         return (struct dt_param_run){0, 0, p->count};
     int64_t row = i / p->range_count, before = 0, width = p->full[1];
     const struct dt_range *range = &p->ranges[i % p->range_count];
@@ -305,8 +306,8 @@ struct dt_param_run dt_param_run(const struct dt_param *p, int64_t i)
                                  dt_range_count(*range)};
 }
 
-void dt_table_cut_out(const struct dt_table *part, float *to, const struct dt_table *whole,
-                      const float *from)
+void dt_table_shard(const struct dt_table *part, float *to, const struct dt_table *whole,
+                    const float *from)
 {
     for (int i = 0; i < part->count; i++) {
         const struct dt_param *p = &part->params[i];
@@ -357,7 +358,7 @@ static void fill_normal(struct dt_pool *pool, const struct normals *all)
 /* Columns 2 j and 2 j + 1 are sine and cosine of the row over 10000^(2j / columns): rows
  * at the same distance look alike everywhere, so that attention to neighbours is learnt
  * for all places at once. */
-static void fill_waves(float *values, const int64_t shape[2], float std)
+static void fill_sinusoidal(float *values, const int64_t shape[2], float std)
 {
     double height = sqrt(2) * (double)std;
     for (int64_t t = 0; t < shape[0]; t++)
@@ -381,8 +382,8 @@ void dt_table_initialize(const struct dt_table *t, uint64_t seed, float *paramet
                         &(struct normals){values + run.here, run.there, run.count, p->init_std,
                                           dt_random_key(seed, 'I', (uint64_t)p->number)});
         }
-        if (p->init == DT_INIT_WAVES)
-            fill_waves(values, p->full, p->init_std);
+        if (p->init == DT_INIT_SINUSOIDAL)
+            fill_sinusoidal(values, p->full, p->init_std);
         for (int64_t j = 0; p->init == DT_INIT_ONE && j < p->count; j++)
             values[j] = 1;
     }

@@ -26,9 +26,9 @@
 #include "settings/model-config.h"
 
 /* How a tensor is cut into slices: a linear map along its outputs or its inputs. */
-enum dt_cut { DT_CUT_NONE, DT_CUT_OUTPUTS, DT_CUT_INPUTS };
+enum dt_split { DT_SPLIT_NONE, DT_SPLIT_COLUMN, DT_SPLIT_ROW };
 
-enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL, DT_INIT_WAVES };
+enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL, DT_INIT_SINUSOIDAL };
 
 struct dt_param {
     char name[64];
@@ -40,7 +40,7 @@ struct dt_param {
     int rank;         /* 1 or 2 dimensions */
     int64_t shape[2]; /* of what lies here; shape[1] is 1 for vectors */
     int64_t full[2];  /* as in the file */
-    enum dt_cut cut;
+    enum dt_split split;
     int axis;                  /* that is cut: 0 rows, 1 columns */
     struct dt_range ranges[3]; /* of that axis: what lies here, in its order; all where it is
                                 * not cut */
@@ -120,8 +120,8 @@ int64_t dt_param_runs(const struct dt_param *param);
 struct dt_param_run dt_param_run(const struct dt_param *param, int64_t i);
 
 /* A flat arena of a part of a model, from that of the whole; both in host memory. */
-void dt_table_cut_out(const struct dt_table *part, float *to, const struct dt_table *whole,
-                      const float *from);
+void dt_table_shard(const struct dt_table *part, float *to, const struct dt_table *whole,
+                    const float *from);
 
 /* Writes the initial values of a flat arena in host memory: weights normal
  * with standard deviation initializer_range, those that write into the residual

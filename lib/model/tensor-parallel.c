@@ -27,9 +27,9 @@ static struct dt_tensor chunk_of(const struct shared *s, int64_t i, int64_t from
 {
     int64_t left = s->firsts[i + 1] - s->firsts[i] - from;
     return dt_tensor_columns(&s->x, s->firsts[i] + (left > 0 ? from : 0),
-                             left < 0                  ? 0
-                             : left < DT_ROOM_ELEMENTS ? left
-                                                       : DT_ROOM_ELEMENTS);
+                             left < 0                     ? 0
+                             : left < DT_SCRATCH_ELEMENTS ? left
+                                                          : DT_SCRATCH_ELEMENTS);
 }
 
 static int64_t longest_piece(const struct shared *s)
@@ -48,8 +48,8 @@ static struct dt_piece piece_of(const struct dt_tensor *x)
 /* What other slices send of this one's piece: place number i of the room for them. */
 static struct dt_tensor received_from(const struct shared *s, int64_t i, int64_t count)
 {
-    char *room = s->model->room.received;
-    return dt_matrix_of(s->x.dtype, room + (size_t)(i * DT_ROOM_ELEMENTS) * sizeof(float), 1,
+    char *room = s->model->scratch.received;
+    return dt_matrix_of(s->x.dtype, room + (size_t)(i * DT_SCRATCH_ELEMENTS) * sizeof(float), 1,
                         count);
 }
 
@@ -69,7 +69,7 @@ static void add_up(const struct shared *s, struct dt_tensor *own)
 {
     const struct dt_ops *ops = s->model->device->ops;
     int64_t me = s->model->part.tp_rank - s->tp_size.first;
-    struct dt_tensor sum = dt_matrix(s->model->room.sum, 1, own->columns);
+    struct dt_tensor sum = dt_matrix(s->model->scratch.sum, 1, own->columns);
     for (int64_t i = 0; i < dt_range_count(s->tp_size); i++) {
         struct dt_tensor part = i == me ? *own : received_from(s, i, own->columns);
         ops->combine(s->model->device, &sum, i > 0, &part, 1);
@@ -81,7 +81,7 @@ static void add_up(const struct shared *s, struct dt_tensor *own)
 static void sum_pieces(const struct shared *s, int64_t most)
 {
     int64_t me = s->model->part.tp_rank - s->tp_size.first;
-    for (int64_t from = 0; from < most; from += DT_ROOM_ELEMENTS) {
+    for (int64_t from = 0; from < most; from += DT_SCRATCH_ELEMENTS) {
         struct dt_piece sends[DT_TENSOR_PARALLEL_MOST] = {0},
                         receives[DT_TENSOR_PARALLEL_MOST] = {0};
         struct dt_tensor own = chunk_of(s, me, from);
@@ -166,7 +166,7 @@ void dt_tensor_parallel_gather_hidden(const struct dt_model *m, struct dt_tensor
 static struct dt_tensor partial_of(const struct dt_model *m, int bucket)
 {
     const struct dt_partials *p = &m->table.partials[bucket];
-    return dt_matrix(m->room.partial, 1, p->of_all + p->of_holders);
+    return dt_matrix(m->scratch.partial, 1, p->of_all + p->of_holders);
 }
 
 void dt_tensor_parallel_clear_partial(const struct dt_model *m, int bucket)
@@ -195,10 +195,11 @@ void dt_tensor_parallel_add_partial(const struct dt_model *m, int bucket,
 {
     const struct dt_partials *p = &m->table.partials[bucket];
     struct dt_flat partial = *gradients;
-    partial.partial = m->room.partial;
+    partial.partial = m->scratch.partial;
     int64_t holders = m->part.tp_size / m->config.num_kv_heads;
-    sum_elements(m, all_slices(m), m->part.tp_size, m->room.partial, p->of_all);
-    sum_elements(m, m->partition.key_holders, holders, m->room.partial + p->of_all, p->of_holders);
+    sum_elements(m, all_slices(m), m->part.tp_size, m->scratch.partial, p->of_all);
+    sum_elements(m, m->partition.key_holders, holders, m->scratch.partial + p->of_all,
+                 p->of_holders);
     for (int i = 0; i < m->table.count; i++) {
         const struct dt_param *param = &m->table.params[i];
         if (param->bucket != bucket || !param->partial)

@@ -103,7 +103,7 @@ enum dt_tensor_kind {
     DT_TENSOR_RESIDUAL = 1,   /* writes into the residual stream: smaller initial weights */
     DT_TENSOR_TRANSPOSED = 2, /* stored as output x input */
     DT_TENSOR_SCALE = 4,      /* a norm's weight, initially 1; other vectors are initially 0 */
-    DT_TENSOR_WAVES = 8       /* position embeddings with a sinusoidal initial value */
+    DT_TENSOR_SINUSOIDAL = 8  /* position embeddings with a sinusoidal initial value */
 };
 
 struct dt_tensor_spec {

@@ -97,7 +97,7 @@ static int take_parameters(struct dt_train_state *state, const char *directory, 
                                             err);
     if (rc == 0) {
         *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
-        dt_table_cut_out(t, own, &whole, all);
+        dt_table_shard(t, own, &whole, all);
         dt_train_state_set_parameters(state, own);
     }
     dt_table_release(&whole);
