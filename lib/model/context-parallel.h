@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which tokens of every sequence a rank has, where several share them out (context parallelism:
- * Liu et al. 2023).
+ * Context parallelism (Liu et al. 2023): the ranks of a context-parallel (CP) group share the
+ * tokens of every sequence.
  *
- * A sequence is cut into twice as many stretches as there are contexts. Context i has stretch
- * number i and, counted from the end, stretch number i: so all have as many pairs of a query and
- * a key that it sees, also of a causal model (Brandon et al. 2023; Grattafiori et al. 2024). Its
- * rows of a batch are the first stretch of each sequence, then the second of each. One context
- * alone has sequences as they are, in one stretch.
+ * A sequence of T tokens is split into 2 n chunks for n ranks. Rank i holds chunk i and chunk
+ * 2 n - 1 - i, so that all ranks attend to the same number of pairs of query and key, also with
+ * causal attention (Brandon et al. 2023; Grattafiori et al. 2024). With n = 2:
+ *
+ *     tokens of a sequence   | chunk 0 | chunk 1 | chunk 2 | chunk 3 |
+ *     CP rank                |    0    |    1    |    1    |    0    |
+ *
+ * A rank's rows of a batch are the first chunk of each sequence, then the second of each. Without
+ * context parallelism a sequence is one chunk.
  *
  *     for (int i = 0; i < dt_context_parallel_chunks(&part); i++) {
  *         struct dt_tensor rows = dt_context_parallel_chunk_rows(&part, &x, i);
- *         place of the first token of each sequence: dt_context_parallel_chunk_start(&part, length,
- * i)
+ *         int64_t position = dt_context_parallel_chunk_start(&part, length, i); of its first token
  *     }
  */
 #ifndef DT_MODEL_CONTEXT_PARALLEL_H
@@ -22,27 +25,27 @@
 #include "model/batch.h"
 #include "model/model-part.h"
 
-/* How many stretches of a sequence a context has. */
+/* Chunks of a sequence that a rank holds: 2, or 1 without context parallelism. */
 int dt_context_parallel_chunks(const struct dt_model_part *part);
-/* Tokens of a stretch, of a sequence of so many. */
+/* Tokens of a chunk of a sequence of length tokens. */
 int64_t dt_context_parallel_chunk_length(const struct dt_model_part *part, int64_t length);
-/* Where stretch number i of this context begins, or of another one. */
+/* Position of the first token of chunk i of this rank, or of another CP rank. */
 int64_t dt_context_parallel_chunk_start(const struct dt_model_part *part, int64_t length, int i);
-int64_t dt_context_parallel_chunk_start_of(const struct dt_model_part *part, int context,
+int64_t dt_context_parallel_chunk_start_of(const struct dt_model_part *part, int cp_rank,
                                            int64_t length, int i);
-/* Its rows of x, which has all of the context. */
+/* The rows of chunk i in x, which has all rows of the rank. */
 struct dt_tensor dt_context_parallel_chunk_rows(const struct dt_model_part *part,
                                                 const struct dt_tensor *x, int i);
 
-/* Rows of a batch that the context has, and row number i of them as a row of the batch. */
+/* Rows of a batch that the rank holds, and the index in the batch of its row i. */
 int64_t dt_context_parallel_rows(const struct dt_model_part *part, int64_t count, int64_t length);
 int64_t dt_context_parallel_row(const struct dt_model_part *part, const struct dt_batch *batch,
                                 int64_t i);
-/* Tokens with a target among them. */
+/* The number of those rows that have a target. */
 int64_t dt_context_parallel_targets(const struct dt_model_part *part, const struct dt_batch *batch);
 
-/* The context's rows as a batch: own has memory for them, and spans, twice as many numbers, for
- * what attention keeps to, which is counted in whole sequences. */
+/* Copies the rank's rows of batch to own, which has memory for them. spans: memory for twice as
+ * many numbers, own->begins and own->ends, which are positions in the whole sequence. */
 void dt_context_parallel_select(struct dt_batch *own, int32_t *spans,
                                 const struct dt_model_part *part, const struct dt_batch *batch);
 

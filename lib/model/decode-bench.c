@@ -14,7 +14,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Each weight once, but of tables that are looked into, which are no head, next to nothing. */
+/* Bytes of weights read by a step: all but embedding tables that are not the head. */
 static double weight_bytes(const struct dt_model *m)
 {
     double elements = 0;

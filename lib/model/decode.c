@@ -8,16 +8,16 @@
 #include "model/block.h"
 #include "model/layer.h"
 
-/* Rows that go through the layers together: as many as a product of few rows may
- * have (device/cpu/few-rows.h), which gives each the same bits as alone. */
+/* Rows of one forward: the maximum of a product of few rows (device/cpu/few-rows.h), whose rows
+ * have the same bits as alone. */
 #define STEP 16
 
 struct dt_decoder {
     const struct dt_model *model;
     struct dt_arena arena;
     int64_t slots, capacity;
-    int64_t *lengths;       /* of the sequence in each slot */
-    struct dt_cache *cache; /* those of all slots, layer after layer */
+    int64_t *lengths;       /* tokens in each slot */
+    struct dt_cache *cache; /* num_layers x slots */
     struct dt_block block;
     int32_t *ids;
     struct dt_tensor x, out, last, norm, stats, logits;
@@ -106,7 +106,7 @@ void dt_decoder_copy(struct dt_decoder *d, int64_t to, int64_t from)
     d->lengths[to] = length;
 }
 
-/* Tokens as the first layer takes them; positions differ between sequences. */
+/* Token and position embeddings; positions differ between sequences. */
 static void embed(struct dt_decoder *d, const uint32_t *ids,
                   const struct dt_cached_sequence *sequences, int64_t batch, int64_t length)
 {
@@ -125,7 +125,7 @@ static void embed(struct dt_decoder *d, const uint32_t *ids,
     }
 }
 
-/* Up to STEP tokens, length of each stream, through all layers into d->norm. */
+/* Forward of up to STEP tokens, length of each sequence, into d->norm. */
 static void feed_some(struct dt_decoder *d, const uint32_t *ids,
                       const struct dt_cached_sequence *sequences, int64_t batch, int64_t length)
 {

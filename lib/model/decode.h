@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sequences that grow token by token, with their keys and values kept.
+ * Autoregressive decoding with a KV cache, of several sequences at a time.
  *
  *     struct dt_decoder *d;
  *     DT_TRY(dt_decoder_new(&d, model, 8, capacity, err));
- *     dt_decoder_feed(d, 0, prompt, count, logits);         slot 0 begins
- *     dt_decoder_step(d, slots, ids, 3, logits);            a token more for each of three
+ *     dt_decoder_feed(d, 0, prompt, count, logits);         prefill of slot 0
+ *     dt_decoder_step(d, slots, ids, 3, logits);            one token for each of three slots
  *
- * With fp32 or bf16 on the cpu engine a sequence's logits have the same bits whatever goes
- * on in other slots, and whether its tokens are fed one by one or together.
+ * With fp32 or bf16 on the cpu engine the logits of a sequence have the same bits whatever the
+ * other slots hold, and whether its tokens are fed one by one or together.
  */
 #ifndef DT_MODEL_DECODE_H
 #define DT_MODEL_DECODE_H
@@ -16,16 +16,16 @@
 #include "model/model.h"
 
 struct dt_decoder;
-/* slots: how many sequences can grow side by side; capacity: the longest one, at
- * most max_seq_len. A masked model is refused. */
+/* slots: number of sequences in the KV cache; capacity: tokens of each, at most max_seq_len. A
+ * masked model is refused. */
 int dt_decoder_new(struct dt_decoder **decoder, const struct dt_model *model, int64_t slots,
                    int64_t capacity, struct dt_error *err) DT_MUST_CHECK;
-void dt_decoder_reset(struct dt_decoder *decoder, int64_t slot); /* the empty sequence again */
+void dt_decoder_reset(struct dt_decoder *decoder, int64_t slot); /* empties it */
 int64_t dt_decoder_length(const struct dt_decoder *decoder, int64_t slot);
-/* Makes the sequence in slot to that in slot from. */
+/* Copies the sequence in slot from to slot to. */
 void dt_decoder_copy(struct dt_decoder *decoder, int64_t to, int64_t from);
-/* Appends count tokens (they must fit) and writes the V logits of what follows
- * the last of them to host memory. */
+/* Appends count tokens (they must fit) and writes the V logits after the
+ * last of them to host memory. */
 void dt_decoder_feed(struct dt_decoder *decoder, int64_t slot, const uint32_t *ids, int64_t count,
                      float *logits);
 /* Appends one token to each of count different slots; logits: count x V. */

@@ -9,7 +9,7 @@ typedef uint32_t lanes __attribute__((vector_size(16)));
 #define LANES 4
 #define SIGN  0x80000000u
 
-/* Bits of the smallest magnitude that is infinite in a type, by rounding to nearest even; those
+/* Bits of the smallest magnitude that rounds to infinity in a type, to nearest even; those
  * of all larger magnitudes, infinity and NaN are larger. */
 static const uint32_t limits[] = {[DT_DTYPE_F32] = 0x7f800000,
                                   [DT_DTYPE_BF16] = 0x7f7f8000,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers that must be finite: weights as they are read or written, logits as they come back
- * from a device. One NaN among them makes every result meaningless.
+ * Checks that numbers are finite: weights when read or written, logits when downloaded.
  */
 #ifndef DT_MODEL_FINITE_H
 #define DT_MODEL_FINITE_H
@@ -11,18 +10,19 @@
 #include "base/error.h"
 #include "device/device.h"
 
-/* Elements that are checked at once, so that what was just copied is still in the cache. */
+/* Elements checked at a time, so that copied data is still in the cache. */
 #define DT_FINITE_BLOCK 4096
 
-/* The first of n numbers that is NaN, infinite, or rounds to infinity in type; n if none is. */
+/* Returns the index of the first of n numbers that is NaN, infinite, or rounds to infinity in type;
+ * n if there is none. */
 int64_t dt_finite_first_bad(const float *x, int64_t n, enum dt_dtype type);
 
-/* DT_EFORMAT if one of n elements of a tensor, of which the first has the index first, is none
- * that type can hold: the error names file, tensor, index and value. */
+/* DT_EFORMAT if one of n elements of a tensor, beginning at index first, is not finite in type; the
+ * error names file, tensor, index and value. */
 int dt_finite_check_weights(const float *x, int64_t n, enum dt_dtype type, const char *path,
                             const char *tensor, int64_t first, struct dt_error *err) DT_MUST_CHECK;
 
-/* How errors call a number that is not finite: NaN, Inf or -Inf. */
+/* Name of a number that is not finite, for errors: NaN, Inf or -Inf. */
 const char *dt_finite_name(double x);
 
 #endif

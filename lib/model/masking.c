@@ -13,7 +13,7 @@ struct dt_masking {
     uint32_t count, mask;
     uint32_t *ordinary; /* ids that are not special */
     uint32_t ordinary_count;
-    uint64_t threshold; /* a word is chosen where its 32 random bits are below */
+    uint64_t threshold; /* a word is a target if its 32 random bits are below */
     bool whole_words;
     uint64_t key;
 };
@@ -47,7 +47,8 @@ int dt_masking_new(struct dt_masking **result, const struct dt_masking_options *
     list_ordinary(m);
     if (m->ordinary_count == 0) {
         dt_masking_free(m);
-        return dt_fail(err, DT_EINVALID, "the vocabulary has no token that could be masked");
+        return dt_fail(err, DT_EINVALID,
+                       "every token of the vocabulary is special: none can be masked");
     }
     *result = m;
     return 0;
@@ -62,7 +63,7 @@ void dt_masking_free(struct dt_masking *m)
     free(m);
 }
 
-/* Whether it may not be chosen. */
+/* Whether an id is never a target. */
 static bool is_special(const struct dt_masking *m, uint32_t id)
 {
     return id & DT_NOT_PREDICTED || id == m->mask || m->flags[id] & DT_ID_SPECIAL;
@@ -77,7 +78,7 @@ struct sequence {
     int32_t *inputs, *targets;
 };
 
-/* Where the word that begins at from ends. */
+/* The end of the word that begins at from. */
 static int64_t end_of_word(const struct sequence *s, int64_t from)
 {
     int64_t to = from + 1;
@@ -110,7 +111,7 @@ static void mask_word(const struct sequence *s, int64_t from, int64_t to)
 static void mask_sequence(const struct sequence *s)
 {
     const struct dt_masking *m = s->masking;
-    int64_t nearest = -1; /* the word that came nearest to being chosen */
+    int64_t nearest = -1; /* the word with the smallest random bits */
     uint32_t lowest = UINT32_MAX;
     for (int64_t from = 0, to; from < s->length; from = to) {
         to = end_of_word(s, from);

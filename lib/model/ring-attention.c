@@ -41,7 +41,7 @@ static int neighbour(const struct dt_model *m, int distance)
     return (m->part.cp_rank + m->part.cp_size + distance) % m->part.cp_size;
 }
 
-/* The context whose block is here in a round, counted from 0. */
+/* The CP rank whose block is here in a round, counted from 0. */
 static int context_of(const struct dt_model *m, int round)
 {
     return neighbour(m, -round);
@@ -58,11 +58,11 @@ static struct dt_piece piece_of(const struct dt_tensor *x)
     return (struct dt_piece){x->data, bytes_of(x)};
 }
 
-/* Memory that the device may still be writing to, or reading. */
+/* Begins to send and receive, after the device has finished with both buffers. */
 static struct dt_passing pass_on(const struct dt_model *m, enum channel channel,
                                  const struct dt_tensor *sent, const struct dt_tensor *received)
 {
-    struct dt_error err; /* told by the next wait of somebody who can */
+    struct dt_error err; /* reported by the next wait that returns errors */
     if (dt_comm_finish_ops(m->part.ring, m->device, &err) < 0)
         return (struct dt_passing){0};
     return dt_comm_pass_on(m->part.ring, channel, piece_of(sent), piece_of(received));
@@ -75,7 +75,7 @@ static void end_passing(const struct dt_model *m, const struct dt_passing *p)
         return;
 }
 
-/* The exchange of blocks that goes on in a round. */
+/* Begins the exchange of blocks of a round. */
 static struct dt_passing pass_blocks(const struct dt_model *m, const struct dt_tensor blocks[2],
                                      int round)
 {
@@ -84,9 +84,9 @@ static struct dt_passing pass_blocks(const struct dt_model *m, const struct dt_t
     return pass_on(m, BLOCKS, &blocks[round % 2], &blocks[(round + 1) % 2]);
 }
 
-/* --- pairs of a stretch of queries and one of keys -------------------------------------------- */
+/* --- pairs of a chunk of queries and a chunk of keys ------------------------------------------ */
 
-/* Keys and values side by side. */
+/* Concatenates keys and values. */
 static struct dt_qkv halves(const struct dt_tensor *block)
 {
     int64_t keys = block->columns / 2;
@@ -101,7 +101,7 @@ static void put(const struct dt_model *m, struct dt_tensor *block, const struct 
     m->device->ops->copy(m->device, &to.v, &s->v);
 }
 
-/* Stretch number i of the queries here and number j of the keys of a context; false: no query
+/* Chunk i of the queries here and chunk j of the keys of a CP rank; false: no query
  * sees a key. */
 static bool find_pair(struct dt_attention *pair, const struct dt_model *m,
                       const struct dt_attention *how, int context, int i, int j)
@@ -117,7 +117,7 @@ static bool find_pair(struct dt_attention *pair, const struct dt_model *m,
     return how->bidirectional || pair->first_key <= pair->past;
 }
 
-/* Whether no pair of that stretch of queries comes behind this one. */
+/* Whether this is the last pair of that chunk of queries. */
 static bool is_last(const struct dt_model *m, const struct dt_attention *how, int round, int i,
                     int j)
 {
@@ -128,7 +128,7 @@ static bool is_last(const struct dt_model *m, const struct dt_attention *how, in
     return true;
 }
 
-/* Rows of queries of stretch number i, and of keys and values of number j. */
+/* Rows of the queries of chunk i, and of keys and values of chunk j. */
 static struct dt_qkv pair_of(const struct dt_model *m, const struct dt_qkv *s, int i, int j)
 {
     return (struct dt_qkv){dt_context_parallel_chunk_rows(&m->part, &s->q, i),
@@ -136,7 +136,7 @@ static struct dt_qkv pair_of(const struct dt_model *m, const struct dt_qkv *s, i
                            dt_context_parallel_chunk_rows(&m->part, &s->v, j)};
 }
 
-/* Queries with the block of a round. */
+/* Attention of the queries to the block of a round. */
 static void attend(const struct dt_model *m, struct dt_tensor *y, struct dt_tensor *lse,
                    const struct dt_qkv *s, int round, const struct dt_attention *how)
 {
@@ -185,14 +185,14 @@ void dt_ring_forward(const struct dt_model *m, const struct dt_ring *ring, struc
 
 /* --- backward --------------------------------------------------------------------------------- */
 
-/* What a backward pass reads. */
+/* Inputs of backward. */
 struct backward {
     const struct dt_model *model;
     const struct dt_tensor *dy, *y, *lse, *q;
     const struct dt_attention *how;
 };
 
-/* Adds what the block of a round gives to the gradients of the queries and its own. */
+/* Adds to the gradients of the queries, and of the block of a round. */
 static void attend_backward(const struct backward *b, const struct dt_qkv *d,
                             const struct dt_tensor *block, int round)
 {
@@ -240,7 +240,7 @@ static void go_round(const struct backward *b, const struct dt_ring *ring,
     end_passing(m, &gradients);
 }
 
-/* d += what other ranks gave of the gradients of keys and values here. */
+/* Adds the other ranks' gradients of this rank's keys and values to d. */
 static void take_home(const struct dt_model *m, const struct dt_ring *ring, struct dt_qkv *d)
 {
     struct dt_tensor arriving = dt_tensor_rows(&ring->arriving, 0, d->k.rows);
@@ -249,7 +249,8 @@ static void take_home(const struct dt_model *m, const struct dt_ring *ring, stru
     m->device->ops->combine(m->device, &d->v, 1, &from.v, 1);
 }
 
-/* Gradients of what is this rank's own, in fp32: where they are wanted, or first apart. */
+/* The fp32 gradients of this rank's q, k and v: d itself, or a buffer that is rounded at the end.
+ */
 static struct dt_qkv own_gradients(const struct dt_ring *ring, const struct dt_qkv *d)
 {
     struct dt_tensor all = dt_tensor_rows(&ring->gradients, 0, d->q.rows);

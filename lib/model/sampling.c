@@ -53,7 +53,7 @@ static int more_probable_first(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* The first candidates whose weights reach the share top_p of all of them. */
+/* Keeps the first candidates whose probabilities sum to top_p. */
 static uint32_t nucleus(const struct candidate *c, uint32_t count, double total, double top_p)
 {
     double sum = 0;
@@ -110,7 +110,7 @@ static void keep_first(struct candidate *c, uint32_t count, uint32_t k)
         }
 }
 
-/* Keeps candidates of at least that weight, in order. */
+/* Keeps candidates of at least a weight, in order. */
 static uint32_t keep_heavy(struct candidate *c, uint32_t count, double least)
 {
     uint32_t kept = 0;
@@ -120,7 +120,7 @@ static uint32_t keep_heavy(struct candidate *c, uint32_t count, double least)
     return kept;
 }
 
-/* The candidates that sampling may choose among, the most probable first. */
+/* The candidates after top-k, min-p and top-p, the most probable first. */
 static uint32_t select_candidates(const struct dt_sampling *how, struct candidate *c,
                                   uint32_t count)
 {
@@ -129,7 +129,7 @@ static uint32_t select_candidates(const struct dt_sampling *how, struct candidat
         count = (uint32_t)how->top_k;
     }
     double total = total_weight(c, count);
-    if (how->top_p < 1) /* all that is lighter cannot make up the rest together */
+    if (how->top_p < 1) /* lighter ones cannot sum to the rest */
         count = keep_heavy(c, count, (1 - how->top_p) * total / (2.0 * count));
     qsort(c, count, sizeof *c, more_probable_first);
     if (how->top_p < 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Choosing the next token from logits. */
+/* Sampling of the next token from logits. */
 #ifndef DT_MODEL_SAMPLING_H
 #define DT_MODEL_SAMPLING_H
 
@@ -18,14 +18,14 @@ struct dt_sampling {
 
 struct dt_sampler;
 
-/* vocab_size: how many logits there will be. */
+/* vocab_size: the number of logits. */
 struct dt_sampler *dt_sampler_new(const struct dt_sampling *how, uint32_t vocab_size);
 /* uniform: a random number in [0, 1). Equal logits rank by id, so that the
- * choice is a function of its arguments alone. */
+ * result depends on the arguments only. */
 uint32_t dt_sampler_choose(struct dt_sampler *sampler, const float *logits, double uniform);
 /* Makes the tokens in ids less probable (Keskar et al. 2019): positive logits are
- * divided by penalty, others multiplied; once, however often a token stands there.
- * seen: for each token whether it has been; those that are not yet become so. */
+ * divided by penalty, others multiplied; once per token, even if ids repeats it.
+ * seen: for each token whether it was penalized; updated. */
 void dt_sampling_penalize_repetition(float *logits, bool *seen, const uint32_t *ids, size_t count,
                                      double penalty);
 void dt_sampler_free(struct dt_sampler *sampler); /* NULL is fine */

@@ -24,7 +24,7 @@ static const enum dt_split splits[DT_ROLE_COUNT] = {
     [DT_ROLE_HEAD_WEIGHT] = DT_SPLIT_COLUMN,  [DT_ROLE_HEAD_BIAS] = DT_SPLIT_COLUMN,
 };
 
-/* What a slice has of a dimension. */
+/* The ranges of a dimension that a TP rank holds. */
 static int ranges_of(enum dt_dimension d, const struct dt_model_config *c,
                      const struct dt_tensor_partition *partition, struct dt_range ranges[3])
 {
@@ -49,11 +49,12 @@ static int ranges_of(enum dt_dimension d, const struct dt_model_config *c,
         ranges[0] = partition->tokens;
         return 1;
     default:
-        abort(); /* no other is cut */
+        abort(); /* other dimensions are not split */
     }
 }
 
-/* Norms whose gradients are sums over what slices have apart: heads, or rows. */
+/* Norms whose gradients are sums over TP ranks: over heads, or with sequence parallelism over rows.
+ */
 static bool is_partial(enum dt_role role, const struct dt_model_part *part)
 {
     switch (role) {
@@ -72,7 +73,7 @@ static bool is_partial(enum dt_role role, const struct dt_model_part *part)
     }
 }
 
-/* Cuts a tensor of the whole model down to what lies here. */
+/* Shards a tensor of the whole model. */
 static void shard(struct dt_param *p, const struct dt_tensor_spec *s,
                   const struct dt_model_config *c, const struct dt_model_part *part)
 {
@@ -120,7 +121,7 @@ int dt_head_bucket(const struct dt_table *t)
     return dt_table_layer_bucket(t->layers) + 1;
 }
 
-/* Puts a tensor behind those that the table has. */
+/* Appends a tensor to the table. */
 static void append(struct dt_table *t, struct dt_param *p)
 {
     struct dt_partials *partials = &t->partials[p->bucket];
@@ -135,7 +136,7 @@ static void append(struct dt_table *t, struct dt_param *p)
     t->params[t->count++] = *p;
 }
 
-/* What the table is made from. */
+/* State of dt_table_init. */
 struct builder {
     struct dt_table *table;
     const struct dt_model_config *config;
@@ -143,7 +144,7 @@ struct builder {
     int number; /* tensors of the whole model so far */
 };
 
-/* block: the number in the name. */
+/* block: the index in the name. */
 static void add(struct builder *m, const struct dt_tensor_spec *s, int layer, int block)
 {
     const struct dt_model_config *c = m->config;
@@ -185,8 +186,8 @@ static void add_site(struct builder *m, enum dt_tensor_site site, int layer, int
             add(m, s, layer, block);
 }
 
-/* The head that is the token embedding: a copy in a stage that does not hold that; a
- * gradient alone in one that does. */
+/* The tied head: a copy of the token embedding in a stage without it; only a gradient in a stage
+ * with it. */
 static void add_head_apart(struct builder *m)
 {
     struct dt_table *t = m->table, whole;
@@ -262,7 +263,7 @@ void dt_flat_release(struct dt_flat *flat)
     *flat = (struct dt_flat){0};
 }
 
-/* Where a tensor lies in an arena. */
+/* Address of a tensor in an arena. */
 static void *address_of(const struct dt_table *t, const struct dt_flat *flat,
                         const struct dt_param *p)
 {
@@ -319,8 +320,7 @@ void dt_table_shard(const struct dt_table *part, float *to, const struct dt_tabl
     }
 }
 
-/* Elements first to below first + count of the whole tensor. */
-/* Normal numbers from place first of a tensor's on: a thread's work. */
+/* A job of a thread: normal numbers for elements first to first + count of the whole tensor. */
 struct normals {
     float *values;
     int64_t first, count;
@@ -355,9 +355,9 @@ static void fill_normal(struct dt_pool *pool, const struct normals *all)
     }
 }
 
-/* Columns 2 j and 2 j + 1 are sine and cosine of the row over 10000^(2j / columns): rows
- * at the same distance look alike everywhere, so that attention to neighbours is learnt
- * for all places at once. */
+/* Columns 2 j and 2 j + 1 are sine and cosine of row / 10000^(2j / columns). The product of two
+ * rows depends on their distance only, so attention to neighbors is learned for all positions at
+ * once. */
 static void fill_sinusoidal(float *values, const int64_t shape[2], float std)
 {
     double height = sqrt(2) * (double)std;

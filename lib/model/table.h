@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tensor table: every tensor that a rank holds of a model, in a fixed order.
+ * The tensor table: every tensor of a model that a rank holds, in a fixed order.
  *
- * Names are Hugging Face's. The order is the order of computation, layer by
- * layer, and gives each tensor its place in a flat arena, so that parameters,
- * gradients and optimizer moments are arrays of dt_table.elements floats cut
- * at the same offsets. Initialisation, optimizer, checkpoints and tests walk
- * this table and know nothing else of the model's inside.
+ * Names are Hugging Face's. The order is that of computation, and gives each tensor an offset in
+ * a flat arena: parameters, gradients and optimizer moments are arrays of dt_table.elements floats
+ * with the same offsets. Initialization, optimizer, checkpoints and tests need only this table.
  *
- * The arena is cut into buckets, which are brought, summed and put away as one:
- * the token embedding; what else stands before the blocks; a bucket for each layer;
- * what stands behind the blocks; and the head that is the token embedding, where it
- * lies apart from it (model-part.h).
+ * The arena is divided into buckets, which are all-gathered, reduced and released as a whole:
+ *
+ *     bucket 0          1             2 .. L+1      L+2               L+3
+ *     | token       | position,  | one a layer | final norm,   | tied head, where it has a     |
+ *     | embedding   | token type |             | head          | separate gradient (tied_apart)|
  */
 #ifndef DT_MODEL_TABLE_H
 #define DT_MODEL_TABLE_H
@@ -25,7 +24,8 @@
 #include "settings/families.h"
 #include "settings/model-config.h"
 
-/* How a tensor is cut into slices: a linear map along its outputs or its inputs. */
+/* How tensor parallelism splits a linear map: along its outputs (column-parallel) or along its
+ * inputs (row-parallel). */
 enum dt_split { DT_SPLIT_NONE, DT_SPLIT_COLUMN, DT_SPLIT_ROW };
 
 enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL, DT_INIT_SINUSOIDAL };
@@ -33,23 +33,22 @@ enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL, DT_INIT_SINUSOIDAL };
 struct dt_param {
     char name[64];
     enum dt_role role;
-    int layer; /* 0 .. L-1; -1 before the first block, L behind the last */
+    int layer; /* 0 .. L-1; -1 before the first block, L after the last */
     int bucket;
     int number;       /* in the table of the whole model */
-    bool copy;        /* of a tensor that another stage holds: the token embedding, as head */
+    bool copy;        /* of the token embedding, as tied head of the last pipeline stage */
     int rank;         /* 1 or 2 dimensions */
-    int64_t shape[2]; /* of what lies here; shape[1] is 1 for vectors */
-    int64_t full[2];  /* as in the file */
+    int64_t shape[2]; /* of the shard held here; shape[1] is 1 for vectors */
+    int64_t full[2];  /* of the whole tensor, as in the file */
     enum dt_split split;
-    int axis;                  /* that is cut: 0 rows, 1 columns */
-    struct dt_range ranges[3]; /* of that axis: what lies here, in its order; all where it is
-                                * not cut */
+    int axis;                  /* that is split: 0 rows, 1 columns */
+    struct dt_range ranges[3]; /* of that axis, held here; the whole axis if it is not split */
     int range_count;
-    struct dt_range holders; /* the slices where the same elements lie */
-    bool leads;              /* the first of these is here: it counts and writes them */
-    bool partial;            /* each holder computes a part of the gradient: their sum is it */
-    int64_t partial_offset;  /* of this part among those of the bucket */
-    bool transposed;         /* a linear map's matrix that lies as output x input */
+    struct dt_range holders; /* TP ranks that hold the same elements */
+    bool leads;              /* this rank is the first of them, which counts and writes them */
+    bool partial;            /* each holder computes a partial sum of the gradient */
+    int64_t partial_offset;  /* among the partial sums of the bucket */
+    bool transposed;         /* stored as output x input */
     bool decay;              /* subject to weight decay: matrices */
     enum dt_init init;
     float init_std;
@@ -57,8 +56,8 @@ struct dt_param {
     int64_t count;
 };
 
-/* Parts of gradients in a bucket, in floats: those that all slices add up, and behind them
- * those of the holders of the same keys and values. */
+/* Floats of partial gradients in a bucket: those summed over all TP ranks, followed by those summed
+ * over the holders of the same keys and values. */
 struct dt_partials {
     int64_t of_all, of_holders;
 };
@@ -67,67 +66,68 @@ struct dt_table {
     struct dt_param *params;
     int count;
     int64_t elements;          /* of a flat arena, padding included */
-    int64_t gradient_elements; /* of gradients: these, and the bucket of a head apart */
+    int64_t gradient_elements; /* of gradients: these and the last bucket */
     int64_t parameters;        /* of the whole model, without padding */
     int bucket_count;
-    int64_t *buckets;             /* bucket_count + 1: where each begins in the arena */
+    int64_t *buckets;             /* bucket_count + 1 offsets in the arena */
     struct dt_partials *partials; /* one a bucket */
     bool has[DT_ROLE_COUNT];      /* the whole model has a tensor of that role */
-    int *index;                   /* index[role * (L + 2) + layer + 1]: place in params, or -1 */
+    int *index;                   /* index[role * (L + 2) + layer + 1]: index in params, or -1 */
     int layers;                   /* L, of the whole model */
 };
 
-/* Bucket of what a layer (-1 .. L) has; the token embedding is bucket 0. */
+/* Bucket of a layer (-1 .. L). */
 int dt_table_layer_bucket(int layer);
 #define DT_TOKEN_BUCKET 0
-/* That of a head apart. */
+/* Bucket of a tied head with a separate gradient. */
 int dt_head_bucket(const struct dt_table *table);
 
-/* Of the part that a rank holds, borrowed; NULL: the whole model. Free with
- * dt_table_release. config has been checked. */
+/* part: what the rank holds, borrowed; NULL: the whole model. config is valid
+ * (dt_model_config_check). Release with dt_table_release. */
 void dt_table_init(struct dt_table *table, const struct dt_model_config *config,
                    const struct dt_model_part *part);
 void dt_table_release(struct dt_table *table);
 
-/* NULL if the table has no such tensor. */
+/* Returns NULL if the table does not have the tensor. */
 const struct dt_param *dt_table_find(const struct dt_table *table, enum dt_role role, int layer);
 
-/* An arena in the order of a table whose buckets may lie anywhere. */
+/* An arena in the order of a table, whose buckets may be at any address. */
 struct dt_flat {
     enum dt_dtype dtype;
-    void **buckets; /* where each lies; NULL: it is not at hand */
-    float *partial; /* where parts of gradients (dt_param.partial) are put together, those of
-                     * the bucket in use; NULL: with the others */
+    void **buckets; /* NULL: not resident */
+    float *partial; /* partial gradients (dt_param.partial) of the current bucket; NULL:
+                     * in buckets, with the others */
 };
 
-/* Of a whole arena at base. Release with dt_flat_release; may be set again without. */
+/* Sets the buckets of a whole arena at base. Release with dt_flat_release; may be called again
+ * before that. */
 void dt_flat_set(struct dt_flat *flat, const struct dt_table *table, enum dt_dtype dtype,
                  void *base);
 void dt_flat_release(struct dt_flat *flat);
 
-/* A tensor of the table as a view into an arena; vectors are 1 x C. All zero, data
- * NULL, if the table has no such tensor. */
+/* A tensor of the table as a view into an arena; vectors are 1 x C. All zero, with
+ * data NULL, if the table does not have the tensor. */
 struct dt_tensor dt_table_view(const struct dt_table *table, const struct dt_flat *flat,
                                enum dt_role role, int layer);
 
-/* Elements of a tensor that lie side by side here as in the file. */
+/* Elements of a tensor that are contiguous in the shard and in the whole tensor. */
 struct dt_param_run {
-    int64_t here, there; /* the first one's number in either */
+    int64_t here, there; /* index of the first one in the shard, and in the whole */
     int64_t count;
 };
-/* Runs that make up a tensor, and number i of them, in the order of both. */
+/* The number of runs of a tensor, and run i, in ascending order. */
 int64_t dt_param_runs(const struct dt_param *param);
 struct dt_param_run dt_param_run(const struct dt_param *param, int64_t i);
 
-/* A flat arena of a part of a model, from that of the whole; both in host memory. */
+/* Copies the shard of a flat arena of the whole model; both in host memory. */
 void dt_table_shard(const struct dt_table *part, float *to, const struct dt_table *whole,
                     const float *from);
 
 /* Writes the initial values of a flat arena in host memory: weights normal
  * with standard deviation initializer_range, those that write into the residual
- * stream divided by sqrt(2 L) (Radford et al. 2019); positions of masked models as
- * waves (Vaswani et al. 2017) of that deviation. A pure function of the seed, and of the
- * places of elements in the whole model. */
+ * stream divided by sqrt(2 L) (Radford et al. 2019); position embeddings of masked models
+ * sinusoidal (Vaswani et al. 2017) with that deviation. A pure function of the seed and of the
+ * indices of elements in the whole model, whatever the layout. */
 void dt_table_initialize(const struct dt_table *table, uint64_t seed, float *parameters);
 
 #endif

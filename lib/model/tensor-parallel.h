@@ -1,38 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the ranks that hold the slices of a model tell each other in a pass.
+ * Collectives of the tensor-parallel group during forward and backward.
  *
- * Sums are made by those who need them, slice by slice in their order, in fp32: each rank
- * adds up its piece of what all have, and gives it to the others. So all get the same bits,
- * and send what the best rings send. x is contiguous and of one size on all ranks; pieces
- * are whole rows of it, about as many for each. Without other slices there is nothing to do.
+ * Each rank reduces one piece of the data, summing the pieces of all ranks in the order of ranks in
+ * fp32, and sends it to the others. So all ranks get the same bits, and send as little as in
+ * a ring all-reduce. x is contiguous and has the same size on all ranks; pieces are whole rows, of
+ * about equal number. With one rank all of these do nothing.
  *
- * A communicator that has failed fails every wait from then on (comm.h), so what goes wrong
- * here is reported by the next operation that can.
+ * A failed communicator fails every later wait (comm.h), so an error here is reported by the next
+ * operation that returns errors.
  */
 #ifndef DT_MODEL_TENSOR_PARALLEL_H
 #define DT_MODEL_TENSOR_PARALLEL_H
 
 #include "model/model.h"
 
-/* Rows of x that this rank has when every slice has some of the rows. */
+/* The rows that this rank holds with sequence parallelism; all rows without. */
 struct dt_range dt_tensor_parallel_rows(const struct dt_model *model, int64_t rows);
 
-/* x, of which each rank has a part to be added up, becomes the sum: all of it, or this rank's
- * rows alone. */
+/* Sums x over the ranks: all of it, or only this rank's rows. */
 void dt_tensor_parallel_all_reduce(const struct dt_model *model, struct dt_tensor *x);
 void dt_tensor_parallel_reduce_scatter(const struct dt_model *model, struct dt_tensor *x);
-/* Every rank gets the others' rows. */
+/* Gathers the rows of all ranks in x. */
 void dt_tensor_parallel_all_gather(const struct dt_model *model, struct dt_tensor *x);
 
-/* The same with each rank's rows of the residual stream, where these are dealt out
- * (dt_model_part.sequence); otherwise every rank has all of them, and the first sums up x
- * for all, and the second does nothing. */
+/* The same for hidden states: reduce-scatter and all-gather with sequence parallelism
+ * (dt_model_part.sequence); without, all-reduce and nothing. */
 void dt_tensor_parallel_reduce_hidden(const struct dt_model *model, struct dt_tensor *x);
 void dt_tensor_parallel_gather_hidden(const struct dt_model *model, struct dt_tensor *x);
 
-/* Completes a bucket's gradients that are sums of ranks' parts: partial (dt_flat.partial),
- * set to zero before the bucket's backward pass, is added to gradients. */
+/* All-reduces the partial gradients (dt_flat.partial) of a bucket, which are cleared before its
+ * backward, and adds them to gradients. */
 void dt_tensor_parallel_clear_partial(const struct dt_model *model, int bucket);
 void dt_tensor_parallel_add_partial(const struct dt_model *model, int bucket,
                                     const struct dt_flat *gradients);

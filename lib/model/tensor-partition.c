@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/tensor-partition.h"
 
-/* Heads of keys and values are fewer than slices: the slice has one of them, and some of
- * its queries. */
-static void share_one(struct dt_tensor_partition *s, int64_t heads, int64_t kv_heads, int tp_rank,
-                      int tp_size)
+/* Fewer heads of keys and values than ranks: each rank has one of them, and some of its queries. */
+static void split_one_head(struct dt_tensor_partition *s, int64_t heads, int64_t kv_heads,
+                           int tp_rank, int tp_size)
 {
     int64_t head = 0, queries = heads / kv_heads;
     while (tp_size * (head + 1) / kv_heads <= tp_rank)
@@ -26,7 +25,7 @@ struct dt_tensor_partition dt_tensor_partition_of(const struct dt_model_config *
         .key_holders = {tp_rank, tp_rank + 1},
     };
     if (c->num_kv_heads < tp_size) {
-        share_one(&s, c->num_heads, c->num_kv_heads, tp_rank, tp_size);
+        split_one_head(&s, c->num_heads, c->num_kv_heads, tp_rank, tp_size);
         return s;
     }
     int64_t queries = c->num_heads / c->num_kv_heads;

@@ -1,14 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the tensors of a model are cut into slices (tensor parallelism: Shoeybi et al. 2019).
+ * Tensor parallelism (Shoeybi et al. 2019): the shard of each tensor that a TP rank holds.
  *
- * A block's linear maps come in pairs: the first is cut along its outputs, so that each
- * slice has some heads of attention or some channels of the MLP, and the second along
- * its inputs, whose products are added up over the slices. The vocabulary is cut likewise.
- * Queries go with the head of keys and values that serves them. Where these are fewer
- * than the slices, several slices hold the same one, and share out its queries.
+ * A block's linear maps are split in pairs: the first along its outputs (column-parallel), so that
+ * each rank has some heads of attention or some channels of the MLP; the second along its inputs
+ * (row-parallel), and its products are summed over the ranks. The vocabulary is split likewise.
+ * With two ranks, of matrices given as input x output:
  *
- *     struct dt_tensor_partition slice = dt_tensor_partition_of(&config, part.slice, part.slices);
+ *             column-parallel                      row-parallel
+ *             q, k, v, gate, up                    attention projection, down
+ *           outputs: heads or channels               outputs: C
+ *           +---------+---------+                  +-------------------+
+ *           |         |         |          inputs: |      rank 0       |
+ *     in: C | rank 0  | rank 1  |          heads   +-------------------+   y = sum over ranks of
+ *           |         |         |          or      |      rank 1       |       x_rank W_rank
+ *           +---------+---------+          channels+-------------------+   (all-reduce)
+ *
+ * Queries are on the rank of the head of keys and values that serves them (GQA). If there are fewer
+ * such heads than ranks, several ranks hold the same one, and split its queries:
+ *
+ *     8 query heads, 2 KV heads, 4 ranks    rank       0     1     2     3
+ *                                           queries   0-1   2-3   4-5   6-7
+ *                                           KV head    0     0     1     1
+ *
+ *     struct dt_tensor_partition p = dt_tensor_partition_of(&config, part.tp_rank, part.tp_size);
  */
 #ifndef DT_MODEL_TENSOR_PARTITION_H
 #define DT_MODEL_TENSOR_PARTITION_H
@@ -21,16 +36,16 @@
 
 #define DT_TENSOR_PARALLEL_MOST 256
 
-/* What one slice has. */
+/* Of one TP rank. */
 struct dt_tensor_partition {
     struct dt_range heads, kv_heads, inner, tokens;
-    struct dt_range key_holders; /* slices that have the same heads of keys and values */
+    struct dt_range key_holders; /* TP ranks with the same heads of keys and values */
 };
 
 struct dt_tensor_partition dt_tensor_partition_of(const struct dt_model_config *config, int tp_rank,
                                                   int tp_size);
 
-/* DT_EINVALID where some slice would have nothing of a tensor that is cut. */
+/* DT_EINVALID if a rank would have an empty shard of a split tensor. */
 int dt_tensor_partition_check(const struct dt_model_config *config, long tp_size,
                               const char *subject, struct dt_error *err) DT_MUST_CHECK;
 
