@@ -24,16 +24,16 @@ static bool is_post_norm(const struct dt_model *m)
     abort();
 }
 
-/* What a call of dt_block_layout lays out. */
+/* A call of dt_block_layout. */
 struct layout {
     struct dt_arena *arena;
     enum dt_recompute recompute;
-    bool kept; /* what a block keeps for itself, or what all share */
+    bool kept; /* buffers that a block keeps, or those that all blocks share */
 };
 
-/* A tensor that blocks keep up to that degree of recomputing. */
-static void place(const struct layout *l, struct dt_tensor *x, enum dt_recompute most,
-                  enum dt_dtype dtype, int64_t rows, int64_t columns)
+/* A buffer that blocks keep unless recompute is above most. */
+static void lay_out(const struct layout *l, struct dt_tensor *x, enum dt_recompute most,
+                    enum dt_dtype dtype, int64_t rows, int64_t columns)
 {
     if ((l->recompute <= most) == l->kept)
         *x = dt_arena_matrix_of(l->arena, dtype, rows, columns);
@@ -61,23 +61,23 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
     int64_t heads = dt_range_count(m->partition.heads),
             kv_heads = dt_range_count(m->partition.kv_heads);
     *b = shared ? *shared : (struct dt_block){0};
-    place(&l, &b->input, DT_RECOMPUTE_FULL, m->compute, own, width);
-    place(&l, &b->norm1, DT_RECOMPUTE_NONE, m->compute, rows, width);
-    place(&l, &b->stats1, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
-    place(&l, &b->qkv, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + 2 * keys);
+    lay_out(&l, &b->input, DT_RECOMPUTE_FULL, m->compute, own, width);
+    lay_out(&l, &b->norm1, DT_RECOMPUTE_NONE, m->compute, rows, width);
+    lay_out(&l, &b->stats1, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
+    lay_out(&l, &b->qkv, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + 2 * keys);
     if (c->qk_norm) {
-        place(&l, &b->qk, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + keys);
-        place(&l, &b->qk_stats, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows, heads + kv_heads);
+        lay_out(&l, &b->qk, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + keys);
+        lay_out(&l, &b->qk_stats, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows, heads + kv_heads);
     }
-    place(&l, &b->attention, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries);
-    place(&l, &b->lse, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows, heads);
-    place(&l, &b->middle, DT_RECOMPUTE_SELECTIVE, m->compute, own, width);
-    place(&l, &b->norm2, DT_RECOMPUTE_NONE, m->compute, rows, width);
-    place(&l, &b->stats2, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
+    lay_out(&l, &b->attention, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries);
+    lay_out(&l, &b->lse, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows, heads);
+    lay_out(&l, &b->middle, DT_RECOMPUTE_SELECTIVE, m->compute, own, width);
+    lay_out(&l, &b->norm2, DT_RECOMPUTE_NONE, m->compute, rows, width);
+    lay_out(&l, &b->stats2, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
     if (is_gated(m))
-        place(&l, &b->gate, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
-    place(&l, &b->up, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
-    place(&l, &b->active, DT_RECOMPUTE_NONE, m->compute, rows, inner);
+        lay_out(&l, &b->gate, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
+    lay_out(&l, &b->up, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
+    lay_out(&l, &b->active, DT_RECOMPUTE_NONE, m->compute, rows, inner);
 }
 
 static bool is_tensor_parallel(const struct dt_model *m)
@@ -106,7 +106,7 @@ void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
     }
 }
 
-/* Only the first rows of the buffers are in use when a batch is smaller. */
+/* A smaller batch uses the first rows of the buffers. */
 static struct dt_block first_rows(const struct dt_block *b, int64_t rows, int64_t own)
 {
     return (struct dt_block){
@@ -140,9 +140,9 @@ static bool is_fused(const struct dt_model *m)
     return m->table.has[DT_ROLE_QKV_WEIGHT];
 }
 
-/* Turns queries and keys by their positions, where the model's are rotary. */
-static void rotate(const struct dt_model *m, struct dt_qkv *s, const struct dt_attention *how,
-                   bool inverse)
+/* Applies RoPE to queries and keys, in place; inverse: to their gradients. */
+static void apply_rope(const struct dt_model *m, struct dt_qkv *s, const struct dt_attention *how,
+                       bool inverse)
 {
     if (m->rope.data == NULL)
         return;
@@ -155,7 +155,7 @@ static void rotate(const struct dt_model *m, struct dt_qkv *s, const struct dt_a
     }
 }
 
-/* Queries and keys before their norm, and columns for its statistics. */
+/* Queries and keys before their norm, and its statistics. */
 struct qk {
     struct dt_tensor q, k, q_stats, k_stats;
 };
@@ -195,7 +195,7 @@ static struct dt_qkv project(const struct dt_model *m, int layer, struct dt_bloc
     return s;
 }
 
-/* Gradients through the norms of queries and keys, from d into scratch. */
+/* Backward of the norms of queries and keys; d then points into scratch. */
 static void qk_norm_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
                              struct dt_qkv *d, const struct dt_block *b, struct dt_tensor *scratch)
 {
@@ -209,7 +209,7 @@ static void qk_norm_backward(const struct dt_model *m, const struct dt_flat *gra
     d->k = draw.k;
 }
 
-/* dx: the gradient of b->norm1, finished as how says. */
+/* dx: the gradient of b->norm1; how: whether it is accumulated. */
 static void project_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
                              struct dt_tensor *dx, struct dt_qkv *d, const struct dt_tensor *dqkv,
                              const struct dt_block *b, const struct dt_matmul *how)
@@ -229,7 +229,7 @@ static void project_backward(const struct dt_model *m, const struct dt_flat *gra
                              &add);
 }
 
-/* The MLP up to its last product. */
+/* The MLP up to the down map. */
 static void mlp_inner(const struct dt_model *m, int layer, struct dt_block *b)
 {
     if (is_gated(m)) {
@@ -245,7 +245,7 @@ static void mlp_inner(const struct dt_model *m, int layer, struct dt_block *b)
     }
 }
 
-/* dnorm: the gradient of the MLP's input, finished as how says. It may be dout. */
+/* dnorm: the gradient of the MLP's input; how: whether it is accumulated. It may alias dout. */
 static void mlp_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
                          struct dt_tensor *dnorm, const struct dt_tensor *dout, struct dt_block *b,
                          struct dt_tensor *inner, struct dt_tensor *gate,
@@ -272,11 +272,11 @@ static void mlp_backward(const struct dt_model *m, const struct dt_flat *gradien
 static void append(struct dt_device *dev, struct dt_tensor *cache, const struct dt_tensor *rows,
                    int64_t past)
 {
-    struct dt_tensor place = dt_tensor_rows(cache, past, rows->rows);
-    dev->ops->copy(dev, &place, rows);
+    struct dt_tensor rows_of_cache = dt_tensor_rows(cache, past, rows->rows);
+    dev->ops->copy(dev, &rows_of_cache, rows);
 }
 
-/* Each sequence by itself, as long as it is so far. */
+/* Attention of each sequence separately, as their lengths differ. */
 static void attend_cached(const struct dt_model *m, const struct dt_block *b,
                           const struct dt_qkv *s, struct dt_cache *caches,
                           const struct dt_attention *how,
@@ -293,27 +293,27 @@ static void attend_cached(const struct dt_model *m, const struct dt_block *b,
         struct dt_tensor y = dt_tensor_rows(&b->attention, from, count);
         struct dt_tensor lse = dt_tensor_rows(&b->lse, from, count);
         one.past = sequences[i].past;
-        rotate(m, &own, &one, false);
+        apply_rope(m, &own, &one, false);
         append(dev, &cache->keys, &own.k, one.past);
         append(dev, &cache->values, &own.v, one.past);
         dev->ops->attention_forward(dev, &y, &lse, &own.q, &cache->keys, &cache->values, &one);
     }
 }
 
-static struct dt_dropout dropout(double rate, int layer, enum dt_dropout_site place,
+static struct dt_dropout dropout(double rate, int layer, enum dt_dropout_site site,
                                  const struct dt_block_pass *pass)
 {
     return (struct dt_dropout){
         .rate = pass->dropout ? (float)rate : 0,
-        .key = dt_random_key(pass->seed, 'D', 4 * (uint64_t)(layer + 1) + (uint64_t)place),
+        .key = dt_random_key(pass->seed, 'D', 4 * (uint64_t)(layer + 1) + (uint64_t)site),
         .sample = pass->sample,
     };
 }
 
-void dt_block_dropout(const struct dt_model *m, int layer, enum dt_dropout_site place,
+void dt_block_dropout(const struct dt_model *m, int layer, enum dt_dropout_site site,
                       struct dt_tensor *x, const struct dt_block_pass *pass)
 {
-    struct dt_dropout how = dropout(m->config.dropout, layer, place, pass);
+    struct dt_dropout how = dropout(m->config.dropout, layer, site, pass);
     const struct dt_attention *chunk = &pass->attention;
     int64_t own = dt_tensor_parallel_rows(m, pass->rows).first,
             each = chunk->batch * chunk->queries;
@@ -349,7 +349,7 @@ bool dt_block_drops_embedding(const struct dt_model *m, int layer)
     return is_post_norm(m) && layer == 0;
 }
 
-/* The block's input and its norm. */
+/* b->input = x + add, and its norm. */
 static void add_and_norm1(const struct dt_model *m, int layer, struct dt_block *b,
                           const struct dt_tensor *x, const struct dt_tensor *add,
                           const struct dt_block_pass *pass)
@@ -362,8 +362,7 @@ static void add_and_norm1(const struct dt_model *m, int layer, struct dt_block *
     dt_tensor_parallel_gather_hidden(m, &b->norm1);
 }
 
-/* The sum of stream and add between attention and MLP, which may be stream itself, and its
- * norm. */
+/* b->middle = stream + add, and its norm. */
 static void add_and_norm2(const struct dt_model *m, int layer, struct dt_block *b,
                           const struct dt_tensor *stream, const struct dt_tensor *add)
 {
@@ -373,8 +372,7 @@ static void add_and_norm2(const struct dt_model *m, int layer, struct dt_block *
     dt_tensor_parallel_gather_hidden(m, &b->norm2);
 }
 
-/* From norm1 to the activation behind the MLP's first product. out is left with
- * what attention added. */
+/* From norm1 to the MLP's activation. out is the output of attention. */
 static void forward_inside(const struct dt_model *m, int layer, struct dt_block *b,
                            struct dt_tensor *out, struct dt_cache *caches,
                            const struct dt_block_pass *pass)
@@ -384,7 +382,7 @@ static void forward_inside(const struct dt_model *m, int layer, struct dt_block 
     if (caches) {
         attend_cached(m, b, &s, caches, &how, pass->sequences);
     } else {
-        rotate(m, &s, &how, false);
+        apply_rope(m, &s, &how, false);
         dt_ring_forward(m, pass->ring, &b->attention, &b->lse, &s, &how);
     }
     dt_layer_linear_forward(m, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, out,
@@ -407,9 +405,9 @@ void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buff
     dt_block_dropout(m, layer, DT_DROPOUT_SITE_MLP, &added, pass);
 }
 
-/* Computes again what forward has not kept; spare (R x C) is overwritten. */
+/* Recomputes the activations that forward has not kept; overwrites scratch (R x C). */
 static void forward_again(const struct dt_model *m, int layer, struct dt_block *b,
-                          struct dt_tensor *spare, enum dt_recompute recompute,
+                          struct dt_tensor *scratch, enum dt_recompute recompute,
                           const struct dt_block_pass *pass)
 {
     const struct dt_ops *ops = m->device->ops;
@@ -417,7 +415,7 @@ static void forward_again(const struct dt_model *m, int layer, struct dt_block *
         return;
     add_and_norm1(m, layer, b, &b->input, NULL, pass);
     if (recompute == DT_RECOMPUTE_FULL) {
-        forward_inside(m, layer, b, spare, NULL, pass);
+        forward_inside(m, layer, b, scratch, NULL, pass);
         return;
     }
     add_and_norm2(m, layer, b, &b->middle, NULL);
@@ -427,41 +425,40 @@ static void forward_again(const struct dt_model *m, int layer, struct dt_block *
         ops->activation_forward(m->device, &b->active, &b->up, dt_layer_activation(m));
 }
 
-/* The gradient of what the block added at that place, all of its rows: the stream's, through
- * dropout. */
-static const struct dt_tensor *added(const struct dt_model *m, int layer,
-                                     enum dt_dropout_site place, struct dt_block_scratch *s,
-                                     const struct dt_tensor *stream,
+/* The gradient, all rows, of what the block adds to the stream at that site: that of the stream,
+ * through dropout. */
+static const struct dt_tensor *added(const struct dt_model *m, int layer, enum dt_dropout_site site,
+                                     struct dt_block_scratch *s, const struct dt_tensor *stream,
                                      const struct dt_block_pass *pass)
 {
     bool drops = m->config.dropout > 0 && pass->dropout;
     if (!drops && !m->part.sequence)
         return stream;
-    struct dt_tensor *spare = m->part.sequence ? &s->wide : &s->added;
-    struct dt_tensor own = dt_block_hidden_rows(m, spare);
+    struct dt_tensor *scratch = m->part.sequence ? &s->wide : &s->added;
+    struct dt_tensor own = dt_block_hidden_rows(m, scratch);
     m->device->ops->copy(m->device, &own, stream);
-    dt_block_dropout(m, layer, place, &own, pass);
-    dt_tensor_parallel_gather_hidden(m, spare);
-    return spare;
+    dt_block_dropout(m, layer, site, &own, pass);
+    dt_tensor_parallel_gather_hidden(m, scratch);
+    return scratch;
 }
 
-/* Where the gradient of a norm's output is put together, and how its first part: where it is
- * to be at once, or apart from it as long as it is one slice's. */
-struct gathering {
+/* The buffer in which the gradient of a norm's output is accumulated: its destination or, with
+ * tensor parallelism, a scratch buffer that is then reduced. how: of the first product. */
+struct norm_gradient {
     struct dt_tensor *dnorm;
     struct dt_matmul how;
 };
 
-static struct gathering begin_gathering(const struct dt_model *m, struct dt_tensor *dnorm,
-                                        struct dt_block_scratch *s)
+static struct norm_gradient begin_norm_gradient(const struct dt_model *m, struct dt_tensor *dnorm,
+                                                struct dt_block_scratch *s)
 {
     if (is_tensor_parallel(m))
-        return (struct gathering){.dnorm = &s->wide};
-    return (struct gathering){dnorm, {.accumulate = is_post_norm(m)}};
+        return (struct norm_gradient){.dnorm = &s->wide};
+    return (struct norm_gradient){dnorm, {.accumulate = is_post_norm(m)}};
 }
 
-static void end_gathering(const struct dt_model *m, struct dt_tensor *dnorm,
-                          const struct gathering *g)
+static void end_norm_gradient(const struct dt_model *m, struct dt_tensor *dnorm,
+                              const struct norm_gradient *g)
 {
     if (!is_tensor_parallel(m))
         return;
@@ -470,8 +467,8 @@ static void end_gathering(const struct dt_model *m, struct dt_tensor *dnorm,
     m->device->ops->combine(m->device, dnorm, is_post_norm(m), &own, 1);
 }
 
-/* Gradient of a norm's input, sum, from that of its output: added to dsum, or with
- * post-norm, where nothing else goes on from the input, set. */
+/* Backward of a norm, from dy: added to dsum, the gradient of its input, or with post-norm, where
+ * the input has no other use, set. */
 static void through_norm(const struct dt_model *m, const struct dt_flat *gradients, int layer,
                          enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
                          const struct dt_tensor *dy, const struct dt_tensor *sum,
@@ -482,9 +479,8 @@ static void through_norm(const struct dt_model *m, const struct dt_flat *gradien
     dt_layer_norm_backward(m, gradients, layer, weight, bias, dsum, dy, sum, stats);
 }
 
-/* Attention and what stands before it. middle: the gradient of b->middle; other:
- * memory for that of b->attention, of a model that is one slice. The gradient of b->norm1 goes
- * to dnorm. */
+/* Backward from the projection to norm1. middle: the gradient of b->middle; other: memory for that
+ * of b->attention, without tensor parallelism; dnorm: that of b->norm1. */
 static void attention_backward(const struct dt_model *m, int layer, const struct dt_block *b,
                                struct dt_tensor *dnorm, const struct dt_tensor *middle,
                                struct dt_tensor *other, struct dt_block_scratch *s,
@@ -493,16 +489,16 @@ static void attention_backward(const struct dt_model *m, int layer, const struct
     struct dt_attention attention = attention_of(m, layer, pass);
     struct dt_qkv qkv = split(m, &b->qkv), d = split(m, &s->qkv);
     struct dt_tensor *dattention = is_tensor_parallel(m) ? &s->heads : other;
-    struct gathering to = begin_gathering(m, dnorm, s);
+    struct norm_gradient to = begin_norm_gradient(m, dnorm, s);
     dt_layer_linear_backward(
         m, gradients, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, dattention,
         added(m, layer, DT_DROPOUT_SITE_PROJECTION, s, middle, pass), &b->attention, NULL);
     dt_ring_backward(m, pass->ring, &d, dattention, &b->attention, &b->lse, &qkv, &attention);
-    rotate(m, &d, &attention, true);
+    apply_rope(m, &d, &attention, true);
     if (m->config.qk_norm)
         qk_norm_backward(m, gradients, layer, &d, b, &s->qk);
     project_backward(m, gradients, layer, to.dnorm, &d, &s->qkv, b, &to.how);
-    end_gathering(m, dnorm, &to);
+    end_norm_gradient(m, dnorm, &to);
 }
 
 static struct dt_block_scratch first_scratch_rows(const struct dt_block_scratch *s, int64_t rows,
@@ -520,10 +516,9 @@ static struct dt_block_scratch first_scratch_rows(const struct dt_block_scratch 
     };
 }
 
-/* Where the stream goes on from a norm's input (pre-norm), stream collects the
- * gradients and scratch.width carries those of the norms' outputs. Where it goes on
- * from the output (post-norm), that gradient is already in stream, the branch's is
- * added to it, and the two change roles with each norm. */
+/* Pre-norm: stream accumulates the gradient of the residual stream, scratch.width holds those of
+ * the norms' outputs. Post-norm: the stream continues from a norm's output, so the gradients of the
+ * branch are added to stream, and the two buffers swap roles at each norm. */
 void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buffers,
                        struct dt_tensor *stream, struct dt_block_scratch *scratch,
                        const struct dt_flat *gradients, enum dt_recompute recompute,
@@ -534,12 +529,12 @@ void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buf
     struct dt_block_scratch s = first_scratch_rows(scratch, rows, stream->rows);
     struct dt_tensor *middle = is_post_norm(m) ? &s.width : stream;
     struct dt_tensor *other = is_post_norm(m) ? stream : &s.width;
-    struct gathering to = begin_gathering(m, other, &s);
+    struct norm_gradient to = begin_norm_gradient(m, other, &s);
     forward_again(m, layer, &b, is_tensor_parallel(m) ? &s.wide : &s.width, recompute, pass);
     mlp_backward(m, gradients, layer, to.dnorm,
                  added(m, layer, DT_DROPOUT_SITE_MLP, &s, stream, pass), &b, &s.inner, &s.gate,
                  &to.how);
-    end_gathering(m, other, &to);
+    end_norm_gradient(m, other, &to);
     through_norm(m, gradients, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, middle, other,
                  &b.middle, &b.stats2);
     attention_backward(m, layer, &b, &s.width, middle, other, &s, gradients, pass);

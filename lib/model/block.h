@@ -1,6 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* One transformer block, forward and backward, over buffers that the caller
- * lays out; shared by training, scoring and decoding. R = rows = B*T. */
+/*
+ * Forward and backward of one transformer block, over buffers that the caller lays out; shared by
+ * training, scoring and decoding. R = rows = B*T.
+ *
+ * The residual stream of a pre-norm block, with the buffers of struct dt_block in their order in
+ * the activation arena; "add" is what the block before adds to the stream:
+ *
+ *       x, add
+ *         | x + add
+ *       input ----------------------------+          the next block gets x = middle
+ *         | norm                          |          and add = out
+ *       norm1                             |                              out
+ *         | q, k, v maps; qk norm: qk     |                               ^ dropout
+ *        qkv                              |                               | down
+ *         | RoPE, attention               |                             active
+ *     attention, lse                      |                               ^ activation or SwiGLU
+ *         | projection, dropout           |                               | up, gate
+ *        add ---------------------------> + --> middle ---> norm ---> norm2
+ *
+ * A post-norm block continues the stream from norm1 and norm2 instead of input and middle
+ * (settings/families.h).
+ *
+ * The activation arena of a workspace: what all blocks share, then what each keeps for backward.
+ *
+ *     | x, out, scratch, recomputed buffers | norm, head | block 0 | block 1 | ... | block L-1 |
+ *
+ * With training.recompute "selective" a block keeps input, qkv, attention, middle, gate and up,
+ * with "full" input alone; the others are then in the shared part, and recomputed by backward.
+ */
 #ifndef DT_MODEL_BLOCK_H
 #define DT_MODEL_BLOCK_H
 
@@ -8,104 +35,102 @@
 #include "model/ring-attention.h"
 #include "settings/choices.h"
 
-/* A sequence that grows: which of the caches is its own, and how many tokens that holds. */
+/* A sequence with a KV cache: its slot, and the number of tokens cached. */
 struct dt_cached_sequence {
     int64_t slot, past;
 };
 
-/* What one pass does in every block. */
+/* One forward or backward, the same for all blocks. */
 struct dt_block_pass {
     int64_t rows;                               /* R */
-    struct dt_attention attention;              /* of a stretch (context-parallel.h) */
+    struct dt_attention attention;              /* of a chunk (context-parallel.h) */
     const struct dt_ring *ring;                 /* borrowed */
-    bool dropout;                               /* at the rates of the model's configuration */
+    bool dropout;                               /* on, with the configuration's rates */
     uint64_t seed;                              /* of dropout */
     uint64_t sample;                            /* global index of the first sequence */
-    const struct dt_cached_sequence *sequences; /* with caches: one a sequence of the batch */
+    const struct dt_cached_sequence *sequences; /* with caches: one per sequence of the batch */
 };
 
-/* What a block leaves for its backward pass. C, H and intermediate are those of the model where
- * it is one slice, otherwise A, H, K and I are what the slice has of C, heads, keys and the
- * MLP's channels; S = R, or with sequence parallelism the slice's rows of these. */
+/* Activations that forward keeps for backward. A, K and I are this TP rank's columns of queries,
+ * keys and the MLP, H its heads; S = R, or with sequence parallelism the rank's rows. */
 struct dt_block {
-    struct dt_tensor input;     /* S x C: the residual stream as the block got it */
+    struct dt_tensor input;     /* S x C: the residual stream at the block's entry */
     struct dt_tensor norm1;     /* R x C */
     struct dt_tensor stats1;    /* S x dt_layer_norm_statistics */
     struct dt_tensor qkv;       /* R x (A + 2 K): queries, keys, values */
     struct dt_tensor qk;        /* R x (A + K): queries and keys before their norm, with qk_norm */
     struct dt_tensor qk_stats;  /* R x (H + heads of keys): of these norms */
-    struct dt_tensor attention; /* R x A: heads side by side, before the projection */
+    struct dt_tensor attention; /* R x A: concatenated heads, before the projection */
     struct dt_tensor lse;       /* R x H */
     struct dt_tensor middle;    /* S x C: the residual stream between attention and MLP */
     struct dt_tensor norm2;     /* R x C */
     struct dt_tensor stats2;    /* as stats1 */
-    struct dt_tensor gate;      /* R x I, where the MLP has a gate */
+    struct dt_tensor gate;      /* R x I, with a gated MLP */
     struct dt_tensor up;        /* R x I: before activation or gate */
-    struct dt_tensor active;    /* R x I: behind it */
+    struct dt_tensor active;    /* R x I: after it */
 };
 
-/* Gradients that live only inside one block's backward pass. */
+/* Scratch gradients of one block's backward. */
 struct dt_block_scratch {
     struct dt_tensor width; /* S x C */
     struct dt_tensor qkv;   /* R x (A + 2 K) */
     struct dt_tensor qk;    /* R x (A + K), with qk_norm */
-    struct dt_tensor gate;  /* R x I, where the MLP has a gate */
+    struct dt_tensor gate;  /* R x I, with a gated MLP */
     struct dt_tensor inner; /* R x I */
-    struct dt_tensor added; /* S x C, of models with dropout: gradient of what was added */
-    /* Where there are several slices: */
-    struct dt_tensor wide;  /* R x C: the stream's gradient of all rows, or a part of a sum */
-    struct dt_tensor heads; /* R x A: gradient of what attention gave */
+    struct dt_tensor added; /* S x C, with dropout: gradient of the addend */
+    /* With tensor parallelism: */
+    struct dt_tensor wide;  /* R x C: gradient of all rows of the stream, or a partial sum */
+    struct dt_tensor heads; /* R x A: gradient of the output of attention */
 };
 
-/* Keys and values of the tokens so far, when decoding: capacity x K each. */
+/* KV cache of a sequence: capacity x K each. */
 struct dt_cache {
     struct dt_tensor keys, values;
 };
 
-/* S at most where R is rows, and x's rows of the stream where it has all R. */
+/* The maximum of S for R = rows, and this rank's rows of x, which has all R. */
 int64_t dt_block_hidden_rows_most(const struct dt_model *model, int64_t rows);
 struct dt_tensor dt_block_hidden_rows(const struct dt_model *model, const struct dt_tensor *x);
 
-/* Two calls lay out a model's blocks: one with shared NULL for what all of them
- * share, as each computes it again; then one a block, which gets what it keeps and
- * a view of the shared. */
+/* Lays out the buffers of a model's blocks: first one call with shared NULL for the buffers that
+ * are recomputed, which all blocks share; then one call per block for the buffers it keeps. */
 void dt_block_layout(struct dt_block *block, struct dt_arena *arena, const struct dt_model *model,
                      int64_t rows, enum dt_recompute recompute, const struct dt_block *shared);
 void dt_block_scratch_layout(struct dt_block_scratch *scratch, struct dt_arena *arena,
                              const struct dt_model *model, int64_t rows);
 
-/* The block's input is x + add (S x C; add NULL: x); out (R x C; in the end its rows of the
- * stream) is what the block adds to its residual stream, dt_block_output. caches NULL: attention
- * inside the rows themselves; otherwise over what caches[slot] of each stream holds
- * and them, which are kept there. */
+/* The block's input is x + add (S x C; add NULL: x); out (R x C, of which S rows are set) is added
+ * to the residual stream, dt_block_output, by the next block. caches NULL: attention within the
+ * rows; otherwise the keys and values are appended to caches[slot] of each sequence, and attended
+ * to. */
 void dt_block_forward(const struct dt_model *model, int layer, struct dt_block *block,
                       const struct dt_tensor *x, const struct dt_tensor *add, struct dt_tensor *out,
                       struct dt_cache *caches, const struct dt_block_pass *pass);
 
-/* The residual stream between attention and MLP, as it goes on behind the block:
- * the input of its norm, or with post-norm (families.h) the output. */
+/* The residual stream after attention, to which the MLP's output is added: middle or, with
+ * post-norm, its norm. */
 struct dt_tensor dt_block_output(const struct dt_model *model, const struct dt_block *block,
                                  int64_t rows);
 
-/* stream (S x C): the gradient of the residual stream behind the block on
- * entry, before the block on return. Adds to gradients, a flat arena. */
+/* stream (S x C): the gradient of the residual stream, of the block's output on entry and of its
+ * input on return. Adds to gradients, a flat arena. */
 void dt_block_backward(const struct dt_model *model, int layer, struct dt_block *block,
                        struct dt_tensor *stream, struct dt_block_scratch *scratch,
                        const struct dt_flat *gradients, enum dt_recompute recompute,
                        const struct dt_block_pass *pass);
 
-/* Dropout of rows of the stream at a place of a layer, as the pass says: of the embeddings
- * (layer -1; with post-norm the first block does it, behind their norm), of what a block adds
- * behind its attention, and behind its MLP. */
+/* Dropout of rows of hidden states at a site of a layer: of the embeddings (layer -1; with
+ * post-norm by the first block, after their norm), of attention's weights, of the projection's and
+ * of the MLP's output. */
 enum dt_dropout_site {
     DT_DROPOUT_SITE_EMBEDDING,
     DT_DROPOUT_SITE_ATTENTION,
     DT_DROPOUT_SITE_PROJECTION,
     DT_DROPOUT_SITE_MLP
 };
-/* Whether the block applies the dropout of the embeddings, after its norm of them. */
+/* Whether the block applies the dropout of the embeddings, after their norm. */
 bool dt_block_drops_embedding(const struct dt_model *model, int layer);
-void dt_block_dropout(const struct dt_model *model, int layer, enum dt_dropout_site place,
+void dt_block_dropout(const struct dt_model *model, int layer, enum dt_dropout_site site,
                       struct dt_tensor *x, const struct dt_block_pass *pass);
 
 #endif

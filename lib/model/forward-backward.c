@@ -12,34 +12,34 @@
 #include "model/layer.h"
 #include "model/tensor-parallel.h"
 
-/* What passes need while they compute, and nobody between them. */
+/* Scratch buffers, which workspaces may share. */
 struct common {
-    struct dt_tensor x, out;         /* R x C: what the first block gets; what a block adds */
+    struct dt_tensor x, out;         /* R x C: embeddings or received; what a block adds */
     struct dt_tensor dstream, dnorm; /* S x C and R x C gradients, training only */
     struct dt_block_scratch scratch;
-    struct dt_block block; /* what blocks do not keep */
-    struct dt_ring ring;   /* where there are several contexts */
+    struct dt_block block; /* recomputed buffers */
+    struct dt_ring ring;   /* with context parallelism */
 };
 
 struct dt_workspace {
     struct dt_arena arena;
     const struct dt_model *model; /* borrowed */
     struct dt_workspace_shape shape;
-    /* The batch at hand. */
+    /* The current batch. */
     int64_t rows;
     struct dt_block_pass pass;
     struct dt_cross_entropy loss;
-    /* On the device, of each row. */
+    /* On the device, one element a row. */
     int32_t *inputs, *span_begins, *span_ends;
     double *loss_sum;             /* of dt_model_backward */
-    int32_t *ids;                 /* in host memory, batch x length, where tokens are cut up */
-    struct dt_batch own;          /* this context's rows of it, where others have others */
-    int32_t *spans;               /* of these */
-    struct dt_block *blocks;      /* one a layer of the run, or one for all when scoring */
-    struct dt_tensor last;        /* S x C (block.h): the residual stream behind the last block */
+    int32_t *ids;                 /* in host memory, batch x length, with a split vocabulary */
+    struct dt_batch own;          /* the rows of this CP rank */
+    int32_t *spans;               /* of its rows */
+    struct dt_block *blocks;      /* one per layer of the run, or one for all when scoring */
+    struct dt_tensor last;        /* S x C (block.h): the residual stream after the last block */
     struct dt_tensor norm, stats; /* its norm, R x C and S x dt_layer_norm_statistics */
     struct dt_head head;
-    struct common common; /* perhaps a lender's */
+    struct common common; /* may be another workspace's */
 };
 
 static bool is_first(const struct dt_workspace *w)
@@ -52,7 +52,7 @@ static bool is_last(const struct dt_workspace *w)
     return w->shape.run.end == w->model->table.layers;
 }
 
-/* Blocks with memory of their own. */
+/* Blocks with separate buffers. */
 static int64_t block_count(const struct dt_workspace *w)
 {
     return w->shape.training ? dt_range_count(w->shape.run) : 1;
@@ -63,7 +63,7 @@ static bool is_context_parallel(const struct dt_workspace *w)
     return w->model->part.cp_size > 1;
 }
 
-/* R at most. */
+/* The maximum of R. */
 static int64_t most_rows(const struct dt_workspace *w)
 {
     return dt_context_parallel_rows(&w->model->part, w->shape.batch, w->shape.length);
@@ -90,12 +90,12 @@ static void lay_out_common(struct dt_workspace *w)
 static void lay_out(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
-    const struct dt_workspace *lender = w->shape.lender;
+    const struct dt_workspace *scratch_owner = w->shape.scratch_owner;
     int64_t rows = most_rows(w), width = m->config.hidden_size;
     int64_t own = dt_block_hidden_rows_most(m, rows);
     struct dt_arena *a = &w->arena;
-    if (lender)
-        w->common = lender->common;
+    if (scratch_owner)
+        w->common = scratch_owner->common;
     else
         lay_out_common(w);
     w->inputs = dt_arena_take(a, (size_t)rows * sizeof *w->inputs);
@@ -106,7 +106,8 @@ static void lay_out(struct dt_workspace *w)
     if (dt_model_part_holds(&m->part, m->table.layers, m->table.layers)) {
         w->norm = dt_arena_matrix_of(a, m->compute, rows, width);
         w->stats = dt_arena_matrix(a, own, dt_layer_norm_statistics(m));
-        dt_head_layout(&w->head, a, m, w->shape.training, lender ? &lender->head : NULL);
+        dt_head_layout(&w->head, a, m, w->shape.training,
+                       scratch_owner ? &scratch_owner->head : NULL);
     }
     for (int i = 0; i < block_count(w); i++)
         dt_block_layout(&w->blocks[i], a, m, rows, w->shape.recompute, &w->common.block);
@@ -172,7 +173,7 @@ void dt_workspace_free(struct dt_workspace *w)
     free(w);
 }
 
-/* Brings ids to the device, counted from the first of the tokens that lie here. */
+/* Uploads ids, relative to the first token of the rank's vocabulary shard. */
 static void stage_ids(struct dt_workspace *w, const struct dt_batch *batch)
 {
     struct dt_device *dev = w->model->device;
@@ -184,7 +185,7 @@ static void stage_ids(struct dt_workspace *w, const struct dt_batch *batch)
     dev->ops->upload(dev, w->inputs, w->ids ? w->ids : ids, (size_t)w->rows * sizeof *ids);
 }
 
-/* Brings to the device what attention keeps to, where the batch says so. */
+/* Uploads the spans of attention, if the batch has any. */
 static void stage_spans(struct dt_workspace *w, const struct dt_batch *batch)
 {
     struct dt_device *dev = w->model->device;
@@ -228,7 +229,7 @@ static struct dt_tensor rows_of(const struct dt_workspace *w, const struct dt_te
     return dt_tensor_rows(x, 0, w->rows);
 }
 
-/* The rows of the stream that lie here: of what has all rows, and of what has these alone. */
+/* This rank's rows of hidden states, of a buffer with all rows; and of a buffer with these only. */
 static struct dt_tensor stream_of(const struct dt_workspace *w, const struct dt_tensor *x)
 {
     struct dt_tensor rows = rows_of(w, x);
@@ -255,7 +256,7 @@ struct dt_tensor dt_pass_gradient(const struct dt_workspace *w)
     return own_of(w, &w->common.dstream);
 }
 
-/* The first row of x as so many rows: all tokens are of the first type. */
+/* Repeats the first row of x: all tokens are of type 0. */
 static struct dt_tensor repeat_first(const struct dt_tensor *x, int64_t rows)
 {
     struct dt_tensor repeated = *x;
@@ -264,20 +265,21 @@ static struct dt_tensor repeat_first(const struct dt_tensor *x, int64_t rows)
     return repeated;
 }
 
-/* Token and position embeddings as the first block gets them. */
+/* Token and position embeddings, the input of the first block. */
 static void embed(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
     struct dt_tensor x = rows_of(w, &w->common.x), own = stream_of(w, &w->common.x);
     struct dt_tensor tokens = dt_model_weight(m, DT_ROLE_TOKEN_EMBEDDING, -1);
     struct dt_tensor positions = dt_model_weight(m, DT_ROLE_POSITION_EMBEDDING, -1);
-    bool places = positions.data && m->part.tp_rank == 0; /* once in the sum */
+    bool adds_positions = positions.data && m->part.tp_rank == 0; /* added by one rank of the sum */
     const struct dt_attention *chunk = &w->pass.attention;
     for (int i = 0; i < dt_context_parallel_chunks(&m->part); i++) {
         struct dt_tensor rows = dt_context_parallel_chunk_rows(&m->part, &x, i);
         m->device->ops->embedding_forward(
-            m->device, &rows, w->inputs + i * rows.rows, &tokens, places ? &positions : NULL,
-            chunk->queries, dt_context_parallel_chunk_start(&m->part, chunk->length, i));
+            m->device, &rows, w->inputs + i * rows.rows, &tokens,
+            adds_positions ? &positions : NULL, chunk->queries,
+            dt_context_parallel_chunk_start(&m->part, chunk->length, i));
     }
     if (m->part.tp_size > 1)
         dt_tensor_parallel_reduce_hidden(m, &x);
@@ -285,16 +287,16 @@ static void embed(struct dt_workspace *w)
         dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, &own, &w->pass);
 }
 
-/* All rows of the gradient of the embeddings, from that of the stream. */
+/* The gradient of the embeddings, all rows, from this rank's rows. */
 static struct dt_tensor all_rows(struct dt_workspace *w, struct dt_tensor *own)
 {
     const struct dt_model *m = w->model;
-    struct dt_tensor rows = rows_of(w, &w->common.dnorm), place = stream_of(w, &w->common.dnorm);
+    struct dt_tensor rows = rows_of(w, &w->common.dnorm), dest = stream_of(w, &w->common.dnorm);
     if (!dt_block_drops_embedding(m, 0))
         dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, own, &w->pass);
     if (!m->part.sequence)
         return *own;
-    m->device->ops->copy(m->device, &place, own);
+    m->device->ops->copy(m->device, &dest, own);
     dt_tensor_parallel_all_gather(m, &rows);
     return rows;
 }
@@ -325,8 +327,8 @@ static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradien
     }
 }
 
-/* Blocks, between what comes in in w->common.x and what leaves in w->last. */
-static void pass_blocks(struct dt_workspace *w)
+/* Forward of the blocks, from w->common.x to w->last. */
+static void forward_blocks(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
     struct dt_tensor x = stream_of(w, &w->common.x), out = rows_of(w, &w->common.out), type = {0};
@@ -369,14 +371,14 @@ void dt_pass_forward(struct dt_workspace *w)
         embed(w);
         dt_model_bucket_leave(m, DT_TOKEN_BUCKET, false);
     }
-    pass_blocks(w);
+    forward_blocks(w);
     if (is_first(w))
         dt_model_bucket_leave(m, dt_table_layer_bucket(-1), false);
 }
 
 /* --- the head --------------------------------------------------------------------------------- */
 
-/* The head is the token embedding, to whose gradient it adds as that does. */
+/* The head is tied, and its gradient accumulates in that of the token embedding. */
 static bool shares_gradient(const struct dt_model *m)
 {
     return dt_head_gradient_bucket(m) == DT_TOKEN_BUCKET;
@@ -404,17 +406,17 @@ static void leave_head(const struct dt_model *m, bool gradients)
     dt_model_bucket_leave(m, after, gradients);
 }
 
-/* Gradients of a bucket that are sums over slices are put together apart until they are. */
+/* Gradients whose partial sums are kept separately until the all-reduce over TP ranks. */
 static struct dt_flat begin_gradients(const struct dt_model *m, int bucket,
                                       const struct dt_flat *gradients)
 {
-    struct dt_flat apart = *gradients;
-    apart.partial = m->scratch.partial;
+    struct dt_flat separate = *gradients;
+    separate.partial = m->scratch.partial;
     dt_tensor_parallel_clear_partial(m, bucket);
-    return apart;
+    return separate;
 }
 
-/* Leaves the gradient of the stream behind the last block. */
+/* Sets common.dstream to the gradient after the last block. */
 static void head_backward(struct dt_workspace *w, const struct dt_flat *gradients)
 {
     const struct dt_model *m = w->model;
@@ -423,10 +425,10 @@ static void head_backward(struct dt_workspace *w, const struct dt_flat *gradient
     struct dt_tensor own = stream_of(w, &w->common.dnorm), stream = own_of(w, &w->common.dstream);
     struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
     enter_head(m, true);
-    struct dt_flat apart = begin_gradients(m, after, gradients);
-    dt_head_run(&w->head, m, &norm, false, &apart, &dnorm, &w->loss);
+    struct dt_flat separate = begin_gradients(m, after, gradients);
+    dt_head_run(&w->head, m, &norm, false, &separate, &dnorm, &w->loss);
     m->device->ops->zero(m->device, &stream);
-    dt_layer_norm_backward(m, &apart, m->table.layers, DT_ROLE_FINAL_NORM_WEIGHT,
+    dt_layer_norm_backward(m, &separate, m->table.layers, DT_ROLE_FINAL_NORM_WEIGHT,
                            DT_ROLE_FINAL_NORM_BIAS, &stream, &own, &last, &stats);
     dt_tensor_parallel_add_partial(m, after, gradients);
     leave_head(m, true);
@@ -439,9 +441,9 @@ static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradie
     for (int layer = (int)w->shape.run.end - 1; layer >= w->shape.run.first; layer--) {
         int bucket = dt_table_layer_bucket(layer);
         dt_model_bucket_enter(m, bucket, true);
-        struct dt_flat apart = begin_gradients(m, bucket, gradients);
+        struct dt_flat separate = begin_gradients(m, bucket, gradients);
         dt_block_backward(m, layer, &w->blocks[layer - w->shape.run.first], &stream,
-                          &w->common.scratch, &apart, w->shape.recompute, &w->pass);
+                          &w->common.scratch, &separate, w->shape.recompute, &w->pass);
         dt_tensor_parallel_add_partial(m, bucket, gradients);
         dt_model_bucket_leave(m, bucket, true);
     }
@@ -479,7 +481,7 @@ double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
     return loss;
 }
 
-/* values are those of the rows with a target. */
+/* values: of the rows with a target only. */
 static void download(const struct dt_workspace *w, const struct dt_batch *batch,
                      const float *values, float *host)
 {

@@ -8,16 +8,17 @@
 #include "model/layer.h"
 #include "model/tensor-parallel.h"
 
-/* Logits of at most this many bytes exist at a time, unless a block of rows has more. */
+/* Maximum bytes of logits at a time, unless one block of rows has more. */
 #define LOGITS_BYTES ((int64_t)256 << 20)
-#define BLOCK        128 /* rows that the tiles of products divide */
+#define BLOCK        128 /* rows: a multiple of the tiles of products */
 
 static bool has_dense(const struct dt_model *m)
 {
     return m->table.has[DT_ROLE_HEAD_DENSE_WEIGHT];
 }
 
-/* Rows of a chunk: as few chunks as the bytes allow, even but for the last, in whole blocks. */
+/* Rows of a chunk: whole blocks, all chunks of the same size but the last, and as few as
+ * LOGITS_BYTES allow. */
 static int64_t chunk_of(const struct dt_model *m, int64_t rows)
 {
     int64_t tokens = (m->config.vocab_size + m->part.tp_size - 1) / m->part.tp_size;
@@ -63,7 +64,7 @@ static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struc
 }
 
 void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model *m, bool training,
-                    const struct dt_head *lender)
+                    const struct dt_head *scratch_owner)
 {
     if (a->memory)
         h->host = dt_alloc((size_t)(2 * h->rows), sizeof *h->host);
@@ -71,9 +72,9 @@ void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model
     h->targets = dt_arena_take(a, (size_t)h->rows * sizeof *h->targets);
     h->losses = dt_arena_take(a, (size_t)h->rows * sizeof *h->losses);
     h->hits = dt_arena_take(a, (size_t)h->rows * sizeof *h->hits);
-    if (lender) {
-        h->work = lender->work;
-        h->chunk = h->chunk < lender->chunk ? h->chunk : lender->chunk;
+    if (scratch_owner) {
+        h->work = scratch_owner->work;
+        h->chunk = h->chunk < scratch_owner->chunk ? h->chunk : scratch_owner->chunk;
     } else {
         lay_out_work(&h->work, a, m, h->chunk, training);
     }
@@ -126,7 +127,7 @@ static void forward(struct dt_head_work *w, const struct dt_model *m, const stru
         &(struct dt_matmul){.transpose_b = true, .bias = bias.data ? &bias : NULL});
 }
 
-/* Losses and hits of a chunk; its logits become their gradient. */
+/* Losses and hits of a chunk; overwrites its logits with their gradient. */
 static void cross_entropy(struct dt_head_work *w, const struct dt_model *m, float *losses,
                           float *hits, const int32_t *targets, const struct dt_cross_entropy *how)
 {
@@ -143,13 +144,13 @@ static void cross_entropy(struct dt_head_work *w, const struct dt_model *m, floa
     ops->cross_entropy_of_sums(m->device, losses, hits, &w->logits, &sums, targets, how);
 }
 
-/* Slices add up their parts of all rows' gradients once, where nothing needs them before. */
+/* Whether the partial gradients of all rows are reduced once, after the last chunk. */
 static bool reduces_late(const struct dt_model *m)
 {
     return m->part.sequence && !has_dense(m);
 }
 
-/* From the gradient of the logits, which stands in their place, to dx, that of x. */
+/* Backward from the gradient of the logits, in w->logits, to dx. */
 static void backward(struct dt_head_work *w, const struct dt_model *m, const struct dt_tensor *x,
                      const struct dt_flat *gradients, struct dt_tensor *dx)
 {
@@ -174,7 +175,7 @@ static void backward(struct dt_head_work *w, const struct dt_model *m, const str
                              DT_ROLE_HEAD_DENSE_BIAS, dx, &w->dactive, x, NULL);
 }
 
-/* Rows from .. from + n of those with a target. */
+/* A chunk: rows from to from + n of those with a target. */
 static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t from, int64_t n,
                       const struct dt_tensor *norm, bool hits, const struct dt_flat *gradients,
                       struct dt_tensor *dnorm, const struct dt_cross_entropy *how)

@@ -40,10 +40,10 @@ struct dt_head {
 /* Release with dt_head_release. chunk: maximum rows of a chunk; 0: logits of 256 MiB. */
 void dt_head_init(struct dt_head *head, const struct dt_model *model, int64_t rows, int64_t chunk);
 void dt_head_release(struct dt_head *head);
-/* Takes device memory for a batch and for scratch; the latter is borrowed from lender unless that
- * is NULL. */
+/* Takes device memory for a batch and for scratch; the latter is borrowed from scratch_owner unless
+ * that is NULL. */
 void dt_head_layout(struct dt_head *head, struct dt_arena *arena, const struct dt_model *model,
-                    bool training, const struct dt_head *lender);
+                    bool training, const struct dt_head *scratch_owner);
 
 /* Uploads the targets of a batch. */
 void dt_head_stage(struct dt_head *head, const struct dt_model *model,

@@ -57,7 +57,7 @@ enum dt_activation dt_layer_activation(const struct dt_model *m)
     abort();
 }
 
-/* RMSNorm has no bias, and keeps no mean for backward. */
+/* RMSNorm: without bias, and without a mean to keep for backward. */
 static bool is_rms(const struct dt_model *m)
 {
     return dt_family_of(&m->config)->norm == DT_NORM_RMS;

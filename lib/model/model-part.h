@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one rank holds of a model: some of its layers (pipeline parallelism), and a
- * slice of the tensors of each (tensor parallelism); and which of the tokens it passes
- * through them (context parallelism).
+ * The part of a model that a rank holds: some of its layers (pipeline parallelism), a shard of the
+ * tensors of each (tensor parallelism); and which tokens it computes (context parallelism).
  *
  *     struct dt_model_part part = DT_MODEL_PART_WHOLE;
  *
- * Layers are cut into stages * chunks runs of about the same length, in their order;
- * run number i belongs to stage i mod stages. The first stage holds the embeddings as
- * well, the last one what stands behind the blocks.
+ * Layers are divided into stages * chunks runs of about equal length, in order; run i belongs to
+ * stage i mod stages. The first stage also holds the embeddings, the last one the final norm and
+ * the head. With 2 stages of 2 chunks each (interleaved):
+ *
+ *     layers     0 1   2 3   4 5   6 7
+ *     run         0     1     2     3
+ *     stage       0     1     0     1
  */
 #ifndef DT_MODEL_MODEL_PART_H
 #define DT_MODEL_MODEL_PART_H
@@ -20,27 +23,26 @@
 
 struct dt_model_part {
     int stage, stages;
-    int chunks;           /* runs of layers that a stage holds: more than one when interleaved */
-    int tp_rank, tp_size; /* of tensor parallelism (tensor-partition.h) */
-    struct dt_comm *tp_group; /* the ranks that hold the slices, in their order; NULL: one */
-    /* Between attention and MLP each slice has some rows of the residual stream, instead of
-     * the same rows as the others (sequence parallelism: Korthikanti et al. 2022). */
+    int chunks;           /* runs of layers (virtual stages) of a stage: above 1 if interleaved */
+    int tp_rank, tp_size; /* tensor parallelism (tensor-partition.h) */
+    struct dt_comm *tp_group; /* the tensor-parallel ranks, in order; NULL: one */
+    /* Sequence parallelism (Korthikanti et al. 2022): each TP rank holds some rows of the residual
+     * stream, instead of all. */
     bool sequence;
-    int cp_rank, cp_size; /* of every sequence's tokens (context-parallel.h) */
-    struct dt_comm *ring; /* the ranks that have the others, in their order; NULL: one */
-    /* The head that is the token embedding has a gradient of its own, added at the end of
-     * a step. So the sum has the same bits where first and last stage are one as where
-     * they are two. */
+    int cp_rank, cp_size; /* context parallelism (context-parallel.h) */
+    struct dt_comm *ring; /* the context-parallel ranks, in order; NULL: one */
+    /* The tied head has a gradient separate from that of the token embedding, added to it at the
+     * end of a step. So the sum has the same bits whatever the number of stages. */
     bool tied_apart;
 };
 
 #define DT_MODEL_PART_WHOLE                                                                        \
     ((struct dt_model_part){.stages = 1, .chunks = 1, .tp_size = 1, .cp_size = 1})
 
-/* Run number i of the layers. */
+/* Layers of run i. */
 struct dt_range dt_model_part_run(const struct dt_model_part *part, int layers, int i);
 
-/* Whether the part has a layer; -1: what stands before the blocks; layers: behind them. */
+/* Whether the part holds a layer; -1: the embeddings; layers: final norm and head. */
 bool dt_model_part_holds(const struct dt_model_part *part, int layers, int layer);
 
 #endif

@@ -42,7 +42,7 @@ static void lay_out(struct dt_model *m)
                                   m->config.hidden_size / m->config.num_heads);
 }
 
-/* Pair j of D/2 turns by theta^(-2j/D) radians a position (Su et al. 2021). */
+/* Pair j of D/2 is rotated by theta^(-2j/D) radians a position (Su et al. 2021). */
 static void fill_rope(struct dt_model *m)
 {
     int64_t size = m->rope.columns, half = size / 2;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model on a device: its parameters, and the weights that computing reads.
+ * A model on a device: its fp32 parameters, and the weights in the compute type.
  *
  *     struct dt_model *model;
  *     DT_TRY(dt_model_new(&model, dev, &config, DT_DTYPE_F32, err));
  *     dt_model_initialize(model, seed);
  *
- * forward-backward.h computes with it over batches, decode.h token by token.
+ * forward-backward.h computes with batches, decode.h token by token.
  *
- * Parameters are fp32. A model that computes in a 16-bit type holds its weights a
- * second time in that type; whoever changes parameters calls dt_model_refresh.
+ * A model that computes in a 16-bit type holds a copy of its parameters in that type; whoever
+ * changes parameters calls dt_model_refresh.
  * C = hidden_size, H = num_heads, V = vocab_size.
  */
 #ifndef DT_MODEL_MODEL_H
@@ -20,20 +20,21 @@
 #include "model/table.h"
 #include "settings/model-config.h"
 
-/* Who brings buckets (table.h) when a pass needs them and takes them away again. */
+/* Called around each use of a bucket (table.h), to all-gather and release its weights, and to
+ * reduce its gradients (ZeRO, overlap). */
 struct dt_bucket_hooks {
     void *context;
-    /* A pass is about to read a bucket's weights, and with gradients to add to its gradients. */
+    /* Before the weights of a bucket are read and, with gradients, its gradients are added to. */
     void (*enter)(void *context, int bucket, bool gradients);
-    /* It is over with that. With gradients: those of this pass are complete. */
+    /* After that. With gradients: those of this micro-batch are complete. */
     void (*leave)(void *context, int bucket, bool gradients);
 };
 
-/* Where slices add up what they have in parts (tensor-parallel.h). */
+/* Scratch buffers of the collectives in tensor-parallel.h. */
 struct dt_tensor_parallel_scratch {
-    void *received; /* DT_SCRATCH_ELEMENTS of each slice, of up to 4 bytes */
+    void *received; /* DT_SCRATCH_ELEMENTS of up to 4 bytes from each TP rank */
     float *sum;     /* DT_SCRATCH_ELEMENTS */
-    float *partial; /* of the bucket that has most parts of gradients */
+    float *partial; /* partial gradients of a bucket: the size of the largest */
 };
 #define DT_SCRATCH_ELEMENTS ((int64_t)1 << 18)
 
@@ -45,24 +46,24 @@ struct dt_model {
     struct dt_table table;
     enum dt_dtype compute;  /* element type of weights and activations */
     struct dt_arena arena;  /* of what follows */
-    bool bare;              /* without parameters of its own: hooks bring weights */
-    float *parameters;      /* a flat arena in the order of the table; NULL of a bare one */
-    void *narrow;           /* the same in the compute type; with fp32 the parameters themselves */
-    struct dt_flat weights; /* what computing reads: those, unless hooks bring others */
-    const struct dt_bucket_hooks *hooks;       /* NULL: all buckets are always at hand */
-    struct dt_tensor_parallel_scratch scratch; /* where there are several slices */
-    struct dt_tensor rope; /* max_seq_len x C/H: cosines and sines of rotary positions, as
-                            * ops->rope reads them; data NULL where positions are learnt */
+    bool bare;              /* the arena has no parameters and weights: hooks provide them */
+    float *parameters;      /* a flat arena in the order of the table; NULL if bare */
+    void *narrow;           /* the same in the compute type; with fp32 an alias of parameters */
+    struct dt_flat weights; /* read by forward and backward: narrow, or what hooks provide */
+    const struct dt_bucket_hooks *hooks;       /* NULL: all buckets are resident */
+    struct dt_tensor_parallel_scratch scratch; /* with tensor parallelism */
+    struct dt_tensor rope; /* max_seq_len x C/H: RoPE table of cosines and sines, as ops->rope reads
+                            * it; data NULL with learned positions */
 };
 
-/* A part of a model (NULL: the whole) without memory yet: dt_model_bytes says how much it will
- * take. */
+/* A model, or the part that a rank holds, before its memory is allocated; dt_model_bytes returns
+ * the size. */
 struct dt_model *dt_model_plan(struct dt_device *dev, const struct dt_model_config *config,
                                enum dt_dtype compute, const struct dt_model_part *part);
-/* Takes parameters and weights out of a plan: somebody else will have them. */
+/* Removes parameters and weights from a plan: hooks will provide them. */
 void dt_model_strip(struct dt_model *model);
 int dt_model_allocate(struct dt_model *model, struct dt_error *err) DT_MUST_CHECK;
-/* Both at once, of a whole model. */
+/* Plans and allocates a whole model. */
 int dt_model_new(struct dt_model **model, struct dt_device *dev,
                  const struct dt_model_config *config, enum dt_dtype compute,
                  struct dt_error *err) DT_MUST_CHECK;
@@ -70,26 +71,26 @@ size_t dt_model_bytes(const struct dt_model *model); /* on the device */
 void dt_model_free(struct dt_model *model);          /* NULL is fine */
 
 void dt_model_initialize(struct dt_model *model, uint64_t seed);
-/* Makes the weights those of the parameters, which have changed. */
+/* Converts changed parameters to weights. */
 void dt_model_refresh(struct dt_model *model);
-/* The model has other parameters, a flat arena on the device, and gives back those it had. */
+/* Replaces the parameters, a flat arena on the device, and returns the old ones. */
 float *dt_model_exchange(struct dt_model *model, float *parameters);
-/* Replaces the parameters by those in host memory, a flat arena. */
+/* Uploads parameters from a flat arena in host memory. */
 void dt_model_set_parameters(struct dt_model *model, const float *parameters);
 
-/* Calls of the hooks, if there are any. */
+/* Call the hooks, if any. */
 void dt_model_bucket_enter(const struct dt_model *model, int bucket, bool gradients);
 void dt_model_bucket_leave(const struct dt_model *model, int bucket, bool gradients);
 
-/* A tensor of the table in the compute type; data NULL if the model has none such. */
+/* A tensor of the table in the compute type; data NULL if the model does not have it. */
 struct dt_tensor dt_model_weight(const struct dt_model *model, enum dt_role role, int layer);
 
-/* Columns of queries and of keys that lie here; all of them where there is one slice. */
+/* Columns of queries and of keys that this TP rank holds. */
 int64_t dt_model_query_columns(const struct dt_model *model);
 int64_t dt_model_key_columns(const struct dt_model *model);
 
-/* Attention of the heads that lie here inside batch sequences of length tokens each, of which
- * queries are one stretch (context-parallel.h). */
+/* Attention of this TP rank's heads within batch sequences of length tokens each; queries are
+ * one chunk of them (context-parallel.h). */
 struct dt_attention dt_model_attention(const struct dt_model *model, int64_t batch, int64_t length);
 
 #endif

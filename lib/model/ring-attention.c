@@ -42,7 +42,7 @@ static int neighbour(const struct dt_model *m, int distance)
 }
 
 /* The CP rank whose block is here in a round, counted from 0. */
-static int context_of(const struct dt_model *m, int round)
+static int cp_rank_of(const struct dt_model *m, int round)
 {
     return neighbour(m, -round);
 }
@@ -104,12 +104,12 @@ static void put(const struct dt_model *m, struct dt_tensor *block, const struct 
 /* Chunk i of the queries here and chunk j of the keys of a CP rank; false: no query
  * sees a key. */
 static bool find_pair(struct dt_attention *pair, const struct dt_model *m,
-                      const struct dt_attention *how, int context, int i, int j)
+                      const struct dt_attention *how, int cp_rank, int i, int j)
 {
     int64_t rows = how->batch * how->queries;
     *pair = *how;
     pair->past = dt_context_parallel_chunk_start(&m->part, how->length, i);
-    pair->first_key = dt_context_parallel_chunk_start_of(&m->part, context, how->length, j);
+    pair->first_key = dt_context_parallel_chunk_start_of(&m->part, cp_rank, how->length, j);
     if (how->begins) {
         pair->begins += i * rows;
         pair->ends += i * rows;
@@ -123,7 +123,7 @@ static bool is_last(const struct dt_model *m, const struct dt_attention *how, in
 {
     struct dt_attention pair;
     for (int n = 2 * round + j + 1; n < 2 * m->part.cp_size; n++)
-        if (find_pair(&pair, m, how, context_of(m, n / 2), i, n % 2))
+        if (find_pair(&pair, m, how, cp_rank_of(m, n / 2), i, n % 2))
             return false;
     return true;
 }
@@ -143,7 +143,7 @@ static void attend(const struct dt_model *m, struct dt_tensor *y, struct dt_tens
     struct dt_attention pair;
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++) {
-            if (!find_pair(&pair, m, how, context_of(m, round), i, j))
+            if (!find_pair(&pair, m, how, cp_rank_of(m, round), i, j))
                 continue;
             struct dt_tensor softmax = dt_context_parallel_chunk_rows(&m->part, how->softmax, i);
             struct dt_tensor out = dt_context_parallel_chunk_rows(&m->part, y, i);
@@ -202,7 +202,7 @@ static void attend_backward(const struct backward *b, const struct dt_qkv *d,
     s.q = *b->q;
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++) {
-            if (!find_pair(&pair, m, b->how, context_of(m, round), i, j))
+            if (!find_pair(&pair, m, b->how, cp_rank_of(m, round), i, j))
                 continue;
             struct dt_tensor dy = dt_context_parallel_chunk_rows(&m->part, b->dy, i);
             struct dt_tensor y = dt_context_parallel_chunk_rows(&m->part, b->y, i);
@@ -214,10 +214,10 @@ static void attend_backward(const struct backward *b, const struct dt_qkv *d,
         }
 }
 
-/* From the second round on. Gradients of a block come when they have been added to, are added
- * to and go on; those of this rank's own come last. */
-static void go_round(const struct backward *b, const struct dt_ring *ring,
-                     struct dt_tensor blocks[2], const struct dt_qkv *d)
+/* Rounds after the first. The gradients of a block are received, added to and sent on; those of
+ * this rank's block arrive last. */
+static void later_rounds(const struct backward *b, const struct dt_ring *ring,
+                         struct dt_tensor blocks[2], const struct dt_qkv *d)
 {
     const struct dt_model *m = b->model;
     const struct dt_ops *ops = m->device->ops;
@@ -295,7 +295,7 @@ void dt_ring_backward(const struct dt_model *m, const struct dt_ring *ring, stru
     struct dt_passing p = pass_blocks(m, blocks, 0);
     attend_backward(&b, &own, &blocks[0], 0);
     end_passing(m, &p);
-    go_round(&b, ring, blocks, &own);
+    later_rounds(&b, ring, blocks, &own);
     take_home(m, ring, &own);
     if (own.q.data != d->q.data)
         copy_all(m, d, &own);

@@ -270,9 +270,9 @@ static void *address_of(const struct dt_table *t, const struct dt_flat *flat,
     if (p->partial && flat->partial)
         return flat->partial + p->partial_offset +
                (p->split == DT_SPLIT_NONE ? 0 : t->partials[p->bucket].of_all);
-    int64_t place = (p->offset - t->buckets[p->bucket]) * (int64_t)dt_dtype_size(flat->dtype);
+    int64_t offset = (p->offset - t->buckets[p->bucket]) * (int64_t)dt_dtype_size(flat->dtype);
     assert(flat->buckets[p->bucket]);
-    return (char *)flat->buckets[p->bucket] + place;
+    return (char *)flat->buckets[p->bucket] + offset;
 }
 
 struct dt_tensor dt_table_view(const struct dt_table *t, const struct dt_flat *flat,
@@ -328,7 +328,7 @@ struct normals {
     uint64_t key;
 };
 
-#define SHARE ((int64_t)1 << 20) /* of them, at most */
+#define NORMALS_PER_JOB ((int64_t)1 << 20)
 
 static void draw(void *job, void *context)
 {
@@ -344,14 +344,15 @@ static void draw(void *job, void *context)
 
 static void fill_normal(struct dt_pool *pool, const struct normals *all)
 {
-    for (int64_t at = 0; at < all->count; at += SHARE) {
-        struct normals *share = dt_alloc(1, sizeof *share);
+    for (int64_t at = 0; at < all->count; at += NORMALS_PER_JOB) {
+        struct normals *job = dt_alloc(1, sizeof *job);
         int64_t left = all->count - at;
-        *share = (struct normals){all->values + at, all->first + at, left < SHARE ? left : SHARE,
-                                  all->std, all->key};
+        *job =
+            (struct normals){all->values + at, all->first + at,
+                             left < NORMALS_PER_JOB ? left : NORMALS_PER_JOB, all->std, all->key};
         if (dt_pool_full(pool))
             free(dt_pool_next(pool));
-        dt_pool_submit(pool, share);
+        dt_pool_submit(pool, job);
     }
 }
 
@@ -370,7 +371,8 @@ static void fill_sinusoidal(float *values, const int64_t shape[2], float std)
 
 void dt_table_initialize(const struct dt_table *t, uint64_t seed, float *parameters)
 {
-    struct dt_pool *pool = dt_pool_new(t->elements > SHARE ? dt_pool_processors() : 1, draw, NULL);
+    struct dt_pool *pool =
+        dt_pool_new(t->elements > NORMALS_PER_JOB ? dt_pool_processors() : 1, draw, NULL);
     for (int64_t i = 0; i < t->elements; i++)
         parameters[i] = 0;
     for (int i = 0; i < t->count; i++) {
@@ -387,7 +389,7 @@ void dt_table_initialize(const struct dt_table *t, uint64_t seed, float *paramet
         for (int64_t j = 0; p->init == DT_INIT_ONE && j < p->count; j++)
             values[j] = 1;
     }
-    for (void *share; (share = dt_pool_next(pool)) != NULL;)
-        free(share);
+    for (void *job; (job = dt_pool_next(pool)) != NULL;)
+        free(job);
     dt_pool_free(pool);
 }

@@ -42,7 +42,7 @@ static int64_t count_in_flight(const struct dt_pipeline_executor *p)
 }
 
 static struct dt_workspace *plan_workspace(const struct dt_pipeline_executor *p, int64_t chunk,
-                                           struct dt_workspace *lender)
+                                           struct dt_workspace *scratch_owner)
 {
     const struct dt_model_part *part = &p->mesh->part;
     const struct dt_workspace_shape shape = {
@@ -52,7 +52,7 @@ static struct dt_workspace *plan_workspace(const struct dt_pipeline_executor *p,
         .recompute = p->recompute,
         .run = dt_model_part_run(part, p->model->table.layers,
                                  (int)chunk * part->stages + part->stage),
-        .lender = lender,
+        .scratch_owner = scratch_owner,
     };
     return dt_workspace_plan(p->model, &shape);
 }
@@ -61,14 +61,14 @@ static struct dt_workspace *plan_workspace(const struct dt_pipeline_executor *p,
  * share. */
 static size_t count_bytes(const struct dt_pipeline_executor *p)
 {
-    struct dt_workspace *lender = plan_workspace(p, 0, NULL);
-    size_t bytes = dt_workspace_bytes(lender);
+    struct dt_workspace *scratch_owner = plan_workspace(p, 0, NULL);
+    size_t bytes = dt_workspace_bytes(scratch_owner);
     for (int64_t chunk = 0; chunk < p->pipeline.chunks; chunk++) {
-        struct dt_workspace *w = plan_workspace(p, chunk, lender);
+        struct dt_workspace *w = plan_workspace(p, chunk, scratch_owner);
         bytes += (size_t)(p->max_in_flight - (chunk == 0)) * dt_workspace_bytes(w);
         dt_workspace_free(w);
     }
-    dt_workspace_free(lender);
+    dt_workspace_free(scratch_owner);
     return bytes;
 }
 

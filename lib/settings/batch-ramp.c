@@ -14,37 +14,37 @@ long dt_batch_passes(const struct dt_settings *s, uint64_t samples)
     return first + (long)floor((double)(last - first) * (tokens / end));
 }
 
-/* How many steps in a row, the one at samples included, have as many passes as that:
- * found by doubling, then by halving, as passes never become fewer. */
-static long steps_alike(const struct dt_settings *s, uint64_t samples, long passes)
+/* The number of consecutive steps, from the one at samples on, with the same number of
+ * micro-batches. It never decreases, so bisection finds the end. */
+static long equal_steps(const struct dt_settings *s, uint64_t samples, long passes)
 {
     uint64_t size = (uint64_t)(passes * s->training.batch_size);
-    long low = 0, high = 1; /* steps from here that are alike; that are not */
+    long low = 0, high = 1; /* steps with the same number; with another */
     if (passes == s->training.gradient_accumulation_steps)
         return LONG_MAX;
     for (; dt_batch_passes(s, samples + (uint64_t)high * size) == passes; high *= 2)
         low = high;
     while (high - low > 1) {
         long middle = low + (high - low) / 2;
-        bool alike = dt_batch_passes(s, samples + (uint64_t)middle * size) == passes;
-        low = alike ? middle : low;
-        high = alike ? high : middle;
+        bool equal = dt_batch_passes(s, samples + (uint64_t)middle * size) == passes;
+        low = equal ? middle : low;
+        high = equal ? high : middle;
     }
     return high;
 }
 
-/* Walks from the first step to the one that has used at_least samples, or to step most. */
-static void walk(const struct dt_settings *s, double at_least, long most, long *steps,
-                 uint64_t *samples)
+/* Advances from the first step until at_least samples were used, or to step most. */
+static void advance(const struct dt_settings *s, double at_least, long most, long *steps,
+                    uint64_t *samples)
 {
     *steps = 0;
     *samples = 0;
     while (*steps < most && (double)*samples < at_least) {
         long passes = dt_batch_passes(s, *samples);
-        long alike = steps_alike(s, *samples, passes);
+        long equal = equal_steps(s, *samples, passes);
         double size = (double)passes * (double)s->training.batch_size;
         double needed = ceil((at_least - (double)*samples) / size);
-        long count = most - *steps < alike ? most - *steps : alike;
+        long count = most - *steps < equal ? most - *steps : equal;
         count = needed < (double)count ? (long)needed : count;
         *steps += count;
         *samples += (uint64_t)count * (uint64_t)(passes * s->training.batch_size);
@@ -54,7 +54,7 @@ static void walk(const struct dt_settings *s, double at_least, long most, long *
 uint64_t dt_batch_samples(const struct dt_settings *s, long steps)
 {
     uint64_t samples;
-    walk(s, INFINITY, steps, &steps, &samples);
+    advance(s, INFINITY, steps, &steps, &samples);
     return samples;
 }
 
@@ -62,6 +62,6 @@ long dt_batch_steps(const struct dt_settings *s, double at_least, long max_steps
 {
     long steps;
     uint64_t samples;
-    walk(s, at_least, max_steps, &steps, &samples);
+    advance(s, at_least, max_steps, &steps, &samples);
     return steps;
 }

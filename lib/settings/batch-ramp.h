@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The size of a step's batch, in passes of training.batch_size samples whose
- * gradients are added up. With a ramp it grows linearly over the first
- * training.batch_ramp_tokens tokens (Brown et al. 2020, appendix B); without, it is
- * training.gradient_accumulation_steps from the first step on. A pure function of the
- * samples that were used, so that a resumed run has the same steps.
+ * The number of micro-batches of training.batch_size samples that a step accumulates. With a ramp
+ * it grows linearly over the first training.batch_ramp_tokens tokens (Brown et al. 2020, appendix
+ * B); without, it is training.gradient_accumulation_steps from the first step on. A pure function
+ * of the samples used so far, so that a resumed run has the same steps.
  */
 #ifndef DT_SETTINGS_BATCH_RAMP_H
 #define DT_SETTINGS_BATCH_RAMP_H
@@ -13,11 +12,11 @@
 
 #include "settings/settings.h"
 
-/* Passes of the step that begins when so many samples were used. */
+/* Micro-batches of the step that begins after a number of samples. */
 long dt_batch_passes(const struct dt_settings *settings, uint64_t samples);
 /* Samples that the first steps use. */
 uint64_t dt_batch_samples(const struct dt_settings *settings, long steps);
-/* Steps until so many samples were used, or more; at most max_steps. */
+/* Steps until at least a number of samples were used; at most max_steps. */
 long dt_batch_steps(const struct dt_settings *settings, double samples, long max_steps);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * The choices that settings offer, and their names in configuration files.
  *
- * Each array holds the names of the enum before it, in its order, ended by NULL.
+ * Each array holds the names of the enum before it, by its values, ended by NULL.
  */
 #ifndef DT_SETTINGS_CHOICES_H
 #define DT_SETTINGS_CHOICES_H
@@ -12,8 +12,8 @@
 /* training.precision, by enum dt_dtype (device/device.h). */
 extern const char *const dt_dtype_names[];
 
-/* training.recompute: which activations of a block are computed again in backward instead of being
- * stored (activation checkpointing, Chen et al. 2016). The bits are the same. */
+/* training.recompute: activation checkpointing (Chen et al. 2016), which activations of a block
+ * backward recomputes. The bits are the same. */
 enum dt_recompute {
     DT_RECOMPUTE_NONE,
     DT_RECOMPUTE_SELECTIVE, /* norms and activation functions, which cost little */

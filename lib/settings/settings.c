@@ -12,7 +12,7 @@
 
 #define AT(field) offsetof(struct dt_settings, field)
 
-/* Words that other programs' files have, and what they mean here. */
+/* Values of other programs' configuration files, each followed by dt's. */
 static const char *const truth_of_recompute[] = {"true", "full", "false", "none", NULL};
 static const char *const other_precisions[] = {"no",      "fp32",    "none", "fp32",     "null",
                                                "fp32",    "float32", "fp32", "bfloat16", "bf16",
@@ -138,7 +138,7 @@ const struct dt_setting dt_settings_schema[] = {
 
 #define ENVIRONMENT "DT_SET"
 
-/* Assignments with white space between them. */
+/* Assignments separated by white space. */
 static int read_environment(struct dt_settings *s, struct dt_error *err)
 {
     const char *value = getenv(ENVIRONMENT);
@@ -151,7 +151,7 @@ static int read_environment(struct dt_settings *s, struct dt_error *err)
     return rc;
 }
 
-/* The shape of the model in a directory; what only training knows stays as it is set. */
+/* Reads the configuration of the model in a directory; settings of training only are kept. */
 static int take_shape(struct dt_model_config *config, const char *directory, struct dt_error *err)
 {
     struct dt_model_config theirs;
@@ -182,7 +182,7 @@ static int contradict(const struct dt_setting *s, const struct dt_settings *thei
     return rc;
 }
 
-/* theirs: as the settings were when they had the model's shape alone. */
+/* theirs: the settings with the model's configuration, before those given were read. */
 static int check_shape(struct dt_settings *given, const struct dt_settings *theirs,
                        const char *directory, struct dt_error *err)
 {
@@ -235,7 +235,7 @@ bool dt_settings_sync_is_local(const struct dt_settings *s)
     return s->distributed.sync == DT_SYNC_LOCAL_SGD || s->distributed.sync == DT_SYNC_DILOCO;
 }
 
-/* Settings that need others, whatever the ranks. */
+/* Settings that need others, for any number of ranks. */
 static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     const bool local = dt_settings_sync_is_local(s);
