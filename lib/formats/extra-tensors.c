@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* GPT-2: the causal mask, max_seq_len x max_seq_len, 1 up to the diagonal. */
+/* The causal mask, max_seq_len x max_seq_len, 1 up to the diagonal. */
 static const char *check_mask(const struct dt_raw_tensor *t, const void *context)
 {
     const struct dt_model_config *c = context;
@@ -30,12 +30,13 @@ static const char *check_frequencies(const struct dt_raw_tensor *t, const void *
 {
     const struct dt_model_config *c = context;
     double size = (double)(c->hidden_size / c->num_heads);
-    double tolerance = 1e-5 + dt_safetensors_raw_rounding(t); /* makers compute them in fp32 */
+    double tolerance =
+        1e-5 + dt_safetensors_raw_rounding(t); /* stored frequencies were computed in fp32 */
     bool same = 2 * t->count == (uint64_t)size;
     for (uint64_t i = 0; same && i < t->count; i++) {
         double frequency = pow(c->rope_theta, -2 * (double)i / size);
         same = fabs(dt_safetensors_raw_value(t, i) - frequency) <=
-               tolerance * frequency + 0x1p-25; /* of fp16 */
+               tolerance * frequency + 0x1p-25; /* fp16 subnormals */
     }
     return same ? NULL : "has other frequencies than config.json's rope_theta gives";
 }

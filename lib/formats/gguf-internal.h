@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What writing and reading GGUF share, inside lib/model. */
+/* Shared by gguf-read.c and gguf-write.c. */
 #ifndef DT_FORMATS_GGUF_INTERNAL_H
 #define DT_FORMATS_GGUF_INTERNAL_H
 
@@ -11,7 +11,7 @@
 #define DT_GGUF_ALIGN   32
 #define DT_Q8_BLOCK     32
 
-/* Types of values, and of tensors, by their numbers in files. */
+/* Type codes of values, and of tensors. */
 enum dt_gguf_value {
     DT_GV_U8,
     DT_GV_I8,
@@ -30,13 +30,14 @@ enum dt_gguf_value {
 };
 enum { DT_GT_F32 = 0, DT_GT_F16 = 1, DT_GT_Q8_0 = 8, DT_GT_BF16 = 30 };
 
-/* Name of a parameter in GGUF; name has room for 64 bytes. false: it has none there. */
+/* Writes the name of a parameter in GGUF to name; returns false if GGUF does not have it. */
 bool dt_gguf_name(const struct dt_param *p, char name[64]);
-/* Whether the file holds the matrix the other way round. */
+/* Whether the file stores the transpose of the table's matrix. */
 bool dt_gguf_is_transposed(const struct dt_param *p);
-/* Heads by which the rows of this parameter are permuted; 0 if they are not. */
+/* The number of heads whose rows are permuted for RoPE; 0: not permuted. */
 int64_t dt_gguf_permuted_heads(const struct dt_model_config *config, const struct dt_param *p);
-/* Rows, as they lie in Hugging Face's files, into GGUF's order, or back. */
+/* Permutes the rows of each head from Hugging Face's order (halves) to GGUF's (interleaved), or
+ * back. */
 void dt_gguf_permute(float *to, const float *from, int64_t rows, int64_t columns, int64_t heads,
                      bool back);
 void dt_gguf_transpose(float *to, const float *from, int64_t rows, int64_t columns);

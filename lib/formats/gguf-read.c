@@ -10,8 +10,8 @@
 
 #define MOST_DIMENSIONS 4
 
-/* The file in memory, and how far it was read. Nothing is believed before it was
- * compared with what is left. */
+/* The file in memory, and the offset of the next byte. Every size is compared with the bytes left
+ * before it is used. */
 struct cursor {
     const char *data;
     size_t size, at;
@@ -104,7 +104,7 @@ static int skip_array(struct cursor *c)
     DT_TRY(take_u32(c, &type));
     DT_TRY(take_u64(c, &count));
     if (type >= DT_GV_COUNT || type == DT_GV_ARRAY)
-        return bad(c, "an array holds what no array may hold");
+        return bad(c, "an array has an invalid element type");
     size_t least = type == DT_GV_STRING ? 8 : value_sizes[type];
     if (count > (c->size - c->at) / least)
         return bad(c, "an array is longer than the file");
@@ -127,7 +127,7 @@ static int take_number(struct cursor *c, struct value *v)
         return 0;
     case DT_GV_F64:
         return take(c, &v->real, sizeof v->real);
-    default: /* a negative number becomes one that is too large */
+    default: /* a negative number becomes too large */
         DT_TRY(take(c, &v->whole, value_sizes[v->type]));
         v->real = (double)v->whole;
         return 0;
@@ -140,7 +140,7 @@ static int take_value(struct cursor *c, struct value *v)
     DT_TRY(take_text(c, &v->key));
     DT_TRY(take_u32(c, &type));
     if (type >= DT_GV_COUNT)
-        return bad(c, "a value has a type that is not known");
+        return bad(c, "a value has an unknown type");
     v->type = (enum dt_gguf_value)type;
     if (type == DT_GV_ARRAY)
         return skip_array(c);
@@ -166,7 +166,7 @@ static int compare_values(const void *a, const void *b)
 static int take_values(struct cursor *c, struct contents *f)
 {
     if (f->value_count > (c->size - c->at) / 13)
-        return bad(c, "there are more values than the file has room for");
+        return bad(c, "the number of values exceeds the size of the file");
     f->values = dt_alloc(f->value_count + 1, sizeof *f->values);
     for (uint64_t i = 0; i < f->value_count; i++)
         DT_TRY(take_value(c, &f->values[i]));
@@ -180,7 +180,7 @@ static int take_values(struct cursor *c, struct contents *f)
 
 /* --- tensors ----------------------------------------------------------------------------------*/
 
-/* Of so many elements, whole blocks of them. */
+/* The bytes of count elements, a multiple of the block. */
 static uint64_t bytes_of(uint32_t type, uint64_t count)
 {
     return type == DT_GT_F32    ? 4 * count
@@ -195,10 +195,10 @@ static int size_entry(const struct cursor *c, struct entry *e)
         if (__builtin_mul_overflow(count, e->shape[i], &count) || count > UINT64_MAX / 8)
             return bad(c, "a tensor is too large");
     if (e->type == DT_GT_Q8_0 && e->shape[0] % DT_Q8_BLOCK != 0)
-        return bad(c, "a tensor of blocks has a row that is none");
+        return bad(c, "a row of a Q8_0 tensor must be a multiple of 32 elements");
     if (e->type != DT_GT_F32 && e->type != DT_GT_F16 && e->type != DT_GT_BF16 &&
         e->type != DT_GT_Q8_0)
-        return bad(c, "a tensor is of a type that is not known: F32, F16, BF16 and Q8_0 are");
+        return bad(c, "a tensor has an unsupported type; F32, F16, BF16 and Q8_0 are supported");
     e->bytes = bytes_of(e->type, count);
     return 0;
 }
@@ -207,10 +207,10 @@ static int take_entry(struct cursor *c, struct entry *e)
 {
     DT_TRY(take_text(c, &e->name));
     if (e->name.size == 0 || e->name.size >= 64)
-        return bad(c, "a tensor's name has not 1 to 63 bytes");
+        return bad(c, "the name of a tensor must have 1 to 63 bytes");
     DT_TRY(take_u32(c, &e->rank));
     if (e->rank < 1 || e->rank > MOST_DIMENSIONS)
-        return bad(c, "a tensor has not 1 to 4 dimensions");
+        return bad(c, "a tensor must have 1 to 4 dimensions");
     for (uint32_t i = 0; i < e->rank; i++)
         DT_TRY(take_u64(c, &e->shape[i]));
     DT_TRY(take_u32(c, &e->type));
@@ -249,9 +249,9 @@ static int take_entries(struct cursor *c, struct contents *f)
     const struct value *given = find_value(f, "general.alignment");
     uint64_t alignment = given ? given->whole : DT_GGUF_ALIGN;
     if (alignment < 8 || alignment > 65536 || (alignment & (alignment - 1)) != 0)
-        return bad(c, "the alignment is no power of two from 8 to 65536");
+        return bad(c, "general.alignment must be a power of two from 8 to 65536");
     if (f->entry_count > (c->size - c->at) / 33)
-        return bad(c, "there are more tensors than the file has room for");
+        return bad(c, "the number of tensors exceeds the size of the file");
     f->entries = dt_alloc(f->entry_count + 1, sizeof *f->entries);
     for (uint64_t i = 0; i < f->entry_count; i++)
         DT_TRY(take_entry(c, &f->entries[i]));
@@ -270,7 +270,8 @@ static int take_contents(struct cursor *c, struct contents *f)
         return bad(c, "is not a GGUF file");
     DT_TRY(take_u32(c, &version));
     if (version != DT_GGUF_VERSION)
-        return dt_fail(c->err, DT_EFORMAT, "%s: is GGUF version %u; 3 is known", c->path, version);
+        return dt_fail(c->err, DT_EFORMAT, "%s: is GGUF version %u; only version 3 is supported",
+                       c->path, version);
     DT_TRY(take_u64(c, &f->entry_count));
     DT_TRY(take_u64(c, &f->value_count));
     DT_TRY(take_values(c, f));
@@ -286,10 +287,11 @@ static int get_size(const struct cursor *c, const struct contents *f, const char
     snprintf(key, sizeof key, "%s.%s", family, name);
     const struct value *v = find_value(f, key);
     if (v == NULL)
-        return needed ? dt_fail(c->err, DT_EFORMAT, "%s: has no %s", c->path, key) : 0;
+        return needed ? dt_fail(c->err, DT_EFORMAT, "%s: %s is missing", c->path, key) : 0;
     if (value_sizes[v->type] == 0 || v->type == DT_GV_F32 || v->type == DT_GV_F64 ||
         v->whole > INT32_MAX)
-        return dt_fail(c->err, DT_EFORMAT, "%s: %s is no size", c->path, key);
+        return dt_fail(c->err, DT_EFORMAT, "%s: %s must be an integer below 2147483648", c->path,
+                       key);
     *size = (long)v->whole;
     return 0;
 }
@@ -301,7 +303,7 @@ static int get_real(const struct cursor *c, const struct contents *f, const char
     snprintf(key, sizeof key, "%s.%s", family, name);
     const struct value *v = find_value(f, key);
     if (v && v->type != DT_GV_F32 && v->type != DT_GV_F64)
-        return dt_fail(c->err, DT_EFORMAT, "%s: %s is no real number", c->path, key);
+        return dt_fail(c->err, DT_EFORMAT, "%s: %s must be a floating-point number", c->path, key);
     if (v)
         *x = v->real;
     return 0;
@@ -315,7 +317,7 @@ static const struct entry *find_entry(const struct contents *f, const char *name
     return NULL;
 }
 
-/* Other kinds of RoPE than Llama 1's and 2's would silently be computed as these. */
+/* Refuses scaled and partial RoPE, which dt does not compute. */
 static int check_rope(const struct cursor *c, const struct contents *f, const char *architecture,
                       const struct dt_model_config *config)
 {
@@ -359,7 +361,7 @@ static int get_config(const struct cursor *c, const struct contents *f,
     *config = (struct dt_model_config){.rope_theta = DT_ROPE_THETA};
     DT_TRY(get_family(c, f, config));
     if (tokens == NULL || tokens->rank != 2 || tokens->shape[1] > INT32_MAX)
-        return dt_fail(c->err, DT_EFORMAT, "%s: has no matrix token_embd.weight", c->path);
+        return dt_fail(c->err, DT_EFORMAT, "%s: matrix token_embd.weight is missing", c->path);
     const struct dt_family_descriptor *family = dt_family_of(config);
     const char *architecture = family->gguf->architecture;
     config->vocab_size = (long)tokens->shape[1];
@@ -389,7 +391,7 @@ static void decode(struct dt_device *dev, uint32_t type, const char *from, float
     if (type == DT_GT_F32)
         memcpy(to, from, (size_t)count * sizeof *to);
     else if (type != DT_GT_Q8_0) {
-        _Alignas(64) uint16_t aligned[DT_FINITE_BLOCK]; /* as ops want it */
+        _Alignas(64) uint16_t aligned[DT_FINITE_BLOCK]; /* alignment required by ops */
         memcpy(aligned, from, (size_t)count * sizeof *aligned);
         widen(dev, type == DT_GT_F16 ? DT_DTYPE_F16 : DT_DTYPE_BF16, to, (const char *)aligned,
               count);
@@ -414,7 +416,7 @@ static bool fits(const struct entry *e, const struct dt_param *p)
     return e->rank == 2 && e->shape[0] == columns && e->shape[1] == rows;
 }
 
-/* In pieces, each checked while it is in the cache. */
+/* In blocks, each checked while it is in the cache. */
 static int decode_tensor(const struct cursor *c, struct dt_device *dev, const struct entry *e,
                          const char *from, float *to, int64_t count)
 {
@@ -433,7 +435,7 @@ static int fill(const struct cursor *c, const struct contents *f, struct dt_mode
 {
     char name[64];
     dt_gguf_name(p, name);
-    const struct entry *e = find_entry(f, name); /* which is there, and fits */
+    const struct entry *e = find_entry(f, name); /* checked by make_model */
     float *from = dt_alloc((size_t)p->count, sizeof *from);
     int64_t heads = dt_gguf_permuted_heads(&m->config, p);
     int rc = decode_tensor(c, m->device, e, f->data + e->offset, from, p->count);
@@ -454,7 +456,7 @@ static int make_model(const struct cursor *c, const struct contents *f, struct d
 {
     struct dt_model_config config;
     DT_TRY(get_config(c, f, &config));
-    /* What the file holds bounds what is allocated. */
+    /* Bounds the allocation by the size of the file. */
     if ((uint64_t)config.num_layers > f->entry_count)
         return dt_fail(c->err, DT_EFORMAT, "%s: has fewer tensors than layers", c->path);
     struct dt_model *m = dt_model_plan(dev, &config, DT_DTYPE_F32, NULL);
@@ -467,8 +469,8 @@ static int make_model(const struct cursor *c, const struct contents *f, struct d
         const struct entry *e =
             dt_gguf_name(&m->table.params[i], name) ? find_entry(f, name) : NULL;
         if (e == NULL || !fits(e, &m->table.params[i]))
-            rc = dt_fail(c->err, DT_EFORMAT, "%s: has no tensor '%s' of the model's shape", c->path,
-                         name);
+            rc = dt_fail(c->err, DT_EFORMAT, "%s: tensor '%s' of the model's shape is missing",
+                         c->path, name);
     }
     rc = rc < 0 ? rc : dt_model_allocate(m, c->err);
     float *host = rc < 0 ? NULL : dt_alloc((size_t)m->table.elements, sizeof *host);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names and order of tensors in GGUF, which writing and reading share. */
+/* Names and layout of tensors in GGUF. */
 #include <stdio.h>
 #include <string.h>
 
@@ -69,8 +69,8 @@ void dt_gguf_permute(float *to, const float *from, int64_t rows, int64_t columns
 {
     int64_t size = rows / heads, half = size / 2;
     for (int64_t row = 0; row < rows; row++) {
-        int64_t head = row / size, place = row % size; /* in Hugging Face's order */
-        int64_t moved = head * size + place % half * 2 + place / half;
+        int64_t head = row / size, index = row % size; /* in Hugging Face's order */
+        int64_t moved = head * size + index % half * 2 + index / half;
         memcpy(to + (back ? row : moved) * columns, from + (back ? moved : row) * columns,
                (size_t)columns * sizeof *to);
     }

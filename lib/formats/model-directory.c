@@ -25,7 +25,7 @@ struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *t, float *
     return list;
 }
 
-/* Older names: GPT-2's without the first part, and those of BERT's norms. */
+/* Older names: GPT-2's without "transformer.", and gamma and beta of BERT's norms. */
 static void add_alias(struct dt_named_tensor *t)
 {
     static const char prefix[] = "transformer.";
@@ -86,7 +86,7 @@ int dt_model_verify(const char *directory, struct dt_error *err)
     return there > 0 ? dt_directory_manifest_verify(directory, DT_MANIFEST_FILE, err) : there;
 }
 
-/* A run has its models one level below. */
+/* A common mistake: the directory of a run, whose models are in subdirectories. */
 static int need_config(const char *directory, struct dt_error *err)
 {
     char *config = dt_path_join(directory, DT_CONFIG_FILE);

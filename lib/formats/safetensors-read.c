@@ -15,22 +15,22 @@
 
 #define MOST_HEADER 100000000u
 
-/* What is wanted, and what has been found of it. */
+/* The tensors to read, and those found. */
 struct search {
     const struct dt_named_tensor *tensors;
     int count;
     const struct dt_extra_tensor *extras;
     bool *seen;
-    struct json_object *map;    /* names to files, of a model in several; or NULL */
-    struct json_object *absent; /* those of its names that no file had so far */
-    const char *file;           /* the one at hand */
-    bool postponed;             /* an extra tensor waits for the one that it must equal, */
-    bool again;                 /* and is compared with it when all files are read again */
+    struct json_object *map;    /* names to files, of an index; or NULL */
+    struct json_object *absent; /* names not found in a file so far */
+    const char *file;           /* the current file */
+    bool postponed;             /* an extra tensor precedes the one it must equal: */
+    bool again;                 /* second pass over all files, to compare them */
 };
 
 enum number { F32, F16, BF16, F64, SIGNED, UNSIGNED, F8 };
 
-/* The types of the format and their bytes. */
+/* The dtypes of the format and their bytes. */
 static const struct number_type {
     const char *name;
     enum number number;
@@ -120,7 +120,7 @@ double dt_safetensors_raw_rounding(const struct dt_raw_tensor *t)
     return number == F16 ? 0x1p-11 : number == BF16 ? 0x1p-8 : 0x1p-24;
 }
 
-/* A tensor that the file names, and where its bytes lie behind the header. */
+/* A tensor of the header, and the offsets of its bytes after the header. */
 struct entry {
     const char *name;
     const struct number_type *type;
@@ -151,7 +151,7 @@ static int bad(const char *path, const char *name, const char *reason, struct dt
     return dt_fail(err, DT_EFORMAT, "%s: tensor '%s' %s", path, name, reason);
 }
 
-/* A whole number without sign; json-c would make one of anything. */
+/* An unsigned integer; json-c would convert any value. */
 static bool get_size(struct json_object *value, uint64_t *size)
 {
     *size = json_object_get_uint64(value);
@@ -159,7 +159,7 @@ static bool get_size(struct json_object *value, uint64_t *size)
            (json_object_get_int64(value) >= 0 || *size > INT64_MAX);
 }
 
-/* bytes holds those of one number. */
+/* *bytes: of an element on entry, of the tensor on return. */
 static bool count_bytes(struct json_object *shape, uint64_t *bytes)
 {
     for (size_t i = 0; i < json_object_array_length(shape); i++) {
@@ -186,13 +186,13 @@ static int parse_entry(const char *path, const char *name, struct json_object *v
     if (json_object_array_length(offsets) != 2 ||
         !get_size(json_object_array_get_idx(offsets, 0), &e->from) ||
         !get_size(json_object_array_get_idx(offsets, 1), &e->to))
-        return bad(path, name, "has no two data_offsets", err);
+        return bad(path, name, "must have two data_offsets", err);
     e->type = find_type(dtype);
     if (e->type == NULL)
-        return bad(path, name, "is of a type that the format has not", err);
+        return bad(path, name, "has an unknown dtype", err);
     bytes = e->type->bytes;
     if (!count_bytes(e->shape, &bytes))
-        return bad(path, name, "has a shape that cannot be", err);
+        return bad(path, name, "has an invalid shape", err);
     if (e->to < e->from || e->to - e->from != bytes)
         return bad(path, name, "has offsets that do not fit its shape", err);
     return 0;
@@ -211,7 +211,7 @@ static int check_metadata(const char *path, struct json_object *metadata, struct
     return good ? 0 : dt_fail(err, DT_EFORMAT, "%s: __metadata__ is not a map of strings", path);
 }
 
-/* Collects the entries in file order and checks that they cover it without gap or overlap. */
+/* Sorts the entries by offset and checks that they cover the file without gap or overlap. */
 static int parse_header(const char *path, struct json_object *header, uint64_t data_size,
                         struct entry *entries, int *count, struct dt_error *err)
 {
@@ -258,7 +258,7 @@ static bool same_shape(const struct dt_named_tensor *t, struct json_object *shap
     return true;
 }
 
-/* A model in several files says of each tensor which of them holds it. */
+/* Whether the index maps the tensor to the current file. */
 static bool is_mapped_here(const struct search *s, const char *name)
 {
     struct json_object *file = s->map ? json_object_object_get(s->map, name) : NULL;
@@ -270,7 +270,7 @@ static uint64_t elements_of(const struct entry *e)
     return (e->to - e->from) / e->type->bytes;
 }
 
-/* In pieces, each checked while it is in the cache. */
+/* In blocks, each checked while it is in the cache. */
 static int copy_values(const char *path, const struct entry *e, const struct dt_named_tensor *t,
                        const char *from, struct dt_error *err)
 {
@@ -306,7 +306,7 @@ static int check_extra(const char *path, const struct entry *e, struct search *s
 {
     const struct dt_extra_tensor *x = find_extra(s->extras, e->name);
     if (x == NULL)
-        return bad(path, e->name, "is not one of this model", err);
+        return bad(path, e->name, "is not part of the model", err);
     if (x->equals >= 0) {
         s->postponed = s->postponed || !s->seen[x->equals];
         const char *how = s->seen[x->equals] ? compare(&s->tensors[x->equals], e, data) : NULL;
@@ -330,7 +330,7 @@ static int copy_entry(const char *path, const struct entry *e, struct search *s,
     if (t < 0)
         return 0;
     if (s->seen[t])
-        return bad(path, e->name, "is there under two names", err);
+        return bad(path, e->name, "is given under two names", err);
     if (!same_shape(&s->tensors[t], e->shape))
         return bad(path, e->name, "has another shape than the model's", err);
     if (e->type->number > BF16)
@@ -343,7 +343,7 @@ static int check_complete(const char *path, const struct search *s, struct dt_er
 {
     for (int t = 0; t < s->count; t++)
         if (!s->seen[t])
-            return dt_fail(err, DT_EFORMAT, "%s: has no tensor '%s'", path, s->tensors[t].name);
+            return dt_fail(err, DT_EFORMAT, "%s: tensor '%s' is missing", path, s->tensors[t].name);
     if (s->absent == NULL)
         return 0;
     json_object_object_foreach(s->absent, name, file)
@@ -354,7 +354,7 @@ static int check_complete(const char *path, const struct search *s, struct dt_er
     return 0;
 }
 
-/* Whole file in memory, decompressed if it is zstd, to most bytes at most. */
+/* Reads the file, decompressed if it is zstd, up to most bytes. */
 static int read_bytes(const char *path, size_t most, char **data, size_t *size,
                       struct dt_error *err)
 {
@@ -385,7 +385,7 @@ static int read_bytes(const char *path, size_t most, char **data, size_t *size,
                                       : "ends too early");
 }
 
-/* Members of all objects in a JSON text: colons outside of strings. */
+/* The number of members of all objects in a JSON text: colons outside of strings. */
 static size_t count_colons(const char *text, size_t size)
 {
     size_t count = 0;
@@ -459,7 +459,7 @@ static int read_tensors(const char *path, const char *file, size_t size, struct 
     return rc;
 }
 
-/* What a file with these tensors may have, and some that are ignored. */
+/* The maximum size of a file with these tensors, with a margin for extras. */
 static size_t most_bytes(const struct search *s)
 {
     size_t elements = 0;
@@ -490,7 +490,7 @@ int dt_safetensors_read(const char *path, const struct dt_named_tensor *tensors,
     return rc;
 }
 
-/* The map of an index, whose values are names of files beside it. */
+/* Reads the weight_map of an index, whose values are names of files in its directory. */
 static int parse_index(const char *path, struct json_object *index, struct search *s,
                        struct dt_error *err)
 {
@@ -505,7 +505,7 @@ static int parse_index(const char *path, struct json_object *index, struct searc
     return 0;
 }
 
-/* Whether a member of the map before this one names the same file. */
+/* Whether an earlier member of the map names the same file. */
 static bool was_read(struct json_object *map, const char *until, const char *file)
 {
     json_object_object_foreach(map, name, value)

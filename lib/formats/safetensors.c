@@ -12,7 +12,7 @@
 
 struct sink {
     struct dt_output out;
-    ZSTD_CStream *zstd; /* NULL: bytes go out as they are */
+    ZSTD_CStream *zstd; /* NULL: uncompressed */
     char *chunk;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * safetensors files: named tensors behind a JSON header, as Hugging Face reads
+ * safetensors files: a JSON header, followed by named tensors, as Hugging Face reads
  * and writes them, little-endian and row-major. In memory always fp32; files may
  * hold F32, F16 or BF16 (safetensors-read.c), and are written (safetensors.c) as
  * F32. With compression the same bytes pass through zstd (checksum included), so
@@ -21,30 +21,29 @@ struct dt_named_tensor {
     int rank; /* 1 or 2 */
     int64_t shape[2];
     float *data;    /* host memory, borrowed */
-    char alias[80]; /* another name that files may have for it; empty: none */
+    char alias[80]; /* another name that files may use; empty: none */
     enum dt_dtype
-        dtype; /* of what is written; what is read becomes fp32, and must be finite in it */
+        dtype; /* for writing; data read is converted to fp32, and must be finite in dtype */
 };
 
-/* A tensor as it lies in a file. */
+/* A tensor as stored in a file. */
 struct dt_raw_tensor {
     const char *name;
     uint64_t count; /* elements */
     const char *data;
-    int type; /* dt_safetensors_raw_value knows */
+    int type; /* for dt_safetensors_raw_value */
 };
-/* Element i, whatever its type; NaN for those of 8 bits of a float. */
+/* Element i of any type; NaN for 8-bit floats. */
 double dt_safetensors_raw_value(const struct dt_raw_tensor *tensor, uint64_t i);
-/* Largest relative error of a number that its type rounds. */
+/* The largest relative rounding error of its type. */
 double dt_safetensors_raw_rounding(const struct dt_raw_tensor *tensor);
 
-/* A tensor that a file may hold besides those asked for, and what it must be: no tensor is
- * passed over unseen. */
+/* A tensor that a file may hold besides those in the list, and how it is checked. */
 struct dt_extra_tensor {
-    const char *name; /* the whole name; with a '.' in front, its end */
-    int equals;       /* the tensor of the list that has the same values, bit for bit; -1: none */
-    const char *unequal; /* else: what to do, after the error */
-    /* NULL if it fits, otherwise how it does not: "is not ..."; NULL: it may be anything */
+    const char *name;    /* the name; if it begins with '.', a suffix */
+    int equals;          /* index of the tensor in the list with the same bits; -1: none */
+    const char *unequal; /* advice at the end of the error, if they differ */
+    /* Returns NULL if the values are right, otherwise "is not ..."; NULL: any values */
     const char *(*check)(const struct dt_raw_tensor *, const void *context);
     const void *context; /* of check, borrowed */
 };
@@ -53,21 +52,19 @@ struct dt_extra_tensor {
 int dt_safetensors_write(const char *path, const struct dt_named_tensor *tensors, int count,
                          bool compress, struct dt_error *err) DT_MUST_CHECK;
 
-/* The text of such a file's header, whose length is a multiple of 8. */
+/* Writes the text of the header, padded to a multiple of 8 bytes. */
 void dt_safetensors_header(const struct dt_named_tensor *tensors, int count,
                            struct dt_buffer *header);
 
-/* Fills the data of every tensor in the list from the file. Each must be there
- * with that shape, and the file must hold no other, but for extras (a list ended by a NULL
- * name; NULL is none) that are as they must be. A file that breaks a rule of the format is
- * refused, and one with an element that is NaN, infinite, or overflows the tensor's dtype
- * (model/finite.h). */
+/* Reads the data of every tensor in the list. The file must have each of them with its shape, and
+ * others only if they are extras (a list ended by a NULL name; NULL: none) with the expected
+ * values. An invalid file is refused, and so is one with an element that is NaN, infinite, or
+ * overflows the tensor's dtype (model/finite.h). */
 int dt_safetensors_read(const char *path, const struct dt_named_tensor *tensors, int count,
                         const struct dt_extra_tensor *extras, struct dt_error *err) DT_MUST_CHECK;
 
-/* The same from several files below the directory of an index (model.safetensors.index.json),
- * which maps the names to them: each tensor lies where the index says, and all that it names
- * are there. */
+/* The same from several files in the directory of an index (model.safetensors.index.json), which
+ * maps each name to its file; index and files must agree. */
 int dt_safetensors_read_index(const char *path, const struct dt_named_tensor *tensors, int count,
                               const struct dt_extra_tensor *extras,
                               struct dt_error *err) DT_MUST_CHECK;

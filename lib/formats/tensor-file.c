@@ -21,7 +21,7 @@ static size_t bytes_of(const struct dt_named_tensor *t)
     return (size_t)t->shape[0] * (size_t)(t->rank == 2 ? t->shape[1] : 1) * sizeof(float);
 }
 
-/* Length and text of the header, as they stand in the file. */
+/* Length and text of the header, as in the file. */
 static struct dt_buffer header_of(const struct dt_named_tensor *tensors, int count)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY, header = DT_BUFFER_EMPTY;
@@ -67,26 +67,26 @@ int dt_tensor_file_create(const char *path, const struct dt_named_tensor *tensor
 {
     struct dt_tensor_file f = {.path = dt_strdup(path), .count = count};
     struct dt_buffer header = header_of(tensors, count);
-    f.places = places_of(tensors, count, header.size);
+    f.offsets = places_of(tensors, count, header.size);
     int rc = 0;
     f.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (f.fd < 0)
         rc = dt_fail_errno(err, "cannot create '%s'", path);
     rc = rc < 0 ? rc : move_bytes(&f, header.data, header.size, 0, true, err);
-    if (rc == 0 && ftruncate(f.fd, (off_t)f.places[count]) < 0)
+    if (rc == 0 && ftruncate(f.fd, (off_t)f.offsets[count]) < 0)
         rc = dt_fail_errno(err, "cannot write '%s'", path);
     dt_buffer_release(&header);
     dt_tensor_file_close(&f);
     return rc;
 }
 
-/* Whether the file is laid out as one that dt_tensor_file_create makes. */
+/* Whether the file has the layout of dt_tensor_file_create. */
 static bool is_plain(const struct dt_tensor_file *f, const struct dt_buffer *header)
 {
     struct stat st;
     struct dt_error ignored;
     char *there = dt_alloc(header->size, 1);
-    bool plain = fstat(f->fd, &st) == 0 && (uint64_t)st.st_size == f->places[f->count] &&
+    bool plain = fstat(f->fd, &st) == 0 && (uint64_t)st.st_size == f->offsets[f->count] &&
                  move_bytes(f, there, header->size, 0, false, &ignored) == 0 &&
                  memcmp(there, header->data, header->size) == 0;
     free(there);
@@ -115,7 +115,7 @@ int dt_tensor_file_open(struct dt_tensor_file *f, const char *path,
     *f = (struct dt_tensor_file){.path = dt_strdup(path), .count = count};
     f->tensors = dt_alloc((size_t)count, sizeof *f->tensors);
     memcpy(f->tensors, tensors, (size_t)count * sizeof *tensors);
-    f->places = places_of(tensors, count, header.size);
+    f->offsets = places_of(tensors, count, header.size);
     f->fd = writes ? open(path, O_RDWR | O_CLOEXEC) : dt_file_open(path, err);
     int rc = f->fd >= 0 ? 0 : writes ? dt_fail_errno(err, "cannot open '%s'", path) : f->fd;
     if (rc == 0 && !writes && !is_plain(f, &header))
@@ -135,11 +135,11 @@ void dt_tensor_file_close(struct dt_tensor_file *f)
         close(f->fd);
     free(f->path);
     free(f->tensors);
-    free(f->places);
+    free(f->offsets);
     *f = (struct dt_tensor_file){.fd = -1};
 }
 
-/* Elements that were read, or are to be written. */
+/* Checks elements read, or to be written. */
 static int check(const struct dt_tensor_file *f, int tensor, int64_t first, int64_t n,
                  const float *values, struct dt_error *err)
 {
@@ -152,7 +152,7 @@ int dt_tensor_file_write(const struct dt_tensor_file *f, int tensor, int64_t fir
 {
     DT_TRY(check(f, tensor, first, n, values, err));
     return move_bytes(f, (char *)(uintptr_t)values, (size_t)n * sizeof *values,
-                      f->places[tensor] + (uint64_t)first * sizeof *values, true, err);
+                      f->offsets[tensor] + (uint64_t)first * sizeof *values, true, err);
 }
 
 int dt_tensor_file_read(const struct dt_tensor_file *f, int tensor, int64_t first, int64_t n,
@@ -162,7 +162,7 @@ int dt_tensor_file_read(const struct dt_tensor_file *f, int tensor, int64_t firs
         memcpy(values, f->whole[tensor] + first, (size_t)n * sizeof *values);
         return 0;
     }
-    uint64_t at = f->places[tensor] + (uint64_t)first * sizeof *values;
+    uint64_t at = f->offsets[tensor] + (uint64_t)first * sizeof *values;
     for (int64_t done = 0, some; done < n; done += some) { /* checked while it is in the cache */
         some = n - done < READ_AT_ONCE ? n - done : READ_AT_ONCE;
         DT_TRY(move_bytes(f, (char *)(values + done), (size_t)some * sizeof *values,
@@ -179,17 +179,17 @@ int dt_tensor_file_sync(const struct dt_tensor_file *f, struct dt_error *err)
 
 int dt_tensor_file_hash(const struct dt_tensor_file *f, uint64_t *hash, struct dt_error *err)
 {
-    size_t size = f->places[f->count];
+    size_t size = f->offsets[f->count];
     *hash = 0;
     for (int i = 0; f->whole && i < f->count; i++)
-        *hash = dt_hash_seeded(f->whole[i], f->places[i + 1] - f->places[i], *hash);
+        *hash = dt_hash_seeded(f->whole[i], f->offsets[i + 1] - f->offsets[i], *hash);
     if (f->whole)
         return 0;
     char *data = mmap(NULL, size, PROT_READ, MAP_SHARED, f->fd, 0);
     if (data == MAP_FAILED)
         return dt_fail_errno(err, "cannot read '%s'", f->path);
     for (int i = 0; i < f->count; i++)
-        *hash = dt_hash_seeded(data + f->places[i], f->places[i + 1] - f->places[i], *hash);
+        *hash = dt_hash_seeded(data + f->offsets[i], f->offsets[i + 1] - f->offsets[i], *hash);
     munmap(data, size);
     return 0;
 }

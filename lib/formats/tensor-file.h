@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A safetensors file as numbered places on a disk, so that several processes can write
- * and read parts of its tensors, each its own.
+ * A safetensors file with random access, so that several processes can write and read their parts
+ * of its tensors.
  *
  *     DT_TRY(dt_tensor_file_create(path, list, count, err));         one of them
  *     DT_TRY(dt_tensor_file_open(&file, path, list, count, true, err));      each
@@ -19,32 +19,32 @@
 struct dt_tensor_file {
     int fd;
     char *path;
-    uint64_t *places; /* count + 1: bytes where each tensor begins */
+    uint64_t *offsets; /* count + 1 offsets of tensors, in bytes */
     int count;
-    struct dt_named_tensor *tensors; /* their names and shapes, of a file that is open */
-    float **whole;                   /* of a file that is laid out otherwise: all of it; or NULL */
+    struct dt_named_tensor *tensors; /* names and shapes, of an open file */
+    float **whole;                   /* all data, of a file with another layout; or NULL */
 };
 
-/* A file of its full size, all zeros behind the header. Not atomic. */
+/* Creates a file of its full size, with zeros after the header. Not atomic. */
 int dt_tensor_file_create(const char *path, const struct dt_named_tensor *tensors, int count,
                           struct dt_error *err) DT_MUST_CHECK;
-/* To be written, or read. What is read may be compressed, have another order or types, and
- * is then held in memory as a whole; it must have just these tensors, but for names that
+/* Opens a file for writing or reading. For reading it may be compressed, or have another order or
+ * other types, and is then loaded into memory; it must have these tensors only, except names that
  * dt_safetensors_read ignores. */
 int dt_tensor_file_open(struct dt_tensor_file *file, const char *path,
                         const struct dt_named_tensor *tensors, int count, bool writes,
                         struct dt_error *err) DT_MUST_CHECK;
 void dt_tensor_file_close(struct dt_tensor_file *file);
 
-/* n elements of a tensor, from element first on. One that is not finite is neither written nor
- * read: DT_EFORMAT with its tensor and index. */
+/* Writes or reads n elements of a tensor, from element first on. DT_EFORMAT, with tensor and index,
+ * if one is not finite. */
 int dt_tensor_file_write(const struct dt_tensor_file *file, int tensor, int64_t first, int64_t n,
                          const float *values, struct dt_error *err) DT_MUST_CHECK;
 int dt_tensor_file_read(const struct dt_tensor_file *file, int tensor, int64_t first, int64_t n,
                         float *values, struct dt_error *err) DT_MUST_CHECK;
-/* What was written reaches the disk. */
+/* fsync. */
 int dt_tensor_file_sync(const struct dt_tensor_file *file, struct dt_error *err) DT_MUST_CHECK;
-/* Hash of all values, tensor by tensor. */
+/* Hashes all values, in the order of tensors. */
 int dt_tensor_file_hash(const struct dt_tensor_file *file, uint64_t *hash,
                         struct dt_error *err) DT_MUST_CHECK;
 

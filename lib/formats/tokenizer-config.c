@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tokenizer_config.json: what readers of tokenizer.json must be told besides. */
+/* tokenizer_config.json: how readers use tokenizer.json. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "formats/model-directory.h"
 #include "json/json.h"
 
-/* What special tokens are for, by their usual spellings. */
+/* Purposes of special tokens, by their usual spellings. */
 static const char *const purposes[][4] = {
     {"mask_token", "[MASK]", "<mask>", "<|mask|>"}, {"pad_token", "[PAD]", "<pad>", "<|pad|>"},
     {"unk_token", "[UNK]", "<unk>", "<|unk|>"},     {"cls_token", "[CLS]", "<cls>", "<|cls|>"},
@@ -27,7 +27,7 @@ static void add_special(struct json_object *config, const char *content, bool en
     dt_json_object_add(config, "eos_token", dt_json_new_string(content));
 }
 
-/* A tokenizer without added tokens has none that are special. */
+/* A tokenizer without added tokens does not have special ones. */
 static void add_specials(struct json_object *config, struct json_object *tokenizer, uint32_t eot)
 {
     struct json_object *added = NULL, *content, *id;
@@ -42,7 +42,8 @@ static void add_specials(struct json_object *config, struct json_object *tokeniz
     }
 }
 
-/* Without token_type_ids, which readers would make of zeros, and GPT-2 would add token 0 for. */
+/* Without token_type_ids: readers would pass zeros, for which GPT-2 adds the embedding of token 0.
+ */
 static void add_inputs(struct json_object *config)
 {
     struct json_object *names = dt_json_new_array();
@@ -59,7 +60,7 @@ int dt_tokenizer_config_write(const char *directory, uint32_t eot, long max_leng
     char *path = dt_path_join(directory, DT_TOKENIZER_CONFIG_FILE);
     int rc = dt_json_read(source, &tokenizer, err);
     if (rc == 0) {
-        /* Otherwise readers build the usual tokenizer of the model's family. */
+        /* Otherwise readers use the default tokenizer of the model's family. */
         dt_json_object_add(config, "tokenizer_class",
                            dt_json_new_string("PreTrainedTokenizerFast"));
         dt_json_object_add(config, "model_max_length", dt_json_new_int(max_length));

@@ -298,7 +298,7 @@ static void what_no_family_member_has_is_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dt_model *m = export_model(cases[i].config);
         const struct extra extra = {cases[i].name, "F32", "[19]", x, sizeof x};
-        assert_refused_with(m, &extra, "is not one of this model");
+        assert_refused_with(m, &extra, "is not part of the model");
         dt_model_free(m);
     }
 }

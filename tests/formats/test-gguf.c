@@ -247,9 +247,9 @@ static void what_cannot_be_is_named(void **state)
     assert_refused("llama.block_count", 21, 0x7fffffff, 4, "");
     assert_refused("llama.context_length", 24, 0, 4, "max_seq_len");
     const char *q = "blk.0.attn_q.weight";
-    assert_refused(q, 19, 5, 4, "a tensor has not 1 to 4 dimensions");
+    assert_refused(q, 19, 5, 4, "a tensor must have 1 to 4 dimensions");
     assert_refused(q, 23, UINT64_MAX / 2, 8, "a tensor is too large");
-    assert_refused(q, 23, 31, 8, "has no tensor 'blk.0.attn_q.weight' of the model's shape");
+    assert_refused(q, 23, 31, 8, "tensor 'blk.0.attn_q.weight' of the model's shape is missing");
     assert_refused(q, 39, 2, 4, "a tensor is of a type that is not known");
     assert_refused(q, 43, 4, 8, "a tensor is not aligned");
     assert_refused(q, 43, 0, 8, "tensors overlap");

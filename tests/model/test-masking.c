@@ -184,7 +184,7 @@ static void what_cannot_be_masked_is_refused(void **state)
         {flags, IDS, MASK, NAN, false, 1}, {flags, IDS, IDS, 0.15, false, 1},
         {special, 2, 1, 0.15, false, 1},
     };
-    static const char *const reasons[] = {"rate", "rate", "rate", "beyond", "could be masked"};
+    static const char *const reasons[] = {"rate", "rate", "rate", "beyond", "can be masked"};
     struct dt_masking *m;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(dt_masking_new(&m, &wrong[i], &err), DT_EINVALID);

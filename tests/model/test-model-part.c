@@ -117,7 +117,7 @@ static void open_part(struct part *p, const struct dt_model_config *config, enum
                 .training = true,
                 .run = dt_model_part_run(part, LAYERS, chunk * part->stages + part->stage),
                 .recompute = DT_RECOMPUTE_SELECTIVE,
-                .lender = chunk + i > 0 ? p->work[0][0] : NULL,
+                .scratch_owner = chunk + i > 0 ? p->work[0][0] : NULL,
             };
             assert_int_equal(dt_workspace_new(&p->work[chunk][i], p->model, &shape, &err), 0);
         }

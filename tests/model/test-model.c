@@ -501,7 +501,7 @@ static double backward_in_chunks(const struct dt_model *m, int64_t head_rows, bo
     if (!gaps)
         dt_batch_next_token(&batch, ids, 3, 9);
     const struct dt_workspace_shape shape = {3, 9, .training = true, .head_rows = head_rows,
-                                             .lender = lender};
+                                             .scratch_owner = lender};
     assert_int_equal(dt_workspace_new(&w, m, &shape, &err), 0);
     struct dt_flat flat = {0};
     dt_flat_set(&flat, &m->table, DT_DTYPE_F32, gradients);
