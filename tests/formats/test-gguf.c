@@ -239,10 +239,10 @@ static void what_cannot_be_is_named(void **state)
     (void)state;
     assert_refused("GGUF", 0, 0x21, 1, "is not a GGUF file");
     assert_refused("GGUF", 4, 2, 4, "is GGUF version 2");
-    assert_refused("GGUF", 8, UINT64_MAX, 8, "more tensors than the file has room for");
-    assert_refused("GGUF", 16, UINT64_MAX / 13, 8, "more values than the file has room for");
+    assert_refused("GGUF", 8, UINT64_MAX, 8, "the number of tensors exceeds the size of the file");
+    assert_refused("GGUF", 16, UINT64_MAX / 13, 8, "the number of values exceeds the size of the file");
     assert_refused("GGUF", 24, UINT64_MAX - 7, 8, "a string is longer than the file");
-    assert_refused("general.architecture", 20, 13, 4, "a type that is not known");
+    assert_refused("general.architecture", 20, 13, 4, "a value has an unknown type");
     assert_refused("general.architecture", 20, 9, 4, "an array");
     assert_refused("llama.block_count", 21, 0x7fffffff, 4, "");
     assert_refused("llama.context_length", 24, 0, 4, "max_seq_len");
@@ -250,7 +250,7 @@ static void what_cannot_be_is_named(void **state)
     assert_refused(q, 19, 5, 4, "a tensor must have 1 to 4 dimensions");
     assert_refused(q, 23, UINT64_MAX / 2, 8, "a tensor is too large");
     assert_refused(q, 23, 31, 8, "tensor 'blk.0.attn_q.weight' of the model's shape is missing");
-    assert_refused(q, 39, 2, 4, "a tensor is of a type that is not known");
+    assert_refused(q, 39, 2, 4, "a tensor has an unsupported type");
     assert_refused(q, 43, 4, 8, "a tensor is not aligned");
     assert_refused(q, 43, 0, 8, "tensors overlap");
     assert_refused(q, 43, UINT64_MAX - 31, 8, "the file ends before its tensors");
