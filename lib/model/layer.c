@@ -15,7 +15,7 @@ void dt_layer_linear_forward(const struct dt_model *m, int layer, enum dt_role w
     struct dt_tensor b = dt_model_weight(m, bias, layer);
     struct dt_matmul product = how ? *how : plain;
     const struct dt_param *param = dt_table_find(&m->table, weight, layer);
-    bool summed = param->split == DT_SPLIT_ROW && m->part.tp_size > 1;
+    bool summed = param->split == DT_TENSOR_SPLIT_ROW && m->part.tp_size > 1;
     product.transpose_b = param->transposed;
     product.bias = b.data && !(summed && m->part.tp_rank > 0) ? &b : NULL; /* once */
     m->device->ops->matmul(m->device, y, x, &w, &product);

@@ -13,15 +13,23 @@
 
 #define ALIGNMENT 16 /* elements: a cache line */
 
-static const enum dt_split splits[DT_ROLE_COUNT] = {
-    [DT_ROLE_TOKEN_EMBEDDING] = DT_SPLIT_ROW, [DT_ROLE_QKV_WEIGHT] = DT_SPLIT_COLUMN,
-    [DT_ROLE_QKV_BIAS] = DT_SPLIT_COLUMN,     [DT_ROLE_Q_WEIGHT] = DT_SPLIT_COLUMN,
-    [DT_ROLE_Q_BIAS] = DT_SPLIT_COLUMN,       [DT_ROLE_K_WEIGHT] = DT_SPLIT_COLUMN,
-    [DT_ROLE_K_BIAS] = DT_SPLIT_COLUMN,       [DT_ROLE_V_WEIGHT] = DT_SPLIT_COLUMN,
-    [DT_ROLE_V_BIAS] = DT_SPLIT_COLUMN,       [DT_ROLE_PROJECTION_WEIGHT] = DT_SPLIT_ROW,
-    [DT_ROLE_GATE_WEIGHT] = DT_SPLIT_COLUMN,  [DT_ROLE_UP_WEIGHT] = DT_SPLIT_COLUMN,
-    [DT_ROLE_UP_BIAS] = DT_SPLIT_COLUMN,      [DT_ROLE_DOWN_WEIGHT] = DT_SPLIT_ROW,
-    [DT_ROLE_HEAD_WEIGHT] = DT_SPLIT_COLUMN,  [DT_ROLE_HEAD_BIAS] = DT_SPLIT_COLUMN,
+static const enum dt_tensor_split splits[DT_ROLE_COUNT] = {
+    [DT_ROLE_TOKEN_EMBEDDING] = DT_TENSOR_SPLIT_ROW,
+    [DT_ROLE_QKV_WEIGHT] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_QKV_BIAS] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_Q_WEIGHT] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_Q_BIAS] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_K_WEIGHT] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_K_BIAS] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_V_WEIGHT] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_V_BIAS] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_PROJECTION_WEIGHT] = DT_TENSOR_SPLIT_ROW,
+    [DT_ROLE_GATE_WEIGHT] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_UP_WEIGHT] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_UP_BIAS] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_DOWN_WEIGHT] = DT_TENSOR_SPLIT_ROW,
+    [DT_ROLE_HEAD_WEIGHT] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_HEAD_BIAS] = DT_TENSOR_SPLIT_COLUMN,
 };
 
 /* The ranges of a dimension that a TP rank holds. */
@@ -80,12 +88,12 @@ static void shard(struct dt_param *p, const struct dt_tensor_spec *s,
     struct dt_tensor_partition partition = dt_tensor_partition_of(c, part->tp_rank, part->tp_size);
     bool outputs_last = p->rank == 2 && !p->transposed;
     p->split = splits[p->role];
-    p->axis = (p->split == DT_SPLIT_COLUMN) == outputs_last && p->rank == 2 ? 1 : 0;
+    p->axis = (p->split == DT_TENSOR_SPLIT_COLUMN) == outputs_last && p->rank == 2 ? 1 : 0;
     p->holders = (struct dt_range){0, part->tp_size};
     p->partial = is_partial(p->role, part);
     p->ranges[0] = (struct dt_range){0, p->full[p->axis]};
     p->range_count = 1;
-    if (p->split != DT_SPLIT_NONE) {
+    if (p->split != DT_TENSOR_SPLIT_NONE) {
         bool keys = (p->axis == 0 ? s->rows : s->columns) == DT_DIMENSION_KEYS;
         p->holders =
             keys ? partition.key_holders : (struct dt_range){part->tp_rank, part->tp_rank + 1};
@@ -125,7 +133,7 @@ int dt_head_bucket(const struct dt_table *t)
 static void append(struct dt_table *t, struct dt_param *p)
 {
     struct dt_partials *partials = &t->partials[p->bucket];
-    int64_t *parts = p->split == DT_SPLIT_NONE ? &partials->of_all : &partials->of_holders;
+    int64_t *parts = p->split == DT_TENSOR_SPLIT_NONE ? &partials->of_all : &partials->of_holders;
     p->offset = t->elements;
     p->partial_offset = *parts;
     *parts += p->partial ? p->count : 0;
@@ -269,7 +277,7 @@ static void *address_of(const struct dt_table *t, const struct dt_flat *flat,
 {
     if (p->partial && flat->partial)
         return flat->partial + p->partial_offset +
-               (p->split == DT_SPLIT_NONE ? 0 : t->partials[p->bucket].of_all);
+               (p->split == DT_TENSOR_SPLIT_NONE ? 0 : t->partials[p->bucket].of_all);
     int64_t offset = (p->offset - t->buckets[p->bucket]) * (int64_t)dt_dtype_size(flat->dtype);
     assert(flat->buckets[p->bucket]);
     return (char *)flat->buckets[p->bucket] + offset;
@@ -288,13 +296,13 @@ struct dt_tensor dt_table_view(const struct dt_table *t, const struct dt_flat *f
 
 int64_t dt_param_runs(const struct dt_param *p)
 {
-    return p->split != DT_SPLIT_NONE && p->axis == 1 ? p->shape[0] * p->range_count
-                                                     : p->range_count;
+    return p->split != DT_TENSOR_SPLIT_NONE && p->axis == 1 ? p->shape[0] * p->range_count
+                                                            : p->range_count;
 }
 
 struct dt_param_run dt_param_run(const struct dt_param *p, int64_t i)
 {
-    if (p->split == DT_SPLIT_NONE)
+    if (p->split == DT_TENSOR_SPLIT_NONE)
         return (struct dt_param_run){0, 0, p->count};
     int64_t row = i / p->range_count, before = 0, width = p->full[1];
     const struct dt_range *range = &p->ranges[i % p->range_count];

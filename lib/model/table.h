@@ -26,7 +26,7 @@
 
 /* How tensor parallelism splits a linear map: along its outputs (column-parallel) or along its
  * inputs (row-parallel). */
-enum dt_split { DT_SPLIT_NONE, DT_SPLIT_COLUMN, DT_SPLIT_ROW };
+enum dt_tensor_split { DT_TENSOR_SPLIT_NONE, DT_TENSOR_SPLIT_COLUMN, DT_TENSOR_SPLIT_ROW };
 
 enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL, DT_INIT_SINUSOIDAL };
 
@@ -40,7 +40,7 @@ struct dt_param {
     int rank;         /* 1 or 2 dimensions */
     int64_t shape[2]; /* of the shard held here; shape[1] is 1 for vectors */
     int64_t full[2];  /* of the whole tensor, as in the file */
-    enum dt_split split;
+    enum dt_tensor_split split;
     int axis;                  /* that is split: 0 rows, 1 columns */
     struct dt_range ranges[3]; /* of that axis, held here; the whole axis if it is not split */
     int range_count;

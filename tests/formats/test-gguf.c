@@ -240,7 +240,8 @@ static void what_cannot_be_is_named(void **state)
     assert_refused("GGUF", 0, 0x21, 1, "is not a GGUF file");
     assert_refused("GGUF", 4, 2, 4, "is GGUF version 2");
     assert_refused("GGUF", 8, UINT64_MAX, 8, "the number of tensors exceeds the size of the file");
-    assert_refused("GGUF", 16, UINT64_MAX / 13, 8, "the number of values exceeds the size of the file");
+    assert_refused("GGUF", 16, UINT64_MAX / 13, 8,
+                   "the number of values exceeds the size of the file");
     assert_refused("GGUF", 24, UINT64_MAX - 7, 8, "a string is longer than the file");
     assert_refused("general.architecture", 20, 13, 4, "a value has an unknown type");
     assert_refused("general.architecture", 20, 9, 4, "an array");
