@@ -468,7 +468,7 @@ static void end_norm_gradient(const struct dt_model *m, struct dt_tensor *dnorm,
 }
 
 /* Backward of a norm, from dy: added to dsum, the gradient of its input, or with post-norm, where
- * the input has no other use, set. */
+ * nothing else uses the input, set. */
 static void through_norm(const struct dt_model *m, const struct dt_flat *gradients, int layer,
                          enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
                          const struct dt_tensor *dy, const struct dt_tensor *sum,

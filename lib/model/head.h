@@ -30,7 +30,7 @@ struct dt_head_work {
 struct dt_head {
     int64_t rows, chunk; /* R; n of all chunks but the last */
     int64_t count;       /* rows with a target in the current batch */
-    bool scattered;      /* some rows have no target */
+    bool scattered;      /* some rows are without target */
     int32_t *host;       /* 2 x R in host memory: indices of those rows, and their targets */
     int32_t *positions, *targets;
     float *losses, *hits;

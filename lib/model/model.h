@@ -46,7 +46,7 @@ struct dt_model {
     struct dt_table table;
     enum dt_dtype compute;  /* element type of weights and activations */
     struct dt_arena arena;  /* of what follows */
-    bool bare;              /* the arena has no parameters and weights: hooks provide them */
+    bool bare;              /* without parameters and weights: hooks provide them */
     float *parameters;      /* a flat arena in the order of the table; NULL if bare */
     void *narrow;           /* the same in the compute type; with fp32 an alias of parameters */
     struct dt_flat weights; /* read by forward and backward: narrow, or what hooks provide */
