@@ -297,7 +297,7 @@ spoilt() {
         line=$(dt-export --print-options | grep "^$option[[:space:]]")
         for choice in $(cut -f 4 <<<"$line"); do
             [[ "$(cut -f 5 <<<"$line")" == *"$choice"* ]]
-            grep -q "^\.It Cm.* $choice\b" "$ROOT/man/man1/dt-export.1"
+            grep -q "^\.It Cm.* $choice\b" "$ROOT/man/man1/dt-export.1" || { echo "$choice is not in the page"; return 1; }
         done
     done
 }
