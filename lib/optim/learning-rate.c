@@ -3,14 +3,13 @@
 
 #include <math.h>
 
-/* How far step is on the way from the first step of a decay, where it is 0, to
- * the last before end, where it is 1. */
-static double part_done(long step, long first, long end)
+/* Progress of a decay over steps first to end - 1, from 0 to 1. */
+static double progress(long step, long first, long end)
 {
     if (step < first)
         return 0;
-    double part = end - first > 1 ? (double)(step - first) / (double)(end - first - 1) : 1;
-    return part < 1 ? part : 1;
+    double fraction = end - first > 1 ? (double)(step - first) / (double)(end - first - 1) : 1;
+    return fraction < 1 ? fraction : 1;
 }
 
 static long stable_end(const struct dt_settings *s)
@@ -30,11 +29,11 @@ double dt_learning_rate(const struct dt_settings *s, long step)
     case DT_LR_SCHEDULE_CONSTANT:
         break;
     case DT_LR_SCHEDULE_LINEAR:
-        return peak - (peak - low) * part_done(step, warmup, end);
+        return peak - (peak - low) * progress(step, warmup, end);
     case DT_LR_SCHEDULE_COSINE:
-        return low + 0.5 * (peak - low) * (1 + cos(M_PI * part_done(step, warmup, end)));
+        return low + 0.5 * (peak - low) * (1 + cos(M_PI * progress(step, warmup, end)));
     case DT_LR_SCHEDULE_WSD:
-        return peak - (peak - low) * part_done(step, stable_end(s), end);
+        return peak - (peak - low) * progress(step, stable_end(s), end);
     case DT_LR_SCHEDULE_INVERSE_SQRT:
         return fmax(low, peak * sqrt(fmax((double)warmup, 1) / (double)(step + 1)));
     }

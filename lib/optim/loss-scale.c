@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "optim/loss-scale.h"
 
-#define FIRST      65536
-#define MOST       16777216
-#define UNTIL_GROW 2000
+#define INITIAL         65536
+#define LARGEST         16777216
+#define GROWTH_INTERVAL 2000
 
 struct dt_loss_scale dt_loss_scale_first(void)
 {
-    return (struct dt_loss_scale){.factor = FIRST};
+    return (struct dt_loss_scale){.factor = INITIAL};
 }
 
 void dt_loss_scale_grow(struct dt_loss_scale *s)
 {
-    if (++s->updates < UNTIL_GROW)
+    if (++s->updates < GROWTH_INTERVAL)
         return;
     s->updates = 0;
-    s->factor = 2 * s->factor <= MOST ? 2 * s->factor : MOST;
+    s->factor = 2 * s->factor <= LARGEST ? 2 * s->factor : LARGEST;
 }
 
 bool dt_loss_scale_shrink(struct dt_loss_scale *s)

@@ -47,7 +47,7 @@ static void cosine_is_the_default(void **state)
     assert_int_equal(s.training.schedule, DT_LR_SCHEDULE_COSINE);
 }
 
-static void constant_stays(void **state)
+static void constant_stays_at_the_peak(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(DT_LR_SCHEDULE_CONSTANT);
@@ -55,7 +55,7 @@ static void constant_stays(void **state)
     assert_rate(&s, 110, 1);
 }
 
-static void linear_falls_by_equal_parts(void **state)
+static void linear_decays_linearly(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(DT_LR_SCHEDULE_LINEAR);
@@ -65,7 +65,7 @@ static void linear_falls_by_equal_parts(void **state)
     assert_rate(&s, 110, 0.1);
 }
 
-static void cosine_falls_along_half_a_period(void **state)
+static void cosine_decays_over_half_a_period(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(DT_LR_SCHEDULE_COSINE);
@@ -95,7 +95,7 @@ static void wsd_is_stable_until_its_last_steps(void **state)
     assert_rate(&s, 104, 0.1);
 }
 
-static void inverse_sqrt_falls_to_its_lowest_value(void **state)
+static void inverse_sqrt_decays_to_the_lowest_rate(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(DT_LR_SCHEDULE_INVERSE_SQRT);
@@ -108,7 +108,7 @@ static void inverse_sqrt_falls_to_its_lowest_value(void **state)
     assert_rate(&s, 3, 0.5);
 }
 
-static void a_decay_of_one_step_is_at_the_bottom(void **state)
+static void a_decay_of_one_step_has_the_lowest_rate(void **state)
 {
     (void)state;
     struct dt_settings s = settings_of(DT_LR_SCHEDULE_COSINE);
@@ -122,12 +122,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_schedule_warms_up_to_the_peak),
         cmocka_unit_test(cosine_is_the_default),
-        cmocka_unit_test(constant_stays),
-        cmocka_unit_test(linear_falls_by_equal_parts),
-        cmocka_unit_test(cosine_falls_along_half_a_period),
+        cmocka_unit_test(constant_stays_at_the_peak),
+        cmocka_unit_test(linear_decays_linearly),
+        cmocka_unit_test(cosine_decays_over_half_a_period),
         cmocka_unit_test(wsd_is_stable_until_its_last_steps),
-        cmocka_unit_test(inverse_sqrt_falls_to_its_lowest_value),
-        cmocka_unit_test(a_decay_of_one_step_is_at_the_bottom),
+        cmocka_unit_test(inverse_sqrt_decays_to_the_lowest_rate),
+        cmocka_unit_test(a_decay_of_one_step_has_the_lowest_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimizers against PyTorch's, and what Newton-Schulz steps make of a matrix. */
+/* Optimizers compared with PyTorch's, descriptors, and Newton-Schulz steps. */
 #include "test.h"
 
 #include <math.h>
@@ -104,7 +104,7 @@ static void optimizers_take_the_steps_of_pytorch(void **state)
     }
 }
 
-/* x = (I - 2 v v' / v'v) x, for a v of random numbers: a step towards a random rotation. */
+/* x = (I - 2 v v' / v'v) x, for a v of random numbers: one reflection of a random rotation. */
 static void reflect(float *x, int64_t rows, int64_t columns, struct dt_rng *rng)
 {
     double v[64], square = 0;
@@ -128,8 +128,8 @@ static void transpose(float *to, const float *from, int64_t rows, int64_t column
             to[j * rows + i] = from[i * columns + j];
 }
 
-/* A matrix whose singular values are known goes through: they come out near 1, and its
- * singular vectors as they were, so that reflecting back leaves a diagonal. */
+/* Orthogonalizes a matrix with known singular values: they become close to 1, and its
+ * singular vectors do not change, so that the inverse reflections give a diagonal matrix. */
 static void check_orthogonal(struct dt_device *dev, int64_t rows, int64_t columns)
 {
     struct dt_muon_scratch s = {0};
@@ -175,7 +175,7 @@ static void newton_schulz_steps_bring_singular_values_near_1(void **state)
     dt_device_close(dev);
 }
 
-static void a_zero_matrix_stays_one(void **state)
+static void a_zero_matrix_stays_zero(void **state)
 {
     (void)state;
     struct dt_device *dev;
@@ -262,7 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimizers_take_the_steps_of_pytorch),
         cmocka_unit_test(newton_schulz_steps_bring_singular_values_near_1),
-        cmocka_unit_test(a_zero_matrix_stays_one),
+        cmocka_unit_test(a_zero_matrix_stays_zero),
         cmocka_unit_test(each_optimizer_has_the_state_that_it_needs),
         cmocka_unit_test(whole_matrices_are_refused_where_the_layout_shards_them),
         cmocka_unit_test(a_descriptor_names_each_state_slot_of_its_rule),
