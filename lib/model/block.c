@@ -17,11 +17,39 @@ static bool is_post_norm(const struct dt_model *m)
 {
     switch (dt_family_of(&m->config)->norm_placement) {
     case DT_NORM_PLACEMENT_PRE:
+    case DT_NORM_PLACEMENT_OUTPUT:
         return false;
     case DT_NORM_PLACEMENT_POST:
         return true;
     }
     abort();
+}
+
+/* Whether norms apply to the outputs of attention and MLP. Such a model is one tensor-parallel
+ * rank (tensor-partition.c), b->norm1 and b->norm2 are the norms' inputs, and attention and MLP
+ * read the residual stream, b->input and b->middle. */
+static bool is_output_norm(const struct dt_model *m)
+{
+    return dt_family_of(&m->config)->norm_placement == DT_NORM_PLACEMENT_OUTPUT;
+}
+
+static const struct dt_tensor *attention_input(const struct dt_model *m, const struct dt_block *b)
+{
+    return is_output_norm(m) ? &b->input : &b->norm1;
+}
+
+static const struct dt_tensor *mlp_input(const struct dt_model *m, const struct dt_block *b)
+{
+    return is_output_norm(m) ? &b->middle : &b->norm2;
+}
+
+/* Norms of queries, or of keys, in a row: one a head, or one of the whole projection. */
+static int64_t qk_norms(const struct dt_model *m, struct dt_range heads)
+{
+    const struct dt_tensor_spec *s = dt_family_of(&m->config)->tensors;
+    while (s->role != DT_ROLE_Q_NORM_WEIGHT)
+        s++;
+    return s->rows == DT_DIMENSION_HEAD ? dt_range_count(heads) : 1;
 }
 
 /* A call of dt_block_layout. */
@@ -55,25 +83,26 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
 {
     const struct dt_model_config *c = &m->config;
     const struct layout l = {arena, recompute, shared != NULL};
+    enum dt_recompute norms = is_output_norm(m) ? DT_RECOMPUTE_SELECTIVE : DT_RECOMPUTE_NONE;
     int64_t width = c->hidden_size, inner = dt_range_count(m->partition.inner),
             own = dt_block_hidden_rows_most(m, rows);
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
-    int64_t heads = dt_range_count(m->partition.heads),
-            kv_heads = dt_range_count(m->partition.kv_heads);
+    int64_t heads = dt_range_count(m->partition.heads);
     *b = shared ? *shared : (struct dt_block){0};
     lay_out(&l, &b->input, DT_RECOMPUTE_FULL, m->compute, own, width);
-    lay_out(&l, &b->norm1, DT_RECOMPUTE_NONE, m->compute, rows, width);
-    lay_out(&l, &b->stats1, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
+    lay_out(&l, &b->norm1, norms, m->compute, rows, width);
+    lay_out(&l, &b->stats1, norms, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
     lay_out(&l, &b->qkv, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + 2 * keys);
     if (c->qk_norm) {
         lay_out(&l, &b->qk, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + keys);
-        lay_out(&l, &b->qk_stats, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows, heads + kv_heads);
+        lay_out(&l, &b->qk_stats, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows,
+                qk_norms(m, m->partition.heads) + qk_norms(m, m->partition.kv_heads));
     }
     lay_out(&l, &b->attention, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries);
     lay_out(&l, &b->lse, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows, heads);
     lay_out(&l, &b->middle, DT_RECOMPUTE_SELECTIVE, m->compute, own, width);
-    lay_out(&l, &b->norm2, DT_RECOMPUTE_NONE, m->compute, rows, width);
-    lay_out(&l, &b->stats2, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
+    lay_out(&l, &b->norm2, norms, m->compute, rows, width);
+    lay_out(&l, &b->stats2, norms, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
     if (is_gated(m))
         lay_out(&l, &b->gate, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
     lay_out(&l, &b->up, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
@@ -100,10 +129,10 @@ void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
     s->inner = dt_arena_matrix_of(arena, m->compute, rows, inner);
     if (c->dropout > 0)
         s->added = dt_arena_matrix_of(arena, m->compute, own, c->hidden_size);
-    if (is_tensor_parallel(m)) {
+    if (is_tensor_parallel(m))
         s->wide = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
+    if (is_tensor_parallel(m) || is_output_norm(m))
         s->heads = dt_arena_matrix_of(arena, m->compute, rows, queries);
-    }
 }
 
 /* A smaller batch uses the first rows of the buffers. */
@@ -164,18 +193,17 @@ static struct qk split_qk(const struct dt_model *m, const struct dt_tensor *qk,
                           const struct dt_tensor *stats)
 {
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
-    int64_t heads = dt_range_count(m->partition.heads),
-            kv_heads = dt_range_count(m->partition.kv_heads);
+    int64_t heads = qk_norms(m, m->partition.heads), kv_heads = qk_norms(m, m->partition.kv_heads);
     return (struct qk){dt_tensor_columns(qk, 0, queries), dt_tensor_columns(qk, queries, keys),
                        dt_tensor_columns(stats, 0, heads),
                        dt_tensor_columns(stats, heads, kv_heads)};
 }
 
-/* Queries, keys and values of the rows b->norm1. */
+/* Queries, keys and values. */
 static struct dt_qkv project(const struct dt_model *m, int layer, struct dt_block *b)
 {
     struct dt_qkv s = split(m, &b->qkv);
-    struct dt_tensor *x = &b->norm1;
+    const struct dt_tensor *x = attention_input(m, b);
     if (is_fused(m)) {
         dt_layer_linear_forward(m, layer, DT_ROLE_QKV_WEIGHT, DT_ROLE_QKV_BIAS, &b->qkv, x, NULL);
     } else if (m->config.qk_norm) {
@@ -215,7 +243,7 @@ static void project_backward(const struct dt_model *m, const struct dt_flat *gra
                              const struct dt_block *b, const struct dt_matmul *how)
 {
     const struct dt_matmul add = {.accumulate = true};
-    const struct dt_tensor *x = &b->norm1;
+    const struct dt_tensor *x = attention_input(m, b);
     if (is_fused(m)) {
         dt_layer_linear_backward(m, gradients, layer, DT_ROLE_QKV_WEIGHT, DT_ROLE_QKV_BIAS, dx,
                                  dqkv, x, how);
@@ -232,15 +260,14 @@ static void project_backward(const struct dt_model *m, const struct dt_flat *gra
 /* The MLP up to the down map. */
 static void mlp_inner(const struct dt_model *m, int layer, struct dt_block *b)
 {
+    const struct dt_tensor *x = mlp_input(m, b);
     if (is_gated(m)) {
-        dt_layer_linear_forward(m, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_NONE, &b->gate, &b->norm2,
-                                NULL);
-        dt_layer_linear_forward(m, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, &b->up, &b->norm2,
-                                NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_NONE, &b->gate, x, NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, &b->up, x, NULL);
         m->device->ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
     } else {
         dt_layer_linear_forward(
-            m, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, &b->active, &b->norm2,
+            m, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, &b->active, x,
             &(struct dt_matmul){.activation = dt_layer_activation(m), .aux = &b->up});
     }
 }
@@ -251,22 +278,23 @@ static void mlp_backward(const struct dt_model *m, const struct dt_flat *gradien
                          struct dt_tensor *inner, struct dt_tensor *gate,
                          const struct dt_matmul *how)
 {
+    const struct dt_tensor *x = mlp_input(m, b);
     if (!is_gated(m)) {
         dt_layer_linear_backward(
             m, gradients, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, inner, dout, &b->active,
             &(struct dt_matmul){
                 .activation = dt_layer_activation(m), .derivative = true, .aux = &b->up});
         dt_layer_linear_backward(m, gradients, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, dnorm,
-                                 inner, &b->norm2, how);
+                                 inner, x, how);
         return;
     }
     dt_layer_linear_backward(m, gradients, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, inner,
                              dout, &b->active, NULL);
     m->device->ops->swiglu_backward(m->device, gate, inner, &b->gate, &b->up);
     dt_layer_linear_backward(m, gradients, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, dnorm, inner,
-                             &b->norm2, how);
-    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_NONE, dnorm, gate,
-                             &b->norm2, &(struct dt_matmul){.accumulate = true});
+                             x, how);
+    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_NONE, dnorm, gate, x,
+                             &(struct dt_matmul){.accumulate = true});
 }
 
 static void append(struct dt_device *dev, struct dt_tensor *cache, const struct dt_tensor *rows,
@@ -349,12 +377,26 @@ bool dt_block_drops_embedding(const struct dt_model *m, int layer)
     return is_post_norm(m) && layer == 0;
 }
 
+/* sum = x + add (add NULL: x). */
+static void add_rows(const struct dt_model *m, struct dt_tensor *sum, const struct dt_tensor *x,
+                     const struct dt_tensor *add)
+{
+    if (sum->data != x->data)
+        m->device->ops->copy(m->device, sum, x);
+    if (add)
+        m->device->ops->combine(m->device, sum, 1, add, 1);
+}
+
 /* b->input = x + add, and its norm. */
 static void add_and_norm1(const struct dt_model *m, int layer, struct dt_block *b,
                           const struct dt_tensor *x, const struct dt_tensor *add,
                           const struct dt_block_pass *pass)
 {
     struct dt_tensor norm = dt_block_hidden_rows(m, &b->norm1);
+    if (is_output_norm(m)) {
+        add_rows(m, &b->input, x, add);
+        return;
+    }
     dt_layer_norm_forward(m, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, &norm, &b->stats1,
                           &b->input, x, add);
     if (dt_block_drops_embedding(m, layer))
@@ -367,9 +409,36 @@ static void add_and_norm2(const struct dt_model *m, int layer, struct dt_block *
                           const struct dt_tensor *stream, const struct dt_tensor *add)
 {
     struct dt_tensor norm = dt_block_hidden_rows(m, &b->norm2);
+    if (is_output_norm(m)) {
+        add_rows(m, &b->middle, stream, add);
+        return;
+    }
     dt_layer_norm_forward(m, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, &norm, &b->stats2,
                           &b->middle, stream, add);
     dt_tensor_parallel_gather_hidden(m, &b->norm2);
+}
+
+/* The last linear map of attention, and the norm of its output. */
+static void attention_output(const struct dt_model *m, int layer, struct dt_block *b,
+                             struct dt_tensor *out)
+{
+    struct dt_tensor *y = is_output_norm(m) ? &b->norm1 : out;
+    dt_layer_linear_forward(m, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, y,
+                            &b->attention, NULL);
+    if (is_output_norm(m))
+        dt_layer_norm_forward(m, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, out, &b->stats1,
+                              y, y, NULL);
+}
+
+/* The same of the MLP. */
+static void mlp_output(const struct dt_model *m, int layer, struct dt_block *b,
+                       struct dt_tensor *out)
+{
+    struct dt_tensor *y = is_output_norm(m) ? &b->norm2 : out;
+    dt_layer_linear_forward(m, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, y, &b->active, NULL);
+    if (is_output_norm(m))
+        dt_layer_norm_forward(m, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, out, &b->stats2,
+                              y, y, NULL);
 }
 
 /* From norm1 to the MLP's activation. out is the output of attention. */
@@ -385,8 +454,7 @@ static void forward_inside(const struct dt_model *m, int layer, struct dt_block 
         apply_rope(m, &s, &how, false);
         dt_ring_forward(m, pass->ring, &b->attention, &b->lse, &s, &how);
     }
-    dt_layer_linear_forward(m, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, out,
-                            &b->attention, NULL);
+    attention_output(m, layer, b, out);
     struct dt_tensor add = dt_block_hidden_rows(m, out), norm1 = dt_block_hidden_rows(m, &b->norm1);
     dt_block_dropout(m, layer, DT_DROPOUT_SITE_PROJECTION, &add, pass);
     add_and_norm2(m, layer, b, is_post_norm(m) ? &norm1 : &b->input, &add);
@@ -400,7 +468,7 @@ void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buff
     struct dt_block b = first_rows(buffers, out->rows, x->rows);
     add_and_norm1(m, layer, &b, x, add, pass);
     forward_inside(m, layer, &b, out, caches, pass);
-    dt_layer_linear_forward(m, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, out, &b.active, NULL);
+    mlp_output(m, layer, &b, out);
     struct dt_tensor added = dt_block_hidden_rows(m, out);
     dt_block_dropout(m, layer, DT_DROPOUT_SITE_MLP, &added, pass);
 }
@@ -416,6 +484,8 @@ static void forward_again(const struct dt_model *m, int layer, struct dt_block *
     add_and_norm1(m, layer, b, &b->input, NULL, pass);
     if (recompute == DT_RECOMPUTE_FULL) {
         forward_inside(m, layer, b, scratch, NULL, pass);
+        if (is_output_norm(m))
+            mlp_output(m, layer, b, scratch);
         return;
     }
     add_and_norm2(m, layer, b, &b->middle, NULL);
@@ -442,6 +512,19 @@ static const struct dt_tensor *added(const struct dt_model *m, int layer, enum d
     return scratch;
 }
 
+/* The gradient of the last linear map's output, through the norm of it. */
+static const struct dt_tensor *
+output_gradient(const struct dt_model *m, const struct dt_flat *gradients, int layer,
+                enum dt_role weight, const struct dt_tensor *dy, const struct dt_tensor *y,
+                const struct dt_tensor *stats, struct dt_block_scratch *s)
+{
+    if (!is_output_norm(m))
+        return dy;
+    m->device->ops->zero(m->device, &s->width);
+    dt_layer_norm_backward(m, gradients, layer, weight, DT_ROLE_NONE, &s->width, dy, y, stats);
+    return &s->width;
+}
+
 /* The buffer in which the gradient of a norm's output is accumulated: its destination or, with
  * tensor parallelism, a scratch buffer that is then reduced. how: of the first product. */
 struct norm_gradient {
@@ -454,7 +537,7 @@ static struct norm_gradient begin_norm_gradient(const struct dt_model *m, struct
 {
     if (is_tensor_parallel(m))
         return (struct norm_gradient){.dnorm = &s->wide};
-    return (struct norm_gradient){dnorm, {.accumulate = is_post_norm(m)}};
+    return (struct norm_gradient){dnorm, {.accumulate = is_post_norm(m) || is_output_norm(m)}};
 }
 
 static void end_norm_gradient(const struct dt_model *m, struct dt_tensor *dnorm,
@@ -474,6 +557,8 @@ static void through_norm(const struct dt_model *m, const struct dt_flat *gradien
                          const struct dt_tensor *dy, const struct dt_tensor *sum,
                          const struct dt_tensor *stats)
 {
+    if (is_output_norm(m))
+        return;
     if (is_post_norm(m))
         m->device->ops->zero(m->device, dsum);
     dt_layer_norm_backward(m, gradients, layer, weight, bias, dsum, dy, sum, stats);
@@ -488,11 +573,13 @@ static void attention_backward(const struct dt_model *m, int layer, const struct
 {
     struct dt_attention attention = attention_of(m, layer, pass);
     struct dt_qkv qkv = split(m, &b->qkv), d = split(m, &s->qkv);
-    struct dt_tensor *dattention = is_tensor_parallel(m) ? &s->heads : other;
+    struct dt_tensor *dattention = is_tensor_parallel(m) || is_output_norm(m) ? &s->heads : other;
+    const struct dt_tensor *dy = added(m, layer, DT_DROPOUT_SITE_PROJECTION, s, middle, pass);
     struct norm_gradient to = begin_norm_gradient(m, dnorm, s);
     dt_layer_linear_backward(
         m, gradients, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, dattention,
-        added(m, layer, DT_DROPOUT_SITE_PROJECTION, s, middle, pass), &b->attention, NULL);
+        output_gradient(m, gradients, layer, DT_ROLE_NORM1_WEIGHT, dy, &b->norm1, &b->stats1, s),
+        &b->attention, NULL);
     dt_ring_backward(m, pass->ring, &d, dattention, &b->attention, &b->lse, &qkv, &attention);
     apply_rope(m, &d, &attention, true);
     if (m->config.qk_norm)
@@ -528,16 +615,19 @@ void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buf
     struct dt_block b = first_rows(buffers, rows, stream->rows);
     struct dt_block_scratch s = first_scratch_rows(scratch, rows, stream->rows);
     struct dt_tensor *middle = is_post_norm(m) ? &s.width : stream;
-    struct dt_tensor *other = is_post_norm(m) ? stream : &s.width;
+    struct dt_tensor *other = is_post_norm(m) || is_output_norm(m) ? stream : &s.width;
+    struct dt_tensor *dnorm1 = is_output_norm(m) ? stream : &s.width;
     struct norm_gradient to = begin_norm_gradient(m, other, &s);
     forward_again(m, layer, &b, is_tensor_parallel(m) ? &s.wide : &s.width, recompute, pass);
-    mlp_backward(m, gradients, layer, to.dnorm,
-                 added(m, layer, DT_DROPOUT_SITE_MLP, &s, stream, pass), &b, &s.inner, &s.gate,
-                 &to.how);
+    const struct dt_tensor *dy = added(m, layer, DT_DROPOUT_SITE_MLP, &s, stream, pass);
+    mlp_backward(
+        m, gradients, layer, to.dnorm,
+        output_gradient(m, gradients, layer, DT_ROLE_NORM2_WEIGHT, dy, &b.norm2, &b.stats2, &s), &b,
+        &s.inner, &s.gate, &to.how);
     end_norm_gradient(m, other, &to);
     through_norm(m, gradients, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, middle, other,
                  &b.middle, &b.stats2);
-    attention_backward(m, layer, &b, &s.width, middle, other, &s, gradients, pass);
+    attention_backward(m, layer, &b, dnorm1, middle, other, &s, gradients, pass);
     if (dt_block_drops_embedding(m, layer))
         dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, &s.width, pass);
     through_norm(m, gradients, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, stream, &s.width,

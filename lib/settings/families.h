@@ -26,6 +26,7 @@ enum dt_family {
     DT_FAMILY_LLAMA,
     DT_FAMILY_BERT,
     DT_FAMILY_DISTILBERT,
+    DT_FAMILY_OLMO2,
     DT_FAMILY_COUNT
 };
 extern const char *const dt_family_names[]; /* by enum dt_family, ended by NULL */
@@ -49,7 +50,7 @@ enum dt_role {
     DT_ROLE_K_BIAS,
     DT_ROLE_V_WEIGHT, /* C x dt_model_kv_width */
     DT_ROLE_V_BIAS,
-    DT_ROLE_Q_NORM_WEIGHT, /* C/H; of each head of queries, before RoPE */
+    DT_ROLE_Q_NORM_WEIGHT, /* before RoPE: C/H, of each head of queries; C, of all of them */
     DT_ROLE_K_NORM_WEIGHT,
     DT_ROLE_PROJECTION_WEIGHT, /* C x C */
     DT_ROLE_PROJECTION_BIAS,
@@ -195,17 +196,18 @@ struct dt_family_gguf {
 
 enum dt_norm_kind { DT_NORM_LAYER, DT_NORM_RMS };
 
-/* Where a block's norms are: before attention and MLP (GPT-2), or after the residual additions
- * (the original transformer, BERT).
+/* Where a block's norms are: before attention and MLP (GPT-2), after the residual additions
+ * (the original transformer, BERT), or of the outputs of attention and MLP (OLMo 2).
  *
  *     PRE    x = x + attention(norm1(x))         x = x + mlp(norm2(x))
  *     POST   x = norm2(x + attention(x))         x = norm1 of the next block(x + mlp(x))
+ *     OUTPUT x = x + norm1(attention(x))         x = x + norm2(mlp(x))
  *
  * A post-norm block is computed as a pre-norm one whose residual stream continues from the
  * norm's output instead of its input. So norm1 of block 0 is the norm of the embeddings, that of
  * another block is the one that ends the block before, and the one that ends the last block is the
  * final norm. */
-enum dt_norm_placement { DT_NORM_PLACEMENT_PRE, DT_NORM_PLACEMENT_POST };
+enum dt_norm_placement { DT_NORM_PLACEMENT_PRE, DT_NORM_PLACEMENT_POST, DT_NORM_PLACEMENT_OUTPUT };
 
 /* The activation of a head transform is the same. */
 enum dt_mlp_kind { DT_MLP_GELU_TANH, DT_MLP_GELU_ERF, DT_MLP_SWIGLU };

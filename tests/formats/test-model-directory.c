@@ -42,6 +42,7 @@ static void a_saved_model_loads_equal(void **state)
     dropping.attention_dropout = 0.125;
     check_saving(&tiny_llama);
     check_saving(&tiny_qwen3);
+    check_saving(&tiny_olmo2);
     check_saving(&dropping);
     check_saving(&tiny_distilbert);
     check_saving(&tiny);

@@ -105,9 +105,11 @@ static struct dt_model *new_golden_model(const char *family)
     const char *name = c.qk_norm ? "llama" : family;
     while (strcmp(dt_family_names[c.family], name) != 0)
         c.family++;
-    c.tie_word_embeddings = c.family != DT_FAMILY_LLAMA;
-    c.num_kv_heads = c.family == DT_FAMILY_LLAMA ? 2 : 0;
-    c.layer_norm_epsilon = c.family == DT_FAMILY_LLAMA ? 1e-6 : 0;
+    bool rotary = dt_model_is_rotary(&c);
+    c.qk_norm |= c.family == DT_FAMILY_OLMO2;
+    c.tie_word_embeddings = !rotary;
+    c.num_kv_heads = rotary ? 2 : 0;
+    c.layer_norm_epsilon = rotary ? 1e-6 : 0;
     struct dt_model *m;
     assert_int_equal(dt_model_config_check(&c, "model", &err), 0);
     assert_int_equal(dt_model_new(&m, dev, &c, DT_DTYPE_F32, &err), 0);
@@ -176,7 +178,7 @@ static void losses_and_gradients_are_those_recorded(void **state)
     assert_non_null(file);
     for (; fscanf(file, " family %39s %lf", family, &loss) == 2; count++)
         check_golden_family(family, file, loss);
-    assert_int_equal(count, 5);
+    assert_int_equal(count, 6);
     assert_true(feof(file));
     fclose(file);
 }
@@ -225,11 +227,13 @@ static double error_in(enum dt_dtype compute, const char *family)
 static void sixteen_bits_are_near_thirty_two(void **state)
 {
     (void)state;
-    static const char *const families[] = {"gpt2", "llama", "qwen3", "bert", "distilbert"};
-    for (int i = 0; i < 5; i++) {
+    static const char *const families[] = {"gpt2", "llama", "qwen3", "olmo2", "bert", "distilbert"};
+    for (int i = 0; i < 6; i++) {
         double bf16 = error_in(DT_DTYPE_BF16, families[i]),
                f16 = error_in(DT_DTYPE_F16, families[i]);
-        if (!(bf16 < 0.02 && f16 < 0.0025))
+        /* Norms of outputs enlarge what is rounded before them. */
+        double slack = strcmp(families[i], "olmo2") == 0 ? 2 : 1;
+        if (!(bf16 < 0.02 * slack && f16 < 0.0025 * slack))
             fail_msg("%s: gradients are off by %g in bf16, %g in fp16", families[i], bf16, f16);
     }
 }
@@ -383,13 +387,13 @@ static void check_gradients(const char *name, struct dt_model *m, const struct d
 static void random_models_of_transformers_compute_the_same_here(void **state)
 {
     (void)state;
-    static const char *const families[] = {"gpt2", "llama", "qwen3", "bert", "distilbert"};
+    static const char *const families[] = {"gpt2", "llama", "qwen3", "olmo2", "bert", "distilbert"};
     static const char *const types[] = {"", "-bfloat16", "-float16"};
     need_transformers();
     char *make = dt_asprintf("tests/oracles/families_oracle.py make '%s'", scratch);
     assert_true(run_oracle(make));
     free(make);
-    for (int i = 0; i < 15; i++) {
+    for (int i = 0; i < 18; i++) {
         char *name = dt_asprintf("%s%s", families[i / 3], types[i % 3]);
         char *directory = path_of(name, "");
         struct dt_model *m;
@@ -441,11 +445,11 @@ static void export(const char *family)
 static void saved_models_compute_the_same_in_transformers(void **state)
 {
     (void)state;
-    static const char *const families[] = {"gpt2", "llama", "qwen3", "bert", "distilbert"};
+    static const char *const families[] = {"gpt2", "llama", "qwen3", "olmo2", "bert", "distilbert"};
     struct dt_buffer arguments = DT_BUFFER_EMPTY;
     need_transformers();
     dt_buffer_add_string(&arguments, "tests/oracles/families_oracle.py check");
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         char *directory = path_of(families[i], "");
         assert_int_equal(dt_file_remove_tree(directory, &err), 0);
         export(families[i]);

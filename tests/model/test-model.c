@@ -120,6 +120,7 @@ static void llamas_gradients_match_finite_differences(void **state)
     tied.tie_word_embeddings = true;
     check_gradients(&tied);
     check_gradients(&tiny_qwen3);
+    check_gradients(&tiny_olmo2);
 }
 
 static void masked_models_gradients_match_finite_differences(void **state)
@@ -156,12 +157,13 @@ static double pass(const struct dt_model *m, enum dt_recompute recompute, float 
 static void recomputing_gives_the_same_bits_in_less_memory(void **state)
 {
     (void)state;
-    struct dt_model_config configs[] = {tiny, tiny_llama, tiny_qwen3, tiny, tiny_bert};
-    for (int i = 3; i < 5; i++) {
+    struct dt_model_config configs[] = {tiny, tiny_llama, tiny_qwen3, tiny_olmo2,
+                                        tiny, tiny_bert,  tiny_olmo2};
+    for (int i = 4; i < 7; i++) {
         configs[i].dropout = 0.2;
         configs[i].attention_dropout = 0.3;
     }
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 7; i++) {
         struct dt_model *m = new_model_of(&configs[i]);
         size_t n = (size_t)m->table.elements, last = SIZE_MAX, bytes;
         float *kept = dt_alloc(n, sizeof *kept), *again = dt_alloc(n, sizeof *again);
@@ -224,6 +226,7 @@ static void gradients_pass_through_dropout(void **state)
     check_dropout(&tiny);
     check_dropout(&tiny_llama);
     check_dropout(&tiny_bert);
+    check_dropout(&tiny_olmo2);
 }
 
 static void gradients_accumulate_and_scale(void **state)
@@ -283,6 +286,7 @@ static void decoding_agrees_with_scoring(void **state)
     check_decoding(&tiny);
     check_decoding(&tiny_llama);
     check_decoding(&tiny_qwen3);
+    check_decoding(&tiny_olmo2);
 }
 
 static void masked_models_see_both_sides_and_do_not_continue_text(void **state)

@@ -172,6 +172,10 @@ static void what_leaves_a_slice_without_anything_is_refused(void **state)
     assert_int_equal(dt_tensor_partition_check(&c, 7, "here", &err), DT_EINVALID);
     assert_string_equal(err.text, "here cannot be cut into 7 slices: num_heads is 6");
     assert_int_equal(dt_tensor_partition_check(&c, 1000, "here", &err), DT_EINVALID);
+    c.family = DT_FAMILY_OLMO2;
+    assert_int_equal(dt_tensor_partition_check(&c, 1, "here", &err), 0);
+    assert_int_equal(dt_tensor_partition_check(&c, 2, "here", &err), DT_EINVALID);
+    assert_non_null(strstr(err.text, "norms of queries and keys with olmo2 span all heads"));
 }
 
 int main(void)

@@ -22,6 +22,15 @@ static const struct dt_model_config tiny_llama = {TINY_LLAMA, .num_heads = 4, .n
 /* Llama with norms of queries and keys: Qwen3. */
 static const struct dt_model_config tiny_qwen3 = {TINY_LLAMA, .num_heads = 2, .num_kv_heads = 1,
                                                   .qk_norm = true};
+/* Llama with norms of what attention and MLP give, and of all queries or keys together. */
+static const struct dt_model_config tiny_olmo2 = {TINY,
+                                                  .family = DT_FAMILY_OLMO2,
+                                                  .num_heads = 4,
+                                                  .num_kv_heads = 2,
+                                                  .intermediate_size = 20,
+                                                  .layer_norm_epsilon = 1e-6,
+                                                  .rope_theta = 100,
+                                                  .qk_norm = true};
 static const struct dt_model_config tiny_bert = {TINY_GPT2, .family = DT_FAMILY_BERT,
                                                  .layer_norm_epsilon = 1e-12};
 static const struct dt_model_config tiny_distilbert = {TINY_GPT2, .family = DT_FAMILY_DISTILBERT,

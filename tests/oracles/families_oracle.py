@@ -39,6 +39,7 @@ def families(v, t, c, layers, heads, kv_heads, inner):
         "llama": transformers.LlamaForCausalLM(transformers.LlamaConfig(**llama, **none)),
         "qwen3": transformers.Qwen3ForCausalLM(transformers.Qwen3Config(
             head_dim=c // heads, **llama, **none)),
+        "olmo2": transformers.Olmo2ForCausalLM(transformers.Olmo2Config(**llama, **none)),
         "bert": transformers.BertForMaskedLM(transformers.BertConfig(
             vocab_size=v, max_position_embeddings=t, hidden_size=c, num_hidden_layers=layers,
             num_attention_heads=heads, intermediate_size=inner, hidden_dropout_prob=0.0,

@@ -558,6 +558,15 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     grep -qE '^  rope_theta: 500000$' printed
 }
 
+@test "OLMo 2 trains, and needs model.qk_norm" {
+    olmo=(--set model.name=olmo2 --set model.qk_norm=true --set model.tie_word_embeddings=false)
+    dt-train -q -j 1 "${small[@]}" "${olmo[@]}" -o run "$data" >printed
+    grep -q '"model_type": *"olmo2"' run/latest/config.json
+    run dt-train -q "${small[@]}" --set model.name=olmo2 -o none "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"model.qk_norm must be true with olmo2"* ]]
+}
+
 @test "settings without effect are refused" {
     refused() { # TEXT ARGUMENT...
         run timeout 60 dt-train -q -j 1 "${small[@]}" -o run "${@:2}"
