@@ -466,28 +466,3 @@ const struct dt_family_descriptor *dt_family_of(const struct dt_model_config *c)
 {
     return families[c->family];
 }
-
-int64_t dt_dimension_size(enum dt_dimension d, const struct dt_model_config *c)
-{
-    switch (d) {
-    case DT_DIMENSION_ONE:
-        return 1;
-    case DT_DIMENSION_VOCABULARY:
-        return c->vocab_size;
-    case DT_DIMENSION_POSITIONS:
-        return c->max_seq_len;
-    case DT_DIMENSION_TYPES:
-        return 2;
-    case DT_DIMENSION_WIDTH:
-        return c->hidden_size;
-    case DT_DIMENSION_WIDTH3:
-        return 3 * c->hidden_size;
-    case DT_DIMENSION_KEYS:
-        return dt_model_kv_width(c);
-    case DT_DIMENSION_HEAD:
-        return c->hidden_size / c->num_heads;
-    case DT_DIMENSION_INNER:
-        return c->intermediate_size;
-    }
-    abort();
-}

@@ -86,8 +86,6 @@ enum dt_dimension {
     DT_DIMENSION_INNER   /* I */
 };
 
-int64_t dt_dimension_size(enum dt_dimension dimension, const struct dt_model_config *config);
-
 /* Position of a tensor in the table. A name's %d is the index of the block, or where noted that
  * of the block before. */
 enum dt_tensor_site {

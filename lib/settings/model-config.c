@@ -2,6 +2,7 @@
 #include "settings/model-config.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 static int check_range(const char *subject, const char *name, long value, long most,
                        struct dt_error *err)
@@ -129,6 +130,31 @@ bool dt_model_is_masked(const struct dt_model_config *c)
 int64_t dt_model_kv_width(const struct dt_model_config *c)
 {
     return c->hidden_size / c->num_heads * c->num_kv_heads;
+}
+
+int64_t dt_dimension_size(enum dt_dimension d, const struct dt_model_config *c)
+{
+    switch (d) {
+    case DT_DIMENSION_ONE:
+        return 1;
+    case DT_DIMENSION_VOCABULARY:
+        return c->vocab_size;
+    case DT_DIMENSION_POSITIONS:
+        return c->max_seq_len;
+    case DT_DIMENSION_TYPES:
+        return 2;
+    case DT_DIMENSION_WIDTH:
+        return c->hidden_size;
+    case DT_DIMENSION_WIDTH3:
+        return 3 * c->hidden_size;
+    case DT_DIMENSION_KEYS:
+        return dt_model_kv_width(c);
+    case DT_DIMENSION_HEAD:
+        return c->hidden_size / c->num_heads;
+    case DT_DIMENSION_INNER:
+        return c->intermediate_size;
+    }
+    abort();
 }
 
 /* Elements of the matrices at a site, which every token is multiplied with. The head's weight is

@@ -44,6 +44,9 @@ bool dt_model_is_masked(const struct dt_model_config *config);
 /* Whether positions are RoPE, not learned embeddings. */
 bool dt_model_is_rotary(const struct dt_model_config *config);
 
+/* A dimension in elements. */
+int64_t dt_dimension_size(enum dt_dimension dimension, const struct dt_model_config *config);
+
 /* Columns of the keys, and of the values: C num_kv_heads / H. */
 int64_t dt_model_kv_width(const struct dt_model_config *config);
 
