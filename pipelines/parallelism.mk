@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# Ways to cut one model over the same ranks, at equal work: replicas of the whole (tp=1), its
-# slices (tp) and its stages (pp); and the schedules of a pipeline, of which model_parallel runs
-# one micro-batch at a time.
+# Compares data (tp=1), tensor (tp) and pipeline (pp) parallelism on the same ranks, at equal work,
+# and pipeline schedules, of which model_parallel runs one micro-batch at a time.
 #
 #   make -f pipelines/parallelism.mk                needs mpirun; 4 to 8 minutes on 2 cores
 #   make -f pipelines/parallelism.mk SIZE=full COUNT=8 LAUNCH='srun -n 8'
