@@ -93,20 +93,20 @@ static void mistakes_are_named(void **state)
 {
     (void)state;
     assert_refused("{\"comand\":\"x\"}", "did you mean 'command'");
-    assert_refused("{\"axes\":{\"a\":[\"1\"]}}", "no command");
+    assert_refused("{\"axes\":{\"a\":[\"1\"]}}", "command is missing");
     assert_refused("{\"command\":\"x {b}\",\"axes\":{\"a\":[\"1\"]}}", "{b} is not an axis");
-    assert_refused("{\"command\":\"x\",\"axes\":{\"a\":[\"1\"]}}", "no {a}");
+    assert_refused("{\"command\":\"x\",\"axes\":{\"a\":[\"1\"]}}", "does not use {a}");
     assert_refused("{\"command\":\"x {a}\",\"axes\":{\"a\":[\"1\",\"1\"]}}", "'1' twice");
     assert_refused("{\"command\":\"x\",\"repeats\":\"0\"}", "repeats");
     assert_refused("{\"command\":\"x {a}\",\"axes\":{\"a\":[\"1\"]},\"baseline\":{\"a\":\"2\"}}",
-                   "no value '2'");
+                   "does not have the value '2'");
     assert_refused("{\"command\":\"x {seed}\",\"axes\":{\"seed\":[\"1\"]}}",
                    "not a valid axis name");
     assert_refused("{\"command\":\"x\",\"repeats\":\"1000001\"}", "from 1 to 1000000");
     assert_refused("{\"command\":\"x\",\"targets\":{\"loss\":\"2\"}}", "targets need metrics");
     assert_refused("{\"command\":\"x\",\"metrics\":\"m\",\"targets\":{\"loss\":\"low\"}}",
                    "target of loss must be a number, not 'low'");
-    assert_refused("[]", "no mapping");
+    assert_refused("[]", "must be a mapping");
 }
 
 static void a_matrix_continues_with_more_values_but_not_another_command(void **state)
