@@ -308,7 +308,7 @@ $(CHECKED:%=check-%): check-%: all $(PRELOADS) $(FAULTY)
 check-cuda check-device check-tools: $(CUDA_EMULATED)
 
 T_FILES := $(patsubst tests/%.c,$B/tests/%,$(patsubst tests/%.cpp,$B/tests/%,$T))
-test: all $(PRELOADS) $(FAULTY) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-shard.c, .bats or man/...
+test: all $(PRELOADS) $(FAULTY) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-loader.c, .bats or man/...
 	@$(RUN_TESTS) $(T_FILES)
 
 check-full: all $(SLOW) $(PRELOADS) $(FAULTY) ## the tests that take long
