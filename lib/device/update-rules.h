@@ -15,7 +15,8 @@
 /* Enumerator, function, and number of state slots: floats kept per parameter. */
 #define DT_UPDATE_RULES(X)                                                                         \
     X(ADAMW, adamw, 2)                                                                             \
-    X(SGD, sgd, 1)
+    X(SGD, sgd, 1)                                                                                 \
+    X(LION, lion, 1)
 #define DT_UPDATE_SLOTS_MOST 2
 
 #define DT_UPDATE_ENUMERATOR(NAME, name, slots) DT_UPDATE_RULE_##NAME,
@@ -87,6 +88,17 @@ DT_UPDATE_FUNCTION void dt_update_sgd(struct dt_update_element *x, float gradien
 {
     x->state[0] = f->momentum * x->state[0] + gradient * f->gradient_scale;
     x->parameter = x->parameter * f->keep - f->rate * x->state[0];
+}
+
+/* Lion (Chen et al. 2023). state: momentum. A direction of exactly 0 or NaN has sign 0 and NaN. */
+DT_UPDATE_FUNCTION void dt_update_lion(struct dt_update_element *x, float gradient,
+                                       const struct dt_update_factors *f)
+{
+    float g = gradient * f->gradient_scale;
+    float direction = f->beta1 * x->state[0] + (1.0f - f->beta1) * g;
+    float sign = direction > 0 ? 1.0f : direction < 0 ? -1.0f : direction;
+    x->state[0] = f->beta2 * x->state[0] + (1.0f - f->beta2) * g;
+    x->parameter = x->parameter * f->keep - f->rate * sign;
 }
 
 /* Both are switches on a constant, which compilers drop, once inlined into a kernel. */

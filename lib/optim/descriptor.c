@@ -27,6 +27,7 @@
 
 static const struct dt_optimizer_descriptor adamw = ELEMENT_WISE(ADAMW, MOMENTS);
 static const struct dt_optimizer_descriptor sgd = ELEMENT_WISE(SGD, MOMENTUM);
+static const struct dt_optimizer_descriptor lion = ELEMENT_WISE(LION, MOMENTUM);
 static const struct dt_optimizer_descriptor muon =
     WHOLE_MATRICES(dt_muon_update, MOMENTUM, ADAMW, MOMENTS);
 
@@ -39,6 +40,8 @@ const struct dt_optimizer_descriptor *dt_optimizer_describe(enum dt_optimizer_ki
         return &sgd;
     case DT_OPTIMIZER_KIND_MUON:
         return &muon;
+    case DT_OPTIMIZER_KIND_LION:
+        return &lion;
     }
     return &adamw;
 }

@@ -25,7 +25,8 @@ extern const char *const dt_recompute_names[];
 #define DT_OPTIMIZER_KINDS(X)                                                                      \
     X(ADAMW, "adamw")                                                                              \
     X(SGD, "sgd")                                                                                  \
-    X(MUON, "muon")
+    X(MUON, "muon")                                                                                \
+    X(LION, "lion")
 #define DT_OPTIMIZER_KIND_ENUMERATOR(NAME, name) DT_OPTIMIZER_KIND_##NAME,
 enum dt_optimizer_kind { DT_OPTIMIZER_KINDS(DT_OPTIMIZER_KIND_ENUMERATOR) };
 #undef DT_OPTIMIZER_KIND_ENUMERATOR

@@ -26,6 +26,34 @@ static void sgd_is_gradient_descent_with_momentum(void **state)
     free(p.data), free(m.data), free(g.data), free(want_p), free(want_m);
 }
 
+static void lion_moves_by_the_sign_of_the_interpolated_momentum(void **state)
+{
+    (void)state;
+    enum { N = 20011 };
+    struct dt_tensor p = random_matrix(1, N), m = random_matrix(1, N), g = random_matrix(1, N);
+    double *want_p = dt_alloc(N, sizeof *want_p), *want_m = dt_alloc(N, sizeof *want_m);
+    ((float *)m.data)[0] = ((float *)g.data)[0] = 0;
+    for (int64_t i = 0; i < N; i++) {
+        double direction = 0.9 * at(&m, 0, i) + 0.1 * 0.5 * at(&g, 0, i);
+        int sign = (direction > 0) - (direction < 0);
+        want_m[i] = 0.99 * at(&m, 0, i) + 0.01 * 0.5 * at(&g, 0, i);
+        want_p[i] = at(&p, 0, i) - 0.01 * (sign + 0.1 * at(&p, 0, i));
+    }
+    float *const momentum[] = {m.data};
+    dev->ops->update(dev, p.data, momentum, g.data, N,
+                     &(struct dt_update){.rule = DT_UPDATE_RULE_LION,
+                                         .learning_rate = 0.01f,
+                                         .beta1 = 0.9f,
+                                         .beta2 = 0.99f,
+                                         .weight_decay = 0.1f,
+                                         .correction1 = 1,
+                                         .correction2 = 1,
+                                         .gradient_scale = 0.5f});
+    assert_near(&p, want_p, 1e-6);
+    assert_near(&m, want_m, 1e-6);
+    free(p.data), free(m.data), free(g.data), free(want_p), free(want_m);
+}
+
 static void check_combine(enum dt_dtype y_type, enum dt_dtype x_type, int64_t rows, int64_t n)
 {
     struct dt_tensor y = random_matrix_of(y_type, rows, n), x = random_matrix_of(x_type, rows, n);
@@ -60,6 +88,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sgd_is_gradient_descent_with_momentum),
+        cmocka_unit_test(lion_moves_by_the_sign_of_the_interpolated_momentum),
         cmocka_unit_test(combine_weighs_and_adds),
         cmocka_unit_test(combine_with_nothing_of_y_does_not_read_it),
     };

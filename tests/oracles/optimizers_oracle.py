@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Prints what tests/optim/test-optimizer.c expects: for each optimizer of PyTorch, after
+"""Prints what tests/optim/test-optimizer.c expects: for each optimizer, after
 five steps over the tensors of a small GPT-2, the sum of sin(i + 1) * parameter[i] of each
 tensor."""
 import math
@@ -60,5 +60,22 @@ def run(name):
     print(f"/* {name} */ {{" + ", ".join(f"{x:.7f}" for x in sums) + "},")
 
 
+def run_lion():
+    """Chen et al. 2023, algorithm 2, in double precision; PyTorch has none."""
+    sums = []
+    for i, shape in enumerate(SHAPES):
+        count, decay = math.prod(shape), DECAY if len(shape) == 2 else 0.0
+        flat = lambda step: [0.3 * math.cos(0.7 * j + 1.3 * i + 2.1 * step) for j in range(count)]
+        parameters, momentum = flat(0), [0.0] * count
+        for step in range(STEPS):
+            for j, g in enumerate(flat(step + 1)):
+                sign = math.copysign(1, 0.9 * momentum[j] + 0.1 * g)
+                momentum[j] = 0.95 * momentum[j] + 0.05 * g
+                parameters[j] -= RATE * (sign + decay * parameters[j])
+        sums.append(sum(math.sin(j + 1) * x for j, x in enumerate(parameters)))
+    print("/* lion */ {" + ", ".join(f"{x:.7f}" for x in sums) + "},")
+
+
 for name in ("adamw", "sgd", "muon"):
     run(name)
+run_lion()
