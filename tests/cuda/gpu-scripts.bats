@@ -182,7 +182,7 @@ END
     rm "$T/fp16.jsonl"
     run python3 "$ROOT/share/bench/losses-vs-pytorch.py" compare "$T"
     [ "$status" -eq 1 ]
-    [[ "$output" == *"has no losses of fp16" ]]
+    [[ "$output" == *"lacks losses of fp16" ]]
 }
 
 @test "PyTorch, given dt's weights and batches, has dt's losses" {

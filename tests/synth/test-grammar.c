@@ -161,7 +161,7 @@ static void wrong_grammars_are_refused(void **state)
         {"{a=cars.name}", "x", "no table for '{a=cars.name}'"},
         {"{a}{a=pets.name}", "x", "used before it is bound"},
         {"{a=pets.name}{a=pets.name}", "x", "bound twice"},
-        {"{a=pets.name}{b=pets.name}{c=pets.name}{d=pets.name}", "x", "no row left for 'd'"},
+        {"{a=pets.name}{b=pets.name}{c=pets.name}{d=pets.name}", "x", "has too few rows for 'd'"},
         {"{other}", "a{other}", "rule 'other' recurs"},
         {"{other", "x", "no '}'"},
         {"0*x", "x", "bad weight"},

@@ -65,7 +65,7 @@ same() { # ARGUMENT...: report and items of 1, 2, 3 and 5 ranks
     [ "$(grep -c '^dt-eval: ' <<<"$output")" -eq 1 ]
     run ranks 2 -m gpt2/latest perplexity -
     [ "$status" -ne 0 ]
-    [[ "$output" == *"dt-eval: several ranks cannot read the standard input"* ]]
+    [[ "$output" == *"dt-eval: several ranks cannot read stdin"* ]]
 }
 
 @test "a usage error of all ranks is printed by the first" {

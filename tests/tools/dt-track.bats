@@ -437,7 +437,7 @@ refused_response() { # PATH TEXT WHY
     for wrong in --patience --interval --give-up; do
         run dt-track -m http://127.0.0.1:1 -t run/tb --once $wrong 3 run
         [ "$status" -eq 2 ]
-        [ "${lines[0]}" = "dt-track: $wrong has no effect with --once" ]
+        [ "${lines[0]}" = "dt-track: $wrong cannot be combined with --once" ]
     done
     [ ! -e run/tb ]
 }

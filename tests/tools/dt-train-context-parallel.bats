@@ -18,7 +18,7 @@ logged=(--set training.log_interval=1)
     for mesh in "1 1 1 2" "1 2 1 3" "1 1 2 4" "2 2 1 2" "2 1 2 2"; do
         read -r pp dp tp cp <<<"$mesh"
         parameters=$(layout "$pp" "$((dp * cp))" "$tp" -o run "${logged[@]}" \
-            --set distributed.cp="$contexts" --set distributed.zero_stage=$((contexts - 1)))
+            --set distributed.cp="$cp" --set distributed.zero_stage=$((cp - 1)))
         [ "$parameters" != "$one" ] # rounding does tell
         close run-1 run
         rm -r run

@@ -150,18 +150,18 @@ odd() {
     run timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" -o run "$data" : \
         -n 1 dt-train -q -j 1 "${small[@]}" "${@:3}" -o run "$2"
     [ "$status" -eq 1 ]
-    [ "$(grep '^dt-train: ' <<<"$output")" = "dt-train: rank 1: $1 of rank 0" ]
+    [ "$(grep '^dt-train: ' <<<"$output")" = "dt-train: rank 1: $1" ]
     [ ! -e run ]
 }
 
 @test "ranks with different settings are refused" {
     for other in training.learning_rate=1 training.batch_size=1 distributed.zero_stage=1 \
         training.max_steps=10; do
-        odd "${other%=*} is not that" "$data" --set "$other"
+        odd "${other%=*} differs from that of rank 0" "$data" --set "$other"
     done
     mkdir others && (cd others && make_data 200 301 --split val=0.1)
-    odd "its data are not those" others/data
-    odd "--dry-run is not that" "$data" --dry-run
+    odd "its training data differ from those of rank 0" others/data
+    odd "--dry-run must be given to all ranks or to none" "$data" --dry-run
     cp -r "$data" elsewhere
     timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" -o run "$data" : \
         -n 1 dt-train -q -j 1 "${small[@]}" -o run elsewhere

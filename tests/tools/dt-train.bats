@@ -579,7 +579,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     refused "data.mask_rate of one's own needs a model that fills in" --set data.mask_rate=0.2 "$data"
     refused "training.batch_ramp_start above 1 needs training.batch_ramp_tokens above 0" \
         --set training.batch_ramp_start=2 --set training.gradient_accumulation_steps=2 "$data"
-    refused "data.layout padded is for text" --set data.layout=padded "$data"
+    refused "data.layout padded needs text" --set data.layout=padded "$data"
     refused "has no split 'test'" --set data.val_split=test "$data"
     refused "data.val_split names 'test', and" --set data.val_split=test "$(echo "$data"/train-00000.dts)"
 }

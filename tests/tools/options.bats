@@ -12,19 +12,19 @@ setup() {
         [ "$status" -eq 2 ] || { echo "$status: $output"; return 1; }
         [[ "${lines[0]}" == "$2: $1" ]] || { echo "$output"; return 1; }
     }
-    refused "--seed goes with --shuffle only" dt-shard -o d --seed 3
-    refused "--memory goes with --shuffle only" dt-shard -o d --memory 1M
-    refused "--split-by goes with --split only" dt-shard -o d --split-by tail
-    refused "--sequence goes with --decontaminate only" dt-clean --sequence 3
-    refused "--max-masked goes with --mask only" dt-clean --max-masked 3
+    refused "--seed requires --shuffle" dt-shard -o d --seed 3
+    refused "--memory requires --shuffle" dt-shard -o d --memory 1M
+    refused "--split-by requires --split" dt-shard -o d --split-by tail
+    refused "--sequence requires --decontaminate" dt-clean --sequence 3
+    refused "--max-masked requires --mask" dt-clean --max-masked 3
     for option in "documents 3" "bytes 3" "seed 3" summary; do
         refused "--${option% *} has no effect with --entropy" dt-synth --entropy --$option
     done
     refused "--documents has no effect with --bytes" dt-synth -n 3 --bytes 3
-    refused "--stride goes with --truncate only" dt-tokenize -t x --stride 3
-    refused "--to goes with --decode only" dt-tokenize -t x --to text
-    refused "--batch goes with --prompts only" dt-generate -m x --batch 3
-    refused "--length-penalty goes with --beams only" dt-generate -m x --length-penalty 3
+    refused "--stride requires --truncate" dt-tokenize -t x --stride 3
+    refused "--to requires --decode" dt-tokenize -t x --to text
+    refused "--batch requires --prompts" dt-generate -m x --batch 3
+    refused "--length-penalty requires --beams" dt-generate -m x --length-penalty 3
     refused "--prompt has no effect with --prompts" dt-generate -m x --prompts x -p ""
     for option in "temperature 0" "top-k 3" "top-p 0.5" "min-p 0.5" "seed 3"; do
         refused "--${option% *} has no effect with --beams above 1: a beam search does not sample" \
@@ -37,7 +37,7 @@ setup() {
     refused "--length-penalty has no effect with --beams 1" dt-generate -m x --beams 1 --length-penalty 2
     refused "--seed has no effect with --alone" dt-eval -m x masked x --alone --seed 3
     refused "--mask-rate has no effect with --alone" dt-eval -m x masked x --alone --mask-rate 0.5
-    refused "--seed goes with --bootstrap only" dt-eval bleu -r x x --seed 3
+    refused "--seed requires --bootstrap" dt-eval bleu -r x x --seed 3
 }
 
 @test "a split or a field that the input does not have is refused" {
@@ -55,7 +55,7 @@ setup() {
     for command in "dt-clean -q" "dt-dedup -q -o signatures sign"; do
         run $command --field body plain.txt
         assert_one_line_error ${command%% *}
-        [[ "$output" == *"plain.txt: is not JSON Lines, and so has no field 'body'" ]]
+        [[ "$output" == *"plain.txt: is not JSON Lines, so --field 'body' cannot be read" ]]
     done
     run dt-train -q --init-from run/latest --resume run -o new data
     [ "$status" -eq 2 ]
