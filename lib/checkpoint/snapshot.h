@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data of a checkpoint: what this rank owns of a run's state, in host memory, as pieces of
- * tensors.
+ * The data of a checkpoint: what this rank owns of a training state, copied to host memory.
  *
- * A checkpoint is independent of the parallel layout. Its files hold the tensors of the whole
- * model; each rank writes the elements that it owns into place, and a resume reads those that it
- * needs:
+ * The state has parts (enum dt_snapshot_part): parameters, optimizer state, EMA and others. A
+ * checkpoint has one file for each, with tensors of the whole model, so it is independent of the
+ * parallel layout; only error feedback (error-feedback.h) depends on it. A piece is a run of
+ * elements that are contiguous both on a rank's device and in the whole tensor, flattened row by
+ * row. Each rank writes the pieces that it owns at their offsets; a resume reads the pieces that a
+ * rank holds. With distributed.tp 2:
  *
- *     rank's arena   | .. q_proj, rows 0-31 .. | norm | ..       one tensor-parallel shard
- *                          |                      |
- *                          v first, count         v              pieces
- *     file           | q_proj ................... | norm | ...   whole tensors
+ *     rank 0's shard    | q_proj, rows 0-31  | norm |
+ *     rank 1's shard    | q_proj, rows 32-63 | norm |
+ *     file              | q_proj, rows 0-31, rows 32-63 | norm |
  *
- * Elements that several ranks replicate are written by one of them. A full snapshot (background
- * checkpoints) copies everything at one step and is written while training continues. Otherwise the
- * snapshot has a buffer for the largest part, and training waits.
+ *     piece of a tensor of 64 rows x C columns            writes it   reads it
+ *         q_proj, first 0,      count 32 C                rank 0      rank 0
+ *         q_proj, first 32 C,   count 32 C                rank 1      rank 1
+ *         norm,   first 0,      count C                   rank 0      ranks 0 and 1
+ *
+ * A tensor that is split by columns has one piece for each row. Of the ranks that hold copies of an
+ * element, one owns it.
+ *
+ *     full       Host memory for all parts. dt_snapshot_take copies them all at one step; a
+ *                thread writes them while training continues (background checkpoints).
+ *     not full   Host memory for the largest part. Training waits while one part after the other
+ *                is copied and written.
+ *
+ * Nothing here communicates with other ranks.
  */
 #ifndef DT_CHECKPOINT_SNAPSHOT_H
 #define DT_CHECKPOINT_SNAPSHOT_H
@@ -35,19 +47,21 @@ enum dt_snapshot_part {
 /* Contiguous elements of one tensor of a part. */
 struct dt_snapshot_piece {
     int tensor;           /* index in dt_snapshot_tensors */
-    int64_t first, count; /* elements of the whole tensor */
-    float *device;        /* this rank's values */
-    bool accumulate;      /* on loading, add to what an earlier piece loaded there */
+    int64_t first, count; /* elements of the whole tensor, flattened row by row */
+    float *device;        /* this rank's values, in device memory; NULL before allocation */
+    bool accumulate;      /* loading adds to the values that an earlier piece loaded there: error
+                           * feedback residuals of several ranks, where fewer ranks resume */
 };
 
-/* Whether a run with these settings has that part. */
+/* Whether a training state has that part. */
 bool dt_snapshot_has(const struct dt_train_state *state, enum dt_snapshot_part part);
-/* Names and shapes of a part's tensors of the whole model; owned by the caller (free). dp_size:
- * ranks of the data group that wrote the part, for error feedback. */
+/* Names and shapes of a part's tensors, of the whole model. Release the array with free. dp_size
+ * matters only for error feedback, which has tensors for each rank: the number of dp x cp ranks
+ * (struct dt_data_group) that wrote or write the checkpoint. */
 struct dt_named_tensor *dt_snapshot_tensors(const struct dt_train_state *state,
                                             enum dt_snapshot_part part, long dp_size, int *count);
-/* This rank's pieces of a part: with replicated all elements that it holds, for loading; without
- * only those that it owns, for writing. *count may be 0. Owned by the caller (free). */
+/* This rank's pieces of a part. replicated: all that the rank holds, for loading; otherwise those
+ * that it owns, for writing. dp_size: as above. *count may be 0. Release the array with free. */
 struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *state,
                                              enum dt_snapshot_part part, bool replicated,
                                              long dp_size, size_t *count);
@@ -55,8 +69,9 @@ struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *state,
 struct dt_snapshot {
     const struct dt_train_state *state; /* borrowed */
     struct dt_progress_state progress;
-    bool full; /* a copy of all parts */
-    char *memory;
+    bool full;    /* a copy of all parts */
+    char *memory; /* full: the owned pieces of all parts, in the order of the enum; otherwise those
+                   * of the part that dt_snapshot_host_part copied last */
 };
 
 /* Allocates nothing. */
@@ -65,8 +80,12 @@ size_t dt_snapshot_bytes(const struct dt_snapshot *snapshot); /* of host memory 
 void dt_snapshot_allocate(struct dt_snapshot *snapshot);
 void dt_snapshot_release(struct dt_snapshot *snapshot);
 
+/* Copies progress and, if full, all parts to host memory. If not full, the state must not change
+ * until the last dt_snapshot_host_part. */
 void dt_snapshot_take(struct dt_snapshot *snapshot, const struct dt_progress_state *progress);
-/* The owned pieces of a part, one after the other, in host memory; valid until the next call. */
+/* The owned pieces of a part in host memory, one after the other, in the order of
+ * dt_snapshot_pieces. If not full, copies them from the device now, and they are valid until the
+ * next dt_snapshot_host_part; if full, until the next dt_snapshot_take. */
 const float *dt_snapshot_host_part(struct dt_snapshot *snapshot, enum dt_snapshot_part part);
 
 #endif

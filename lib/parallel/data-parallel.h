@@ -6,32 +6,39 @@
  *     dt_data_parallel_begin_step(&dp, batches);
  *     for (int64_t i = 0; i < dp.rounds; i++) {
  *         dp.padding = dt_data_parallel_round_batch(&dp, i) < 0;
- *         backward into dp.gradients, which calls dt_data_parallel_enter_bucket and
+ *         backward adds to dp.gradients, and calls dt_data_parallel_enter_bucket and
  *         dt_data_parallel_leave_bucket around every bucket
  *     }
  *     DT_TRY(dt_data_parallel_wait(&dp, err));
  *
+ * Reduced gradients are the SUM over all micro-batches and ranks: nothing is divided here. Backward
+ * scales token losses by loss scale / positions of the step, so the sum is that of a mean loss; the
+ * optimizer divides by what remains (factor in dt_train_state_update).
+ *
+ * The group (mesh.h) has dp x cp ranks, which all take part in the reduction. cp neighbours compute
+ * the same micro-batches and are one data-parallel rank. Of n, rank r computes micro-batches from
+ * batches * r / n (rounded down) to below batches * (r + 1) / n; with TREE_SHARD, ranks take turns.
+ * 8 micro-batches, 3 data-parallel ranks:
+ *
+ *     contiguous    0 1 | 2 3 4 | 5 6 7
+ *     round-robin   0 3 6 | 1 4 7 | 2 5 .     . padding: only takes part in collective calls
+ *
  * A bucket's reduce-scatter starts when the rank's last micro-batch leaves the bucket; with
- * zero_stage 0 an all-gather follows, which makes it an all-reduce. Micro-batches of a step are
- * assigned in contiguous runs, or round-robin with TREE_SHARD:
+ * zero_stage 0 an all-gather follows, which makes it an all-reduce. Storage of gradients:
  *
- *     8 micro-batches, 3 ranks     contiguous   0 1 | 2 3 4 | 5 6 7
- *                                  round-robin  0 3 6 | 1 4 7 | 2 5 .    . : padding
+ *     FULL         zero_stage 0 and 1; also 2 and 3, if a step has more micro-batches than
+ *                  data-parallel ranks. One full array: a rank accumulates its micro-batches in
+ *                  order, then the ranks' sums are reduced.
+ *     SHARD        zero_stage 2 and 3 with one micro-batch for each data-parallel rank. Backward
+ *                  uses a temporary buffer for a bucket; a rank stores its shard.
+ *     TREE         distributed.invariant, zero_stage 0 and 1. The order of the sum is a binary tree
+ *                  over micro-batches, its leaves (comm/tree.h): the same bits for any number of
+ *                  ranks. A rank stores a few full arrays, for nodes of the tree.
+ *     TREE_SHARD   distributed.invariant, zero_stage 2 and 3. After every round a bucket is
+ *                  reduce-scattered into nodes of the tree, of which a rank stores its shards.
  *
- * Gradient storage during the step:
- *
- *     FULL         one full arena; a rank accumulates its micro-batches in order, then the ranks
- *                  reduce
- *     TREE         distributed.invariant: a binary tree over micro-batches (comm/tree.h), the same
- *                  bits for any number of ranks; a few full arenas for its inner nodes
- *     SHARD        zero_stage 2 and 3 with one micro-batch a rank: a bucket is reduced as soon as
- *                  backward leaves it, and a rank stores its own shard
- *     TREE_SHARD   both: after each round of micro-batches, ranks reduce-scatter a bucket into
- * nodes of the tree, of which each rank stores its own shard
- *
- * Context-parallel ranks of the same dp rank compute the same micro-batches; they are members of
- * the reduction. With hybrid sharding (mesh.h) each sharding group reduces its own micro-batches,
- * then the replication groups reduce across, block by block.
+ * Hybrid sharding (mesh.h): a sharding group reduces its micro-batches as above, then the ranks of
+ * all sharding groups that own the same blocks (sharding.h) all-reduce these.
  */
 #ifndef DT_PARALLEL_DATA_PARALLEL_H
 #define DT_PARALLEL_DATA_PARALLEL_H
@@ -52,34 +59,40 @@ enum dt_gradient_storage {
 struct dt_bucket_reduction; /* of one bucket, in the step */
 
 struct dt_data_parallel {
-    struct dt_data_group dp_group;
-    struct dt_data_group device_group; /* the same groups, for device memory */
+    struct dt_data_group dp_group;     /* communicators for host memory */
+    struct dt_data_group device_group; /* the same group's, for device memory */
     struct dt_device *device;
-    struct dt_host_staging staging; /* for blocking operations of the group */
-    struct dt_sharding sharding;    /* among the ranks of a sharding group */
-    int stage;                      /* zero_stage; 0 where a sharding group is one rank */
+    struct dt_host_staging staging; /* blocking collectives of compression and local SGD */
+    struct dt_sharding sharding;    /* over the ranks of a sharding group */
+    int stage;                      /* zero_stage; 0 where a sharding group is one rank; at least 1
+                                     * with a parameter server */
     bool invariant, overlap;        /* distributed.invariant, distributed.overlap */
-    bool staged;                    /* messages go through host memory: no device communicator */
-    bool local;                     /* no reduction here: local SGD or compression performs it */
+    bool staged;                    /* messages are copied to host memory: no device communicator */
+    bool local;                     /* reduces nothing: local SGD synchronizes parameters instead,
+                                     * compression reduces after dt_data_parallel_wait */
     enum dt_gradient_storage storage;
     int64_t max_batches; /* micro-batches of any step, of all ranks */
     int64_t batches;     /* of this step */
     int64_t own_batches; /* of these, this rank's */
-    int64_t rounds;      /* forward and backward passes of this rank; the same number on all ranks
-                          * where each pass makes collective calls */
-    bool padding;        /* the pass only takes part in collective calls; its gradients are
-                          * dropped */
-    void **gradients;    /* of each bucket: where backward accumulates */
-    float **owned_gradients; /* of each bucket: the reduced gradients that this rank owns */
+    int64_t rounds;      /* forward and backward passes of this rank, padding included; equal on all
+                          * ranks with zero_stage 3 and TREE_SHARD, whose passes communicate */
+    bool padding;        /* set by the caller before each pass: the pass only takes part in
+                          * collective calls, its gradients are dropped */
+    void **gradients;    /* of each bucket: where backward accumulates, fp32 (void as in dt_flat).
+                          * Set by dt_data_parallel_enter_bucket: in arenas, or a buffer of slots. */
+    float **owned_gradients; /* of each bucket: reduced gradients of the blocks that this rank owns.
+                              * Set by dt_data_parallel_squared_norms: an alias of, and with stage 0
+                              * a part of, dt_data_parallel_reduced. */
     struct dt_bucket_reduction *reductions; /* of each bucket */
-    float **arenas;                         /* fp32 gradients: full, or shards */
+    float **arenas;                         /* flat fp32 arrays: full (FULL, TREE), or shards */
     int arena_count;
-    float *link_scratch; /* of the device communicator, for partial sums */
+    float *link_scratch; /* receive buffer of the device communicator's reductions */
     size_t link_scratch_bytes;
-    float *device_sums; /* TREE_SHARD through host memory: the result on the device; the arenas
-                         * are in host memory then */
-    struct dt_bucket_slots slots; /* SHARD, TREE_SHARD: buckets in backward */
-    int64_t *first_leaves;        /* ranks + 1: each rank's first leaf of the tree */
+    float *device_sums; /* TREE_SHARD and staged: the result, on the device; arenas are in host
+                         * memory */
+    struct dt_bucket_slots slots; /* SHARD, TREE_SHARD: temporary buffers of buckets in backward */
+    int64_t *first_leaves;        /* ranks + 1: each rank's first leaf of the sum's tree. Leaves are
+                                   * micro-batches with distributed.invariant, otherwise ranks. */
     int64_t *group_first_leaves;  /* sharding groups + 1 */
     struct dt_gradient_norm norm;
     double *gathered;       /* values of micro-batches, in the order of the ranks */
@@ -91,40 +104,46 @@ struct dt_data_parallel {
 /* Values of a micro-batch in dt_data_parallel_gather_batch_values, at most. */
 #define DT_BATCH_VALUES_MAX 8
 
-/* Plans the work; memory does not grow with the number of ranks, so dt-plan calls this for large
- * clusters. Sets owners, groups and rooted of its copy of sharding. DT_EINVALID if a step has fewer
- * micro-batches than data-parallel ranks. */
+/* Plans the work. Allocates no array that grows with the number of ranks, so dt-plan calls this for
+ * large clusters; dt_data_parallel_layout allocates these. sharding: buckets; copied, and completed
+ * with owners and groups from dp_group, and rooted (distributed.sync parameter_server: rank 0 owns
+ * everything). DT_EINVALID if a step has fewer micro-batches than data-parallel ranks. */
 int dt_data_parallel_init(struct dt_data_parallel *dp, const struct dt_data_group *dp_group,
                           struct dt_device *device, const struct dt_sharding *sharding,
                           const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
-/* Gradients; dt_gradient_norm_layout lays out what the norm needs. */
+/* Lays out gradients and their buffers; for the norm's buffers call dt_gradient_norm_layout. */
 void dt_data_parallel_layout(struct dt_data_parallel *dp, struct dt_arena *arena);
 void dt_data_parallel_release(struct dt_data_parallel *dp);
 
-/* Begins a step of that number of micro-batches, over all ranks. */
+/* Begins a step of that number of micro-batches, over all ranks. Does not touch gradients. */
 void dt_data_parallel_begin_step(struct dt_data_parallel *dp, int64_t batches);
 /* The micro-batch of this rank in a round, 0 .. batches - 1; -1: padding. */
 int64_t dt_data_parallel_round_batch(const struct dt_data_parallel *dp, int64_t round);
-/* Before backward uses a bucket: sets gradients[bucket]. After: accumulates or starts the
- * reduction. dt_data_parallel_wait reports failures. */
+/* Before backward uses a bucket: sets gradients[bucket], and zeroes it, with FULL only for the
+ * step's first micro-batch. After: accumulates, or starts the reduction; without
+ * distributed.overlap waits for it. All ranks make these calls in the same order of buckets;
+ * dt_data_parallel_wait reports failures. */
 void dt_data_parallel_enter_bucket(struct dt_data_parallel *dp, int bucket);
 void dt_data_parallel_leave_bucket(struct dt_data_parallel *dp, int bucket);
-/* Waits for all reductions of the step. */
+/* Waits for all reductions of the step; returns the step's first failure. */
 int dt_data_parallel_wait(struct dt_data_parallel *dp, struct dt_error *err) DT_MUST_CHECK;
-/* squared_norms[b]: of bucket b, without elements that another tensor-parallel rank counts. The
- * same bits for any number of ranks. */
+/* squared_norms[b]: of the reduced gradients of bucket b, without elements that another
+ * tensor-parallel rank counts; the same on all ranks of the group. Blocks are added in order: equal
+ * gradients, which different numbers of ranks compute only with distributed.invariant, give equal
+ * bits. Collective: sharding group. */
 int dt_data_parallel_squared_norms(struct dt_data_parallel *dp, double *squared_norms,
                                    struct dt_error *err) DT_MUST_CHECK;
 
-/* The elements of a bucket that this rank updates, and their reduced gradients. */
+/* The elements of a bucket that this rank updates, and their reduced gradients, after
+ * dt_data_parallel_wait: the whole bucket with stage 0, otherwise the shard. */
 struct dt_range dt_data_parallel_shard(const struct dt_data_parallel *dp, int bucket);
 float *dt_data_parallel_reduced(const struct dt_data_parallel *dp, int bucket);
 
-/* The elements of a bucket that this rank alone writes to a checkpoint: replicated elements have
- * one owner. */
+/* The elements of a bucket that this rank writes to a checkpoint: of the group's ranks exactly one
+ * owns each element, also with stage 0 and hybrid sharding, where several ranks hold it. */
 struct dt_range dt_data_parallel_owned(const struct dt_data_parallel *dp, int bucket);
 
-/* Data-parallel ranks: context-parallel ranks count once. */
+/* The number of data-parallel ranks: ranks of the group / cp. */
 int dt_data_parallel_size(const struct dt_data_parallel *dp);
 
 /* This rank's number of micro-batches in a step of `batches`, and the index of its i-th. */
@@ -132,14 +151,14 @@ int64_t dt_data_parallel_batch_count(const struct dt_data_parallel *dp, int64_t 
 int64_t dt_data_parallel_batch(const struct dt_data_parallel *dp, int64_t batches, int64_t i);
 /* All-gathers `each` values (at most DT_BATCH_VALUES_MAX) of every micro-batch: values has
  * batches * each, of which this rank sets those of its micro-batches. Context-parallel ranks pass
- * equal values. */
+ * equal values. Collective: the group. */
 int dt_data_parallel_gather_batch_values(struct dt_data_parallel *dp, double *values,
                                          int64_t batches, int64_t each,
                                          struct dt_error *err) DT_MUST_CHECK;
 
-/* This rank's contiguous part of count items. */
+/* This data-parallel rank's contiguous part of count items. */
 struct dt_range dt_data_parallel_part(const struct dt_data_parallel *dp, int64_t count);
-/* All-gathers `each` values of every item of these parts. */
+/* All-gathers `each` values of every item of these parts. Collective: the group. */
 int dt_data_parallel_gather_values(struct dt_data_parallel *dp, double *values, int64_t count,
                                    int64_t each, struct dt_error *err) DT_MUST_CHECK;
 
