@@ -339,11 +339,25 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
     return 0;
 }
 
+/* dt-shard determines the layout of shards. Closes the dataset on error. */
+static int check_layout(struct dt_dataset *dataset, const char *data,
+                        const struct dt_settings *settings, struct dt_error *err)
+{
+    if (settings->data.layout != DT_TEXT_LAYOUT_PADDED || dt_dataset_info(dataset)->row > 0)
+        return 0;
+    dt_dataset_close(dataset);
+    return dt_fail(err, DT_EINVALID,
+                   "data.layout is padded, but the shards of '%s' are not: remove that setting",
+                   data);
+}
+
 static int open_dataset(struct dt_dataset **dataset, const char *data,
                         const struct dt_settings *settings, bool shuffle, struct dt_error *err)
 {
-    if (!dt_text_samples_has_name(data))
-        return dt_dataset_open(dataset, data, settings->data.train_split, err);
+    if (!dt_text_samples_has_name(data)) {
+        DT_TRY(dt_dataset_open(dataset, data, settings->data.train_split, err));
+        return check_layout(*dataset, data, settings, err);
+    }
     return dt_text_samples_open(
         dataset, data,
         &(struct dt_text_samples_options){.tokenizer_path = opt.tokenizer,
@@ -393,8 +407,7 @@ static int measure_load(char **operands, int count, struct dt_error *err)
     if (opt.tokenizer && !dt_text_samples_has_name(operands[1]))
         dt_program_usage("load of '%s' takes no --tokenizer: it holds tokens", operands[1]);
     DT_TRY(dt_settings_read(&settings, NULL, opt.config, opt.set.items, opt.set.count, err));
-    bool text = dt_text_samples_has_name(operands[1]);
-    DT_TRY(check_unused(text ? "load of text" : "load of shards", &settings, text, err));
+    DT_TRY(check_unused("load", &settings, true, err));
     if (settings.training.sequence_length == 0)
         settings.training.sequence_length = settings.model.max_seq_len;
     DT_TRY(print_load("sequential", operands[1], &settings, false, err));

@@ -206,9 +206,9 @@ setup() {
     dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data
     run dt-bench --seconds 0.01 --set data.layout=padded load data
     assert_one_line_error dt-bench
-    [ "$output" = "dt-bench: load of shards does not use data.layout: remove that setting" ]
+    [ "$output" = "dt-bench: data.layout is padded, but the shards of 'data' are not: remove that setting" ]
     run dt-bench --seconds 0.01 -t tok.json --set distributed.cp=2 load docs.jsonl
     assert_one_line_error dt-bench
-    [ "$output" = "dt-bench: load of text does not use distributed.cp: remove that setting" ]
+    [ "$output" = "dt-bench: load does not use distributed.cp: remove that setting" ]
     dt-bench --seconds 0.01 -t tok.json --set training.sequence_length=32 --set data.layout=padded load docs.jsonl
 }

@@ -18,14 +18,14 @@ setup() {
     refused "--sequence requires --decontaminate" dt-clean --sequence 3
     refused "--max-masked requires --mask" dt-clean --max-masked 3
     for option in "documents 3" "bytes 3" "seed 3" summary; do
-        refused "--${option% *} has no effect with --entropy" dt-synth --entropy --$option
+        refused "--${option% *} cannot be combined with --entropy" dt-synth --entropy --$option
     done
-    refused "--documents has no effect with --bytes" dt-synth -n 3 --bytes 3
+    refused "--documents cannot be combined with --bytes" dt-synth -n 3 --bytes 3
     refused "--stride requires --truncate" dt-tokenize -t x --stride 3
     refused "--to requires --decode" dt-tokenize -t x --to text
     refused "--batch requires --prompts" dt-generate -m x --batch 3
     refused "--length-penalty requires --beams" dt-generate -m x --length-penalty 3
-    refused "--prompt has no effect with --prompts" dt-generate -m x --prompts x -p ""
+    refused "--prompt cannot be combined with --prompts" dt-generate -m x --prompts x -p ""
     for option in "temperature 0" "top-k 3" "top-p 0.5" "min-p 0.5" "seed 3"; do
         refused "--${option% *} has no effect with --beams above 1: a beam search does not sample" \
             dt-generate -m x --beams 2 --$option
@@ -35,9 +35,9 @@ setup() {
             dt-generate -m x --temperature 0 --$option
     done
     refused "--length-penalty has no effect with --beams 1" dt-generate -m x --beams 1 --length-penalty 2
-    refused "--seed has no effect with --alone" dt-eval -m x masked x --alone --seed 3
-    refused "--mask-rate has no effect with --alone" dt-eval -m x masked x --alone --mask-rate 0.5
-    refused "--seed requires --bootstrap" dt-eval bleu -r x x --seed 3
+    refused "--seed cannot be combined with --alone" dt-eval -m x masked x --alone --seed 3
+    refused "--mask-rate cannot be combined with --alone" dt-eval -m x masked x --alone --mask-rate 0.5
+    refused "--seed goes with --bootstrap only" dt-eval bleu -r x x --seed 3
 }
 
 @test "a split or a field that the input does not have is refused" {
