@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 
-#define SEGMENT ((size_t)128 << 10) /* bytes of a payload at a time: what the L2 cache holds */
+#define SEGMENT ((size_t)128 << 10) /* bytes of a payload at a time: fits into the L2 cache */
 
 _Static_assert(sizeof(struct dt_sealed_header) == 16 + DT_TAG, "no padding");
 
@@ -41,7 +41,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* What a system call has moved: bytes; 0: none now; or DT_CHANNEL_LOST. */
+/* The result of a system call: bytes moved, 0 if it would block, or DT_CHANNEL_LOST. */
 static ssize_t moved(ssize_t n)
 {
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -75,7 +75,7 @@ bool dt_channel_frame_is_sent(const struct dt_channel_frame *f)
     return f->sent == size_of(f);
 }
 
-/* The MACs, as far as they are needed for what is sent next. */
+/* Computes the MACs of the header and of the next segment of the payload. */
 static bool prepare(struct dt_channel *c, struct dt_channel_frame *f)
 {
     const size_t bytes = f->head.header.bytes, before = f->authenticated;
@@ -94,7 +94,7 @@ static bool prepare(struct dt_channel *c, struct dt_channel_frame *f)
     return f->authenticated < bytes || c->crypto->end(c->out.mac, f->mac);
 }
 
-/* What is left of a part of the frame that begins at from. */
+/* Adds the unsent bytes of a part that begins at offset from of the frame. */
 static void add_part(struct msghdr *m, const struct dt_channel_frame *f, size_t from,
                      const void *data, size_t bytes)
 {

@@ -18,12 +18,12 @@
 
 #include "comm/crypto.h"
 
-/* What ends a channel. */
+/* Errors of a channel, after which it is unusable. */
 enum dt_channel_failure {
-    DT_CHANNEL_LOST = -1,   /* the other side, or the network, has closed the connection */
+    DT_CHANNEL_LOST = -1,   /* the connection was closed */
     DT_CHANNEL_FORGED = -2, /* a MAC is wrong */
-    DT_CHANNEL_ODD = -3,    /* authentic, and not what is expected here */
-    DT_CHANNEL_CRYPTO = -4  /* the library has failed */
+    DT_CHANNEL_ODD = -3,    /* authentic, but not expected here */
+    DT_CHANNEL_CRYPTO = -4  /* the cryptographic library failed */
 };
 
 struct dt_frame_header {
@@ -36,7 +36,7 @@ struct dt_sealed_header {
     uint8_t mac[DT_TAG];
 };
 
-/* A message on its way out. data is the caller's, unchanged until it is sent. */
+/* A message that is being sent. The caller owns data and does not change it until then. */
 struct dt_channel_frame {
     struct dt_sealed_header head;
     const char *data;
@@ -56,19 +56,19 @@ struct dt_channel {
     int socket;
     const struct dt_crypto *crypto;
     struct dt_channel_way out, in;
-    bool begun;                   /* the header that has come is authentic; its payload comes */
-    struct dt_sealed_header head; /* of the message that comes */
-    size_t head_at, at;           /* bytes of head, and then of payload and MAC, that have come */
+    bool begun;                   /* head is verified; the payload is being received */
+    struct dt_sealed_header head; /* of the message that is being received */
+    size_t head_at, at;           /* bytes received of head, and then of payload and MAC */
     uint8_t mac[DT_TAG];
 };
 
-/* Owns the socket from now on; NULL, and the socket is closed, if the library has failed. */
+/* Takes ownership of the socket. NULL, and the socket is closed, if the library failed. */
 struct dt_channel *dt_channel_open(const struct dt_crypto *crypto, int socket,
                                    const uint8_t out[DT_KEY], const uint8_t in[DT_KEY]);
 void dt_channel_close(struct dt_channel *channel); /* NULL is fine */
 
 struct dt_channel_frame dt_channel_frame_of(int64_t tag, const void *data, size_t bytes);
-/* 1: it is sent; 0: not yet; or an enum dt_channel_failure. One frame at a time. */
+/* 1: the frame is sent; 0: not yet; or an enum dt_channel_failure. One frame at a time. */
 int dt_channel_send(struct dt_channel *channel, struct dt_channel_frame *frame);
 bool dt_channel_frame_is_sent(const struct dt_channel_frame *frame);
 
@@ -76,11 +76,11 @@ bool dt_channel_frame_is_sent(const struct dt_channel_frame *frame);
  * 0: not received yet; or an error. Returns the same header until its payload is received. */
 int dt_channel_receive_header(struct dt_channel *channel, size_t most,
                               struct dt_frame_header *header);
-/* Then its payload, to where there is room for it, the same at each call: 1: it has come, and is
- * authentic; 0: not yet; or a failure. Before that, what is there is not to be used. */
+/* Then receives its payload to a buffer of that size, the same in each call. 1: received and
+ * authentic; 0: not yet; or an error. The buffer must not be read before 1. */
 int dt_channel_receive_payload(struct dt_channel *channel, void *to);
 
-/* What a failure of the channel to that rank means. */
+/* Fails with the message for an error of the channel to that rank. */
 int dt_channel_fail(int failure, int rank, struct dt_error *err);
 
 #endif

@@ -11,11 +11,12 @@ const char *const dt_collective_names[] = {"reduce-scatter", "all-gather", "broa
 #define FLOATS_IN_ALL ((size_t)64 << 20)
 #define REPEATS_MOST  1000
 
-/* Memory and cuts of the operations. */
+/* Buffers and offsets of the operations. */
 struct bench {
     struct dt_comm *comm;
     float *data;
-    size_t floats, *offsets, *bytes; /* size + 1: where each rank's piece begins */
+    size_t floats, *offsets,
+        *bytes; /* size + 1: offset of each rank's piece, in floats and bytes */
     int64_t *firsts;
     struct dt_tree_part part;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Speed of what ranks tell each other. */
+/* Speed of collectives. */
 #ifndef DT_COMM_COLLECTIVE_BENCH_H
 #define DT_COMM_COLLECTIVE_BENCH_H
 
@@ -11,15 +11,15 @@ enum dt_collective {
     DT_COLLECTIVE_BROADCAST,
     DT_COLLECTIVE_COUNT
 };
-extern const char *const dt_collective_names[]; /* their names */
+extern const char *const dt_collective_names[];
 
 struct dt_collective_speed {
-    double seconds; /* the fastest of all times */
-    uint64_t sent;  /* bytes that this rank sends in one */
+    double seconds; /* of the fastest run */
+    uint64_t sent;  /* bytes that this rank sends per run */
 };
 
-/* Of an array of so many floats, repeated as often as fits about 256 MiB, and three times at
- * least; every rank asks. */
+/* Times a collective over an array of N floats. Runs it at least 3 times, and more often for small
+ * arrays, up to about 256 MiB in total. Collective. */
 int dt_collective_bench(struct dt_comm *comm, enum dt_collective what, size_t floats,
                         struct dt_collective_speed *speed, struct dt_error *err) DT_MUST_CHECK;
 

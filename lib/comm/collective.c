@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Collective operations: who sends what to whom. Every rank sends straight to
- * every other, so that what it sends in all is what the best rings send. */
+/* Collective operations. Every rank sends directly to every other rank; the bytes per rank equal
+ * those of a bandwidth-optimal ring. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,11 +17,11 @@ static size_t chunk_of(size_t size, size_t chunk, size_t from)
     return from >= size ? 0 : size - from < chunk ? size - from : chunk;
 }
 
-/* On links all of this is put there and done in its order; otherwise it is done at once. */
+/* Enqueues the transfers on linked devices; otherwise returns after they have completed. */
 static int exchange(const struct dt_operation *op, struct dt_transfer *transfers, int count,
                     struct dt_error *err)
 {
-    if (op->comm->is_near)
+    if (op->comm->is_on_device)
         return dt_link_exchange(op, transfers, count, err);
     DT_TRY(dt_exchange_begin(op, transfers, count, err));
     return dt_exchange_end(op, transfers, count, err);
@@ -32,7 +32,7 @@ static void put(const struct dt_operation *op, float *to, const float *from, siz
     struct dt_device *dev = op->comm->job->linked;
     if (from == to)
         return;
-    if (op->comm->is_near)
+    if (op->comm->is_on_device)
         dev->engine->links->copy(dev, to, from, n * sizeof *to);
     else
         memcpy(to, from, n * sizeof *to);
@@ -46,8 +46,8 @@ static void add_on_links(void *context, float *sum, const float *x, size_t n)
 
 static struct dt_tree_adder adder_of(const struct dt_operation *op)
 {
-    return op->comm->is_near ? (struct dt_tree_adder){add_on_links, op->comm->job->linked}
-                             : (struct dt_tree_adder){0};
+    return op->comm->is_on_device ? (struct dt_tree_adder){add_on_links, op->comm->job->linked}
+                                  : (struct dt_tree_adder){0};
 }
 
 /* --- all-gather ------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static size_t longest_piece(const size_t *offsets, int size)
     return most;
 }
 
-/* A chunk of a piece; nothing behind its end. */
+/* The transfer of a chunk of a piece; 0 bytes after its end. */
 static struct dt_transfer transfer_of(bool sends, int peer, const struct dt_piece *piece,
                                       size_t from)
 {
@@ -69,7 +69,7 @@ static struct dt_transfer transfer_of(bool sends, int peer, const struct dt_piec
                                 NULL};
 }
 
-/* What a rank gives: as the offsets say, or as many bytes as every other. */
+/* A rank's piece: by the offsets, or the same number of bytes for every rank. */
 static struct dt_piece piece_of(const struct dt_operation *op, int rank)
 {
     size_t from = op->offsets ? op->offsets[rank] : (size_t)rank * op->bytes;
@@ -188,20 +188,20 @@ dt_comm_request dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes
 
 /* --- reduce-scatter --------------------------------------------------------------------------- */
 
-/* Ranks that add up their parts together, each a piece of it, chunk by chunk. */
+/* Ranks that reduce their parts together: each reduces one piece, chunk by chunk. */
 struct level {
-    int base, stride;         /* rank i of them is base + i * stride of the communicator */
-    int size, own;            /* own: which of them this is */
-    const int64_t *firsts;    /* i's leaves begin at firsts[i * stride] */
-    int64_t leaves;           /* of the tree */
-    int64_t *first;           /* the parts of i's leaves are first[i] .. first[i + 1] - 1 */
-    struct dt_tree_part *all; /* in the order of the leaves: this chunk's, of this rank's piece */
+    int base, stride;      /* rank i of the level is rank base + i * stride of the communicator */
+    int size, own;         /* own: this rank's index in the level */
+    const int64_t *firsts; /* the leaves of rank i begin at firsts[i * stride] */
+    int64_t leaves;        /* of the tree */
+    int64_t *first;        /* the parts of rank i are first[i] .. first[i + 1] - 1 */
+    struct dt_tree_part *all; /* all parts of a chunk of this rank's piece, in order of leaves */
     struct dt_transfer *transfers;
     size_t chunk;   /* floats at a time */
-    float *staging; /* what the others send: a chunk for each of their parts */
+    float *staging; /* receive buffer: a chunk for each part of the other ranks */
 };
 
-/* Ranks of this one's group, or those of its piece in all groups. */
+/* The ranks of this group, or of all groups with the same piece. */
 static struct level level_of(const struct dt_operation *op, bool within)
 {
     const struct dt_comm *c = op->comm;
@@ -233,7 +233,7 @@ static size_t count_parts(const struct level *l)
     return (size_t)count;
 }
 
-/* Of the group that has the most, so that all cut alike. */
+/* Parts of the group with the most, so that all groups use the same chunk size. */
 static size_t most_parts(const struct dt_operation *op, const struct level *within)
 {
     size_t most = 0;
@@ -246,7 +246,7 @@ static size_t most_parts(const struct dt_operation *op, const struct level *with
     return most;
 }
 
-/* Of a reduction's chunk, or of a gathering. */
+/* Upper bound for a chunk of the reduce-scatter and of the all-gather. */
 static size_t most_transfers(const struct level *l)
 {
     struct dt_tree_node nodes[DT_TREE_NODES];
@@ -259,7 +259,7 @@ static size_t list_bytes(const struct level *l)
            ((size_t)l->size + 1) * sizeof *l->first;
 }
 
-/* Lays it out in list_bytes from lists on; the return value is what follows the staging. */
+/* Places the lists in list_bytes bytes at lists; returns the end of the staging memory used. */
 static float *open_level(struct level *l, char *lists, float *staging)
 {
     size_t count = count_parts(l);
@@ -283,7 +283,7 @@ static int peer_of(const struct level *l, int i)
     return l->base + i * l->stride;
 }
 
-/* Of the parts of this rank a chunk of every other one's piece leaves, of its own comes in. */
+/* Sends a chunk of every other rank's piece, receives a chunk of this rank's piece. */
 static int exchange_chunk(const struct dt_operation *op, const struct level *l,
                           const struct dt_tree_part *own, const size_t *offsets, size_t from,
                           struct dt_error *err)
@@ -310,43 +310,43 @@ static int exchange_chunk(const struct dt_operation *op, const struct level *l,
     return exchange(op, l->transfers, count, err);
 }
 
-/* n floats that all groups have sums of, in parts, become everything's sum on all of them. */
+/* All-reduce between groups of n floats, from the nodes of each group in parts. */
 static int add_groups(const struct dt_operation *op, const struct level *l,
-                      const struct dt_tree_part *parts, size_t *shares, size_t n, float *sum,
+                      const struct dt_tree_part *parts, size_t *group_offsets, size_t n, float *sum,
                       struct dt_error *err)
 {
     int count = 0;
     for (int i = 0; i <= l->size; i++)
-        shares[i] = n * (size_t)i / (size_t)l->size;
-    DT_TRY(exchange_chunk(op, l, parts, shares, 0, err));
-    size_t first = shares[l->own], own = shares[l->own + 1] - first;
+        group_offsets[i] = n * (size_t)i / (size_t)l->size;
+    DT_TRY(exchange_chunk(op, l, parts, group_offsets, 0, err));
+    size_t first = group_offsets[l->own], own = group_offsets[l->own + 1] - first;
     put(op, sum + first, dt_tree_sum(l->all, (int)l->first[l->size], l->leaves, own, adder_of(op)),
         own);
     for (int i = 1; i < l->size; i++) {
         int to = (l->own + i) % l->size, source = (l->own + l->size - i) % l->size;
         l->transfers[count++] =
             (struct dt_transfer){true, peer_of(l, to), sum + first, own * sizeof *sum, NULL};
-        l->transfers[count++] =
-            (struct dt_transfer){false, peer_of(l, source), sum + shares[source],
-                                 (shares[source + 1] - shares[source]) * sizeof *sum, NULL};
+        l->transfers[count++] = (struct dt_transfer){
+            false, peer_of(l, source), sum + group_offsets[source],
+            (group_offsets[source + 1] - group_offsets[source]) * sizeof *sum, NULL};
     }
     return exchange(op, l->transfers, count, err);
 }
 
-/* shares: room for where the groups' pieces of a chunk begin. */
+/* group_offsets: memory for the groups' offsets in a chunk. */
 static int open_levels(const struct dt_operation *op, struct level *within, struct level *across,
-                       size_t **shares, struct dt_error *err)
+                       size_t **group_offsets, struct dt_error *err)
 {
     size_t inner = list_bytes(within), outer = list_bytes(across);
     float *staging;
     char *lists =
-        dt_operation_lists(op, inner + outer + ((size_t)across->size + 1) * sizeof **shares);
+        dt_operation_lists(op, inner + outer + ((size_t)across->size + 1) * sizeof **group_offsets);
     DT_TRY(dt_operation_staging(op, most_parts(op, within) + count_parts(across), &within->chunk,
                                 &staging, err));
     across->chunk = within->chunk;
-    float *behind = open_level(within, lists, staging);
-    open_level(across, lists + inner, behind);
-    *shares = (size_t *)(void *)(lists + inner + outer);
+    float *rest = open_level(within, lists, staging);
+    open_level(across, lists + inner, rest);
+    *group_offsets = (size_t *)(void *)(lists + inner + outer);
     return 0;
 }
 
@@ -355,10 +355,11 @@ static int run_reduce_scatter(const struct dt_operation *op, struct dt_error *er
     const struct dt_reduction *r = &op->reduction;
     struct level within = level_of(op, true), across = level_of(op, false);
     size_t most = longest_piece(r->offsets, within.size);
-    struct dt_tree_part sums[DT_TREE_NODES]; /* of the group's leaves */
-    size_t first = r->offsets[within.own], mine = r->offsets[within.own + 1] - first, *shares;
+    struct dt_tree_part sums[DT_TREE_NODES]; /* nodes of the group's leaves */
+    size_t first = r->offsets[within.own], mine = r->offsets[within.own + 1] - first,
+           *group_offsets;
     float *sum = (r->sum ? r->sum : r->parts[0].values) + first;
-    DT_TRY(open_levels(op, &within, &across, &shares, err));
+    DT_TRY(open_levels(op, &within, &across, &group_offsets, err));
     assert(within.first[within.own + 1] - within.first[within.own] == r->count);
     for (size_t from = 0; from < most; from += within.chunk) {
         size_t n = chunk_of(mine, within.chunk, from);
@@ -368,7 +369,7 @@ static int run_reduce_scatter(const struct dt_operation *op, struct dt_error *er
         dt_tree_merge(within.all, (int)within.first[within.size], within.leaves, n, adder_of(op),
                       sums);
         if (across.size > 1)
-            DT_TRY(add_groups(op, &across, sums, shares, n, sum + from, err));
+            DT_TRY(add_groups(op, &across, sums, group_offsets, n, sum + from, err));
         else
             put(op, sum + from, sums[0].values, n);
     }
@@ -387,14 +388,14 @@ dt_comm_request dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_red
 
 /* --- rounds of a reduce-scatter --------------------------------------------------------------- */
 
-/* Leaves that a round has. */
+/* The number of leaves of a round. */
 static int leaves_of(const struct dt_round *r, int size)
 {
     int64_t left = r->end - r->first;
     return left < size ? (int)left : size;
 }
 
-/* A chunk of the round's leaves: of this rank's piece into staging, but for its own leaf. */
+/* Exchanges a chunk of the round's leaves; those of other ranks arrive in staging. */
 static int exchange_leaves(const struct dt_operation *op, struct dt_transfer *t, float *staging,
                            size_t chunk, size_t from, struct dt_error *err)
 {
@@ -415,7 +416,7 @@ static int exchange_leaves(const struct dt_operation *op, struct dt_transfer *t,
     return exchange(op, t, count, err);
 }
 
-/* Pushes n floats of every leaf, which lie at from in the arrays of the stack. */
+/* Pushes n floats of every leaf, at offset from of the arrays of the stack. */
 static void push_chunk(const struct dt_operation *op, const float *staging, size_t chunk,
                        size_t from, size_t n, struct dt_tree_stack *stack, float **spares,
                        int *spare_count)
@@ -436,7 +437,7 @@ static void push_chunk(const struct dt_operation *op, const float *staging, size
     }
 }
 
-/* Chunk by chunk from the same stack; what it has become in the end is the same for all. */
+/* Each chunk starts from the same stack, and ends with the same one. */
 static int run_round(const struct dt_operation *op, struct dt_error *err)
 {
     const struct dt_comm *c = op->comm;
@@ -480,7 +481,7 @@ dt_comm_request dt_comm_reduce_round(struct dt_comm *comm, const struct dt_round
                                                 .round = *round});
 }
 
-/* --- all ranks together --------------------------------------------------------------------- */
+/* --- all-reduce, barrier, agreement --------------------------------------------------------- */
 
 int dt_comm_all_reduce(struct dt_comm *comm, float *values, int64_t n, struct dt_error *err)
 {
@@ -509,7 +510,7 @@ int dt_comm_barrier(struct dt_comm *comm, struct dt_error *err)
     return rc;
 }
 
-/* Of every rank's, the first; it belongs to no one rank where all say the same. */
+/* The first rank's error; without its rank if all have the same error. */
 static int choose_error(const struct dt_error *all, int size, struct dt_error *err)
 {
     int first = 0, same = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of communicators: a job's queue of operations and its thread, and
- * the exchange of messages that collectives are made of. */
+/* Internals of communicators: a job's queue of operations and its communication thread, and the
+ * exchange of messages from which collectives are built. */
 #ifndef DT_COMM_COMM_INTERNAL_H
 #define DT_COMM_COMM_INTERNAL_H
 
@@ -13,13 +13,13 @@
 
 struct dt_operation {
     const char *name;
-    size_t total; /* bytes of the whole, as far as this rank knows them, for reports */
-    /* Runs on the job's thread. */
+    size_t total; /* bytes, for error messages */
+    /* Runs on the communication thread. */
     int (*run)(const struct dt_operation *, struct dt_error *);
     struct dt_comm *comm;
-    uint64_t number;           /* of the group's operations; a message's channel */
-    bool beside;               /* a message */
-    enum dt_link_channel lane; /* of links */
+    uint64_t number;              /* sequence number in the group; of a message: its channel */
+    bool is_message;              /* point-to-point */
+    enum dt_link_channel channel; /* on linked devices */
     void *data;
     size_t bytes;
     int peer, source;
@@ -40,68 +40,68 @@ struct dt_transfer {
     void *request;
 };
 
-/* A message, in the list of those that are free, posted, or under way, and in the job's of all. */
+/* A message: in one of the lists free, posted and in flight, and in the list of all messages. */
 struct dt_message {
     struct dt_message *next;
     struct dt_message *made_before;
-    struct dt_operation op; /* as which it is reported */
+    struct dt_operation op; /* for error messages */
     struct dt_transfer transfer;
-    double since; /* it was started */
+    double since; /* start time */
     bool over;
-    dt_comm_request request; /* on links */
+    dt_comm_request request; /* on linked devices */
 };
 
-/* Memory that is kept from operation to operation. */
+/* A buffer reused by later operations. */
 struct dt_scratch {
     void *memory;
     size_t bytes;
 };
 
-/* An operation on links that may not be over. */
+/* An operation in flight on linked devices. */
 struct dt_linked {
-    struct dt_operation op; /* as which it is reported */
+    struct dt_operation op; /* for error messages */
     uint64_t request;
 };
 
 #define DT_QUEUE         256  /* operations in flight */
-#define DT_WATCH_SECONDS 0.01 /* from one look at links to the next */
+#define DT_WATCH_SECONDS 0.01 /* interval of the watchdog of linked devices */
 
-/* What is watched of a lane. */
+/* Operations of a channel that the watchdog checks: a ring buffer. */
 struct dt_watched {
     struct dt_linked all[DT_QUEUE];
-    uint64_t first, end; /* numbers of the oldest, and behind the newest */
-    double since;        /* the oldest is alone */
+    uint64_t first, end; /* sequence numbers: oldest, newest + 1 */
+    double since;        /* when the oldest became the oldest */
 };
 
 struct dt_job {
     const struct dt_transport *transport; /* NULL: one rank alone */
     void *state;                          /* the transport's */
-    struct dt_opening how;                /* ranks meet */
-    char *where;                          /* its own copy of how.where */
+    struct dt_opening how;
+    char *where; /* copy of how.where */
     double patience;
     atomic_uint_least64_t bytes_sent;
-    double waited;                  /* seconds, by the thread that waits */
-    struct dt_comm *_Atomic groups; /* the newest first, the world last; the job's thread names
-                                     * them in errors, while others may be made */
+    double waited;                  /* seconds that the caller's thread spent waiting */
+    struct dt_comm *_Atomic groups; /* the newest first, the world last; the communication thread
+                                     * reads the list for error messages while others are made */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t submitted_one, finished_one;
-    struct dt_scratch lists, staging; /* of the operation that runs */
+    struct dt_scratch lists, staging; /* of the running operation */
     struct dt_operation queue[DT_QUEUE];
     uint64_t submitted, finished;
     struct dt_message *made, *free_messages, *posted; /* the newest first */
-    struct dt_message *under_way;                     /* of the thread alone */
-    int waiting;                                      /* threads, for what is not over */
-    double waiting_since;                             /* the last of them */
-    struct dt_device *linked;                         /* NULL: no links */
+    struct dt_message *in_flight;                     /* for the communication thread only */
+    int waiting;                                      /* threads that wait */
+    double waiting_since;                             /* when the last of them began to wait */
+    struct dt_device *linked;                         /* NULL: devices are not linked */
     char links_name[DT_ERROR_TEXT];
-    struct dt_scratch linked_lists;   /* of operations on links */
-    struct dt_scratch linked_staging; /* lent */
+    struct dt_scratch linked_lists;   /* of operations on linked devices */
+    struct dt_scratch linked_staging; /* device memory borrowed by dt_comm_give_scratch */
     struct dt_watched watched[DT_LINK_LANES];
-    double watched_at; /* the last look */
+    double watched_at; /* last check of the watchdog */
     bool opened, closing;
-    bool left_alone; /* opening took too long: the thread is to free the job, if it ever can */
-    int failed;      /* code of the first failure */
+    bool abandoned; /* opening timed out: the communication thread frees the job */
+    int failed;     /* code of the first failure */
     struct dt_error error;
 };
 
@@ -109,58 +109,60 @@ struct dt_comm {
     struct dt_job *job;
     struct dt_comm *made_before; /* in the list of the job's groups */
     int rank, size;
-    int *members;    /* ranks of the world */
+    int *members;    /* ranks in the world */
     int context;     /* number of the group, for tags */
-    uint64_t number; /* of operations submitted */
-    bool is_near;
-    struct dt_comm *near; /* NULL: no links */
-    const char *name;     /* of the group; NULL: all ranks */
+    uint64_t number; /* operations submitted */
+    bool is_on_device;
+    struct dt_comm *on_device; /* the group for device memory; NULL: devices are not linked */
+    const char *name;          /* NULL: all ranks */
 };
 
-/* Starts count transfers; end waits until all are over. Those without bytes do not
- * take place. */
+/* Starts count transfers; dt_exchange_end waits for all of them. Transfers of 0 bytes are
+ * skipped. */
 int dt_exchange_begin(const struct dt_operation *op, struct dt_transfer *transfers, int count,
                       struct dt_error *err) DT_MUST_CHECK;
 int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers, int count,
                     struct dt_error *err) DT_MUST_CHECK;
 
-/* The same for one transfer: 1 when it is over, 0 while it is not. */
+/* The same for one transfer. dt_transfer_test returns 1 if it has completed, otherwise 0. */
 int dt_transfer_start(const struct dt_operation *op, struct dt_transfer *transfer,
                       struct dt_error *err) DT_MUST_CHECK;
 int dt_transfer_test(const struct dt_operation *op, struct dt_transfer *transfer,
                      struct dt_error *err) DT_MUST_CHECK;
-/* The error of one that has not moved for too long. */
+/* Fails with DT_ESTALLED for a transfer without progress within the timeout. */
 int dt_transfer_stalled(const struct dt_operation *op, const struct dt_transfer *transfer,
                         struct dt_error *err);
-/* On the job's thread, which holds the lock: a pause between tests of what has not moved since
- * then. It grows with the time; there is none at first where somebody waits. Otherwise this rank
- * computes, and may have but this one processor. What is submitted or waited for ends it. */
+/* Sleeps between two tests of transfers that have made no progress since then; the longer that is,
+ * the longer the pause. If a thread waits, the first tests follow without a pause; otherwise this
+ * rank computes and may need the processor. Submissions and waits end the pause. Call it on the
+ * communication thread, with the lock. */
 void dt_job_pause(struct dt_job *job, double since);
 
-/* On the job's thread, which holds the lock: starts what was posted and looks after what is
- * under way, both without the lock, since a transport may take its time and whoever submits must
- * not wait for it. *moved: something was over. */
+/* Starts posted messages and tests those in flight. Call it on the communication thread, with the
+ * lock; it releases the lock while it calls the transport, so that submissions do not wait for a
+ * slow transport. *moved: at least one has completed. */
 int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err) DT_MUST_CHECK;
 void dt_messages_release(struct dt_job *job);
 
-/* Memory of the host for the lists of the operation that runs, until the next call. */
+/* Host memory for the lists of the running operation, valid until the next call. */
 void *dt_operation_lists(const struct dt_operation *op, size_t bytes);
-/* Likewise where its operands lie: for so many pieces, of each of them the floats of a chunk, which
- * are worked on at a time. */
+/* Staging memory on the same device as the operands: pieces * *chunk floats. *chunk: the floats of
+ * a piece that are reduced at a time. */
 int dt_operation_staging(const struct dt_operation *op, size_t pieces, size_t *chunk,
                          float **staging, struct dt_error *err) DT_MUST_CHECK;
 
-/* Links (device-collective.c). A group's twin for memory of the device. */
+/* Linked devices (device-collective.c). dt_link_group creates the group for device memory. */
 void dt_link_group(struct dt_comm *comm);
-dt_comm_request dt_link_submit(struct dt_comm *near, struct dt_operation op);
-int dt_link_wait(struct dt_comm *near, enum dt_link_channel lane, dt_comm_request request,
+dt_comm_request dt_link_submit(struct dt_comm *comm, struct dt_operation op);
+int dt_link_wait(struct dt_comm *comm, enum dt_link_channel channel, dt_comm_request request,
                  struct dt_error *err) DT_MUST_CHECK;
 int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *transfers, int count,
                      struct dt_error *err) DT_MUST_CHECK;
-/* With the lock: whether anything on links is watched. */
+/* Whether operations on linked devices are in flight. Call it with the lock. */
 bool dt_links_busy(const struct dt_job *job);
 void dt_links_forget(struct dt_job *job);
-/* On the job's thread, which holds the lock: ends the watch over what is done. */
+/* The watchdog: removes completed operations, fails if the oldest of a channel has timed out. Call
+ * it on the communication thread, with the lock. */
 int dt_links_watch(struct dt_job *job, struct dt_error *err) DT_MUST_CHECK;
 
 static inline struct timespec dt_timespec(double seconds)
@@ -168,20 +170,20 @@ static inline struct timespec dt_timespec(double seconds)
     return (struct timespec){(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
 }
 
-/* With the lock: a thread begins, and ends, to wait for what the job's thread does. */
+/* Called with the lock around waits for the communication thread. */
 void dt_job_begin_wait(struct dt_job *job);
 void dt_job_end_wait(struct dt_job *job);
 
-/* With the lock: the first failure is everyone's. */
+/* Records the first failure, with which all waits fail. Call it with the lock. */
 void dt_job_fail(struct dt_job *job, int rc, const struct dt_error *err);
 struct dt_comm *dt_job_new_group(struct dt_job *job, const char *name, const int *members, int size,
                                  int rank);
 
-/* What it is, for reports. */
+/* Describes the operation for error messages. */
 #define DT_OPERATION_NAME 192
 char *dt_name_operation(const struct dt_operation *op, char text[DT_OPERATION_NAME]);
 
-/* Puts an operation of the group into the queue; run, name and operands are filled in. */
+/* Submits an operation of the group; op has run, name and operands. */
 dt_comm_request dt_comm_submit(struct dt_comm *comm, struct dt_operation op);
 
 #endif

@@ -14,7 +14,7 @@
 #include "comm/launch.h"
 #include "comm/tcp.h"
 
-#define REDUCE_CHUNK ((size_t)1 << 16) /* floats of a sum at a time: what caches hold */
+#define REDUCE_CHUNK ((size_t)1 << 16) /* floats reduced at a time: fits into caches */
 
 struct dt_comm *dt_job_new_group(struct dt_job *job, const char *name, const int *members, int size,
                                  int rank)
@@ -56,7 +56,7 @@ struct dt_comm *dt_comm_group(struct dt_comm *parent, const char *name, const in
     return group;
 }
 
-/* --- the job's thread ------------------------------------------------------------------------- */
+/* --- the communication thread ----------------------------------------------------------------- */
 
 void dt_job_fail(struct dt_job *job, int rc, const struct dt_error *err)
 {
@@ -65,7 +65,7 @@ void dt_job_fail(struct dt_job *job, int rc, const struct dt_error *err)
     job->failed = rc;
     job->error = *err;
     dt_links_forget(job);
-    if (job->linked) /* the host may wait for the device, and that for a rank */
+    if (job->linked) /* otherwise the host may wait for a device that waits for a rank */
         job->linked->engine->links->abort(job->linked);
 }
 
@@ -90,7 +90,7 @@ void dt_job_begin_wait(struct dt_job *job)
     job->waiting++;
     job->waiting_since = dt_clock_now();
     job->waited -= job->waiting_since;
-    pthread_cond_signal(&job->submitted_one); /* the job's thread may pause */
+    pthread_cond_signal(&job->submitted_one); /* ends a pause of the communication thread */
 }
 
 void dt_job_end_wait(struct dt_job *job)
@@ -101,10 +101,10 @@ void dt_job_end_wait(struct dt_job *job)
 
 static bool is_idle(const struct dt_job *job)
 {
-    return job->finished == job->submitted && job->posted == NULL && job->under_way == NULL;
+    return job->finished == job->submitted && job->posted == NULL && job->in_flight == NULL;
 }
 
-static void look_after_links(struct dt_job *job)
+static void check_links(struct dt_job *job)
 {
     struct dt_error err;
     int rc = dt_links_watch(job, &err);
@@ -122,20 +122,20 @@ static void sleep_until_work(struct dt_job *job)
             pthread_cond_wait(&job->submitted_one, &job->lock);
         else
             pthread_cond_clockwait(&job->submitted_one, &job->lock, CLOCK_MONOTONIC, &end);
-        look_after_links(job);
+        check_links(job);
     }
 }
 
-/* With the lock; pauses without it when there is nothing else to do. since: something began or was
- * over. */
-static void look_after_messages(struct dt_job *job, double *since)
+/* With the lock, which a pause releases. since: when a message
+ * last started or completed. */
+static void advance_messages(struct dt_job *job, double *since)
 {
     struct dt_error err;
     bool moved, begun = job->posted != NULL;
     int rc = dt_messages_advance(job, &moved, &err);
     if (rc < 0)
         dt_job_fail(job, rc, &err);
-    look_after_links(job);
+    check_links(job);
     if (rc < 0 || moved)
         pthread_cond_broadcast(&job->finished_one);
     if (begun || moved)
@@ -181,8 +181,8 @@ static void *serve(void *argument)
         sleep_until_work(job);
         if (is_idle(job))
             break;
-        look_after_messages(job, &since);
-        /* A message goes first: the other side may need it to come to the operation. */
+        advance_messages(job, &since);
+        /* Messages go first: the peer may need one before it calls the operation. */
         if (job->finished == job->submitted || job->posted)
             continue;
         const struct dt_operation *op = &job->queue[job->finished % DT_QUEUE];
@@ -193,11 +193,11 @@ static void *serve(void *argument)
         finish(job, rc, &err);
     }
     pthread_mutex_unlock(&job->lock);
-    /* After a failure others may wait in vain for what this rank owes them, and
-     * closing could wait for them: the program's end is enough then. */
+    /* After a failure closing could block: other ranks may wait for messages that this rank never
+     * sends. The end of the process then closes the transport. */
     if (joined && job->failed == 0)
         job->transport->close(job->state);
-    if (job->left_alone)
+    if (job->abandoned)
         free_job(job);
     return NULL;
 }
@@ -214,28 +214,29 @@ static void *keep(struct dt_scratch *scratch, size_t bytes)
 void *dt_operation_lists(const struct dt_operation *op, size_t bytes)
 {
     struct dt_job *job = op->comm->job;
-    return keep(op->comm->is_near ? &job->linked_lists : &job->lists, bytes);
+    return keep(op->comm->is_on_device ? &job->linked_lists : &job->lists, bytes);
 }
 
-/* On links, as far as what was lent goes round: ranks that do something together have lent as
- * much. One alone has nothing to keep there. */
+/* On linked devices: in the buffer of dt_comm_give_scratch, which has the same size on all ranks of
+ * a reduction; a single rank needs none. */
 int dt_operation_staging(const struct dt_operation *op, size_t pieces, size_t *chunk,
                          float **staging, struct dt_error *err)
 {
     struct dt_job *job = op->comm->job;
-    const struct dt_scratch *lent = &job->linked_staging;
-    size_t room = lent->bytes / sizeof **staging / pieces;
-    bool near = op->comm->is_near && op->comm->size > 1;
-    *chunk = !near ? REDUCE_CHUNK : room < DT_LINK_CHUNK ? room : DT_LINK_CHUNK;
-    *staging = near ? lent->memory : keep(&job->staging, pieces * *chunk * sizeof **staging);
-    return *chunk > 0 ? 0 : dt_fail(err, DT_ENOMEM, "sums on links have no memory of the device");
+    const struct dt_scratch *scratch = &job->linked_staging;
+    size_t room = scratch->bytes / sizeof **staging / pieces;
+    bool on_device = op->comm->is_on_device && op->comm->size > 1;
+    *chunk = !on_device ? REDUCE_CHUNK : room < DT_LINK_CHUNK ? room : DT_LINK_CHUNK;
+    *staging =
+        on_device ? scratch->memory : keep(&job->staging, pieces * *chunk * sizeof **staging);
+    return *chunk > 0 ? 0 : dt_fail(err, DT_ENOMEM, "no device memory to reduce in");
 }
 
 dt_comm_request dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
 {
     struct dt_job *job = comm->job;
     struct dt_error err;
-    if (comm->is_near)
+    if (comm->is_on_device)
         return dt_link_submit(comm, op);
     pthread_mutex_lock(&job->lock);
     while (job->submitted - job->finished == DT_QUEUE)
@@ -254,7 +255,7 @@ dt_comm_request dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
 int dt_comm_wait(struct dt_comm *comm, dt_comm_request request, struct dt_error *err)
 {
     struct dt_job *job = comm->job;
-    if (comm->is_near)
+    if (comm->is_on_device)
         return dt_link_wait(comm, DT_LINK_ALL, request, err);
     pthread_mutex_lock(&job->lock);
     if (job->finished <= request) {
@@ -293,27 +294,26 @@ bool dt_comm_launched_first(void)
     return rank == NULL || strcmp(rank, "0") == 0;
 }
 
-#define LOOK_S 0.05 /* from one look for signals to the next */
+#define LOOK_S 0.05 /* interval of checks for a signal */
 
-/* Whether ranks may still meet. Nobody can interrupt a transport that waits for them, but for one
- * that sees to that by itself. */
+/* Whether opening may go on. A transport that blocks in open cannot be interrupted; a bounded one
+ * checks timeout and stop itself. */
 static bool may_open(const struct dt_job *job, double until)
 {
     const struct dt_opening *how = &job->how;
     return job->transport->bounded || (dt_clock_now() < until && !(how->stop && *how->stop));
 }
 
-/* With the lock: what takes too long is left to the job's thread. */
-static int leave_alone(struct dt_job *job, struct dt_error *err)
+/* Leaves a blocked open to the communication thread. Call it with the lock. */
+static int abandon(struct dt_job *job, struct dt_error *err)
 {
     bool stopped = job->how.stop && *job->how.stop;
     int rc = stopped ? dt_fail(err, DT_ESTOP, "told to stop before ranks had met")
                      : dt_fail(err, DT_ESTALLED,
-                               "ranks have not met within %.0f s: one has not started, or stands "
-                               "still",
+                               "ranks have not met within %.0f s: one has not started, or hangs",
                                job->patience);
     dt_job_fail(job, rc, err);
-    job->left_alone = job->closing = true;
+    job->abandoned = job->closing = true;
     pthread_detach(job->thread);
     return rc;
 }
@@ -328,7 +328,7 @@ static int await_opening(struct dt_job *job, struct dt_error *err)
         pthread_cond_clockwait(&job->finished_one, &job->lock, CLOCK_MONOTONIC, &next);
     }
     if (!job->opened)
-        rc = leave_alone(job, err);
+        rc = abandon(job, err);
     pthread_mutex_unlock(&job->lock);
     return rc;
 }
@@ -340,7 +340,7 @@ int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport
     *world = NULL;
     if (pthread_create(&job->thread, NULL, serve, job) != 0) {
         free_job(job);
-        return dt_fail(err, DT_ENOMEM, "cannot start the thread that communicates");
+        return dt_fail(err, DT_ENOMEM, "cannot start the communication thread");
     }
     DT_TRY(await_opening(job, err));
     if (job->failed < 0) {
@@ -365,7 +365,7 @@ struct dt_comm *dt_comm_imagine(int size, bool linked)
 {
     struct dt_comm *comm = dt_alloc(1, sizeof *comm);
     comm->size = size;
-    comm->is_near = linked;
+    comm->is_on_device = linked;
     return comm;
 }
 

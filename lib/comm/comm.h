@@ -23,8 +23,8 @@
  *
  *     DT_TRY(dt_comm_link(world, device, false, err));
  *     struct dt_comm *on_device = dt_comm_on_device(group);
- *     dt_comm_request done = dt_comm_reduce_scatter(on_device, &reduction);      after all ops so
- * far DT_TRY(dt_comm_wait(on_device, done, err));      later ops run after the operation
+ *     dt_comm_request done = dt_comm_reduce_scatter(on_device, &reduction);   after all ops so far
+ *     DT_TRY(dt_comm_wait(on_device, done, err));   later ops run after the operation
  *
  * The thread that calls ops submits these operations and waits for them; no wait blocks the host.
  * Their sums have the same order, and so the same bits. The same timeout applies to operations
@@ -66,14 +66,13 @@ void dt_comm_abort(struct dt_comm *world, int status);
 int dt_comm_rank(const struct dt_comm *comm); /* of this process in the group */
 int dt_comm_size(const struct dt_comm *comm);
 
-/* A group of some ranks of parent, this one among them, in the order given; all
- * of them make it, and all groups of a job are made in the same order by all ranks
- * that make any. It lives as long as the world. name: what errors call it, as in "the
- * tensor-parallel group"; static. */
+/* A group of ranks of parent, including this one, in the given order. Collective over its members;
+ * every rank creates its groups in the same order. It lives as long as the world. name: in error
+ * messages, as in "the tensor-parallel group"; static. */
 struct dt_comm *dt_comm_group(struct dt_comm *parent, const char *name, const int *ranks,
                               int count);
 
-/* "2", "0 and 2", "0, 1, 2, 3 and 12 more" into text; returns text. */
+/* Writes "2", "0 and 2" or "0, 1, 2, 3 and 12 more" to text; returns text. */
 #define DT_RANKS 64
 char *dt_comm_name_ranks(const int *ranks, int count, char text[DT_RANKS]);
 
@@ -84,7 +83,7 @@ int dt_comm_link(struct dt_comm *world, struct dt_device *device, bool required,
                  struct dt_error *err) DT_MUST_CHECK;
 void dt_comm_unlink(struct dt_comm *world); /* NULL is fine */
 bool dt_comm_is_linked(const struct dt_comm *world);
-/* The library behind the links and its version, or why devices are not linked; NULL before
+/* The communication library and its version, or why devices are not linked; NULL before
  * dt_comm_link. */
 const char *dt_comm_links(const struct dt_comm *world);
 /* The same group for memory of the linked device; the group itself where nothing is linked. */
@@ -172,9 +171,9 @@ struct dt_reduction {
     struct dt_tree_part *parts; /* this rank's leaves, by dt_tree_cover; each an array of
                                  * (last offset) floats, overwritten */
     int count;
-    float *sum; /* likewise, or one of the parts' arrays: the rank's piece of it; NULL: the first
-                 * of the parts' arrays */
-    int groups; /* 0: one */
+    float *sum; /* output, (last offset) floats of which this rank's piece is written; may be one
+                 * of the parts' arrays; NULL: the first of them */
+    int groups; /* 0: one group */
 };
 dt_comm_request dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction);
 
@@ -190,7 +189,7 @@ struct dt_round {
     int64_t first, end;
     float *values;               /* this rank's leaf, offsets[size] floats; unused beyond end */
     struct dt_tree_stack *stack; /* of arrays of the piece's size */
-    float **spares;              /* arrays not in use, the last comes first */
+    float **spares;              /* stack of free arrays */
     int *spare_count;
 };
 dt_comm_request dt_comm_reduce_round(struct dt_comm *comm, const struct dt_round *round);

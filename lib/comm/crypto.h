@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ranks that meet over TCP use of a library of cryptography: HMAC, and a fast MAC for
- * messages.
+ * Cryptography of the tcp transport: HMAC, and a fast MAC for messages.
  *
- * It is a plug-in, crypto.so (comm/openssl), so that programs start without that library, and run
- * without it where ranks meet through MPI or there is one rank.
+ * It is a plug-in, crypto.so (comm/openssl), so that programs run without OpenSSL on one rank and
+ * over MPI.
  */
 #ifndef DT_COMM_CRYPTO_H
 #define DT_COMM_CRYPTO_H
@@ -21,21 +20,21 @@
 
 struct dt_crypto {
     int abi;
-    /* HMAC-SHA256; false: the library has failed. */
+    /* HMAC-SHA256; false: the library failed. */
     bool (*hmac)(const uint8_t key[DT_KEY], const void *data, size_t bytes, uint8_t out[DT_KEY]);
-    /* Whether the bytes are equal, in a time that does not tell where they differ. */
+    /* Whether the bytes are equal, in constant time. */
     bool (*equal)(const void *a, const void *b, size_t bytes);
-    /* AES-256-GMAC under one key; NULL: the library has failed. */
+    /* AES-256-GMAC under one key; NULL: the library failed. */
     void *(*open)(const uint8_t key[DT_KEY]);
     void (*close)(void *mac); /* NULL is fine */
-    /* The MAC of one message: begin, add as often as needed, end. number is the nonce, and is
-     * used once under a key. end is false if any of the calls has failed. */
+    /* The MAC of one message: begin, add any number of times, end. number: the nonce, used once
+     * per key. end returns false if any of the calls failed. */
     void (*begin)(void *mac, uint64_t number);
     void (*add)(void *mac, const void *data, size_t bytes);
     bool (*end)(void *mac, uint8_t tag[DT_TAG]);
 };
 
-/* The plug-in; DT_EMISSING where it, or its library, is not here. */
+/* Loads the plug-in; DT_EMISSING if it or OpenSSL is not installed. */
 int dt_crypto_load(const struct dt_crypto **crypto, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations on memory of linked devices: they are put on links at once, by the thread that
- * calls ops, and the job's thread sees to it that they come to an end. */
+/* Operations on memory of linked devices. The thread that calls ops enqueues them at once; the
+ * communication thread is their watchdog. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,45 +18,45 @@ static const struct dt_links *links_of(const struct dt_job *job)
 
 /* --- linking ---------------------------------------------------------------------------------- */
 
-/* What a rank says of its device. */
-struct card {
+/* What a rank reports about its device. */
+struct device_report {
     uint64_t machine;
     char links[DT_LINK_NAME], device[DT_LINK_NAME];
     struct dt_error missing;
 };
 
-static void describe(struct card *card, struct dt_device *dev)
+static void describe(struct device_report *report, struct dt_device *dev)
 {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    card->machine = dt_hash(host, strlen(host));
+    report->machine = dt_hash(host, strlen(host));
     if (dev->engine->links == NULL)
-        (void)dt_fail(&card->missing, DT_EMISSING, "device '%s' has no links between ranks",
+        (void)dt_fail(&report->missing, DT_EMISSING, "device '%s' does not support NCCL",
                       dev->engine->name);
-    else if (dev->engine->links->find(dev, card->links, card->device, &card->missing) == 0)
-        card->missing.code = DT_OK;
+    else if (dev->engine->links->find(dev, report->links, report->device, &report->missing) == 0)
+        report->missing.code = DT_OK;
 }
 
-/* The first reason against links that the ranks give. */
-static int check(const struct card *cards, int size, struct dt_error *err)
+/* Fails if a rank cannot be linked, or if two ranks have the same device. */
+static int check(const struct device_report *reports, int size, struct dt_error *err)
 {
     for (int r = 0; r < size; r++)
-        if (cards[r].missing.code < 0)
-            return dt_fail(err, DT_EMISSING, "rank %d: %s", r, cards[r].missing.text);
+        if (reports[r].missing.code < 0)
+            return dt_fail(err, DT_EMISSING, "rank %d: %s", r, reports[r].missing.text);
     for (int r = 0; r < size; r++)
         for (int i = 0; i < r; i++)
-            if (cards[i].machine == cards[r].machine &&
-                strcmp(cards[i].device, cards[r].device) == 0)
+            if (reports[i].machine == reports[r].machine &&
+                strcmp(reports[i].device, reports[r].device) == 0)
                 return dt_fail(err, DT_EMISSING, "ranks %d and %d have one GPU, %s", i, r,
-                               cards[r].device);
+                               reports[r].device);
     return 0;
 }
 
 void dt_link_group(struct dt_comm *c)
 {
-    c->near = dt_job_new_group(c->job, c->name, c->members, c->size, c->rank);
-    c->near->is_near = true;
-    c->near->near = c->near;
+    c->on_device = dt_job_new_group(c->job, c->name, c->members, c->size, c->rank);
+    c->on_device->is_on_device = true;
+    c->on_device->on_device = c->on_device;
 }
 
 static int open_links(struct dt_comm *world, struct dt_device *dev, struct dt_error *err)
@@ -67,43 +67,43 @@ static int open_links(struct dt_comm *world, struct dt_device *dev, struct dt_er
     DT_TRY(dt_comm_agree(world, rc, err));
     DT_TRY(dt_comm_wait(world, dt_comm_broadcast(world, &all.id, sizeof all.id, 0), err));
     rc = links->open(dev, &all, 1, world->job->patience, err);
-    world->job->linked = dev; /* is closed as such, whatever became of it */
+    world->job->linked = dev; /* dt_comm_unlink closes it, also after a failure */
     if (rc == 0)
         dt_link_group(world);
     return dt_comm_agree(world, rc, err);
 }
 
-/* What a rank tells of the lanes that begin with it. */
-struct outlets {
-    struct dt_link_id to_next, to_before;
+/* Identifiers of the channels on which a rank sends. */
+struct channel_ids {
+    struct dt_link_id to_next, to_previous;
 };
 
-static int make_outlets(struct dt_comm *c, struct outlets *all, struct dt_error *err)
+static int make_channel_ids(struct dt_comm *c, struct channel_ids *all, struct dt_error *err)
 {
     struct dt_device *dev = c->job->linked;
-    struct outlets *own = &all[c->rank];
+    struct channel_ids *own = &all[c->rank];
     int rc = links_of(c->job)->make_id(dev, &own->to_next, err);
-    rc = rc < 0 ? rc : links_of(c->job)->make_id(dev, &own->to_before, err);
+    rc = rc < 0 ? rc : links_of(c->job)->make_id(dev, &own->to_previous, err);
     DT_TRY(dt_comm_agree(c, rc, err));
     return dt_comm_share(c, all, sizeof *all, err);
 }
 
 int dt_comm_open_channels(struct dt_comm *c, bool ring, struct dt_error *err)
 {
-    if (c->near == NULL || c->size == 1)
+    if (c->on_device == NULL || c->size == 1)
         return 0;
-    struct outlets *all = dt_alloc((size_t)c->size, sizeof *all);
-    const struct outlets *own = &all[c->rank];
-    const struct outlets *next = &all[(c->rank + 1) % c->size];
-    const struct outlets *before = &all[(c->rank + c->size - 1) % c->size];
+    struct channel_ids *all = dt_alloc((size_t)c->size, sizeof *all);
+    const struct channel_ids *own = &all[c->rank];
+    const struct channel_ids *next = &all[(c->rank + 1) % c->size];
+    const struct channel_ids *before = &all[(c->rank + c->size - 1) % c->size];
     struct dt_link_end ends[4];
-    int count = 0, rc = make_outlets(c, all, err);
+    int count = 0, rc = make_channel_ids(c, all, err);
     if (ring || c->rank < c->size - 1) {
         ends[count++] = (struct dt_link_end){DT_LINK_TO_NEXT, own->to_next, 0, 2};
-        ends[count++] = (struct dt_link_end){DT_LINK_FROM_NEXT, next->to_before, 1, 2};
+        ends[count++] = (struct dt_link_end){DT_LINK_FROM_NEXT, next->to_previous, 1, 2};
     }
     if (ring || c->rank > 0) {
-        ends[count++] = (struct dt_link_end){DT_LINK_TO_BEFORE, own->to_before, 0, 2};
+        ends[count++] = (struct dt_link_end){DT_LINK_TO_BEFORE, own->to_previous, 0, 2};
         ends[count++] = (struct dt_link_end){DT_LINK_FROM_BEFORE, before->to_next, 1, 2};
     }
     if (rc == 0)
@@ -117,13 +117,13 @@ int dt_comm_link(struct dt_comm *world, struct dt_device *dev, bool required, st
     struct dt_job *job = world->job;
     if (world->size == 1)
         return 0;
-    struct card *cards = dt_alloc((size_t)world->size, sizeof *cards);
-    describe(&cards[world->rank], dev);
-    int rc = dt_comm_share(world, cards, sizeof *cards, err);
-    int missing = rc < 0 ? rc : check(cards, world->size, err);
+    struct device_report *reports = dt_alloc((size_t)world->size, sizeof *reports);
+    describe(&reports[world->rank], dev);
+    int rc = dt_comm_share(world, reports, sizeof *reports, err);
+    int missing = rc < 0 ? rc : check(reports, world->size, err);
     snprintf(job->links_name, sizeof job->links_name, "%s",
-             missing < 0 ? err->text : cards[world->rank].links);
-    free(cards);
+             missing < 0 ? err->text : reports[world->rank].links);
+    free(reports);
     if (rc == 0 && missing < 0)
         err->agreed = true;
     if (rc < 0 || (missing < 0 && required))
@@ -146,7 +146,7 @@ void dt_comm_unlink(struct dt_comm *world)
 
 bool dt_comm_is_linked(const struct dt_comm *world)
 {
-    return world->near != NULL;
+    return world->on_device != NULL;
 }
 
 const char *dt_comm_links(const struct dt_comm *world)
@@ -156,23 +156,23 @@ const char *dt_comm_links(const struct dt_comm *world)
 
 struct dt_comm *dt_comm_on_device(struct dt_comm *c)
 {
-    return c && c->near ? c->near : c;
+    return c && c->on_device ? c->on_device : c;
 }
 
-void dt_comm_give_scratch(struct dt_comm *near, void *memory, size_t bytes)
+void dt_comm_give_scratch(struct dt_comm *comm, void *memory, size_t bytes)
 {
-    if (near->is_near)
-        near->job->linked_staging = (struct dt_scratch){memory, bytes};
+    if (comm->is_on_device)
+        comm->job->linked_staging = (struct dt_scratch){memory, bytes};
 }
 
 bool dt_comm_is_on_device(const struct dt_comm *c)
 {
-    return c->is_near;
+    return c->is_on_device;
 }
 
 int dt_comm_finish_ops(const struct dt_comm *c, struct dt_device *dev, struct dt_error *err)
 {
-    return c->is_near ? 0 : dev->ops->synchronize(dev, err);
+    return c->is_on_device ? 0 : dev->ops->synchronize(dev, err);
 }
 
 /* --- operations ------------------------------------------------------------------------------- */
@@ -187,12 +187,12 @@ int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *tr
         const struct dt_transfer *t = &transfers[i];
         if (t->bytes == 0)
             continue;
-        /* Of two ranks of a lane the first sends. */
-        int peer = op->lane == DT_LINK_ALL ? op->comm->members[t->peer] : t->sends;
+        /* On a channel of two ranks, rank 0 sends. */
+        int peer = op->channel == DT_LINK_ALL ? op->comm->members[t->peer] : t->sends;
         list[moving++] = (struct dt_link_transfer){t->sends, peer, t->data, t->bytes};
         job->bytes_sent += t->sends ? t->bytes : 0;
     }
-    int rc = moving > 0 ? links_of(job)->exchange(job->linked, op->lane, list, moving, err) : 0;
+    int rc = moving > 0 ? links_of(job)->exchange(job->linked, op->channel, list, moving, err) : 0;
     free(list);
     return rc;
 }
@@ -217,11 +217,11 @@ void dt_links_forget(struct dt_job *job)
         job->watched[i].first = job->watched[i].end;
 }
 
-/* With the lock. Where there is no room for more, the newest stands for the one before it too:
- * they end in their order. */
+/* Adds an operation for the watchdog. If the ring buffer is full, it replaces the newest one:
+ * operations of a channel complete in order. Call it with the lock. */
 static void watch(struct dt_job *job, const struct dt_operation *op, uint64_t request)
 {
-    struct dt_watched *w = &job->watched[op->lane];
+    struct dt_watched *w = &job->watched[op->channel];
     if (w->first == w->end)
         w->since = dt_clock_now();
     if (w->end - w->first == DT_QUEUE)
@@ -230,15 +230,15 @@ static void watch(struct dt_job *job, const struct dt_operation *op, uint64_t re
     pthread_cond_signal(&job->submitted_one);
 }
 
-dt_comm_request dt_link_submit(struct dt_comm *near, struct dt_operation op)
+dt_comm_request dt_link_submit(struct dt_comm *comm, struct dt_operation op)
 {
-    struct dt_job *job = near->job;
+    struct dt_job *job = comm->job;
     struct dt_error err;
-    op.comm = near;
-    op.number = near->number++;
-    links_of(job)->begin(job->linked, op.lane);
+    op.comm = comm;
+    op.number = comm->number++;
+    links_of(job)->begin(job->linked, op.channel);
     int rc = op.run(&op, &err);
-    dt_comm_request request = links_of(job)->end(job->linked, op.lane);
+    dt_comm_request request = links_of(job)->end(job->linked, op.channel);
     if (rc < 0)
         name_operation(&op, &err);
     pthread_mutex_lock(&job->lock);
@@ -250,11 +250,11 @@ dt_comm_request dt_link_submit(struct dt_comm *near, struct dt_operation op)
     return request;
 }
 
-int dt_link_wait(struct dt_comm *near, enum dt_link_channel lane, dt_comm_request request,
+int dt_link_wait(struct dt_comm *comm, enum dt_link_channel channel, dt_comm_request request,
                  struct dt_error *err)
 {
-    struct dt_job *job = near->job;
-    links_of(job)->join(job->linked, lane, request);
+    struct dt_job *job = comm->job;
+    links_of(job)->join(job->linked, channel, request);
     pthread_mutex_lock(&job->lock);
     int rc = job->failed;
     if (rc < 0)
@@ -263,14 +263,14 @@ int dt_link_wait(struct dt_comm *near, enum dt_link_channel lane, dt_comm_reques
     return rc;
 }
 
-/* Ends the watch over what is done of a lane. */
-static int watch_lane(struct dt_job *job, enum dt_link_channel lane, double now,
-                      struct dt_error *err)
+/* Removes completed operations of a channel; fails if the oldest has timed out. */
+static int watch_channel(struct dt_job *job, enum dt_link_channel channel, double now,
+                         struct dt_error *err)
 {
-    struct dt_watched *w = &job->watched[lane];
+    struct dt_watched *w = &job->watched[channel];
     while (w->first < w->end) {
         const struct dt_linked *oldest = &w->all[w->first % DT_QUEUE];
-        int rc = links_of(job)->test(job->linked, lane, oldest->request, err);
+        int rc = links_of(job)->test(job->linked, channel, oldest->request, err);
         if (rc == 0 && now - w->since > job->patience)
             rc = dt_fail(err, DT_ESTALLED, "has not ended on the device for %.0f seconds",
                          job->patience);
@@ -289,6 +289,6 @@ int dt_links_watch(struct dt_job *job, struct dt_error *err)
         return 0;
     job->watched_at = now;
     for (int i = 0; i < DT_LINK_LANES; i++)
-        DT_TRY(watch_lane(job, (enum dt_link_channel)i, now, err));
+        DT_TRY(watch_channel(job, (enum dt_link_channel)i, now, err));
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages of an operation, under the eyes of a watchdog. */
+/* Transfers of an operation, with a watchdog. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,24 +8,24 @@
 #include "base/clock.h"
 #include "comm/comm-internal.h"
 
-#define SPIN         5e-5 /* seconds of a wait without pauses */
-#define PAUSE_LEAST  2e-5 /* then, from one test to the next */
+#define SPIN         5e-5 /* seconds of busy waiting */
+#define PAUSE_LEAST  2e-5 /* seconds between tests after it */
 #define PAUSE_MOST   1.3e-3
 #define CONTEXT_BITS 6
 #define NUMBER_BITS  16
 
 _Static_assert(1 + CONTEXT_BITS + NUMBER_BITS == DT_TAG_BITS, "kind, group and number are a tag");
 
-/* Kind, group and number of the operation, so that a message out of step meets no receive. */
+/* Kind, group and number of the operation, so that a message out of order matches no receive. */
 static int tag_of(const struct dt_operation *op)
 {
     uint64_t number = op->number & ((1u << NUMBER_BITS) - 1);
     uint64_t context = (uint64_t)op->comm->context & ((1u << CONTEXT_BITS) - 1);
-    uint64_t kind = op->beside;
+    uint64_t kind = op->is_message;
     return (int)(kind << (NUMBER_BITS + CONTEXT_BITS) | context << NUMBER_BITS | number);
 }
 
-/* "operation 12 of the tensor-parallel group of ranks 0 and 1" into text. */
+/* Writes "operation 12 of the tensor-parallel group of ranks 0 and 1" to text. */
 static void name_tag(const struct dt_job *job, int tag, char *text, size_t size)
 {
     const char *kind = tag >> (NUMBER_BITS + CONTEXT_BITS) ? "channel" : "operation";
@@ -69,7 +69,7 @@ int dt_exchange_begin(const struct dt_operation *op, struct dt_transfer *transfe
     for (int i = 0; i < count; i++)
         transfers[i].request = NULL;
     for (int i = 0; i < count; i++)
-        if (!transfers[i].sends) /* receives first: then messages find their place at once */
+        if (!transfers[i].sends) /* receives first: then messages need no copy */
             DT_TRY(dt_transfer_start(op, &transfers[i], err));
     for (int i = 0; i < count; i++)
         if (transfers[i].sends)
@@ -108,7 +108,7 @@ int dt_transfer_test(const struct dt_operation *op, struct dt_transfer *t, struc
     return rc;
 }
 
-/* Somebody who waits leaves a processor idle, or to other ranks, which it waits for. */
+/* A waiting thread leaves its processor idle, so tests may be frequent. */
 static double pause_after(bool waited_for, double idle)
 {
     double pause = waited_for ? idle / 8 : idle;

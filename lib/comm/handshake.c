@@ -5,22 +5,22 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define SIGN "dt-meet1" /* and its version */
+#define SIGN "dt-meet1" /* magic number and version */
 
 _Static_assert(sizeof(struct dt_introduction) == 32 && sizeof(struct dt_call) == 40 + 2 * DT_KEY &&
                    sizeof(struct dt_answer) == 32 + DT_KEY &&
                    sizeof(struct dt_handshake) == 8 + 72 + 4 * DT_KEY,
                "no padding");
 
-/* The HMAC of a name and of what was said up to there. */
+/* The HMAC of a name and of the handshake up to end. */
 static bool derive(const struct dt_handshake *h, const struct dt_secret *s, const char *name,
                    const void *end, uint8_t out[DT_KEY])
 {
-    char said[16 + sizeof *h] = "";
+    char input[16 + sizeof *h] = "";
     size_t bytes = (size_t)((const char *)end - (const char *)h);
-    memcpy(said, name, strlen(name));
-    memcpy(said + 16, h, bytes);
-    return s->crypto->hmac(s->key, said, 16 + bytes, out);
+    memcpy(input, name, strlen(name));
+    memcpy(input + 16, h, bytes);
+    return s->crypto->hmac(s->key, input, 16 + bytes, out);
 }
 
 static bool check(const struct dt_handshake *h, const struct dt_secret *s, const char *name,

@@ -11,9 +11,9 @@
 
 #include "base/buffer.h"
 
-#define ELSEWHERE 0xc0000201u /* 192.0.2.1, of RFC 5737: no machine's; nothing is sent there */
+#define ELSEWHERE 0xc0000201u /* 192.0.2.1, TEST-NET-1 of RFC 5737; nothing is sent there */
 
-/* The IPv4 address of an entry; 0: it has none. */
+/* The IPv4 address of an entry, 0 without one. */
 static uint32_t address_of(const struct ifaddrs *i)
 {
     struct sockaddr_in in;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* On which of a machine's addresses a rank listens for others. */
+/* The address on which a rank listens. */
 #ifndef DT_COMM_INTERFACE_H
 #define DT_COMM_INTERFACE_H
 
@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 
-/* The first IPv4 address of the network interface of that name, or the address of that text if
- * it is this machine's, in the order of the network. DT_EMISSING names those that there are. */
+/* The first IPv4 address of the network interface of that name, or the address itself if name is
+ * one of this machine's; in network byte order. DT_EMISSING lists the interfaces found. */
 int dt_interface_find(const char *name, uint32_t *address, struct dt_error *err) DT_MUST_CHECK;
 
 /* The default: the address of the default route; else the first address that is not loopback; else

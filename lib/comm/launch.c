@@ -19,7 +19,7 @@ struct variables {
 static const struct variables of_torch = {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", false};
 static const struct variables of_slurm = {"SLURM_PROCID", "SLURM_NTASKS", NULL, false};
 static const struct variables of_step = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL, false};
-/* Launchers of MPI; the first that is found counts, since daemons of one start under another. */
+/* MPI launchers; the first match wins, since daemons of one launcher may start under another. */
 static const struct variables of_mpi[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, false}, /* Open MPI */
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", NULL, false},   /* MVAPICH2 */

@@ -3,8 +3,8 @@
  * The ranks that a launcher announces in the environment of this process: mpirun, srun, torchrun,
  * and any other that sets RANK and WORLD_SIZE.
  *
- * A process that is one of several announced ranks but runs alone repeats the work of all of them:
- * that is an error.
+ * A process that is one of several announced ranks but runs alone would repeat the work of the
+ * others: that is an error.
  */
 #ifndef DT_COMM_LAUNCH_H
 #define DT_COMM_LAUNCH_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages beside the queue of operations. */
+/* Point-to-point messages, concurrent with the queue of operations. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static struct dt_message *post(struct dt_comm *comm, const char *name, int chann
                .total = transfer.bytes,
                .comm = comm,
                .number = (uint64_t)channel,
-               .beside = true},
+               .is_message = true},
         .transfer = transfer,
     };
     job->posted = m;
@@ -44,13 +44,13 @@ static struct dt_message *post(struct dt_comm *comm, const char *name, int chann
 
 static int run_message(const struct dt_operation *op, struct dt_error *err)
 {
-    bool sends = op->lane == DT_LINK_TO_NEXT || op->lane == DT_LINK_TO_BEFORE;
+    bool sends = op->channel == DT_LINK_TO_NEXT || op->channel == DT_LINK_TO_BEFORE;
     const struct dt_transfer t = {sends, 0, op->data, op->bytes, NULL};
     return dt_link_exchange(op, &t, 1, err);
 }
 
-/* On links: at once. */
-static struct dt_message *put(struct dt_comm *near, enum dt_link_channel lane, void *data,
+/* A message on linked devices, enqueued at once. */
+static struct dt_message *put(struct dt_comm *comm, enum dt_link_channel channel, void *data,
                               size_t bytes)
 {
     static const char *const names[DT_LINK_LANES] = {
@@ -59,24 +59,24 @@ static struct dt_message *put(struct dt_comm *near, enum dt_link_channel lane, v
         [DT_LINK_TO_BEFORE] = "send to the rank before",
         [DT_LINK_FROM_NEXT] = "receive from the next rank",
     };
-    const struct dt_operation op = {.name = names[lane],
+    const struct dt_operation op = {.name = names[channel],
                                     .total = bytes,
                                     .run = run_message,
-                                    .lane = lane,
+                                    .channel = channel,
                                     .data = data,
                                     .bytes = bytes};
-    pthread_mutex_lock(&near->job->lock);
-    struct dt_message *m = take_free(near->job);
+    pthread_mutex_lock(&comm->job->lock);
+    struct dt_message *m = take_free(comm->job);
     *m = (struct dt_message){.made_before = m->made_before, .op = op, .over = true};
-    pthread_mutex_unlock(&near->job->lock);
-    m->request = dt_link_submit(near, op);
+    pthread_mutex_unlock(&comm->job->lock);
+    m->request = dt_link_submit(comm, op);
     return m;
 }
 
 struct dt_message *dt_comm_send(struct dt_comm *comm, int to, int channel, const void *data,
                                 size_t bytes)
 {
-    if (comm->is_near)
+    if (comm->is_on_device)
         return put(comm, (enum dt_link_channel)channel, (void *)(uintptr_t)data, bytes);
     return post(comm, "send", channel,
                 (struct dt_transfer){true, to, (void *)(uintptr_t)data, bytes, NULL});
@@ -85,7 +85,7 @@ struct dt_message *dt_comm_send(struct dt_comm *comm, int to, int channel, const
 struct dt_message *dt_comm_receive(struct dt_comm *comm, int from, int channel, void *data,
                                    size_t bytes)
 {
-    if (comm->is_near)
+    if (comm->is_on_device)
         return put(comm, (enum dt_link_channel)channel, data, bytes);
     return post(comm, "receive", channel, (struct dt_transfer){false, from, data, bytes, NULL});
 }
@@ -95,8 +95,8 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *e
     struct dt_job *job = comm->job;
     if (m == NULL)
         return 0;
-    if (comm->is_near)
-        DT_TRY(dt_link_wait(comm, m->op.lane, m->request, err));
+    if (comm->is_on_device)
+        DT_TRY(dt_link_wait(comm, m->op.channel, m->request, err));
     pthread_mutex_lock(&job->lock);
     if (!m->over) {
         dt_job_begin_wait(job);
@@ -106,7 +106,7 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *e
     }
     int rc = job->failed;
     if (rc < 0) {
-        *err = job->error; /* the message stays where it is: the job is over */
+        *err = job->error; /* dt_messages_release frees the message */
     } else {
         m->next = job->free_messages;
         job->free_messages = m;
@@ -115,7 +115,7 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *e
     return rc;
 }
 
-/* --- a ring ----------------------------------------------------------------------------------- */
+/* --- rings ------------------------------------------------------------------------------------ */
 
 static int neighbour(const struct dt_comm *c, int distance)
 {
@@ -140,7 +140,7 @@ static struct dt_passing pass(struct dt_comm *c, int to, int from, int channel,
                                     .source = from,
                                     .sends = &sent,
                                     .receives = &received};
-    if (c->is_near)
+    if (c->is_on_device)
         return (struct dt_passing){.on_links = true, .request = dt_link_submit(c, op)};
     return (struct dt_passing){.received =
                                    dt_comm_receive(c, from, channel, received.data, received.bytes),
@@ -167,9 +167,9 @@ int dt_comm_end_passing(struct dt_comm *c, const struct dt_passing *p, struct dt
     return dt_comm_await(c, p->received, err);
 }
 
-/* --- on the job's thread ---------------------------------------------------------------------- */
+/* --- on the communication thread -------------------------------------------------------------- */
 
-/* What was posted, in its order. */
+/* Posted messages, the oldest first. */
 static struct dt_message *take_posted(struct dt_job *job)
 {
     struct dt_message *oldest = NULL;
@@ -182,10 +182,10 @@ static struct dt_message *take_posted(struct dt_job *job)
     return oldest;
 }
 
-/* Goes behind what is under way. */
+/* Starts messages and appends them to those in flight. */
 static int start(struct dt_job *job, struct dt_message *oldest, struct dt_error *err)
 {
-    struct dt_message **end = &job->under_way;
+    struct dt_message **end = &job->in_flight;
     while (*end)
         end = &(*end)->next;
     *end = oldest;
@@ -196,10 +196,10 @@ static int start(struct dt_job *job, struct dt_message *oldest, struct dt_error 
     return 0;
 }
 
-/* What is over goes to the list of that name. */
+/* Moves completed messages to the list over. */
 static int test_all(struct dt_job *job, struct dt_message **over, struct dt_error *err)
 {
-    for (struct dt_message **place = &job->under_way; *place;) {
+    for (struct dt_message **place = &job->in_flight; *place;) {
         struct dt_message *m = *place;
         int rc = m->transfer.request ? dt_transfer_test(&m->op, &m->transfer, err) : 1;
         if (rc == 0 && dt_clock_now() - m->since > job->patience)
@@ -221,8 +221,8 @@ int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err)
 {
     struct dt_message *over = NULL;
     *moved = false;
-    if (job->failed < 0) { /* nobody waits for them any more */
-        job->posted = job->under_way = NULL;
+    if (job->failed < 0) { /* their waits have failed */
+        job->posted = job->in_flight = NULL;
         return 0;
     }
     struct dt_message *oldest = take_posted(job);
@@ -237,7 +237,7 @@ int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err)
 
 void dt_messages_release(struct dt_job *job)
 {
-    /* After a failure some are in no list but this one. */
+    /* After a failure some are in this list only. */
     for (struct dt_message *m = job->made, *before; m; m = before) {
         before = m->made_before;
         free(m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where ranks run: the machine, and which of its processors. */
+/* Placement of ranks: machine and processors. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/pool.h"
 #include "comm/comm.h"
 
-/* Appends runs of processors, as "0-3,8", as far as they fit. */
+/* Appends ranges of processors, as in "0-3,8", as far as they fit. */
 static void list_processors(const cpu_set_t *set, char *text, size_t size)
 {
     size_t used = strlen(text);

@@ -19,8 +19,8 @@
 #include "base/file.h"
 #include "base/path.h"
 
-#define SIGN "dt-meeting " /* the file begins with */
-#define TEXT 256           /* bytes of the file, at most */
+#define SIGN "dt-meeting " /* magic number of the file */
+#define TEXT 256           /* maximum bytes of the file */
 
 static int cannot_meet(const char *path, struct dt_error *err)
 {
@@ -52,7 +52,7 @@ static int check_room(const char *path, struct dt_error *err)
 {
     char *named = dt_strndup(path, (size_t)(dt_path_base(path) - path));
     const char *folder = *named ? named : ".";
-    struct dt_error ignored; /* opening it tells */
+    struct dt_error ignored; /* opening reports it */
     int rc = 0;
     if (!dt_file_is_directory(folder)) {
         rc = dt_fail(err, DT_EMISSING, "ranks cannot meet at '%s': directory '%s' does not exist",
@@ -71,15 +71,15 @@ static int check_room(const char *path, struct dt_error *err)
     return rc;
 }
 
-/* "dt-meeting KEY PORT ADDRESS", a line. */
+/* Writes the line "dt-meeting KEY PORT ADDRESS". */
 static void describe(const struct dt_notice *n, struct dt_buffer *line)
 {
     char address[INET_ADDRSTRLEN] = "";
     dt_buffer_add_string(line, SIGN);
     for (int i = 0; i < DT_KEY; i++)
         dt_buffer_printf(line, "%02x", n->key[i]);
-    inet_ntop(AF_INET, &n->place.address, address, sizeof address);
-    dt_buffer_printf(line, " %u %s\n", ntohs((uint16_t)n->place.port), address);
+    inet_ntop(AF_INET, &n->endpoint.address, address, sizeof address);
+    dt_buffer_printf(line, " %u %s\n", ntohs((uint16_t)n->endpoint.port), address);
 }
 
 static bool read_key(const char *text, uint8_t key[DT_KEY])
@@ -94,20 +94,20 @@ static bool read_key(const char *text, uint8_t key[DT_KEY])
     return text[2 * DT_KEY] == ' ';
 }
 
-/* A file whose line is not whole, or another version's, says nothing. */
-static void understand(const char *text, struct dt_notice *n)
+/* *n is all 0 if the line is incomplete or malformed. */
+static void parse(const char *text, struct dt_notice *n)
 {
     char address[INET_ADDRSTRLEN];
     unsigned port;
     const char *line = strchr(text, '\n') ? text + strlen(SIGN) : "";
     if (!read_key(line, n->key) || sscanf(line + 2 * DT_KEY, "%u %15s", &port, address) != 2 ||
-        port == 0 || port > UINT16_MAX || inet_pton(AF_INET, address, &n->place.address) != 1)
+        port == 0 || port > UINT16_MAX || inet_pton(AF_INET, address, &n->endpoint.address) != 1)
         memset(n, 0, sizeof *n);
     else
-        n->place.port = htons((uint16_t)port);
+        n->endpoint.port = htons((uint16_t)port);
 }
 
-/* What is in it, as far as it is a notice. */
+/* Reads the file; fails if it is another kind of file. */
 static int read_text(const char *path, int file, char text[TEXT], struct dt_error *err)
 {
     struct stat st;
@@ -122,7 +122,7 @@ static int read_text(const char *path, int file, char text[TEXT], struct dt_erro
     return n > 0 && strncmp(text, SIGN, strlen(SIGN)) != 0 ? refuse(path, err) : 0;
 }
 
-/* Whether nobody else can read the key, or have written it. */
+/* Whether only this user can read and write the key. */
 static bool is_private(const struct stat *st)
 {
     return st->st_uid == geteuid() && (st->st_mode & (S_IRWXG | S_IRWXO)) == 0;
@@ -141,13 +141,14 @@ int dt_notice_read(const char *path, struct dt_notice *notice, struct dt_error *
     } else {
         rc = read_text(path, file, text, err);
         if (rc == 0 && fstat(file, &st) == 0 && is_private(&st))
-            understand(text, notice);
+            parse(text, notice);
         close(file);
     }
     return rc;
 }
 
-/* Whether it is locked, and still the one at the path; file systems without locks do without. */
+/* Locks the file; whether that succeeded and the file is still at the path. File systems without
+ * locks count as locked. */
 static bool is_taken(const char *path, int file)
 {
     struct stat own, there;
@@ -166,7 +167,7 @@ static int refuse_shared(const char *path, const struct stat *st, struct dt_erro
                    path, (unsigned)st->st_uid, (unsigned)st->st_mode & 0777, (unsigned)geteuid());
 }
 
-/* 1: the file that was taken is fit for a key; 0: it was removed, for a new one. */
+/* 1: the file is private; 0: it was removed, so that the caller creates a new one. */
 static int check_privacy(const char *path, int file, bool made, struct dt_error *err)
 {
     struct stat st;
@@ -180,7 +181,7 @@ static int check_privacy(const char *path, int file, bool made, struct dt_error 
             unlink(path);
         return rc;
     }
-    unlink(path); /* a mode of now does not stop who has it open */
+    unlink(path); /* chmod would not affect processes that have it open */
     return 0;
 }
 
@@ -221,7 +222,7 @@ int dt_notice_write(const char *path, int file, const struct dt_notice *notice,
     describe(notice, &line);
     int rc = 0;
     if (ftruncate(file, 0) < 0 || pwrite(file, line.data, line.size, 0) != (ssize_t)line.size ||
-        fsync(file) < 0) /* it stays open, and other machines would wait for it */
+        fsync(file) < 0) /* the file stays open; without fsync other machines may not see it */
         rc = cannot_meet(path, err);
     dt_buffer_release(&line);
     return rc;

@@ -18,17 +18,17 @@
 #include "comm/handshake.h"
 #include "comm/interface.h"
 
-#define TICK_MS 20  /* from one look at the file, the clock and the signals to the next */
-#define CALL_S  2   /* that the first calls may take; later ones longer */
-#define GRACE_S 2   /* for the first rank to say who is missing */
-#define GUESTS  256 /* connections that have proved nothing; of more, one goes at random */
+#define TICK_MS     20  /* interval of checks of the file, the clock and signals */
+#define CALL_S      2   /* timeout of the first connection attempt; it doubles with each attempt */
+#define GRACE_S     2   /* extra time for rank 0 to report which ranks are missing */
+#define MAX_PENDING 256 /* connections without a handshake; one more closes a random one */
 
-/* What ranks say when they have proved who they are: tags of messages. */
-enum saying {
-    SAYING_PLACES, /* the first, when all have come: where each listens */
-    SAYING_DONE,   /* another, when it has met all */
-    SAYING_OVER,   /* the first, when all have */
-    SAYING_FAILURE /* the first, instead of the next of these: what is wrong for all */
+/* Tags of messages after the handshake. */
+enum message {
+    MESSAGE_ADDRESSES, /* from rank 0, after all ranks have connected to it */
+    MESSAGE_CONNECTED, /* to rank 0, from a rank that is connected to all */
+    MESSAGE_FINISHED,  /* from rank 0, after all ranks have sent CONNECTED */
+    MESSAGE_FAILURE    /* from rank 0, at any time */
 };
 
 struct failure {
@@ -36,64 +36,64 @@ struct failure {
     char text[DT_ERROR_TEXT];
 };
 
-struct guest {
+struct pending {
     int socket;
-    size_t got; /* bytes of its call */
-    struct dt_handshake talk;
+    size_t got; /* bytes received of its call */
+    struct dt_handshake handshake;
 };
 
 struct peer {
-    int socket;                 /* of a call, until met; -1: none */
-    struct dt_channel *channel; /* met; NULL: not yet */
-    bool called, done;          /* called: its challenge has been met */
-    struct dt_rank_address place;
-    double patience; /* with a call, which is over at until; the next is not before next */
-    double until, next;
-    struct dt_handshake talk;
-    size_t moved;                   /* bytes of what the other side says next */
-    struct dt_channel_frame saying; /* that the first rank says to it, or it says to the first */
-    bool telling;                   /* it is on its way */
-    int told;                       /* sayings of the first rank that it has been told whole */
+    int socket;                 /* during the handshake; -1: none */
+    struct dt_channel *channel; /* NULL: not connected */
+    bool called, done;          /* called: the call is sent; done: CONNECTED is sent or received */
+    struct dt_rank_address endpoint;
+    double patience;    /* timeout of a connection attempt in seconds */
+    double until, next; /* deadline of this attempt; earliest time of the next one */
+    struct dt_handshake handshake;
+    size_t moved;                  /* bytes received of the next handshake message */
+    struct dt_channel_frame frame; /* from rank 0 to the peer, or from this rank to rank 0 */
+    bool sending;                  /* frame is being sent */
+    int sent;                      /* messages that rank 0 has sent to the peer */
 };
 
 struct meeting {
     const struct dt_opening *how;
     struct dt_introduction own;
     int rank, size;
-    int file;         /* that the first rank has written; -1: none */
-    int listener;     /* -1: none */
-    uint32_t address; /* that it listens on */
-    bool closed;      /* all have come, and been told where the others are */
-    bool over;        /* all have met */
+    int file;         /* of rank 0; -1: none */
+    int listener;     /* socket; -1: none */
+    uint32_t address; /* of the listener */
+    bool complete;    /* all ranks have connected to rank 0; addresses are known */
+    bool over;        /* all ranks are connected to all */
     double until;
     struct dt_secret secret;
-    struct dt_notice notice; /* that was found */
+    struct dt_notice notice; /* last content of the file */
     struct peer *peers;
-    struct guest guests[GUESTS];
-    int guest_count;
-    struct pollfd *polled;          /* peers, listener, guests */
-    struct dt_rank_address *places; /* of all, as the first rank says */
-    int said;                       /* sayings of the first rank: places, then that all have met */
-    struct failure failure;         /* or what is wrong, as it says */
-    struct dt_channel *refused;     /* a rank that is to hear why; NULL: none */
+    struct pending pending[MAX_PENDING];
+    int pending_count;
+    struct pollfd *polled;             /* peers, listener, pending */
+    struct dt_rank_address *addresses; /* of all ranks */
+    int due;                           /* messages that rank 0 sends to each rank so far */
+    struct failure failure;            /* received from rank 0 */
+    struct dt_channel *refused;        /* a rejected rank, which gets FAILURE too; or NULL */
 };
 
 /* --- sockets ---------------------------------------------------------------------------------- */
 
-static void hang_up(int *s)
+static void close_socket(int *s)
 {
     if (*s >= 0)
         close(*s);
     *s = -1;
 }
 
-static bool say(int s, const void *what, size_t bytes)
+static bool send_whole(int s, const void *what, size_t bytes)
 {
     return send(s, what, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
 }
 
-/* 1: all that is expected has come; 0: not yet; -1: it never will. */
-static int hear(int s, void *what, size_t bytes, size_t *got)
+/* 1: all bytes are received; 0: not yet; -1: the connection is closed. */
+static int receive_whole(int s, void *what, size_t bytes, size_t *got)
 {
     if (*got >= bytes)
         return 1;
@@ -109,31 +109,30 @@ static int new_socket(void)
     const int yes = 1;
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s >= 0)
-        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* those accepted inherit it */
+        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* accepted sockets inherit it */
     return s;
 }
 
-/* The address where other ranks connect to this one; the last rank needs none. The listener stays.
- */
+/* Listens on the address, unless the listener is there already. The last rank needs no listener. */
 static int listen_at(struct meeting *m, uint32_t address, struct dt_error *err)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = address};
     socklen_t length = sizeof at;
     if (m->rank == m->size - 1 || (m->listener >= 0 && m->address == address))
         return 0;
-    hang_up(&m->listener);
+    close_socket(&m->listener);
     m->listener = new_socket();
     if (m->listener < 0 || bind(m->listener, (struct sockaddr *)&at, sizeof at) < 0 ||
         listen(m->listener, SOMAXCONN) < 0 ||
         getsockname(m->listener, (struct sockaddr *)&at, &length) < 0)
         return dt_fail_errno(err, "cannot listen for other ranks");
     m->address = address;
-    m->own.place = (struct dt_rank_address){at.sin_port, address};
+    m->own.endpoint = (struct dt_rank_address){at.sin_port, address};
     return 0;
 }
 
-/* At the interface that was chosen; or at the address by which the first rank is reached, through
- * that connection; for the first, socket -1, where other machines reach this one. */
+/* Listens on the chosen interface; without one, on the local address of the connection to rank 0,
+ * and rank 0 (socket -1) on the default interface. */
 static int listen_for_others(struct meeting *m, int socket, struct dt_error *err)
 {
     struct sockaddr_in own = {0};
@@ -146,69 +145,69 @@ static int listen_for_others(struct meeting *m, int socket, struct dt_error *err
     else if (getsockname(socket, (struct sockaddr *)&own, &length) == 0)
         address = own.sin_addr.s_addr;
     else
-        return dt_fail_errno(err, "cannot tell the address by which rank 0 is reached");
+        return dt_fail_errno(err, "cannot find the local address of the connection to rank 0");
     return listen_at(m, address, err);
 }
 
-/* --- the notice ------------------------------------------------------------------------------- */
+/* --- the rendezvous file ---------------------------------------------------------------------- */
 
-/* The first rank's. Where another has the file, that one is called, and will find that there are
- * two. */
-static int leave_notice(struct meeting *m, struct dt_error *err)
+/* Rank 0 writes the file. If another process owns it, this one connects there, and that one fails
+ * with the error of two ranks 0. */
+static int publish_notice(struct meeting *m, struct dt_error *err)
 {
     DT_TRY(dt_notice_take(m->how->where, &m->file, err));
     if (m->file < 0)
         return 0;
-    hang_up(&m->peers[0].socket); /* of the one before */
+    close_socket(&m->peers[0].socket); /* to the earlier owner */
     DT_TRY(listen_for_others(m, -1, err));
-    struct dt_notice notice = {.place = m->own.place};
+    struct dt_notice notice = {.endpoint = m->own.endpoint};
     if (getrandom(notice.key, sizeof notice.key, 0) != sizeof notice.key)
-        return dt_fail_errno(err, "no key for other ranks");
+        return dt_fail_errno(err, "cannot draw the key of the job");
     memcpy(m->secret.key, notice.key, sizeof notice.key);
     return dt_notice_write(m->how->where, m->file, &notice, err);
 }
 
-/* Another notice is another meeting's. One that is gone may be of a first rank that has just said
- * why, in the call that goes on. */
-static int look_for_first(struct meeting *m, struct dt_error *err)
+/* Reads the file; a new content belongs to another rendezvous. If the file is gone, a connection in
+ * progress may still bring the reason. */
+static int find_first(struct meeting *m, struct dt_error *err)
 {
     struct peer *first = &m->peers[0];
     struct dt_notice notice;
     DT_TRY(dt_notice_read(m->how->where, &notice, err));
     if (memcmp(&notice, &m->notice, sizeof notice) == 0 ||
-        (notice.place.port == 0 && first->socket >= 0))
+        (notice.endpoint.port == 0 && first->socket >= 0))
         return 0;
     m->notice = notice;
     memcpy(m->secret.key, notice.key, sizeof notice.key);
-    hang_up(&first->socket);
+    close_socket(&first->socket);
     first->patience = CALL_S;
-    first->place = notice.place;
+    first->endpoint = notice.endpoint;
     return 0;
 }
 
-/* --- calls ------------------------------------------------------------------------------------ */
+/* --- connecting ------------------------------------------------------------------------------- */
 
-static bool leads(const struct meeting *m)
+static bool is_first(const struct meeting *m)
 {
     return m->file >= 0;
 }
 
-static bool is_met(const struct peer *p)
+static bool is_connected(const struct peer *p)
 {
     return p->channel != NULL;
 }
 
-/* Ranks that this one calls: the first alone, until it has said where the others are. */
+/* The number of ranks to which this one connects: rank 0 only, until the addresses are known. */
 static int callable(const struct meeting *m)
 {
-    return leads(m) ? 0 : m->closed ? m->rank : 1;
+    return is_first(m) ? 0 : m->complete ? m->rank : 1;
 }
 
 static void call(struct peer *p)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = (in_port_t)p->place.port,
-                             .sin_addr.s_addr = p->place.address};
+                             .sin_port = (in_port_t)p->endpoint.port,
+                             .sin_addr.s_addr = p->endpoint.address};
     p->until = dt_clock_now() + p->patience;
     p->next = dt_clock_now() + TICK_MS * 1e-3;
     p->moved = 0;
@@ -216,35 +215,35 @@ static void call(struct peer *p)
     p->socket = new_socket();
     if (p->socket >= 0 && connect(p->socket, (struct sockaddr *)&to, sizeof to) < 0 &&
         errno != EINPROGRESS)
-        hang_up(&p->socket);
+        close_socket(&p->socket);
 }
 
 static int call_others(struct meeting *m, struct dt_error *err)
 {
-    const bool asked = m->peers[0].socket >= 0 && m->peers[0].called; /* and may be answered */
-    if (m->rank == 0 && !leads(m) && !is_met(&m->peers[0]) && !asked)
-        DT_TRY(leave_notice(m, err));
-    if (!leads(m) && !is_met(&m->peers[0]))
-        DT_TRY(look_for_first(m, err));
+    const bool asked = m->peers[0].socket >= 0 && m->peers[0].called; /* an answer may follow */
+    if (m->rank == 0 && !is_first(m) && !is_connected(&m->peers[0]) && !asked)
+        DT_TRY(publish_notice(m, err));
+    if (!is_first(m) && !is_connected(&m->peers[0]))
+        DT_TRY(find_first(m, err));
     for (int r = 0; r < callable(m); r++) {
         struct peer *p = &m->peers[r];
-        if (is_met(p))
+        if (is_connected(p))
             continue;
         if (p->socket >= 0 && dt_clock_now() > p->until) {
-            hang_up(&p->socket);
+            close_socket(&p->socket);
             p->patience *= 2;
         }
-        if (p->socket < 0 && p->place.port && dt_clock_now() >= p->next)
+        if (p->socket < 0 && p->endpoint.port && dt_clock_now() >= p->next)
             call(p);
     }
     return 0;
 }
 
-/* A challenge has come: says who this rank is, with a proof. */
-static int meet_challenge(struct meeting *m, int rank, struct dt_error *err)
+/* Sends the call with this rank's proof. */
+static int answer_challenge(struct meeting *m, int rank, struct dt_error *err)
 {
     struct peer *p = &m->peers[rank];
-    struct dt_call *own = &p->talk.call;
+    struct dt_call *own = &p->handshake.call;
     if (rank == 0)
         DT_TRY(listen_for_others(m, p->socket, err));
     own->caller = m->own;
@@ -252,195 +251,197 @@ static int meet_challenge(struct meeting *m, int rank, struct dt_error *err)
     own->called = rank;
     p->called = true;
     p->moved = 0;
-    if (!dt_handshake_call(&p->talk, &m->secret) || !say(p->socket, own, sizeof *own))
-        hang_up(&p->socket);
+    if (!dt_handshake_call(&p->handshake, &m->secret) || !send_whole(p->socket, own, sizeof *own))
+        close_socket(&p->socket);
     return 0;
 }
 
-/* An answer has come: with a proof it is the rank that was called. */
+/* Opens the channel if the answer has a valid proof. */
 static void take_answer(struct meeting *m, int rank)
 {
     struct peer *p = &m->peers[rank];
-    if (dt_handshake_check_answer(&p->talk, &m->secret)) {
-        p->channel = dt_handshake_channel(&p->talk, &m->secret, p->socket, false);
+    if (dt_handshake_check_answer(&p->handshake, &m->secret)) {
+        p->channel = dt_handshake_channel(&p->handshake, &m->secret, p->socket, false);
         p->socket = -1;
     }
-    hang_up(&p->socket);
+    close_socket(&p->socket);
 }
 
-/* A call goes on; where it fails, another follows. */
+/* Continues a handshake; call_others repeats one that fails. */
 static int advance_call(struct meeting *m, int rank, struct dt_error *err)
 {
     struct peer *p = &m->peers[rank];
-    int rc = p->called ? hear(p->socket, &p->talk.answer, sizeof p->talk.answer, &p->moved)
-                       : hear(p->socket, &p->talk.challenge, sizeof p->talk.challenge, &p->moved);
+    int rc = p->called ? receive_whole(p->socket, &p->handshake.answer, sizeof p->handshake.answer,
+                                       &p->moved)
+                       : receive_whole(p->socket, &p->handshake.challenge,
+                                       sizeof p->handshake.challenge, &p->moved);
     if (rc < 0)
-        hang_up(&p->socket);
+        close_socket(&p->socket);
     if (rc > 0 && !p->called)
-        return meet_challenge(m, rank, err);
+        return answer_challenge(m, rank, err);
     if (rc > 0)
         take_answer(m, rank);
     return 0;
 }
 
-/* --- guests ----------------------------------------------------------------------------------- */
+/* --- pending connections ---------------------------------------------------------------------- */
 
-static void dismiss(struct meeting *m, int guest)
+static void close_pending(struct meeting *m, int index)
 {
-    hang_up(&m->guests[guest].socket);
-    m->guests[guest] = m->guests[--m->guest_count];
+    close_socket(&m->pending[index].socket);
+    m->pending[index] = m->pending[--m->pending_count];
 }
 
-/* Makes room for one more. A rank that has to go calls again at once; however many strangers call,
- * it stays for long enough sooner or later, as it would not if the oldest had to go. */
-static void dismiss_any(struct meeting *m)
+/* Closes a random connection to make room for one more. A rank that is hit connects again at once
+ * and succeeds sooner or later; if the oldest were closed, a flood could always hit it. */
+static void close_random(struct meeting *m)
 {
     unsigned drawn = 0;
     if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
         drawn = 0;
-    dismiss(m, (int)(drawn % (unsigned)m->guest_count));
+    close_pending(m, (int)(drawn % (unsigned)m->pending_count));
 }
 
 static void challenge(struct meeting *m, int socket)
 {
-    if (m->guest_count == GUESTS)
-        dismiss_any(m);
-    struct guest *g = &m->guests[m->guest_count++];
-    *g = (struct guest){.socket = socket};
-    if (!dt_handshake_challenge(&g->talk) ||
-        !say(socket, &g->talk.challenge, sizeof g->talk.challenge))
-        dismiss(m, m->guest_count - 1);
+    if (m->pending_count == MAX_PENDING)
+        close_random(m);
+    struct pending *g = &m->pending[m->pending_count++];
+    *g = (struct pending){.socket = socket};
+    if (!dt_handshake_challenge(&g->handshake) ||
+        !send_whole(socket, &g->handshake.challenge, sizeof g->handshake.challenge))
+        close_pending(m, m->pending_count - 1);
 }
 
-/* No more at a time than are kept: then those are heard. */
-static void let_in(struct meeting *m)
+/* Accepts at most half of the capacity at a time, so that calls are read in between. */
+static void accept_connections(struct meeting *m)
 {
-    for (int i = 0; i < GUESTS / 2; i++) {
+    for (int i = 0; i < MAX_PENDING / 2; i++) {
         int s = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (s >= 0)
             challenge(m, s);
-        else if ((errno == EMFILE || errno == ENFILE) && m->guest_count > 0)
-            dismiss_any(m);
+        else if ((errno == EMFILE || errno == ENFILE) && m->pending_count > 0)
+            close_random(m);
         else if (errno != ECONNABORTED && errno != EINTR)
             return;
     }
 }
 
-/* What is wrong with a rank that the first is to know. */
+/* Rank 0 fails if a rank does not belong to this job. */
 static int check_rank(const struct meeting *m, const struct dt_introduction *theirs,
                       struct dt_error *err)
 {
     if (theirs->job && m->own.job && theirs->job != m->own.job)
         return dt_fail(err, DT_EINVALID,
                        "two jobs meet at '%s': rank 0 is of one, rank %d of another "
-                       "(--output and Slurm's numbers tell them apart)",
+                       "(a job is identified by --output and its Slurm job and step)",
                        m->how->where, theirs->rank);
     if (theirs->size != m->size)
         return dt_fail(err, DT_EINVALID,
                        "ranks that meet at '%s' are told different numbers of ranks: rank 0 of "
                        "%d, and rank %d of %d",
                        m->how->where, m->size, theirs->rank, theirs->size);
-    if (theirs->rank == 0 || is_met(&m->peers[theirs->rank]))
+    if (theirs->rank == 0 || is_connected(&m->peers[theirs->rank]))
         return dt_fail(err, DT_EINVALID,
-                       "two processes that meet at '%s' are rank %d of %d: they have one number, "
-                       "or two jobs one path",
+                       "two processes that meet at '%s' are rank %d of %d: they have the same "
+                       "rank, or two jobs the same path",
                        m->how->where, theirs->rank, m->size);
     return 0;
 }
 
-/* Answers a guest that has proved who it is, which then is none any more. */
-static struct dt_channel *answer(struct meeting *m, int guest)
+/* Sends the answer and opens the channel; removes the pending connection. */
+static struct dt_channel *answer_call(struct meeting *m, int index)
 {
-    struct guest *g = &m->guests[guest];
+    struct pending *g = &m->pending[index];
     struct dt_channel *channel = NULL;
-    g->talk.answer.listener = m->own;
-    if (dt_handshake_answer(&g->talk, &m->secret) &&
-        say(g->socket, &g->talk.answer, sizeof g->talk.answer)) {
-        channel = dt_handshake_channel(&g->talk, &m->secret, g->socket, true);
+    g->handshake.answer.listener = m->own;
+    if (dt_handshake_answer(&g->handshake, &m->secret) &&
+        send_whole(g->socket, &g->handshake.answer, sizeof g->handshake.answer)) {
+        channel = dt_handshake_channel(&g->handshake, &m->secret, g->socket, true);
         g->socket = -1;
     }
-    dismiss(m, guest);
+    close_pending(m, index);
     return channel;
 }
 
-/* The guest becomes the rank that it has proved to be; or it goes. */
-static int admit(struct meeting *m, int guest, struct dt_error *err)
+/* Turns a pending connection with a valid proof into that of its rank, or closes it. */
+static int admit(struct meeting *m, int index, struct dt_error *err)
 {
-    const struct dt_introduction theirs = m->guests[guest].talk.call.caller;
+    const struct dt_introduction theirs = m->pending[index].handshake.call.caller;
     struct peer *p = theirs.rank < m->size ? &m->peers[theirs.rank] : NULL;
-    int rc = leads(m) ? check_rank(m, &theirs, err) : 0;
+    int rc = is_first(m) ? check_rank(m, &theirs, err) : 0;
     if (rc < 0) {
-        m->refused = answer(m, guest);
+        m->refused = answer_call(m, index);
         return rc;
     }
-    if (p == NULL || theirs.rank <= m->rank || is_met(p)) {
-        dismiss(m, guest);
+    if (p == NULL || theirs.rank <= m->rank || is_connected(p)) {
+        close_pending(m, index);
         return 0;
     }
-    *p = (struct peer){.socket = -1, .channel = answer(m, guest), .place = theirs.place};
+    *p = (struct peer){.socket = -1, .channel = answer_call(m, index), .endpoint = theirs.endpoint};
     double until = dt_clock_now() + theirs.patience;
-    m->until = leads(m) && until < m->until ? until : m->until;
+    m->until = is_first(m) && until < m->until ? until : m->until;
     return 0;
 }
 
-static int hear_guest(struct meeting *m, int guest, struct dt_error *err)
+static int read_call(struct meeting *m, int index, struct dt_error *err)
 {
-    struct guest *g = &m->guests[guest];
-    int rc = hear(g->socket, &g->talk.call, sizeof g->talk.call, &g->got);
-    if (rc > 0 && dt_handshake_check_call(&g->talk, &m->secret, m->rank))
-        return admit(m, guest, err);
+    struct pending *g = &m->pending[index];
+    int rc = receive_whole(g->socket, &g->handshake.call, sizeof g->handshake.call, &g->got);
+    if (rc > 0 && dt_handshake_check_call(&g->handshake, &m->secret, m->rank))
+        return admit(m, index, err);
     if (rc != 0)
-        dismiss(m, guest);
+        close_pending(m, index);
     return 0;
 }
 
-static int hear_guests(struct meeting *m, struct dt_error *err)
+static int read_calls(struct meeting *m, struct dt_error *err)
 {
-    for (int i = m->guest_count - 1; i >= 0; i--)
+    for (int i = m->pending_count - 1; i >= 0; i--)
         if (m->polled[m->size + 1 + i].revents)
-            DT_TRY(hear_guest(m, i, err));
+            DT_TRY(read_call(m, i, err));
     if (m->polled[m->size].revents)
-        let_in(m);
+        accept_connections(m);
     return 0;
 }
 
-/* --- what the first rank says ----------------------------------------------------------------- */
+/* --- messages after the handshake ------------------------------------------------------------- */
 
-/* A negative result is a failure of the channel. */
-static int tell(const struct meeting *m, struct peer *p)
+/* Rank 0 sends the messages that are due to a peer. Returns 0 or an error of the channel. */
+static int send_due(const struct meeting *m, struct peer *p)
 {
-    while (p->told < m->said) {
-        const size_t bytes = (size_t)m->size * sizeof *m->places;
-        if (!p->telling)
-            p->saying = p->told == 0 ? dt_channel_frame_of(SAYING_PLACES, m->places, bytes)
-                                     : dt_channel_frame_of(SAYING_OVER, NULL, 0);
-        p->telling = true;
-        int rc = dt_channel_send(p->channel, &p->saying);
+    while (p->sent < m->due) {
+        const size_t bytes = (size_t)m->size * sizeof *m->addresses;
+        if (!p->sending)
+            p->frame = p->sent == 0 ? dt_channel_frame_of(MESSAGE_ADDRESSES, m->addresses, bytes)
+                                    : dt_channel_frame_of(MESSAGE_FINISHED, NULL, 0);
+        p->sending = true;
+        int rc = dt_channel_send(p->channel, &p->frame);
         if (rc <= 0)
             return rc;
-        p->telling = false;
-        p->told++;
+        p->sending = false;
+        p->sent++;
     }
     return 0;
 }
 
-/* What is wrong for all, also to a rank that for this reason is none of them. */
-static void tell_failure(struct meeting *m, const struct dt_error *err)
+/* Rank 0 sends an error to all ranks, including a rejected one. */
+static void broadcast_failure(struct meeting *m, const struct dt_error *err)
 {
     struct failure f = {.code = err->code};
     memcpy(f.text, err->text, sizeof f.text);
     for (int r = 0; r < m->size; r++) {
         struct peer *p = &m->peers[r];
         struct dt_channel *to = r == 0 ? m->refused : p->channel;
-        struct dt_channel_frame frame = dt_channel_frame_of(SAYING_FAILURE, &f, sizeof f);
-        if (to && (!p->telling || dt_channel_send(to, &p->saying) > 0))
-            (void)dt_channel_send(to, &frame);
+        struct dt_channel_frame failure = dt_channel_frame_of(MESSAGE_FAILURE, &f, sizeof f);
+        if (to && (!p->sending || dt_channel_send(to, &p->frame) > 0))
+            (void)dt_channel_send(to, &failure);
     }
 }
 
 static int lost(const struct meeting *m, int rank, struct dt_error *err)
 {
-    if (rank == 0 && !m->closed) /* it does not say why to one whom it has not taken in */
+    if (rank == 0 && !m->complete) /* it sends errors only to ranks that it has admitted */
         return dt_fail(err, DT_EIO,
                        "rank 0 has ended the meeting at '%s' without this one: it has left, or "
                        "another process is rank %d",
@@ -448,148 +449,149 @@ static int lost(const struct meeting *m, int rank, struct dt_error *err)
     return dt_fail(err, DT_EIO, "rank %d has left before all had met at '%s'", rank, m->how->where);
 }
 
-/* What a failure of the channel to that rank means for the meeting. */
+/* Fails with the message for an error of the channel to that rank. */
 static int fail(const struct meeting *m, int failure, int rank, struct dt_error *err)
 {
     return failure == DT_CHANNEL_LOST ? lost(m, rank, err) : dt_channel_fail(failure, rank, err);
 }
 
-/* Whether all others have met, or are done. */
+/* Whether all other ranks are connected, or done. */
 static bool are_all(const struct meeting *m, bool done)
 {
     for (int r = 0; r < m->size; r++)
-        if (r != m->rank && !(done ? m->peers[r].done : is_met(&m->peers[r])))
+        if (r != m->rank && !(done ? m->peers[r].done : is_connected(&m->peers[r])))
             return false;
     return true;
 }
 
-/* Whether it has met all; it has nothing else to say. */
-static int hear_done(struct peer *p)
+/* Receives CONNECTED, the only message to rank 0. */
+static int receive_connected(struct peer *p)
 {
     struct dt_frame_header h;
     int rc = dt_channel_receive_header(p->channel, 0, &h);
     if (rc > 0)
-        rc = h.tag == SAYING_DONE && !p->done ? dt_channel_receive_payload(p->channel, NULL)
-                                              : DT_CHANNEL_ODD;
+        rc = h.tag == MESSAGE_CONNECTED && !p->done ? dt_channel_receive_payload(p->channel, NULL)
+                                                    : DT_CHANNEL_ODD;
     p->done |= rc > 0;
     return rc;
 }
 
-/* The first rank: hears who has met all, and says what it has to say. */
+/* Rank 0: receives CONNECTED, sends what is due. */
 static int advance_leader(struct meeting *m, struct dt_error *err)
 {
     for (int r = 1; r < m->size; r++) {
         struct peer *p = &m->peers[r];
-        int rc = is_met(p) && m->polled[r].revents & ~POLLOUT ? hear_done(p) : 0;
-        if (rc >= 0 && is_met(p) && m->polled[r].revents & POLLOUT)
-            rc = tell(m, p);
+        int rc = is_connected(p) && m->polled[r].revents & ~POLLOUT ? receive_connected(p) : 0;
+        if (rc >= 0 && is_connected(p) && m->polled[r].revents & POLLOUT)
+            rc = send_due(m, p);
         if (rc < 0)
             return fail(m, rc, r, err);
     }
-    if (!m->closed && are_all(m, false)) {
-        m->closed = true;
-        m->said = 1;
+    if (!m->complete && are_all(m, false)) {
+        m->complete = true;
+        m->due = 1;
         for (int r = 0; r < m->size; r++)
-            m->places[r] = m->peers[r].place;
-    } else if (m->closed && !m->over && are_all(m, true)) {
+            m->addresses[r] = m->peers[r].endpoint;
+    } else if (m->complete && !m->over && are_all(m, true)) {
         m->over = true;
-        m->said = 2;
+        m->due = 2;
     }
     return 0;
 }
 
-/* Whether the first rank may say this now. */
-static bool is_due(const struct meeting *m, const struct dt_frame_header *h)
+/* Whether rank 0 may send this message now. */
+static bool is_expected(const struct meeting *m, const struct dt_frame_header *h)
 {
     switch (h->tag) {
-    case SAYING_PLACES:
-        return !m->closed && h->bytes == (size_t)m->size * sizeof *m->places;
-    case SAYING_OVER:
-        return m->closed && h->bytes == 0;
-    case SAYING_FAILURE:
+    case MESSAGE_ADDRESSES:
+        return !m->complete && h->bytes == (size_t)m->size * sizeof *m->addresses;
+    case MESSAGE_FINISHED:
+        return m->complete && h->bytes == 0;
+    case MESSAGE_FAILURE:
         return h->bytes == sizeof m->failure;
     default:
         return false;
     }
 }
 
-/* Where the others are. */
-static void take_places(struct meeting *m)
+/* Stores the addresses of the other ranks. */
+static void take_addresses(struct meeting *m)
 {
     for (int r = 1; r < m->size; r++) {
         m->peers[r].patience = CALL_S;
-        m->peers[r].place = m->places[r];
+        m->peers[r].endpoint = m->addresses[r];
     }
-    m->closed = true;
+    m->complete = true;
 }
 
-/* Another rank: hears the first. */
-static int hear_first(struct meeting *m, struct dt_error *err)
+/* Other ranks: receive a message of rank 0. */
+static int receive_from_first(struct meeting *m, struct dt_error *err)
 {
     struct peer *first = &m->peers[0];
     struct dt_frame_header h;
     const struct failure *f = &m->failure;
     int rc = dt_channel_receive_header(first->channel, SIZE_MAX, &h);
-    if (rc > 0 && !is_due(m, &h))
+    if (rc > 0 && !is_expected(m, &h))
         rc = DT_CHANNEL_ODD;
     if (rc > 0)
-        rc = dt_channel_receive_payload(first->channel,
-                                        h.tag == SAYING_FAILURE ? (void *)&m->failure : m->places);
-    if (rc > 0 && h.tag == SAYING_FAILURE)
+        rc = dt_channel_receive_payload(
+            first->channel, h.tag == MESSAGE_FAILURE ? (void *)&m->failure : m->addresses);
+    if (rc > 0 && h.tag == MESSAGE_FAILURE)
         return dt_fail(err, f->code < 0 && f->code >= DT_ESTALLED ? (enum dt_code)f->code : DT_EIO,
                        "%.*s", DT_ERROR_TEXT - 1, f->text);
     if (rc < 0 && m->rank > 0)
         return fail(m, rc, 0, err);
-    if (rc < 0) { /* the other first rank, whose job has met: now it is this one's turn */
+    if (rc < 0) { /* this is a second rank 0, and the first one has left: try again */
         dt_channel_close(first->channel);
         first->channel = NULL;
     }
-    if (rc > 0 && m->closed)
+    if (rc > 0 && m->complete)
         m->over = true;
     else if (rc > 0)
-        take_places(m);
+        take_addresses(m);
     return 0;
 }
 
-static void say_done(struct meeting *m)
+static void send_connected(struct meeting *m)
 {
     struct peer *first = &m->peers[0];
-    if (!first->telling)
-        first->saying = dt_channel_frame_of(SAYING_DONE, NULL, 0);
-    first->telling = true;
-    first->done = dt_channel_send(first->channel, &first->saying) > 0;
+    if (!first->sending)
+        first->frame = dt_channel_frame_of(MESSAGE_CONNECTED, NULL, 0);
+    first->sending = true;
+    first->done = dt_channel_send(first->channel, &first->frame) > 0;
 }
 
 static int advance_others(struct meeting *m, struct dt_error *err)
 {
     struct peer *first = &m->peers[0];
     for (int r = 0; r < callable(m); r++)
-        if (!is_met(&m->peers[r]) && m->peers[r].socket >= 0 && m->polled[r].revents)
+        if (!is_connected(&m->peers[r]) && m->peers[r].socket >= 0 && m->polled[r].revents)
             DT_TRY(advance_call(m, r, err));
-        else if (r == 0 && is_met(first) && m->polled[0].revents)
-            DT_TRY(hear_first(m, err));
-    if (m->closed && !first->done && are_all(m, false))
-        say_done(m);
+        else if (r == 0 && is_connected(first) && m->polled[0].revents)
+            DT_TRY(receive_from_first(m, err));
+    if (m->complete && !first->done && are_all(m, false))
+        send_connected(m);
     return 0;
 }
 
-/* --- the meeting ------------------------------------------------------------------------------ */
+/* --- the rendezvous --------------------------------------------------------------------------- */
 
-/* Of the ranks that this one knows of: the first alone, until it has said where the others are.
- * late: all have come, but some have not reached all others. */
+/* Whether a rank is missing, as far as this rank knows: rank 0 only, until addresses are known.
+ * late: all have connected to rank 0, but some not to all others. */
 static bool is_missing(const struct meeting *m, int rank, bool late)
 {
-    bool known = leads(m) || m->closed || rank == 0;
-    return known && rank != m->rank && !(late ? m->peers[rank].done : is_met(&m->peers[rank]));
+    bool known = is_first(m) || m->complete || rank == 0;
+    return known && rank != m->rank &&
+           !(late ? m->peers[rank].done : is_connected(&m->peers[rank]));
 }
 
-static int say_missing(const struct meeting *m, struct dt_error *err)
+static int fail_missing(const struct meeting *m, struct dt_error *err)
 {
-    if (m->rank == 0 && !leads(m))
+    if (m->rank == 0 && !is_first(m))
         return dt_fail(err, DT_ESTALLED,
                        "ranks cannot meet at '%s': another program has had the file for %.0f s",
                        m->how->where, m->how->patience);
-    const bool late = leads(m) && m->closed;
+    const bool late = is_first(m) && m->complete;
     int *missing = dt_alloc((size_t)m->size, sizeof *missing), count = 0;
     char names[DT_RANKS] = "0";
     for (int r = 0; r < m->size; r++)
@@ -601,37 +603,38 @@ static int say_missing(const struct meeting *m, struct dt_error *err)
     return dt_fail(err, DT_ESTALLED, "ranks have not met at '%s' within %.0f s: %s %s of %d %s",
                    m->how->where, m->how->patience, count > 1 ? "ranks" : "rank", names, m->size,
                    late         ? "did not reach all others"
-                   : count == 0 ? "stands still"
+                   : count == 0 ? "hangs"
                    : count == 1 ? "is missing"
                                 : "are missing");
 }
 
 static int check_time(const struct meeting *m, struct dt_error *err)
 {
-    double grace = !leads(m) && is_met(&m->peers[0]) ? GRACE_S : 0;
+    double grace = !is_first(m) && is_connected(&m->peers[0]) ? GRACE_S : 0;
     if (m->how->stop && *m->how->stop)
         return dt_fail(err, DT_ESTOP, "told to stop before ranks had met");
-    return dt_clock_now() > m->until + grace ? say_missing(m, err) : 0;
+    return dt_clock_now() > m->until + grace ? fail_missing(m, err) : 0;
 }
 
 static bool is_over(const struct meeting *m)
 {
-    for (int r = 1; leads(m) && r < m->size; r++)
-        if (m->peers[r].told < m->said)
+    for (int r = 1; is_first(m) && r < m->size; r++)
+        if (m->peers[r].sent < m->due)
             return false;
     return m->over;
 }
 
-/* What to look for at a rank's socket; what it sends when all have met is not for the meeting. */
+/* Events to wait for at a peer's socket. What a peer sends after the end belongs to the transport.
+ */
 static struct pollfd watch(const struct meeting *m, int rank)
 {
     const struct peer *p = &m->peers[rank];
-    bool heard = leads(m) ? !m->over : !is_met(p) || rank == 0;
-    bool told = leads(m) && is_met(p) && p->told < m->said;
-    return (struct pollfd){.fd = !heard && !told ? -1
-                                 : is_met(p)     ? p->channel->socket
-                                                 : p->socket,
-                           .events = (short)((heard ? POLLIN : 0) | (told ? POLLOUT : 0))};
+    bool receives = is_first(m) ? !m->over : !is_connected(p) || rank == 0;
+    bool sends = is_first(m) && is_connected(p) && p->sent < m->due;
+    return (struct pollfd){.fd = !receives && !sends ? -1
+                                 : is_connected(p)   ? p->channel->socket
+                                                     : p->socket,
+                           .events = (short)((receives ? POLLIN : 0) | (sends ? POLLOUT : 0))};
 }
 
 static void wait_for_events(struct meeting *m)
@@ -639,10 +642,10 @@ static void wait_for_events(struct meeting *m)
     for (int r = 0; r < m->size; r++)
         m->polled[r] = watch(m, r);
     m->polled[m->size] = (struct pollfd){.fd = m->listener, .events = POLLIN};
-    for (int i = 0; i < m->guest_count; i++)
-        m->polled[m->size + 1 + i] = (struct pollfd){.fd = m->guests[i].socket, .events = POLLIN};
-    if (poll(m->polled, (nfds_t)(m->size + 1 + m->guest_count), TICK_MS) < 0)
-        memset(m->polled, 0, (size_t)(m->size + 1 + m->guest_count) * sizeof *m->polled);
+    for (int i = 0; i < m->pending_count; i++)
+        m->polled[m->size + 1 + i] = (struct pollfd){.fd = m->pending[i].socket, .events = POLLIN};
+    if (poll(m->polled, (nfds_t)(m->size + 1 + m->pending_count), TICK_MS) < 0)
+        memset(m->polled, 0, (size_t)(m->size + 1 + m->pending_count) * sizeof *m->polled);
 }
 
 static int run(struct meeting *m, struct dt_error *err)
@@ -652,36 +655,36 @@ static int run(struct meeting *m, struct dt_error *err)
         DT_TRY(check_time(m, err));
         DT_TRY(call_others(m, err));
         wait_for_events(m);
-        DT_TRY(leads(m) ? advance_leader(m, err) : advance_others(m, err));
-        DT_TRY(hear_guests(m, err));
+        DT_TRY(is_first(m) ? advance_leader(m, err) : advance_others(m, err));
+        DT_TRY(read_calls(m, err));
     }
     return 0;
 }
 
-/* Its file goes too. */
+/* Frees everything and removes the file. */
 static void leave(struct meeting *m, bool met, struct dt_channel **channels)
 {
     for (int r = 0; r < m->size; r++) {
-        hang_up(&m->peers[r].socket);
+        close_socket(&m->peers[r].socket);
         if (!met)
             dt_channel_close(m->peers[r].channel);
         channels[r] = met ? m->peers[r].channel : NULL;
     }
-    while (m->guest_count > 0)
-        dismiss(m, m->guest_count - 1);
-    hang_up(&m->listener);
+    while (m->pending_count > 0)
+        close_pending(m, m->pending_count - 1);
+    close_socket(&m->listener);
     dt_channel_close(m->refused);
-    if (leads(m))
+    if (is_first(m))
         dt_notice_remove(m->how->where, m->file);
     explicit_bzero(m->secret.key, sizeof m->secret.key);
     explicit_bzero(m->notice.key, sizeof m->notice.key);
     free(m->peers);
     free(m->polled);
-    free(m->places);
+    free(m->addresses);
     free(m);
 }
 
-/* By what ranks of one job are told from others: the words given, and the job of Slurm. */
+/* Identifies the job, by the given text and the Slurm job and step. */
 static uint64_t identify(const char *job)
 {
     const char *slurm = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
@@ -706,13 +709,13 @@ int dt_rendezvous_join(const struct dt_opening *how, int rank, int size,
                           .listener = -1,
                           .until = dt_clock_now() + how->patience};
     m->peers = dt_alloc((size_t)size, sizeof *m->peers);
-    m->polled = dt_alloc((size_t)(size + 1 + GUESTS), sizeof *m->polled);
-    m->places = dt_alloc((size_t)size, sizeof *m->places);
+    m->polled = dt_alloc((size_t)(size + 1 + MAX_PENDING), sizeof *m->polled);
+    m->addresses = dt_alloc((size_t)size, sizeof *m->addresses);
     for (int r = 0; r < size; r++)
         m->peers[r].socket = -1;
     int rc = run(m, err);
-    if (rc < 0 && leads(m) && rc != DT_ESTOP)
-        tell_failure(m, err);
+    if (rc < 0 && is_first(m) && rc != DT_ESTOP)
+        broadcast_failure(m, err);
     leave(m, rc == 0, channels);
     return rc;
 }

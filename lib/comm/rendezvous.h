@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How ranks meet at a path.
+ * Rendezvous of ranks at a path.
  *
- * The first leaves a notice there, with its address and a key (rendezvous-file.h); the others call
- * it. When all have come it tells each where the others are; each calls those before it, and says
- * when it has met all; and when all have, the first says so. Until then whoever is lost
- * ends the meeting of all, and so does a second job at that path.
+ *     rank 0 writes its address and a key to the file (rendezvous-file.h)
+ *     other ranks -> rank 0      connect
+ *     rank 0 -> other ranks      addresses of all ranks, after all have connected
+ *     rank r -> ranks 1 .. r-1   connect
+ *     other ranks -> rank 0      connected to all
+ *     rank 0 -> other ranks      finished
  *
- * Each connection begins with proofs of both sides (handshake.h), and all that follows is
- * authenticated (channel.h). A stranger, who cannot prove anything, costs a socket and little
- * memory, and nobody waits for it: of too many, some are turned away at random, and a rank that is
- * one of these calls again. A rank listens on one address, until all have met.
+ * Until then the loss of a rank, or a second job at that path, ends the rendezvous of all ranks.
+ *
+ * Each connection begins with a handshake (handshake.h), after which every message is authenticated
+ * (channel.h). A connection without a handshake costs a socket and little memory, and no rank waits
+ * for it. If there are too many, random ones are closed; a rank whose connection was closed
+ * connects again. A rank listens on one address until the rendezvous is finished.
  */
 #ifndef DT_COMM_RENDEZVOUS_H
 #define DT_COMM_RENDEZVOUS_H
@@ -18,9 +22,9 @@
 #include "comm/channel.h"
 #include "comm/transport.h"
 
-/* channels[r] becomes the connection to rank r of size; NULL: this rank's own. The caller closes
- * them. On failure there are none: DT_ESTALLED if not all have met in time, DT_ESTOP if told to
- * stop, and what the first rank says to all. */
+/* channels[r] becomes the connection to rank r of size, NULL for this rank; the caller closes them.
+ * All are NULL after a failure: DT_ESTALLED after the timeout, DT_ESTOP if stopped, or the error
+ * that rank 0 sends to all. */
 int dt_rendezvous_join(const struct dt_opening *how, int rank, int size,
                        struct dt_channel **channels, struct dt_error *err) DT_MUST_CHECK;
 

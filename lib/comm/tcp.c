@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tcp transport, once ranks have met (comm/rendezvous.h): messages, on authenticated channels.
+/* The tcp transport after the rendezvous (comm/rendezvous.h): messages on authenticated channels.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "comm/rendezvous.h"
 #include "comm/tcp.h"
 
-/* One that nobody has asked for yet. */
+/* A message that arrived before its receive. */
 struct message {
     struct message *next;
     struct dt_frame_header header;
@@ -20,24 +20,24 @@ struct message {
 };
 
 struct request {
-    struct request *next; /* behind it to the same rank */
+    struct request *next; /* later one of the same peer */
     int peer;
     int tag;
-    bool over; /* it is sent, or has its message */
+    bool over;
     char *data;
-    size_t bytes; /* of a receive: room, and then what came */
+    size_t bytes; /* of a receive: size of the buffer, then of the message */
     bool sends;
     struct dt_channel_frame frame;
 };
 
 struct peer {
-    struct dt_channel *channel;    /* NULL: this rank's own */
+    struct dt_channel *channel;    /* NULL: this rank */
     struct request *sends;         /* the oldest first */
     struct request *receives;      /* likewise */
-    struct dt_frame_header header; /* of the message that comes */
-    struct request *receiver;      /* to which it comes; NULL: to coming */
-    struct message *coming;        /* NULL, with receiver: the header is not whole */
-    struct message *messages;      /* that nobody has taken, the oldest first */
+    struct dt_frame_header header; /* of the message that is being received */
+    struct request *receiver;      /* its receive; NULL: incoming */
+    struct message *incoming;      /* without a receive; both NULL: the header is incomplete */
+    struct message *messages;      /* unexpected messages, the oldest first */
     int failure;                   /* enum dt_channel_failure, or 0 */
 };
 
@@ -57,7 +57,7 @@ static void close_transport(void *state)
             next = m->next;
             free(m);
         }
-        free(t->peers[r].coming);
+        free(t->peers[r].incoming);
         dt_channel_close(t->peers[r].channel);
     }
     free(t->peers);
@@ -111,8 +111,8 @@ static void advance_sends(struct peer *p)
     }
 }
 
-/* Where the message goes whose header has come: to the oldest receive of its tag, which it fits,
- * or to memory of its own. */
+/* Matches a message by its header: with the oldest receive of its tag, or it is unexpected and gets
+ * separate memory. */
 static int find_room(struct peer *p)
 {
     struct request **place = &p->receives;
@@ -121,15 +121,15 @@ static int find_room(struct peer *p)
         place = &(*place)->next;
     struct request *r = p->receiver = *place;
     if (r == NULL) {
-        p->coming = dt_alloc(1, sizeof *p->coming + p->header.bytes);
-        p->coming->header = p->header;
+        p->incoming = dt_alloc(1, sizeof *p->incoming + p->header.bytes);
+        p->incoming->header = p->header;
         return 0;
     }
     *place = r->next;
     if (p->header.bytes <= r->bytes)
         return 0;
     p->receiver = NULL;
-    r->bytes = p->header.bytes; /* whoever has asked for it sees that */
+    r->bytes = p->header.bytes; /* dt_transfer_test compares the sizes */
     r->over = true;
     return DT_CHANNEL_ODD;
 }
@@ -143,24 +143,24 @@ static void take_message(struct peer *p)
     } else {
         while (*end)
             end = &(*end)->next;
-        *end = p->coming;
+        *end = p->incoming;
     }
     p->receiver = NULL;
-    p->coming = NULL;
+    p->incoming = NULL;
 }
 
-/* Whether there may be more. */
+/* Returns whether a whole message was received. */
 static bool advance_message(struct peer *p)
 {
     int rc = 1;
-    if (p->receiver == NULL && p->coming == NULL) {
+    if (p->receiver == NULL && p->incoming == NULL) {
         rc = dt_channel_receive_header(p->channel, DT_TRANSFER_MOST, &p->header);
         if (rc > 0 && (rc = find_room(p)) == 0)
             rc = 1;
     }
     if (rc > 0)
         rc = dt_channel_receive_payload(p->channel,
-                                        p->receiver ? p->receiver->data : p->coming->data);
+                                        p->receiver ? p->receiver->data : p->incoming->data);
     if (rc > 0)
         take_message(p);
     if (rc < 0)
@@ -219,7 +219,7 @@ static int receive_bytes(void *state, int from, int tag, void *data, size_t byte
     return 0;
 }
 
-/* The oldest message of that tag. */
+/* Removes the oldest unexpected message of that tag. */
 static struct message *take(struct peer *p, int tag)
 {
     for (struct message **m = &p->messages; *m; m = &(*m)->next)
@@ -231,7 +231,7 @@ static struct message *take(struct peer *p, int tag)
     return NULL;
 }
 
-/* What has come goes into receives, the oldest first, whichever is asked for. */
+/* Matches unexpected messages with all receives, the oldest first. */
 static void settle(struct peer *p)
 {
     for (struct request **place = &p->receives, *r; (r = *place);) {
@@ -287,7 +287,7 @@ static bool is_waiting(void *state, int from, int *tag, size_t *bytes)
     return true;
 }
 
-/* The others find that this rank has left. */
+/* The end of the process closes the connections, which the other ranks notice. */
 static void abort_job(void *state, int status)
 {
     (void)state;

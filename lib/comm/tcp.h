@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tcp transport, for ranks that no MPI has started: their number and how many they are is in
- * the environment (comm/launch.h), and they meet at a path that all can reach (comm/rendezvous.h).
- * Every message is authenticated (comm/channel.h); none is encrypted.
+ * The tcp transport, for ranks started without MPI: rank and size are in the environment
+ * (comm/launch.h), and ranks meet at a path on a shared file system (comm/rendezvous.h). Every
+ * message is authenticated (comm/channel.h), but not encrypted.
  */
 #ifndef DT_COMM_TCP_H
 #define DT_COMM_TCP_H
@@ -12,7 +12,7 @@
 
 extern const struct dt_transport dt_tcp_transport;
 
-/* Its state over channels that are open, which it owns: of size ranks; NULL at this rank's own. */
+/* The transport's state over open channels, which it owns: one per rank, NULL for this rank. */
 void *dt_tcp_over(struct dt_channel *const *channels, int size);
 
 #endif

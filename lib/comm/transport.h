@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a communicator needs of the network: bytes from one rank to another.
+ * Transports: point-to-point messages between ranks.
  *
- * A transport is a plug-in (mpi.so) that exports one struct dt_transport under
- * the name "dt_transport", or part of the library (comm/tcp.h). It knows nothing of reductions: dt
- * adds up itself, in an order of its own, so no library's choice of algorithm reaches the result.
- * All calls come from one thread. Messages between two ranks with one tag arrive
- * in the order they were sent, and into receives in the order these were started. What is under
- * way goes on in whatever call, as far as both sides call.
+ * A transport is a plug-in (mpi.so) that exports one struct dt_transport under the name
+ * "dt_transport", or part of the library (comm/tcp.h). It does not reduce: dt computes sums in a
+ * fixed order (tree.h), so that no library's choice of algorithm changes the result. All calls come
+ * from one thread. Messages of one tag between two ranks arrive in the order of sending and match
+ * receives in their order. Every call makes progress on all transfers.
  */
 #ifndef DT_COMM_TRANSPORT_H
 #define DT_COMM_TRANSPORT_H
@@ -20,41 +19,41 @@
 
 #define DT_TRANSPORT_ABI 4
 
-/* How ranks meet. */
+/* Options of opening. */
 struct dt_opening {
-    const char *where;                 /* the path at which they do; NULL: as their launcher says */
-    const char *interface;             /* that tcp listens on: name or address; NULL: chosen */
-    const char *job;                   /* words that all ranks of a job share; NULL: none known */
-    const char *remedy;                /* to do with ranks that nobody joins; NULL: start by MPI */
-    double patience;                   /* seconds that it may take */
-    const volatile sig_atomic_t *stop; /* not 0: it is to end; NULL: nobody will ask for that */
+    const char *where;                 /* path of the rendezvous file; NULL: by the launcher */
+    const char *interface;             /* name or address on which tcp listens; NULL: default */
+    const char *job;                   /* identifies the job, equal on all its ranks; may be NULL */
+    const char *remedy;                /* advice if ranks run alone; NULL: start them by MPI */
+    double patience;                   /* timeout in seconds */
+    const volatile sig_atomic_t *stop; /* not 0: opening fails with DT_ESTOP; may be NULL */
 };
 
 struct dt_transport {
     int abi;
     const char *name;
-    bool bounded; /* opening heeds patience and stop by itself */
-    /* Joins the job that a launcher started; *state is the transport's own. */
+    bool bounded; /* open returns after patience or stop */
+    /* Joins the job that a launcher started; *state is private to the transport. */
     int (*open)(void **state, const struct dt_opening *how, int *rank, int *size,
                 struct dt_error *);
     void (*close)(void *state);
 
-    /* Starts a transfer. The memory stays the caller's, untouched until test says
-     * that it is over. bytes is at most DT_TRANSFER_MOST. */
+    /* Starts a transfer of at most DT_TRANSFER_MOST bytes. The caller owns the memory and does not
+     * touch it until test returns 1. */
     int (*send)(void *state, int to, int tag, const void *data, size_t bytes, void **request,
                 struct dt_error *);
     int (*receive)(void *state, int from, int tag, void *data, size_t bytes, void **request,
                    struct dt_error *);
-    /* 1 when the transfer is over, and the request gone; 0 while it is not. *bytes: what
-     * a receive brought. */
+    /* 1: the transfer has completed and the request is freed; 0: not yet. *bytes: size of a
+     * received message. */
     int (*test)(void *state, void **request, size_t *bytes, struct dt_error *);
-    /* Whether a message from that rank waits for a receive, and which. */
+    /* Whether an unmatched message from that rank has arrived; its tag and size. */
     bool (*waiting)(void *state, int from, int *tag, size_t *bytes);
-    /* Ends every rank of the job with that exit status; does not return. */
+    /* Ends every rank of the job with the exit status; does not return. */
     void (*abort)(void *state, int status);
 };
 
 #define DT_TRANSFER_MOST ((size_t)1 << 30)
-#define DT_TAG_BITS      23 /* of a tag: those that Open MPI has over UCX */
+#define DT_TAG_BITS      23 /* of a tag: as in Open MPI over UCX */
 
 #endif

@@ -51,7 +51,7 @@ static void add_floats(float *restrict sum, const float *restrict x, size_t n)
 static void add_to(struct dt_tree_adder adder, float *sum, const float *x, size_t n)
 {
     if (sum == x)
-        return; /* counting alone, without arrays */
+        return; /* dt_tree_arrays counts without arrays */
     if (adder.add)
         adder.add(adder.context, sum, x, n);
     else
@@ -68,9 +68,9 @@ int dt_tree_push(struct dt_tree_stack *s, int64_t leaf, float *values, float **f
         bool whole_left =
             right && left && left->node.level == node.level && left->node.index == node.index - 1;
         if (right && !whole_left)
-            break; /* its left half is somebody else's */
+            break; /* another range has its left half */
         if (!right && end_leaf(parent(node), s->total) > end_leaf(node, s->total))
-            break; /* its right half is still to come */
+            break; /* its right half is not pushed yet */
         if (whole_left) {
             add_to(s->adder, left->values, values, s->n);
             free_values[freed++] = values;
@@ -95,7 +95,7 @@ int dt_tree_arrays(int64_t first, int64_t end, int64_t total)
     return most;
 }
 
-/* The sum below a node, from the parts that begin at *at. */
+/* The sum of a node, from the parts that begin at *at. */
 static float *sum_below(struct dt_tree_node node, struct dt_tree_part *parts, int count, int *at,
                         int64_t total, size_t n, struct dt_tree_adder adder)
 {

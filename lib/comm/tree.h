@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of a sum that does not depend on who adds: a binary tree over the
- * leaves 0 .. total-1. Node (level, index) is the sum of leaves index * 2^level
- * up to below (index + 1) * 2^level, as far as there are so many; a node is the
- * sum of its left and its right half, or its left half where the right is empty.
+ * The order of a sum, independent of the number of ranks: a binary tree over leaves 0 .. total-1.
+ * Node (level, index) is the sum of leaves index * 2^level to below (index + 1) * 2^level, or to
+ * the last leaf: its left half plus its right half, or the left half alone if the right is empty.
  *
- * Whoever holds the leaves of a range can add them up to the few nodes that lie
- * wholly inside it, and whoever gets the nodes of all ranges can finish: the
- * additions are the same ones, however the leaves were dealt out.
+ *     level 2           (2,0)
+ *                     /       \          total = 3
+ *     level 1     (1,0)       (1,1)
+ *                 /   \       /
+ *     leaves     0     1     2
+ *
+ * A rank reduces a range of leaves to the few largest nodes inside it; the nodes of all ranges
+ * reduce to the root. The additions are the same for every partition of the leaves.
  */
 #ifndef DT_COMM_TREE_H
 #define DT_COMM_TREE_H
@@ -21,26 +25,26 @@ struct dt_tree_node {
     int64_t index;
 };
 
-/* Nodes that a range needs at most. */
+/* Upper bound of the nodes of a range. */
 #define DT_TREE_NODES 128
 
-/* The largest nodes wholly inside leaves first .. end-1, in their order; returns
- * their number. A node that total cuts off at the right counts as whole. */
+/* The largest nodes inside leaves first .. end-1, in order; returns their number. A node is inside
+ * even if total truncates it on the right. */
 int dt_tree_cover(int64_t first, int64_t end, int64_t total, struct dt_tree_node *nodes);
 
-/* Arrays of n floats that are nodes of one tree. */
+/* The array of a node. */
 struct dt_tree_part {
     struct dt_tree_node node;
-    float *values; /* overwritten by sums */
+    float *values; /* n floats, overwritten by sums */
 };
 
-/* Who adds: sum += x; NULL: in plain C. */
+/* sum += x; add may be NULL: plain C. */
 struct dt_tree_adder {
     void (*add)(void *context, float *sum, const float *x, size_t n);
     void *context;
 };
 
-/* Sums of a growing range of leaves: a stack of nodes. */
+/* Partial sums of a growing range of leaves: a stack of nodes. */
 struct dt_tree_stack {
     int64_t total; /* leaves of the tree */
     size_t n;      /* floats of each array */
@@ -49,22 +53,21 @@ struct dt_tree_stack {
     struct dt_tree_part parts[DT_TREE_NODES];
 };
 
-/* Adds the next leaf, whose array the stack now uses; merges what is whole. An array
- * that a sum has used up is handed back through *free_values, up to one a level: the
- * return value is their number. */
+/* Pushes the next leaf and merges complete nodes. The stack takes ownership of values; arrays that
+ * it has merged into others are returned in free_values, at most one per level. Returns their
+ * number. */
 int dt_tree_push(struct dt_tree_stack *stack, int64_t leaf, float *values, float **free_values);
 
-/* Arrays in use at most while leaves first .. end-1 are pushed, the leaf in the making
- * included. */
+/* Upper bound of the arrays in use while leaves first .. end-1 are pushed, including the array of
+ * the leaf that is being computed. */
 int dt_tree_arrays(int64_t first, int64_t end, int64_t total);
 
-/* Adds up parts, whose leaves follow one another, to sums at the nodes of dt_tree_cover, which
- * lie in arrays of the parts; the return value is their number. */
+/* Merges parts of consecutive leaves to the nodes of dt_tree_cover, in arrays of the parts; returns
+ * their number. */
 int dt_tree_merge(struct dt_tree_part *parts, int count, int64_t total, size_t n,
                   struct dt_tree_adder adder, struct dt_tree_part *sums);
 
-/* The sum of all parts, which must make up the whole tree, in their order; it lies in
- * one of their arrays. */
+/* The root, from parts that cover all leaves, in order; in one of their arrays. */
 float *dt_tree_sum(struct dt_tree_part *parts, int count, int64_t total, size_t n,
                    struct dt_tree_adder adder);
 

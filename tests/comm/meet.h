@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks that meet at a path: threads here, each a rank. */
+/* Rendezvous of ranks that are threads. */
 #ifndef TESTS_COMM_MEET_H
 #define TESTS_COMM_MEET_H
 
@@ -22,7 +22,7 @@
 #define UNHURRIED 3600.0 /* seconds: ranks may wait long for a processor */
 
 static char *where;
-static const char *interface; /* on which ranks listen; NULL: as they choose */
+static const char *interface; /* on which ranks listen; NULL: the default */
 
 struct rank {
     int number, size;
@@ -74,8 +74,8 @@ static inline void nothing_is_left(void)
     assert_int_equal(mkdir(scratch, 0700), 0);
 }
 
-/* What rank i hears from rank j is its number, and then nothing. */
-static void hear_number(struct rank *ranks, int i, int j)
+/* Rank i receives the number of rank j, and no other message. */
+static void receive_number(struct rank *ranks, int i, int j)
 {
     struct dt_channel *channel = ranks[i].channels[j];
     struct pollfd polled = {.fd = channel->socket, .events = POLLIN};
@@ -92,7 +92,7 @@ static void hear_number(struct rank *ranks, int i, int j)
     assert_int_equal(dt_channel_receive_header(channel, sizeof said, &h), 0); /* does not block */
 }
 
-/* All of them can talk to all, and part. */
+/* Every rank can send to every other; closes the channels. */
 static inline void check_connections(struct rank *ranks, int size)
 {
     for (int i = 0; i < size; i++)
@@ -106,22 +106,22 @@ static inline void check_connections(struct rank *ranks, int size)
     for (int i = 0; i < size; i++)
         for (int j = 0; j < size; j++)
             if (i != j)
-                hear_number(ranks, i, j);
+                receive_number(ranks, i, j);
     for (int i = 0; i < size; i++)
         for (int j = 0; j < size; j++)
             dt_channel_close(ranks[i].channels[j]);
 }
 
-/* Where the file at the path leads; waits for it. */
+/* The address of rank 0, read from the file; waits for it. */
 static inline struct sockaddr_in first_rank(void)
 {
     struct dt_notice notice = {0};
     struct dt_error err;
-    while (notice.place.port == 0)
+    while (notice.endpoint.port == 0)
         assert_int_equal(dt_notice_read(where, &notice, &err), 0);
     return (struct sockaddr_in){.sin_family = AF_INET,
-                                .sin_port = (in_port_t)notice.place.port,
-                                .sin_addr.s_addr = notice.place.address};
+                                .sin_port = (in_port_t)notice.endpoint.port,
+                                .sin_addr.s_addr = notice.endpoint.address};
 }
 
 static inline int stranger(const struct sockaddr_in *to)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Authenticated channels, between whose ends somebody sits who changes what is sent; and the tcp
- * transport over them. */
+/* Authenticated channels with an attacker between their ends, and the tcp transport over them. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -21,7 +20,7 @@ static const struct dt_crypto *crypto;
 static const uint8_t keys[2][DT_KEY] = {"from the first to the second",
                                         "and from there to the first"};
 
-/* Two ends, and the wire that leaves and enters each. */
+/* Two channels; the test has the other end of each socket. */
 struct line {
     struct dt_channel *ends[2];
     int wires[2];
@@ -62,7 +61,7 @@ static const char *payload(void)
     return data;
 }
 
-/* What the first end sends for one message. */
+/* The bytes that the first end sends for one message. */
 static void send_one(struct line *l, char wire[WHOLE])
 {
     struct dt_channel_frame frame = dt_channel_frame_of(TAG, payload(), BYTES);
@@ -75,7 +74,7 @@ static void deliver(struct line *l, const char *wire, size_t bytes)
     assert_int_equal(send(l->wires[1], wire, bytes, 0), bytes);
 }
 
-/* How the other end fares with it. */
+/* Receives a message at the other end. */
 static int receive_one(struct line *l, char data[BYTES])
 {
     struct dt_frame_header h;
@@ -87,7 +86,7 @@ static int receive_one(struct line *l, char data[BYTES])
     return dt_channel_receive_payload(l->ends[1], data);
 }
 
-static void a_message_comes_byte_by_byte(void **state)
+static void a_message_arrives_byte_by_byte(void **state)
 {
     struct line *l = *state;
     char wire[WHOLE], data[BYTES];
@@ -103,7 +102,7 @@ static void a_message_comes_byte_by_byte(void **state)
     }
 }
 
-/* Wherever it is: in the length, the tag, the payload or a MAC. */
+/* In the length, the tag, the payload or a MAC. */
 static void a_flipped_bit_fails(void **state)
 {
     char wire[WHOLE], data[BYTES];
@@ -118,7 +117,7 @@ static void a_flipped_bit_fails(void **state)
     }
 }
 
-static void a_message_fails_that_is_repeated_or_left_out(void **state)
+static void a_replayed_or_dropped_message_fails(void **state)
 {
     struct line *l = *state;
     char first[WHOLE], second[WHOLE], data[BYTES];
@@ -136,7 +135,7 @@ static void a_message_fails_that_is_repeated_or_left_out(void **state)
     assert_int_equal(receive_one(l, data), DT_CHANNEL_FORGED);
 }
 
-static void a_message_fails_that_is_sent_back(void **state)
+static void a_reflected_message_fails(void **state)
 {
     struct line *l = *state;
     struct dt_frame_header h;
@@ -158,7 +157,7 @@ static void a_length_is_bounded_by_what_is_expected(void **state)
 
 /* --- the transport over them ------------------------------------------------------------------ */
 
-/* What the second of two ranks says when it waits for a message of so many bytes, and gets this. */
+/* Rank 1 waits for a message of `room` bytes and receives wire: the result and error of test. */
 static void receive_by_tcp(struct line *l, const char *wire, size_t room, int rc, const char *text)
 {
     struct dt_channel *channels[2] = {l->ends[1], NULL};
@@ -179,8 +178,8 @@ static void receive_by_tcp(struct line *l, const char *wire, size_t room, int rc
     free(data);
 }
 
-/* The length that a header of the first version gave was believed: 2^64 - 1 bytes wrapped. */
-static void a_huge_length_ends_a_receive_with_a_line(void **state)
+/* Version 1 trusted the length in a header: 2^64 - 1 bytes overflowed. */
+static void a_huge_length_ends_a_receive_with_an_error(void **state)
 {
     const uint64_t lengths[] = {UINT64_MAX, UINT64_MAX - 40, (uint64_t)1 << 62, BYTES + 1};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -203,12 +202,12 @@ static void a_message_is_received_and_a_longer_one_is_not(void **state)
     cut_line(state);
     make_line(state);
     send_one(*state, wire);
-    receive_by_tcp(*state, wire, BYTES - 1, 1, ""); /* whoever asked compares the lengths */
+    receive_by_tcp(*state, wire, BYTES - 1, 1, ""); /* the caller compares the lengths */
 }
 
 /* --- handshakes ------------------------------------------------------------------------------- */
 
-/* A whole one, of rank 1 that calls rank 0. */
+/* A complete handshake of rank 1, which calls rank 0. */
 static struct dt_handshake shake_hands(const struct dt_secret *s)
 {
     struct dt_handshake h = {0};
@@ -222,7 +221,7 @@ static struct dt_handshake shake_hands(const struct dt_secret *s)
     return h;
 }
 
-static void every_byte_of_a_handshake_is_proved(void **state)
+static void every_byte_of_a_handshake_is_authenticated(void **state)
 {
     struct dt_secret s = {crypto, "the job's"};
     const struct dt_handshake good = shake_hands(&s);
@@ -234,24 +233,24 @@ static void every_byte_of_a_handshake_is_proved(void **state)
                             ? dt_handshake_check_call(&bad, &s, 0)
                             : dt_handshake_check_answer(&bad, &s);
         if (believed)
-            fail_msg("a change of byte %zu is believed", at);
+            fail_msg("a change of byte %zu is accepted", at);
     }
     s.key[0] ^= 1;
     assert_false(dt_handshake_check_call(&good, &s, 0));
     assert_false(dt_handshake_check_answer(&good, &s));
 }
 
-static void a_call_proves_nothing_to_another_rank_or_challenge(void **state)
+static void a_call_is_rejected_by_another_rank_or_challenge(void **state)
 {
     struct dt_secret s = {crypto, "the job's"};
     struct dt_handshake h = shake_hands(&s);
     (void)state;
     assert_false(dt_handshake_check_call(&h, &s, 1));
-    assert_true(dt_handshake_challenge(&h)); /* and the call is said again */
+    assert_true(dt_handshake_challenge(&h)); /* replays the call to another challenge */
     assert_false(dt_handshake_check_call(&h, &s, 0));
 }
 
-static void a_proof_that_is_sent_back_is_none(void **state)
+static void a_reflected_proof_is_rejected(void **state)
 {
     struct dt_secret s = {crypto, "the job's"};
     struct dt_handshake h = shake_hands(&s);
@@ -267,16 +266,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_line, cut_line)
     const struct CMUnitTest tests[] = {
-        TEST(a_message_comes_byte_by_byte),
+        TEST(a_message_arrives_byte_by_byte),
         TEST(a_flipped_bit_fails),
-        TEST(a_message_fails_that_is_repeated_or_left_out),
-        TEST(a_message_fails_that_is_sent_back),
+        TEST(a_replayed_or_dropped_message_fails),
+        TEST(a_reflected_message_fails),
         TEST(a_length_is_bounded_by_what_is_expected),
-        TEST(a_huge_length_ends_a_receive_with_a_line),
+        TEST(a_huge_length_ends_a_receive_with_an_error),
         TEST(a_message_is_received_and_a_longer_one_is_not),
-        TEST(every_byte_of_a_handshake_is_proved),
-        TEST(a_call_proves_nothing_to_another_rank_or_challenge),
-        TEST(a_proof_that_is_sent_back_is_none),
+        TEST(every_byte_of_a_handshake_is_authenticated),
+        TEST(a_call_is_rejected_by_another_rank_or_challenge),
+        TEST(a_reflected_proof_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

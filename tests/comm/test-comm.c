@@ -23,7 +23,7 @@ static void leaf_values(int64_t leaf, float *values)
     }
 }
 
-/* Leaves first .. end-1 pushed one after another; returns the number of parts. */
+/* Pushes leaves first .. end-1; returns the number of parts. */
 static int sum_range(int64_t first, int64_t end, int64_t total, struct dt_tree_part *parts)
 {
     struct dt_tree_stack stack = {.total = total, .n = FLOATS};
@@ -38,7 +38,7 @@ static int sum_range(int64_t first, int64_t end, int64_t total, struct dt_tree_p
     return stack.count;
 }
 
-static void any_deal_of_the_leaves_gives_the_same_bits(void **state)
+static void every_partition_of_the_leaves_gives_the_same_bits(void **state)
 {
     (void)state;
     for (int64_t total = 1; total < 40; total++) {
@@ -76,7 +76,7 @@ static void gather(struct dt_comm *world, void *context)
     int values[3 * MOST_RANKS] = {0};
     size_t offsets[MOST_RANKS + 1] = {0};
     (void)context;
-    for (int r = 0; r < size; r++) /* rank 1 has nothing to give */
+    for (int r = 0; r < size; r++) /* the piece of rank 1 is empty */
         offsets[r + 1] = offsets[r] + (r == 1 ? 0 : (size_t)(r % 3 + 1)) * sizeof *values;
     for (size_t i = offsets[rank] / sizeof *values; i < offsets[rank + 1] / sizeof *values; i++)
         values[i] = 100 * rank + (int)i;
@@ -95,15 +95,15 @@ static void all_gather_brings_every_piece_to_all(void **state)
         run_ranks(size, gather, NULL);
 }
 
-#define MOST_BYTES (((size_t)16 << 20) + 7) /* more than goes at a time */
+#define MOST_BYTES (((size_t)16 << 20) + 7) /* more than one chunk */
 
-/* Bytes from one rank to another: none, few, and once very many. */
+/* Bytes from one rank to another: 0, few, and once more than one chunk. */
 static size_t bytes_between(int from, int to)
 {
     return from == 1 && to == 0 ? MOST_BYTES : (size_t)((from * 3 + to) % 5);
 }
 
-static void deal(struct dt_comm *world, void *context)
+static void run_all_to_all(struct dt_comm *world, void *context)
 {
     struct dt_error err;
     int size = dt_comm_size(world), rank = dt_comm_rank(world);
@@ -133,15 +133,15 @@ static void all_to_all_brings_each_piece_to_its_rank(void **state)
 {
     (void)state;
     for (int size = 1; size <= 4; size++)
-        run_ranks(size, deal, NULL);
+        run_ranks(size, run_all_to_all, NULL);
 }
 
 #define SUM_FLOATS 150001 /* more than two chunks for each of two ranks */
 #define LEAVES     12
 
 struct sums {
-    float *whole; /* of all ranks' pieces */
-    int groups;   /* 0: one */
+    float *whole; /* the pieces of all ranks */
+    int groups;   /* 0: one group */
 };
 
 static void reduce(struct dt_comm *world, void *context)
@@ -168,7 +168,7 @@ static void reduce(struct dt_comm *world, void *context)
     float *sum = dt_alloc(SUM_FLOATS, sizeof *sum);
     struct dt_reduction how = {offsets, firsts, stack.parts, stack.count, sum, sums->groups};
     assert_int_equal(dt_comm_wait(world, dt_comm_reduce_scatter(world, &how), &err), 0);
-    if (rank / owners == groups - 1) /* every group has it all */
+    if (rank / owners == groups - 1) /* every group has the whole sum */
         memcpy(sums->whole + offsets[owner], sum + offsets[owner],
                (offsets[owner + 1] - offsets[owner]) * sizeof *sum);
     assert_int_equal(dt_comm_barrier(world, &err), 0);
@@ -199,7 +199,7 @@ static void sums_have_the_same_bits_on_any_number_of_ranks(void **state)
     free(one), free(some);
 }
 
-/* The same sum, of leaves that are dealt out one by one and summed round by round. */
+/* The same sum, of leaves assigned to ranks in turn and summed round by round. */
 static void reduce_in_rounds(struct dt_comm *world, void *context)
 {
     struct sums *sums = context;
@@ -228,7 +228,7 @@ static void reduce_in_rounds(struct dt_comm *world, void *context)
     free(values);
 }
 
-static void sums_in_rounds_have_these_bits_too(void **state)
+static void sums_in_rounds_have_the_same_bits(void **state)
 {
     (void)state;
     float *one = dt_alloc(SUM_FLOATS, sizeof *one), *some = dt_alloc(SUM_FLOATS, sizeof *some);
@@ -266,15 +266,15 @@ static void exchange_in_groups(struct dt_comm *world, void *context)
     assert_int_equal(dt_comm_barrier(world, &err), 0);
 }
 
-static void groups_and_messages_find_each_other(void **state)
+static void groups_and_messages_do_not_mix(void **state)
 {
     (void)state;
     for (int size = 1; size <= MOST_RANKS; size++)
         run_ranks(size, exchange_in_groups, NULL);
 }
 
-/* Every rank sends round the ring in both directions before it receives, in another order,
- * while operations of all ranks come and go. */
+/* Every rank sends along the ring in both directions and then receives in another order, while
+ * collectives of all ranks run. */
 static void post_in_any_order(struct dt_comm *world, void *context)
 {
     enum { COUNT = 40, LONG = 5000 };
@@ -307,8 +307,8 @@ static void messages_do_not_wait_for_each_other(void **state)
         run_ranks(size, post_in_any_order, NULL);
 }
 
-/* A message that was sent before an operation leaves before it, also while another one is
- * under way: rank 1 joins the operation when it has it. */
+/* A message submitted before a collective is sent before it, also while another collective runs:
+ * rank 1 calls the collective after it has received the message. */
 static void send_then_meet(struct dt_comm *world, void *context)
 {
     int rank = dt_comm_rank(world), last = 0, value = 0;
@@ -339,8 +339,8 @@ static void messages_leave_before_later_operations(void **state)
     run_ranks(2, send_then_meet, NULL);
 }
 
-/* Or a stage that waits would pass for a slow one. Rank 1 sends late; whether rank 0 waits by then
- * depends on what else the machine does: it soon will. */
+/* Otherwise a pipeline stage that waits would look slow. Rank 1 sends late; the test repeats until
+ * rank 0 had to wait, which depends on the load of the machine. */
 static void send_late(struct dt_comm *world, void *context)
 {
     int rank = dt_comm_rank(world), enough = 0;
@@ -375,7 +375,7 @@ static long tests_of(struct dt_comm *world)
     return tests;
 }
 
-/* Rank 0 computes, for all that its communicator knows, until rank 1 sends. */
+/* Rank 0 does not wait, as if it computed, until rank 1 sends. */
 static void compute_while_it_comes(struct dt_comm *world, void *context)
 {
     struct dt_error err;
@@ -397,8 +397,8 @@ static void compute_while_it_comes(struct dt_comm *world, void *context)
     assert_int_equal(dt_comm_await(world, m, &err), 0);
 }
 
-/* Its thread and the one that computes may have one processor. */
-static void messages_under_way_leave_the_processor_to_who_computes(void **state)
+/* The communication thread and the computing thread may share a processor. */
+static void messages_in_flight_leave_the_processor_to_computation(void **state)
 {
     (void)state;
     run_ranks(2, compute_while_it_comes, NULL);
@@ -406,7 +406,7 @@ static void messages_under_way_leave_the_processor_to_who_computes(void **state)
 
 static sem_t in_test, has_posted;
 
-/* As MPI's may, which leaves the processor to others: the first lasts until rank 0 has posted. */
+/* Like MPI_Test, which may yield the processor: the first call lasts until rank 0 has posted. */
 static int test_for_long(void *state, void **request, size_t *bytes, struct dt_error *err)
 {
     static atomic_bool lasted;
@@ -439,20 +439,20 @@ static void post_while_it_tests(struct dt_comm *world, void *context)
     assert_int_equal(in, 1);
 }
 
-/* Or whoever computes would wait for a transport that waits for a processor. */
-static void a_test_of_messages_keeps_nobody_from_submitting(void **state)
+/* Otherwise the computing thread would wait for a transport that waits for a processor. */
+static void a_test_of_messages_does_not_block_submission(void **state)
 {
     struct dt_transport slow = threads_transport;
     (void)state;
     slow.test = test_for_long;
     sem_init(&in_test, 0, 0);
     sem_init(&has_posted, 0, 0);
-    alarm(600); /* for ever, if it does */
+    alarm(600); /* otherwise a deadlock */
     run_ranks_over(&slow, 2, post_while_it_tests, NULL);
     alarm(0);
 }
 
-/* Rank 1 comes to another operation than rank 0, and then to no more. */
+/* Rank 1 calls another operation than rank 0, and then none. */
 static void disagree(struct dt_comm *world, void *context)
 {
     struct dt_error err;
@@ -467,7 +467,7 @@ static void disagree(struct dt_comm *world, void *context)
     assert_string_equal(err.text,
                         "receive of 4 bytes, channel 0 of all ranks: rank 1 sent 3 bytes, "
                         "not 4");
-    rc = dt_comm_barrier(world, &err); /* nothing goes on after that */
+    rc = dt_comm_barrier(world, &err); /* every later operation fails */
     assert_int_equal(rc, DT_EIO);
 }
 
@@ -486,7 +486,7 @@ static void starve(struct dt_comm *world, void *context)
                            "nothing"));
 }
 
-/* Rank 1 sends on a channel that rank 0 does not look at. */
+/* Rank 1 sends on a channel from which rank 0 does not receive. */
 static void miss(struct dt_comm *world, void *context)
 {
     sem_t *sent = context;
@@ -518,7 +518,7 @@ static void groups_are_named_by_few_of_their_ranks(void **state)
     assert_string_equal(dt_comm_name_ranks(ranks, 6, text), "0, 2, 4, 6 and 2 more");
 }
 
-static void what_does_not_fit_or_does_not_come_is_an_error(void **state)
+static void wrong_sizes_and_missing_messages_are_errors(void **state)
 {
     sem_t sent;
     (void)state;
@@ -528,7 +528,7 @@ static void what_does_not_fit_or_does_not_come_is_an_error(void **state)
     run_ranks(2, starve, NULL);
 }
 
-/* context: what each rank has met with, NULL for nothing. */
+/* context: the error of each rank, NULL without one; then the agreed error. */
 static void agree(struct dt_comm *world, void *context)
 {
     const char *const *met = context;
@@ -565,13 +565,13 @@ static void fail_to_agree(struct dt_comm *world, void *context)
     assert_false(err.agreed);
 }
 
-static void a_rank_that_does_not_come_is_no_agreement(void **state)
+static void an_agreement_without_a_rank_fails(void **state)
 {
     (void)state;
     run_ranks(2, fail_to_agree, NULL);
 }
 
-static void one_rank_alone_needs_no_transport(void **state)
+static void one_rank_needs_no_transport(void **state)
 {
     struct dt_comm *world;
     struct dt_error err;
@@ -597,8 +597,8 @@ static int open_late(void **state, const struct dt_opening *how, int *rank, int 
     return dt_fail(error, DT_EIO, "too late");
 }
 
-/* As MPI waits for a rank that stands still: it cannot be interrupted, but left alone. */
-static void ranks_that_do_not_meet_are_not_waited_for(void **state)
+/* Like MPI_Init, which waits for a rank that hangs and cannot be interrupted. */
+static void opening_fails_when_ranks_do_not_meet(void **state)
 {
     static const volatile sig_atomic_t stop = SIGTERM;
     struct dt_transport late = threads_transport;
@@ -611,8 +611,7 @@ static void ranks_that_do_not_meet_are_not_waited_for(void **state)
     sem_init(&has_opened, 0, 0);
     assert_int_equal(dt_comm_open_on(&world, &late, &how, &error), DT_ESTALLED);
     assert_null(world);
-    assert_string_equal(error.text, "ranks have not met within 1 s: one has not started, or stands "
-                                    "still");
+    assert_string_equal(error.text, "ranks have not met within 1 s: one has not started, or hangs");
     how = (struct dt_opening){.patience = UNHURRIED, .stop = &stop};
     assert_int_equal(dt_comm_open_on(&world, &late, &how, &error), DT_ESTOP);
     assert_null(world);
@@ -625,23 +624,23 @@ static void ranks_that_do_not_meet_are_not_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_deal_of_the_leaves_gives_the_same_bits),
+        cmocka_unit_test(every_partition_of_the_leaves_gives_the_same_bits),
         cmocka_unit_test(all_gather_brings_every_piece_to_all),
         cmocka_unit_test(all_to_all_brings_each_piece_to_its_rank),
         cmocka_unit_test(sums_have_the_same_bits_on_any_number_of_ranks),
-        cmocka_unit_test(sums_in_rounds_have_these_bits_too),
-        cmocka_unit_test(groups_and_messages_find_each_other),
+        cmocka_unit_test(sums_in_rounds_have_the_same_bits),
+        cmocka_unit_test(groups_and_messages_do_not_mix),
         cmocka_unit_test(messages_do_not_wait_for_each_other),
         cmocka_unit_test(messages_leave_before_later_operations),
         cmocka_unit_test(waiting_for_messages_counts),
-        cmocka_unit_test(messages_under_way_leave_the_processor_to_who_computes),
+        cmocka_unit_test(messages_in_flight_leave_the_processor_to_computation),
         cmocka_unit_test(groups_are_named_by_few_of_their_ranks),
-        cmocka_unit_test(a_test_of_messages_keeps_nobody_from_submitting),
-        cmocka_unit_test(what_does_not_fit_or_does_not_come_is_an_error),
+        cmocka_unit_test(a_test_of_messages_does_not_block_submission),
+        cmocka_unit_test(wrong_sizes_and_missing_messages_are_errors),
         cmocka_unit_test(errors_are_agreed_on),
-        cmocka_unit_test(a_rank_that_does_not_come_is_no_agreement),
-        cmocka_unit_test(one_rank_alone_needs_no_transport),
-        cmocka_unit_test(ranks_that_do_not_meet_are_not_waited_for),
+        cmocka_unit_test(an_agreement_without_a_rank_fails),
+        cmocka_unit_test(one_rank_needs_no_transport),
+        cmocka_unit_test(opening_fails_when_ranks_do_not_meet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

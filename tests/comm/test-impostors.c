@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who meets ranks at a path and is none of them; and whom they let near. */
+/* Processes without the key at the rendezvous, and permissions of the rendezvous file. */
 #include "meet.h"
 
 #include <fcntl.h>
@@ -19,10 +19,10 @@ static int listen_anywhere(struct sockaddr_in *at)
     return listener;
 }
 
-/* A notice of that key, which leads there. */
+/* Writes a rendezvous file with that key and address. */
 static void write_notice(const char *path, const uint8_t key[DT_KEY], const struct sockaddr_in *at)
 {
-    struct dt_notice notice = {.place = {at->sin_port, at->sin_addr.s_addr}};
+    struct dt_notice notice = {.endpoint = {at->sin_port, at->sin_addr.s_addr}};
     struct dt_error err;
     int file;
     memcpy(notice.key, key, DT_KEY);
@@ -42,7 +42,7 @@ static void say_all(int s, const void *what, size_t bytes)
     assert_int_equal(send(s, what, bytes, MSG_NOSIGNAL), bytes);
 }
 
-/* Hung up on, with or without a reset. */
+/* The connection is closed, with or without a reset. */
 static void is_hung_up(int s)
 {
     char more;
@@ -55,15 +55,15 @@ static void answer_falsely(int number, struct dt_handshake *h)
 {
     h->answer.listener = h->call.caller;
     memcpy(h->answer.proof, h->call.proof, DT_KEY);
-    if (number > 0) /* what it has heard, as rank 0 */
+    if (number > 0) /* reflects the proof of the call */
         h->answer.listener.rank = 0;
     if (number > 1)
         memset(h->answer.proof, 0, DT_KEY);
 }
 
-/* Of a job whose first rank has died, another process has got the port, and says what it likes: it
- * hears no key, and is not believed. */
-static void an_impostor_at_the_first_ranks_address_is_found_out(void **state)
+/* Rank 0 of a job has died, and another process has its port: it does not receive the key, and its
+ * answers are rejected. */
+static void an_impostor_at_the_address_of_rank_0_is_rejected(void **state)
 {
     static const uint8_t key[DT_KEY] = "a key that never crosses a wire";
     struct rank ranks[2];
@@ -92,7 +92,7 @@ static void an_impostor_at_the_first_ranks_address_is_found_out(void **state)
     nothing_is_left();
 }
 
-/* Connects to the first rank, and hears its challenge. */
+/* Connects to rank 0 and receives its challenge. */
 static int challenged(const struct sockaddr_in *to, struct dt_handshake *h)
 {
     int s = stranger(to);
@@ -100,7 +100,7 @@ static int challenged(const struct sockaddr_in *to, struct dt_handshake *h)
     return s;
 }
 
-static void an_impostor_of_another_rank_is_turned_away(void **state)
+static void an_impostor_of_another_rank_is_rejected(void **state)
 {
     struct rank ranks[2];
     struct dt_handshake h;
@@ -113,7 +113,7 @@ static void an_impostor_of_another_rank_is_turned_away(void **state)
     say_all(s, &h.call, sizeof h.call);
     is_hung_up(s);
     s = challenged(&to, &h);
-    say_all(s, &h.challenge, sizeof h.challenge); /* as it was heard */
+    say_all(s, &h.challenge, sizeof h.challenge); /* reflects the challenge */
     say_all(s, &h, sizeof h.call - sizeof h.challenge);
     is_hung_up(s);
     begin(&ranks[1], 1, 2, UNHURRIED);
@@ -123,7 +123,7 @@ static void an_impostor_of_another_rank_is_turned_away(void **state)
     nothing_is_left();
 }
 
-/* Rank 1 of two meets the first through somebody, who listens at the address, of another path. */
+/* Rank 1 of 2 connects to rank 0 through a proxy, by a file at another path. */
 static int begin_through(struct rank *ranks, struct sockaddr_in *to, char **other)
 {
     struct dt_notice notice;
@@ -142,8 +142,8 @@ static int begin_through(struct rank *ranks, struct sockaddr_in *to, char **othe
     return listener;
 }
 
-/* Until both ranks are done, or either side has gone; a bit of that byte that goes to the caller is
- * flipped. */
+/* Forwards bytes until both ranks are done or one side has closed; flips a bit of that byte to the
+ * caller. */
 static void relay(const struct rank *ranks, int caller, int listener, size_t flipped)
 {
     struct pollfd ends[2] = {{.fd = caller, .events = POLLIN}, {.fd = listener, .events = POLLIN}};
@@ -164,8 +164,8 @@ static void relay(const struct rank *ranks, int caller, int listener, size_t fli
     }
 }
 
-/* What a rank has said to the first proves nothing when somebody else says it again. */
-static void a_call_that_is_replayed_is_turned_away(void **state)
+/* The call of a rank is rejected on another connection. */
+static void a_replayed_call_is_rejected(void **state)
 {
     struct rank ranks[2];
     struct sockaddr_in to;
@@ -191,8 +191,8 @@ static void a_call_that_is_replayed_is_turned_away(void **state)
     nothing_is_left();
 }
 
-/* In what the first says to all; the other knows, and the first that it has gone. */
-static void a_bit_that_is_flipped_ends_the_meeting(void **state)
+/* In a message of rank 0: rank 1 reports the bit, and rank 0 that rank 1 has left. */
+static void a_flipped_bit_ends_the_rendezvous(void **state)
 {
     struct rank ranks[2];
     struct sockaddr_in to;
@@ -215,8 +215,7 @@ static void a_bit_that_is_flipped_ends_the_meeting(void **state)
 
 #define FLOOD 100000 /* connections at most */
 
-/* Connects 3000 times a second, says nothing, and keeps as much open as it can, until told that it
- * is enough. */
+/* Connects 3000 times a second, sends nothing, and keeps connections open, until told to stop. */
 struct flood {
     struct sockaddr_in to;
     atomic_bool enough;
@@ -238,7 +237,7 @@ static void *connect_and_connect(void *argument)
             close(*s);
         *s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
         if (connect(*s, (struct sockaddr *)&f->to, sizeof f->to) < 0 && errno != EINPROGRESS)
-            break; /* nobody listens any more */
+            break; /* ranks have stopped listening */
         while (!f->enough && dt_clock_now() < start + f->count / 3000.0)
             usleep(300);
     }
@@ -248,8 +247,8 @@ static void *connect_and_connect(void *argument)
     return NULL;
 }
 
-/* Strangers that say nothing do not keep a rank from meeting, however fast they come. */
-static void a_flood_of_strangers_keeps_nobody_out(void **state)
+/* Connections without a handshake do not prevent the rendezvous, however many there are. */
+static void a_flood_of_connections_does_not_prevent_the_rendezvous(void **state)
 {
     struct rank ranks[3];
     struct flood f = {0};
@@ -257,7 +256,7 @@ static void a_flood_of_strangers_keeps_nobody_out(void **state)
     begin(&ranks[0], 0, 3, UNHURRIED);
     f.to = first_rank();
     assert_int_equal(pthread_create(&f.thread, NULL, connect_and_connect, &f), 0);
-    while (f.count < 900) /* more than are kept */
+    while (f.count < 900) /* more than the limit of pending connections */
         usleep(1000);
     for (int r = 1; r < 3; r++)
         begin(&ranks[r], r, 3, UNHURRIED);
@@ -266,14 +265,14 @@ static void a_flood_of_strangers_keeps_nobody_out(void **state)
             fail_msg("rank %d: %s", r, ranks[r].err.text);
     f.enough = true;
     pthread_join(f.thread, NULL);
-    assert_true(f.count < FLOOD); /* it went on */
+    assert_true(f.count < FLOOD); /* the flood lasted to the end */
     check_connections(ranks, 3);
     nothing_is_left();
 }
 
 /* --- where ranks listen ----------------------------------------------------------------------- */
 
-static void ranks_listen_on_the_interface_that_is_chosen(void **state)
+static void ranks_listen_on_the_chosen_interface(void **state)
 {
     struct rank ranks[2];
     struct dt_error err;
@@ -301,7 +300,7 @@ static void ranks_listen_on_the_interface_that_is_chosen(void **state)
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-/* Others could have read the key that is written into it, or have written it. */
+/* Other users could have read its key, or have written it. */
 static void a_file_that_others_may_read_is_replaced(void **state)
 {
     struct rank ranks[2];
@@ -316,7 +315,7 @@ static void a_file_that_others_may_read_is_replaced(void **state)
     assert_int_equal(chmod(where, 0644), 0);
     int open_before = open(where, O_RDONLY);
     assert_int_equal(dt_notice_read(where, &notice, &err), 0);
-    assert_int_equal(notice.place.port, 0);
+    assert_int_equal(notice.endpoint.port, 0);
     begin(&ranks[0], 0, 2, UNHURRIED);
     (void)first_rank();
     assert_int_equal(stat(where, &st), 0);
@@ -332,7 +331,7 @@ static void a_file_that_others_may_read_is_replaced(void **state)
     nothing_is_left();
 }
 
-/* Which only root can make here. */
+/* Only root can create one. */
 static void a_file_of_another_user_is_refused(void **state)
 {
     struct rank ranks[1];
@@ -354,12 +353,12 @@ static void a_file_of_another_user_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_impostor_at_the_first_ranks_address_is_found_out),
-        cmocka_unit_test(an_impostor_of_another_rank_is_turned_away),
-        cmocka_unit_test(a_call_that_is_replayed_is_turned_away),
-        cmocka_unit_test(a_bit_that_is_flipped_ends_the_meeting),
-        cmocka_unit_test(a_flood_of_strangers_keeps_nobody_out),
-        cmocka_unit_test(ranks_listen_on_the_interface_that_is_chosen),
+        cmocka_unit_test(an_impostor_at_the_address_of_rank_0_is_rejected),
+        cmocka_unit_test(an_impostor_of_another_rank_is_rejected),
+        cmocka_unit_test(a_replayed_call_is_rejected),
+        cmocka_unit_test(a_flipped_bit_ends_the_rendezvous),
+        cmocka_unit_test(a_flood_of_connections_does_not_prevent_the_rendezvous),
+        cmocka_unit_test(ranks_listen_on_the_chosen_interface),
         cmocka_unit_test(a_file_that_others_may_read_is_replaced),
         cmocka_unit_test(a_file_of_another_user_is_refused),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks that meet at a path: threads here, each a rank; and who is none of them. */
+/* Rendezvous of ranks that are threads, and connections of other processes. */
 #include "meet.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static void every_rank_is_connected_to_every_other(void **state)
     }
 }
 
-static void those_who_are_missing_are_named(void **state)
+static void missing_ranks_are_named(void **state)
 {
     struct rank first, second;
     (void)state;
@@ -42,9 +42,9 @@ static void those_who_are_missing_are_named(void **state)
     nothing_is_left();
 }
 
-/* The one with the least patience is not there for longer: whether it comes in time is the
- * machine's affair, and with more patience it will. */
-static void the_first_says_to_all_who_is_missing(void **state)
+/* The shortest timeout of all ranks counts. Whether that rank connects in time depends on the load
+ * of the machine, so the test repeats with longer timeouts. */
+static void rank_0_tells_all_which_ranks_are_missing(void **state)
 {
     struct rank first, second;
     (void)state;
@@ -67,7 +67,7 @@ static void the_first_says_to_all_who_is_missing(void **state)
     nothing_is_left();
 }
 
-static void numbers_of_ranks_that_differ_end_the_meeting(void **state)
+static void different_world_sizes_end_the_rendezvous(void **state)
 {
     struct rank ranks[3];
     (void)state;
@@ -82,14 +82,14 @@ static void numbers_of_ranks_that_differ_end_the_meeting(void **state)
     nothing_is_left();
 }
 
-static void ranks_of_two_jobs_end_the_meeting(void **state)
+static void ranks_of_two_jobs_end_the_rendezvous(void **state)
 {
     struct rank ranks[2];
     (void)state;
     begin_in("run-a", &ranks[0], 0, 2, UNHURRIED);
     begin_in("run-b", &ranks[1], 1, 2, UNHURRIED);
-    char *text = dt_asprintf("two jobs meet at '%s': rank 0 is of one, rank 1 of another (--output "
-                             "and Slurm's numbers tell them apart)",
+    char *text = dt_asprintf("two jobs meet at '%s': rank 0 is of one, rank 1 of another (a job is "
+                             "identified by --output and its Slurm job and step)",
                              where);
     for (int r = 0; r < 2; r++)
         end_with(&ranks[r], DT_EINVALID, text);
@@ -106,8 +106,8 @@ static void ranks_of_two_jobs_end_the_meeting(void **state)
 static void meet_twice(int number)
 {
     struct rank ranks[3];
-    char *text = dt_asprintf("two processes that meet at '%s' are rank %d of 3: they have one "
-                             "number, or two jobs one path",
+    char *text = dt_asprintf("two processes that meet at '%s' are rank %d of 3: they have the same "
+                             "rank, or two jobs the same path",
                              where, number);
     begin(&ranks[0], 0, 3, UNHURRIED);
     begin(&ranks[1], 1, 3, UNHURRIED);
@@ -115,7 +115,7 @@ static void meet_twice(int number)
     for (int r = 0; r < 3; r++)
         if (r != 1 || number == 1)
             end_with(&ranks[r], DT_EINVALID, text);
-    if (number == 0) { /* it may come when they have gone */
+    if (number == 0) { /* it may connect after the others have left */
         ranks[1].stop = SIGTERM;
         if (end(&ranks[1]) != DT_ESTOP)
             assert_string_equal(ranks[1].err.text, text);
@@ -124,16 +124,15 @@ static void meet_twice(int number)
     nothing_is_left();
 }
 
-static void two_of_one_number_end_the_meeting(void **state)
+static void two_processes_of_one_rank_end_the_rendezvous(void **state)
 {
     (void)state;
     meet_twice(1);
     meet_twice(0);
 }
 
-/* Processes of that rank, told to stop after longer and longer, until the other gives up. Whether
- * one has come by then is the machine's affair: one of them has, and ends what the next may find.
- */
+/* Runs processes of that rank, each stopped later than the one before, until the other rank fails:
+ * one of them has connected before it stopped. */
 static void come_and_go(int rank, const struct rank *other)
 {
     struct rank guest;
@@ -146,7 +145,7 @@ static void come_and_go(int rank, const struct rank *other)
     }
 }
 
-static void one_that_leaves_ends_the_meeting(void **state)
+static void a_rank_that_leaves_ends_the_rendezvous(void **state)
 {
     struct rank first;
     (void)state;
@@ -158,8 +157,8 @@ static void one_that_leaves_ends_the_meeting(void **state)
     nothing_is_left();
 }
 
-/* It may have met another process of that number, and does not say. */
-static void a_first_that_has_gone_is_told_of(void **state)
+/* Rank 0 may have connected to another process of that rank, and does not report it. */
+static void a_rank_0_that_has_left_is_reported(void **state)
 {
     struct rank second;
     (void)state;
@@ -174,7 +173,7 @@ static void a_first_that_has_gone_is_told_of(void **state)
     nothing_is_left();
 }
 
-static void a_file_that_another_program_has_locked_is_told_of(void **state)
+static void a_file_locked_by_another_program_is_reported(void **state)
 {
     struct rank first;
     int file = open(where, O_WRONLY | O_CREAT, 0600);
@@ -190,7 +189,7 @@ static void a_file_that_another_program_has_locked_is_told_of(void **state)
     nothing_is_left();
 }
 
-static void the_first_ends_at_once_when_told_to_stop(void **state)
+static void rank_0_ends_at_once_when_stopped(void **state)
 {
     struct rank first;
     (void)state;
@@ -203,8 +202,8 @@ static void the_first_ends_at_once_when_told_to_stop(void **state)
     nothing_is_left();
 }
 
-/* More than ranks have any use for, and all of them there to the end. */
-static void strangers_are_not_waited_for(void **state)
+/* More connections than ranks, all open to the end. */
+static void other_connections_are_not_waited_for(void **state)
 {
     enum { STRANGERS = 200, GARBAGE = 100000 };
     struct rank ranks[2];
@@ -232,8 +231,8 @@ static void strangers_are_not_waited_for(void **state)
     nothing_is_left();
 }
 
-/* A killed job has left its file, and its port is somebody else's, who says nothing. */
-static void a_file_that_was_left_does_no_harm(void **state)
+/* A killed job has left its file, and another process, which sends nothing, has its port. */
+static void a_stale_file_does_no_harm(void **state)
 {
     struct rank ranks[2];
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -260,7 +259,7 @@ static void a_file_that_was_left_does_no_harm(void **state)
     nothing_is_left();
 }
 
-/* What both ranks say of the path. */
+/* Both ranks fail with this error. */
 static void cannot_meet(int rc, const char *why)
 {
     struct rank ranks[2];
@@ -272,7 +271,7 @@ static void cannot_meet(int rc, const char *why)
     free(text);
 }
 
-static void other_files_stay_as_they_are(void **state)
+static void other_files_are_not_changed(void **state)
 {
     char *path = where, *text;
     struct dt_error err;
@@ -299,18 +298,18 @@ static void other_files_stay_as_they_are(void **state)
     nothing_is_left();
 }
 
-/* Of all but root's, whom nothing stops. */
-static void a_folder_that_is_closed_stops_all_at_once(void **state)
+/* Not as root, who ignores permissions. */
+static void a_directory_without_write_permission_stops_all_at_once(void **state)
 {
     char *path = where, *closed = dt_asprintf("%s/closed", scratch);
-    const uid_t own = geteuid(), nobody = 65534;
+    const uid_t own = geteuid(), other = 65534;
     const struct dt_crypto *crypto;
     struct dt_error err;
     (void)state;
     assert_int_equal(mkdir(closed, 0555), 0);
     assert_int_equal(chmod(scratch, 0755), 0);
     where = dt_asprintf("%s/meet", closed);
-    bool barred = seteuid(own ? own : nobody) == 0 &&
+    bool barred = seteuid(own ? own : other) == 0 &&
                   faccessat(AT_FDCWD, closed, X_OK, AT_EACCESS) == 0 &&
                   dt_crypto_load(&crypto, &err) == 0;
     if (barred)
@@ -322,12 +321,12 @@ static void a_folder_that_is_closed_stops_all_at_once(void **state)
     where = path;
     nothing_is_left();
     if (!barred) {
-        print_message("# there is nobody but root, or nobody else gets to TMPDIR or to plug-ins\n");
+        print_message("# skipped: only root can read TMPDIR or the plug-ins\n");
         skip();
     }
 }
 
-/* One that has come before the first finds it full as well. */
+/* A rank that starts before rank 0 fails as well. */
 static void a_full_disk_stops_all_at_once(void **state)
 {
     struct rank waiting;
@@ -364,19 +363,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rank_is_connected_to_every_other),
-        cmocka_unit_test(those_who_are_missing_are_named),
-        cmocka_unit_test(the_first_says_to_all_who_is_missing),
-        cmocka_unit_test(numbers_of_ranks_that_differ_end_the_meeting),
-        cmocka_unit_test(ranks_of_two_jobs_end_the_meeting),
-        cmocka_unit_test(two_of_one_number_end_the_meeting),
-        cmocka_unit_test(one_that_leaves_ends_the_meeting),
-        cmocka_unit_test(a_first_that_has_gone_is_told_of),
-        cmocka_unit_test(a_file_that_another_program_has_locked_is_told_of),
-        cmocka_unit_test(the_first_ends_at_once_when_told_to_stop),
-        cmocka_unit_test(strangers_are_not_waited_for),
-        cmocka_unit_test(a_file_that_was_left_does_no_harm),
-        cmocka_unit_test(other_files_stay_as_they_are),
-        cmocka_unit_test(a_folder_that_is_closed_stops_all_at_once),
+        cmocka_unit_test(missing_ranks_are_named),
+        cmocka_unit_test(rank_0_tells_all_which_ranks_are_missing),
+        cmocka_unit_test(different_world_sizes_end_the_rendezvous),
+        cmocka_unit_test(ranks_of_two_jobs_end_the_rendezvous),
+        cmocka_unit_test(two_processes_of_one_rank_end_the_rendezvous),
+        cmocka_unit_test(a_rank_that_leaves_ends_the_rendezvous),
+        cmocka_unit_test(a_rank_0_that_has_left_is_reported),
+        cmocka_unit_test(a_file_locked_by_another_program_is_reported),
+        cmocka_unit_test(rank_0_ends_at_once_when_stopped),
+        cmocka_unit_test(other_connections_are_not_waited_for),
+        cmocka_unit_test(a_stale_file_does_no_harm),
+        cmocka_unit_test(other_files_are_not_changed),
+        cmocka_unit_test(a_directory_without_write_permission_stops_all_at_once),
         cmocka_unit_test(a_full_disk_stops_all_at_once),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);

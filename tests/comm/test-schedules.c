@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Random programs of operations and messages over several groups, under random schedules: all come
- * to their end, and every byte where it belongs. $DT_SCHEDULES programs, the first of them number
- * $DT_SCHEDULE. */
+/* Random programs of collectives and messages over several groups, under random schedules: all
+ * programs end, and every byte arrives. Runs $DT_SCHEDULES programs, from number $DT_SCHEDULE on.
+ */
 #include "test.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ struct program {
     int sizes[3]; /* of the mesh */
 };
 
-/* A step of the program, as one rank takes part in it. */
+/* A step of the program on one rank. */
 struct work {
     enum kind kind;
     int step;
@@ -41,7 +41,7 @@ struct work {
     struct dt_message *messages[2];
 };
 
-/* In place of cmocka's, which are for one thread. */
+/* Instead of cmocka's assertions, which work in one thread only. */
 static void end_all(const char *format, ...)
 {
     va_list values;
@@ -53,7 +53,7 @@ static void end_all(const char *format, ...)
     abort();
 }
 
-/* All ranks draw the same. */
+/* A random number, the same on all ranks. */
 static uint64_t drawn(const struct program *p, int step, int what)
 {
     return dt_random_key(p->seed, (uint64_t)step, (uint64_t)what);
@@ -85,7 +85,7 @@ static void check(const unsigned char *memory, int step, int from, int to, size_
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
-/* Ranks that differ from this one in the dimensions of the mask alone. */
+/* The group of ranks that differ from this one only in the dimensions of the mask. */
 static struct dt_comm *group_of(const struct program *p, struct dt_comm *world, int mask)
 {
     int ranks[MOST_RANKS], count = 0, own = dt_comm_rank(world);
@@ -148,7 +148,7 @@ static void start_broadcast(const struct program *p, struct work *w, int rank, i
     w->request = dt_comm_broadcast(w->comm, w->memory, bytes_of(p, w->step, 0, 0), root_of(p, w));
 }
 
-/* A leaf a rank; sums of whole numbers are exact. */
+/* One leaf per rank; sums of integers are exact. */
 static void start_reduce_scatter(const struct program *p, struct work *w, int rank, int size)
 {
     for (int r = 0; r < size; r++) {
@@ -163,7 +163,7 @@ static void start_reduce_scatter(const struct program *p, struct work *w, int ra
     w->request = dt_comm_reduce_scatter(w->comm, &how);
 }
 
-/* Few channels, so that messages of several steps are alike. */
+/* Few channels, so that several steps use the same one. */
 static void start_ring(const struct program *p, struct work *w, int rank, int size)
 {
     int channel = (int)(drawn(p, w->step, 4) % 2), next = (rank + 1) % size;
@@ -231,7 +231,7 @@ static void end(const struct program *p, struct work *w)
     *w = (struct work){0};
 }
 
-/* Which of the steps under way a rank waits for, and when, is its own affair. */
+/* Each rank chooses at random when it waits, and for which of the steps in flight. */
 static void run_program(struct dt_comm *world, void *context)
 {
     const struct program *p = context;
@@ -261,14 +261,14 @@ static uint64_t number(const char *name, uint64_t otherwise)
     return value ? strtoull(value, NULL, 10) : otherwise;
 }
 
-static void programs_end_as_they_must_under_any_schedule(void **state)
+static void programs_end_under_any_schedule(void **state)
 {
     uint64_t first = number("DT_SCHEDULE", 1), count = number("DT_SCHEDULES", PROGRAMS);
     (void)state;
     for (uint64_t seed = first; seed < first + count; seed++) {
         struct program p = {.seed = seed};
         int size = choose_mesh(&p);
-        alarm(2 * STANDSTILL); /* where nobody would wake a rank that waits */
+        alarm(2 * STANDSTILL); /* ends a deadlock */
         post.shaken = seed;
         run_ranks(size, run_program, &p);
     }
@@ -278,7 +278,7 @@ static void programs_end_as_they_must_under_any_schedule(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(programs_end_as_they_must_under_any_schedule),
+        cmocka_unit_test(programs_end_under_any_schedule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tcp transport by itself: two processes that meet, and messages of all sizes. */
+/* The tcp transport: rendezvous of two processes, messages of all sizes. */
 #include "scratch.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static int await(void *tcp, void *request, size_t *bytes)
 
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-/* Receives all sizes under a tag from the other, and asks for the last one first. */
+/* Receives messages of all sizes with a tag; tests the last request first. */
 static bool receive_all(void *tcp, int peer, int tag, const char *expected)
 {
     struct dt_error err;
@@ -46,7 +46,7 @@ static bool receive_all(void *tcp, int peer, int tag, const char *expected)
     return good;
 }
 
-/* Sends each size under each tag, and receives the same from the other: the later tag first. */
+/* Sends each size with each tag, and receives the same, the later tag first. */
 static bool exchange(void *tcp, int peer)
 {
     struct dt_error err;
@@ -66,7 +66,7 @@ static bool exchange(void *tcp, int peer)
     return good;
 }
 
-/* One of two ranks; whether all went well. */
+/* Runs one of two ranks; returns whether it succeeded. */
 static bool run_rank(const char *where, const char *number)
 {
     const struct dt_opening how = {.where = where, .patience = 3600};

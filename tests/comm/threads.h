@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A transport between the threads of one program, so that communicators can be
- * tested with many ranks and without a launcher; sends are delivered at once.
+/* A transport between threads of one process, to test communicators with many ranks and without a
+ * launcher; sends are delivered at once.
  *
- * Shaken, by post.shaken or $DT_SHAKE, it does at random what a transport may: a send is over at
- * once, or when a receive has taken it, for which both sides must look again; a transfer is found
- * over some tests late; memory to receive into holds anything until then; ranks lose their
- * processor in between. Messages of one tag between two ranks keep their order, no others. */
+ * With a seed (post.shaken or $DT_SHAKE) it randomizes what a transport may do: a send completes at
+ * once, or after its receive, for which both sides must make progress; test reports completion some
+ * calls late; receive buffers contain garbage until then; ranks sleep in between. Only messages of
+ * one tag between two ranks keep their order. */
 #ifndef TESTS_COMM_THREADS_H
 #define TESTS_COMM_THREADS_H
 
@@ -25,8 +25,8 @@ struct message {
     struct message *next;
     int from, tag;
     size_t bytes;
-    const char *data;               /* the copy, or the sender's */
-    bool asked_for, granted, taken; /* by a receive; by the sender, when it looked; and gone */
+    const char *data;               /* the copy, or the sender's buffer */
+    bool asked_for, granted, taken; /* matched by a receive; seen by the sender; received */
     char copy[];
 };
 
@@ -35,9 +35,9 @@ struct threads_request {
     int from, tag; /* from -1: a send */
     void *data;
     size_t bytes;
-    struct message *message; /* that is sent, unless it is a copy; received: the match */
+    struct message *message; /* of a send: the message, unless copied; of a receive: its match */
     bool over;
-    int late; /* tests to come that find nothing */
+    int late; /* remaining tests that return 0 */
 };
 
 static struct {
@@ -45,12 +45,12 @@ static struct {
     struct message *boxes[MOST_RANKS];            /* of each rank, oldest first */
     struct threads_request *receives[MOST_RANKS]; /* likewise */
     int size, opened;
-    long tests[MOST_RANKS]; /* whether something came */
-    uint64_t shaken;        /* seed; 0: not at all */
-    uint64_t drawn;         /* numbers, so far */
+    long tests[MOST_RANKS]; /* calls of test */
+    uint64_t shaken;        /* seed; 0: not randomized */
+    uint64_t drawn;         /* random numbers so far */
 } post = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* With the lock: one of so many numbers. */
+/* A random number below count. Call it with the lock. */
 static int draw(int count)
 {
     return (int)(dt_random_key(post.shaken, 0, post.drawn++) % (uint64_t)count);
@@ -61,7 +61,7 @@ static int lateness(void)
     return post.shaken ? draw(6) : 0;
 }
 
-/* The place of the oldest message from that rank with that tag (-1: any); NULL: none. */
+/* The link to the oldest message from that rank with that tag (-1: any); NULL: none. */
 static struct message **find(int rank, int from, int tag)
 {
     for (struct message **m = &post.boxes[rank]; *m; m = &(*m)->next)
@@ -70,7 +70,7 @@ static struct message **find(int rank, int from, int tag)
     return NULL;
 }
 
-/* With the lock: the match of a receive comes. */
+/* Completes a receive that has a match. Call it with the lock. */
 static void take(int rank, struct threads_request *r)
 {
     struct message *m = r->message, **place = &post.boxes[rank];
@@ -84,7 +84,7 @@ static void take(int rank, struct threads_request *r)
         free(m);
 }
 
-/* With the lock: as far as a rank's transfers can go on when it looks, at any of them. */
+/* Makes progress on all transfers of a rank. Call it with the lock. */
 static void progress(int rank)
 {
     for (int to = 0; to < post.size; to++)
@@ -230,7 +230,7 @@ static const struct dt_transport threads_transport = {
     DT_TRANSPORT_ABI, "threads",       false,        threads_open,    threads_close,
     threads_send,     threads_receive, threads_test, threads_waiting, threads_abort};
 
-/* What every rank runs; the first failed rank's result is the job's. */
+/* The function of every rank; the job returns the result of the first rank that failed. */
 typedef void rank_work(struct dt_comm *world, void *context);
 
 struct rank_start {
@@ -252,7 +252,7 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
-/* What nobody has waited for. */
+/* Frees messages without a receive. */
 static void empty_boxes(int rank)
 {
     for (struct message *m; (m = post.boxes[rank]);) {

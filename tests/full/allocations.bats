@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# What tests/tools/allocations.bats does, for every allocation.
+# tests/tools/allocations.bats for every allocation.
 load ../helper
 
-@test "no allocation that fails leaves other bytes, or no line" {
+@test "every failed allocation leaves the same bytes or prints an error" {
     export ALLOCATION_RUNS=10000
     run bats --tap "$ROOT/tests/tools/allocations.bats"
     echo "$output"

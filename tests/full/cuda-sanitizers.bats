@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What compute-sanitizer(1) looks for on a GPU, looked for in all kernels in emulation.
+# The checks of compute-sanitizer(1), for all kernels in emulation.
 load ../helper
 load ../cuda/planting
 
@@ -27,7 +27,7 @@ sanitize() {
     sanitize tsan-cuda
 }
 
-@test "initcheck: MemorySanitizer finds nothing in kernels, but what is planted" {
+@test "initcheck: MemorySanitizer finds the planted mistake only" {
     command -v clang++ >/dev/null || skip "clang is not installed"
     sanitize msan-cuda
     plant sort.cu 'of_warp[i] = 0;' ';'

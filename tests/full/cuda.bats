@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# The emulated cuda engine at greater length.
+# Longer tests of the emulated cuda engine.
 load ../helper
 load ../ranks
 load ../cuda/links
 
-@test "four contexts, which need every block, and two of each of two replicas" {
+@test "cp=4, which needs every block of keys, and cp=2 with dp=2" {
     inject_faults
     same_in_contexts 4 fp32 1e-6
     DT_DEBUG_SKIP_BLOCK=1 over nccl 4 some --set distributed.cp=4
@@ -18,7 +18,7 @@ load ../cuda/links
     cmp late.results soon.results
 }
 
-@test "steps alone: the bits of MPI, through memory of the host" {
+@test "local SGD and DiLoCo: NCCL has the bits of MPI through host memory" {
     local sync backend
     for sync in local_sgd diloco; do
         for backend in mpi nccl; do
@@ -29,8 +29,8 @@ load ../cuda/links
     done
 }
 
-# same_compressed N OPTION...: the losses and bytes of the cpu engine, and the same bits however
-# late messages come, and through memory of the host.
+# same_compressed N OPTION...: the losses and bytes sent of the cpu engine, and the same bits with
+# late messages, early messages and through host memory.
 same_compressed() {
     local emulator n=$1
     shift
@@ -45,7 +45,7 @@ same_compressed() {
     rm -r cpu late soon host
 }
 
-@test "compressed sums of replicas and of those of stages" {
+@test "compressed gradients with dp=4, and with pp=2 and dp=2" {
     local way
     for way in bf16 topk powersgd; do
         same_compressed 4 --set distributed.compress=$way
@@ -53,7 +53,7 @@ same_compressed() {
     done
 }
 
-@test "compressed sums of contexts: the losses of the cpu engine" {
+@test "compressed gradients with cp=2: the losses of the cpu engine" {
     local way
     for way in topk powersgd; do
         over mpi 4 cpu "${compressed[@]}" --set distributed.compress=$way --set distributed.cp=2 \
@@ -64,7 +64,7 @@ same_compressed() {
     done
 }
 
-@test "compressed sums: stopped behind every step, and resumed, the same bits" {
+@test "compressed gradients: stopped after every step and resumed, the same bits" {
     local way steps
     for way in topk powersgd; do
         compressed+=(--set distributed.compress=$way --set training.schedule=constant)
@@ -77,7 +77,7 @@ same_compressed() {
     done
 }
 
-@test "replicas agree, whichever algorithm of a product each finds fastest" {
+@test "data-parallel ranks agree if each tunes GEMMs to another algorithm" {
     local way
     local -a train
     links

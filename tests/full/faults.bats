@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 load ../helper
 
-@test "a hundred ranks killed and stopped at random moments" {
+@test "100 ranks killed or stopped at random times" {
     need_mpi
     cd "$T"
     "$ROOT/tests/full/faults" 100

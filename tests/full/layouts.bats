@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: MIT
-# Twenty steps in all layouts: SHA-256 of parameters and of the optimizer's state, compared.
+# SHA-256 of parameters and optimizer state after 20 steps, compared between layouts.
 load ../helper
 load ../ranks
 inject_faults
 
-# A head that is the token embedding; layers that 2, 3 and 4 stages do not divide.
+# A tied head; the number of layers is not divisible by 2, 3 or 4 stages.
 small=(--set model.hidden_size=32 --set model.num_layers=5 --set model.num_heads=2
     --set model.max_seq_len=32 --set model.dropout=0.1 --set training.batch_size=1
     --set training.max_steps=20 --set training.warmup_steps=2 --set training.eval_interval=0
     --set training.save_interval=0 --set training.log_interval=1)
 
-# sums N OPTION...: of the files that 20 steps on N ranks end with.
+# sums N OPTION...: SHA-256 of the checkpoint after 20 steps on N ranks.
 sums() {
     rm -rf run
     ranks "$@" -o run >/dev/null
     (cd run/latest && sha256sum model.safetensors trainer/optimizer.safetensors)
 }
 
-# each LIST: its options, a --set distributed. each.
+# each LIST: prints --set distributed.OPTION for each option.
 each() {
     for option in $1; do printf -- '--set\ndistributed.%s\n' "$option"; done
 }
 
-# same EXPECTED N LIST OPTION...: N ranks with this list come to these sums.
+# same EXPECTED N LIST OPTION...: N ranks with this list have these hashes.
 same() {
     local expected=$1 count=$2 list=$3 options
     shift 3
@@ -31,13 +31,13 @@ same() {
     compared=$((compared + 1))
 }
 
-# missed EXPECTED N LIST OPTION...: without the sum of bucket 3, the second layer's, these ranks
-# come to other sums.
+# missed EXPECTED N LIST OPTION...: without the reduction of bucket 3 (the second layer), these
+# ranks have other hashes.
 missed() {
     DT_DEBUG_SKIP_REDUCTION=3 refute same "$@" >/dev/null
 }
 
-@test "ZeRO 0 to 3, several micro-batches or one, overlapped or not: the same sums" {
+@test "ZeRO 0 to 3, one or several micro-batches, with and without overlap: the same hashes" {
     compared=0
     for micro in 4 12; do
         expected=$(sums 4 --set training.gradient_accumulation_steps=$micro)
@@ -53,7 +53,7 @@ missed() {
     [ $compared = 16 ]
 }
 
-@test "all schedules, with fewer micro-batches than stages too: the sums of one stage" {
+@test "all schedules, also with fewer micro-batches than stages: the hashes of one stage" {
     compared=0
     for micro in 2 4 12; do
         batches=(--set training.gradient_accumulation_steps=$micro --set distributed.invariant=true)
@@ -71,7 +71,7 @@ missed() {
     [ $compared = 33 ]
 }
 
-@test "invariant: 1, 2, 3, 4 and 8 data-parallel ranks of 1, 2 and 3 threads: the same sums" {
+@test "invariant: 1, 2, 3, 4 and 8 data-parallel ranks of 1, 2 and 3 threads: the same hashes" {
     compared=0
     batches=(--set training.gradient_accumulation_steps=8 --set distributed.invariant=true)
     expected=$(sums 1 "${batches[@]}")
@@ -84,8 +84,8 @@ missed() {
     [ $compared = 15 ]
 }
 
-# dt uses only point-to-point messages of MPI: these choices must not change its sums.
-@test "every all-reduce that Open MPI has: the same sums" {
+# dt uses only point-to-point messages of MPI: these choices must not change the results.
+@test "every all-reduce algorithm of Open MPI: the same hashes" {
     compared=0
     ompi_info >/dev/null 2>&1 || skip "mpirun is not Open MPI's"
     batches=(--set training.gradient_accumulation_steps=8)
@@ -97,20 +97,20 @@ missed() {
     [ $compared = 7 ]
 }
 
-# grad_norm of every step, equal to rounding.
-@test "tp 1, 2 and 4 of GPT-2's vocabulary, 5 heads of keys: the norms of one" {
-    sliced=(--set model.name=llama --set model.vocab_size=50257 --set model.hidden_size=40
+# grad_norm of every step, equal but for rounding.
+@test "tp 1, 2 and 4 with GPT-2's vocabulary and 5 key/value heads: the gradient norms of tp 1" {
+    sharded=(--set model.name=llama --set model.vocab_size=50257 --set model.hidden_size=40
         --set model.num_heads=10 --set model.num_kv_heads=5 --set model.intermediate_size=54
         --set model.num_layers=2 --set training.gradient_accumulation_steps=4)
-    ranks 1 "${sliced[@]}" -o whole >/dev/null
-    for slices in 2 4; do
-        ranks $slices "${sliced[@]}" --set distributed.tp=$slices -o run-$slices >/dev/null
-        paste <(numbers whole grad_norm) <(numbers run-$slices grad_norm) >pairs
+    ranks 1 "${sharded[@]}" -o whole >/dev/null
+    for tp in 2 4; do
+        ranks $tp "${sharded[@]}" --set distributed.tp=$tp -o run-$tp >/dev/null
+        paste <(numbers whole grad_norm) <(numbers run-$tp grad_norm) >pairs
         [ "$(wc -l <pairs)" = 20 ]
         awk '{ d = $1 / $2 - 1; if (!(d < 1e-5 && d > -1e-5)) { print; exit 1 } }' pairs
-        DT_DEBUG_SKIP_EXCHANGE=3 ranks $slices "${sliced[@]}" --set distributed.tp=$slices \
-            -o skipped-$slices >/dev/null
-        paste <(numbers whole grad_norm) <(numbers skipped-$slices grad_norm) >pairs
+        DT_DEBUG_SKIP_EXCHANGE=3 ranks $tp "${sharded[@]}" --set distributed.tp=$tp \
+            -o skipped-$tp >/dev/null
+        paste <(numbers whole grad_norm) <(numbers skipped-$tp grad_norm) >pairs
         refute awk '{ d = $1 / $2 - 1; if (!(d < 1e-5 && d > -1e-5)) exit 1 }' pairs
     done
 }

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-# Stages that send from GPU to GPU, in more layouts and with more mistakes than `make check` has time
-# for: tests/cuda/nccl.bats, tests/cuda/mutations-links.bats.
+# Pipeline stages that send from GPU to GPU: more layouts and more planted mistakes than in
+# tests/cuda/nccl.bats and tests/cuda/mutations-links.bats, which `make check` runs.
 load ../helper
 load ../ranks
 load ../cuda/links
 load ../cuda/planting
 load ../cuda/planted-links
 
-@test "replicas of stages, and every schedule, have the bits of one rank" {
+@test "pp with dp, and every schedule: the bits of one rank" {
     local emulator
     export DT_ENGINES=$BUILT/lib/dt
     over self 1 one "${deep[@]}"
@@ -21,11 +21,11 @@ load ../cuda/planted-links
     done
 }
 
-@test "stages of slices and of contexts have the bits of these alone" {
+@test "pp with tp and pp with cp: the bits of tp and cp alone" {
     local emulator way
     export DT_ENGINES=$BUILT/lib/dt
     local -a untied=(--set model.name=llama --set model.num_kv_heads=2
-        --set model.tie_word_embeddings=false) # a tied head adds up otherwise in stages
+        --set model.tie_word_embeddings=false) # pp sums the gradients of a tied head in another order
     for way in 'tp=2 --set distributed.invariant=true' "cp=2 ${untied[*]}"; do
         way=(--set distributed.$way)
         over nccl 2 alone "${way[@]}"
@@ -37,7 +37,7 @@ load ../cuda/planted-links
     done
 }
 
-@test "stages in 16 bits have the bits of MPI" {
+@test "pp in bf16: the bits of MPI" {
     local backend
     export DT_ENGINES=$BUILT/lib/dt
     for backend in mpi nccl; do
@@ -46,8 +46,8 @@ load ../cuda/planted-links
     cmp mpi.results nccl.results
 }
 
-# ended RANK SIGNAL: two stages that no MPI has started, until one of them gets a signal; what the
-# other one says.
+# ended RANK SIGNAL: two stages without MPI; RANK gets SIGNAL, and the other one must end with an
+# error.
 ended() {
     local -a options=(-q -j 1 "${small[@]}" --set training.max_steps=100000
         --set distributed.pp=2 --set distributed.backend=nccl --set distributed.timeout=15
@@ -68,7 +68,7 @@ ended() {
     [ "$(grep -c ^dt-train "said-$((1 - $1))")" -eq 1 ]
 }
 
-@test "a stage that is killed or stands still: the other says so, and ends" {
+@test "a stage that is killed or hangs: the other reports it and ends" {
     export DT_ENGINES=$BUILT/lib/dt
     links
     ended 1 KILL
@@ -76,7 +76,7 @@ ended() {
     grep -qE "^dt-train: .*(has not ended on the device|have not moved) for 15 seconds" said-1
 }
 
-@test "a box that is received into before its stream was taken" {
+@test "a buffer that is received into while it is still read" {
     layout=(--set distributed.pp=2)
     begins DT_LINK_FROM_BEFORE
 }
@@ -86,13 +86,13 @@ ended() {
     begins DT_LINK_TO_BEFORE
 }
 
-@test "a gradient that is used before it has come" {
+@test "a gradient that is used before it is received" {
     layout=(--set distributed.pp=2)
     plant_join DT_LINK_FROM_NEXT
     shows links.c
 }
 
-# waits SOURCE SAYS OPTION...: two stages wait for ever, and one says for what.
+# waits SOURCE MESSAGE OPTION...: two stages deadlock, and one reports for what it waits.
 waits() {
     layout=(--set distributed.pp=2 --set distributed.timeout=2 "${@:3}")
     run train "$1"
@@ -117,13 +117,14 @@ operation='(send|receive) [a-z ]+ of [0-9]+ bytes, operation [0-9]+ of the pipel
     waits links.c "${operation}NCCL: transfers: other ranks have not come to it for 2 seconds"
 }
 
-@test "communicators that have exchanged nothing before passes do" {
+@test "communicators without an exchange before the first micro-batch" {
     plant links.c 'rc = rc < 0 ? rc : greet(l, ends, count, err);' ''
     waits links.c "${operation}NCCL: transfers: other ranks have not come to it for 2 seconds"
 }
 
-# Where the gradient of the next micro-batch is waited for before its stream is computed.
-@test "memory that is freed at once while messages are under way" {
+# With this schedule a stage waits for the gradient of the next micro-batch before the peer has
+# computed its hidden states.
+@test "memory that is freed synchronously while messages are in flight" {
     plant device-memory.c 'cudaFreeAsync(cuda->scratch, dt_cuda_flush(dev))' 'cudaFree(cuda->scratch)'
     waits device-memory.c "${operation}has not ended on the device for 2 seconds" \
         --set distributed.schedule=model_parallel

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT
-# What dt-bench compare makes of real times, on a machine that does nothing else.
+# dt-bench compare on real times, on an idle machine.
 load ../helper
 
-# A program of $1 million turns of work, and nothing else.
+# A program whose loop runs $1 million times.
 make_work() {
     echo "int main(void) { volatile unsigned x = 1; for (long i = 0; i < $1 * 1000000; i++) x = x * 69069 + 1; return 0; }" >work.c
     "${CC:-cc}" -O1 -o work work.c
 }
 
-@test "two matrices of one build do not differ, and 5% more work is found" {
+@test "two matrices of one build do not differ, and 5% more work is detected" {
     cd "$T"
     make_work 50
     for rows in a b; do
         dt-bench matrix -q -o $rows -r 15 -v cpu_s ./work >/dev/null
     done
-    make_work 53 # a loop of 50 to 52.5, and what starting costs
+    make_work 53 # startup adds the same time to each
     dt-bench matrix -q -o c -r 15 -v cpu_s ./work >/dev/null
     dt-bench compare a b >same
     grep -q '^0 of 1 values changed beyond noise$' same || { cat same; return 1; }

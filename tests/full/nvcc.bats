@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
-# The kernels as nvcc takes them: no warning, and no registers of hot kernels in memory.
+# nvcc compiles the kernels without warnings, and hot kernels do not spill registers.
 load ../helper
 
 setup() {
     NVCC=${NVCC:-nvcc}
-    command -v "$NVCC" >/dev/null || skip "nvcc is not here"
+    command -v "$NVCC" >/dev/null || skip "nvcc is not installed"
 }
 
-# resources SOURCE: what ptxas says of its kernels, a line each: name, stack, spilled bytes,
-# registers.
+# resources SOURCE: one line per kernel, as ptxas reports it: name, stack, spilled bytes, registers.
 resources() {
     "$NVCC" -std=c++17 -O3 -I"$ROOT/lib" -gencode=arch=compute_90a,code=sm_90a \
         -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -Xptxas -v -c "$1" \
@@ -21,7 +20,7 @@ resources() {
         END { exit bad }'
 }
 
-# unspilled SOURCE PATTERN: no kernel whose name has PATTERN, and there is one, spills.
+# unspilled SOURCE PATTERN: at least one kernel name matches PATTERN, and none of these spills.
 unspilled() {
     run resources "$ROOT/lib/device/cuda/$1"
     echo "$output"
@@ -30,18 +29,18 @@ unspilled() {
     refute grep . <(awk -v pattern="$2" '$1 ~ pattern && $3 > 0' <<<"$output")
 }
 
-# In mangled names a template's arguments are Li TYPE E: 0 fp32, 1 bf16, 2 fp16, 3 mixed.
-@test "elementwise kernels and losses keep to registers" {
+# Template arguments in mangled names are Li TYPE E: 0 fp32, 1 bf16, 2 fp16, 3 mixed.
+@test "elementwise kernels and losses do not spill" {
     unspilled cross-entropy.cu 'Li[012]E'
     unspilled adamw.cu adamw
 }
 
-@test "norms of up to 4096 columns keep to registers" {
+@test "norms of up to 4096 columns do not spill" {
     unspilled rms-norm.cu 'Li[012]ELi1E'
 }
 
-# attention SOURCE KERNELS: so many of 64 and as many of 128 channels, which without dropout
-# spill nothing, and at most 4 numbers, none of which a product works on.
+# attention SOURCE KERNELS: N kernels each for 64 and for 128 channels. Without dropout the former
+# do not spill, and the latter spill at most 16 bytes, none of them operands of MMA.
 attention() {
     run resources "$ROOT/lib/device/cuda/$1"
     echo "$output"
@@ -49,7 +48,7 @@ attention() {
     [ "$(grep -c Li64ELb0E <<<"$output")" -eq "$2" ]
     [ "$(grep -c Li128ELb0E <<<"$output")" -eq "$2" ]
     awk '/Li64ELb0E/ && $3 > 0 || /Li128ELb0E/ && $3 > 16 { exit 1 }' <<<"$output"
-    command -v cuobjdump >/dev/null || skip "kernels keep to registers; cuobjdump is not here"
+    command -v cuobjdump >/dev/null || skip "kernels do not spill; cuobjdump is not installed"
     cuobjdump --dump-sass "$T/kernels.o" >"$T/sass"
     local instruction
     for instruction in 'HMMA\.16816\.F32 ' 'HMMA\.16816\.F32\.BF16 ' 'LDSM\.16\.M88\.4 ' \
@@ -58,10 +57,10 @@ attention() {
     done
 }
 
-@test "attention forward multiplies on the tensor cores and keeps to registers" {
+@test "attention forward runs on tensor cores and does not spill" {
     attention attention-forward-tensor.cu 2
 }
 
-@test "attention backward multiplies on the tensor cores and keeps to registers" {
+@test "attention backward runs on tensor cores and does not spill" {
     attention attention-backward-tensor.cu 4
 }

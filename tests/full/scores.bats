@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Scores over whole published test sets, beside those of lm-evaluation-harness and
-# sacreBLEU on the same exported model and files.
+# Scores over whole published test sets, compared with lm-evaluation-harness and sacreBLEU on the
+# same exported model and files.
 load ../helper
 
 ORACLE="$BATS_TEST_DIRNAME/../oracles/choice_oracle.py"
 
-# A GPT-2 of a few steps, with all words of the test sets in sight.
+# A GPT-2 trained for a few steps.
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
     need_data wikitext2.valid.txt
@@ -22,7 +22,7 @@ setup() {
     cd "$BATS_FILE_TMPDIR"
 }
 
-@test "LAMBADA, all of it: likelihoods to 1e-4 a token, the same words guessed" {
+@test "all of LAMBADA: log-likelihoods to 1e-4 per token, the same predictions" {
     need_data lambada.test.jsonl
     need_python lm_eval accelerate
     dt-eval -q -m model --items "$T/items" choice "$TESTDATA/lambada.test.jsonl" >&3

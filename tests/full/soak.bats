@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A run that is killed a hundred times, and each time goes on, ends in the same bits.
+# A run that is killed and resumed 100 times has the bits of an undisturbed one.
 load ../helper
 
 KILLS=${KILLS:-100}
@@ -18,7 +18,7 @@ settings=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_he
     --set training.gradient_accumulation_steps=4 --set training.batch_ramp_tokens=100k
     --set checkpoint.keep_last=3)
 
-# soak NAME [SETTING ...]: kills until there were KILLS, then lets the run end.
+# soak NAME [SETTING ...]: kills the run KILLS times, then lets it end.
 soak() {
     local name=$1 kills=0 pid expected
     shift
@@ -31,7 +31,7 @@ soak() {
         if kill -9 $pid 2>/dev/null; then
             kills=$((kills + 1))
         else
-            rm -rf "$name" # it was done before: once more from the beginning
+            rm -rf "$name" # it ended before the signal: start again
         fi
         wait $pid || true
     done
@@ -41,16 +41,16 @@ soak() {
       "$(sed -E 's/"time":[^,]*,|,"tokens_per_second.*//g' "straight-$name/metrics.jsonl")" ]
 }
 
-@test "AdamW, fp32: killed and resumed again and again, the same bits" {
+@test "AdamW, fp32: killed and resumed, the same bits" {
     soak adamw
 }
 
-@test "Muon, bf16, checkpoints in the background: the same" {
+@test "Muon, bf16, background checkpoints: killed and resumed, the same bits" {
     soak muon --set training.optimizer=muon --set training.precision=bf16 \
         --set checkpoint.background=true
 }
 
-@test "SGD, fp16, everything computed again: the same" {
+@test "SGD, fp16, full recompute: killed and resumed, the same bits" {
     soak sgd --set training.optimizer=sgd --set training.precision=fp16 \
         --set training.recompute=full
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What the authentication of messages costs an all-reduce of two ranks over TCP: with and without
- * it by turns, in one run. Without is crypto.so of tests/comm/no-mac, which computes nothing.
+/* Cost of authentication in an all-reduce of two ranks over TCP: with and without it alternately,
+ * in one run. Without it, crypto.so is that of tests/comm/no-mac, which computes nothing.
  *
- * Over loopback two processors do nothing but copy, and all that is computed besides shows. Over a
- * link of 1 Gbit/s, in a network namespace of the test's own, ranks wait for the link. */
+ * Over loopback the processors only copy, so any computation shows. Over a link of 1 Gbit/s, in a
+ * separate network namespace, ranks wait for the link. */
 #include "scratch.h"
 
 #include <sched.h>
@@ -21,7 +21,7 @@
 
 enum { WITH, WITHOUT, WAYS };
 
-/* Seconds of the fastest. */
+/* Seconds of the fastest all-reduce. */
 struct times {
     double least[WAYS];
 };
@@ -29,7 +29,7 @@ struct times {
 struct rank {
     struct dt_comm *worlds[WAYS];
     float *data;
-    size_t floats[3], bytes[3]; /* where the ranks' pieces begin */
+    size_t floats[3], bytes[3]; /* offsets of the ranks' pieces */
 };
 
 static void check(int rc, const struct dt_error *err)
@@ -83,7 +83,7 @@ static struct times measure(int number, int rounds)
     struct times t = {{1e9, 1e9}};
     open_rank(&r, number);
     for (int i = 0; i < WAYS * rounds; i++) {
-        int way = (i + i / WAYS) % WAYS; /* each goes first by turns */
+        int way = (i + i / WAYS) % WAYS; /* each goes first alternately */
         double seconds = all_reduce(&r, way);
         t.least[way] = seconds < t.least[way] ? seconds : t.least[way];
     }
@@ -93,7 +93,7 @@ static struct times measure(int number, int rounds)
     return t;
 }
 
-/* Two ranks, in a process that has prepared the network; what the first has measured goes out. */
+/* Runs two ranks in a process with its network prepared; rank 0 writes its times to out. */
 static void run_ranks(int rounds, int out)
 {
     int status = 1;
@@ -114,7 +114,8 @@ static bool lay_link(void)
 
 #define NO_LINK 77
 
-/* The cost as a share of an all-reduce without; below 0: there can be no such link here. */
+/* The cost relative to an all-reduce without authentication; below 0: such a link is not possible
+ * here. */
 static double find_cost(bool throttled, int rounds)
 {
     struct times t;
@@ -145,13 +146,13 @@ static void authentication_costs_less_than_3_percent_where_ranks_wait_for_a_link
     double cost = find_cost(true, 9);
     (void)state;
     if (cost < 0) {
-        print_message("# there is no namespace or no tc here\n");
+        print_message("# skipped: network namespaces or tc are not available\n");
         skip();
     }
     assert_true(cost < 0.03);
 }
 
-/* Where processors do nothing but copy, it cannot be as little: 0.3 by OpenSSL 3.0. */
+/* Where processors only copy, the cost is higher: 0.3 with OpenSSL 3.0. */
 static void authentication_costs_less_than_the_copies_of_loopback(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How long stages wait for each other, measured: passes over micro-batches, ranks as threads, in
- * which attention takes a set time and all else next to none. */
+/* Measures the pipeline bubble: steps of the pipeline executor with ranks as threads, in which
+ * attention takes a fixed time and other operations almost none. */
 #include "test.h"
 
 #include <stdio.h>
@@ -137,7 +137,7 @@ static void pass(struct dt_comm *world, void *context)
     dt_device_close(dev);
 }
 
-/* Of the time that each stage computes, the part that the job takes longer. */
+/* The bubble: idle time relative to the compute time of a stage. */
 static double measure(struct job *job)
 {
     int stages = (int)job->settings.distributed.pp;
@@ -151,8 +151,7 @@ static double measure(struct job *job)
     return (end - begin) / computing - 1;
 }
 
-/* Nothing computes in less than its time; that others use the machine makes it longer, so the
- * best of a few tries counts. */
+/* Load of the machine can only make the bubble longer, so the best of a few tries counts. */
 static void check_bubble(struct job job, const char *name, double expected)
 {
     double least = 1e9;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Ids of each kind of tokenizer against its oracle, over 1,000,000 random strings, 130 MB of
-# this machine's man pages, in all their languages, and documentation, and the corpora of
-# TESTDATA. `bats tests/full/tokenize-exactness.bats` prints a line of counts for each;
-# those that dt-tokenizer(5) has are of it. STRINGS and BYTES are for shorter runs.
+# Ids of each kind of tokenizer, compared with its reference implementation, over 1,000,000 random
+# strings, 130 MB of this machine's man pages (all languages) and documentation, and the corpora of
+# TESTDATA. `bats tests/full/tokenize-exactness.bats` prints a line of counts for each; those in
+# dt-tokenizer(5) are from it. STRINGS and BYTES shorten a run.
 load ../helper
 
 ORACLES="$BATS_TEST_DIRNAME/../oracles"
@@ -61,7 +61,7 @@ compare() {
     compare "$TESTDATA/gpt2.vocab.json"
 }
 
-@test "random bytes come back" {
+@test "random bytes are decoded exactly" {
     head -c 20000000 /dev/urandom >"$T/random"
     for file in kinds/llama3.json kinds/nemo.json kinds/tekken.json; do
         dt-tokenize -q -t "$file" --from text "$T/random" | dt-tokenize -q -t "$file" -d | cmp - "$T/random"

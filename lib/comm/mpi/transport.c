@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The mpi transport: point-to-point messages of MPI-3, and nothing else of it. */
+/* The mpi transport: point-to-point messages of MPI-3 only. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static int check(int code, const char *what, struct dt_error *err)
     return dt_fail(err, DT_EIO, "MPI: %s: %s", what, text);
 }
 
-/* The standard promises 15 bits. */
+/* The MPI standard guarantees 15 bits only. */
 static int check_tags(struct dt_error *err)
 {
     int *most, found;
@@ -34,9 +34,8 @@ static int open_transport(void **state, const struct dt_opening *how, int *rank,
     (void)how;
     int provided, initialized;
     *state = NULL;
-    /* Open MPI leaves the processor at every test where there are more ranks than processors; the
-     * kernel then gives it to whoever else runs, for milliseconds. How to wait is dt's to decide.
-     */
+    /* With more ranks than processors, Open MPI yields the processor in every test, and the kernel
+     * gives it to other processes for milliseconds. dt has pauses instead (dt_job_pause). */
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
     MPI_Initialized(&initialized);
     if (!initialized)
@@ -124,8 +123,8 @@ static bool is_waiting(void *state, int from, int *tag, size_t *bytes)
     return true;
 }
 
-/* A rank that leaves without finalizing ends the job: launchers see to that. MPI_Abort
- * of Open MPI 4.1 does the same with much more to say, and not always alive. */
+/* Launchers end the job if a rank exits without MPI_Finalize. MPI_Abort of Open MPI 4.1 does the
+ * same, but prints more and may hang. */
 static void abort_job(void *state, int status)
 {
     (void)state;

@@ -58,7 +58,7 @@ static void begin(void *state, uint64_t number)
     m->failed = EVP_EncryptInit_ex(m->context, NULL, NULL, NULL, iv) != 1;
 }
 
-/* GMAC is AES-GCM of no text: what it authenticates is additional data. */
+/* GMAC is AES-GCM of an empty text; the message is additional authenticated data. */
 static void add(void *state, const void *data, size_t bytes)
 {
     struct mac *m = state;

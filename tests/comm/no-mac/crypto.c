@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Stands for crypto.so where tests ask what a job does without it: it computes nothing, and
- * believes everything. */
+/* Replaces crypto.so to measure a job without authentication: it computes nothing and accepts every
+ * MAC. */
 #include "comm/crypto.h"
 
 #include <string.h>
