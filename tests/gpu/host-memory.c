@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded to the tests of ops on a real GPU: these keep operands in memory of the host,
- * which GPUs reach once it is registered. So the heap becomes one piece, and it, the stack
- * and the program's own variables are registered before main. Launches must wait:
- * CUDA_LAUNCH_BLOCKING=1.
+ * Preloaded to the tests of ops on a real GPU. Their operands are in host memory, which a GPU can
+ * access after cudaHostRegister: this registers the heap, which it makes contiguous, the stack and
+ * the program's variables before main. Set CUDA_LAUNCH_BLOCKING=1, so that launches are
+ * synchronous.
  */
 #include <cuda_runtime_api.h>
 #include <malloc.h>
@@ -20,7 +20,7 @@
 
 static void register_range(unsigned long begin, unsigned long end)
 {
-    int any = 0; /* memory is reached anyway, if slowly: Linux's HMM */
+    int any = 0; /* GPU accesses pageable memory, if slowly (Linux HMM) */
     cudaError_t error = cudaHostRegister((void *)begin, end - begin, cudaHostRegisterDefault);
     (void)cudaDeviceGetAttribute(&any, cudaDevAttrPageableMemoryAccess, 0);
     if (error != cudaSuccess && !any) {
@@ -29,8 +29,8 @@ static void register_range(unsigned long begin, unsigned long end)
     }
 }
 
-/* Pages that may be written, of the program itself, its heap and its stack. What is registered
- * afterwards stays within them. */
+/* Registers writable pages of the program, its heap and its stack. Later allocations stay within
+ * them. */
 __attribute__((constructor)) static void register_all(void)
 {
     volatile char stack[STACK_BYTES];
@@ -40,7 +40,7 @@ __attribute__((constructor)) static void register_all(void)
     bool variables = false;
     int driver = 0;
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
-        return;                                    /* the program says so */
+        return;                                    /* the program reports it */
     for (size_t i = 0; i < STACK_BYTES; i += PAGE) /* so that its pages exist */
         stack[i] = 0;
     (void)stack[0];
@@ -53,7 +53,7 @@ __attribute__((constructor)) static void register_all(void)
     while (maps && count < RANGES && fgets(line, sizeof line, maps)) {
         name[0] = 0;
         sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s", &begins[count], &ends[count], mode, name);
-        /* What follows the program's variables without a name are those that begin as 0. */
+        /* An unnamed mapping after the program's variables is its .bss. */
         variables = strcmp(name, program) == 0 || (variables && name[0] == 0);
         if (mode[1] == 'w' && (variables || !strcmp(name, "[heap]") || !strcmp(name, "[stack]")))
             count++;

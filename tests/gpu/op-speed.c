@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * op-speed [DEVICE [ROWS]]: how fast the ops of an engine are on activations of GPT-2
- * 124M, bf16, against the copy and the fastest product of matrices that the same device
- * shows, and the products of a step of a quarter of the rows. One JSON object a line: the op,
- * milliseconds, bytes or arithmetic a second, and the share of the measured peak. Bytes are those
- * that an op must move: each operand once. ROWS are many enough that operands are several times
- * what a GPU's cache holds.
+ * op-speed [DEVICE [ROWS]]: speed of an engine's ops on activations of GPT-2 124M in bf16, relative
+ * to the measured peaks of the device (copy and fastest GEMM), and of the GEMMs of a step of a
+ * quarter of the rows. Prints one JSON object per line: op, milliseconds, GB/s or GFLOP/s, and the
+ * share of the measured peak. Each operand counts once. With the default ROWS, operands are several
+ * times larger than a GPU's cache.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +18,12 @@
 enum { WIDTH = 768, HEADS = 12, LENGTH = 1024, VOCABULARY = 50304, REPEATS = 5 };
 enum { TOKENS = 50257, CHUNK = 2560 }; /* of GPT-2; rows of logits that the head takes at a time */
 
-/* A product of a step: C (rows x columns), and in the gradient of a weight C +=, in fp32. */
+/* A GEMM of a step: C (rows x columns); for the gradient of a weight, C += in fp32. */
 struct product {
     const char *name;
     int64_t rows, columns, depth;
     bool transpose_a, transpose_b;
-    bool sums; /* of the rows of b, beside it */
+    bool sums; /* also sums the rows of b (gradient of the bias) */
 };
 
 struct operands {
@@ -89,7 +88,7 @@ static void prepare(struct operands *o, struct dt_device *dev, int64_t rows)
     int32_t *ids = dt_alloc((size_t)rows, sizeof *ids);
     struct dt_rng rng;
     dt_rng_init(&rng, 7);
-    for (int64_t i = 0; i < rows; i++) /* as of a text: low ids come often */
+    for (int64_t i = 0; i < rows; i++) /* as in text: low ids are frequent */
         ids[i] =
             (int32_t)(dt_rng_double(&rng) * dt_rng_double(&rng) * dt_rng_double(&rng) * VOCABULARY);
     dev->ops->upload(dev, o->ids, ids, (size_t)rows * sizeof *ids);
@@ -232,7 +231,7 @@ static double time_of(struct operands *o, void (*op)(struct operands *))
     struct dt_error err;
     double times[REPEATS];
     int runs = 1;
-    for (int i = 0; i < 4; i++) /* products are tuned at their third use */
+    for (int i = 0; i < 4; i++) /* GEMMs are tuned at their third use */
         op(o);
     for (int i = 0; i < REPEATS; i++) {
         if (o->dev->ops->synchronize(o->dev, &err) < 0) {
@@ -255,14 +254,14 @@ static double time_of(struct operands *o, void (*op)(struct operands *))
     return times[REPEATS / 2];
 }
 
-/* An op, and what it must move for each element of x or of the logits, or computes. */
+/* An op, and its bytes or FLOPs per element of x or of the logits. */
 struct op {
     const char *name;
     void (*run)(struct operands *);
     double bytes, flops; /* one of them */
 };
 
-/* So many rows and columns in the memory of x; of logits and of the head's weight, in theirs. */
+/* A view of N rows and columns in the memory of x, of the logits or of the head's weight. */
 static struct dt_tensor shaped(const struct operands *o, const struct dt_tensor *x, int64_t rows,
                                int64_t columns)
 {
@@ -290,7 +289,7 @@ static void multiply_product(struct operands *o)
     o->dev->ops->matmul(o->dev, &c, &a, &b, &how);
 }
 
-/* Those of a layer, each forward, to its input and to its weight, and those of the head. */
+/* The GEMMs of a layer and of the head: forward, gradient of the input, gradient of the weight. */
 static void measure_products(struct operands *o, double peak)
 {
     const int64_t rows = o->rows / 4, c = WIDTH;
@@ -326,13 +325,14 @@ static void measure_products(struct operands *o, double peak)
     }
 }
 
-/* Of a matrix of the vocabulary, with products of 4 columns; and 1% of its gradients. */
+/* The factor of PowerSGD of rank 4 for a matrix of the vocabulary. */
 static void orthonormalize(struct operands *o)
 {
     struct dt_tensor x = dt_matrix(o->dtable.data, 4, VOCABULARY);
     o->dev->ops->orthonormalize(o->dev, &x);
 }
 
+/* The largest 1% of the gradients (top-k compression). */
 static void take_largest(struct operands *o)
 {
     o->dev->ops->take_largest(o->dev, o->moments[2], o->parameters, o->parameters / 100,
@@ -343,7 +343,7 @@ static void measure_all(struct operands *o)
 {
     double n = (double)o->rows * WIDTH, l = (double)o->logit_rows * VOCABULARY;
     double parameters = (double)o->parameters, product = 2 * 4 * WIDTH * n;
-    double scores = 2.0 * LENGTH * n; /* 2 products of T/2 keys on average */
+    double scores = 2.0 * LENGTH * n; /* 2 GEMMs over T/2 keys on average */
     const struct op ops[] = {
         {"copy", copy, 16 * n, 0},
         {"matmul", multiply, 0, product},

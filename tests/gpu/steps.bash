@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What check, bench and losses share: the bundle's environment, and steps that each have a
-# time limit and leave what they found at once, whatever becomes of the others.
+# Common to check, bench and losses: the bundle's environment, and steps with a time limit. The
+# results of a step are written at once, so that they remain if a later one fails.
 
 bundle=$(realpath "$1")
 plain_path=${LD_LIBRARY_PATH:-}
@@ -10,13 +10,13 @@ failed=0
 records=()
 most=${GPU_SECONDS:-570} # for all steps together
 mkdir -p "$results"
-log=$results/$name.log # what all steps said
+log=$results/$name.log # output of all steps
 : >"$log"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export DT_ENGINES="$bundle/lib/dt" PATH="$bundle/bin:$PATH"
 
-# The folder of a library of CUDA's: the toolkit's, or the one that came with torch.
+# The directory of a CUDA library: of the toolkit or of PyTorch.
 folder_of() {
     find "${CUDA_HOME:-/usr/local/cuda}/" /usr/local/cuda-*/ /usr/lib/x86_64-linux-gnu \
         $(python3 -c 'import site; print(*site.getsitepackages())' 2>/dev/null) \
@@ -26,14 +26,14 @@ folder_of() {
 library=$(ldd "$bundle/lib/dt/cuda.so" 2>/dev/null | awk '/libcublasLt/ { print $1 }')
 export LD_LIBRARY_PATH="$bundle/lib:$(folder_of "$library"):$plain_path:$(folder_of libnccl.so.2)"
 
-# MiB of the GPU's memory that are taken, once a second.
+# Prints the MiB of GPU memory in use, once per second.
 watch_memory() {
     while sleep 1; do
         nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1
     done 2>/dev/null
 }
 
-# The document so far. Facts that follow from no step come first.
+# Writes the JSON document so far.
 write_results() {
     local IFS=,
     printf '{"device": "%s", "driver": "%s", "commit": "%s", "date": "%s",\n"steps": [%s\n]}\n' \
@@ -42,8 +42,8 @@ write_results() {
         mv "$results/$name.json.part" "$results/$name.json"
 }
 
-# step SECONDS NAME COMMAND...: runs it for so long at most; what it says goes to the log.
-# Lines that begin with { are values of the step.
+# step SECONDS NAME COMMAND...: runs COMMAND for at most SECONDS; its output goes to the log. Lines
+# of JSON objects are values of the step.
 step() {
     local limit=$1 title=$2 begin=$SECONDS status=0 said values from memory watcher
     shift 2
@@ -71,7 +71,7 @@ step() {
     return "$status"
 }
 
-# record NAME STATUS SECONDS VALUES MIB: a step's line and its part of the document.
+# record NAME STATUS SECONDS VALUES MIB: prints the line of a step and adds it to the document.
 record() {
     printf '%-12s %4d s  %s\n' "$2" "$3" "$1"
     [ "$2" = ok ] || failed=1
@@ -80,7 +80,7 @@ record() {
     write_results
 }
 
-# A step of PyTorch, with the libraries that it came with.
+# A step of PyTorch, which uses its bundled libraries.
 torch_step() {
     local limit=$1 title=$2
     shift 2
@@ -91,7 +91,7 @@ torch_step() {
     fi
 }
 
-# One clear line where nothing can run.
+# Fails with one line if the programs cannot run here.
 missing=$(ldd "$bundle/lib/dt/cuda.so" 2>&1 | awk '/GLIBC_[0-9.]+. not found/ {
         print "C library as new as that of the machine that compiled"; exit }
     /=> not found/ { print $1; exit }')
