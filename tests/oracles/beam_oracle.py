@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""beam_oracle.py MODEL RESULTS TOKENS BEAMS: searches with transformers from the
-prompts of what dt-generate wrote, and fails where its text differs."""
+"""beam_oracle.py MODEL RESULTS TOKENS BEAMS: beam search by transformers from the prompts in
+dt-generate's results; fails if a text differs."""
 import json
 import sys
 

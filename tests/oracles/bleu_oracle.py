@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""bleu_oracle.py REFERENCE SYSTEM...: scores files with dt-eval and with sacrebleu,
-in all ways that both know, and fails unless scores agree to 1e-9 and signatures
-are the same."""
+"""bleu_oracle.py REFERENCE SYSTEM...: scores files with dt-eval and sacrebleu, with all options
+that both have; fails unless scores agree to 1e-9 and signatures are equal."""
 import json
 import subprocess
 import sys

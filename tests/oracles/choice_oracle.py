@@ -2,8 +2,8 @@
 """Compares dt-eval with lm-evaluation-harness on the same exported model.
 
   choice_oracle.py questions SEED COUNT            generated questions as JSON Lines
-  choice_oracle.py compare MODEL DATA ITEMS        items of dt-eval choice: likelihoods to
-                                                   1e-4 a token, the same right and wrong
+  choice_oracle.py compare MODEL DATA ITEMS        items of dt-eval choice: log-likelihoods to
+                                                   1e-4 per token, the same decisions
   choice_oracle.py rolling MODEL FILE JSON         result of dt-eval perplexity --no-end over
                                                    one document: perplexities to 5 digits
 """
@@ -16,7 +16,7 @@ import sys
 
 def questions(seed, count):
     rng = random.Random(int(seed))
-    words = ("the old king saw a river and then his daughter went down to it because nobody else "
+    words = ("the old king saw a river and then his daughter went down to it because someone else "
              "would ever go there again Ärger naïve 12 3.5 don't").split()
     for number in range(int(count)):
         text = lambda low, high: " ".join(rng.choices(words, k=rng.randint(low, high)))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# dt-clean's rules against datatrove's: `make oracles-datatrove` installs it.
+# dt-clean's rules compared with datatrove's: `make oracles-datatrove` installs it.
 # DOCUMENTS: how many of this machine's documents to compare (default 100, in seconds;
 # 10000 in some minutes). DOCUMENTS_FILE: lines of JSON to compare in their place.
 load ../helper
@@ -9,7 +9,7 @@ setup() {
     cd "$T"
 }
 
-# Man pages and documentation of this machine, a line of JSON each.
+# Man pages and documentation of this machine, one JSON object per line.
 real_documents() {
     find /usr/share/doc /usr/share/man/man[1-8] -type f -size -60k 2>/dev/null | LC_ALL=C sort |
         awk -v n="${DOCUMENTS:-100}" '{ all[NR] = $0 }
@@ -19,7 +19,7 @@ real_documents() {
         /usr/share/man/*) zcat -f "$name" | mandoc -T utf8 2>/dev/null | col -bx ;;
         *) zcat -f "$name" ;;
         esac 2>/dev/null >text
-        # Binary files are no documents.
+        # Skips binary files.
         LC_ALL=C grep -qP '\x00' text || dt-clean -q --from text text 2>/dev/null |
             sed "s|^{\"id\":\"text:1\"|{\"id\":\"${name//[^A-Za-z0-9.\/_-]/_}\"|"
     done <names >documents.jsonl
@@ -52,7 +52,7 @@ decide() {
         sed -E 's/\t[a-z][a-z0-9]*-[a-z0-9-]*/\tdrop/g' $f >$f.kept
     done
     diff ours theirs | grep '^[<>]' | head -n 40 || true
-    # dt-rules(5) names what differs: about one decision in a thousand.
+    # dt-rules(5) lists the differences: about one decision in a thousand.
     [ "$(diff ours.kept theirs.kept | grep -c '^<')" -le $((1 + $(wc -l <ours) / 1000)) ]
     [ "$(diff ours theirs | grep -c '^<')" -le $((1 + $(wc -l <ours) / 100)) ]
 }

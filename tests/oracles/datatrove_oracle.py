@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What datatrove decides of documents, in the words of dt-rules(5).
+"""datatrove's decisions on documents, with the rule names of dt-rules(5).
 
     datatrove_oracle.py DOCUMENTS.jsonl
 
-prints a line a document: its id, and what each set makes of it, "keep" or the name
-of the first rule that drops it, with tabs between: gopher, c4, fineweb.
+prints one line per document, separated by tabs: its id, and for each of gopher, c4 and fineweb
+"keep" or the name of the first rule that drops it.
 """
 import json
 import sys

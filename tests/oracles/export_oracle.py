@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""export_oracle.py MODEL EXPORTED TOLERANCE: loads a model and what dt-export made of
-it, a directory or a GGUF file, with transformers, and fails if logits differ by more
-than TOLERANCE times the largest."""
+"""export_oracle.py MODEL EXPORTED TOLERANCE: loads a model and its export by dt-export (a directory
+or a GGUF file) with transformers; fails if logits differ by more than TOLERANCE times the largest."""
 import os
 import sys
 

@@ -6,8 +6,8 @@ families_oracle.py golden         losses and gradients of tiny models whose
 families_oracle.py make DIR       random models in DIR/NAME (fp32, bf16 and in
                                   several files), each with a batch, its loss,
                                   gradients and log-probabilities
-families_oracle.py check DIR ...  that each model loads as it is, and gives the
-                                  log-probabilities beside it to 1e-4
+families_oracle.py check DIR ...  checks that each model loads unchanged, with the
+                                  log-probabilities in its directory to 1e-4
 """
 import copy
 import os
@@ -51,7 +51,7 @@ def families(v, t, c, layers, heads, kv_heads, inner):
 
 
 def run(model, inputs, targets):
-    """Sum of the losses, gradients by name, and log-probabilities of every place."""
+    """Sum of the losses, gradients by name, and log-probabilities of every position."""
     model.eval()
     model.zero_grad()
     logits = model(input_ids=inputs).logits
@@ -62,11 +62,11 @@ def run(model, inputs, targets):
     return loss.item(), gradients, torch.log_softmax(logits.detach(), -1)
 
 
-# --- golden: everything is a formula, which test-families.c computes too ------------------------
+# --- golden: all values are formulas, which test-families.c also computes -----------------------
 
 
 def scattered(name, count):
-    """Numbers from -1/2 to 1/2, a function of name and place."""
+    """Numbers from -1/2 to 1/2, a function of name and index."""
     key = 2166136261
     for byte in name.encode():
         key = (key ^ byte) * 16777619 & 0xFFFFFFFF

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Token data as the programs read and write it whose formats they are.
+"""Reads and writes token data with the reference implementations of its formats.
 
-  foreign_oracle.py mds DIR             ids that streaming's reader finds, a line a document
-  foreign_oracle.py megatron PREFIX     ids that megatron-core finds, a line a document
-  foreign_oracle.py write-mds DIR       what streaming writes of lines of ids (stdin)
-  foreign_oracle.py write-megatron P    what megatron-core writes of them
+  foreign_oracle.py mds DIR             ids read by MosaicML Streaming, one document per line
+  foreign_oracle.py megatron PREFIX     ids read by megatron-core, one document per line
+  foreign_oracle.py write-mds DIR       writes lines of ids (stdin) by MosaicML Streaming
+  foreign_oracle.py write-megatron P    writes lines of ids (stdin) by megatron-core
 """
 import sys
 

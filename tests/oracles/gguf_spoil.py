@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""gguf_spoil.py FILE TENSOR HEADS: the mistakes that a GGUF file of fp32 can hide. With 0
-heads the square matrix TENSOR is transposed in place; otherwise its rows are put back into
-the order that queries and keys have in Hugging Face's files."""
+"""gguf_spoil.py FILE TENSOR HEADS: corrupts a tensor of an fp32 GGUF file without changing its
+shape. With HEADS 0 it transposes the square matrix TENSOR in place; otherwise it permutes its rows
+back to the order of queries and keys in Hugging Face files."""
 import sys
 
 import gguf

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """greedy_oracle.py MODEL PROMPT TOKENS: greedy continuation by transformers,
-behind the end-of-text token, as dt-generate writes it."""
+after the end-of-text token, as dt-generate writes it."""
 import sys
 
 import torch

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Compares dt's ids with those of the implementation that a tokenizer file belongs to.
+"""Compares dt's ids with those of the reference implementation of a tokenizer file.
 
   kinds_oracle.py FILE DOCUMENTS IDS [--special] [--pattern NAME] [--nfc] [--offsets]
 
-FILE is a tokenizer.json (`tokenizers`), GPT-2's *vocab.json with *merges.txt beside it
-(`tokenizers`), a *.tiktoken (`tiktoken`, with the pattern
-of that name), a tekken*.json (`mistral-common`) or a *vocab.txt (`transformers`).
-DOCUMENTS are JSON Lines, IDS a line for each without a frame. With --special,
-text that spells special tokens is those. With --offsets, IDS has ID:START:END.
+FILE is a tokenizer.json (`tokenizers`), GPT-2's *vocab.json with *merges.txt in the same directory
+(`tokenizers`), a *.tiktoken (`tiktoken`, with the pattern of that name), a tekken*.json
+(`mistral-common`) or a *vocab.txt (`transformers`). DOCUMENTS are JSON Lines; IDS has one line of
+ids per document, without special tokens added. With --special, the text of special tokens becomes
+these tokens. With --offsets, IDS has ID:START:END.
 """
 import base64
 import json
@@ -59,7 +59,7 @@ def encode_bert(path, special):
 
 
 def offsets_in_bytes(path, special, texts):
-    """Of each token the bytes of the text that it comes from."""
+    """The byte range of the text of each token."""
     for text, e in zip(texts, of_tokenizers(path, special).encode_batch(texts, add_special_tokens=False)):
         at = [0]
         for c in text:
@@ -68,7 +68,7 @@ def offsets_in_bytes(path, special, texts):
 
 
 def widened(text, spans):
-    """ID:START:END with START and END moved out to the borders of characters."""
+    """ID:START:END with START and END extended to character boundaries."""
     starts, at = [], 0
     for c in text:
         size = len(c.encode())
@@ -84,7 +84,7 @@ def widened(text, spans):
 
 
 def batches(documents, lines):
-    """Texts and dt's lines of ids, as many at a time as all implementations have memory for."""
+    """Texts and dt's lines of ids, in batches that fit into memory."""
     texts, mine, size = [], [], 0
     for document in documents:
         line = next(lines, None)

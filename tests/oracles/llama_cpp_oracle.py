@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""llama_cpp_oracle.py MODEL FILE.gguf TOLERANCE ...: runs llama.cpp on each FILE and
-transformers, in fp32, on its directory MODEL, and fails if logits of any differ by more than
-TOLERANCE times the largest. llama.cpp caches keys and values in fp32 here, so that only the
-file's type rounds."""
+"""llama_cpp_oracle.py MODEL FILE.gguf TOLERANCE ...: runs llama.cpp on each FILE and transformers
+in fp32 on the directory MODEL; fails if logits differ by more than TOLERANCE times the largest.
+llama.cpp's KV cache is fp32 here, so that only the file's type rounds."""
 import sys
 
 import llama_cpp

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""load_oracle.py MODEL TOKENIZER: fails unless transformers loads the directory as
-it is, with a tokenizer that does what the tokenizer.json does."""
+"""load_oracle.py MODEL TOKENIZER: fails unless transformers loads the directory unchanged, with a
+tokenizer equivalent to the tokenizer.json."""
 import sys
 
 import tokenizers

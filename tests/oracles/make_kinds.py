@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Trains a small tokenizer of each kind with `tokenizers`, and writes the ids of
-documents, for tests/token/kinds and for larger comparisons.
+"""Trains a small tokenizer of each kind with `tokenizers` and encodes documents, for
+tests/token/kinds and for larger comparisons.
 
   make_kinds.py FOLDER SIZE CORPUS...              the tokenizers
-  make_kinds.py ids TOKENIZER DOCUMENTS [special]  ids, a line a document
+  make_kinds.py ids TOKENIZER DOCUMENTS [special]  ids, one document per line
 """
 import base64
 import json
@@ -69,7 +69,7 @@ def bert(size, corpus, lower):
 
 
 def save_ranks(t, path):
-    """The bytes of all tokens but the special ones, by rank, as tiktoken has them."""
+    """Writes the bytes of all tokens except special ones, by rank, in tiktoken's format."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     byte_of = {chr(b): b for b in printable}
     byte_of.update({chr(256 + n): b for n, b in enumerate(b for b in range(256) if b not in printable)})
@@ -80,8 +80,8 @@ def save_ranks(t, path):
 
 
 def save_tekken(ranks, path):
-    """tekken.json with the tokens of a .tiktoken file, single bytes first as
-    mistral-common wants them, and five special ones."""
+    """Writes a tekken.json with the tokens of a .tiktoken file, single bytes first as mistral-common
+    requires, and five special tokens."""
     with open(ranks) as f:
         tokens = [base64.b64decode(line.split()[0]) for line in f]
     tokens.sort(key=lambda token: (token[0] if len(token) == 1 else 256))

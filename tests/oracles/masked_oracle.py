@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""masked_oracle.py MODEL DOCUMENTS LOSS: masks each token alone with transformers, and
-fails unless the mean of -ln p agrees to 1e-4."""
+"""masked_oracle.py MODEL DOCUMENTS LOSS: masks one token at a time with transformers; fails unless
+the mean of -ln p agrees to 1e-4."""
 import json
 import sys
 

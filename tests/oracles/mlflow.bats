@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-# dt-track and a real MLflow server, killed and started again in the middle:
-# `make oracles-mlflow` installs it.
+# dt-track and a real MLflow server that is killed and restarted: `make oracles-mlflow` installs it.
 load ../helper
 
 setup() {
@@ -16,7 +15,7 @@ teardown() {
     [ -z "${HOLDER:-}" ] || kill "$HOLDER"
 }
 
-# In a session of its own: it has workers. It leaves a lock among temporary files.
+# In a separate session, since it starts workers. It leaves a lock among temporary files.
 start_server() {
     TMPDIR=$T setsid "$PYTHON" -m mlflow server --host 127.0.0.1 --port "$(cat port)" --workers 1 \
         --backend-store-uri sqlite:///store.db --artifacts-destination ./artifacts \
@@ -39,7 +38,7 @@ lines() {
         printf "{\"step\":%d,\"time\":%.3f,\"loss\":%.4f,\"lr\":%.5f}\n", s, s / 10, 9 / s, s / 1e5 }'
 }
 
-@test "a real server, killed and restarted in the middle, has every point exactly once" {
+@test "a real server, killed and restarted during the upload, has every point exactly once" {
     mkdir -p run/latest/trainer
     printf 'training:\n  max_steps: 2000\nmodel:\n  name: gpt2\n' >run/latest/trainer/config.yaml
     echo '{"step":100}' >run/latest/trainer/state.json

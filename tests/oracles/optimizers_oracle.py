@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Prints what tests/optim/test-optimizer.c expects: for each optimizer, after
-five steps over the tensors of a small GPT-2, the sum of sin(i + 1) * parameter[i] of each
-tensor."""
+"""Prints the expected values of tests/optim/test-optimizer.c: for each optimizer, the sum of
+sin(i + 1) * parameter[i] of each tensor of a small GPT-2 after five steps."""
 import math
 
 import torch
 
-# Newton-Schulz steps in fp32, as dt takes them: torch asks for this type by its name.
+# Newton-Schulz iterations in fp32, as in dt: torch uses torch.bfloat16 by name.
 torch.bfloat16 = torch.float32
 
 SHAPES = [(5, 4), (3, 4), (4,), (4,), (4, 12), (12,), (4, 4), (4,), (4,), (4,), (4, 8), (8,),
@@ -49,7 +48,7 @@ def run(name):
         for i, shape in enumerate(SHAPES):
             for p, g in zip(split[i], parts(i, numbers(i, step + 1, shape))):
                 p.grad = g.clone()
-                if name == "sgd" and len(shape) == 2:  # decay that is not of the gradient
+                if name == "sgd" and len(shape) == 2:  # decoupled weight decay
                     p.data.mul_(1 - RATE * DECAY)
         for optimizer in optimizers:
             optimizer.step()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""perplexity_oracle.py MODEL DOCUMENTS LOSS: scores documents as dt-eval does,
-with transformers, and fails unless the loss agrees to 1e-5."""
+"""perplexity_oracle.py MODEL DOCUMENTS LOSS: scores documents like dt-eval, with transformers; fails
+unless the loss agrees to 1e-5."""
 import json
 import sys
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The UTF-8 texts below folders as JSON Lines, in pieces of 64 KB at most that end with
-a line where one ends: the files by name, unpacked where they are gzip, until BYTES are
-written. Pieces that came before are left out.
+"""Writes the UTF-8 texts below directories as JSON Lines, until BYTES are written: files in order
+of their names, gzip files decompressed, split at ends of lines into pieces of at most 64 KB,
+without duplicates.
 
   real_texts.py BYTES FOLDER...
 """

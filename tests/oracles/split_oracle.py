@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Pieces of random and chosen strings by the regular expressions of published
-tokenizers and Python's module `regex`, as JSON Lines: the pattern's name, the
-text, and the ends of its pieces in bytes.
+"""Splits random and chosen strings by the regular expressions of published tokenizers, with
+Python's module `regex`. Writes JSON Lines: name of the pattern, text, and ends of the pieces in
+bytes.
 
   split_oracle.py SEED COUNT
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tensorboard_oracle.py METRICS DIR TEXT: TensorBoard's own reader finds in DIR every number
+"""tensorboard_oracle.py METRICS DIR TEXT: fails unless TensorBoard's reader finds in DIR every number
 of METRICS once, the settings, the text of the file TEXT, and the end of the run."""
 import json, struct, sys
 from tensorboard.backend.event_processing import event_accumulator
@@ -13,7 +13,7 @@ events.Reload()
 names = {k for l in lines if "step" in l for k in l} - {"step"}
 assert set(events.Tags()["scalars"]) == names, events.Tags()
 for name in names:
-    # Where a step has a line of training and one of validation, the first one's counts.
+    # If a step has a line of training and one of validation, the first line counts.
     want = {l["step"]: struct.unpack("f", struct.pack("f", l[name]))[0]
             for l in reversed(lines) if l.get(name) is not None}
     got = [(e.step, e.value) for e in events.Scalars(name)]

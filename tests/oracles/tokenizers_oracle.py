@@ -15,8 +15,8 @@ import random
 import sys
 import unicodedata
 
-# Where one implementation is younger than another, new characters differ: only
-# those that the oldest of them, Python's own table, knows are drawn.
+# Implementations with different versions of Unicode differ in new characters: only characters of the
+# oldest table, Python's, are drawn.
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2007\u200a\u2028\u2029\u202f\u205f\u3000"
 NO_WHITE_SPACE = "\x1c\x1d\x1e\x1f\u180e\u200b\u200c\u200d\u2060\ufeff"
 CONTRACTIONS = ["'s", "'S", "'\u017f", "'t", "'re", "'RE", "'ve", "'m", "'ll", "'d", "\u2019s",
