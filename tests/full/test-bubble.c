@@ -20,7 +20,7 @@
 static const struct dt_ops *sound_ops;
 static struct dt_ops slow_ops;
 
-static void pass_time(long milliseconds)
+static void wait_milliseconds(long milliseconds)
 {
     nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
 }
@@ -30,7 +30,7 @@ static void slow_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_t
                          const struct dt_tensor *v, const struct dt_attention *how)
 {
     sound_ops->attention_forward(dev, y, lse, q, k, v, how);
-    pass_time(FORWARD);
+    wait_milliseconds(FORWARD);
 }
 
 static void slow_backward(struct dt_device *dev, struct dt_tensor *dq, struct dt_tensor *dk,
@@ -40,7 +40,7 @@ static void slow_backward(struct dt_device *dev, struct dt_tensor *dq, struct dt
                           const struct dt_tensor *v, const struct dt_attention *how)
 {
     sound_ops->attention_backward(dev, dq, dk, dv, dy, y, lse, q, k, v, how);
-    pass_time(2 * FORWARD);
+    wait_milliseconds(2 * FORWARD);
 }
 
 struct job {
@@ -96,8 +96,8 @@ static void loss(void *context, int64_t index, double value)
     (void)context, (void)index, (void)value;
 }
 
-static void time_passes(struct dt_comm *world, struct job *job, struct dt_pipeline_executor *passes,
-                        struct dt_flat *flat)
+static void time_steps(struct dt_comm *world, struct job *job,
+                       struct dt_pipeline_executor *executor, struct dt_flat *flat)
 {
     const struct dt_micro_batch_source source = {flat, fill, gradients, loss};
     const struct dt_pass how = {.scale = 1, .seed = 9};
@@ -105,17 +105,17 @@ static void time_passes(struct dt_comm *world, struct job *job, struct dt_pipeli
     int rank = dt_comm_rank(world);
     assert_int_equal(dt_comm_barrier(world, &err), 0);
     job->begin[rank] = dt_clock_now();
-    assert_int_equal(dt_pipeline_executor_run(passes, job->batches, &source, &how, &err), 0);
+    assert_int_equal(dt_pipeline_executor_run(executor, job->batches, &source, &how, &err), 0);
     job->end[rank] = dt_clock_now();
 }
 
-static void pass(struct dt_comm *world, void *context)
+static void run_stage(struct dt_comm *world, void *context)
 {
     struct job *job = context;
     struct dt_device *dev;
     struct dt_error err;
     struct dt_mesh mesh;
-    struct dt_pipeline_executor passes;
+    struct dt_pipeline_executor executor;
     struct dt_flat flat = {0};
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
     dev->ops = &slow_ops;
@@ -123,14 +123,14 @@ static void pass(struct dt_comm *world, void *context)
     struct dt_model *m = dt_model_plan(dev, &job->settings.model, DT_DTYPE_F32, &mesh.part);
     assert_int_equal(dt_model_allocate(m, &err), 0);
     dt_model_initialize(m, 3);
-    assert_int_equal(dt_pipeline_executor_plan(&passes, m, &mesh, &job->settings, &err), 0);
-    assert_int_equal(dt_pipeline_executor_allocate(&passes, &err), 0);
+    assert_int_equal(dt_pipeline_executor_plan(&executor, m, &mesh, &job->settings, &err), 0);
+    assert_int_equal(dt_pipeline_executor_allocate(&executor, &err), 0);
     float *values = dt_alloc((size_t)m->table.gradient_elements, sizeof *values);
     dt_flat_set(&flat, &m->table, DT_DTYPE_F32, values);
-    time_passes(world, job, &passes, &flat);
+    time_steps(world, job, &executor, &flat);
     free(values);
     dt_flat_release(&flat);
-    dt_pipeline_executor_release(&passes);
+    dt_pipeline_executor_release(&executor);
     dt_model_free(m);
     dt_mesh_release(&mesh);
     dev->ops = sound_ops;
@@ -142,7 +142,7 @@ static double measure(struct job *job)
 {
     int stages = (int)job->settings.distributed.pp;
     double computing = 3e-3 * FORWARD * LAYERS / stages * (double)job->batches;
-    run_ranks(stages, pass, job);
+    run_ranks(stages, run_stage, job);
     double begin = job->begin[0], end = job->end[0];
     for (int r = 1; r < stages; r++) {
         begin = job->begin[r] < begin ? job->begin[r] : begin;
