@@ -32,7 +32,7 @@ run_tests() {
 }
 
 @test "a barrier that is missing between two uses of one tile" {
-    plant attention-forward-general.cu '__syncthreads(); /* nobody reads the keys' '/* nobody'
+    plant attention-forward-general.cu '__syncthreads(); /* all threads are done with the keys' '/* all threads'
     caught attention-forward-general 0 1 2 3 4
 }
 

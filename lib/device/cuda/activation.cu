@@ -5,7 +5,7 @@
 #include "device/cuda/epilogue.h"
 #include "device/cuda/functions.cuh"
 
-/* y = activation of (x + bias); kept, if there is one, is x + bias. */
+/* y = activation(x + bias). kept, unless its data is NULL, receives x + bias for backward. */
 template <int TYPE, int ACTIVATION>
 static __global__ void activate(struct dt_cuda_view y, struct dt_cuda_view x,
                                 struct dt_cuda_view bias, struct dt_cuda_view kept, unsigned strips)

@@ -3,7 +3,7 @@
  * attention-backward-tensor.cu, with the products of attention-general.cuh. */
 #include "device/cuda/attention-general.cuh"
 
-/* Two tiles that are kept, two that are walked over, and weights. */
+/* Shared memory: two resident tiles, two streamed tiles, and the weights. */
 template <int SIZE> struct layout {
     typedef dt_general<SIZE> shape;
     static constexpr int kept_second = shape::tile, walked_first = 2 * shape::tile,
@@ -17,7 +17,7 @@ head_records(const struct dt_cuda_attention &a, int sequence, int head)
     return a.records + ((int64_t)sequence * a.heads + head) * a.queries;
 }
 
-/* Whether a query sees a key; t may lie behind the last query. */
+/* Whether query t sees the key; t may be past the last query. */
 static __device__ __forceinline__ bool pair_counts(const struct dt_cuda_attention &a,
                                                    const struct dt_query_record &query, int32_t t,
                                                    int32_t key)
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
         dt_write_weights<SIZE>(weights, scores);
         __syncthreads();
         dt_add_tile<SIZE>(sums, weights, keys);
-        __syncthreads(); /* nobody reads this tile any more */
+        __syncthreads(); /* all threads are done with this tile */
     }
     dt_write_rows<SIZE>(a, a.dq, base, head, first, a.queries, sums, mergers);
 }
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
             dt_write_weights<SIZE>(weights, products);
             __syncthreads();
             dt_add_tile<SIZE>(dk, weights, queries);
-            __syncthreads(); /* nobody reads this tile any more */
+            __syncthreads(); /* all threads are done with this tile */
         }
     }
     dt_write_rows<SIZE>(a, a.dk, base, shared, first, a.queries, dk, scales);

@@ -2,30 +2,30 @@
 /*
  * Attention backward on the tensor cores, as attention-forward-tensor.cu.
  *
- * Two kernels make the weights again from the log-sum-exp: one keeps queries and walks over
- * keys, for dq; the other keeps keys and walks over the queries of all heads that share
- * them, for dk and dv. That is seven products of a pair of tiles where one kernel would need
- * five, but that one would add dq up between blocks, in no order or in turns.
+ * Two kernels recompute the weights from the log-sum-exp: one keeps queries and iterates over keys,
+ * for dq; the other keeps keys and iterates over the queries of all heads that share them, for dk
+ * and dv. That is seven products per pair of tiles. A single kernel would need five, but would
+ * accumulate dq across blocks, with atomics (no fixed order) or serialized.
  *
- * Both keep 128 rows: 4 warps of 32 for heads of 64 channels (64 KB of shared memory, two
- * blocks a multiprocessor), 8 warps of 16 for 128 channels (128 KB, one block), since the
- * sums and the operands that stay leave no registers for more. What is walked over comes in
- * tiles of 64 rows, the next one while this one is multiplied; scores of 32 are made at a
- * time.
+ * Both keep 128 rows: 4 warps of 32 for heads of 64 channels (64 KB of shared memory, two blocks
+ * per multiprocessor), 8 warps of 16 for 128 channels (128 KB, one block), since accumulators and
+ * resident operands use all registers. The other side is streamed in tiles of 64 rows,
+ * double-buffered; scores are computed for 32 rows at a time.
  */
 #include "device/cuda/attention-backward.cuh"
 
 #define KEPT   DT_ATTENTION_KEPT
 #define WALKED DT_ATTENTION_TILE
-#define PART   32 /* rows whose scores exist at once */
+#define PART   32 /* rows of scores computed at a time */
 
-/* Warps and 16-row parts of each. */
+/* Warps, and 16-row fragments per warp. */
 template <int SIZE> struct cut {
     static constexpr int rows = SIZE == 64 ? 2 : 1, warps = KEPT / 16 / rows, threads = 32 * warps,
-                         blocks = SIZE == 64 ? 2 : 1; /* on a multiprocessor */
+                         blocks = SIZE == 64 ? 2 : 1; /* per multiprocessor */
 };
 
-/* How keys and values lie that stay: with 64 channels there are no registers for them. */
+/* Where the resident keys and values are: with 64 channels registers do not suffice, so they are
+ * read from shared memory. */
 template <int SIZE> struct choose_kept {
     typedef dt_held<SIZE, 1> type;
 };
@@ -33,8 +33,8 @@ template <> struct choose_kept<64> {
     typedef dt_lying<64, 2> type;
 };
 
-/* Where a block's tiles lie: two that are kept, two stages of two that are walked over, and
- * what is known of each query. */
+/* Shared memory of a block: two resident tiles, two stages of two streamed tiles, and the record
+ * of each query. */
 template <int SIZE> struct layout {
     static constexpr int tile = dt_tile_bytes<SIZE>(WALKED), second = dt_tile_bytes<SIZE>(KEPT),
                          walked_first = 2 * second, walked_second = walked_first + 2 * tile,
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
     int stage = 0;
     for (int32_t tile = from; tile < block.end || tile == from; tile += WALKED, stage ^= at::tile) {
         dt_wait_copies<0>();
-        __syncthreads(); /* this tile is here, and nobody reads the one before any more */
+        __syncthreads(); /* this tile has arrived; all are done with the previous one */
         if (tile + WALKED < block.end) {
             int other = stage ^ at::tile;
             dt_copy_rows<SIZE, WALKED, THREADS>(keys + other, k, a.k.stride, tile + WALKED,
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
 
 /* --- keys and values -------------------------------------------------------------------------- */
 
-/* Of a tile of queries. */
+/* The records of a tile of queries. */
 template <int SIZE>
 static __device__ __forceinline__ void copy_queries(const struct dt_cuda_attention &a,
                                                     unsigned char *memory, int stage, int sequence,
@@ -151,7 +151,7 @@ static __device__ __forceinline__ void copy_queries(const struct dt_cuda_attenti
                       exists ? 16 : 0);
 }
 
-/* Bit 4 n + 2 side + i of bits[m]: whether a weight was kept. t: the first query. */
+/* Bit 4 n + 2 side + i of bits[m]: whether a weight was kept. t: index of the first query. */
 template <int ROWS>
 static __device__ __forceinline__ void find_kept(const struct dt_cuda_attention &a, int sequence,
                                                  int head, uint32_t (&bits)[ROWS], int32_t t,
@@ -167,7 +167,7 @@ static __device__ __forceinline__ void find_kept(const struct dt_cuda_attention 
     }
 }
 
-/* values (16 ROWS x SIZE) += weights, as dropout left them, times gradients of outputs. */
+/* values (16 ROWS x SIZE) += weights, after dropout, times gradients of outputs. */
 template <enum dt_dtype TYPE, int SIZE, int ROWS, bool DROPOUT>
 static __device__ __forceinline__ void
 add_values(const struct dt_cuda_attention &a, float (&values)[ROWS][SIZE / 8][4],
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
         bool seen = dt_sees(ranges[tile], first + row, 16 * ROWS);
         bool hidden = !dt_sees_all(ranges[tile], first + row, 16 * ROWS);
         dt_wait_copies<0>();
-        __syncthreads(); /* this tile is here, and nobody reads the one before any more */
+        __syncthreads(); /* this tile has arrived; all are done with the previous one */
         tile = dt_next_tile(w, ranges, tiles, start, first, last_head);
         if (tile >= 0)
             copy_queries<SIZE>(a, memory, stage ^ 1, sequence, w.head, tile);

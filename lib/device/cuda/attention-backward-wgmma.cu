@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attention backward on the tensor cores of sm_90a: heads of 64 or 128 channels of 16-bit
- * elements, without dropout. The two kernels are those of attention-backward-tensor.cu: a
- * block keeps 128 queries, or keys, and walks over tiles of 64 of the other side.
+ * Attention backward on the tensor cores of sm_90a: heads of 64 or 128 channels of 16-bit elements,
+ * without dropout. The two kernels are those of attention-backward-tensor.cu: a block keeps 128
+ * queries, or keys, and iterates over tiles of 64 of the other side.
  *
- * A slot of the ring has two tiles, and what is known of its queries. Scores and the products
- * of values and gradients of outputs come from shared memory; weights and gradients of scores
- * stay in registers as left operands, so nothing that a thread computes passes through shared
- * memory before the end: where keys are kept, scores are made transposed. While a warpgroup
- * takes exponentials, the other's products run.
+ * A slot of the ring holds two tiles and the records of its queries. Scores, and products of values
+ * and gradients of outputs, read their operands from shared memory; weights and gradients of scores
+ * stay in registers as left operands, so that no computed value passes through shared memory before
+ * the epilogue: where keys are kept, scores are computed transposed. While one warpgroup computes
+ * exponentials, the products of the other run.
  */
 #include "device/cuda/attention-backward.cuh"
 #include "device/cuda/attention-wgmma.cuh"
@@ -17,13 +17,13 @@
 #define WALKED  DT_ATTENTION_TILE
 #define THREADS (DT_WARPGROUP * (1 + DT_MULTIPLIERS))
 
-/* What the kernels are given; records: of queries. */
+/* Kernel parameters; records: of queries. */
 struct backward_operands {
     CUtensorMap q, k, v, dy, records;
     struct dt_cuda_attention a;
 };
 
-/* Where a block's tiles lie: two that are kept, then slots, which have two each. */
+/* Shared memory of a block: two resident tiles, then slots of two tiles each. */
 template <int SIZE> struct backward_layout {
     static constexpr int tile = dt_tile_bytes<SIZE>(WALKED), second = dt_tile_bytes<SIZE>(KEPT),
                          slots = 2 * second, known = WALKED * (int)sizeof(struct dt_query_record),
@@ -32,7 +32,8 @@ template <int SIZE> struct backward_layout {
                          bytes = ring + (int)sizeof(struct dt_ring);
 };
 
-/* Tiles of a head that are walked over, to the next slot, which expects so many bytes more. */
+/* Fetches the next pair of streamed tiles of a head into the next slot, whose barrier expects
+ * `more` bytes in addition. */
 template <int SIZE>
 static __device__ __forceinline__ int fetch_tiles(unsigned char *memory, struct dt_ring *ring,
                                                   struct dt_ring_place &to, const CUtensorMap *one,
@@ -58,7 +59,7 @@ static __device__ __forceinline__ void fetch_kept(unsigned char *memory, struct 
     dt_fetch_kept<SIZE>(memory + at::second, other, ring, head, first, sequence);
 }
 
-/* Rows of a warp, times factor, by way of the warpgroup's kept tile. */
+/* Stores the rows of a warp, times factor, through the warpgroup's resident tile. */
 template <enum dt_dtype TYPE, int SIZE>
 static __device__ __forceinline__ void store(const struct dt_cuda_attention &a,
                                              const struct dt_cuda_rows &to, int sequence, int head,
@@ -72,7 +73,7 @@ static __device__ __forceinline__ void store(const struct dt_cuda_attention &a,
 
 /* --- queries ---------------------------------------------------------------------------------- */
 
-/* A block's part of the work: tiles from key on. */
+/* The work of a block: tiles from key on. */
 struct queries_work {
     int sequence, head;
     int32_t first, key, end;
@@ -90,7 +91,7 @@ static __device__ __forceinline__ void fetch_keys(const struct backward_operands
         fetch_tiles<SIZE>(memory, ring, to, &o.k, &o.v, shared, key, w.sequence, 0);
 }
 
-/* Gradients of a warp's 16 queries, from row of the block's on. */
+/* Gradients of a warp's 16 queries, from this row of the block. */
 template <enum dt_dtype TYPE, int SIZE>
 static __device__ __forceinline__ void
 multiply_keys(const struct dt_cuda_attention &a, const struct queries_work &w,
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     struct queries_work w = {(int)blockIdx.z, (int)blockIdx.y,
                              (int32_t)(gridDim.x - 1 - blockIdx.x) * KEPT, 0, 0};
     int thread = (int)threadIdx.x;
-    int warp = __shfl_sync(~0u, thread / 32, 0) - DT_WARPGROUP / 32; /* of those that multiply */
+    int warp = __shfl_sync(~0u, thread / 32, 0) - DT_WARPGROUP / 32; /* among the consumer warps */
     struct dt_key_range block = dt_find_range(a, w.sequence, w.first, KEPT);
     w.key = block.begin / WALKED * WALKED, w.end = block.end;
     if (thread == 0)
@@ -172,10 +173,10 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 /* --- keys and values -------------------------------------------------------------------------- */
 
-/* A block's part of the work; shared: the head of its keys. */
+/* The work of a block; shared: the head of its keys. */
 struct keys_work {
     int sequence, shared;
-    int32_t first, tiles, start; /* tiles of queries that there are, and where they begin */
+    int32_t first, tiles, start; /* tiles of queries, and the first of them */
     const struct dt_key_range *ranges;
 };
 
@@ -194,7 +195,7 @@ static __device__ __forceinline__ int32_t next(const struct dt_cuda_attention &a
                         w.shared * a.group + a.group - 1);
 }
 
-/* A tile of queries, and their records. */
+/* Fetches a tile of queries and their records. */
 template <int SIZE>
 static __device__ __forceinline__ void
 fetch_queries(const struct backward_operands &o, unsigned char *memory, struct dt_ring *ring,
@@ -206,7 +207,7 @@ fetch_queries(const struct backward_operands &o, unsigned char *memory, struct d
     dt_copy_box(known, &o.records, &ring->full[slot], 0, 0, first, sequence * o.a.heads + head);
 }
 
-/* All lanes of a warp. */
+/* All lanes of a warp call it. */
 template <int SIZE>
 static __device__ __forceinline__ void fetch_all(const struct backward_operands &o,
                                                  const struct keys_work &w, unsigned char *memory,
@@ -221,7 +222,7 @@ static __device__ __forceinline__ void fetch_all(const struct backward_operands 
             fetch_queries<SIZE>(o, memory, ring, to, walk.head, tile * WALKED, w.sequence);
 }
 
-/* Gradients of a warp's 16 keys and values, from row of the block's on. */
+/* Gradients of a warp's 16 keys and values, from this row of the block. */
 template <enum dt_dtype TYPE, int SIZE>
 static __device__ __forceinline__ void
 multiply_queries(const struct dt_cuda_attention &a, const struct keys_work &w,
@@ -313,7 +314,7 @@ static void launch(const struct backward_operands *o, struct dt_cuda_stream *str
                              backward_layout<SIZE>::bytes, stream, o);
 }
 
-/* Records as rows of a few channels, those of each head a sequence. */
+/* A tensor map of the records, as rows of a few channels, each head as a sequence. */
 static int map_records(struct dt_device *dev, CUtensorMap *map, const struct dt_cuda_attention *a)
 {
     const int64_t bytes = sizeof *a->records;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernels of attention backward on the tensor cores share: scores, weights and their
- * gradients, 16 ROWS by 8 COLUMNS of a warp, lie as the sums of dt_multiply_add.
+ * Shared by the attention backward kernels on tensor cores. Scores, weights and their gradients, 16
+ * ROWS by 8 COLUMNS per warp, have the register layout of the accumulators of dt_multiply_add.
  */
 #ifndef DT_DEVICE_CUDA_ATTENTION_BACKWARD_CUH
 #define DT_DEVICE_CUDA_ATTENTION_BACKWARD_CUH
 
 #include "device/cuda/attention-tile.cuh"
 
-#define DT_ATTENTION_KEPT 128 /* rows of a block, which walks over tiles of the other side */
+#define DT_ATTENTION_KEPT 128 /* rows of a block, which iterates over tiles of the other side */
 
-/* A head's rows of a tensor, of one sequence. */
+/* The rows of one head of one sequence in a tensor. */
 static __device__ __forceinline__ uint16_t *dt_head_rows(const struct dt_cuda_rows &x,
                                                          const struct dt_cuda_attention &a,
                                                          int sequence, int head)
@@ -30,8 +30,8 @@ static __device__ __forceinline__ void dt_clear(float (&sums)[ROWS][SIZE][4])
                 sums[m][n][i] = 0;
 }
 
-/* Scores become gradients of scores; products are those of dy and values. Rows are queries,
- * the first of them number t, columns keys from first on. */
+/* Replaces scores by their gradients; products: dy times values. Rows are queries from t on,
+ * columns keys from first on. */
 template <bool DROPOUT, int ROWS, int COLUMNS>
 static __device__ __forceinline__ void
 dt_differentiate_queries(const struct dt_cuda_attention &a, int sequence, int head,
@@ -60,11 +60,11 @@ dt_differentiate_queries(const struct dt_cuda_attention &a, int sequence, int he
 
 /* --- keys and values -------------------------------------------------------------------------- */
 
-/* Tiles of queries, of all heads that share the keys, that see some of the block's keys: 32
- * tiles are looked at together, a bit each. */
+/* Iterator over the tiles of queries, in all heads that share the keys, that see any of the
+ * block's keys. It tests 32 tiles at a time, one bit each. */
 struct dt_walk {
     int32_t head, base; /* of the current tile, and of the bits */
-    uint32_t bits;      /* tiles base .. base+32 that are still to come */
+    uint32_t bits;      /* tiles base .. base+32 that remain */
 };
 
 static __device__ __forceinline__ void
@@ -75,8 +75,7 @@ dt_look_ahead(struct dt_walk &w, const struct dt_key_range *ranges, int32_t tile
                                     dt_sees(ranges[min(tile, tiles - 1)], key, DT_ATTENTION_KEPT));
 }
 
-/* The next tile, or -1 at the end of the last head. start: the first tile that may see the
- * keys. */
+/* The next tile, or -1 at the end of the last head. start: the first tile that may see the keys. */
 static __device__ __forceinline__ int32_t dt_next_tile(struct dt_walk &w,
                                                        const struct dt_key_range *ranges,
                                                        int32_t tiles, int32_t start, int32_t key,
@@ -97,8 +96,8 @@ static __device__ __forceinline__ int32_t dt_next_tile(struct dt_walk &w,
     return tile;
 }
 
-/* Scores of queries that do not see a key become minus infinity. Rows are keys, the first of
- * them number first, columns queries, of which known tells. */
+/* Sets scores of queries that do not see a key to minus infinity. Rows are keys from first on,
+ * columns the queries whose records are in known. */
 template <int ROWS, int COLUMNS>
 static __device__ __forceinline__ void dt_hide_queries(float (&scores)[ROWS][COLUMNS][4],
                                                        const struct dt_query_record *known,
@@ -119,7 +118,7 @@ static __device__ __forceinline__ void dt_hide_queries(float (&scores)[ROWS][COL
         }
 }
 
-/* Scores become weights. */
+/* Replaces scores by weights. */
 template <int ROWS, int COLUMNS>
 static __device__ __forceinline__ void
 dt_weigh_keys(float (&scores)[ROWS][COLUMNS][4], const struct dt_query_record *known, float scale)
@@ -137,7 +136,7 @@ dt_weigh_keys(float (&scores)[ROWS][COLUMNS][4], const struct dt_query_record *k
         }
 }
 
-/* products, of values and gradients of outputs, become gradients of scores. */
+/* Replaces products, of values and gradients of outputs, by the gradients of the scores. */
 template <bool DROPOUT, int ROWS, int COLUMNS>
 static __device__ __forceinline__ void
 dt_differentiate_keys(const struct dt_cuda_attention &a, float (&products)[ROWS][COLUMNS][4],

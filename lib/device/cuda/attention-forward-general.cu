@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention forward of any element type and up to 256 channels, as attention-general.cuh
- * says: a block keeps 64 queries (32 of more than 128 channels) and walks over the keys. */
+/* Attention forward of any element type and up to 256 channels, with the tiles of
+ * attention-general.cuh: a block keeps 64 queries (32 with more than 128 channels) and iterates
+ * over the keys. */
 #include "device/cuda/attention-general.cuh"
 
 template <int SIZE> struct layout {
@@ -64,7 +65,7 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
                 sums[i][c] *= factor;
         }
         dt_write_weights<SIZE>(weights, scores);
-        __syncthreads(); /* nobody reads the keys any more */
+        __syncthreads(); /* all threads are done with the keys */
         dt_read_tile<SIZE>(walked, a, a.v, cache, shared, tile, block.end);
         __syncthreads();
         dt_add_tile<SIZE>(sums, weights, walked);

@@ -2,12 +2,12 @@
 /*
  * Attention forward on the tensor cores: heads of up to 128 channels, of 16-bit elements.
  *
- * A block of 4 warps has 128 queries, 32 a warp, and walks over tiles of 64 keys; while
- * one tile is multiplied, the next one's keys and values are copied. With heads of 64
- * channels queries stay in registers: 32 of them beside 64 of sums and 64 of scores, and
- * 48 KB of shared memory. With 128 channels the sums take 128 registers, so queries are
- * read again for each tile; 96 KB. Both leave room for two blocks on a multiprocessor of
- * sm_90 (on sm_80, whose 164 KB hold one block of the second kind, that one is slower).
+ * A block of 4 warps has 128 queries, 32 per warp, and iterates over tiles of 64 keys; while it
+ * multiplies one tile, the keys and values of the next are copied. With heads of 64 channels
+ * queries stay in registers: 32, next to 64 accumulators and 64 scores, with 48 KB of shared
+ * memory. With 128 channels the accumulators take 128 registers, so queries are reloaded for each
+ * tile; 96 KB. Either way two blocks fit on a multiprocessor of sm_90 (on sm_80, with 164 KB, one
+ * block of the second kind, which is slower).
  */
 #include "device/cuda/attention-softmax.cuh"
 
@@ -15,7 +15,7 @@
 #define THREADS 128
 #define KEYS    DT_ATTENTION_TILE
 
-/* Where a block's tiles lie in shared memory. */
+/* Tiles of a block in shared memory. */
 template <int SIZE> struct layout {
     static constexpr int tile = dt_tile_bytes<SIZE>(KEYS), keys = dt_tile_bytes<SIZE>(QUERIES),
                          values = keys + 2 * tile, spans = values + 2 * tile,
@@ -30,7 +30,7 @@ template <> struct choose_left<64> {
     typedef dt_held<64, 2> type;
 };
 
-/* first_query: of the warp. */
+/* first_query: the first query of the warp. */
 static __device__ __forceinline__ void drop(const struct dt_cuda_attention &a, int sequence,
                                             int head, float (&weights)[2][KEYS / 8][4],
                                             int32_t first_query, int32_t first_key)
@@ -47,8 +47,8 @@ static __device__ __forceinline__ void drop(const struct dt_cuda_attention &a, i
         }
 }
 
-/* The first key, or value, of the block's sequence and head: found again for each tile, which takes
- * fewer registers than to keep it. */
+/* The first key, or value, of the block's sequence and head: recomputed for each tile, to save
+ * registers. */
 static __device__ __forceinline__ const uint16_t *cached(const struct dt_cuda_attention &a,
                                                          const struct dt_cuda_rows &x, int column)
 {
@@ -63,14 +63,14 @@ __global__ void __launch_bounds__(THREADS, 2)
     typedef layout<SIZE> at;
     unsigned char *keys = memory + at::keys, *values = memory + at::values;
     struct dt_span *spans = (struct dt_span *)(memory + at::spans);
-    /* Blocks with the most keys first, so that short ones fill the end. */
+    /* Blocks with the most keys run first, so that short ones fill the tail. */
     int32_t first = (int32_t)(gridDim.x - 1 - blockIdx.x) * QUERIES;
     int head = (int)blockIdx.y, sequence = (int)blockIdx.z, row = (int)threadIdx.x / 32 * 32;
     const uint16_t *q =
         (const uint16_t *)a.q.data + (int64_t)sequence * a.queries * a.q.stride + head * a.size;
     int shared = head / a.group * a.size;
     struct dt_key_range block = dt_find_range(a, sequence, first, QUERIES);
-    /* Of the warp's queries; in shared memory, to keep registers for numbers. */
+    /* The ranges of the warp's queries, in shared memory to save registers. */
     struct dt_key_range *range = (struct dt_key_range *)(memory + at::ranges) + row / 32;
     struct dt_key_range seen = dt_find_range(a, sequence, first + row, 32);
     if (dt_lane() == 0)
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     int stage = 0;
     for (int32_t tile = from; tile < block.end || tile == from; tile += KEYS, stage ^= at::tile) {
         dt_wait_copies<0>();
-        __syncthreads(); /* this tile is here, and nobody reads the one before any more */
+        __syncthreads(); /* this tile has arrived; all are done with the previous one */
         if (tile + KEYS < block.end) {
             int other = stage ^ at::tile, again = dt_again(shared);
             dt_copy_rows<SIZE, KEYS, THREADS>(keys + other, cached(a, a.k, again), a.k.stride,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attention forward on the tensor cores of sm_90a: heads of 64 or 128 channels of 16-bit
- * elements, without dropout, as Shah et al. 2024 ("FlashAttention-3") lay it out.
+ * Attention forward on the tensor cores of sm_90a: heads of 64 or 128 channels of 16-bit elements,
+ * without dropout, after Shah et al. 2024 ("FlashAttention-3").
  *
- * A block has 128 queries and walks over tiles of 128 keys; the ring of attention-wgmma.cuh
- * gets keys 0, keys 1, values 0, keys 2, values 1, ... A warpgroup has the weights of a tile
- * multiplied by its values while it computes the softmax of the next one; the other warpgroup's
- * products fill what gaps there are.
+ * A block has 128 queries and iterates over tiles of 128 keys; the ring of attention-wgmma.cuh
+ * receives keys 0, keys 1, values 0, keys 2, values 1, ... The product of the weights and values of
+ * a tile runs while the warpgroup computes the softmax of the next tile; products of the other
+ * warpgroup fill the remaining gaps.
  *
- * Scores, sums and weights are 64, SIZE / 2 and 32 registers of a thread; one block with 82
- * or 162 KB of shared memory runs on a multiprocessor.
+ * Scores, accumulators and weights take 64, SIZE / 2 and 32 registers per thread; a multiprocessor
+ * runs one block, with 82 or 162 KB of shared memory.
  */
 #include "device/cuda/attention-softmax.cuh"
 #include "device/cuda/attention-wgmma.cuh"
@@ -18,13 +18,13 @@
 #define KEYS    128
 #define THREADS (DT_WARPGROUP * (1 + DT_MULTIPLIERS))
 
-/* What the kernel is given. */
+/* Kernel parameters. */
 struct forward_operands {
     CUtensorMap q, k, v;
     struct dt_cuda_attention a;
 };
 
-/* Where a block's tiles lie. */
+/* Shared memory of a block. */
 template <int SIZE> struct forward_layout {
     static constexpr int slots = dt_tile_bytes<SIZE>(QUERIES), slot = dt_tile_bytes<SIZE>(KEYS),
                          spans = slots + DT_SLOTS * slot,
@@ -32,13 +32,13 @@ template <int SIZE> struct forward_layout {
                          bytes = ring + (int)sizeof(struct dt_ring);
 };
 
-/* A block's part of the work; key: the first of its first tile of keys. */
+/* The work of a block; key: the first key of its first tile. */
 struct work {
     int sequence, head, tiles;
     int32_t first, key;
 };
 
-/* --- the warpgroup that fetches --------------------------------------------------------------- */
+/* --- the producer warpgroup -------------------------------------------------------------- */
 template <int SIZE>
 static __device__ __forceinline__ void fetch_tile(unsigned char *memory, struct dt_ring *ring,
                                                   struct dt_ring_place &to, const CUtensorMap *map,
@@ -50,7 +50,7 @@ static __device__ __forceinline__ void fetch_tile(unsigned char *memory, struct 
                          sequence);
 }
 
-/* All tiles of a block, in the order in which they are used. */
+/* Fetches all tiles of a block, in the order of their use. */
 template <int SIZE>
 static __device__ __forceinline__ void fetch_all(const struct forward_operands &o,
                                                  const struct work &w, unsigned char *memory,
@@ -69,9 +69,9 @@ static __device__ __forceinline__ void fetch_all(const struct forward_operands &
     fetch_tile<SIZE>(memory, ring, to, &o.v, shared, key, w.sequence);
 }
 
-/* --- the warpgroups that multiply ------------------------------------------------------------- */
+/* --- the consumer warpgroups ------------------------------------------------------------ */
 
-/* A tile's scores become weights. spans: of the warp's 16 queries, as range is. */
+/* Replaces the scores of a tile by weights. spans, range: of the warp's 16 queries. */
 template <int SIZE>
 static __device__ __forceinline__ void
 weigh(struct dt_progress<1, SIZE> &p, float (&scores)[1][KEYS / 8][4], float (&factors)[1][2],
@@ -82,7 +82,7 @@ weigh(struct dt_progress<1, SIZE> &p, float (&scores)[1][KEYS / 8][4], float (&f
     dt_weigh(p, scores, scale * DT_LOG2_E, factors);
 }
 
-/* Outputs of a warp's 16 queries, from row of the block's on. */
+/* Outputs of a warp's 16 queries, from this row of the block. */
 template <enum dt_dtype TYPE, int SIZE>
 static __device__ __forceinline__ void multiply(const struct dt_cuda_attention &a,
                                                 const struct work &w, unsigned char *memory,
@@ -141,11 +141,11 @@ __global__ void __launch_bounds__(THREADS, 1)
     const struct dt_cuda_attention &a = o.a;
     struct dt_ring *ring = (struct dt_ring *)(memory + at::ring);
     struct dt_span *spans = (struct dt_span *)(memory + at::spans);
-    /* Blocks with the most keys first, so that short ones fill the end. */
+    /* Blocks with the most keys run first, so that short ones fill the tail. */
     struct work w = {(int)blockIdx.z, (int)blockIdx.y, 1,
                      (int32_t)(gridDim.x - 1 - blockIdx.x) * QUERIES, 0};
     int thread = (int)threadIdx.x;
-    int warp = __shfl_sync(~0u, thread / 32, 0) - DT_WARPGROUP / 32; /* of those that multiply */
+    int warp = __shfl_sync(~0u, thread / 32, 0) - DT_WARPGROUP / 32; /* among the consumer warps */
     struct dt_key_range block = dt_find_range(a, w.sequence, w.first, QUERIES);
     w.key = block.begin / KEYS * KEYS;
     w.tiles = max(1, dt_tiles(block.end - w.key, KEYS));

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tiles of fp32 in shared memory, whatever the tensors hold, and products of them without
- * tensor cores: for fp32, which those would round, and for heads that do not fit them.
+ * Tiles of fp32 in shared memory, for tensors of any type, and products of them without tensor
+ * cores: for fp32, which tensor cores would round, and for head sizes that they do not support.
  *
- * A block has 16 x 16 threads. Of a product of ROWS x ROWS, thread (y, x) makes rows y,
- * y + 16, ... and columns x, x + 16, ...; of sums of ROWS x SIZE it keeps the same rows and
- * columns 4 x .. 4 x + 4, then those 64 further, and so on. Rows of a tile are 4 floats
- * longer than SIZE: then what 8 threads read at once, 16 bytes of 8 rows, lies in different
- * banks.
+ * A block has 16 x 16 threads. Of a product of ROWS x ROWS, thread (y, x) computes rows y, y + 16,
+ * ... and columns x, x + 16, ...; of accumulators of ROWS x SIZE it has the same rows and columns 4
+ * x .. 4 x + 4, then those 64 further, and so on. Rows of a tile are padded by 4 floats, so that 8
+ * threads that read 16 bytes of 8 rows at once use different banks.
  */
 #ifndef DT_DEVICE_CUDA_ATTENTION_GENERAL_CUH
 #define DT_DEVICE_CUDA_ATTENTION_GENERAL_CUH
@@ -16,8 +15,8 @@
 
 #define DT_GENERAL_THREADS 256
 
-/* Heads of at most 64, 128 or 256 channels; tiles of so many rows that four of them, and
- * weights, fit into the shared memory of a block. */
+/* Heads of at most 64, 128 or 256 channels; the number of rows of a tile, chosen so that four
+ * tiles and the weights fit into the shared memory of a block. */
 template <int SIZE> struct dt_general {
     static constexpr int rows = SIZE == 256 ? 32 : 64, own = rows / 16, columns = SIZE / 16,
                          stride = SIZE + 4, tile = rows * stride, weight_stride = rows + 4,
@@ -35,8 +34,8 @@ static __device__ __forceinline__ void dt_set_element(void *to, enum dt_dtype ty
         ((__half *)to)[at] = __float2half_rn(value);
 }
 
-/* A head's rows first .. of x, where row 0 of the sequence is row base; zeros from limit on,
- * and in channels from a.size on. */
+/* Loads rows first .. of a head of x, where row 0 of the sequence is row base; zeros from limit
+ * on, and in channels from a.size on. */
 template <int SIZE>
 static __device__ __forceinline__ void dt_read_tile(float *tile, const struct dt_cuda_attention &a,
                                                     const struct dt_cuda_rows &x, int64_t base,
@@ -84,7 +83,7 @@ dt_multiply_tiles(float (&products)[dt_general<SIZE>::own][dt_general<SIZE>::own
     }
 }
 
-/* weights, in shared memory, = each thread's own. */
+/* Writes each thread's weights to shared memory. */
 template <int SIZE>
 static __device__ __forceinline__ void
 dt_write_weights(float *weights, const float (&own)[dt_general<SIZE>::own][dt_general<SIZE>::own])
@@ -133,7 +132,7 @@ dt_add_tile(float (&sums)[dt_general<SIZE>::own][dt_general<SIZE>::columns], con
     }
 }
 
-/* The sums that a thread keeps, of row first + y + 16 i, as mergers[i] says. */
+/* Stores the accumulators of a thread, of rows first + y + 16 i, merged by mergers[i]. */
 template <int SIZE>
 static __device__ __forceinline__ void
 dt_write_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, int64_t base,
@@ -158,7 +157,7 @@ dt_write_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, i
         }
 }
 
-/* Over the 16 threads of a row. */
+/* Maximum over the 16 threads of a row. */
 static __device__ __forceinline__ float dt_row_maximum(float x)
 {
     for (int offset = 8; offset > 0; offset /= 2)
@@ -173,7 +172,7 @@ static __device__ __forceinline__ float dt_row_sum(float x)
     return x;
 }
 
-/* launch<channels>(a, stream), as a needs it. */
+/* Calls launch<channels>(a, stream) with the channels of a. */
 #define DT_GENERAL_VARIANTS(launch, a, stream)                                                     \
     switch (((a)->size > 64) + ((a)->size > 128)) {                                                \
     case 0:                                                                                        \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The softmax of attention forward, tile of keys by tile of keys, of sums and scores that lie
- * as those of dt_multiply_add. */
+/* The online softmax of attention forward, one tile of keys at a time; scores and accumulators
+ * have the register layout of dt_multiply_add. */
 #ifndef DT_DEVICE_CUDA_ATTENTION_SOFTMAX_CUH
 #define DT_DEVICE_CUDA_ATTENTION_SOFTMAX_CUH
 
 #include "device/cuda/attention-tile.cuh"
 
-/* A warp's 16 ROWS queries so far. Of each row: the largest score, and this lane's part of
+/* State of a warp's 16 ROWS queries. Per row: the largest score so far, and this lane's part of
  * the sum of weights. */
 template <int ROWS, int SIZE> struct dt_progress {
     float sums[ROWS][SIZE / 8][4], most[ROWS][2], total[ROWS][2];
@@ -25,8 +25,8 @@ template <int ROWS, int SIZE> struct dt_progress {
     }
 };
 
-/* Scores become weights, 2^(scale (score - most)), and are counted. What was summed before is
- * to be multiplied by factors to be of the new maximum: dt_rescale. */
+/* Replaces scores by weights, 2^(scale (score - most)), and adds them to the total. Accumulators
+ * must then be multiplied by factors, for the new maximum: dt_rescale. */
 template <int ROWS, int SIZE, int COLUMNS>
 static __device__ __forceinline__ void dt_weigh(struct dt_progress<ROWS, SIZE> &p,
                                                 float (&scores)[ROWS][COLUMNS][4], float scale,
@@ -42,7 +42,7 @@ static __device__ __forceinline__ void dt_weigh(struct dt_progress<ROWS, SIZE> &
                 most = fmaxf(most, fmaxf(scores[m][n][2 * side], scores[m][n][2 * side + 1]));
             most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
             most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
-            /* Where nothing was seen yet, any finite number will do. */
+            /* No key seen yet: any finite number. */
             float zero = most == -INFINITY ? 0.0f : most * scale;
             factors[m][side] = dt_exp2(p.most[m][side] * scale - zero);
             p.most[m][side] = most;
@@ -70,8 +70,8 @@ static __device__ __forceinline__ void dt_rescale(struct dt_progress<ROWS, SIZE>
                 p.sums[m][n][i] *= factors[m][i / 2];
 }
 
-/* The sums become outputs, and their logarithms are kept; first: of the warp's queries. tile:
- * as of dt_store_rows. */
+/* Writes outputs and log-sum-exps; first: the first query of the warp. tile: as for
+ * dt_store_rows. */
 template <enum dt_dtype TYPE, int ROWS, int SIZE>
 static __device__ __forceinline__ void dt_finish(const struct dt_cuda_attention &a, int sequence,
                                                  int head, const struct dt_progress<ROWS, SIZE> &p,

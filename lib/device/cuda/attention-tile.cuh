@@ -2,19 +2,18 @@
 /*
  * Tiles of 16-bit elements in shared memory, and products of them on the tensor cores.
  *
- * A tile has rows of SIZE channels, in chunks of 16 bytes. Chunk c of row r lies at place
- * c xor (r mod 8) of its row, so that the 8 rows of a matrix that ldmatrix reads lie in 8
- * different groups of banks, and so do the 8 chunks that threads copy side by side.
+ * A tile has rows of SIZE channels, in chunks of 16 bytes. It is swizzled: chunk c of row r is at
+ * position c xor (r mod 8) of its row, so that the 8 rows of a matrix that ldmatrix reads are in 8
+ * different groups of banks, and so are 8 adjacent chunks that threads copy.
  *
- * A warp keeps 16 ROWS rows of a product. Its accumulators are, for each 16 rows and 8
- * columns, those of dt_multiply_add: elements 0 and 1 in row lane / 4, 2 and 3 eight rows
- * below, at columns lane % 4 * 2 and the next. Rounded to 16 bits and paired, they lie as the
- * left operand of the next product, so weights never leave the registers.
+ * A warp computes 16 ROWS rows of a product. Its accumulators have, for each 16 rows and 8 columns,
+ * the layout of dt_multiply_add: elements 0 and 1 in row lane / 4, elements 2 and 3 eight rows
+ * below, at columns lane % 4 * 2 and the next. Rounded to 16 bits and paired, they have the layout
+ * of the left operand of the next product, so weights never leave the registers.
  *
- * Each matrix that ldmatrix brings costs as much of shared memory's time as about three
- * quarters of a product (at the speed mma.sync reaches on sm_90), so what is loaded should
- * serve two products and more: where registers allow, a warp has 32 rows (ROWS 2), and the
- * operand that stays is held in registers.
+ * Loading a matrix by ldmatrix takes about three quarters of the time of a product (at the speed of
+ * mma.sync on sm_90), so each load should serve two or more products: where registers suffice, a
+ * warp has 32 rows (ROWS 2), and the resident operand is held in registers.
  */
 #ifndef DT_DEVICE_CUDA_ATTENTION_TILE_CUH
 #define DT_DEVICE_CUDA_ATTENTION_TILE_CUH
@@ -26,7 +25,7 @@ static __device__ __forceinline__ int dt_lane(void)
     return (int)threadIdx.x % 32;
 }
 
-/* Where in a tile a chunk lies. */
+/* Offset of a chunk in a tile. */
 template <int SIZE> static __device__ __forceinline__ int dt_place(int row, int chunk)
 {
     return row * (SIZE * 2) + ((chunk ^ (row & 7)) << 4);
@@ -43,14 +42,15 @@ template <int SIZE> constexpr __host__ __device__ int dt_tile_bytes(int rows)
     return rows * SIZE * 2;
 }
 
-/* Where chunk n + 2 k of a row lies, if chunk n lies at place and n is 0 or 1. */
+/* Offset of chunk n + 2 k of a row, if chunk n is at place and n is 0 or 1. */
 static __device__ __forceinline__ int dt_further(int place, int k)
 {
     return place ^ k << 5;
 }
 
-/* Begins to copy rows first .. first+COUNT to a tile. from is row 0 of a head. Rows from
- * limit on, and channels from size on, become zeros. All THREADS of the block together. */
+/* Starts an asynchronous copy of rows first .. first+COUNT to a tile. from is row 0 of a head.
+ * Rows from limit on, and channels from size on, are zero-filled. All THREADS of the block call
+ * it. */
 template <int SIZE, int COUNT, int THREADS>
 static __device__ __forceinline__ void dt_copy_rows(unsigned char *tile, const uint16_t *from,
                                                     int64_t stride, int32_t first, int32_t limit,
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void dt_copy_rows(unsigned char *tile, const u
     }
 }
 
-/* The left operand, held in registers: 16 ROWS rows of a tile, from row on. */
+/* The left operand in registers: 16 ROWS rows of a tile, from row on. */
 template <int SIZE, int ROWS> struct dt_held {
     uint32_t value[ROWS][SIZE / 16][4];
 
@@ -90,7 +90,7 @@ template <int SIZE, int ROWS> struct dt_held {
     }
 };
 
-/* The same, read from the tile whenever it is wanted. */
+/* The same, read from the tile at each use. */
 template <int SIZE, int ROWS> struct dt_lying {
     unsigned char *tile;
     int place;
@@ -171,8 +171,8 @@ static __device__ __forceinline__ void dt_add_rows(float (&sums)[ROWS][SIZE / 8]
     }
 }
 
-/* Rows of a head, in 16 bits. By way of the warp's own rows of a tile, from row on, which nobody
- * else reads any more: so the memory gets 16 bytes at once. */
+/* Stores rows of a head in 16 bits, through the warp's rows of a tile, from row on, which other
+ * warps no longer read: so that stores are 16 bytes wide. */
 template <enum dt_dtype TYPE, int SIZE, int ROWS>
 static __device__ __forceinline__ void
 dt_round_rows(uint16_t *to, int64_t stride, int32_t rows, int32_t size,
@@ -204,7 +204,7 @@ dt_round_rows(uint16_t *to, int64_t stride, int32_t rows, int32_t size,
     }
 }
 
-/* Rows of a head in fp32, with what other blocks gave. */
+/* Stores rows of a head in fp32, merged with the results of other blocks of keys. */
 template <int SIZE, int ROWS>
 static __device__ __forceinline__ void
 dt_merge_rows(const struct dt_cuda_attention &a, float *to, int64_t stride, int32_t rows,
@@ -229,8 +229,8 @@ dt_merge_rows(const struct dt_cuda_attention &a, float *to, int64_t stride, int3
         }
 }
 
-/* Rows of a head of x, from row first of the sequence on, of a warp's sums; mergers[row of the
- * sums / 8]. */
+/* Stores the accumulators of a warp to rows of a head of x, from row first of the sequence on;
+ * mergers are indexed by row of the accumulators / 8. */
 template <enum dt_dtype TYPE, int SIZE, int ROWS>
 static __device__ __forceinline__ void
 dt_store_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, int sequence,
@@ -246,8 +246,8 @@ dt_store_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, i
                                         mergers, tile, row);
 }
 
-/* Scores that a query does not see become minus infinity; rows are queries, whose spans are
- * given from the warp's first on, columns keys from first on. */
+/* Sets scores of keys that a query does not see to minus infinity; rows are queries, with spans
+ * from the warp's first query on, columns keys from first on. */
 template <int ROWS, int COLUMNS>
 static __device__ __forceinline__ void dt_hide_keys(float (&scores)[ROWS][COLUMNS][4],
                                                     const struct dt_span *spans, int32_t first)
@@ -269,14 +269,14 @@ static __device__ __forceinline__ void dt_hide_keys(float (&scores)[ROWS][COLUMN
         }
 }
 
-/* Whether weights of keys 4 n .. 4 n + 4 are of one draw. */
+/* Whether one draw of random words covers the weights of keys 4 n .. 4 n + 4. */
 static __device__ __forceinline__ bool dt_shares_words(const struct dt_cuda_attention &a)
 {
     return (a.length | a.first_key) % 4 == 0;
 }
 
-/* Four weights of a lane, keep bits of queries t and t + 8 and keys key and key + 1: bit
- * 2 side + i. Lanes of a pair each draw for one of the queries, and exchange. */
+/* Four weights of a lane, keep bits of queries t and t + 8 and keys key and key + 1: bit 2 side
+ * + i. Each lane of a pair draws for one of the queries, and the two exchange the words. */
 static __device__ __forceinline__ uint32_t dt_keep_keys(const struct dt_cuda_attention &a,
                                                         int32_t sequence, int32_t head, int32_t t,
                                                         int32_t key)

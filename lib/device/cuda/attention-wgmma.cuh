@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernels of attention on sm_90a share. Two warpgroups multiply, 64 rows each; a
- * thread of a third one fetches what they walk over into a ring of slots, by TMA. Both use
- * every slot, in the order in which they were filled. A tile of 128 channels is two matrices
- * of 64 side by side.
+ * Shared by the attention kernels of sm_90a. Two consumer warpgroups multiply, 64 rows each; one
+ * thread of a producer warpgroup fetches the streamed tiles into a ring of slots by TMA. Both
+ * consumers use every slot, in the order in which it was filled. A tile of 128 channels is two
+ * adjacent matrices of 64.
  */
 #ifndef DT_DEVICE_CUDA_ATTENTION_WGMMA_CUH
 #define DT_DEVICE_CUDA_ATTENTION_WGMMA_CUH
@@ -15,17 +15,18 @@
 
 #define DT_WARPGROUP   128 /* threads */
 #define DT_MULTIPLIERS 2   /* warpgroups */
-#define DT_FETCHER     24  /* registers of a thread of the first warpgroup, which fetches */
-#define DT_MULTIPLIER  240 /* and of the others' */
+#define DT_FETCHER     24  /* registers per thread of the producer warpgroup */
+#define DT_MULTIPLIER  240 /* and of the consumer warpgroups */
 #define DT_SLOTS       4
-#define DT_WGMMA_ROWS  64 /* of a warpgroup */
+#define DT_WGMMA_ROWS  64 /* rows of a warpgroup */
 
-/* Barriers of a block: what stays is here; a slot is full; nobody reads it any more. */
+/* Barriers of a block: resident tiles have arrived; a slot is full; a slot is empty. */
 struct dt_ring {
     uint64_t kept, full[DT_SLOTS], empty[DT_SLOTS];
 };
 
-/* Where one side is in the ring; parity: of the slot's phase that it waits for next. */
+/* Position of the producer or a consumer in the ring; parity: of the phase of the slot that it
+ * waits for next. */
 struct dt_ring_place {
     int slot;
     unsigned parity;
@@ -37,13 +38,13 @@ struct dt_ring_place {
     }
 };
 
-/* Bytes from one matrix of so many rows to the next. */
+/* Bytes from one matrix of `rows` rows to the next. */
 constexpr __host__ __device__ int dt_matrix_bytes(int rows)
 {
     return rows * 2 * DT_MATRIX_COLUMNS;
 }
 
-/* One thread, before a barrier of all. */
+/* Initializes the barriers: one thread, before a barrier of all. */
 static __device__ __forceinline__ void dt_begin_ring(struct dt_ring *ring)
 {
     dt_barrier_begin(&ring->kept, 1);
@@ -54,9 +55,9 @@ static __device__ __forceinline__ void dt_begin_ring(struct dt_ring *ring)
     dt_show_shared();
 }
 
-/* --- the warpgroup that fetches --------------------------------------------------------------- */
+/* --- the producer warpgroup -------------------------------------------------------------- */
 
-/* Rows first .. first+ROWS of a head, and all its channels. */
+/* Fetches rows first .. first+ROWS of a head, all channels. */
 template <int SIZE, int ROWS>
 static __device__ __forceinline__ void dt_fetch(unsigned char *to, const CUtensorMap *map,
                                                 uint64_t *barrier, int head, int32_t first,
@@ -68,7 +69,7 @@ static __device__ __forceinline__ void dt_fetch(unsigned char *to, const CUtenso
                     first, sequence);
 }
 
-/* A tile for each warpgroup that multiplies, one behind the other. */
+/* Fetches one tile for each consumer warpgroup, consecutively. */
 template <int SIZE>
 static __device__ __forceinline__ void dt_fetch_kept(unsigned char *to, const CUtensorMap *map,
                                                      struct dt_ring *ring, int head, int32_t first,
@@ -79,7 +80,7 @@ static __device__ __forceinline__ void dt_fetch_kept(unsigned char *to, const CU
                                       head, first + i * DT_WGMMA_ROWS, sequence);
 }
 
-/* Waits until the next slot is empty, which then expects so many bytes. */
+/* Waits until the next slot is empty; its barrier then expects `bytes`. */
 static __device__ __forceinline__ int dt_next_slot(struct dt_ring *ring, struct dt_ring_place &to,
                                                    unsigned bytes)
 {
@@ -90,7 +91,7 @@ static __device__ __forceinline__ int dt_next_slot(struct dt_ring *ring, struct 
     return slot;
 }
 
-/* --- the warpgroups that multiply ------------------------------------------------------------- */
+/* --- the consumer warpgroups ------------------------------------------------------------ */
 
 /* Waits for the next slot to be full. */
 static __device__ __forceinline__ int dt_await_slot(struct dt_ring *ring,
@@ -102,7 +103,7 @@ static __device__ __forceinline__ int dt_await_slot(struct dt_ring *ring,
     return slot;
 }
 
-/* The warp does not need it any more: its products with the slot's tiles are done. */
+/* Called by each warp after its products with the tiles of the slot are done. */
 static __device__ __forceinline__ void dt_release_slot(struct dt_ring *ring, int slot)
 {
     __syncwarp();
@@ -110,7 +111,7 @@ static __device__ __forceinline__ void dt_release_slot(struct dt_ring *ring, int
         dt_barrier_arrive(&ring->empty[slot]);
 }
 
-/* Begins a group: products (64 x 8 COLUMNS) = left (64 x SIZE) times right, transposed. */
+/* Starts a group: products (64 x 8 COLUMNS) = left (64 x SIZE) times right, transposed. */
 template <enum dt_dtype TYPE, int SIZE, int COLUMNS>
 static __device__ __forceinline__ void dt_multiply_tiles(float (&products)[1][COLUMNS][4],
                                                          const unsigned char *left,
@@ -130,7 +131,7 @@ static __device__ __forceinline__ void dt_multiply_tiles(float (&products)[1][CO
     dt_commit_products();
 }
 
-/* Begins a group: sums (64 x SIZE) += left (64 x 16 PARTS) times tile. */
+/* Starts a group: sums (64 x SIZE) += left (64 x 16 PARTS) times tile. */
 template <enum dt_dtype TYPE, int PARTS, int SIZE>
 static __device__ __forceinline__ void
 dt_add_tile(float (&sums)[1][SIZE][4], uint32_t (&left)[PARTS][4], const unsigned char *tile)
@@ -144,7 +145,7 @@ dt_add_tile(float (&sums)[1][SIZE][4], uint32_t (&left)[PARTS][4], const unsigne
     dt_commit_products();
 }
 
-/* Numbers, rounded, as the left operand of dt_add_tile. */
+/* Rounds numbers to the left operand of dt_add_tile. */
 template <enum dt_dtype TYPE, int PARTS>
 static __device__ __forceinline__ void dt_pack_left(uint32_t (&to)[PARTS][4],
                                                     const float (&numbers)[1][2 * PARTS][4])
@@ -156,8 +157,8 @@ static __device__ __forceinline__ void dt_pack_left(uint32_t (&to)[PARTS][4],
     }
 }
 
-/* Outputs of dt_store_rows by way of the warpgroup's kept tile: once all of its warps are
- * here, nobody reads that any more. */
+/* Barrier of the warpgroup before dt_store_rows reuses its resident tile: afterwards none of its
+ * warps reads the tile. */
 static __device__ __forceinline__ void dt_await_warpgroup(int row)
 {
     dt_barrier_threads(1 + row / DT_WGMMA_ROWS, DT_WARPGROUP);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The ops of attention: which kernels do them, and what backward needs beforehand. */
+/* The attention ops: selection of kernels, and the preprocessing of backward. */
 #include <assert.h>
 
 #include "device/cuda/attention.cuh"
@@ -43,7 +43,7 @@ static struct dt_cuda_attention describe(const struct dt_tensor *q, const struct
     return a;
 }
 
-/* Rows that are read and written 16 bytes at once. */
+/* Whether rows can be read and written 16 bytes at a time. */
 static bool lies_in_chunks(const struct dt_cuda_rows *x)
 {
     return (uintptr_t)x->data % 16 == 0 && x->stride % 8 == 0;
@@ -81,7 +81,7 @@ extern "C" void dt_cuda_attention_forward(struct dt_device *dev, struct dt_tenso
 
 /* --- backward --------------------------------------------------------------------------------- */
 
-/* The product of 8 channels of y and dy. */
+/* Dot product of 8 channels of y and dy. */
 template <bool CHUNKS>
 static __device__ __forceinline__ float multiply_channels(const struct dt_cuda_attention &a,
                                                           int64_t row, int head, int channel)
@@ -107,8 +107,8 @@ static __device__ __forceinline__ float multiply_channels(const struct dt_cuda_a
     return sum;
 }
 
-/* Records of a tile of queries of one head, LANES threads a query; the blocks of the first
- * head also find the tile's range. CHUNKS: channels lie as lies_in_chunks says. */
+/* Computes the records of a tile of queries of one head, LANES threads per query; blocks of the
+ * first head also compute the range of the tile. CHUNKS: see lies_in_chunks. */
 template <int LANES, bool CHUNKS>
 __global__ void __launch_bounds__(THREADS)
     attention_prepare(const __grid_constant__ struct dt_cuda_attention a)
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(THREADS)
         if (lane == 0 && first + i < a.queries) {
             float log_sum = ((const float *)a.lse.data)[row * a.lse.stride + head];
             struct dt_span span = dt_find_span(a, sequence, t);
-            /* A query that sees nothing has no log-sum-exp, and needs none. */
+            /* A query without visible keys: its log-sum-exp is minus infinity and is not used. */
             records[t] = {log_sum == -INFINITY ? 0.0f : log_sum * DT_LOG2_E, delta, span.begin,
                           span.end};
         }
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(THREADS)
         return;
     struct dt_key_range range = dt_find_range(a, sequence, first, DT_ATTENTION_TILE);
     if (first + DT_ATTENTION_TILE > a.queries)
-        range.common_end = 0; /* what is behind the last query sees nothing */
+        range.common_end = 0; /* rows past the last query see no keys */
     if (threadIdx.x == 0)
         a.ranges[(int64_t)sequence * gridDim.x + blockIdx.x] = range;
 }
@@ -162,7 +162,7 @@ extern "C" void dt_cuda_attention_backward(struct dt_device *dev, struct dt_tens
     struct dt_cuda_attention a = describe(q, k, v, y, lse, how);
     struct dt_cuda_stream *stream = dt_cuda_of(dev)->stream;
     assert(how->key_stride == how->queries && a.keys == a.queries);
-    assert(a.past <= 0 || a.bidirectional); /* all keys, or none behind the query's own place */
+    assert(a.past <= 0 || a.bidirectional); /* all keys, or none after the position of the query */
     assert(y->dtype == q->dtype && dy->dtype == q->dtype);
     assert(dq->dtype == (how->continued ? DT_DTYPE_F32 : q->dtype));
     assert(dk->dtype == dq->dtype && dv->dtype == dq->dtype);

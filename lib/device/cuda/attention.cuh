@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernels of attention share. Scores exist only block by block (Dao et al. 2022;
- * Dao 2023): a block of threads keeps rows of queries, or of keys, and walks over tiles of
- * the other side. Every sum is made by one thread in an order that the shape fixes, so
- * results have the same bits on every run. Scores are in units of log2: weights are powers
- * of two.
+ * Shared by all attention kernels. Scores are computed tile by tile and never stored
+ * (FlashAttention: Dao et al. 2022; Dao 2023): a block of threads keeps rows of queries, or of
+ * keys, and iterates over tiles of the other side. One thread computes each sum, in an order that
+ * depends on the shape alone, so results are bitwise reproducible. Scores are in units of log2:
+ * weights are powers of two.
  *
- * Which keys a query sees is a span, whatever made it: a causal mask, documents, padding,
- * the end of a cache. Tiles outside of all spans of a block are passed by; tiles inside of
- * all need no masking.
+ * The keys that a query sees are a span, for every kind of mask: causal, documents, padding, the
+ * length of a cache. Tiles outside of all spans of a block are skipped; tiles inside of all spans
+ * are not masked.
  */
 #ifndef DT_DEVICE_CUDA_ATTENTION_CUH
 #define DT_DEVICE_CUDA_ATTENTION_CUH
@@ -18,7 +18,7 @@
 #include "device/cuda/ptx.cuh"
 #include "device/cuda/random.cuh"
 
-#define DT_ATTENTION_TILE     64  /* rows of a tile that is walked over */
+#define DT_ATTENTION_TILE     64  /* rows of a streamed tile */
 #define DT_ATTENTION_CHANNELS 256 /* of a head, at most */
 
 struct dt_cuda_rows {
@@ -26,42 +26,42 @@ struct dt_cuda_rows {
     int64_t stride; /* elements from one row to the next */
 };
 
-/* What backward reads of a query, 16 bytes: its log-sum-exp in units of log2, the product
- * of its output and the output's gradient, and its span. */
+/* What backward reads of each query, 16 bytes: its log-sum-exp in units of log2, the product of
+ * its output and the output's gradient, and its span. */
 struct alignas(16) dt_query_record {
     float log_sum, delta;
     int32_t begin, end;
 };
 
-/* Of a tile of queries: the keys that any of them sees, and those that all see. */
+/* For a tile of queries: the keys that any of them sees, and those that all of them see. */
 struct alignas(16) dt_key_range {
     int32_t begin, end, common_begin, common_end;
 };
 
-/* struct dt_attention and its operands, as kernels take them. Keys are counted from the first of
- * the block. What was made of other blocks is added in the end: kernels have fp32 sums of their
- * own block until then. */
+/* struct dt_attention and its operands, as kernel parameters. Key indices are relative to the
+ * first key of the block (ring attention). Kernels accumulate their block in fp32, and merge the
+ * results of other blocks at the end. */
 struct dt_cuda_attention {
     struct dt_cuda_rows q, k, v, y, lse;
-    struct dt_cuda_rows softmax;        /* data NULL: one block is all */
+    struct dt_cuda_rows softmax;        /* data NULL: there is only one block */
     struct dt_cuda_rows dy, dq, dk, dv; /* of backward */
     struct dt_query_record *records;    /* batch x heads x queries */
     struct dt_key_range *ranges;        /* batch x tiles of queries */
     int32_t batch, heads, first_head;
     int32_t group;                           /* heads of q that share one of k */
     int32_t queries, past, key_stride, size; /* size: channels of a head */
-    int32_t keys, first_key, length;         /* first_key: in the whole sequence, of length */
+    int32_t keys, first_key, length; /* first_key: position in the whole sequence, of length */
     bool bidirectional, continued, unfinished;
     const int32_t *begins, *ends;
     enum dt_dtype dtype, output; /* of operands; of y, or of gradients */
     float scale;                 /* 1 / sqrt(size) */
     uint64_t key, sample;
-    uint32_t threshold; /* of dropout: the least word that keeps its weight */
-    float kept;         /* what dropout multiplies kept weights by */
+    uint32_t threshold; /* of dropout: the smallest random word that keeps its weight */
+    float kept;         /* scale of the weights that dropout keeps */
 };
 
-/* Kernels by way: on the tensor cores, heads of at most 128 channels of 16-bit elements,
- * whose rows and heads begin at multiples of 16 bytes; or anything up to 256 channels. */
+/* *_tensor: on tensor cores, heads of at most 128 channels of 16-bit elements, with rows and
+ * heads aligned to 16 bytes. *_general: any type, up to 256 channels. */
 void dt_cuda_attention_forward_tensor(const struct dt_cuda_attention *a,
                                       struct dt_cuda_stream *stream);
 void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a,
@@ -71,12 +71,12 @@ void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a,
 void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a,
                                         struct dt_cuda_stream *stream);
 
-/* On the tensor cores of sm_90a, as forward_tensor, heads of 64 or 128 channels without
- * dropout; where dt_cuda_wgmma_open found what it takes. */
+/* On the tensor cores of sm_90a: as forward_tensor, for heads of 64 or 128 channels without
+ * dropout, if dt_cuda_wgmma_open found support. */
 void dt_cuda_attention_forward_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a);
 void dt_cuda_attention_backward_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a);
 
-/* launch<element type, channels, dropout>(a, stream), as a needs it. */
+/* Calls launch<element type, channels, dropout>(a, stream) with the values of a. */
 #define DT_ATTENTION_VARIANTS(launch, a, stream)                                                   \
     switch (((a)->dtype == DT_DTYPE_F16) * 4 + ((a)->size > 64) * 2 + ((a)->threshold > 0)) {      \
     case 0:                                                                                        \
@@ -148,7 +148,7 @@ static __device__ __forceinline__ struct dt_span dt_find_span(const struct dt_cu
     return span;
 }
 
-/* Of queries first .. first+count, as far as there are any; all lanes of a warp together. */
+/* The range of queries first .. first+count, those that exist; all lanes of a warp call it. */
 static __device__ __forceinline__ struct dt_key_range
 dt_find_range(const struct dt_cuda_attention &a, int32_t sequence, int32_t first, int32_t count)
 {
@@ -184,14 +184,14 @@ static __device__ __forceinline__ bool dt_sees_all(const struct dt_key_range &ra
 
 /* --- blocks of keys --------------------------------------------------------------------------- */
 
-/* What sums over this block, and what other blocks gave before, are multiplied by. */
+/* Factors of the sums of this block, and of the results of earlier blocks. */
 struct dt_merger {
     float own, before;
 };
 
-/* Of a query of which most, the highest score of this block, and total, the sum of
- * e^(score - most), are known. The lane that writes keeps those of all blocks so far or, in the
- * end, their logarithm; no other lane may read them behind it. */
+/* The factors of a query, from most, the highest score of this block, and total, the sum of
+ * e^(score - most). The lane that writes stores both for all blocks so far or, after the last,
+ * the log-sum-exp; other lanes must read them before that. */
 static __device__ __forceinline__ struct dt_merger dt_merge_block(const struct dt_cuda_attention &a,
                                                                   int64_t row, int head, float most,
                                                                   float total, bool exists,
@@ -203,7 +203,7 @@ static __device__ __forceinline__ struct dt_merger dt_merge_block(const struct d
     float total_before = continued ? state[a.heads] : 0.0f;
     __syncwarp();
     float highest = fmaxf(most, most_before);
-    /* Where nothing was seen yet, any finite number will do. */
+    /* No key seen yet: any finite number. */
     float zero = highest == -INFINITY ? 0.0f : highest;
     struct dt_merger merger = {expf(most - zero), expf(most_before - zero)};
     total = total * merger.own + total_before * merger.before;
@@ -219,7 +219,7 @@ static __device__ __forceinline__ struct dt_merger dt_merge_block(const struct d
 
 /* --- dropout ---------------------------------------------------------------------------------- */
 
-/* Of four weights that stand side by side: bit w is set where word w keeps its own. */
+/* For four adjacent weights: bit w is set if word w keeps weight w. */
 static __device__ __forceinline__ uint32_t dt_keep_bits(const struct dt_cuda_attention &a,
                                                         int32_t sequence, uint64_t block)
 {
@@ -228,7 +228,7 @@ static __device__ __forceinline__ uint32_t dt_keep_bits(const struct dt_cuda_att
            (words.z >= a.threshold) << 2 | (words.w >= a.threshold) << 3;
 }
 
-/* The number of the weight of query t and the first key. */
+/* The index of the weight of query t and the first key. */
 static __device__ __forceinline__ uint64_t dt_first_weight(const struct dt_cuda_attention &a,
                                                            int32_t head, int32_t t)
 {

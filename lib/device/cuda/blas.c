@@ -9,13 +9,13 @@
 
 #define WORKSPACE_BYTES ((size_t)32 << 20)
 #define MOST_PLANS      1024
-#define TUNED_USE       3 /* shapes that come less often are not worth timing */
+#define TUNED_USE       3 /* a shape is timed at its third use */
 #define CANDIDATES      8
 #define TIMED_RUNS      4
-#define WORTH           0.97f /* of the time of the library's own choice */
+#define WORTH           0.97f /* an algorithm must take less than this part of the library's time */
 #define MOST_SUMS       ((int64_t)1 << 18)
 
-/* What a plan depends on; compared as bytes. */
+/* What identifies a plan; compared as bytes. */
 struct key {
     int64_t rows, columns, depth, a_stride, b_stride, c_stride, aux_stride;
     int16_t a_alignment, b_alignment, c_alignment, bias_alignment, aux_alignment; /* bytes */
@@ -29,23 +29,23 @@ struct plan {
     cublasLtMatrixLayout_t a, b, c;
     cublasLtMatmulHeuristicResult_t choice;
     int uses;
-    bool none;   /* the library has no algorithm */
-    bool slower; /* than what is done instead */
+    bool none;   /* the library does not support the product */
+    bool slower; /* than the alternative */
 };
 
-/* A product by one of the algorithms. */
+/* A product by one algorithm. */
 struct call {
     struct key key;
     const void *a, *b;
-    void *c, *bias, *aux; /* bias: or what takes sums */
+    void *c, *bias, *aux; /* bias: or the output of column sums */
     cublasLtMatmulHeuristicResult_t choice;
 };
 
 struct dt_cuda_blas {
     cublasLtHandle_t library;
     void *workspace;
-    float *sums;        /* MOST_SUMS; the library stores sums, and they are added from here */
-    struct plan *plans; /* MOST_PLANS; those beyond replace the oldest */
+    float *sums; /* MOST_SUMS; the library stores column sums here, and a kernel accumulates them */
+    struct plan *plans; /* MOST_PLANS; when full, the oldest is replaced */
     int count, next;
     bool tune, tf32;
     cudaEvent_t begin, end;
@@ -61,7 +61,7 @@ int dt_cuda_blas_open(struct dt_device *dev, struct dt_error *err)
     blas->tf32 = dt_cuda_is_set("DT_CUDA_TF32", false);
     cublasStatus_t status = cublasLtCreate(&blas->library);
     if (status != CUBLAS_STATUS_SUCCESS)
-        return dt_fail(err, DT_EMISSING, "cuBLASLt does not start: status %d", (int)status);
+        return dt_fail(err, DT_EMISSING, "cuBLASLt cannot be initialized: status %d", (int)status);
     if (cudaMalloc(&blas->workspace, WORKSPACE_BYTES) != cudaSuccess ||
         cudaMalloc((void **)&blas->sums, MOST_SUMS * sizeof *blas->sums) != cudaSuccess)
         return dt_fail(err, DT_ENOMEM, "no device memory for the cuda engine");
@@ -109,14 +109,14 @@ static cudaDataType_t data_type(int dtype)
     return dtype == DT_DTYPE_F32 ? CUDA_R_32F : dtype == DT_DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
-/* 16 at most. */
+/* At most 16. */
 static int16_t alignment_of(const void *memory)
 {
     uintptr_t address = (uintptr_t)memory;
     return address % 16 == 0 ? 16 : (int16_t)(address & -address);
 }
 
-/* The stride of a single row says nothing. */
+/* The stride of a single row does not matter. */
 static int64_t stride_of(const struct dt_tensor *x)
 {
     return x->rows <= 1 ? x->columns : x->stride;
@@ -140,7 +140,7 @@ static bool has_sums(int epilogue)
 static struct key key_of(const struct dt_cuda_product *p)
 {
     struct key key;
-    memset(&key, 0, sizeof key); /* gaps too */
+    memset(&key, 0, sizeof key); /* and the padding */
     key.rows = p->c.rows;
     key.columns = p->c.columns;
     key.depth = p->transpose_a ? p->a.rows : p->a.columns;
@@ -174,13 +174,13 @@ static cublasLtEpilogue_t library_epilogue(int epilogue)
         [DT_CUDA_ACTIVATE] = CUBLASLT_EPILOGUE_GELU_AUX,
         [DT_CUDA_ACTIVATE_BIAS] = CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
         [DT_CUDA_ACTIVATE_BACKWARD] = CUBLASLT_EPILOGUE_DGELU,
-        [DT_CUDA_SUMS_A] = CUBLASLT_EPILOGUE_BGRADB, /* operands change places: describe() */
+        [DT_CUDA_SUMS_A] = CUBLASLT_EPILOGUE_BGRADB, /* operands are swapped: describe() */
         [DT_CUDA_SUMS_B] = CUBLASLT_EPILOGUE_BGRADA,
     };
     return of[epilogue];
 }
 
-/* Each returns true for success. */
+/* These functions return true on success. */
 static bool set(struct plan *p, cublasLtMatmulDescAttributes_t attribute, const void *value,
                 size_t size)
 {
@@ -188,8 +188,8 @@ static bool set(struct plan *p, cublasLtMatmulDescAttributes_t attribute, const 
            CUBLAS_STATUS_SUCCESS;
 }
 
-/* The library's matrices lie column by column. So C' = op(B)' op(A)' is asked for: our B
- * comes first, and a row of ours is a column of theirs. */
+/* The library's matrices are column-major. So it computes C' = op(B)' op(A)': our B is its first
+ * operand, and our rows are its columns. */
 static bool describe(struct plan *p, bool tf32)
 {
     const struct key *k = &p->key;
@@ -213,7 +213,7 @@ static bool describe(struct plan *p, bool tf32)
     return ok;
 }
 
-/* Where bias and aux lie. The library proposes algorithms for memory as aligned as this. */
+/* Sets the addresses of bias and aux. The library proposes algorithms for their alignment. */
 static bool point(struct plan *p, const struct call *c)
 {
     bool ok = true;
@@ -242,7 +242,7 @@ static bool lay_out_all(struct plan *p)
            lay_out(&p->c, k->c_type, m, n, k->c_stride);
 }
 
-/* The library's best guesses; returns how many. */
+/* The algorithms that the library's heuristic proposes; returns their number. */
 static int propose(struct dt_cuda_blas *blas, const struct plan *p,
                    cublasLtMatmulHeuristicResult_t *found, int most)
 {
@@ -273,7 +273,7 @@ static int propose(struct dt_cuda_blas *blas, const struct plan *p,
 static struct call call_of(const struct dt_cuda_blas *blas, const struct dt_cuda_product *product)
 {
     struct call c;
-    memset(&c, 0, sizeof c); /* gaps too */
+    memset(&c, 0, sizeof c); /* and the padding */
     c.key = key_of(product);
     c.a = product->a.data;
     c.b = product->b.data;
@@ -316,7 +316,7 @@ static void put_call(struct dt_device *dev, cudaStream_t stream, const void *con
         dt_cuda_note_text(dev, "cuBLASLt refuses a product of matrices");
 }
 
-/* Behind a product that has stored sums. */
+/* Adds the stored column sums, after the product. */
 static void add_sums(struct dt_device *dev, const struct dt_cuda_product *product)
 {
     if (has_sums(product->epilogue))
@@ -324,10 +324,10 @@ static void add_sums(struct dt_device *dev, const struct dt_cuda_product *produc
                            dt_cuda_of(dev)->blas->sums, 1, 0, product->bias.columns);
 }
 
-/* What is timed: a product with one of the algorithms, or what is done instead of it. */
+/* What is timed: a product with one algorithm, or the alternative. */
 struct contest {
     const struct dt_cuda_product *product;
-    const cublasLtMatmulHeuristicResult_t *choice; /* NULL: instead */
+    const cublasLtMatmulHeuristicResult_t *choice; /* NULL: the alternative */
     void (*instead)(struct dt_device *, const struct dt_cuda_product *);
 };
 
@@ -344,7 +344,7 @@ static bool take_part(struct dt_device *dev, const struct contest *c)
     return ok;
 }
 
-/* Milliseconds; the first runs are not counted: by then what is done instead is tuned. */
+/* Milliseconds. The first runs are warm-up, in which the alternative is tuned itself. */
 static float time_of(struct dt_device *dev, const struct contest *c)
 {
     struct dt_cuda_blas *blas = dt_cuda_of(dev)->blas;
@@ -361,8 +361,8 @@ static float time_of(struct dt_device *dev, const struct contest *c)
     return time;
 }
 
-/* The product with results that may be made again and again: where sums go on they are made
- * beside, in memory that is to be freed. False, where there is none. */
+/* The product with outputs that can be recomputed: if it accumulates, into temporary memory,
+ * which the caller frees. False if that memory cannot be allocated. */
 static bool set_aside(struct dt_device *dev, const struct dt_cuda_product *product,
                       struct dt_cuda_product *aside, void **memory)
 {
@@ -374,7 +374,7 @@ static bool set_aside(struct dt_device *dev, const struct dt_cuda_product *produ
     if (!product->accumulate && sums == 0)
         return true;
     if (cudaMallocAsync(memory, bytes + sums, dt_cuda_flush(dev)) != cudaSuccess) {
-        (void)cudaGetLastError(); /* so that it is no failure of what follows */
+        (void)cudaGetLastError(); /* clears the error, for the calls that follow */
         *memory = NULL;
         return false;
     }
@@ -384,7 +384,7 @@ static bool set_aside(struct dt_device *dev, const struct dt_cuda_product *produ
     return true;
 }
 
-/* Takes the fastest algorithm. Returns its time. */
+/* Selects the fastest algorithm. Returns its time. */
 static float choose(struct dt_device *dev, struct plan *p, const struct dt_cuda_product *product)
 {
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
@@ -400,7 +400,8 @@ static float choose(struct dt_device *dev, struct plan *p, const struct dt_cuda_
     return best;
 }
 
-/* When a product comes again and again. It may be that something else does as well instead. */
+/* Times the algorithms of a product that is used repeatedly, and the alternative, if there is
+ * one. */
 static void tune(struct dt_device *dev, struct plan *p, const struct dt_cuda_product *product,
                  void (*instead)(struct dt_device *, const struct dt_cuda_product *))
 {
@@ -412,7 +413,7 @@ static void tune(struct dt_device *dev, struct plan *p, const struct dt_cuda_pro
         float here = choose(dev, p, &aside);
         if (instead &&
             time_of(dev, &(struct contest){.product = &aside, .instead = instead}) < here * WORTH) {
-            /* What is done instead may have made plans, and one of them replaced this. */
+            /* Plans that the alternative made may have replaced this one. */
             const struct call call = call_of(dt_cuda_of(dev)->blas, product);
             find_plan(dt_cuda_of(dev)->blas, &call)->slower = true;
         }

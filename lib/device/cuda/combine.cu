@@ -3,7 +3,7 @@
 
 #include "device/cuda/elements.cuh"
 
-/* Where b is 0, y may hold anything, even no number. */
+/* Where b is 0, y is not read: it may be uninitialized or NaN. */
 template <int TYPE>
 static __global__ void combine(struct dt_cuda_view y, float b, struct dt_cuda_view x, float a,
                                unsigned strips)

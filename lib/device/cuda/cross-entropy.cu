@@ -6,22 +6,22 @@
 #include "device/cuda/reduction.cuh"
 
 constexpr int most_threads = 512;
-constexpr int blocks = 2;        /* on a multiprocessor, of three loads a thread */
-constexpr size_t besides = 2048; /* bytes of shared memory that a block takes for all but a row */
+constexpr int blocks = 2;        /* per multiprocessor, three loads in flight per thread */
+constexpr size_t besides = 2048; /* bytes of shared memory of a block in addition to a row */
 
 namespace
 {
-/* What one pass over logits finds, so far: their highest, where it comes first, the sum
- * of e^(x - highest) (Milakov and Gimelshein 2018), and the sum of x. */
+/* State of one pass over logits (online softmax, Milakov and Gimelshein 2018): the maximum and
+ * its first index, the sum of e^(x - maximum), and the sum of x. */
 struct found {
     float most, exp_sum, sum;
     int first;
 };
 } // namespace
 
-/* A row that the block keeps in shared memory, as row 0 of a tensor: all of it is under way at
- * once, and gradients need no second reading. Each thread has copied what it reads, groups of
- * its own, so that it waits for no other. What it keeps is as long as the block lives. */
+/* A row cached in shared memory, as row 0 of a tensor: all its loads are in flight at once, and
+ * the gradient pass does not read global memory again. Each thread reads only groups that it has
+ * copied itself, so no barrier is needed. It is valid for the lifetime of the block. */
 template <int TYPE, bool KEPT>
 static __device__ __forceinline__ struct dt_cuda_view view_of_row(const struct dt_cuda_view &x,
                                                                   int64_t row)
@@ -68,7 +68,7 @@ static __device__ __forceinline__ void look_at(struct found *f, const struct dt_
         f->exp_sum += __expf(v[i] - most);
 }
 
-/* Over all threads of the block. */
+/* Reduces over all threads of the block. */
 static __device__ __forceinline__ void join(struct found *f)
 {
     float own = f->most, sums[2];
@@ -82,7 +82,7 @@ static __device__ __forceinline__ void join(struct found *f)
     f->sum = sums[1];
 }
 
-/* Groups of a row that a thread has under way at once: those at column, column + step, ... */
+/* Groups of a row that a thread has in flight: those at column, column + step, ... */
 template <int TYPE> struct several {
     static constexpr int count = 3;
     dt_cuda_fetched<TYPE> words[count];
@@ -124,7 +124,7 @@ static __device__ void set_gradient(const struct dt_cuda_view &dx, const struct 
     }
 }
 
-/* One pass over row 0, by the block. */
+/* One pass of the block over row 0. */
 template <int TYPE> static __device__ struct found look_through(const struct dt_cuda_view &x)
 {
     constexpr int group = dt_cuda_group<TYPE>;
@@ -145,7 +145,7 @@ template <int TYPE> static __device__ struct found look_through(const struct dt_
 /* With p = softmax(x), L = log(sum exp x), label smoothing s and z-loss z:
  *     loss = L - (1 - s) x[target] - s mean(x) + z L^2
  *     its gradient = p (1 + 2 z L) - s/n - (1 - s) [j is the target]
- * below is how far x lies below its highest in all. */
+ * below: the sum of (maximum - x) over the row. */
 static __device__ __forceinline__ float loss_of(float most, float exp_sum, float below,
                                                 float columns, float of_target,
                                                 const struct dt_cross_entropy &how)
@@ -167,7 +167,7 @@ set_gradient_of(const struct dt_cuda_view &dx, const struct dt_cuda_view &x, int
         how.scale * how.label_smoothing / columns, how.scale * (1.0f - how.label_smoothing));
 }
 
-/* A block is a row: one pass to read, one more where the gradient is wanted. */
+/* One block per row: one pass to read, and a second one if the gradient is wanted. */
 template <int TYPE, bool KEPT>
 static __global__ void __launch_bounds__(most_threads, blocks)
     cross_entropy(float *losses, float *hits, struct dt_cuda_view x, const int32_t *targets,
@@ -200,7 +200,8 @@ static __global__ void __launch_bounds__(most_threads, blocks)
     set_gradient_of<TYPE>(view_of_row<TYPE, false>(x, row), own, target, f.most, f.exp_sum, n, how);
 }
 
-/* --- logits whose columns are dealt out to ranks ---------------------------------------------- */
+/* --- vocabulary-parallel logits
+ * ----------------------------------------------------------------- */
 namespace
 {
 /* A row of DT_LOGIT_SUMS. */
@@ -229,7 +230,7 @@ static __global__ void __launch_bounds__(most_threads, blocks)
     sums[3] = s.below, sums[4] = s.target, sums[5] = s.is_first;
 }
 
-/* Of a row, over the parts in their order. */
+/* Combines the sums of a row over the shards, in their order. */
 static __device__ struct sums add_up(const struct dt_cuda_view &parts, int64_t row, int64_t rows,
                                      int64_t all_rows)
 {
@@ -270,7 +271,7 @@ static __global__ void __launch_bounds__(most_threads, blocks)
 }
 
 /* --- launches --------------------------------------------------------------------------------- */
-/* A block for each row; rows of which two fit into a multiprocessor are kept. */
+/* One block per row; rows are cached in shared memory if two of them fit into a multiprocessor. */
 template <int TYPE, class... Parameters, class... Arguments>
 static void launch_rows(struct dt_device *dev, const struct dt_tensor *logits,
                         void (*kernel)(Parameters...), void (*keeping)(Parameters...),
@@ -282,7 +283,7 @@ static void launch_rows(struct dt_device *dev, const struct dt_tensor *logits,
     dim3 block((unsigned)(groups < most_threads ? (groups + 31) / 32 * 32 : most_threads));
     size_t bytes = (size_t)groups * 16, most = cuda->shared_limit / blocks - besides;
     bool keeps = TYPE != dt_cuda_mixed && dt_cuda_view_of(logits).aligned && bytes <= most;
-    if (keeps) /* for rows of any width: launches of others may have been put off */
+    if (keeps) /* set to the maximum, since deferred launches may need other widths */
         (void)cudaFuncSetAttribute(keeping, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
     dt_cuda_launch(cuda->stream, dim3((unsigned)logits->rows), block, keeps ? bytes : 0,
                    keeps ? keeping : kernel, arguments...);

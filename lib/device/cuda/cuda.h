@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the cuda engine share: its ops, its stream and its scratch
- * memory. Host code is C; files of kernels (.cu) are C++ that begins with kernel.cuh.
+ * Shared by the files of the cuda engine: its ops, stream and scratch memory. Host code is C;
+ * kernel files (.cu) are C++ that includes kernel.cuh first.
  *
- * Ops only put work into one stream and return; what the host waits for is said
- * where it does. What goes wrong is kept, and synchronize() reports it.
+ * Ops are asynchronous: they enqueue work in one stream. Comments name the places where the host
+ * waits. Errors are recorded, and synchronize() reports the first.
  */
 #ifndef DT_DEVICE_CUDA_CUDA_H
 #define DT_DEVICE_CUDA_CUDA_H
@@ -23,11 +23,11 @@ struct dt_cuda_blas;
 struct dt_cuda_links;
 struct dt_cuda_staging;
 
-/* The engine's state of a device. */
+/* State of the engine for a device. */
 struct dt_cuda {
     int device;
     char isa[64];                  /* name and compute capability of the device */
-    struct dt_cuda_stream *stream; /* that every op works in */
+    struct dt_cuda_stream *stream; /* the stream of all ops */
     int processors;                /* multiprocessors of the device */
     int capability;                /* 80, 90, ... */
     size_t shared_limit;           /* of a block's shared memory, bytes */
@@ -36,8 +36,8 @@ struct dt_cuda {
     size_t scratch_bytes;
     struct dt_cuda_blas *blas;
     struct dt_cuda_staging *staging;
-    struct dt_cuda_links *links; /* NULL: nobody has asked for any */
-    struct dt_error failure;     /* the first; its code is DT_OK while there is none */
+    struct dt_cuda_links *links; /* NULL: not used yet */
+    struct dt_error failure;     /* the first; code DT_OK: none */
 };
 
 static inline struct dt_cuda *dt_cuda_of(struct dt_device *dev)
@@ -45,17 +45,17 @@ static inline struct dt_cuda *dt_cuda_of(struct dt_device *dev)
     return (struct dt_cuda *)dev->state;
 }
 
-/* Whether an environment variable is neither 0 nor empty; otherwise, where it is not set. */
+/* Whether an environment variable is neither 0 nor empty; `otherwise` if it is not set. */
 bool dt_cuda_is_set(const char *variable, bool otherwise);
 
-/* Keeps what failed, unless something has before. Does nothing for cudaSuccess. */
+/* Records a failure, if it is the first. Does nothing for cudaSuccess. */
 void dt_cuda_note(struct dt_device *dev, const char *what, cudaError_t error);
 void dt_cuda_note_text(struct dt_device *dev, const char *text);
 
-/* At least bytes that one op may use, in the order of the stream: the next op's are the
- * same. 256-byte aligned, not zeroed. NULL, with the failure kept, when there is no
- * memory. Grows on the first steps alone, in the order of the stream too: what frees memory at
- * once waits for the whole device, and so for messages under way. */
+/* Scratch memory of at least `bytes` for one op; the next op in the stream reuses it. 256-byte
+ * aligned, uninitialized. NULL, with the failure recorded, if the allocation fails. It grows in
+ * the first steps only, by stream-ordered allocation: cudaFree would wait for the whole device,
+ * and so for messages in flight. */
 void *dt_cuda_scratch(struct dt_device *dev, size_t bytes);
 
 /* Memory and transfers. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of the device, and waiting for its stream. */
+/* Device memory, and synchronization with the stream. */
 #include "device/cuda/cuda.h"
 
 void *dt_cuda_allocate(struct dt_device *dev, size_t bytes)

@@ -8,7 +8,7 @@ namespace
 {
 struct drop {
     uint64_t key, sample;
-    uint32_t threshold, first, past; /* first: row of the batch that row 0 is */
+    uint32_t threshold, first, past; /* first: index of row 0 in the batch */
     float kept;
 };
 } // namespace

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elements of tensors in kernels: read as fp32 and written rounded to nearest even, a
- * group of neighbours at a time, in one access of 16 bytes where the tensor allows.
+ * Vectorized access to tensor elements in kernels: loads convert to fp32 and stores round to
+ * nearest even, a group of adjacent elements at a time, in one access of 16 bytes if the tensor is
+ * aligned.
  *
- * Kernels are templates on the element type that all their large tensors have, or
- * dt_cuda_mixed, where each tensor's own type is looked at while they run, which is
- * slower: steps of training do without.
+ * Kernels are templates on the element type of all their large tensors, or dt_cuda_mixed, which
+ * checks the type of each tensor at run time and is slower: training steps do not use it.
  *
  *     template <int TYPE> __global__ void twice(dt_cuda_view x)
  *     {
@@ -29,17 +29,17 @@
 #include "device/cuda/kernel.cuh"
 #include "device/cuda/ptx.cuh"
 
-constexpr int dt_cuda_mixed = 3; /* beside the values of enum dt_dtype */
+constexpr int dt_cuda_mixed = 3; /* in addition to the values of enum dt_dtype */
 
 /* Elements of a group: 16 bytes, or 32 where types are mixed. */
 template <int TYPE> constexpr int dt_cuda_group = TYPE == DT_DTYPE_F32 ? 4 : 8;
 
-/* A tensor as kernels know it. */
+/* A tensor as a kernel parameter. */
 struct dt_cuda_view {
     void *data;
     int64_t columns, stride;
     int dtype;
-    bool aligned; /* each row begins at a multiple of 16 bytes */
+    bool aligned; /* each row is aligned to 16 bytes */
 };
 
 inline struct dt_cuda_view dt_cuda_view_of(const struct dt_tensor *x)
@@ -56,7 +56,7 @@ inline struct dt_cuda_view dt_cuda_view_of_floats(const float *x, int64_t n)
     return dt_cuda_view_of(&row);
 }
 
-/* A tensor without gaps as one row: then no kernel asks where rows end. */
+/* A contiguous tensor as one row, so that kernels need not test for the end per row. */
 inline struct dt_tensor dt_cuda_flat(const struct dt_tensor *x)
 {
     return {x->data, x->dtype, 1, x->rows * x->columns, x->rows * x->columns};
@@ -70,7 +70,7 @@ inline bool dt_cuda_is_flat(std::initializer_list<const struct dt_tensor *> tens
     return true;
 }
 
-/* The type that tensors, as far as there are any, have in common. */
+/* The common type of the tensors that are not NULL. */
 inline int dt_cuda_type_of(std::initializer_list<const struct dt_tensor *> tensors)
 {
     int type = -1;
@@ -128,13 +128,12 @@ __device__ __forceinline__ void dt_cuda_round(__half *to, float x)
     *to = __float2half_rn(x);
 }
 
-/* N elements in as few accesses as there can be. */
+/* N elements, accessed in as few instructions as possible. */
 template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) dt_cuda_pack {
     T v[N];
 };
 
-/* The same as words, which stay whole in registers: halves of one, taken apart, would wait for
- * their load at once. */
+/* The same as 32-bit words. Splitting a word into halves would wait for its load. */
 template <class T, int N> struct dt_cuda_words {
     uint32_t w[N * sizeof(T) / sizeof(uint32_t)];
 };
@@ -150,7 +149,7 @@ __device__ __forceinline__ dt_cuda_words<T, N> dt_cuda_words_of(const dt_cuda_pa
     return words;
 }
 
-/* N elements as they lie in memory, 0 behind the end of the row. */
+/* Loads N elements as stored, 0 past the end of the row. */
 template <class T, int N>
 __device__ __forceinline__ dt_cuda_words<T, N> dt_cuda_fetch_as(const struct dt_cuda_view &x,
                                                                 int64_t row, int64_t column)
@@ -206,7 +205,7 @@ __device__ __forceinline__ void dt_cuda_store_as(const struct dt_cuda_view &x, i
     }
 }
 
-/* Of the tensor's own type: a call, which keeps kernels small. */
+/* Loads by the type of the tensor; a function call, which keeps kernels small. */
 template <int N>
 __device__ __noinline__ void dt_cuda_load_any(const struct dt_cuda_view &x, int64_t row,
                                               int64_t column, float (&v)[N])
@@ -231,7 +230,7 @@ __device__ __noinline__ void dt_cuda_store_any(const struct dt_cuda_view &x, int
         dt_cuda_store_as<__half>(x, row, column, v);
 }
 
-/* What a type's elements are in memory; where types are mixed, they are fetched as numbers. */
+/* The stored form of a type's elements; with mixed types they are fetched as fp32. */
 template <int TYPE> struct dt_cuda_stored {
     typedef float type;
 };
@@ -245,9 +244,9 @@ template <> struct dt_cuda_stored<DT_DTYPE_F16> {
 template <int TYPE, int N = dt_cuda_group<TYPE>>
 using dt_cuda_fetched = dt_cuda_words<typename dt_cuda_stored<TYPE>::type, N>;
 
-/* A group of a row, 0 behind its end, for dt_cuda_unpack; column is a multiple of the group. Who
- * fetches all before it unpacks any has all loads under way at once: a conversion waits for its
- * load, and what comes behind a branch waits with it. */
+/* Fetches a group of a row, 0 past its end, for dt_cuda_unpack; column is a multiple of the
+ * group. Fetch all groups before unpacking any, to have all loads in flight: a conversion waits
+ * for its load, and so does everything after a branch. */
 template <int TYPE, int N = dt_cuda_group<TYPE>>
 __device__ __forceinline__ dt_cuda_fetched<TYPE, N> dt_cuda_fetch(const struct dt_cuda_view &x,
                                                                   int64_t row, int64_t column)
@@ -261,7 +260,7 @@ __device__ __forceinline__ dt_cuda_fetched<TYPE, N> dt_cuda_fetch(const struct d
     }
 }
 
-/* The same, as numbers. */
+/* The same, converted to fp32. */
 template <int TYPE, int N>
 __device__ __forceinline__ void dt_cuda_load(const struct dt_cuda_view &x, int64_t row,
                                              int64_t column, float (&v)[N])
@@ -269,7 +268,7 @@ __device__ __forceinline__ void dt_cuda_load(const struct dt_cuda_view &x, int64
     dt_cuda_unpack(dt_cuda_fetch<TYPE, N>(x, row, column), v);
 }
 
-/* As far as the row goes. */
+/* Stores a group, up to the end of the row. */
 template <int TYPE, int N>
 __device__ __forceinline__ void dt_cuda_store(const struct dt_cuda_view &x, int64_t row,
                                               int64_t column, const float (&v)[N])
@@ -284,7 +283,7 @@ __device__ __forceinline__ void dt_cuda_store(const struct dt_cuda_view &x, int6
         dt_cuda_store_any(x, row, column, v);
 }
 
-/* sum += rows first, first + step, ... below end, one after the other, 4 of them under way. */
+/* sum += rows first, first + step, ... below end, in this order, with 4 loads in flight. */
 template <int TYPE>
 __device__ __forceinline__ void dt_cuda_sum_rows(float (&sum)[dt_cuda_group<TYPE>],
                                                  const struct dt_cuda_view &x, int64_t column,
@@ -310,7 +309,7 @@ __device__ __forceinline__ void dt_cuda_sum_rows(float (&sum)[dt_cuda_group<TYPE
     }
 }
 
-/* One element of any type. */
+/* Loads one element of any type. */
 __device__ __forceinline__ float dt_cuda_element(const struct dt_cuda_view &x, int64_t row,
                                                  int64_t column)
 {
@@ -322,7 +321,7 @@ __device__ __forceinline__ float dt_cuda_element(const struct dt_cuda_view &x, i
     return dt_cuda_to_float(static_cast<const __half *>(x.data)[at]);
 }
 
-/* v as it is when it has been stored in a tensor of the type, and read again. */
+/* Rounds v as storing it in a tensor of the type would. */
 template <int TYPE, int N>
 __device__ __forceinline__ void dt_cuda_as_stored(const struct dt_cuda_view &x, float (&v)[N])
 {
@@ -335,8 +334,8 @@ __device__ __forceinline__ void dt_cuda_as_stored(const struct dt_cuda_view &x, 
             v[i] = dt_cuda_to_float(__float2half_rn(v[i]));
 }
 
-/* How a grid covers rows x columns, a group of elements a thread: strips of a row are
- * blocks, and blocks of one row stand side by side. */
+/* A grid that covers rows x columns, one group of elements per thread: a block is a strip of a
+ * row, and the blocks of a row are adjacent. */
 struct dt_cuda_cover {
     unsigned strips; /* of each row */
     dim3 grid, block;

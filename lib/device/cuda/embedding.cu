@@ -67,19 +67,19 @@ static __global__ void add_to_positions(struct dt_cuda_view dpositions, struct d
 }
 
 /* --- backward: tokens ------------------------------------------------------------------------- */
-/* Rows, sorted by token (those of none that is here come last), are cut into chunks. What a chunk
- * has of a token that neither begins before it nor goes on behind it is added at once. Else it is a
- * part: the head of the chunk where the token began before, the tail where it begins. The chunk
- * with the tail then adds up the token's parts, in their order. */
+/* Rows, sorted by token (rows without a token of this shard last), are divided into chunks. If
+ * all rows of a token are in one chunk, they are summed directly. Otherwise each chunk has a
+ * partial sum: its tail if the token begins in it, its head if the token began in an earlier
+ * chunk. The chunk with the tail then sums the partial sums of the token, in order. */
 constexpr int chunk_rows = 32;
-constexpr int rows_at_once = 4; /* under way */
+constexpr int rows_at_once = 4; /* loads in flight */
 
 namespace
 {
 struct by_token {
     const int32_t *ids, *rows; /* sorted */
     int count, vocabulary;
-    float *heads, *tails; /* of each chunk: a row of columns */
+    float *heads, *tails; /* per chunk, a row of `columns` */
 };
 } // namespace
 
@@ -123,8 +123,7 @@ static __global__ void add_chunk(struct dt_cuda_view dtokens, struct dt_cuda_vie
         bool goes_on = at + 1 < t.count && t.ids[at + 1] == id;
         dt_cuda_unpack(of_rows[0], v);
 #pragma unroll
-        for (int k = 0; k + 1 < rows_at_once;
-             k++) /* so that none is indexed, and all stay registers */
+        for (int k = 0; k + 1 < rows_at_once; k++) /* unrolled, so that all stay in registers */
             of_rows[k] = of_rows[k + 1];
 #pragma unroll
         for (int i = 0; i < group; i++)

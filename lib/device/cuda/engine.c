@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cuda engine: one NVIDIA GPU, kernels of our own and cuBLASLt. */
+/* The cuda engine: one NVIDIA GPU, by our kernels and cuBLASLt. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define LEAST_CAPABILITY 80 /* bf16 and asynchronous copies */
 
-/* Ranks of one machine take its GPUs in turn. */
+/* The rank within its machine: ranks take GPUs round-robin. */
 static int local_rank(void)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
@@ -37,7 +37,7 @@ static int no_device(cudaError_t error, struct dt_error *err)
                        driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10);
     }
     if (error == cudaErrorNoDevice || error == cudaSuccess)
-        return dt_fail(err, DT_EMISSING, "no NVIDIA GPU is here");
+        return dt_fail(err, DT_EMISSING, "no NVIDIA GPU found");
     return dt_fail(err, DT_EMISSING, "the GPU cannot be used: %s", cudaGetErrorString(error));
 }
 
@@ -72,7 +72,7 @@ static void close_engine(struct dt_device *dev)
     dt_cuda_blas_close(dev);
     dt_cuda_staging_close(dev);
     cudaFree(cuda->scratch);
-    free(cuda->links); /* closed, if they were open */
+    free(cuda->links); /* already closed */
     dt_cuda_stream_close(dev);
     free(cuda);
 }

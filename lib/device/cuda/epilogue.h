@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What follows a product where cuBLASLt does not do it itself. */
+/* Epilogues of products that cuBLASLt does not support. */
 #ifndef DT_DEVICE_CUDA_EPILOGUE_H
 #define DT_DEVICE_CUDA_EPILOGUE_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* y = activation of (x + bias), element by element; bias (1 x columns) may be NULL, y may
- * be x. kept, unless it is NULL, becomes x + bias. */
+/* y = activation(x + bias), elementwise; bias (1 x columns) may be NULL, y may be x. kept,
+ * unless NULL, receives x + bias. */
 void dt_cuda_bias_activation(struct dt_device *dev, const struct dt_tensor *y,
                              const struct dt_tensor *x, const struct dt_tensor *bias,
                              const struct dt_tensor *kept, enum dt_activation activation);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The first failure of a device, which synchronize() reports; and settings of the environment. */
+/* The first failure of a device, which synchronize() reports; and environment variables. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of mathematics that kernels need, with few of the slow instructions. */
+/* Mathematical functions for kernels, with few of the slow instructions. */
 #ifndef DT_DEVICE_CUDA_FUNCTIONS_CUH
 #define DT_DEVICE_CUDA_FUNCTIONS_CUH
 
@@ -11,8 +11,8 @@ __device__ __forceinline__ float dt_cuda_sigmoid(float x)
     return __fdividef(1.0f, 1.0f + __expf(-x));
 }
 
-/* (1 + tanh(u)) / 2 = sigmoid(2 u), and a times its derivative. Twice a number is exact, unless the
- * compiler makes it a sum and fuses that. */
+/* (1 + tanh(u)) / 2 = sigmoid(2 u), and a times its derivative. Doubling is exact, unless the
+ * compiler contracts it into an fma. */
 __device__ __forceinline__ float dt_cuda_tanh_step(float u)
 {
     return dt_cuda_sigmoid(__fmul_rn(2.0f, u));
@@ -24,7 +24,7 @@ __device__ __forceinline__ float dt_cuda_tanh_slope(float a, float u)
     return __fmul_rn(2.0f, a * step * (1.0f - step));
 }
 
-/* As device/activations.h calls them. */
+/* The names that device/activations.h uses. */
 #define DT_EXP(x)           __expf(x)
 #define DT_ERF(x)           erff(x)
 #define DT_TANH_STEP(u)     dt_cuda_tanh_step(u)

@@ -9,11 +9,11 @@
 
 #define MOST_ENTRIES 2048
 #define MOST_BYTES   ((size_t)1 << 20) /* of arguments and contexts */
-#define MOST_GRAPHS  64                /* that are kept; those used longest ago are replaced */
-#define FEWEST       16                /* launches that a graph is worth it for */
+#define MOST_GRAPHS  64                /* cached; the least recently used is replaced */
+#define FEWEST       16                /* launches: shorter sequences are not captured */
 #define ALIGNMENT    16                /* of entries' bytes */
 
-/* A launch, or work. Its bytes, arguments or context, begin at a place of the sequence's. */
+/* A launch, or work. Its bytes, arguments or context, are at an offset in those of the sequence. */
 struct entry {
     struct dt_cuda_kernel kernel;
     dt_cuda_work *work; /* NULL: a launch */
@@ -27,13 +27,13 @@ struct sequence {
     size_t used;
 };
 
-/* A sequence that has come, as it was the last time. */
+/* A known sequence, with its most recent contents. */
 struct graph {
     struct sequence sequence;
     cudaGraph_t captured;
-    cudaGraphExec_t executable; /* NULL: it has come once */
-    cudaGraphNode_t *nodes;     /* of the launches, by entry */
-    uint64_t used;              /* when; 0: there is none */
+    cudaGraphExec_t executable; /* NULL: seen once, not captured yet */
+    cudaGraphNode_t *nodes;     /* nodes of the launches, by entry */
+    uint64_t used;              /* time of the last use; 0: the slot is free */
 };
 
 struct dt_cuda_recording {
@@ -43,13 +43,15 @@ struct dt_cuda_recording {
     uint64_t flushes;
 };
 
-/* --- what is put off -------------------------------------------------------------------------- */
-/* Where arguments of these sizes are from the first on; returns the bytes of all. */
+/* --- deferred work
+ * ------------------------------------------------------------------------------- */
+/* Offsets of arguments of these sizes from the first; returns the total bytes. */
 static size_t lay_out(const size_t *sizes, size_t *places)
 {
     size_t end = 0;
     for (; *sizes; sizes++) {
-        size_t alignment = *sizes & -*sizes; /* no type is aligned to more */
+        size_t alignment =
+            *sizes & -*sizes; /* the largest alignment that a type of this size can have */
         alignment = alignment < ALIGNMENT ? alignment : ALIGNMENT;
         *places = (end + alignment - 1) / alignment * alignment;
         end = *places++ + *sizes;
@@ -57,7 +59,7 @@ static size_t lay_out(const size_t *sizes, size_t *places)
     return end;
 }
 
-/* Room for so many bytes, which are 0. */
+/* A new entry with `bytes` zeroed bytes. */
 static struct entry *add_entry(struct dt_cuda_recording *r, size_t bytes)
 {
     struct sequence *s = &r->now;
@@ -130,7 +132,7 @@ static bool is_same(const struct sequence *a, const struct sequence *b)
     return true;
 }
 
-/* That of the sequence which was put off; NULL if it has not come before. */
+/* The graph of the recorded sequence; NULL if the sequence is new. */
 static struct graph *find_graph(struct dt_cuda_recording *r)
 {
     for (int i = 0; i < MOST_GRAPHS; i++)
@@ -139,7 +141,7 @@ static struct graph *find_graph(struct dt_cuda_recording *r)
     return NULL;
 }
 
-/* What still runs of it goes on. */
+/* Launches that still run are not affected. */
 static void release_graph(struct graph *g)
 {
     if (g->executable)
@@ -152,7 +154,7 @@ static void release_graph(struct graph *g)
     *g = (struct graph){.used = 0};
 }
 
-/* Keeps the sequence in the place of the one that was used longest ago. */
+/* Caches the sequence in place of the least recently used one. */
 static struct graph *keep_sequence(struct dt_cuda_recording *r)
 {
     struct graph *g = r->graphs;
@@ -167,7 +169,7 @@ static struct graph *keep_sequence(struct dt_cuda_recording *r)
     return g;
 }
 
-/* The node of what was captured last. */
+/* The node captured last. */
 static cudaGraphNode_t last_node(struct dt_device *dev, cudaStream_t stream)
 {
     enum cudaStreamCaptureStatus status;
@@ -179,7 +181,7 @@ static cudaGraphNode_t last_node(struct dt_device *dev, cudaStream_t stream)
     return count == 1 ? nodes[0] : NULL;
 }
 
-/* Other threads, which look after links, may go on with what a capture forbids. */
+/* Thread-local mode: the thread that watches links may still call what a capture forbids. */
 static void capture(struct dt_device *dev, struct graph *g, const struct sequence *s,
                     cudaStream_t stream)
 {
@@ -206,8 +208,8 @@ static void set_node(struct dt_device *dev, struct graph *g, int i)
     dt_cuda_note(dev, "graph", cudaGraphExecKernelNodeSetParams(g->executable, g->nodes[i], &node));
 }
 
-/* Launches that are others than the last time. Those of the graph that are under way, or
- * wait in the stream, keep what they have. */
+/* Updates the nodes of launches that have changed. Launches of the graph that are running or
+ * queued keep their arguments. */
 static void update(struct dt_device *dev, struct graph *g, const struct sequence *now)
 {
     struct sequence *last = &g->sequence;
@@ -259,7 +261,7 @@ int dt_cuda_stream_open(struct dt_device *dev, struct dt_error *err)
     dt_cuda_of(dev)->stream = s;
     cudaError_t error = cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking);
     if (error != cudaSuccess)
-        return dt_fail(err, DT_EMISSING, "the cuda engine has no stream: %s",
+        return dt_fail(err, DT_EMISSING, "the cuda engine cannot create a stream: %s",
                        cudaGetErrorString(error));
     if (dt_cuda_is_set("DT_CUDA_GRAPH", false)) {
         struct dt_cuda_recording *r = s->recording = dt_alloc(1, sizeof *r);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stream of the ops. With DT_CUDA_GRAPH=1 work for it is put off: launches are noted down
- * until somebody needs the stream itself, dt_cuda_flush. A sequence of them that comes again
- * is captured as a CUDA graph, and is one launch from then on.
+ * The stream of the ops. With DT_CUDA_GRAPH=1 work for it is deferred: launches are recorded until
+ * a caller needs the stream itself, dt_cuda_flush. A sequence of them that recurs is captured as a
+ * CUDA graph, and is one launch from then on.
  *
- * Sequences are the same if they have the same kernels in the same order. Grids and arguments
- * may be others: those that are, are set in the graph before its launch. What is no kernel,
- * dt_cuda_put, a graph holds as it was: its context must be the same to the byte. So no op says
- * what changes from step to step, and the GPU does what it would do without graphs, in that
- * order.
+ * Sequences are the same if they have the same kernels in the same order. Grids and arguments may
+ * differ: those that have changed are updated in the graph before its launch. Work other than
+ * kernels, dt_cuda_put, cannot be updated: its context must be identical, byte for byte. So ops
+ * need not declare what changes from step to step, and the GPU does the same work in the same order
+ * as without graphs.
  */
 #ifndef DT_DEVICE_CUDA_GRAPH_H
 #define DT_DEVICE_CUDA_GRAPH_H
@@ -27,10 +27,10 @@ struct dt_cuda_recording;
 
 struct dt_cuda_stream {
     cudaStream_t stream;
-    struct dt_cuda_recording *recording; /* NULL: nothing is put off */
+    struct dt_cuda_recording *recording; /* NULL: graphs are off */
 };
 
-/* A launch but for its arguments, of which sizes has the bytes; a 0 ends it. */
+/* A launch without its arguments; sizes: bytes of each argument, 0 after the last. */
 struct dt_cuda_kernel {
     const void *function;
     const size_t *sizes; /* static */
@@ -38,20 +38,19 @@ struct dt_cuda_kernel {
     size_t shared_bytes;
 };
 
-/* Puts work that is no launch of a kernel into the stream. */
+/* Enqueues work other than a kernel launch. */
 typedef void dt_cuda_work(struct dt_device *dev, cudaStream_t stream, const void *context);
 
 int dt_cuda_stream_open(struct dt_device *dev, struct dt_error *err);
-void dt_cuda_stream_close(struct dt_device *dev); /* waits for it */
+void dt_cuda_stream_close(struct dt_device *dev); /* waits for the stream */
 
-/* The stream, with all in it that ops were asked for: for whatever is no op. */
+/* Enqueues all deferred work and returns the stream, for use outside of ops. */
 cudaStream_t dt_cuda_flush(struct dt_device *dev);
 
-/* Has work done, now or later, with a copy of context: bytes without gaps, or with gaps that
- * are 0. */
+/* Runs work, now or deferred, with a copy of context, whose padding must be 0. */
 void dt_cuda_put(struct dt_device *dev, dt_cuda_work *work, const void *context, size_t bytes);
 
-/* Notes down a launch: dt_cuda_launch of kernel.cuh. Arguments are copied. */
+/* Records a launch (dt_cuda_launch of kernel.cuh). Arguments are copied. */
 void dt_cuda_record(struct dt_cuda_recording *r, const struct dt_cuda_kernel *kernel,
                     void *const *arguments);
 

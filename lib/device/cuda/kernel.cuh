@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every kernel file begins with: the toolkit's headers, arrays in shared memory,
- * and launches.
+ * Included first by every kernel file: the toolkit's headers, arrays in shared memory, and
+ * launches.
  *
- * The sources are CUDA C++ as nvcc takes it, but for four spellings that let a C++
- * compiler take them too, where the tests run them on the processor (tests/cuda):
+ * The sources are CUDA C++ for nvcc, except for four macros, with which a C++ compiler compiles
+ * them for the emulator of the tests (tests/cuda):
  *
  *     DT_SHARED(float, sums, 32);             __shared__ float sums[32];
  *     DT_DYNAMIC_SHARED(float, row);          the block's dynamic shared memory
@@ -31,8 +31,7 @@
 #define DT_KERNEL(kernel) reinterpret_cast<const void *>(kernel)
 #endif
 
-/* Nothing, for an empty grid. What went wrong at launch is kept by the runtime:
- * synchronize() asks it. */
+/* Does nothing for an empty grid. The runtime keeps launch errors: synchronize() checks them. */
 template <class... Parameters, class... Arguments>
 void dt_cuda_launch(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
                     void (*kernel)(Parameters...), Arguments... arguments)
@@ -47,7 +46,7 @@ void dt_cuda_launch(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_by
     (void)cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-/* In the stream of the ops, where it may be put off. */
+/* Launches in the stream of the ops, possibly deferred. */
 template <class... Parameters, class... Arguments>
 void dt_cuda_launch(struct dt_cuda_stream *stream, dim3 grid, dim3 block, size_t shared_bytes,
                     void (*kernel)(Parameters...), Arguments... arguments)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The largest of many numbers, in two parts. First the magnitude of the last one taken, byte by
- * byte from the highest: blocks count the next byte of those that begin as it does, a chunk of the
- * numbers each, and one block adds up the counts and chooses. Then, where each one taken goes:
- * behind those of the chunks before, of the rounds before in its chunk, and of the threads before
- * in its round.
+ * Top-k by magnitude, a radix select in two phases. The first finds the k-th largest magnitude,
+ * byte by byte from the highest: each block counts, in its chunk, the next byte of the numbers with
+ * the prefix found so far, and one block sums the counts and chooses the byte. The second computes
+ * the output index of each selected number: after those of earlier chunks, of earlier rounds in its
+ * chunk, and of earlier threads in its round.
  */
 #include <assert.h>
 
@@ -13,19 +13,19 @@
 #include "device/cuda/reduction.cuh"
 
 constexpr int threads = 256, warps = threads / 32;
-constexpr int bytes = 256; /* values of one, a thread each when they are chosen from */
+constexpr int bytes = 256; /* values of a byte, one thread each in the block that chooses */
 constexpr int64_t fewest = 4096, most_chunks = 1024;
 
 namespace
 {
 struct search {
     float *x;
-    unsigned n, chunk; /* numbers: all, and of a block */
+    unsigned n, chunk; /* numbers in all, and per block */
     int k;             /* wanted */
-    uint32_t *bits;    /* of the magnitude: what is known of it */
-    int *left;         /* numbers wanted of those that begin so */
+    uint32_t *bits;    /* of the magnitude: the prefix found so far */
+    int *left;         /* numbers still to be selected among those with the prefix */
     int *counts;       /* of byte b in chunk c: c * bytes + b */
-    int *taken;        /* of chunk c: numbers above the magnitude, 2 c, and as large, 2 c + 1 */
+    int *taken;        /* of chunk c: numbers above the magnitude, 2 c, and equal to it, 2 c + 1 */
 };
 } // namespace
 
@@ -41,7 +41,7 @@ static __device__ __forceinline__ unsigned chunk_end(const struct search &s)
 
 /* --- the magnitude ---------------------------------------------------------------------------- */
 
-/* A warp counts in its own row: of lanes with one byte the first adds for all. */
+/* Each warp counts in a separate row: of lanes with the same byte the first adds for all. */
 static __global__ void __launch_bounds__(threads) count_bytes(struct search s, int shift)
 {
     DT_SHARED(int, of_warp, warps *bytes);
@@ -84,7 +84,8 @@ static __global__ void __launch_bounds__(bytes) choose_byte(struct search s, int
     *s.bits = (shift == 24 ? 0 : *s.bits) | (uint32_t)byte << shift;
 }
 
-/* --- those that are taken --------------------------------------------------------------------- */
+/* --- selected numbers
+ * -------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(threads) count_taken(struct search s)
 {
@@ -102,15 +103,15 @@ static __global__ void __launch_bounds__(threads) count_taken(struct search s)
     s.taken[2 * blockIdx.x + 1] = counts[1];
 }
 
-/* before[0]: numbers above the magnitude that stand before this thread's, of this round; and of
- * those as large, before[1]. sums: of all threads. */
+/* before[0]: numbers above the magnitude in earlier threads of this round; before[1]: numbers
+ * equal to it. sums: the same over all threads. */
 static __device__ __forceinline__ void rank_in_round(bool above, bool same, int (&before)[2],
                                                      int (&sums)[2])
 {
     DT_SHARED(int, of_warp, 2 * warps);
     int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     unsigned votes[2] = {__ballot_sync(~0u, above), __ballot_sync(~0u, same)};
-    __syncthreads(); /* of_warp may still be read from the round before */
+    __syncthreads(); /* of_warp may still be read by the previous round */
     if (lane < 2)
         of_warp[lane * warps + warp] = __popc(lane == 0 ? votes[0] : votes[1]);
     __syncthreads();

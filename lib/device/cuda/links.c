@@ -11,12 +11,13 @@
 #include "base/clock.h"
 #include "device/cuda/nccl.h"
 
-#define REQUESTS 256   /* behind so many others, a request stands for the newest of its event */
-#define PAUSE_NS 20000 /* between questions whether NCCL has finished a call */
+#define REQUESTS                                                                                   \
+    256 /* events are reused: an older request waits for the newest request of its event */
+#define PAUSE_NS 20000 /* polling interval for asynchronous NCCL calls */
 
-/* Blocks of a GPU that a lane of two ranks takes at most while it waits for the other: all lanes
- * together, and what the lane of all takes, must fit beside each other, or they wait for room
- * that those hold which wait for them. */
+/* Most blocks (CTAs) of a channel between two ranks. The kernels of all channels must be
+ * resident together, since each waits for its peer: a channel that does not fit would wait for
+ * one that waits for it (deadlock). */
 #define LANE_BLOCKS 8
 
 struct lane {
@@ -26,14 +27,14 @@ struct lane {
     uint64_t requests;
 };
 
-/* Calls of NCCL return before they are over, so that each can be waited for with an end. */
+/* Communicators are non-blocking, so that waiting for a call can have a timeout. */
 struct dt_cuda_links {
     struct dt_nccl nccl;
-    pthread_mutex_t lock; /* of calls that name a comm */
+    pthread_mutex_t lock; /* held by calls with a comm */
     struct lane lanes[DT_LINK_LANES];
-    bool opened;       /* any of them, whatever became of it */
-    cudaEvent_t ready; /* what ops had put into their stream */
-    void *greeting;    /* a byte of each lane */
+    bool opened;       /* open was called, successful or not */
+    cudaEvent_t ready; /* recorded in the stream of the ops */
+    void *greeting;    /* a byte per channel */
     double patience;
 };
 
@@ -44,7 +45,8 @@ static struct dt_cuda_links *links_of(struct dt_device *dev)
 
 /* --- the library ------------------------------------------------------------------------------ */
 
-/* Functions are pointers of one size: what dlsym gives is copied as such. */
+/* Copies the bytes of the pointer, since ISO C does not define a cast of void * to a function
+ * pointer. */
 static int find_functions(struct dt_nccl *nccl, void *library, struct dt_error *err)
 {
 #define NAME(result, name, parameters) "nccl" #name,
@@ -53,7 +55,7 @@ static int find_functions(struct dt_nccl *nccl, void *library, struct dt_error *
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *function = dlsym(library, names[i]);
         if (function == NULL)
-            return dt_fail(err, DT_EMISSING, "%s has no %s: NCCL 2.17 or later is needed",
+            return dt_fail(err, DT_EMISSING, "%s lacks %s: NCCL 2.17 or later is required",
                            DT_NCCL_LIBRARY, names[i]);
         memcpy((char *)nccl + i * sizeof function, &function, sizeof function);
     }
@@ -74,21 +76,21 @@ static int find(struct dt_device *dev, char name[DT_LINK_NAME], char device[DT_L
     struct dt_cuda *cuda = dt_cuda_of(dev);
     int version = 0;
     if (cuda->links == NULL && (cuda->links = calloc(1, sizeof *cuda->links)) == NULL)
-        return dt_fail(err, DT_ENOMEM, "no memory for links");
+        return dt_fail(err, DT_ENOMEM, "no memory for NCCL channels");
     DT_TRY(load(cuda->links, err));
     cuda->links->nccl.GetVersion(&version);
     snprintf(name, DT_LINK_NAME, "NCCL %d.%d.%d", version / 10000, version / 100 % 100,
              version % 100);
     if (version < (int)DT_NCCL_CONFIG_VERSION)
-        return dt_fail(err, DT_EMISSING, "this is %s: 2.17 or later is needed", name);
+        return dt_fail(err, DT_EMISSING, "found %s: 2.17 or later is required", name);
     if (cudaDeviceGetPCIBusId(device, DT_LINK_NAME, cuda->device) != cudaSuccess)
-        return dt_fail(err, DT_EMISSING, "the GPU does not say where it is");
+        return dt_fail(err, DT_EMISSING, "the PCI bus ID of the GPU cannot be read");
     return 0;
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */
 
-/* With the lock; lane is NULL for calls that name none. */
+/* Requires the lock; lane: NULL for calls without a communicator. */
 static int check(struct dt_cuda_links *l, const struct lane *lane, ncclResult_t result,
                  const char *what, struct dt_error *err)
 {
@@ -99,21 +101,21 @@ static int check(struct dt_cuda_links *l, const struct lane *lane, ncclResult_t 
                    more && *more ? ": " : "", more ? more : "");
 }
 
-/* What has become of a lane's last call, and of what was put into its stream. */
+/* The asynchronous result of a channel's last call and of its work in the stream. */
 static ncclResult_t ask(struct dt_cuda_links *l, struct lane *lane, const char *what, int *rc,
                         struct dt_error *err)
 {
     ncclResult_t result = ncclInternalError;
     pthread_mutex_lock(&l->lock);
     if (lane->comm == NULL)
-        *rc = dt_fail(err, DT_EIO, "NCCL: %s: the links were given up", what);
+        *rc = dt_fail(err, DT_EIO, "NCCL: %s: the communicator was aborted", what);
     else if ((*rc = check(l, lane, l->nccl.CommGetAsyncError(lane->comm, &result), what, err)) == 0)
         *rc = check(l, lane, result, what, err);
     pthread_mutex_unlock(&l->lock);
     return result;
 }
 
-/* Until a call is over. */
+/* Polls until the call is complete; DT_ESTALLED after the timeout. */
 static int await(struct dt_cuda_links *l, struct lane *lane, const char *what, struct dt_error *err)
 {
     const struct timespec pause = {0, PAUSE_NS};
@@ -142,7 +144,7 @@ static int make_id(struct dt_device *dev, struct dt_link_id *id, struct dt_error
 
 static int open_stream(struct lane *lane, struct dt_error *err)
 {
-    int least, greatest; /* so that messages do not wait until ops leave room */
+    int least, greatest; /* highest priority: messages need not wait for blocks of ops */
     cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
     if (error == cudaSuccess)
         error = cudaStreamCreateWithPriority(&lane->stream, cudaStreamNonBlocking, greatest);
@@ -150,7 +152,7 @@ static int open_stream(struct lane *lane, struct dt_error *err)
         error = cudaEventCreateWithFlags(&lane->ended[i], cudaEventDisableTiming);
     if (error == cudaSuccess)
         return 0;
-    return dt_fail(err, DT_EIO, "no stream for links between GPUs: %s", cudaGetErrorString(error));
+    return dt_fail(err, DT_EIO, "cannot create a stream for NCCL: %s", cudaGetErrorString(error));
 }
 
 static void close_stream(struct lane *lane)
@@ -175,7 +177,7 @@ static void abort_links(struct dt_device *dev)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* All lanes begin to leave before one is waited for: the others' ranks leave in any order. */
+/* Finalizes all channels before it waits for any: the other ranks leave in any order. */
 static int leave(struct dt_cuda_links *l, struct dt_error *err)
 {
     for (int i = 0; i < DT_LINK_LANES; i++)
@@ -209,7 +211,7 @@ static void close_links(struct dt_device *dev)
     dt_cuda_of(dev)->links = NULL;
 }
 
-/* What all lanes have. */
+/* Opens what all channels share. */
 static int open_common(struct dt_cuda_links *l, double patience, struct dt_error *err)
 {
     if (l->opened)
@@ -220,10 +222,10 @@ static int open_common(struct dt_cuda_links *l, double patience, struct dt_error
     if (cudaEventCreateWithFlags(&l->ready, cudaEventDisableTiming) == cudaSuccess &&
         cudaMalloc(&l->greeting, DT_LINK_LANES) == cudaSuccess)
         return 0;
-    return dt_fail(err, DT_EIO, "the GPU has nothing left for links");
+    return dt_fail(err, DT_EIO, "the GPU cannot allocate memory or events for NCCL");
 }
 
-/* Begins to meet those of a lane. */
+/* Starts to initialize the communicator of a channel. */
 static int enter(struct dt_cuda_links *l, const struct dt_link_end *end, struct dt_error *err)
 {
     struct lane *lane = &l->lanes[end->lane];
@@ -242,7 +244,7 @@ static int enter(struct dt_cuda_links *l, const struct dt_link_end *end, struct 
                  "meeting the other ranks", err);
 }
 
-/* With the lock. */
+/* Requires the lock. */
 static ncclResult_t put_transfer(struct dt_cuda_links *l, const struct lane *lane,
                                  const struct dt_link_transfer *t)
 {
@@ -251,8 +253,9 @@ static ncclResult_t put_transfer(struct dt_cuda_links *l, const struct lane *lan
     return l->nccl.Recv(t->data, t->bytes, ncclUint8, t->peer, lane->comm, lane->stream);
 }
 
-/* A first message of each lane of two ranks, all at once: NCCL connects them with the first one,
- * and the host waits for that, which in the midst of passes might wait for this host. */
+/* Sends a first message on each channel of two ranks, all at once: NCCL connects two ranks at
+ * their first message, and the host waits for that. During forward and backward this could
+ * deadlock. */
 static int greet(struct dt_cuda_links *l, const struct dt_link_end *ends, int count,
                  struct dt_error *err)
 {
@@ -305,7 +308,7 @@ static int exchange(struct dt_device *dev, enum dt_link_channel which,
     struct dt_cuda_links *l = links_of(dev);
     struct lane *lane = &l->lanes[which];
     pthread_mutex_lock(&l->lock);
-    int rc = lane->comm ? 0 : dt_fail(err, DT_EIO, "NCCL: the links were given up");
+    int rc = lane->comm ? 0 : dt_fail(err, DT_EIO, "NCCL: the communicator was aborted");
     if (rc == 0) {
         rc = check(l, lane, l->nccl.GroupStart(), "transfers", err);
         for (int i = 0; i < count && rc == 0; i++)

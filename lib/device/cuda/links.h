@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Links between GPUs: NCCL's point-to-point messages in a stream of their own, and sums by a
+/* Links between GPUs: point-to-point messages of NCCL, in a stream per channel, and sums by a
  * kernel (device/links.h). */
 #ifndef DT_DEVICE_CUDA_LINKS_H
 #define DT_DEVICE_CUDA_LINKS_H
@@ -13,7 +13,7 @@ extern "C" {
 
 extern const struct dt_links dt_cuda_links;
 
-/* sum += x in that stream. */
+/* sum += x, n floats, in the stream. */
 void dt_cuda_add_floats(cudaStream_t stream, float *sum, const float *x, size_t n);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Products: the library's, with its epilogues where it has them; otherwise kernels of
- * our own follow. */
+/* Matrix products by cuBLASLt, with its epilogues where it supports them; otherwise followed by
+ * our kernels. */
 #include <assert.h>
 
 #include "device/cuda/blas.h"
@@ -8,12 +8,12 @@
 
 static void separately(struct dt_device *dev, const struct dt_cuda_product *p);
 
-/* Activations that the library's epilogues compute. */
+/* Activations that cuBLASLt has epilogues for. */
 static const bool fused[] = {
 #define FUSED(NAME, name, fused, value, derivative) [DT_ACTIVATION_##NAME] = fused,
     DT_ACTIVATION_LIST(FUSED)};
 
-/* Whether the library may have one epilogue for the product, bias and activation. */
+/* Whether a single epilogue of cuBLASLt could compute product, bias and activation. */
 static bool may_be_one(const struct dt_cuda_product *p)
 {
     bool sums = p->epilogue == DT_CUDA_SUMS_A || p->epilogue == DT_CUDA_SUMS_B;
@@ -32,7 +32,7 @@ static void multiply(struct dt_device *dev, const struct dt_cuda_product *p)
         separately(dev, p);
 }
 
-/* c = the product, and bias where there is one. */
+/* c = the product, plus the bias, if there is one. */
 static void multiply_and_add(struct dt_device *dev, const struct dt_cuda_product *p,
                              const struct dt_tensor *c)
 {
@@ -43,7 +43,7 @@ static void multiply_and_add(struct dt_device *dev, const struct dt_cuda_product
     multiply(dev, &product);
 }
 
-/* aux takes what the activation is applied to at once, unless that is added to C. */
+/* The product is stored in aux for the activation, unless it accumulates into C. */
 static void activate(struct dt_device *dev, const struct dt_cuda_product *p)
 {
     if (p->accumulate) {
@@ -56,7 +56,7 @@ static void activate(struct dt_device *dev, const struct dt_cuda_product *p)
     }
 }
 
-/* What an epilogue does, by kernels of ours behind a plain product. */
+/* Computes an epilogue by our kernels, after a plain product. */
 static void separately(struct dt_device *dev, const struct dt_cuda_product *p)
 {
     struct dt_cuda_product plain = *p;
@@ -85,7 +85,7 @@ static void separately(struct dt_device *dev, const struct dt_cuda_product *p)
         dt_cuda_bias_backward(dev, &plain.bias, &p->b);
 }
 
-/* A row that stands for many becomes many, in room: the library has no such matrices. */
+/* Copies a broadcast row (stride 0) to `room`, since cuBLASLt does not support stride 0. */
 static struct dt_tensor dense(struct dt_device *dev, const struct dt_tensor *x, void *room)
 {
     struct dt_tensor copy = dt_matrix_of(x->dtype, room, x->rows, x->columns);

@@ -16,8 +16,8 @@ static __global__ void convert(struct dt_cuda_view to, struct dt_cuda_view from,
     dt_cuda_store<TO>(to, row, column, v);
 }
 
-/* Rows of one type: as bytes. A row that stands for many is no copy of the hardware's. What is
- * put off is a kernel's, whose operands a graph can be given anew. */
+/* Copies rows of one type as bytes. Broadcast rows (stride 0) and deferred copies use a kernel:
+ * cudaMemcpy2D does not support the former, and operands of a kernel can be updated in a graph. */
 static bool copy_bytes(struct dt_device *dev, const struct dt_tensor *to,
                        const struct dt_tensor *from)
 {
@@ -60,7 +60,7 @@ namespace
 {
 struct zeros {
     void *data;
-    size_t pitch, width, rows; /* bytes; 1 row if there are no gaps */
+    size_t pitch, width, rows; /* bytes; one row if contiguous */
 };
 } // namespace
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the engine uses of NCCL, by its documentation of version 2.17 and later. The library
- * is opened when ranks ask for links: neither it nor its header is needed to build. Behind
- * NCCL's own header the types are that one's: tests/cuda/nccl.bats has a compiler compare.
+ * The part of NCCL that the engine uses, from the documentation of version 2.17 and later. The
+ * library is loaded when ranks use links: a build needs neither it nor its header. If nccl.h is
+ * included first, its types are used: tests/cuda/nccl.bats compares the two.
  */
 #ifndef DT_DEVICE_CUDA_NCCL_H
 #define DT_DEVICE_CUDA_NCCL_H
@@ -18,7 +18,7 @@ typedef struct {
 } ncclUniqueId;
 typedef enum { ncclSuccess = 0, ncclInternalError = 3, ncclInProgress = 7 } ncclResult_t;
 typedef enum { ncclUint8 = 1 } ncclDataType_t;
-/* As far as 2.17 had it: size and version tell the library. */
+/* The fields of version 2.17; the library reads size and version. */
 typedef struct {
     size_t size;
     unsigned magic, version;
@@ -30,9 +30,9 @@ typedef struct {
 #define DT_NCCL_LIBRARY        "libnccl.so.2"
 #define DT_NCCL_CONFIG_MAGIC   0xcafebeefu
 #define DT_NCCL_CONFIG_VERSION 21700u
-#define DT_NCCL_UNDEFINED      INT_MIN /* of a config: as NCCL likes */
+#define DT_NCCL_UNDEFINED      INT_MIN /* of a config: the default of NCCL */
 
-/* Result, name behind "nccl", parameters. */
+/* Result type, name without the prefix "nccl", parameters. */
 #define DT_NCCL_FUNCTIONS(X)                                                                       \
     X(ncclResult_t, GetVersion, (int *version))                                                    \
     X(const char *, GetErrorString, (ncclResult_t result))                                         \

@@ -35,7 +35,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) norm(struct forwa
         dt_cuda_unpack_summed<TYPE>(f.in, row, column, of[part], v[part]);
 #pragma unroll
         for (int i = 0; i < group; i++)
-            sum += v[part][i]; /* 0 behind the end */
+            sum += v[part][i]; /* 0 past the end */
     }
     float mean = dt_cuda_team_sum_of(sum) / (float)n;
 #pragma unroll
@@ -95,7 +95,7 @@ struct backward {
     struct dt_cuda_view dsum, dy, sum, weight;
     const float *stats;
     int64_t stats_stride, rows, chunk_rows;
-    float *sums; /* of each chunk: n of dweight, then n of dbias */
+    float *sums; /* per chunk: n of dweight, then n of dbias */
 };
 } // namespace
 
@@ -115,7 +115,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) norm_backward(str
         float mean = exists ? b.stats[row * b.stats_stride] : 0;
         float rstd = exists ? b.stats[row * b.stats_stride + 1] : 0;
         float dy[PARTS][group] = {}, xhat[PARTS][group] = {}, sums[2] = {0, 0};
-        dt_cuda_fetched<TYPE> of_dsum[PARTS]; /* on its way while teams add up */
+        dt_cuda_fetched<TYPE> of_dsum[PARTS]; /* in flight during the reduction */
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             int64_t column = dt_cuda_part<TYPE>(part);
@@ -129,7 +129,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) norm_backward(str
             dt_cuda_unpack(of_sum, xhat[part]);
             dt_cuda_unpack(of_weight, w);
 #pragma unroll
-            for (int i = 0; i < group; i++) { /* dy is 0 behind the end */
+            for (int i = 0; i < group; i++) { /* dy is 0 past the end */
                 xhat[part][i] = (xhat[part][i] - mean) * rstd;
                 dweight[part][i] += dy[part][i] * xhat[part][i];
                 dbias[part][i] += dy[part][i];

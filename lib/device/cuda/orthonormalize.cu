@@ -6,10 +6,9 @@
 #include "device/cuda/reduction.cuh"
 
 constexpr int threads = 512;
-constexpr double nothing =
-    1e-30; /* squared length of a row of which no more than rounding is left */
+constexpr double nothing = 1e-30; /* squared norm below which a row is only rounding error */
 
-/* The sum is every thread's. */
+/* Every thread gets the sum. */
 static __device__ __forceinline__ double dot(const float *x, const float *y, int64_t n)
 {
     double sum = 0;
@@ -18,9 +17,9 @@ static __device__ __forceinline__ double dot(const float *x, const float *y, int
     return dt_cuda_team_sum_of(sum);
 }
 
-/* A block takes a row behind the one that is done (done < 0: none is), and takes away what it has
- * along that one. The first of them is then done too. A thread touches elements of its own alone.
- */
+/* One step of Gram-Schmidt: each block takes a row after row `done` (done < 0: none yet), and
+ * subtracts its projection onto that row. The first of these rows is then normalized. Each
+ * thread accesses only its elements. */
 static __global__ void __launch_bounds__(threads)
     project_rows(float *x, int64_t stride, int64_t n, int done)
 {

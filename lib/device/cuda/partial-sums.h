@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums over many rows: rows are cut into chunks by their number alone, a block adds up
- * each chunk, and these sums are added in their order. So they do not depend on which
- * blocks run at once. */
+/* Deterministic sums over many rows: the number of rows alone determines the chunks, a block
+ * sums each chunk, and the partial sums are added in order. The result does not depend on the
+ * order in which blocks run. */
 #ifndef DT_DEVICE_CUDA_PARTIAL_SUMS_H
 #define DT_DEVICE_CUDA_PARTIAL_SUMS_H
 
@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 struct dt_cuda_chunks {
-    int64_t rows, count; /* of each, and of chunks */
+    int64_t rows, count; /* rows of each chunk, and the number of chunks */
 };
 
 static inline struct dt_cuda_chunks dt_cuda_chunks_of(int64_t rows, int64_t fewest, int64_t most)
@@ -23,7 +23,7 @@ static inline struct dt_cuda_chunks dt_cuda_chunks_of(int64_t rows, int64_t fewe
     return chunks;
 }
 
-/* What sums are added to, for parameters that lie apart: the second may be NULL. */
+/* Outputs of the sums, for two separate parameters: the second may be NULL. */
 struct dt_cuda_totals {
     float *of[2];
 };

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The instructions of sm_80 that C++ has no name for: matrices from shared memory to
- * registers, products on the tensor cores, asynchronous copies, powers of two.
+ * Instructions of sm_80 in inline PTX: loads of matrices from shared memory (ldmatrix), products on
+ * tensor cores (mma), asynchronous copies (cp.async), powers of two (ex2).
  *
- * Which lane of a warp holds which element is what NVIDIA's PTX ISA 8.5 says, in
- * "Warp-level matrix instructions". Below, lane = 4 group + place; a register of 32 bits
- * holds two elements of 16, the lower one first. Of an 8 x 8 matrix a lane holds row
- * group, columns 2 place and 2 place + 1.
+ * The layout of fragments is that of NVIDIA's PTX ISA 8.5, "Warp-level matrix instructions". Below,
+ * lane = 4 group + place; a register of 32 bits holds two elements of 16, the lower one first. Of
+ * an 8 x 8 matrix a lane holds row group, columns 2 place and 2 place + 1.
  *
- * Where no nvcc compiles this, tests/cuda/toolkit/emulated-ptx.h stands for the instructions;
+ * Compilers other than nvcc use tests/cuda/toolkit/emulated-ptx.h instead;
  * tests/cuda/conformance.cu compares the two on a GPU.
  */
 #ifndef DT_DEVICE_CUDA_PTX_CUH
@@ -28,8 +27,9 @@ static __device__ __forceinline__ uint32_t dt_shared_address(const void *memory)
     return (uint32_t)__cvta_generic_to_shared(memory);
 }
 
-/* Four 8 x 8 matrices of 16-bit elements; lane i names row i mod 8 of matrix i / 8, 16
- * bytes in shared memory. Register m of a lane gets its two elements of matrix m. */
+/* Loads four 8 x 8 matrices of 16-bit elements; lane i passes the address of row i mod 8 of
+ * matrix i / 8, 16 bytes in shared memory. Register m of a lane receives its two elements of
+ * matrix m. */
 static __device__ __forceinline__ void dt_load_matrices(uint32_t (&to)[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -47,9 +47,9 @@ static __device__ __forceinline__ void dt_load_transposed(uint32_t (&to)[4], con
                  : "memory");
 }
 
-/* sums (16 x 8, fp32) += a (16 x 16) b (16 x 8), of 16-bit elements. Registers of a:
- * rows 0-7 and 8-15 of columns 0-7, then of columns 8-15; of b, which lies as its
- * transpose: rows 0-7, rows 8-15; of sums: row group, row group + 8, two columns each. */
+/* sums (16 x 8, fp32) += a (16 x 16) b (16 x 8), of 16-bit elements. Registers of a: rows 0-7
+ * and 8-15 of columns 0-7, then of columns 8-15; of b, which is stored transposed: rows 0-7,
+ * rows 8-15; of sums: row group, row group + 8, two columns each. */
 template <enum dt_dtype TYPE>
 static __device__ __forceinline__ void dt_multiply_add(float (&sums)[4], const uint32_t (&a)[4],
                                                        uint32_t b0, uint32_t b1)
@@ -66,7 +66,7 @@ static __device__ __forceinline__ void dt_multiply_add(float (&sums)[4], const u
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* 2^x to two units in the last place; of minus infinity 0. */
+/* 2^x to 2 ulp; 0 for minus infinity. */
 static __device__ __forceinline__ float dt_exp2(float x)
 {
     float y;
@@ -74,22 +74,22 @@ static __device__ __forceinline__ float dt_exp2(float x)
     return y;
 }
 
-/* x, 32 bits; the compiler cannot know that, so what depends on it is computed again rather than
- * kept in registers throughout a loop. */
+/* Returns x (32 bits) opaquely to the compiler, so that values derived from it are recomputed
+ * instead of kept in registers throughout a loop. */
 template <class T> static __device__ __forceinline__ T dt_again(T x)
 {
     asm volatile("" : "+r"(x));
     return x;
 }
 
-/* __syncthreads for count threads, whole warps, by a barrier of their own: 1 to 15. */
+/* __syncthreads for count threads, whole warps, by named barrier 1 to 15. */
 static __device__ __forceinline__ void dt_barrier_threads(int barrier, int count)
 {
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(count) : "memory");
 }
 
-/* Begins to copy 16 bytes to shared memory: the first `filled` (0 to 16) of source, then
- * zeros. Both addresses are multiples of 16; the copy passes by the first-level cache. */
+/* Starts an asynchronous copy of 16 bytes to shared memory: the first `filled` (0 to 16) of
+ * source, then zeros. Both addresses are multiples of 16; the copy bypasses the L1 cache. */
 static __device__ __forceinline__ void dt_copy_async(void *shared, const void *source, int filled)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dt_shared_address(shared)),
@@ -97,13 +97,13 @@ static __device__ __forceinline__ void dt_copy_async(void *shared, const void *s
                  : "memory");
 }
 
-/* Ends a group of this thread's copies. */
+/* Commits this thread's copies as a group. */
 static __device__ __forceinline__ void dt_commit_copies(void)
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Waits until at most LEFT groups of this thread are on their way. */
+/* Waits until at most LEFT groups of this thread are in flight. */
 template <int LEFT> static __device__ __forceinline__ void dt_wait_copies(void)
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
@@ -111,7 +111,7 @@ template <int LEFT> static __device__ __forceinline__ void dt_wait_copies(void)
 
 #endif
 
-/* Two numbers, rounded to nearest even, as 16-bit elements of one register. */
+/* Rounds two numbers to nearest even, as the 16-bit elements of one register. */
 template <enum dt_dtype TYPE>
 static __device__ __forceinline__ uint32_t dt_pack(float lower, float upper)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* base/rng.h's dt_random in kernels, the same bits. */
+/* dt_random of base/rng.h for kernels, with the same bits. */
 #ifndef DT_DEVICE_CUDA_RANDOM_CUH
 #define DT_DEVICE_CUDA_RANDOM_CUH
 
@@ -26,14 +26,14 @@ __device__ __forceinline__ uint4 dt_cuda_random(uint64_t key, uint64_t high, uin
     return make_uint4(c0, c1, c2, c3);
 }
 
-/* One of four words, without an array, which would lie in memory. */
+/* One of four words, without an array, which would be in local memory. */
 __device__ __forceinline__ uint32_t dt_cuda_word(const uint4 &words, int number)
 {
     uint32_t low = number & 1 ? words.y : words.x, high = number & 1 ? words.w : words.z;
     return number & 2 ? high : low;
 }
 
-/* The least word that keeps its element: struct dt_dropout. */
+/* The smallest word that keeps its element: struct dt_dropout. */
 inline uint32_t dt_cuda_dropout_threshold(const struct dt_dropout *how)
 {
     return (uint32_t)ceil((double)how->rate * 0x1p32);

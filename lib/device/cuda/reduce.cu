@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums whose order is fixed by the shape alone. */
+/* Deterministic sums: the shape alone determines their order. */
 #include <assert.h>
 
 #include "device/cuda/elements.cuh"
@@ -8,9 +8,9 @@
 
 constexpr int sum_threads = 256;
 constexpr int64_t sum_block = 8192;  /* floats whose sum is one fp64 partial sum */
-constexpr int columns_of_block = 32; /* when chunks are added up */
-constexpr int chunk_lines = 32;      /* chunks that a block adds up at once */
-constexpr int lines = 16;            /* rows, likewise */
+constexpr int columns_of_block = 32; /* in the sum of chunks */
+constexpr int chunk_lines = 32;      /* chunks that a block sums in parallel */
+constexpr int lines = 16;            /* rows that a block sums in parallel */
 
 /* --- sums of chunks --------------------------------------------------------------------------- */
 static __global__ void __launch_bounds__(columns_of_block *chunk_lines)
@@ -22,7 +22,7 @@ static __global__ void __launch_bounds__(columns_of_block *chunk_lines)
     float sum = 0;
     sums += blockIdx.y * columns;
     if (column < columns)
-#pragma unroll 8 /* loads under way at once */
+#pragma unroll 8 /* loads in flight */
         for (int64_t chunk = threadIdx.y; chunk < chunks; chunk += chunk_lines)
             sum += sums[chunk * width + column];
     part[threadIdx.y * columns_of_block + threadIdx.x] = sum;
@@ -44,7 +44,7 @@ void dt_cuda_add_chunks(struct dt_device *dev, struct dt_cuda_totals totals, con
 }
 
 /* --- bias ------------------------------------------------------------------------------------- */
-/* A warp takes 32 groups of columns, and every lines-th row of the chunk. */
+/* A warp sums 32 groups of columns, over every lines-th row of the chunk. */
 template <int TYPE>
 static __global__ void __launch_bounds__(32 * lines)
     sum_columns(float *sums, struct dt_cuda_view dy, int64_t rows, int64_t chunk_rows)
@@ -100,7 +100,7 @@ static __global__ void __launch_bounds__(sum_threads)
     double sum = 0;
     x.columns = min(x.columns, (blockIdx.y + 1) * block);
 #pragma unroll
-    for (int load = 0; load < loads; load++) /* all under way at once */
+    for (int load = 0; load < loads; load++) /* all in flight */
         of_x[load] = dt_cuda_fetch<DT_DTYPE_F32>(
             x, 0, first + (load * sum_threads + (int)threadIdx.x) * group);
 #pragma unroll
@@ -108,7 +108,7 @@ static __global__ void __launch_bounds__(sum_threads)
         float v[group];
         dt_cuda_unpack(of_x[load], v);
 #pragma unroll
-        for (int i = 0; i < group; i++) /* 0 behind the end */
+        for (int i = 0; i < group; i++) /* 0 past the end */
             sum += SQUARES ? (double)v[i] * v[i] : v[i];
     }
     sum = dt_cuda_team_sum_of(sum);
@@ -127,8 +127,8 @@ static __global__ void __launch_bounds__(sum_threads)
         results[blockIdx.x] = sum;
 }
 
-/* Of each block, in fp64 over fixed parts; results NULL: behind the sums of the parts. Returns
- * where they are. */
+/* Sums each block in fp64 over fixed parts. results NULL: the results are stored after the
+ * partial sums. Returns their address. */
 template <bool SQUARES>
 static double *sum_blocks(struct dt_device *dev, double *results, const float *x, int64_t n,
                           int64_t block)

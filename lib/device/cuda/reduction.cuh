@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums and maxima over the threads of a block, or over a team of them, in an order that their
- * number alone fixes; every thread gets the result, and all take part. */
+/* Reductions over the threads of a block, or over a team of them, in an order that depends on
+ * their number alone; all threads take part and get the result. */
 #ifndef DT_DEVICE_CUDA_REDUCTION_CUH
 #define DT_DEVICE_CUDA_REDUCTION_CUH
 
 #include "device/cuda/kernel.cuh"
 #include "device/cuda/ptx.cuh"
 
-/* Over so many lanes side by side, a power of two. */
+/* Over `lanes` adjacent lanes, a power of two. */
 template <class T> __device__ __forceinline__ T dt_cuda_lane_sum(T x, unsigned lanes)
 {
 #pragma unroll
@@ -17,7 +17,7 @@ template <class T> __device__ __forceinline__ T dt_cuda_lane_sum(T x, unsigned l
     return x;
 }
 
-/* N sums at once. A team is the threads of one threadIdx.y: 8, 16, or whole warps. */
+/* N sums at once. A team is the threads with one threadIdx.y: 8, 16, or whole warps. */
 template <class T, int N> __device__ __forceinline__ void dt_cuda_team_sum(T (&x)[N])
 {
     DT_SHARED(T, parts, N * 32);
@@ -28,7 +28,7 @@ template <class T, int N> __device__ __forceinline__ void dt_cuda_team_sum(T (&x
     if (warps <= 1)
         return;
     int barrier = 1 + (int)threadIdx.y, threads = (int)blockDim.x;
-    dt_barrier_threads(barrier, threads); /* parts may still be read from the call before */
+    dt_barrier_threads(barrier, threads); /* parts may still be read by the previous call */
     if (lane == 0)
 #pragma unroll
         for (int i = 0; i < N; i++)
@@ -39,7 +39,7 @@ template <class T, int N> __device__ __forceinline__ void dt_cuda_team_sum(T (&x
         x[i] = dt_cuda_lane_sum(lane < warps ? parts[i * 32 + first + lane] : T(0), 32);
 }
 
-/* join(join(x0, x1), ...) over the threads; nothing is what joins without effect. */
+/* join(join(x0, x1), ...) over the threads; nothing: the identity of join. */
 template <class T, class Join>
 __device__ __forceinline__ T dt_cuda_block_join(T x, T nothing, Join join)
 {
@@ -50,7 +50,7 @@ __device__ __forceinline__ T dt_cuda_block_join(T x, T nothing, Join join)
         x = join(x, __shfl_xor_sync(~0u, x, bit));
     if (warps == 1)
         return x;
-    __syncthreads(); /* parts may still be read from the call before */
+    __syncthreads(); /* parts may still be read by the previous call */
     if (lane == 0)
         parts[warp] = x;
     __syncthreads();

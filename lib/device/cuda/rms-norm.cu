@@ -16,7 +16,7 @@ struct forward {
 };
 } // namespace
 
-/* The view of a row, cut off where its group ends. */
+/* The view of a row, up to the end of its group. */
 static __device__ __forceinline__ struct dt_cuda_view up_to(struct dt_cuda_view x, int64_t end)
 {
     x.columns = end;
@@ -52,7 +52,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm(struct f
         dt_cuda_unpack_summed<TYPE>(in, row, begin + column, of[part], v[part]);
 #pragma unroll
         for (int i = 0; i < group; i++)
-            squares += v[part][i] * v[part][i]; /* 0 behind the end */
+            squares += v[part][i] * v[part][i]; /* 0 past the end */
     }
     float rstd = 1.0f / sqrtf(dt_cuda_team_sum_of(squares) / (float)n + f.epsilon);
 #pragma unroll
@@ -70,7 +70,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm(struct f
         f.rstd[row * f.rstd_stride + number] = rstd;
 }
 
-/* Groups of accesses stay whole where norms begin in the middle of a row. */
+/* A view whose vector accesses do not cross the start of a norm within a row. */
 static struct dt_cuda_view view_of_groups(const struct dt_tensor *x, int64_t n)
 {
     struct dt_cuda_view view = dt_cuda_view_of(x);
@@ -108,9 +108,9 @@ namespace
 struct backward {
     struct dt_cuda_view dsum, dy, sum, weight;
     const float *rstd;
-    int64_t rstd_stride, norms, chunk_norms; /* of all rows, and of a block */
+    int64_t rstd_stride, norms, chunk_norms; /* in all rows, and per block */
     unsigned groups;
-    float *sums; /* of dweight, for each chunk */
+    float *sums; /* of dweight, per chunk */
 };
 } // namespace
 
@@ -131,7 +131,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm_backward
         int64_t end = begin + n;
         float rstd = exists ? b.rstd[row * b.rstd_stride + number] : 0;
         float dy[PARTS][group] = {}, xhat[PARTS][group] = {}, sum = 0;
-        dt_cuda_fetched<TYPE> of_dsum[PARTS]; /* on its way while teams add up */
+        dt_cuda_fetched<TYPE> of_dsum[PARTS]; /* in flight during the reduction */
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             int64_t column = dt_cuda_part<TYPE>(part);

@@ -3,7 +3,7 @@
 
 #include "device/cuda/elements.cuh"
 
-/* A thread turns group points of one head of one row: channels j ... and j + points ... */
+/* Each thread rotates `group` pairs of one head of one row: channels j ... and j + points ... */
 template <int TYPE, int TURNS>
 static __global__ void rope(struct dt_cuda_view x, struct dt_cuda_view turns, int length, int past,
                             float direction, int rows, int heads, int groups)
@@ -18,7 +18,7 @@ static __global__ void rope(struct dt_cuda_view x, struct dt_cuda_view turns, in
     int angle_row = past + row % length;
     int64_t base = (int64_t)head * size;
     struct dt_cuda_view first = x, second = x, cosines = turns;
-    first.columns = base + points; /* where each half of the head ends */
+    first.columns = base + points; /* end of each half of the head */
     second.columns = base + size;
     second.aligned = x.aligned && points % group == 0;
     cosines.columns = points;
@@ -51,7 +51,7 @@ void dt_cuda_rope(struct dt_device *dev, struct dt_tensor *x, const struct dt_te
         int64_t groups = (size / 2 + group - 1) / group, total = x->rows * heads * groups;
         assert(total <= INT32_MAX);
         struct dt_cuda_view view = dt_cuda_view_of(x), angles = dt_cuda_view_of(turns);
-        /* Heads must begin at such multiples too, for accesses of whole groups. */
+        /* Heads must be aligned too for accesses of whole groups. */
         view.aligned = view.aligned && size % group == 0;
         angles.aligned = angles.aligned && (size / 2) % group == 0;
         auto kernel = turns->dtype == DT_DTYPE_F32 ? rope<type.value, DT_DTYPE_F32>

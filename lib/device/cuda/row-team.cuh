@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows that teams of threads hold in registers: each thread has PARTS groups of a row, thread
- * i the groups i, i + threads, ... A norm reads and writes each row once. A block is several
- * teams, (threads, teams), of a row each, in whole warps.
+ * Rows in the registers of teams of threads: each thread has PARTS groups of a row, thread i the
+ * groups i, i + threads, ... A norm reads and writes each row once. A block is (threads, teams),
+ * one row per team, in whole warps.
  *
  *     dt_cuda_for_team<TYPE>(columns, [&](auto parts, dim3 block) { ... });
  */
@@ -15,7 +15,8 @@
 constexpr int dt_cuda_team_threads = 512; /* of a block, at most */
 constexpr int dt_cuda_team_parts = 4;
 
-/* As many teams as fit are a power of two; where several share a warp, 256 threads. */
+/* The number of teams is the largest power of two that fits; 256 threads if several teams share
+ * a warp. */
 inline dim3 dt_cuda_team_block(int64_t groups)
 {
     int64_t threads = groups <= 8 ? 8 : groups <= 16 ? 16 : (groups + 31) / 32 * 32;
@@ -26,8 +27,8 @@ inline dim3 dt_cuda_team_block(int64_t groups)
     return dim3((unsigned)threads, (unsigned)teams);
 }
 
-/* Calls launch with the number of parts as a constant, and the block; a row that is too
- * wide is noted as the device's failure. */
+/* Calls launch with the number of parts as a constant, and the block; a row that is too wide is
+ * recorded as the failure of the device. */
 template <int TYPE, class Launch>
 void dt_cuda_for_team(struct dt_device *dev, int64_t columns, Launch launch)
 {
@@ -41,10 +42,10 @@ void dt_cuda_for_team(struct dt_device *dev, int64_t columns, Launch launch)
     else if (parts <= dt_cuda_team_parts)
         launch(std::integral_constant<int, dt_cuda_team_parts>(), block);
     else
-        dt_cuda_note_text(dev, "a norm of rows that are wider than the cuda engine takes");
+        dt_cuda_note_text(dev, "rows of a norm are wider than the cuda engine supports");
 }
 
-/* Blocks of a grid whose teams have a row each. */
+/* Grid of blocks with one row per team. */
 inline dim3 dt_cuda_team_grid(int64_t rows, dim3 block)
 {
     return dim3((unsigned)((rows + block.y - 1) / block.y));
@@ -62,10 +63,10 @@ template <int TYPE> __device__ __forceinline__ int64_t dt_cuda_part(int part)
     return ((int64_t)part * blockDim.x + threadIdx.x) * dt_cuda_group<TYPE>;
 }
 
-/* What a norm is of: x, with what is added to it. */
+/* Input of a norm: x + add (fused residual). */
 struct dt_cuda_summed {
     struct dt_cuda_view x, add, sum; /* add.data NULL: none */
-    bool keep_sum;                   /* sum is to be written */
+    bool keep_sum;                   /* whether to write sum */
 };
 
 template <class View>
@@ -78,7 +79,7 @@ struct dt_cuda_summed dt_cuda_summed_of(const struct dt_tensor *x, const struct 
     return s;
 }
 
-/* A group of it, under way, and then as numbers, rounded as it is kept. */
+/* A group of it: fetched, then unpacked to fp32, rounded like the stored sum. */
 template <int TYPE> struct dt_cuda_summands {
     dt_cuda_fetched<TYPE> x, add;
 };
@@ -117,14 +118,14 @@ dt_cuda_unpack_summed(const struct dt_cuda_summed &s, int64_t row, int64_t colum
 
 /* --- gradients of weights ----------------------------------------------------------------------
  */
-/* Rows of a block: two blocks on each multiprocessor of an H100, and some rows a team. */
+/* Rows per block: two blocks per multiprocessor of an H100, and several rows per team. */
 inline struct dt_cuda_chunks dt_cuda_team_chunks(int64_t rows, dim3 block)
 {
     return dt_cuda_chunks_of(rows, 4 * (int64_t)block.y, 264);
 }
 
-/* Floats between the sums of one element of a group and those of the next, and of one team and the
- * next, so that neither those who write nor those who read meet in a bank. */
+/* Stride in floats between the sums of consecutive elements of a group, and of consecutive
+ * teams, chosen so that neither writes nor reads have bank conflicts. */
 template <int TYPE> __host__ __device__ constexpr unsigned dt_cuda_element_stride(unsigned threads)
 {
     return threads + 32 / dt_cuda_group<TYPE>;
@@ -140,7 +141,7 @@ template <int TYPE> size_t dt_cuda_team_sums_bytes(dim3 block)
     return block.y * dt_cuda_team_stride<TYPE>(block.x) * sizeof(float);
 }
 
-/* sums[column], n of them, = those of the block's teams, in their order; memory:
+/* sums[column] for n columns = the sum over the block's teams, in order; memory:
  * dt_cuda_team_sums_bytes. */
 template <int TYPE, int PARTS>
 __device__ __forceinline__ void dt_cuda_add_teams(float *sums, int64_t n,

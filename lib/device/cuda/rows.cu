@@ -4,8 +4,8 @@
 #include "device/cuda/elements.cuh"
 #include "device/cuda/rows.h"
 
-/* Rows as words of UNIT's size: y[r] = x[rows[r]], or y[rows[r]] = x[r] to scatter. rows NULL:
- * 0, 1, ... */
+/* Copies rows in words of type UNIT: y[r] = x[rows[r]] to gather, y[rows[r]] = x[r] to scatter.
+ * rows NULL: 0, 1, ... */
 template <class UNIT, bool SCATTER>
 static __global__ void move_rows(UNIT *y, int64_t y_stride, const UNIT *x, int64_t x_stride,
                                  const int32_t *rows, int64_t words, unsigned strips)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows that a kernel copies. */
+/* Copies of rows by a kernel. */
 #ifndef DT_DEVICE_CUDA_ROWS_H
 #define DT_DEVICE_CUDA_ROWS_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* y = x, of one type, byte by byte. */
+/* y = x, of the same type, as bytes. */
 void dt_cuda_copy_rows(struct dt_device *dev, const struct dt_tensor *y, const struct dt_tensor *x);
 
 #ifdef __cplusplus

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A radix sort from the lowest digit up, 8 bits at a time. A block takes a chunk of keys
- * and counts its digits; sums of these counts, over smaller digits and over the chunks
- * before, say where each key goes. Order within a chunk comes from ranks among equal
- * digits, so that the sort is stable. */
+/* Stable LSD radix sort, 8 bits per pass. Each block counts the digits of a chunk of keys; a
+ * prefix sum of these counts, over smaller digits and earlier chunks, gives the output index of
+ * each key. Within a chunk, keys are ranked among equal digits, which keeps the sort stable. */
 #include "device/cuda/kernel.cuh"
 #include "device/cuda/sort.h"
 
@@ -31,8 +30,8 @@ static __device__ __forceinline__ int digit_of(const struct pass &p, int at)
     return key_of(p, at) >> p.shift & (digits - 1);
 }
 
-/* The rank of this thread's digit among equal ones before it in the chunk; counts[d],
- * for all d, becomes how often the chunk has it. Threads without a key have digit -1. */
+/* The rank of this thread's digit among the equal ones before it in the chunk; counts[d]
+ * receives the count of digit d in the chunk. Threads without a key have digit -1. */
 static __device__ int rank_in_chunk(int digit, int *counts)
 {
     DT_SHARED(int, of_warp, warps *digits);
@@ -67,7 +66,7 @@ static __global__ void __launch_bounds__(chunk_keys) count_digits(struct pass p)
         p.counts[d * gridDim.x + blockIdx.x] = counts[d];
 }
 
-/* Each count becomes the sum of those before it. One block. */
+/* Exclusive prefix sum of the counts. One block. */
 static __global__ void __launch_bounds__(scan_threads) sum_counts(int32_t *counts, int n)
 {
     DT_SHARED(int, sums, scan_threads);

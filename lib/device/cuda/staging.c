@@ -7,7 +7,7 @@
 #define SLOTS      16
 #define SLOT_BYTES ((size_t)1 << 20)
 
-/* A part of the pinned memory, and when its last transfer is done. */
+/* A slot of pinned memory, and the event of its last transfer. */
 struct slot {
     char *memory;
     cudaEvent_t done;
@@ -29,7 +29,7 @@ int dt_cuda_staging_open(struct dt_device *dev, struct dt_error *err)
         s->slots[i].memory = s->memory + (size_t)i * SLOT_BYTES;
         cudaError_t error = cudaEventCreateWithFlags(&s->slots[i].done, cudaEventDisableTiming);
         if (error != cudaSuccess)
-            return dt_fail(err, DT_EMISSING, "the cuda engine has no events: %s",
+            return dt_fail(err, DT_EMISSING, "the cuda engine cannot create events: %s",
                            cudaGetErrorString(error));
     }
     return 0;
@@ -47,7 +47,7 @@ void dt_cuda_staging_close(struct dt_device *dev)
     free(s);
 }
 
-/* The slot that was used longest ago, when its transfer is done. */
+/* The least recently used slot, after waiting for its transfer. */
 static struct slot *take_slot(struct dt_device *dev)
 {
     struct dt_cuda_staging *s = dt_cuda_of(dev)->staging;
@@ -76,7 +76,7 @@ void dt_cuda_upload(struct dt_device *dev, void *to, const void *from, size_t by
     }
 }
 
-/* While one part is copied out of its slot, the next comes from the device. */
+/* Double-buffered: while one part is copied out of its slot, the next is transferred. */
 void dt_cuda_download(struct dt_device *dev, void *to, const void *from, size_t bytes)
 {
     cudaStream_t stream = dt_cuda_flush(dev);

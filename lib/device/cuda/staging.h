@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pinned memory of the host that transfers pass through: the caller's may be used again
- * at once, and the copy itself goes on beside the host. */
+/* Transfers through pinned host memory: the caller may reuse its buffer at once, and the copy is
+ * asynchronous. */
 #ifndef DT_DEVICE_CUDA_STAGING_H
 #define DT_DEVICE_CUDA_STAGING_H
 

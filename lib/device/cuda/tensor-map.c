@@ -5,7 +5,7 @@
 
 #include "device/cuda/cuda.h"
 
-#define CAPABILITY     90 /* of wgmma, which later processors do not have */
+#define CAPABILITY     90 /* of wgmma, which later architectures do not support */
 #define MATRIX_COLUMNS 64
 
 typedef CUresult encode_tiled(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
@@ -23,11 +23,11 @@ int dt_cuda_wgmma_open(struct dt_device *dev, struct dt_error *err)
         return dt_fail(err, DT_EMISSING,
                        "DT_CUDA_WGMMA: the GPU has compute capability %d.%d, needed is 9.0",
                        cuda->capability / 10, cuda->capability % 10);
-    /* By way of the runtime: the engine is not linked with the driver. */
+    /* Found through the runtime: the engine is not linked with the driver. */
     cudaError_t error = cudaGetDriverEntryPointByVersion(
         "cuTensorMapEncodeTiled", &cuda->encode_tensor_map, 12000, cudaEnableDefault, &found);
     if (error != cudaSuccess || found != cudaDriverEntryPointSuccess)
-        return dt_fail(err, DT_EMISSING, "DT_CUDA_WGMMA: the driver has no tensor maps");
+        return dt_fail(err, DT_EMISSING, "DT_CUDA_WGMMA: the driver does not support tensor maps");
     return 0;
 }
 
@@ -52,6 +52,6 @@ int dt_cuda_map_heads(struct dt_device *dev, CUtensorMap *map, const struct dt_c
                              CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result == CUDA_SUCCESS)
         return 0;
-    dt_cuda_note_text(dev, "the driver refuses a tensor map of attention");
+    dt_cuda_note_text(dev, "the driver rejected a tensor map for attention");
     return -1;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The instructions of sm_90a: boxes of tensors that arrive in shared memory by themselves
- * (TMA), barriers that count their bytes (mbarrier), and products of a warpgroup, 4 warps,
- * whose matrices lie there (wgmma). Sources: NVIDIA's PTX ISA 9.0, "Asynchronous Warpgroup
- * Level Matrix Multiply-Accumulate Instructions", "Parallel Synchronization: mbarrier" and
- * "Data Movement: cp.async.bulk.tensor".
+ * Instructions of sm_90a: asynchronous copies of boxes of tensors to shared memory (TMA), barriers
+ * that count their bytes (mbarrier), and products by a warpgroup, 4 warps, of matrices in shared
+ * memory (wgmma). Sources: NVIDIA's PTX ISA 9.0, "Asynchronous Warpgroup Level Matrix
+ * Multiply-Accumulate Instructions", "Parallel Synchronization: mbarrier" and "Data Movement:
+ * cp.async.bulk.tensor".
  *
- * A matrix in shared memory has rows of 64 elements, 128 bytes, and begins at a multiple of
- * 1024; chunk c of 16 bytes of row r lies at place c xor (r mod 8) of its row, as TMA's
- * 128-byte swizzle puts it and as dt_place<64> says.
+ * A matrix in shared memory has rows of 64 elements, 128 bytes, and begins at a multiple of 1024;
+ * chunk c of 16 bytes of row r is at position c xor (r mod 8) of its row, which is the 128-byte
+ * swizzle of TMA and dt_place<64>.
  *
- * What is asynchronous sees shared memory by a proxy of its own: what threads wrote there, and
- * barriers that they began, it sees after dt_show_shared alone.
+ * TMA and wgmma access shared memory through the async proxy: they see the writes of threads, and
+ * initialized barriers, only after dt_show_shared (fence.proxy.async).
  *
- * Where no nvcc compiles this, tests/cuda/toolkit/emulated-wgmma.h stands for the instructions;
+ * Compilers other than nvcc use tests/cuda/toolkit/emulated-wgmma.h instead;
  * tests/cuda/conformance.cu compares the two on a GPU. No GPU has run them yet.
  */
 #ifndef DT_DEVICE_CUDA_WGMMA_CUH
@@ -32,7 +32,8 @@
 
 /* --- barriers --------------------------------------------------------------------------------- */
 
-/* A phase ends when so many threads have arrived, and the bytes that they expected have. */
+/* Initializes a barrier. A phase completes when `arrivals` threads and all expected bytes have
+ * arrived. */
 static __device__ __forceinline__ void dt_barrier_begin(uint64_t *barrier, unsigned arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(dt_shared_address(barrier)),
@@ -40,8 +41,8 @@ static __device__ __forceinline__ void dt_barrier_begin(uint64_t *barrier, unsig
                  : "memory");
 }
 
-/* What this thread wrote to shared memory is seen by TMA and wgmma, of those threads that a
- * barrier orders behind it. */
+/* Makes the writes of this thread to shared memory visible to TMA and wgmma of threads that a
+ * barrier orders after it. */
 static __device__ __forceinline__ void dt_show_shared(void)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -53,7 +54,7 @@ static __device__ __forceinline__ void dt_barrier_arrive(uint64_t *barrier)
                  : "memory");
 }
 
-/* Arrives, and has the phase wait for so many bytes. */
+/* Arrives, and adds `bytes` to the bytes that the phase expects. */
 static __device__ __forceinline__ void dt_barrier_expect(uint64_t *barrier, unsigned bytes)
 {
     asm volatile(
@@ -74,9 +75,9 @@ static __device__ __forceinline__ bool dt_barrier_passed(uint64_t *barrier, unsi
     return passed;
 }
 
-/* Waits until the phase of this parity has ended; the one before the first counts as odd. In
- * some ten seconds it must, or the kernel fails with an illegal address: a hang is no work.
- * (With a trap in its place ptxas of CUDA 13.0 gives no warpgroup more registers.) */
+/* Waits until the phase of this parity is complete; the phase before the first has odd parity.
+ * After about ten seconds the kernel fails with an illegal address, so that a mistake is an
+ * error instead of a hang. (With a trap instead, ptxas of CUDA 13.0 ignores setmaxnreg.) */
 static __device__ __forceinline__ void dt_barrier_wait(uint64_t *barrier, unsigned parity)
 {
     if (dt_barrier_passed(barrier, parity))
@@ -89,8 +90,8 @@ static __device__ __forceinline__ void dt_barrier_wait(uint64_t *barrier, unsign
 
 /* --- boxes ------------------------------------------------------------------------------------ */
 
-/* Begins to bring the box of map that begins at these elements: to shared memory, at a
- * multiple of 1024; its bytes count for the barrier. What is outside of the tensor is 0. */
+/* Starts the copy of the box of map at these coordinates to shared memory, aligned to 1024; its
+ * bytes count towards the barrier. Elements outside of the tensor are 0. */
 static __device__ __forceinline__ void dt_copy_box(void *shared, const CUtensorMap *map,
                                                    uint64_t *barrier, int channel, int head,
                                                    int row, int sequence)
@@ -104,7 +105,7 @@ static __device__ __forceinline__ void dt_copy_box(void *shared, const CUtensorM
 
 /* --- products --------------------------------------------------------------------------------- */
 
-/* Registers of this thread from now on; all warps of a warpgroup together. */
+/* Sets the registers per thread (setmaxnreg); all warps of a warpgroup call it. */
 template <int COUNT> static __device__ __forceinline__ void dt_take_registers(void)
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
@@ -115,7 +116,7 @@ template <int COUNT> static __device__ __forceinline__ void dt_give_registers(vo
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
 }
 
-/* The compiler may not move what uses these registers past here. */
+/* The compiler may not move uses of these registers past this point. */
 template <int COUNT> static __device__ __forceinline__ void dt_pin(float (&x)[COUNT][4])
 {
 #pragma unroll
@@ -130,20 +131,20 @@ template <int COUNT> static __device__ __forceinline__ void dt_pin(uint32_t (&x)
         asm volatile("" : "+r"(x[i / 4][i % 4])::"memory");
 }
 
-/* Comes before each group of products: registers are then as the thread left them. */
+/* wgmma.fence, required before each group of products: orders accesses to their registers. */
 static __device__ __forceinline__ void dt_begin_products(void)
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-/* Ends a group. Until it was waited for, nobody may touch its sums, nor change the left
- * operand in registers or the matrices. */
+/* Commits a group. Until it was waited for, its accumulators must not be accessed, and its left
+ * operand in registers and its matrices must not change. */
 static __device__ __forceinline__ void dt_commit_products(void)
 {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Waits until at most LEFT groups are under way. */
+/* Waits until at most LEFT groups are in flight. */
 template <int LEFT> static __device__ __forceinline__ void dt_wait_products(void)
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
@@ -166,8 +167,9 @@ template <int LEFT> static __device__ __forceinline__ void dt_wait_products(void
     ", p, 1, 1, " transposed ";\n}"
 /* clang-format on */
 
-/* sums (64 x 128), of each warp 16 rows as of dt_multiply_add, = or, if ADD, += a (64 x 16)
- * times the transpose of b (128 x 16): 16 columns each of matrices that dt_matrix describes. */
+/* sums (64 x 128), 16 rows per warp in the layout of dt_multiply_add, = or, if ADD, += a (64 x
+ * 16) times the transpose of b (128 x 16): 16 columns each of matrices with descriptors of
+ * dt_matrix. */
 template <enum dt_dtype TYPE, bool ADD>
 static __device__ __forceinline__ void dt_multiply_rows_async(float (&sums)[16][4], uint64_t a,
                                                               uint64_t b)
@@ -182,7 +184,7 @@ static __device__ __forceinline__ void dt_multiply_rows_async(float (&sums)[16][
                      : "l"(a), "l"(b), "n"(ADD));
 }
 
-/* The same of 64 columns. */
+/* The same for 64 columns. */
 template <enum dt_dtype TYPE, bool ADD>
 static __device__ __forceinline__ void dt_multiply_rows_async(float (&sums)[8][4], uint64_t a,
                                                               uint64_t b)
@@ -197,7 +199,8 @@ static __device__ __forceinline__ void dt_multiply_rows_async(float (&sums)[8][4
                      : "l"(a), "l"(b), "n"(ADD));
 }
 
-/* sums (64 x 64) += a (64 x 16), in registers as of dt_multiply_add, times 16 rows of b. */
+/* sums (64 x 64) += a (64 x 16), in registers in the layout of dt_multiply_add, times 16 rows of
+ * b. */
 template <enum dt_dtype TYPE>
 static __device__ __forceinline__ void dt_add_rows_async(float (&sums)[8][4],
                                                          const uint32_t (&a)[4], uint64_t b)
@@ -212,7 +215,7 @@ static __device__ __forceinline__ void dt_add_rows_async(float (&sums)[8][4],
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1));
 }
 
-/* The same of 128 columns, the second half in a matrix of its own. */
+/* The same for 128 columns, the second half in a separate matrix. */
 template <enum dt_dtype TYPE>
 static __device__ __forceinline__ void dt_add_rows_async(float (&sums)[16][4],
                                                          const uint32_t (&a)[4], uint64_t b)
@@ -229,8 +232,8 @@ static __device__ __forceinline__ void dt_add_rows_async(float (&sums)[16][4],
 
 #endif
 
-/* The descriptor of a matrix, from this row on. next: bytes from it to the matrix of the 64
- * columns that follow, where rows are multiplied by more of them. */
+/* The descriptor of a matrix, from this row on. next: byte offset of the matrix of the next 64
+ * columns, if more than 64 columns are multiplied. */
 static __device__ __forceinline__ uint64_t dt_matrix(const void *rows, unsigned next)
 {
     const uint64_t swizzled = 1; /* by 128 bytes */
@@ -238,7 +241,7 @@ static __device__ __forceinline__ uint64_t dt_matrix(const void *rows, unsigned 
            (uint64_t)(DT_MATRIX_ATOM >> 4) << 32 | swizzled << 62;
 }
 
-/* The same, so many bytes further on: 16 columns are 32, 16 rows 2048. */
+/* The same, advanced by bytes: 32 for 16 columns, 2048 for 16 rows. */
 static __device__ __forceinline__ uint64_t dt_further_matrix(uint64_t matrix, int bytes)
 {
     return matrix + (uint64_t)(bytes >> 4);
