@@ -90,7 +90,7 @@ void show_shared()
 static void check_shown(size_t address, size_t bytes, const char *what)
 {
     if (address + bytes > shared_size)
-        stop("%s behind the end of shared memory", what);
+        stop("%s past the end of shared memory", what);
     if (memcmp(&shown[address], shared_memory + address, bytes) != 0)
         stop("%s meets what threads wrote, and no fence.proxy.async showed", what);
 }
@@ -117,7 +117,7 @@ static counting_barrier &barrier_at(uint64_t *barrier)
 void barrier_begin(uint64_t *barrier, unsigned arrivals)
 {
     if (shared_address(barrier) % sizeof *barrier)
-        stop("an mbarrier at an address that is no multiple of 8");
+        stop("an mbarrier at an address that is not a multiple of 8");
     barriers[barrier] = {arrivals, arrivals, 0, 0, false};
 }
 
@@ -157,7 +157,7 @@ static size_t bytes_of(const CUtensorMap &map)
     return bytes;
 }
 
-/* A row of the box, at so many elements of dimensions 1 to 3; what is outside is 0. */
+/* A row of the box, at this place in dimensions 1 to 3; 0 outside of the tensor. */
 static void read_row(const box &b, const unsigned (&place)[3], uint16_t *row)
 {
     const char *from = static_cast<const char *>(b.map.data);

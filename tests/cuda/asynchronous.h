@@ -37,7 +37,7 @@ void barrier_wait(uint64_t *barrier, unsigned parity);
 /* at: the box's first element in each of 4 dimensions. */
 void copy_box(void *shared, const CUtensorMap *map, uint64_t *barrier, const int (&at)[4]);
 
-/* A product of the warp's 16 rows and 16 columns of the left operand: with so many columns of
+/* A product of the warp's 16 rows and 16 columns of the left operand: with `columns` columns of
  * the right one, whose matrix has them as rows, or as columns (transposed). */
 struct product {
     enum dt_dtype type;

@@ -131,7 +131,7 @@ static bool run_conformance(uint32_t *words)
     return error == cudaSuccess;
 }
 
-/* The first word that differs of so many sections, or -1. */
+/* The first word that differs in these sections, or -1. */
 static int find_difference(const uint32_t *words, const uint32_t *table, int sections)
 {
     for (int i = 0; i < sections * WORDS; i++)

@@ -492,7 +492,7 @@ void copy_async(void *destination, const void *source, unsigned bytes, unsigned 
 {
     static const uint64_t nan[2] = {UINT64_MAX, UINT64_MAX};
     if ((reinterpret_cast<uintptr_t>(destination) | reinterpret_cast<uintptr_t>(source)) % bytes)
-        stop("an asynchronous copy of %u bytes at an address that is no multiple", bytes);
+        stop("an asynchronous copy of %u bytes at an address that is not aligned to it", bytes);
     if (on_access) {
         on_access(source, filled, false);
         on_access(destination, bytes, true);

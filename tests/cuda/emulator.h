@@ -19,8 +19,8 @@
  *                 without, such work comes as late as it may
  *     account     in the end a line says how many bytes cudaMalloc has given since the program
  *                 first asked how many there are
- *     gpus=N      so many GPUs (1)
- *     plain       cuBLASLt has no epilogues (blas.cpp)
+ *     gpus=N      the number of GPUs (1)
+ *     plain       cuBLASLt does not support epilogues (blas.cpp)
  *     aligned     and multiplies 16-bit elements only where each row begins at a multiple of
  *                 16 bytes, as tensor cores want them
  *     older       the GPU has compute capability 8.0, not 9.0
@@ -73,7 +73,7 @@ extern dim3 blockDim, gridDim;
 
 namespace emulator
 {
-/* Thrown by work that cannot go on yet: finish leaves it and what is behind it for later. */
+/* Thrown by work that cannot go on yet: finish leaves it and the work after it for later. */
 struct not_yet {
 };
 
@@ -95,7 +95,7 @@ inline unsigned lane()
 /* A bug of the kernel: prints it with the thread it happened in, and aborts. */
 [[noreturn]] void stop(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Events from now on are so many seconds later. */
+/* Advances the clock of later events. */
 void pass_time(double seconds);
 
 /* Runs a grid to its end, on the thread that calls. */
@@ -132,7 +132,7 @@ struct slots {
 bool arrive(unsigned mask, const char *what, const void *in, size_t bytes, slots **group);
 void complete(slots *group);
 void take(const slots *group, void *out, size_t bytes);
-/* What is done between is no access of the kernel, for TSan. */
+/* Accesses between the two do not count as the kernel's for TSan. */
 void ignore_begin();
 void ignore_end();
 

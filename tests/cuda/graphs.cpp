@@ -79,7 +79,7 @@ emulator::binder binder_of(const void *function)
     std::lock_guard<std::recursive_mutex> locked(lock);
     auto kernel = kernels.find(function);
     if (kernel == kernels.end())
-        emulator::stop("a launch of what is no kernel, or not known as DT_KERNEL");
+        emulator::stop("a launch of a function that is not known as DT_KERNEL");
     return kernel->second;
 }
 

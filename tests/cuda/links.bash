@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Loaded behind ranks.bash: short runs of ranks that each have an emulated GPU.
+# Loaded after ranks.bash: short runs of ranks that each have an emulated GPU.
 
 small=(--device cuda-emulated --set model.hidden_size=16 --set model.num_layers=2
     --set model.num_heads=2 --set model.max_seq_len=8 --set training.batch_size=1
@@ -20,13 +20,13 @@ over() {
     results "$3" >"$3.results"
 }
 
-# near RUN RUN TOLERANCE STEPS: losses of so many steps.
+# near RUN RUN TOLERANCE STEPS: compares the losses of STEPS steps.
 near() {
     paste <(numbers "$1" loss) <(numbers "$2" loss) | awk -v most="$3" -v steps="$4" '
         { d = $1 - $2; bad += NF != 2 || d > most || d < -most } END { exit bad || NR != steps }'
 }
 
-# same_in_contexts N PRECISION TOLERANCE: N ranks that share out sequences have the losses of one,
+# same_in_contexts N PRECISION TOLERANCE: N context-parallel ranks have the losses of one,
 # and the same bits however late messages come.
 same_in_contexts() {
     local emulator

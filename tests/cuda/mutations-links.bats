@@ -63,7 +63,7 @@ load planted-links
     shows links.c
 }
 
-@test "a call of NCCL that nobody sees to its end" {
+@test "a call of NCCL that is not waited for" {
     plant links.c 'return rc < 0 ? rc : await(l, lane, "transfers", err);' 'return rc;'
     run train links.c
     [ "$status" -ne 0 ]

@@ -36,7 +36,7 @@ run_tests() {
     caught norm
 }
 
-@test "norms: elements behind the end of a row" {
+@test "norms: elements past the end of a row" {
     plant norm.cu 'dt_cuda_part<TYPE>(part) + i < n)' 'dt_cuda_part<TYPE>(part) < n)'
     caught norm
 }
@@ -109,7 +109,7 @@ run_tests() {
     caught largest
 }
 
-@test "largest: numbers one place behind" {
+@test "largest: output indices off by one" {
     plant largest.cu 'base[0] += s.taken[2 * c];' 'base[0] += s.taken[2 * c] + 1;'
     caught largest
 }

@@ -42,7 +42,7 @@ run_tests() {
     caught attention-backward-tensor
 }
 
-@test "copies that nobody waits for" {
+@test "copies that are not waited for" {
     plant attention-forward-tensor.cu 'dt_wait_copies<0>();' 'dt_wait_copies<2>();'
     caught attention-forward-tensor
 }

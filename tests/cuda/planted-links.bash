@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Loaded behind planting.bash and links.bash: two ranks with mistakes in how GPUs exchange memory.
+# Loaded after planting.bash and links.bash: two ranks with mistakes in how GPUs exchange memory.
 
 setup() {
     need_mpi

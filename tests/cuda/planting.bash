@@ -10,7 +10,7 @@ prepare_planting() {
     BUILT="${DT_BUILD:-$ROOT/build}"
     PROGRAMS=$BUILT/tests/cuda
     ENGINE="$BUILT/lib/dt/cuda-emulated.so"
-    nm -D "$ENGINE" | grep -q __asan_init && skip "the engine has sanitizers of its own"
+    nm -D "$ENGINE" | grep -q __asan_init && skip "the engine is built with sanitizers"
     mkdir "$T/engines" "$T/device"
     ln -s "$BUILT"/lib/dt/cpu-*.so "$T/engines"
     cp -r "$ROOT/lib/device/cuda" "$T/device/cuda"
@@ -96,7 +96,7 @@ caught() {
 caught_by_tsan() {
     local library
     library=$("${CXX:-c++}" -print-file-name=libtsan.so)
-    [ -e "$library" ] || skip "there is no ThreadSanitizer"
+    [ -e "$library" ] || skip "ThreadSanitizer not found"
     build "$1" -O1 -fsanitize=thread
     (cd "$T" && compile tests/cuda/visible-copy.cpp -O1 -fsanitize=thread &&
         compile tests/cuda/emulator.cpp -O1 -DEMULATOR_RACES)
@@ -116,7 +116,7 @@ caught_by_tsan() {
 caught_by_asan() {
     local library f
     library=$("${CXX:-c++}" -print-file-name=libasan.so)
-    [ -e "$library" ] || skip "there is no AddressSanitizer"
+    [ -e "$library" ] || skip "AddressSanitizer not found"
     build "$1" -O1 -fsanitize=address
     for f in emulator runtime visible-copy; do # which no test changes
         [ -e "$BATS_FILE_TMPDIR/$f.cpp.o" ] ||

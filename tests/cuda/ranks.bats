@@ -31,7 +31,7 @@ run_ranks() {
     done
 }
 
-@test "groups of replicas: the bits of one rank" {
+@test "data-parallel groups: the bits of one rank" {
     small+=(--set training.gradient_accumulation_steps=5)
     run_ranks 1 one "${invariant[@]}"
     for stage in 0 2 3; do

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How sanitizers are told of fibers. What does not apply to the one that is compiled
  * in, if any, does nothing. Included by emulator.cpp alone, which TSan must not
- * instrument: the emulator's own state is no data of the kernels. So a build for TSan
+ * instrument: the emulator's state is not data of the kernels. So a build for TSan
  * says -DEMULATOR_RACES when it compiles that file, without -fsanitize=thread. */
 #ifndef DT_TEST_CUDA_SANITIZERS_H
 #define DT_TEST_CUDA_SANITIZERS_H
@@ -114,7 +114,7 @@ inline void *warp_tag(unsigned warp)
     return tags + (block_tags + warp) * tag_bytes;
 }
 
-/* A new block has tags of its own. */
+/* Each block has separate tags. */
 inline void sanitizer_new_block()
 {
 #ifdef EMULATOR_RACES

@@ -9,7 +9,7 @@
 
 #include "toolkit/cuda_runtime.h"
 
-/* Runs launch in a process of its own and says whether the emulator stopped it. */
+/* Runs launch in a separate process and says whether the emulator stopped it. */
 template <class Launch> inline bool stops(cudaStream_t stream, Launch launch)
 {
     pid_t child = fork();

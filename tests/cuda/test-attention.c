@@ -186,7 +186,7 @@ static void shapes_of_tiles_may_be_any(void **unused)
     }
 }
 
-/* Few queries behind many keys, in a cache with room for more, which is not read. */
+/* Few queries after many keys, in a cache with room for more, which is not read. */
 static void attention_reads_a_cache(void **unused)
 {
     (void)unused;

@@ -80,7 +80,7 @@ __global__ void copy_in_flight(float *x)
     emulator::commit_async();
 }
 
-/* What is read before the wait is no number; behind the filled bytes are zeros. */
+/* What is read before the wait is NaN; after the filled bytes are zeros. */
 __global__ void copy_waited(float *y, const float *x)
 {
     DT_SHARED(float, tile, 4);

@@ -49,7 +49,7 @@ void test_products_that_cannot_be_timed(void **)
         dt_engine.ops->release(dev, x.data, side * side * sizeof(float));
 }
 
-/* Who asks is told; it is no failure of ops. */
+/* The caller gets the error; it does not become a failure of ops. */
 void test_memory_that_is_refused(void **)
 {
     take_all();
@@ -66,7 +66,7 @@ void multiply_alone(struct dt_device *, const struct dt_cuda_product *p)
     dt_cuda_blas_multiply(dev, &plain);
 }
 
-/* A product that is tried for the first time is timed itself, which is no part of its time. */
+/* A product at its first use is tuned itself, which does not count towards its time. */
 void test_what_is_done_instead_is_tuned_before(void **)
 {
     struct dt_cuda_product p = {};

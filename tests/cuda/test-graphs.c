@@ -84,7 +84,7 @@ static void close_subject(struct subject *s)
     dt_device_close(s->dev);
 }
 
-/* Losses of passes over so many sequences each, of 8 tokens. */
+/* Losses of passes, with the number of sequences of each, of 8 tokens. */
 static void pass_losses(const struct subject *s, const int *sequences, double *losses, int passes)
 {
     struct dt_workspace *w;
@@ -155,7 +155,7 @@ static void tokens_that_are_decoded_have_the_same_bits(void **state)
     assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
 }
 
-/* --- ops by themselves ------------------------------------------------------------------------ */
+/* --- single ops ------------------------------------------------------------------------------- */
 enum { ADDITIONS = 20, MOST = 3000, WIDE = 50304 };
 
 /* y[0 .. n) += x, often enough for a graph. */
@@ -189,7 +189,7 @@ static void launches_of_other_grids_are_followed(void **state)
 }
 
 /* Losses of rows that a block keeps in shared memory: what a launch may take of it is asked for
- * before the launch, which may be done behind others. */
+ * before the launch, which may run after others. */
 static void rows_of_other_widths_may_be_put_off(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@ namespace
 {
 constexpr int ranks = 2, looks = 50;
 
-/* One of both, in a process of its own. */
+/* One of two ranks, each in a separate process. */
 struct rank {
     int number, say, hear; /* pipes from and to the other */
     cudaStream_t ops, streams[2];
@@ -139,7 +139,7 @@ void both(const char *words, const std::function<void(rank &)> &act)
     }
 }
 
-/* Late is not looked at: there nothing is over that nobody waits for. */
+/* Only "hurry": without it, work does not complete until a host waits for it. */
 constexpr const char *words = "gpus=2 hurry";
 
 void a_send_is_over_when_it_is_received(void **)

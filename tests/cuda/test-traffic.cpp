@@ -91,7 +91,8 @@ __global__ void copy_vectors(float4 *y, const float4 *x)
     y[threadIdx.x] = x[threadIdx.x];
 }
 
-/* By way of shared memory, and of what no load or store says: an asynchronous copy. */
+/* Through shared memory, by an asynchronous copy, which the compiler sees as neither load nor
+ * store. */
 __global__ void copy_shared(float *y, const float *x, int step)
 {
     DT_SHARED(float, tile, 32 * 33);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In a file of its own, which is compiled with the sanitizers of the kernels. */
+/* A separate file, compiled with the sanitizers of the kernels. */
 #include "emulator.h"
 
 void emulator::visible_copy(void *to, const void *from, size_t bytes)

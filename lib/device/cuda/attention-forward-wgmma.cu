@@ -38,7 +38,7 @@ struct work {
     int32_t first, key;
 };
 
-/* --- the producer warpgroup -------------------------------------------------------------- */
+/* --- the producer warpgroup ------------------------------------------------------------------- */
 template <int SIZE>
 static __device__ __forceinline__ void fetch_tile(unsigned char *memory, struct dt_ring *ring,
                                                   struct dt_ring_place &to, const CUtensorMap *map,
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void fetch_all(const struct forward_operands &
     fetch_tile<SIZE>(memory, ring, to, &o.v, shared, key, w.sequence);
 }
 
-/* --- the consumer warpgroups ------------------------------------------------------------ */
+/* --- the consumer warpgroups ------------------------------------------------------------------ */
 
 /* Replaces the scores of a tile by weights. spans, range: of the warp's 16 queries. */
 template <int SIZE>

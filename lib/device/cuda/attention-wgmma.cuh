@@ -55,7 +55,7 @@ static __device__ __forceinline__ void dt_begin_ring(struct dt_ring *ring)
     dt_show_shared();
 }
 
-/* --- the producer warpgroup -------------------------------------------------------------- */
+/* --- the producer warpgroup ------------------------------------------------------------------- */
 
 /* Fetches rows first .. first+ROWS of a head, all channels. */
 template <int SIZE, int ROWS>
@@ -91,7 +91,7 @@ static __device__ __forceinline__ int dt_next_slot(struct dt_ring *ring, struct 
     return slot;
 }
 
-/* --- the consumer warpgroups ------------------------------------------------------------ */
+/* --- the consumer warpgroups ------------------------------------------------------------------ */
 
 /* Waits for the next slot to be full. */
 static __device__ __forceinline__ int dt_await_slot(struct dt_ring *ring,

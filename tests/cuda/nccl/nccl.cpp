@@ -12,7 +12,7 @@
  * the engine promises to wait (device/links.h).
  *
  * What a stream has to do is done in its order, and a send is over when all of it has been
- * received, though what is sent may be read before: whoever relies on less waits for ever.
+ * received, though what is sent may be read before: code that relies on less deadlocks.
  *
  * The emulator does a stream's work when its host waits for it; another rank that waits for a
  * message has the sender's work done by a thread of the sender's process. With "hurry" that
@@ -55,7 +55,7 @@ struct ring {
 struct board {
     std::atomic<int> joined;
     std::atomic<bool> wanted[64]; /* of each rank: others wait for its messages */
-    ring rings[1];                /* of ranks from * size + to, and as many as there are */
+    ring rings[1];                /* index from * size + to; size * size of them */
 };
 
 /* What there is of a message: its length, then its bytes. */
@@ -172,7 +172,7 @@ void run(ncclComm_t c, std::vector<transfer> &transfers)
         throw emulator::not_yet();
 }
 
-/* Unless it is to hurry, a message comes behind all that ops can do without it. */
+/* Unless it is to hurry, a message arrives after all that ops can do without it. */
 void help(cudaStream_t stream)
 {
     if (stream == nullptr)

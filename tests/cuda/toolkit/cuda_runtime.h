@@ -181,7 +181,7 @@ template <class T> unsigned __match_any_sync(unsigned mask, T value)
 /* --- arithmetic ------------------------------------------------------------------------------- */
 namespace emulator
 {
-/* y, as far off as an approximation may be: up to so many units in the last place, to either
+/* y with the largest error of the approximation: up to `units` units in the last place, to either
  * side, by its bits. */
 inline float approximate(float y, int units)
 {

@@ -50,7 +50,7 @@ inline void load_matrices(uint32_t (&to)[4], const void *row, bool transposed)
 {
     row_at mine = {{}, reinterpret_cast<uintptr_t>(row)};
     if (mine.address % 16)
-        stop("ldmatrix reads a row at an address that is no multiple of 16");
+        stop("ldmatrix reads a row at an address that is not a multiple of 16");
     if (on_access)
         on_access(row, sizeof mine.row, false);
     visible_copy(&mine.row, row, sizeof mine.row);

@@ -19,7 +19,7 @@ struct traffic {
      * counted once; sectors of 32 bytes that they lie in; accesses of lanes, and their bytes. */
     uint64_t asked, sectors, accesses, access_bytes;
     /* Of shared memory: parts of accesses that may take one turn (8 lanes of 16 bytes, 16 of 8,
-     * 32 of less), and turns that they take, as many as there are words in one bank. */
+     * 32 of less), and turns that they take: the number of words in one bank. */
     uint64_t parts, turns;
 };
 
