@@ -474,8 +474,8 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
         .interface = rc == 0 && *s->distributed.interface ? s->distributed.interface : NULL,
         .job = job,
         .remedy = "start ranks with mpirun, or srun --mpi=pmix; or set distributed.rendezvous, "
-                  "where they meet without MPI; or distributed.backend=self, and each is a run of "
-                  "its own",
+                  "where they meet without MPI; or distributed.backend=self, to train each "
+                  "separately",
         .patience = at_path && rc < 0 ? LEADERS_START : (double)s->distributed.timeout,
         .stop = stop_signal,
     };
@@ -513,7 +513,7 @@ int main(int argc, char **argv)
     rc = meet(&settings, rc, &err);
     if (rc == DT_ESTOP)
         dt_stop_now(*stop_signal);
-    dt_stop_attend(false); /* before training there are no results to save */
+    dt_stop_attend(false); /* no results to save before training: a signal ends the process */
     rc = rc < 0 ? rc : open_and_run(data_path, &settings, &stopped, &err);
     if (rc < 0)
         return fail(&err);

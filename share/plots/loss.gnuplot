@@ -5,8 +5,8 @@
 
 has_train(i) = value(sprintf("has_train_%d", i))
 has_valid(i) = value(sprintf("has_valid_%d", i))
-# With one run its name is in the way: the title says which it is. With many there is no room
-# for two entries each: the points of all are explained by one.
+# One run needs no name in the key, since the title has it. For many runs the key would not fit
+# with two entries each: one entry explains the points of all.
 many = runs > 3 && format ne "text"
 label(i, what) = runs == 1 ? what : many ? name[i] : name[i] . ", " . what
 

@@ -45,7 +45,7 @@ submit() {
         "$run" "$data" -q -j 1 "${small[@]}" "$@"
 }
 
-# The run of config.yaml, whose rate depends on no number of steps, ends behind so many.
+# The run of config.yaml, with a constant learning rate, ends after STEPS steps.
 end_at() { # STEPS
     printf 'training:\n  schedule: constant\n  max_steps: %d\n' "$1" >config.yaml
 }
@@ -107,14 +107,14 @@ start_now() { # JOB
     [ "$(grep -c '"loss":' parted/metrics.jsonl)" = "$(grep -c '"loss":' whole/metrics.jsonl)" ]
 }
 
-@test "tasks that MPI knows nothing of are no ranks: it is said" {
+@test "tasks that MPI did not start are an error, not separate runs" {
     run timeout 60 srun --mpi=none --overcommit -n 2 dt-train -q -j 1 "${small[@]}" -o run "$data"
     [ "$status" = 1 ]
     [[ "$output" == *" and SLURM_STEP_NUM_TASKS=2 announce 2 ranks, but this process would run alone"* ]]
     [ ! -e run ]
 }
 
-@test "a run that fails is tried again so many times, and one that is told nonsense never" {
+@test "a failed run is retried MAX_RESTARTS times, one with a usage error never" {
     export MAX_RESTARTS=1
     end_at 5
     job=$(data=$T/missing submit failing)
