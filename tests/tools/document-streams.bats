@@ -29,7 +29,7 @@ no_shards() {
     [ -z "$(ls -A "$1" 2>/dev/null)" ]
 }
 
-@test "the last document of a pipe carries the end record, and a file has none" {
+@test "the last document of a pipe has the end record, and files do not" {
     dt-synth -n 3000 | cat >stream
     [ "$(wc -l <stream)" -eq 3000 ]
     [ "$(marks stream | head -n 1)" = '"begin"' ]
@@ -42,7 +42,7 @@ no_shards() {
     dt-synth -n 1 | marks | jq -e '.documents == 1'
 }
 
-@test "every program that writes documents into a pipe ends them, dropped ones and decoded ones too" {
+@test "every program that writes documents to a pipe writes the end record, also for rejects and decoded text" {
     dt-clean -q --min-chars 600 --rejects >(cat >rejects) docs.jsonl | cat >stream
     dt-clean -q --dedup-parts lines docs.jsonl | cat >parts
     dt-tokenize -t tok.json docs.jsonl | dt-tokenize -t tok.json -d --to jsonl | cat >decoded
@@ -56,7 +56,7 @@ no_shards() {
     [ -z "$(marks attributes)" ]
 }
 
-@test "shards of a pipe are those of a file" {
+@test "shards from a pipe equal those from a file" {
     dt-clean -q docs.jsonl -o clean.jsonl
     dt-tokenize -t tok.json clean.jsonl -o file.dts
     dt-clean -q docs.jsonl | dt-tokenize -t tok.json | dt-shard -o piped
@@ -65,7 +65,7 @@ no_shards() {
         "$(jq -c . clean.jsonl | md5sum)" ]
 }
 
-@test "a program that fails in a pipe makes all programs after it fail, and leaves no shards" {
+@test "a program that fails in a pipe makes all programs after it fail, without shards" {
     run bash -c 'dt-clean -q -j 1 bad.jsonl | dt-tokenize -t tok.json | dt-shard -o out
         echo "${PIPESTATUS[*]}"'
     [ "${lines[-1]}" = "1 1 1" ]
@@ -99,7 +99,7 @@ END
     cat status errors
 }
 
-@test "after kill -9 of any program of the pipe, the shards are not finished" {
+@test "after kill -9 of any program of the pipe, the shards are incomplete" {
     for program in dt-synth dt-clean dt-tokenize dt-shard; do
         kill_in_pipe $program
         [ ! -e out/index.json ]
@@ -108,7 +108,7 @@ END
     done
 }
 
-@test "a stream that was cut, or lost documents on its way, is refused by every reader" {
+@test "every reader refuses a stream that was truncated or lost documents" {
     dt-synth -n 500 | cat >stream
     for part in "head -n 100" "head -c 100000" "tail -n 100" "sed 200d" "sed -n 500p" \
         "sed 200p" "sed 200s/the/The/"; do
@@ -121,7 +121,7 @@ END
     done
 }
 
-@test "streams are read one after the other, compressed, and with documents of others between" {
+@test "concatenated streams are read, compressed too, and with documents without marks between them" {
     dt-synth -n 20 | cat >a
     dt-synth -n 1 --seed 1 | cat >b
     cat a docs.jsonl b a b b docs.jsonl | dt-clean -q -o o
@@ -137,7 +137,7 @@ END
     ends_early dt-clean -q -o o cut.zst b
 }
 
-@test "programs between may rewrite lines and add to meta, and what drops the marks is not checked" {
+@test "programs between may rewrite lines and add to meta; without marks there is no check" {
     dt-synth -n 50 | jq -c . | dt-clean -q -o o
     dt-synth -n 50 | jq -c '.meta.source = "x"' | dt-clean -q -o o
     [ "$(jq -s 'map(select(.meta.source == "x")) | length' o)" -eq 50 ]
@@ -148,7 +148,7 @@ END
     dt-synth -n 50 | jq -c '.text |= ascii_downcase' | ends_early dt-clean -q -o o
 }
 
-@test "with --partial a part of a stream is taken, and what is wrong with it said" {
+@test "--partial accepts an incomplete stream, with a warning" {
     dt-synth -n 500 | cat >stream
     for part in "head -n 100" "head -c 100000" "tail -n 100" "sed 200d"; do
         $part stream >part
@@ -162,7 +162,7 @@ END
     head -n 100 stream | dt-clean -q --partial 2>/dev/null | dt-tokenize -t tok.json --ids -o o
 }
 
-@test "dt-train refuses a text that was cut" {
+@test "dt-train refuses a truncated text" {
     dt-synth -n 50 | head -n 20 >cut.jsonl
     run dt-train -t tok.json -o run cut.jsonl --set model.num_layers=1 --set model.hidden_size=8
     [ "$status" -eq 1 ]
@@ -170,7 +170,7 @@ END
     [ ! -e run ]
 }
 
-@test "bad lines end the work, are skipped, or go into quarantine" {
+@test "bad lines end the program, are skipped, or are quarantined" {
     printf '{"text":"a"}\n{"text":\n\n{"text":"b"}\n[1]\n{"text":3}\n{"id":"c"}\n{"text":"d"}' >in
     for reader in "dt-clean -q" "dt-dedup sign -q" "dt-vocab -q -s 300" "dt-tokenize -q -t tok.json"; do
         run $reader -o o in
@@ -196,13 +196,13 @@ END
         'in:1a in:3b in:7d ' ]
 }
 
-@test "a quarantined line is byte for byte what came" {
+@test "a quarantined line is that of the input, byte for byte" {
     printf '{"text":"\377\000\r\\x"}\r\n{"text":"good"}\n{"text":"\001\200' >in
     dt-clean -q -o o --on-error quarantine=q in
     sed -n 'n;p' q | cmp - <(printf '{"text":"\377\000\r\\x"}\r\n{"text":"\001\200\n')
 }
 
-@test "more bad lines than --max-errors are an error, and nothing is left" {
+@test "more bad lines than --max-errors are an error, without output" {
     printf 'x\n{"text":"a"}\ny\nz\n' >in
     for most in 3 4; do
         run dt-clean -q -o o --from jsonl --on-error quarantine=q --max-errors $most in
@@ -217,7 +217,7 @@ END
     done
 }
 
-@test "what is wrong with an input, not with a line, is never skipped" {
+@test "faults of an input, not of a line, are never skipped" {
     dt-synth -n 500 | gzip | head -c 20000 >cut.gz
     for input in cut.gz . nosuch; do
         run dt-clean -q -o o --on-error skip "$input"
@@ -284,7 +284,7 @@ END
     [ "$(cat in)" = '{"text":"a"}' ]
 }
 
-@test "a quarantine file that cannot be written ends the work" {
+@test "a quarantine file that cannot be written ends the program" {
     run dt-clean -q -o o --on-error quarantine=/dev/full bad.jsonl
     assert_one_line_error dt-clean
     [ ! -e o ]
@@ -310,7 +310,7 @@ END
     [ "$(jq -c '{text: .}' strings | dt-clean -q | jq -r .text)" = "$(jq -r . strings)" ]
 }
 
-@test "lines that were skipped are said where no document is left" {
+@test "skipped lines are reported also without any document" {
     printf 'x\ny\n' >in
     for reader in "dt-clean -q" "dt-dedup sign -q" "dt-vocab -q -s 300" "dt-tokenize -q -t tok.json"; do
         run $reader -o o --from jsonl --on-error skip in
@@ -321,7 +321,7 @@ END
     done
 }
 
-@test "a separator that is nowhere is said" {
+@test "a separator that does not occur is a warning" {
     printf 'a\nb\n' >a
     printf 'a\n<sep>\nb\n' >b
     for options in "--from sep --separator <sep>" "--from split --separator <sep>" "--separator <sep>"; do

@@ -17,7 +17,7 @@ flip() {
         dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
-@test "--info shows what directories, files and streams hold, in 80 columns" {
+@test "--info shows the contents of directories, files and streams, in 80 columns" {
     dt-cat out >table
     [ "$(wc -L <table)" -le 80 ]
     grep -qE '^total +300 ' table
@@ -37,7 +37,7 @@ flip() {
     done
 }
 
-@test "--json holds the same for programs" {
+@test "--json has the same contents" {
     dt-cat --json all.dts >line
     [ "$(wc -l <line)" -eq 1 ]
     grep -qE '^\{"file":"all.dts","tokenizer":"[0-9a-f]{16}","vocab_size":320,"eot":319,"token_bytes":2,"layout":"list","documents":300,"tokens":[0-9]+,"bytes":[0-9]+,"hash":"[0-9a-f]{16}"\}$' line
@@ -49,7 +49,7 @@ flip() {
     dt-cat --ids all.dts | cmp - <(dt-tokenize --ids -t tok.json docs.jsonl)
 }
 
-@test "--text prints the documents, which come back through dt-clean" {
+@test "--text prints the documents, which dt-clean separates again" {
     dt-cat --text -t tok.json all.dts >text
     dt-clean --from sep --separator '<|endoftext|>' text 2>/dev/null |
         dt-tokenize -t tok.json --ids | cmp - <(dt-cat --ids all.dts)
@@ -76,28 +76,28 @@ flip() {
     done
 }
 
-@test "--lineage follows the commands" {
+@test "--lineage lists the commands" {
     dt-cat --lineage out >lines
     grep -q '^dt-tokenize .*tok.json docs.jsonl$' lines
     grep -q '^dt-shard .*--split val=0.1 --tokens-per-shard 20000 all.dts$' lines
     [ "$(grep -n dt-tokenize lines | cut -d: -f1)" -lt "$(grep -n dt-shard lines | cut -d: -f1)" ]
 }
 
-@test "--verify says what is whole" {
+@test "--verify lists valid shards" {
     dt-cat --verify out all.dts >said
     [ "$(wc -l <said)" -eq $(($(ls out/*.dts | wc -l) + 1)) ]
     [ -z "$(grep -v ' tokens: whole$' said)" ]
 }
 
 # tests/shard/test-stream.c tries every bit.
-@test "--verify says what is whole before the first damage" {
+@test "--verify lists valid shards before the first damage" {
     head -c 100 all.dts >cut.dts
     refute dt-cat --verify all.dts cut.dts >said 2>complaint
     [[ "$(cat said)" == "all.dts: 300 documents, "*" tokens: whole" ]]
     [[ "$(cat complaint)" == "dt-cat: cut.dts: "* ]]
 }
 
-@test "--verify finds a flipped bit wherever it is" {
+@test "--verify finds a flipped bit at any position" {
     for file in version-1 version-1-compressed; do
         size=$(stat -c %s "$ROOT/tests/shard/$file.dts")
         for ((i = 0; i < size; i += 9)); do
@@ -110,7 +110,7 @@ flip() {
     done
 }
 
-@test "--verify finds a cut wherever it is" {
+@test "--verify finds a truncation at any position" {
     for ((i = 0; i < 327; i += 11)); do
         head -c $i "$ROOT/tests/shard/version-1.dts" >cut.dts
         run dt-cat --verify cut.dts
@@ -155,7 +155,7 @@ flip() {
     [[ "$output" == *"does not contain index.json"* ]]
 }
 
-@test "joined streams of two tokenizers are refused" {
+@test "concatenated streams of two tokenizers are refused" {
     dt-vocab -q -s 300 -o other.json docs.jsonl
     cat all.dts <(dt-tokenize -t other.json docs.jsonl) >mixed.dts
     run dt-cat --verify mixed.dts
@@ -209,7 +209,7 @@ flip() {
     od -An -v -tx1 -w1 "$ROOT/tests/shard/version-1.dts" | tr -d ' ' | cmp - shown
 }
 
-@test "the table has room for long paths" {
+@test "the table fits long paths" {
     mkdir -p a/directory/with/quite/a/long/name
     path=a/directory/with/quite/a/long/name/all.dts
     cp all.dts $path
@@ -271,7 +271,7 @@ layouts() {
     [ ! -e none.dts ]
 }
 
-@test "files of other programs keep the documents there and back" {
+@test "conversion to files of other programs and back keeps the documents" {
     layouts
     dt-cat --json all.dts | grep -o '"hash":.*' >hash
     for format in mds megatron llmc; do
@@ -327,7 +327,7 @@ layouts() {
     assert_one_line_error dt-cat
 }
 
-@test "--split chooses the shards of one split, and --as mixes none" {
+@test "--split selects the shards of one split, and --as does not mix splits" {
     dt-cat --ids --split val out | cmp - <(dt-cat --ids out/val-*.dts)
     dt-cat --ids --split train out/*.dts | cmp - <(dt-cat --ids out/train-*.dts)
     dt-cat --json --split val out >lines
@@ -408,7 +408,7 @@ END
     [[ "$output" == *"swapped.dts: frame 3 at byte "*": is not the successor of the frame before it" ]]
 }
 
-@test "no input is written" {
+@test "an output that is an input is refused" {
     cp out/train-00000.dts kept.dts
     cp out/index.json kept.json
     ln -s out/train-00000.dts link.dts

@@ -21,14 +21,14 @@ text_of() {
     sed -E 's/^\{"id":"[^"]*","text":"(.*)"(,"meta":.*)?\}$/\1/'
 }
 
-@test "plain text goes through unchanged" {
+@test "plain text is unchanged" {
     printf ' Tabs\tand  spaces \n\n\n\nstay; so do "quotes" and \\\n' >plain.txt
     run dt-clean -q plain.txt
     [ "$status" -eq 0 ]
     [ "$output" = '{"id":"plain.txt:1","text":" Tabs\tand  spaces \n\n\n\nstay; so do \"quotes\" and \\\n"}' ]
 }
 
-@test "what is broken is repaired: UTF-8, controls, line ends" {
+@test "invalid UTF-8, control characters and line ends are repaired" {
     printf '\357\273\277a\377b\r\nc\rd\000\033e\n' >broken.txt
     run dt-clean -q --from text --stats stats broken.txt
     [ "$output" = '{"id":"broken.txt:1","text":"a�b\nc\nde\n"}' ]
@@ -38,7 +38,7 @@ text_of() {
     grep -qF '{"rule":"line-ends","dropped":0,"changed":1,"changes":2}' flat
 }
 
-@test "stdin is read where no file is named, and as -" {
+@test "stdin is read without files, and as -" {
     printf 'text' >f
     [ "$(dt-clean -q <f)" = '{"id":"stdin:1","text":"text"}' ]
     [ "$(dt-clean -q - <f)" = '{"id":"stdin:1","text":"text"}' ]
@@ -58,7 +58,7 @@ text_of() {
     [ "$(dt-clean -q --from text json | text_of)" = '{\"body\":\"a\"}\n' ]
 }
 
-@test "gzip and zstd are read as they are" {
+@test "gzip and zstd are decompressed" {
     printf 'one\ntwo\n' >plain
     gzip -c plain >a.gz
     zstd -q plain -o a.zst
@@ -69,13 +69,13 @@ text_of() {
 {"id":"a.zst:2","text":"two"}' ]
 }
 
-@test "ids and meta survive" {
+@test "ids and meta are kept" {
     printf '{"id":"x","text":"a\\u0000b","meta":{"logprob":-1.2345678901234567890,"s":"\\u00e9"}}\n' >in
     run dt-clean -q in
     [ "$output" = '{"id":"x","text":"ab","meta":{"logprob":-1.2345678901234567890,"s":"\u00e9"}}' ]
 }
 
-@test "output is valid UTF-8 whatever ids and meta held" {
+@test "output is valid UTF-8, whatever the ids and meta of the input" {
     printf '{"id":"\377","text":"a","meta":{"s":"\300"}}\n' >in
     run dt-clean -q in
     [ "$output" = '{"id":"�","text":"a","meta":{"s":"�"}}' ]
@@ -112,7 +112,7 @@ text_of() {
 {"id":"in:4","text":"","meta":{"reject":{"rule":"min-chars","value":0}}}' ]
 }
 
-@test "empty documents go unless they are asked for" {
+@test "empty documents are dropped by default" {
     printf 'a\n\n' >in
     [ "$(dt-clean -q --from lines in | wc -l)" -eq 1 ]
     [ "$(dt-clean -q --from lines --min-chars 0 in | wc -l)" -eq 2 ]
@@ -144,7 +144,7 @@ END
     [ "$(dt-clean -q r | wc -l)" -eq 3 ]
 }
 
-@test "statistics count documents, bytes, and what each rule did" {
+@test "statistics count documents, bytes, and changes of each rule" {
     printf 'abc\nd\n\nabc\n' >in
     dt-clean --from lines --dedup --min-chars 2 --stats s in >out 2>err
     [ "$(tr -d '\n ' <s | sed 's/,"seconds.*//')" = "$(tr -d '\n ' <<'END'
@@ -160,7 +160,7 @@ END
     [[ "$(cat err)" == "dt-clean: documents: 4 in, 1 out (dropped: 2 min-chars, 1 duplicate); 0.0 MB in "* ]]
 }
 
-@test "any number of threads gives the same bytes" {
+@test "the output does not depend on the number of threads" {
     awk 'BEGIN { srand(1); for (i = 0; i < 20000; i++) {
         n = int(rand() * 30); s = ""
         for (k = 0; k < n; k++) s = s sprintf("%c", 1 + int(rand() * 255))
@@ -176,20 +176,20 @@ END
     done
 }
 
-@test "cleaning twice is cleaning once" {
+@test "cleaning is idempotent" {
     head -c 200000 /dev/urandom >in
     dt-clean -q --from lines --space trim --normalize nfkc -o once in
     dt-clean -q --space trim --normalize nfkc -o twice once
     cmp once twice
 }
 
-@test "documents longer than a batch pass among short ones" {
+@test "documents longer than a batch are cleaned among short ones" {
     awk 'BEGIN { for (i = 0; i < 40; i++) { s = "w" i " ";
         for (k = 0; k < 16 * (i % 5 == 0); k++) s = s s; print substr(s, 1, 3000000) } }' >in
     dt-clean -q --from lines -j 3 in | text_of | cmp - in
 }
 
-@test "the corpora come out byte for byte" {
+@test "the corpora are unchanged, byte for byte" {
     need_data grimm.txt
     need_python json
     for f in tinyshakespeare.txt wikitext2.test.txt; do
@@ -199,7 +199,7 @@ END
     done
 }
 
-@test "output is what Python's decoder and unicodedata make of random bytes" {
+@test "output for random bytes equals that of Python's decoder and unicodedata" {
     need_python unicodedata
     "$PYTHON" - <<'END' >expected
 import json, random, unicodedata
@@ -218,7 +218,7 @@ END
     dt-clean -q --from nul --normalize nfc --min-chars 0 in | cmp - expected
 }
 
-@test "no document coming out is an error, with rejects and statistics" {
+@test "output without documents is an error, with rejects and statistics" {
     printf 'a\nb\n' >in
     run dt-clean --from lines --min-chars 5 --rejects r --stats s -o o in
     assert_one_line_error dt-clean
@@ -232,7 +232,7 @@ END
     [ "$output" = "dt-clean: no document came out: 0 in, 0 out" ]
 }
 
-@test "bad input is one line that names the place, and leaves no file" {
+@test "bad input is one line with the position, and leaves no file" {
     printf '{"text":"a"}\n{"text":7}\n' >type
     printf '{"text":"a"}\n{"text":"b"' >cut
     printf 'text that is compressed\n' | gzip -c | head -c 30 >cut.gz
@@ -296,7 +296,7 @@ END
     [ -z "$left" ]
 }
 
-@test "a closed pipe ends the program without a word" {
+@test "a closed pipe ends the program silently" {
     head -c 3000000 /dev/zero | tr '\0' '\n' >in
     run bash -c 'dt-clean --from lines --min-chars 0 in | head -n 1; exit ${PIPESTATUS[0]}'
     [ "$status" -eq 141 ]
@@ -334,7 +334,7 @@ END
     [[ "$output" == *"'loop': Too many levels"* ]]
 }
 
-@test "a token stream is not taken for text" {
+@test "a token stream is not read as text" {
     dt-synth -n 20 >docs.jsonl
     dt-vocab -q -s 300 -o tok.json docs.jsonl
     dt-tokenize -q -t tok.json -o ids.dts docs.jsonl
@@ -367,7 +367,7 @@ END
     [ "${lines[0]}" = "dt-clean: option '--m' could be one of --max-errors, --max-document, --mojibake, --min-chars, --max-chars, --mask, --max-masked" ]
 }
 
-@test "the text may lie below other members" {
+@test "the text may be a nested member" {
     printf '{"a":{"x":1,"b":{"c":"text","d":[2]}},"id":"i"}\n{"a":{"b":{"c":"more"}}}\n' >in
     run dt-clean -q --field a.b.c in
     [ "${lines[0]}" = '{"id":"i","text":"text","meta":{"a":{"x":1,"b":{"d":[2]}}}}' ]
@@ -418,14 +418,14 @@ END
     [ "$(dt-clean -q --normalize nfkc --mask card --to text in)" = '|||CREDIT_CARD|||' ]
 }
 
-@test "documents of other languages go" {
+@test "documents of other languages are dropped" {
     printf '{"text":"a","meta":{"lang":"en"}}\n{"text":"b","lang":"de"}\n{"text":"c"}\n' >in
     [ "$(dt-clean -q --language en in | wc -l)" -eq 1 ]
     [ "$(dt-clean -q --language de,en in | wc -l)" -eq 2 ]
     [ "$(dt-clean -q --language d in 2>&1 | wc -l)" -eq 1 ]
 }
 
-@test "lines and paragraphs that came before go, in whatever document" {
+@test "repeated lines and paragraphs of any document are removed" {
     printf '{"text":"menu\\none\\n\\n"}\n{"text":"menu\\n\\ntwo\\n menu "}\n{"text":"menu"}\n' >in
     run dt-clean -q --dedup-parts lines --rejects r in
     [ "$(text_of <<<"${lines[0]}")" = 'menu\none\n\n' ]
@@ -459,7 +459,7 @@ END
     [ "$output" = "dt-clean: bad.rules:2: unknown rule 'gopher-words-mni' (did you mean 'gopher-words-min'?)" ]
 }
 
-@test "the rule files that dt brings can be read, and each rule is documented" {
+@test "the installed rule files are valid, and each rule is documented" {
     dt-synth --bytes 20k -o in.jsonl
     for set in gopher c4 fineweb dolma; do
         run dt-clean -q --rules $set --attributes in.jsonl
@@ -518,7 +518,7 @@ END
     [ "$output" = "dt-clean: no document came out: 1 in, 0 out (dropped: 1 c4-sentences)" ]
 }
 
-@test "evaluation texts are kept out" {
+@test "documents with evaluation texts are dropped" {
     printf 'It was the best of times, it was the worst of times, it was the age of wisdom.\n' >eval.txt
     printf 'short\n' >short.txt
     printf 'He read: it was the BEST of times; it was the worst of times - it was the age of wit.\n' >in
@@ -573,7 +573,7 @@ refused() {
     [ ! -e out ]
 }
 
-@test "files that are not text are refused by the name of what they are" {
+@test "files that are not text are refused by the name of their type" {
     printf 'Some text.\n' >t
     for i in $(seq 200); do printf 'Line %s of a text.\n' "$i"; done >long
     tar -cf t.tar t long
@@ -636,7 +636,7 @@ refused() {
     [[ "$output" == *"docs.tar: is a tar archive, not plain text; unpack it: "* ]]
 }
 
-@test "separators inside lines are cut or refused, never one document in silence" {
+@test "separators inside lines split the text or are an error, never ignored" {
     printf 'a<|endoftext|>b<|endoftext|>\nc' >in
     run dt-clean -q in
     assert_one_line_error dt-clean
@@ -684,7 +684,7 @@ refused() {
     [[ "$output" == *"wide.zst: needs a window of more than 128 MiB; pipe it: zstd -dc --long=31 FILE" ]]
 }
 
-@test "a file that is read, or written already, is not written" {
+@test "an output that is an input or another output is refused" {
     printf '{"text":"a"}\n' >in
     cp in copy
     ln in hard

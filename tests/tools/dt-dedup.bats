@@ -42,7 +42,7 @@ lines:4" ]
     grep -q '"id":"lines:5".*"reject":{"rule":"near-duplicate","value":"docs:3"}' r
 }
 
-@test "shards are signed apart and matched together" {
+@test "shards are signed separately and matched together" {
     near_documents
     head -n 2 lines >a
     tail -n 3 lines >b
@@ -110,7 +110,7 @@ lines:4" ]
     done
 }
 
-@test "a list does not replace a file of signatures" {
+@test "a list does not overwrite a file of signatures" {
     printf 'one two three four five six seven\n' >words
     dt-dedup sign -q --from lines -o a.sig words
     cp a.sig a.drop

@@ -269,7 +269,7 @@ END
     [ "$status" -eq 2 ]
 }
 
-@test "a timeline has a lane for each thread and a colour for each kind of box" {
+@test "a timeline has a row for each thread and a colour for each kind of event" {
     cat >"$T/trace.json" <<'END'
 {"traceEvents":[
 {"ph":"M","name":"process_name","pid":1,"args":{"name":"stage 1"}},

@@ -40,7 +40,7 @@ assert_unfinished() {
     done
 }
 
-@test "levels compress and do not change what is held" {
+@test "levels compress without changing the contents" {
     for level in 0 1 9; do dt-shard -o "l$level" --level $level all.dts; done
     [ "$(stat -c %s l0/train-00000.dts)" -gt "$(stat -c %s l1/train-00000.dts)" ]
     [ "$(stat -c %s l1/train-00000.dts)" -gt "$(stat -c %s l9/train-00000.dts)" ]
@@ -93,7 +93,7 @@ assert_unfinished() {
     grep -q '"documents":1,' <(dt-cat --json out/val-00000.dts)
 }
 
-@test "no shard exceeds --tokens-per-shard, and together they are the whole" {
+@test "no shard exceeds --tokens-per-shard, and together they are complete" {
     dt-shard -o out --tokens-per-shard 5000 all.dts
     [ "$(ls out | wc -l)" -gt 5 ]
     dt-cat --json out | sed 's/.*"tokens":\([0-9]*\).*/\1/' | awk '$1 > 5000 {exit 1}'
@@ -102,7 +102,7 @@ assert_unfinished() {
     [ "$(ls each/*.dts | wc -l)" -eq 400 ]
 }
 
-@test "joined streams and several files are one input" {
+@test "concatenated streams and several files are one input" {
     dt-tokenize -t tok.json <(head -n 10 docs.jsonl) >a.dts
     dt-tokenize -t tok.json <(tail -n +11 docs.jsonl) >b.dts
     cat a.dts b.dts | dt-shard -o joined
@@ -121,7 +121,7 @@ assert_unfinished() {
     [ "$(ls out)" = "$(printf 'index.json\nnotes.txt\ntrain-00000.dts')" ]
 }
 
-@test "an empty split is an error that says what to do" {
+@test "an empty split is an error that names a remedy" {
     dt-tokenize -t tok.json --from text "$ROOT/LICENSE" -o one.dts
     run dt-shard -o out --split val=0.1 one.dts
     assert_one_line_error dt-shard
@@ -132,7 +132,7 @@ assert_unfinished() {
     assert_unfinished out
 }
 
-@test "no tokens are an error" {
+@test "input without tokens is an error" {
     printf '{"text":""}\n' | dt-tokenize -t tok.json --frame none >none.dts
     run dt-shard -o out none.dts
     assert_one_line_error dt-shard
@@ -160,7 +160,7 @@ assert_unfinished() {
     assert_one_line_error dt-shard
 }
 
-@test "a run that fails or is killed leaves the older shards whole" {
+@test "a run that fails or is killed leaves the older shards valid" {
     dt-shard -o out --tokens-per-shard 5000 all.dts
     dt-cat --ids out >before
     head -c 20000 all.dts >cut.dts
@@ -200,7 +200,7 @@ assert_unfinished() {
     dt-cat --verify out
 }
 
-@test "splits that make no sense are usage errors" {
+@test "invalid splits are usage errors" {
     for split in val val= =0.1 val=0 val=1 val=2 val=x va/l=0.1 val=-0.1 val=nan; do
         run dt-shard -o out --split "$split" all.dts
         [ "$status" -eq 2 ]
@@ -212,7 +212,7 @@ assert_unfinished() {
     [ ! -e out ]
 }
 
-@test "a killed run does not look finished, and running again completes" {
+@test "a killed run is incomplete, and running again completes it" {
     mkfifo pipe
     dt-shard -o out --split val=0.1 --split-by tail pipe &
     pid=$!
@@ -229,7 +229,7 @@ assert_unfinished() {
     dt-cat --verify out
 }
 
-@test "a full disk is an error and leaves nothing that looks finished" {
+@test "a full disk is an error and leaves no complete output" {
     mkdir small
     mount -t tmpfs -o size=64k none small 2>/dev/null || skip "cannot mount a small tmpfs"
     run dt-shard -o small/out --level 0 all.dts
@@ -246,7 +246,7 @@ assert_unfinished() {
     [ ! -e ./- ]
 }
 
-@test "a directory that cannot be made is an error" {
+@test "a directory that cannot be created is an error" {
     : >file
     run dt-shard -o file/out all.dts
     assert_one_line_error dt-shard
@@ -273,14 +273,14 @@ assert_unfinished() {
     cmp <(column all.dts) <(column again)
 }
 
-@test "--tokens-per-shard counts rows, and shards hold whole ones" {
+@test "--tokens-per-shard counts rows, and shards have complete rows" {
     dt-shard -o out --layout packed --length 31 --tokens-per-shard 2000 all.dts
     [ "$(ls out | wc -l)" -gt 5 ]
     dt-cat --json out | sed 's/.*"tokens":\([0-9]*\).*/\1/' | awk '$1 > 2000 || $1 % 32 {exit 1}'
     cmp <(column all.dts | sort) <(column out | sort)
 }
 
-@test "--loss-after gives no loss to a prompt" {
+@test "--loss-after excludes prompts from the loss" {
     colon=$(printf '{"text":":"}' | dt-tokenize -t tok.json --frame none --ids)
     seq 50 | sed 's/.*/{"text":"number &: & times &"}/' | dt-tokenize -t tok.json -o sums.dts
     dt-shard -o out --loss-after "$colon" sums.dts
@@ -312,7 +312,7 @@ assert_unfinished() {
     [ -z "$(ls -A b | grep tmp)" ]
 }
 
-@test "--append adds shards and keeps those that are there" {
+@test "--append adds shards and keeps existing ones" {
     dt-tokenize -t tok.json <(head -n 300 docs.jsonl) >a.dts
     dt-tokenize -t tok.json <(tail -n +301 docs.jsonl) >b.dts
     dt-shard -o out --split val=0.2 a.dts
@@ -462,7 +462,7 @@ parts() {
     cmp <(column out/*.dts) <(column all.dts all.dts)
 }
 
-@test "options of rows that do not fit together are usage errors" {
+@test "contradictory options of rows are usage errors" {
     for options in "--layout padded" "--length 5" "--padding-id 3" "--layout packed --length 0" \
         "--append --split-by tail --split val=0.1"; do
         run dt-shard -o out $options all.dts
@@ -473,7 +473,7 @@ parts() {
     [ ! -e out ]
 }
 
-@test "a kill at any moment leaves the older shards whole, or the new ones" {
+@test "a kill at any moment leaves the older shards valid, or the new ones" {
     for _ in 1 2 3 4 5 6 7 8; do cat all.dts; done >many.dts
     dt-shard -o out --tokens-per-shard 9000 many.dts
     dt-cat --ids out | md5sum >old
@@ -527,7 +527,7 @@ parts() {
     done
 }
 
-@test "shards that are not as index.json lists them are not copied" {
+@test "shards that differ from index.json are not copied" {
     dt-shard -o a --split val=0.2 all.dts
     sed 's/"hash": *"[0-9a-f]*"/"hash":"0123456789abcdef"/' a/index.json >changed.json
     refute cmp -s a/index.json changed.json

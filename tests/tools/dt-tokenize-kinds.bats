@@ -116,7 +116,7 @@ make_tekken() {
     dt-tokenize -t wrong.json --pattern tekken --frame template --ids "$KINDS/documents.jsonl" | cmp - "$KINDS/nemo.ids"
 }
 
-@test "frames" {
+@test "--frame selects the special tokens around documents" {
     printf 'he\n' >f
     he=$(dt-tokenize -t "$KINDS/llama3.json" --ids --frame none --from lines f)
     [ "$(dt-tokenize -t "$KINDS/llama3.json" --ids --from lines f)" = "$he 1" ]

@@ -22,7 +22,7 @@ repeat() {
     done
 }
 
-@test "each document ends with the EOT token, unless told otherwise" {
+@test "each document ends with the EOT token by default" {
     printf 'he\nhe he\n' >f
     [ "$(dt-tokenize -t t.json --ids --from lines f)" = "$(printf '256 419\n256 398 419')" ]
     [ "$(dt-tokenize -t t.json --ids --frame none --from lines f)" = "$(printf '256\n256 398')" ]
@@ -30,7 +30,7 @@ repeat() {
     [ "$(cat ids)" = 419 ]
 }
 
-@test "a stream gives the text back, byte for byte" {
+@test "decoding a stream restores the text, byte for byte" {
     head -c 300000 /dev/urandom >random
     cat "$GOLDEN/corpus.txt" random "$BATS_TEST_DIRNAME"/*.bats >f
     dt-tokenize -t t.json --from text f >f.dts
@@ -46,7 +46,7 @@ repeat() {
     cmp od ids
 }
 
-@test "documents in give documents out" {
+@test "JSON Lines are decoded to JSON Lines" {
     printf '{"text":"one\\n"}\n{"text":""}\n{"text":"tw\\u00f6 \\ud83d\\ude00"}\n' >f.jsonl
     dt-tokenize -t t.json f.jsonl | dt-tokenize -t t.json -d --to jsonl >out
     [ "$(cat out)" = '{"id":"stdin:1","text":"one\n"}
@@ -74,7 +74,7 @@ repeat() {
     dt-tokenize -t t.json --special f | dt-tokenize -t t.json -d | cmp - f
 }
 
-@test "long text is not cut inside a token that is looked for" {
+@test "long text is not split inside a special token" {
     dt-vocab -s 257 --special 'a b' -o special.json --from text t.json
     repeat '1a b' 1000000 >f # the only letters before a blank are in the token
     dt-tokenize -t special.json --ids --special -j 2 f | tr ' ' '\n' | sort | uniq -c |
@@ -82,7 +82,7 @@ repeat() {
     [ "$(cat counts)" = "$(printf '250000 16\n250000 256')" ]
 }
 
-@test "the number of threads changes nothing" {
+@test "the output does not depend on the number of threads" {
     for i in $(seq 50); do cat "$GOLDEN"/*; done >large
     for i in $(seq 300); do cat "$GOLDEN/documents.jsonl"; done >many.jsonl
     for input in "--from text large" many.jsonl; do
@@ -93,7 +93,7 @@ repeat() {
     done
 }
 
-@test "worst cases take no square of their length" {
+@test "worst cases take linear time" {
     repeat a 1000000 >letters
     repeat ' ' 1000000 >blanks
     head -c 1000000 /dev/zero >nuls
@@ -165,7 +165,7 @@ repeat() {
     [ ! -e out ]
 }
 
-@test "missing, empty and wrong input is one clear line" {
+@test "missing, empty and wrong input is a one-line error" {
     : >empty
     echo '{"text": 1}' >wrong.jsonl
     for input in empty wrong.jsonl /nonexistent .; do
@@ -233,7 +233,7 @@ repeat() {
     done
 }
 
-@test "real text comes back through GPT-2's ids" {
+@test "decoding GPT-2's ids restores real text" {
     need_data gpt2.vocab.json
     for f in tinyshakespeare.txt gpt2.tiktoken multi30k.train.de.gz; do
         need_data $f
@@ -243,14 +243,14 @@ repeat() {
     done
 }
 
-@test "a text given as tokenizer is said to be none" {
+@test "a text given as tokenizer is named in the error" {
     echo 'Once upon a time' >"$T/tale.txt"
     run dt-tokenize -t "$T/tale.txt" "$T/tale.txt"
     assert_one_line_error dt-tokenize
     [[ "$output" == "dt-tokenize: $T/tale.txt:"*": expected a complete tokenizer.json" ]]
 }
 
-@test "on a terminal text cannot move the cursor or hide; in a pipe it is what it was" {
+@test "on a terminal text cannot move the cursor or hide; in a pipe it is unchanged" {
     command -v script || skip "no script(1)"
     printf 'a\033[2J\302\233 31m\233\342\200\256b\r\tc\303\251\n' >evil
     dt-tokenize -t t.json --from text evil >evil.dts
@@ -277,7 +277,7 @@ repeat() {
     refute grep -q $'\033\|\302\233' <<<"$output"
 }
 
-@test "neither the tokenizer nor an input is written" {
+@test "an output that is the tokenizer or an input is refused" {
     dt-synth -n 50 >in.jsonl
     dt-vocab -q -s 300 -o own.json in.jsonl 2>/dev/null
     cp own.json kept.json

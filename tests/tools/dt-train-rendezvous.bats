@@ -62,13 +62,13 @@ ends_with() {
     [ "$status" -eq "$1" ] || { echo "status $status, not $1"; return 1; }
 }
 
-@test "numbers by Slurm" {
+@test "ranks from Slurm's variables" {
     SLURM_PROCID=0 SLURM_NTASKS=1 dt-train -q -j 1 "${small[@]}" \
         --set distributed.rendezvous="$T/meet" -o one "$data"
     [ -e one/latest/model.safetensors ]
 }
 
-@test "a rank that is killed ends the others, which say at once whom they have lost" {
+@test "a rank that is killed ends the others, which name the lost rank at once" {
     skip_sleeps "$T/slept"
     start 3
     kill -KILL "${pids[1]}"
@@ -79,7 +79,7 @@ ends_with() {
     [ ! -s slept ]
 }
 
-@test "SIGTERM to one rank: all write the checkpoint and end by it" {
+@test "SIGTERM to one rank: all write the checkpoint and end by SIGTERM" {
     start 2
     kill -TERM "${pids[1]}"
     ends_with 143 "${pids[0]}"
@@ -88,7 +88,7 @@ ends_with() {
     [ -d run/latest/trainer ]
 }
 
-@test "SIGTERM or SIGINT while ranks meet ends a rank at once, and its file goes" {
+@test "SIGTERM or SIGINT during the rendezvous ends a rank at once, and its file is removed" {
     local signal
     for signal in TERM INT; do
         RANK=0 WORLD_SIZE=2 env --default-signal=INT dt-train -q "${small[@]}" \
@@ -101,7 +101,7 @@ ends_with() {
     done
 }
 
-@test "what is wrong for one rank ends the others too, which are told" {
+@test "an error of one rank ends the others too, with its message" {
     RANK=0 WORLD_SIZE=2 dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" \
         -o run "$data" >said.0 2>&1 &
     local first=$!
@@ -196,7 +196,7 @@ announced() {
     [ -d run/latest ]
 }
 
-@test "ranks that meet otherwise are told so" {
+@test "distributed.rendezvous is refused for ranks that MPI has started" {
     need_mpi
     run mpirun -n 3 dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     [ "$status" -eq 1 ]
@@ -298,7 +298,7 @@ announced() {
     wait $first || true
 }
 
-@test "what the environment and the settings lack is said in a line" {
+@test "missing variables and settings are named in one line" {
     run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"the environment has neither RANK nor SLURM_PROCID, by which ranks meet at a path (distributed.rendezvous)" ]]

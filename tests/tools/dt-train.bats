@@ -228,7 +228,7 @@ train() {
     [ ! -e run/latest ]
 }
 
-@test "keep_last and keep_every say which checkpoints stay" {
+@test "keep_last and keep_every select the checkpoints that are kept" {
     expected=$(train -o straight)
     [ "$(train --set checkpoint.keep_last=2 --set training.save_interval=10)" = "$expected" ]
     [ "$(echo run/step-*)" = "run/step-00000050 run/step-00000060" ]

@@ -29,7 +29,7 @@ merges_of() {
     dt-tokenize -t bytes.json --from text f | dt-tokenize -t bytes.json -d | cmp - f
 }
 
-@test "the number of threads and the cut into documents change nothing" {
+@test "the result does not depend on threads or document boundaries" {
     for i in $(seq 400); do cat "$GOLDEN"/*; echo; done >f
     dt-vocab -s 1000 -j 1 --from text -o 1.json f
     for threads in 2 4 7; do
@@ -38,7 +38,7 @@ merges_of() {
     gzip -c f | dt-vocab -s 1000 --from text | cmp - 1.json
 }
 
-@test "each pattern can be trained with, and is written down" {
+@test "each pattern can be trained with, and is saved" {
     for pattern in gpt2 llama3 cl100k qwen qwen35 o200k tekken; do
         dt-vocab -s 400 --pattern $pattern -o $pattern.json "$GOLDEN/corpus.txt"
         dt-tokenize -t $pattern.json --from text "$GOLDEN/corpus.txt" >f.dts
@@ -105,7 +105,7 @@ merges_of() {
     [ "$(printf '<a "b">' | dt-tokenize -t t.json --ids --special)" = "299 298" ]
 }
 
-@test "impossible sizes and special tokens are one clear line" {
+@test "impossible sizes and special tokens are a one-line error" {
     run dt-vocab -s 256 -o out "$GOLDEN/corpus.txt"
     assert_one_line_error dt-vocab
     run dt-vocab -s 300 --special é -o out "$GOLDEN/corpus.txt"
@@ -123,7 +123,7 @@ merges_of() {
     done
 }
 
-@test "missing, empty and wrong input is one clear line, and leaves no file" {
+@test "missing, empty and wrong input is a one-line error, and leaves no file" {
     : >empty
     echo '{"text": 1}' >wrong.jsonl
     gzip -c "$GOLDEN/corpus.txt" | head -c 500 >cut.gz
@@ -143,13 +143,13 @@ merges_of() {
     assert_one_line_error dt-vocab
 }
 
-@test "merges are those that tokenizers learns: golden corpus" {
+@test "merges equal those of tokenizers: golden corpus" {
     need_python tokenizers
     "$PYTHON" "$ORACLE" train 419 "$GOLDEN/corpus.txt" >theirs
     merges_of "$GOLDEN/tokenizer.json" | cmp - theirs
 }
 
-@test "merges are those that tokenizers learns: real text" {
+@test "merges equal those of tokenizers: real text" {
     need_data tinyshakespeare.txt
     need_python tokenizers
     for corpus in tinyshakespeare.txt grimm.txt; do
@@ -159,7 +159,7 @@ merges_of() {
     done
 }
 
-@test "what was learnt loads in tokenizers and gives the same ids" {
+@test "trained tokenizers load in tokenizers and give the same ids" {
     need_data grimm.txt
     need_python tokenizers
     dt-vocab -s 3000 --special '<eos>' --special '<a "b">' -o t.json "$TESTDATA/grimm.txt"
@@ -168,7 +168,7 @@ merges_of() {
     "$PYTHON" "$ORACLE" encode t.json f.jsonl | cmp - ours
 }
 
-@test "with each pattern, what was learnt gives the same ids in tokenizers" {
+@test "with each pattern, trained tokenizers give the same ids in tokenizers" {
     need_data grimm.txt
     need_python tokenizers
     "$PYTHON" "$ORACLE" strings 4 5000 >f.jsonl

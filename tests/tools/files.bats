@@ -55,7 +55,7 @@ refused() {
     printf 'training:\n  seed: 8\n' | dt-train --print-config -c /dev/stdin -o x data | grep -q 'seed: 8'
 }
 
-@test "a list names files of its directory alone" {
+@test "a list names files of its directory only" {
     for name in ../../etc/hostname /etc/hostname trainer/../../tok.json ..; do
         rm -rf broken && cp -r model broken
         jq --arg name "$name" '.files[$name] = {"bytes": 1, "xxh3": "0123456789abcdef"}' \
@@ -78,7 +78,7 @@ refused() {
     done
 }
 
-@test "a file that cannot be looked at is not left out" {
+@test "a file that cannot be inspected is an error" {
     rm model/trainer/manifest.json
     for file in tokenizer.json tokenizer_config.json; do
         for kind in loop dangling; do
@@ -100,7 +100,7 @@ refused() {
         dt-eval -q -m model perplexity data
 }
 
-@test "a tokenizer that the user may not read is not left out" {
+@test "a tokenizer without read permission is an error" {
     [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null || skip "needs root and setpriv"
     chmod 755 . && mkdir -m 700 closed && mv model/tokenizer.json closed
     ln -s ../closed/tokenizer.json model/tokenizer.json
@@ -113,7 +113,7 @@ refused() {
     [ ! -e open/out ]
 }
 
-@test "memory that runs out ends a program with one line, never by a signal" {
+@test "running out of memory ends a program with one line, never by a signal" {
     [[ "$(ldd "$(command -v dt-train)")" != *asan* ]] || skip "AddressSanitizer takes all addresses"
     ended=0
     for limit in 62 64 70 76 82 88 94 100 112; do # MB, around what loading and opening take
@@ -126,7 +126,7 @@ refused() {
     [ "$ended" -gt 0 ] || skip "libraries are smaller here than the limits"
 }
 
-@test "memory that runs out while kernels are made ends dt-eval with one line" {
+@test "running out of memory while kernels are created ends dt-eval with one line" {
     [[ "$(ldd "$(command -v dt-eval)")" != *asan* ]] || skip "AddressSanitizer takes all addresses"
     dt-synth --bytes 300K -o s.jsonl
     dt-vocab -q --size 512 -o t.json s.jsonl

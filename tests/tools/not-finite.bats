@@ -121,7 +121,7 @@ weights="bad/model.safetensors: tensor 'transformer.h.0.mlp.c_fc.weight': elemen
     [[ "$output" == *": token 1: "* ]] # alone, it is the first that is scored; all look at the sixth
 }
 
-@test "generating ends at a logit that is not finite, with the prompt and the token" {
+@test "generation ends at a logit that is not finite, with the prompt and the token" {
     overflow run big wpe.weight
     for how in "" "--temperature 0" "--beams 2" "--top-k 5"; do
         run dt-generate -m big --no-eot -p O -n 20 -o out $how
@@ -188,7 +188,7 @@ PYTHON
     [ "$(grep -c '"loss":null' new/metrics.jsonl)" -eq 3 ]
 }
 
-@test "an export is not verified by logits that are not finite, and is not left" {
+@test "an export whose logits are not finite fails verification, and is removed" {
     overflow run big wpe.weight
     overflow masked-run big-masked position_embeddings.weight
     for model in big big-masked; do

@@ -85,7 +85,7 @@ start_now() { # JOB
     scontrol update JobId="$1" StartTime=now
 }
 
-@test "a job that is asked to stop, and one that is requeued, come to the bits of one that was not" {
+@test "stopped and requeued jobs are bit-identical to an uninterrupted one" {
     end_at 1000000 # unless told to stop
     parted=$(submit parted)
     await "$parted" has_step parted 100

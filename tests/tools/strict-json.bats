@@ -167,7 +167,7 @@ strict() { # [--least N] FILE...
     strict search validation
 }
 
-@test "dt-bench: speeds, rows, reports and comparisons" {
+@test "dt-bench: measurements, rows, reports and comparisons" {
     small=(--set model.vocab_size=300 --set model.hidden_size=32 --set model.num_layers=1
         --set model.num_heads=2 --set model.max_seq_len=32 --set training.batch_size=1)
     dt-bench --json -j 1 gemm >gemm
@@ -197,7 +197,7 @@ strict() { # [--least N] FILE...
     strict collective
 }
 
-@test "dt-track: what it sends and what it remembers" {
+@test "dt-track: requests and state" {
     command -v python3 >/dev/null || skip "no python3"
     [ -e "${DT_ENGINES:-$ROOT/build/lib/dt}/http.so" ] || skip "built without libcurl"
     mkdir -p log/latest/trainer
