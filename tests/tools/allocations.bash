@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# Loaded by the tests that let allocations fail; helper.bash comes first.
+# Loaded by tests of failing allocations, after helper.bash.
 
-# Runs the shell command in $1 with the environment of the other arguments. Its output goes to the
-# new directory out, where it runs; its errors beside it.
+# Runs the shell command $1 with the environment of the other arguments, in the new directory out,
+# which gets its output; errors go to a file beside it.
 run_in_out() {
     rm -rf out && mkdir out
     status=0
@@ -17,15 +17,15 @@ judge() {
     if [ "$status" -eq 0 ]; then
         diff -r expected out >differences || { echo "status 0, and other bytes:"; head -3 differences; }
     elif [ "$status" -eq 1 ] && [ "$own" -eq 1 ] && [ "$(wc -l <stderr)" -eq 1 ]; then
-        : # as it must be
+        : # expected
     elif [ "$own" -gt 0 ] || ! grep -qE "$theirs" stderr || grep . stderr | grep -qvE "$theirs"; then
         echo "status $status: $(head -3 stderr)"
     fi
 }
 
 # fail_allocations RUNS COMMAND: lets an allocation of the shell command fail, alone or with all
-# after it, in RUNS runs that many different ones (all, where there are fewer); says what went
-# wrong, and where.
+# after it; a different one in each of RUNS runs (or all, if fewer). Prints failures with their
+# allocation.
 fail_allocations() {
     local shim=${DT_BUILD:-$ROOT/build}/tests/tools/fail-allocation.so total runs i n wrong bad=0
     run_in_out "$2" LD_PRELOAD="$shim" FAIL_ALLOCATION=0 ALLOCATIONS="$PWD/total"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Each program where an allocation fails: the same bytes, or status 1 and one line. Of each command
-# $ALLOCATION_RUNS allocations are tried; tests/full/allocations.bats tries all.
+# Each program where an allocation fails: the same bytes, or status 1 and one line. $ALLOCATION_RUNS
+# allocations of each command fail; in tests/full/allocations.bats all do.
 load ../helper
 load allocations
 
@@ -26,7 +26,7 @@ setup() {
     S=$BATS_FILE_TMPDIR
 }
 
-# try COMMAND...: each a line for the shell.
+# try COMMAND...: shell commands.
 try() {
     local command
     for command in "$@"; do

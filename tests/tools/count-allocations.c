@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Preloaded into a program, counts the allocations that the program itself and
- * dt's engines ask for (not those inside other libraries), and writes their
- * number to $ALLOCATIONS at the end. */
+/* Preloaded into a program, counts the allocations of the program itself and of
+ * dt's engines (not those inside other libraries), and writes their
+ * number to $ALLOCATIONS at exit. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Streams of documents between programs: that what was cut never passes for whole, and what
-# becomes of lines that are not documents.
+# Document streams between programs: truncation is always detected; lines that are not documents
+# are skipped or quarantined.
 load ../helper
 
 setup() {
@@ -10,12 +10,12 @@ setup() {
     sed '2901s/"text":/"text":1,/' docs.jsonl >bad.jsonl
 }
 
-# marks FILE...: the marks of its documents, a line each.
+# marks FILE...: the stream marks of its documents, one per line.
 marks() {
     jq -c 'select(has("dt_stream")) | .dt_stream' "$@"
 }
 
-# ends_early COMMAND...: reads a document stream of standard input that is not whole, and says so.
+# ends_early COMMAND...: fails on an incomplete document stream on standard input, with one line.
 ends_early() {
     run "$@"
     echo "$status: $output"
@@ -76,12 +76,12 @@ no_shards() {
     no_shards out
 }
 
-# written PID: whether the process has written more than a pipe and its buffers hold.
+# written PID: whether the process has written more than fits in a pipe and its buffers.
 written() {
     [ "$(awk '/^wchar/ { print $2 }' "/proc/$1/io" 2>/dev/null || echo 0)" -gt 300000 ]
 }
 
-# kill_in_pipe PROGRAM: an endless pipe in which it is killed when it is at work.
+# kill_in_pipe PROGRAM: kills it in an endless pipe, while it works.
 kill_in_pipe() {
     cat >pipe.sh <<'END'
 as() { echo $BASHPID >"$1.pid.new"; mv "$1.pid.new" "$1.pid"; shift; exec "$@"; }

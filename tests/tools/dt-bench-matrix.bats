@@ -77,7 +77,7 @@ END
     [ "$(wc -l <log)" -eq 4 ]
     again -r 3 -a a=0,1,2
     [ "$(sort log | uniq -c | tr -s ' \n' ' ')" = ' 3 0 3 1 3 2 ' ]
-    printf '{"cell":{"a":"1"},"rou' >>rows # a program that died
+    printf '{"cell":{"a":"1"},"rou' >>rows # a truncated row of a killed program
     again -r 4 -a a=0,1,2
     [ "$(wc -l <log)" -eq 12 ]
     refute grep -v '}$' rows
@@ -135,7 +135,7 @@ END
     done
     cmp one one.before
     cmp two two.before
-    printf '{"design":{"comm' >torn # the program died over its first line
+    printf '{"design":{"comm' >torn # killed while it wrote the first line
     dt-bench matrix -q -o torn -r 1 -w 0 -- true >/dev/null
     [ "$(wc -l <torn)" -eq 3 ]
     run dt-bench matrix -o - -r 1 -- true
@@ -150,7 +150,7 @@ END
 
 @test "a run that takes too long is ended, and all that it started" {
     mkfifo held
-    cat held >all & # for as long as a process is there that holds it
+    cat held >all & # while a process has it open
     reader=$!
     exec 9>held
     run dt-bench matrix -q -o rows -r 1 -w 0 --limit 0.3 -- sh -c 'sleep 1000 & wait'
@@ -207,7 +207,7 @@ END
     grep -q 'medians of 6 rounds; ratios of pairs, ~: within chance$' out
 }
 
-# A program that says it took $1, give or take the 2% that its argument decides.
+# A program that reports $1 seconds, plus or minus 2% depending on its argument.
 make_measured() {
     echo "#include <stdio.h>
         #include <stdlib.h>
@@ -280,7 +280,7 @@ make_measured() {
     [[ "$output" == *"'rows' has rows of another matrix, whose warmup differs: "* ]]
     again -v n2
     [ "$status" -eq 0 ]
-    again -v nope # which is known without a run
+    again -v nope # an error before any run
     assert_one_line_error dt-bench
     [ "$(wc -l <log)" -eq 10 ]
 }

@@ -146,7 +146,7 @@ setup() {
     run dt-bench collective
     assert_one_line_error dt-bench
     skip_sleeps "$T/slept"
-    OMPI_COMM_WORLD_RANK=1 run dt-bench collective --no-such # which the first has time to say
+    OMPI_COMM_WORLD_RANK=1 run dt-bench collective --no-such # rank 0 prints it
     [ "$status" -eq 2 ]
     [ "$(cat slept)" = 5 ]
 }

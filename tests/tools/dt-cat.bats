@@ -9,7 +9,7 @@ setup() {
     dt-shard -o out --split val=0.1 --tokens-per-shard 20000 all.dts
 }
 
-# flip FILE OFFSET BIT: changes one bit.
+# flip FILE OFFSET BIT: flips one bit.
 flip() {
     local byte
     byte=$(od -An -v -j "$2" -N 1 -tu1 "$1")
@@ -89,7 +89,7 @@ flip() {
     [ -z "$(grep -v ' tokens: whole$' said)" ]
 }
 
-# tests/shard/test-stream.c tries every bit.
+# tests/shard/test-stream.c flips every bit.
 @test "--verify lists valid shards before the first damage" {
     head -c 100 all.dts >cut.dts
     refute dt-cat --verify all.dts cut.dts >said 2>complaint
@@ -392,7 +392,7 @@ layouts() {
 
 @test "two frames that were swapped are found" {
     for _ in 1 2 3 4; do cat all.dts; done | dt-shard -o many
-    # The places of frames 1 and 2 with their indexes, from the seek table.
+    # Offsets of frames 1 and 2 with their indexes, from the seek table.
     python3 - many/train-00000.dts <<'END' || skip "no python3"
 import struct, sys
 data = bytearray(open(sys.argv[1], "rb").read())

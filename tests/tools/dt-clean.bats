@@ -6,8 +6,7 @@ setup() {
     cd "$T"
 }
 
-# Runs dt-clean with a file as its standard output, since documents of a pipe have marks, which
-# document-streams.bats tests.
+# Runs dt-clean with a file as standard output, without stream marks (see document-streams.bats).
 dt-clean() {
     local rc=0 file
     file=$(mktemp "$BATS_FILE_TMPDIR/stdout-XXXXXX")
@@ -536,7 +535,7 @@ END
 @test "memory does not grow with the input" {
     [[ "${DT_BUILD:-}" != *asan* ]] || skip "AddressSanitizer takes its own"
     dt-synth --bytes 25M -o in.jsonl
-    # 16 MB do for 25; they would for any size.
+    # 16 MB are enough for 25 MB, and for any size.
     run bash -c "ulimit -d 16000 && dt-clean -q -j 1 --rules fineweb --attributes -o /dev/null in.jsonl"
     [ "$status" -eq 0 ]
     run bash -c "ulimit -d 1000 && dt-clean -q -j 1 --rules fineweb --attributes -o /dev/null in.jsonl"
@@ -565,7 +564,7 @@ END
     [[ "$output" == $'\r'*documents* ]]
 }
 
-# refused FILE NAME: dt-clean names what the file is, makes nothing, and takes no longer.
+# refused FILE NAME: dt-clean names the file type and fails at once, without output.
 refused() {
     run timeout 10 dt-clean -q -o out "$1"
     assert_one_line_error dt-clean
@@ -706,7 +705,7 @@ refused() {
         [ "$status" -eq 2 ]
         cmp in copy
     done
-    for out in - /dev/stdout; do # which would be read as it grows
+    for out in - /dev/stdout; do # it would be read while it grows
         rc=0
         timeout 10 "$(type -P dt-clean)" -q -o $out in >>in || rc=$?
         [ "$rc" -eq 2 ]

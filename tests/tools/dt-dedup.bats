@@ -11,8 +11,8 @@ words() {
     seq "$1" "$2" | tr 0-9 a-j | tr '\n' ' '
 }
 
-# Five documents: the second is the first with its last word changed, the fifth the
-# third in capitals.
+# Five documents: the second differs from the first in the last word, the fifth is the third in
+# capitals.
 near_documents() {
     {
         echo "$(words 100 160)"

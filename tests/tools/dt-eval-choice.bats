@@ -97,7 +97,7 @@ member() { # NAME: of the JSON object on stdin
 }
 
 @test "targets have a perplexity and no acc_norm" {
-    for word in Once One There; do # what the model itself says comes next, and what does not
+    for word in Once One There; do # the model's prediction, and other words
         next=$(dt-generate --no-eot -m run/latest -p "$word" -n 1 --temperature 0)
         printf '{"context":"%s","target":"%s","delimiter":""}\n' "$word" "${next#"$word"}" \
             "$word" "${next#"$word"}q"

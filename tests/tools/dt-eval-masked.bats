@@ -38,7 +38,7 @@ member() { # NAME: of the JSON object on stdin
 @test "with --alone each token is predicted once" {
     dt-eval -q -m run/latest --json --alone masked few.jsonl >a
     awk -v n="$(member tokens <a)" -v hidden="$(member predicted <a)" \
-        'BEGIN { exit !(hidden == n - 20) }' # but the end of each document
+        'BEGIN { exit !(hidden == n - 20) }' # all but the end of each document
     [ -n "$(member pseudo_perplexity <a)" ]
     dt-eval -q -m run/latest --json --alone --batch 5 masked few.jsonl >b
     awk -v a="$(member loss <a)" -v b="$(member loss <b)" 'BEGIN { exit !((a - b) ^ 2 < 1e-10) }'

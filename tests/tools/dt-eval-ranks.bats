@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Scoring on several ranks, over real MPI on this machine: the bits of one.
+# Scoring on several ranks over MPI is bit-identical to one rank.
 load ../helper
 
 train() { # NAME OPTION...: a model of a few steps

@@ -81,7 +81,7 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
     done
 }
 
-# spoilt ORACLE BOUND MODEL TENSOR HEADS: the oracle sees a tensor of the file that is not right.
+# spoilt ORACLE BOUND MODEL TENSOR HEADS: the oracle detects a wrong tensor in the file.
 spoilt() {
     dt-export -m $3/latest --to gguf -o spoilt.gguf
     "$PYTHON" "$ROOT/tests/oracles/$1" $3/latest spoilt.gguf $2
@@ -98,8 +98,8 @@ spoilt() {
     spoilt export_oracle.py 1e-5 llama blk.0.attn_k.weight 2
 }
 
-# With 16 or 8 bits llama.cpp rounds what it multiplies weights with to the weights' type too:
-# bf16 has 8 bits, and q8_0 8 for 32 numbers of one scale, where fp16 has 11.
+# With 16 or 8 bits llama.cpp also rounds activations to the type of the weights:
+# bf16 has 8 bits, q8_0 8 for blocks of 32 with one scale, fp16 has 11.
 @test "llama.cpp finds the same logits in GGUF files of all types" {
     need_python torch transformers llama_cpp
     local files=()
@@ -273,7 +273,7 @@ spoilt() {
         [ ! -e out ]
     done
     at=$(grep -obaF tokenizer.ggml.tokens good.gguf | cut -d : -f 1)
-    cp good.gguf m.gguf # the length of an array of texts, then arrays of arrays
+    cp good.gguf m.gguf # the length of a string array, then nested arrays
     printf '\377\377\377\377\377\377\377\177' | dd of=m.gguf bs=1 seek=$((at + 29)) conv=notrunc status=none
     run timeout 900 dt-export -m m.gguf -t tok.json -o out
     assert_one_line_error dt-export

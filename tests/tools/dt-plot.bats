@@ -282,7 +282,7 @@ END
     f=$(printf 'F%.0s' {1..56}) dots=$(printf '.%.0s' {1..28}) b=$(printf 'B%.0s' {1..28})
     grep -qxE "0\.0 +\|$f\|" "$T/a.txt"
     grep -qxE "stage 1 +\|${dots//./\\.}$b\|" "$T/a.txt"
-    [[ "$(tail -n 1 "$T/a.txt")" == "F forward, B backward; "* ]] # in the order of the lanes
+    [[ "$(tail -n 1 "$T/a.txt")" == "F forward, B backward; "* ]] # in the order of the threads
     dt-plot timeline "$T/trace.json" -o "$T/a.svg"
     for text in forward backward 'stage 1' 'time (microseconds)'; do
         grep -qF ">$text<" "$T/a.svg" || { echo "no $text"; return 1; }
@@ -306,7 +306,7 @@ END
     [ "$(dt-plot lr "$T/m" | grep -cE '\*')" -ge 15 ]
 }
 
-# Where texts stand in an SVG, a line each: how far below the top, and the text.
+# The texts of an SVG, one per line: distance from the top, and text.
 places() {
     sed -nE 's/.*translate\([0-9.]+,([0-9.]+)\).*/y \1/p; s/.*>([^<>]+)<\/(text|tspan)>.*/text \1/p' "$1" |
         awk '$1 == "y" { y = $2; next } { sub(/^text */, ""); print y, $0 }'
@@ -439,7 +439,7 @@ places() {
     places "$T/few.svg" | grep -q ' run-13'
     dt-plot loss "$T"/many/* -o "$T/many.svg" 2>"$T/err"
     [ "$(cat "$T/err")" = "dt-plot: 25 runs are drawn without their names: more than 24" ]
-    refute grep -q ' run-13' <(places "$T/many.svg") # but as what a pointer at it shows
+    refute grep -q ' run-13' <(places "$T/many.svg") # only as a tooltip
 }
 
 @test "target counts points that are not finite, and names missing members" {

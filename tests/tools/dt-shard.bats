@@ -13,7 +13,7 @@ column() {
     dt-cat --ids "$@" | tr ' ' '\n'
 }
 
-# has DIRECTORY PATTERN: there is a file of such a name.
+# has DIRECTORY PATTERN: a file name matches.
 has() {
     ls -A "$1" 2>/dev/null | grep -q "$2"
 }
@@ -288,7 +288,7 @@ assert_unfinished() {
         for (i = 1; i <= NF; i++) { n += f; if ($i == c) f = 1 } } END { print n }')
     [[ "$(dt-cat --json out)" == *"\"layout\":\"list\",\"targets\":$after,"* ]]
     dt-cat --ids out | cmp - <(dt-cat --ids sums.dts)
-    dt-shard -o twice --split-by tail --split val=0.1 out # masks stay
+    dt-shard -o twice --split-by tail --split val=0.1 out # masks are kept
     [ "$(dt-cat --json twice | jq -s 'map(.targets) | add')" = "$after" ]
     run dt-shard -o out --loss-after "$colon" all.dts
     assert_one_line_error dt-shard
@@ -336,7 +336,7 @@ assert_unfinished() {
     assert_one_line_error dt-shard
 }
 
-# parts: a and b, two halves of the documents, each with a part set aside as val.
+# parts: directories a and b, two halves of the documents, each with a split val.
 parts() {
     dt-tokenize -q -t tok.json <(head -n 200 docs.jsonl) | dt-shard -o a --split val=0.2 --tokens-per-shard 5000
     dt-tokenize -q -t tok.json <(tail -n +201 docs.jsonl) | dt-shard -o b --split val=0.3 --split test=0.1
@@ -390,7 +390,7 @@ parts() {
     dt-shard -o out copies/train-00000.dts
     mv copies/val-00000.dts copies/part-00000.dts
     mv copies/test-00000.dts copies/part-00001.dts
-    for copy in part-00000 part-00001; do # neither header nor name says the split
+    for copy in part-00000 part-00001; do # neither header nor name has the split
         run dt-shard -o new copies/train-00000.dts copies/$copy.dts
         assert_one_line_error dt-shard
         [[ "$output" == *"copies/$copy.dts: is a shard of data that were divided into splits"*"dt-cat --as dts"* ]]
@@ -408,7 +408,7 @@ parts() {
     dt-shard -o undivided all.dts
     cp undivided/train-00000.dts copies/whole.dts
     dt-shard -o new copies/whole.dts
-    dt-cat --as dts link.dts >stream.dts # a stream is of no split
+    dt-cat --as dts link.dts >stream.dts # a stream does not have a split
     for i in 0 1; do dt-cat --as dts all.dts >"part-0000$i.dts"; done
     dt-shard -o parts part-*.dts stream.dts
 }
@@ -430,7 +430,7 @@ parts() {
         [[ "$output" == *"is named twice"* ]]
     done
     [ ! -e out ]
-    dt-shard -o whole all.dts # all of it is train: that may be divided, or joined with streams
+    dt-shard -o whole all.dts # all is train, which may be divided, or merged with streams
     dt-shard -o divided --split val=0.2 whole
     cmp <(column divided | sort) <(column all.dts | sort)
     dt-tokenize -q -t tok.json <(head -n 9 docs.jsonl) | dt-shard -o more whole -
@@ -441,7 +441,7 @@ parts() {
 
 @test "a shard that index.json does not list is refused wherever it is named" {
     dt-shard -o out --tokens-per-shard 5000 all.dts
-    cp out/train-00000.dts out/train-00000.b.dts # as a run that was killed leaves it
+    cp out/train-00000.dts out/train-00000.b.dts # left by a killed run
     for command in "dt-cat" "dt-cat --ids" "dt-shard -o new" "dt-tokenize -t tok.json -d" \
         "dt-cat --as raw -o raw"; do
         run $command out/*.dts
@@ -454,7 +454,7 @@ parts() {
         [[ "$output" == *"out/train-00000.b.dts: is not listed in the index.json of its directory"* ]]
     done
     (cd out && run dt-cat train-00000.b.dts && [ "$status" -eq 1 ])
-    dt-cat - <out/train-00000.b.dts # which a person can still look at
+    dt-cat - <out/train-00000.b.dts # dt-cat still reads it from standard input
     mkdir other
     cp out/train-00000.b.dts other
     dt-cat other/train-00000.b.dts

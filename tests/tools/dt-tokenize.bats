@@ -10,7 +10,7 @@ setup() {
     cp "$GOLDEN/tokenizer.json" t.json
 }
 
-# $2 bytes of the string $1 again and again
+# $2 bytes of the repeated string $1
 repeat() {
     yes "$(printf "$1")" | tr -d '\n' | head -c "$2"
 }
@@ -98,7 +98,7 @@ repeat() {
     repeat ' ' 1000000 >blanks
     head -c 1000000 /dev/zero >nuls
     repeat 0 1000000 >digits
-    repeat '\360\237\221\251\342\200\215' 999999 >emoji # the last one cut short
+    repeat '\360\237\221\251\342\200\215' 999999 >emoji # the last one truncated
     repeat '\314\201' 1000000 >marks
     repeat '\341\204\222' 1000000 >jamo
     head -c 500000 /dev/zero | sed 's/\x00/\r\n/g' >crlf

@@ -31,7 +31,7 @@ need_http() {
     [ -e "${DT_ENGINES:-$ROOT/build/lib/dt}/http.so" ] || skip "built without libcurl"
 }
 
-# Starts a server of kind $1, on the same port as before if there was one; $URL names it.
+# Starts a server of kind $1 at $URL, on the port of the previous one if any.
 serve() {
     [ -e port ] || hold_port
     rm -f ready
@@ -93,7 +93,7 @@ count_tag() {
     jq -e '.runs[0].tags | index({"key":"tags","value":"a b"})' store.json
     jq -e '.runs[0].files["sample.txt"] == "sample\n"' store.json
     jq -rj '.runs[0].files["metrics.jsonl"]' store.json | cmp - run/metrics.jsonl
-    # the last point is 50 s after the first moment
+    # the last point is 50 s after the start
     jq -e '[.runs[0] | (.metrics[] | select(.key == "loss" and .step == 500) | .timestamp) - .info.start_time] == [50000]' store.json
 }
 
@@ -136,7 +136,7 @@ count_tag() {
     kill -9 "$tracker"
     wait "$tracker" || true
     finish 500
-    rm -r run/track/ # not even its memory is needed: but for the run
+    rm -r run/track/ # its state is not needed
     mkdir run/track
     jq '{start: (.runs[0].info.start_time / 1000), key: (.runs[0].tags[] | select(.key == "dt.key") | .value), mlflow: {}}' store.json >run/track/state.json
     dt-track -q -m "$URL" --interval 0.05 run
@@ -178,8 +178,8 @@ count_tag() {
     [ "$(count_tag val_loss)" -eq 5 ]
 }
 
-# odd PATH STATUS TEXT [HEADER]: the server now responds to PATH so, and that nothing exists yet if
-# PATH creates something.
+# odd PATH STATUS TEXT [HEADER]: sets the server's response to PATH; if PATH creates an object, the
+# object does not exist yet.
 odd() {
     jq -n --arg p "$1" --argjson s "$2" '{"experiments/create": {"experiments/get-by-name": [404, "{}"]},
         "runs/create": {"runs/search": [200, "{}"]}}[$p] + {($p): ([$s] + $ARGS.positional)}' \
@@ -247,7 +247,7 @@ refused_response() { # PATH TEXT WHY
     done
     refused_response runs/get "$begin"'{"params":[{"key":1}]}}}' 'params: member "key" is not a string'
     refused_response runs/get "$begin"'{"params":[null]}}}' 'params: is not a JSON object'
-    [ "$(jq '.runs[0].metrics | length' store.json)" -eq 0 ] # nothing was sent on such grounds
+    [ "$(jq '.runs[0].metrics | length' store.json)" -eq 0 ] # nothing was sent
     echo '{}' >odd.json
     dt-track -q -m "$URL" run
     [ "$(once)" = FINISHED ]
@@ -322,10 +322,10 @@ refused_response() { # PATH TEXT WHY
         [[ "$output" == *": a password would be sent in cleartext: "* ]]
         [[ "$output" != *secret* ]]
     done
-    [ ! -e store.json ] # this proxy has heard nothing
+    [ ! -e store.json ] # the proxy got no request
     dt-track -q --cleartext -m http://host run
     [ "$(jq -r '.logins[]' store.json)" = "Bearer secret" ]
-    run dt-track -q --interval 0.05 --give-up 0 -m https://127.0.0.1:1 run # no complaint of plain text
+    run dt-track -q --interval 0.05 --give-up 0 -m https://127.0.0.1:1 run # no error about cleartext
     [[ "$output" == *"does not respond"* ]]
     MLFLOW_TRACKING_TOKEN=$'secret\n' run dt-track -q -m "$URL" run
     assert_one_line_error dt-track

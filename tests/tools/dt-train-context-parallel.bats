@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Training with context parallelism over real MPI on this
-# machine.
+# Training with context parallelism over MPI.
 load ../helper
 load ../ranks
 
-# Heads that share keys, and dropout.
+# Grouped-query attention, and dropout.
 small=(--set model.name=llama --set model.hidden_size=40 --set model.num_layers=2
     --set model.num_heads=10 --set model.num_kv_heads=5 --set model.intermediate_size=54
     --set model.max_seq_len=24 --set training.batch_size=2 --set model.dropout=0.1
@@ -19,7 +18,7 @@ logged=(--set training.log_interval=1)
         read -r pp dp tp cp <<<"$mesh"
         parameters=$(layout "$pp" "$((dp * cp))" "$tp" -o run "${logged[@]}" \
             --set distributed.cp="$cp" --set distributed.zero_stage=$((cp - 1)))
-        [ "$parameters" != "$one" ] # rounding does tell
+        [ "$parameters" != "$one" ] # results differ by rounding
         close run-1 run
         rm -r run
     done
@@ -58,7 +57,7 @@ logged=(--set training.log_interval=1)
 
 @test "checkpoints of context-parallel runs are ordinary models" {
     ranks 2 --set distributed.cp=2 -o run >parameters
-    ranks 1 -o run >again # nothing is left to do
+    ranks 1 -o run >again # the run is complete
     cmp parameters again
     dt-generate -m run/latest -t "$BATS_FILE_TMPDIR/tok.json" -n 5 -p Once >/dev/null
     ranks 6 --set distributed.cp=3 --set training.max_steps=30 -o run >further

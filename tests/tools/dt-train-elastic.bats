@@ -3,7 +3,7 @@
 load ../helper
 load ../ranks
 
-# A vocabulary and an MLP that 2 and 4 do not divide, and a head that is the embedding.
+# Vocabulary and MLP sizes not divisible by 2 and 4, and tied embeddings.
 small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads=4
     --set model.intermediate_size=54 --set model.max_seq_len=32 --set model.dropout=0.1
     --set training.batch_size=1 --set training.gradient_accumulation_steps=4
@@ -21,10 +21,9 @@ near() {
         END { exit !(worst <= most) }' pairs
 }
 
-# Stopped after step 10 at 2 x 2 x 2. With the same tp the next 10 steps have the bits of
-# the run that was never stopped, and with others those of a run with that tp,
-# whatever pp and dp. Between values of tp there is rounding: measured, 1.5e-8
-# of losses and norms.
+# Stopped after step 10 at 2 x 2 x 2. With the same tp the next 10 steps are bit-identical to an
+# uninterrupted run, for all pp and dp. With another tp, losses and norms differ by rounding: measured,
+# by 1.5e-8.
 @test "stopped at 2 x 2 x 2, resumed at 4 x 1 x 2, 1 x 1 x 1 and 1 x 2 x 4" {
     layout 2 2 2 -o straight
     layout 2 2 2 --set training.max_steps=10 -o stopped
@@ -38,6 +37,6 @@ near() {
     done
     cmp expected run-4-1-2.results
     cmp run-1-1-1.results run-2-1-1.results
-    refute cmp -s expected run-1-1-1.results # rounding does tell
+    refute cmp -s expected run-1-1-1.results # results differ by rounding
     refute cmp -s expected run-1-2-4.results
 }

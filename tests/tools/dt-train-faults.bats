@@ -9,7 +9,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
     --set training.eval_interval=0 --set training.save_interval=0 --set training.log_interval=1
     --set distributed.invariant=true --set distributed.check_interval=1)
 
-# `make check-full` kills a hundred: a few here.
+# A few kills; `make check-full` runs a hundred.
 @test "ranks killed and stopped at random: the job ends, and resumes to the same bits" {
     FAULTS_STOP_EVERY=3 "$ROOT/tests/full/faults" 3
 }

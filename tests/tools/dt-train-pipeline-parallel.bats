@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Training in stages, over real MPI on this machine.
+# Training with pipeline parallelism over MPI.
 load ../helper
 load ../ranks
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Training on several ranks, over real MPI on this machine.
+# Training on several ranks over MPI.
 load ../helper
 load ../ranks
 
@@ -114,7 +114,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
     [ -d run/latest/trainer ]
 }
 
-# said OPTION...: four ranks say so, and end with status 1.
+# said OPTION...: four ranks print the error and exit with status 1.
 said() {
     run ranks 4 -o run "$@"
     [ "$status" -eq 1 ]
@@ -145,7 +145,7 @@ said() {
     [ ! -e run ]
 }
 
-# odd WHAT DATA OPTION...: the second of two ranks has these, and is told that WHAT is wrong.
+# odd WHAT DATA OPTION...: rank 1 of two has these, which is an error that names WHAT.
 odd() {
     run timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" -o run "$data" : \
         -n 1 dt-train -q -j 1 "${small[@]}" "${@:3}" -o run "$2"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Ranks that no MPI has started: their environment numbers them, and they meet at a path.
+# Ranks without MPI: the environment has their indices, and they meet at a path.
 load ../helper
 load ../ranks
 
@@ -15,7 +15,7 @@ setup() {
     unset "${!OMPI_@}" "${!PMI@}" "${!SLURM_@}" "${!MV2_@}" "${!PALS_@}" "${!MPI_@}"
 }
 
-# meet N OPTION...: N ranks; what they say is in said.RANK. Fails if one does.
+# meet N OPTION...: runs N ranks with output in said.RANK, and fails if one fails.
 meet() {
     local r failed=0
     local -a pids=()
@@ -105,7 +105,7 @@ ends_with() {
     RANK=0 WORLD_SIZE=2 dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" \
         -o run "$data" >said.0 2>&1 &
     local first=$!
-    while kill -0 $first; do # it does not wait long for the first
+    while kill -0 $first; do # it waits only briefly for rank 0
         RANK=1 WORLD_SIZE=2 dt-train -q "${small[@]}" -c missing.yaml \
             --set distributed.rendezvous="$T/meet" -o run "$data" >said.1 2>&1 || true
     done
@@ -145,7 +145,7 @@ ends_with() {
     done
 }
 
-# As torchrun and Kubernetes set it.
+# With the environment of torchrun and Kubernetes.
 announced() {
     RANK=1 LOCAL_RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "$@"
 }
@@ -192,7 +192,7 @@ announced() {
     rm -r run
     RANK= WORLD_SIZE= "${train[@]}" # unset
     rm -r run
-    announced "${train[@]}" --set distributed.backend=self # as it was told
+    announced "${train[@]}" --set distributed.backend=self # explicitly alone
     [ -d run/latest ]
 }
 

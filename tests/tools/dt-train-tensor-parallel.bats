@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Training of models in slices (tensor parallelism), over real MPI on this machine.
+# Training with tensor parallelism over MPI.
 load ../helper
 load ../ranks
 
-# 5 heads of keys, and a vocabulary and an MLP that 2, 3 and 4 do not divide.
+# 5 key heads, and vocabulary and MLP sizes not divisible by 2, 3 and 4.
 small=(--set model.name=llama --set model.hidden_size=40 --set model.num_layers=2
     --set model.num_heads=10 --set model.num_kv_heads=5 --set model.intermediate_size=54
     --set model.max_seq_len=32 --set training.batch_size=2 --set model.dropout=0.1
@@ -17,7 +17,7 @@ small=(--set model.name=llama --set model.hidden_size=40 --set model.num_layers=
         read -r count slices sequence <<<"$layout"
         parameters=$(ranks "$count" -o run --set training.log_interval=1 \
             --set distributed.tp="$slices" --set distributed.sequence_parallel="$sequence")
-        [ "$parameters" != "$one" ] # rounding does tell
+        [ "$parameters" != "$one" ] # results differ by rounding
         close run-1 run
         rm -r run
     done
@@ -35,7 +35,7 @@ small=(--set model.name=llama --set model.hidden_size=40 --set model.num_layers=
 
 @test "checkpoints of tensor-parallel runs are ordinary models" {
     ranks 3 --set distributed.tp=3 -o run >parameters
-    ranks 1 -o run >again # nothing is left to do
+    ranks 1 -o run >again # the run is complete
     cmp parameters again
     dt-generate -m run/latest -t "$BATS_FILE_TMPDIR/tok.json" -n 5 -p Once >/dev/null
     ranks 2 --set distributed.tp=2 --set training.max_steps=30 -o run >further

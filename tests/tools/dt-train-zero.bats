@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# ZeRO, and checkpoints that all ranks write, over real MPI.
+# ZeRO, and checkpoints that all ranks write, over MPI.
 load ../helper
 load ../ranks
 

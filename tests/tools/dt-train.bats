@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 load ../helper
 
-# Settings of a run that takes a second or two.
+# Settings of a run of one or two seconds.
 small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2
     --set model.max_seq_len=32 --set training.batch_size=4 --set training.max_steps=60
     --set training.warmup_steps=10 --set training.eval_interval=30 --set training.eval_batches=2
@@ -65,7 +65,7 @@ train() {
         kill -9 $! 2>/dev/null || true
         wait $! || true
     done
-    # One more, surely in the middle of the run.
+    # One more, certainly in the middle of the run.
     dt-train -q -j 1 "${small[@]}" "${settings[@]}" -o run "$data" >/dev/null &
     pid=$!
     await $pid test -e run/latest
@@ -236,7 +236,7 @@ train() {
         --set training.save_interval=10 --set training.max_steps=50
     [ "$(echo some/step-*)" = "some/step-00000020 some/step-00000040 some/step-00000050" ]
     [ -z "$(find run some -name '.*')" ]
-    mkdir some/step-7 some/step-00000005x # of another's making
+    mkdir some/step-7 some/step-00000005x # not a checkpoint's name
     train -o some --set checkpoint.keep_last=1
     [ "$(cd some && echo step-*)" = "step-00000005x step-00000060 step-7" ]
 }
@@ -364,7 +364,7 @@ mount_small() {
     [ "$parameters" = "$(train -o straight "${end[@]}")" ]
 }
 
-# A rate at which the validation loss goes up and down.
+# A learning rate with which the validation loss oscillates.
 restless=(--set training.schedule=constant --set training.learning_rate=0.3
     --set training.eval_interval=5 --set training.max_steps=200)
 
@@ -380,7 +380,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     [ "$(readlink run/latest)" = "$(printf 'step-%08d' "$last")" ]
     [ "$(ls run | wc -l)" -eq 5 ]
     [ "$(train "${restless[@]}" --set training.patience=3)" = "$expected" ]
-    for _ in 1 2 3; do # and so does a run that is killed
+    for _ in 1 2 3; do # also after a kill
         dt-train -q -j 1 "${small[@]}" "${restless[@]}" --set training.patience=3 \
             --set training.save_interval=1 -o killed "$data" >/dev/null &
         sleep "0.$((RANDOM % 5))$((RANDOM % 10))"
@@ -509,7 +509,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     cmp tuned/latest/tokenizer.json "$tok"
     cmp tuned/latest/config.json run/latest/config.json
     grep -q -- '--init-from' tuned/latest/trainer/lineage.txt
-    # The same command goes on, and does not begin again.
+    # The same command resumes, and does not start again.
     dt-train -q -j 1 --init-from run/latest --set training.sequence_length=32 \
         --set training.batch_size=2 --set training.max_steps=2 --set training.warmup_steps=0 \
         --set training.learning_rate=0 -o tuned "$data"
@@ -548,7 +548,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     run dt-train -q -c seven.yaml --init-from run/latest -o tuned "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"model.num_layers is given as 7, but the model in 'run/latest' has 2: leave it out"* ]]
-    # What the model has may be said, and what its weights allow may change.
+    # Settings equal to the model's are accepted, and those that do not affect weights may change.
     hash=$(begin)
     [ "$(begin model.hidden_size=32 model.num_layers=2 model.vocab_size=0 model.num_kv_heads=0)" = "$hash" ]
     [ "$(begin model.rope_theta=1000000 model.max_seq_len=64 model.dropout=0.5)" = "$hash" ]

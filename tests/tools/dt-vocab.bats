@@ -9,7 +9,7 @@ setup() {
     cd "$T"
 }
 
-# The merges of a tokenizer.json that dt-vocab wrote, one a line.
+# The merges of a tokenizer.json that dt-vocab wrote, one per line.
 merges_of() {
     sed -n '/"merges": \[/,/^    \]/p' "$1" | sed -nE 's/^      "(.*)",?$/\1/p' | sed 's/\\\(["\\]\)/\1/g'
 }

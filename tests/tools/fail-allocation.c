@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Preloaded into a program of dt's, lets its allocation number $FAIL_ALLOCATION (1 is the first of
- * the process; "5+": that and all after it) fail, whichever library asks for it, and writes to
- * $ALLOCATIONS how many there were. */
+/* Preloaded into a program of dt, lets allocation $FAIL_ALLOCATION fail (counted from 1 over the
+ * process and all libraries; "5+": that and all after it), and writes the number of allocations to
+ * $ALLOCATIONS. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,7 +21,7 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
-/* gnuplot(1) and the like, which a program starts, are not tested here. */
+/* Programs that dt starts, such as gnuplot(1), are not tested here. */
 __attribute__((constructor)) static void begin(void)
 {
     const char *number = getenv("FAIL_ALLOCATION");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Files that dt looks for and that are not what their names promise.
+# Files whose type is not that of their name.
 load ../helper
 
 small=(--set model.hidden_size=16 --set model.num_layers=1 --set model.num_heads=2
@@ -19,7 +19,7 @@ setup() {
     cp "$BATS_FILE_TMPDIR/tok.json" .
 }
 
-# refused TEXT COMMAND...: in time, with one line that ends so.
+# refused TEXT COMMAND...: fails in time, with one line that ends with TEXT.
 refused() {
     run timeout -s KILL 60 "${@:2}"
     assert_one_line_error "$2"

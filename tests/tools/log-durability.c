@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Preloaded into a program, writes "fsync PATH" and "rename PATH" (of the new name) to the file
- * $DURABILITY, a line for each call that succeeds, in their order. */
+ * $DURABILITY, one line per successful call, in order. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>

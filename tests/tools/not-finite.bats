@@ -118,7 +118,7 @@ weights="bad/model.safetensors: tensor 'transformer.h.0.mlp.c_fc.weight': elemen
         assert_one_line_error dt-eval
         [[ "$output" == "dt-eval: one.jsonl: document 1: token "*": the loss is NaN"* ]]
     done
-    [[ "$output" == *": token 1: "* ]] # alone, it is the first that is scored; all look at the sixth
+    [[ "$output" == *": token 1: "* ]] # with --alone the first one scored; all attend to the sixth
 }
 
 @test "generation ends at a logit that is not finite, with the prompt and the token" {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Every option that is given is obeyed, or refused by name.
+# Every given option has an effect, or is refused by name.
 load ../helper
 
 setup() {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Preloaded into a program, ends its sleeps of a second and more at once, and adds their seconds
- * to the file $SLEEPS, a line each. Shorter ones sleep. */
+/* Preloaded into a program, skips sleeps of at least a second, and appends their seconds to the
+ * file $SLEEPS, one per line. Shorter ones sleep. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -50,7 +50,7 @@ end_at() { # STEPS
     printf 'training:\n  schedule: constant\n  max_steps: %d\n' "$1" >config.yaml
 }
 
-job_is() { # JOB PATTERN: scontrol's account of it
+job_is() { # JOB PATTERN: of scontrol's output
     scontrol show job "$1" | tr -d '\n' | grep -qE "$2"
 }
 
@@ -72,21 +72,21 @@ has_step() { # RUN STEP
     grep -qs "\"step\":$2," "$1/metrics.jsonl"
 }
 
-# The job waits for its start of that number, and nothing is left of the one before.
+# The job waits for start RESTARTS + 1, and all processes of the previous start have ended.
 is_requeued() { # JOB RESTARTS
     job_is "$1" "JobState=PENDING.*Restarts=$2 " &&
         [ -z "$(find "$BATS_FILE_TMPDIR/cluster/spool" -maxdepth 1 -name "*_$1.*")" ] # of slurmstepd
 }
 
-# A requeued job is held back for two minutes. Its credentials are told from those of the start
-# before by the second in which they were made.
+# A requeued job is delayed by two minutes. Credentials of two starts differ only in the second of
+# their creation.
 start_now() { # JOB
     sleep 5
     scontrol update JobId="$1" StartTime=now
 }
 
 @test "stopped and requeued jobs are bit-identical to an uninterrupted one" {
-    end_at 1000000 # unless told to stop
+    end_at 1000000 # unless stopped
     parted=$(submit parted)
     await "$parted" has_step parted 100
     scancel --signal=TERM "$parted" # as two minutes before the time limit

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Whatever numbers a program meets, NaN, infinities and huge ones, what it writes is JSON to strict
-# parsers: Python's, which is told to take no NaN, and jq's.
+# With NaN, infinities and huge numbers too, programs write JSON that strict parsers accept: Python's,
+# without NaN, and jq's.
 load ../helper
 
 setup_file() {
@@ -17,7 +17,7 @@ setup_file() {
     dt-tokenize -q -t pieces.json docs.jsonl | dt-shard -o masked-data
     rm -rf masked
     train --set model.name=distilbert -t pieces.json -o masked masked-data
-    # Losses are finite and so large that no perplexity is.
+    # Losses are finite, but so large that perplexities are infinite.
     python3 "$ROOT/tests/tools/poison-weights.py" run/latest huge ln_f.weight 0 $(yes 1e6 | head -n 32)
     python3 "$ROOT/tests/tools/poison-weights.py" masked/latest huge-masked vocab_layer_norm.weight 0 \
         $(yes 1e6 | head -n 32)
@@ -65,7 +65,7 @@ strict() { # [--least N] FILE...
     run dt-train -q "${small[@]}" --set training.eval_interval=0 --init-from broken -o diverged data
     [ "$status" -eq 1 ]
     [ "$(grep -c '"loss":null' diverged/metrics.jsonl)" -eq 4 ]
-    # Losses of a millions nats, and gradients as large as they get.
+    # Losses of a million nats, and very large gradients.
     dt-train -q "${small[@]}" --set training.eval_interval=1 --set training.learning_rate=1e-9 \
         --init-from huge -o large data >/dev/null
     strict --least 4 {poisoned,fp16,bf16,diverged,large}/metrics.jsonl
