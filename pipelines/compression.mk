@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: MIT
 #
-# Ways in which data-parallel ranks send less: gradients in bf16, the largest 1% of them, products of
-# matrices of 4 columns; sums every 8 steps alone, with an outer optimizer or without.
-# Each beside allreduce, which sends everything: the loss it comes to, and the bytes sent.
+# Compares communication-efficient data parallelism with allreduce, by loss and bytes sent: gradients
+# in bf16, top-k with 1%, PowerSGD of rank 4, and local SGD and DiLoCo with 8 local steps.
 #
 #   make -f pipelines/compression.mk                needs mpirun; 4 to 8 minutes on 2 cores
 #   make -f pipelines/compression.mk CORPUS=FILE    your text, of a kilobyte or more: its last
-#                                                   tenth, for validation, must hold 65 tokens
+#                                                   tenth, for validation, must have 65 tokens
 #   make -f pipelines/compression.mk SIZE=full COUNT=8 LAUNCH='srun -n 8'
 #
 # The full size is twelve runs of 262M tokens with a Llama of 15M parameters. Steps are a
-# multiple of 8, so that all ways end with the same parameters on all ranks.
+# multiple of 8, so that every run ends after a synchronisation.
 NAME   := compression
 OUT    ?= build/compression
 SIZE   ?= small

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 #
-# GPT-2 of 124M parameters, as OpenAI made it, on FineWeb or OpenWebText to a validation loss
-# of about 3.28 nats per token (the mark of llm.c and nanoGPT). A recipe for GPUs:
+# Trains GPT-2 with 124M parameters on FineWeb or OpenWebText to a validation loss of about
+# 3.28 nats per token (the target of llm.c and nanoGPT). A recipe for GPUs:
 #
 #   make -f pipelines/gpt2-124m.mk CORPUS=FILE TOKENIZER=tokenizer.json LAUNCH='mpirun -n 8'
 #   make -f pipelines/gpt2-124m.mk CORPUS=FILE SIZE=small
 #
-# CORPUS is text as JSON Lines, as pipelines/openwebtext.mk or DuckDB makes it from Parquet
-# (dt(7)); TOKENIZER is GPT-2's own, without which one of 50,257 pieces is learnt. 10
+# CORPUS is JSON Lines, which pipelines/openwebtext.mk or DuckDB makes from Parquet (dt(7)).
+# TOKENIZER is GPT-2's; without it a tokenizer of 50,257 tokens is trained. 10
 # billion tokens are 19,073 steps of half a million. SIZE=small has 1000 steps of a small model,
 # 1 to 7 minutes on 2 cores.
 NAME   := gpt2-124m

@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: MIT
 #
-# Comparisons of training runs, for experiments to include after they have named what they
-# compare. Beside the variables of rules.mk:
+# Comparisons of training runs. An experiment sets these variables, besides those of rules.mk, and
+# includes this file:
 #
 #   COMPARISONS       their names; for each NAME of them
 #   AXES_NAME         its axes, as layers=1,2,4 (dt-bench(1))
 #   SET_NAME          settings that name the axes, as model.num_layers={layers}
-#   BASELINE_NAME     the value that ratios are to, as layers=1; may be empty
-#   CHECK_NAME        a program that is given its rows, and prints a line below the table
-#   PLOT_NAME         what dt-plot draws of it, as: bars -v tokens_per_second
+#   BASELINE_NAME     the baseline value of ratios, as layers=1; may be empty
+#   CHECK_NAME        a program that reads its rows, and prints a line below the table
+#   PLOT_NAME         arguments of dt-plot, as: bars -v tokens_per_second
 #   SET               settings that all runs share
 #   SHOW              the values of the table
-#   REPEATS           how often each run is made; rounds differ in their seed, and chance is told
-#                     apart (dt-bench(1)) from 6 on
-#   TARGET            of these, when the validation loss first is that low; may be empty
+#   REPEATS           rounds, each with another seed; significance (dt-bench(1)) needs 6
+#   TARGET            a validation loss: the table shows when it is reached; may be empty
 #   LAUNCH            before dt-train: nothing, or mpirun -n {ranks}, or srun -n {ranks}
-#   SIZE              small, for two cores and minutes, or full
+#   SIZE              small (minutes on two cores), or full
 #
 #   corpus ─ rules.mk ─> data/ ─dt-bench matrix of dt-train─> NAME/rows.jsonl ─┬─ NAME.md, NAME.json
 #                                                       NAME/runs/CELL/ROUND   └─ NAME.svg, NAME-loss.svg, .png
 #
-# A comparison that was interrupted, or has more values or repeats, goes on; new data
-# or settings begin a new one, the last one staying in NAME.before.
+# A comparison that was interrupted, or has more values or repeats, continues; with new data
+# or settings a new one starts, and the previous one is kept in NAME.before.
 SIZE        ?= small
 REPEATS     ?= $(if $(filter full,$(SIZE)),2,6)
 SHOW        ?= loss val_loss tokens_per_second peak_bytes

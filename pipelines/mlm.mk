@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: MIT
 #
-# Masked pretraining of a model in the shape of DistilBERT (Sanh et al. 2019), with a
+# Masked pretraining of a DistilBERT-shaped model (Sanh et al. 2019), with a
 # WordPiece vocabulary, on short sequences:
 #
 #   make mlm                stories from dt-synth; 4 to 11 minutes on 2 cores
 #   make mlm CORPUS=FILE HELD=FILE2    your text, and other text to score
 #
-# The end is a table, a plot and JSON of masked accuracy and loss on held-out
-# documents after each quarter of the run, beside those of a guesser that looks at
-# nothing, and the pseudo-perplexity of the last checkpoint. STEPS, SET and the
-# others below make it smaller or larger; CONFIG=share/configs/distilbert-base.yaml is
-# the recipe for a cluster.
+# The results are a table, a plot and JSON of masked accuracy and loss on held-out
+# documents after each quarter of the run, compared with a unigram baseline, and the
+# pseudo-perplexity of the last checkpoint. STEPS, SET and other variables below change
+# the size; CONFIG=share/configs/distilbert-base.yaml is the recipe for a cluster.
 NAME        := mlm
 OUT         ?= build/mlm
 CONFIG      ?= share/configs/distilbert-tiny.yaml
@@ -33,7 +32,7 @@ mlm:
 include pipelines/rules.mk
 .DEFAULT_GOAL := mlm
 
-# With text of one's own, what is scored.
+# The documents to score, with CORPUS.
 ifneq ($(origin CORPUS),undefined)
 HELD ?= $(error HELD=FILE must name text to score, which CORPUS does not hold)
 $(OUT)/held-out.jsonl: $(HELD) $(OUT)/settings/clean

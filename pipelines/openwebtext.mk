@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 #
-# A model of OpenWebText (Gokaslan and Cohen 2019), from the first of its parts or all:
+# Trains a model on OpenWebText (Gokaslan and Cohen 2019), on its first part or all:
 #
 #   make -f pipelines/openwebtext.mk                              the first part, some GB
 #   make -f pipelines/openwebtext.mk PARTS="$$(seq -w 0 79)"      all 80
-#   make -f pipelines/openwebtext.mk CORPUS=FILE                  a file that is here
+#   make -f pipelines/openwebtext.mk CORPUS=FILE                  a local file
 #
 # After the download it takes some minutes on 2 cores.
-# OPENWEBTEXT_URL names the parts, {} standing for a number of five digits: JSON Lines, plain or
-# compressed, or Parquet, which needs duckdb (PyPI or its own site) on PATH. SIZE=full trains
-# GPT-2 of 124M, as pipelines/gpt2-124m.mk does; SIZE=small what two cores can.
+# OPENWEBTEXT_URL is the URL of a part, with {} for its number of five digits: JSON Lines, plain or
+# compressed, or Parquet, which needs duckdb on PATH. SIZE=full trains GPT-2 with 124M parameters,
+# as pipelines/gpt2-124m.mk does; SIZE=small a model for two cores.
 NAME := openwebtext
 OUT  ?= build/openwebtext
 SIZE ?= small

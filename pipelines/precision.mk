@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# What precision costs and buys: speed, memory and loss after equal steps in fp32, bf16 and
-# fp16.
+# Compares fp32, bf16 and fp16: speed, memory, and loss after equal steps.
 #
 #   make -f pipelines/precision.mk                  stories; 4 to 6 minutes on 2 cores
 #   make -f pipelines/precision.mk CORPUS=FILE      your text

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: MIT
 #
-# Does it pay to tokenize before training? Four ways to make samples of the same
+# Compares tokenizing before and during training: four ways to make samples of the same
 # documents, in isolation and in training:
 #
-#   fly-padded    tokenized while training, a document a sample, filled up
-#   fly-list      tokenized while training, documents one after another
+#   fly-padded    tokenized during training, a padded sample per document
+#   fly-list      tokenized during training, documents concatenated
 #   pre-padded    shards of padded rows
 #   pre-list      shards of a list
 #
-#   make pretokenize                stories from dt-synth; two minutes on 2 cores that do
-#                                   nothing else, which speeds in training need
+#   make pretokenize                stories from dt-synth; two minutes on 2 idle cores
 #   make pretokenize CORPUS=FILE    your text
 #
-# The end is a table, results.json and a plot of storage, samples, tokens and targets a
-# second and padding, over batches of 1, 2, 4 and 8. With PYTHON=... that has the package
-# `tokenizers`, that one's speed on the same documents stands beside it.
+# The results are a table, results.json and a plot of storage, samples, tokens and targets per
+# second and padding, for batches of 1, 2, 4 and 8. If PYTHON=... has the package `tokenizers`,
+# the table shows its speed on the same documents too.
 NAME        := pretokenize
 OUT         ?= build/pretokenize
 CONFIG      := share/configs/demo.yaml
@@ -64,8 +63,7 @@ $(OUT)/training/$1-$2/finished: $(prepared)
 endef
 $(foreach m,$(MODES),$(foreach b,$(BATCHES),$(eval $(call measure,$m,$b))))
 
-# The same of shards when next to nothing stays in memory, as of large ones: each
-# sample costs the decoding of the frames it lies in.
+# The same with a tiny cache, as with large shards: each sample decodes its frames.
 $(OUT)/reading/cold-%.json: $(prepared)
 	@mkdir -p $(@D)
 	dt-bench --json --seconds $(SECONDS) --memory 64k $(call shape_of,$*,$(lastword $(BATCHES))) \

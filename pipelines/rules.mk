@@ -10,15 +10,15 @@
 #                                                                 ├─ story-1.txt ...
 #                                                                 └─ loss.svg, loss.png
 #
-# Each stage writes its output whole or not at all and its wall time in seconds
-# to $(OUT)/seconds/STAGE. A stage runs again if what it reads or its settings
-# changed; training that was only interrupted goes on from its checkpoint.
+# Outputs of stages are atomic; the wall time in seconds is in $(OUT)/seconds/STAGE. A stage
+# runs again if its inputs or settings changed; interrupted training resumes from its
+# checkpoint.
 
 NAME        ?= $(error set NAME, the name of the experiment)
 $(if $(filter-out small full,$(SIZE)),$(error SIZE='$(SIZE)': small or full))
 OUT         ?= build/$(NAME)
 CONFIG      ?= share/configs/demo.yaml
-# stories of dt-synth to learn from, and others to score; none: the experiment has a corpus
+# number of stories of dt-synth to train on, and to score; none: the experiment has a corpus
 STORY_COUNT ?=
 STORY_SEED  ?= 0
 HELD_OUT    ?=
@@ -27,13 +27,13 @@ CLEAN_FLAGS ?=
 VOCAB_SIZE  ?= 1536
 VOCAB_FLAGS ?=
 SPLIT_FLAGS ?= --split val=0.02
-# a tokenizer.json to use instead of learning one
+# a tokenizer.json to use instead of training one
 TOKENIZER   ?=
 # before dt-train: mpirun -n 8, srun, ...
 LAUNCH      ?=
 # key=value settings of dt-train that replace those of CONFIG
 SET         ?=
-# steps until the learning rate is whole, where an experiment's own SET asks for them
+# warm-up steps, for experiments whose SET uses them
 WARMUP      ?= 20
 # what dt-eval scores: documents, or shards with their flags
 EVAL_DATA   ?= $(OUT)/data
@@ -49,7 +49,7 @@ SHELL       := /bin/bash
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := summary
-# One stage at a time: each uses all processors, and its time is its own.
+# One stage at a time, since each uses all processors and is timed.
 .NOTPARALLEL:
 B           ?= build
 export PATH := $(abspath $B/bin):$(PATH)
@@ -62,7 +62,7 @@ timed   = $(here)/timed $(OUT)/seconds/$1
 
 corpus_problem = $(shell $(here)/corpus-problem '$(subst ','\'',$(CORPUS))')
 
-# --- settings: for each SETTINGS_STAGE a file that changes when it does --------------------------
+# --- settings: for each SETTINGS_STAGE a file that changes with it      --------------------------
 SETTINGS_synth = $(strip $(STORY_COUNT) $(STORY_SEED) $(HELD_OUT))
 SETTINGS_clean = $(CLEAN_FLAGS)
 SETTINGS_vocab = $(strip $(VOCAB_FLAGS) $(VOCAB_SIZE))
@@ -71,7 +71,7 @@ SETTINGS_train = $(CONFIG) $(SET)
 SETTINGS_eval  = $(EVAL_DATA) $(EVAL_FLAGS)
 SETTINGS_story = $(PROMPT) $(LENGTH) $(TEMPERATURE)
 
-# Written when they differ, so that make -n knows what is to be done, too. ($(file <...) of
+# Written only if they differ, so that make -n is correct too. ($(file <...) of
 # make 4.3 may damage texts of more than 200 bytes.)
 same    = $(if $(subst x$1,,x$2)$(subst x$2,,x$1),,yes)
 changed = $(if $(call same,$(shell cat '$1' 2>/dev/null),$2),,FORCE)
@@ -111,8 +111,8 @@ $(OUT)/data/index.json: $(OUT)/tokenizer.json $(OUT)/documents.jsonl $(OUT)/sett
 	dt-tokenize -t $(OUT)/tokenizer.json $(OUT)/documents.jsonl | \
 	  $(call timed,shard) dt-shard -o $(OUT)/data $(SPLIT_FLAGS)
 
-# New data or settings begin a new run, the last one staying in run.before;
-# otherwise --resume auto goes on.
+# With new data or settings a new run starts, and the previous one is kept in run.before;
+# otherwise --resume auto resumes.
 $(OUT)/run/begun: $(OUT)/data/index.json $(CONFIG) $(OUT)/settings/train
 	@if [ -e $(OUT)/run ]; then rm -rf $(OUT)/run.before; mv $(OUT)/run $(OUT)/run.before; fi
 	@mkdir -p $(OUT)/run
@@ -126,7 +126,7 @@ $(OUT)/run/finished: $(OUT)/run/begun
 $(OUT)/eval.json: $(OUT)/run/finished $(OUT)/settings/eval $(filter %.jsonl,$(EVAL_DATA))
 	$(call timed,eval) dt-eval -m $(OUT)/run/latest --json -o $@ $(EVAL_FLAGS) perplexity $(EVAL_DATA)
 
-# --floor LOSS, where the documents told their probabilities.
+# --floor LOSS, if the documents have probabilities.
 $(OUT)/floor: $(OUT)/eval.json
 	@sed -nE 's/.*"floor": ?([0-9][-+.0-9e]*).*/--floor \1/p' $< >$@
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# 1, 2 and 4 ranks, and the stages of ZeRO: tokens a second, memory of the largest rank,
-# efficiency, and the loss after equal steps, which distributed.invariant makes the same to
-# the last bit whatever the number of ranks.
+# Scaling over 1, 2 and 4 ranks with each ZeRO stage: tokens per second, memory of the largest
+# rank, efficiency, and the loss after equal steps, which distributed.invariant makes
+# bit-identical for any number of ranks.
 #
 #   make -f pipelines/scaling.mk                    needs mpirun; minutes on 2 cores
 #   make -f pipelines/scaling.mk SIZE=full RANKS=1,2,4,8 LAUNCH='srun -n {ranks}'

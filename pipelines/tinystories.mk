@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 #
-# A model of the TinyStories corpus (Eldan and Li 2023, arXiv:2305.07759):
+# Trains a model on the TinyStories corpus (Eldan and Li 2023, arXiv:2305.07759):
 #
 #   make tinystories                    downloads 2.2 GB; resumable
-#   make tinystories CORPUS=FILE        takes a file that is here, stories with
-#                                       <|endoftext|> between them
+#   make tinystories CORPUS=FILE        a local file of stories separated by
+#                                       <|endoftext|>
 #
 # After the download it takes some minutes on 2 cores; a larger model, as
 # SET='model.hidden_size=256 training.max_steps=20000', an hour or more.
-# TINYSTORIES_URL names another place or a smaller part (the validation file has
-# 22 MB), TINYSTORIES_SHA256 the sum that the file must have.
+# TINYSTORIES_URL selects a mirror or a smaller file (the validation file has 22 MB),
+# TINYSTORIES_SHA256 is the checksum of the file.
 NAME   := tinystories
 CONFIG := share/configs/demo.yaml
 

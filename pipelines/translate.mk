@@ -4,12 +4,12 @@
 #
 #   make -f pipelines/translate.mk DATA=DIR
 #
-# DIR holds multi30k.{train,val,test_2016_flickr}.{de,en}.gz. A document is a German
-# line and its translation below it; only the translation is learnt (dt-shard
+# DIR contains multi30k.{train,val,test_2016_flickr}.{de,en}.gz. A document is a German
+# line and its translation below it; only the translation carries loss (dt-shard
 # --loss-after the line feed). After each epoch the test set is translated by beam
 # search, and scored beside copies of the source.
 #
-# PAIRS, TEST_PAIRS, EPOCHS, VOCAB_SIZE and SET make it smaller; LAUNCH stands before dt-train,
+# PAIRS, TEST_PAIRS, EPOCHS, VOCAB_SIZE and SET make it smaller; LAUNCH precedes dt-train,
 # as mpirun -n 2.
 NAME       := translate
 DATA       ?= $(error DATA=DIR must name the folder with multi30k.train.de.gz and the others)
@@ -26,7 +26,7 @@ BEAMS      ?= 4
 MOST       ?= 60
 SET        ?= model.hidden_size=256 model.num_layers=4 model.num_heads=4 training.learning_rate=1e-3
 
-# Documents stand between lines of a character that none holds.
+# Documents are separated by lines of a character that does not occur in them.
 CLEAN_FLAGS := --from sep --separator "$$(printf '\001')"
 SPLIT_FLAGS  = --split val=$(VAL) --loss-after $$(cat $(OUT)/newline)
 epoch       := $$(<$(OUT)/epoch)

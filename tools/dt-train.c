@@ -392,7 +392,7 @@ static int fail(const struct dt_error *err)
     else if (leads())
         dt_program_report(err);
     if (err->agreed && dt_comm_barrier(world, &ignored) == 0) {
-        /* all ranks are here, after the line */
+        /* all ranks arrive here after rank 0 has printed */
     } else if (stalled || !leads()) {
         if (stalled || !at_path)
             nanosleep(&start, NULL);
@@ -458,8 +458,9 @@ static int check_backend(const struct dt_settings *s, struct dt_error *err)
     return *interface ? dt_interface_find(interface, &address, err) : 0;
 }
 
-/* With rc the settings were read: ranks meet even if they are wrong, so that it is said once. At a
- * path others may come late or not at all, and a wrong one does not wait long for them. */
+/* rc: result of reading the settings. Ranks meet even after an error, so that it is printed once.
+ * At a path other ranks may start late or not at all, so a rank with an error waits only briefly.
+ */
 static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
 {
     const char *backend = dt_comm_backend_names[s->distributed.backend];

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Completion of dt's programs in bash. What they take, they say themselves: the options come
-# from the program's own table (--print-options). Source this file, or `make install`, which
-# puts it where bash-completion finds it under each program's name.
+# Completion of dt's programs in bash, from each program's table of options (--print-options).
+# Source this file, or `make install`, which installs it for bash-completion under each
+# program's name.
 
 _dt_complete() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Bars with quartiles. Before this: style.gnuplot, y_label, groups, series, stacked, most (the
-# largest value), group[], name[], and $bars: a line a group, of its number and median, low and
+# largest value), group[], name[], and $bars: a line per group, with its index and median, low and
 # high of each series.
 power = most < 1e5 ? 0 : int(floor(log10(most) / 3))
 power = power > 4 ? 4 : power
@@ -23,7 +23,7 @@ gap = 0.8
 width = stacked ? gap : gap / series
 place(g, s) = stacked ? g : g - gap / 2 + width * (s - 0.5)
 set xrange [-0.6:groups - 0.4]
-# Medians stand above their bars, as long as there is room.
+# Medians above the bars, if they fit.
 medians = groups * series > 16 ? 0 : series
 short(x) = x < 1000 ? sprintf("%.4g", x) : sprintf("%.0f", x)
 label_of(x) = valid(x) ? short(column(x) / unit) : ""

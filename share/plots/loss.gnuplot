@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Loss curves. dt-plot writes before this style.gnuplot and: x_label, y_label, log_x,
 # log_y, runs, keyed, name[1..runs], has_train_I, has_valid_I, floor_level (if any),
-# and the data blocks $train, $smooth and $valid with a data set a run.
+# and the data blocks $train, $smooth and $valid with a data set per run.
 
 has_train(i) = value(sprintf("has_train_%d", i))
 has_valid(i) = value(sprintf("has_valid_%d", i))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tokens a second of four ways to make samples, over batch sizes: reading alone, and
+# Tokens per second of four ways to make samples, over batch sizes: reading alone, and
 # in training. Set format (svg or png), directory and output before.
 if (format eq 'png') {
     set terminal pngcairo size 1100,440 font 'sans,11'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # A roofline. Before this: style.gnuplot, peak (GFLOP/s), bandwidth (GB/s), points, name[], and
-# $points: number, operations a byte, GFLOP/s.
+# $points: number, operations per byte, GFLOP/s.
 set logscale xy
 set xlabel "operations per byte of memory"
 set ylabel "GFLOP/s"

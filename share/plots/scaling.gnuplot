@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Scaling. Before this: style.gnuplot, x_label, y_label, lines, name[], and $lines with a data
-# set a line: x, median, low, high, per cent of the ideal, mfu in per cent, the ideal.
+# set per line: x, median, low, high, per cent of the ideal, mfu in per cent, the ideal.
 set xlabel x_label
 set logscale x 2
 set format x "%.10g"

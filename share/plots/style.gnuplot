@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-# What all drawings share. dt-plot writes before this: format (svg, png or text), heading,
-# panels (how many drawings stand side by side).
+# Settings of all plots. dt-plot writes before this: format (svg, png or text), heading,
+# panels (number of plots side by side).
 
-# Colours that remain distinct to the colour-blind (Okabe and Ito 2008), dark enough for
-# lines on paper; the yellow of that palette is left out.
+# Colours that are distinguishable with colour blindness (Okabe and Ito 2008), without the yellow,
+# which is too light for lines on paper.
 array color[7] = [0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0x56B4E9, 0xE69F00, 0x000000]
 color_of(i) = color[(i - 1) % 7 + 1]
 light(i) = color_of(i) + 0xB0000000
-# In grey print lines differ by dashes and points, and areas by their lightness.
+# In greyscale, lines differ by dashes and points, and areas by their lightness.
 array dash[4] = [1, 2, 4, 5]
 dash_of(i) = dash[(i - 1) % 4 + 1]
 array fill[7] = [0x0072B2, 0xE69F00, 0x333333, 0xD55E00, 0x56B4E9, 0xCC79A7, 0xF0E442]
@@ -28,7 +28,7 @@ if (format eq "text") set terminal dumb 80 24 noenhanced
 
 # Above the drawing, so that no curve runs through it.
 set key outside above left horizontal Left reverse noenhanced
-# And the heading above both; text has it below the key, where gnuplot puts it.
+# The heading is above both; in text it is below the key, as gnuplot places it.
 if (panels == 1 && format eq "text") set title heading noenhanced
 if (panels == 1 && format ne "text" && heading ne "") \
     set multiplot layout 1,1 title heading noenhanced

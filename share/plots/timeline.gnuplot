@@ -12,7 +12,7 @@ unset grid
 set style fill solid 0.9 border rgb "white"
 block(k) = sprintf("$kind_%d", k)
 tall = 0.42
-# Boxes are apart by white edges; what these would hide is a line.
+# White edges separate boxes; a box that the edges would hide is drawn as a line.
 thin(begin, end) = end - begin < whole / 300 ? begin : NaN
 array on_fill[7] = [0xFFFFFF, 0x000000, 0xFFFFFF, 0xFFFFFF, 0x000000, 0x000000, 0x000000]
 plot for [k=1:kinds] block(k) using (($1 + $2) / 2):3:1:2:($3 - tall):($3 + tall) \

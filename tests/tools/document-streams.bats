@@ -137,7 +137,7 @@ END
     ends_early dt-clean -q -o o cut.zst b
 }
 
-@test "programs between may rewrite lines and add to meta; without marks there is no check" {
+@test "programs between may rewrite lines and add to meta; documents without marks are not checked" {
     dt-synth -n 50 | jq -c . | dt-clean -q -o o
     dt-synth -n 50 | jq -c '.meta.source = "x"' | dt-clean -q -o o
     [ "$(jq -s 'map(select(.meta.source == "x")) | length' o)" -eq 50 ]
