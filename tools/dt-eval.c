@@ -247,7 +247,7 @@ static const struct mode *mode_of(int count, char **operands)
         dt_program_usage("%s needs %s", uses[use].name, uses[use].operands);
     dt_program_check_use(&command, &uses[use]);
     if (modes[use].run == bleu && opt.resamples == 0 && dt_option_is_given(&command, "seed"))
-        dt_program_usage("--seed goes with --bootstrap only");
+        dt_program_usage("--seed requires --bootstrap");
     return &modes[use];
 }
 

@@ -37,7 +37,7 @@ setup() {
     refused "--length-penalty has no effect with --beams 1" dt-generate -m x --beams 1 --length-penalty 2
     refused "--seed cannot be combined with --alone" dt-eval -m x masked x --alone --seed 3
     refused "--mask-rate cannot be combined with --alone" dt-eval -m x masked x --alone --mask-rate 0.5
-    refused "--seed goes with --bootstrap only" dt-eval bleu -r x x --seed 3
+    refused "--seed requires --bootstrap" dt-eval bleu -r x x --seed 3
 }
 
 @test "a split or a field that the input does not have is refused" {
