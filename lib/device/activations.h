@@ -5,7 +5,7 @@
  *     X(NAME, "name", fused, f(x), f'(x))
  *
  * The enum, the kernels of each engine, the choice of fused epilogues and the tests of
- * tests/device are expanded from it; an entry without its derivative does not compile.
+ * tests/device expand it; an entry without its derivative does not compile.
  *
  * fused: cuBLASLt's epilogues GELU_AUX and DGELU compute f and f'.
  * f(x), f'(x): expressions of fp32 x without branches, which the cpu engine vectorizes. They may

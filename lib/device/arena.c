@@ -39,7 +39,8 @@ int dt_arena_allocate(struct dt_arena *arena, struct dt_device *dev, struct dt_e
     arena->used = 0;
     arena->memory = dev->ops->allocate(dev, arena->size);
     if (arena->memory == NULL)
-        return dt_fail(err, DT_ENOMEM, "the %s engine has no %s of memory left", dev->engine->name,
+        return dt_fail(err, DT_ENOMEM, "the %s engine cannot allocate %s of memory",
+                       dev->engine->name,
                        dt_progress_bytes((double)arena->size, (char[DT_PROGRESS_BYTES]){""}));
     return 0;
 }

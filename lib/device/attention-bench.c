@@ -23,7 +23,7 @@ static void lay_out(struct bench *b, const struct dt_attention_size *s)
     b->lse = dt_arena_matrix(&b->arena, rows, s->heads);
 }
 
-/* Passes that are over in less than this are timed several together. */
+/* Seconds; several faster calls are timed together. */
 #define SHORT 0.005
 
 static int time_both(struct dt_device *dev, struct bench *b, const struct dt_attention *how,
@@ -68,8 +68,8 @@ int dt_attention_bench(struct dt_device *dev, const struct dt_attention_size *si
     struct dt_tensor *const inputs[] = {&b.q, &b.k, &b.v, &b.dy};
     for (uint64_t i = 0; i < 4 && rc == 0; i++)
         rc = dt_device_fill(dev, inputs[i], i + 1, err);
-    speed->forward_flops = 2 * product;  /* q k' and its product with v */
-    speed->backward_flops = 5 * product; /* these scores again, and four gradients */
+    speed->forward_flops = 2 * product;  /* q k', and its product with v */
+    speed->backward_flops = 5 * product; /* recomputed scores, and four gradients */
     speed->bytes =
         (double)dt_dtype_size(size->type) * 2 *
         ((double)(b.q.rows * b.q.columns) + (double)(b.k.rows * b.k.columns)); /* q y k v */

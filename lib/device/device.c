@@ -15,7 +15,7 @@
 #include "base/rng.h"
 
 #if defined(__x86_64__)
-/* The levels x86-64-v3 and -v4, asked for by parts, since GCC 11 knows no levels. */
+/* The levels x86-64-v3 and -v4, feature by feature, because GCC 11 does not know the levels. */
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -41,18 +41,17 @@ static const char *best_cpu_engine(void)
     return "cpu-generic";
 }
 
-/* How long libgomp's threads spin before they sleep; read when an engine brings
- * the library in. Its default spins so long that a step becomes several times
- * slower as soon as another program wants a processor; without any spinning, the
- * steps of small models lose a fifth to waking up. */
+/* How long libgomp's threads spin before they sleep; libgomp reads it when an engine loads the
+ * library. With its default, a step becomes several times slower if another program uses a
+ * processor; without spinning, the wake-ups take a fifth of the step of a small model. */
 static void set_wait_policy(void)
 {
     if (getenv("OMP_WAIT_POLICY") == NULL)
         setenv("GOMP_SPINCOUNT", "1000", 0);
 }
 
-/* oneDNN is C++: where memory runs out while an engine brings it in, the program ends with one
- * line as elsewhere, and not with std::terminate(). */
+/* oneDNN is C++: if memory runs out while an engine loads it, the program exits with dt's error
+ * message instead of calling std::terminate(). */
 static void set_new_handler(void)
 {
     void *library = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
@@ -104,7 +103,7 @@ void dt_device_close(struct dt_device *dev)
         return;
     if (dev->ops)
         dev->engine->close(dev);
-    /* The plug-in stays loaded: its OpenMP threads run code that must not go away. */
+    /* The plug-in stays loaded: its OpenMP threads still run its code. */
     free(dev);
 }
 
@@ -117,7 +116,7 @@ int dt_device_fill(struct dt_device *dev, struct dt_tensor *x, uint64_t key, str
     assert(x->rows <= 1 || x->stride == x->columns);
     if ((values = dev->ops->allocate(dev, BLOCK * sizeof *values)) == NULL) {
         free(host);
-        return dt_fail(err, DT_ENOMEM, "the %s engine has no memory left", dev->engine->name);
+        return dt_fail(err, DT_ENOMEM, "the %s engine is out of memory", dev->engine->name);
     }
     dt_rng_init(&rng, key);
     for (int i = 0; i < BLOCK; i++)
@@ -134,7 +133,7 @@ int dt_device_fill(struct dt_device *dev, struct dt_tensor *x, uint64_t key, str
     return 0;
 }
 
-/* Seconds of the fastest of the products that 0.3 s have room for; 0 if there is none. */
+/* Seconds of the fastest product within 0.3 s; 0 if it failed. */
 static double time_matmul(struct dt_device *dev, struct dt_tensor *c, struct dt_tensor *a,
                           struct dt_tensor *b)
 {
@@ -153,7 +152,7 @@ static double time_matmul(struct dt_device *dev, struct dt_tensor *c, struct dt_
     return best;
 }
 
-/* The same of matrices of these sides, in memory for the moment. */
+/* The same for M, N and K, in temporary memory. */
 static double time_shape(struct dt_device *dev, enum dt_dtype type, const int64_t side[3])
 {
     int64_t m = side[0], n = side[1], k = side[2], size = (int64_t)dt_dtype_size(type);
@@ -169,8 +168,8 @@ static double time_shape(struct dt_device *dev, enum dt_dtype type, const int64_
     return seconds;
 }
 
-/* The first shapes are those of small models; the others for devices so fast that these are
- * over before all of the device is busy. */
+/* The first shapes are those of small models. Faster devices, which these do not occupy, need the
+ * others. SHORT: seconds. */
 #define FIRST_SHAPES 3
 #define SHORT        0.002
 
@@ -191,7 +190,7 @@ double dt_device_peak(struct dt_device *dev, enum dt_dtype type)
     return peak;
 }
 
-/* As wide as the processor's loads may be: with narrower ones a core has fewer lines under way. */
+/* The widest loads of the processor: narrower ones keep fewer cache lines in flight. */
 #if defined(__x86_64__)
 #define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -200,11 +199,11 @@ double dt_device_peak(struct dt_device *dev, enum dt_dtype type)
 
 typedef uint64_t line __attribute__((vector_size(64)));
 
-/* A thread's share of memory that is read. */
+/* A thread's part of the memory to read. */
 struct reading {
     const line *lines;
     size_t count;
-    uint64_t sum; /* so that it is read */
+    uint64_t sum; /* keeps compilers from removing the loads */
 };
 
 WIDEST static void read_lines(struct reading *r)
@@ -224,8 +223,7 @@ static void read_share(void *job, void *context)
     read_lines(job);
 }
 
-/* What a sum of floats reads in a second, of ever more of them until that takes long enough to
- * be measured. */
+/* Bytes per second of a sum of floats, of more and more until the time can be measured. */
 static double sum_speed(struct dt_device *dev)
 {
     double speed = 0, best = 0;
@@ -246,7 +244,7 @@ static double sum_speed(struct dt_device *dev)
     return speed;
 }
 
-/* By the host's threads. */
+/* Bytes per second that the host's threads read. */
 static double host_read_speed(struct dt_device *dev)
 {
     const size_t count = (size_t)1 << 23, bytes = count * sizeof(line);
@@ -296,7 +294,7 @@ struct dt_tensor dt_matrix(void *data, int64_t rows, int64_t columns)
     return dt_matrix_of(DT_DTYPE_F32, data, rows, columns);
 }
 
-/* elements further; nowhere stays nowhere. */
+/* x->data + elements; NULL stays NULL, as in an arena that counts. */
 static void *advance(const struct dt_tensor *x, int64_t elements)
 {
     return x->data ? (char *)x->data + elements * (int64_t)dt_dtype_size(x->dtype) : NULL;

@@ -6,12 +6,12 @@
  * Each channel is a stream of its work, concurrent with the device's ops and the other channels;
  * work of one channel runs in the order of submission:
  *
- *     links->begin(dev, lane);                    after all ops so far
- *     DT_TRY(links->exchange(dev, lane, transfers, count, err));
+ *     links->begin(dev, channel);                 after all ops so far
+ *     DT_TRY(links->exchange(dev, channel, transfers, count, err));
  *     links->add(dev, sum, x, n);
- *     request = links->end(dev, lane);
+ *     request = links->end(dev, channel);
  *     ...                                         ops that run concurrently
- *     links->join(dev, lane, request);             later ops run after it
+ *     links->join(dev, channel, request);         later ops run after it
  *
  * Functions are asynchronous. Only the thread that calls ops may call them, except test and abort,
  * which any thread may call while links are open.
@@ -34,8 +34,8 @@ struct dt_link_id {
     unsigned char bytes[128];
 };
 
-/* DT_LINK_ALL joins all ranks. The others carry messages in one direction, to or from the next or
- * previous rank of a group: "to next" here is "from before" there. */
+/* DT_LINK_ALL connects all ranks of a group. The others carry messages in one direction, to or from
+ * the next or previous rank: a rank's TO_NEXT is the next rank's FROM_BEFORE. */
 enum dt_link_channel {
     DT_LINK_ALL,
     DT_LINK_TO_NEXT,

@@ -33,7 +33,7 @@ struct dt_update {
     float correction1, correction2; /* bias corrections, 1 - beta^step, above 0 */
 };
 
-/* What a rule needs of them, computed once per call. */
+/* Factors of a rule, computed once per call. */
 struct dt_update_factors {
     float rate, corrected_rate; /* learning rate; divided by correction1 */
     float root;                 /* 1 / sqrt(correction2) */
@@ -101,7 +101,7 @@ DT_UPDATE_FUNCTION void dt_update_lion(struct dt_update_element *x, float gradie
     x->parameter = x->parameter * f->keep - f->rate * sign;
 }
 
-/* Both are switches on a constant, which compilers drop, once inlined into a kernel. */
+/* Inlined into a kernel, both switch on a constant, and compilers remove the switch. */
 DT_UPDATE_FUNCTION void dt_update_apply(enum dt_update_rule rule, struct dt_update_element *x,
                                         float gradient, const struct dt_update_factors *f)
 {

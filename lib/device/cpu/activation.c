@@ -26,7 +26,7 @@ void dt_cpu_activate_backward(float *restrict dy, const float *restrict from, in
     case DT_ACTIVATION_##NAME:                                                                     \
         for (int64_t j = 0; j < n; j++) {                                                          \
             float x = from[j];                                                                     \
-            (void)x; /* of a constant derivative */                                                \
+            (void)x; /* unused if the derivative is constant */                                    \
             dy[j] *= derivative;                                                                   \
         }                                                                                          \
         break;
@@ -42,9 +42,9 @@ void dt_cpu_activation_forward(struct dt_device *dev, struct dt_tensor *y,
     assert(x->rows == y->rows && x->columns == n);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < y->rows; i++) {
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n);
-        float *to = dt_cpu_place(y, i, 0, room);
-        dt_cpu_activate(to, dt_cpu_load(x, i, 0, n, room), n, activation);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n);
+        float *to = dt_cpu_output(y, i, 0, scratch);
+        dt_cpu_activate(to, dt_cpu_load(x, i, 0, n, scratch), n, activation);
         dt_cpu_store(y, i, 0, n, to);
     }
 }
@@ -56,10 +56,10 @@ void dt_cpu_activation_backward(struct dt_device *dev, struct dt_tensor *dx,
     assert(x->rows == dx->rows && x->columns == n);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < x->rows; i++) {
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n);
-        float *to = dt_cpu_place(dx, i, 0, room);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n);
+        float *to = dt_cpu_output(dx, i, 0, scratch);
         dt_cpu_load(dx, i, 0, n, to);
-        dt_cpu_activate_backward(to, dt_cpu_load(x, i, 0, n, room + n), n, activation);
+        dt_cpu_activate_backward(to, dt_cpu_load(x, i, 0, n, scratch + n), n, activation);
         dt_cpu_store(dx, i, 0, n, to);
     }
 }

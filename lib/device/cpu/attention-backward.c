@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Backward makes the weights again from the log-sum-exp, pair by pair of a block
- * of queries and one of keys. The gradient of queries is a sum over blocks of keys,
- * those of keys and values are sums over heads and blocks of queries, each in
- * rising order. Where there are sequences and heads enough for all threads, one
- * thread makes all three of a head of keys in one walk. Otherwise queries and keys
- * have walks of their own, which cut finer but make the weights twice. The sums
- * and so their bits are the same.
+ * Backward recomputes the attention weights from the log-sum-exp, for each pair of a block of
+ * queries and a block of keys. The gradient of queries is a sum over blocks of keys, those of keys
+ * and values are sums over heads and blocks of queries, each in ascending order. If there are
+ * enough sequences and heads for all threads, a thread computes all three gradients of a head of
+ * keys in one loop. Otherwise separate loops compute the gradients of queries and of keys: more
+ * parallelism, but the weights are computed twice. The sums, and their bits, are the same.
  */
 #include <assert.h>
 #include <math.h>
@@ -14,7 +13,7 @@
 
 #include "device/cpu/attention.h"
 
-/* A thread's work and scratch; q times the scale of scores. */
+/* A thread's work and scratch memory. Loaded queries are scaled by dt_cpu_score_scale. */
 struct backward {
     const struct dt_attention *how;
     struct dt_tensor *dq, *dk, *dv;
@@ -22,12 +21,12 @@ struct backward {
     int64_t size, width;
     struct dt_cpu_queries queries;
     float *q_rows, *q_transposed;   /* DT_CPU_BLOCK x width, size x DT_CPU_BLOCK */
-    float *dy_rows, *dy_transposed; /* likewise */
+    float *dy_rows, *dy_transposed; /* the same */
     float *k_rows, *v_rows;         /* DT_CPU_BLOCK x width */
-    float *weights, *scores;        /* keys x queries: weights; gradients of these, of scores */
-    float *factors;                 /* of dropout, likewise */
-    float *dq_sums;                 /* DT_CPU_BLOCK x width */
-    float *dk_sums, *dv_sums;       /* keys x width: of one block, or of all */
+    float *weights, *scores;  /* keys x queries: weights; gradients of weights, then of scores */
+    float *factors;           /* dropout's, keys x queries */
+    float *dq_sums;           /* DT_CPU_BLOCK x width */
+    float *dk_sums, *dv_sums; /* keys x width, of one block or of all */
     float log_sums[DT_CPU_BLOCK], deltas[DT_CPU_BLOCK];
 };
 
@@ -74,7 +73,8 @@ static void load_queries(struct backward *w, int64_t sequence, int64_t head, int
 }
 
 /* weights: scores in, weights out. */
-static void weigh(float *restrict weights, const float *restrict log_sums, int64_t vectors)
+static void recompute_weights(float *restrict weights, const float *restrict log_sums,
+                              int64_t vectors)
 {
     for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++)
         weights[i] = dt_cpu_exp(weights[i] - log_sums[i]);
@@ -88,8 +88,8 @@ static void softmax_backward(float *restrict scores, const float *restrict weigh
         scores[i] = weights[i] * (scores[i] - deltas[i]);
 }
 
-/* The loaded queries with a block of keys: adds to the gradients of the queries,
- * and to dk and dv, the sums of this block; or to one side, where the other is NULL. */
+/* Adds the contributions of the loaded queries and a block of keys to dq, and to dk and dv. dq, or
+ * dk and dv, may be NULL. */
 static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *dq, float *dk,
                      float *dv)
 {
@@ -99,10 +99,10 @@ static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *
     dt_cpu_load_head(w->k_rows, keys->rows, w->k, first, keys->count, shared, w->size);
     dt_cpu_load_head(w->v_rows, keys->rows, w->v, first, keys->count, shared, w->size);
     dt_cpu_score(w->weights, w->k_rows, w->q_transposed, keys, q, w->size);
-    dt_cpu_hide(w->weights, keys, q);
+    dt_cpu_mask(w->weights, keys, q);
     DT_CPU_EACH_ROW(keys, q, row, lane)
-    weigh(w->weights + row * DT_CPU_BLOCK + lane, w->log_sums + lane,
-          (q->lanes - lane) / DT_CPU_VECTOR);
+    recompute_weights(w->weights + row * DT_CPU_BLOCK + lane, w->log_sums + lane,
+                      (q->lanes - lane) / DT_CPU_VECTOR);
     dt_cpu_score(w->scores, w->v_rows, w->dy_transposed, keys, q, w->size);
     if (w->how->dropout.rate > 0) {
         dt_cpu_weight_dropout(w->factors, w->how, keys, q);
@@ -121,19 +121,19 @@ static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *
     dt_cpu_sum_queries(dv, w->weights, w->dy_rows, keys, q, width);
 }
 
-/* Adds to sums what other keys gave. room: a row. */
-static void add_before(const struct backward *w, float *sums, const struct dt_tensor *x,
-                       int64_t first, int64_t count, int64_t head, float *room)
+/* Adds x, the gradient from previous blocks of keys, to sums. scratch: a row. */
+static void add_previous(const struct backward *w, float *sums, const struct dt_tensor *x,
+                         int64_t first, int64_t count, int64_t head, float *scratch)
 {
     for (int64_t i = 0; i < count; i++, sums += w->width) {
-        const float *before = dt_cpu_load(x, first + i, head * w->size, w->size, room);
+        const float *before = dt_cpu_load(x, first + i, head * w->size, w->size, scratch);
         for (int64_t j = 0; j < w->size; j++)
             sums[j] += before[j];
     }
 }
 
-/* One block of queries along all its keys; with dk and dv if they are wanted. */
-static void walk_keys(struct backward *w, int64_t sequence, int64_t head, int64_t block, bool all)
+/* dq of one block of queries, over all its keys; all: also adds to dk and dv. */
+static void query_block(struct backward *w, int64_t sequence, int64_t head, int64_t block, bool all)
 {
     load_queries(w, sequence, head, block);
     const struct dt_cpu_queries *q = &w->queries;
@@ -145,12 +145,12 @@ static void walk_keys(struct backward *w, int64_t sequence, int64_t head, int64_
     int64_t row = sequence * w->how->queries + q->first;
     dt_cpu_scale(w->dq_sums, q->lanes * w->width, dt_cpu_score_scale(w->size));
     if (w->how->continued)
-        add_before(w, w->dq_sums, w->dq, row, q->count, head, w->k_rows);
+        add_previous(w, w->dq_sums, w->dq, row, q->count, head, w->k_rows);
     dt_cpu_store_head(w->dq, row, q->count, head, w->size, w->dq_sums);
 }
 
-/* One block of keys along all queries that see it. */
-static void walk_queries(struct backward *w, int64_t sequence, int64_t head, int64_t block)
+/* dk and dv of one block of keys, over all queries that attend to it. */
+static void sum_queries(struct backward *w, int64_t sequence, int64_t head, int64_t block)
 {
     struct dt_cpu_keys keys;
     for (int64_t b = 0; b < dt_cpu_blocks(w->how->queries); b++) {
@@ -174,21 +174,21 @@ static void store_key_sums(struct backward *w, int64_t sequence, int64_t shared,
 {
     int64_t row = sequence * w->how->queries + first;
     if (w->how->continued) {
-        add_before(w, w->dk_sums, w->dk, row, count, shared, w->k_rows);
-        add_before(w, w->dv_sums, w->dv, row, count, shared, w->k_rows);
+        add_previous(w, w->dk_sums, w->dk, row, count, shared, w->k_rows);
+        add_previous(w, w->dv_sums, w->dv, row, count, shared, w->k_rows);
     }
     dt_cpu_store_head(w->dk, row, count, shared, w->size, w->dk_sums);
     dt_cpu_store_head(w->dv, row, count, shared, w->size, w->dv_sums);
 }
 
-/* All gradients of a head of keys, and of the heads that share it. */
+/* All gradients of a head of keys, and of the query heads in its group. */
 static void whole_head(struct backward *w, int64_t sequence, int64_t shared)
 {
     int64_t group = w->how->heads / w->how->kv_heads, blocks = dt_cpu_blocks(w->how->queries);
     clear_key_sums(w, blocks);
     for (int64_t h = shared * group; h < (shared + 1) * group; h++)
         for (int64_t b = 0; b < blocks; b++)
-            walk_keys(w, sequence, h, b, true);
+            query_block(w, sequence, h, b, true);
     store_key_sums(w, sequence, shared, 0, w->how->queries);
 }
 
@@ -198,7 +198,7 @@ static void key_block(struct backward *w, int64_t sequence, int64_t shared, int6
     int64_t left = w->how->queries - first;
     clear_key_sums(w, 1);
     for (int64_t h = shared * group; h < (shared + 1) * group; h++)
-        walk_queries(w, sequence, h, block);
+        sum_queries(w, sequence, h, block);
     store_key_sums(w, sequence, shared, first, left < DT_CPU_BLOCK ? left : DT_CPU_BLOCK);
 }
 
@@ -234,7 +234,7 @@ static void backward_by_blocks(struct dt_device *dev, const struct backward *sha
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < how->batch * how->heads * blocks; i++) {
             int64_t head = i / blocks;
-            walk_keys(&w, head / how->heads, head % how->heads, i % blocks, false);
+            query_block(&w, head / how->heads, head % how->heads, i % blocks, false);
         }
     }
 }
@@ -249,7 +249,7 @@ void dt_cpu_attention_backward(struct dt_device *dev, struct dt_tensor *dq, stru
            (how->keys > 0 ? how->keys == how->queries : how->past == 0));
     int64_t size = q->columns / how->heads;
     struct backward w = {how, dq, dk, dv, dy, y, lse, q, k, v, size, dt_cpu_head_width(size)};
-    /* Of the 5 products of a pair, 2 are made twice by walks of their own. */
+    /* Separate loops compute 2 of the 5 products of a pair twice. */
     int64_t heads = how->batch * how->kv_heads, rounds = (heads + dev->threads - 1) / dev->threads;
     if (5 * rounds * dev->threads <= 7 * heads)
         backward_by_heads(dev, &w);

@@ -6,8 +6,8 @@ static int32_t clip(int64_t key, int64_t keys)
     return (int32_t)(key < 0 ? 0 : key < keys ? key : keys);
 }
 
-/* Counted from the first key. Padding repeats the last query: nothing then needs to ask whether
- * a lane is real. */
+/* Key ranges, relative to the first key. Padding lanes repeat the last query, so that loops need
+ * not distinguish them. */
 static void find_spans(struct dt_cpu_queries *q, const struct dt_attention *how)
 {
     int64_t keys = how->keys > 0 ? how->keys : how->past + how->queries;
@@ -50,7 +50,7 @@ bool dt_cpu_find_keys(struct dt_cpu_keys *k, const struct dt_cpu_queries *q, int
     return left > 0 && k->first + k->count > q->begin;
 }
 
-/* Rows of whole vectors need no call for each. */
+/* Copies rows of whole vectors without calls of memcpy. */
 static void copy_rows(float *restrict to, const float *restrict from, int64_t stride, int64_t rows,
                       int64_t width)
 {
@@ -133,25 +133,25 @@ void dt_cpu_sum_queries(float *sums, const float *weights, const float *rows,
     }
 }
 
-static void hide(float *restrict scores, int32_t key, const int32_t *restrict begins,
+static void mask(float *restrict scores, int32_t key, const int32_t *restrict begins,
                  const int32_t *restrict ends, int64_t vectors)
 {
     for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++)
         scores[i] = key >= begins[i] && key < ends[i] ? scores[i] : -INFINITY;
 }
 
-void dt_cpu_hide(float *restrict scores, const struct dt_cpu_keys *k,
+void dt_cpu_mask(float *restrict scores, const struct dt_cpu_keys *k,
                  const struct dt_cpu_queries *q)
 {
     if (k->first >= q->common_begin && k->first + k->rows <= q->common_end)
         return;
     DT_CPU_EACH_ROW(k, q, row, lane)
-    hide(scores + row * DT_CPU_BLOCK + lane, (int32_t)(k->first + row), q->begins + lane,
+    mask(scores + row * DT_CPU_BLOCK + lane, (int32_t)(k->first + row), q->begins + lane,
          q->ends + lane, (q->lanes - lane) / DT_CPU_VECTOR);
 }
 
-/* Of DT_CPU_LANES queries, for each the number of its first element. Where that is
- * no multiple of 4, its words begin inside of a block of four. */
+/* Dropout factors of DT_CPU_LANES queries. first: index of each query's first weight; aligned: all
+ * are multiples of 4, so that a query's words begin at a block of dt_random. */
 static void drop_lanes(float *restrict factors, const struct dt_dropout *how, uint64_t index,
                        const uint64_t *first, int64_t rows, bool aligned)
 {

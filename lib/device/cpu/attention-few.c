@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Forward for few queries with many keys, as when text is generated: each query walks
- * along keys and values where they lie, in an order that other queries do not change. */
+/* Forward of few queries with many keys (decoding): each query reads keys and values in place, and
+ * its bits do not depend on the other queries. */
 #include "device/cpu/attention-few.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 struct query {
     const struct dt_attention *how;
     const struct dt_tensor *k, *v;
-    int64_t size, keys, first, column; /* of the keys: how many, their first row and column */
+    int64_t size, keys, first, column; /* of the keys: their number, first row and column */
     float *q, *row, *weights, *sum;    /* scratch: size, size, keys, size */
 };
 
@@ -39,18 +39,18 @@ static void add_scaled(float *restrict to, const float *restrict x, float factor
         to[i] += factor * x[i];
 }
 
-/* Weights before division; returns their sum, and the logarithm's offset in *most. */
-static float weigh(const struct query *w, float *most)
+/* exp(score - *highest) of all keys. Returns their sum. */
+static float softmax_weights(const struct query *w, float *highest)
 {
     float total = 0;
-    *most = -INFINITY;
+    *highest = -INFINITY;
     for (int64_t t = 0; t < w->keys; t++) {
         const float *key = dt_cpu_load(w->k, w->first + t, w->column, w->size, w->row);
         w->weights[t] = dot(w->q, key, w->size);
-        *most = w->weights[t] > *most ? w->weights[t] : *most;
+        *highest = w->weights[t] > *highest ? w->weights[t] : *highest;
     }
     for (int64_t t = 0; t < w->keys; t++)
-        w->weights[t] = dt_cpu_exp(w->weights[t] - *most);
+        w->weights[t] = dt_cpu_exp(w->weights[t] - *highest);
     for (int64_t t = 0; t < w->keys; t++)
         total += w->weights[t];
     return total;
@@ -59,16 +59,16 @@ static float weigh(const struct query *w, float *most)
 static void attend(const struct query *w, struct dt_tensor *y, struct dt_tensor *lse,
                    const struct dt_tensor *q, int64_t row, int64_t head)
 {
-    float most, scale = dt_cpu_score_scale(w->size);
+    float highest, scale = dt_cpu_score_scale(w->size);
     const float *from = dt_cpu_load(q, row, head * w->size, w->size, w->row);
     for (int64_t i = 0; i < w->size; i++)
         w->q[i] = from[i] * scale, w->sum[i] = 0;
-    float total = weigh(w, &most);
+    float total = softmax_weights(w, &highest);
     for (int64_t t = 0; t < w->keys; t++)
         add_scaled(w->sum, dt_cpu_load(w->v, w->first + t, w->column, w->size, w->row),
                    w->weights[t], w->size);
     dt_cpu_scale(w->sum, w->size, 1.0f / total);
-    dt_cpu_row(lse, row)[head] = most + logf(total);
+    dt_cpu_row(lse, row)[head] = highest + logf(total);
     dt_cpu_store(y, row, head * w->size, w->size, w->sum);
 }
 
@@ -82,14 +82,14 @@ void dt_cpu_attend_few(struct dt_device *dev, struct dt_tensor *y, struct dt_ten
                        const struct dt_tensor *q, const struct dt_tensor *k,
                        const struct dt_tensor *v, const struct dt_attention *how)
 {
-    int64_t size = q->columns / how->heads, most = how->past + how->queries;
-    bool much = how->batch * how->queries * how->heads * most * size > DT_CPU_SMALL_WORK;
-#pragma omp parallel num_threads(dev->threads) if (much)
+    int64_t size = q->columns / how->heads, most_keys = how->past + how->queries;
+    bool large = how->batch * how->queries * how->heads * most_keys * size > DT_CPU_SMALL_WORK;
+#pragma omp parallel num_threads(dev->threads) if (large)
     {
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(3 * size + most));
-        struct query w = {how, k, v, .size = size, .q = room, .row = room + size};
-        w.sum = room + 2 * size;
-        w.weights = room + 3 * size;
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(3 * size + most_keys));
+        struct query w = {how, k, v, .size = size, .q = scratch, .row = scratch + size};
+        w.sum = scratch + 2 * size;
+        w.weights = scratch + 3 * size;
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < how->batch * how->heads * how->queries; i++) {
             int64_t query = i % how->queries, head = i / how->queries % how->heads;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Forward: a block of queries of one head is one thread's work. It walks along
- * the blocks of keys with a running maximum and sum (Milakov and Gimelshein 2018). */
+/* Forward: a thread takes a block of queries of one head, and loops over the blocks of keys with an
+ * online softmax (Milakov and Gimelshein 2018). */
 #include <assert.h>
 #include <math.h>
 #include <omp.h>
 
 #include "device/cpu/attention-few.h"
 
-/* Below every score, yet finite: minus infinity less itself is no number. */
+/* Below every score, but finite: minus infinity minus itself is NaN. */
 #define LOWEST -1e30f
 
 /* A thread's scratch. */
@@ -19,9 +19,9 @@ struct forward {
     float *transposed; /* queries, size x DT_CPU_BLOCK */
     float *loaded;     /* queries, keys or values, DT_CPU_BLOCK x width */
     float *weights;    /* keys x queries */
-    float *factors;    /* of dropout, likewise */
+    float *factors;    /* dropout's, keys x queries */
     float *sums;       /* DT_CPU_BLOCK x width: weighted values */
-    float most[DT_CPU_BLOCK], total[DT_CPU_BLOCK];
+    float highest[DT_CPU_BLOCK], total[DT_CPU_BLOCK];
 };
 
 static size_t forward_scratch(int64_t size)
@@ -39,30 +39,30 @@ static void lay_out(struct forward *f, float *scratch)
     f->factors = f->weights + DT_CPU_BLOCK * DT_CPU_BLOCK;
 }
 
-static void raise_maxima(float *restrict most, const float *restrict scores, int64_t vectors)
+static void raise_maxima(float *restrict highest, const float *restrict scores, int64_t vectors)
 {
     for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++)
-        most[i] = scores[i] > most[i] ? scores[i] : most[i];
+        highest[i] = scores[i] > highest[i] ? scores[i] : highest[i];
 }
 
-/* Scores become exp(score - most), which total adds up. */
-static void exponentiate(float *restrict scores, const float *restrict most, float *restrict total,
-                         int64_t vectors)
+/* Scores become exp(score - highest), and are added to total. */
+static void exponentiate(float *restrict scores, const float *restrict highest,
+                         float *restrict total, int64_t vectors)
 {
     for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++) {
-        float x = dt_cpu_exp(scores[i] - most[i]);
+        float x = dt_cpu_exp(scores[i] - highest[i]);
         scores[i] = x;
         total[i] += x;
     }
 }
 
-/* What was summed with the old maxima, as if it had been with the new. */
+/* Rescales sums from the previous maxima to the new ones. */
 static void rescale(struct forward *f, const float *restrict before)
 {
     for (int64_t i = 0; i < f->queries.lanes; i++) {
-        if (before[i] == f->most[i])
+        if (before[i] == f->highest[i])
             continue;
-        float factor = dt_cpu_exp(before[i] - f->most[i]);
+        float factor = dt_cpu_exp(before[i] - f->highest[i]);
         f->total[i] *= factor;
         dt_cpu_scale(f->sums + i * f->width, f->width, factor);
     }
@@ -76,14 +76,14 @@ static void add_keys(struct forward *f, const struct dt_cpu_keys *keys)
     float before[DT_CPU_BLOCK];
     dt_cpu_load_head(f->loaded, keys->rows, f->k, first, keys->count, shared, f->size);
     dt_cpu_score(f->weights, f->loaded, f->transposed, keys, q, f->size);
-    dt_cpu_hide(f->weights, keys, q);
-    memcpy(before, f->most, sizeof before);
+    dt_cpu_mask(f->weights, keys, q);
+    memcpy(before, f->highest, sizeof before);
     DT_CPU_EACH_ROW(keys, q, row, lane)
-    raise_maxima(f->most + lane, f->weights + row * DT_CPU_BLOCK + lane,
+    raise_maxima(f->highest + lane, f->weights + row * DT_CPU_BLOCK + lane,
                  (q->lanes - lane) / DT_CPU_VECTOR);
     rescale(f, before);
     DT_CPU_EACH_ROW(keys, q, row, lane)
-    exponentiate(f->weights + row * DT_CPU_BLOCK + lane, f->most + lane, f->total + lane,
+    exponentiate(f->weights + row * DT_CPU_BLOCK + lane, f->highest + lane, f->total + lane,
                  (q->lanes - lane) / DT_CPU_VECTOR);
     if (f->how->dropout.rate > 0) {
         dt_cpu_weight_dropout(f->factors, f->how, keys, q);
@@ -93,19 +93,19 @@ static void add_keys(struct forward *f, const struct dt_cpu_keys *keys)
     dt_cpu_sum_keys(f->sums, f->weights, f->loaded, keys, q, f->width);
 }
 
-/* The sums of no keys, or of those in other blocks. */
+/* Zeroed sums; or, in ring attention, those of the previous blocks of keys. */
 static void begin_sums(struct forward *f, const struct dt_tensor *y, int64_t row)
 {
     const struct dt_cpu_queries *q = &f->queries;
     memset(f->sums, 0, (size_t)(q->lanes * f->width) * sizeof *f->sums);
     for (int64_t i = 0; i < q->lanes; i++)
-        f->most[i] = LOWEST, f->total[i] = 0;
+        f->highest[i] = LOWEST, f->total[i] = 0;
     if (!f->how->continued)
         return;
     dt_cpu_load_head(f->sums, q->lanes, y, row, q->count, q->head, f->size);
     for (int64_t i = 0; i < q->count; i++) {
         const float *before = dt_cpu_row(f->how->softmax, row + i) + q->head;
-        f->most[i] = before[0], f->total[i] = before[f->how->heads];
+        f->highest[i] = before[0], f->total[i] = before[f->how->heads];
     }
 }
 
@@ -114,12 +114,12 @@ static void end_sums(struct forward *f, struct dt_tensor *y, struct dt_tensor *l
     const struct dt_cpu_queries *q = &f->queries;
     for (int64_t i = 0; i < q->count; i++) {
         if (f->how->unfinished) {
-            float *behind = dt_cpu_row(f->how->softmax, row + i) + q->head;
-            behind[0] = f->most[i], behind[f->how->heads] = f->total[i];
+            float *state = dt_cpu_row(f->how->softmax, row + i) + q->head;
+            state[0] = f->highest[i], state[f->how->heads] = f->total[i];
             continue;
         }
         dt_cpu_scale(f->sums + i * f->width, f->width, 1.0f / f->total[i]);
-        dt_cpu_row(lse, row + i)[q->head] = f->most[i] + logf(f->total[i]);
+        dt_cpu_row(lse, row + i)[q->head] = f->highest[i] + logf(f->total[i]);
     }
     dt_cpu_store_head(y, row, q->count, q->head, f->size, f->sums);
 }
@@ -152,7 +152,7 @@ void dt_cpu_attention_forward(struct dt_device *dev, struct dt_tensor *y, struct
     }
 #pragma omp parallel num_threads(dev->threads)
     {
-        /* Each thread has its scratch from the first call on, whoever gets the work. */
+        /* Every thread allocates its scratch memory at the first call, even without work. */
         float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), forward_scratch(size));
         struct forward f = {how, q, k, v, .size = size, .width = dt_cpu_head_width(size)};
         lay_out(&f, scratch);

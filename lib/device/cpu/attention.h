@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What attention's two directions share. Scores are made and used up in blocks of
- * queries by blocks of keys (Dao et al. 2022) that lie in a thread's scratch as
- * fp32, whatever the tensors hold. A block stands transposed, a row a key: then a
- * query is a lane of vectors, softmax needs no sums across lanes, and keys and
- * values are multiplied as they are loaded.
+ * Shared by attention's forward and backward: FlashAttention (Dao et al. 2022) with blocks of
+ * queries by blocks of keys, whose scores are fp32 in a thread's scratch memory for every element
+ * type. A block of scores is transposed, with one row per key: a query is a lane of the vectors, so
+ * softmax needs no sums across lanes, and keys and values are multiplied as loaded.
  */
 #ifndef DT_DEVICE_CPU_ATTENTION_H
 #define DT_DEVICE_CPU_ATTENTION_H
@@ -13,9 +12,9 @@
 #include "device/cpu/random.h"
 #include "device/cpu/tile.h"
 
-#define DT_CPU_BLOCK 64 /* queries, and keys */
+#define DT_CPU_BLOCK 64 /* queries, and keys, of a block */
 
-/* What queries are padded to: whole vectors, and whole rows of tiles. */
+/* Queries are padded to whole vectors and whole rows of tiles. */
 #define DT_CPU_QUERY_UNIT (DT_CPU_VECTOR > DT_CPU_TILE_ROWS ? DT_CPU_VECTOR : DT_CPU_TILE_ROWS)
 
 static inline int64_t dt_cpu_round_up(int64_t n, int64_t unit)
@@ -23,23 +22,23 @@ static inline int64_t dt_cpu_round_up(int64_t n, int64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* A block of queries of one head, and which keys they see. */
+/* A block of queries of one head, and the keys they attend to. */
 struct dt_cpu_queries {
     int64_t sequence, head, first, count;
     int64_t lanes;                                    /* count, padded with the last query */
-    int32_t begins[DT_CPU_BLOCK], ends[DT_CPU_BLOCK]; /* of the keys that each sees */
-    int64_t reach;                    /* the last key that the first query may see */
-    int64_t begin, end;               /* that any of them sees */
-    int64_t common_begin, common_end; /* that all of them see */
+    int32_t begins[DT_CPU_BLOCK], ends[DT_CPU_BLOCK]; /* of the keys that each attends to */
+    int64_t reach;                    /* causal mask: the last key of the first query */
+    int64_t begin, end;               /* union of their ranges of keys */
+    int64_t common_begin, common_end; /* intersection of these */
 };
 
-/* A block of keys, as far as the queries see it. */
+/* A block of keys, up to the last one that a query of the block attends to. */
 struct dt_cpu_keys {
     int64_t first, count;
     int64_t rows; /* count, padded to whole tiles */
 };
 
-/* What queries are multiplied by. */
+/* The factor of queries: 1 / sqrt(head size). */
 static inline float dt_cpu_score_scale(int64_t size)
 {
     return 1.0f / sqrtf((float)size);
@@ -56,11 +55,12 @@ static inline int64_t dt_cpu_blocks(int64_t n)
     return (n + DT_CPU_BLOCK - 1) / DT_CPU_BLOCK;
 }
 
-/* Queries of block number block. */
+/* Sets *queries to block number block. */
 void dt_cpu_find_queries(struct dt_cpu_queries *queries, const struct dt_attention *how,
                          int64_t sequence, int64_t head, int64_t block);
 
-/* The keys of block number block that these queries may see; false: none. */
+/* Sets *keys to block number block, up to the last key of these queries. false: they attend to none
+ * of the block. */
 bool dt_cpu_find_keys(struct dt_cpu_keys *keys, const struct dt_cpu_queries *queries,
                       int64_t block);
 
@@ -79,11 +79,11 @@ static inline void dt_cpu_scale(float *x, int64_t n, float factor)
         x[i] *= factor;
 }
 
-/* to (size x DT_CPU_BLOCK) = from (DT_CPU_BLOCK x width), as far as there are lanes. */
+/* to (size x DT_CPU_BLOCK) = from (DT_CPU_BLOCK x width) transposed, the first lanes queries. */
 void dt_cpu_transpose_head(float *to, const float *from, int64_t size, int64_t lanes);
 
-/* The first lane, at a multiple of unit, of a query that may see row number row of the
- * keys: with a causal mask, what lies before it in that row is neither made nor read. */
+/* The first lane, rounded down to a multiple of unit, whose query attends to row number row of the
+ * keys under the causal mask. Scores before it in that row are neither computed nor read. */
 static inline int64_t dt_cpu_first_lane(const struct dt_cpu_keys *keys,
                                         const struct dt_cpu_queries *queries, int64_t row,
                                         int64_t unit)
@@ -92,7 +92,7 @@ static inline int64_t dt_cpu_first_lane(const struct dt_cpu_keys *keys,
     return lane <= 0 ? 0 : lane / unit * unit;
 }
 
-/* Each row of scores, with its first lane that is made. */
+/* Loops over the rows of scores, with the first computed lane of each. */
 #define DT_CPU_EACH_ROW(keys, queries, row, lane)                                                  \
     for (int64_t row = 0, lane;                                                                    \
          row < (keys)->rows &&                                                                     \
@@ -116,15 +116,15 @@ void dt_cpu_sum_queries(float *sums, const float *weights, const float *rows,
                         const struct dt_cpu_keys *keys, const struct dt_cpu_queries *queries,
                         int64_t width);
 
-/* Scores that a query does not see become minus infinity. */
-void dt_cpu_hide(float *scores, const struct dt_cpu_keys *keys,
+/* Sets scores of masked keys to minus infinity. */
+void dt_cpu_mask(float *scores, const struct dt_cpu_keys *keys,
                  const struct dt_cpu_queries *queries);
 
-/* factors (keys x DT_CPU_BLOCK): what dropout multiplies each weight by. */
+/* factors (keys x DT_CPU_BLOCK): dropout's factor of each attention weight. */
 void dt_cpu_weight_dropout(float *factors, const struct dt_attention *how,
                            const struct dt_cpu_keys *keys, const struct dt_cpu_queries *queries);
 
-/* weights times factors, element by element. */
+/* weights *= factors, element by element. */
 void dt_cpu_scale_weights(float *weights, const float *factors, const struct dt_cpu_keys *keys,
                           const struct dt_cpu_queries *queries);
 

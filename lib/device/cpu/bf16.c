@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* One primitive for each way of transposing and adding serves every shape, which it
- * learns when it runs. It needs no scratchpad, so threads can share it. */
+/* One primitive per combination of transposes and accumulation, with runtime dimensions, serves
+ * every shape. Without a scratchpad, threads can share it. */
 #include "device/cpu/bf16.h"
 
 #include <stdlib.h>
 
 #include "device/cpu/onednn.h"
 
-/* What oneDNN takes at most: to open with its kernels, and for one product. */
+/* Upper bounds of oneDNN's allocations: for an engine with its kernels, and for one product. */
 #define HEAP_TO_OPEN    ((size_t)16 << 20)
 #define HEAP_OF_PRODUCT ((size_t)16 << 10)
 
 struct dt_cpu_bf16 {
     int threads;
     dnnl_engine_t engine;
-    dnnl_primitive_t primitives[8]; /* bits: A transposed, B transposed, C added to */
-    dnnl_stream_t streams[];        /* one a thread */
+    dnnl_primitive_t primitives[8]; /* bits: A transposed, B transposed, accumulate */
+    dnnl_stream_t streams[];        /* one per thread */
 };
 
 static bool machine_has_bf16(void)
@@ -58,7 +58,7 @@ static bool create_primitive(dnnl_engine_t engine, dnnl_primitive_t *result, boo
         (!add || dt_cpu_onednn_has(dnnl_post_ops_append_sum(sum, 1.0f))) &&
         dt_cpu_onednn_has(dnnl_primitive_attr_set_post_ops(how, sum)) &&
         dt_cpu_onednn_has(dnnl_primitive_desc_create(&description, &product, how, engine, NULL));
-    if (made) { /* without a scratchpad alone can threads share it */
+    if (made) { /* threads can share it only without a scratchpad */
         const dnnl_memory_desc_t *scratchpad =
             dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
         made = (scratchpad == NULL || dnnl_memory_desc_get_size(scratchpad) == 0) &&

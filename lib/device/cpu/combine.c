@@ -4,12 +4,12 @@
 
 #include "device/cpu/cpu.h"
 
-#define BLOCK 4096 /* columns that are one thread's work: parameters are one long row */
+#define BLOCK 4096 /* columns per loop iteration: parameters are one long row */
 
-/* x may be y itself. */
+/* x may be y. */
 static void combine_block(float *y, float b, const float *x, float a, int64_t n)
 {
-    if (b == 0) { /* y may hold anything, even no number */
+    if (b == 0) { /* y may be uninitialized, even NaN */
 #pragma omp simd
         for (int64_t j = 0; j < n; j++)
             y[j] = a * x[j];
@@ -29,11 +29,11 @@ void dt_cpu_combine(struct dt_device *dev, struct dt_tensor *y, float b, const s
     for (int64_t i = 0; i < y->rows * blocks; i++) {
         int64_t row = i / blocks, from = i % blocks * BLOCK;
         int64_t size = y->columns - from < BLOCK ? y->columns - from : BLOCK;
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * BLOCK);
-        float *sum = dt_cpu_place(y, row, from, room);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * BLOCK);
+        float *sum = dt_cpu_output(y, row, from, scratch);
         if (b != 0)
-            dt_cpu_load(y, row, from, size, room);
-        combine_block(sum, b, dt_cpu_load(x, row, from, size, room + BLOCK), a, size);
+            dt_cpu_load(y, row, from, size, scratch);
+        combine_block(sum, b, dt_cpu_load(x, row, from, size, scratch + BLOCK), a, size);
         dt_cpu_store(y, row, from, size, sum);
     }
 }

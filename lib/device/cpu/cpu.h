@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the cpu engine share: its ops and its scratch memory. */
+/* The ops of the cpu engine, its state and its scratch memory. */
 #ifndef DT_DEVICE_CPU_CPU_H
 #define DT_DEVICE_CPU_CPU_H
 
@@ -79,29 +79,30 @@ void dt_cpu_activate_backward(float *restrict dy, const float *restrict x, int64
 int dt_cpu_state_open(struct dt_device *dev, struct dt_error *err) DT_MUST_CHECK;
 void dt_cpu_state_close(struct dt_device *dev);
 
-/* Scratch memory of one thread, at least size floats, reused by the next call; and a buffer shared
- * by the threads of an op, requested before they start. */
+/* Scratch memory of a thread, at least size floats, which its next call reuses; and a buffer that
+ * the threads of an op share, requested before they start. */
 float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size);
 float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size);
 
-/* The bf16 product, opened on first use by one thread; NULL if this machine has none. */
+/* bf16 matrix products, opened on first use by one thread; NULL if this machine does not support
+ * them. */
 struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev);
 
-/* One thread's product, row-major as everything here: C = op(A) op(B) * alpha + C * beta. */
+/* SGEMM by the calling thread, row-major: C = op(A) op(B) * alpha + C * beta. */
 void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                   int64_t ldc);
 
-/* Below so many multiplications one thread is done before others have woken up. */
+/* With fewer multiplications, one thread is faster than waking up others. */
 #define DT_CPU_SMALL_WORK 32768
 
-/* Row number row of sum = x + add (add NULL: of sum = x, which may be the same memory),
- * as it was stored, so that what follows from it can be computed again. The room is 2
- * rows' where they are not fp32. */
+/* Computes row number row of sum = x + add (add NULL: sum = x, which may be the same memory), and
+ * returns it as stored, after rounding, so that backward can recompute what follows. scratch: 2
+ * rows unless all are fp32. */
 const float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor *x,
-                            const struct dt_tensor *add, int64_t row, float *room);
+                            const struct dt_tensor *add, int64_t row, float *scratch);
 
-/* Part number i of count of 0 .. n, cut at multiples of unit. */
+/* Part number i of count of the range 0 .. n, divided at multiples of unit. */
 static inline void dt_cpu_share(int64_t n, int64_t unit, int64_t i, int64_t count, int64_t *from,
                                 int64_t *to)
 {

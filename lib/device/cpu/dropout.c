@@ -5,9 +5,9 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/random.h"
 
-#define GROUP (4 * DT_CPU_LANES) /* elements whose words are drawn at once */
+#define GROUP (4 * DT_CPU_LANES) /* elements per call of dt_cpu_random */
 
-/* Words of the elements first .. first+GROUP, first a multiple of 4. */
+/* Random words of the elements first .. first+GROUP-1; first is a multiple of 4. */
 static void draw(const struct dt_dropout *how, uint64_t index, uint64_t first, uint32_t *drawn)
 {
     uint64_t counters[DT_CPU_LANES];
@@ -20,7 +20,7 @@ static void draw(const struct dt_dropout *how, uint64_t index, uint64_t first, u
             drawn[4 * i + w] = words[w][i];
 }
 
-/* x: n elements of a sequence, of which the first is number first. */
+/* x: elements first .. first+n-1 of a sequence. */
 static void drop(float *x, int64_t n, uint64_t first, uint64_t index, const struct dt_dropout *how)
 {
     uint32_t threshold = dt_cpu_dropout_threshold(how), drawn[GROUP];
@@ -42,12 +42,12 @@ void dt_cpu_dropout(struct dt_device *dev, struct dt_tensor *x, int64_t length,
         return;
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t r = 0; r < x->rows; r++) {
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)x->columns);
-        float *row = dt_cpu_place(x, r, 0, room);
-        dt_cpu_load(x, r, 0, x->columns, room);
-        int64_t place = how->first + r;
-        drop(row, x->columns, (uint64_t)((how->past + place % length) * x->columns),
-             how->sample + (uint64_t)(place / length), how);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)x->columns);
+        float *row = dt_cpu_output(x, r, 0, scratch);
+        dt_cpu_load(x, r, 0, x->columns, scratch);
+        int64_t row_index = how->first + r;
+        drop(row, x->columns, (uint64_t)((how->past + row_index % length) * x->columns),
+             how->sample + (uint64_t)(row_index / length), how);
         dt_cpu_store(x, r, 0, x->columns, row);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16 is the upper half of fp32. fp16 has 5 bits of exponent (bias 15) and 10 of
- * fraction; what follows holds for its subnormal numbers too. */
+/* bf16 is the upper half of fp32. fp16 has 5 bits of exponent (bias 15) and 10 of fraction; the
+ * conversions support its subnormal numbers. */
 #include "device/cpu/elements.h"
 
 #if defined(__F16C__)
@@ -36,7 +36,7 @@ static void narrow_bf16(uint16_t *restrict to, const float *restrict from, int64
     }
 }
 
-/* The exponent's bias is mended by a product, which also makes subnormals normal. */
+/* The product corrects the exponent's bias, and normalizes subnormal numbers. */
 static inline float wide_f16(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, size = half & 0x7fff;
@@ -45,19 +45,20 @@ static inline float wide_f16(uint16_t half)
     return from_bits(sign | (size >= 0x7c00 ? size << 13 | 0x7f800000 | quiet : finite));
 }
 
-/* Below 2^-14, adding 0.5 shifts the fraction to where fp16 has it, and rounds. */
+/* Below 2^-14, adding 0.5 shifts the fraction to its position in fp16, and rounds. */
 static inline uint16_t narrow_to_f16(float x)
 {
     uint32_t bits = bits_of(x), size = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
     uint32_t normal = (size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13;
     uint32_t subnormal = bits_of(from_bits(size) + 0.5f) - 0x3f000000;
     uint32_t half = size < 0x38800000 ? subnormal : normal;
-    half = size >= 0x477ff000 ? 0x7c00 : half; /* 65520: halfway beyond the largest */
+    half = size >= 0x477ff000 ? 0x7c00 : half; /* 65520: rounds to infinity */
     half = size > 0x7f800000 ? 0x7e00 | (size >> 13 & 0x3ff) : half;
     return (uint16_t)(sign | half);
 }
 
-/* The whole vectors of n elements by the machine's own conversion; how many that were. */
+/* Converts the whole vectors of n elements by vector instructions. Returns the number of elements
+ * converted. */
 static int64_t widen_vectors(float *to, const uint16_t *from, int64_t n)
 {
     int64_t i = 0;

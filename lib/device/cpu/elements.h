@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of any element type, as fp32. Ops compute on rows of floats: those of an
- * fp32 tensor are used where they lie, those of others pass through a room of
- * the caller's (dt_cpu_scratch) and are rounded to nearest even on their way back.
+ * Rows of any element type, as fp32. Ops compute on rows of floats. Rows of an fp32 tensor are used
+ * in place; others are converted in the caller's scratch memory (dt_cpu_scratch), and rounded to
+ * nearest even when they are stored.
  *
- *     const float *from = dt_cpu_load(x, i, 0, n, room);
- *     float *to = dt_cpu_place(y, i, 0, room + n);
+ *     const float *from = dt_cpu_load(x, i, 0, n, scratch);
+ *     float *to = dt_cpu_output(y, i, 0, scratch + n);
  *     ...
  *     dt_cpu_store(y, i, 0, n, to);
  */
@@ -17,8 +17,8 @@
 
 #include "device/device.h"
 
-/* n elements of another type as floats, and back. Infinities stay, NaNs stay (quiet),
- * and what lies beyond the largest number becomes infinite. */
+/* Converts n elements of a 16-bit type to fp32, and back. Infinities stay, NaNs become quiet, and
+ * overflow gives infinity. */
 void dt_cpu_widen(float *to, enum dt_dtype dtype, const void *from, int64_t n);
 void dt_cpu_narrow(enum dt_dtype dtype, void *to, const float *from, int64_t n);
 
@@ -34,25 +34,25 @@ static inline float *dt_cpu_row(const struct dt_tensor *x, int64_t row)
     return (float *)x->data + row * x->stride;
 }
 
-/* n elements of a row, to be read: in their place, or in room. */
+/* n elements of a row to read: in place, or converted in scratch. */
 static inline const float *dt_cpu_load(const struct dt_tensor *x, int64_t row, int64_t column,
-                                       int64_t n, float *room)
+                                       int64_t n, float *scratch)
 {
     const void *from = dt_cpu_at(x, row, column);
     if (x->dtype == DT_DTYPE_F32)
         return from;
-    dt_cpu_widen(room, x->dtype, from, n);
-    return room;
+    dt_cpu_widen(scratch, x->dtype, from, n);
+    return scratch;
 }
 
-/* Where elements of a row are to be written, before they are stored. */
-static inline float *dt_cpu_place(const struct dt_tensor *x, int64_t row, int64_t column,
-                                  float *room)
+/* Where an op writes elements of a row before dt_cpu_store: in place, or scratch. */
+static inline float *dt_cpu_output(const struct dt_tensor *x, int64_t row, int64_t column,
+                                   float *scratch)
 {
-    return x->dtype == DT_DTYPE_F32 ? dt_cpu_at(x, row, column) : room;
+    return x->dtype == DT_DTYPE_F32 ? dt_cpu_at(x, row, column) : scratch;
 }
 
-/* Puts n elements into a row, unless they were made there. */
+/* Stores n elements to a row, unless they were computed in place. */
 static inline void dt_cpu_store(const struct dt_tensor *x, int64_t row, int64_t column, int64_t n,
                                 const float *from)
 {

@@ -26,8 +26,8 @@ void dt_cpu_embedding_forward(struct dt_device *dev, struct dt_tensor *y, const 
 #pragma omp parallel for num_threads(dev->threads)                                                 \
     schedule(static) if (y->rows * n > DT_CPU_SMALL_WORK)
     for (int64_t r = 0; r < y->rows; r++) {
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n);
-        float *to = dt_cpu_place(y, r, 0, room);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n);
+        float *to = dt_cpu_output(y, r, 0, scratch);
         if (!has_row(tokens, ids[r])) {
             memset(to, 0, (size_t)n * sizeof *to);
         } else {
@@ -36,12 +36,13 @@ void dt_cpu_embedding_forward(struct dt_device *dev, struct dt_tensor *y, const 
                 memcpy(to, token, (size_t)n * sizeof *to);
         }
         if (positions)
-            add_part(to, dt_cpu_load(positions, past + r % length, 0, n, room + n), n);
+            add_part(to, dt_cpu_load(positions, past + r % length, 0, n, scratch + n), n);
         dt_cpu_store(y, r, 0, n, to);
     }
 }
 
-/* Tokens repeat, so rows cannot go to threads; columns can. */
+/* Threads divide the columns, not the rows: tokens repeat, so rows of the gradient would conflict.
+ */
 void dt_cpu_embedding_backward(struct dt_device *dev, struct dt_tensor *dtokens,
                                struct dt_tensor *dpositions, const struct dt_tensor *dy,
                                const int32_t *ids, int64_t length)
@@ -51,9 +52,9 @@ void dt_cpu_embedding_backward(struct dt_device *dev, struct dt_tensor *dtokens,
         int64_t from, to;
         dt_cpu_share(dy->columns, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from,
                      &to);
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)dy->columns);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)dy->columns);
         for (int64_t r = 0; r < dy->rows; r++) {
-            const float *part = dt_cpu_load(dy, r, from, to - from, room);
+            const float *part = dt_cpu_load(dy, r, from, to - from, scratch);
             if (has_row(dtokens, ids[r]))
                 add_part(dt_cpu_row(dtokens, ids[r]) + from, part, to - from);
             if (dpositions)

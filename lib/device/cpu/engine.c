@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cpu engine: reference and fast path in one, on OpenMP threads. The same
- * sources are built once for each instruction set. */
+/* The cpu engine, on OpenMP threads: the reference of other engines, and itself optimized. Its
+ * sources are compiled once for each instruction set. */
 #include <omp.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -96,7 +96,7 @@ static const struct dt_ops ops = {
     .update = dt_cpu_update,
 };
 
-/* dt_engine is found by dlsym; the engine is built with hidden symbols otherwise. */
+/* The only exported symbol, for dlsym. */
 extern const struct dt_engine dt_engine __attribute__((visibility("default")));
 const struct dt_engine dt_engine = {
     .abi = DT_ENGINE_ABI,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of few rows with a large matrix, which is read once and from memory, as
- * when text is generated. Each element is summed in an order of its own that only
- * the length of the sum decides: a row has the same bits whatever rows are beside it.
+/* Products of few rows with a large matrix, limited by memory bandwidth (decoding). The order of
+ * each element's sum depends only on its length: a row has the same bits whatever the other rows.
  *
- * The work is cut into tiles whose sums stay in registers. A function for each shape of
- * tile comes from one inline function, whose shape is constant where it is called. */
+ * The sums of a tile stay in registers. One inline function, called with constants, becomes the
+ * kernel of each tile shape. */
 #include "device/cpu/few-rows.h"
 
 #include <string.h>
@@ -12,16 +11,16 @@
 #include <immintrin.h>
 #endif
 
-#pragma GCC diagnostic ignored "-Wpsabi" /* vectors are passed to what is inlined alone */
+#pragma GCC diagnostic ignored "-Wpsabi" /* only inlined functions take vectors */
 
 #define LANES   16
 #define ROWS    4   /* of a tile */
 #define COLUMNS 4   /* of a tile; where B is not transposed, vectors of columns */
-#define DEPTH   128 /* rows of B that stay near while all rows of A meet them */
+#define DEPTH   128 /* rows of B that stay in cache for all rows of A */
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
-/* Sums are in registers only where no loop over a tile is left. */
+/* Sums stay in registers only if all loops over a tile are unrolled. */
 #define UNROLL _Pragma("GCC unroll 8")
 #define INLINE static inline __attribute__((always_inline))
 
@@ -40,13 +39,13 @@ INLINE float widen(uint16_t x)
     return wide;
 }
 
-/* Element at of b, and a vector of them from there. */
+/* Element number at of b. */
 INLINE float element(const void *b, int64_t at, bool bf16)
 {
     return bf16 ? widen(((const uint16_t *)b)[at]) : ((const float *)b)[at];
 }
 
-#if defined(__AVX512F__) /* GCC 12 makes several instructions of the one */
+#if defined(__AVX512F__) /* GCC 12 generates several instructions from plain C */
 INLINE lanes load_narrow(const uint16_t *x)
 {
     __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)x));
@@ -79,7 +78,7 @@ INLINE float add_lanes(const lanes *v)
     return x[0];
 }
 
-/* Sums over k of rows first .. of A and columns n .. of C, B being transposed. */
+/* Rows first .. and columns n .. of C, for transposed B: dot products over k. */
 INLINE void dot_tile(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int rows,
                      int columns, bool bf16)
 {
@@ -110,7 +109,7 @@ INLINE void dot_tile(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, 
     }
 }
 
-/* Adds to columns n .. of rows first .. what rows from .. to of B give them. */
+/* Adds the products with rows from .. to of B to rows first .. and columns n .. of C. */
 INLINE void add_tile(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int64_t from,
                      int64_t to, int rows, int vectors, bool bf16)
 {
@@ -140,7 +139,7 @@ INLINE void add_tile(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, 
         memcpy(c + r * p->c_stride + j * LANES, &sums[r][j], sizeof(lanes));
 }
 
-/* The last columns, less than a vector's. */
+/* The last columns, fewer than a vector. */
 static void add_columns(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int64_t end,
                         int64_t from, int64_t to, int64_t rows)
 {
@@ -152,8 +151,8 @@ static void add_columns(const struct dt_cpu_few_rows *p, int64_t first, int64_t 
         }
 }
 
-/* One row of A: whole pieces of rows of B, one behind the other, as memory is read fastest. C
- * might hold any of p's members, so they are taken from p before it is written to. */
+/* One row of A: reads B sequentially, for memory bandwidth. Members of p are copied first, because
+ * C might alias them. */
 INLINE void add_rows(const struct dt_cpu_few_rows *p, int64_t n, int64_t end, bool bf16)
 {
     enum { AT_ONCE = 8 };
@@ -176,7 +175,7 @@ INLINE void add_rows(const struct dt_cpu_few_rows *p, int64_t n, int64_t end, bo
         }
 }
 
-/* Columns n to end, a whole number of vectors, of rows first ... */
+/* Columns n to end, whole vectors, of rows first ... */
 INLINE void add_block(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int64_t end,
                       int64_t from, int64_t to, int rows, bool bf16)
 {
@@ -212,7 +211,7 @@ INLINE void multiply_transposed(const struct dt_cpu_few_rows *p, int64_t from, i
 {
     for (int64_t n = from, columns; n < to; n += columns) {
         int64_t row = 0;
-        /* For one row of A, B is read from its beginning to its end. */
+        /* For one row of A, read B sequentially. */
         columns = to - n < COLUMNS || p->rows == 1 ? 1 : COLUMNS;
         for (; columns == COLUMNS && row + ROWS <= p->rows; row += ROWS)
             dot_tile(p, row, n, ROWS, COLUMNS, bf16);

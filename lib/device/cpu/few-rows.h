@@ -14,11 +14,11 @@ struct dt_cpu_few_rows {
     const void *b; /* fp32, or bf16 */
     int64_t rows, k, c_stride, a_stride, b_stride;
     bool transpose_b; /* B is N x K, otherwise K x N */
-    bool bf16;        /* B's elements are */
+    bool bf16;        /* elements of B are bf16 */
 };
 
-/* Adds columns from .. to of A B to those of C. from is a multiple of 16, so that
- * it does not matter how columns are shared out. */
+/* Adds columns from .. to of A B to those of C. from is a multiple of 16: then the bits do not
+ * depend on the columns of each thread. */
 void dt_cpu_multiply_few_rows(const struct dt_cpu_few_rows *product, int64_t from, int64_t to);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of mathematics that the ops need, in plain C without branches, so
- * that compilers vectorize them the same way everywhere; libm's vector functions
- * exist on some platforms only. */
+/* exp, tanh and erf in plain C without branches, which compilers vectorize the same way on every
+ * platform. libm has vector functions on some platforms only. */
 #ifndef DT_DEVICE_CPU_FUNCTIONS_H
 #define DT_DEVICE_CPU_FUNCTIONS_H
 
@@ -10,8 +9,8 @@
 #include <string.h>
 
 /* exp(x) to 2 ulp for x from -87 to 88, 0 below and exp(88) above: x = k ln2 + r, a
- * polynomial of degree 6 in r, then k into the exponent. What comes of other x is masked
- * out: compilers fold a choice of constants into branches, which do not vectorize. */
+ * polynomial of degree 6 in r, then k into the exponent. A mask selects the results of other x:
+ * compilers turn a choice of constants into branches, which do not vectorize. */
 static inline float dt_cpu_exp(float x)
 {
     const float log2e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
@@ -41,7 +40,7 @@ static inline float dt_cpu_tanh(float x)
     return 1.0f - 2.0f / (dt_cpu_exp(2.0f * x) + 1.0f);
 }
 
-/* (1 + tanh(u)) / 2, and a times its derivative. */
+/* (1 + tanh(u)) / 2; dt_cpu_tanh_slope: a times its derivative. */
 static inline float dt_cpu_tanh_step(float u)
 {
     return 0.5f * (1.0f + dt_cpu_tanh(u));
@@ -58,7 +57,7 @@ static inline float dt_cpu_tanh_slope(float a, float u)
 static inline float dt_cpu_erf(float x)
 {
     float size = fabsf(x), s = x * x;
-    float u = size > 4.0f ? 4.0f : size; /* from here on it is 1 in fp32 */
+    float u = size > 4.0f ? 4.0f : size; /* erf is 1 in fp32 from here on */
     float p = 7.854012461e-5f;
     p = p * s - 8.010243758e-4f;
     p = p * s + 5.188334091e-3f;
@@ -76,7 +75,7 @@ static inline float dt_cpu_erf(float x)
     return size < 1.0f ? p : copysignf(1.0f - dt_cpu_exp(-q * u), x);
 }
 
-/* As device/activations.h calls them. */
+/* The functions that the expressions of device/activations.h call. */
 #define DT_EXP(x)           dt_cpu_exp(x)
 #define DT_ERF(x)           dt_cpu_erf(x)
 #define DT_TANH_STEP(u)     dt_cpu_tanh_step(u)

@@ -3,7 +3,7 @@
 
 #include "device/cpu/cpu.h"
 
-/* Magnitudes are in the order of their bits. */
+/* Magnitudes compare as their bits do; NaNs are the largest. */
 static uint32_t magnitude(float x)
 {
     uint32_t bits;
@@ -11,9 +11,8 @@ static uint32_t magnitude(float x)
     return bits & INT32_MAX;
 }
 
-/* The magnitude of the k-th largest of n numbers, byte by byte from the highest: of those that
- * begin as it does, the next byte says how many are larger. k becomes how many as large as it
- * are among the k. */
+/* The magnitude of the k-th largest of n numbers, by radix select: a histogram of the next byte of
+ * those with the same leading bytes. *k becomes the number of equal ones among the k largest. */
 static uint32_t find_magnitude(struct dt_device *dev, const float *x, int64_t n, int64_t *k)
 {
     uint32_t bits = 0, known = 0;
@@ -32,7 +31,7 @@ static uint32_t find_magnitude(struct dt_device *dev, const float *x, int64_t n,
     return bits;
 }
 
-void dt_cpu_take_largest(struct dt_device *dev, float *x, int64_t n, int64_t k, int32_t *places,
+void dt_cpu_take_largest(struct dt_device *dev, float *x, int64_t n, int64_t k, int32_t *indices,
                          float *values)
 {
     assert(k > 0 && k <= n && n <= INT32_MAX);
@@ -42,7 +41,7 @@ void dt_cpu_take_largest(struct dt_device *dev, float *x, int64_t n, int64_t k, 
         uint32_t size = magnitude(x[i]);
         if (size < least || (size == least && equal-- <= 0))
             continue;
-        places[taken] = (int32_t)i;
+        indices[taken] = (int32_t)i;
         values[taken++] = x[i];
         x[i] = 0;
     }

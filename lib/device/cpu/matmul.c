@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Products through oneDNN, cut into tiles. Which kernel and which order of
- * summation the library takes depends on a product's shape and on its threads;
- * so the tiles follow from the shape alone, and each is one call by one thread.
- * The bits then do not depend on the number of threads. Products of few rows go
- * through few-rows.c. */
+/* Products by oneDNN, divided into tiles. The library chooses its kernel and its order of summation
+ * by the shape and the number of threads. Therefore the shape alone determines the tiles, and each
+ * is one call by one thread: the bits do not depend on the number of threads. few-rows.c computes
+ * products of few rows. */
 #include <assert.h>
 #include <omp.h>
 
@@ -12,11 +11,11 @@
 #include "device/cpu/few-rows.h"
 #include "device/cpu/onednn.h"
 
-#define ROW_UNIT    16 /* what tiles begin at a multiple of */
+#define ROW_UNIT    16 /* tiles begin at multiples of these */
 #define COLUMN_UNIT 64
 #define TILE_SIDE   256       /* tiles have about as many rows and columns, or more */
-#define TILE_WORK   (1 << 28) /* multiplications that make a tile of their own worth it */
-#define DEPTH       512       /* how much of a sum operands of 16 bits are widened for at once */
+#define TILE_WORK   (1 << 28) /* multiplications that justify another tile */
+#define DEPTH       512       /* of the part of K for which 16-bit operands are widened at once */
 
 void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
@@ -31,10 +30,10 @@ struct product {
     const struct dt_tensor *c, *a, *b;
     const struct dt_matmul *how;
     int64_t k;
-    struct dt_cpu_bf16 *bf16; /* what multiplies A and B as they are, if not sgemm */
+    struct dt_cpu_bf16 *bf16; /* multiplies A and B without widening; NULL: sgemm */
 };
 
-/* The part of a product that one thread makes. */
+/* The part of C that one thread computes. */
 struct tile {
     int64_t row, rows, column, columns;
 };
@@ -47,23 +46,22 @@ static void add_bias(float *to, const float *from, const float *bias, int64_t n)
         to[j] = from[j] + bias[j];
 }
 
-/* The activation is that of what aux keeps, which may have been rounded: so it can be
- * computed again. */
+/* The activation is applied to aux as stored, after rounding, so that backward can recompute it. */
 static void finish_row(const struct product *p, int64_t row, int64_t column, int64_t columns,
-                       float *y, float *room)
+                       float *y, float *scratch)
 {
     const struct dt_matmul *how = p->how;
     bool keeps = how->activation != DT_ACTIVATION_NONE && !how->derivative;
-    float *x = keeps ? dt_cpu_place(how->aux, row, column, room) : y;
+    float *x = keeps ? dt_cpu_output(how->aux, row, column, scratch) : y;
     if (how->bias)
-        add_bias(x, y, dt_cpu_load(how->bias, 0, column, columns, room), columns);
+        add_bias(x, y, dt_cpu_load(how->bias, 0, column, columns, scratch), columns);
     else if (keeps)
         memcpy(x, y, (size_t)columns * sizeof *x);
     if (keeps)
         dt_cpu_store(how->aux, row, column, columns, x);
     if (how->activation == DT_ACTIVATION_NONE)
         return;
-    const float *aux = dt_cpu_load(how->aux, row, column, columns, room);
+    const float *aux = dt_cpu_load(how->aux, row, column, columns, scratch);
     if (how->derivative)
         dt_cpu_activate_backward(y, aux, columns, how->activation);
     else
@@ -72,20 +70,19 @@ static void finish_row(const struct product *p, int64_t row, int64_t column, int
 
 /* Rows of sums become rows of C. */
 static void finish_tile(const struct product *p, const struct tile *t, float *sums, int64_t stride,
-                        float *room)
+                        float *scratch)
 {
     bool in_place = p->c->dtype == DT_DTYPE_F32;
     if (in_place && p->how->bias == NULL && p->how->activation == DT_ACTIVATION_NONE)
         return;
     for (int64_t i = 0; i < t->rows; i++) {
-        finish_row(p, t->row + i, t->column, t->columns, sums + i * stride, room);
+        finish_row(p, t->row + i, t->column, t->columns, sums + i * stride, scratch);
         dt_cpu_store(p->c, t->row + i, t->column, t->columns, sums + i * stride);
     }
 }
 
-/* How a product is cut: a number of rows of tiles, and of columns. Each tile
- * packs its operands again, so there are few; 8 serve as many threads, and
- * large products have up to 64. */
+/* Rows and columns of tiles. Each tile packs its operands again, so that few are best: 8, and up to
+ * 64 of large products. */
 struct grid {
     int64_t rows, columns;
 };
@@ -106,7 +103,7 @@ static struct grid grid_of(int64_t m, int64_t n, int64_t k)
     return (struct grid){rows, power_of_two_below(n / TILE_SIDE, most / rows)};
 }
 
-/* A block of x as a matrix of its own. */
+/* to = a block of x as a dense fp32 matrix. */
 static void widen_block(const struct dt_tensor *x, int64_t row, int64_t rows, int64_t column,
                         int64_t columns, float *to)
 {
@@ -118,12 +115,12 @@ static void widen_block(const struct dt_tensor *x, int64_t row, int64_t rows, in
     }
 }
 
-/* Through copies of the operands as fp32, a block of k at a time. */
+/* By fp32 copies of the operands, DEPTH of K at a time. */
 static void multiply_widened(const struct product *p, const struct tile *t, float *sums,
-                             int64_t stride, float *room)
+                             int64_t stride, float *scratch)
 {
     bool ta = p->how->transpose_a, tb = p->how->transpose_b;
-    float *a = room, *b = room + t->rows * DEPTH;
+    float *a = scratch, *b = scratch + t->rows * DEPTH;
     for (int64_t first = 0; first < p->k; first += DEPTH) {
         int64_t depth = p->k - first < DEPTH ? p->k - first : DEPTH;
         if (ta)
@@ -162,7 +159,7 @@ static void multiply_bf16(const struct product *p, const struct tile *t, float *
                          p->how->accumulate, sums, stride);
 }
 
-/* Products take operands where they lie, unless one row stands for many. */
+/* Whether oneDNN can read x in place: not a row broadcast by stride 0. */
 static bool lies_as_matrix(const struct dt_tensor *x)
 {
     return x->stride >= x->columns;
@@ -175,21 +172,21 @@ static void multiply_tile(struct dt_device *dev, const struct product *p, const 
     direct = direct && (p->a->dtype == DT_DTYPE_F32 || p->bf16);
     int64_t outside = in_place ? 0 : t->rows * t->columns;
     int64_t operands = direct ? (t->columns + 15) / 16 * 16 : (t->rows + t->columns) * DEPTH;
-    float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(outside + operands));
-    float *sums = in_place ? dt_cpu_at(p->c, t->row, t->column) : room + operands;
+    float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(outside + operands));
+    float *sums = in_place ? dt_cpu_at(p->c, t->row, t->column) : scratch + operands;
     int64_t stride = in_place ? p->c->stride : t->columns;
     if (!in_place && p->how->accumulate)
         widen_block(p->c, t->row, t->rows, t->column, t->columns, sums);
     if (!direct)
-        multiply_widened(p, t, sums, stride, room);
+        multiply_widened(p, t, sums, stride, scratch);
     else if (p->bf16)
         multiply_bf16(p, t, sums, stride);
     else
         multiply_in_place(p, t, sums, stride);
-    finish_tile(p, t, sums, stride, room);
+    finish_tile(p, t, sums, stride, scratch);
 }
 
-/* Rows of fp32, or of bf16 that meet a matrix of bf16. */
+/* Whether few-rows.c supports this product: fp32 with fp32, or bf16 with bf16. */
 static bool has_few_rows(const struct product *p)
 {
     bool bf16 = p->a->dtype == DT_DTYPE_BF16,
@@ -198,18 +195,18 @@ static bool has_few_rows(const struct product *p)
            lies_as_matrix(p->a) && lies_as_matrix(p->b);
 }
 
-/* Sums are C itself, or where C is of 16 bits lie in the room; so do wide rows of A. */
+/* Sums are C itself, or in scratch if C has 16 bits. scratch begins with A, widened to fp32. */
 static void multiply_few_rows(struct dt_device *dev, const struct product *p)
 {
     bool bf16 = p->a->dtype == DT_DTYPE_BF16, in_place = p->c->dtype == DT_DTYPE_F32;
     int64_t rows = p->c->rows, n = p->c->columns;
-    float *room = bf16 ? dt_cpu_shared_scratch(dev, (size_t)(rows * (n + p->k))) : NULL;
-    float *sums = in_place ? dt_cpu_row(p->c, 0) : room + rows * p->k;
+    float *scratch = bf16 ? dt_cpu_shared_scratch(dev, (size_t)(rows * (n + p->k))) : NULL;
+    float *sums = in_place ? dt_cpu_row(p->c, 0) : scratch + rows * p->k;
     int64_t stride = in_place ? p->c->stride : n;
     if (bf16)
-        widen_block(p->a, 0, rows, 0, p->k, room);
+        widen_block(p->a, 0, rows, 0, p->k, scratch);
     const struct dt_cpu_few_rows few = {sums,
-                                        bf16 ? room : p->a->data,
+                                        bf16 ? scratch : p->a->data,
                                         p->b->data,
                                         rows,
                                         p->k,

@@ -4,10 +4,10 @@
 
 #include "device/cpu/cpu.h"
 
-#define BLOCK 4096 /* elements of a row that one thread takes at a time */
+#define BLOCK 4096 /* elements of a row per loop iteration */
 
 static void copy_elements(const struct dt_tensor *to, const struct dt_tensor *from, int64_t row,
-                          int64_t column, int64_t n, float *room)
+                          int64_t column, int64_t n, float *scratch)
 {
     if (to->dtype == from->dtype)
         memcpy(dt_cpu_at(to, row, column), dt_cpu_at(from, row, column),
@@ -15,15 +15,15 @@ static void copy_elements(const struct dt_tensor *to, const struct dt_tensor *fr
     else if (to->dtype == DT_DTYPE_F32)
         dt_cpu_widen(dt_cpu_at(to, row, column), from->dtype, dt_cpu_at(from, row, column), n);
     else
-        dt_cpu_store(to, row, column, n, dt_cpu_load(from, row, column, n, room));
+        dt_cpu_store(to, row, column, n, dt_cpu_load(from, row, column, n, scratch));
 }
 
 void dt_cpu_copy(struct dt_device *dev, struct dt_tensor *to, const struct dt_tensor *from)
 {
     assert(to->rows == from->rows && to->columns == from->columns);
     int64_t blocks = (to->columns + BLOCK - 1) / BLOCK;
-    bool much = to->rows * to->columns > DT_CPU_SMALL_WORK;
-#pragma omp parallel for num_threads(dev->threads) schedule(static) if (much)
+    bool large = to->rows * to->columns > DT_CPU_SMALL_WORK;
+#pragma omp parallel for num_threads(dev->threads) schedule(static) if (large)
     for (int64_t i = 0; i < to->rows * blocks; i++) {
         int64_t column = i % blocks * BLOCK, left = to->columns - column;
         copy_elements(to, from, i / blocks, column, left < BLOCK ? left : BLOCK,

@@ -7,13 +7,13 @@
 #include "device/cpu/partial-sums.h"
 
 const float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor *x,
-                            const struct dt_tensor *add, int64_t row, float *room)
+                            const struct dt_tensor *add, int64_t row, float *scratch)
 {
     int64_t n = x->columns;
-    const float *from = dt_cpu_load(x, row, 0, n, room);
+    const float *from = dt_cpu_load(x, row, 0, n, scratch);
     if (add) {
-        const float *more = dt_cpu_load(add, row, 0, n, room + n);
-        float *to = dt_cpu_place(sum, row, 0, room);
+        const float *more = dt_cpu_load(add, row, 0, n, scratch + n);
+        float *to = dt_cpu_output(sum, row, 0, scratch);
 #pragma omp simd
         for (int64_t j = 0; j < n; j++)
             to[j] = from[j] + more[j];
@@ -21,7 +21,7 @@ const float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor 
     }
     if (add || sum->data != x->data)
         dt_cpu_store(sum, row, 0, n, from);
-    return dt_cpu_load(sum, row, 0, n, room);
+    return dt_cpu_load(sum, row, 0, n, scratch);
 }
 
 static void mean_and_rstd(const float *x, int64_t n, float epsilon, float stats[2])
@@ -55,13 +55,13 @@ void dt_cpu_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_t
     assert(y->columns == n && sum->columns == n && weight->columns == n && stats->columns == 2);
 #pragma omp parallel num_threads(dev->threads) if (x->rows * n > DT_CPU_SMALL_WORK)
     {
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 4 * (size_t)n);
-        const float *w = dt_cpu_load(weight, 0, 0, n, room + 2 * n);
-        const float *b = dt_cpu_load(bias, 0, 0, n, room + 3 * n);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 4 * (size_t)n);
+        const float *w = dt_cpu_load(weight, 0, 0, n, scratch + 2 * n);
+        const float *b = dt_cpu_load(bias, 0, 0, n, scratch + 3 * n);
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < x->rows; i++) {
-            const float *row = dt_cpu_sum_row(sum, x, add, i, room);
-            float *to = dt_cpu_place(y, i, 0, room + n), *s = dt_cpu_row(stats, i);
+            const float *row = dt_cpu_sum_row(sum, x, add, i, scratch);
+            float *to = dt_cpu_output(y, i, 0, scratch + n), *s = dt_cpu_row(stats, i);
             mean_and_rstd(row, n, epsilon, s);
             scale_row(to, row, w, b, s, n);
             dt_cpu_store(y, i, 0, n, to);
@@ -96,14 +96,15 @@ struct backward {
     const float *weight;
 };
 
-/* Row i, with room for three; sums are dweight's and dbias's. */
-static void tensor_row_backward(const struct backward *w, int64_t i, float *sums, float *room)
+/* Row i. sums: of dweight, then of dbias; scratch: three rows. */
+static void tensor_row_backward(const struct backward *w, int64_t i, float *sums, float *scratch)
 {
     int64_t n = w->dy->columns;
-    float *dx = dt_cpu_place(w->dsum, i, 0, room);
+    float *dx = dt_cpu_output(w->dsum, i, 0, scratch);
     dt_cpu_load(w->dsum, i, 0, n, dx);
-    row_backward(dx, sums, sums + n, dt_cpu_load(w->dy, i, 0, n, room + n),
-                 dt_cpu_load(w->sum, i, 0, n, room + 2 * n), w->weight, dt_cpu_row(w->stats, i), n);
+    row_backward(dx, sums, sums + n, dt_cpu_load(w->dy, i, 0, n, scratch + n),
+                 dt_cpu_load(w->sum, i, 0, n, scratch + 2 * n), w->weight, dt_cpu_row(w->stats, i),
+                 n);
     dt_cpu_store(w->dsum, i, 0, n, dx);
 }
 
@@ -117,14 +118,14 @@ void dt_cpu_norm_backward(struct dt_device *dev, struct dt_tensor *dsum, struct 
     const struct dt_cpu_partial_sums sums = dt_cpu_partial_sums(dev, dy->rows, 2 * n);
 #pragma omp parallel num_threads(dev->threads)
     {
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 4 * (size_t)n);
-        const struct backward w = {dsum, dy, sum, stats, dt_cpu_load(weight, 0, 0, n, room)};
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 4 * (size_t)n);
+        const struct backward w = {dsum, dy, sum, stats, dt_cpu_load(weight, 0, 0, n, scratch)};
 #pragma omp for schedule(static)
         for (int64_t block = 0; block < sums.blocks; block++) {
             float *of_block = dt_cpu_open_block(&sums, block);
             int64_t end = (block + 1) * sums.block_rows;
             for (int64_t i = block * sums.block_rows; i < end && i < dy->rows; i++)
-                tensor_row_backward(&w, i, of_block, room + n);
+                tensor_row_backward(&w, i, of_block, scratch + n);
         }
         int64_t from, to;
         dt_cpu_share(n, 1, omp_get_thread_num(), omp_get_num_threads(), &from, &to);

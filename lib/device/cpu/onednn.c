@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Not exit(): other threads are inside of oneDNN, whose destructors it would run. */
+/* Not exit(), which would run oneDNN's destructors while other threads are inside it. */
 static void __attribute__((noreturn)) end(const char *reason, const char *what)
 {
     fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, reason, what);
@@ -19,12 +19,11 @@ void dt_cpu_no_memory(const char *what)
     end("out of memory: ", what);
 }
 
-#define HEAP_OF_KERNELS                                                                            \
-    ((size_t)24 << 20) /* they take 21.5 MiB; oneDNN writes to what it lacks                       \
-                        */
-#define SIDE 16
+/* oneDNN's kernels take 21.5 MiB; if an allocation fails, it writes to a null pointer. */
+#define HEAP_OF_KERNELS ((size_t)24 << 20)
+#define SIDE            16
 
-/* A product of each kind, once there is room for what that takes. */
+/* Generates the kernels, by a product of each kind. */
 static void make_kernels(void)
 {
     static const float a[SIDE * SIDE], b[SIDE * SIDE];
@@ -49,7 +48,7 @@ void dt_cpu_check_onednn(dnnl_status_t status)
     if (status == dnnl_out_of_memory)
         dt_cpu_no_memory("oneDNN");
     snprintf(number, sizeof number, "%d", (int)status);
-    end("oneDNN fails with status ", number);
+    end("oneDNN failed with status ", number);
 }
 
 bool dt_cpu_onednn_has(dnnl_status_t status)
@@ -62,8 +61,8 @@ bool dt_cpu_onednn_has(dnnl_status_t status)
 
 void dt_cpu_need_heap(size_t bytes)
 {
-    void *volatile room = malloc(bytes);
-    if (room == NULL)
+    void *volatile scratch = malloc(bytes);
+    if (scratch == NULL)
         dt_cpu_no_memory("oneDNN");
-    free(room);
+    free(scratch);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * oneDNN when memory runs out. An operation has no way to return that, so it ends the program,
- * as dt_alloc does: one line, exit status 1. oneDNN 2 itself would end it by a failed assertion,
- * or by a pointer that it does not look at; for its exceptions, see device/device.c.
+ * Out of memory in oneDNN. Ops do not return errors, so they exit as dt_alloc does: with one line,
+ * and status 1. Without these functions, oneDNN 2 would fail an assertion, or dereference a null
+ * pointer. For its exceptions, see device/device.c.
  */
 #ifndef DT_DEVICE_CPU_ONEDNN_H
 #define DT_DEVICE_CPU_ONEDNN_H
@@ -11,17 +11,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Ends the program; what: that there was no memory for. */
+/* Exits; what: the allocation that failed. */
 void dt_cpu_no_memory(const char *what) __attribute__((noreturn));
 
-/* Before the first product: oneDNN makes its kernels, where there is memory for all of them. */
+/* Before the first product: generates oneDNN's kernels, or exits if memory does not suffice. */
 void dt_cpu_need_kernels(void);
-/* Ends the program unless status is a success. */
+/* Exits unless status is dnnl_success. */
 void dt_cpu_check_onednn(dnnl_status_t status);
-/* The same for what a processor may lack: false if oneDNN does not have it. */
+/* The same, but returns false if oneDNN does not implement the operation on this processor. */
 bool dt_cpu_onednn_has(dnnl_status_t status);
-/* Ends the program unless the heap of this thread has so many bytes: for calls of oneDNN that
- * take small objects from it and do not look whether they got them. */
+/* Exits unless malloc can allocate this many bytes: for calls of oneDNN that allocate small objects
+ * without checking. */
 void dt_cpu_need_heap(size_t bytes);
 
 #endif

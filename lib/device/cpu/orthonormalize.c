@@ -4,7 +4,7 @@
 
 #include "device/cpu/cpu.h"
 
-#define NOTHING 1e-30 /* squared length of a row of which no more than rounding is left */
+#define ROUNDING 1e-30 /* squared norm below which a row is rounding error alone */
 
 static double dot(const float *x, const float *y, int64_t n)
 {
@@ -16,7 +16,7 @@ static double dot(const float *x, const float *y, int64_t n)
 }
 
 /* x -= part * y */
-static void take_away(float *restrict x, float part, const float *restrict y, int64_t n)
+static void subtract_scaled(float *restrict x, float part, const float *restrict y, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         x[i] -= part * y[i];
@@ -25,12 +25,12 @@ static void take_away(float *restrict x, float part, const float *restrict y, in
 static void normalize(float *x, int64_t n)
 {
     double squares = dot(x, x, n);
-    float scale = squares > NOTHING ? (float)(1 / sqrt(squares)) : 0;
+    float scale = squares > ROUNDING ? (float)(1 / sqrt(squares)) : 0;
     for (int64_t i = 0; i < n; i++)
         x[i] *= scale;
 }
 
-/* As soon as a row is done, all behind it lose their part along it. */
+/* Modified Gram-Schmidt: subtracts each finished row's projection from all later rows. */
 void dt_cpu_orthonormalize(struct dt_device *dev, struct dt_tensor *x)
 {
     int64_t n = x->columns;
@@ -38,11 +38,11 @@ void dt_cpu_orthonormalize(struct dt_device *dev, struct dt_tensor *x)
     for (int64_t row = 0; row < x->rows; row++) {
         float *unit = dt_cpu_row(x, row);
         normalize(unit, n);
-        bool much = (x->rows - row) * n > DT_CPU_SMALL_WORK;
-#pragma omp parallel for num_threads(dev->threads) schedule(static) if (much)
+        bool large = (x->rows - row) * n > DT_CPU_SMALL_WORK;
+#pragma omp parallel for num_threads(dev->threads) schedule(static) if (large)
         for (int64_t next = row + 1; next < x->rows; next++) {
             float *own = dt_cpu_row(x, next);
-            take_away(own, (float)dot(unit, own, n), unit, n);
+            subtract_scaled(own, (float)dot(unit, own, n), unit, n);
         }
     }
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums over many rows that threads can share: rows are cut into blocks by their
- * number alone, a block has sums of its own, and these are added in their order.
+/* Parallel sums over rows, with the same bits for any number of threads: the number of rows alone
+ * divides them into blocks, each block has separate partial sums, and these are added in block
+ * order.
  *
  *     struct dt_cpu_partial_sums sums = dt_cpu_partial_sums(dev, rows, width);
  *     for each block, on any thread:
  *         add rows sums.block_rows * block ... to dt_cpu_open_block(&sums, block)
- *     dt_cpu_add_blocks(&sums, from, to, total): on any part of the width */
+ *     dt_cpu_add_blocks(&sums, from, to, total): for any range of the width */
 #ifndef DT_DEVICE_CPU_PARTIAL_SUMS_H
 #define DT_DEVICE_CPU_PARTIAL_SUMS_H
 
@@ -27,7 +28,7 @@ static inline struct dt_cpu_partial_sums dt_cpu_partial_sums(struct dt_device *d
     return (struct dt_cpu_partial_sums){sums, blocks, block_rows, width};
 }
 
-/* The sums of a block, at 0. */
+/* The sums of a block, zeroed. */
 static inline float *dt_cpu_open_block(const struct dt_cpu_partial_sums *s, int64_t block)
 {
     float *sums = s->sums + block * s->width;

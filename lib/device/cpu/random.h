@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Many blocks of base/rng.h's dt_random at once, the same bits, a vector of 64-bit
- * lanes at a time; and what struct dt_dropout makes of their words. */
+/* Vectorized dt_random (base/rng.h): 16 blocks at once, with the same bits; and the threshold of
+ * struct dt_dropout. */
 #ifndef DT_DEVICE_CPU_RANDOM_H
 #define DT_DEVICE_CPU_RANDOM_H
 
@@ -25,7 +25,8 @@
 
 typedef uint64_t dt_cpu_words __attribute__((vector_size(8 * DT_CPU_WORDS)));
 
-/* The lower halves of the lanes times m. No compiler sees this instruction in plain C. */
+/* The lower 32 bits of each lane times m. Compilers do not generate this instruction from plain
+ * C. */
 static inline dt_cpu_words dt_cpu_multiply_halves(dt_cpu_words x, uint32_t m)
 {
 #if defined __AVX512F__
@@ -46,8 +47,8 @@ static inline void dt_cpu_keep_halves(uint32_t *to, dt_cpu_words x)
     memcpy(to, &lower, sizeof lower);
 }
 
-/* words[w][i] = dt_random(key, high, low[i]).word[w]. A lane's upper half may hold
- * anything on the way: only lower halves are multiplied, and kept in the end. */
+/* words[w][i] = dt_random(key, high, low[i]).word[w]. The upper halves of
+ * lanes may hold garbage: only lower halves are multiplied, and returned. */
 static inline void dt_cpu_random(uint64_t key, uint64_t high, const uint64_t low[DT_CPU_LANES],
                                  uint32_t words[4][DT_CPU_LANES])
 {
@@ -71,7 +72,7 @@ static inline void dt_cpu_random(uint64_t key, uint64_t high, const uint64_t low
     }
 }
 
-/* The least word that keeps its element. */
+/* The lowest word whose element dropout keeps. */
 static inline uint32_t dt_cpu_dropout_threshold(const struct dt_dropout *how)
 {
     return (uint32_t)ceil((double)how->rate * 0x1p32);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums whose order is fixed by the shape alone. */
+/* Sums whose order follows from the shape alone. */
 #include <assert.h>
 #include <omp.h>
 
@@ -18,10 +18,10 @@ void dt_cpu_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
         int64_t from, to;
         dt_cpu_share(dy->columns, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from,
                      &to);
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)dy->columns);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)dy->columns);
         float *restrict sum = dt_cpu_row(dbias, 0) + from;
         for (int64_t i = 0; i < dy->rows; i++) {
-            const float *restrict part = dt_cpu_load(dy, i, from, to - from, room);
+            const float *restrict part = dt_cpu_load(dy, i, from, to - from, scratch);
             for (int64_t j = 0; j < to - from; j++)
                 sum[j] += part[j];
         }
@@ -46,8 +46,8 @@ static double block_sum_squares(const float *x, int64_t n)
     return sum;
 }
 
-/* Partial sums of blocks, then their sum in block order; a bounded number of
- * blocks is in flight, so that no memory is needed for more. */
+/* Partial sums of blocks, then their sum in block order; MOST_PARTIAL at a time, so that they fit
+ * on the stack. */
 static double sum_blocks(struct dt_device *dev, double (*sum)(const float *, int64_t),
                          const float *x, int64_t n)
 {

@@ -32,12 +32,13 @@ void dt_cpu_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct 
     assert(y->columns == x->columns && sum->columns == x->columns);
 #pragma omp parallel num_threads(dev->threads)
     {
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 3 * (size_t)x->columns + (size_t)n);
-        const float *w = dt_cpu_load(weight, 0, 0, n, room + 3 * x->columns);
+        float *scratch =
+            dt_cpu_scratch(dev, omp_get_thread_num(), 3 * (size_t)x->columns + (size_t)n);
+        const float *w = dt_cpu_load(weight, 0, 0, n, scratch + 3 * x->columns);
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < x->rows; i++) {
-            const float *row = dt_cpu_sum_row(sum, x, add, i, room);
-            float *to = dt_cpu_place(y, i, 0, room + 2 * x->columns), *r = dt_cpu_row(rstd, i);
+            const float *row = dt_cpu_sum_row(sum, x, add, i, scratch);
+            float *to = dt_cpu_output(y, i, 0, scratch + 2 * x->columns), *r = dt_cpu_row(rstd, i);
             for (int64_t g = 0; g < groups; g++) {
                 r[g] = reciprocal_rms(row + g * n, n, epsilon);
                 scale_row(to + g * n, row + g * n, w, r[g], n);
@@ -70,13 +71,13 @@ struct backward {
     const float *weight;
 };
 
-/* Row i, with room for three; sums are dweight's. */
-static void tensor_row_backward(const struct backward *w, int64_t i, float *sums, float *room)
+/* Row i. sums: of dweight; scratch: three rows. */
+static void tensor_row_backward(const struct backward *w, int64_t i, float *sums, float *scratch)
 {
     int64_t columns = w->dy->columns, n = columns / w->rstd->columns;
-    float *dx = dt_cpu_place(w->dsum, i, 0, room);
-    const float *dy = dt_cpu_load(w->dy, i, 0, columns, room + columns);
-    const float *x = dt_cpu_load(w->sum, i, 0, columns, room + 2 * columns);
+    float *dx = dt_cpu_output(w->dsum, i, 0, scratch);
+    const float *dy = dt_cpu_load(w->dy, i, 0, columns, scratch + columns);
+    const float *x = dt_cpu_load(w->sum, i, 0, columns, scratch + 2 * columns);
     dt_cpu_load(w->dsum, i, 0, columns, dx);
     for (int64_t g = 0; g < w->rstd->columns; g++)
         row_backward(dx + g * n, sums, dy + g * n, x + g * n, w->weight, dt_cpu_row(w->rstd, i)[g],
@@ -95,15 +96,15 @@ void dt_cpu_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
     const struct dt_cpu_partial_sums sums = dt_cpu_partial_sums(dev, dy->rows, n);
 #pragma omp parallel num_threads(dev->threads)
     {
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(3 * columns + n));
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(3 * columns + n));
         const struct backward w = {dsum, dy, sum, rstd,
-                                   dt_cpu_load(weight, 0, 0, n, room + 3 * columns)};
+                                   dt_cpu_load(weight, 0, 0, n, scratch + 3 * columns)};
 #pragma omp for schedule(static)
         for (int64_t block = 0; block < sums.blocks; block++) {
             float *of_block = dt_cpu_open_block(&sums, block);
             int64_t end = (block + 1) * sums.block_rows;
             for (int64_t i = block * sums.block_rows; i < end && i < dy->rows; i++)
-                tensor_row_backward(&w, i, of_block, room);
+                tensor_row_backward(&w, i, of_block, scratch);
         }
         int64_t from, to;
         dt_cpu_share(n, 1, omp_get_thread_num(), omp_get_num_threads(), &from, &to);

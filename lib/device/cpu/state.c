@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of an open cpu engine: scratch memory of its threads and the bf16 product. */
+/* The state of an open cpu engine: scratch memory of its threads, and bf16 products. */
 #include <stdlib.h>
 
 #include "device/cpu/bf16.h"
@@ -12,9 +12,9 @@ struct scratch {
 };
 
 struct state {
-    struct scratch *scratch; /* threads + 1: one per thread, the last is shared */
+    struct scratch *scratch; /* threads + 1: one per thread, then the shared one */
     struct dt_cpu_bf16 *bf16;
-    bool bf16_asked; /* dt_cpu_bf16_open was called */
+    bool bf16_tried; /* dt_cpu_bf16_open was called, and may have returned NULL */
 };
 
 int dt_cpu_state_open(struct dt_device *dev, struct dt_error *err)
@@ -24,7 +24,7 @@ int dt_cpu_state_open(struct dt_device *dev, struct dt_error *err)
         s->scratch = calloc((size_t)dev->threads + 1, sizeof *s->scratch);
     if (s == NULL || s->scratch == NULL) {
         free(s);
-        return dt_fail(err, DT_ENOMEM, "no memory for the cpu engine");
+        return dt_fail(err, DT_ENOMEM, "out of memory for the cpu engine");
     }
     dev->state = s;
     return 0;
@@ -47,7 +47,7 @@ float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size)
         free(s->data);
         s->data = aligned_alloc(64, (size * sizeof *s->data + 63) / 64 * 64);
         if (s->data == NULL)
-            dt_cpu_no_memory("scratch of an operation");
+            dt_cpu_no_memory("scratch memory of an operation");
         s->size = size;
     }
     return s->data;
@@ -61,8 +61,8 @@ float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size)
 struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev)
 {
     struct state *s = dev->state;
-    if (!s->bf16_asked)
+    if (!s->bf16_tried)
         s->bf16 = dt_cpu_bf16_open(dev->threads);
-    s->bf16_asked = true;
+    s->bf16_tried = true;
     return s->bf16;
 }

@@ -33,10 +33,10 @@ void dt_cpu_swiglu_forward(struct dt_device *dev, struct dt_tensor *y, const str
     assert(gate->columns == n && up->columns == n);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < y->rows; i++) {
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 3 * (size_t)n);
-        float *to = dt_cpu_place(y, i, 0, room);
-        forward_row(to, dt_cpu_load(gate, i, 0, n, room + n),
-                    dt_cpu_load(up, i, 0, n, room + 2 * n), n);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 3 * (size_t)n);
+        float *to = dt_cpu_output(y, i, 0, scratch);
+        forward_row(to, dt_cpu_load(gate, i, 0, n, scratch + n),
+                    dt_cpu_load(up, i, 0, n, scratch + 2 * n), n);
         dt_cpu_store(y, i, 0, n, to);
     }
 }
@@ -48,12 +48,12 @@ void dt_cpu_swiglu_backward(struct dt_device *dev, struct dt_tensor *dgate, stru
     assert(gate->columns == n && up->columns == n && dgate->columns == n);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < dy->rows; i++) {
-        float *room = dt_cpu_scratch(dev, omp_get_thread_num(), 4 * (size_t)n);
-        float *to_gate = dt_cpu_place(dgate, i, 0, room);
-        float *to_up = dt_cpu_place(dy, i, 0, room + n);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 4 * (size_t)n);
+        float *to_gate = dt_cpu_output(dgate, i, 0, scratch);
+        float *to_up = dt_cpu_output(dy, i, 0, scratch + n);
         dt_cpu_load(dy, i, 0, n, to_up);
-        backward_row(to_gate, to_up, dt_cpu_load(gate, i, 0, n, room + 2 * n),
-                     dt_cpu_load(up, i, 0, n, room + 3 * n), n);
+        backward_row(to_gate, to_up, dt_cpu_load(gate, i, 0, n, scratch + 2 * n),
+                     dt_cpu_load(up, i, 0, n, scratch + 3 * n), n);
         dt_cpu_store(dgate, i, 0, n, to_gate);
         dt_cpu_store(dy, i, 0, n, to_up);
     }

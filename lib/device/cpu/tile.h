@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products of small matrices that lie in a thread's scratch. A library's product
- * packs its operands at every call; these are laid out for it already, and fit
- * in the first-level cache, so that nothing is left but multiplications.
+ * Products of small matrices in a thread's scratch memory. A library packs its operands at every
+ * call; these are already packed, and fit in the L1 cache.
  *
- * Each element of C is one sum over k in rising order, whatever the shape.
+ * Each element of C is one sum over k in ascending order, for every shape.
  */
 #ifndef DT_DEVICE_CPU_TILE_H
 #define DT_DEVICE_CPU_TILE_H
@@ -12,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Floats of a vector register, and the part of C that is held in registers. */
+/* Floats per vector register, and the tile of C in registers. */
 #if defined __AVX512F__
 #define DT_CPU_VECTOR    16
 #define DT_CPU_TILE_ROWS 8

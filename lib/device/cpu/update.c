@@ -3,7 +3,7 @@
 
 #define BLOCK 16384
 
-/* rule is a constant where this is inlined, so that the loop vectorizes without branches. */
+/* rule is a constant in each inlined copy, so that the loop vectorizes without branches. */
 __attribute__((always_inline)) static inline void
 update(enum dt_update_rule rule, float *restrict p, float *restrict state0, float *restrict state1,
        const float *restrict gradients, int64_t n, const struct dt_update *how)
