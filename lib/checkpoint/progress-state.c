@@ -9,6 +9,9 @@
 #include "json/json-number.h"
 #include "json/json.h"
 
+/* JSON key: the number of data-parallel ranks with error feedback residuals. */
+#define RESIDUAL_RANKS "replicas"
+
 static void add_hex(struct json_object *object, const char *name, uint64_t value)
 {
     char hex[DT_HASH_HEX];
@@ -52,7 +55,7 @@ static void add_parts(struct json_object *o, const struct dt_progress_state *s)
         add_int(scale, "updates", s->loss_scale.updates);
     }
     if (s->residual_ranks > 0)
-        add_int(add_object(o, "errors"), "replicas", s->residual_ranks);
+        add_int(add_object(o, "errors"), RESIDUAL_RANKS, s->residual_ranks);
     if (s->losses.updates > 0) {
         struct json_object *losses = add_object(o, "losses");
         add_real(losses, "mean", s->losses.mean);
@@ -134,11 +137,11 @@ static int parse_losses(struct dt_progress_state *s, struct json_object *o, cons
 static int parse_errors(struct dt_progress_state *s, struct json_object *o, const char *path,
                         struct dt_error *err)
 {
-    DT_TRY(get_long(o, "replicas", path, &s->residual_ranks, err));
+    DT_TRY(get_long(o, RESIDUAL_RANKS, path, &s->residual_ranks, err));
     if (s->residual_ranks >= 1 && s->residual_ranks <= MAX_RANKS)
         return 0;
-    return dt_fail(err, DT_EFORMAT, "%s: 'errors': 'replicas' is %ld, expected 1 to %d", path,
-                   s->residual_ranks, MAX_RANKS);
+    return dt_fail(err, DT_EFORMAT, "%s: 'errors': '" RESIDUAL_RANKS "' is %ld, expected 1 to %d",
+                   path, s->residual_ranks, MAX_RANKS);
 }
 
 static const struct {

@@ -23,7 +23,7 @@ static inline double activation_reference(enum dt_activation activation, double 
     return NAN;
 }
 
-/* All of them. */
+/* All activations. */
 static const struct {
     enum dt_activation activation;
     const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention of random numbers, and what it is in double precision. */
+/* Attention of random numbers, and its reference in double precision. */
 #ifndef DT_TEST_DEVICE_ATTENTION_CASE_H
 #define DT_TEST_DEVICE_ATTENTION_CASE_H
 
@@ -23,7 +23,7 @@ struct attention {
     struct dt_attention how;
 };
 
-/* Documents of 9, 10, ... tokens; or sequences of which only the first tokens are real. */
+/* Documents of 9, 10, ... tokens; or sequences with padding at the end. */
 static inline void set_spans(struct attention *l, enum spans spans)
 {
     int64_t length = l->how.queries, begin = 0, end = 0;
@@ -90,7 +90,7 @@ static inline double drop_factor(const struct dt_attention *how, int64_t b, int6
                                                       : 0;
 }
 
-/* One query's weights before dropout, 0 for the keys that it does not see. */
+/* A query's attention weights before dropout, 0 for masked keys. */
 static inline void weigh(const struct attention *l, int64_t b, int64_t h, int64_t t, double *w)
 {
     const struct dt_attention *how = &l->how;
@@ -130,7 +130,7 @@ static inline void attention_reference(const struct attention *l, double *y)
     free(w);
 }
 
-/* Adds to the gradients of what query t of head h sees. */
+/* Adds the gradients of query t of head h, and of the keys and values that it attends to. */
 static inline void query_backward(const struct attention *l, int64_t b, int64_t h, int64_t t,
                                   double *w, double *dw, double *dqkv)
 {

@@ -18,8 +18,8 @@
 static struct dt_device *dev;
 static struct dt_rng rng;
 
-/* What a GPU's runtime does by itself may go on when the call returns, even where kernels are
- * waited for, and these tests look at operands at once. */
+/* zero and copy of a GPU's runtime are asynchronous, even with blocking kernel launches, and these
+ * tests read operands at once: so wait for both. */
 static struct dt_ops waiting;
 
 static inline void wait_for(struct dt_device *d)
@@ -42,8 +42,8 @@ static inline void copy_and_wait(struct dt_device *d, struct dt_tensor *to,
     wait_for(d);
 }
 
-/* The engine that the environment names, for the tests of another one; else as dev, or
- * the best while there is none. */
+/* Opens the engine $DT_TEST_ENGINE; without it, the engine of dev, or the best one if dev is not
+ * open yet. */
 static inline struct dt_device *open_with(int threads)
 {
     struct dt_device *opened;
@@ -80,7 +80,7 @@ static inline int close_device(void **state)
     return 0;
 }
 
-/* Opens the engine of an instruction set, or the best there is on a machine without it. */
+/* Opens the engine of an instruction set, or the best one if the machine does not support it. */
 static inline int open_isa(const char *name)
 {
     struct dt_error err;
@@ -116,7 +116,7 @@ static inline int open_avx512(void **state)
 }
 
 /* clang-format off */
-/* Entries of a table of tests. */
+/* Entries of a list of tests. */
 #define ON_EACH_ISA(test) \
     {#test " (generic)", test, open_generic, close_device, NULL}, \
     {#test " (avx2)", test, open_avx2, close_device, NULL}, \
@@ -130,7 +130,7 @@ static inline struct dt_tensor new_matrix(enum dt_dtype dtype, int64_t rows, int
     return dt_matrix_of(dtype, data, rows, columns);
 }
 
-/* Of numbers between -1 and 1. */
+/* Random numbers between -1 and 1. */
 static inline struct dt_tensor random_matrix(int64_t rows, int64_t columns)
 {
     struct dt_tensor x = new_matrix(DT_DTYPE_F32, rows, columns);
@@ -181,14 +181,14 @@ static inline float at(const struct dt_tensor *x, int64_t row, int64_t column)
                                     : float_of(x->dtype, ((uint16_t *)x->data)[place]);
 }
 
-/* What rounding to an element type may add to an error. */
+/* The relative rounding error of an element type. */
 static inline double rounding_of(enum dt_dtype dtype)
 {
     return dtype == DT_DTYPE_F32 ? 0 : dtype == DT_DTYPE_BF16 ? 0x1p-8 : 0x1p-11;
 }
 
-/* max |got - want| against the largest |want|; rounded results may differ by their rounding,
- * twice where an engine need not keep sums in fp32 between a product and what follows. */
+/* max |got - want| relative to the largest |want|. Results of 16-bit types may differ by their
+ * rounding, or by twice that in engines that round between a product and its epilogue. */
 static inline void assert_near(const struct dt_tensor *got, const double *want, double tolerance)
 {
     double worst = 0, largest = 1e-2;
@@ -204,8 +204,8 @@ static inline void assert_near(const struct dt_tensor *got, const double *want, 
         fail_msg("differs by %g of %g", worst, largest);
 }
 
-/* Of the cpu engine, whose sums have an order that nothing changes. Others, which take
- * another for other types, come as close as their rounding. */
+/* The cpu engine's order of sums is fixed. Other engines, whose order depends on the type, must
+ * agree within rounding. */
 static inline void assert_same_bits(const struct dt_tensor *a, const struct dt_tensor *b)
 {
     size_t size = dt_dtype_size(a->dtype);
@@ -223,8 +223,8 @@ static inline void assert_same_bits(const struct dt_tensor *a, const struct dt_t
                             (size_t)a->columns * size);
 }
 
-/* A loss sum(y * r) of a reference y = f(tensors), differentiated by each
- * element of x in turn; compared with the gradient an op gave. */
+/* Finite differences of a loss sum(y * r) of a reference y = f(tensors) by each element of x,
+ * compared with an op's gradient. */
 typedef double reference_loss(void *context);
 
 static inline void assert_gradient(const struct dt_tensor *gradient, const struct dt_tensor *x,

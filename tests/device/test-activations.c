@@ -3,7 +3,7 @@
 #include "device/activation-reference.h"
 #include "device/matrix.h"
 
-/* From -8 to 8, beyond which GELUs are x or 0; not around 0, where derivatives may jump. */
+/* From -8 to 8, because GELUs are x or 0 beyond; not around 0, where derivatives may jump. */
 static struct dt_tensor points(void)
 {
     struct dt_tensor x = random_matrix(5, 131);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The optimizer. */
+/* AdamW. */
 #include "device/matrix.h"
 
 static void adamw_matches_the_paper(void **state)

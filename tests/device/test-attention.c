@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention of queries over keys. */
+/* Attention and its gradients. */
 #include "device/attention-case.h"
 
 static double attention_loss(void *context)
@@ -59,7 +59,7 @@ static void attention_and_its_backward_match_the_reference(void **state)
     check_attention(&(struct shape){2, 4, 4, 129, 33, .bidirectional = true});
 }
 
-static void queries_see_their_spans_alone(void **state)
+static void queries_attend_only_to_their_spans(void **state)
 {
     (void)state;
     for (int bidirectional = 0; bidirectional < 2; bidirectional++)
@@ -69,8 +69,8 @@ static void queries_see_their_spans_alone(void **state)
         }
 }
 
-/* What lies outside of the spans is not even read, were it no number. */
-static void keys_that_no_query_sees_are_not_read(void **state)
+/* Masked keys may hold NaN. */
+static void masked_keys_are_not_read(void **state)
 {
     (void)state;
     struct attention l = make_attention(&(struct shape){1, 2, 2, 300, 8, .bidirectional = true});
@@ -90,14 +90,14 @@ static void keys_that_no_query_sees_are_not_read(void **state)
     free_attention(&l);
 }
 
-static void attention_reads_a_cache(void **state)
+static void attention_reads_a_kv_cache(void **state)
 {
     (void)state;
-    const int64_t room = 150, width = 16, keys = 8;
+    const int64_t capacity = 150, width = 16, keys = 8;
     for (int64_t past = 0; past < 140; past += 69) {
         struct attention l = {.q = random_matrix(6, width),
-                              .k = random_matrix(2 * room, keys),
-                              .v = random_matrix(2 * room, keys),
+                              .k = random_matrix(2 * capacity, keys),
+                              .v = random_matrix(2 * capacity, keys),
                               .y = random_matrix(6, width),
                               .lse = random_matrix(6, 4),
                               .how = {.batch = 2,
@@ -105,7 +105,7 @@ static void attention_reads_a_cache(void **state)
                                       .kv_heads = 2,
                                       .queries = 3,
                                       .past = past,
-                                      .key_stride = room}};
+                                      .key_stride = capacity}};
         double *want = dt_alloc((size_t)(6 * width), sizeof *want);
         attention_reference(&l, want);
         dev->ops->attention_forward(dev, &l.y, &l.lse, &l.q, &l.k, &l.v, &l.how);
@@ -116,7 +116,7 @@ static void attention_reads_a_cache(void **state)
 }
 
 /* Scores of thousands: the log-sum-exp is then the largest score, nearly. */
-static void scores_may_be_large(void **state)
+static void large_scores_stay_finite(void **state)
 {
     (void)state;
     struct attention l = make_attention(&(struct shape){1, 1, 1, 140, 8});
@@ -138,7 +138,7 @@ static void scores_may_be_large(void **state)
     free_attention(&l);
 }
 
-static void dropped_weights_match_the_reference(void **state)
+static void attention_dropout_matches_the_reference(void **state)
 {
     (void)state;
     check_attention(&(struct shape){2, 2, 2, 128, 8, .rate = 0.1f});
@@ -146,7 +146,7 @@ static void dropped_weights_match_the_reference(void **state)
     check_attention(&(struct shape){1, 2, 1, 70, 8, true, DOCUMENTS, 0.25f});
 }
 
-static void tensors_may_have_16_bits(void **state)
+static void sixteen_bit_tensors_match_the_reference(void **state)
 {
     (void)state;
     for (enum dt_dtype dtype = DT_DTYPE_BF16; dtype <= DT_DTYPE_F16; dtype++) {
@@ -155,8 +155,8 @@ static void tensors_may_have_16_bits(void **state)
     }
 }
 
-/* A batch of 3 against the same sequences one by one. */
-static void dropout_does_not_depend_on_the_place_in_the_batch(void **state)
+/* A batch of 3 has the bits of the same sequences one by one. */
+static void dropout_does_not_depend_on_the_index_in_the_batch(void **state)
 {
     (void)state;
     struct attention l = make_attention(&(struct shape){3, 2, 2, 66, 8, .rate = 0.2f});
@@ -178,8 +178,8 @@ static void dropout_does_not_depend_on_the_place_in_the_batch(void **state)
     free_attention(&l);
 }
 
-/* Heads 0 .. 3 of two for each head of keys, against the later two alone. */
-static void heads_apart_are_as_among_all(void **state)
+/* Heads 2 and 3 of four (GQA, two per key head), computed alone as by a tensor-parallel rank. */
+static void tensor_parallel_heads_match_all_heads(void **state)
 {
     (void)state;
     struct attention l = make_attention(&(struct shape){2, 4, 2, 66, 8, .rate = 0.2f});
@@ -195,7 +195,7 @@ static void heads_apart_are_as_among_all(void **state)
     free_attention(&l);
 }
 
-/* The pair of a block of queries and one of keys, of so many tokens each. */
+/* A block of queries and a block of keys, of tokens tokens each. */
 static struct attention pair_of(const struct attention *l, int64_t tokens, int64_t query,
                                 int64_t key)
 {
@@ -214,7 +214,7 @@ static struct attention pair_of(const struct attention *l, int64_t tokens, int64
     return p;
 }
 
-/* Outputs and gradients in fp32, as sums over blocks are. */
+/* Outputs and gradients in fp32, as sums over blocks require. */
 static void widen(struct attention *l)
 {
     int64_t width = l->dq.columns, keys = l->dk.columns;
@@ -226,7 +226,7 @@ static void widen(struct attention *l)
     l->dv = dt_tensor_columns(&l->dqkv, width + keys, keys);
 }
 
-/* Key blocks in falling order, so that a query's first ones may show it nothing. */
+/* Key blocks in descending order, so that all keys of a query's first blocks may be masked. */
 static void run_in_blocks(struct attention *l, int64_t tokens)
 {
     int64_t length = l->how.queries;
@@ -253,7 +253,7 @@ static void run_in_blocks(struct attention *l, int64_t tokens)
     free(softmax.data), free(y.data);
 }
 
-static void keys_may_come_block_by_block(void **state)
+static void ring_attention_blocks_match_the_reference(void **state)
 {
     (void)state;
     static const struct shape shapes[] = {
@@ -266,7 +266,7 @@ static void keys_may_come_block_by_block(void **state)
         {1, 2, 1, 140, 64, .spans = DOCUMENTS, .rate = 0.1f, .dtype = DT_DTYPE_BF16},
         {1, 1, 1, 138, 72, .rate = 0.2f, .dtype = DT_DTYPE_F16},
     };
-    int64_t most = getenv("DT_TEST_ENGINE") ? 3 : 6; /* pairs take long where they are emulated */
+    int64_t most = getenv("DT_TEST_ENGINE") ? 3 : 6; /* emulated GPUs are slow */
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int64_t blocks = 1; blocks <= most; blocks++) {
             struct attention l = make_attention(&shapes[i]);
@@ -284,7 +284,7 @@ static void keys_may_come_block_by_block(void **state)
         }
 }
 
-/* Few heads and many threads take another way through backward. */
+/* Few heads and many threads use separate loops in backward. */
 static void bits_do_not_depend_on_the_number_of_threads(void **state)
 {
     (void)state;
@@ -318,15 +318,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_match_finite_differences),
         cmocka_unit_test(attention_and_its_backward_match_the_reference),
-        cmocka_unit_test(queries_see_their_spans_alone),
-        cmocka_unit_test(keys_that_no_query_sees_are_not_read),
-        cmocka_unit_test(attention_reads_a_cache),
-        cmocka_unit_test(scores_may_be_large),
-        cmocka_unit_test(dropped_weights_match_the_reference),
-        cmocka_unit_test(tensors_may_have_16_bits),
-        cmocka_unit_test(heads_apart_are_as_among_all),
-        cmocka_unit_test(keys_may_come_block_by_block),
-        cmocka_unit_test(dropout_does_not_depend_on_the_place_in_the_batch),
+        cmocka_unit_test(queries_attend_only_to_their_spans),
+        cmocka_unit_test(masked_keys_are_not_read),
+        cmocka_unit_test(attention_reads_a_kv_cache),
+        cmocka_unit_test(large_scores_stay_finite),
+        cmocka_unit_test(attention_dropout_matches_the_reference),
+        cmocka_unit_test(sixteen_bit_tensors_match_the_reference),
+        cmocka_unit_test(tensor_parallel_heads_match_all_heads),
+        cmocka_unit_test(ring_attention_blocks_match_the_reference),
+        cmocka_unit_test(dropout_does_not_depend_on_the_index_in_the_batch),
         cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

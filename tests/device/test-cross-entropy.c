@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The loss and its gradient. */
+/* Cross-entropy and its gradient. */
 #include "device/matrix.h"
 
 struct classifier {
@@ -73,10 +73,10 @@ static void a_hit_is_the_first_of_the_highest_logits(void **state)
         assert_memory_equal(hits, want, sizeof hits);
     }
     for (int64_t j = 0; j < 4; j++)
-        assert_true(at(&x, 4, j) == 0); /* a row without a target has no gradient */
+        assert_true(at(&x, 4, j) == 0); /* the gradient of a row without a target is 0 */
 }
 
-static void cross_entropy_survives_large_logits(void **state)
+static void large_logits_stay_finite(void **state)
 {
     (void)state;
     float logits[3] = {1000, -1000, 999}, loss;
@@ -89,15 +89,15 @@ static void cross_entropy_survives_large_logits(void **state)
 
 #define COLUMNS 33
 
-/* Where part k of count parts of the columns begins: uneven, and at other places than halves. */
+/* The first column of part k of count uneven parts. */
 static int64_t first_column(int64_t k, int64_t count)
 {
     return k == 0 ? 0 : COLUMNS * k / count + (k < count);
 }
 
-/* The loss and the gradient of logits whose columns lie in parts. */
-static void by_parts(struct dt_tensor *logits, const int32_t *targets, int64_t count,
-                     const struct dt_cross_entropy *how, float *losses, float *hits)
+/* Loss and gradient of logits whose columns are divided into count parts. */
+static void vocabulary_parallel(struct dt_tensor *logits, const int32_t *targets, int64_t count,
+                                const struct dt_cross_entropy *how, float *losses, float *hits)
 {
     int64_t rows = logits->rows;
     struct dt_tensor sums = random_matrix(count * rows, DT_LOGIT_SUMS);
@@ -119,7 +119,7 @@ static void by_parts(struct dt_tensor *logits, const int32_t *targets, int64_t c
     free(sums.data);
 }
 
-static void parts_of_the_columns_give_the_loss_of_all(void **state)
+static void vocabulary_parallel_loss_matches_the_whole(void **state)
 {
     (void)state;
     const int32_t targets[6] = {0, 32, 7, 31, 5, 16};
@@ -131,7 +131,7 @@ static void parts_of_the_columns_give_the_loss_of_all(void **state)
                 struct dt_tensor parts = copy_of(&whole);
                 float losses[2][6], hits[2][6];
                 dev->ops->cross_entropy(dev, losses[0], hits[0], &whole, targets, &hows[h]);
-                by_parts(&parts, targets, count, &hows[h], losses[1], hits[1]);
+                vocabulary_parallel(&parts, targets, count, &hows[h], losses[1], hits[1]);
                 assert_memory_equal(hits[0], hits[1], sizeof hits[0]);
                 for (int64_t i = 0; i < 6; i++)
                     assert_true(fabs(losses[0][i] - losses[1][i]) < 1e-6 * (1 + losses[0][i]));
@@ -143,8 +143,8 @@ static void parts_of_the_columns_give_the_loss_of_all(void **state)
             }
 }
 
-/* The highest logit stands in two parts, in one twice, and far from 0. */
-static void a_hit_in_parts_is_the_first_of_all(void **state)
+/* The highest logit is in two parts, twice in one of them, and far from 0. */
+static void a_vocabulary_parallel_hit_is_the_first_of_all(void **state)
 {
     (void)state;
     struct dt_tensor x = random_matrix(4, COLUMNS);
@@ -159,7 +159,7 @@ static void a_hit_in_parts_is_the_first_of_all(void **state)
     ((float *)x.data)[3 * COLUMNS + 30] = 6000;
     dev->ops->cross_entropy(dev, losses[0], hits, &x, targets, &(struct dt_cross_entropy){0});
     for (int64_t count = 1; count <= 3; count++) {
-        by_parts(&x, targets, count, &(struct dt_cross_entropy){0}, losses[1], hits);
+        vocabulary_parallel(&x, targets, count, &(struct dt_cross_entropy){0}, losses[1], hits);
         for (int64_t i = 0; i < 4; i++) {
             assert_true(hits[i] == (i == 0 || i == 3));
             assert_true(fabs(losses[0][i] - losses[1][i]) < 1e-6);
@@ -173,9 +173,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(cross_entropy_and_its_gradient_match_the_reference),
         ON_EACH_ISA(a_hit_is_the_first_of_the_highest_logits),
-        ON_EACH_ISA(cross_entropy_survives_large_logits),
-        ON_EACH_ISA(parts_of_the_columns_give_the_loss_of_all),
-        ON_EACH_ISA(a_hit_in_parts_is_the_first_of_all),
+        ON_EACH_ISA(large_logits_stay_finite),
+        ON_EACH_ISA(vocabulary_parallel_loss_matches_the_whole),
+        ON_EACH_ISA(a_vocabulary_parallel_hit_is_the_first_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 static const float rate = 0.25f;
 
-static void many_blocks_have_the_bits_of_one(void **state)
+static void vectorized_words_have_the_bits_of_dt_random(void **state)
 {
     (void)state;
     uint64_t low[DT_CPU_LANES];
@@ -34,13 +34,13 @@ static void check_dropout(enum dt_dtype dtype, int64_t length, int64_t n)
             double want = keep ? at(&from, i, j) / (1.0 - rate) : 0;
             assert_true(fabs(at(&x, i, j) - want) <= (rounding_of(dtype) + 1e-7) * fabs(want));
         }
-    for (int64_t i = 0; i < 3 * length; i++) /* what stands beside x is not touched */
+    for (int64_t i = 0; i < 3 * length; i++) /* columns beside x do not change */
         assert_true(at(&wide, i, 1) == at(&before, i, 1) &&
                     at(&wide, i, n + 2) == at(&before, i, n + 2));
     free(wide.data), free(before.data);
 }
 
-static void dropout_is_the_function_that_the_contract_names(void **state)
+static void dropout_matches_its_definition(void **state)
 {
     (void)state;
     static const int64_t shapes[][2] = {{6, 64}, {6, 100}, {3, 7}, {4, 1}, {2, 333}};
@@ -49,7 +49,7 @@ static void dropout_is_the_function_that_the_contract_names(void **state)
             check_dropout(dtype, shapes[s][0], shapes[s][1]);
 }
 
-static void dropout_keeps_the_share_that_it_should(void **state)
+static void dropout_drops_at_its_rate(void **state)
 {
     (void)state;
     static const float rates[] = {0.1f, 0.5f, 0.9f};
@@ -67,8 +67,8 @@ static void dropout_keeps_the_share_that_it_should(void **state)
     }
 }
 
-/* Sequences 4 .. 7 of a batch, alone in two batches: the same elements fall. */
-static void the_place_in_a_batch_does_not_matter(void **state)
+/* Sequences 4 .. 7 in one batch, then in two: the same elements are dropped. */
+static void dropout_does_not_depend_on_the_index_in_the_batch(void **state)
 {
     (void)state;
     const int64_t length = 5, n = 30;
@@ -84,8 +84,8 @@ static void the_place_in_a_batch_does_not_matter(void **state)
     free(whole.data), free(parts.data);
 }
 
-/* Any rows of a batch, alone: the same elements fall. */
-static void a_part_of_the_rows_is_as_in_the_whole(void **state)
+/* Any rows of a batch alone: the same elements are dropped. */
+static void rows_of_a_batch_match_the_whole(void **state)
 {
     (void)state;
     const int64_t length = 5, n = 30, cuts[] = {0, 7, 7, 8, 20};
@@ -102,28 +102,28 @@ static void a_part_of_the_rows_is_as_in_the_whole(void **state)
 }
 
 /* Tokens 2 and 3 of two sequences of 6. */
-static void a_stretch_of_sequences_is_as_in_the_whole(void **state)
+static void a_chunk_of_sequences_matches_the_whole(void **state)
 {
     (void)state;
     const int64_t n = 30;
-    struct dt_tensor whole = random_matrix(12, n), stretch = random_matrix(4, n);
+    struct dt_tensor whole = random_matrix(12, n), chunk = random_matrix(4, n);
     struct dt_dropout how = {.rate = rate, .key = 9, .sample = 4};
     for (int64_t b = 0; b < 2; b++) {
-        struct dt_tensor to = dt_tensor_rows(&stretch, 2 * b, 2),
+        struct dt_tensor to = dt_tensor_rows(&chunk, 2 * b, 2),
                          from = dt_tensor_rows(&whole, 6 * b + 2, 2);
         dev->ops->copy(dev, &to, &from);
     }
     dev->ops->dropout(dev, &whole, 6, &how);
     how.past = 2;
-    dev->ops->dropout(dev, &stretch, 2, &how);
+    dev->ops->dropout(dev, &chunk, 2, &how);
     wait_for(dev);
     for (int64_t i = 0; i < 4; i++)
         for (int64_t j = 0; j < n; j++)
-            assert_true(at(&stretch, i, j) == at(&whole, i / 2 * 6 + 2 + i % 2, j));
-    free(whole.data), free(stretch.data);
+            assert_true(at(&chunk, i, j) == at(&whole, i / 2 * 6 + 2 + i % 2, j));
+    free(whole.data), free(chunk.data);
 }
 
-static void no_rate_changes_nothing(void **state)
+static void rate_zero_changes_nothing(void **state)
 {
     (void)state;
     struct dt_tensor x = random_matrix(4, 9), before = copy_of(&x);
@@ -135,13 +135,13 @@ static void no_rate_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_blocks_have_the_bits_of_one),
-        cmocka_unit_test(dropout_is_the_function_that_the_contract_names),
-        cmocka_unit_test(dropout_keeps_the_share_that_it_should),
-        cmocka_unit_test(the_place_in_a_batch_does_not_matter),
-        cmocka_unit_test(a_part_of_the_rows_is_as_in_the_whole),
-        cmocka_unit_test(a_stretch_of_sequences_is_as_in_the_whole),
-        cmocka_unit_test(no_rate_changes_nothing),
+        cmocka_unit_test(vectorized_words_have_the_bits_of_dt_random),
+        cmocka_unit_test(dropout_matches_its_definition),
+        cmocka_unit_test(dropout_drops_at_its_rate),
+        cmocka_unit_test(dropout_does_not_depend_on_the_index_in_the_batch),
+        cmocka_unit_test(rows_of_a_batch_match_the_whole),
+        cmocka_unit_test(a_chunk_of_sequences_matches_the_whole),
+        cmocka_unit_test(rate_zero_changes_nothing),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Element types: every 16-bit number becomes its float, and floats are rounded
- * to the nearest 16-bit number, of two equally near ones to the even one. */
+/* Element types: 16-bit numbers convert exactly to fp32, and fp32 rounds to nearest even. */
 #include "device/matrix.h"
 
 static const enum dt_dtype halves[] = {DT_DTYPE_BF16, DT_DTYPE_F16};
@@ -13,7 +12,7 @@ static struct dt_tensor every_number(enum dt_dtype dtype)
     return x;
 }
 
-static void every_number_becomes_its_float_and_comes_back(void **state)
+static void every_16_bit_number_survives_a_round_trip(void **state)
 {
     (void)state;
     for (int t = 0; t < 2; t++) {
@@ -29,13 +28,13 @@ static void every_number_becomes_its_float_and_comes_back(void **state)
     }
 }
 
-/* Between two neighbours: just below the middle, the middle, and just above it. */
+/* Between two neighbors: just below the midpoint, the midpoint, and just above it. */
 static void floats_are_rounded_to_nearest_even(void **state)
 {
     (void)state;
     static const uint16_t infinity[] = {0x7f80, 0x7c00};
     for (int t = 0; t < 2; t++) {
-        int numbers = infinity[t]; /* those from 0 on that are finite */
+        int numbers = infinity[t]; /* the finite ones from 0 on */
         struct dt_tensor x = random_matrix(2, 3 * numbers);
         float *value = x.data, *negative = value + x.stride;
         for (int i = 0; i < numbers; i++) {
@@ -62,7 +61,7 @@ static void floats_are_rounded_to_nearest_even(void **state)
     }
 }
 
-/* Both ways are one: the vectors of a machine and the elements left over. */
+/* Vector instructions, and the scalar loop for the remaining elements. */
 static void floats_out_of_range_become_infinite_or_nan(void **state)
 {
     (void)state;
@@ -83,7 +82,7 @@ static void floats_out_of_range_become_infinite_or_nan(void **state)
         }
 }
 
-static void copy_takes_rows_apart_and_one_row_for_many(void **state)
+static void copy_supports_strides_and_broadcast_rows(void **state)
 {
     (void)state;
     for (enum dt_dtype from = DT_DTYPE_F32; from <= DT_DTYPE_F16; from++)
@@ -112,10 +111,10 @@ static void copy_takes_rows_apart_and_one_row_for_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_EACH_ISA(every_number_becomes_its_float_and_comes_back),
+        ON_EACH_ISA(every_16_bit_number_survives_a_round_trip),
         ON_EACH_ISA(floats_are_rounded_to_nearest_even),
         ON_EACH_ISA(floats_out_of_range_become_infinite_or_nan),
-        ON_EACH_ISA(copy_takes_rows_apart_and_one_row_for_many),
+        ON_EACH_ISA(copy_supports_strides_and_broadcast_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

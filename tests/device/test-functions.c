@@ -5,14 +5,14 @@
 
 #include "device/cpu/functions.h"
 
-/* Errors in units of the last place of the exact value. */
+/* The error in units in the last place of the exact value. */
 static double ulps(float got, double want)
 {
     float near = (float)want;
     return fabs((double)got - want) / ((double)nextafterf(near, INFINITY) - (double)near);
 }
 
-static void exp_is_right_to_two_ulp(void **state)
+static void exp_is_accurate_to_two_ulp(void **state)
 {
     (void)state;
     double worst = 0;
@@ -28,7 +28,7 @@ static void exp_is_right_to_two_ulp(void **state)
     assert_true(isnan(dt_cpu_exp(NAN)) != 0);
 }
 
-static void tanh_is_right_and_bounded(void **state)
+static void tanh_is_accurate_and_bounded(void **state)
 {
     (void)state;
     for (float x = -20; x < 20; x += 0.0011f)
@@ -36,7 +36,7 @@ static void tanh_is_right_and_bounded(void **state)
     assert_true(dt_cpu_tanh(1e30f) == 1 && dt_cpu_tanh(-1e30f) == -1);
 }
 
-static void erf_is_right_to_two_ulp(void **state)
+static void erf_is_accurate_to_two_ulp(void **state)
 {
     (void)state;
     double worst = 0;
@@ -54,9 +54,9 @@ static void erf_is_right_to_two_ulp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exp_is_right_to_two_ulp),
-        cmocka_unit_test(erf_is_right_to_two_ulp),
-        cmocka_unit_test(tanh_is_right_and_bounded),
+        cmocka_unit_test(exp_is_accurate_to_two_ulp),
+        cmocka_unit_test(erf_is_accurate_to_two_ulp),
+        cmocka_unit_test(tanh_is_accurate_and_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Products, their biases and activations, against the plain sums that define them. */
+/* Products, biases and activations, compared with plain loops. */
 #include "device/activation-reference.h"
 #include "device/matrix.h"
 
@@ -27,7 +27,7 @@ static void matmul_reference(double *c, const struct dt_tensor *a, const struct 
     free(x), free(y);
 }
 
-/* The sum of x's rows, added beside a product of which x is an operand, which stays as it is. */
+/* sums_a or sums_b: adds the sum of the operand's rows, and does not change the product. */
 static void check_sums(const struct dt_tensor *a, const struct dt_tensor *b, struct dt_tensor *c,
                        const struct dt_matmul *plain, bool of_a)
 {
@@ -54,7 +54,7 @@ static void check_sums(const struct dt_tensor *a, const struct dt_tensor *b, str
     free(alone.data), free(before.data), free(sums.data), free(want);
 }
 
-/* All that a product can be asked for, of one shape. */
+/* All options of a product, for one shape. */
 static void check_matmul(enum dt_dtype type, enum dt_dtype to, bool ta, bool tb, int64_t m,
                          int64_t n, int64_t k)
 {
@@ -71,7 +71,7 @@ static void check_matmul(enum dt_dtype type, enum dt_dtype to, bool ta, bool tb,
     how.aux = &aux;
     dev->ops->matmul(dev, &c, &a, &b, &how);
     assert_near(&aux, want, 1e-6);
-    for (int64_t i = 0; i < m * n; i++) /* of what was kept, so that it can be computed again */
+    for (int64_t i = 0; i < m * n; i++) /* of aux as stored, so that backward can recompute it */
         want[i] = activation_reference(how.activation, at(&aux, i / n, i % n));
     assert_near(&c, want, 1e-6);
     struct dt_tensor again = new_matrix(to, m, n);
@@ -102,12 +102,13 @@ static void matmul_matches_the_reference(void **state)
                 for (int wide = 0; wide < 2; wide++)
                     check_matmul(type, wide ? DT_DTYPE_F32 : type, variant & 1, variant & 2,
                                  sizes[s][0], sizes[s][1], sizes[s][2]);
-    for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_F16; type++) /* cut along every side */
+    for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_F16;
+         type++) /* several tiles in each dimension */
         check_matmul(type, type, false, type == DT_DTYPE_BF16, 513, 515, 530);
 }
 
-/* However often the product comes, whose own sum does not go on: engines may time it. */
-static void sums_beside_a_product_are_added_once(void **state)
+/* Even if the engine runs the product several times to choose the fastest algorithm. */
+static void row_sums_of_a_product_are_added_once(void **state)
 {
     (void)state;
     struct dt_tensor a = random_matrix(64, 16), b = random_matrix(64, 24);
@@ -123,7 +124,7 @@ static void sums_beside_a_product_are_added_once(void **state)
     free(a.data), free(b.data), free(c.data), free(sums.data);
 }
 
-static void matmul_reads_parts_of_wider_matrices(void **state)
+static void matmul_supports_strides(void **state)
 {
     (void)state;
     for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_F16; type++)
@@ -142,7 +143,7 @@ static void matmul_reads_parts_of_wider_matrices(void **state)
             assert_near(&c, want, 1e-6);
             for (int64_t i = 0; i < 23; i++)
                 assert_true(at(&out, i, 8) == 0 && at(&out, i, 30) == 0);
-            b.stride = 0; /* one row for all */
+            b.stride = 0; /* broadcast */
             matmul_reference(want, &a, &b, &how, 23, 21, 33);
             dev->ops->matmul(dev, &c, &a, &b, &how);
             assert_near(&c, want, 1e-6);
@@ -167,12 +168,12 @@ static void check_bits(enum dt_dtype type, enum dt_dtype to, const int64_t size[
     free(a.data), free(b.data), free(one.data), free(many.data);
 }
 
-/* Long sums over few outputs are what a library would cut along K. */
+/* A library would split long sums of few outputs along K. */
 static void products_have_the_same_bits_on_any_number_of_threads(void **state)
 {
     (void)state;
     if (getenv("DT_TEST_ENGINE"))
-        skip(); /* threads are the cpu engine's */
+        skip(); /* only the cpu engine has threads */
     static const int64_t sizes[][3] = {{384, 128, 4096}, {128, 512, 2048}, {1, 300, 700}};
     for (size_t s = 0; s < 3; s++)
         for (int variant = 0; variant < 4; variant++)
@@ -206,7 +207,7 @@ static void check_linear_backward(enum dt_activation activation)
     struct dt_tensor y = random_matrix(m, n), pre = random_matrix(m, n), one = random_matrix(n, n);
     dev->ops->matmul(dev, &y, &l.x, &l.w,
                      &(struct dt_matmul){.bias = &l.bias, .activation = activation, .aux = &pre});
-    /* The derivative is applied behind a product, as in a block's backward: here by identity. */
+    /* The derivative is applied after a product, as in a block's backward: here with identity. */
     for (int64_t i = 0; i < n * n; i++)
         ((float *)one.data)[i] = i % (n + 1) == 0;
     struct dt_tensor dpre = random_matrix(m, n), dx = random_matrix(m, k);
@@ -233,8 +234,8 @@ static void linear_and_activation_backward_match_finite_differences(void **state
         check_linear_backward(activations[i].activation);
 }
 
-/* As text that is generated needs it: a row does not depend on those beside it. */
-static void a_row_has_the_same_bits_whatever_is_beside_it(void **state)
+/* Decoding depends on it: text does not depend on the other sequences of the batch. */
+static void a_row_has_the_same_bits_whatever_the_other_rows(void **state)
 {
     (void)state;
     for (int tb = 0; tb < 2; tb++) {
@@ -266,10 +267,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(matmul_matches_the_reference),
-        ON_EACH_ISA(sums_beside_a_product_are_added_once),
-        ON_EACH_ISA(matmul_reads_parts_of_wider_matrices),
+        ON_EACH_ISA(row_sums_of_a_product_are_added_once),
+        ON_EACH_ISA(matmul_supports_strides),
         ON_EACH_ISA(products_have_the_same_bits_on_any_number_of_threads),
-        ON_EACH_ISA(a_row_has_the_same_bits_whatever_is_beside_it),
+        ON_EACH_ISA(a_row_has_the_same_bits_whatever_the_other_rows),
         ON_EACH_ISA(linear_and_activation_backward_match_finite_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

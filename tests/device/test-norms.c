@@ -110,8 +110,8 @@ static void rms_norm_and_its_backward_match_the_reference(void **state)
     free(want);
 }
 
-/* Each group of a row is a norm of its own, of as many rows more. */
-static void rms_norm_takes_rows_in_groups(void **state)
+/* G groups in a row have the bits of G rows. */
+static void rms_norm_normalizes_groups_separately(void **state)
 {
     (void)state;
     enum { ROWS = 5, GROUPS = 3, N = 19 };
@@ -136,8 +136,8 @@ static void rms_norm_takes_rows_in_groups(void **state)
     free(x.data), free(dy.data), free(weight.data);
 }
 
-/* One row stands for many: token types added to every row. */
-static void what_is_added_may_be_one_row_for_all(void **state)
+/* Stride 0: BERT's token types, added to every row. */
+static void the_added_row_may_be_broadcast(void **state)
 {
     (void)state;
     struct dt_tensor x = random_matrix(4, 19), add = random_matrix(1, 19), y = random_matrix(4, 19);
@@ -157,8 +157,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(norm_and_its_backward_match_the_reference),
         ON_EACH_ISA(rms_norm_and_its_backward_match_the_reference),
-        ON_EACH_ISA(rms_norm_takes_rows_in_groups),
-        ON_EACH_ISA(what_is_added_may_be_one_row_for_all),
+        ON_EACH_ISA(rms_norm_normalizes_groups_separately),
+        ON_EACH_ISA(the_added_row_may_be_broadcast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows made orthonormal, against the same in double precision. */
+/* orthonormalize, compared with double precision. */
 #include "device/matrix.h"
 
 static double dot(const double *x, const double *y, int64_t n)
@@ -10,7 +10,7 @@ static double dot(const double *x, const double *y, int64_t n)
     return sum;
 }
 
-/* Row by row, with what the rows before have been made. */
+/* Gram-Schmidt, row by row. */
 static double *reference(const struct dt_tensor *x)
 {
     int64_t n = x->columns;
@@ -44,7 +44,7 @@ static void rows_become_orthonormal(void **state)
     }
 }
 
-static void rows_of_a_wider_matrix(void **state)
+static void orthonormalize_supports_strides(void **state)
 {
     (void)state;
     struct dt_tensor whole = random_matrix(3, 50), kept = copy_of(&whole);
@@ -57,8 +57,8 @@ static void rows_of_a_wider_matrix(void **state)
     free(want), free(whole.data), free(kept.data);
 }
 
-/* What the others become does not depend on such a row. */
-static void nothing_stays_of_a_row_that_others_make_up(void **state)
+/* Such rows do not change the others. */
+static void linearly_dependent_rows_become_zero(void **state)
 {
     (void)state;
     float x[] = {0, 2, 0, 0, 0, 0, -3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 4};
@@ -73,8 +73,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(rows_become_orthonormal),
-        ON_EACH_ISA(rows_of_a_wider_matrix),
-        ON_EACH_ISA(nothing_stays_of_a_row_that_others_make_up),
+        ON_EACH_ISA(orthonormalize_supports_strides),
+        ON_EACH_ISA(linearly_dependent_rows_become_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What reads and writes rows: embeddings, rotary positions, gates and sums. */
+/* Ops on rows: embeddings, rotary embedding, SwiGLU and sums. */
 #include "device/matrix.h"
 
 static void embedding_and_its_backward_match_the_reference(void **state)
@@ -32,7 +32,7 @@ static void embedding_and_its_backward_match_the_reference(void **state)
     free(dpositions.data), free(want);
 }
 
-static void embedding_does_without_positions(void **state)
+static void embedding_without_positions_matches_the_reference(void **state)
 {
     (void)state;
     const int32_t ids[4] = {2, 0, 2, 1};
@@ -52,8 +52,8 @@ static void embedding_does_without_positions(void **state)
     free(tokens.data), free(y.data), free(dtokens.data);
 }
 
-/* A table cut in three: what its parts give adds up to the whole, and each gets its gradient. */
-static void embedding_of_a_part_of_the_table_leaves_out_the_rest(void **state)
+/* Three vocabulary shards: embeddings sum to the whole, and each shard gets its gradient. */
+static void vocabulary_shards_sum_to_the_whole_embedding(void **state)
 {
     (void)state;
     const int64_t n = 19, cuts[] = {0, 2, 3, 7};
@@ -82,35 +82,34 @@ static void embedding_of_a_part_of_the_table_leaves_out_the_rest(void **state)
 static void rows_are_gathered_and_scattered(void **state)
 {
     (void)state;
-    const int32_t places[3] = {4, 0, 3};
+    const int32_t indices[3] = {4, 0, 3};
     struct dt_tensor x = random_matrix(5, 21), y = random_matrix(3, 19), z = random_matrix(5, 19);
     struct dt_tensor columns = dt_tensor_columns(&x, 1, 19), kept = copy_of(&z);
-    dev->ops->gather(dev, &y, &columns, places);
-    dev->ops->scatter(dev, &z, &y, places);
+    dev->ops->gather(dev, &y, &columns, indices);
+    dev->ops->scatter(dev, &z, &y, indices);
     for (int64_t i = 0; i < 3; i++)
         for (int64_t j = 0; j < 19; j++) {
-            assert_true(at(&y, i, j) == at(&columns, places[i], j));
-            assert_true(at(&z, places[i], j) == at(&columns, places[i], j));
+            assert_true(at(&y, i, j) == at(&columns, indices[i], j));
+            assert_true(at(&z, indices[i], j) == at(&columns, indices[i], j));
         }
     for (int64_t i = 1; i < 3; i++)
         assert_memory_equal((float *)z.data + i * 19, (float *)kept.data + i * 19, 19 * 4);
     free(x.data), free(y.data), free(z.data), free(kept.data);
 }
 
-/* Turned back, x is what it was; as a rotation keeps lengths and angles, the
- * way back is the gradient's as well. */
+/* The inverse restores x. It is also the gradient, because rotations are orthogonal. */
 static void rope_and_its_inverse_match_the_reference(void **state)
 {
     (void)state;
     enum { LENGTH = 3, PAST = 4, SIZE = 6, HALF = 3, HEADS = 2, ROWS = 6 };
-    struct dt_tensor turns = random_matrix(PAST + LENGTH, SIZE);
+    struct dt_tensor table = random_matrix(PAST + LENGTH, SIZE);
     struct dt_tensor qkv = random_matrix(ROWS, 3 * HEADS * SIZE);
     struct dt_tensor x = dt_tensor_columns(&qkv, HEADS * SIZE, HEADS * SIZE);
     double before[ROWS * HEADS * SIZE], want[ROWS * HEADS * SIZE];
     for (int t = 0; t < PAST + LENGTH; t++)
         for (int j = 0; j < HALF; j++) {
-            ((float *)turns.data)[t * SIZE + j] = (float)cos(t * pow(10, -j));
-            ((float *)turns.data)[t * SIZE + HALF + j] = (float)sin(t * pow(10, -j));
+            ((float *)table.data)[t * SIZE + j] = (float)cos(t * pow(10, -j));
+            ((float *)table.data)[t * SIZE + HALF + j] = (float)sin(t * pow(10, -j));
         }
     for (int r = 0; r < ROWS; r++)
         for (int c = 0; c < HEADS * SIZE; c++) {
@@ -121,11 +120,11 @@ static void rope_and_its_inverse_match_the_reference(void **state)
             want[r * HEADS * SIZE + c] =
                 c == first ? a * cos(angle) - b * sin(angle) : b * cos(angle) + a * sin(angle);
         }
-    dev->ops->rope(dev, &x, &turns, LENGTH, PAST, false);
+    dev->ops->rope(dev, &x, &table, LENGTH, PAST, false);
     assert_near(&x, want, 1e-6);
-    dev->ops->rope(dev, &x, &turns, LENGTH, PAST, true);
+    dev->ops->rope(dev, &x, &table, LENGTH, PAST, true);
     assert_near(&x, before, 1e-6);
-    free(turns.data), free(qkv.data);
+    free(table.data), free(qkv.data);
 }
 
 struct gated {
@@ -151,7 +150,7 @@ static void swiglu_and_its_backward_match_the_reference(void **state)
     struct dt_tensor dup = random_matrix(4, 33);
     for (int i = 0; i < 33; i++)
         ((float *)l.gate.data)[i] *= 10;
-    ((float *)l.gate.data)[40] = -200; /* beyond what exp can hold */
+    ((float *)l.gate.data)[40] = -200; /* exp overflows */
     dev->ops->swiglu_forward(dev, &y, &l.gate, &l.up);
     assert_gradient(&y, &l.r, gated_loss, &l);
     memcpy(dup.data, l.r.data, 4 * 33 * sizeof(float));
@@ -162,7 +161,7 @@ static void swiglu_and_its_backward_match_the_reference(void **state)
     free(dup.data);
 }
 
-/* Of each block, and no number behind the last. */
+/* Each block has its sum; nothing is written after the last. */
 static void check_blocks(const struct dt_tensor *x, int64_t block)
 {
     int64_t n = x->columns, count = (n + block - 1) / block;
@@ -207,8 +206,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(embedding_and_its_backward_match_the_reference),
-        ON_EACH_ISA(embedding_does_without_positions),
-        ON_EACH_ISA(embedding_of_a_part_of_the_table_leaves_out_the_rest),
+        ON_EACH_ISA(embedding_without_positions_matches_the_reference),
+        ON_EACH_ISA(vocabulary_shards_sum_to_the_whole_embedding),
         ON_EACH_ISA(rows_are_gathered_and_scattered),
         ON_EACH_ISA(rope_and_its_inverse_match_the_reference),
         ON_EACH_ISA(swiglu_and_its_backward_match_the_reference),

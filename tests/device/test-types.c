@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* An op on 16-bit tensors is the op on the same numbers as fp32, rounded. What the ops
- * on fp32 are is tested by theme beside this. */
+/* An op on 16-bit tensors is the fp32 op on the same numbers, rounded. Other files test the fp32
+ * ops. */
 #include "device/matrix.h"
 
 enum { ROWS = 71, LENGTH = 10, N = 37 };
 
 static const enum dt_dtype halves[] = {DT_DTYPE_BF16, DT_DTYPE_F16};
 
-/* The same numbers twice. */
+/* The same numbers in 16 bits and in fp32. */
 struct pair {
     struct dt_tensor half, wide;
 };
@@ -92,7 +92,7 @@ static void embeddings(void **state)
         }
 }
 
-/* The norm is one of the sum as it was stored, so that it can be computed again. */
+/* The norm is of the sum as stored, after rounding, so that backward can recompute it. */
 static void check_norm(enum dt_dtype type, bool rms)
 {
     struct pair x = random_pair(type, ROWS, N), add = random_pair(type, ROWS, N);
@@ -110,7 +110,7 @@ static void check_norm(enum dt_dtype type, bool rms)
     else
         ops->norm_forward(dev, &y.half, &stats, &sum.half, &x.half, &add.half, &weight.half,
                           &bias.half, 1e-5f);
-    for (int64_t i = 0; i < ROWS * N; i++) /* in the place of x */
+    for (int64_t i = 0; i < ROWS * N; i++) /* x becomes x + add */
         ((float *)x.wide.data)[i] += ((float *)add.wide.data)[i];
     assert_close(&sum.half, &x.wide);
     ops->copy(dev, &sum.wide, &sum.half);
@@ -149,10 +149,10 @@ static void rotations_and_gates(void **state)
     (void)state;
     for (int t = 0; t < 2; t++) {
         struct pair x = random_pair(halves[t], ROWS, 3 * 12),
-                    turns = random_pair(halves[t], 20, 12);
-        dev->ops->rope(dev, &x.half, &turns.half, LENGTH, 10, true);
-        dev->ops->rope(dev, &x.wide, &turns.half, LENGTH, 10, true); /* of mixed types */
-        check_pair(&x), free_pair(&turns);
+                    table = random_pair(halves[t], 20, 12);
+        dev->ops->rope(dev, &x.half, &table.half, LENGTH, 10, true);
+        dev->ops->rope(dev, &x.wide, &table.half, LENGTH, 10, true); /* of mixed types */
+        check_pair(&x), free_pair(&table);
         struct pair gate = random_pair(halves[t], ROWS, N), up = random_pair(halves[t], ROWS, N);
         struct pair y = random_pair(halves[t], ROWS, N), dgate = random_pair(halves[t], ROWS, N);
         dev->ops->swiglu_forward(dev, &y.half, &gate.half, &up.half);
@@ -190,7 +190,7 @@ static void losses(void **state)
     }
 }
 
-/* All ops that sum over rows or walk along them, one after the other. */
+/* Results of all ops that sum over rows. */
 struct results {
     struct dt_tensor y, dx, dw, db, half_dw, logits, dtokens;
     float losses[ROWS];
@@ -234,7 +234,7 @@ static void free_results(struct results *r)
     free(r->logits.data), free(r->dtokens.data);
 }
 
-static void threads_change_no_bit(void **state)
+static void bits_do_not_depend_on_the_number_of_threads(void **state)
 {
     (void)state;
     for (enum dt_dtype type = DT_DTYPE_F32; type <= DT_DTYPE_F16; type++) {
@@ -263,7 +263,7 @@ int main(void)
         ON_EACH_ISA(norms),
         ON_EACH_ISA(rotations_and_gates),
         ON_EACH_ISA(losses),
-        ON_EACH_ISA(threads_change_no_bit),
+        ON_EACH_ISA(bits_do_not_depend_on_the_number_of_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What changes parameters beside AdamW: SGD, and weighted sums (averages of parameters). */
+/* Updates of parameters other than AdamW: SGD, and weighted sums (averages of parameters). */
 #include "device/matrix.h"
 
 static void sgd_is_gradient_descent_with_momentum(void **state)
@@ -65,7 +65,7 @@ static void check_combine(enum dt_dtype y_type, enum dt_dtype x_type, int64_t ro
     free(x.data), free(y.data), free(want);
 }
 
-static void combine_weighs_and_adds(void **state)
+static void combine_is_a_weighted_sum(void **state)
 {
     (void)state;
     for (enum dt_dtype dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++) {
@@ -75,7 +75,7 @@ static void combine_weighs_and_adds(void **state)
     }
 }
 
-static void combine_with_nothing_of_y_does_not_read_it(void **state)
+static void combine_with_factor_zero_does_not_read_y(void **state)
 {
     (void)state;
     float y[2] = {NAN, INFINITY}, x[2] = {1, 2};
@@ -89,8 +89,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sgd_is_gradient_descent_with_momentum),
         cmocka_unit_test(lion_moves_by_the_sign_of_the_interpolated_momentum),
-        cmocka_unit_test(combine_weighs_and_adds),
-        cmocka_unit_test(combine_with_nothing_of_y_does_not_read_it),
+        cmocka_unit_test(combine_is_a_weighted_sum),
+        cmocka_unit_test(combine_with_factor_zero_does_not_read_y),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors that weight files hold besides a model's own: none is passed over unseen. */
+/* Extra tensors in weight files: each is checked, known as harmless, or refused. */
 #include "scratch.h"
 
 #include <math.h>
@@ -30,8 +30,8 @@ struct extra {
     size_t bytes;
 };
 
-/* The bytes of a file with those tensors, and the extra one ahead of them in the header and
- * behind them in the data, or first in both. */
+/* Appends a file with the tensors of list, and x: first in the header, and last (or first) in the
+ * data. */
 static void add_file(struct dt_buffer *file, const struct dt_named_tensor *list, int count,
                      const struct extra *x, bool first)
 {
@@ -85,7 +85,7 @@ static int load(const struct dt_model *m)
     return rc;
 }
 
-/* Loads the model from a file that holds x too, in front and behind; both must give the same. */
+/* Loads the model from files with x first, and with x last; both must have the same result. */
 static int load_with(const struct dt_model *m, const struct extra *x)
 {
     struct dt_named_tensor *list = dt_model_named_tensors(&m->table, m->parameters, "");
@@ -119,7 +119,7 @@ static void assert_refused_with(const struct dt_model *m, const struct extra *x,
 
 #define EMBEDDING (19 * 8)
 
-/* A copy of the embedding (19 x 8), or of it with one bit turned, under a name. */
+/* A copy of the embedding (19 x 8) with this name is accepted, and refused if one bit differs. */
 static void check_twin(const struct dt_model_config *config, const char *name)
 {
     struct dt_model *m = export_model(config);
@@ -163,7 +163,7 @@ static void gpt2s_tied_head_must_be_the_embedding(void **state)
     dt_model_free(m);
 }
 
-static void a_bias_under_two_names_must_be_one(void **state)
+static void a_bias_under_two_names_must_have_one_value(void **state)
 {
     (void)state;
     struct dt_model *m = export_model(&tiny_bert);
@@ -177,8 +177,8 @@ static void a_bias_under_two_names_must_be_one(void **state)
     dt_model_free(m);
 }
 
-/* The embedding in the second file of an index, its copy in the first. */
-static void a_tied_head_in_another_file_is_compared_too(void **state)
+/* The embedding is in the second file of an index, its copy in the first. */
+static void a_tied_head_in_another_shard_is_compared(void **state)
 {
     (void)state;
     struct dt_model_config tied = tiny_llama;
@@ -222,7 +222,7 @@ static void a_tied_head_in_another_file_is_compared_too(void **state)
     dt_model_free(m);
 }
 
-static void constants_must_be_those_of_the_model(void **state)
+static void constants_must_match_the_model(void **state)
 {
     (void)state;
     float mask[144], frequencies[2] = {1, 0.1f}, score = -1e9f;
@@ -238,7 +238,7 @@ static void constants_must_be_those_of_the_model(void **state)
     const struct {
         const struct dt_model_config *config;
         struct extra extra;
-        void *spoil; /* whose first byte is turned */
+        void *spoil; /* its first byte is changed */
         const char *reason;
     } cases[] = {
         {&tiny,
@@ -281,7 +281,7 @@ static void constants_must_be_those_of_the_model(void **state)
     }
 }
 
-static void what_no_family_member_has_is_refused(void **state)
+static void tensors_unknown_to_the_family_are_refused(void **state)
 {
     (void)state;
     const float x[19] = {0};
@@ -303,7 +303,7 @@ static void what_no_family_member_has_is_refused(void **state)
     }
 }
 
-static void heads_for_other_tasks_may_be_anything(void **state)
+static void heads_of_other_tasks_are_ignored(void **state)
 {
     (void)state;
     struct dt_model *m = export_model(&tiny_bert);
@@ -318,11 +318,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tied_head_must_be_the_embedding),
         cmocka_unit_test(gpt2s_tied_head_must_be_the_embedding),
-        cmocka_unit_test(a_bias_under_two_names_must_be_one),
-        cmocka_unit_test(a_tied_head_in_another_file_is_compared_too),
-        cmocka_unit_test(constants_must_be_those_of_the_model),
-        cmocka_unit_test(what_no_family_member_has_is_refused),
-        cmocka_unit_test(heads_for_other_tasks_may_be_anything),
+        cmocka_unit_test(a_bias_under_two_names_must_have_one_value),
+        cmocka_unit_test(a_tied_head_in_another_shard_is_compared),
+        cmocka_unit_test(constants_must_match_the_model),
+        cmocka_unit_test(tensors_unknown_to_the_family_are_refused),
+        cmocka_unit_test(heads_of_other_tasks_are_ignored),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GGUF files: where each number lies, and what is refused. tests/tools/dt-export.bats
+/* GGUF files: layout and errors. tests/tools/dt-export.bats
  * compares logits with those of another reader. */
 #include "scratch.h"
 
@@ -52,7 +52,7 @@ static struct dt_model *new_model(enum dt_family family)
     return m;
 }
 
-/* Where the data of a tensor of rows x columns begins: found by its name. */
+/* The data of the tensor with this name, of rows x columns. */
 static const float *find_tensor(const char *file, size_t size, const char *name, uint64_t columns,
                                 uint64_t rows, uint64_t data_bytes)
 {
@@ -81,8 +81,8 @@ static uint64_t data_bytes_of(const struct dt_model *m)
     return sum;
 }
 
-/* Row (head, j, i) of reshape(H, 2, D/2) lies at (head, i, j), as llama.cpp turns
- * neighbours together. */
+/* Row (head, j, i) of reshape(H, 2, D/2) is at (head, i, j), because llama.cpp rotates adjacent
+ * channels. */
 static void check_permuted(const float *file, const float *own, int64_t heads, int64_t size,
                            int64_t columns)
 {
@@ -133,7 +133,7 @@ static void gpt2s_linear_maps_are_transposed(void **state)
     dt_model_free(m);
 }
 
-static void every_prefix_and_many_changes_are_refused_or_read(void **state)
+static void damaged_files_are_refused_or_read(void **state)
 {
     (void)state;
     struct dt_model *m = new_model(DT_FAMILY_LLAMA), *again;
@@ -163,8 +163,8 @@ static void every_prefix_and_many_changes_are_refused_or_read(void **state)
     dt_model_free(m);
 }
 
-/* Puts size bytes of value at the place that many bytes behind the first needle. */
-static void assert_refused(const char *needle, size_t behind, uint64_t value, size_t bytes,
+/* Overwrites bytes of the file with value, offset bytes after the start of needle. */
+static void assert_refused(const char *needle, size_t offset, uint64_t value, size_t bytes,
                            const char *reason)
 {
     struct dt_model *m = new_model(DT_FAMILY_LLAMA), *again;
@@ -174,7 +174,7 @@ static void assert_refused(const char *needle, size_t behind, uint64_t value, si
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
     char *at = memmem(file, size, needle, strlen(needle));
     assert_non_null(at);
-    memcpy(at + behind, &value, bytes);
+    memcpy(at + offset, &value, bytes);
     assert_int_equal(dt_file_write(path, file, size, &err), 0);
     assert_true(dt_gguf_read(&again, dev, path, &err) < 0);
     if (strstr(err.text, reason) == NULL)
@@ -183,8 +183,7 @@ static void assert_refused(const char *needle, size_t behind, uint64_t value, si
     dt_model_free(m);
 }
 
-/* Writes a model with that number among the queries' weights; the error of reading it, or of
- * writing it. */
+/* Writes and reads a model with x among the weights of queries. Returns the first error. */
 static int write_and_read(float x, enum dt_gguf_type type)
 {
     struct dt_model *m = new_model(DT_FAMILY_LLAMA), *again = NULL;
@@ -234,7 +233,7 @@ static void weights_that_are_not_finite_are_not_read(void **state)
     dt_model_free(m);
 }
 
-static void what_cannot_be_is_named(void **state)
+static void invalid_files_are_refused(void **state)
 {
     (void)state;
     assert_refused("GGUF", 0, 0x21, 1, "is not a GGUF file");
@@ -263,8 +262,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llamas_queries_and_keys_are_permuted),
         cmocka_unit_test(gpt2s_linear_maps_are_transposed),
-        cmocka_unit_test(every_prefix_and_many_changes_are_refused_or_read),
-        cmocka_unit_test(what_cannot_be_is_named),
+        cmocka_unit_test(damaged_files_are_refused_or_read),
+        cmocka_unit_test(invalid_files_are_refused),
         cmocka_unit_test(weights_that_are_not_finite_in_the_files_type_are_not_written),
         cmocka_unit_test(weights_that_are_not_finite_are_not_read),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Models as directories: saved and loaded, configurations of other makers, damage. */
+/* Model directories: saving and loading, configurations of transformers, damaged files. */
 #include "scratch.h"
 
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static int read_config(const char *text, struct dt_model_config *config)
     "\"hidden_size\": 32, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, "                  \
     "\"intermediate_size\": 96"
 
-static void configurations_of_other_makers_are_read(void **state)
+static void configurations_of_transformers_are_read(void **state)
 {
     (void)state;
     struct dt_model_config c;
@@ -110,7 +110,7 @@ static void configurations_of_other_makers_are_read(void **state)
     assert_true(c.rope_theta == 250000 && c.num_kv_heads == 2);
 }
 
-static void rates_that_a_file_leaves_out_are_its_makers(void **state)
+static void missing_rates_have_the_defaults_of_transformers(void **state)
 {
     (void)state;
     static const char *const gpt2 = "{\"model_type\": \"gpt2\", \"vocab_size\": 300, "
@@ -180,7 +180,7 @@ static void variants_of_llama_are_refused(void **state)
     }
 }
 
-static void second_names_of_a_setting_must_agree(void **state)
+static void synonyms_of_a_setting_must_agree(void **state)
 {
     (void)state;
 #define GPT2_JSON                                                                                  \
@@ -221,8 +221,8 @@ static void second_names_of_a_setting_must_agree(void **state)
     }
 }
 
-/* Tells of each word whether it may stand for the member of a configuration: if not, the error
- * names the member. */
+/* Whether word is accepted as the value of a member of a configuration. If not, the error must name
+ * the member. */
 static void assert_word(const char *model, const char *member, const char *word, bool taken)
 {
     struct dt_model_config c;
@@ -234,7 +234,7 @@ static void assert_word(const char *model, const char *member, const char *word,
     free(text);
 }
 
-static void nan_is_refused_in_every_member_and_null_where_nobody_writes_it(void **state)
+static void nan_and_unexpected_null_are_refused_in_every_member(void **state)
 {
     (void)state;
     static const char *const nullable[] = {"num_key_value_heads", "rope_scaling", "rope_parameters",
@@ -259,8 +259,8 @@ static void nan_is_refused_in_every_member_and_null_where_nobody_writes_it(void 
                 false);
 }
 
-/* Every cut of a weights file, and every change of a byte of its header or
- * length, is refused or reads the same values; none crashes. */
+/* Truncated weight files are refused. A changed byte of the header or its length may be read, but
+ * must not crash. */
 static void damaged_weights_are_refused(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void damaged_weights_are_refused(void **state)
     free(path);
 }
 
-static void impossible_shapes_are_named(void **state)
+static void impossible_shapes_are_refused(void **state)
 {
     (void)state;
     struct dt_model_config c = tiny;
@@ -317,11 +317,11 @@ static void llamas_mlp_has_a_default_width(void **state)
     c.intermediate_size = 0;
     c.hidden_size = 288;
     assert_int_equal(dt_model_config_check(&c, "model", &err), 0);
-    assert_int_equal(c.intermediate_size, 768); /* 8/3 of 288 exactly */
+    assert_int_equal(c.intermediate_size, 768); /* exactly 8/3 * 288 */
     c.intermediate_size = 0;
     c.hidden_size = 128;
     assert_int_equal(dt_model_config_check(&c, "model", &err), 0);
-    assert_int_equal(c.intermediate_size, 384); /* from 341 1/3 */
+    assert_int_equal(c.intermediate_size, 384); /* 341 1/3, rounded up */
 }
 
 int main(void)
@@ -329,14 +329,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_saved_model_loads_equal),
         cmocka_unit_test(a_tokenizers_purpose_is_told),
-        cmocka_unit_test(configurations_of_other_makers_are_read),
-        cmocka_unit_test(rates_that_a_file_leaves_out_are_its_makers),
+        cmocka_unit_test(configurations_of_transformers_are_read),
+        cmocka_unit_test(missing_rates_have_the_defaults_of_transformers),
         cmocka_unit_test(variants_of_bert_are_refused),
         cmocka_unit_test(variants_of_llama_are_refused),
-        cmocka_unit_test(second_names_of_a_setting_must_agree),
-        cmocka_unit_test(nan_is_refused_in_every_member_and_null_where_nobody_writes_it),
+        cmocka_unit_test(synonyms_of_a_setting_must_agree),
+        cmocka_unit_test(nan_and_unexpected_null_are_refused_in_every_member),
         cmocka_unit_test(damaged_weights_are_refused),
-        cmocka_unit_test(impossible_shapes_are_named),
+        cmocka_unit_test(impossible_shapes_are_refused),
         cmocka_unit_test(llamas_mlp_has_a_default_width),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

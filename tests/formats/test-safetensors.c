@@ -56,7 +56,7 @@ static void write_bytes(const void *data, size_t size)
     assert_int_equal(dt_file_write(path, data, size, &err), 0);
 }
 
-/* A file with that header and data_size bytes of data, zeros and then ones. */
+/* Writes a file with this header and data_size bytes of data, zeros and then ones. */
 static void write_header(const char *header, size_t data_size)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
@@ -83,7 +83,7 @@ static void assert_refused(const char *header, size_t data_size, const char *rea
 #define B_WITH(shape, offsets)                                                                     \
     "{" A ",\"b\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 
-static void tensors_come_back(void **state)
+static void tensors_survive_a_round_trip(void **state)
 {
     (void)state;
     for (int compress = 0; compress <= 1; compress++) {
@@ -94,7 +94,7 @@ static void tensors_come_back(void **state)
     }
 }
 
-static void the_file_is_as_the_format_says(void **state)
+static void the_file_follows_the_safetensors_format(void **state)
 {
     (void)state;
     char *file;
@@ -130,7 +130,7 @@ static void compression_is_zstd_over_the_same_bytes(void **state)
     free(packed);
 }
 
-static void files_of_others_are_read(void **state)
+static void files_of_other_writers_are_read(void **state)
 {
     (void)state;
     const char *good[] = {
@@ -146,7 +146,7 @@ static void files_of_others_are_read(void **state)
     }
 }
 
-static void headers_that_are_no_header_are_refused(void **state)
+static void invalid_headers_are_refused(void **state)
 {
     (void)state;
     const char *early = "is not a safetensors file, or ends too early";
@@ -173,7 +173,7 @@ static void headers_that_are_no_header_are_refused(void **state)
                    32, "name contains a zero byte");
 }
 
-static void names_given_twice_are_refused(void **state)
+static void duplicate_names_are_refused(void **state)
 {
     (void)state;
     const char *twice = "its header gives a name twice";
@@ -196,7 +196,7 @@ static void metadata_must_be_strings(void **state)
     assert_refused("{\"__metadata__\":[]," A "," B "}", 32, reason);
 }
 
-static void tensors_that_cannot_be_are_refused(void **state)
+static void invalid_tensors_are_refused(void **state)
 {
     (void)state;
     const char *offsets = "'b' must have two data_offsets", *shape = "'b' has an invalid shape";
@@ -226,7 +226,7 @@ static void tensors_that_cannot_be_are_refused(void **state)
     assert_refused(B_WITH("[2]", "[24,18446744073709551615]"), 32, fit);
 }
 
-static void data_must_be_covered_without_gap_or_overlap(void **state)
+static void gaps_and_overlaps_are_refused(void **state)
 {
     (void)state;
     const char *gap = "leaves a gap or overlaps another";
@@ -238,7 +238,7 @@ static void data_must_be_covered_without_gap_or_overlap(void **state)
     assert_refused("{}", 32, "holds 32 bytes of data, its header says 0");
 }
 
-static void the_tensors_must_be_those_asked_for(void **state)
+static void missing_and_mismatched_tensors_are_refused(void **state)
 {
     (void)state;
     const char *with_mask = "{" A "," B ",\"h.mask\":{\"dtype\":\"F32\",\"shape\":[],"
@@ -253,7 +253,7 @@ static void the_tensors_must_be_those_asked_for(void **state)
     assert_int_equal(read_two(extras), 0);
 }
 
-/* A file with header and data. */
+/* Writes a file with header and data. */
 static void write_file(const char *name, const char *header, const void *data, size_t data_size)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
@@ -265,7 +265,7 @@ static void write_file(const char *name, const char *header, const void *data, s
     dt_buffer_release(&b);
 }
 
-static void sixteen_bits_become_thirty_two(void **state)
+static void sixteen_bit_tensors_are_widened_to_fp32(void **state)
 {
     (void)state;
     /* 1, -2.5, 65504, the smallest subnormal, -65504, -0; then of bf16 1.5 and -1e38. */
@@ -312,7 +312,7 @@ static void elements_that_are_not_finite_are_refused_by_name(void **state)
                         "x.safetensors: tensor 'b': element 1 is NaN, and weights must be finite");
 }
 
-static void what_a_narrower_type_cannot_hold_is_refused_where_that_is_computed_in(void **state)
+static void overflow_of_the_compute_type_is_refused(void **state)
 {
     (void)state;
     struct dt_named_tensor narrow[] = {two[0], two[1]};
@@ -325,7 +325,7 @@ static void what_a_narrower_type_cannot_hold_is_refused_where_that_is_computed_i
     assert_non_null(strstr(err.text, "tensor 'a': element 3 is -65520, which overflows fp16"));
 }
 
-static void other_names_are_found(void **state)
+static void alternative_names_are_found(void **state)
 {
     (void)state;
     struct dt_named_tensor named[] = {two[0], two[1]};
@@ -361,7 +361,7 @@ static void write_parts(void)
                values + 6, 8);
 }
 
-static void models_in_several_files_are_read(void **state)
+static void sharded_models_are_read(void **state)
 {
     (void)state;
     write_parts();
@@ -371,7 +371,7 @@ static void models_in_several_files_are_read(void **state)
     assert_filled();
 }
 
-static void an_index_must_fit_its_files(void **state)
+static void an_index_must_match_its_shards(void **state)
 {
     (void)state;
 #define ONE "\"a\":\"1.safetensors\""
@@ -403,7 +403,7 @@ static void an_index_must_fit_its_files(void **state)
     }
 }
 
-/* Every prefix of a compressed file, and every file with one bit turned. */
+/* Every prefix of a compressed file, and every file with one flipped bit. */
 static void damaged_compressed_files_are_refused(void **state)
 {
     (void)state;
@@ -420,7 +420,7 @@ static void damaged_compressed_files_are_refused(void **state)
         file[bit / 8] = (char)(file[bit / 8] ^ 1 << bit % 8);
         write_bytes(file, size);
         int rc = read_two(NULL);
-        if (rc == 0) /* a bit of the frame's header that means nothing here */
+        if (rc == 0) /* an unused bit of the zstd frame header */
             assert_filled();
         else
             assert_int_equal(rc, DT_EFORMAT);
@@ -429,7 +429,7 @@ static void damaged_compressed_files_are_refused(void **state)
     free(file);
 }
 
-static void files_that_cannot_be_opened_are_named(void **state)
+static void unreadable_files_are_named(void **state)
 {
     (void)state;
     assert_true(dt_safetensors_read("no-such-file", two, 2, NULL, &err) < 0);
@@ -441,24 +441,24 @@ static void files_that_cannot_be_opened_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_come_back),
-        cmocka_unit_test(the_file_is_as_the_format_says),
+        cmocka_unit_test(tensors_survive_a_round_trip),
+        cmocka_unit_test(the_file_follows_the_safetensors_format),
         cmocka_unit_test(compression_is_zstd_over_the_same_bytes),
-        cmocka_unit_test(files_of_others_are_read),
-        cmocka_unit_test(headers_that_are_no_header_are_refused),
-        cmocka_unit_test(names_given_twice_are_refused),
+        cmocka_unit_test(files_of_other_writers_are_read),
+        cmocka_unit_test(invalid_headers_are_refused),
+        cmocka_unit_test(duplicate_names_are_refused),
         cmocka_unit_test(metadata_must_be_strings),
-        cmocka_unit_test(tensors_that_cannot_be_are_refused),
-        cmocka_unit_test(data_must_be_covered_without_gap_or_overlap),
-        cmocka_unit_test(the_tensors_must_be_those_asked_for),
-        cmocka_unit_test(sixteen_bits_become_thirty_two),
+        cmocka_unit_test(invalid_tensors_are_refused),
+        cmocka_unit_test(gaps_and_overlaps_are_refused),
+        cmocka_unit_test(missing_and_mismatched_tensors_are_refused),
+        cmocka_unit_test(sixteen_bit_tensors_are_widened_to_fp32),
         cmocka_unit_test(elements_that_are_not_finite_are_refused_by_name),
-        cmocka_unit_test(what_a_narrower_type_cannot_hold_is_refused_where_that_is_computed_in),
-        cmocka_unit_test(other_names_are_found),
-        cmocka_unit_test(models_in_several_files_are_read),
-        cmocka_unit_test(an_index_must_fit_its_files),
+        cmocka_unit_test(overflow_of_the_compute_type_is_refused),
+        cmocka_unit_test(alternative_names_are_found),
+        cmocka_unit_test(sharded_models_are_read),
+        cmocka_unit_test(an_index_must_match_its_shards),
         cmocka_unit_test(damaged_compressed_files_are_refused),
-        cmocka_unit_test(files_that_cannot_be_opened_are_named),
+        cmocka_unit_test(unreadable_files_are_named),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

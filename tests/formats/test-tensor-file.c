@@ -12,7 +12,7 @@ static const char path[] = "x.safetensors";
 static const struct dt_named_tensor list[] = {{.name = "a", .rank = 2, .shape = {4, 3}},
                                               {.name = "b", .rank = 1, .shape = {5}}};
 
-/* With these five elements as b. */
+/* A file whose tensor b has these five elements. */
 static void create(const float *b)
 {
     char *data;
@@ -24,7 +24,7 @@ static void create(const float *b)
     free(data);
 }
 
-static void what_is_not_finite_is_not_read(void **state)
+static void non_finite_elements_are_not_read(void **state)
 {
     (void)state;
     struct dt_tensor_file file;
@@ -39,7 +39,7 @@ static void what_is_not_finite_is_not_read(void **state)
     dt_tensor_file_close(&file);
 }
 
-static void what_is_not_finite_is_not_written(void **state)
+static void non_finite_elements_are_not_written(void **state)
 {
     (void)state;
     struct dt_tensor_file file;
@@ -58,8 +58,8 @@ static void what_is_not_finite_is_not_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_finite_is_not_read),
-        cmocka_unit_test(what_is_not_finite_is_not_written),
+        cmocka_unit_test(non_finite_elements_are_not_read),
+        cmocka_unit_test(non_finite_elements_are_not_written),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

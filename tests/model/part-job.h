@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Models of which ranks have parts, and what they compute beside what the whole does. */
+/* Runs models with tensor and context parallelism, and compares them with the model on one rank. */
 #ifndef DT_TESTS_PART_JOB_H
 #define DT_TESTS_PART_JOB_H
 
@@ -13,7 +13,7 @@
 
 #define MOST_ROWS 128
 
-/* What is computed, and what the whole model made of it. */
+/* A model and its batch, and the results of one rank. */
 struct job {
     struct dt_model_config config;
     enum dt_dtype compute;
@@ -24,13 +24,13 @@ struct job {
     struct dt_pass how;
     int passes;
     const struct dt_table *whole;
-    float *gradients; /* of the whole */
+    float *gradients; /* of one rank */
     double loss;
     float losses[MOST_ROWS], hits[MOST_ROWS];
     int32_t begins[MOST_ROWS], ends[MOST_ROWS]; /* with documents */
     double worst, worst_loss; /* relative errors: of a tensor's gradient, of a loss */
     int other_hits;
-    uint64_t bytes; /* that all ranks have sent in a pass */
+    uint64_t bytes; /* sent by all ranks in one pass */
     pthread_mutex_t lock;
 };
 
@@ -90,7 +90,7 @@ static inline void check_masked_models(void (*check)(const struct dt_model_confi
     }
 }
 
-/* The same elements fall, by their places in the whole. */
+/* Dropout masks do not depend on the layout. */
 static inline void check_dropout(void (*check)(const struct dt_model_config *config))
 {
     const enum dt_family families[] = {DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT};
@@ -102,7 +102,7 @@ static inline void check_dropout(void (*check)(const struct dt_model_config *con
     }
 }
 
-/* One pass of some model of any family. */
+/* One pass of a random model of any family. */
 static inline struct job random_job(struct dt_rng *rng)
 {
     const enum dt_family families[] = {DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT,
@@ -127,7 +127,7 @@ static inline struct job random_job(struct dt_rng *rng)
     return job;
 }
 
-/* A batch in which, of masked models, few tokens are to be predicted. */
+/* A random batch; masked models predict a quarter of the tokens. */
 static inline void fill_batch(struct dt_batch *batch, const struct job *job)
 {
     struct dt_rng rng;
@@ -152,10 +152,10 @@ struct run {
     struct dt_batch batch;
     float *gradients;
     double loss;
-    struct dt_comm *cp_size; /* NULL: one */
+    struct dt_comm *ring; /* of context-parallel ranks; NULL: one rank */
 };
 
-/* Number i of the groups of so many ranks that are stride apart. */
+/* The rank's group of size ranks, stride apart. */
 static inline struct dt_comm *group_of(struct dt_comm *world, int size, int stride)
 {
     int ranks[MOST_RANKS], rank = dt_comm_rank(world);
@@ -164,7 +164,7 @@ static inline struct dt_comm *group_of(struct dt_comm *world, int size, int stri
     return dt_comm_group(world, "test", ranks, size);
 }
 
-/* Slices are neighbours. */
+/* Tensor-parallel ranks are adjacent. */
 static inline struct dt_model_part part_of(struct dt_comm *world, const struct job *job)
 {
     int tp_size = dt_comm_size(world) / job->cp_size;
@@ -187,7 +187,7 @@ static inline void open_run(struct run *r, const struct job *job, struct dt_comm
         .batch = job->count, .length = job->length, .training = true, .recompute = job->recompute};
     if (world)
         part = part_of(world, job);
-    r->cp_size = part.cp_size > 1 ? part.ring : NULL;
+    r->ring = part.cp_size > 1 ? part.ring : NULL;
     assert_int_equal(dt_device_open(&r->dev, "cpu", 1, &err), 0);
     r->model = dt_model_plan(r->dev, &job->config, job->compute, &part);
     assert_int_equal(dt_model_allocate(r->model, &err), 0);
@@ -197,7 +197,7 @@ static inline void open_run(struct run *r, const struct job *job, struct dt_comm
     r->gradients = dt_alloc((size_t)r->model->table.elements, sizeof *r->gradients);
 }
 
-/* Gradients of several passes add up. */
+/* Accumulates the gradients of several passes. */
 static inline void run_backward(struct run *r, const struct job *job, int times)
 {
     struct dt_flat flat = {0};
@@ -224,24 +224,24 @@ static inline double norm_of(const float *x, int64_t n)
     return sqrt(sum);
 }
 
-static inline bool makes_scores(const struct dt_param *p)
+static inline bool feeds_scores(const struct dt_param *p)
 {
     return p->role >= DT_ROLE_Q_WEIGHT && p->role <= DT_ROLE_K_NORM_WEIGHT;
 }
 
-/* The gradient of a bias of keys is 0 but for rounding: softmax does not see it. Those of other
- * queries and keys are small differences of larger numbers. So contexts, whose softmax is another
- * order of additions, are compared by those of queries, keys and values together, the one tensor
- * of GPT-2. */
+/* The norm that errors are relative to. The gradient of the bias of keys is rounding error alone,
+ * because softmax is invariant to it. Those of other queries and keys are small differences of
+ * larger numbers, and ring attention changes the order of softmax's sums: with context parallelism,
+ * errors are relative to queries, keys and values together, as in GPT-2's fused tensor. */
 static inline double size_of(const struct job *job, const struct dt_param *all)
 {
     double squares = 0;
     for (int i = 0; i < job->whole->count; i++) {
         const struct dt_param *p = &job->whole->params[i];
-        if (p->layer == all->layer && makes_scores(p))
+        if (p->layer == all->layer && feeds_scores(p))
             squares += pow(norm_of(job->gradients + p->offset, p->count), 2);
     }
-    if (job->cp_size > 1 && makes_scores(all))
+    if (job->cp_size > 1 && feeds_scores(all))
         return sqrt(squares);
     return all->role == DT_ROLE_K_BIAS ? norm_of(job->gradients, job->whole->elements)
                                        : norm_of(job->gradients + all->offset, all->count);
@@ -261,23 +261,23 @@ static inline double error_of(const struct run *r, const struct job *job, int i)
     return sqrt(difference) / size_of(job, all);
 }
 
-static inline void add_up(struct dt_comm *ring, float *values, int64_t n)
+static inline void all_reduce(struct dt_comm *ring, float *values, int64_t n)
 {
     struct dt_error err;
     if (ring)
         assert_int_equal(dt_comm_all_reduce(ring, values, n, &err), 0);
 }
 
-/* Of contexts all of these are parts of sums. */
+/* With context parallelism, each rank has partial sums of all results. */
 static inline void compare(struct run *r, struct job *job)
 {
     float losses[MOST_ROWS], hits[MOST_ROWS], loss = (float)r->loss;
     dt_model_score(r->model, r->work, &r->batch, losses, hits);
-    add_up(r->cp_size, r->gradients, r->model->table.elements);
-    add_up(r->cp_size, losses, r->batch.count * r->batch.length);
-    add_up(r->cp_size, hits, r->batch.count * r->batch.length);
-    add_up(r->cp_size, &loss, 1);
-    r->loss = r->cp_size ? (double)loss : r->loss;
+    all_reduce(r->ring, r->gradients, r->model->table.elements);
+    all_reduce(r->ring, losses, r->batch.count * r->batch.length);
+    all_reduce(r->ring, hits, r->batch.count * r->batch.length);
+    all_reduce(r->ring, &loss, 1);
+    r->loss = r->ring ? (double)loss : r->loss;
     pthread_mutex_lock(&job->lock);
     for (int i = 0; i < r->model->table.count; i++)
         job->worst = fmax(job->worst, error_of(r, job, i));
@@ -290,7 +290,7 @@ static inline void compare(struct run *r, struct job *job)
     pthread_mutex_unlock(&job->lock);
 }
 
-static inline void run_part(struct dt_comm *world, void *context)
+static inline void run_sharded_rank(struct dt_comm *world, void *context)
 {
     struct job *job = context;
     struct run r;
@@ -304,8 +304,9 @@ static inline void run_part(struct dt_comm *world, void *context)
     close_run(&r);
 }
 
-/* Each of so many ranks has a slice of the model and a context, against the whole. */
-static inline void run_parts(struct job *job, int ranks)
+/* Runs the job on ranks, job->cp_size of them context-parallel, the others tensor-parallel, and
+ * compares them with one rank. */
+static inline void run_sharded(struct job *job, int ranks)
 {
     struct run whole;
     open_run(&whole, job, NULL);
@@ -317,7 +318,7 @@ static inline void run_parts(struct job *job, int ranks)
     job->other_hits = 0;
     job->bytes = 0;
     dt_model_score(whole.model, whole.work, &whole.batch, job->losses, job->hits);
-    run_ranks(ranks, run_part, job);
+    run_ranks(ranks, run_sharded_rank, job);
     close_run(&whole);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that is generated does not depend on how, or beside what, it is computed. */
+/* Generated text does not depend on the KV cache or on the other sequences of a batch. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static struct dt_model *new_model(int number)
     return m;
 }
 
-/* Logits behind each token of a sequence, computed token by token in a decoder alone. */
+/* Logits after each token of a sequence, decoded token by token, alone. */
 static float *one_by_one(const struct dt_model *m, const uint32_t *sequence)
 {
     struct dt_decoder *d;
@@ -82,7 +82,7 @@ static float *one_by_one(const struct dt_model *m, const uint32_t *sequence)
     return all;
 }
 
-static void cached_is_uncached_to_the_bit(void **state)
+static void the_kv_cache_changes_no_bit(void **state)
 {
     (void)state;
     for (int shape = 0; shape < 4; shape++) {
@@ -90,7 +90,7 @@ static void cached_is_uncached_to_the_bit(void **state)
         struct dt_decoder *d;
         float *want = one_by_one(m, ids[0]), logits[V];
         assert_int_equal(dt_decoder_new(&d, m, 1, LENGTH, &err), 0);
-        for (int t = 1; t <= LENGTH; t++) { /* all from the beginning each time */
+        for (int t = 1; t <= LENGTH; t++) { /* feeds all tokens again */
             dt_decoder_reset(d, 0);
             dt_decoder_feed(d, 0, ids[0], t, logits);
             assert_memory_equal(logits, want + (t - 1) * V, sizeof logits);
@@ -101,7 +101,7 @@ static void cached_is_uncached_to_the_bit(void **state)
     }
 }
 
-static void sequences_side_by_side_are_those_alone(void **state)
+static void batched_sequences_have_the_bits_of_single_ones(void **state)
 {
     (void)state;
     for (int shape = 0; shape < 4; shape++) {
@@ -141,8 +141,8 @@ static void sequences_side_by_side_are_those_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cached_is_uncached_to_the_bit),
-        cmocka_unit_test(sequences_side_by_side_are_those_alone),
+        cmocka_unit_test(the_kv_cache_changes_no_bit),
+        cmocka_unit_test(batched_sequences_have_the_bits_of_single_ones),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

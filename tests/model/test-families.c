@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each family against transformers: losses, gradients and log-probabilities.
+ * Each family compared with transformers: losses, gradients and log-probabilities.
  *
- * golden/families.txt was made by
  *     build/oracles/bin/python tests/oracles/families_oracle.py golden
- * from models and batches that are formulas (scattered), so that it holds results
- * alone, and is always checked. Where Python has torch and transformers (make
- * oracles-torch), random models go from there to here and from here to there.
+ *
+ * generated golden/families.txt. Its models and batches are formulas (scattered), so that the file
+ * holds results only, and every run checks it. If Python has torch and transformers (make
+ * oracles-torch), random models are also exchanged in both directions.
  */
 #include "scratch.h"
 
@@ -57,7 +57,7 @@ static float *backward(struct dt_model *m, const struct dt_batch *batch, double 
 
 /* --- golden ----------------------------------------------------------------------------------- */
 
-/* Numbers from -1/2 to 1/2, a function of name and place, as in families_oracle.py. */
+/* Numbers from -1/2 to 1/2, a function of name and index, as in families_oracle.py. */
 static void scattered(const char *prefix, const char *name, double *values, int64_t count)
 {
     const char *parts[] = {prefix, name};
@@ -124,8 +124,8 @@ static struct dt_model *new_golden_model(const char *family)
     return m;
 }
 
-/* "NAME NORM ALONG": a gradient's norm, and its product with scattered numbers. A key's
- * bias changes no softmax, so that its gradient is nothing but rounding. */
+/* "NAME NORM ALONG": a gradient's norm, and its product with scattered numbers. Softmax is
+ * invariant to the bias of keys, whose gradient is rounding error alone. */
 static void check_golden_gradient(const struct dt_model *m, const float *gradients,
                                   const char *name, double norm, double along)
 {
@@ -168,7 +168,7 @@ static void check_golden_family(const char *family, FILE *file, double want)
     dt_model_free(m);
 }
 
-static void losses_and_gradients_are_those_recorded(void **state)
+static void losses_and_gradients_match_the_golden_file(void **state)
 {
     (void)state;
     FILE *file = fopen("tests/model/golden/families.txt", "r");
@@ -183,8 +183,8 @@ static void losses_and_gradients_are_those_recorded(void **state)
     fclose(file);
 }
 
-/* Sine and cosine of the position, as strong as the other weights. */
-static void positions_of_masked_models_begin_as_waves(void **state)
+/* Sine and cosine of the position, with the standard deviation of the other weights. */
+static void positions_of_masked_models_start_as_sinusoids(void **state)
 {
     (void)state;
     static const char *const families[] = {"bert", "distilbert"};
@@ -201,7 +201,7 @@ static void positions_of_masked_models_begin_as_waves(void **state)
     }
 }
 
-/* Gradients computed in 16 bits against those in fp32, all tensors of a model together. */
+/* The relative error of gradients computed in 16 bits, over all tensors of a model. */
 static double error_in(enum dt_dtype compute, const char *family)
 {
     struct dt_model *m = new_golden_model(family), *rounded;
@@ -224,21 +224,21 @@ static double error_in(enum dt_dtype compute, const char *family)
     return sqrt(difference / whole);
 }
 
-static void sixteen_bits_are_near_thirty_two(void **state)
+static void sixteen_bit_gradients_are_near_fp32(void **state)
 {
     (void)state;
     static const char *const families[] = {"gpt2", "llama", "qwen3", "olmo2", "bert", "distilbert"};
     for (int i = 0; i < 6; i++) {
         double bf16 = error_in(DT_DTYPE_BF16, families[i]),
                f16 = error_in(DT_DTYPE_F16, families[i]);
-        /* Norms of outputs enlarge what is rounded before them. */
+        /* Norms of outputs amplify rounding errors. */
         double slack = strcmp(families[i], "olmo2") == 0 ? 2 : 1;
         if (!(bf16 < 0.02 * slack && f16 < 0.0025 * slack))
             fail_msg("%s: gradients are off by %g in bf16, %g in fp16", families[i], bf16, f16);
     }
 }
 
-/* --- against transformers at work ------------------------------------------------------------- */
+/* --- with transformers ------------------------------------------------------------------------ */
 
 static bool run_oracle(const char *arguments)
 {
@@ -256,7 +256,7 @@ static void need_transformers(void)
 {
     if (run_oracle("-c 'import torch, transformers, safetensors' 2>/dev/null"))
         return;
-    print_message("# Python has no modules torch, transformers, safetensors\n");
+    print_message("# skipped: needs the Python modules torch, transformers and safetensors\n");
     skip();
 }
 
@@ -290,7 +290,7 @@ static void read_batch(const char *model, struct dt_batch *b)
     free(data);
 }
 
-/* Of every token at every place: minus the loss that it would have as the target. */
+/* Log-probabilities of every token at every position: minus its loss as the target. */
 static float *log_probabilities(const struct dt_model *m, const struct dt_batch *b)
 {
     struct dt_workspace *w;
@@ -347,8 +347,8 @@ static double norm_of_difference(const float *a, const float *b, int64_t count)
     return sqrt(squares);
 }
 
-/* Relative L2 of a gradient's error. That of a key's bias, which is rounding alone, is
- * held against the query's. */
+/* Relative L2 error of a gradient. The error of the bias of keys, whose gradient is rounding error
+ * alone, is relative to the query's. */
 static double error_of(const struct dt_table *t, const struct dt_param *p, const float *got,
                        const float *want)
 {
@@ -384,7 +384,7 @@ static void check_gradients(const char *name, struct dt_model *m, const struct d
     free(want);
 }
 
-static void random_models_of_transformers_compute_the_same_here(void **state)
+static void random_models_of_transformers_match_in_dt(void **state)
 {
     (void)state;
     static const char *const families[] = {"gpt2", "llama", "qwen3", "olmo2", "bert", "distilbert"};
@@ -417,7 +417,7 @@ static void write_numbers(const char *model, const char *file, const void *data,
     free(path);
 }
 
-/* A golden model as a directory, with the log-probabilities that dt gives it. */
+/* Saves a golden model as a directory, with its log-probabilities by dt. */
 static void export(const char *family)
 {
     struct dt_model *m = new_golden_model(family);
@@ -442,7 +442,7 @@ static void export(const char *family)
     dt_model_free(m);
 }
 
-static void saved_models_compute_the_same_in_transformers(void **state)
+static void saved_models_match_in_transformers(void **state)
 {
     (void)state;
     static const char *const families[] = {"gpt2", "llama", "qwen3", "olmo2", "bert", "distilbert"};
@@ -463,11 +463,11 @@ static void saved_models_compute_the_same_in_transformers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses_and_gradients_are_those_recorded),
-        cmocka_unit_test(sixteen_bits_are_near_thirty_two),
-        cmocka_unit_test(positions_of_masked_models_begin_as_waves),
-        cmocka_unit_test(random_models_of_transformers_compute_the_same_here),
-        cmocka_unit_test(saved_models_compute_the_same_in_transformers),
+        cmocka_unit_test(losses_and_gradients_match_the_golden_file),
+        cmocka_unit_test(sixteen_bit_gradients_are_near_fp32),
+        cmocka_unit_test(positions_of_masked_models_start_as_sinusoids),
+        cmocka_unit_test(random_models_of_transformers_match_in_dt),
+        cmocka_unit_test(saved_models_match_in_transformers),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -11,7 +11,7 @@
 
 static struct dt_error err;
 
-static void one_number_is_found_at_any_place(void **state)
+static void one_non_finite_number_is_found_at_any_index(void **state)
 {
     (void)state;
     const int64_t n = 2 * DT_FINITE_BLOCK + 37;
@@ -24,8 +24,7 @@ static void one_number_is_found_at_any_place(void **state)
         float before = x[i];
         x[i] = values[i % 4];
         assert_int_equal(dt_finite_first_bad(x, n, DT_DTYPE_F32), i);
-        assert_int_equal(dt_finite_first_bad(x, i, DT_DTYPE_F32),
-                         i); /* behind the end it is nothing */
+        assert_int_equal(dt_finite_first_bad(x, i, DT_DTYPE_F32), i); /* not read after the end */
         x[i] = before;
     }
     free(x);
@@ -38,8 +37,9 @@ static float from_bits(uint32_t bits)
     return x;
 }
 
-/* 3.3895e38 and 65504 are the largest; half a unit in the last place above them rounds up. */
-static void what_overflows_a_narrow_type_is_found(void **state)
+/* 3.3895e38 and 65504 are the largest; half a unit in the last place above them rounds to
+ * infinity. */
+static void overflow_of_a_narrow_type_is_found(void **state)
 {
     (void)state;
     const float most_bf16 = from_bits(0x7f7f7fff), most_f16 = from_bits(0x477fefff);
@@ -68,8 +68,8 @@ static void errors_name_file_tensor_index_and_value(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_number_is_found_at_any_place),
-        cmocka_unit_test(what_overflows_a_narrow_type_is_found),
+        cmocka_unit_test(one_non_finite_number_is_found_at_any_index),
+        cmocka_unit_test(overflow_of_a_narrow_type_is_found),
         cmocka_unit_test(errors_name_file_tensor_index_and_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

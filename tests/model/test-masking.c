@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The masked objective: what is chosen, what it becomes, and on what it depends. */
+/* Masked language modeling: selection, replacement and reproducibility. */
 #include "test.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static uint8_t flags[IDS];
 static uint32_t ids[ROWS * (LENGTH + 1)];
 static struct dt_error err;
 
-/* Ids 0 .. 3 are special; of the others, odd ones go on with a word. */
+/* Ids 0 .. 3 are special; of the others, odd ones continue a word. */
 static int make_text(void **state)
 {
     (void)state;
@@ -40,7 +40,7 @@ static struct dt_masking *new_masking(double rate, bool whole_words, uint64_t se
     return m;
 }
 
-/* All rows, in batches of so many. */
+/* All rows, in batches of rows rows. */
 static void mask_all(const struct dt_masking *m, struct dt_batch *all, int64_t rows,
                      uint64_t first_sample)
 {
@@ -72,7 +72,7 @@ static bool same(const struct dt_batch *a, const struct dt_batch *b)
     return memcmp(a->inputs, b->inputs, bytes) == 0 && memcmp(a->targets, b->targets, bytes) == 0;
 }
 
-/* Within four standard deviations of a share of n. */
+/* count is within four standard deviations of a share of n. */
 static void assert_share(double count, double n, double share)
 {
     if (fabs(count - n * share) > 4 * sqrt(n * share * (1 - share)))
@@ -94,14 +94,14 @@ static void check_shares(const struct dt_batch *b, double rate)
         chosen++;
         masked += b->inputs[i] == MASK;
         other += b->inputs[i] != MASK && b->inputs[i] != (int32_t)id;
-        assert_true(b->inputs[i] == MASK || b->inputs[i] >= FIRST); /* and replace nothing */
+        assert_true(b->inputs[i] == MASK || b->inputs[i] >= FIRST); /* nor replace tokens */
     }
     assert_share(chosen, eligible, rate);
     assert_share(masked, chosen, 0.8);
     assert_share(other, chosen, 0.1 * (IDS - FIRST - 1) / (IDS - FIRST)); /* or itself */
 }
 
-static void tokens_are_chosen_and_replaced_in_their_shares(void **state)
+static void tokens_are_masked_and_replaced_at_their_rates(void **state)
 {
     (void)state;
     struct dt_masking *m = new_masking(0.15, false, 1), *half = new_masking(0.5, false, 1);
@@ -116,7 +116,7 @@ static void tokens_are_chosen_and_replaced_in_their_shares(void **state)
     dt_masking_free(half);
 }
 
-static void masking_depends_on_seed_and_sample_and_not_on_batches(void **state)
+static void masking_depends_only_on_seed_and_sample(void **state)
 {
     (void)state;
     struct dt_masking *m = new_masking(0.15, false, 1), *other = new_masking(0.15, false, 2);
@@ -133,7 +133,7 @@ static void masking_depends_on_seed_and_sample_and_not_on_batches(void **state)
     dt_masking_free(m), dt_masking_free(other);
 }
 
-static void words_are_chosen_whole(void **state)
+static void whole_words_are_masked(void **state)
 {
     (void)state;
     struct dt_masking *m = new_masking(0.15, true, 1);
@@ -148,8 +148,8 @@ static void words_are_chosen_whole(void **state)
         joined += b.targets[i] >= 0;
     }
     assert_true(joined > 500);
-    double chosen = (double)dt_context_parallel_targets(
-        &DT_MODEL_PART_WHOLE, &b); /* words are long: the spread is wider */
+    double chosen = (double)dt_context_parallel_targets(&DT_MODEL_PART_WHOLE,
+                                                        &b); /* whole words: larger variance */
     assert_true(fabs(chosen / (ROWS * LENGTH * (1 - FIRST / (double)IDS)) - 0.15) < 0.015);
     dt_batch_release(&b);
     dt_masking_free(m);
@@ -175,7 +175,7 @@ static void short_sequences_have_a_target(void **state)
     dt_masking_free(m);
 }
 
-static void what_cannot_be_masked_is_refused(void **state)
+static void invalid_options_are_refused(void **state)
 {
     (void)state;
     const uint8_t special[2] = {DT_ID_SPECIAL, 0};
@@ -196,11 +196,11 @@ static void what_cannot_be_masked_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_are_chosen_and_replaced_in_their_shares),
-        cmocka_unit_test(masking_depends_on_seed_and_sample_and_not_on_batches),
-        cmocka_unit_test(words_are_chosen_whole),
+        cmocka_unit_test(tokens_are_masked_and_replaced_at_their_rates),
+        cmocka_unit_test(masking_depends_only_on_seed_and_sample),
+        cmocka_unit_test(whole_words_are_masked),
         cmocka_unit_test(short_sequences_have_a_target),
-        cmocka_unit_test(what_cannot_be_masked_is_refused),
+        cmocka_unit_test(invalid_options_are_refused),
     };
     return cmocka_run_group_tests(tests, make_text, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Models whose layers lie in several parts compute the bits of the whole. */
+/* Pipeline stages, with one or more model chunks each, compute the bits of the whole model. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define LAYERS  5
 #define STAGES  4
-#define BATCHES 2 /* under way at a time */
+#define BATCHES 2 /* in flight */
 #define ROWS    (2 * 7)
 
 static struct dt_device *dev;
@@ -71,19 +71,19 @@ static void fill_batch(struct dt_batch *batch, uint64_t key)
     batch->first_sample = 10 * key;
 }
 
-/* Hooks that count who is in which bucket. */
+/* Hooks that count the uses of each bucket. */
 struct visits {
     int inside[LAYERS + 4], gradients[LAYERS + 4];
 };
 
-static void enter(void *context, int bucket, bool gradients)
+static void gather_bucket(void *context, int bucket, bool gradients)
 {
     struct visits *v = context;
     v->inside[bucket]++;
     (void)gradients;
 }
 
-static void leave(void *context, int bucket, bool gradients)
+static void release_bucket(void *context, int bucket, bool gradients)
 {
     struct visits *v = context;
     assert_true(v->inside[bucket] > 0);
@@ -91,21 +91,21 @@ static void leave(void *context, int bucket, bool gradients)
     v->gradients[bucket] += gradients;
 }
 
-/* Gradients of a model, and the workspaces of its runs of layers. */
+/* A pipeline rank: its model, gradients, and a workspace for each model chunk and micro-batch. */
 struct part {
     struct dt_model *model;
     struct dt_bucket_hooks hooks;
     struct visits visits;
     float *gradients;
     struct dt_flat flat;
-    struct dt_workspace *work[2][BATCHES]; /* chunk by chunk */
+    struct dt_workspace *work[2][BATCHES]; /* [chunk][micro-batch] */
 };
 
 static void open_part(struct part *p, const struct dt_model_config *config, enum dt_dtype compute,
                       const struct dt_model_part *part)
 {
     *p = (struct part){.model = new_part(config, compute, part)};
-    p->hooks = (struct dt_bucket_hooks){&p->visits, enter, leave};
+    p->hooks = (struct dt_bucket_hooks){&p->visits, gather_bucket, release_bucket};
     p->model->hooks = &p->hooks;
     p->gradients = dt_alloc((size_t)p->model->table.gradient_elements, sizeof *p->gradients);
     dt_flat_set(&p->flat, &p->model->table, DT_DTYPE_F32, p->gradients);
@@ -137,7 +137,7 @@ static void move(struct dt_tensor to, struct dt_tensor from)
     dev->ops->copy(dev, &to, &from);
 }
 
-/* All batches forward through all runs, then all backward, the last first. */
+/* Forward of all micro-batches through all model chunks, then backward in reverse. */
 static double pass(struct part *parts, int stages, int chunks)
 {
     struct dt_batch batches[BATCHES];
@@ -180,7 +180,7 @@ static void check_visits(const struct part *p)
     }
 }
 
-/* Every tensor of the part has the whole's initial values and gradients. */
+/* Every tensor has the initial values and gradients of the whole model. */
 static void compare(const struct part *p, const struct part *whole)
 {
     const struct dt_table *t = &p->model->table, *all = &whole->model->table;
@@ -224,7 +224,7 @@ static void check_parts(enum dt_family family, bool tied, enum dt_dtype compute,
     close_part(&whole);
 }
 
-static void parts_compute_the_bits_of_the_whole(void **state)
+static void pipeline_stages_compute_the_bits_of_the_whole(void **state)
 {
     (void)state;
     const enum dt_family families[] = {DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT,
@@ -238,8 +238,8 @@ static void parts_compute_the_bits_of_the_whole(void **state)
     check_parts(DT_FAMILY_BERT, true, DT_DTYPE_BF16, 2, 1);
 }
 
-/* A head's gradient apart and with the embedding's: the same sum. */
-static void a_head_apart_adds_up_to_the_same_gradient(void **state)
+/* Separate gradients of head and embedding sum to the gradient of the tied tensor. */
+static void separate_gradients_of_a_tied_head_sum_to_the_same(void **state)
 {
     (void)state;
     struct dt_model_config config = config_of(DT_FAMILY_GPT2, true);
@@ -266,8 +266,8 @@ static void a_head_apart_adds_up_to_the_same_gradient(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_compute_the_bits_of_the_whole),
-        cmocka_unit_test(a_head_apart_adds_up_to_the_same_gradient),
+        cmocka_unit_test(pipeline_stages_compute_the_bits_of_the_whole),
+        cmocka_unit_test(separate_gradients_of_a_tied_head_sum_to_the_same),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

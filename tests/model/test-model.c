@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The whole model: gradients against finite differences, decoding against
- * scoring, the tensor table, memory. */
+/* The whole model: gradients compared with finite differences, decoding with scoring, the tensor
+ * table, memory. */
 #include "test.h"
 
 #include <math.h>
@@ -63,8 +63,8 @@ static double total_loss(const struct dt_model *m, struct dt_workspace *w, const
     return sum;
 }
 
-/* Every tensor of the table: the directional derivative along a random
- * direction against a central difference of the loss. */
+/* For every tensor, compares the gradient's norm, its derivative along the gradient, with a central
+ * difference of the loss. */
 static void check_gradients(const struct dt_model_config *config)
 {
     const int64_t batch = 3, length = 9;
@@ -85,7 +85,7 @@ static void check_gradients(const struct dt_model_config *config)
         for (int64_t j = 0; j < p->count; j++)
             norm += pow((double)gradients[p->offset + j], 2);
         norm = sqrt(norm);
-        assert_true(norm > 0); /* every tensor takes part */
+        assert_true(norm > 0); /* every tensor has a gradient */
         double step = 2e-2 / (norm > 1e-3 ? norm : 1e-3);
         /* Along the gradient itself, the derivative is its norm. */
         double up, down;
@@ -130,7 +130,7 @@ static void masked_models_gradients_match_finite_differences(void **state)
     check_gradients(&tiny_distilbert);
 }
 
-/* Gradients of a pass that recomputes, or drops, or both; and the bytes it took. */
+/* Gradients of a pass with recomputation and the model's dropout, and its bytes of memory. */
 static double pass(const struct dt_model *m, enum dt_recompute recompute, float *gradients,
                    size_t *bytes)
 {
@@ -154,7 +154,7 @@ static double pass(const struct dt_model *m, enum dt_recompute recompute, float 
     return loss;
 }
 
-static void recomputing_gives_the_same_bits_in_less_memory(void **state)
+static void recomputation_gives_the_same_bits_in_less_memory(void **state)
 {
     (void)state;
     struct dt_model_config configs[] = {tiny, tiny_llama, tiny_qwen3, tiny_olmo2,
@@ -185,7 +185,7 @@ static double loss_of(const struct dt_model *m, float *gradients)
     return pass(m, DT_RECOMPUTE_NONE, gradients, &bytes);
 }
 
-/* The seed fixes what is dropped, so that a pass with dropout has a derivative too. */
+/* The seed fixes the dropout masks, so that finite differences apply. */
 static void check_dropout(const struct dt_model_config *config)
 {
     struct dt_model_config dropping = *config;
@@ -249,7 +249,7 @@ static void gradients_accumulate_and_scale(void **state)
     dt_model_free(m);
 }
 
-/* The decoder's logits, turned into a loss, are what scoring says of the same tokens. */
+/* The loss of the decoder's logits is that of scoring the same tokens. */
 static void check_decoding(const struct dt_model_config *config)
 {
     struct dt_model *m = new_model_of(config);
@@ -265,7 +265,7 @@ static void check_decoding(const struct dt_model_config *config)
         double sum = 0;
         if (t == 0)
             dt_decoder_feed(d, 0, ids, 1, logits);
-        else if (t == 5) { /* a prompt in one piece gives what single tokens give */
+        else if (t == 5) { /* a prompt of six tokens at once */
             dt_decoder_reset(d, 0);
             dt_decoder_feed(d, 0, ids, 6, logits);
         } else
@@ -289,7 +289,7 @@ static void decoding_agrees_with_scoring(void **state)
     check_decoding(&tiny_olmo2);
 }
 
-static void masked_models_see_both_sides_and_do_not_continue_text(void **state)
+static void masked_models_are_bidirectional_and_do_not_generate(void **state)
 {
     (void)state;
     struct dt_model *m = new_model_of(&tiny_bert);
@@ -310,7 +310,7 @@ static void masked_models_see_both_sides_and_do_not_continue_text(void **state)
     dt_model_free(m);
 }
 
-static void scoring_looks_at_no_later_token(void **state)
+static void scoring_is_causal(void **state)
 {
     (void)state;
     struct dt_model *m = new_model();
@@ -329,7 +329,7 @@ static void scoring_looks_at_no_later_token(void **state)
     dt_model_free(m);
 }
 
-static void only_what_has_a_target_is_scored(void **state)
+static void only_tokens_with_a_target_are_scored(void **state)
 {
     (void)state;
     struct dt_model *m = new_model();
@@ -355,7 +355,7 @@ static void only_what_has_a_target_is_scored(void **state)
     dt_model_free(m);
 }
 
-static void initial_weights_spread_as_the_configuration_says(void **state)
+static void initial_weights_have_the_configured_deviation(void **state)
 {
     (void)state;
     struct dt_model_config c = tiny;
@@ -374,8 +374,8 @@ static void initial_weights_spread_as_the_configuration_says(void **state)
     dt_table_release(&t);
 }
 
-/* Threads draw a million numbers each; where they meet, each is still that of its place. */
-static void initial_weights_are_functions_of_their_place(void **state)
+/* Each thread draws a million numbers; across the boundary, each number follows from its index. */
+static void initial_weights_are_functions_of_their_index(void **state)
 {
     (void)state;
     struct dt_model_config c = tiny;
@@ -456,8 +456,8 @@ static void table_has_llamas_names_shapes_and_size(void **state)
     dt_table_release(&t);
 }
 
-/* 6 operations a parameter of a product, and causal attention. */
-static void operations_are_counted_by_product(void **state)
+/* 6 FLOPs per parameter of a linear layer, and causal attention. */
+static void flops_are_counted_per_product(void **state)
 {
     (void)state;
     double block = 8 * 8 + 2 * 8 * 4 + 8 * 8 + 3 * 8 * 20;
@@ -465,9 +465,8 @@ static void operations_are_counted_by_product(void **state)
                 6 * (2 * block + 19 * 8) + 6 * 2 * 8 * 12);
 }
 
-/* A Llama keeps cosine and sine of each position and pair besides, up to a full line of 64
- * bytes; and a plan says what the model will take. */
-static void memory_is_that_of_parameters_and_turns(void **state)
+/* Llama also has RoPE tables, padded to 64 bytes; and a plan predicts the model's memory. */
+static void memory_is_that_of_parameters_and_rope_tables(void **state)
 {
     (void)state;
     struct dt_model *gpt2 = new_model(), *llama = new_model_of(&tiny_llama);
@@ -481,7 +480,7 @@ static void memory_is_that_of_parameters_and_turns(void **state)
     dt_model_free(llama);
 }
 
-/* A batch in which one token in five has no target. */
+/* A batch in which every fifth token lacks a target. */
 static struct dt_batch gapped_batch(int64_t count, int64_t length)
 {
     struct dt_batch batch;
@@ -494,9 +493,9 @@ static struct dt_batch gapped_batch(int64_t count, int64_t length)
     return batch;
 }
 
-/* The loss; gradients are added to. */
+/* Returns the loss, and adds to gradients. */
 static double backward_in_chunks(const struct dt_model *m, int64_t head_rows, bool gaps,
-                                 const struct dt_workspace *lender, float *gradients, size_t *bytes)
+                                 const struct dt_workspace *owner, float *gradients, size_t *bytes)
 {
     struct dt_workspace *w;
     struct dt_batch batch = gapped_batch(3, 9);
@@ -505,7 +504,7 @@ static double backward_in_chunks(const struct dt_model *m, int64_t head_rows, bo
     if (!gaps)
         dt_batch_next_token(&batch, ids, 3, 9);
     const struct dt_workspace_shape shape = {3, 9, .training = true, .head_rows = head_rows,
-                                             .scratch_owner = lender};
+                                             .scratch_owner = owner};
     assert_int_equal(dt_workspace_new(&w, m, &shape, &err), 0);
     struct dt_flat flat = {0};
     dt_flat_set(&flat, &m->table, DT_DTYPE_F32, gradients);
@@ -522,9 +521,9 @@ static size_t lines(int64_t elements)
     return ((size_t)elements * sizeof(float) + 63) / 64 * 64;
 }
 
-/* 27 rows in chunks of 8: the last has 3. Gradients are those of the whole to rounding, and the
- * memory is less by the rows that do not exist together: a row of logits takes 32 floats, and
- * there are those of the norm and their gradient, and of a dense layer four and two besides. */
+/* 27 rows in chunks of 8: the last has 3. Gradients match those of one chunk within rounding, and
+ * memory shrinks by the rows not allocated: a row of logits has 32 floats, one of the norm and one
+ * of its gradient 8 each; a dense layer adds five such rows, and one of 2 floats. */
 static void check_chunks(const struct dt_model_config *config, bool gaps)
 {
     struct dt_model *m = new_model_of(config);
@@ -555,25 +554,25 @@ static void logits_in_chunks_give_the_same_gradients_in_less_memory(void **state
     }
 }
 
-/* Who borrows takes no more rows at a time than the lender has room for. */
-static void a_lenders_chunks_are_the_borrowers(void **state)
+/* A workspace that borrows scratch uses chunks no larger than its owner's. */
+static void the_scratch_owner_limits_the_chunk_size(void **state)
 {
     (void)state;
     struct dt_model *m = new_model();
-    struct dt_workspace *lender;
+    struct dt_workspace *owner;
     size_t count = (size_t)m->table.elements, bytes;
     float *own = dt_alloc(count, sizeof *own), *borrowed = dt_alloc(count, sizeof *borrowed);
     const struct dt_workspace_shape shape = {3, 9, .training = true, .head_rows = 8};
-    assert_int_equal(dt_workspace_new(&lender, m, &shape, &err), 0);
+    assert_int_equal(dt_workspace_new(&owner, m, &shape, &err), 0);
     double want = backward_in_chunks(m, 8, true, NULL, own, &bytes);
-    assert_true(backward_in_chunks(m, 0, true, lender, borrowed, &bytes) == want);
+    assert_true(backward_in_chunks(m, 0, true, owner, borrowed, &bytes) == want);
     assert_memory_equal(own, borrowed, count * sizeof *own);
     free(own), free(borrowed);
-    dt_workspace_free(lender);
+    dt_workspace_free(owner);
     dt_model_free(m);
 }
 
-/* A chunk is as many blocks of 128 rows as 256 MiB hold, but no more than make chunks even. */
+/* A chunk is a multiple of 128 rows, of at most 256 MiB, and chunks have about the same size. */
 static void chunks_are_even_blocks_of_rows(void **state)
 {
     (void)state;
@@ -597,21 +596,21 @@ int main(void)
         cmocka_unit_test(gradients_match_finite_differences),
         cmocka_unit_test(llamas_gradients_match_finite_differences),
         cmocka_unit_test(masked_models_gradients_match_finite_differences),
-        cmocka_unit_test(recomputing_gives_the_same_bits_in_less_memory),
+        cmocka_unit_test(recomputation_gives_the_same_bits_in_less_memory),
         cmocka_unit_test(gradients_pass_through_dropout),
         cmocka_unit_test(gradients_accumulate_and_scale),
         cmocka_unit_test(decoding_agrees_with_scoring),
-        cmocka_unit_test(masked_models_see_both_sides_and_do_not_continue_text),
-        cmocka_unit_test(scoring_looks_at_no_later_token),
-        cmocka_unit_test(only_what_has_a_target_is_scored),
-        cmocka_unit_test(initial_weights_spread_as_the_configuration_says),
-        cmocka_unit_test(initial_weights_are_functions_of_their_place),
+        cmocka_unit_test(masked_models_are_bidirectional_and_do_not_generate),
+        cmocka_unit_test(scoring_is_causal),
+        cmocka_unit_test(only_tokens_with_a_target_are_scored),
+        cmocka_unit_test(initial_weights_have_the_configured_deviation),
+        cmocka_unit_test(initial_weights_are_functions_of_their_index),
         cmocka_unit_test(table_has_gpt2s_names_shapes_and_size),
         cmocka_unit_test(table_has_llamas_names_shapes_and_size),
-        cmocka_unit_test(operations_are_counted_by_product),
-        cmocka_unit_test(memory_is_that_of_parameters_and_turns),
+        cmocka_unit_test(flops_are_counted_per_product),
+        cmocka_unit_test(memory_is_that_of_parameters_and_rope_tables),
         cmocka_unit_test(logits_in_chunks_give_the_same_gradients_in_less_memory),
-        cmocka_unit_test(a_lenders_chunks_are_the_borrowers),
+        cmocka_unit_test(the_scratch_owner_limits_the_chunk_size),
         cmocka_unit_test(chunks_are_even_blocks_of_rows),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks that share out every sequence (context parallelism) compute together what one does. */
+/* Context parallelism (ring attention): ranks with chunks of every sequence match one rank. */
 #include "test.h"
 
 #include "model/part-job.h"
@@ -8,42 +8,43 @@
 
 #include "model/context-parallel.h"
 
-/* Each context has two stretches of a sequence. */
-static void set_contexts(struct job *job, int cp_size, int64_t chunk)
+/* Each context-parallel rank has two chunks of every sequence. */
+static void set_context_parallelism(struct job *job, int cp_size, int64_t chunk)
 {
     job->cp_size = cp_size;
     job->length = 2 * cp_size * chunk;
 }
 
-static struct job context_job(const struct dt_model_config *config, int cp_size, int64_t chunk)
+static struct job ring_job(const struct dt_model_config *config, int cp_size, int64_t chunk)
 {
     struct dt_model_config longer = *config;
     longer.max_seq_len = 40;
     struct job job = job_of(&longer);
-    set_contexts(&job, cp_size, chunk);
+    set_context_parallelism(&job, cp_size, chunk);
     job.count = 2;
     return job;
 }
 
 static void check(struct job *job, int ranks)
 {
-    run_parts(job, ranks);
+    run_sharded(job, ranks);
     if (!(job->worst <= 1e-6 && job->worst_loss <= 1e-6 && job->other_hits == 0))
-        fail_msg("%d of %d ranks are contexts, %lld tokens: gradients %g, losses %g, hits %d",
-                 job->cp_size, ranks, (long long)job->length, job->worst, job->worst_loss,
-                 job->other_hits);
+        fail_msg(
+            "%d of %d ranks are context-parallel, %lld tokens: gradients %g, losses %g, hits %d",
+            job->cp_size, ranks, (long long)job->length, job->worst, job->worst_loss,
+            job->other_hits);
 }
 
-static void check_contexts(const struct dt_model_config *config)
+static void check_config(const struct dt_model_config *config)
 {
     for (int cp_size = 2; cp_size <= 4; cp_size++)
         for (int64_t chunk = 1; chunk <= 5; chunk += 2) {
-            struct job job = context_job(config, cp_size, chunk);
+            struct job job = ring_job(config, cp_size, chunk);
             check(&job, cp_size);
         }
 }
 
-static void every_row_of_a_batch_is_one_context_s(void **state)
+static void every_row_of_a_batch_belongs_to_one_rank(void **state)
 {
     (void)state;
     for (int cp_size = 1; cp_size <= 5; cp_size++) {
@@ -58,8 +59,8 @@ static void every_row_of_a_batch_is_one_context_s(void **state)
     }
 }
 
-/* Pairs of a query and a key that a causal model computes. */
-static void contexts_have_as_much_to_do(void **state)
+/* Counts the pairs of query and key of each rank under the causal mask. */
+static void causal_attention_is_balanced_across_ranks(void **state)
 {
     (void)state;
     int64_t before = 0;
@@ -74,56 +75,56 @@ static void contexts_have_as_much_to_do(void **state)
     }
 }
 
-static void gpt2_in_contexts(void **state)
+static void gpt2_matches_one_rank(void **state)
 {
     (void)state;
-    check_contexts(&gpt2);
+    check_config(&gpt2);
 }
 
-static void llama_in_contexts(void **state)
+static void llama_matches_one_rank(void **state)
 {
     (void)state;
     struct dt_model_config config = llama;
-    check_contexts(&config);
+    check_config(&config);
     config.qk_norm = true;
     config.num_heads = 4;
     config.num_kv_heads = 1;
-    check_contexts(&config);
+    check_config(&config);
 }
 
-static void masked_models_in_contexts(void **state)
+static void masked_models_match_one_rank(void **state)
 {
     (void)state;
-    check_masked_models(check_contexts);
+    check_masked_models(check_config);
 }
 
-static void dropout_is_that_of_one_rank(void **state)
+static void dropout_matches_one_rank(void **state)
 {
     (void)state;
-    check_dropout(check_contexts);
+    check_dropout(check_config);
 }
 
-static void what_is_computed_again_is_the_same(void **state)
+static void recomputation_matches_one_rank(void **state)
 {
     (void)state;
     for (int recompute = 1; recompute <= DT_RECOMPUTE_FULL; recompute++) {
         struct dt_model_config config = recompute == 1 ? gpt2 : llama;
         config.dropout = 0.2;
-        struct job job = context_job(&config, 3, 2);
+        struct job job = ring_job(&config, 3, 2);
         job.recompute = (enum dt_recompute)recompute;
         check(&job, 3);
     }
 }
 
 /* Documents of 1, 2, 3 ... tokens. */
-static void attention_keeps_to_documents(void **state)
+static void attention_stays_within_documents(void **state)
 {
     (void)state;
     const enum dt_family families[] = {DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT};
     for (int f = 0; f < 3; f++)
         for (int cp_size = 2; cp_size <= 4; cp_size++) {
             struct dt_model_config config = config_of(families[f]);
-            struct job job = context_job(&config, cp_size, 3);
+            struct job job = ring_job(&config, cp_size, 3);
             job.documents = true;
             for (int64_t row = 0, begin = 0, end = 0; row < job.count * job.length; row++) {
                 int64_t t = row % job.length;
@@ -138,7 +139,7 @@ static void attention_keeps_to_documents(void **state)
         }
 }
 
-static void contexts_of_slices(void **state)
+static void context_and_tensor_parallelism_combine(void **state)
 {
     (void)state;
     const enum dt_family families[] = {DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_BERT};
@@ -146,46 +147,46 @@ static void contexts_of_slices(void **state)
         for (int sequence = 0; sequence < 2; sequence++) {
             struct dt_model_config config = config_of(families[f]);
             config.dropout = 0.1;
-            struct job job = context_job(&config, 2, 3);
+            struct job job = ring_job(&config, 2, 3);
             job.sequence = sequence;
             check(&job, 4);
             check(&job, 6);
-            job = context_job(&config, 4, 1);
+            job = ring_job(&config, 4, 1);
             job.sequence = sequence;
             check(&job, 8);
         }
 }
 
-static void sixteen_bits_agree_as_far_as_they_go(void **state)
+static void sixteen_bit_types_agree_within_rounding(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct job job = context_job(i ? &llama : &gpt2, 4, 3);
+        struct job job = ring_job(i ? &llama : &gpt2, 4, 3);
         job.compute = i ? DT_DTYPE_F16 : DT_DTYPE_BF16;
-        run_parts(&job, 4);
+        run_sharded(&job, 4);
         if (!(job.worst < (i ? 5e-3 : 4e-2) && job.worst_loss < (i ? 1e-3 : 1e-2)))
             fail_msg("%s: gradients %g, losses %g", i ? "fp16" : "bf16", job.worst, job.worst_loss);
     }
 }
 
-/* Each block of keys is needed. */
-static void without_any_one_block_the_gradients_are_wrong(void **state)
+/* Without any block of keys, gradients are wrong. */
+static void skipping_any_block_changes_the_gradients(void **state)
 {
     (void)state;
     for (int round = 1; round <= 4; round++) {
-        struct job job = context_job(&llama, 4, 2);
+        struct job job = ring_job(&llama, 4, 2);
         char number[16];
         snprintf(number, sizeof number, "%d", round);
         setenv("DT_DEBUG_SKIP_BLOCK", number, 1);
-        run_parts(&job, 4);
+        run_sharded(&job, 4);
         unsetenv("DT_DEBUG_SKIP_BLOCK");
-        if ((round == 4) != (job.worst <= 1e-6)) /* there is no fifth */
+        if ((round == 4) != (job.worst <= 1e-6)) /* the fifth does not exist */
             fail_msg("block of round %d left out: %g", round, job.worst);
     }
 }
 
-/* Of a layer each rank of c sends c - 1 times its keys and values forward, where they are computed
- * again and backward, and gradients of them in fp32, of K columns and its rows. */
+/* In each layer, each of c ranks sends its keys and values c - 1 times in forward, recomputation
+ * and backward, and their gradients in fp32 c - 1 times. */
 static uint64_t expected_bytes(const struct job *job)
 {
     const struct dt_model_config *c = &job->config;
@@ -196,18 +197,18 @@ static uint64_t expected_bytes(const struct job *job)
                       (passes * element + (int64_t)sizeof(float)));
 }
 
-static void random_models_in_contexts_send_what_is_expected(void **state)
+static void random_models_send_the_expected_bytes(void **state)
 {
     struct dt_rng rng;
     (void)state;
     dt_rng_init(&rng, 9);
     for (int i = 0; i < 40; i++) {
         struct job job = random_job(&rng);
-        set_contexts(&job, 2 + (int)dt_rng_below(&rng, 3), 1 + dt_rng_below(&rng, 5));
-        run_parts(&job, job.cp_size);
+        set_context_parallelism(&job, 2 + (int)dt_rng_below(&rng, 3), 1 + dt_rng_below(&rng, 5));
+        run_sharded(&job, job.cp_size);
         bool exact = job.compute == DT_DTYPE_F32;
         if (!(job.worst <= (exact ? 1e-6 : 4e-2)) || job.bytes != expected_bytes(&job))
-            fail_msg("model %d: gradients %g, %llu bytes, not %llu", i, job.worst,
+            fail_msg("model %d: gradients %g, %llu bytes, expected %llu", i, job.worst,
                      (unsigned long long)job.bytes, (unsigned long long)expected_bytes(&job));
     }
 }
@@ -215,18 +216,18 @@ static void random_models_in_contexts_send_what_is_expected(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_of_a_batch_is_one_context_s),
-        cmocka_unit_test(contexts_have_as_much_to_do),
-        cmocka_unit_test(gpt2_in_contexts),
-        cmocka_unit_test(llama_in_contexts),
-        cmocka_unit_test(masked_models_in_contexts),
-        cmocka_unit_test(dropout_is_that_of_one_rank),
-        cmocka_unit_test(what_is_computed_again_is_the_same),
-        cmocka_unit_test(attention_keeps_to_documents),
-        cmocka_unit_test(contexts_of_slices),
-        cmocka_unit_test(sixteen_bits_agree_as_far_as_they_go),
-        cmocka_unit_test(without_any_one_block_the_gradients_are_wrong),
-        cmocka_unit_test(random_models_in_contexts_send_what_is_expected),
+        cmocka_unit_test(every_row_of_a_batch_belongs_to_one_rank),
+        cmocka_unit_test(causal_attention_is_balanced_across_ranks),
+        cmocka_unit_test(gpt2_matches_one_rank),
+        cmocka_unit_test(llama_matches_one_rank),
+        cmocka_unit_test(masked_models_match_one_rank),
+        cmocka_unit_test(dropout_matches_one_rank),
+        cmocka_unit_test(recomputation_matches_one_rank),
+        cmocka_unit_test(attention_stays_within_documents),
+        cmocka_unit_test(context_and_tensor_parallelism_combine),
+        cmocka_unit_test(sixteen_bit_types_agree_within_rounding),
+        cmocka_unit_test(skipping_any_block_changes_the_gradients),
+        cmocka_unit_test(random_models_send_the_expected_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static double chi_square(const int count[V], const int keep[V], double temperatu
     return sum;
 }
 
-static void temperature_zero_takes_the_first_of_the_most_probable(void **state)
+static void temperature_zero_is_greedy(void **state)
 {
     (void)state;
     int count[V] = {0};
@@ -71,7 +71,7 @@ static void top_p_keeps_the_smallest_set_that_reaches_p(void **state)
     assert_true(chi_square(more, three, 1) < 13.8);
 }
 
-static void min_p_keeps_what_is_nearly_as_probable(void **state)
+static void min_p_keeps_tokens_nearly_as_probable_as_the_best(void **state)
 {
     (void)state;
     /* At temperature 2 the one at 1.0 is exp(-1/2) = 0.61 times as probable as those at 2.0. */
@@ -82,7 +82,7 @@ static void min_p_keeps_what_is_nearly_as_probable(void **state)
     assert_true(chi_square(more, three, 2) < 13.8);
 }
 
-static void rules_apply_one_after_the_other(void **state)
+static void top_k_top_p_and_min_p_combine(void **state)
 {
     (void)state;
     int count[V] = {0}, two[V] = {0, 1, 0, 1, 0, 0};
@@ -106,12 +106,12 @@ static void repeated_tokens_are_penalized_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(temperature_zero_takes_the_first_of_the_most_probable),
+        cmocka_unit_test(temperature_zero_is_greedy),
         cmocka_unit_test(samples_follow_the_softmax),
         cmocka_unit_test(top_k_keeps_the_k_most_probable),
         cmocka_unit_test(top_p_keeps_the_smallest_set_that_reaches_p),
-        cmocka_unit_test(min_p_keeps_what_is_nearly_as_probable),
-        cmocka_unit_test(rules_apply_one_after_the_other),
+        cmocka_unit_test(min_p_keeps_tokens_nearly_as_probable_as_the_best),
+        cmocka_unit_test(top_k_top_p_and_min_p_combine),
         cmocka_unit_test(repeated_tokens_are_penalized_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

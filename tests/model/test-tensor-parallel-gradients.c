@@ -1,56 +1,56 @@
 /* SPDX-License-Identifier: MIT */
-/* A model whose tensors are cut into slices, one a rank, computes what the whole does. */
+/* Tensor parallelism: losses and gradients match one rank. */
 #include "model/part-job.h"
 
 #include <stdio.h>
 
-/* Any number of slices, and rows of the stream dealt out or not. */
+/* 1 to 4 tensor-parallel ranks, without and with sequence parallelism. */
 static void check_job(struct job *job)
 {
     for (int tp_size = 1; tp_size <= 4; tp_size++)
         for (int sequence = 0; sequence < 2; sequence++) {
             job->sequence = sequence;
-            run_parts(job, tp_size);
+            run_sharded(job, tp_size);
             if (!(job->worst <= 1e-6 && job->worst_loss <= 1e-6 && job->other_hits == 0))
-                fail_msg("%d slices%s: gradients %g, losses %g, hits %d", tp_size,
-                         sequence ? ", rows apart" : "", job->worst, job->worst_loss,
+                fail_msg("%d tensor-parallel ranks%s: gradients %g, losses %g, hits %d", tp_size,
+                         sequence ? ", sequence parallelism" : "", job->worst, job->worst_loss,
                          job->other_hits);
         }
 }
 
-static void check_slices(const struct dt_model_config *config)
+static void check_config(const struct dt_model_config *config)
 {
     struct job job = job_of(config);
     check_job(&job);
 }
 
-static void gpt2_in_slices(void **state)
+static void gpt2_matches_one_rank(void **state)
 {
     (void)state;
-    check_slices(&gpt2);
+    check_config(&gpt2);
 }
 
-/* 5 heads of keys over 2 slices, and over 3 and 4. */
-static void llama_in_slices(void **state)
+/* 5 heads of keys on 2, 3 and 4 ranks. */
+static void llama_matches_one_rank(void **state)
 {
     (void)state;
-    check_slices(&llama);
+    check_config(&llama);
 }
 
-/* GPT-2's vocabulary, which no number of slices but one divides. */
-static void a_real_vocabulary_in_slices(void **state)
+/* GPT-2's vocabulary size is not divisible by 2, 3 or 4. */
+static void uneven_vocabulary_shards_match_one_rank(void **state)
 {
     (void)state;
     for (int tied = 0; tied < 2; tied++) {
         struct dt_model_config config = llama;
         config.vocab_size = 50257;
         config.tie_word_embeddings = tied;
-        check_slices(&config);
+        check_config(&config);
     }
 }
 
-/* With norms of queries and keys, and fewer heads of keys than slices. */
-static void qwen3_in_slices(void **state)
+/* With norms of queries and keys, and fewer heads of keys than ranks. */
+static void qwen3_matches_one_rank(void **state)
 {
     (void)state;
     for (long kv_heads = 1; kv_heads <= 2; kv_heads++) {
@@ -59,23 +59,23 @@ static void qwen3_in_slices(void **state)
         config.tie_word_embeddings = true;
         config.num_heads = 4;
         config.num_kv_heads = kv_heads;
-        check_slices(&config);
+        check_config(&config);
     }
 }
 
-static void masked_models_in_slices(void **state)
+static void masked_models_match_one_rank(void **state)
 {
     (void)state;
-    check_masked_models(check_slices);
+    check_masked_models(check_config);
 }
 
-static void dropout_is_that_of_the_whole(void **state)
+static void dropout_matches_one_rank(void **state)
 {
     (void)state;
-    check_dropout(check_slices);
+    check_dropout(check_config);
 }
 
-static void what_is_computed_again_is_the_same(void **state)
+static void recomputation_matches_one_rank(void **state)
 {
     (void)state;
     const enum dt_family families[] = {DT_FAMILY_GPT2, DT_FAMILY_LLAMA, DT_FAMILY_DISTILBERT};
@@ -89,7 +89,7 @@ static void what_is_computed_again_is_the_same(void **state)
         }
 }
 
-static void losses_may_be_smoothed(void **state)
+static void label_smoothing_and_z_loss_match_one_rank(void **state)
 {
     (void)state;
     struct job job = job_of(&llama);
@@ -98,8 +98,8 @@ static void losses_may_be_smoothed(void **state)
     check_job(&job);
 }
 
-/* 16-bit sums are rounded once a sum; the rest is their rounding too. */
-static void sixteen_bits_agree_as_far_as_they_go(void **state)
+/* All-reduces round to 16 bits; other errors are 16-bit rounding too. */
+static void sixteen_bit_types_agree_within_rounding(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
@@ -107,18 +107,19 @@ static void sixteen_bits_agree_as_far_as_they_go(void **state)
             struct job job = job_of(i ? &llama : &gpt2);
             job.compute = i ? DT_DTYPE_F16 : DT_DTYPE_BF16;
             job.sequence = sequence;
-            run_parts(&job, 3);
+            run_sharded(&job, 3);
             assert_true(job.worst > 1e-6 && job.worst < (i ? 5e-3 : 4e-2));
             assert_true(job.worst_loss < (i ? 1e-3 : 1e-2));
         }
 }
 
-/* Exchanges in a pass of gpt2, of two layers: of the embeddings, four in each layer and way (and
- * where rows are apart the sum of gradients of norms), of the head. */
+/* Collectives in a pass of gpt2 with two layers: of the embeddings, four per layer in forward and
+ * in backward (and with sequence parallelism the all-reduce of the gradients of norms), of the
+ * head. */
 #define EXCHANGES(sequence) ((sequence) ? 2 + 2 * (4 + 6) + 5 : 2 + 2 * (4 + 4) + 3)
 
-/* Each of them is needed. */
-static void without_any_one_exchange_the_gradients_are_wrong(void **state)
+/* Without any one of them, gradients are wrong. */
+static void skipping_any_collective_changes_the_gradients(void **state)
 {
     (void)state;
     for (int sequence = 0; sequence < 2; sequence++)
@@ -129,21 +130,21 @@ static void without_any_one_exchange_the_gradients_are_wrong(void **state)
             job.passes = 1;
             snprintf(number, sizeof number, "%d", i);
             setenv("DT_DEBUG_SKIP_EXCHANGE", number, 1);
-            run_parts(&job, 2);
+            run_sharded(&job, 2);
             unsetenv("DT_DEBUG_SKIP_EXCHANGE");
-            bool all = i == EXCHANGES(sequence); /* the next is of scoring */
+            bool all = i == EXCHANGES(sequence); /* the next one is in scoring */
             if (all != (job.worst <= 1e-6))
-                fail_msg("exchange %d left out: %g", i, job.worst);
+                fail_msg("collective %d skipped: %g", i, job.worst);
         }
 }
 
-/* Elements that all slices send for a sum of n, or to gather n: t - 1 times these. */
+/* Elements that t ranks send in an all-reduce of n, divided by t - 1. */
 static int64_t sum_of(int64_t n)
 {
     return 2 * n;
 }
 
-/* Gradients in parts of a layer, and of the final norm. */
+/* All-reduces of the gradients of norms. */
 static int64_t norm_sums(const struct job *job)
 {
     int64_t width = job->config.hidden_size, layers = job->config.num_layers;
@@ -152,7 +153,7 @@ static int64_t norm_sums(const struct job *job)
     return sum_of(job->sequence ? vectors * (2 * layers + 1) * width + heads : heads);
 }
 
-/* Parts of gradients of keys and values that several slices hold, t - 1 times or so. */
+/* All-reduces of the gradients of key and value heads that several ranks replicate. */
 static int64_t key_sums(const struct job *job, int tp_size)
 {
     const struct dt_model_config *c = &job->config;
@@ -163,13 +164,12 @@ static int64_t key_sums(const struct job *job, int tp_size)
     return sent;
 }
 
-/* Bytes that all slices send in a pass, of C columns and n targets in R rows:
+/* Bytes that all t ranks send in a pass with C columns and n targets in R rows. SP: sequence
+ * parallelism.
  *     embeddings  2 R C
- *     layer       8 R C, and 2 R C or with rows apart 3 R C more where all is computed again,
- *                 with rows apart 2 R C where norms are
- *     head        2 n C (with rows apart 2 R C, and 2 n C where there is a dense layer), and of
- *                 the losses 6 t n floats
- * elements t - 1 times, and sums of gradients in parts. */
+ *     layer       8 R C; full recomputation: 2 R C more, with SP 3 R C; selective: with SP 2 R C
+ *     head        2 n C; with SP 2 R C, and 2 n C for a dense layer; losses: 6 t n floats
+ * elements t - 1 times, and the all-reduces of partial gradients. */
 static uint64_t expected_bytes(const struct job *job, int tp_size)
 {
     const struct dt_model_config *c = &job->config;
@@ -188,7 +188,7 @@ static uint64_t expected_bytes(const struct job *job, int tp_size)
     return (uint64_t)((tp_size - 1) * (sent * size + floats * 4) + key_sums(job, tp_size) * 4);
 }
 
-static void bytes_sent_are_those_of_the_formula(void **state)
+static void bytes_sent_match_the_formula(void **state)
 {
     (void)state;
     struct dt_rng rng;
@@ -198,9 +198,9 @@ static void bytes_sent_are_those_of_the_formula(void **state)
         job.length = 3 + dt_rng_below(&rng, 6);
         job.sequence = dt_rng_below(&rng, 2);
         int tp_size = 2 + (int)dt_rng_below(&rng, 3);
-        run_parts(&job, tp_size);
+        run_sharded(&job, tp_size);
         if (job.bytes != expected_bytes(&job, tp_size))
-            fail_msg("layout %d: %llu bytes, not %llu", i, (unsigned long long)job.bytes,
+            fail_msg("layout %d: %llu bytes, expected %llu", i, (unsigned long long)job.bytes,
                      (unsigned long long)expected_bytes(&job, tp_size));
     }
 }
@@ -208,17 +208,17 @@ static void bytes_sent_are_those_of_the_formula(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpt2_in_slices),
-        cmocka_unit_test(llama_in_slices),
-        cmocka_unit_test(a_real_vocabulary_in_slices),
-        cmocka_unit_test(qwen3_in_slices),
-        cmocka_unit_test(masked_models_in_slices),
-        cmocka_unit_test(dropout_is_that_of_the_whole),
-        cmocka_unit_test(what_is_computed_again_is_the_same),
-        cmocka_unit_test(losses_may_be_smoothed),
-        cmocka_unit_test(sixteen_bits_agree_as_far_as_they_go),
-        cmocka_unit_test(without_any_one_exchange_the_gradients_are_wrong),
-        cmocka_unit_test(bytes_sent_are_those_of_the_formula),
+        cmocka_unit_test(gpt2_matches_one_rank),
+        cmocka_unit_test(llama_matches_one_rank),
+        cmocka_unit_test(uneven_vocabulary_shards_match_one_rank),
+        cmocka_unit_test(qwen3_matches_one_rank),
+        cmocka_unit_test(masked_models_match_one_rank),
+        cmocka_unit_test(dropout_matches_one_rank),
+        cmocka_unit_test(recomputation_matches_one_rank),
+        cmocka_unit_test(label_smoothing_and_z_loss_match_one_rank),
+        cmocka_unit_test(sixteen_bit_types_agree_within_rounding),
+        cmocka_unit_test(skipping_any_collective_changes_the_gradients),
+        cmocka_unit_test(bytes_sent_match_the_formula),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

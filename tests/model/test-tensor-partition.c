@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slices of models: together they are the whole, in every element. */
+/* Tensor-parallel shards: together they have every element of the model once. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void range_is(struct dt_range range, int64_t first, int64_t count)
     assert_int_equal(dt_range_count(range), count);
 }
 
-static void queries_go_with_their_keys(void **state)
+static void query_heads_stay_with_their_kv_heads(void **state)
 {
     (void)state;
     struct dt_model_config ten = config_of(DT_FAMILY_LLAMA, 10, 5);
@@ -44,7 +44,7 @@ static void queries_go_with_their_keys(void **state)
     range_is(dt_tensor_partition_of(&ten, 1, 2).kv_heads, 2, 3);
     range_is(dt_tensor_partition_of(&ten, 1, 2).heads, 4, 6);
     range_is(dt_tensor_partition_of(&ten, 1, 2).key_holders, 1, 1);
-    struct dt_model_config few = config_of(DT_FAMILY_LLAMA, 10, 2); /* slices 0; 1 and 2 */
+    struct dt_model_config few = config_of(DT_FAMILY_LLAMA, 10, 2); /* rank 0; ranks 1 and 2 */
     range_is(dt_tensor_partition_of(&few, 0, 3).kv_heads, 0, 1);
     range_is(dt_tensor_partition_of(&few, 0, 3).heads, 0, 5);
     range_is(dt_tensor_partition_of(&few, 0, 3).key_holders, 0, 1);
@@ -58,7 +58,7 @@ static void queries_go_with_their_keys(void **state)
     range_is(dt_tensor_partition_of(&one, 3, 4).key_holders, 0, 4);
 }
 
-/* How often the slices that count them have each element of each tensor, all together. */
+/* Counts the shards that own each element of each tensor. */
 static void count_elements(const struct dt_table *t, const struct dt_table *whole, int *times)
 {
     for (int i = 0; i < t->count; i++) {
@@ -79,7 +79,7 @@ static void count_elements(const struct dt_table *t, const struct dt_table *whol
     }
 }
 
-/* Every element begins as in the whole model. */
+/* Every element has the initial value of the whole model. */
 static void compare_values(const struct dt_table *t, const struct dt_table *whole)
 {
     float *own = dt_alloc((size_t)t->elements, sizeof *own);
@@ -96,7 +96,7 @@ static void compare_values(const struct dt_table *t, const struct dt_table *whol
     free(own), free(all);
 }
 
-static void check_slices(const struct dt_model_config *config, int tp_size)
+static void check_config(const struct dt_model_config *config, int tp_size)
 {
     struct dt_table whole, t;
     struct dt_model_part part = DT_MODEL_PART_WHOLE;
@@ -114,13 +114,13 @@ static void check_slices(const struct dt_model_config *config, int tp_size)
     for (int i = 0; i < whole.count; i++)
         for (int64_t e = 0; e < whole.params[i].count; e++)
             if (times[whole.params[i].offset + e] != 1)
-                fail_msg("%s: element %d is counted %d times", whole.params[i].name, (int)e,
+                fail_msg("%s: element %d has %d owners, expected 1", whole.params[i].name, (int)e,
                          times[whole.params[i].offset + e]);
     free(times);
     dt_table_release(&whole);
 }
 
-static void slices_together_are_the_whole(void **state)
+static void shards_together_are_the_whole_model(void **state)
 {
     (void)state;
     const struct dt_model_config configs[] = {
@@ -130,11 +130,11 @@ static void slices_together_are_the_whole(void **state)
     };
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
         for (int tp_size = 1; tp_size <= 4; tp_size++)
-            check_slices(&configs[i], tp_size);
+            check_config(&configs[i], tp_size);
 }
 
-/* The shapes of products, and the three ranges of a fused one. */
-static void pairs_of_products_are_cut_along_what_lies_between(void **state)
+/* Shapes of linear layers, and the three column ranges of the fused QKV projection. */
+static void linear_pairs_are_column_then_row_parallel(void **state)
 {
     (void)state;
     struct dt_model_config c = config_of(DT_FAMILY_GPT2, 5, 5),
@@ -163,7 +163,7 @@ static void pairs_of_products_are_cut_along_what_lies_between(void **state)
     dt_table_release(&t);
 }
 
-static void what_leaves_a_slice_without_anything_is_refused(void **state)
+static void empty_shards_are_refused(void **state)
 {
     (void)state;
     struct dt_error err;
@@ -181,10 +181,10 @@ static void what_leaves_a_slice_without_anything_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queries_go_with_their_keys),
-        cmocka_unit_test(slices_together_are_the_whole),
-        cmocka_unit_test(pairs_of_products_are_cut_along_what_lies_between),
-        cmocka_unit_test(what_leaves_a_slice_without_anything_is_refused),
+        cmocka_unit_test(query_heads_stay_with_their_kv_heads),
+        cmocka_unit_test(shards_together_are_the_whole_model),
+        cmocka_unit_test(linear_pairs_are_column_then_row_parallel),
+        cmocka_unit_test(empty_shards_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The least model of each family, and the device that tests run them on. */
+/* A tiny model of each family, and the device of the tests. */
 #ifndef TESTS_MODEL_TINY_MODELS_H
 #define TESTS_MODEL_TINY_MODELS_H
 
@@ -17,12 +17,13 @@ static struct dt_error err;
           .rope_theta = 100
 
 static const struct dt_model_config tiny = {TINY_GPT2, .layer_norm_epsilon = 1e-5};
-/* Four heads that share two of keys and values, and a head of its own. */
+/* GQA with two query heads per key head, and an untied output head. */
 static const struct dt_model_config tiny_llama = {TINY_LLAMA, .num_heads = 4, .num_kv_heads = 2};
 /* Llama with norms of queries and keys: Qwen3. */
 static const struct dt_model_config tiny_qwen3 = {TINY_LLAMA, .num_heads = 2, .num_kv_heads = 1,
                                                   .qk_norm = true};
-/* Llama with norms of what attention and MLP give, and of all queries or keys together. */
+/* Llama with norms of the outputs of attention and MLP, and of all heads of queries or keys
+ * together. */
 static const struct dt_model_config tiny_olmo2 = {TINY,
                                                   .family = DT_FAMILY_OLMO2,
                                                   .num_heads = 4,
@@ -57,7 +58,7 @@ static inline struct dt_model *new_model_of(const struct dt_model_config *config
     struct dt_model *m;
     assert_int_equal(dt_model_new(&m, dev, config, DT_DTYPE_F32, &err), 0);
     dt_model_initialize(m, 3);
-    for (int64_t i = 0; i < m->table.elements; i++) /* far from the flat start */
+    for (int64_t i = 0; i < m->table.elements; i++) /* so that the logits are not uniform */
         m->parameters[i] *= 8;
     return m;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Batch ramps: sizes, sums over many steps, and runs that stop on the way. */
+/* Batch ramps: batch sizes, sums over steps, and resuming. */
 #include "train/small-run.h"
 
 #include "settings/batch-ramp.h"
@@ -15,7 +15,7 @@ static struct dt_settings ramp_of(long tokens, long first, long last)
     return s;
 }
 
-static void batches_grow_by_equal_parts(void **state)
+static void batches_grow_in_equal_steps(void **state)
 {
     (void)state;
     struct dt_settings s = ramp_of(1000, 1, 5);
@@ -31,7 +31,7 @@ static void batches_grow_by_equal_parts(void **state)
     assert_int_equal(dt_batch_passes(&s, 0), 5);
 }
 
-static void sums_are_those_of_single_steps(void **state)
+static void sums_match_single_steps(void **state)
 {
     (void)state;
     static const long shapes[][3] = {
@@ -49,7 +49,7 @@ static void sums_are_those_of_single_steps(void **state)
     }
 }
 
-static void long_ramps_take_no_time(void **state)
+static void long_ramps_are_fast(void **state)
 {
     (void)state;
     struct dt_settings s = ramp_of(1000000000000, 1, 1000);
@@ -58,7 +58,7 @@ static void long_ramps_take_no_time(void **state)
     assert_true(dt_batch_samples(&s, steps - 1) < 200000000000);
 }
 
-static void limits_of_tokens_count_the_ramp(void **state)
+static void token_limits_include_the_ramp(void **state)
 {
     (void)state;
     struct dt_settings s = ramp_of(1000, 1, 5);
@@ -76,7 +76,7 @@ static void limits_of_tokens_count_the_ramp(void **state)
     assert_true(dt_batch_samples(&s, s.training.max_steps - 1) < 500);
 }
 
-static void a_run_that_stops_on_the_ramp_goes_on_with_the_same_batches(void **state)
+static void resuming_on_the_ramp_gives_the_same_batches(void **state)
 {
     (void)state;
     struct dt_settings s = small_settings();
@@ -95,11 +95,11 @@ static void a_run_that_stops_on_the_ramp_goes_on_with_the_same_batches(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_grow_by_equal_parts),
-        cmocka_unit_test(sums_are_those_of_single_steps),
-        cmocka_unit_test(long_ramps_take_no_time),
-        cmocka_unit_test(limits_of_tokens_count_the_ramp),
-        cmocka_unit_test(a_run_that_stops_on_the_ramp_goes_on_with_the_same_batches),
+        cmocka_unit_test(batches_grow_in_equal_steps),
+        cmocka_unit_test(sums_match_single_steps),
+        cmocka_unit_test(long_ramps_are_fast),
+        cmocka_unit_test(token_limits_include_the_ramp),
+        cmocka_unit_test(resuming_on_the_ramp_gives_the_same_batches),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Family descriptors: their fields agree with their lists of tensors, so that code may use
- * either. */
+/* Family descriptors: their fields agree with their lists of tensors, so that code may use either.
+ */
 #include "test.h"
 
 #include <string.h>
@@ -61,7 +61,7 @@ static void fields_agree_with_the_list_of_tensors(void **state)
     }
 }
 
-/* The six products of a linear map, forward and backward, and attention, by hand. */
+/* 6 FLOPs per parameter of a linear layer, and attention, computed by hand. */
 static void flops_follow_from_the_list_of_tensors(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The configurations in share/configs: each is read, and has the size it tells of. */
+/* The configurations in share/configs: each is valid, and has the expected number of parameters. */
 #include "test.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@
 #include "settings/settings.h"
 
 #define DIRECTORY "share/configs"
-#define TOKENS    1000 /* of the data's tokenizer, where a preset leaves that open */
+#define TOKENS    1000 /* vocabulary size, for presets that take it from the tokenizer */
 
 static const struct preset {
     const char *name;
@@ -39,7 +39,7 @@ static const struct preset {
 };
 #define PRESETS (sizeof presets / sizeof *presets)
 
-static void each_preset_is_a_model_of_the_size_it_tells_of(void **state)
+static void each_preset_has_its_number_of_parameters(void **state)
 {
     (void)state;
     struct dt_error err;
@@ -59,7 +59,7 @@ static void each_preset_is_a_model_of_the_size_it_tells_of(void **state)
     }
 }
 
-static void no_preset_is_left_out_here(void **state)
+static void every_preset_is_tested(void **state)
 {
     (void)state;
     DIR *directory = opendir(DIRECTORY);
@@ -73,7 +73,7 @@ static void no_preset_is_left_out_here(void **state)
         while (i < PRESETS && strcmp(presets[i].name, d->d_name) != 0)
             i++;
         if (i == PRESETS)
-            fail_msg("%s is no preset of this test", d->d_name);
+            fail_msg("%s: expected an entry in presets[], found none", d->d_name);
         found++;
     }
     closedir(directory);
@@ -83,8 +83,8 @@ static void no_preset_is_left_out_here(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_preset_is_a_model_of_the_size_it_tells_of),
-        cmocka_unit_test(no_preset_is_left_out_here),
+        cmocka_unit_test(each_preset_has_its_number_of_parameters),
+        cmocka_unit_test(every_preset_is_tested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

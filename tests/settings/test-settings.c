@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings that need others: each mistake has its own line. */
+/* Settings that conflict: each conflict has an error. */
 #include "test.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static const struct {
      "distributed.shard_ranks above 0 needs distributed.compress none"},
 };
 
-/* Intervals go with any number of local steps, unless they are set. */
+/* Intervals of 0 are compatible with any number of local steps. */
 static int resolve(const char *const set[3], struct dt_error *err)
 {
     const char *all[] = {"training.save_interval=0", "training.eval_interval=0", set[0], set[1],
@@ -54,7 +54,7 @@ static int resolve(const char *const set[3], struct dt_error *err)
     return dt_settings_resolve(&s, 50, "run.yaml", err);
 }
 
-static void each_mistake_has_its_own_line(void **state)
+static void each_conflict_has_an_error(void **state)
 {
     char line[DT_ERROR_TEXT];
     struct dt_error err;
@@ -70,6 +70,6 @@ static void each_mistake_has_its_own_line(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_mistake_has_its_own_line)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_conflict_has_an_error)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
