@@ -45,7 +45,7 @@ load links
     done
 }
 
-# dry BACKEND: bytes that a plan has for the first rank of two stages of two replicas.
+# dry BACKEND: bytes that a plan has for the first rank with 2 pipeline stages and 2 data-parallel ranks.
 dry() {
     (links && ranks 4 --set distributed.backend="$1" --set distributed.pp=2 \
         --set training.gradient_accumulation_steps=2 --dry-run) |
@@ -84,7 +84,7 @@ taken() {
     [ $(($(taken nccl) - $(taken mpi))) -eq "$added" ]
 }
 
-@test "slices: as late and at once the same bits, and the loss of one rank" {
+@test "tensor-parallel ranks: as late and at once the same bits, and the loss of one rank" {
     local emulator
     over self 1 one
     for sequence in false true; do
@@ -98,7 +98,7 @@ taken() {
     done
 }
 
-@test "contexts: as late and at once the same bits, and the loss of one rank" {
+@test "context-parallel ranks: as late and at once the same bits, and the loss of one rank" {
     same_in_contexts 2 bf16 2e-3
 }
 
@@ -182,10 +182,10 @@ what_we_know() {
 
 @test "what the engine declares of NCCL is what NCCL's header does" {
     local nvcc folder
-    nvcc=$(command -v nvcc) || skip "there is no nvcc, whose headers NCCL's includes"
+    nvcc=$(command -v nvcc) || skip "nvcc not found (nccl.h includes its headers)"
     folder=$(dirname "$(dirname "$(realpath "$nvcc")")")/include
     echo '#include <nccl.h>' | "${CC:-cc}" -isystem "$folder" -fsyntax-only -x c - ||
-        skip "there is no nccl.h"
+        skip "nccl.h not found"
     what_we_know 0 -I"$ROOT/tests/cuda/toolkit" >ours
     what_we_know 1 -isystem "$folder" >theirs
     [ "$(wc -l <ours)" -eq 11 ]

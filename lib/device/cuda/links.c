@@ -11,8 +11,7 @@
 #include "base/clock.h"
 #include "device/cuda/nccl.h"
 
-#define REQUESTS                                                                                   \
-    256 /* events are reused: an older request waits for the newest request of its event */
+#define REQUESTS 256   /* events are reused: older requests wait for the newest of their event */
 #define PAUSE_NS 20000 /* polling interval for asynchronous NCCL calls */
 
 /* Most blocks (CTAs) of a channel between two ranks. The kernels of all channels must be
