@@ -111,6 +111,23 @@ copy_house() {
     grep -qa DT_DEBUG_POISON "$build/tests/bin/dt-train"
 }
 
+@test "sources and pages have none of the phrases that tests/phrases refuses" {
+    run "$ROOT/tests/check-words"
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "a refused phrase is found, in text and in a file name" {
+    printf '/* The line %shind it. */' be >"$T/a.c"
+    touch "$T/so-manyy.h" "$T/at-a-stret""ch.h"
+    run "$ROOT/tests/check-words" "$T"
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "$T/a.c:1:/* The line be""hind it. */" ]
+    [ "${lines[1]}" = "file name: at a stret""ch h" ]
+    [ "${lines[2]}" = "2 lines" ]
+}
+
 @test "public names say where they are declared" {
     "$ROOT/tests/check-names"
 }
