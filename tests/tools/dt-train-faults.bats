@@ -19,7 +19,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
         [ "$OMPI_COMM_WORLD_RANK" != 1 ] || kill -STOP $$
         exec "$@"' - dt-train -q -j 1 "${small[@]}" --set distributed.timeout=2 -o run "$data"
     [ "$status" -ne 0 ] && [ "$status" -ne 124 ]
-    grep -qE "^dt-train: rank [02]: ranks have not met within 2 s: one has not started, or " <<<"$output"
+    grep -qE "^dt-train: rank [02]: ranks have not met within 2 s: one has not started, or hangs$" <<<"$output"
     [ ! -e run ]
 }
 
