@@ -43,9 +43,22 @@ struct dt_tensor {
     int64_t rows, columns, stride;
 };
 
+/* Two factors of a product. */
+struct dt_factors {
+    const struct dt_tensor *a, *b;
+};
+
 /* Options of matmul, and its epilogue. */
 struct dt_matmul {
     bool transpose_a, transpose_b;
+    /* The order of the sum over K: it is divided into parts of equal length, a power of two, whose
+     * sums are added in a binary tree. 0: one part. part_ends: where each part ends; NULL: equal.
+     */
+    int parts;
+    const int64_t *part_ends;
+    /* Further products that are added to each part; transposed alike, of the same element type. */
+    const struct dt_factors *more;
+    int more_count;
     bool accumulate;              /* C += instead of C = */
     const struct dt_tensor *bias; /* 1 x N, added to each row; or NULL */
     enum dt_activation activation;
@@ -154,8 +167,10 @@ struct dt_ops {
     void (*dropout)(struct dt_device *, struct dt_tensor *x, int64_t length,
                     const struct dt_dropout *how);
 
-    /* bias (1xN) += sum over the rows of dy (RxN). Gradients of parameters are fp32. */
-    void (*bias_backward)(struct dt_device *, struct dt_tensor *dbias, const struct dt_tensor *dy);
+    /* bias (1xN) += sum over the rows of dy (RxN). Gradients of parameters are fp32. parts: the
+     * number of parts of the rows whose sums are added in a binary tree; also below. */
+    void (*bias_backward)(struct dt_device *, struct dt_tensor *dbias, const struct dt_tensor *dy,
+                          int parts);
 
     /* y (RxC) = tokens[ids[r]] + positions[past + r mod T] (positions NULL: without
      * them); ids are on device. Ids outside the rows of tokens belong to other ranks'
@@ -166,7 +181,7 @@ struct dt_ops {
     /* dtokens[ids[r]] += dy[r], dpositions[r mod T] += dy[r]; dpositions may be NULL. */
     void (*embedding_backward)(struct dt_device *, struct dt_tensor *dtokens,
                                struct dt_tensor *dpositions, const struct dt_tensor *dy,
-                               const int32_t *ids, int64_t length);
+                               const int32_t *ids, int64_t length, int parts);
 
     /* gather: y[r] = x[rows[r]]. scatter: y[rows[r]] = x[r], other rows of y stay; rows are
      * distinct. rows is on device. */
@@ -186,7 +201,7 @@ struct dt_ops {
     void (*norm_backward)(struct dt_device *, struct dt_tensor *dsum, struct dt_tensor *dweight,
                           struct dt_tensor *dbias, const struct dt_tensor *dy,
                           const struct dt_tensor *sum, const struct dt_tensor *weight,
-                          const struct dt_tensor *stats);
+                          const struct dt_tensor *stats, int parts);
 
     /* sum as in norm_forward; y = sum * rstd * weight over each row, where rstd is
      * 1 / sqrt(mean of squares + epsilon) (Zhang and Sennrich 2019). rstd (Rx1) is kept.
@@ -199,7 +214,8 @@ struct dt_ops {
     /* dsum, dweight += the gradients. */
     void (*rms_norm_backward)(struct dt_device *, struct dt_tensor *dsum, struct dt_tensor *dweight,
                               const struct dt_tensor *dy, const struct dt_tensor *sum,
-                              const struct dt_tensor *weight, const struct dt_tensor *rstd);
+                              const struct dt_tensor *weight, const struct dt_tensor *rstd,
+                              int parts);
 
     /* Rotary embedding of x (Rx(heads*D)), in place (Su et al. 2021): in each head of D
      * channels, the pair of channels j and j + D/2 of row r is rotated by the angle whose
@@ -281,7 +297,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 12
+#define DT_ENGINE_ABI 13
 
 struct dt_device {
     const struct dt_ops *ops;
@@ -289,7 +305,9 @@ struct dt_device {
     const char
         *isa; /* determines the bits: instruction set, or GPU; set by open, owned by the engine */
     int threads;
-    void *state; /* of the engine */
+    bool canonical; /* 16-bit products too have the bits of every machine: dt-arithmetic(7). Set by
+                     * the caller after opening; false: the fastest instructions */
+    void *state;    /* of the engine */
 };
 
 /* name: "cpu" picks the best instruction set of this machine, "cpu-avx2" that

@@ -312,7 +312,7 @@ static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradien
     struct dt_tensor dtypes = dt_table_view(&m->table, gradients, DT_ROLE_TYPE_EMBEDDING, -1);
     if (dtypes.data) {
         struct dt_tensor dtype = dt_tensor_rows(&dtypes, 0, 1);
-        ops->bias_backward(m->device, &dtype, &stream);
+        ops->bias_backward(m->device, &dtype, &stream, 1);
     }
     const struct dt_attention *chunk = &w->pass.attention;
     for (int i = 0; i < dt_context_parallel_chunks(&m->part); i++) {
@@ -323,7 +323,7 @@ static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradien
                                        dt_context_parallel_chunk_start(&m->part, chunk->length, i),
                                        chunk->queries);
         ops->embedding_backward(m->device, &dtokens, dpositions.data ? &positions : NULL, &rows,
-                                w->inputs + i * rows.rows, chunk->queries);
+                                w->inputs + i * rows.rows, chunk->queries, 1);
     }
 }
 

@@ -93,9 +93,9 @@ void dt_layer_norm_backward(const struct dt_model *m, const struct dt_flat *grad
     struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
     struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
     if (is_rms(m))
-        ops->rms_norm_backward(m->device, dsum, &dw, dy, sum, &w, stats);
+        ops->rms_norm_backward(m->device, dsum, &dw, dy, sum, &w, stats, 1);
     else
-        ops->norm_backward(m->device, dsum, &dw, &db, dy, sum, &w, stats);
+        ops->norm_backward(m->device, dsum, &dw, &db, dy, sum, &w, stats, 1);
 }
 
 struct dt_tensor dt_head_weight(const struct dt_model *m)

@@ -194,7 +194,7 @@ static int reduce_topk(struct dt_compression *c, float *residual_values, float *
     if (are_finite(c, c->values, all))
         dev->ops->copy(dev, &residual, &rest);
     dev->ops->zero(dev, &rest);
-    dev->ops->embedding_backward(dev, &rows, NULL, &largest, c->indices, 1); /* scatter-add */
+    dev->ops->embedding_backward(dev, &rows, NULL, &largest, c->indices, 1, 1); /* scatter-add */
     return 0;
 }
 

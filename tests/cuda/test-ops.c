@@ -66,14 +66,14 @@ static void norm(struct dt_device *on, struct dt_tensor *t, const void *more)
 static void norm_backward(struct dt_device *on, struct dt_tensor *t, const void *more)
 {
     (void)more; /* dsum, dweight, dbias, dy, sum, weight, stats */
-    on->ops->norm_backward(on, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6]);
+    on->ops->norm_backward(on, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], 1);
 }
 
 static void rms_norm(struct dt_device *on, struct dt_tensor *t, const void *more)
 {
     (void)more; /* y, rstd, sum, x, weight; dsum, dweight */
     on->ops->rms_norm_forward(on, &t[0], &t[1], &t[2], &t[3], NULL, &t[4], 1e-5f);
-    on->ops->rms_norm_backward(on, &t[5], &t[6], &t[3], &t[2], &t[4], &t[1]);
+    on->ops->rms_norm_backward(on, &t[5], &t[6], &t[3], &t[2], &t[4], &t[1], 1);
 }
 
 static void norms_of_several_warps_and_chunks(void **state)
@@ -104,7 +104,7 @@ static void norms_of_several_warps_and_chunks(void **state)
 static void bias_backward(struct dt_device *on, struct dt_tensor *t, const void *more)
 {
     (void)more;
-    on->ops->bias_backward(on, &t[0], &t[1]);
+    on->ops->bias_backward(on, &t[0], &t[1], 1);
 }
 
 static void sums_over_rows_of_several_chunks(void **state)
@@ -116,7 +116,7 @@ static void sums_over_rows_of_several_chunks(void **state)
 
 static void embedding_backward(struct dt_device *on, struct dt_tensor *t, const void *ids)
 {
-    on->ops->embedding_backward(on, &t[0], &t[1], &t[2], ids, 100);
+    on->ops->embedding_backward(on, &t[0], &t[1], &t[2], ids, 100, 1);
 }
 
 static void embedding_of_tokens_in_several_chunks(void **state)

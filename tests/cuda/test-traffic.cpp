@@ -241,7 +241,7 @@ const struct op table[] = {
      }},
     {"bias backward",
      {{1.04, 1.11, 1, 14.5}, {1.02, 1.03, 1, 15.2}},
-     [] { ops->bias_backward(dev, floats(1, 3 * width), matrix(many, 3 * width)); }},
+     [] { ops->bias_backward(dev, floats(1, 3 * width), matrix(many, 3 * width), 1); }},
     {"embedding",
      {{1.01, 1.03, 1, 12.9}, {1.01, 1.03, 1, 12.9}},
      [] {
@@ -252,7 +252,7 @@ const struct op table[] = {
      {{1.27, 1.66, 1.03, 11.2}, {1.41, 1.06, 1.03, 10.3}},
      [] {
          ops->embedding_backward(dev, floats(1024, width), floats(rows, width),
-                                 matrix(4 * rows, width), ids(4 * rows, 300), rows);
+                                 matrix(4 * rows, width), ids(4 * rows, 300), rows, 1);
      }},
     {"gather",
      {{1.01, 1.04, 1, 11.9}, {1.01, 1.04, 1, 11.9}},
@@ -272,7 +272,7 @@ const struct op table[] = {
      [] {
          ops->norm_backward(dev, matrix(many, width), floats(1, width), floats(1, width),
                             matrix(many, width), matrix(many, width), matrix(1, width),
-                            floats(many, 2));
+                            floats(many, 2), 1);
      }},
     {"RMS norm",
      {{1.25, 1.01, 1, 15.9}, {1.25, 1.01, 1, 15.9}},
@@ -284,7 +284,7 @@ const struct op table[] = {
      {{1.32, 1.02, 1, 12.5}, {1.32, 1.02, 1, 12.5}},
      [] {
          ops->rms_norm_backward(dev, matrix(many, width), floats(1, width), matrix(many, width),
-                                matrix(many, width), matrix(1, width), floats(many, 1));
+                                matrix(many, width), matrix(1, width), floats(many, 1), 1);
      }},
     {"RMS norm of heads",
      {{1.13, 1.02, 1, 15.4}, {1.25, 1.02, 1, 15.7}},
@@ -298,7 +298,7 @@ const struct op table[] = {
      [] {
          ops->rms_norm_backward(dev, matrix(rows, width), floats(1, channels), matrix(rows, width),
                                 matrix(rows, width), matrix(1, channels),
-                                floats(rows, width / channels));
+                                floats(rows, width / channels), 1);
      }},
     {"rope",
      {{1.16, 1.15, 1, 15.9}, {1.12, 1, 1, 15.9}},

@@ -218,7 +218,7 @@ static void check_linear_backward(enum dt_activation activation)
         &(struct dt_matmul){.activation = activation, .derivative = true, .aux = &pre});
     dev->ops->matmul(dev, &dx, &dpre, &l.w, &(struct dt_matmul){.transpose_b = true});
     dev->ops->matmul(dev, &dw, &l.x, &dpre, &(struct dt_matmul){.transpose_a = true});
-    dev->ops->bias_backward(dev, &db, &dpre);
+    dev->ops->bias_backward(dev, &db, &dpre, 1);
     assert_gradient(&dx, &l.x, mlp_loss, &l);
     assert_gradient(&dw, &l.w, mlp_loss, &l);
     assert_gradient(&db, &l.bias, mlp_loss, &l);

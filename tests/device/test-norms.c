@@ -50,13 +50,13 @@ static void norm_and_its_backward_match_the_reference(void **state)
     struct dt_tensor dx = random_matrix(rows, n), dw = random_matrix(1, n),
                      db = random_matrix(1, n);
     dev->ops->zero(dev, &dx), dev->ops->zero(dev, &dw), dev->ops->zero(dev, &db);
-    dev->ops->norm_backward(dev, &dx, &dw, &db, &l.r, &l.x, &l.weight, &stats);
+    dev->ops->norm_backward(dev, &dx, &dw, &db, &l.r, &l.x, &l.weight, &stats, 1);
     assert_gradient(&dx, &l.x, norm_loss, &l);
     assert_gradient(&dw, &l.weight, norm_loss, &l);
     assert_gradient(&db, &l.bias, norm_loss, &l);
     struct dt_tensor twice = random_matrix(rows, n);
     memcpy(twice.data, dx.data, (size_t)(rows * n) * sizeof(float));
-    dev->ops->norm_backward(dev, &twice, &dw, &db, &l.r, &l.x, &l.weight, &stats);
+    dev->ops->norm_backward(dev, &twice, &dw, &db, &l.r, &l.x, &l.weight, &stats, 1);
     for (int64_t i = 0; i < rows * n; i++) /* it adds */
         want[i] = 2.0 * ((float *)dx.data)[i];
     assert_near(&twice, want, 1e-5);
@@ -96,13 +96,13 @@ static void rms_norm_and_its_backward_match_the_reference(void **state)
     assert_gradient(&y, &l.r, rms_norm_loss, &l);
     struct dt_tensor dx = random_matrix(rows, n), dw = random_matrix(1, n);
     dev->ops->zero(dev, &dx), dev->ops->zero(dev, &dw);
-    dev->ops->rms_norm_backward(dev, &dx, &dw, &l.r, &l.x, &l.weight, &rstd);
+    dev->ops->rms_norm_backward(dev, &dx, &dw, &l.r, &l.x, &l.weight, &rstd, 1);
     assert_gradient(&dx, &l.x, rms_norm_loss, &l);
     assert_gradient(&dw, &l.weight, rms_norm_loss, &l);
     double *want = dt_alloc((size_t)(rows * n), sizeof *want);
     for (int64_t i = 0; i < rows * n; i++) /* it adds */
         want[i] = 2.0 * ((float *)dx.data)[i];
-    dev->ops->rms_norm_backward(dev, &dx, &dw, &l.r, &l.x, &l.weight, &rstd);
+    dev->ops->rms_norm_backward(dev, &dx, &dw, &l.r, &l.x, &l.weight, &rstd, 1);
     assert_near(&dx, want, 1e-5);
     struct dt_tensor *all[] = {&l.x, &l.weight, &l.r, &a, &b, &y, &rstd, &dx, &dw};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -125,7 +125,7 @@ static void rms_norm_normalizes_groups_separately(void **state)
         dx[i] = random_matrix(rows, n), dw[i] = random_matrix(1, N);
         dev->ops->zero(dev, &dx[i]), dev->ops->zero(dev, &dw[i]);
         dev->ops->rms_norm_forward(dev, &y[i], &rstd[i], &in, &in, NULL, &weight, 1e-5f);
-        dev->ops->rms_norm_backward(dev, &dx[i], &dw[i], &out, &in, &weight, &rstd[i]);
+        dev->ops->rms_norm_backward(dev, &dx[i], &dw[i], &out, &in, &weight, &rstd[i], 1);
     }
     assert_memory_equal(y[0].data, y[1].data, ROWS * GROUPS * N * sizeof(float));
     assert_memory_equal(rstd[0].data, rstd[1].data, ROWS * GROUPS * sizeof(float));

@@ -17,7 +17,7 @@ static void embedding_and_its_backward_match_the_reference(void **state)
             want[i * n + j] = (double)at(&tokens, ids[i], j) + at(&positions, 5 + i % length, j);
     assert_near(&y, want, 1e-6);
     dev->ops->zero(dev, &dtokens), dev->ops->zero(dev, &dpositions);
-    dev->ops->embedding_backward(dev, &dtokens, &dpositions, &y, ids, length);
+    dev->ops->embedding_backward(dev, &dtokens, &dpositions, &y, ids, length, 1);
     memset(want, 0, (size_t)(8 * n) * sizeof *want);
     for (int64_t i = 0; i < 6; i++)
         for (int64_t j = 0; j < n; j++)
@@ -44,7 +44,7 @@ static void embedding_without_positions_matches_the_reference(void **state)
         assert_memory_equal((float *)y.data + i * 19, (float *)tokens.data + ids[i] * 19,
                             19 * sizeof(float));
     dev->ops->zero(dev, &dtokens);
-    dev->ops->embedding_backward(dev, &dtokens, NULL, &y, ids, 2);
+    dev->ops->embedding_backward(dev, &dtokens, NULL, &y, ids, 2, 1);
     for (int64_t i = 0; i < 4; i++)
         for (int64_t j = 0; j < 19; j++)
             want[ids[i] * 19 + j] += at(&y, i, j);
@@ -62,7 +62,7 @@ static void vocabulary_shards_sum_to_the_whole_embedding(void **state)
     struct dt_tensor whole = random_matrix(6, n), part = random_matrix(6, n), sum = copy_of(&part);
     struct dt_tensor gradient = random_matrix(7, n), parts = copy_of(&gradient);
     dev->ops->embedding_forward(dev, &whole, ids, &tokens, &positions, 3, 0);
-    dev->ops->embedding_backward(dev, &gradient, NULL, &whole, ids, 3);
+    dev->ops->embedding_backward(dev, &gradient, NULL, &whole, ids, 3, 1);
     for (int k = 0; k < 3; k++) {
         int32_t shifted[6];
         for (int i = 0; i < 6; i++)
@@ -71,7 +71,7 @@ static void vocabulary_shards_sum_to_the_whole_embedding(void **state)
         struct dt_tensor down = dt_tensor_rows(&parts, cuts[k], cuts[k + 1] - cuts[k]);
         dev->ops->embedding_forward(dev, &part, shifted, &own, k == 1 ? &positions : NULL, 3, 0);
         dev->ops->combine(dev, &sum, k > 0, &part, 1);
-        dev->ops->embedding_backward(dev, &down, NULL, &whole, shifted, 3);
+        dev->ops->embedding_backward(dev, &down, NULL, &whole, shifted, 3, 1);
     }
     assert_same_bits(&sum, &whole);
     assert_same_bits(&parts, &gradient);

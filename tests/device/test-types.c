@@ -45,8 +45,8 @@ static void activations_and_biases(void **state)
     for (int t = 0; t < 2; t++) {
         struct pair x = random_pair(halves[t], ROWS, N), y = random_pair(halves[t], ROWS, N);
         struct dt_tensor sum = random_matrix(1, N), wide_sum = copy_of(&sum);
-        dev->ops->bias_backward(dev, &sum, &x.half);
-        dev->ops->bias_backward(dev, &wide_sum, &x.wide);
+        dev->ops->bias_backward(dev, &sum, &x.half, 1);
+        dev->ops->bias_backward(dev, &wide_sum, &x.wide, 1);
         assert_same_bits(&sum, &wide_sum);
         dev->ops->activation_forward(dev, &y.half, &x.half, DT_ACTIVATION_GELU_ERF);
         dev->ops->activation_forward(dev, &y.wide, &x.wide, DT_ACTIVATION_GELU_ERF);
@@ -80,7 +80,7 @@ static void embeddings(void **state)
                 dtokens[wide] = new_matrix(DT_DTYPE_F32, 7, N);
                 dpositions[wide] = new_matrix(DT_DTYPE_F32, LENGTH, N);
                 struct dt_tensor dy = as_type(wide ? DT_DTYPE_F32 : halves[t], &y.half);
-                dev->ops->embedding_backward(dev, &dtokens[wide], of, &dy, ids, LENGTH);
+                dev->ops->embedding_backward(dev, &dtokens[wide], of, &dy, ids, LENGTH, 1);
                 free(dy.data);
             }
             assert_same_bits(&dtokens[0], &dtokens[1]);
@@ -117,15 +117,15 @@ static void check_norm(enum dt_dtype type, bool rms)
     if (rms) {
         ops->rms_norm_forward(dev, &y.wide, &wide_stats, &sum.wide, &sum.wide, NULL, &weight.wide,
                               1e-5f);
-        ops->rms_norm_backward(dev, &dsum.half, &dw, &dy.half, &sum.half, &weight.half, &stats);
-        ops->rms_norm_backward(dev, &dsum.wide, &wide_dw, &dy.wide, &sum.wide, &weight.wide,
-                               &stats);
+        ops->rms_norm_backward(dev, &dsum.half, &dw, &dy.half, &sum.half, &weight.half, &stats, 1);
+        ops->rms_norm_backward(dev, &dsum.wide, &wide_dw, &dy.wide, &sum.wide, &weight.wide, &stats,
+                               1);
     } else {
         ops->norm_forward(dev, &y.wide, &wide_stats, &sum.wide, &sum.wide, NULL, &weight.wide,
                           &bias.wide, 1e-5f);
-        ops->norm_backward(dev, &dsum.half, &dw, &db, &dy.half, &sum.half, &weight.half, &stats);
+        ops->norm_backward(dev, &dsum.half, &dw, &db, &dy.half, &sum.half, &weight.half, &stats, 1);
         ops->norm_backward(dev, &dsum.wide, &wide_dw, &wide_db, &dy.wide, &sum.wide, &weight.wide,
-                           &stats);
+                           &stats, 1);
     }
     assert_same_bits(&stats, &wide_stats);
     assert_same_bits(&dw, &wide_dw), assert_same_bits(&db, &wide_db);
@@ -217,12 +217,12 @@ static struct results compute(struct dt_device *on, enum dt_dtype type)
     struct dt_tensor group = dt_tensor_columns(&weight, 0, N);
     const struct dt_ops *ops = on->ops;
     ops->norm_forward(on, &r.y, &stats, &x, &x, NULL, &weight, &bias, 1e-5f);
-    ops->norm_backward(on, &r.dx, &r.dw, &r.db, &r.y, &x, &weight, &stats);
+    ops->norm_backward(on, &r.dx, &r.dw, &r.db, &r.y, &x, &weight, &stats, 1);
     ops->rms_norm_forward(on, &r.y, &rstd, &x, &x, NULL, &group, 1e-5f);
-    ops->rms_norm_backward(on, &r.dx, &r.half_dw, &r.y, &x, &group, &rstd);
-    ops->bias_backward(on, &r.db, &r.dx);
+    ops->rms_norm_backward(on, &r.dx, &r.half_dw, &r.y, &x, &group, &rstd, 1);
+    ops->bias_backward(on, &r.db, &r.dx, 1);
     ops->swiglu_backward(on, &r.dx, &r.y, &x, &x);
-    ops->embedding_backward(on, &r.dtokens, NULL, &r.y, ids, LENGTH);
+    ops->embedding_backward(on, &r.dtokens, NULL, &r.y, ids, LENGTH, 1);
     ops->cross_entropy(on, r.losses, NULL, &r.logits, ids, &(struct dt_cross_entropy){.scale = 1});
     free(x.data), free(weight.data), free(bias.data), free(stats.data), free(rstd.data);
     return r;

@@ -135,7 +135,7 @@ static void dropout(struct operands *o)
 
 static void bias_backward(struct operands *o)
 {
-    o->dev->ops->bias_backward(o->dev, &o->dbias, &o->wide);
+    o->dev->ops->bias_backward(o->dev, &o->dbias, &o->wide, 1);
 }
 
 static void embedding(struct operands *o)
@@ -145,7 +145,7 @@ static void embedding(struct operands *o)
 
 static void embedding_backward(struct operands *o)
 {
-    o->dev->ops->embedding_backward(o->dev, &o->dtable, NULL, &o->x, o->ids, LENGTH);
+    o->dev->ops->embedding_backward(o->dev, &o->dtable, NULL, &o->x, o->ids, LENGTH, 1);
 }
 
 static void norm(struct operands *o)
@@ -159,7 +159,7 @@ static void norm_backward(struct operands *o)
 {
     struct dt_tensor dw = dt_tensor_columns(&o->dweight, 0, WIDTH),
                      db = dt_tensor_columns(&o->dbias, 0, WIDTH);
-    o->dev->ops->norm_backward(o->dev, &o->z, &dw, &db, &o->y, &o->x, &o->weight, &o->stats);
+    o->dev->ops->norm_backward(o->dev, &o->z, &dw, &db, &o->y, &o->x, &o->weight, &o->stats, 1);
 }
 
 static void rms_norm(struct operands *o)

@@ -20,11 +20,11 @@ void dt_cpu_activation_forward(struct dt_device *, struct dt_tensor *, const str
                                enum dt_activation);
 void dt_cpu_activation_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                                 enum dt_activation);
-void dt_cpu_bias_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *);
+void dt_cpu_bias_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *, int);
 void dt_cpu_embedding_forward(struct dt_device *, struct dt_tensor *, const int32_t *,
                               const struct dt_tensor *, const struct dt_tensor *, int64_t, int64_t);
 void dt_cpu_embedding_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
-                               const struct dt_tensor *, const int32_t *, int64_t);
+                               const struct dt_tensor *, const int32_t *, int64_t, int);
 void dt_cpu_gather(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                    const int32_t *);
 void dt_cpu_scatter(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
@@ -34,13 +34,13 @@ void dt_cpu_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tenso
                          const struct dt_tensor *, const struct dt_tensor *, float);
 void dt_cpu_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                           struct dt_tensor *, const struct dt_tensor *, const struct dt_tensor *,
-                          const struct dt_tensor *, const struct dt_tensor *);
+                          const struct dt_tensor *, const struct dt_tensor *, int);
 void dt_cpu_rms_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                              struct dt_tensor *, const struct dt_tensor *, const struct dt_tensor *,
                              const struct dt_tensor *, float);
 void dt_cpu_rms_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                               const struct dt_tensor *, const struct dt_tensor *,
-                              const struct dt_tensor *, const struct dt_tensor *);
+                              const struct dt_tensor *, const struct dt_tensor *, int);
 void dt_cpu_rope(struct dt_device *, struct dt_tensor *, const struct dt_tensor *, int64_t, int64_t,
                  bool);
 void dt_cpu_swiglu_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,

@@ -45,8 +45,9 @@ void dt_cpu_embedding_forward(struct dt_device *dev, struct dt_tensor *y, const 
  */
 void dt_cpu_embedding_backward(struct dt_device *dev, struct dt_tensor *dtokens,
                                struct dt_tensor *dpositions, const struct dt_tensor *dy,
-                               const int32_t *ids, int64_t length)
+                               const int32_t *ids, int64_t length, int row_parts)
 {
+    (void)row_parts;
 #pragma omp parallel num_threads(dev->threads)
     {
         int64_t from, to;

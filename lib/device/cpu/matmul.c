@@ -248,9 +248,9 @@ void dt_cpu_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_t
     assert(how->activation == DT_ACTIVATION_NONE || how->aux != NULL);
     assert((how->sums_a == NULL || how->transpose_a) && !(how->sums_b && how->transpose_b));
     if (how->sums_a)
-        dt_cpu_bias_backward(dev, how->sums_a, a);
+        dt_cpu_bias_backward(dev, how->sums_a, a, 1);
     if (how->sums_b)
-        dt_cpu_bias_backward(dev, how->sums_b, b);
+        dt_cpu_bias_backward(dev, how->sums_b, b, 1);
     if (has_few_rows(&p)) {
         multiply_few_rows(dev, &p);
         return;

@@ -111,8 +111,9 @@ static void tensor_row_backward(const struct backward *w, int64_t i, float *sums
 void dt_cpu_norm_backward(struct dt_device *dev, struct dt_tensor *dsum, struct dt_tensor *dweight,
                           struct dt_tensor *dbias, const struct dt_tensor *dy,
                           const struct dt_tensor *sum, const struct dt_tensor *weight,
-                          const struct dt_tensor *stats)
+                          const struct dt_tensor *stats, int row_parts)
 {
+    (void)row_parts;
     int64_t n = dy->columns;
     assert(dsum->columns == n && sum->columns == n && dweight->columns == n);
     const struct dt_cpu_partial_sums sums = dt_cpu_partial_sums(dev, dy->rows, 2 * n);

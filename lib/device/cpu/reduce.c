@@ -10,8 +10,9 @@
 #define MOST_PARTIAL 1024
 
 void dt_cpu_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
-                          const struct dt_tensor *dy)
+                          const struct dt_tensor *dy, int row_parts)
 {
+    (void)row_parts;
     assert(dbias->columns == dy->columns);
 #pragma omp parallel num_threads(dev->threads)
     {

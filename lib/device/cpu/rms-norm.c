@@ -88,8 +88,9 @@ static void tensor_row_backward(const struct backward *w, int64_t i, float *sums
 void dt_cpu_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
                               struct dt_tensor *dweight, const struct dt_tensor *dy,
                               const struct dt_tensor *sum, const struct dt_tensor *weight,
-                              const struct dt_tensor *rstd)
+                              const struct dt_tensor *rstd, int row_parts)
 {
+    (void)row_parts;
     int64_t n = weight->columns, columns = dy->columns;
     assert(columns == n * rstd->columns && dweight->columns == n);
     assert(dsum->columns == columns && sum->columns == columns);

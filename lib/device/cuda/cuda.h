@@ -78,12 +78,12 @@ void dt_cuda_activation_forward(struct dt_device *, struct dt_tensor *, const st
                                 enum dt_activation);
 void dt_cuda_activation_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                                  enum dt_activation);
-void dt_cuda_bias_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *);
+void dt_cuda_bias_backward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *, int);
 void dt_cuda_embedding_forward(struct dt_device *, struct dt_tensor *, const int32_t *,
                                const struct dt_tensor *, const struct dt_tensor *, int64_t,
                                int64_t);
 void dt_cuda_embedding_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
-                                const struct dt_tensor *, const int32_t *, int64_t);
+                                const struct dt_tensor *, const int32_t *, int64_t, int);
 void dt_cuda_gather(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                     const int32_t *);
 void dt_cuda_scatter(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
@@ -93,13 +93,13 @@ void dt_cuda_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tens
                           const struct dt_tensor *, const struct dt_tensor *, float);
 void dt_cuda_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                            struct dt_tensor *, const struct dt_tensor *, const struct dt_tensor *,
-                           const struct dt_tensor *, const struct dt_tensor *);
+                           const struct dt_tensor *, const struct dt_tensor *, int);
 void dt_cuda_rms_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                               struct dt_tensor *, const struct dt_tensor *,
                               const struct dt_tensor *, const struct dt_tensor *, float);
 void dt_cuda_rms_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                                const struct dt_tensor *, const struct dt_tensor *,
-                               const struct dt_tensor *, const struct dt_tensor *);
+                               const struct dt_tensor *, const struct dt_tensor *, int);
 void dt_cuda_rope(struct dt_device *, struct dt_tensor *, const struct dt_tensor *, int64_t,
                   int64_t, bool);
 void dt_cuda_swiglu_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,

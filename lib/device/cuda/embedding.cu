@@ -197,8 +197,9 @@ static void add_to_tokens(struct dt_device *dev, const struct dt_tensor *dtokens
 
 void dt_cuda_embedding_backward(struct dt_device *dev, struct dt_tensor *dtokens,
                                 struct dt_tensor *dpositions, const struct dt_tensor *dy,
-                                const int32_t *ids, int64_t length)
+                                const int32_t *ids, int64_t length, int row_parts)
 {
+    (void)row_parts;
     assert(dtokens->dtype == DT_DTYPE_F32 && dtokens->columns == dy->columns);
     if (dy->rows == 0)
         return;

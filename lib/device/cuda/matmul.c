@@ -80,9 +80,9 @@ static void separately(struct dt_device *dev, const struct dt_cuda_product *p)
     if (p->epilogue == DT_CUDA_BIAS)
         dt_cuda_bias_activation(dev, &p->c, &p->c, &p->bias, NULL, DT_ACTIVATION_NONE);
     if (p->epilogue == DT_CUDA_SUMS_A)
-        dt_cuda_bias_backward(dev, &plain.bias, &p->a);
+        dt_cuda_bias_backward(dev, &plain.bias, &p->a, 1);
     if (p->epilogue == DT_CUDA_SUMS_B)
-        dt_cuda_bias_backward(dev, &plain.bias, &p->b);
+        dt_cuda_bias_backward(dev, &plain.bias, &p->b, 1);
 }
 
 /* Copies a broadcast row (stride 0) to `room`, since cuBLASLt does not support stride 0. */

@@ -161,8 +161,9 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) norm_backward(str
 void dt_cuda_norm_backward(struct dt_device *dev, struct dt_tensor *dsum, struct dt_tensor *dweight,
                            struct dt_tensor *dbias, const struct dt_tensor *dy,
                            const struct dt_tensor *sum, const struct dt_tensor *weight,
-                           const struct dt_tensor *stats)
+                           const struct dt_tensor *stats, int row_parts)
 {
+    (void)row_parts;
     int64_t n = dy->columns;
     assert(dsum->columns == n && sum->columns == n && dweight->columns == n);
     if (dy->rows == 0)

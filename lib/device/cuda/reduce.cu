@@ -71,8 +71,9 @@ static __global__ void __launch_bounds__(32 * lines)
 }
 
 void dt_cuda_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
-                           const struct dt_tensor *dy)
+                           const struct dt_tensor *dy, int row_parts)
 {
+    (void)row_parts;
     int64_t n = dy->columns;
     assert(dbias->columns == n && dbias->dtype == DT_DTYPE_F32);
     struct dt_cuda_chunks chunks = dt_cuda_chunks_of(dy->rows, 128, 256);

@@ -172,8 +172,9 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm_backward
 void dt_cuda_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
                                struct dt_tensor *dweight, const struct dt_tensor *dy,
                                const struct dt_tensor *sum, const struct dt_tensor *weight,
-                               const struct dt_tensor *rstd)
+                               const struct dt_tensor *rstd, int row_parts)
 {
+    (void)row_parts;
     int64_t n = weight->columns, groups = dy->columns / n, norms = dy->rows * groups;
     assert(dy->columns == n * rstd->columns && dweight->columns == n);
     assert(dsum->columns == dy->columns && sum->columns == dy->columns);
