@@ -39,7 +39,8 @@ make_hash_data() {
 
 # train RUN FAMILY LAYOUT OPTION...: trains into RUN; LAYOUT may be "one".
 train() {
-    local out=$1 of=$2 where=$3 ranks=1 settings setting options=() data=data launch=()
+    local out=$1 of=$2 where=$3 ranks=1 settings setting options=() launch=()
+    local data=$BATS_FILE_TMPDIR/data tokenizer=$BATS_FILE_TMPDIR/gpt2.json
     shift 3
     settings="${shape[*]} training.max_steps=$steps ${family[$of]}"
     if [ "$where" != one ]; then
@@ -48,9 +49,11 @@ train() {
         launch=(mpirun -n "$ranks" bash -c 'echo $$ >"rank-$OMPI_COMM_WORLD_RANK" && exec "$@"' -)
     fi
     for setting in $settings; do options+=(--set "$setting"); done
-    [ "$of" != distilbert ] || data=rows
-    timeout 900 "${launch[@]}" dt-train -q -o "$out" "${options[@]}" "$@" \
-        "$BATS_FILE_TMPDIR/$data" >/dev/null
+    if [ "$of" = distilbert ]; then
+        data=$BATS_FILE_TMPDIR/rows tokenizer=$BATS_FILE_TMPDIR/bert.json
+    fi
+    timeout 900 "${launch[@]}" dt-train -q -t "$tokenizer" -o "$out" "${options[@]}" "$@" "$data" \
+        >/dev/null
 }
 
 # hash RUN: SHA-256 of the parameters and of the optimizer state.
