@@ -33,8 +33,10 @@
 #define DT_CPU_LANE_VECTORS (DT_CPU_LANES / DT_CPU_VECTOR)
 
 #define DT_CPU_INLINE static inline __attribute__((always_inline))
+/* Arrays of vectors stay in registers only if all loops over them are unrolled. */
+#define DT_CPU_UNROLL _Pragma("GCC unroll 16")
 
-typedef float dt_cpu_vector __attribute__((vector_size(4 * DT_CPU_VECTOR), may_alias));
+typedef float dt_cpu_vector __attribute__((vector_size(4 * DT_CPU_VECTOR), aligned(4), may_alias));
 
 /* A structure, because GCC 12 keeps vectors wider than a register in memory. */
 typedef struct {
@@ -143,39 +145,44 @@ DT_CPU_INLINE void dt_cpu_vector_store(float *to, dt_cpu_vector v)
     memcpy(to, &v, sizeof v);
 }
 
-/* f(i) for each register of 16 lanes. */
-#define DT_CPU_EACH_PART(expression)                                                               \
-    _Pragma("GCC unroll 4") for (int i = 0; i < DT_CPU_LANE_VECTORS; i++)                          \
-    {                                                                                              \
-        expression;                                                                                \
-    }
-
 DT_CPU_INLINE dt_cpu_lanes dt_cpu_lanes_of(float x)
 {
     dt_cpu_lanes v;
-    DT_CPU_EACH_PART(v.part[i] = dt_cpu_vector_of(x))
+    DT_CPU_UNROLL
+    for (int i = 0; i < DT_CPU_LANE_VECTORS; i++)
+        v.part[i] = dt_cpu_vector_of(x);
     return v;
 }
 
 DT_CPU_INLINE dt_cpu_lanes dt_cpu_lanes_load(const float *from)
 {
     dt_cpu_lanes v;
-    DT_CPU_EACH_PART(v.part[i] = dt_cpu_vector_load(from + i * DT_CPU_VECTOR))
+    DT_CPU_UNROLL
+    for (int i = 0; i < DT_CPU_LANE_VECTORS; i++)
+        v.part[i] = dt_cpu_vector_load(from + i * DT_CPU_VECTOR);
     return v;
 }
 
-DT_CPU_INLINE void dt_cpu_lanes_store(float *to, dt_cpu_lanes v){
-    DT_CPU_EACH_PART(dt_cpu_vector_store(to + i * DT_CPU_VECTOR, v.part[i]))}
+DT_CPU_INLINE void dt_cpu_lanes_store(float *to, dt_cpu_lanes v)
+{
+    DT_CPU_UNROLL
+    for (int i = 0; i < DT_CPU_LANE_VECTORS; i++)
+        dt_cpu_vector_store(to + i * DT_CPU_VECTOR, v.part[i]);
+}
 
 DT_CPU_INLINE dt_cpu_lanes dt_cpu_lanes_add(dt_cpu_lanes a, dt_cpu_lanes b)
 {
-    DT_CPU_EACH_PART(a.part[i] += b.part[i])
+    DT_CPU_UNROLL
+    for (int i = 0; i < DT_CPU_LANE_VECTORS; i++)
+        a.part[i] += b.part[i];
     return a;
 }
 
 DT_CPU_INLINE dt_cpu_lanes dt_cpu_lanes_fma(dt_cpu_lanes a, dt_cpu_lanes b, dt_cpu_lanes c)
 {
-    DT_CPU_EACH_PART(c.part[i] = dt_cpu_vector_fma(a.part[i], b.part[i], c.part[i]))
+    DT_CPU_UNROLL
+    for (int i = 0; i < DT_CPU_LANE_VECTORS; i++)
+        c.part[i] = dt_cpu_vector_fma(a.part[i], b.part[i], c.part[i]);
     return c;
 }
 
