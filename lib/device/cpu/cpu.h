@@ -88,10 +88,6 @@ float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size);
  * them. */
 struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev);
 
-/* SGEMM by the calling thread, row-major: C = op(A) op(B) * alpha + C * beta. */
-void dt_cpu_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
-                  const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
-                  int64_t ldc);
 
 /* With fewer multiplications, one thread is faster than waking up others. */
 #define DT_CPU_SMALL_WORK 32768

@@ -1,235 +1,263 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of few rows with a large matrix, limited by memory bandwidth (decoding). The order of
- * each element's sum depends only on its length: a row has the same bits whatever the other rows.
- *
- * The sums of a tile stay in registers. One inline function, called with constants, becomes the
- * kernel of each tile shape. */
+/* Nodes of the trees of sums are stacked in arrays of a block of columns. The sums of a tile stay
+ * in registers for a chunk of K. One inline function, called with constants, becomes the kernel of
+ * each tile shape. */
 #include "device/cpu/few-rows.h"
 
-#include <string.h>
-#if defined(__AVX512F__)
-#include <immintrin.h>
+#include <omp.h>
+
+#define MOST_ROWS   16
+#define ROWS        6 /* of a tile */
+#define COLUMN_UNIT 64
+#define BLOCK       64   /* columns whose nodes are stacked */
+#define BLOCK_OF_1  4096 /* the same for one row, whose B is read sequentially */
+#if DT_CPU_VECTOR == 16
+#define VECTORS 4 /* of a tile */
+#else
+#define VECTORS 2
 #endif
 
-#pragma GCC diagnostic ignored "-Wpsabi" /* only inlined functions take vectors */
+/* A chunk's operands, for a block of columns. */
+struct operands {
+    const float *a;
+    const void *b;
+    int64_t length, a_stride, b_stride;
+};
 
-#define LANES   16
-#define ROWS    4   /* of a tile */
-#define COLUMNS 4   /* of a tile; where B is not transposed, vectors of columns */
-#define DEPTH   128 /* rows of B that stay in cache for all rows of A */
-
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
-
-/* Sums stay in registers only if all loops over a tile are unrolled. */
-#define UNROLL _Pragma("GCC unroll 8")
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE lanes load(const float *x)
+bool dt_cpu_has_few_rows(const struct dt_cpu_product *p)
 {
-    lanes v;
-    memcpy(&v, x, sizeof v);
-    return v;
+    return p->c->rows <= MOST_ROWS && !p->how->transpose_a && !p->how->transpose_b &&
+           p->first.b->dtype != DT_DTYPE_F16;
 }
 
-INLINE float widen(uint16_t x)
+size_t dt_cpu_few_rows_memory(const struct dt_cpu_product *p)
 {
-    uint32_t word = (uint32_t)x << 16;
+    size_t size = 0;
+    for (int i = 0; i <= p->how->more_count && p->first.a->dtype != DT_DTYPE_F32; i++)
+        size += (size_t)(p->c->rows * dt_cpu_depth(p, i));
+    return size;
+}
+
+#if DT_CPU_VECTOR == 16 /* GCC 12 generates several instructions from plain C */
+DT_CPU_INLINE dt_cpu_vector load_bf16(const uint16_t *from)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)from));
+    return (dt_cpu_vector)_mm512_slli_epi32(wide, 16);
+}
+#else
+typedef uint32_t words __attribute__((vector_size(4 * DT_CPU_VECTOR)));
+typedef uint16_t halves __attribute__((vector_size(2 * DT_CPU_VECTOR)));
+
+DT_CPU_INLINE dt_cpu_vector load_bf16(const uint16_t *from)
+{
+    halves narrow;
+    memcpy(&narrow, from, sizeof narrow);
+    return (dt_cpu_vector)(__builtin_convertvector(narrow, words) << 16);
+}
+#endif
+
+DT_CPU_INLINE dt_cpu_vector load_b(const void *b, int64_t at, bool bf16)
+{
+    return bf16 ? load_bf16((const uint16_t *)b + at) : dt_cpu_vector_load((const float *)b + at);
+}
+
+DT_CPU_INLINE float element(const void *b, int64_t at, bool bf16)
+{
+    if (!bf16)
+        return ((const float *)b)[at];
+    uint32_t word = (uint32_t)((const uint16_t *)b)[at] << 16;
     float wide;
     memcpy(&wide, &word, sizeof wide);
     return wide;
 }
 
-/* Element number at of b. */
-INLINE float element(const void *b, int64_t at, bool bf16)
+/* to[r] = the chains of row r and columns j .., vectors of them; rows of to are BLOCK apart. */
+DT_CPU_INLINE void chain_tile(const struct operands *o, int64_t j, float *to, int rows, int vectors,
+                              bool bf16)
 {
-    return bf16 ? widen(((const uint16_t *)b)[at]) : ((const float *)b)[at];
-}
-
-#if defined(__AVX512F__) /* GCC 12 generates several instructions from plain C */
-INLINE lanes load_narrow(const uint16_t *x)
-{
-    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)x));
-    return (lanes)_mm512_slli_epi32(wide, 16);
-}
-#else
-typedef uint32_t words __attribute__((vector_size(LANES * sizeof(uint32_t))));
-typedef uint16_t halves __attribute__((vector_size(LANES * sizeof(uint16_t))));
-
-INLINE lanes load_narrow(const uint16_t *x)
-{
-    halves narrow;
-    memcpy(&narrow, x, sizeof narrow);
-    return (lanes)(__builtin_convertvector(narrow, words) << 16);
-}
-#endif
-
-INLINE lanes load_b(const void *b, int64_t at, bool bf16)
-{
-    return bf16 ? load_narrow((const uint16_t *)b + at) : load((const float *)b + at);
-}
-
-INLINE float add_lanes(const lanes *v)
-{
-    float x[LANES];
-    memcpy(x, v, sizeof x);
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++)
-            x[i] += x[i + half];
-    return x[0];
-}
-
-/* Rows first .. and columns n .. of C, for transposed B: dot products over k. */
-INLINE void dot_tile(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int rows,
-                     int columns, bool bf16)
-{
-    lanes sums[ROWS][COLUMNS] = {0};
-    const float *a = p->a + first * p->a_stride;
-    int64_t b = n * p->b_stride, i = 0;
-    for (; i + LANES <= p->k; i += LANES) {
-        lanes y[COLUMNS];
-        UNROLL
-        for (int j = 0; j < columns; j++)
-            y[j] = load_b(p->b, b + j * p->b_stride + i, bf16);
-        UNROLL
+    dt_cpu_vector sums[ROWS][VECTORS];
+    const float *a = o->a;
+    int64_t length = o->length, a_stride = o->a_stride, b_stride = o->b_stride;
+    DT_CPU_UNROLL
+    for (int r = 0; r < rows; r++)
+        DT_CPU_UNROLL
+    for (int v = 0; v < vectors; v++)
+        sums[r][v] = (dt_cpu_vector){0};
+    for (int64_t k = 0; k < length; k++) {
+        dt_cpu_vector y[VECTORS];
+        DT_CPU_UNROLL
+        for (int v = 0; v < vectors; v++)
+            y[v] = load_b(o->b, k * b_stride + j + v * DT_CPU_VECTOR, bf16);
+        DT_CPU_UNROLL
         for (int r = 0; r < rows; r++) {
-            lanes x = load(a + r * p->a_stride + i);
-            UNROLL
-            for (int j = 0; j < columns; j++)
-                sums[r][j] += x * y[j];
+            dt_cpu_vector x = dt_cpu_vector_of(a[r * a_stride + k]);
+            DT_CPU_UNROLL
+            for (int v = 0; v < vectors; v++)
+                sums[r][v] = dt_cpu_vector_fma(x, y[v], sums[r][v]);
         }
     }
-    UNROLL
+    DT_CPU_UNROLL
     for (int r = 0; r < rows; r++)
-        UNROLL
-    for (int j = 0; j < columns; j++) {
-        float sum = add_lanes(&sums[r][j]);
-        for (int64_t rest = i; rest < p->k; rest++)
-            sum += a[r * p->a_stride + rest] * element(p->b, b + j * p->b_stride + rest, bf16);
-        p->c[(first + r) * p->c_stride + n + j] += sum;
-    }
-}
-
-/* Adds the products with rows from .. to of B to rows first .. and columns n .. of C. */
-INLINE void add_tile(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int64_t from,
-                     int64_t to, int rows, int vectors, bool bf16)
-{
-    lanes sums[ROWS][COLUMNS];
-    const float *a = p->a + first * p->a_stride;
-    float *c = p->c + first * p->c_stride + n;
-    UNROLL
-    for (int r = 0; r < rows; r++)
-        UNROLL
-    for (int j = 0; j < vectors; j++)
-        sums[r][j] = load(c + r * p->c_stride + j * LANES);
-    for (int64_t i = from; i < to; i++) {
-        lanes y[COLUMNS];
-        UNROLL
-        for (int j = 0; j < vectors; j++)
-            y[j] = load_b(p->b, i * p->b_stride + n + j * LANES, bf16);
-        UNROLL
-        for (int r = 0; r < rows; r++)
-            UNROLL
-        for (int j = 0; j < vectors; j++)
-            sums[r][j] += a[r * p->a_stride + i] * y[j];
-    }
-    UNROLL
-    for (int r = 0; r < rows; r++)
-        UNROLL
-    for (int j = 0; j < vectors; j++)
-        memcpy(c + r * p->c_stride + j * LANES, &sums[r][j], sizeof(lanes));
+        DT_CPU_UNROLL
+    for (int v = 0; v < vectors; v++)
+        dt_cpu_vector_store(to + r * BLOCK + j + v * DT_CPU_VECTOR, sums[r][v]);
 }
 
 /* The last columns, fewer than a vector. */
-static void add_columns(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int64_t end,
-                        int64_t from, int64_t to, int64_t rows)
+DT_CPU_INLINE void chain_columns(const struct operands *o, int64_t j, int64_t columns, float *to,
+                                 int64_t rows, int64_t stride, bool bf16)
 {
-    for (int64_t r = first; r < first + rows; r++)
-        for (int64_t j = n; j < end; j++) {
-            float *c = p->c + r * p->c_stride + j;
-            for (int64_t i = from; i < to; i++)
-                *c += p->a[r * p->a_stride + i] * element(p->b, i * p->b_stride + j, p->bf16);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = j; i < columns; i++) {
+            float sum = 0;
+            for (int64_t k = 0; k < o->length; k++)
+                sum = dt_cpu_fmaf(o->a[r * o->a_stride + k],
+                                  element(o->b, k * o->b_stride + i, bf16), sum);
+            to[r * stride + i] = sum;
         }
 }
 
-/* One row of A: reads B sequentially, for memory bandwidth. Members of p are copied first, because
- * C might alias them. */
-INLINE void add_rows(const struct dt_cpu_few_rows *p, int64_t n, int64_t end, bool bf16)
+DT_CPU_INLINE void chain_rows(const struct operands *o, int64_t columns, float *to, int rows,
+                              bool bf16)
+{
+    int64_t j = 0;
+    for (; j + VECTORS * DT_CPU_VECTOR <= columns; j += VECTORS * DT_CPU_VECTOR)
+        chain_tile(o, j, to, rows, VECTORS, bf16);
+    for (; j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
+        chain_tile(o, j, to, rows, 1, bf16);
+    chain_columns(o, j, columns, to, rows, BLOCK, bf16);
+}
+
+/* The chains of a chunk, of all rows. */
+DT_CPU_INLINE void chain_block(const struct operands *all, int64_t columns, float *to, int64_t rows,
+                               bool bf16)
+{
+    struct operands o = *all;
+    for (int64_t left = rows; left > 0; left -= ROWS) {
+        switch (left < ROWS ? left : ROWS) {
+        case 1:
+            chain_rows(&o, columns, to, 1, bf16);
+            break;
+        case 2:
+            chain_rows(&o, columns, to, 2, bf16);
+            break;
+        case 3:
+            chain_rows(&o, columns, to, 3, bf16);
+            break;
+        case 4:
+            chain_rows(&o, columns, to, 4, bf16);
+            break;
+        case 5:
+            chain_rows(&o, columns, to, 5, bf16);
+            break;
+        default:
+            chain_rows(&o, columns, to, ROWS, bf16);
+        }
+        o.a += ROWS * o.a_stride;
+        to += ROWS * BLOCK;
+    }
+}
+
+/* sums = steps more terms of the chains of one row, from 0 if first. */
+DT_CPU_INLINE void chain_steps(const float *a, const void *b, int64_t stride, int64_t columns,
+                               float *sums, int steps, bool first, bool bf16)
+{
+    for (int64_t j = 0; j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR) {
+        dt_cpu_vector sum = first ? (dt_cpu_vector){0} : dt_cpu_vector_load(sums + j);
+        DT_CPU_UNROLL
+        for (int i = 0; i < steps; i++)
+            sum = dt_cpu_vector_fma(dt_cpu_vector_of(a[i]), load_b(b, i * stride + j, bf16), sum);
+        dt_cpu_vector_store(sums + j, sum);
+    }
+}
+
+/* One row: B is read sequentially, several of its rows at once. */
+DT_CPU_INLINE void chain_row(const struct operands *o, int64_t columns, float *sums, bool bf16)
 {
     enum { AT_ONCE = 8 };
-    const float *a = p->a;
-    const void *b = p->b;
-    float *c = p->c;
-    int64_t k = p->k, stride = p->b_stride, i = 0;
-    for (; i + AT_ONCE <= k; i += AT_ONCE)
-        for (int64_t j = n; j < end; j += LANES) {
-            lanes sum = load(c + j);
-            UNROLL
-            for (int step = 0; step < AT_ONCE; step++)
-                sum += a[i + step] * load_b(b, (i + step) * stride + j, bf16);
-            memcpy(c + j, &sum, sizeof sum);
-        }
-    for (; i < k; i++)
-        for (int64_t j = n; j < end; j += LANES) {
-            lanes sum = load(c + j) + a[i] * load_b(b, i * stride + j, bf16);
-            memcpy(c + j, &sum, sizeof sum);
-        }
+    const char *b = o->b;
+    int64_t k = 0, size = bf16 ? 2 : 4;
+    if (o->length == 0)
+        memset(sums, 0, (size_t)columns * sizeof *sums);
+    for (; k + AT_ONCE <= o->length; k += AT_ONCE)
+        chain_steps(o->a + k, b + k * o->b_stride * size, o->b_stride, columns, sums, AT_ONCE,
+                    k == 0, bf16);
+    for (; k < o->length; k++)
+        chain_steps(o->a + k, b + k * o->b_stride * size, o->b_stride, columns, sums, 1, k == 0,
+                    bf16);
+    chain_columns(o, columns / DT_CPU_VECTOR * DT_CPU_VECTOR, columns, sums, 1, 0, bf16);
 }
 
-/* Columns n to end, whole vectors, of rows first ... */
-INLINE void add_block(const struct dt_cpu_few_rows *p, int64_t first, int64_t n, int64_t end,
-                      int64_t from, int64_t to, int rows, bool bf16)
+static void chain(const struct operands *o, int64_t columns, float *to, int64_t rows, bool bf16)
 {
-    for (; n + COLUMNS * LANES <= end; n += COLUMNS * LANES)
-        add_tile(p, first, n, from, to, rows, COLUMNS, bf16);
-    for (; n < end; n += LANES)
-        add_tile(p, first, n, from, to, rows, 1, bf16);
-}
-
-INLINE void multiply_plain(const struct dt_cpu_few_rows *p, int64_t from, int64_t to, bool bf16)
-{
-    int64_t end = from + (to - from) / LANES * LANES;
-    if (p->rows == 1) {
-        add_rows(p, from, end, bf16);
-        add_columns(p, 0, end, to, 0, p->k, 1);
-        return;
-    }
-    for (int64_t i = 0; i < p->k; i += DEPTH) {
-        int64_t next = p->k - i < DEPTH ? p->k : i + DEPTH;
-        for (int64_t n = from; n < end; n += COLUMNS * LANES) {
-            int64_t stop = end - n < COLUMNS * LANES ? end : n + COLUMNS * LANES, row = 0;
-            for (; row + ROWS <= p->rows; row += ROWS)
-                add_block(p, row, n, stop, i, next, ROWS, bf16);
-            for (; row < p->rows; row++)
-                add_block(p, row, n, stop, i, next, 1, bf16);
-        }
-        add_columns(p, 0, end, to, i, next, p->rows);
-    }
-}
-
-INLINE void multiply_transposed(const struct dt_cpu_few_rows *p, int64_t from, int64_t to,
-                                bool bf16)
-{
-    for (int64_t n = from, columns; n < to; n += columns) {
-        int64_t row = 0;
-        /* For one row of A, read B sequentially. */
-        columns = to - n < COLUMNS || p->rows == 1 ? 1 : COLUMNS;
-        for (; columns == COLUMNS && row + ROWS <= p->rows; row += ROWS)
-            dot_tile(p, row, n, ROWS, COLUMNS, bf16);
-        for (; columns == COLUMNS && row < p->rows; row++)
-            dot_tile(p, row, n, 1, COLUMNS, bf16);
-        for (; row < p->rows; row++)
-            dot_tile(p, row, n, 1, 1, bf16);
-    }
-}
-
-void dt_cpu_multiply_few_rows(const struct dt_cpu_few_rows *p, int64_t from, int64_t to)
-{
-    if (p->transpose_b && p->bf16)
-        multiply_transposed(p, from, to, true);
-    else if (p->transpose_b)
-        multiply_transposed(p, from, to, false);
-    else if (p->bf16)
-        multiply_plain(p, from, to, true);
+    if (rows == 1 && bf16)
+        chain_row(o, columns, to, true);
+    else if (rows == 1)
+        chain_row(o, columns, to, false);
+    else if (bf16)
+        chain_block(o, columns, to, rows, true);
     else
-        multiply_plain(p, from, to, false);
+        chain_block(o, columns, to, rows, false);
+}
+
+/* left += right */
+static void add_node(float *restrict left, const float *restrict right, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        left[i] += right[i];
+}
+
+static struct operands operands_of(const struct dt_cpu_product *p, const float *wide,
+                                   const struct dt_cpu_chunk *chunk, int64_t column)
+{
+    struct dt_factors f = dt_cpu_pair(p, chunk->pair);
+    struct operands o = {.length = chunk->length, .b = dt_cpu_at(f.b, chunk->k, column)};
+    o.b_stride = f.b->stride;
+    for (int i = 0; wide && i < chunk->pair; i++)
+        wide += p->c->rows * dt_cpu_depth(p, i);
+    o.a_stride = wide ? dt_cpu_depth(p, chunk->pair) : f.a->stride;
+    o.a = wide ? wide + chunk->k : (const float *)f.a->data + chunk->k;
+    return o;
+}
+
+/* Columns of C that one block's nodes cover; wide: A, or NULL if it is fp32. */
+static void multiply_columns(const struct dt_cpu_product *p, const float *wide,
+                             const struct dt_cpu_area *area, float *nodes, float *scratch)
+{
+    int64_t width = area->rows == 1 ? BLOCK_OF_1 : BLOCK, size = area->rows * width;
+    float *top = nodes;
+    for (int64_t i = 0; i < p->count; i++, top += size) {
+        struct operands o = operands_of(p, wide, &p->chunks[i], area->column);
+        chain(&o, area->columns, top, area->rows, p->first.b->dtype == DT_DTYPE_BF16);
+        for (int j = 0; j < p->chunks[i].adds_kept; j++, top -= size)
+            add_node(top - size, top, area->rows == 1 ? area->columns : size);
+    }
+    for (int64_t i = 0; i < area->rows; i++) {
+        float *sums = nodes + i * width;
+        const float *old = dt_cpu_load(p->c, area->row + i, area->column, area->columns, scratch);
+        for (int64_t j = 0; p->how->accumulate && j < area->columns; j++)
+            sums[j] = old[j] + sums[j];
+    }
+    dt_cpu_finish(p, area, nodes, width, scratch);
+}
+
+void dt_cpu_few_rows(struct dt_device *dev, const struct dt_cpu_product *p, float *memory)
+{
+    int64_t rows = p->c->rows, n = p->c->columns, block = rows == 1 ? BLOCK_OF_1 : BLOCK;
+    float *wide = p->first.a->dtype == DT_DTYPE_F32 ? NULL : memory;
+    for (int i = 0; wide && i <= p->how->more_count; i++) {
+        dt_cpu_widen_block(dt_cpu_pair(p, i).a, 0, rows, 0, dt_cpu_depth(p, i), memory);
+        memory += rows * dt_cpu_depth(p, i);
+    }
+#pragma omp parallel num_threads(dev->threads)
+    {
+        struct dt_cpu_area area = {.row = 0, .rows = rows};
+        int64_t from, to, nodes = (p->kept + 1) * rows * block;
+        dt_cpu_share(n, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from, &to);
+        float *own = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(nodes + block + 16));
+        for (area.column = from; area.column < to; area.column += block) {
+            area.columns = to - area.column < block ? to - area.column : block;
+            multiply_columns(p, wide, &area, own, own + nodes);
+        }
+    }
 }

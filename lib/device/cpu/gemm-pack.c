@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* Packs operands for the tiles of a product, as fp32. */
+#include "device/cpu/gemm.h"
+
+#define ROWS    DT_CPU_GEMM_ROWS
+#define COLUMNS DT_CPU_GEMM_COLUMNS
+#define SIDE    DT_CPU_VECTOR
+
+#if DT_CPU_VECTOR == 16
+#define EACH(f)                                                                                    \
+    f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12), f(13), f(14), \
+        f(15)
+#elif DT_CPU_VECTOR == 8
+#define EACH(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
+#else
+#define EACH(f) f(0), f(1), f(2), f(3)
+#endif
+
+/* Of two rows that are step apart, exchanges the blocks of step elements off the diagonal. */
+#define FIRST(i)  ((i)&STEP ? SIDE + (i)-STEP : (i))
+#define SECOND(i) ((i)&STEP ? SIDE + (i) : (i) + STEP)
+#define EXCHANGE                                                                                   \
+    DT_CPU_UNROLL                                                                                  \
+    for (int i = 0; i < SIDE; i++)                                                                 \
+        if ((i & STEP) == 0) {                                                                     \
+            dt_cpu_vector x = v[i], y = v[i + STEP];                                               \
+            v[i] = __builtin_shufflevector(x, y, EACH(FIRST));                                     \
+            v[i + STEP] = __builtin_shufflevector(x, y, EACH(SECOND));                             \
+        }
+
+/* to = the transpose of a square of SIDE x SIDE. */
+DT_CPU_INLINE void transpose(const float *from, int64_t stride, float *to, int64_t to_stride)
+{
+    dt_cpu_vector v[SIDE];
+    DT_CPU_UNROLL
+    for (int i = 0; i < SIDE; i++)
+        v[i] = dt_cpu_vector_load(from + i * stride);
+#if DT_CPU_VECTOR > 8
+#define STEP 8
+    EXCHANGE
+#undef STEP
+#endif
+#if DT_CPU_VECTOR > 4
+#define STEP 4
+    EXCHANGE
+#undef STEP
+#endif
+#define STEP 2
+    EXCHANGE
+#undef STEP
+#define STEP 1
+    EXCHANGE
+#undef STEP
+    DT_CPU_UNROLL
+    for (int i = 0; i < SIDE; i++)
+        dt_cpu_vector_store(to + i * to_stride, v[i]);
+}
+
+/* Rows row .. of x, columns k .., to floats: straight into the packed rows of A. */
+static void pack_rows(const struct dt_tensor *x, int64_t row, int64_t rows, int64_t k,
+                      int64_t length, float *to)
+{
+    for (int64_t i = 0; i < rows; i++, to += DT_CPU_GEMM_A_STRIDE) {
+        const float *from = dt_cpu_load(x, row + i, k, length, to);
+        if (from != to)
+            memcpy(to, from, (size_t)length * sizeof *to);
+    }
+}
+
+/* Rows k .. of x, columns column .. + columns, into panels of width columns, which are step floats
+ * apart. Missing columns of the last panel become 0. */
+DT_CPU_INLINE void pack_panels(const struct dt_tensor *x, int64_t k, int64_t length, int64_t column,
+                               int64_t columns, float *to, int64_t step, int64_t width)
+{
+    float wide[DT_CPU_CHUNK];
+    for (int64_t first = 0; first < columns; first += DT_CPU_CHUNK / width * width) {
+        int64_t left = columns - first, most = DT_CPU_CHUNK / width * width;
+        int64_t count = left < most ? left : most;
+        for (int64_t i = 0; i < length; i++) {
+            const float *from = dt_cpu_load(x, k + i, column + first, count, wide);
+            float *out = to + first / width * step + i * width;
+            int64_t j = 0;
+            for (; j + width <= count; j += width, out += step)
+                memcpy(out, from + j, (size_t)width * sizeof *out);
+            if (j < count) {
+                memcpy(out, from + j, (size_t)(count - j) * sizeof *out);
+                memset(out + count - j, 0, (size_t)(width - count + j) * sizeof *out);
+            }
+        }
+    }
+}
+
+void dt_cpu_pack_a(const struct dt_cpu_product *p, const struct dt_cpu_group *g, int64_t row,
+                   int64_t rows, float *to)
+{
+    for (const struct dt_cpu_chunk *chunk = g->chunks; chunk < g->chunks + g->count; chunk++) {
+        const struct dt_tensor *a = dt_cpu_pair(p, chunk->pair).a;
+        if (p->how->transpose_a) {
+            pack_panels(a, chunk->k, chunk->length, row, rows, to, DT_CPU_GEMM_A_PANEL, ROWS);
+            to += chunk->length * ROWS;
+        } else {
+            pack_rows(a, row, rows, chunk->k, chunk->length, to);
+            to += chunk->length;
+        }
+    }
+}
+
+/* SIDE rows of B, or fewer, to a panel's columns; missing ones become 0. */
+static void pack_transposed(const struct dt_tensor *b, int64_t row, int64_t rows, int64_t k,
+                            int64_t length, float *to, float *scratch)
+{
+    const float *from = scratch;
+    int64_t stride = DT_CPU_CHUNK, i = 0;
+    if (b->dtype == DT_DTYPE_F32 && rows == SIDE)
+        from = dt_cpu_at(b, row, k), stride = b->stride;
+    else
+        for (int64_t j = 0; j < SIDE; j++) {
+            float *wide = scratch + j * DT_CPU_CHUNK;
+            const float *in = j < rows ? dt_cpu_load(b, row + j, k, length, wide) : NULL;
+            if (in == NULL)
+                memset(wide, 0, (size_t)length * sizeof *wide);
+            else if (in != wide)
+                memcpy(wide, in, (size_t)length * sizeof *wide);
+        }
+    for (; i + SIDE <= length; i += SIDE)
+        transpose(from + i, stride, to + i * COLUMNS, COLUMNS);
+    for (; i < length; i++)
+        for (int64_t j = 0; j < SIDE; j++)
+            to[i * COLUMNS + j] = from[j * stride + i];
+}
+
+void dt_cpu_pack_b(const struct dt_cpu_product *p, const struct dt_cpu_group *g, int64_t column,
+                   int64_t columns, float *to, int64_t b_panel, float *scratch)
+{
+    for (const struct dt_cpu_chunk *chunk = g->chunks; chunk < g->chunks + g->count; chunk++) {
+        const struct dt_tensor *b = dt_cpu_pair(p, chunk->pair).b;
+        if (!p->how->transpose_b)
+            pack_panels(b, chunk->k, chunk->length, column, columns, to, b_panel, COLUMNS);
+        else
+            for (int64_t j = 0; j < (columns + COLUMNS - 1) / COLUMNS * COLUMNS; j += SIDE) {
+                int64_t left = columns - j, rows = left < SIDE ? left : SIDE;
+                pack_transposed(b, column + j, rows, chunk->k, chunk->length,
+                                to + j / COLUMNS * b_panel + j % COLUMNS, scratch);
+            }
+        to += chunk->length * COLUMNS;
+    }
+}
