@@ -7,10 +7,11 @@
 
 #include "device/activations.h"
 
-#define DT_EXP(x)           exp(x)
-#define DT_ERF(x)           erf(x)
-#define DT_TANH_STEP(u)     (0.5 * (1 + tanh(u)))
-#define DT_TANH_SLOPE(a, u) ((a)*0.5 * (1 - tanh(u) * tanh(u)))
+#define DT_FMA(a, b, c)        fma(a, b, c)
+#define DT_EXP(x)              exp(x)
+#define DT_ERF(x)              erf(x)
+#define DT_SIGMOID(x)          (1 / (1 + exp(-(x))))
+#define DT_SIGMOID_SLOPE(a, x) ((a)*DT_SIGMOID(x) * DT_SIGMOID(-(x)))
 
 static inline double activation_reference(enum dt_activation activation, double x)
 {

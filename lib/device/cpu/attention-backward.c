@@ -77,7 +77,7 @@ static void recompute_weights(float *restrict weights, const float *restrict log
                               int64_t vectors)
 {
     for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++)
-        weights[i] = dt_cpu_exp(weights[i] - log_sums[i]);
+        weights[i] = dt_device_exp(weights[i] - log_sums[i]);
 }
 
 /* scores: gradients of weights in, of scores out. */

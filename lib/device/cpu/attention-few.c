@@ -50,7 +50,7 @@ static float softmax_weights(const struct query *w, float *highest)
         *highest = w->weights[t] > *highest ? w->weights[t] : *highest;
     }
     for (int64_t t = 0; t < w->keys; t++)
-        w->weights[t] = dt_cpu_exp(w->weights[t] - *highest);
+        w->weights[t] = dt_device_exp(w->weights[t] - *highest);
     for (int64_t t = 0; t < w->keys; t++)
         total += w->weights[t];
     return total;
@@ -68,7 +68,7 @@ static void attend(const struct query *w, struct dt_tensor *y, struct dt_tensor 
         add_scaled(w->sum, dt_cpu_load(w->v, w->first + t, w->column, w->size, w->row),
                    w->weights[t], w->size);
     dt_cpu_scale(w->sum, w->size, 1.0f / total);
-    dt_cpu_row(lse, row)[head] = highest + logf(total);
+    dt_cpu_row(lse, row)[head] = highest + dt_device_log(total);
     dt_cpu_store(y, row, head * w->size, w->size, w->sum);
 }
 

@@ -50,7 +50,7 @@ static void exponentiate(float *restrict scores, const float *restrict highest,
                          float *restrict total, int64_t vectors)
 {
     for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++) {
-        float x = dt_cpu_exp(scores[i] - highest[i]);
+        float x = dt_device_exp(scores[i] - highest[i]);
         scores[i] = x;
         total[i] += x;
     }
@@ -62,7 +62,7 @@ static void rescale(struct forward *f, const float *restrict before)
     for (int64_t i = 0; i < f->queries.lanes; i++) {
         if (before[i] == f->highest[i])
             continue;
-        float factor = dt_cpu_exp(before[i] - f->highest[i]);
+        float factor = dt_device_exp(before[i] - f->highest[i]);
         f->total[i] *= factor;
         dt_cpu_scale(f->sums + i * f->width, f->width, factor);
     }
@@ -119,7 +119,7 @@ static void end_sums(struct forward *f, struct dt_tensor *y, struct dt_tensor *l
             continue;
         }
         dt_cpu_scale(f->sums + i * f->width, f->width, 1.0f / f->total[i]);
-        dt_cpu_row(lse, row + i)[q->head] = f->highest[i] + logf(f->total[i]);
+        dt_cpu_row(lse, row + i)[q->head] = f->highest[i] + dt_device_log(f->total[i]);
     }
     dt_cpu_store_head(y, row, q->count, q->head, f->size, f->sums);
 }

@@ -27,7 +27,7 @@ static float exp_sum(const float *x, int64_t n, float highest)
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t j = 0; j < n; j++)
-        sum += dt_cpu_exp(x[j] - highest);
+        sum += dt_device_exp(x[j] - highest);
     return sum;
 }
 
@@ -47,7 +47,7 @@ static float exponentiate(float *x, int64_t n, float highest)
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t j = 0; j < n; j++) {
-        x[j] = dt_cpu_exp(x[j] - highest);
+        x[j] = dt_device_exp(x[j] - highest);
         sum += x[j];
     }
     return sum;
@@ -67,7 +67,7 @@ static float row_loss(float *x, int64_t n, int32_t target, float highest,
     if (smoothing != 0)
         below += smoothing * (sum_below(x, n, highest) / (float)n);
     float sum = how->scale == 0 ? exp_sum(x, n, highest) : exponentiate(x, n, highest);
-    float log_sum = logf(sum) + highest;
+    float log_sum = dt_device_log(sum) + highest;
     if (how->scale != 0) {
         float factor = how->scale * (1.0f + 2.0f * how->z_loss * log_sum) / sum;
         float spread = how->scale * smoothing / (float)n;
@@ -75,7 +75,7 @@ static float row_loss(float *x, int64_t n, int32_t target, float highest,
             x[j] = x[j] * factor - spread;
         x[target] -= how->scale * (1.0f - smoothing);
     }
-    return logf(sum) + below + how->z_loss * log_sum * log_sum;
+    return dt_device_log(sum) + below + how->z_loss * log_sum * log_sum;
 }
 
 void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, float *hits,
@@ -146,7 +146,7 @@ static struct sums combine_parts(const struct dt_tensor *parts, int64_t i, int64
     for (int64_t r = i; r < parts->rows; r += rows) {
         memcpy(&part, dt_cpu_row(parts, r), sizeof part);
         all.columns += part.columns;
-        all.sum += part.sum * dt_cpu_exp(part.highest - all.highest);
+        all.sum += part.sum * dt_device_exp(part.highest - all.highest);
         all.below += part.below + part.columns * (all.highest - part.highest);
     }
     return all;
@@ -156,7 +156,7 @@ static struct sums combine_parts(const struct dt_tensor *parts, int64_t i, int64
 static float loss_of_sums(const struct sums *s, float *x, int64_t n, int32_t target,
                           const struct dt_cross_entropy *how)
 {
-    float smoothing = how->label_smoothing, log_sum = logf(s->sum) + s->highest;
+    float smoothing = how->label_smoothing, log_sum = dt_device_log(s->sum) + s->highest;
     float below = (1.0f - smoothing) * (s->highest - s->target);
     if (smoothing != 0)
         below += smoothing * (s->below / s->columns);
@@ -164,11 +164,11 @@ static float loss_of_sums(const struct sums *s, float *x, int64_t n, int32_t tar
         float factor = how->scale * (1.0f + 2.0f * how->z_loss * log_sum) / s->sum;
         float spread = how->scale * smoothing / s->columns;
         for (int64_t j = 0; j < n; j++)
-            x[j] = dt_cpu_exp(x[j] - s->highest) * factor - spread;
+            x[j] = dt_device_exp(x[j] - s->highest) * factor - spread;
         if (target >= 0 && target < n)
             x[target] -= how->scale * (1.0f - smoothing);
     }
-    return logf(s->sum) + below + how->z_loss * log_sum * log_sum;
+    return dt_device_log(s->sum) + below + how->z_loss * log_sum * log_sum;
 }
 
 void dt_cpu_cross_entropy_of_sums(struct dt_device *dev, float *losses, float *hits,

@@ -6,7 +6,7 @@
 
 static inline float sigmoid(float x)
 {
-    return 1.0f / (1.0f + dt_cpu_exp(-x));
+    return dt_device_sigmoid(x);
 }
 
 static void forward_row(float *restrict y, const float *restrict gate, const float *restrict up,

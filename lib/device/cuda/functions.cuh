@@ -11,24 +11,19 @@ __device__ __forceinline__ float dt_cuda_sigmoid(float x)
     return __fdividef(1.0f, 1.0f + __expf(-x));
 }
 
-/* (1 + tanh(u)) / 2 = sigmoid(2 u), and a times its derivative. Doubling is exact, unless the
- * compiler contracts it into an fma. */
-__device__ __forceinline__ float dt_cuda_tanh_step(float u)
+/* a times its derivative. */
+__device__ __forceinline__ float dt_cuda_sigmoid_slope(float a, float x)
 {
-    return dt_cuda_sigmoid(__fmul_rn(2.0f, u));
-}
-
-__device__ __forceinline__ float dt_cuda_tanh_slope(float a, float u)
-{
-    float step = dt_cuda_tanh_step(u);
-    return __fmul_rn(2.0f, a * step * (1.0f - step));
+    float s = dt_cuda_sigmoid(x);
+    return a * s * (1.0f - s);
 }
 
 /* The names that device/activations.h uses. */
-#define DT_EXP(x)           __expf(x)
-#define DT_ERF(x)           erff(x)
-#define DT_TANH_STEP(u)     dt_cuda_tanh_step(u)
-#define DT_TANH_SLOPE(a, u) dt_cuda_tanh_slope(a, u)
+#define DT_FMA(a, b, c)        fmaf(a, b, c)
+#define DT_EXP(x)              __expf(x)
+#define DT_ERF(x)              erff(x)
+#define DT_SIGMOID(x)          dt_cuda_sigmoid(x)
+#define DT_SIGMOID_SLOPE(a, x) dt_cuda_sigmoid_slope(a, x)
 
 /* value(x) and derivative(x) of an activation. */
 template <int ACTIVATION> struct dt_cuda_activation;
