@@ -28,6 +28,7 @@
 #include "base/error.h"
 #include "device/activations.h"
 #include "device/links.h"
+#include "device/logit-parts.h"
 #include "device/update-rules.h"
 
 /* Element types. The 16-bit ones are for storage: every op computes in fp32 and
@@ -123,9 +124,9 @@ struct dt_cross_entropy {
     float z_loss;          /* z: adds z * (log of the softmax's sum)^2 (Chowdhery et al. 2022) */
 };
 
-/* Statistics of a tensor-parallel part of a row of logits: the number of columns, the highest logit
- * h, the sums of e^(x - h) and of h - x, the target's logit or minus infinity, and 1 if the target
- * is the first of the highest, otherwise 0. */
+/* Statistics of a part of a row of logits (device/logit-parts.h): the number of columns, the
+ * highest logit h, the sums of e^(x - h) and of h - x, the target's logit or minus infinity, and 1
+ * if the target is the first of the highest, otherwise 0. */
 #define DT_LOGIT_SUMS 6
 
 struct dt_device;
@@ -178,7 +179,8 @@ struct dt_ops {
     void (*embedding_forward)(struct dt_device *, struct dt_tensor *y, const int32_t *ids,
                               const struct dt_tensor *tokens, const struct dt_tensor *positions,
                               int64_t length, int64_t past);
-    /* dtokens[ids[r]] += dy[r], dpositions[r mod T] += dy[r]; dpositions may be NULL. */
+    /* dtokens[ids[r]] += dy[r], dpositions[r mod T] += dy[r]; dpositions may be NULL. Rows of the
+     * same token, or position, are first added to each other, in parts. */
     void (*embedding_backward)(struct dt_device *, struct dt_tensor *dtokens,
                                struct dt_tensor *dpositions, const struct dt_tensor *dy,
                                const int32_t *ids, int64_t length, int parts);
@@ -250,16 +252,18 @@ struct dt_ops {
      * scale * dloss/dlogits. */
     void (*cross_entropy)(struct dt_device *, float *losses, float *hits, struct dt_tensor *logits,
                           const int32_t *targets, const struct dt_cross_entropy *how);
-    /* Vocabulary-parallel cross-entropy: a rank has some columns of the logits. logit_sums sets
-     * sums (R x DT_LOGIT_SUMS, fp32) of these columns; targets are relative to the first one, and
-     * other ranks' targets are outside the range. Then cross_entropy_of_sums takes the gathered
-     * sums of all parts (R rows each, in the order of their columns), and sets losses, hits and,
-     * with a scale, the rank's columns of the gradient. Every row has a target. */
+    /* Vocabulary-parallel cross-entropy: a rank has some columns of the logits, which are one or
+     * several parts. logit_sums sets sums (R x DT_LOGIT_SUMS, fp32) of each part, in the order of
+     * their columns; targets are relative to the rank's first column, and other ranks' targets are
+     * outside the range. Then cross_entropy_of_sums takes the gathered sums of all parts of all
+     * ranks (R rows each), and sets losses, hits and, with a scale, the rank's columns of the
+     * gradient. Every row has a target. */
     void (*logit_sums)(struct dt_device *, struct dt_tensor *sums, const struct dt_tensor *logits,
-                       const int32_t *targets);
+                       const int32_t *targets, const struct dt_logit_parts *parts);
     void (*cross_entropy_of_sums)(struct dt_device *, float *losses, float *hits,
                                   struct dt_tensor *logits, const struct dt_tensor *sums,
-                                  const int32_t *targets, const struct dt_cross_entropy *how);
+                                  const int32_t *targets, const struct dt_logit_parts *parts,
+                                  const struct dt_cross_entropy *how);
 
     /* Sum of squares of n floats, in fp64 over fixed blocks. Waits for the result. */
     double (*sum_squares)(struct dt_device *, const float *x, int64_t n);

@@ -41,6 +41,12 @@ void dt_head_release(struct dt_head *h)
     *h = (struct dt_head){0};
 }
 
+static struct dt_logit_parts logit_parts_of(const struct dt_model *m)
+{
+    return dt_logit_parts_of(m->config.vocab_size, dt_range_count(m->partition.tokens),
+                             m->part.tp_rank, m->part.tp_size);
+}
+
 static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struct dt_model *m,
                          int64_t rows, bool training)
 {
@@ -48,7 +54,8 @@ static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struc
     w->picked = dt_arena_matrix_of(a, m->compute, rows, width);
     w->logits = dt_arena_rows_of(a, m->compute, rows, dt_range_count(m->partition.tokens));
     if (m->part.tp_size > 1)
-        w->sums = dt_arena_matrix(a, m->part.tp_size * rows, DT_LOGIT_SUMS);
+        w->sums =
+            dt_arena_matrix(a, m->part.tp_size * logit_parts_of(m).count * rows, DT_LOGIT_SUMS);
     if (training)
         w->dpicked = dt_arena_matrix_of(a, m->compute, rows, width);
     if (!has_dense(m))
@@ -137,11 +144,12 @@ static void cross_entropy(struct dt_head_work *w, const struct dt_model *m, floa
         ops->cross_entropy(m->device, losses, hits, &w->logits, targets, how);
         return;
     }
-    struct dt_tensor sums = dt_tensor_rows(&w->sums, 0, m->part.tp_size * n);
-    struct dt_tensor own = dt_tensor_rows(&sums, m->part.tp_rank * n, n);
-    ops->logit_sums(m->device, &own, &w->logits, targets);
+    const struct dt_logit_parts parts = logit_parts_of(m);
+    struct dt_tensor sums = dt_tensor_rows(&w->sums, 0, m->part.tp_size * parts.count * n);
+    struct dt_tensor own = dt_tensor_rows(&sums, parts.first * n, parts.count * n);
+    ops->logit_sums(m->device, &own, &w->logits, targets, &parts);
     dt_tensor_parallel_all_gather(m, &sums);
-    ops->cross_entropy_of_sums(m->device, losses, hits, &w->logits, &sums, targets, how);
+    ops->cross_entropy_of_sums(m->device, losses, hits, &w->logits, &sums, targets, &parts, how);
 }
 
 /* Whether the partial gradients of all rows are reduced once, after the last chunk. */

@@ -22,7 +22,7 @@ struct dt_head_work {
      * (stats: n x dt_layer_norm_statistics). */
     struct dt_tensor dense, active, normed, stats;
     struct dt_tensor logits; /* n x V, or the vocabulary shard of the TP rank */
-    struct dt_tensor sums;   /* of all TP ranks, n x DT_LOGIT_SUMS each */
+    struct dt_tensor sums;   /* of the parts of all TP ranks, n x DT_LOGIT_SUMS each */
     /* Gradients of picked, normed and active; training only. */
     struct dt_tensor dpicked, dnormed, dactive;
 };

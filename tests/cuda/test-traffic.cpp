@@ -323,17 +323,19 @@ const struct op table[] = {
     {"logit sums",
      {{1.01, 1.01, 1, 15}, {1.01, 1.01, 1, 15.4}},
      [] {
+         const struct dt_logit_parts parts = {vocabulary, 0, 1};
          ops->logit_sums(dev, floats(logit_rows, DT_LOGIT_SUMS), matrix(logit_rows, vocabulary),
-                         ids(logit_rows, vocabulary));
+                         ids(logit_rows, vocabulary), &parts);
      }},
     {"cross-entropy of sums",
      {{1.01, 1.04, 1, 11.5}, {1.01, 1.02, 1, 13.2}},
      [] {
          struct dt_cross_entropy how = {};
+         const struct dt_logit_parts parts = {vocabulary, 0, 1};
          how.scale = 1;
          ops->cross_entropy_of_sums(
              dev, vector(logit_rows), vector(logit_rows), matrix(logit_rows, vocabulary),
-             floats(2 * logit_rows, DT_LOGIT_SUMS), ids(logit_rows, vocabulary), &how);
+             floats(2 * logit_rows, DT_LOGIT_SUMS), ids(logit_rows, vocabulary), &parts, &how);
      }},
     {"sum of squares",
      {{1.01, 1.01, 1, 15.9}, {1.01, 1.01, 1, 15.9}},

@@ -107,12 +107,14 @@ static void vocabulary_parallel(struct dt_tensor *logits, const int32_t *targets
             int64_t first = first_column(k, count), n = first_column(k + 1, count) - first;
             struct dt_tensor part = dt_tensor_columns(logits, first, n), own = copy_of(&part);
             struct dt_tensor place = dt_tensor_rows(&sums, k * rows, rows);
+            const struct dt_logit_parts of_rank = {.width = n, .first = k, .count = 1};
             for (int64_t i = 0; i < rows; i++)
                 shifted[i] = targets[i] - (int32_t)first;
             if (pass == 0)
-                dev->ops->logit_sums(dev, &place, &own, shifted);
+                dev->ops->logit_sums(dev, &place, &own, shifted, &of_rank);
             else
-                dev->ops->cross_entropy_of_sums(dev, losses, hits, &own, &sums, shifted, how);
+                dev->ops->cross_entropy_of_sums(dev, losses, hits, &own, &sums, shifted, &of_rank,
+                                                how);
             dev->ops->copy(dev, &part, &own);
             free(own.data);
         }

@@ -184,7 +184,8 @@ static uint64_t expected_bytes(const struct job *job, int tp_size)
     int64_t sent = 2 * stream + layer * c->num_layers * stream;
     sent += job->sequence ? stream + (job->masked ? 0 : stream) : 0;
     sent += job->sequence && !job->masked ? 0 : 2 * targets * c->hidden_size;
-    int64_t floats = DT_LOGIT_SUMS * tp_size * targets + norm_sums(job);
+    int64_t parts = DT_LOGIT_PARTS % tp_size == 0 ? DT_LOGIT_PARTS : tp_size;
+    int64_t floats = DT_LOGIT_SUMS * parts * targets + norm_sums(job);
     return (uint64_t)((tp_size - 1) * (sent * size + floats * 4) + key_sums(job, tp_size) * 4);
 }
 

@@ -227,7 +227,8 @@ static int64_t slice_bytes(const struct counted *c)
         sent += crossings(c) * stream;
     if (is_last(c)) {
         sent += sum_of(stream);
-        floats += DT_LOGIT_SUMS * c->tp_size * rows;
+        int64_t parts = DT_LOGIT_PARTS % c->tp_size == 0 ? DT_LOGIT_PARTS : c->tp_size;
+        floats += DT_LOGIT_SUMS * parts * rows;
     }
     if (apart) /* gradients of norms are in parts */
         floats += sum_of(vectors * (2 * layers_of(c) + is_last(c)) * width);

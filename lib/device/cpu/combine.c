@@ -17,7 +17,7 @@ static void combine_block(float *y, float b, const float *x, float a, int64_t n)
     }
 #pragma omp simd
     for (int64_t j = 0; j < n; j++)
-        y[j] = a * x[j] + b * y[j];
+        y[j] = DT_FMA(a, x[j], b * y[j]);
 }
 
 void dt_cpu_combine(struct dt_device *dev, struct dt_tensor *y, float b, const struct dt_tensor *x,

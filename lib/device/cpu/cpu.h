@@ -58,10 +58,10 @@ void dt_cpu_attention_backward(struct dt_device *, struct dt_tensor *, struct dt
 void dt_cpu_cross_entropy(struct dt_device *, float *, float *, struct dt_tensor *, const int32_t *,
                           const struct dt_cross_entropy *);
 void dt_cpu_logit_sums(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
-                       const int32_t *);
+                       const int32_t *, const struct dt_logit_parts *);
 void dt_cpu_cross_entropy_of_sums(struct dt_device *, float *, float *, struct dt_tensor *,
                                   const struct dt_tensor *, const int32_t *,
-                                  const struct dt_cross_entropy *);
+                                  const struct dt_logit_parts *, const struct dt_cross_entropy *);
 double dt_cpu_sum_squares(struct dt_device *, const float *, int64_t);
 void dt_cpu_square_blocks(struct dt_device *, double *, const float *, int64_t, int64_t);
 void dt_cpu_sum(struct dt_device *, double *, const float *, int64_t);

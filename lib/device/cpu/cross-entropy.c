@@ -1,81 +1,165 @@
 /* SPDX-License-Identifier: MIT */
+/* Cross-entropy of whole rows, and of the columns that a tensor-parallel rank has. Both compute
+ * statistics of the parts of device/logit-parts.h, and combine them in the same way. */
 #include <assert.h>
 #include <math.h>
 #include <omp.h>
 
+#include "base/range.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/lanes.h"
 
-static float row_maximum(const float *x, int64_t n)
+/* A row of DT_LOGIT_SUMS. */
+struct sums {
+    float columns, highest, sum, below, target, is_first;
+};
+
+static float maximum(const float *x, int64_t n)
 {
-    float highest = x[0];
+    float highest = -INFINITY;
 #pragma omp simd reduction(max : highest)
     for (int64_t j = 0; j < n; j++)
         highest = x[j] > highest ? x[j] : highest;
     return highest;
 }
 
-static float is_first_maximum(const float *x, int32_t target, float highest)
+static float is_first_maximum(const float *x, int64_t target, float highest)
 {
     int32_t before = 0;
-    for (int32_t j = 0; j < target; j++)
+    for (int64_t j = 0; j < target; j++)
         before += x[j] == highest;
     return x[target] == highest && before == 0 ? 1.0f : 0.0f;
 }
 
-static float exp_sum(const float *x, int64_t n, float highest)
+/* What powers of a part are relative to. */
+static float zero_of(float highest)
 {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < n; j++)
-        sum += dt_device_exp(x[j] - highest);
-    return sum;
+    return highest == -INFINITY ? 0 : highest;
 }
 
-/* The sum of highest - x. */
-static float sum_below(const float *x, int64_t n, float highest)
+/* to = e^(x - zero); to may be x. */
+static void exponentiate(float *to, const float *x, int64_t n, float zero)
 {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
+#pragma omp simd
     for (int64_t j = 0; j < n; j++)
-        sum += highest - x[j];
-    return sum;
+        to[j] = dt_device_exp(x[j] - zero);
 }
 
-/* Turns x into e^(x - highest) and returns their sum. */
-static float exponentiate(float *x, int64_t n, float highest)
+static inline void add_values(dt_cpu_vector *sums, const dt_cpu_vector *x, const float *none)
 {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < n; j++) {
-        x[j] = dt_device_exp(x[j] - highest);
-        sum += x[j];
+    (void)none;
+    sums[0] += x[0];
+}
+
+static inline void add_below(dt_cpu_vector *sums, const dt_cpu_vector *x, const float *highest)
+{
+    sums[0] += highest[0] - x[0];
+}
+
+/* Part p of a row of n logits. */
+static struct dt_range part_of(const struct dt_logit_parts *parts, int64_t p, int64_t n)
+{
+    int64_t from = p * parts->width, to = from + parts->width;
+    return (struct dt_range){from < n ? from : n, to < n ? to : n};
+}
+
+/* Statistics of a part of n logits; powers, which may be x, becomes e^(x - highest).
+ * smoothed: also the sum of highest - x. */
+static struct sums sums_of_part(float *powers, const float *x, int64_t n, int64_t target,
+                                bool smoothed)
+{
+    struct sums s = {.columns = (float)n, .highest = maximum(x, n), .target = -INFINITY};
+    float zero = zero_of(s.highest);
+    if (target >= 0 && target < n) {
+        s.target = x[target];
+        s.is_first = is_first_maximum(x, target, s.highest);
     }
-    return sum;
+    if (smoothed)
+        s.below = dt_cpu_lanes_sum(add_below, &x, 1, &zero, n).sum[0];
+    exponentiate(powers, x, n, zero);
+    s.sum = dt_cpu_lanes_sum(add_values, (const float *[]){powers}, 1, NULL, n).sum[0];
+    return s;
 }
 
-/* The loss of one row, whose highest logit is highest; if scale is not 0, x becomes its gradient.
- * With p = softmax(x), L = log(sum exp x), label smoothing s and z-loss z:
+static float tree_sum(float *x, int64_t count)
+{
+    for (int64_t step = 1; step < count; step *= 2)
+        for (int64_t i = 0; i + step < count; i += 2 * step)
+            x[i] += x[i + step];
+    return x[0];
+}
+
+/* All parts, in the order of their columns. */
+static struct sums combine(const struct sums *parts, int64_t count)
+{
+    struct sums all = {.highest = -INFINITY, .target = -INFINITY};
+    float sums[DT_LOGIT_PARTS_MOST], below[DT_LOGIT_PARTS_MOST];
+    for (int64_t p = 0; p < count; p++) {
+        if (parts[p].highest > all.highest) {
+            all.highest = parts[p].highest;
+            all.is_first = parts[p].is_first;
+        }
+        all.target = parts[p].target > all.target ? parts[p].target : all.target;
+        all.columns += parts[p].columns;
+    }
+    for (int64_t p = 0; p < count; p++) {
+        float distance = all.highest - zero_of(parts[p].highest);
+        sums[p] = parts[p].sum * dt_device_exp(parts[p].highest - all.highest);
+        below[p] = DT_FMA(parts[p].columns, distance, parts[p].below);
+    }
+    all.sum = tree_sum(sums, count);
+    all.below = tree_sum(below, count);
+    return all;
+}
+
+/* With p = softmax(x), L = log(sum exp x), label smoothing s and z-loss z:
  *
  *     loss = L - (1 - s) x[target] - s mean(x) + z L^2
  *     dloss/dx[j] = p[j] (1 + 2 z L) - s/n - (1 - s) [j is the target]
  */
-static float row_loss(float *x, int64_t n, int32_t target, float highest,
-                      const struct dt_cross_entropy *how)
+static float loss_of(const struct sums *s, const struct dt_cross_entropy *how)
 {
-    float smoothing = how->label_smoothing;
-    float below = (1.0f - smoothing) * (highest - x[target]);
+    float smoothing = how->label_smoothing, log = dt_device_log(s->sum), log_sum = log + s->highest;
+    float below = (1.0f - smoothing) * (s->highest - s->target);
     if (smoothing != 0)
-        below += smoothing * (sum_below(x, n, highest) / (float)n);
-    float sum = how->scale == 0 ? exp_sum(x, n, highest) : exponentiate(x, n, highest);
-    float log_sum = dt_device_log(sum) + highest;
-    if (how->scale != 0) {
-        float factor = how->scale * (1.0f + 2.0f * how->z_loss * log_sum) / sum;
-        float spread = how->scale * smoothing / (float)n;
-        for (int64_t j = 0; j < n; j++)
-            x[j] = x[j] * factor - spread;
-        x[target] -= how->scale * (1.0f - smoothing);
+        below = DT_FMA(smoothing, s->below / s->columns, below);
+    return DT_FMA(how->z_loss * log_sum, log_sum, log + below);
+}
+
+/* The gradient of n logits, whose powers x holds; own: the statistics of their parts. */
+static void set_gradient(float *x, int64_t n, const struct dt_logit_parts *parts,
+                         const struct sums *own, const struct sums *all, int64_t target,
+                         const struct dt_cross_entropy *how)
+{
+    float log_sum = dt_device_log(all->sum) + all->highest;
+    float factor = how->scale * DT_FMA(2.0f * how->z_loss, log_sum, 1.0f) / all->sum;
+    float spread = how->scale * how->label_smoothing / all->columns;
+    for (int64_t p = 0; p < parts->count; p++) {
+        struct dt_range of = part_of(parts, p, n);
+        float of_part = factor * dt_device_exp(zero_of(own[p].highest) - all->highest);
+        for (int64_t j = of.first; j < of.end; j++)
+            x[j] = DT_FMA(x[j], of_part, -spread);
     }
-    return dt_device_log(sum) + below + how->z_loss * log_sum * log_sum;
+    if (target >= 0 && target < n)
+        x[target] -= how->scale * (1.0f - how->label_smoothing);
+}
+
+/* A whole row. Without a gradient, scratch receives the powers of one part after the other. */
+static float cross_entropy_of_row(float *x, int64_t n, int32_t target, float *hit, float *scratch,
+                                  const struct dt_cross_entropy *how)
+{
+    const struct dt_logit_parts parts = dt_logit_parts_of(n, n, 0, 1);
+    struct sums own[DT_LOGIT_PARTS];
+    for (int64_t p = 0; p < parts.count; p++) {
+        struct dt_range of = part_of(&parts, p, n);
+        own[p] = sums_of_part(how->scale == 0 ? scratch : x + of.first, x + of.first,
+                              of.end - of.first, target - of.first, how->label_smoothing != 0);
+    }
+    struct sums all = combine(own, parts.count);
+    if (how->scale != 0)
+        set_gradient(x, n, &parts, own, &all, target, how);
+    *hit = all.is_first;
+    return loss_of(&all, how);
 }
 
 void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, float *hits,
@@ -85,108 +169,79 @@ void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, float *hits,
     int64_t n = logits->columns;
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < logits->rows; i++) {
-        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n);
-        float *row = dt_cpu_output(logits, i, 0, scratch);
-        int32_t target = targets[i];
-        assert(target < n);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n), hit = 0;
+        float *row = dt_cpu_output(logits, i, 0, scratch + n);
+        assert(targets[i] < n);
         dt_cpu_load(logits, i, 0, n, row);
-        float highest = row_maximum(row, n);
+        losses[i] =
+            targets[i] < 0 ? 0 : cross_entropy_of_row(row, n, targets[i], &hit, scratch, how);
         if (hits)
-            hits[i] = target < 0 ? 0 : is_first_maximum(row, target, highest);
-        losses[i] = target < 0 ? 0 : row_loss(row, n, target, highest, how);
-        if (target < 0 && how->scale != 0)
+            hits[i] = hit;
+        if (targets[i] < 0 && how->scale != 0)
             memset(row, 0, (size_t)n * sizeof *row);
         if (how->scale != 0)
             dt_cpu_store(logits, i, 0, n, row);
     }
 }
 
-/* A row of DT_LOGIT_SUMS. */
-struct sums {
-    float columns, highest, sum, below, target, is_first;
-};
-
-static struct sums row_sums(const float *x, int64_t n, int32_t target)
-{
-    float highest = row_maximum(x, n);
-    bool there = target >= 0 && target < n;
-    return (struct sums){.columns = (float)n,
-                         .highest = highest,
-                         .sum = exp_sum(x, n, highest),
-                         .below = sum_below(x, n, highest),
-                         .target = there ? x[target] : -INFINITY,
-                         .is_first = there ? is_first_maximum(x, target, highest) : 0};
-}
-
 void dt_cpu_logit_sums(struct dt_device *dev, struct dt_tensor *sums,
-                       const struct dt_tensor *logits, const int32_t *targets)
+                       const struct dt_tensor *logits, const int32_t *targets,
+                       const struct dt_logit_parts *parts)
 {
-    int64_t n = logits->columns;
-    assert(sums->columns == DT_LOGIT_SUMS && sums->rows == logits->rows && n > 0);
+    int64_t n = logits->columns, rows = logits->rows;
+    assert(sums->columns == DT_LOGIT_SUMS && sums->rows == parts->count * rows);
+    assert(n > 0 && n <= parts->count * parts->width);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < logits->rows; i++) {
-        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n);
-        struct sums s = row_sums(dt_cpu_load(logits, i, 0, n, scratch), n, targets[i]);
-        memcpy(dt_cpu_row(sums, i), &s, sizeof s);
-    }
-}
-
-/* Row i of all tensor-parallel parts, combined in the order of their columns. */
-static struct sums combine_parts(const struct dt_tensor *parts, int64_t i, int64_t rows)
-{
-    struct sums all = {.highest = -INFINITY, .target = -INFINITY}, part;
-    for (int64_t r = i; r < parts->rows; r += rows) {
-        memcpy(&part, dt_cpu_row(parts, r), sizeof part);
-        if (part.highest > all.highest) {
-            all.highest = part.highest;
-            all.is_first = part.is_first;
+    for (int64_t i = 0; i < rows; i++) {
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n);
+        const float *row = dt_cpu_load(logits, i, 0, n, scratch + n);
+        for (int64_t p = 0; p < parts->count; p++) {
+            struct dt_range of = part_of(parts, p, n);
+            struct sums s = sums_of_part(scratch, row + of.first, of.end - of.first,
+                                         targets[i] - of.first, true);
+            memcpy(dt_cpu_row(sums, p * rows + i), &s, sizeof s);
         }
-        all.target = part.target > all.target ? part.target : all.target;
     }
-    for (int64_t r = i; r < parts->rows; r += rows) {
-        memcpy(&part, dt_cpu_row(parts, r), sizeof part);
-        all.columns += part.columns;
-        all.sum += part.sum * dt_device_exp(part.highest - all.highest);
-        all.below += part.below + part.columns * (all.highest - part.highest);
-    }
-    return all;
 }
 
-/* As row_loss, for vocabulary-parallel logits: x is a rank's part of the row. */
-static float loss_of_sums(const struct sums *s, float *x, int64_t n, int32_t target,
-                          const struct dt_cross_entropy *how)
+/* As whole rows, from the statistics of all parts. */
+static float cross_entropy_of_parts(float *x, int64_t n, const struct sums *all_parts,
+                                    int64_t count, const struct dt_logit_parts *parts,
+                                    int32_t target, float *hit, const struct dt_cross_entropy *how)
 {
-    float smoothing = how->label_smoothing, log_sum = dt_device_log(s->sum) + s->highest;
-    float below = (1.0f - smoothing) * (s->highest - s->target);
-    if (smoothing != 0)
-        below += smoothing * (s->below / s->columns);
+    struct sums all = combine(all_parts, count);
+    const struct sums *own = all_parts + parts->first;
     if (how->scale != 0) {
-        float factor = how->scale * (1.0f + 2.0f * how->z_loss * log_sum) / s->sum;
-        float spread = how->scale * smoothing / s->columns;
-        for (int64_t j = 0; j < n; j++)
-            x[j] = dt_device_exp(x[j] - s->highest) * factor - spread;
-        if (target >= 0 && target < n)
-            x[target] -= how->scale * (1.0f - smoothing);
+        for (int64_t p = 0; p < parts->count; p++) {
+            struct dt_range of = part_of(parts, p, n);
+            exponentiate(x + of.first, x + of.first, of.end - of.first, zero_of(own[p].highest));
+        }
+        set_gradient(x, n, parts, own, &all, target, how);
     }
-    return dt_device_log(s->sum) + below + how->z_loss * log_sum * log_sum;
+    *hit = all.is_first;
+    return loss_of(&all, how);
 }
 
 void dt_cpu_cross_entropy_of_sums(struct dt_device *dev, float *losses, float *hits,
                                   struct dt_tensor *logits, const struct dt_tensor *sums,
-                                  const int32_t *targets, const struct dt_cross_entropy *how)
+                                  const int32_t *targets, const struct dt_logit_parts *parts,
+                                  const struct dt_cross_entropy *how)
 {
-    int64_t n = logits->columns, rows = logits->rows;
-    assert(sums->columns == DT_LOGIT_SUMS && rows > 0 && sums->rows % rows == 0);
+    int64_t n = logits->columns, rows = logits->rows, count = rows > 0 ? sums->rows / rows : 0;
+    assert(sums->columns == DT_LOGIT_SUMS && sums->rows == count * rows);
+    assert(parts->first + parts->count <= count && count <= DT_LOGIT_PARTS_MOST);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < rows; i++) {
-        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n), hit;
         float *row = dt_cpu_output(logits, i, 0, scratch);
-        struct sums all = combine_parts(sums, i, rows);
+        struct sums all_parts[DT_LOGIT_PARTS_MOST];
+        for (int64_t p = 0; p < count; p++)
+            memcpy(&all_parts[p], dt_cpu_row(sums, p * rows + i), sizeof *all_parts);
         if (how->scale != 0)
             dt_cpu_load(logits, i, 0, n, row);
-        losses[i] = loss_of_sums(&all, row, n, targets[i], how);
+        losses[i] = cross_entropy_of_parts(row, n, all_parts, count, parts, targets[i], &hit, how);
         if (hits)
-            hits[i] = all.is_first;
+            hits[i] = hit;
         if (how->scale != 0)
             dt_cpu_store(logits, i, 0, n, row);
     }

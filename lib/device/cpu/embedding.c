@@ -3,18 +3,13 @@
 #include <omp.h>
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/sums-over-rows.h"
 
 #define COLUMN_UNIT 16
 
 static bool has_row(const struct dt_tensor *tokens, int32_t id)
 {
     return id >= 0 && id < tokens->rows;
-}
-
-static void add_part(float *restrict sum, const float *restrict x, int64_t n)
-{
-    for (int64_t j = 0; j < n; j++)
-        sum[j] += x[j];
 }
 
 void dt_cpu_embedding_forward(struct dt_device *dev, struct dt_tensor *y, const int32_t *ids,
@@ -36,30 +31,128 @@ void dt_cpu_embedding_forward(struct dt_device *dev, struct dt_tensor *y, const 
                 memcpy(to, token, (size_t)n * sizeof *to);
         }
         if (positions)
-            add_part(to, dt_cpu_load(positions, past + r % length, 0, n, scratch + n), n);
+            dt_cpu_add_row(to, dt_cpu_load(positions, past + r % length, 0, n, scratch + n), n);
         dt_cpu_store(y, r, 0, n, to);
+    }
+}
+
+/* A row of dy, and the row of the gradient it belongs to. */
+struct entry {
+    int32_t key, row;
+};
+
+/* Sorts n entries by their keys, which are below most, and otherwise keeps their order: radix sort.
+ * The result is in entries or in spare. */
+static struct entry *sort(struct entry *entries, struct entry *spare, int64_t n, int64_t most)
+{
+    for (int shift = 0; (most - 1) >> shift > 0; shift += 8) {
+        int64_t starts[257] = {0};
+        for (int64_t i = 0; i < n; i++)
+            starts[(entries[i].key >> shift & 255) + 1]++;
+        for (int digit = 0; digit < 256; digit++)
+            starts[digit + 1] += starts[digit];
+        for (int64_t i = 0; i < n; i++)
+            spare[starts[entries[i].key >> shift & 255]++] = entries[i];
+        struct entry *sorted = spare;
+        spare = entries;
+        entries = sorted;
+    }
+    return entries;
+}
+
+/* Sums of rows of dy in a range of columns; parts: of the rows. */
+struct range_sums {
+    const struct dt_tensor *dy;
+    int64_t parts, from, n;
+    float *scratch; /* n floats for a row of a 16-bit type, then n per level of the tree */
+};
+
+/* Part number of a row: those of dt_cpu_part_start. */
+static int64_t part_of(int64_t row, int64_t rows, int64_t parts)
+{
+    return ((row + 1) * parts - 1) / rows;
+}
+
+/* sum = the rows of entries in ascending order. */
+static void chain(const struct range_sums *s, const struct entry *entries, int64_t count,
+                  float *sum)
+{
+    memset(sum, 0, (size_t)s->n * sizeof *sum);
+    for (int64_t i = 0; i < count; i++)
+        dt_cpu_add_row(sum, dt_cpu_load(s->dy, entries[i].row, s->from, s->n, s->scratch), s->n);
+}
+
+/* sum = the rows of entries, at least one, which are in parts first .. first + width - 1: a chain
+ * in each part, and a binary tree over the parts that have rows. */
+static void sum_entries(const struct range_sums *s, const struct entry *entries, int64_t count,
+                        int64_t first, int64_t width, float *sum)
+{
+    int64_t left = 0, half = width / 2;
+    if (width == 1) {
+        chain(s, entries, count, sum);
+        return;
+    }
+    while (left < count && part_of(entries[left].row, s->dy->rows, s->parts) < first + half)
+        left++;
+    if (left == 0 || left == count) {
+        sum_entries(s, entries, count, left ? first : first + half, half, sum);
+        return;
+    }
+    sum_entries(s, entries, left, first, half, sum);
+    sum_entries(s, entries + left, count - left, first + half, half, sum + s->n);
+    dt_cpu_add_row(sum, sum + s->n, s->n);
+}
+
+/* gradient[key] += the sum of the rows of dy with that key, of all sorted entries. */
+static void add_entries(const struct range_sums *s, struct dt_tensor *gradient,
+                        const struct entry *entries, int64_t count)
+{
+    int64_t width = 1;
+    while (width < s->parts)
+        width *= 2;
+    for (int64_t i = 0, end; i < count; i = end) {
+        float *sum = s->scratch + s->n, *to = dt_cpu_row(gradient, entries[i].key) + s->from;
+        for (end = i; end < count && entries[end].key == entries[i].key;)
+            end++;
+        sum_entries(s, entries + i, end - i, 0, width, sum);
+        dt_cpu_add_row(to, sum, s->n);
     }
 }
 
 /* Threads divide the columns, not the rows: tokens repeat, so rows of the gradient would conflict.
  */
-void dt_cpu_embedding_backward(struct dt_device *dev, struct dt_tensor *dtokens,
-                               struct dt_tensor *dpositions, const struct dt_tensor *dy,
-                               const int32_t *ids, int64_t length, int row_parts)
+static void backward(struct dt_device *dev, struct dt_tensor *gradient, const struct dt_tensor *dy,
+                     const struct entry *entries, int64_t count, int parts)
 {
-    (void)row_parts;
+    int levels = 2;
+    while (1 << (levels - 2) < parts)
+        levels++;
 #pragma omp parallel num_threads(dev->threads)
     {
         int64_t from, to;
         dt_cpu_share(dy->columns, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from,
                      &to);
-        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)dy->columns);
-        for (int64_t r = 0; r < dy->rows; r++) {
-            const float *part = dt_cpu_load(dy, r, from, to - from, scratch);
-            if (has_row(dtokens, ids[r]))
-                add_part(dt_cpu_row(dtokens, ids[r]) + from, part, to - from);
-            if (dpositions)
-                add_part(dt_cpu_row(dpositions, r % length) + from, part, to - from);
-        }
+        const struct range_sums s = {
+            dy, parts > 1 ? parts : 1, from, to - from,
+            dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(levels * (to - from)))};
+        add_entries(&s, gradient, entries, count);
     }
+}
+
+void dt_cpu_embedding_backward(struct dt_device *dev, struct dt_tensor *dtokens,
+                               struct dt_tensor *dpositions, const struct dt_tensor *dy,
+                               const int32_t *ids, int64_t length, int parts)
+{
+    int64_t rows = dy->rows, count = 0;
+    struct entry *entries = (struct entry *)(void *)dt_cpu_shared_scratch(dev, (size_t)(4 * rows));
+    for (int64_t r = 0; r < rows; r++)
+        if (has_row(dtokens, ids[r]))
+            entries[count++] = (struct entry){ids[r], (int32_t)r};
+    const struct entry *sorted = sort(entries, entries + rows, count, dtokens->rows);
+    backward(dev, dtokens, dy, sorted, count, parts);
+    if (dpositions == NULL)
+        return;
+    for (int64_t r = 0; r < rows; r++)
+        entries[r] = (struct entry){(int32_t)(r % length), (int32_t)r};
+    backward(dev, dpositions, dy, sort(entries, entries + rows, rows, length), rows, parts);
 }

@@ -4,7 +4,8 @@
 #include <omp.h>
 
 #include "device/cpu/cpu.h"
-#include "device/cpu/partial-sums.h"
+#include "device/cpu/lanes.h"
+#include "device/cpu/sums-over-rows.h"
 
 const float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor *x,
                             const struct dt_tensor *add, int64_t row, float *scratch)
@@ -24,16 +25,22 @@ const float *dt_cpu_sum_row(const struct dt_tensor *sum, const struct dt_tensor 
     return dt_cpu_load(sum, row, 0, n, scratch);
 }
 
+static inline void add_values(dt_cpu_vector *sums, const dt_cpu_vector *x, const float *none)
+{
+    (void)none;
+    sums[0] += x[0];
+}
+
+static inline void add_squares(dt_cpu_vector *sums, const dt_cpu_vector *x, const float *mean)
+{
+    dt_cpu_vector difference = x[0] - mean[0];
+    sums[0] = dt_cpu_vector_fma(difference, difference, sums[0]);
+}
+
 static void mean_and_rstd(const float *x, int64_t n, float epsilon, float stats[2])
 {
-    float sum = 0, squares = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < n; j++)
-        sum += x[j];
-    float mean = sum / (float)n;
-#pragma omp simd reduction(+ : squares)
-    for (int64_t j = 0; j < n; j++)
-        squares += (x[j] - mean) * (x[j] - mean);
+    float mean = dt_cpu_lanes_sum(add_values, &x, 1, NULL, n).sum[0] / (float)n;
+    float squares = dt_cpu_lanes_sum(add_squares, &x, 1, &mean, n).sum[0];
     stats[0] = mean;
     stats[1] = 1.0f / sqrtf(squares / (float)n + epsilon);
 }
@@ -43,7 +50,7 @@ static void scale_row(float *restrict y, const float *restrict x, const float *r
 {
     float mean = stats[0], rstd = stats[1];
     for (int64_t j = 0; j < n; j++)
-        y[j] = (x[j] - mean) * rstd * weight[j] + bias[j];
+        y[j] = DT_FMA((x[j] - mean) * rstd, weight[j], bias[j]);
 }
 
 void dt_cpu_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_tensor *stats,
@@ -69,24 +76,28 @@ void dt_cpu_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_t
     }
 }
 
-/* With g = dy * weight and xhat = (x - mean) * rstd:
+/* Of rows dy, weight and x: the sums of g = dy * weight, and of g * xhat. */
+static inline void add_gradients(dt_cpu_vector *sums, const dt_cpu_vector *row, const float *stats)
+{
+    dt_cpu_vector g = row[0] * row[1];
+    sums[0] += g;
+    sums[1] = dt_cpu_vector_fma(g, (row[2] - stats[0]) * stats[1], sums[1]);
+}
+
+/* With xhat = (x - mean) * rstd:
  *     dx += rstd * (g - mean(g) - xhat * mean(g * xhat)), dweight += dy * xhat, dbias += dy */
 static void row_backward(float *restrict dx, float *restrict dweight, float *restrict dbias,
                          const float *restrict dy, const float *restrict x,
                          const float *restrict weight, const float stats[2], int64_t n)
 {
-    float mean = stats[0], rstd = stats[1], g_sum = 0, gx_sum = 0;
-#pragma omp simd reduction(+ : g_sum, gx_sum)
-    for (int64_t j = 0; j < n; j++) {
-        float g = dy[j] * weight[j];
-        g_sum += g;
-        gx_sum += g * (x[j] - mean) * rstd;
-    }
-    float g_mean = g_sum / (float)n, gx_mean = gx_sum / (float)n;
+    struct dt_cpu_row_sums g =
+        dt_cpu_lanes_sum(add_gradients, (const float *[]){dy, weight, x}, 3, stats, n);
+    float mean = stats[0], rstd = stats[1];
+    float g_mean = g.sum[0] / (float)n, gx_mean = g.sum[1] / (float)n;
     for (int64_t j = 0; j < n; j++) {
         float xhat = (x[j] - mean) * rstd;
-        dx[j] += rstd * (dy[j] * weight[j] - g_mean - xhat * gx_mean);
-        dweight[j] += dy[j] * xhat;
+        dx[j] = DT_FMA(rstd, DT_FMA(-xhat, gx_mean, dy[j] * weight[j] - g_mean), dx[j]);
+        dweight[j] = DT_FMA(dy[j], xhat, dweight[j]);
         dbias[j] += dy[j];
     }
 }
@@ -111,21 +122,20 @@ static void tensor_row_backward(const struct backward *w, int64_t i, float *sums
 void dt_cpu_norm_backward(struct dt_device *dev, struct dt_tensor *dsum, struct dt_tensor *dweight,
                           struct dt_tensor *dbias, const struct dt_tensor *dy,
                           const struct dt_tensor *sum, const struct dt_tensor *weight,
-                          const struct dt_tensor *stats, int row_parts)
+                          const struct dt_tensor *stats, int parts)
 {
-    (void)row_parts;
     int64_t n = dy->columns;
     assert(dsum->columns == n && sum->columns == n && dweight->columns == n);
-    const struct dt_cpu_partial_sums sums = dt_cpu_partial_sums(dev, dy->rows, 2 * n);
+    const struct dt_cpu_sums_over_rows sums = dt_cpu_sums_over_rows(dev, dy->rows, parts, 2 * n);
 #pragma omp parallel num_threads(dev->threads)
     {
         float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 4 * (size_t)n);
         const struct backward w = {dsum, dy, sum, stats, dt_cpu_load(weight, 0, 0, n, scratch)};
 #pragma omp for schedule(static)
-        for (int64_t block = 0; block < sums.blocks; block++) {
-            float *of_block = dt_cpu_open_block(&sums, block);
-            int64_t end = (block + 1) * sums.block_rows;
-            for (int64_t i = block * sums.block_rows; i < end && i < dy->rows; i++)
+        for (int64_t block = 0; block < dt_cpu_count_blocks(&sums); block++) {
+            int64_t from, to;
+            float *of_block = dt_cpu_open_block(&sums, block, &from, &to);
+            for (int64_t i = from; i < to; i++)
                 tensor_row_backward(&w, i, of_block, scratch + n);
         }
         int64_t from, to;

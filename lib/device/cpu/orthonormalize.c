@@ -6,20 +6,27 @@
 
 #define ROUNDING 1e-30 /* squared norm below which a row is rounding error alone */
 
+/* In 16 lanes, as sums inside a row of dt-arithmetic(7), but in fp64, where products are exact. */
 static double dot(const float *x, const float *y, int64_t n)
 {
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++)
-        sum += (double)x[i] * (double)y[i];
-    return sum;
+    double lanes[DT_CPU_LANES] = {0};
+    int64_t j = 0;
+    for (; j + DT_CPU_LANES <= n; j += DT_CPU_LANES)
+        for (int i = 0; i < DT_CPU_LANES; i++)
+            lanes[i] += (double)x[j + i] * (double)y[j + i];
+    for (int i = 0; j + i < n; i++)
+        lanes[i] += (double)x[j + i] * (double)y[j + i];
+    for (int half = DT_CPU_LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            lanes[i] += lanes[i + half];
+    return lanes[0];
 }
 
 /* x -= part * y */
 static void subtract_scaled(float *restrict x, float part, const float *restrict y, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        x[i] -= part * y[i];
+        x[i] = DT_FMA(-part, y[i], x[i]);
 }
 
 static void normalize(float *x, int64_t n)

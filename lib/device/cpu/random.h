@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Vectorized dt_random (base/rng.h): 16 blocks at once, with the same bits; and the threshold of
- * struct dt_dropout. */
+/* Vectorized dt_random (base/rng.h): DT_CPU_LANES blocks at once, with the same bits; and the
+ * threshold of struct dt_dropout. */
 #ifndef DT_DEVICE_CPU_RANDOM_H
 #define DT_DEVICE_CPU_RANDOM_H
 
@@ -11,9 +11,8 @@
 #include <immintrin.h>
 #endif
 
+#include "device/cpu/vector.h"
 #include "device/device.h"
-
-#define DT_CPU_LANES 16 /* blocks at once */
 
 #if defined __AVX512F__
 #define DT_CPU_WORDS 8

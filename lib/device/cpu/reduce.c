@@ -4,28 +4,33 @@
 #include <omp.h>
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/sums-over-rows.h"
 
 #define BLOCK        8192 /* floats whose sum is one fp64 partial sum */
 #define COLUMN_UNIT  64
+#define STRIP        1024 /* columns of a block of rows that a thread adds at once */
 #define MOST_PARTIAL 1024
 
 void dt_cpu_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
-                          const struct dt_tensor *dy, int row_parts)
+                          const struct dt_tensor *dy, int parts)
 {
-    (void)row_parts;
     assert(dbias->columns == dy->columns);
+    int64_t n = dy->columns, strips = (n + STRIP - 1) / STRIP;
+    const struct dt_cpu_sums_over_rows sums = dt_cpu_sums_over_rows(dev, dy->rows, parts, n);
 #pragma omp parallel num_threads(dev->threads)
     {
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), STRIP);
         int64_t from, to;
-        dt_cpu_share(dy->columns, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from,
-                     &to);
-        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)dy->columns);
-        float *restrict sum = dt_cpu_row(dbias, 0) + from;
-        for (int64_t i = 0; i < dy->rows; i++) {
-            const float *restrict part = dt_cpu_load(dy, i, from, to - from, scratch);
-            for (int64_t j = 0; j < to - from; j++)
-                sum[j] += part[j];
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < dt_cpu_count_blocks(&sums) * strips; i++) {
+            int64_t first = i % strips * STRIP, width = n - first < STRIP ? n - first : STRIP;
+            float *sum = dt_cpu_find_block(&sums, i / strips, &from, &to) + first;
+            memset(sum, 0, (size_t)width * sizeof *sum);
+            for (int64_t row = from; row < to; row++)
+                dt_cpu_add_row(sum, dt_cpu_load(dy, row, first, width, scratch), width);
         }
+        dt_cpu_share(n, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from, &to);
+        dt_cpu_add_blocks(&sums, from, to, dt_cpu_row(dbias, 0) + from);
     }
 }
 

@@ -4,14 +4,18 @@
 #include <omp.h>
 
 #include "device/cpu/cpu.h"
-#include "device/cpu/partial-sums.h"
+#include "device/cpu/lanes.h"
+#include "device/cpu/sums-over-rows.h"
+
+static inline void add_squares(dt_cpu_vector *sums, const dt_cpu_vector *x, const float *none)
+{
+    (void)none;
+    sums[0] = dt_cpu_vector_fma(x[0], x[0], sums[0]);
+}
 
 static float reciprocal_rms(const float *x, int64_t n, float epsilon)
 {
-    float squares = 0;
-#pragma omp simd reduction(+ : squares)
-    for (int64_t j = 0; j < n; j++)
-        squares += x[j] * x[j];
+    float squares = dt_cpu_lanes_sum(add_squares, &x, 1, NULL, n).sum[0];
     return 1.0f / sqrtf(squares / (float)n + epsilon);
 }
 
@@ -48,21 +52,25 @@ void dt_cpu_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct 
     }
 }
 
-/* With g = dy * weight and xhat = x * rstd:
+/* Of rows dy, weight and x: the sum of g * x, where g = dy * weight. */
+static inline void add_gradients(dt_cpu_vector *sums, const dt_cpu_vector *row, const float *none)
+{
+    (void)none;
+    sums[0] = dt_cpu_vector_fma(row[0] * row[1], row[2], sums[0]);
+}
+
+/* With xhat = x * rstd:
  *     dx += rstd * (g - xhat * mean(g * xhat)), dweight += dy * xhat */
 static void row_backward(float *restrict dx, float *restrict dweight, const float *restrict dy,
                          const float *restrict x, const float *restrict weight, float rstd,
                          int64_t n)
 {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < n; j++)
-        sum += dy[j] * weight[j] * x[j];
-    float mean = sum * rstd / (float)n;
+    const float *rows[] = {dy, weight, x};
+    float mean = dt_cpu_lanes_sum(add_gradients, rows, 3, NULL, n).sum[0] * rstd / (float)n;
     for (int64_t j = 0; j < n; j++) {
         float xhat = x[j] * rstd;
-        dx[j] += rstd * (dy[j] * weight[j] - xhat * mean);
-        dweight[j] += dy[j] * xhat;
+        dx[j] = DT_FMA(rstd, DT_FMA(-xhat, mean, dy[j] * weight[j]), dx[j]);
+        dweight[j] = DT_FMA(dy[j], xhat, dweight[j]);
     }
 }
 
@@ -71,7 +79,7 @@ struct backward {
     const float *weight;
 };
 
-/* Row i. sums: of dweight; scratch: three rows. */
+/* Row i. sums: of dweight, of each group separately; scratch: three rows. */
 static void tensor_row_backward(const struct backward *w, int64_t i, float *sums, float *scratch)
 {
     int64_t columns = w->dy->columns, n = columns / w->rstd->columns;
@@ -80,35 +88,37 @@ static void tensor_row_backward(const struct backward *w, int64_t i, float *sums
     const float *x = dt_cpu_load(w->sum, i, 0, columns, scratch + 2 * columns);
     dt_cpu_load(w->dsum, i, 0, columns, dx);
     for (int64_t g = 0; g < w->rstd->columns; g++)
-        row_backward(dx + g * n, sums, dy + g * n, x + g * n, w->weight, dt_cpu_row(w->rstd, i)[g],
-                     n);
+        row_backward(dx + g * n, sums + g * n, dy + g * n, x + g * n, w->weight,
+                     dt_cpu_row(w->rstd, i)[g], n);
     dt_cpu_store(w->dsum, i, 0, columns, dx);
 }
 
 void dt_cpu_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
                               struct dt_tensor *dweight, const struct dt_tensor *dy,
                               const struct dt_tensor *sum, const struct dt_tensor *weight,
-                              const struct dt_tensor *rstd, int row_parts)
+                              const struct dt_tensor *rstd, int parts)
 {
-    (void)row_parts;
     int64_t n = weight->columns, columns = dy->columns;
     assert(columns == n * rstd->columns && dweight->columns == n);
     assert(dsum->columns == columns && sum->columns == columns);
-    const struct dt_cpu_partial_sums sums = dt_cpu_partial_sums(dev, dy->rows, n);
+    const struct dt_cpu_sums_over_rows sums = dt_cpu_sums_over_rows(dev, dy->rows, parts, columns);
 #pragma omp parallel num_threads(dev->threads)
     {
         float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(3 * columns + n));
         const struct backward w = {dsum, dy, sum, rstd,
                                    dt_cpu_load(weight, 0, 0, n, scratch + 3 * columns)};
 #pragma omp for schedule(static)
-        for (int64_t block = 0; block < sums.blocks; block++) {
-            float *of_block = dt_cpu_open_block(&sums, block);
-            int64_t end = (block + 1) * sums.block_rows;
-            for (int64_t i = block * sums.block_rows; i < end && i < dy->rows; i++)
+        for (int64_t block = 0; block < dt_cpu_count_blocks(&sums); block++) {
+            int64_t from, to;
+            float *of_block = dt_cpu_open_block(&sums, block, &from, &to);
+            for (int64_t i = from; i < to; i++)
                 tensor_row_backward(&w, i, of_block, scratch);
         }
         int64_t from, to;
         dt_cpu_share(n, 1, omp_get_thread_num(), omp_get_num_threads(), &from, &to);
-        dt_cpu_add_blocks(&sums, from, to, dt_cpu_row(dweight, 0) + from);
+        for (int64_t g = 0; g < columns; g += n)
+            dt_cpu_sum_blocks(&sums, g + from, g + to);
+        dt_cpu_add_tree(sums.sums + from, n, columns / n, to - from);
+        dt_cpu_add_row(dt_cpu_row(dweight, 0) + from, sums.sums + from, to - from);
     }
 }

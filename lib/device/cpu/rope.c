@@ -10,8 +10,8 @@ static void rotate(float *restrict x, const float *restrict table, int64_t half,
     for (int64_t j = 0; j < half; j++) {
         float a = x[j], b = x[half + j];
         float cosine = table[j], sine = direction * table[half + j];
-        x[j] = a * cosine - b * sine;
-        x[half + j] = b * cosine + a * sine;
+        x[j] = DT_FMA(a, cosine, -(b * sine));
+        x[half + j] = DT_FMA(b, cosine, a * sine);
     }
 }
 

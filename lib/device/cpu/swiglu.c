@@ -21,7 +21,7 @@ static void backward_row(float *restrict dgate, float *restrict dy, const float 
 {
     for (int64_t j = 0; j < n; j++) {
         float s = sigmoid(gate[j]), dout = dy[j];
-        dgate[j] = dout * up[j] * s * (1.0f + gate[j] * (1.0f - s));
+        dgate[j] = dout * up[j] * s * DT_FMA(gate[j], 1.0f - s, 1.0f);
         dy[j] = dout * gate[j] * s;
     }
 }

@@ -212,10 +212,11 @@ struct sums {
 
 template <int TYPE, bool KEPT>
 static __global__ void __launch_bounds__(most_threads, blocks)
-    logit_sums(float *sums, int64_t stride, struct dt_cuda_view x, const int32_t *targets)
+    logit_sums(float *sums, int64_t stride, struct dt_cuda_view x, const int32_t *targets,
+               int first)
 {
     int64_t row = blockIdx.x;
-    int target = targets[row];
+    int target = targets[row] - first;
     bool there = target >= 0 && target < x.columns;
     struct found f = look_through<TYPE>(view_of_row<TYPE, KEPT>(x, row));
     if (threadIdx.x > 0)
@@ -280,6 +281,7 @@ static void launch_rows(struct dt_device *dev, const struct dt_tensor *logits,
     const struct dt_cuda *cuda = dt_cuda_of(dev);
     constexpr int group = dt_cuda_group<TYPE>;
     int64_t groups = (logits->columns + group - 1) / group;
+    groups = groups > 0 ? groups : 1; /* a part may be empty */
     dim3 block((unsigned)(groups < most_threads ? (groups + 31) / 32 * 32 : most_threads));
     size_t bytes = (size_t)groups * 16, most = cuda->shared_limit / blocks - besides;
     bool keeps = TYPE != dt_cuda_mixed && dt_cuda_view_of(logits).aligned && bytes <= most;
@@ -301,20 +303,31 @@ void dt_cuda_cross_entropy(struct dt_device *dev, float *losses, float *hits,
 }
 
 void dt_cuda_logit_sums(struct dt_device *dev, struct dt_tensor *sums,
-                        const struct dt_tensor *logits, const int32_t *targets)
+                        const struct dt_tensor *logits, const int32_t *targets,
+                        const struct dt_logit_parts *parts)
 {
-    assert(sums->columns == DT_LOGIT_SUMS && sums->rows == logits->rows && logits->columns > 0);
-    dt_cuda_for_type((int)logits->dtype, [&](auto type) {
-        launch_rows<type.value>(dev, logits, logit_sums<type.value, false>,
-                                logit_sums<type.value, true>, static_cast<float *>(sums->data),
-                                sums->stride, dt_cuda_view_of(logits), targets);
-    });
+    int64_t n = logits->columns, rows = logits->rows;
+    assert(sums->columns == DT_LOGIT_SUMS && sums->rows == parts->count * rows);
+    assert(n > 0 && n <= parts->count * parts->width);
+    for (int64_t p = 0; p < parts->count; p++) {
+        int64_t first = p * parts->width < n ? p * parts->width : n, left = n - first;
+        struct dt_tensor part =
+            dt_tensor_columns(logits, first, left < parts->width ? left : parts->width);
+        float *of_part = static_cast<float *>(sums->data) + p * rows * sums->stride;
+        dt_cuda_for_type((int)logits->dtype, [&](auto type) {
+            launch_rows<type.value>(dev, &part, logit_sums<type.value, false>,
+                                    logit_sums<type.value, true>, of_part, sums->stride,
+                                    dt_cuda_view_of(&part), targets, (int)first);
+        });
+    }
 }
 
 void dt_cuda_cross_entropy_of_sums(struct dt_device *dev, float *losses, float *hits,
                                    struct dt_tensor *logits, const struct dt_tensor *sums,
-                                   const int32_t *targets, const struct dt_cross_entropy *how)
+                                   const int32_t *targets, const struct dt_logit_parts *parts,
+                                   const struct dt_cross_entropy *how)
 {
+    (void)parts; /* the gradient is relative to the highest logit of all parts */
     assert(sums->columns == DT_LOGIT_SUMS && logits->rows > 0 && sums->rows % logits->rows == 0);
     dt_cuda_for_type((int)logits->dtype, [&](auto type) {
         launch_rows<type.value>(dev, logits, cross_entropy_of_sums<type.value, false>,

@@ -117,10 +117,10 @@ void dt_cuda_attention_backward(struct dt_device *, struct dt_tensor *, struct d
 void dt_cuda_cross_entropy(struct dt_device *, float *, float *, struct dt_tensor *,
                            const int32_t *, const struct dt_cross_entropy *);
 void dt_cuda_logit_sums(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
-                        const int32_t *);
+                        const int32_t *, const struct dt_logit_parts *);
 void dt_cuda_cross_entropy_of_sums(struct dt_device *, float *, float *, struct dt_tensor *,
                                    const struct dt_tensor *, const int32_t *,
-                                   const struct dt_cross_entropy *);
+                                   const struct dt_logit_parts *, const struct dt_cross_entropy *);
 double dt_cuda_sum_squares(struct dt_device *, const float *, int64_t);
 void dt_cuda_square_blocks(struct dt_device *, double *, const float *, int64_t, int64_t);
 void dt_cuda_sum(struct dt_device *, double *, const float *, int64_t);
