@@ -135,14 +135,12 @@ DT_CPU_INLINE dt_cpu_vector dt_cpu_vector_of(float x)
 /* From and to any address of floats. */
 DT_CPU_INLINE dt_cpu_vector dt_cpu_vector_load(const float *from)
 {
-    dt_cpu_vector v;
-    memcpy(&v, from, sizeof v);
-    return v;
+    return *(const dt_cpu_vector *)from;
 }
 
 DT_CPU_INLINE void dt_cpu_vector_store(float *to, dt_cpu_vector v)
 {
-    memcpy(to, &v, sizeof v);
+    *(dt_cpu_vector *)to = v;
 }
 
 DT_CPU_INLINE dt_cpu_lanes dt_cpu_lanes_of(float x)
