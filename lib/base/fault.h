@@ -12,7 +12,7 @@
 
 enum dt_fault {
     DT_FAULT_SKIP_EXCHANGE,  /* number: of an all-to-all among the operations of its group */
-    DT_FAULT_SKIP_BLOCK,     /* number: round of ring attention, counted from 1 */
+    DT_FAULT_SKIP_BLOCK,     /* number: context-parallel rank whose keys are not used */
     DT_FAULT_SKIP_REDUCTION, /* number: bucket whose gradients are not reduced */
     DT_FAULT_SKIP_TIED,      /* number: 1; the sum of a tied embedding's two gradients */
     DT_FAULT_POISON          /* number: step whose gradients are NaN */

@@ -89,13 +89,12 @@ struct dt_dropout {
 
 /* Attention. Row t of sequence b is row b*T + t of q, y and their gradients; of k
  * and v it is row b*key_stride + t, so that a KV cache with a larger capacity is
- * read in place. Query t attends to keys 0 .. past+t, or to all of its sequence if
- * bidirectional; with begins and ends, only to those from begins[r] to below
- * ends[r], where r is the query's row (documents, padding). Each head of k and v
- * serves heads / kv_heads adjacent heads of q (GQA, Ainslie et al. 2023).
- *
- * In ring attention (Liu et al. 2023), k and v are a block of their sequences' keys, from first_key
- * on. Positions still count from the start of the sequence, and y and gradients are fp32. */
+ * read in place. Query t is at position past+t of its sequence, and attends to keys
+ * 0 .. past+t, or to all keys of its sequence if bidirectional; with begins and ends,
+ * only to those from begins[r] to below ends[r], where r is the query's row
+ * (documents, padding). Each head of k and v serves heads / kv_heads adjacent heads
+ * of q (GQA, Ainslie et al. 2023). The bits of a query's results depend on its own
+ * keys alone. */
 struct dt_attention {
     int64_t batch;
     int64_t heads;      /* of q and y */
@@ -108,14 +107,8 @@ struct dt_attention {
     /* Of the attention weights: head h, query t and key k are element (h T + t) T + k, with
      * positions in the whole sequence of T tokens. */
     struct dt_dropout dropout;
-    int64_t first_head;      /* global index of q's first head: tensor parallelism */
-    int64_t length;          /* T; 0: queries */
-    int64_t first_key, keys; /* the block; 0: all keys up to the last query */
-    /* Forward: state of the online softmax over several blocks of keys, R x 2H fp32: of each head
-     * the highest score m so far, then of each head the sum of e^(score - m). NULL: one block. */
-    const struct dt_tensor *softmax;
-    bool continued;  /* after other blocks; backward: adds to the gradients */
-    bool unfinished; /* more blocks follow: y is not divided by the sums yet */
+    int64_t first_head; /* global index of q's first head: tensor parallelism */
+    int64_t length;     /* T, the keys of a bidirectional sequence; 0: past + queries */
 };
 
 struct dt_cross_entropy {
@@ -238,8 +231,8 @@ struct dt_ops {
     void (*attention_forward)(struct dt_device *, struct dt_tensor *y, struct dt_tensor *lse,
                               const struct dt_tensor *q, const struct dt_tensor *k,
                               const struct dt_tensor *v, const struct dt_attention *how);
-    /* Sets dq, dk, dv. Keys and queries have the same number; key_stride = queries; y and lse are
-     * those of all keys. */
+    /* Sets dq, and dk and dv of all key_stride rows of each sequence: 0 of the keys that no query
+     * attends to. dk and dv may be fp32 with k and v of another type. */
     void (*attention_backward)(struct dt_device *, struct dt_tensor *dq, struct dt_tensor *dk,
                                struct dt_tensor *dv, const struct dt_tensor *dy,
                                const struct dt_tensor *y, const struct dt_tensor *lse,
@@ -301,7 +294,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 13
+#define DT_ENGINE_ABI 14
 
 struct dt_device {
     const struct dt_ops *ops;

@@ -452,7 +452,7 @@ static void forward_inside(const struct dt_model *m, int layer, struct dt_block 
         attend_cached(m, b, &s, caches, &how, pass->sequences);
     } else {
         apply_rope(m, &s, &how, false);
-        dt_ring_forward(m, pass->ring, &b->attention, &b->lse, &s, &how);
+        dt_context_attention_forward(m, pass->context, &b->attention, &b->lse, &s, &how);
     }
     attention_output(m, layer, b, out);
     struct dt_tensor add = dt_block_hidden_rows(m, out), norm1 = dt_block_hidden_rows(m, &b->norm1);
@@ -580,7 +580,8 @@ static void attention_backward(const struct dt_model *m, int layer, const struct
         m, gradients, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, dattention,
         output_gradient(m, gradients, layer, DT_ROLE_NORM1_WEIGHT, dy, &b->norm1, &b->stats1, s),
         &b->attention, NULL);
-    dt_ring_backward(m, pass->ring, &d, dattention, &b->attention, &b->lse, &qkv, &attention);
+    dt_context_attention_backward(m, pass->context, &d, dattention, &b->attention, &b->lse, &qkv,
+                                  &attention);
     apply_rope(m, &d, &attention, true);
     if (m->config.qk_norm)
         qk_norm_backward(m, gradients, layer, &d, b, &s->qk);

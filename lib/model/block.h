@@ -32,7 +32,7 @@
 #define DT_MODEL_BLOCK_H
 
 #include "device/arena.h"
-#include "model/ring-attention.h"
+#include "model/context-attention.h"
 #include "settings/choices.h"
 
 /* A sequence with a KV cache: its slot, and the number of tokens cached. */
@@ -44,7 +44,7 @@ struct dt_cached_sequence {
 struct dt_block_pass {
     int64_t rows;                               /* R */
     struct dt_attention attention;              /* of a chunk (context-parallel.h) */
-    const struct dt_ring *ring;                 /* borrowed */
+    const struct dt_context_attention *context; /* scratch; borrowed */
     bool dropout;                               /* on, with the configuration's rates */
     uint64_t seed;                              /* of dropout */
     uint64_t sample;                            /* global index of the first sequence */

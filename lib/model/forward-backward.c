@@ -17,8 +17,8 @@ struct common {
     struct dt_tensor x, out;         /* R x C: embeddings or received; what a block adds */
     struct dt_tensor dstream, dnorm; /* S x C and R x C gradients, training only */
     struct dt_block_scratch scratch;
-    struct dt_block block; /* recomputed buffers */
-    struct dt_ring ring;   /* with context parallelism */
+    struct dt_block block;               /* recomputed buffers */
+    struct dt_context_attention context; /* with context parallelism */
 };
 
 struct dt_workspace {
@@ -84,7 +84,7 @@ static void lay_out_common(struct dt_workspace *w)
         dt_block_scratch_layout(&w->common.scratch, a, m, rows);
     }
     if (is_context_parallel(w))
-        dt_ring_layout(&w->common.ring, a, m, rows, w->shape.training);
+        dt_context_attention_layout(&w->common.context, a, m, rows, w->shape.training);
 }
 
 static void lay_out(struct dt_workspace *w)
@@ -206,7 +206,7 @@ void dt_pass_begin(struct dt_workspace *w, const struct dt_batch *batch, const s
     w->pass = (struct dt_block_pass){
         .rows = w->rows,
         .attention = dt_model_attention(m, batch->count, batch->length),
-        .ring = &w->common.ring,
+        .context = &w->common.context,
         .dropout = how != NULL,
         .seed = how ? how->seed : 0,
         .sample = batch->first_sample,

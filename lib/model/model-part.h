@@ -29,8 +29,8 @@ struct dt_model_part {
     /* Sequence parallelism (Korthikanti et al. 2022): each TP rank holds some rows of the residual
      * stream, instead of all. */
     bool sequence;
-    int cp_rank, cp_size; /* context parallelism (context-parallel.h) */
-    struct dt_comm *ring; /* the context-parallel ranks, in order; NULL: one */
+    int cp_rank, cp_size;     /* context parallelism (context-parallel.h) */
+    struct dt_comm *cp_group; /* the context-parallel ranks, in order; NULL: one */
     /* The tied head has a gradient separate from that of the token embedding, added to it at the
      * end of a step. So the sum has the same bits whatever the number of stages. */
     bool tied_apart;

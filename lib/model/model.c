@@ -195,6 +195,5 @@ struct dt_attention dt_model_attention(const struct dt_model *m, int64_t batch, 
                                  .queries = chunk,
                                  .key_stride = chunk,
                                  .length = length,
-                                 .keys = chunk < length ? chunk : 0,
                                  .bidirectional = dt_model_is_masked(&m->config)};
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "model/ring-attention.h"
+#include "model/context-attention.h"
 
 /* Sizes of the mesh, and a rank's coordinates. */
 struct position {
@@ -33,8 +33,8 @@ static int rank_at(const struct position *p, int stage, int dp_cp, int tp_rank)
 static int check_message(const struct position *p, const struct dt_settings *s,
                          struct dt_error *err)
 {
-    size_t bytes = dt_ring_message(&s->model, s->training.batch_size * s->training.sequence_length /
-                                                  p->cp_size);
+    size_t bytes = dt_context_attention_message(
+        &s->model, s->training.batch_size * s->training.sequence_length / p->cp_size);
     if (p->cp_size == 1 || bytes <= DT_TRANSFER_MOST)
         return 0;
     return dt_fail(err, DT_EINVALID,
@@ -174,7 +174,7 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
         .sequence = s->distributed.sequence_parallel,
         .cp_rank = p.cp_rank,
         .cp_size = p.cp_size,
-        .ring = p.cp_size > 1 ? dt_comm_on_device(m->cp_group) : NULL,
+        .cp_group = p.cp_size > 1 ? dt_comm_on_device(m->cp_group) : NULL,
         .tied_apart = p.stages > 1 || s->distributed.invariant,
     };
     return 0;

@@ -227,7 +227,7 @@ static int check_memory(const struct dt_train_state *s, struct dt_error *err)
     if (dev == NULL || !dev->engine->own_memory)
         return 0;
     bool tp_size = part->tp_size > 1 && !dt_comm_is_on_device(part->tp_group);
-    bool cp_size = part->cp_size > 1 && !dt_comm_is_on_device(part->ring);
+    bool cp_size = part->cp_size > 1 && !dt_comm_is_on_device(part->cp_group);
     if (!(tp_size || cp_size))
         return 0;
     return dt_fail(err, DT_EINVALID,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/layout.h"
 
-#include "model/ring-attention.h"
+#include "model/context-attention.h"
 #include "model/tensor-partition.h"
 #include "optim/optimizer.h"
 #include "parallel/data-parallel.h"
@@ -93,8 +93,9 @@ const char *dt_layout_fault(const struct dt_plan_layout *l, const struct dt_sett
         return "distributed.invariant does not support cp above 1";
     if (l->cp > 1 && dt_settings_sync_is_local(s))
         return "local SGD does not support cp above 1";
-    if (l->cp > 1 && dt_ring_message(&s->model, l->batch * s->training.sequence_length / l->cp) >
-                         DT_TRANSFER_MOST)
+    if (l->cp > 1 &&
+        dt_context_attention_message(&s->model, l->batch * s->training.sequence_length / l->cp) >
+            DT_TRANSFER_MOST)
         return "keys and values of a sequence chunk exceed the largest message";
     if (dt_layout_dp_cp_size(l) % dt_layout_shard_size(l) != 0)
         return "shard_ranks does not divide dp * cp";

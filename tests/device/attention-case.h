@@ -169,6 +169,21 @@ static inline void backward_reference(const struct attention *l, double *dqkv)
     free(w), free(dw);
 }
 
+/* Attention of a chunk of tokens queries, to all keys of their sequence; of a batch of 1. */
+static inline struct attention chunk_of(const struct attention *l, int64_t tokens, int64_t query)
+{
+    struct attention p = *l;
+    p.q = dt_tensor_rows(&l->q, query, tokens), p.dq = dt_tensor_rows(&l->dq, query, tokens);
+    p.y = dt_tensor_rows(&l->y, query, tokens), p.lse = dt_tensor_rows(&l->lse, query, tokens);
+    p.r = dt_tensor_rows(&l->r, query, tokens);
+    p.how.length = l->how.queries;
+    p.how.queries = tokens;
+    p.how.past = query;
+    p.how.begins = l->how.begins ? l->how.begins + query : NULL;
+    p.how.ends = l->how.ends ? l->how.ends + query : NULL;
+    return p;
+}
+
 static inline void run_attention(struct dt_device *on, struct attention *l)
 {
     on->ops->attention_forward(on, &l->y, &l->lse, &l->q, &l->k, &l->v, &l->how);

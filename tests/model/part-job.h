@@ -173,8 +173,8 @@ static inline struct dt_model_part part_of(struct dt_comm *world, const struct j
     part.tp_rank = dt_comm_rank(part.tp_group);
     part.tp_size = tp_size;
     part.sequence = job->sequence;
-    part.ring = group_of(world, job->cp_size, tp_size);
-    part.cp_rank = dt_comm_rank(part.ring);
+    part.cp_group = group_of(world, job->cp_size, tp_size);
+    part.cp_rank = dt_comm_rank(part.cp_group);
     part.cp_size = job->cp_size;
     return part;
 }
@@ -187,7 +187,7 @@ static inline void open_run(struct run *r, const struct job *job, struct dt_comm
         .batch = job->count, .length = job->length, .training = true, .recompute = job->recompute};
     if (world)
         part = part_of(world, job);
-    r->ring = part.cp_size > 1 ? part.ring : NULL;
+    r->ring = part.cp_size > 1 ? part.cp_group : NULL;
     assert_int_equal(dt_device_open(&r->dev, "cpu", 1, &err), 0);
     r->model = dt_model_plan(r->dev, &job->config, job->compute, &part);
     assert_int_equal(dt_model_allocate(r->model, &err), 0);

@@ -20,7 +20,7 @@ struct backward {
     const struct dt_tensor *dy, *y, *lse, *q, *k, *v;
     int64_t size, width;
     struct dt_cpu_queries queries;
-    float *q_rows, *q_transposed;   /* DT_CPU_BLOCK x width, size x DT_CPU_BLOCK */
+    float *q_rows, *q_transposed;   /* DT_CPU_BLOCK x width, width x DT_CPU_BLOCK */
     float *dy_rows, *dy_transposed; /* the same */
     float *k_rows, *v_rows;         /* DT_CPU_BLOCK x width */
     float *weights, *scores;  /* keys x queries: weights; gradients of weights, then of scores */
@@ -44,13 +44,15 @@ static size_t lay_out(struct backward *w, float *scratch, int64_t key_blocks)
     return used;
 }
 
-static float dot(const float *a, const float *b, int64_t n)
+/* deltas: of each lane, the sum over channels of dy times y. */
+static void find_deltas(float *deltas, const float *dy, const float *y, int64_t lanes, int64_t size)
 {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < n; j++)
-        sum += a[j] * b[j];
-    return sum;
+    for (int64_t i = 0; i < lanes; i += DT_CPU_VECTOR) {
+        dt_cpu_vector sum = dt_cpu_vector_of(0);
+        for (int64_t j = i; j < size * DT_CPU_BLOCK; j += DT_CPU_BLOCK)
+            sum = dt_cpu_vector_fma(dt_cpu_vector_load(dy + j), dt_cpu_vector_load(y + j), sum);
+        dt_cpu_vector_store(deltas + i, sum);
+    }
 }
 
 static void load_queries(struct backward *w, int64_t sequence, int64_t head, int64_t block)
@@ -58,18 +60,16 @@ static void load_queries(struct backward *w, int64_t sequence, int64_t head, int
     struct dt_cpu_queries *q = &w->queries;
     dt_cpu_find_queries(q, w->how, sequence, head, block);
     int64_t row = sequence * w->how->queries + q->first;
-    dt_cpu_load_head(w->q_rows, q->lanes, w->y, row, q->count, head, w->size); /* for deltas */
+    for (int64_t i = 0; i < q->lanes; i++)
+        w->log_sums[i] = i < q->count ? dt_cpu_row(w->lse, row + i)[head] : 0;
     dt_cpu_load_head(w->dy_rows, q->lanes, w->dy, row, q->count, head, w->size);
-    for (int64_t i = 0; i < q->lanes; i++) {
-        bool real = i < q->count;
-        w->log_sums[i] = real ? dt_cpu_row(w->lse, row + i)[head] : 0;
-        w->deltas[i] =
-            real ? dot(w->q_rows + i * w->width, w->dy_rows + i * w->width, w->width) : 0;
-    }
+    dt_cpu_transpose(w->dy_transposed, w->dy_rows, w->width, q->lanes, w->width);
+    dt_cpu_load_head(w->q_rows, q->lanes, w->y, row, q->count, head, w->size);
+    dt_cpu_transpose(w->q_transposed, w->q_rows, w->width, q->lanes, w->width);
+    find_deltas(w->deltas, w->dy_transposed, w->q_transposed, q->lanes, w->size);
     dt_cpu_load_head(w->q_rows, q->lanes, w->q, row, q->count, head, w->size);
     dt_cpu_scale(w->q_rows, q->lanes * w->width, dt_cpu_score_scale(w->size));
-    dt_cpu_transpose_head(w->q_transposed, w->q_rows, w->size, q->lanes);
-    dt_cpu_transpose_head(w->dy_transposed, w->dy_rows, w->size, q->lanes);
+    dt_cpu_transpose(w->q_transposed, w->q_rows, w->width, q->lanes, w->width);
 }
 
 /* weights: scores in, weights out. */
@@ -121,17 +121,6 @@ static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *
     dt_cpu_sum_queries(dv, w->weights, w->dy_rows, keys, q, width);
 }
 
-/* Adds x, the gradient from previous blocks of keys, to sums. scratch: a row. */
-static void add_previous(const struct backward *w, float *sums, const struct dt_tensor *x,
-                         int64_t first, int64_t count, int64_t head, float *scratch)
-{
-    for (int64_t i = 0; i < count; i++, sums += w->width) {
-        const float *before = dt_cpu_load(x, first + i, head * w->size, w->size, scratch);
-        for (int64_t j = 0; j < w->size; j++)
-            sums[j] += before[j];
-    }
-}
-
 /* dq of one block of queries, over all its keys; all: also adds to dk and dv. */
 static void query_block(struct backward *w, int64_t sequence, int64_t head, int64_t block, bool all)
 {
@@ -143,9 +132,7 @@ static void query_block(struct backward *w, int64_t sequence, int64_t head, int6
         add_pair(w, &keys, w->dq_sums, all ? w->dk_sums + keys.first * w->width : NULL,
                  all ? w->dv_sums + keys.first * w->width : NULL);
     int64_t row = sequence * w->how->queries + q->first;
-    dt_cpu_scale(w->dq_sums, q->lanes * w->width, dt_cpu_score_scale(w->size));
-    if (w->how->continued)
-        add_previous(w, w->dq_sums, w->dq, row, q->count, head, w->k_rows);
+    dt_cpu_finish_sums(w->dq_sums, q->lanes * w->width, dt_cpu_score_scale(w->size));
     dt_cpu_store_head(w->dq, row, q->count, head, w->size, w->dq_sums);
 }
 
@@ -172,11 +159,9 @@ static void clear_key_sums(struct backward *w, int64_t blocks)
 static void store_key_sums(struct backward *w, int64_t sequence, int64_t shared, int64_t first,
                            int64_t count)
 {
-    int64_t row = sequence * w->how->queries + first;
-    if (w->how->continued) {
-        add_previous(w, w->dk_sums, w->dk, row, count, shared, w->k_rows);
-        add_previous(w, w->dv_sums, w->dv, row, count, shared, w->k_rows);
-    }
+    int64_t row = sequence * w->how->key_stride + first;
+    dt_cpu_finish_sums(w->dk_sums, count * w->width, 1);
+    dt_cpu_finish_sums(w->dv_sums, count * w->width, 1);
     dt_cpu_store_head(w->dk, row, count, shared, w->size, w->dk_sums);
     dt_cpu_store_head(w->dv, row, count, shared, w->size, w->dv_sums);
 }
@@ -185,17 +170,17 @@ static void store_key_sums(struct backward *w, int64_t sequence, int64_t shared,
 static void whole_head(struct backward *w, int64_t sequence, int64_t shared)
 {
     int64_t group = w->how->heads / w->how->kv_heads, blocks = dt_cpu_blocks(w->how->queries);
-    clear_key_sums(w, blocks);
+    clear_key_sums(w, dt_cpu_blocks(w->how->key_stride));
     for (int64_t h = shared * group; h < (shared + 1) * group; h++)
         for (int64_t b = 0; b < blocks; b++)
             query_block(w, sequence, h, b, true);
-    store_key_sums(w, sequence, shared, 0, w->how->queries);
+    store_key_sums(w, sequence, shared, 0, w->how->key_stride);
 }
 
 static void key_block(struct backward *w, int64_t sequence, int64_t shared, int64_t block)
 {
     int64_t group = w->how->heads / w->how->kv_heads, first = block * DT_CPU_BLOCK;
-    int64_t left = w->how->queries - first;
+    int64_t left = w->how->key_stride - first;
     clear_key_sums(w, 1);
     for (int64_t h = shared * group; h < (shared + 1) * group; h++)
         sum_queries(w, sequence, h, block);
@@ -208,7 +193,7 @@ static void backward_by_heads(struct dt_device *dev, const struct backward *shar
 #pragma omp parallel num_threads(dev->threads)
     {
         struct backward w = *shared;
-        int64_t blocks = dt_cpu_blocks(how->queries);
+        int64_t blocks = dt_cpu_blocks(how->key_stride);
         size_t size = lay_out(&w, NULL, blocks);
         lay_out(&w, dt_cpu_scratch(dev, omp_get_thread_num(), size), blocks);
 #pragma omp for schedule(dynamic)
@@ -220,16 +205,16 @@ static void backward_by_heads(struct dt_device *dev, const struct backward *shar
 static void backward_by_blocks(struct dt_device *dev, const struct backward *shared)
 {
     const struct dt_attention *how = shared->how;
-    int64_t blocks = dt_cpu_blocks(how->queries);
+    int64_t blocks = dt_cpu_blocks(how->queries), key_blocks = dt_cpu_blocks(how->key_stride);
 #pragma omp parallel num_threads(dev->threads)
     {
         struct backward w = *shared;
         size_t size = lay_out(&w, NULL, 1);
         lay_out(&w, dt_cpu_scratch(dev, omp_get_thread_num(), size), 1);
 #pragma omp for schedule(dynamic) nowait
-        for (int64_t i = 0; i < how->batch * how->kv_heads * blocks; i++) {
-            int64_t head = i / blocks;
-            key_block(&w, head / how->kv_heads, head % how->kv_heads, i % blocks);
+        for (int64_t i = 0; i < how->batch * how->kv_heads * key_blocks; i++) {
+            int64_t head = i / key_blocks;
+            key_block(&w, head / how->kv_heads, head % how->kv_heads, i % key_blocks);
         }
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < how->batch * how->heads * blocks; i++) {
@@ -245,8 +230,7 @@ void dt_cpu_attention_backward(struct dt_device *dev, struct dt_tensor *dq, stru
                                const struct dt_tensor *q, const struct dt_tensor *k,
                                const struct dt_tensor *v, const struct dt_attention *how)
 {
-    assert(how->key_stride == how->queries &&
-           (how->keys > 0 ? how->keys == how->queries : how->past == 0));
+    assert(how->key_stride >= how->past + how->queries);
     int64_t size = q->columns / how->heads;
     struct backward w = {how, dq, dk, dv, dy, y, lse, q, k, v, size, dt_cpu_head_width(size)};
     /* Separate loops compute 2 of the 5 products of a pair twice. */

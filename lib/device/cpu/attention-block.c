@@ -6,19 +6,18 @@ static int32_t clip(int64_t key, int64_t keys)
     return (int32_t)(key < 0 ? 0 : key < keys ? key : keys);
 }
 
-/* Key ranges, relative to the first key. Padding lanes repeat the last query, so that loops need
- * not distinguish them. */
+/* Padding lanes repeat the last query, so that loops need not distinguish them. */
 static void find_spans(struct dt_cpu_queries *q, const struct dt_attention *how)
 {
-    int64_t keys = how->keys > 0 ? how->keys : how->past + how->queries;
+    int64_t keys = how->bidirectional ? dt_cpu_length(how) : how->past + how->queries;
     for (int64_t i = 0; i < q->lanes; i++) {
         int64_t t = q->first + (i < q->count ? i : q->count - 1);
         int64_t row = q->sequence * how->queries + t;
         int64_t end = how->bidirectional ? INT32_MAX : how->past + t + 1;
         int64_t begin = how->begins ? how->begins[row] : 0;
         end = how->ends && how->ends[row] < end ? how->ends[row] : end;
-        q->begins[i] = clip(begin - how->first_key, keys);
-        q->ends[i] = clip(end - how->first_key, keys);
+        q->begins[i] = clip(begin, keys);
+        q->ends[i] = clip(end, keys);
     }
 }
 
@@ -29,7 +28,7 @@ void dt_cpu_find_queries(struct dt_cpu_queries *q, const struct dt_attention *ho
     q->sequence = sequence, q->head = head, q->first = block * DT_CPU_BLOCK;
     q->count = left < DT_CPU_BLOCK ? left : DT_CPU_BLOCK;
     q->lanes = dt_cpu_round_up(q->count, DT_CPU_QUERY_UNIT);
-    q->reach = how->bidirectional ? INT64_MAX : how->past - how->first_key + q->first;
+    q->reach = how->bidirectional ? INT64_MAX : how->past + q->first;
     find_spans(q, how);
     q->begin = q->common_begin = q->begins[0];
     q->end = q->common_end = q->ends[0];
@@ -56,8 +55,7 @@ static void copy_rows(float *restrict to, const float *restrict from, int64_t st
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < width; j += DT_CPU_VECTOR)
-            *(dt_cpu_vector *)(to + i * width + j) =
-                *(const dt_cpu_vector *)(from + i * stride + j);
+            dt_cpu_vector_store(to + i * width + j, dt_cpu_vector_load(from + i * stride + j));
 }
 
 void dt_cpu_load_head(float *to, int64_t padded, const struct dt_tensor *x, int64_t first,
@@ -85,13 +83,62 @@ void dt_cpu_store_head(const struct dt_tensor *x, int64_t first, int64_t count, 
         dt_cpu_store(x, first + i, head * size, size, from + i * dt_cpu_head_width(size));
 }
 
-void dt_cpu_transpose_head(float *restrict to, const float *restrict from, int64_t size,
-                           int64_t lanes)
+/* Four floats of DT_CPU_VECTOR / 4 rows, which are 4 rows apart. */
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+
+static inline dt_cpu_vector load_fours(const float *from, int64_t stride)
 {
-    int64_t width = dt_cpu_head_width(size);
-    for (int64_t j = 0; j < size; j++)
-        for (int64_t i = 0; i < lanes; i++)
-            to[j * DT_CPU_BLOCK + i] = from[i * width + j];
+    four a = *(const four *)from;
+#if DT_CPU_VECTOR == 4
+    (void)stride;
+    return a;
+#else
+    four b = *(const four *)(from + 4 * stride);
+#if DT_CPU_VECTOR == 8
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
+#else
+    four c = *(const four *)(from + 8 * stride), d = *(const four *)(from + 12 * stride);
+    typedef float eight __attribute__((vector_size(32)));
+    eight low = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
+    eight high = __builtin_shufflevector(c, d, 0, 1, 2, 3, 4, 5, 6, 7);
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#endif
+#endif
+}
+
+/* In every four lanes: lanes a, b, c and d, of x from 0 on and of y from 4 on. */
+#define LANE(i, n)              ((n) + 4 * (i) + ((n) < 4 ? 0 : DT_CPU_VECTOR - 4))
+#define LANES_OF(i, a, b, c, d) LANE(i, a), LANE(i, b), LANE(i, c), LANE(i, d)
+#if DT_CPU_VECTOR == 16
+#define SHUFFLE(x, y, ...)                                                                         \
+    __builtin_shufflevector(x, y, LANES_OF(0, __VA_ARGS__), LANES_OF(1, __VA_ARGS__),              \
+                            LANES_OF(2, __VA_ARGS__), LANES_OF(3, __VA_ARGS__))
+#elif DT_CPU_VECTOR == 8
+#define SHUFFLE(x, y, ...)                                                                         \
+    __builtin_shufflevector(x, y, LANES_OF(0, __VA_ARGS__), LANES_OF(1, __VA_ARGS__))
+#else
+#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, LANES_OF(0, __VA_ARGS__))
+#endif
+
+/* Four channels of DT_CPU_VECTOR rows. */
+static inline void transpose_fours(float *to, const float *from, int64_t stride)
+{
+    dt_cpu_vector a = load_fours(from, stride), b = load_fours(from + stride, stride);
+    dt_cpu_vector c = load_fours(from + 2 * stride, stride);
+    dt_cpu_vector d = load_fours(from + 3 * stride, stride);
+    dt_cpu_vector ab = SHUFFLE(a, b, 0, 4, 1, 5), cd = SHUFFLE(c, d, 0, 4, 1, 5);
+    dt_cpu_vector_store(to, SHUFFLE(ab, cd, 0, 1, 4, 5));
+    dt_cpu_vector_store(to + DT_CPU_BLOCK, SHUFFLE(ab, cd, 2, 3, 6, 7));
+    ab = SHUFFLE(a, b, 2, 6, 3, 7), cd = SHUFFLE(c, d, 2, 6, 3, 7);
+    dt_cpu_vector_store(to + 2 * DT_CPU_BLOCK, SHUFFLE(ab, cd, 0, 1, 4, 5));
+    dt_cpu_vector_store(to + 3 * DT_CPU_BLOCK, SHUFFLE(ab, cd, 2, 3, 6, 7));
+}
+
+void dt_cpu_transpose(float *to, const float *from, int64_t stride, int64_t rows, int64_t channels)
+{
+    for (int64_t i = 0; i < rows; i += DT_CPU_VECTOR)
+        for (int64_t j = 0; j < channels; j += 4)
+            transpose_fours(to + j * DT_CPU_BLOCK + i, from + i * stride + j, stride);
 }
 
 void dt_cpu_score(float *scores, const float *rows, const float *lanes,
@@ -176,8 +223,8 @@ void dt_cpu_weight_dropout(float *factors, const struct dt_attention *how,
 {
     uint64_t index = how->dropout.sample + (uint64_t)q->sequence;
     int64_t head = how->first_head + q->head;
-    int64_t length = how->length > 0 ? how->length : how->queries;
-    int64_t query = how->past + q->first, key = how->first_key + keys->first;
+    int64_t length = dt_cpu_length(how);
+    int64_t query = how->past + q->first, key = keys->first;
     for (int64_t lane = 0; lane < q->lanes; lane += DT_CPU_LANES) {
         uint64_t first[DT_CPU_LANES];
         for (int64_t i = 0; i < DT_CPU_LANES; i++)

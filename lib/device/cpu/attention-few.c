@@ -1,81 +1,257 @@
 /* SPDX-License-Identifier: MIT */
-/* Forward of few queries with many keys (decoding): each query reads keys and values in place, and
- * its bits do not depend on the other queries. */
+/*
+ * Forward of few queries with many keys (decoding), with the same order of operations, and so the
+ * same bits, as attention.c. A block of keys is transposed, so that keys are lanes of the vectors;
+ * it is used by all queries of a head of keys before the next block is read. Values are read in
+ * place.
+ */
 #include "device/cpu/attention-few.h"
 
 #include <math.h>
 #include <omp.h>
 
-#include "device/cpu/functions.h"
-
-#define LANES 16
-
-/* A thread's work: one query of one head. */
-struct query {
-    const struct dt_attention *how;
-    const struct dt_tensor *k, *v;
-    int64_t size, keys, first, column; /* of the keys: their number, first row and column */
-    float *q, *row, *weights, *sum;    /* scratch: size, size, keys, size */
+/* The online softmax of a query of a head. */
+struct state {
+    float highest, total;
 };
 
-static float dot(const float *restrict a, const float *restrict b, int64_t n)
+/* A thread's work: some queries of the heads that share a head of keys. */
+struct few {
+    const struct dt_attention *how;
+    const struct dt_tensor *q, *k, *v;
+    int64_t size, width;
+    int64_t sequence, shared, from, to; /* pairs of head and query, numbered from 0 */
+    /* scratch: */
+    float *queries, *sums; /* of each pair: its scaled query, its weighted values; width each */
+    struct state *states;
+    float *transposed; /* width x DT_CPU_BLOCK: keys */
+    float *loaded;     /* DT_CPU_BLOCK x width: keys, then values */
+    float *weights;    /* DT_CPU_BLOCK */
+};
+
+static int64_t pairs_of(const struct dt_attention *how)
 {
-    float lanes[LANES] = {0}, sum = 0;
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++)
-            lanes[j] += a[i + j] * b[i + j];
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int j = 0; j < half; j++)
-            lanes[j] += lanes[j + half];
-    for (; i < n; i++)
-        sum += a[i] * b[i];
-    return lanes[0] + sum;
+    return how->heads / how->kv_heads * how->queries;
 }
 
-static void add_scaled(float *restrict to, const float *restrict x, float factor, int64_t n)
+static size_t lay_out(struct few *f, float *scratch)
 {
-    for (int64_t i = 0; i < n; i++)
-        to[i] += factor * x[i];
-}
-
-/* exp(score - *highest) of all keys. Returns their sum. */
-static float softmax_weights(const struct query *w, float *highest)
-{
-    float total = 0;
-    *highest = -INFINITY;
-    for (int64_t t = 0; t < w->keys; t++) {
-        const float *key = dt_cpu_load(w->k, w->first + t, w->column, w->size, w->row);
-        w->weights[t] = dot(w->q, key, w->size);
-        *highest = w->weights[t] > *highest ? w->weights[t] : *highest;
+    size_t pairs = (size_t)pairs_of(f->how), width = (size_t)f->width;
+    size_t block = DT_CPU_BLOCK * width;
+    if (scratch) {
+        f->transposed = scratch;
+        f->loaded = f->transposed + block;
+        f->weights = f->loaded + block;
+        f->queries = f->weights + DT_CPU_BLOCK;
+        f->sums = f->queries + pairs * width;
+        f->states = (struct state *)(f->sums + pairs * width);
     }
-    for (int64_t t = 0; t < w->keys; t++)
-        w->weights[t] = dt_device_exp(w->weights[t] - *highest);
-    for (int64_t t = 0; t < w->keys; t++)
-        total += w->weights[t];
-    return total;
+    return 2 * block + DT_CPU_BLOCK + pairs * (2 * width + 2);
 }
 
-static void attend(const struct query *w, struct dt_tensor *y, struct dt_tensor *lse,
-                   const struct dt_tensor *q, int64_t row, int64_t head)
+static int64_t head_of(const struct few *f, int64_t pair)
 {
-    float highest, scale = dt_cpu_score_scale(w->size);
-    const float *from = dt_cpu_load(q, row, head * w->size, w->size, w->row);
-    for (int64_t i = 0; i < w->size; i++)
-        w->q[i] = from[i] * scale, w->sum[i] = 0;
-    float total = softmax_weights(w, &highest);
-    for (int64_t t = 0; t < w->keys; t++)
-        add_scaled(w->sum, dt_cpu_load(w->v, w->first + t, w->column, w->size, w->row),
-                   w->weights[t], w->size);
-    dt_cpu_scale(w->sum, w->size, 1.0f / total);
-    dt_cpu_row(lse, row)[head] = highest + dt_device_log(total);
-    dt_cpu_store(y, row, head * w->size, w->size, w->sum);
+    return f->shared * (f->how->heads / f->how->kv_heads) + pair / f->how->queries;
+}
+
+static int64_t row_of(const struct few *f, int64_t pair)
+{
+    return f->sequence * f->how->queries + pair % f->how->queries;
+}
+
+static void begin(struct few *f)
+{
+    float scale = dt_cpu_score_scale(f->size);
+    for (int64_t i = f->from; i < f->to; i++) {
+        dt_cpu_load_head(f->queries + i * f->width, 1, f->q, row_of(f, i), 1, head_of(f, i),
+                         f->size);
+        dt_cpu_scale(f->queries + i * f->width, f->width, scale);
+        f->states[i] = (struct state){DT_CPU_LOWEST, 0};
+    }
+    memset(f->sums + f->from * f->width, 0,
+           (size_t)((f->to - f->from) * f->width) * sizeof *f->sums);
+}
+
+static void end(const struct few *f, struct dt_tensor *y, struct dt_tensor *lse)
+{
+    for (int64_t i = f->from; i < f->to; i++) {
+        const struct state *s = &f->states[i];
+        dt_cpu_finish_sums(f->sums + i * f->width, f->width, 1.0f / s->total);
+        dt_cpu_store_head(y, row_of(f, i), 1, head_of(f, i), f->size, f->sums + i * f->width);
+        dt_cpu_row(lse, row_of(f, i))[head_of(f, i)] = s->highest + dt_device_log(s->total);
+    }
+}
+
+/* Keys of a block, padded to a multiple of DT_CPU_LANES. */
+static int64_t padded(int64_t count)
+{
+    return dt_cpu_round_up(count, DT_CPU_LANES);
+}
+
+static bool in_place(const struct few *f, const struct dt_tensor *x)
+{
+    return x->dtype == DT_DTYPE_F32 && f->size == f->width;
+}
+
+/* Transposes count keys from key number first on; the padding is zeros. */
+static void load_keys(struct few *f, int64_t first, int64_t count)
+{
+    int64_t row = f->sequence * f->how->key_stride + first;
+    int64_t whole = in_place(f, f->k) ? count / DT_CPU_LANES * DT_CPU_LANES : 0;
+    if (whole > 0)
+        dt_cpu_transpose(f->transposed, dt_cpu_row(f->k, row) + f->shared * f->size, f->k->stride,
+                         whole, f->width);
+    if (whole == count)
+        return;
+    dt_cpu_load_head(f->loaded, padded(count) - whole, f->k, row + whole, count - whole, f->shared,
+                     f->size);
+    dt_cpu_transpose(f->transposed + whole, f->loaded, f->width, padded(count) - whole, f->width);
+}
+
+/* The values of count keys, with a stride. */
+static const float *load_values(struct few *f, int64_t first, int64_t count, int64_t *stride)
+{
+    int64_t row = f->sequence * f->how->key_stride + first;
+    *stride = f->v->stride;
+    if (in_place(f, f->v))
+        return dt_cpu_row(f->v, row) + f->shared * f->size;
+    dt_cpu_load_head(f->loaded, count, f->v, row, count, f->shared, f->size);
+    *stride = f->width;
+    return f->loaded;
+}
+
+/* Scores of a query and some vectors of keys. */
+DT_CPU_INLINE void score_vectors(float *scores, const float *query, const float *keys, int64_t size,
+                                 int vectors)
+{
+    dt_cpu_vector sums[4] = {{0}};
+    for (int64_t j = 0; j < size; j++)
+        DT_CPU_UNROLL
+    for (int i = 0; i < vectors; i++)
+        sums[i] = dt_cpu_vector_fma(dt_cpu_vector_of(query[j]),
+                                    dt_cpu_vector_load(keys + j * DT_CPU_BLOCK + i * DT_CPU_VECTOR),
+                                    sums[i]);
+    DT_CPU_UNROLL
+    for (int i = 0; i < vectors; i++)
+        dt_cpu_vector_store(scores + i * DT_CPU_VECTOR, sums[i]);
+}
+
+/* Scores of a query and count keys; those of the padding are minus infinity. */
+static void score(float *scores, const float *query, const float *keys, int64_t size, int64_t count)
+{
+    int64_t t = 0, end = padded(count);
+    for (; t + 4 * DT_CPU_VECTOR <= end; t += 4 * DT_CPU_VECTOR)
+        score_vectors(scores + t, query, keys + t, size, 4);
+    for (; t + 2 * DT_CPU_VECTOR <= end; t += 2 * DT_CPU_VECTOR)
+        score_vectors(scores + t, query, keys + t, size, 2);
+    for (; t < end; t += DT_CPU_VECTOR)
+        score_vectors(scores + t, query, keys + t, size, 1);
+    for (t = count; t < end; t++)
+        scores[t] = -INFINITY;
+}
+
+static float highest_of(const float *restrict scores, int64_t count, float before)
+{
+    float lanes[DT_CPU_LANES];
+    for (int i = 0; i < DT_CPU_LANES; i++)
+        lanes[i] = before;
+    for (int64_t t = 0; t < count; t += DT_CPU_LANES)
+        for (int i = 0; i < DT_CPU_LANES; i++)
+            lanes[i] = scores[t + i] > lanes[i] ? scores[t + i] : lanes[i];
+    for (int half = DT_CPU_LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            lanes[i] = lanes[i + half] > lanes[i] ? lanes[i + half] : lanes[i];
+    return lanes[0];
+}
+
+/* Scores become weights. */
+static void exponentiate(struct state *s, float *restrict weights, float *restrict sums,
+                         int64_t width, int64_t count)
+{
+    float highest = highest_of(weights, padded(count), s->highest);
+    if (highest != s->highest) {
+        float factor = dt_device_exp(s->highest - highest);
+        s->total *= factor;
+        dt_cpu_scale(sums, width, factor);
+        s->highest = highest;
+    }
+    for (int64_t t = 0; t < padded(count); t++)
+        weights[t] = dt_device_exp(weights[t] - highest);
+    for (int64_t t = 0; t < count; t++)
+        s->total += weights[t];
+}
+
+/* sums += weights times rows of values, for some vectors of channels. */
+DT_CPU_INLINE void add_vectors(float *sums, const float *weights, const float *values,
+                               int64_t stride, int64_t count, int vectors)
+{
+    dt_cpu_vector sum[8];
+    DT_CPU_UNROLL
+    for (int i = 0; i < vectors; i++)
+        sum[i] = dt_cpu_vector_load(sums + i * DT_CPU_VECTOR);
+    for (int64_t t = 0; t < count; t++)
+        DT_CPU_UNROLL
+    for (int i = 0; i < vectors; i++)
+        sum[i] =
+            dt_cpu_vector_fma(dt_cpu_vector_of(weights[t]),
+                              dt_cpu_vector_load(values + t * stride + i * DT_CPU_VECTOR), sum[i]);
+    DT_CPU_UNROLL
+    for (int i = 0; i < vectors; i++)
+        dt_cpu_vector_store(sums + i * DT_CPU_VECTOR, sum[i]);
+}
+
+static void add_values(float *sums, const float *weights, const float *values, int64_t stride,
+                       int64_t count, int64_t width)
+{
+    int64_t j = 0;
+    for (; j + 8 * DT_CPU_VECTOR <= width; j += 8 * DT_CPU_VECTOR)
+        add_vectors(sums + j, weights, values + j, stride, count, 8);
+    for (; j + 4 * DT_CPU_VECTOR <= width; j += 4 * DT_CPU_VECTOR)
+        add_vectors(sums + j, weights, values + j, stride, count, 4);
+    for (; j < width; j += DT_CPU_VECTOR)
+        add_vectors(sums + j, weights, values + j, stride, count, 1);
+}
+
+/* Keys of the block from key number first on that a pair attends to. */
+static int64_t keys_of(const struct few *f, int64_t pair, int64_t first)
+{
+    int64_t count = f->how->past + pair % f->how->queries + 1 - first;
+    return count < 0 ? 0 : count < DT_CPU_BLOCK ? count : DT_CPU_BLOCK;
+}
+
+static void attend(struct few *f)
+{
+    int64_t keys = f->how->past + f->how->queries;
+    for (int64_t first = 0; first < keys; first += DT_CPU_BLOCK) {
+        int64_t left = keys - first, stride;
+        int64_t count = left < DT_CPU_BLOCK ? left : DT_CPU_BLOCK;
+        load_keys(f, first, count);
+        const float *values = load_values(f, first, count, &stride);
+        for (int64_t i = f->from; i < f->to; i++) {
+            float *sums = f->sums + i * f->width;
+            int64_t own = keys_of(f, i, first);
+            if (own == 0)
+                continue;
+            score(f->weights, f->queries + i * f->width, f->transposed, f->size, own);
+            exponentiate(&f->states[i], f->weights, sums, f->width, own);
+            add_values(sums, f->weights, values, stride, own, f->width);
+        }
+    }
 }
 
 bool dt_cpu_has_few_queries(const struct dt_attention *how)
 {
     return how->queries <= DT_CPU_FEW_QUERIES && !how->bidirectional && how->begins == NULL &&
-           how->keys == 0 && how->dropout.rate == 0;
+           how->dropout.rate == 0;
+}
+
+/* Parts of the pairs of a head of keys, so that all threads have work. */
+static int64_t parts_of(const struct dt_attention *how, int threads)
+{
+    int64_t heads = how->batch * how->kv_heads, parts = 1;
+    while (parts < pairs_of(how) && heads * parts % threads != 0 && heads * parts < 4 * threads)
+        parts++;
+    return parts;
 }
 
 void dt_cpu_attend_few(struct dt_device *dev, struct dt_tensor *y, struct dt_tensor *lse,
@@ -83,21 +259,21 @@ void dt_cpu_attend_few(struct dt_device *dev, struct dt_tensor *y, struct dt_ten
                        const struct dt_tensor *v, const struct dt_attention *how)
 {
     int64_t size = q->columns / how->heads, most_keys = how->past + how->queries;
+    int64_t pairs = pairs_of(how), parts = parts_of(how, dev->threads);
     bool large = how->batch * how->queries * how->heads * most_keys * size > DT_CPU_SMALL_WORK;
 #pragma omp parallel num_threads(dev->threads) if (large)
     {
-        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(3 * size + most_keys));
-        struct query w = {how, k, v, .size = size, .q = scratch, .row = scratch + size};
-        w.sum = scratch + 2 * size;
-        w.weights = scratch + 3 * size;
+        struct few f = {how, q, k, v, .size = size, .width = dt_cpu_head_width(size)};
+        size_t scratch = lay_out(&f, NULL);
+        lay_out(&f, dt_cpu_scratch(dev, omp_get_thread_num(), scratch));
 #pragma omp for schedule(static)
-        for (int64_t i = 0; i < how->batch * how->heads * how->queries; i++) {
-            int64_t query = i % how->queries, head = i / how->queries % how->heads;
-            int64_t sequence = i / how->queries / how->heads;
-            w.keys = how->past + query + 1;
-            w.first = sequence * how->key_stride;
-            w.column = head / (how->heads / how->kv_heads) * size;
-            attend(&w, y, lse, q, sequence * how->queries + query, head);
+        for (int64_t i = 0; i < how->batch * how->kv_heads * parts; i++) {
+            int64_t part = i % parts, head = i / parts;
+            f.sequence = head / how->kv_heads, f.shared = head % how->kv_heads;
+            f.from = pairs * part / parts, f.to = pairs * (part + 1) / parts;
+            begin(&f);
+            attend(&f);
+            end(&f, y, lse);
         }
     }
 }

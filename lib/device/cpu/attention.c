@@ -7,16 +7,13 @@
 
 #include "device/cpu/attention-few.h"
 
-/* Below every score, but finite: minus infinity minus itself is NaN. */
-#define LOWEST -1e30f
-
 /* A thread's scratch. */
 struct forward {
     const struct dt_attention *how;
     const struct dt_tensor *q, *k, *v;
     struct dt_cpu_queries queries;
     int64_t size, width;
-    float *transposed; /* queries, size x DT_CPU_BLOCK */
+    float *transposed; /* queries, width x DT_CPU_BLOCK */
     float *loaded;     /* queries, keys or values, DT_CPU_BLOCK x width */
     float *weights;    /* keys x queries */
     float *factors;    /* dropout's, keys x queries */
@@ -27,13 +24,13 @@ struct forward {
 static size_t forward_scratch(int64_t size)
 {
     int64_t width = dt_cpu_head_width(size);
-    return (size_t)(DT_CPU_BLOCK * (size + 2 * width + 2 * DT_CPU_BLOCK));
+    return (size_t)(DT_CPU_BLOCK * (3 * width + 2 * DT_CPU_BLOCK));
 }
 
 static void lay_out(struct forward *f, float *scratch)
 {
     f->transposed = scratch;
-    f->loaded = f->transposed + DT_CPU_BLOCK * f->size;
+    f->loaded = f->transposed + DT_CPU_BLOCK * f->width;
     f->sums = f->loaded + DT_CPU_BLOCK * f->width;
     f->weights = f->sums + DT_CPU_BLOCK * f->width;
     f->factors = f->weights + DT_CPU_BLOCK * DT_CPU_BLOCK;
@@ -93,32 +90,19 @@ static void add_keys(struct forward *f, const struct dt_cpu_keys *keys)
     dt_cpu_sum_keys(f->sums, f->weights, f->loaded, keys, q, f->width);
 }
 
-/* Zeroed sums; or, in ring attention, those of the previous blocks of keys. */
-static void begin_sums(struct forward *f, const struct dt_tensor *y, int64_t row)
+static void begin_sums(struct forward *f)
 {
     const struct dt_cpu_queries *q = &f->queries;
     memset(f->sums, 0, (size_t)(q->lanes * f->width) * sizeof *f->sums);
     for (int64_t i = 0; i < q->lanes; i++)
-        f->highest[i] = LOWEST, f->total[i] = 0;
-    if (!f->how->continued)
-        return;
-    dt_cpu_load_head(f->sums, q->lanes, y, row, q->count, q->head, f->size);
-    for (int64_t i = 0; i < q->count; i++) {
-        const float *before = dt_cpu_row(f->how->softmax, row + i) + q->head;
-        f->highest[i] = before[0], f->total[i] = before[f->how->heads];
-    }
+        f->highest[i] = DT_CPU_LOWEST, f->total[i] = 0;
 }
 
 static void end_sums(struct forward *f, struct dt_tensor *y, struct dt_tensor *lse, int64_t row)
 {
     const struct dt_cpu_queries *q = &f->queries;
     for (int64_t i = 0; i < q->count; i++) {
-        if (f->how->unfinished) {
-            float *state = dt_cpu_row(f->how->softmax, row + i) + q->head;
-            state[0] = f->highest[i], state[f->how->heads] = f->total[i];
-            continue;
-        }
-        dt_cpu_scale(f->sums + i * f->width, f->width, 1.0f / f->total[i]);
+        dt_cpu_finish_sums(f->sums + i * f->width, f->width, 1.0f / f->total[i]);
         dt_cpu_row(lse, row + i)[q->head] = f->highest[i] + dt_device_log(f->total[i]);
     }
     dt_cpu_store_head(y, row, q->count, q->head, f->size, f->sums);
@@ -130,8 +114,8 @@ static void forward_block(struct forward *f, struct dt_tensor *y, struct dt_tens
     int64_t row = q->sequence * f->how->queries + q->first;
     dt_cpu_load_head(f->loaded, q->lanes, f->q, row, q->count, q->head, f->size);
     dt_cpu_scale(f->loaded, q->lanes * f->width, dt_cpu_score_scale(f->size));
-    dt_cpu_transpose_head(f->transposed, f->loaded, f->size, q->lanes);
-    begin_sums(f, y, row);
+    dt_cpu_transpose(f->transposed, f->loaded, f->width, q->lanes, f->width);
+    begin_sums(f);
     struct dt_cpu_keys keys;
     for (int64_t block = q->begin / DT_CPU_BLOCK; dt_cpu_find_keys(&keys, q, block); block++)
         add_keys(f, &keys);

@@ -4,6 +4,12 @@
  * queries by blocks of keys, whose scores are fp32 in a thread's scratch memory for every element
  * type. A block of scores is transposed, with one row per key: a query is a lane of the vectors, so
  * softmax needs no sums across lanes, and keys and values are multiplied as loaded.
+ *
+ * The order of all sums is part of attention's definition (dt-arithmetic(7)): scores are chains of
+ * fused multiply-adds over channels, the online softmax takes blocks of 64 keys at absolute
+ * positions, and weighted sums are chains over keys or over queries. A masked key adds a zero to
+ * them, whose sign the last operation removes. Therefore the bits of a query depend on its keys
+ * alone.
  */
 #ifndef DT_DEVICE_CPU_ATTENTION_H
 #define DT_DEVICE_CPU_ATTENTION_H
@@ -16,6 +22,9 @@
 
 /* Queries are padded to whole vectors and whole rows of tiles. */
 #define DT_CPU_QUERY_UNIT (DT_CPU_VECTOR > DT_CPU_TILE_ROWS ? DT_CPU_VECTOR : DT_CPU_TILE_ROWS)
+
+/* The highest score before the first key. Finite: minus infinity minus itself is NaN. */
+#define DT_CPU_LOWEST -1e30f
 
 static inline int64_t dt_cpu_round_up(int64_t n, int64_t unit)
 {
@@ -37,6 +46,12 @@ struct dt_cpu_keys {
     int64_t first, count;
     int64_t rows; /* count, padded to whole tiles */
 };
+
+/* Tokens of the whole sequence. */
+static inline int64_t dt_cpu_length(const struct dt_attention *how)
+{
+    return how->length > 0 ? how->length : how->past + how->queries;
+}
 
 /* The factor of queries: 1 / sqrt(head size). */
 static inline float dt_cpu_score_scale(int64_t size)
@@ -79,8 +94,18 @@ static inline void dt_cpu_scale(float *x, int64_t n, float factor)
         x[i] *= factor;
 }
 
-/* to (size x DT_CPU_BLOCK) = from (DT_CPU_BLOCK x width) transposed, the first lanes queries. */
-void dt_cpu_transpose_head(float *to, const float *from, int64_t size, int64_t lanes);
+/* to (channels x DT_CPU_BLOCK) = from (rows x channels, with a stride) transposed. channels is a
+ * multiple of 4, rows of DT_CPU_VECTOR. */
+void dt_cpu_transpose(float *to, const float *from, int64_t stride, int64_t rows, int64_t channels);
+
+/* x = x factor + 0, n numbers, a multiple of DT_CPU_VECTOR; the sign of a zero is then plus. */
+static inline void dt_cpu_finish_sums(float *x, int64_t n, float factor)
+{
+    for (int64_t i = 0; i < n; i += DT_CPU_VECTOR)
+        dt_cpu_vector_store(x + i,
+                            dt_cpu_vector_fma(dt_cpu_vector_load(x + i), dt_cpu_vector_of(factor),
+                                              dt_cpu_vector_of(0)));
+}
 
 /* The first lane, rounded down to a multiple of unit, whose query attends to row number row of the
  * keys under the causal mask. Scores before it in that row are neither computed nor read. */
@@ -92,11 +117,14 @@ static inline int64_t dt_cpu_first_lane(const struct dt_cpu_keys *keys,
     return lane <= 0 ? 0 : lane / unit * unit;
 }
 
-/* Loops over the rows of scores, with the first computed lane of each. */
+/* Loops over the rows of scores, with the first computed lane of each, the same in a tile's rows.
+ */
 #define DT_CPU_EACH_ROW(keys, queries, row, lane)                                                  \
     for (int64_t row = 0, lane;                                                                    \
          row < (keys)->rows &&                                                                     \
-         (lane = dt_cpu_first_lane(keys, queries, row, DT_CPU_VECTOR), true);                      \
+         (lane = dt_cpu_first_lane(keys, queries, row / DT_CPU_TILE_ROWS * DT_CPU_TILE_ROWS,       \
+                                   DT_CPU_VECTOR),                                                 \
+         true);                                                                                    \
          row++)
 
 /* scores (keys x DT_CPU_BLOCK) = rows (keys x width) times lanes (size x DT_CPU_BLOCK):

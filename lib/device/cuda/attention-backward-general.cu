@@ -39,23 +39,23 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     int32_t first = (int32_t)(gridDim.x - 1 - blockIdx.x) * shape::rows;
     int head = (int)blockIdx.y, sequence = (int)blockIdx.z, shared = head / a.group;
     int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
-    int64_t base = (int64_t)sequence * a.queries;
+    int64_t base = (int64_t)sequence * a.queries, cache = (int64_t)sequence * a.key_stride;
     const struct dt_query_record *records = head_records(a, sequence, head);
     struct dt_key_range block = dt_find_range(a, sequence, first, shape::rows);
     struct dt_query_record query[OWN];
     float sums[OWN][shape::columns] = {};
-    struct dt_merger mergers[OWN];
+    float scales[OWN];
 #pragma unroll
     for (int i = 0; i < OWN; i++) {
         query[i] = records[min(first + y + 16 * i, a.queries - 1)];
-        mergers[i] = {a.scale, 1};
+        scales[i] = a.scale;
     }
     dt_read_tile<SIZE>(memory, a, a.q, base, head, first, a.queries);
     dt_read_tile<SIZE>(gradients, a, a.dy, base, head, first, a.queries);
     for (int32_t tile = block.begin / shape::rows * shape::rows; tile < block.end;
          tile += shape::rows) {
-        dt_read_tile<SIZE>(keys, a, a.k, base, shared, tile, block.end);
-        dt_read_tile<SIZE>(values, a, a.v, base, shared, tile, block.end);
+        dt_read_tile<SIZE>(keys, a, a.k, cache, shared, tile, block.end);
+        dt_read_tile<SIZE>(values, a, a.v, cache, shared, tile, block.end);
         __syncthreads();
         float scores[OWN][OWN], products[OWN][OWN];
         dt_multiply_tiles<SIZE>(scores, memory, keys);
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
         dt_add_tile<SIZE>(sums, weights, keys);
         __syncthreads(); /* all threads are done with this tile */
     }
-    dt_write_rows<SIZE>(a, a.dq, base, head, first, a.queries, sums, mergers);
+    dt_write_rows<SIZE>(a, a.dq, sequence, head, first, sums, scales);
 }
 
 template <int SIZE>
@@ -94,16 +94,16 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     int32_t first = (int32_t)blockIdx.x * shape::rows;
     int shared = (int)blockIdx.y, sequence = (int)blockIdx.z;
     int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
-    int64_t base = (int64_t)sequence * a.queries;
+    int64_t base = (int64_t)sequence * a.queries, cache = (int64_t)sequence * a.key_stride;
     int32_t tiles = dt_tiles(a.queries, DT_ATTENTION_TILE);
     const struct dt_key_range *ranges = a.ranges + (int64_t)sequence * tiles;
     float dk[OWN][shape::columns] = {}, dv[OWN][shape::columns] = {};
-    struct dt_merger scales[OWN], ones[OWN];
+    float scales[OWN], ones[OWN];
 #pragma unroll
     for (int i = 0; i < OWN; i++)
-        scales[i] = {a.scale, 1}, ones[i] = {1, 1};
-    dt_read_tile<SIZE>(memory, a, a.k, base, shared, first, a.queries);
-    dt_read_tile<SIZE>(values, a, a.v, base, shared, first, a.queries);
+        scales[i] = a.scale, ones[i] = 1;
+    dt_read_tile<SIZE>(memory, a, a.k, cache, shared, first, a.keys);
+    dt_read_tile<SIZE>(values, a, a.v, cache, shared, first, a.keys);
     for (int head = shared * a.group; head < (shared + 1) * a.group; head++) {
         const struct dt_query_record *records = head_records(a, sequence, head);
         for (int32_t tile = 0; tile < a.queries; tile += shape::rows) {
@@ -142,16 +142,17 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
             __syncthreads(); /* all threads are done with this tile */
         }
     }
-    dt_write_rows<SIZE>(a, a.dk, base, shared, first, a.queries, dk, scales);
-    dt_write_rows<SIZE>(a, a.dv, base, shared, first, a.queries, dv, ones);
+    dt_write_rows<SIZE>(a, a.dk, sequence, shared, first, dk, scales);
+    dt_write_rows<SIZE>(a, a.dv, sequence, shared, first, dv, ones);
 }
 
 template <int SIZE>
 static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
-    unsigned blocks = (unsigned)dt_tiles(a->queries, dt_general<SIZE>::rows);
-    dim3 queries(blocks, (unsigned)a->heads, (unsigned)a->batch);
-    dim3 keys(blocks, (unsigned)(a->heads / a->group), (unsigned)a->batch);
+    const int32_t rows = dt_general<SIZE>::rows;
+    dim3 queries((unsigned)dt_tiles(a->queries, rows), (unsigned)a->heads, (unsigned)a->batch);
+    dim3 keys((unsigned)dt_tiles(a->key_stride, rows), (unsigned)(a->heads / a->group),
+              (unsigned)a->batch);
     size_t bytes = layout<SIZE>::floats * sizeof(float);
     dt_cuda_attention_launch(attention_backward_keys_general<SIZE>, keys, DT_GENERAL_THREADS, bytes,
                              stream, a);

@@ -116,11 +116,11 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
             dt_add_rows<TYPE, SIZE>(sums, scores, keys + stage, part);
         }
     }
-    struct dt_merger mergers[ROWS][2];
+    float scales[ROWS][2];
 #pragma unroll
     for (int m = 0; m < ROWS; m++)
-        mergers[m][0] = mergers[m][1] = {a.scale, 1};
-    dt_store_rows<TYPE, SIZE, ROWS>(a, a.dq, sequence, head, first + row, sums, mergers, memory,
+        scales[m][0] = scales[m][1] = a.scale;
+    dt_store_rows<TYPE, SIZE, ROWS>(a, a.dq, sequence, head, first + row, sums, scales, memory,
                                     row);
 }
 
@@ -197,13 +197,13 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
     int32_t first = (int32_t)blockIdx.x * KEPT;
     int shared = (int)blockIdx.y, sequence = (int)blockIdx.z;
     int row = (int)threadIdx.x / 32 * 16 * ROWS;
-    int32_t tiles = dt_tiles(a.queries, WALKED), start = a.bidirectional ? 0 : first / WALKED;
+    int32_t tiles = dt_tiles(a.queries, WALKED), start = dt_first_tile(a, first);
     const struct dt_key_range *ranges = a.ranges + (int64_t)sequence * tiles;
 
     dt_copy_rows<SIZE, KEPT, THREADS>(memory, dt_head_rows(a.k, a, sequence, shared), a.k.stride,
-                                      first, a.queries, a.size);
+                                      first, a.keys, a.size);
     dt_copy_rows<SIZE, KEPT, THREADS>(memory + at::second, dt_head_rows(a.v, a, sequence, shared),
-                                      a.v.stride, first, a.queries, a.size);
+                                      a.v.stride, first, a.keys, a.size);
     dt_commit_copies();
     struct dt_walk w = {shared * a.group, start, 0};
     int32_t last_head = w.head + a.group - 1;
@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
             (const struct dt_query_record *)(memory + at::known) + stage * WALKED;
 #pragma unroll 1
         for (int part = 0; part < WALKED; part += PART) {
-            if (!a.bidirectional && t + part + PART <= first + row)
+            if (!a.bidirectional && a.past + t + part + PART <= first + row)
                 continue;
             float weights[ROWS][PART / 8][4], products[ROWS][PART / 8][4];
             uint32_t bits[ROWS] = {};
@@ -255,11 +255,11 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
             dt_add_rows<TYPE, SIZE>(dk, products, queries, part);
         }
     }
-    struct dt_merger scales[ROWS][2], ones[ROWS][2];
+    float scales[ROWS][2], ones[ROWS][2];
 #pragma unroll
     for (int m = 0; m < ROWS; m++) {
-        scales[m][0] = scales[m][1] = {a.scale, 1};
-        ones[m][0] = ones[m][1] = {1, 1};
+        scales[m][0] = scales[m][1] = a.scale;
+        ones[m][0] = ones[m][1] = 1;
     }
     dt_store_rows<TYPE, SIZE, ROWS>(a, a.dk, sequence, shared, first + row, dk, scales, memory,
                                     row);
@@ -270,9 +270,9 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
 template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
 static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
-    unsigned blocks = (unsigned)dt_tiles(a->queries, KEPT);
-    dim3 queries(blocks, (unsigned)a->heads, (unsigned)a->batch);
-    dim3 keys(blocks, (unsigned)(a->heads / a->group), (unsigned)a->batch);
+    dim3 queries((unsigned)dt_tiles(a->queries, KEPT), (unsigned)a->heads, (unsigned)a->batch);
+    dim3 keys((unsigned)dt_tiles(a->key_stride, KEPT), (unsigned)(a->heads / a->group),
+              (unsigned)a->batch);
     dt_cuda_attention_launch(attention_backward_keys<TYPE, SIZE, DROPOUT>, keys, cut<SIZE>::threads,
                              layout<SIZE>::bytes, stream, a);
     dt_cuda_attention_launch(attention_backward_queries<TYPE, SIZE, DROPOUT>, queries,

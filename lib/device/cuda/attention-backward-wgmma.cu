@@ -66,8 +66,8 @@ static __device__ __forceinline__ void store(const struct dt_cuda_attention &a,
                                              int32_t first, const float (&sums)[1][SIZE / 8][4],
                                              float factor, unsigned char *tile, int row)
 {
-    const struct dt_merger mergers[1][2] = {{{factor, 1}, {factor, 1}}};
-    dt_store_rows<TYPE, SIZE, 1>(a, to, sequence, head, first + row, sums, mergers, tile,
+    const float factors[1][2] = {{factor, factor}};
+    dt_store_rows<TYPE, SIZE, 1>(a, to, sequence, head, first + row, sums, factors, tile,
                                  row % DT_WGMMA_ROWS);
 }
 
@@ -285,7 +285,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                           0,
                           NULL};
     int warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0) - DT_WARPGROUP / 32;
-    w.start = a.bidirectional ? 0 : w.first / WALKED;
+    w.start = dt_first_tile(a, w.first);
     w.ranges = a.ranges + (int64_t)w.sequence * w.tiles;
     if (threadIdx.x == 0)
         dt_begin_ring(ring);
@@ -305,9 +305,9 @@ template <enum dt_dtype TYPE, int SIZE>
 static void launch(const struct backward_operands *o, struct dt_cuda_stream *stream)
 {
     const struct dt_cuda_attention *a = &o->a;
-    unsigned blocks = (unsigned)dt_tiles(a->queries, KEPT);
-    dim3 queries(blocks, (unsigned)a->heads, (unsigned)a->batch);
-    dim3 keys(blocks, (unsigned)(a->heads / a->group), (unsigned)a->batch);
+    dim3 queries((unsigned)dt_tiles(a->queries, KEPT), (unsigned)a->heads, (unsigned)a->batch);
+    dim3 keys((unsigned)dt_tiles(a->key_stride, KEPT), (unsigned)(a->heads / a->group),
+              (unsigned)a->batch);
     dt_cuda_attention_launch(attention_backward_keys<TYPE, SIZE>, keys, THREADS,
                              backward_layout<SIZE>::bytes, stream, o);
     dt_cuda_attention_launch(attention_backward_queries<TYPE, SIZE>, queries, THREADS,
@@ -329,12 +329,12 @@ void dt_cuda_attention_backward_wgmma(struct dt_device *dev, const struct dt_cud
 {
     struct backward_operands o;
     struct dt_cuda_stream *stream = dt_cuda_of(dev)->stream;
-    int32_t t = a->queries, shared = a->heads / a->group;
+    int32_t t = a->queries, step = a->key_stride, shared = a->heads / a->group;
     o.a = *a;
     if (dt_cuda_map_rows(dev, &o.q, a, &a->q, a->heads, t, t, WALKED) < 0 ||
         dt_cuda_map_rows(dev, &o.dy, a, &a->dy, a->heads, t, t, WALKED) < 0 ||
-        dt_cuda_map_rows(dev, &o.k, a, &a->k, shared, t, t, WALKED) < 0 ||
-        dt_cuda_map_rows(dev, &o.v, a, &a->v, shared, t, t, WALKED) < 0 ||
+        dt_cuda_map_rows(dev, &o.k, a, &a->k, shared, step, a->keys, WALKED) < 0 ||
+        dt_cuda_map_rows(dev, &o.v, a, &a->v, shared, step, a->keys, WALKED) < 0 ||
         map_records(dev, &o.records, a) < 0)
         return;
     if (a->dtype == DT_DTYPE_BF16)

@@ -15,7 +15,7 @@ static __device__ __forceinline__ uint16_t *dt_head_rows(const struct dt_cuda_ro
                                                          const struct dt_cuda_attention &a,
                                                          int sequence, int head)
 {
-    return (uint16_t *)x.data + (int64_t)sequence * a.queries * x.stride + head * a.size;
+    return (uint16_t *)x.data + (int64_t)sequence * x.rows * x.stride + head * a.size;
 }
 
 template <int ROWS, int SIZE>
@@ -59,6 +59,13 @@ dt_differentiate_queries(const struct dt_cuda_attention &a, int sequence, int he
 }
 
 /* --- keys and values -------------------------------------------------------------------------- */
+
+/* The first tile of queries that may see keys from first on. */
+static __device__ __forceinline__ int32_t dt_first_tile(const struct dt_cuda_attention &a,
+                                                        int32_t first)
+{
+    return a.bidirectional ? 0 : max(first - a.past, 0) / DT_ATTENTION_TILE;
+}
 
 /* Iterator over the tiles of queries, in all heads that share the keys, that see any of the
  * block's keys. It tests 32 tiles at a time, one bit each. */

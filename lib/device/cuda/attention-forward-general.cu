@@ -71,15 +71,15 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
         dt_add_tile<SIZE>(sums, weights, walked);
         __syncthreads();
     }
-    struct dt_merger mergers[OWN];
+    float factors[OWN];
 #pragma unroll
     for (int i = 0; i < OWN; i++) {
         float sum = dt_row_sum(total[i]);
         int32_t t = first + y + 16 * i;
-        mergers[i] =
-            dt_merge_block(a, base + t, head, most[i] * DT_LN_2, sum, t < a.queries, x == 0);
+        factors[i] =
+            dt_finish_query(a, base + t, head, most[i] * DT_LN_2, sum, t < a.queries && x == 0);
     }
-    dt_write_rows<SIZE>(a, a.y, base, head, first, a.queries, sums, mergers);
+    dt_write_rows<SIZE>(a, a.y, sequence, head, first, sums, factors);
 }
 
 template <int SIZE>

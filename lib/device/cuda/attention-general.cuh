@@ -132,13 +132,13 @@ dt_add_tile(float (&sums)[dt_general<SIZE>::own][dt_general<SIZE>::columns], con
     }
 }
 
-/* Stores the accumulators of a thread, of rows first + y + 16 i, merged by mergers[i]. */
+/* Stores the accumulators of a thread, of rows first + y + 16 i of a sequence, times factors[i]. */
 template <int SIZE>
 static __device__ __forceinline__ void
-dt_write_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, int64_t base,
-              int head, int32_t first, int32_t limit,
+dt_write_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, int sequence,
+              int head, int32_t first,
               const float (&sums)[dt_general<SIZE>::own][dt_general<SIZE>::columns],
-              const struct dt_merger (&mergers)[dt_general<SIZE>::own])
+              const float (&factors)[dt_general<SIZE>::own])
 {
     typedef dt_general<SIZE> shape;
 #pragma unroll
@@ -147,13 +147,9 @@ dt_write_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, i
         for (int c = 0; c < shape::columns; c++) {
             int32_t row = first + (int32_t)threadIdx.x / 16 + 16 * i;
             int channel = 4 * ((int)threadIdx.x % 16) + c / 4 * 64 + c % 4;
-            int64_t at = (base + row) * x.stride + (int64_t)head * a.size + channel;
-            float value = sums[i][c] * mergers[i].own;
-            if (row >= limit || channel >= a.size)
-                continue;
-            if (a.continued)
-                value += dt_element(x.data, a.output, at) * mergers[i].before;
-            dt_set_element(x.data, a.output, at, value);
+            int64_t at = ((int64_t)sequence * x.rows + row) * x.stride + (int64_t)head * a.size;
+            if (row < x.rows && channel < a.size)
+                dt_set_element(x.data, x.type, at + channel, sums[i][c] * factors[i]);
         }
 }
 

@@ -77,7 +77,7 @@ static __device__ __forceinline__ void dt_finish(const struct dt_cuda_attention 
                                                  int head, const struct dt_progress<ROWS, SIZE> &p,
                                                  int32_t first, unsigned char *tile, int row)
 {
-    struct dt_merger mergers[ROWS][2];
+    float factors[ROWS][2];
 #pragma unroll
     for (int m = 0; m < ROWS; m++)
 #pragma unroll
@@ -86,11 +86,11 @@ static __device__ __forceinline__ void dt_finish(const struct dt_cuda_attention 
             total += __shfl_xor_sync(~0u, total, 1);
             total += __shfl_xor_sync(~0u, total, 2);
             int32_t t = first + 16 * m + 8 * side + dt_lane() / 4;
-            mergers[m][side] =
-                dt_merge_block(a, (int64_t)sequence * a.queries + t, head,
-                               p.most[m][side] * a.scale, total, t < a.queries, dt_lane() % 4 == 0);
+            factors[m][side] = dt_finish_query(a, (int64_t)sequence * a.queries + t, head,
+                                               p.most[m][side] * a.scale, total,
+                                               t < a.queries && dt_lane() % 4 == 0);
         }
-    dt_store_rows<TYPE, SIZE, ROWS>(a, a.y, sequence, head, first, p.sums, mergers, tile, row);
+    dt_store_rows<TYPE, SIZE, ROWS>(a, a.y, sequence, head, first, p.sums, factors, tile, row);
 }
 
 #endif

@@ -176,7 +176,7 @@ static __device__ __forceinline__ void dt_add_rows(float (&sums)[ROWS][SIZE / 8]
 template <enum dt_dtype TYPE, int SIZE, int ROWS>
 static __device__ __forceinline__ void
 dt_round_rows(uint16_t *to, int64_t stride, int32_t rows, int32_t size,
-              const float (&sums)[ROWS][SIZE / 8][4], const struct dt_merger (&mergers)[ROWS][2],
+              const float (&sums)[ROWS][SIZE / 8][4], const float (&factors)[ROWS][2],
               unsigned char *tile, int row)
 {
     int lane = dt_lane();
@@ -187,7 +187,7 @@ dt_round_rows(uint16_t *to, int64_t stride, int32_t rows, int32_t size,
         for (int n = 0; n < SIZE / 8; n++)
 #pragma unroll
             for (int side = 0; side < 2; side++) {
-                float factor = mergers[m][side].own;
+                float factor = factors[m][side];
                 uint32_t pair =
                     dt_pack<TYPE>(sums[m][n][2 * side] * factor, sums[m][n][2 * side + 1] * factor);
                 unsigned char *chunk = dt_chunk<SIZE>(tile, row + 16 * m + 8 * side + lane / 4, n);
@@ -204,46 +204,43 @@ dt_round_rows(uint16_t *to, int64_t stride, int32_t rows, int32_t size,
     }
 }
 
-/* Stores rows of a head in fp32, merged with the results of other blocks of keys. */
+/* Stores rows of a head in fp32. */
 template <int SIZE, int ROWS>
 static __device__ __forceinline__ void
-dt_merge_rows(const struct dt_cuda_attention &a, float *to, int64_t stride, int32_t rows,
-              const float (&sums)[ROWS][SIZE / 8][4], const struct dt_merger (&mergers)[ROWS][2])
+dt_store_floats(float *to, int64_t stride, int32_t rows, int32_t size,
+                const float (&sums)[ROWS][SIZE / 8][4], const float (&factors)[ROWS][2])
 {
 #pragma unroll
     for (int m = 0; m < ROWS; m++)
 #pragma unroll
         for (int side = 0; side < 2; side++) {
             int r = 16 * m + 8 * side + dt_lane() / 4;
-            struct dt_merger by = mergers[m][side];
+            float factor = factors[m][side];
 #pragma unroll
             for (int n = 0; n < SIZE / 8; n++) {
-                if (r >= rows || 8 * n >= a.size)
+                if (r >= rows || 8 * n >= size)
                     continue;
-                float2 *at = (float2 *)(to + r * stride + 8 * n + dt_lane() % 4 * 2);
-                float2 sum = {sums[m][n][2 * side] * by.own, sums[m][n][2 * side + 1] * by.own};
-                if (a.continued)
-                    sum = {sum.x + at->x * by.before, sum.y + at->y * by.before};
-                *at = sum;
+                *(float2 *)(to + r * stride + 8 * n + dt_lane() % 4 * 2) = {
+                    sums[m][n][2 * side] * factor, sums[m][n][2 * side + 1] * factor};
             }
         }
 }
 
 /* Stores the accumulators of a warp to rows of a head of x, from row first of the sequence on;
- * mergers are indexed by row of the accumulators / 8. */
+ * factors are indexed by row of the accumulators / 8. */
 template <enum dt_dtype TYPE, int SIZE, int ROWS>
 static __device__ __forceinline__ void
 dt_store_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, int sequence,
               int head, int32_t first, const float (&sums)[ROWS][SIZE / 8][4],
-              const struct dt_merger (&mergers)[ROWS][2], unsigned char *tile, int row)
+              const float (&factors)[ROWS][2], unsigned char *tile, int row)
 {
-    int64_t at = ((int64_t)sequence * a.queries + first) * x.stride + head * a.size;
-    int32_t rows = a.queries - first;
-    if (a.output == DT_DTYPE_F32)
-        dt_merge_rows<SIZE, ROWS>(a, (float *)x.data + at, x.stride, rows, sums, mergers);
+    int64_t at = ((int64_t)sequence * x.rows + first) * x.stride + head * a.size;
+    int32_t rows = x.rows - first;
+    if (x.type == DT_DTYPE_F32)
+        dt_store_floats<SIZE, ROWS>((float *)x.data + at, x.stride, rows, a.size, sums, factors);
     else
         dt_round_rows<TYPE, SIZE, ROWS>((uint16_t *)x.data + at, x.stride, rows, a.size, sums,
-                                        mergers, tile, row);
+                                        factors, tile, row);
 }
 
 /* Sets scores of keys that a query does not see to minus infinity; rows are queries, with spans
@@ -272,7 +269,7 @@ static __device__ __forceinline__ void dt_hide_keys(float (&scores)[ROWS][COLUMN
 /* Whether one draw of random words covers the weights of keys 4 n .. 4 n + 4. */
 static __device__ __forceinline__ bool dt_shares_words(const struct dt_cuda_attention &a)
 {
-    return (a.length | a.first_key) % 4 == 0;
+    return a.length % 4 == 0;
 }
 
 /* Four weights of a lane, keep bits of queries t and t + 8 and keys key and key + 1: bit 2 side

@@ -7,9 +7,9 @@
 
 #define THREADS 128
 
-static struct dt_cuda_rows rows_of(const struct dt_tensor *x)
+static struct dt_cuda_rows rows_of(const struct dt_tensor *x, int64_t rows)
 {
-    return {x->data, x->stride};
+    return {x->data, x->stride, (int32_t)rows, x->dtype};
 }
 
 static struct dt_cuda_attention describe(const struct dt_tensor *q, const struct dt_tensor *k,
@@ -21,21 +21,19 @@ static struct dt_cuda_attention describe(const struct dt_tensor *q, const struct
     assert(q->columns % how->heads == 0 && q->rows == how->batch * how->queries);
     assert(how->heads % how->kv_heads == 0 && q->columns / how->heads <= DT_ATTENTION_CHANNELS);
     assert(k->dtype == q->dtype && v->dtype == q->dtype);
-    a.q = rows_of(q), a.k = rows_of(k), a.v = rows_of(v), a.y = rows_of(y), a.lse = rows_of(lse);
+    a.q = rows_of(q, how->queries), a.y = rows_of(y, how->queries);
+    a.k = rows_of(k, how->key_stride), a.v = rows_of(v, how->key_stride);
+    a.lse = rows_of(lse, how->queries);
     a.batch = (int32_t)how->batch, a.heads = (int32_t)how->heads;
     a.first_head = (int32_t)how->first_head;
     a.group = (int32_t)(how->heads / how->kv_heads);
-    a.queries = (int32_t)how->queries, a.past = (int32_t)(how->past - how->first_key);
+    a.queries = (int32_t)how->queries, a.past = (int32_t)how->past;
     a.key_stride = (int32_t)how->key_stride, a.size = (int32_t)(q->columns / how->heads);
-    a.keys = (int32_t)(how->keys > 0 ? how->keys : how->past + how->queries);
-    a.first_key = (int32_t)how->first_key;
-    a.length = (int32_t)(how->length > 0 ? how->length : how->queries);
+    a.length = (int32_t)(how->length > 0 ? how->length : how->past + how->queries);
+    a.keys = how->bidirectional ? a.length : (int32_t)(how->past + how->queries);
     a.bidirectional = how->bidirectional || a.past + 1 >= a.keys;
-    a.continued = how->continued, a.unfinished = how->unfinished;
     a.begins = how->begins, a.ends = how->ends;
-    if (how->softmax)
-        a.softmax = rows_of(how->softmax);
-    a.dtype = q->dtype, a.output = y->dtype;
+    a.dtype = q->dtype;
     a.scale = 1.0f / sqrtf((float)a.size);
     a.key = how->dropout.key, a.sample = how->dropout.sample;
     a.threshold = dt_cuda_dropout_threshold(&how->dropout);
@@ -60,7 +58,7 @@ static bool fits_tensor_cores(const struct dt_cuda_attention *a)
 static bool fits_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a)
 {
     return dt_cuda_of(dev)->encode_tensor_map && fits_tensor_cores(a) &&
-           (a->size == 64 || a->size == 128) && a->threshold == 0 && a->output == a->dtype;
+           (a->size == 64 || a->size == 128) && a->threshold == 0;
 }
 
 extern "C" void dt_cuda_attention_forward(struct dt_device *dev, struct dt_tensor *y,
@@ -69,8 +67,7 @@ extern "C" void dt_cuda_attention_forward(struct dt_device *dev, struct dt_tenso
                                           const struct dt_attention *how)
 {
     struct dt_cuda_attention a = describe(q, k, v, y, lse, how);
-    assert(y->dtype == (how->softmax ? DT_DTYPE_F32 : q->dtype) &&
-           (how->softmax || !how->continued));
+    assert(y->dtype == q->dtype);
     if (fits_wgmma(dev, &a))
         dt_cuda_attention_forward_wgmma(dev, &a);
     else if (fits_tensor_cores(&a))
@@ -161,13 +158,11 @@ extern "C" void dt_cuda_attention_backward(struct dt_device *dev, struct dt_tens
 {
     struct dt_cuda_attention a = describe(q, k, v, y, lse, how);
     struct dt_cuda_stream *stream = dt_cuda_of(dev)->stream;
-    assert(how->key_stride == how->queries && a.keys == a.queries);
-    assert(a.past <= 0 || a.bidirectional); /* all keys, or none after the position of the query */
-    assert(y->dtype == q->dtype && dy->dtype == q->dtype);
-    assert(dq->dtype == (how->continued ? DT_DTYPE_F32 : q->dtype));
-    assert(dk->dtype == dq->dtype && dv->dtype == dq->dtype);
-    a.dy = rows_of(dy), a.dq = rows_of(dq), a.dk = rows_of(dk), a.dv = rows_of(dv);
-    a.output = dq->dtype;
+    assert(a.keys <= a.key_stride);
+    assert(y->dtype == q->dtype && dy->dtype == q->dtype && dq->dtype == q->dtype);
+    assert((dk->dtype == q->dtype || dk->dtype == DT_DTYPE_F32) && dv->dtype == dk->dtype);
+    a.dy = rows_of(dy, how->queries), a.dq = rows_of(dq, how->queries);
+    a.dk = rows_of(dk, how->key_stride), a.dv = rows_of(dv, how->key_stride);
     size_t records = (size_t)(how->batch * how->heads * how->queries) * sizeof *a.records;
     size_t ranges =
         (size_t)(how->batch * dt_tiles(a.queries, DT_ATTENTION_TILE)) * sizeof *a.ranges;

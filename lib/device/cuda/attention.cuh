@@ -24,6 +24,8 @@
 struct dt_cuda_rows {
     void *data;
     int64_t stride; /* elements from one row to the next */
+    int32_t rows;   /* of a sequence */
+    enum dt_dtype type;
 };
 
 /* What backward reads of each query, 16 bytes: its log-sum-exp in units of log2, the product of
@@ -38,23 +40,20 @@ struct alignas(16) dt_key_range {
     int32_t begin, end, common_begin, common_end;
 };
 
-/* struct dt_attention and its operands, as kernel parameters. Key indices are relative to the
- * first key of the block (ring attention). Kernels accumulate their block in fp32, and merge the
- * results of other blocks at the end. */
+/* struct dt_attention and its operands, as kernel parameters. */
 struct dt_cuda_attention {
     struct dt_cuda_rows q, k, v, y, lse;
-    struct dt_cuda_rows softmax;        /* data NULL: there is only one block */
     struct dt_cuda_rows dy, dq, dk, dv; /* of backward */
     struct dt_query_record *records;    /* batch x heads x queries */
     struct dt_key_range *ranges;        /* batch x tiles of queries */
     int32_t batch, heads, first_head;
     int32_t group;                           /* heads of q that share one of k */
     int32_t queries, past, key_stride, size; /* size: channels of a head */
-    int32_t keys, first_key, length; /* first_key: position in the whole sequence, of length */
-    bool bidirectional, continued, unfinished;
+    int32_t keys, length;                    /* that are attended to; in the whole sequence */
+    bool bidirectional;
     const int32_t *begins, *ends;
-    enum dt_dtype dtype, output; /* of operands; of y, or of gradients */
-    float scale;                 /* 1 / sqrt(size) */
+    enum dt_dtype dtype; /* of operands; dk and dv may be fp32 */
+    float scale;         /* 1 / sqrt(size) */
     uint64_t key, sample;
     uint32_t threshold; /* of dropout: the smallest random word that keeps its weight */
     float kept;         /* scale of the weights that dropout keeps */
@@ -141,9 +140,9 @@ static __device__ __forceinline__ struct dt_span dt_find_span(const struct dt_cu
     int64_t row = (int64_t)sequence * a.queries + t;
     struct dt_span span = {0, a.bidirectional ? a.keys : min(a.past + t + 1, a.keys)};
     if (a.begins)
-        span.begin = max(a.begins[row] - a.first_key, 0);
+        span.begin = max(a.begins[row], 0);
     if (a.ends)
-        span.end = min(a.ends[row] - a.first_key, span.end);
+        span.end = min(a.ends[row], span.end);
     span.end = max(span.end, 0);
     return span;
 }
@@ -182,39 +181,17 @@ static __device__ __forceinline__ bool dt_sees_all(const struct dt_key_range &ra
     return first >= range.common_begin && first + count <= range.common_end;
 }
 
-/* --- blocks of keys --------------------------------------------------------------------------- */
+/* --- results ---------------------------------------------------------------------------------- */
 
-/* Factors of the sums of this block, and of the results of earlier blocks. */
-struct dt_merger {
-    float own, before;
-};
-
-/* The factors of a query, from most, the highest score of this block, and total, the sum of
- * e^(score - most). The lane that writes stores both for all blocks so far or, after the last,
- * the log-sum-exp; other lanes must read them before that. */
-static __device__ __forceinline__ struct dt_merger dt_merge_block(const struct dt_cuda_attention &a,
-                                                                  int64_t row, int head, float most,
-                                                                  float total, bool exists,
-                                                                  bool writes)
+/* The factor of a query's sums, from most, its highest score, and total, the sum of
+ * e^(score - most). The lane that writes stores the log-sum-exp. */
+static __device__ __forceinline__ float dt_finish_query(const struct dt_cuda_attention &a,
+                                                        int64_t row, int head, float most,
+                                                        float total, bool writes)
 {
-    float *state = (float *)a.softmax.data + row * a.softmax.stride + head;
-    bool continued = a.continued && exists;
-    float most_before = continued ? state[0] : -INFINITY;
-    float total_before = continued ? state[a.heads] : 0.0f;
-    __syncwarp();
-    float highest = fmaxf(most, most_before);
-    /* No key seen yet: any finite number. */
-    float zero = highest == -INFINITY ? 0.0f : highest;
-    struct dt_merger merger = {expf(most - zero), expf(most_before - zero)};
-    total = total * merger.own + total_before * merger.before;
-    if (exists && writes && a.unfinished)
-        state[0] = highest, state[a.heads] = total;
-    if (a.unfinished)
-        return merger;
-    if (exists && writes)
-        ((float *)a.lse.data)[row * a.lse.stride + head] = highest + logf(total);
-    float factor = total > 0 ? 1.0f / total : 0.0f;
-    return {merger.own * factor, merger.before * factor};
+    if (writes)
+        ((float *)a.lse.data)[row * a.lse.stride + head] = most + logf(total);
+    return total > 0 ? 1.0f / total : 0.0f;
 }
 
 /* --- dropout ---------------------------------------------------------------------------------- */
@@ -232,10 +209,8 @@ static __device__ __forceinline__ uint32_t dt_keep_bits(const struct dt_cuda_att
 static __device__ __forceinline__ uint64_t dt_first_weight(const struct dt_cuda_attention &a,
                                                            int32_t head, int32_t t)
 {
-    return ((uint64_t)(a.first_head + head) * (uint64_t)a.length +
-            (uint64_t)(a.first_key + a.past + t)) *
-               (uint64_t)a.length +
-           (uint64_t)a.first_key;
+    return ((uint64_t)(a.first_head + head) * (uint64_t)a.length + (uint64_t)(a.past + t)) *
+           (uint64_t)a.length;
 }
 
 static __device__ __forceinline__ float dt_weight_factor(const struct dt_cuda_attention &a,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Context parallelism (ring attention): ranks with chunks of every sequence match one rank. */
+/* Context parallelism: ranks with chunks of every sequence match one rank. */
 #include "test.h"
 
 #include "model/part-job.h"
@@ -15,7 +15,7 @@ static void set_context_parallelism(struct job *job, int cp_size, int64_t chunk)
     job->length = 2 * cp_size * chunk;
 }
 
-static struct job ring_job(const struct dt_model_config *config, int cp_size, int64_t chunk)
+static struct job chunked_job(const struct dt_model_config *config, int cp_size, int64_t chunk)
 {
     struct dt_model_config longer = *config;
     longer.max_seq_len = 40;
@@ -39,7 +39,7 @@ static void check_config(const struct dt_model_config *config)
 {
     for (int cp_size = 2; cp_size <= 4; cp_size++)
         for (int64_t chunk = 1; chunk <= 5; chunk += 2) {
-            struct job job = ring_job(config, cp_size, chunk);
+            struct job job = chunked_job(config, cp_size, chunk);
             check(&job, cp_size);
         }
 }
@@ -110,7 +110,7 @@ static void recomputation_matches_one_rank(void **state)
     for (int recompute = 1; recompute <= DT_RECOMPUTE_FULL; recompute++) {
         struct dt_model_config config = recompute == 1 ? gpt2 : llama;
         config.dropout = 0.2;
-        struct job job = ring_job(&config, 3, 2);
+        struct job job = chunked_job(&config, 3, 2);
         job.recompute = (enum dt_recompute)recompute;
         check(&job, 3);
     }
@@ -124,7 +124,7 @@ static void attention_stays_within_documents(void **state)
     for (int f = 0; f < 3; f++)
         for (int cp_size = 2; cp_size <= 4; cp_size++) {
             struct dt_model_config config = config_of(families[f]);
-            struct job job = ring_job(&config, cp_size, 3);
+            struct job job = chunked_job(&config, cp_size, 3);
             job.documents = true;
             for (int64_t row = 0, begin = 0, end = 0; row < job.count * job.length; row++) {
                 int64_t t = row % job.length;
@@ -147,11 +147,11 @@ static void context_and_tensor_parallelism_combine(void **state)
         for (int sequence = 0; sequence < 2; sequence++) {
             struct dt_model_config config = config_of(families[f]);
             config.dropout = 0.1;
-            struct job job = ring_job(&config, 2, 3);
+            struct job job = chunked_job(&config, 2, 3);
             job.sequence = sequence;
             check(&job, 4);
             check(&job, 6);
-            job = ring_job(&config, 4, 1);
+            job = chunked_job(&config, 4, 1);
             job.sequence = sequence;
             check(&job, 8);
         }
@@ -161,7 +161,7 @@ static void sixteen_bit_types_agree_within_rounding(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct job job = ring_job(i ? &llama : &gpt2, 4, 3);
+        struct job job = chunked_job(i ? &llama : &gpt2, 4, 3);
         job.compute = i ? DT_DTYPE_F16 : DT_DTYPE_BF16;
         run_sharded(&job, 4);
         if (!(job.worst < (i ? 5e-3 : 4e-2) && job.worst_loss < (i ? 1e-3 : 1e-2)))
@@ -169,24 +169,24 @@ static void sixteen_bit_types_agree_within_rounding(void **state)
     }
 }
 
-/* Without any block of keys, gradients are wrong. */
-static void skipping_any_block_changes_the_gradients(void **state)
+/* Without the keys of any rank, gradients are wrong. */
+static void skipping_the_keys_of_any_rank_changes_the_gradients(void **state)
 {
     (void)state;
-    for (int round = 1; round <= 4; round++) {
-        struct job job = ring_job(&llama, 4, 2);
+    for (int rank = 1; rank <= 4; rank++) {
+        struct job job = chunked_job(&llama, 4, 2);
         char number[16];
-        snprintf(number, sizeof number, "%d", round);
+        snprintf(number, sizeof number, "%d", rank);
         setenv("DT_DEBUG_SKIP_BLOCK", number, 1);
         run_sharded(&job, 4);
         unsetenv("DT_DEBUG_SKIP_BLOCK");
-        if ((round == 4) != (job.worst <= 1e-6)) /* the fifth does not exist */
-            fail_msg("block of round %d left out: %g", round, job.worst);
+        if ((rank == 4) != (job.worst <= 1e-6)) /* the fifth does not exist */
+            fail_msg("keys of rank %d left out: %g", rank, job.worst);
     }
 }
 
-/* In each layer, each of c ranks sends its keys and values c - 1 times in forward, recomputation
- * and backward, and their gradients in fp32 c - 1 times. */
+/* In each layer, each of c ranks sends its keys and values to the c - 1 others in forward,
+ * recomputation and backward, and gradients in fp32 of each of the others' keys and values. */
 static uint64_t expected_bytes(const struct job *job)
 {
     const struct dt_model_config *c = &job->config;
@@ -226,7 +226,7 @@ int main(void)
         cmocka_unit_test(attention_stays_within_documents),
         cmocka_unit_test(context_and_tensor_parallelism_combine),
         cmocka_unit_test(sixteen_bit_types_agree_within_rounding),
-        cmocka_unit_test(skipping_any_block_changes_the_gradients),
+        cmocka_unit_test(skipping_the_keys_of_any_rank_changes_the_gradients),
         cmocka_unit_test(random_models_send_the_expected_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
