@@ -12,6 +12,7 @@
 #include "eval/generation.h"
 #include "formats/model-directory.h"
 #include "io/input.h"
+#include "settings/choices.h"
 #include "token/tokenizer.h"
 #include "unicode/utf8.h"
 #include "json/json-number.h"
@@ -23,6 +24,7 @@ static const char *const precisions[] = {"fp32", "bf16", NULL};
 static struct {
     const char *model, *tokenizer, *prompt, *prompts, *device, *output;
     int precision;
+    int arithmetic; /* enum dt_arithmetic */
     struct dt_string_list stops;
     long seed, samples, threads;
     struct dt_generation how;
@@ -79,6 +81,9 @@ static const struct dt_option options[] = {
     {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE", "write to FILE", .writes = ""},
     {"precision", 0, DT_OPTION_CHOICE, &opt.precision, "TYPE",
      "compute in fp32 (the default), or in bf16: faster, and less exact", .choices = precisions},
+    {"arithmetic", 0, DT_OPTION_CHOICE, &opt.arithmetic, "KIND",
+     "products of bf16: fast (the default), or canonical: the same bits on every machine",
+     .choices = dt_arithmetic_names, .with = "precision"},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 4096},
@@ -343,6 +348,7 @@ int main(int argc, char **argv)
     if (dt_launch_check_alone(DT_LAUNCH_ONCE, &err) < 0 ||
         dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
         return dt_program_report(&err);
+    dev->canonical = opt.arithmetic == DT_ARITHMETIC_CANONICAL;
     int rc = generate(dev, &err);
     dt_device_close(dev);
     return rc < 0 ? dt_program_report(&err) : 0;

@@ -223,8 +223,10 @@ static void ignore_free_settings(struct dt_settings *s, const struct dt_settings
         s->distributed.pp = now->distributed.pp; /* residuals belong to a stage */
         s->distributed.virtual_stages = now->distributed.virtual_stages;
     }
-    s->distributed.tp = now->distributed.tp; /* these change the rounding: */
+    s->distributed.tp = now->distributed.tp; /* unless invariant, these change the rounding: */
     s->distributed.cp = now->distributed.cp;
+    if (!now->distributed.invariant)
+        s->distributed.sequence_parts = now->distributed.sequence_parts;
     s->distributed.sequence_parallel = now->distributed.sequence_parallel;
     s->distributed.schedule = now->distributed.schedule;
     s->training.recompute = now->training.recompute;

@@ -229,32 +229,39 @@ static void qk_norm_backward(const struct dt_model *m, const struct dt_flat *gra
 {
     struct qk raw = split_qk(m, &b->qk, &b->qk_stats), draw = split_qk(m, scratch, &b->qk_stats);
     m->device->ops->zero(m->device, scratch);
-    dt_layer_norm_backward(m, gradients, layer, DT_ROLE_Q_NORM_WEIGHT, DT_ROLE_NONE, &draw.q, &d->q,
-                           &raw.q, &raw.q_stats);
-    dt_layer_norm_backward(m, gradients, layer, DT_ROLE_K_NORM_WEIGHT, DT_ROLE_NONE, &draw.k, &d->k,
-                           &raw.k, &raw.k_stats);
+    dt_layer_head_norm_backward(m, gradients, layer, DT_ROLE_Q_NORM_WEIGHT, &draw.q, &d->q, &raw.q,
+                                &raw.q_stats);
+    dt_layer_head_norm_backward(m, gradients, layer, DT_ROLE_K_NORM_WEIGHT, &draw.k, &d->k, &raw.k,
+                                &raw.k_stats);
     d->q = draw.q;
     d->k = draw.k;
 }
 
 /* dx: the gradient of b->norm1; how: whether it is accumulated. */
 static void project_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
-                             struct dt_tensor *dx, struct dt_qkv *d, const struct dt_tensor *dqkv,
-                             const struct dt_block *b, const struct dt_matmul *how)
+                             struct dt_tensor *dx, const struct dt_qkv *d,
+                             const struct dt_tensor *dqkv, const struct dt_block *b,
+                             const struct dt_matmul *how)
 {
-    const struct dt_matmul add = {.accumulate = true};
     const struct dt_tensor *x = attention_input(m, b);
+    int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
     if (is_fused(m)) {
-        dt_layer_linear_backward(m, gradients, layer, DT_ROLE_QKV_WEIGHT, DT_ROLE_QKV_BIAS, dx,
-                                 dqkv, x, how);
+        const struct dt_layer_map parts[] = {
+            {DT_ROLE_QKV_WEIGHT, &d->q, {0, queries}},
+            {DT_ROLE_QKV_WEIGHT, &d->k, {queries, queries + keys}},
+            {DT_ROLE_QKV_WEIGHT, &d->v, {queries + keys, queries + 2 * keys}}};
+        dt_layer_weight_backward(m, gradients, layer, DT_ROLE_QKV_WEIGHT, DT_ROLE_QKV_BIAS, dqkv,
+                                 x);
+        dt_layer_input_backward(m, layer, parts, 3, dx, how);
         return;
     }
-    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_Q_WEIGHT, DT_ROLE_Q_BIAS, dx, &d->q, x,
-                             how);
-    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_K_WEIGHT, DT_ROLE_K_BIAS, dx, &d->k, x,
-                             &add);
-    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_V_WEIGHT, DT_ROLE_V_BIAS, dx, &d->v, x,
-                             &add);
+    const struct dt_layer_map maps[] = {{.weight = DT_ROLE_Q_WEIGHT, .dy = &d->q},
+                                        {.weight = DT_ROLE_K_WEIGHT, .dy = &d->k},
+                                        {.weight = DT_ROLE_V_WEIGHT, .dy = &d->v}};
+    dt_layer_weight_backward(m, gradients, layer, DT_ROLE_Q_WEIGHT, DT_ROLE_Q_BIAS, &d->q, x);
+    dt_layer_weight_backward(m, gradients, layer, DT_ROLE_K_WEIGHT, DT_ROLE_K_BIAS, &d->k, x);
+    dt_layer_weight_backward(m, gradients, layer, DT_ROLE_V_WEIGHT, DT_ROLE_V_BIAS, &d->v, x);
+    dt_layer_input_backward(m, layer, maps, 3, dx, how);
 }
 
 /* The MLP up to the down map. */
@@ -279,22 +286,20 @@ static void mlp_backward(const struct dt_model *m, const struct dt_flat *gradien
                          const struct dt_matmul *how)
 {
     const struct dt_tensor *x = mlp_input(m, b);
-    if (!is_gated(m)) {
-        dt_layer_linear_backward(
-            m, gradients, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, inner, dout, &b->active,
-            &(struct dt_matmul){
-                .activation = dt_layer_activation(m), .derivative = true, .aux = &b->up});
-        dt_layer_linear_backward(m, gradients, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, dnorm,
-                                 inner, x, how);
-        return;
+    const struct dt_layer_map down = {.weight = DT_ROLE_DOWN_WEIGHT, .dy = dout};
+    const struct dt_layer_map inputs[] = {{.weight = DT_ROLE_UP_WEIGHT, .dy = inner},
+                                          {.weight = DT_ROLE_GATE_WEIGHT, .dy = gate}};
+    const struct dt_matmul through = {
+        .activation = dt_layer_activation(m), .derivative = true, .aux = &b->up};
+    dt_layer_weight_backward(m, gradients, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, dout,
+                             &b->active);
+    dt_layer_input_backward(m, layer, &down, 1, inner, is_gated(m) ? NULL : &through);
+    if (is_gated(m)) {
+        m->device->ops->swiglu_backward(m->device, gate, inner, &b->gate, &b->up);
+        dt_layer_weight_backward(m, gradients, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_NONE, gate, x);
     }
-    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, inner,
-                             dout, &b->active, NULL);
-    m->device->ops->swiglu_backward(m->device, gate, inner, &b->gate, &b->up);
-    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, dnorm, inner,
-                             x, how);
-    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_NONE, dnorm, gate, x,
-                             &(struct dt_matmul){.accumulate = true});
+    dt_layer_weight_backward(m, gradients, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, inner, x);
+    dt_layer_input_backward(m, layer, inputs, is_gated(m) ? 2 : 1, dnorm, how);
 }
 
 static void append(struct dt_device *dev, struct dt_tensor *cache, const struct dt_tensor *rows,
@@ -420,11 +425,11 @@ static void add_and_norm2(const struct dt_model *m, int layer, struct dt_block *
 
 /* The last linear map of attention, and the norm of its output. */
 static void attention_output(const struct dt_model *m, int layer, struct dt_block *b,
-                             struct dt_tensor *out)
+                             struct dt_tensor *out, const struct dt_block_pass *pass)
 {
     struct dt_tensor *y = is_output_norm(m) ? &b->norm1 : out;
-    dt_layer_linear_forward(m, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, y,
-                            &b->attention, NULL);
+    dt_layer_row_parallel_forward(m, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, y,
+                                  &b->attention, &pass->partial);
     if (is_output_norm(m))
         dt_layer_norm_forward(m, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, out, &b->stats1,
                               y, y, NULL);
@@ -432,10 +437,11 @@ static void attention_output(const struct dt_model *m, int layer, struct dt_bloc
 
 /* The same of the MLP. */
 static void mlp_output(const struct dt_model *m, int layer, struct dt_block *b,
-                       struct dt_tensor *out)
+                       struct dt_tensor *out, const struct dt_block_pass *pass)
 {
     struct dt_tensor *y = is_output_norm(m) ? &b->norm2 : out;
-    dt_layer_linear_forward(m, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, y, &b->active, NULL);
+    dt_layer_row_parallel_forward(m, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, y, &b->active,
+                                  &pass->partial);
     if (is_output_norm(m))
         dt_layer_norm_forward(m, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, out, &b->stats2,
                               y, y, NULL);
@@ -454,7 +460,7 @@ static void forward_inside(const struct dt_model *m, int layer, struct dt_block 
         apply_rope(m, &s, &how, false);
         dt_context_attention_forward(m, pass->context, &b->attention, &b->lse, &s, &how);
     }
-    attention_output(m, layer, b, out);
+    attention_output(m, layer, b, out, pass);
     struct dt_tensor add = dt_block_hidden_rows(m, out), norm1 = dt_block_hidden_rows(m, &b->norm1);
     dt_block_dropout(m, layer, DT_DROPOUT_SITE_PROJECTION, &add, pass);
     add_and_norm2(m, layer, b, is_post_norm(m) ? &norm1 : &b->input, &add);
@@ -468,7 +474,7 @@ void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buff
     struct dt_block b = first_rows(buffers, out->rows, x->rows);
     add_and_norm1(m, layer, &b, x, add, pass);
     forward_inside(m, layer, &b, out, caches, pass);
-    mlp_output(m, layer, &b, out);
+    mlp_output(m, layer, &b, out, pass);
     struct dt_tensor added = dt_block_hidden_rows(m, out);
     dt_block_dropout(m, layer, DT_DROPOUT_SITE_MLP, &added, pass);
 }
@@ -485,7 +491,7 @@ static void forward_again(const struct dt_model *m, int layer, struct dt_block *
     if (recompute == DT_RECOMPUTE_FULL) {
         forward_inside(m, layer, b, scratch, NULL, pass);
         if (is_output_norm(m))
-            mlp_output(m, layer, b, scratch);
+            mlp_output(m, layer, b, scratch, pass);
         return;
     }
     add_and_norm2(m, layer, b, &b->middle, NULL);
@@ -526,28 +532,28 @@ output_gradient(const struct dt_model *m, const struct dt_flat *gradients, int l
 }
 
 /* The buffer in which the gradient of a norm's output is accumulated: its destination or, with
- * tensor parallelism, a scratch buffer that is then reduced. how: of the first product. */
+ * tensor parallelism, an fp32 scratch buffer that is then summed over the ranks. how: of the
+ * product. */
 struct norm_gradient {
-    struct dt_tensor *dnorm;
+    struct dt_tensor dnorm;
     struct dt_matmul how;
 };
 
 static struct norm_gradient begin_norm_gradient(const struct dt_model *m, struct dt_tensor *dnorm,
-                                                struct dt_block_scratch *s)
+                                                const struct dt_block_scratch *s,
+                                                const struct dt_block_pass *pass)
 {
     if (is_tensor_parallel(m))
-        return (struct norm_gradient){.dnorm = &s->wide};
-    return (struct norm_gradient){dnorm, {.accumulate = is_post_norm(m) || is_output_norm(m)}};
+        return (struct norm_gradient){
+            .dnorm = pass->partial.data ? dt_tensor_rows(&pass->partial, 0, pass->rows) : s->wide};
+    return (struct norm_gradient){*dnorm, {.accumulate = is_post_norm(m) || is_output_norm(m)}};
 }
 
 static void end_norm_gradient(const struct dt_model *m, struct dt_tensor *dnorm,
-                              const struct norm_gradient *g)
+                              struct norm_gradient *g)
 {
-    if (!is_tensor_parallel(m))
-        return;
-    dt_tensor_parallel_reduce_hidden(m, g->dnorm);
-    struct dt_tensor own = dt_block_hidden_rows(m, g->dnorm);
-    m->device->ops->combine(m->device, dnorm, is_post_norm(m), &own, 1);
+    if (is_tensor_parallel(m))
+        dt_tensor_parallel_sum_hidden(m, dnorm, &g->dnorm, NULL, is_post_norm(m));
 }
 
 /* Backward of a norm, from dy: added to dsum, the gradient of its input, or with post-norm, where
@@ -575,17 +581,18 @@ static void attention_backward(const struct dt_model *m, int layer, const struct
     struct dt_qkv qkv = split(m, &b->qkv), d = split(m, &s->qkv);
     struct dt_tensor *dattention = is_tensor_parallel(m) || is_output_norm(m) ? &s->heads : other;
     const struct dt_tensor *dy = added(m, layer, DT_DROPOUT_SITE_PROJECTION, s, middle, pass);
-    struct norm_gradient to = begin_norm_gradient(m, dnorm, s);
-    dt_layer_linear_backward(
-        m, gradients, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, dattention,
-        output_gradient(m, gradients, layer, DT_ROLE_NORM1_WEIGHT, dy, &b->norm1, &b->stats1, s),
-        &b->attention, NULL);
+    struct norm_gradient to = begin_norm_gradient(m, dnorm, s, pass);
+    dy = output_gradient(m, gradients, layer, DT_ROLE_NORM1_WEIGHT, dy, &b->norm1, &b->stats1, s);
+    const struct dt_layer_map projection = {.weight = DT_ROLE_PROJECTION_WEIGHT, .dy = dy};
+    dt_layer_weight_backward(m, gradients, layer, DT_ROLE_PROJECTION_WEIGHT,
+                             DT_ROLE_PROJECTION_BIAS, dy, &b->attention);
+    dt_layer_input_backward(m, layer, &projection, 1, dattention, NULL);
     dt_context_attention_backward(m, pass->context, &d, dattention, &b->attention, &b->lse, &qkv,
                                   &attention);
     apply_rope(m, &d, &attention, true);
     if (m->config.qk_norm)
         qk_norm_backward(m, gradients, layer, &d, b, &s->qk);
-    project_backward(m, gradients, layer, to.dnorm, &d, &s->qkv, b, &to.how);
+    project_backward(m, gradients, layer, &to.dnorm, &d, &s->qkv, b, &to.how);
     end_norm_gradient(m, dnorm, &to);
 }
 
@@ -618,11 +625,11 @@ void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buf
     struct dt_tensor *middle = is_post_norm(m) ? &s.width : stream;
     struct dt_tensor *other = is_post_norm(m) || is_output_norm(m) ? stream : &s.width;
     struct dt_tensor *dnorm1 = is_output_norm(m) ? stream : &s.width;
-    struct norm_gradient to = begin_norm_gradient(m, other, &s);
+    struct norm_gradient to = begin_norm_gradient(m, other, &s, pass);
     forward_again(m, layer, &b, is_tensor_parallel(m) ? &s.wide : &s.width, recompute, pass);
     const struct dt_tensor *dy = added(m, layer, DT_DROPOUT_SITE_MLP, &s, stream, pass);
     mlp_backward(
-        m, gradients, layer, to.dnorm,
+        m, gradients, layer, &to.dnorm,
         output_gradient(m, gradients, layer, DT_ROLE_NORM2_WEIGHT, dy, &b.norm2, &b.stats2, &s), &b,
         &s.inner, &s.gate, &to.how);
     end_norm_gradient(m, other, &to);

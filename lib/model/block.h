@@ -45,6 +45,7 @@ struct dt_block_pass {
     int64_t rows;                               /* R */
     struct dt_attention attention;              /* of a chunk (context-parallel.h) */
     const struct dt_context_attention *context; /* scratch; borrowed */
+    struct dt_tensor partial;                   /* R x C fp32: sums over TP ranks, with 16 bits */
     bool dropout;                               /* on, with the configuration's rates */
     uint64_t seed;                              /* of dropout */
     uint64_t sample;                            /* global index of the first sequence */
@@ -79,7 +80,8 @@ struct dt_block_scratch {
     struct dt_tensor inner; /* R x I */
     struct dt_tensor added; /* S x C, with dropout: gradient of the addend */
     /* With tensor parallelism: */
-    struct dt_tensor wide;  /* R x C: gradient of all rows of the stream, or a partial sum */
+    struct dt_tensor wide;  /* R x C: gradient of all rows of the stream, or with fp32 a partial sum
+                             */
     struct dt_tensor heads; /* R x A: gradient of the output of attention */
 };
 

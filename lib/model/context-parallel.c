@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/context-parallel.h"
 
+int dt_context_parallel_all_chunks(const struct dt_model_part *part)
+{
+    if (part->sequence_parts > 0)
+        return part->sequence_parts;
+    return part->cp_size > 1 ? 2 * part->cp_size : 1;
+}
+
 int dt_context_parallel_chunks(const struct dt_model_part *part)
 {
-    return part->cp_size > 1 ? 2 : 1;
+    return dt_context_parallel_all_chunks(part) / part->cp_size;
 }
 
 int64_t dt_context_parallel_chunk_length(const struct dt_model_part *part, int64_t length)
 {
-    return part->cp_size > 1 ? length / (2 * part->cp_size) : length;
+    return length / dt_context_parallel_all_chunks(part);
 }
 
 int64_t dt_context_parallel_chunk_start_of(const struct dt_model_part *part, int context,
                                            int64_t length, int i)
 {
-    int number = i == 0 ? context : 2 * part->cp_size - 1 - context;
+    int place = context * dt_context_parallel_chunks(part) + i;
+    int number = place % 2 == 0 ? place / 2 : dt_context_parallel_all_chunks(part) - 1 - place / 2;
     return number * dt_context_parallel_chunk_length(part, length);
 }
 

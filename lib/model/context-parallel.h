@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Context parallelism (Liu et al. 2023): the ranks of a context-parallel (CP) group share the
- * tokens of every sequence.
+ * Chunks of sequences, and context parallelism (Liu et al. 2023): the ranks of a context-parallel
+ * (CP) group share the tokens of every sequence.
  *
- * A sequence of T tokens is split into 2 n chunks for n ranks. Rank i holds chunk i and chunk
- * 2 n - 1 - i, so that all ranks attend to the same number of pairs of query and key, also with
- * causal attention (Brandon et al. 2023; Grattafiori et al. 2024). With n = 2:
+ * A sequence of T tokens is divided into P chunks (distributed.sequence_parts). The rows of a batch
+ * are chunk 0 of each sequence, then chunk P - 1 of each, then chunks 1, P - 2, and so on. A rank
+ * of n holds P / n neighbours in this order, P being a multiple of 2 n. So all ranks attend to the
+ * same number of pairs of query and key, also with causal attention (Brandon et al. 2023;
+ * Grattafiori et al. 2024). With P = 4 and n = 2:
  *
  *     tokens of a sequence   | chunk 0 | chunk 1 | chunk 2 | chunk 3 |
  *     CP rank                |    0    |    1    |    1    |    0    |
+ *     order of the rows         first     third     fourth    second
  *
- * A rank's rows of a batch are the first chunk of each sequence, then the second of each. Without
- * context parallelism a sequence is one chunk.
+ * A sum over all rows of a batch is therefore a sum over chunks of rows that are contiguous on
+ * every rank; with P a power of two, the binary tree of their sums is the same for every n.
  *
  *     for (int i = 0; i < dt_context_parallel_chunks(&part); i++) {
  *         struct dt_tensor rows = dt_context_parallel_chunk_rows(&part, &x, i);
@@ -25,7 +28,8 @@
 #include "model/batch.h"
 #include "model/model-part.h"
 
-/* Chunks of a sequence that a rank holds: 2, or 1 without context parallelism. */
+/* P: chunks of a sequence, those of all ranks; and those that this rank holds. */
+int dt_context_parallel_all_chunks(const struct dt_model_part *part);
 int dt_context_parallel_chunks(const struct dt_model_part *part);
 /* Tokens of a chunk of a sequence of length tokens. */
 int64_t dt_context_parallel_chunk_length(const struct dt_model_part *part, int64_t length);

@@ -18,7 +18,8 @@ struct common {
     struct dt_tensor dstream, dnorm; /* S x C and R x C gradients, training only */
     struct dt_block_scratch scratch;
     struct dt_block block;               /* recomputed buffers */
-    struct dt_context_attention context; /* with context parallelism */
+    struct dt_context_attention context; /* with several chunks of sequences */
+    struct dt_tensor partial;            /* R x C fp32: sums over TP ranks, with 16 bits */
 };
 
 struct dt_workspace {
@@ -58,9 +59,10 @@ static int64_t block_count(const struct dt_workspace *w)
     return w->shape.training ? dt_range_count(w->shape.run) : 1;
 }
 
-static bool is_context_parallel(const struct dt_workspace *w)
+/* Whether this rank's rows are not those of the batch, in their order. */
+static bool selects_rows(const struct dt_workspace *w)
 {
-    return w->model->part.cp_size > 1;
+    return dt_context_parallel_all_chunks(&w->model->part) > 1;
 }
 
 /* The maximum of R. */
@@ -83,7 +85,9 @@ static void lay_out_common(struct dt_workspace *w)
         w->common.dnorm = dt_arena_matrix_of(a, m->compute, rows, width);
         dt_block_scratch_layout(&w->common.scratch, a, m, rows);
     }
-    if (is_context_parallel(w))
+    if (m->part.tp_size > 1 && m->compute != DT_DTYPE_F32)
+        w->common.partial = dt_arena_matrix(a, rows, width);
+    if (selects_rows(w))
         dt_context_attention_layout(&w->common.context, a, m, rows, w->shape.training);
 }
 
@@ -133,7 +137,7 @@ int dt_workspace_allocate(struct dt_workspace *w, struct dt_error *err)
     DT_TRY(dt_arena_allocate(&w->arena, w->model->device, err));
     if (w->model->part.tp_size > 1 && is_first(w))
         w->ids = dt_alloc((size_t)most_rows(w), sizeof *w->ids);
-    if (is_context_parallel(w)) {
+    if (selects_rows(w)) {
         dt_batch_init(&w->own, w->shape.batch, most_rows(w) / w->shape.batch);
         w->spans = dt_alloc((size_t)(2 * most_rows(w)), sizeof *w->spans);
     }
@@ -207,11 +211,12 @@ void dt_pass_begin(struct dt_workspace *w, const struct dt_batch *batch, const s
         .rows = w->rows,
         .attention = dt_model_attention(m, batch->count, batch->length),
         .context = &w->common.context,
+        .partial = w->common.partial,
         .dropout = how != NULL,
         .seed = how ? how->seed : 0,
         .sample = batch->first_sample,
     };
-    if (is_context_parallel(w)) {
+    if (selects_rows(w)) {
         dt_context_parallel_select(&w->own, w->spans, &m->part, batch);
         batch = &w->own;
     }
@@ -301,6 +306,20 @@ static struct dt_tensor all_rows(struct dt_workspace *w, struct dt_tensor *own)
     return rows;
 }
 
+/* Adds to the gradients of the positions of chunk i. */
+static void positions_backward(struct dt_workspace *w, const struct dt_tensor *dpositions,
+                               const struct dt_tensor *stream, int i)
+{
+    const struct dt_model *m = w->model;
+    const struct dt_attention *chunk = &w->pass.attention;
+    struct dt_tensor rows = dt_context_parallel_chunk_rows(&m->part, stream, i);
+    int64_t start = dt_context_parallel_chunk_start(&m->part, chunk->length, i);
+    struct dt_tensor here = dt_tensor_rows(dpositions, start, chunk->queries);
+    struct dt_tensor no_tokens = dt_matrix(NULL, 0, dpositions->columns);
+    m->device->ops->embedding_backward(m->device, &no_tokens, &here, &rows,
+                                       w->inputs + i * rows.rows, chunk->queries, 1);
+}
+
 static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradients)
 {
     const struct dt_model *m = w->model;
@@ -310,21 +329,14 @@ static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradien
     struct dt_tensor dpositions =
         dt_table_view(&m->table, gradients, DT_ROLE_POSITION_EMBEDDING, -1);
     struct dt_tensor dtypes = dt_table_view(&m->table, gradients, DT_ROLE_TYPE_EMBEDDING, -1);
+    int chunks = dt_context_parallel_chunks(&m->part);
     if (dtypes.data) {
         struct dt_tensor dtype = dt_tensor_rows(&dtypes, 0, 1);
-        ops->bias_backward(m->device, &dtype, &stream, 1);
+        ops->bias_backward(m->device, &dtype, &stream, chunks);
     }
-    const struct dt_attention *chunk = &w->pass.attention;
-    for (int i = 0; i < dt_context_parallel_chunks(&m->part); i++) {
-        struct dt_tensor rows = dt_context_parallel_chunk_rows(&m->part, &stream, i),
-                         positions = dpositions;
-        if (dpositions.data)
-            positions = dt_tensor_rows(&dpositions,
-                                       dt_context_parallel_chunk_start(&m->part, chunk->length, i),
-                                       chunk->queries);
-        ops->embedding_backward(m->device, &dtokens, dpositions.data ? &positions : NULL, &rows,
-                                w->inputs + i * rows.rows, chunk->queries, 1);
-    }
+    ops->embedding_backward(m->device, &dtokens, NULL, &stream, w->inputs, stream.rows, chunks);
+    for (int i = 0; i < chunks && dpositions.data; i++)
+        positions_backward(w, &dpositions, &stream, i);
 }
 
 /* Forward of the blocks, from w->common.x to w->last. */
@@ -486,7 +498,7 @@ static void download(const struct dt_workspace *w, const struct dt_batch *batch,
                      const float *values, float *host)
 {
     const struct dt_model *m = w->model;
-    if (!is_context_parallel(w)) {
+    if (!selects_rows(w)) {
         dt_head_download(&w->head, m, batch, values, host);
         return;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "model/context-parallel.h"
 #include "model/layer.h"
 #include "model/tensor-parallel.h"
 
@@ -21,8 +22,7 @@ static bool has_dense(const struct dt_model *m)
  * LOGITS_BYTES allow. */
 static int64_t chunk_of(const struct dt_model *m, int64_t rows)
 {
-    int64_t tokens = (m->config.vocab_size + m->part.tp_size - 1) / m->part.tp_size;
-    int64_t most = LOGITS_BYTES / (int64_t)dt_dtype_size(m->compute) / tokens / BLOCK;
+    int64_t most = LOGITS_BYTES / (int64_t)dt_dtype_size(m->compute) / m->config.vocab_size / BLOCK;
     int64_t blocks = (rows + BLOCK - 1) / BLOCK, chunks;
     most = most < 1 ? 1 : most;
     chunks = (blocks + most - 1) / most;
@@ -31,8 +31,11 @@ static int64_t chunk_of(const struct dt_model *m, int64_t rows)
 
 void dt_head_init(struct dt_head *h, const struct dt_model *m, int64_t rows, int64_t chunk)
 {
-    chunk = chunk > 0 ? chunk : chunk_of(m, rows);
-    *h = (struct dt_head){.rows = rows, .chunk = chunk < rows ? chunk : rows};
+    int parts = m->part.invariant ? dt_context_parallel_chunks(&m->part) : 1;
+    assert(parts <= 1 << (DT_HEAD_LEVELS - 1));
+    chunk = chunk > 0 ? chunk : chunk_of(m, rows / parts);
+    chunk = chunk < rows / parts ? chunk : rows / parts;
+    *h = (struct dt_head){.rows = rows, .chunk = chunk, .parts = parts};
 }
 
 void dt_head_release(struct dt_head *h)
@@ -47,8 +50,30 @@ static struct dt_logit_parts logit_parts_of(const struct dt_model *m)
                              m->part.tp_rank, m->part.tp_size);
 }
 
+/* Whether partial sums of the input's gradient are separate: they are fp32. */
+static bool has_partial(const struct dt_model *m)
+{
+    return m->part.tp_size > 1 && m->compute != DT_DTYPE_F32;
+}
+
+/* Elements of the head's buckets, which are the last. */
+static int64_t count_gradients(const struct dt_model *m)
+{
+    const struct dt_table *t = &m->table;
+    return t->buckets[t->bucket_count] - t->buckets[dt_table_layer_bucket(t->layers)];
+}
+
+/* Nodes of a tree over parts, a power of two, at a time. */
+static int count_nodes(int parts)
+{
+    int nodes = 1;
+    for (; parts > 1; parts /= 2)
+        nodes++;
+    return nodes;
+}
+
 static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struct dt_model *m,
-                         int64_t rows, bool training)
+                         int64_t rows, int parts, bool training)
 {
     int64_t width = m->config.hidden_size;
     w->picked = dt_arena_matrix_of(a, m->compute, rows, width);
@@ -58,6 +83,10 @@ static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struc
             dt_arena_matrix(a, m->part.tp_size * logit_parts_of(m).count * rows, DT_LOGIT_SUMS);
     if (training)
         w->dpicked = dt_arena_matrix_of(a, m->compute, rows, width);
+    if (training && has_partial(m))
+        w->partial = dt_arena_matrix(a, rows, width);
+    for (int i = 0; training && parts > 1 && i < count_nodes(parts); i++)
+        w->nodes[i] = dt_arena_take(a, (size_t)count_gradients(m) * sizeof(float));
     if (!has_dense(m))
         return;
     w->dense = dt_arena_matrix_of(a, m->compute, rows, width);
@@ -83,7 +112,7 @@ void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model
         h->work = scratch_owner->work;
         h->chunk = h->chunk < scratch_owner->chunk ? h->chunk : scratch_owner->chunk;
     } else {
-        lay_out_work(&h->work, a, m, h->chunk, training);
+        lay_out_work(&h->work, a, m, h->chunk, h->parts, training);
     }
 }
 
@@ -94,11 +123,13 @@ void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_
     int32_t *positions = h->host, *targets = h->host + h->rows;
     assert(rows <= h->rows);
     h->count = 0;
-    for (int64_t row = 0; row < rows; row++)
+    for (int64_t row = 0; row < rows; row++) {
         if (batch->targets[row] >= 0) {
             positions[h->count] = (int32_t)row;
             targets[h->count++] = batch->targets[row] - (int32_t)m->partition.tokens.first;
         }
+        h->part_ends[row / (rows / h->parts)] = h->count;
+    }
     h->scattered = h->count < rows;
     ops->upload(m->device, h->positions, positions, (size_t)h->count * sizeof *positions);
     ops->upload(m->device, h->targets, targets, (size_t)h->count * sizeof *targets);
@@ -107,8 +138,8 @@ void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_
 static struct dt_head_work first_rows(const struct dt_head_work *all, int64_t n)
 {
     struct dt_head_work w = *all;
-    struct dt_tensor *const tensors[] = {&w.picked, &w.dense,   &w.active,  &w.normed, &w.stats,
-                                         &w.logits, &w.dpicked, &w.dnormed, &w.dactive};
+    struct dt_tensor *const tensors[] = {&w.picked, &w.dense,   &w.active,  &w.normed,  &w.stats,
+                                         &w.logits, &w.dpicked, &w.dnormed, &w.dactive, &w.partial};
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
         *tensors[i] = dt_tensor_rows(tensors[i], 0, n);
     return w;
@@ -155,7 +186,20 @@ static void cross_entropy(struct dt_head_work *w, const struct dt_model *m, floa
 /* Whether the partial gradients of all rows are reduced once, after the last chunk. */
 static bool reduces_late(const struct dt_model *m)
 {
-    return m->part.sequence && !has_dense(m);
+    return m->part.sequence && !has_dense(m) && !has_partial(m);
+}
+
+/* dinput, all rows, from the gradient of the logits: a sum over the vocabulary, whose parts are on
+ * the TP ranks. */
+static void input_gradient(struct dt_head_work *w, const struct dt_model *m,
+                           struct dt_tensor *dinput)
+{
+    struct dt_tensor weight = dt_head_weight(m), *to = has_partial(m) ? &w->partial : dinput;
+    m->device->ops->matmul(m->device, to, &w->logits, &weight,
+                           &(struct dt_matmul){.parts = m->partition.token_parts,
+                                               .part_ends = m->partition.token_ends});
+    if (m->part.tp_size > 1 && !reduces_late(m))
+        dt_tensor_parallel_sum(m, dinput, to);
 }
 
 /* Backward from the gradient of the logits, in w->logits, to dx. */
@@ -164,12 +208,10 @@ static void backward(struct dt_head_work *w, const struct dt_model *m, const str
 {
     const struct dt_ops *ops = m->device->ops;
     int layer = m->table.layers;
-    struct dt_tensor weight = dt_head_weight(m), dweight = dt_head_gradient(m, gradients);
+    struct dt_tensor dweight = dt_head_gradient(m, gradients);
     struct dt_tensor dbias = dt_table_view(&m->table, gradients, DT_ROLE_HEAD_BIAS, layer);
     struct dt_tensor *dinput = has_dense(m) ? &w->dnormed : dx;
-    ops->matmul(m->device, dinput, &w->logits, &weight, &(struct dt_matmul){.accumulate = false});
-    if (!reduces_late(m))
-        dt_tensor_parallel_all_reduce(m, dinput);
+    input_gradient(w, m, dinput);
     ops->matmul(m->device, &dweight, &w->logits, has_dense(m) ? &w->normed : x,
                 &(struct dt_matmul){
                     .transpose_a = true, .accumulate = true, .sums_a = dbias.data ? &dbias : NULL});
@@ -179,8 +221,10 @@ static void backward(struct dt_head_work *w, const struct dt_model *m, const str
     dt_layer_norm_backward(m, gradients, layer, DT_ROLE_HEAD_NORM_WEIGHT, DT_ROLE_HEAD_NORM_BIAS,
                            &w->dactive, &w->dnormed, &w->active, &w->stats);
     ops->activation_backward(m->device, &w->dactive, &w->dense, dt_layer_activation(m));
-    dt_layer_linear_backward(m, gradients, layer, DT_ROLE_HEAD_DENSE_WEIGHT,
-                             DT_ROLE_HEAD_DENSE_BIAS, dx, &w->dactive, x, NULL);
+    const struct dt_layer_map dense = {.weight = DT_ROLE_HEAD_DENSE_WEIGHT, .dy = &w->dactive};
+    dt_layer_weight_backward(m, gradients, layer, DT_ROLE_HEAD_DENSE_WEIGHT,
+                             DT_ROLE_HEAD_DENSE_BIAS, &w->dactive, x);
+    dt_layer_input_backward(m, layer, &dense, 1, dx, NULL);
 }
 
 /* A chunk: rows from to from + n of those with a target. */
@@ -203,16 +247,98 @@ static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t
         ops->scatter(m->device, dnorm, &dx, h->positions + from);
 }
 
+/* Inputs and outputs of dt_head_run. */
+struct run {
+    const struct dt_head *head;
+    const struct dt_model *model;
+    const struct dt_tensor *norm;
+    bool hits;
+    const struct dt_flat *gradients;
+    struct dt_tensor *dnorm;
+    const struct dt_cross_entropy *how;
+};
+
+/* Rows from first to below end of those with a target. */
+static void run_rows(const struct run *r, int64_t first, int64_t end,
+                     const struct dt_flat *gradients)
+{
+    int64_t chunk = r->head->chunk;
+    for (int64_t from = first; from < end; from += chunk)
+        run_chunk(r->head, r->model, from, end - from < chunk ? end - from : chunk, r->norm,
+                  r->hits, gradients, r->dnorm, r->how);
+}
+
+/* The head's gradients with the buckets in one array. Release with dt_flat_release. */
+static struct dt_flat flat_at(const struct dt_model *m, float *values)
+{
+    const struct dt_table *t = &m->table;
+    int first = dt_table_layer_bucket(t->layers);
+    struct dt_flat flat = {0};
+    dt_flat_set(&flat, t, DT_DTYPE_F32, NULL);
+    for (int i = first; i < t->bucket_count; i++)
+        flat.buckets[i] = values + (t->buckets[i] - t->buckets[first]);
+    return flat;
+}
+
+static void add(const struct dt_model *m, struct dt_tensor to, struct dt_tensor from)
+{
+    m->device->ops->combine(m->device, &to, 1, &from, 1);
+}
+
+/* to += from, of all gradients of the head. */
+static void add_gradients(const struct dt_model *m, const struct dt_flat *to,
+                          const struct dt_flat *from)
+{
+    const struct dt_table *t = &m->table;
+    int after = dt_table_layer_bucket(t->layers);
+    for (int i = 0; i < t->count; i++) {
+        const struct dt_param *p = &t->params[i];
+        if (p->bucket == after)
+            add(m, dt_table_view(t, to, p->role, p->layer),
+                dt_table_view(t, from, p->role, p->layer));
+    }
+    if (dt_head_gradient_bucket(m) != after)
+        add(m, dt_head_gradient(m, to), dt_head_gradient(m, from));
+}
+
+static void zero_gradients(const struct dt_model *m, float *values)
+{
+    struct dt_tensor all = dt_matrix(values, count_gradients(m) / 16, 16);
+    m->device->ops->zero(m->device, &all);
+}
+
+/* Gradients as a binary tree over the parts: node l of the stack has the sum of 2^l parts, where
+ * the number of parts so far has that bit. */
+static void run_parts(const struct run *r)
+{
+    const struct dt_head *h = r->head;
+    const struct dt_model *m = r->model;
+    struct dt_flat nodes[DT_HEAD_LEVELS];
+    int count = 0;
+    for (int i = 0; i < count_nodes(h->parts); i++)
+        nodes[i] = flat_at(m, h->work.nodes[i]);
+    for (int i = 0; i < h->parts; i++) {
+        zero_gradients(m, h->work.nodes[count]);
+        run_rows(r, i > 0 ? h->part_ends[i - 1] : 0, h->part_ends[i], &nodes[count++]);
+        for (int bit = 1; i & bit; bit *= 2, count--)
+            add_gradients(m, &nodes[count - 2], &nodes[count - 1]);
+    }
+    add_gradients(m, r->gradients, &nodes[0]);
+    for (int i = 0; i < count_nodes(h->parts); i++)
+        dt_flat_release(&nodes[i]);
+}
+
 void dt_head_run(struct dt_head *h, const struct dt_model *m, const struct dt_tensor *norm,
                  bool hits, const struct dt_flat *gradients, struct dt_tensor *dnorm,
                  const struct dt_cross_entropy *how)
 {
+    const struct run r = {h, m, norm, hits, gradients, dnorm, how};
     if (gradients && h->scattered)
         m->device->ops->zero(m->device, dnorm);
-    for (int64_t from = 0; from < h->count; from += h->chunk) {
-        int64_t n = h->count - from < h->chunk ? h->count - from : h->chunk;
-        run_chunk(h, m, from, n, norm, hits, gradients, dnorm, how);
-    }
+    if (gradients && h->parts > 1)
+        run_parts(&r);
+    else
+        run_rows(&r, 0, h->count, gradients);
     if (gradients && reduces_late(m))
         dt_tensor_parallel_reduce_hidden(m, dnorm);
 }

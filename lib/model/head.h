@@ -5,8 +5,12 @@
  *
  * Rows are processed in chunks, and with gradients each chunk goes through backward before the next
  * goes through forward, so that the logits of all rows never exist at once. The gradient of the
- * logits overwrites them. The size of a chunk follows from R, V, the element type and the number of
- * tensor-parallel ranks alone, and so does the order in which the head's gradient is accumulated.
+ * logits overwrites them. The size of a chunk follows from R, V and the element type alone, and so
+ * does the order in which the head's gradient is accumulated.
+ *
+ * With distributed.invariant, the rows of each chunk of the sequences (context-parallel.h) are
+ * processed separately, and R above is their number: the head's gradients are a binary tree over
+ * these parts, the same for every number of context-parallel ranks.
  * R = rows, V = vocab_size, n = rows of a chunk.
  */
 #ifndef DT_MODEL_HEAD_H
@@ -14,6 +18,8 @@
 
 #include "model/batch.h"
 #include "model/model.h"
+
+#define DT_HEAD_LEVELS 8 /* of the tree over parts: 2^7 of them at most */
 
 /* Scratch buffers of dt_head_run, for one chunk. */
 struct dt_head_work {
@@ -25,13 +31,18 @@ struct dt_head_work {
     struct dt_tensor sums;   /* of the parts of all TP ranks, n x DT_LOGIT_SUMS each */
     /* Gradients of picked, normed and active; training only. */
     struct dt_tensor dpicked, dnormed, dactive;
+    struct dt_tensor partial; /* n x C fp32: of the gradient of normed, with 16 bits and TP */
+    /* Gradients of the head, in the order of its buckets: nodes of the tree over parts. */
+    float *nodes[DT_HEAD_LEVELS];
 };
 
 struct dt_head {
-    int64_t rows, chunk; /* R; n of all chunks but the last */
+    int64_t rows, chunk; /* of all parts; n of all chunks but the last */
     int64_t count;       /* rows with a target in the current batch */
-    bool scattered;      /* some rows are without target */
-    int32_t *host;       /* 2 x R in host memory: indices of those rows, and their targets */
+    int parts;
+    int64_t part_ends[1 << (DT_HEAD_LEVELS - 1)]; /* where those of each part end */
+    bool scattered;                               /* some rows are without target */
+    int32_t *host; /* 2 x R in host memory: indices of those rows, and their targets */
     int32_t *positions, *targets;
     float *losses, *hits;
     struct dt_head_work work; /* may be borrowed from another head */

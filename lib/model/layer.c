@@ -1,11 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/layer.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
+#include "model/context-parallel.h"
 #include "model/tensor-parallel.h"
 
 static const struct dt_matmul plain = {.activation = DT_ACTIVATION_NONE};
+
+/* Of a sum over split channels or heads; 1: not split. */
+static int channel_parts(const struct dt_model *m, enum dt_role role)
+{
+    switch (role) {
+    case DT_ROLE_QKV_WEIGHT:
+    case DT_ROLE_Q_WEIGHT:
+    case DT_ROLE_K_WEIGHT:
+    case DT_ROLE_V_WEIGHT:
+    case DT_ROLE_PROJECTION_WEIGHT:
+        return m->partition.head_parts;
+    case DT_ROLE_GATE_WEIGHT:
+    case DT_ROLE_UP_WEIGHT:
+    case DT_ROLE_DOWN_WEIGHT:
+        return m->partition.inner_parts;
+    default:
+        return 1;
+    }
+}
 
 void dt_layer_linear_forward(const struct dt_model *m, int layer, enum dt_role weight,
                              enum dt_role bias, struct dt_tensor *y, const struct dt_tensor *x,
@@ -14,34 +35,75 @@ void dt_layer_linear_forward(const struct dt_model *m, int layer, enum dt_role w
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor b = dt_model_weight(m, bias, layer);
     struct dt_matmul product = how ? *how : plain;
-    const struct dt_param *param = dt_table_find(&m->table, weight, layer);
-    bool summed = param->split == DT_TENSOR_SPLIT_ROW && m->part.tp_size > 1;
-    product.transpose_b = param->transposed;
-    product.bias = b.data && !(summed && m->part.tp_rank > 0) ? &b : NULL; /* once */
+    product.transpose_b = dt_table_find(&m->table, weight, layer)->transposed;
+    product.bias = b.data ? &b : NULL;
     m->device->ops->matmul(m->device, y, x, &w, &product);
-    if (summed)
-        dt_tensor_parallel_reduce_hidden(m, y);
 }
 
-void dt_layer_linear_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
-                              enum dt_role weight, enum dt_role bias, struct dt_tensor *dx,
-                              const struct dt_tensor *dy, const struct dt_tensor *x,
-                              const struct dt_matmul *how)
+void dt_layer_row_parallel_forward(const struct dt_model *m, int layer, enum dt_role weight,
+                                   enum dt_role bias, struct dt_tensor *y,
+                                   const struct dt_tensor *x, const struct dt_tensor *partial)
 {
-    const struct dt_ops *ops = m->device->ops;
-    bool transposed = dt_table_find(&m->table, weight, layer)->transposed;
     struct dt_tensor w = dt_model_weight(m, weight, layer);
+    struct dt_tensor b = dt_model_weight(m, bias, layer);
+    struct dt_matmul product = {.transpose_b = dt_table_find(&m->table, weight, layer)->transposed,
+                                .parts = channel_parts(m, weight)};
+    if (m->part.tp_size == 1) {
+        product.bias = b.data ? &b : NULL;
+        m->device->ops->matmul(m->device, y, x, &w, &product);
+        return;
+    }
+    struct dt_range own = dt_tensor_parallel_rows(m, y->rows);
+    struct dt_tensor rows = dt_tensor_rows(y, own.first, dt_range_count(own));
+    struct dt_tensor sum = partial->data ? dt_tensor_rows(partial, 0, y->rows) : *y;
+    m->device->ops->matmul(m->device, &sum, x, &w, &product);
+    dt_tensor_parallel_sum_hidden(m, &rows, &sum, b.data ? &b : NULL, false);
+}
+
+/* Parts of a sum over rows: chunks of sequences. The head computes chunk by chunk. */
+static int token_parts(const struct dt_model *m, int layer)
+{
+    return layer == m->table.layers ? 1 : dt_context_parallel_chunks(&m->part);
+}
+
+void dt_layer_weight_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
+                              enum dt_role weight, enum dt_role bias, const struct dt_tensor *dy,
+                              const struct dt_tensor *x)
+{
+    bool transposed = dt_table_find(&m->table, weight, layer)->transposed;
     struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
     struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
-    struct dt_matmul product = how ? *how : plain;
-    product.transpose_b = !transposed;
-    struct dt_matmul of_weight = {.transpose_a = true, .accumulate = true};
+    struct dt_matmul product = {
+        .transpose_a = true, .accumulate = true, .parts = token_parts(m, layer)};
     if (db.data && transposed)
-        of_weight.sums_a = &db;
+        product.sums_a = &db;
     else if (db.data)
-        of_weight.sums_b = &db;
-    ops->matmul(m->device, &dw, transposed ? dy : x, transposed ? x : dy, &of_weight);
-    ops->matmul(m->device, dx, dy, &w, &product);
+        product.sums_b = &db;
+    m->device->ops->matmul(m->device, &dw, transposed ? dy : x, transposed ? x : dy, &product);
+}
+
+void dt_layer_input_backward(const struct dt_model *m, int layer, const struct dt_layer_map *maps,
+                             int count, struct dt_tensor *dx, const struct dt_matmul *how)
+{
+    struct dt_tensor weights[DT_LAYER_MAPS];
+    struct dt_factors factors[DT_LAYER_MAPS];
+    struct dt_matmul product = how ? *how : plain;
+    const struct dt_param *param = dt_table_find(&m->table, maps[0].weight, layer);
+    bool transposed = param->transposed;
+    assert(count <= DT_LAYER_MAPS);
+    for (int i = 0; i < count; i++) {
+        int64_t first = maps[i].outputs.first, some = dt_range_count(maps[i].outputs);
+        weights[i] = dt_model_weight(m, maps[i].weight, layer);
+        if (some > 0)
+            weights[i] = transposed ? dt_tensor_rows(&weights[i], first, some)
+                                    : dt_tensor_columns(&weights[i], first, some);
+        factors[i] = (struct dt_factors){maps[i].dy, &weights[i]};
+    }
+    product.transpose_b = !transposed;
+    product.parts = param->split == DT_TENSOR_SPLIT_COLUMN ? channel_parts(m, maps[0].weight) : 1;
+    product.more = factors + 1;
+    product.more_count = count - 1;
+    m->device->ops->matmul(m->device, dx, factors[0].a, factors[0].b, &product);
 }
 
 enum dt_activation dt_layer_activation(const struct dt_model *m)
@@ -83,6 +145,14 @@ void dt_layer_norm_forward(const struct dt_model *m, int layer, enum dt_role wei
         ops->norm_forward(m->device, y, stats, sum, x, add, &w, &b, epsilon);
 }
 
+/* Parts of the sum over this rank's rows of a norm; 1 where the ranks do not divide DT_ROW_PARTS.
+ * sharded: with sequence parallelism. */
+static int row_parts(const struct dt_model *m, bool sharded)
+{
+    int ranks = m->part.cp_size * (sharded && m->part.sequence ? m->part.tp_size : 1);
+    return DT_ROW_PARTS % ranks == 0 ? DT_ROW_PARTS / ranks : 1;
+}
+
 void dt_layer_norm_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
                             enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
                             const struct dt_tensor *dy, const struct dt_tensor *sum,
@@ -92,10 +162,45 @@ void dt_layer_norm_backward(const struct dt_model *m, const struct dt_flat *grad
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
     struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
+    int parts = weight == DT_ROLE_HEAD_NORM_WEIGHT ? 1 : row_parts(m, true); /* the head is
+                                                                              * chunk by chunk */
     if (is_rms(m))
-        ops->rms_norm_backward(m->device, dsum, &dw, dy, sum, &w, stats, 1);
+        ops->rms_norm_backward(m->device, dsum, &dw, dy, sum, &w, stats, parts);
     else
-        ops->norm_backward(m->device, dsum, &dw, &db, dy, sum, &w, stats, 1);
+        ops->norm_backward(m->device, dsum, &dw, &db, dy, sum, &w, stats, parts);
+}
+
+/* Of equal columns of x, those of part i. */
+static struct dt_tensor column_part(const struct dt_tensor *x, int i, int parts)
+{
+    return dt_tensor_columns(x, i * (x->columns / parts), x->columns / parts);
+}
+
+void dt_layer_head_norm_backward(const struct dt_model *m, const struct dt_flat *gradients,
+                                 int layer, enum dt_role weight, struct dt_tensor *dsum,
+                                 const struct dt_tensor *dy, const struct dt_tensor *sum,
+                                 const struct dt_tensor *stats)
+{
+    const struct dt_ops *ops = m->device->ops;
+    struct dt_tensor w = dt_model_weight(m, weight, layer);
+    struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
+    int parts = stats->columns % m->partition.head_parts == 0 ? m->partition.head_parts : 1;
+    struct dt_tensor sums = dt_matrix(m->norm_sums, parts, dw.columns);
+    ops->zero(m->device, &sums);
+    for (int i = 0; i < parts; i++) {
+        struct dt_tensor to = column_part(dsum, i, parts), dw_part = dt_tensor_rows(&sums, i, 1);
+        struct dt_tensor from = column_part(dy, i, parts), x = column_part(sum, i, parts);
+        struct dt_tensor rstd = column_part(stats, i, parts);
+        ops->rms_norm_backward(m->device, &to, &dw_part, &from, &x, &w, &rstd, row_parts(m, false));
+    }
+    for (int step = 1; step < parts; step *= 2)
+        for (int i = 0; i < parts; i += 2 * step) {
+            struct dt_tensor left = dt_tensor_rows(&sums, i, 1);
+            struct dt_tensor right = dt_tensor_rows(&sums, i + step, 1);
+            ops->combine(m->device, &left, 1, &right, 1);
+        }
+    struct dt_tensor all = dt_tensor_rows(&sums, 0, 1);
+    ops->combine(m->device, &dw, 1, &all, 1);
 }
 
 struct dt_tensor dt_head_weight(const struct dt_model *m)

@@ -6,22 +6,42 @@
 
 #include "model/model.h"
 
-/* y = x W + b, W and b the tensors of two roles; b is optional. how: activation, aux and accumulate
- * of the product, or NULL. If W is row-parallel, y is reduced over the TP ranks as hidden states
- * (tensor-parallel.h). */
+/* y = x W + b, W and b the tensors of two roles; b is optional. how: activation and aux, or NULL.
+ * W is not row-parallel. */
 void dt_layer_linear_forward(const struct dt_model *model, int layer, enum dt_role weight,
                              enum dt_role bias, struct dt_tensor *y, const struct dt_tensor *x,
                              const struct dt_matmul *how);
-/* Adds to the gradients of W and b; dx = dy W', with activation, aux and accumulate of how. If W is
- * column-parallel, dx is a partial sum. */
-void dt_layer_linear_backward(const struct dt_model *model, const struct dt_flat *gradients,
+/* The same with a row-parallel W: y is the sum over the TP ranks, rounded once; with sequence
+ * parallelism only this rank's rows of it are set. partial: fp32 memory of as many rows or more for
+ * the rank's product; data NULL: y itself, which is fp32 then or not split. */
+void dt_layer_row_parallel_forward(const struct dt_model *model, int layer, enum dt_role weight,
+                                   enum dt_role bias, struct dt_tensor *y,
+                                   const struct dt_tensor *x, const struct dt_tensor *partial);
+
+/* Adds to the gradients of W and b. */
+void dt_layer_weight_backward(const struct dt_model *model, const struct dt_flat *gradients,
                               int layer, enum dt_role weight, enum dt_role bias,
-                              struct dt_tensor *dx, const struct dt_tensor *dy,
-                              const struct dt_tensor *x, const struct dt_matmul *how);
+                              const struct dt_tensor *dy, const struct dt_tensor *x);
+/* A map whose input has a gradient: dy is that of the outputs, or of some outputs of a fused map
+ * (0, 0: all). */
+struct dt_layer_map {
+    enum dt_role weight;
+    const struct dt_tensor *dy;
+    struct dt_range outputs;
+};
+#define DT_LAYER_MAPS 3 /* at most */
+/* dx = the sum of dy W' over the maps of one input, with activation, aux and accumulate of how. If
+ * the maps are column-parallel, dx is a partial sum. */
+void dt_layer_input_backward(const struct dt_model *model, int layer,
+                             const struct dt_layer_map *maps, int count, struct dt_tensor *dx,
+                             const struct dt_matmul *how);
 
 /* The activation of the MLP without gate, and of a head transform; NONE with a gate. */
 enum dt_activation dt_layer_activation(const struct dt_model *model);
 
+/* Parts of the rows of a micro-batch whose sums are the gradient of a norm's weight, on all ranks
+ * that share the rows. */
+#define DT_ROW_PARTS 16
 /* Columns of a norm's statistics, kept by forward for backward. */
 int64_t dt_layer_norm_statistics(const struct dt_model *model);
 /* sum = x + add (add NULL: x); y = its norm. */
@@ -34,6 +54,12 @@ void dt_layer_norm_backward(const struct dt_model *model, const struct dt_flat *
                             int layer, enum dt_role weight, enum dt_role bias,
                             struct dt_tensor *dsum, const struct dt_tensor *dy,
                             const struct dt_tensor *sum, const struct dt_tensor *stats);
+/* The same of the norms of queries or keys, one a head: the heads' gradients of weight are summed
+ * in parts (tensor-partition.h). */
+void dt_layer_head_norm_backward(const struct dt_model *model, const struct dt_flat *gradients,
+                                 int layer, enum dt_role weight, struct dt_tensor *dsum,
+                                 const struct dt_tensor *dy, const struct dt_tensor *sum,
+                                 const struct dt_tensor *stats);
 
 /* The output head (V x C) and its gradient, and their buckets. */
 struct dt_tensor dt_head_weight(const struct dt_model *model);

@@ -29,11 +29,15 @@ struct dt_model_part {
     /* Sequence parallelism (Korthikanti et al. 2022): each TP rank holds some rows of the residual
      * stream, instead of all. */
     bool sequence;
-    int cp_rank, cp_size;     /* context parallelism (context-parallel.h) */
+    int cp_rank, cp_size; /* context parallelism (context-parallel.h) */
+    /* distributed.sequence_parts: chunks of a sequence. 0: 1, or with context parallelism two for
+     * each rank. */
+    int sequence_parts;
     struct dt_comm *cp_group; /* the context-parallel ranks, in order; NULL: one */
     /* The tied head has a gradient separate from that of the token embedding, added to it at the
      * end of a step. So the sum has the same bits whatever the number of stages. */
     bool tied_apart;
+    bool invariant; /* distributed.invariant: sums over tokens are trees over the chunks */
 };
 
 #define DT_MODEL_PART_WHOLE                                                                        \

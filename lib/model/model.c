@@ -25,6 +25,13 @@ static void lay_out_scratch(struct dt_model *m)
     m->scratch.partial = dt_arena_take(&m->arena, most);
 }
 
+/* Parts of the sum of the norms of heads, or the norm of a whole projection. */
+static size_t norm_sums_bytes(const struct dt_model *m)
+{
+    int64_t width = m->config.hidden_size, parts = DT_TENSOR_PARTS * (width / m->config.num_heads);
+    return (size_t)(parts > width ? parts : width) * sizeof(float);
+}
+
 static void lay_out(struct dt_model *m)
 {
     size_t elements = (size_t)m->table.elements;
@@ -37,6 +44,8 @@ static void lay_out(struct dt_model *m)
     dt_flat_set(&m->weights, &m->table, m->compute, m->narrow);
     if (m->part.tp_size > 1)
         lay_out_scratch(m);
+    if (m->config.qk_norm)
+        m->norm_sums = dt_arena_take(&m->arena, norm_sums_bytes(m));
     if (has_rope(m))
         m->rope = dt_arena_matrix(&m->arena, m->config.max_seq_len,
                                   m->config.hidden_size / m->config.num_heads);

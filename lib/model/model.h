@@ -52,6 +52,7 @@ struct dt_model {
     struct dt_flat weights; /* read by forward and backward: narrow, or what hooks provide */
     const struct dt_bucket_hooks *hooks;       /* NULL: all buckets are resident */
     struct dt_tensor_parallel_scratch scratch; /* with tensor parallelism */
+    float *norm_sums; /* with qk_norm: gradients of a norm's weight by DT_TENSOR_PARTS of heads */
     struct dt_tensor rope; /* max_seq_len x C/H: RoPE table of cosines and sines, as ops->rope reads
                             * it; data NULL with learned positions */
 };

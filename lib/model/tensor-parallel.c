@@ -64,14 +64,36 @@ static void exchange(const struct collective *s, const struct dt_piece *sends,
         return;
 }
 
-/* own = sum over the ranks, in their order. */
-static void reduce(const struct collective *s, struct dt_tensor *own)
+static struct dt_tensor part_from(const struct collective *s, int64_t i,
+                                  const struct dt_tensor *own)
+{
+    bool mine = i == s->model->part.tp_rank - s->ranks.first;
+    return mine ? *own : received_from(s, i, own->columns);
+}
+
+/* own = sum over the ranks: a binary tree of them. */
+static void reduce_tree(const struct collective *s, struct dt_tensor *own)
 {
     const struct dt_ops *ops = s->model->device->ops;
-    int64_t me = s->model->part.tp_rank - s->ranks.first;
+    int64_t count = dt_range_count(s->ranks);
+    for (int64_t step = 1; step < count; step *= 2)
+        for (int64_t i = 0; i + step < count; i += 2 * step) {
+            struct dt_tensor left = part_from(s, i, own), right = part_from(s, i + step, own);
+            ops->combine(s->model->device, &left, 1, &right, 1);
+        }
+    struct dt_tensor sum = part_from(s, 0, own);
+    if (sum.data != own->data)
+        ops->copy(s->model->device, own, &sum);
+}
+
+/* own = sum over the ranks, of 16-bit elements of which at most two are not 0: any order is exact
+ * but for one rounding. */
+static void reduce_sparse(const struct collective *s, struct dt_tensor *own)
+{
+    const struct dt_ops *ops = s->model->device->ops;
     struct dt_tensor sum = dt_matrix(s->model->scratch.sum, 1, own->columns);
     for (int64_t i = 0; i < dt_range_count(s->ranks); i++) {
-        struct dt_tensor part = i == me ? *own : received_from(s, i, own->columns);
+        struct dt_tensor part = part_from(s, i, own);
         ops->combine(s->model->device, &sum, i > 0, &part, 1);
     }
     ops->copy(s->model->device, own, &sum);
@@ -92,8 +114,10 @@ static void reduce_pieces(const struct collective *s, int64_t most)
             receives[s->ranks.first + i] = piece_of(&buffer);
         }
         exchange(s, sends, receives);
-        if (own.columns > 0)
-            reduce(s, &own);
+        if (own.columns > 0 && own.dtype == DT_DTYPE_F32)
+            reduce_tree(s, &own);
+        else if (own.columns > 0)
+            reduce_sparse(s, &own);
     }
 }
 
@@ -159,6 +183,51 @@ void dt_tensor_parallel_gather_hidden(const struct dt_model *m, struct dt_tensor
 {
     if (m->part.sequence)
         dt_tensor_parallel_all_gather(m, x);
+}
+
+/* Sets this rank's rows of the sum. */
+static void sum_own_rows(const struct dt_model *m, struct dt_tensor *own_y,
+                         struct dt_tensor *partial, const struct dt_tensor *bias, bool accumulate)
+{
+    const struct dt_ops *ops = m->device->ops;
+    struct dt_range own = dt_range_part(partial->rows, m->part.tp_rank, m->part.tp_size);
+    struct dt_tensor sum = dt_tensor_rows(partial, own.first, dt_range_count(own));
+    dt_tensor_parallel_reduce_scatter(m, partial);
+    if (bias) {
+        struct dt_tensor all = *bias;
+        all.rows = sum.rows;
+        all.stride = 0;
+        ops->combine(m->device, &sum, 1, &all, 1);
+    }
+    if (accumulate)
+        ops->combine(m->device, own_y, 1, &sum, 1);
+    else if (own_y->data != sum.data)
+        ops->copy(m->device, own_y, &sum);
+}
+
+static void sum_all_rows(const struct dt_model *m, struct dt_tensor *y, struct dt_tensor *partial,
+                         const struct dt_tensor *bias, bool accumulate)
+{
+    struct dt_range own = dt_range_part(y->rows, m->part.tp_rank, m->part.tp_size);
+    struct dt_tensor rows = dt_tensor_rows(y, own.first, dt_range_count(own));
+    sum_own_rows(m, &rows, partial, bias, accumulate);
+    dt_tensor_parallel_all_gather(m, y);
+}
+
+void dt_tensor_parallel_sum_hidden(const struct dt_model *m, struct dt_tensor *y,
+                                   struct dt_tensor *partial, const struct dt_tensor *bias,
+                                   bool accumulate)
+{
+    if (m->part.sequence)
+        sum_own_rows(m, y, partial, bias, accumulate);
+    else
+        sum_all_rows(m, y, partial, bias, accumulate);
+}
+
+void dt_tensor_parallel_sum(const struct dt_model *m, struct dt_tensor *y,
+                            struct dt_tensor *partial)
+{
+    sum_all_rows(m, y, partial, NULL, false);
 }
 
 /* --- partial gradients ------------------------------------------------------------------------ */

@@ -23,6 +23,11 @@
  *                                           queries   0-1   2-3   4-5   6-7
  *                                           KV head    0     0     1     1
  *
+ * Sums over split channels are made in parts, whatever the number of ranks (dt-arithmetic(7)): up
+ * to 8, a power of two that divides the heads of keys and values or the channels of the MLP; and 8
+ * of the vocabulary. With a number of ranks that divides them, each rank has whole parts, and the
+ * ranks' sums are nodes of the parts' binary tree: the bits are those of one rank.
+ *
  *     struct dt_tensor_partition p = dt_tensor_partition_of(&config, part.tp_rank, part.tp_size);
  */
 #ifndef DT_MODEL_TENSOR_PARTITION_H
@@ -35,11 +40,14 @@
 #include "settings/model-config.h"
 
 #define DT_TENSOR_PARALLEL_MOST 256
+#define DT_TENSOR_PARTS         8 /* parts of a sum, at most */
 
 /* Of one TP rank. */
 struct dt_tensor_partition {
     struct dt_range heads, kv_heads, inner, tokens;
-    struct dt_range key_holders; /* TP ranks with the same heads of keys and values */
+    struct dt_range key_holders;              /* TP ranks with the same heads of keys and values */
+    int head_parts, inner_parts, token_parts; /* in this rank's ranges; 1: not divided */
+    int64_t token_ends[DT_TENSOR_PARTS];      /* where those of tokens end, from tokens.first */
 };
 
 struct dt_tensor_partition dt_tensor_partition_of(const struct dt_model_config *config, int tp_rank,
@@ -48,5 +56,8 @@ struct dt_tensor_partition dt_tensor_partition_of(const struct dt_model_config *
 /* DT_EINVALID if a rank would have an empty shard of a split tensor. */
 int dt_tensor_partition_check(const struct dt_model_config *config, long tp_size,
                               const char *subject, struct dt_error *err) DT_MUST_CHECK;
+/* The largest number of ranks whose bits are those of one rank: a power of two, as are the others,
+ * all below it. */
+int dt_tensor_partition_most_invariant(const struct dt_model_config *config);
 
 #endif

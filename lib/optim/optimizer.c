@@ -20,6 +20,8 @@ int dt_optimizer_check(const struct dt_settings *s, const char *path, struct dt_
 {
     const char *needs = s->distributed.zero_stage > 0 ? "distributed.zero_stage 0"
                         : s->distributed.tp > 1       ? "distributed.tp 1"
+                        : s->distributed.cp > 1 && s->distributed.invariant
+                            ? "with distributed.invariant distributed.cp 1"
                         : s->distributed.sync == DT_SYNC_PARAMETER_SERVER
                             ? "distributed.sync other than "
                               "parameter_server"

@@ -73,8 +73,14 @@ static int group_of(const struct dt_data_parallel *p)
     return rank_of(p) / p->sharding.owners;
 }
 
-/* The micro-batches of a sharding group. With TREE_SHARD its ranks take them round-robin; there is
- * no context parallelism then. */
+/* Data-parallel ranks of a sharding group; with TREE_SHARD none is in two groups. */
+static int group_dp_size(const struct dt_data_parallel *p)
+{
+    return p->sharding.owners / p->dp_group.cp_size;
+}
+
+/* The micro-batches of a sharding group, which with TREE_SHARD its data-parallel ranks take
+ * round-robin. */
 static struct dt_range group_part(const struct dt_data_parallel *p, int64_t batches, int group)
 {
     return dt_range_part(batches, group, p->sharding.groups);
@@ -82,22 +88,23 @@ static struct dt_range group_part(const struct dt_data_parallel *p, int64_t batc
 
 static int64_t batch_count_of(const struct dt_data_parallel *p, int64_t batches, int rank)
 {
-    int owners = p->sharding.owners;
-    struct dt_range part = p->storage == DT_GRADIENT_STORAGE_TREE_SHARD
-                               ? group_part(p, batches, rank / owners)
-                               : dt_range_part(batches, dp_rank_of(p, rank), dp_size_of(p));
-    int64_t count = dt_range_count(part);
-    return p->storage == DT_GRADIENT_STORAGE_TREE_SHARD
-               ? (count - rank % owners + owners - 1) / owners
-               : count;
+    int dp_rank = dp_rank_of(p, rank), ranks = group_dp_size(p);
+    struct dt_range part;
+    if (p->storage != DT_GRADIENT_STORAGE_TREE_SHARD) {
+        part = dt_range_part(batches, dp_rank, dp_size_of(p));
+        return dt_range_count(part);
+    }
+    part = group_part(p, batches, rank / p->sharding.owners);
+    return (dt_range_count(part) - dp_rank % ranks + ranks - 1) / ranks;
 }
 
 static int64_t batch_of(const struct dt_data_parallel *p, int64_t batches, int rank, int64_t i)
 {
-    int owners = p->sharding.owners;
+    int dp_rank = dp_rank_of(p, rank), ranks = group_dp_size(p);
     if (p->storage == DT_GRADIENT_STORAGE_TREE_SHARD)
-        return group_part(p, batches, rank / owners).first + i * owners + rank % owners;
-    return dt_range_part_first(batches, dp_rank_of(p, rank), dp_size_of(p)) + i;
+        return group_part(p, batches, rank / p->sharding.owners).first + i * ranks +
+               dp_rank % ranks;
+    return dt_range_part_first(batches, dp_rank, dp_size_of(p)) + i;
 }
 
 int64_t dt_data_parallel_batch_count(const struct dt_data_parallel *p, int64_t batches)
@@ -125,16 +132,17 @@ static int arrays_needed(const struct dt_data_parallel *p, int64_t most)
 {
     int needed = 1;
     bool rounds = p->storage == DT_GRADIENT_STORAGE_TREE_SHARD;
+    int64_t each = p->dp_group.cp_size; /* leaves of a micro-batch */
     if (most > COUNTED) {
         int64_t ranges = rounds ? p->sharding.groups : size_of(p);
-        for (int64_t own = (most + ranges - 1) / ranges; own > 1; own /= 2)
+        for (int64_t own = (most + ranges - 1) / ranges * each; own > 1; own /= 2)
             needed += 2;
         return needed + 1;
     }
-    for (int64_t batches = size_of(p); batches <= most; batches++) {
+    for (int64_t batches = dp_size_of(p); batches <= most; batches++) {
         struct dt_range own =
             rounds ? group_part(p, batches, group_of(p)) : dt_data_parallel_part(p, batches);
-        int arrays = dt_tree_arrays(own.first, own.end, batches);
+        int arrays = dt_tree_arrays(each * own.first, each * own.end, each * batches);
         needed = arrays > needed ? arrays : needed;
     }
     return needed;
@@ -147,10 +155,11 @@ static bool uses_slots(const struct dt_data_parallel *p)
 
 static enum dt_gradient_storage storage_of(const struct dt_data_parallel *p, int64_t most)
 {
-    bool sharded = p->stage >= 2;
+    bool sharded = p->stage >= 2 || p->dp_group.cp_size > 1;
     if (p->invariant)
         return sharded ? DT_GRADIENT_STORAGE_TREE_SHARD : DT_GRADIENT_STORAGE_TREE;
-    return sharded && most == dp_size_of(p) ? DT_GRADIENT_STORAGE_SHARD : DT_GRADIENT_STORAGE_FULL;
+    return p->stage >= 2 && most == dp_size_of(p) ? DT_GRADIENT_STORAGE_SHARD
+                                                  : DT_GRADIENT_STORAGE_FULL;
 }
 
 static void allocate_bucket(struct dt_data_parallel *p, int bucket)
@@ -242,6 +251,8 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
         p->sharding.rooted = true;
         p->stage = p->stage > 0 ? p->stage : 1;
     }
+    if (p->invariant && p->dp_group.cp_size > 1 && p->stage == 0)
+        p->stage = 1;
     p->link_scratch_bytes = link_scratch_of(p);
     p->storage = storage_of(p, most);
     bool tree =
@@ -365,7 +376,7 @@ static void begin_bucket(struct dt_data_parallel *p, int bucket)
 
 void dt_data_parallel_begin_step(struct dt_data_parallel *p, int64_t batches)
 {
-    int size = size_of(p), dp_size = dp_size_of(p);
+    int size = size_of(p), dp_size = dp_size_of(p), cp_size = p->dp_group.cp_size;
     p->batches = batches;
     p->own_batches = dt_data_parallel_batch_count(p, batches);
     p->rounds = p->stage == 3 || p->storage == DT_GRADIENT_STORAGE_TREE_SHARD
@@ -374,7 +385,8 @@ void dt_data_parallel_begin_step(struct dt_data_parallel *p, int64_t batches)
     p->padding = false;
     p->failed = 0;
     for (int r = 0; r <= size; r++)
-        p->first_leaves[r] = p->invariant ? dt_range_part_first(batches, r, size) : r;
+        p->first_leaves[r] =
+            p->invariant ? cp_size * dt_range_part_first(batches, dp_rank_of(p, r), dp_size) : r;
     for (int g = 0; g <= p->sharding.groups; g++)
         p->group_first_leaves[g] = p->first_leaves[g * p->sharding.owners];
     for (int b = 0; b < p->sharding.count; b++)
@@ -516,7 +528,7 @@ static void reduce_across_groups(struct dt_data_parallel *p, int bucket)
     struct dt_reduction how = {.offsets = s->shard,
                                .firsts = p->group_first_leaves,
                                .parts = s->stack.parts,
-                               .count = dt_tree_cover(first[0], first[1], p->batches, nodes),
+                               .count = dt_tree_cover(first[0], first[1], s->stack.total, nodes),
                                .groups = p->sharding.groups};
     s->request = dt_comm_reduce_scatter(p->device_group.across, &how);
 }

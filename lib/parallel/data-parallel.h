@@ -34,8 +34,10 @@
  *     TREE         distributed.invariant, zero_stage 0 and 1. The order of the sum is a binary tree
  *                  over micro-batches, its leaves (comm/tree.h): the same bits for any number of
  *                  ranks. A rank stores a few full arrays, for nodes of the tree.
- *     TREE_SHARD   distributed.invariant, zero_stage 2 and 3. After every round a bucket is
- *                  reduce-scattered into nodes of the tree, of which a rank stores its shards.
+ *     TREE_SHARD   distributed.invariant, zero_stage 2 and 3, or context parallelism. After every
+ *                  round a bucket is reduce-scattered into nodes of the tree, of which a rank
+ *                  stores its shards. The leaves are cp for each micro-batch: of leaf l,
+ * micro-batch l / cp, of context-parallel rank l mod cp.
  *
  * Hybrid sharding (mesh.h): a sharding group reduces its micro-batches as above, then the ranks of
  * all sharding groups that own the same blocks (sharding.h) all-reduce these.
@@ -65,7 +67,8 @@ struct dt_data_parallel {
     struct dt_host_staging staging; /* blocking collectives of compression and local SGD */
     struct dt_sharding sharding;    /* over the ranks of a sharding group */
     int stage;                      /* zero_stage; 0 where a sharding group is one rank; at least 1
-                                     * with a parameter server */
+                                     * with a parameter server, and with context parallelism if
+                                     * invariant */
     bool invariant, overlap;        /* distributed.invariant, distributed.overlap */
     bool staged;                    /* messages are copied to host memory: no device communicator */
     bool local;                     /* reduces nothing: local SGD synchronizes parameters instead,

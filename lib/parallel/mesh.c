@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "model/context-attention.h"
+#include "model/layer.h"
 
 /* Sizes of the mesh, and a rank's coordinates. */
 struct position {
@@ -65,6 +66,47 @@ static int find_sizes(struct position *p, int size, const struct dt_settings *s,
     return 0;
 }
 
+/* The rows of a micro-batch are in 16 parts for the sums of norms (layer.c), of which each rank
+ * that has some of the rows must have whole ones. */
+static int check_row_parts(const struct dt_settings *s, struct dt_error *err)
+{
+    long cp_size = s->distributed.cp, tp_size = s->distributed.tp;
+    long sharing = s->distributed.sequence_parallel ? cp_size * tp_size : cp_size;
+    long rows = s->training.batch_size * s->training.sequence_length;
+    if (DT_ROW_PARTS % sharing != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.invariant needs a distributed.cp%s that divides %d, not %ld",
+                       sharing > cp_size ? " times distributed.tp, with sequence_parallel," : "",
+                       DT_ROW_PARTS, sharing);
+    if (rows % sharing != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.invariant with distributed.sequence_parallel needs a "
+                       "training.batch_size times training.sequence_length that is a multiple of "
+                       "%ld, not %ld",
+                       sharing, rows);
+    return 0;
+}
+
+int dt_mesh_check_invariant(const struct dt_settings *s, struct dt_error *err)
+{
+    long tp_size = s->distributed.tp, groups = s->distributed.shard_ranks;
+    int most = dt_tensor_partition_most_invariant(&s->model);
+    if (!s->distributed.invariant)
+        return 0;
+    if (tp_size > most || (tp_size & (tp_size - 1)) != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.invariant needs a distributed.tp that is a power of two up to "
+                       "%d with this model, not %ld: it must divide the heads of keys and values "
+                       "and the MLP's channels",
+                       most, tp_size);
+    if (groups % s->distributed.cp != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.invariant needs a distributed.shard_ranks that is a multiple "
+                       "of distributed.cp, which is %ld, not %ld",
+                       s->distributed.cp, groups);
+    return check_row_parts(s, err);
+}
+
 static int find_position(struct position *p, struct dt_comm *world, const struct dt_settings *s,
                          struct dt_error *err)
 {
@@ -76,6 +118,7 @@ static int find_position(struct position *p, struct dt_comm *world, const struct
                        "distributed.virtual_stages, which is %ld",
                        s->model.num_layers, p->stages * s->distributed.virtual_stages);
     DT_TRY(dt_tensor_partition_check(&s->model, p->tp_size, "the model", err));
+    DT_TRY(dt_mesh_check_invariant(s, err));
     DT_TRY(check_message(p, s, err));
     p->tp_rank = rank % p->tp_size;
     p->cp_rank = rank / p->tp_size % p->cp_size;
@@ -175,7 +218,9 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
         .cp_rank = p.cp_rank,
         .cp_size = p.cp_size,
         .cp_group = p.cp_size > 1 ? dt_comm_on_device(m->cp_group) : NULL,
+        .sequence_parts = (int)s->distributed.sequence_parts,
         .tied_apart = p.stages > 1 || s->distributed.invariant,
+        .invariant = s->distributed.invariant,
     };
     return 0;
 }

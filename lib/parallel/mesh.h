@@ -58,6 +58,9 @@ int dt_mesh_open(struct dt_mesh *mesh, struct dt_comm *world, const struct dt_se
 
 void dt_mesh_release(struct dt_mesh *mesh);
 
+/* DT_EINVALID if the bits of a layout with distributed.invariant would depend on it; 0 without. */
+int dt_mesh_check_invariant(const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
+
 /* The same groups, for device memory (dt_comm_on_device). */
 struct dt_data_group dt_data_group_on_device(const struct dt_data_group *dp_group);
 

@@ -279,6 +279,7 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
     long layers = dt_layout_layers(l, s->model.num_layers, chunk);
     double count = (double)layers, again = l->recompute == DT_RECOMPUTE_FULL ? 2 : 1;
     bool gathers = !s->distributed.sequence_parallel; /* activations received from other stages */
+    double sums = 2 + 2 * sizeof(float) / b->element; /* all-gathers, and reductions of fp32 */
     double received = gathers && chunk > 0, sent = gathers && chunk < dt_layout_chunks(l) - 1;
     double hidden = block.own * block.width;
     double each = b->chunk_elements[chunk] / count, attending = attention(&r, &block);
@@ -286,9 +287,9 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
         .layers = layers,
         .forward = count * block_forward(&r, &block),
         .backward = count * block_backward(&r, &block, (enum dt_recompute)l->recompute),
-        .forward_tensor = tensor_seconds(4 * count + received, b, s, l, c) +
+        .forward_tensor = tensor_seconds(sums * count + received, b, s, l, c) +
                           count * ring_seconds(attending, false, b, s, l, c),
-        .backward_tensor = tensor_seconds(4 * count * again + sent, b, s, l, c) +
+        .backward_tensor = tensor_seconds(sums * count * again + sent, b, s, l, c) +
                            count * ring_seconds((FLASH + again - 1) * attending, true, b, s, l, c),
         .gather = sharded_collective(each * b->element, l, c),
         .reduce = reduce(each * sizeof(float), l, c),

@@ -6,6 +6,7 @@
 #include "optim/optimizer.h"
 #include "parallel/data-parallel.h"
 #include "parallel/gradient-compression.h"
+#include "parallel/mesh.h"
 
 long dt_layout_ranks(const struct dt_plan_layout *l)
 {
@@ -77,6 +78,18 @@ const char *dt_layout_uneven(const struct dt_plan_layout *l, const struct dt_set
     return NULL;
 }
 
+/* Whether distributed.invariant, if it is set, is possible. */
+static bool keeps_bits(const struct dt_plan_layout *l, const struct dt_settings *s)
+{
+    struct dt_settings own = *s;
+    struct dt_error err;
+    own.distributed.tp = l->tp;
+    own.distributed.cp = l->cp;
+    own.distributed.shard_ranks = l->shard;
+    own.training.batch_size = l->batch;
+    return dt_mesh_check_invariant(&own, &err) == 0;
+}
+
 const char *dt_layout_fault(const struct dt_plan_layout *l, const struct dt_settings *s)
 {
     const struct dt_model_config *m = &s->model;
@@ -87,10 +100,14 @@ const char *dt_layout_fault(const struct dt_plan_layout *l, const struct dt_sett
         return "the model has fewer layers than pipeline stages or model chunks";
     if (s->training.gradient_accumulation_steps < l->dp)
         return "training.gradient_accumulation_steps is less than dp";
+    if (l->cp > 1 && s->distributed.sequence_parts % (2 * l->cp) != 0)
+        return "distributed.sequence_parts is not a multiple of 2 * cp";
     if (l->cp > 1 && s->training.sequence_length % (2 * l->cp) != 0)
         return "the sequence length is not a multiple of 2 * cp";
-    if (l->cp > 1 && s->distributed.invariant)
-        return "distributed.invariant does not support cp above 1";
+    if (l->cp > 1 && s->distributed.invariant && s->distributed.sequence_parts == 0)
+        return "distributed.invariant with cp above 1 needs distributed.sequence_parts";
+    if (!keeps_bits(l, s))
+        return "its bits would not be those of one rank, as distributed.invariant requires";
     if (l->cp > 1 && dt_settings_sync_is_local(s))
         return "local SGD does not support cp above 1";
     if (l->cp > 1 &&
@@ -99,7 +116,8 @@ const char *dt_layout_fault(const struct dt_plan_layout *l, const struct dt_sett
         return "keys and values of a sequence chunk exceed the largest message";
     if (dt_layout_dp_cp_size(l) % dt_layout_shard_size(l) != 0)
         return "shard_ranks does not divide dp * cp";
-    if ((l->zero_stage > 0 || l->tp > 1) && dt_optimizer_needs_matrices(s))
+    bool sharded = l->zero_stage > 0 || (l->cp > 1 && s->distributed.invariant);
+    if ((sharded || l->tp > 1) && dt_optimizer_needs_matrices(s))
         return "the optimizer needs unsharded matrices: no ZeRO, no tp";
     if (l->zero_stage > 0 && s->distributed.compress != DT_COMPRESS_NONE)
         return "gradient compression does not support ZeRO";
@@ -136,6 +154,7 @@ int dt_layout_read(struct dt_plan_layout *l, const struct dt_settings *s, long d
     l->batches = (accumulation + l->dp - 1) / l->dp;
     DT_TRY(dt_pipeline_check(&l->pipeline, l->batches, err));
     DT_TRY(dt_tensor_partition_check(&s->model, l->tp, "the model", err));
+    DT_TRY(dt_mesh_check_invariant(s, err));
     const char *fault = dt_layout_fault(l, s);
     if (fault)
         return dt_fail(err, DT_EINVALID, "pp %ld, dp %ld, cp %ld, tp %ld: %s", l->pp, l->dp, l->cp,

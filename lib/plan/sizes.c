@@ -98,6 +98,8 @@ static struct dt_mesh plan_mesh(const struct dt_settings *s, const struct dt_pla
                            .part = dt_layout_part(l, stage)};
     mesh.part.tied_apart |= s->distributed.invariant;
     mesh.part.sequence = s->distributed.sequence_parallel;
+    mesh.part.sequence_parts = (int)s->distributed.sequence_parts;
+    mesh.part.invariant = s->distributed.invariant;
     return mesh;
 }
 
@@ -188,7 +190,7 @@ void dt_base_release(struct dt_base *b)
 
 long dt_sizes_reductions(const struct dt_settings *s, const struct dt_plan_layout *l)
 {
-    return l->zero_stage >= 2 && s->distributed.invariant ? l->batches : 1;
+    return (l->zero_stage >= 2 || l->cp > 1) && s->distributed.invariant ? l->batches : 1;
 }
 
 /* Bytes of a micro-batch's residual stream. */
@@ -242,8 +244,8 @@ static long stage_messages(const struct dt_plan_layout *l, long stage)
 }
 
 /* Tensor parallelism's collectives, as dt-architecture(7) lists them: of the residual stream in
- * each layer, embedding and head, of the loss, and all-gathers between stages. Gradients of norms,
- * which are small, are ignored. */
+ * each layer, embedding and head, of the loss, and all-gathers between stages. Products are fp32
+ * until they are summed. Gradients of norms, which are small, are ignored. */
 static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
                            const struct dt_plan_layout *l, long stage)
 {
@@ -256,12 +258,17 @@ static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
         streams += (double)stage_messages(l, stage) * rows;
     if (stage == 0)
         streams += 2 * rows;
+    bool late = sequence && !masked && b->element == sizeof(float);
+    double sums =
+        (double)b->stages[stage].layers * rows * (l->recompute == DT_RECOMPUTE_FULL ? 5 : 4);
     if (stage == l->pp - 1) {
-        streams += !sequence ? 2 * targets : masked ? rows + 2 * targets : 2 * rows;
-        floats = 6 * t * targets;
+        streams += (sequence ? rows : 0) + (late ? rows : 2 * targets);
+        sums += late ? rows : targets;
+        floats = DT_LOGIT_SUMS * (DT_LOGIT_PARTS % l->tp == 0 ? DT_LOGIT_PARTS : t) * targets;
     }
+    floats += sums * (double)s->model.hidden_size;
     return (t - 1) / t * (double)l->batches *
-           (streams * (double)s->model.hidden_size * b->element + floats * sizeof(float));
+           ((streams - sums) * (double)s->model.hidden_size * b->element + floats * sizeof(float));
 }
 
 double dt_ring_bytes(const struct dt_base *b, const struct dt_settings *s,

@@ -12,6 +12,11 @@
 /* training.precision, by enum dt_dtype (device/device.h). */
 extern const char *const dt_dtype_names[];
 
+/* training.arithmetic: whether products of 16-bit types may use the machine's fastest instructions,
+ * or have the same bits on every machine. */
+enum dt_arithmetic { DT_ARITHMETIC_FAST, DT_ARITHMETIC_CANONICAL };
+extern const char *const dt_arithmetic_names[];
+
 /* training.recompute: activation checkpointing (Chen et al. 2016), which activations of a block
  * backward recomputes. The bits are the same. */
 enum dt_recompute {

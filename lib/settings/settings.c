@@ -51,6 +51,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.patience", DT_SETTING_INT, AT(training.patience), "0", 0, 1e9},
     {"training.precision", DT_SETTING_CHOICE, AT(training.precision), "fp32",
      .choices = dt_dtype_names},
+    {"training.arithmetic", DT_SETTING_CHOICE, AT(training.arithmetic), "fast",
+     .choices = dt_arithmetic_names},
     {"training.recompute", DT_SETTING_CHOICE, AT(training.recompute), "none",
      .choices = dt_recompute_names},
     {"training.optimizer", DT_SETTING_CHOICE, AT(training.optimizer), "adamw",
@@ -86,6 +88,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"distributed.pp", DT_SETTING_INT, AT(distributed.pp), "1", 1, 4096},
     {"distributed.tp", DT_SETTING_INT, AT(distributed.tp), "1", 1, 4096},
     {"distributed.cp", DT_SETTING_INT, AT(distributed.cp), "1", 1, DT_CONTEXT_PARALLEL_MOST},
+    {"distributed.sequence_parts", DT_SETTING_INT, AT(distributed.sequence_parts), "0", 0,
+     DT_SEQUENCE_PARTS_MOST},
     {"distributed.sequence_parallel", DT_SETTING_BOOL, AT(distributed.sequence_parallel), "false"},
     {"distributed.schedule", DT_SETTING_CHOICE, AT(distributed.schedule), "1f1b",
      .choices = dt_pipeline_schedule_names},
@@ -245,6 +249,7 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
     const bool whole = s->distributed.zero_stage == 0, uncut = s->distributed.tp == 1;
     const bool contexts = s->distributed.cp > 1;
     const bool even = s->training.sequence_length % (2 * s->distributed.cp) == 0;
+    const long parts = s->distributed.sequence_parts;
     const bool saves = s->training.save_interval % s->distributed.local_steps == 0;
     const bool scores = s->training.eval_interval % s->distributed.local_steps == 0;
     const bool masked = dt_model_is_masked(&s->model);
@@ -264,9 +269,17 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
         {local && !whole, "distributed.sync", how, "distributed.zero_stage 0"},
         {local && s->distributed.invariant, "distributed.sync", how, "distributed.invariant false"},
         {local && contexts, "distributed.sync", how, "distributed.cp 1"},
-        {s->distributed.invariant && contexts, "distributed.invariant", "true", "distributed.cp 1"},
-        {contexts && !even, "distributed.cp", "above 1",
+        {contexts && parts == 0 && !even, "distributed.cp", "above 1",
          "a training.sequence_length that is a multiple of twice as much"},
+        {contexts && parts > 0 && parts % (2 * s->distributed.cp) != 0, "distributed.cp", "above 1",
+         "a distributed.sequence_parts that is 0 or a multiple of twice as much"},
+        {contexts && parts == 0 && s->distributed.invariant, "distributed.cp", "above 1",
+         "with distributed.invariant a distributed.sequence_parts, the same for every layout, that "
+         "is a multiple of twice as much"},
+        {parts > 0 && (parts & (parts - 1)) != 0, "distributed.sequence_parts", "above 0",
+         "a power of two"},
+        {parts > 0 && s->training.sequence_length % parts != 0, "distributed.sequence_parts",
+         "above 0", "a training.sequence_length that is a multiple of it"},
         {local && !saves, "distributed.sync", how,
          "a training.save_interval that distributed.local_steps divides"},
         {local && !scores, "distributed.sync", how,

@@ -11,6 +11,7 @@
 #include "json/config.h"
 
 #define DT_CONTEXT_PARALLEL_MOST 4096
+#define DT_SEQUENCE_PARTS_MOST   128
 #define DT_TRAIN_SPLIT           "train" /* where none is named */
 #define DT_VAL_SPLIT             "val"
 
@@ -27,6 +28,7 @@ struct dt_settings {
         double max_epochs; /* 0: no limit */
         long patience;     /* validations without a better loss before the run ends; 0: unlimited */
         int precision;     /* enum dt_dtype: of weights and activations */
+        int arithmetic;    /* enum dt_arithmetic: of 16-bit products */
         int recompute;     /* enum dt_recompute */
         int optimizer;     /* enum dt_optimizer_kind */
         int schedule;      /* enum dt_lr_schedule */
@@ -51,6 +53,7 @@ struct dt_settings {
         char interface[DT_SETTING_STRING_SIZE];  /* network interface they listen on; or "" */
         long pp, tp;                             /* pipeline stages, tensor-parallel ranks */
         long cp;                /* context-parallel ranks; data-parallel ranks follow */
+        long sequence_parts;    /* chunks of a sequence; 0: 1, or twice cp */
         bool sequence_parallel; /* tensor-parallel ranks shard the hidden states */
         int schedule;           /* enum dt_pipeline_schedule */
         long virtual_stages;    /* virtual stages of a stage, if interleaved */

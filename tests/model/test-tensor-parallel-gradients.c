@@ -168,25 +168,31 @@ static int64_t key_sums(const struct job *job, int tp_size)
  * parallelism.
  *     embeddings  2 R C
  *     layer       8 R C; full recomputation: 2 R C more, with SP 3 R C; selective: with SP 2 R C
- *     head        2 n C; with SP 2 R C, and 2 n C for a dense layer; losses: 6 t n floats
- * elements t - 1 times, and the all-reduces of partial gradients. */
+ *     head        2 n C; with SP R C more, and with fp32 without a dense layer R C instead of 2 n
+ * C; losses: 6 t n floats elements t - 1 times, and the all-reduces of partial gradients. Products
+ * are fp32 until they are summed: 4 R C in a layer, 1 R C more with full recomputation, and once in
+ * the head. */
 static uint64_t expected_bytes(const struct job *job, int tp_size)
 {
     const struct dt_model_config *c = &job->config;
     int64_t rows = job->count * job->length, stream = rows * c->hidden_size, targets = rows;
-    int64_t layer = 8, size = (int64_t)dt_dtype_size(job->compute);
+    int64_t layer = 8, size = (int64_t)dt_dtype_size(job->compute), products = 4;
+    bool late = job->sequence && !job->masked && job->compute == DT_DTYPE_F32;
     if (job->masked)
         targets = (rows + 2) / 4;
     if (job->recompute == DT_RECOMPUTE_FULL)
         layer += job->sequence ? 3 : 2;
     if (job->recompute == DT_RECOMPUTE_SELECTIVE)
         layer += job->sequence ? 2 : 0;
+    products += job->recompute == DT_RECOMPUTE_FULL;
     int64_t sent = 2 * stream + layer * c->num_layers * stream;
-    sent += job->sequence ? stream + (job->masked ? 0 : stream) : 0;
-    sent += job->sequence && !job->masked ? 0 : 2 * targets * c->hidden_size;
     int64_t parts = DT_LOGIT_PARTS % tp_size == 0 ? DT_LOGIT_PARTS : tp_size;
+    sent += job->sequence ? stream : 0;
+    sent += late ? stream : 2 * targets * c->hidden_size;
+    int64_t sums = products * c->num_layers * stream + (late ? stream : targets * c->hidden_size);
     int64_t floats = DT_LOGIT_SUMS * parts * targets + norm_sums(job);
-    return (uint64_t)((tp_size - 1) * (sent * size + floats * 4) + key_sums(job, tp_size) * 4);
+    return (uint64_t)((tp_size - 1) * ((sent - sums) * size + (sums + floats) * 4) +
+                      key_sums(job, tp_size) * 4);
 }
 
 static void bytes_sent_match_the_formula(void **state)

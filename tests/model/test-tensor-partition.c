@@ -153,7 +153,7 @@ static void linear_pairs_are_column_then_row_parallel(void **state)
     assert_int_equal(out->shape[0], 12);
     assert_int_equal(out->shape[1], 20);
     assert_false(dt_table_find(&t, DT_ROLE_PROJECTION_BIAS, 1)->leads);
-    range_is(dt_table_find(&t, DT_ROLE_TOKEN_EMBEDDING, -1)->ranges[0], 26, 27);
+    range_is(dt_table_find(&t, DT_ROLE_TOKEN_EMBEDDING, -1)->ranges[0], 28, 25);
     dt_table_release(&t);
     dt_table_init(&t, &l, &part);
     assert_int_equal(dt_table_find(&t, DT_ROLE_K_WEIGHT, 0)->shape[0], 4);
@@ -178,9 +178,48 @@ static void empty_shards_are_refused(void **state)
     assert_non_null(strstr(err.text, "norms of queries and keys with olmo2 span all heads"));
 }
 
+/* The rank's parts, and how many tokens each has. */
+static void parts_are(const struct dt_model_config *c, int tp_rank, int tp_size, int heads,
+                      int inner, int tokens, int64_t first_end)
+{
+    struct dt_tensor_partition p = dt_tensor_partition_of(c, tp_rank, tp_size);
+    assert_int_equal(p.head_parts, heads);
+    assert_int_equal(p.inner_parts, inner);
+    assert_int_equal(p.token_parts, tokens);
+    assert_int_equal(p.token_ends[0], first_end);
+    assert_int_equal(p.token_ends[tokens - 1], dt_range_count(p.tokens));
+}
+
+/* Every rank has whole parts, or its sums are not divided. */
+static void ranks_have_whole_parts(void **state)
+{
+    (void)state;
+    struct dt_model_config c = config_of(DT_FAMILY_GPT2, 12, 12); /* 53 tokens: parts of 7 */
+    c.intermediate_size = 48;
+    parts_are(&c, 0, 1, 4, 8, 8, 7);
+    parts_are(&c, 1, 2, 2, 4, 4, 7);
+    range_is(dt_tensor_partition_of(&c, 1, 2).tokens, 28, 25);
+    parts_are(&c, 3, 4, 1, 2, 2, 7);
+    range_is(dt_tensor_partition_of(&c, 3, 4).tokens, 42, 11);
+    parts_are(&c, 0, 3, 1, 1, 1, 17);
+    parts_are(&c, 7, 8, 1, 1, 1, 4);
+    assert_int_equal(dt_tensor_partition_most_invariant(&c), 4);
+    c.vocab_size = 9; /* 5 parts of up to 2 tokens are not enough for 4 ranks */
+    range_is(dt_tensor_partition_of(&c, 3, 4).tokens, 6, 3);
+    parts_are(&c, 0, 1, 4, 8, 8, 2);
+    parts_are(&c, 1, 2, 2, 4, 4, 1);
+    parts_are(&c, 3, 4, 1, 2, 1, 3);
+    c.intermediate_size = 37;
+    assert_int_equal(dt_tensor_partition_most_invariant(&c), 1);
+    c.family = DT_FAMILY_OLMO2;
+    c.intermediate_size = 48;
+    assert_int_equal(dt_tensor_partition_most_invariant(&c), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_have_whole_parts),
         cmocka_unit_test(query_heads_stay_with_their_kv_heads),
         cmocka_unit_test(shards_together_are_the_whole_model),
         cmocka_unit_test(linear_pairs_are_column_then_row_parallel),

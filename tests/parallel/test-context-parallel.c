@@ -208,7 +208,27 @@ static void settings_that_exclude_context_parallelism_are_refused(void **state)
     check_why(s, 2, "distributed.cp above 1 needs a training.sequence_length that is a multiple");
     s.training.sequence_length = 24;
     s.distributed.invariant = true;
-    check_why(s, 2, "distributed.invariant true needs distributed.cp 1");
+    check_why(s, 2,
+              "distributed.cp above 1 needs with distributed.invariant a "
+              "distributed.sequence_parts, the same for every layout");
+    s.distributed.sequence_parts = 2;
+    check_why(s, 2,
+              "distributed.cp above 1 needs a distributed.sequence_parts that is 0 or a "
+              "multiple of twice as much");
+    s.distributed.sequence_parts = 12;
+    check_why(s, 2, "distributed.sequence_parts above 0 needs a power of two");
+    s.distributed.sequence_parts = 16;
+    check_why(s, 2,
+              "distributed.sequence_parts above 0 needs a training.sequence_length that is "
+              "a multiple of it");
+    s.distributed.sequence_parts = 4;
+    s.distributed.shard_ranks = 1;
+    check_why(s, 2, "a distributed.shard_ranks that is a multiple of distributed.cp, which is 2");
+    s.distributed.shard_ranks = 0;
+    s.training.optimizer = DT_OPTIMIZER_KIND_MUON;
+    check_why(s, 2, "training.optimizer muon needs with distributed.invariant distributed.cp 1");
+    s.training.optimizer = DT_OPTIMIZER_KIND_ADAMW;
+    s.distributed.sequence_parts = 0;
     s.distributed.invariant = false;
     s.distributed.sync = DT_SYNC_LOCAL_SGD;
     check_why(s, 2, "distributed.sync local_sgd needs distributed.cp 1");

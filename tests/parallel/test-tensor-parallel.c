@@ -45,6 +45,7 @@ static void data_parallel_groups_of_tensor_parallel_ranks_have_the_same_bits(voi
 {
     (void)state;
     struct dt_settings s = settings_of(true);
+    s.model.num_kv_heads = 2;
     s.distributed.tp = 2;
     s.distributed.sequence_parallel = true;
     struct job plain = run_new(4, &s);
@@ -119,6 +120,30 @@ static void models_that_cannot_be_sharded_are_refused(void **state)
     run_ranks(3, refuse, &r);
 }
 
+/* With distributed.invariant every rank has whole parts of each sum. */
+static void layouts_whose_bits_would_depend_on_the_ranks_are_refused(void **state)
+{
+    (void)state;
+    struct refusal r = {settings_of(false),
+                        "distributed.invariant needs a distributed.tp that is a power of two up "
+                        "to 4 with this model, not 3"};
+    r.settings.distributed.invariant = true;
+    r.settings.distributed.tp = 3;
+    run_ranks(3, refuse, &r);
+    r.settings = settings_of(true); /* one head of keys and values */
+    r.settings.distributed.invariant = true;
+    r.settings.distributed.tp = 2;
+    r.why = "a power of two up to 1 with this model, not 2";
+    run_ranks(2, refuse, &r);
+    r.settings = settings_of(false);
+    r.settings.distributed.invariant = true;
+    r.settings.distributed.tp = 4;
+    r.settings.distributed.sequence_parallel = true;
+    r.settings.training.sequence_length = 22;
+    r.why = "training.sequence_length that is a multiple of 4, not 22";
+    run_ranks(4, refuse, &r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +153,7 @@ int main(void)
         cmocka_unit_test(a_run_resumes_with_other_tensor_parallelism),
         cmocka_unit_test(a_loaded_model_is_sharded_as_an_initialized_one),
         cmocka_unit_test(models_that_cannot_be_sharded_are_refused),
+        cmocka_unit_test(layouts_whose_bits_would_depend_on_the_ranks_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -88,7 +88,6 @@ float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size);
  * them. */
 struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev);
 
-
 /* With fewer multiplications, one thread is faster than waking up others. */
 #define DT_CPU_SMALL_WORK 32768
 
