@@ -98,7 +98,8 @@ static void label_smoothing_and_z_loss_match_one_rank(void **state)
     check_job(&job);
 }
 
-/* All-reduces round to 16 bits; other errors are 16-bit rounding too. */
+/* Sums over the ranks are rounded once, as on one rank: where the order of the sum changes the last
+ * bit of fp32, few of them are rounded to other 16 bits. */
 static void sixteen_bit_types_agree_within_rounding(void **state)
 {
     (void)state;
@@ -108,8 +109,8 @@ static void sixteen_bit_types_agree_within_rounding(void **state)
             job.compute = i ? DT_DTYPE_F16 : DT_DTYPE_BF16;
             job.sequence = sequence;
             run_sharded(&job, 3);
-            assert_true(job.worst > 1e-6 && job.worst < (i ? 5e-3 : 4e-2));
-            assert_true(job.worst_loss < (i ? 1e-3 : 1e-2));
+            assert_true(job.worst < (i ? 5e-4 : 4e-3));
+            assert_true(job.worst_loss < (i ? 1e-4 : 1e-3));
         }
 }
 
