@@ -22,7 +22,7 @@ struct dt_operation {
     enum dt_link_channel channel; /* on linked devices */
     void *data;
     size_t bytes;
-    int peer, source;
+    int peer;
     const size_t *offsets;
     const struct dt_piece *sends, *receives;
     union {

@@ -143,16 +143,13 @@ struct dt_message *dt_comm_receive(struct dt_comm *comm, int from, int channel, 
 int dt_comm_await(struct dt_comm *comm, struct dt_message *message,
                   struct dt_error *err) DT_MUST_CHECK;
 
-/* Sends to the next rank of the ring (the last sends to the first) and receives from the previous
- * one; on links both are one operation, after all ops so far. */
+/* An exchange of messages with one other rank; on links both are one operation, after all ops so
+ * far. */
 struct dt_passing {
     struct dt_message *sent, *received;
     bool on_links;
     dt_comm_request request;
 };
-struct dt_passing dt_comm_pass_on(struct dt_comm *comm, int channel, struct dt_piece sent,
-                                  struct dt_piece received);
-/* Exchanges messages with one other rank. */
 struct dt_passing dt_comm_swap(struct dt_comm *comm, int other, int channel, struct dt_piece sent,
                                struct dt_piece received);
 /* Waits for both messages. *passing may be all zeros. */

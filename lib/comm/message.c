@@ -115,48 +115,30 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *e
     return rc;
 }
 
-/* --- rings ------------------------------------------------------------------------------------ */
+/* --- exchanges with one rank ------------------------------------------------------------------ */
 
-static int neighbour(const struct dt_comm *c, int distance)
-{
-    return (c->rank + c->size + distance) % c->size;
-}
-
-static int run_pass(const struct dt_operation *op, struct dt_error *err)
+static int run_swap(const struct dt_operation *op, struct dt_error *err)
 {
     const struct dt_transfer both[] = {
         {true, op->peer, op->sends->data, op->sends->bytes, NULL},
-        {false, op->source, op->receives->data, op->receives->bytes, NULL}};
+        {false, op->peer, op->receives->data, op->receives->bytes, NULL}};
     return dt_link_exchange(op, both, 2, err);
-}
-
-static struct dt_passing pass(struct dt_comm *c, int to, int from, int channel,
-                              struct dt_piece sent, struct dt_piece received)
-{
-    const struct dt_operation op = {.name = "pass",
-                                    .total = sent.bytes + received.bytes,
-                                    .run = run_pass,
-                                    .peer = to,
-                                    .source = from,
-                                    .sends = &sent,
-                                    .receives = &received};
-    if (c->is_on_device)
-        return (struct dt_passing){.on_links = true, .request = dt_link_submit(c, op)};
-    return (struct dt_passing){.received =
-                                   dt_comm_receive(c, from, channel, received.data, received.bytes),
-                               .sent = dt_comm_send(c, to, channel, sent.data, sent.bytes)};
-}
-
-struct dt_passing dt_comm_pass_on(struct dt_comm *c, int channel, struct dt_piece sent,
-                                  struct dt_piece received)
-{
-    return pass(c, neighbour(c, 1), neighbour(c, -1), channel, sent, received);
 }
 
 struct dt_passing dt_comm_swap(struct dt_comm *c, int other, int channel, struct dt_piece sent,
                                struct dt_piece received)
 {
-    return pass(c, other, other, channel, sent, received);
+    const struct dt_operation op = {.name = "swap",
+                                    .total = sent.bytes + received.bytes,
+                                    .run = run_swap,
+                                    .peer = other,
+                                    .sends = &sent,
+                                    .receives = &received};
+    if (c->is_on_device)
+        return (struct dt_passing){.on_links = true, .request = dt_link_submit(c, op)};
+    return (struct dt_passing){
+        .received = dt_comm_receive(c, other, channel, received.data, received.bytes),
+        .sent = dt_comm_send(c, other, channel, sent.data, sent.bytes)};
 }
 
 int dt_comm_end_passing(struct dt_comm *c, const struct dt_passing *p, struct dt_error *err)

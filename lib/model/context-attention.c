@@ -20,11 +20,10 @@ void dt_context_attention_layout(struct dt_context_attention *c, struct dt_arena
     int chunks = dt_context_parallel_chunks(&m->part);
     assert((chunks & (chunks - 1)) == 0 && chunks >> (DT_CONTEXT_ATTENTION_LEVELS - 1) <= 1);
     *c = (struct dt_context_attention){0};
-    c->packed =
-        training ? dt_arena_matrix(a, all, keys) : dt_arena_matrix_of(a, m->compute, all, keys);
     c->ordered = dt_arena_matrix_of(a, m->compute, all, keys);
     for (int i = 0; training && chunks >> i > 0; i++)
         c->sums[i] = dt_arena_matrix(a, all, keys);
+    c->packed = training ? c->sums[1] : dt_arena_matrix_of(a, m->compute, all, keys);
 }
 
 /* --- the order of rows ------------------------------------------------------------------------ */
@@ -273,7 +272,7 @@ void dt_context_attention_backward(const struct dt_model *m,
     packed = first_rows(&scratch->packed, DT_DTYPE_F32, b.c.packed.rows);
     sum_chunks(&b, d, sums);
     reorder(&b.c, &sums[0], &packed, true);
-    struct dt_tensor own = reduce_scatter(&b.c, &packed, &sums[1]);
+    struct dt_tensor own = reduce_scatter(&b.c, &packed, &sums[0]);
     struct dt_qkv gradients = halves(&own);
     copy_keys(m, d, &gradients);
 }

@@ -38,10 +38,12 @@ struct dt_qkv {
 /* Scratch buffers, with several chunks only. S = R times the ranks of the group, the rows of all
  * of them. */
 struct dt_context_attention {
-    struct dt_tensor packed;  /* S x 2 K: keys and values, or fp32 gradients, rank after rank */
     struct dt_tensor ordered; /* S x 2 K: keys and values of each sequence, in order */
     /* Training only, S x 2 K in fp32: gradients in order, one for each level of the tree. */
     struct dt_tensor sums[DT_CONTEXT_ATTENTION_LEVELS];
+    /* S x 2 K: keys and values, or fp32 gradients, rank after rank; in training the memory of
+     * sums[1], which is not in use at the same time. */
+    struct dt_tensor packed;
 };
 
 /* Bytes of the largest message, gradients of keys and values, for a number of rows. */

@@ -92,16 +92,17 @@ static double attention(const struct rates *r, const struct block *b)
     return 4 * b->rows * b->length * b->seen * b->heads / r->attention + r->launch;
 }
 
-/* Ring attention's extra memory traffic: keys and values are copied into the first send buffer;
- * backward also zeroes fp32 gradient buffers and accumulates the gradients of keys and values in
- * each ring step. */
-static double ring(const struct rates *r, const struct block *b, bool backward)
+/* Extra memory traffic of context parallelism: keys and values are copied before the all-gather,
+ * and those of all ranks after it, into the order of positions. Backward also adds up, copies back
+ * and sums over the ranks the fp32 gradients of all keys and values. */
+static double gathering(const struct rates *r, const struct block *b, bool backward)
 {
-    double block = 2 * b->rows * b->keys, copied = 2 * block * r->element;
-    double floats = backward ? b->rows * b->heads + block + 4 * block * b->others : 0;
+    double block = 2 * b->rows * b->keys, ranks = b->others + 1;
+    double copied = 2 * block * (1 + ranks), added = block * (5 * ranks + 3 * b->others + 2);
     if (b->others == 0)
         return 0;
-    return (copied + floats * sizeof(float)) / r->memory + (backward ? 8 : 4) * r->launch;
+    return (copied * r->element + (backward ? added * sizeof(float) : 0)) / r->memory +
+           (2 + 2 * ranks) * (backward ? 3 : 1) * r->launch;
 }
 
 /* Each of two norms reads the residual hidden and a branch, and writes their sum and its norm. */
@@ -129,7 +130,7 @@ static double up(const struct rates *r, const struct block *b)
 static double block_forward(const struct rates *r, const struct block *b)
 {
     return norms(r, b) + product(r, b->rows, b->width, b->heads + 2 * b->keys, 0) + rotation(r, b) +
-           attention(r, b) + ring(r, b, false) + product(r, b->rows, b->heads, b->width, 0) +
+           attention(r, b) + gathering(r, b, false) + product(r, b->rows, b->heads, b->width, 0) +
            up(r, b) + activation(r, b) + product(r, b->rows, b->inner, b->width, 0);
 }
 
@@ -148,7 +149,7 @@ static double block_backward(const struct rates *r, const struct block *b,
     double biases =
         b->biased ? memory_bound(r, b->rows * (2 * b->width + b->heads + b->inner), 4) : 0;
     return block_again(r, b, recompute) + norms(r, b) + rotation(r, b) + biases +
-           FLASH * attention(r, b) + ring(r, b, true) +
+           FLASH * attention(r, b) + gathering(r, b, true) +
            (b->gated ? memory_bound(r, 5 * b->rows * b->inner, 1)
                      : memory_bound(r, b->rows * b->inner, 0)) +
            product_backward(r, b->rows, b->width, b->heads + 2 * b->keys) +
@@ -254,19 +255,16 @@ static double tensor_seconds(double collectives, const struct dt_base *b,
            collectives * log2((double)l->tp) * latency * 1e-6;
 }
 
-/* What ring attention's messages add to a layer: the part that attention does not hide, and the
- * interference of the hidden part. Messages overlap with attention to all blocks but the last. */
-static double ring_seconds(double attention, bool backward, const struct dt_base *b,
-                           const struct dt_settings *s, const struct dt_plan_layout *l,
-                           const struct dt_cluster *c)
+/* Collectives of context parallelism in a layer: an all-gather, in backward also a
+ * reduce-scatter. */
+static double context_seconds(bool backward, const struct dt_base *b, const struct dt_settings *s,
+                              const struct dt_plan_layout *l, const struct dt_cluster *c)
 {
     bool within = l->cp * l->tp <= dt_cluster_node_ranks(c);
-    double rounds = (double)(l->cp - 1);
+    double collectives = backward ? l->recompute == DT_RECOMPUTE_FULL ? 3 : 2 : 1;
     double latency = (within ? c->link.inside_latency : c->link.between_latency) * 1e-6;
-    double sent = dt_ring_bytes(b, s, l, backward) / (within ? inside_rate(c) : between_rate(c)) +
-                  rounds * latency;
-    double hidden = fmin(sent, attention * rounds / (double)l->cp);
-    return sent - hidden + c->link.interference * hidden;
+    return dt_context_bytes(b, s, l, backward) / (within ? inside_rate(c) : between_rate(c)) +
+           collectives * (double)(l->cp - 1) * latency;
 }
 
 static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct dt_settings *s,
@@ -282,15 +280,15 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
     double sums = 2 + 2 * sizeof(float) / b->element; /* all-gathers, and reductions of fp32 */
     double received = gathers && chunk > 0, sent = gathers && chunk < dt_layout_chunks(l) - 1;
     double hidden = block.own * block.width;
-    double each = b->chunk_elements[chunk] / count, attending = attention(&r, &block);
+    double each = b->chunk_elements[chunk] / count;
     struct dt_chunk_costs k = {
         .layers = layers,
         .forward = count * block_forward(&r, &block),
         .backward = count * block_backward(&r, &block, (enum dt_recompute)l->recompute),
         .forward_tensor = tensor_seconds(sums * count + received, b, s, l, c) +
-                          count * ring_seconds(attending, false, b, s, l, c),
+                          count * context_seconds(false, b, s, l, c),
         .backward_tensor = tensor_seconds(sums * count * again + sent, b, s, l, c) +
-                           count * ring_seconds((FLASH + again - 1) * attending, true, b, s, l, c),
+                           count * context_seconds(true, b, s, l, c),
         .gather = sharded_collective(each * b->element, l, c),
         .reduce = reduce(each * sizeof(float), l, c),
         .reduce_earlier = sharded_collective(each * sizeof(float), l, c),

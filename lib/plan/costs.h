@@ -20,7 +20,7 @@ struct dt_transfer_cost {
 /* Forward and backward of one micro-batch through one model chunk, on each of its cp x tp ranks. */
 struct dt_chunk_costs {
     double forward, backward; /* seconds of compute, recomputation included */
-    /* Seconds of tensor-parallel collectives and of ring attention's exposed communication. */
+    /* Seconds of tensor-parallel collectives and of context-parallel ones. */
     double forward_tensor, backward_tensor;
     long layers;
     /* Of one layer, over the data-parallel ranks: all-gather of its weights, reduction of its

@@ -65,10 +65,10 @@ int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *base,
 struct dt_traffic dt_sizes_stage_traffic(const struct dt_base *base,
                                          const struct dt_settings *settings,
                                          const struct dt_plan_layout *layout, long stage);
-/* Bytes that ring attention sends per layer and micro-batch: keys and values, and in backward
+/* Bytes that context parallelism sends per layer and micro-batch: keys and values, and in backward
  * their gradients. */
-double dt_ring_bytes(const struct dt_base *base, const struct dt_settings *settings,
-                     const struct dt_plan_layout *layout, bool backward);
+double dt_context_bytes(const struct dt_base *base, const struct dt_settings *settings,
+                        const struct dt_plan_layout *layout, bool backward);
 /* Reductions of gradients over the data-parallel ranks per step. */
 long dt_sizes_reductions(const struct dt_settings *settings, const struct dt_plan_layout *layout);
 

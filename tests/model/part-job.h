@@ -231,8 +231,8 @@ static inline bool feeds_scores(const struct dt_param *p)
 
 /* The norm that errors are relative to. The gradient of the bias of keys is rounding error alone,
  * because softmax is invariant to it. Those of other queries and keys are small differences of
- * larger numbers, and ring attention changes the order of softmax's sums: with context parallelism,
- * errors are relative to queries, keys and values together, as in GPT-2's fused tensor. */
+ * larger numbers, and context parallelism changes the order of their sums: with it, errors are
+ * relative to queries, keys and values together, as in GPT-2's fused tensor. */
 static inline double size_of(const struct job *job, const struct dt_param *all)
 {
     double squares = 0;
