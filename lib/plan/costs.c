@@ -263,7 +263,7 @@ static double context_seconds(bool backward, const struct dt_base *b, const stru
     bool within = l->cp * l->tp <= dt_cluster_node_ranks(c);
     double collectives = backward ? l->recompute == DT_RECOMPUTE_FULL ? 3 : 2 : 1;
     double latency = (within ? c->link.inside_latency : c->link.between_latency) * 1e-6;
-    return dt_context_bytes(b, s, l, backward) / (within ? inside_rate(c) : between_rate(c)) +
+    return dt_sizes_context_bytes(b, s, l, backward) / (within ? inside_rate(c) : between_rate(c)) +
            collectives * (double)(l->cp - 1) * latency;
 }
 

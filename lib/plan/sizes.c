@@ -271,8 +271,8 @@ static double tensor_bytes(const struct dt_base *b, const struct dt_settings *s,
            ((streams - sums) * (double)s->model.hidden_size * b->element + floats * sizeof(float));
 }
 
-double dt_context_bytes(const struct dt_base *b, const struct dt_settings *s,
-                        const struct dt_plan_layout *l, bool backward)
+double dt_sizes_context_bytes(const struct dt_base *b, const struct dt_settings *s,
+                              const struct dt_plan_layout *l, bool backward)
 {
     const struct dt_tensor_partition partition =
         dt_tensor_partition_of(&s->model, (int)l->tp_rank, (int)l->tp);
@@ -338,8 +338,8 @@ struct dt_traffic dt_sizes_stage_traffic(const struct dt_base *b, const struct d
     double ranks = (double)l->tp, hidden = hidden_bytes(b, s, l);
     struct dt_traffic t = {
         .data = data_parallel_bytes(b, s, l, &b->stages[stage]),
-        .context =
-            batches * layers * (dt_context_bytes(b, s, l, false) + dt_context_bytes(b, s, l, true)),
+        .context = batches * layers *
+                   (dt_sizes_context_bytes(b, s, l, false) + dt_sizes_context_bytes(b, s, l, true)),
         .tensor = tensor_bytes(b, s, l, stage),
         .pipeline = l->pp > 1 ? (double)stage_messages(l, stage) * hidden / ranks * batches : 0,
     };

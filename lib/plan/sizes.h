@@ -67,8 +67,8 @@ struct dt_traffic dt_sizes_stage_traffic(const struct dt_base *base,
                                          const struct dt_plan_layout *layout, long stage);
 /* Bytes that context parallelism sends per layer and micro-batch: keys and values, and in backward
  * their gradients. */
-double dt_context_bytes(const struct dt_base *base, const struct dt_settings *settings,
-                        const struct dt_plan_layout *layout, bool backward);
+double dt_sizes_context_bytes(const struct dt_base *base, const struct dt_settings *settings,
+                              const struct dt_plan_layout *layout, bool backward);
 /* Reductions of gradients over the data-parallel ranks per step. */
 long dt_sizes_reductions(const struct dt_settings *settings, const struct dt_plan_layout *layout);
 
