@@ -64,7 +64,7 @@ static struct entry *sort(struct entry *entries, struct entry *spare, int64_t n,
 struct range_sums {
     const struct dt_tensor *dy;
     int64_t parts, from, n;
-    float *scratch; /* n floats for a row of a 16-bit type, then n per level of the tree */
+    float *scratch; /* 4 n floats for rows of a 16-bit type, then n per level of the tree */
 };
 
 /* Part number of a row: those of dt_cpu_part_start. */
@@ -73,13 +73,15 @@ static int64_t part_of(int64_t row, int64_t rows, int64_t parts)
     return ((row + 1) * parts - 1) / rows;
 }
 
-/* sum = the rows of entries in ascending order. */
-static void chain(const struct range_sums *s, const struct entry *entries, int64_t count,
-                  float *sum)
+struct chained {
+    const struct range_sums *sums;
+    const struct entry *entries;
+};
+
+static const float *row_of_entry(const void *context, int64_t i, float *scratch)
 {
-    memset(sum, 0, (size_t)s->n * sizeof *sum);
-    for (int64_t i = 0; i < count; i++)
-        dt_cpu_add_row(sum, dt_cpu_load(s->dy, entries[i].row, s->from, s->n, s->scratch), s->n);
+    const struct chained *c = context;
+    return dt_cpu_load(c->sums->dy, c->entries[i].row, c->sums->from, c->sums->n, scratch);
 }
 
 /* sum = the rows of entries, at least one, which are in parts first .. first + width - 1: a chain
@@ -89,7 +91,8 @@ static void sum_entries(const struct range_sums *s, const struct entry *entries,
 {
     int64_t left = 0, half = width / 2;
     if (width == 1) {
-        chain(s, entries, count, sum);
+        dt_cpu_chain_rows(sum, row_of_entry, &(struct chained){s, entries}, count, s->n,
+                          s->scratch);
         return;
     }
     while (left < count && part_of(entries[left].row, s->dy->rows, s->parts) < first + half)
@@ -103,30 +106,54 @@ static void sum_entries(const struct range_sums *s, const struct entry *entries,
     dt_cpu_add_row(sum, sum + s->n, s->n);
 }
 
-/* gradient[key] += the sum of the rows of dy with that key, of all sorted entries. */
-static void add_entries(const struct range_sums *s, struct dt_tensor *gradient,
-                        const struct entry *entries, int64_t count)
+/* to += the sum of one or two rows of a part. */
+static void add_few(const struct range_sums *s, const struct entry *entries, int64_t count,
+                    float *restrict to)
 {
+    const struct chained c = {s, entries};
+    const float *a = row_of_entry(&c, 0, s->scratch);
+    const float *b = count > 1 ? row_of_entry(&c, 1, s->scratch + s->n) : NULL;
+    for (int64_t j = 0; b && j < s->n; j++)
+        to[j] += 0.0f + a[j] + b[j];
+    for (int64_t j = 0; b == NULL && j < s->n; j++)
+        to[j] += 0.0f + a[j];
+}
+
+/* starts[r] = the index of the entry of row r if it is the first of its key, otherwise -1. Keys are
+ * taken in the order of these rows, so that dy is read in about the order of its memory. */
+static void find_starts(int32_t *starts, int64_t rows, const struct entry *entries, int64_t count)
+{
+    memset(starts, -1, (size_t)rows * sizeof *starts);
+    for (int64_t i = 0; i < count; i++)
+        if (i == 0 || entries[i - 1].key != entries[i].key)
+            starts[entries[i].row] = (int32_t)i;
+}
+
+/* to += the sum of count rows of a key. */
+static void add_key(const struct range_sums *s, const struct entry *entries, int64_t count,
+                    float *to)
+{
+    float *sum = s->scratch + 4 * s->n;
     int64_t width = 1;
+    if (count == 1 || (count == 2 && s->parts == 1)) {
+        add_few(s, entries, count, to);
+        return;
+    }
     while (width < s->parts)
         width *= 2;
-    for (int64_t i = 0, end; i < count; i = end) {
-        float *sum = s->scratch + s->n, *to = dt_cpu_row(gradient, entries[i].key) + s->from;
-        for (end = i; end < count && entries[end].key == entries[i].key;)
-            end++;
-        sum_entries(s, entries + i, end - i, 0, width, sum);
-        dt_cpu_add_row(to, sum, s->n);
-    }
+    sum_entries(s, entries, count, 0, width, sum);
+    dt_cpu_add_row(to, sum, s->n);
 }
 
 /* Threads divide the columns, not the rows: tokens repeat, so rows of the gradient would conflict.
  */
 static void backward(struct dt_device *dev, struct dt_tensor *gradient, const struct dt_tensor *dy,
-                     const struct entry *entries, int64_t count, int parts)
+                     const struct entry *entries, int64_t count, int32_t *starts, int parts)
 {
-    int levels = 2;
-    while (1 << (levels - 2) < parts)
+    int levels = 1;
+    while (1 << (levels - 1) < parts)
         levels++;
+    find_starts(starts, dy->rows, entries, count);
 #pragma omp parallel num_threads(dev->threads)
     {
         int64_t from, to;
@@ -134,8 +161,16 @@ static void backward(struct dt_device *dev, struct dt_tensor *gradient, const st
                      &to);
         const struct range_sums s = {
             dy, parts > 1 ? parts : 1, from, to - from,
-            dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(levels * (to - from)))};
-        add_entries(&s, gradient, entries, count);
+            dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)((4 + levels) * (to - from)))};
+        for (int64_t r = 0; r < dy->rows; r++) {
+            int64_t start = starts[r], end = start;
+            if (start < 0)
+                continue;
+            while (end < count && entries[end].key == entries[start].key)
+                end++;
+            add_key(&s, entries + start, end - start,
+                    dt_cpu_row(gradient, entries[start].key) + from);
+        }
     }
 }
 
@@ -144,15 +179,18 @@ void dt_cpu_embedding_backward(struct dt_device *dev, struct dt_tensor *dtokens,
                                const int32_t *ids, int64_t length, int parts)
 {
     int64_t rows = dy->rows, count = 0;
-    struct entry *entries = (struct entry *)(void *)dt_cpu_shared_scratch(dev, (size_t)(4 * rows));
+    struct entry *entries = (struct entry *)(void *)dt_cpu_shared_scratch(dev, (size_t)(5 * rows));
+    int32_t *starts = (int32_t *)(void *)(entries + 2 * rows);
     for (int64_t r = 0; r < rows; r++)
         if (has_row(dtokens, ids[r]))
             entries[count++] = (struct entry){ids[r], (int32_t)r};
     const struct entry *sorted = sort(entries, entries + rows, count, dtokens->rows);
-    backward(dev, dtokens, dy, sorted, count, parts);
+    backward(dev, dtokens, dy, sorted, count, starts, parts);
     if (dpositions == NULL)
         return;
-    for (int64_t r = 0; r < rows; r++)
-        entries[r] = (struct entry){(int32_t)(r % length), (int32_t)r};
-    backward(dev, dpositions, dy, sort(entries, entries + rows, rows, length), rows, parts);
+    count = 0;
+    for (int64_t t = 0; t < length; t++)
+        for (int64_t r = t; r < rows; r += length)
+            entries[count++] = (struct entry){(int32_t)t, (int32_t)r};
+    backward(dev, dpositions, dy, entries, count, starts, parts);
 }

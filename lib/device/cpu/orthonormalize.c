@@ -6,14 +6,33 @@
 
 #define ROUNDING 1e-30 /* squared norm below which a row is rounding error alone */
 
+#define WIDE (DT_CPU_VECTOR / 2) /* doubles of a register */
+
+typedef double wide __attribute__((vector_size(8 * WIDE)));
+
+static inline wide widen(const float *x)
+{
+#if defined(__AVX512F__) /* GCC 12 converts halves */
+    return (wide)_mm512_cvtps_pd(_mm256_loadu_ps(x));
+#else
+    typedef float narrow __attribute__((vector_size(4 * WIDE)));
+    narrow v;
+    memcpy(&v, x, sizeof v);
+    return __builtin_convertvector(v, wide);
+#endif
+}
+
 /* In 16 lanes, as sums inside a row of dt-arithmetic(7), but in fp64, where products are exact. */
 static double dot(const float *x, const float *y, int64_t n)
 {
-    double lanes[DT_CPU_LANES] = {0};
+    wide sums[DT_CPU_LANES / WIDE] = {0};
+    double lanes[DT_CPU_LANES];
     int64_t j = 0;
     for (; j + DT_CPU_LANES <= n; j += DT_CPU_LANES)
-        for (int i = 0; i < DT_CPU_LANES; i++)
-            lanes[i] += (double)x[j + i] * (double)y[j + i];
+        DT_CPU_UNROLL
+    for (int i = 0; i < DT_CPU_LANES / WIDE; i++)
+        sums[i] += widen(x + j + i * WIDE) * widen(y + j + i * WIDE);
+    memcpy(lanes, sums, sizeof lanes);
     for (int i = 0; j + i < n; i++)
         lanes[i] += (double)x[j + i] * (double)y[j + i];
     for (int half = DT_CPU_LANES / 2; half > 0; half /= 2)

@@ -69,6 +69,28 @@ static inline void dt_cpu_add_row(float *restrict sum, const float *restrict x, 
         sum[j] += x[j];
 }
 
+/* sum = a chain from +0 over count rows of n, at least one. Several at a time, so that the sum is
+ * read and written less often. row(context, i, scratch) is row i, perhaps in scratch (4 x n). */
+typedef const float *dt_cpu_row_at(const void *context, int64_t i, float *scratch);
+
+DT_CPU_INLINE void dt_cpu_chain_rows(float *restrict sum, dt_cpu_row_at *row, const void *context,
+                                     int64_t count, int64_t n, float *scratch)
+{
+    const float *x = row(context, 0, scratch);
+    for (int64_t j = 0; j < n; j++)
+        sum[j] = 0.0f + x[j];
+    int64_t i = 1;
+    for (; i + 4 <= count; i += 4) {
+        const float *a = row(context, i, scratch), *b = row(context, i + 1, scratch + n);
+        const float *c = row(context, i + 2, scratch + 2 * n);
+        const float *d = row(context, i + 3, scratch + 3 * n);
+        for (int64_t j = 0; j < n; j++)
+            sum[j] = sum[j] + a[j] + b[j] + c[j] + d[j];
+    }
+    for (; i < count; i++)
+        dt_cpu_add_row(sum, row(context, i, scratch), n);
+}
+
 /* Adds count rows of n, stride apart, in a binary tree; the first becomes the sum. */
 static inline void dt_cpu_add_tree(float *x, int64_t stride, int64_t count, int64_t n)
 {
