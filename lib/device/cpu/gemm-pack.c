@@ -67,25 +67,43 @@ static void pack_rows(const struct dt_tensor *x, int64_t row, int64_t rows, int6
     }
 }
 
-/* Rows k .. of x, columns column .. + columns, into panels of width columns, which are step floats
- * apart. Missing columns of the last panel become 0. */
+/* Rows of floats into panels of width columns, which are step floats apart. Copies whole vectors:
+ * what is too much, the next row overwrites. Missing columns of the last panel become 0. */
+DT_CPU_INLINE void copy_panels(const float *from, int64_t stride, int64_t rows, int64_t columns,
+                               float *to, int64_t step, int64_t width)
+{
+    const int64_t whole = (width + SIDE - 1) / SIDE * SIDE;
+    int64_t j = 0;
+    for (; j + whole <= columns; j += width, to += step)
+        for (int64_t i = 0; i < rows; i++)
+            DT_CPU_UNROLL
+    for (int64_t v = 0; v < whole; v += SIDE)
+        dt_cpu_vector_store(to + i * width + v, dt_cpu_vector_load(from + i * stride + j + v));
+    for (; j < columns; j += width, to += step)
+        for (int64_t i = 0; i < rows; i++) {
+            int64_t count = columns - j < width ? columns - j : width;
+            memcpy(to + i * width, from + i * stride + j, (size_t)count * sizeof *to);
+            memset(to + i * width + count, 0, (size_t)(width - count) * sizeof *to);
+        }
+}
+
+/* Rows k .. of x, columns column .. + columns, into panels. */
 DT_CPU_INLINE void pack_panels(const struct dt_tensor *x, int64_t k, int64_t length, int64_t column,
                                int64_t columns, float *to, int64_t step, int64_t width)
 {
-    float wide[DT_CPU_CHUNK];
-    for (int64_t first = 0; first < columns; first += DT_CPU_CHUNK / width * width) {
-        int64_t left = columns - first, most = DT_CPU_CHUNK / width * width;
-        int64_t count = left < most ? left : most;
-        for (int64_t i = 0; i < length; i++) {
-            const float *from = dt_cpu_load(x, k + i, column + first, count, wide);
-            float *out = to + first / width * step + i * width;
-            int64_t j = 0;
-            for (; j + width <= count; j += width, out += step)
-                memcpy(out, from + j, (size_t)width * sizeof *out);
-            if (j < count) {
-                memcpy(out, from + j, (size_t)(count - j) * sizeof *out);
-                memset(out + count - j, 0, (size_t)(width - count + j) * sizeof *out);
-            }
+    enum { AT_ONCE = 8 };
+    const int64_t most = DT_CPU_CHUNK / width * width;
+    float wide[AT_ONCE * DT_CPU_CHUNK];
+    for (int64_t i = 0; i < length; i += AT_ONCE, to += AT_ONCE * width) {
+        int64_t rows = length - i < AT_ONCE ? length - i : AT_ONCE;
+        if (x->dtype == DT_DTYPE_F32) {
+            copy_panels(dt_cpu_at(x, k + i, column), x->stride, rows, columns, to, step, width);
+            continue;
+        }
+        for (int64_t j = 0; j < columns; j += most) {
+            int64_t count = columns - j < most ? columns - j : most;
+            dt_cpu_widen_block(x, k + i, rows, column + j, count, wide);
+            copy_panels(wide, count, rows, count, to + j / width * step, step, width);
         }
     }
 }

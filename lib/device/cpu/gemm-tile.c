@@ -28,9 +28,19 @@ DT_CPU_INLINE void store(float *to, int64_t stride, dt_cpu_vector sum[ROWS][VECT
         dt_cpu_vector_store(to + i * stride + j * DT_CPU_VECTOR, sum[i][j]);
 }
 
+DT_CPU_INLINE void prefetch_rows(const float *c, int64_t stride, int rows)
+{
+    DT_CPU_UNROLL
+    for (int i = 0; i < rows; i++)
+        DT_CPU_UNROLL
+    for (int j = 0; j < COLUMNS; j += 16)
+        __builtin_prefetch(c + i * stride + j, 1);
+}
+
 /* The chains of a chunk. */
 DT_CPU_INLINE void chain(dt_cpu_vector sum[ROWS][VECTORS], const float *a, const float *b,
-                         int64_t length, int rows, bool transposed_a)
+                         const char *next, int64_t next_step, int64_t length, int rows,
+                         bool transposed_a)
 {
     const int64_t row_step = transposed_a ? 1 : DT_CPU_GEMM_A_STRIDE;
     const int64_t k_step = transposed_a ? ROWS : 1;
@@ -39,7 +49,7 @@ DT_CPU_INLINE void chain(dt_cpu_vector sum[ROWS][VECTORS], const float *a, const
         DT_CPU_UNROLL
     for (int j = 0; j < VECTORS; j++)
         sum[i][j] = (dt_cpu_vector){0};
-    for (int64_t k = 0; k < length; k++, a += k_step, b += COLUMNS) {
+    for (int64_t k = 0; k < length; k++, a += k_step, b += COLUMNS, next += next_step) {
         dt_cpu_vector y[VECTORS];
         DT_CPU_UNROLL
         for (int j = 0; j < VECTORS; j++)
@@ -47,6 +57,7 @@ DT_CPU_INLINE void chain(dt_cpu_vector sum[ROWS][VECTORS], const float *a, const
         DT_CPU_UNROLL
         for (int j = 0; j < COLUMNS; j += 16)
             __builtin_prefetch(b + AHEAD * COLUMNS + j);
+        __builtin_prefetch(next, 0, 2);
         DT_CPU_UNROLL
         for (int i = 0; i < rows; i++) {
             dt_cpu_vector x = dt_cpu_vector_of(a[i * row_step]);
@@ -61,10 +72,14 @@ DT_CPU_INLINE void compute(const struct dt_cpu_group *g, const struct dt_cpu_gem
                            bool transposed_a)
 {
     const float *a = t->a, *b = t->b;
+    const char *next = t->next;
     float *own = t->own, *kept = t->kept + g->kept * t->kept_step;
     for (const struct dt_cpu_chunk *chunk = g->chunks; chunk < g->chunks + g->count; chunk++) {
         dt_cpu_vector sum[ROWS][VECTORS];
-        chain(sum, a, b, chunk->length, rows, transposed_a);
+        if (chunk->to == DT_CPU_NODE_RESULT)
+            prefetch_rows(t->c, t->stride, rows);
+        chain(sum, a, b, next, t->next_step, chunk->length, rows, transposed_a);
+        next += chunk->length * t->next_step;
         a += chunk->length * (transposed_a ? ROWS : 1);
         b += chunk->length * COLUMNS;
         for (int i = 0; i < chunk->adds_own; i++)

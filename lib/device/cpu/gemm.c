@@ -8,7 +8,7 @@
 
 #define BLOCK_ROWS  (112 / DT_CPU_GEMM_ROWS * DT_CPU_GEMM_ROWS) /* of a packed block of A */
 #define KEPT_ROWS   (12 * BLOCK_ROWS)                           /* whose nodes are kept */
-#define BLOCK_OF_B  (256 << 10)                                 /* floats */
+#define BLOCK_OF_B  (1 << 20)                                   /* floats */
 #define FEW_ROWS    16          /* do not repay storing a block of B outside the L1 cache */
 #define A_OF_GROUPS (256 << 10) /* floats of A that are packed once for all blocks of B */
 
@@ -118,6 +118,18 @@ static void multiply_edge(const struct worker *w, const struct dt_cpu_group *g,
         }
 }
 
+/* A row of A that the next block packs, for a tile to prefetch. Rows of a transposed A are long,
+ * and the processor prefetches them. */
+static void prefetch(const struct worker *w, const struct dt_cpu_group *g,
+                     const struct dt_cpu_area *block, int64_t tile, struct dt_cpu_gemm_tile *t)
+{
+    const struct dt_tensor *a = dt_cpu_pair(w->p, g->chunks[0].pair).a;
+    int64_t row = block->row + block->rows + tile;
+    bool packs = row < w->area.row + w->area.rows && !w->p->how->transpose_a;
+    t->next = packs ? dt_cpu_at(a, row, g->chunks[0].k) : (const char *)t->b;
+    t->next_step = packs ? (int64_t)dt_dtype_size(a->dtype) : 0;
+}
+
 /* The products of packed blocks, block: of C; first: the first row whose nodes are kept. */
 static void multiply_block(const struct worker *w, const struct dt_cpu_group *g, const float *a,
                            const struct dt_cpu_area *block, int64_t first, float *sums,
@@ -137,6 +149,8 @@ static void multiply_block(const struct worker *w, const struct dt_cpu_group *g,
             t.b = w->b + j * w->b_panel;
             t.kept = w->kept + tile * DT_CPU_GEMM_TILE;
             t.c = sums + i * stride + j * DT_CPU_GEMM_COLUMNS;
+            prefetch(w, g, block, j * panels(block->rows, DT_CPU_GEMM_ROWS) + i / DT_CPU_GEMM_ROWS,
+                     &t);
             if (columns < DT_CPU_GEMM_COLUMNS)
                 multiply_edge(w, g, &t, rows, columns);
             else

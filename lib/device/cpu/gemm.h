@@ -75,7 +75,7 @@ void dt_cpu_widen_block(const struct dt_tensor *x, int64_t row, int64_t rows, in
 #define DT_CPU_GEMM_COLUMNS (DT_CPU_GEMM_VECTORS * DT_CPU_VECTOR)
 #define DT_CPU_GEMM_TILE    (DT_CPU_GEMM_ROWS * DT_CPU_GEMM_COLUMNS)
 
-#define DT_CPU_GEMM_GROUP 2 /* chunks that are packed at once */
+#define DT_CPU_GEMM_GROUP 4 /* chunks that are packed at once */
 #define DT_CPU_GEMM_DEPTH (DT_CPU_GEMM_GROUP * DT_CPU_CHUNK)
 
 /* Packed operands of a group. A, not transposed: its rows, A_STRIDE floats apart, which is no
@@ -106,7 +106,9 @@ struct dt_cpu_gemm_tile {
     int64_t kept_step;
     float *c; /* result, in rows of stride floats */
     int64_t stride;
-    bool accumulate; /* c += */
+    bool accumulate;  /* c += */
+    const char *next; /* what is needed later: a prefetch for each k, next_step bytes apart */
+    int64_t next_step;
 };
 
 /* rows: 1 to DT_CPU_GEMM_ROWS. */
