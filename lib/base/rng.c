@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/math.h"
+
 struct dt_random dt_random(uint64_t key, uint64_t counter_hi, uint64_t counter_lo)
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
@@ -48,10 +50,10 @@ void dt_rng_normal_pair(struct dt_random bits, double pair[2])
 {
     double u = dt_rng_uniform_double(((uint64_t)bits.word[0] << 32) | bits.word[1]);
     double v = dt_rng_uniform_double(((uint64_t)bits.word[2] << 32) | bits.word[3]);
-    double radius = sqrt(-2.0 * log1p(-u));
+    double radius = sqrt(-2.0 * dt_math_log(1 - u));
     double angle = 6.283185307179586 * v;
-    pair[0] = radius * cos(angle);
-    pair[1] = radius * sin(angle);
+    pair[0] = radius * dt_math_cos(angle);
+    pair[1] = radius * dt_math_sin(angle);
 }
 
 void dt_rng_init(struct dt_rng *s, uint64_t key)

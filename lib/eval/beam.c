@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Beam search. A finished beam is ranked by log-probability / length^length_penalty, as in
  * transformers (Wu et al. 2016 use another form of the penalty). */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math.h"
 #include "eval/generation-internal.h"
 
 struct beam {
@@ -67,10 +67,10 @@ static int extend_all(struct search *s, size_t added, struct dt_error *err)
         for (uint32_t i = 1; i < s->g->size; i++)
             most = (double)logits[i] > most ? (double)logits[i] : most;
         for (uint32_t i = 0; i < s->g->size; i++)
-            sum += exp((double)logits[i] - most);
+            sum += dt_math_exp((double)logits[i] - most);
         for (uint32_t i = 0; i < s->g->size; i++)
-            offer(s,
-                  (struct extension){b, i, s->live[b].score + (double)logits[i] - most - log(sum)});
+            offer(s, (struct extension){
+                         b, i, s->live[b].score + (double)logits[i] - most - dt_math_log(sum)});
     }
     return 0;
 }
@@ -79,7 +79,7 @@ static int extend_all(struct search *s, size_t added, struct dt_error *err)
 static void finish(struct search *s, const struct dt_ids *ids, double score, size_t tokens,
                    enum dt_finish how)
 {
-    double rank = score / pow((double)tokens, s->g->how.length_penalty);
+    double rank = score / dt_math_pow((double)tokens, s->g->how.length_penalty);
     int at = s->ranked;
     if (at == s->width && rank <= s->ranks[at - 1])
         return;
@@ -159,7 +159,7 @@ static bool is_open(const struct search *s, size_t added, size_t most)
         return false;
     if (s->ranked < s->width || added == 0)
         return true;
-    double rank = s->live[0].score / pow((double)added, s->g->how.length_penalty);
+    double rank = s->live[0].score / dt_math_pow((double)added, s->g->how.length_penalty);
     return rank > s->ranks[s->width - 1];
 }
 

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/math.h"
+
 /* The causal mask, max_seq_len x max_seq_len, 1 up to the diagonal. */
 static const char *check_mask(const struct dt_raw_tensor *t, const void *context)
 {
@@ -34,7 +36,7 @@ static const char *check_frequencies(const struct dt_raw_tensor *t, const void *
         1e-5 + dt_safetensors_raw_rounding(t); /* stored frequencies were computed in fp32 */
     bool same = 2 * t->count == (uint64_t)size;
     for (uint64_t i = 0; same && i < t->count; i++) {
-        double frequency = pow(c->rope_theta, -2 * (double)i / size);
+        double frequency = dt_math_pow(c->rope_theta, -2 * (double)i / size);
         same = fabs(dt_safetensors_raw_value(t, i) - frequency) <=
                tolerance * frequency + 0x1p-25; /* fp16 subnormals */
     }

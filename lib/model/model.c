@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/model.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "base/math.h"
 #include "model/context-parallel.h"
 
 static bool has_rope(const struct dt_model *m)
@@ -58,10 +58,10 @@ static void fill_rope(struct dt_model *m)
     size_t bytes = (size_t)(m->rope.rows * size) * sizeof(float);
     float *host = dt_alloc(1, bytes);
     for (int64_t j = 0; j < half; j++) {
-        double speed = pow(m->config.rope_theta, -2.0 * (double)j / (double)size);
+        double speed = dt_math_pow(m->config.rope_theta, -2.0 * (double)j / (double)size);
         for (int64_t t = 0; t < m->rope.rows; t++) {
-            host[t * size + j] = (float)cos((double)t * speed);
-            host[t * size + half + j] = (float)sin((double)t * speed);
+            host[t * size + j] = (float)dt_math_cos((double)t * speed);
+            host[t * size + half + j] = (float)dt_math_sin((double)t * speed);
         }
     }
     m->device->ops->upload(m->device, m->rope.data, host, bytes);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/sampling.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "base/math.h"
 
 struct candidate {
     uint32_t id;
     float logit;
-    double weight; /* exp((logit - largest) / temperature) */
+    double weight; /* dt_math_exp((logit - largest) / temperature) */
 };
 
 struct dt_sampler {
@@ -145,7 +145,8 @@ uint32_t dt_sampler_choose(struct dt_sampler *s, const float *logits, double uni
         return best;
     for (uint32_t i = 0; i < count; i++)
         c[i] = (struct candidate){
-            i, logits[i], exp(((double)logits[i] - (double)logits[best]) / s->how.temperature)};
+            i, logits[i],
+            dt_math_exp(((double)logits[i] - (double)logits[best]) / s->how.temperature)};
     bool all = (s->how.top_k == 0 || s->how.top_k >= (long)count) && s->how.top_p >= 1;
     if (!all || s->how.min_p > 0)
         count = select_candidates(&s->how, c, count);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/math.h"
 #include "base/pool.h"
 #include "base/rng.h"
 
@@ -372,8 +373,10 @@ static void fill_sinusoidal(float *values, const int64_t shape[2], float std)
     double height = sqrt(2) * (double)std;
     for (int64_t t = 0; t < shape[0]; t++)
         for (int64_t c = 0; c < shape[1]; c++) {
-            double angle = (double)t * pow(10000, -2.0 * (double)(c / 2) / (double)shape[1]);
-            values[t * shape[1] + c] = (float)(height * (c % 2 ? cos(angle) : sin(angle)));
+            double angle =
+                (double)t * dt_math_pow(10000, -2.0 * (double)(c / 2) / (double)shape[1]);
+            values[t * shape[1] + c] =
+                (float)(height * (c % 2 ? dt_math_cos(angle) : dt_math_sin(angle)));
         }
 }
 

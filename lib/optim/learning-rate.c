@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/math.h"
+
 /* Progress of a decay over steps first to end - 1, from 0 to 1. */
 static double progress(long step, long first, long end)
 {
@@ -31,7 +33,7 @@ double dt_learning_rate(const struct dt_settings *s, long step)
     case DT_LR_SCHEDULE_LINEAR:
         return peak - (peak - low) * progress(step, warmup, end);
     case DT_LR_SCHEDULE_COSINE:
-        return low + 0.5 * (peak - low) * (1 + cos(M_PI * progress(step, warmup, end)));
+        return low + 0.5 * (peak - low) * (1 + dt_math_cos(M_PI * progress(step, warmup, end)));
     case DT_LR_SCHEDULE_WSD:
         return peak - (peak - low) * progress(step, stable_end(s), end);
     case DT_LR_SCHEDULE_INVERSE_SQRT:

@@ -2,11 +2,11 @@
 #include "optim/optimizer.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "base/math.h"
 #include "optim/learning-rate.h"
 
 #define ALIGNMENT 16 /* elements, as of parameters in the table */
@@ -145,8 +145,8 @@ static struct dt_update update_of(const struct dt_settings *s, long step, double
         .beta2 = (float)s->training.beta2,
         .epsilon = (float)s->training.epsilon,
         .momentum = (float)s->training.momentum,
-        .correction1 = (float)(1 - pow(s->training.beta1, t)),
-        .correction2 = (float)(1 - pow(s->training.beta2, t)),
+        .correction1 = (float)(1 - dt_math_pow(s->training.beta1, t)),
+        .correction2 = (float)(1 - dt_math_pow(s->training.beta2, t)),
     };
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Properties of a grammar over all of its texts: entropy and unambiguity. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math.h"
 #include "synth/grammar-internal.h"
 
 int dt_grammar_free_rows(const struct dt_grammar *g, int variable, uint32_t bound)
@@ -64,7 +64,7 @@ static int measure_variable(struct measure *m, const struct dt_grammar_item *ite
         if (left < 1)
             return dt_fail(m->err, DT_EINVALID, "table '%s' has too few rows for '%s'",
                            m->grammar->tables[variable->table].name, variable->name);
-        m->grammar->entropy += state->probability * log(left);
+        m->grammar->entropy += state->probability * dt_math_log(left);
         state->bound |= bit;
     }
     return 0;
@@ -94,7 +94,7 @@ static int measure_alternatives(struct measure *m, const struct dt_grammar_choic
         const struct dt_grammar_alternative *alternative = &rule->alternatives[a];
         struct states s = {NULL, 0, 0};
         for (int i = 0; i < before->count; i++) {
-            double p = before->items[i].probability * exp(alternative->log_probability);
+            double p = before->items[i].probability * dt_math_exp(alternative->log_probability);
             m->grammar->entropy -= p * alternative->log_probability;
             add_state(&s, before->items[i].bound, p);
         }

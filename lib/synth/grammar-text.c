@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Generation (choices to text) and parsing (text to choices). */
-#include <math.h>
 #include <string.h>
 
+#include "base/math.h"
 #include "synth/grammar-internal.h"
 
 struct writer {
@@ -42,7 +42,7 @@ static const struct dt_grammar_text *bind(struct writer *w, const struct dt_gram
     w->used[table] |= (uint64_t)1 << row;
     w->bound |= (uint32_t)1 << item->index;
     w->row[item->index] = row;
-    w->logprob -= log(left);
+    w->logprob -= dt_math_log(left);
     return &w->grammar->tables[table].rows[row].column[item->column];
 }
 
@@ -119,7 +119,7 @@ static void read_bind(struct reader *r, const struct dt_grammar_item *item,
 {
     const struct dt_grammar_rows *table =
         &r->grammar->tables[r->grammar->variables[item->index].table];
-    logprob -= log(dt_grammar_free_rows(r->grammar, item->index, r->bound));
+    logprob -= dt_math_log(dt_grammar_free_rows(r->grammar, item->index, r->bound));
     for (int row = 0; row < table->count; row++) {
         const struct dt_grammar_text *text = &table->rows[row].column[item->column];
         if (!starts_with(r, at, text) || !row_is_free(r, item->index, row))
@@ -150,7 +150,8 @@ static void read_rest(struct reader *r, const struct dt_grammar_rest *rest, size
         rest = rest->up;
     if (!rest) {
         if (at == r->size)
-            r->logprob = r->found++ ? log(exp(r->logprob) + exp(logprob)) : logprob;
+            r->logprob =
+                r->found++ ? dt_math_log(dt_math_exp(r->logprob) + dt_math_exp(logprob)) : logprob;
         return;
     }
     const struct dt_grammar_item *item = rest->next;

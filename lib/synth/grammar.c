@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math.h"
 #include "synth/grammar-internal.h"
 
 /* --- tables ----------------------------------------------------------------------------------- */
@@ -241,7 +241,7 @@ static int parse_rule(struct dt_grammar *g, struct dt_grammar_choice *rule,
         return dt_fail(err, DT_EINVALID, "rule '%s' needs an alternative", rule->name);
     for (int a = 0; a < rule->count; a++)
         rule->alternatives[a].log_probability =
-            log((double)rule->alternatives[a].weight / (double)rule->total);
+            dt_math_log((double)rule->alternatives[a].weight / (double)rule->total);
     return 0;
 }
 

@@ -173,6 +173,40 @@ copy_house() {
     [ -z "$output" ]
 }
 
+# libm_of OBJECT...: the elementary functions of the C library that each object calls.
+libm_of() {
+    nm -A -u "$@" | sed -nE 's!.*/obj/(lib/[^:]*)\.o: *U ((a?(sin|cos|tan)h?|atan2|sincos|exp(2|10|m1)?|log(2|10|1p)?|pow|cbrt|hypot|erfc?|[lt]gamma)[fl]?)(@.*)?$!\1 \2!p'
+}
+
+# Their bits differ between machines. Elsewhere base/math.h is used.
+@test "the C library's elementary functions compute only what is printed" {
+    libm_of $(find "$DT_BUILD/obj/lib" -name '*.o') | sort >"$T/found"
+    cat >"$T/allowed" <<'END'
+lib/dedup/minhash pow
+lib/eval/choice exp
+lib/eval/confidence erfc
+lib/eval/generation log10
+lib/eval/masked exp
+lib/eval/perplexity-report exp
+lib/eval/translation-score exp
+lib/eval/translation-score log
+lib/experiment/compare pow
+lib/experiment/statistics erfc
+lib/plan/costs log2
+lib/plan/goodput exp
+lib/plan/goodput expm1
+lib/plan/goodput log1p
+END
+    diff "$T/allowed" "$T/found"
+}
+
+@test "a call of an elementary function of the C library is found" {
+    mkdir -p "$T/obj/lib/base"
+    printf '#include <math.h>\nvoid f(float *x) { *x = sinf(*x); x[1] = cosf(*x); }\n' |
+        "${CC:-cc}" -O2 -x c -c - -o "$T/obj/lib/base/wrong.o"
+    [[ "$(libm_of "$T/obj/lib/base/wrong.o")" == "lib/base/wrong "* ]]
+}
+
 @test "json-c is included by json/json.h alone, and outside of json-object.c takes no memory" {
     [ "$(cd "$ROOT" && grep -rl '#include <json-c/' lib tools tests --include='*.[ch]')" = lib/json/json.h ]
     used="$(nm -A "${DT_BUILD:-$ROOT/build}"/lib/libdt.a "${DT_BUILD:-$ROOT/build}"/obj/tools/*.o |
