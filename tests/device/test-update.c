@@ -54,6 +54,61 @@ static void lion_moves_by_the_sign_of_the_interpolated_momentum(void **state)
     free(p.data), free(m.data), free(g.data), free(want_p), free(want_m);
 }
 
+static void update_on(struct dt_device *d, const struct dt_update *how, const float *from[4],
+                      float *to, int64_t n)
+{
+    size_t bytes = (size_t)n * sizeof(float);
+    float *there[4];
+    for (int i = 0; i < 4; i++) {
+        there[i] = d->ops->allocate(d, bytes);
+        d->ops->upload(d, there[i], from[i], bytes);
+    }
+    d->ops->update(d, there[0], there + 1, there[3], n, how);
+    struct dt_tensor y = dt_matrix(there[3], 1, n), x = dt_matrix(there[0], 1, n);
+    d->ops->combine(d, &y, 0.999f, &x, 0.001f);
+    for (int i = 0; i < 4; i++) {
+        d->ops->download(d, to + i * n, there[i], bytes);
+        d->ops->release(d, there[i], bytes);
+    }
+}
+
+static void updates_have_the_bits_of_every_engine(void **state)
+{
+    enum { N = 20011 };
+    struct dt_tensor x[4];
+    const float *from[4];
+    float *here = dt_alloc(4 * N, sizeof *here), *there = dt_alloc(4 * N, sizeof *there);
+    struct dt_device *generic;
+    struct dt_error err;
+    (void)state;
+    assert_int_equal(dt_device_open(&generic, "cpu-generic", 1, &err), 0);
+    for (int i = 0; i < 4; i++) {
+        x[i] = random_matrix(1, N);
+        from[i] = x[i].data;
+    }
+    for (int64_t j = 0; j < N; j++) /* second moments */
+        ((float *)x[2].data)[j] *= ((float *)x[2].data)[j];
+    for (int rule = DT_UPDATE_RULE_ADAMW; rule <= DT_UPDATE_RULE_LION; rule++) {
+        const struct dt_update how = {.rule = (enum dt_update_rule)rule,
+                                      .learning_rate = 3e-4f,
+                                      .weight_decay = 0.1f,
+                                      .gradient_scale = 0.37f,
+                                      .beta1 = 0.9f,
+                                      .beta2 = 0.95f,
+                                      .epsilon = 1e-8f,
+                                      .momentum = 0.9f,
+                                      .correction1 = 0.271f,
+                                      .correction2 = 0.142625f};
+        update_on(dev, &how, from, here, N);
+        update_on(generic, &how, from, there, N);
+        assert_memory_equal(here, there, 4 * N * sizeof *here);
+    }
+    for (int i = 0; i < 4; i++)
+        free(x[i].data);
+    free(here), free(there);
+    dt_device_close(generic);
+}
+
 static void check_combine(enum dt_dtype y_type, enum dt_dtype x_type, int64_t rows, int64_t n)
 {
     struct dt_tensor y = random_matrix_of(y_type, rows, n), x = random_matrix_of(x_type, rows, n);
@@ -87,10 +142,11 @@ static void combine_with_factor_zero_does_not_read_y(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sgd_is_gradient_descent_with_momentum),
-        cmocka_unit_test(lion_moves_by_the_sign_of_the_interpolated_momentum),
-        cmocka_unit_test(combine_is_a_weighted_sum),
-        cmocka_unit_test(combine_with_factor_zero_does_not_read_y),
+        ON_EACH_ISA(sgd_is_gradient_descent_with_momentum),
+        ON_EACH_ISA(lion_moves_by_the_sign_of_the_interpolated_momentum),
+        ON_EACH_ISA(updates_have_the_bits_of_every_engine),
+        ON_EACH_ISA(combine_is_a_weighted_sum),
+        ON_EACH_ISA(combine_with_factor_zero_does_not_read_y),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
