@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/exact-sum.h"
 #include "device/activations.h"
 #include "device/links.h"
 #include "device/logit-parts.h"
@@ -258,14 +259,11 @@ struct dt_ops {
                                   const int32_t *targets, const struct dt_logit_parts *parts,
                                   const struct dt_cross_entropy *how);
 
-    /* Sum of squares of n floats, in fp64 over fixed blocks. Waits for the result. */
+    /* Adds n floats, or their squares, to the exact sum, in device memory; without waiting. */
+    void (*exact_sum)(struct dt_device *, struct dt_exact_sum *sum, const float *x, int64_t n,
+                      bool squares);
+    /* The exact sum of squares of n floats, rounded once. Waits for the result. */
     double (*sum_squares)(struct dt_device *, const float *x, int64_t n);
-    /* Sum of n floats in fp64 over fixed blocks, to device memory, without waiting. */
-    void (*sum)(struct dt_device *, double *sum, const float *x, int64_t n);
-    /* Sums of squares of each block of floats, to device memory, without waiting. block is a
-     * multiple of 4; the last block may be shorter. */
-    void (*square_blocks)(struct dt_device *, double *sums, const float *x, int64_t n,
-                          int64_t block);
 
     /* Moves the k numbers of largest magnitude from x (n below 2^31) to values, in the order of
      * their indices, which indices receives; they become 0 in x. Of equal ones, the first are

@@ -32,13 +32,13 @@ struct dt_workspace {
     struct dt_cross_entropy loss;
     /* On the device, one element a row. */
     int32_t *inputs, *span_begins, *span_ends;
-    double *loss_sum;             /* of dt_model_backward */
-    int32_t *ids;                 /* in host memory, batch x length, with a split vocabulary */
-    struct dt_batch own;          /* the rows of this CP rank */
-    int32_t *spans;               /* of its rows */
-    struct dt_block *blocks;      /* one per layer of the run, or one for all when scoring */
-    struct dt_tensor last;        /* S x C (block.h): the residual stream after the last block */
-    struct dt_tensor norm, stats; /* its norm, R x C and S x dt_layer_norm_statistics */
+    struct dt_exact_sum *loss_sum; /* of dt_model_backward */
+    int32_t *ids;                  /* in host memory, batch x length, with a split vocabulary */
+    struct dt_batch own;           /* the rows of this CP rank */
+    int32_t *spans;                /* of its rows */
+    struct dt_block *blocks;       /* one per layer of the run, or one for all when scoring */
+    struct dt_tensor last;         /* S x C (block.h): the residual stream after the last block */
+    struct dt_tensor norm, stats;  /* its norm, R x C and S x dt_layer_norm_statistics */
     struct dt_head head;
     struct common common; /* may be another workspace's */
 };
@@ -461,7 +461,8 @@ static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradie
     }
 }
 
-void dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients, double *loss)
+void dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients,
+                      struct dt_exact_sum *loss)
 {
     const struct dt_model *m = w->model;
     assert(w->shape.training);
@@ -477,7 +478,7 @@ void dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients, d
         dt_model_bucket_leave(m, DT_TOKEN_BUCKET, true);
     }
     if (is_last(w))
-        m->device->ops->sum(m->device, loss, w->head.losses, w->head.count);
+        m->device->ops->exact_sum(m->device, loss, w->head.losses, w->head.count, false);
 }
 
 double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
@@ -485,12 +486,14 @@ double dt_model_backward(const struct dt_model *m, struct dt_workspace *w,
                          const struct dt_pass *how)
 {
     assert(w->model == m && is_first(w) && is_last(w));
-    double loss;
+    struct dt_exact_sum loss;
+    struct dt_tensor words = dt_matrix(w->loss_sum, 1, (int64_t)(sizeof loss / sizeof(float)));
+    m->device->ops->zero(m->device, &words);
     dt_pass_begin(w, batch, how);
     dt_pass_forward(w);
     dt_pass_backward(w, gradients, w->loss_sum);
     m->device->ops->download(m->device, &loss, w->loss_sum, sizeof loss);
-    return loss;
+    return dt_exact_sum_round(&loss);
 }
 
 /* values: of the rows with a target only. */

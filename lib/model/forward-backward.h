@@ -75,9 +75,9 @@ void dt_pass_begin(struct dt_workspace *work, const struct dt_batch *batch,
 /* Forward of the run's layers, and of the final norm after the last layer. */
 void dt_pass_forward(struct dt_workspace *work);
 /* Forward and backward of the head, if the run has the last layer, and backward of the layers.
- * Writes the sum of the losses to loss, on the device, asynchronously; only if the run has the last
- * layer. */
-void dt_pass_backward(struct dt_workspace *work, const struct dt_flat *gradients, double *loss);
+ * Adds the losses to *loss, on the device, asynchronously; only if the run has the last layer. */
+void dt_pass_backward(struct dt_workspace *work, const struct dt_flat *gradients,
+                      struct dt_exact_sum *loss);
 /* Forward of the head, after dt_pass_forward; losses and hits as in dt_model_score. */
 void dt_pass_score(struct dt_workspace *work, const struct dt_batch *batch, float *losses,
                    float *hits);

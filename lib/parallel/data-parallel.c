@@ -185,8 +185,6 @@ static void allocate_group_arrays(struct dt_data_parallel *p)
     size_t size = (size_t)size_of(p);
     p->first_leaves = dt_alloc(size + 1, sizeof *p->first_leaves);
     p->group_first_leaves = dt_alloc((size_t)p->sharding.groups + 1, sizeof *p->group_first_leaves);
-    p->gathered = dt_alloc((size_t)p->max_batches * DT_BATCH_VALUES_MAX, sizeof *p->gathered);
-    p->gathered_bytes = dt_alloc(size + 1, sizeof *p->gathered_bytes);
     for (int b = 0; b < p->sharding.count; b++)
         allocate_bucket(p, b);
 }
@@ -237,16 +235,14 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
                                    .overlap = settings->distributed.overlap,
                                    .staged = own_memory && size > 1 &&
                                              !dt_comm_is_on_device(device_group.all)};
-    p->norm = (struct dt_gradient_norm){
-        .sharding = &p->sharding, .group = dp_group->group, .device = device};
     p->staging =
         (struct dt_host_staging){.comm = device_group.all, .device = device, .needed = p->staged};
     DT_TRY(check(settings, dp_size_of(p), err));
     p->max_batches = most;
     p->sharding.owners = (int)owners;
     p->sharding.groups = (int)groups;
-    p->local =
-        size > 1 && (dt_settings_sync_is_local(settings) || settings->distributed.compress != 0);
+    p->separate = size > 1 && dt_settings_sync_is_local(settings);
+    p->local = p->separate || (size > 1 && settings->distributed.compress != 0);
     if (size > 1 && settings->distributed.sync == DT_SYNC_PARAMETER_SERVER) {
         p->sharding.rooted = true;
         p->stage = p->stage > 0 ? p->stage : 1;
@@ -260,7 +256,6 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
     p->arena_count = tree ? arrays_needed(p, most) : 1;
     p->arenas = dt_alloc((size_t)p->arena_count, sizeof *p->arenas);
     p->gradients = dt_alloc((size_t)sharding->count, sizeof *p->gradients);
-    p->owned_gradients = dt_alloc((size_t)sharding->count, sizeof *p->owned_gradients);
     p->reductions = dt_alloc((size_t)sharding->count, sizeof *p->reductions);
     if (uses_slots(p))
         dt_bucket_slots_init(&p->slots, &p->sharding);
@@ -309,12 +304,9 @@ void dt_data_parallel_release(struct dt_data_parallel *p)
     dt_gradient_norm_release(&p->norm);
     free(p->reductions);
     free(p->gradients);
-    free(p->owned_gradients);
     free(p->arenas);
     free(p->first_leaves);
     free(p->group_first_leaves);
-    free(p->gathered);
-    free(p->gathered_bytes);
     *p = (struct dt_data_parallel){0};
 }
 
@@ -622,53 +614,20 @@ int dt_data_parallel_wait(struct dt_data_parallel *p, struct dt_error *err)
     return p->failed;
 }
 
-int dt_data_parallel_squared_norms(struct dt_data_parallel *p, double *squares,
-                                   struct dt_error *err)
+int dt_data_parallel_squares(struct dt_data_parallel *p, int buckets, struct dt_exact_sum *sum,
+                             struct dt_error *err)
 {
-    for (int b = 0; b < p->sharding.count; b++)
-        p->owned_gradients[b] = owned_gradients(p, b);
-    return dt_gradient_norm_squares(&p->norm, p->owned_gradients, squares, err);
-}
-
-/* --- values ----------------------------------------------------------------------------------- */
-
-int dt_data_parallel_gather_values(struct dt_data_parallel *p, double *values, int64_t count,
-                                   int64_t each, struct dt_error *err)
-{
-    struct dt_comm *all = p->dp_group.all;
-    int cp_size = p->dp_group.cp_size;
-    for (int r = 0; r <= size_of(p); r++) {
-        int first =
-            dp_rank_of(p, r + cp_size - 1); /* the first dp rank that begins at r or later */
-        p->gathered_bytes[r] =
-            (size_t)(dt_range_part_first(count, first, dp_size_of(p)) * each) * sizeof *values;
+    struct dt_range *runs = dt_alloc((size_t)buckets, sizeof *runs);
+    float **gradients = dt_alloc((size_t)buckets, sizeof *gradients);
+    for (int b = 0; b < buckets; b++) {
+        runs[b] = p->separate ? dt_data_parallel_shard(p, b)
+                              : dt_sharding_owned(&p->sharding, b, owner_of(p));
+        gradients[b] = p->separate ? dt_data_parallel_reduced(p, b) : owned_gradients(p, b);
     }
-    return dt_comm_wait(all, dt_comm_all_gather(all, values, p->gathered_bytes), err);
-}
-
-/* Micro-batches whose values a rank contributes: the first context-parallel rank does, for all. */
-static int64_t batches_set_by(const struct dt_data_parallel *p, int64_t batches, int rank)
-{
-    return rank % p->dp_group.cp_size == 0 ? batch_count_of(p, batches, rank) : 0;
-}
-
-int dt_data_parallel_gather_batch_values(struct dt_data_parallel *p, double *values,
-                                         int64_t batches, int64_t each, struct dt_error *err)
-{
-    size_t bytes = (size_t)each * sizeof *values;
-    double *shared = p->gathered;
-    struct dt_comm *all = p->dp_group.all;
-    assert(each <= DT_BATCH_VALUES_MAX);
-    for (int r = 0; r < size_of(p); r++) {
-        p->gathered_bytes[r] = (size_t)((char *)shared - (char *)p->gathered);
-        for (int64_t i = 0; i < batches_set_by(p, batches, r); i++, shared += each)
-            memcpy(shared, values + batch_of(p, batches, r, i) * each, bytes);
-    }
-    p->gathered_bytes[size_of(p)] = (size_t)((char *)shared - (char *)p->gathered);
-    DT_TRY(dt_comm_wait(all, dt_comm_all_gather(all, p->gathered, p->gathered_bytes), err));
-    shared = p->gathered;
-    for (int r = 0; r < size_of(p); r++)
-        for (int64_t i = 0; i < batches_set_by(p, batches, r); i++, shared += each)
-            memcpy(values + batch_of(p, batches, r, i) * each, shared, bytes);
-    return 0;
+    dt_gradient_norm_squares(&p->norm, p->device, runs, gradients, buckets, sum);
+    free(runs);
+    free(gradients);
+    if (p->separate)
+        return dt_mesh_sum_integers(p->dp_group.all, sum->infinities, 2, err);
+    return dt_mesh_sum_exact(p->dp_group.group, sum, err);
 }

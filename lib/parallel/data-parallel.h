@@ -73,6 +73,7 @@ struct dt_data_parallel {
     bool staged;                    /* messages are copied to host memory: no device communicator */
     bool local;                     /* reduces nothing: local SGD synchronizes parameters instead,
                                      * compression reduces after dt_data_parallel_wait */
+    bool separate;                  /* local SGD: gradients of ranks differ */
     enum dt_gradient_storage storage;
     int64_t max_batches; /* micro-batches of any step, of all ranks */
     int64_t batches;     /* of this step */
@@ -83,9 +84,6 @@ struct dt_data_parallel {
                           * collective calls, its gradients are dropped */
     void **gradients;    /* of each bucket: where backward accumulates, fp32 (void as in dt_flat).
                           * Set by dt_data_parallel_enter_bucket: in arenas, or a buffer of slots. */
-    float **owned_gradients; /* of each bucket: reduced gradients of the blocks that this rank owns.
-                              * Set by dt_data_parallel_squared_norms: an alias of, and with stage 0
-                              * a part of, dt_data_parallel_reduced. */
     struct dt_bucket_reduction *reductions; /* of each bucket */
     float **arenas;                         /* flat fp32 arrays: full (FULL, TREE), or shards */
     int arena_count;
@@ -98,14 +96,9 @@ struct dt_data_parallel {
                                    * micro-batches with distributed.invariant, otherwise ranks. */
     int64_t *group_first_leaves;  /* sharding groups + 1 */
     struct dt_gradient_norm norm;
-    double *gathered;       /* values of micro-batches, in the order of the ranks */
-    size_t *gathered_bytes; /* ranks + 1: where each rank's values begin */
-    int failed;             /* code of the first failure of the step */
+    int failed; /* code of the first failure of the step */
     struct dt_error error;
 };
-
-/* Values of a micro-batch in dt_data_parallel_gather_batch_values, at most. */
-#define DT_BATCH_VALUES_MAX 8
 
 /* Plans the work. Allocates no array that grows with the number of ranks, so dt-plan calls this for
  * large clusters; dt_data_parallel_layout allocates these. sharding: buckets; copied, and completed
@@ -130,12 +123,12 @@ void dt_data_parallel_enter_bucket(struct dt_data_parallel *dp, int bucket);
 void dt_data_parallel_leave_bucket(struct dt_data_parallel *dp, int bucket);
 /* Waits for all reductions of the step; returns the step's first failure. */
 int dt_data_parallel_wait(struct dt_data_parallel *dp, struct dt_error *err) DT_MUST_CHECK;
-/* squared_norms[b]: of the reduced gradients of bucket b, without elements that another
- * tensor-parallel rank counts; the same on all ranks of the group. Blocks are added in order: equal
- * gradients, which different numbers of ranks compute only with distributed.invariant, give equal
- * bits. Collective: sharding group. */
-int dt_data_parallel_squared_norms(struct dt_data_parallel *dp, double *squared_norms,
-                                   struct dt_error *err) DT_MUST_CHECK;
+/* *sum: the squares of the reduced gradients of the first buckets, without elements that another
+ * tensor-parallel rank counts; the same on all ranks of the group. With local SGD the squares of
+ * this rank's gradients, infinite if those of any rank are not finite. Collective: sharding group;
+ * with local SGD the group. */
+int dt_data_parallel_squares(struct dt_data_parallel *dp, int buckets, struct dt_exact_sum *sum,
+                             struct dt_error *err) DT_MUST_CHECK;
 
 /* The elements of a bucket that this rank updates, and their reduced gradients, after
  * dt_data_parallel_wait: the whole bucket with stage 0, otherwise the shard. */
@@ -152,17 +145,8 @@ int dt_data_parallel_size(const struct dt_data_parallel *dp);
 /* This rank's number of micro-batches in a step of `batches`, and the index of its i-th. */
 int64_t dt_data_parallel_batch_count(const struct dt_data_parallel *dp, int64_t batches);
 int64_t dt_data_parallel_batch(const struct dt_data_parallel *dp, int64_t batches, int64_t i);
-/* All-gathers `each` values (at most DT_BATCH_VALUES_MAX) of every micro-batch: values has
- * batches * each, of which this rank sets those of its micro-batches. Context-parallel ranks pass
- * equal values. Collective: the group. */
-int dt_data_parallel_gather_batch_values(struct dt_data_parallel *dp, double *values,
-                                         int64_t batches, int64_t each,
-                                         struct dt_error *err) DT_MUST_CHECK;
 
 /* This data-parallel rank's contiguous part of count items. */
 struct dt_range dt_data_parallel_part(const struct dt_data_parallel *dp, int64_t count);
-/* All-gathers `each` values of every item of these parts. Collective: the group. */
-int dt_data_parallel_gather_values(struct dt_data_parallel *dp, double *values, int64_t count,
-                                   int64_t each, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -182,22 +182,6 @@ static void open_groups(struct dt_mesh *m, const struct position *p)
     free(ranks);
 }
 
-static size_t most(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Scratch of all-gathers: of buckets over stages or tensor-parallel ranks, of batches over
- * context-parallel ranks. */
-static size_t count_values(const struct position *p, const struct dt_settings *s)
-{
-    size_t buckets = (size_t)dt_table_layer_bucket((int)s->model.num_layers) + 2;
-    size_t cp_values = most(2 * (size_t)s->training.gradient_accumulation_steps,
-                            3 * (size_t)s->training.eval_batches);
-    return most(most((size_t)p->stages, (size_t)p->tp_size) * buckets,
-                (size_t)p->cp_size * cp_values);
-}
-
 int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_settings *s,
                  struct dt_error *err)
 {
@@ -206,7 +190,6 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
     *m = (struct dt_mesh){.world = world};
     open_groups(m, &p);
     m->flags = dt_alloc((size_t)dt_comm_size(world), 1);
-    m->values = dt_alloc(count_values(&p, s), sizeof *m->values);
     m->part = (struct dt_model_part){
         .stage = p.stage,
         .stages = p.stages,
@@ -228,7 +211,6 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
 void dt_mesh_release(struct dt_mesh *m)
 {
     free(m->flags);
-    free(m->values);
     *m = (struct dt_mesh){0};
 }
 
@@ -243,68 +225,35 @@ int dt_mesh_combine_flags(const struct dt_mesh *m, unsigned char own, unsigned c
     return 0;
 }
 
-int dt_mesh_broadcast_from_last_stage(const struct dt_mesh *m, double *values, int64_t count,
-                                      struct dt_error *err)
+int dt_mesh_sum_integers(struct dt_comm *group, int64_t *values, size_t count, struct dt_error *err)
 {
-    size_t bytes = (size_t)count * sizeof *values;
-    return dt_comm_wait(m->pp_group,
-                        dt_comm_broadcast(m->pp_group, values, bytes, m->part.stages - 1), err);
-}
-
-/* All-gathers count values of each rank of a group. */
-static int gather_values(const struct dt_mesh *m, struct dt_comm *group, const double *values,
-                         size_t count, struct dt_error *err)
-{
-    size_t bytes = count * sizeof *values;
-    memcpy(m->values + (size_t)dt_comm_rank(group) * count, values, bytes);
-    return dt_comm_share(group, m->values, bytes, err);
-}
-
-static int sum_over(const struct dt_mesh *m, struct dt_comm *group, double *values, size_t count,
-                    struct dt_error *err)
-{
-    size_t ranks = (size_t)dt_comm_size(group);
+    size_t ranks = (size_t)dt_comm_size(group), bytes = count * sizeof *values;
     if (ranks == 1)
         return 0;
-    DT_TRY(gather_values(m, group, values, count, err));
-    for (size_t i = 0; i < count; i++) {
-        values[i] = 0;
-        for (size_t r = 0; r < ranks; r++)
-            values[i] += m->values[r * count + i];
-    }
+    int64_t *all = dt_alloc(ranks, bytes);
+    memcpy(all + (size_t)dt_comm_rank(group) * count, values, bytes);
+    int rc = dt_comm_share(group, all, bytes, err);
+    memset(values, 0, bytes);
+    for (size_t i = 0; i < ranks * count; i++)
+        values[i % count] += all[i];
+    free(all);
+    return rc;
+}
+
+int dt_mesh_sum_exact(struct dt_comm *group, struct dt_exact_sum *sum, struct dt_error *err)
+{
+    int64_t words[DT_EXACT_SUM_WORDS];
+    memcpy(words, sum, sizeof words);
+    DT_TRY(dt_mesh_sum_integers(group, words, DT_EXACT_SUM_WORDS, err));
+    memcpy(sum, words, sizeof words);
+    dt_exact_sum_normalize(sum);
     return 0;
 }
 
-int dt_mesh_sum_over_tp(const struct dt_mesh *m, double *values, int buckets, struct dt_error *err)
+int dt_mesh_sum_tokens(const struct dt_mesh *m, struct dt_token_sums *sums, struct dt_error *err)
 {
-    return sum_over(m, m->tp_group, values, (size_t)buckets, err);
-}
-
-int dt_mesh_sum_over_cp(const struct dt_mesh *m, double *values, int64_t count,
-                        struct dt_error *err)
-{
-    return sum_over(m, m->cp_group, values, (size_t)count, err);
-}
-
-/* The stage that holds a bucket. */
-static int holder_of(const struct dt_mesh *m, const struct dt_table *t, int bucket)
-{
-    struct dt_model_part part = m->part;
-    int layer = bucket < dt_table_layer_bucket(0) ? -1 : bucket - dt_table_layer_bucket(0);
-    for (part.stage = 0; part.stage < part.stages; part.stage++)
-        if (dt_model_part_holds(&part, t->layers, layer))
-            return part.stage;
-    return 0;
-}
-
-int dt_mesh_gather_buckets(const struct dt_mesh *m, const struct dt_table *t, double *values,
-                           struct dt_error *err)
-{
-    size_t stages = (size_t)m->part.stages, count = (size_t)t->bucket_count;
-    if (stages == 1)
-        return 0;
-    DT_TRY(gather_values(m, m->pp_group, values, count, err));
-    for (size_t b = 0; b < count; b++)
-        values[b] = m->values[(size_t)holder_of(m, t, (int)b) * count + b];
-    return 0;
+    DT_TRY(dt_mesh_sum_exact(m->data.all, &sums->loss, err));
+    DT_TRY(dt_mesh_sum_integers(m->data.all, sums->counts, 2, err));
+    return dt_comm_wait(
+        m->pp_group, dt_comm_broadcast(m->pp_group, sums, sizeof *sums, m->part.stages - 1), err);
 }

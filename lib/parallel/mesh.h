@@ -48,7 +48,6 @@ struct dt_mesh {
     struct dt_comm *tp_group, *cp_group, *pp_group;
     struct dt_model_part part; /* what this rank holds */
     unsigned char *flags;      /* of each rank of the world */
-    double *values;            /* scratch of all-gathers, in the order of a group's ranks */
 };
 
 /* DT_EINVALID if distributed.pp, .cp, .tp and .shard_ranks do not fit the ranks or the model.
@@ -71,22 +70,20 @@ int dt_data_group_count(const struct dt_data_group *dp_group);
 int dt_mesh_combine_flags(const struct dt_mesh *mesh, unsigned char own, unsigned char *any,
                           struct dt_error *err) DT_MUST_CHECK;
 
-/* Broadcasts values of the last stage to all stages. */
-int dt_mesh_broadcast_from_last_stage(const struct dt_mesh *mesh, double *values, int64_t count,
-                                      struct dt_error *err) DT_MUST_CHECK;
+/* values: the sums over the ranks of a group. */
+int dt_mesh_sum_integers(struct dt_comm *group, int64_t *values, size_t count,
+                         struct dt_error *err) DT_MUST_CHECK;
+int dt_mesh_sum_exact(struct dt_comm *group, struct dt_exact_sum *sum,
+                      struct dt_error *err) DT_MUST_CHECK;
 
-/* All-reduces one value for each bucket over the tensor-parallel group. */
-int dt_mesh_sum_over_tp(const struct dt_mesh *mesh, double *values, int buckets,
-                        struct dt_error *err) DT_MUST_CHECK;
+/* Sums over tokens: integers, so that no order of additions shows. */
+struct dt_token_sums {
+    struct dt_exact_sum loss;
+    int64_t counts[2]; /* of targets, and of hits */
+};
 
-/* All-reduces values over the context-parallel group. count: at most two for each micro-batch of a
- * step, or three for each batch of a validation. */
-int dt_mesh_sum_over_cp(const struct dt_mesh *mesh, double *values, int64_t count,
-                        struct dt_error *err) DT_MUST_CHECK;
-
-/* All-gathers one value for each bucket over the pipeline stages: each stage sets those of the
- * buckets that it holds. */
-int dt_mesh_gather_buckets(const struct dt_mesh *mesh, const struct dt_table *table, double *values,
-                           struct dt_error *err) DT_MUST_CHECK;
+/* Sums over all tokens that the dp x cp ranks of the last stage have counted, on all ranks. */
+int dt_mesh_sum_tokens(const struct dt_mesh *mesh, struct dt_token_sums *sums,
+                       struct dt_error *err) DT_MUST_CHECK;
 
 #endif

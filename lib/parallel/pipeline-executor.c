@@ -394,7 +394,15 @@ static void report_losses(const struct dt_pipeline_executor *p, int64_t count,
         return;
     dev->ops->download(dev, p->host_losses, p->losses, (size_t)count * sizeof *p->host_losses);
     for (int64_t i = 0; i < count; i++)
-        source->loss(source->context, i, p->host_losses[i]);
+        source->loss(source->context, i, &p->host_losses[i]);
+}
+
+static void zero_losses(const struct dt_pipeline_executor *p)
+{
+    struct dt_device *dev = p->model->device;
+    int64_t size = (int64_t)(sizeof *p->losses / sizeof(float));
+    struct dt_tensor words = dt_matrix(p->losses, p->batches, size);
+    dev->ops->zero(dev, &words);
 }
 
 int dt_pipeline_executor_run(struct dt_pipeline_executor *p, int64_t count,
@@ -406,6 +414,7 @@ int dt_pipeline_executor_run(struct dt_pipeline_executor *p, int64_t count,
     DT_TRY(dt_pipeline_check(&p->pipeline, count, err));
     assert(count <= p->max_batches);
     p->batches = count;
+    zero_losses(p);
     p->channels[BOUNDARY_INPUT].next = p->channels[BOUNDARY_GRADIENT_IN].next = 0;
     prefetch(p, BOUNDARY_INPUT);
     prefetch(p, BOUNDARY_GRADIENT_IN);

@@ -33,7 +33,7 @@ struct dt_micro_batch_source {
     /* Where backward of that micro-batch accumulates gradients. */
     const struct dt_flat *(*gradients)(void *context, int64_t index);
     /* The sum of its losses: called on the last stage, after the step's forward and backward. */
-    void (*loss)(void *context, int64_t index, double loss);
+    void (*loss)(void *context, int64_t index, const struct dt_exact_sum *loss);
 };
 
 #define DT_PIPELINE_BUFFERS 2 /* messages of one kind in flight */
@@ -52,8 +52,8 @@ struct dt_pipeline_executor {
     struct dt_comm *pp_group;   /* for memory that channels have */
     struct dt_pipeline pipeline;
     int64_t batches, max_batches;     /* micro-batches of the step; of any step */
-    double *losses;                   /* of each, on the device */
-    double *host_losses;              /* the same, on the host */
+    struct dt_exact_sum *losses;      /* of each, on the device */
+    struct dt_exact_sum *host_losses; /* the same, on the host */
     int64_t max_in_flight;            /* micro-batches of a model chunk */
     struct dt_workspace **workspaces; /* max_in_flight of the first chunk, of the second, ... */
     int64_t kept_batches;             /* micro-batches that a later chunk needs again */

@@ -182,19 +182,17 @@ static int reduce_tied(struct dt_train_state *s, struct dt_error *err)
 int dt_train_state_reduce_gradients(struct dt_train_state *s, double *norm, struct dt_error *err)
 {
     const struct dt_table *t = &s->model->table;
-    double squares = 0;
+    struct dt_exact_sum squares;
     DT_TRY(dt_data_parallel_wait(&s->dp, err));
     for (int b = 0; s->compression.kind != DT_COMPRESS_NONE && b < t->bucket_count; b++)
         DT_TRY(dt_compression_all_reduce(&s->compression, b, dt_data_parallel_reduced(&s->dp, b),
                                          err));
     DT_TRY(reduce_tied(s, err));
-    DT_TRY(dt_data_parallel_squared_norms(&s->dp, s->squared_norms, err));
-    DT_TRY(dt_mesh_sum_over_tp(s->mesh, s->squared_norms, t->bucket_count, err));
-    DT_TRY(dt_mesh_gather_buckets(s->mesh, t, s->squared_norms, err));
-    for (int b = 0; b < dt_head_bucket(t);
-         b++) /* a separate head's gradients are in the embedding's */
-        squares += s->squared_norms[b];
-    *norm = sqrt(squares);
+    /* A separate head's gradients are in the embedding's. */
+    DT_TRY(dt_data_parallel_squares(&s->dp, dt_head_bucket(t), &squares, err));
+    DT_TRY(dt_mesh_sum_exact(s->mesh->tp_group, &squares, err));
+    DT_TRY(dt_mesh_sum_exact(s->mesh->pp_group, &squares, err));
+    *norm = sqrt(dt_exact_sum_round(&squares));
     return 0;
 }
 
@@ -260,7 +258,6 @@ int dt_train_state_plan(struct dt_train_state *s, struct dt_model *model,
     s->parameters = dt_alloc(count, sizeof *s->parameters);
     s->reduced = dt_alloc(count, sizeof *s->reduced);
     s->ema_shards = dt_alloc(count, sizeof *s->ema_shards);
-    s->squared_norms = dt_alloc(count, sizeof *s->squared_norms);
     for (int b = 0; b < t->bucket_count; b++) {
         s->shards[b] = clip(dt_data_parallel_shard(&s->dp, b), t->elements);
         s->elements += dt_range_count(s->shards[b]);
@@ -298,7 +295,6 @@ void dt_train_state_release(struct dt_train_state *s)
     free(s->parameters);
     free(s->reduced);
     free(s->ema_shards);
-    free(s->squared_norms);
     if (s->mesh && !stages_are_linked(s))
         free(s->tied_gradients);
     *s = (struct dt_train_state){0};

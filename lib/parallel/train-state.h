@@ -70,7 +70,6 @@ struct dt_train_state {
     float **parameters;       /* of each bucket: its shard, in master, gather.weights or
                                * model->parameters */
     float **reduced;          /* of each bucket: dt_data_parallel_reduced, set by an update */
-    double *squared_norms;    /* of each bucket's gradients; host memory */
     float *tied_gradients;    /* scratch with pipeline parallelism and a tied embedding, whose
                                * gradients the first and the last stage exchange and sum. With a
                                * device communicator: those received. Otherwise host memory: those
@@ -119,7 +118,8 @@ void dt_train_state_refresh_weights(struct dt_train_state *state);
 /* Waits for the step's reductions. Gradients are then sums over all micro-batches and ranks, not
  * means (data-parallel.h). *norm: their L2 norm over the whole model, on every rank; the
  * caller divides it by factor (dt_train_state_update). With local SGD gradients are not reduced:
- * the norm is that of each rank's gradients in the blocks that it owns. Collective: all ranks. */
+ * the norm is that of the rank's own gradients, but not finite if that of any rank is not.
+ * Collective: all ranks. */
 int dt_train_state_reduce_gradients(struct dt_train_state *state, double *norm,
                                     struct dt_error *err) DT_MUST_CHECK;
 /* One optimizer step, and ema = d ema + (1 - d) parameters with d = min(ema_decay, (1 + step) /

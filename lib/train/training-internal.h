@@ -60,13 +60,11 @@ struct dt_training {
     int64_t busy_batches;  /* micro-batches computed in these */
     double logged_seconds; /* progress.seconds and tokens at the last logged step */
     uint64_t logged_tokens;
-    double *batch_values; /* BATCH_VALUES of each micro-batch of a step (training-step.c) */
-    /* Validation: one batch; val_values has VALIDATION_VALUES of each batch (validation.c). */
+    /* Validation: one batch. */
     struct dt_batch batch;
     uint32_t *val_ids;                        /* batch x (T + 1) */
     int32_t *val_span_begins, *val_span_ends; /* batch x T */
     float *val_losses, *val_hits;             /* batch x T */
-    double *val_values;
 };
 
 /* training-open.c: opens data, model and run directory, and loads the checkpoint. */
@@ -77,7 +75,6 @@ int dt_training_open(struct dt_training *training, const struct dt_training_opti
  * skipped. */
 int dt_training_update(struct dt_training *training, struct dt_step_report *report,
                        struct dt_error *err) DT_MUST_CHECK;
-double *dt_training_batch_values(const struct dt_settings *settings); /* owned by the caller */
 
 /* batch-order.c: starts after that number of samples. dt_batch_order_next returns the position of
  * the next micro-batch, for dt_loader_options.next_position. */
@@ -88,7 +85,6 @@ uint64_t dt_batch_order_next(void *order);
 /* validation.c: the loss on the validation split, and whether it is the best so far. */
 int dt_training_validate(struct dt_training *training, struct dt_step_report *report,
                          struct dt_error *err) DT_MUST_CHECK;
-double *dt_training_validation_values(const struct dt_settings *settings); /* owned by the caller */
 bool dt_training_stopped_early(const struct dt_training *training);
 
 /* training-log.c: throughput since the last logged step, and lines of metrics.jsonl

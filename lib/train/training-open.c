@@ -226,8 +226,6 @@ static int take_memory(struct dt_training *t, struct dt_error *err)
     }
     t->val_losses = dt_alloc((size_t)(batch * length), sizeof *t->val_losses);
     t->val_hits = dt_alloc((size_t)(batch * length), sizeof *t->val_hits);
-    t->val_values = dt_training_validation_values(&t->settings);
-    t->batch_values = dt_training_batch_values(&t->settings);
     return 0;
 }
 

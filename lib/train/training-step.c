@@ -30,21 +30,19 @@ static int skip_update(struct dt_training *t, struct dt_step_report *r, struct d
     return 0;
 }
 
-/* Values of a micro-batch, which ranks all-gather. */
-enum { BATCH_LOSS, BATCH_TARGETS, BATCH_VALUES };
 /* Flags that ranks combine in every step. */
 enum { FLAG_STOP = 1, FLAG_SAVING = 2 };
 
 /* Context of struct dt_micro_batch_source. */
 struct step_source {
     struct dt_training *training;
-    double *values;                /* BATCH_VALUES of each micro-batch */
+    struct dt_token_sums sums;     /* of its micro-batches */
     int64_t loaded;                /* index of the last micro-batch filled in; -1: none */
     const struct dt_batch *filled; /* the batch that holds it */
 };
 
-static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch, double *values,
-                      struct dt_error *err)
+static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch,
+                      struct dt_token_sums *sums, struct dt_error *err)
 {
     long size = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     struct dt_samples samples;
@@ -53,7 +51,7 @@ static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch, 
     batch->begins = samples.begins;
     batch->ends = samples.ends;
     dt_objective_fill(&t->objective, batch, samples.ids, size, length);
-    values[BATCH_TARGETS] = (double)dt_context_parallel_targets(&t->mesh.part, batch);
+    sums->counts[0] += dt_context_parallel_targets(&t->mesh.part, batch);
     return 0;
 }
 
@@ -67,7 +65,7 @@ static int fill(void *context, int64_t round, struct dt_batch *batch, struct dt_
     if (i < 0)
         i = s->loaded < 0 ? dt_data_parallel_round_batch(p, round + 1) : s->loaded;
     if (i != s->loaded)
-        DT_TRY(load_batch(s->training, i, batch, s->values + i * BATCH_VALUES, err));
+        DT_TRY(load_batch(s->training, i, batch, &s->sums, err));
     else if (batch != s->filled)
         dt_batch_copy(batch, s->filled);
     s->loaded = i;
@@ -83,18 +81,18 @@ static const struct dt_flat *gradients(void *context, int64_t round)
     return &state->gradients;
 }
 
-static void note_loss(void *context, int64_t round, double loss)
+static void note_loss(void *context, int64_t round, const struct dt_exact_sum *loss)
 {
     struct step_source *s = context;
-    int64_t i = dt_data_parallel_round_batch(&s->training->state.dp, round);
-    if (i >= 0)
-        s->values[i * BATCH_VALUES + BATCH_LOSS] = loss;
+    if (dt_data_parallel_round_batch(&s->training->state.dp, round) >= 0)
+        dt_exact_sum_merge(&s->sums.loss, loss);
 }
 
-/* Forward and backward of this rank's micro-batches. */
-static int run_batches(struct dt_training *t, double scale, double *values, struct dt_error *err)
+/* Forward and backward of this rank's micro-batches. *sums: over those of all ranks. */
+static int run_batches(struct dt_training *t, double scale, struct dt_token_sums *sums,
+                       struct dt_error *err)
 {
-    struct step_source step = {t, values, -1, NULL};
+    struct step_source step = {.training = t, .loaded = -1};
     const struct dt_micro_batch_source source = {&step, fill, gradients, note_loss};
     const struct dt_pass options = {
         .scale = dt_fault_injected(DT_FAULT_POISON, t->progress.step + 1) ? NAN : (float)scale,
@@ -102,7 +100,9 @@ static int run_batches(struct dt_training *t, double scale, double *values, stru
         .z_loss = (float)t->settings.training.z_loss,
         .seed = (uint64_t)t->settings.training.seed,
     };
-    return dt_pipeline_executor_run(&t->executor, t->state.dp.rounds, &source, &options, err);
+    DT_TRY(dt_pipeline_executor_run(&t->executor, t->state.dp.rounds, &source, &options, err));
+    *sums = step.sums;
+    return dt_mesh_sum_tokens(&t->mesh, sums, err);
 }
 
 /* *stop: any rank was asked to stop. Starts the next phase of a background checkpoint when all
@@ -134,22 +134,14 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
 {
     long samples = batches * t->settings.training.batch_size;
     double positions = (double)samples * (double)t->settings.training.sequence_length;
-    double sum = 0, targets = 0;
+    struct dt_token_sums sums;
     dt_data_parallel_begin_step(&t->state.dp, batches);
-    DT_TRY(run_batches(t, r->loss_scale / positions, t->batch_values, err));
-    DT_TRY(
-        dt_mesh_broadcast_from_last_stage(&t->mesh, t->batch_values, batches * BATCH_VALUES, err));
-    DT_TRY(dt_mesh_sum_over_cp(&t->mesh, t->batch_values, batches * BATCH_VALUES, err));
-    DT_TRY(dt_data_parallel_gather_batch_values(&t->state.dp, t->batch_values, batches,
-                                                BATCH_VALUES, err));
+    DT_TRY(run_batches(t, r->loss_scale / positions, &sums, err));
     DT_TRY(exchange_flags(t, &r->stop, err));
     if (!dt_local_sgd_due(&t->local, t->progress.step + 1, t->settings.training.max_steps))
         r->stop = false; /* not before ranks have synchronized */
-    for (long i = 0; i < batches; i++) {
-        sum += t->batch_values[i * BATCH_VALUES + BATCH_LOSS];
-        targets += t->batch_values[i * BATCH_VALUES + BATCH_TARGETS];
-    }
-    r->loss = without_sign(targets > 0 ? sum / targets : 0);
+    double targets = (double)sums.counts[0];
+    r->loss = without_sign(targets > 0 ? dt_exact_sum_round(&sums.loss) / targets : 0);
     *gradient_factor = targets > 0 ? r->loss_scale * (targets / positions) : 1;
     if (t->local.active) /* gradients of one rank, not the sum of all */
         *gradient_factor /= dt_comm_size(t->mesh.data.all);
@@ -184,12 +176,6 @@ static int apply(struct dt_training *t, const struct dt_step_report *r, double g
     if (t->settings.training.spike_threshold > 0)
         dt_loss_statistics_add(&t->progress.losses, r->loss);
     return 0;
-}
-
-double *dt_training_batch_values(const struct dt_settings *settings)
-{
-    return dt_alloc((size_t)settings->training.gradient_accumulation_steps,
-                    BATCH_VALUES * sizeof(double));
 }
 
 int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)

@@ -41,8 +41,6 @@ void dt_training_free(struct dt_training *t)
     free(t->val_span_ends);
     free(t->val_losses);
     free(t->val_hits);
-    free(t->val_values);
-    free(t->batch_values);
     dt_mesh_release(&t->mesh);
     dt_comm_close(t->self);
     if (t->lock >= 0)

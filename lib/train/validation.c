@@ -7,14 +7,6 @@
 #include "model/finite.h"
 #include "train/training-internal.h"
 
-/* Values of a batch, which ranks all-gather. */
-enum { VALIDATION_LOSS, VALIDATION_HITS, VALIDATION_TARGETS, VALIDATION_VALUES };
-
-double *dt_training_validation_values(const struct dt_settings *settings)
-{
-    return dt_alloc((size_t)settings->training.eval_batches, VALIDATION_VALUES * sizeof(double));
-}
-
 /* The sample at a position of the validation order. */
 static uint64_t sample_at(uint64_t samples, uint64_t position)
 {
@@ -39,7 +31,7 @@ static int check_losses(const struct dt_training *t, uint64_t samples, uint64_t 
 
 /* Loss of the samples at positions first .. first + rows - 1 of the order. */
 static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t first, uint64_t rows,
-                          double *values, struct dt_error *err)
+                          struct dt_token_sums *sums, struct dt_error *err)
 {
     uint64_t length = (uint64_t)t->settings.training.sequence_length;
     for (uint64_t i = 0; i < rows; i++) {
@@ -57,12 +49,12 @@ static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t firs
     dt_objective_fill_validation(&t->objective, &t->batch, t->val_ids, (int64_t)rows,
                                  (int64_t)length);
     DT_TRY(dt_pipeline_executor_score(&t->executor, &t->batch, t->val_losses, hits, err));
-    values[VALIDATION_LOSS] = values[VALIDATION_HITS] = 0;
     for (uint64_t i = 0; i < rows * length; i++) {
-        values[VALIDATION_LOSS] += (double)t->val_losses[i];
-        values[VALIDATION_HITS] += hits ? (double)hits[i] : 0;
+        dt_exact_sum_add(&sums->loss, t->val_losses[i]);
+        sums->counts[1] += hits && hits[i] > 0;
     }
-    values[VALIDATION_TARGETS] = (double)dt_context_parallel_targets(&t->mesh.part, &t->batch);
+    dt_exact_sum_normalize(&sums->loss);
+    sums->counts[0] += dt_context_parallel_targets(&t->mesh.part, &t->batch);
     return 0;
 }
 
@@ -72,11 +64,11 @@ static int run_padding(struct dt_training *t, uint64_t samples, int64_t own, int
                        struct dt_error *err)
 {
     int ranks = dt_data_parallel_size(&t->state.dp);
-    double dropped[VALIDATION_VALUES];
+    struct dt_token_sums dropped = {.counts = {0}};
     if (t->state.dp.stage < 3)
         return 0;
     for (int64_t i = own; i < (batches + ranks - 1) / ranks; i++)
-        DT_TRY(validate_batch(t, samples, 0, 1, dropped, err));
+        DT_TRY(validate_batch(t, samples, 0, 1, &dropped, err));
     return 0;
 }
 
@@ -85,7 +77,7 @@ static int run_padding(struct dt_training *t, uint64_t samples, int64_t own, int
 static int validate(struct dt_training *t, double *loss, double *accuracy, struct dt_error *err)
 {
     uint64_t batch = (uint64_t)t->settings.training.batch_size, samples = 0;
-    double sum = 0, hits = 0, targets = 0;
+    struct dt_token_sums sums = {.counts = {0}};
     DT_TRY(
         dt_dataset_samples(t->val, (uint32_t)t->settings.training.sequence_length, &samples, err));
     uint64_t wanted = batch * (uint64_t)t->settings.training.eval_batches;
@@ -96,27 +88,19 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
     int found = 0;
     for (int64_t i = own.first; i < own.end; i++) {
         uint64_t from = (uint64_t)i * batch, rows = count - from < batch ? count - from : batch;
-        DT_TRY(validate_batch(t, samples, from, rows, t->val_values + i * VALIDATION_VALUES, err));
+        DT_TRY(validate_batch(t, samples, from, rows, &sums, err));
         if (found == 0)
             found = check_losses(t, samples, from, rows, &reason);
     }
     DT_TRY(run_padding(t, samples, dt_range_count(own), batches, err));
-    DT_TRY(dt_mesh_broadcast_from_last_stage(&t->mesh, t->val_values, batches * VALIDATION_VALUES,
-                                             err));
-    DT_TRY(dt_mesh_sum_over_cp(&t->mesh, t->val_values, batches * VALIDATION_VALUES, err));
-    DT_TRY(dt_data_parallel_gather_values(&t->state.dp, t->val_values, batches, VALIDATION_VALUES,
-                                          err));
-    for (int64_t i = 0; i < batches; i++) {
-        sum += t->val_values[i * VALIDATION_VALUES + VALIDATION_LOSS];
-        hits += t->val_values[i * VALIDATION_VALUES + VALIDATION_HITS];
-        targets += t->val_values[i * VALIDATION_VALUES + VALIDATION_TARGETS];
-    }
+    DT_TRY(dt_mesh_sum_tokens(&t->mesh, &sums, err));
+    double sum = dt_exact_sum_round(&sums.loss), targets = (double)sums.counts[0];
     if (!isfinite(sum)) { /* on all ranks; those that computed it have the reason */
         *err = reason;
         DT_TRY(dt_comm_agree(t->comm, found, err));
     }
     *loss = targets > 0 ? sum / targets : NAN;
-    *accuracy = t->objective.validation ? hits / targets : NAN;
+    *accuracy = t->objective.validation ? (double)sums.counts[1] / targets : NAN;
     return 0;
 }
 

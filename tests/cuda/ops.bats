@@ -18,7 +18,7 @@ ops() {
 }
 
 @test "ops agree with double precision: elements, rows, sums" {
-    ops "" activations adamw dropout elements rows update largest orthonormalize
+    ops "" activations adamw dropout elements exact-sum rows update largest orthonormalize
 }
 
 @test "ops agree with double precision: norms, losses, 16-bit types" {
@@ -46,7 +46,7 @@ ops() {
 @test "backwards, and in random orders of threads, results are the same" {
     local seed
     for seed in 1 2 3; do
-        ops seed=$seed norms rows cross-entropy update largest orthonormalize
+        ops seed=$seed exact-sum norms rows cross-entropy update largest orthonormalize
     done
 }
 

@@ -340,12 +340,12 @@ const struct op table[] = {
     {"sum of squares",
      {{1.01, 1.01, 1, 15.9}, {1.01, 1.01, 1, 15.9}},
      [] { (void)ops->sum_squares(dev, vector(parameters), parameters); }},
-    {"sum",
+    {"exact sum",
      {{1.01, 1.01, 1, 15.9}, {1.01, 1.01, 1, 15.9}},
-     [] { ops->sum(dev, (double *)vector(2), vector(parameters), parameters); }},
-    {"squares of blocks",
-     {{1.02, 1.02, 1, 15.9}, {1.02, 1.02, 1, 15.9}},
-     [] { ops->square_blocks(dev, (double *)vector(512), vector(parameters), parameters, 8192); }},
+     [] {
+         struct dt_exact_sum *sum = (struct dt_exact_sum *)vector(2 * DT_EXACT_SUM_WORDS);
+         ops->exact_sum(dev, sum, vector(parameters), parameters, false);
+     }},
     {"AdamW",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},
      [] {

@@ -161,47 +161,6 @@ static void swiglu_and_its_backward_match_the_reference(void **state)
     free(dup.data);
 }
 
-/* Each block has its sum; nothing is written after the last. */
-static void check_blocks(const struct dt_tensor *x, int64_t block)
-{
-    int64_t n = x->columns, count = (n + block - 1) / block;
-    size_t bytes = (size_t)(count + 1) * sizeof(double);
-    double *there = dev->ops->allocate(dev, bytes), *here = dt_alloc(1, bytes);
-    dev->ops->square_blocks(dev, there, x->data, n, block);
-    dev->ops->download(dev, here, there, bytes);
-    for (int64_t b = 0; b < count; b++) {
-        double squares = 0;
-        for (int64_t i = b * block; i < n && i < (b + 1) * block; i++)
-            squares += (double)at(x, 0, i) * at(x, 0, i);
-        assert_true(fabs(here[b] - squares) < 1e-8);
-    }
-    assert_true(here[count] == 0);
-    dev->ops->release(dev, there, bytes);
-    free(here);
-}
-
-static void sums_match_the_reference(void **state)
-{
-    (void)state;
-    enum { N = 100003 };
-    struct dt_tensor x = random_matrix(1, N);
-    double sum = 0, squares = 0, here, *there = dev->ops->allocate(dev, sizeof *there);
-    for (int64_t i = 0; i < N; i++) {
-        sum += at(&x, 0, i);
-        squares += (double)at(&x, 0, i) * at(&x, 0, i);
-    }
-    dev->ops->sum(dev, there, x.data, N);
-    dev->ops->download(dev, &here, there, sizeof here);
-    assert_true(fabs(here - sum) < 1e-8);
-    dev->ops->sum(dev, there, x.data, 0);
-    dev->ops->download(dev, &here, there, sizeof here);
-    assert_true(here == 0);
-    dev->ops->release(dev, there, sizeof *there);
-    assert_true(fabs(dev->ops->sum_squares(dev, x.data, N) - squares) < 1e-8);
-    check_blocks(&x, 16), check_blocks(&x, 8208), check_blocks(&x, 2 * N + 2);
-    free(x.data);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,7 +170,6 @@ int main(void)
         ON_EACH_ISA(rows_are_gathered_and_scattered),
         ON_EACH_ISA(rope_and_its_inverse_match_the_reference),
         ON_EACH_ISA(swiglu_and_its_backward_match_the_reference),
-        ON_EACH_ISA(sums_match_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

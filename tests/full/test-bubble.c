@@ -91,7 +91,7 @@ static const struct dt_flat *gradients(void *context, int64_t index)
     return context;
 }
 
-static void loss(void *context, int64_t index, double value)
+static void loss(void *context, int64_t index, const struct dt_exact_sum *value)
 {
     (void)context, (void)index, (void)value;
 }

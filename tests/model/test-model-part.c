@@ -142,7 +142,7 @@ static double pass(struct part *parts, int stages, int chunks)
 {
     struct dt_batch batches[BATCHES];
     const struct dt_pass how = {.scale = 0.5f, .seed = 4};
-    double loss = 0, sum;
+    struct dt_exact_sum loss = {0};
     int runs = stages * chunks;
     for (int b = 0; b < BATCHES; b++) {
         fill_batch(&batches[b], (uint64_t)b);
@@ -161,12 +161,11 @@ static double pass(struct part *parts, int stages, int chunks)
             if (r < runs - 1)
                 move(dt_pass_gradient(w),
                      dt_pass_gradient(parts[(r + 1) % stages].work[(r + 1) / stages][b]));
-            dt_pass_backward(w, &parts[r % stages].flat, &sum);
+            dt_pass_backward(w, &parts[r % stages].flat, &loss);
         }
-        loss += sum;
         dt_batch_release(&batches[b]);
     }
-    return loss;
+    return dt_exact_sum_round(&loss);
 }
 
 static void check_visits(const struct part *p)

@@ -22,7 +22,6 @@ struct job {
     double norm;
     uint64_t bytes[MOST_RANKS];   /* that a step sends */
     int64_t elements[MOST_RANKS]; /* that a rank owns */
-    int64_t blocks[MOST_RANKS];   /* likewise */
     enum dt_gradient_storage storage;
 };
 
@@ -48,23 +47,19 @@ static void pass_backward(struct dt_data_parallel *p, int64_t batch)
     }
 }
 
-static double pass_all(struct dt_data_parallel *p, int64_t batches, double *values)
+static double pass_all(struct dt_data_parallel *p, int64_t batches)
 {
     struct dt_error err;
-    double squares[BUCKETS], sum = 0;
+    struct dt_exact_sum squares;
     dt_data_parallel_begin_step(p, batches);
     for (int64_t round = 0; round < p->rounds; round++) {
         int64_t batch = dt_data_parallel_round_batch(p, round);
         p->padding = batch < 0;
         pass_backward(p, p->padding ? 12345 : batch);
-        for (int i = 0; i < 2 && !p->padding; i++)
-            values[2 * batch + i] = (double)(batch * batch + i);
     }
     assert_int_equal(dt_data_parallel_wait(p, &err), 0);
-    assert_int_equal(dt_data_parallel_squared_norms(p, squares, &err), 0);
-    for (int b = 0; b < BUCKETS; b++)
-        sum += squares[b];
-    return sqrt(sum);
+    assert_int_equal(dt_data_parallel_squares(p, BUCKETS, &squares, &err), 0);
+    return sqrt(dt_exact_sum_round(&squares));
 }
 
 /* Sharding groups of `owners` neighbours. */
@@ -106,33 +101,27 @@ static void sum_up(struct dt_comm *world, void *context)
     struct dt_error err;
     struct dt_data_parallel p;
     struct dt_arena arena = {0};
-    double norm = 0, values[80];
+    double norm = 0;
     int rank = dt_comm_rank(world);
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
     open_parallel(&p, world, dev, job);
     int owner = dt_comm_rank(p.dp_group.group);
     dt_data_parallel_layout(&p, &arena);
     dt_gradient_norm_layout(&p.norm, &arena);
-    assert_null(p.gathered_bytes); /* a plan does not allocate arrays of all ranks */
+    assert_null(p.first_leaves); /* a plan does not allocate arrays of all ranks */
     assert_int_equal(dt_arena_allocate(&arena, dev, &err), 0);
     dt_data_parallel_layout(&p, &arena);
     dt_gradient_norm_layout(&p.norm, &arena);
     for (int step = 0; step < 2; step++) { /* the second finds what the first has left */
         uint64_t before = dt_comm_bytes_sent(world);
-        norm = pass_all(&p, job->batches, values);
+        norm = pass_all(&p, job->batches);
         job->bytes[rank] = dt_comm_bytes_sent(world) - before;
-        assert_int_equal(dt_data_parallel_gather_batch_values(&p, values, job->batches, 2, &err),
-                         0);
     }
-    for (int64_t i = 0; i < 2 * job->batches; i++)
-        assert_true(values[i] == (double)(i / 2 * (i / 2) + i % 2));
     for (int b = 0; b < BUCKETS; b++) {
-        struct dt_range run = dt_data_parallel_shard(&p, b),
-                        blocks = dt_sharding_owned_blocks(&p.sharding, b, owner);
+        struct dt_range run = dt_data_parallel_shard(&p, b);
         if (run.end > run.first && (p.stage > 0 || rank == 0) && rank < p.sharding.owners)
             memcpy(job->sum + run.first, dt_data_parallel_reduced(&p, b),
                    (size_t)dt_range_count(run) * sizeof *job->sum);
-        job->blocks[rank] += dt_range_count(blocks);
     }
     job->elements[rank] = dt_sharding_owned_before(&p.sharding, BUCKETS, owner);
     if (rank == 0)
@@ -246,8 +235,8 @@ static int64_t across_bytes(int64_t piece, int64_t group, int64_t groups, int64_
 }
 
 /* Rank r sends what it does not own once to its group, for each part of its leaves; what it owns
- * to the ranks of its piece in other groups; its own blocks of the sum, where all keep it; and the
- * sums of squares of its blocks. */
+ * to the ranks of its piece in other groups; its own blocks of the sum, where all keep it; and its
+ * exact sum of squares. */
 static int64_t bytes_of(const struct job *job, int64_t ranks, int64_t r)
 {
     const struct dt_sharding sharding = {
@@ -267,7 +256,7 @@ static int64_t bytes_of(const struct job *job, int64_t ranks, int64_t r)
         bytes +=
             across_bytes(dt_range_count(run), group, groups, parts_of(job, first, end, leaves));
     }
-    bytes += 4 * parts * (ELEMENTS - own) + 8 * job->blocks[r] * (owners - 1);
+    bytes += 4 * parts * (ELEMENTS - own) + (int64_t)sizeof(struct dt_exact_sum) * (owners - 1);
     return bytes + (job->stage == 0 || owners == 1 ? 4 * own * (owners - 1) : 0);
 }
 

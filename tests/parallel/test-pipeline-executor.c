@@ -86,10 +86,10 @@ static const struct dt_flat *gradients(void *context, int64_t index)
     return &p->flat;
 }
 
-static void loss(void *context, int64_t index, double value)
+static void loss(void *context, int64_t index, const struct dt_exact_sum *sum)
 {
     struct part *p = context;
-    p->losses[index] = value;
+    p->losses[index] = dt_exact_sum_round(sum);
 }
 
 static double score(struct dt_pipeline_executor *p)

@@ -236,6 +236,41 @@ static void compressed_and_rare_synchronization_costs_little_loss(void **state)
     }
 }
 
+/* The first rank's first step is that of a run with its micro-batch alone. */
+static void ranks_of_local_sgd_clip_by_their_own_norms(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 1, 1);
+    s.training.grad_clip = 0.01;
+    struct job alone = run_new(1, &s);
+    for (int sync = DT_SYNC_LOCAL_SGD; sync <= DT_SYNC_DILOCO; sync++) {
+        struct dt_settings two = settings_of(false, 2, 1);
+        two.training.grad_clip = 0.01;
+        two.distributed.sync = sync;
+        struct job job = run_new(2, &two);
+        assert_true(job.norms[0] == alone.norms[0] && job.norms[1] != alone.norms[1]);
+    }
+}
+
+/* Loss and norm of each step: exact sums, of equal terms in these layouts. */
+static void losses_and_norms_are_those_of_any_layout(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 4, 1);
+    s.distributed.invariant = true;
+    struct job alone = run_new(1, &s);
+    for (int ranks = 2; ranks <= 4; ranks++)
+        for (int stage = 0; stage <= 3; stage++)
+            for (int pp = 1; pp <= (ranks == 3 ? 1 : 2); pp++) {
+                s.distributed.zero_stage = stage;
+                s.distributed.pp = pp;
+                struct job job = run_new(ranks, &s);
+                assert_memory_equal(job.losses, alone.losses, sizeof job.losses);
+                assert_memory_equal(job.norms, alone.norms, sizeof job.norms);
+                assert_true(pp > 1 || job.hash == alone.hash);
+            }
+}
+
 static void diverged_data_parallel_ranks_are_named(void **state)
 {
     (void)state;
@@ -305,6 +340,8 @@ int main(void)
         cmocka_unit_test(hybrid_sharding_keeps_what_one_group_would),
         cmocka_unit_test(a_parameter_server_has_the_same_bits),
         cmocka_unit_test(compressed_and_rare_synchronization_costs_little_loss),
+        cmocka_unit_test(ranks_of_local_sgd_clip_by_their_own_norms),
+        cmocka_unit_test(losses_and_norms_are_those_of_any_layout),
         cmocka_unit_test(diverged_data_parallel_ranks_are_named),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -381,12 +381,12 @@ static const struct dt_ops *sound_ops;
 static const char *overflows;
 static long norm_step; /* the step at hand, from 0 */
 
-static void square_blocks_or_infinity(struct dt_device *dev, double *sums, const float *x,
-                                      int64_t n, int64_t block)
+static void squares_or_infinity(struct dt_device *dev, struct dt_exact_sum *sum, const float *x,
+                                int64_t n, bool squares)
 {
-    sound_ops->square_blocks(dev, sums, x, n, block);
-    if (n > 0 && overflows[norm_step] == '1')
-        sums[0] = INFINITY;
+    sound_ops->exact_sum(dev, sum, x, n, squares);
+    if (squares && overflows[norm_step] == '1')
+        sum->infinities[0]++;
 }
 
 /* Goes on with run name until step most; returns the last result, and the run. */
@@ -398,7 +398,7 @@ static int train_overflowing(struct dt_device *dev, const struct dt_settings *s,
     struct dt_ops ops = *dev->ops;
     int rc = 1;
     sound_ops = dev->ops;
-    ops.square_blocks = square_blocks_or_infinity;
+    ops.exact_sum = squares_or_infinity;
     dev->ops = &ops;
     if (open_run(t, dev, s, name, "auto") < 0)
         fail_msg("%s", err.text);
@@ -605,12 +605,12 @@ static void a_checkpoint_that_fails_in_the_background_is_reported(void **state)
 /* Losses times 50 from a step on: finite, but absurd. */
 static long absurd_from, absurd_until, losses_summed;
 
-static void sum_or_absurd(struct dt_device *dev, double *sum, const float *x, int64_t n)
+static void sum_or_absurd(struct dt_device *dev, struct dt_exact_sum *sum, const float *x,
+                          int64_t n, bool squares)
 {
-    long step = losses_summed++ / 2 + 1; /* two passes a step */
-    sound_ops->sum(dev, sum, x, n);
-    if (step >= absurd_from && step < absurd_until)
-        *sum *= 50;
+    long step = squares ? 0 : losses_summed++ / 2 + 1; /* two passes a step */
+    for (int i = step >= absurd_from && step < absurd_until ? 50 : 1; i > 0; i--)
+        sound_ops->exact_sum(dev, sum, x, n, squares);
 }
 
 static void loss_spikes_are_skipped_and_limited(void **state)
@@ -625,7 +625,7 @@ static void loss_spikes_are_skipped_and_limited(void **state)
     s.training.spike_threshold = 8;
     assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
     struct dt_ops ops = *dev->ops;
-    ops.sum = sum_or_absurd;
+    ops.exact_sum = sum_or_absurd;
     for (int i = 0; i < 3; i++) { /* within the limit; beyond it; without a guard */
         char *name = dt_asprintf("spikes-%d", i);
         s.training.spike_threshold = i == 2 ? 0 : 8;

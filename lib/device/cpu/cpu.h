@@ -63,8 +63,7 @@ void dt_cpu_cross_entropy_of_sums(struct dt_device *, float *, float *, struct d
                                   const struct dt_tensor *, const int32_t *,
                                   const struct dt_logit_parts *, const struct dt_cross_entropy *);
 double dt_cpu_sum_squares(struct dt_device *, const float *, int64_t);
-void dt_cpu_square_blocks(struct dt_device *, double *, const float *, int64_t, int64_t);
-void dt_cpu_sum(struct dt_device *, double *, const float *, int64_t);
+void dt_cpu_exact_sum(struct dt_device *, struct dt_exact_sum *, const float *, int64_t, bool);
 void dt_cpu_take_largest(struct dt_device *, float *, int64_t, int64_t, int32_t *, float *);
 void dt_cpu_orthonormalize(struct dt_device *, struct dt_tensor *);
 void dt_cpu_update(struct dt_device *, float *, float *const *, const float *, int64_t,

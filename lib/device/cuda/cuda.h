@@ -122,8 +122,7 @@ void dt_cuda_cross_entropy_of_sums(struct dt_device *, float *, float *, struct 
                                    const struct dt_tensor *, const int32_t *,
                                    const struct dt_logit_parts *, const struct dt_cross_entropy *);
 double dt_cuda_sum_squares(struct dt_device *, const float *, int64_t);
-void dt_cuda_square_blocks(struct dt_device *, double *, const float *, int64_t, int64_t);
-void dt_cuda_sum(struct dt_device *, double *, const float *, int64_t);
+void dt_cuda_exact_sum(struct dt_device *, struct dt_exact_sum *, const float *, int64_t, bool);
 void dt_cuda_take_largest(struct dt_device *, float *, int64_t, int64_t, int32_t *, float *);
 void dt_cuda_orthonormalize(struct dt_device *, struct dt_tensor *);
 void dt_cuda_update(struct dt_device *, float *, float *const *, const float *, int64_t,

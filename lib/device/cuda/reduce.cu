@@ -4,10 +4,7 @@
 
 #include "device/cuda/elements.cuh"
 #include "device/cuda/partial-sums.h"
-#include "device/cuda/reduction.cuh"
 
-constexpr int sum_threads = 256;
-constexpr int64_t sum_block = 8192;  /* floats whose sum is one fp64 partial sum */
 constexpr int columns_of_block = 32; /* in the sum of chunks */
 constexpr int chunk_lines = 32;      /* chunks that a block sums in parallel */
 constexpr int lines = 16;            /* rows that a block sums in parallel */
@@ -88,85 +85,4 @@ void dt_cuda_bias_backward(struct dt_device *dev, struct dt_tensor *dbias,
                        sums, dt_cuda_view_of(dy), dy->rows, chunks.rows);
     });
     dt_cuda_add_chunks(dev, {{static_cast<float *>(dbias->data)}}, sums, chunks.count, n, n);
-}
-
-/* --- sums of all ------------------------------------------------------------------------------ */
-template <bool SQUARES>
-static __global__ void __launch_bounds__(sum_threads)
-    sum_part(double *partial, struct dt_cuda_view x, int64_t block)
-{
-    int64_t first = blockIdx.y * block + (int64_t)blockIdx.x * sum_block;
-    constexpr int group = dt_cuda_group<DT_DTYPE_F32>, loads = sum_block / (sum_threads * group);
-    dt_cuda_fetched<DT_DTYPE_F32> of_x[loads];
-    double sum = 0;
-    x.columns = min(x.columns, (blockIdx.y + 1) * block);
-#pragma unroll
-    for (int load = 0; load < loads; load++) /* all in flight */
-        of_x[load] = dt_cuda_fetch<DT_DTYPE_F32>(
-            x, 0, first + (load * sum_threads + (int)threadIdx.x) * group);
-#pragma unroll
-    for (int load = 0; load < loads; load++) {
-        float v[group];
-        dt_cuda_unpack(of_x[load], v);
-#pragma unroll
-        for (int i = 0; i < group; i++) /* 0 past the end */
-            sum += SQUARES ? (double)v[i] * v[i] : v[i];
-    }
-    sum = dt_cuda_team_sum_of(sum);
-    if (threadIdx.x == 0)
-        partial[blockIdx.y * gridDim.x + blockIdx.x] = sum;
-}
-
-static __global__ void __launch_bounds__(sum_threads)
-    add_parts(double *results, const double *partial, int64_t n)
-{
-    double sum = 0;
-    for (int64_t i = threadIdx.x; i < n; i += sum_threads)
-        sum += partial[blockIdx.x * n + i];
-    sum = dt_cuda_team_sum_of(sum);
-    if (threadIdx.x == 0)
-        results[blockIdx.x] = sum;
-}
-
-/* Sums each block in fp64 over fixed parts. results NULL: the results are stored after the
- * partial sums. Returns their address. */
-template <bool SQUARES>
-static double *sum_blocks(struct dt_device *dev, double *results, const float *x, int64_t n,
-                          int64_t block)
-{
-    int64_t blocks = n > 0 ? (n + block - 1) / block : 1;
-    int64_t parts = ((n < block ? n : block) + sum_block - 1) / sum_block;
-    struct dt_cuda_stream *stream = dt_cuda_of(dev)->stream;
-    assert(block % 4 == 0 || blocks == 1);
-    double *partial =
-        static_cast<double *>(dt_cuda_scratch(dev, (size_t)(blocks * parts + 1) * sizeof(double)));
-    if (partial == nullptr)
-        return nullptr;
-    results = results ? results : partial + parts;
-    dt_cuda_launch(stream, dim3((unsigned)parts, (unsigned)blocks), dim3(sum_threads), 0,
-                   sum_part<SQUARES>, partial, dt_cuda_view_of_floats(x, n), block);
-    dt_cuda_launch(stream, dim3((unsigned)blocks), dim3(sum_threads), 0, add_parts, results,
-                   static_cast<const double *>(partial), parts);
-    return results;
-}
-
-void dt_cuda_sum(struct dt_device *dev, double *sum, const float *x, int64_t n)
-{
-    (void)sum_blocks<false>(dev, sum, x, n, n);
-}
-
-void dt_cuda_square_blocks(struct dt_device *dev, double *sums, const float *x, int64_t n,
-                           int64_t block)
-{
-    if (n > 0)
-        (void)sum_blocks<true>(dev, sums, x, n, block);
-}
-
-double dt_cuda_sum_squares(struct dt_device *dev, const float *x, int64_t n)
-{
-    double sum = 0;
-    const double *there = sum_blocks<true>(dev, nullptr, x, n, n);
-    if (there)
-        dt_cuda_download(dev, &sum, there, sizeof sum);
-    return sum;
 }
