@@ -35,7 +35,7 @@ DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ff
 LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lm -ldl -lpthread
 
 MODULES  := base unicode json io settings experiment track plot dedup clean synth pretokenize token \
-            shard foreign device comm model formats optim parallel checkpoint train eval plan
+            shard foreign device comm model formats optim parallel checkpoint train eval plan verify
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
 LIBDT    := $B/lib/libdt.a
@@ -133,7 +133,7 @@ MSAN     := -O1 -g -fsanitize=memory -fno-omit-frame-pointer
 # --- fuzzers: clang's libFuzzer, with AddressSanitizer and UBSan ----------------------------------
 FUZZ_SRC     := $(wildcard tests/fuzz/fuzz-*.c)
 FUZZERS      := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
-FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,$(filter-out optim parallel checkpoint train plan,$(MODULES)),\
+FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,$(filter-out optim parallel checkpoint train plan verify,$(MODULES)),\
                 $(wildcard lib/$m/*.c)))
 FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -Itests/fuzz -O1 -g -fsanitize=address,undefined \
                 -fno-sanitize-recover=undefined -fno-omit-frame-pointer

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* dt-verify files: compares files with the hashes that manifests and lineage state. */
+#ifndef DT_VERIFY_FILES_H
+#define DT_VERIFY_FILES_H
+
+#include "verify/report.h"
+
+/* Checks a run, a checkpoint, a set of shards, an export, or a file with a record; reports each
+ * file that is missing, changed or not listed. An error only if path states no hashes. */
+int dt_verify_files(const char *path, struct dt_verify_report *r,
+                    struct dt_error *err) DT_MUST_CHECK;
+
+#endif
