@@ -191,6 +191,46 @@ static int hash_parameters(const char *directory, const struct dt_train_state *s
     return rc;
 }
 
+#define HASH_CHUNK ((int64_t)1 << 20) /* elements that are read at once */
+
+static int hash_tensor(const struct dt_tensor_file *file, int tensor, uint64_t seed, float *values,
+                       struct dt_sum_hash *hash, struct dt_error *err)
+{
+    const struct dt_named_tensor *t = &file->tensors[tensor];
+    const int64_t count = t->shape[0] * (t->rank == 2 ? t->shape[1] : 1);
+    for (int64_t first = 0, n; first < count; first += n) {
+        n = count - first < HASH_CHUNK ? count - first : HASH_CHUNK;
+        DT_TRY(dt_tensor_file_read(file, tensor, first, n, values, err));
+        dt_sum_hash_add(hash, seed, (uint64_t)first, (const uint32_t *)(const void *)values,
+                        (size_t)n);
+    }
+    return 0;
+}
+
+static int hash_tensors(const char *directory, const struct dt_state_hash *own,
+                        struct dt_comm *comm, struct dt_sum_hash *hashes, struct dt_error *err)
+{
+    struct dt_tensor_file file;
+    DT_TRY(open_part(&file, directory, own->state, own->part, data_group_size(own->state), false,
+                     err));
+    float *values = dt_alloc((size_t)HASH_CHUNK, sizeof *values);
+    int rc = 0;
+    for (int i = dt_comm_rank(comm); rc == 0 && i < own->count; i += dt_comm_size(comm))
+        rc = hash_tensor(&file, i, own->seeds[i], values, &hashes[i], err);
+    free(values);
+    dt_tensor_file_close(&file);
+    return rc;
+}
+
+int dt_checkpoint_hash_tensors(const char *directory, const struct dt_state_hash *own,
+                               struct dt_comm *comm, struct dt_sum_hash *hashes,
+                               struct dt_error *err)
+{
+    memset(hashes, 0, (size_t)own->count * sizeof *hashes);
+    DT_TRY(dt_comm_agree(comm, hash_tensors(directory, own, comm, hashes, err), err));
+    return dt_state_hash_sum(comm, hashes, (size_t)own->count, err);
+}
+
 /* --- settings --------------------------------------------------------------------------------- */
 
 /* Sets the settings that a resumed run may change: logging, validation, checkpoints, the length of
@@ -201,6 +241,7 @@ static void ignore_free_settings(struct dt_settings *s, const struct dt_settings
     s->training.eval_interval = now->training.eval_interval;
     s->training.eval_batches = now->training.eval_batches;
     s->training.save_interval = now->training.save_interval;
+    memcpy(s->training.trace_steps, now->training.trace_steps, sizeof s->training.trace_steps);
     s->training.max_steps = now->training.max_steps;
     s->training.max_tokens = now->training.max_tokens;
     s->training.max_epochs = now->training.max_epochs;
@@ -552,6 +593,26 @@ static int list_steps(const char *run, long newest, struct step_list *list, stru
     if (list->count > 0)
         qsort(list->steps, list->count, sizeof *list->steps, newest_first);
     return 0;
+}
+
+int dt_checkpoint_steps(const char *run, long **steps, size_t *count, struct dt_error *err)
+{
+    struct step_list list = {NULL, 0, 0};
+    DT_TRY(list_steps(run, LONG_MAX, &list, err));
+    for (size_t i = 0; i < list.count / 2; i++) {
+        long step = list.steps[i];
+        list.steps[i] = list.steps[list.count - 1 - i];
+        list.steps[list.count - 1 - i] = step;
+    }
+    *steps = list.steps;
+    *count = list.count;
+    return 0;
+}
+
+char *dt_checkpoint_of_step(const char *run, long step)
+{
+    char name[NAME_SIZE];
+    return dt_path_join(run, name_of(step, name));
 }
 
 int dt_checkpoint_find(const char *run, char **path, struct dt_error *err)

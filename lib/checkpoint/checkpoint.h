@@ -22,6 +22,7 @@
 
 #include "checkpoint/progress-state.h"
 #include "checkpoint/snapshot.h"
+#include "checkpoint/state-hash.h"
 #include "parallel/train-state.h"
 #include "settings/settings.h"
 
@@ -53,12 +54,24 @@ int dt_checkpoint_complete(const char *run, const char *directory,
 /* The hash of the parameters of RUN/latest. */
 int dt_checkpoint_hash(const char *run, uint64_t *parameters, struct dt_error *err) DT_MUST_CHECK;
 
+/* Sets hashes of the tensors of a checkpoint's file, one for each of own's. Each rank reads some of
+ * them. Collective: all ranks of comm. */
+int dt_checkpoint_hash_tensors(const char *directory, const struct dt_state_hash *own,
+                               struct dt_comm *comm, struct dt_sum_hash *hashes,
+                               struct dt_error *err) DT_MUST_CHECK;
+
 /* Loads parameters, optimizer state and progress. Collective. Refuses a checkpoint whose manifest
  * does not list or match a file, whose state.json does not belong to the weights, or whose settings
  * give a step another meaning; the error names the first difference. */
 int dt_checkpoint_load(const char *directory, struct dt_train_state *state,
                        struct dt_progress_state *progress, const struct dt_run_identity *identity,
                        struct dt_error *err) DT_MUST_CHECK;
+
+/* The steps of RUN's checkpoints, in ascending order; owned by the caller. */
+int dt_checkpoint_steps(const char *run, long **steps, size_t *count,
+                        struct dt_error *err) DT_MUST_CHECK;
+/* RUN/step-N; owned by the caller. */
+char *dt_checkpoint_of_step(const char *run, long step);
 
 /* The checkpoint that RUN/latest points to; without the link the one of the highest step; NULL if
  * there is none. *path is owned by the caller. */

@@ -261,6 +261,25 @@ struct dt_tensor dt_pass_gradient(const struct dt_workspace *w)
     return own_of(w, &w->common.dstream);
 }
 
+uint64_t dt_pass_token(const struct dt_workspace *w, int64_t i)
+{
+    const struct dt_model *m = w->model;
+    const struct dt_batch batch = {.count = w->pass.attention.batch,
+                                   .length = w->pass.attention.length};
+    int64_t row = dt_tensor_parallel_rows(m, w->rows).first + i;
+    return w->pass.sample * (uint64_t)batch.length +
+           (uint64_t)dt_context_parallel_row(&m->part, &batch, row);
+}
+
+static void trace(const struct dt_workspace *w, enum dt_trace_point point, int layer,
+                  const struct dt_tensor *buffer)
+{
+    const struct dt_trace_hook *hook = w->model->trace;
+    struct dt_tensor states = own_of(w, buffer);
+    if (hook)
+        hook->see(hook->context, w, point, layer, &states);
+}
+
 /* Repeats the first row of x: all tokens are of type 0. */
 static struct dt_tensor repeat_first(const struct dt_tensor *x, int64_t rows)
 {
@@ -356,6 +375,8 @@ static void forward_blocks(struct dt_workspace *w)
         struct dt_block *block = &w->blocks[(layer - w->shape.run.first) % block_count(w)];
         dt_model_bucket_enter(m, dt_table_layer_bucket(layer), false);
         dt_block_forward(m, layer, block, &x, add, &out, NULL, &w->pass);
+        trace(w, DT_TRACE_POINT_INPUT, layer, &block->input);
+        trace(w, DT_TRACE_POINT_MIDDLE, layer, &block->middle);
         dt_model_bucket_leave(m, dt_table_layer_bucket(layer), false);
         x = dt_block_output(m, block, w->rows);
         add = &added;
@@ -365,6 +386,7 @@ static void forward_blocks(struct dt_workspace *w)
         dt_model_bucket_enter(m, dt_table_layer_bucket(m->table.layers), false);
         dt_layer_norm_forward(m, m->table.layers, DT_ROLE_FINAL_NORM_WEIGHT,
                               DT_ROLE_FINAL_NORM_BIAS, &norm, &stats, &last, &x, add);
+        trace(w, DT_TRACE_POINT_OUTPUT, m->table.layers, &norm);
         dt_tensor_parallel_gather_hidden(m, &rows);
         dt_model_bucket_leave(m, dt_table_layer_bucket(m->table.layers), false);
     } else {
@@ -444,6 +466,7 @@ static void head_backward(struct dt_workspace *w, const struct dt_flat *gradient
                            DT_ROLE_FINAL_NORM_BIAS, &stream, &own, &last, &stats);
     dt_tensor_parallel_add_partial(m, after, gradients);
     leave_head(m, true);
+    trace(w, DT_TRACE_POINT_GRADIENT, m->table.layers, &stream);
 }
 
 static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradients)
@@ -456,6 +479,7 @@ static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradie
         struct dt_flat separate = begin_gradients(m, bucket, gradients);
         dt_block_backward(m, layer, &w->blocks[layer - w->shape.run.first], &stream,
                           &w->common.scratch, &separate, w->shape.recompute, &w->pass);
+        trace(w, DT_TRACE_POINT_GRADIENT, layer, &stream);
         dt_tensor_parallel_add_partial(m, bucket, gradients);
         dt_model_bucket_leave(m, bucket, true);
     }

@@ -90,4 +90,8 @@ struct dt_tensor dt_pass_output(const struct dt_workspace *work);
  */
 struct dt_tensor dt_pass_gradient(const struct dt_workspace *work);
 
+/* The token of row i of hidden states (S x C), for struct dt_trace_hook: its index in the samples
+ * of all steps, sample x T + position. */
+uint64_t dt_pass_token(const struct dt_workspace *work, int64_t i);
+
 #endif

@@ -30,6 +30,24 @@ struct dt_bucket_hooks {
     void (*leave)(void *context, int bucket, bool gradients);
 };
 
+/* Hidden states of a layer, S x C (block.h), that a trace sees: of layer L, the final norm's output
+ * and the gradient of its input. */
+enum dt_trace_point {
+    DT_TRACE_POINT_INPUT,    /* the residual stream at the layer's entry */
+    DT_TRACE_POINT_MIDDLE,   /* between attention and MLP */
+    DT_TRACE_POINT_OUTPUT,   /* of the final norm */
+    DT_TRACE_POINT_GRADIENT, /* of the residual stream at the layer's entry */
+    DT_TRACE_POINTS
+};
+
+struct dt_workspace;
+/* Called by forward and backward when such a tensor is complete. */
+struct dt_trace_hook {
+    void *context;
+    void (*see)(void *context, const struct dt_workspace *work, enum dt_trace_point point,
+                int layer, const struct dt_tensor *states);
+};
+
 /* Scratch buffers of the collectives in tensor-parallel.h. */
 struct dt_tensor_parallel_scratch {
     void *received; /* DT_SCRATCH_ELEMENTS of up to 4 bytes from each TP rank */
@@ -51,6 +69,7 @@ struct dt_model {
     void *narrow;           /* the same in the compute type; with fp32 an alias of parameters */
     struct dt_flat weights; /* read by forward and backward: narrow, or what hooks provide */
     const struct dt_bucket_hooks *hooks;       /* NULL: all buckets are resident */
+    const struct dt_trace_hook *trace;         /* borrowed; NULL: none */
     struct dt_tensor_parallel_scratch scratch; /* with tensor parallelism */
     float *norm_sums; /* with qk_norm: gradients of a norm's weight by DT_TENSOR_PARTS of heads */
     struct dt_tensor rope; /* max_seq_len x C/H: RoPE table of cosines and sines, as ops->rope reads

@@ -80,6 +80,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.eval_interval", DT_SETTING_INT, AT(training.eval_interval), "250", 0, 1e12},
     {"training.eval_batches", DT_SETTING_INT, AT(training.eval_batches), "20", 1, 1e9},
     {"training.save_interval", DT_SETTING_INT, AT(training.save_interval), "1000", 0, 1e12},
+    {"training.trace_steps", DT_SETTING_STRING, AT(training.trace_steps), ""},
     {"distributed.backend", DT_SETTING_CHOICE, AT(distributed.backend), "auto",
      .choices = dt_comm_backend_names,
      .advice = "ranks that no MPI has started meet at distributed.rendezvous"},

@@ -46,6 +46,7 @@ struct dt_settings {
         long seed;
         long log_interval, eval_interval, eval_batches; /* eval_interval 0: never */
         long save_interval;                             /* 0: only at the end */
+        char trace_steps[DT_SETTING_STRING_SIZE];       /* "A:B" or "A"; "": none */
     } training;
     struct {
         int backend;                             /* index in dt_comm_backend_names */

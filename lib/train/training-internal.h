@@ -14,6 +14,7 @@
 #include "train/memory-plan.h"
 #include "train/metrics.h"
 #include "train/objective.h"
+#include "train/step-trace.h"
 #include "train/training.h"
 
 /* The micro-batches that this rank's loader reads, step by step. */
@@ -51,7 +52,8 @@ struct dt_training {
     struct dt_memory_plan memory;
     struct dt_checkpoint_writer *writer;
     struct dt_objective objective;
-    struct dt_metrics metrics;
+    struct dt_step_trace trace;
+    struct dt_metrics metrics, hashes; /* metrics.jsonl, hashes.jsonl; not open without a run */
     struct dt_buffer line; /* of metrics; reused, so that a logged step allocates nothing */
     long lost_lines;       /* as in struct dt_training_facts */
     struct dt_progress_state progress;
@@ -95,6 +97,9 @@ int dt_training_log_run(struct dt_training *training, struct dt_error *err) DT_M
 /* The line with the number of lines that a resumed run has lost, if any. */
 int dt_training_log_lost(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 int dt_training_log_step(struct dt_training *training, struct dt_step_report *report,
+                         struct dt_error *err) DT_MUST_CHECK;
+/* The sink of traced steps: RUN/hashes.jsonl. */
+int dt_training_log_hash(void *training, const struct dt_trace_line *line,
                          struct dt_error *err) DT_MUST_CHECK;
 int dt_training_log_validation(struct dt_training *training, const struct dt_step_report *report,
                                struct dt_error *err) DT_MUST_CHECK;

@@ -31,7 +31,18 @@ static struct dt_buffer *begin_line(struct dt_training *t, const struct dt_step_
 /* Ends the line; rank 0 writes it. */
 static int write_line(struct dt_training *t, struct dt_error *err)
 {
-    return t->leads ? dt_metrics_write(&t->metrics, err, "%s}", t->line.data) : 0;
+    return t->metrics.file ? dt_metrics_write(&t->metrics, err, "%s}", t->line.data) : 0;
+}
+
+int dt_training_log_hash(void *training, const struct dt_trace_line *line, struct dt_error *err)
+{
+    struct dt_training *t = training;
+    char hex[DT_SUM_HASH_HEX];
+    if (t->hashes.file == NULL)
+        return 0;
+    return dt_metrics_write(
+        &t->hashes, err, "{\"step\":%ld,\"operation\":\"%s\",\"tensor\":\"%s\",\"hash\":\"%s\"}",
+        line->step, line->operation, line->tensor, dt_sum_hash_hex(&line->hash, hex));
 }
 
 int dt_training_log_run(struct dt_training *t, struct dt_error *err)
@@ -60,12 +71,16 @@ int dt_training_log_lost(struct dt_training *t, struct dt_error *err)
 
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
+    char hex[DT_SUM_HASH_HEX];
+    DT_TRY(dt_step_trace_totals(&t->trace, &r->batch_hash, &r->parameter_hash, err));
     struct dt_buffer *line = begin_line(t, r);
     dt_json_add_real(line, "loss", r->loss, 9);
     dt_json_add_real(line, "lr", r->learning_rate, 9);
     dt_json_add_real(line, "grad_norm", r->gradient_norm, 9);
     dt_json_add_fixed(line, "tokens_per_second", r->tokens_per_second, 1);
     dt_json_add_fixed(line, "mfu", r->mfu, 4);
+    dt_buffer_printf(line, ",\"batch_hash\":\"%s\"", dt_sum_hash_hex(&r->batch_hash, hex));
+    dt_buffer_printf(line, ",\"parameter_hash\":\"%s\"", dt_sum_hash_hex(&r->parameter_hash, hex));
     if (t->settings.training.batch_ramp_tokens > 0)
         dt_buffer_printf(line, ",\"batch_tokens\":%" PRIu64, r->batch_tokens);
     if (t->settings.training.precision == DT_DTYPE_F16)

@@ -312,7 +312,9 @@ static int prepare_run(struct dt_training *t, const char *resume, char path[PATH
 static int agree_on_checkpoint(struct dt_training *t, const char *resume, char path[PATH_BYTES],
                                struct dt_error *err)
 {
-    int rc = t->leads ? prepare_run(t, resume, path, err) : 0;
+    int rc = t->leads && t->run ? prepare_run(t, resume, path, err) : 0;
+    if (t->run == NULL)
+        snprintf(path, PATH_BYTES, "%s", strcmp(resume, "none") == 0 ? "" : resume);
     DT_TRY(dt_comm_agree(t->comm, rc, err));
     return dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, path, PATH_BYTES, 0), err);
 }
@@ -351,7 +353,7 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
  * up to it. In another directory it starts a new file. */
 static int open_metrics(struct dt_training *t, const char *resume, struct dt_error *err)
 {
-    if (!t->leads)
+    if (!t->leads || t->run == NULL)
         return 0;
     char *path = dt_path_join(t->run, "metrics.jsonl");
     int rc = dt_metrics_open(&t->metrics, path, t->progress.step, err);
@@ -361,6 +363,20 @@ static int open_metrics(struct dt_training *t, const char *resume, struct dt_err
     t->progress.logged_lines = t->metrics.lines;
     rc = rc < 0 ? rc : dt_training_log_run(t, err);
     return rc < 0 ? rc : dt_training_log_lost(t, err);
+}
+
+/* Hashes of traced steps, which have lines as metrics do. */
+static int open_trace(struct dt_training *t, const struct dt_trace_sink *sink, struct dt_error *err)
+{
+    const struct dt_trace_sink file = {t, dt_training_log_hash};
+    DT_TRY(
+        dt_step_trace_init(&t->trace, &t->settings, &t->state, t->comm, sink ? sink : &file, err));
+    if (!t->leads || t->run == NULL || t->trace.last == 0)
+        return 0;
+    char *path = dt_path_join(t->run, "hashes.jsonl");
+    int rc = dt_metrics_open(&t->hashes, path, t->progress.step, err);
+    free(path);
+    return rc;
 }
 
 static int open_streams(struct dt_training *t, const char *resume, struct dt_error *err)
@@ -453,6 +469,7 @@ static int begin(struct dt_training *t, const struct dt_training_options *o, str
     DT_TRY(dt_comm_agree(t->comm, start_or_resume(t, o, err), err));
     DT_TRY(dt_comm_agree(t->comm, compare_origins(t, err), err));
     DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
+    DT_TRY(open_trace(t, o->sink, err));
     return open_streams(t, o->resume, err);
 }
 

@@ -51,6 +51,7 @@ static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch,
     batch->begins = samples.begins;
     batch->ends = samples.ends;
     dt_objective_fill(&t->objective, batch, samples.ids, size, length);
+    dt_step_trace_add_batch(&t->trace, i, batch);
     sums->counts[0] += dt_context_parallel_targets(&t->mesh.part, batch);
     return 0;
 }
@@ -185,7 +186,9 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
                                  t->settings.training.sequence_length);
     double factor;
     r->loss_scale = t->progress.loss_scale.factor;
+    dt_step_trace_begin(&t->trace, t->progress.step + 1, t->progress.samples);
     DT_TRY(accumulate(t, batches, r, &factor, err));
+    DT_TRY(dt_step_trace_passes(&t->trace, err));
     r->learning_rate = dt_learning_rate(&t->settings, t->progress.step);
     r->skip = judge(t, r);
     if (r->skip == DT_SKIP_NONE)
@@ -200,5 +203,5 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
         dt_local_sgd_due(&t->local, t->progress.step, t->settings.training.max_steps))
         DT_TRY(dt_local_sgd_synchronize(&t->local, err));
     t->progress.samples += (uint64_t)(batches * t->settings.training.batch_size);
-    return 0;
+    return dt_step_trace_update(&t->trace, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -32,9 +33,11 @@ void dt_training_free(struct dt_training *t)
     dt_batch_release(&t->batch);
     dt_checkpoint_writer_free(t->writer);
     dt_snapshot_release(&t->snapshot);
+    dt_step_trace_release(&t->trace);
     dt_train_state_release(&t->state);
     dt_model_free(t->model);
     dt_metrics_close(&t->metrics);
+    dt_metrics_close(&t->hashes);
     dt_buffer_release(&t->line);
     free(t->val_ids);
     free(t->val_span_begins);
@@ -79,6 +82,38 @@ int dt_training_hash(struct dt_training *t, uint64_t *hash, struct dt_error *err
                  : dt_checkpoint_hash(t->run, hash, err);
 }
 
+int dt_training_parameter_hash(struct dt_training *t, struct dt_sum_hash *hash,
+                               struct dt_error *err)
+{
+    return dt_state_hash_total(&t->trace.parameters, t->comm, hash, err);
+}
+
+static int compare_part(struct dt_training *t, const char *checkpoint, enum dt_snapshot_part part,
+                        char tensor[DT_TENSOR_NAME], struct dt_error *err)
+{
+    struct dt_state_hash own;
+    dt_state_hash_init(&own, &t->state, part);
+    struct dt_sum_hash *theirs = dt_alloc((size_t)own.count, sizeof *theirs);
+    int rc = dt_checkpoint_hash_tensors(checkpoint, &own, t->comm, theirs, err);
+    rc = rc < 0 ? rc : dt_state_hash_tensors(&own, t->comm, false, err);
+    for (int i = 0; rc == 0 && i < own.count && *tensor == '\0'; i++)
+        if (!dt_sum_hash_equal(&theirs[i], &own.hashes[i]))
+            snprintf(tensor, DT_TENSOR_NAME, "%s", own.tensors[i].name);
+    free(theirs);
+    dt_state_hash_release(&own);
+    return rc;
+}
+
+int dt_training_compare(struct dt_training *t, const char *checkpoint, char tensor[DT_TENSOR_NAME],
+                        struct dt_error *err)
+{
+    *tensor = '\0';
+    for (int i = 0; i < DT_SNAPSHOT_ERROR_FEEDBACK && *tensor == '\0'; i++)
+        if (dt_snapshot_has(&t->state, (enum dt_snapshot_part)i))
+            DT_TRY(compare_part(t, checkpoint, (enum dt_snapshot_part)i, tensor, err));
+    return 0;
+}
+
 static bool is_done(const struct dt_training *t)
 {
     return t->progress.step >= t->settings.training.max_steps || dt_training_stopped_early(t);
@@ -95,6 +130,8 @@ static bool due(const struct dt_training *t, long interval)
 static int begin_checkpoint(struct dt_training *t, struct dt_error *err)
 {
     int rc = t->leads ? dt_metrics_sync(&t->metrics, err) : 0;
+    if (rc == 0 && t->hashes.file)
+        rc = dt_metrics_sync(&t->hashes, err);
     DT_TRY(dt_comm_agree(t->comm, rc, err));
     return dt_checkpoint_writer_save(t->writer, &t->progress, err);
 }
@@ -116,7 +153,7 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
 {
     bool best = t->progress.best_step == t->progress.step;
     bool regular = due(t, t->settings.training.save_interval) && t->progress.skipped_in_row == 0;
-    if (!best && !is_done(t) && !regular)
+    if (t->run == NULL || (!best && !is_done(t) && !regular))
         return 0;
     if (is_done(t)) {
         DT_TRY(check_updates(t, err));

@@ -26,15 +26,29 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "base/sum-hash.h"
 #include "comm/comm.h"
 #include "settings/settings.h"
 #include "train/memory-plan.h"
+
+/* A hash of one tensor of a step (step-trace.h). */
+struct dt_trace_line {
+    long step;
+    const char *operation, *tensor;
+    struct dt_sum_hash hash;
+};
+/* Receives the lines of traced steps, on every rank, in the order of computation. */
+struct dt_trace_sink {
+    void *context;
+    int (*write)(void *context, const struct dt_trace_line *line, struct dt_error *err);
+};
 
 struct dt_training_options {
     const struct dt_settings *settings;
     const char *settings_path; /* names the configuration in errors */
     const char *data;          /* a directory of shards, or one .dts */
-    const char *run;           /* directory of metrics.jsonl and checkpoints; created if absent */
+    const char *run;           /* directory of metrics.jsonl and checkpoints; created if absent;
+                                * NULL: nothing is written, and resume is "none" or a checkpoint */
     const char *resume;    /* "auto": RUN/latest if it exists; "none"; or a checkpoint; or a run, of
                             * which it is the latest */
     const char *init_from; /* model directory with the initial parameters of a new run, of the shape
@@ -46,6 +60,7 @@ struct dt_training_options {
     double peak;                       /* operations a second of the device; 0: not measured */
     struct dt_comm *comm;              /* all ranks of the run, borrowed; NULL: one rank */
     const volatile sig_atomic_t *stop; /* nonzero: stop after this step; NULL: never */
+    const struct dt_trace_sink *sink;  /* of traced steps; NULL: RUN/hashes.jsonl */
     bool plan_only; /* allocates and writes nothing: for dt_training_facts alone */
 };
 
@@ -82,7 +97,9 @@ struct dt_step_report {
     enum dt_skip skip;
     long skipped; /* updates skipped so far, if this one was; otherwise 0 */
     bool logged;
-    double val_loss, ema_val_loss; /* NaN: not computed */
+    struct dt_sum_hash batch_hash;     /* of a logged step: of its token ids and targets, */
+    struct dt_sum_hash parameter_hash; /* and of the parameters after it */
+    double val_loss, ema_val_loss;     /* NaN: not computed */
     double
         val_accuracy; /* fraction of targets that were the most likely token; NaN: not computed */
     int slowest_rank; /* at logged steps: the straggler (parallel/watchdog.h), */
@@ -118,6 +135,14 @@ int dt_training_save(struct dt_training *training, struct dt_error *err) DT_MUST
  */
 int dt_training_hash(struct dt_training *training, uint64_t *hash,
                      struct dt_error *err) DT_MUST_CHECK;
+/* The parameter_hash of the current step. */
+int dt_training_parameter_hash(struct dt_training *training, struct dt_sum_hash *hash,
+                               struct dt_error *err) DT_MUST_CHECK;
+/* Compares parameters, optimizer state, EMA and outer momentum with those of a checkpoint. tensor:
+ * becomes the name of the first one that differs; empty: all are equal. */
+#define DT_TENSOR_NAME 80
+int dt_training_compare(struct dt_training *training, const char *checkpoint,
+                        char tensor[DT_TENSOR_NAME], struct dt_error *err) DT_MUST_CHECK;
 void dt_training_free(struct dt_training *training); /* NULL is allowed */
 
 #endif

@@ -8,7 +8,7 @@ import json, sys
 lines = [json.loads(l) for l in open(sys.argv[1])]
 # Where a step has a line of training and one of validation, the first one's counts.
 expected = {(k, l["step"]): v for l in reversed(lines) if "step" in l for k, v in l.items()
-            if k != "step" and v is not None}
+            if k != "step" and isinstance(v, (int, float))}
 runs = json.load(open(sys.argv[2]))["runs"]
 assert len(runs) == 1, "%d runs" % len(runs)
 points = runs[0]["metrics"]

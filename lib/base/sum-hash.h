@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A hash of elements that does not depend on the order in which they are added: parts of a tensor
+ * are hashed where they are, and their hashes are added.
+ *
+ *     struct dt_sum_hash hash = {{0}};
+ *     dt_sum_hash_add(&hash, seed, 0, values, 1000);        one rank
+ *     dt_sum_hash_add(&hash, seed, 1000, more, 500);        another
+ *
+ * An element has an index and 32 bits. seed + index * 2^32 + bits, where indices from 2^32 on add
+ * to the low half too, is mixed as by MurmurHash3's finalizer, and a second time with another
+ * multiplier; the hash is the two sums modulo 2^64. It detects errors and changes: a difference
+ * of random elements is missed with probability 2^-128. It does not protect from a forger, who can
+ * choose elements with a given sum.
+ */
+#ifndef DT_BASE_SUM_HASH_H
+#define DT_BASE_SUM_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct dt_sum_hash {
+    uint64_t sums[2];
+};
+
+/* The seed of the elements of a tensor. */
+uint64_t dt_sum_hash_seed(const char *name);
+/* Adds count elements of consecutive indices, from first on: values of 4 bytes, or of 2, which are
+ * widened. */
+void dt_sum_hash_add(struct dt_sum_hash *hash, uint64_t seed, uint64_t first,
+                     const uint32_t *values, size_t count);
+void dt_sum_hash_add_narrow(struct dt_sum_hash *hash, uint64_t seed, uint64_t first,
+                            const uint16_t *values, size_t count);
+/* Adds the hash of other elements. */
+void dt_sum_hash_merge(struct dt_sum_hash *hash, const struct dt_sum_hash *other);
+bool dt_sum_hash_equal(const struct dt_sum_hash *a, const struct dt_sum_hash *b);
+
+#define DT_SUM_HASH_HEX 33 /* 32 digits and the final 0 */
+char *dt_sum_hash_hex(const struct dt_sum_hash *hash, char text[DT_SUM_HASH_HEX]);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hashes (base/sum-hash.h) of the tensors of a training state that do not depend on the parallel
+ * layout: each rank hashes the elements that it owns, with their indices in the whole tensor, and
+ * the ranks' hashes are added.
+ *
+ *     struct dt_state_hash h;
+ *     dt_state_hash_init(&h, &state, DT_SNAPSHOT_PARAMETERS);
+ *     DT_TRY(dt_state_hash_total(&h, world, &hash, err));
+ *     dt_state_hash_release(&h);
+ */
+#ifndef DT_CHECKPOINT_STATE_HASH_H
+#define DT_CHECKPOINT_STATE_HASH_H
+
+#include "base/sum-hash.h"
+#include "checkpoint/snapshot.h"
+#include "comm/comm.h"
+
+struct dt_state_hash {
+    const struct dt_train_state *state; /* borrowed */
+    enum dt_snapshot_part part;
+    struct dt_snapshot_piece *pieces; /* that this rank owns */
+    size_t piece_count;
+    struct dt_named_tensor *tensors; /* names and shapes, of the whole model */
+    int count;
+    uint64_t *seeds;            /* of each tensor */
+    int *buckets;               /* of each tensor of the parameters */
+    struct dt_sum_hash *hashes; /* of each tensor, as the last call has set them */
+    uint32_t *chunk;            /* host memory, where the device has its own */
+};
+
+/* part: any but error feedback. Call it when the state is allocated. */
+void dt_state_hash_init(struct dt_state_hash *hash, const struct dt_train_state *state,
+                        enum dt_snapshot_part part);
+void dt_state_hash_release(struct dt_state_hash *hash);
+
+/* The hash of all tensors: the sum of theirs. Collective: all ranks of comm. */
+int dt_state_hash_total(struct dt_state_hash *hash, struct dt_comm *comm, struct dt_sum_hash *total,
+                        struct dt_error *err) DT_MUST_CHECK;
+/* Sets hashes. gradients: of the reduced gradients, before an update, instead of the parameters.
+ * Collective: all ranks of comm. */
+int dt_state_hash_tensors(struct dt_state_hash *hash, struct dt_comm *comm, bool gradients,
+                          struct dt_error *err) DT_MUST_CHECK;
+
+/* Adds each of count hashes over all ranks. Collective. */
+int dt_state_hash_sum(struct dt_comm *comm, struct dt_sum_hash *hashes, size_t count,
+                      struct dt_error *err) DT_MUST_CHECK;
+
+#endif
