@@ -406,7 +406,7 @@ static int fail(const struct dt_error *err)
 }
 
 /* Options that are absent come from the settings. */
-static void take_operands(const struct dt_settings *s, int count, char **operands)
+static void take_operands(struct dt_settings *s, int count, char **operands)
 {
     const char *resume_from = s->checkpoint.resume_from;
     bool resumes = *resume_from && strcmp(resume_from, "null") != 0;
@@ -423,6 +423,9 @@ static void take_operands(const struct dt_settings *s, int count, char **operand
     if (count > 1 || (count == 0 && *s->data.dataset == 0))
         dt_program_usage("one directory of shards is required");
     data_path = count == 1 ? operands[0] : s->data.dataset;
+    if (count == 1) /* recorded in checkpoints, if it fits */
+        snprintf(s->data.dataset, sizeof s->data.dataset, "%s",
+                 strlen(data_path) < sizeof s->data.dataset ? data_path : "");
 }
 
 /* The name of the settings in errors that no single line of a file has caused. */

@@ -4,8 +4,33 @@
 #include "base/program.h"
 #include "verify/files.h"
 #include "verify/report.h"
+#include "verify/steps.h"
 
-static const struct dt_option options[] = {{NULL}};
+static struct {
+    const char *data, *init_from, *deep, *device;
+    struct dt_string_list set;
+    long from, threads;
+    bool quiet;
+} opt = {.device = "cpu", .from = -1};
+
+static const struct dt_option options[] = {
+    {"data", 0, DT_OPTION_STRING, &opt.data, "PATH", "where the training data of the run are now",
+     .reads = true},
+    {"from", 0, DT_OPTION_INT, &opt.from, "STEP",
+     "recompute from the checkpoint of that step; 0: from the initial parameters", .min = 0,
+     .max = 1e12},
+    {"init-from", 0, DT_OPTION_STRING, &opt.init_from, "DIR",
+     "the model whose parameters the run began with", .reads = true},
+    {"deep", 0, DT_OPTION_STRING, &opt.deep, "FILE",
+     "also compare hashes of traced steps, of FILE or of a run", .reads = true},
+    {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE",
+     "a setting of the layout, such as distributed.tp=2"},
+    {"device", 0, DT_OPTION_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
+     .min = 1, .max = 4096},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "show no progress"},
+    {NULL},
+};
 
 static int run_files(struct dt_verify_report *r, char **operands, int count, struct dt_error *err)
 {
@@ -16,14 +41,60 @@ static int run_files(struct dt_verify_report *r, char **operands, int count, str
     return 0;
 }
 
+#define PATIENCE 600 /* timeout of the ranks' messages, seconds */
+
+static int recompute(struct dt_verify_report *r, char **operands, int count, struct dt_comm *world,
+                     struct dt_error *err)
+{
+    struct dt_device *dev;
+    int threads = (int)opt.threads;
+    if (threads == 0 && dt_comm_size(world) > 1)
+        DT_TRY(dt_comm_processors(world, &threads, err));
+    int opened = dt_device_open(&dev, opt.device, threads, err);
+    DT_TRY(dt_comm_agree(world, opened, err));
+    const struct dt_verify_steps_options how = {.run = operands[0],
+                                                .steps = count > 1 ? operands[1] : NULL,
+                                                .from = opt.from,
+                                                .data = opt.data,
+                                                .init_from = opt.init_from,
+                                                .deep = opt.deep,
+                                                .settings = opt.set.items,
+                                                .setting_count = opt.set.count,
+                                                .device = dev,
+                                                .comm = world,
+                                                .quiet = opt.quiet};
+    int rc = dt_comm_link(world, dev, false, err);
+    rc = rc < 0 ? rc : dt_verify_steps(&how, r, err);
+    dt_comm_unlink(world);
+    dt_device_close(dev);
+    return rc;
+}
+
+static int run_steps(struct dt_verify_report *r, char **operands, int count, struct dt_error *err)
+{
+    struct dt_comm *world;
+    if (count < 1 || count > 2)
+        dt_program_usage("steps needs a RUN, and the range of steps if not all");
+    DT_TRY(dt_comm_open(&world, "auto", &(struct dt_opening){.patience = PATIENCE}, err));
+    int rc = recompute(r, operands, count, world, err);
+    if (rc < 0 && dt_comm_size(world) > 1) {
+        if (dt_comm_rank(world) == 0 || !err->agreed)
+            dt_program_report(err);
+        dt_comm_abort(world, 1);
+    }
+    dt_comm_close(world);
+    return rc;
+}
+
 /* The modes: a row here, a function above, the mode itself in lib/verify/MODE.c. */
 static const struct dt_use uses[] = {
     {"files", "PATH ...", NULL, ""},
+    {"steps", "RUN [A:B]", NULL, "data from init-from deep set device threads quiet"},
     {NULL},
 };
 
 static int (*const runs[])(struct dt_verify_report *r, char **operands, int count,
-                           struct dt_error *err) = {run_files};
+                           struct dt_error *err) = {run_files, run_steps};
 
 static const struct dt_command command = {
     "dt-verify", "check files and runs against what was recorded about them", "", options, uses};

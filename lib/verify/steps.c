@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: MIT */
+#include "verify/steps.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "base/progress.h"
+#include "checkpoint/checkpoint.h"
+#include "formats/model-directory.h"
+#include "settings/settings.h"
+#include "token/tokenizer.h"
+#include "train/step-trace.h"
+#include "train/training.h"
+#include "verify/recorded-steps.h"
+
+struct verification {
+    const struct dt_verify_steps_options *options;
+    struct dt_verify_report *report;
+    struct dt_recorded_steps metrics;
+    struct dt_recorded_hashes hashes;
+    size_t next_hash; /* the first that no recomputed one has been compared with */
+    char *hashes_path;
+    long *checkpoints;
+    size_t checkpoint_count;
+    long first, last; /* the steps to verify */
+    struct dt_settings settings;
+    struct dt_progress progress;
+    long equal_until;                 /* the last step with a line that is equal */
+    long lines, hash_lines, compared; /* that are equal: lines of both files, checkpoints */
+    bool differs;
+};
+
+/* --- findings --------------------------------------------------------------------------------- */
+
+static bool leads(const struct verification *v)
+{
+    return dt_comm_rank(v->options->comm) == 0;
+}
+
+/* The line is of the first difference; frees it. */
+static int differ(struct verification *v, char *line, struct dt_error *err)
+{
+    v->differs = true;
+    if (leads(v)) {
+        dt_progress_clear(&v->progress);
+        return dt_verify_report_differ(v->report, line, err);
+    }
+    v->report->differ++;
+    free(line);
+    return 0;
+}
+
+/* Advice where the number of ranks may be the cause. */
+static const char *hint(const struct verification *v)
+{
+    bool several = dt_comm_size(v->options->comm) > 1 || v->metrics.several_ranks;
+    return several && !v->settings.distributed.invariant
+               ? "; without distributed.invariant the bits depend on the parallel layout: verify "
+                 "with that of the run"
+               : "";
+}
+
+/* "step 20", or "one of steps 11 to 20" where only the last of them is logged. */
+static char *name_steps(const struct verification *v, long step)
+{
+    long first = v->equal_until + 1;
+    return first < step ? dt_asprintf("one of steps %ld to %ld", first, step)
+                        : dt_asprintf("step %ld", step);
+}
+
+static int differ_in(struct verification *v, long step, const char *what, const char *recorded,
+                     const char *recomputed, const char *cause, struct dt_error *err)
+{
+    char *steps = name_steps(v, step);
+    char *line = dt_asprintf("%s: %s differs: recorded %s, recomputed %s%s", steps, what, recorded,
+                             recomputed, cause);
+    free(steps);
+    return differ(v, line, err);
+}
+
+static int differ_in_hash(struct verification *v, long step, const char *what,
+                          const struct dt_sum_hash *recorded, const struct dt_sum_hash *recomputed,
+                          const char *cause, struct dt_error *err)
+{
+    char hex[2][DT_SUM_HASH_HEX];
+    return differ_in(v, step, what, dt_sum_hash_hex(recorded, hex[0]),
+                     dt_sum_hash_hex(recomputed, hex[1]), cause, err);
+}
+
+#define NUMBER_BYTES 32
+
+/* As metrics.jsonl has it. */
+static const char *print_number(double x, char text[NUMBER_BYTES])
+{
+    snprintf(text, NUMBER_BYTES, isfinite(x) ? "%.9g" : "null", x);
+    return text;
+}
+
+/* --- comparisons ------------------------------------------------------------------------------ */
+
+/* Causes come before what they cause. */
+static int compare_line(struct verification *v, const struct dt_recorded_step *line,
+                        const struct dt_step_report *r, struct dt_error *err)
+{
+    const struct {
+        const char *name, *cause;
+        double recorded, recomputed;
+    } numbers[] = {
+        {"learning rate", ": the settings", line->learning_rate, r->learning_rate},
+        {"loss", hint(v), line->loss, r->loss},
+        {"gradient norm", hint(v), line->gradient_norm, r->gradient_norm},
+    };
+    char text[2][NUMBER_BYTES];
+    if (!dt_sum_hash_equal(&line->batch, &r->batch_hash))
+        return differ_in_hash(v, line->step, "batch", &line->batch, &r->batch_hash,
+                              ": the data, or their order", err);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        const char *recorded = print_number(numbers[i].recorded, text[0]);
+        const char *recomputed = print_number(numbers[i].recomputed, text[1]);
+        if (strcmp(recorded, recomputed) != 0)
+            return differ_in(v, line->step, numbers[i].name, recorded, recomputed, numbers[i].cause,
+                             err);
+    }
+    if (!dt_sum_hash_equal(&line->parameters, &r->parameter_hash))
+        return differ_in_hash(v, line->step, "hash of the parameters", &line->parameters,
+                              &r->parameter_hash, hint(v), err);
+    v->equal_until = line->step;
+    v->lines++;
+    return 0;
+}
+
+static bool has_checkpoint(const struct verification *v, long step)
+{
+    for (size_t i = 0; i < v->checkpoint_count; i++)
+        if (v->checkpoints[i] == step)
+            return true;
+    return false;
+}
+
+static int compare_checkpoint(struct verification *v, struct dt_training *t, long step,
+                              struct dt_error *err)
+{
+    char tensor[DT_TENSOR_NAME], *path = dt_checkpoint_of_step(v->options->run, step);
+    int rc = dt_training_compare(t, path, tensor, err);
+    if (rc == 0 && *tensor)
+        rc = differ(v, dt_asprintf("step %ld: tensor '%s' of %s differs", step, tensor, path), err);
+    else
+        v->compared++;
+    free(path);
+    return rc;
+}
+
+/* Compares a recomputed tensor with the next line of the recorded ones. */
+static int compare_hash(void *context, const struct dt_trace_line *line, struct dt_error *err)
+{
+    struct verification *v = context;
+    const struct dt_recorded_hash *recorded = &v->hashes.items[v->next_hash];
+    if (v->differs || v->next_hash == v->hashes.count || line->step < recorded->step)
+        return 0; /* not recorded */
+    v->next_hash++;
+    if (recorded->step != line->step || strcmp(recorded->operation, line->operation) != 0 ||
+        strcmp(recorded->tensor, line->tensor) != 0)
+        return dt_fail(err, DT_EFORMAT,
+                       "%s:%ld: has step %ld, %s, '%s', expected step %ld, %s, '%s'",
+                       v->hashes_path, recorded->line, recorded->step, recorded->operation,
+                       recorded->tensor, line->step, line->operation, line->tensor);
+    v->hash_lines++;
+    if (dt_sum_hash_equal(&recorded->hash, &line->hash))
+        return 0;
+    char *what = dt_asprintf("%s of '%s'", line->operation, line->tensor);
+    v->equal_until = line->step - 1;
+    int rc = differ_in_hash(v, line->step, what, &recorded->hash, &line->hash, hint(v), err);
+    free(what);
+    return rc;
+}
+
+/* --- settings of the run ---------------------------------------------------------------------- */
+
+/* The layout of the run is replaced: that of this machine. */
+static void reset_layout(struct dt_settings *s)
+{
+    struct dt_settings plain;
+    dt_config_defaults(dt_settings_schema, &plain);
+    s->distributed.backend = plain.distributed.backend;
+    *s->distributed.rendezvous = *s->distributed.interface = '\0';
+    s->distributed.pp = s->distributed.tp = s->distributed.cp = 1;
+    s->distributed.sequence_parallel = false;
+    s->distributed.schedule = plain.distributed.schedule;
+    s->distributed.virtual_stages = plain.distributed.virtual_stages;
+    s->distributed.zero_stage = s->distributed.shard_ranks = 0;
+    s->distributed.check_interval = 0;
+}
+
+/* What does not change results: nothing is written, and every step is compared. */
+static void reset_output(struct dt_settings *s)
+{
+    s->training.log_interval = 1;
+    s->training.eval_interval = 0;
+    s->training.patience = 0;
+    s->training.save_interval = 0;
+    s->checkpoint.background = false;
+    *s->training.trace_steps = '\0';
+}
+
+static int change_layout(struct dt_settings *s, const struct dt_verify_steps_options *o,
+                         struct dt_error *err)
+{
+    for (int i = 0; i < o->setting_count; i++) {
+        const char *assignment = o->settings[i];
+        const struct dt_setting *named = dt_config_assigned(dt_settings_schema, assignment);
+        DT_TRY(dt_config_override(dt_settings_schema, s, assignment, "--set", err));
+        if (named && strncmp(named->name, "distributed.", 12) != 0 &&
+            strcmp(named->name, "training.recompute") != 0)
+            return dt_fail(err, DT_EINVALID,
+                           "--set: %s is a setting of the run; only the layout may change: "
+                           "section distributed, and training.recompute",
+                           named->name);
+    }
+    return 0;
+}
+
+/* The settings that a checkpoint has recorded. */
+static int read_settings(const struct verification *v, long checkpoint, struct dt_settings *s,
+                         struct dt_error *err)
+{
+    char *directory = dt_checkpoint_of_step(v->options->run, checkpoint);
+    char *path = dt_path_join(directory, "trainer/config.yaml");
+    memset(s, 0, sizeof *s);
+    dt_config_defaults(dt_settings_schema, s);
+    int rc = dt_config_read(dt_settings_schema, s, path, err);
+    rc = rc < 0 ? rc : dt_model_config_check(&s->model, path, err);
+    free(path);
+    free(directory);
+    return rc;
+}
+
+/* The first checkpoint after a step, which has the settings of that step's successor; the newest
+ * one, if there is none. */
+static long checkpoint_after(const struct verification *v, long step)
+{
+    for (size_t i = 0; i < v->checkpoint_count; i++)
+        if (v->checkpoints[i] > step)
+            return v->checkpoints[i];
+    return v->checkpoints[v->checkpoint_count - 1];
+}
+
+/* Steps from + 1 .. *end have equal settings: a run that was resumed with another max_steps has
+ * another learning rate schedule. */
+static int find_segment(struct verification *v, long from, long *end, struct dt_error *err)
+{
+    struct dt_settings later;
+    DT_TRY(read_settings(v, checkpoint_after(v, from), &v->settings, err));
+    *end = v->last;
+    for (size_t i = 0; i < v->checkpoint_count; i++) {
+        long step = v->checkpoints[i];
+        if (step <= from || step >= v->last)
+            continue;
+        DT_TRY(read_settings(v, checkpoint_after(v, step), &later, err));
+        if (later.training.max_steps == v->settings.training.max_steps)
+            continue;
+        *end = step;
+        break;
+    }
+    return 0;
+}
+
+/* --- inputs ----------------------------------------------------------------------------------- */
+
+static int find_data(const struct verification *v, const char **data, struct dt_error *err)
+{
+    const char *recorded = v->settings.data.dataset;
+    *data = v->options->data ? v->options->data : recorded;
+    if (**data == '\0')
+        return dt_fail(err, DT_EINVALID,
+                       "%s: the run has not recorded the path of its data: give it with --data",
+                       v->options->run);
+    int there = dt_file_probe(*data, err);
+    if (there != 0)
+        return there < 0 ? there : 0;
+    return dt_fail(err, DT_EMISSING, "the data '%s' of the run do not exist%s", *data,
+                   v->options->data ? "" : " here: give their path with --data");
+}
+
+/* A run that began with another model's parameters cannot begin without them. */
+static int check_origin(const struct verification *v, const char *checkpoint, struct dt_error *err)
+{
+    char *text, *path = dt_path_join(checkpoint, "trainer/lineage.txt");
+    size_t size;
+    int rc = dt_file_read(path, 1 << 20, &text, &size, err);
+    free(path);
+    DT_TRY(rc);
+    if (size > 0 && text[size - 1] == '\n')
+        text[size - 1] = '\0';
+    const char *last = strrchr(text, '\n');
+    bool given = strstr(last ? last : text, " --init-from") != NULL;
+    free(text);
+    if (!given || v->options->init_from)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s began with the parameters of another model: name it with --init-from, or "
+                   "start from a checkpoint with --from",
+                   v->options->run);
+}
+
+/* The tokenizer in a checkpoint; NULL: none. */
+static int open_tokenizer(struct dt_training_options *o, const char *checkpoint,
+                          struct dt_error *err)
+{
+    struct dt_tokenizer *tokenizer;
+    char *path = dt_path_join(checkpoint, DT_TOKENIZER_FILE);
+    int there = dt_file_probe(path, err);
+    if (there > 0)
+        there = dt_tokenizer_load(&tokenizer, path, err) < 0 ? err->code : 1;
+    if (there <= 0) {
+        free(path);
+        return there;
+    }
+    o->tokenizer_path = path;
+    o->tokenizer = dt_tokenizer_fingerprint(tokenizer);
+    dt_tokenizer_free(tokenizer);
+    return 0;
+}
+
+/* Settings of training of the steps up to end. */
+static int set_up(struct verification *v, long end, struct dt_error *err)
+{
+    struct dt_settings *s = &v->settings;
+    reset_layout(s);
+    reset_output(s);
+    DT_TRY(change_layout(s, v->options, err));
+    if (v->options->deep)
+        snprintf(s->training.trace_steps, sizeof s->training.trace_steps, "%ld:%ld", v->first, end);
+    return 0;
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+/* The parameters at the start are those that the run had. */
+static int check_start(struct verification *v, struct dt_training *t, long from,
+                       struct dt_error *err)
+{
+    const struct dt_recorded_step *line = dt_recorded_steps_find(&v->metrics, from);
+    struct dt_sum_hash hash;
+    v->equal_until = from;
+    if (line == NULL)
+        return 0;
+    DT_TRY(dt_training_parameter_hash(t, &hash, err));
+    if (dt_sum_hash_equal(&hash, &line->parameters))
+        return 0;
+    v->equal_until = from - 1;
+    return differ_in_hash(v, from, "hash of the parameters of its checkpoint", &line->parameters,
+                          &hash, ": the checkpoint is not of these steps", err);
+}
+
+/* One step; *step: becomes its number. */
+static int recompute(struct verification *v, struct dt_training *t, long *step,
+                     struct dt_error *err)
+{
+    struct dt_step_report r;
+    int rc = dt_training_step(t, &r, err);
+    if (rc <= 0)
+        return rc < 0 ? rc
+                      : dt_fail(err, DT_EFORMAT, "%s: training ends before step %ld",
+                                v->options->run, *step + 1);
+    *step = r.step;
+    const struct dt_recorded_step *line = dt_recorded_steps_find(&v->metrics, r.step);
+    if (dt_progress_due(&v->progress))
+        dt_progress_show(&v->progress, "step %ld of %ld", r.step, v->last);
+    if (v->differs) /* a traced tensor */
+        return 0;
+    if (line)
+        DT_TRY(compare_line(v, line, &r, err));
+    return has_checkpoint(v, r.step) ? compare_checkpoint(v, t, r.step, err) : 0;
+}
+
+static int run_steps(struct verification *v, struct dt_training *t, long from, long end,
+                     struct dt_error *err)
+{
+    long step = from;
+    DT_TRY(check_start(v, t, from, err));
+    while (step < end && !v->differs)
+        DT_TRY(recompute(v, t, &step, err));
+    return 0;
+}
+
+/* Steps from + 1 to end. */
+static int run_segment(struct verification *v, long from, long end, struct dt_error *err)
+{
+    const struct dt_trace_sink sink = {v, compare_hash};
+    struct dt_training *t;
+    struct dt_training_options o = {.settings = &v->settings,
+                                    .resume = "none",
+                                    .init_from = from == 0 ? v->options->init_from : NULL,
+                                    .command_line = "",
+                                    .device = v->options->device,
+                                    .comm = v->options->comm,
+                                    .sink = &sink};
+    char *start = dt_checkpoint_of_step(v->options->run, from);
+    char *after = dt_checkpoint_of_step(v->options->run, checkpoint_after(v, from));
+    o.settings_path = after;
+    if (from > 0)
+        o.resume = start;
+    int rc = find_data(v, &o.data, err);
+    if (rc == 0 && from == 0)
+        rc = check_origin(v, after, err);
+    rc = rc < 0 ? rc : open_tokenizer(&o, after, err);
+    rc = rc < 0 ? rc : set_up(v, end, err);
+    rc = dt_comm_agree(v->options->comm, rc, err);
+    rc = rc < 0 ? rc : dt_training_new(&t, &o, err);
+    if (rc == 0) {
+        rc = run_steps(v, t, from, end, err);
+        dt_training_free(t);
+    }
+    free((char *)o.tokenizer_path);
+    free(start);
+    free(after);
+    return rc;
+}
+
+/* --- the run ---------------------------------------------------------------------------------- */
+
+static int read_hashes(struct verification *v, struct dt_error *err)
+{
+    const char *deep = v->options->deep;
+    char *inside = dt_path_join(deep, "hashes.jsonl");
+    int there = dt_file_probe(inside, &(struct dt_error){0});
+    v->hashes_path = there > 0 ? inside : dt_strdup(deep);
+    if (there <= 0)
+        free(inside);
+    DT_TRY(dt_recorded_hashes_read(&v->hashes, v->hashes_path, err));
+    while (v->next_hash < v->hashes.count && v->hashes.items[v->next_hash].step < v->first)
+        v->next_hash++;
+    if (v->next_hash < v->hashes.count && v->hashes.items[v->next_hash].step <= v->last)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s: has no hashes of steps %ld to %ld: training.trace_steps writes them",
+                   v->hashes_path, v->first, v->last);
+}
+
+/* The steps to verify are logged. */
+static int choose_steps(struct verification *v, struct dt_error *err)
+{
+    const struct dt_recorded_steps *m = &v->metrics;
+    long newest = m->items[m->count - 1].step;
+    v->first = m->items[0].step;
+    v->last = newest;
+    if (v->options->steps)
+        DT_TRY(dt_step_trace_read_range(v->options->steps, "the range of steps", &v->first,
+                                        &v->last, err));
+    for (long step = v->first; step <= v->last; step++)
+        if (dt_recorded_steps_find(m, step))
+            return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s: no step of %ld to %ld is logged: the last line is of step %ld",
+                   v->options->run, v->first, v->last, newest);
+}
+
+static int read_run(struct verification *v, struct dt_error *err)
+{
+    const char *run = v->options->run;
+    char *metrics = dt_path_join(run, "metrics.jsonl");
+    int rc = dt_recorded_steps_read(&v->metrics, metrics, err);
+    free(metrics);
+    rc = rc < 0 ? rc : choose_steps(v, err);
+    rc = rc < 0 ? rc : dt_checkpoint_steps(run, &v->checkpoints, &v->checkpoint_count, err);
+    if (rc == 0 && v->checkpoint_count == 0)
+        rc = dt_fail(err, DT_EMISSING, "%s: has no checkpoint, which would have its settings", run);
+    if (rc == 0 && v->options->deep)
+        rc = read_hashes(v, err);
+    return rc;
+}
+
+/* The step to start after. */
+static int choose_start(const struct verification *v, long *from, struct dt_error *err)
+{
+    *from = v->options->from < 0 ? 0 : v->options->from;
+    if (*from >= v->first)
+        return dt_fail(err, DT_EINVALID, "--from %ld is not before step %ld", *from, v->first);
+    if (*from > 0 && !has_checkpoint(v, *from))
+        return dt_fail(err, DT_EMISSING, "%s: has no checkpoint of step %ld", v->options->run,
+                       *from);
+    for (size_t i = 0; v->options->from < 0 && i < v->checkpoint_count; i++)
+        if (v->checkpoints[i] < v->first)
+            *from = v->checkpoints[i];
+    return 0;
+}
+
+static int conclude(struct verification *v, struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    dt_progress_clear(&v->progress);
+    if (v->differs || !leads(v))
+        return 0;
+    dt_buffer_printf(&text, "verified steps %ld to %ld: %ld of metrics.jsonl", v->first, v->last,
+                     v->lines);
+    dt_buffer_printf(&text, ", %ld checkpoint%s", v->compared, v->compared == 1 ? "" : "s");
+    if (v->options->deep)
+        dt_buffer_printf(&text, ", %ld hashes of traced steps", v->hash_lines);
+    return dt_verify_report_say(v->report, text.data, err);
+}
+
+static int verify(struct verification *v, struct dt_error *err)
+{
+    long from = 0, end = 0;
+    int rc = read_run(v, err);
+    rc = rc < 0 ? rc : choose_start(v, &from, err);
+    DT_TRY(dt_comm_agree(v->options->comm, rc, err));
+    for (; from < v->last && !v->differs; from = end) {
+        DT_TRY(dt_comm_agree(v->options->comm, find_segment(v, from, &end, err), err));
+        DT_TRY(run_segment(v, from, end, err));
+    }
+    return conclude(v, err);
+}
+
+int dt_verify_steps(const struct dt_verify_steps_options *o, struct dt_verify_report *report,
+                    struct dt_error *err)
+{
+    struct verification v = {.options = o, .report = report};
+    dt_progress_init(&v.progress, o->quiet || dt_comm_rank(o->comm) != 0);
+    int rc = verify(&v, err);
+    free(v.metrics.items);
+    free(v.hashes.items);
+    free(v.hashes_path);
+    free(v.checkpoints);
+    return rc;
+}
