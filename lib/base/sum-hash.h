@@ -24,6 +24,36 @@ struct dt_sum_hash {
     uint64_t sums[2];
 };
 
+#ifdef __CUDACC__
+#define DT_SUM_HASH_FUNCTION __host__ __device__ __forceinline__ static
+#else
+#define DT_SUM_HASH_FUNCTION __attribute__((always_inline, unused)) static inline
+#endif
+
+/* Adds one element: for the loops of this module and of engines. The multipliers are those of
+ * MurmurHash3, and 2^64 divided by the golden ratio. */
+DT_SUM_HASH_FUNCTION void dt_sum_hash_mix(uint64_t *sum, uint64_t *other, uint64_t seed,
+                                          uint64_t index, uint32_t bits)
+{
+    uint64_t z = seed + (index << 32 | index >> 32) + bits;
+    z = (z ^ z >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    z = (z ^ z >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    *sum += z ^ z >> 33;
+    *other += (z ^ z >> 29) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* Adds the hash of other elements. */
+DT_SUM_HASH_FUNCTION void dt_sum_hash_merge(struct dt_sum_hash *hash,
+                                            const struct dt_sum_hash *other)
+{
+    hash->sums[0] += other->sums[0];
+    hash->sums[1] += other->sums[1];
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The seed of the elements of a tensor. */
 uint64_t dt_sum_hash_seed(const char *name);
 /* Adds count elements of consecutive indices, from first on: values of 4 bytes, or of 2, which are
@@ -32,11 +62,12 @@ void dt_sum_hash_add(struct dt_sum_hash *hash, uint64_t seed, uint64_t first,
                      const uint32_t *values, size_t count);
 void dt_sum_hash_add_narrow(struct dt_sum_hash *hash, uint64_t seed, uint64_t first,
                             const uint16_t *values, size_t count);
-/* Adds the hash of other elements. */
-void dt_sum_hash_merge(struct dt_sum_hash *hash, const struct dt_sum_hash *other);
 bool dt_sum_hash_equal(const struct dt_sum_hash *a, const struct dt_sum_hash *b);
 
 #define DT_SUM_HASH_HEX 33 /* 32 digits and the final 0 */
 char *dt_sum_hash_hex(const struct dt_sum_hash *hash, char text[DT_SUM_HASH_HEX]);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

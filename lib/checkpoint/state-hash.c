@@ -6,22 +6,49 @@
 
 #include "base/buffer.h"
 
-#define CHUNK ((int64_t)1 << 20) /* elements that are downloaded at once */
+/* Whether a piece is the next row of the block, whose second row defines the distances. */
+static bool continues(const struct dt_hashed_block *b, const struct dt_snapshot_piece *p)
+{
+    int64_t rows = b->rows;
+    if (b->tensor != p->tensor || b->columns != p->count)
+        return false;
+    return rows == 1 ||
+           (p->first == b->first + rows * b->step && p->device == b->device + rows * b->pitch);
+}
+
+static void make_blocks(struct dt_state_hash *h, const struct dt_snapshot_piece *pieces,
+                        size_t count)
+{
+    h->blocks = dt_alloc(count + 1, sizeof *h->blocks);
+    for (size_t i = 0; i < count; i++) {
+        const struct dt_snapshot_piece *p = &pieces[i];
+        struct dt_hashed_block *last = h->blocks + (h->block_count > 0 ? h->block_count - 1 : 0);
+        if (h->block_count == 0 || !continues(last, p)) {
+            h->blocks[h->block_count++] =
+                (struct dt_hashed_block){p->tensor, 1, p->count, p->first, 0, p->device, p->count};
+            continue;
+        }
+        last->step = p->first - last->first - (last->rows - 1) * last->step;
+        last->pitch = p->device - last->device - (last->rows - 1) * last->pitch;
+        last->rows++;
+    }
+}
 
 void dt_state_hash_init(struct dt_state_hash *h, const struct dt_train_state *state,
                         enum dt_snapshot_part part)
 {
     const struct dt_table *t = &state->model->table;
     long dp_size = dt_comm_size(state->dp.dp_group.all);
+    size_t count;
     *h = (struct dt_state_hash){.state = state, .part = part};
     h->tensors = dt_snapshot_tensors(state, part, dp_size, &h->count);
-    h->pieces = dt_snapshot_pieces(state, part, false, dp_size, &h->piece_count);
+    struct dt_snapshot_piece *pieces = dt_snapshot_pieces(state, part, false, dp_size, &count);
+    make_blocks(h, pieces, count);
+    free(pieces);
     h->hashes = dt_alloc((size_t)h->count, sizeof *h->hashes);
     h->seeds = dt_alloc((size_t)h->count, sizeof *h->seeds);
     for (int i = 0; i < h->count; i++)
         h->seeds[i] = dt_sum_hash_seed(h->tensors[i].name);
-    if (state->model->device->engine->own_memory)
-        h->chunk = dt_alloc((size_t)CHUNK, sizeof *h->chunk);
     if (part != DT_SNAPSHOT_PARAMETERS)
         return;
     h->buckets = dt_alloc((size_t)h->count, sizeof *h->buckets);
@@ -32,48 +59,36 @@ void dt_state_hash_init(struct dt_state_hash *h, const struct dt_train_state *st
 
 void dt_state_hash_release(struct dt_state_hash *h)
 {
-    free(h->pieces);
+    free(h->blocks);
     free(h->tensors);
     free(h->hashes);
     free(h->seeds);
     free(h->buckets);
-    free(h->chunk);
     *h = (struct dt_state_hash){0};
 }
 
 /* The gradients of a parameter's elements: buckets have the same layout in both arrays. */
-static const float *gradients_of(const struct dt_state_hash *h, const struct dt_snapshot_piece *p)
+static const float *gradients_of(const struct dt_state_hash *h, const struct dt_hashed_block *b)
 {
-    int bucket = h->buckets[p->tensor];
+    int bucket = h->buckets[b->tensor];
     return dt_data_parallel_reduced(&h->state->dp, bucket) +
-           (p->device - h->state->parameters[bucket]);
-}
-
-static void add_piece(struct dt_state_hash *h, const struct dt_snapshot_piece *p,
-                      const float *values)
-{
-    struct dt_device *dev = h->state->model->device;
-    int64_t most = h->chunk ? CHUNK : p->count;
-    for (int64_t done = 0, n; done < p->count; done += n) {
-        n = p->count - done < most ? p->count - done : most;
-        const void *host = h->chunk ? (const void *)h->chunk : values + done;
-        if (h->chunk)
-            dev->ops->download(dev, h->chunk, values + done, (size_t)n * sizeof *values);
-        dt_sum_hash_add(&h->hashes[p->tensor], h->seeds[p->tensor], (uint64_t)(p->first + done),
-                        host, (size_t)n);
-    }
+           (b->device - h->state->parameters[bucket]);
 }
 
 /* Hashes what this rank owns of each tensor. */
 static int hash_own(struct dt_state_hash *h, bool gradients, struct dt_error *err)
 {
     struct dt_device *dev = h->state->model->device;
-    DT_TRY(dev->ops->synchronize(dev, err));
     memset(h->hashes, 0, (size_t)h->count * sizeof *h->hashes);
-    for (size_t i = 0; i < h->piece_count; i++)
-        add_piece(h, &h->pieces[i],
-                  gradients ? gradients_of(h, &h->pieces[i]) : h->pieces[i].device);
-    return 0;
+    for (size_t i = 0; i < h->block_count; i++) {
+        const struct dt_hashed_block *b = &h->blocks[i];
+        const float *values = gradients ? gradients_of(h, b) : b->device;
+        struct dt_tensor x = dt_matrix((float *)values, b->rows, b->columns);
+        x.stride = b->pitch;
+        dev->ops->hash(dev, &h->hashes[b->tensor], &x, h->seeds[b->tensor], (uint64_t)b->first,
+                       (uint64_t)b->step);
+    }
+    return dev->ops->synchronize(dev, err);
 }
 
 int dt_state_hash_sum(struct dt_comm *comm, struct dt_sum_hash *hashes, size_t count,

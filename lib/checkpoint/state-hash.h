@@ -16,17 +16,25 @@
 #include "checkpoint/snapshot.h"
 #include "comm/comm.h"
 
+/* Rows of a tensor, of equal length and distance: such pieces (snapshot.h) of a shard as one. */
+struct dt_hashed_block {
+    int tensor;
+    int64_t rows, columns;
+    int64_t first, step; /* index of the first element; from one row to the next */
+    const float *device; /* the first row's values */
+    int64_t pitch;       /* from one row to the next */
+};
+
 struct dt_state_hash {
     const struct dt_train_state *state; /* borrowed */
     enum dt_snapshot_part part;
-    struct dt_snapshot_piece *pieces; /* that this rank owns */
-    size_t piece_count;
+    struct dt_hashed_block *blocks; /* that this rank owns */
+    size_t block_count;
     struct dt_named_tensor *tensors; /* names and shapes, of the whole model */
     int count;
     uint64_t *seeds;            /* of each tensor */
     int *buckets;               /* of each tensor of the parameters */
     struct dt_sum_hash *hashes; /* of each tensor, as the last call has set them */
-    uint32_t *chunk;            /* host memory, where the device has its own */
 };
 
 /* part: any but error feedback. Call it when the state is allocated. */

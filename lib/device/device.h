@@ -27,6 +27,7 @@
 
 #include "base/error.h"
 #include "base/exact-sum.h"
+#include "base/sum-hash.h"
 #include "device/activations.h"
 #include "device/links.h"
 #include "device/logit-parts.h"
@@ -279,6 +280,11 @@ struct dt_ops {
      * the rule's dt_update_slots. */
     void (*update)(struct dt_device *, float *parameters, float *const *state,
                    const float *gradients, int64_t n, const struct dt_update *how);
+
+    /* Adds the elements of x (RxC, fp32) to a hash in host memory: row r, column c has index
+     * first + r stride + c. Waits for the result. */
+    void (*hash)(struct dt_device *, struct dt_sum_hash *hash, const struct dt_tensor *x,
+                 uint64_t seed, uint64_t first, uint64_t stride);
 };
 
 /* A plug-in exports this as "dt_engine". */
@@ -292,7 +298,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 14
+#define DT_ENGINE_ABI 15
 
 struct dt_device {
     const struct dt_ops *ops;

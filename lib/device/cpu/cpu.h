@@ -68,6 +68,8 @@ void dt_cpu_take_largest(struct dt_device *, float *, int64_t, int64_t, int32_t 
 void dt_cpu_orthonormalize(struct dt_device *, struct dt_tensor *);
 void dt_cpu_update(struct dt_device *, float *, float *const *, const float *, int64_t,
                    const struct dt_update *);
+void dt_cpu_hash(struct dt_device *, struct dt_sum_hash *, const struct dt_tensor *, uint64_t,
+                 uint64_t, uint64_t);
 
 /* Rows of n: y = activation of x; dy *= the activation's derivative at x. */
 void dt_cpu_activate(float *y, const float *x, int64_t n, enum dt_activation);

@@ -93,6 +93,7 @@ static const struct dt_ops ops = {
     .take_largest = dt_cpu_take_largest,
     .orthonormalize = dt_cpu_orthonormalize,
     .update = dt_cpu_update,
+    .hash = dt_cpu_hash,
 };
 
 /* The only exported symbol, for dlsym. */

@@ -127,6 +127,8 @@ void dt_cuda_take_largest(struct dt_device *, float *, int64_t, int64_t, int32_t
 void dt_cuda_orthonormalize(struct dt_device *, struct dt_tensor *);
 void dt_cuda_update(struct dt_device *, float *, float *const *, const float *, int64_t,
                     const struct dt_update *);
+void dt_cuda_hash(struct dt_device *, struct dt_sum_hash *, const struct dt_tensor *, uint64_t,
+                  uint64_t, uint64_t);
 
 #ifdef __cplusplus
 }

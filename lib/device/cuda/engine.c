@@ -130,6 +130,7 @@ static const struct dt_ops ops = {
     .take_largest = dt_cuda_take_largest,
     .orthonormalize = dt_cuda_orthonormalize,
     .update = dt_cuda_update,
+    .hash = dt_cuda_hash,
 };
 
 /* dt_engine is found by dlsym; the engine is built with hidden symbols otherwise. */
