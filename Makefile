@@ -32,7 +32,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
             -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers -Werror=switch
 # No contraction: results must agree between machines that have FMA and compilers that use it.
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
-LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lm -ldl -lpthread
+LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lnettle -lm -ldl -lpthread
 
 MODULES  := base unicode json io settings experiment track plot dedup clean synth pretokenize token \
             shard foreign device comm model formats optim parallel checkpoint train eval plan verify
@@ -167,6 +167,7 @@ deps: ## install the packages that building, the demo and the tests need
 $B/include/dt-version.h: always
 	@mkdir -p $(@D)
 	@echo "#define DT_VERSION \"$$(share/setup/version)\"" >$@.new
+	@echo "#define DT_COMMIT \"$$(share/setup/version --commit)\"" >>$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $B/obj/lib/base/version.o $B/fuzz/lib/base/version.o check-warnings: $B/include/dt-version.h
 

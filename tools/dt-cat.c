@@ -436,6 +436,24 @@ static int identify(void *context, const struct dt_ids *ids, struct dt_shard_doc
     return 0;
 }
 
+/* The records of the output: NULL if it has no place for them. */
+static struct dt_lineage *lineage;
+
+/* Of files in a format of another program: inside a directory, or beside each file. */
+static int write_foreign_lineage(struct dt_error *err)
+{
+    static const char *const suffixes[] = {"", ".bin", ".idx", NULL};
+    int rc = 0;
+    if (dt_file_is_directory(opt.output))
+        return dt_lineage_write_inside(lineage, opt.output, err);
+    for (int i = 0; rc == 0 && suffixes[i]; i++) {
+        char *path = dt_asprintf("%s%s", opt.output, suffixes[i]);
+        rc = dt_file_is_regular(path) ? dt_lineage_write_beside(lineage, path, err) : 0;
+        free(path);
+    }
+    return rc;
+}
+
 static int add_source_to(struct dt_converter *c, struct printer *p, const char *path,
                          struct dt_error *err)
 {
@@ -444,6 +462,7 @@ static int add_source_to(struct dt_converter *c, struct printer *p, const char *
     const struct dt_shard_info info = {.vocab_size = dt_tokenizer_size(p->tokenizer),
                                        .eot = dt_tokenizer_eot(p->tokenizer),
                                        .tokenizer = dt_tokenizer_fingerprint(p->tokenizer)};
+    DT_TRY(dt_lineage_add_path(lineage, path, err));
     return dt_converter_add_foreign(c, from_names[opt.from], path, &info, identify, p, err);
 }
 
@@ -457,6 +476,7 @@ static int convert(struct printer *p, const struct dt_shard_sources *s, struct d
         .format = as_names[opt.as],
         .path = opt.output,
         .command_line = dt_command_line(),
+        .lineage = lineage,
     });
     int rc = 0;
     for (int i = 0; rc == 0 && i < s->count; i++)
@@ -488,12 +508,16 @@ static int run(char *const *paths, int count, struct dt_error *err)
     if (rc == 0)
         rc = find_sources(&sources, paths, count, err);
     bool foreign = opt.as > AS_DTS; /* which opens its output files */
+    lineage = foreign ? dt_lineage_new() : opt.as ? dt_lineage_for(opt.output) : NULL;
+    if (rc == 0 && opt.tokenizer)
+        rc = dt_lineage_add_path(lineage, opt.tokenizer, err);
     if (rc == 0 && !foreign)
         rc = dt_output_open(&p.out, opt.output, err);
     if (rc == 0)
         rc = print(&p, &sources, err);
-    if (rc == 0 && !foreign)
-        rc = dt_output_commit(&p.out, err);
+    if (rc == 0)
+        rc = foreign ? write_foreign_lineage(err) : dt_lineage_commit(lineage, &p.out, err);
+    dt_lineage_free(lineage);
     dt_output_abandon(&p.out);
     dt_buffer_release(&p.line);
     dt_tokenizer_free(p.tokenizer);

@@ -14,6 +14,7 @@
 #include "dedup/contamination.h"
 #include "io/document-options.h"
 #include "io/document-stream.h"
+#include "io/lineage.h"
 #include "json/json.h"
 
 static const char *const invalid_names[] = {"repair", "reject", NULL};
@@ -155,17 +156,17 @@ static int write_statistics(const struct dt_clean_statistics *s, double seconds,
 
 /* Rejects and statistics are written even if all documents were dropped. */
 static int finish(const struct dt_clean_statistics *s, double seconds, struct dt_output *out,
-                  struct dt_output *rejects, struct dt_error *err)
+                  struct dt_output *rejects, struct dt_lineage *lineage, struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY;
     dt_clean_statistics_text(s, &text);
-    int rc = opt.rejects ? dt_output_commit(rejects, err) : 0;
+    int rc = opt.rejects ? dt_lineage_commit(lineage, rejects, err) : 0;
     if (rc == 0 && opt.stats)
         rc = write_statistics(s, seconds, err);
     if (rc == 0 && s->documents_out == 0)
         rc = dt_fail(err, DT_EFORMAT, "no document came out: %s", text.data);
     if (rc == 0)
-        rc = dt_output_commit(out, err);
+        rc = dt_lineage_commit(lineage, out, err);
     if (rc == 0 && !opt.quiet)
         dt_program_warn("documents: %s; %.1f MB in %.2f s", text.data, (double)s->bytes_in / 1e6,
                         seconds);
@@ -174,7 +175,7 @@ static int finish(const struct dt_clean_statistics *s, double seconds, struct dt
 }
 
 static struct dt_clean_options settings(const struct dt_contamination *contamination,
-                                        struct dt_drop_list *drop)
+                                        struct dt_drop_list *drop, struct dt_lineage *lineage)
 {
     return (struct dt_clean_options){
         .reject_invalid = opt.invalid == 1,
@@ -198,6 +199,7 @@ static struct dt_clean_options settings(const struct dt_contamination *contamina
         .measure_only = opt.attributes,
         .to = (enum dt_document_output)opt.to,
         .threads = (int)opt.threads,
+        .lineage = lineage,
     };
 }
 
@@ -209,7 +211,8 @@ static int run(const struct dt_clean_options *how, struct dt_documents *in, stru
     DT_TRY(dt_cleaner_new(&cleaner, how, in, out, opt.rejects ? rejects : NULL, err));
     int rc = clean(cleaner, in, err);
     if (rc == 0)
-        rc = finish(dt_cleaner_statistics(cleaner), dt_clock_now() - start, out, rejects, err);
+        rc = finish(dt_cleaner_statistics(cleaner), dt_clock_now() - start, out, rejects,
+                    how->lineage, err);
     dt_cleaner_free(cleaner);
     return rc;
 }
@@ -237,7 +240,17 @@ static int read_contamination(struct dt_contamination **c, struct dt_error *err)
     return 0;
 }
 
-static int open_and_run(struct dt_documents *in, struct dt_error *err)
+/* The files that options name; a rule file of dt's own belongs to its version. */
+static int add_inputs(struct dt_lineage *lineage, struct dt_error *err)
+{
+    for (int i = 0; i < opt.rules.count; i++)
+        DT_TRY(dt_lineage_add_path(lineage, opt.rules.items[i], err));
+    for (int i = 0; i < opt.contamination.count; i++)
+        DT_TRY(dt_lineage_add_path(lineage, opt.contamination.items[i], err));
+    return opt.drop ? dt_lineage_add_path(lineage, opt.drop, err) : 0;
+}
+
+static int open_and_run(struct dt_documents *in, struct dt_lineage *lineage, struct dt_error *err)
 {
     struct dt_contamination *contamination = NULL;
     struct dt_drop_list *drop = NULL;
@@ -249,8 +262,10 @@ static int open_and_run(struct dt_documents *in, struct dt_error *err)
         rc = dt_output_open(&out, opt.out, err);
     if (rc == 0 && opt.rejects)
         rc = dt_output_open(&rejects, opt.rejects, err);
+    if (rc == 0)
+        rc = add_inputs(lineage, err);
     if (rc == 0) {
-        struct dt_clean_options how = settings(contamination, drop);
+        struct dt_clean_options how = settings(contamination, drop, lineage);
         rc = run(&how, in, &out, &rejects, err);
     }
     dt_output_abandon(&out);
@@ -267,10 +282,12 @@ int main(int argc, char **argv)
     int first = dt_program_parse_options(&command, argc, argv);
     struct dt_documents_options reading;
     check_options(&reading);
+    reading.lineage = dt_lineage_for(opt.out);
     int rc = dt_documents_open(&in, argv + first, argc - first, &reading, &err);
     if (rc == 0)
-        rc = open_and_run(in, &err);
+        rc = open_and_run(in, reading.lineage, &err);
     dt_reading_options_report(in);
     dt_documents_close(in);
+    dt_lineage_free(reading.lineage);
     return rc < 0 ? dt_program_report(&err) : 0;
 }

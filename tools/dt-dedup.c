@@ -11,6 +11,7 @@
 #include "dedup/shingle.h"
 #include "dedup/signer.h"
 #include "io/document-options.h"
+#include "io/lineage.h"
 
 static struct {
     const char *separator, *field, *out;
@@ -99,7 +100,8 @@ static void tell_signed(const struct dt_signer_statistics *s, double seconds)
             (double)s->bytes / 1e6, seconds);
 }
 
-static int sign_documents(struct dt_documents *in, struct dt_output *out, struct dt_error *err)
+static int sign_documents(struct dt_documents *in, struct dt_output *out,
+                          struct dt_lineage *lineage, struct dt_error *err)
 {
     const struct dt_signature_settings settings = {
         .bands = (uint32_t)opt.bands,
@@ -116,7 +118,7 @@ static int sign_documents(struct dt_documents *in, struct dt_output *out, struct
     DT_TRY(dt_signer_open(&signer, &settings, (int)opt.threads, in, out, err));
     int rc = sign_all(signer, in, err);
     if (rc == 0)
-        rc = dt_output_commit(out, err);
+        rc = dt_lineage_commit(lineage, out, err);
     if (rc == 0)
         tell_signed(dt_signer_statistics(signer), dt_clock_now() - start);
     dt_signer_close(signer);
@@ -135,13 +137,16 @@ static int run_sign(char **files, int count, struct dt_error *err)
     dt_reading_options_check(&opt.reading, &reading);
     struct dt_documents *in = NULL;
     struct dt_output out = {.fd = -1};
+    struct dt_lineage *lineage = dt_lineage_for(opt.out);
+    reading.lineage = lineage;
     int rc = dt_documents_open(&in, files, count, &reading, err);
     if (rc == 0)
         rc = dt_output_open(&out, opt.out, err);
     if (rc == 0)
-        rc = sign_documents(in, &out, err);
+        rc = sign_documents(in, &out, lineage, err);
     dt_reading_options_report(in);
     dt_documents_close(in);
+    dt_lineage_free(lineage);
     dt_output_abandon(&out);
     return rc;
 }
@@ -159,7 +164,8 @@ static void tell_costs(const struct dt_near_duplicates_size *size)
             (double)size->bytes / 1e6, pairs * size->settings.bands / 0x1p64);
 }
 
-static int write_list(struct dt_near_duplicates *d, int i, const char *path, struct dt_error *err)
+static int write_list(struct dt_near_duplicates *d, int i, const char *path,
+                      struct dt_lineage *lineage, struct dt_error *err)
 {
     char *name = dt_near_duplicates_name(path);
     char *file = dt_asprintf("%s/%s.drop", opt.out, name);
@@ -168,7 +174,7 @@ static int write_list(struct dt_near_duplicates *d, int i, const char *path, str
     if (rc == 0)
         rc = dt_near_duplicates_list(d, i, &out, err);
     if (rc == 0)
-        rc = dt_output_commit(&out, err);
+        rc = dt_lineage_commit(lineage, &out, err);
     dt_output_abandon(&out);
     free(file);
     free(name);
@@ -189,6 +195,18 @@ static int check_list(const char *path, char **files, int count, struct dt_error
     return rc;
 }
 
+static int write_lists(struct dt_near_duplicates *d, char **files, int count, struct dt_error *err)
+{
+    struct dt_lineage *lineage = dt_lineage_new();
+    int rc = dt_file_make_directories(opt.out, err);
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = dt_lineage_add_path(lineage, files[i], err);
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = write_list(d, i, files[i], lineage, err);
+    dt_lineage_free(lineage);
+    return rc;
+}
+
 static int match_all(struct dt_near_duplicates *d, char **files, int count, struct dt_error *err)
 {
     struct dt_near_duplicates_size size = dt_near_duplicates_size(d);
@@ -201,9 +219,7 @@ static int match_all(struct dt_near_duplicates *d, char **files, int count, stru
         DT_TRY(dt_near_duplicates_merge(d, band, err));
     }
     dt_progress_clear(&progress);
-    DT_TRY(dt_file_make_directories(opt.out, err));
-    for (int i = 0; i < count; i++)
-        DT_TRY(write_list(d, i, files[i], err));
+    DT_TRY(write_lists(d, files, count, err));
     size = dt_near_duplicates_size(d);
     if (!opt.quiet)
         dt_program_warn("%llu of %llu documents are near duplicates of others",

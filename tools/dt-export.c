@@ -11,6 +11,7 @@
 #include "base/program.h"
 #include "formats/export-format.h"
 #include "formats/safetensors-export.h"
+#include "io/lineage.h"
 #include "token/tokenizer.h"
 #include "unicode/utf8.h"
 
@@ -272,6 +273,21 @@ static void remove_output(void)
     free(file);
 }
 
+/* The records of the output: beside a file, inside a directory. */
+static int write_lineage(const char *tokenizer, struct dt_error *err)
+{
+    struct dt_lineage *l = dt_lineage_new();
+    int rc = tokenizer ? dt_lineage_add_path(l, tokenizer, err) : 0;
+    for (int i = 0; rc == 0 && i < opt.models.count; i++)
+        rc = dt_lineage_add_path(l, opt.models.items[i], err);
+    if (rc == 0 && format->suffix == NULL)
+        rc = dt_lineage_write_inside(l, opt.output, err);
+    else if (rc == 0 && dt_file_is_regular(opt.output))
+        rc = dt_lineage_write_beside(l, opt.output, err);
+    dt_lineage_free(l);
+    return rc;
+}
+
 static int export(struct dt_device *dev, struct dt_error *err)
 {
     struct dt_model *m = NULL;
@@ -284,6 +300,8 @@ static int export(struct dt_device *dev, struct dt_error *err)
         rc = write_model(m, tokenizer, eot, err);
     if (rc == 0 && opt.verify && (rc = verify(m, err)) < 0)
         remove_output();
+    if (rc == 0)
+        rc = write_lineage(tokenizer, err);
     free(tokenizer);
     dt_model_free(m);
     return rc;

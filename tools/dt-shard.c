@@ -72,6 +72,34 @@ static const struct dt_command command = {
 
 static char *const standard_input[] = {"-"};
 
+/* The records of the output, and the inputs: a file is added when it was read, a directory at the
+ * start, by its index.json. */
+static struct dt_lineage *lineage;
+static char *const *inputs;
+static int input_count;
+
+/* lineage for an input that is a file; NULL for a shard of a directory. */
+static struct dt_lineage *lineage_of(const char *path)
+{
+    for (int i = 0; i < input_count; i++)
+        if (strcmp(inputs[i], path) == 0)
+            return lineage;
+    return NULL;
+}
+
+static int begin_lineage(char *const *operands, int count, struct dt_error *err)
+{
+    lineage = dt_lineage_new();
+    inputs = operands;
+    input_count = count;
+    if (opt.append)
+        DT_TRY(dt_lineage_add_path(lineage, opt.output, err));
+    for (int i = 0; i < count; i++)
+        if (dt_file_is_directory(operands[i]))
+            DT_TRY(dt_lineage_add_path(lineage, operands[i], err));
+    return 0;
+}
+
 struct splits {
     struct dt_split *items;
     int count, capacity;
@@ -105,12 +133,6 @@ static int check_directory(const char *path, struct dt_error *err)
     return 0;
 }
 
-static bool is_regular(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 static int check_same(const struct dt_shard_info *a, const struct dt_shard_info *b,
                       const char *path, struct dt_error *err)
 {
@@ -131,7 +153,7 @@ static int check_inputs(const struct dt_shard_info *info, const struct dt_shard_
     add_lines(provenance, info->provenance);
     for (int i = 1; i < sources->count; i++) {
         const char *path = sources->items[i].path;
-        if (!is_regular(path))
+        if (!dt_file_is_regular(path))
             continue;
         DT_TRY(dt_shard_reader_open(&r, path, err));
         int rc = check_same(info, dt_shard_reader_info(r), path, err);
@@ -188,7 +210,7 @@ static int add_input(struct target *t, struct dt_shard_reader *first, const char
                      struct dt_error *err)
 {
     struct dt_shard_reader *r;
-    DT_TRY(dt_shard_reader_open(&r, path, err));
+    DT_TRY(dt_shard_reader_open_for(&r, path, lineage_of(path), err));
     int rc = check_same(dt_shard_reader_info(first), dt_shard_reader_info(r), path, err);
     if (rc == 0)
         rc = add_documents(t, r, err);
@@ -339,7 +361,8 @@ static int run_on(struct dt_sharder_options *how, struct splits *splits,
         DT_TRY(keep_splits(sources, splits, err));
     how->splits = splits->items;
     how->count = splits->count;
-    DT_TRY(dt_shard_reader_open(&first, sources->items[0].path, err));
+    const char *path = sources->items[0].path;
+    DT_TRY(dt_shard_reader_open_for(&first, path, lineage_of(path), err));
     int rc = shard(how, first, sources, keep, err);
     dt_shard_reader_close(first);
     return rc;
@@ -353,8 +376,12 @@ static int run(struct dt_sharder_options *how, struct splits *splits, char *cons
     for (int i = 0; rc == 0 && i < count; i++)
         rc = dt_shard_sources_add(&sources, operands[i], err);
     if (rc == 0)
+        rc = begin_lineage(operands, count, err);
+    how->lineage = lineage;
+    if (rc == 0)
         rc = run_on(how, splits, &sources, err);
     dt_shard_sources_release(&sources);
+    dt_lineage_free(lineage);
     return rc;
 }
 

@@ -8,6 +8,7 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "io/document-stream.h"
+#include "io/lineage.h"
 #include "synth/stories.h"
 
 static struct {
@@ -45,12 +46,13 @@ static bool finished(const struct totals *t)
 }
 
 static int write_stories(const struct dt_grammar *grammar, struct dt_output *out, struct totals *t,
-                         struct dt_error *err)
+                         struct dt_lineage *lineage, struct dt_error *err)
 {
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     struct dt_buffer line = DT_BUFFER_EMPTY;
     struct dt_document_writer documents = dt_document_writer_to(out, DT_DOCUMENT_OUTPUT_JSONL);
     struct dt_progress progress;
+    documents.lineage = lineage;
     dt_progress_init(&progress, dt_output_is_terminal(opt.output));
     int rc = 0;
     for (; rc == 0 && !finished(t); t->documents++) {
@@ -78,9 +80,11 @@ static int run(const struct dt_grammar *grammar, struct dt_error *err)
     struct totals totals = {0, 0, 0};
     struct dt_output out;
     DT_TRY(dt_output_open(&out, opt.output, err));
-    int rc = write_stories(grammar, &out, &totals, err);
+    struct dt_lineage *lineage = dt_lineage_for(opt.output);
+    int rc = write_stories(grammar, &out, &totals, lineage, err);
     if (rc == 0)
-        rc = dt_output_commit(&out, err);
+        rc = dt_lineage_commit(lineage, &out, err);
+    dt_lineage_free(lineage);
     if (rc < 0)
         dt_output_abandon(&out);
     else if (opt.summary)

@@ -13,6 +13,7 @@
 #include "io/document-options.h"
 #include "io/document-stream.h"
 #include "io/input.h"
+#include "io/lineage.h"
 #include "pretokenize/pattern.h"
 #include "shard/shard.h"
 #include "shard/sources.h"
@@ -75,6 +76,7 @@ struct sink {
     struct dt_document_writer decoded; /* for -d --to jsonl */
     struct dt_buffer text;
     uint64_t documents;
+    struct dt_lineage *lineage; /* NULL: the output has no place for it */
 };
 
 static int write_text(struct sink *sink, struct dt_error *err)
@@ -178,6 +180,7 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
         return dt_fail(err, DT_EINVALID,
                        "--truncate %ld must exceed the %zu ids of the frame and %zu of the stride",
                        opt.max_length, frame, how.stride);
+    opt.documents.lineage = sink->lineage;
     DT_TRY(dt_documents_open(&documents, files, count, &opt.documents, err));
     struct dt_batch_encoder *encoder = dt_batch_encoder_new(t, &how, write_encoded, sink);
     int rc = opt.ids ? 0 : open_stream(sink, t, &how.frame, err);
@@ -186,7 +189,8 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
     if (rc == 0 && sink->documents == 0)
         rc = dt_fail(err, DT_EFORMAT, "the input contains no documents");
     if (rc == 0 && sink->writer)
-        rc = dt_shard_writer_finish(sink->writer, err);
+        rc = dt_shard_writer_finish_with(
+            sink->writer, dt_output_is_pipe(&sink->out) ? sink->lineage : NULL, err);
     dt_reading_options_report(documents);
     dt_batch_encoder_free(encoder);
     dt_documents_close(documents);
@@ -252,7 +256,7 @@ static int decode_stream(struct sink *sink, const struct dt_tokenizer *t, const 
     struct dt_shard_reader *reader;
     struct dt_shard_document document;
     struct dt_ids ids = DT_IDS_EMPTY;
-    DT_TRY(dt_shard_reader_open(&reader, path, err));
+    DT_TRY(dt_shard_reader_open_for(&reader, path, sink->lineage, err));
     const struct dt_shard_info *info = dt_shard_reader_info(reader);
     int rc = check_fingerprint(t, info, name, err);
     for (uint64_t number = 1; rc == 0; number++) {
@@ -308,6 +312,7 @@ static int decode(struct sink *sink, const struct dt_tokenizer *t, char **files,
 {
     DT_TRY(opt.ids ? 0 : check_listed(files, count, err));
     sink->decoded = dt_document_writer_to(&sink->out, DT_DOCUMENT_OUTPUT_JSONL);
+    sink->decoded.lineage = sink->lineage;
     for (int i = 0; i < (count ? count : 1); i++) {
         const char *path = count ? files[i] : "-";
         DT_TRY(opt.ids ? decode_lines(sink, t, path, err) : decode_stream(sink, t, path, err));
@@ -322,11 +327,15 @@ static int run(struct sink *sink, char **files, int count, struct dt_error *err)
     struct dt_tokenizer *t;
     DT_TRY(dt_tokenizer_load_with(&t, opt.tokenizer,
                                   opt.pattern < 0 ? NULL : dt_pattern_names[opt.pattern], err));
+    sink->lineage = dt_lineage_for(opt.out);
     int rc = dt_output_open(&sink->out, opt.out, err);
+    if (rc == 0)
+        rc = dt_lineage_add_path(sink->lineage, opt.tokenizer, err);
     if (rc == 0)
         rc = opt.decode ? decode(sink, t, files, count, err) : encode(sink, t, files, count, err);
     if (rc == 0)
-        rc = dt_output_commit(&sink->out, err);
+        rc = dt_lineage_commit(sink->lineage, &sink->out, err);
+    dt_lineage_free(sink->lineage);
     dt_shard_writer_free(sink->writer);
     dt_output_abandon(&sink->out);
     dt_buffer_release(&sink->text);

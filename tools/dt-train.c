@@ -19,6 +19,7 @@
 #include "comm/interface.h"
 #include "comm/launch.h"
 #include "formats/model-directory.h"
+#include "shard/dataset.h"
 #include "token/tokenizer.h"
 #include "train/training.h"
 
@@ -293,10 +294,60 @@ static void print_plan(const struct dt_training *trainer)
                (double)rows[i].bytes / (1 << 30));
 }
 
+/* The record of the run, which rank 0 writes into checkpoints. */
+static int begin_lineage(struct dt_lineage **lineage, const char *data, struct dt_device *dev,
+                         struct dt_error *err)
+{
+    const char *set = getenv("DT_SET");
+    *lineage = NULL;
+    if (!leads() || opt.dry_run)
+        return 0;
+    struct dt_lineage *l = *lineage = dt_lineage_new();
+    dt_lineage_set(l, "ranks", dt_json_new_int(dt_comm_size(world)));
+    dt_lineage_set(l, "device", dt_json_new_string(dev->engine->name));
+    if (set && *set)
+        dt_lineage_set(l, "DT_SET", dt_json_new_string(set));
+    if (opt.config)
+        DT_TRY(dt_lineage_add_path(l, opt.config, err));
+    if (opt.tokenizer)
+        DT_TRY(dt_lineage_add_path(l, opt.tokenizer, err));
+    if (opt.init_from)
+        DT_TRY(dt_lineage_add_path(l, opt.init_from, err));
+    return dt_dataset_add_inputs(data, l, err);
+}
+
+static int train_with(struct dt_training_options *o, const struct dt_settings *settings,
+                      struct dt_device *dev, bool *stopped, struct dt_error *err)
+{
+    struct dt_training *trainer;
+    enum dt_dtype type = (enum dt_dtype)settings->training.precision;
+    DT_TRY(dt_comm_agree(world, opt.dry_run ? 0 : find_peak(dev, type, &o->peak, err), err));
+    DT_TRY(dt_training_new(&trainer, o, err));
+    if (opt.dry_run) {
+        if (leads())
+            print_plan(trainer);
+        dt_training_free(trainer);
+        *stopped = false;
+        return 0;
+    }
+    if (!opt.quiet && leads())
+        print_facts(trainer, dev, o->peak, dt_dtype_names[settings->training.precision]);
+    if (leads())
+        warn_of_metrics(trainer);
+    int rc = train(trainer, stopped, err);
+    char hex[DT_HASH_HEX];
+    uint64_t hash;
+    if (rc >= 0 && !*stopped)
+        rc = dt_training_hash(trainer, &hash, err);
+    if (rc >= 0 && !*stopped && leads())
+        printf("parameters %s\n", dt_hash_hex(hash, hex));
+    dt_training_free(trainer);
+    return rc;
+}
+
 static int run(const char *data, const struct dt_settings *settings, struct dt_device *dev,
                bool *stopped, struct dt_error *err)
 {
-    struct dt_training *trainer;
     struct dt_training_options o = {.settings = settings,
                                     .settings_path = source,
                                     .init_from = opt.init_from,
@@ -311,28 +362,9 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .stop = stop_signal};
     DT_TRY(dt_comm_agree(world, open_tokenizer(&o, err), err));
     DT_TRY(print_places(err));
-    enum dt_dtype type = (enum dt_dtype)settings->training.precision;
-    DT_TRY(dt_comm_agree(world, opt.dry_run ? 0 : find_peak(dev, type, &o.peak, err), err));
-    DT_TRY(dt_training_new(&trainer, &o, err));
-    if (opt.dry_run) {
-        if (leads())
-            print_plan(trainer);
-        dt_training_free(trainer);
-        *stopped = false;
-        return 0;
-    }
-    if (!opt.quiet && leads())
-        print_facts(trainer, dev, o.peak, dt_dtype_names[settings->training.precision]);
-    if (leads())
-        warn_of_metrics(trainer);
-    int rc = train(trainer, stopped, err);
-    char hex[DT_HASH_HEX];
-    uint64_t hash;
-    if (rc >= 0 && !*stopped)
-        rc = dt_training_hash(trainer, &hash, err);
-    if (rc >= 0 && !*stopped && leads())
-        printf("parameters %s\n", dt_hash_hex(hash, hex));
-    dt_training_free(trainer);
+    int rc = dt_comm_agree(world, begin_lineage(&o.lineage, data, dev, err), err);
+    rc = rc < 0 ? rc : train_with(&o, settings, dev, stopped, err);
+    dt_lineage_free(o.lineage);
     return rc;
 }
 
@@ -503,7 +535,7 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_settings settings;
-    bool stopped;
+    bool stopped = false;
     if (!leads())
         dt_program_delay_usage(LEADERS_START);
     int first = dt_program_parse_options(&command, argc, argv);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* dt-vocab: trains a tokenizer. */
+#include <string.h>
+
 #include "base/buffer.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "io/document-options.h"
+#include "io/lineage.h"
 #include "pretokenize/pattern.h"
 #include "token/tokenizer.h"
 #include "token/vocab-trainer.h"
@@ -134,6 +137,7 @@ int main(int argc, char **argv)
     check_options(&from);
     struct dt_error err;
     struct dt_tokenizer *t;
+    from.lineage = strcmp(opt.out, "-") == 0 ? NULL : dt_lineage_for(opt.out);
     if (train(&t, &from, argv + first, argc - first, &err) < 0)
         return dt_program_report(&err);
     if (dt_tokenizer_size(t) < opt.size)
@@ -141,6 +145,9 @@ int main(int argc, char **argv)
                         dt_tokenizer_size(t), opt.size, opt.min_frequency,
                         dt_plural((uint64_t)opt.min_frequency));
     int rc = dt_tokenizer_save(t, opt.out, &err);
+    if (rc == 0)
+        rc = dt_lineage_write_beside(from.lineage, opt.out, &err);
+    dt_lineage_free(from.lineage);
     dt_tokenizer_free(t);
     return rc < 0 ? dt_program_report(&err) : 0;
 }

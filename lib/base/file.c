@@ -429,6 +429,12 @@ bool dt_output_is_same(const char *a, const char *b)
     return same;
 }
 
+bool dt_file_is_regular(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 bool dt_file_is_directory(const char *path)
 {
     struct stat st;

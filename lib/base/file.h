@@ -79,6 +79,7 @@ bool dt_output_is_input(const char *output, const char *input);
 bool dt_output_is_same(const char *a, const char *b);
 
 bool dt_file_is_directory(const char *path);
+bool dt_file_is_regular(const char *path);
 /* 1 if the path exists, 0 if not. DT_EIO if that cannot be determined (no permission to search a
  * directory, a loop of links) and for a dangling link: to skip such a file would go unnoticed. */
 int dt_file_probe(const char *path, struct dt_error *err) DT_MUST_CHECK;

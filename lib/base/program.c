@@ -24,6 +24,8 @@
 
 static const char *program_name;
 static struct dt_buffer command_line;
+static const char **arguments; /* of command_line, ended by NULL; each owned */
+static int argument_count, argument_capacity;
 static bool given[MAX_OPTIONS]; /* options given, by index in the table */
 
 const char *dt_program_name(void)
@@ -34,6 +36,12 @@ const char *dt_program_name(void)
 const char *dt_command_line(void)
 {
     return command_line.data ? command_line.data : "";
+}
+
+const char *const *dt_command_arguments(void)
+{
+    static const char *const none[] = {NULL};
+    return arguments ? arguments : none;
 }
 
 static void print_message(const char *fmt, va_list args)
@@ -334,12 +342,15 @@ static void add_quoted(struct dt_buffer *b, const char *text)
     dt_buffer_add_char(b, '\'');
 }
 
+/* Adds an argument to both forms of the command line. */
 static void add_argument(struct dt_buffer *b, const char *text)
 {
     char *shown = dt_strdup(text);
     dt_credentials_hide(shown);
     add_quoted(b, shown);
-    free(shown);
+    DT_GROW(arguments, argument_count + 1, argument_capacity);
+    arguments[argument_count++] = shown;
+    arguments[argument_count] = NULL;
 }
 
 /* Output paths and thread counts are not recorded: equal results must be equal bytes. */
@@ -562,6 +573,10 @@ int dt_program_parse_options(const struct dt_command *c, int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* beyond a file size limit write fails with EFBIG */
     memset(given, 0, sizeof given);
     dt_buffer_clear(&command_line);
+    while (argument_count > 0)
+        free((char *)arguments[--argument_count]);
+    if (arguments)
+        arguments[0] = NULL;
     dt_buffer_printf(&command_line, "%s %s:", c->name, dt_version);
     int count = build_tables(c, longs, shorts);
     if (argc == 2 && strcmp(argv[1], "--print-options") == 0) {

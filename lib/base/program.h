@@ -102,6 +102,8 @@ const char *dt_program_name(void);
 /* "dt-x 0.2.0: arguments" for provenance lines; owned by the program. Options by their long
  * names; without --output, --threads and --quiet, which do not change the result. */
 const char *dt_command_line(void);
+/* The arguments of the same line, unquoted, ended by NULL. */
+const char *const *dt_command_arguments(void);
 
 /* Parses "123", "64k", "10M", "1e6" into a number; -1 on anything else and above 2^53. */
 int dt_program_parse_int(const char *text, long *value);

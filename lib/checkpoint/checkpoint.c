@@ -18,6 +18,8 @@
 #include "formats/model-directory.h"
 #include "formats/tensor-file.h"
 #include "io/directory-manifest.h"
+#include "io/lineage.h"
+#include "io/sealed-json.h"
 
 #define STATE_FILE     "trainer/state.json"
 #define OPTIMIZER_FILE "trainer/optimizer.safetensors"
@@ -27,6 +29,7 @@
 #define AVERAGE_DIR    "ema"
 #define SETTINGS_FILE  "trainer/config.yaml"
 #define LINEAGE_FILE   "trainer/lineage.txt"
+#define RECORDS_FILE   "trainer/" DT_LINEAGE_FILE
 #define TEMPORARY      ".step-"
 #define LATEST         "latest"
 #define BEST           "best"
@@ -334,6 +337,20 @@ static int copy_file(const char *from, const char *to, struct dt_error *err)
     return rc;
 }
 
+static int save_records(const char *directory, const struct dt_run_identity *identity,
+                        struct dt_error *err)
+{
+    if (identity->records == NULL)
+        return 0;
+    struct json_object *root = dt_json_new_object();
+    char *path = dt_path_join(directory, RECORDS_FILE);
+    dt_json_object_add(root, "lineage", json_object_get(identity->records));
+    int rc = dt_sealed_json_write(path, root, err);
+    free(path);
+    json_object_put(root);
+    return rc;
+}
+
 static int save_texts(const char *directory, const struct dt_run_identity *identity,
                       struct dt_error *err)
 {
@@ -343,6 +360,7 @@ static int save_texts(const char *directory, const struct dt_run_identity *ident
     dt_config_print(dt_settings_schema, identity->settings, &yaml);
     int rc = dt_file_write(settings, yaml.data, yaml.size, err);
     rc = rc < 0 ? rc : dt_file_write(lineage, identity->lineage, strlen(identity->lineage), err);
+    rc = rc < 0 ? rc : save_records(directory, identity, err);
     dt_buffer_release(&yaml);
     free(settings);
     free(lineage);
@@ -386,6 +404,8 @@ static int save_manifest(const char *directory, const struct dt_snapshot *snapsh
     const char *files[MOST_FILES] = {DT_CONFIG_FILE, DT_WEIGHTS_FILE, STATE_FILE,
                                      OPTIMIZER_FILE, SETTINGS_FILE,   LINEAGE_FILE};
     int count = 6;
+    if (identity->records)
+        files[count++] = RECORDS_FILE;
     if (identity->tokenizer_path) {
         files[count++] = DT_TOKENIZER_FILE;
         files[count++] = DT_TOKENIZER_CONFIG_FILE;

@@ -8,6 +8,7 @@
  *     trainer/optimizer.safetensors       optimizer state (dt_optimizer_named_tensors)
  *     trainer/config.yaml                 the resolved settings
  *     trainer/lineage.txt                 commands that led here, oldest first, one a line
+ *     trainer/lineage.json                the same with the hashes of inputs (io/lineage.h)
  *     trainer/manifest.json               sizes and hashes of all files; written last
  *     ema/                                the EMA of the parameters, a model directory
  *
@@ -33,6 +34,7 @@ struct dt_run_identity {
     uint64_t data;              /* fingerprint of the training split, which a resume compares */
     const char *tokenizer_path; /* copied into checkpoints; NULL: none */
     const char *lineage;        /* lines, each ended by a newline */
+    struct json_object *records; /* the same with inputs (io/lineage.h); borrowed, NULL: none */
 };
 
 /* The hidden directory in which a step's checkpoint is written; owned by the caller. */

@@ -355,6 +355,7 @@ int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *op
     /* attribute lines are not documents: no marks */
     c->out =
         dt_document_writer_to(out, options->measure_only ? DT_DOCUMENT_OUTPUT_TEXT : options->to);
+    c->out.lineage = options->lineage;
     if (rejects)
         c->rejects = dt_document_writer_to(rejects, DT_DOCUMENT_OUTPUT_JSONL);
     for (int i = 0; i < c->rule_count; i++)

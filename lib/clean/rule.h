@@ -31,6 +31,7 @@
 
 enum dt_dedup_part { DT_DEDUP_NO_PART, DT_DEDUP_PARAGRAPHS, DT_DEDUP_LINES };
 
+struct dt_lineage;
 struct dt_clean_options {
     bool reject_invalid; /* drop text that is not UTF-8 instead of repairing it */
     bool mojibake;       /* undo double encodings */
@@ -52,6 +53,7 @@ struct dt_clean_options {
     bool measure_only;                            /* write attributes, drop nothing */
     enum dt_document_output to;
     int threads;
+    struct dt_lineage *lineage; /* of the output; borrowed, or NULL */
 };
 
 #define DT_RULES_MAX 128

@@ -105,7 +105,7 @@ static int add_documents(struct dt_converter *c, struct dt_shard_reader *r, cons
 int dt_converter_add_shard(struct dt_converter *c, const char *path, struct dt_error *err)
 {
     struct dt_shard_reader *r;
-    DT_TRY(dt_shard_reader_open(&r, path, err));
+    DT_TRY(dt_shard_reader_open_for(&r, path, c->target.lineage, err));
     int rc = 0;
     switch (c->target.kind) {
     case DT_TARGET_RAW:
@@ -145,6 +145,7 @@ int dt_converter_add_foreign(struct dt_converter *c, const char *format, const c
 int dt_converter_finish(struct dt_converter *c, struct dt_error *err)
 {
     if (c->stream)
-        return dt_shard_writer_finish(c->stream, err);
+        return dt_shard_writer_finish_with(
+            c->stream, dt_output_is_pipe(c->target.out) ? c->target.lineage : NULL, err);
     return c->foreign ? dt_foreign_finish(c->foreign, err) : 0;
 }

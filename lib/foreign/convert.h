@@ -25,6 +25,7 @@ struct dt_target {
     const char *format;       /* for DT_TARGET_FOREIGN: a row of DT_FOREIGN_FORMATS */
     const char *path;         /* its output path */
     const char *command_line; /* appended to the provenance of a stream */
+    struct dt_lineage *lineage; /* gets the shards that are read, or NULL */
 };
 
 /* Computes hash and size of the text of a document from its ids. */

@@ -59,15 +59,21 @@ int dt_document_writer_add_line(struct dt_document_writer *w, const char *line, 
 
 int dt_document_writer_end(struct dt_document_writer *w, struct dt_error *err)
 {
-    char text[128], hash[DT_HASH_HEX];
+    char hash[DT_HASH_HEX];
+    struct dt_buffer text = DT_BUFFER_EMPTY;
     if (w->documents == 0)
         return 0;
-    int size =
-        snprintf(text, sizeof text,
-                 ",\"" DT_STREAM_MEMBER "\":{\"documents\":%" PRIu64 ",\"xxh3\":\"%s\"}" CLOSE,
-                 w->documents, dt_hash_hex(w->hash, hash));
+    dt_buffer_printf(&text, ",\"" DT_STREAM_MEMBER "\":{\"documents\":%" PRIu64 ",\"xxh3\":\"%s\"",
+                     w->documents, dt_hash_hex(w->hash, hash));
+    if (w->lineage) {
+        dt_buffer_add_string(&text, ",\"lineage\":");
+        dt_json_add_value(&text, dt_lineage_records(w->lineage), DT_JSON_COMPACT);
+    }
+    dt_buffer_add_string(&text, "}" CLOSE);
     w->documents = 0;
-    return dt_output_write(w->out, text, (size_t)size, err);
+    int rc = dt_output_write(w->out, text.data, text.size, err);
+    dt_buffer_release(&text);
+    return rc;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -99,7 +105,25 @@ bool dt_stream_mark_parse(const char *json, size_t size, struct dt_stream_mark *
         return false;
     bool is_end = parse_end(value, mark);
     json_object_put(value);
+    mark->json = json;
+    mark->size = size;
     return is_end;
+}
+
+int dt_stream_mark_lineage(const struct dt_stream_mark *mark, struct json_object **records,
+                           struct dt_error *err)
+{
+    struct json_object *end;
+    *records = NULL;
+    if (mark->kind != DT_STREAM_MARK_END)
+        return 0;
+    DT_TRY(dt_json_parse(mark->json, mark->size, "the end record", &end, err));
+    int rc = 0;
+    if (json_object_object_get_ex(end, "lineage", records))
+        rc = dt_lineage_check(*records, "the end record", err);
+    *records = rc == 0 && *records ? json_object_get(*records) : NULL;
+    json_object_put(end);
+    return rc;
 }
 
 static void begin(struct dt_stream_check *check)

@@ -21,6 +21,7 @@
 
 #include "base/hash.h"
 #include "io/document.h"
+#include "io/lineage.h"
 
 #define DT_STREAM_MEMBER "dt_stream"
 
@@ -29,6 +30,7 @@ struct dt_document_writer {
     enum dt_document_output format;
     bool marked;              /* JSON Lines into a pipe or socket */
     uint64_t documents, hash; /* of what was added, where it is marked */
+    struct dt_lineage *lineage; /* goes into the end record; borrowed, or NULL */
 };
 
 struct dt_document_writer dt_document_writer_to(struct dt_output *out,
@@ -47,10 +49,15 @@ struct dt_stream_mark {
     enum dt_stream_mark_kind { DT_STREAM_MARK_NONE, DT_STREAM_MARK_BEGIN, DT_STREAM_MARK_END } kind;
     uint64_t documents;     /* of an end record */
     char xxh3[DT_HASH_HEX]; /* of an end record, as text */
+    const char *json;       /* of an end record: its text, of size bytes; borrowed */
+    size_t size;
 };
 
-/* Parses the value of the member "dt_stream"; false if it is not a mark. */
+/* Parses the value of the member "dt_stream"; false if it is not a mark. json is borrowed. */
 bool dt_stream_mark_parse(const char *json, size_t size, struct dt_stream_mark *mark);
+/* The records in an end record, which are owned by the caller; NULL if it has none. */
+int dt_stream_mark_lineage(const struct dt_stream_mark *mark, struct json_object **records,
+                           struct dt_error *err) DT_MUST_CHECK;
 
 /* A reader's state in the current stream; all zero before the first document. */
 struct dt_stream_check {

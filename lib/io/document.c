@@ -10,6 +10,7 @@
 #include "io/document-stream.h"
 #include "io/input.h"
 #include "io/json-line.h"
+#include "io/lineage.h"
 #include "io/plain-text.h"
 #include "json/json.h"
 
@@ -37,6 +38,8 @@ struct dt_documents {
     bool ended;                    /* all inputs were read */
     bool cuts;                     /* some file was split at separators */
     uint64_t separators;           /* of the files already closed */
+    struct dt_sha256 hash;         /* of the file being read, with options.lineage; the same: */
+    struct json_object *upstream;  /* the records of its stream, or NULL */
 };
 
 const char *dt_documents_check(int format, const char *separator)
@@ -106,6 +109,7 @@ void dt_documents_close(struct dt_documents *d)
     dt_buffer_release(&d->scratch);
     dt_bad_lines_release(&d->bad_lines);
     free(d->first_partial);
+    json_object_put(d->upstream);
     dt_buffer_release(&d->plain.scratch);
     free(d);
 }
@@ -160,7 +164,8 @@ static int check_field(const struct dt_documents *d, struct dt_error *err)
 static int open_next(struct dt_documents *d, struct dt_error *err)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* UTF-8's byte order mark */
-    DT_TRY(dt_input_open(&d->in, d->paths[d->next_path++], err));
+    DT_TRY(dt_input_open_hashed(&d->in, d->paths[d->next_path++], DT_INPUT_TEXT,
+                                d->options.lineage ? &d->hash : NULL, err));
     d->line = d->number = 0;
     d->format = d->options.format;
     bool empty = false;
@@ -182,6 +187,39 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
                                       .most = d->most,
                                       .scratch = d->plain.scratch};
     return d->format == DT_DOCUMENT_FORMAT_JSONL || empty ? 0 : check_field(d, err);
+}
+
+/* A stream from a pipe is identified by its records, any other input by its hash. */
+static int record_input(struct dt_documents *d, struct dt_error *err)
+{
+    const char *path = d->paths[d->next_path - 1];
+    char hex[DT_SHA256_HEX] = "";
+    if (d->options.lineage == NULL)
+        return 0;
+    if (d->upstream == NULL && strcmp(path, "-") != 0)
+        return dt_lineage_add_read(d->options.lineage, path, &d->hash, err);
+    uint64_t bytes = d->hash.bytes;
+    if (d->upstream == NULL || strcmp(path, "-") != 0)
+        dt_sha256_finish(&d->hash, hex);
+    dt_lineage_add_input(d->options.lineage, path, bytes, hex, d->upstream);
+    json_object_put(d->upstream);
+    d->upstream = NULL;
+    return 0;
+}
+
+static int take_lineage(struct dt_documents *d, const struct dt_stream_mark *mark,
+                        struct dt_error *err)
+{
+    struct json_object *records;
+    if (d->options.lineage == NULL || mark->kind != DT_STREAM_MARK_END)
+        return 0;
+    if (dt_stream_mark_lineage(mark, &records, err) < 0)
+        return dt_fail_context(err, "%s:%llu", dt_input_name(d->in), (unsigned long long)d->line);
+    if (records) {
+        json_object_put(d->upstream);
+        d->upstream = records;
+    }
+    return 0;
 }
 
 static void close_current(struct dt_documents *d)
@@ -345,6 +383,7 @@ static int next_json_line(struct dt_documents *d, struct dt_document *doc, struc
             continue;
         }
         DT_TRY(judge_stream(d, dt_stream_check_add(&d->stream, &mark, &doc->text, err), err));
+        DT_TRY(take_lineage(d, &mark, err));
         if (doc->id.size == 0)
             number_document(d, doc);
         return 1;
@@ -369,6 +408,7 @@ int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt
             continue;
         if (rc != 0)
             return rc;
+        DT_TRY(record_input(d, err));
         close_current(d);
     }
 }

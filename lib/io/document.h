@@ -49,6 +49,7 @@ void dt_document_release(struct dt_document *doc);
 /* The default limit of a document in bytes. */
 #define DT_DOCUMENT_BYTES 128000000
 
+struct dt_lineage;
 struct dt_documents_options {
     enum dt_document_format format;
     const char *separator; /* for DT_DOCUMENT_FORMAT_SEPARATOR and DT_DOCUMENT_FORMAT_SPLIT, without
@@ -61,6 +62,7 @@ struct dt_documents_options {
     bool field_is_optional; /* formats without fields are read as well, not refused */
     struct dt_bad_line_policy bad_lines;
     bool partial; /* accept truncated and altered document streams */
+    struct dt_lineage *lineage; /* gets each input when it was read; borrowed, or NULL */
 };
 
 /* Checks the options --from and --separator together: the usage error, or NULL. */

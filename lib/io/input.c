@@ -32,7 +32,18 @@ struct dt_input {
     uint64_t taken, total;
     z_stream gzip;
     ZSTD_DStream *zstd;
+    struct dt_sha256 *hash; /* of the bytes read of the file; borrowed, or NULL */
 };
+
+/* Takes note of n bytes that were read to the end of raw. */
+static void took(struct dt_input *in, size_t n)
+{
+    if (in->hash)
+        dt_sha256_add(in->hash, in->raw + in->raw_to, n);
+    in->raw_ended = n == 0;
+    in->raw_to += n;
+    in->taken += n;
+}
 
 static int fill_raw(struct dt_input *in, struct dt_error *err)
 {
@@ -43,9 +54,7 @@ static int fill_raw(struct dt_input *in, struct dt_error *err)
     } while (n < 0 && errno == EINTR);
     if (n < 0)
         return dt_fail_errno(err, "cannot read '%s'", in->name);
-    in->raw_ended = n == 0;
-    in->raw_to = (size_t)n;
-    in->taken += (uint64_t)n;
+    took(in, (size_t)n);
     return 0;
 }
 
@@ -73,9 +82,7 @@ static int start_decoding(struct dt_input *in, struct dt_error *err)
             continue;
         if (n < 0)
             return dt_fail_errno(err, "cannot read '%s'", in->name);
-        in->raw_ended = n == 0;
-        in->raw_to += (size_t)n;
-        in->taken += (uint64_t)n;
+        took(in, (size_t)n);
     }
     size_t size = in->raw_to < SIGNATURE ? in->raw_to : SIGNATURE;
     const struct dt_file_type *what = dt_file_type_recognize((const char *)in->raw, size);
@@ -113,10 +120,8 @@ static int need_text(struct dt_input *in, struct dt_error *err)
     return 0;
 }
 
-enum reading { RAW, DECODED, TEXT };
-
-static int open_input(struct dt_input **result, const char *path, enum reading reading,
-                      struct dt_error *err)
+int dt_input_open_hashed(struct dt_input **result, const char *path, enum dt_input_kind kind,
+                         struct dt_sha256 *hash, struct dt_error *err)
 {
     struct stat st;
     bool is_stdin = strcmp(path, "-") == 0;
@@ -134,8 +139,11 @@ static int open_input(struct dt_input **result, const char *path, enum reading r
     in->total = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
     in->raw = dt_alloc(RAW_SIZE, 1);
     in->plain = dt_alloc(PLAIN_SIZE, 1);
-    int rc = reading == RAW ? 0 : start_decoding(in, err);
-    if (rc == 0 && reading == TEXT)
+    in->hash = hash;
+    if (hash)
+        dt_sha256_init(hash);
+    int rc = kind == DT_INPUT_RAW ? 0 : start_decoding(in, err);
+    if (rc == 0 && kind == DT_INPUT_TEXT)
         rc = need_text(in, err);
     if (rc < 0) {
         dt_input_close(in);
@@ -147,17 +155,17 @@ static int open_input(struct dt_input **result, const char *path, enum reading r
 
 int dt_input_open(struct dt_input **in, const char *path, struct dt_error *err)
 {
-    return open_input(in, path, TEXT, err);
+    return dt_input_open_hashed(in, path, DT_INPUT_TEXT, NULL, err);
 }
 
 int dt_input_open_bytes(struct dt_input **in, const char *path, struct dt_error *err)
 {
-    return open_input(in, path, DECODED, err);
+    return dt_input_open_hashed(in, path, DT_INPUT_BYTES, NULL, err);
 }
 
 int dt_input_open_raw(struct dt_input **in, const char *path, struct dt_error *err)
 {
-    return open_input(in, path, RAW, err);
+    return dt_input_open_hashed(in, path, DT_INPUT_RAW, NULL, err);
 }
 
 void dt_input_close(struct dt_input *in)

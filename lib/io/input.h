@@ -17,6 +17,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/sha256.h"
 #include "io/file-type.h"
 
 struct dt_input;
@@ -27,6 +28,11 @@ int dt_input_open(struct dt_input **in, const char *path, struct dt_error *err) 
 int dt_input_open_bytes(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Without decompression: for formats that dt reads frame by frame. */
 int dt_input_open_raw(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
+enum dt_input_kind { DT_INPUT_TEXT, DT_INPUT_BYTES, DT_INPUT_RAW }; /* the three above */
+/* The same as one of the three. hash, if not NULL, is started, and gets the bytes of the file as
+ * they are read; it is borrowed until dt_input_close. At the end of the input it has all. */
+int dt_input_open_hashed(struct dt_input **in, const char *path, enum dt_input_kind kind,
+                         struct dt_sha256 *hash, struct dt_error *err) DT_MUST_CHECK;
 void dt_input_close(struct dt_input *in); /* NULL is fine */
 
 /* Up to capacity bytes; *size is 0 only at the end. */

@@ -278,6 +278,19 @@ int dt_dataset_open(struct dt_dataset **result, const char *path, const char *sp
     return 0;
 }
 
+int dt_dataset_add_inputs(const char *path, struct dt_lineage *lineage, struct dt_error *err)
+{
+    struct dt_mixture m;
+    DT_TRY(dt_lineage_add_path(lineage, path, err));
+    if (dt_file_is_directory(path) || !dt_mixture_is_named(path))
+        return 0;
+    int rc = dt_mixture_read(&m, path, err);
+    for (int i = 0; rc == 0 && i < m.count; i++)
+        rc = dt_lineage_add_path(lineage, m.parts[i].path, err);
+    dt_mixture_release(&m);
+    return rc;
+}
+
 bool dt_dataset_has_splits(const char *path)
 {
     return dt_file_is_directory(path) || dt_mixture_is_named(path);

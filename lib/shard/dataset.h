@@ -54,6 +54,9 @@ struct dt_dataset;
  * footers are checked when a shard is first opened: now for splits up to DT_CHECKED_TOKENS. */
 int dt_dataset_open(struct dt_dataset **d, const char *path, const char *split,
                     struct dt_error *err) DT_MUST_CHECK;
+/* Adds the files of a data set to the inputs of a command: path itself, and what a mixture names. */
+int dt_dataset_add_inputs(const char *path, struct dt_lineage *lineage,
+                          struct dt_error *err) DT_MUST_CHECK;
 /* Whether path has splits: a directory or a mixture, not a single file. */
 bool dt_dataset_has_splits(const char *path);
 /* Whether the splits of path have names: it has splits, or is a shard listed by an index.json. */

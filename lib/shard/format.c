@@ -80,6 +80,14 @@ void dt_format_put_index(struct dt_buffer *b, const struct dt_index *index, cons
     put_checksum(b, start);
 }
 
+void dt_format_put_lineage(struct dt_buffer *b, const void *text, size_t size)
+{
+    size_t start = b->size;
+    put_head(b, DT_LINEAGE_FRAME, DT_LINEAGE_HEAD + size + 8, "dtsL");
+    dt_buffer_append(b, text, size);
+    put_checksum(b, start);
+}
+
 void dt_format_put_footer(struct dt_buffer *b, const struct dt_footer *footer, bool masked)
 {
     size_t start = b->size;
@@ -137,6 +145,8 @@ size_t dt_frame_limit(uint32_t magic)
     case DT_INDEX_FRAME:
         return DT_INDEX_HEAD(true) + sizeof(struct dt_shard_document) * DT_FRAME_DOCUMENTS +
                dt_format_mask_bytes(DT_FRAME_TOKENS) + 8;
+    case DT_LINEAGE_FRAME:
+        return DT_LINEAGE_HEAD + DT_PROVENANCE_MAX + 8;
     case DT_FOOTER_FRAME:
         return DT_FOOTER_SIZE(true);
     case DT_SEEK_FRAME:
@@ -204,6 +214,22 @@ int dt_format_get_header(const void *frame, size_t size, struct dt_shard_info *i
     *provenance = dt_strndup(p + head, size - head - 8);
     info->provenance = *provenance;
     return 0;
+}
+
+int dt_format_get_lineage(const void *frame, size_t size, struct json_object **records,
+                          struct dt_error *err)
+{
+    const char *p = frame;
+    *records = NULL;
+    DT_TRY(check_frame(p, size, DT_LINEAGE_HEAD + 8, DT_LINEAGE_FRAME, "dtsL", err));
+    DT_TRY(dt_json_parse(p + DT_LINEAGE_HEAD, size - DT_LINEAGE_HEAD - 8, "the lineage", records,
+                         err));
+    int rc = dt_lineage_check(*records, "the token stream", err);
+    if (rc < 0) {
+        json_object_put(*records);
+        *records = NULL;
+    }
+    return rc;
 }
 
 int dt_format_get_index(const void *frame, size_t size, bool masked, struct dt_index *index,

@@ -7,6 +7,8 @@
  *     +--------+---------+--------+---------+--------+-----+--------+------------+
  *       skip.    skip.     zstd     skip.     zstd           skip.    skip.
  *
+ * A lineage frame (skippable) may be before the footer.
+ *
  * Data frames are zstd frames of ids; all others are skippable frames. Header, index and
  * footer end with the XXH64 of all their bytes before. An index holds the XXH64 of its data
  * frame, the footer that of the seek table. So checksums cover every bit of a file.
@@ -38,6 +40,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are written 
 #define DT_HEADER_FRAME  0x184d2a50u
 #define DT_INDEX_FRAME   0x184d2a51u
 #define DT_FOOTER_FRAME  0x184d2a52u
+#define DT_LINEAGE_FRAME 0x184d2a53u
 #define DT_SEEK_FRAME    0x184d2a5eu
 #define DT_SEEK_MAGIC    0x8f92eab1u
 #define DT_SEEK_CHECKSUM 0x80 /* the seek table's flag: entries have checksums */
@@ -53,6 +56,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are written 
 #define DT_HEADER_HEAD(masked) ((masked) ? 48u : 36u)
 #define DT_INDEX_HEAD(masked)  ((masked) ? 64u : 60u)
 #define DT_FOOTER_SIZE(masked) ((masked) ? 92u : 68u)
+#define DT_LINEAGE_HEAD        12u /* and as many bytes of text */
 
 enum dt_shard_layout { DT_SHARD_LAYOUT_LIST = 0, DT_SHARD_LAYOUT_PADDED = 1 };
 enum dt_format_flag { DT_FORMAT_RECORDS_COMPRESSED = 1, DT_FORMAT_MASK_COMPRESSED = 2 };
@@ -103,6 +107,7 @@ static inline uint64_t dt_format_get64(const void *p)
 void dt_format_put_header(struct dt_buffer *b, const struct dt_shard_info *info);
 void dt_format_put_index(struct dt_buffer *b, const struct dt_index *index, const void *records,
                          size_t size, const void *mask);
+void dt_format_put_lineage(struct dt_buffer *b, const void *text, size_t size);
 void dt_format_put_footer(struct dt_buffer *b, const struct dt_footer *footer, bool masked);
 void dt_format_put_seek_table(struct dt_buffer *b, const struct dt_seek_entry *entries,
                               size_t count);
@@ -117,6 +122,10 @@ int dt_format_get_index(const void *frame, size_t size, bool masked, struct dt_i
                         struct dt_error *err) DT_MUST_CHECK;
 int dt_format_get_footer(const void *frame, size_t size, bool masked, struct dt_footer *footer,
                          struct dt_error *err) DT_MUST_CHECK;
+
+/* *records is owned by the caller (json_object_put). */
+int dt_format_get_lineage(const void *frame, size_t size, struct json_object **records,
+                          struct dt_error *err) DT_MUST_CHECK;
 
 /* Maximum bytes of a skippable frame by its magic; 0 if unknown. */
 size_t dt_frame_limit(uint32_t magic);

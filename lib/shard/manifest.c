@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "shard/format.h"
 #include "shard/shard-internal.h"
+#include "io/sealed-json.h"
 #include "json/json.h"
 
 #define MANIFEST_VERSION 2 /* the newest; data without a mask are written as 1 */
@@ -89,6 +90,7 @@ void dt_manifest_release(struct dt_manifest *m)
         release_split(&m->splits[i]);
     free(m->splits);
     free(m->provenance);
+    json_object_put(m->lineage);
     *m = (struct dt_manifest){0};
 }
 
@@ -117,6 +119,22 @@ static int get_hash(struct json_object *object, const char *name, const char *su
     return 0;
 }
 
+/* text is "" without the member. */
+static int get_sha256(struct json_object *object, const char *subject, char text[DT_SHA256_HEX],
+                      struct dt_error *err)
+{
+    const char *given;
+    text[0] = '\0';
+    if (!json_object_object_get_ex(object, "sha256", NULL))
+        return 0;
+    DT_TRY(dt_json_get_string(object, "sha256", subject, &given, err));
+    if (strlen(given) != DT_SHA256_HEX - 1 ||
+        strspn(given, "0123456789abcdef") != DT_SHA256_HEX - 1)
+        return dt_fail(err, DT_EFORMAT, "%s: 'sha256' is not 64 hexadecimal digits", subject);
+    memcpy(text, given, DT_SHA256_HEX);
+    return 0;
+}
+
 static int read_shard(struct dt_manifest *m, struct dt_manifest_split *split,
                       struct json_object *object, const char *subject, struct dt_error *err)
 {
@@ -130,6 +148,7 @@ static int read_shard(struct dt_manifest *m, struct dt_manifest_split *split,
     DT_TRY(get_count(object, "size", subject, &s->size, err));
     DT_TRY(get_hash(object, "hash", subject, &s->hash, err));
     s->targets = s->tokens;
+    DT_TRY(get_sha256(object, subject, s->sha256, err));
     if (m->info.masked) {
         DT_TRY(get_count(object, "padding", subject, &s->padding, err));
         DT_TRY(get_count(object, "targets", subject, &s->targets, err));
@@ -208,6 +227,17 @@ static int read_provenance(struct dt_manifest *m, struct json_object *root, cons
     return 0;
 }
 
+static int read_lineage(struct dt_manifest *m, struct json_object *root, const char *subject,
+                        struct dt_error *err)
+{
+    struct json_object *records;
+    if (!json_object_object_get_ex(root, "lineage", &records))
+        return 0;
+    DT_TRY(dt_lineage_check(records, subject, err));
+    m->lineage = json_object_get(records);
+    return 0;
+}
+
 /* Reads the members that version 2 adds. */
 static int read_layout(struct dt_manifest *m, struct json_object *root, const char *subject,
                        struct dt_error *err)
@@ -251,6 +281,7 @@ static int read_info(struct dt_manifest *m, struct json_object *root, const char
     m->info.token_bytes = vocab_size <= 65536 ? 2 : 4;
     if (version == 2)
         DT_TRY(read_layout(m, root, subject, err));
+    DT_TRY(read_lineage(m, root, subject, err));
     return read_provenance(m, root, subject, err);
 }
 
@@ -313,6 +344,8 @@ static struct json_object *split_to_json(const struct dt_manifest_split *split, 
         add_count(shard, "bytes", s->text_bytes);
         add_count(shard, "size", s->size);
         add_hash(shard, "hash", s->hash);
+        if (*s->sha256)
+            dt_json_object_add(shard, "sha256", dt_json_new_string(s->sha256));
         if (masked) {
             add_count(shard, "padding", s->padding);
             add_count(shard, "targets", s->targets);
@@ -354,8 +387,10 @@ int dt_manifest_write(const struct dt_manifest *m, const char *directory, struct
         dt_json_object_add(splits, m->splits[i].name, split_to_json(&m->splits[i], m->info.masked));
     dt_json_object_add(root, "splits", splits);
     dt_json_object_add(root, "provenance", lines_to_json(m->info.provenance));
+    if (m->lineage)
+        dt_json_object_add(root, "lineage", json_object_get(m->lineage));
     char *path = dt_path_join(directory, DT_MANIFEST_NAME);
-    int rc = dt_json_write(path, root, err);
+    int rc = dt_sealed_json_write(path, root, err);
     free(path);
     json_object_put(root);
     return rc < 0 ? rc : dt_sync_directory(directory, err);

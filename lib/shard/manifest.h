@@ -23,6 +23,7 @@ struct dt_manifest_shard {
     uint64_t size;             /* of the file, in bytes */
     uint64_t hash;             /* content hash, as in struct dt_shard_info */
     uint64_t padding, targets; /* ids, as in struct dt_shard_info */
+    char sha256[DT_SHA256_HEX]; /* of the file; "": an earlier version did not record it */
 };
 
 struct dt_manifest_split {
@@ -34,6 +35,7 @@ struct dt_manifest_split {
 struct dt_manifest {
     struct dt_shard_info info; /* shared properties; totals over all splits */
     char *provenance;          /* storage of info.provenance */
+    struct json_object *lineage; /* records (io/lineage.h); NULL: none */
     struct dt_manifest_split *splits;
     int count, capacity;
 };

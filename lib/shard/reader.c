@@ -29,6 +29,11 @@ struct dt_shard_reader {
     size_t entries, capacity;
     uint64_t offset; /* of the current frame in the input */
     uint64_t next;   /* offset of the next frame */
+    struct dt_lineage *lineage;   /* gets the input at its end; borrowed, or NULL */
+    struct dt_sha256 hash;        /* of the input, with lineage */
+    struct json_object *upstream; /* records of the current stream, or NULL */
+    bool has_records;             /* some stream had records */
+    char *path;
 };
 
 /* Prefixes an error with file, frame and offset. */
@@ -119,6 +124,8 @@ static int begin_stream(struct dt_shard_reader *r, struct dt_error *err)
     bool first = r->provenance == NULL;
     r->in_stream = true;
     r->entries = 0;
+    json_object_put(r->upstream);
+    r->upstream = NULL;
     r->seen = (struct dt_footer){0};
     r->document_start = 0;
     DT_TRY(dt_format_get_header(r->frame.data, r->frame.size, &info, &provenance, err));
@@ -140,13 +147,21 @@ static int begin_stream(struct dt_shard_reader *r, struct dt_error *err)
     return 0;
 }
 
-int dt_shard_reader_open(struct dt_shard_reader **result, const char *path, struct dt_error *err)
+int dt_shard_reader_open(struct dt_shard_reader **r, const char *path, struct dt_error *err)
+{
+    return dt_shard_reader_open_for(r, path, NULL, err);
+}
+
+int dt_shard_reader_open_for(struct dt_shard_reader **result, const char *path,
+                             struct dt_lineage *lineage, struct dt_error *err)
 {
     *result = NULL;
     struct dt_shard_reader *r = dt_alloc(1, sizeof *r);
     uint32_t magic = 0;
     r->decoder = dt_frame_decoder_new();
-    int rc = dt_input_open_raw(&r->in, path, err);
+    r->lineage = lineage;
+    r->path = dt_strdup(path);
+    int rc = dt_input_open_hashed(&r->in, path, DT_INPUT_RAW, lineage ? &r->hash : NULL, err);
     if (rc == 0)
         rc = check_beginning(r, err);
     if (rc == 0) {
@@ -241,8 +256,34 @@ static int end_stream(struct dt_shard_reader *r, struct dt_error *err)
     r->info.text_bytes += f.text_bytes;
     r->info.padding += f.padding;
     r->info.targets += f.targets;
+    if (r->lineage && r->upstream && strcmp(r->path, "-") == 0) {
+        dt_lineage_add_input(r->lineage, r->path, 0, "", r->upstream);
+        r->has_records = true;
+    }
     r->info.hash = r->streams++ == 0 ? f.hash : dt_format_join_hashes(r->info.hash, f.hash);
     r->in_stream = false;
+    return 0;
+}
+
+/* Takes the records in r->frame. */
+static int take_lineage(struct dt_shard_reader *r, struct dt_error *err)
+{
+    add_entry(r, r->frame.size, 0, DT_EMPTY_CHECKSUM);
+    return dt_format_get_lineage(r->frame.data, r->frame.size, &r->upstream, err);
+}
+
+/* At the end: a stream from a pipe is identified by its records, any other input by its hash. */
+static int record_input(struct dt_shard_reader *r, struct dt_error *err)
+{
+    char hex[DT_SHA256_HEX];
+    struct dt_lineage *l = r->lineage;
+    r->lineage = NULL; /* once */
+    if (l == NULL || r->has_records)
+        return 0;
+    if (r->upstream == NULL && strcmp(r->path, "-") != 0)
+        return dt_lineage_add_read(l, r->path, &r->hash, err);
+    uint64_t bytes = r->hash.bytes;
+    dt_lineage_add_input(l, r->path, bytes, dt_sha256_finish(&r->hash, hex), r->upstream);
     return 0;
 }
 
@@ -253,8 +294,12 @@ static int next_frame(struct dt_shard_reader *r, struct dt_error *err)
     for (;;) {
         DT_TRY(read_frame(r, &magic, err));
         if (magic == 0)
-            return r->in_stream ? truncated(err) : 0;
-        if (r->in_stream && magic == DT_INDEX_FRAME) {
+            return r->in_stream ? truncated(err) : record_input(r, err);
+        if (r->in_stream && magic == DT_LINEAGE_FRAME && r->upstream == NULL) {
+            DT_TRY(take_lineage(r, err));
+            continue;
+        }
+        if (r->in_stream && magic == DT_INDEX_FRAME && r->upstream == NULL) {
             DT_TRY(begin_frame(r, err));
             return 1;
         }
@@ -346,6 +391,8 @@ void dt_shard_reader_close(struct dt_shard_reader *r)
     dt_buffer_release(&r->data);
     dt_buffer_release(&r->ids);
     dt_buffer_release(&r->mask);
+    json_object_put(r->upstream);
+    free(r->path);
     free(r->provenance);
     free(r->seek);
     free(r);

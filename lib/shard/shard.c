@@ -69,6 +69,7 @@ static int use_table(struct dt_shard *s, const char *entries, uint64_t table_siz
                      struct dt_error *err)
 {
     uint64_t n = s->frames, offset = dt_format_get32(entries), token = 0;
+    uint64_t count = (table_size - DT_FRAME_HEAD - DT_SEEK_END) / DT_SEEK_ENTRY;
     s->first_token = dt_alloc((size_t)n + 1, sizeof *s->first_token);
     s->offset = dt_alloc((size_t)n + 1, sizeof *s->offset);
     s->index_size = dt_alloc((size_t)n + 1, sizeof *s->index_size);
@@ -86,6 +87,8 @@ static int use_table(struct dt_shard *s, const char *entries, uint64_t table_siz
     }
     s->first_token[n] = token;
     s->offset[n] = offset;
+    if (count % 2 != 0) /* a lineage frame */
+        offset += dt_format_get32(entries + (count - 2) * DT_SEEK_ENTRY);
     if (offset + DT_FOOTER_SIZE(s->info.masked) + table_size != s->size)
         return dt_fail(err, DT_EFORMAT,
                        "is not a single stream: convert concatenated streams with dt-shard");
@@ -112,7 +115,7 @@ static int read_end(struct dt_shard *s, struct dt_footer *footer, uint64_t *tabl
         return dt_fail_context(err, "footer at byte %llu",
                                (unsigned long long)(s->size - *table_size - footer_size));
     if (dt_hash_xxh64(s->bytes.data + footer_size, *table_size) != footer->seek_hash ||
-        entries < 2 || entries % 2 != 0 || footer->frames != (entries - 2) / 2)
+        entries < 2 || footer->frames != (entries - 2) / 2)
         return dt_fail(err, DT_EFORMAT, "seek table at byte %llu: is damaged",
                        (unsigned long long)(s->size - *table_size));
     return 0;

@@ -28,6 +28,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "io/lineage.h"
 
 /* Marks an id without loss as a target, in functions that return the loss mask: padding, and
  * ids up to --loss-after. Above any vocabulary. */
@@ -74,6 +75,10 @@ void dt_shard_writer_use_threads(struct dt_shard_writer *w, int threads);
 int dt_shard_write(struct dt_shard_writer *w, const uint32_t *ids,
                    const struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
 int dt_shard_writer_finish(struct dt_shard_writer *w, struct dt_error *err) DT_MUST_CHECK;
+/* The same, with the records in the stream: for a pipe, which has no other place for them. lineage
+ * may be NULL. */
+int dt_shard_writer_finish_with(struct dt_shard_writer *w, struct dt_lineage *lineage,
+                                struct dt_error *err) DT_MUST_CHECK;
 /* Tokens, documents and text bytes written so far; the hash after finish. */
 void dt_shard_writer_totals(const struct dt_shard_writer *w, struct dt_shard_info *totals);
 void dt_shard_writer_free(struct dt_shard_writer *w); /* NULL is fine */
@@ -82,6 +87,10 @@ struct dt_shard_reader;
 /* path "-": stdin. Concatenated streams with equal headers read as one stream. */
 int dt_shard_reader_open(struct dt_shard_reader **r, const char *path,
                          struct dt_error *err) DT_MUST_CHECK;
+/* The same; at the end of the input, lineage gets it with its records. lineage is borrowed until
+ * then, or NULL. */
+int dt_shard_reader_open_for(struct dt_shard_reader **r, const char *path,
+                             struct dt_lineage *lineage, struct dt_error *err) DT_MUST_CHECK;
 const struct dt_shard_info *dt_shard_reader_info(const struct dt_shard_reader *r);
 /* Sets DT_NO_LOSS marks in the ids read, if the stream is masked (default: off). */
 void dt_shard_reader_mark(struct dt_shard_reader *r);

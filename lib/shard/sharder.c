@@ -211,7 +211,11 @@ static int close_shard(struct dt_sharder *s, struct stream *t, struct dt_error *
     t->writer = NULL;
     dt_manifest_set(shard, &totals);
     shard->size = t->out.written;
-    return dt_output_commit(&t->out, err);
+    char *path = dt_path_join(s->directory, shard->file);
+    int rc = dt_output_commit(&t->out, err);
+    rc = rc < 0 ? rc : dt_sha256_file(path, &shard->size, shard->sha256, err);
+    free(path);
+    return rc;
 }
 
 static int add_to(struct dt_sharder *s, struct stream *t, const uint32_t *ids,
@@ -452,6 +456,8 @@ int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err)
     dt_manifest_drop_empty(&s->manifest); /* all inputs may belong to one named split */
     DT_TRY(check_targets(&s->manifest, err));
     DT_TRY(dt_sync_directory(s->directory, err));
+    if (s->options->lineage)
+        s->manifest.lineage = json_object_get(dt_lineage_records(s->options->lineage));
     DT_TRY(dt_manifest_write(&s->manifest, s->directory, err));
     s->finished = true; /* from here on the new shards are valid */
     return remove_leftovers(s, err);

@@ -52,6 +52,7 @@ struct dt_sharder_options {
     int level, threads;
     enum dt_sharder_layout layout; /* rows have info->row ids */
     bool append;                   /* to the existing shards */
+    struct dt_lineage *lineage;    /* goes into index.json; borrowed, or NULL */
 };
 
 struct dt_sharder;

@@ -116,7 +116,7 @@ static int emit_frame(struct dt_shard_writer *w, struct frame *f, struct dt_erro
 {
     f->next = w->spare;
     w->spare = f;
-    if (w->entries + 4 > DT_SEEK_FRAMES)
+    if (w->entries + 5 > DT_SEEK_FRAMES)
         return dt_fail(err, DT_EINVALID, "more than %u frames in one stream: write several shards",
                        DT_SEEK_FRAMES);
     size_t size = (size_t)f->index.tokens * w->info.token_bytes;
@@ -315,11 +315,37 @@ int dt_shard_write(struct dt_shard_writer *w, const uint32_t *ids,
     return 0;
 }
 
+static int write_lineage(struct dt_shard_writer *w, struct dt_lineage *lineage,
+                         struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY, frame = DT_BUFFER_EMPTY;
+    dt_json_add_value(&text, dt_lineage_records(lineage), DT_JSON_COMPACT);
+    int rc = 0;
+    if (text.size > DT_PROVENANCE_MAX)
+        rc = dt_fail(err, DT_EINVALID, "the lineage is longer than %u bytes", DT_PROVENANCE_MAX);
+    if (rc == 0) {
+        dt_format_put_lineage(&frame, text.data, text.size);
+        add_entry(w, frame.size, 0, DT_EMPTY_CHECKSUM);
+        rc = dt_output_write(w->out, frame.data, frame.size, err);
+    }
+    dt_buffer_release(&text);
+    dt_buffer_release(&frame);
+    return rc;
+}
+
 int dt_shard_writer_finish(struct dt_shard_writer *w, struct dt_error *err)
+{
+    return dt_shard_writer_finish_with(w, NULL, err);
+}
+
+int dt_shard_writer_finish_with(struct dt_shard_writer *w, struct dt_lineage *lineage,
+                                struct dt_error *err)
 {
     if (w->filling)
         DT_TRY(close_frame(w, err));
     DT_TRY(drain(w, err));
+    if (lineage)
+        DT_TRY(write_lineage(w, lineage, err));
     struct dt_buffer footer = DT_BUFFER_EMPTY, table = DT_BUFFER_EMPTY;
     add_entry(w, DT_FOOTER_SIZE(w->info.masked), 0, DT_EMPTY_CHECKSUM);
     dt_format_put_seek_table(&table, w->seek, w->entries);

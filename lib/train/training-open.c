@@ -331,6 +331,7 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
     if (*checkpoint) {
         rc = dt_checkpoint_load(checkpoint, &t->state, &t->progress, &t->identity, err);
         rc = rc < 0 ? rc : keep_tokenizer(t, checkpoint, err);
+        rc = rc < 0 ? rc : dt_lineage_continue(o->lineage, checkpoint, err);
     } else {
         if (o->init_from)
             rc = take_parameters(&t->state, o->init_from, &t->origin, err);
@@ -338,6 +339,7 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
             dt_train_state_initialize(&t->state, (uint64_t)t->settings.training.seed);
         dt_train_state_begin_ema(&t->state);
     }
+    t->identity.records = o->lineage ? dt_lineage_records(o->lineage) : NULL;
     t->writer = dt_checkpoint_writer_new(t->run, t->comm, &t->snapshot, &t->identity,
                                          *checkpoint ? t->progress.step : -1);
     dt_local_sgd_begin(&t->local);

@@ -28,6 +28,7 @@
 
 #include "base/sum-hash.h"
 #include "comm/comm.h"
+#include "io/lineage.h"
 #include "settings/settings.h"
 #include "train/memory-plan.h"
 
@@ -55,7 +56,8 @@ struct dt_training_options {
                             * in settings (dt_settings_read); NULL: random */
     const char *tokenizer_path;        /* copied into checkpoints; NULL: none */
     uint64_t tokenizer;                /* its fingerprint, compared with the data's */
-    const char *command_line;          /* for the lineage */
+    const char *command_line;          /* for lineage.txt */
+    struct dt_lineage *lineage;        /* with the inputs; borrowed, NULL: none is written */
     struct dt_device *device;          /* borrowed */
     double peak;                       /* operations a second of the device; 0: not measured */
     struct dt_comm *comm;              /* all ranks of the run, borrowed; NULL: one rank */

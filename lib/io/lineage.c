@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/lineage.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/credentials.h"
+#include "base/path.h"
+#include "base/program.h"
+#include "base/version.h"
+#include "io/lineage-internal.h"
+#include "io/sealed-json.h"
+
+struct dt_lineage {
+    struct json_object *records; /* of the inputs; in the end also own */
+    struct json_object *own, *inputs;
+    bool closed;
+};
+
+struct dt_lineage *dt_lineage_new(void)
+{
+    struct dt_lineage *l = dt_alloc(1, sizeof *l);
+    struct json_object *arguments = dt_json_new_array();
+    l->records = dt_json_new_array();
+    l->own = dt_json_new_object();
+    l->inputs = dt_json_new_array();
+    for (const char *const *a = dt_command_arguments(); *a; a++)
+        dt_json_array_add(arguments, dt_json_new_string(*a));
+    dt_json_object_add(l->own, "program", dt_json_new_string(dt_program_name()));
+    dt_json_object_add(l->own, "version", dt_json_new_string(dt_version));
+    dt_json_object_add(l->own, "commit", dt_json_new_string(dt_commit));
+    dt_json_object_add(l->own, "arguments", arguments);
+    dt_json_object_add(l->own, "inputs", l->inputs);
+    return l;
+}
+
+struct dt_lineage *dt_lineage_for(const char *output)
+{
+    struct stat st;
+    bool is_stdout = strcmp(output, "-") == 0;
+    int rc = is_stdout ? fstat(STDOUT_FILENO, &st) : stat(output, &st);
+    if (is_stdout && (rc < 0 || !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))))
+        return NULL;
+    return is_stdout || rc < 0 || S_ISREG(st.st_mode) ? dt_lineage_new() : NULL;
+}
+
+void dt_lineage_free(struct dt_lineage *l)
+{
+    if (l == NULL)
+        return;
+    json_object_put(l->records);
+    if (!l->closed)
+        json_object_put(l->own);
+    free(l);
+}
+
+void dt_lineage_set(struct dt_lineage *l, const char *name, struct json_object *value)
+{
+    dt_json_object_add(l->own, name, value);
+}
+
+/* --- records --------------------------------------------------------------------------------- */
+
+static size_t count_of(struct json_object *records)
+{
+    return json_object_array_length(records);
+}
+
+/* Appends the records that are not there yet. */
+static void merge(struct json_object *into, struct json_object *from)
+{
+    for (size_t i = 0; i < count_of(from); i++) {
+        struct json_object *record = json_object_array_get_idx(from, i);
+        if (!dt_lineage_has(into, count_of(into), dt_lineage_id(record)))
+            dt_json_array_add(into, json_object_get(record));
+    }
+}
+
+struct json_object *dt_lineage_records(struct dt_lineage *l)
+{
+    char id[DT_SHA256_HEX];
+    if (l->closed)
+        return l->records;
+    dt_lineage_hash(l->own, id);
+    dt_json_object_add(l->own, "id", dt_json_new_string(id));
+    if (dt_lineage_has(l->records, count_of(l->records), id)) /* the same command, resumed */
+        json_object_put(l->own);
+    else
+        dt_json_array_add(l->records, l->own);
+    l->closed = true;
+    return l->records;
+}
+
+/* --- inputs ----------------------------------------------------------------------------------- */
+
+static void add_input(struct dt_lineage *l, const struct dt_lineage_input *in)
+{
+    struct json_object *input = dt_json_new_object(), *records = in->upstream;
+    dt_json_object_add(input, "path", dt_json_new_string(in->path));
+    if (in->file)
+        dt_json_object_add(input, "file", dt_json_new_string(in->file));
+    if (*in->sha256) {
+        dt_json_object_add(input, "bytes", dt_json_new_int((int64_t)in->bytes));
+        dt_json_object_add(input, "sha256", dt_json_new_string(in->sha256));
+    }
+    if (in->content)
+        dt_json_object_add(input, "content", dt_json_new_string(in->content));
+    if (records && count_of(records) > 0) {
+        merge(l->records, records);
+        const char *from = dt_lineage_id(json_object_array_get_idx(records, count_of(records) - 1));
+        dt_json_object_add(input, "from", dt_json_new_string(from));
+        if (in->of)
+            dt_json_object_add(input, "of", dt_json_new_string(in->of));
+    }
+    dt_json_array_add(l->inputs, input);
+}
+
+void dt_lineage_add_input(struct dt_lineage *l, const char *path, uint64_t bytes,
+                          const char *sha256, struct json_object *upstream)
+{
+    char *shown = dt_strdup(path);
+    dt_credentials_hide(shown);
+    add_input(l, &(struct dt_lineage_input){
+                     .path = shown, .bytes = bytes, .sha256 = sha256, .upstream = upstream});
+    free(shown);
+}
+
+int dt_lineage_add_read(struct dt_lineage *l, const char *path, struct dt_sha256 *hash,
+                        struct dt_error *err)
+{
+    char hex[DT_SHA256_HEX];
+    struct dt_lineage_input in = {.path = path, .bytes = hash->bytes};
+    in.sha256 = dt_sha256_finish(hash, hex);
+    DT_TRY(dt_lineage_find_upstream(&in, err));
+    add_input(l, &in);
+    dt_lineage_input_release(&in);
+    return 0;
+}
+
+int dt_lineage_add_path(struct dt_lineage *l, const char *path, struct dt_error *err)
+{
+    struct dt_lineage_input *inputs;
+    int count;
+    if (l == NULL)
+        return 0;
+    DT_TRY(dt_lineage_find_inputs(path, &inputs, &count, err));
+    for (int i = 0; i < count; i++) {
+        add_input(l, &inputs[i]);
+        dt_lineage_input_release(&inputs[i]);
+    }
+    free(inputs);
+    return 0;
+}
+
+int dt_lineage_continue(struct dt_lineage *l, const char *path, struct dt_error *err)
+{
+    char id[DT_SHA256_HEX];
+    struct json_object *records;
+    if (l == NULL)
+        return 0;
+    int rc = dt_lineage_read(path, &records, err);
+    if (rc == DT_EMISSING)
+        return dt_lineage_add_path(l, path, err);
+    DT_TRY(rc);
+    dt_lineage_hash(l->own, id);
+    bool is_same = dt_lineage_has(records, count_of(records), id);
+    if (is_same)
+        merge(l->records, records);
+    json_object_put(records);
+    return is_same ? 0 : dt_lineage_add_path(l, path, err);
+}
+
+/* --- outputs ---------------------------------------------------------------------------------- */
+
+int dt_lineage_write_beside(struct dt_lineage *l, const char *path, struct dt_error *err)
+{
+    char hex[DT_SHA256_HEX];
+    uint64_t bytes;
+    if (l == NULL)
+        return 0;
+    DT_TRY(dt_sha256_file(path, &bytes, hex, err));
+    struct json_object *root = dt_json_new_object();
+    dt_json_object_add(root, "bytes", dt_json_new_int((int64_t)bytes));
+    dt_json_object_add(root, "sha256", dt_json_new_string(hex));
+    dt_json_object_add(root, "lineage", json_object_get(dt_lineage_records(l)));
+    char *beside = dt_asprintf("%s" DT_LINEAGE_SUFFIX, path);
+    int rc = dt_sealed_json_write(beside, root, err);
+    free(beside);
+    json_object_put(root);
+    return rc;
+}
+
+int dt_lineage_commit(struct dt_lineage *l, struct dt_output *out, struct dt_error *err)
+{
+    char *path = l && out->temporary ? dt_strdup(out->path) : NULL;
+    int rc = dt_output_commit(out, err);
+    if (rc == 0 && path)
+        rc = dt_lineage_write_beside(l, path, err);
+    free(path);
+    return rc;
+}
+
+int dt_lineage_write_inside(struct dt_lineage *l, const char *directory, struct dt_error *err)
+{
+    struct dt_lineage_input *files;
+    int count;
+    if (l == NULL)
+        return 0;
+    int rc = dt_lineage_find_files(directory, &files, &count, err);
+    struct json_object *root = dt_json_new_object(), *list = dt_json_new_object();
+    dt_json_object_add(root, "files", list);
+    for (int i = 0; i < count; i++) {
+        struct json_object *entry = dt_json_new_object();
+        dt_json_object_add(entry, "bytes", dt_json_new_int((int64_t)files[i].bytes));
+        dt_json_object_add(entry, "sha256", dt_json_new_string(files[i].hex));
+        if (files[i].file)
+            dt_json_object_add(list, files[i].file, entry);
+        dt_lineage_input_release(&files[i]);
+    }
+    free(files);
+    dt_json_object_add(root, "lineage", json_object_get(dt_lineage_records(l)));
+    char *path = dt_path_join(directory, DT_LINEAGE_FILE);
+    rc = rc < 0 ? rc : dt_sealed_json_write(path, root, err);
+    free(path);
+    json_object_put(root);
+    return rc;
+}
