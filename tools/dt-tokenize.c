@@ -189,8 +189,8 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
     if (rc == 0 && sink->documents == 0)
         rc = dt_fail(err, DT_EFORMAT, "the input contains no documents");
     if (rc == 0 && sink->writer)
-        rc = dt_shard_writer_finish_with(
-            sink->writer, dt_output_is_pipe(&sink->out) ? sink->lineage : NULL, err);
+        rc = dt_shard_writer_finish_with(sink->writer,
+                                         dt_output_is_pipe(&sink->out) ? sink->lineage : NULL, err);
     dt_reading_options_report(documents);
     dt_batch_encoder_free(encoder);
     dt_documents_close(documents);

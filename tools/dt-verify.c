@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* dt-verify: checks files and runs against what was recorded about them. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/file.h"
 #include "base/program.h"
+#include "base/stop.h"
 #include "verify/files.h"
+#include "verify/replay.h"
 #include "verify/report.h"
 #include "verify/steps.h"
 
 static struct {
-    const char *data, *init_from, *deep, *device;
-    struct dt_string_list set;
+    const char *output, *data, *init_from, *deep, *device;
+    struct dt_string_list inputs, set;
     long from, threads;
-    bool quiet;
-} opt = {.device = "cpu", .from = -1};
+    bool plan, quiet;
+} opt = {.output = "replay", .device = "cpu", .from = -1};
 
 static const struct dt_option options[] = {
+    {"output", 'o', DT_OPTION_STRING, &opt.output, "DIR",
+     "replay in the new directory DIR (default: replay)"},
+    {"input", 0, DT_OPTION_LIST, &opt.inputs, "OLD=NEW",
+     "read NEW where the recorded command read OLD"},
+    {"plan", 0, DT_OPTION_FLAG, &opt.plan, NULL, "print the makefile of a replay, and run nothing"},
     {"data", 0, DT_OPTION_STRING, &opt.data, "PATH", "where the training data of the run are now",
      .reads = true},
     {"from", 0, DT_OPTION_INT, &opt.from, "STEP",
@@ -39,6 +49,27 @@ static int run_files(struct dt_verify_report *r, char **operands, int count, str
     for (int i = 0; i < count; i++)
         DT_TRY(dt_verify_files(operands[i], r, err));
     return 0;
+}
+
+static int run_replay(struct dt_verify_report *r, char **operands, int count, struct dt_error *err)
+{
+    if (count != 1)
+        dt_program_usage("replay needs one PATH");
+    for (int i = 0; i < opt.inputs.count; i++)
+        if (strchr(opt.inputs.items[i], '=') == NULL)
+            dt_program_usage("--input takes OLD=NEW, not '%s'", opt.inputs.items[i]);
+    char *programs = dt_program_installed_path("bin");
+    int rc = dt_verify_replay(&(struct dt_verify_replay_options){.path = operands[0],
+                                                                 .directory = opt.output,
+                                                                 .programs = programs,
+                                                                 .moved = opt.inputs.items,
+                                                                 .moved_count = opt.inputs.count,
+                                                                 .plan_only = opt.plan,
+                                                                 .stop = dt_stop_watch()},
+                              r, err);
+    free(programs);
+    free(opt.inputs.items);
+    return rc;
 }
 
 #define PATIENCE 600 /* timeout of the ranks' messages, seconds */
@@ -89,12 +120,13 @@ static int run_steps(struct dt_verify_report *r, char **operands, int count, str
 /* The modes: a row here, a function above, the mode itself in lib/verify/MODE.c. */
 static const struct dt_use uses[] = {
     {"files", "PATH ...", NULL, ""},
+    {"replay", "PATH", NULL, "output input plan"},
     {"steps", "RUN [A:B]", NULL, "data from init-from deep set device threads quiet"},
     {NULL},
 };
 
 static int (*const runs[])(struct dt_verify_report *r, char **operands, int count,
-                           struct dt_error *err) = {run_files, run_steps};
+                           struct dt_error *err) = {run_files, run_replay, run_steps};
 
 static const struct dt_command command = {
     "dt-verify", "check files and runs against what was recorded about them", "", options, uses};

@@ -4,4 +4,4 @@
 #include <dt-version.h> /* made by the Makefile of what share/setup/version prints */
 
 const char dt_version[] = DT_VERSION;
-const char dt_commit[] = DT_COMMIT;
+const char dt_version_commit[] = DT_COMMIT;

@@ -6,6 +6,6 @@
 /* "0.2.0" of a release; "0.2.0+c6ed965" of another commit, "-dirty" if files differed from it. */
 extern const char dt_version[];
 /* The commit in full; empty if unknown. */
-extern const char dt_commit[];
+extern const char dt_version_commit[];
 
 #endif

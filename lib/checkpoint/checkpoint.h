@@ -30,10 +30,10 @@
 /* What does not change during a run. */
 struct dt_run_identity {
     const struct dt_settings *settings;
-    uint32_t eot;               /* end-of-text id; UINT32_MAX: none */
-    uint64_t data;              /* fingerprint of the training split, which a resume compares */
-    const char *tokenizer_path; /* copied into checkpoints; NULL: none */
-    const char *lineage;        /* lines, each ended by a newline */
+    uint32_t eot;                /* end-of-text id; UINT32_MAX: none */
+    uint64_t data;               /* fingerprint of the training split, which a resume compares */
+    const char *tokenizer_path;  /* copied into checkpoints; NULL: none */
+    const char *lineage;         /* lines, each ended by a newline */
     struct json_object *records; /* the same with inputs (io/lineage.h); borrowed, NULL: none */
 };
 

@@ -21,10 +21,10 @@ enum dt_target_kind {
 /* Everything is borrowed until the converter is freed. */
 struct dt_target {
     enum dt_target_kind kind;
-    struct dt_output *out;    /* for DT_TARGET_RAW, DT_TARGET_STREAM */
-    const char *format;       /* for DT_TARGET_FOREIGN: a row of DT_FOREIGN_FORMATS */
-    const char *path;         /* its output path */
-    const char *command_line; /* appended to the provenance of a stream */
+    struct dt_output *out;      /* for DT_TARGET_RAW, DT_TARGET_STREAM */
+    const char *format;         /* for DT_TARGET_FOREIGN: a row of DT_FOREIGN_FORMATS */
+    const char *path;           /* its output path */
+    const char *command_line;   /* appended to the provenance of a stream */
     struct dt_lineage *lineage; /* gets the shards that are read, or NULL */
 };
 

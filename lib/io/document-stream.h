@@ -28,8 +28,8 @@
 struct dt_document_writer {
     struct dt_output *out; /* borrowed */
     enum dt_document_output format;
-    bool marked;              /* JSON Lines into a pipe or socket */
-    uint64_t documents, hash; /* of what was added, where it is marked */
+    bool marked;                /* JSON Lines into a pipe or socket */
+    uint64_t documents, hash;   /* of what was added, where it is marked */
     struct dt_lineage *lineage; /* goes into the end record; borrowed, or NULL */
 };
 

@@ -61,7 +61,7 @@ struct dt_documents_options {
     const char *field;     /* JSON member that holds the text, or a path a.b; NULL is "text" */
     bool field_is_optional; /* formats without fields are read as well, not refused */
     struct dt_bad_line_policy bad_lines;
-    bool partial; /* accept truncated and altered document streams */
+    bool partial;               /* accept truncated and altered document streams */
     struct dt_lineage *lineage; /* gets each input when it was read; borrowed, or NULL */
 };
 

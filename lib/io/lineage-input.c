@@ -21,7 +21,7 @@ void dt_lineage_input_release(struct dt_lineage_input *in)
     json_object_put(in->upstream);
 }
 
-/* Reads the member "lineage" of a JSON file. *records is NULL if there is no file or member. */
+/* Reads the member "lineage" of a JSON file. *records is NULL without a file or member. */
 static int read_member(const char *path, struct json_object **root, struct json_object **records,
                        struct dt_error *err)
 {
@@ -84,8 +84,8 @@ static int find_set(struct dt_lineage_input *in, struct dt_error *err)
 {
     struct json_object *root, *records;
     const char *base = dt_path_base(in->path);
-    char *directory = base == in->path ? dt_strdup(".")
-                                       : dt_strndup(in->path, (size_t)(base - in->path) - 1);
+    char *directory =
+        base == in->path ? dt_strdup(".") : dt_strndup(in->path, (size_t)(base - in->path) - 1);
     char *index = dt_path_join(directory, INDEX);
     int rc = read_member(index, &root, &records, err);
     if (rc == 0 && records && is_listed(root, base)) {
@@ -278,4 +278,36 @@ int dt_lineage_read(const char *path, struct json_object **records, struct dt_er
                               "%s: has no lineage: it was not written by dt, or by a version that "
                               "recorded none",
                               path);
+}
+
+/* Of an export, which has no such hash, the list of files. */
+static char *content_of_list(const char *path)
+{
+    struct json_object *root, *list;
+    struct dt_error none;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    char hex[DT_HASH_HEX], *name = dt_path_join(path, DT_LINEAGE_FILE);
+    int rc = dt_json_read(name, &root, &none);
+    free(name);
+    if (rc < 0)
+        return NULL;
+    if (json_object_object_get_ex(root, "files", &list))
+        dt_json_add_value(&text, list, DT_JSON_COMPACT);
+    dt_hash_hex(dt_hash(text.size ? text.data : "", text.size), hex);
+    dt_buffer_release(&text);
+    json_object_put(root);
+    return dt_strdup(hex);
+}
+
+int dt_lineage_content(const char *path, char **content, struct dt_error *err)
+{
+    struct dt_lineage_input *inputs;
+    int count;
+    DT_TRY(dt_lineage_find_inputs(path, &inputs, &count, err));
+    *content =
+        count == 1 && inputs[0].content ? dt_strdup(inputs[0].content) : content_of_list(path);
+    for (int i = 0; i < count; i++)
+        dt_lineage_input_release(&inputs[i]);
+    free(inputs);
+    return *content ? 0 : dt_fail(err, DT_EMISSING, "%s: was not written by dt", path);
 }

@@ -14,12 +14,12 @@ const char *dt_lineage_id(struct json_object *record);
 bool dt_lineage_has(struct json_object *records, size_t count, const char *id);
 
 struct dt_lineage_input {
-    const char *path;     /* as given to the command */
-    char *file;           /* in the directory path; NULL: path is a file */
-    uint64_t bytes;       /* of the file */
-    const char *sha256;   /* borrowed, or hex; "": none */
-    char *content;        /* hash of a set of shards or a model without the records; or NULL */
-    char *of;             /* the directory of the set that holds a shard; or NULL */
+    const char *path;   /* as given to the command */
+    char *file;         /* in the directory path; NULL: path is a file */
+    uint64_t bytes;     /* of the file */
+    const char *sha256; /* borrowed, or hex; "": none */
+    char *content;      /* hash of a set of shards or a model without the records; or NULL */
+    char *of;           /* the directory of the set that holds a shard; or NULL */
     struct json_object *upstream; /* records, or NULL */
     char hex[DT_SHA256_HEX];
 };

@@ -30,7 +30,7 @@ struct dt_lineage *dt_lineage_new(void)
         dt_json_array_add(arguments, dt_json_new_string(*a));
     dt_json_object_add(l->own, "program", dt_json_new_string(dt_program_name()));
     dt_json_object_add(l->own, "version", dt_json_new_string(dt_version));
-    dt_json_object_add(l->own, "commit", dt_json_new_string(dt_commit));
+    dt_json_object_add(l->own, "commit", dt_json_new_string(dt_version_commit));
     dt_json_object_add(l->own, "arguments", arguments);
     dt_json_object_add(l->own, "inputs", l->inputs);
     return l;

@@ -55,12 +55,10 @@ int dt_lineage_add_read(struct dt_lineage *l, const char *path, struct dt_sha256
 /* Reads and adds an input: a file; or a directory, by the manifest that covers its files, or all
  * its files if it has none. A path that does not exist, which is for the program to refuse or find
  * elsewhere, is not added. */
-int dt_lineage_add_path(struct dt_lineage *l, const char *path,
-                        struct dt_error *err) DT_MUST_CHECK;
+int dt_lineage_add_path(struct dt_lineage *l, const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* The command continues what is at path: adds it as an input, unless its records have this very
  * command on these inputs, since an interrupted and an uninterrupted one have the same result. */
-int dt_lineage_continue(struct dt_lineage *l, const char *path,
-                        struct dt_error *err) DT_MUST_CHECK;
+int dt_lineage_continue(struct dt_lineage *l, const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* A member of the command's record beyond the arguments, which decides the output, too: takes
  * ownership of value. */
 void dt_lineage_set(struct dt_lineage *l, const char *name, struct json_object *value);
@@ -82,6 +80,9 @@ int dt_lineage_write_inside(struct dt_lineage *l, const char *directory,
  * only earlier ones. subject names their file in errors. */
 int dt_lineage_check(struct json_object *records, const char *subject,
                      struct dt_error *err) DT_MUST_CHECK;
+/* What identifies a directory that dt wrote whatever version wrote it: a hash as text, owned by the
+ * caller. */
+int dt_lineage_content(const char *path, char **content, struct dt_error *err) DT_MUST_CHECK;
 /* The records of a file, a directory or a run; DT_EMISSING if it has none. *records is owned by the
  * caller (json_object_put). */
 int dt_lineage_read(const char *path, struct json_object **records,

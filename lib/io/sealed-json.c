@@ -64,7 +64,7 @@ static int changed(const char *path, struct dt_error *err)
     return dt_fail(err, DT_EFORMAT, "%s: was changed: its seal is not that of its content", path);
 }
 
-/* The seal is compared by itself, and the layout with it in its place. */
+/* Compares the hash without the seal, and the bytes with it. */
 static int check(const char *path, struct json_object *object, struct dt_error *err)
 {
     char hex[DT_SHA256_HEX];

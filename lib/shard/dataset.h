@@ -54,7 +54,8 @@ struct dt_dataset;
  * footers are checked when a shard is first opened: now for splits up to DT_CHECKED_TOKENS. */
 int dt_dataset_open(struct dt_dataset **d, const char *path, const char *split,
                     struct dt_error *err) DT_MUST_CHECK;
-/* Adds the files of a data set to the inputs of a command: path itself, and what a mixture names. */
+/* Adds the files of a data set to the inputs of a command: path itself, and what a mixture names.
+ */
 int dt_dataset_add_inputs(const char *path, struct dt_lineage *lineage,
                           struct dt_error *err) DT_MUST_CHECK;
 /* Whether path has splits: a directory or a mixture, not a single file. */

@@ -7,9 +7,9 @@
 
 #include "base/hash.h"
 #include "base/path.h"
+#include "io/sealed-json.h"
 #include "shard/format.h"
 #include "shard/shard-internal.h"
-#include "io/sealed-json.h"
 #include "json/json.h"
 
 #define MANIFEST_VERSION 2 /* the newest; data without a mask are written as 1 */

@@ -20,9 +20,9 @@
 struct dt_manifest_shard {
     char *file; /* within the directory */
     uint64_t tokens, documents, text_bytes;
-    uint64_t size;             /* of the file, in bytes */
-    uint64_t hash;             /* content hash, as in struct dt_shard_info */
-    uint64_t padding, targets; /* ids, as in struct dt_shard_info */
+    uint64_t size;              /* of the file, in bytes */
+    uint64_t hash;              /* content hash, as in struct dt_shard_info */
+    uint64_t padding, targets;  /* ids, as in struct dt_shard_info */
     char sha256[DT_SHA256_HEX]; /* of the file; "": an earlier version did not record it */
 };
 
@@ -33,8 +33,8 @@ struct dt_manifest_split {
 };
 
 struct dt_manifest {
-    struct dt_shard_info info; /* shared properties; totals over all splits */
-    char *provenance;          /* storage of info.provenance */
+    struct dt_shard_info info;   /* shared properties; totals over all splits */
+    char *provenance;            /* storage of info.provenance */
     struct json_object *lineage; /* records (io/lineage.h); NULL: none */
     struct dt_manifest_split *splits;
     int count, capacity;

@@ -27,8 +27,8 @@ struct dt_shard_reader {
     struct dt_content content;
     struct dt_seek_entry *seek;
     size_t entries, capacity;
-    uint64_t offset; /* of the current frame in the input */
-    uint64_t next;   /* offset of the next frame */
+    uint64_t offset;              /* of the current frame in the input */
+    uint64_t next;                /* offset of the next frame */
     struct dt_lineage *lineage;   /* gets the input at its end; borrowed, or NULL */
     struct dt_sha256 hash;        /* of the input, with lineage */
     struct json_object *upstream; /* records of the current stream, or NULL */

@@ -10,16 +10,16 @@
 #include "io/directory-manifest.h"
 #include "io/lineage.h"
 #include "io/sealed-json.h"
-#include "json/json.h"
 #include "shard/manifest.h"
 #include "shard/shard.h"
+#include "json/json.h"
 
 #define CHECKPOINT_MANIFEST "trainer/manifest.json"
 
 /* What a directory is checked against. */
 struct listing {
     const char *directory;
-    const char *manifest; /* within the directory */
+    const char *manifest;      /* within the directory */
     struct json_object *files; /* an object: the listed names; owned */
     struct dt_verify_report *report;
     uint64_t agree, differ;
@@ -106,8 +106,8 @@ static int finish(struct listing *l, struct dt_error *err)
     if (rc < 0 || l->differ > 0)
         return rc;
     return dt_verify_report_say(
-        l->report,
-        dt_asprintf("%s: %llu files agree", l->directory, (unsigned long long)l->agree), err);
+        l->report, dt_asprintf("%s: %llu files agree", l->directory, (unsigned long long)l->agree),
+        err);
 }
 
 /* --- a directory with a list of files: a checkpoint, an export -------------------------------- */

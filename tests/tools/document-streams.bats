@@ -190,7 +190,7 @@ END
         [ "$(sed -n 'p;n' q | jq -c '[.file, .line]' | tr '\n' ' ')" = \
             '["in",2] ["in",5] ["in",6] ["in",7] ' ]
         [ "$(sed -n 5p q | jq -r .reason)" = 'member "text" is not a string' ]
-        rm o q
+        rm o o.lineage.json q
     done
     [ "$(dt-clean -q --on-error skip in 2>/dev/null | jq -r '.id + .text' | tr '\n' ' ')" = \
         'in:1a in:3b in:7d ' ]
@@ -207,7 +207,7 @@ END
     for most in 3 4; do
         run dt-clean -q -o o --from jsonl --on-error quarantine=q --max-errors $most in
         [ "$status" -eq 0 ]
-        rm o q
+        rm o o.lineage.json q
     done
     for most in 0 1 2; do
         run dt-clean -q -o o --from jsonl --on-error quarantine=q --max-errors $most in

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT */
+#include "verify/replay-plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/path.h"
+
+/* The programs that keep records: a record with another name is not dt's. */
+static const char *const programs[] = {"dt-cat",   "dt-clean", "dt-dedup",    "dt-export",
+                                       "dt-shard", "dt-synth", "dt-tokenize", "dt-train",
+                                       "dt-vocab", NULL};
+
+static const char *text_of(struct json_object *object, const char *name)
+{
+    struct json_object *value;
+    return json_object_object_get_ex(object, name, &value) &&
+                   json_object_is_type(value, json_type_string)
+               ? dt_json_text(value)
+               : NULL;
+}
+
+static struct json_object *array_of(struct json_object *record, const char *name)
+{
+    struct json_object *array = NULL;
+    json_object_object_get_ex(record, name, &array);
+    return array;
+}
+
+static const char *argument(const struct dt_replay_stage *s, size_t i)
+{
+    return dt_json_text(json_object_array_get_idx(array_of(s->record, "arguments"), i));
+}
+
+static size_t argument_count(const struct dt_replay_stage *s)
+{
+    return json_object_array_length(array_of(s->record, "arguments"));
+}
+
+static bool is_program(const struct dt_replay_stage *s, const char *name)
+{
+    return strcmp(s->program, name) == 0;
+}
+
+/* --- checks: the lineage may come from anyone ------------------------------------------------- */
+
+static int refuse(int stage, const struct dt_replay_stage *s, const char *why, struct dt_error *err)
+{
+    return dt_fail(err, DT_EINVALID, "stage %d, %s, cannot be replayed: %s", stage + 1, s->program,
+                   why);
+}
+
+/* dt records options by their whole long names, with the value as the next argument, and no output.
+ * What has another form could write a file anywhere. */
+static bool is_foreign(const char *a)
+{
+    static const char *const outputs[] = {"--output", "--rejects", "--stats", "--on-error"};
+    size_t n = strlen(a);
+    if (a[0] != '-' || n == 1 || (a[1] >= '0' && a[1] <= '9'))
+        return false;
+    if (a[1] != '-' || strchr(a, '=') || strcmp(a, "--output") == 0)
+        return true;
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        if (n > 2 && n < strlen(outputs[i]) && strncmp(a, outputs[i], n) == 0)
+            return true;
+    return false;
+}
+
+static bool has_argument(const struct dt_replay_stage *s, const char *name)
+{
+    for (size_t i = 0; i < argument_count(s); i++)
+        if (strcmp(argument(s, i), name) == 0)
+            return true;
+    return false;
+}
+
+static int check_arguments(int stage, const struct dt_replay_stage *s, struct dt_error *err)
+{
+    for (size_t i = 0; i < argument_count(s) && strcmp(argument(s, i), "--") != 0; i++)
+        if (is_foreign(argument(s, i)))
+            return refuse(stage, s, "an argument is not as dt records it", err);
+    for (size_t i = 0; i < argument_count(s); i++)
+        if (strpbrk(argument(s, i), "\n\r"))
+            return refuse(stage, s, "an argument has a line feed", err);
+    if (has_argument(s, "--append"))
+        return refuse(stage, s, "--append changes shards in place", err);
+    if (has_argument(s, "--resume"))
+        return refuse(stage, s, "--resume continues another run", err);
+    return 0;
+}
+
+static int check_inputs(int stage, const struct dt_replay_stage *s, struct dt_error *err)
+{
+    int pipes = 0;
+    for (int k = 0; k < s->count; k++) {
+        const struct dt_replay_input *in = &s->inputs[k];
+        pipes += strcmp(in->path, "-") == 0;
+        if (*in->path == '\0' || strpbrk(in->path, "\n\r"))
+            return refuse(stage, s, "the path of an input is empty or has a line feed", err);
+        if (is_program(s, "dt-train") && in->file && !has_argument(s, "--init-from") &&
+            strcmp(in->file, "trainer/manifest.json") == 0)
+            return refuse(stage, s, "it resumed a run that another command had begun", err);
+    }
+    return pipes > 1 ? refuse(stage, s, "it reads several pipes", err) : 0;
+}
+
+static int check_stage(int stage, const struct dt_replay_stage *s, struct dt_error *err)
+{
+    int i = 0;
+    while (programs[i] && strcmp(programs[i], s->program) != 0)
+        i++;
+    if (programs[i] == NULL)
+        return dt_fail(err, DT_EINVALID, "stage %d: '%s' is not a program of dt", stage + 1,
+                       s->program);
+    return check_arguments(stage, s, err);
+}
+
+/* --- places ----------------------------------------------------------------------------------- */
+
+/* Whether the path can be the same in the new directory. */
+static bool is_inside(const char *path)
+{
+    struct dt_error none;
+    return path[0] != '.' && dt_path_check_inside(path, "", &none) == 0;
+}
+
+/* What the last component of a path names in a run. */
+static bool is_checkpoint(const char *path)
+{
+    const char *base = dt_path_base(path);
+    return strcmp(base, "latest") == 0 || strcmp(base, "best") == 0 ||
+           strncmp(base, "step-", strlen("step-")) == 0;
+}
+
+/* The output of the stage that wrote an input: a run of its checkpoint, a directory of its file. */
+static char *output_of(const struct dt_replay_stage *writer, const struct dt_replay_input *in)
+{
+    const char *of = text_of(in->record, "of"), *base = dt_path_base(in->path);
+    bool parent = (is_program(writer, "dt-train") && is_checkpoint(in->path)) ||
+                  (is_program(writer, "dt-dedup") && has_argument(writer, "match"));
+    if (of)
+        return dt_strdup(of);
+    if (parent && base > in->path + 1)
+        return dt_strndup(in->path, (size_t)(base - in->path) - 1);
+    return dt_strdup(parent ? "." : in->path);
+}
+
+static int find_stage(const struct dt_replay_plan *p, const char *id)
+{
+    for (int i = 0; i < p->count; i++)
+        if (strcmp(text_of(p->stages[i].record, "id"), id) == 0)
+            return i;
+    return -1;
+}
+
+static void read_inputs(struct dt_replay_plan *p, struct dt_replay_stage *s)
+{
+    struct json_object *inputs = array_of(s->record, "inputs");
+    s->count = (int)json_object_array_length(inputs);
+    s->inputs = dt_alloc((size_t)s->count + 1, sizeof *s->inputs);
+    for (int k = 0; k < s->count; k++) {
+        struct dt_replay_input *in = &s->inputs[k];
+        in->record = json_object_array_get_idx(inputs, (size_t)k);
+        in->path = text_of(in->record, "path");
+        in->file = text_of(in->record, "file");
+        const char *from = text_of(in->record, "from");
+        in->from = from ? find_stage(p, from) : -1;
+    }
+}
+
+static int read_stages(struct dt_replay_plan *p, struct dt_error *err)
+{
+    p->count = (int)json_object_array_length(p->records);
+    p->stages = dt_alloc((size_t)p->count + 1, sizeof *p->stages);
+    for (int i = 0; i < p->count; i++) {
+        struct dt_replay_stage *s = &p->stages[i];
+        s->record = json_object_array_get_idx(p->records, (size_t)i);
+        s->program = text_of(s->record, "program");
+        DT_TRY(check_stage(i, s, err));
+    }
+    for (int i = 0; i < p->count; i++) {
+        read_inputs(p, &p->stages[i]);
+        DT_TRY(check_inputs(i, &p->stages[i], err));
+    }
+    return 0;
+}
+
+/* Names the output of the writer as this input does. */
+static int name_output(struct dt_replay_plan *p, const struct dt_replay_input *in,
+                       struct dt_error *err)
+{
+    struct dt_replay_stage *writer = &p->stages[in->from];
+    char *output = output_of(writer, in);
+    bool differs = writer->recorded && strcmp(writer->recorded, output) != 0;
+    if (differs) {
+        dt_fail(err, DT_EINVALID,
+                "the output of stage %d, %s, was read as '%s' and as '%s': it was moved or copied "
+                "in between",
+                in->from + 1, writer->program, writer->recorded, output);
+        free(output);
+        return err->code;
+    }
+    free(writer->recorded);
+    writer->recorded = output;
+    return 0;
+}
+
+static int name_outputs(struct dt_replay_plan *p, const char *name, struct dt_error *err)
+{
+    p->stages[p->count - 1].recorded = dt_strdup(name);
+    for (int i = 0; i < p->count; i++) {
+        for (int k = 0; k < p->stages[i].count; k++) {
+            const struct dt_replay_input *in = &p->stages[i].inputs[k];
+            if (in->from >= 0 && strcmp(in->path, "-") != 0)
+                DT_TRY(name_output(p, in, err));
+        }
+    }
+    return 0;
+}
+
+/* Whether a stage before this one has an output of this name. */
+static bool is_taken(const struct dt_replay_plan *p, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (p->stages[i].recorded && strcmp(p->stages[i].recorded, name) == 0)
+            return true;
+    return false;
+}
+
+static void place_outputs(struct dt_replay_plan *p)
+{
+    for (int i = 0; i < p->count; i++) {
+        struct dt_replay_stage *s = &p->stages[i];
+        if (s->recorded == NULL)
+            continue;
+        bool stays = is_inside(s->recorded) && !is_taken(p, i, s->recorded);
+        s->place = stays ? dt_strdup(s->recorded)
+                         : dt_asprintf("moved/stage-%d/%s", i + 1, dt_path_base(s->recorded));
+    }
+}
+
+/* The place of the output with the rest of the path below it. */
+static char *place_below(const struct dt_replay_stage *writer, const struct dt_replay_input *in)
+{
+    return dt_asprintf("%s%s", writer->place, in->path + strlen(writer->recorded));
+}
+
+static char *locate(const struct dt_verify_replay_options *o, const char *path)
+{
+    size_t n = strlen(path);
+    for (int i = 0; i < o->moved_count; i++)
+        if (strncmp(o->moved[i], path, n) == 0 && o->moved[i][n] == '=')
+            return dt_strdup(o->moved[i] + n + 1);
+    return dt_strdup(path);
+}
+
+static void place_raw(struct dt_replay_plan *p, int stage, int k,
+                      const struct dt_verify_replay_options *o)
+{
+    struct dt_replay_input *in = &p->stages[stage].inputs[k];
+    bool stays = is_inside(in->path) && !is_taken(p, p->count, in->path);
+    in->source = locate(o, in->path);
+    if (strcmp(in->path, "-") == 0)
+        in->place = dt_asprintf("moved/stdin-%d-%d", stage + 1, k + 1);
+    else
+        in->place =
+            stays ? dt_strdup(in->path)
+                  : dt_asprintf("moved/input-%d-%d/%s", stage + 1, k + 1, dt_path_base(in->path));
+}
+
+static void place_inputs(struct dt_replay_plan *p, const struct dt_verify_replay_options *o)
+{
+    for (int i = 0; i < p->count; i++) {
+        for (int k = 0; k < p->stages[i].count; k++) {
+            struct dt_replay_input *in = &p->stages[i].inputs[k];
+            if (in->from < 0)
+                place_raw(p, i, k, o);
+            else if (strcmp(in->path, "-") != 0)
+                in->place = place_below(&p->stages[in->from], in);
+        }
+    }
+}
+
+int dt_replay_plan_make(struct dt_replay_plan *p, struct json_object *records, const char *name,
+                        const struct dt_verify_replay_options *o, struct dt_error *err)
+{
+    *p = (struct dt_replay_plan){.records = records};
+    if (json_object_array_length(records) == 0)
+        return dt_fail(err, DT_EFORMAT, "%s: its lineage is empty", o->path);
+    DT_TRY(read_stages(p, err));
+    DT_TRY(name_outputs(p, name, err));
+    place_outputs(p);
+    place_inputs(p, o);
+    return 0;
+}
+
+void dt_replay_plan_release(struct dt_replay_plan *p)
+{
+    for (int i = 0; i < p->count; i++) {
+        for (int k = 0; k < p->stages[i].count; k++) {
+            free(p->stages[i].inputs[k].place);
+            free(p->stages[i].inputs[k].source);
+        }
+        free(p->stages[i].inputs);
+        free(p->stages[i].recorded);
+        free(p->stages[i].place);
+    }
+    free(p->stages);
+    *p = (struct dt_replay_plan){0};
+}
+
+/* --- the makefile ----------------------------------------------------------------------------- */
+
+/* Quotes for the shell, and for make, which expands $. */
+static void add_word(struct dt_buffer *b, const char *text)
+{
+    dt_buffer_add_string(b, " '");
+    for (; *text; text++) {
+        if (*text == '\'')
+            dt_buffer_add_string(b, "'\\''");
+        else if (*text == '$')
+            dt_buffer_add_string(b, "$$");
+        else
+            dt_buffer_add_char(b, *text);
+    }
+    dt_buffer_add_char(b, '\'');
+}
+
+/* An argument with the place of the input that it names: all of it, or what follows "=". */
+static void add_argument(struct dt_buffer *b, const struct dt_replay_stage *s, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    for (int k = 0; k < s->count; k++) {
+        const struct dt_replay_input *in = &s->inputs[k];
+        if (in->place == NULL)
+            continue;
+        if (strcmp(text, in->path) == 0) {
+            add_word(b, in->place);
+            return;
+        }
+        if (equals && strcmp(equals + 1, in->path) == 0) {
+            char *whole = dt_asprintf("%.*s%s", (int)(equals + 1 - text), text, in->place);
+            add_word(b, whole);
+            free(whole);
+            return;
+        }
+    }
+    add_word(b, text);
+}
+
+/* Leaves out files besides the output: they would be written where the recorded command did. */
+static void add_arguments(struct dt_buffer *b, const struct dt_replay_stage *s)
+{
+    for (size_t i = 0; i < argument_count(s); i++) {
+        const char *a = argument(s, i);
+        bool has_value = i + 1 < argument_count(s);
+        if (has_value && (strcmp(a, "--rejects") == 0 || strcmp(a, "--stats") == 0)) {
+            i++;
+        } else if (has_value && strcmp(a, "--on-error") == 0 &&
+                   strncmp(argument(s, i + 1), "quarantine=", strlen("quarantine=")) == 0) {
+            dt_buffer_add_string(b, " --on-error skip");
+            i++;
+        } else {
+            add_argument(b, s, a);
+        }
+    }
+}
+
+static void add_launcher(struct dt_buffer *b, const struct dt_replay_stage *s)
+{
+    struct json_object *ranks;
+    if (!json_object_object_get_ex(s->record, "ranks", &ranks) || json_object_get_int64(ranks) <= 1)
+        return;
+    dt_buffer_printf(b, "mpirun -n %lld ", (long long)json_object_get_int64(ranks));
+}
+
+/* The command of a stage, after those that write into its standard input. */
+static void add_command(struct dt_buffer *b, const struct dt_replay_plan *p, int stage)
+{
+    const struct dt_replay_stage *s = &p->stages[stage];
+    const char *input = NULL;
+    for (int k = 0; k < s->count; k++) {
+        if (strcmp(s->inputs[k].path, "-") != 0)
+            continue;
+        if (s->inputs[k].from >= 0) {
+            add_command(b, p, s->inputs[k].from);
+            dt_buffer_add_string(b, " | \\\n\t  ");
+        } else {
+            input = s->inputs[k].place;
+        }
+    }
+    add_launcher(b, s);
+    dt_buffer_printf(b, "$(PROGRAMS)/%s", s->program);
+    if (s->place) {
+        dt_buffer_add_string(b, " --output");
+        add_word(b, s->place);
+    }
+    add_arguments(b, s);
+    if (input) {
+        dt_buffer_add_string(b, " <");
+        add_word(b, input);
+    }
+}
+
+/* The files that must be there before a stage and the pipe into it run. */
+static void add_needs(struct dt_buffer *b, const struct dt_replay_plan *p, int stage)
+{
+    const struct dt_replay_stage *s = &p->stages[stage];
+    for (int k = 0; k < s->count; k++) {
+        int from = s->inputs[k].from;
+        if (from >= 0 && p->stages[from].place)
+            dt_buffer_printf(b, " done/%d", from + 1);
+        else if (from >= 0)
+            add_needs(b, p, from);
+    }
+}
+
+static void add_stage(struct dt_buffer *b, const struct dt_replay_plan *p, int stage)
+{
+    const struct dt_replay_stage *s = &p->stages[stage];
+    const char *base = dt_path_base(s->place);
+    dt_buffer_printf(b, "\ndone/%d:", stage + 1);
+    add_needs(b, p, stage);
+    dt_buffer_add_string(b, "\n");
+    if (base > s->place) {
+        char *parent = dt_strndup(s->place, (size_t)(base - s->place) - 1);
+        dt_buffer_add_string(b, "\t@mkdir -p");
+        add_word(b, parent);
+        dt_buffer_add_string(b, "\n");
+        free(parent);
+    }
+    dt_buffer_add_string(b, "\t");
+    add_command(b, p, stage);
+    dt_buffer_printf(b, "\n\t@mkdir -p done && touch $@\n");
+}
+
+void dt_replay_plan_print(const struct dt_replay_plan *p, const char *directory,
+                          struct dt_buffer *makefile)
+{
+    dt_buffer_add_string(makefile, "# Written by dt-verify replay.\n"
+                                   "SHELL := /bin/bash\n"
+                                   ".SHELLFLAGS := -o pipefail -c\n");
+    dt_buffer_printf(makefile, "PROGRAMS ?= %s\n\nall: done/%d\n", directory, p->count);
+    for (int i = 0; i < p->count; i++)
+        if (p->stages[i].place)
+            add_stage(makefile, p, i);
+}
