@@ -94,7 +94,7 @@ NCCL_EMULATED := $B/tests/cuda/nccl/libnccl.so.2
 CUDA_EMULATED := $B/lib/dt/cuda-emulated.so $(NCCL_EMULATED)
 # Every load and store of a kernel calls tests/cuda/traffic, with the width of the source.
 TRAFFIC_OBJ   := $(patsubst %,$B/traffic/%.o,$(filter %.cu,$(CUDA_SRC)) tests/cuda/test-traffic.cpp)
-TRAFFIC_FLAGS := -O1 -g -fno-tree-sra -fsanitize=thread --param tsan-instrument-func-entry-exit=0
+TRAFFIC_FLAGS := -O1 -fno-tree-sra -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 CXX_WARNINGS  := $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARNINGS))
 # FMA instructions instead of calls of fmaf; without contraction results keep their bits.
 EMULATED_ISA  := $(if $(and $(filter x86_64,$(ARCH)),$(shell grep -wm 1 fma /proc/cpuinfo)),-mavx2 -mfma)
@@ -133,9 +133,7 @@ MSAN     := -O1 -g -fsanitize=memory -fno-omit-frame-pointer
 # --- fuzzers: clang's libFuzzer, with AddressSanitizer and UBSan ----------------------------------
 FUZZ_SRC     := $(wildcard tests/fuzz/fuzz-*.c)
 FUZZERS      := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
-FUZZ_OBJ     := $(patsubst %.c,$B/fuzz/%.o,$(foreach m,$(filter-out optim parallel checkpoint train plan verify,$(MODULES)),\
-                $(wildcard lib/$m/*.c)))
-FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -Itests/fuzz -O1 -g -fsanitize=address,undefined \
+FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -Itests/fuzz -O1 -g1 -fsanitize=address,undefined \
                 -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_SECONDS ?= 60
 FUZZ_FLAGS   ?=
@@ -420,8 +418,17 @@ $B/fuzz/%.o: %.c | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
 
-$B/fuzz/fuzz-%: tests/fuzz/fuzz-%.c $(FUZZ_OBJ)
-	$(call say,LD) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP $< $(FUZZ_OBJ) $(LIBS) -o $@
+# The part of the library that fuzzers link, as the linker takes it from $(LIBDT); file names of two
+# modules are both in it.
+$B/fuzz/libdt.a: $(FUZZ_SRC) $(LIBDT)
+	@mkdir -p $(@D)
+	@objects=$$($(CC) $(DT_CFLAGS) -w -Itests/fuzz -r -nostdlib -Wl,-z,muldefs,-M $^ -o $@.o | \
+	  sed -nE 's|^[^ ]*libdt\.a\(([^)]*)\.o\).*|\1|p' | sort -u | while read -r name; do \
+	    for source in lib/*/$$name.c; do echo "$B/fuzz/$${source%.c}.o"; done; done) && \
+	  rm -f $@ $@.o && $(MAKE) --no-print-directory $$objects && $(AR) rcs $@ $$objects
+
+$B/fuzz/fuzz-%: tests/fuzz/fuzz-%.c $B/fuzz/libdt.a
+	$(call say,LD) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer -MMD -MP $< $B/fuzz/libdt.a $(LIBS) -o $@
 
 cuda-registers: ## nvcc's report of each kernel: registers, bytes spilled (slow)
 	@NVCC='$(NVCC)' tests/cuda/registers $(filter %.cu,$(CUDA_SRC))

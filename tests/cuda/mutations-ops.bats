@@ -1,13 +1,29 @@
 # SPDX-License-Identifier: MIT
 # Mistakes in the kernels of sums, norms, losses and sorts, planted one by one:
-# tests/cuda/test-ops.c must find each.
+# tests/cuda/test-ops.c must find each, with its test of those kernels.
 load ../helper
 load planting
 
 TEST=test-ops
 
+# The tests that CASE names.
 run_tests() {
-    timeout 900 "$PROGRAMS/$TEST"
+    timeout 900 "$PROGRAMS/$TEST" "$CASE"
+}
+
+setup() {
+    prepare_planting
+    case $BATS_TEST_DESCRIPTION in
+    norms:*) CASE=norms_* ;;
+    sums:* | bias:*) CASE=sums_* ;;
+    products:*) CASE=biases_* ;;
+    losses:*) CASE=losses_* ;;
+    sort:* | embedding:*) CASE=embedding_* ;;
+    dropout:* | elements:*) CASE=what_lies_* ;;
+    largest:*) CASE=the_largest_* ;;
+    orthonormalize:*) CASE=rows_longer_* ;;
+    *) CASE=* ;;
+    esac
 }
 
 @test "nothing planted: nothing is found" {

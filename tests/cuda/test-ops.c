@@ -234,7 +234,8 @@ static void rows_longer_than_a_block(void **state)
     on_both(orthonormalize, t, 1, NULL);
 }
 
-int main(void)
+/* The argument, if there is one, names the test to run. */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norms_of_several_warps_and_chunks),
@@ -246,5 +247,7 @@ int main(void)
         cmocka_unit_test(the_largest_of_several_chunks),
         cmocka_unit_test(rows_longer_than_a_block),
     };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, open_both, close_both);
 }

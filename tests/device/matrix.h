@@ -115,12 +115,20 @@ static inline int open_avx512(void **state)
     return open_isa("cpu-avx512");
 }
 
+/* $DT_TEST_ENGINE is opened for each instruction set: its tests run once. */
+static inline void skip_repetitions(void)
+{
+    if (getenv("DT_TEST_ENGINE"))
+        cmocka_set_skip_filter("* (avx*)");
+}
+
 /* clang-format off */
 /* Entries of a list of tests. */
 #define ON_EACH_ISA(test) \
     {#test " (generic)", test, open_generic, close_device, NULL}, \
     {#test " (avx2)", test, open_avx2, close_device, NULL}, \
     {#test " (avx512)", test, open_avx512, close_device, NULL}
+#define RUN_ON_EACH_ISA(tests) (skip_repetitions(), cmocka_run_group_tests(tests, NULL, NULL))
 /* clang-format on */
 
 /* Memory for a matrix; free(x.data). */

@@ -75,5 +75,5 @@ int main(void)
         ON_EACH_ISA(values_match_double_precision),
         ON_EACH_ISA(derivatives_match_finite_differences),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

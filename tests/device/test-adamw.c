@@ -37,5 +37,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(adamw_matches_the_paper),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

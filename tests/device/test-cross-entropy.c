@@ -179,5 +179,5 @@ int main(void)
         ON_EACH_ISA(vocabulary_parallel_loss_matches_the_whole),
         ON_EACH_ISA(a_vocabulary_parallel_hit_is_the_first_of_all),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

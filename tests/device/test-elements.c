@@ -116,5 +116,5 @@ int main(void)
         ON_EACH_ISA(floats_out_of_range_become_infinite_or_nan),
         ON_EACH_ISA(copy_supports_strides_and_broadcast_rows),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

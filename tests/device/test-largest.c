@@ -99,5 +99,5 @@ int main(void)
         ON_EACH_ISA(of_equal_numbers_the_first_are_taken),
         ON_EACH_ISA(nans_are_taken_first),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

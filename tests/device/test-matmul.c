@@ -273,5 +273,5 @@ int main(void)
         ON_EACH_ISA(a_row_has_the_same_bits_whatever_the_other_rows),
         ON_EACH_ISA(linear_and_activation_backward_match_finite_differences),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

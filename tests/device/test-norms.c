@@ -163,5 +163,5 @@ int main(void)
         ON_EACH_ISA(rms_norm_normalizes_groups_separately),
         ON_EACH_ISA(the_added_row_may_be_broadcast),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

@@ -76,5 +76,5 @@ int main(void)
         ON_EACH_ISA(orthonormalize_supports_strides),
         ON_EACH_ISA(linearly_dependent_rows_become_zero),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

@@ -171,5 +171,5 @@ int main(void)
         ON_EACH_ISA(rope_and_its_inverse_match_the_reference),
         ON_EACH_ISA(swiglu_and_its_backward_match_the_reference),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

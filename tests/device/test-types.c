@@ -265,5 +265,5 @@ int main(void)
         ON_EACH_ISA(losses),
         ON_EACH_ISA(bits_do_not_depend_on_the_number_of_threads),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }
