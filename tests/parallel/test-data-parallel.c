@@ -9,9 +9,9 @@
 #include "parallel/data-parallel.h"
 
 /* As of a model with four layers: the layers' buckets are from 2 to 5, one is empty. */
-static const int64_t buckets[] = {0, 50000, 50016, 90000, 130000, 130000, 170016, 200000};
+static const int64_t buckets[] = {0, 12512, 12528, 22512, 32512, 32512, 42528, 50000};
 #define BUCKETS  7
-#define ELEMENTS ((int64_t)200000)
+#define ELEMENTS ((int64_t)50000)
 
 struct job {
     int64_t batches;
