@@ -100,6 +100,7 @@ need_mpi() {
     [ -e "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" ] || skip "dt was built without MPI"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1
+    export OMPI_MCA_pml=ob1 # or each start looks for network adapters, for 0.2 s
     # Shared memory of ranks is in files, which killed ranks do not remove.
     export OMPI_MCA_btl_vader_backing_directory=$T
     export ASAN_OPTIONS=detect_leaks=0 # MPI does not free all of its memory
