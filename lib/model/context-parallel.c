@@ -62,6 +62,12 @@ int64_t dt_context_parallel_targets(const struct dt_model_part *part, const stru
     return count;
 }
 
+int dt_context_parallel_row_parts(const struct dt_model_part *part, bool sharded)
+{
+    int ranks = part->cp_size * (sharded && part->sequence ? part->tp_size : 1);
+    return DT_ROW_PARTS % ranks == 0 ? DT_ROW_PARTS / ranks : 1;
+}
+
 void dt_context_parallel_select(struct dt_batch *own, int32_t *spans,
                                 const struct dt_model_part *part, const struct dt_batch *batch)
 {

@@ -48,6 +48,13 @@ int64_t dt_context_parallel_row(const struct dt_model_part *part, const struct d
 /* The number of those rows that have a target. */
 int64_t dt_context_parallel_targets(const struct dt_model_part *part, const struct dt_batch *batch);
 
+/* The rows of a micro-batch are DT_ROW_PARTS contiguous parts, whose sums are added in a binary
+ * tree: gradients of norms. The parts of this rank, which has all of its CP rank's rows, or with
+ * sharded its share of them with sequence parallelism; 1 where the ranks do not divide
+ * DT_ROW_PARTS. */
+#define DT_ROW_PARTS 16
+int dt_context_parallel_row_parts(const struct dt_model_part *part, bool sharded);
+
 /* Copies the rank's rows of batch to own, which has memory for them. spans: memory for twice as
  * many numbers, own->begins and own->ends, which are positions in the whole sequence. */
 void dt_context_parallel_select(struct dt_batch *own, int32_t *spans,

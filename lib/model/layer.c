@@ -145,14 +145,6 @@ void dt_layer_norm_forward(const struct dt_model *m, int layer, enum dt_role wei
         ops->norm_forward(m->device, y, stats, sum, x, add, &w, &b, epsilon);
 }
 
-/* Parts of the sum over this rank's rows of a norm; 1 where the ranks do not divide DT_ROW_PARTS.
- * sharded: with sequence parallelism. */
-static int row_parts(const struct dt_model *m, bool sharded)
-{
-    int ranks = m->part.cp_size * (sharded && m->part.sequence ? m->part.tp_size : 1);
-    return DT_ROW_PARTS % ranks == 0 ? DT_ROW_PARTS / ranks : 1;
-}
-
 void dt_layer_norm_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
                             enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
                             const struct dt_tensor *dy, const struct dt_tensor *sum,
@@ -162,18 +154,73 @@ void dt_layer_norm_backward(const struct dt_model *m, const struct dt_flat *grad
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
     struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
-    int parts = weight == DT_ROLE_HEAD_NORM_WEIGHT ? 1 : row_parts(m, true); /* the head is
-                                                                              * chunk by chunk */
+    int parts = dt_context_parallel_row_parts(&m->part, true);
+    if (weight == DT_ROLE_HEAD_NORM_WEIGHT) /* the head computes chunk by chunk */
+        parts = 1;
     if (is_rms(m))
         ops->rms_norm_backward(m->device, dsum, &dw, dy, sum, &w, stats, parts);
     else
         ops->norm_backward(m->device, dsum, &dw, &db, dy, sum, &w, stats, parts);
 }
 
-/* Of equal columns of x, those of part i. */
-static struct dt_tensor column_part(const struct dt_tensor *x, int i, int parts)
+void dt_layer_add_rows(const struct dt_model *m, struct dt_tensor *first, int count)
 {
-    return dt_tensor_columns(x, i * (x->columns / parts), x->columns / parts);
+    int64_t n = first->columns;
+    for (int step = 1; step < count; step *= 2)
+        for (int i = 0; i + step < count; i += 2 * step) {
+            struct dt_tensor left = dt_matrix((float *)first->data + i * n, 1, n);
+            struct dt_tensor right = dt_matrix((float *)first->data + (i + step) * n, 1, n);
+            m->device->ops->combine(m->device, &left, 1, &right, 1);
+        }
+}
+
+/* Operands of dt_layer_head_norm_backward. */
+struct head_norms {
+    struct dt_tensor dsum, dy, sum, stats;
+};
+
+/* Of equal columns of x, those of part i; its rows from first on. */
+static struct dt_tensor part_of(const struct dt_tensor *x, struct dt_range rows, int i, int parts)
+{
+    struct dt_tensor some = dt_tensor_rows(x, rows.first, dt_range_count(rows));
+    return dt_tensor_columns(&some, i * (x->columns / parts), x->columns / parts);
+}
+
+/* Parts of the heads that are added one by one: the op adds heads in a binary tree, which has nodes
+ * for parts of a power of two of heads. */
+static int separate_parts(const struct dt_model *m, int64_t heads)
+{
+    int parts = m->partition.head_parts;
+    int64_t each = heads / parts;
+    return heads % parts != 0 || (each & (each - 1)) == 0 ? 1 : parts;
+}
+
+/* dw (zeroed) = the gradient of weight, of some rows and all heads. */
+static void some_rows_backward(const struct dt_model *m, const struct head_norms *x,
+                               struct dt_range rows, const struct dt_tensor *weight,
+                               struct dt_tensor *dw)
+{
+    const struct dt_ops *ops = m->device->ops;
+    int parts = separate_parts(m, x->stats.columns);
+    struct dt_tensor sums =
+        dt_matrix(m->norm_sums + DT_ROW_PARTS * dw->columns, parts, dw->columns);
+    if (parts == 1)
+        sums = *dw;
+    else
+        ops->zero(m->device, &sums);
+    for (int i = 0; i < parts; i++) {
+        struct dt_tensor dsum = part_of(&x->dsum, rows, i, parts),
+                         dy = part_of(&x->dy, rows, i, parts);
+        struct dt_tensor sum = part_of(&x->sum, rows, i, parts),
+                         rstd = part_of(&x->stats, rows, i, parts);
+        struct dt_tensor one = dt_tensor_rows(&sums, i, 1);
+        ops->rms_norm_backward(m->device, &dsum, &one, &dy, &sum, weight, &rstd, 1);
+    }
+    dt_layer_add_rows(m, &sums, parts);
+    if (parts > 1) {
+        struct dt_tensor all = dt_tensor_rows(&sums, 0, 1);
+        ops->copy(m->device, dw, &all);
+    }
 }
 
 void dt_layer_head_norm_backward(const struct dt_model *m, const struct dt_flat *gradients,
@@ -181,26 +228,23 @@ void dt_layer_head_norm_backward(const struct dt_model *m, const struct dt_flat 
                                  const struct dt_tensor *dy, const struct dt_tensor *sum,
                                  const struct dt_tensor *stats)
 {
-    const struct dt_ops *ops = m->device->ops;
+    const struct head_norms x = {*dsum, *dy, *sum, *stats};
+    const struct dt_param *param = dt_table_find(&m->table, weight, layer);
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
-    int parts = stats->columns % m->partition.head_parts == 0 ? m->partition.head_parts : 1;
-    struct dt_tensor sums = dt_matrix(m->norm_sums, parts, dw.columns);
-    ops->zero(m->device, &sums);
-    for (int i = 0; i < parts; i++) {
-        struct dt_tensor to = column_part(dsum, i, parts), dw_part = dt_tensor_rows(&sums, i, 1);
-        struct dt_tensor from = column_part(dy, i, parts), x = column_part(sum, i, parts);
-        struct dt_tensor rstd = column_part(stats, i, parts);
-        ops->rms_norm_backward(m->device, &to, &dw_part, &from, &x, &w, &rstd, row_parts(m, false));
+    bool separate = param->partial && gradients->partial;
+    struct dt_tensor sums =
+        dt_matrix(separate ? dw.data : m->norm_sums, param->partial_parts, dw.columns);
+    m->device->ops->zero(m->device, &sums);
+    for (int i = 0; i < param->partial_parts; i++) {
+        struct dt_tensor one = dt_tensor_rows(&sums, i, 1);
+        some_rows_backward(m, &x, dt_range_part(dsum->rows, i, param->partial_parts), &w, &one);
     }
-    for (int step = 1; step < parts; step *= 2)
-        for (int i = 0; i < parts; i += 2 * step) {
-            struct dt_tensor left = dt_tensor_rows(&sums, i, 1);
-            struct dt_tensor right = dt_tensor_rows(&sums, i + step, 1);
-            ops->combine(m->device, &left, 1, &right, 1);
-        }
+    if (separate)
+        return;
+    dt_layer_add_rows(m, &sums, param->partial_parts);
     struct dt_tensor all = dt_tensor_rows(&sums, 0, 1);
-    ops->combine(m->device, &dw, 1, &all, 1);
+    m->device->ops->combine(m->device, &dw, 1, &all, 1);
 }
 
 struct dt_tensor dt_head_weight(const struct dt_model *m)

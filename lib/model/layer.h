@@ -39,9 +39,6 @@ void dt_layer_input_backward(const struct dt_model *model, int layer,
 /* The activation of the MLP without gate, and of a head transform; NONE with a gate. */
 enum dt_activation dt_layer_activation(const struct dt_model *model);
 
-/* Parts of the rows of a micro-batch whose sums are the gradient of a norm's weight, on all ranks
- * that share the rows. */
-#define DT_ROW_PARTS 16
 /* Columns of a norm's statistics, kept by forward for backward. */
 int64_t dt_layer_norm_statistics(const struct dt_model *model);
 /* sum = x + add (add NULL: x); y = its norm. */
@@ -54,12 +51,16 @@ void dt_layer_norm_backward(const struct dt_model *model, const struct dt_flat *
                             int layer, enum dt_role weight, enum dt_role bias,
                             struct dt_tensor *dsum, const struct dt_tensor *dy,
                             const struct dt_tensor *sum, const struct dt_tensor *stats);
-/* The same of the norms of queries or keys, one a head: the heads' gradients of weight are summed
- * in parts (tensor-partition.h). */
+/* The same of the norms of queries or keys, one a head. Each part of the rows is summed over the
+ * heads, in parts (tensor-partition.h) and over the TP ranks, before the rows are summed; with
+ * partial gradients, the parts of the rows are left to dt_tensor_parallel_add_partial. */
 void dt_layer_head_norm_backward(const struct dt_model *model, const struct dt_flat *gradients,
                                  int layer, enum dt_role weight, struct dt_tensor *dsum,
                                  const struct dt_tensor *dy, const struct dt_tensor *sum,
                                  const struct dt_tensor *stats);
+
+/* Adds count contiguous rows of fp32 in a binary tree, to the first. */
+void dt_layer_add_rows(const struct dt_model *model, struct dt_tensor *first, int count);
 
 /* The output head (V x C) and its gradient, and their buckets. */
 struct dt_tensor dt_head_weight(const struct dt_model *model);

@@ -25,11 +25,10 @@ static void lay_out_scratch(struct dt_model *m)
     m->scratch.partial = dt_arena_take(&m->arena, most);
 }
 
-/* Parts of the sum of the norms of heads, or the norm of a whole projection. */
+/* The weight of a norm has as many columns as a head, or as a whole projection. */
 static size_t norm_sums_bytes(const struct dt_model *m)
 {
-    int64_t width = m->config.hidden_size, parts = DT_TENSOR_PARTS * (width / m->config.num_heads);
-    return (size_t)(parts > width ? parts : width) * sizeof(float);
+    return (size_t)((DT_ROW_PARTS + DT_TENSOR_PARTS) * m->config.hidden_size) * sizeof(float);
 }
 
 static void lay_out(struct dt_model *m)

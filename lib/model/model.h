@@ -71,7 +71,8 @@ struct dt_model {
     const struct dt_bucket_hooks *hooks;       /* NULL: all buckets are resident */
     const struct dt_trace_hook *trace;         /* borrowed; NULL: none */
     struct dt_tensor_parallel_scratch scratch; /* with tensor parallelism */
-    float *norm_sums; /* with qk_norm: gradients of a norm's weight by DT_TENSOR_PARTS of heads */
+    float *norm_sums; /* with qk_norm: gradients of a norm's weight, of DT_ROW_PARTS of rows and
+                       * DT_TENSOR_PARTS of heads */
     struct dt_tensor rope; /* max_seq_len x C/H: RoPE table of cosines and sines, as ops->rope reads
                             * it; data NULL with learned positions */
 };

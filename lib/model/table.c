@@ -11,6 +11,7 @@
 #include "base/math.h"
 #include "base/pool.h"
 #include "base/rng.h"
+#include "model/context-parallel.h"
 
 #define ALIGNMENT 16 /* elements: a cache line */
 
@@ -92,6 +93,9 @@ static void shard(struct dt_param *p, const struct dt_tensor_spec *s,
     p->axis = (p->split == DT_TENSOR_SPLIT_COLUMN) == outputs_last && p->rank == 2 ? 1 : 0;
     p->holders = (struct dt_range){0, part->tp_size};
     p->partial = is_partial(p->role, part);
+    p->partial_parts = p->role == DT_ROLE_Q_NORM_WEIGHT || p->role == DT_ROLE_K_NORM_WEIGHT
+                           ? dt_context_parallel_row_parts(part, false)
+                           : 1;
     p->ranges[0] = (struct dt_range){0, p->full[p->axis]};
     p->range_count = 1;
     if (p->split != DT_TENSOR_SPLIT_NONE) {
@@ -137,7 +141,7 @@ static void append(struct dt_table *t, struct dt_param *p)
     int64_t *parts = p->split == DT_TENSOR_SPLIT_NONE ? &partials->of_all : &partials->of_holders;
     p->offset = t->elements;
     p->partial_offset = *parts;
-    *parts += p->partial ? p->count : 0;
+    *parts += p->partial ? p->count * p->partial_parts : 0;
     t->elements += aligned(p->count);
     t->index[(int)p->role * (t->layers + 2) + p->layer + 1] = t->count;
     for (int bucket = p->bucket + 1; bucket <= t->bucket_count; bucket++)

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "model/layer.h"
+
 /* A collective over a range of neighboring TP ranks. */
 struct collective {
     const struct dt_model *model;
@@ -275,6 +277,7 @@ void dt_tensor_parallel_add_partial(const struct dt_model *m, int bucket,
             continue;
         struct dt_tensor sum = dt_table_view(&m->table, gradients, param->role, param->layer);
         struct dt_tensor part = dt_table_view(&m->table, &partial, param->role, param->layer);
+        dt_layer_add_rows(m, &part, param->partial_parts);
         m->device->ops->combine(m->device, &sum, 1, &part, 1);
     }
 }

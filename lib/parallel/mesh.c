@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "model/context-attention.h"
-#include "model/layer.h"
+#include "model/context-parallel.h"
 
 /* Sizes of the mesh, and a rank's coordinates. */
 struct position {

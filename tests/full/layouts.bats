@@ -114,3 +114,21 @@ missed() {
         refute awk '{ d = $1 / $2 - 1; if (!(d < 1e-5 && d > -1e-5)) exit 1 }' pairs
     done
 }
+
+@test "invariant, masked models: tp, cp and both with dp have the hashes of one rank" {
+    compared=0
+    data=pieces
+    dt-vocab -q --model wordpiece -s 300 -o pieces.json "$BATS_FILE_TMPDIR/docs.jsonl"
+    dt-tokenize -q -t pieces.json "$BATS_FILE_TMPDIR/docs.jsonl" | dt-shard --split val=0.1 -o pieces
+    for name in bert distilbert; do
+        kind=(-t pieces.json --set model.name=$name --set model.num_heads=4
+            --set training.gradient_accumulation_steps=4 --set distributed.invariant=true
+            --set distributed.sequence_parts=8)
+        expected=$(sums 1 "${kind[@]}")
+        for layout in "2 tp=2" "4 tp=4 sequence_parallel=true" "2 cp=2" "4 cp=4 zero_stage=2" \
+            "8 tp=2 cp=2 zero_stage=3"; do
+            same "$expected" "${layout%% *}" "${layout#* }" "${kind[@]}"
+        done
+    done
+    [ $compared = 10 ]
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tensor parallelism: losses and gradients match one rank. */
+#include "model/context-parallel.h"
 #include "model/part-job.h"
 
 #include <stdio.h>
@@ -145,12 +146,13 @@ static int64_t sum_of(int64_t n)
     return 2 * n;
 }
 
-/* All-reduces of the gradients of norms. */
+/* All-reduces of the gradients of norms; those of heads in parts of the rows. */
 static int64_t norm_sums(const struct job *job)
 {
     int64_t width = job->config.hidden_size, layers = job->config.num_layers;
     int64_t vectors = job->config.family == DT_FAMILY_LLAMA ? 1 : 2;
     int64_t heads = job->config.qk_norm ? 2 * layers * width / job->config.num_heads : 0;
+    heads *= DT_ROW_PARTS;
     return sum_of(job->sequence ? vectors * (2 * layers + 1) * width + heads : heads);
 }
 
