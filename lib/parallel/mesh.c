@@ -87,6 +87,12 @@ static int check_row_parts(const struct dt_settings *s, struct dt_error *err)
     return 0;
 }
 
+/* Whether ranks have parts of the sums inside a micro-batch. */
+static bool splits_sums(const struct dt_settings *s)
+{
+    return s->distributed.tp > 1 || s->distributed.cp > 1;
+}
+
 int dt_mesh_check_invariant(const struct dt_settings *s, struct dt_error *err)
 {
     long tp_size = s->distributed.tp, groups = s->distributed.shard_ranks;
@@ -99,6 +105,11 @@ int dt_mesh_check_invariant(const struct dt_settings *s, struct dt_error *err)
                        "%d with this model, not %ld: it must divide the heads of keys and values "
                        "and the MLP's channels",
                        most, tp_size);
+    if (splits_sums(s) && s->training.precision != DT_DTYPE_F32 &&
+        s->training.arithmetic != DT_ARITHMETIC_CANONICAL)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.invariant with 16-bit types and distributed.tp or "
+                       "distributed.cp above 1 needs training.arithmetic canonical");
     if (groups % s->distributed.cp != 0)
         return dt_fail(err, DT_EINVALID,
                        "distributed.invariant needs a distributed.shard_ranks that is a multiple "

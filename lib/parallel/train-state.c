@@ -217,8 +217,9 @@ static void exclude_replicated(struct dt_train_state *s)
                 (struct dt_range){t->params[i].offset, t->params[i].offset + t->params[i].count};
 }
 
-/* Tensor and context parallelism work on device memory directly. */
-static int check_memory(const struct dt_train_state *s, struct dt_error *err)
+/* Tensor and context parallelism work on device memory directly. Only the cpu engine makes sums in
+ * parts. */
+static int check_device(const struct dt_train_state *s, struct dt_error *err)
 {
     const struct dt_device *dev = s->model->device;
     const struct dt_model_part *part = &s->model->part;
@@ -226,6 +227,11 @@ static int check_memory(const struct dt_train_state *s, struct dt_error *err)
         return 0;
     bool tp_size = part->tp_size > 1 && !dt_comm_is_on_device(part->tp_group);
     bool cp_size = part->cp_size > 1 && !dt_comm_is_on_device(part->cp_group);
+    if (part->invariant && (part->tp_size > 1 || part->cp_size > 1))
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.invariant with distributed.tp or distributed.cp above 1 needs "
+                       "device cpu, not '%s'",
+                       dev->engine->name);
     if (!(tp_size || cp_size))
         return 0;
     return dt_fail(err, DT_EINVALID,
@@ -251,7 +257,7 @@ int dt_train_state_plan(struct dt_train_state *s, struct dt_model *model,
             settings->distributed.sync == DT_SYNC_DILOCO && dt_comm_size(mesh->data.all) > 1,
     };
     DT_TRY(dt_data_parallel_init(&s->dp, &mesh->data, model->device, &sharding, settings, err));
-    DT_TRY(check_memory(s, err));
+    DT_TRY(check_device(s, err));
     exclude_replicated(s);
     dt_compression_init(&s->compression, &s->dp.staging, t, settings);
     s->shards = dt_alloc(count, sizeof *s->shards);

@@ -142,6 +142,13 @@ static void layouts_whose_bits_would_depend_on_the_ranks_are_refused(void **stat
     r.settings.training.sequence_length = 22;
     r.why = "training.sequence_length that is a multiple of 4, not 22";
     run_ranks(4, refuse, &r);
+    r.settings = settings_of(false);
+    r.settings.distributed.invariant = true;
+    r.settings.distributed.tp = 2;
+    r.settings.training.precision = DT_DTYPE_BF16;
+    r.why = "with 16-bit types and distributed.tp or distributed.cp above 1 needs "
+            "training.arithmetic canonical";
+    run_ranks(2, refuse, &r);
 }
 
 int main(void)

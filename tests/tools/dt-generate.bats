@@ -54,6 +54,19 @@ setup() {
     dt-generate -m "$model" --precision bf16 --prompts prompts.jsonl -n 20 -j 3 --batch 4 | cmp - a
 }
 
+@test "canonical bf16 has the same text with every instruction set, and needs --precision" {
+    for engine in cpu-generic cpu-avx2 cpu; do
+        dt-generate -m "$model" --precision bf16 --arithmetic canonical --device $engine -p Once -n 30 >$engine ||
+            [ $engine = cpu-avx2 ]
+        [ ! -s $engine ] || cmp cpu-generic $engine
+    done
+    run dt-generate -m "$model" --arithmetic canonical -p Once
+    [ $status = 2 ]
+    [[ "$output" == *--precision* ]]
+    run dt-generate -m "$model" --precision bf16 --arithmetic exact -p Once
+    [ $status = 2 ]
+}
+
 @test "greedy text is that of transformers" {
     need_python torch transformers
     dt-generate -m "$model" -p 'Once upon a time' -n 30 --temperature 0 -o a

@@ -48,3 +48,16 @@ small=(--set model.name=llama --set model.hidden_size=32 --set model.num_layers=
     [[ "$output" == *"distributed.cp above 1 needs with distributed.invariant a distributed.sequence_parts"* ]]
     [ ! -e run ]
 }
+
+@test "16 bits: canonical products have the bits of one rank, fast ones are refused" {
+    bf16=(--set training.precision=bf16 --set training.max_steps=3)
+    one=$(ranks 1 -o run-1 "${bf16[@]}" --set training.arithmetic=canonical)
+    two=$(ranks 2 -o run "${bf16[@]}" --set training.arithmetic=canonical --set distributed.tp=2)
+    [ "$one" = "$two" ]
+    run ranks 2 -o fast "${bf16[@]}" --set distributed.tp=2
+    [ $status = 1 ]
+    [[ "$output" == *"above 1 needs training.arithmetic canonical"* ]]
+    run ranks 1 -o run-1 "${bf16[@]}" --set training.max_steps=4
+    [ $status = 1 ]
+    [[ "$output" == *"training.arithmetic: canonical, which cannot change to fast on a resume"* ]]
+}

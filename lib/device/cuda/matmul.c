@@ -112,8 +112,9 @@ static enum dt_cuda_epilogue epilogue_of(const struct dt_matmul *how)
     return how->bias ? DT_CUDA_ACTIVATE_BIAS : DT_CUDA_ACTIVATE;
 }
 
-void dt_cuda_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_tensor *a,
-                    const struct dt_tensor *b, const struct dt_matmul *how)
+/* One pair of factors. */
+static void multiply_pair(struct dt_device *dev, struct dt_tensor *c, const struct dt_tensor *a,
+                          const struct dt_tensor *b, const struct dt_matmul *how)
 {
     int64_t depth = how->transpose_a ? a->rows : a->columns;
     const struct dt_tensor *sums = how->sums_a ? how->sums_a : how->sums_b;
@@ -148,4 +149,15 @@ void dt_cuda_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_
     if (how->activation != DT_ACTIVATION_NONE)
         product.aux = dt_tensor_rows(how->aux, 0, c->rows);
     multiply(dev, &product);
+}
+
+void dt_cuda_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_tensor *a,
+                    const struct dt_tensor *b, const struct dt_matmul *how)
+{
+    struct dt_matmul add = *how;
+    assert(how->more_count == 0 || !(how->bias || how->activation || how->sums_a || how->sums_b));
+    add.accumulate = true;
+    multiply_pair(dev, c, a, b, how);
+    for (int i = 0; i < how->more_count; i++)
+        multiply_pair(dev, c, how->more[i].a, how->more[i].b, &add);
 }
