@@ -131,7 +131,7 @@ static void all_gather(const struct call *c)
     free(offsets);
 }
 
-/* Each rank receives every rank's gradients of its own rows. */
+/* Each rank receives the gradients of its rows from every rank. */
 static void exchange(const struct call *c, const struct dt_tensor *packed,
                      const struct dt_tensor *received)
 {

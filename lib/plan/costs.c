@@ -93,7 +93,7 @@ static double attention(const struct rates *r, const struct block *b)
 }
 
 /* Extra memory traffic of context parallelism: keys and values are copied before the all-gather,
- * and those of all ranks after it, into the order of positions. Backward also adds up, copies back
+ * and those of all ranks after it, into the order of positions. Backward also adds, copies back
  * and sums over the ranks the fp32 gradients of all keys and values. */
 static double gathering(const struct rates *r, const struct block *b, bool backward)
 {

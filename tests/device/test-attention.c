@@ -195,7 +195,7 @@ static void tensor_parallel_heads_match_all_heads(void **state)
     free_attention(&l);
 }
 
-/* Gradients of keys and values are in fp32, and are added up. dqkv becomes fp32. */
+/* Gradients of keys and values are in fp32, and are added. dqkv becomes fp32. */
 static void run_in_chunks(struct attention *l, int64_t tokens)
 {
     int64_t length = l->how.queries, width = l->dq.columns, keys = l->dk.columns;
