@@ -62,6 +62,24 @@ run_tests() {
     caught attention-backward-tensor
 }
 
+@test "queries that are taken for the first of their sequence" {
+    run_tests() { "$PROGRAMS/$TEST" chunks_of_queries_match_the_cpu; }
+    plant attention-backward.cuh 'max(first - a.past, 0)' 'max(first, 0)'
+    caught attention-backward-tensor
+}
+
+@test "parts of a tile that are passed by as if no key were before the queries" {
+    run_tests() { "$PROGRAMS/$TEST" chunks_of_queries_match_the_cpu; }
+    plant attention-backward-tensor.cu 'a.past + t + part + PART' 't + part + PART'
+    caught attention-backward-tensor
+}
+
+@test "gradients of keys at the rows of queries" {
+    run_tests() { "$PROGRAMS/$TEST" chunks_of_queries_match_the_cpu; }
+    plant attention-tile.cuh '(int64_t)sequence * x.rows + first' '(int64_t)sequence * a.queries + first'
+    caught attention-backward-tensor
+}
+
 @test "registers of a fragment in the wrong order" {
     plant attention-tile.cuh 'products[m][n], a[m], b[0], b[1]' 'products[m][n], a[m], b[0], b[2]'
     caught attention-forward-tensor

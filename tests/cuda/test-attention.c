@@ -220,6 +220,67 @@ static void attention_reads_a_cache(void **unused)
         }
 }
 
+/* tolerance: that of the operands, also of results in fp32. */
+static void assert_same(const struct dt_tensor *got, const struct dt_tensor *want, double tolerance,
+                        const char *what)
+{
+    double *numbers = numbers_of(want), d = difference(got, numbers);
+    if (!(d <= tolerance))
+        fail_msg("%s differs from the cpu engine by %g", what, d);
+    free(numbers);
+}
+
+/* Attention of queries from past on to all keys of two sequences, with dk and dv in fp32. */
+static void check_chunk(int64_t past, int64_t queries, int64_t keys, int64_t size,
+                        bool bidirectional, float rate, enum dt_dtype dtype)
+{
+    struct attention l = {.q = random_matrix_of(dtype, 2 * queries, 4 * size),
+                          .k = random_matrix_of(dtype, 2 * keys, 2 * size),
+                          .v = random_matrix_of(dtype, 2 * keys, 2 * size),
+                          .r = random_matrix_of(dtype, 2 * queries, 4 * size),
+                          .how = {.batch = 2,
+                                  .heads = 4,
+                                  .kv_heads = 2,
+                                  .queries = queries,
+                                  .past = past,
+                                  .key_stride = keys,
+                                  .length = keys,
+                                  .bidirectional = bidirectional,
+                                  .dropout = {.rate = rate, .key = 5, .sample = 11}}};
+    struct attention on[2]; /* the cpu, the GPU */
+    for (int i = 0; i < 2; i++) {
+        on[i] = l;
+        on[i].y = random_matrix_of(dtype, 2 * queries, 4 * size), on[i].dq = copy_of(&on[i].y);
+        on[i].lse = random_matrix(2 * queries, 4);
+        on[i].dk = random_matrix(2 * keys, 2 * size), on[i].dv = random_matrix(2 * keys, 2 * size);
+        spoil(&on[i].dq), spoil(&on[i].dk), spoil(&on[i].dv);
+        run_attention(i ? gpu : dev, &on[i]);
+    }
+    finish();
+    double tolerance = tolerance_of(dtype);
+    assert_same(&on[1].y, &on[0].y, tolerance, "y");
+    assert_same(&on[1].lse, &on[0].lse, tolerance, "lse");
+    assert_same(&on[1].dq, &on[0].dq, tolerance, "dq");
+    assert_same(&on[1].dk, &on[0].dk, tolerance, "dk");
+    assert_same(&on[1].dv, &on[0].dv, tolerance, "dv");
+    for (int i = 0; i < 2; i++) {
+        free(on[i].y.data), free(on[i].lse.data), free(on[i].dq.data);
+        free(on[i].dk.data), free(on[i].dv.data);
+    }
+    free(l.q.data), free(l.k.data), free(l.v.data), free(l.r.data);
+}
+
+/* As context parallelism calls the ops. */
+static void chunks_of_queries_match_the_cpu(void **unused)
+{
+    (void)unused;
+    check_chunk(140, 70, 280, 64, false, 0, DT_DTYPE_BF16);
+    check_chunk(64, 130, 200, 128, true, 0, DT_DTYPE_F16);
+    check_chunk(150, 50, 200, 64, false, 0.2f, DT_DTYPE_BF16);
+    check_chunk(0, 40, 160, 128, false, 0, DT_DTYPE_BF16);
+    check_chunk(75, 75, 150, 24, false, 0.2f, DT_DTYPE_F32);
+}
+
 /* Tiles of keys outside of all spans are passed by, were they no numbers. */
 static void keys_that_no_query_sees_are_not_read(void **unused)
 {
@@ -323,6 +384,7 @@ int main(int argc, char **argv)
         BY_MMA(any_head_matches_the_reference),
         BY_MMA(shapes_may_be_any),
         BY_MMA(attention_reads_a_cache),
+        BY_MMA(chunks_of_queries_match_the_cpu),
         BY_MMA(keys_that_no_query_sees_are_not_read),
         BY_MMA(a_query_may_see_nothing),
         BY_MMA(scores_may_be_large),
@@ -332,6 +394,7 @@ int main(int argc, char **argv)
         BY_WGMMA(queries_see_their_spans_alone),
         BY_WGMMA(shapes_of_tiles_may_be_any),
         BY_WGMMA(attention_reads_a_cache),
+        BY_WGMMA(chunks_of_queries_match_the_cpu),
         BY_WGMMA(keys_that_no_query_sees_are_not_read),
         BY_WGMMA(a_query_may_see_nothing),
         BY_WGMMA(scores_may_be_large),
