@@ -26,12 +26,13 @@ struct dt_logit_parts {
 static inline struct dt_logit_parts dt_logit_parts_of(int64_t vocabulary, int64_t columns, int rank,
                                                       int ranks)
 {
-    if (DT_LOGIT_PARTS % ranks != 0)
-        return (struct dt_logit_parts){.width = columns, .first = rank, .count = 1};
-    int64_t count = DT_LOGIT_PARTS / ranks;
-    return (struct dt_logit_parts){.width = (vocabulary + DT_LOGIT_PARTS - 1) / DT_LOGIT_PARTS,
-                                   .first = rank * count,
-                                   .count = count};
+    struct dt_logit_parts parts = {columns, rank, 1};
+    if (DT_LOGIT_PARTS % ranks == 0) {
+        parts.width = (vocabulary + DT_LOGIT_PARTS - 1) / DT_LOGIT_PARTS;
+        parts.count = DT_LOGIT_PARTS / ranks;
+        parts.first = rank * parts.count;
+    }
+    return parts;
 }
 
 #endif
