@@ -30,7 +30,7 @@
 #include "base/sum-hash.h"
 #include "device/activations.h"
 #include "device/links.h"
-#include "device/logit-parts.h"
+#include "device/split-logits.h"
 #include "device/update-rules.h"
 
 /* Element types. The 16-bit ones are for storage: every op computes in fp32 and
@@ -119,7 +119,7 @@ struct dt_cross_entropy {
     float z_loss;          /* z: adds z * (log of the softmax's sum)^2 (Chowdhery et al. 2022) */
 };
 
-/* Statistics of a part of a row of logits (device/logit-parts.h): the number of columns, the
+/* Statistics of a part of a row of logits (device/split-logits.h): the number of columns, the
  * highest logit h, the sums of e^(x - h) and of h - x, the target's logit or minus infinity, and 1
  * if the target is the first of the highest, otherwise 0. */
 #define DT_LOGIT_SUMS 6

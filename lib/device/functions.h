@@ -88,7 +88,7 @@ DT_FUNCTION float dt_device_log(float x)
     return dt_device_from_bits(bits | (zero & 0xff800000) | (infinite & 0x7f800000) | none);
 }
 
-/* erf(x) to 1.1 ulp: below 1 an odd polynomial of degree 13; above, 1 - exp(-q(x)) with a
+/* erf(x) to 1.2 ulp: below 1 an odd polynomial of degree 13; above, 1 - exp(-q(x)) with a
  * polynomial q of degree 6. Both were fitted for the least relative error of erf. */
 DT_FUNCTION float dt_device_erf(float x)
 {

@@ -137,7 +137,8 @@ static struct json_object *input_of(struct json_object *records, int stage, int 
     return json_object_array_get_idx(inputs, (size_t)k);
 }
 
-/* Compares what read the output of a stage, in both lineages. Returns the number of readers; 0: none. */
+/* Compares what read the output of a stage, in both lineages. Returns the number of readers; 0:
+ * none. */
 static int compare_stage(const struct dt_replay_plan *p, struct json_object *again, int stage,
                          bool *same)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Cross-entropy of whole rows, and of the columns that a tensor-parallel rank has. Both compute
- * statistics of the parts of device/logit-parts.h, and combine them in the same way. */
+ * statistics of the parts of device/split-logits.h, and combine them in the same way. */
 #include <assert.h>
 #include <math.h>
 #include <omp.h>

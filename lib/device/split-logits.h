@@ -6,8 +6,8 @@
  * number of ranks divides that of the parts, each rank has the same number of them; otherwise, each
  * rank has one part, and the bits depend on the ranks.
  */
-#ifndef DT_DEVICE_LOGIT_PARTS_H
-#define DT_DEVICE_LOGIT_PARTS_H
+#ifndef DT_DEVICE_SPLIT_LOGITS_H
+#define DT_DEVICE_SPLIT_LOGITS_H
 
 #include <stdint.h>
 
