@@ -50,6 +50,7 @@ ifeq ($(ARCH),x86_64)
 CPU_ISAS   := generic avx2 avx512
 ISA_avx2   := -march=x86-64-v3
 ISA_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
+LIBS_avx512 := -ldnnl # products of bf16
 else
 CPU_ISAS := generic
 endif
@@ -193,7 +194,7 @@ $B/obj/cpu-$1/%.o: lib/device/cpu/%.c | deps-build
 	$$(call say,CC) $$(CC) $$(ENGINE_CFLAGS) $$(filter-out -O%,$$(CFLAGS)) $$(ISA_$1) -DDT_ISA='"$1"' -MMD -MP -c $$< -o $$@
 $B/lib/dt/cpu-$1.so: $(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$1/%.o) $(LIBDT)
 	@mkdir -p $$(@D)
-	$$(call say,LD) $$(CC) $$(CFLAGS) $$(LDFLAGS) -shared -fopenmp $$^ -Wl,-z,defs -ldnnl -lm -o $$@
+	$$(call say,LD) $$(CC) $$(CFLAGS) $$(LDFLAGS) -shared -fopenmp $$^ -Wl,-z,defs $$(LIBS_$1) -lm -o $$@
 endef
 $(foreach i,$(CPU_ISAS),$(eval $(call engine_rules,$i)))
 

@@ -3,6 +3,9 @@
  * every shape. Without a scratchpad, threads can share it. */
 #include "device/cpu/bf16.h"
 
+#include <stddef.h>
+
+#if defined(__AVX512F__)
 #include <stdlib.h>
 
 #include "device/cpu/onednn.h"
@@ -17,15 +20,6 @@ struct dt_cpu_bf16 {
     dnnl_primitive_t primitives[8]; /* bits: A transposed, B transposed, accumulate */
     dnnl_stream_t streams[];        /* one per thread */
 };
-
-static bool machine_has_bf16(void)
-{
-#if defined(__AVX512F__)
-    return __builtin_cpu_supports("avx512bf16");
-#else
-    return false;
-#endif
-}
 
 static dnnl_memory_desc_t describe(int64_t rows, int64_t columns, int64_t stride, bool transposed,
                                    dnnl_data_type_t type)
@@ -72,7 +66,7 @@ static bool create_primitive(dnnl_engine_t engine, dnnl_primitive_t *result, boo
 
 struct dt_cpu_bf16 *dt_cpu_bf16_open(int threads)
 {
-    if (!machine_has_bf16())
+    if (!__builtin_cpu_supports("avx512bf16"))
         return NULL;
     dt_cpu_need_heap(HEAP_TO_OPEN);
     struct dt_cpu_bf16 *p = calloc(1, sizeof *p + (size_t)threads * sizeof *p->streams);
@@ -128,3 +122,26 @@ void dt_cpu_bf16_multiply(struct dt_cpu_bf16 *p, int thread, int64_t m, int64_t 
     for (int i = 0; i < 3; i++)
         dnnl_memory_destroy(arguments[i].memory);
 }
+
+#else /* never opened */
+
+struct dt_cpu_bf16 *dt_cpu_bf16_open(int threads)
+{
+    (void)threads;
+    return NULL;
+}
+
+void dt_cpu_bf16_close(struct dt_cpu_bf16 *p)
+{
+    (void)p;
+}
+
+void dt_cpu_bf16_multiply(struct dt_cpu_bf16 *p, int thread, int64_t m, int64_t n, int64_t k,
+                          struct dt_cpu_bf16_operand a, struct dt_cpu_bf16_operand b,
+                          bool accumulate, float *c, int64_t stride)
+{
+    (void)p, (void)thread, (void)m, (void)n, (void)k, (void)a, (void)b;
+    (void)accumulate, (void)c, (void)stride;
+}
+
+#endif

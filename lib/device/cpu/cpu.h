@@ -85,6 +85,12 @@ void dt_cpu_state_close(struct dt_device *dev);
 float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size);
 float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size);
 
+/* Exits with one line and status 1, for ops, which do not return errors. Not exit(), which would
+ * run destructors of libraries while other threads are inside them. */
+void dt_cpu_end(const char *reason, const char *what) __attribute__((noreturn));
+/* what: the allocation that failed. */
+void dt_cpu_no_memory(const char *what) __attribute__((noreturn));
+
 /* bf16 matrix products, opened on first use by one thread; NULL if this machine does not support
  * them. */
 struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev);

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
-#include "device/cpu/onednn.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 

@@ -3,11 +3,12 @@
  * in registers for a chunk of K. One inline function, called with constants, becomes the kernel of
  * each tile shape. */
 #include "device/cpu/few-rows.h"
+#include "device/cpu/transpose.h"
 
 #include <omp.h>
 
-#define MOST_ROWS   16
 #define ROWS        6 /* of a tile */
+#define MOST_ROWS   ROWS
 #define COLUMN_UNIT 64
 #define BLOCK       64   /* columns whose nodes are stacked */
 #define BLOCK_OF_1  4096 /* the same for one row, whose B is read sequentially */
@@ -16,18 +17,20 @@
 #else
 #define VECTORS 2
 #endif
+#define GROUPS 2 /* the same, of transposed B */
 
 /* A chunk's operands, for a block of columns. */
 struct operands {
     const float *a;
     const void *b;
     int64_t length, a_stride, b_stride;
+    bool transposed; /* B is fp32 then */
 };
 
 bool dt_cpu_has_few_rows(const struct dt_cpu_product *p)
 {
-    return p->c->rows <= MOST_ROWS && !p->how->transpose_a && !p->how->transpose_b &&
-           p->first.b->dtype != DT_DTYPE_F16;
+    return p->c->rows <= MOST_ROWS && !p->how->transpose_a && p->first.b->dtype != DT_DTYPE_F16 &&
+           !(p->how->transpose_b && p->first.b->dtype != DT_DTYPE_F32);
 }
 
 size_t dt_cpu_few_rows_memory(const struct dt_cpu_product *p)
@@ -103,6 +106,57 @@ DT_CPU_INLINE void chain_tile(const struct operands *o, int64_t j, float *to, in
         dt_cpu_vector_store(to + r * BLOCK + j + v * DT_CPU_VECTOR, sums[r][v]);
 }
 
+/* Every 16 k, a cache line of each of 16 rows; at every 4th k, of 4 of them. */
+DT_CPU_INLINE void prefetch_rows(const float *b, int64_t stride, int64_t k)
+{
+    DT_CPU_UNROLL
+    for (int i = 0; i < 4; i++)
+        __builtin_prefetch(b + (k % 16 + i) * stride + k / 16 * 16, 0, 2);
+}
+
+/* The same where B is transposed: its rows are columns of the tile. */
+DT_CPU_INLINE void dot_tile(const struct operands *o, int64_t j, float *to, int rows, int groups)
+{
+    dt_cpu_vector sums[ROWS][GROUPS];
+    const float *a = o->a, *b = (const float *)o->b + j * o->b_stride;
+    int64_t length = o->length, a_stride = o->a_stride, stride = o->b_stride, k = 0;
+    DT_CPU_UNROLL
+    for (int r = 0; r < rows; r++)
+        DT_CPU_UNROLL
+    for (int g = 0; g < groups; g++)
+        sums[r][g] = (dt_cpu_vector){0};
+    for (; k + 4 <= length; k += 4) {
+        DT_CPU_UNROLL
+        for (int g = 0; g < groups; g++) {
+            dt_cpu_vector y[4];
+            prefetch_rows(b + (g + GROUPS) * DT_CPU_VECTOR * stride, stride, k);
+            dt_cpu_transpose(b + g * DT_CPU_VECTOR * stride + k, stride, y);
+            DT_CPU_UNROLL
+            for (int r = 0; r < rows; r++)
+                DT_CPU_UNROLL
+            for (int i = 0; i < 4; i++)
+                sums[r][g] =
+                    dt_cpu_vector_fma(dt_cpu_vector_of(a[r * a_stride + k + i]), y[i], sums[r][g]);
+        }
+    }
+    for (; k < length; k++)
+        DT_CPU_UNROLL
+    for (int g = 0; g < groups; g++) {
+        dt_cpu_vector y;
+        DT_CPU_UNROLL
+        for (int i = 0; i < DT_CPU_VECTOR; i++)
+            y[i] = b[(g * DT_CPU_VECTOR + i) * stride + k];
+        DT_CPU_UNROLL
+        for (int r = 0; r < rows; r++)
+            sums[r][g] = dt_cpu_vector_fma(dt_cpu_vector_of(a[r * a_stride + k]), y, sums[r][g]);
+    }
+    DT_CPU_UNROLL
+    for (int r = 0; r < rows; r++)
+        DT_CPU_UNROLL
+    for (int g = 0; g < groups; g++)
+        dt_cpu_vector_store(to + r * BLOCK + j + g * DT_CPU_VECTOR, sums[r][g]);
+}
+
 /* The last columns, fewer than a vector. */
 DT_CPU_INLINE void chain_columns(const struct operands *o, int64_t j, int64_t columns, float *to,
                                  int64_t rows, int64_t stride, bool bf16)
@@ -110,9 +164,10 @@ DT_CPU_INLINE void chain_columns(const struct operands *o, int64_t j, int64_t co
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = j; i < columns; i++) {
             float sum = 0;
-            for (int64_t k = 0; k < o->length; k++)
-                sum = dt_cpu_fmaf(o->a[r * o->a_stride + k],
-                                  element(o->b, k * o->b_stride + i, bf16), sum);
+            for (int64_t k = 0; k < o->length; k++) {
+                int64_t at = o->transposed ? i * o->b_stride + k : k * o->b_stride + i;
+                sum = dt_cpu_fmaf(o->a[r * o->a_stride + k], element(o->b, at, bf16), sum);
+            }
             to[r * stride + i] = sum;
         }
 }
@@ -121,9 +176,13 @@ DT_CPU_INLINE void chain_rows(const struct operands *o, int64_t columns, float *
                               bool bf16)
 {
     int64_t j = 0;
-    for (; j + VECTORS * DT_CPU_VECTOR <= columns; j += VECTORS * DT_CPU_VECTOR)
+    for (; o->transposed && j + GROUPS * DT_CPU_VECTOR <= columns; j += GROUPS * DT_CPU_VECTOR)
+        dot_tile(o, j, to, rows, GROUPS);
+    for (; o->transposed && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
+        dot_tile(o, j, to, rows, 1);
+    for (; !o->transposed && j + VECTORS * DT_CPU_VECTOR <= columns; j += VECTORS * DT_CPU_VECTOR)
         chain_tile(o, j, to, rows, VECTORS, bf16);
-    for (; j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
+    for (; !o->transposed && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
         chain_tile(o, j, to, rows, 1, bf16);
     chain_columns(o, j, columns, to, rows, BLOCK, bf16);
 }
@@ -190,7 +249,9 @@ DT_CPU_INLINE void chain_row(const struct operands *o, int64_t columns, float *s
 
 static void chain(const struct operands *o, int64_t columns, float *to, int64_t rows, bool bf16)
 {
-    if (rows == 1 && bf16)
+    if (o->transposed)
+        chain_block(o, columns, to, rows, false);
+    else if (rows == 1 && bf16)
         chain_row(o, columns, to, true);
     else if (rows == 1)
         chain_row(o, columns, to, false);
@@ -211,7 +272,8 @@ static struct operands operands_of(const struct dt_cpu_product *p, const float *
                                    const struct dt_cpu_chunk *chunk, int64_t column)
 {
     struct dt_factors f = dt_cpu_pair(p, chunk->pair);
-    struct operands o = {.length = chunk->length, .b = dt_cpu_at(f.b, chunk->k, column)};
+    struct operands o = {.length = chunk->length, .transposed = p->how->transpose_b};
+    o.b = o.transposed ? dt_cpu_at(f.b, column, chunk->k) : dt_cpu_at(f.b, chunk->k, column);
     o.b_stride = f.b->stride;
     for (int i = 0; wide && i < chunk->pair; i++)
         wide += p->c->rows * dt_cpu_depth(p, i);
@@ -220,11 +282,16 @@ static struct operands operands_of(const struct dt_cpu_product *p, const float *
     return o;
 }
 
+static bool reads_sequentially(const struct dt_cpu_product *p)
+{
+    return p->c->rows == 1 && !p->how->transpose_b;
+}
+
 /* Columns of C that one block's nodes cover; wide: A, or NULL if it is fp32. */
 static void multiply_columns(const struct dt_cpu_product *p, const float *wide,
                              const struct dt_cpu_area *area, float *nodes, float *scratch)
 {
-    int64_t width = area->rows == 1 ? BLOCK_OF_1 : BLOCK, size = area->rows * width;
+    int64_t width = reads_sequentially(p) ? BLOCK_OF_1 : BLOCK, size = area->rows * width;
     float *top = nodes;
     for (int64_t i = 0; i < p->count; i++, top += size) {
         struct operands o = operands_of(p, wide, &p->chunks[i], area->column);
@@ -243,7 +310,9 @@ static void multiply_columns(const struct dt_cpu_product *p, const float *wide,
 
 void dt_cpu_few_rows(struct dt_device *dev, const struct dt_cpu_product *p, float *memory)
 {
-    int64_t rows = p->c->rows, n = p->c->columns, block = rows == 1 ? BLOCK_OF_1 : BLOCK;
+    int64_t rows = p->c->rows, n = p->c->columns,
+            block = reads_sequentially(p) ? BLOCK_OF_1 : BLOCK;
+    int64_t step = p->how->transpose_b ? GROUPS * DT_CPU_VECTOR : block;
     float *wide = p->first.a->dtype == DT_DTYPE_F32 ? NULL : memory;
     for (int i = 0; wide && i <= p->how->more_count; i++) {
         dt_cpu_widen_block(dt_cpu_pair(p, i).a, 0, rows, 0, dt_cpu_depth(p, i), memory);
@@ -255,8 +324,8 @@ void dt_cpu_few_rows(struct dt_device *dev, const struct dt_cpu_product *p, floa
         int64_t from, to, nodes = (p->kept + 1) * rows * block;
         dt_cpu_share(n, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from, &to);
         float *own = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(nodes + block + 16));
-        for (area.column = from; area.column < to; area.column += block) {
-            area.columns = to - area.column < block ? to - area.column : block;
+        for (area.column = from; area.column < to; area.column += step) {
+            area.columns = to - area.column < step ? to - area.column : step;
             multiply_columns(p, wide, &area, own, own + nodes);
         }
     }

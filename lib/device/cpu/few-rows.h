@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of few rows with a large matrix that is not transposed, limited by memory bandwidth
- * (decoding): B is read in place, once. In the order of gemm.h. */
+/* Products of few rows with a large matrix, limited by memory bandwidth (decoding): B is read in
+ * place, once. In the order of gemm.h. */
 #ifndef DT_DEVICE_CPU_FEW_ROWS_H
 #define DT_DEVICE_CPU_FEW_ROWS_H
 

@@ -1,60 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Packs operands for the tiles of a product, as fp32. */
 #include "device/cpu/gemm.h"
+#include "device/cpu/transpose.h"
 
 #define ROWS    DT_CPU_GEMM_ROWS
 #define COLUMNS DT_CPU_GEMM_COLUMNS
 #define SIDE    DT_CPU_VECTOR
-
-#if DT_CPU_VECTOR == 16
-#define EACH(f)                                                                                    \
-    f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12), f(13), f(14), \
-        f(15)
-#elif DT_CPU_VECTOR == 8
-#define EACH(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
-#else
-#define EACH(f) f(0), f(1), f(2), f(3)
-#endif
-
-/* Of two rows that are step apart, exchanges the blocks of step elements off the diagonal. */
-#define FIRST(i)  ((i)&STEP ? SIDE + (i)-STEP : (i))
-#define SECOND(i) ((i)&STEP ? SIDE + (i) : (i) + STEP)
-#define EXCHANGE                                                                                   \
-    DT_CPU_UNROLL                                                                                  \
-    for (int i = 0; i < SIDE; i++)                                                                 \
-        if ((i & STEP) == 0) {                                                                     \
-            dt_cpu_vector x = v[i], y = v[i + STEP];                                               \
-            v[i] = __builtin_shufflevector(x, y, EACH(FIRST));                                     \
-            v[i + STEP] = __builtin_shufflevector(x, y, EACH(SECOND));                             \
-        }
-
-/* to = the transpose of a square of SIDE x SIDE. */
-DT_CPU_INLINE void transpose(const float *from, int64_t stride, float *to, int64_t to_stride)
-{
-    dt_cpu_vector v[SIDE];
-    DT_CPU_UNROLL
-    for (int i = 0; i < SIDE; i++)
-        v[i] = dt_cpu_vector_load(from + i * stride);
-#if DT_CPU_VECTOR > 8
-#define STEP 8
-    EXCHANGE
-#undef STEP
-#endif
-#if DT_CPU_VECTOR > 4
-#define STEP 4
-    EXCHANGE
-#undef STEP
-#endif
-#define STEP 2
-    EXCHANGE
-#undef STEP
-#define STEP 1
-    EXCHANGE
-#undef STEP
-    DT_CPU_UNROLL
-    for (int i = 0; i < SIDE; i++)
-        dt_cpu_vector_store(to + i * to_stride, v[i]);
-}
 
 /* Rows row .. of x, columns k .., to floats: straight into the packed rows of A. */
 static void pack_rows(const struct dt_tensor *x, int64_t row, int64_t rows, int64_t k,
@@ -140,8 +91,13 @@ static void pack_transposed(const struct dt_tensor *b, int64_t row, int64_t rows
             else if (in != wide)
                 memcpy(wide, in, (size_t)length * sizeof *wide);
         }
-    for (; i + SIDE <= length; i += SIDE)
-        transpose(from + i, stride, to + i * COLUMNS, COLUMNS);
+    for (; i + 4 <= length; i += 4) {
+        dt_cpu_vector columns[4];
+        dt_cpu_transpose(from + i, stride, columns);
+        DT_CPU_UNROLL
+        for (int j = 0; j < 4; j++)
+            dt_cpu_vector_store(to + (i + j) * COLUMNS, columns[j]);
+    }
     for (; i < length; i++)
         for (int64_t j = 0; j < SIDE; j++)
             to[i * COLUMNS + j] = from[j * stride + i];

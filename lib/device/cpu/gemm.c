@@ -9,7 +9,7 @@
 #define BLOCK_ROWS  (112 / DT_CPU_GEMM_ROWS * DT_CPU_GEMM_ROWS) /* of a packed block of A */
 #define KEPT_ROWS   (12 * BLOCK_ROWS)                           /* whose nodes are kept */
 #define BLOCK_OF_B  (1 << 20)                                   /* floats */
-#define FEW_ROWS    16          /* do not repay storing a block of B outside the L1 cache */
+#define FEW_PANELS  4 /* of B at once, for few rows, so that they stay in the L1 or L2 cache */
 #define A_OF_GROUPS (256 << 10) /* floats of A that are packed once for all blocks of B */
 
 /* What packing an element costs, in multiplications. */
@@ -92,10 +92,10 @@ static struct worker plan(const struct dt_cpu_product *p, const struct dt_cpu_ar
         depth = next > depth ? next : depth;
     }
     w.b_panel = depth * DT_CPU_GEMM_COLUMNS + 16;
-    int64_t most = area->rows <= FEW_ROWS ? 1 : BLOCK_OF_B / w.b_panel;
-    w.columns = least(most, panels(area->columns, DT_CPU_GEMM_COLUMNS)) * DT_CPU_GEMM_COLUMNS;
     w.a_block = panels(least(area->rows, BLOCK_ROWS), DT_CPU_GEMM_ROWS) * DT_CPU_GEMM_A_PANEL;
     w.packs_once = area->rows <= BLOCK_ROWS && w.groups * w.a_block <= A_OF_GROUPS;
+    int64_t most = !w.packs_once ? BLOCK_OF_B / w.b_panel : p->how->transpose_b ? 1 : FEW_PANELS;
+    w.columns = least(most, panels(area->columns, DT_CPU_GEMM_COLUMNS)) * DT_CPU_GEMM_COLUMNS;
     w.kept_rows = w.groups == 1 ? area->rows : KEPT_ROWS;
     return w;
 }

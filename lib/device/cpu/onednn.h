@@ -11,11 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Exits; what: the allocation that failed. */
-void dt_cpu_no_memory(const char *what) __attribute__((noreturn));
+#include "device/cpu/cpu.h"
 
-/* Before the first product: generates oneDNN's kernels, or exits if memory does not suffice. */
-void dt_cpu_need_kernels(void);
 /* Exits unless status is dnnl_success. */
 void dt_cpu_check_onednn(dnnl_status_t status);
 /* The same, but returns false if oneDNN does not implement the operation on this processor. */

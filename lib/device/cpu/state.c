@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of an open cpu engine: scratch memory of its threads, and bf16 products. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "device/cpu/bf16.h"
 #include "device/cpu/cpu.h"
-#include "device/cpu/onednn.h"
 
 struct scratch {
     float *data;
@@ -16,6 +18,17 @@ struct state {
     struct dt_cpu_bf16 *bf16;
     bool bf16_tried; /* dt_cpu_bf16_open was called, and may have returned NULL */
 };
+
+void dt_cpu_end(const char *reason, const char *what)
+{
+    fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, reason, what);
+    _exit(1);
+}
+
+void dt_cpu_no_memory(const char *what)
+{
+    dt_cpu_end("out of memory: ", what);
+}
 
 int dt_cpu_state_open(struct dt_device *dev, struct dt_error *err)
 {
