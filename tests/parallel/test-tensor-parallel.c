@@ -34,7 +34,6 @@ static void tensor_parallel_ranks_train_as_one_rank(void **state)
             s.distributed.sequence_parallel = tp_size != 3;
             struct job job = run_new(tp_size, &s);
             check_close(STEPS, &whole, &job);
-            assert_true(job.hash != whole.hash);
         }
     }
 }

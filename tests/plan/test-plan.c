@@ -240,7 +240,7 @@ static void traffic_follows_the_formulas(void **state)
         for (int sequence = 0; sequence < 2; sequence++) {
             settings.distributed.sequence_parallel = sequence;
             l.recompute = recompute;
-            double bytes = (streams[sequence][recompute] * 8 + 4) * stream + 6 * 4 * 2 * 32 * 4.0;
+            double bytes = (streams[sequence][recompute] * 8 + 4) * stream + 6 * 8 * 2 * 32 * 4.0;
             assert_near(plan_of(&l).traffic.total, bytes * 3 / 4 * 16, 1e-12);
         }
     }
