@@ -9,6 +9,7 @@
 
 #define ROWS        6 /* of a tile */
 #define MOST_ROWS   ROWS
+#define MOST_DOTS   12 /* rows, where B is transposed */
 #define COLUMN_UNIT 64
 #define BLOCK       64   /* columns whose nodes are stacked */
 #define BLOCK_OF_1  4096 /* the same for one row, whose B is read sequentially */
@@ -29,7 +30,8 @@ struct operands {
 
 bool dt_cpu_has_few_rows(const struct dt_cpu_product *p)
 {
-    return p->c->rows <= MOST_ROWS && !p->how->transpose_a && p->first.b->dtype != DT_DTYPE_F16 &&
+    return p->c->rows <= (p->how->transpose_b ? MOST_DOTS : MOST_ROWS) && !p->how->transpose_a &&
+           p->first.b->dtype != DT_DTYPE_F16 &&
            !(p->how->transpose_b && p->first.b->dtype != DT_DTYPE_F32);
 }
 

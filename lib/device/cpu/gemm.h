@@ -78,9 +78,9 @@ void dt_cpu_widen_block(const struct dt_tensor *x, int64_t row, int64_t rows, in
 #define DT_CPU_GEMM_GROUP 4 /* chunks that are packed at once */
 #define DT_CPU_GEMM_DEPTH (DT_CPU_GEMM_GROUP * DT_CPU_CHUNK)
 
-/* Packed operands of a group. A, not transposed: its rows, A_STRIDE floats apart, which is no
- * multiple of the size of an L1 way. A, transposed: panels of GEMM_ROWS columns; B: panels of
- * GEMM_COLUMNS columns; both k by k. */
+/* Packed operands of a group. A, not transposed: its rows, A_STRIDE floats apart, so that
+ * they are in different sets of the L1 cache. A, transposed: panels of GEMM_ROWS columns; B: panels
+ * of GEMM_COLUMNS columns; both k by k. */
 #define DT_CPU_GEMM_A_STRIDE (DT_CPU_GEMM_DEPTH + 16)
 #define DT_CPU_GEMM_A_PANEL  (DT_CPU_GEMM_ROWS * DT_CPU_GEMM_A_STRIDE)
 

@@ -135,7 +135,7 @@ DT_CPU_INLINE dt_cpu_vector dt_cpu_vector_of(float x)
 /* From and to any address of floats. */
 DT_CPU_INLINE dt_cpu_vector dt_cpu_vector_load(const float *from)
 {
-    return *(const dt_cpu_vector *)from;
+    return *(const dt_cpu_vector *)from; /* GCC 12 copies halves by memcpy */
 }
 
 DT_CPU_INLINE void dt_cpu_vector_store(float *to, dt_cpu_vector v)
