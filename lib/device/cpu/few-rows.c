@@ -144,7 +144,7 @@ DT_CPU_INLINE void dot_tile(const struct operands *o, int64_t j, float *to, int 
     for (; k < length; k++)
         DT_CPU_UNROLL
     for (int g = 0; g < groups; g++) {
-        dt_cpu_vector y;
+        dt_cpu_vector y = {0};
         DT_CPU_UNROLL
         for (int i = 0; i < DT_CPU_VECTOR; i++)
             y[i] = b[(g * DT_CPU_VECTOR + i) * stride + k];
