@@ -6,13 +6,14 @@
 #include "base/file.h"
 #include "base/program.h"
 #include "base/stop.h"
+#include "verify/document.h"
 #include "verify/files.h"
 #include "verify/replay.h"
 #include "verify/report.h"
 #include "verify/steps.h"
 
 static struct {
-    const char *output, *data, *init_from, *deep, *device;
+    const char *output, *documents, *data, *init_from, *deep, *device;
     struct dt_string_list inputs, set;
     long from, threads;
     bool plan, quiet;
@@ -23,6 +24,8 @@ static const struct dt_option options[] = {
      "replay in the new directory DIR (default: replay)"},
     {"input", 0, DT_OPTION_LIST, &opt.inputs, "OLD=NEW",
      "read NEW where the recorded command read OLD"},
+    {"documents", 0, DT_OPTION_STRING, &opt.documents, "FILE",
+     "ID is the id or url of a document in FILE", .reads = true},
     {"plan", 0, DT_OPTION_FLAG, &opt.plan, NULL, "print the makefile of a replay, and run nothing"},
     {"data", 0, DT_OPTION_STRING, &opt.data, "PATH", "where the training data of the run are now",
      .reads = true},
@@ -117,16 +120,29 @@ static int run_steps(struct dt_verify_report *r, char **operands, int count, str
     return rc;
 }
 
+static int run_document(struct dt_verify_report *r, char **operands, int count,
+                        struct dt_error *err)
+{
+    if (count != 2)
+        dt_program_usage("document needs RUN and ID");
+    unsetenv("DT_SET"); /* changes settings of new runs, not those of this one */
+    return dt_verify_document(
+        &(struct dt_verify_document_options){
+            .run = operands[0], .id = operands[1], .documents = opt.documents, .data = opt.data},
+        r, err);
+}
+
 /* The modes: a row here, a function above, the mode itself in lib/verify/MODE.c. */
 static const struct dt_use uses[] = {
     {"files", "PATH ...", NULL, ""},
     {"replay", "PATH", NULL, "output input plan"},
     {"steps", "RUN [A:B]", NULL, "data from init-from deep set device threads quiet"},
+    {"document", "RUN ID", NULL, "documents data"},
     {NULL},
 };
 
 static int (*const runs[])(struct dt_verify_report *r, char **operands, int count,
-                           struct dt_error *err) = {run_files, run_replay, run_steps};
+                           struct dt_error *err) = {run_files, run_replay, run_steps, run_document};
 
 static const struct dt_command command = {
     "dt-verify", "check files and runs against what was recorded about them", "", options, uses};

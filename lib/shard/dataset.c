@@ -499,22 +499,27 @@ int dt_dataset_samples(const struct dt_dataset *d, uint32_t length, uint64_t *sa
     return 0;
 }
 
-int dt_dataset_sample(struct dt_dataset *d, uint32_t length, uint64_t k, uint32_t *ids,
-                      struct dt_error *err)
+uint64_t dt_dataset_sample_first(const struct dt_dataset *d, uint32_t length, uint64_t k)
 {
-    if (d->source.read)
-        return d->source.read(d->source.state, k, ids, err);
     const struct component *c = d->components, *last = c + d->component_count - 1;
     uint64_t count;
     while (k >= (count = count_samples(d, c, length)) && c < last) {
         k -= count;
         c++;
     }
-    if (k >= count)
-        return dt_fail(err, DT_EINVALID, "%s: the sample index is out of range", d->path);
     uint64_t stride = d->info.row ? d->info.row : length;
-    return get_tokens(d, c->first_token + k * stride, (uint64_t)length + 1, ids, dt_shard_targets,
-                      err);
+    return k < count ? c->first_token + k * stride : UINT64_MAX;
+}
+
+int dt_dataset_sample(struct dt_dataset *d, uint32_t length, uint64_t k, uint32_t *ids,
+                      struct dt_error *err)
+{
+    if (d->source.read)
+        return d->source.read(d->source.state, k, ids, err);
+    uint64_t first = dt_dataset_sample_first(d, length, k);
+    if (first == UINT64_MAX)
+        return dt_fail(err, DT_EINVALID, "%s: the sample index is out of range", d->path);
+    return get_tokens(d, first, (uint64_t)length + 1, ids, dt_shard_targets, err);
 }
 
 uint64_t dt_dataset_sample_at(uint64_t seed, uint64_t samples, uint64_t index)

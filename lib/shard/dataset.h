@@ -85,6 +85,9 @@ int dt_dataset_document(struct dt_dataset *d, uint64_t i, uint64_t *first,
  * have another length. */
 int dt_dataset_samples(const struct dt_dataset *d, uint32_t length, uint64_t *samples,
                        struct dt_error *err) DT_MUST_CHECK;
+/* The first token of sample k, of all tokens of the data set; it has length + 1. UINT64_MAX if k is
+ * out of range. */
+uint64_t dt_dataset_sample_first(const struct dt_dataset *d, uint32_t length, uint64_t k);
 /* The length + 1 ids of sample k, with DT_NO_LOSS marks. */
 int dt_dataset_sample(struct dt_dataset *d, uint32_t length, uint64_t k, uint32_t *ids,
                       struct dt_error *err) DT_MUST_CHECK;

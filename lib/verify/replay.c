@@ -202,7 +202,7 @@ static int compare_file(const char *old, const char *new, struct dt_verify_repor
 static int compare_checkpoint(const struct target *t, const char *again, struct dt_verify_report *r,
                               struct dt_error *err)
 {
-    struct json_object *manifest, *files;
+    struct json_object *manifest = NULL, *files;
     char *path = dt_path_join(t->path, MANIFEST);
     int rc = dt_json_read(path, &manifest, err);
     rc = rc < 0 ? rc : dt_json_get(manifest, "files", json_type_object, path, &files, err);
