@@ -14,8 +14,9 @@
 #include "io/plain-text.h"
 #include "json/json.h"
 
-#define ESCAPED 4 /* line bytes per text byte: escapes and other members */
-#define SKIPPED 2 /* result of a reader: call it again */
+#define ESCAPED 4                 /* line bytes per text byte: escapes and other members */
+#define LINEAGE ((size_t)1 << 20) /* more bytes for the end record of a stream */
+#define SKIPPED 2                 /* result of a reader: call it again */
 
 const char *const dt_document_formats[] = {"auto", "text",  "lines", "sep",
                                            "nul",  "jsonl", "split", NULL};
@@ -309,17 +310,25 @@ static bool is_blank(const struct dt_buffer *line)
     return line->size == 0 || strspn(line->data, " \t\r") == line->size;
 }
 
+/* The most bytes of the next line: the first line, or one of a stream, may have an end record. */
+static size_t line_limit(const struct dt_documents *d)
+{
+    return ESCAPED * d->most + (d->stream.inside || d->line == 0 ? LINEAGE : 0);
+}
+
 /* Reads the next non-blank line into scratch; 0 at the end. *ended: whether it ends with a line
- * feed. */
-static int next_line(struct dt_documents *d, bool *ended, struct dt_error *err)
+ * feed; *cut: whether it exceeds the limit. */
+static int next_line(struct dt_documents *d, bool *ended, bool *cut, struct dt_error *err)
 {
     do {
+        size_t most = line_limit(d);
         dt_buffer_clear(&d->scratch);
-        DT_TRY(dt_input_add_until(d->in, '\n', ESCAPED * d->most, &d->scratch, ended, err));
+        DT_TRY(dt_input_add_until(d->in, '\n', most, &d->scratch, ended, err));
         d->line++;
         if (!*ended && d->scratch.size == 0)
             return 0;
-    } while (d->scratch.size <= ESCAPED * d->most && is_blank(&d->scratch));
+        *cut = d->scratch.size > most;
+    } while (!*cut && is_blank(&d->scratch));
     return 1;
 }
 
@@ -364,11 +373,10 @@ static int next_json_line(struct dt_documents *d, struct dt_document *doc, struc
 {
     const char *field = d->options.field ? d->options.field : "text";
     struct dt_stream_mark mark;
-    bool ended;
+    bool ended, cut;
     int rc;
-    while ((rc = next_line(d, &ended, err)) > 0) {
+    while ((rc = next_line(d, &ended, &cut, err)) > 0) {
         start_document(d, doc);
-        bool cut = d->scratch.size > ESCAPED * d->most;
         int read =
             cut ? 0 : dt_json_line_read(d->scratch.data, d->scratch.size, field, doc, &mark, err);
         if (read == 0 && (cut || doc->text.size > d->most)) {

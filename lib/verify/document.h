@@ -7,7 +7,7 @@
 
 struct dt_verify_document_options {
     const char *run;       /* a run, or a checkpoint */
-    const char *id;        /* 16 hexadecimal digits, as dt-cat --json prints; or with documents: */
+    const char *id;        /* XXH3 of the text, 16 hexadecimal digits; or with documents: */
     const char *documents; /* a file with the id or "url" of a document; NULL: none */
     const char *data;      /* the shards, if they are not where the run read them; NULL: there */
 };

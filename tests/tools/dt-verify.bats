@@ -2,13 +2,18 @@
 load ../helper
 
 tiny=(--set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2
-    --set model.max_seq_len=32 --set training.batch_size=4 --set training.max_steps=4
-    --set training.warmup_steps=2 --set training.eval_interval=0)
+    --set model.max_seq_len=32 --set training.batch_size=4 --set training.max_steps=8
+    --set training.warmup_steps=2 --set training.eval_interval=0 --set training.save_interval=4)
 
+# The pipeline of README.md, smaller, in the directory of the file.
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
-    make_data 100 300 --split val=0.1
+    dt-synth -n 100 -o stories.jsonl
+    dt-clean -q --normalize nfc --dedup stories.jsonl -o clean.jsonl
+    dt-vocab -q --size 300 -o tok.json clean.jsonl
+    dt-clean -q --min-chars 20 clean.jsonl | dt-tokenize -q -t tok.json | dt-shard -o data --split val=0.1
     dt-train -q -j 1 "${tiny[@]}" -t tok.json -o run data
+    dt-export -m run/latest -o model 2>/dev/null
 }
 
 setup() {
@@ -16,17 +21,304 @@ setup() {
     S=$BATS_FILE_TMPDIR
 }
 
-@test "files accepts a complete checkpoint and names a changed file" {
-    dt-verify files "$S/run/latest"
-    cp -r "$S/run" .
-    printf x >>run/latest/trainer/config.yaml
-    run -1 dt-verify files run/latest
-    [[ "$output" == *trainer/config.yaml* ]]
+# fails COMMAND...: ends with status 1; its output is in $output.
+fails() {
+    run "$@"
+    [ "$status" -eq 1 ] || { echo "status $status: $output"; return 1; }
 }
 
-@test "files refuses a directory without hashes, and no PATH" {
+# flip STEP FILE...: changes one bit in every STEP-th part of each file, in turn; dt-verify files must
+# name the file for each.
+flip() {
+    python3 - "$@" <<'END'
+import os, subprocess, sys
+for path in sys.argv[2:]:
+    size = os.path.getsize(path)
+    for byte in sorted({size - 1, *range(0, size, max(1, size // int(sys.argv[1])))}):
+        with open(path, "r+b") as f:
+            f.seek(byte)
+            old = f.read(1)
+            f.seek(byte)
+            f.write(bytes([old[0] ^ 1 << byte % 8]))
+            f.flush()
+            found = subprocess.run(["dt-verify", "files", path.split("/")[0]], capture_output=True)
+            f.seek(byte)
+            f.write(old)
+        said = (found.stdout + found.stderr).decode(errors="replace")
+        assert found.returncode == 1 and path in said, (path, byte, found.returncode, said)
+END
+}
+
+# edit FILE PYTHON: changes the JSON value v of FILE; keeps no seal and no ids.
+edit() {
+    python3 -c "
+import json, sys
+v = json.load(open('$1'))
+$2
+json.dump(v, open('$1', 'w'))"
+}
+
+# reseal FILE: gives changed records new ids, and the file a new seal, as an attacker can.
+reseal() {
+    python3 - "$1" <<'END'
+import hashlib, json, sys
+v = json.load(open(sys.argv[1]))
+compact = lambda x: json.dumps(x, separators=(",", ":")).encode()
+names = {}
+for record in v.get("lineage", []):
+    old = record.pop("id")
+    for i in record["inputs"]:
+        if "from" in i:
+            i["from"] = names.get(i["from"], i["from"])
+    record["id"] = names[old] = hashlib.sha256(compact(record)).hexdigest()
+v.pop("seal", None)
+v["seal"] = hashlib.sha256(compact(v)).hexdigest()
+text = json.dumps(v, indent=2)
+open(sys.argv[1], "w").write(text.replace("[]", "[\n" + "]") + "\n")
+END
+}
+
+@test "files accepts runs, checkpoints, shards, exports and files as they were written" {
+    dt-verify files "$S"/run "$S"/run/latest "$S"/data "$S"/model "$S"/tok.json \
+        "$S"/clean.jsonl.lineage.json >out
+    [ "$(wc -l <out)" -eq 7 ]
+    refute grep -v agree out
+}
+
+@test "files finds one changed bit anywhere in a checkpoint or a set of shards" {
+    cp -r "$S/run/latest/." checkpoint
+    cp -r "$S/data" "$S/model" .
+    flip 4 $(find checkpoint data model -type f)
+    dt-verify files checkpoint data model
+}
+
+@test "files finds changed bits all over the manifests" {
+    cp -r "$S/run/latest/." checkpoint
+    cp -r "$S/data" .
+    flip 40 data/index.json checkpoint/trainer/manifest.json
+}
+
+@test "files names what is missing and what is not listed" {
+    cp -r "$S/run/latest/." checkpoint
+    cp -r "$S/data" .
+    rm checkpoint/trainer/optimizer.safetensors data/val-00000.dts
+    touch checkpoint/trainer/more data/train-00007.dts
+    fails dt-verify files checkpoint data
+    [[ "$output" == *"checkpoint/trainer/optimizer.safetensors"*"checkpoint/trainer/more: is not listed"* ]]
+    [[ "$output" == *"data/val-00000.dts"*"data/train-00007.dts: is not listed"* ]]
+}
+
+@test "files reads no file outside of a directory, and refuses what states no hashes" {
+    cp -r "$S/run/latest/." checkpoint
+    edit checkpoint/trainer/manifest.json "v['files']['../tok.json'] = v['files']['config.json']"
+    reseal checkpoint/trainer/manifest.json
+    cp "$S/tok.json" .
+    fails dt-verify files checkpoint
+    [[ "$output" == *"../tok.json"* ]]
     mkdir empty
-    run -1 dt-verify files empty
-    [[ "$output" == *"empty: has no manifest"* ]]
-    run -2 dt-verify files
+    for path in empty tok.json none; do
+        run dt-verify files $path
+        assert_one_line_error dt-verify
+    done
+    run dt-verify files
+    [ "$status" -eq 2 ]
+}
+
+@test "a record has the hash of each input, by whatever path it came" {
+    printf 'a b\nc d\n' >text
+    gzip -k text
+    dt-clean -q -o o text.gz
+    [ "$(jq -r '.lineage[-1].inputs[0].sha256' o.lineage.json)" = "$(sha256sum text.gz | cut -c 1-64)" ]
+    dt-clean -q -o o <text
+    [ "$(jq -r '.lineage[-1].inputs[0] | .path + .sha256' o.lineage.json)" = \
+        "-$(sha256sum text | cut -c 1-64)" ]
+    [ "$(jq -r .sha256 o.lineage.json)" = "$(sha256sum o | cut -c 1-64)" ]
+    [ "$(jq -r '.lineage[-1].version' o.lineage.json)" = "$(dt-clean --version | cut -d ' ' -f 3)" ]
+}
+
+@test "the lineage of a pipe reaches the shards and the checkpoint" {
+    jq -r '.lineage[].program' "$S/run/latest/trainer/lineage.json" | tr '\n' ' ' >names
+    [ "$(cat names)" = "dt-synth dt-clean dt-vocab dt-clean dt-tokenize dt-shard dt-train " ]
+    [ "$(jq -r '.lineage[-1].inputs[] | .path' "$S/run/latest/trainer/lineage.json" | tr '\n' ' ')" = \
+        "tok.json data " ]
+}
+
+@test "a file that was changed after its record was written is a raw input" {
+    cp "$S/clean.jsonl" "$S/clean.jsonl.lineage.json" .
+    echo '{"text":"more"}' >>clean.jsonl
+    dt-clean -q -o o clean.jsonl
+    [ "$(jq -c '[.lineage | length, (.[0].inputs[0] | has("from"))]' o.lineage.json)" = "[1,false]" ]
+}
+
+@test "records are written only beside files that are named, and hold no passwords" {
+    dt-synth -n 3 >o
+    dt-synth -n 3 -o /dev/null
+    dt-synth -n 3 | cat >p
+    [ "$(ls | tr '\n' ' ')" = "o p " ]
+    dt-synth -n 3 -o named
+    [ "$(ls | tr '\n' ' ')" = "named named.lineage.json o p " ]
+    dt-clean -q --from sep --separator 'http://me:secret@localhost' -o separated o
+    grep -q 'http://\*\*\*@localhost' separated.lineage.json
+    refute grep -r secret .
+}
+
+@test "equal commands have equal records, whatever the output and the number of threads" {
+    dt-clean -q -j 1 -o a "$S/clean.jsonl"
+    dt-clean -q -j 3 -o b "$S/clean.jsonl"
+    cmp a.lineage.json b.lineage.json
+}
+
+@test "a resumed run has the records of an uninterrupted one" {
+    dt-train -q -j 1 "${tiny[@]}" -t "$S/tok.json" -o run "$S/data"
+    rm -r run/latest run/step-00000008
+    ln -s step-00000004 run/latest
+    dt-train -q -j 1 "${tiny[@]}" -t "$S/tok.json" -o run "$S/data"
+    cmp run/step-0000000[48]/trainer/lineage.json
+    jq -e '.lineage | length == 7' run/latest/trainer/lineage.json
+    dt-train -q -j 1 "${tiny[@]}" --set training.max_steps=12 -t "$S/tok.json" -o run "$S/data"
+    jq -e '.lineage | length == 8' run/latest/trainer/lineage.json
+}
+
+@test "replay rebuilds a model from its raw files, bit by bit" {
+    cd "$S"
+    dt-verify replay -o "$T/again" run >"$T/report"
+    cat "$T/report"
+    grep -q "stage 6, dt-shard: data is the recorded one" "$T/report"
+    grep -q "model.safetensors: is " "$T/report"
+    cmp run/latest/model.safetensors "$T/again/run/latest/model.safetensors"
+    cmp data/index.json "$T/again/data/index.json"
+}
+
+@test "replay --plan prints a makefile, and runs nothing" {
+    dt-verify replay --plan "$S/run" >plan
+    [ -z "$(ls -d again replay 2>/dev/null)" ]
+    PROGRAMS=$(dirname "$(command -v dt-verify)") make -n -f plan | grep -q 'dt-train.*--output'
+    grep -q "dt-tokenize.*|" plan
+}
+
+@test "replay finds raw inputs by hash, where --input says, and refuses others" {
+    printf 'one\ntwo\nthree\n' >raw.txt
+    dt-clean -q --from lines -o clean.jsonl raw.txt
+    dt-clean -q --casefold -o folded.jsonl clean.jsonl
+    dt-verify replay -o a folded.jsonl
+    mv raw.txt moved.txt
+    fails dt-verify replay -o b folded.jsonl
+    [[ "$output" == *"--input raw.txt=NEW"* ]]
+    dt-verify replay -o b --input raw.txt=moved.txt folded.jsonl
+    echo four >>moved.txt
+    fails dt-verify replay -o c --input raw.txt=moved.txt folded.jsonl
+    [[ "$output" == *"SHA-256 differs"* ]]
+    fails dt-verify replay -o /dev/null/x folded.jsonl
+    run dt-verify replay --input raw.txt folded.jsonl
+    [ "$status" -eq 2 ]
+}
+
+@test "replay of input from a pipe and of paths outside gives the same bytes" {
+    mkdir there
+    printf 'a,b\n' >there/raw
+    dt-clean -q -o "$T/there/clean.jsonl" <there/raw
+    dt-clean -q -o there/two.jsonl ./there/../there/clean.jsonl
+    fails dt-verify replay -o a there/two.jsonl
+    [[ "$output" == *"--input -=FILE"* ]]
+    dt-verify replay -o a --input -=there/raw there/two.jsonl
+}
+
+@test "replay says which stage differs" {
+    printf 'one\ntwo\n' >raw.txt
+    dt-clean -q --from lines -o clean.jsonl raw.txt
+    dt-clean -q --casefold -o folded.jsonl clean.jsonl
+    edit folded.jsonl.lineage.json "v['lineage'][1]['inputs'][0]['sha256'] = '0' * 64"
+    reseal folded.jsonl.lineage.json
+    fails dt-verify replay -o a folded.jsonl
+    [[ "$output" == *"stage 1, dt-clean: clean.jsonl differs from the recorded one"* ]]
+}
+
+@test "replay refuses a lineage that would run or write anything else" {
+    printf 'one\ntwo\n' >raw.txt
+    dt-clean -q --from lines -o clean.jsonl raw.txt
+    cp clean.jsonl.lineage.json good
+    while IFS= read -r change; do
+        cp good clean.jsonl.lineage.json
+        edit clean.jsonl.lineage.json "$change"
+        reseal clean.jsonl.lineage.json
+        run dt-verify replay -o a clean.jsonl
+        assert_one_line_error dt-verify
+        [ ! -e victim ]
+        rm -rf a
+    done <<'END'
+v['lineage'][0]['program'] = 'touch'
+v['lineage'][0]['program'] = '../../bin/touch'
+v['lineage'][0]['arguments'] = ['--output', 'victim', 'raw.txt']
+v['lineage'][0]['arguments'] = ['--out=victim', 'raw.txt']
+v['lineage'][0]['arguments'] = ['-ovictim', 'raw.txt']
+v['lineage'][0]['arguments'] = ['--rej', 'victim', 'raw.txt']
+v['lineage'][0]['arguments'] = ['--from\n\ttouch victim', 'raw.txt']
+v['lineage'][0]['arguments'] = [['x']]
+v['lineage'][0]['inputs'] = [{'path': 'x', 'from': v['lineage'][0]['id']}]
+v['lineage'] = []
+v['lineage'] = {}
+END
+    cp good clean.jsonl.lineage.json
+    edit clean.jsonl.lineage.json "v['lineage'][0]['arguments'][-1] = 'raw.txt; touch \$(victim) victim'"
+    reseal clean.jsonl.lineage.json
+    fails dt-verify replay -o a clean.jsonl
+    [ ! -e victim ] && [ ! -e a/victim ]
+}
+
+@test "damaged records of an input are an error that names them" {
+    cp "$S/clean.jsonl" "$S/clean.jsonl.lineage.json" .
+    edit clean.jsonl.lineage.json "v['lineage'][0]['program'] = 'other'"
+    run dt-clean -q -o o clean.jsonl
+    assert_one_line_error dt-clean
+    [[ "$output" == *"clean.jsonl.lineage.json: record 1 was changed"* ]]
+    [ ! -e o ]
+}
+
+@test "document finds the samples and steps that read a document" {
+    dt-train -q -j 1 "${tiny[@]}" --set data.shuffle=false -t "$S/tok.json" -o run "$S/data"
+    # Without shuffle sample k is in step k / (4 x accumulation) + 1 and has tokens 32k to 32k+32.
+    local number id lines
+    for number in 0 1 4; do
+        dt-cat --text --doc $number -t "$S/tok.json" "$S/data/train-00000.dts" >text
+        id=$(jq -r --rawfile t text 'select(.text == ($t | rtrimstr("\n")) or .text == $t) | .id' \
+            "$S/clean.jsonl" | head -n 1)
+        dt-verify document --documents "$S/clean.jsonl" run "$id" >out
+        python3 - out $number run/latest/trainer/state.json <<'END'
+import json, re, sys
+lines = open(sys.argv[1]).read().splitlines()
+number, first, last = map(int, re.search(r"document (\d+), tokens (\d+) to (\d+)", lines[0]).groups())
+assert number == int(sys.argv[2])
+state = json.load(open(sys.argv[3]))
+of = int(lines[1].split()[-1])
+samples = [k for k in range(of) if 32 * k <= last and first <= 32 * k + 32]
+assert lines[1].split(", ")[0] == "  samples " + " ".join(map(str, samples)), lines
+steps = {}
+for k in samples:
+    if k < state["samples"]:
+        steps.setdefault(k * state["step"] // state["samples"] + 1, []).append(k)
+want = [f"  step {s}: samples " + ", ".join(map(str, ks)) for s, ks in sorted(steps.items())]
+assert lines[2:] == want, (lines[2:], want)
+END
+    done
+}
+
+@test "document takes a hash, an id, moved shards, and refuses others" {
+    cd "$S"
+    id=$(sed -n 3p clean.jsonl | jq -r .id)
+    dt-verify document --documents clean.jsonl run "$id" >"$T/out"
+    hash=$(sed -n 3p clean.jsonl | jq -j .text | xxhsum -H3 2>/dev/null | sed 's/.*= *//; s/ .*//; s/^XXH3_//') || hash=
+    if [[ "$hash" =~ ^[0-9a-f]{16}$ ]]; then
+        dt-verify document run "$hash" | cmp - "$T/out"
+    fi
+    run dt-verify document run none
+    assert_one_line_error dt-verify
+    run dt-verify document run 0000000000000000
+    assert_one_line_error dt-verify
+    run dt-verify document --documents clean.jsonl run absent-id
+    assert_one_line_error dt-verify
+    cp -r data "$T/moved"
+    dt-verify document --data "$T/moved" --documents clean.jsonl run "$id"
+    dt-shard -o "$T/other" --split val=0.2 data/train-00000.dts
+    run dt-verify document --data "$T/other" --documents clean.jsonl run "$id"
+    assert_one_line_error dt-verify
 }
