@@ -84,8 +84,10 @@ static int check_arguments(int stage, const struct dt_replay_stage *s, struct dt
             return refuse(stage, s, "an argument has a line feed", err);
     if (has_argument(s, "--append"))
         return refuse(stage, s, "--append changes shards in place", err);
-    if (has_argument(s, "--resume"))
-        return refuse(stage, s, "--resume continues another run", err);
+    for (size_t i = 1; i < argument_count(s); i++)
+        if (strcmp(argument(s, i - 1), "--resume") == 0 && strcmp(argument(s, i), "auto") != 0 &&
+            strcmp(argument(s, i), "none") != 0)
+            return refuse(stage, s, "--resume continues another run", err);
     return 0;
 }
 

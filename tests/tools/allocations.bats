@@ -77,6 +77,13 @@ try() {
         "dt-export -m $S/run/latest --to gguf --type q8_0 -o model.gguf"
 }
 
+@test "dt-verify where an allocation fails" {
+    try "dt-verify files $S/data $S/run/latest" \
+        "cd $S && dt-verify replay --plan run" \
+        "cd $S && dt-verify document --documents docs.jsonl run \
+            \"\$(sed -n 3p docs.jsonl | jq -r .id)\""
+}
+
 @test "dt-plan, dt-bench, dt-plot and dt-track where an allocation fails" {
     local settings="-c $ROOT/share/configs/llama-8b.yaml"
     try "dt-plan $settings --set distributed.tp=2 -n 8 --json --trace trace" \

@@ -88,7 +88,8 @@ repeat() {
     for input in "--from text large" many.jsonl; do
         dt-tokenize -t t.json -j 1 $input >1.dts
         for threads in 2 4 7; do
-            dt-tokenize -t t.json -j $threads $input | cmp - 1.dts
+            dt-tokenize -t t.json -j $threads $input >threads.dts
+            cmp threads.dts 1.dts
         done
     done
 }
@@ -271,6 +272,7 @@ repeat() {
     [[ "$output" == *"x\x1b]0;t\x07\u009b\x9b\u202e"* ]]
     command -v script || skip "no script(1)"
     dt-tokenize -t t.json -o "$name" --from text t.json
+    rm -- *.lineage.json
     run script -qec "dt-cat *x*; dt-cat --lineage *x*" /dev/null
     [ "$status" -eq 0 ]
     [[ "$output" == *'x\x1b]0;t\x07\u009b\x9b\u202e'* ]]

@@ -5,14 +5,15 @@ tiny=(--set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=
     --set model.max_seq_len=32 --set training.batch_size=4 --set training.max_steps=8
     --set training.warmup_steps=2 --set training.eval_interval=0 --set training.save_interval=4)
 
-# The pipeline of README.md, smaller, in the directory of the file.
+# The pipelines of README.md and of make demo, smaller, in the directory of the file.
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
+    cp "$ROOT/share/configs/demo.yaml" .
     dt-synth -n 100 -o stories.jsonl
-    dt-clean -q --normalize nfc --dedup stories.jsonl -o clean.jsonl
+    dt-clean -q --normalize nfc --dedup --stats stats.json stories.jsonl -o clean.jsonl
     dt-vocab -q --size 300 -o tok.json clean.jsonl
     dt-clean -q --min-chars 20 clean.jsonl | dt-tokenize -q -t tok.json | dt-shard -o data --split val=0.1
-    dt-train -q -j 1 "${tiny[@]}" -t tok.json -o run data
+    dt-train -q -j 1 --config demo.yaml "${tiny[@]}" --resume auto -t tok.json -o run data
     dt-export -m run/latest -o model 2>/dev/null
 }
 
@@ -140,7 +141,7 @@ END
     jq -r '.lineage[].program' "$S/run/latest/trainer/lineage.json" | tr '\n' ' ' >names
     [ "$(cat names)" = "dt-synth dt-clean dt-vocab dt-clean dt-tokenize dt-shard dt-train " ]
     [ "$(jq -r '.lineage[-1].inputs[] | .path' "$S/run/latest/trainer/lineage.json" | tr '\n' ' ')" = \
-        "tok.json data " ]
+        "demo.yaml tok.json data " ]
 }
 
 @test "a file that was changed after its record was written is a raw input" {
@@ -186,7 +187,7 @@ END
     grep -q "stage 6, dt-shard: data is the recorded one" "$T/report"
     grep -q "model.safetensors: is " "$T/report"
     cmp run/latest/model.safetensors "$T/again/run/latest/model.safetensors"
-    cmp data/index.json "$T/again/data/index.json"
+    [ "$(jq -c .splits data/index.json)" = "$(jq -c .splits "$T/again/data/index.json")" ]
 }
 
 @test "replay --plan prints a makefile, and runs nothing" {
