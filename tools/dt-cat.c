@@ -15,6 +15,7 @@
 #include "base/program.h"
 #include "foreign/convert.h"
 #include "foreign/foreign.h"
+#include "shard/croissant.h"
 #include "shard/listing.h"
 #include "shard/manifest.h"
 #include "shard/shard.h"
@@ -22,7 +23,7 @@
 #include "token/tokenizer.h"
 
 static struct {
-    bool info, json, verify, ids, text, lineage;
+    bool info, json, verify, ids, text, lineage, croissant;
     long document;
     int as, from;
     const char *tokenizer, *output, *split;
@@ -41,6 +42,8 @@ static const struct dt_option options[] = {
     {"ids", 0, DT_OPTION_FLAG, &opt.ids, NULL, "print the ids, a line per document"},
     {"text", 0, DT_OPTION_FLAG, &opt.text, NULL, "print the text; needs -t"},
     {"lineage", 0, DT_OPTION_FLAG, &opt.lineage, NULL, "print the commands that made the shards"},
+    {"croissant", 0, DT_OPTION_FLAG, &opt.croissant, NULL,
+     "print Croissant metadata of a directory of shards"},
     {"as", 0, DT_OPTION_CHOICE, &opt.as, "raw|dts" DT_FOREIGN_FORMATS(BAR_NAME),
      "write plain ids, a token stream, or the files of another program", .choices = as_names},
     {"from", 0, DT_OPTION_CHOICE, &opt.from, "dts" DT_FOREIGN_FORMATS(BAR_NAME),
@@ -487,8 +490,29 @@ static int convert(struct printer *p, const struct dt_shard_sources *s, struct d
     return rc;
 }
 
+/* Of one directory, whose shards have one manifest. */
+static int print_croissant(struct printer *p, const struct dt_shard_sources *s,
+                           struct dt_error *err)
+{
+    const struct dt_manifest *m = s->count > 0 ? s->items[0].manifest : NULL;
+    for (int i = 0; i < s->count; i++)
+        if (m == NULL || s->items[i].manifest != m)
+            return dt_fail(err, DT_EINVALID,
+                           "%s: --croissant takes one directory with an index.json",
+                           s->items[i].path);
+    char *path = realpath(s->items[0].path, NULL);
+    if (path == NULL)
+        return dt_fail_errno(err, "cannot find '%s'", s->items[0].path);
+    *strrchr(path, '/') = '\0';
+    int rc = dt_croissant_write(m, dt_path_base(path), &p->line, err);
+    free(path);
+    return rc < 0 ? rc : flush_line(p, err);
+}
+
 static int print(struct printer *p, const struct dt_shard_sources *s, struct dt_error *err)
 {
+    if (opt.croissant)
+        return print_croissant(p, s, err);
     if (opt.as)
         return convert(p, s, err);
     if (opt.ids || opt.text)
@@ -527,9 +551,12 @@ static int run(char *const *paths, int count, struct dt_error *err)
 
 static void check_options(void)
 {
-    if (opt.info + opt.json + opt.verify + opt.ids + opt.text + opt.lineage + (opt.as > 0) > 1)
+    if (opt.info + opt.json + opt.verify + opt.ids + opt.text + opt.lineage + opt.croissant +
+            (opt.as > 0) >
+        1)
         dt_program_usage(
-            "--info, --json, --verify, --ids, --text, --lineage and --as exclude each other");
+            "--info, --json, --verify, --ids, --text, --lineage, --croissant and --as exclude each "
+            "other");
     if (opt.from > 0 && opt.as != AS_DTS)
         dt_program_usage("--from %s needs --as dts", from_names[opt.from]);
     if (opt.split && opt.from > 0)

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "base/program.h"
 #include "formats/export-format.h"
+#include "formats/model-card.h"
 #include "formats/safetensors-export.h"
 #include "io/lineage.h"
 #include "token/tokenizer.h"
@@ -273,15 +274,29 @@ static void remove_output(void)
     free(file);
 }
 
+/* The model card and the records, unless the directory has a README.md that is not dt's. */
+static int write_inside(struct dt_lineage *l, const struct dt_model_config *config,
+                        struct dt_error *err)
+{
+    char *card = dt_path_join(opt.output, DT_MODEL_CARD);
+    int found = dt_file_probe(card, err);
+    free(card);
+    DT_TRY(found);
+    if (!found)
+        DT_TRY(dt_model_card_write(opt.output, config, dt_lineage_records(l), err));
+    return dt_lineage_write_inside(l, opt.output, err);
+}
+
 /* The records of the output: beside a file, inside a directory. */
-static int write_lineage(const char *tokenizer, struct dt_error *err)
+static int write_lineage(const char *tokenizer, const struct dt_model_config *config,
+                         struct dt_error *err)
 {
     struct dt_lineage *l = dt_lineage_new();
     int rc = tokenizer ? dt_lineage_add_path(l, tokenizer, err) : 0;
     for (int i = 0; rc == 0 && i < opt.models.count; i++)
         rc = dt_lineage_add_path(l, opt.models.items[i], err);
     if (rc == 0 && format->suffix == NULL)
-        rc = dt_lineage_write_inside(l, opt.output, err);
+        rc = write_inside(l, config, err);
     else if (rc == 0 && dt_file_is_regular(opt.output))
         rc = dt_lineage_write_beside(l, opt.output, err);
     dt_lineage_free(l);
@@ -301,7 +316,7 @@ static int export(struct dt_device *dev, struct dt_error *err)
     if (rc == 0 && opt.verify && (rc = verify(m, err)) < 0)
         remove_output();
     if (rc == 0)
-        rc = write_lineage(tokenizer, err);
+        rc = write_lineage(tokenizer, &m->config, err);
     free(tokenizer);
     dt_model_free(m);
     return rc;

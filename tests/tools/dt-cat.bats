@@ -443,3 +443,30 @@ END
         rm -r damaged
     done
 }
+
+@test "--croissant describes a directory of shards, with the hash of each file" {
+    dt-cat --croissant out >croissant.json
+    jq -r '.distribution[] | .sha256 + "  out/" + .contentUrl' croissant.json | sha256sum -c
+    [ "$(jq '.distribution | length' croissant.json)" -eq "$(ls out/*.dts | wc -l)" ]
+    for file in out/*.dts; do
+        jq -e --arg name "${file#out/}" --arg size "$(stat -c %s "$file") B" \
+            '.distribution[] | select(."@id" == $name) | .contentSize == $size' croissant.json
+    done
+    # The rest is always the same, but for the version of dt.
+    sed -E 's/"sha256": "[0-9a-f]{64}"/"sha256": "HASH"/; s/"contentSize": "[0-9]+ B"/"contentSize": "SIZE"/
+        s/(dt-[a-z]+) [^ ]+:/\1 VERSION:/g' croissant.json | diff "$BATS_TEST_DIRNAME/golden/croissant.json" -
+    run dt-cat --croissant out/*.dts out2
+    assert_one_line_error dt-cat
+    dt-cat --as dts --split train -o stream.dts out
+    run dt-cat --croissant stream.dts
+    assert_one_line_error dt-cat
+}
+
+@test "mlcroissant accepts the metadata" {
+    need_python mlcroissant
+    dt-cat --croissant out >out/croissant.json
+    "$PYTHON" -c 'import mlcroissant
+dataset = mlcroissant.Dataset(jsonld="out/croissant.json")
+assert len(dataset.metadata.distribution) > 0'
+    rm out/croissant.json
+}

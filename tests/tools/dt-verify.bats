@@ -323,3 +323,21 @@ END
     run dt-verify document --data "$T/other" --documents clean.jsonl run "$id"
     assert_one_line_error dt-verify
 }
+
+@test "an export has a model card with the lineage, and keeps one that is there" {
+    [ "$(sed -n '1p;4,6p' "$S/model/README.md" | tr '\n' ' ')" = "--- tags: - dt --- " ]
+    [ "$(grep -c '^    dt-' "$S/model/README.md")" -eq 8 ]
+    grep -q "reads \"stories.jsonl\" sha256 $(sha256sum "$S/stories.jsonl" | cut -c 1-64)" "$S/model/README.md"
+    mkdir model
+    echo mine >model/README.md
+    dt-export -m "$S/run/latest" -o model 2>/dev/null
+    [ "$(cat model/README.md)" = mine ]
+    dt-verify files model
+}
+
+@test "huggingface_hub accepts the header of the model card" {
+    need_python huggingface_hub
+    "$PYTHON" -c 'import sys, huggingface_hub
+card = huggingface_hub.ModelCard.load(sys.argv[1])
+assert card.data.library_name == "transformers" and card.data.pipeline_tag == "text-generation"' "$S/model/README.md"
+}
