@@ -305,6 +305,7 @@ static int begin_lineage(struct dt_lineage **lineage, const char *data, struct d
     struct dt_lineage *l = *lineage = dt_lineage_new();
     dt_lineage_set(l, "ranks", dt_json_new_int(dt_comm_size(world)));
     dt_lineage_set(l, "device", dt_json_new_string(dev->engine->name));
+    dt_lineage_set(l, "isa", dt_json_new_string(dev->isa ? dev->isa : ""));
     if (set && *set)
         dt_lineage_set(l, "DT_SET", dt_json_new_string(set));
     if (opt.config)
