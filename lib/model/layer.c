@@ -163,17 +163,6 @@ void dt_layer_norm_backward(const struct dt_model *m, const struct dt_flat *grad
         ops->norm_backward(m->device, dsum, &dw, &db, dy, sum, &w, stats, parts);
 }
 
-void dt_layer_add_rows(const struct dt_model *m, struct dt_tensor *first, int count)
-{
-    int64_t n = first->columns;
-    for (int step = 1; step < count; step *= 2)
-        for (int i = 0; i + step < count; i += 2 * step) {
-            struct dt_tensor left = dt_matrix((float *)first->data + i * n, 1, n);
-            struct dt_tensor right = dt_matrix((float *)first->data + (i + step) * n, 1, n);
-            m->device->ops->combine(m->device, &left, 1, &right, 1);
-        }
-}
-
 /* Operands of dt_layer_head_norm_backward. */
 struct head_norms {
     struct dt_tensor dsum, dy, sum, stats;
@@ -216,7 +205,7 @@ static void some_rows_backward(const struct dt_model *m, const struct head_norms
         struct dt_tensor one = dt_tensor_rows(&sums, i, 1);
         ops->rms_norm_backward(m->device, &dsum, &one, &dy, &sum, weight, &rstd, 1);
     }
-    dt_layer_add_rows(m, &sums, parts);
+    dt_tensor_parallel_add_rows(m, &sums, parts);
     if (parts > 1) {
         struct dt_tensor all = dt_tensor_rows(&sums, 0, 1);
         ops->copy(m->device, dw, &all);
@@ -242,7 +231,7 @@ void dt_layer_head_norm_backward(const struct dt_model *m, const struct dt_flat 
     }
     if (separate)
         return;
-    dt_layer_add_rows(m, &sums, param->partial_parts);
+    dt_tensor_parallel_add_rows(m, &sums, param->partial_parts);
     struct dt_tensor all = dt_tensor_rows(&sums, 0, 1);
     m->device->ops->combine(m->device, &dw, 1, &all, 1);
 }

@@ -59,9 +59,6 @@ void dt_layer_head_norm_backward(const struct dt_model *model, const struct dt_f
                                  const struct dt_tensor *dy, const struct dt_tensor *sum,
                                  const struct dt_tensor *stats);
 
-/* Adds count contiguous rows of fp32 in a binary tree, to the first. */
-void dt_layer_add_rows(const struct dt_model *model, struct dt_tensor *first, int count);
-
 /* The output head (V x C) and its gradient, and their buckets. */
 struct dt_tensor dt_head_weight(const struct dt_model *model);
 struct dt_tensor dt_head_gradient(const struct dt_model *model, const struct dt_flat *gradients);

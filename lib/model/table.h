@@ -48,10 +48,9 @@ struct dt_param {
     bool leads;              /* this rank is the first of them, which counts and writes them */
     bool partial;            /* each holder computes a partial sum of the gradient */
     int64_t partial_offset;  /* among the partial sums of the bucket */
-    int partial_parts; /* sums of so many parts of the rows are separate until the ranks' are added
-                        */
-    bool transposed;   /* stored as output x input */
-    bool decay;        /* subject to weight decay: matrices */
+    int partial_parts;       /* of the rows; added after the sums of the ranks */
+    bool transposed;         /* stored as output x input */
+    bool decay;              /* subject to weight decay: matrices */
     enum dt_init init;
     float init_std;
     int64_t offset; /* in a flat arena, in elements; a multiple of 16 */

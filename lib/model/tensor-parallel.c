@@ -3,8 +3,6 @@
 
 #include <assert.h>
 
-#include "model/layer.h"
-
 /* A collective over a range of neighboring TP ranks. */
 struct collective {
     const struct dt_model *model;
@@ -261,6 +259,17 @@ static void all_reduce_elements(const struct dt_model *m, struct dt_range ranks,
     gather_pieces(&s);
 }
 
+void dt_tensor_parallel_add_rows(const struct dt_model *m, struct dt_tensor *first, int count)
+{
+    int64_t n = first->columns;
+    for (int step = 1; step < count; step *= 2)
+        for (int i = 0; i + step < count; i += 2 * step) {
+            struct dt_tensor left = dt_matrix((float *)first->data + i * n, 1, n);
+            struct dt_tensor right = dt_matrix((float *)first->data + (i + step) * n, 1, n);
+            m->device->ops->combine(m->device, &left, 1, &right, 1);
+        }
+}
+
 void dt_tensor_parallel_add_partial(const struct dt_model *m, int bucket,
                                     const struct dt_flat *gradients)
 {
@@ -277,7 +286,7 @@ void dt_tensor_parallel_add_partial(const struct dt_model *m, int bucket,
             continue;
         struct dt_tensor sum = dt_table_view(&m->table, gradients, param->role, param->layer);
         struct dt_tensor part = dt_table_view(&m->table, &partial, param->role, param->layer);
-        dt_layer_add_rows(m, &part, param->partial_parts);
+        dt_tensor_parallel_add_rows(m, &part, param->partial_parts);
         m->device->ops->combine(m->device, &sum, 1, &part, 1);
     }
 }

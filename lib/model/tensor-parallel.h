@@ -46,5 +46,7 @@ void dt_tensor_parallel_sum(const struct dt_model *model, struct dt_tensor *y,
 void dt_tensor_parallel_clear_partial(const struct dt_model *model, int bucket);
 void dt_tensor_parallel_add_partial(const struct dt_model *model, int bucket,
                                     const struct dt_flat *gradients);
+/* Adds count contiguous rows of fp32 in a binary tree, to the first. */
+void dt_tensor_parallel_add_rows(const struct dt_model *model, struct dt_tensor *first, int count);
 
 #endif

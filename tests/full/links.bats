@@ -26,7 +26,7 @@ load ../cuda/planted-links
     export DT_ENGINES=$BUILT/lib/dt
     local -a untied=(--set model.name=llama --set model.num_kv_heads=2
         --set model.tie_word_embeddings=false) # pp sums the gradients of a tied head in another order
-    for way in 'tp=2 --set distributed.invariant=true' "cp=2 ${untied[*]}"; do
+    for way in "tp=2 ${untied[*]}" "cp=2 ${untied[*]}"; do
         way=(--set distributed.$way)
         over nccl 2 alone "${way[@]}"
         over nccl 4 late "${way[@]}" --set distributed.pp=2

@@ -198,7 +198,7 @@ kept() {
     dt-plan $small --search 8 --set distributed.sync=diloco --set distributed.local_steps=10 >local
     grep -q 'local SGD does not support cp above 1' local
     refute grep invariant local
-    dt-plan $small --search 8 --set distributed.invariant=true | grep -q 'distributed.invariant does not support cp'
+    dt-plan $small --search 8 --set distributed.invariant=true | grep -q 'distributed.invariant with cp above 1 needs distributed.sequence_parts'
     dt-plan $small --search 8 | grep -q 'interleaving needs micro-batches in multiples of pp'
     dt-plan $small --search 1 | grep -q ' layouts on 1 device of '
     run dt-plan $small -n 16 --set training.gradient_accumulation_steps=16
