@@ -100,7 +100,7 @@ static void predicted_memory_equals_allocated_memory(void **state)
         assert_int_equal(dt_train_state_allocate(&store, &err), 0);
         assert_int_equal((size_t)plan.sizes.total,
                          dt_model_bytes(model) + store.arena.size + dt_workspace_bytes(work) +
-                             (size_t)one.batches * sizeof(double)); /* one loss each */
+                             (size_t)one.batches * sizeof(struct dt_exact_sum)); /* one loss each */
         dt_train_state_release(&store);
         dt_workspace_free(work);
         dt_model_free(model);

@@ -89,10 +89,13 @@ static bool lies_as_matrix(const struct dt_tensor *x)
     return x->stride >= x->columns && x->rows > 0 && x->columns > 0;
 }
 
+/* So that decoding has the same bits for any number of sequences. */
+#define DECODING_ROWS 16
+
 /* oneDNN's bf16 products, where the caller permits them and the machine has them; or NULL. */
 static struct dt_cpu_bf16 *fast_product(struct dt_device *dev, const struct dt_cpu_product *p)
 {
-    bool lie = p->first.a->dtype == DT_DTYPE_BF16 && !dev->canonical && p->c->rows > 0;
+    bool lie = p->first.a->dtype == DT_DTYPE_BF16 && !dev->canonical && p->c->rows > DECODING_ROWS;
     for (int i = 0; lie && i <= p->how->more_count; i++)
         lie = lies_as_matrix(dt_cpu_pair(p, i).a) && lies_as_matrix(dt_cpu_pair(p, i).b);
     return lie ? dt_cpu_bf16(dev) : NULL;
@@ -138,7 +141,7 @@ void dt_cpu_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_t
         dt_cpu_bias_backward(dev, how->sums_a, a, parts);
     if (how->sums_b)
         dt_cpu_bias_backward(dev, how->sums_b, b, parts);
-    struct dt_cpu_bf16 *bf16 = dt_cpu_has_few_rows(&p) ? NULL : fast_product(dev, &p);
+    struct dt_cpu_bf16 *bf16 = fast_product(dev, &p);
     if (bf16)
         multiply_bf16(dev, bf16, &p);
     else if (c->rows > 0 && c->columns > 0)
