@@ -199,7 +199,8 @@ static void memory_follows_the_schedule(void **state)
     for (int i = 0; i < 2; i++) {
         struct dt_settings s =
             settings_of(i == 0 ? DT_PIPELINE_SCHEDULE_1F1B : DT_PIPELINE_SCHEDULE_AFAB, 4, 1);
-        struct dt_mesh mesh = {.part = {.stage = 2, .stages = 4, .chunks = 1, .tp_size = 1}};
+        struct dt_mesh mesh = {
+            .part = {.stage = 2, .stages = 4, .chunks = 1, .tp_size = 1, .cp_size = 1}};
         struct dt_pipeline_executor passes;
         struct dt_comm *alone;
         assert_int_equal(dt_comm_open(&alone, "self", NULL, &err), 0);
