@@ -617,16 +617,17 @@ int dt_data_parallel_wait(struct dt_data_parallel *p, struct dt_error *err)
 int dt_data_parallel_squares(struct dt_data_parallel *p, int buckets, struct dt_exact_sum *sum,
                              struct dt_error *err)
 {
-    struct dt_range *runs = dt_alloc((size_t)buckets, sizeof *runs);
-    float **gradients = dt_alloc((size_t)buckets, sizeof *gradients);
+    dt_gradient_norm_begin(&p->norm, p->device);
     for (int b = 0; b < buckets; b++) {
-        runs[b] = p->separate ? dt_data_parallel_shard(p, b)
-                              : dt_sharding_owned(&p->sharding, b, owner_of(p));
-        gradients[b] = p->separate ? dt_data_parallel_reduced(p, b) : owned_gradients(p, b);
+        if (p->separate)
+            dt_gradient_norm_add(&p->norm, p->device, dt_data_parallel_shard(p, b),
+                                 dt_data_parallel_reduced(p, b));
+        else
+            dt_gradient_norm_add(&p->norm, p->device,
+                                 dt_sharding_owned(&p->sharding, b, owner_of(p)),
+                                 owned_gradients(p, b));
     }
-    dt_gradient_norm_squares(&p->norm, p->device, runs, gradients, buckets, sum);
-    free(runs);
-    free(gradients);
+    dt_gradient_norm_end(&p->norm, p->device, sum);
     if (p->separate)
         return dt_mesh_sum_integers(p->dp_group.all, sum->infinities, 2, err);
     return dt_mesh_sum_exact(p->dp_group.group, sum, err);

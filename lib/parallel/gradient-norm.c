@@ -14,9 +14,14 @@ void dt_gradient_norm_release(struct dt_gradient_norm *s)
     *s = (struct dt_gradient_norm){0};
 }
 
-/* Adds the elements of a run between excluded ones. */
-static void add_run(const struct dt_gradient_norm *s, struct dt_device *dev, struct dt_range run,
-                    const float *x)
+void dt_gradient_norm_begin(const struct dt_gradient_norm *s, struct dt_device *dev)
+{
+    struct dt_tensor words = dt_matrix(s->sum, 1, (int64_t)(sizeof *s->sum / sizeof(float)));
+    dev->ops->zero(dev, &words);
+}
+
+void dt_gradient_norm_add(const struct dt_gradient_norm *s, struct dt_device *dev,
+                          struct dt_range run, const float *x)
 {
     int64_t at = run.first;
     for (int i = 0; i < s->excluded_count && at < run.end; i++) {
@@ -32,13 +37,8 @@ static void add_run(const struct dt_gradient_norm *s, struct dt_device *dev, str
         dev->ops->exact_sum(dev, s->sum, x + (at - run.first), run.end - at, true);
 }
 
-void dt_gradient_norm_squares(const struct dt_gradient_norm *s, struct dt_device *dev,
-                              const struct dt_range *runs, float *const *x, int count,
-                              struct dt_exact_sum *sum)
+void dt_gradient_norm_end(const struct dt_gradient_norm *s, struct dt_device *dev,
+                          struct dt_exact_sum *sum)
 {
-    struct dt_tensor words = dt_matrix(s->sum, 1, (int64_t)(sizeof *s->sum / sizeof(float)));
-    dev->ops->zero(dev, &words);
-    for (int i = 0; i < count; i++)
-        add_run(s, dev, runs[i], x[i]);
     dev->ops->download(dev, sum, s->sum, sizeof *sum);
 }

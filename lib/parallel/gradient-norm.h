@@ -22,10 +22,15 @@ struct dt_gradient_norm {
 void dt_gradient_norm_layout(struct dt_gradient_norm *norm, struct dt_arena *arena);
 void dt_gradient_norm_release(struct dt_gradient_norm *norm);
 
-/* *sum: the squares of several runs of the arena's elements, without excluded ones. x[i]: the
- * gradients of run i, on the device. Waits for the device. */
-void dt_gradient_norm_squares(const struct dt_gradient_norm *norm, struct dt_device *dev,
-                              const struct dt_range *runs, float *const *x, int count,
-                              struct dt_exact_sum *sum);
+/* *sum: the squares of several runs of the arena's elements, without excluded ones.
+ *
+ *     dt_gradient_norm_begin(&norm, dev);
+ *     dt_gradient_norm_add(&norm, dev, run, gradients);  gradients of that run, on the device
+ *     dt_gradient_norm_end(&norm, dev, &sum);            waits for the device */
+void dt_gradient_norm_begin(const struct dt_gradient_norm *norm, struct dt_device *dev);
+void dt_gradient_norm_add(const struct dt_gradient_norm *norm, struct dt_device *dev,
+                          struct dt_range run, const float *gradients);
+void dt_gradient_norm_end(const struct dt_gradient_norm *norm, struct dt_device *dev,
+                          struct dt_exact_sum *sum);
 
 #endif

@@ -265,6 +265,8 @@ int dt_mesh_sum_tokens(const struct dt_mesh *m, struct dt_token_sums *sums, stru
 {
     DT_TRY(dt_mesh_sum_exact(m->data.all, &sums->loss, err));
     DT_TRY(dt_mesh_sum_integers(m->data.all, sums->counts, 2, err));
+    if (m->part.stages == 1)
+        return 0;
     return dt_comm_wait(
         m->pp_group, dt_comm_broadcast(m->pp_group, sums, sizeof *sums, m->part.stages - 1), err);
 }
