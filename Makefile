@@ -212,7 +212,8 @@ $B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu | deps-build
 # Only sm_90a has wgmma.
 $B/obj/lib/device/cuda/%-wgmma.cu.o: NVCC_FLAGS := $(filter-out %sm_80,$(NVCC_FLAGS))
 # Bits of every engine: no contraction.
-$(patsubst %,$B/obj/lib/device/cuda/%.cu.o,combine exact-sum update): NVCC_FLAGS += -fmad=false
+$(patsubst %,$B/obj/lib/device/cuda/%.cu.o,combine exact-sum update) \
+$(patsubst %,$B/obj/%.o,$(wildcard lib/device/cuda/canonical*.cu)): NVCC_FLAGS += -fmad=false
 $B/obj/lib/device/cuda/%.o: DT_CFLAGS += -fvisibility=hidden -isystem $(CUDA_HOME)/include
 $B/lib/dt/cuda.so: $(patsubst %.c,$B/obj/%.o,$(filter %.c,$(CUDA_SRC))) \
                    $(patsubst %.cu,$B/obj/%.cu.o,$(filter %.cu,$(CUDA_SRC))) $(LIBDT)

@@ -348,7 +348,8 @@ int main(int argc, char **argv)
     if (dt_launch_check_alone(DT_LAUNCH_ONCE, &err) < 0 ||
         dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
         return dt_program_report(&err);
-    dev->canonical = opt.arithmetic == DT_ARITHMETIC_CANONICAL;
+    if (opt.arithmetic == DT_ARITHMETIC_CANONICAL)
+        dt_device_set_canonical(dev);
     int rc = generate(dev, &err);
     dt_device_close(dev);
     return rc < 0 ? dt_program_report(&err) : 0;

@@ -392,8 +392,8 @@ static int open_and_run(const char *data, const struct dt_settings *settings, bo
     if (settings->distributed.pp > 1) /* lazy loading would wait for messages in flight */
         setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     bool opened = dt_device_open(&dev, opt.device, threads, err) == 0;
-    if (opened)
-        dev->canonical = settings->training.arithmetic == DT_ARITHMETIC_CANONICAL;
+    if (opened && settings->training.arithmetic == DT_ARITHMETIC_CANONICAL)
+        dt_device_set_canonical(dev);
     int rc = dt_comm_agree(world, opened ? 0 : err->code, err);
     rc = rc < 0 ? rc : link_devices(settings, dev, err);
     rc = rc < 0 ? rc : run(data, settings, dev, stopped, err);

@@ -97,6 +97,13 @@ int dt_device_open(struct dt_device **result, const char *name, int threads, str
     return 0;
 }
 
+void dt_device_set_canonical(struct dt_device *dev)
+{
+    dev->canonical = true;
+    if (dev->engine->canonical)
+        dev->ops = dev->engine->canonical;
+}
+
 void dt_device_close(struct dt_device *dev)
 {
     if (dev == NULL)

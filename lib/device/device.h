@@ -295,10 +295,12 @@ struct dt_engine {
     bool own_memory;
     const struct dt_links *links; /* between devices of several ranks; NULL: not supported */
     const struct dt_ops *ops;
+    const struct dt_ops *canonical; /* with the bits of dt-arithmetic(7); NULL: ops, which look at
+                                       the device's canonical */
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 15
+#define DT_ENGINE_ABI 16
 
 struct dt_device {
     const struct dt_ops *ops;
@@ -306,8 +308,7 @@ struct dt_device {
     const char
         *isa; /* determines the bits: instruction set, or GPU; set by open, owned by the engine */
     int threads;
-    bool canonical; /* 16-bit products too have the bits of every machine: dt-arithmetic(7). Set by
-                     * the caller after opening; false: the fastest instructions */
+    bool canonical; /* dt_device_set_canonical */
     void *state;    /* of the engine */
 };
 
@@ -317,6 +318,11 @@ struct dt_device {
 int dt_device_open(struct dt_device **dev, const char *name, int threads,
                    struct dt_error *err) DT_MUST_CHECK;
 void dt_device_close(struct dt_device *dev); /* NULL is fine */
+
+/* From now on all ops have the bits of dt-arithmetic(7), which are those of every machine and
+ * engine: of the cpu engine, 16-bit products too; of the cuda engine, by its canonical kernels.
+ * Otherwise an engine uses its fastest instructions. */
+void dt_device_set_canonical(struct dt_device *dev);
 
 /* For benchmarks: fills x, which is contiguous, with random numbers between -1 and 1; key is the
  * seed. The same 65536 numbers repeat. */

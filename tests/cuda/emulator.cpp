@@ -427,16 +427,28 @@ void barrier(const char *file, int line, unsigned id, unsigned count)
     sanitizer_acquire(block_tag(tag));
 }
 
+/* Where lanes with this mask meet: where some of them wait, or a free group. */
+static warp_group *group_of(unsigned mask, const char *what)
+{
+    warp_group *warp = groups[current->number / warp_lanes], *unused = nullptr;
+    for (warp_group *g = warp; g < warp + warp_lanes; g++) {
+        if (g->arrived && g->mask == mask)
+            return g;
+        if (g->arrived && g->mask & mask)
+            stop("lanes of one warp meet in %s and %s with masks %08x and %08x", g->what, what,
+                 g->mask, mask);
+        if (g->arrived == 0 && unused == nullptr)
+            unused = g;
+    }
+    return unused;
+}
+
 bool arrive(unsigned mask, const char *what, const void *in, size_t bytes, slots **result)
 {
-    warp_group *warp = groups[current->number / warp_lanes], *g = warp;
     unsigned bit = 1u << lane();
     if (!(mask & bit))
         stop("a lane takes part in %s, but is not in its mask %08x", what, mask);
-    for (; g < warp + warp_lanes && g->arrived && g->mask != mask; g++)
-        if (g->mask & mask)
-            stop("lanes of one warp meet in %s and %s with masks %08x and %08x", g->what, what,
-                 g->mask, mask);
+    warp_group *g = group_of(mask, what);
     if (g->arrived == 0)
         g->what = what, g->mask = mask;
     else if (g->what != what && strcmp(g->what, what) != 0)

@@ -152,7 +152,8 @@ Out collective(unsigned mask, const char *what, const In &in, Compute compute)
                 memcpy((void *)&all[i], group->in[i], sizeof(In));
         compute(static_cast<const In *>(all), static_cast<Out *>(results), mask);
         for (unsigned i = 0; i < warp_lanes; i++)
-            memcpy(group->out[i], (const void *)&results[i], sizeof(Out));
+            if (mask >> i & 1) /* others may not have taken theirs of an earlier operation */
+                memcpy(group->out[i], (const void *)&results[i], sizeof(Out));
         complete(group);
     }
     Out out;

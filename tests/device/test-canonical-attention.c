@@ -316,5 +316,5 @@ int main(void)
         ON_EACH_ISA(masks_of_other_queries_do_not_change_the_bits),
         ON_EACH_ISA(blocks_of_32_keys_have_other_bits),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

@@ -313,5 +313,5 @@ int main(void)
         ON_EACH_ISA(views_have_the_bits_of_their_definition),
         ON_EACH_ISA(other_chunks_and_missing_terms_are_noticed),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

@@ -16,7 +16,10 @@ static int open_all(void **state)
     (void)state;
     static const char *names[] = {"cpu-generic", "cpu-avx2", "cpu-avx512"};
     struct dt_error err;
-    for (int i = 0; i < 3; i++) {
+    bool other = getenv("DT_TEST_ENGINE") != NULL;
+    if (other)
+        devices[count++] = open_with(1);
+    for (int i = 0; i < 3 && !other; i++) {
         bool supported = open_isa(names[i]) == 0 && strcmp(dev->isa, names[i] + 4) == 0;
         dt_device_close(dev);
         dev = NULL;
@@ -435,7 +438,9 @@ static void cross_entropy_has_the_defined_bits_with_any_ranks(void **state)
             if (!cross_entropy_matches(widths[w], &hows[h]))
                 fail_msg("%d columns, setting %d", (int)widths[w], h);
     lanes = 8;
-    bool found = cross_entropy_matches(5003, &hows[1]);
+    bool found = true; /* sums of a few rows may agree by chance */
+    for (int i = 0; i < 4; i++)
+        found = cross_entropy_matches(5003, &hows[1]) && found;
     lanes = 16;
     assert_false(found);
 }

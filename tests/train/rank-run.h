@@ -104,7 +104,8 @@ static inline void run_one(struct dt_comm *world, void *context)
     struct dt_error error;
     int rank = dt_comm_rank(world);
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
-    dev->canonical = job->settings.training.arithmetic == DT_ARITHMETIC_CANONICAL;
+    if (job->settings.training.arithmetic == DT_ARITHMETIC_CANONICAL)
+        dt_device_set_canonical(dev);
     sound_ops = dev->ops; /* the same for all */
     struct dt_ops ops = *dev->ops;
     ops.allocate = count_allocate;

@@ -21,7 +21,7 @@ static __global__ void combine(struct dt_cuda_view y, float b, struct dt_cuda_vi
     dt_cuda_unpack(of_y, sum);
 #pragma unroll
     for (int i = 0; i < group; i++)
-        sum[i] = b != 0 ? a * from[i] + b * sum[i] : a * from[i];
+        sum[i] = b != 0 ? __fmaf_rn(a, from[i], b * sum[i]) : a * from[i];
     dt_cuda_store<TYPE>(y, row, column, sum);
 }
 

@@ -321,6 +321,19 @@ __device__ __forceinline__ float dt_cuda_element(const struct dt_cuda_view &x, i
     return dt_cuda_to_float(static_cast<const __half *>(x.data)[at]);
 }
 
+/* Stores one element of any type. */
+__device__ __forceinline__ void dt_cuda_set_element(const struct dt_cuda_view &x, int64_t row,
+                                                    int64_t column, float v)
+{
+    int64_t at = row * x.stride + column;
+    if (x.dtype == DT_DTYPE_F32)
+        static_cast<float *>(x.data)[at] = v;
+    else if (x.dtype == DT_DTYPE_BF16)
+        dt_cuda_round(static_cast<__nv_bfloat16 *>(x.data) + at, v);
+    else
+        dt_cuda_round(static_cast<__half *>(x.data) + at, v);
+}
+
 /* Rounds v as storing it in a tensor of the type would. */
 template <int TYPE, int N>
 __device__ __forceinline__ void dt_cuda_as_stored(const struct dt_cuda_view &x, float (&v)[N])

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/cuda/blas.h"
+#include "device/cuda/canonical.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/links.h"
 #include "device/cuda/staging.h"
@@ -133,6 +134,46 @@ static const struct dt_ops ops = {
     .hash = dt_cuda_hash,
 };
 
+/* Ops whose fast kernels have the bits of the definition, and canonical kernels. */
+static const struct dt_ops canonical = {
+    .allocate = dt_cuda_allocate,
+    .release = dt_cuda_release,
+    .upload = dt_cuda_upload,
+    .download = dt_cuda_download,
+    .available = dt_cuda_available,
+    .synchronize = dt_cuda_synchronize,
+    .copy = dt_cuda_copy,
+    .zero = dt_cuda_zero,
+    .combine = dt_cuda_combine,
+    .matmul = dt_cuda_canonical_matmul,
+    .dropout = dt_cuda_dropout,
+    .activation_forward = dt_cuda_canonical_activation_forward,
+    .activation_backward = dt_cuda_canonical_activation_backward,
+    .bias_backward = dt_cuda_canonical_bias_backward,
+    .embedding_forward = dt_cuda_embedding_forward,
+    .embedding_backward = dt_cuda_canonical_embedding_backward,
+    .gather = dt_cuda_gather,
+    .scatter = dt_cuda_scatter,
+    .norm_forward = dt_cuda_canonical_norm_forward,
+    .norm_backward = dt_cuda_canonical_norm_backward,
+    .rms_norm_forward = dt_cuda_canonical_rms_norm_forward,
+    .rms_norm_backward = dt_cuda_canonical_rms_norm_backward,
+    .rope = dt_cuda_canonical_rope,
+    .swiglu_forward = dt_cuda_canonical_swiglu_forward,
+    .swiglu_backward = dt_cuda_canonical_swiglu_backward,
+    .attention_forward = dt_cuda_canonical_attention_forward,
+    .attention_backward = dt_cuda_canonical_attention_backward,
+    .cross_entropy = dt_cuda_canonical_cross_entropy,
+    .logit_sums = dt_cuda_canonical_logit_sums,
+    .cross_entropy_of_sums = dt_cuda_canonical_cross_entropy_of_sums,
+    .sum_squares = dt_cuda_sum_squares,
+    .exact_sum = dt_cuda_exact_sum,
+    .take_largest = dt_cuda_take_largest,
+    .orthonormalize = dt_cuda_canonical_orthonormalize,
+    .update = dt_cuda_update,
+    .hash = dt_cuda_hash,
+};
+
 /* dt_engine is found by dlsym; the engine is built with hidden symbols otherwise. */
 extern const struct dt_engine dt_engine __attribute__((visibility("default")));
 const struct dt_engine dt_engine = {
@@ -141,6 +182,7 @@ const struct dt_engine dt_engine = {
     .own_memory = true,
     .links = &dt_cuda_links,
     .ops = &ops,
+    .canonical = &canonical,
     .open = open_engine,
     .close = close_engine,
 };

@@ -197,9 +197,10 @@ inline float approximate(float y, int units)
 
 /* glibc has functions of these names. Errors are those of the CUDA C++ Programming Guide,
  * "Mathematical Functions"; that of __expf in its product grows with x. */
-#define __expf(x)        emulator::approximate(exp2f((x)*1.4426950408889634f), 2)
-#define __fmul_rn(x, y)  ((x) * (y))
-#define __fdividef(x, y) emulator::approximate((x) / (y), 2)
+#define __expf(x)          emulator::approximate(exp2f((x)*1.4426950408889634f), 2)
+#define __fmul_rn(x, y)    ((x) * (y))
+#define __fmaf_rn(x, y, z) fmaf(x, y, z)
+#define __fdividef(x, y)   emulator::approximate((x) / (y), 2)
 
 static inline unsigned __float_as_uint(float x)
 {
