@@ -342,6 +342,9 @@ check-built: build-tests deps-check deps-demo
 GPU_TESTS := $(foreach t,adamw attention cross-entropy dropout elements largest matmul norms \
                orthonormalize rows types update,$B/tests/device/test-$t)
 
+# Also on the canonical kernels, with DT_TEST_CANONICAL=1.
+CANONICAL_TESTS := $(foreach t,matmul rows attention,$B/tests/device/test-canonical-$t)
+
 CUDA_UNITS := $(filter $B/tests/cuda/%,$(UNITS))
 
 # These also need the cpu engine, whose libraries are not instrumented.
@@ -352,7 +355,7 @@ check-kernels: $(GPU_TESTS) $(KERNEL_TESTS) $B/lib/dt/cuda-emulated.so $(if $(KE
 	  export TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1 && \
 	  $(RUN_TESTS) $(GPU_TESTS) $(KERNEL_TESTS)
 
-check-emulated: all $(FAULTY) $(CUDA_UNITS) $(GPU_TESTS) $(CUDA_EMULATED) deps-check deps-demo
+check-emulated: all $(FAULTY) $(CUDA_UNITS) $(GPU_TESTS) $(CANONICAL_TESTS) $(CUDA_EMULATED) deps-check deps-demo
 	@$(RUN_SANITIZED) $(filter tests/cuda/%,$(BATS)) $(CUDA_UNITS)
 
 # On a GPU: build/gpu is a bundle that may be carried to a machine without compilers.
@@ -368,7 +371,7 @@ $B/gpu/conformance: tests/cuda/conformance.cu | deps-build
 	@mkdir -p $(@D)
 	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) $< -o $@
 
-gpu-bundle: all $(GPU_TESTS) $B/gpu/op-speed $B/gpu/host-memory.so $B/gpu/conformance ## bundle of the next three targets, in build/gpu
+gpu-bundle: all $(GPU_TESTS) $(CANONICAL_TESTS) $B/gpu/op-speed $B/gpu/host-memory.so $B/gpu/conformance ## bundle of the next three targets, in build/gpu
 	@tests/gpu/bundle $B $B/gpu
 
 check-gpu: ## tests on the GPU of this machine, with build/gpu; OUT=DIRECTORY for the results

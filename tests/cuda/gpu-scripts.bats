@@ -105,6 +105,16 @@ runs() {
         --set training.schedule=constant --set training.log_interval=1 --set data.shuffle=false
         --set training.learning_rate=3e-3 --set training.grad_clip=0.5)
     printf '%s\n' "${small[@]}" >"bundle/share/$3"
+    canonical=(--set training.arithmetic=canonical --set training.max_steps=4
+        --set model.max_seq_len=8)
+    printf '%s\n' "${canonical[@]}" >bundle/share/canonical-settings
+}
+
+# canonical_hash PRECISION OPTION...: that of the processor, into the bundle.
+canonical_hash() {
+    dt-train -q "${small[@]}" "${canonical[@]}" --set training.precision="$1" "${@:2}" \
+        -o "canonical-$1" bundle/share/data.dts
+    sha256sum <"canonical-$1/latest/model.safetensors" >"bundle/share/canonical-$1.sum"
 }
 
 @test "a run whose losses are the processor's passes; instructions that differ do not" {
@@ -115,9 +125,14 @@ runs() {
         cp $precision/metrics.jsonl bundle/share/cpu-$precision.jsonl
     done
     sed -i '60s/"loss":/"loss":1/' bundle/share/cpu-bf16.jsonl
+    canonical_hash fp32
+    canonical_hash bf16 --set training.seed=5
     DT_CHECK_DEVICE=cpu run "$ROOT/tests/gpu/check" "$T/bundle"
     echo "$output"
     [ "$status" -eq 1 ]
+    [[ "${lines[1]}" == "ok "*"canonical fp32 has the processor's hash" ]]
+    grep -qE "^failed .*canonical bf16 has the processor's hash" <<<"$output"
+    grep -qE '^differs: [0-9a-f]{64}, the processor has [0-9a-f]{64}$' <<<"$output"
     grep -q '^ok .*fp32 follows the processor' <<<"$output"
     grep -q '^ok .*fp16 follows the processor' <<<"$output"
     grep -q '^ok .*a run repeats itself' <<<"$output"
@@ -139,8 +154,11 @@ runs() {
     cp -s "$(realpath "${DT_BUILD:-$ROOT/build}")"/lib/dt/{cuda-emulated,crypto}.so bundle/lib/dt
     program path/nvidia-smi 'echo "Some GPU, 1.2"; echo "Some GPU, 1.2"'
     export CUDA_EMULATOR=gpus=2 DT_CHECK_DEVICE=cuda-emulated
+    small+=(--set training.warmup_steps=1 --set model.max_seq_len=8 --set model.hidden_size=16)
+    canonical_hash bf16
     export LD_LIBRARY_PATH="${DT_BUILD:-$ROOT/build}/tests/cuda/nccl"
     run "$ROOT/tests/gpu/check" "$T/bundle"
+    grep -q "^ok .*canonical bf16 has the processor's hash" <<<"$output"
     grep -q '^ok .*two ranks over NCCL' <<<"$output"
     grep -q '^ok .*bf16 by graphs has the bits of launches' <<<"$output"
     export CUDA_EMULATOR=gpus=1

@@ -307,7 +307,7 @@ static void blocks_of_32_keys_have_other_bits(void **state)
     free_attention(&l);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(attention_has_the_bits_of_the_definition),
@@ -316,5 +316,7 @@ int main(void)
         ON_EACH_ISA(masks_of_other_queries_do_not_change_the_bits),
         ON_EACH_ISA(blocks_of_32_keys_have_other_bits),
     };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return RUN_ON_EACH_ISA(tests);
 }

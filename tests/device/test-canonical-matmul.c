@@ -303,7 +303,7 @@ static void other_chunks_and_missing_terms_are_noticed(void **state)
     release(&p);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(random_products_have_the_bits_of_their_definition),
@@ -313,5 +313,7 @@ int main(void)
         ON_EACH_ISA(views_have_the_bits_of_their_definition),
         ON_EACH_ISA(other_chunks_and_missing_terms_are_noticed),
     };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return RUN_ON_EACH_ISA(tests);
 }
