@@ -158,6 +158,7 @@ canonical_hash() {
     canonical_hash bf16
     export LD_LIBRARY_PATH="${DT_BUILD:-$ROOT/build}/tests/cuda/nccl"
     run "$ROOT/tests/gpu/check" "$T/bundle"
+    echo "$output"; cat $OUT/gpu-check.log | head -30
     grep -q "^ok .*canonical bf16 has the processor's hash" <<<"$output"
     grep -q '^ok .*two ranks over NCCL' <<<"$output"
     grep -q '^ok .*bf16 by graphs has the bits of launches' <<<"$output"
