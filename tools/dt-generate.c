@@ -82,7 +82,7 @@ static const struct dt_option options[] = {
     {"precision", 0, DT_OPTION_CHOICE, &opt.precision, "TYPE",
      "compute in fp32 (the default), or in bf16: faster, and less exact", .choices = precisions},
     {"arithmetic", 0, DT_OPTION_CHOICE, &opt.arithmetic, "KIND",
-     "products of bf16: fast (the default), or canonical: the same bits on every machine",
+     "how to compute: fast (the default), or canonical: the same bits on every machine",
      .choices = dt_arithmetic_names, .with = "precision"},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
