@@ -11,6 +11,16 @@ static const char *const programs[] = {"dt-cat",   "dt-clean", "dt-dedup",    "d
                                        "dt-shard", "dt-synth", "dt-tokenize", "dt-train",
                                        "dt-vocab", NULL};
 
+/* Those that write directories alone, and nothing to a pipe. */
+static const char *const writers_of_directories[] = {"dt-export", "dt-shard", "dt-train", NULL};
+
+static bool is_among(const char *const *names, const char *name)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
 static const char *text_of(struct json_object *object, const char *name)
 {
     struct json_object *value;
@@ -82,6 +92,9 @@ static int check_arguments(int stage, const struct dt_replay_stage *s, struct dt
     for (size_t i = 0; i < argument_count(s); i++)
         if (strpbrk(argument(s, i), "\n\r"))
             return refuse(stage, s, "an argument has a line feed", err);
+    const char *set = text_of(s->record, "DT_SET");
+    if (set && strpbrk(set, "\n\r"))
+        return refuse(stage, s, "its DT_SET has a line feed", err);
     if (has_argument(s, "--append"))
         return refuse(stage, s, "--append changes shards in place", err);
     for (size_t i = 1; i < argument_count(s); i++)
@@ -91,12 +104,29 @@ static int check_arguments(int stage, const struct dt_replay_stage *s, struct dt
     return 0;
 }
 
-static int check_inputs(int stage, const struct dt_replay_stage *s, struct dt_error *err)
+/* "of" is the directory of the path, as the path has it. */
+static bool is_of_path(const char *of, const char *path)
 {
+    size_t n = strlen(of);
+    return strcmp(of, ".") == 0
+               ? strchr(path, '/') == NULL
+               : n > 0 && strncmp(path, of, n) == 0 && path[of[n - 1] == '/' ? n - 1 : n] == '/';
+}
+
+static int check_inputs(const struct dt_replay_plan *p, int stage, struct dt_error *err)
+{
+    const struct dt_replay_stage *s = &p->stages[stage];
     int pipes = 0;
     for (int k = 0; k < s->count; k++) {
         const struct dt_replay_input *in = &s->inputs[k];
-        pipes += strcmp(in->path, "-") == 0;
+        const char *of = text_of(in->record, "of");
+        bool is_pipe = strcmp(in->path, "-") == 0;
+        pipes += is_pipe;
+        if (is_pipe && in->from >= 0 &&
+            is_among(writers_of_directories, p->stages[in->from].program))
+            return refuse(stage, s, "it reads a pipe from a program that writes a directory", err);
+        if (of && !is_of_path(of, in->path))
+            return refuse(stage, s, "the directory of an input is not that of its path", err);
         if (*in->path == '\0' || strpbrk(in->path, "\n\r"))
             return refuse(stage, s, "the path of an input is empty or has a line feed", err);
         if (is_program(s, "dt-train") && in->file && !has_argument(s, "--init-from") &&
@@ -108,10 +138,7 @@ static int check_inputs(int stage, const struct dt_replay_stage *s, struct dt_er
 
 static int check_stage(int stage, const struct dt_replay_stage *s, struct dt_error *err)
 {
-    int i = 0;
-    while (programs[i] && strcmp(programs[i], s->program) != 0)
-        i++;
-    if (programs[i] == NULL)
+    if (!is_among(programs, s->program))
         return dt_fail(err, DT_EINVALID, "stage %d: '%s' is not a program of dt", stage + 1,
                        s->program);
     return check_arguments(stage, s, err);
@@ -182,7 +209,7 @@ static int read_stages(struct dt_replay_plan *p, struct dt_error *err)
     }
     for (int i = 0; i < p->count; i++) {
         read_inputs(p, &p->stages[i]);
-        DT_TRY(check_inputs(i, &p->stages[i], err));
+        DT_TRY(check_inputs(p, i, err));
     }
     return 0;
 }
@@ -229,6 +256,14 @@ static bool is_taken(const struct dt_replay_plan *p, int count, const char *name
     return false;
 }
 
+/* The last component of a path, for a place below moved; of "." and "..", another. */
+static const char *moved_name(const char *path)
+{
+    const char *base = dt_path_base(path);
+    bool is_name = *base != '\0' && strcmp(base, ".") != 0 && strcmp(base, "..") != 0;
+    return is_name ? base : "directory";
+}
+
 static void place_outputs(struct dt_replay_plan *p)
 {
     for (int i = 0; i < p->count; i++) {
@@ -237,14 +272,17 @@ static void place_outputs(struct dt_replay_plan *p)
             continue;
         bool stays = is_inside(s->recorded) && !is_taken(p, i, s->recorded);
         s->place = stays ? dt_strdup(s->recorded)
-                         : dt_asprintf("moved/stage-%d/%s", i + 1, dt_path_base(s->recorded));
+                         : dt_asprintf("moved/stage-%d/%s", i + 1, moved_name(s->recorded));
     }
 }
 
 /* The place of the output with the rest of the path below it. */
 static char *place_below(const struct dt_replay_stage *writer, const struct dt_replay_input *in)
 {
-    return dt_asprintf("%s%s", writer->place, in->path + strlen(writer->recorded));
+    bool is_here = strcmp(writer->recorded, ".") == 0 && strcmp(in->path, ".") != 0 &&
+                   strchr(in->path, '/') == NULL;
+    return is_here ? dt_path_join(writer->place, in->path)
+                   : dt_asprintf("%s%s", writer->place, in->path + strlen(writer->recorded));
 }
 
 static char *locate(const struct dt_verify_replay_options *o, const char *path)
@@ -267,7 +305,7 @@ static void place_raw(struct dt_replay_plan *p, int stage, int k,
     else
         in->place =
             stays ? dt_strdup(in->path)
-                  : dt_asprintf("moved/input-%d-%d/%s", stage + 1, k + 1, dt_path_base(in->path));
+                  : dt_asprintf("moved/input-%d-%d/%s", stage + 1, k + 1, moved_name(in->path));
 }
 
 static void place_inputs(struct dt_replay_plan *p, const struct dt_verify_replay_options *o)
@@ -283,6 +321,15 @@ static void place_inputs(struct dt_replay_plan *p, const struct dt_verify_replay
     }
 }
 
+/* A line feed would end a line of the makefile, and begin one of whoever chose the name. */
+static int check_places(const struct dt_replay_plan *p, struct dt_error *err)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->stages[i].place && strpbrk(p->stages[i].place, "\n\r"))
+            return refuse(i, &p->stages[i], "the path of its output has a line feed", err);
+    return 0;
+}
+
 int dt_replay_plan_make(struct dt_replay_plan *p, struct json_object *records, const char *name,
                         const struct dt_verify_replay_options *o, struct dt_error *err)
 {
@@ -293,7 +340,7 @@ int dt_replay_plan_make(struct dt_replay_plan *p, struct json_object *records, c
     DT_TRY(name_outputs(p, name, err));
     place_outputs(p);
     place_inputs(p, o);
-    return 0;
+    return check_places(p, err);
 }
 
 void dt_replay_plan_release(struct dt_replay_plan *p)
@@ -314,9 +361,9 @@ void dt_replay_plan_release(struct dt_replay_plan *p)
 /* --- the makefile ----------------------------------------------------------------------------- */
 
 /* Quotes for the shell, and for make, which expands $. */
-static void add_word(struct dt_buffer *b, const char *text)
+static void add_quoted(struct dt_buffer *b, const char *text)
 {
-    dt_buffer_add_string(b, " '");
+    dt_buffer_add_char(b, '\'');
     for (; *text; text++) {
         if (*text == '\'')
             dt_buffer_add_string(b, "'\\''");
@@ -326,6 +373,12 @@ static void add_word(struct dt_buffer *b, const char *text)
             dt_buffer_add_char(b, *text);
     }
     dt_buffer_add_char(b, '\'');
+}
+
+static void add_word(struct dt_buffer *b, const char *text)
+{
+    dt_buffer_add_char(b, ' ');
+    add_quoted(b, text);
 }
 
 /* An argument with the place of the input that it names: all of it, or what follows "=". */
@@ -371,6 +424,12 @@ static void add_arguments(struct dt_buffer *b, const struct dt_replay_stage *s)
 static void add_launcher(struct dt_buffer *b, const struct dt_replay_stage *s)
 {
     struct json_object *ranks;
+    const char *set = text_of(s->record, "DT_SET");
+    if (set) {
+        dt_buffer_add_string(b, "DT_SET=");
+        add_quoted(b, set);
+        dt_buffer_add_char(b, ' ');
+    }
     if (!json_object_object_get_ex(s->record, "ranks", &ranks) || json_object_get_int64(ranks) <= 1)
         return;
     dt_buffer_printf(b, "mpirun -n %lld ", (long long)json_object_get_int64(ranks));
@@ -436,13 +495,29 @@ static void add_stage(struct dt_buffer *b, const struct dt_replay_plan *p, int s
     dt_buffer_printf(b, "\n\t@mkdir -p done && touch $@\n");
 }
 
+/* The directory of the programs as one word of the shell, in a variable of make. */
+static void add_programs(struct dt_buffer *b, const char *directory)
+{
+    struct dt_buffer word = DT_BUFFER_EMPTY;
+    add_quoted(&word, directory);
+    dt_buffer_add_string(b, "PROGRAMS = ");
+    for (size_t i = 0; i < word.size; i++) {
+        if (word.data[i] == '#')
+            dt_buffer_add_char(b, '\\');
+        dt_buffer_add_char(b, word.data[i]);
+    }
+    dt_buffer_release(&word);
+}
+
 void dt_replay_plan_print(const struct dt_replay_plan *p, const char *directory,
                           struct dt_buffer *makefile)
 {
     dt_buffer_add_string(makefile, "# Written by dt-verify replay.\n"
                                    "SHELL := /bin/bash\n"
-                                   ".SHELLFLAGS := -o pipefail -c\n");
-    dt_buffer_printf(makefile, "PROGRAMS ?= %s\n\nall: done/%d\n", directory, p->count);
+                                   ".SHELLFLAGS := -o pipefail -c\n"
+                                   "unexport DT_SET\n");
+    add_programs(makefile, directory);
+    dt_buffer_printf(makefile, "\n\nall: done/%d\n", p->count);
     for (int i = 0; i < p->count; i++)
         if (p->stages[i].place)
             add_stage(makefile, p, i);

@@ -244,7 +244,7 @@ END
         reseal clean.jsonl.lineage.json
         run dt-verify replay -o a clean.jsonl
         assert_one_line_error dt-verify
-        [ ! -e victim ]
+        [ ! -e victim ] && [ ! -e a/victim ]
         rm -rf a
     done <<'END'
 v['lineage'][0]['program'] = 'touch'
@@ -256,14 +256,50 @@ v['lineage'][0]['arguments'] = ['--rej', 'victim', 'raw.txt']
 v['lineage'][0]['arguments'] = ['--from\n\ttouch victim', 'raw.txt']
 v['lineage'][0]['arguments'] = [['x']]
 v['lineage'][0]['inputs'] = [{'path': 'x', 'from': v['lineage'][0]['id']}]
+v['lineage'].insert(0, {**v['lineage'][0], 'id': 'a'}); v['lineage'][1]['inputs'] = [{'path': 'x', 'of': 'a\nX != touch victim #', 'from': 'a'}]
+v['lineage'].insert(0, {**v['lineage'][0], 'id': 'a'}); v['lineage'][1]['inputs'] = [{'path': 'x', 'of': 'longer than it', 'from': 'a'}]
+v['lineage'].insert(0, {**v['lineage'][0], 'id': 'a', 'program': 'dt-train', 'arguments': ['--set', 'checkpoint.dir=victim']}); v['lineage'][1]['inputs'] = [{'path': '-', 'from': 'a'}]
+v['lineage'][0]['DT_SET'] = 'x\n\ttouch victim'
 v['lineage'] = []
 v['lineage'] = {}
 END
+    name=$'x\nX != touch victim #'
+    cp clean.jsonl "$name"
+    cp good "$name.lineage.json"
+    run dt-verify replay -o a "$name"
+    assert_one_line_error dt-verify
+    [[ "$output" == *"the path of its output has a line feed"* ]] && [ ! -e a/victim ]
     cp good clean.jsonl.lineage.json
     edit clean.jsonl.lineage.json "v['lineage'][0]['arguments'][-1] = 'raw.txt; touch \$(victim) victim'"
     reseal clean.jsonl.lineage.json
     fails dt-verify replay -o a clean.jsonl
     [ ! -e victim ] && [ ! -e a/victim ]
+}
+
+@test "replay has the DT_SET of the record, and not that of the environment" {
+    cp -r "$S"/data "$S"/tok.json .
+    DT_SET=training.weight_decay=0.3 dt-train -q -j 1 "${tiny[@]}" -t tok.json -o set data
+    dt-train -q -j 1 "${tiny[@]}" -t tok.json -o plain data
+    refute cmp set/latest/model.safetensors plain/latest/model.safetensors
+    cp -r "$S"/stories.jsonl* "$S"/clean.jsonl* .
+    dt-verify replay -o a set
+    DT_SET=training.weight_decay=0.3 dt-verify replay -o b plain
+}
+
+@test "replay finds inputs that were read in their own directory" {
+    cp -r "$S"/run "$S"/data "$S"/stories.jsonl* "$S"/clean.jsonl* "$S"/tok.json* .
+    (cd run && dt-export -m latest -o ../model 2>/dev/null && dt-verify replay --plan ../model) >plan
+    grep -q "dt-train --output 'moved/stage-[0-9]*/directory'" plan
+    grep -q "dt-export .*'moved/stage-[0-9]*/directory/latest'" plan
+    (cd data && dt-cat --as raw -o ../ids train-00000.dts)
+    dt-verify replay -o a ids
+}
+
+@test "replay by programs in a directory whose name has spaces and \$" {
+    mkdir 'to#o\l $HOME'
+    cp -r "$DT_BUILD/bin" "$DT_BUILD/lib" 'to#o\l $HOME'
+    dt-synth -n 3 -o s.jsonl
+    'to#o\l $HOME/bin/dt-verify' replay -o a s.jsonl
 }
 
 @test "damaged records of an input are an error that names them" {
