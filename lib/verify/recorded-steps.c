@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -48,6 +49,35 @@ static int get_step(struct json_object *line, const char *subject, long least, l
     return 0;
 }
 
+static int take_validation(struct dt_recorded_steps *s, struct json_object *line,
+                           const char *subject, struct dt_error *err)
+{
+    struct dt_recorded_validation v = {.accuracy = NAN, .ema_loss = NAN};
+    long before = s->validation_count > 0 ? s->validations[s->validation_count - 1].step : 0;
+    DT_TRY(get_step(line, subject, before + 1, &v.step, err));
+    DT_TRY(get_number(line, "val_loss", subject, &v.loss, err));
+    if (json_object_object_get_ex(line, "val_accuracy", NULL))
+        DT_TRY(get_number(line, "val_accuracy", subject, &v.accuracy, err));
+    if (json_object_object_get_ex(line, "ema_val_loss", NULL))
+        DT_TRY(get_number(line, "ema_val_loss", subject, &v.ema_loss, err));
+    DT_GROW(s->validations, s->validation_count, s->validation_capacity);
+    s->validations[s->validation_count++] = v;
+    return 0;
+}
+
+static int take_lost(struct dt_recorded_steps *s, struct json_object *line, const char *subject,
+                     struct dt_error *err)
+{
+    struct json_object *lost;
+    int64_t lines, until;
+    DT_TRY(dt_json_get(line, "lost", json_type_object, subject, &lost, err));
+    DT_TRY(dt_json_get_int(lost, "lines", subject, &lines, err));
+    DT_TRY(dt_json_get_int(lost, "until", subject, &until, err));
+    s->lost_lines += (long)lines;
+    s->lost_until = (long)until;
+    return 0;
+}
+
 static int take_step(void *context, struct json_object *line, const char *subject,
                      struct dt_error *err)
 {
@@ -55,8 +85,12 @@ static int take_step(void *context, struct json_object *line, const char *subjec
     struct dt_recorded_step step;
     if (!json_object_is_type(line, json_type_object))
         return dt_fail(err, DT_EFORMAT, "%s: is not a JSON object", subject);
+    if (json_object_object_get_ex(line, "val_loss", NULL))
+        return take_validation(s, line, subject, err);
+    if (json_object_object_get_ex(line, "lost", NULL))
+        return take_lost(s, line, subject, err);
     if (!json_object_object_get_ex(line, "loss", NULL))
-        return 0; /* of validation, or without a step */
+        return 0; /* the name of the run */
     long before = s->count > 0 ? s->items[s->count - 1].step : 0;
     DT_TRY(get_step(line, subject, before + 1, &step.step, err));
     DT_TRY(get_number(line, "loss", subject, &step.loss, err));
@@ -68,6 +102,22 @@ static int take_step(void *context, struct json_object *line, const char *subjec
     DT_GROW(s->items, s->count, s->capacity);
     s->items[s->count++] = step;
     return 0;
+}
+
+void dt_recorded_steps_release(struct dt_recorded_steps *steps)
+{
+    free(steps->items);
+    free(steps->validations);
+    *steps = (struct dt_recorded_steps){NULL};
+}
+
+const struct dt_recorded_validation *
+dt_recorded_steps_find_validation(const struct dt_recorded_steps *steps, long step)
+{
+    for (size_t i = 0; i < steps->validation_count; i++)
+        if (steps->validations[i].step == step)
+            return &steps->validations[i];
+    return NULL;
 }
 
 int dt_recorded_steps_read(struct dt_recorded_steps *steps, const char *path, struct dt_error *err)

@@ -29,8 +29,10 @@ struct verification {
     long first, last; /* the steps to verify */
     struct dt_settings settings;
     struct dt_progress progress;
-    long equal_until;                 /* the last step with a line that is equal */
-    long lines, hash_lines, compared; /* that are equal: lines of both files, checkpoints */
+    long log_interval;                             /* of the run */
+    long equal_until;                              /* the last step with a line that is equal */
+    long lines, validations, hash_lines, compared; /* that are equal: lines of both files,
+                                                    * checkpoints */
     bool differs;
 };
 
@@ -102,35 +104,93 @@ static const char *print_number(double x, char text[NUMBER_BYTES])
 
 /* --- comparisons ------------------------------------------------------------------------------ */
 
+struct number {
+    const char *name, *cause;
+    double recorded, recomputed;
+};
+
+/* Returns 1 if one differs. */
+static int compare_numbers(struct verification *v, long step, const struct number *numbers,
+                           size_t count, struct dt_error *err)
+{
+    char text[2][NUMBER_BYTES];
+    for (size_t i = 0; i < count; i++) {
+        const char *recorded = print_number(numbers[i].recorded, text[0]);
+        const char *recomputed = print_number(numbers[i].recomputed, text[1]);
+        if (strcmp(recorded, recomputed) == 0)
+            continue;
+        DT_TRY(differ_in(v, step, numbers[i].name, recorded, recomputed, numbers[i].cause, err));
+        return 1;
+    }
+    return 0;
+}
+
 /* Causes come before what they cause. */
 static int compare_line(struct verification *v, const struct dt_recorded_step *line,
                         const struct dt_step_report *r, struct dt_error *err)
 {
-    const struct {
-        const char *name, *cause;
-        double recorded, recomputed;
-    } numbers[] = {
+    const struct number numbers[] = {
         {"learning rate", ": the settings", line->learning_rate, r->learning_rate},
         {"loss", hint(v), line->loss, r->loss},
         {"gradient norm", hint(v), line->gradient_norm, r->gradient_norm},
     };
-    char text[2][NUMBER_BYTES];
     if (!dt_sum_hash_equal(&line->batch, &r->batch_hash))
         return differ_in_hash(v, line->step, "batch", &line->batch, &r->batch_hash,
                               ": the data, or their order", err);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        const char *recorded = print_number(numbers[i].recorded, text[0]);
-        const char *recomputed = print_number(numbers[i].recomputed, text[1]);
-        if (strcmp(recorded, recomputed) != 0)
-            return differ_in(v, line->step, numbers[i].name, recorded, recomputed, numbers[i].cause,
-                             err);
-    }
+    int rc = compare_numbers(v, line->step, numbers, sizeof numbers / sizeof *numbers, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
     if (!dt_sum_hash_equal(&line->parameters, &r->parameter_hash))
         return differ_in_hash(v, line->step, "hash of the parameters", &line->parameters,
                               &r->parameter_hash, hint(v), err);
     v->equal_until = line->step;
     v->lines++;
     return 0;
+}
+
+static long newest_checkpoint(const struct verification *v)
+{
+    return v->checkpoints[v->checkpoint_count - 1];
+}
+
+/* The settings of a step after the newest checkpoint are not known for certain. */
+static bool is_certain(const struct verification *v, long step)
+{
+    return step > v->metrics.lost_until && step <= newest_checkpoint(v);
+}
+
+static int miss_line(struct verification *v, long step, const char *kind, struct dt_error *err)
+{
+    return differ(v, dt_asprintf("step %ld: metrics.jsonl has no %s line of it", step, kind), err);
+}
+
+/* A step without a training line. */
+static int check_unlogged(struct verification *v, long step, struct dt_error *err)
+{
+    bool is_due = step == 1 || step == v->settings.training.max_steps ||
+                  (v->log_interval > 0 && step % v->log_interval == 0);
+    return is_due && is_certain(v, step) ? miss_line(v, step, "training", err) : 0;
+}
+
+static int compare_validation(struct verification *v, const struct dt_step_report *r,
+                              struct dt_error *err)
+{
+    const struct dt_recorded_validation *line =
+        dt_recorded_steps_find_validation(&v->metrics, r->step);
+    if (line == NULL)
+        return !isnan(r->val_loss) && is_certain(v, r->step)
+                   ? miss_line(v, r->step, "validation", err)
+                   : 0;
+    if (isnan(r->val_loss) && !is_certain(v, r->step))
+        return 0;
+    const struct number numbers[] = {
+        {"validation loss", hint(v), line->loss, r->val_loss},
+        {"validation accuracy", hint(v), line->accuracy, r->val_accuracy},
+        {"validation loss of the average", hint(v), line->ema_loss, r->ema_val_loss},
+    };
+    int rc = compare_numbers(v, r->step, numbers, sizeof numbers / sizeof *numbers, err);
+    v->validations += rc == 0;
+    return rc < 0 ? rc : 0;
 }
 
 static bool has_checkpoint(const struct verification *v, long step)
@@ -199,7 +259,6 @@ static void reset_layout(struct dt_settings *s)
 static void reset_output(struct dt_settings *s)
 {
     s->training.log_interval = 1;
-    s->training.eval_interval = 0;
     s->training.patience = 0;
     s->training.save_interval = 0;
     s->checkpoint.background = false;
@@ -245,11 +304,19 @@ static long checkpoint_after(const struct verification *v, long step)
     for (size_t i = 0; i < v->checkpoint_count; i++)
         if (v->checkpoints[i] > step)
             return v->checkpoints[i];
-    return v->checkpoints[v->checkpoint_count - 1];
+    return newest_checkpoint(v);
 }
 
-/* Steps from + 1 .. *end have equal settings: a run that was resumed with another max_steps has
- * another learning rate schedule. */
+/* A run that was resumed with another max_steps has another learning rate schedule, and other
+ * intervals have other lines. */
+static bool has_equal_lines(const struct dt_settings *a, const struct dt_settings *b)
+{
+    return a->training.max_steps == b->training.max_steps &&
+           a->training.log_interval == b->training.log_interval &&
+           a->training.eval_interval == b->training.eval_interval;
+}
+
+/* Steps from + 1 .. *end have equal settings. */
 static int find_segment(struct verification *v, long from, long *end, struct dt_error *err)
 {
     struct dt_settings later;
@@ -260,7 +327,7 @@ static int find_segment(struct verification *v, long from, long *end, struct dt_
         if (step <= from || step >= v->last)
             continue;
         DT_TRY(read_settings(v, checkpoint_after(v, step), &later, err));
-        if (later.training.max_steps == v->settings.training.max_steps)
+        if (has_equal_lines(&later, &v->settings))
             continue;
         *end = step;
         break;
@@ -285,7 +352,7 @@ static int find_data(const struct verification *v, const char **data, struct dt_
                    v->options->data ? "" : " here: give their path with --data");
 }
 
-/* A run that began with another model's parameters cannot begin without them. */
+/* A run that began with the parameters of another model or run cannot begin without them. */
 static int check_origin(const struct verification *v, const char *checkpoint, struct dt_error *err)
 {
     char *text, *path = dt_path_join(checkpoint, "trainer/lineage.txt");
@@ -297,7 +364,15 @@ static int check_origin(const struct verification *v, const char *checkpoint, st
         text[size - 1] = '\0';
     const char *last = strrchr(text, '\n');
     bool given = strstr(last ? last : text, " --init-from") != NULL;
+    const char *resume = strstr(last ? last : text, " --resume ");
+    bool continues = resume && strncmp(resume, " --resume auto ", 15) != 0 &&
+                     strncmp(resume, " --resume none ", 15) != 0 && v->metrics.items[0].step > 1;
     free(text);
+    if (continues)
+        return dt_fail(err, DT_EINVALID,
+                       "%s continues another run, and has no line of step 1: start from a "
+                       "checkpoint with --from",
+                       v->options->run);
     if (!given || v->options->init_from)
         return 0;
     return dt_fail(err, DT_EINVALID,
@@ -330,6 +405,7 @@ static int set_up(struct verification *v, long end, struct dt_error *err)
 {
     struct dt_settings *s = &v->settings;
     reset_layout(s);
+    v->log_interval = s->training.log_interval;
     reset_output(s);
     DT_TRY(change_layout(s, v->options, err));
     if (v->options->deep)
@@ -372,19 +448,24 @@ static int recompute(struct verification *v, struct dt_training *t, long *step,
         dt_progress_show(&v->progress, "step %ld of %ld", r.step, v->last);
     if (v->differs) /* a traced tensor */
         return 0;
-    if (line)
-        DT_TRY(compare_line(v, line, &r, err));
+    DT_TRY(line ? compare_line(v, line, &r, err) : check_unlogged(v, r.step, err));
+    if (!v->differs)
+        DT_TRY(compare_validation(v, &r, err));
+    if (v->differs)
+        return 0;
     return has_checkpoint(v, r.step) ? compare_checkpoint(v, t, r.step, err) : 0;
 }
 
 static int run_steps(struct verification *v, struct dt_training *t, long from, long end,
                      struct dt_error *err)
 {
+    struct dt_sum_hash hash;
     long step = from;
     DT_TRY(check_start(v, t, from, err));
     while (step < end && !v->differs)
         DT_TRY(recompute(v, t, &step, err));
-    return 0;
+    /* After a validation of the moving average ranks still send parameters: this waits. */
+    return dt_training_parameter_hash(t, &hash, err);
 }
 
 /* Steps from + 1 to end. */
@@ -441,13 +522,13 @@ static int read_hashes(struct verification *v, struct dt_error *err)
                    v->hashes_path, v->first, v->last);
 }
 
-/* The steps to verify are logged. */
+/* The steps to verify; one of them is logged. */
 static int choose_steps(struct verification *v, struct dt_error *err)
 {
     const struct dt_recorded_steps *m = &v->metrics;
     long newest = m->items[m->count - 1].step;
-    v->first = m->items[0].step;
-    v->last = newest;
+    v->first = v->options->from > 0 ? v->options->from + 1 : 1;
+    v->last = newest > newest_checkpoint(v) ? newest : newest_checkpoint(v);
     if (v->options->steps)
         DT_TRY(dt_step_trace_read_range(v->options->steps, "the range of steps", &v->first,
                                         &v->last, err));
@@ -465,10 +546,10 @@ static int read_run(struct verification *v, struct dt_error *err)
     char *metrics = dt_path_join(run, "metrics.jsonl");
     int rc = dt_recorded_steps_read(&v->metrics, metrics, err);
     free(metrics);
-    rc = rc < 0 ? rc : choose_steps(v, err);
     rc = rc < 0 ? rc : dt_checkpoint_steps(run, &v->checkpoints, &v->checkpoint_count, err);
     if (rc == 0 && v->checkpoint_count == 0)
         rc = dt_fail(err, DT_EMISSING, "%s: has no checkpoint, which would have its settings", run);
+    rc = rc < 0 ? rc : choose_steps(v, err);
     if (rc == 0 && v->options->deep)
         rc = read_hashes(v, err);
     return rc;
@@ -498,8 +579,13 @@ static int conclude(struct verification *v, struct dt_error *err)
     dt_buffer_printf(&text, "verified steps %ld to %ld: %ld of metrics.jsonl", v->first, v->last,
                      v->lines);
     dt_buffer_printf(&text, ", %ld checkpoint%s", v->compared, v->compared == 1 ? "" : "s");
+    if (v->validations > 0)
+        dt_buffer_printf(&text, ", %ld validation%s", v->validations,
+                         v->validations == 1 ? "" : "s");
     if (v->options->deep)
         dt_buffer_printf(&text, ", %ld hashes of traced steps", v->hash_lines);
+    if (v->metrics.lost_lines > 0)
+        dt_buffer_printf(&text, "; the run reports %ld lines lost", v->metrics.lost_lines);
     return dt_verify_report_say(v->report, text.data, err);
 }
 
@@ -522,7 +608,7 @@ int dt_verify_steps(const struct dt_verify_steps_options *o, struct dt_verify_re
     struct verification v = {.options = o, .report = report};
     dt_progress_init(&v.progress, o->quiet || dt_comm_rank(o->comm) != 0);
     int rc = verify(&v, err);
-    free(v.metrics.items);
+    dt_recorded_steps_release(&v.metrics);
     free(v.hashes.items);
     free(v.hashes_path);
     free(v.checkpoints);

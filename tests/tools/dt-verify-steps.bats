@@ -39,15 +39,17 @@ fingerprint() {
     fingerprint run >before
     verify run
     [ "$status" -eq 0 ]
-    [ "$output" = "verified steps 1 to 20: 20 of metrics.jsonl, 4 checkpoints" ]
+    [ "$output" = "verified steps 1 to 20: 20 of metrics.jsonl, 4 checkpoints, 2 validations" ]
     verify run 8:12
-    [ "$output" = "verified steps 8 to 12: 7 of metrics.jsonl, 1 checkpoint" ]
+    [ "$output" = "verified steps 8 to 12: 7 of metrics.jsonl, 1 checkpoint, 1 validation" ]
     verify --from 0 run 8
     [ "$output" = "verified steps 8 to 8: 8 of metrics.jsonl, 1 checkpoint" ]
     verify --from 15 run 18:20
-    [ "$output" = "verified steps 18 to 20: 5 of metrics.jsonl, 1 checkpoint" ]
+    [ "$output" = "verified steps 18 to 20: 5 of metrics.jsonl, 1 checkpoint, 1 validation" ]
+    verify --from 15 run
+    [ "$output" = "verified steps 16 to 20: 5 of metrics.jsonl, 1 checkpoint, 1 validation" ]
     verify --deep run run
-    [[ "$output" == "verified steps 1 to 20: 20 of metrics.jsonl, 4 checkpoints, "*" hashes of traced steps" ]]
+    [[ "$output" == "verified steps 1 to 20: 20 of metrics.jsonl, 4 checkpoints, 2 validations, "*" hashes of traced steps" ]]
     fingerprint run >after
     cmp before after
 }
@@ -167,7 +169,7 @@ END
 @test "steps between two lines are named where the second differs" {
     train --set training.log_interval=10 -o sparse
     verify sparse
-    [ "$output" = "verified steps 1 to 20: 3 of metrics.jsonl, 4 checkpoints" ]
+    [ "$output" = "verified steps 1 to 20: 3 of metrics.jsonl, 4 checkpoints, 2 validations" ]
     sed -i -E '/"step":10,.*"loss"/s/"parameter_hash":"[0-9a-f]{2}/"parameter_hash":"00/' sparse/metrics.jsonl
     verify sparse
     [ "$status" -eq 1 ]
@@ -186,7 +188,7 @@ END
     train --set training.max_steps=410 -o run
     verify run
     [ "$status" -eq 0 ]
-    [[ "$output" == "verified steps 1 to 410: 410 of metrics.jsonl, "*" checkpoints" ]]
+    [[ "$output" == "verified steps 1 to 410: 410 of metrics.jsonl, "*" checkpoints, 41 validations" ]]
     verify run 395:405
     [ "$output" = "verified steps 395 to 405: 15 of metrics.jsonl, 3 checkpoints" ]
 }
@@ -211,6 +213,56 @@ END
     [ "$status" -eq 0 ]
     verify tuned 6:10
     [ "$status" -eq 0 ]
+}
+
+@test "a changed validation line is found" {
+    verify run
+    train --set training.max_steps=10 --set training.ema_decay=0.9 -t tok.json -o averaged
+    sed -i 's/\("ema_val_loss":[0-9]*\)\.[0-9]*/\1.5/' averaged/metrics.jsonl
+    verify averaged
+    [ "$status" -eq 1 ]
+    [[ "$output" == "step 10: validation loss of the average differs: recorded "*".5, recomputed "* ]]
+    sed -i 's/\("val_loss":[0-9]*\)\.[0-9]*/\1.5/' run/metrics.jsonl
+    verify run
+    [[ "$output" == "step 10: validation loss differs: recorded "*".5, recomputed "* ]]
+}
+
+@test "two ranks that find a changed validation line end without a crash" {
+    need_mpi
+    train --set training.max_steps=10 --set training.ema_decay=0.9 -t tok.json -o averaged
+    sed -i 's/\("val_loss":[0-9]*\)\.[0-9]*/\1.5/' averaged/metrics.jsonl
+    run mpirun -n 2 dt-verify steps -q -j 1 --set distributed.zero_stage=2 averaged
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"step 10: validation loss differs"* ]]
+}
+
+@test "lines that are missing are found, unless the run has reported them lost" {
+    cp run/metrics.jsonl whole
+    head -n 6 whole >run/metrics.jsonl
+    verify run
+    [ "$status" -eq 1 ]
+    [ "$output" = "step 7: metrics.jsonl has no training line of it" ]
+    tail -n 3 whole >run/metrics.jsonl
+    verify run
+    [ "$output" = "step 1: metrics.jsonl has no training line of it" ]
+    grep -v val_loss whole >run/metrics.jsonl
+    verify run
+    [ "$output" = "step 10: metrics.jsonl has no validation line of it" ]
+    sed '3,6d' whole >run/metrics.jsonl
+    echo '{"lost":{"lines":4,"until":20}}' >>run/metrics.jsonl
+    verify run
+    [ "$status" -eq 0 ]
+    [[ "$output" == *": 16 of metrics.jsonl, 4 checkpoints, 2 validations; the run reports 4 lines lost" ]]
+}
+
+@test "a run that continues one in another directory is verified from its first checkpoint" {
+    train --set training.max_steps=30 --resume run/step-00000010 -t tok.json -o more
+    verify more
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"more continues another run, and has no line of step 1: start from a checkpoint with --from" ]]
+    verify --from 20 more
+    [[ "$output" == "verified steps 21 to 30: 10 of metrics.jsonl, "* ]]
 }
 
 @test "damaged metrics are refused by line" {

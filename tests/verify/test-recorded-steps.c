@@ -37,7 +37,7 @@ static int read_steps(const char *text)
 static void check_refused(const char *text, const char *why)
 {
     assert_int_equal(read_steps(text), DT_EFORMAT);
-    free(steps.items);
+    dt_recorded_steps_release(&steps);
     if (strstr(err.text, why) == NULL)
         fail_msg("'%s' lacks '%s'", err.text, why);
 }
@@ -57,7 +57,11 @@ static void training_lines_are_read_and_others_ignored(void **state)
     assert_true(steps.items[0].parameters.sums[0] == 255);
     assert_ptr_equal(dt_recorded_steps_find(&steps, 10), &steps.items[1]);
     assert_null(dt_recorded_steps_find(&steps, 9));
-    free(steps.items);
+    assert_true(steps.validation_count == 1 && steps.lost_lines == 3 && steps.lost_until == 60);
+    assert_true(dt_recorded_steps_find_validation(&steps, 10)->loss == 4);
+    assert_true(isnan(steps.validations[0].accuracy) && isnan(steps.validations[0].ema_loss));
+    assert_null(dt_recorded_steps_find_validation(&steps, 20));
+    dt_recorded_steps_release(&steps);
 }
 
 static void damaged_lines_are_named(void **state)
@@ -72,6 +76,9 @@ static void damaged_lines_are_named(void **state)
     check_refused("{\"step\":1,\"loss\":1,\"lr\":1,\"grad_norm\":1,\"batch_hash\":\"12\"}\n",
                   "lines:1: 'batch_hash' is '12', expected 32 hexadecimal digits");
     check_refused("{\"step\":1,\"val_loss\":1}\n", "no training line");
+    check_refused("{\"step\":1,\"val_loss\":\"x\"}\n", "lines:1");
+    check_refused("{\"step\":2,\"val_loss\":1}\n{\"step\":2,\"val_loss\":1}\n", "lines:2: step 2");
+    check_refused("{\"lost\":3}\n", "lines:1");
 }
 
 static void hashes_of_traced_steps_are_read_and_damage_named(void **state)
