@@ -25,7 +25,7 @@ struct embedding_backward {
     struct dt_cuda_sorted tokens; /* NULL: positions */
     int64_t vocabulary, length;
 
-    /* Row number i of those with this key; rows if there are no more. */
+    /* Row number i of those with this key; rows past the last one. */
     __device__ int64_t row_of(int64_t first, int64_t i) const
     {
         if (tokens.keys == nullptr)
