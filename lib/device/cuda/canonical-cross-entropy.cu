@@ -18,7 +18,7 @@ struct loss {
     struct dt_cross_entropy how;
 };
 
-/* The columns of a part that a thread has are first + lane, first + lane + 16, ... below end. */
+/* Columns of a part: a thread has first + lane, first + lane + 16, ... below end. */
 struct range {
     int64_t first, end;
 };
@@ -67,7 +67,7 @@ static __device__ struct sums sums_of_part(const struct dt_cuda_view &x, int64_t
     return {(float)(of.end - of.first), highest, sum, below, at_target, is_first};
 }
 
-/* All parts, step rows of sums apart, in the order of their columns. */
+/* All parts, step floats apart, in the order of their columns. */
 static __device__ struct sums combine(const float *parts, int64_t step, int64_t count)
 {
     struct sums all = {0, -INFINITY, 0, 0, -INFINITY, 0};
