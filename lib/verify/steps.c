@@ -432,6 +432,29 @@ static int check_start(struct verification *v, struct dt_training *t, long from,
                           &hash, ": the checkpoint is not of these steps", err);
 }
 
+static int compare_lines(struct verification *v, const struct dt_step_report *r,
+                         struct dt_error *err)
+{
+    const struct dt_recorded_step *line = dt_recorded_steps_find(&v->metrics, r->step);
+    DT_TRY(line ? compare_line(v, line, r, err) : check_unlogged(v, r->step, err));
+    return v->differs ? 0 : compare_validation(v, r, err);
+}
+
+/* All ranks stop where rank 0 has found a difference. */
+static int follow_first_rank(struct verification *v, struct dt_error *err)
+{
+    int size = dt_comm_size(v->options->comm);
+    bool *differ = dt_alloc((size_t)size, sizeof *differ);
+    differ[dt_comm_rank(v->options->comm)] = v->differs;
+    int rc = dt_comm_share(v->options->comm, differ, sizeof *differ, err);
+    if (rc == 0 && !leads(v)) {
+        v->report->differ += differ[0] && !v->differs;
+        v->differs = differ[0];
+    }
+    free(differ);
+    return rc;
+}
+
 /* One step; *step: becomes its number. */
 static int recompute(struct verification *v, struct dt_training *t, long *step,
                      struct dt_error *err)
@@ -443,14 +466,13 @@ static int recompute(struct verification *v, struct dt_training *t, long *step,
                       : dt_fail(err, DT_EFORMAT, "%s: training ends before step %ld",
                                 v->options->run, *step + 1);
     *step = r.step;
-    const struct dt_recorded_step *line = dt_recorded_steps_find(&v->metrics, r.step);
     if (dt_progress_due(&v->progress))
         dt_progress_show(&v->progress, "step %ld of %ld", r.step, v->last);
     if (v->differs) /* a traced tensor */
         return 0;
-    DT_TRY(line ? compare_line(v, line, &r, err) : check_unlogged(v, r.step, err));
-    if (!v->differs)
-        DT_TRY(compare_validation(v, &r, err));
+    if (leads(v)) /* metrics of local_sgd have the gradient norm of rank 0 */
+        DT_TRY(compare_lines(v, &r, err));
+    DT_TRY(follow_first_rank(v, err));
     if (v->differs)
         return 0;
     return has_checkpoint(v, r.step) ? compare_checkpoint(v, t, r.step, err) : 0;

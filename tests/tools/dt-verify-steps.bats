@@ -237,6 +237,20 @@ END
     [[ "$output" == *"step 10: validation loss differs"* ]]
 }
 
+@test "a run of local SGD is verified on as many ranks" {
+    need_mpi
+    mpirun -n 2 dt-train -q -j 1 "${small[@]}" --set distributed.invariant=false \
+        --set training.trace_steps= --set distributed.sync=local_sgd --set distributed.local_steps=5 \
+        -o local data >/dev/null
+    run timeout 60 mpirun -n 2 dt-verify steps -q -j 1 local
+    echo "$output"
+    [[ "$output" == *"verified steps 1 to 20: 20 of metrics.jsonl, 4 checkpoints, 2 validations"* ]]
+    sed -i '/"step":8,/s/\("grad_norm":[0-9]*\)\.[0-9]*/\1.75/' local/metrics.jsonl
+    run timeout 60 mpirun -n 2 dt-verify steps -q -j 1 local
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"step 8: gradient norm differs: recorded "*".75, recomputed"* ]]
+}
+
 @test "lines that are missing are found, unless the run has reported them lost" {
     cp run/metrics.jsonl whole
     head -n 6 whole >run/metrics.jsonl
