@@ -160,15 +160,21 @@ static bool is_rule(const char *line, size_t size)
     return size > 8 && strspn(line, "-") >= size;
 }
 
-/* The last non-blank line; with mpirun, the last one before the ruled box in which it repeats that
- * a rank failed. */
+/* "make: *** [FILE:LINE: TARGET] Error STATUS": make repeats that a command failed. */
+static bool is_of_make(const char *line)
+{
+    return strncmp(line, "make: *** [", 11) == 0 && strstr(line, "] Error ");
+}
+
+/* The last non-blank line; the last one before the ruled box in which mpirun repeats that a rank
+ * failed, and before the line in which make does. */
 static void take_complaint(char *text, struct dt_child_result *r)
 {
     for (char *line = text, *next; line; line = next) {
         size_t size = strcspn(line, "\n");
         next = line[size] ? line + size + 1 : NULL;
         line[size] = '\0';
-        if (is_rule(line, size) && *r->complaint)
+        if ((is_rule(line, size) || is_of_make(line)) && *r->complaint)
             return;
         if (line[strspn(line, " \t-=*")])
             snprintf(r->complaint, sizeof r->complaint, "%s", line);

@@ -295,6 +295,12 @@ END
     dt-verify replay -o a ids
 }
 
+@test "replay says why a command failed" {
+    cp "$S"/stories.jsonl* .
+    fails bash -c 'ulimit -f 16 && dt-verify replay -o a stories.jsonl'
+    [[ "$output" == *"replay.mk failed with status 2: dt-synth: "*"File too large"* ]]
+}
+
 @test "replay by programs in a directory whose name has spaces and \$" {
     mkdir 'to#o\l $HOME'
     cp -r "$DT_BUILD/bin" "$DT_BUILD/lib" 'to#o\l $HOME'
