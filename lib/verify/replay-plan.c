@@ -104,13 +104,30 @@ static int check_arguments(int stage, const struct dt_replay_stage *s, struct dt
     return 0;
 }
 
-/* "of" is the directory of the path, as the path has it. */
+/* Equal names for paths that differ in "./" before them and in superfluous slashes. */
+static char *shortest_name(const char *path)
+{
+    struct dt_buffer name = DT_BUFFER_EMPTY;
+    while (path[0] == '.' && path[1] == '/')
+        path += 1 + strspn(path + 1, "/");
+    for (; *path; path++)
+        if (*path != '/' || (path[1] != '/' && path[1] != '\0') || name.size == 0)
+            dt_buffer_add_char(&name, *path);
+    if (name.size == 0)
+        dt_buffer_add_char(&name, '.');
+    dt_buffer_add_char(&name, '\0');
+    return name.data;
+}
+
+/* "of" is the directory of the path. */
 static bool is_of_path(const char *of, const char *path)
 {
-    size_t n = strlen(of);
-    return strcmp(of, ".") == 0
-               ? strchr(path, '/') == NULL
-               : n > 0 && strncmp(path, of, n) == 0 && path[of[n - 1] == '/' ? n - 1 : n] == '/';
+    char *directory = shortest_name(of);
+    size_t n = strlen(directory);
+    bool is_prefix = strncmp(path, directory, n) == 0 && path[n] == '/';
+    bool is_here = strcmp(directory, ".") == 0 && strchr(path, '/') == NULL;
+    free(directory);
+    return is_prefix || is_here;
 }
 
 static int check_inputs(const struct dt_replay_plan *p, int stage, struct dt_error *err)
@@ -125,7 +142,7 @@ static int check_inputs(const struct dt_replay_plan *p, int stage, struct dt_err
         if (is_pipe && in->from >= 0 &&
             is_among(writers_of_directories, p->stages[in->from].program))
             return refuse(stage, s, "it reads a pipe from a program that writes a directory", err);
-        if (of && !is_of_path(of, in->path))
+        if (of && !is_of_path(of, in->name))
             return refuse(stage, s, "the directory of an input is not that of its path", err);
         if (*in->path == '\0' || strpbrk(in->path, "\n\r"))
             return refuse(stage, s, "the path of an input is empty or has a line feed", err);
@@ -164,14 +181,14 @@ static bool is_checkpoint(const char *path)
 /* The output of the stage that wrote an input: a run of its checkpoint, a directory of its file. */
 static char *output_of(const struct dt_replay_stage *writer, const struct dt_replay_input *in)
 {
-    const char *of = text_of(in->record, "of"), *base = dt_path_base(in->path);
-    bool parent = (is_program(writer, "dt-train") && is_checkpoint(in->path)) ||
+    const char *of = text_of(in->record, "of"), *base = dt_path_base(in->name);
+    bool parent = (is_program(writer, "dt-train") && is_checkpoint(in->name)) ||
                   (is_program(writer, "dt-dedup") && has_argument(writer, "match"));
     if (of)
-        return dt_strdup(of);
-    if (parent && base > in->path + 1)
-        return dt_strndup(in->path, (size_t)(base - in->path) - 1);
-    return dt_strdup(parent ? "." : in->path);
+        return shortest_name(of);
+    if (parent && base > in->name + 1)
+        return dt_strndup(in->name, (size_t)(base - in->name) - 1);
+    return dt_strdup(parent ? "." : in->name);
 }
 
 static int find_stage(const struct dt_replay_plan *p, const char *id)
@@ -191,6 +208,7 @@ static void read_inputs(struct dt_replay_plan *p, struct dt_replay_stage *s)
         struct dt_replay_input *in = &s->inputs[k];
         in->record = json_object_array_get_idx(inputs, (size_t)k);
         in->path = text_of(in->record, "path");
+        in->name = shortest_name(in->path);
         in->file = text_of(in->record, "file");
         const char *from = text_of(in->record, "from");
         in->from = from ? find_stage(p, from) : -1;
@@ -279,10 +297,9 @@ static void place_outputs(struct dt_replay_plan *p)
 /* The place of the output with the rest of the path below it. */
 static char *place_below(const struct dt_replay_stage *writer, const struct dt_replay_input *in)
 {
-    bool is_here = strcmp(writer->recorded, ".") == 0 && strcmp(in->path, ".") != 0 &&
-                   strchr(in->path, '/') == NULL;
-    return is_here ? dt_path_join(writer->place, in->path)
-                   : dt_asprintf("%s%s", writer->place, in->path + strlen(writer->recorded));
+    bool is_here = strcmp(writer->recorded, ".") == 0 && strcmp(in->name, ".") != 0;
+    return is_here ? dt_path_join(writer->place, in->name)
+                   : dt_asprintf("%s%s", writer->place, in->name + strlen(writer->recorded));
 }
 
 static char *locate(const struct dt_verify_replay_options *o, const char *path)
@@ -348,6 +365,7 @@ void dt_replay_plan_release(struct dt_replay_plan *p)
     for (int i = 0; i < p->count; i++) {
         for (int k = 0; k < p->stages[i].count; k++) {
             free(p->stages[i].inputs[k].place);
+            free(p->stages[i].inputs[k].name);
             free(p->stages[i].inputs[k].source);
         }
         free(p->stages[i].inputs);

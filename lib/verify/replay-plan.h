@@ -12,6 +12,7 @@
 struct dt_replay_input {
     struct json_object *record; /* borrowed */
     const char *path, *file;    /* as recorded; file: in the directory path, or NULL */
+    char *name;                 /* the path in its shortest form: ./a/ is a */
     int from;                   /* the stage that wrote it; -1: a raw input */
     char *place;                /* in the new directory; NULL: standard input */
     char *source; /* of a raw input: where it is now; NULL: standard input of a pipe */

@@ -293,6 +293,16 @@ END
     grep -q "dt-export .*'moved/stage-[0-9]*/directory/latest'" plan
     (cd data && dt-cat --as raw -o ../ids train-00000.dts)
     dt-verify replay -o a ids
+    (cd data && dt-cat --as raw -o ../ids ./train-00000.dts)
+    dt-verify replay -o b ids
+}
+
+@test "replay knows an output by ./ before its path and a slash after it" {
+    cp -r "$S"/stories.jsonl* "$S"/clean.jsonl* "$S"/tok.json* .
+    dt-tokenize -q -t ./tok.json clean.jsonl | dt-shard -o data
+    dt-train -q -j 1 "${tiny[@]}" -t tok.json -o run .//data/
+    dt-verify replay -o a run >out
+    grep -q 'dt-shard: data is the recorded one' out
 }
 
 @test "replay says why a command failed" {
