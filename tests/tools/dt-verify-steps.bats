@@ -190,7 +190,7 @@ END
     [ "$status" -eq 0 ]
     [[ "$output" == "verified steps 1 to 410: 410 of metrics.jsonl, "*" checkpoints, 41 validations" ]]
     verify run 395:405
-    [ "$output" = "verified steps 395 to 405: 15 of metrics.jsonl, 3 checkpoints" ]
+    [ "$output" = "verified steps 395 to 405: 15 of metrics.jsonl, 3 checkpoints, 1 validation" ]
 }
 
 @test "the data of a run are those it recorded, or --data" {
