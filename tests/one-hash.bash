@@ -8,7 +8,7 @@ shape=(model.hidden_size=64 model.num_layers=4 model.num_heads=8 model.max_seq_l
     training.learning_rate=0.003 training.eval_interval=0 training.save_interval=0
     training.log_interval=1 distributed.invariant=true distributed.sequence_parts=8)
 
-declare -A family=(
+declare -gA family=(
     [gpt2]="model.dropout=0.1"
     [llama]="model.name=llama model.num_kv_heads=4"
     [qwen3]="model.name=llama model.num_kv_heads=4 model.qk_norm=true"
@@ -17,7 +17,7 @@ declare -A family=(
 )
 
 # Ranks and settings of layouts.
-declare -A layout=(
+declare -gA layout=(
     [dp2]="2"
     [dp3]="3 distributed.zero_stage=2"
     [tp2]="2 distributed.tp=2"
