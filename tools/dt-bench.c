@@ -706,9 +706,6 @@ static int bench_collectives(struct dt_comm *world, struct dt_error *err)
 }
 
 #define PATIENCE 60 /* timeout of the ranks' messages, seconds */
-#define LEADERS_START                                                                              \
-    5 /* delay of usage errors on other ranks, so that only the first prints it                    \
-       */
 
 static int measure_collective(char **operands, int count, struct dt_error *err)
 {
@@ -746,7 +743,7 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     if (!dt_comm_launched_first())
-        dt_program_delay_usage(LEADERS_START);
+        dt_program_delay_usage(DT_COMM_FIRST_RANK_REPORTS);
     int first = dt_program_parse_options(&command, argc, argv), count = argc - first;
     int use = dt_program_find_use(&command, count > 0 ? argv[first] : NULL);
     const struct measurement *s = &measurements[use];

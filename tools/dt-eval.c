@@ -2,7 +2,6 @@
 /* dt-eval: scores a model. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/file.h"
 #include "base/program.h"
@@ -69,9 +68,6 @@ static const struct dt_command command = {"dt-eval", "score models and translati
                                           uses};
 
 #define PATIENCE 600 /* timeout of the ranks' messages, seconds */
-#define LEADERS_START                                                                              \
-    5 /* delay of usage errors on other ranks, so that only the first prints it                    \
-       */
 
 static struct dt_comm *world; /* the ranks that score together */
 
@@ -260,25 +256,11 @@ static int check_input(char **data, int count, struct dt_error *err)
     return 0;
 }
 
-/* Ends all ranks. If all ranks fail alike, only the first one reports. */
-static int fail(const struct dt_error *err)
-{
-    const struct timespec start = {LEADERS_START, 0};
-    if (leads()) {
-        dt_program_report(err);
-    } else {
-        nanosleep(&start, NULL);
-        dt_program_warn("rank %d: %s", dt_comm_rank(world), err->text);
-    }
-    dt_comm_abort(world, 1);
-    return 1;
-}
-
 int main(int argc, char **argv)
 {
     struct dt_error err;
     if (!dt_comm_launched_first())
-        dt_program_delay_usage(LEADERS_START);
+        dt_program_delay_usage(DT_COMM_FIRST_RANK_REPORTS);
     int first = dt_program_parse_options(&command, argc, argv), count = argc - first - 1;
     const struct mode *mode = mode_of(argc - first, argv + first);
     if (dt_comm_open(&world, "auto", &(struct dt_opening){.patience = PATIENCE}, &err) < 0)
@@ -286,7 +268,7 @@ int main(int argc, char **argv)
     int rc = check_input(argv + first + 1, count, &err);
     rc = rc < 0 ? rc : mode->run(argv + first + 1, count, &err);
     if (rc < 0)
-        return fail(&err);
+        return dt_comm_fail(world, &err);
     dt_comm_close(world);
     return 0;
 }

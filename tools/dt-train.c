@@ -63,8 +63,6 @@ static const char *data_path;
 static struct dt_comm *world; /* all ranks of the run */
 static bool at_path;          /* ranks meet at distributed.rendezvous, without MPI */
 
-#define LEADERS_START 5 /* seconds that other ranks give rank 0 to print an error first */
-
 /* NULL: this process was started alone. */
 static const char *launched_rank(void)
 {
@@ -417,7 +415,7 @@ static void report_as_rank(const struct dt_error *err)
  * for. */
 static int fail(const struct dt_error *err)
 {
-    const struct timespec start = {LEADERS_START, 0};
+    const struct timespec start = {DT_COMM_FIRST_RANK_REPORTS, 0};
     const bool stalled = err->code == DT_ESTALLED;
     struct dt_error ignored;
     if (at_path && world == NULL)
@@ -515,7 +513,7 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
         .remedy = "start ranks with mpirun, or srun --mpi=pmix; or set distributed.rendezvous, "
                   "where they meet without MPI; or distributed.backend=self, to train each "
                   "separately",
-        .patience = at_path && rc < 0 ? LEADERS_START : (double)s->distributed.timeout,
+        .patience = at_path && rc < 0 ? DT_COMM_FIRST_RANK_REPORTS : (double)s->distributed.timeout,
         .stop = stop_signal,
     };
     const char *name = at_path ? "tcp" : !alone ? backend : dt_launch_rank() ? "mpi" : "self";
@@ -538,7 +536,7 @@ int main(int argc, char **argv)
     struct dt_settings settings;
     bool stopped = false;
     if (!leads())
-        dt_program_delay_usage(LEADERS_START);
+        dt_program_delay_usage(DT_COMM_FIRST_RANK_REPORTS);
     int first = dt_program_parse_options(&command, argc, argv);
     int rc =
         dt_settings_read(&settings, opt.init_from, opt.config, opt.set.items, opt.set.count, &err);

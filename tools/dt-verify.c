@@ -104,6 +104,14 @@ static int recompute(struct dt_verify_report *r, char **operands, int count, str
     return rc;
 }
 
+/* A launcher ends the other ranks when one exits with a status other than 0: rank 0 prints before
+ * any rank exits. */
+static int print_before_ending(struct dt_verify_report *r, struct dt_comm *world,
+                               struct dt_error *err)
+{
+    return dt_comm_agree(world, dt_output_flush(r->out, err), err);
+}
+
 static int run_steps(struct dt_verify_report *r, char **operands, int count, struct dt_error *err)
 {
     struct dt_comm *world;
@@ -111,11 +119,9 @@ static int run_steps(struct dt_verify_report *r, char **operands, int count, str
         dt_program_usage("steps needs a RUN, and the range of steps if not all");
     DT_TRY(dt_comm_open(&world, "auto", &(struct dt_opening){.patience = PATIENCE}, err));
     int rc = recompute(r, operands, count, world, err);
-    if (rc < 0 && dt_comm_size(world) > 1) {
-        if (dt_comm_rank(world) == 0 || !err->agreed)
-            dt_program_report(err);
-        dt_comm_abort(world, 1);
-    }
+    if (rc < 0 && dt_comm_size(world) > 1)
+        return dt_comm_fail(world, err);
+    rc = rc < 0 ? rc : print_before_ending(r, world, err);
     dt_comm_close(world);
     return rc;
 }

@@ -435,6 +435,20 @@ void dt_comm_abort(struct dt_comm *world, int status)
         world->job->transport->abort(world->job->state, status);
 }
 
+int dt_comm_fail(struct dt_comm *world, const struct dt_error *err)
+{
+    struct dt_error ignored;
+    if (world->rank == 0)
+        dt_program_report(err);
+    bool printed = err->agreed && dt_comm_barrier(world, &ignored) == 0;
+    if (!printed && world->rank != 0) {
+        nanosleep(&(struct timespec){DT_COMM_FIRST_RANK_REPORTS, 0}, NULL);
+        dt_program_warn("rank %d: %s", world->rank, err->text);
+    }
+    dt_comm_abort(world, 1);
+    return 1;
+}
+
 int dt_comm_rank(const struct dt_comm *comm)
 {
     return comm->rank;

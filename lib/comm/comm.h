@@ -62,6 +62,11 @@ bool dt_comm_launched_first(void);
 void dt_comm_close(struct dt_comm *world);
 /* Ends every rank of the job with the exit status; returns only if there is a single rank. */
 void dt_comm_abort(struct dt_comm *world, int status);
+/* Reports the error of a program and ends every rank with exit status 1; returns 1 if there is a
+ * single rank. Rank 0 reports first. An error on which the ranks have agreed is printed once. */
+int dt_comm_fail(struct dt_comm *world, const struct dt_error *err);
+/* Seconds that other ranks give rank 0 to print an error first. */
+#define DT_COMM_FIRST_RANK_REPORTS 5
 
 int dt_comm_rank(const struct dt_comm *comm); /* of this process in the group */
 int dt_comm_size(const struct dt_comm *comm);
