@@ -31,7 +31,7 @@ static const char *check_masked_score(const struct dt_raw_tensor *t, const void 
 static const char *check_frequencies(const struct dt_raw_tensor *t, const void *context)
 {
     const struct dt_model_config *c = context;
-    double size = (double)(c->hidden_size / c->num_heads);
+    double size = (double)dt_model_head_dim(c);
     double tolerance =
         1e-5 + dt_safetensors_raw_rounding(t); /* stored frequencies were computed in fp32 */
     bool same = 2 * t->count == (uint64_t)size;

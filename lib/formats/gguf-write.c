@@ -79,7 +79,7 @@ static void add_shape(struct values *v, const struct dt_model_config *c, enum dt
         add_u32(v, KEY("attention.head_count_kv"), c->num_kv_heads);
     add_f32(v, KEY(gguf->epsilon_key), c->layer_norm_epsilon);
     if (dt_model_is_rotary(c)) {
-        add_u32(v, KEY("rope.dimension_count"), c->hidden_size / c->num_heads);
+        add_u32(v, KEY("rope.dimension_count"), dt_model_head_dim(c));
         add_f32(v, KEY("rope.freq_base"), c->rope_theta);
     }
 #undef KEY

@@ -10,7 +10,7 @@
 
 static bool is_gated(const struct dt_model *m)
 {
-    return dt_family_of(&m->config)->mlp == DT_MLP_SWIGLU;
+    return dt_model_is_gated(&m->config);
 }
 
 static bool is_post_norm(const struct dt_model *m)
@@ -18,6 +18,7 @@ static bool is_post_norm(const struct dt_model *m)
     switch (dt_family_of(&m->config)->norm_placement) {
     case DT_NORM_PLACEMENT_PRE:
     case DT_NORM_PLACEMENT_OUTPUT:
+    case DT_NORM_PLACEMENT_BOTH:
         return false;
     case DT_NORM_PLACEMENT_POST:
         return true;

@@ -110,8 +110,10 @@ enum dt_activation dt_layer_activation(const struct dt_model *m)
 {
     switch (dt_family_of(&m->config)->mlp) {
     case DT_MLP_GELU_TANH:
+    case DT_MLP_GEGLU_TANH:
         return DT_ACTIVATION_GELU_TANH;
     case DT_MLP_GELU_ERF:
+    case DT_MLP_GEGLU_ERF:
         return DT_ACTIVATION_GELU_ERF;
     case DT_MLP_SWIGLU:
         return DT_ACTIVATION_NONE;

@@ -46,8 +46,7 @@ static void lay_out(struct dt_model *m)
     if (m->config.qk_norm)
         m->norm_sums = dt_arena_take(&m->arena, norm_sums_bytes(m));
     if (has_rope(m))
-        m->rope = dt_arena_matrix(&m->arena, m->config.max_seq_len,
-                                  m->config.hidden_size / m->config.num_heads);
+        m->rope = dt_arena_matrix(&m->arena, m->config.max_seq_len, dt_model_head_dim(&m->config));
 }
 
 /* Pair j of D/2 is rotated by theta^(-2j/D) radians a position (Su et al. 2021). */
@@ -185,12 +184,12 @@ struct dt_tensor dt_model_weight(const struct dt_model *m, enum dt_role role, in
 
 int64_t dt_model_query_columns(const struct dt_model *m)
 {
-    return m->config.hidden_size / m->config.num_heads * dt_range_count(m->partition.heads);
+    return dt_model_head_dim(&m->config) * dt_range_count(m->partition.heads);
 }
 
 int64_t dt_model_key_columns(const struct dt_model *m)
 {
-    return m->config.hidden_size / m->config.num_heads * dt_range_count(m->partition.kv_heads);
+    return dt_model_head_dim(&m->config) * dt_range_count(m->partition.kv_heads);
 }
 
 struct dt_attention dt_model_attention(const struct dt_model *m, int64_t batch, int64_t length)

@@ -38,7 +38,7 @@ static const enum dt_tensor_split splits[DT_ROLE_COUNT] = {
 static int ranges_of(enum dt_dimension d, const struct dt_model_config *c,
                      const struct dt_tensor_partition *partition, struct dt_range ranges[3])
 {
-    int64_t size = c->hidden_size / c->num_heads, width = c->hidden_size;
+    int64_t size = dt_model_head_dim(c), width = c->hidden_size;
     struct dt_range queries = {partition->heads.first * size, partition->heads.end * size};
     struct dt_range keys = {partition->kv_heads.first * size, partition->kv_heads.end * size};
     switch (d) {
@@ -46,7 +46,7 @@ static int ranges_of(enum dt_dimension d, const struct dt_model_config *c,
         for (int i = 0; i < 3; i++)
             ranges[i] = (struct dt_range){i * width + queries.first, i * width + queries.end};
         return 3;
-    case DT_DIMENSION_WIDTH:
+    case DT_DIMENSION_QUERIES:
         ranges[0] = queries;
         return 1;
     case DT_DIMENSION_KEYS:

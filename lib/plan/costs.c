@@ -69,7 +69,7 @@ static struct block block_of(const struct dt_settings *s, const struct dt_plan_l
     const struct dt_model_config *m = &s->model;
     const struct dt_tensor_partition partition =
         dt_tensor_partition_of(m, (int)l->tp_rank, (int)l->tp);
-    double size = (double)(m->hidden_size / m->num_heads), rows = dt_layout_tokens(l, s);
+    double size = (double)dt_model_head_dim(m), rows = dt_layout_tokens(l, s);
     const struct dt_family_descriptor *family = dt_family_of(m);
     return (struct block){
         .rows = rows,
@@ -81,7 +81,7 @@ static struct block block_of(const struct dt_settings *s, const struct dt_plan_l
         .length = (double)s->training.sequence_length,
         .seen = dt_model_is_masked(m) ? 1 : 0.5,
         .others = (double)(l->cp - 1),
-        .gated = family->mlp == DT_MLP_SWIGLU,
+        .gated = dt_model_is_gated(m),
         .rotary = dt_model_is_rotary(m),
         .biased = family->biases == DT_BIAS_ALL,
     };

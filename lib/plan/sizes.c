@@ -276,8 +276,7 @@ double dt_sizes_context_bytes(const struct dt_base *b, const struct dt_settings 
 {
     const struct dt_tensor_partition partition =
         dt_tensor_partition_of(&s->model, (int)l->tp_rank, (int)l->tp);
-    double columns =
-        (double)(s->model.hidden_size / s->model.num_heads * dt_range_count(partition.kv_heads));
+    double columns = (double)(dt_model_head_dim(&s->model) * dt_range_count(partition.kv_heads));
     double passes = backward && l->recompute == DT_RECOMPUTE_FULL ? 2 : 1;
     return (double)(l->cp - 1) * dt_layout_tokens(l, s) * 2 * columns *
            (passes * b->element + (backward ? sizeof(float) : 0));

@@ -315,7 +315,7 @@ static void add_dimensions(struct json_object *object, const struct dialect *d,
         if (m->use != DT_MEMBER_ALIAS)
             add_int(object, m->name, *field(c, m));
     if (d->spec->head_dim)
-        add_int(object, "head_dim", c->hidden_size / c->num_heads);
+        add_int(object, "head_dim", dt_model_head_dim(c));
     for (const struct dt_fixed_spec *f = d->family->fixed; f->name; f++)
         if (f->written && f->number)
             add_int(object, f->name, f->value);

@@ -7,9 +7,10 @@
  *     const struct dt_family_descriptor *family = dt_family_of(&config);
  *     if (family->mlp == DT_MLP_SWIGLU) ...
  *
- * To add a family: an enumerator here, its descriptor in families.c, and, if it needs an operation
- * that no other family has, an enumerator for that operation. Code switches over these
- * enumerators without `default`, so the compiler names every place that lacks the new one.
+ * To add a family: an enumerator here, a row in families-internal.h, its descriptor in
+ * family-NAME.c, and, if it needs an operation that no other family has, an enumerator for it. Code
+ * switches over these enumerators without `default`, so the compiler names every place that lacks
+ * the new one.
  */
 #ifndef DT_SETTINGS_FAMILIES_H
 #define DT_SETTINGS_FAMILIES_H
@@ -35,7 +36,7 @@ extern const char *const dt_family_names[]; /* by enum dt_family, ended by NULL 
 
 /* What a tensor is used for in forward. Shapes in elements, row-major; linear maps are given as
  * input x output, and DT_TENSOR_TRANSPOSED ones are stored as output x input.
- * C = hidden_size, H = num_heads, V = vocab_size, I = intermediate_size. */
+ * C = hidden_size, H = num_heads, D = head_dim, V = vocab_size, I = intermediate_size. */
 enum dt_role {
     DT_ROLE_TOKEN_EMBEDDING,    /* V x C */
     DT_ROLE_POSITION_EMBEDDING, /* max_seq_len x C */
@@ -44,24 +45,27 @@ enum dt_role {
     DT_ROLE_NORM1_BIAS,
     DT_ROLE_QKV_WEIGHT, /* C x 3C: queries, keys and values fused, or apart: */
     DT_ROLE_QKV_BIAS,
-    DT_ROLE_Q_WEIGHT, /* C x C */
+    DT_ROLE_Q_WEIGHT, /* C x H D */
     DT_ROLE_Q_BIAS,
     DT_ROLE_K_WEIGHT, /* C x dt_model_kv_width */
     DT_ROLE_K_BIAS,
     DT_ROLE_V_WEIGHT, /* C x dt_model_kv_width */
     DT_ROLE_V_BIAS,
-    DT_ROLE_Q_NORM_WEIGHT, /* before RoPE: C/H, of each head of queries; C, of all of them */
+    DT_ROLE_Q_NORM_WEIGHT, /* before RoPE: D, of each head of queries; H D, of all of them */
     DT_ROLE_K_NORM_WEIGHT,
-    DT_ROLE_PROJECTION_WEIGHT, /* C x C */
+    DT_ROLE_PROJECTION_WEIGHT, /* H D x C */
     DT_ROLE_PROJECTION_BIAS,
-    DT_ROLE_NORM2_WEIGHT, /* C; of the MLP */
+    DT_ROLE_NORM1_OUTPUT_WEIGHT, /* C; of attention's output, DT_NORM_PLACEMENT_BOTH */
+    DT_ROLE_NORM2_WEIGHT,        /* C; of the MLP */
     DT_ROLE_NORM2_BIAS,
     DT_ROLE_GATE_WEIGHT, /* C x I */
-    DT_ROLE_UP_WEIGHT,   /* C x I */
+    DT_ROLE_GATE_BIAS,
+    DT_ROLE_UP_WEIGHT, /* C x I */
     DT_ROLE_UP_BIAS,
     DT_ROLE_DOWN_WEIGHT, /* I x C */
     DT_ROLE_DOWN_BIAS,
-    DT_ROLE_FINAL_NORM_WEIGHT, /* C */
+    DT_ROLE_NORM2_OUTPUT_WEIGHT, /* C; of the MLP's output, DT_NORM_PLACEMENT_BOTH */
+    DT_ROLE_FINAL_NORM_WEIGHT,   /* C */
     DT_ROLE_FINAL_NORM_BIAS,
     DT_ROLE_HEAD_DENSE_WEIGHT, /* C x C: head transform, followed by activation and norm */
     DT_ROLE_HEAD_DENSE_BIAS,
@@ -78,12 +82,13 @@ enum dt_dimension {
     DT_DIMENSION_ONE = 0, /* the columns of a vector */
     DT_DIMENSION_VOCABULARY,
     DT_DIMENSION_POSITIONS,
-    DT_DIMENSION_TYPES,  /* token types: 2 */
-    DT_DIMENSION_WIDTH,  /* C */
-    DT_DIMENSION_WIDTH3, /* 3 C */
-    DT_DIMENSION_KEYS,   /* dt_model_kv_width */
-    DT_DIMENSION_HEAD,   /* C / H */
-    DT_DIMENSION_INNER   /* I */
+    DT_DIMENSION_TYPES,   /* token types: 2 */
+    DT_DIMENSION_WIDTH,   /* C */
+    DT_DIMENSION_WIDTH3,  /* 3 C */
+    DT_DIMENSION_KEYS,    /* dt_model_kv_width */
+    DT_DIMENSION_HEAD,    /* D */
+    DT_DIMENSION_QUERIES, /* H D */
+    DT_DIMENSION_INNER    /* I */
 };
 
 /* Position of a tensor in the table. A name's %d is the index of the block, or where noted that
@@ -102,7 +107,10 @@ enum dt_tensor_kind {
     DT_TENSOR_RESIDUAL = 1,   /* writes into the residual stream: smaller initial weights */
     DT_TENSOR_TRANSPOSED = 2, /* stored as output x input */
     DT_TENSOR_SCALE = 4,      /* a norm's weight, initially 1; other vectors are initially 0 */
-    DT_TENSOR_SINUSOIDAL = 8  /* position embeddings with a sinusoidal initial value */
+    DT_TENSOR_SINUSOIDAL = 8, /* position embeddings with a sinusoidal initial value */
+    /* The files' tensor of that name has the rows of several roles, in table order: */
+    DT_TENSOR_FUSED = 16,        /* one after another (Phi-3) */
+    DT_TENSOR_FUSED_BY_HEAD = 32 /* of head 0, then of head 1, ... (GPT-NeoX) */
 };
 
 struct dt_tensor_spec {
@@ -192,23 +200,38 @@ struct dt_family_gguf {
 
 /* --- the descriptor --- */
 
-enum dt_norm_kind { DT_NORM_LAYER, DT_NORM_RMS };
+/* DT_NORM_RMS_PLUS_ONE multiplies by 1 + weight (Gemma); its weights are initially 0. */
+enum dt_norm_kind { DT_NORM_LAYER, DT_NORM_RMS, DT_NORM_RMS_PLUS_ONE };
 
 /* Where a block's norms are: before attention and MLP (GPT-2), after the residual additions
- * (the original transformer, BERT), or of the outputs of attention and MLP (OLMo 2).
+ * (the original transformer, BERT), of the outputs of attention and MLP (OLMo 2), or of inputs and
+ * outputs (Gemma 2).
  *
  *     PRE    x = x + attention(norm1(x))         x = x + mlp(norm2(x))
  *     POST   x = norm2(x + attention(x))         x = norm1 of the next block(x + mlp(x))
  *     OUTPUT x = x + norm1(attention(x))         x = x + norm2(mlp(x))
+ *     BOTH   x = x + norm1_output(attention(norm1(x)))
+ *            x = x + norm2_output(mlp(norm2(x)))
  *
  * A post-norm block is computed as a pre-norm one whose residual stream continues from the
  * norm's output instead of its input. So norm1 of block 0 is the norm of the embeddings, that of
  * another block is the one that ends the block before, and the one that ends the last block is the
  * final norm. */
-enum dt_norm_placement { DT_NORM_PLACEMENT_PRE, DT_NORM_PLACEMENT_POST, DT_NORM_PLACEMENT_OUTPUT };
+enum dt_norm_placement {
+    DT_NORM_PLACEMENT_PRE,
+    DT_NORM_PLACEMENT_POST,
+    DT_NORM_PLACEMENT_OUTPUT,
+    DT_NORM_PLACEMENT_BOTH
+};
 
-/* The activation of a head transform is the same. */
-enum dt_mlp_kind { DT_MLP_GELU_TANH, DT_MLP_GELU_ERF, DT_MLP_SWIGLU };
+/* GEGLU: a gated MLP with GELU (Shazeer 2020). The activation of a head transform is the same. */
+enum dt_mlp_kind {
+    DT_MLP_GELU_TANH,
+    DT_MLP_GELU_ERF,
+    DT_MLP_SWIGLU,
+    DT_MLP_GEGLU_TANH,
+    DT_MLP_GEGLU_ERF
+};
 
 enum dt_position_kind { DT_POSITION_LEARNED, DT_POSITION_ROPE };
 

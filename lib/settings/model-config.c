@@ -4,6 +4,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+const char *const dt_rope_scaling_names[] = {"none", "linear", "dynamic", "llama3", "yarn", NULL};
+const char *const dt_attention_bias_names[] = {"none", "qkv", "all", NULL};
+
 static int check_range(const char *subject, const char *name, long value, long most,
                        struct dt_error *err)
 {
@@ -25,7 +28,7 @@ void dt_model_config_derive(struct dt_model_config *c)
     const struct dt_family_descriptor *family = dt_family_of(c);
     if (c->num_kv_heads == 0)
         c->num_kv_heads = c->num_heads;
-    if (c->intermediate_size == 0 && family->mlp == DT_MLP_SWIGLU)
+    if (c->intermediate_size == 0 && dt_model_is_gated(c))
         c->intermediate_size = (8 * c->hidden_size + 191) / 192 * 64;
     else if (c->intermediate_size == 0)
         c->intermediate_size = 4 * c->hidden_size;
@@ -86,7 +89,7 @@ static int check_positions(const struct dt_model_config *c, const char *subject,
                            subject, dt_family_names[c->family]);
         return 0;
     }
-    if (c->hidden_size / c->num_heads % 2 != 0)
+    if (dt_model_head_dim(c) % 2 != 0)
         return dt_fail(
             err, DT_EINVALID,
             "%s.hidden_size %ld / num_heads %ld is odd, but RoPE needs an even head size", subject,
@@ -122,14 +125,44 @@ bool dt_model_is_rotary(const struct dt_model_config *c)
     return dt_family_of(c)->positions == DT_POSITION_ROPE;
 }
 
+bool dt_model_is_gated(const struct dt_model_config *c)
+{
+    switch (dt_family_of(c)->mlp) {
+    case DT_MLP_GELU_TANH:
+    case DT_MLP_GELU_ERF:
+        return false;
+    case DT_MLP_SWIGLU:
+    case DT_MLP_GEGLU_TANH:
+    case DT_MLP_GEGLU_ERF:
+        return true;
+    }
+    abort();
+}
+
 bool dt_model_is_masked(const struct dt_model_config *c)
 {
     return dt_family_of(c)->objective == DT_OBJECTIVE_MASKED;
 }
 
+int64_t dt_model_head_dim(const struct dt_model_config *c)
+{
+    return c->head_dim > 0 ? c->head_dim : c->hidden_size / c->num_heads;
+}
+
+int64_t dt_model_query_width(const struct dt_model_config *c)
+{
+    return dt_model_head_dim(c) * c->num_heads;
+}
+
 int64_t dt_model_kv_width(const struct dt_model_config *c)
 {
-    return c->hidden_size / c->num_heads * c->num_kv_heads;
+    return dt_model_head_dim(c) * c->num_kv_heads;
+}
+
+int64_t dt_model_window(const struct dt_model_config *c, int64_t layer)
+{
+    bool global = c->global_every > 0 && layer % c->global_every == c->global_first;
+    return global ? 0 : c->sliding_window;
 }
 
 int64_t dt_dimension_size(enum dt_dimension d, const struct dt_model_config *c)
@@ -150,7 +183,9 @@ int64_t dt_dimension_size(enum dt_dimension d, const struct dt_model_config *c)
     case DT_DIMENSION_KEYS:
         return dt_model_kv_width(c);
     case DT_DIMENSION_HEAD:
-        return c->hidden_size / c->num_heads;
+        return dt_model_head_dim(c);
+    case DT_DIMENSION_QUERIES:
+        return dt_model_query_width(c);
     case DT_DIMENSION_INNER:
         return c->intermediate_size;
     }
@@ -177,5 +212,6 @@ double dt_model_flops_per_token(const struct dt_model_config *c, int64_t length)
     double head = (double)c->vocab_size * width + matrix_elements(c, DT_TENSOR_SITE_AFTER);
     bool masked = dt_model_is_masked(c);
     double computed = masked ? 0.15 : 1, seen = masked ? 1 : 0.5;
-    return 6 * (layers * block + computed * head) + 12 * seen * layers * width * (double)length;
+    double queries = (double)dt_model_query_width(c);
+    return 6 * (layers * block + computed * head) + 12 * seen * layers * queries * (double)length;
 }

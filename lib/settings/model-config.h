@@ -9,13 +9,29 @@
 #include "base/error.h"
 #include "settings/families.h"
 
+/* How RoPE's angles depend on positions beyond the original context; as "rope_type" in
+ * config.json. */
+enum dt_rope_scaling {
+    DT_ROPE_SCALING_NONE,
+    DT_ROPE_SCALING_LINEAR,
+    DT_ROPE_SCALING_DYNAMIC, /* NTK-aware, by the length of the sequence */
+    DT_ROPE_SCALING_LLAMA3,
+    DT_ROPE_SCALING_YARN /* Peng et al. 2023 */
+};
+extern const char *const dt_rope_scaling_names[]; /* by enumerator, ended by NULL */
+
+/* Biases of attention's linear maps: of queries, keys and values (Qwen2), or of the output too. */
+enum dt_attention_bias { DT_ATTENTION_BIAS_NONE, DT_ATTENTION_BIAS_QKV, DT_ATTENTION_BIAS_ALL };
+extern const char *const dt_attention_bias_names[]; /* likewise */
+
 struct dt_model_config {
     int family;             /* enum dt_family */
     long vocab_size;        /* V */
     long max_seq_len;       /* the longest context, in tokens */
     long hidden_size;       /* C */
     long num_layers;        /* L */
-    long num_heads;         /* H; C is a multiple of it */
+    long num_heads;         /* H */
+    long head_dim;          /* 0 means C / H: dt_model_head_dim */
     long num_kv_heads;      /* heads of keys and values; H is a multiple of it; 0 means H */
     long intermediate_size; /* of the MLP; 0 means 4 C, with Llama 8/3 C up to a multiple of 64 */
     bool qk_norm;           /* RMSNorm of each head of queries and keys, with Llama: Qwen3 */
@@ -26,6 +42,31 @@ struct dt_model_config {
     bool tie_word_embeddings;  /* the head is the token embedding */
     double dropout; /* rate in training, of embeddings and of the outputs of attention and MLP */
     double attention_dropout; /* rate in training, of attention's weights */
+    /* Members of families that have them; 0 where it is not used, or 1 of scales. */
+    int attention_bias; /* enum dt_attention_bias; of families whose biases are configured */
+    bool mlp_bias;
+    int rope_scaling;                 /* enum dt_rope_scaling */
+    double rope_factor;               /* s: longest context / original context */
+    long rope_original_length;        /* the context before scaling; 0 means max_seq_len */
+    double rope_low_frequency_factor; /* llama3: wavelengths above original / low are scaled */
+    double rope_high_frequency_factor;
+    double rope_beta_fast, rope_beta_slow; /* yarn: turns over the original context */
+    double rope_attention_factor;          /* yarn: of cosines and sines; 0: from the factor */
+    long rotary_dim;          /* rotated channels of each head, the first ones; 0 means D */
+    double rope_local_theta;  /* base of RoPE, not scaled, in local layers; 0 means rope_theta */
+    long rope_skip_every;     /* layer i has no RoPE if i + 1 is a multiple of it (SmolLM3) */
+    long sliding_window;      /* keys that a query of a local layer attends to, itself included; of
+                               * masked models, keys at a distance up to W / 2. 0: all layers are
+                               * global */
+    long global_every;        /* layer i is global if i mod global_every is global_first; 0: all */
+    long global_first;        /* layers are local */
+    double attention_scale;   /* of scores; 0 means 1 / sqrt(D) */
+    double attention_softcap; /* c: a score s becomes c tanh(s / c) (Gemma 2) */
+    double logit_softcap;     /* likewise of logits */
+    double embedding_scale;   /* of embeddings (Gemma, Granite) */
+    double residual_scale;    /* of the outputs of attention and MLP (Granite) */
+    double logit_scale;       /* logits are multiplied by it (Granite: 1 / logits_scaling) */
+    bool parallel_residual;   /* x + attention(norm1(x)) + mlp(norm2(x)) (GPT-NeoX) */
 };
 
 #define DT_ROPE_THETA 10000 /* the default (Su et al. 2021) */
@@ -41,14 +82,24 @@ int dt_model_config_check(struct dt_model_config *config, const char *subject,
  */
 bool dt_model_is_masked(const struct dt_model_config *config);
 
+/* Whether the MLP has a gate. */
+bool dt_model_is_gated(const struct dt_model_config *config);
+
 /* Whether positions are RoPE, not learned embeddings. */
 bool dt_model_is_rotary(const struct dt_model_config *config);
 
 /* A dimension in elements. */
 int64_t dt_dimension_size(enum dt_dimension dimension, const struct dt_model_config *config);
 
-/* Columns of the keys, and of the values: C num_kv_heads / H. */
+/* D, channels of a head. */
+int64_t dt_model_head_dim(const struct dt_model_config *config);
+
+/* Columns of the queries: H D; of the keys, and of the values: D num_kv_heads. */
+int64_t dt_model_query_width(const struct dt_model_config *config);
 int64_t dt_model_kv_width(const struct dt_model_config *config);
+
+/* Keys that a query of the layer attends to at most, by sliding_window; 0: all. */
+int64_t dt_model_window(const struct dt_model_config *config, int64_t layer);
 
 /* Floating-point operations of forward and backward for one token at context length T:
  * 6 N + 6 L C T, where N is the number of parameters in matrix products (not in embedding look-ups)
