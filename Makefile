@@ -26,6 +26,8 @@ MAKEFLAGS += -j$(JOBS) # a -j of the command line wins
 endif
 
 say = @$(if $V,,echo '  $1  $@' &&)
+# compile COMMAND: keeps its warnings beside the object, for check-warnings.
+compile = $1 2>$@.warnings; status=$$?; cat $@.warnings >&2; exit $$status
 
 # Initializers leave out fields that are 0.
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
@@ -168,11 +170,11 @@ $B/include/dt-version.h: always
 	@echo "#define DT_VERSION \"$$(share/setup/version)\"" >$@.new
 	@echo "#define DT_COMMIT \"$$(share/setup/version --commit)\"" >>$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
-$B/obj/lib/base/version.o $B/fuzz/lib/base/version.o check-warnings: $B/include/dt-version.h
+$B/obj/lib/base/version.o $B/fuzz/lib/base/version.o: $B/include/dt-version.h
 
 $B/obj/%.o: %.c | deps-build
 	@mkdir -p $(@D)
-	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CC) $(call compile,$(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@)
 
 # The library has the text scanners and the hash once per instruction set.
 $B/obj/lib/base/hash-avx2.o: DT_CFLAGS += $(ISA_avx2)
@@ -191,7 +193,7 @@ $B/bin/%: $B/obj/tools/%.o $(LIBDT)
 define engine_rules
 $B/obj/cpu-$1/%.o: lib/device/cpu/%.c | deps-build
 	@mkdir -p $$(@D)
-	$$(call say,CC) $$(CC) $$(ENGINE_CFLAGS) $$(filter-out -O%,$$(CFLAGS)) $$(ISA_$1) -DDT_ISA='"$1"' -MMD -MP -c $$< -o $$@
+	$$(call say,CC) $$(call compile,$$(CC) $$(ENGINE_CFLAGS) $$(filter-out -O%,$$(CFLAGS)) $$(ISA_$1) -DDT_ISA='"$1"' -MMD -MP -c $$< -o $$@)
 $B/lib/dt/cpu-$1.so: $(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$1/%.o) $(LIBDT)
 	@mkdir -p $$(@D)
 	$$(call say,LD) $$(CC) $$(CFLAGS) $$(LDFLAGS) -shared -fopenmp $$^ -Wl,-z,defs $$(LIBS_$1) -lm -o $$@
@@ -268,7 +270,7 @@ $(PRELOADS): $B/%.so: %.c | deps-check
 $B/obj/tests/%.o: DT_CFLAGS += -Itests
 $B/obj/tests/%.o: tests/%.c | deps-check
 	@mkdir -p $(@D)
-	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CC) $(call compile,$(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@)
 
 $(FAULTY): $B/tests/bin/%: $B/obj/tools/%.o $(FAULTS) $(LIBDT)
 	@mkdir -p $(@D)
@@ -403,12 +405,13 @@ check-headers: | deps-build ## each header compiles alone
 	  $(CC) $(DT_CFLAGS) -Itests/cuda/toolkit -Werror -fsyntax-only -x c - || exit 1; done
 	@echo 'headers: each compiles alone'
 
-check-warnings: | deps-build deps-check ## no compiler warning in any source
-	@printf '%s\n' $(LIB_SRC) $(wildcard tools/*.c) $(UNIT_SRC) | \
-	  xargs -P$(JOBS) -n8 $(CC) $(DT_CFLAGS) -Itests -Werror -fsyntax-only
-	@for flags in $(foreach i,$(CPU_ISAS),'$(ISA_$i)'); do printf '%s\n' $(CPU_SRC) | \
-	  xargs -r -P$(JOBS) -n8 $(CC) $(ENGINE_CFLAGS) $$flags -DDT_ISA='""' -Werror -fsyntax-only; \
-	  done
+COMPILED = $(LIB_OBJ) $(TOOLS:%=$B/obj/tools/%.o) $(UNIT_SRC:%.c=$B/obj/%.o) \
+           $(foreach i,$(CPU_ISAS),$(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$i/%.o))
+
+check-warnings: $(COMPILED) ## no compiler warning in any source
+	@for object in $^; do [ -e $$object.warnings ] || { \
+	  echo "$$object: its warnings are not known: make clean"; exit 1; }; done
+	@if cat $(^:%=%.warnings) | grep .; then exit 1; fi
 	@echo 'warnings: none'
 
 FORMATTED := -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp'

@@ -45,8 +45,9 @@ ops() {
 
 @test "backwards, and in random orders of threads, results are the same" {
     local seed
+    ops seed=1 exact-sum # one order: sums of integers
     for seed in 1 2 3; do
-        ops seed=$seed exact-sum norms rows cross-entropy update largest orthonormalize
+        ops seed=$seed norms rows cross-entropy update largest orthonormalize
     done
 }
 

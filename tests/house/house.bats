@@ -43,6 +43,16 @@ copy_house() {
     house check-warnings
 }
 
+@test "a source with a compiler warning is found" {
+    echo 'int wrong(void) { int unused; return 0; }' >"$T/wrong.c"
+    run make -s -C "$ROOT" B="$T/build" COMPILED="$T/build/obj/$T/wrong.o" check-warnings
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"wrong.c:1:"*"unused"* ]]
+    echo 'static int right; int *get(void); int *get(void) { return &right; }' >"$T/wrong.c"
+    run make -s -C "$ROOT" B="$T/build" COMPILED="$T/build/obj/$T/wrong.o" check-warnings
+    [ "$status" -eq 0 ]
+}
+
 @test "sources are formatted by clang-format 14" {
     [[ "$(clang-format --version 2>/dev/null)" == *"version 14."* ]] || skip "no clang-format 14"
     house check-format

@@ -33,8 +33,9 @@ setup() {
 }
 
 @test "decode prints the fraction of memory bandwidth that 1 and 16 streams reach" {
+    export DT_GEMM_PEAK=1000 # not measured
     for precision in fp32 bf16; do
-        run dt-bench --json -n 3 --set model.hidden_size=64 --set model.num_layers=2 \
+        run dt-bench -j 1 --json -n 3 --set model.hidden_size=64 --set model.num_layers=2 \
             --set model.num_heads=4 --set model.vocab_size=500 --set training.precision=$precision decode
         [ "$status" -eq 0 ]
         for part in '"read_gb_per_second":[0-9]' '"streams_1":\{"tokens_per_second":[0-9]' \
@@ -45,10 +46,11 @@ setup() {
 }
 
 @test "decode measures models with few positions, and refuses one with a single position" {
+    export DT_GEMM_PEAK=1000 # not measured
     shape=(--set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2
         --set model.vocab_size=100)
     for positions in 2 7 8; do
-        dt-bench --json -n 1 "${shape[@]}" --set model.max_seq_len=$positions decode >out
+        dt-bench -j 1 --json -n 1 "${shape[@]}" --set model.max_seq_len=$positions decode >out
         grep -qE '"streams_16":\{"tokens_per_second":[0-9]' out
     done
     run dt-bench -n 1 "${shape[@]}" --set model.max_seq_len=1 decode
@@ -57,13 +59,14 @@ setup() {
 }
 
 @test "attention is measured separately, for every family's shape" {
+    export DT_GEMM_PEAK=1000 # not measured
     shape=(--set model.hidden_size=64 --set model.num_layers=1 --set model.num_heads=4
         --set model.vocab_size=500 --set training.sequence_length=32 --set training.batch_size=2)
-    dt-bench --json --seconds 0.05 "${shape[@]}" attention >out
+    dt-bench -j 1 --json --seconds 0.05 "${shape[@]}" attention >out
     # q k' and the product with v: 4 B T T C, half of it causal; over q, k, v and y of 4 B T C
     grep -q '"flops_per_byte":4.00,' out
     grep -qE '"gflops":[0-9.]+,"backward_gflops":[0-9.]+,' out
-    dt-bench --seconds 0.05 "${shape[@]}" --set model.name=llama --set model.num_kv_heads=2 attention |
+    dt-bench -j 1 --seconds 0.05 "${shape[@]}" --set model.name=llama --set model.num_kv_heads=2 attention |
         grep -qE '^backward +[0-9.]+ ms'
 }
 
