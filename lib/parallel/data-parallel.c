@@ -155,11 +155,11 @@ static bool uses_slots(const struct dt_data_parallel *p)
 
 static enum dt_gradient_storage storage_of(const struct dt_data_parallel *p, int64_t most)
 {
-    bool sharded = p->stage >= 2 || p->dp_group.cp_size > 1;
+    bool sharded = p->zero_stage >= 2 || p->dp_group.cp_size > 1;
     if (p->invariant)
         return sharded ? DT_GRADIENT_STORAGE_TREE_SHARD : DT_GRADIENT_STORAGE_TREE;
-    return p->stage >= 2 && most == dp_size_of(p) ? DT_GRADIENT_STORAGE_SHARD
-                                                  : DT_GRADIENT_STORAGE_FULL;
+    return p->zero_stage >= 2 && most == dp_size_of(p) ? DT_GRADIENT_STORAGE_SHARD
+                                                       : DT_GRADIENT_STORAGE_FULL;
 }
 
 static void allocate_bucket(struct dt_data_parallel *p, int bucket)
@@ -226,15 +226,15 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
     bool own_memory = device && device->engine->own_memory;
     size_t owners = size / groups;
     long most = settings->training.gradient_accumulation_steps;
-    *p = (struct dt_data_parallel){.dp_group = *dp_group,
-                                   .device_group = device_group,
-                                   .device = device,
-                                   .sharding = *sharding,
-                                   .stage = owners > 1 ? (int)settings->distributed.zero_stage : 0,
-                                   .invariant = settings->distributed.invariant,
-                                   .overlap = settings->distributed.overlap,
-                                   .staged = own_memory && size > 1 &&
-                                             !dt_comm_is_on_device(device_group.all)};
+    *p = (struct dt_data_parallel){
+        .dp_group = *dp_group,
+        .device_group = device_group,
+        .device = device,
+        .sharding = *sharding,
+        .zero_stage = owners > 1 ? (int)settings->distributed.zero_stage : 0,
+        .invariant = settings->distributed.invariant,
+        .overlap = settings->distributed.overlap,
+        .staged = own_memory && size > 1 && !dt_comm_is_on_device(device_group.all)};
     p->staging =
         (struct dt_host_staging){.comm = device_group.all, .device = device, .needed = p->staged};
     DT_TRY(check(settings, dp_size_of(p), err));
@@ -244,11 +244,11 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
     p->separate = size > 1 && dt_settings_sync_is_local(settings);
     p->local = p->separate || (size > 1 && settings->distributed.compress != 0);
     if (size > 1 && settings->distributed.sync == DT_SYNC_PARAMETER_SERVER) {
-        p->sharding.rooted = true;
-        p->stage = p->stage > 0 ? p->stage : 1;
+        p->sharding.root_owns_all = true;
+        p->zero_stage = p->zero_stage > 0 ? p->zero_stage : 1;
     }
-    if (p->invariant && p->dp_group.cp_size > 1 && p->stage == 0)
-        p->stage = 1;
+    if (p->invariant && p->dp_group.cp_size > 1 && p->zero_stage == 0)
+        p->zero_stage = 1;
     p->link_scratch_bytes = link_scratch_of(p);
     p->storage = storage_of(p, most);
     bool tree =
@@ -371,7 +371,7 @@ void dt_data_parallel_begin_step(struct dt_data_parallel *p, int64_t batches)
     int size = size_of(p), dp_size = dp_size_of(p), cp_size = p->dp_group.cp_size;
     p->batches = batches;
     p->own_batches = dt_data_parallel_batch_count(p, batches);
-    p->rounds = p->stage == 3 || p->storage == DT_GRADIENT_STORAGE_TREE_SHARD
+    p->rounds = p->zero_stage == 3 || p->storage == DT_GRADIENT_STORAGE_TREE_SHARD
                     ? (batches + dp_size - 1) / dp_size
                     : p->own_batches;
     p->padding = false;
@@ -403,8 +403,8 @@ static void upload_reduced(struct dt_data_parallel *p, int bucket)
 {
     const struct dt_bucket_reduction *s = &p->reductions[bucket];
     int owner = owner_of(p);
-    size_t first = p->stage > 0 ? s->offsets[owner] : 0;
-    size_t end = s->offsets[p->stage > 0 ? owner + 1 : p->sharding.owners];
+    size_t first = p->zero_stage > 0 ? s->offsets[owner] : 0;
+    size_t end = s->offsets[p->zero_stage > 0 ? owner + 1 : p->sharding.owners];
     const float *from = s->host + first;
     if (nodes_on_host(p))
         from = s->stack.parts[0].values;
@@ -506,7 +506,7 @@ static void start_reduction(struct dt_data_parallel *p, int bucket)
                                .sum = whole,
                                .groups = p->sharding.groups};
     s->request = dt_comm_reduce_scatter(p->device_group.all, &how);
-    if (p->stage == 0)
+    if (p->zero_stage == 0)
         s->request = dt_comm_all_gather(p->device_group.group, whole, s->bytes);
     s->pending = true;
 }
@@ -579,7 +579,7 @@ void dt_data_parallel_leave_bucket(struct dt_data_parallel *p, int bucket)
 
 struct dt_range dt_data_parallel_shard(const struct dt_data_parallel *p, int bucket)
 {
-    if (p->stage > 0)
+    if (p->zero_stage > 0)
         return dt_sharding_owned(&p->sharding, bucket, owner_of(p));
     return (struct dt_range){p->sharding.buckets[bucket], p->sharding.buckets[bucket + 1]};
 }
@@ -602,7 +602,7 @@ static float *owned_gradients(const struct dt_data_parallel *p, int bucket)
 
 float *dt_data_parallel_reduced(const struct dt_data_parallel *p, int bucket)
 {
-    return p->stage > 0 ? owned_gradients(p, bucket) : gradients_in(p, 0, bucket);
+    return p->zero_stage > 0 ? owned_gradients(p, bucket) : gradients_in(p, 0, bucket);
 }
 
 int dt_data_parallel_wait(struct dt_data_parallel *p, struct dt_error *err)

@@ -66,7 +66,7 @@ struct dt_data_parallel {
     struct dt_device *device;
     struct dt_host_staging staging; /* blocking collectives of compression and local SGD */
     struct dt_sharding sharding;    /* over the ranks of a sharding group */
-    int stage;                      /* zero_stage; 0 where a sharding group is one rank; at least 1
+    int zero_stage;                 /* as set; 0 where a sharding group is one rank; at least 1
                                      * with a parameter server, and with context parallelism if
                                      * invariant */
     bool invariant, overlap;        /* distributed.invariant, distributed.overlap */
@@ -83,7 +83,8 @@ struct dt_data_parallel {
     bool padding;        /* set by the caller before each pass: the pass only takes part in
                           * collective calls, its gradients are dropped */
     void **gradients;    /* of each bucket: where backward accumulates, fp32 (void as in dt_flat).
-                          * Set by dt_data_parallel_enter_bucket: in arenas, or a buffer of slots. */
+                          * Set by dt_data_parallel_enter_bucket: a part of an arena, or with
+                          * SHARD and TREE_SHARD a temporary buffer. */
     struct dt_bucket_reduction *reductions; /* of each bucket */
     float **arenas;                         /* flat fp32 arrays: full (FULL, TREE), or shards */
     int arena_count;
@@ -102,8 +103,8 @@ struct dt_data_parallel {
 
 /* Plans the work. Allocates no array that grows with the number of ranks, so dt-plan calls this for
  * large clusters; dt_data_parallel_layout allocates these. sharding: buckets; copied, and completed
- * with owners and groups from dp_group, and rooted (distributed.sync parameter_server: rank 0 owns
- * everything). DT_EINVALID if a step has fewer micro-batches than data-parallel ranks. */
+ * with owners and groups from dp_group, and root_owns_all (distributed.sync parameter_server).
+ * DT_EINVALID if a step has fewer micro-batches than data-parallel ranks. */
 int dt_data_parallel_init(struct dt_data_parallel *dp, const struct dt_data_group *dp_group,
                           struct dt_device *device, const struct dt_sharding *sharding,
                           const struct dt_settings *settings, struct dt_error *err) DT_MUST_CHECK;
@@ -131,12 +132,12 @@ int dt_data_parallel_squares(struct dt_data_parallel *dp, int buckets, struct dt
                              struct dt_error *err) DT_MUST_CHECK;
 
 /* The elements of a bucket that this rank updates, and their reduced gradients, after
- * dt_data_parallel_wait: the whole bucket with stage 0, otherwise the shard. */
+ * dt_data_parallel_wait: the whole bucket with zero_stage 0, otherwise the shard. */
 struct dt_range dt_data_parallel_shard(const struct dt_data_parallel *dp, int bucket);
 float *dt_data_parallel_reduced(const struct dt_data_parallel *dp, int bucket);
 
 /* The elements of a bucket that this rank writes to a checkpoint: of the group's ranks exactly one
- * owns each element, also with stage 0 and hybrid sharding, where several ranks hold it. */
+ * owns each element, also with zero_stage 0 and hybrid sharding, where several ranks hold it. */
 struct dt_range dt_data_parallel_owned(const struct dt_data_parallel *dp, int bucket);
 
 /* The number of data-parallel ranks: ranks of the group / cp. */

@@ -28,7 +28,7 @@ void dt_parameter_gather_init(struct dt_parameter_gather *g, struct dt_model *mo
     *g = (struct dt_parameter_gather){
         .model = model, .dp = parallel, .shards = kept, .parameters = parameters};
     g->buckets = dt_alloc((size_t)s->count, sizeof *g->buckets);
-    if (parallel->stage == 3)
+    if (parallel->zero_stage == 3)
         dt_bucket_slots_init(&g->slots, s);
 }
 
@@ -51,7 +51,7 @@ void dt_parameter_gather_layout(struct dt_parameter_gather *g, struct dt_arena *
     size_t element = dt_dtype_size(m->compute);
     if (arena->memory)
         allocate_group_arrays(g);
-    if (g->dp->stage == 3) {
+    if (g->dp->zero_stage == 3) {
         dt_bucket_slots_layout(&g->slots, element, arena);
     } else {
         g->weights = dt_arena_take(arena, (size_t)m->table.elements * element);
@@ -139,7 +139,7 @@ void dt_parameter_gather_refresh(struct dt_parameter_gather *g)
     for (int b = 0; b < g->dp->sharding.count; b++) {
         finish(g, b);
         g->buckets[b].current = false;
-        if (g->dp->stage < 3 && bucket_size(g, b) > 0)
+        if (g->dp->zero_stage < 3 && bucket_size(g, b) > 0)
             gather(g, b);
     }
 }
@@ -173,7 +173,7 @@ void dt_parameter_gather_enter(struct dt_parameter_gather *g, int bucket, bool b
 {
     if (bucket_size(g, bucket) == 0)
         return;
-    if (g->dp->stage == 3) {
+    if (g->dp->zero_stage == 3) {
         gather_into_slot(g, bucket);
         int next = next_layer(g, bucket, backward);
         if (next >= 0 && g->dp->overlap)

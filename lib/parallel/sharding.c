@@ -30,7 +30,7 @@ int64_t dt_sharding_block_count(const struct dt_sharding *s, int bucket)
 struct dt_range dt_sharding_owned_blocks(const struct dt_sharding *s, int bucket, int owner)
 {
     int64_t blocks = dt_sharding_block_count(s, bucket);
-    if (s->rooted)
+    if (s->root_owns_all)
         return (struct dt_range){owner == 0 ? 0 : blocks, blocks};
     return dt_range_part(blocks, owner, s->owners);
 }

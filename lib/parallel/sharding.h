@@ -27,7 +27,7 @@ struct dt_sharding {
     int first_layer, layers; /* buckets of layers: used one after the other */
     int owners;              /* of a group */
     int groups;              /* each holds the whole arena */
-    bool rooted;             /* the first owner owns everything: a parameter server */
+    bool root_owns_all;      /* the first owner owns everything: a parameter server */
 };
 
 /* Elements of a block, and blocks of a bucket. */

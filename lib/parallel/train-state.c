@@ -19,14 +19,14 @@ static size_t bytes_since(const struct dt_arena *arena, size_t *before)
 
 static bool is_sharded(const struct dt_train_state *s)
 {
-    return s->dp.stage > 0;
+    return s->dp.zero_stage > 0;
 }
 
 /* Whether the fp32 parameters are a separate array: weights have another type or are gathered, or
  * the EMA swaps with them. */
 static bool has_master(const struct dt_train_state *s)
 {
-    return s->dp.stage == 3 || s->model->compute != DT_DTYPE_F32 || s->has_ema;
+    return s->dp.zero_stage == 3 || s->model->compute != DT_DTYPE_F32 || s->has_ema;
 }
 
 /* Pointers to each bucket's shard in an array of all shards. */

@@ -15,7 +15,7 @@ static void hash_tensors(const struct dt_train_state *s, uint64_t *hashes)
 {
     const struct dt_model *m = s->model;
     const struct dt_table *t = &m->table;
-    bool weights = s->dp.stage == 1 || s->dp.stage == 2;
+    bool weights = s->dp.zero_stage == 1 || s->dp.zero_stage == 2;
     size_t element = weights ? dt_dtype_size(m->compute) : sizeof(float);
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
@@ -38,13 +38,13 @@ static void hash_tensors(const struct dt_train_state *s, uint64_t *hashes)
 int dt_watchdog_compare_parameters(struct dt_train_state *s, struct dt_error *err)
 {
     const struct dt_data_group *r = &s->dp.dp_group;
-    struct dt_comm *comm = s->dp.stage == 3 ? r->across : r->all;
+    struct dt_comm *comm = s->dp.zero_stage == 3 ? r->across : r->all;
     size_t size = comm ? (size_t)dt_comm_size(comm) : 1, count = (size_t)s->model->table.count;
     size_t first = comm == r->all ? 0 : (size_t)dt_comm_rank(r->group);
     size_t stride = comm == r->all ? 1 : (size_t)dt_comm_size(r->group);
     if (size == 1)
         return 0;
-    if (s->dp.stage > 0)
+    if (s->dp.zero_stage > 0)
         DT_TRY(dt_parameter_gather_wait(&s->gather, err));
     uint64_t *all = dt_alloc(size * count, sizeof *all);
     hash_tensors(s, all + (size_t)dt_comm_rank(comm) * count);

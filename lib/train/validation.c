@@ -65,7 +65,7 @@ static int run_padding(struct dt_training *t, uint64_t samples, int64_t own, int
 {
     int ranks = dt_data_parallel_size(&t->state.dp);
     struct dt_token_sums dropped = {.counts = {0}};
-    if (t->state.dp.stage < 3)
+    if (t->state.dp.zero_stage < 3)
         return 0;
     for (int64_t i = own; i < (batches + ranks - 1) / ranks; i++)
         DT_TRY(validate_batch(t, samples, 0, 1, &dropped, err));
