@@ -108,6 +108,10 @@ static bool is_printed(const struct dt_setting *s)
 void dt_config_defaults(const struct dt_setting *schema, void *object)
 {
     struct dt_error err;
+    size_t end = 0;
+    for (const struct dt_setting *s = schema; s->name; s++)
+        end = is_printed(s) && s->offset > end ? s->offset : end;
+    memset(object, 0, end);
     for (const struct dt_setting *s = schema; s->name; s++) {
         int rc = is_printed(s) && s->initial ? set(s, object, s->initial, "", &err) : 0;
         assert(rc == 0);

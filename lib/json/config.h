@@ -49,6 +49,7 @@ struct dt_setting {
     const char *advice; /* of a fixed one or a choice: what to do instead; or NULL */
 };
 
+/* Fields before the last setting's that no setting has are set to 0. */
 void dt_config_defaults(const struct dt_setting *schema, void *object);
 int dt_config_read(const struct dt_setting *schema, void *object, const char *path,
                    struct dt_error *err) DT_MUST_CHECK;

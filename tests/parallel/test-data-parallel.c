@@ -119,7 +119,7 @@ static void sum_up(struct dt_comm *world, void *context)
     }
     for (int b = 0; b < BUCKETS; b++) {
         struct dt_range run = dt_data_parallel_shard(&p, b);
-        if (run.end > run.first && (p.stage > 0 || rank == 0) && rank < p.sharding.owners)
+        if (run.end > run.first && (p.zero_stage > 0 || rank == 0) && rank < p.sharding.owners)
             memcpy(job->sum + run.first, dt_data_parallel_reduced(&p, b),
                    (size_t)dt_range_count(run) * sizeof *job->sum);
     }
