@@ -508,4 +508,4 @@ help: ## list the targets
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help
--include $(shell find $B -name '*.d' 2>/dev/null)
+-include $(shell find $B -name sysroot -prune -o -name '*.d' -type f -print 2>/dev/null)
