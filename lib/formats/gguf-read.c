@@ -365,7 +365,6 @@ static int get_config(const struct cursor *c, const struct contents *f,
     const struct dt_family_descriptor *family = dt_family_of(config);
     const char *architecture = family->gguf->architecture;
     config->vocab_size = (long)tokens->shape[1];
-    config->layer_norm_epsilon = family->json->epsilon;
     config->tie_word_embeddings = !find_entry(f, "output.weight");
     DT_TRY(get_size(c, f, architecture, "context_length", true, &config->max_seq_len));
     DT_TRY(get_size(c, f, architecture, "embedding_length", true, &config->hidden_size));

@@ -185,17 +185,11 @@ static void add(struct builder *m, const struct dt_tensor_spec *s, int layer, in
         append(t, &p);
 }
 
-static bool is_left_out(enum dt_role role, const struct dt_model_config *c)
-{
-    bool norm = role == DT_ROLE_Q_NORM_WEIGHT || role == DT_ROLE_K_NORM_WEIGHT;
-    return (norm && !c->qk_norm) || (role == DT_ROLE_HEAD_WEIGHT && c->tie_word_embeddings);
-}
-
 static void add_site(struct builder *m, enum dt_tensor_site site, int layer, int block)
 {
     const struct dt_tensor_spec *s = dt_family_of(m->config)->tensors;
     for (; s->site != DT_TENSOR_SITE_END; s++)
-        if (s->site == site && !is_left_out(s->role, m->config))
+        if (s->site == site && dt_model_has_role(m->config, s->role))
             add(m, s, layer, block);
 }
 
@@ -238,6 +232,8 @@ void dt_table_init(struct dt_table *t, const struct dt_model_config *c,
     add_site(&m, DT_TENSOR_SITE_BEFORE, -1, 0);
     for (int layer = 0; layer < layers; layer++) {
         add_site(&m, layer == 0 ? DT_TENSOR_SITE_FIRST : DT_TENSOR_SITE_BETWEEN, layer, layer - 1);
+        if (layer > 0)
+            add_site(&m, DT_TENSOR_SITE_LATER, layer, layer);
         add_site(&m, DT_TENSOR_SITE_BLOCK, layer, layer);
     }
     add_site(&m, DT_TENSOR_SITE_AFTER, layers, layers - 1);

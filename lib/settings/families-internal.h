@@ -10,15 +10,10 @@
 
 #define AT(field) offsetof(struct dt_model_config, field)
 
-/* What config.json calls a family's settings; a macro, as below. */
-#define JSON(variable, activation_name, activation, epsilon_name, epsilon, tied)                   \
-    static const struct dt_family_json variable##_json = {                                         \
-        variable##_dialects, activation_name,  activation,      epsilon_name, epsilon, tied,       \
-        variable##_members,  variable##_fixed, variable##_rates}
-
-/* A descriptor; a macro, so that one with a field left out does not compile. */
+/* A descriptor; a macro, so that one with a field left out does not compile. What follows
+ * gguf are designated initializers of the fields after it. */
 #define FAMILY(variable, norm, placement, mlp, positions, objective, biases, kv_heads, tying,      \
-               epsilon_kind, epsilon, gguf)                                                        \
+               epsilon_kind, epsilon, gguf, ...)                                                   \
     const struct dt_family_descriptor dt_family_##variable = {DT_NORM_##norm,                      \
                                                               DT_NORM_PLACEMENT_##placement,       \
                                                               DT_MLP_##mlp,                        \
@@ -32,16 +27,78 @@
                                                               variable##_tensors,                  \
                                                               variable##_extras,                   \
                                                               &variable##_json,                    \
-                                                              gguf}
+                                                              gguf,                                \
+                                                              __VA_ARGS__}
+
+#define ONLY(enumerator) (1u << (enumerator))
+
+/* Kinds of RoPE scaling that transformers computes with any rotary model. */
+#define ALL_SCALINGS                                                                               \
+    (ONLY(DT_ROPE_SCALING_NONE) | ONLY(DT_ROPE_SCALING_LINEAR) | ONLY(DT_ROPE_SCALING_DYNAMIC) |   \
+     ONLY(DT_ROPE_SCALING_LLAMA3) | ONLY(DT_ROPE_SCALING_YARN))
 
 /* Rows that the families derived from Llama share. */
 extern const struct dt_tensor_spec dt_llama_tensors[];
 extern const struct dt_extra_spec dt_llama_extras[];
-extern const struct dt_member_spec dt_llama_members[];
-extern const struct dt_rate_spec dt_llama_rates[];
+
+/* Sizes of a family with these names, the default of num_key_value_heads (null: H) and of head_dim
+ * (0: C / H). */
+#define LLAMA_SIZES(kv_heads, head)                                                                \
+    {"vocab_size", AT(vocab_size), DT_MEMBER_REQUIRED},                                            \
+        {"max_position_embeddings", AT(max_seq_len), DT_MEMBER_REQUIRED},                          \
+        {"hidden_size", AT(hidden_size), DT_MEMBER_REQUIRED},                                      \
+        {"num_hidden_layers", AT(num_layers), DT_MEMBER_REQUIRED},                                 \
+        {"num_attention_heads", AT(num_heads), DT_MEMBER_REQUIRED},                                \
+        {"num_key_value_heads", AT(num_kv_heads), DT_MEMBER_NULLABLE, DT_MEMBER_INT, kv_heads},    \
+        {"head_dim", AT(head_dim), DT_MEMBER_NULLABLE, DT_MEMBER_INT, head},                       \
+    {                                                                                              \
+        "intermediate_size", AT(intermediate_size), DT_MEMBER_REQUIRED                             \
+    }
+
+/* Reals. */
+#define EPSILON(name, otherwise)                                                                   \
+    {                                                                                              \
+        name, AT(layer_norm_epsilon), DT_MEMBER_OPTIONAL, DT_MEMBER_POSITIVE, otherwise            \
+    }
+#define THETA(name, otherwise)                                                                     \
+    {                                                                                              \
+        name, AT(rope_theta), DT_MEMBER_OPTIONAL, DT_MEMBER_POSITIVE, otherwise                    \
+    }
+#define RATE(name, field, otherwise)                                                               \
+    {                                                                                              \
+        name, AT(field), DT_MEMBER_OPTIONAL, DT_MEMBER_REAL, otherwise                             \
+    }
+
+/* Truths. */
+#define ATTENTION_BIAS                                                                             \
+    {                                                                                              \
+        "attention_bias", AT(attention_bias), DT_MEMBER_OPTIONAL, DT_MEMBER_BIAS                   \
+    }
+#define MLP_BIAS                                                                                   \
+    {                                                                                              \
+        "mlp_bias", AT(mlp_bias), DT_MEMBER_OPTIONAL, DT_MEMBER_TRUTH                              \
+    }
+#define CONFIGURED_BIASES (ONLY(DT_ATTENTION_BIAS_NONE) | ONLY(DT_ATTENTION_BIAS_ALL))
 
 /* The families: an enumerator, a row here, and family-NAME.c. */
-#define DT_EACH_FAMILY(F) F(gpt2) F(llama) F(bert) F(distilbert) F(olmo2)
+#define DT_EACH_FAMILY(F)                                                                          \
+    F(gpt2)                                                                                        \
+    F(llama)                                                                                       \
+    F(bert)                                                                                        \
+    F(distilbert)                                                                                  \
+    F(olmo2)                                                                                       \
+    F(mistral)                                                                                     \
+    F(qwen2)                                                                                       \
+    F(qwen3)                                                                                       \
+    F(smollm3)                                                                                     \
+    F(granite)                                                                                     \
+    F(phi3)                                                                                        \
+    F(gemma)                                                                                       \
+    F(gemma2)                                                                                      \
+    F(gemma3_text)                                                                                 \
+    F(gpt_neox)                                                                                    \
+    F(roberta)                                                                                     \
+    F(modernbert)
 
 #define DT_DECLARE_FAMILY(family) extern const struct dt_family_descriptor dt_family_##family;
 DT_EACH_FAMILY(DT_DECLARE_FAMILY)

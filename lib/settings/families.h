@@ -21,13 +21,25 @@
 
 struct dt_model_config;
 
-/* model.name. config.json calls a Llama with qk_norm "qwen3". */
+/* model.name, and model_type of config.json. */
 enum dt_family {
     DT_FAMILY_GPT2,
     DT_FAMILY_LLAMA,
     DT_FAMILY_BERT,
     DT_FAMILY_DISTILBERT,
     DT_FAMILY_OLMO2,
+    DT_FAMILY_MISTRAL,
+    DT_FAMILY_QWEN2,
+    DT_FAMILY_QWEN3,
+    DT_FAMILY_SMOLLM3,
+    DT_FAMILY_GRANITE,
+    DT_FAMILY_PHI3,
+    DT_FAMILY_GEMMA,
+    DT_FAMILY_GEMMA2,
+    DT_FAMILY_GEMMA3_TEXT,
+    DT_FAMILY_GPT_NEOX,
+    DT_FAMILY_ROBERTA,
+    DT_FAMILY_MODERNBERT,
     DT_FAMILY_COUNT
 };
 extern const char *const dt_family_names[]; /* by enum dt_family, ended by NULL */
@@ -81,14 +93,14 @@ enum dt_role {
 enum dt_dimension {
     DT_DIMENSION_ONE = 0, /* the columns of a vector */
     DT_DIMENSION_VOCABULARY,
-    DT_DIMENSION_POSITIONS,
-    DT_DIMENSION_TYPES,   /* token types: 2 */
-    DT_DIMENSION_WIDTH,   /* C */
-    DT_DIMENSION_WIDTH3,  /* 3 C */
-    DT_DIMENSION_KEYS,    /* dt_model_kv_width */
-    DT_DIMENSION_HEAD,    /* D */
-    DT_DIMENSION_QUERIES, /* H D */
-    DT_DIMENSION_INNER    /* I */
+    DT_DIMENSION_POSITIONS, /* max_seq_len + position_offset */
+    DT_DIMENSION_TYPES,     /* token types: 2 */
+    DT_DIMENSION_WIDTH,     /* C */
+    DT_DIMENSION_WIDTH3,    /* 3 C */
+    DT_DIMENSION_KEYS,      /* dt_model_kv_width */
+    DT_DIMENSION_HEAD,      /* D */
+    DT_DIMENSION_QUERIES,   /* H D */
+    DT_DIMENSION_INNER      /* I */
 };
 
 /* Position of a tensor in the table. A name's %d is the index of the block, or where noted that
@@ -98,6 +110,7 @@ enum dt_tensor_site {
     DT_TENSOR_SITE_BEFORE,  /* before the blocks */
     DT_TENSOR_SITE_FIRST,   /* at the entry of block 0 */
     DT_TENSOR_SITE_BETWEEN, /* at the entry of the other blocks; %d is the block before */
+    DT_TENSOR_SITE_LATER,   /* in the blocks but the first */
     DT_TENSOR_SITE_BLOCK,
     DT_TENSOR_SITE_AFTER /* after the blocks; %d is the last block */
 };
@@ -108,9 +121,7 @@ enum dt_tensor_kind {
     DT_TENSOR_TRANSPOSED = 2, /* stored as output x input */
     DT_TENSOR_SCALE = 4,      /* a norm's weight, initially 1; other vectors are initially 0 */
     DT_TENSOR_SINUSOIDAL = 8, /* position embeddings with a sinusoidal initial value */
-    /* The files' tensor of that name has the rows of several roles, in table order: */
-    DT_TENSOR_FUSED = 16,        /* one after another (Phi-3) */
-    DT_TENSOR_FUSED_BY_HEAD = 32 /* of head 0, then of head 1, ... (GPT-NeoX) */
+    DT_TENSOR_BY_HEAD = 16    /* with fused: the rows of head 0 of each, then of head 1, ... */
 };
 
 struct dt_tensor_spec {
@@ -119,6 +130,9 @@ struct dt_tensor_spec {
     const char *name; /* Hugging Face's */
     enum dt_dimension rows, columns;
     int kind; /* bitwise or of enum dt_tensor_kind */
+    /* Name of the tensor in files of weights that has the rows of this one after those of the
+     * tensors before it with the same name; NULL: its own (Phi-3, GPT-NeoX, ModernBERT). */
+    const char *fused;
 };
 
 /* Tensors that published checkpoints hold besides those of the table, and how dt checks that
@@ -142,51 +156,64 @@ struct dt_extra_spec {
 
 enum dt_member_use {
     DT_MEMBER_REQUIRED,
-    DT_MEMBER_OPTIONAL, /* may be absent, or null as transformers writes it */
+    DT_MEMBER_OPTIONAL, /* absent: otherwise */
+    DT_MEMBER_NULLABLE, /* the same, and null is the field's 0 */
     DT_MEMBER_REPEATED, /* a second name, written too; where given it must agree with the first */
     DT_MEMBER_ALIAS     /* likewise, not written */
 };
 
+/* What the file has for a field of struct dt_model_config. */
+enum dt_member_kind {
+    DT_MEMBER_INT,          /* long: an integer of at least 1 */
+    DT_MEMBER_POSITIONS,    /* long: the same plus position_offset */
+    DT_MEMBER_REAL,         /* double: a number of at least 0 */
+    DT_MEMBER_POSITIVE,     /* double: a number above 0 */
+    DT_MEMBER_INVERSE,      /* double x: 1 / x, above 0 */
+    DT_MEMBER_INVERSE_ROOT, /* double x: 1 / x^2, above 0 */
+    DT_MEMBER_SHARE,        /* long, rotary_dim: its share of the channels of a head */
+    DT_MEMBER_TRUTH,        /* bool */
+    DT_MEMBER_BIAS          /* int: DT_ATTENTION_BIAS_NONE or _ALL, as a truth */
+};
+
 struct dt_member_spec {
     const char *name; /* NULL ends a list */
-    size_t offset;    /* of a long in struct dt_model_config */
+    size_t offset;    /* of the field. Where several names have one, the last one given is used */
     enum dt_member_use use;
+    enum dt_member_kind kind;
+    double otherwise; /* in the file's terms; 0: the field is 0 */
 };
 
 /* A member that dt supports with one value only. */
 struct dt_fixed_spec {
-    const char *name; /* NULL ends a list */
-    int value;        /* 0 and 1 are false and true of a switch */
-    bool number;      /* an integer, not a switch */
-    bool written;     /* because readers assume another value where it is absent */
-    int otherwise;    /* what an absent member means */
+    const char *name;      /* NULL ends a list */
+    const char *value;     /* as compact JSON */
+    const char *otherwise; /* what an absent member means; NULL: value */
+    bool written;          /* because readers assume another value where it is absent */
 };
 
-/* Dropout rates. Where several names have one offset, the last one given is used. */
-struct dt_rate_spec {
-    const char *name; /* NULL ends a list */
-    size_t offset;    /* of a double in struct dt_model_config */
-    double otherwise;
-};
-
-/* model_type: one a family, or one with model.qk_norm (RMSNorm of queries and keys before RoPE) and
- * one without. */
-struct dt_dialect_spec {
-    const char *model_type; /* NULL ends a list */
-    const char *architecture;
-    bool qk_norm;
-    long head_dim; /* what an absent head_dim means, and then it is written; 0: C / H */
+/* How the file tells which layers have a sliding window. Lists of layer_types are read in all but
+ * the first. */
+enum dt_local_layers {
+    DT_LOCAL_LAYERS_NONE,     /* no layer */
+    DT_LOCAL_LAYERS_ALL,      /* every layer (Mistral) */
+    DT_LOCAL_LAYERS_UPPER,    /* with use_sliding_window, from max_window_layers on (Qwen) */
+    DT_LOCAL_LAYERS_SKIPPING, /* with use_sliding_window, those without RoPE (SmolLM3) */
+    DT_LOCAL_LAYERS_PAIRS,    /* the first of each two (Gemma 2) */
+    DT_LOCAL_LAYERS_PATTERN,  /* all but the last of sliding_window_pattern (Gemma 3) */
+    DT_LOCAL_LAYERS_MEMBER    /* all but multiples of global_every, a member (ModernBERT) */
 };
 
 struct dt_family_json {
-    const struct dt_dialect_spec *dialects;
-    const char *activation_name, *activation;
-    const char *epsilon_name; /* NULL: the family has one value only */
-    double epsilon;           /* where the file gives none */
-    bool tied;                /* tie_word_embeddings where the file does not say */
+    const char *architecture;
+    bool tied; /* tie_word_embeddings where the file does not say */
     const struct dt_member_spec *members;
     const struct dt_fixed_spec *fixed;
-    const struct dt_rate_spec *rates;
+    const char *const *ignored; /* members without influence on logits, ended by NULL, besides those
+                                 * that all families ignore */
+    enum dt_local_layers local_layers;
+    unsigned attention_biases; /* 1 << enum dt_attention_bias for each that it has */
+    unsigned scalings;         /* 1 << enum dt_rope_scaling likewise */
+    const char *scaling_name;  /* member of rope_scaling that is written with its kind */
 };
 
 /* --- GGUF --- */
@@ -224,6 +251,9 @@ enum dt_norm_placement {
     DT_NORM_PLACEMENT_BOTH
 };
 
+/* Biases of linear maps. CONFIGURED: attention_bias and mlp_bias. */
+enum dt_bias_kind { DT_BIAS_NONE, DT_BIAS_ALL, DT_BIAS_CONFIGURED };
+
 /* GEGLU: a gated MLP with GELU (Shazeer 2020). The activation of a head transform is the same. */
 enum dt_mlp_kind {
     DT_MLP_GELU_TANH,
@@ -238,13 +268,21 @@ enum dt_position_kind { DT_POSITION_LEARNED, DT_POSITION_ROPE };
 /* Next token with causal attention, or masked tokens with bidirectional attention. */
 enum dt_objective_kind { DT_OBJECTIVE_CAUSAL, DT_OBJECTIVE_MASKED };
 
-enum dt_bias_kind { DT_BIAS_NONE, DT_BIAS_ALL };
-
 enum dt_kv_heads_kind { DT_KV_HEADS_EQUAL, DT_KV_HEADS_GROUPED };
 
 enum dt_tying_kind { DT_TYING_ALWAYS, DT_TYING_OPTIONAL };
 
 enum dt_epsilon_kind { DT_EPSILON_FIXED, DT_EPSILON_CONFIGURED };
+
+/* RMSNorm of queries and keys before RoPE. Llama with qk_norm is Qwen3. */
+enum dt_qk_norm_kind { DT_QK_NORM_NONE, DT_QK_NORM_ALWAYS };
+
+/* What embeddings are multiplied by. */
+enum dt_embedding_scale_kind {
+    DT_EMBEDDING_SCALE_NONE,
+    DT_EMBEDDING_SCALE_ROOT,      /* sqrt(C) (Gemma) */
+    DT_EMBEDDING_SCALE_CONFIGURED /* embedding_scale (Granite) */
+};
 
 struct dt_family_descriptor {
     enum dt_norm_kind norm;
@@ -252,7 +290,7 @@ struct dt_family_descriptor {
     enum dt_mlp_kind mlp;
     enum dt_position_kind positions;
     enum dt_objective_kind objective;
-    enum dt_bias_kind biases; /* of linear maps */
+    enum dt_bias_kind biases;
     enum dt_kv_heads_kind kv_heads;
     enum dt_tying_kind tying; /* of the head to the token embedding */
     enum dt_epsilon_kind epsilon_kind;
@@ -261,6 +299,13 @@ struct dt_family_descriptor {
     const struct dt_extra_spec *extras;
     const struct dt_family_json *json;
     const struct dt_family_gguf *gguf; /* NULL: not supported in GGUF */
+    /* What most families do not have: */
+    enum dt_qk_norm_kind qk_norm;
+    enum dt_embedding_scale_kind embedding_scale;
+    /* With DT_NORM_PLACEMENT_PRE: the norm of block 0 is that of the embeddings, and the residual
+     * stream continues from its output (ModernBERT). */
+    bool embedding_norm;
+    int position_offset; /* position t has row t + position_offset (RoBERTa) */
 };
 
 /* The descriptor of a family; static. */

@@ -76,11 +76,6 @@ static const struct dt_extra_spec bert_extras[] = {
     {NULL},
 };
 
-static const struct dt_dialect_spec bert_dialects[] = {
-    {"bert", "BertForMaskedLM", false, 0},
-    {NULL},
-};
-
 static const struct dt_member_spec bert_members[] = {
     {"vocab_size", AT(vocab_size), DT_MEMBER_REQUIRED},
     {"max_position_embeddings", AT(max_seq_len), DT_MEMBER_REQUIRED},
@@ -88,23 +83,36 @@ static const struct dt_member_spec bert_members[] = {
     {"num_hidden_layers", AT(num_layers), DT_MEMBER_REQUIRED},
     {"num_attention_heads", AT(num_heads), DT_MEMBER_REQUIRED},
     {"intermediate_size", AT(intermediate_size), DT_MEMBER_REQUIRED},
+    EPSILON("layer_norm_eps", 1e-12),
+    RATE("hidden_dropout_prob", dropout, 0.1),
+    RATE("attention_probs_dropout_prob", attention_dropout, 0.1),
     {NULL},
 };
 
 static const struct dt_fixed_spec bert_fixed[] = {
-    {"is_decoder", false, .otherwise = false},
-    {"add_cross_attention", false, .otherwise = false},
-    {"type_vocab_size", 2, .number = true, .written = true, .otherwise = 2},
-    {"tie_word_embeddings", true, .otherwise = true},
+    {"hidden_act", "\"gelu\"", .written = true},
+    {"type_vocab_size", "2", .written = true},
+    {"position_embedding_type", "\"absolute\""},
+    {"tie_word_embeddings", "true"},
     {NULL},
 };
 
-static const struct dt_rate_spec bert_rates[] = {
-    {"hidden_dropout_prob", AT(dropout), 0.1},
-    {"attention_probs_dropout_prob", AT(attention_dropout), 0.1},
-    {NULL},
+static const char *const bert_ignored[] = {"directionality",
+                                           "pooler_fc_size",
+                                           "pooler_num_attention_heads",
+                                           "pooler_num_fc_layers",
+                                           "pooler_size_per_head",
+                                           "pooler_type",
+                                           NULL};
+
+static const struct dt_family_json bert_json = {
+    .architecture = "BertForMaskedLM",
+    .tied = true,
+    .members = bert_members,
+    .fixed = bert_fixed,
+    .ignored = bert_ignored,
+    .attention_biases = ONLY(DT_ATTENTION_BIAS_NONE),
 };
 
-JSON(bert, "hidden_act", "gelu", "layer_norm_eps", 1e-12, true);
-
-FAMILY(bert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-12, NULL);
+FAMILY(bert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-12, NULL,
+       .position_offset = 0);

@@ -71,11 +71,6 @@ static const struct dt_extra_spec distilbert_extras[] = {
     {NULL},
 };
 
-static const struct dt_dialect_spec distilbert_dialects[] = {
-    {"distilbert", "DistilBertForMaskedLM", false, 0},
-    {NULL},
-};
-
 static const struct dt_member_spec distilbert_members[] = {
     {"vocab_size", AT(vocab_size), DT_MEMBER_REQUIRED},
     {"max_position_embeddings", AT(max_seq_len), DT_MEMBER_REQUIRED},
@@ -86,21 +81,29 @@ static const struct dt_member_spec distilbert_members[] = {
     {"hidden_size", AT(hidden_size), DT_MEMBER_ALIAS},
     {"num_hidden_layers", AT(num_layers), DT_MEMBER_ALIAS},
     {"num_attention_heads", AT(num_heads), DT_MEMBER_ALIAS},
+    RATE("dropout", dropout, 0.1),
+    RATE("attention_dropout", attention_dropout, 0.1),
     {NULL},
 };
 
 static const struct dt_fixed_spec distilbert_fixed[] = {
-    {"sinusoidal_pos_embds", false, .written = true, .otherwise = false},
-    {"tie_word_embeddings", true, .otherwise = true},
+    {"activation", "\"gelu\"", .written = true},
+    {"sinusoidal_pos_embds", "false", .written = true},
+    {"tie_word_embeddings", "true"},
     {NULL},
 };
 
-static const struct dt_rate_spec distilbert_rates[] = {
-    {"dropout", AT(dropout), 0.1},
-    {"attention_dropout", AT(attention_dropout), 0.1},
-    {NULL},
+static const char *const distilbert_ignored[] = {"qa_dropout", "seq_classif_dropout",
+                                                 "tie_weights_", NULL};
+
+static const struct dt_family_json distilbert_json = {
+    .architecture = "DistilBertForMaskedLM",
+    .tied = true,
+    .members = distilbert_members,
+    .fixed = distilbert_fixed,
+    .ignored = distilbert_ignored,
+    .attention_biases = ONLY(DT_ATTENTION_BIAS_NONE),
 };
 
-JSON(distilbert, "activation", "gelu", NULL, 1e-12, true);
-
-FAMILY(distilbert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, FIXED, 1e-12, NULL);
+FAMILY(distilbert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, FIXED, 1e-12, NULL,
+       .position_offset = 0);

@@ -41,44 +41,51 @@ static const struct dt_extra_spec gpt2_extras[] = {
     {NULL},
 };
 
-static const struct dt_dialect_spec gpt2_dialects[] = {
-    {"gpt2", "GPT2LMHeadModel", false, 0},
-    {NULL},
-};
-
 static const struct dt_member_spec gpt2_members[] = {
     {"vocab_size", AT(vocab_size), DT_MEMBER_REQUIRED},
     {"n_positions", AT(max_seq_len), DT_MEMBER_REQUIRED},
     {"n_embd", AT(hidden_size), DT_MEMBER_REQUIRED},
     {"n_layer", AT(num_layers), DT_MEMBER_REQUIRED},
     {"n_head", AT(num_heads), DT_MEMBER_REQUIRED},
-    {"n_inner", AT(intermediate_size), DT_MEMBER_OPTIONAL},
+    {"n_inner", AT(intermediate_size), DT_MEMBER_NULLABLE},
     {"n_ctx", AT(max_seq_len), DT_MEMBER_REPEATED},
     {"max_position_embeddings", AT(max_seq_len), DT_MEMBER_ALIAS},
     {"hidden_size", AT(hidden_size), DT_MEMBER_ALIAS},
     {"num_hidden_layers", AT(num_layers), DT_MEMBER_ALIAS},
     {"num_attention_heads", AT(num_heads), DT_MEMBER_ALIAS},
+    EPSILON("layer_norm_epsilon", 1e-5),
+    RATE("embd_pdrop", dropout, 0.1),
+    RATE("resid_pdrop", dropout, 0.1),
+    RATE("attn_pdrop", attention_dropout, 0.1),
     {NULL},
 };
 
 static const struct dt_fixed_spec gpt2_fixed[] = {
-    {"scale_attn_by_inverse_layer_idx", false, .otherwise = false},
-    {"scale_attn_weights", true, .otherwise = true},
-    {"add_cross_attention", false, .otherwise = false},
-    {"tie_word_embeddings", true, .otherwise = true},
+    {"activation_function", "\"gelu_new\"", .written = true},
+    {"scale_attn_by_inverse_layer_idx", "false"},
+    {"scale_attn_weights", "true"},
+    {"tie_word_embeddings", "true"},
     {NULL},
 };
 
-static const struct dt_rate_spec gpt2_rates[] = {
-    {"embd_pdrop", AT(dropout), 0.1},
-    {"resid_pdrop", AT(dropout), 0.1},
-    {"attn_pdrop", AT(attention_dropout), 0.1},
-    {NULL},
-};
+static const char *const gpt2_ignored[] = {"reorder_and_upcast_attn",
+                                           "summary_activation",
+                                           "summary_first_dropout",
+                                           "summary_proj_to_labels",
+                                           "summary_type",
+                                           "summary_use_proj",
+                                           NULL};
 
-JSON(gpt2, "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5, true);
+static const struct dt_family_json gpt2_json = {
+    .architecture = "GPT2LMHeadModel",
+    .tied = true,
+    .members = gpt2_members,
+    .fixed = gpt2_fixed,
+    .ignored = gpt2_ignored,
+    .attention_biases = ONLY(DT_ATTENTION_BIAS_NONE),
+};
 
 static const struct dt_family_gguf gpt2_gguf = {"gpt2", "attention.layer_norm_epsilon", false};
 
 FAMILY(gpt2, LAYER, PRE, GELU_TANH, LEARNED, CAUSAL, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-5,
-       &gpt2_gguf);
+       &gpt2_gguf, .position_offset = 0);

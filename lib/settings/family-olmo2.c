@@ -7,16 +7,24 @@ static const struct dt_tensor_spec olmo2_tensors[] = {
      DT_DIMENSION_VOCABULARY, DT_DIMENSION_WIDTH},
     {DT_ROLE_Q_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_proj.weight",
      DT_DIMENSION_QUERIES, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_Q_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_proj.bias",
+     DT_DIMENSION_QUERIES},
     {DT_ROLE_K_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_proj.weight",
      DT_DIMENSION_KEYS, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_K_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_proj.bias",
+     DT_DIMENSION_KEYS},
     {DT_ROLE_V_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.v_proj.weight",
      DT_DIMENSION_KEYS, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_V_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.v_proj.bias",
+     DT_DIMENSION_KEYS},
     {DT_ROLE_Q_NORM_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_norm.weight",
      DT_DIMENSION_QUERIES, DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_K_NORM_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_norm.weight",
      DT_DIMENSION_KEYS, DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_PROJECTION_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.o_proj.weight",
      DT_DIMENSION_WIDTH, DT_DIMENSION_QUERIES, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_PROJECTION_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.o_proj.bias",
+     DT_DIMENSION_WIDTH},
     {DT_ROLE_NORM1_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.post_attention_layernorm.weight",
      DT_DIMENSION_WIDTH, DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_GATE_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.gate_proj.weight",
@@ -35,19 +43,31 @@ static const struct dt_tensor_spec olmo2_tensors[] = {
     {.site = DT_TENSOR_SITE_END},
 };
 
-static const struct dt_dialect_spec olmo2_dialects[] = {
-    {"olmo2", "Olmo2ForCausalLM", true, 0},
+static const struct dt_member_spec olmo2_members[] = {
+    LLAMA_SIZES(0, 0),
+    EPSILON("rms_norm_eps", 1e-5),
+    THETA("rope_theta", DT_ROPE_THETA),
+    RATE("attention_dropout", attention_dropout, 0),
+    ATTENTION_BIAS,
     {NULL},
 };
 
 static const struct dt_fixed_spec olmo2_fixed[] = {
-    {"attention_bias", false, .otherwise = false},
+    {"hidden_act", "\"silu\"", .written = true},
     {NULL},
 };
 
-#define olmo2_extras  dt_llama_extras
-#define olmo2_members dt_llama_members
-#define olmo2_rates   dt_llama_rates
-JSON(olmo2, "hidden_act", "silu", "rms_norm_eps", 1e-5, false);
+/* transformers checks that rope_scaling has just the members type and factor. */
+static const struct dt_family_json olmo2_json = {
+    .architecture = "Olmo2ForCausalLM",
+    .members = olmo2_members,
+    .fixed = olmo2_fixed,
+    .attention_biases = CONFIGURED_BIASES,
+    .scalings =
+        ONLY(DT_ROPE_SCALING_NONE) | ONLY(DT_ROPE_SCALING_LINEAR) | ONLY(DT_ROPE_SCALING_DYNAMIC),
+    .scaling_name = "type",
+};
 
-FAMILY(olmo2, RMS, OUTPUT, SWIGLU, ROPE, CAUSAL, NONE, GROUPED, OPTIONAL, CONFIGURED, 1e-5, NULL);
+#define olmo2_extras dt_llama_extras
+FAMILY(olmo2, RMS, OUTPUT, SWIGLU, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL, CONFIGURED, 1e-5,
+       NULL, .qk_norm = DT_QK_NORM_ALWAYS);

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "settings/model-config.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
+
+#include "base/buffer.h"
+#include "settings/config-json-internal.h"
+
+#define AT(field) offsetof(struct dt_model_config, field)
 
 const char *const dt_rope_scaling_names[] = {"none", "linear", "dynamic", "llama3", "yarn", NULL};
 const char *const dt_attention_bias_names[] = {"none", "qkv", "all", NULL};
@@ -23,8 +29,45 @@ static int check_rate(const char *subject, const char *name, double rate, struct
     return dt_fail(err, DT_EINVALID, "%s.%s must be at least 0 and below 1", subject, name);
 }
 
+/* The least global_every for the same local layers, or no window where no layer is local. */
+static void derive_layers(struct dt_model_config *c)
+{
+    long every = c->global_every, first = c->global_first, count = c->num_layers;
+    if (every <= 0 || first < 0 || first >= every)
+        return;
+    if (every == 1 || (count == 1 && first == 0)) {
+        c->sliding_window = c->global_every = c->global_first = 0;
+    } else if (first >= count) {
+        c->global_every = c->global_first = 0;
+    } else if (first + every >= count) { /* one global layer */
+        c->global_every = first + 1 > count - first ? first + 1 : count - first;
+    }
+}
+
+/* Values that say the same as 0. */
+static void derive_defaults(struct dt_model_config *c)
+{
+    double *const scales[] = {&c->residual_scale, &c->logit_scale, &c->embedding_scale};
+    int count = dt_family_of(c)->embedding_scale == DT_EMBEDDING_SCALE_ROOT ? 2 : 3;
+    long size = (long)dt_model_head_dim(c);
+    for (int i = 0; i < count; i++)
+        *scales[i] = *scales[i] == 1 ? 0 : *scales[i];
+    if (count == 2 && c->embedding_scale == 0)
+        c->embedding_scale = sqrt((double)c->hidden_size);
+    if (c->head_dim * c->num_heads == c->hidden_size)
+        c->head_dim = 0;
+    if (c->attention_scale == 1 / sqrt((double)size))
+        c->attention_scale = 0;
+    if (c->rotary_dim == size)
+        c->rotary_dim = 0;
+    if (c->rope_skip_every > c->num_layers)
+        c->rope_skip_every = 0;
+}
+
 void dt_model_config_derive(struct dt_model_config *c)
 {
+    if (c->family == DT_FAMILY_LLAMA && c->qk_norm)
+        c->family = DT_FAMILY_QWEN3;
     const struct dt_family_descriptor *family = dt_family_of(c);
     if (c->num_kv_heads == 0)
         c->num_kv_heads = c->num_heads;
@@ -36,26 +79,25 @@ void dt_model_config_derive(struct dt_model_config *c)
         c->initializer_range = 0.02;
     if (c->layer_norm_epsilon == 0)
         c->layer_norm_epsilon = family->epsilon;
+    if (c->rope_scaling == DT_ROPE_SCALING_YARN) {
+        c->rope_beta_fast = c->rope_beta_fast == 0 ? 32 : c->rope_beta_fast;
+        c->rope_beta_slow = c->rope_beta_slow == 0 ? 1 : c->rope_beta_slow;
+    }
+    if (c->hidden_size <= 0 || c->num_heads <= 0 || c->head_dim < 0)
+        return; /* dt_model_config_check refuses them */
+    derive_defaults(c);
+    derive_layers(c);
 }
 
 static int check_heads(const struct dt_model_config *c, const char *subject, struct dt_error *err)
 {
-    if (c->hidden_size % c->num_heads != 0)
+    if (c->head_dim == 0 && c->hidden_size % c->num_heads != 0)
         return dt_fail(err, DT_EINVALID, "%s.hidden_size %ld is not a multiple of num_heads %ld",
                        subject, c->hidden_size, c->num_heads);
     if (c->num_heads % c->num_kv_heads != 0)
         return dt_fail(err, DT_EINVALID, "%s.num_heads %ld is not a multiple of num_kv_heads %ld",
                        subject, c->num_heads, c->num_kv_heads);
     return 0;
-}
-
-/* Whether config.json has a model_type for the family with, or without, qk_norm. */
-static bool has_dialect(const struct dt_family_descriptor *family, bool qk_norm)
-{
-    const struct dt_dialect_spec *d = family->json->dialects;
-    while (d->model_type && d->qk_norm != qk_norm)
-        d++;
-    return d->model_type != NULL;
 }
 
 /* Settings that the family does not support. */
@@ -69,33 +111,157 @@ static int check_family(const struct dt_model_config *c, const char *subject, st
     if (family->tying == DT_TYING_ALWAYS && !c->tie_word_embeddings)
         return dt_fail(err, DT_EINVALID, "%s.tie_word_embeddings must be true with %s", subject,
                        name);
-    if (!has_dialect(family, c->qk_norm))
+    bool normed = family->qk_norm == DT_QK_NORM_ALWAYS;
+    if (c->qk_norm != normed)
         return dt_fail(err, DT_EINVALID, "%s.qk_norm must be %s with %s", subject,
-                       c->qk_norm ? "false" : "true", name);
+                       normed ? "true" : "false", name);
     if (family->epsilon_kind == DT_EPSILON_FIXED && c->layer_norm_epsilon != family->epsilon)
         return dt_fail(err, DT_EINVALID, "%s.layer_norm_epsilon must be %g with %s", subject,
                        family->epsilon, name);
     return 0;
 }
 
-static int check_positions(const struct dt_model_config *c, const char *subject,
-                           struct dt_error *err)
+/* Fields that only some families have: those whose config.json has a member for them. */
+static int check_optional(const struct dt_model_config *c, const char *subject,
+                          struct dt_error *err)
 {
-    if (!dt_model_is_rotary(c)) {
-        if (c->rope_theta != 0 && c->rope_theta != DT_ROPE_THETA)
-            return dt_fail(err, DT_EINVALID,
-                           "%s.rope_theta is for RoPE, and %s has learned position embeddings: "
-                           "leave it out",
-                           subject, dt_family_names[c->family]);
-        return 0;
+    const struct dt_family_descriptor *family = dt_family_of(c);
+    double root = sqrt((double)c->hidden_size);
+    bool scaled = family->embedding_scale == DT_EMBEDDING_SCALE_ROOT;
+    const struct {
+        const char *name;
+        size_t offset;
+        bool used;
+    } fields[] = {
+        {"head_dim", AT(head_dim), c->head_dim != 0},
+        {"mlp_bias", AT(mlp_bias), c->mlp_bias},
+        {"rotary_dim", AT(rotary_dim), c->rotary_dim != 0},
+        {"rope_local_theta", AT(rope_local_theta), c->rope_local_theta != 0},
+        {"sliding_window", AT(sliding_window), c->sliding_window != 0},
+        {"attention_scale", AT(attention_scale), c->attention_scale != 0},
+        {"attention_softcap", AT(attention_softcap), c->attention_softcap != 0},
+        {"logit_softcap", AT(logit_softcap), c->logit_softcap != 0},
+        {"embedding_scale", AT(embedding_scale), c->embedding_scale != (scaled ? root : 0)},
+        {"residual_scale", AT(residual_scale), c->residual_scale != 0},
+        {"logit_scale", AT(logit_scale), c->logit_scale != 0},
+        {"parallel_residual", AT(parallel_residual), c->parallel_residual},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].used && !dt_config_member_of(family->json, fields[i].offset))
+            return dt_fail(err, DT_EINVALID, "%s.%s is not supported with %s: leave it out",
+                           subject, fields[i].name, dt_family_names[c->family]);
+    return 0;
+}
+
+static int check_choices(const struct dt_model_config *c, const char *subject, struct dt_error *err)
+{
+    const struct dt_family_json *json = dt_family_of(c)->json;
+    const char *name = dt_family_names[c->family];
+    struct dt_buffer known = DT_BUFFER_EMPTY;
+    int rc = 0;
+    if (!(json->attention_biases & 1u << c->attention_bias)) {
+        for (int i = 0; dt_attention_bias_names[i]; i++)
+            if (json->attention_biases & 1u << i)
+                dt_buffer_printf(&known, "%s%s", known.size > 0 ? " or " : "",
+                                 dt_attention_bias_names[i]);
+        rc = dt_fail(err, DT_EINVALID, "%s.attention_bias must be %s with %s", subject, known.data,
+                     name);
     }
-    if (dt_model_head_dim(c) % 2 != 0)
+    dt_buffer_release(&known);
+    if (rc == 0 && c->rope_scaling != DT_ROPE_SCALING_NONE &&
+        !(json->scalings & 1u << c->rope_scaling))
+        rc = dt_fail(err, DT_EINVALID, "%s.rope_scaling %s is not supported with %s", subject,
+                     dt_rope_scaling_names[c->rope_scaling], name);
+    return rc;
+}
+
+/* Scales and soft caps. */
+static int check_scales(const struct dt_model_config *c, const char *subject, struct dt_error *err)
+{
+    const struct {
+        const char *name;
+        double value;
+    } scales[] = {
+        {"attention_scale", c->attention_scale},     {"logit_softcap", c->logit_softcap},
+        {"attention_softcap", c->attention_softcap}, {"residual_scale", c->residual_scale},
+        {"embedding_scale", c->embedding_scale},     {"logit_scale", c->logit_scale},
+    };
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+        if (!(scales[i].value >= 0 && scales[i].value <= 1e6))
+            return dt_fail(err, DT_EINVALID, "%s.%s must be from 0 to 1e6", subject,
+                           scales[i].name);
+    return 0;
+}
+
+/* What differs between layers. */
+static int check_layers(const struct dt_model_config *c, const char *subject, struct dt_error *err)
+{
+    enum dt_local_layers kind = dt_family_of(c)->json->local_layers;
+    const char *name = dt_family_names[c->family];
+    bool all = kind == DT_LOCAL_LAYERS_NONE || kind == DT_LOCAL_LAYERS_ALL;
+    if (c->global_every < 0 || c->global_first < 0 || c->sliding_window < 0 ||
+        c->rope_skip_every < 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s.sliding_window and what selects layers must be at "
+                       "least 0",
+                       subject);
+    if (c->global_first != 0 && c->global_first >= c->global_every)
+        return dt_fail(err, DT_EINVALID, "%s.global_first must be below global_every", subject);
+    if (c->global_every > 0 && (all || c->sliding_window == 0))
+        return dt_fail(err, DT_EINVALID,
+                       all ? "%s.global_every is not supported with %s: leave it "
+                             "out"
+                           : "%s.global_every needs a sliding_window with %s",
+                       subject, name);
+    if (kind == DT_LOCAL_LAYERS_MEMBER && c->sliding_window > 0 &&
+        (c->global_every == 0 || c->global_first != 0))
+        return dt_fail(err, DT_EINVALID,
+                       "%s.global_first must be 0, and global_every above 0, with %s", subject,
+                       name);
+    if (kind != DT_LOCAL_LAYERS_SKIPPING && c->rope_skip_every != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s.rope_skip_every is not supported with %s: leave it out", subject, name);
+    return 0;
+}
+
+static int check_rotation(const struct dt_model_config *c, const char *subject,
+                          struct dt_error *err)
+{
+    long size = (long)dt_model_head_dim(c);
+    if (c->rotary_dim < 0 || c->rotary_dim > size || c->rotary_dim % 2 != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s.rotary_dim must be even and at most the head size, %ld, not %ld",
+                       subject, size, c->rotary_dim);
+    if (c->rotary_dim == 0 && size % 2 != 0 && c->head_dim > 0)
+        return dt_fail(err, DT_EINVALID, "%s.head_dim %ld is odd, but RoPE needs an even head size",
+                       subject, size);
+    if (c->rotary_dim == 0 && size % 2 != 0)
         return dt_fail(
             err, DT_EINVALID,
             "%s.hidden_size %ld / num_heads %ld is odd, but RoPE needs an even head size", subject,
             c->hidden_size, c->num_heads);
     if (!(c->rope_theta >= 1 && c->rope_theta <= 1e12))
         return dt_fail(err, DT_EINVALID, "%s.rope_theta must be from 1 to 1e12", subject);
+    if (dt_family_of(c)->json->local_layers == DT_LOCAL_LAYERS_PATTERN && c->sliding_window > 0 &&
+        c->rope_scaling != DT_ROPE_SCALING_NONE && c->rope_local_theta == 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s.rope_scaling needs a rope_local_theta with %s, whose local layers are "
+                       "not scaled",
+                       subject, dt_family_names[c->family]);
+    return 0;
+}
+
+static int check_positions(const struct dt_model_config *c, const char *subject,
+                           struct dt_error *err)
+{
+    DT_TRY(dt_config_rope_check(c, subject, err));
+    if (dt_model_is_rotary(c))
+        return check_rotation(c, subject, err);
+    if (c->rope_theta != 0 && c->rope_theta != DT_ROPE_THETA)
+        return dt_fail(err, DT_EINVALID,
+                       "%s.rope_theta is for RoPE, and %s has learned position embeddings: "
+                       "leave it out",
+                       subject, dt_family_names[c->family]);
     return 0;
 }
 
@@ -109,6 +275,8 @@ int dt_model_config_check(struct dt_model_config *c, const char *subject, struct
     DT_TRY(check_range(subject, "num_heads", c->num_heads, 1 << 12, err));
     DT_TRY(check_range(subject, "num_kv_heads", c->num_kv_heads, 1 << 12, err));
     DT_TRY(check_range(subject, "intermediate_size", c->intermediate_size, 1 << 20, err));
+    if (c->head_dim != 0)
+        DT_TRY(check_range(subject, "head_dim", c->head_dim, 1 << 14, err));
     DT_TRY(check_heads(c, subject, err));
     if (!(c->layer_norm_epsilon > 0 && c->layer_norm_epsilon < 1))
         return dt_fail(err, DT_EINVALID, "%s.layer_norm_epsilon must be between 0 and 1", subject);
@@ -117,7 +285,70 @@ int dt_model_config_check(struct dt_model_config *c, const char *subject, struct
     DT_TRY(check_rate(subject, "dropout", c->dropout, err));
     DT_TRY(check_rate(subject, "attention_dropout", c->attention_dropout, err));
     DT_TRY(check_family(c, subject, err));
+    DT_TRY(check_optional(c, subject, err));
+    DT_TRY(check_choices(c, subject, err));
+    DT_TRY(check_scales(c, subject, err));
+    DT_TRY(check_layers(c, subject, err));
     return check_positions(c, subject, err);
+}
+
+int dt_model_config_check_computed(const struct dt_model_config *c, struct dt_error *err)
+{
+    const struct dt_family_descriptor *family = dt_family_of(c);
+    const struct {
+        bool used;
+        const char *what;
+    } missing[] = {
+        {c->head_dim != 0, "model.head_dim"},
+        {family->biases == DT_BIAS_CONFIGURED && c->attention_bias, "model.attention_bias"},
+        {c->mlp_bias, "model.mlp_bias"},
+        {c->rope_scaling != DT_ROPE_SCALING_NONE, "model.rope_scaling"},
+        {c->rotary_dim != 0, "model.rotary_dim"},
+        {c->rope_local_theta != 0, "model.rope_local_theta"},
+        {c->rope_skip_every != 0, "model.rope_skip_every"},
+        {c->sliding_window != 0, "model.sliding_window"},
+        {c->attention_scale != 0, "model.attention_scale"},
+        {c->attention_softcap != 0, "model.attention_softcap"},
+        {c->logit_softcap != 0, "model.logit_softcap"},
+        {c->embedding_scale != 0, "model.embedding_scale"},
+        {c->residual_scale != 0, "model.residual_scale"},
+        {c->logit_scale != 0, "model.logit_scale"},
+        {c->parallel_residual, "model.parallel_residual"},
+        {family->norm == DT_NORM_RMS_PLUS_ONE, "the norms of its family"},
+        {family->norm_placement == DT_NORM_PLACEMENT_BOTH, "norms of inputs and outputs"},
+        {family->mlp == DT_MLP_GEGLU_TANH || family->mlp == DT_MLP_GEGLU_ERF, "its kind of MLP"},
+        {family->embedding_norm, "a norm of embeddings in a pre-norm model"},
+        {family->position_offset != 0, "positions that do not begin at 0"},
+    };
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+        if (missing[i].used)
+            return dt_fail(err, DT_EINVALID, "a %s model is not computed yet: %s is not supported",
+                           dt_family_names[c->family], missing[i].what);
+    return 0;
+}
+
+bool dt_model_has_role(const struct dt_model_config *c, enum dt_role role)
+{
+    bool configured = dt_family_of(c)->biases == DT_BIAS_CONFIGURED;
+    switch (role) {
+    case DT_ROLE_Q_NORM_WEIGHT:
+    case DT_ROLE_K_NORM_WEIGHT:
+        return c->qk_norm;
+    case DT_ROLE_HEAD_WEIGHT:
+        return !c->tie_word_embeddings;
+    case DT_ROLE_Q_BIAS:
+    case DT_ROLE_K_BIAS:
+    case DT_ROLE_V_BIAS:
+        return !configured || c->attention_bias != DT_ATTENTION_BIAS_NONE;
+    case DT_ROLE_PROJECTION_BIAS:
+        return !configured || c->attention_bias == DT_ATTENTION_BIAS_ALL;
+    case DT_ROLE_GATE_BIAS:
+    case DT_ROLE_UP_BIAS:
+    case DT_ROLE_DOWN_BIAS:
+        return !configured || c->mlp_bias;
+    default:
+        return true;
+    }
 }
 
 bool dt_model_is_rotary(const struct dt_model_config *c)
@@ -173,7 +404,7 @@ int64_t dt_dimension_size(enum dt_dimension d, const struct dt_model_config *c)
     case DT_DIMENSION_VOCABULARY:
         return c->vocab_size;
     case DT_DIMENSION_POSITIONS:
-        return c->max_seq_len;
+        return c->max_seq_len + dt_family_of(c)->position_offset;
     case DT_DIMENSION_TYPES:
         return 2;
     case DT_DIMENSION_WIDTH:

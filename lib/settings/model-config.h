@@ -34,7 +34,7 @@ struct dt_model_config {
     long head_dim;          /* 0 means C / H: dt_model_head_dim */
     long num_kv_heads;      /* heads of keys and values; H is a multiple of it; 0 means H */
     long intermediate_size; /* of the MLP; 0 means 4 C, with Llama 8/3 C up to a multiple of 64 */
-    bool qk_norm;           /* RMSNorm of each head of queries and keys, with Llama: Qwen3 */
+    bool qk_norm;           /* RMSNorm of queries and keys; with Llama: Qwen3 */
     double layer_norm_epsilon; /* added to the variance, or to the mean square; 0 means 1e-12
                                 * with BERT and DistilBERT, otherwise 1e-5 */
     double rope_theta;         /* base of RoPE */
@@ -42,7 +42,7 @@ struct dt_model_config {
     bool tie_word_embeddings;  /* the head is the token embedding */
     double dropout; /* rate in training, of embeddings and of the outputs of attention and MLP */
     double attention_dropout; /* rate in training, of attention's weights */
-    /* Members of families that have them; 0 where it is not used, or 1 of scales. */
+    /* Members of families that have them; 0: not used, or a scale of 1. */
     int attention_bias; /* enum dt_attention_bias; of families whose biases are configured */
     bool mlp_bias;
     int rope_scaling;                 /* enum dt_rope_scaling */
@@ -63,7 +63,7 @@ struct dt_model_config {
     double attention_scale;   /* of scores; 0 means 1 / sqrt(D) */
     double attention_softcap; /* c: a score s becomes c tanh(s / c) (Gemma 2) */
     double logit_softcap;     /* likewise of logits */
-    double embedding_scale;   /* of embeddings (Gemma, Granite) */
+    double embedding_scale;   /* of embeddings (Granite); with Gemma 0 means sqrt(C) */
     double residual_scale;    /* of the outputs of attention and MLP (Granite) */
     double logit_scale;       /* logits are multiplied by it (Granite: 1 / logits_scaling) */
     bool parallel_residual;   /* x + attention(norm1(x)) + mlp(norm2(x)) (GPT-NeoX) */
@@ -71,12 +71,21 @@ struct dt_model_config {
 
 #define DT_ROPE_THETA 10000 /* the default (Su et al. 2021) */
 
-/* Replaces each 0 by its default. */
+/* Replaces each 0 by its default, and values with the same meaning by one of them: Llama with
+ * qk_norm by Qwen3, a head_dim of C / H by 0, sets of local layers by the least global_every. */
 void dt_model_config_derive(struct dt_model_config *config);
 /* The same, and DT_EINVALID if a value is out of range or not supported by the family. subject
  * begins errors: "FILE: model" or "FILE". */
 int dt_model_config_check(struct dt_model_config *config, const char *subject,
                           struct dt_error *err) DT_MUST_CHECK;
+
+/* DT_EINVALID if this version of dt does not compute the model: names the field. */
+int dt_model_config_check_computed(const struct dt_model_config *config,
+                                   struct dt_error *err) DT_MUST_CHECK;
+
+/* Whether the model has tensors of a role that its family lists: biases, norms of queries and keys
+ * and the head depend on the configuration. */
+bool dt_model_has_role(const struct dt_model_config *config, enum dt_role role);
 
 /* Whether it is a masked model, with bidirectional attention (BERT, DistilBERT), or a causal one.
  */
@@ -107,12 +116,20 @@ int64_t dt_model_window(const struct dt_model_config *config, int64_t layer);
  * tokens are targets. */
 double dt_model_flops_per_token(const struct dt_model_config *config, int64_t length);
 
-/* config.json of a Hugging Face model directory. */
+/* config.json of a Hugging Face model directory. A member that dt does not know, or a value that it
+ * does not support, is DT_EFORMAT with its name. */
 #define DT_CONFIG_FILE "config.json"
 int dt_model_config_read(struct dt_model_config *config, const char *path,
                          struct dt_error *err) DT_MUST_CHECK;
 /* eot: id of the token that begins and ends documents, or UINT32_MAX. */
 int dt_model_config_write(const struct dt_model_config *config, uint32_t eot, const char *path,
                           struct dt_error *err) DT_MUST_CHECK;
+
+/* The same as a JSON object: subject begins errors; what to_json returns is owned by the caller
+ * (json_object_put). */
+struct json_object;
+int dt_model_config_from_json(struct dt_model_config *config, struct json_object *object,
+                              const char *subject, struct dt_error *err) DT_MUST_CHECK;
+struct json_object *dt_model_config_to_json(const struct dt_model_config *config, uint32_t eot);
 
 #endif

@@ -19,8 +19,14 @@ static struct dt_error err;
 static const struct dt_model_config tiny = {TINY_GPT2, .layer_norm_epsilon = 1e-5};
 /* GQA with two query heads per key head, and an untied output head. */
 static const struct dt_model_config tiny_llama = {TINY_LLAMA, .num_heads = 4, .num_kv_heads = 2};
-/* Llama with norms of queries and keys: Qwen3. */
-static const struct dt_model_config tiny_qwen3 = {TINY_LLAMA, .num_heads = 2, .num_kv_heads = 1,
+/* Llama with norms of queries and keys. */
+static const struct dt_model_config tiny_qwen3 = {TINY,
+                                                  .family = DT_FAMILY_QWEN3,
+                                                  .num_heads = 2,
+                                                  .num_kv_heads = 1,
+                                                  .intermediate_size = 20,
+                                                  .layer_norm_epsilon = 1e-6,
+                                                  .rope_theta = 100,
                                                   .qk_norm = true};
 /* Llama with norms of the outputs of attention and MLP, and of all heads of queries or keys
  * together. */

@@ -20,14 +20,6 @@ static const struct dt_family_descriptor *family_of(int family)
     return dt_family_of(&(struct dt_model_config){.family = family});
 }
 
-static bool has_qk_norm(const struct dt_family_descriptor *f)
-{
-    const struct dt_dialect_spec *d = f->json->dialects;
-    while (d->model_type && !d->qk_norm)
-        d++;
-    return d->model_type != NULL;
-}
-
 static void each_family_has_a_name_and_a_descriptor(void **state)
 {
     (void)state;
@@ -36,9 +28,16 @@ static void each_family_has_a_name_and_a_descriptor(void **state)
         assert_non_null(dt_family_names[i]);
         assert_non_null(f->tensors);
         assert_non_null(f->extras);
-        assert_string_equal(f->json->dialects->model_type, dt_family_names[i]);
+        assert_non_null(f->json->architecture);
     }
     assert_null(dt_family_names[DT_FAMILY_COUNT]);
+}
+
+/* Whether the family has a norm, or a bias, in every configuration. */
+static bool always(const struct dt_family_descriptor *f, int family, enum dt_role role)
+{
+    struct dt_model_config c = {.family = family};
+    return find(f, role) && dt_model_has_role(&c, role);
 }
 
 static void fields_agree_with_the_list_of_tensors(void **state)
@@ -46,17 +45,23 @@ static void fields_agree_with_the_list_of_tensors(void **state)
     (void)state;
     for (int i = 0; i < DT_FAMILY_COUNT; i++) {
         const struct dt_family_descriptor *f = family_of(i);
+        const struct dt_model_config c = {.family = i};
         bool fused = find(f, DT_ROLE_QKV_WEIGHT), biased = f->biases == DT_BIAS_ALL;
-        assert_int_equal(find(f, DT_ROLE_FINAL_NORM_BIAS) == NULL, f->norm == DT_NORM_RMS);
-        assert_int_equal(find(f, DT_ROLE_GATE_WEIGHT) != NULL, f->mlp == DT_MLP_SWIGLU);
+        bool ends = f->norm_placement == DT_NORM_PLACEMENT_BOTH;
+        assert_int_equal(find(f, DT_ROLE_GATE_WEIGHT) != NULL, dt_model_is_gated(&c));
         assert_int_equal(find(f, DT_ROLE_POSITION_EMBEDDING) == NULL,
                          f->positions == DT_POSITION_ROPE);
         assert_int_equal(find(f, DT_ROLE_HEAD_WEIGHT) != NULL, f->tying == DT_TYING_OPTIONAL);
-        assert_int_equal(find(f, DT_ROLE_Q_NORM_WEIGHT) != NULL, has_qk_norm(f));
-        assert_int_equal(find(f, fused ? DT_ROLE_QKV_BIAS : DT_ROLE_Q_BIAS) != NULL, biased);
-        assert_int_equal(find(f, DT_ROLE_PROJECTION_BIAS) != NULL, biased);
-        assert_int_equal(find(f, DT_ROLE_UP_BIAS) != NULL, biased);
-        assert_int_equal(find(f, DT_ROLE_DOWN_BIAS) != NULL, biased);
+        if (f->qk_norm == DT_QK_NORM_ALWAYS)
+            assert_non_null(find(f, DT_ROLE_Q_NORM_WEIGHT));
+        if (f->norm != DT_NORM_LAYER)
+            assert_null(find(f, DT_ROLE_FINAL_NORM_BIAS));
+        assert_int_equal(find(f, DT_ROLE_NORM1_OUTPUT_WEIGHT) != NULL, ends);
+        assert_int_equal(find(f, DT_ROLE_NORM2_OUTPUT_WEIGHT) != NULL, ends);
+        assert_int_equal(always(f, i, fused ? DT_ROLE_QKV_BIAS : DT_ROLE_Q_BIAS), biased);
+        assert_int_equal(always(f, i, DT_ROLE_PROJECTION_BIAS), biased);
+        assert_int_equal(always(f, i, DT_ROLE_UP_BIAS), biased);
+        assert_int_equal(always(f, i, DT_ROLE_DOWN_BIAS), biased);
         assert_false(fused && f->kv_heads == DT_KV_HEADS_GROUPED);
     }
 }

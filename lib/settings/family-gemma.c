@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "settings/families-internal.h"
+
+/* Gemma (Gemma Team 2024). */
+static const struct dt_tensor_spec gemma_tensors[] = {
+    {DT_ROLE_TOKEN_EMBEDDING, DT_TENSOR_SITE_BEFORE, "model.embed_tokens.weight",
+     DT_DIMENSION_VOCABULARY, DT_DIMENSION_WIDTH},
+    {DT_ROLE_NORM1_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.input_layernorm.weight",
+     DT_DIMENSION_WIDTH},
+    {DT_ROLE_Q_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_proj.weight",
+     DT_DIMENSION_QUERIES, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_Q_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_proj.bias",
+     DT_DIMENSION_QUERIES},
+    {DT_ROLE_K_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_proj.weight",
+     DT_DIMENSION_KEYS, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_K_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_proj.bias",
+     DT_DIMENSION_KEYS},
+    {DT_ROLE_V_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.v_proj.weight",
+     DT_DIMENSION_KEYS, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_V_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.v_proj.bias",
+     DT_DIMENSION_KEYS},
+    {DT_ROLE_PROJECTION_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.o_proj.weight",
+     DT_DIMENSION_WIDTH, DT_DIMENSION_QUERIES, DT_TENSOR_TRANSPOSED + DT_TENSOR_RESIDUAL},
+    {DT_ROLE_PROJECTION_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.o_proj.bias",
+     DT_DIMENSION_WIDTH},
+    {DT_ROLE_NORM2_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.post_attention_layernorm.weight",
+     DT_DIMENSION_WIDTH},
+    {DT_ROLE_GATE_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.gate_proj.weight",
+     DT_DIMENSION_INNER, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_UP_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.up_proj.weight",
+     DT_DIMENSION_INNER, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_DOWN_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.down_proj.weight",
+     DT_DIMENSION_WIDTH, DT_DIMENSION_INNER, DT_TENSOR_TRANSPOSED + DT_TENSOR_RESIDUAL},
+    {DT_ROLE_FINAL_NORM_WEIGHT, DT_TENSOR_SITE_AFTER, "model.norm.weight", DT_DIMENSION_WIDTH},
+    {DT_ROLE_HEAD_WEIGHT, DT_TENSOR_SITE_AFTER, "lm_head.weight", DT_DIMENSION_VOCABULARY,
+     DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {.site = DT_TENSOR_SITE_END},
+};
+
+static const struct dt_member_spec gemma_members[] = {
+    LLAMA_SIZES(16, 256),
+    EPSILON("rms_norm_eps", 1e-6),
+    THETA("rope_theta", DT_ROPE_THETA),
+    RATE("attention_dropout", attention_dropout, 0),
+    ATTENTION_BIAS,
+    {NULL},
+};
+
+static const struct dt_fixed_spec gemma_fixed[] = {
+    {"hidden_act", "\"gelu_pytorch_tanh\"", .written = true},
+    {NULL},
+};
+
+static const char *const gemma_ignored[] = {"hidden_activation", NULL};
+
+static const struct dt_family_json gemma_json = {
+    .architecture = "GemmaForCausalLM",
+    .tied = true,
+    .members = gemma_members,
+    .fixed = gemma_fixed,
+    .ignored = gemma_ignored,
+    .attention_biases = CONFIGURED_BIASES,
+    .scalings = ALL_SCALINGS,
+    .scaling_name = "rope_type",
+};
+
+#define gemma_extras dt_llama_extras
+FAMILY(gemma, RMS_PLUS_ONE, PRE, GEGLU_TANH, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL,
+       CONFIGURED, 1e-6, NULL, .embedding_scale = DT_EMBEDDING_SCALE_ROOT);

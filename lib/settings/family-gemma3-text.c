@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "settings/families-internal.h"
+
+/* Gemma 3 (Gemma Team 2025), of text: norms of queries and keys, and two bases of RoPE. */
+static const struct dt_tensor_spec gemma3_text_tensors[] = {
+    {DT_ROLE_TOKEN_EMBEDDING, DT_TENSOR_SITE_BEFORE, "model.embed_tokens.weight",
+     DT_DIMENSION_VOCABULARY, DT_DIMENSION_WIDTH},
+    {DT_ROLE_NORM1_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.input_layernorm.weight",
+     DT_DIMENSION_WIDTH},
+    {DT_ROLE_Q_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_proj.weight",
+     DT_DIMENSION_QUERIES, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_Q_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_proj.bias",
+     DT_DIMENSION_QUERIES},
+    {DT_ROLE_K_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_proj.weight",
+     DT_DIMENSION_KEYS, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_K_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_proj.bias",
+     DT_DIMENSION_KEYS},
+    {DT_ROLE_V_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.v_proj.weight",
+     DT_DIMENSION_KEYS, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_V_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.v_proj.bias",
+     DT_DIMENSION_KEYS},
+    {DT_ROLE_Q_NORM_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_norm.weight",
+     DT_DIMENSION_HEAD},
+    {DT_ROLE_K_NORM_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_norm.weight",
+     DT_DIMENSION_HEAD},
+    {DT_ROLE_PROJECTION_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.o_proj.weight",
+     DT_DIMENSION_WIDTH, DT_DIMENSION_QUERIES, DT_TENSOR_TRANSPOSED + DT_TENSOR_RESIDUAL},
+    {DT_ROLE_PROJECTION_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.o_proj.bias",
+     DT_DIMENSION_WIDTH},
+    {DT_ROLE_NORM1_OUTPUT_WEIGHT, DT_TENSOR_SITE_BLOCK,
+     "model.layers.%d.post_attention_layernorm.weight", DT_DIMENSION_WIDTH},
+    {DT_ROLE_NORM2_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.pre_feedforward_layernorm.weight",
+     DT_DIMENSION_WIDTH},
+    {DT_ROLE_GATE_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.gate_proj.weight",
+     DT_DIMENSION_INNER, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_UP_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.up_proj.weight",
+     DT_DIMENSION_INNER, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_DOWN_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.down_proj.weight",
+     DT_DIMENSION_WIDTH, DT_DIMENSION_INNER, DT_TENSOR_TRANSPOSED + DT_TENSOR_RESIDUAL},
+    {DT_ROLE_NORM2_OUTPUT_WEIGHT, DT_TENSOR_SITE_BLOCK,
+     "model.layers.%d.post_feedforward_layernorm.weight", DT_DIMENSION_WIDTH},
+    {DT_ROLE_FINAL_NORM_WEIGHT, DT_TENSOR_SITE_AFTER, "model.norm.weight", DT_DIMENSION_WIDTH},
+    {DT_ROLE_HEAD_WEIGHT, DT_TENSOR_SITE_AFTER, "lm_head.weight", DT_DIMENSION_VOCABULARY,
+     DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {.site = DT_TENSOR_SITE_END},
+};
+
+static const struct dt_member_spec gemma3_text_members[] = {
+    LLAMA_SIZES(4, 256),
+    EPSILON("rms_norm_eps", 1e-6),
+    THETA("rope_theta", 1e6),
+    RATE("attention_dropout", attention_dropout, 0),
+    ATTENTION_BIAS,
+    {"query_pre_attn_scalar", AT(attention_scale), DT_MEMBER_OPTIONAL, DT_MEMBER_INVERSE_ROOT, 256},
+    {"sliding_window", AT(sliding_window), DT_MEMBER_OPTIONAL, DT_MEMBER_INT, 4096},
+    {"final_logit_softcapping", AT(logit_softcap), DT_MEMBER_NULLABLE, DT_MEMBER_POSITIVE, 0},
+    {"rope_local_base_freq", AT(rope_local_theta), DT_MEMBER_OPTIONAL, DT_MEMBER_POSITIVE,
+     DT_ROPE_THETA},
+    {NULL},
+};
+
+static const struct dt_fixed_spec gemma3_text_fixed[] = {
+    {"hidden_activation", "\"gelu_pytorch_tanh\"", .written = true},
+    {"attn_logit_softcapping", "null"},
+    {"use_bidirectional_attention", "false"},
+    {NULL},
+};
+
+static const char *const gemma3_text_ignored[] = {"_sliding_window_pattern", NULL};
+
+static const struct dt_family_json gemma3_text_json = {
+    .architecture = "Gemma3ForCausalLM",
+    .tied = true,
+    .members = gemma3_text_members,
+    .fixed = gemma3_text_fixed,
+    .ignored = gemma3_text_ignored,
+    .local_layers = DT_LOCAL_LAYERS_PATTERN,
+    .attention_biases = CONFIGURED_BIASES,
+    .scalings = ALL_SCALINGS,
+    .scaling_name = "rope_type",
+};
+
+#define gemma3_text_extras dt_llama_extras
+FAMILY(gemma3_text, RMS_PLUS_ONE, BOTH, GEGLU_TANH, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL,
+       CONFIGURED, 1e-6, NULL, .embedding_scale = DT_EMBEDDING_SCALE_ROOT,
+       .qk_norm = DT_QK_NORM_ALWAYS);
