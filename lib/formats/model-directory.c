@@ -19,8 +19,9 @@ struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *t, float *
         const struct dt_param *p = &t->params[i];
         list[i] = (struct dt_named_tensor){.rank = p->rank,
                                            .shape = {p->shape[0], p->shape[1]},
+                                           .head_rows = p->head_rows,
                                            .data = base ? base + p->offset : NULL};
-        snprintf(list[i].name, sizeof list[i].name, "%s%s", p->name, suffix);
+        snprintf(list[i].name, sizeof list[i].name, "%s%s", *p->fused ? p->fused : p->name, suffix);
     }
     return list;
 }

@@ -25,13 +25,19 @@ static uint64_t bytes_of(const struct dt_named_tensor *t)
            dt_dtype_size(t->dtype);
 }
 
-/* The number of leading tensors that fit in max_shard bytes; at least 1. */
+/* The number of leading tensors that fit in max_shard bytes; at least one of the file. */
 static int count_fitting(const struct dt_named_tensor *list, int count, uint64_t max_shard)
 {
-    uint64_t sum = bytes_of(&list[0]);
-    int n = 1;
-    while (n < count && sum + bytes_of(&list[n]) <= max_shard)
-        sum += bytes_of(&list[n++]);
+    uint64_t sum = 0;
+    int n = 0;
+    while (n < count) {
+        int fused = dt_safetensors_fused(list + n, count - n);
+        for (int i = n; i < n + fused; i++)
+            sum += bytes_of(&list[i]);
+        if (n > 0 && sum > max_shard)
+            break;
+        n += fused;
+    }
     return n;
 }
 

@@ -248,12 +248,16 @@ static int find(const struct search *s, const char *name)
     return -1;
 }
 
-static bool same_shape(const struct dt_named_tensor *t, struct json_object *shape)
+/* fused: tensors from t on that are one of the file. */
+static bool same_shape(const struct dt_named_tensor *t, int fused, struct json_object *shape)
 {
+    int64_t sizes[2] = {0, t->shape[1]};
+    for (int i = 0; i < fused; i++)
+        sizes[0] += t[i].shape[0];
     if (json_object_array_length(shape) != (size_t)t->rank)
         return false;
     for (int i = 0; i < t->rank; i++)
-        if (json_object_get_int64(json_object_array_get_idx(shape, (size_t)i)) != t->shape[i])
+        if (json_object_get_int64(json_object_array_get_idx(shape, (size_t)i)) != sizes[i])
             return false;
     return true;
 }
@@ -270,15 +274,18 @@ static uint64_t elements_of(const struct entry *e)
     return (e->to - e->from) / e->type->bytes;
 }
 
-/* In blocks, each checked while it is in the cache. */
-static int copy_values(const char *path, const struct entry *e, const struct dt_named_tensor *t,
+/* Tensor t of the list, from the data of the tensor of the file. In blocks, each checked while it
+ * is in the cache. */
+static int copy_values(const char *path, const struct entry *e, const struct search *s, int tensor,
                        const char *from, struct dt_error *err)
 {
-    int64_t count = (int64_t)elements_of(e), n;
-    for (int64_t at = 0; at < count; at += n) {
-        n = count - at < DT_FINITE_BLOCK ? count - at : DT_FINITE_BLOCK;
-        convert(t->data + at, from + at * (int64_t)e->type->bytes, e->type->number, n);
-        DT_TRY(dt_finite_check_weights(t->data + at, n, t->dtype, path, e->name, at, err));
+    const struct dt_named_tensor *t = &s->tensors[tensor];
+    int64_t count = t->shape[0] * (t->rank == 2 ? t->shape[1] : 1), n;
+    for (int64_t to = 0; to < count; to += n) {
+        int64_t at = dt_safetensors_place(s->tensors, s->count, tensor, to, &n);
+        n = n < DT_FINITE_BLOCK ? n : DT_FINITE_BLOCK;
+        convert(t->data + to, from + at * (int64_t)e->type->bytes, e->type->number, n);
+        DT_TRY(dt_finite_check_weights(t->data + to, n, t->dtype, path, e->name, at, err));
     }
     return 0;
 }
@@ -290,7 +297,7 @@ static const char *compare(const struct dt_named_tensor *with, const struct entr
                            const char *data)
 {
     float block[BLOCK];
-    if (!same_shape(with, e->shape) || e->type->number > BF16)
+    if (!same_shape(with, 1, e->shape) || e->type->number > BF16)
         return "has another shape or type than";
     for (uint64_t i = 0, n, count = elements_of(e); i < count; i += n) {
         n = count - i < BLOCK ? count - i : BLOCK;
@@ -331,12 +338,16 @@ static int copy_entry(const char *path, const struct entry *e, struct search *s,
         return 0;
     if (s->seen[t])
         return bad(path, e->name, "is given under two names", err);
-    if (!same_shape(&s->tensors[t], e->shape))
+    int fused = dt_safetensors_fused(&s->tensors[t], s->count - t);
+    if (!same_shape(&s->tensors[t], fused, e->shape))
         return bad(path, e->name, "has another shape than the model's", err);
     if (e->type->number > BF16)
         return bad(path, e->name, "is not of type F32, F16 or BF16", err);
-    s->seen[t] = true;
-    return copy_values(path, e, &s->tensors[t], data, err);
+    for (int i = t; i < t + fused; i++) {
+        s->seen[i] = true;
+        DT_TRY(copy_values(path, e, s, i, data, err));
+    }
+    return 0;
 }
 
 static int check_complete(const char *path, const struct search *s, struct dt_error *err)

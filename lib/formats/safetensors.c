@@ -33,9 +33,47 @@ static int put(struct sink *s, const void *data, size_t size, bool last, struct 
     return 0;
 }
 
+static int64_t columns_of(const struct dt_named_tensor *t)
+{
+    return t->rank == 2 ? t->shape[1] : 1;
+}
+
+int dt_safetensors_fused(const struct dt_named_tensor *tensors, int count)
+{
+    int n = 1;
+    while (n < count && strcmp(tensors[n].name, tensors[0].name) == 0)
+        n++;
+    return n;
+}
+
+int dt_safetensors_fused_before(const struct dt_named_tensor *tensors, int i)
+{
+    int n = 0;
+    while (n < i && strcmp(tensors[i - n - 1].name, tensors[i].name) == 0)
+        n++;
+    return n;
+}
+
+int64_t dt_safetensors_place(const struct dt_named_tensor *tensors, int count, int i, int64_t first,
+                             int64_t *n)
+{
+    const struct dt_named_tensor *t = &tensors[i];
+    int before = dt_safetensors_fused_before(tensors, i);
+    int64_t block = t->head_rows * columns_of(t), place = first;
+    if (block > 0) {
+        int64_t fused = before + dt_safetensors_fused(t, count - i);
+        *n = block - first % block;
+        return (first / block * fused + before) * block + first % block;
+    }
+    for (const struct dt_named_tensor *other = t - before; other < t; other++)
+        place += other->shape[0] * columns_of(other);
+    *n = t->shape[0] * columns_of(t) - first;
+    return place;
+}
+
 static size_t bytes_of(const struct dt_named_tensor *t)
 {
-    return (size_t)t->shape[0] * (size_t)(t->rank == 2 ? t->shape[1] : 1) * dt_dtype_size(t->dtype);
+    return (size_t)t->shape[0] * (size_t)columns_of(t) * dt_dtype_size(t->dtype);
 }
 
 void dt_safetensors_header(const struct dt_named_tensor *tensors, int count, struct dt_buffer *b)
@@ -44,18 +82,39 @@ void dt_safetensors_header(const struct dt_named_tensor *tensors, int count, str
         [DT_DTYPE_F32] = "F32", [DT_DTYPE_BF16] = "BF16", [DT_DTYPE_F16] = "F16"};
     uint64_t at = 0;
     dt_buffer_add_string(b, "{\"__metadata__\":{\"format\":\"pt\"}");
-    for (int i = 0; i < count; i++) {
+    for (int i = 0, fused; i < count; i += fused) {
         const struct dt_named_tensor *t = &tensors[i];
+        uint64_t from = at;
+        int64_t rows = 0;
+        fused = dt_safetensors_fused(t, count - i);
+        for (int j = 0; j < fused; j++) {
+            rows += t[j].shape[0];
+            at += bytes_of(&t[j]);
+        }
         dt_buffer_printf(b, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%" PRId64, t->name,
-                         types[t->dtype], t->shape[0]);
+                         types[t->dtype], rows);
         if (t->rank == 2)
             dt_buffer_printf(b, ",%" PRId64, t->shape[1]);
-        dt_buffer_printf(b, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + bytes_of(t));
-        at += bytes_of(t);
+        dt_buffer_printf(b, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", from, at);
     }
     dt_buffer_add_char(b, '}');
     while (b->size % 8 != 0)
         dt_buffer_add_char(b, ' ');
+}
+
+/* The tensors that are one of the file. */
+static int write_fused(struct sink *s, const struct dt_named_tensor *tensors, int fused,
+                       struct dt_error *err)
+{
+    int64_t rows = tensors->head_rows > 0 ? tensors->head_rows : tensors->shape[0];
+    for (int64_t row = 0; row < tensors->shape[0]; row += rows)
+        for (const struct dt_named_tensor *t = tensors; t < tensors + fused; t++) {
+            size_t bytes = tensors->head_rows > 0
+                               ? (size_t)(rows * columns_of(t)) * dt_dtype_size(t->dtype)
+                               : bytes_of(t);
+            DT_TRY(put(s, (const char *)t->data + (size_t)(row / rows) * bytes, bytes, false, err));
+        }
+    return 0;
 }
 
 static int write_all(struct sink *s, const struct dt_named_tensor *tensors, int count,
@@ -64,8 +123,10 @@ static int write_all(struct sink *s, const struct dt_named_tensor *tensors, int 
     uint64_t size = header->size; /* little-endian, as every machine dt runs on */
     DT_TRY(put(s, &size, sizeof size, false, err));
     DT_TRY(put(s, header->data, header->size, false, err));
-    for (int i = 0; i < count; i++)
-        DT_TRY(put(s, tensors[i].data, bytes_of(&tensors[i]), false, err));
+    for (int i = 0, fused; i < count; i += fused) {
+        fused = dt_safetensors_fused(tensors + i, count - i);
+        DT_TRY(write_fused(s, tensors + i, fused, err));
+    }
     return put(s, "", 0, true, err);
 }
 

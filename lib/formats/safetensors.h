@@ -5,6 +5,9 @@
  * hold F32, F16 or BF16 (safetensors-read.c), and are written (safetensors.c) as
  * F32. With compression the same bytes pass through zstd (checksum included), so
  * that `zstd -d` gives an ordinary safetensors file.
+ *
+ * Tensors of a list that follow each other with the same name are one tensor of the file (fused):
+ * its rows are theirs, one tensor after another, or by head.
  */
 #ifndef DT_FORMATS_SAFETENSORS_H
 #define DT_FORMATS_SAFETENSORS_H
@@ -24,6 +27,8 @@ struct dt_named_tensor {
     char alias[80]; /* another name that files may use; empty: none */
     enum dt_dtype
         dtype; /* for writing; data read is converted to fp32, and must be finite in dtype */
+    int64_t head_rows; /* of a fused tensor: it has so many rows of each of them, then so many
+                        * again; 0: all rows of each */
 };
 
 /* A tensor as stored in a file. */
@@ -47,6 +52,15 @@ struct dt_extra_tensor {
     const char *(*check)(const struct dt_raw_tensor *, const void *context);
     const void *context; /* of check, borrowed */
 };
+
+/* The number of tensors from the first of a list on that are one tensor of the file, and of those
+ * from the tensor at i back to the first of them, itself not included. */
+int dt_safetensors_fused(const struct dt_named_tensor *tensors, int count);
+int dt_safetensors_fused_before(const struct dt_named_tensor *tensors, int i);
+/* Where element first of the tensor at i is in the tensor of the file. *n: elements from it on that
+ * follow each other there. */
+int64_t dt_safetensors_place(const struct dt_named_tensor *tensors, int count, int i, int64_t first,
+                             int64_t *n);
 
 /* Writes the tensors in the order given, atomically. */
 int dt_safetensors_write(const char *path, const struct dt_named_tensor *tensors, int count,

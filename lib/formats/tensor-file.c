@@ -147,12 +147,25 @@ static int check(const struct dt_tensor_file *f, int tensor, int64_t first, int6
                                    err);
 }
 
+/* Offset of an element, and the number of elements from it on that follow each other. */
+static uint64_t place_of(const struct dt_tensor_file *f, int tensor, int64_t first, int64_t *n)
+{
+    int before = dt_safetensors_fused_before(f->tensors, tensor);
+    int64_t place = dt_safetensors_place(f->tensors, f->count, tensor, first, n);
+    return f->offsets[tensor - before] + (uint64_t)place * sizeof(float);
+}
+
 int dt_tensor_file_write(const struct dt_tensor_file *f, int tensor, int64_t first, int64_t n,
                          const float *values, struct dt_error *err)
 {
     DT_TRY(check(f, tensor, first, n, values, err));
-    return move_bytes(f, (char *)(uintptr_t)values, (size_t)n * sizeof *values,
-                      f->offsets[tensor] + (uint64_t)first * sizeof *values, true, err);
+    for (int64_t done = 0, some; done < n; done += some) {
+        uint64_t at = place_of(f, tensor, first + done, &some);
+        some = some < n - done ? some : n - done;
+        DT_TRY(move_bytes(f, (char *)(uintptr_t)(values + done), (size_t)some * sizeof *values, at,
+                          true, err));
+    }
+    return 0;
 }
 
 int dt_tensor_file_read(const struct dt_tensor_file *f, int tensor, int64_t first, int64_t n,
@@ -162,11 +175,12 @@ int dt_tensor_file_read(const struct dt_tensor_file *f, int tensor, int64_t firs
         memcpy(values, f->whole[tensor] + first, (size_t)n * sizeof *values);
         return 0;
     }
-    uint64_t at = f->offsets[tensor] + (uint64_t)first * sizeof *values;
     for (int64_t done = 0, some; done < n; done += some) { /* checked while it is in the cache */
-        some = n - done < READ_AT_ONCE ? n - done : READ_AT_ONCE;
-        DT_TRY(move_bytes(f, (char *)(values + done), (size_t)some * sizeof *values,
-                          at + (uint64_t)done * sizeof *values, false, err));
+        uint64_t at = place_of(f, tensor, first + done, &some);
+        some = some < n - done ? some : n - done;
+        some = some < READ_AT_ONCE ? some : READ_AT_ONCE;
+        DT_TRY(
+            move_bytes(f, (char *)(values + done), (size_t)some * sizeof *values, at, false, err));
         DT_TRY(check(f, tensor, first + done, some, values + done, err));
     }
     return 0;
@@ -175,6 +189,18 @@ int dt_tensor_file_read(const struct dt_tensor_file *f, int tensor, int64_t firs
 int dt_tensor_file_sync(const struct dt_tensor_file *f, struct dt_error *err)
 {
     return fsync(f->fd) < 0 ? dt_fail_errno(err, "cannot write '%s'", f->path) : 0;
+}
+
+/* Of a tensor whose rows are not together in the file. */
+static int hash_gathered(const struct dt_tensor_file *f, int tensor, uint64_t *hash,
+                         struct dt_error *err)
+{
+    size_t bytes = bytes_of(&f->tensors[tensor]);
+    float *values = dt_alloc(1, bytes);
+    int rc = dt_tensor_file_read(f, tensor, 0, (int64_t)(bytes / sizeof *values), values, err);
+    *hash = dt_hash_seeded(values, bytes, *hash);
+    free(values);
+    return rc;
 }
 
 int dt_tensor_file_hash(const struct dt_tensor_file *f, uint64_t *hash, struct dt_error *err)
@@ -188,8 +214,12 @@ int dt_tensor_file_hash(const struct dt_tensor_file *f, uint64_t *hash, struct d
     char *data = mmap(NULL, size, PROT_READ, MAP_SHARED, f->fd, 0);
     if (data == MAP_FAILED)
         return dt_fail_errno(err, "cannot read '%s'", f->path);
-    for (int i = 0; i < f->count; i++)
-        *hash = dt_hash_seeded(data + f->offsets[i], f->offsets[i + 1] - f->offsets[i], *hash);
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < f->count; i++)
+        if (f->tensors[i].head_rows > 0)
+            rc = hash_gathered(f, i, hash, err);
+        else
+            *hash = dt_hash_seeded(data + f->offsets[i], f->offsets[i + 1] - f->offsets[i], *hash);
     munmap(data, size);
-    return 0;
+    return rc;
 }

@@ -178,6 +178,9 @@ static void add(struct builder *m, const struct dt_tensor_spec *s, int layer, in
     if (s->kind & DT_TENSOR_RESIDUAL)
         p.init_std /= sqrtf(2.0f * (float)c->num_layers);
     snprintf(p.name, sizeof p.name, s->name, block);
+    if (s->fused)
+        snprintf(p.fused, sizeof p.fused, s->fused, block);
+    p.head_rows = s->kind & DT_TENSOR_BY_HEAD ? dt_model_head_dim(c) : 0;
     t->parameters += p.full[0] * p.full[1];
     shard(&p, s, c, m->part);
     t->has[s->role] = true;

@@ -32,6 +32,9 @@ enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL, DT_INIT_SINUSOIDAL };
 
 struct dt_param {
     char name[64];
+    char fused[64];    /* name of the tensor in files of weights that has these rows, with others;
+                        * empty: name (settings/families.h) */
+    int64_t head_rows; /* of that tensor: rows of a head that follow each other; 0: all */
     enum dt_role role;
     int layer; /* 0 .. L-1; -1 before the first block, L after the last */
     int bucket;

@@ -429,6 +429,62 @@ static void damaged_compressed_files_are_refused(void **state)
     free(file);
 }
 
+/* Queries of two heads of two rows, keys and values likewise, and another tensor. */
+static float queries[8], keys[8], values[8], other[2];
+
+static void number_fused(float first)
+{
+    for (int i = 0; i < 8; i++) {
+        queries[i] = first + (float)i;
+        keys[i] = first + 10 + (float)i;
+        values[i] = first + 20 + (float)i;
+    }
+    other[0] = first + 30;
+    other[1] = first + 31;
+}
+
+static void fill_list(struct dt_named_tensor list[4], int64_t head_rows)
+{
+    float *const data[] = {queries, keys, values, other};
+    for (int i = 0; i < 4; i++)
+        list[i] = (struct dt_named_tensor){
+            .name = "qkv", .rank = 2, .shape = {4, 2}, .data = data[i], .head_rows = head_rows};
+    list[3] = (struct dt_named_tensor){.name = "b", .rank = 1, .shape = {2}, .data = other};
+}
+
+static void check_fused(int64_t head_rows, const float expected[24])
+{
+    struct dt_named_tensor list[4];
+    char *data;
+    size_t size;
+    fill_list(list, head_rows);
+    number_fused(1);
+    assert_int_equal(dt_safetensors_write(path, list, 4, false, &err), 0);
+    assert_int_equal(dt_file_read(path, 1000, &data, &size, &err), 0);
+    assert_non_null(strstr(data + 8, "\"qkv\":{\"dtype\":\"F32\",\"shape\":[12,2],"
+                                     "\"data_offsets\":[0,96]},\"b\":{"));
+    assert_memory_equal(data + size - 26 * sizeof(float), expected, 24 * sizeof(float));
+    number_fused(0);
+    assert_int_equal(dt_safetensors_read(path, list, 4, NULL, &err), 0);
+    assert_true(queries[7] == 8 && keys[0] == 11 && keys[5] == 16 && values[2] == 23 &&
+                values[7] == 28 && other[1] == 32);
+    list[1].shape[0] = 6;
+    assert_int_equal(dt_safetensors_read(path, list, 4, NULL, &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "tensor 'qkv' has another shape than the model's"));
+    free(data);
+}
+
+static void tensors_of_one_name_are_one_of_the_file(void **state)
+{
+    static const float apart[] = {1,  2,  3,  4,  5,  6,  7,  8,  11, 12, 13, 14,
+                                  15, 16, 17, 18, 21, 22, 23, 24, 25, 26, 27, 28};
+    static const float by_head[] = {1, 2, 3, 4, 11, 12, 13, 14, 21, 22, 23, 24,
+                                    5, 6, 7, 8, 15, 16, 17, 18, 25, 26, 27, 28};
+    (void)state;
+    check_fused(0, apart);
+    check_fused(2, by_head);
+}
+
 static void unreadable_files_are_named(void **state)
 {
     (void)state;
@@ -458,6 +514,7 @@ int main(void)
         cmocka_unit_test(sharded_models_are_read),
         cmocka_unit_test(an_index_must_match_its_shards),
         cmocka_unit_test(damaged_compressed_files_are_refused),
+        cmocka_unit_test(tensors_of_one_name_are_one_of_the_file),
         cmocka_unit_test(unreadable_files_are_named),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);

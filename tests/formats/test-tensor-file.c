@@ -55,11 +55,59 @@ static void non_finite_elements_are_not_written(void **state)
     dt_tensor_file_close(&file);
 }
 
+/* Parts of tensors that are one of the file, written in pieces, are what dt_safetensors_read gives,
+ * and so is the hash. */
+static void fused_tensors_are_written_in_pieces(void **state)
+{
+    enum { ROWS = 6, COLUMNS = 3, COUNT = ROWS * COLUMNS };
+    float data[2][COUNT], got[COUNT];
+    (void)state;
+    for (int64_t head_rows = 0; head_rows <= 3; head_rows += 3) {
+        const struct dt_named_tensor fused[] = {
+            {.name = "x", .rank = 2, .shape = {2, 2}, .data = data[0]},
+            {.name = "q", .rank = 2, .shape = {ROWS, COLUMNS}, .head_rows = head_rows},
+            {.name = "q", .rank = 2, .shape = {ROWS, COLUMNS}, .head_rows = head_rows}};
+        struct dt_named_tensor whole[3];
+        struct dt_tensor_file file;
+        uint64_t hash, other;
+        assert_int_equal(dt_tensor_file_create(path, fused, 3, &err), 0);
+        assert_int_equal(dt_tensor_file_open(&file, path, fused, 3, true, &err), 0);
+        for (int t = 0; t < 2; t++)
+            for (int i = 0; i < COUNT; i += 5) {
+                for (int j = i; j < i + 5 && j < COUNT; j++)
+                    data[t][j] = (float)(100 * t + j);
+                assert_int_equal(dt_tensor_file_write(&file, t + 1, i,
+                                                      COUNT - i < 5 ? COUNT - i : 5, data[t] + i,
+                                                      &err),
+                                 0);
+            }
+        for (int t = 0; t < 2; t++) {
+            assert_int_equal(dt_tensor_file_read(&file, t + 1, 2, COUNT - 2, got, &err), 0);
+            assert_memory_equal(got, data[t] + 2, (COUNT - 2) * sizeof *got);
+        }
+        assert_int_equal(dt_tensor_file_hash(&file, &hash, &err), 0);
+        dt_tensor_file_close(&file);
+        memcpy(whole, fused, sizeof whole);
+        float x[4], q[2][COUNT];
+        whole[0].data = x;
+        whole[1].data = q[0];
+        whole[2].data = q[1];
+        assert_int_equal(dt_safetensors_read(path, whole, 3, NULL, &err), 0);
+        assert_memory_equal(q, data, sizeof q);
+        assert_int_equal(dt_safetensors_write(path, whole, 3, true, &err), 0); /* loaded whole */
+        assert_int_equal(dt_tensor_file_open(&file, path, fused, 3, false, &err), 0);
+        assert_int_equal(dt_tensor_file_hash(&file, &other, &err), 0);
+        assert_true(hash == other);
+        dt_tensor_file_close(&file);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(non_finite_elements_are_not_read),
         cmocka_unit_test(non_finite_elements_are_not_written),
+        cmocka_unit_test(fused_tensors_are_written_in_pieces),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }
