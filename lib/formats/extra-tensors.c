@@ -27,11 +27,13 @@ static const char *check_masked_score(const struct dt_raw_tensor *t, const void 
                : "is not one number of at most -10000, which hides tokens";
 }
 
-/* rope_theta to the power of -2 i / d, with heads of d. */
+/* rope_theta to the power of -2 i / d, with d rotated channels. */
 static const char *check_frequencies(const struct dt_raw_tensor *t, const void *context)
 {
     const struct dt_model_config *c = context;
-    double size = (double)dt_model_head_dim(c);
+    double size = (double)(c->rotary_dim > 0 ? c->rotary_dim : dt_model_head_dim(c));
+    if (c->rope_scaling != DT_ROPE_SCALING_NONE || c->rope_local_theta > 0)
+        return "is not compared where RoPE is scaled or has two bases: remove it from the file";
     double tolerance =
         1e-5 + dt_safetensors_raw_rounding(t); /* stored frequencies were computed in fp32 */
     bool same = 2 * t->count == (uint64_t)size;
@@ -47,7 +49,7 @@ static const char *check_frequencies(const struct dt_raw_tensor *t, const void *
 static const char *check_positions(const struct dt_raw_tensor *t, const void *context)
 {
     const struct dt_model_config *c = context;
-    bool counts = t->count == (uint64_t)c->max_seq_len;
+    bool counts = t->count == (uint64_t)dt_dimension_size(DT_DIMENSION_POSITIONS, c);
     for (uint64_t i = 0; counts && i < t->count; i++)
         counts = dt_safetensors_raw_value(t, i) == (double)i;
     return counts ? NULL : "does not count the model's positions from 0";
@@ -55,7 +57,7 @@ static const char *check_positions(const struct dt_raw_tensor *t, const void *co
 
 #define UNTIE                                                                                      \
     "and config.json ties them: to use both, set its tie_word_embeddings to false, which dt "      \
-    "supports with llama and qwen3; to use one, remove the other from the file"
+    "supports with families that have a head; to use one, remove the other from the file"
 #define ONE_BIAS "which is the same bias: remove one of them from the file"
 
 typedef const char *check_function(const struct dt_raw_tensor *, const void *);

@@ -524,15 +524,18 @@ static void add_fixed(struct json_object *object, const struct dt_fixed_spec *f)
             dt_json_object_add(object, f->name, value);
 }
 
-/* Ids of the tokens that begin and end documents and, with masked models, pad rows. */
+/* Ids of the tokens that begin and end documents and, with masked models, pad rows. Without one,
+ * transformers would take the id of a published model, which may be beyond the vocabulary. */
 static void add_tokens(struct json_object *object, const struct dt_model_config *c, uint32_t eot)
 {
-    if (eot == UINT32_MAX)
-        return;
-    add_int(object, "bos_token_id", eot);
-    add_int(object, "eos_token_id", eot);
-    if (dt_model_is_masked(c) && !json_object_object_get_ex(object, "pad_token_id", NULL))
-        add_int(object, "pad_token_id", eot);
+    bool known = eot != UINT32_MAX;
+    if (known)
+        add_int(object, "bos_token_id", eot);
+    if (known)
+        add_int(object, "eos_token_id", eot);
+    if (!json_object_object_get_ex(object, "pad_token_id", NULL))
+        dt_json_object_add(object, "pad_token_id",
+                           known && dt_model_is_masked(c) ? dt_json_new_int(eot) : NULL);
 }
 
 /* Each 0 that has another meaning in files replaced by that value. */

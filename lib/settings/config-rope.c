@@ -279,7 +279,7 @@ static struct given given_as(struct dt_config_reader *r, size_t offset)
 {
     struct given given = {.offset = offset};
     const struct dt_member_spec *m = dt_config_member_of(r->family, offset);
-    if (m && dt_config_reader_has(r, m->name))
+    if (m && dt_config_reader_has_value(r, m->name))
         snprintf(given.name, sizeof given.name, "%s", m->name);
     return given;
 }

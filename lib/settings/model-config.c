@@ -60,6 +60,8 @@ static void derive_defaults(struct dt_model_config *c)
         c->attention_scale = 0;
     if (c->rotary_dim == size)
         c->rotary_dim = 0;
+    if (c->rope_scaling == DT_ROPE_SCALING_NONE && c->rope_local_theta == c->rope_theta)
+        c->rope_local_theta = 0;
     if (c->rope_skip_every > c->num_layers)
         c->rope_skip_every = 0;
 }
