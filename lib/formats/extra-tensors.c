@@ -57,7 +57,7 @@ static const char *check_positions(const struct dt_raw_tensor *t, const void *co
 
 #define UNTIE                                                                                      \
     "and config.json ties them: to use both, set its tie_word_embeddings to false, which dt "      \
-    "supports with families that have a head; to use one, remove the other from the file"
+    "supports with most causal families; to use one, remove the other from the file"
 #define ONE_BIAS "which is the same bias: remove one of them from the file"
 
 typedef const char *check_function(const struct dt_raw_tensor *, const void *);

@@ -37,7 +37,8 @@ static void check_saving(const struct dt_model_config *config)
 static void a_saved_model_loads_equal(void **state)
 {
     (void)state;
-    struct dt_model_config dropping = tiny_bert;
+    struct dt_model_config dropping = tiny_bert, fused = tiny_llama;
+    fused.family = DT_FAMILY_PHI3;
     dropping.dropout = 0.25;
     dropping.attention_dropout = 0.125;
     check_saving(&tiny_llama);
@@ -46,6 +47,11 @@ static void a_saved_model_loads_equal(void **state)
     check_saving(&dropping);
     check_saving(&tiny_distilbert);
     check_saving(&tiny);
+    check_saving(&fused);
+    fused.family = DT_FAMILY_GPT_NEOX;
+    fused.num_kv_heads = 4;
+    fused.tie_word_embeddings = true;
+    check_saving(&fused);
 }
 
 static void a_tokenizers_purpose_is_told(void **state)
