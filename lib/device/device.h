@@ -217,9 +217,10 @@ struct dt_ops {
     /* Rotary embedding of x (Rx(heads*D)), in place (Su et al. 2021): in each head of D
      * channels, the pair of channels j and j + D/2 of row r is rotated by the angle whose
      * cosine and sine are columns j and j + D/2 of table[past + r mod T]. inverse: rotates
-     * back, as backward needs. table has D columns. */
+     * back, as backward needs. table has D columns, or fewer, n: then the first n channels of
+     * each head are rotated, in pairs j and j + n/2. */
     void (*rope)(struct dt_device *, struct dt_tensor *x, const struct dt_tensor *table,
-                 int64_t length, int64_t past, bool inverse);
+                 int64_t head_dim, int64_t length, int64_t past, bool inverse);
 
     /* y = gate / (1 + exp(-gate)) * up, element by element (Shazeer 2020). */
     void (*swiglu_forward)(struct dt_device *, struct dt_tensor *y, const struct dt_tensor *gate,

@@ -171,17 +171,19 @@ static bool is_fused(const struct dt_model *m)
 }
 
 /* Applies RoPE to queries and keys, in place; inverse: to their gradients. */
-static void apply_rope(const struct dt_model *m, struct dt_qkv *s, const struct dt_attention *how,
-                       bool inverse)
+static void apply_rope(const struct dt_model *m, int layer, struct dt_qkv *s,
+                       const struct dt_attention *how, bool inverse)
 {
-    if (m->rope.data == NULL)
+    enum dt_rope_table table = dt_rope_table_of(&m->config, layer);
+    int64_t size = dt_model_head_dim(&m->config);
+    if (table == DT_ROPE_TABLE_COUNT)
         return;
     for (int i = 0; i < dt_context_parallel_chunks(&m->part); i++) {
         struct dt_tensor q = dt_context_parallel_chunk_rows(&m->part, &s->q, i);
         struct dt_tensor k = dt_context_parallel_chunk_rows(&m->part, &s->k, i);
         int64_t past = how->past + dt_context_parallel_chunk_start(&m->part, how->length, i);
-        m->device->ops->rope(m->device, &q, &m->rope, how->queries, past, inverse);
-        m->device->ops->rope(m->device, &k, &m->rope, how->queries, past, inverse);
+        m->device->ops->rope(m->device, &q, &m->ropes[table], size, how->queries, past, inverse);
+        m->device->ops->rope(m->device, &k, &m->ropes[table], size, how->queries, past, inverse);
     }
 }
 
@@ -311,7 +313,7 @@ static void append(struct dt_device *dev, struct dt_tensor *cache, const struct 
 }
 
 /* Attention of each sequence separately, as their lengths differ. */
-static void attend_cached(const struct dt_model *m, const struct dt_block *b,
+static void attend_cached(const struct dt_model *m, int layer, const struct dt_block *b,
                           const struct dt_qkv *s, struct dt_cache *caches,
                           const struct dt_attention *how,
                           const struct dt_cached_sequence *sequences)
@@ -327,7 +329,7 @@ static void attend_cached(const struct dt_model *m, const struct dt_block *b,
         struct dt_tensor y = dt_tensor_rows(&b->attention, from, count);
         struct dt_tensor lse = dt_tensor_rows(&b->lse, from, count);
         one.past = sequences[i].past;
-        apply_rope(m, &own, &one, false);
+        apply_rope(m, layer, &own, &one, false);
         append(dev, &cache->keys, &own.k, one.past);
         append(dev, &cache->values, &own.v, one.past);
         dev->ops->attention_forward(dev, &y, &lse, &own.q, &cache->keys, &cache->values, &one);
@@ -456,9 +458,9 @@ static void forward_inside(const struct dt_model *m, int layer, struct dt_block 
     struct dt_attention how = attention_of(m, layer, pass);
     struct dt_qkv s = project(m, layer, b);
     if (caches) {
-        attend_cached(m, b, &s, caches, &how, pass->sequences);
+        attend_cached(m, layer, b, &s, caches, &how, pass->sequences);
     } else {
-        apply_rope(m, &s, &how, false);
+        apply_rope(m, layer, &s, &how, false);
         dt_context_attention_forward(m, pass->context, &b->attention, &b->lse, &s, &how);
     }
     attention_output(m, layer, b, out, pass);
@@ -590,7 +592,7 @@ static void attention_backward(const struct dt_model *m, int layer, const struct
     dt_layer_input_backward(m, layer, &projection, 1, dattention, NULL);
     dt_context_attention_backward(m, pass->context, &d, dattention, &b->attention, &b->lse, &qkv,
                                   &attention);
-    apply_rope(m, &d, &attention, true);
+    apply_rope(m, layer, &d, &attention, true);
     if (m->config.qk_norm)
         qk_norm_backward(m, gradients, layer, &d, b, &s->qk);
     project_backward(m, gradients, layer, &to.dnorm, &d, &s->qkv, b, &to.how);

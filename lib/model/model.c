@@ -4,13 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "base/math.h"
 #include "model/context-parallel.h"
-
-static bool has_rope(const struct dt_model *m)
-{
-    return dt_model_is_rotary(&m->config);
-}
 
 static void lay_out_scratch(struct dt_model *m)
 {
@@ -45,24 +39,22 @@ static void lay_out(struct dt_model *m)
         lay_out_scratch(m);
     if (m->config.qk_norm)
         m->norm_sums = dt_arena_take(&m->arena, norm_sums_bytes(m));
-    if (has_rope(m))
-        m->rope = dt_arena_matrix(&m->arena, m->config.max_seq_len, dt_model_head_dim(&m->config));
+    for (int i = 0; i < DT_ROPE_TABLE_COUNT; i++) {
+        int64_t columns = dt_rope_columns(&m->config, (enum dt_rope_table)i);
+        if (columns > 0)
+            m->ropes[i] = dt_arena_matrix(&m->arena, m->config.max_seq_len, columns);
+    }
 }
 
-/* Pair j of D/2 is rotated by theta^(-2j/D) radians a position (Su et al. 2021). */
-static void fill_rope(struct dt_model *m)
+static void fill_rope(struct dt_model *m, enum dt_rope_table table)
 {
-    int64_t size = m->rope.columns, half = size / 2;
-    size_t bytes = (size_t)(m->rope.rows * size) * sizeof(float);
+    const struct dt_tensor *rope = &m->ropes[table];
+    size_t bytes = (size_t)(rope->rows * rope->columns) * sizeof(float);
+    if (rope->data == NULL)
+        return;
     float *host = dt_alloc(1, bytes);
-    for (int64_t j = 0; j < half; j++) {
-        double speed = dt_math_pow(m->config.rope_theta, -2.0 * (double)j / (double)size);
-        for (int64_t t = 0; t < m->rope.rows; t++) {
-            host[t * size + j] = (float)dt_math_cos((double)t * speed);
-            host[t * size + half + j] = (float)dt_math_sin((double)t * speed);
-        }
-    }
-    m->device->ops->upload(m->device, m->rope.data, host, bytes);
+    dt_rope_fill(&m->config, table, host);
+    m->device->ops->upload(m->device, rope->data, host, bytes);
     free(host);
 }
 
@@ -97,8 +89,8 @@ int dt_model_allocate(struct dt_model *m, struct dt_error *err)
     if (dt_arena_allocate(&m->arena, m->device, err) < 0)
         return dt_fail_context(err, "%.1f million parameters", (double)m->table.parameters * 1e-6);
     lay_out(m);
-    if (m->rope.data)
-        fill_rope(m);
+    for (int i = 0; i < DT_ROPE_TABLE_COUNT; i++)
+        fill_rope(m, (enum dt_rope_table)i);
     return 0;
 }
 

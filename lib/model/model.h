@@ -17,6 +17,7 @@
 
 #include "device/arena.h"
 #include "device/device.h"
+#include "model/rope.h"
 #include "model/table.h"
 #include "settings/model-config.h"
 
@@ -73,8 +74,7 @@ struct dt_model {
     struct dt_tensor_parallel_scratch scratch; /* with tensor parallelism */
     float *norm_sums; /* with qk_norm: gradients of a norm's weight, of DT_ROW_PARTS of rows and
                        * DT_TENSOR_PARTS of heads */
-    struct dt_tensor rope; /* max_seq_len x C/H: RoPE table of cosines and sines, as ops->rope reads
-                            * it; data NULL with learned positions */
+    struct dt_tensor ropes[DT_ROPE_TABLE_COUNT]; /* rope.h; data NULL: no such table */
 };
 
 /* A model, or the part that a rank holds, before its memory is allocated; dt_model_bytes returns

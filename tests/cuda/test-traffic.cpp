@@ -302,7 +302,9 @@ const struct op table[] = {
      }},
     {"rope",
      {{1.16, 1.15, 1, 15.9}, {1.12, 1, 1, 15.9}},
-     [] { ops->rope(dev, matrix(8 * rows, width), floats(rows, channels), rows, 0, false); }},
+     [] {
+         ops->rope(dev, matrix(8 * rows, width), floats(rows, channels), channels, rows, 0, false);
+     }},
     {"SwiGLU",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},
      [] {

@@ -150,8 +150,8 @@ static void rotations_and_gates(void **state)
     for (int t = 0; t < 2; t++) {
         struct pair x = random_pair(halves[t], ROWS, 3 * 12),
                     table = random_pair(halves[t], 20, 12);
-        dev->ops->rope(dev, &x.half, &table.half, LENGTH, 10, true);
-        dev->ops->rope(dev, &x.wide, &table.half, LENGTH, 10, true); /* of mixed types */
+        dev->ops->rope(dev, &x.half, &table.half, 12, LENGTH, 10, true);
+        dev->ops->rope(dev, &x.wide, &table.half, 12, LENGTH, 10, true); /* of mixed types */
         check_pair(&x), free_pair(&table);
         struct pair gate = random_pair(halves[t], ROWS, N), up = random_pair(halves[t], ROWS, N);
         struct pair y = random_pair(halves[t], ROWS, N), dgate = random_pair(halves[t], ROWS, N);

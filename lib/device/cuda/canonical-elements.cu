@@ -46,12 +46,12 @@ struct swiglu_backward {
 /* A pair of channels: columns j and j + half of a head, where pair is counted over all heads. */
 struct rope {
     struct dt_cuda_view x, table;
-    int64_t length, past;
+    int64_t head_dim, length, past;
     float direction;
     __device__ void operator()(int64_t row, int64_t pair) const
     {
         int64_t half = table.columns / 2, j = pair % half, angles = past + row % length;
-        int64_t first = pair / half * table.columns + j, second = first + half;
+        int64_t first = pair / half * head_dim + j, second = first + half;
         float a = dt_cuda_element(x, row, first), b = dt_cuda_element(x, row, second);
         float cosine = dt_cuda_element(table, angles, j);
         float sine = direction * dt_cuda_element(table, angles, half + j);
@@ -96,13 +96,13 @@ void dt_cuda_canonical_swiglu_backward(struct dt_device *dev, struct dt_tensor *
 }
 
 void dt_cuda_canonical_rope(struct dt_device *dev, struct dt_tensor *x,
-                            const struct dt_tensor *table, int64_t length, int64_t past,
-                            bool inverse)
+                            const struct dt_tensor *table, int64_t head_dim, int64_t length,
+                            int64_t past, bool inverse)
 {
-    int64_t size = table->columns;
-    assert(size % 2 == 0 && x->columns % size == 0 && past + length <= table->rows);
-    dt_cuda_for_each(
-        dev, x->rows, x->columns / 2,
-        rope{dt_cuda_view_of(x), dt_cuda_view_of(table), length, past, inverse ? -1.0f : 1.0f});
-    (void)size;
+    int64_t size = table->columns, heads = x->columns / head_dim;
+    assert(size % 2 == 0 && size <= head_dim && x->columns % head_dim == 0 &&
+           past + length <= table->rows);
+    dt_cuda_for_each(dev, x->rows, heads * (size / 2),
+                     rope{dt_cuda_view_of(x), dt_cuda_view_of(table), head_dim, length, past,
+                          inverse ? -1.0f : 1.0f});
 }

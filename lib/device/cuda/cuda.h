@@ -101,7 +101,7 @@ void dt_cuda_rms_norm_backward(struct dt_device *, struct dt_tensor *, struct dt
                                const struct dt_tensor *, const struct dt_tensor *,
                                const struct dt_tensor *, const struct dt_tensor *, int);
 void dt_cuda_rope(struct dt_device *, struct dt_tensor *, const struct dt_tensor *, int64_t,
-                  int64_t, bool);
+                  int64_t, int64_t, bool);
 void dt_cuda_swiglu_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                             const struct dt_tensor *);
 void dt_cuda_swiglu_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,

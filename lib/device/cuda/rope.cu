@@ -5,8 +5,8 @@
 
 /* Each thread rotates `group` pairs of one head of one row: channels j ... and j + points ... */
 template <int TYPE, int TURNS>
-static __global__ void rope(struct dt_cuda_view x, struct dt_cuda_view turns, int length, int past,
-                            float direction, int rows, int heads, int groups)
+static __global__ void rope(struct dt_cuda_view x, struct dt_cuda_view turns, int head_dim,
+                            int length, int past, float direction, int rows, int heads, int groups)
 {
     constexpr int group = dt_cuda_group<TYPE>;
     unsigned number = blockIdx.x * blockDim.x + threadIdx.x, of_row = (unsigned)(heads * groups);
@@ -16,9 +16,9 @@ static __global__ void rope(struct dt_cuda_view x, struct dt_cuda_view turns, in
     int row = (int)(number / of_row), rest = (int)(number % of_row);
     int head = rest / groups, j = rest % groups * group;
     int angle_row = past + row % length;
-    int64_t base = (int64_t)head * size;
+    int64_t base = (int64_t)head * head_dim;
     struct dt_cuda_view first = x, second = x, cosines = turns;
-    first.columns = base + points; /* end of each half of the head */
+    first.columns = base + points; /* end of each half of the pairs */
     second.columns = base + size;
     second.aligned = x.aligned && points % group == 0;
     cosines.columns = points;
@@ -42,22 +42,23 @@ static __global__ void rope(struct dt_cuda_view x, struct dt_cuda_view turns, in
 }
 
 void dt_cuda_rope(struct dt_device *dev, struct dt_tensor *x, const struct dt_tensor *turns,
-                  int64_t length, int64_t past, bool inverse)
+                  int64_t head_dim, int64_t length, int64_t past, bool inverse)
 {
-    int64_t size = turns->columns, heads = x->columns / size;
-    assert(size % 2 == 0 && x->columns % size == 0 && past + length <= turns->rows);
+    int64_t size = turns->columns, heads = x->columns / head_dim;
+    assert(size % 2 == 0 && size <= head_dim && x->columns % head_dim == 0 &&
+           past + length <= turns->rows);
     dt_cuda_for_type((int)x->dtype, [&](auto type) {
         constexpr int group = dt_cuda_group<type.value>;
         int64_t groups = (size / 2 + group - 1) / group, total = x->rows * heads * groups;
         assert(total <= INT32_MAX);
         struct dt_cuda_view view = dt_cuda_view_of(x), angles = dt_cuda_view_of(turns);
         /* Heads must be aligned too for accesses of whole groups. */
-        view.aligned = view.aligned && size % group == 0;
+        view.aligned = view.aligned && head_dim % group == 0;
         angles.aligned = angles.aligned && (size / 2) % group == 0;
         auto kernel = turns->dtype == DT_DTYPE_F32 ? rope<type.value, DT_DTYPE_F32>
                                                    : rope<type.value, dt_cuda_mixed>;
         dt_cuda_launch(dt_cuda_of(dev)->stream, dim3((unsigned)((total + 127) / 128)), dim3(128), 0,
-                       kernel, view, angles, (int)length, (int)past, inverse ? -1.0f : 1.0f,
-                       (int)x->rows, (int)heads, (int)groups);
+                       kernel, view, angles, (int)head_dim, (int)length, (int)past,
+                       inverse ? -1.0f : 1.0f, (int)x->rows, (int)heads, (int)groups);
     });
 }
