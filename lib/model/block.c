@@ -13,35 +13,93 @@ static bool is_gated(const struct dt_model *m)
     return dt_model_is_gated(&m->config);
 }
 
-static bool is_post_norm(const struct dt_model *m)
+/* The two branches that are added to the residual stream, as indices. */
+enum branch { ATTENTION, MLP };
+
+static const struct {
+    enum dt_role norm, norm_bias, last, last_bias;
+    enum dt_dropout_site site;
+} branches[] = {
+    {DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS,
+     DT_DROPOUT_SITE_PROJECTION},
+    {DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS,
+     DT_DROPOUT_SITE_MLP},
+};
+
+/* What a branch reads. */
+enum entry {
+    ENTRY_NORM,   /* a norm of the stream */
+    ENTRY_STREAM, /* the stream: such a model is one tensor-parallel rank (tensor-partition.c) */
+    ENTRY_JOINED  /* a norm of the stream, which continues from it */
+};
+
+/* Whether the family has a norm of the embeddings. */
+static bool norms_embeddings(const struct dt_model *m)
+{
+    const struct dt_tensor_spec *s = dt_family_of(&m->config)->tensors;
+    while (s->site != DT_TENSOR_SITE_FIRST && s->site != DT_TENSOR_SITE_END)
+        s++;
+    return s->site == DT_TENSOR_SITE_FIRST;
+}
+
+static enum entry entry_of(const struct dt_model *m, int layer, enum branch branch)
 {
     switch (dt_family_of(&m->config)->norm_placement) {
     case DT_NORM_PLACEMENT_PRE:
-    case DT_NORM_PLACEMENT_OUTPUT:
     case DT_NORM_PLACEMENT_BOTH:
-        return false;
+        return branch == ATTENTION && layer == 0 && norms_embeddings(m) ? ENTRY_JOINED : ENTRY_NORM;
+    case DT_NORM_PLACEMENT_OUTPUT:
+        return ENTRY_STREAM;
     case DT_NORM_PLACEMENT_POST:
-        return true;
+        return ENTRY_JOINED;
     }
     abort();
 }
 
-/* Whether norms apply to the outputs of attention and MLP. Such a model is one tensor-parallel
- * rank (tensor-partition.c), b->norm1 and b->norm2 are the norms' inputs, and attention and MLP
- * read the residual stream, b->input and b->middle. */
-static bool is_output_norm(const struct dt_model *m)
+static bool has_input_norms(const struct dt_model *m)
 {
-    return dt_family_of(&m->config)->norm_placement == DT_NORM_PLACEMENT_OUTPUT;
+    return dt_family_of(&m->config)->norm_placement != DT_NORM_PLACEMENT_OUTPUT;
+}
+
+/* The norm of a branch's output; DT_ROLE_NONE: there is none. */
+static enum dt_role output_norm(const struct dt_model *m, enum branch branch)
+{
+    switch (dt_family_of(&m->config)->norm_placement) {
+    case DT_NORM_PLACEMENT_PRE:
+    case DT_NORM_PLACEMENT_POST:
+        return DT_ROLE_NONE;
+    case DT_NORM_PLACEMENT_OUTPUT:
+        return branch == ATTENTION ? DT_ROLE_NORM1_WEIGHT : DT_ROLE_NORM2_WEIGHT;
+    case DT_NORM_PLACEMENT_BOTH:
+        return branch == ATTENTION ? DT_ROLE_NORM1_OUTPUT_WEIGHT : DT_ROLE_NORM2_OUTPUT_WEIGHT;
+    }
+    abort();
+}
+
+static bool has_output_norms(const struct dt_model *m)
+{
+    return output_norm(m, MLP) != DT_ROLE_NONE;
 }
 
 static const struct dt_tensor *attention_input(const struct dt_model *m, const struct dt_block *b)
 {
-    return is_output_norm(m) ? &b->input : &b->norm1;
+    return has_input_norms(m) ? &b->norm1 : &b->input;
 }
 
 static const struct dt_tensor *mlp_input(const struct dt_model *m, const struct dt_block *b)
 {
-    return is_output_norm(m) ? &b->middle : &b->norm2;
+    return has_input_norms(m) ? &b->norm2 : &b->middle;
+}
+
+/* What norm2 is the norm of. */
+static struct dt_tensor *mlp_stream(const struct dt_model *m, struct dt_block *b)
+{
+    return m->config.parallel_residual ? &b->input : &b->middle;
+}
+
+static bool scales_branches(const struct dt_model *m)
+{
+    return m->config.residual_scale != 0 && m->config.residual_scale != 1;
 }
 
 /* Norms of queries, or of keys, in a row: one a head, or one of the whole projection. */
@@ -84,15 +142,16 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
 {
     const struct dt_model_config *c = &m->config;
     const struct layout l = {arena, recompute, shared != NULL};
-    enum dt_recompute norms = is_output_norm(m) ? DT_RECOMPUTE_SELECTIVE : DT_RECOMPUTE_NONE;
     int64_t width = c->hidden_size, inner = dt_range_count(m->partition.inner),
             own = dt_block_hidden_rows_most(m, rows);
     int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
     int64_t heads = dt_range_count(m->partition.heads);
     *b = shared ? *shared : (struct dt_block){0};
     lay_out(&l, &b->input, DT_RECOMPUTE_FULL, m->compute, own, width);
-    lay_out(&l, &b->norm1, norms, m->compute, rows, width);
-    lay_out(&l, &b->stats1, norms, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
+    if (has_input_norms(m)) {
+        lay_out(&l, &b->norm1, DT_RECOMPUTE_NONE, m->compute, rows, width);
+        lay_out(&l, &b->stats1, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
+    }
     lay_out(&l, &b->qkv, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + 2 * keys);
     if (c->qk_norm) {
         lay_out(&l, &b->qk, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + keys);
@@ -102,8 +161,15 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
     lay_out(&l, &b->attention, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries);
     lay_out(&l, &b->lse, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows, heads);
     lay_out(&l, &b->middle, DT_RECOMPUTE_SELECTIVE, m->compute, own, width);
-    lay_out(&l, &b->norm2, norms, m->compute, rows, width);
-    lay_out(&l, &b->stats2, norms, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
+    if (has_input_norms(m)) {
+        lay_out(&l, &b->norm2, DT_RECOMPUTE_NONE, m->compute, rows, width);
+        lay_out(&l, &b->stats2, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
+    }
+    for (int i = 0; i < 2 && has_output_norms(m); i++) {
+        lay_out(&l, &b->output[i], DT_RECOMPUTE_SELECTIVE, m->compute, own, width);
+        lay_out(&l, &b->output_stats[i], DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, own,
+                dt_layer_norm_statistics(m));
+    }
     if (is_gated(m))
         lay_out(&l, &b->gate, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
     lay_out(&l, &b->up, DT_RECOMPUTE_SELECTIVE, m->compute, rows, inner);
@@ -113,6 +179,13 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
 static bool is_tensor_parallel(const struct dt_model *m)
 {
     return m->part.tp_size > 1;
+}
+
+/* Whether the gradient of attention's output has a buffer; otherwise that of a branch's input is
+ * used, which is free then. */
+static bool has_heads(const struct dt_model *m)
+{
+    return is_tensor_parallel(m) || has_output_norms(m);
 }
 
 void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
@@ -128,11 +201,13 @@ void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
     if (is_gated(m))
         s->gate = dt_arena_matrix_of(arena, m->compute, rows, inner);
     s->inner = dt_arena_matrix_of(arena, m->compute, rows, inner);
-    if (c->dropout > 0)
+    if (c->dropout > 0 || scales_branches(m))
         s->added = dt_arena_matrix_of(arena, m->compute, own, c->hidden_size);
+    if (c->parallel_residual)
+        s->after = dt_arena_matrix_of(arena, m->compute, own, c->hidden_size);
     if (is_tensor_parallel(m))
         s->wide = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
-    if (is_tensor_parallel(m) || is_output_norm(m))
+    if (has_heads(m))
         s->heads = dt_arena_matrix_of(arena, m->compute, rows, queries);
 }
 
@@ -151,6 +226,9 @@ static struct dt_block first_rows(const struct dt_block *b, int64_t rows, int64_
         .middle = dt_tensor_rows(&b->middle, 0, own),
         .norm2 = dt_tensor_rows(&b->norm2, 0, rows),
         .stats2 = dt_tensor_rows(&b->stats2, 0, own),
+        .output = {dt_tensor_rows(&b->output[0], 0, own), dt_tensor_rows(&b->output[1], 0, own)},
+        .output_stats = {dt_tensor_rows(&b->output_stats[0], 0, own),
+                         dt_tensor_rows(&b->output_stats[1], 0, own)},
         .gate = dt_tensor_rows(&b->gate, 0, rows),
         .up = dt_tensor_rows(&b->up, 0, rows),
         .active = dt_tensor_rows(&b->active, 0, rows),
@@ -272,7 +350,8 @@ static void mlp_inner(const struct dt_model *m, int layer, struct dt_block *b)
 {
     const struct dt_tensor *x = mlp_input(m, b);
     if (is_gated(m)) {
-        dt_layer_linear_forward(m, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_NONE, &b->gate, x, NULL);
+        dt_layer_linear_forward(m, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_GATE_BIAS, &b->gate, x,
+                                NULL);
         dt_layer_linear_forward(m, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, &b->up, x, NULL);
         m->device->ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
     } else {
@@ -299,7 +378,8 @@ static void mlp_backward(const struct dt_model *m, const struct dt_flat *gradien
     dt_layer_input_backward(m, layer, &down, 1, inner, is_gated(m) ? NULL : &through);
     if (is_gated(m)) {
         m->device->ops->swiglu_backward(m->device, gate, inner, &b->gate, &b->up);
-        dt_layer_weight_backward(m, gradients, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_NONE, gate, x);
+        dt_layer_weight_backward(m, gradients, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_GATE_BIAS, gate,
+                                 x);
     }
     dt_layer_weight_backward(m, gradients, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, inner, x);
     dt_layer_input_backward(m, layer, inputs, is_gated(m) ? 2 : 1, dnorm, how);
@@ -375,14 +455,14 @@ static struct dt_attention attention_of(const struct dt_model *m, int layer,
 struct dt_tensor dt_block_output(const struct dt_model *m, const struct dt_block *b, int64_t rows)
 {
     struct dt_tensor norm = dt_tensor_rows(&b->norm2, 0, rows);
-    return is_post_norm(m)
+    return entry_of(m, 0, MLP) == ENTRY_JOINED
                ? dt_block_hidden_rows(m, &norm)
                : dt_tensor_rows(&b->middle, 0, dt_range_count(dt_tensor_parallel_rows(m, rows)));
 }
 
 bool dt_block_drops_embedding(const struct dt_model *m, int layer)
 {
-    return is_post_norm(m) && layer == 0;
+    return layer == 0 && norms_embeddings(m);
 }
 
 /* sum = x + add (add NULL: x). */
@@ -401,7 +481,7 @@ static void add_and_norm1(const struct dt_model *m, int layer, struct dt_block *
                           const struct dt_block_pass *pass)
 {
     struct dt_tensor norm = dt_block_hidden_rows(m, &b->norm1);
-    if (is_output_norm(m)) {
+    if (!has_input_norms(m)) {
         add_rows(m, &b->input, x, add);
         return;
     }
@@ -412,42 +492,45 @@ static void add_and_norm1(const struct dt_model *m, int layer, struct dt_block *
     dt_tensor_parallel_gather_hidden(m, &b->norm1);
 }
 
-/* b->middle = stream + add, and its norm. */
+/* b->middle = stream + add, and its norm, or with a parallel residual that of b->input. */
 static void add_and_norm2(const struct dt_model *m, int layer, struct dt_block *b,
                           const struct dt_tensor *stream, const struct dt_tensor *add)
 {
-    struct dt_tensor norm = dt_block_hidden_rows(m, &b->norm2);
-    if (is_output_norm(m)) {
+    struct dt_tensor norm = dt_block_hidden_rows(m, &b->norm2), *sum = mlp_stream(m, b);
+    bool apart = !has_input_norms(m) || m->config.parallel_residual;
+    if (apart)
         add_rows(m, &b->middle, stream, add);
+    if (!has_input_norms(m))
         return;
-    }
     dt_layer_norm_forward(m, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, &norm, &b->stats2,
-                          &b->middle, stream, add);
+                          sum, apart ? sum : stream, apart ? NULL : add);
     dt_tensor_parallel_gather_hidden(m, &b->norm2);
 }
 
-/* The last linear map of attention, and the norm of its output. */
-static void attention_output(const struct dt_model *m, int layer, struct dt_block *b,
-                             struct dt_tensor *out, const struct dt_block_pass *pass)
+/* The last linear map of a branch, from x, and the norm of its output. */
+static void branch_output(const struct dt_model *m, int layer, enum branch branch,
+                          struct dt_block *b, struct dt_tensor *out, const struct dt_tensor *x,
+                          const struct dt_block_pass *pass)
 {
-    struct dt_tensor *y = is_output_norm(m) ? &b->norm1 : out;
-    dt_layer_row_parallel_forward(m, layer, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, y,
-                                  &b->attention, &pass->partial);
-    if (is_output_norm(m))
-        dt_layer_norm_forward(m, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, out, &b->stats1,
-                              y, y, NULL);
+    bool norms = has_output_norms(m), whole = norms && !is_tensor_parallel(m);
+    struct dt_tensor *kept = &b->output[branch], own = dt_block_hidden_rows(m, out);
+    dt_layer_row_parallel_forward(m, layer, branches[branch].last, branches[branch].last_bias,
+                                  whole ? kept : out, x, &pass->partial);
+    if (norms && !whole)
+        m->device->ops->copy(m->device, kept, &own);
+    if (norms)
+        dt_layer_norm_forward(m, layer, output_norm(m, branch), DT_ROLE_NONE, &own,
+                              &b->output_stats[branch], kept, kept, NULL);
 }
 
-/* The same of the MLP. */
-static void mlp_output(const struct dt_model *m, int layer, struct dt_block *b,
-                       struct dt_tensor *out, const struct dt_block_pass *pass)
+/* What a branch adds to the stream: dropout and scale of its output, this rank's rows. */
+static struct dt_tensor addend(const struct dt_model *m, int layer, enum branch branch,
+                               const struct dt_tensor *out, const struct dt_block_pass *pass)
 {
-    struct dt_tensor *y = is_output_norm(m) ? &b->norm2 : out;
-    dt_layer_row_parallel_forward(m, layer, DT_ROLE_DOWN_WEIGHT, DT_ROLE_DOWN_BIAS, y, &b->active,
-                                  &pass->partial);
-    if (is_output_norm(m))
-        dt_layer_norm_forward(m, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, out, &b->stats2,
-                              y, y, NULL);
+    struct dt_tensor own = dt_block_hidden_rows(m, out);
+    dt_block_dropout(m, layer, branches[branch].site, &own, pass);
+    dt_layer_scale(m, &own, m->config.residual_scale);
+    return own;
 }
 
 /* From norm1 to the MLP's activation. out is the output of attention. */
@@ -463,10 +546,11 @@ static void forward_inside(const struct dt_model *m, int layer, struct dt_block 
         apply_rope(m, layer, &s, &how, false);
         dt_context_attention_forward(m, pass->context, &b->attention, &b->lse, &s, &how);
     }
-    attention_output(m, layer, b, out, pass);
-    struct dt_tensor add = dt_block_hidden_rows(m, out), norm1 = dt_block_hidden_rows(m, &b->norm1);
-    dt_block_dropout(m, layer, DT_DROPOUT_SITE_PROJECTION, &add, pass);
-    add_and_norm2(m, layer, b, is_post_norm(m) ? &norm1 : &b->input, &add);
+    branch_output(m, layer, ATTENTION, b, out, &b->attention, pass);
+    struct dt_tensor add = addend(m, layer, ATTENTION, out, pass),
+                     norm1 = dt_block_hidden_rows(m, &b->norm1);
+    add_and_norm2(m, layer, b, entry_of(m, layer, ATTENTION) == ENTRY_JOINED ? &norm1 : &b->input,
+                  &add);
     mlp_inner(m, layer, b);
 }
 
@@ -477,9 +561,8 @@ void dt_block_forward(const struct dt_model *m, int layer, struct dt_block *buff
     struct dt_block b = first_rows(buffers, out->rows, x->rows);
     add_and_norm1(m, layer, &b, x, add, pass);
     forward_inside(m, layer, &b, out, caches, pass);
-    mlp_output(m, layer, &b, out, pass);
-    struct dt_tensor added = dt_block_hidden_rows(m, out);
-    dt_block_dropout(m, layer, DT_DROPOUT_SITE_MLP, &added, pass);
+    branch_output(m, layer, MLP, &b, out, &b.active, pass);
+    addend(m, layer, MLP, out, pass);
 }
 
 /* Recomputes the activations that forward has not kept; overwrites scratch (R x C). */
@@ -493,8 +576,8 @@ static void forward_again(const struct dt_model *m, int layer, struct dt_block *
     add_and_norm1(m, layer, b, &b->input, NULL, pass);
     if (recompute == DT_RECOMPUTE_FULL) {
         forward_inside(m, layer, b, scratch, NULL, pass);
-        if (is_output_norm(m))
-            mlp_output(m, layer, b, scratch, pass);
+        if (has_output_norms(m))
+            branch_output(m, layer, MLP, b, scratch, &b->active, pass);
         return;
     }
     add_and_norm2(m, layer, b, &b->middle, NULL);
@@ -504,88 +587,103 @@ static void forward_again(const struct dt_model *m, int layer, struct dt_block *
         ops->activation_forward(m->device, &b->active, &b->up, dt_layer_activation(m));
 }
 
-/* The gradient, all rows, of what the block adds to the stream at that site: that of the stream,
- * through dropout. */
-static const struct dt_tensor *added(const struct dt_model *m, int layer, enum dt_dropout_site site,
-                                     struct dt_block_scratch *s, const struct dt_tensor *stream,
-                                     const struct dt_block_pass *pass)
+/* The gradient of the residual stream, and a buffer for that of a branch's input; S x C. */
+struct flow {
+    struct dt_tensor *stream, *other;
+};
+
+/* The gradient, all rows, of the output of a branch's last linear map, from dstream, that of the
+ * stream, through scale, dropout and the norm of the output. Overwrites other. */
+static const struct dt_tensor *output_gradient(const struct dt_model *m,
+                                               const struct dt_flat *gradients, int layer,
+                                               enum branch branch, const struct dt_block *b,
+                                               const struct dt_tensor *dstream,
+                                               struct dt_tensor *other, struct dt_block_scratch *s,
+                                               const struct dt_block_pass *pass)
 {
+    const struct dt_ops *ops = m->device->ops;
     bool drops = m->config.dropout > 0 && pass->dropout;
-    if (!drops && !m->part.sequence)
-        return stream;
-    struct dt_tensor *scratch = m->part.sequence ? &s->wide : &s->added;
-    struct dt_tensor own = dt_block_hidden_rows(m, scratch);
-    m->device->ops->copy(m->device, &own, stream);
-    dt_block_dropout(m, layer, site, &own, pass);
-    dt_tensor_parallel_gather_hidden(m, scratch);
-    return scratch;
+    bool changes = drops || scales_branches(m), gathers = m->part.sequence;
+    struct dt_tensor *all = gathers ? &s->wide : &s->added, own = dt_block_hidden_rows(m, all);
+    const struct dt_tensor *dy = changes || gathers ? &own : dstream;
+    if (changes || gathers)
+        ops->copy(m->device, &own, dstream);
+    if (changes)
+        dt_layer_scale(m, &own, m->config.residual_scale);
+    dt_block_dropout(m, layer, branches[branch].site, &own, pass);
+    if (has_output_norms(m)) {
+        ops->zero(m->device, other);
+        dt_layer_norm_backward(m, gradients, layer, output_norm(m, branch), DT_ROLE_NONE, other, dy,
+                               &b->output[branch], &b->output_stats[branch]);
+        if (!gathers)
+            return other;
+        ops->copy(m->device, &own, other);
+    }
+    dt_tensor_parallel_gather_hidden(m, all);
+    return changes || gathers ? all : dstream;
 }
 
-/* The gradient of the last linear map's output, through the norm of it. */
-static const struct dt_tensor *
-output_gradient(const struct dt_model *m, const struct dt_flat *gradients, int layer,
-                enum dt_role weight, const struct dt_tensor *dy, const struct dt_tensor *y,
-                const struct dt_tensor *stats, struct dt_block_scratch *s)
-{
-    if (!is_output_norm(m))
-        return dy;
-    m->device->ops->zero(m->device, &s->width);
-    dt_layer_norm_backward(m, gradients, layer, weight, DT_ROLE_NONE, &s->width, dy, y, stats);
-    return &s->width;
-}
-
-/* The buffer in which the gradient of a norm's output is accumulated: its destination or, with
+/* The buffer in which the gradient of a branch's input is accumulated: its destination or, with
  * tensor parallelism, an fp32 scratch buffer that is then summed over the ranks. how: of the
  * product. */
-struct norm_gradient {
-    struct dt_tensor dnorm;
+struct input_gradient {
+    struct dt_tensor dx, *destination;
     struct dt_matmul how;
 };
 
-static struct norm_gradient begin_norm_gradient(const struct dt_model *m, struct dt_tensor *dnorm,
-                                                const struct dt_block_scratch *s,
-                                                const struct dt_block_pass *pass)
+static struct input_gradient begin_input_gradient(const struct dt_model *m, enum entry entry,
+                                                  const struct flow *flow,
+                                                  const struct dt_block_scratch *s,
+                                                  const struct dt_block_pass *pass)
 {
-    if (is_tensor_parallel(m))
-        return (struct norm_gradient){
-            .dnorm = pass->partial.data ? dt_tensor_rows(&pass->partial, 0, pass->rows) : s->wide};
-    return (struct norm_gradient){*dnorm, {.accumulate = is_post_norm(m) || is_output_norm(m)}};
+    struct input_gradient g = {.destination = entry == ENTRY_NORM ? flow->other : flow->stream};
+    if (is_tensor_parallel(m)) {
+        g.dx = pass->partial.data ? dt_tensor_rows(&pass->partial, 0, pass->rows) : s->wide;
+    } else {
+        g.dx = *g.destination;
+        g.how.accumulate = entry != ENTRY_NORM;
+    }
+    return g;
 }
 
-static void end_norm_gradient(const struct dt_model *m, struct dt_tensor *dnorm,
-                              struct norm_gradient *g)
+static void end_input_gradient(const struct dt_model *m, enum entry entry, struct input_gradient *g)
 {
     if (is_tensor_parallel(m))
-        dt_tensor_parallel_sum_hidden(m, dnorm, &g->dnorm, NULL, is_post_norm(m));
+        dt_tensor_parallel_sum_hidden(m, g->destination, &g->dx, NULL, entry != ENTRY_NORM);
 }
 
-/* Backward of a norm, from dy: added to dsum, the gradient of its input, or with post-norm, where
- * nothing else uses the input, set. */
+/* Backward of the norm that a branch reads, of sum. */
 static void through_norm(const struct dt_model *m, const struct dt_flat *gradients, int layer,
-                         enum dt_role weight, enum dt_role bias, struct dt_tensor *dsum,
-                         const struct dt_tensor *dy, const struct dt_tensor *sum,
+                         enum branch branch, struct flow *flow, const struct dt_tensor *sum,
                          const struct dt_tensor *stats)
 {
-    if (is_output_norm(m))
+    enum entry entry = entry_of(m, layer, branch);
+    enum dt_role weight = branches[branch].norm, bias = branches[branch].norm_bias;
+    if (entry == ENTRY_NORM)
+        dt_layer_norm_backward(m, gradients, layer, weight, bias, flow->stream, flow->other, sum,
+                               stats);
+    if (entry != ENTRY_JOINED)
         return;
-    if (is_post_norm(m))
-        m->device->ops->zero(m->device, dsum);
-    dt_layer_norm_backward(m, gradients, layer, weight, bias, dsum, dy, sum, stats);
+    m->device->ops->zero(m->device, flow->other);
+    dt_layer_norm_backward(m, gradients, layer, weight, bias, flow->other, flow->stream, sum,
+                           stats);
+    *flow = (struct flow){flow->other, flow->stream};
 }
 
-/* Backward from the projection to norm1. middle: the gradient of b->middle; other: memory for that
- * of b->attention, without tensor parallelism; dnorm: that of b->norm1. */
+/* Backward from the projection to attention's input. dstream: the gradient of the stream after
+ * attention. */
 static void attention_backward(const struct dt_model *m, int layer, const struct dt_block *b,
-                               struct dt_tensor *dnorm, const struct dt_tensor *middle,
-                               struct dt_tensor *other, struct dt_block_scratch *s,
-                               const struct dt_flat *gradients, const struct dt_block_pass *pass)
+                               const struct flow *flow, const struct dt_tensor *dstream,
+                               struct dt_block_scratch *s, const struct dt_flat *gradients,
+                               const struct dt_block_pass *pass)
 {
+    enum entry entry = entry_of(m, layer, ATTENTION);
     struct dt_attention attention = attention_of(m, layer, pass);
     struct dt_qkv qkv = split(m, &b->qkv), d = split(m, &s->qkv);
-    struct dt_tensor *dattention = is_tensor_parallel(m) || is_output_norm(m) ? &s->heads : other;
-    const struct dt_tensor *dy = added(m, layer, DT_DROPOUT_SITE_PROJECTION, s, middle, pass);
-    struct norm_gradient to = begin_norm_gradient(m, dnorm, s, pass);
-    dy = output_gradient(m, gradients, layer, DT_ROLE_NORM1_WEIGHT, dy, &b->norm1, &b->stats1, s);
+    struct dt_tensor *dattention = has_heads(m) ? &s->heads : flow->other;
+    const struct dt_tensor *dy =
+        output_gradient(m, gradients, layer, ATTENTION, b, dstream, flow->other, s, pass);
+    struct input_gradient to = begin_input_gradient(m, entry, flow, s, pass);
     const struct dt_layer_map projection = {.weight = DT_ROLE_PROJECTION_WEIGHT, .dy = dy};
     dt_layer_weight_backward(m, gradients, layer, DT_ROLE_PROJECTION_WEIGHT,
                              DT_ROLE_PROJECTION_BIAS, dy, &b->attention);
@@ -595,8 +693,8 @@ static void attention_backward(const struct dt_model *m, int layer, const struct
     apply_rope(m, layer, &d, &attention, true);
     if (m->config.qk_norm)
         qk_norm_backward(m, gradients, layer, &d, b, &s->qk);
-    project_backward(m, gradients, layer, &to.dnorm, &d, &s->qkv, b, &to.how);
-    end_norm_gradient(m, dnorm, &to);
+    project_backward(m, gradients, layer, &to.dx, &d, &s->qkv, b, &to.how);
+    end_input_gradient(m, entry, &to);
 }
 
 static struct dt_block_scratch first_scratch_rows(const struct dt_block_scratch *s, int64_t rows,
@@ -609,14 +707,14 @@ static struct dt_block_scratch first_scratch_rows(const struct dt_block_scratch 
         .gate = dt_tensor_rows(&s->gate, 0, rows),
         .inner = dt_tensor_rows(&s->inner, 0, rows),
         .added = dt_tensor_rows(&s->added, 0, own),
+        .after = dt_tensor_rows(&s->after, 0, own),
         .wide = dt_tensor_rows(&s->wide, 0, rows),
         .heads = dt_tensor_rows(&s->heads, 0, rows),
     };
 }
 
-/* Pre-norm: stream accumulates the gradient of the residual stream, scratch.width holds those of
- * the norms' outputs. Post-norm: the stream continues from a norm's output, so the gradients of the
- * branch are added to stream, and the two buffers swap roles at each norm. */
+/* The branches add the gradients of their inputs to that of the stream, through their norms. Where
+ * the stream continues from a norm's output, its gradient moves to the other buffer there. */
 void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buffers,
                        struct dt_tensor *stream, struct dt_block_scratch *scratch,
                        const struct dt_flat *gradients, enum dt_recompute recompute,
@@ -625,22 +723,22 @@ void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buf
     int64_t rows = pass->rows;
     struct dt_block b = first_rows(buffers, rows, stream->rows);
     struct dt_block_scratch s = first_scratch_rows(scratch, rows, stream->rows);
-    struct dt_tensor *middle = is_post_norm(m) ? &s.width : stream;
-    struct dt_tensor *other = is_post_norm(m) || is_output_norm(m) ? stream : &s.width;
-    struct dt_tensor *dnorm1 = is_output_norm(m) ? stream : &s.width;
-    struct norm_gradient to = begin_norm_gradient(m, other, &s, pass);
+    struct flow flow = {stream, &s.width};
+    enum entry entry = entry_of(m, layer, MLP);
+    bool parallel = m->config.parallel_residual;
     forward_again(m, layer, &b, is_tensor_parallel(m) ? &s.wide : &s.width, recompute, pass);
-    const struct dt_tensor *dy = added(m, layer, DT_DROPOUT_SITE_MLP, &s, stream, pass);
-    mlp_backward(
-        m, gradients, layer, &to.dnorm,
-        output_gradient(m, gradients, layer, DT_ROLE_NORM2_WEIGHT, dy, &b.norm2, &b.stats2, &s), &b,
-        &s.inner, &s.gate, &to.how);
-    end_norm_gradient(m, other, &to);
-    through_norm(m, gradients, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, middle, other,
-                 &b.middle, &b.stats2);
-    attention_backward(m, layer, &b, dnorm1, middle, other, &s, gradients, pass);
+    if (parallel)
+        m->device->ops->copy(m->device, &s.after, stream);
+    const struct dt_tensor *dy =
+        output_gradient(m, gradients, layer, MLP, &b, stream, flow.other, &s, pass);
+    struct input_gradient to = begin_input_gradient(m, entry, &flow, &s, pass);
+    mlp_backward(m, gradients, layer, &to.dx, dy, &b, &s.inner, &s.gate, &to.how);
+    end_input_gradient(m, entry, &to);
+    through_norm(m, gradients, layer, MLP, &flow, mlp_stream(m, &b), &b.stats2);
+    attention_backward(m, layer, &b, &flow, parallel ? &s.after : flow.stream, &s, gradients, pass);
     if (dt_block_drops_embedding(m, layer))
-        dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, &s.width, pass);
-    through_norm(m, gradients, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, stream, &s.width,
-                 &b.input, &b.stats1);
+        dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, flow.stream, pass);
+    through_norm(m, gradients, layer, ATTENTION, &flow, &b.input, &b.stats1);
+    if (flow.stream != stream)
+        m->device->ops->copy(m->device, stream, flow.stream);
 }

@@ -19,7 +19,9 @@
  *        add ---------------------------> + --> middle ---> norm ---> norm2
  *
  * A post-norm block continues the stream from norm1 and norm2 instead of input and middle
- * (settings/families.h).
+ * (settings/families.h), as the first block does from norm1 after a norm of the embeddings. With
+ * norms of outputs, the branches' outputs pass them before dropout; with a parallel residual, norm2
+ * is of input.
  *
  * The activation arena of a workspace: what all blocks share, then what each keeps for backward.
  *
@@ -56,7 +58,7 @@ struct dt_block_pass {
  * keys and the MLP, H its heads; S = R, or with sequence parallelism the rank's rows. */
 struct dt_block {
     struct dt_tensor input;     /* S x C: the residual stream at the block's entry */
-    struct dt_tensor norm1;     /* R x C */
+    struct dt_tensor norm1;     /* R x C, with norms of inputs; and norm2 */
     struct dt_tensor stats1;    /* S x dt_layer_norm_statistics */
     struct dt_tensor qkv;       /* R x (A + 2 K): queries, keys, values */
     struct dt_tensor qk;        /* R x (A + K): queries and keys before their norm, with qk_norm */
@@ -66,9 +68,11 @@ struct dt_block {
     struct dt_tensor middle;    /* S x C: the residual stream between attention and MLP */
     struct dt_tensor norm2;     /* R x C */
     struct dt_tensor stats2;    /* as stats1 */
-    struct dt_tensor gate;      /* R x I, with a gated MLP */
-    struct dt_tensor up;        /* R x I: before activation or gate */
-    struct dt_tensor active;    /* R x I: after it */
+    /* With norms of the outputs of attention and MLP: these before it, S x C, and its statistics */
+    struct dt_tensor output[2], output_stats[2];
+    struct dt_tensor gate;   /* R x I, with a gated MLP */
+    struct dt_tensor up;     /* R x I: before activation or gate */
+    struct dt_tensor active; /* R x I: after it */
 };
 
 /* Scratch gradients of one block's backward. */
@@ -78,11 +82,13 @@ struct dt_block_scratch {
     struct dt_tensor qk;    /* R x (A + K), with qk_norm */
     struct dt_tensor gate;  /* R x I, with a gated MLP */
     struct dt_tensor inner; /* R x I */
-    struct dt_tensor added; /* S x C, with dropout: gradient of the addend */
+    struct dt_tensor added; /* S x C, with dropout or a scale: gradient of the addend */
+    struct dt_tensor after; /* S x C, with a parallel residual: of the stream after the block */
     /* With tensor parallelism: */
     struct dt_tensor wide;  /* R x C: gradient of all rows of the stream, or with fp32 a partial sum
                              */
-    struct dt_tensor heads; /* R x A: gradient of the output of attention */
+    struct dt_tensor heads; /* R x A: gradient of the output of attention; also with norms of
+                             * outputs */
 };
 
 /* KV cache of a sequence: capacity x K each. */

@@ -122,6 +122,7 @@ static void embed(struct dt_decoder *d, const uint32_t *ids,
         m->device->ops->embedding_forward(m->device, &x, d->ids + i * length, &tokens,
                                           positions.data ? &positions : NULL, length,
                                           sequences[i].past);
+        dt_layer_scale(m, &x, m->config.embedding_scale);
     }
 }
 

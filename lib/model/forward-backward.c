@@ -307,6 +307,7 @@ static void embed(struct dt_workspace *w)
     }
     if (m->part.tp_size > 1)
         dt_tensor_parallel_reduce_hidden(m, &x);
+    dt_layer_scale(m, &own, m->config.embedding_scale);
     if (!dt_block_drops_embedding(m, 0))
         dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, &own, &w->pass);
 }
@@ -353,6 +354,7 @@ static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradien
         struct dt_tensor dtype = dt_tensor_rows(&dtypes, 0, 1);
         ops->bias_backward(m->device, &dtype, &stream, chunks);
     }
+    dt_layer_scale(m, &stream, m->config.embedding_scale);
     ops->embedding_backward(m->device, &dtokens, NULL, &stream, w->inputs, stream.rows, chunks);
     for (int i = 0; i < chunks && dpositions.data; i++)
         positions_backward(w, &dpositions, &stream, i);

@@ -238,6 +238,12 @@ void dt_layer_head_norm_backward(const struct dt_model *m, const struct dt_flat 
     m->device->ops->combine(m->device, &dw, 1, &all, 1);
 }
 
+void dt_layer_scale(const struct dt_model *m, struct dt_tensor *x, double factor)
+{
+    if (factor != 0 && factor != 1)
+        m->device->ops->combine(m->device, x, 0, x, (float)factor);
+}
+
 struct dt_tensor dt_head_weight(const struct dt_model *m)
 {
     struct dt_tensor head = dt_model_weight(m, DT_ROLE_HEAD_WEIGHT, m->table.layers);

@@ -59,6 +59,9 @@ void dt_layer_head_norm_backward(const struct dt_model *model, const struct dt_f
                                  const struct dt_tensor *dy, const struct dt_tensor *sum,
                                  const struct dt_tensor *stats);
 
+/* x = x factor, rounded once. A factor of 0 is not set, and means 1. */
+void dt_layer_scale(const struct dt_model *model, struct dt_tensor *x, double factor);
+
 /* The output head (V x C) and its gradient, and their buckets. */
 struct dt_tensor dt_head_weight(const struct dt_model *model);
 struct dt_tensor dt_head_gradient(const struct dt_model *model, const struct dt_flat *gradients);

@@ -27,6 +27,7 @@ static const enum dt_tensor_split splits[DT_ROLE_COUNT] = {
     [DT_ROLE_V_BIAS] = DT_TENSOR_SPLIT_COLUMN,
     [DT_ROLE_PROJECTION_WEIGHT] = DT_TENSOR_SPLIT_ROW,
     [DT_ROLE_GATE_WEIGHT] = DT_TENSOR_SPLIT_COLUMN,
+    [DT_ROLE_GATE_BIAS] = DT_TENSOR_SPLIT_COLUMN,
     [DT_ROLE_UP_WEIGHT] = DT_TENSOR_SPLIT_COLUMN,
     [DT_ROLE_UP_BIAS] = DT_TENSOR_SPLIT_COLUMN,
     [DT_ROLE_DOWN_WEIGHT] = DT_TENSOR_SPLIT_ROW,
@@ -75,6 +76,8 @@ static bool is_partial(enum dt_role role, const struct dt_model_part *part)
     case DT_ROLE_NORM1_BIAS:
     case DT_ROLE_NORM2_WEIGHT:
     case DT_ROLE_NORM2_BIAS:
+    case DT_ROLE_NORM1_OUTPUT_WEIGHT:
+    case DT_ROLE_NORM2_OUTPUT_WEIGHT:
     case DT_ROLE_FINAL_NORM_WEIGHT:
     case DT_ROLE_FINAL_NORM_BIAS:
         return part->sequence;

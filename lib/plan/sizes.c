@@ -18,6 +18,7 @@ static double *part_of(struct dt_part_sizes *p, enum dt_role role)
         return &p->embedding;
     if (role == DT_ROLE_NORM1_WEIGHT || role == DT_ROLE_NORM1_BIAS ||
         role == DT_ROLE_NORM2_WEIGHT || role == DT_ROLE_NORM2_BIAS ||
+        role == DT_ROLE_NORM1_OUTPUT_WEIGHT || role == DT_ROLE_NORM2_OUTPUT_WEIGHT ||
         role == DT_ROLE_FINAL_NORM_WEIGHT || role == DT_ROLE_FINAL_NORM_BIAS)
         return &p->norm;
     if (role <= DT_ROLE_PROJECTION_BIAS)
