@@ -132,6 +132,11 @@ int64_t dt_layer_norm_statistics(const struct dt_model *m)
     return is_rms(m) ? 1 : 2;
 }
 
+bool dt_layer_norm_lacks_bias(const struct dt_model *m)
+{
+    return !is_rms(m) && !m->table.has[DT_ROLE_FINAL_NORM_BIAS];
+}
+
 void dt_layer_norm_forward(const struct dt_model *m, int layer, enum dt_role weight,
                            enum dt_role bias, struct dt_tensor *y, struct dt_tensor *stats,
                            struct dt_tensor *sum, const struct dt_tensor *x,
@@ -144,7 +149,7 @@ void dt_layer_norm_forward(const struct dt_model *m, int layer, enum dt_role wei
     if (is_rms(m))
         ops->rms_norm_forward(m->device, y, stats, sum, x, add, &w, epsilon);
     else
-        ops->norm_forward(m->device, y, stats, sum, x, add, &w, &b, epsilon);
+        ops->norm_forward(m->device, y, stats, sum, x, add, &w, b.data ? &b : &m->no_bias, epsilon);
 }
 
 void dt_layer_norm_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
@@ -156,13 +161,15 @@ void dt_layer_norm_backward(const struct dt_model *m, const struct dt_flat *grad
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
     struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
+    struct dt_tensor bias_gradient = m->no_bias_gradient;
     int parts = dt_context_parallel_row_parts(&m->part, true);
     if (weight == DT_ROLE_HEAD_NORM_WEIGHT) /* the head computes chunk by chunk */
         parts = 1;
     if (is_rms(m))
         ops->rms_norm_backward(m->device, dsum, &dw, dy, sum, &w, stats, parts);
     else
-        ops->norm_backward(m->device, dsum, &dw, &db, dy, sum, &w, stats, parts);
+        ops->norm_backward(m->device, dsum, &dw, db.data ? &db : &bias_gradient, dy, sum, &w, stats,
+                           parts);
 }
 
 /* Operands of dt_layer_head_norm_backward. */

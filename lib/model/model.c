@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "model/context-parallel.h"
+#include "model/layer.h"
 
 static void lay_out_scratch(struct dt_model *m)
 {
@@ -39,6 +40,10 @@ static void lay_out(struct dt_model *m)
         lay_out_scratch(m);
     if (m->config.qk_norm)
         m->norm_sums = dt_arena_take(&m->arena, norm_sums_bytes(m));
+    if (dt_layer_norm_lacks_bias(m)) {
+        m->no_bias = dt_arena_matrix_of(&m->arena, m->compute, 1, m->config.hidden_size);
+        m->no_bias_gradient = dt_arena_matrix(&m->arena, 1, m->config.hidden_size);
+    }
     for (int i = 0; i < DT_ROPE_TABLE_COUNT; i++) {
         int64_t columns = dt_rope_columns(&m->config, (enum dt_rope_table)i);
         if (columns > 0)

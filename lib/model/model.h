@@ -74,6 +74,9 @@ struct dt_model {
     struct dt_tensor_parallel_scratch scratch; /* with tensor parallelism */
     float *norm_sums; /* with qk_norm: gradients of a norm's weight, of DT_ROW_PARTS of rows and
                        * DT_TENSOR_PARTS of heads */
+    /* Of a layer norm without bias: zeros in its place, 1 x C in the compute type, and memory for a
+     * gradient that nothing reads */
+    struct dt_tensor no_bias, no_bias_gradient;
     struct dt_tensor ropes[DT_ROPE_TABLE_COUNT]; /* rope.h; data NULL: no such table */
 };
 

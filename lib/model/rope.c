@@ -53,10 +53,10 @@ enum dt_rope_table dt_rope_table_of(const struct dt_model_config *c, int layer)
 /* The base of a context of longest tokens (NTK-aware scaling). */
 static double dynamic_theta(const struct scaling *s)
 {
-    double stretch = s->factor * s->longest / s->original - (s->factor - 1);
+    double ratio = s->factor * s->longest / s->original - (s->factor - 1);
     if (s->longest <= s->original)
         return s->theta;
-    return s->theta * dt_math_pow(stretch, s->channels / (s->channels - 2));
+    return s->theta * dt_math_pow(ratio, s->channels / (s->channels - 2));
 }
 
 /* Llama 3.1: long wavelengths are scaled, short ones are not, those between in part. */
@@ -73,7 +73,7 @@ static double llama3(const struct scaling *s, double frequency)
     return (1 - part) * frequency / s->factor + part * frequency;
 }
 
-/* The pair, a fraction, that makes so many turns over the original context. */
+/* The pair, rounded neither way, that makes that number of turns over the original context. */
 static double yarn_pair(const struct scaling *s, double turns)
 {
     return s->channels * dt_math_log(s->original / (turns * TURN)) / (2 * dt_math_log(s->theta));
