@@ -33,21 +33,14 @@ enum entry {
     ENTRY_JOINED  /* a norm of the stream, which continues from it */
 };
 
-/* Whether the family has a norm of the embeddings. */
-static bool norms_embeddings(const struct dt_model *m)
-{
-    const struct dt_tensor_spec *s = dt_family_of(&m->config)->tensors;
-    while (s->site != DT_TENSOR_SITE_FIRST && s->site != DT_TENSOR_SITE_END)
-        s++;
-    return s->site == DT_TENSOR_SITE_FIRST;
-}
-
 static enum entry entry_of(const struct dt_model *m, int layer, enum branch branch)
 {
-    switch (dt_family_of(&m->config)->norm_placement) {
+    const struct dt_family_descriptor *family = dt_family_of(&m->config);
+    switch (family->norm_placement) {
     case DT_NORM_PLACEMENT_PRE:
     case DT_NORM_PLACEMENT_BOTH:
-        return branch == ATTENTION && layer == 0 && norms_embeddings(m) ? ENTRY_JOINED : ENTRY_NORM;
+        return family->embedding_norm && layer == 0 && branch == ATTENTION ? ENTRY_JOINED
+                                                                           : ENTRY_NORM;
     case DT_NORM_PLACEMENT_OUTPUT:
         return ENTRY_STREAM;
     case DT_NORM_PLACEMENT_POST:
@@ -462,7 +455,7 @@ struct dt_tensor dt_block_output(const struct dt_model *m, const struct dt_block
 
 bool dt_block_drops_embedding(const struct dt_model *m, int layer)
 {
-    return layer == 0 && norms_embeddings(m);
+    return layer == 0 && entry_of(m, layer, ATTENTION) == ENTRY_JOINED;
 }
 
 /* sum = x + add (add NULL: x). */

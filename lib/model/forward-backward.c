@@ -289,6 +289,14 @@ static struct dt_tensor repeat_first(const struct dt_tensor *x, int64_t rows)
     return repeated;
 }
 
+/* The row of the position embeddings of chunk i's first token. */
+static int64_t first_position(const struct dt_workspace *w, int i)
+{
+    const struct dt_model *m = w->model;
+    return dt_context_parallel_chunk_start(&m->part, w->pass.attention.length, i) +
+           dt_family_of(&m->config)->position_offset;
+}
+
 /* Token and position embeddings, the input of the first block. */
 static void embed(struct dt_workspace *w)
 {
@@ -300,10 +308,9 @@ static void embed(struct dt_workspace *w)
     const struct dt_attention *chunk = &w->pass.attention;
     for (int i = 0; i < dt_context_parallel_chunks(&m->part); i++) {
         struct dt_tensor rows = dt_context_parallel_chunk_rows(&m->part, &x, i);
-        m->device->ops->embedding_forward(
-            m->device, &rows, w->inputs + i * rows.rows, &tokens,
-            adds_positions ? &positions : NULL, chunk->queries,
-            dt_context_parallel_chunk_start(&m->part, chunk->length, i));
+        m->device->ops->embedding_forward(m->device, &rows, w->inputs + i * rows.rows, &tokens,
+                                          adds_positions ? &positions : NULL, chunk->queries,
+                                          first_position(w, i));
     }
     if (m->part.tp_size > 1)
         dt_tensor_parallel_reduce_hidden(m, &x);
@@ -333,8 +340,7 @@ static void positions_backward(struct dt_workspace *w, const struct dt_tensor *d
     const struct dt_model *m = w->model;
     const struct dt_attention *chunk = &w->pass.attention;
     struct dt_tensor rows = dt_context_parallel_chunk_rows(&m->part, stream, i);
-    int64_t start = dt_context_parallel_chunk_start(&m->part, chunk->length, i);
-    struct dt_tensor here = dt_tensor_rows(dpositions, start, chunk->queries);
+    struct dt_tensor here = dt_tensor_rows(dpositions, first_position(w, i), chunk->queries);
     struct dt_tensor no_tokens = dt_matrix(NULL, 0, dpositions->columns);
     m->device->ops->embedding_backward(m->device, &no_tokens, &here, &rows,
                                        w->inputs + i * rows.rows, chunk->queries, 1);

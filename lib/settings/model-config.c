@@ -302,25 +302,13 @@ int dt_model_config_check_computed(const struct dt_model_config *c, struct dt_er
         const char *what;
     } missing[] = {
         {c->head_dim != 0, "model.head_dim"},
-        {family->biases == DT_BIAS_CONFIGURED && c->attention_bias, "model.attention_bias"},
-        {c->mlp_bias, "model.mlp_bias"},
-        {c->rope_scaling != DT_ROPE_SCALING_NONE, "model.rope_scaling"},
-        {c->rotary_dim != 0, "model.rotary_dim"},
-        {c->rope_local_theta != 0, "model.rope_local_theta"},
-        {c->rope_skip_every != 0, "model.rope_skip_every"},
         {c->sliding_window != 0, "model.sliding_window"},
         {c->attention_scale != 0, "model.attention_scale"},
         {c->attention_softcap != 0, "model.attention_softcap"},
         {c->logit_softcap != 0, "model.logit_softcap"},
-        {c->embedding_scale != 0, "model.embedding_scale"},
-        {c->residual_scale != 0, "model.residual_scale"},
         {c->logit_scale != 0, "model.logit_scale"},
-        {c->parallel_residual, "model.parallel_residual"},
         {family->norm == DT_NORM_RMS_PLUS_ONE, "the norms of its family"},
-        {family->norm_placement == DT_NORM_PLACEMENT_BOTH, "norms of inputs and outputs"},
         {family->mlp == DT_MLP_GEGLU_TANH || family->mlp == DT_MLP_GEGLU_ERF, "its kind of MLP"},
-        {family->embedding_norm, "a norm of embeddings in a pre-norm model"},
-        {family->position_offset != 0, "positions that do not begin at 0"},
     };
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
         if (missing[i].used)

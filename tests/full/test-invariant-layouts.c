@@ -52,6 +52,17 @@ static void qwen3_has_the_bits_of_one_rank(void **state)
     check_all(&s);
 }
 
+static void other_structures_have_the_bits_of_one_rank(void **state)
+{
+    (void)state;
+    const enum dt_family families[] = {DT_FAMILY_GPT_NEOX, DT_FAMILY_GRANITE};
+    for (int i = 0; i < 2; i++) {
+        struct dt_settings s = invariant_settings(families[i]);
+        s.model.dropout = 0.1;
+        check_all(&s);
+    }
+}
+
 static void sixteen_bit_types_have_the_bits_of_one_rank(void **state)
 {
     (void)state;
@@ -79,6 +90,7 @@ int main(void)
         cmocka_unit_test(gpt2_has_the_bits_of_one_rank),
         cmocka_unit_test(llama_has_the_bits_of_one_rank),
         cmocka_unit_test(qwen3_has_the_bits_of_one_rank),
+        cmocka_unit_test(other_structures_have_the_bits_of_one_rank),
         cmocka_unit_test(sixteen_bit_types_have_the_bits_of_one_rank),
         cmocka_unit_test(eight_tensor_parallel_ranks_have_the_bits_of_one_rank),
     };

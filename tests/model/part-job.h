@@ -59,6 +59,39 @@ static const struct dt_model_config llama = {
     .initializer_range = 0.1, /* about as far as 0.02 goes in 768 columns */
 };
 
+/* Attention and MLP in parallel, biases, a part of the channels rotated; uneven on 4 ranks. */
+static const struct dt_model_config gpt_neox = {
+    .family = DT_FAMILY_GPT_NEOX,
+    .vocab_size = 53,
+    .max_seq_len = 9,
+    .hidden_size = 24,
+    .num_layers = 2,
+    .num_heads = 6,
+    .intermediate_size = 41,
+    .rope_theta = 100,
+    .rotary_dim = 2,
+    .initializer_range = 0.1,
+    .parallel_residual = true,
+};
+
+/* Biases and scales. */
+static const struct dt_model_config granite = {
+    .family = DT_FAMILY_GRANITE,
+    .vocab_size = 57,
+    .max_seq_len = 9,
+    .hidden_size = 40,
+    .num_layers = 2,
+    .num_heads = 10,
+    .num_kv_heads = 5,
+    .intermediate_size = 50,
+    .rope_theta = 100,
+    .initializer_range = 0.1,
+    .attention_bias = DT_ATTENTION_BIAS_ALL,
+    .mlp_bias = true,
+    .embedding_scale = 3,
+    .residual_scale = 0.4,
+};
+
 static inline struct job job_of(const struct dt_model_config *config)
 {
     struct dt_error err;

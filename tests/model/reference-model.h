@@ -192,8 +192,7 @@ static inline void reference_block(const struct reference *r, int layer, double 
 {
     int64_t width = r->config->hidden_size, count = length * width;
     enum dt_norm_placement placement = dt_family_of(r->config)->norm_placement;
-    bool joins = layer == 0 && dt_table_find(r->table, DT_ROLE_NORM1_WEIGHT, 0) &&
-                 !strstr(dt_table_find(r->table, DT_ROLE_NORM1_WEIGHT, 0)->name, "0");
+    bool joins = layer == 0 && dt_family_of(r->config)->embedding_norm;
     size_t bytes = (size_t)count * sizeof(double);
     double *x = dt_alloc(1, bytes), *y = dt_alloc(1, bytes), *entry = dt_alloc(1, bytes);
     memcpy(entry, stream, bytes);
@@ -231,6 +230,8 @@ static inline void reference_embed(const struct reference *r, const int32_t *ids
     const double *positions = reference_tensor(r, DT_ROLE_POSITION_EMBEDDING, -1);
     const double *types = reference_tensor(r, DT_ROLE_TYPE_EMBEDDING, -1);
     double scale = r->config->embedding_scale != 0 ? r->config->embedding_scale : 1;
+    if (positions)
+        positions += dt_family_of(r->config)->position_offset * width;
     for (int64_t t = 0; t < length; t++)
         for (int64_t j = 0; j < width; j++)
             x[t * width + j] =

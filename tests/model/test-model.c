@@ -121,6 +121,7 @@ static void llamas_gradients_match_finite_differences(void **state)
     check_gradients(&tied);
     check_gradients(&tiny_qwen3);
     check_gradients(&tiny_olmo2);
+    check_gradients(&tiny_gpt_neox);
 }
 
 static void masked_models_gradients_match_finite_differences(void **state)
@@ -157,13 +158,13 @@ static double pass(const struct dt_model *m, enum dt_recompute recompute, float 
 static void recomputation_gives_the_same_bits_in_less_memory(void **state)
 {
     (void)state;
-    struct dt_model_config configs[] = {tiny, tiny_llama, tiny_qwen3, tiny_olmo2,
-                                        tiny, tiny_bert,  tiny_olmo2};
-    for (int i = 4; i < 7; i++) {
+    struct dt_model_config configs[] = {tiny, tiny_llama, tiny_qwen3, tiny_olmo2,   tiny_gpt_neox,
+                                        tiny, tiny_bert,  tiny_olmo2, tiny_granite, tiny_gpt_neox};
+    for (int i = 5; i < 10; i++) {
         configs[i].dropout = 0.2;
         configs[i].attention_dropout = 0.3;
     }
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 10; i++) {
         struct dt_model *m = new_model_of(&configs[i]);
         size_t n = (size_t)m->table.elements, last = SIZE_MAX, bytes;
         float *kept = dt_alloc(n, sizeof *kept), *again = dt_alloc(n, sizeof *again);
@@ -227,6 +228,8 @@ static void gradients_pass_through_dropout(void **state)
     check_dropout(&tiny_llama);
     check_dropout(&tiny_bert);
     check_dropout(&tiny_olmo2);
+    check_dropout(&tiny_granite);
+    check_dropout(&tiny_gpt_neox);
 }
 
 static void gradients_accumulate_and_scale(void **state)
@@ -287,6 +290,9 @@ static void decoding_agrees_with_scoring(void **state)
     check_decoding(&tiny_llama);
     check_decoding(&tiny_qwen3);
     check_decoding(&tiny_olmo2);
+    check_decoding(&tiny_granite);
+    check_decoding(&tiny_gpt_neox);
+    check_decoding(&tiny_smollm3);
 }
 
 static void masked_models_are_bidirectional_and_do_not_generate(void **state)

@@ -41,10 +41,10 @@ static void check_row(const struct dt_model_config *c, const double *frequencies
     dt_rope_fill(&two, DT_ROPE_TABLE_GLOBAL, values);
     for (int64_t j = 0; j < half; j++) {
         const float *row = values + c->rotary_dim;
-        assert_float_equal(values[j], height, 1e-6);
+        assert_float_equal(values[j], (float)height, 1e-6);
         assert_true(values[half + j] == 0);
-        assert_float_equal(row[j], height * cos(frequencies[j]), 2e-6);
-        assert_float_equal(row[half + j], height * sin(frequencies[j]), 2e-6);
+        assert_float_equal(row[j], (float)(height * cos(frequencies[j])), 2e-6);
+        assert_float_equal(row[half + j], (float)(height * sin(frequencies[j])), 2e-6);
     }
     free(values);
 }

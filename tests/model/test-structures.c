@@ -126,52 +126,59 @@ static void families_match_the_reference(void **state)
     check("distilbert", &tiny_distilbert);
 }
 
-static void scales_match_the_reference(void **state)
+static void granites_scales_match_the_reference(void **state)
 {
     (void)state;
-    const struct dt_model_config configs[] = {tiny_llama, tiny_olmo2, tiny};
-    for (int i = 0; i < 3; i++) {
-        struct dt_model_config c = configs[i];
-        c.embedding_scale = 3.5;
-        check("embedding_scale", &c);
-        c.residual_scale = 0.22;
-        check("residual_scale", &c);
-    }
+    struct dt_model_config c = tiny_granite;
+    check("granite", &c);
+    c.residual_scale = 0;
+    check("embedding_scale", &c);
+}
+
+static void biases_match_the_reference(void **state)
+{
+    (void)state;
+    struct dt_model_config c = tiny_llama;
+    check("qwen2", &tiny_qwen2);
+    c.attention_bias = DT_ATTENTION_BIAS_ALL;
+    check("attention_bias", &c);
+    c.mlp_bias = true;
+    check("mlp_bias", &c);
 }
 
 static void parallel_residuals_match_the_reference(void **state)
 {
     (void)state;
-    const struct dt_model_config configs[] = {tiny_llama, tiny};
-    for (int i = 0; i < 2; i++) {
-        struct dt_model_config c = configs[i];
-        c.parallel_residual = true;
-        check("parallel_residual", &c);
-        c.residual_scale = 0.5;
-        check("parallel_residual, residual_scale", &c);
-    }
+    struct dt_model_config c = tiny_gpt_neox;
+    check("gpt_neox", &c);
+    c.residual_scale = 0.5;
+    check("residual_scale", &c);
+    c.parallel_residual = false;
+    check("without parallel_residual", &c);
 }
 
-/* Rotations of a part of the channels, with another base in local layers, and in some layers. */
-static void positions_match_the_reference(void **state)
+static void skipped_positions_match_the_reference(void **state)
 {
     (void)state;
-    struct dt_model_config c = tiny_llama;
-    c.num_heads = 2;
-    c.num_kv_heads = 1;
-    c.rotary_dim = 2;
-    check("rotary_dim", &c);
-    c.rope_skip_every = 2;
-    check("rope_skip_every", &c);
+    check("smollm3", &tiny_smollm3);
+}
+
+/* Position t has row t + 2. */
+static void offset_positions_match_the_reference(void **state)
+{
+    (void)state;
+    check("roberta", &tiny_roberta);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(families_match_the_reference),
-        cmocka_unit_test(scales_match_the_reference),
+        cmocka_unit_test(granites_scales_match_the_reference),
+        cmocka_unit_test(biases_match_the_reference),
         cmocka_unit_test(parallel_residuals_match_the_reference),
-        cmocka_unit_test(positions_match_the_reference),
+        cmocka_unit_test(skipped_positions_match_the_reference),
+        cmocka_unit_test(offset_positions_match_the_reference),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -38,6 +38,32 @@ static void llama_matches_one_rank(void **state)
     check_config(&llama);
 }
 
+/* Also with dropout and full recomputation. */
+static void check_structure(const struct dt_model_config *config)
+{
+    struct dt_model_config dropping = *config;
+    check_config(config);
+    dropping.dropout = 0.2;
+    struct job job = job_of(&dropping);
+    job.recompute = DT_RECOMPUTE_FULL;
+    check_job(&job);
+}
+
+static void parallel_residuals_match_one_rank(void **state)
+{
+    (void)state;
+    check_structure(&gpt_neox);
+}
+
+static void scales_and_biases_match_one_rank(void **state)
+{
+    (void)state;
+    struct dt_model_config one_key_head = granite;
+    check_structure(&granite);
+    one_key_head.num_kv_heads = 1;
+    check_config(&one_key_head);
+}
+
 /* GPT-2's vocabulary size is not divisible by 2, 3 or 4. */
 static void uneven_vocabulary_shards_match_one_rank(void **state)
 {
@@ -150,7 +176,7 @@ static int64_t sum_of(int64_t n)
 static int64_t norm_sums(const struct job *job)
 {
     int64_t width = job->config.hidden_size, layers = job->config.num_layers;
-    int64_t vectors = job->config.family == DT_FAMILY_LLAMA ? 1 : 2;
+    int64_t vectors = dt_family_of(&job->config)->norm == DT_NORM_LAYER ? 2 : 1;
     int64_t heads = job->config.qk_norm ? 2 * layers * width / job->config.num_heads : 0;
     heads *= DT_ROW_PARTS;
     return sum_of(job->sequence ? vectors * (2 * layers + 1) * width + heads : heads);
@@ -220,6 +246,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt2_matches_one_rank),
         cmocka_unit_test(llama_matches_one_rank),
+        cmocka_unit_test(parallel_residuals_match_one_rank),
+        cmocka_unit_test(scales_and_biases_match_one_rank),
         cmocka_unit_test(uneven_vocabulary_shards_match_one_rank),
         cmocka_unit_test(qwen3_matches_one_rank),
         cmocka_unit_test(masked_models_match_one_rank),

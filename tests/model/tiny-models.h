@@ -12,36 +12,42 @@ static struct dt_error err;
     .initializer_range = 0.02
 #define TINY_GPT2                                                                                  \
     TINY, .num_heads = 2, .num_kv_heads = 2, .intermediate_size = 32, .tie_word_embeddings = true
-#define TINY_LLAMA                                                                                 \
-    TINY, .family = DT_FAMILY_LLAMA, .intermediate_size = 20, .layer_norm_epsilon = 1e-6,          \
-          .rope_theta = 100
+#define TINY_ROTARY TINY, .intermediate_size = 20, .layer_norm_epsilon = 1e-6, .rope_theta = 100
+#define TINY_LLAMA  TINY_ROTARY, .family = DT_FAMILY_LLAMA
 
 static const struct dt_model_config tiny = {TINY_GPT2, .layer_norm_epsilon = 1e-5};
 /* GQA with two query heads per key head, and an untied output head. */
 static const struct dt_model_config tiny_llama = {TINY_LLAMA, .num_heads = 4, .num_kv_heads = 2};
 /* Llama with norms of queries and keys. */
-static const struct dt_model_config tiny_qwen3 = {TINY,
-                                                  .family = DT_FAMILY_QWEN3,
-                                                  .num_heads = 2,
-                                                  .num_kv_heads = 1,
-                                                  .intermediate_size = 20,
-                                                  .layer_norm_epsilon = 1e-6,
-                                                  .rope_theta = 100,
-                                                  .qk_norm = true};
+static const struct dt_model_config tiny_qwen3 = {
+    TINY_ROTARY, .family = DT_FAMILY_QWEN3, .num_heads = 2, .num_kv_heads = 1, .qk_norm = true};
+/* Biases of queries, keys and values. */
+static const struct dt_model_config tiny_qwen2 = {TINY_ROTARY, .family = DT_FAMILY_QWEN2,
+                                                  .num_heads = 4, .num_kv_heads = 2,
+                                                  .attention_bias = DT_ATTENTION_BIAS_QKV};
+/* One layer of two without positions. */
+static const struct dt_model_config tiny_smollm3 = {TINY_ROTARY, .family = DT_FAMILY_SMOLLM3,
+                                                    .num_heads = 4, .num_kv_heads = 2,
+                                                    .rope_skip_every = 2};
+static const struct dt_model_config tiny_granite = {
+    TINY_ROTARY,       .family = DT_FAMILY_GRANITE, .num_heads = 4,
+    .num_kv_heads = 2, .embedding_scale = 3.5,      .residual_scale = 0.22};
+/* Attention and MLP in parallel; two of four channels are rotated. */
+static const struct dt_model_config tiny_gpt_neox = {TINY_ROTARY,     .family = DT_FAMILY_GPT_NEOX,
+                                                     .num_heads = 2,  .num_kv_heads = 2,
+                                                     .rotary_dim = 2, .parallel_residual = true};
 /* Llama with norms of the outputs of attention and MLP, and of all heads of queries or keys
  * together. */
-static const struct dt_model_config tiny_olmo2 = {TINY,
-                                                  .family = DT_FAMILY_OLMO2,
-                                                  .num_heads = 4,
-                                                  .num_kv_heads = 2,
-                                                  .intermediate_size = 20,
-                                                  .layer_norm_epsilon = 1e-6,
-                                                  .rope_theta = 100,
-                                                  .qk_norm = true};
+static const struct dt_model_config tiny_olmo2 = {
+    TINY_ROTARY, .family = DT_FAMILY_OLMO2, .num_heads = 4, .num_kv_heads = 2, .qk_norm = true};
 static const struct dt_model_config tiny_bert = {TINY_GPT2, .family = DT_FAMILY_BERT,
                                                  .layer_norm_epsilon = 1e-12};
 static const struct dt_model_config tiny_distilbert = {TINY_GPT2, .family = DT_FAMILY_DISTILBERT,
                                                        .layer_norm_epsilon = 1e-12};
+
+/* Positions begin at row 2. */
+static const struct dt_model_config tiny_roberta = {TINY_GPT2, .family = DT_FAMILY_ROBERTA,
+                                                    .layer_norm_epsilon = 1e-12};
 
 static inline int open_device(void **state)
 {

@@ -23,6 +23,15 @@ static inline struct dt_settings invariant_settings(enum dt_family family)
         s.model.num_kv_heads = 4;
         s.model.tie_word_embeddings = false;
     }
+    if (family == DT_FAMILY_GPT_NEOX) {
+        s.model.rotary_dim = 2;
+        s.model.parallel_residual = true;
+    }
+    if (family == DT_FAMILY_GRANITE) {
+        s.model.attention_bias = DT_ATTENTION_BIAS_ALL;
+        s.model.embedding_scale = 3;
+        s.model.residual_scale = 0.3;
+    }
     s.training.batch_size = 2;
     s.training.gradient_accumulation_steps = 8;
     s.training.max_steps = 3;

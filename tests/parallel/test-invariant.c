@@ -9,6 +9,9 @@ static const struct layout each[] = {
     {1, 1, 2, 1, 1, 0, 0, false}, {1, 1, 4, 1, 1, 3, 0, false}, {2, 2, 2, 1, 1, 3, 0, true},
 };
 
+/* Of other structures of blocks. */
+static const struct layout some[] = {{2, 2, 1, 1, 1, 3, 0, true}, {1, 2, 2, 2, 1, 1, 0, false}};
+
 static void gpt2_has_the_bits_of_one_rank(void **state)
 {
     (void)state;
@@ -24,11 +27,29 @@ static void llama_has_the_bits_of_one_rank(void **state)
     check_layouts(&s, each, sizeof each / sizeof *each);
 }
 
+static void parallel_residuals_have_the_bits_of_one_rank(void **state)
+{
+    (void)state;
+    struct dt_settings s = invariant_settings(DT_FAMILY_GPT_NEOX);
+    check_layouts(&s, some, sizeof some / sizeof *some);
+}
+
+static void scales_and_biases_have_the_bits_of_one_rank(void **state)
+{
+    (void)state;
+    struct dt_settings s = invariant_settings(DT_FAMILY_GRANITE);
+    s.model.dropout = 0.1;
+    s.training.recompute = DT_RECOMPUTE_FULL;
+    check_layouts(&s, some, sizeof some / sizeof *some);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt2_has_the_bits_of_one_rank),
         cmocka_unit_test(llama_has_the_bits_of_one_rank),
+        cmocka_unit_test(parallel_residuals_have_the_bits_of_one_rank),
+        cmocka_unit_test(scales_and_biases_have_the_bits_of_one_rank),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
