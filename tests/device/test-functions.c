@@ -41,6 +41,7 @@ static void errors_are_within_their_bounds(void **state)
     assert_true(worst_error(dt_device_exp, exp, -0x1.5d589ep+6f, 0x1.62e42ep+6f) < 1);
     assert_true(worst_error(dt_device_log, log, 0x1p-149f, 0x1.fffffep+127f) < 1);
     assert_true(worst_error(dt_device_erf, erf, -INFINITY, INFINITY) < 1.2);
+    assert_true(worst_error(dt_device_tanh, tanh, -INFINITY, INFINITY) < 1.4);
     assert_true(worst_error(dt_device_sigmoid, sigmoid, -86, INFINITY) < 2.5);
 }
 
@@ -64,11 +65,14 @@ static void log_has_its_special_values(void **state)
     assert_true(isnan(dt_device_log(-0x1p-149f)) != 0);
 }
 
-static void erf_and_sigmoid_have_their_special_values(void **state)
+static void erf_tanh_and_sigmoid_have_their_special_values(void **state)
 {
     (void)state;
     assert_true(dt_device_erf(0) == 0 && signbit(dt_device_erf(-0.0f)) != 0);
     assert_true(dt_device_erf(INFINITY) == 1 && dt_device_erf(-INFINITY) == -1);
+    assert_true(dt_device_tanh(0) == 0 && signbit(dt_device_tanh(-0.0f)) != 0);
+    assert_true(dt_device_tanh(INFINITY) == 1 && dt_device_tanh(-INFINITY) == -1);
+    assert_true(isnan(dt_device_tanh(NAN)) != 0);
     assert_true(isnan(dt_device_erf(NAN)) != 0 && isnan(dt_device_sigmoid(NAN)) != 0);
     assert_true(dt_device_sigmoid(0) == 0.5f && dt_device_sigmoid(-INFINITY) == 0);
     assert_true(dt_device_sigmoid(INFINITY) == 1);
@@ -91,6 +95,7 @@ static void bits_are_those_of_every_machine(void **state)
     assert_true(hash_of(dt_device_exp) == 0x2bffb0688d5a1db7);
     assert_true(hash_of(dt_device_log) == 0x9a72fa31e6c87f22);
     assert_true(hash_of(dt_device_erf) == 0x29488fc4194ab121);
+    assert_true(hash_of(dt_device_tanh) == 0xf76afbc935365e49);
     assert_true(hash_of(dt_device_sigmoid) == 0xc2d7ed8d58518232);
 }
 
@@ -100,7 +105,7 @@ int main(void)
         cmocka_unit_test(errors_are_within_their_bounds),
         cmocka_unit_test(exp_flushes_subnormal_results_and_overflows),
         cmocka_unit_test(log_has_its_special_values),
-        cmocka_unit_test(erf_and_sigmoid_have_their_special_values),
+        cmocka_unit_test(erf_tanh_and_sigmoid_have_their_special_values),
         cmocka_unit_test(bits_are_those_of_every_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

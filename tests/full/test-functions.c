@@ -50,6 +50,13 @@ static void erf_is_within_1_2_ulp(void **state)
     assert_true(worst_error(dt_device_erf, erf, 0x1p-30f, 5, -1) < 1.2);
 }
 
+static void tanh_is_within_1_4_ulp(void **state)
+{
+    (void)state;
+    assert_true(worst_error(dt_device_tanh, tanh, 0x1p-30f, 12, 1) < 1.4);
+    assert_true(worst_error(dt_device_tanh, tanh, 0x1p-30f, 12, -1) < 1.4);
+}
+
 static void sigmoid_is_within_2_5_ulp(void **state)
 {
     (void)state;
@@ -60,9 +67,8 @@ static void sigmoid_is_within_2_5_ulp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exp_is_within_1_ulp),
-        cmocka_unit_test(log_is_within_1_ulp),
-        cmocka_unit_test(erf_is_within_1_2_ulp),
+        cmocka_unit_test(exp_is_within_1_ulp),       cmocka_unit_test(log_is_within_1_ulp),
+        cmocka_unit_test(erf_is_within_1_2_ulp),     cmocka_unit_test(tanh_is_within_1_4_ulp),
         cmocka_unit_test(sigmoid_is_within_2_5_ulp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
