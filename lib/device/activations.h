@@ -23,7 +23,8 @@
 /* GELU (Hendrycks and Gimpel 2016): x times the normal distribution's cumulative function at x, in
  * its tanh approximation ("gelu_new" of GPT-2) and exactly ("gelu" of BERT). The former has
  * (1 + tanh(u)) / 2, which is the logistic function of 2 u: DT_GELU_INNER is 2 u, with the factors
- * 2 sqrt(2 / pi) and 0.044715 times that. */
+ * 2 sqrt(2 / pi) and 0.044715 times that. SILU (Elfwing et al. 2018) is x times the logistic
+ * function. */
 #define DT_GELU_INNER(x)            ((x)*DT_FMA((x) * (x), 0x1.2444f2p-4f, 0x1.988454p+0f))
 #define DT_GELU_INNER_DERIVATIVE(x) DT_FMA((x) * (x), 0x1.b6676cp-3f, 0x1.988454p+0f)
 #define DT_NORMAL_CDF(x)            DT_FMA(0.5f, DT_ERF(0x1.6a09e6p-1f * (x)), 0.5f)
@@ -38,7 +39,10 @@
              DT_SIGMOID(DT_GELU_INNER(x))))                                                        \
     X(GELU_ERF, "gelu_erf", false,                                                                 \
       x * DT_NORMAL_CDF(x),                                                                        \
-      DT_FMA(x, DT_NORMAL_DENSITY(x), DT_NORMAL_CDF(x)))
+      DT_FMA(x, DT_NORMAL_DENSITY(x), DT_NORMAL_CDF(x)))                                           \
+    X(SILU, "silu", false,                                                                         \
+      x * DT_SIGMOID(x),                                                                           \
+      DT_SIGMOID(x) * DT_FMA(x, 1.0f - DT_SIGMOID(x), 1.0f))
 /* clang-format on */
 
 #define DT_ACTIVATION_ENUMERATOR(NAME, ...) DT_ACTIVATION_##NAME,

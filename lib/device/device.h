@@ -113,10 +113,18 @@ struct dt_attention {
     int64_t length;     /* T, the keys of a bidirectional sequence; 0: past + queries */
 };
 
+/* From x, the product of the head, to logits: scale x, and with a softcap c, c tanh(scale x / c)
+ * (Gemma 2). */
+struct dt_logit_map {
+    float scale;   /* 0: 1 */
+    float softcap; /* 0: none */
+};
+
 struct dt_cross_entropy {
-    float scale;           /* of the gradient; 0: compute the loss only */
-    float label_smoothing; /* s: the target is 1 - s on its token and s / V on every one */
-    float z_loss;          /* z: adds z * (log of the softmax's sum)^2 (Chowdhery et al. 2022) */
+    float scale;             /* of the gradient; 0: compute the loss only */
+    float label_smoothing;   /* s: the target is 1 - s on its token and s / V on every one */
+    float z_loss;            /* z: adds z * (log of the softmax's sum)^2 (Chowdhery et al. 2022) */
+    struct dt_logit_map map; /* from x below to logits */
 };
 
 /* Statistics of a part of a row of logits (device/split-logits.h): the number of columns, the
@@ -200,19 +208,19 @@ struct dt_ops {
                           const struct dt_tensor *sum, const struct dt_tensor *weight,
                           const struct dt_tensor *stats, int parts);
 
-    /* sum as in norm_forward; y = sum * rstd * weight over each row, where rstd is
+    /* sum as in norm_forward; y = sum * rstd * (offset + weight) over each row, where rstd is
      * 1 / sqrt(mean of squares + epsilon) (Zhang and Sennrich 2019). rstd (Rx1) is kept.
      * If x has G times the columns of weight, each of a row's G groups (the heads of
      * queries or keys) is normalized separately, and rstd is RxG. */
     void (*rms_norm_forward)(struct dt_device *, struct dt_tensor *y, struct dt_tensor *rstd,
                              struct dt_tensor *sum, const struct dt_tensor *x,
                              const struct dt_tensor *add, const struct dt_tensor *weight,
-                             float epsilon);
+                             float weight_offset, float epsilon);
     /* dsum, dweight += the gradients. */
     void (*rms_norm_backward)(struct dt_device *, struct dt_tensor *dsum, struct dt_tensor *dweight,
                               const struct dt_tensor *dy, const struct dt_tensor *sum,
-                              const struct dt_tensor *weight, const struct dt_tensor *rstd,
-                              int parts);
+                              const struct dt_tensor *weight, float weight_offset,
+                              const struct dt_tensor *rstd, int parts);
 
     /* Rotary embedding of x (Rx(heads*D)), in place (Su et al. 2021): in each head of D
      * channels, the pair of channels j and j + D/2 of row r is rotated by the angle whose
@@ -222,12 +230,14 @@ struct dt_ops {
     void (*rope)(struct dt_device *, struct dt_tensor *x, const struct dt_tensor *table,
                  int64_t head_dim, int64_t length, int64_t past, bool inverse);
 
-    /* y = gate / (1 + exp(-gate)) * up, element by element (Shazeer 2020). */
-    void (*swiglu_forward)(struct dt_device *, struct dt_tensor *y, const struct dt_tensor *gate,
-                           const struct dt_tensor *up);
+    /* y = activation(gate) up, element by element: SwiGLU with SILU, GEGLU with GELU (Shazeer
+     * 2020). */
+    void (*gated_forward)(struct dt_device *, struct dt_tensor *y, const struct dt_tensor *gate,
+                          const struct dt_tensor *up, enum dt_activation);
     /* Sets dgate; dy becomes the gradient of up. */
-    void (*swiglu_backward)(struct dt_device *, struct dt_tensor *dgate, struct dt_tensor *dy,
-                            const struct dt_tensor *gate, const struct dt_tensor *up);
+    void (*gated_backward)(struct dt_device *, struct dt_tensor *dgate, struct dt_tensor *dy,
+                           const struct dt_tensor *gate, const struct dt_tensor *up,
+                           enum dt_activation);
 
     /* y (RxC) = softmax(q k' / sqrt(C/H)) v of each head, without storing the scores
      * (FlashAttention, Dao et al. 2022); lse (R x H) keeps each row's log-sum-exp. */
@@ -242,22 +252,25 @@ struct dt_ops {
                                const struct dt_tensor *q, const struct dt_tensor *k,
                                const struct dt_tensor *v, const struct dt_attention *how);
 
-    /* losses[r] = -log softmax(logits[r])[targets[r]], with label smoothing and z-loss; 0
-     * if the target is negative. hits[r], unless hits is NULL, is 1 if the target is the
-     * first of the highest logits, otherwise 0. If scale is not 0, logits become
-     * scale * dloss/dlogits. */
-    void (*cross_entropy)(struct dt_device *, float *losses, float *hits, struct dt_tensor *logits,
+    /* x (RxV) becomes logits, as cross_entropy computes them. */
+    void (*map_logits)(struct dt_device *, struct dt_tensor *x, const struct dt_logit_map *map);
+    /* losses[r] = -log softmax(logits[r])[targets[r]], with label smoothing and z-loss, where
+     * logits are how->map of x; 0 if the target is negative. hits[r], unless hits is NULL, is 1 if
+     * the target is the first of the highest logits, otherwise 0. If scale is not 0, x becomes
+     * scale * dloss/dx. */
+    void (*cross_entropy)(struct dt_device *, float *losses, float *hits, struct dt_tensor *x,
                           const int32_t *targets, const struct dt_cross_entropy *how);
     /* Vocabulary-parallel cross-entropy: a rank has some columns of the logits, which are one or
      * several parts. logit_sums sets sums (R x DT_LOGIT_SUMS, fp32) of each part, in the order of
-     * their columns; targets are relative to the rank's first column, and other ranks' targets are
-     * outside the range. Then cross_entropy_of_sums takes the gathered sums of all parts of all
-     * ranks (R rows each), and sets losses, hits and, with a scale, the rank's columns of the
-     * gradient. Every row has a target. */
-    void (*logit_sums)(struct dt_device *, struct dt_tensor *sums, const struct dt_tensor *logits,
-                       const int32_t *targets, const struct dt_logit_parts *parts);
+     * their columns, of the map of x; targets are relative to the rank's first column, and other
+     * ranks' targets are outside the range. Then cross_entropy_of_sums takes the gathered sums of
+     * all parts of all ranks (R rows each), and sets losses, hits and, with a scale, the rank's
+     * columns of the gradient. Every row has a target. */
+    void (*logit_sums)(struct dt_device *, struct dt_tensor *sums, const struct dt_tensor *x,
+                       const int32_t *targets, const struct dt_logit_parts *parts,
+                       const struct dt_logit_map *map);
     void (*cross_entropy_of_sums)(struct dt_device *, float *losses, float *hits,
-                                  struct dt_tensor *logits, const struct dt_tensor *sums,
+                                  struct dt_tensor *x, const struct dt_tensor *sums,
                                   const int32_t *targets, const struct dt_logit_parts *parts,
                                   const struct dt_cross_entropy *how);
 

@@ -142,9 +142,10 @@ DT_FUNCTION float dt_device_sigmoid_slope(float a, float x)
     return a * s * (1.0f - s);
 }
 
-/* The functions that the expressions of device/activations.h call. */
+/* The functions that the expressions of device/activations.h and device/logit-map.h call. */
 #define DT_EXP(x)              dt_device_exp(x)
 #define DT_ERF(x)              dt_device_erf(x)
+#define DT_TANH(x)             dt_device_tanh(x)
 #define DT_SIGMOID(x)          dt_device_sigmoid(x)
 #define DT_SIGMOID_SLOPE(a, x) dt_device_sigmoid_slope(a, x)
 

@@ -346,7 +346,8 @@ static void mlp_inner(const struct dt_model *m, int layer, struct dt_block *b)
         dt_layer_linear_forward(m, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_GATE_BIAS, &b->gate, x,
                                 NULL);
         dt_layer_linear_forward(m, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, &b->up, x, NULL);
-        m->device->ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
+        m->device->ops->gated_forward(m->device, &b->active, &b->gate, &b->up,
+                                      dt_layer_activation(m));
     } else {
         dt_layer_linear_forward(
             m, layer, DT_ROLE_UP_WEIGHT, DT_ROLE_UP_BIAS, &b->active, x,
@@ -370,7 +371,8 @@ static void mlp_backward(const struct dt_model *m, const struct dt_flat *gradien
                              &b->active);
     dt_layer_input_backward(m, layer, &down, 1, inner, is_gated(m) ? NULL : &through);
     if (is_gated(m)) {
-        m->device->ops->swiglu_backward(m->device, gate, inner, &b->gate, &b->up);
+        m->device->ops->gated_backward(m->device, gate, inner, &b->gate, &b->up,
+                                       dt_layer_activation(m));
         dt_layer_weight_backward(m, gradients, layer, DT_ROLE_GATE_WEIGHT, DT_ROLE_GATE_BIAS, gate,
                                  x);
     }
@@ -575,7 +577,7 @@ static void forward_again(const struct dt_model *m, int layer, struct dt_block *
     }
     add_and_norm2(m, layer, b, &b->middle, NULL);
     if (is_gated(m))
-        ops->swiglu_forward(m->device, &b->active, &b->gate, &b->up);
+        ops->gated_forward(m->device, &b->active, &b->gate, &b->up, dt_layer_activation(m));
     else
         ops->activation_forward(m->device, &b->active, &b->up, dt_layer_activation(m));
 }

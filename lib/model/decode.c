@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "model/block.h"
+#include "model/head.h"
 #include "model/layer.h"
 
 /* Rows of one forward: the maximum of a product of few rows (device/cpu/few-rows.h), whose rows
@@ -157,10 +158,9 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids,
 static void read_logits(struct dt_decoder *d, int64_t first, int64_t count, float *logits)
 {
     const struct dt_model *m = d->model;
-    struct dt_tensor head = dt_head_weight(m), norm = dt_tensor_rows(&d->norm, first, count);
+    struct dt_tensor norm = dt_tensor_rows(&d->norm, first, count);
     struct dt_tensor rows = dt_tensor_rows(&d->logits, 0, count);
-    m->device->ops->matmul(m->device, &rows, &norm, &head,
-                           &(struct dt_matmul){.transpose_b = true});
+    dt_head_forward(m, &rows, &norm);
     m->device->ops->download(m->device, logits, d->logits.data,
                              (size_t)(count * m->config.vocab_size) * sizeof *logits);
 }

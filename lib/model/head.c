@@ -145,12 +145,33 @@ static struct dt_head_work first_rows(const struct dt_head_work *all, int64_t n)
     return w;
 }
 
-/* Logits of the rows x of the final norm. */
+struct dt_logit_map dt_head_logit_map(const struct dt_model *m)
+{
+    return (struct dt_logit_map){(float)m->config.logit_scale, (float)m->config.logit_softcap};
+}
+
+/* y = x times the head's weight, plus its bias: logits before their map. */
+static void multiply(const struct dt_model *m, struct dt_tensor *y, const struct dt_tensor *x)
+{
+    struct dt_tensor weight = dt_head_weight(m);
+    struct dt_tensor bias = dt_model_weight(m, DT_ROLE_HEAD_BIAS, m->table.layers);
+    m->device->ops->matmul(
+        m->device, y, x, &weight,
+        &(struct dt_matmul){.transpose_b = true, .bias = bias.data ? &bias : NULL});
+}
+
+void dt_head_forward(const struct dt_model *m, struct dt_tensor *logits,
+                     const struct dt_tensor *norm)
+{
+    const struct dt_logit_map map = dt_head_logit_map(m);
+    multiply(m, logits, norm);
+    m->device->ops->map_logits(m->device, logits, &map);
+}
+
+/* From the rows x of the final norm to w->logits. */
 static void forward(struct dt_head_work *w, const struct dt_model *m, const struct dt_tensor *x)
 {
     int layer = m->table.layers;
-    struct dt_tensor weight = dt_head_weight(m),
-                     bias = dt_model_weight(m, DT_ROLE_HEAD_BIAS, layer);
     if (has_dense(m)) {
         enum dt_activation activation = dt_layer_activation(m);
         dt_layer_linear_forward(m, layer, DT_ROLE_HEAD_DENSE_WEIGHT, DT_ROLE_HEAD_DENSE_BIAS,
@@ -160,9 +181,7 @@ static void forward(struct dt_head_work *w, const struct dt_model *m, const stru
                               &w->normed, &w->stats, &w->active, &w->active, NULL);
         x = &w->normed;
     }
-    m->device->ops->matmul(
-        m->device, &w->logits, x, &weight,
-        &(struct dt_matmul){.transpose_b = true, .bias = bias.data ? &bias : NULL});
+    multiply(m, &w->logits, x);
 }
 
 /* Losses and hits of a chunk; overwrites its logits with their gradient. */
@@ -170,17 +189,20 @@ static void cross_entropy(struct dt_head_work *w, const struct dt_model *m, floa
                           float *hits, const int32_t *targets, const struct dt_cross_entropy *how)
 {
     const struct dt_ops *ops = m->device->ops;
+    struct dt_cross_entropy mapped = *how;
     int64_t n = w->logits.rows;
+    mapped.map = dt_head_logit_map(m);
     if (m->part.tp_size == 1) {
-        ops->cross_entropy(m->device, losses, hits, &w->logits, targets, how);
+        ops->cross_entropy(m->device, losses, hits, &w->logits, targets, &mapped);
         return;
     }
     const struct dt_logit_parts parts = logit_parts_of(m);
     struct dt_tensor sums = dt_tensor_rows(&w->sums, 0, m->part.tp_size * parts.count * n);
     struct dt_tensor own = dt_tensor_rows(&sums, parts.first * n, parts.count * n);
-    ops->logit_sums(m->device, &own, &w->logits, targets, &parts);
+    ops->logit_sums(m->device, &own, &w->logits, targets, &parts, &mapped.map);
     dt_tensor_parallel_all_gather(m, &sums);
-    ops->cross_entropy_of_sums(m->device, losses, hits, &w->logits, &sums, targets, &parts, how);
+    ops->cross_entropy_of_sums(m->device, losses, hits, &w->logits, &sums, targets, &parts,
+                               &mapped);
 }
 
 /* Whether the partial gradients of all rows are reduced once, after the last chunk. */

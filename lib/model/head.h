@@ -27,7 +27,7 @@ struct dt_head_work {
     /* Of a head transform, n x C each: before and after its activation, and after its norm
      * (stats: n x dt_layer_norm_statistics). */
     struct dt_tensor dense, active, normed, stats;
-    struct dt_tensor logits; /* n x V, or the vocabulary shard of the TP rank */
+    struct dt_tensor logits; /* before their map, n x V or the vocabulary shard of the TP rank */
     struct dt_tensor sums;   /* of the parts of all TP ranks, n x DT_LOGIT_SUMS each */
     /* Gradients of picked, normed and active; training only. */
     struct dt_tensor dpicked, dnormed, dactive;
@@ -65,6 +65,11 @@ void dt_head_stage(struct dt_head *head, const struct dt_model *model,
 void dt_head_run(struct dt_head *head, const struct dt_model *model, const struct dt_tensor *norm,
                  bool hits, const struct dt_flat *gradients, struct dt_tensor *dnorm,
                  const struct dt_cross_entropy *how);
+/* From products with the head's weight to logits. */
+struct dt_logit_map dt_head_logit_map(const struct dt_model *model);
+/* logits (n x V) of rows norm (n x C) of the final norm, of a causal model that is not divided. */
+void dt_head_forward(const struct dt_model *model, struct dt_tensor *logits,
+                     const struct dt_tensor *norm);
 /* Copies head->losses or head->hits to the positions of the batch in host memory; 0 where there is
  * no target. */
 void dt_head_download(const struct dt_head *head, const struct dt_model *model,

@@ -116,7 +116,7 @@ enum dt_activation dt_layer_activation(const struct dt_model *m)
     case DT_MLP_GEGLU_ERF:
         return DT_ACTIVATION_GELU_ERF;
     case DT_MLP_SWIGLU:
-        return DT_ACTIVATION_NONE;
+        return DT_ACTIVATION_SILU;
     }
     abort();
 }
@@ -124,7 +124,13 @@ enum dt_activation dt_layer_activation(const struct dt_model *m)
 /* RMSNorm: without bias, and without a mean to keep for backward. */
 static bool is_rms(const struct dt_model *m)
 {
-    return dt_family_of(&m->config)->norm == DT_NORM_RMS;
+    return dt_family_of(&m->config)->norm != DT_NORM_LAYER;
+}
+
+/* What is added to the weights of RMSNorm. */
+static float weight_offset(const struct dt_model *m)
+{
+    return dt_family_of(&m->config)->norm == DT_NORM_RMS_PLUS_ONE ? 1 : 0;
 }
 
 int64_t dt_layer_norm_statistics(const struct dt_model *m)
@@ -147,7 +153,7 @@ void dt_layer_norm_forward(const struct dt_model *m, int layer, enum dt_role wei
     struct dt_tensor b = dt_model_weight(m, bias, layer);
     float epsilon = (float)m->config.layer_norm_epsilon;
     if (is_rms(m))
-        ops->rms_norm_forward(m->device, y, stats, sum, x, add, &w, epsilon);
+        ops->rms_norm_forward(m->device, y, stats, sum, x, add, &w, weight_offset(m), epsilon);
     else
         ops->norm_forward(m->device, y, stats, sum, x, add, &w, b.data ? &b : &m->no_bias, epsilon);
 }
@@ -166,7 +172,7 @@ void dt_layer_norm_backward(const struct dt_model *m, const struct dt_flat *grad
     if (weight == DT_ROLE_HEAD_NORM_WEIGHT) /* the head computes chunk by chunk */
         parts = 1;
     if (is_rms(m))
-        ops->rms_norm_backward(m->device, dsum, &dw, dy, sum, &w, stats, parts);
+        ops->rms_norm_backward(m->device, dsum, &dw, dy, sum, &w, weight_offset(m), stats, parts);
     else
         ops->norm_backward(m->device, dsum, &dw, db.data ? &db : &bias_gradient, dy, sum, &w, stats,
                            parts);
@@ -212,7 +218,8 @@ static void some_rows_backward(const struct dt_model *m, const struct head_norms
         struct dt_tensor sum = part_of(&x->sum, rows, i, parts),
                          rstd = part_of(&x->stats, rows, i, parts);
         struct dt_tensor one = dt_tensor_rows(&sums, i, 1);
-        ops->rms_norm_backward(m->device, &dsum, &one, &dy, &sum, weight, &rstd, 1);
+        ops->rms_norm_backward(m->device, &dsum, &one, &dy, &sum, weight, weight_offset(m), &rstd,
+                               1);
     }
     dt_tensor_parallel_add_rows(m, &sums, parts);
     if (parts > 1) {

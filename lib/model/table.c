@@ -115,11 +115,11 @@ static void shard(struct dt_param *p, const struct dt_tensor_spec *s,
     p->count = p->shape[0] * p->shape[1];
 }
 
-static enum dt_init init_of(const struct dt_tensor_spec *s)
+static enum dt_init init_of(const struct dt_tensor_spec *s, enum dt_norm_kind norm)
 {
     if (s->columns != DT_DIMENSION_ONE)
         return s->kind & DT_TENSOR_SINUSOIDAL ? DT_INIT_SINUSOIDAL : DT_INIT_NORMAL;
-    return s->kind & DT_TENSOR_SCALE ? DT_INIT_ONE : DT_INIT_ZERO;
+    return s->kind & DT_TENSOR_SCALE && norm != DT_NORM_RMS_PLUS_ONE ? DT_INIT_ONE : DT_INIT_ZERO;
 }
 
 static int64_t aligned(int64_t count)
@@ -176,7 +176,7 @@ static void add(struct builder *m, const struct dt_tensor_spec *s, int layer, in
                          .full = {dt_dimension_size(s->rows, c), dt_dimension_size(s->columns, c)},
                          .transposed = s->kind & DT_TENSOR_TRANSPOSED,
                          .decay = s->columns != DT_DIMENSION_ONE,
-                         .init = init_of(s),
+                         .init = init_of(s, dt_family_of(c)->norm),
                          .init_std = (float)c->initializer_range};
     if (s->kind & DT_TENSOR_RESIDUAL)
         p.init_std /= sqrtf(2.0f * (float)c->num_layers);

@@ -72,8 +72,8 @@ static void norm_backward(struct dt_device *on, struct dt_tensor *t, const void 
 static void rms_norm(struct dt_device *on, struct dt_tensor *t, const void *more)
 {
     (void)more; /* y, rstd, sum, x, weight; dsum, dweight */
-    on->ops->rms_norm_forward(on, &t[0], &t[1], &t[2], &t[3], NULL, &t[4], 1e-5f);
-    on->ops->rms_norm_backward(on, &t[5], &t[6], &t[3], &t[2], &t[4], &t[1], 1);
+    on->ops->rms_norm_forward(on, &t[0], &t[1], &t[2], &t[3], NULL, &t[4], 1, 1e-5f);
+    on->ops->rms_norm_backward(on, &t[5], &t[6], &t[3], &t[2], &t[4], 1, &t[1], 1);
 }
 
 static void norms_of_several_warps_and_chunks(void **state)
@@ -134,7 +134,7 @@ static void embedding_of_tokens_in_several_chunks(void **state)
 static void cross_entropy(struct dt_device *on, struct dt_tensor *t, const void *targets)
 {
     on->ops->cross_entropy(on, t[1].data, t[2].data, &t[0], targets,
-                           &(struct dt_cross_entropy){1, 0.1f, 0.01f});
+                           &(struct dt_cross_entropy){1, 0.1f, 0.01f, {0.9f, 50}});
 }
 
 static void losses_of_rising_logits(void **state)

@@ -278,26 +278,27 @@ const struct op table[] = {
      {{1.25, 1.01, 1, 15.9}, {1.25, 1.01, 1, 15.9}},
      [] {
          ops->rms_norm_forward(dev, matrix(rows, width), floats(rows, 1), matrix(rows, width),
-                               matrix(rows, width), matrix(rows, width), matrix(1, width), 1e-5f);
+                               matrix(rows, width), matrix(rows, width), matrix(1, width), 0,
+                               1e-5f);
      }},
     {"RMS norm backward",
      {{1.32, 1.02, 1, 12.5}, {1.32, 1.02, 1, 12.5}},
      [] {
          ops->rms_norm_backward(dev, matrix(many, width), floats(1, width), matrix(many, width),
-                                matrix(many, width), matrix(1, width), floats(many, 1), 1);
+                                matrix(many, width), matrix(1, width), 0, floats(many, 1), 1);
      }},
     {"RMS norm of heads",
      {{1.13, 1.02, 1, 15.4}, {1.25, 1.02, 1, 15.7}},
      [] {
          struct dt_tensor *x = matrix(rows, width);
          ops->rms_norm_forward(dev, matrix(rows, width), floats(rows, width / channels), x, x, NULL,
-                               matrix(1, channels), 1e-5f);
+                               matrix(1, channels), 0, 1e-5f);
      }},
     {"RMS norm of heads backward",
      {{1.08, 1.01, 1, 13.7}, {1.14, 1.02, 1, 13.7}},
      [] {
          ops->rms_norm_backward(dev, matrix(rows, width), floats(1, channels), matrix(rows, width),
-                                matrix(rows, width), matrix(1, channels),
+                                matrix(rows, width), matrix(1, channels), 0,
                                 floats(rows, width / channels), 1);
      }},
     {"rope",
@@ -308,13 +309,14 @@ const struct op table[] = {
     {"SwiGLU",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},
      [] {
-         ops->swiglu_forward(dev, matrix(rows, width), matrix(rows, width), matrix(rows, width));
+         ops->gated_forward(dev, matrix(rows, width), matrix(rows, width), matrix(rows, width),
+                            DT_ACTIVATION_SILU);
      }},
     {"SwiGLU backward",
      {{1, 1, 1, 15.9}, {1, 1, 1, 15.9}},
      [] {
-         ops->swiglu_backward(dev, matrix(rows, width), matrix(rows, width), matrix(rows, width),
-                              matrix(rows, width));
+         ops->gated_backward(dev, matrix(rows, width), matrix(rows, width), matrix(rows, width),
+                             matrix(rows, width), DT_ACTIVATION_SILU);
      }},
     {"attention", {{1.25, 1.01, 1, 15.6}, {1.75, 1.44, 1.02, 3.9}}, attention_forward},
     {"attention backward", {{1.93, 1.05, 1, 13.9}, {2.55, 2.16, 1.02, 4.4}}, attention_backward},
@@ -326,8 +328,9 @@ const struct op table[] = {
      {{1.01, 1.01, 1, 15}, {1.01, 1.01, 1, 15.4}},
      [] {
          const struct dt_logit_parts parts = {vocabulary, 0, 1};
+         const struct dt_logit_map map = {};
          ops->logit_sums(dev, floats(logit_rows, DT_LOGIT_SUMS), matrix(logit_rows, vocabulary),
-                         ids(logit_rows, vocabulary), &parts);
+                         ids(logit_rows, vocabulary), &parts, &map);
      }},
     {"cross-entropy of sums",
      {{1.01, 1.04, 1, 11.5}, {1.01, 1.02, 1, 13.2}},

@@ -108,16 +108,18 @@ static float row_sum(const float *a, const float *b, int64_t stride, int64_t row
 struct norm {
     int64_t rows, n, groups;
     int parts;
+    float offset; /* of RMS norm's weights */
     struct dt_tensor x, weight, bias, y, stats, dy, dx, dweight, dbias, xhat;
 };
 
-static struct norm new_norm(int64_t rows, int64_t n, int64_t groups, int parts)
+static struct norm new_norm(int64_t rows, int64_t n, int64_t groups, int parts, float offset)
 {
     int64_t columns = n * (groups ? groups : 1);
     return (struct norm){.rows = rows,
                          .n = n,
                          .groups = groups,
                          .parts = parts,
+                         .offset = offset,
                          .x = random_matrix(rows, columns),
                          .weight = random_matrix(1, n),
                          .bias = random_matrix(1, n),
@@ -168,8 +170,8 @@ static void rms_norm_row(struct norm *w, int64_t i, int64_t group)
     *s = 1 / sqrtf(lane_sum(x, x, w->n) / n + 1e-5f);
     for (int64_t j = 0; j < w->n; j++) {
         xhat[j] = x[j] * *s;
-        row_of(&w->y, i)[at + j] = xhat[j] * weight[j];
-        g[j] = dy[j] * weight[j];
+        row_of(&w->y, i)[at + j] = xhat[j] * (w->offset + weight[j]);
+        g[j] = dy[j] * (w->offset + weight[j]);
     }
     float mean = lane_sum(g, x, w->n) * *s / n;
     for (int64_t j = 0; j < w->n; j++)
@@ -198,9 +200,10 @@ static void run_norm(struct dt_device *d, struct norm *w)
 {
     const struct dt_ops *ops = d->ops;
     if (w->groups) {
-        ops->rms_norm_forward(d, &w->y, &w->stats, &w->x, &w->x, NULL, &w->weight, 1e-5f);
-        ops->rms_norm_backward(d, &w->dx, &w->dweight, &w->dy, &w->x, &w->weight, &w->stats,
-                               w->parts);
+        ops->rms_norm_forward(d, &w->y, &w->stats, &w->x, &w->x, NULL, &w->weight, w->offset,
+                              1e-5f);
+        ops->rms_norm_backward(d, &w->dx, &w->dweight, &w->dy, &w->x, &w->weight, w->offset,
+                               &w->stats, w->parts);
         return;
     }
     ops->norm_forward(d, &w->y, &w->stats, &w->x, &w->x, NULL, &w->weight, &w->bias, 1e-5f);
@@ -209,10 +212,10 @@ static void run_norm(struct dt_device *d, struct norm *w)
 }
 
 /* Whether all engines have the reference's bits, of this shape. */
-static bool norm_matches(int64_t rows, int64_t n, int64_t groups, int parts)
+static bool norm_matches(int64_t rows, int64_t n, int64_t groups, int parts, float offset)
 {
     bool matches = true;
-    struct norm want = new_norm(rows, n, groups, parts);
+    struct norm want = new_norm(rows, n, groups, parts, offset);
     struct dt_tensor dx = copy_of(&want.dx), dweight = copy_of(&want.dweight);
     struct dt_tensor dbias = copy_of(&want.dbias);
     norm_reference(&want);
@@ -241,7 +244,7 @@ static void norms_have_the_defined_bits(void **state)
         for (int r = 0; r < 5; r++)
             for (int w = 0; w < 4; w++)
                 for (int64_t groups = 0; groups <= 4; groups += 1 + (groups == 1))
-                    if (!norm_matches(rows[r], widths[w], groups, parts))
+                    if (!norm_matches(rows[r], widths[w], groups, parts, parts > 2))
                         fail_msg("%d rows of %d, %d groups, %d parts", (int)rows[r], (int)widths[w],
                                  (int)groups, parts);
 }
@@ -249,11 +252,11 @@ static void norms_have_the_defined_bits(void **state)
 static void another_order_has_other_bits(void **state)
 {
     (void)state;
-    assert_true(norm_matches(200, 96, 0, 2));
+    assert_true(norm_matches(200, 96, 0, 2, 0));
     lanes = 8;
-    bool found = norm_matches(200, 96, 0, 2);
+    bool found = norm_matches(200, 96, 0, 2, 0);
     lanes = 16, block_rows = 32;
-    found = found || norm_matches(200, 96, 0, 2);
+    found = found || norm_matches(200, 96, 0, 2, 0);
     block_rows = 64;
     assert_false(found);
 }
@@ -336,9 +339,30 @@ static void embedding_backward_has_the_defined_bits(void **state)
 
 /* --- cross-entropy ---------------------------------------------------------------------------- */
 
-/* x becomes its gradient. */
-static float cross_entropy_row(float *x, int64_t n, int64_t target,
-                               const struct dt_cross_entropy *how)
+static float tanh_reference(float x)
+{
+    float s = x * x, p = fmaf(-0x1.75e1ccp-8f, s, 0x1.52269ap-6f);
+    p = fmaf(p, s, -0x1.b83c5ap-5f);
+    p = fmaf(p, s, 0x1.110726p-3f);
+    p = fmaf(p, s, -0x1.555532p-2f);
+    float far = 1 - 2 / (dt_device_exp(2 * fabsf(x)) + 1);
+    return fabsf(x) < 0.625f ? fmaf(p * s, x, x) : copysignf(far, x);
+}
+
+static float logit_of(float x, struct dt_logit_map map)
+{
+    float scale = map.scale == 0 ? 1 : map.scale;
+    return map.softcap == 0 ? scale * x : map.softcap * tanh_reference(scale / map.softcap * x);
+}
+
+static float slope_of(float logit, struct dt_logit_map map)
+{
+    float scale = map.scale == 0 ? 1 : map.scale, t = 1 / map.softcap * logit;
+    return map.softcap == 0 ? scale : scale * fmaf(-t, t, 1);
+}
+
+/* x, logits, becomes their gradient. */
+static float logits_loss(float *x, int64_t n, int64_t target, const struct dt_cross_entropy *how)
 {
     int64_t width = (n + 7) / 8;
     float most[8], sums[8], below[8], all = -INFINITY, s = how->label_smoothing, at_target;
@@ -375,6 +399,20 @@ static float cross_entropy_row(float *x, int64_t n, int64_t target,
     return fmaf(how->z_loss * log_sum, log_sum, dt_device_log(sum) + lower);
 }
 
+/* x becomes its gradient. */
+static float cross_entropy_row(float *x, int64_t n, int64_t target,
+                               const struct dt_cross_entropy *how)
+{
+    float *logits = dt_alloc((size_t)n, sizeof *logits);
+    for (int64_t j = 0; j < n; j++)
+        x[j] = logits[j] = logit_of(x[j], how->map);
+    float loss = logits_loss(x, n, target, how);
+    for (int64_t j = 0; j < n; j++)
+        x[j] *= slope_of(logits[j], how->map);
+    free(logits);
+    return loss;
+}
+
 /* The columns of the logits on ranks, whose boundaries are those of parts. */
 static void run_ranks(struct dt_device *d, int ranks, struct dt_tensor *logits,
                       const int32_t *targets, const struct dt_cross_entropy *how, float *losses,
@@ -392,7 +430,7 @@ static void run_ranks(struct dt_device *d, int ranks, struct dt_tensor *logits,
             for (int64_t i = 0; i < rows; i++)
                 shifted[i] = targets[i] - (int32_t)first;
             if (pass == 0)
-                d->ops->logit_sums(d, &place, &own, shifted, &parts);
+                d->ops->logit_sums(d, &place, &own, shifted, &parts, &how->map);
             else
                 d->ops->cross_entropy_of_sums(d, losses, hits, &own, &sums, shifted, &parts, how);
         }
@@ -435,9 +473,11 @@ static void cross_entropy_has_the_defined_bits_with_any_ranks(void **state)
     (void)state;
     static const int64_t widths[] = {57, 64, 100, 1000, 5003};
     static const struct dt_cross_entropy hows[] = {
-        {0, 0, 0}, {0.25f, 0, 0}, {0.25f, 0.1f, 0}, {0.5f, 0.2f, 0.01f}, {0, 0.1f, 0.1f}};
+        {0, 0, 0, {0, 0}},           {0.25f, 0, 0, {1, 0}},        {0.25f, 0.1f, 0, {0, 0}},
+        {0.5f, 0.2f, 0.01f, {0, 0}}, {0, 0.1f, 0.1f, {0, 0}},      {0.25f, 0.1f, 0.01f, {0.3f, 0}},
+        {0.5f, 0, 0.01f, {0, 30}},   {0.25f, 0.1f, 0, {0.7f, 11}}, {0, 0.1f, 0.01f, {0.7f, 3}}};
     for (int w = 0; w < 5; w++)
-        for (int h = 0; h < 5; h++)
+        for (int h = 0; h < 9; h++)
             if (!cross_entropy_matches(widths[w], &hows[h]))
                 fail_msg("%d columns, setting %d", (int)widths[w], h);
     lanes = 8;
@@ -495,6 +535,25 @@ static float gelu_erf_slope(float x)
                 fmaf(0.5f, dt_device_erf(0x1.6a09e6p-1f * x), 0.5f));
 }
 
+static float silu(float x)
+{
+    return x * dt_device_sigmoid(x);
+}
+
+static float silu_slope(float x)
+{
+    float s = dt_device_sigmoid(x);
+    return s * fmaf(x, 1 - s, 1);
+}
+
+static const struct {
+    enum dt_activation activation;
+    float (*value)(float), (*slope)(float);
+} definitions[] = {{DT_ACTIVATION_GELU_TANH, gelu_tanh, gelu_tanh_slope},
+                   {DT_ACTIVATION_GELU_ERF, gelu_erf, gelu_erf_slope},
+                   {DT_ACTIVATION_SILU, silu, silu_slope}};
+#define DEFINITIONS (sizeof definitions / sizeof *definitions)
+
 static void activations_have_the_defined_bits(void **state)
 {
     (void)state;
@@ -502,43 +561,41 @@ static void activations_have_the_defined_bits(void **state)
     for (int64_t i = 0; i < 50 * 203; i++)
         ((float *)x.data)[i] *= 9;
     for (int i = 0; i < count; i++)
-        for (int erf = 0; erf < 2; erf++) {
-            enum dt_activation which = erf ? DT_ACTIVATION_GELU_ERF : DT_ACTIVATION_GELU_TANH;
+        for (size_t a = 0; a < DEFINITIONS; a++) {
             struct dt_tensor y = copy_of(&x), dx = copy_of(&dy);
-            devices[i]->ops->activation_forward(devices[i], &y, &x, which);
-            devices[i]->ops->activation_backward(devices[i], &dx, &x, which);
-            for (int64_t r = 0; r < 50; r++)
-                for (int64_t j = 0; j < 203; j++) {
-                    float at_x = at(&x, r, j);
-                    assert_true(at(&y, r, j) == (erf ? gelu_erf(at_x) : gelu_tanh(at_x)));
-                    assert_true(at(&dx, r, j) ==
-                                at(&dy, r, j) * (erf ? gelu_erf_slope : gelu_tanh_slope)(at_x));
-                }
+            devices[i]->ops->activation_forward(devices[i], &y, &x, definitions[a].activation);
+            devices[i]->ops->activation_backward(devices[i], &dx, &x, definitions[a].activation);
+            for (int64_t j = 0; j < 50 * 203; j++) {
+                float at_x = at(&x, 0, j);
+                assert_true(at(&y, 0, j) == definitions[a].value(at_x));
+                assert_true(at(&dx, 0, j) == at(&dy, 0, j) * definitions[a].slope(at_x));
+            }
             free(y.data), free(dx.data);
         }
     free(x.data), free(dy.data);
 }
 
-static void swiglu_has_the_defined_bits(void **state)
+static void gates_have_the_defined_bits(void **state)
 {
     (void)state;
     struct dt_tensor gate = random_matrix(20, 101), up = random_matrix(20, 101);
     struct dt_tensor dy = random_matrix(20, 101);
     for (int64_t i = 0; i < 20 * 101; i++)
         ((float *)gate.data)[i] *= 9;
-    for (int i = 0; i < count; i++) {
-        struct dt_tensor y = copy_of(&gate), dgate = copy_of(&gate), dup = copy_of(&dy);
-        devices[i]->ops->swiglu_forward(devices[i], &y, &gate, &up);
-        devices[i]->ops->swiglu_backward(devices[i], &dgate, &dup, &gate, &up);
-        for (int64_t j = 0; j < 20 * 101; j++) {
-            float g = at(&gate, 0, j), u = at(&up, 0, j), d = at(&dy, 0, j);
-            float s = dt_device_sigmoid(g);
-            assert_true(at(&y, 0, j) == g * s * u);
-            assert_true(at(&dgate, 0, j) == d * u * s * fmaf(g, 1 - s, 1));
-            assert_true(at(&dup, 0, j) == d * g * s);
+    for (int i = 0; i < count; i++)
+        for (size_t a = 0; a < DEFINITIONS; a++) {
+            enum dt_activation which = definitions[a].activation;
+            struct dt_tensor y = copy_of(&gate), dgate = copy_of(&gate), dup = copy_of(&dy);
+            devices[i]->ops->gated_forward(devices[i], &y, &gate, &up, which);
+            devices[i]->ops->gated_backward(devices[i], &dgate, &dup, &gate, &up, which);
+            for (int64_t j = 0; j < 20 * 101; j++) {
+                float g = at(&gate, 0, j), u = at(&up, 0, j), d = at(&dy, 0, j);
+                assert_true(at(&y, 0, j) == definitions[a].value(g) * u);
+                assert_true(at(&dgate, 0, j) == d * u * definitions[a].slope(g));
+                assert_true(at(&dup, 0, j) == d * definitions[a].value(g));
+            }
+            free(y.data), free(dgate.data), free(dup.data);
         }
-        free(y.data), free(dgate.data), free(dup.data);
-    }
     free(gate.data), free(up.data), free(dy.data);
 }
 
@@ -607,7 +664,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(cross_entropy_has_the_defined_bits_with_any_ranks),
         cmocka_unit_test(a_changed_coefficient_is_seen),
         cmocka_unit_test(activations_have_the_defined_bits),
-        cmocka_unit_test(swiglu_has_the_defined_bits),
+        cmocka_unit_test(gates_have_the_defined_bits),
         cmocka_unit_test(rope_and_combine_have_the_defined_bits),
         cmocka_unit_test(other_ops_have_the_same_bits_everywhere),
     };

@@ -3,21 +3,29 @@
 #include "device/matrix.h"
 
 struct classifier {
-    struct dt_tensor logits;
+    struct dt_tensor x;
     int32_t targets[6];
     struct dt_cross_entropy how;
 };
+
+/* Element j of row i of the logits. */
+static double logit_of(const struct classifier *l, int64_t i, int64_t j)
+{
+    double scale = l->how.map.scale == 0 ? 1 : l->how.map.scale, cap = l->how.map.softcap;
+    double x = scale * at(&l->x, i, j);
+    return cap == 0 ? x : cap * tanh(x / cap);
+}
 
 static double row_loss_reference(const struct classifier *l, int64_t i)
 {
     double sum = 0, mean = 0, smoothing = l->how.label_smoothing;
     if (l->targets[i] < 0)
         return 0;
-    for (int64_t j = 0; j < l->logits.columns; j++) {
-        sum += exp(at(&l->logits, i, j));
-        mean += at(&l->logits, i, j) / (double)l->logits.columns;
+    for (int64_t j = 0; j < l->x.columns; j++) {
+        sum += exp(logit_of(l, i, j));
+        mean += logit_of(l, i, j) / (double)l->x.columns;
     }
-    return log(sum) - (1 - smoothing) * at(&l->logits, i, l->targets[i]) - smoothing * mean +
+    return log(sum) - (1 - smoothing) * logit_of(l, i, l->targets[i]) - smoothing * mean +
            l->how.z_loss * log(sum) * log(sum);
 }
 
@@ -25,37 +33,42 @@ static double classifier_loss(void *context)
 {
     struct classifier *l = context;
     double sum = 0;
-    for (int64_t i = 0; i < l->logits.rows; i++)
+    for (int64_t i = 0; i < l->x.rows; i++)
         sum += 0.25 * row_loss_reference(l, i);
     return sum;
 }
 
-static void check_cross_entropy(float label_smoothing, float z_loss)
+/* None, scaled, with a softcap that is hardly and much seen, and both. */
+static const struct dt_logit_map maps[] = {{0, 0}, {0.3f, 0}, {1, 5}, {0, 0.5f}, {3, 0.7f}};
+
+static void check_cross_entropy(float label_smoothing, float z_loss, struct dt_logit_map map)
 {
     struct classifier l = {random_matrix(6, 33),
                            {0, 32, 7, -1, 5, 5},
-                           {.label_smoothing = label_smoothing, .z_loss = z_loss}};
+                           {.label_smoothing = label_smoothing, .z_loss = z_loss, .map = map}};
     struct dt_tensor gradient = random_matrix(6, 33);
     float losses[6], again[6];
-    memcpy(gradient.data, l.logits.data, 6 * 33 * sizeof(float));
+    memcpy(gradient.data, l.x.data, 6 * 33 * sizeof(float));
     dev->ops->cross_entropy(dev, again, NULL, &gradient, l.targets, &l.how);
-    assert_memory_equal(gradient.data, l.logits.data, 6 * 33 * sizeof(float));
+    assert_memory_equal(gradient.data, l.x.data, 6 * 33 * sizeof(float));
     l.how.scale = 0.25f;
     dev->ops->cross_entropy(dev, losses, NULL, &gradient, l.targets, &l.how);
     assert_memory_equal(losses, again, sizeof losses);
     for (int64_t i = 0; i < 6; i++)
         assert_true(fabs(losses[i] - row_loss_reference(&l, i)) < 3e-6);
-    assert_gradient(&gradient, &l.logits, classifier_loss, &l);
-    free(l.logits.data), free(gradient.data);
+    assert_gradient(&gradient, &l.x, classifier_loss, &l);
+    free(l.x.data), free(gradient.data);
 }
 
 static void cross_entropy_and_its_gradient_match_the_reference(void **state)
 {
     (void)state;
-    check_cross_entropy(0, 0);
-    check_cross_entropy(0.1f, 0);
-    check_cross_entropy(0, 0.01f);
-    check_cross_entropy(0.2f, 0.1f);
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+        check_cross_entropy(0, 0, maps[i]);
+        check_cross_entropy(0.1f, 0, maps[i]);
+        check_cross_entropy(0, 0.01f, maps[i]);
+        check_cross_entropy(0.2f, 0.1f, maps[i]);
+    }
 }
 
 static void a_hit_is_the_first_of_the_highest_logits(void **state)
@@ -74,6 +87,46 @@ static void a_hit_is_the_first_of_the_highest_logits(void **state)
     }
     for (int64_t j = 0; j < 4; j++)
         assert_true(at(&x, 4, j) == 0); /* the gradient of a row without a target is 0 */
+}
+
+/* The losses of mapped logits are those of a map in the loss. */
+static void map_logits_has_the_logits_of_the_loss(void **state)
+{
+    (void)state;
+    const int32_t targets[6] = {0, 32, 7, 31, 5, 16};
+    for (size_t m = 0; m < sizeof maps / sizeof *maps; m++)
+        for (enum dt_dtype dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++) {
+            struct classifier l = {random_matrix_of(dtype, 6, 35), {0}, {.map = maps[m]}};
+            struct dt_tensor wide = as_type(DT_DTYPE_F32, &l.x), logits = copy_of(&l.x);
+            struct dt_tensor part = dt_tensor_columns(&logits, 1, 33);
+            float losses[2][6], hits[2][6];
+            double want[6 * 35];
+            for (int64_t i = 0; i < 6 * 35; i++)
+                want[i] = i % 35 == 0 || i % 35 == 34 ? at(&l.x, i / 35, i % 35)
+                                                      : logit_of(&l, i / 35, i % 35);
+            dev->ops->map_logits(dev, &part, &maps[m]);
+            assert_near(&logits, want, 1e-6);
+            dev->ops->cross_entropy(dev, losses[0], hits[0], &wide, targets, &l.how);
+            dev->ops->map_logits(dev, &wide, &maps[m]);
+            dev->ops->cross_entropy(dev, losses[1], hits[1], &wide, targets,
+                                    &(struct dt_cross_entropy){0});
+            assert_memory_equal(hits[0], hits[1], sizeof hits[0]);
+            struct dt_tensor a = dt_matrix(losses[0], 1, 6), b = dt_matrix(losses[1], 1, 6);
+            assert_same_bits(&a, &b);
+            free(l.x.data), free(wide.data), free(logits.data);
+        }
+}
+
+/* Softcaps make large logits equal: of these, the first is the highest. */
+static void a_hit_is_of_the_mapped_logits(void **state)
+{
+    (void)state;
+    float values[2][4] = {{1, 300, 400, 3}, {1, 300, 400, 3}}, losses[2], hits[2];
+    const int32_t targets[2] = {1, 2};
+    struct dt_tensor x = dt_matrix(values, 2, 4);
+    dev->ops->cross_entropy(dev, losses, hits, &x, targets,
+                            &(struct dt_cross_entropy){.map = {.softcap = 2}});
+    assert_true(hits[0] == 1 && hits[1] == 0);
 }
 
 static void large_logits_stay_finite(void **state)
@@ -111,7 +164,7 @@ static void vocabulary_parallel(struct dt_tensor *logits, const int32_t *targets
             for (int64_t i = 0; i < rows; i++)
                 shifted[i] = targets[i] - (int32_t)first;
             if (pass == 0)
-                dev->ops->logit_sums(dev, &place, &own, shifted, &of_rank);
+                dev->ops->logit_sums(dev, &place, &own, shifted, &of_rank, &how->map);
             else
                 dev->ops->cross_entropy_of_sums(dev, losses, hits, &own, &sums, shifted, &of_rank,
                                                 how);
@@ -125,7 +178,10 @@ static void vocabulary_parallel_loss_matches_the_whole(void **state)
 {
     (void)state;
     const int32_t targets[6] = {0, 32, 7, 31, 5, 16};
-    const struct dt_cross_entropy hows[] = {{0.25f, 0, 0}, {0.25f, 0.2f, 0.1f}, {0, 0.1f, 0.01f}};
+    const struct dt_cross_entropy hows[] = {{.scale = 0.25f},
+                                            {0.25f, 0.2f, 0.1f, {0, 0}},
+                                            {0, 0.1f, 0.01f, {0.5f, 0}},
+                                            {0.25f, 0.2f, 0.1f, {2, 0.7f}}};
     for (enum dt_dtype dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++)
         for (size_t h = 0; h < sizeof hows / sizeof *hows; h++)
             for (int64_t count = 1; count <= 5; count++) {
@@ -175,6 +231,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(cross_entropy_and_its_gradient_match_the_reference),
         ON_EACH_ISA(a_hit_is_the_first_of_the_highest_logits),
+        ON_EACH_ISA(map_logits_has_the_logits_of_the_loss),
+        ON_EACH_ISA(a_hit_is_of_the_mapped_logits),
         ON_EACH_ISA(large_logits_stay_finite),
         ON_EACH_ISA(vocabulary_parallel_loss_matches_the_whole),
         ON_EACH_ISA(a_vocabulary_parallel_hit_is_the_first_of_all),

@@ -4,6 +4,7 @@
 
 struct norm {
     struct dt_tensor x, weight, bias, r;
+    float offset; /* of RMS norm's weights */
 };
 
 static void norm_reference(const struct norm *l, double *y)
@@ -76,38 +77,47 @@ static double rms_norm_loss(void *context)
         for (int64_t j = 0; j < l->x.columns; j++)
             squares += pow(at(&l->x, i, j), 2) / (double)l->x.columns;
         for (int64_t j = 0; j < l->x.columns; j++)
-            sum += at(&l->x, i, j) / sqrt(squares + 1e-5) * at(&l->weight, 0, j) * at(&l->r, i, j);
+            sum += at(&l->x, i, j) / sqrt(squares + 1e-5) *
+                   ((double)l->offset + at(&l->weight, 0, j)) * at(&l->r, i, j);
     }
     return sum;
 }
 
 /* The loss is linear in r: its derivative by r is the norm's output. */
-static void rms_norm_and_its_backward_match_the_reference(void **state)
+static void check_rms_norm(float offset)
 {
-    (void)state;
     const int64_t rows = 5, n = 37;
-    struct norm l = {
-        .x = random_matrix(rows, n), .weight = random_matrix(1, n), .r = random_matrix(rows, n)};
+    struct norm l = {.x = random_matrix(rows, n),
+                     .weight = random_matrix(1, n),
+                     .r = random_matrix(rows, n),
+                     .offset = offset};
     struct dt_tensor a = random_matrix(rows, n), b = random_matrix(rows, n);
     struct dt_tensor y = random_matrix(rows, n), rstd = random_matrix(rows, 1);
-    dev->ops->rms_norm_forward(dev, &y, &rstd, &l.x, &a, &b, &l.weight, 1e-5f);
+    dev->ops->rms_norm_forward(dev, &y, &rstd, &l.x, &a, &b, &l.weight, offset, 1e-5f);
     for (int64_t i = 0; i < rows * n; i++)
         assert_true(((float *)l.x.data)[i] == ((float *)a.data)[i] + ((float *)b.data)[i]);
     assert_gradient(&y, &l.r, rms_norm_loss, &l);
     struct dt_tensor dx = random_matrix(rows, n), dw = random_matrix(1, n);
     dev->ops->zero(dev, &dx), dev->ops->zero(dev, &dw);
-    dev->ops->rms_norm_backward(dev, &dx, &dw, &l.r, &l.x, &l.weight, &rstd, 1);
+    dev->ops->rms_norm_backward(dev, &dx, &dw, &l.r, &l.x, &l.weight, offset, &rstd, 1);
     assert_gradient(&dx, &l.x, rms_norm_loss, &l);
     assert_gradient(&dw, &l.weight, rms_norm_loss, &l);
     double *want = dt_alloc((size_t)(rows * n), sizeof *want);
     for (int64_t i = 0; i < rows * n; i++) /* it adds */
         want[i] = 2.0 * ((float *)dx.data)[i];
-    dev->ops->rms_norm_backward(dev, &dx, &dw, &l.r, &l.x, &l.weight, &rstd, 1);
+    dev->ops->rms_norm_backward(dev, &dx, &dw, &l.r, &l.x, &l.weight, offset, &rstd, 1);
     assert_near(&dx, want, 1e-5);
     struct dt_tensor *all[] = {&l.x, &l.weight, &l.r, &a, &b, &y, &rstd, &dx, &dw};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->data);
     free(want);
+}
+
+static void rms_norm_and_its_backward_match_the_reference(void **state)
+{
+    (void)state;
+    check_rms_norm(0);
+    check_rms_norm(1);
 }
 
 /* G groups in a row have the bits of G rows. */
@@ -124,8 +134,8 @@ static void rms_norm_normalizes_groups_separately(void **state)
         y[i] = random_matrix(rows, n), rstd[i] = random_matrix(rows, n / N);
         dx[i] = random_matrix(rows, n), dw[i] = random_matrix(1, N);
         dev->ops->zero(dev, &dx[i]), dev->ops->zero(dev, &dw[i]);
-        dev->ops->rms_norm_forward(dev, &y[i], &rstd[i], &in, &in, NULL, &weight, 1e-5f);
-        dev->ops->rms_norm_backward(dev, &dx[i], &dw[i], &out, &in, &weight, &rstd[i], 1);
+        dev->ops->rms_norm_forward(dev, &y[i], &rstd[i], &in, &in, NULL, &weight, 0, 1e-5f);
+        dev->ops->rms_norm_backward(dev, &dx[i], &dw[i], &out, &in, &weight, 0, &rstd[i], 1);
     }
     assert_memory_equal(y[0].data, y[1].data, ROWS * GROUPS * N * sizeof(float));
     assert_memory_equal(rstd[0].data, rstd[1].data, ROWS * GROUPS * sizeof(float));

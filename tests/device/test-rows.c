@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops on rows: embeddings, rotary embedding, SwiGLU and sums. */
+/* Ops on rows: embeddings, rotary embedding, gates and sums. */
+#include "device/activation-reference.h"
 #include "device/matrix.h"
 
 static void embedding_and_its_backward_match_the_reference(void **state)
@@ -138,6 +139,7 @@ static void rope_and_its_inverse_match_the_reference(void **state)
 
 struct gated {
     struct dt_tensor gate, up, r;
+    enum dt_activation activation;
 };
 
 static double gated_loss(void *context)
@@ -146,28 +148,36 @@ static double gated_loss(void *context)
     double sum = 0;
     for (int64_t i = 0; i < l->r.rows; i++)
         for (int64_t j = 0; j < l->r.columns; j++)
-            sum += at(&l->gate, i, j) / (1 + exp(-at(&l->gate, i, j))) * at(&l->up, i, j) *
+            sum += activation_reference(l->activation, at(&l->gate, i, j)) * at(&l->up, i, j) *
                    at(&l->r, i, j);
     return sum;
 }
 
-static void swiglu_and_its_backward_match_the_reference(void **state)
+static void check_gated(enum dt_activation activation)
 {
-    (void)state;
-    struct gated l = {random_matrix(4, 33), random_matrix(4, 33), random_matrix(4, 33)};
+    struct gated l = {random_matrix(4, 33), random_matrix(4, 33), random_matrix(4, 33), activation};
     struct dt_tensor y = random_matrix(4, 33), dgate = random_matrix(4, 33);
     struct dt_tensor dup = random_matrix(4, 33);
     for (int i = 0; i < 33; i++)
         ((float *)l.gate.data)[i] *= 10;
     ((float *)l.gate.data)[40] = -200; /* exp overflows */
-    dev->ops->swiglu_forward(dev, &y, &l.gate, &l.up);
+    dev->ops->gated_forward(dev, &y, &l.gate, &l.up, activation);
     assert_gradient(&y, &l.r, gated_loss, &l);
     memcpy(dup.data, l.r.data, 4 * 33 * sizeof(float));
-    dev->ops->swiglu_backward(dev, &dgate, &dup, &l.gate, &l.up);
+    dev->ops->gated_backward(dev, &dgate, &dup, &l.gate, &l.up, activation);
     assert_gradient(&dgate, &l.gate, gated_loss, &l);
     assert_gradient(&dup, &l.up, gated_loss, &l);
     free(l.gate.data), free(l.up.data), free(l.r.data), free(y.data), free(dgate.data);
     free(dup.data);
+}
+
+static void gates_and_their_backward_match_the_reference(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < ACTIVATIONS; a++) {
+        print_message("%s\n", activations[a].name);
+        check_gated(activations[a].activation);
+    }
 }
 
 int main(void)
@@ -178,7 +188,7 @@ int main(void)
         ON_EACH_ISA(vocabulary_shards_sum_to_the_whole_embedding),
         ON_EACH_ISA(rows_are_gathered_and_scattered),
         ON_EACH_ISA(rope_and_its_inverse_match_the_reference),
-        ON_EACH_ISA(swiglu_and_its_backward_match_the_reference),
+        ON_EACH_ISA(gates_and_their_backward_match_the_reference),
     };
     return RUN_ON_EACH_ISA(tests);
 }

@@ -105,7 +105,7 @@ static void check_norm(enum dt_dtype type, bool rms)
     struct dt_tensor wide_dw = copy_of(&dw), wide_db = copy_of(&db);
     const struct dt_ops *ops = dev->ops;
     if (rms)
-        ops->rms_norm_forward(dev, &y.half, &stats, &sum.half, &x.half, &add.half, &weight.half,
+        ops->rms_norm_forward(dev, &y.half, &stats, &sum.half, &x.half, &add.half, &weight.half, 1,
                               1e-5f);
     else
         ops->norm_forward(dev, &y.half, &stats, &sum.half, &x.half, &add.half, &weight.half,
@@ -116,10 +116,11 @@ static void check_norm(enum dt_dtype type, bool rms)
     ops->copy(dev, &sum.wide, &sum.half);
     if (rms) {
         ops->rms_norm_forward(dev, &y.wide, &wide_stats, &sum.wide, &sum.wide, NULL, &weight.wide,
-                              1e-5f);
-        ops->rms_norm_backward(dev, &dsum.half, &dw, &dy.half, &sum.half, &weight.half, &stats, 1);
-        ops->rms_norm_backward(dev, &dsum.wide, &wide_dw, &dy.wide, &sum.wide, &weight.wide, &stats,
+                              1, 1e-5f);
+        ops->rms_norm_backward(dev, &dsum.half, &dw, &dy.half, &sum.half, &weight.half, 1, &stats,
                                1);
+        ops->rms_norm_backward(dev, &dsum.wide, &wide_dw, &dy.wide, &sum.wide, &weight.wide, 1,
+                               &stats, 1);
     } else {
         ops->norm_forward(dev, &y.wide, &wide_stats, &sum.wide, &sum.wide, NULL, &weight.wide,
                           &bias.wide, 1e-5f);
@@ -155,12 +156,14 @@ static void rotations_and_gates(void **state)
         check_pair(&x), free_pair(&table);
         struct pair gate = random_pair(halves[t], ROWS, N), up = random_pair(halves[t], ROWS, N);
         struct pair y = random_pair(halves[t], ROWS, N), dgate = random_pair(halves[t], ROWS, N);
-        dev->ops->swiglu_forward(dev, &y.half, &gate.half, &up.half);
-        dev->ops->swiglu_forward(dev, &y.wide, &gate.wide, &up.wide);
+        dev->ops->gated_forward(dev, &y.half, &gate.half, &up.half, DT_ACTIVATION_SILU);
+        dev->ops->gated_forward(dev, &y.wide, &gate.wide, &up.wide, DT_ACTIVATION_SILU);
         assert_close(&y.half, &y.wide);
         dev->ops->copy(dev, &y.wide, &y.half);
-        dev->ops->swiglu_backward(dev, &dgate.half, &y.half, &gate.half, &up.half);
-        dev->ops->swiglu_backward(dev, &dgate.wide, &y.wide, &gate.wide, &up.wide);
+        dev->ops->gated_backward(dev, &dgate.half, &y.half, &gate.half, &up.half,
+                                 DT_ACTIVATION_SILU);
+        dev->ops->gated_backward(dev, &dgate.wide, &y.wide, &gate.wide, &up.wide,
+                                 DT_ACTIVATION_SILU);
         check_pair(&dgate), check_pair(&y), free_pair(&gate), free_pair(&up);
     }
 }
@@ -173,8 +176,9 @@ static void losses(void **state)
     struct dt_cross_entropy how = {.label_smoothing = 0.1f, .z_loss = 0.01f};
     for (int i = 0; i < ROWS; i++)
         targets[i] = i % N - 1;
-    for (int t = 0; t < 2; t++) {
-        struct pair logits = random_pair(halves[t], ROWS, N);
+    for (int t = 0; t < 4; t++) { /* of each type, without and with a map */
+        how.map = (struct dt_logit_map){0, t < 2 ? 0 : 0.7f};
+        struct pair logits = random_pair(halves[t % 2], ROWS, N);
         struct dt_tensor before = copy_of(&logits.half);
         for (how.scale = 0; how.scale <= 2; how.scale += 2) {
             dev->ops->cross_entropy(dev, loss[0], hits[0], &logits.half, targets, &how);
@@ -218,10 +222,10 @@ static struct results compute(struct dt_device *on, enum dt_dtype type)
     const struct dt_ops *ops = on->ops;
     ops->norm_forward(on, &r.y, &stats, &x, &x, NULL, &weight, &bias, 1e-5f);
     ops->norm_backward(on, &r.dx, &r.dw, &r.db, &r.y, &x, &weight, &stats, 1);
-    ops->rms_norm_forward(on, &r.y, &rstd, &x, &x, NULL, &group, 1e-5f);
-    ops->rms_norm_backward(on, &r.dx, &r.half_dw, &r.y, &x, &group, &rstd, 1);
+    ops->rms_norm_forward(on, &r.y, &rstd, &x, &x, NULL, &group, 0, 1e-5f);
+    ops->rms_norm_backward(on, &r.dx, &r.half_dw, &r.y, &x, &group, 0, &rstd, 1);
     ops->bias_backward(on, &r.db, &r.dx, 1);
-    ops->swiglu_backward(on, &r.dx, &r.y, &x, &x);
+    ops->gated_backward(on, &r.dx, &r.y, &x, &x, DT_ACTIVATION_SILU);
     ops->embedding_backward(on, &r.dtokens, NULL, &r.y, ids, LENGTH, 1);
     ops->cross_entropy(on, r.losses, NULL, &r.logits, ids, &(struct dt_cross_entropy){.scale = 1});
     free(x.data), free(weight.data), free(bias.data), free(stats.data), free(rstd.data);

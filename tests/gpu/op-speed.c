@@ -165,7 +165,7 @@ static void norm_backward(struct operands *o)
 static void rms_norm(struct operands *o)
 {
     struct dt_tensor rstd = dt_matrix(o->stats.data, o->rows, 1);
-    o->dev->ops->rms_norm_forward(o->dev, &o->y, &rstd, &o->z, &o->x, &o->y, &o->weight, 1e-5f);
+    o->dev->ops->rms_norm_forward(o->dev, &o->y, &rstd, &o->z, &o->x, &o->y, &o->weight, 0, 1e-5f);
 }
 
 static void rope(struct operands *o)
@@ -175,7 +175,7 @@ static void rope(struct operands *o)
 
 static void swiglu(struct operands *o)
 {
-    o->dev->ops->swiglu_forward(o->dev, &o->wide, &o->wide, &o->wide2);
+    o->dev->ops->gated_forward(o->dev, &o->wide, &o->wide, &o->wide2, DT_ACTIVATION_SILU);
 }
 
 static void cross_entropy(struct operands *o)

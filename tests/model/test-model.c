@@ -122,6 +122,8 @@ static void llamas_gradients_match_finite_differences(void **state)
     check_gradients(&tiny_qwen3);
     check_gradients(&tiny_olmo2);
     check_gradients(&tiny_gpt_neox);
+    check_gradients(&tiny_gemma2);
+    check_gradients(&tiny_capped);
 }
 
 static void masked_models_gradients_match_finite_differences(void **state)
@@ -129,6 +131,7 @@ static void masked_models_gradients_match_finite_differences(void **state)
     (void)state;
     check_gradients(&tiny_bert);
     check_gradients(&tiny_distilbert);
+    check_gradients(&tiny_modernbert);
 }
 
 /* Gradients of a pass with recomputation and the model's dropout, and its bytes of memory. */
@@ -158,14 +161,15 @@ static double pass(const struct dt_model *m, enum dt_recompute recompute, float 
 static void recomputation_gives_the_same_bits_in_less_memory(void **state)
 {
     (void)state;
-    struct dt_model_config configs[] = {tiny, tiny_llama, tiny_qwen3, tiny_olmo2,   tiny_gpt_neox,
-                                        tiny, tiny_bert,  tiny_olmo2, tiny_granite, tiny_gpt_neox};
-    for (int i = 5; i < 10; i++) {
-        configs[i].dropout = 0.2;
-        configs[i].attention_dropout = 0.3;
-    }
-    for (int i = 0; i < 10; i++) {
-        struct dt_model *m = new_model_of(&configs[i]);
+    static const struct dt_model_config *const configs[] = {
+        &tiny,      &tiny_llama,   &tiny_qwen3,  &tiny_olmo2,      &tiny_gpt_neox,
+        &tiny_bert, &tiny_granite, &tiny_gemma2, &tiny_modernbert,
+    };
+    for (size_t i = 0; i < 2 * sizeof configs / sizeof *configs; i++) {
+        struct dt_model_config config = *configs[i / 2];
+        config.dropout = i % 2 ? 0.2 : 0;
+        config.attention_dropout = i % 2 ? 0.3 : 0;
+        struct dt_model *m = new_model_of(&config);
         size_t n = (size_t)m->table.elements, last = SIZE_MAX, bytes;
         float *kept = dt_alloc(n, sizeof *kept), *again = dt_alloc(n, sizeof *again);
         double loss = pass(m, DT_RECOMPUTE_NONE, kept, &last);
@@ -229,6 +233,8 @@ static void gradients_pass_through_dropout(void **state)
     check_dropout(&tiny_bert);
     check_dropout(&tiny_olmo2);
     check_dropout(&tiny_granite);
+    check_dropout(&tiny_gemma2);
+    check_dropout(&tiny_modernbert);
     check_dropout(&tiny_gpt_neox);
 }
 
@@ -293,6 +299,8 @@ static void decoding_agrees_with_scoring(void **state)
     check_decoding(&tiny_granite);
     check_decoding(&tiny_gpt_neox);
     check_decoding(&tiny_smollm3);
+    check_decoding(&tiny_gemma2);
+    check_decoding(&tiny_capped);
 }
 
 static void masked_models_are_bidirectional_and_do_not_generate(void **state)

@@ -125,6 +125,15 @@ static void label_smoothing_and_z_loss_match_one_rank(void **state)
     check_job(&job);
 }
 
+static void mapped_logits_match_one_rank(void **state)
+{
+    (void)state;
+    struct dt_model_config config = llama;
+    config.logit_scale = 0.7;
+    config.logit_softcap = 0.5;
+    check_config(&config);
+}
+
 /* Sums over the ranks are rounded once, as on one rank: where the order of the sum changes the last
  * bit of fp32, few of them are rounded to other 16 bits. */
 static void sixteen_bit_types_agree_within_rounding(void **state)
@@ -254,6 +263,7 @@ int main(void)
         cmocka_unit_test(dropout_matches_one_rank),
         cmocka_unit_test(recomputation_matches_one_rank),
         cmocka_unit_test(label_smoothing_and_z_loss_match_one_rank),
+        cmocka_unit_test(mapped_logits_match_one_rank),
         cmocka_unit_test(sixteen_bit_types_agree_within_rounding),
         cmocka_unit_test(skipping_any_collective_changes_the_gradients),
         cmocka_unit_test(bytes_sent_match_the_formula),

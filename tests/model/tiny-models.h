@@ -40,11 +40,22 @@ static const struct dt_model_config tiny_gpt_neox = {TINY_ROTARY,     .family = 
  * together. */
 static const struct dt_model_config tiny_olmo2 = {
     TINY_ROTARY, .family = DT_FAMILY_OLMO2, .num_heads = 4, .num_kv_heads = 2, .qk_norm = true};
+/* With a map of logits. */
+static const struct dt_model_config tiny_capped = {TINY_LLAMA, .num_heads = 4, .num_kv_heads = 2,
+                                                   .logit_scale = 0.7, .logit_softcap = 1.5};
 static const struct dt_model_config tiny_bert = {TINY_GPT2, .family = DT_FAMILY_BERT,
                                                  .layer_norm_epsilon = 1e-12};
 static const struct dt_model_config tiny_distilbert = {TINY_GPT2, .family = DT_FAMILY_DISTILBERT,
                                                        .layer_norm_epsilon = 1e-12};
 
+/* Norms of inputs and outputs, whose weights have an offset of 1, and GEGLU. */
+static const struct dt_model_config tiny_gemma2 = {
+    TINY_ROTARY,       .family = DT_FAMILY_GEMMA2,  .num_heads = 4,
+    .num_kv_heads = 2, .tie_word_embeddings = true, .embedding_scale = 2.828};
+/* Pre-norm blocks after a norm of the embeddings, without biases. */
+static const struct dt_model_config tiny_modernbert = {TINY_ROTARY, .family = DT_FAMILY_MODERNBERT,
+                                                       .num_heads = 2, .num_kv_heads = 2,
+                                                       .tie_word_embeddings = true};
 /* Positions begin at row 2. */
 static const struct dt_model_config tiny_roberta = {TINY_GPT2, .family = DT_FAMILY_ROBERTA,
                                                     .layer_norm_epsilon = 1e-12};

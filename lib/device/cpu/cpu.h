@@ -37,16 +37,16 @@ void dt_cpu_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tens
                           const struct dt_tensor *, const struct dt_tensor *, int);
 void dt_cpu_rms_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                              struct dt_tensor *, const struct dt_tensor *, const struct dt_tensor *,
-                             const struct dt_tensor *, float);
+                             const struct dt_tensor *, float, float);
 void dt_cpu_rms_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                               const struct dt_tensor *, const struct dt_tensor *,
-                              const struct dt_tensor *, const struct dt_tensor *, int);
+                              const struct dt_tensor *, float, const struct dt_tensor *, int);
 void dt_cpu_rope(struct dt_device *, struct dt_tensor *, const struct dt_tensor *, int64_t, int64_t,
                  int64_t, bool);
-void dt_cpu_swiglu_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
-                           const struct dt_tensor *);
-void dt_cpu_swiglu_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
-                            const struct dt_tensor *, const struct dt_tensor *);
+void dt_cpu_gated_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                          const struct dt_tensor *, enum dt_activation);
+void dt_cpu_gated_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                           const struct dt_tensor *, const struct dt_tensor *, enum dt_activation);
 void dt_cpu_attention_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                               const struct dt_tensor *, const struct dt_tensor *,
                               const struct dt_tensor *, const struct dt_attention *);
@@ -55,10 +55,11 @@ void dt_cpu_attention_backward(struct dt_device *, struct dt_tensor *, struct dt
                                const struct dt_tensor *, const struct dt_tensor *,
                                const struct dt_tensor *, const struct dt_tensor *,
                                const struct dt_tensor *, const struct dt_attention *);
+void dt_cpu_map_logits(struct dt_device *, struct dt_tensor *, const struct dt_logit_map *);
 void dt_cpu_cross_entropy(struct dt_device *, float *, float *, struct dt_tensor *, const int32_t *,
                           const struct dt_cross_entropy *);
 void dt_cpu_logit_sums(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
-                       const int32_t *, const struct dt_logit_parts *);
+                       const int32_t *, const struct dt_logit_parts *, const struct dt_logit_map *);
 void dt_cpu_cross_entropy_of_sums(struct dt_device *, float *, float *, struct dt_tensor *,
                                   const struct dt_tensor *, const int32_t *,
                                   const struct dt_logit_parts *, const struct dt_cross_entropy *);

@@ -8,11 +8,45 @@
 #include "base/range.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/lanes.h"
+#include "device/logit-map.h"
 
 /* A row of DT_LOGIT_SUMS. */
 struct sums {
     float columns, highest, sum, below, target, is_first;
 };
+
+/* Logits of n values x: in to, which may be x, or x itself. */
+static const float *logits_of(float *to, const float *x, int64_t n, struct dt_logit_map map)
+{
+    if (dt_logit_map_is_identity(map))
+        return x;
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++)
+        to[j] = dt_logit_map_value(map, x[j]);
+    return to;
+}
+
+/* From the gradient of logits to that of x. */
+static void map_backward(float *restrict gradient, const float *restrict logits, int64_t n,
+                         struct dt_logit_map map)
+{
+    if (dt_logit_map_is_identity(map))
+        return;
+    for (int64_t j = 0; j < n; j++)
+        gradient[j] *= dt_logit_map_slope(map, logits[j]);
+}
+
+void dt_cpu_map_logits(struct dt_device *dev, struct dt_tensor *x, const struct dt_logit_map *map)
+{
+    int64_t n = x->columns;
+#pragma omp parallel for num_threads(dev->threads) schedule(static)
+    for (int64_t i = 0; i < x->rows; i++) {
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n);
+        dt_cpu_store(
+            x, i, 0, n,
+            logits_of(dt_cpu_output(x, i, 0, scratch), dt_cpu_load(x, i, 0, n, scratch), n, *map));
+    }
+}
 
 static float maximum(const float *x, int64_t n)
 {
@@ -144,35 +178,39 @@ static void set_gradient(float *x, int64_t n, const struct dt_logit_parts *parts
         x[target] -= how->scale * (1.0f - how->label_smoothing);
 }
 
-/* A whole row. Without a gradient, scratch receives the powers of one part after the other. */
+/* A whole row of x. scratch: n floats, for logits that are not x, and without a gradient for
+ * powers: of one part after the other, or of all, over those logits. */
 static float cross_entropy_of_row(float *x, int64_t n, int32_t target, float *hit, float *scratch,
                                   const struct dt_cross_entropy *how)
 {
     const struct dt_logit_parts parts = dt_logit_parts_of(n, n, 0, 1);
     struct sums own[DT_LOGIT_PARTS];
+    const float *logits = logits_of(scratch, x, n, how->map);
     for (int64_t p = 0; p < parts.count; p++) {
         struct dt_range of = part_of(&parts, p, n);
-        own[p] = sums_of_part(how->scale == 0 ? scratch : x + of.first, x + of.first,
-                              of.end - of.first, target - of.first, how->label_smoothing != 0);
+        float *powers = how->scale != 0 ? x + of.first : scratch + (logits == x ? 0 : of.first);
+        own[p] = sums_of_part(powers, logits + of.first, of.end - of.first, target - of.first,
+                              how->label_smoothing != 0);
     }
     struct sums all = combine(own, parts.count);
-    if (how->scale != 0)
+    if (how->scale != 0) {
         set_gradient(x, n, &parts, own, &all, target, how);
+        map_backward(x, logits, n, how->map);
+    }
     *hit = all.is_first;
     return loss_of(&all, how);
 }
 
-void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, float *hits,
-                          struct dt_tensor *logits, const int32_t *targets,
-                          const struct dt_cross_entropy *how)
+void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, float *hits, struct dt_tensor *x,
+                          const int32_t *targets, const struct dt_cross_entropy *how)
 {
-    int64_t n = logits->columns;
+    int64_t n = x->columns;
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < logits->rows; i++) {
+    for (int64_t i = 0; i < x->rows; i++) {
         float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n), hit = 0;
-        float *row = dt_cpu_output(logits, i, 0, scratch + n);
+        float *row = dt_cpu_output(x, i, 0, scratch + n);
         assert(targets[i] < n);
-        dt_cpu_load(logits, i, 0, n, row);
+        dt_cpu_load(x, i, 0, n, row);
         losses[i] =
             targets[i] < 0 ? 0 : cross_entropy_of_row(row, n, targets[i], &hit, scratch, how);
         if (hits)
@@ -180,21 +218,21 @@ void dt_cpu_cross_entropy(struct dt_device *dev, float *losses, float *hits,
         if (targets[i] < 0 && how->scale != 0)
             memset(row, 0, (size_t)n * sizeof *row);
         if (how->scale != 0)
-            dt_cpu_store(logits, i, 0, n, row);
+            dt_cpu_store(x, i, 0, n, row);
     }
 }
 
-void dt_cpu_logit_sums(struct dt_device *dev, struct dt_tensor *sums,
-                       const struct dt_tensor *logits, const int32_t *targets,
-                       const struct dt_logit_parts *parts)
+void dt_cpu_logit_sums(struct dt_device *dev, struct dt_tensor *sums, const struct dt_tensor *x,
+                       const int32_t *targets, const struct dt_logit_parts *parts,
+                       const struct dt_logit_map *map)
 {
-    int64_t n = logits->columns, rows = logits->rows;
+    int64_t n = x->columns, rows = x->rows;
     assert(sums->columns == DT_LOGIT_SUMS && sums->rows == parts->count * rows);
     assert(n > 0 && n <= parts->count * parts->width);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < rows; i++) {
         float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n);
-        const float *row = dt_cpu_load(logits, i, 0, n, scratch + n);
+        const float *row = logits_of(scratch + n, dt_cpu_load(x, i, 0, n, scratch + n), n, *map);
         for (int64_t p = 0; p < parts->count; p++) {
             struct dt_range of = part_of(parts, p, n);
             struct sums s = sums_of_part(scratch, row + of.first, of.end - of.first,
@@ -204,45 +242,50 @@ void dt_cpu_logit_sums(struct dt_device *dev, struct dt_tensor *sums,
     }
 }
 
-/* As whole rows, from the statistics of all parts. */
+/* As whole rows, from the statistics of all parts. scratch: n floats. */
 static float cross_entropy_of_parts(float *x, int64_t n, const struct sums *all_parts,
                                     int64_t count, const struct dt_logit_parts *parts,
-                                    int32_t target, float *hit, const struct dt_cross_entropy *how)
+                                    int32_t target, float *hit, float *scratch,
+                                    const struct dt_cross_entropy *how)
 {
     struct sums all = combine(all_parts, count);
     const struct sums *own = all_parts + parts->first;
     if (how->scale != 0) {
+        const float *logits = logits_of(scratch, x, n, how->map);
         for (int64_t p = 0; p < parts->count; p++) {
             struct dt_range of = part_of(parts, p, n);
-            exponentiate(x + of.first, x + of.first, of.end - of.first, zero_of(own[p].highest));
+            exponentiate(x + of.first, logits + of.first, of.end - of.first,
+                         zero_of(own[p].highest));
         }
         set_gradient(x, n, parts, own, &all, target, how);
+        map_backward(x, logits, n, how->map);
     }
     *hit = all.is_first;
     return loss_of(&all, how);
 }
 
 void dt_cpu_cross_entropy_of_sums(struct dt_device *dev, float *losses, float *hits,
-                                  struct dt_tensor *logits, const struct dt_tensor *sums,
+                                  struct dt_tensor *x, const struct dt_tensor *sums,
                                   const int32_t *targets, const struct dt_logit_parts *parts,
                                   const struct dt_cross_entropy *how)
 {
-    int64_t n = logits->columns, rows = logits->rows, count = rows > 0 ? sums->rows / rows : 0;
+    int64_t n = x->columns, rows = x->rows, count = rows > 0 ? sums->rows / rows : 0;
     assert(sums->columns == DT_LOGIT_SUMS && sums->rows == count * rows);
     assert(parts->first + parts->count <= count && count <= DT_LOGIT_PARTS_MOST);
 #pragma omp parallel for num_threads(dev->threads) schedule(static)
     for (int64_t i = 0; i < rows; i++) {
-        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)n), hit;
-        float *row = dt_cpu_output(logits, i, 0, scratch);
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), 2 * (size_t)n), hit;
+        float *row = dt_cpu_output(x, i, 0, scratch + n);
         struct sums all_parts[DT_LOGIT_PARTS_MOST];
         for (int64_t p = 0; p < count; p++)
             memcpy(&all_parts[p], dt_cpu_row(sums, p * rows + i), sizeof *all_parts);
         if (how->scale != 0)
-            dt_cpu_load(logits, i, 0, n, row);
-        losses[i] = cross_entropy_of_parts(row, n, all_parts, count, parts, targets[i], &hit, how);
+            dt_cpu_load(x, i, 0, n, row);
+        losses[i] =
+            cross_entropy_of_parts(row, n, all_parts, count, parts, targets[i], &hit, scratch, how);
         if (hits)
             hits[i] = hit;
         if (how->scale != 0)
-            dt_cpu_store(logits, i, 0, n, row);
+            dt_cpu_store(x, i, 0, n, row);
     }
 }

@@ -26,10 +26,21 @@ static void scale_row(float *restrict y, const float *restrict x, const float *r
         y[j] = x[j] * rstd * weight[j];
 }
 
+/* The factors of a row: offset + weight. scratch: weight->columns floats. */
+static const float *load_factors(const struct dt_tensor *weight, float offset, float *scratch)
+{
+    const float *w = dt_cpu_load(weight, 0, 0, weight->columns, scratch);
+    if (offset == 0)
+        return w;
+    for (int64_t j = 0; j < weight->columns; j++)
+        scratch[j] = offset + w[j];
+    return scratch;
+}
+
 void dt_cpu_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_tensor *rstd,
                              struct dt_tensor *sum, const struct dt_tensor *x,
                              const struct dt_tensor *add, const struct dt_tensor *weight,
-                             float epsilon)
+                             float weight_offset, float epsilon)
 {
     int64_t n = weight->columns, groups = x->columns / n;
     assert(groups * n == x->columns && rstd->columns == groups);
@@ -38,7 +49,7 @@ void dt_cpu_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct 
     {
         float *scratch =
             dt_cpu_scratch(dev, omp_get_thread_num(), 3 * (size_t)x->columns + (size_t)n);
-        const float *w = dt_cpu_load(weight, 0, 0, n, scratch + 3 * x->columns);
+        const float *w = load_factors(weight, weight_offset, scratch + 3 * x->columns);
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < x->rows; i++) {
             const float *row = dt_cpu_sum_row(sum, x, add, i, scratch);
@@ -76,7 +87,7 @@ static void row_backward(float *restrict dx, float *restrict dweight, const floa
 
 struct backward {
     const struct dt_tensor *dsum, *dy, *sum, *rstd;
-    const float *weight;
+    const float *factors;
 };
 
 /* Row i. sums: of dweight, of each group separately; scratch: three rows. */
@@ -88,7 +99,7 @@ static void tensor_row_backward(const struct backward *w, int64_t i, float *sums
     const float *x = dt_cpu_load(w->sum, i, 0, columns, scratch + 2 * columns);
     dt_cpu_load(w->dsum, i, 0, columns, dx);
     for (int64_t g = 0; g < w->rstd->columns; g++)
-        row_backward(dx + g * n, sums + g * n, dy + g * n, x + g * n, w->weight,
+        row_backward(dx + g * n, sums + g * n, dy + g * n, x + g * n, w->factors,
                      dt_cpu_row(w->rstd, i)[g], n);
     dt_cpu_store(w->dsum, i, 0, columns, dx);
 }
@@ -96,7 +107,7 @@ static void tensor_row_backward(const struct backward *w, int64_t i, float *sums
 void dt_cpu_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
                               struct dt_tensor *dweight, const struct dt_tensor *dy,
                               const struct dt_tensor *sum, const struct dt_tensor *weight,
-                              const struct dt_tensor *rstd, int parts)
+                              float weight_offset, const struct dt_tensor *rstd, int parts)
 {
     int64_t n = weight->columns, columns = dy->columns;
     assert(columns == n * rstd->columns && dweight->columns == n);
@@ -106,7 +117,7 @@ void dt_cpu_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
     {
         float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(3 * columns + n));
         const struct backward w = {dsum, dy, sum, rstd,
-                                   dt_cpu_load(weight, 0, 0, n, scratch + 3 * columns)};
+                                   load_factors(weight, weight_offset, scratch + 3 * columns)};
 #pragma omp for schedule(static)
         for (int64_t block = 0; block < dt_cpu_count_blocks(&sums); block++) {
             int64_t from, to;

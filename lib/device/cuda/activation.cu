@@ -56,18 +56,6 @@ static __global__ void activate_backward(struct dt_cuda_view dx, struct dt_cuda_
     dt_cuda_store<TYPE>(dx, row, column, d);
 }
 
-/* Calls launch with the activation as a constant. */
-template <class Launch> static void for_activation(enum dt_activation activation, Launch launch)
-{
-#define LAUNCH(NAME, ...)                                                                          \
-    case DT_ACTIVATION_##NAME:                                                                     \
-        launch(std::integral_constant<int, DT_ACTIVATION_##NAME>());                               \
-        break;
-    switch (activation) {
-        DT_ACTIVATION_LIST(LAUNCH)
-    }
-}
-
 void dt_cuda_bias_activation(struct dt_device *dev, const struct dt_tensor *y,
                              const struct dt_tensor *x, const struct dt_tensor *bias,
                              const struct dt_tensor *kept, enum dt_activation activation)
@@ -85,7 +73,7 @@ void dt_cuda_bias_activation(struct dt_device *dev, const struct dt_tensor *y,
     dt_cuda_for_type(dt_cuda_type_of({y, x, bias, kept}), [&](auto type) {
         constexpr int group = dt_cuda_group<type.value>;
         struct dt_cuda_cover cover = dt_cuda_cover_of(to.rows, to.columns, group);
-        for_activation(activation, [&](auto act) {
+        dt_cuda_for_activation(activation, [&](auto act) {
             dt_cuda_launch(dt_cuda_of(dev)->stream, cover.grid, cover.block, 0,
                            activate<type.value, act.value>, dt_cuda_view_of(&to),
                            dt_cuda_view_of(&from), b, k, cover.strips);
@@ -108,7 +96,7 @@ void dt_cuda_activation_backward(struct dt_device *dev, struct dt_tensor *dx,
     dt_cuda_for_type(dt_cuda_type_of({dx, x}), [&](auto type) {
         constexpr int group = dt_cuda_group<type.value>;
         struct dt_cuda_cover cover = dt_cuda_cover_of(to.rows, to.columns, group);
-        for_activation(activation, [&](auto act) {
+        dt_cuda_for_activation(activation, [&](auto act) {
             dt_cuda_launch(dt_cuda_of(dev)->stream, cover.grid, cover.block, 0,
                            activate_backward<type.value, act.value>, dt_cuda_view_of(&to),
                            dt_cuda_view_of(&from), cover.strips);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops on elements: activations, SwiGLU, rotary embedding. */
+/* Ops on elements: activations, gates, rotary embedding. */
 #include "device/cuda/canonical.cuh"
 
 namespace
@@ -23,23 +23,25 @@ struct activate_backward {
     }
 };
 
-struct swiglu {
+struct gated {
     struct dt_cuda_view y, gate, up;
+    int activation;
     __device__ void operator()(int64_t i, int64_t j) const
     {
-        float g = dt_cuda_element(gate, i, j);
-        dt_cuda_set_element(y, i, j, g * dt_device_sigmoid(g) * dt_cuda_element(up, i, j));
+        float g = dt_cuda_activate(activation, dt_cuda_element(gate, i, j));
+        dt_cuda_set_element(y, i, j, g * dt_cuda_element(up, i, j));
     }
 };
 
-struct swiglu_backward {
+struct gated_backward {
     struct dt_cuda_view dgate, dy, gate, up;
+    int activation;
     __device__ void operator()(int64_t i, int64_t j) const
     {
         float g = dt_cuda_element(gate, i, j), d = dt_cuda_element(dy, i, j);
-        float s = dt_device_sigmoid(g), u = dt_cuda_element(up, i, j);
-        dt_cuda_set_element(dgate, i, j, d * u * s * DT_FMA(g, 1.0f - s, 1.0f));
-        dt_cuda_set_element(dy, i, j, d * g * s);
+        float u = dt_cuda_element(up, i, j);
+        dt_cuda_set_element(dgate, i, j, d * u * dt_cuda_slope(activation, g));
+        dt_cuda_set_element(dy, i, j, d * dt_cuda_activate(activation, g));
     }
 };
 
@@ -77,22 +79,24 @@ void dt_cuda_canonical_activation_backward(struct dt_device *dev, struct dt_tens
                      activate_backward{dt_cuda_view_of(dx), dt_cuda_view_of(x), activation});
 }
 
-void dt_cuda_canonical_swiglu_forward(struct dt_device *dev, struct dt_tensor *y,
-                                      const struct dt_tensor *gate, const struct dt_tensor *up)
+void dt_cuda_canonical_gated_forward(struct dt_device *dev, struct dt_tensor *y,
+                                     const struct dt_tensor *gate, const struct dt_tensor *up,
+                                     enum dt_activation activation)
 {
     assert(gate->columns == y->columns && up->columns == y->columns);
-    dt_cuda_for_each(dev, y->rows, y->columns,
-                     swiglu{dt_cuda_view_of(y), dt_cuda_view_of(gate), dt_cuda_view_of(up)});
+    dt_cuda_for_each(
+        dev, y->rows, y->columns,
+        gated{dt_cuda_view_of(y), dt_cuda_view_of(gate), dt_cuda_view_of(up), activation});
 }
 
-void dt_cuda_canonical_swiglu_backward(struct dt_device *dev, struct dt_tensor *dgate,
-                                       struct dt_tensor *dy, const struct dt_tensor *gate,
-                                       const struct dt_tensor *up)
+void dt_cuda_canonical_gated_backward(struct dt_device *dev, struct dt_tensor *dgate,
+                                      struct dt_tensor *dy, const struct dt_tensor *gate,
+                                      const struct dt_tensor *up, enum dt_activation activation)
 {
     assert(gate->columns == dy->columns && up->columns == dy->columns);
     dt_cuda_for_each(dev, dy->rows, dy->columns,
-                     swiglu_backward{dt_cuda_view_of(dgate), dt_cuda_view_of(dy),
-                                     dt_cuda_view_of(gate), dt_cuda_view_of(up)});
+                     gated_backward{dt_cuda_view_of(dgate), dt_cuda_view_of(dy),
+                                    dt_cuda_view_of(gate), dt_cuda_view_of(up), activation});
 }
 
 void dt_cuda_canonical_rope(struct dt_device *dev, struct dt_tensor *x,

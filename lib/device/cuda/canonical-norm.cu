@@ -8,13 +8,21 @@ namespace
 struct forward {
     struct dt_cuda_view y, stats, sum, x, add, weight, bias;
     int64_t rows, groups, n;
-    float epsilon;
+    float epsilon, weight_offset; /* the latter of RMS norm */
 };
+
+/* The factor of column j: offset + weight. */
+__device__ float factor_of(const struct dt_cuda_view &weight, float offset, int64_t j)
+{
+    float w = dt_cuda_element(weight, 0, j);
+    return offset == 0 ? w : offset + w;
+}
 
 struct backward {
     struct dt_cuda_view dsum, dweight, dbias, dy, sum, weight, stats;
     int64_t rows, groups, n;
     int parts;
+    float weight_offset; /* of RMS norm */
 
     __device__ float layer_xhat(int64_t i, int64_t j) const
     {
@@ -27,10 +35,10 @@ struct backward {
         return dt_cuda_element(sum, i, j) * dt_cuda_element(stats, i, j / n);
     }
 
-    /* dy times weight. */
+    /* dy times the factor. */
     __device__ float gradient(int64_t i, int64_t j) const
     {
-        return dt_cuda_element(dy, i, j) * dt_cuda_element(weight, 0, j % n);
+        return dt_cuda_element(dy, i, j) * factor_of(weight, weight_offset, j % n);
     }
 
     __device__ void add_to_dsum(int64_t i, int64_t j, float rstd, float difference) const
@@ -116,7 +124,7 @@ static __global__ void rms_forward(struct forward f)
     for (int64_t j = dt_cuda_lane(); j < f.n; j += dt_cuda_lanes)
         dt_cuda_set_element(f.y, i, first + j,
                             dt_cuda_element(f.sum, i, first + j) * rstd *
-                                dt_cuda_element(f.weight, 0, j));
+                                factor_of(f.weight, f.weight_offset, j));
     if (dt_cuda_lane() == 0)
         dt_cuda_set_element(f.stats, i, group, rstd);
 }
@@ -171,7 +179,8 @@ void dt_cuda_canonical_norm_forward(struct dt_device *dev, struct dt_tensor *y,
                         x->rows,
                         1,
                         x->columns,
-                        epsilon};
+                        epsilon,
+                        0};
     assert(y->columns == f.n && sum->columns == f.n && stats->columns == 2);
     if (add)
         f.add = dt_cuda_view_of(add);
@@ -195,7 +204,8 @@ void dt_cuda_canonical_norm_backward(struct dt_device *dev, struct dt_tensor *ds
                          dy->rows,
                          1,
                          dy->columns,
-                         parts > 1 ? parts : 1};
+                         parts > 1 ? parts : 1,
+                         0};
     assert(dsum->columns == b.n && sum->columns == b.n && dweight->columns == b.n);
     dt_cuda_launch(dt_cuda_of(dev)->stream, dt_cuda_row_grid(b.rows), dt_cuda_row_block(), 0,
                    layer_backward, b);
@@ -205,7 +215,8 @@ void dt_cuda_canonical_norm_backward(struct dt_device *dev, struct dt_tensor *ds
 void dt_cuda_canonical_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y,
                                         struct dt_tensor *rstd, struct dt_tensor *sum,
                                         const struct dt_tensor *x, const struct dt_tensor *add,
-                                        const struct dt_tensor *weight, float epsilon)
+                                        const struct dt_tensor *weight, float weight_offset,
+                                        float epsilon)
 {
     struct forward f = {dt_cuda_view_of(y),
                         dt_cuda_view_of(rstd),
@@ -217,7 +228,8 @@ void dt_cuda_canonical_rms_norm_forward(struct dt_device *dev, struct dt_tensor 
                         x->rows,
                         rstd->columns,
                         weight->columns,
-                        epsilon};
+                        epsilon,
+                        weight_offset};
     assert(f.groups * f.n == x->columns);
     assert(y->columns == x->columns && sum->columns == x->columns);
     if (add)
@@ -229,7 +241,7 @@ void dt_cuda_canonical_rms_norm_forward(struct dt_device *dev, struct dt_tensor 
 void dt_cuda_canonical_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
                                          struct dt_tensor *dweight, const struct dt_tensor *dy,
                                          const struct dt_tensor *sum,
-                                         const struct dt_tensor *weight,
+                                         const struct dt_tensor *weight, float weight_offset,
                                          const struct dt_tensor *rstd, int parts)
 {
     struct backward b = {dt_cuda_view_of(dsum),
@@ -242,7 +254,8 @@ void dt_cuda_canonical_rms_norm_backward(struct dt_device *dev, struct dt_tensor
                          dy->rows,
                          rstd->columns,
                          weight->columns,
-                         parts > 1 ? parts : 1};
+                         parts > 1 ? parts : 1,
+                         weight_offset};
     assert(dy->columns == b.n * b.groups && dweight->columns == b.n);
     assert(dsum->columns == dy->columns && sum->columns == dy->columns);
     dt_cuda_launch(dt_cuda_of(dev)->stream, dt_cuda_row_grid(b.rows * b.groups),

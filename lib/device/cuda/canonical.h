@@ -30,16 +30,20 @@ void dt_cuda_canonical_norm_backward(struct dt_device *, struct dt_tensor *, str
                                      const struct dt_tensor *, int);
 void dt_cuda_canonical_rms_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                                         struct dt_tensor *, const struct dt_tensor *,
-                                        const struct dt_tensor *, const struct dt_tensor *, float);
+                                        const struct dt_tensor *, const struct dt_tensor *, float,
+                                        float);
 void dt_cuda_canonical_rms_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                                          const struct dt_tensor *, const struct dt_tensor *,
-                                         const struct dt_tensor *, const struct dt_tensor *, int);
+                                         const struct dt_tensor *, float, const struct dt_tensor *,
+                                         int);
 void dt_cuda_canonical_rope(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                             int64_t, int64_t, int64_t, bool);
-void dt_cuda_canonical_swiglu_forward(struct dt_device *, struct dt_tensor *,
-                                      const struct dt_tensor *, const struct dt_tensor *);
-void dt_cuda_canonical_swiglu_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
-                                       const struct dt_tensor *, const struct dt_tensor *);
+void dt_cuda_canonical_gated_forward(struct dt_device *, struct dt_tensor *,
+                                     const struct dt_tensor *, const struct dt_tensor *,
+                                     enum dt_activation);
+void dt_cuda_canonical_gated_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                                      const struct dt_tensor *, const struct dt_tensor *,
+                                      enum dt_activation);
 void dt_cuda_canonical_attention_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                                          const struct dt_tensor *, const struct dt_tensor *,
                                          const struct dt_tensor *, const struct dt_attention *);
@@ -49,10 +53,13 @@ void dt_cuda_canonical_attention_backward(struct dt_device *, struct dt_tensor *
                                           const struct dt_tensor *, const struct dt_tensor *,
                                           const struct dt_tensor *, const struct dt_tensor *,
                                           const struct dt_attention *);
+void dt_cuda_canonical_map_logits(struct dt_device *, struct dt_tensor *,
+                                  const struct dt_logit_map *);
 void dt_cuda_canonical_cross_entropy(struct dt_device *, float *, float *, struct dt_tensor *,
                                      const int32_t *, const struct dt_cross_entropy *);
 void dt_cuda_canonical_logit_sums(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
-                                  const int32_t *, const struct dt_logit_parts *);
+                                  const int32_t *, const struct dt_logit_parts *,
+                                  const struct dt_logit_map *);
 void dt_cuda_canonical_cross_entropy_of_sums(struct dt_device *, float *, float *,
                                              struct dt_tensor *, const struct dt_tensor *,
                                              const int32_t *, const struct dt_logit_parts *,

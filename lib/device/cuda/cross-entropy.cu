@@ -3,7 +3,9 @@
 #include <limits.h>
 
 #include "device/cuda/elements.cuh"
+#include "device/cuda/functions.cuh"
 #include "device/cuda/reduction.cuh"
+#include "device/logit-map.h"
 
 constexpr int most_threads = 512;
 constexpr int blocks = 2;        /* per multiprocessor, three loads in flight per thread */
@@ -41,13 +43,28 @@ static __device__ __forceinline__ struct dt_cuda_view view_of_row(const struct d
     return one;
 }
 
+/* The logits of a group of x. */
+template <int TYPE>
+static __device__ __forceinline__ void logits_of(float (&logits)[dt_cuda_group<TYPE>],
+                                                 const dt_cuda_fetched<TYPE> &words,
+                                                 struct dt_logit_map map)
+{
+    dt_cuda_unpack(words, logits);
+    if (dt_logit_map_is_identity(map))
+        return;
+#pragma unroll
+    for (float &x : logits)
+        x = dt_logit_map_value(map, x);
+}
+
 template <int TYPE>
 static __device__ __forceinline__ void look_at(struct found *f, const struct dt_cuda_view &x,
-                                               int64_t column, const dt_cuda_fetched<TYPE> &words)
+                                               int64_t column, const dt_cuda_fetched<TYPE> &words,
+                                               struct dt_logit_map map)
 {
     constexpr int group = dt_cuda_group<TYPE>;
     float v[group], most = f->most;
-    dt_cuda_unpack(words, v);
+    logits_of<TYPE>(v, words, map);
 #pragma unroll
     for (int i = 0; i < group; i++)
         if (column + i < x.columns) {
@@ -100,7 +117,7 @@ template <int TYPE> struct several {
 template <int TYPE>
 static __device__ void set_gradient(const struct dt_cuda_view &dx, const struct dt_cuda_view &x,
                                     int target, float most, float factor, float spread,
-                                    float on_target)
+                                    float on_target, struct dt_logit_map map)
 {
     constexpr int group = dt_cuda_group<TYPE>;
     int64_t step = (int64_t)blockDim.x * group;
@@ -113,19 +130,23 @@ static __device__ void set_gradient(const struct dt_cuda_view &dx, const struct 
             float v[group];
             if (column >= x.columns)
                 continue;
-            dt_cuda_unpack(of_x.words[k], v);
+            logits_of<TYPE>(v, of_x.words[k], map);
 #pragma unroll
-            for (int i = 0; i < group; i++)
+            for (int i = 0; i < group; i++) {
+                float slope = dt_logit_map_slope(map, v[i]);
                 v[i] = factor == 0 ? 0
                                    : __expf(v[i] - most) * factor - spread -
                                          (column + i == target ? on_target : 0);
+                v[i] *= slope;
+            }
             dt_cuda_store<TYPE>(dx, 0, column, v);
         }
     }
 }
 
 /* One pass of the block over row 0. */
-template <int TYPE> static __device__ struct found look_through(const struct dt_cuda_view &x)
+template <int TYPE>
+static __device__ struct found look_through(const struct dt_cuda_view &x, struct dt_logit_map map)
 {
     constexpr int group = dt_cuda_group<TYPE>;
     int64_t step = (int64_t)blockDim.x * group;
@@ -136,7 +157,7 @@ template <int TYPE> static __device__ struct found look_through(const struct dt_
 #pragma unroll
         for (int k = 0; k < several<TYPE>::count; k++)
             if (column + k * step < x.columns)
-                look_at<TYPE>(&f, x, column + k * step, of_x.words[k]);
+                look_at<TYPE>(&f, x, column + k * step, of_x.words[k], map);
     }
     join(&f);
     return f;
@@ -162,9 +183,10 @@ set_gradient_of(const struct dt_cuda_view &dx, const struct dt_cuda_view &x, int
                 float exp_sum, float columns, const struct dt_cross_entropy &how)
 {
     float log_sum = logf(exp_sum) + most;
-    set_gradient<TYPE>(
-        dx, x, target, most, how.scale * (1.0f + 2.0f * how.z_loss * log_sum) / exp_sum,
-        how.scale * how.label_smoothing / columns, how.scale * (1.0f - how.label_smoothing));
+    set_gradient<TYPE>(dx, x, target, most,
+                       how.scale * (1.0f + 2.0f * how.z_loss * log_sum) / exp_sum,
+                       how.scale * how.label_smoothing / columns,
+                       how.scale * (1.0f - how.label_smoothing), how.map);
 }
 
 /* One block per row: one pass to read, and a second one if the gradient is wanted. */
@@ -178,7 +200,7 @@ static __global__ void __launch_bounds__(most_threads, blocks)
     if (target < 0) {
         const struct dt_cuda_view dx = view_of_row<TYPE, false>(x, row);
         if (how.scale != 0)
-            set_gradient<TYPE>(dx, dx, target, 0, 0, 0, 0);
+            set_gradient<TYPE>(dx, dx, target, 0, 0, 0, 0, how.map);
         if (threadIdx.x == 0) {
             losses[row] = 0;
             if (hits)
@@ -186,9 +208,10 @@ static __global__ void __launch_bounds__(most_threads, blocks)
         }
         return;
     }
-    float n = (float)x.columns, of_target = dt_cuda_element(x, row, target);
+    float n = (float)x.columns;
+    float of_target = dt_logit_map_value(how.map, dt_cuda_element(x, row, target));
     const struct dt_cuda_view own = view_of_row<TYPE, KEPT>(x, row);
-    struct found f = look_through<TYPE>(own);
+    struct found f = look_through<TYPE>(own, how.map);
     if (threadIdx.x == 0) {
         losses[row] = loss_of(f.most, f.exp_sum, n * f.most - f.sum, n, of_target, how);
         if (hits)
@@ -213,16 +236,16 @@ struct sums {
 template <int TYPE, bool KEPT>
 static __global__ void __launch_bounds__(most_threads, blocks)
     logit_sums(float *sums, int64_t stride, struct dt_cuda_view x, const int32_t *targets,
-               int first)
+               int first, struct dt_logit_map map)
 {
     int64_t row = blockIdx.x;
     int target = targets[row] - first;
     bool there = target >= 0 && target < x.columns;
-    struct found f = look_through<TYPE>(view_of_row<TYPE, KEPT>(x, row));
+    struct found f = look_through<TYPE>(view_of_row<TYPE, KEPT>(x, row), map);
     if (threadIdx.x > 0)
         return;
     float n = (float)x.columns;
-    float of_target = there ? dt_cuda_element(x, row, target) : -INFINITY;
+    float of_target = there ? dt_logit_map_value(map, dt_cuda_element(x, row, target)) : -INFINITY;
     const struct sums s = {n,         f.most,
                            f.exp_sum, n * f.most - f.sum,
                            of_target, there && f.first == target ? 1.0f : 0.0f};
@@ -291,48 +314,69 @@ static void launch_rows(struct dt_device *dev, const struct dt_tensor *logits,
                    keeps ? keeping : kernel, arguments...);
 }
 
-void dt_cuda_cross_entropy(struct dt_device *dev, float *losses, float *hits,
-                           struct dt_tensor *logits, const int32_t *targets,
-                           const struct dt_cross_entropy *how)
+template <int TYPE>
+static __global__ void map_logits(struct dt_cuda_view x, struct dt_logit_map map, unsigned strips)
 {
-    dt_cuda_for_type((int)logits->dtype, [&](auto type) {
-        launch_rows<type.value>(dev, logits, cross_entropy<type.value, false>,
-                                cross_entropy<type.value, true>, losses, hits,
-                                dt_cuda_view_of(logits), targets, *how);
+    int64_t row, column;
+    float v[dt_cuda_group<TYPE>];
+    dt_cuda_place(strips, dt_cuda_group<TYPE>, &row, &column);
+    if (column >= x.columns)
+        return;
+    logits_of<TYPE>(v, dt_cuda_fetch<TYPE>(x, row, column), map);
+    dt_cuda_store<TYPE>(x, row, column, v);
+}
+
+void dt_cuda_map_logits(struct dt_device *dev, struct dt_tensor *x, const struct dt_logit_map *map)
+{
+    dt_cuda_for_type((int)x->dtype, [&](auto type) {
+        struct dt_cuda_cover cover =
+            dt_cuda_cover_of(x->rows, x->columns, dt_cuda_group<type.value>);
+        dt_cuda_launch(dt_cuda_of(dev)->stream, cover.grid, cover.block, 0, map_logits<type.value>,
+                       dt_cuda_view_of(x), *map, cover.strips);
     });
 }
 
-void dt_cuda_logit_sums(struct dt_device *dev, struct dt_tensor *sums,
-                        const struct dt_tensor *logits, const int32_t *targets,
-                        const struct dt_logit_parts *parts)
+void dt_cuda_cross_entropy(struct dt_device *dev, float *losses, float *hits, struct dt_tensor *x,
+                           const int32_t *targets, const struct dt_cross_entropy *how)
 {
-    int64_t n = logits->columns, rows = logits->rows;
+    dt_cuda_for_type((int)x->dtype, [&](auto type) {
+        launch_rows<type.value>(dev, x, cross_entropy<type.value, false>,
+                                cross_entropy<type.value, true>, losses, hits, dt_cuda_view_of(x),
+                                targets, *how);
+    });
+}
+
+void dt_cuda_logit_sums(struct dt_device *dev, struct dt_tensor *sums, const struct dt_tensor *x,
+                        const int32_t *targets, const struct dt_logit_parts *parts,
+                        const struct dt_logit_map *map)
+{
+    int64_t n = x->columns, rows = x->rows;
     assert(sums->columns == DT_LOGIT_SUMS && sums->rows == parts->count * rows);
     assert(n > 0 && n <= parts->count * parts->width);
     for (int64_t p = 0; p < parts->count; p++) {
         int64_t first = p * parts->width < n ? p * parts->width : n, left = n - first;
         struct dt_tensor part =
-            dt_tensor_columns(logits, first, left < parts->width ? left : parts->width);
+            dt_tensor_columns(x, first, left < parts->width ? left : parts->width);
         float *of_part = static_cast<float *>(sums->data) + p * rows * sums->stride;
-        dt_cuda_for_type((int)logits->dtype, [&](auto type) {
+        dt_cuda_for_type((int)x->dtype, [&](auto type) {
             launch_rows<type.value>(dev, &part, logit_sums<type.value, false>,
                                     logit_sums<type.value, true>, of_part, sums->stride,
-                                    dt_cuda_view_of(&part), targets, (int)first);
+                                    dt_cuda_view_of(&part), targets, (int)first, *map);
         });
     }
 }
 
 void dt_cuda_cross_entropy_of_sums(struct dt_device *dev, float *losses, float *hits,
-                                   struct dt_tensor *logits, const struct dt_tensor *sums,
+                                   struct dt_tensor *x, const struct dt_tensor *sums,
                                    const int32_t *targets, const struct dt_logit_parts *parts,
                                    const struct dt_cross_entropy *how)
 {
     (void)parts; /* the gradient is relative to the highest logit of all parts */
-    assert(sums->columns == DT_LOGIT_SUMS && logits->rows > 0 && sums->rows % logits->rows == 0);
-    dt_cuda_for_type((int)logits->dtype, [&](auto type) {
-        launch_rows<type.value>(dev, logits, cross_entropy_of_sums<type.value, false>,
+    assert(sums->columns == DT_LOGIT_SUMS && x->rows > 0 && sums->rows % x->rows == 0);
+    dt_cuda_for_type((int)x->dtype, [&](auto type) {
+        launch_rows<type.value>(dev, x, cross_entropy_of_sums<type.value, false>,
                                 cross_entropy_of_sums<type.value, true>, losses, hits,
-                                dt_cuda_view_of(logits), dt_cuda_view_of(sums), sums->rows, targets,
+                                dt_cuda_view_of(x), dt_cuda_view_of(sums), sums->rows, targets,
                                 *how);
     });
 }

@@ -96,16 +96,16 @@ void dt_cuda_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_ten
                            const struct dt_tensor *, const struct dt_tensor *, int);
 void dt_cuda_rms_norm_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                               struct dt_tensor *, const struct dt_tensor *,
-                              const struct dt_tensor *, const struct dt_tensor *, float);
+                              const struct dt_tensor *, const struct dt_tensor *, float, float);
 void dt_cuda_rms_norm_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                                const struct dt_tensor *, const struct dt_tensor *,
-                               const struct dt_tensor *, const struct dt_tensor *, int);
+                               const struct dt_tensor *, float, const struct dt_tensor *, int);
 void dt_cuda_rope(struct dt_device *, struct dt_tensor *, const struct dt_tensor *, int64_t,
                   int64_t, int64_t, bool);
-void dt_cuda_swiglu_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
-                            const struct dt_tensor *);
-void dt_cuda_swiglu_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
-                             const struct dt_tensor *, const struct dt_tensor *);
+void dt_cuda_gated_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
+                           const struct dt_tensor *, enum dt_activation);
+void dt_cuda_gated_backward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
+                            const struct dt_tensor *, const struct dt_tensor *, enum dt_activation);
 void dt_cuda_attention_forward(struct dt_device *, struct dt_tensor *, struct dt_tensor *,
                                const struct dt_tensor *, const struct dt_tensor *,
                                const struct dt_tensor *, const struct dt_attention *);
@@ -114,10 +114,12 @@ void dt_cuda_attention_backward(struct dt_device *, struct dt_tensor *, struct d
                                 const struct dt_tensor *, const struct dt_tensor *,
                                 const struct dt_tensor *, const struct dt_tensor *,
                                 const struct dt_tensor *, const struct dt_attention *);
+void dt_cuda_map_logits(struct dt_device *, struct dt_tensor *, const struct dt_logit_map *);
 void dt_cuda_cross_entropy(struct dt_device *, float *, float *, struct dt_tensor *,
                            const int32_t *, const struct dt_cross_entropy *);
 void dt_cuda_logit_sums(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
-                        const int32_t *, const struct dt_logit_parts *);
+                        const int32_t *, const struct dt_logit_parts *,
+                        const struct dt_logit_map *);
 void dt_cuda_cross_entropy_of_sums(struct dt_device *, float *, float *, struct dt_tensor *,
                                    const struct dt_tensor *, const int32_t *,
                                    const struct dt_logit_parts *, const struct dt_cross_entropy *);

@@ -11,7 +11,7 @@ struct forward {
     struct dt_cuda_view y, weight;
     float *rstd;
     int64_t rstd_stride, norms; /* of all rows */
-    float epsilon;
+    float weight_offset, epsilon;
     unsigned groups; /* norms of a row */
 };
 } // namespace
@@ -63,7 +63,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm(struct f
         dt_cuda_load<TYPE>(f.weight, 0, column, w);
 #pragma unroll
         for (int i = 0; i < group; i++)
-            v[part][i] *= rstd * w[i];
+            v[part][i] *= rstd * (f.weight_offset + w[i]);
         dt_cuda_store<TYPE>(up_to(f.y, end), row, begin + column, v[part]);
     }
     if (threadIdx.x == 0 && norm < f.norms)
@@ -81,7 +81,7 @@ static struct dt_cuda_view view_of_groups(const struct dt_tensor *x, int64_t n)
 void dt_cuda_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_tensor *rstd,
                               struct dt_tensor *sum, const struct dt_tensor *x,
                               const struct dt_tensor *add, const struct dt_tensor *weight,
-                              float epsilon)
+                              float weight_offset, float epsilon)
 {
     int64_t n = weight->columns, groups = x->columns / n;
     assert(groups * n == x->columns && rstd->columns == groups);
@@ -93,6 +93,7 @@ void dt_cuda_rms_norm_forward(struct dt_device *dev, struct dt_tensor *y, struct
                               static_cast<float *>(rstd->data),
                               rstd->stride,
                               x->rows * groups,
+                              weight_offset,
                               epsilon,
                               (unsigned)groups};
     dt_cuda_for_type(dt_cuda_type_of({y, sum, x, add, weight}), [&](auto type) {
@@ -109,12 +110,13 @@ struct backward {
     struct dt_cuda_view dsum, dy, sum, weight;
     const float *rstd;
     int64_t rstd_stride, norms, chunk_norms; /* in all rows, and per block */
+    float weight_offset;
     unsigned groups;
     float *sums; /* of dweight, per chunk */
 };
 } // namespace
 
-/* With g = dy * weight and xhat = x * rstd:
+/* With g = dy * (offset + weight) and xhat = x * rstd:
  *     dx += rstd * (g - xhat * mean(g * xhat)), dweight += dy * xhat */
 template <int TYPE, int PARTS>
 static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm_backward(struct backward b)
@@ -148,7 +150,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm_backward
             for (int i = 0; i < group; i++) {
                 xhat[part][i] *= rstd;
                 dweight[part][i] += dy[part][i] * xhat[part][i];
-                dy[part][i] *= w[i]; /* g */
+                dy[part][i] *= b.weight_offset + w[i]; /* g */
                 sum += dy[part][i] * xhat[part][i];
             }
         }
@@ -172,7 +174,7 @@ static __global__ void __launch_bounds__(dt_cuda_team_threads) rms_norm_backward
 void dt_cuda_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
                                struct dt_tensor *dweight, const struct dt_tensor *dy,
                                const struct dt_tensor *sum, const struct dt_tensor *weight,
-                               const struct dt_tensor *rstd, int row_parts)
+                               float weight_offset, const struct dt_tensor *rstd, int row_parts)
 {
     (void)row_parts;
     int64_t n = weight->columns, groups = dy->columns / n, norms = dy->rows * groups;
@@ -188,6 +190,7 @@ void dt_cuda_rms_norm_backward(struct dt_device *dev, struct dt_tensor *dsum,
                          rstd->stride,
                          norms,
                          0,
+                         weight_offset,
                          (unsigned)groups,
                          nullptr};
     dt_cuda_for_type(dt_cuda_type_of({dsum, dy, sum, weight}), [&](auto type) {
