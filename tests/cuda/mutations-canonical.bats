@@ -81,6 +81,16 @@ setup() {
     caught canonical-cross-entropy
 }
 
+@test "losses: a gradient without the slope of the softcap" {
+    plant canonical-cross-entropy.cu 'dx = dx * dt_logit_map_slope(l.how.map, logit);' ';'
+    caught canonical-cross-entropy
+}
+
+@test "norms: factors without the offset in backward" {
+    plant canonical-norm.cu 'factor_of(weight, weight_offset, j % n)' 'dt_cuda_element(weight, 0, j % n)'
+    caught canonical-norm
+}
+
 @test "elements: an approximate exponential" {
     plant canonical.cuh '#include "device/functions.h"' '#include "device/functions.h"
 #define dt_device_sigmoid(x) (1.0f / (1.0f + __expf(-(x))))'

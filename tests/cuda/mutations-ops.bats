@@ -97,6 +97,16 @@ setup() {
     caught cross-entropy
 }
 
+@test "losses: a gradient without the slope of the softcap" {
+    plant cross-entropy.cu 'v[i] *= slope;' ';'
+    caught cross-entropy
+}
+
+@test "norms: a factor without the offset" {
+    plant rms-norm.cu 'f.weight_offset + w[i]' 'w[i]'
+    caught rms-norm
+}
+
 @test "sort: ranks that forget the warps before" {
     plant sort.cu 'return digit >= 0 ? rank + of_warp[warp * digits + digit] : 0;' \
         'return digit >= 0 ? rank : 0;'
