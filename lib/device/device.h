@@ -21,6 +21,7 @@
 #ifndef DT_DEVICE_DEVICE_H
 #define DT_DEVICE_DEVICE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -91,12 +92,13 @@ struct dt_dropout {
 
 /* Attention. Row t of sequence b is row b*T + t of q, y and their gradients; of k
  * and v it is row b*key_stride + t, so that a KV cache with a larger capacity is
- * read in place. Query t is at position past+t of its sequence, and attends to keys
- * 0 .. past+t, or to all keys of its sequence if bidirectional; with begins and ends,
- * only to those from begins[r] to below ends[r], where r is the query's row
- * (documents, padding). Each head of k and v serves heads / kv_heads adjacent heads
- * of q (GQA, Ainslie et al. 2023). The bits of a query's results depend on its own
- * keys alone. */
+ * read in place. Query t is at position p = past+t of its sequence, and attends to keys
+ * 0 .. p, or to all keys of its sequence if bidirectional; with a window (Beltagy et al. 2020),
+ * only to keys p - window + 1 .. p, or p - window / 2 .. p + window / 2 if bidirectional; with
+ * begins and ends, only to those from begins[r] to below ends[r], where r is the query's row
+ * (documents, padding). The output of a query without keys is 0, its log-sum-exp minus infinity.
+ * Each head of k and v serves heads / kv_heads adjacent heads of q (GQA, Ainslie et al. 2023). The
+ * bits of a query's results depend on its own keys alone. */
 struct dt_attention {
     int64_t batch;
     int64_t heads;      /* of q and y */
@@ -105,6 +107,9 @@ struct dt_attention {
     int64_t past;       /* keys before the first query */
     int64_t key_stride; /* rows of k and v from one sequence to the next */
     bool bidirectional;
+    int64_t window; /* 0: none; blocks of keys outside it cost no time */
+    float scale;    /* of the products of queries and keys; 0: 1 / sqrt(D) */
+    float softcap;  /* c: a scaled score s becomes c tanh(s / c), before masks; 0: none */
     const int32_t *begins, *ends; /* on the device, batch x queries each; or NULL */
     /* Of the attention weights: head h, query t and key k are element (h T + t) T + k, with
      * positions in the whole sequence of T tokens. */
@@ -119,6 +124,25 @@ struct dt_logit_map {
     float scale;   /* 0: 1 */
     float softcap; /* 0: none */
 };
+
+/* The keys that a query at position p may attend to, by position alone: p - before to p + after. */
+struct dt_attention_band {
+    int64_t before, after;
+};
+
+static inline struct dt_attention_band dt_attention_band_of(const struct dt_attention *how)
+{
+    if (how->bidirectional && how->window > 0)
+        return (struct dt_attention_band){how->window / 2, how->window / 2};
+    return (struct dt_attention_band){how->window > 0 ? how->window - 1 : INT32_MAX,
+                                      how->bidirectional ? INT32_MAX : 0};
+}
+
+/* size: D, channels of a head. */
+static inline float dt_attention_scale(const struct dt_attention *how, int64_t size)
+{
+    return how->scale != 0 ? how->scale : 1.0f / sqrtf((float)size);
+}
 
 struct dt_cross_entropy {
     float scale;             /* of the gradient; 0: compute the loss only */
@@ -239,7 +263,7 @@ struct dt_ops {
                            const struct dt_tensor *gate, const struct dt_tensor *up,
                            enum dt_activation);
 
-    /* y (RxC) = softmax(q k' / sqrt(C/H)) v of each head, without storing the scores
+    /* y (RxC) = softmax(q k' scale) v of each head, without storing the scores
      * (FlashAttention, Dao et al. 2022); lse (R x H) keeps each row's log-sum-exp. */
     void (*attention_forward)(struct dt_device *, struct dt_tensor *y, struct dt_tensor *lse,
                               const struct dt_tensor *q, const struct dt_tensor *k,

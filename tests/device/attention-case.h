@@ -14,6 +14,8 @@ struct shape {
     float rate; /* of dropout */
     enum dt_dtype dtype;
     int64_t first_head;
+    int64_t window;
+    float scale, softcap;
 };
 
 struct attention {
@@ -56,6 +58,9 @@ static inline struct attention make_attention(const struct shape *s)
                                   .queries = s->length,
                                   .key_stride = s->length,
                                   .bidirectional = s->bidirectional,
+                                  .window = s->window,
+                                  .scale = s->scale,
+                                  .softcap = s->softcap,
                                   .dropout = {.rate = s->rate, .key = 5, .sample = 11}}};
     l.q = dt_tensor_columns(&l.qkv, 0, width), l.dq = dt_tensor_columns(&l.dqkv, 0, width);
     l.k = dt_tensor_columns(&l.qkv, width, keys), l.dk = dt_tensor_columns(&l.dqkv, width, keys);
@@ -74,8 +79,10 @@ static inline void free_attention(struct attention *l)
 
 static inline bool sees(const struct dt_attention *how, int64_t b, int64_t t, int64_t key)
 {
-    int64_t row = b * how->queries + t;
-    return (how->bidirectional || key <= how->past + t) &&
+    int64_t row = b * how->queries + t, distance = how->past + t - key;
+    int64_t most = how->bidirectional ? how->window / 2 : how->window - 1;
+    return (how->bidirectional || distance >= 0) &&
+           (how->window == 0 || (distance <= most && distance >= -most)) &&
            (how->begins == NULL || (key >= how->begins[row] && key < how->ends[row]));
 }
 
@@ -90,21 +97,34 @@ static inline double drop_factor(const struct dt_attention *how, int64_t b, int6
                                                       : 0;
 }
 
-/* A query's attention weights before dropout, 0 for masked keys. */
-static inline void weigh(const struct attention *l, int64_t b, int64_t h, int64_t t, double *w)
+static inline double scale_of(const struct attention *l)
+{
+    double size = (double)(l->q.columns / l->how.heads);
+    return l->how.scale != 0 ? (double)l->how.scale : 1 / sqrt(size);
+}
+
+/* A query's attention weights before dropout, 0 for masked keys. slopes, unless NULL: the
+ * derivatives of the scores with the soft cap. */
+static inline void weigh(const struct attention *l, int64_t b, int64_t h, int64_t t, double *w,
+                         double *slopes)
 {
     const struct dt_attention *how = &l->how;
     int64_t size = l->q.columns / how->heads, keys = how->past + how->queries;
     int64_t shared = h / (how->heads / how->kv_heads) * size;
-    double sum = 0;
+    double sum = 0, cap = (double)how->softcap;
     for (int64_t s = 0; s < keys; s++) {
         double dot = 0;
         for (int64_t j = 0; j < size; j++)
             dot += (double)at(&l->q, b * how->queries + t, h * size + j) *
                    at(&l->k, b * how->key_stride + s, shared + j);
-        sum += w[s] = sees(how, b, t, s) ? exp(dot / sqrt((double)size)) : 0;
+        dot *= scale_of(l);
+        if (slopes)
+            slopes[s] = cap > 0 ? 1 - tanh(dot / cap) * tanh(dot / cap) : 1;
+        if (cap > 0)
+            dot = cap * tanh(dot / cap);
+        sum += w[s] = sees(how, b, t, s) ? exp(dot) : 0;
     }
-    for (int64_t s = 0; s < keys; s++)
+    for (int64_t s = 0; s < keys && sum > 0; s++)
         w[s] /= sum;
 }
 
@@ -119,7 +139,7 @@ static inline void attention_reference(const struct attention *l, double *y)
         int64_t t = i % how->queries, h = i / how->queries % how->heads;
         int64_t b = i / how->queries / how->heads;
         int64_t shared = h / (how->heads / how->kv_heads) * size;
-        weigh(l, b, h, t, w);
+        weigh(l, b, h, t, w, NULL);
         for (int64_t s = 0; s < keys; s++) {
             double weight = w[s] > 0 ? w[s] * drop_factor(how, b, h, t, s) : 0;
             for (int64_t j = 0; j < size; j++)
@@ -132,13 +152,13 @@ static inline void attention_reference(const struct attention *l, double *y)
 
 /* Adds the gradients of query t of head h, and of the keys and values that it attends to. */
 static inline void query_backward(const struct attention *l, int64_t b, int64_t h, int64_t t,
-                                  double *w, double *dw, double *dqkv)
+                                  double *w, double *dw, double *slopes, double *dqkv)
 {
     const struct dt_attention *how = &l->how;
     int64_t size = l->q.columns / how->heads, wide = l->qkv.columns, row = b * how->queries;
     int64_t shared = h / (how->heads / how->kv_heads) * size, width = l->q.columns;
-    double delta = 0, scale = 1 / sqrt((double)size);
-    weigh(l, b, h, t, w);
+    double delta = 0;
+    weigh(l, b, h, t, w, slopes);
     for (int64_t s = 0; s < how->queries; s++) {
         dw[s] = 0;
         double factor = w[s] > 0 ? drop_factor(how, b, h, t, s) : 0;
@@ -151,7 +171,7 @@ static inline void query_backward(const struct attention *l, int64_t b, int64_t 
     }
     for (int64_t s = 0; s < how->queries; s++)
         for (int64_t j = 0; j < size; j++) {
-            double ds = scale * w[s] * (dw[s] - delta);
+            double ds = scale_of(l) * w[s] * (dw[s] - delta) * slopes[s];
             dqkv[(row + t) * wide + h * size + j] += ds * at(&l->k, row + s, shared + j);
             dqkv[(row + s) * wide + width + shared + j] += ds * at(&l->q, row + t, h * size + j);
         }
@@ -162,11 +182,12 @@ static inline void backward_reference(const struct attention *l, double *dqkv)
     const struct dt_attention *how = &l->how;
     double *w = dt_alloc((size_t)how->queries, sizeof *w);
     double *dw = dt_alloc((size_t)how->queries, sizeof *dw);
+    double *slopes = dt_alloc((size_t)how->queries, sizeof *slopes);
     memset(dqkv, 0, (size_t)(l->qkv.rows * l->qkv.columns) * sizeof *dqkv);
     for (int64_t i = 0; i < how->batch * how->heads * how->queries; i++)
         query_backward(l, i / how->queries / how->heads, i / how->queries % how->heads,
-                       i % how->queries, w, dw, dqkv);
-    free(w), free(dw);
+                       i % how->queries, w, dw, slopes, dqkv);
+    free(w), free(dw), free(slopes);
 }
 
 /* Attention of a chunk of tokens queries, to all keys of their sequence; of a batch of 1. */

@@ -37,6 +37,9 @@ static void gradients_match_finite_differences(void **state)
         {1, 3, 1, 12, 2, .spans = DOCUMENTS, .rate = 0.3f},
         {1, 1, 1, 70, 2}, /* crosses a block of queries */
         {1, 2, 1, 67, 2, .bidirectional = true, .spans = PADDING, .rate = 0.1f},
+        {1, 2, 1, 12, 4, .window = 3, .scale = 0.8f, .softcap = 0.7f},
+        {1, 1, 1, 70, 2, .bidirectional = true, .window = 4, .scale = -1, .softcap = 1.5f},
+        {1, 2, 2, 68, 2, .spans = DOCUMENTS, .rate = 0.2f, .window = 5, .softcap = 0.4f},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct attention l = make_attention(&shapes[i]);
@@ -67,6 +70,39 @@ static void queries_attend_only_to_their_spans(void **state)
             check_attention(&(struct shape){3, 2, 1, 200, 8, bidirectional, spans, 0});
             check_attention(&(struct shape){1, 1, 1, 31, 16, bidirectional, spans, 0});
         }
+}
+
+static void windows_scales_and_soft_caps_match_the_reference(void **state)
+{
+    (void)state;
+    check_attention(&(struct shape){2, 2, 1, 200, 8, .window = 1});
+    check_attention(&(struct shape){1, 2, 2, 300, 16, .window = 65});
+    check_attention(&(struct shape){1, 2, 2, 130, 16, .window = 1000});
+    check_attention(&(struct shape){1, 4, 2, 257, 24, .window = 64, .scale = 0.3f});
+    check_attention(&(struct shape){1, 2, 1, 150, 8, true, DOCUMENTS, 0.1f, .window = 30});
+    check_attention(&(struct shape){2, 1, 1, 140, 72, .scale = 1, .softcap = 2});
+    check_attention(&(struct shape){1, 2, 1, 90, 200, .scale = 0.5f, .softcap = 3});
+    for (enum dt_dtype dtype = DT_DTYPE_BF16; dtype <= DT_DTYPE_F16; dtype++) {
+        check_attention(&(struct shape){2, 2, 1, 140, 64, .dtype = dtype, .window = 40});
+        check_attention(
+            &(struct shape){1, 2, 1, 140, 64, .dtype = dtype, .window = 70, .softcap = 0.5f});
+    }
+}
+
+/* A window at the end of a padded sequence has no keys. */
+static void queries_without_keys_are_zero(void **state)
+{
+    (void)state;
+    struct attention l =
+        make_attention(&(struct shape){2, 1, 1, 200, 8, true, PADDING, .window = 20});
+    run_attention(dev, &l);
+    for (int64_t j = 0; j < 8; j++) {
+        assert_true(at(&l.y, 199, j) != 0 && at(&l.dq, 199, j) != 0);
+        assert_true(at(&l.y, 309, j) != 0 && at(&l.y, 310, j) == 0 && at(&l.dq, 310, j) == 0);
+        assert_true(at(&l.dk, 299, j) != 0 && at(&l.dk, 300, j) == 0);
+    }
+    assert_true(isinf(at(&l.lse, 310, 0)) && at(&l.lse, 310, 0) < 0);
+    free_attention(&l);
 }
 
 /* Masked keys may hold NaN. */
@@ -255,6 +291,8 @@ static void bits_do_not_depend_on_the_number_of_threads(void **state)
         {2, 3, 3, 129, 40, .bidirectional = true},
         {1, 2, 1, 250, 8, .spans = DOCUMENTS},
         {1, 2, 1, 130, 24, .dtype = DT_DTYPE_BF16},
+        {1, 2, 1, 300, 24, .window = 100, .softcap = 1},
+        {1, 2, 1, 300, 24, .bidirectional = true, .window = 90},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct attention l = make_attention(&shapes[i]);
@@ -281,6 +319,8 @@ int main(void)
         cmocka_unit_test(gradients_match_finite_differences),
         cmocka_unit_test(attention_and_its_backward_match_the_reference),
         cmocka_unit_test(queries_attend_only_to_their_spans),
+        cmocka_unit_test(windows_scales_and_soft_caps_match_the_reference),
+        cmocka_unit_test(queries_without_keys_are_zero),
         cmocka_unit_test(masked_keys_are_not_read),
         cmocka_unit_test(attention_reads_a_kv_cache),
         cmocka_unit_test(large_scores_stay_finite),

@@ -6,9 +6,9 @@
 #include "device/attention-case.h"
 #include "device/functions.h"
 
-/* A pair of a query of a head and a key. */
-struct pair {
-    float score, weight, factor; /* factor: dropout's */
+/* The score of a pair of a query of a head and a key, and its derivative by the product. */
+struct score {
+    float value, slope;
 };
 
 /* A query of a head: where its channels begin, and those of its keys. */
@@ -35,9 +35,10 @@ static struct query query_of(const struct attention *l, int64_t b, int64_t h, in
                           how->bidirectional ? whole_length(how) : how->past + how->queries};
 }
 
-static float scale_of(int64_t size)
+static float factor_of(const struct attention *l)
 {
-    return 1.0f / sqrtf((float)size);
+    float size = (float)(l->q.columns / l->how.heads);
+    return l->how.scale != 0 ? l->how.scale : 1.0f / sqrtf(size);
 }
 
 static float dropout_factor(const struct dt_attention *how, const struct query *q, int64_t key)
@@ -53,15 +54,21 @@ static float dropout_factor(const struct dt_attention *how, const struct query *
 }
 
 /* The score of a key; false: masked. */
-static bool score(const struct attention *l, const struct query *q, int64_t key, float *sum)
+static bool find_score(const struct attention *l, const struct query *q, int64_t key,
+                       struct score *s)
 {
     int64_t size = l->q.columns / l->how.heads;
-    *sum = 0;
+    float cap = l->how.softcap;
+    *s = (struct score){0, 1};
     if (!sees(&l->how, q->b, q->t, key))
         return false;
     for (int64_t j = 0; j < size; j++)
-        *sum = fmaf(at(&l->q, q->row, q->column + j) * scale_of(size),
-                    at(&l->k, q->first_key + key, q->shared + j), *sum);
+        s->value = fmaf(at(&l->q, q->row, q->column + j) * factor_of(l),
+                        at(&l->k, q->first_key + key, q->shared + j), s->value);
+    if (cap > 0) {
+        float t = dt_device_tanh(s->value / cap);
+        *s = (struct score){cap * t, fmaf(-t, t, 1)};
+    }
     return true;
 }
 
@@ -74,10 +81,11 @@ static void add_block(struct state *s, const struct attention *l, const struct q
                       int64_t first, int64_t block)
 {
     int64_t size = l->q.columns / l->how.heads;
-    float before = s->highest, x;
+    float before = s->highest;
+    struct score x;
     for (int64_t key = first; key < first + block && key < q->keys; key++)
-        if (score(l, q, key, &x) && x > s->highest)
-            s->highest = x;
+        if (find_score(l, q, key, &x) && x.value > s->highest)
+            s->highest = x.value;
     if (s->highest != before) {
         float factor = dt_device_exp(before - s->highest);
         s->total *= factor;
@@ -85,9 +93,9 @@ static void add_block(struct state *s, const struct attention *l, const struct q
             s->sums[j] *= factor;
     }
     for (int64_t key = first; key < first + block && key < q->keys; key++) {
-        if (!score(l, q, key, &x))
+        if (!find_score(l, q, key, &x))
             continue;
-        float weight = dt_device_exp(x - s->highest);
+        float weight = dt_device_exp(x.value - s->highest);
         s->total += weight;
         weight *= dropout_factor(&l->how, q, key);
         for (int64_t j = 0; j < size; j++)
@@ -103,7 +111,7 @@ static void forward_query(const struct attention *l, const struct query *q, int6
     for (int64_t first = 0; first < q->keys; first += block)
         add_block(&s, l, q, first, block);
     for (int64_t j = 0; j < size; j++)
-        y[j] = fmaf(s.sums[j], 1.0f / s.total, 0.0f);
+        y[j] = fmaf(s.sums[j], s.total == 0 ? 0 : 1.0f / s.total, 0.0f);
     *lse = s.highest + dt_device_log(s.total);
 }
 
@@ -126,30 +134,31 @@ static void backward_query(const struct attention *l, const struct query *q, str
                            struct dt_tensor *dk, struct dt_tensor *dv)
 {
     int64_t size = l->q.columns / l->how.heads;
-    float *to = (float *)dq->data + q->row * dq->columns + q->column, delta = 0, x;
+    float *to = (float *)dq->data + q->row * dq->columns + q->column, delta = 0;
+    struct score x;
     for (int64_t j = 0; j < size; j++)
         delta = fmaf(at(&l->r, q->row, q->column + j), at(&l->y, q->row, q->column + j), delta);
     for (int64_t key = 0; key < q->keys; key++) {
-        if (!score(l, q, key, &x))
+        if (!find_score(l, q, key, &x))
             continue;
         int64_t row = q->first_key + key;
         float *to_k = (float *)dk->data + row * dk->columns + q->shared;
         float *to_v = (float *)dv->data + row * dv->columns + q->shared;
-        float weight = dt_device_exp(x - at(&l->lse, q->row, q->h)), product = 0;
+        float weight = dt_device_exp(x.value - at(&l->lse, q->row, q->h)), product = 0;
         float factor = dropout_factor(&l->how, q, key);
         for (int64_t j = 0; j < size; j++)
             product =
                 fmaf(at(&l->r, q->row, q->column + j), at(&l->v, row, q->shared + j), product);
-        float gradient = weight * (product * factor - delta);
+        float gradient = weight * (product * factor - delta) * x.slope;
         for (int64_t j = 0; j < size; j++) {
-            float scaled = at(&l->q, q->row, q->column + j) * scale_of(size);
+            float scaled = at(&l->q, q->row, q->column + j) * factor_of(l);
             to[j] = fmaf(gradient, at(&l->k, row, q->shared + j), to[j]);
             to_k[j] = fmaf(gradient, scaled, to_k[j]);
             to_v[j] = fmaf(weight * factor, at(&l->r, q->row, q->column + j), to_v[j]);
         }
     }
     for (int64_t j = 0; j < size; j++)
-        to[j] = fmaf(to[j], scale_of(size), 0.0f);
+        to[j] = fmaf(to[j], factor_of(l), 0.0f);
 }
 
 static void backward_in_order(const struct attention *l, struct dt_tensor *dq, struct dt_tensor *dk,
@@ -212,6 +221,14 @@ static const struct shape shapes[] = {
     {1, 2, 2, 100, 64, .dtype = DT_DTYPE_BF16},
     {1, 2, 1, 66, 5, .dtype = DT_DTYPE_F16},
     {2, 4, 2, 9, 24}, /* few queries */
+    {1, 2, 1, 200, 24, .window = 1},
+    {1, 2, 2, 300, 16, .window = 70},
+    {1, 2, 1, 260, 24, .window = 128, .scale = 0.3f, .softcap = 0.5f},
+    {1, 1, 1, 130, 16, .spans = DOCUMENTS, .window = 20, .softcap = 2},
+    {1, 2, 1, 210, 16, true, DOCUMENTS, 0.1f, .window = 31},
+    {2, 1, 1, 200, 24, true, PADDING, .window = 64, .softcap = 1}, /* queries without keys */
+    {2, 4, 2, 9, 24, .window = 4, .softcap = 0.5f},
+    {1, 2, 2, 100, 64, .dtype = DT_DTYPE_BF16, .window = 40, .scale = 1, .softcap = 30},
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
@@ -255,6 +272,8 @@ static void pieces_of_a_prompt_have_the_bits_of_the_whole(void **state)
         {1, 2, 2, 131, 24},
         {1, 3, 1, 150, 128},
         {1, 2, 1, 140, 64, .dtype = DT_DTYPE_BF16},
+        {1, 2, 1, 200, 24, .window = 9, .scale = 0.25f, .softcap = 0.5f},
+        {1, 4, 2, 210, 16, .window = 70},
     };
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
         struct attention l = make_attention(&cut[i]);

@@ -13,7 +13,7 @@
 
 #include "device/cpu/attention.h"
 
-/* A thread's work and scratch memory. Loaded queries are scaled by dt_cpu_score_scale. */
+/* A thread's work and scratch memory. Loaded queries are scaled. */
 struct backward {
     const struct dt_attention *how;
     struct dt_tensor *dq, *dk, *dv;
@@ -25,6 +25,7 @@ struct backward {
     float *k_rows, *v_rows;         /* DT_CPU_BLOCK x width */
     float *weights, *scores;  /* keys x queries: weights; gradients of weights, then of scores */
     float *factors;           /* dropout's, keys x queries */
+    float *slopes;            /* the soft cap's, keys x queries */
     float *dq_sums;           /* DT_CPU_BLOCK x width */
     float *dk_sums, *dv_sums; /* keys x width, of one block or of all */
     float log_sums[DT_CPU_BLOCK], deltas[DT_CPU_BLOCK];
@@ -35,11 +36,11 @@ static size_t lay_out(struct backward *w, float *scratch, int64_t key_blocks)
     int64_t rows = DT_CPU_BLOCK * w->width, square = DT_CPU_BLOCK * DT_CPU_BLOCK;
     float **parts[] = {&w->q_rows,       &w->dy_rows,       &w->k_rows,  &w->v_rows,
                        &w->q_transposed, &w->dy_transposed, &w->dq_sums, &w->weights,
-                       &w->scores,       &w->factors,       &w->dk_sums, &w->dv_sums};
+                       &w->scores,       &w->factors,       &w->slopes,  &w->dk_sums, &w->dv_sums};
     size_t used = 0;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 13; i++) {
         *parts[i] = scratch ? scratch + used : NULL;
-        used += (size_t)(i < 7 ? rows : i < 10 ? square : key_blocks * rows);
+        used += (size_t)(i < 7 ? rows : i < 11 ? square : key_blocks * rows);
     }
     return used;
 }
@@ -60,15 +61,17 @@ static void load_queries(struct backward *w, int64_t sequence, int64_t head, int
     struct dt_cpu_queries *q = &w->queries;
     dt_cpu_find_queries(q, w->how, sequence, head, block);
     int64_t row = sequence * w->how->queries + q->first;
-    for (int64_t i = 0; i < q->lanes; i++)
-        w->log_sums[i] = i < q->count ? dt_cpu_row(w->lse, row + i)[head] : 0;
+    for (int64_t i = 0; i < q->lanes; i++) {
+        float sum = i < q->count ? dt_cpu_row(w->lse, row + i)[head] : 0;
+        w->log_sums[i] = sum == -INFINITY ? 0 : sum; /* without keys: all weights are 0 */
+    }
     dt_cpu_load_head(w->dy_rows, q->lanes, w->dy, row, q->count, head, w->size);
     dt_cpu_transpose(w->dy_transposed, w->dy_rows, w->width, q->lanes, w->width);
     dt_cpu_load_head(w->q_rows, q->lanes, w->y, row, q->count, head, w->size);
     dt_cpu_transpose(w->q_transposed, w->q_rows, w->width, q->lanes, w->width);
     find_deltas(w->deltas, w->dy_transposed, w->q_transposed, q->lanes, w->size);
     dt_cpu_load_head(w->q_rows, q->lanes, w->q, row, q->count, head, w->size);
-    dt_cpu_scale(w->q_rows, q->lanes * w->width, dt_cpu_score_scale(w->size));
+    dt_cpu_scale(w->q_rows, q->lanes * w->width, dt_attention_scale(w->how, w->size));
     dt_cpu_transpose(w->q_transposed, w->q_rows, w->width, q->lanes, w->width);
 }
 
@@ -99,6 +102,8 @@ static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *
     dt_cpu_load_head(w->k_rows, keys->rows, w->k, first, keys->count, shared, w->size);
     dt_cpu_load_head(w->v_rows, keys->rows, w->v, first, keys->count, shared, w->size);
     dt_cpu_score(w->weights, w->k_rows, w->q_transposed, keys, q, w->size);
+    if (w->how->softcap > 0)
+        dt_cpu_cap(w->weights, w->slopes, w->how, keys, q);
     dt_cpu_mask(w->weights, keys, q);
     DT_CPU_EACH_ROW(keys, q, row, lane)
     recompute_weights(w->weights + row * DT_CPU_BLOCK + lane, w->log_sums + lane,
@@ -111,6 +116,8 @@ static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *
     DT_CPU_EACH_ROW(keys, q, row, lane)
     softmax_backward(w->scores + row * DT_CPU_BLOCK + lane, w->weights + row * DT_CPU_BLOCK + lane,
                      w->deltas + lane, (q->lanes - lane) / DT_CPU_VECTOR);
+    if (w->how->softcap > 0)
+        dt_cpu_scale_weights(w->scores, w->slopes, keys, q);
     if (dq)
         dt_cpu_sum_keys(dq, w->scores, w->k_rows, keys, q, width);
     if (dk == NULL)
@@ -132,15 +139,20 @@ static void query_block(struct backward *w, int64_t sequence, int64_t head, int6
         add_pair(w, &keys, w->dq_sums, all ? w->dk_sums + keys.first * w->width : NULL,
                  all ? w->dv_sums + keys.first * w->width : NULL);
     int64_t row = sequence * w->how->queries + q->first;
-    dt_cpu_finish_sums(w->dq_sums, q->lanes * w->width, dt_cpu_score_scale(w->size));
+    dt_cpu_finish_sums(w->dq_sums, q->lanes * w->width, dt_attention_scale(w->how, w->size));
     dt_cpu_store_head(w->dq, row, q->count, head, w->size, w->dq_sums);
 }
 
 /* dk and dv of one block of keys, over all queries that attend to it. */
 static void sum_queries(struct backward *w, int64_t sequence, int64_t head, int64_t block)
 {
+    const struct dt_attention *how = w->how;
+    struct dt_attention_band band = dt_attention_band_of(how);
+    int64_t first = block * DT_CPU_BLOCK - band.after - how->past; /* the first such query */
+    int64_t end = (block + 1) * DT_CPU_BLOCK + band.before - how->past;
+    end = end < how->queries ? end : how->queries;
     struct dt_cpu_keys keys;
-    for (int64_t b = 0; b < dt_cpu_blocks(w->how->queries); b++) {
+    for (int64_t b = first > 0 ? first / DT_CPU_BLOCK : 0; b * DT_CPU_BLOCK < end; b++) {
         dt_cpu_find_queries(&w->queries, w->how, sequence, head, b);
         if (!dt_cpu_find_keys(&keys, &w->queries, block))
             continue;

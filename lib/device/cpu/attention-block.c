@@ -10,11 +10,12 @@ static int32_t clip(int64_t key, int64_t keys)
 static void find_spans(struct dt_cpu_queries *q, const struct dt_attention *how)
 {
     int64_t keys = how->bidirectional ? dt_cpu_length(how) : how->past + how->queries;
+    struct dt_attention_band band = dt_attention_band_of(how);
     for (int64_t i = 0; i < q->lanes; i++) {
         int64_t t = q->first + (i < q->count ? i : q->count - 1);
         int64_t row = q->sequence * how->queries + t;
-        int64_t end = how->bidirectional ? INT32_MAX : how->past + t + 1;
-        int64_t begin = how->begins ? how->begins[row] : 0;
+        int64_t begin = how->past + t - band.before, end = how->past + t + band.after + 1;
+        begin = how->begins && how->begins[row] > begin ? how->begins[row] : begin;
         end = how->ends && how->ends[row] < end ? how->ends[row] : end;
         q->begins[i] = clip(begin, keys);
         q->ends[i] = clip(end, keys);
@@ -177,6 +178,28 @@ void dt_cpu_sum_queries(float *sums, const float *weights, const float *rows,
             dt_cpu_multiply(sums + j * width, width, weights + j * DT_CPU_BLOCK + lane,
                             DT_CPU_BLOCK, rows + lane * width, width, DT_CPU_TILE_ROWS, width,
                             q->count - lane);
+    }
+}
+
+static void cap_with_slopes(float *restrict scores, float *restrict slopes, float cap, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float x = dt_device_tanh(scores[i] / cap);
+        scores[i] = cap * x;
+        slopes[i] = DT_FMA(-x, x, 1.0f);
+    }
+}
+
+void dt_cpu_cap(float *scores, float *slopes, const struct dt_attention *how,
+                const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q)
+{
+    DT_CPU_EACH_ROW(keys, q, row, lane)
+    {
+        int64_t at = row * DT_CPU_BLOCK + lane;
+        if (slopes)
+            cap_with_slopes(scores + at, slopes + at, how->softcap, q->lanes - lane);
+        else
+            dt_cpu_cap_scores(scores + at, how->softcap, q->lanes - lane);
     }
 }
 

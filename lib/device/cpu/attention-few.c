@@ -61,7 +61,7 @@ static int64_t row_of(const struct few *f, int64_t pair)
 
 static void begin(struct few *f)
 {
-    float scale = dt_cpu_score_scale(f->size);
+    float scale = dt_attention_scale(f->how, f->size);
     for (int64_t i = f->from; i < f->to; i++) {
         dt_cpu_load_head(f->queries + i * f->width, 1, f->q, row_of(f, i), 1, head_of(f, i),
                          f->size);
@@ -136,18 +136,16 @@ DT_CPU_INLINE void score_vectors(float *scores, const float *query, const float 
         dt_cpu_vector_store(scores + i * DT_CPU_VECTOR, sums[i]);
 }
 
-/* Scores of a query and count keys; those of the padding are minus infinity. */
-static void score(float *scores, const float *query, const float *keys, int64_t size, int64_t count)
+/* Scores of a query and the padded keys before end. */
+static void score(float *scores, const float *query, const float *keys, int64_t size, int64_t end)
 {
-    int64_t t = 0, end = padded(count);
+    int64_t t = 0;
     for (; t + 4 * DT_CPU_VECTOR <= end; t += 4 * DT_CPU_VECTOR)
         score_vectors(scores + t, query, keys + t, size, 4);
     for (; t + 2 * DT_CPU_VECTOR <= end; t += 2 * DT_CPU_VECTOR)
         score_vectors(scores + t, query, keys + t, size, 2);
     for (; t < end; t += DT_CPU_VECTOR)
         score_vectors(scores + t, query, keys + t, size, 1);
-    for (t = count; t < end; t++)
-        scores[t] = -INFINITY;
 }
 
 static float highest_of(const float *restrict scores, int64_t count, float before)
@@ -212,29 +210,54 @@ static void add_values(float *sums, const float *weights, const float *values, i
         add_vectors(sums + j, weights, values + j, stride, count, 1);
 }
 
-/* Keys of the block from key number first on that a pair attends to. */
-static int64_t keys_of(const struct few *f, int64_t pair, int64_t first)
+/* The keys of a block that a pair attends to. */
+struct span {
+    int64_t begin, end;
+};
+
+static int64_t clip(int64_t key)
 {
-    int64_t count = f->how->past + pair % f->how->queries + 1 - first;
-    return count < 0 ? 0 : count < DT_CPU_BLOCK ? count : DT_CPU_BLOCK;
+    return key < 0 ? 0 : key < DT_CPU_BLOCK ? key : DT_CPU_BLOCK;
+}
+
+/* first: key number of the block's first. */
+static struct span span_of(const struct few *f, int64_t pair, int64_t first)
+{
+    int64_t own = f->how->past + pair % f->how->queries - first;
+    return (struct span){clip(own - dt_attention_band_of(f->how).before), clip(own + 1)};
+}
+
+/* Scores of a pair and the block of keys; those of masked keys and padding are minus infinity. */
+static void score_span(struct few *f, int64_t pair, const struct span *own)
+{
+    float *scores = f->weights;
+    score(scores, f->queries + pair * f->width, f->transposed, f->size, padded(own->end));
+    if (f->how->softcap > 0)
+        dt_cpu_cap_scores(scores, f->how->softcap, padded(own->end));
+    for (int64_t t = 0; t < own->begin; t++)
+        scores[t] = -INFINITY;
+    for (int64_t t = own->end; t < padded(own->end); t++)
+        scores[t] = -INFINITY;
 }
 
 static void attend(struct few *f)
 {
     int64_t keys = f->how->past + f->how->queries;
-    for (int64_t first = 0; first < keys; first += DT_CPU_BLOCK) {
+    int64_t begin = f->how->past - dt_attention_band_of(f->how).before;
+    begin = begin < 0 ? 0 : begin / DT_CPU_BLOCK * DT_CPU_BLOCK;
+    for (int64_t first = begin; first < keys; first += DT_CPU_BLOCK) {
         int64_t left = keys - first, stride;
         int64_t count = left < DT_CPU_BLOCK ? left : DT_CPU_BLOCK;
         load_keys(f, first, count);
         const float *values = load_values(f, first, count, &stride);
         for (int64_t i = f->from; i < f->to; i++) {
             float *sums = f->sums + i * f->width;
-            int64_t own = keys_of(f, i, first);
-            if (own == 0)
+            struct span own = span_of(f, i, first);
+            if (own.begin >= own.end)
                 continue;
-            score(f->weights, f->queries + i * f->width, f->transposed, f->size, own);
-            exponentiate(&f->states[i], f->weights, sums, f->width, own);
-            add_values(sums, f->weights, values, stride, own, f->width);
+            score_span(f, i, &own);
+            exponentiate(&f->states[i], f->weights, sums, f->width, own.end);
+            add_values(sums, f->weights, values, stride, own.end, f->width);
         }
     }
 }
@@ -258,7 +281,8 @@ void dt_cpu_attend_few(struct dt_device *dev, struct dt_tensor *y, struct dt_ten
                        const struct dt_tensor *q, const struct dt_tensor *k,
                        const struct dt_tensor *v, const struct dt_attention *how)
 {
-    int64_t size = q->columns / how->heads, most_keys = how->past + how->queries;
+    int64_t size = q->columns / how->heads, keys = how->past + how->queries;
+    int64_t most_keys = how->window > 0 && how->window < keys ? how->window : keys;
     int64_t pairs = pairs_of(how), parts = parts_of(how, dev->threads);
     bool large = how->batch * how->queries * how->heads * most_keys * size > DT_CPU_SMALL_WORK;
 #pragma omp parallel num_threads(dev->threads) if (large)

@@ -73,6 +73,8 @@ static void add_keys(struct forward *f, const struct dt_cpu_keys *keys)
     float before[DT_CPU_BLOCK];
     dt_cpu_load_head(f->loaded, keys->rows, f->k, first, keys->count, shared, f->size);
     dt_cpu_score(f->weights, f->loaded, f->transposed, keys, q, f->size);
+    if (f->how->softcap > 0)
+        dt_cpu_cap(f->weights, NULL, f->how, keys, q);
     dt_cpu_mask(f->weights, keys, q);
     memcpy(before, f->highest, sizeof before);
     DT_CPU_EACH_ROW(keys, q, row, lane)
@@ -102,7 +104,7 @@ static void end_sums(struct forward *f, struct dt_tensor *y, struct dt_tensor *l
 {
     const struct dt_cpu_queries *q = &f->queries;
     for (int64_t i = 0; i < q->count; i++) {
-        dt_cpu_finish_sums(f->sums + i * f->width, f->width, 1.0f / f->total[i]);
+        dt_cpu_finish_sums(f->sums + i * f->width, f->width, dt_cpu_of_total(f->total[i]));
         dt_cpu_row(lse, row + i)[q->head] = f->highest[i] + dt_device_log(f->total[i]);
     }
     dt_cpu_store_head(y, row, q->count, q->head, f->size, f->sums);
@@ -113,7 +115,7 @@ static void forward_block(struct forward *f, struct dt_tensor *y, struct dt_tens
     const struct dt_cpu_queries *q = &f->queries;
     int64_t row = q->sequence * f->how->queries + q->first;
     dt_cpu_load_head(f->loaded, q->lanes, f->q, row, q->count, q->head, f->size);
-    dt_cpu_scale(f->loaded, q->lanes * f->width, dt_cpu_score_scale(f->size));
+    dt_cpu_scale(f->loaded, q->lanes * f->width, dt_attention_scale(f->how, f->size));
     dt_cpu_transpose(f->transposed, f->loaded, f->width, q->lanes, f->width);
     begin_sums(f);
     struct dt_cpu_keys keys;

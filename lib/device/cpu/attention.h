@@ -53,12 +53,6 @@ static inline int64_t dt_cpu_length(const struct dt_attention *how)
     return how->length > 0 ? how->length : how->past + how->queries;
 }
 
-/* The factor of queries: 1 / sqrt(head size). */
-static inline float dt_cpu_score_scale(int64_t size)
-{
-    return 1.0f / sqrtf((float)size);
-}
-
 /* The channels of a head, padded to whole vectors. */
 static inline int64_t dt_cpu_head_width(int64_t size)
 {
@@ -107,6 +101,12 @@ static inline void dt_cpu_finish_sums(float *x, int64_t n, float factor)
                                               dt_cpu_vector_of(0)));
 }
 
+/* The factor of a query's sums, from the sum of its weights. */
+static inline float dt_cpu_of_total(float total)
+{
+    return total == 0 ? 0 : 1.0f / total;
+}
+
 /* The first lane, rounded down to a multiple of unit, whose query attends to row number row of the
  * keys under the causal mask. Scores before it in that row are neither computed nor read. */
 static inline int64_t dt_cpu_first_lane(const struct dt_cpu_keys *keys,
@@ -143,6 +143,18 @@ void dt_cpu_sum_keys(float *sums, const float *weights, const float *rows,
 void dt_cpu_sum_queries(float *sums, const float *weights, const float *rows,
                         const struct dt_cpu_keys *keys, const struct dt_cpu_queries *queries,
                         int64_t width);
+
+/* Replaces scores s by c tanh(s / c), where c is how->softcap. slopes (keys x DT_CPU_BLOCK), unless
+ * NULL: the derivatives. */
+void dt_cpu_cap(float *scores, float *slopes, const struct dt_attention *how,
+                const struct dt_cpu_keys *keys, const struct dt_cpu_queries *queries);
+
+/* c tanh(s / c) of n scores. */
+static inline void dt_cpu_cap_scores(float *scores, float cap, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        scores[i] = cap * dt_device_tanh(scores[i] / cap);
+}
 
 /* Sets scores of masked keys to minus infinity. */
 void dt_cpu_mask(float *scores, const struct dt_cpu_keys *keys,
