@@ -108,7 +108,7 @@ struct dt_attention {
     int64_t key_stride; /* rows of k and v from one sequence to the next */
     bool bidirectional;
     int64_t window; /* 0: none; blocks of keys outside it cost no time */
-    float scale;    /* of the products of queries and keys; 0: 1 / sqrt(D) */
+    float scale;    /* of the products of queries and keys, at least 0; 0: 1 / sqrt(D) */
     float softcap;  /* c: a scaled score s becomes c tanh(s / c), before masks; 0: none */
     const int32_t *begins, *ends; /* on the device, batch x queries each; or NULL */
     /* Of the attention weights: head h, query t and key k are element (h T + t) T + k, with

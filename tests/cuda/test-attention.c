@@ -14,10 +14,11 @@ static double difference(const struct dt_tensor *got, const double *want)
 {
     double worst = 0, largest = 1e-2;
     for (int64_t i = 0; i < got->rows * got->columns; i++) {
-        double d = fabs(at(got, i / got->columns, i % got->columns) - want[i]);
-        if (!(d <= worst)) /* NaN is the worst */
+        double x = at(got, i / got->columns, i % got->columns);
+        double d = x == want[i] ? 0 : fabs(x - want[i]); /* infinities, too */
+        if (!(d <= worst))                               /* NaN is the worst */
             worst = isnan(d) ? INFINITY : d;
-        largest = fmax(largest, fabs(want[i]));
+        largest = fmax(largest, isinf(want[i]) ? 0 : fabs(want[i]));
     }
     return worst / largest;
 }
@@ -135,6 +136,33 @@ static void queries_see_their_spans_alone(void **unused)
         }
 }
 
+/* Few tiles of keys of each query, and queries at the end of padding that see none. */
+static void queries_see_their_windows_alone(void **unused)
+{
+    (void)unused;
+    for (int dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++) {
+        enum dt_dtype type = (enum dt_dtype)dtype;
+        check(&(struct shape){1, 2, 1, 330, 64, .dtype = type, .window = 70});
+        check(&(struct shape){1, 1, 1, 270, 128, .dtype = type, .window = 1, .scale = 0.3f});
+        check(&(struct shape){1, 2, 1, 200, 40, .rate = 0.2f, .dtype = type, .window = 66});
+        check(&(struct shape){2, 1, 1, 260, 64, true, PADDING, 0, type, .window = 30});
+        check(&(struct shape){1, 1, 1, 260, 128, true, DOCUMENTS, 0, type, .window = 300});
+    }
+}
+
+/* By the general kernels, whatever the type. */
+static void soft_caps_match_the_reference(void **unused)
+{
+    (void)unused;
+    for (int dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++) {
+        enum dt_dtype type = (enum dt_dtype)dtype;
+        check(&(struct shape){1, 2, 1, 130, 64, .dtype = type, .scale = 1, .softcap = 2});
+        check(&(struct shape){1, 1, 1, 70, 256, .dtype = type, .scale = 1, .softcap = 3});
+        check(&(struct shape){1, 2, 1, 150, 24, .rate = 0.1f, .dtype = type, .window = 40,
+                              .softcap = 0.5f});
+    }
+}
+
 static void dropped_weights_are_those_of_the_cpu(void **unused)
 {
     (void)unused;
@@ -182,7 +210,8 @@ static void shapes_of_tiles_may_be_any(void **unused)
         check(&(struct shape){1 + dt_rng_below(&rng, 2), kv_heads * (1 + dt_rng_below(&rng, 3)),
                               kv_heads, 1 + dt_rng_below(&rng, i < 4 ? 300 : 130), i % 2 ? 128 : 64,
                               dt_rng_below(&rng, 2), (enum spans)dt_rng_below(&rng, 3), 0,
-                              i / 2 % 2 ? DT_DTYPE_F16 : DT_DTYPE_BF16});
+                              i / 2 % 2 ? DT_DTYPE_F16 : DT_DTYPE_BF16,
+                              .window = i % 3 ? 0 : 1 + dt_rng_below(&rng, 200)});
     }
 }
 
@@ -380,6 +409,8 @@ int main(int argc, char **argv)
         BY_MMA(tensor_cores_match_the_reference),
         BY_MMA(heads_share_keys),
         BY_MMA(queries_see_their_spans_alone),
+        BY_MMA(queries_see_their_windows_alone),
+        BY_MMA(soft_caps_match_the_reference),
         BY_MMA(dropped_weights_are_those_of_the_cpu),
         BY_MMA(any_head_matches_the_reference),
         BY_MMA(shapes_may_be_any),
@@ -392,6 +423,8 @@ int main(int argc, char **argv)
         BY_WGMMA(tensor_cores_match_the_reference),
         BY_WGMMA(heads_share_keys),
         BY_WGMMA(queries_see_their_spans_alone),
+        BY_WGMMA(queries_see_their_windows_alone),
+        BY_WGMMA(soft_caps_match_the_reference),
         BY_WGMMA(shapes_of_tiles_may_be_any),
         BY_WGMMA(attention_reads_a_cache),
         BY_WGMMA(chunks_of_queries_match_the_cpu),

@@ -38,7 +38,7 @@ static void gradients_match_finite_differences(void **state)
         {1, 1, 1, 70, 2}, /* crosses a block of queries */
         {1, 2, 1, 67, 2, .bidirectional = true, .spans = PADDING, .rate = 0.1f},
         {1, 2, 1, 12, 4, .window = 3, .scale = 0.8f, .softcap = 0.7f},
-        {1, 1, 1, 70, 2, .bidirectional = true, .window = 4, .scale = -1, .softcap = 1.5f},
+        {1, 1, 1, 70, 2, .bidirectional = true, .window = 4, .scale = 1, .softcap = 1.5f},
         {1, 2, 2, 68, 2, .spans = DOCUMENTS, .rate = 0.2f, .window = 5, .softcap = 0.4f},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -87,6 +87,39 @@ static void windows_scales_and_soft_caps_match_the_reference(void **state)
         check_attention(
             &(struct shape){1, 2, 1, 140, 64, .dtype = dtype, .window = 70, .softcap = 0.5f});
     }
+}
+
+/* Of sequences much longer than the window: blocks of keys outside it, and for gradients of keys
+ * blocks of queries, may hold NaN. */
+static void blocks_outside_the_window_are_not_read(void **state)
+{
+    (void)state;
+    const int64_t lengths[] = {300, 8}; /* of the queries; few of them have a loop of their own */
+    for (int bidirectional = 0; bidirectional < 2; bidirectional++)
+        for (int i = 0; i < 2; i++) {
+            struct attention l = make_attention(
+                &(struct shape){1, 1, 1, 900, 8, .bidirectional = bidirectional, .window = 130});
+            struct attention p = chunk_of(&l, lengths[i], 400);
+            for (int64_t row = 0; row < 900; row++)
+                for (int64_t j = 8; j < 24 && (row < 192 || row >= 832); j++)
+                    ((float *)l.qkv.data)[row * 24 + j] = NAN;
+            run_attention(dev, &p);
+            for (int64_t t = 0; t < lengths[i]; t++)
+                for (int64_t j = 0; j < 8; j++)
+                    assert_true(isfinite(at(&p.y, t, j)) && isfinite(at(&p.dq, t, j)));
+            for (int64_t key = 0; key < 900; key++)
+                assert_true(isfinite(at(&l.dk, key, 0)) && isfinite(at(&l.dv, key, 0)));
+            free_attention(&l);
+        }
+    struct attention l = make_attention(&(struct shape){1, 1, 1, 900, 8, .window = 130});
+    for (int64_t row = 0; row < 900; row++)
+        for (int64_t j = 0; j < 8 && (row < 256 || row >= 640); j++)
+            ((float *)l.q.data)[row * 24 + j] = NAN;
+    run_attention(dev, &l);
+    for (int64_t key = 256; key < 448; key++)
+        assert_true(isfinite(at(&l.dk, key, 0)) && isfinite(at(&l.dv, key, 0)));
+    assert_true(isnan(at(&l.dk, 200, 0)) && isnan(at(&l.dk, 600, 0)));
+    free_attention(&l);
 }
 
 /* A window at the end of a padded sequence has no keys. */
@@ -320,6 +353,7 @@ int main(void)
         cmocka_unit_test(attention_and_its_backward_match_the_reference),
         cmocka_unit_test(queries_attend_only_to_their_spans),
         cmocka_unit_test(windows_scales_and_soft_caps_match_the_reference),
+        cmocka_unit_test(blocks_outside_the_window_are_not_read),
         cmocka_unit_test(queries_without_keys_are_zero),
         cmocka_unit_test(masked_keys_are_not_read),
         cmocka_unit_test(attention_reads_a_kv_cache),

@@ -65,11 +65,12 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
 #pragma unroll
             for (int j = 0; j < OWN; j++) {
                 int32_t t = first + y + 16 * i, key = tile + x + 16 * j;
-                float weight = exp2f(scores[i][j] * (a.scale * DT_LOG2_E) - query[i].log_sum);
+                struct dt_general_score score = dt_find_score(a, scores[i][j]);
+                float weight = exp2f(score.value - query[i].log_sum);
                 if (a.threshold > 0)
                     products[i][j] *= dt_weight_factor(a, sequence, head, t, key);
                 scores[i][j] = pair_counts(a, query[i], t, key)
-                                   ? weight * (products[i][j] - query[i].delta)
+                                   ? weight * (products[i][j] - query[i].delta) * score.slope
                                    : 0.0f;
             }
         dt_write_weights<SIZE>(weights, scores);
@@ -122,14 +123,15 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
 #pragma unroll
                 for (int i = 0; i < OWN; i++) {
                     int32_t key = first + y + 16 * i;
-                    float weight = exp2f(scores[i][j] * (a.scale * DT_LOG2_E) - query.log_sum);
+                    struct dt_general_score score = dt_find_score(a, scores[i][j]);
+                    float weight = exp2f(score.value - query.log_sum);
                     float factor = 1;
                     if (a.threshold > 0)
                         factor = dt_weight_factor(a, sequence, head, t, key);
                     if (!pair_counts(a, query, t, key))
                         weight = 0;
                     scores[i][j] = weight * factor;
-                    products[i][j] = weight * (products[i][j] * factor - query.delta);
+                    products[i][j] = weight * (products[i][j] * factor - query.delta) * score.slope;
                 }
             }
             dt_write_weights<SIZE>(weights, scores);

@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
             (const struct dt_query_record *)(memory + at::known) + stage * WALKED;
 #pragma unroll 1
         for (int part = 0; part < WALKED; part += PART) {
-            if (!a.bidirectional && a.past + t + part + PART <= first + row)
+            if (a.past + t + part + PART + a.after <= first + row)
                 continue;
             float weights[ROWS][PART / 8][4], products[ROWS][PART / 8][4];
             uint32_t bits[ROWS] = {};

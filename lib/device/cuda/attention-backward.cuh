@@ -64,7 +64,7 @@ dt_differentiate_queries(const struct dt_cuda_attention &a, int sequence, int he
 static __device__ __forceinline__ int32_t dt_first_tile(const struct dt_cuda_attention &a,
                                                         int32_t first)
 {
-    return a.bidirectional ? 0 : max(first - a.past, 0) / DT_ATTENTION_TILE;
+    return max(first - a.past - a.after, 0) / DT_ATTENTION_TILE;
 }
 
 /* Iterator over the tiles of queries, in all heads that share the keys, that see any of the

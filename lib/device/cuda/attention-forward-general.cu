@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     int64_t base = (int64_t)sequence * a.queries, cache = (int64_t)sequence * a.key_stride;
     struct dt_key_range block = dt_find_range(a, sequence, first, shape::rows);
     struct dt_span spans[OWN];
-    float sums[OWN][shape::columns] = {}, most[OWN], total[OWN], scale = a.scale * DT_LOG2_E;
+    float sums[OWN][shape::columns] = {}, most[OWN], total[OWN];
 #pragma unroll
     for (int i = 0; i < OWN; i++) {
         spans[i] = dt_find_span(a, sequence, min(first + y + 16 * i, a.queries - 1));
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
             for (int j = 0; j < OWN; j++) {
                 int32_t key = tile + x + 16 * j;
                 bool seen = key >= spans[i].begin && key < spans[i].end;
-                scores[i][j] = seen ? scores[i][j] * scale : -INFINITY;
+                scores[i][j] = seen ? dt_find_score(a, scores[i][j]).value : -INFINITY;
                 highest = fmaxf(highest, scores[i][j]);
             }
             highest = dt_row_maximum(highest);

@@ -153,6 +153,21 @@ dt_write_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, i
         }
 }
 
+/* A score in units of log2, from the product of a query and a key, and its derivative by the scaled
+ * product. */
+struct dt_general_score {
+    float value, slope;
+};
+
+static __device__ __forceinline__ struct dt_general_score
+dt_find_score(const struct dt_cuda_attention &a, float product)
+{
+    if (a.softcap == 0)
+        return {product * (a.scale * DT_LOG2_E), 1};
+    float x = tanhf(product * a.scale / a.softcap);
+    return {a.softcap * DT_LOG2_E * x, 1 - x * x};
+}
+
 /* Maximum over the 16 threads of a row. */
 static __device__ __forceinline__ float dt_row_maximum(float x)
 {

@@ -31,10 +31,12 @@ static struct dt_cuda_attention describe(const struct dt_tensor *q, const struct
     a.key_stride = (int32_t)how->key_stride, a.size = (int32_t)(q->columns / how->heads);
     a.length = (int32_t)(how->length > 0 ? how->length : how->past + how->queries);
     a.keys = how->bidirectional ? a.length : (int32_t)(how->past + how->queries);
-    a.bidirectional = how->bidirectional || a.past + 1 >= a.keys;
+    struct dt_attention_band band = dt_attention_band_of(how);
+    a.before = (int32_t)(band.before < a.keys ? band.before : a.keys);
+    a.after = (int32_t)(band.after < a.keys ? band.after : a.keys);
     a.begins = how->begins, a.ends = how->ends;
     a.dtype = q->dtype;
-    a.scale = 1.0f / sqrtf((float)a.size);
+    a.scale = dt_attention_scale(how, a.size), a.softcap = how->softcap;
     a.key = how->dropout.key, a.sample = how->dropout.sample;
     a.threshold = dt_cuda_dropout_threshold(&how->dropout);
     a.kept = 1.0f / (1.0f - how->dropout.rate);
@@ -47,9 +49,10 @@ static bool lies_in_chunks(const struct dt_cuda_rows *x)
     return (uintptr_t)x->data % 16 == 0 && x->stride % 8 == 0;
 }
 
+/* The kernels on tensor cores have no soft cap: attention with one uses the general kernels. */
 static bool fits_tensor_cores(const struct dt_cuda_attention *a)
 {
-    return a->dtype != DT_DTYPE_F32 && a->size <= 128 && a->size % 8 == 0 &&
+    return a->softcap == 0 && a->dtype != DT_DTYPE_F32 && a->size <= 128 && a->size % 8 == 0 &&
            lies_in_chunks(&a->q) && lies_in_chunks(&a->k) && lies_in_chunks(&a->v) &&
            lies_in_chunks(&a->y) && lies_in_chunks(&a->dy) && lies_in_chunks(&a->dq) &&
            lies_in_chunks(&a->dk) && lies_in_chunks(&a->dv);

@@ -6,9 +6,9 @@
  * depends on the shape alone, so results are bitwise reproducible. Scores are in units of log2:
  * weights are powers of two.
  *
- * The keys that a query sees are a span, for every kind of mask: causal, documents, padding, the
- * length of a cache. Tiles outside of all spans of a block are skipped; tiles inside of all spans
- * are not masked.
+ * The keys that a query sees are a span, for every kind of mask: causal, a window, documents,
+ * padding, the length of a cache. Tiles outside of all spans of a block are skipped; tiles inside
+ * of all spans are not masked.
  */
 #ifndef DT_DEVICE_CUDA_ATTENTION_CUH
 #define DT_DEVICE_CUDA_ATTENTION_CUH
@@ -50,17 +50,17 @@ struct dt_cuda_attention {
     int32_t group;                           /* heads of q that share one of k */
     int32_t queries, past, key_stride, size; /* size: channels of a head */
     int32_t keys, length;                    /* that are attended to; in the whole sequence */
-    bool bidirectional;
+    int32_t before, after;                   /* of struct dt_attention_band, at most keys */
     const int32_t *begins, *ends;
     enum dt_dtype dtype; /* of operands; dk and dv may be fp32 */
-    float scale;         /* 1 / sqrt(size) */
+    float scale, softcap;
     uint64_t key, sample;
     uint32_t threshold; /* of dropout: the smallest random word that keeps its weight */
     float kept;         /* scale of the weights that dropout keeps */
 };
 
 /* *_tensor: on tensor cores, heads of at most 128 channels of 16-bit elements, with rows and
- * heads aligned to 16 bytes. *_general: any type, up to 256 channels. */
+ * heads aligned to 16 bytes, without a soft cap. *_general: any type, up to 256 channels. */
 void dt_cuda_attention_forward_tensor(const struct dt_cuda_attention *a,
                                       struct dt_cuda_stream *stream);
 void dt_cuda_attention_forward_general(const struct dt_cuda_attention *a,
@@ -138,9 +138,9 @@ static __device__ __forceinline__ struct dt_span dt_find_span(const struct dt_cu
                                                               int32_t sequence, int32_t t)
 {
     int64_t row = (int64_t)sequence * a.queries + t;
-    struct dt_span span = {0, a.bidirectional ? a.keys : min(a.past + t + 1, a.keys)};
+    struct dt_span span = {max(a.past + t - a.before, 0), min(a.past + t + a.after + 1, a.keys)};
     if (a.begins)
-        span.begin = max(a.begins[row], 0);
+        span.begin = max(a.begins[row], span.begin);
     if (a.ends)
         span.end = min(a.ends[row], span.end);
     span.end = max(span.end, 0);

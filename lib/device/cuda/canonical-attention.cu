@@ -13,6 +13,7 @@ namespace
 struct attention {
     struct dt_cuda_view q, k, v, y, lse, dy, dq, dk, dv;
     struct dt_attention how;
+    struct dt_attention_band band;
     float *deltas; /* of each query and head: the chain over channels of dy y */
     int64_t size, keys, length;
     uint32_t threshold;
@@ -33,21 +34,37 @@ static __device__ struct query query_of(const struct attention &a, int64_t row, 
     struct query q = {row / how.queries, head, row % how.queries, row, head * a.size};
     q.key_row = q.sequence * how.key_stride;
     q.key_column = head / (how.heads / how.kv_heads) * a.size;
-    q.end = how.bidirectional ? a.keys : how.past + q.t + 1;
-    if (how.begins && how.begins[row] > 0)
+    q.begin = how.past + q.t - a.band.before;
+    q.end = how.past + q.t + a.band.after + 1;
+    q.begin = q.begin > 0 ? q.begin : 0;
+    q.end = q.end < a.keys ? q.end : a.keys;
+    if (how.begins && how.begins[row] > q.begin)
         q.begin = how.begins[row];
     if (how.ends && how.ends[row] < q.end)
         q.end = how.ends[row];
     return q;
 }
 
-static __device__ float score(const struct attention &a, const struct query &q, int64_t key)
+namespace
 {
+/* slope: the derivative of the soft cap. */
+struct score {
+    float value, slope;
+};
+} // namespace
+
+static __device__ struct score score_of(const struct attention &a, const struct query &q,
+                                        int64_t key)
+{
+    float cap = a.how.softcap;
     float sum = 0;
     for (int64_t d = 0; d < a.size; d++)
         sum = DT_FMA(dt_cuda_element(a.q, q.row, q.column + d) * a.scale,
                      dt_cuda_element(a.k, q.key_row + key, q.key_column + d), sum);
-    return sum;
+    if (cap == 0)
+        return {sum, 1};
+    float x = dt_device_tanh(sum / cap);
+    return {cap * x, DT_FMA(-x, x, 1.0f)};
 }
 
 static __device__ float dropout_factor(const struct attention &a, const struct query &q,
@@ -76,7 +93,7 @@ struct forward : attention {
     {
         float scores[key_block], highest = s->highest;
         for (int64_t key = from; key < end; key++) {
-            float x = scores[key - from] = score(*this, of, key);
+            float x = scores[key - from] = score_of(*this, of, key).value;
             highest = x > highest ? x : highest;
         }
         if (highest != s->highest) {
@@ -110,7 +127,7 @@ struct forward : attention {
             add_block(&s, of, key, end);
             key = end;
         }
-        float factor = 1.0f / s.total;
+        float factor = s.total == 0 ? 0 : 1.0f / s.total;
         for (int64_t d = 0; d < size; d++)
             dt_cuda_set_element(y, row, of.column + d, DT_FMA(s.sums[d], factor, 0.0f));
         dt_cuda_set_element(lse, row, head, s.highest + dt_device_log(s.total));
@@ -138,12 +155,13 @@ struct keys_backward : attention {
 static __device__ struct pair pair_of(const struct attention &a, const struct query &q, int64_t key,
                                       float delta)
 {
-    float weight = dt_device_exp(score(a, q, key) - dt_cuda_element(a.lse, q.row, q.head));
+    struct score s = score_of(a, q, key);
+    float weight = dt_device_exp(s.value - dt_cuda_element(a.lse, q.row, q.head));
     float factor = dropout_factor(a, q, key), product = 0;
     for (int64_t d = 0; d < a.size; d++)
         product = DT_FMA(dt_cuda_element(a.dy, q.row, q.column + d),
                          dt_cuda_element(a.v, q.key_row + key, q.key_column + d), product);
-    return {weight * (product * factor - delta), weight * factor};
+    return {weight * (product * factor - delta) * s.slope, weight * factor};
 }
 
 /* Also sets deltas. */
@@ -212,7 +230,8 @@ static struct attention attention_of(const struct dt_tensor *q, const struct dt_
     a.length = how->length > 0 ? how->length : how->past + how->queries;
     a.keys = how->bidirectional ? a.length : how->past + how->queries;
     a.threshold = dt_cuda_dropout_threshold(&how->dropout);
-    a.scale = 1.0f / sqrtf((float)a.size);
+    a.scale = dt_attention_scale(how, a.size);
+    a.band = dt_attention_band_of(how);
     a.kept = 1.0f / (1.0f - how->dropout.rate);
     return a;
 }
