@@ -175,10 +175,11 @@ static bool is_tensor_parallel(const struct dt_model *m)
 }
 
 /* Whether the gradient of attention's output has a buffer; otherwise that of a branch's input is
- * used, which is free then. */
-static bool has_heads(const struct dt_model *m)
+ * used, which is free then and has as many columns. */
+static bool has_heads_scratch(const struct dt_model *m)
 {
-    return is_tensor_parallel(m) || has_output_norms(m);
+    return is_tensor_parallel(m) || has_output_norms(m) ||
+           dt_model_query_width(&m->config) != m->config.hidden_size;
 }
 
 void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
@@ -200,7 +201,7 @@ void dt_block_scratch_layout(struct dt_block_scratch *s, struct dt_arena *arena,
         s->after = dt_arena_matrix_of(arena, m->compute, own, c->hidden_size);
     if (is_tensor_parallel(m))
         s->wide = dt_arena_matrix_of(arena, m->compute, rows, c->hidden_size);
-    if (has_heads(m))
+    if (has_heads_scratch(m))
         s->heads = dt_arena_matrix_of(arena, m->compute, rows, queries);
 }
 
@@ -444,6 +445,9 @@ static struct dt_attention attention_of(const struct dt_model *m, int layer,
 {
     struct dt_attention how = pass->attention;
     how.dropout = dropout(m->config.attention_dropout, layer, DT_DROPOUT_SITE_ATTENTION, pass);
+    how.window = dt_model_window(&m->config, layer);
+    how.scale = (float)m->config.attention_scale;
+    how.softcap = (float)m->config.attention_softcap;
     return how;
 }
 
@@ -675,7 +679,7 @@ static void attention_backward(const struct dt_model *m, int layer, const struct
     enum entry entry = entry_of(m, layer, ATTENTION);
     struct dt_attention attention = attention_of(m, layer, pass);
     struct dt_qkv qkv = split(m, &b->qkv), d = split(m, &s->qkv);
-    struct dt_tensor *dattention = has_heads(m) ? &s->heads : flow->other;
+    struct dt_tensor *dattention = has_heads_scratch(m) ? &s->heads : flow->other;
     const struct dt_tensor *dy =
         output_gradient(m, gradients, layer, ATTENTION, b, dstream, flow->other, s, pass);
     struct input_gradient to = begin_input_gradient(m, entry, flow, s, pass);

@@ -84,11 +84,10 @@ struct dt_block_scratch {
     struct dt_tensor inner; /* R x I */
     struct dt_tensor added; /* S x C, with dropout or a scale: gradient of the addend */
     struct dt_tensor after; /* S x C, with a parallel residual: of the stream after the block */
-    /* With tensor parallelism: */
-    struct dt_tensor wide;  /* R x C: gradient of all rows of the stream, or with fp32 a partial sum
-                             */
-    struct dt_tensor heads; /* R x A: gradient of the output of attention; also with norms of
-                             * outputs */
+    struct dt_tensor wide;  /* R x C, with tensor parallelism: gradient of all rows of the stream,
+                             * or with fp32 a partial sum */
+    struct dt_tensor heads; /* R x A: gradient of the output of attention, with tensor parallelism,
+                             * norms of outputs, or A other than C */
 };
 
 /* KV cache of a sequence: capacity x K each. */

@@ -27,10 +27,16 @@ static double weight_bytes(const struct dt_model *m)
     return elements * (double)dt_dtype_size(m->compute);
 }
 
+/* length: tokens in the cache, of which a layer with a window reads the last ones. */
 static double cache_bytes(const struct dt_model *m, int sequences, double length)
 {
-    return 2.0 * (double)m->config.num_layers * sequences * length *
-           (double)dt_model_kv_width(&m->config) * (double)dt_dtype_size(m->compute);
+    double read = 0;
+    for (long layer = 0; layer < m->config.num_layers; layer++) {
+        double window = (double)dt_model_window(&m->config, layer);
+        read += window > 0 && window < length ? window : length;
+    }
+    return 2.0 * read * sequences * (double)dt_model_kv_width(&m->config) *
+           (double)dt_dtype_size(m->compute);
 }
 
 int dt_decode_bench(struct dt_model *m, int sequences, int64_t past, int steps,

@@ -23,7 +23,8 @@ static void lay_out_scratch(struct dt_model *m)
 /* The weight of a norm has as many columns as a head, or as a whole projection. */
 static size_t norm_sums_bytes(const struct dt_model *m)
 {
-    return (size_t)((DT_ROW_PARTS + DT_TENSOR_PARTS) * m->config.hidden_size) * sizeof(float);
+    int64_t columns = dt_model_query_width(&m->config);
+    return (size_t)((DT_ROW_PARTS + DT_TENSOR_PARTS) * columns) * sizeof(float);
 }
 
 static void lay_out(struct dt_model *m)

@@ -107,6 +107,17 @@ static inline struct job job_of(const struct dt_model_config *config)
     return job;
 }
 
+/* Heads wider than C / H, a window in the first layer, a scale and a soft cap. */
+static inline void set_window(struct job *job)
+{
+    job->config.head_dim = 6;
+    job->config.sliding_window = 4;
+    job->config.global_every = 2;
+    job->config.global_first = 1;
+    job->config.attention_scale = 0.3;
+    job->config.attention_softcap = 1.5;
+}
+
 static inline struct dt_model_config config_of(enum dt_family family)
 {
     struct dt_model_config config = family == DT_FAMILY_LLAMA ? llama : gpt2;

@@ -92,6 +92,20 @@ static void llama_matches_one_rank(void **state)
     check_config(&config);
 }
 
+/* The window is shorter, as long, and longer than a chunk. */
+static void windows_match_one_rank(void **state)
+{
+    (void)state;
+    const enum dt_family families[] = {DT_FAMILY_LLAMA, DT_FAMILY_BERT};
+    for (int f = 0; f < 2; f++)
+        for (int64_t chunk = 1; chunk <= 5; chunk += 2) {
+            const struct dt_model_config config = config_of(families[f]);
+            struct job job = chunked_job(&config, 4, chunk);
+            set_window(&job);
+            check(&job, 4);
+        }
+}
+
 static void masked_models_match_one_rank(void **state)
 {
     (void)state;
@@ -340,6 +354,7 @@ static void run_layer_rank(struct dt_comm *world, void *context)
                        new_rows(s.k.rows, s.k.columns)};
     struct dt_attention how = dt_model_attention(m, BATCH, TOKENS);
     how.dropout = l->how.dropout;
+    how.window = l->how.window, how.softcap = l->how.softcap;
     dt_context_attention_layout(&scratch, &arena, m, s.q.rows, true);
     assert_int_equal(dt_arena_allocate(&arena, dev, &err), 0);
     dt_context_attention_layout(&scratch, &arena, m, s.q.rows, true);
@@ -363,7 +378,8 @@ static void ranks_have_the_bits_of_one_rank(void **state)
     struct dt_device *dev;
     dt_rng_init(&rng, 5);
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &err), 0);
-    for (int cp_size = 2; cp_size <= 4; cp_size += 2) {
+    for (int i = 0; i < 4; i++) {
+        int cp_size = i % 2 ? 4 : 2;
         struct layer l = {
             .how = {.batch = BATCH,
                     .heads = llama.num_heads,
@@ -371,6 +387,8 @@ static void ranks_have_the_bits_of_one_rank(void **state)
                     .queries = TOKENS,
                     .key_stride = TOKENS,
                     .length = TOKENS,
+                    .window = i < 2 ? 0 : 50,
+                    .softcap = i < 2 ? 0 : 1,
                     .dropout = {.rate = cp_size == 2 ? 0.2f : 0, .key = 3, .sample = 7}},
             .cp_size = cp_size,
             .s = {random_rows(&rng, rows, queries), random_rows(&rng, rows, keys),
@@ -394,6 +412,7 @@ int main(void)
         cmocka_unit_test(causal_attention_is_balanced_across_ranks),
         cmocka_unit_test(gpt2_matches_one_rank),
         cmocka_unit_test(llama_matches_one_rank),
+        cmocka_unit_test(windows_match_one_rank),
         cmocka_unit_test(masked_models_match_one_rank),
         cmocka_unit_test(dropout_matches_one_rank),
         cmocka_unit_test(recomputation_matches_one_rank),

@@ -124,6 +124,10 @@ static void llamas_gradients_match_finite_differences(void **state)
     check_gradients(&tiny_gpt_neox);
     check_gradients(&tiny_gemma2);
     check_gradients(&tiny_capped);
+    check_gradients(&tiny_window);
+    tied = tiny_olmo2;
+    tied.head_dim = 6; /* norms of 24 channels at width 8 */
+    check_gradients(&tied);
 }
 
 static void masked_models_gradients_match_finite_differences(void **state)
@@ -163,7 +167,7 @@ static void recomputation_gives_the_same_bits_in_less_memory(void **state)
     (void)state;
     static const struct dt_model_config *const configs[] = {
         &tiny,      &tiny_llama,   &tiny_qwen3,  &tiny_olmo2,      &tiny_gpt_neox,
-        &tiny_bert, &tiny_granite, &tiny_gemma2, &tiny_modernbert,
+        &tiny_bert, &tiny_granite, &tiny_gemma2, &tiny_modernbert, &tiny_window,
     };
     for (size_t i = 0; i < 2 * sizeof configs / sizeof *configs; i++) {
         struct dt_model_config config = *configs[i / 2];
@@ -236,6 +240,7 @@ static void gradients_pass_through_dropout(void **state)
     check_dropout(&tiny_gemma2);
     check_dropout(&tiny_modernbert);
     check_dropout(&tiny_gpt_neox);
+    check_dropout(&tiny_window);
 }
 
 static void gradients_accumulate_and_scale(void **state)
@@ -301,6 +306,7 @@ static void decoding_agrees_with_scoring(void **state)
     check_decoding(&tiny_smollm3);
     check_decoding(&tiny_gemma2);
     check_decoding(&tiny_capped);
+    check_decoding(&tiny_window);
 }
 
 static void masked_models_are_bidirectional_and_do_not_generate(void **state)
@@ -322,6 +328,33 @@ static void masked_models_are_bidirectional_and_do_not_generate(void **state)
     assert_non_null(strstr(err.text, "'bert' fills in masked tokens"));
     dt_workspace_free(w);
     dt_model_free(m);
+}
+
+/* Losses that change with the first token: with windows of 3 in both layers, the first 5. */
+static void check_window(long global_every, int changing)
+{
+    struct dt_model_config config = tiny_window;
+    config.global_every = global_every;
+    struct dt_model *m = new_model_of(&config);
+    struct dt_workspace *w;
+    uint32_t ids[13];
+    float a[12], b[12];
+    fill_ids(ids, 13, 8);
+    assert_int_equal(dt_workspace_new(&w, m, &(struct dt_workspace_shape){1, 12, false}, &err), 0);
+    score(m, w, ids, 1, 12, a);
+    ids[0] = (ids[0] + 1) % 19;
+    score(m, w, ids, 1, 12, b);
+    for (int t = 0; t < 12; t++)
+        assert_int_equal(a[t] != b[t], t < changing);
+    dt_workspace_free(w);
+    dt_model_free(m);
+}
+
+static void a_window_limits_what_a_layer_sees(void **state)
+{
+    (void)state;
+    check_window(0, 5);
+    check_window(2, 12); /* the second layer is global */
 }
 
 static void scoring_is_causal(void **state)
@@ -615,6 +648,7 @@ int main(void)
         cmocka_unit_test(gradients_accumulate_and_scale),
         cmocka_unit_test(decoding_agrees_with_scoring),
         cmocka_unit_test(masked_models_are_bidirectional_and_do_not_generate),
+        cmocka_unit_test(a_window_limits_what_a_layer_sees),
         cmocka_unit_test(scoring_is_causal),
         cmocka_unit_test(only_tokens_with_a_target_are_scored),
         cmocka_unit_test(initial_weights_have_the_configured_deviation),

@@ -90,6 +90,17 @@ static void qwen3_matches_one_rank(void **state)
     }
 }
 
+static void windows_and_wide_heads_match_one_rank(void **state)
+{
+    (void)state;
+    for (int recompute = 0; recompute <= DT_RECOMPUTE_FULL; recompute++) {
+        struct job job = job_of(&llama);
+        job.recompute = (enum dt_recompute)recompute;
+        set_window(&job);
+        check_job(&job);
+    }
+}
+
 static void masked_models_match_one_rank(void **state)
 {
     (void)state;
@@ -259,6 +270,7 @@ int main(void)
         cmocka_unit_test(scales_and_biases_match_one_rank),
         cmocka_unit_test(uneven_vocabulary_shards_match_one_rank),
         cmocka_unit_test(qwen3_matches_one_rank),
+        cmocka_unit_test(windows_and_wide_heads_match_one_rank),
         cmocka_unit_test(masked_models_match_one_rank),
         cmocka_unit_test(dropout_matches_one_rank),
         cmocka_unit_test(recomputation_matches_one_rank),

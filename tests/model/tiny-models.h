@@ -43,6 +43,11 @@ static const struct dt_model_config tiny_olmo2 = {
 /* With a map of logits. */
 static const struct dt_model_config tiny_capped = {TINY_LLAMA, .num_heads = 4, .num_kv_heads = 2,
                                                    .logit_scale = 0.7, .logit_softcap = 1.5};
+/* Llama with heads wider than C / H, a window in its first layer, a scale and a soft cap. */
+static const struct dt_model_config tiny_window = {
+    TINY_LLAMA,        .num_heads = 2,         .num_kv_heads = 1,
+    .head_dim = 6,     .sliding_window = 3,    .global_every = 2,
+    .global_first = 1, .attention_scale = 0.6, .attention_softcap = 1.5};
 static const struct dt_model_config tiny_bert = {TINY_GPT2, .family = DT_FAMILY_BERT,
                                                  .layer_norm_epsilon = 1e-12};
 static const struct dt_model_config tiny_distilbert = {TINY_GPT2, .family = DT_FAMILY_DISTILBERT,
