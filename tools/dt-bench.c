@@ -257,13 +257,18 @@ static int print_attention(struct dt_device *dev, double peak, const struct dt_s
                            struct dt_error *err)
 {
     const struct dt_model_config *m = &settings->model;
-    const struct dt_attention_size size = {.batch = settings->training.batch_size,
-                                           .length = settings->training.sequence_length,
-                                           .width = m->hidden_size,
-                                           .heads = m->num_heads,
-                                           .kv_heads = m->num_kv_heads,
-                                           .type = (enum dt_dtype)settings->training.precision,
-                                           .bidirectional = dt_model_is_masked(m)};
+    const struct dt_attention_size size = {
+        .batch = settings->training.batch_size,
+        .length = settings->training.sequence_length,
+        .width = dt_model_query_width(m),
+        .heads = m->num_heads,
+        .kv_heads = m->num_kv_heads,
+        .type = (enum dt_dtype)settings->training.precision,
+        .bidirectional = dt_model_is_masked(m),
+        .window = dt_model_window(m, 0),
+        .scale = (float)m->attention_scale,
+        .softcap = (float)m->attention_softcap,
+        .keys = dt_model_keys_seen(m, 0, settings->training.sequence_length)};
     struct dt_attention_speed s;
     char forward_share[SHARE_TEXT], backward_share[SHARE_TEXT];
     DT_TRY(dt_attention_bench(dev, &size, opt.seconds, &s, err));

@@ -59,9 +59,12 @@ int dt_attention_bench(struct dt_device *dev, const struct dt_attention_size *si
                                      .kv_heads = size->kv_heads,
                                      .queries = size->length,
                                      .key_stride = size->length,
-                                     .bidirectional = size->bidirectional};
-    double pairs = (double)size->batch * (double)size->length * (double)size->length;
-    double product = 2 * pairs * (double)size->width / (size->bidirectional ? 1 : 2);
+                                     .bidirectional = size->bidirectional,
+                                     .window = size->window,
+                                     .scale = size->scale,
+                                     .softcap = size->softcap};
+    double pairs = (double)size->batch * (double)size->length * size->keys;
+    double product = 2 * pairs * (double)size->width;
     lay_out(&b, size);
     DT_TRY(dt_arena_allocate(&b.arena, dev, err));
     lay_out(&b, size);

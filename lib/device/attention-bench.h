@@ -10,11 +10,14 @@ struct dt_attention_size {
     int64_t heads, kv_heads;
     enum dt_dtype type;
     bool bidirectional;
+    int64_t window; /* as the next two, of struct dt_attention */
+    float scale, softcap;
+    double keys; /* that a query attends to, in the mean, as FLOPs are counted */
 };
 
 struct dt_attention_speed {
     double forward, backward;             /* seconds of one call, the minimum of all */
-    double forward_flops, backward_flops; /* of one call; causal attention counts half */
+    double forward_flops, backward_flops; /* of one call */
     double bytes;                         /* the minimum that forward reads and writes */
 };
 

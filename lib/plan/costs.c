@@ -58,8 +58,8 @@ static double memory_bound(const struct rates *r, double elements, double operat
 struct block {
     double rows, own;           /* tokens per micro-batch; this rank's outside the products */
     double width, inner, heads; /* hidden size; this rank's of the MLP, of queries */
-    double keys, length;        /* this rank's columns of keys; sequence length */
-    double seen;                /* fraction of the keys that a query attends to */
+    double keys;                /* this rank's columns of keys */
+    double seen;                /* keys that a query attends to, in the mean */
     double others;              /* other context-parallel ranks */
     bool gated, rotary, biased;
 };
@@ -78,8 +78,7 @@ static struct block block_of(const struct dt_settings *s, const struct dt_plan_l
         .inner = (double)dt_range_count(partition.inner),
         .heads = size * (double)dt_range_count(partition.heads),
         .keys = size * (double)dt_range_count(partition.kv_heads),
-        .length = (double)s->training.sequence_length,
-        .seen = dt_model_is_masked(m) ? 1 : 0.5,
+        .seen = dt_model_mean_keys_seen(m, s->training.sequence_length),
         .others = (double)(l->cp - 1),
         .gated = dt_model_is_gated(m),
         .rotary = dt_model_is_rotary(m),
@@ -89,7 +88,7 @@ static struct block block_of(const struct dt_settings *s, const struct dt_plan_l
 
 static double attention(const struct rates *r, const struct block *b)
 {
-    return 4 * b->rows * b->length * b->seen * b->heads / r->attention + r->launch;
+    return 4 * b->rows * b->seen * b->heads / r->attention + r->launch;
 }
 
 /* Extra memory traffic of context parallelism: keys and values are copied before the all-gather,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/layout.h"
 
+#include <math.h>
+
 #include "model/context-attention.h"
 #include "model/tensor-partition.h"
 #include "optim/optimizer.h"
@@ -59,7 +61,8 @@ long dt_layout_layers(const struct dt_plan_layout *l, long layers, long chunk)
 static double bound_of_activations(const struct dt_plan_layout *l, const struct dt_settings *s)
 {
     const struct dt_model_config *m = &s->model;
-    double width = 32 * (double)m->hidden_size + 8 * (double)m->intermediate_size;
+    double widest = fmax((double)m->hidden_size, (double)dt_model_query_width(m));
+    double width = 32 * widest + 8 * (double)m->intermediate_size;
     double held =
         l->pipeline.schedule == DT_PIPELINE_SCHEDULE_AFAB ? (double)l->batches : (double)l->pp;
     return (double)l->batch * (double)s->training.sequence_length * width * sizeof(float) *

@@ -426,13 +426,30 @@ static double matrix_elements(const struct dt_model_config *c, enum dt_tensor_si
     return elements;
 }
 
+/* The integral over positions t of min(t, W), or of min(t, W / 2) + min(T - t, W / 2). */
+double dt_model_keys_seen(const struct dt_model_config *c, int64_t layer, int64_t length)
+{
+    bool masked = dt_model_is_masked(c);
+    double window = (double)dt_model_window(c, layer), all = (double)length;
+    double side = masked ? window / 2 : window;
+    side = window == 0 || side > all ? all : side;
+    return (masked ? 2 : 1) * (side - side * side / (2 * all));
+}
+
+double dt_model_mean_keys_seen(const struct dt_model_config *c, int64_t length)
+{
+    double sum = 0;
+    for (long layer = 0; layer < c->num_layers; layer++)
+        sum += dt_model_keys_seen(c, layer, length);
+    return sum / (double)c->num_layers;
+}
+
 double dt_model_flops_per_token(const struct dt_model_config *c, int64_t length)
 {
     double width = (double)c->hidden_size, layers = (double)c->num_layers;
     double block = matrix_elements(c, DT_TENSOR_SITE_BLOCK);
     double head = (double)c->vocab_size * width + matrix_elements(c, DT_TENSOR_SITE_AFTER);
-    bool masked = dt_model_is_masked(c);
-    double computed = masked ? 0.15 : 1, seen = masked ? 1 : 0.5;
-    double queries = (double)dt_model_query_width(c);
-    return 6 * (layers * block + computed * head) + 12 * seen * layers * queries * (double)length;
+    double computed = dt_model_is_masked(c) ? 0.15 : 1, queries = (double)dt_model_query_width(c);
+    return 6 * (layers * block + computed * head) +
+           12 * layers * queries * dt_model_mean_keys_seen(c, length);
 }

@@ -110,10 +110,17 @@ int64_t dt_model_kv_width(const struct dt_model_config *config);
 /* Keys that a query of the layer attends to at most, by sliding_window; 0: all. */
 int64_t dt_model_window(const struct dt_model_config *config, int64_t layer);
 
+/* Keys that a query attends to at context length T, in the mean over queries: T / 2 of causal
+ * attention, T of bidirectional attention; with a window W, W less what the ends of the sequence
+ * cut off. */
+double dt_model_keys_seen(const struct dt_model_config *config, int64_t layer, int64_t length);
+/* The same in the mean over layers. */
+double dt_model_mean_keys_seen(const struct dt_model_config *config, int64_t length);
+
 /* Floating-point operations of forward and backward for one token at context length T:
- * 6 N + 6 L C T, where N is the number of parameters in matrix products (not in embedding look-ups)
- * and causal attention counts half. Masked models: 12 L C T, and 15% of the head, as only these
- * tokens are targets. */
+ * 6 N + 12 L A dt_model_mean_keys_seen, where N is the number of parameters in matrix products (not
+ * in embedding look-ups) and A are the columns of the queries. Masked models: 15% of the head, as
+ * only these tokens are targets. */
 double dt_model_flops_per_token(const struct dt_model_config *config, int64_t length);
 
 /* config.json of a Hugging Face model directory. A member that dt does not know, or a value that it

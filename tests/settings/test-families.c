@@ -3,6 +3,7 @@
  */
 #include "test.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "settings/model-config.h"
@@ -90,12 +91,39 @@ static void flops_follow_from_the_list_of_tensors(void **state)
                 6 * (3 * (4 * 64 + 2 * 160) + 0.15 * (800 + 64)) + attention);
 }
 
+/* Two of three layers have a window of 4 of 10 tokens; heads of 3 channels at width 8. */
+static void flops_count_the_keys_inside_windows(void **state)
+{
+    (void)state;
+    struct dt_model_config c = {.family = DT_FAMILY_LLAMA,
+                                .vocab_size = 100,
+                                .max_seq_len = 16,
+                                .hidden_size = 8,
+                                .num_layers = 3,
+                                .num_heads = 4,
+                                .num_kv_heads = 2,
+                                .head_dim = 3,
+                                .intermediate_size = 20,
+                                .sliding_window = 4,
+                                .global_every = 3,
+                                .global_first = 2};
+    double products = 6 * (3 * (2 * 96 + 2 * 48 + 3 * 160) + 800);
+    assert_true(dt_model_keys_seen(&c, 0, 10) == 4 - 0.8 && dt_model_keys_seen(&c, 2, 10) == 5);
+    assert_true(fabs(dt_model_mean_keys_seen(&c, 10) - (2 * 3.2 + 5) / 3) < 1e-12);
+    assert_true(fabs(dt_model_flops_per_token(&c, 10) - products - 12 * 12 * (2 * 3.2 + 5)) < 1e-9);
+    assert_true(dt_model_keys_seen(&c, 0, 4) == 2 && dt_model_keys_seen(&c, 0, 3) == 1.5);
+    c.family = DT_FAMILY_BERT;
+    assert_true(dt_model_keys_seen(&c, 0, 10) == 4 - 0.4 && dt_model_keys_seen(&c, 2, 10) == 10);
+    assert_true(dt_model_keys_seen(&c, 0, 2) == 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_family_has_a_name_and_a_descriptor),
         cmocka_unit_test(fields_agree_with_the_list_of_tensors),
         cmocka_unit_test(flops_follow_from_the_list_of_tensors),
+        cmocka_unit_test(flops_count_the_keys_inside_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

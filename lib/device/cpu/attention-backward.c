@@ -34,9 +34,9 @@ struct backward {
 static size_t lay_out(struct backward *w, float *scratch, int64_t key_blocks)
 {
     int64_t rows = DT_CPU_BLOCK * w->width, square = DT_CPU_BLOCK * DT_CPU_BLOCK;
-    float **parts[] = {&w->q_rows,       &w->dy_rows,       &w->k_rows,  &w->v_rows,
-                       &w->q_transposed, &w->dy_transposed, &w->dq_sums, &w->weights,
-                       &w->scores,       &w->factors,       &w->slopes,  &w->dk_sums, &w->dv_sums};
+    float **parts[] = {&w->q_rows,        &w->dy_rows, &w->k_rows,  &w->v_rows, &w->q_transposed,
+                       &w->dy_transposed, &w->dq_sums, &w->weights, &w->scores, &w->factors,
+                       &w->slopes,        &w->dk_sums, &w->dv_sums};
     size_t used = 0;
     for (int i = 0; i < 13; i++) {
         *parts[i] = scratch ? scratch + used : NULL;
