@@ -104,7 +104,17 @@ setup() {
 
 @test "attention: scores that are scaled instead of queries" {
     plant canonical-attention.cu 'q.column + d) * a.scale,' 'q.column + d),'
-    plant canonical-attention.cu 'return sum;' 'return sum * a.scale;'
+    plant canonical-attention.cu 'return {sum, 1};' 'return {sum * a.scale, 1};'
+    caught canonical-attention
+}
+
+@test "attention: a window that is one key too long" {
+    plant canonical-attention.cu 'q.t - a.band.before' 'q.t - a.band.before - 1'
+    caught canonical-attention
+}
+
+@test "attention: a soft cap without its derivative" {
+    plant canonical-attention.cu 'DT_FMA(-x, x, 1.0f)}' '1.0f}'
     caught canonical-attention
 }
 
