@@ -5,7 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/math.h"
+#include "base/buffer.h"
+#include "model/rope.h"
 
 /* The causal mask, max_seq_len x max_seq_len, 1 up to the diagonal. */
 static const char *check_mask(const struct dt_raw_tensor *t, const void *context)
@@ -27,21 +28,20 @@ static const char *check_masked_score(const struct dt_raw_tensor *t, const void 
                : "is not one number of at most -10000, which hides tokens";
 }
 
-/* rope_theta to the power of -2 i / d, with d rotated channels. */
+/* Those of layers that attend to all tokens. */
 static const char *check_frequencies(const struct dt_raw_tensor *t, const void *context)
 {
     const struct dt_model_config *c = context;
-    double size = (double)(c->rotary_dim > 0 ? c->rotary_dim : dt_model_head_dim(c));
-    if (c->rope_scaling != DT_ROPE_SCALING_NONE || c->rope_local_theta > 0)
-        return "is not compared where RoPE is scaled or has two bases: remove it from the file";
+    uint64_t pairs = (uint64_t)dt_rope_columns(c, DT_ROPE_TABLE_GLOBAL) / 2;
+    double *want = dt_alloc(pairs, sizeof *want);
     double tolerance =
         1e-5 + dt_safetensors_raw_rounding(t); /* stored frequencies were computed in fp32 */
-    bool same = 2 * t->count == (uint64_t)size;
-    for (uint64_t i = 0; same && i < t->count; i++) {
-        double frequency = dt_math_pow(c->rope_theta, -2 * (double)i / size);
-        same = fabs(dt_safetensors_raw_value(t, i) - frequency) <=
-               tolerance * frequency + 0x1p-25; /* fp16 subnormals */
-    }
+    bool same = t->count == pairs;
+    dt_rope_frequencies(c, DT_ROPE_TABLE_GLOBAL, want);
+    for (uint64_t i = 0; same && i < pairs; i++)
+        same = fabs(dt_safetensors_raw_value(t, i) - want[i]) <=
+               tolerance * want[i] + 0x1p-25; /* fp16 subnormals */
+    free(want);
     return same ? NULL : "has other frequencies than config.json's rope_theta gives";
 }
 

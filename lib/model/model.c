@@ -91,7 +91,6 @@ void dt_model_strip(struct dt_model *m)
 
 int dt_model_allocate(struct dt_model *m, struct dt_error *err)
 {
-    DT_TRY(dt_model_config_check_computed(&m->config, err));
     if (dt_arena_allocate(&m->arena, m->device, err) < 0)
         return dt_fail_context(err, "%.1f million parameters", (double)m->table.parameters * 1e-6);
     lay_out(m);

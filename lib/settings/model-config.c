@@ -294,29 +294,6 @@ int dt_model_config_check(struct dt_model_config *c, const char *subject, struct
     return check_positions(c, subject, err);
 }
 
-int dt_model_config_check_computed(const struct dt_model_config *c, struct dt_error *err)
-{
-    const struct dt_family_descriptor *family = dt_family_of(c);
-    const struct {
-        bool used;
-        const char *what;
-    } missing[] = {
-        {c->head_dim != 0, "model.head_dim"},
-        {c->sliding_window != 0, "model.sliding_window"},
-        {c->attention_scale != 0, "model.attention_scale"},
-        {c->attention_softcap != 0, "model.attention_softcap"},
-        {c->logit_softcap != 0, "model.logit_softcap"},
-        {c->logit_scale != 0, "model.logit_scale"},
-        {family->norm == DT_NORM_RMS_PLUS_ONE, "the norms of its family"},
-        {family->mlp == DT_MLP_GEGLU_TANH || family->mlp == DT_MLP_GEGLU_ERF, "its kind of MLP"},
-    };
-    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
-        if (missing[i].used)
-            return dt_fail(err, DT_EINVALID, "a %s model is not computed yet: %s is not supported",
-                           dt_family_names[c->family], missing[i].what);
-    return 0;
-}
-
 bool dt_model_has_role(const struct dt_model_config *c, enum dt_role role)
 {
     bool configured = dt_family_of(c)->biases == DT_BIAS_CONFIGURED;

@@ -79,10 +79,6 @@ void dt_model_config_derive(struct dt_model_config *config);
 int dt_model_config_check(struct dt_model_config *config, const char *subject,
                           struct dt_error *err) DT_MUST_CHECK;
 
-/* DT_EINVALID if this version of dt does not compute the model: names the field. */
-int dt_model_config_check_computed(const struct dt_model_config *config,
-                                   struct dt_error *err) DT_MUST_CHECK;
-
 /* Whether the model has tensors of a role that its family lists: biases, norms of queries and keys
  * and the head depend on the configuration. */
 bool dt_model_has_role(const struct dt_model_config *config, enum dt_role role);

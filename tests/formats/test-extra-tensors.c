@@ -233,8 +233,12 @@ static void constants_must_match_the_model(void **state)
         mask[i] = bits[i] = i % 12 <= i / 12;
     for (int i = 0; i < 12; i++)
         positions[i] = i;
-    struct dt_model_config llama = tiny_llama;
+    float halved[2] = {0.5f, 0.05f};
+    struct dt_model_config llama = tiny_llama, scaled;
     llama.num_heads = llama.num_kv_heads = 2; /* of 4 columns */
+    scaled = llama;
+    scaled.rope_scaling = DT_ROPE_SCALING_LINEAR;
+    scaled.rope_factor = 2;
     const struct {
         const struct dt_model_config *config;
         struct extra extra;
@@ -260,6 +264,10 @@ static void constants_must_match_the_model(void **state)
         {&llama,
          {"model.rotary_emb.inv_freq", "BF16", "[2]", halves, 4},
          &halves[1],
+         "config.json's rope_theta"},
+        {&scaled,
+         {"model.rotary_emb.inv_freq", "F32", "[2]", halved, 8},
+         (char *)&halved[1] + 2,
          "config.json's rope_theta"},
         {&tiny_bert,
          {"bert.embeddings.position_ids", "I64", "[1,12]", positions, 96},

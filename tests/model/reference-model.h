@@ -104,21 +104,35 @@ static inline void reference_project(const struct reference *r, int layer, const
     reference_rotate(r, layer, k, keys, position);
 }
 
+/* Whether the query at position t attends to key i. */
+static inline bool reference_attends(const struct reference *r, int layer, int64_t t, int64_t i)
+{
+    int64_t window = dt_model_window(r->config, layer);
+    if (dt_model_is_masked(r->config))
+        return window == 0 || llabs(t - i) <= window / 2;
+    return i <= t && (window == 0 || i > t - window);
+}
+
 /* y of the query at position t; k and v of all tokens. */
-static inline void reference_attend(const struct reference *r, const double *q, const double *k,
-                                    const double *v, double *y, int64_t t, int64_t length)
+static inline void reference_attend(const struct reference *r, int layer, const double *q,
+                                    const double *k, const double *v, double *y, int64_t t,
+                                    int64_t length)
 {
     const struct dt_model_config *c = r->config;
     int64_t size = dt_model_head_dim(c), keys = dt_model_kv_width(c);
-    int64_t end = dt_model_is_masked(c) ? length : t + 1;
+    double scale = c->attention_scale != 0 ? c->attention_scale : 1 / sqrt((double)size);
     for (int64_t h = 0; h < c->num_heads; h++) {
         int64_t of = h / (c->num_heads / c->num_kv_heads) * size;
         double sum = 0;
         memset(y + h * size, 0, (size_t)size * sizeof *y);
-        for (int64_t i = 0; i < end; i++) {
+        for (int64_t i = 0; i < length; i++) {
             double score = 0;
+            if (!reference_attends(r, layer, t, i))
+                continue;
             for (int64_t d = 0; d < size; d++)
-                score += q[h * size + d] * k[i * keys + of + d] / sqrt((double)size);
+                score += q[h * size + d] * k[i * keys + of + d] * scale;
+            if (c->attention_softcap > 0)
+                score = c->attention_softcap * tanh(score / c->attention_softcap);
             sum += exp(score);
             for (int64_t d = 0; d < size; d++)
                 y[h * size + d] += exp(score) * v[i * keys + of + d];
@@ -179,7 +193,7 @@ static inline void reference_attention(const struct reference *r, int layer, con
     for (int64_t t = 0; t < length; t++)
         reference_project(r, layer, x + t * width, q + t * queries, k + t * keys, v + t * keys, t);
     for (int64_t t = 0; t < length; t++) {
-        reference_attend(r, q + t * queries, k, v, heads, t, length);
+        reference_attend(r, layer, q + t * queries, k, v, heads, t, length);
         reference_map(r, DT_ROLE_PROJECTION_WEIGHT, DT_ROLE_PROJECTION_BIAS, layer, y + t * width,
                       heads);
     }
@@ -258,6 +272,9 @@ static inline double reference_token_loss(const struct reference *r, double *x, 
         double logit = b ? b[i] : 0;
         for (int64_t j = 0; j < width; j++)
             logit += x[j] * w[i * width + j];
+        logit *= r->config->logit_scale != 0 ? r->config->logit_scale : 1;
+        if (r->config->logit_softcap > 0)
+            logit = r->config->logit_softcap * tanh(logit / r->config->logit_softcap);
         sum += exp(logit);
         at_target = i == target ? logit : at_target;
     }

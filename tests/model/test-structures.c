@@ -157,6 +157,47 @@ static void parallel_residuals_match_the_reference(void **state)
     check("without parallel_residual", &c);
 }
 
+static void norms_of_inputs_and_outputs_match_the_reference(void **state)
+{
+    (void)state;
+    struct dt_model_config c = tiny_gemma2;
+    check("gemma2", &c);
+    c.attention_softcap = 2;
+    c.attention_scale = 0.4;
+    c.sliding_window = 3;
+    c.global_every = 2;
+    c.global_first = 1;
+    c.head_dim = 6;
+    check("window, softcap, scale, head_dim", &c);
+    c.logit_softcap = 3;
+    c.residual_scale = 0.5;
+    check("logit_softcap, residual_scale", &c);
+}
+
+static void a_norm_of_embeddings_matches_the_reference(void **state)
+{
+    (void)state;
+    struct dt_model_config c = tiny_modernbert;
+    check("modernbert", &c);
+    c.sliding_window = 4;
+    c.global_every = 2;
+    c.rope_local_theta = 5;
+    check("window, rope_local_theta", &c);
+}
+
+static void gemma3_matches_the_reference(void **state)
+{
+    (void)state;
+    struct dt_model_config c = tiny_gemma2;
+    c.family = DT_FAMILY_GEMMA3_TEXT;
+    c.qk_norm = true;
+    c.rope_local_theta = 7;
+    c.sliding_window = 3;
+    c.global_every = 2;
+    c.global_first = 1;
+    check("gemma3_text", &c);
+}
+
 static void skipped_positions_match_the_reference(void **state)
 {
     (void)state;
@@ -177,6 +218,9 @@ int main(void)
         cmocka_unit_test(granites_scales_match_the_reference),
         cmocka_unit_test(biases_match_the_reference),
         cmocka_unit_test(parallel_residuals_match_the_reference),
+        cmocka_unit_test(norms_of_inputs_and_outputs_match_the_reference),
+        cmocka_unit_test(a_norm_of_embeddings_matches_the_reference),
+        cmocka_unit_test(gemma3_matches_the_reference),
         cmocka_unit_test(skipped_positions_match_the_reference),
         cmocka_unit_test(offset_positions_match_the_reference),
     };

@@ -64,6 +64,19 @@ static void scales_and_biases_match_one_rank(void **state)
     check_config(&one_key_head);
 }
 
+/* Gemma 2, and ModernBERT, whose first block begins with the norm of the embeddings. */
+static void other_norms_match_one_rank(void **state)
+{
+    (void)state;
+    struct dt_model_config both = llama, first = gpt2;
+    both.family = DT_FAMILY_GEMMA2;
+    both.tie_word_embeddings = true;
+    first.family = DT_FAMILY_MODERNBERT;
+    first.rope_theta = 100;
+    check_structure(&both);
+    check_structure(&first);
+}
+
 /* GPT-2's vocabulary size is not divisible by 2, 3 or 4. */
 static void uneven_vocabulary_shards_match_one_rank(void **state)
 {
@@ -139,10 +152,12 @@ static void label_smoothing_and_z_loss_match_one_rank(void **state)
 static void mapped_logits_match_one_rank(void **state)
 {
     (void)state;
-    struct dt_model_config config = llama;
-    config.logit_scale = 0.7;
-    config.logit_softcap = 0.5;
-    check_config(&config);
+    struct dt_model_config scaled = granite, capped = llama;
+    scaled.logit_scale = 0.7;
+    capped.family = DT_FAMILY_GEMMA2;
+    capped.logit_softcap = 0.5;
+    check_config(&scaled);
+    check_config(&capped);
 }
 
 /* Sums over the ranks are rounded once, as on one rank: where the order of the sum changes the last
@@ -268,6 +283,7 @@ int main(void)
         cmocka_unit_test(llama_matches_one_rank),
         cmocka_unit_test(parallel_residuals_match_one_rank),
         cmocka_unit_test(scales_and_biases_match_one_rank),
+        cmocka_unit_test(other_norms_match_one_rank),
         cmocka_unit_test(uneven_vocabulary_shards_match_one_rank),
         cmocka_unit_test(qwen3_matches_one_rank),
         cmocka_unit_test(windows_and_wide_heads_match_one_rank),

@@ -43,6 +43,13 @@ static void scales_and_biases_have_the_bits_of_one_rank(void **state)
     check_layouts(&s, some, sizeof some / sizeof *some);
 }
 
+static void norms_of_inputs_and_outputs_have_the_bits_of_one_rank(void **state)
+{
+    (void)state;
+    struct dt_settings s = invariant_settings(DT_FAMILY_GEMMA2);
+    check_layouts(&s, some, sizeof some / sizeof *some);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -50,6 +57,7 @@ int main(void)
         cmocka_unit_test(llama_has_the_bits_of_one_rank),
         cmocka_unit_test(parallel_residuals_have_the_bits_of_one_rank),
         cmocka_unit_test(scales_and_biases_have_the_bits_of_one_rank),
+        cmocka_unit_test(norms_of_inputs_and_outputs_have_the_bits_of_one_rank),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

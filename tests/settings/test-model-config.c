@@ -119,23 +119,11 @@ static void values_of_one_meaning_become_one(void **state)
     assert_int_equal(s.model.rotary_dim, 0);
 }
 
-static void what_is_not_computed_is_refused(void **state)
-{
-    (void)state;
-    struct dt_settings s;
-    assert_int_equal(read_settings(&s, "model.name=phi3"), 0);
-    assert_int_equal(dt_model_config_check_computed(&s.model, &err), 0);
-    assert_int_equal(read_settings(&s, "model.name=gemma"), 0);
-    assert_int_equal(dt_model_config_check_computed(&s.model, &err), DT_EINVALID);
-    assert_non_null(strstr(err.text, "a gemma model is not computed yet"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_that_a_family_does_not_have_are_refused),
         cmocka_unit_test(values_of_one_meaning_become_one),
-        cmocka_unit_test(what_is_not_computed_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
