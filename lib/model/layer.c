@@ -138,11 +138,6 @@ int64_t dt_layer_norm_statistics(const struct dt_model *m)
     return is_rms(m) ? 1 : 2;
 }
 
-bool dt_layer_norm_lacks_bias(const struct dt_model *m)
-{
-    return !is_rms(m) && !m->table.has[DT_ROLE_FINAL_NORM_BIAS];
-}
-
 void dt_layer_norm_forward(const struct dt_model *m, int layer, enum dt_role weight,
                            enum dt_role bias, struct dt_tensor *y, struct dt_tensor *stats,
                            struct dt_tensor *sum, const struct dt_tensor *x,

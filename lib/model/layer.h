@@ -41,8 +41,6 @@ enum dt_activation dt_layer_activation(const struct dt_model *model);
 
 /* Columns of a norm's statistics, kept by forward for backward. */
 int64_t dt_layer_norm_statistics(const struct dt_model *model);
-/* Whether layer norms have no bias (ModernBERT). */
-bool dt_layer_norm_lacks_bias(const struct dt_model *model);
 /* sum = x + add (add NULL: x); y = its norm. */
 void dt_layer_norm_forward(const struct dt_model *model, int layer, enum dt_role weight,
                            enum dt_role bias, struct dt_tensor *y, struct dt_tensor *stats,

@@ -5,7 +5,6 @@
 
 #include "base/buffer.h"
 #include "model/context-parallel.h"
-#include "model/layer.h"
 
 static void lay_out_scratch(struct dt_model *m)
 {
@@ -27,6 +26,13 @@ static size_t norm_sums_bytes(const struct dt_model *m)
     return (size_t)((DT_ROW_PARTS + DT_TENSOR_PARTS) * columns) * sizeof(float);
 }
 
+/* Whether layer norms have no bias (ModernBERT). */
+static bool lacks_norm_bias(const struct dt_model *m)
+{
+    return dt_family_of(&m->config)->norm == DT_NORM_LAYER &&
+           !m->table.has[DT_ROLE_FINAL_NORM_BIAS];
+}
+
 static void lay_out(struct dt_model *m)
 {
     size_t elements = (size_t)m->table.elements;
@@ -41,7 +47,7 @@ static void lay_out(struct dt_model *m)
         lay_out_scratch(m);
     if (m->config.qk_norm)
         m->norm_sums = dt_arena_take(&m->arena, norm_sums_bytes(m));
-    if (dt_layer_norm_lacks_bias(m)) {
+    if (lacks_norm_bias(m)) {
         m->no_bias = dt_arena_matrix_of(&m->arena, m->compute, 1, m->config.hidden_size);
         m->no_bias_gradient = dt_arena_matrix(&m->arena, 1, m->config.hidden_size);
     }
