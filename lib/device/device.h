@@ -132,10 +132,13 @@ struct dt_attention_band {
 
 static inline struct dt_attention_band dt_attention_band_of(const struct dt_attention *how)
 {
-    if (how->bidirectional && how->window > 0)
-        return (struct dt_attention_band){how->window / 2, how->window / 2};
-    return (struct dt_attention_band){how->window > 0 ? how->window - 1 : INT32_MAX,
-                                      how->bidirectional ? INT32_MAX : 0};
+    int64_t before = how->bidirectional ? how->window / 2 : how->window - 1;
+    struct dt_attention_band band = {how->window > 0 ? before : INT32_MAX, INT32_MAX};
+    if (!how->bidirectional)
+        band.after = 0;
+    else if (how->window > 0)
+        band.after = before;
+    return band;
 }
 
 /* size: D, channels of a head. */

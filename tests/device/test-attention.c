@@ -94,7 +94,7 @@ static void windows_scales_and_soft_caps_match_the_reference(void **state)
 static void blocks_outside_the_window_are_not_read(void **state)
 {
     (void)state;
-    const int64_t lengths[] = {300, 8}; /* of the queries; few of them have a loop of their own */
+    const int64_t lengths[] = {300, 8}; /* of the queries; few ones are computed by another loop */
     for (int bidirectional = 0; bidirectional < 2; bidirectional++)
         for (int i = 0; i < 2; i++) {
             struct attention l = make_attention(
