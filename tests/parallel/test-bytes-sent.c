@@ -219,7 +219,7 @@ static int64_t slice_bytes(const struct counted *c)
     const struct dt_settings *s = &c->settings;
     bool apart = s->distributed.sequence_parallel;
     int64_t rows = rows_of(c), width = s->model.hidden_size;
-    int64_t stream = rows * width, vectors = s->model.family == DT_FAMILY_LLAMA ? 1 : 2;
+    int64_t stream = rows * width, vectors = dt_family_of(&s->model)->norm == DT_NORM_LAYER ? 2 : 1;
     int64_t sent = each[apart][s->training.recompute] * layers_of(c) * stream, floats = 0;
     if (c->part.stage == 0)
         sent += sum_of(stream);
