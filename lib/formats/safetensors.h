@@ -27,8 +27,8 @@ struct dt_named_tensor {
     char alias[80]; /* another name that files may use; empty: none */
     enum dt_dtype
         dtype; /* for writing; data read is converted to fp32, and must be finite in dtype */
-    int64_t head_rows; /* of a fused tensor: it has so many rows of each of them, then so many
-                        * again; 0: all rows of each */
+    int64_t head_rows; /* of a fused tensor: rows of each of them that follow each other, those of
+                        * a head; 0: all rows */
 };
 
 /* A tensor as stored in a file. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to config.json (config-json.c): what its parts share. config-rope.c has rope_scaling,
- * config-layers.c what differs between layers.
+ * Private to config.json (config-json.c): what its parts share. config-reader.c has members,
+ * config-rope.c rope_scaling, config-layers.c what differs between layers.
  */
 #ifndef DT_SETTINGS_CONFIG_JSON_INTERNAL_H
 #define DT_SETTINGS_CONFIG_JSON_INTERNAL_H
 
 #include "settings/model-config.h"
+#include "settings/rope-keys-internal.h"
 #include "json/json.h"
 
 /* Reads a file. Members that code has asked for are known; others are refused at the end. */
@@ -23,9 +24,6 @@ bool dt_config_reader_has(struct dt_config_reader *reader, const char *name);
 /* Whether it has one that is not null. */
 bool dt_config_reader_has_value(struct dt_config_reader *reader, const char *name);
 
-/* The first member of the family for a field of struct dt_model_config; NULL: none. */
-const struct dt_member_spec *dt_config_member_of(const struct dt_family_json *family,
-                                                 size_t offset);
 /* Channels that RoPE rotates, from their share of a head, and the share that gives this number; 0
  * and 1: all of them. Computed as transformers does, and never rounded up. */
 long dt_config_rotary_of_share(const struct dt_model_config *config, double share);
@@ -34,9 +32,6 @@ double dt_config_share_of_rotary(const struct dt_model_config *config);
 /* rope_scaling and rope_parameters; members have been read. */
 int dt_config_rope_read(struct dt_config_reader *reader, struct dt_error *err) DT_MUST_CHECK;
 void dt_config_rope_add(struct json_object *object, const struct dt_model_config *config);
-/* Ranges of the fields for RoPE, by the names of dt-config(5); subject begins errors. */
-int dt_config_rope_check(const struct dt_model_config *config, const char *subject,
-                         struct dt_error *err) DT_MUST_CHECK;
 
 /* Which layers are local, and which have no RoPE; members have been read. */
 int dt_config_layers_read(struct dt_config_reader *reader, struct dt_error *err) DT_MUST_CHECK;

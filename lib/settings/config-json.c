@@ -96,25 +96,6 @@ static const struct dt_fixed_spec fixed[] = {
 static const struct dt_member_spec initializer_range = {
     "initializer_range", AT(initializer_range), DT_MEMBER_OPTIONAL, DT_MEMBER_POSITIVE, 0.02};
 
-bool dt_config_reader_has(struct dt_config_reader *r, const char *name)
-{
-    dt_json_object_add(r->known, name, NULL);
-    return json_object_object_get_ex(r->object, name, NULL);
-}
-
-bool dt_config_reader_has_value(struct dt_config_reader *r, const char *name)
-{
-    return dt_config_reader_has(r, name) && json_object_object_get(r->object, name) != NULL;
-}
-
-const struct dt_member_spec *dt_config_member_of(const struct dt_family_json *family, size_t offset)
-{
-    for (const struct dt_member_spec *m = family->members; m->name; m++)
-        if (m->offset == offset)
-            return m;
-    return NULL;
-}
-
 /* --- fields ---------------------------------------------------------------------------------- */
 
 static double get_field(const struct dt_model_config *c, const struct dt_member_spec *m)
@@ -160,24 +141,6 @@ static void set_field(struct dt_model_config *c, const struct dt_member_spec *m,
         *(int *)field = (int)value;
         break;
     }
-}
-
-long dt_config_rotary_of_share(const struct dt_model_config *c, double share)
-{
-    long size = (long)dt_model_head_dim(c), rotary = (long)((double)size * share);
-    if (!(share > 0 && share <= 1) || rotary == 0)
-        return -1;
-    return rotary == size ? 0 : rotary;
-}
-
-double dt_config_share_of_rotary(const struct dt_model_config *c)
-{
-    double size = (double)dt_model_head_dim(c), share = (double)c->rotary_dim / size;
-    if (c->rotary_dim == 0)
-        return 1;
-    while ((long)(size * share) < c->rotary_dim)
-        share = nextafter(share, 2);
-    return share;
 }
 
 /* The field of a value of the file. */
@@ -305,7 +268,7 @@ static int read_value(const struct dt_config_reader *r, const struct dt_member_s
 static int check_same(struct dt_config_reader *r, const struct dt_member_spec *m,
                       struct dt_error *err)
 {
-    const struct dt_member_spec *first = dt_config_member_of(r->family, m->offset);
+    const struct dt_member_spec *first = dt_family_member_of(r->family, m->offset);
     double value;
     if (!dt_config_reader_has_value(r, m->name))
         return 0;
@@ -462,16 +425,6 @@ static void add_string(struct json_object *object, const char *name, const char 
     dt_json_object_add(object, name, dt_json_new_string(value));
 }
 
-void dt_config_add_real(struct json_object *object, const char *name, double value)
-{
-    struct dt_buffer text = DT_BUFFER_EMPTY;
-    dt_buffer_add_real(&text, value);
-    if (strpbrk(text.data, ".e") == NULL)
-        dt_buffer_printf(&text, ".0");
-    dt_json_object_add(object, name, dt_json_new_double_s(value, text.data));
-    dt_buffer_release(&text);
-}
-
 static void add_truth(struct json_object *object, const char *name, bool value)
 {
     dt_json_object_add(object, name, dt_json_new_boolean(value));
@@ -544,7 +497,7 @@ static struct dt_model_config spelled_out(const struct dt_model_config *config)
     struct dt_model_config c = *config;
     double *const scales[] = {&c.embedding_scale, &c.residual_scale, &c.logit_scale};
     const struct dt_family_json *family = dt_family_of(&c)->json;
-    const struct dt_member_spec *local = dt_config_member_of(family, AT(rope_local_theta));
+    const struct dt_member_spec *local = dt_family_member_of(family, AT(rope_local_theta));
     dt_model_config_derive(&c);
     c.head_dim = (long)dt_model_head_dim(&c);
     for (int i = 0; i < 3; i++)

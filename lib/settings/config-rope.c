@@ -10,81 +10,6 @@
 #include "settings/config-json-internal.h"
 
 #define AT(field) offsetof(struct dt_model_config, field)
-#define OF(kind)  (1u << DT_ROPE_SCALING_##kind)
-
-/* Members of rope_scaling, and the kinds that have and that need each. */
-static const struct key {
-    const char *name, *setting;
-    size_t offset;
-    bool integer;
-    unsigned kinds, needed;
-    double least;
-} keys[] = {
-    {"factor", "rope_factor", AT(rope_factor), false,
-     OF(LINEAR) | OF(DYNAMIC) | OF(LLAMA3) | OF(YARN),
-     OF(LINEAR) | OF(DYNAMIC) | OF(LLAMA3) | OF(YARN), 1},
-    {"original_max_position_embeddings", "rope_original_length", AT(rope_original_length), true,
-     OF(LLAMA3) | OF(YARN), OF(LLAMA3), 1},
-    {"low_freq_factor", "rope_low_frequency_factor", AT(rope_low_frequency_factor), false,
-     OF(LLAMA3), OF(LLAMA3), 0},
-    {"high_freq_factor", "rope_high_frequency_factor", AT(rope_high_frequency_factor), false,
-     OF(LLAMA3), OF(LLAMA3), 0},
-    {"beta_fast", "rope_beta_fast", AT(rope_beta_fast), false, OF(YARN), 0, 0},
-    {"beta_slow", "rope_beta_slow", AT(rope_beta_slow), false, OF(YARN), 0, 0},
-    {"attention_factor", "rope_attention_factor", AT(rope_attention_factor), false, OF(YARN), 0, 0},
-};
-#define KEYS (sizeof keys / sizeof *keys)
-
-static double value_of(const struct dt_model_config *c, const struct key *k)
-{
-    const char *field = (const char *)c + k->offset;
-    return k->integer ? (double)*(const long *)field : *(const double *)field;
-}
-
-static void set_value(struct dt_model_config *c, const struct key *k, double value)
-{
-    char *field = (char *)c + k->offset;
-    if (k->integer)
-        *(long *)field = (long)value;
-    else
-        *(double *)field = value;
-}
-
-/* --- checks ---------------------------------------------------------------------------------- */
-
-static int check_key(const struct dt_model_config *c, const struct key *k, const char *subject,
-                     struct dt_error *err)
-{
-    unsigned kind = 1u << c->rope_scaling;
-    const char *name = dt_rope_scaling_names[c->rope_scaling];
-    double value = value_of(c, k);
-    if (!(k->kinds & kind) && value != 0)
-        return dt_fail(err, DT_EINVALID, "%s.%s has no use with rope_scaling %s: leave it out",
-                       subject, k->setting, name);
-    if ((k->needed & kind) && !(value > 0))
-        return dt_fail(err, DT_EINVALID, "%s.rope_scaling %s needs a %s above 0", subject, name,
-                       k->setting);
-    if (value != 0 && !(value > 0 && value >= k->least && value <= 1e12))
-        return dt_fail(err, DT_EINVALID, "%s.%s must be from %g to 1e12, not %.15g", subject,
-                       k->setting, k->least, value);
-    return 0;
-}
-
-int dt_config_rope_check(const struct dt_model_config *c, const char *subject, struct dt_error *err)
-{
-    for (size_t i = 0; i < KEYS; i++)
-        DT_TRY(check_key(c, &keys[i], subject, err));
-    if (c->rope_scaling == DT_ROPE_SCALING_LLAMA3 &&
-        c->rope_low_frequency_factor >= c->rope_high_frequency_factor)
-        return dt_fail(err, DT_EINVALID,
-                       "%s.rope_low_frequency_factor must be below rope_high_frequency_factor",
-                       subject);
-    if (c->rope_scaling == DT_ROPE_SCALING_YARN && c->rope_beta_slow >= c->rope_beta_fast)
-        return dt_fail(err, DT_EINVALID, "%s.rope_beta_slow must be below rope_beta_fast", subject);
-    if (c->rope_local_theta != 0 && !(c->rope_local_theta >= 1 && c->rope_local_theta <= 1e12))
-        return dt_fail(err, DT_EINVALID, "%s.rope_local_theta must be from 1 to 1e12", subject);
-    return 0;
-}
 
 /* --- reading --------------------------------------------------------------------------------- */
 
@@ -155,7 +80,7 @@ static int read_share(struct dt_config_reader *r, const struct rope *rope, struc
     double share;
     DT_TRY(dt_json_get_real(rope->object, name, r->path, &share, err));
     long rotary = dt_config_rotary_of_share(r->config, share);
-    if (rotary < 0 || (rotary != 0 && dt_config_member_of(r->family, AT(rotary_dim)) == NULL))
+    if (rotary < 0 || (rotary != 0 && dt_family_member_of(r->family, AT(rotary_dim)) == NULL))
         return fail_in(r, rope, name, "is not supported", err);
     if (*rope->share->name && rotary != r->config->rotary_dim)
         return fail_in(r, rope, name, "differs from another place of the file", err);
@@ -164,19 +89,19 @@ static int read_share(struct dt_config_reader *r, const struct rope *rope, struc
     return 0;
 }
 
-static const struct key *find_key(const char *name)
+static const struct dt_rope_key *find_key(const char *name)
 {
-    for (size_t i = 0; i < KEYS; i++)
-        if (strcmp(keys[i].name, name) == 0)
-            return &keys[i];
-    return NULL;
+    const struct dt_rope_key *k = dt_rope_keys;
+    while (k->name && strcmp(k->name, name) != 0)
+        k++;
+    return k->name ? k : NULL;
 }
 
 /* A member of the object; null where it may be absent. */
 static int read_key(struct dt_config_reader *r, const struct rope *rope, const char *name,
                     struct json_object *value, struct dt_error *err)
 {
-    const struct key *k = find_key(name);
+    const struct dt_rope_key *k = find_key(name);
     double number;
     if (strcmp(name, "type") == 0 || strcmp(name, "rope_type") == 0)
         return 0;
@@ -195,7 +120,7 @@ static int read_key(struct dt_config_reader *r, const struct rope *rope, const c
     DT_TRY(dt_json_get_real(rope->object, name, r->path, &number, err));
     if (!(number > 0 && number <= 1e12) || (k->integer && number != (double)(long)number))
         return fail_in(r, rope, name, "is out of range", err);
-    set_value(r->config, k, number);
+    dt_rope_key_set(r->config, k, number);
     return 0;
 }
 
@@ -254,7 +179,7 @@ static int read_types(struct dt_config_reader *r, struct places *p, struct json_
 
 static bool has_types(const struct dt_family_json *family)
 {
-    return dt_config_member_of(family, AT(rope_local_theta)) != NULL;
+    return dt_family_member_of(family, AT(rope_local_theta)) != NULL;
 }
 
 static int read_place(struct dt_config_reader *r, struct places *p, const char *place,
@@ -270,15 +195,15 @@ static int read_place(struct dt_config_reader *r, struct places *p, const char *
 static bool same_scaling(const struct dt_model_config *a, const struct dt_model_config *b)
 {
     bool same = a->rope_scaling == b->rope_scaling;
-    for (size_t i = 0; i < KEYS; i++)
-        same = same && value_of(a, &keys[i]) == value_of(b, &keys[i]);
+    for (const struct dt_rope_key *k = dt_rope_keys; k->name; k++)
+        same = same && dt_rope_key_get(a, k) == dt_rope_key_get(b, k);
     return same;
 }
 
 static struct given given_as(struct dt_config_reader *r, size_t offset)
 {
     struct given given = {.offset = offset};
-    const struct dt_member_spec *m = dt_config_member_of(r->family, offset);
+    const struct dt_member_spec *m = dt_family_member_of(r->family, offset);
     if (m && dt_config_reader_has_value(r, m->name))
         snprintf(given.name, sizeof given.name, "%s", m->name);
     return given;
@@ -294,8 +219,8 @@ int dt_config_rope_read(struct dt_config_reader *r, struct dt_error *err)
     const struct dt_model_config first = *r->config;
     if (!dt_config_reader_has_value(r, "rope_parameters"))
         return 0;
-    for (size_t i = 0; i < KEYS; i++)
-        set_value(r->config, &keys[i], 0);
+    for (const struct dt_rope_key *k = dt_rope_keys; k->name; k++)
+        dt_rope_key_set(r->config, k, 0);
     DT_TRY(read_place(r, &p, "rope_parameters", err));
     if (!older || same_scaling(r->config, &first))
         return 0;
@@ -313,12 +238,12 @@ static struct json_object *scaling_of(const struct dt_model_config *c, const cha
     dt_json_object_add(
         object, kind_name,
         dt_json_new_string(kind == DT_ROPE_SCALING_NONE ? "default" : dt_rope_scaling_names[kind]));
-    for (const struct key *k = keys; k < keys + KEYS; k++)
-        if (k->kinds & 1u << kind && value_of(c, k) > 0) {
+    for (const struct dt_rope_key *k = dt_rope_keys; k->name; k++)
+        if (k->kinds & 1u << kind && dt_rope_key_get(c, k) > 0) {
             if (k->integer)
-                dt_json_object_add(object, k->name, dt_json_new_int((long)value_of(c, k)));
+                dt_json_object_add(object, k->name, dt_json_new_int((long)dt_rope_key_get(c, k)));
             else
-                dt_config_add_real(object, k->name, value_of(c, k));
+                dt_config_add_real(object, k->name, dt_rope_key_get(c, k));
         }
     return object;
 }

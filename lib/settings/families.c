@@ -13,3 +13,11 @@ const struct dt_family_descriptor *dt_family_of(const struct dt_model_config *c)
 {
     return families[c->family];
 }
+
+const struct dt_member_spec *dt_family_member_of(const struct dt_family_json *family, size_t offset)
+{
+    for (const struct dt_member_spec *m = family->members; m->name; m++)
+        if (m->offset == offset)
+            return m;
+    return NULL;
+}

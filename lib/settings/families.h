@@ -311,4 +311,9 @@ struct dt_family_descriptor {
 /* The descriptor of a family; static. */
 const struct dt_family_descriptor *dt_family_of(const struct dt_model_config *config);
 
+/* The first member of config.json for the field at this offset of struct dt_model_config; NULL:
+ * none. */
+const struct dt_member_spec *dt_family_member_of(const struct dt_family_json *family,
+                                                 size_t offset);
+
 #endif

@@ -6,11 +6,10 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "settings/config-json-internal.h"
+#include "settings/rope-keys-internal.h"
 
 #define AT(field) offsetof(struct dt_model_config, field)
 
-const char *const dt_rope_scaling_names[] = {"none", "linear", "dynamic", "llama3", "yarn", NULL};
 const char *const dt_attention_bias_names[] = {"none", "qkv", "all", NULL};
 
 static int check_range(const char *subject, const char *name, long value, long most,
@@ -149,7 +148,7 @@ static int check_optional(const struct dt_model_config *c, const char *subject,
         {"parallel_residual", AT(parallel_residual), c->parallel_residual},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (fields[i].used && !dt_config_member_of(family->json, fields[i].offset))
+        if (fields[i].used && !dt_family_member_of(family->json, fields[i].offset))
             return dt_fail(err, DT_EINVALID, "%s.%s is not supported with %s: leave it out",
                            subject, fields[i].name, dt_family_names[c->family]);
     return 0;
@@ -256,7 +255,7 @@ static int check_rotation(const struct dt_model_config *c, const char *subject,
 static int check_positions(const struct dt_model_config *c, const char *subject,
                            struct dt_error *err)
 {
-    DT_TRY(dt_config_rope_check(c, subject, err));
+    DT_TRY(dt_rope_keys_check(c, subject, err));
     if (dt_model_is_rotary(c))
         return check_rotation(c, subject, err);
     if (c->rope_theta != 0 && c->rope_theta != DT_ROPE_THETA)
