@@ -567,6 +567,21 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     [[ "$output" == *"model.qk_norm must be true with olmo2"* ]]
 }
 
+@test "models whose files have fused tensors resume with the same bits" {
+    for family in phi3 gpt_neox; do
+        fused=("${small[@]}" --set training.max_steps=8 --set training.warmup_steps=2
+            --set training.save_interval=4 --set model.name="$family")
+        dt-train -q -j 1 "${fused[@]}" -o "$family" "$data" >whole
+        rm -r "$family/step-00000008"
+        ln -sfn step-00000004 "$family/latest"
+        dt-train -q -j 1 "${fused[@]}" -o "$family" "$data" >resumed
+        diff whole resumed
+        dt-verify files "$family/latest"
+    done
+    head -c 2000 phi3/latest/model.safetensors | grep -aq 'qkv_proj.weight":{"dtype":"F32","shape":\[96,32\]'
+    head -c 4000 gpt_neox/latest/model.safetensors | grep -aq 'query_key_value.bias":{"dtype":"F32","shape":\[96\]'
+}
+
 @test "settings without effect are refused" {
     refused() { # TEXT ARGUMENT...
         run timeout 60 dt-train -q -j 1 "${small[@]}" -o run "${@:2}"
