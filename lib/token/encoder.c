@@ -5,7 +5,7 @@
 #include "pretokenize/nfc.h"
 #include "token/added.h"
 #include "token/bert-words.h"
-#include "token/bpe.h"
+#include "token/model.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
 #include "token/word-piece.h"
@@ -36,10 +36,14 @@ struct line {
 struct dt_encoder {
     const struct dt_tokenizer *tokenizer;
     struct line *cache;
-    struct dt_bpe_work work;
+    struct dt_model_work work;
     struct dt_added_finder raw, normalized; /* added tokens, in the text and the normalized text */
     struct dt_buffer normal;                /* the normalized text */
     struct dt_nfc_changes changes;
+    struct dt_traced_text text, spare_text; /* with steps, the normalized text */
+    struct dt_pieces pieces, spare_pieces;
+    size_t *piece_ends; /* scratch for spans */
+    size_t end_capacity;
     struct dt_bert_words words;
     uint32_t word_ids[DT_BERT_MAX_WORD];
     size_t word_ends[DT_BERT_MAX_WORD];
@@ -90,7 +94,12 @@ void dt_encoder_free(struct dt_encoder *e)
     dt_buffer_release(&e->normal);
     dt_nfc_changes_release(&e->changes);
     dt_bert_words_release(&e->words);
-    dt_bpe_work_release(&e->work);
+    dt_traced_text_release(&e->text);
+    dt_traced_text_release(&e->spare_text);
+    dt_pieces_release(&e->pieces);
+    dt_pieces_release(&e->spare_pieces);
+    free(e->piece_ends);
+    dt_model_work_release(&e->work);
     free(e);
 }
 
@@ -123,32 +132,14 @@ static inline bool same_key(struct key a, struct key b)
     return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
 }
 
-/* The token equal to the whole piece, with ignore_merges; else DT_NO_TOKEN. */
-static uint32_t whole_token(const struct dt_tokenizer *t, const unsigned char *piece, size_t size)
-{
-    if (!t->ignore_merges || size > t->longest)
-        return DT_NO_TOKEN;
-    uint32_t id = dt_tokenizer_find(t, (const char *)piece, size);
-    return dt_tokenizer_is_special(t, id) ? DT_NO_TOKEN : id;
-}
-
-/* Encodes a piece; ids has room for size ids. */
-static size_t run_merges(struct dt_encoder *e, const unsigned char *piece, size_t size,
-                         uint32_t *ids)
-{
-    ids[0] = whole_token(e->tokenizer, piece, size);
-    if (ids[0] != DT_NO_TOKEN)
-        return 1;
-    return dt_bpe_encode(e->tokenizer, &e->work, piece, size, ids);
-}
-
 static void encode_long(struct dt_encoder *e, const unsigned char *piece, size_t size,
                         struct dt_ids *ids)
 {
     while (size > 0) {
         size_t part = size < DT_BPE_MAX_PIECE ? size : DT_BPE_MAX_PIECE;
         dt_ids_reserve(ids, ids->count + part);
-        ids->count += run_merges(e, piece, part, ids->data + ids->count);
+        ids->count +=
+            dt_model_encode(e->tokenizer, &e->work, piece, part, ids->data + ids->count, NULL);
         piece += part;
         size -= part;
     }
@@ -169,7 +160,7 @@ static void encode_new(struct dt_encoder *e, const unsigned char *piece, struct 
                        struct line *line, struct dt_ids *ids)
 {
     uint32_t *to = ids->data + ids->count;
-    size_t count = run_merges(e, piece, key.high >> 56, to);
+    size_t count = dt_model_encode(e->tokenizer, &e->work, piece, key.high >> 56, to, NULL);
     remember(line, key, to, count);
     ids->count += count;
 }
@@ -311,6 +302,78 @@ static void encode_normal(struct dt_encoder *e, const char *text, size_t size, s
     }
 }
 
+/* --- text of a tokenizer with steps ------------------------------------------------------------
+ */
+
+/* Encodes a piece with its spans. */
+static void trace_piece(struct dt_encoder *e, const struct dt_traced_text *text,
+                        struct dt_span piece, struct dt_ids *ids)
+{
+    size_t size = piece.end - piece.start, from = piece.start;
+    dt_ids_reserve(ids, ids->count + size);
+    if (size > e->end_capacity) {
+        e->end_capacity = 2 * size;
+        e->piece_ends = dt_realloc(e->piece_ends, e->end_capacity, sizeof *e->piece_ends);
+    }
+    size_t count =
+        dt_model_encode(e->tokenizer, &e->work, (const unsigned char *)text->bytes.data + from,
+                        size, ids->data + ids->count, e->piece_ends);
+    for (size_t i = 0, start = from; i < count; start = from + e->piece_ends[i++]) {
+        struct dt_span span = dt_traced_text_origin(text, start, from + e->piece_ends[i]);
+        add_span(e->spans, span.start, span.end);
+    }
+    ids->count += count;
+}
+
+static void encode_piece(struct dt_encoder *e, const struct dt_traced_text *text,
+                         struct dt_span piece, struct dt_ids *ids)
+{
+    size_t size = piece.end - piece.start;
+    for (size_t part; size > 0; piece.start += part, size -= part) {
+        part = size < DT_BPE_MAX_PIECE ? size : DT_BPE_MAX_PIECE;
+        if (e->spans)
+            trace_piece(e, text, (struct dt_span){piece.start, piece.start + part}, ids);
+        else
+            encode_pieces(e, (const unsigned char *)text->bytes.data + piece.start, part, &part, 1,
+                          ids);
+    }
+}
+
+/* Encodes bytes from .. to-1 of e->text. first: they are at the start of the document. */
+static void encode_chunk(struct dt_encoder *e, size_t from, size_t to, bool first,
+                         struct dt_ids *ids)
+{
+    struct dt_pieces *p = &e->pieces;
+    p->first = first;
+    p->count = 0;
+    dt_traced_text_clear(&p->text);
+    p->text.keep_origins = e->text.keep_origins;
+    dt_traced_text_copy(&p->text, &e->text, from, to);
+    dt_pieces_add(p, 0, to - from);
+    dt_steps_split(&e->tokenizer->splitter, p, &e->spare_pieces);
+    for (size_t i = 0; i < p->count; i++)
+        encode_piece(e, &p->text, p->items[i], ids);
+}
+
+static void encode_steps(struct dt_encoder *e, const char *text, size_t size, size_t offset,
+                         struct dt_ids *ids)
+{
+    struct dt_added_match m = {0, 0, DT_NO_TOKEN};
+    size_t from = 0;
+    e->text.keep_origins = e->spans != NULL;
+    dt_traced_text_set(&e->text, text, size, offset);
+    dt_steps_normalize(&e->tokenizer->normalizer, &e->text, &e->spare_text);
+    const struct dt_buffer *bytes = &e->text.bytes;
+    for (; dt_added_next(&e->normalized, bytes->data, bytes->size, from, &m); from = m.end) {
+        encode_chunk(e, from, m.start, offset + from == 0, ids);
+        dt_ids_add(ids, m.id);
+        struct dt_span span = dt_traced_text_origin(&e->text, m.start, m.end);
+        if (e->spans)
+            add_span(e->spans, span.start, span.end);
+    }
+    encode_chunk(e, from, bytes->size, offset + from == 0, ids);
+}
+
 /* Text is normalized in parts to bound memory, unless an added token could be split. */
 #define NORMAL_BYTES ((size_t)1 << 20)
 
@@ -319,6 +382,11 @@ static void encode_segment(struct dt_encoder *e, const char *text, size_t size, 
 {
     if (dt_vocabulary_is_word_piece(e->tokenizer)) {
         encode_words(e, text, size, offset, ids);
+        return;
+    }
+    if (dt_vocabulary_has_steps(e->tokenizer)) {
+        if (size > 0)
+            encode_steps(e, text, size, offset, ids);
         return;
     }
     e->changes.count = 0;

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "pretokenize/byte-level.h"
+#include "token/steps-internal.h"
 #include "token/tokenizer-file.h"
 #include "json/json.h"
 
@@ -42,72 +43,33 @@ static int refuse_member(struct json_object *object, const char *name, const cha
                    dt_json_text(value));
 }
 
-/* Split by a regular expression, then ByteLevel with use_regex false. */
-static int find_split(struct json_object *steps, const struct dt_pattern **pattern,
-                      const char *path, struct dt_error *err)
-{
-    struct json_object *split = json_object_array_get_idx(steps, 0), *regex;
-    struct json_object *bytes = json_object_array_get_idx(steps, 1);
-    for (size_t i = 0; i < json_object_array_length(steps); i++) {
-        const char *type = type_of(json_object_array_get_idx(steps, i));
-        if (strcmp(type, i == 0 ? "Split" : "ByteLevel") != 0 || i > 1)
-            return dt_fail(err, DT_EFORMAT, "%s: pre_tokenizer %s as step %zu is not supported",
-                           path, type, i + 1);
-    }
-    const char *behavior = dt_json_text(json_object_object_get(split, "behavior"));
-    struct json_object *own = json_object_object_get(bytes, "use_regex");
-    DT_TRY(dt_json_get(split, "pattern", json_type_object, path, &regex, err));
-    DT_TRY(dt_json_get(regex, "Regex", json_type_string, path, &regex, err));
-    DT_TRY(refuse_member(split, "invert", path, err));
-    DT_TRY(refuse_member(bytes, "add_prefix_space", path, err));
-    if (behavior == NULL || strcmp(behavior, "Isolated") != 0 || own == NULL ||
-        json_object_get_boolean(own))
-        return dt_fail(err, DT_EFORMAT,
-                       "%s: a Split that is not isolated, or not followed by a "
-                       "ByteLevel without regex, is not supported",
-                       path);
-    *pattern = dt_pattern_find_regex(dt_json_text(regex));
-    if (*pattern == NULL)
-        return dt_fail(err, DT_EFORMAT, "%s: pre_tokenizer Split with the pattern %s is not known",
-                       path, dt_json_text(regex));
-    return 0;
-}
-
-static int find_pattern(struct json_object *root, const struct dt_pattern **pattern,
-                        const char *path, struct dt_error *err)
-{
-    struct json_object *pre = json_object_object_get(root, "pre_tokenizer");
-    if (is_type(pre, "Sequence")) {
-        struct json_object *steps;
-        DT_TRY(dt_json_get(pre, "pretokenizers", json_type_array, path, &steps, err));
-        return find_split(steps, pattern, path, err);
-    }
-    if (!is_type(pre, "ByteLevel"))
-        return dt_fail(err, DT_EFORMAT, "%s: pre_tokenizer %s is not supported", path,
-                       type_of(pre));
-    struct json_object *regex = json_object_object_get(pre, "use_regex");
-    if (regex && !json_object_get_boolean(regex))
-        return dt_fail(err, DT_EFORMAT,
-                       "%s: pre_tokenizer ByteLevel without regex is not supported", path);
-    DT_TRY(refuse_member(pre, "add_prefix_space", path, err));
-    *pattern = dt_pattern_find("gpt2");
-    return 0;
-}
-
 /* --- components of byte-level BPE ------------------------------------------------------------- */
 
-static int read_bpe_normalizer(struct dt_tokenizer *t, struct json_object *normalizer,
-                               const char *path, struct dt_error *err)
+/* Keeps the steps of the file only where no compiled pattern does the same. */
+static void use_compiled(struct dt_tokenizer *t)
 {
-    struct json_object *steps = json_object_object_get(normalizer, "normalizers");
-    if (normalizer == NULL ||
-        (is_type(normalizer, "Sequence") && steps && json_object_is_type(steps, json_type_array) &&
-         json_object_array_length(steps) == 0))
-        return 0;
-    if (!is_type(normalizer, "NFC"))
-        return dt_fail(err, DT_EFORMAT, "%s: normalizer %s is not supported", path,
-                       type_of(normalizer));
-    t->nfc = true;
+    const struct dt_pattern *pattern = dt_pre_tokenizers_find_pattern(&t->splitter);
+    if (pattern == NULL || (t->normalizer.count > 0 && !t->nfc))
+        return;
+    t->pattern = pattern;
+    dt_steps_release(&t->normalizer);
+    dt_steps_release(&t->splitter);
+}
+
+static int read_steps(struct dt_tokenizer *t, struct json_object *root,
+                      const struct dt_pattern *pattern, const char *path, struct dt_error *err)
+{
+    struct json_object *pre = json_object_object_get(root, "pre_tokenizer");
+    DT_TRY(dt_steps_read(&t->normalizer, DT_STEPS_NORMALIZER,
+                         json_object_object_get(root, "normalizer"), path, err));
+    t->nfc = dt_steps_are_only(&t->normalizer, "NFC");
+    if (pattern)
+        return t->pattern = pattern, 0;
+    DT_TRY(dt_steps_read(&t->splitter, DT_STEPS_PRE_TOKENIZER, pre, path, err));
+    if (!dt_pre_tokenizers_are_byte_level(&t->splitter))
+        return dt_fail(err, DT_EFORMAT, "%s: pre_tokenizer %s is not supported", path,
+                       type_of(pre));
+    use_compiled(t);
     return 0;
 }
 
@@ -140,12 +102,6 @@ static int check_bpe(struct json_object *root, struct json_object *model, const 
 
 /* --- components of WordPiece ------------------------------------------------------------------ */
 
-static bool flag(struct json_object *object, const char *name, bool absent)
-{
-    struct json_object *value = json_object_object_get(object, name);
-    return value ? json_object_get_boolean(value) : absent;
-}
-
 static int check_word_piece(struct json_object *root, struct json_object *model, const char *path,
                             struct dt_error *err)
 {
@@ -174,10 +130,10 @@ static int read_word_piece(struct dt_tokenizer *t, struct json_object *root,
     struct json_object *normalizer = json_object_object_get(root, "normalizer");
     const char *unknown;
     int64_t longest;
-    t->bert.lower = flag(normalizer, "lowercase", true);
-    t->bert.strip_accents = flag(normalizer, "strip_accents", t->bert.lower);
-    t->bert.clean = flag(normalizer, "clean_text", true);
-    t->bert.isolate_cjk = flag(normalizer, "handle_chinese_chars", true);
+    t->bert.lower = dt_step_flag(normalizer, "lowercase", true);
+    t->bert.strip_accents = dt_step_flag(normalizer, "strip_accents", t->bert.lower);
+    t->bert.clean = dt_step_flag(normalizer, "clean_text", true);
+    t->bert.isolate_cjk = dt_step_flag(normalizer, "handle_chinese_chars", true);
     DT_TRY(dt_json_get_string(model, "unk_token", path, &unknown, err));
     DT_TRY(dt_json_get_int(model, "max_input_chars_per_word", path, &longest, err));
     t->unknown = dt_tokenizer_find(t, unknown, strlen(unknown));
@@ -312,11 +268,11 @@ static int add_added(struct dt_tokenizer *t, struct json_object *index, const ch
         if (rc == 0)
             dt_tokenizer_mark_added(
                 t, (struct dt_added_token){.id = (uint32_t)id,
-                                           .special = flag(token, "special", false),
-                                           .normalized = flag(token, "normalized", false),
-                                           .single_word = flag(token, "single_word", false),
-                                           .strip_left = flag(token, "lstrip", false),
-                                           .strip_right = flag(token, "rstrip", false)});
+                                           .special = dt_step_flag(token, "special", false),
+                                           .normalized = dt_step_flag(token, "normalized", false),
+                                           .single_word = dt_step_flag(token, "single_word", false),
+                                           .strip_left = dt_step_flag(token, "lstrip", false),
+                                           .strip_right = dt_step_flag(token, "rstrip", false)});
     }
     return rc < 0 ? dt_fail_context(err, "%s", path) : 0;
 }
@@ -377,11 +333,9 @@ static int new_bpe(struct dt_tokenizer **t, struct json_object *root, struct jso
                    const struct dt_pattern *pattern, const char *path, struct dt_error *err)
 {
     DT_TRY(check_bpe(root, model, path, err));
-    if (pattern == NULL)
-        DT_TRY(find_pattern(root, &pattern, path, err));
-    *t = dt_tokenizer_new(pattern);
-    (*t)->ignore_merges = flag(model, "ignore_merges", false);
-    return read_bpe_normalizer(*t, json_object_object_get(root, "normalizer"), path, err);
+    *t = dt_tokenizer_new(NULL);
+    (*t)->ignore_merges = dt_step_flag(model, "ignore_merges", false);
+    return read_steps(*t, root, pattern, path, err);
 }
 
 static int new_word_piece(struct dt_tokenizer **t, struct json_object *root,

@@ -82,7 +82,7 @@ static void add_merge_list(const struct dt_tokenizer *t, struct dt_buffer *b)
     dt_buffer_release(&merge);
 }
 
-static void add_pre_tokenizer(const struct dt_pattern *pattern, struct dt_buffer *b)
+static void add_pattern(const struct dt_pattern *pattern, struct dt_buffer *b)
 {
     bool built_in = strcmp(pattern->name, "gpt2") == 0;
     dt_buffer_add_string(b, "  \"pre_tokenizer\": ");
@@ -145,10 +145,24 @@ static void add_post_processor(const struct dt_tokenizer *t, struct dt_buffer *b
     dt_buffer_add_string(b, "}},\n");
 }
 
+/* The normalizer and the pre-tokenizer. */
+static void add_steps(const struct dt_tokenizer *t, struct dt_buffer *b)
+{
+    if (t->pattern) {
+        dt_buffer_printf(b, "  \"normalizer\": %s,\n", t->nfc ? "{\"type\": \"NFC\"}" : "null");
+        add_pattern(t->pattern, b);
+        return;
+    }
+    dt_buffer_add_string(b, "  \"normalizer\": ");
+    dt_steps_write(&t->normalizer, DT_STEPS_NORMALIZER, b);
+    dt_buffer_add_string(b, ",\n  \"pre_tokenizer\": ");
+    dt_steps_write(&t->splitter, DT_STEPS_PRE_TOKENIZER, b);
+    dt_buffer_add_string(b, ",\n");
+}
+
 static void add_bpe(const struct dt_tokenizer *t, struct dt_buffer *b)
 {
-    dt_buffer_printf(b, "  \"normalizer\": %s,\n", t->nfc ? "{\"type\": \"NFC\"}" : "null");
-    add_pre_tokenizer(t->pattern, b);
+    add_steps(t, b);
     add_post_processor(t, b);
     dt_buffer_printf(b,
                      "  \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true, "

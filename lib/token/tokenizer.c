@@ -30,6 +30,8 @@ void dt_tokenizer_free(struct dt_tokenizer *t)
 {
     if (t == NULL)
         return;
+    dt_steps_release(&t->normalizer);
+    dt_steps_release(&t->splitter);
     dt_buffer_release(&t->bytes);
     free(t->tokens);
     free(t->traits);
@@ -346,6 +348,10 @@ static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode
     }
     if (t->nfc)
         dt_buffer_add_string(all, "nfc");
+    if (dt_vocabulary_has_steps(t)) {
+        dt_steps_write(&t->normalizer, DT_STEPS_NORMALIZER, all);
+        dt_steps_write(&t->splitter, DT_STEPS_PRE_TOKENIZER, all);
+    }
     for (uint32_t i = 0; i < t->added_count; i++) {
         const struct dt_added_token *a = &t->added[i];
         if (a->single_word || a->strip_left || a->strip_right)
@@ -361,7 +367,9 @@ static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode
 uint64_t dt_tokenizer_compute_fingerprint(const struct dt_tokenizer *t, const char *unicode)
 {
     struct dt_buffer all = DT_BUFFER_EMPTY;
-    dt_buffer_add_string(&all, t->pattern ? t->pattern->name : "bert");
+    dt_buffer_add_string(&all, t->pattern                   ? t->pattern->name
+                               : dt_vocabulary_has_steps(t) ? "steps"
+                                                            : "bert");
     add_number(&all, t->size);
     for (uint32_t id = 0; id < t->size; id++)
         add_number(&all, t->tokens[id].length);

@@ -16,6 +16,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "pretokenize/pattern.h"
+#include "token/steps.h"
 #include "token/tokenizer.h"
 
 #define DT_NO_RANK UINT32_MAX
@@ -67,9 +68,12 @@ struct dt_bert_rules {
 
 struct dt_tokenizer {
     enum dt_token_model model;
-    const struct dt_pattern *pattern; /* NULL for DT_TOKEN_WORD_PIECE */
-    bool ignore_merges;               /* a piece that is a token encodes to that token */
-    bool nfc;                         /* normalize text to NFC */
+    /* How text becomes pieces: by a compiled pattern and nfc, by bert, or, where pattern is NULL
+     * and the model is not DT_TOKEN_WORD_PIECE, by the steps of normalizer and splitter. */
+    const struct dt_pattern *pattern;
+    struct dt_steps normalizer, splitter;
+    bool ignore_merges; /* a piece that is a token encodes to that token */
+    bool nfc;           /* normalize text to NFC */
     struct dt_bert_rules bert;
     uint32_t unknown, max_word_chars; /* DT_TOKEN_WORD_PIECE: id, characters */
     struct dt_buffer bytes;
@@ -119,6 +123,11 @@ static inline bool dt_vocabulary_is_word_piece(const struct dt_tokenizer *t)
         return true;
     }
     return false;
+}
+
+static inline bool dt_vocabulary_has_steps(const struct dt_tokenizer *t)
+{
+    return t->pattern == NULL && !dt_vocabulary_is_word_piece(t);
 }
 
 static inline uint32_t dt_vocabulary_pair_hash(uint32_t left, uint32_t right, unsigned bits)

@@ -370,23 +370,19 @@ static const struct {
     const char *from, *to, *message;
 } wrong_files[] = {
     {"\"BPE\"", "\"WordPiece\"", "normalizer null with WordPiece is not supported"},
-    {"\"normalizer\": null", "\"normalizer\": {\"type\": \"NFKC\"}",
-     "normalizer NFKC is not supported"},
-    {"\"pre_tokenizer\": {\"type\": \"ByteLevel\"", "\"pre_tokenizer\": {\"type\": \"Metaspace\"",
-     "pre_tokenizer Metaspace is not supported"},
-    {"\"add_prefix_space\": false", "\"add_prefix_space\": true",
-     "\"add_prefix_space\": true is not supported"},
-    {"\"use_regex\": true", "\"use_regex\": false",
-     "pre_tokenizer ByteLevel without regex is not supported"},
+    {"\"normalizer\": null", "\"normalizer\": {\"type\": \"NFX\"}",
+     "normalizer NFX is not supported"},
+    {"\"pre_tokenizer\": {\"type\": \"ByteLevel\"", "\"pre_tokenizer\": {\"type\": \"Meta\"",
+     "pre_tokenizer Meta is not supported"},
     {"\"pre_tokenizer\": {",
      "\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", "
      "\"pattern\": {\"Regex\": \"\\\\w+\"}, \"behavior\": \"Isolated\", \"invert\": false}, "
      "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}]},\n\"x\": {",
      "pre_tokenizer Split with the pattern \\w+ is not known"},
     {"\"pre_tokenizer\": {",
-     "\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Digits\"}]},"
+     "\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Wordless\"}]},"
      "\n\"x\": {",
-     "pre_tokenizer Digits as step 1 is not supported"},
+     "pre_tokenizer Wordless is not supported"},
     {"\"post_processor\": null", "\"post_processor\": {\"type\": \"TemplateProcessing\"}",
      "member \"single\" is missing"},
     {"\"post_processor\": null", "\"post_processor\": {\"type\": \"Fuse\"}",

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Encodes a piece by the model of a tokenizer; private to lib/token. */
+#ifndef DT_TOKEN_MODEL_H
+#define DT_TOKEN_MODEL_H
+
+#include "token/bpe.h"
+#include "token/vocabulary.h"
+
+/* Scratch memory of a thread; all-zero is valid. */
+struct dt_model_work {
+    struct dt_bpe_work bpe;
+};
+
+void dt_model_work_release(struct dt_model_work *work);
+
+/* Encodes a piece of 1 .. DT_BPE_MAX_PIECE bytes. ids and, unless it is NULL, ends have room for
+ * size elements; ends[i] is the end offset in the piece of id i. Returns the number of ids, from 0.
+ * Not for DT_TOKEN_WORD_PIECE. */
+size_t dt_model_encode(const struct dt_tokenizer *t, struct dt_model_work *work,
+                       const unsigned char *piece, size_t size, uint32_t *ids, size_t *ends);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#include "token/step.h"
+
+#include <stdlib.h>
+
+void dt_pieces_release(struct dt_pieces *p)
+{
+    dt_traced_text_release(&p->text);
+    free(p->items);
+    *p = (struct dt_pieces){.items = NULL};
+}
+
+void dt_pieces_add(struct dt_pieces *p, size_t from, size_t to)
+{
+    if (from == to)
+        return;
+    DT_GROW(p->items, p->count, p->capacity);
+    p->items[p->count++] = (struct dt_span){from, to};
+}
+
+bool dt_step_flag(struct json_object *component, const char *name, bool absent)
+{
+    struct json_object *value = json_object_object_get(component, name);
+    return value ? json_object_get_boolean(value) : absent;
+}

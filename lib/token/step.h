@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* The interface of a step of token/steps.h: what a type of normalizer or pre-tokenizer does. */
+#ifndef DT_TOKEN_STEP_H
+#define DT_TOKEN_STEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "token/traced-text.h"
+#include "json/json.h"
+
+/* A text and its pieces, ascending byte ranges of it; what lies between them was removed. */
+struct dt_pieces {
+    struct dt_traced_text text;
+    struct dt_span *items;
+    size_t count, capacity;
+    bool first; /* the text begins at the start of the document */
+};
+
+void dt_pieces_release(struct dt_pieces *p);
+/* Appends the piece from .. to-1 unless it is empty. */
+void dt_pieces_add(struct dt_pieces *p, size_t from, size_t to);
+
+struct dt_step_type {
+    const char *name; /* "type" in tokenizer.json */
+    /* Reads the parameters into *data, owned by the step; NULL: none. Errors start with path. */
+    int (*read)(void **data, struct json_object *component, const char *path, struct dt_error *err);
+    void (*release)(void *data); /* NULL: free() */
+    /* Normalizers: appends the normalized form of `in`, valid or invalid UTF-8, to out, which is
+     * empty. Returns false if the text stays as it is; out is then ignored. */
+    bool (*normalize)(const void *data, const struct dt_traced_text *in,
+                      struct dt_traced_text *out);
+    /* Pre-tokenizers: appends the edited piece of `in` to out; first: the piece is at the start of
+     * the document. NULL: no edit. */
+    void (*edit)(const void *data, const struct dt_traced_text *in, struct dt_span piece,
+                 bool first, struct dt_traced_text *out);
+    /* Splits a piece of out->text, after the edit: dt_pieces_add. NULL: no split. */
+    void (*split)(const void *data, struct dt_span piece, struct dt_pieces *out);
+};
+
+/* For readers: a member that is a boolean; `absent` if it is missing or null. */
+bool dt_step_flag(struct json_object *component, const char *name, bool absent);
+
+#endif
