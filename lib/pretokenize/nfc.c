@@ -32,7 +32,7 @@ static const struct {
                    {0x1e08f, 0x1e08f}, {0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ae}, {0x1e2ec, 0x1e2ef},
                    {0x1e4ec, 0x1e4ef}};
 
-static bool is_newer(uint32_t code)
+bool dt_nfc_is_newer(uint32_t code)
 {
     for (size_t i = 0; i < sizeof newer_marks / sizeof *newer_marks; i++)
         if (code >= newer_marks[i].first && code <= newer_marks[i].last)
@@ -55,7 +55,7 @@ static void fill_candidates(void)
         bool hangul = (code >= 0x1161 && code <= 0x1175) || (code >= 0x11a8 && code <= 0x11c2);
         bool candidate =
             hangul || r->joins || r->combining != 0 || (r->splits && changes(code, &scratch));
-        if (candidate && !is_newer(code))
+        if (candidate && !dt_nfc_is_newer(code))
             candidates[code >> 3] |= (uint8_t)(1 << (code & 7));
     }
     dt_ids_release(&scratch);
@@ -155,7 +155,7 @@ void dt_nfc(const char *text, size_t size, struct dt_buffer *result, struct dt_n
         uint32_t code;
         const unsigned char *from, *to = next_candidate(p, end, &from);
         dt_character(from, end, &code);
-        if (to == end || is_newer(code))
+        if (to == end || dt_nfc_is_newer(code))
             from = to;
         dt_buffer_append(result, p, (size_t)(from - p));
         unsigned length;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buffer.h"
 
@@ -25,6 +26,9 @@ struct dt_nfc_changes {
 };
 
 void dt_nfc_changes_release(struct dt_nfc_changes *changes);
+
+/* Whether a mark is newer than the Unicode tables of published tokenizers. */
+bool dt_nfc_is_newer(uint32_t code);
 
 /* The NFC quick check: true if normalization certainly leaves text unchanged. */
 bool dt_nfc_is_plain(const char *text, size_t size);

@@ -19,7 +19,9 @@ void dt_added_release(struct dt_added_finder *f)
 
 static const char *content(const struct dt_added_finder *f, uint32_t index, size_t *size)
 {
-    return dt_tokenizer_bytes(f->tokenizer, f->tokenizer->added[index].id, size);
+    struct dt_token_extent match = f->tokenizer->added[index].match;
+    *size = match.length;
+    return f->tokenizer->bytes.data + match.start;
 }
 
 /* The slot of the token with this text, or the empty slot for it. */

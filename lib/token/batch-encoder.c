@@ -97,8 +97,8 @@ struct dt_batch_encoder *dt_batch_encoder_new(const struct dt_tokenizer *t,
     struct dt_batch_encoder *b = dt_alloc(1, sizeof *b);
     b->tokenizer = t;
     b->options = *options;
-    b->cut_documents = !options->keep_spans && !dt_vocabulary_has_steps(t) &&
-                       !looks_for_added_tokens(t, options->allow_special);
+    b->cut_documents =
+        !options->keep_spans && !t->has_steps && !looks_for_added_tokens(t, options->allow_special);
     b->receive = receive;
     b->context = context;
     pthread_mutex_init(&b->lock, NULL);

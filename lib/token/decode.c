@@ -15,16 +15,60 @@ static void add_word(const char *bytes, size_t size, bool first, struct dt_buffe
     dt_buffer_append(text, bytes + (goes_on ? 2 : 0), size - (goes_on ? 2 : 0));
 }
 
+/* Appends the bytes of the tokens; each is a piece. */
+static int add_tokens(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
+                      struct dt_pieces *p, struct dt_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t size, from = p->text.bytes.size;
+        const char *bytes = dt_tokenizer_bytes(t, ids[i], &size);
+        if (size == 0)
+            return dt_fail(err, DT_EFORMAT, "id %u at index %zu is not in the vocabulary", ids[i],
+                           i);
+        dt_buffer_append(&p->text.bytes, bytes, size);
+        dt_pieces_add_token(p, from, from + size);
+    }
+    return 0;
+}
+
+/* Without decoder, tokens that are text are separated by spaces, as in `tokenizers`. */
+static void join(const struct dt_tokenizer *t, const struct dt_pieces *p, struct dt_buffer *text)
+{
+    bool spaces = t->decoder.count == 0 && !t->byte_level;
+    for (size_t i = 0; i < p->count; i++) {
+        if (spaces && i > 0)
+            dt_buffer_add_char(text, ' ');
+        dt_buffer_append(text, p->text.bytes.data + p->items[i].start,
+                         p->items[i].end - p->items[i].start);
+    }
+}
+
+static int decode_steps(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
+                        struct dt_buffer *text, struct dt_error *err)
+{
+    struct dt_pieces p = {.items = NULL}, spare = {.items = NULL};
+    int rc = add_tokens(t, ids, count, &p, err);
+    if (rc == 0) {
+        dt_steps_decode(&t->decoder, &p, &spare);
+        join(t, &p, text);
+    }
+    dt_pieces_release(&p);
+    dt_pieces_release(&spare);
+    return rc;
+}
+
 int dt_tokenizer_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
                         struct dt_buffer *text, struct dt_error *err)
 {
+    if (!dt_vocabulary_is_bert(t) && (t->decoder.count > 0 || !t->byte_level))
+        return decode_steps(t, ids, count, text, err);
     for (size_t i = 0; i < count; i++) {
         size_t size;
         const char *bytes = dt_tokenizer_bytes(t, ids[i], &size);
         if (size == 0)
             return dt_fail(err, DT_EFORMAT, "id %u at index %zu is not in the vocabulary", ids[i],
                            i);
-        if (dt_vocabulary_is_word_piece(t))
+        if (dt_vocabulary_is_bert(t))
             add_word(bytes, size, i == 0, text);
         else
             dt_buffer_append(text, bytes, size);

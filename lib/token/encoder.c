@@ -61,7 +61,7 @@ void dt_encoder_allow_special(struct dt_encoder *e, int allow)
 void dt_encoder_keep_spans(struct dt_encoder *e, struct dt_spans *spans)
 {
     e->spans = spans;
-    if (!dt_vocabulary_is_word_piece(e->tokenizer))
+    if (!dt_vocabulary_is_bert(e->tokenizer))
         return;
     dt_bert_words_release(&e->words);
     dt_bert_words_init(&e->words, &e->tokenizer->bert, spans != NULL);
@@ -132,22 +132,31 @@ static inline bool same_key(struct key a, struct key b)
     return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
 }
 
+/* The bytes of the next part of a long piece, of whole characters. */
+static size_t part_of(const unsigned char *piece, size_t size)
+{
+    if (size <= DT_BPE_MAX_PIECE)
+        return size;
+    size_t part = DT_BPE_MAX_PIECE;
+    while (part > DT_BPE_MAX_PIECE - 3 && (piece[part] & 0xc0) == 0x80)
+        part--;
+    return part;
+}
+
 static void encode_long(struct dt_encoder *e, const unsigned char *piece, size_t size,
                         struct dt_ids *ids)
 {
-    while (size > 0) {
-        size_t part = size < DT_BPE_MAX_PIECE ? size : DT_BPE_MAX_PIECE;
+    for (size_t part; size > 0; piece += part, size -= part) {
+        part = part_of(piece, size);
         dt_ids_reserve(ids, ids->count + part);
         ids->count +=
             dt_model_encode(e->tokenizer, &e->work, piece, part, ids->data + ids->count, NULL);
-        piece += part;
-        size -= part;
     }
 }
 
 static void remember(struct line *line, struct key key, const uint32_t *ids, size_t count)
 {
-    if (count > KEY_IDS)
+    if (count == 0 || count > KEY_IDS)
         return;
     struct entry made = {key, {DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_TOKEN}};
     memcpy(made.ids, ids, count * sizeof *made.ids);
@@ -306,10 +315,9 @@ static void encode_normal(struct dt_encoder *e, const char *text, size_t size, s
  */
 
 /* Encodes a piece with its spans. */
-static void trace_piece(struct dt_encoder *e, const struct dt_traced_text *text,
-                        struct dt_span piece, struct dt_ids *ids)
+static void trace_part(struct dt_encoder *e, const struct dt_traced_text *text, size_t from,
+                       size_t size, struct dt_ids *ids)
 {
-    size_t size = piece.end - piece.start, from = piece.start;
     dt_ids_reserve(ids, ids->count + size);
     if (size > e->end_capacity) {
         e->end_capacity = 2 * size;
@@ -325,18 +333,40 @@ static void trace_piece(struct dt_encoder *e, const struct dt_traced_text *text,
     ids->count += count;
 }
 
-static void encode_piece(struct dt_encoder *e, const struct dt_traced_text *text,
-                         struct dt_span piece, struct dt_ids *ids)
+static void trace_piece(struct dt_encoder *e, const struct dt_traced_text *text,
+                        struct dt_span piece, struct dt_ids *ids)
 {
-    size_t size = piece.end - piece.start;
-    for (size_t part; size > 0; piece.start += part, size -= part) {
-        part = size < DT_BPE_MAX_PIECE ? size : DT_BPE_MAX_PIECE;
-        if (e->spans)
-            trace_piece(e, text, (struct dt_span){piece.start, piece.start + part}, ids);
-        else
-            encode_pieces(e, (const unsigned char *)text->bytes.data + piece.start, part, &part, 1,
-                          ids);
+    const unsigned char *bytes = (const unsigned char *)text->bytes.data;
+    size_t end;
+    for (size_t from = piece.start; from < piece.end;) {
+        dt_model_split(e->tokenizer, bytes + from, bytes + piece.end, &end, 1);
+        for (size_t part, to = from + end; from < to; from += part) {
+            part = part_of(bytes + from, to - from);
+            trace_part(e, text, from, part, ids);
+        }
     }
+}
+
+/* Encodes adjacent pieces from p->items[i] on; returns the index after the last. */
+static size_t encode_adjacent(struct dt_encoder *e, const struct dt_pieces *p, size_t i,
+                              struct dt_ids *ids)
+{
+    const unsigned char *bytes = (const unsigned char *)p->text.bytes.data;
+    size_t ends[BATCH], count = 0, from = p->items[i].start, to = p->items[i].end;
+    if (e->tokenizer->cuts) {
+        for (; from < to; from += ends[count - 1]) {
+            count = dt_model_split(e->tokenizer, bytes + from, bytes + to, ends, BATCH);
+            encode_pieces(e, bytes + from, p->text.bytes.size - from, ends, count, ids);
+        }
+        return i + 1;
+    }
+    do {
+        to = p->items[i].end;
+        ends[count++] = to - from;
+        i++;
+    } while (count < BATCH && i < p->count && p->items[i].start == to);
+    encode_pieces(e, bytes + from, p->text.bytes.size - from, ends, count, ids);
+    return i;
 }
 
 /* Encodes bytes from .. to-1 of e->text. first: they are at the start of the document. */
@@ -351,8 +381,11 @@ static void encode_chunk(struct dt_encoder *e, size_t from, size_t to, bool firs
     dt_traced_text_copy(&p->text, &e->text, from, to);
     dt_pieces_add(p, 0, to - from);
     dt_steps_split(&e->tokenizer->splitter, p, &e->spare_pieces);
-    for (size_t i = 0; i < p->count; i++)
-        encode_piece(e, &p->text, p->items[i], ids);
+    for (size_t i = 0; i < p->count;)
+        if (e->spans)
+            trace_piece(e, &p->text, p->items[i++], ids);
+        else
+            i = encode_adjacent(e, p, i, ids);
 }
 
 static void encode_steps(struct dt_encoder *e, const char *text, size_t size, size_t offset,
@@ -380,11 +413,11 @@ static void encode_steps(struct dt_encoder *e, const char *text, size_t size, si
 static void encode_segment(struct dt_encoder *e, const char *text, size_t size, size_t offset,
                            struct dt_ids *ids)
 {
-    if (dt_vocabulary_is_word_piece(e->tokenizer)) {
+    if (dt_vocabulary_is_bert(e->tokenizer)) {
         encode_words(e, text, size, offset, ids);
         return;
     }
-    if (dt_vocabulary_has_steps(e->tokenizer)) {
+    if (e->tokenizer->has_steps) {
         if (size > 0)
             encode_steps(e, text, size, offset, ids);
         return;

@@ -14,6 +14,7 @@ struct dt_tokenizer *dt_tokenizer_new_word_piece(bool lower)
 {
     struct dt_tokenizer *t = dt_tokenizer_new(NULL);
     t->model = DT_TOKEN_WORD_PIECE;
+    t->byte_level = false;
     t->max_word_chars = 100;
     t->bert = (struct dt_bert_rules){
         .clean = true, .isolate_cjk = true, .strip_accents = lower, .lower = lower};

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "token/model.h"
 
+#include "token/bert-words.h"
+#include "token/word-piece.h"
+
 void dt_model_work_release(struct dt_model_work *work)
 {
     dt_bpe_work_release(&work->bpe);
+    dt_buffer_release(&work->word);
 }
 
 /* The token equal to the whole piece, with ignore_merges; else DT_NO_TOKEN. */
@@ -18,13 +22,46 @@ static uint32_t whole_token(const struct dt_tokenizer *t, const unsigned char *p
 static size_t encode_bpe(const struct dt_tokenizer *t, struct dt_model_work *work,
                          const unsigned char *piece, size_t size, uint32_t *ids, size_t *ends)
 {
-    size_t count = 1, end = 0;
-    ids[0] = whole_token(t, piece, size);
-    if (ids[0] == DT_NO_TOKEN)
-        count = dt_bpe_encode(t, &work->bpe, piece, size, ids);
-    for (size_t i = 0; ends && i < count; i++)
-        ends[i] = end += t->tokens[ids[i]].length;
-    return count;
+    uint32_t whole = whole_token(t, piece, size);
+    if (whole == DT_NO_TOKEN)
+        return dt_bpe_encode(t, &work->bpe, piece, size, ids, ends);
+    ids[0] = whole;
+    if (ends)
+        ends[0] = size;
+    return 1;
+}
+
+static size_t encode_word_level(const struct dt_tokenizer *t, const unsigned char *piece,
+                                size_t size, uint32_t *ids, size_t *ends)
+{
+    uint32_t id = dt_tokenizer_find(t, (const char *)piece, size);
+    ids[0] = id == DT_NO_TOKEN ? t->unknown : id;
+    if (ends)
+        ends[0] = size;
+    return ids[0] != DT_NO_TOKEN;
+}
+
+/* Copies the piece, which dt_word_piece_encode overwrites. */
+static size_t encode_word_piece(const struct dt_tokenizer *t, struct dt_model_work *work,
+                                const unsigned char *piece, size_t size, uint32_t *ids,
+                                size_t *ends)
+{
+    size_t characters = 0;
+    for (size_t i = 0; i < size; i++)
+        characters += (piece[i] & 0xc0) != 0x80;
+    dt_buffer_clear(&work->word);
+    dt_buffer_append(&work->word, "##", DT_BERT_HEADROOM);
+    dt_buffer_append(&work->word, piece, size);
+    return dt_word_piece_encode(t, work->word.data + DT_BERT_HEADROOM, size, characters, ids, ends);
+}
+
+size_t dt_model_split(const struct dt_tokenizer *t, const unsigned char *text,
+                      const unsigned char *end, size_t *ends, size_t capacity)
+{
+    if (t->cuts)
+        return dt_bpe_cuts_split(t->cuts, text, end, ends, capacity);
+    ends[0] = (size_t)(end - text);
+    return 1;
 }
 
 size_t dt_model_encode(const struct dt_tokenizer *t, struct dt_model_work *work,
@@ -34,8 +71,10 @@ size_t dt_model_encode(const struct dt_tokenizer *t, struct dt_model_work *work,
     case DT_TOKEN_BPE_MERGES:
     case DT_TOKEN_BPE_RANKS:
         return encode_bpe(t, work, piece, size, ids, ends);
+    case DT_TOKEN_WORD_LEVEL:
+        return encode_word_level(t, piece, size, ids, ends);
     case DT_TOKEN_WORD_PIECE:
-        break;
+        return encode_word_piece(t, work, piece, size, ids, ends);
     }
     return 0;
 }

@@ -9,13 +9,18 @@
 /* Scratch memory of a thread; all-zero is valid. */
 struct dt_model_work {
     struct dt_bpe_work bpe;
+    struct dt_buffer word; /* of WordPiece */
 };
 
 void dt_model_work_release(struct dt_model_work *work);
 
+/* As dt_split_function: splits a piece where that does not change its ids. */
+size_t dt_model_split(const struct dt_tokenizer *t, const unsigned char *text,
+                      const unsigned char *end, size_t *ends, size_t capacity);
+
 /* Encodes a piece of 1 .. DT_BPE_MAX_PIECE bytes. ids and, unless it is NULL, ends have room for
  * size elements; ends[i] is the end offset in the piece of id i. Returns the number of ids, from 0.
- * Not for DT_TOKEN_WORD_PIECE. */
+ */
 size_t dt_model_encode(const struct dt_tokenizer *t, struct dt_model_work *work,
                        const unsigned char *piece, size_t size, uint32_t *ids, size_t *ends);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pretokenize/pattern.h"
+#include "token/step-parameters.h"
 #include "token/steps-internal.h"
 
 static void split_by_pattern(const struct dt_pattern *pattern, struct dt_span piece,
@@ -91,6 +92,58 @@ static void split_split(const void *data, struct dt_span piece, struct dt_pieces
     const struct split *s = data;
     split_by_pattern(s->pattern, piece, out);
 }
+
+/* --- Metaspace ---------------------------------------------------------------------------------
+ */
+
+static bool starts_with(const char *text, size_t size, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    return size >= length && memcmp(text, prefix, length) == 0;
+}
+
+static void edit_metaspace(const void *data, const struct dt_traced_text *in, struct dt_span piece,
+                           bool first, struct dt_traced_text *out)
+{
+    const struct dt_metaspace *m = data;
+    const char *text = in->bytes.data, *p = text + piece.start, *end = text + piece.end;
+    size_t size = strlen(m->replacement);
+    bool prepends =
+        m->prepend == DT_METASPACE_ALWAYS || (m->prepend == DT_METASPACE_FIRST && first);
+    if (prepends && *p != ' ' && !starts_with(p, (size_t)(end - p), m->replacement))
+        dt_traced_text_add(out, m->replacement, size,
+                           dt_traced_text_origin(in, piece.start, piece.start));
+    for (const char *space; p < end; p = space + 1) {
+        space = memchr(p, ' ', (size_t)(end - p));
+        size_t from = (size_t)(p - text), to = (size_t)((space ? space : end) - text);
+        dt_traced_text_copy(out, in, from, to);
+        if (space == NULL)
+            return;
+        dt_traced_text_add(out, m->replacement, size, dt_traced_text_origin(in, to, to + 1));
+    }
+}
+
+/* A piece starts at each mark. */
+static void split_metaspace(const void *data, struct dt_span piece, struct dt_pieces *out)
+{
+    const struct dt_metaspace *m = data;
+    const char *text = out->text.bytes.data;
+    size_t size = strlen(m->replacement), from = piece.start;
+    for (size_t at = from; m->split && at < piece.end;) {
+        const char *p = memmem(text + at, piece.end - at, m->replacement, size);
+        if (p == NULL)
+            break;
+        dt_pieces_add(out, from, (size_t)(p - text));
+        from = (size_t)(p - text);
+        at = from + size;
+    }
+    dt_pieces_add(out, from, piece.end);
+}
+
+const struct dt_step_type dt_pre_tokenizer_metaspace = {.name = "Metaspace",
+                                                        .read = dt_metaspace_read,
+                                                        .edit = edit_metaspace,
+                                                        .split = split_metaspace};
 
 const struct dt_step_type dt_pre_tokenizer_split = {
     .name = "Split", .read = read_split, .split = split_split};

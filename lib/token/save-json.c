@@ -56,11 +56,20 @@ static void add_vocabulary(const struct dt_tokenizer *t, struct dt_buffer *b)
             continue;
         dt_buffer_add_string(b, first ? "\n      " : ",\n      ");
         first = false;
-        add_spelled(t, id, added[id] || dt_vocabulary_is_word_piece(t), b);
+        add_spelled(t, id, added[id] || !t->byte_level, b);
         dt_buffer_printf(b, ": %u", id);
     }
-    dt_buffer_add_string(b, dt_vocabulary_is_word_piece(t) ? "\n    }\n" : "\n    },\n");
+    dt_buffer_add_string(b, "\n    }");
     free(added);
+}
+
+static void spell(const struct dt_tokenizer *t, const char *bytes, size_t size,
+                  struct dt_buffer *spelled)
+{
+    if (t->byte_level)
+        dt_byte_level_encode(bytes, size, spelled);
+    else
+        dt_buffer_append(spelled, bytes, size);
 }
 
 static void add_merge_list(const struct dt_tokenizer *t, struct dt_buffer *b)
@@ -72,9 +81,9 @@ static void add_merge_list(const struct dt_tokenizer *t, struct dt_buffer *b)
         const char *left = dt_tokenizer_bytes(t, t->merges[i].left, &left_size);
         const char *right = dt_tokenizer_bytes(t, t->merges[i].right, &right_size);
         dt_buffer_clear(&merge);
-        dt_byte_level_encode(left, left_size, &merge);
+        spell(t, left, left_size, &merge);
         dt_buffer_add_char(&merge, ' ');
-        dt_byte_level_encode(right, right_size, &merge);
+        spell(t, right, right_size, &merge);
         dt_buffer_add_string(b, i ? ",\n      " : "\n      ");
         dt_json_add_string(b, merge.data, merge.size);
     }
@@ -160,43 +169,99 @@ static void add_steps(const struct dt_tokenizer *t, struct dt_buffer *b)
     dt_buffer_add_string(b, ",\n");
 }
 
+static void add_decoder(const struct dt_tokenizer *t, struct dt_buffer *b)
+{
+    dt_buffer_add_string(b, "  \"decoder\": ");
+    if (t->decoder.count == 0 && t->byte_level)
+        dt_buffer_add_string(b, "{\"type\": \"ByteLevel\", \"add_prefix_space\": true, "
+                                "\"trim_offsets\": true, \"use_regex\": true}");
+    else
+        dt_steps_write(&t->decoder, DT_STEPS_DECODER, b);
+    dt_buffer_add_string(b, ",\n");
+}
+
+static void add_optional_string(const char *name, const char *value, struct dt_buffer *b)
+{
+    dt_buffer_printf(b, "    \"%s\": ", name);
+    if (value)
+        dt_json_add_string(b, value, strlen(value));
+    dt_buffer_add_string(b, value ? ",\n" : "null,\n");
+}
+
+static void add_unknown(const struct dt_tokenizer *t, struct dt_buffer *b)
+{
+    size_t size;
+    const char *unknown = dt_tokenizer_bytes(t, t->unknown, &size);
+    dt_buffer_add_string(b, "    \"unk_token\": ");
+    if (t->unknown == DT_NO_TOKEN)
+        dt_buffer_add_string(b, "null");
+    else
+        dt_json_add_string(b, unknown, size);
+    dt_buffer_add_string(b, ",\n");
+}
+
 static void add_bpe(const struct dt_tokenizer *t, struct dt_buffer *b)
 {
     add_steps(t, b);
     add_post_processor(t, b);
+    add_decoder(t, b);
+    dt_buffer_add_string(b, "  \"model\": {\n    \"type\": \"BPE\",\n    \"dropout\": null,\n");
+    add_unknown(t, b);
+    add_optional_string("continuing_subword_prefix", t->rules.prefix, b);
+    add_optional_string("end_of_word_suffix", t->rules.suffix, b);
     dt_buffer_printf(b,
-                     "  \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true, "
-                     "\"trim_offsets\": true, \"use_regex\": true},\n"
-                     "  \"model\": {\n    \"type\": \"BPE\",\n    \"dropout\": null,\n"
-                     "    \"unk_token\": null,\n    \"continuing_subword_prefix\": null,\n"
-                     "    \"end_of_word_suffix\": null,\n    \"fuse_unk\": false,\n"
-                     "    \"byte_fallback\": false,\n    \"ignore_merges\": %s,\n",
+                     "    \"fuse_unk\": %s,\n    \"byte_fallback\": %s,\n"
+                     "    \"ignore_merges\": %s,\n",
+                     truth(t->rules.fuse_unknown), truth(t->rules.byte_fallback),
                      truth(t->ignore_merges));
     add_vocabulary(t, b);
+    dt_buffer_add_string(b, ",\n");
     add_merge_list(t, b);
 }
 
-static void add_word_piece(const struct dt_tokenizer *t, struct dt_buffer *b)
+static void add_word_level(const struct dt_tokenizer *t, struct dt_buffer *b)
+{
+    add_steps(t, b);
+    add_post_processor(t, b);
+    add_decoder(t, b);
+    dt_buffer_add_string(b, "  \"model\": {\n    \"type\": \"WordLevel\",\n");
+    add_unknown(t, b);
+    add_vocabulary(t, b);
+    dt_buffer_add_char(b, '\n');
+}
+
+static void add_bert_rules(const struct dt_bert_rules *bert, struct dt_buffer *b)
 {
     dt_buffer_printf(b,
                      "  \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": %s, "
                      "\"handle_chinese_chars\": %s,\n    \"strip_accents\": %s, "
                      "\"lowercase\": %s},\n"
                      "  \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},\n",
-                     truth(t->bert.clean), truth(t->bert.isolate_cjk), truth(t->bert.strip_accents),
-                     truth(t->bert.lower));
+                     truth(bert->clean), truth(bert->isolate_cjk), truth(bert->strip_accents),
+                     truth(bert->lower));
+}
+
+static void add_word_piece(const struct dt_tokenizer *t, struct dt_buffer *b)
+{
+    bool bert = dt_vocabulary_is_bert(t);
+    if (bert)
+        add_bert_rules(&t->bert, b);
+    else
+        add_steps(t, b);
     add_post_processor(t, b);
-    dt_buffer_add_string(b, "  \"decoder\": {\"type\": \"WordPiece\", \"prefix\": \"##\", "
-                            "\"cleanup\": true},\n"
-                            "  \"model\": {\n    \"type\": \"WordPiece\",\n    \"unk_token\": ");
-    size_t size;
-    const char *unknown = dt_tokenizer_bytes(t, t->unknown, &size);
-    dt_json_add_string(b, unknown, size);
+    if (bert)
+        dt_buffer_add_string(b, "  \"decoder\": {\"type\": \"WordPiece\", \"prefix\": \"##\", "
+                                "\"cleanup\": true},\n");
+    else
+        add_decoder(t, b);
+    dt_buffer_add_string(b, "  \"model\": {\n    \"type\": \"WordPiece\",\n");
+    add_unknown(t, b);
     dt_buffer_printf(b,
-                     ",\n    \"continuing_subword_prefix\": \"##\",\n"
+                     "    \"continuing_subword_prefix\": \"##\",\n"
                      "    \"max_input_chars_per_word\": %u,\n",
                      t->max_word_chars);
     add_vocabulary(t, b);
+    dt_buffer_add_char(b, '\n');
 }
 
 int dt_tokenizer_save(const struct dt_tokenizer *t, const char *path, struct dt_error *err)
@@ -214,6 +279,9 @@ int dt_tokenizer_save(const struct dt_tokenizer *t, const char *path, struct dt_
                        path);
     case DT_TOKEN_WORD_PIECE:
         add_model = add_word_piece;
+        break;
+    case DT_TOKEN_WORD_LEVEL:
+        add_model = add_word_level;
         break;
     }
     dt_buffer_add_string(&b, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n"

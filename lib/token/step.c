@@ -10,12 +10,16 @@ void dt_pieces_release(struct dt_pieces *p)
     *p = (struct dt_pieces){.items = NULL};
 }
 
-void dt_pieces_add(struct dt_pieces *p, size_t from, size_t to)
+void dt_pieces_add_token(struct dt_pieces *p, size_t from, size_t to)
 {
-    if (from == to)
-        return;
     DT_GROW(p->items, p->count, p->capacity);
     p->items[p->count++] = (struct dt_span){from, to};
+}
+
+void dt_pieces_add(struct dt_pieces *p, size_t from, size_t to)
+{
+    if (from < to)
+        dt_pieces_add_token(p, from, to);
 }
 
 bool dt_step_flag(struct json_object *component, const char *name, bool absent)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The interface of a step of token/steps.h: what a type of normalizer or pre-tokenizer does. */
+/* The interface of a step of token/steps.h: what a type of normalizer, pre-tokenizer
+ * or decoder does. */
 #ifndef DT_TOKEN_STEP_H
 #define DT_TOKEN_STEP_H
 
@@ -21,6 +22,8 @@ struct dt_pieces {
 void dt_pieces_release(struct dt_pieces *p);
 /* Appends the piece from .. to-1 unless it is empty. */
 void dt_pieces_add(struct dt_pieces *p, size_t from, size_t to);
+/* The same, also if it is empty: decoders number the tokens. */
+void dt_pieces_add_token(struct dt_pieces *p, size_t from, size_t to);
 
 struct dt_step_type {
     const char *name; /* "type" in tokenizer.json */
@@ -37,6 +40,8 @@ struct dt_step_type {
                  bool first, struct dt_traced_text *out);
     /* Splits a piece of out->text, after the edit: dt_pieces_add. NULL: no split. */
     void (*split)(const void *data, struct dt_span piece, struct dt_pieces *out);
+    /* Decoders: appends the tokens of `in`, changed, to out, a piece each. NULL: no change. */
+    void (*decode)(const void *data, const struct dt_pieces *in, struct dt_pieces *out);
 };
 
 /* For readers: a member that is a boolean; `absent` if it is missing or null. */

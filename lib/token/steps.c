@@ -8,9 +8,18 @@
 
 #define NESTING 8 /* Sequences in Sequences */
 
-static const struct dt_step_type *const normalizers[] = {&dt_normalizer_nfc, NULL};
-static const struct dt_step_type *const pre_tokenizers[] = {&dt_pre_tokenizer_byte_level,
-                                                            &dt_pre_tokenizer_split, NULL};
+static const struct dt_step_type *const normalizers[] = {
+    &dt_normalizer_nfc,           &dt_normalizer_nfd,
+    &dt_normalizer_nfkc,          &dt_normalizer_nfkd,
+    &dt_normalizer_prepend,       &dt_normalizer_replace,
+    &dt_normalizer_strip,         &dt_normalizer_lowercase,
+    &dt_normalizer_strip_accents, NULL};
+static const struct dt_step_type *const pre_tokenizers[] = {
+    &dt_pre_tokenizer_byte_level, &dt_pre_tokenizer_split, &dt_pre_tokenizer_metaspace, NULL};
+static const struct dt_step_type *const decoders[] = {
+    &dt_decoder_byte_level,    &dt_decoder_metaspace,  &dt_decoder_replace,
+    &dt_decoder_byte_fallback, &dt_decoder_fuse,       &dt_decoder_strip,
+    &dt_decoder_bpe,           &dt_decoder_word_piece, NULL};
 
 static const struct {
     const char *component, *members; /* of tokenizer.json; the member of a Sequence */
@@ -18,6 +27,7 @@ static const struct {
 } kinds[] = {
     [DT_STEPS_NORMALIZER] = {"normalizer", "normalizers", normalizers},
     [DT_STEPS_PRE_TOKENIZER] = {"pre_tokenizer", "pretokenizers", pre_tokenizers},
+    [DT_STEPS_DECODER] = {"decoder", "decoders", decoders},
 };
 
 /* --- reading and writing -----------------------------------------------------------------------
@@ -167,5 +177,16 @@ void dt_steps_split(const struct dt_steps *steps, struct dt_pieces *p, struct dt
         }
         if (step->type->split)
             split_pieces(step, p, spare);
+    }
+}
+
+void dt_steps_decode(const struct dt_steps *steps, struct dt_pieces *p, struct dt_pieces *spare)
+{
+    for (size_t i = 0; i < steps->count; i++) {
+        if (steps->items[i].type->decode == NULL)
+            continue;
+        clear(spare, p);
+        steps->items[i].type->decode(steps->items[i].data, p, spare);
+        swap(p, spare);
     }
 }

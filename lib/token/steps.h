@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Normalizers and pre-tokenizers: the steps that prepare text for the model of a tokenizer, in the
- * order and with the meaning of tokenizer.json. Normalizers edit the text; pre-tokenizers split it
- * into pieces, which the model encodes separately, and may edit each piece first.
+ * Normalizers, pre-tokenizers and decoders: the steps that prepare text for the model of a
+ * tokenizer, and restore it from tokens, in the order and with the meaning of tokenizer.json.
+ * Normalizers edit the text; pre-tokenizers split it into pieces, which the model encodes
+ * separately, and may edit each piece first.
  *
  *     DT_TRY(dt_steps_read(&t->normalizer, DT_STEPS_NORMALIZER, component, path, err));
  *     dt_steps_normalize(&t->normalizer, &text, &spare);
@@ -33,7 +34,7 @@ struct dt_steps {
     size_t count, capacity;
 };
 
-enum dt_steps_kind { DT_STEPS_NORMALIZER, DT_STEPS_PRE_TOKENIZER };
+enum dt_steps_kind { DT_STEPS_NORMALIZER, DT_STEPS_PRE_TOKENIZER, DT_STEPS_DECODER };
 
 /* Appends the steps of a component of tokenizer.json: NULL (null), {"type": ...} or a Sequence of
  * these. DT_EFORMAT names a type without a row. A reader of another format composes the JSON
@@ -51,5 +52,7 @@ void dt_steps_normalize(const struct dt_steps *steps, struct dt_traced_text *tex
                         struct dt_traced_text *spare);
 /* Splits the pieces of p further; spare is scratch. */
 void dt_steps_split(const struct dt_steps *steps, struct dt_pieces *p, struct dt_pieces *spare);
+/* Turns the tokens of a document, the pieces of p, into those whose concatenation is its text. */
+void dt_steps_decode(const struct dt_steps *steps, struct dt_pieces *p, struct dt_pieces *spare);
 
 #endif

@@ -38,6 +38,26 @@ dt_tokenizer_reader dt_tokenizer_load_json;     /* tokenizer.json, tekken.json *
 dt_tokenizer_reader dt_tokenizer_load_tiktoken; /* lines of "base64 rank" */
 dt_tokenizer_reader dt_tokenizer_load_bert;     /* vocab.txt */
 
+/* The type of a component {"type": ...} of tokenizer.json; "null" for null. */
+const char *dt_tokenizer_component_type(struct json_object *component);
+bool dt_tokenizer_component_is(struct json_object *component, const char *name);
+
+/* A model of tokenizer.json. read_vocabulary adds the tokens, except those in added, {"content":
+ * added token}, which follow; read_rest reads the rest of the model. */
+struct dt_model_format {
+    const char *name; /* "type" */
+    enum dt_token_model model;
+    int (*read_vocabulary)(struct dt_tokenizer *t, struct json_object *model,
+                           struct json_object *added, const char *path, struct dt_error *err);
+    int (*read_rest)(struct dt_tokenizer *t, struct json_object *model, const char *path,
+                     struct dt_error *err);
+};
+const struct dt_model_format *dt_model_format_find(const char *name); /* NULL if unknown */
+
+/* Reads the template of special tokens around a document; post may be NULL. */
+int dt_tokenizer_read_post_processor(struct dt_tokenizer *t, struct json_object *post,
+                                     const char *path, struct dt_error *err) DT_MUST_CHECK;
+
 /* Fills t, from dt_tokenizer_new(NULL), from a parsed tekken.json. */
 int dt_tokenizer_fill_from_tekken(struct dt_tokenizer *t, struct json_object *root,
                                   const struct dt_pattern *pattern, const char *path,

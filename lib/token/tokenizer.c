@@ -7,11 +7,11 @@
 
 #include "base/hash.h"
 #include "pretokenize/character.h"
+#include "pretokenize/nfc.h"
+#include "token/bpe.h"
 #include "token/vocabulary.h"
 #include "unicode/unicode.h"
-
-#define ID_LIMIT   (1u << 22) /* tables have this size; published vocabularies are far smaller */
-#define BYTE_LIMIT (1u << 30) /* of all tokens together */
+#include "unicode/utf8.h"
 
 /* Names of end-of-text tokens, the most common first. */
 static const char *const eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>",
@@ -22,6 +22,7 @@ struct dt_tokenizer *dt_tokenizer_new(const struct dt_pattern *pattern)
 {
     struct dt_tokenizer *t = dt_alloc(1, sizeof *t);
     t->pattern = pattern;
+    t->byte_level = true;
     t->bos = t->eot = t->unknown = DT_NO_TOKEN;
     return t;
 }
@@ -32,6 +33,11 @@ void dt_tokenizer_free(struct dt_tokenizer *t)
         return;
     dt_steps_release(&t->normalizer);
     dt_steps_release(&t->splitter);
+    dt_steps_release(&t->decoder);
+    free(t->rules.prefix);
+    free(t->rules.suffix);
+    free(t->char_ids);
+    dt_bpe_cuts_free(t->cuts);
     dt_buffer_release(&t->bytes);
     free(t->tokens);
     free(t->traits);
@@ -44,108 +50,6 @@ void dt_tokenizer_free(struct dt_tokenizer *t)
     dt_ids_release(&t->before);
     dt_ids_release(&t->after);
     free(t);
-}
-
-static bool has_bytes(const struct dt_tokenizer *t, uint32_t id, const char *bytes, size_t size)
-{
-    struct dt_token_extent extent = t->tokens[id];
-    return extent.length == size && memcmp(t->bytes.data + extent.start, bytes, size) == 0;
-}
-
-/* The index slot of the token with these bytes, or the empty slot for it. */
-static uint32_t *index_slot(const struct dt_tokenizer *t, const char *bytes, size_t size)
-{
-    uint32_t mask = t->index_size - 1;
-    for (uint32_t i = (uint32_t)dt_hash(bytes, size) & mask;; i = (i + 1) & mask)
-        if (t->index[i] == DT_NO_TOKEN || has_bytes(t, t->index[i], bytes, size))
-            return &t->index[i];
-}
-
-static void insert_into_index(struct dt_tokenizer *t, uint32_t id)
-{
-    struct dt_token_extent extent = t->tokens[id];
-    uint32_t *slot = index_slot(t, t->bytes.data + extent.start, extent.length);
-    if (*slot != DT_NO_TOKEN)
-        return;
-    *slot = id;
-    t->indexed++;
-}
-
-static void grow_index(struct dt_tokenizer *t)
-{
-    uint32_t old_size = t->index_size, *old = t->index;
-    t->index_size = old_size ? 2 * old_size : 1024;
-    t->index = dt_alloc(t->index_size, sizeof *t->index);
-    memset(t->index, 0xff, t->index_size * sizeof *t->index);
-    t->indexed = 0;
-    for (uint32_t i = 0; i < old_size; i++)
-        if (old[i] != DT_NO_TOKEN)
-            insert_into_index(t, old[i]);
-    free(old);
-}
-
-static void make_room(struct dt_tokenizer *t, uint32_t id)
-{
-    if (id >= t->capacity) {
-        uint32_t capacity = t->capacity ? 2 * t->capacity : 1024;
-        capacity = capacity > id ? capacity : id + 1;
-        t->tokens = dt_realloc(t->tokens, capacity, sizeof *t->tokens);
-        memset(t->tokens + t->capacity, 0, (capacity - t->capacity) * sizeof *t->tokens);
-        t->capacity = capacity;
-    }
-    if (id >= t->size)
-        t->size = id + 1;
-    if (2 * t->indexed >= t->index_size)
-        grow_index(t);
-}
-
-/* The first bytes of a token, escaped for a message. */
-#define SHOWN_BYTES 32
-static const char *shown(const char *bytes, size_t size, char text[4 * SHOWN_BYTES + 4])
-{
-    char *to = text;
-    for (size_t i = 0; i < size && i < SHOWN_BYTES; i++) {
-        bool plain = bytes[i] >= ' ' && bytes[i] <= '~';
-        to += sprintf(to, plain ? "%c" : "\\x%02x", (unsigned char)bytes[i]);
-    }
-    strcpy(to, size > SHOWN_BYTES ? "..." : "");
-    return text;
-}
-
-int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, size_t size,
-                     struct dt_error *err)
-{
-    char text[4 * SHOWN_BYTES + 4], other[4 * SHOWN_BYTES + 4];
-    if (id >= ID_LIMIT)
-        return dt_fail(err, DT_EFORMAT, "id %llu of token '%s' is not below %u",
-                       (unsigned long long)id, shown(bytes, size, text), ID_LIMIT);
-    if (size == 0)
-        return dt_fail(err, DT_EFORMAT, "token %llu is empty", (unsigned long long)id);
-    if (size > BYTE_LIMIT - t->bytes.size)
-        return dt_fail(err, DT_EFORMAT, "the tokens are longer than %u bytes together", BYTE_LIMIT);
-    make_room(t, (uint32_t)id);
-    struct dt_token_extent *extent = &t->tokens[id];
-    if (extent->length > 0)
-        return dt_fail(
-            err, DT_EFORMAT, "id %llu has two tokens, '%s' and '%s'", (unsigned long long)id,
-            shown(t->bytes.data + extent->start, extent->length, other), shown(bytes, size, text));
-    *extent = (struct dt_token_extent){(uint32_t)t->bytes.size, (uint32_t)size};
-    t->longest = size > t->longest ? (uint32_t)size : t->longest;
-    dt_buffer_append(&t->bytes, bytes, size);
-    insert_into_index(t, (uint32_t)id);
-    return 0;
-}
-
-void dt_tokenizer_mark_added(struct dt_tokenizer *t, struct dt_added_token token)
-{
-    DT_GROW(t->added, t->added_count, t->added_capacity);
-    t->added[t->added_count++] = token;
-}
-
-void dt_tokenizer_add_merge(struct dt_tokenizer *t, struct dt_merge merge)
-{
-    DT_GROW(t->merges, t->merge_count, t->merge_capacity);
-    t->merges[t->merge_count++] = merge;
 }
 
 uint32_t dt_tokenizer_size(const struct dt_tokenizer *t)
@@ -163,17 +67,6 @@ uint64_t dt_tokenizer_fingerprint(const struct dt_tokenizer *t)
     return t->fingerprint;
 }
 
-uint32_t dt_tokenizer_find(const struct dt_tokenizer *t, const char *bytes, size_t size)
-{
-    return t->index_size ? *index_slot(t, bytes, size) : DT_NO_TOKEN;
-}
-
-const char *dt_tokenizer_bytes(const struct dt_tokenizer *t, uint32_t id, size_t *size)
-{
-    *size = id < t->size ? t->tokens[id].length : 0;
-    return *size ? t->bytes.data + t->tokens[id].start : "";
-}
-
 static bool has_trait(const struct dt_tokenizer *t, uint32_t id, enum dt_token_trait trait)
 {
     return id < t->size && (t->traits[id] & trait);
@@ -189,8 +82,25 @@ bool dt_tokenizer_continues_word(const struct dt_tokenizer *t, uint32_t id)
     return has_trait(t, id, DT_TOKEN_CONTINUES);
 }
 
+/* The tokens of characters and, with byte_fallback, of bytes. */
+static void find_characters(struct dt_tokenizer *t)
+{
+    char text[8];
+    t->char_ids = dt_alloc(65536, sizeof *t->char_ids);
+    for (uint32_t code = 0; code < 65536; code++) {
+        unsigned length = dt_utf8_encode(code, text);
+        t->char_ids[code] = dt_tokenizer_find(t, text, length);
+    }
+    for (unsigned c = 0; c < 256; c++) {
+        snprintf(text, sizeof text, "<0x%02X>", c);
+        t->byte_ids[c] = t->rules.byte_fallback ? dt_tokenizer_find(t, text, 6) : DT_NO_TOKEN;
+    }
+}
+
 static int find_bytes(struct dt_tokenizer *t, struct dt_error *err)
 {
+    if (!t->byte_level)
+        return find_characters(t), 0;
     for (unsigned c = 0; c < 256; c++) {
         char byte = (char)c;
         t->byte_ids[c] = dt_tokenizer_find(t, &byte, 1);
@@ -273,6 +183,8 @@ static void add_ranked_merges(struct dt_tokenizer *t)
 
 static void make_byte_pairs(struct dt_tokenizer *t)
 {
+    if (!dt_vocabulary_is_plain_bytes(t))
+        return;
     t->byte_pairs = dt_alloc(65536, sizeof *t->byte_pairs);
     for (unsigned i = 0; i < 65536; i++)
         t->byte_pairs[i] = dt_vocabulary_pair_rank(t, t->byte_ids[i >> 8], t->byte_ids[i & 255]);
@@ -285,6 +197,8 @@ static bool begins_inside_word(const struct dt_tokenizer *t, uint32_t id)
     const char *bytes = dt_tokenizer_bytes(t, id, &size);
     if (size == 0 || dt_vocabulary_is_word_piece(t))
         return size > 2 && bytes[0] == '#' && bytes[1] == '#';
+    if (t->rules.byte_fallback && size == 6 && strncmp(bytes, "<0x", 3) == 0)
+        return true;
     uint32_t code;
     dt_character((const unsigned char *)bytes, (const unsigned char *)bytes + size, &code);
     if (code == DT_CHAR_INVALID)
@@ -343,14 +257,18 @@ static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode
         break;
     case DT_TOKEN_BPE_MERGES:
     case DT_TOKEN_WORD_PIECE:
+    case DT_TOKEN_WORD_LEVEL:
         dt_buffer_add_string(all, t->ignore_merges ? "whole" : "");
         break;
     }
     if (t->nfc)
         dt_buffer_add_string(all, "nfc");
-    if (dt_vocabulary_has_steps(t)) {
+    if (t->has_steps) {
         dt_steps_write(&t->normalizer, DT_STEPS_NORMALIZER, all);
         dt_steps_write(&t->splitter, DT_STEPS_PRE_TOKENIZER, all);
+        dt_buffer_printf(all, "%d%d%d %u %s %s", t->byte_level, t->rules.byte_fallback,
+                         t->rules.fuse_unknown, t->unknown, t->rules.prefix ? t->rules.prefix : "",
+                         t->rules.suffix ? t->rules.suffix : "");
     }
     for (uint32_t i = 0; i < t->added_count; i++) {
         const struct dt_added_token *a = &t->added[i];
@@ -358,7 +276,7 @@ static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode
             dt_buffer_printf(all, "%u:%d%d%d", a->id, a->single_word, a->strip_left,
                              a->strip_right);
     }
-    if (dt_vocabulary_is_word_piece(t))
+    if (dt_vocabulary_is_bert(t))
         dt_buffer_printf(all, "%d%d%d%d %u %u", t->bert.clean, t->bert.isolate_cjk,
                          t->bert.strip_accents, t->bert.lower, t->unknown, t->max_word_chars);
 }
@@ -367,9 +285,7 @@ static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode
 uint64_t dt_tokenizer_compute_fingerprint(const struct dt_tokenizer *t, const char *unicode)
 {
     struct dt_buffer all = DT_BUFFER_EMPTY;
-    dt_buffer_add_string(&all, t->pattern                   ? t->pattern->name
-                               : dt_vocabulary_has_steps(t) ? "steps"
-                                                            : "bert");
+    dt_buffer_add_string(&all, t->has_steps ? "steps" : t->pattern ? t->pattern->name : "bert");
     add_number(&all, t->size);
     for (uint32_t id = 0; id < t->size; id++)
         add_number(&all, t->tokens[id].length);
@@ -396,6 +312,7 @@ static int make_tables(struct dt_tokenizer *t, struct dt_error *err)
 {
     switch (t->model) {
     case DT_TOKEN_WORD_PIECE:
+    case DT_TOKEN_WORD_LEVEL:
         return 0;
     case DT_TOKEN_BPE_RANKS:
         DT_TRY(find_bytes(t, err));
@@ -407,11 +324,54 @@ static int make_tables(struct dt_tokenizer *t, struct dt_error *err)
         break;
     }
     make_byte_pairs(t);
+    t->cuts = dt_bpe_cuts_new(t);
     return 0;
+}
+
+static void normalize(const struct dt_tokenizer *t, struct dt_traced_text *text)
+{
+    struct dt_traced_text spare = {.origins = NULL};
+    if (t->nfc)
+        dt_nfc(text->bytes.data, text->bytes.size, &spare.bytes, NULL);
+    if (t->nfc) {
+        dt_traced_text_clear(text);
+        dt_traced_text_copy(text, &spare, 0, spare.bytes.size);
+    }
+    dt_steps_normalize(&t->normalizer, text, &spare);
+    dt_traced_text_release(&spare);
+}
+
+/* Sets what added tokens match: `tokenizers` normalizes the text of those that are normalized. */
+static int find_matches(struct dt_tokenizer *t, struct dt_error *err)
+{
+    struct dt_traced_text text = {.origins = NULL};
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < t->added_count; i++) {
+        struct dt_added_token *a = &t->added[i];
+        size_t size;
+        const char *bytes = dt_tokenizer_bytes(t, a->id, &size);
+        a->match = t->tokens[a->id];
+        if (!a->normalized)
+            continue;
+        dt_traced_text_set(&text, bytes, size, 0);
+        normalize(t, &text);
+        if (text.bytes.size == 0)
+            rc = dt_fail(err, DT_EFORMAT, "added token %u: its normalized text is empty", a->id);
+        else if (text.bytes.size > DT_VOCABULARY_BYTES - t->bytes.size)
+            rc = dt_fail(err, DT_EFORMAT, "the tokens are longer than %u bytes together",
+                         DT_VOCABULARY_BYTES);
+        if (rc < 0)
+            break;
+        a->match = (struct dt_token_extent){(uint32_t)t->bytes.size, (uint32_t)text.bytes.size};
+        dt_buffer_append(&t->bytes, text.bytes.data, text.bytes.size);
+    }
+    dt_traced_text_release(&text);
+    return rc;
 }
 
 int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err)
 {
+    DT_TRY(find_matches(t, err));
     find_traits(t);
     DT_TRY(make_tables(t, err));
     t->bos = find_added(t, bos_names);

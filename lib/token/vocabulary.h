@@ -19,7 +19,8 @@
 #include "token/steps.h"
 #include "token/tokenizer.h"
 
-#define DT_NO_RANK UINT32_MAX
+#define DT_NO_RANK          UINT32_MAX
+#define DT_VOCABULARY_BYTES (1u << 30) /* of all tokens together */
 
 /* The encoding algorithm. The BPE models differ: a list may lack a merge, or rank two merges
  * with the same result differently. Code that depends on the model switches over all
@@ -28,7 +29,8 @@ enum dt_token_model {
     DT_TOKEN_BPE_MERGES, /* a list of merges; rank: index in the list */
     DT_TOKEN_BPE_RANKS,  /* tiktoken: two tokens merge if their concatenation is a token; rank: the
                             id of that token */
-    DT_TOKEN_WORD_PIECE  /* BERT: greedy longest match from the left */
+    DT_TOKEN_WORD_PIECE, /* BERT: greedy longest match from the left */
+    DT_TOKEN_WORD_LEVEL  /* a piece is a token, or the unknown token */
 };
 
 /* A merge of two adjacent tokens; its index in the list is its rank. */
@@ -41,6 +43,11 @@ struct dt_merge_slot {
     uint32_t left, right, rank; /* DT_NO_RANK: empty */
 };
 
+/* The bytes of a token, at bytes.data[start]; length 0: the id is unused. */
+struct dt_token_extent {
+    uint32_t start, length;
+};
+
 /* A token that is matched in the text before pre-tokenization. */
 struct dt_added_token {
     uint32_t id;
@@ -48,11 +55,7 @@ struct dt_added_token {
     bool normalized;              /* matched in the normalized text */
     bool single_word;             /* not next to a word character */
     bool strip_left, strip_right; /* includes adjacent white space */
-};
-
-/* The bytes of a token, at bytes.data[start]; length 0: the id is unused. */
-struct dt_token_extent {
-    uint32_t start, length;
+    struct dt_token_extent match; /* what is matched: the token, or its normalized form */
 };
 
 /* Bits of traits[id]. */
@@ -66,16 +69,29 @@ struct dt_bert_rules {
     bool lower;
 };
 
+/* How a piece becomes the first symbols of BPE; all-zero: bytes, each of which has a token. */
+struct dt_bpe_rules {
+    bool byte_fallback; /* a character without a token becomes the tokens <0x00> .. of its bytes */
+    bool fuse_unknown;  /* adjacent characters without a token become one unknown token */
+    char *prefix;       /* before all characters but the first of a piece; NULL: none */
+    char *suffix;       /* after the last, as CLIP's "</w>"; NULL: none */
+};
+
 struct dt_tokenizer {
     enum dt_token_model model;
-    /* How text becomes pieces: by a compiled pattern and nfc, by bert, or, where pattern is NULL
-     * and the model is not DT_TOKEN_WORD_PIECE, by the steps of normalizer and splitter. */
+    /* How text becomes pieces: by the steps of normalizer and splitter, or without has_steps by a
+     * compiled pattern and nfc, or by bert, where the model is DT_TOKEN_WORD_PIECE. */
+    bool has_steps;
     const struct dt_pattern *pattern;
     struct dt_steps normalizer, splitter;
+    struct dt_steps decoder; /* none: the bytes of the tokens, or with bert its words */
+    bool byte_level;         /* tokens are bytes, in JSON in the byte-level alphabet; else text */
+    struct dt_bpe_rules rules;
     bool ignore_merges; /* a piece that is a token encodes to that token */
     bool nfc;           /* normalize text to NFC */
     struct dt_bert_rules bert;
-    uint32_t unknown, max_word_chars; /* DT_TOKEN_WORD_PIECE: id, characters */
+    uint32_t unknown;        /* the token of what has none; DT_NO_TOKEN: such text is dropped */
+    uint32_t max_word_chars; /* DT_TOKEN_WORD_PIECE */
     struct dt_buffer bytes;
     struct dt_token_extent *tokens;
     uint8_t *traits;         /* [size], filled by dt_tokenizer_finish */
@@ -88,8 +104,10 @@ struct dt_tokenizer {
     uint32_t *results; /* [rank]: id of the merged token */
     struct dt_merge_slot *slots;
     unsigned slot_bits;
-    uint32_t *byte_pairs; /* [first byte << 8 | second]: rank of the pair */
-    uint32_t byte_ids[256];
+    uint32_t *byte_pairs;     /* [first byte << 8 | second]: rank of the pair */
+    uint32_t byte_ids[256];   /* with byte_fallback of the tokens <0x00> .., or DT_NO_TOKEN */
+    uint32_t *char_ids;       /* [65536], of characters, unless byte_level; or DT_NO_TOKEN */
+    struct dt_bpe_cuts *cuts; /* where a text may be cut before its merges; NULL: nowhere */
     struct dt_added_token *added;
     uint32_t added_count, added_capacity;
     uint32_t bos, eot;
@@ -97,7 +115,7 @@ struct dt_tokenizer {
     uint64_t fingerprint;
 };
 
-/* model is DT_TOKEN_BPE_MERGES; set another before dt_tokenizer_finish. */
+/* model is DT_TOKEN_BPE_MERGES, with byte_level; set another before dt_tokenizer_finish. */
 struct dt_tokenizer *dt_tokenizer_new(const struct dt_pattern *pattern);
 /* DT_EFORMAT if the id is used or out of range, or if size is 0. If several ids have the same
  * bytes, dt_tokenizer_find returns the first added. */
@@ -118,6 +136,7 @@ static inline bool dt_vocabulary_is_word_piece(const struct dt_tokenizer *t)
     switch (t->model) {
     case DT_TOKEN_BPE_MERGES:
     case DT_TOKEN_BPE_RANKS:
+    case DT_TOKEN_WORD_LEVEL:
         return false;
     case DT_TOKEN_WORD_PIECE:
         return true;
@@ -125,9 +144,16 @@ static inline bool dt_vocabulary_is_word_piece(const struct dt_tokenizer *t)
     return false;
 }
 
-static inline bool dt_vocabulary_has_steps(const struct dt_tokenizer *t)
+/* Whether BERT's rules make the words, without steps. */
+static inline bool dt_vocabulary_is_bert(const struct dt_tokenizer *t)
 {
-    return t->pattern == NULL && !dt_vocabulary_is_word_piece(t);
+    return dt_vocabulary_is_word_piece(t) && !t->has_steps;
+}
+
+/* Whether the first symbols of BPE are all bytes, each of which has a token. */
+static inline bool dt_vocabulary_is_plain_bytes(const struct dt_tokenizer *t)
+{
+    return t->byte_level && t->rules.prefix == NULL && t->rules.suffix == NULL;
 }
 
 static inline uint32_t dt_vocabulary_pair_hash(uint32_t left, uint32_t right, unsigned bits)

@@ -122,28 +122,79 @@ static bool is_settled(enum dt_normal_form form, const char *text)
     return (dt_unicode_record(dt_utf8_decode(text))->settled & bit) != 0;
 }
 
+static bool is_canonical(enum dt_normal_form form)
+{
+    return form == DT_NORMAL_FORM_NFC || form == DT_NORMAL_FORM_NFD;
+}
+
+static unsigned decompose_code(enum dt_normal_form form, uint32_t code,
+                               uint32_t parts[DT_UNICODE_EXPAND_MAX])
+{
+    return is_canonical(form) ? dt_unicode_decompose(code, parts) : dt_unicode_expand(code, parts);
+}
+
+static void add_decomposed(enum dt_normal_form form, uint32_t code, struct dt_ids *points)
+{
+    if (points->capacity - points->count < DT_UNICODE_EXPAND_MAX)
+        dt_ids_reserve(points, 2 * points->capacity + 64);
+    points->count += decompose_code(form, code, points->data + points->count);
+}
+
 static void decompose(enum dt_normal_form form, const char *text, size_t size,
                       struct dt_ids *points)
 {
     points->count = 0;
-    for (size_t i = 0; i < size; i += dt_utf8_length(text[i])) {
-        uint32_t code = dt_utf8_decode(text + i);
-        if (points->capacity - points->count < DT_UNICODE_EXPAND_MAX)
-            dt_ids_reserve(points, 2 * points->capacity + 64);
-        uint32_t *parts = points->data + points->count;
-        points->count += form == DT_NORMAL_FORM_NFC ? dt_unicode_decompose(code, parts)
-                                                    : dt_unicode_expand(code, parts);
-    }
+    for (size_t i = 0; i < size; i += dt_utf8_length(text[i]))
+        add_decomposed(form, dt_utf8_decode(text + i), points);
+}
+
+static void add_points(const struct dt_ids *points, struct dt_buffer *out)
+{
+    char bytes[4];
+    for (size_t i = 0; i < points->count; i++)
+        dt_buffer_append(out, bytes, dt_utf8_encode(points->data[i], bytes));
 }
 
 static void add_normal(enum dt_normal_form form, const char *text, size_t size,
                        struct dt_ids *points, struct dt_buffer *out)
 {
-    char bytes[4];
     decompose(form, text, size, points);
     compose_ordered(points);
-    for (size_t i = 0; i < points->count; i++)
-        dt_buffer_append(out, bytes, dt_utf8_encode(points->data[i], bytes));
+    add_points(points, out);
+}
+
+/* Whether a character, decomposed, neither moves before nor combines with the one before it. */
+static bool starts_segment(enum dt_normal_form form, uint32_t code)
+{
+    uint32_t parts[DT_UNICODE_EXPAND_MAX];
+    decompose_code(form, code, parts);
+    bool hangul =
+        (parts[0] >= 0x1161 && parts[0] <= 0x1175) || (parts[0] >= 0x11a8 && parts[0] <= 0x11c2);
+    return !hangul && class_of(parts[0]) == 0 && !dt_unicode_record(parts[0])->joins;
+}
+
+size_t dt_normalize_segment(enum dt_normal_form form, const char *text, size_t size,
+                            struct dt_ids *points, struct dt_buffer *out)
+{
+    uint32_t code;
+    size_t end = dt_utf8_next(text, size, &code);
+    if (end == 0) {
+        dt_buffer_append(out, text, 1);
+        return 1;
+    }
+    points->count = 0;
+    add_decomposed(form, code, points);
+    for (size_t length; end < size; end += length) {
+        length = dt_utf8_next(text + end, size - end, &code);
+        if (length == 0 || starts_segment(form, code))
+            break;
+        add_decomposed(form, code, points);
+    }
+    order_marks(points);
+    if (form == DT_NORMAL_FORM_NFC || form == DT_NORMAL_FORM_NFKC)
+        points->count = compose(points->data, points->count);
+    add_points(points, out);
+    return end;
 }
 
 /* The next run [*from, *to) at or after start that may not be normal: unsettled characters, and

@@ -16,7 +16,13 @@
 
 #include "base/buffer.h"
 
-enum dt_normal_form { DT_NORMAL_FORM_NONE, DT_NORMAL_FORM_NFC, DT_NORMAL_FORM_NFKC };
+enum dt_normal_form {
+    DT_NORMAL_FORM_NONE,
+    DT_NORMAL_FORM_NFC,
+    DT_NORMAL_FORM_NFKC,
+    DT_NORMAL_FORM_NFD, /* these two only for dt_normalize_segment */
+    DT_NORMAL_FORM_NFKD
+};
 /* Names for the option table, in the order above: none nfc nfkc. */
 extern const char *const dt_normal_form_names[];
 
@@ -24,6 +30,12 @@ extern const char *const dt_normal_form_names[];
  * unchanged if text is already in that form. scratch: one per thread; its contents are replaced. */
 bool dt_normalize(enum dt_normal_form form, const char *text, size_t size, struct dt_ids *scratch,
                   struct dt_buffer *out);
+
+/* Appends the normal form of the first segment of text, which need not be valid UTF-8, to out: a
+ * character with those after it that may combine with it, or a byte that is not UTF-8. Returns the
+ * bytes of the segment. size is not 0. The form of a text is that of its segments. */
+size_t dt_normalize_segment(enum dt_normal_form form, const char *text, size_t size,
+                            struct dt_ids *scratch, struct dt_buffer *out);
 
 /* Replaces result by the NFC of count code points. */
 void dt_unicode_nfc(const uint32_t *points, size_t count, struct dt_ids *result);

@@ -369,7 +369,7 @@ static void added_tokens_that_are_not_special_are_always_found(void **state)
 static const struct {
     const char *from, *to, *message;
 } wrong_files[] = {
-    {"\"BPE\"", "\"WordPiece\"", "normalizer null with WordPiece is not supported"},
+    {"\"BPE\"", "\"WordPiece\"", "member \"continuing_subword_prefix\" is not a string"},
     {"\"normalizer\": null", "\"normalizer\": {\"type\": \"NFX\"}",
      "normalizer NFX is not supported"},
     {"\"pre_tokenizer\": {\"type\": \"ByteLevel\"", "\"pre_tokenizer\": {\"type\": \"Meta\"",

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The pattern of Replace and Split in tokenizer.json: {"String": text} or {"Regex": expression}. */
+#ifndef DT_TOKEN_TEXT_PATTERN_H
+#define DT_TOKEN_TEXT_PATTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "json/json.h"
+
+struct dt_text_pattern;
+
+/* Reads member "pattern" of a component; *p is owned by the caller. */
+int dt_text_pattern_read(struct dt_text_pattern **p, struct json_object *component,
+                         const char *path, struct dt_error *err) DT_MUST_CHECK;
+void dt_text_pattern_free(struct dt_text_pattern *p); /* NULL is fine */
+
+/* The matches of a text, from left to right. All-zero starts a search. */
+struct dt_text_match {
+    size_t start, end;
+    bool found; /* start .. end-1 is the last match */
+};
+/* Finds the next match; false if there is none. An empty match is not directly after another. */
+bool dt_text_pattern_next(const struct dt_text_pattern *p, const char *text, size_t size,
+                          struct dt_text_match *match);
+
+#endif
