@@ -12,7 +12,9 @@
 
 bool dt_bert_unicode_is_punctuation(uint32_t code); /* P, and the symbols of ASCII */
 bool dt_bert_unicode_is_mark(uint32_t code);        /* Mn */
-bool dt_bert_unicode_is_format(uint32_t code);      /* Cf */
-bool dt_bert_unicode_is_cjk(uint32_t code);         /* the blocks of Chinese characters */
+/* Combining marks of any kind, of Unicode 9. */
+bool dt_bert_unicode_is_combining(uint32_t code);
+bool dt_bert_unicode_is_format(uint32_t code); /* Cf */
+bool dt_bert_unicode_is_cjk(uint32_t code);    /* the blocks of Chinese characters */
 
 #endif

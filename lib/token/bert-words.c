@@ -83,7 +83,8 @@ static void add_lowered(struct dt_bert_words *w, uint32_t code)
 static void add_stripped(struct dt_bert_words *w, uint32_t code)
 {
     uint32_t parts[DT_UNICODE_LONGEST];
-    unsigned n = dt_unicode_decompose(code, parts);
+    /* U+11938 is newer than the tables of `tokenizers` */
+    unsigned n = code == 0x11938 ? (parts[0] = code, 1u) : dt_unicode_decompose(code, parts);
     for (unsigned i = 0; i < n; i++)
         if (!dt_bert_unicode_is_mark(parts[i]))
             add_lowered(w, parts[i]);
@@ -148,5 +149,30 @@ bool dt_bert_words_next(struct dt_bert_words *w)
             add_to_word(w, code);
         if (role == IS_WORD)
             return true;
+    }
+}
+
+static void add_character(const struct dt_bert_words *w, uint32_t code,
+                          const struct dt_traced_text *in, struct dt_traced_text *out)
+{
+    char bytes[4];
+    if (w->rules->clean && is_dropped(code))
+        return;
+    if (w->rules->clean && (DT_SET_SPACES >> dt_character_class_of(code) & 1))
+        code = ' ';
+    dt_traced_text_add(out, bytes, dt_utf8_encode(code, bytes),
+                       dt_traced_text_origin(in, w->origin.start, w->origin.end));
+}
+
+void dt_bert_words_normalize(const struct dt_bert_rules *rules, const struct dt_traced_text *in,
+                             struct dt_traced_text *out)
+{
+    struct dt_bert_words w = {.rules = rules};
+    dt_character_table_init();
+    dt_bert_words_start(&w, in->bytes.data, in->bytes.size);
+    while (w.at < w.end) {
+        read_character(&w);
+        for (unsigned i = 0; i < w.part_count; i++)
+            add_character(&w, w.parts[i], in, out);
     }
 }

@@ -42,4 +42,8 @@ void dt_bert_words_start(struct dt_bert_words *w, const char *text, size_t size)
 bool dt_bert_words_next(struct dt_bert_words *w);
 void dt_bert_words_release(struct dt_bert_words *w);
 
+/* Appends the normalized form of `in`, not split, to out. */
+void dt_bert_words_normalize(const struct dt_bert_rules *rules, const struct dt_traced_text *in,
+                             struct dt_traced_text *out);
+
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "token/step-parameters.h"
 #include "token/steps-internal.h"
 #include "token/tokenizer-file.h"
 
@@ -28,19 +29,14 @@ static void use_compiled(struct dt_tokenizer *t)
     dt_steps_release(&t->splitter);
 }
 
-/* Only the last pre-tokenizer may be ByteLevel, as the others see text; the decoder must agree. */
+/* The decoder must agree with the pre-tokenizer. */
 static int check_byte_level(struct dt_tokenizer *t, const char *path, struct dt_error *err)
 {
-    const struct dt_steps *s = &t->splitter, *d = &t->decoder;
+    const struct dt_steps *d = &t->decoder;
     bool decodes = d->count == 0;
-    for (size_t i = 0; i + 1 < s->count; i++)
-        if (s->items[i].type == &dt_pre_tokenizer_byte_level)
-            return dt_fail(err, DT_EFORMAT,
-                           "%s: pre_tokenizer ByteLevel is not supported as step %zu of %zu", path,
-                           i + 1, s->count);
+    DT_TRY(dt_pre_tokenizers_settle_bytes(&t->splitter, &t->byte_level, path, err));
     for (size_t i = 0; i < d->count; i++)
         decodes |= d->items[i].type == &dt_decoder_byte_level;
-    t->byte_level = dt_pre_tokenizers_are_byte_level(s);
     if (t->byte_level && !decodes)
         return dt_fail(err, DT_EFORMAT,
                        "%s: decoder %s is not supported with the pre_tokenizer ByteLevel", path,
@@ -98,32 +94,16 @@ static int read_steps(struct dt_tokenizer *t, struct json_object *root,
 static bool is_bert(struct json_object *root, struct json_object *model)
 {
     struct json_object *decoder = json_object_object_get(root, "decoder");
+    struct json_object *added = json_object_object_get(root, "added_tokens");
+    for (size_t i = 0; added && i < json_object_array_length(added); i++)
+        if (dt_step_flag(json_object_array_get_idx(added, i), "normalized", false))
+            return false;
     return dt_tokenizer_component_is(model, "WordPiece") &&
            dt_tokenizer_component_is(json_object_object_get(root, "normalizer"),
                                      "BertNormalizer") &&
            dt_tokenizer_component_is(json_object_object_get(root, "pre_tokenizer"),
                                      "BertPreTokenizer") &&
            (decoder == NULL || dt_tokenizer_component_is(decoder, "WordPiece"));
-}
-
-static void read_bert(struct dt_tokenizer *t, struct json_object *normalizer)
-{
-    t->byte_level = false;
-    t->bert.lower = dt_step_flag(normalizer, "lowercase", true);
-    t->bert.strip_accents = dt_step_flag(normalizer, "strip_accents", t->bert.lower);
-    t->bert.clean = dt_step_flag(normalizer, "clean_text", true);
-    t->bert.isolate_cjk = dt_step_flag(normalizer, "handle_chinese_chars", true);
-}
-
-static int check_bert(const struct dt_tokenizer *t, const char *path, struct dt_error *err)
-{
-    for (uint32_t i = 0; i < t->added_count; i++)
-        if (t->added[i].normalized)
-            return dt_fail(err, DT_EFORMAT,
-                           "%s: added token %u: \"normalized\" with BertNormalizer is not "
-                           "supported",
-                           path, i + 1);
-    return 0;
 }
 
 /* --- vocabulary --------------------------------------------------------------------------------
@@ -195,8 +175,6 @@ static int fill(struct dt_tokenizer *t, const struct dt_model_format *format,
     DT_TRY(format->read_vocabulary(t, model, index, path, err));
     DT_TRY(add_added(t, index, path, err));
     DT_TRY(format->read_rest(t, model, path, err));
-    if (dt_vocabulary_is_bert(t))
-        DT_TRY(check_bert(t, path, err));
     DT_TRY(dt_tokenizer_read_post_processor(t, json_object_object_get(root, "post_processor"), path,
                                             err));
     return dt_tokenizer_finish(t, err) < 0 ? dt_fail_context(err, "%s", path) : 0;
@@ -213,10 +191,12 @@ static int load_model(struct dt_tokenizer *t, struct json_object *root, struct j
     if (pattern && format->model != DT_TOKEN_BPE_MERGES)
         return dt_fail(err, DT_EINVALID, "%s: %s takes no pattern: remove --pattern", path, name);
     t->model = format->model;
-    if (is_bert(root, model))
-        read_bert(t, json_object_object_get(root, "normalizer"));
-    else
+    if (is_bert(root, model)) {
+        t->byte_level = false;
+        t->bert = dt_bert_rules_read(json_object_object_get(root, "normalizer"));
+    } else {
         DT_TRY(read_steps(t, root, pattern, path, err));
+    }
     struct json_object *index = dt_json_new_object();
     int rc = fill(t, format, root, model, index, path, err);
     json_object_put(index);

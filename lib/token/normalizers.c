@@ -6,6 +6,7 @@
 #include "pretokenize/character.h"
 #include "pretokenize/nfc.h"
 #include "token/bert-unicode.h"
+#include "token/bert-words.h"
 #include "token/step-parameters.h"
 #include "token/steps-internal.h"
 #include "unicode/normalize.h"
@@ -288,7 +289,7 @@ static size_t lower(uint32_t code, char bytes[8])
 
 static size_t without_mark(uint32_t code, char bytes[8])
 {
-    return code >= 0x300 && dt_bert_unicode_is_mark(code) ? 0 : dt_utf8_encode(code, bytes);
+    return code >= 0x300 && dt_bert_unicode_is_combining(code) ? 0 : dt_utf8_encode(code, bytes);
 }
 
 static bool normalize_lowercase(const void *data, const struct dt_traced_text *in,
@@ -309,3 +310,26 @@ const struct dt_step_type dt_normalizer_lowercase = {.name = "Lowercase",
                                                      .normalize = normalize_lowercase};
 const struct dt_step_type dt_normalizer_strip_accents = {.name = "StripAccents",
                                                          .normalize = normalize_accents};
+
+/* --- BertNormalizer ----------------------------------------------------------------------------
+ */
+
+static int read_bert(void **data, struct json_object *component, const char *path,
+                     struct dt_error *err)
+{
+    struct dt_bert_rules *rules = *data = dt_alloc(1, sizeof *rules);
+    (void)path;
+    (void)err;
+    *rules = dt_bert_rules_read(component);
+    return 0;
+}
+
+static bool normalize_bert(const void *data, const struct dt_traced_text *in,
+                           struct dt_traced_text *out)
+{
+    dt_bert_words_normalize(data, in, out);
+    return true;
+}
+
+const struct dt_step_type dt_normalizer_bert = {
+    .name = "BertNormalizer", .read = read_bert, .normalize = normalize_bert};

@@ -1,36 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The types of pre-tokenizers. */
+/* The pre-tokenizers ByteLevel and Metaspace, which edit pieces. */
 #include <string.h>
 
 #include "pretokenize/pattern.h"
 #include "token/step-parameters.h"
 #include "token/steps-internal.h"
 
-static void split_by_pattern(const struct dt_pattern *pattern, struct dt_span piece,
-                             struct dt_pieces *out)
-{
-    const unsigned char *text = (const unsigned char *)out->text.bytes.data;
-    size_t ends[DT_SPLIT_MIN_CAPACITY];
-    for (size_t from = piece.start; from < piece.end;) {
-        size_t n = pattern->split(text + from, text + piece.end, ends, DT_SPLIT_MIN_CAPACITY);
-        for (size_t i = 0; i < n; i++)
-            dt_pieces_add(out, i ? from + ends[i - 1] : from, from + ends[i]);
-        from += ends[n - 1];
-    }
-}
-
 /* --- ByteLevel: the vocabulary is in the byte-level alphabet -----------------------------------
  */
-
-struct byte_level {
-    bool prefix_space;
-    const struct dt_pattern *pattern; /* NULL: does not split */
-};
 
 static int read_byte_level(void **data, struct json_object *component, const char *path,
                            struct dt_error *err)
 {
-    struct byte_level *b = *data = dt_alloc(1, sizeof *b);
+    struct dt_byte_level *b = *data = dt_alloc(1, sizeof *b);
     (void)path;
     (void)err;
     b->prefix_space = dt_step_flag(component, "add_prefix_space", true);
@@ -41,7 +23,7 @@ static int read_byte_level(void **data, struct json_object *component, const cha
 static void edit_byte_level(const void *data, const struct dt_traced_text *in, struct dt_span piece,
                             bool first, struct dt_traced_text *out)
 {
-    const struct byte_level *b = data;
+    const struct dt_byte_level *b = data;
     (void)first;
     if (b->prefix_space && in->bytes.data[piece.start] != ' ')
         dt_traced_text_add(out, " ", 1, dt_traced_text_origin(in, piece.start, piece.start));
@@ -50,9 +32,9 @@ static void edit_byte_level(const void *data, const struct dt_traced_text *in, s
 
 static void split_byte_level(const void *data, struct dt_span piece, struct dt_pieces *out)
 {
-    const struct byte_level *b = data;
+    const struct dt_byte_level *b = data;
     if (b->pattern)
-        split_by_pattern(b->pattern, piece, out);
+        dt_pre_tokenizers_split_by(b->pattern, piece, out);
     else
         dt_pieces_add(out, piece.start, piece.end);
 }
@@ -61,37 +43,6 @@ const struct dt_step_type dt_pre_tokenizer_byte_level = {.name = "ByteLevel",
                                                          .read = read_byte_level,
                                                          .edit = edit_byte_level,
                                                          .split = split_byte_level};
-
-/* --- Split -------------------------------------------------------------------------------------
- */
-
-struct split {
-    const struct dt_pattern *pattern;
-};
-
-static int read_split(void **data, struct json_object *component, const char *path,
-                      struct dt_error *err)
-{
-    struct split *s = *data = dt_alloc(1, sizeof *s);
-    struct json_object *regex;
-    const char *expression, *behavior;
-    DT_TRY(dt_json_get(component, "pattern", json_type_object, path, &regex, err));
-    DT_TRY(dt_json_get_string(regex, "Regex", path, &expression, err));
-    DT_TRY(dt_json_get_string(component, "behavior", path, &behavior, err));
-    if (strcmp(behavior, "Isolated") != 0 || dt_step_flag(component, "invert", false))
-        return dt_fail(err, DT_EFORMAT, "%s: a Split that is not isolated is not supported", path);
-    s->pattern = dt_pattern_find_regex(expression);
-    if (s->pattern == NULL)
-        return dt_fail(err, DT_EFORMAT, "%s: pre_tokenizer Split with the pattern %s is not known",
-                       path, expression);
-    return 0;
-}
-
-static void split_split(const void *data, struct dt_span piece, struct dt_pieces *out)
-{
-    const struct split *s = data;
-    split_by_pattern(s->pattern, piece, out);
-}
 
 /* --- Metaspace ---------------------------------------------------------------------------------
  */
@@ -144,25 +95,3 @@ const struct dt_step_type dt_pre_tokenizer_metaspace = {.name = "Metaspace",
                                                         .read = dt_metaspace_read,
                                                         .edit = edit_metaspace,
                                                         .split = split_metaspace};
-
-const struct dt_step_type dt_pre_tokenizer_split = {
-    .name = "Split", .read = read_split, .split = split_split};
-
-bool dt_pre_tokenizers_are_byte_level(const struct dt_steps *steps)
-{
-    return steps->count > 0 && steps->items[steps->count - 1].type == &dt_pre_tokenizer_byte_level;
-}
-
-const struct dt_pattern *dt_pre_tokenizers_find_pattern(const struct dt_steps *steps)
-{
-    if (!dt_pre_tokenizers_are_byte_level(steps))
-        return NULL;
-    const struct byte_level *b = steps->items[steps->count - 1].data;
-    if (b->prefix_space)
-        return NULL;
-    if (steps->count == 1)
-        return b->pattern;
-    if (steps->count > 2 || steps->items[0].type != &dt_pre_tokenizer_split || b->pattern)
-        return NULL;
-    return ((const struct split *)steps->items[0].data)->pattern;
-}

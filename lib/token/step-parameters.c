@@ -39,6 +39,16 @@ int dt_metaspace_read(void **data, struct json_object *component, const char *pa
     return 0;
 }
 
+struct dt_bert_rules dt_bert_rules_read(struct json_object *component)
+{
+    bool lower = dt_step_flag(component, "lowercase", true);
+    return (struct dt_bert_rules){.clean = dt_step_flag(component, "clean_text", true),
+                                  .isolate_cjk =
+                                      dt_step_flag(component, "handle_chinese_chars", true),
+                                  .strip_accents = dt_step_flag(component, "strip_accents", lower),
+                                  .lower = lower};
+}
+
 int dt_replacement_read(void **data, struct json_object *component, const char *path,
                         struct dt_error *err)
 {

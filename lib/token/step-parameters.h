@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "token/text-pattern.h"
+#include "token/vocabulary.h"
 #include "json/json.h"
 
 /* Where Metaspace puts a mark: before each piece, never, or before the first of the document. */
@@ -22,6 +23,15 @@ struct dt_metaspace {
 /* As the reader of a step (token/step.h). */
 int dt_metaspace_read(void **data, struct json_object *component, const char *path,
                       struct dt_error *err) DT_MUST_CHECK;
+
+/* ByteLevel, the pre-tokenizer. */
+struct dt_byte_level {
+    bool prefix_space;
+    const struct dt_pattern *pattern; /* NULL: does not split */
+};
+
+/* BertNormalizer. */
+struct dt_bert_rules dt_bert_rules_read(struct json_object *component);
 
 /* Replace. */
 struct dt_replacement {

@@ -8,10 +8,12 @@
 
 extern const struct dt_step_type dt_normalizer_nfc, dt_normalizer_nfd, dt_normalizer_nfkc,
     dt_normalizer_nfkd, dt_normalizer_prepend, dt_normalizer_replace, dt_normalizer_strip,
-    dt_normalizer_lowercase, dt_normalizer_strip_accents;
+    dt_normalizer_lowercase, dt_normalizer_strip_accents, dt_normalizer_bert;
 
 extern const struct dt_step_type dt_pre_tokenizer_byte_level, dt_pre_tokenizer_split,
-    dt_pre_tokenizer_metaspace;
+    dt_pre_tokenizer_metaspace, dt_pre_tokenizer_digits, dt_pre_tokenizer_punctuation,
+    dt_pre_tokenizer_whitespace, dt_pre_tokenizer_whitespace_split, dt_pre_tokenizer_bert,
+    dt_pre_tokenizer_delimiter;
 
 extern const struct dt_step_type dt_decoder_byte_level, dt_decoder_metaspace, dt_decoder_replace,
     dt_decoder_byte_fallback, dt_decoder_fuse, dt_decoder_strip, dt_decoder_bpe,
@@ -21,7 +23,15 @@ extern const struct dt_step_type dt_decoder_byte_level, dt_decoder_metaspace, dt
  * Split by a known expression and ByteLevel. NULL if there is none. */
 const struct dt_pattern *dt_pre_tokenizers_find_pattern(const struct dt_steps *steps);
 
-/* Whether the last step is ByteLevel. */
-bool dt_pre_tokenizers_are_byte_level(const struct dt_steps *steps);
+/* Splits a piece of out->text by a compiled pattern. */
+void dt_pre_tokenizers_split_by(const struct dt_pattern *pattern, struct dt_span piece,
+                                struct dt_pieces *out);
+/* The compiled pattern of the data of a Split; NULL if it has none. */
+const struct dt_pattern *dt_pre_tokenizers_split_pattern(const void *data);
+
+/* Finds ByteLevel among pre-tokenizers. If steps follow it, which see its alphabet, adds steps that
+ * spell the bytes after it, and that restore them at the end. */
+int dt_pre_tokenizers_settle_bytes(struct dt_steps *steps, bool *byte_level, const char *path,
+                                   struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -8,14 +8,23 @@
 
 #define NESTING 8 /* Sequences in Sequences */
 
-static const struct dt_step_type *const normalizers[] = {
-    &dt_normalizer_nfc,           &dt_normalizer_nfd,
-    &dt_normalizer_nfkc,          &dt_normalizer_nfkd,
-    &dt_normalizer_prepend,       &dt_normalizer_replace,
-    &dt_normalizer_strip,         &dt_normalizer_lowercase,
-    &dt_normalizer_strip_accents, NULL};
+static const struct dt_step_type *const normalizers[] = {&dt_normalizer_nfc,
+                                                         &dt_normalizer_nfd,
+                                                         &dt_normalizer_nfkc,
+                                                         &dt_normalizer_nfkd,
+                                                         &dt_normalizer_prepend,
+                                                         &dt_normalizer_replace,
+                                                         &dt_normalizer_strip,
+                                                         &dt_normalizer_lowercase,
+                                                         &dt_normalizer_strip_accents,
+                                                         &dt_normalizer_bert,
+                                                         NULL};
 static const struct dt_step_type *const pre_tokenizers[] = {
-    &dt_pre_tokenizer_byte_level, &dt_pre_tokenizer_split, &dt_pre_tokenizer_metaspace, NULL};
+    &dt_pre_tokenizer_byte_level,       &dt_pre_tokenizer_split,
+    &dt_pre_tokenizer_metaspace,        &dt_pre_tokenizer_digits,
+    &dt_pre_tokenizer_punctuation,      &dt_pre_tokenizer_whitespace,
+    &dt_pre_tokenizer_whitespace_split, &dt_pre_tokenizer_bert,
+    &dt_pre_tokenizer_delimiter,        NULL};
 static const struct dt_step_type *const decoders[] = {
     &dt_decoder_byte_level,    &dt_decoder_metaspace,  &dt_decoder_replace,
     &dt_decoder_byte_fallback, &dt_decoder_fuse,       &dt_decoder_strip,
@@ -81,6 +90,14 @@ int dt_steps_read(struct dt_steps *steps, enum dt_steps_kind kind, struct json_o
     return read_nested(steps, kind, component, 0, path, err);
 }
 
+void dt_steps_insert(struct dt_steps *steps, size_t index, const struct dt_step_type *type)
+{
+    DT_GROW(steps->items, steps->count, steps->capacity);
+    memmove(&steps->items[index + 1], &steps->items[index],
+            (steps->count++ - index) * sizeof *steps->items);
+    steps->items[index] = (struct dt_step){.type = type};
+}
+
 void dt_steps_release(struct dt_steps *steps)
 {
     for (size_t i = 0; i < steps->count; i++) {
@@ -99,6 +116,8 @@ void dt_steps_write(const struct dt_steps *steps, enum dt_steps_kind kind, struc
     if (steps->count > 1)
         dt_buffer_printf(json, "{\"type\": \"Sequence\", \"%s\": [", kinds[kind].members);
     for (size_t i = 0; i < steps->count; i++) {
+        if (steps->items[i].json == NULL)
+            continue;
         dt_buffer_add_string(json, i ? ",\n    " : "");
         dt_json_add_value(json, steps->items[i].json, DT_JSON_COMPACT);
     }

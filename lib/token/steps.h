@@ -25,7 +25,7 @@
 struct dt_step {
     const struct dt_step_type *type;
     void *data;
-    struct json_object *json; /* as read; for dt_tokenizer_save and the fingerprint */
+    struct json_object *json; /* as read, for dt_tokenizer_save and the fingerprint; or NULL */
 };
 
 /* All-zero is valid: no steps. */
@@ -41,6 +41,8 @@ enum dt_steps_kind { DT_STEPS_NORMALIZER, DT_STEPS_PRE_TOKENIZER, DT_STEPS_DECOD
  * of the steps that it needs, so that they are written back, too. */
 int dt_steps_read(struct dt_steps *steps, enum dt_steps_kind kind, struct json_object *component,
                   const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* Inserts a step without parameters that tokenizer.json does not name. */
+void dt_steps_insert(struct dt_steps *steps, size_t index, const struct dt_step_type *type);
 void dt_steps_release(struct dt_steps *steps);
 /* Appends the steps as a component of tokenizer.json: "null", a step, or a Sequence. */
 void dt_steps_write(const struct dt_steps *steps, enum dt_steps_kind kind, struct dt_buffer *json);

@@ -5,31 +5,45 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "pretokenize/regex.h"
+#include "unicode/utf8.h"
 
 struct dt_text_pattern {
-    char *literal;
+    char *literal; /* NULL: regex */
     size_t size;
+    struct dt_regex *regex;
 };
+
+int dt_text_pattern_new(struct dt_text_pattern **p, const char *regex, const char *path,
+                        struct dt_error *err)
+{
+    *p = dt_alloc(1, sizeof **p);
+    return dt_regex_new(&(*p)->regex, regex, path, err);
+}
 
 int dt_text_pattern_read(struct dt_text_pattern **p, struct json_object *component,
                          const char *path, struct dt_error *err)
 {
-    struct json_object *pattern, *text;
+    struct json_object *pattern;
+    const char *text;
     DT_TRY(dt_json_get(component, "pattern", json_type_object, path, &pattern, err));
-    if (!json_object_object_get_ex(pattern, "String", &text))
-        return dt_fail(err, DT_EFORMAT, "%s: the pattern %s is not known", path,
-                       dt_json_text(pattern));
-    DT_TRY(dt_json_get(pattern, "String", json_type_string, path, &text, err));
+    if (json_object_object_get(pattern, "Regex")) {
+        DT_TRY(dt_json_get_string(pattern, "Regex", path, &text, err));
+        return dt_text_pattern_new(p, text, path, err);
+    }
+    DT_TRY(dt_json_get_string(pattern, "String", path, &text, err));
     *p = dt_alloc(1, sizeof **p);
-    (*p)->literal = dt_strdup(dt_json_text(text));
-    (*p)->size = strlen((*p)->literal);
+    (*p)->literal = dt_strdup(text);
+    (*p)->size = strlen(text);
     return 0;
 }
 
 void dt_text_pattern_free(struct dt_text_pattern *p)
 {
-    if (p)
-        free(p->literal);
+    if (p == NULL)
+        return;
+    free(p->literal);
+    dt_regex_free(p->regex);
     free(p);
 }
 
@@ -45,8 +59,24 @@ static bool find_literal(const struct dt_text_pattern *p, const char *text, size
     return true;
 }
 
+static bool find_regex(const struct dt_text_pattern *p, const char *text, size_t size,
+                       struct dt_text_match *m)
+{
+    uint32_t code;
+    for (size_t from = m->end, start, end, length; from <= size; from += length ? length : 1) {
+        if (!dt_regex_find(p->regex, text, size, from, &start, &end))
+            return false;
+        if (start < end || !m->found || end != m->end) {
+            *m = (struct dt_text_match){start, end, true};
+            return true;
+        }
+        length = from < size ? dt_utf8_next(text + from, size - from, &code) : 1;
+    }
+    return false;
+}
+
 bool dt_text_pattern_next(const struct dt_text_pattern *p, const char *text, size_t size,
                           struct dt_text_match *m)
 {
-    return find_literal(p, text, size, m);
+    return p->literal ? find_literal(p, text, size, m) : find_regex(p, text, size, m);
 }

@@ -14,6 +14,9 @@ struct dt_text_pattern;
 /* Reads member "pattern" of a component; *p is owned by the caller. */
 int dt_text_pattern_read(struct dt_text_pattern **p, struct json_object *component,
                          const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* The same from an expression. */
+int dt_text_pattern_new(struct dt_text_pattern **p, const char *regex, const char *path,
+                        struct dt_error *err) DT_MUST_CHECK;
 void dt_text_pattern_free(struct dt_text_pattern *p); /* NULL is fine */
 
 /* The matches of a text, from left to right. All-zero starts a search. */
@@ -21,7 +24,8 @@ struct dt_text_match {
     size_t start, end;
     bool found; /* start .. end-1 is the last match */
 };
-/* Finds the next match; false if there is none. An empty match is not directly after another. */
+/* Finds the next match; false, and *match stays, if there is none. An empty match is not directly
+ * after another match. */
 bool dt_text_pattern_next(const struct dt_text_pattern *p, const char *text, size_t size,
                           struct dt_text_match *match);
 

@@ -376,9 +376,10 @@ static const struct {
      "pre_tokenizer Meta is not supported"},
     {"\"pre_tokenizer\": {",
      "\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", "
-     "\"pattern\": {\"Regex\": \"\\\\w+\"}, \"behavior\": \"Isolated\", \"invert\": false}, "
+     "\"pattern\": {\"Regex\": \"(a)\\\\1\"}, \"behavior\": \"Isolated\", \"invert\": false}, "
      "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}]},\n\"x\": {",
-     "pre_tokenizer Split with the pattern \\w+ is not known"},
+     "pre_tokenizer Split: an escape that is not supported at byte 4 of the regular expression "
+     "(a)\\1"},
     {"\"pre_tokenizer\": {",
      "\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Wordless\"}]},"
      "\n\"x\": {",

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Regular expressions of tokenizer.json, with the meaning of Oniguruma's Ruby syntax, which
+ * `tokenizers` uses, over the Unicode tables of lib/unicode: independent of installed libraries.
+ * What Oniguruma defines and this engine does not is refused by name: back-references, \K, \G, \R,
+ * \X, absent operators, comments, and most names of properties.
+ *
+ *     DT_TRY(dt_regex_new(&r, "\\p{N}{1,3}", "tokenizer.json", err));
+ *     for (size_t at = 0; dt_regex_find(r, text, size, at, &start, &end); at = end) ...
+ *
+ * Matching is backtracking with memory: a state that failed at an offset is not tried there again
+ * in the same attempt, so time does not grow exponentially with the text.
+ */
+#ifndef DT_PRETOKENIZE_REGEX_H
+#define DT_PRETOKENIZE_REGEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct dt_regex;
+
+/* *r is owned by the caller, immutable, and may be shared by threads. DT_EFORMAT names what is
+ * wrong with the expression or not supported, after "location: ". */
+int dt_regex_new(struct dt_regex **r, const char *expression, const char *location,
+                 struct dt_error *err) DT_MUST_CHECK;
+void dt_regex_free(struct dt_regex *r); /* NULL is fine */
+
+/* The first match in text[from .. size) whose start is not before from; false if there is none.
+ * Assertions see the text before from. An invalid byte counts as an unassigned character. */
+bool dt_regex_find(const struct dt_regex *r, const char *text, size_t size, size_t from,
+                   size_t *start, size_t *end);
+
+#endif
