@@ -79,9 +79,7 @@ void dt_continuation_release(struct dt_continuation *item)
 
 void dt_generation_add_token_text(const struct dt_generator *g, uint32_t id, struct dt_buffer *text)
 {
-    size_t size;
-    const char *bytes = dt_tokenizer_bytes(g->tokenizer, id, &size);
-    dt_buffer_append(text, bytes, size);
+    dt_tokenizer_add_token_text(g->tokenizer, id, text);
 }
 
 size_t dt_generation_find_stop(const struct dt_generator *g, const struct dt_buffer *text,

@@ -75,3 +75,33 @@ int dt_tokenizer_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_
     }
     return 0;
 }
+
+/* What a token adds to the text between two others: the text of "x", the token and "x" without that
+ * of "x" and, at the end, without what "x" adds to "x". */
+void dt_tokenizer_add_token_text(const struct dt_tokenizer *t, uint32_t id, struct dt_buffer *text)
+{
+    size_t size;
+    const char *bytes = dt_tokenizer_bytes(t, id, &size);
+    if (dt_vocabulary_is_bert(t) || (t->decoder.count == 0 && t->byte_level) || size == 0) {
+        dt_buffer_append(text, bytes, size);
+        return;
+    }
+    struct dt_buffer added[2] = {DT_BUFFER_EMPTY, DT_BUFFER_EMPTY};
+    for (int with = 0; with < 2; with++) {
+        struct dt_pieces p = {.items = NULL}, spare = {.items = NULL};
+        dt_buffer_add_char(&p.text.bytes, 'x');
+        dt_buffer_append(&p.text.bytes, bytes, with ? size : 0);
+        dt_buffer_add_char(&p.text.bytes, 'x');
+        dt_pieces_add(&p, 0, 1);
+        dt_pieces_add(&p, 1, p.text.bytes.size - 1);
+        dt_pieces_add(&p, p.text.bytes.size - 1, p.text.bytes.size);
+        dt_steps_decode(&t->decoder, &p, &spare);
+        join(t, &p, &added[with]);
+        dt_pieces_release(&p);
+        dt_pieces_release(&spare);
+    }
+    if (added[1].size >= added[0].size)
+        dt_buffer_append(text, added[1].data + 1, added[1].size - added[0].size);
+    dt_buffer_release(&added[0]);
+    dt_buffer_release(&added[1]);
+}

@@ -70,6 +70,19 @@ static const struct {
      "100257 <|endoftext|> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> 100276 <|endofprompt|>"},
     {0x3c1132c7577ec170, "o200k", false, "199999 <|endoftext|> 200018 <|endofprompt|>"},
     {0x20b0f06d50d1dcff, "qwen", true, "151643 <|endoftext|> <|im_start|> <|im_end|>"},
+    /* Whisper, multilingual; the ids after the languages depend on the model: 99 or 100 languages
+     */
+    {0x44cd10f832bc9311, "gpt2", false,
+     "50257 <|endoftext|> <|startoftranscript|> "
+     "<|en|> <|zh|> <|de|> <|es|> <|ru|> <|ko|> <|fr|> <|ja|> <|pt|> <|tr|> <|pl|> <|ca|> "
+     "<|nl|> <|ar|> <|sv|> <|it|> <|id|> <|hi|> <|fi|> <|vi|> <|he|> <|uk|> <|el|> <|ms|> "
+     "<|cs|> <|ro|> <|da|> <|hu|> <|ta|> <|no|> <|th|> <|ur|> <|hr|> <|bg|> <|lt|> <|la|> "
+     "<|mi|> <|ml|> <|cy|> <|sk|> <|te|> <|fa|> <|lv|> <|bn|> <|sr|> <|az|> <|sl|> <|kn|> "
+     "<|et|> <|mk|> <|br|> <|eu|> <|is|> <|hy|> <|ne|> <|mn|> <|bs|> <|kk|> <|sq|> <|sw|> "
+     "<|gl|> <|mr|> <|pa|> <|si|> <|km|> <|sn|> <|yo|> <|so|> <|af|> <|oc|> <|ka|> <|be|> "
+     "<|tg|> <|sd|> <|gu|> <|am|> <|yi|> <|lo|> <|uz|> <|fo|> <|ht|> <|ps|> <|tk|> <|nn|> "
+     "<|mt|> <|sa|> <|lb|> <|my|> <|bo|> <|tl|> <|mg|> <|as|> <|tt|> <|haw|> <|ln|> <|ha|> "
+     "<|ba|> <|jw|> <|su|>"},
     /* Llama 3 and 4, with the names of llama-models 0.3.0 */
     {0xe5b946be42aae656, "llama3", false,
      "128000 <|begin_of_text|> <|end_of_text|> <|reserved_special_token_0..1|> "
@@ -139,6 +152,8 @@ static int add_ranked_line(struct dt_tokenizer *t, const char *line, const char 
 {
     const char *blank = memchr(line, ' ', (size_t)(end - line));
     uint64_t rank = 0;
+    if (end - line > 2 && memcmp(line, "= ", 2) == 0)
+        return 0; /* Whisper's last token is empty */
     if (blank == NULL || blank + 1 == end || end - blank > 11 ||
         !decode_base64(line, (size_t)(blank - line), bytes))
         return dt_fail(err, DT_EFORMAT, "expected 'BASE64 RANK'");

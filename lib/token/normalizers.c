@@ -180,7 +180,7 @@ static int read_prepend(void **data, struct json_object *component, const char *
 static bool normalize_prepend(const void *data, const struct dt_traced_text *in,
                               struct dt_traced_text *out)
 {
-    dt_traced_text_add(out, data, strlen(data), dt_traced_text_origin(in, 0, 0));
+    dt_traced_text_add(out, data, strlen(data), dt_traced_text_origin_at(in, 0));
     dt_traced_text_copy(out, in, 0, in->bytes.size);
     return true;
 }

@@ -26,7 +26,7 @@ static void edit_byte_level(const void *data, const struct dt_traced_text *in, s
     const struct dt_byte_level *b = data;
     (void)first;
     if (b->prefix_space && in->bytes.data[piece.start] != ' ')
-        dt_traced_text_add(out, " ", 1, dt_traced_text_origin(in, piece.start, piece.start));
+        dt_traced_text_add(out, " ", 1, dt_traced_text_origin_at(in, piece.start));
     dt_traced_text_copy(out, in, piece.start, piece.end);
 }
 
@@ -62,8 +62,7 @@ static void edit_metaspace(const void *data, const struct dt_traced_text *in, st
     bool prepends =
         m->prepend == DT_METASPACE_ALWAYS || (m->prepend == DT_METASPACE_FIRST && first);
     if (prepends && *p != ' ' && !starts_with(p, (size_t)(end - p), m->replacement))
-        dt_traced_text_add(out, m->replacement, size,
-                           dt_traced_text_origin(in, piece.start, piece.start));
+        dt_traced_text_add(out, m->replacement, size, dt_traced_text_origin_at(in, piece.start));
     for (const char *space; p < end; p = space + 1) {
         space = memchr(p, ' ', (size_t)(end - p));
         size_t from = (size_t)(p - text), to = (size_t)((space ? space : end) - text);

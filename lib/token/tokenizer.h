@@ -104,6 +104,10 @@ void dt_encoder_encode(struct dt_encoder *e, const char *text, size_t size, stru
 int dt_tokenizer_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_t count,
                         struct dt_buffer *text, struct dt_error *err) DT_MUST_CHECK;
 
+/* Appends what a token adds to a text that goes on before and after it, for text that is shown
+ * while it is generated. */
+void dt_tokenizer_add_token_text(const struct dt_tokenizer *t, uint32_t id, struct dt_buffer *text);
+
 /* Writes a tokenizer.json atomically. DT_EINVALID for tiktoken-style ranks, which
  * tokenizer.json cannot represent. */
 int dt_tokenizer_save(const struct dt_tokenizer *t, const char *path,

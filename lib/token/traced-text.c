@@ -68,3 +68,11 @@ struct dt_span dt_traced_text_origin(const struct dt_traced_text *t, size_t star
     uint64_t at = start < t->bytes.size ? t->origins[start].start : t->origins[start - 1].end;
     return (struct dt_span){at, at};
 }
+
+struct dt_span dt_traced_text_origin_at(const struct dt_traced_text *t, size_t start)
+{
+    size_t end = start + 1;
+    while (end < t->bytes.size && (t->bytes.data[end] & 0xc0) == 0x80)
+        end++;
+    return dt_traced_text_origin(t, start, end);
+}

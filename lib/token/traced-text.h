@@ -38,5 +38,7 @@ void dt_traced_text_copy(struct dt_traced_text *t, const struct dt_traced_text *
 /* The range in the document of bytes start .. end-1; empty if start is end, at the end of the byte
  * before, or the start of the next. 0 .. 0 without origins. */
 struct dt_span dt_traced_text_origin(const struct dt_traced_text *t, size_t start, size_t end);
+/* That of the character at start, which text put before it gets, too. */
+struct dt_span dt_traced_text_origin_at(const struct dt_traced_text *t, size_t start);
 
 #endif

@@ -3,6 +3,8 @@
 and parameters of its tokenizer.json, with a small vocabulary.
 
   make_families.py FOLDER SIZE CORPUS...    writes FOLDER/FAMILY.json
+  make_families.py ids FOLDER DOCUMENTS     and FOLDER/FAMILY.jsonl: ids of each document in its template, and
+                                            the text that they decode to
 """
 import json
 import os
@@ -210,7 +212,22 @@ FAMILIES = {f.__name__.replace("_", "-"): f for f in (
     llama2, mistral, gemma, metaspace, roberta, neox, starcoder, falcon, deepseek, deepseek_coder, claude,
     behaviors, clip, openai_gpt, prefixed, word_level, bert_steps)}
 
+
+def write_ids(folder, documents):
+    for name in FAMILIES:
+        t = Tokenizer.from_file(os.path.join(folder, name + ".json"))
+        t.encode_special_tokens = True
+        with open(documents, newline="\n") as f, open(os.path.join(folder, name + ".jsonl"), "w") as out:
+            for line in f:
+                text = json.loads(line)["text"]
+                plain = t.encode(text, add_special_tokens=False).ids
+                print(json.dumps({"ids": t.encode(text).ids, "text": t.decode(plain, skip_special_tokens=False)}),
+                      file=out)
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "ids":
+        sys.exit(write_ids(*sys.argv[2:]))
     os.makedirs(sys.argv[1], exist_ok=True)
     for name, family in FAMILIES.items():
         family(int(sys.argv[2]), sys.argv[3:]).save(os.path.join(sys.argv[1], name + ".json"), pretty=False)
