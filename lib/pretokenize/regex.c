@@ -41,12 +41,15 @@ struct alternative {
     size_t from, to;
 };
 
+#define FIRST_STACK 32 /* alternatives without allocation */
+
 struct machine {
     const struct dt_regex *regex;
     const unsigned char *text;
     size_t size;
-    struct alternative *stack;
+    struct alternative *stack; /* first, or allocated */
     size_t count, capacity;
+    struct alternative first[FIRST_STACK];
 };
 
 /* A run of a program or body from `at` on. States that failed are remembered once there were many.
@@ -111,7 +114,13 @@ static bool holds(const struct machine *m, const struct dt_regex_instruction *i,
 
 static void push(struct machine *m, uint32_t next, size_t from, size_t to)
 {
-    DT_GROW(m->stack, m->count, m->capacity);
+    if (m->count == m->capacity) {
+        bool was_first = m->stack == m->first;
+        m->capacity *= 2;
+        m->stack = dt_realloc(was_first ? NULL : m->stack, m->capacity, sizeof *m->stack);
+        if (was_first)
+            memcpy(m->stack, m->first, sizeof m->first);
+    }
     m->stack[m->count++] = (struct alternative){next, from, to};
 }
 
@@ -245,7 +254,13 @@ static bool run_body(struct machine *m, uint32_t start, size_t at, size_t must_e
 bool dt_regex_find(const struct dt_regex *r, const char *text, size_t size, size_t from,
                    size_t *start, size_t *end)
 {
-    struct machine m = {.regex = r, .text = (const unsigned char *)text, .size = size};
+    struct machine m;
+    m.regex = r;
+    m.text = (const unsigned char *)text;
+    m.size = size;
+    m.stack = m.first;
+    m.count = 0;
+    m.capacity = FIRST_STACK;
     bool found = false;
     uint32_t code;
     for (size_t at = from; !found && at <= size;) {
@@ -257,6 +272,7 @@ bool dt_regex_find(const struct dt_regex *r, const char *text, size_t size, size
         found = run_body(&m, 0, at, SIZE_MAX, end);
         at += at < size ? character(&m, at, &code) : 1;
     }
-    free(m.stack);
+    if (m.stack != m.first)
+        free(m.stack);
     return found;
 }

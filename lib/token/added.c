@@ -56,7 +56,11 @@ static void add_token(struct dt_added_finder *f, uint32_t index)
     const char *bytes = content(f, index, &size);
     *find_slot(f, bytes, size) = index;
     add_length(f, (uint32_t)size);
-    f->starts[(unsigned char)bytes[0]] = true;
+    unsigned first = (unsigned char)bytes[0];
+    f->starts[first] = true;
+    for (unsigned second = 0; second < 256; second++)
+        if (size == 1 || second == (unsigned char)bytes[1])
+            f->pairs[(second << 8 | first) >> 3] |= (uint8_t)(1 << (first & 7));
 }
 
 /* Special tokens that are not allowed are searched only if others may overlap them. */
@@ -182,6 +186,14 @@ static size_t next_start(const struct dt_added_finder *f, const char *text, size
     return at;
 }
 
+/* Whether the two bytes at `at` start a token, or there is only one. */
+static bool may_start(const struct dt_added_finder *f, const unsigned char *text, size_t size,
+                      size_t at)
+{
+    unsigned pair = text[at] | (at + 1 < size ? (unsigned)text[at + 1] << 8 : 0);
+    return at + 1 == size || f->pairs[pair >> 3] >> (pair & 7) & 1;
+}
+
 bool dt_added_next(const struct dt_added_finder *f, const char *text, size_t size, size_t from,
                    struct dt_added_match *match)
 {
@@ -190,7 +202,8 @@ bool dt_added_next(const struct dt_added_finder *f, const char *text, size_t siz
         return false;
     for (size_t at = from; (at = next_start(f, text, size, at)) < size;) {
         size_t length;
-        const struct dt_added_token *token = token_at(f, text + at, size - at, &length);
+        const struct dt_added_token *token =
+            may_start(f, bytes, size, at) ? token_at(f, text + at, size - at, &length) : NULL;
         if (token == NULL) {
             at++;
             continue;

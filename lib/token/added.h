@@ -20,8 +20,10 @@ struct dt_added_finder {
     uint32_t *lengths; /* distinct token lengths, longest first */
     uint32_t length_count;
     bool starts[256]; /* first bytes of tokens */
-    int only_start;   /* the only first byte; -1 if there are several */
-    bool special;     /* match special tokens */
+    uint8_t
+        pairs[65536 / 8]; /* a bit per first two bytes, little-endian; of all, if a token is one */
+    int only_start;       /* the only first byte; -1 if there are several */
+    bool special;         /* match special tokens */
 };
 
 struct dt_added_match {

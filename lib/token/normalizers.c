@@ -267,14 +267,20 @@ static bool edit_characters(character_editor *edit, const struct dt_traced_text 
     const unsigned char *text = (const unsigned char *)in->bytes.data, *end = text + in->bytes.size;
     char bytes[8];
     uint32_t code;
+    size_t done = 0;
     for (const unsigned char *p = text, *next; p < end; p = next) {
         next = p + dt_character(p, end, &code);
         size_t from = (size_t)(p - text), to = (size_t)(next - text);
-        if (code == DT_CHAR_INVALID)
-            dt_traced_text_copy(out, in, from, to);
-        else
-            dt_traced_text_add(out, bytes, edit(code, bytes), dt_traced_text_origin(in, from, to));
+        size_t size = code == DT_CHAR_INVALID ? 0 : edit(code, bytes);
+        if (code == DT_CHAR_INVALID || (size == to - from && memcmp(bytes, p, size) == 0))
+            continue;
+        dt_traced_text_copy(out, in, done, from);
+        dt_traced_text_add(out, bytes, size, dt_traced_text_origin(in, from, to));
+        done = to;
     }
+    if (done == 0)
+        return false;
+    dt_traced_text_copy(out, in, done, in->bytes.size);
     return true;
 }
 
