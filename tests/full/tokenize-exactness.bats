@@ -18,6 +18,8 @@ setup_file() {
     [ -z "${TESTDATA:-}" ] || "$PYTHON" "$ORACLES/real_texts.py" 1000000000 "$TESTDATA" >testdata.jsonl
     awk 'NR % 12 == 0' documents.jsonl >corpus.txt
     "$PYTHON" "$ORACLES/make_kinds.py" kinds 8000 corpus.txt
+    head -c 4000000 corpus.txt | iconv -c -f utf-8 -t utf-8 >some.txt
+    "$PYTHON" "$ORACLES/make_families.py" families 8000 some.txt
 }
 
 setup() {
@@ -45,6 +47,12 @@ compare() {
 @test "o200k (.tiktoken)" { compare kinds/ranks.tiktoken --pattern o200k; }
 @test "Nemo's pattern (.tiktoken)" { compare kinds/ranks.tiktoken --pattern tekken; }
 @test "Qwen 3.5's pattern (.tiktoken)" { compare kinds/ranks.tiktoken --pattern qwen35; }
+
+@test "pipelines of families (tokenizer.json)" {
+    for file in families/*.json; do
+        compare "$file"
+    done
+}
 
 @test "tekken.json" {
     need_python mistral_common

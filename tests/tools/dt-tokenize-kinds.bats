@@ -171,3 +171,37 @@ ${all[*]:6:2} 1" ]
         "$PYTHON" "$ORACLES/kinds_oracle.py" "$KINDS/ranks.tiktoken" f.jsonl ids --pattern $pattern
     done
 }
+
+@test "ids of the pipelines of families are those of tokenizers: 3,000 random strings" {
+    need_python tokenizers
+    "$PYTHON" "$ORACLES/tokenizers_oracle.py" strings 13 3000 >f.jsonl
+    for file in "$KINDS"/../families/*.json; do
+        for special in "" --special; do
+            dt-tokenize -t "$file" --frame none $special --ids f.jsonl >ids
+            "$PYTHON" "$ORACLES/kinds_oracle.py" "$file" f.jsonl ids $special
+        done
+    done
+}
+
+@test "matches of expressions are those that Oniguruma gives today" {
+    need_python tokenizers
+    "$PYTHON" "$ORACLES/regex_oracle.py" 3 400 | cmp - "$BATS_TEST_DIRNAME/../pretokenize/regexes.jsonl"
+}
+
+@test "offsets of a pipeline are bytes of the document, of an added mark those of the first character" {
+    printf '\303\251 ok\n' >f
+    [ "$(dt-tokenize -t "$KINDS/../families/mistral.json" --frame none --offsets --from lines f |
+        sed 's/[0-9]*:\([0-9]*:[0-9]*\)/\1/g')" = "0:2 0:2 2:4 4:5" ]
+}
+
+@test "an empty token in a .tiktoken file is skipped" {
+    (cat "$KINDS/ranks.tiktoken" && echo "= 420") >empty.tiktoken
+    dt-tokenize -t empty.tiktoken --pattern o200k --frame none --ids "$KINDS/documents.jsonl" |
+        cmp - "$KINDS/ranks.ids"
+}
+
+@test "a pattern is refused where the tokenizer has another normalizer" {
+    run dt-tokenize -t "$KINDS/../families/claude.json" --pattern gpt2 --ids "$KINDS/documents.jsonl"
+    [ "$status" = 1 ]
+    [[ $output = *"--pattern is not supported with normalizer NFKC" ]]
+}
