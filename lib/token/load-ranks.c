@@ -5,40 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "token/tokenizer-file.h"
 #include "json/json.h"
-
-static int base64_digit(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* Replaces bytes by the decoded Base64 text; false if invalid. */
-static bool decode_base64(const char *text, size_t size, struct dt_buffer *bytes)
-{
-    dt_buffer_clear(bytes);
-    if (size == 0 || size % 4 != 0)
-        return false;
-    size_t filled = size - (text[size - 1] == '=') - (text[size - 2] == '=');
-    uint32_t bits = 0;
-    for (size_t i = 0; i < filled; i++) {
-        int digit = base64_digit(text[i]);
-        if (digit < 0)
-            return false;
-        bits = bits << 6 | (uint32_t)digit;
-        if (i % 4 > 0)
-            dt_buffer_add_char(bytes, (char)(bits >> (6 - 2 * (i % 4))));
-    }
-    return true;
-}
 
 static struct dt_added_token special_token(uint32_t id)
 {
@@ -155,7 +126,7 @@ static int add_ranked_line(struct dt_tokenizer *t, const char *line, const char 
     if (end - line > 2 && memcmp(line, "= ", 2) == 0)
         return 0; /* Whisper's last token is empty */
     if (blank == NULL || blank + 1 == end || end - blank > 11 ||
-        !decode_base64(line, (size_t)(blank - line), bytes))
+        !dt_base64_decode(line, (size_t)(blank - line), bytes))
         return dt_fail(err, DT_EFORMAT, "expected 'BASE64 RANK'");
     for (const char *p = blank + 1; p < end; p++) {
         if (*p < '0' || *p > '9')
@@ -284,7 +255,7 @@ static int add_ranked(struct dt_tokenizer *t, struct json_object *token, int64_t
     int64_t rank;
     DT_TRY(dt_json_get_string(token, "token_bytes", location, &base64, err));
     DT_TRY(dt_json_get_int(token, "rank", location, &rank, err));
-    if (rank < 0 || !decode_base64(base64, strlen(base64), bytes))
+    if (rank < 0 || !dt_base64_decode(base64, strlen(base64), bytes))
         return dt_fail(err, DT_EFORMAT, "%s: expected a \"rank\" from 0 and Base64 \"token_bytes\"",
                        location);
     if (rank + specials >= size)

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+#include "token/unigram.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "token/tokenizer.h"
+#include "unicode/utf8.h"
+
+#define CACHE_BITS 15
+#define KEY_BYTES  23
+#define KEY_IDS    6
+#define UNSET      UINT32_MAX
+
+static const char mark[] = "\xe2\x96\x81"; /* U+2581 */
+#define MARK_BYTES 3
+
+/* The best segmentation that ends at an offset: its sum and last piece. */
+struct node {
+    double best;
+    double second; /* of the next best; only for words of the cache */
+    uint32_t start, id;
+};
+
+/* The ids of a word, independent of the sum before it as long as rounding cannot reach the margin
+ * over the next best segmentation. */
+struct entry {
+    char key[KEY_BYTES]; /* zeros after size */
+    uint8_t size;        /* 0: empty */
+    uint32_t ids[KEY_IDS];
+    uint8_t lengths[KEY_IDS];
+    float margin;
+    uint32_t count;
+};
+
+struct piece {
+    uint32_t id;
+    uint32_t size;
+};
+
+struct dt_unigram_work {
+    struct entry *cache;
+    struct node *nodes;
+    size_t node_capacity;
+    struct piece *pieces; /* of a stretch, the last first */
+    size_t piece_count, piece_capacity;
+    double sum;           /* of the text so far */
+    bool follows_unknown; /* the last piece was unknown */
+    uint32_t *ids;
+    size_t *ends; /* NULL: not wanted */
+    size_t count, end;
+};
+
+struct dt_unigram_work *dt_unigram_work_new(void)
+{
+    struct dt_unigram_work *w = dt_alloc(1, sizeof *w);
+    w->cache = dt_alloc((size_t)1 << CACHE_BITS, sizeof *w->cache);
+    return w;
+}
+
+void dt_unigram_work_free(struct dt_unigram_work *w)
+{
+    if (w == NULL)
+        return;
+    free(w->cache);
+    free(w->nodes);
+    free(w->pieces);
+    free(w);
+}
+
+void dt_unigram_free(struct dt_unigram *u)
+{
+    if (u == NULL)
+        return;
+    dt_piece_trie_release(&u->trie);
+    free(u->scores);
+    free(u->byte_ids);
+    free(u);
+}
+
+/* Whether a piece holds a mark that follows another character. */
+static bool spans_mark(const struct dt_piece *p)
+{
+    for (uint32_t i = 1; i + MARK_BYTES <= p->size; i++)
+        if (memcmp(p->bytes + i, mark, MARK_BYTES) == 0 &&
+            (i < MARK_BYTES || memcmp(p->bytes + i - MARK_BYTES, mark, MARK_BYTES) != 0))
+            return true;
+    return false;
+}
+
+void dt_unigram_build(struct dt_unigram *u, struct dt_piece *pieces, size_t count)
+{
+    u->cuts_at_marks = true;
+    u->largest = fabs(u->unknown_score);
+    for (size_t i = 0; i < count; i++) {
+        u->cuts_at_marks = u->cuts_at_marks && !spans_mark(&pieces[i]);
+        u->largest = fmax(u->largest, fabs(u->scores[pieces[i].id]));
+    }
+    dt_piece_trie_build(&u->trie, pieces, count);
+}
+
+/* --- ids -------------------------------------------------------------------------------------- */
+
+static inline void add_id(struct dt_unigram_work *w, uint32_t id, uint32_t size)
+{
+    w->end += size;
+    w->ids[w->count] = id;
+    if (w->ends)
+        w->ends[w->count] = w->end;
+    w->count++;
+}
+
+static void add_piece(const struct dt_unigram *u, struct dt_unigram_work *w, const char *bytes,
+                      struct piece piece)
+{
+    bool unknown = piece.id == u->unknown, goes_on = unknown && w->follows_unknown;
+    w->follows_unknown = unknown;
+    w->count -= goes_on && u->fuse_unknown && !u->byte_ids;
+    if (!unknown || !u->byte_ids)
+        add_id(w, piece.id, piece.size);
+    else
+        for (uint32_t i = 0; i < piece.size; i++)
+            add_id(w, u->byte_ids[(unsigned char)bytes[i]], 1);
+}
+
+/* Collects the pieces of the best segmentation of nodes[0 .. end], the last first. */
+static void trace_back(struct dt_unigram_work *w, size_t end)
+{
+    w->piece_count = 0;
+    while (end > 0) {
+        uint32_t start = w->nodes[end].start;
+        DT_GROW(w->pieces, w->piece_count, w->piece_capacity);
+        w->pieces[w->piece_count++] = (struct piece){w->nodes[end].id, (uint32_t)(end - start)};
+        end = start;
+    }
+}
+
+static void add_traced(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text)
+{
+    while (w->piece_count > 0) {
+        struct piece piece = w->pieces[--w->piece_count];
+        add_piece(u, w, text, piece);
+        text += piece.size;
+    }
+}
+
+/* --- search ----------------------------------------------------------------------------------- */
+
+/* Makes nodes up to `to` usable; those up to *from are already. */
+static void extend(struct dt_unigram_work *w, size_t *from, size_t to)
+{
+    if (to >= w->node_capacity) {
+        w->node_capacity = 2 * to + 256;
+        w->nodes = dt_realloc(w->nodes, w->node_capacity, sizeof *w->nodes);
+    }
+    for (; *from < to; ++*from)
+        w->nodes[*from + 1] = (struct node){-INFINITY, -INFINITY, UNSET, 0};
+}
+
+static inline void offer(struct node *to, const struct dt_unigram *u, double sum, uint32_t start,
+                         uint32_t id)
+{
+    if (to->start != UNSET && !(sum > to->best))
+        return;
+    to->best = u->rounds_to_float ? (double)(float)sum : sum;
+    to->start = start;
+    to->id = id;
+}
+
+/* Offers the pieces that begin at offset `at` of a stretch whose text has size bytes. */
+static void offer_from(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
+                       size_t size, size_t at, size_t *reach)
+{
+    size_t length = dt_utf8_length(text[at]);
+    double sum = w->nodes[at].best;
+    bool known = false;
+    uint32_t node = DT_PIECE_TRIE_ROOT, id;
+    for (size_t i = at;
+         i < size && dt_piece_trie_follow(&u->trie, &node, (unsigned char)text[i], &id); i++) {
+        if (id == DT_NO_TOKEN)
+            continue;
+        if (i + 1 > *reach)
+            extend(w, reach, i + 1);
+        offer(&w->nodes[i + 1], u, u->scores[id] + sum, (uint32_t)at, id);
+        known = known || i + 1 == at + length;
+    }
+    if (known)
+        return;
+    if (at + length > *reach)
+        extend(w, reach, at + length);
+    sum += u->unknown_score;
+    offer(&w->nodes[at + length], u, u->rounds_to_float ? (double)(float)sum : sum, (uint32_t)at,
+          u->unknown);
+}
+
+/* Offsets of nodes fit 32 bits. */
+#define STRETCH_MAX ((size_t)1 << 31)
+
+/* Segments a prefix of text up to a boundary that all segmentations share, beginning with
+ * w->sum, which it advances. Returns its bytes. */
+static size_t encode_stretch(const struct dt_unigram *u, struct dt_unigram_work *w,
+                             const char *text, size_t size)
+{
+    size_t reach = 0, at = 0;
+    extend(w, &reach, 1);
+    reach = 0;
+    w->nodes[0].best = w->sum;
+    do {
+        offer_from(u, w, text, size, at, &reach);
+        at += dt_utf8_length(text[at]);
+    } while (at < reach && at < STRETCH_MAX);
+    trace_back(w, at);
+    w->sum = w->nodes[at].best;
+    add_traced(u, w, text);
+    return at;
+}
+
+static void encode_exactly(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
+                           size_t size)
+{
+    while (size > 0) {
+        size_t part = encode_stretch(u, w, text, size);
+        text += part;
+        size -= part;
+    }
+}
+
+/* --- the cache of words ----------------------------------------------------------------------- */
+
+static void offer_second(struct node *to, double best, double second, uint32_t start, uint32_t id)
+{
+    if (to->start == UNSET || best > to->best) {
+        to->second = to->best > second ? to->best : second;
+        to->best = best;
+        to->start = start;
+        to->id = id;
+    } else if (best > to->second) {
+        to->second = best;
+    }
+}
+
+/* Finds the best segmentation of a word in double precision, and its margin over the next best. */
+static double search_word(const struct dt_unigram *u, struct dt_unigram_work *w, const char *word,
+                          size_t size)
+{
+    size_t from = 0;
+    extend(w, &from, size);
+    w->nodes[0] = (struct node){0, -INFINITY, UNSET, 0};
+    for (size_t at = 0, length; at < size; at += length) {
+        uint32_t node = DT_PIECE_TRIE_ROOT, id;
+        struct node base = w->nodes[at];
+        bool known = false;
+        length = dt_utf8_length(word[at]);
+        for (size_t i = at;
+             i < size && dt_piece_trie_follow(&u->trie, &node, (unsigned char)word[i], &id); i++) {
+            if (id == DT_NO_TOKEN)
+                continue;
+            offer_second(&w->nodes[i + 1], base.best + u->scores[id], base.second + u->scores[id],
+                         (uint32_t)at, id);
+            known = known || i + 1 == at + length;
+        }
+        if (!known)
+            offer_second(&w->nodes[at + length], base.best + u->unknown_score,
+                         base.second + u->unknown_score, (uint32_t)at, u->unknown);
+    }
+    return w->nodes[size].best - w->nodes[size].second;
+}
+
+/* Words with unknown characters are not remembered: their ids depend on the word before. */
+static void remember(const struct dt_unigram *u, struct dt_unigram_work *w, struct entry *e,
+                     const char *key, size_t size)
+{
+    double margin = search_word(u, w, key, size);
+    trace_back(w, size);
+    if (w->piece_count > KEY_IDS)
+        return;
+    for (size_t i = 0; i < w->piece_count; i++)
+        if (w->pieces[i].id == u->unknown)
+            return;
+    memcpy(e->key, key, KEY_BYTES);
+    e->size = (uint8_t)size;
+    e->margin = (float)(margin * (1 - FLT_EPSILON));
+    for (e->count = 0; w->piece_count > 0; e->count++) {
+        struct piece piece = w->pieces[--w->piece_count];
+        e->ids[e->count] = piece.id;
+        e->lengths[e->count] = (uint8_t)piece.size;
+    }
+}
+
+static uint64_t hash_of(const char key[KEY_BYTES + 1])
+{
+    uint64_t a, b, c;
+    memcpy(&a, key, 8);
+    memcpy(&b, key + 8, 8);
+    memcpy(&c, key + 16, 8);
+    uint64_t h = (a ^ b * 0x9e3779b97f4a7c15u ^ (c << 31 | c >> 33)) * 0xd6e8feb86659fd93u;
+    return (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
+}
+
+/* Whether rounding cannot change the segmentation of the word after the text so far: it moves the
+ * sum of up to size scores by at most size * |sum| * epsilon / 2. */
+static bool margin_holds(const struct dt_unigram *u, const struct dt_unigram_work *w,
+                         const struct entry *e)
+{
+    double epsilon = u->rounds_to_float ? FLT_EPSILON : DBL_EPSILON;
+    return e->margin > e->size * (fabs(w->sum) + e->size * u->largest) * epsilon;
+}
+
+static void add_remembered(const struct dt_unigram *u, struct dt_unigram_work *w,
+                           const struct entry *e)
+{
+    w->follows_unknown = false;
+    for (uint32_t i = 0; i < e->count; i++) {
+        w->sum += u->scores[e->ids[i]];
+        if (u->rounds_to_float)
+            w->sum = (double)(float)w->sum;
+        add_id(w, e->ids[i], e->lengths[i]);
+    }
+}
+
+static void encode_word(const struct dt_unigram *u, struct dt_unigram_work *w, const char *word,
+                        size_t size)
+{
+    char key[KEY_BYTES + 1] = {0};
+    if (size > KEY_BYTES) {
+        encode_exactly(u, w, word, size);
+        return;
+    }
+    memcpy(key, word, size);
+    struct entry *e = &w->cache[hash_of(key) >> (64 - CACHE_BITS)];
+    if (e->size != size || memcmp(e->key, key, KEY_BYTES) != 0)
+        remember(u, w, e, key, size);
+    if (e->size == size && memcmp(e->key, key, KEY_BYTES) == 0 && margin_holds(u, w, e))
+        add_remembered(u, w, e);
+    else
+        encode_exactly(u, w, word, size);
+}
+
+/* The bytes of text before the first mark that follows another character. */
+static size_t word_size(const char *text, size_t size)
+{
+    size_t at = 0;
+    while (size - at >= MARK_BYTES && memcmp(text + at, mark, MARK_BYTES) == 0)
+        at += MARK_BYTES;
+    for (const char *found; (found = memchr(text + at, mark[0], size - at)) != NULL;) {
+        at = (size_t)(found - text);
+        if (size - at >= MARK_BYTES && memcmp(found, mark, MARK_BYTES) == 0)
+            return at;
+        at++;
+    }
+    return size;
+}
+
+size_t dt_unigram_encode(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
+                         size_t size, uint32_t *ids, size_t *ends)
+{
+    w->sum = 0;
+    w->follows_unknown = false;
+    w->ids = ids;
+    w->ends = ends;
+    w->count = w->end = 0;
+    while (size > 0) {
+        size_t part = u->cuts_at_marks ? word_size(text, size) : size;
+        encode_word(u, w, text, part);
+        text += part;
+        size -= part;
+    }
+    return w->count;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Unigram segmentation (Kudo 2018): of all segmentations of a text into pieces, the one whose
+ * scores, log probabilities, sum to the most. A character that is no piece is the unknown piece,
+ * with the lowest score minus 10.
+ *
+ * SentencePiece and `tokenizers` round the sums differently and so break ties differently: float,
+ * compared before rounding, and double. Both go from left to right, and of equal sums keep the one
+ * found first: that of the longest last piece.
+ *
+ *     struct dt_unigram_work *w = dt_unigram_work_new(u);
+ *     size_t count = dt_unigram_encode(u, w, text, size, ids, NULL);
+ */
+#ifndef DT_TOKEN_UNIGRAM_H
+#define DT_TOKEN_UNIGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "token/piece-trie.h"
+
+struct dt_unigram {
+    struct dt_piece_trie trie;
+    double *scores; /* [ids] */
+    double unknown_score;
+    uint32_t unknown;   /* the id of unknown characters */
+    uint32_t *byte_ids; /* [256]: unknown characters encode as bytes; NULL: they do not */
+    bool fuse_unknown;  /* a run of unknown characters is one id */
+    bool rounds_to_float;
+    /* Filled by dt_unigram_build: */
+    double largest;     /* absolute value of a score */
+    bool cuts_at_marks; /* a segmentation always has a boundary before each U+2581 that does not
+                           follow another */
+};
+
+struct dt_unigram_work;
+
+/* Builds the trie of the pieces, distinct. The other fields are set by the caller before. */
+void dt_unigram_build(struct dt_unigram *u, struct dt_piece *pieces, size_t count);
+void dt_unigram_free(struct dt_unigram *u); /* NULL is fine */
+
+/* One for each thread: holds a cache of words and the state of the search. */
+struct dt_unigram_work *dt_unigram_work_new(void);
+void dt_unigram_work_free(struct dt_unigram_work *w); /* NULL is fine */
+
+/* Writes the ids of text, valid UTF-8, and to ends, unless NULL, the offset in text where each
+ * ends; both have room for size elements. Returns the number of ids. Time is linear in size times
+ * the longest match; memory is bounded by the longest stretch without a boundary that all
+ * segmentations share. */
+size_t dt_unigram_encode(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
+                         size_t size, uint32_t *ids, size_t *ends);
+
+#endif
