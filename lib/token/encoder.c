@@ -133,9 +133,9 @@ static inline bool same_key(struct key a, struct key b)
 }
 
 /* The bytes of the next part of a long piece, of whole characters. */
-static size_t part_of(const unsigned char *piece, size_t size)
+static size_t part_of(const struct dt_tokenizer *t, const unsigned char *piece, size_t size)
 {
-    if (size <= DT_BPE_MAX_PIECE)
+    if (size <= dt_model_longest_piece(t))
         return size;
     size_t part = DT_BPE_MAX_PIECE;
     while (part > DT_BPE_MAX_PIECE - 3 && (piece[part] & 0xc0) == 0x80)
@@ -147,7 +147,7 @@ static void encode_long(struct dt_encoder *e, const unsigned char *piece, size_t
                         struct dt_ids *ids)
 {
     for (size_t part; size > 0; piece += part, size -= part) {
-        part = part_of(piece, size);
+        part = part_of(e->tokenizer, piece, size);
         dt_ids_reserve(ids, ids->count + part);
         ids->count +=
             dt_model_encode(e->tokenizer, &e->work, piece, part, ids->data + ids->count, NULL);
@@ -341,7 +341,7 @@ static void trace_piece(struct dt_encoder *e, const struct dt_traced_text *text,
     for (size_t from = piece.start; from < piece.end;) {
         dt_model_split(e->tokenizer, bytes + from, bytes + piece.end, &end, 1);
         for (size_t part, to = from + end; from < to; from += part) {
-            part = part_of(bytes + from, to - from);
+            part = part_of(e->tokenizer, bytes + from, to - from);
             trace_part(e, text, from, part, ids);
         }
     }

@@ -95,7 +95,9 @@ static const struct {
     {"tekken.json", dt_tokenizer_load_json, true},
     {pair_name, load_pair, true},
     {"vocab.txt", dt_tokenizer_load_bert, true},
-    {"tokenizer.model", dt_tokenizer_load_tiktoken, true},
+    {"tokenizer.model", dt_tokenizer_load_model, true},
+    {"spiece.model", dt_tokenizer_load_model, true},
+    {".model", dt_tokenizer_load_model, false},
     {".tiktoken", dt_tokenizer_load_tiktoken, false},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)

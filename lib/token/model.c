@@ -8,6 +8,12 @@ void dt_model_work_release(struct dt_model_work *work)
 {
     dt_bpe_work_release(&work->bpe);
     dt_buffer_release(&work->word);
+    dt_unigram_work_free(work->unigram);
+}
+
+size_t dt_model_longest_piece(const struct dt_tokenizer *t)
+{
+    return t->model == DT_TOKEN_UNIGRAM ? SIZE_MAX : DT_BPE_MAX_PIECE;
 }
 
 /* The token equal to the whole piece, with ignore_merges; else DT_NO_TOKEN. */
@@ -64,6 +70,14 @@ size_t dt_model_split(const struct dt_tokenizer *t, const unsigned char *text,
     return 1;
 }
 
+static size_t encode_unigram(const struct dt_tokenizer *t, struct dt_model_work *work,
+                             const unsigned char *piece, size_t size, uint32_t *ids, size_t *ends)
+{
+    if (work->unigram == NULL)
+        work->unigram = dt_unigram_work_new();
+    return dt_unigram_encode(t->unigram, work->unigram, (const char *)piece, size, ids, ends);
+}
+
 size_t dt_model_encode(const struct dt_tokenizer *t, struct dt_model_work *work,
                        const unsigned char *piece, size_t size, uint32_t *ids, size_t *ends)
 {
@@ -73,6 +87,8 @@ size_t dt_model_encode(const struct dt_tokenizer *t, struct dt_model_work *work,
         return encode_bpe(t, work, piece, size, ids, ends);
     case DT_TOKEN_WORD_LEVEL:
         return encode_word_level(t, piece, size, ids, ends);
+    case DT_TOKEN_UNIGRAM:
+        return encode_unigram(t, work, piece, size, ids, ends);
     case DT_TOKEN_WORD_PIECE:
         return encode_word_piece(t, work, piece, size, ids, ends);
     }

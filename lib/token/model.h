@@ -4,12 +4,14 @@
 #define DT_TOKEN_MODEL_H
 
 #include "token/bpe.h"
+#include "token/unigram.h"
 #include "token/vocabulary.h"
 
 /* Scratch memory of a thread; all-zero is valid. */
 struct dt_model_work {
     struct dt_bpe_work bpe;
     struct dt_buffer word; /* of WordPiece */
+    struct dt_unigram_work *unigram;
 };
 
 void dt_model_work_release(struct dt_model_work *work);
@@ -18,9 +20,12 @@ void dt_model_work_release(struct dt_model_work *work);
 size_t dt_model_split(const struct dt_tokenizer *t, const unsigned char *text,
                       const unsigned char *end, size_t *ends, size_t capacity);
 
-/* Encodes a piece of 1 .. DT_BPE_MAX_PIECE bytes. ids and, unless it is NULL, ends have room for
- * size elements; ends[i] is the end offset in the piece of id i. Returns the number of ids, from 0.
- */
+/* The bytes up to which a piece is encoded as a whole. */
+size_t dt_model_longest_piece(const struct dt_tokenizer *t);
+
+/* Encodes a piece of 1 .. dt_model_longest_piece() bytes. ids and, unless it is NULL, ends have
+ * room for size elements; ends[i] is the end offset in the piece of id i. Returns the number of
+ * ids, from 0. */
 size_t dt_model_encode(const struct dt_tokenizer *t, struct dt_model_work *work,
                        const unsigned char *piece, size_t size, uint32_t *ids, size_t *ends);
 

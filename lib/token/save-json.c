@@ -277,6 +277,8 @@ int dt_tokenizer_save(const struct dt_tokenizer *t, const char *path, struct dt_
                        "%s: tokenizer.json cannot represent merges by rank: save it in its own "
                        "format",
                        path);
+    case DT_TOKEN_UNIGRAM:
+        return dt_fail(err, DT_EINVALID, "%s: writing a Unigram model is not supported", path);
     case DT_TOKEN_WORD_PIECE:
         add_model = add_word_piece;
         break;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/protobuf.h"
 #include "token/tokenizer.h"
 #include "unicode/utf8.h"
 
@@ -16,54 +17,54 @@
 enum target_type { TARGET_BOOL, TARGET_NUMBER, TARGET_FLOAT, TARGET_BYTES };
 
 struct target {
-    uint32_t number;
+    int number;
     enum target_type type;
     const char *name;
     void *to;
 };
 
-static int set_target(const struct target *t, const struct dt_protobuf_field *f,
-                      struct dt_error *err)
+static int set_target(const struct target *t, const struct dt_pb_reader *f, struct dt_error *err)
 {
     static const enum dt_protobuf_type expected[] = {[TARGET_BOOL] = DT_PROTOBUF_VARINT,
                                                      [TARGET_NUMBER] = DT_PROTOBUF_VARINT,
                                                      [TARGET_FLOAT] = DT_PROTOBUF_FIXED32,
                                                      [TARGET_BYTES] = DT_PROTOBUF_BYTES};
-    uint32_t bits = (uint32_t)f->value;
+    uint32_t bits = (uint32_t)f->number;
     if (f->type != expected[t->type])
         return dt_fail(err, DT_EFORMAT, "\"%s\" has wire type %d, not %d", t->name, (int)f->type,
                        (int)expected[t->type]);
     switch (t->type) {
     case TARGET_BOOL:
-        *(bool *)t->to = f->value != 0;
+        *(bool *)t->to = f->number != 0;
         break;
     case TARGET_NUMBER:
-        *(uint64_t *)t->to = f->value;
+        *(uint64_t *)t->to = f->number;
         break;
     case TARGET_FLOAT:
         memcpy(t->to, &bits, sizeof bits);
         break;
     case TARGET_BYTES:
-        *(struct dt_protobuf *)t->to = f->bytes;
+        *(struct dt_sentencepiece_text *)t->to =
+            (struct dt_sentencepiece_text){(const char *)f->bytes, (size_t)f->number};
         break;
     }
     return 0;
 }
 
 /* Reads the fields of targets, ended by a NULL name, and skips the others. */
-static int read_message(struct dt_protobuf message, const struct target *targets,
+static int read_message(const struct dt_pb_reader *field, const struct target *targets,
                         struct dt_error *err)
 {
-    struct dt_protobuf_field field;
-    int rc;
-    while ((rc = dt_protobuf_next(&message, &field, err)) > 0)
+    struct dt_pb_reader r = {.data = field->bytes, .size = (size_t)field->number};
+    while (dt_protobuf_next(&r))
         for (const struct target *t = targets; t->name; t++)
-            if (t->number == field.number)
-                DT_TRY(set_target(t, &field, err));
-    return rc;
+            if (t->number == r.field)
+                DT_TRY(set_target(t, &r, err));
+    return r.damaged ? dt_fail(err, DT_EFORMAT, "damaged, or not a SentencePiece model") : 0;
 }
 
-static int add_piece(struct dt_sentencepiece *m, struct dt_protobuf message, struct dt_error *err)
+static int add_piece(struct dt_sentencepiece *m, const struct dt_pb_reader *message,
+                     struct dt_error *err)
 {
     struct dt_sentencepiece_piece p = {.kind = DT_SENTENCEPIECE_NORMAL};
     const struct target targets[] = {{1, TARGET_BYTES, "piece", &p.text},
@@ -88,7 +89,7 @@ static int add_piece(struct dt_sentencepiece *m, struct dt_protobuf message, str
     return 0;
 }
 
-static int read_trainer(struct dt_sentencepiece *m, struct dt_protobuf message,
+static int read_trainer(struct dt_sentencepiece *m, const struct dt_pb_reader *message,
                         struct dt_error *err)
 {
     const struct target targets[] = {
@@ -100,7 +101,7 @@ static int read_trainer(struct dt_sentencepiece *m, struct dt_protobuf message,
     return read_message(message, targets, err) < 0 ? dt_fail_context(err, "trainer_spec") : 0;
 }
 
-static int read_normalizer(struct dt_sentencepiece *m, struct dt_protobuf message,
+static int read_normalizer(struct dt_sentencepiece *m, const struct dt_pb_reader *message,
                            struct dt_error *err)
 {
     const struct target targets[] = {
@@ -112,9 +113,9 @@ static int read_normalizer(struct dt_sentencepiece *m, struct dt_protobuf messag
     return read_message(message, targets, err) < 0 ? dt_fail_context(err, "normalizer_spec") : 0;
 }
 
-static int refuse_denormalizer(struct dt_protobuf message, struct dt_error *err)
+static int refuse_denormalizer(const struct dt_pb_reader *message, struct dt_error *err)
 {
-    struct dt_protobuf map = {NULL, 0};
+    struct dt_sentencepiece_text map = {NULL, 0};
     const struct target targets[] = {{2, TARGET_BYTES, "precompiled_charsmap", &map},
                                      {0, 0, NULL, NULL}};
     DT_TRY(read_message(message, targets, err));
@@ -123,23 +124,23 @@ static int refuse_denormalizer(struct dt_protobuf message, struct dt_error *err)
     return 0;
 }
 
-static int read_field(struct dt_sentencepiece *m, const struct dt_protobuf_field *f,
+static int read_field(struct dt_sentencepiece *m, const struct dt_pb_reader *f,
                       struct dt_error *err)
 {
-    if (f->number < 1 || f->number > 5)
+    if (f->field < 1 || f->field > 5)
         return 0;
     if (f->type != DT_PROTOBUF_BYTES)
-        return dt_fail(err, DT_EFORMAT, "field %u is not a message: not a SentencePiece model",
-                       f->number);
-    switch (f->number) {
+        return dt_fail(err, DT_EFORMAT, "field %d is not a message: not a SentencePiece model",
+                       f->field);
+    switch (f->field) {
     case 1:
-        return add_piece(m, f->bytes, err);
+        return add_piece(m, f, err);
     case 2:
-        return read_trainer(m, f->bytes, err);
+        return read_trainer(m, f, err);
     case 3:
-        return read_normalizer(m, f->bytes, err);
+        return read_normalizer(m, f, err);
     case 5:
-        return refuse_denormalizer(f->bytes, err);
+        return refuse_denormalizer(f, err);
     }
     return 0; /* 4: SentencePiece's samples for its own tests */
 }
@@ -193,18 +194,18 @@ static int check_pieces(struct dt_sentencepiece *m, struct dt_error *err)
 int dt_sentencepiece_read(struct dt_sentencepiece *m, const char *data, size_t size,
                           struct dt_error *err)
 {
-    struct dt_protobuf message = {data, size};
-    struct dt_protobuf_field field;
-    int rc;
+    struct dt_pb_reader r = {.data = (const unsigned char *)data, .size = size};
+    int rc = 0;
     *m = (struct dt_sentencepiece){.type = DT_SENTENCEPIECE_UNIGRAM,
                                    .unknown = DT_NO_TOKEN,
                                    .add_dummy_prefix = true,
                                    .remove_extra_whitespaces = true,
                                    .escape_whitespaces = true,
                                    .unknown_surface = {" \xe2\x81\x87 ", 5}};
-    while ((rc = dt_protobuf_next(&message, &field, err)) > 0)
-        if ((rc = read_field(m, &field, err)) < 0)
-            break;
+    while (rc == 0 && dt_protobuf_next(&r))
+        rc = read_field(m, &r, err);
+    if (rc == 0 && r.damaged)
+        rc = dt_fail(err, DT_EFORMAT, "damaged or cut off, or not a SentencePiece model");
     if (rc == 0)
         rc = check_pieces(m, err);
     if (rc < 0)

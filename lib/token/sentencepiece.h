@@ -12,10 +12,10 @@
 #define DT_TOKEN_SENTENCEPIECE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
-#include "token/protobuf.h"
 
 #define DT_SENTENCEPIECE_MARK "\xe2\x96\x81" /* U+2581, written for a space */
 
@@ -35,11 +35,16 @@ enum dt_sentencepiece_kind {
     DT_SENTENCEPIECE_BYTE = 6
 };
 
-/* Strings are borrowed from the file's bytes. */
+/* A string; borrowed from the file's bytes. */
+struct dt_sentencepiece_text {
+    const char *data;
+    size_t size;
+};
+
 struct dt_sentencepiece_piece {
-    struct dt_protobuf text; /* UTF-8, not empty, without 0 */
-    float score;             /* finite */
-    uint64_t kind;           /* enum dt_sentencepiece_kind */
+    struct dt_sentencepiece_text text; /* UTF-8, not empty, without 0 */
+    float score;                       /* finite */
+    uint64_t kind;                     /* enum dt_sentencepiece_kind */
 };
 
 struct dt_sentencepiece {
@@ -53,7 +58,7 @@ struct dt_sentencepiece {
     bool add_dummy_prefix; /* a space before the text */
     bool remove_extra_whitespaces;
     bool escape_whitespaces; /* write the mark for a space */
-    struct dt_protobuf unknown_surface, character_map;
+    struct dt_sentencepiece_text unknown_surface, character_map;
 };
 
 /* data is borrowed. DT_EFORMAT for what SentencePiece itself refuses, for a denormalizer, and for a

@@ -37,6 +37,7 @@ typedef int dt_tokenizer_reader(struct dt_tokenizer **t, const char *path,
 dt_tokenizer_reader dt_tokenizer_load_json;     /* tokenizer.json, tekken.json */
 dt_tokenizer_reader dt_tokenizer_load_tiktoken; /* lines of "base64 rank" */
 dt_tokenizer_reader dt_tokenizer_load_bert;     /* vocab.txt */
+dt_tokenizer_reader dt_tokenizer_load_model;    /* tokenizer.model: SentencePiece or tiktoken */
 
 /* The type of a component {"type": ...} of tokenizer.json; "null" for null. */
 const char *dt_tokenizer_component_type(struct json_object *component);

@@ -9,6 +9,7 @@
 #include "pretokenize/character.h"
 #include "pretokenize/nfc.h"
 #include "token/bpe.h"
+#include "token/unigram.h"
 #include "token/vocabulary.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
@@ -47,6 +48,7 @@ void dt_tokenizer_free(struct dt_tokenizer *t)
     free(t->slots);
     free(t->byte_pairs);
     free(t->added);
+    dt_unigram_free(t->unigram);
     dt_ids_release(&t->before);
     dt_ids_release(&t->after);
     free(t);
@@ -258,11 +260,14 @@ static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode
     case DT_TOKEN_BPE_MERGES:
     case DT_TOKEN_WORD_PIECE:
     case DT_TOKEN_WORD_LEVEL:
+    case DT_TOKEN_UNIGRAM:
         dt_buffer_add_string(all, t->ignore_merges ? "whole" : "");
         break;
     }
     if (t->nfc)
         dt_buffer_add_string(all, "nfc");
+    if (t->unigram)
+        dt_unigram_describe(t->unigram, all);
     if (t->has_steps) {
         dt_steps_write(&t->normalizer, DT_STEPS_NORMALIZER, all);
         dt_steps_write(&t->splitter, DT_STEPS_PRE_TOKENIZER, all);
@@ -313,6 +318,7 @@ static int make_tables(struct dt_tokenizer *t, struct dt_error *err)
     switch (t->model) {
     case DT_TOKEN_WORD_PIECE:
     case DT_TOKEN_WORD_LEVEL:
+    case DT_TOKEN_UNIGRAM:
         return 0;
     case DT_TOKEN_BPE_RANKS:
         DT_TRY(find_bytes(t, err));

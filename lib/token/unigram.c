@@ -13,6 +13,7 @@
 #define KEY_BYTES  23
 #define KEY_IDS    6
 #define UNSET      UINT32_MAX
+#define SUM_LIMIT  100000 /* of SentencePiece */
 
 static const char mark[] = "\xe2\x96\x81"; /* U+2581 */
 #define MARK_BYTES 3
@@ -101,6 +102,14 @@ void dt_unigram_build(struct dt_unigram *u, struct dt_piece *pieces, size_t coun
     dt_piece_trie_build(&u->trie, pieces, count);
 }
 
+void dt_unigram_describe(const struct dt_unigram *u, struct dt_buffer *text)
+{
+    dt_buffer_printf(text, "unigram %u %d %d %d %a", u->unknown, u->byte_ids != NULL,
+                     u->fuse_unknown, u->rounds_to_float, u->unknown_score);
+    for (uint32_t id = 0; id < u->size; id++)
+        dt_buffer_printf(text, " %a", u->scores[id]);
+}
+
 /* --- ids -------------------------------------------------------------------------------------- */
 
 static inline void add_id(struct dt_unigram_work *w, uint32_t id, uint32_t size)
@@ -159,14 +168,28 @@ static void extend(struct dt_unigram_work *w, size_t *from, size_t to)
         w->nodes[*from + 1] = (struct node){-INFINITY, -INFINITY, UNSET, 0};
 }
 
-static inline void offer(struct node *to, const struct dt_unigram *u, double sum, uint32_t start,
-                         uint32_t id)
+static inline double rounded(const struct dt_unigram *u, double sum)
+{
+    return u->rounds_to_float ? (double)(float)sum : sum;
+}
+
+static inline void offer(struct node *to, double sum, size_t start, uint32_t id)
 {
     if (to->start != UNSET && !(sum > to->best))
         return;
-    to->best = u->rounds_to_float ? (double)(float)sum : sum;
-    to->start = start;
+    to->best = sum;
+    to->start = (uint32_t)start;
     to->id = id;
+}
+
+/* SentencePiece keeps sums small by subtracting that at offset `at` from all that go on. */
+static void subtract_sum(struct dt_unigram_work *w, size_t at, size_t reach)
+{
+    double sum = w->nodes[at].best;
+    w->nodes[at].best = 0;
+    for (size_t i = at + 1; i <= reach; i++)
+        if (w->nodes[i].start != UNSET)
+            w->nodes[i].best = (double)(float)(w->nodes[i].best - sum);
 }
 
 /* Offers the pieces that begin at offset `at` of a stretch whose text has size bytes. */
@@ -174,25 +197,25 @@ static void offer_from(const struct dt_unigram *u, struct dt_unigram_work *w, co
                        size_t size, size_t at, size_t *reach)
 {
     size_t length = dt_utf8_length(text[at]);
-    double sum = w->nodes[at].best;
     bool known = false;
     uint32_t node = DT_PIECE_TRIE_ROOT, id;
+    if (u->rounds_to_float && fabs(w->nodes[at].best) > SUM_LIMIT)
+        subtract_sum(w, at, *reach);
+    double sum = w->nodes[at].best;
     for (size_t i = at;
          i < size && dt_piece_trie_follow(&u->trie, &node, (unsigned char)text[i], &id); i++) {
         if (id == DT_NO_TOKEN)
             continue;
         if (i + 1 > *reach)
             extend(w, reach, i + 1);
-        offer(&w->nodes[i + 1], u, u->scores[id] + sum, (uint32_t)at, id);
+        offer(&w->nodes[i + 1], rounded(u, sum + u->scores[id]), at, id);
         known = known || i + 1 == at + length;
     }
     if (known)
         return;
     if (at + length > *reach)
         extend(w, reach, at + length);
-    sum += u->unknown_score;
-    offer(&w->nodes[at + length], u, u->rounds_to_float ? (double)(float)sum : sum, (uint32_t)at,
-          u->unknown);
+    offer(&w->nodes[at + length], rounded(u, sum + u->unknown_score), at, u->unknown);
 }
 
 /* Offsets of nodes fit 32 bits. */
@@ -300,12 +323,13 @@ static uint64_t hash_of(const char key[KEY_BYTES + 1])
 }
 
 /* Whether rounding cannot change the segmentation of the word after the text so far: it moves the
- * sum of up to size scores by at most size * |sum| * epsilon / 2. */
+ * sum of up to size scores by at most size * |sum| * epsilon / 2, and no sum is subtracted. */
 static bool margin_holds(const struct dt_unigram *u, const struct dt_unigram_work *w,
                          const struct entry *e)
 {
     double epsilon = u->rounds_to_float ? FLT_EPSILON : DBL_EPSILON;
-    return e->margin > e->size * (fabs(w->sum) + e->size * u->largest) * epsilon;
+    double most = fabs(w->sum) + e->size * u->largest;
+    return e->margin > e->size * most * epsilon && (most < SUM_LIMIT || !u->rounds_to_float);
 }
 
 static void add_remembered(const struct dt_unigram *u, struct dt_unigram_work *w,
@@ -313,9 +337,7 @@ static void add_remembered(const struct dt_unigram *u, struct dt_unigram_work *w
 {
     w->follows_unknown = false;
     for (uint32_t i = 0; i < e->count; i++) {
-        w->sum += u->scores[e->ids[i]];
-        if (u->rounds_to_float)
-            w->sum = (double)(float)w->sum;
+        w->sum = rounded(u, w->sum + u->scores[e->ids[i]]);
         add_id(w, e->ids[i], e->lengths[i]);
     }
 }

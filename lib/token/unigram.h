@@ -4,9 +4,9 @@
  * scores, log probabilities, sum to the most. A character that is no piece is the unknown piece,
  * with the lowest score minus 10.
  *
- * SentencePiece and `tokenizers` round the sums differently and so break ties differently: float,
- * compared before rounding, and double. Both go from left to right, and of equal sums keep the one
- * found first: that of the longest last piece.
+ * SentencePiece sums in float, `tokenizers` in double, which breaks near ties differently. Both go
+ * from left to right and of equal sums keep the one found first, that of the longest last piece.
+ * SentencePiece before 0.2.2 compared sums before rounding them and differs in some exact ties.
  *
  *     struct dt_unigram_work *w = dt_unigram_work_new(u);
  *     size_t count = dt_unigram_encode(u, w, text, size, ids, NULL);
@@ -23,7 +23,8 @@
 
 struct dt_unigram {
     struct dt_piece_trie trie;
-    double *scores; /* [ids] */
+    double *scores; /* [size], by id */
+    uint32_t size;
     double unknown_score;
     uint32_t unknown;   /* the id of unknown characters */
     uint32_t *byte_ids; /* [256]: unknown characters encode as bytes; NULL: they do not */
@@ -35,11 +36,17 @@ struct dt_unigram {
                            follow another */
 };
 
+/* What the score of the unknown piece is below the lowest. */
+#define DT_UNIGRAM_UNKNOWN_PENALTY 10
+
 struct dt_unigram_work;
 
 /* Builds the trie of the pieces, distinct. The other fields are set by the caller before. */
 void dt_unigram_build(struct dt_unigram *u, struct dt_piece *pieces, size_t count);
 void dt_unigram_free(struct dt_unigram *u); /* NULL is fine */
+
+/* Appends to text all that determines the segmentation except the pieces, for fingerprints. */
+void dt_unigram_describe(const struct dt_unigram *u, struct dt_buffer *text);
 
 /* One for each thread: holds a cache of words and the state of the search. */
 struct dt_unigram_work *dt_unigram_work_new(void);

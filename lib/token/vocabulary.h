@@ -30,7 +30,8 @@ enum dt_token_model {
     DT_TOKEN_BPE_RANKS,  /* tiktoken: two tokens merge if their concatenation is a token; rank: the
                             id of that token */
     DT_TOKEN_WORD_PIECE, /* BERT: greedy longest match from the left */
-    DT_TOKEN_WORD_LEVEL  /* a piece is a token, or the unknown token */
+    DT_TOKEN_WORD_LEVEL, /* a piece is a token, or the unknown token */
+    DT_TOKEN_UNIGRAM     /* the most probable segmentation (token/unigram.h) */
 };
 
 /* A merge of two adjacent tokens; its index in the list is its rank. */
@@ -108,6 +109,7 @@ struct dt_tokenizer {
     uint32_t byte_ids[256];   /* with byte_fallback of the tokens <0x00> .., or DT_NO_TOKEN */
     uint32_t *char_ids;       /* [65536], of characters, unless byte_level; or DT_NO_TOKEN */
     struct dt_bpe_cuts *cuts; /* where a text may be cut before its merges; NULL: nowhere */
+    struct dt_unigram *unigram; /* DT_TOKEN_UNIGRAM; owned */
     struct dt_added_token *added;
     uint32_t added_count, added_capacity;
     uint32_t bos, eot;
@@ -137,6 +139,7 @@ static inline bool dt_vocabulary_is_word_piece(const struct dt_tokenizer *t)
     case DT_TOKEN_BPE_MERGES:
     case DT_TOKEN_BPE_RANKS:
     case DT_TOKEN_WORD_LEVEL:
+    case DT_TOKEN_UNIGRAM:
         return false;
     case DT_TOKEN_WORD_PIECE:
         return true;

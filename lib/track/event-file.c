@@ -14,8 +14,8 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/program.h"
+#include "base/protobuf.h"
 #include "track/crc32c.h"
-#include "track/protobuf.h"
 
 #define FILE_LIMIT   ((size_t)1 << 32)
 #define FRAME        12 /* bytes before a record's data; a CRC of 4 bytes follows the data */

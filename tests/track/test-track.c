@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/protobuf.h"
 #include "track/crc32c.h"
 #include "track/follow.h"
 #include "track/points.h"
-#include "track/protobuf.h"
 #include "track/track.h"
 
 static void write_text(const char *path, const char *text)

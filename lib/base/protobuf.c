@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "track/protobuf.h"
+#include "base/protobuf.h"
 
 #include <string.h>
 
@@ -87,28 +87,37 @@ static bool read_fixed(struct dt_pb_reader *r, size_t bytes)
     return true;
 }
 
-bool dt_protobuf_next(struct dt_pb_reader *r)
+static bool read_value(struct dt_pb_reader *r)
 {
-    uint64_t tag;
-    r->bytes = NULL;
-    if (!read_varint(r, &tag) || tag >> 3 > 0x1fffffff)
-        return false;
-    r->field = (int)(tag >> 3);
-    switch (tag & 7) {
-    case VARINT:
+    switch (r->type) {
+    case DT_PROTOBUF_VARINT:
         return read_varint(r, &r->number);
-    case FIXED64:
+    case DT_PROTOBUF_FIXED64:
         return read_fixed(r, 8);
-    case FIXED32:
+    case DT_PROTOBUF_FIXED32:
         return read_fixed(r, 4);
-    case LENGTH:
+    case DT_PROTOBUF_BYTES:
         if (!read_varint(r, &r->number) || r->number > r->size)
             return false;
         r->bytes = r->data;
         r->data += r->number;
         r->size -= (size_t)r->number;
         return true;
-    default:
-        return false;
     }
+    return false;
+}
+
+bool dt_protobuf_next(struct dt_pb_reader *r)
+{
+    uint64_t tag;
+    r->bytes = NULL;
+    if (r->size == 0)
+        return false;
+    r->damaged = true;
+    if (!read_varint(r, &tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
+        return false;
+    r->field = (int)(tag >> 3);
+    r->type = (enum dt_protobuf_type)(tag & 7);
+    r->damaged = !read_value(r);
+    return !r->damaged;
 }

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads SentencePiece's tokenizer.model. */
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/file.h"
+#include "token/sentencepiece.h"
+#include "token/tokenizer-file.h"
+#include "token/unigram.h"
+
+/* The first byte of a SentencePiece model: field 1, the pieces. Base64, which tiktoken's
+ * tokenizer.model begins with, has no line feed. */
+#define PIECES_KEY 0x0a
+
+/* Whether text may segment into the piece. */
+static bool is_segment(const struct dt_sentencepiece_piece *p)
+{
+    return p->kind == DT_SENTENCEPIECE_NORMAL || p->kind == DT_SENTENCEPIECE_USER_DEFINED;
+}
+
+/* --- the normalizer --------------------------------------------------------------------------- */
+
+static struct json_object *user_defined_symbols(const struct dt_sentencepiece *m)
+{
+    struct json_object *list = dt_json_new_array();
+    for (uint32_t id = 0; id < m->count; id++)
+        if (m->pieces[id].kind == DT_SENTENCEPIECE_USER_DEFINED)
+            dt_json_array_add(
+                list, dt_json_new_string_len(m->pieces[id].text.data, m->pieces[id].text.size));
+    return list;
+}
+
+static int add_normalizer(struct dt_tokenizer *t, const struct dt_sentencepiece *m,
+                          struct dt_error *err)
+{
+    struct json_object *step = dt_json_new_object(), *map = NULL;
+    struct dt_buffer base64 = DT_BUFFER_EMPTY;
+    if (m->character_map.size > 0) {
+        dt_base64_encode(m->character_map.data, m->character_map.size, &base64);
+        map = dt_json_new_string_len(base64.data, base64.size);
+    }
+    dt_buffer_release(&base64);
+    dt_json_object_add(step, "type", dt_json_new_string("SentencePiece"));
+    dt_json_object_add(step, "precompiled_charsmap", map);
+    dt_json_object_add(step, "add_dummy_prefix", dt_json_new_boolean(m->add_dummy_prefix));
+    dt_json_object_add(step, "remove_extra_whitespaces",
+                       dt_json_new_boolean(m->remove_extra_whitespaces));
+    dt_json_object_add(step, "escape_whitespaces", dt_json_new_boolean(m->escape_whitespaces));
+    dt_json_object_add(step, "treat_whitespace_as_suffix", dt_json_new_boolean(m->space_is_suffix));
+    dt_json_object_add(step, "user_defined_symbols", user_defined_symbols(m));
+    int rc = dt_steps_read(&t->normalizer, DT_STEPS_NORMALIZER, step, "normalizer_spec", err);
+    json_object_put(step);
+    return rc;
+}
+
+/* --- Unigram ---------------------------------------------------------------------------------- */
+
+/* Scores as SentencePiece computes them: a user-defined symbol has the highest score for each of
+ * its bytes, less 0.1, so that it is always chosen. */
+static void set_scores(struct dt_unigram *u, const struct dt_sentencepiece *m)
+{
+    float least = FLT_MAX, most = FLT_MIN;
+    for (uint32_t id = 0; id < m->count; id++) {
+        if (m->pieces[id].kind != DT_SENTENCEPIECE_NORMAL)
+            continue;
+        least = m->pieces[id].score < least ? m->pieces[id].score : least;
+        most = m->pieces[id].score > most ? m->pieces[id].score : most;
+    }
+    u->size = m->count;
+    u->scores = dt_alloc(m->count, sizeof *u->scores);
+    for (uint32_t id = 0; id < m->count; id++) {
+        bool own = m->pieces[id].kind == DT_SENTENCEPIECE_USER_DEFINED;
+        float bonus = (float)m->pieces[id].text.size * most;
+        u->scores[id] = own ? (double)bonus - 0.1 : (double)m->pieces[id].score;
+    }
+    u->unknown_score = (double)(least - DT_UNIGRAM_UNKNOWN_PENALTY);
+}
+
+static void add_unigram(struct dt_tokenizer *t, const struct dt_sentencepiece *m)
+{
+    struct dt_unigram *u = t->unigram = dt_alloc(1, sizeof *u);
+    struct dt_piece *pieces = dt_alloc(m->count, sizeof *pieces);
+    size_t count = 0;
+    for (uint32_t id = 0; id < m->count; id++)
+        if (is_segment(&m->pieces[id]))
+            pieces[count++] =
+                (struct dt_piece){m->pieces[id].text.data, (uint32_t)m->pieces[id].text.size, id};
+    t->has_steps = true;
+    t->model = DT_TOKEN_UNIGRAM;
+    set_scores(u, m);
+    u->unknown = m->unknown;
+    u->fuse_unknown = u->rounds_to_float = true;
+    if (m->byte_fallback) {
+        u->byte_ids = dt_alloc(256, sizeof *u->byte_ids);
+        memcpy(u->byte_ids, m->bytes, sizeof m->bytes);
+    }
+    dt_unigram_build(u, pieces, count);
+    free(pieces);
+}
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+    const struct dt_sentencepiece_piece *const *x = a, *const *y = b;
+    size_t m = (*x)->text.size, n = (*y)->text.size;
+    int order = memcmp((*x)->text.data, (*y)->text.data, m < n ? m : n);
+    return order ? order : (m > n) - (m < n);
+}
+
+/* Refuses two pieces of the same text that text may segment into. */
+static int check_distinct(const struct dt_sentencepiece *m, struct dt_error *err)
+{
+    const struct dt_sentencepiece_piece **sorted = dt_alloc(m->count, sizeof *sorted);
+    size_t count = 0, i = 1;
+    for (uint32_t id = 0; id < m->count; id++)
+        if (is_segment(&m->pieces[id]))
+            sorted[count++] = &m->pieces[id];
+    qsort(sorted, count, sizeof *sorted, by_text);
+    while (i < count && by_text(&sorted[i - 1], &sorted[i]) != 0)
+        i++;
+    int rc = 0;
+    if (i < count)
+        rc = dt_fail(err, DT_EFORMAT, "pieces %u and %u have the same text",
+                     (unsigned)(sorted[i - 1] - m->pieces), (unsigned)(sorted[i] - m->pieces));
+    free(sorted);
+    return rc;
+}
+
+static int add_pieces(struct dt_tokenizer *t, const struct dt_sentencepiece *m,
+                      struct dt_error *err)
+{
+    for (uint32_t id = 0; id < m->count; id++) {
+        const struct dt_sentencepiece_piece *p = &m->pieces[id];
+        DT_TRY(dt_tokenizer_add(t, id, p->text.data, p->text.size, err));
+        if (p->kind == DT_SENTENCEPIECE_CONTROL || p->kind == DT_SENTENCEPIECE_UNKNOWN)
+            dt_tokenizer_mark_added(t, (struct dt_added_token){.id = id, .special = true});
+    }
+    return 0;
+}
+
+static int fill(struct dt_tokenizer *t, const struct dt_sentencepiece *m, struct dt_error *err)
+{
+    static const char *const names[] = {[DT_SENTENCEPIECE_BPE] = "bpe",
+                                        [DT_SENTENCEPIECE_WORD] = "word",
+                                        [DT_SENTENCEPIECE_CHAR] = "char"};
+    if (m->type != DT_SENTENCEPIECE_UNIGRAM)
+        return dt_fail(err, DT_EFORMAT, "model type %s is not supported",
+                       m->type <= DT_SENTENCEPIECE_CHAR && m->type > 0 ? names[m->type]
+                                                                       : "unknown");
+    DT_TRY(check_distinct(m, err));
+    DT_TRY(add_pieces(t, m, err));
+    DT_TRY(add_normalizer(t, m, err));
+    add_unigram(t, m);
+    return dt_tokenizer_finish(t, err);
+}
+
+static int load(struct dt_tokenizer *t, const char *data, size_t size, const char *path,
+                struct dt_error *err)
+{
+    struct dt_sentencepiece m;
+    int rc = dt_sentencepiece_read(&m, data, size, err);
+    if (rc == 0) {
+        rc = fill(t, &m, err);
+        dt_sentencepiece_release(&m);
+    }
+    return rc < 0 ? dt_fail_context(err, "%s", path) : 0;
+}
+
+/* The models of fairseq number pieces in another way than their file. */
+static int refuse_fairseq(const char *path, struct dt_error *err)
+{
+    static const char name[] = "sentencepiece.bpe.model";
+    size_t size = strlen(path), length = sizeof name - 1;
+    if (size < length || strcmp(path + size - length, name) != 0)
+        return 0;
+    return dt_fail(
+        err, DT_EFORMAT,
+        "%s: XLM-RoBERTa, mBART and others with this file use other ids than it has: "
+        "load their tokenizer.json, or copy it to a file of another name for its own ids",
+        path);
+}
+
+int dt_tokenizer_load_model(struct dt_tokenizer **t, const char *path,
+                            const struct dt_pattern *pattern, struct dt_error *err)
+{
+    char *data;
+    size_t size;
+    DT_TRY(refuse_fairseq(path, err));
+    DT_TRY(dt_file_read(path, DT_TOKENIZER_LIMIT, &data, &size, err));
+    int rc;
+    if (size == 0 || data[0] != PIECES_KEY) {
+        rc = dt_tokenizer_load_tiktoken(t, path, pattern, err);
+    } else if (pattern) {
+        rc = dt_fail(err, DT_EINVALID,
+                     "%s: a SentencePiece model takes no pattern: remove --pattern", path);
+    } else {
+        *t = dt_tokenizer_new(NULL);
+        rc = load(*t, data, size, path, err);
+    }
+    free(data);
+    return rc;
+}

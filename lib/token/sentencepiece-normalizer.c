@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* The normalizer of SentencePiece models: character map, white space and the mark U+2581 in one
+ * pass from left to right. Bytes that are not UTF-8 become U+FFFD. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "token/piece-trie.h"
+#include "token/sentencepiece.h"
+#include "token/steps-internal.h"
+#include "unicode/character-map.h"
+#include "unicode/utf8.h"
+
+#define REPLACEMENT "\xef\xbf\xbd"
+
+struct rules {
+    struct dt_character_map *map; /* NULL: characters stay as they are */
+    struct dt_piece_trie symbols; /* user-defined, which the map does not change */
+    bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, space_is_suffix;
+    bool plain[256]; /* ASCII that nothing changes if ASCII or the end follows */
+};
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static int read_map(struct rules *r, struct json_object *component, const char *path,
+                    struct dt_error *err)
+{
+    struct dt_buffer bytes = DT_BUFFER_EMPTY;
+    struct json_object *map = json_object_object_get(component, "precompiled_charsmap");
+    int rc = 0;
+    if (map == NULL)
+        return 0;
+    if (!json_object_is_type(map, json_type_string) ||
+        !dt_base64_decode(dt_json_text(map), (size_t)json_object_get_string_len(map), &bytes))
+        rc = dt_fail(err, DT_EFORMAT, "\"precompiled_charsmap\" is not Base64");
+    if (rc == 0)
+        rc = dt_character_map_new(&r->map, bytes.data, bytes.size, err);
+    dt_buffer_release(&bytes);
+    return rc < 0 ? dt_fail_context(err, "%s", path) : 0;
+}
+
+static int read_symbols(struct rules *r, struct json_object *component, const char *path,
+                        struct dt_error *err)
+{
+    struct json_object *list;
+    DT_TRY(dt_json_get(component, "user_defined_symbols", json_type_array, path, &list, err));
+    size_t count = json_object_array_length(list);
+    struct dt_piece *pieces = dt_alloc(count, sizeof *pieces);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        struct json_object *item = json_object_array_get_idx(list, i);
+        int size = json_object_get_string_len(item);
+        if (!json_object_is_type(item, json_type_string) || size == 0)
+            rc = dt_fail(err, DT_EFORMAT, "%s: user-defined symbol %zu is not a string", path, i);
+        else
+            pieces[i] = (struct dt_piece){dt_json_text(item), (uint32_t)size, 0};
+        if (rc == 0)
+            r->plain[(unsigned char)pieces[i].bytes[0]] = false;
+    }
+    if (rc == 0)
+        dt_piece_trie_build(&r->symbols, pieces, count);
+    free(pieces);
+    return rc;
+}
+
+static void release(void *data)
+{
+    struct rules *r = data;
+    if (r == NULL)
+        return;
+    dt_character_map_free(r->map);
+    dt_piece_trie_release(&r->symbols);
+    free(r);
+}
+
+static int read_rules(void **data, struct json_object *component, const char *path,
+                      struct dt_error *err)
+{
+    struct rules *r = *data = dt_alloc(1, sizeof *r);
+    r->add_dummy_prefix = dt_step_flag(component, "add_dummy_prefix", true);
+    r->remove_extra_whitespaces = dt_step_flag(component, "remove_extra_whitespaces", true);
+    r->escape_whitespaces = dt_step_flag(component, "escape_whitespaces", true);
+    r->space_is_suffix = dt_step_flag(component, "treat_whitespace_as_suffix", false);
+    DT_TRY(read_map(r, component, path, err));
+    for (unsigned c = 0; c < 128; c++)
+        r->plain[c] =
+            c != ' ' && (r->map == NULL || dt_character_map_keeps(r->map, (unsigned char)c));
+    return read_symbols(r, component, path, err);
+}
+
+/* --- normalizing ------------------------------------------------------------------------------ */
+
+/* A prefix of the text and what replaces it. */
+struct prefix {
+    size_t size;
+    struct dt_character_map_text text;
+};
+
+/* The bytes of the longest user-defined symbol at text; 0 if there is none. */
+static size_t symbol_size(const struct rules *r, const char *text, size_t size)
+{
+    uint32_t node = DT_PIECE_TRIE_ROOT, id;
+    size_t longest = 0;
+    for (size_t i = 0;
+         i < size && dt_piece_trie_follow(&r->symbols, &node, (unsigned char)text[i], &id); i++)
+        if (id != DT_NO_TOKEN)
+            longest = i + 1;
+    return longest;
+}
+
+static struct prefix next_prefix(const struct rules *r, const char *text, size_t size)
+{
+    struct prefix p = {symbol_size(r, text, size), {text, 0}};
+    uint32_t code;
+    if (p.size == 0 && r->map) {
+        p.size = dt_character_map_longest(r->map, text, size, &p.text);
+        if (p.size > 0)
+            return p;
+    }
+    if (p.size == 0)
+        p.size = dt_utf8_next(text, size, &code);
+    p.text.size = p.size;
+    if (p.size == 0)
+        p = (struct prefix){1, {REPLACEMENT, sizeof REPLACEMENT - 1}};
+    return p;
+}
+
+static void add_space(const struct rules *r, struct dt_span origin, struct dt_traced_text *out)
+{
+    if (r->escape_whitespaces)
+        dt_traced_text_add(out, DT_SENTENCEPIECE_MARK, 3, origin);
+    else
+        dt_traced_text_add(out, " ", 1, origin);
+}
+
+static void add_escaped(const struct rules *r, struct dt_character_map_text text,
+                        struct dt_span origin, struct dt_traced_text *out)
+{
+    const char *end = text.data + text.size;
+    for (const char *p = text.data; p < end;) {
+        const char *space = memchr(p, ' ', (size_t)(end - p));
+        space = space ? space : end;
+        dt_traced_text_add(out, p, (size_t)(space - p), origin);
+        if (space < end)
+            add_space(r, origin, out);
+        p = space + (space < end);
+    }
+}
+
+static size_t plain_run(const struct rules *r, const char *text, size_t size)
+{
+    size_t n = 0;
+    while (n < size && r->plain[(unsigned char)text[n]])
+        n++;
+    return n > 0 && n < size && (text[n] & 0x80) ? n - 1 : n;
+}
+
+/* Appends the text from offset `at` on. */
+static void add_rest(const struct rules *r, const struct dt_traced_text *in, size_t at,
+                     struct dt_traced_text *out)
+{
+    const char *text = in->bytes.data;
+    size_t size = in->bytes.size;
+    bool after_space = r->remove_extra_whitespaces;
+    while (at < size) {
+        size_t run = plain_run(r, text + at, size - at);
+        dt_traced_text_copy(out, in, at, at + run);
+        after_space = after_space && run == 0;
+        at += run;
+        if (at == size)
+            return;
+        struct prefix p = next_prefix(r, text + at, size - at);
+        struct dt_span origin = dt_traced_text_origin(in, at, at + p.size);
+        for (; after_space && p.text.size > 0 && *p.text.data == ' '; p.text.size--)
+            p.text.data++;
+        add_escaped(r, p.text, origin, out);
+        if (p.text.size > 0)
+            after_space = p.text.data[p.text.size - 1] == ' ';
+        after_space = after_space && r->remove_extra_whitespaces;
+        at += p.size;
+    }
+}
+
+static void remove_last_spaces(const struct rules *r, struct dt_traced_text *out)
+{
+    const char *space = r->escape_whitespaces ? DT_SENTENCEPIECE_MARK : " ";
+    size_t size = strlen(space);
+    struct dt_buffer *b = &out->bytes;
+    while (b->size >= size && memcmp(b->data + b->size - size, space, size) == 0)
+        b->size -= size;
+}
+
+static bool normalize(const void *data, const struct dt_traced_text *in, struct dt_traced_text *out)
+{
+    const struct rules *r = data;
+    size_t at = 0, size = in->bytes.size;
+    while (r->remove_extra_whitespaces && at < size) {
+        struct prefix p = next_prefix(r, in->bytes.data + at, size - at);
+        if (p.text.size != 1 || *p.text.data != ' ')
+            break;
+        at += p.size;
+    }
+    if (at == size)
+        return true;
+    dt_buffer_reserve(&out->bytes, size + size / 4 + 16);
+    if (r->add_dummy_prefix && !r->space_is_suffix)
+        add_space(r, dt_traced_text_origin(in, at, at), out);
+    add_rest(r, in, at, out);
+    if (r->remove_extra_whitespaces)
+        remove_last_spaces(r, out);
+    if (r->add_dummy_prefix && r->space_is_suffix)
+        add_space(r, dt_traced_text_origin(in, size, size), out);
+    return true;
+}
+
+const struct dt_step_type dt_normalizer_sentencepiece = {
+    .name = "SentencePiece", .read = read_rules, .release = release, .normalize = normalize};
