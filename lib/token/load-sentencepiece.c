@@ -57,23 +57,24 @@ static int add_normalizer(struct dt_tokenizer *t, const struct dt_sentencepiece 
 
 /* --- Unigram ---------------------------------------------------------------------------------- */
 
-/* Scores as SentencePiece computes them: a user-defined symbol has the highest score for each of
- * its bytes, less 0.1, so that it is always chosen. */
+/* A user-defined symbol has a score above all others, so that it is always chosen. */
+static double score_of(const struct dt_sentencepiece_piece *p)
+{
+    if (p->kind != DT_SENTENCEPIECE_USER_DEFINED)
+        return (double)p->score;
+    return (double)(float)(0.1 * (double)(p->text.size - 1));
+}
+
 static void set_scores(struct dt_unigram *u, const struct dt_sentencepiece *m)
 {
-    float least = FLT_MAX, most = FLT_MIN;
-    for (uint32_t id = 0; id < m->count; id++) {
-        if (m->pieces[id].kind != DT_SENTENCEPIECE_NORMAL)
-            continue;
-        least = m->pieces[id].score < least ? m->pieces[id].score : least;
-        most = m->pieces[id].score > most ? m->pieces[id].score : most;
-    }
+    float least = FLT_MAX;
     u->size = m->count;
     u->scores = dt_alloc(m->count, sizeof *u->scores);
     for (uint32_t id = 0; id < m->count; id++) {
-        bool own = m->pieces[id].kind == DT_SENTENCEPIECE_USER_DEFINED;
-        float bonus = (float)m->pieces[id].text.size * most;
-        u->scores[id] = own ? (double)bonus - 0.1 : (double)m->pieces[id].score;
+        const struct dt_sentencepiece_piece *p = &m->pieces[id];
+        u->scores[id] = score_of(p);
+        if (p->kind == DT_SENTENCEPIECE_NORMAL && p->score < least)
+            least = p->score;
     }
     u->unknown_score = (double)(least - DT_UNIGRAM_UNKNOWN_PENALTY);
 }

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "token/piece-trie.h"
 #include "token/sentencepiece.h"
 #include "token/steps-internal.h"
-#include "unicode/character-map.h"
 #include "unicode/utf8.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
@@ -21,23 +19,6 @@ struct rules {
 };
 
 /* --- reading ---------------------------------------------------------------------------------- */
-
-static int read_map(struct rules *r, struct json_object *component, const char *path,
-                    struct dt_error *err)
-{
-    struct dt_buffer bytes = DT_BUFFER_EMPTY;
-    struct json_object *map = json_object_object_get(component, "precompiled_charsmap");
-    int rc = 0;
-    if (map == NULL)
-        return 0;
-    if (!json_object_is_type(map, json_type_string) ||
-        !dt_base64_decode(dt_json_text(map), (size_t)json_object_get_string_len(map), &bytes))
-        rc = dt_fail(err, DT_EFORMAT, "\"precompiled_charsmap\" is not Base64");
-    if (rc == 0)
-        rc = dt_character_map_new(&r->map, bytes.data, bytes.size, err);
-    dt_buffer_release(&bytes);
-    return rc < 0 ? dt_fail_context(err, "%s", path) : 0;
-}
 
 static int read_symbols(struct rules *r, struct json_object *component, const char *path,
                         struct dt_error *err)
@@ -81,7 +62,7 @@ static int read_rules(void **data, struct json_object *component, const char *pa
     r->remove_extra_whitespaces = dt_step_flag(component, "remove_extra_whitespaces", true);
     r->escape_whitespaces = dt_step_flag(component, "escape_whitespaces", true);
     r->space_is_suffix = dt_step_flag(component, "treat_whitespace_as_suffix", false);
-    DT_TRY(read_map(r, component, path, err));
+    DT_TRY(dt_normalizer_read_map(&r->map, component, path, err));
     for (unsigned c = 0; c < 128; c++)
         r->plain[c] =
             c != ' ' && (r->map == NULL || dt_character_map_keeps(r->map, (unsigned char)c));

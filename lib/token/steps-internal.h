@@ -5,11 +5,13 @@
 
 #include "pretokenize/pattern.h"
 #include "token/steps.h"
+#include "unicode/character-map.h"
 
 extern const struct dt_step_type dt_normalizer_nfc, dt_normalizer_nfd, dt_normalizer_nfkc,
     dt_normalizer_nfkd, dt_normalizer_prepend, dt_normalizer_replace, dt_normalizer_strip,
     dt_normalizer_lowercase, dt_normalizer_strip_accents, dt_normalizer_bert,
-    dt_normalizer_sentencepiece;
+    dt_normalizer_sentencepiece,
+    dt_normalizer_precompiled;
 
 extern const struct dt_step_type dt_pre_tokenizer_byte_level, dt_pre_tokenizer_split,
     dt_pre_tokenizer_metaspace, dt_pre_tokenizer_digits, dt_pre_tokenizer_punctuation,
@@ -19,6 +21,10 @@ extern const struct dt_step_type dt_pre_tokenizer_byte_level, dt_pre_tokenizer_s
 extern const struct dt_step_type dt_decoder_byte_level, dt_decoder_metaspace, dt_decoder_replace,
     dt_decoder_byte_fallback, dt_decoder_fuse, dt_decoder_strip, dt_decoder_bpe,
     dt_decoder_word_piece;
+
+/* Reads the member "precompiled_charsmap", Base64; *map is NULL where it is null. */
+int dt_normalizer_read_map(struct dt_character_map **map, struct json_object *component,
+                           const char *path, struct dt_error *err) DT_MUST_CHECK;
 
 /* The compiled pattern that does the same as the steps and a byte-level vocabulary: ByteLevel, or
  * Split by a known expression and ByteLevel. NULL if there is none. */

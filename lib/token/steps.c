@@ -18,6 +18,7 @@ static const struct dt_step_type *const normalizers[] = {&dt_normalizer_nfc,
                                                          &dt_normalizer_lowercase,
                                                          &dt_normalizer_strip_accents,
                                                          &dt_normalizer_bert,
+                                                         &dt_normalizer_precompiled,
                                                          &dt_normalizer_sentencepiece,
                                                          NULL};
 static const struct dt_step_type *const pre_tokenizers[] = {

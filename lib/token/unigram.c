@@ -157,6 +157,14 @@ static void add_traced(const struct dt_unigram *u, struct dt_unigram_work *w, co
 
 /* --- search ----------------------------------------------------------------------------------- */
 
+/* The bytes of the first character; one that is not UTF-8 is a character. */
+static inline size_t character_size(const char *text, size_t size)
+{
+    uint32_t code;
+    size_t length = *text & 0x80 ? dt_utf8_next(text, size, &code) : 1;
+    return length ? length : 1;
+}
+
 /* Makes nodes up to `to` usable; those up to *from are already. */
 static void extend(struct dt_unigram_work *w, size_t *from, size_t to)
 {
@@ -196,7 +204,7 @@ static void subtract_sum(struct dt_unigram_work *w, size_t at, size_t reach)
 static void offer_from(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
                        size_t size, size_t at, size_t *reach)
 {
-    size_t length = dt_utf8_length(text[at]);
+    size_t length = character_size(text + at, size - at);
     bool known = false;
     uint32_t node = DT_PIECE_TRIE_ROOT, id;
     if (u->rounds_to_float && fabs(w->nodes[at].best) > SUM_LIMIT)
@@ -232,7 +240,7 @@ static size_t encode_stretch(const struct dt_unigram *u, struct dt_unigram_work 
     w->nodes[0].best = w->sum;
     do {
         offer_from(u, w, text, size, at, &reach);
-        at += dt_utf8_length(text[at]);
+        at += character_size(text + at, size - at);
     } while (at < reach && at < STRETCH_MAX);
     trace_back(w, at);
     w->sum = w->nodes[at].best;
@@ -275,7 +283,7 @@ static double search_word(const struct dt_unigram *u, struct dt_unigram_work *w,
         uint32_t node = DT_PIECE_TRIE_ROOT, id;
         struct node base = w->nodes[at];
         bool known = false;
-        length = dt_utf8_length(word[at]);
+        length = character_size(word + at, size - at);
         for (size_t i = at;
              i < size && dt_piece_trie_follow(&u->trie, &node, (unsigned char)word[i], &id); i++) {
             if (id == DT_NO_TOKEN)

@@ -52,10 +52,10 @@ void dt_unigram_describe(const struct dt_unigram *u, struct dt_buffer *text);
 struct dt_unigram_work *dt_unigram_work_new(void);
 void dt_unigram_work_free(struct dt_unigram_work *w); /* NULL is fine */
 
-/* Writes the ids of text, valid UTF-8, and to ends, unless NULL, the offset in text where each
- * ends; both have room for size elements. Returns the number of ids. Time is linear in size times
- * the longest match; memory is bounded by the longest stretch without a boundary that all
- * segmentations share. */
+/* Writes the ids of text, of which a byte that is not UTF-8 is an unknown character, and to ends,
+ * unless NULL, the offset in text where each ends; both have room for size elements. Returns the
+ * number of ids. Time is linear in size times the longest match; memory is bounded by the longest
+ * stretch without a boundary that all segmentations share. */
 size_t dt_unigram_encode(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
                          size_t size, uint32_t *ids, size_t *ends);
 

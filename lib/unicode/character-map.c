@@ -49,7 +49,9 @@ static size_t find(const struct dt_character_map *m, const char *text, size_t si
     uint32_t children = offset_of(m->units[0]);
     const uint32_t *value, *found = NULL;
     size_t length = 0;
-    for (size_t i = 0; i < size && follow(m, &children, (unsigned char)text[i], &value); i++) {
+    for (size_t i = 0; i < size && !(shortest && text[i] == 0) &&
+                       follow(m, &children, (unsigned char)text[i], &value);
+         i++) {
         if (value == NULL)
             continue;
         found = value;

@@ -40,7 +40,8 @@ const char *dt_character_map_bytes(const struct dt_character_map *map, size_t *s
 /* The bytes of text that the longest matching rule replaces by *to; 0 if no rule matches. */
 size_t dt_character_map_longest(const struct dt_character_map *map, const char *text, size_t size,
                                 struct dt_character_map_text *to);
-/* The same for the shortest matching rule, as the normalizer Precompiled of `tokenizers` uses. */
+/* The same for the shortest matching rule, in the text before a zero byte, as the normalizer
+ * Precompiled of `tokenizers` uses. */
 size_t dt_character_map_shortest(const struct dt_character_map *map, const char *text, size_t size,
                                  struct dt_character_map_text *to);
 /* Whether no rule matches at this ASCII byte if another ASCII byte or the end follows. */

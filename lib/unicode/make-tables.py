@@ -4,8 +4,8 @@
 
   lib/unicode/make-tables.py DIRECTORY >lib/unicode/tables.c
 
-DIRECTORY holds UnicodeData.txt, CaseFolding.txt and CompositionExclusions.txt of one version;
-Debian's package unicode-data installs them in /usr/share/unicode. Tokenizers of another version
+DIRECTORY holds UnicodeData.txt, CaseFolding.txt, CompositionExclusions.txt,
+auxiliary/GraphemeBreakProperty.txt and emoji/emoji-data.txt of one version; Debian's package unicode-data installs them in /usr/share/unicode. Tokenizers of another version
 have other fingerprints: see dt-tokenizer(5).
 """
 import collections
@@ -127,6 +127,28 @@ def sequences(name, mapping, pool):
     print(f"const unsigned dt_unicode_{name[:-1]}_count = {len(rows)};")
 
 
+def read_breaks(directory):
+    """Ranges [first, last, class] of the classes of grapheme clusters (UAX #29), by code, except
+    those of Hangul syllables, which a rule gives."""
+    names = {"Prepend": "PREPEND", "Control": "CONTROL", "Extend": "EXTEND", "L": "L", "V": "V",
+             "T": "T", "Regional_Indicator": "REGIONAL", "SpacingMark": "SPACING", "ZWJ": "ZWJ",
+             "CR": "CR", "LF": "LF", "Extended_Pictographic": "PICTURE"}
+    of = {}
+    for name in ("auxiliary/GraphemeBreakProperty.txt", "emoji/emoji-data.txt"):
+        for line in open(os.path.join(directory, name)):
+            m = re.match(r"([0-9A-F]+)(?:\.\.([0-9A-F]+))?\s*;\s*(\w+)", line)
+            if m and m.group(3) in names:
+                for code in range(int(m.group(1), 16), int(m.group(2) or m.group(1), 16) + 1):
+                    of[code] = names[m.group(3)]
+    ranges = []
+    for code in sorted(of):
+        if ranges and ranges[-1][1] == code - 1 and ranges[-1][2] == of[code]:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code, of[code]])
+    return ranges
+
+
 def main():
     directory = sys.argv[1]
     version, excluded = read_exclusions(os.path.join(directory, "CompositionExclusions.txt"))
@@ -157,6 +179,10 @@ def main():
                              if parts != decompose(c, canonical)}, pool)
     sequences("folds", {c: parts for c, parts in folds.items() if len(parts) > 1}, pool)
     table("uint32_t dt_unicode_sequence_points[]", numbers(pool))
+    breaks = read_breaks(directory)
+    table("struct dt_unicode_break_range dt_unicode_breaks[]",
+          ["{0x%x,0x%x,DT_UNICODE_BREAK_%s}" % tuple(r) for r in breaks])
+    print(f"const unsigned dt_unicode_break_count = {len(breaks)};")
 
 
 main()

@@ -100,3 +100,20 @@ uint32_t dt_unicode_compose(uint32_t first, uint32_t second)
                                     sizeof *dt_unicode_compositions, by_pair);
     return index ? dt_unicode_decompositions[*index].code : 0;
 }
+
+enum dt_unicode_break dt_unicode_break_of(uint32_t code)
+{
+    if (code >= 0xac00 && code <= 0xd7a3)
+        return (code - 0xac00) % 28 == 0 ? DT_UNICODE_BREAK_LV : DT_UNICODE_BREAK_LVT;
+    unsigned low = 0, high = dt_unicode_break_count;
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+        if (dt_unicode_breaks[middle].last < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < dt_unicode_break_count && dt_unicode_breaks[low].first <= code)
+        return (enum dt_unicode_break)dt_unicode_breaks[low].class;
+    return DT_UNICODE_BREAK_OTHER;
+}

@@ -75,6 +75,30 @@ struct dt_unicode_sequence {
     uint16_t offset, length; /* in dt_unicode_sequence_points */
 };
 
+/* Classes of grapheme cluster boundaries (UAX #29). */
+enum dt_unicode_break {
+    DT_UNICODE_BREAK_OTHER,
+    DT_UNICODE_BREAK_CR,
+    DT_UNICODE_BREAK_LF,
+    DT_UNICODE_BREAK_CONTROL,
+    DT_UNICODE_BREAK_EXTEND,
+    DT_UNICODE_BREAK_ZWJ,
+    DT_UNICODE_BREAK_SPACING,
+    DT_UNICODE_BREAK_PREPEND,
+    DT_UNICODE_BREAK_REGIONAL,
+    DT_UNICODE_BREAK_PICTURE,
+    DT_UNICODE_BREAK_L,
+    DT_UNICODE_BREAK_V,
+    DT_UNICODE_BREAK_T,
+    DT_UNICODE_BREAK_LV,
+    DT_UNICODE_BREAK_LVT
+};
+
+struct dt_unicode_break_range {
+    uint32_t first, last;
+    uint8_t class;
+};
+
 /* The tables of tables.c. A record is found in two steps:
  *
  *     code 0x1E69        index[0x1E] = block       blocks[block << 8 | 0x69] = record
@@ -88,8 +112,9 @@ extern const struct dt_unicode_decomposition dt_unicode_decompositions[]; /* by 
 extern const uint16_t dt_unicode_compositions[]; /* indices there, by first and second */
 extern const struct dt_unicode_sequence dt_unicode_expansions[], dt_unicode_folds[]; /* by code */
 extern const uint32_t dt_unicode_sequence_points[];
-extern const unsigned dt_unicode_decomposition_count, dt_unicode_composition_count,
-    dt_unicode_expansion_count, dt_unicode_fold_count;
+extern const struct dt_unicode_break_range dt_unicode_breaks[]; /* without Hangul syllables */
+extern const unsigned dt_unicode_break_count, dt_unicode_decomposition_count,
+    dt_unicode_composition_count, dt_unicode_expansion_count, dt_unicode_fold_count;
 
 static inline const struct dt_unicode_record *dt_unicode_record(uint32_t code)
 {
@@ -120,6 +145,7 @@ static inline uint32_t dt_unicode_title(uint32_t code)
 unsigned dt_unicode_decompose(uint32_t code, uint32_t parts[DT_UNICODE_LONGEST]);
 unsigned dt_unicode_expand(uint32_t code, uint32_t parts[DT_UNICODE_EXPAND_MAX]);
 unsigned dt_unicode_fold(uint32_t code, uint32_t parts[DT_UNICODE_FOLD_MAX]);
+enum dt_unicode_break dt_unicode_break_of(uint32_t code);
 /* The canonical composition of two code points; 0 if there is none. */
 uint32_t dt_unicode_compose(uint32_t first, uint32_t second);
 
