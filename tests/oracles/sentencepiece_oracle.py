@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Trains SentencePiece models and compares dt's ids and text with those of `sentencepiece`.
+
+  sentencepiece_oracle.py make FOLDER CORPUS             small models, without published maps
+  sentencepiece_oracle.py published FOLDER CORPUS        models of SentencePiece's own options
+  sentencepiece_oracle.py ids MODEL DOCUMENTS            ids, a line for each document
+  sentencepiece_oracle.py texts MODEL IDS                texts of lines of ids, as JSON Lines
+  sentencepiece_oracle.py compare MODEL DOCUMENTS IDS    fails at the first ids that differ
+  sentencepiece_oracle.py likelihood MODEL FILE          mean log-likelihood of the file's words
+"""
+import json
+import os
+import sys
+
+import sentencepiece
+
+RULES = """41	61
+E9	65 301
+FB01	66 69
+65 301	E8
+2003	20
+200B
+"""
+
+
+def train(folder, name, corpus, **options):
+    sentencepiece.SentencePieceTrainer.train(
+        **{**dict(input=corpus, model_prefix=os.path.join(folder, name), minloglevel=2, num_threads=1,
+                  hard_vocab_limit=False, normalization_rule_name="identity"), **options})
+    os.remove(os.path.join(folder, name + ".vocab"))
+
+
+def make(folder, corpus):
+    rules = os.path.join(folder, "rules.tsv")
+    with open(rules, "w") as out:
+        out.write(RULES)
+    train(folder, "unigram", corpus, vocab_size=400, normalization_rule_tsv=rules,
+          normalization_rule_name="own", user_defined_symbols=["<sep>", "the ring", "an", "and"],
+          control_symbols=["<2en>"])
+    os.remove(rules)
+    train(folder, "unigram-bytes", corpus, vocab_size=560, byte_fallback=True,
+          remove_extra_whitespaces=False, add_dummy_prefix=False, allow_whitespace_only_pieces=True)
+    train(folder, "unigram-suffix", corpus, vocab_size=300, treat_whitespace_as_suffix=True)
+    train(folder, "unigram-across", corpus, vocab_size=300, split_by_whitespace=False)
+    train(folder, "bpe", corpus, vocab_size=400, model_type="bpe",
+          user_defined_symbols=["<sep>", "an"])
+    train(folder, "bpe-bytes", corpus, vocab_size=600, model_type="bpe", byte_fallback=True,
+          remove_extra_whitespaces=False, allow_whitespace_only_pieces=True, split_digits=True)
+
+
+def published(folder, corpus):
+    common = dict(vocab_size=4000, character_coverage=0.9995)
+    train(folder, "t5", corpus, normalization_rule_name="nmt_nfkc", **common)
+    train(folder, "xlnet", corpus, normalization_rule_name="nmt_nfkc_cf", **common,
+          user_defined_symbols=["<sep>", "<cls>", "foo bar", "ab", "abc"], control_symbols=["<2ja>"])
+    train(folder, "nfkc", corpus, normalization_rule_name="nfkc", byte_fallback=True, **common)
+    train(folder, "llama", corpus, model_type="bpe", byte_fallback=True, split_digits=True,
+          remove_extra_whitespaces=False, allow_whitespace_only_pieces=True, **common)
+    train(folder, "gemma", corpus, model_type="bpe", byte_fallback=True, split_digits=True,
+          remove_extra_whitespaces=False, allow_whitespace_only_pieces=True, add_dummy_prefix=False,
+          user_defined_symbols=["<mask>", "\n", "\n\n", "<h1>"], **common)
+
+
+def documents(path):
+    return (json.loads(line)["text"] for line in open(path))
+
+
+def ids(model, path):
+    for text in documents(path):
+        print(*model.encode(text))
+
+
+def texts(model, path):
+    for line in open(path):
+        print(json.dumps({"text": model.decode([int(x) for x in line.split()])}))
+
+
+def compare(model, path, ids_path):
+    lines = open(ids_path)
+    for n, text in enumerate(documents(path), 1):
+        got, wanted = [int(x) for x in next(lines).split()], model.encode(text)
+        if got != wanted:
+            sys.exit("document %d %r:\n dt            %s\n sentencepiece %s" %
+                     (n, text[:200], [model.id_to_piece(i) for i in got][:60],
+                      [model.id_to_piece(i) for i in wanted][:60]))
+
+
+def likelihood(model, path):
+    total = words = 0
+    for line in open(path):
+        for word in line.split():
+            total += sum(
+                model.get_score(i) for i in model.encode(word))
+            words += 1
+    print("%.6f" % (total / words))
+
+
+def main():
+    name, path, rest = sys.argv[1], sys.argv[2], sys.argv[3:]
+    if name in ("make", "published"):
+        globals()[name](path, *rest)
+    else:
+        globals()[name](sentencepiece.SentencePieceProcessor(model_file=path), *rest)
+
+
+main()

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "unicode/character-map.h"
+
+/* A map of three rules, "A" -> "a", "B" -> "", "AB" -> U+00E9, whose trie is laid out by hand:
+ * the children of the root are at 0x100 ^ label, those of "A" at 0x200 ^ label, and so on. */
+#define UNITS 0x300
+
+static void put(char *bytes, uint32_t unit, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        bytes[4 + 4 * unit + (unsigned)i] = (char)(value >> 8 * i);
+}
+
+#define OFFSET(from, to) (((from) ^ (to)) << 10)
+#define HAS_VALUE        (1u << 8)
+#define VALUE            (1u << 31)
+
+static const char texts[] = "a\0\0\xc3\xa9"; /* at 0, 2 and 3 */
+
+static size_t make(char bytes[4 + 4 * UNITS + sizeof texts])
+{
+    memset(bytes, 0, 4 + 4 * UNITS);
+    put(bytes, UINT32_MAX, 4 * UNITS); /* the size, before unit 0 */
+    put(bytes, 0, OFFSET(0, 0x100));
+    put(bytes, 0x100 ^ 'A', OFFSET(0x100 ^ 'A', 0x200) | HAS_VALUE | 'A');
+    put(bytes, 0x200, VALUE | 0);
+    put(bytes, 0x200 ^ 'B', OFFSET(0x200 ^ 'B', 0x280) | HAS_VALUE | 'B');
+    put(bytes, 0x280, VALUE | 3);
+    put(bytes, 0x100 ^ 'B', OFFSET(0x100 ^ 'B', 0x2c0) | HAS_VALUE | 'B');
+    put(bytes, 0x2c0, VALUE | 2);
+    memcpy(bytes + 4 + 4 * UNITS, texts, sizeof texts);
+    return 4 + 4 * UNITS + sizeof texts;
+}
+
+static void the_longest_and_the_shortest_rule_match(void **state)
+{
+    (void)state;
+    char bytes[4 + 4 * UNITS + sizeof texts];
+    struct dt_character_map *map;
+    struct dt_character_map_text to;
+    struct dt_error err;
+    assert_int_equal(dt_character_map_new(&map, bytes, make(bytes), &err), 0);
+    assert_int_equal(dt_character_map_longest(map, "ABC", 3, &to), 2);
+    assert_int_equal(to.size, 2);
+    assert_memory_equal(to.data, "\xc3\xa9", 2);
+    assert_int_equal(dt_character_map_shortest(map, "ABC", 3, &to), 1);
+    assert_string_equal(to.data, "a");
+    assert_int_equal(dt_character_map_longest(map, "AB", 1, &to), 1);
+    assert_int_equal(dt_character_map_longest(map, "BA", 2, &to), 1);
+    assert_int_equal(to.size, 0);
+    assert_int_equal(dt_character_map_longest(map, "CA", 2, &to), 0);
+    assert_int_equal(dt_character_map_longest(map, "", 0, &to), 0);
+    assert_true(dt_character_map_keeps(map, 'C') && !dt_character_map_keeps(map, 'A'));
+    assert_false(dt_character_map_keeps(map, 0x80));
+    dt_character_map_free(map);
+}
+
+static void assert_refused(const char *bytes, size_t size, const char *why)
+{
+    struct dt_character_map *map;
+    struct dt_error err;
+    assert_int_equal(dt_character_map_new(&map, bytes, size, &err), DT_EFORMAT);
+    assert_null(map);
+    assert_non_null(strstr(err.text, why));
+}
+
+static void damaged_maps_are_refused(void **state)
+{
+    (void)state;
+    char bytes[4 + 4 * UNITS + sizeof texts];
+    size_t size = make(bytes);
+    assert_refused(bytes, 0, "expected a trie");
+    assert_refused(bytes, 3, "expected a trie");
+    assert_refused(bytes, 4 + 4 * UNITS - 1, "expected a trie");
+    assert_refused(bytes, 4 + 4 * UNITS, "not ended by 0");
+    assert_refused(bytes, size - 1, "not ended by 0");
+    put(bytes, 0x200, VALUE | 6);
+    assert_refused(bytes, size, "leads to byte 6");
+    put(bytes, 0x200, VALUE | 4);
+    assert_refused(bytes, size, "leads to byte 4");
+    make(bytes);
+    put(bytes, 0x280, 0);
+    assert_refused(bytes, size, "has no value");
+    put(bytes, 0x200 ^ 'B', 0x7ffffc00 | HAS_VALUE | 'B');
+    assert_refused(bytes, size, "has no value");
+    make(bytes);
+    bytes[size - 2] = 'x'; /* U+00E9 is cut off */
+    assert_refused(bytes, size, "not UTF-8");
+}
+
+/* Whatever loads can be searched: AddressSanitizer watches. */
+static void any_bytes_are_refused_or_searched(void **state)
+{
+    (void)state;
+    struct dt_rng rng;
+    dt_rng_init(&rng, 5);
+    for (int n = 0; n < 3000; n++) {
+        char *bytes = malloc(4 + 4 * UNITS + sizeof texts), text[8];
+        struct dt_character_map *map;
+        struct dt_character_map_text to;
+        struct dt_error err;
+        size_t size = make(bytes);
+        for (int i = 0; i < 3; i++)
+            bytes[4 * dt_rng_below(&rng, UNITS) + dt_rng_below(&rng, 4)] ^=
+                (char)(1 << dt_rng_below(&rng, 8));
+        for (size_t i = 0; i < sizeof text; i++)
+            text[i] = (char)("AB\0C"[dt_rng_below(&rng, 4)]);
+        if (dt_character_map_new(&map, bytes, size, &err) == 0)
+            for (size_t i = 0; i < sizeof text; i++) {
+                assert_true(dt_character_map_longest(map, text + i, sizeof text - i, &to) <= 8);
+                dt_character_map_shortest(map, text + i, sizeof text - i, &to);
+            }
+        dt_character_map_free(map);
+        free(bytes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_longest_and_the_shortest_rule_match),
+        cmocka_unit_test(damaged_maps_are_refused),
+        cmocka_unit_test(any_bytes_are_refused_or_searched),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
