@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the models of tokenizer.json: BPE, WordPiece, WordLevel. */
+/* Reads the models of tokenizer.json: BPE, WordPiece, WordLevel, Unigram. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "token/load-unigram.h"
 #include "token/steps-internal.h"
 #include "token/tokenizer-file.h"
 #include "json/json.h"
@@ -144,6 +145,7 @@ static const struct dt_model_format formats[] = {
     {"BPE", DT_TOKEN_BPE_MERGES, read_vocabulary, read_bpe},
     {"WordPiece", DT_TOKEN_WORD_PIECE, read_vocabulary, read_word_piece},
     {"WordLevel", DT_TOKEN_WORD_LEVEL, read_vocabulary, read_word_level},
+    {"Unigram", DT_TOKEN_UNIGRAM, dt_unigram_read_vocabulary, dt_unigram_read_json},
 };
 
 const struct dt_model_format *dt_model_format_find(const char *name)

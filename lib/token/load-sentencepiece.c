@@ -9,6 +9,7 @@
 #include "token/sentencepiece.h"
 #include "token/tokenizer-file.h"
 #include "token/unigram.h"
+#include "unicode/utf8.h"
 
 /* The first byte of a SentencePiece model: field 1, the pieces. Base64, which tiktoken's
  * tokenizer.model begins with, has no line feed. */
@@ -55,6 +56,130 @@ static int add_normalizer(struct dt_tokenizer *t, const struct dt_sentencepiece 
     return rc;
 }
 
+/* --- the decoder ------------------------------------------------------------------------------ */
+
+static int add_decoder(struct dt_tokenizer *t, const struct dt_sentencepiece *m,
+                       struct dt_error *err)
+{
+    struct json_object *step = dt_json_new_object(), *controls = dt_json_new_object();
+    const struct dt_sentencepiece_text *unknown = &m->pieces[m->unknown].text;
+    for (uint32_t id = 0; id < m->count; id++) {
+        if (m->pieces[id].kind != DT_SENTENCEPIECE_CONTROL)
+            continue;
+        char *text = dt_strndup(m->pieces[id].text.data, m->pieces[id].text.size);
+        dt_json_object_add(controls, text, dt_json_new_boolean(true));
+        free(text);
+    }
+    dt_json_object_add(step, "type", dt_json_new_string("SentencePiece"));
+    dt_json_object_add(step, "add_dummy_prefix", dt_json_new_boolean(m->add_dummy_prefix));
+    dt_json_object_add(step, "remove_extra_whitespaces",
+                       dt_json_new_boolean(m->remove_extra_whitespaces));
+    dt_json_object_add(step, "byte_fallback", dt_json_new_boolean(m->byte_fallback));
+    dt_json_object_add(step, "unknown", dt_json_new_string_len(unknown->data, unknown->size));
+    dt_json_object_add(step, "unknown_surface",
+                       dt_json_new_string_len(m->unknown_surface.data, m->unknown_surface.size));
+    dt_json_object_add(step, "control_symbols", controls);
+    int rc = dt_steps_read(&t->decoder, DT_STEPS_DECODER, step, "trainer_spec", err);
+    json_object_put(step);
+    return rc;
+}
+
+/* --- BPE -------------------------------------------------------------------------------------- */
+
+struct ranked {
+    float score;
+    uint32_t id;
+};
+
+static int higher_score_first(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return x->score != y->score ? (x->score < y->score) - (x->score > y->score)
+                                : (x->id > y->id) - (x->id < y->id);
+}
+
+static size_t characters_of(const struct dt_sentencepiece_piece *p)
+{
+    return (size_t)dt_utf8_count(p->text.data, p->text.size);
+}
+
+/* Ranks the pieces that merges make by their scores. SentencePiece merges the leftmost of equal
+ * scores, which ranks express for pairs with one result only. */
+static int rank_pieces(struct dt_tokenizer *t, const struct dt_sentencepiece *m,
+                       struct dt_error *err)
+{
+    struct ranked *sorted = dt_alloc(m->count, sizeof *sorted);
+    uint32_t count = 0, rank = 0;
+    int rc = 0;
+    t->ranks = dt_alloc(m->count, sizeof *t->ranks);
+    for (uint32_t id = 0; id < m->count; id++) {
+        t->ranks[id] = DT_NO_RANK;
+        if (m->pieces[id].kind == DT_SENTENCEPIECE_NORMAL)
+            sorted[count++] = (struct ranked){m->pieces[id].score, id};
+    }
+    qsort(sorted, count, sizeof *sorted, higher_score_first);
+    uint32_t last = DT_NO_TOKEN; /* the last piece of several characters */
+    for (; rc == 0 && rank < count; rank++) {
+        const struct dt_sentencepiece_piece *p = &m->pieces[sorted[rank].id];
+        t->ranks[sorted[rank].id] = rank;
+        if (characters_of(p) < 2)
+            continue;
+        if (last != DT_NO_TOKEN && m->pieces[last].score == p->score)
+            rc = dt_fail(err, DT_EFORMAT,
+                         "pieces %u and %u have one score, which is not supported in BPE", last,
+                         sorted[rank].id);
+        last = sorted[rank].id;
+    }
+    free(sorted);
+    return rc;
+}
+
+/* SentencePiece merges characters that are no pieces, too, and undoes merges to unused pieces:
+ * refuses models where that occurs. */
+static int check_bpe_piece(const struct dt_tokenizer *t, const struct dt_sentencepiece *m,
+                           uint32_t id, struct dt_error *err)
+{
+    const struct dt_sentencepiece_piece *p = &m->pieces[id];
+    if (p->kind != DT_SENTENCEPIECE_NORMAL && p->kind != DT_SENTENCEPIECE_UNUSED)
+        return 0;
+    for (size_t at = 0, length; at < p->text.size; at += length) {
+        length = dt_utf8_length(p->text.data[at]);
+        if (p->kind == DT_SENTENCEPIECE_NORMAL &&
+            dt_tokenizer_find(t, p->text.data + at, length) == DT_NO_TOKEN)
+            return dt_fail(err, DT_EFORMAT,
+                           "piece %u has a character that is no piece, which is not supported in "
+                           "BPE",
+                           id);
+        if (p->kind == DT_SENTENCEPIECE_UNUSED && at > 0 &&
+            dt_tokenizer_find(t, p->text.data, at) != DT_NO_TOKEN &&
+            dt_tokenizer_find(t, p->text.data + at, p->text.size - at) != DT_NO_TOKEN)
+            return dt_fail(err, DT_EFORMAT,
+                           "piece %u, which merges make, is unused, which is not supported", id);
+    }
+    return 0;
+}
+
+/* User-defined symbols are found before merges, in the normalized text. */
+static void add_symbols(struct dt_tokenizer *t, const struct dt_sentencepiece *m)
+{
+    for (uint32_t id = 0; id < m->count; id++)
+        if (m->pieces[id].kind == DT_SENTENCEPIECE_USER_DEFINED)
+            dt_tokenizer_mark_added(
+                t, (struct dt_added_token){.id = id, .normalized = true, .match = t->tokens[id]});
+}
+
+static int add_bpe(struct dt_tokenizer *t, const struct dt_sentencepiece *m, struct dt_error *err)
+{
+    t->model = DT_TOKEN_BPE_RANKS;
+    t->rules.byte_fallback = m->byte_fallback;
+    t->rules.fuse_unknown = true;
+    DT_TRY(rank_pieces(t, m, err));
+    for (uint32_t id = 0; id < m->count; id++)
+        DT_TRY(check_bpe_piece(t, m, id, err));
+    add_symbols(t, m);
+    return 0;
+}
+
 /* --- Unigram ---------------------------------------------------------------------------------- */
 
 /* A user-defined symbol has a score above all others, so that it is always chosen. */
@@ -88,7 +213,6 @@ static void add_unigram(struct dt_tokenizer *t, const struct dt_sentencepiece *m
         if (is_segment(&m->pieces[id]))
             pieces[count++] =
                 (struct dt_piece){m->pieces[id].text.data, (uint32_t)m->pieces[id].text.size, id};
-    t->has_steps = true;
     t->model = DT_TOKEN_UNIGRAM;
     set_scores(u, m);
     u->unknown = m->unknown;
@@ -144,17 +268,27 @@ static int add_pieces(struct dt_tokenizer *t, const struct dt_sentencepiece *m,
 
 static int fill(struct dt_tokenizer *t, const struct dt_sentencepiece *m, struct dt_error *err)
 {
-    static const char *const names[] = {[DT_SENTENCEPIECE_BPE] = "bpe",
-                                        [DT_SENTENCEPIECE_WORD] = "word",
-                                        [DT_SENTENCEPIECE_CHAR] = "char"};
-    if (m->type != DT_SENTENCEPIECE_UNIGRAM)
-        return dt_fail(err, DT_EFORMAT, "model type %s is not supported",
-                       m->type <= DT_SENTENCEPIECE_CHAR && m->type > 0 ? names[m->type]
-                                                                       : "unknown");
+    t->has_steps = true;
+    t->byte_level = false;
+    t->unknown = m->unknown;
     DT_TRY(check_distinct(m, err));
     DT_TRY(add_pieces(t, m, err));
     DT_TRY(add_normalizer(t, m, err));
-    add_unigram(t, m);
+    DT_TRY(add_decoder(t, m, err));
+    switch (m->type) {
+    case DT_SENTENCEPIECE_UNIGRAM:
+        add_unigram(t, m);
+        break;
+    case DT_SENTENCEPIECE_BPE:
+        DT_TRY(add_bpe(t, m, err));
+        break;
+    default:
+        return dt_fail(err, DT_EFORMAT, "model type %llu (%s) is not supported",
+                       (unsigned long long)m->type,
+                       m->type == DT_SENTENCEPIECE_WORD   ? "word"
+                       : m->type == DT_SENTENCEPIECE_CHAR ? "char"
+                                                          : "unknown");
+    }
     return dt_tokenizer_finish(t, err);
 }
 

@@ -2,7 +2,6 @@
 #include "token/sentencepiece.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +74,8 @@ static int add_piece(struct dt_sentencepiece *m, const struct dt_pb_reader *mess
         return dt_fail(err, DT_EFORMAT, "more than %u pieces", PIECE_LIMIT);
     if (read_message(message, targets, err) < 0)
         return dt_fail_context(err, "piece %u", m->count);
-    if (p.text.size == 0 || memchr(p.text.data, 0, p.text.size) ||
+    bool zero = p.text.size > 0 && memchr(p.text.data, 0, p.text.size);
+    if (p.text.size == 0 || (zero && p.kind != DT_SENTENCEPIECE_UNUSED) ||
         dt_utf8_valid_prefix(p.text.data, p.text.size) < p.text.size)
         return dt_fail(err, DT_EFORMAT, "piece %u is empty, holds a zero byte or is not UTF-8",
                        m->count);
@@ -145,15 +145,18 @@ static int read_field(struct dt_sentencepiece *m, const struct dt_pb_reader *f,
     return 0; /* 4: SentencePiece's samples for its own tests */
 }
 
-static int byte_of(const struct dt_sentencepiece_piece *p)
+static int hex_digit(char c)
 {
-    char spelled[8];
-    for (int byte = 0; p->text.size == 6 && byte < 256; byte++) {
-        snprintf(spelled, sizeof spelled, "<0x%02X>", byte);
-        if (memcmp(spelled, p->text.data, 6) == 0)
-            return byte;
-    }
-    return -1;
+    const char *digits = "0123456789ABCDEF", *found = c ? strchr(digits, c) : NULL;
+    return found ? (int)(found - digits) : -1;
+}
+
+int dt_sentencepiece_byte(const char *text, size_t size)
+{
+    if (size != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
+        return -1;
+    int high = hex_digit(text[3]), low = hex_digit(text[4]);
+    return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 
 static int check_piece(struct dt_sentencepiece *m, uint32_t id, struct dt_error *err)
@@ -167,7 +170,7 @@ static int check_piece(struct dt_sentencepiece *m, uint32_t id, struct dt_error 
     }
     if (p->kind != DT_SENTENCEPIECE_BYTE)
         return 0;
-    int byte = byte_of(p);
+    int byte = dt_sentencepiece_byte(p->text.data, p->text.size);
     if (byte < 0 || !m->byte_fallback)
         return dt_fail(err, DT_EFORMAT, "piece %u is a byte %s", id,
                        byte < 0 ? "but is not spelled <0x00> to <0xFF>"

@@ -42,7 +42,7 @@ struct dt_sentencepiece_text {
 };
 
 struct dt_sentencepiece_piece {
-    struct dt_sentencepiece_text text; /* UTF-8, not empty, without 0 */
+    struct dt_sentencepiece_text text; /* UTF-8, not empty; without 0 unless it is unused */
     float score;                       /* finite */
     uint64_t kind;                     /* enum dt_sentencepiece_kind */
 };
@@ -65,6 +65,8 @@ struct dt_sentencepiece {
  * piece that is not UTF-8. After a failure nothing needs a release. */
 int dt_sentencepiece_read(struct dt_sentencepiece *m, const char *data, size_t size,
                           struct dt_error *err) DT_MUST_CHECK;
+/* The byte of a piece "<0x00>" to "<0xFF>"; -1 of another. */
+int dt_sentencepiece_byte(const char *text, size_t size);
 void dt_sentencepiece_release(struct dt_sentencepiece *m);
 
 #endif

@@ -20,7 +20,7 @@ extern const struct dt_step_type dt_pre_tokenizer_byte_level, dt_pre_tokenizer_s
 
 extern const struct dt_step_type dt_decoder_byte_level, dt_decoder_metaspace, dt_decoder_replace,
     dt_decoder_byte_fallback, dt_decoder_fuse, dt_decoder_strip, dt_decoder_bpe,
-    dt_decoder_word_piece;
+    dt_decoder_word_piece, dt_decoder_sentencepiece;
 
 /* Reads the member "precompiled_charsmap", Base64; *map is NULL where it is null. */
 int dt_normalizer_read_map(struct dt_character_map **map, struct json_object *component,

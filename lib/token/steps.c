@@ -28,9 +28,11 @@ static const struct dt_step_type *const pre_tokenizers[] = {
     &dt_pre_tokenizer_whitespace_split, &dt_pre_tokenizer_bert,
     &dt_pre_tokenizer_delimiter,        NULL};
 static const struct dt_step_type *const decoders[] = {
-    &dt_decoder_byte_level,    &dt_decoder_metaspace,  &dt_decoder_replace,
-    &dt_decoder_byte_fallback, &dt_decoder_fuse,       &dt_decoder_strip,
-    &dt_decoder_bpe,           &dt_decoder_word_piece, NULL};
+    &dt_decoder_byte_level,    &dt_decoder_metaspace,
+    &dt_decoder_replace,       &dt_decoder_byte_fallback,
+    &dt_decoder_fuse,          &dt_decoder_strip,
+    &dt_decoder_bpe,           &dt_decoder_word_piece,
+    &dt_decoder_sentencepiece, NULL};
 
 static const struct {
     const char *component, *members; /* of tokenizer.json; the member of a Sequence */

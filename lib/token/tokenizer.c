@@ -44,6 +44,7 @@ void dt_tokenizer_free(struct dt_tokenizer *t)
     free(t->traits);
     free(t->index);
     free(t->merges);
+    free(t->ranks);
     free(t->results);
     free(t->slots);
     free(t->byte_pairs);
@@ -149,6 +150,14 @@ static int add_listed_merges(struct dt_tokenizer *t, struct dt_error *err)
     return 0;
 }
 
+/* DT_NO_RANK: the token takes no part in merges. */
+static uint32_t rank_of(const struct dt_tokenizer *t, uint32_t id)
+{
+    if (dt_tokenizer_is_special(t, id))
+        return DT_NO_RANK;
+    return t->ranks ? t->ranks[id] : id;
+}
+
 /* Adds a slot for each split of a token into two tokens, if the slots are allocated. Returns
  * the number of splits. */
 static size_t add_cuts(struct dt_tokenizer *t, uint32_t id)
@@ -157,14 +166,14 @@ static size_t add_cuts(struct dt_tokenizer *t, uint32_t id)
     const char *bytes = dt_tokenizer_bytes(t, id, &size);
     for (size_t cut = 1; cut < size; cut++) {
         uint32_t left = dt_tokenizer_find(t, bytes, cut);
-        if (left == DT_NO_TOKEN || dt_tokenizer_is_special(t, left))
+        if (left == DT_NO_TOKEN || rank_of(t, left) == DT_NO_RANK)
             continue;
         uint32_t right = dt_tokenizer_find(t, bytes + cut, size - cut);
-        if (right == DT_NO_TOKEN || dt_tokenizer_is_special(t, right))
+        if (right == DT_NO_TOKEN || rank_of(t, right) == DT_NO_RANK)
             continue;
         cuts++;
         if (t->slots)
-            add_slot(t, left, right, id);
+            add_slot(t, left, right, rank_of(t, id));
     }
     return cuts;
 }
@@ -173,13 +182,14 @@ static void add_ranked_merges(struct dt_tokenizer *t)
 {
     size_t cuts = 0;
     for (uint32_t id = 0; id < t->size; id++)
-        cuts += dt_tokenizer_is_special(t, id) ? 0 : add_cuts(t, id);
+        cuts += rank_of(t, id) == DT_NO_RANK ? 0 : add_cuts(t, id);
     reserve_slots(t, cuts);
     t->results = dt_alloc(t->size, sizeof *t->results);
     for (uint32_t id = 0; id < t->size; id++) {
-        t->results[id] = id;
-        if (!dt_tokenizer_is_special(t, id))
-            add_cuts(t, id);
+        if (rank_of(t, id) == DT_NO_RANK)
+            continue;
+        t->results[rank_of(t, id)] = id;
+        add_cuts(t, id);
     }
 }
 
@@ -256,6 +266,8 @@ static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode
     switch (t->model) {
     case DT_TOKEN_BPE_RANKS:
         dt_buffer_add_string(all, "ranks");
+        for (uint32_t id = 0; t->ranks && id < t->size; id++)
+            add_number(all, t->ranks[id]);
         break;
     case DT_TOKEN_BPE_MERGES:
     case DT_TOKEN_WORD_PIECE:
@@ -356,6 +368,8 @@ static int find_matches(struct dt_tokenizer *t, struct dt_error *err)
         struct dt_added_token *a = &t->added[i];
         size_t size;
         const char *bytes = dt_tokenizer_bytes(t, a->id, &size);
+        if (a->match.length > 0)
+            continue;
         a->match = t->tokens[a->id];
         if (!a->normalized)
             continue;

@@ -27,8 +27,8 @@
  * enumerators, so a new one does not compile unnoticed. */
 enum dt_token_model {
     DT_TOKEN_BPE_MERGES, /* a list of merges; rank: index in the list */
-    DT_TOKEN_BPE_RANKS,  /* tiktoken: two tokens merge if their concatenation is a token; rank: the
-                            id of that token */
+    DT_TOKEN_BPE_RANKS,  /* tiktoken, SentencePiece: two tokens merge if their concatenation is a
+                            token; rank: the id of that token, or another order */
     DT_TOKEN_WORD_PIECE, /* BERT: greedy longest match from the left */
     DT_TOKEN_WORD_LEVEL, /* a piece is a token, or the unknown token */
     DT_TOKEN_UNIGRAM     /* the most probable segmentation (token/unigram.h) */
@@ -56,7 +56,8 @@ struct dt_added_token {
     bool normalized;              /* matched in the normalized text */
     bool single_word;             /* not next to a word character */
     bool strip_left, strip_right; /* includes adjacent white space */
-    struct dt_token_extent match; /* what is matched: the token, or its normalized form */
+    struct dt_token_extent match; /* what is matched: set by the reader, or found by
+                                     dt_tokenizer_finish: the token, or its normalized form */
 };
 
 /* Bits of traits[id]. */
@@ -102,13 +103,15 @@ struct dt_tokenizer {
     uint32_t index_size, indexed;
     struct dt_merge *merges;
     uint32_t merge_count, merge_capacity;
+    uint32_t *ranks;   /* [id], of DT_TOKEN_BPE_RANKS: that of the token, or DT_NO_RANK if no merge
+                          makes it or takes it; NULL: the ids */
     uint32_t *results; /* [rank]: id of the merged token */
     struct dt_merge_slot *slots;
     unsigned slot_bits;
-    uint32_t *byte_pairs;     /* [first byte << 8 | second]: rank of the pair */
-    uint32_t byte_ids[256];   /* with byte_fallback of the tokens <0x00> .., or DT_NO_TOKEN */
-    uint32_t *char_ids;       /* [65536], of characters, unless byte_level; or DT_NO_TOKEN */
-    struct dt_bpe_cuts *cuts; /* where a text may be cut before its merges; NULL: nowhere */
+    uint32_t *byte_pairs;       /* [first byte << 8 | second]: rank of the pair */
+    uint32_t byte_ids[256];     /* with byte_fallback of the tokens <0x00> .., or DT_NO_TOKEN */
+    uint32_t *char_ids;         /* [65536], of characters, unless byte_level; or DT_NO_TOKEN */
+    struct dt_bpe_cuts *cuts;   /* where a text may be cut before its merges; NULL: nowhere */
     struct dt_unigram *unigram; /* DT_TOKEN_UNIGRAM; owned */
     struct dt_added_token *added;
     uint32_t added_count, added_capacity;
