@@ -28,18 +28,21 @@ static struct {
          .pattern = -1,
          .reading = DT_READING_OPTIONS_DEFAULT};
 
-enum { BPE, WORD_PIECE };
-static const char *const models[] = {[BPE] = "bpe", [WORD_PIECE] = "wordpiece", NULL};
+static const char *const models[] = {[DT_VOCAB_TRAINER_BPE] = "bpe",
+                                     [DT_VOCAB_TRAINER_WORD_PIECE] = "wordpiece",
+                                     [DT_VOCAB_TRAINER_UNIGRAM] = "unigram",
+                                     NULL};
 
 static const struct dt_option options[] = {
     {"size", 's', DT_OPTION_INT, &opt.size, "N",
      "vocabulary size, including bytes or characters and special tokens", .min = 6, .max = 4194304,
      .required = true},
-    {"model", 0, DT_OPTION_CHOICE, &opt.model, "MODEL", "bpe (the default) or wordpiece",
+    {"model", 0, DT_OPTION_CHOICE, &opt.model, "MODEL", "bpe (the default), wordpiece or unigram",
      .choices = models},
     {"cased", 0, DT_OPTION_FLAG, &opt.cased, NULL, "wordpiece: keep capitals and accents"},
     {"alphabet", 0, DT_OPTION_INT, &opt.alphabet, "N",
-     "wordpiece: keep the N most frequent characters (default: 1000)", .min = 1, .max = 1114112},
+     "wordpiece and unigram: keep the N most frequent characters (default: 1000)", .min = 1,
+     .max = 1114112},
     {"pattern", 0, DT_OPTION_CHOICE, &opt.pattern, "PATTERN",
      "pre-tokenizer pattern (default: gpt2)", .choices = dt_pattern_names},
     {"special", 0, DT_OPTION_LIST, &opt.specials, "TOKEN",
@@ -90,14 +93,15 @@ static int train(struct dt_tokenizer **t, const struct dt_documents_options *fro
                  int count, struct dt_error *err)
 {
     struct dt_vocab_trainer_options how = {
-        .word_piece = opt.model == WORD_PIECE,
+        .model = (enum dt_vocab_trainer_model)opt.model,
         .cased = opt.cased,
         .alphabet = (uint32_t)opt.alphabet,
         .pattern = dt_pattern_names[opt.pattern < 0 ? 0 : opt.pattern],
         .size = (uint32_t)opt.size,
         .min_frequency = (uint64_t)opt.min_frequency,
         .specials = opt.specials.count ? opt.specials.items : default_specials,
-        .special_count = opt.specials.count ? opt.specials.count : opt.model == BPE,
+        .special_count =
+            opt.specials.count ? opt.specials.count : opt.model != DT_VOCAB_TRAINER_WORD_PIECE,
         .threads = (int)opt.threads};
     struct dt_vocab_trainer *trainer;
     struct dt_documents *documents = NULL;
@@ -113,6 +117,21 @@ static int train(struct dt_tokenizer **t, const struct dt_documents_options *fro
     return rc;
 }
 
+static void check_model_options(void)
+{
+    bool bpe = opt.model == DT_VOCAB_TRAINER_BPE, unigram = opt.model == DT_VOCAB_TRAINER_UNIGRAM;
+    if (!bpe && opt.pattern >= 0)
+        dt_program_usage("--pattern does not go with --model %s", models[opt.model]);
+    if (opt.cased && opt.model != DT_VOCAB_TRAINER_WORD_PIECE)
+        dt_program_usage("--cased needs --model wordpiece");
+    if (bpe && opt.alphabet != 1000)
+        dt_program_usage("--alphabet needs --model wordpiece or unigram");
+    if (unigram && opt.min_frequency != 2)
+        dt_program_usage("--min-frequency does not go with --model unigram");
+    if ((bpe || unigram) && opt.size < 256)
+        dt_program_usage("--size must be at least 256 for %s", models[opt.model]);
+}
+
 static void check_options(struct dt_documents_options *from)
 {
     const char *problem = dt_documents_check(opt.from, opt.separator);
@@ -121,12 +140,7 @@ static void check_options(struct dt_documents_options *from)
     *from = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
                                           .separator = opt.separator};
     dt_reading_options_check(&opt.reading, from);
-    if (opt.model == WORD_PIECE && opt.pattern >= 0)
-        dt_program_usage("--pattern does not go with --model wordpiece");
-    if (opt.model == BPE && (opt.cased || opt.alphabet != 1000))
-        dt_program_usage("--cased and --alphabet need --model wordpiece");
-    if (opt.model == BPE && opt.size < 256)
-        dt_program_usage("--size must be at least 256 for bpe");
+    check_model_options();
 }
 
 int main(int argc, char **argv)
@@ -140,7 +154,10 @@ int main(int argc, char **argv)
     from.lineage = strcmp(opt.out, "-") == 0 ? NULL : dt_lineage_for(opt.out);
     if (train(&t, &from, argv + first, argc - first, &err) < 0)
         return dt_program_report(&err);
-    if (dt_tokenizer_size(t) < opt.size)
+    if (dt_tokenizer_size(t) < opt.size && opt.model == DT_VOCAB_TRAINER_UNIGRAM)
+        dt_program_warn("the vocabulary has %u tokens, not %ld: no other piece is probable",
+                        dt_tokenizer_size(t), opt.size);
+    else if (dt_tokenizer_size(t) < opt.size)
         dt_program_warn("the vocabulary has %u tokens, not %ld: no other pair occurs %ld time%s",
                         dt_tokenizer_size(t), opt.size, opt.min_frequency,
                         dt_plural((uint64_t)opt.min_frequency));

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "pretokenize/byte-level.h"
+#include "token/unigram.h"
 #include "token/vocabulary.h"
 #include "json/json.h"
 
@@ -230,6 +231,28 @@ static void add_word_level(const struct dt_tokenizer *t, struct dt_buffer *b)
     dt_buffer_add_char(b, '\n');
 }
 
+static void add_unigram(const struct dt_tokenizer *t, struct dt_buffer *b)
+{
+    const struct dt_unigram *u = t->unigram;
+    add_steps(t, b);
+    add_post_processor(t, b);
+    add_decoder(t, b);
+    dt_buffer_printf(b,
+                     "  \"model\": {\n    \"type\": \"Unigram\",\n    \"unk_id\": %u,\n"
+                     "    \"byte_fallback\": %s,\n    \"vocab\": [",
+                     u->unknown, truth(u->byte_ids != NULL));
+    for (uint32_t id = 0; id < u->size; id++) {
+        size_t size;
+        const char *bytes = dt_tokenizer_bytes(t, id, &size);
+        dt_buffer_add_string(b, id ? ",\n      [" : "\n      [");
+        dt_json_add_string(b, bytes, size);
+        dt_buffer_add_string(b, ", ");
+        dt_buffer_add_real(b, u->scores[id]);
+        dt_buffer_add_char(b, ']');
+    }
+    dt_buffer_add_string(b, "\n    ]\n");
+}
+
 static void add_bert_rules(const struct dt_bert_rules *bert, struct dt_buffer *b)
 {
     dt_buffer_printf(b,
@@ -278,7 +301,14 @@ int dt_tokenizer_save(const struct dt_tokenizer *t, const char *path, struct dt_
                        "format",
                        path);
     case DT_TOKEN_UNIGRAM:
-        return dt_fail(err, DT_EINVALID, "%s: writing a Unigram model is not supported", path);
+        if (t->unigram->rounds_to_float)
+            return dt_fail(
+                err, DT_EINVALID,
+                "%s: tokenizer.json cannot represent a SentencePiece model exactly: keep "
+                "its own file",
+                path);
+        add_model = add_unigram;
+        break;
     case DT_TOKEN_WORD_PIECE:
         add_model = add_word_piece;
         break;

@@ -10,6 +10,7 @@
 #include "pretokenize/character.h"
 #include "token/bert-words.h"
 #include "token/learn.h"
+#include "token/unigram-vocabulary.h"
 #include "token/word-count.h"
 #include "token/word-piece.h"
 #include "unicode/unicode.h"
@@ -32,6 +33,7 @@ struct dt_vocab_trainer {
     struct dt_vocab_trainer_options options;
     const struct dt_pattern *pattern;
     struct dt_bert_rules rules;
+    struct dt_steps splitter; /* of Unigram */
     struct dt_pool *pool;
     struct job *filling, *idle;
     pthread_mutex_t lock;
@@ -72,10 +74,19 @@ static void count_job(void *work, void *context)
     if (t->count > 0)
         counts = t->counts[--t->count];
     pthread_mutex_unlock(&t->lock);
-    if (t->options.word_piece)
-        count_words(&counts, &t->rules, job);
-    else
+    switch (t->options.model) {
+    case DT_VOCAB_TRAINER_BPE:
         count_pieces(&counts, t->pattern, job);
+        break;
+    case DT_VOCAB_TRAINER_WORD_PIECE:
+        count_words(&counts, &t->rules, job);
+        break;
+    case DT_VOCAB_TRAINER_UNIGRAM:
+        for (size_t i = 0, from = 0; i < job->count; from = job->ends[i++])
+            dt_unigram_vocabulary_count(&counts, &t->splitter, job->text.data + from,
+                                        job->ends[i] - from);
+        break;
+    }
     pthread_mutex_lock(&t->lock);
     DT_GROW(t->counts, t->count, t->capacity);
     t->counts[t->count++] = counts;
@@ -101,12 +112,15 @@ static int check_special(const struct dt_vocab_trainer_options *o, int i, struct
 
 static int check_options(const struct dt_vocab_trainer_options *o, struct dt_error *err)
 {
-    uint32_t least = (o->word_piece ? (uint32_t)BERT_SPECIALS : 256) + (uint32_t)o->special_count;
-    if (!o->word_piece && dt_pattern_find(o->pattern) == NULL)
+    static const uint32_t fixed[] = {[DT_VOCAB_TRAINER_BPE] = 256,
+                                     [DT_VOCAB_TRAINER_WORD_PIECE] = BERT_SPECIALS,
+                                     [DT_VOCAB_TRAINER_UNIGRAM] = DT_UNIGRAM_VOCABULARY_FIXED};
+    uint32_t least = fixed[o->model] + (uint32_t)o->special_count;
+    if (o->model == DT_VOCAB_TRAINER_BPE && dt_pattern_find(o->pattern) == NULL)
         return dt_fail(err, DT_EINVALID, "unknown pattern '%s'", o->pattern);
     if (o->size < least)
         return dt_fail(err, DT_EINVALID, "a vocabulary of %u is too small: %sspecial tokens are %u",
-                       o->size, o->word_piece ? "" : "bytes and ", least);
+                       o->size, o->model == DT_VOCAB_TRAINER_WORD_PIECE ? "" : "bytes and ", least);
     for (int i = 0; i < o->special_count; i++)
         DT_TRY(check_special(o, i, err));
     return 0;
@@ -119,8 +133,13 @@ int dt_vocab_trainer_new(struct dt_vocab_trainer **result,
     DT_TRY(check_options(options, err));
     struct dt_vocab_trainer *t = dt_alloc(1, sizeof *t);
     t->options = *options;
-    if (!options->word_piece)
+    if (options->model == DT_VOCAB_TRAINER_BPE)
         t->pattern = dt_pattern_find(options->pattern);
+    if (options->model == DT_VOCAB_TRAINER_UNIGRAM &&
+        dt_unigram_vocabulary_read_splitter(&t->splitter, err) < 0) {
+        free(t);
+        return DT_EINVALID;
+    }
     t->rules = (struct dt_bert_rules){.clean = true,
                                       .isolate_cjk = true,
                                       .strip_accents = !options->cased,
@@ -157,6 +176,7 @@ void dt_vocab_trainer_free(struct dt_vocab_trainer *t)
     while (t->count > 0)
         dt_word_counts_release(&t->counts[--t->count]);
     free(t->counts);
+    dt_steps_release(&t->splitter);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
@@ -339,12 +359,30 @@ static int build(struct dt_vocab_trainer *trainer, struct dt_tokenizer *t, struc
     return dt_tokenizer_finish(t, err);
 }
 
+/* <unk>, which text with byte fallback never is, special tokens, bytes and pieces. */
+static int build_unigram(struct dt_vocab_trainer *trainer, struct dt_tokenizer *t,
+                         struct dt_error *err)
+{
+    const struct dt_vocab_trainer_options *o = &trainer->options;
+    struct dt_word_table none = {.words = NULL}, *words = merge_counts(trainer);
+    t->byte_level = false;
+    DT_TRY(add_special(t, "<unk>", err));
+    for (int i = 0; i < o->special_count; i++)
+        DT_TRY(add_special(t, o->specials[i], err));
+    DT_TRY(dt_unigram_vocabulary_learn(t, words ? words : &none, o->size, o->alphabet, err));
+    return dt_tokenizer_finish(t, err);
+}
+
 int dt_vocab_trainer_finish(struct dt_vocab_trainer *trainer, struct dt_tokenizer **t,
                             struct dt_error *err)
 {
+    static int (*const builders[])(struct dt_vocab_trainer *, struct dt_tokenizer *,
+                                   struct dt_error *) = {
+        [DT_VOCAB_TRAINER_BPE] = build,
+        [DT_VOCAB_TRAINER_WORD_PIECE] = build_word_piece,
+        [DT_VOCAB_TRAINER_UNIGRAM] = build_unigram};
     *t = dt_tokenizer_new(trainer->pattern);
-    int rc =
-        trainer->options.word_piece ? build_word_piece(trainer, *t, err) : build(trainer, *t, err);
+    int rc = builders[trainer->options.model](trainer, *t, err);
     if (rc < 0) {
         dt_tokenizer_free(*t);
         *t = NULL;

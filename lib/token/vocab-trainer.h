@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trains a tokenizer on documents: byte-level BPE or WordPiece. A thread pool counts pieces
- * as documents are added; only the counts stay in memory. The result depends only on the
+ * Trains a tokenizer on documents: byte-level BPE, WordPiece or Unigram. A thread pool counts
+ * pieces as documents are added; only the counts stay in memory. The result depends only on the
  * documents and the options.
  *
  *     DT_TRY(dt_vocab_trainer_new(&trainer, &options, err));
@@ -13,6 +13,7 @@
  *     BPE        256 bytes (dt_byte_level_order), merges, special tokens
  *     WordPiece  [PAD] [UNK] [CLS] [SEP] [MASK], special tokens, characters that start words
  *                by code, "##" characters inside words by code, merges
+ *     Unigram    <unk>, special tokens, <0x00> to <0xFF>, pieces by probability
  */
 #ifndef DT_TOKEN_VOCAB_TRAINER_H
 #define DT_TOKEN_VOCAB_TRAINER_H
@@ -24,16 +25,22 @@
 #include "base/error.h"
 #include "token/tokenizer.h"
 
+enum dt_vocab_trainer_model {
+    DT_VOCAB_TRAINER_BPE,
+    DT_VOCAB_TRAINER_WORD_PIECE,
+    DT_VOCAB_TRAINER_UNIGRAM
+};
+
 struct dt_vocab_trainer_options {
+    enum dt_vocab_trainer_model model;
     const char *pattern;    /* one of dt_pattern_names; for BPE */
     uint32_t size;          /* tokens of the vocabulary, all kinds included */
     uint64_t min_frequency; /* of a pair to merge; 1 or more */
     const char **specials;  /* UTF-8; borrowed until the trainer is freed */
     int special_count;
     int threads;
-    bool word_piece;   /* false: BPE */
     bool cased;        /* WordPiece: keep capitals and accents */
-    uint32_t alphabet; /* WordPiece: maximum number of characters, the most frequent */
+    uint32_t alphabet; /* WordPiece, Unigram: maximum number of characters, the most frequent */
 };
 
 struct dt_vocab_trainer;
@@ -45,7 +52,7 @@ int dt_vocab_trainer_new(struct dt_vocab_trainer **trainer,
 /* text is copied. */
 void dt_vocab_trainer_add(struct dt_vocab_trainer *trainer, const char *text, size_t size);
 /* *t is owned by the caller. It has fewer than size tokens if too few pairs reach
- * min_frequency. */
+ * min_frequency, or too few pieces of Unigram are probable. */
 int dt_vocab_trainer_finish(struct dt_vocab_trainer *trainer, struct dt_tokenizer **t,
                             struct dt_error *err) DT_MUST_CHECK;
 void dt_vocab_trainer_free(struct dt_vocab_trainer *trainer); /* NULL is fine */

@@ -54,6 +54,23 @@ compare() {
     done
 }
 
+# SentencePiece's models: compare_pieces MODEL, trained as MODEL of sentencepiece_oracle.py
+compare_pieces() {
+    local corpus
+    need_python sentencepiece
+    [ -e t5.model ] || "$PYTHON" "$ORACLES/sentencepiece_oracle.py" published . corpus.txt
+    for corpus in *.jsonl; do
+        dt-tokenize -q -j 1 -t "$1.model" --frame none --ids "$corpus" >"$T/ids"
+        "$PYTHON" "$ORACLES/sentencepiece_oracle.py" compare "$1.model" "$corpus" "$T/ids"
+    done
+}
+
+@test "SentencePiece Unigram (T5's options)" { compare_pieces t5; }
+@test "SentencePiece Unigram (XLNet's options)" { compare_pieces xlnet; }
+@test "SentencePiece Unigram with bytes" { compare_pieces nfkc; }
+@test "SentencePiece BPE (Llama 2's options)" { compare_pieces llama; }
+@test "SentencePiece BPE (Gemma's options)" { compare_pieces gemma; }
+
 @test "tekken.json" {
     need_python mistral_common
     compare kinds/tekken.json

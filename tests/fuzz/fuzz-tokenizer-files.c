@@ -11,8 +11,8 @@
 #include "base/path.h"
 #include "token/tokenizer.h"
 
-static const char *const kinds[] = {"tokenizer.json", "tekken.json", "x.tiktoken",
-                                    "vocab.txt",      "vocab.json",  "merges.txt"};
+static const char *const kinds[] = {"tokenizer.json", "tekken.json", "x.tiktoken", "vocab.txt",
+                                    "vocab.json",     "merges.txt",  "x.model"};
 #define KINDS (sizeof kinds / sizeof *kinds)
 
 static char *put_file(const char *name, const void *data, size_t size)

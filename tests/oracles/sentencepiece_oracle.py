@@ -3,16 +3,20 @@
 
   sentencepiece_oracle.py make FOLDER CORPUS             small models, without published maps
   sentencepiece_oracle.py published FOLDER CORPUS        models of SentencePiece's own options
+  sentencepiece_oracle.py json MODEL TOKENIZER.json      the same with the parts of `tokenizers`
   sentencepiece_oracle.py ids MODEL DOCUMENTS            ids, a line for each document
   sentencepiece_oracle.py texts MODEL IDS                texts of lines of ids, as JSON Lines
   sentencepiece_oracle.py compare MODEL DOCUMENTS IDS    fails at the first ids that differ
-  sentencepiece_oracle.py likelihood MODEL FILE          mean log-likelihood of the file's words
+  sentencepiece_oracle.py likelihood TRAIN TEST TOKENIZER.json SIZE
+      trains SIZE pieces on TRAIN, too, and fails if the lines of TEST are less probable by
+      TOKENIZER.json
 """
 import json
 import os
 import sys
 
 import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
 RULES = """41	61
 E9	65 301
@@ -61,6 +65,26 @@ def published(folder, corpus):
           user_defined_symbols=["<mask>", "\n", "\n\n", "<h1>"], **common)
 
 
+def write_json(model, path):
+    """As the converters of `transformers`, without regular expressions."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(open(model, "rb").read())
+    t = Tokenizer(models.Unigram([(p.piece, p.score) for p in proto.pieces], proto.trainer_spec.unk_id,
+                                 proto.trainer_spec.byte_fallback))
+    steps = [normalizers.Strip(left=False, right=True)]
+    if proto.normalizer_spec.precompiled_charsmap:
+        steps.insert(0, normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap))
+    t.normalizer = normalizers.Sequence(steps)
+    scheme = "always" if proto.normalizer_spec.add_dummy_prefix else "never"
+    t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
+    t.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(),
+                                   decoders.Metaspace(prepend_scheme=scheme)])
+    t.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
+    t.add_special_tokens(["<unk>", "<s>", "</s>"])
+    t.save(path)
+
+
 def documents(path):
     return (json.loads(line)["text"] for line in open(path))
 
@@ -85,19 +109,33 @@ def compare(model, path, ids_path):
                       [model.id_to_piece(i) for i in wanted][:60]))
 
 
-def likelihood(model, path):
-    total = words = 0
-    for line in open(path):
-        for word in line.split():
-            total += sum(
-                model.get_score(i) for i in model.encode(word))
-            words += 1
-    print("%.6f" % (total / words))
+def likelihood(train_path, test_path, path, size):
+    """Each byte of a byte token counts as an unknown character of -20."""
+    from tokenizers import Tokenizer
+    train(".", "likelihood", train_path, vocab_size=int(size), byte_fallback=True,
+          remove_extra_whitespaces=False, add_dummy_prefix=False, split_by_unicode_script=False,
+          split_by_number=False, character_coverage=1.0, max_sentence_length=1000000)
+    model = sentencepiece.SentencePieceProcessor(model_file="likelihood.model")
+    tokenizer = Tokenizer.from_file(path)
+    scores = [score for _, score in json.load(open(path))["model"]["vocab"]]
+    size = theirs = ours = 0
+    for line in open(test_path):
+        text = line.rstrip("\n")
+        size += len(text.encode())
+        theirs += sum(-20 if model.is_byte(i) else model.get_score(i) for i in model.encode(text))
+        ours += sum(max(scores[i], -20) for i in tokenizer.encode(text).ids)
+    print("log-likelihood of a byte: dt %.4f, sentencepiece %.4f" % (ours / size, theirs / size))
+    if ours < theirs:
+        sys.exit("less probable")
 
 
 def main():
     name, path, rest = sys.argv[1], sys.argv[2], sys.argv[3:]
-    if name in ("make", "published"):
+    if name == "json":
+        write_json(path, *rest)
+    elif name == "likelihood":
+        likelihood(path, *rest)
+    elif name in ("make", "published"):
         globals()[name](path, *rest)
     else:
         globals()[name](sentencepiece.SentencePieceProcessor(model_file=path), *rest)
