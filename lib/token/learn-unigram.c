@@ -381,13 +381,34 @@ static void train(struct trainer *t, uint32_t size)
     run_e_step(t);
 }
 
+static int by_bytes(const void *a, const void *b, void *context)
+{
+    const struct dt_counted_word *x = a, *y = b;
+    const struct dt_word_table *words = context;
+    uint32_t least = x->length < y->length ? x->length : y->length;
+    int order = memcmp(words->bytes.data + x->start, words->bytes.data + y->start, least);
+    return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+/* The same words by their bytes: sums of probabilities depend on the order. */
+static struct dt_word_table sort_words(const struct dt_word_table *words)
+{
+    struct dt_word_table sorted = *words;
+    sorted.words = dt_alloc(words->count, sizeof *sorted.words);
+    if (words->count > 0)
+        memcpy(sorted.words, words->words, words->count * sizeof *sorted.words);
+    qsort_r(sorted.words, sorted.count, sizeof *sorted.words, by_bytes, &sorted);
+    return sorted;
+}
+
 int dt_learn_unigram(struct dt_learned *learned, const struct dt_word_table *words, uint32_t size,
                      uint32_t alphabet, struct dt_error *err)
 {
-    struct trainer t = {.words = words};
+    struct dt_word_table sorted = sort_words(words);
+    struct trainer t = {.words = &sorted};
     struct dt_unigram_seeds seeds;
     *learned = (struct dt_learned){.pieces = NULL};
-    dt_unigram_seeds_find(&seeds, words, LONGEST_WORD, alphabet, SEEDS);
+    dt_unigram_seeds_find(&seeds, &sorted, LONGEST_WORD, alphabet, SEEDS);
     int rc = 0;
     if (seeds.characters == 0)
         rc = dt_fail(err, DT_EFORMAT, "the input contains no text");
@@ -406,6 +427,7 @@ int dt_learn_unigram(struct dt_learned *learned, const struct dt_word_table *wor
     }
     dt_unigram_seeds_release(&seeds);
     release(&t);
+    free(sorted.words);
     return rc;
 }
 
