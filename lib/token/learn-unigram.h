@@ -26,8 +26,8 @@ struct dt_learned {
 
 /* Learns up to size pieces, of up to 16 characters, all of the `alphabet` most frequent characters
  * among them. Words are UTF-8; those of more than 128 bytes do not count. One thread; the result
- * depends only on the words and their counts, not on their order. DT_EINVALID if size is below the number of characters,
- * DT_EFORMAT without words.
+ * depends only on the words and their counts, not on their order. DT_EINVALID if size is below the
+ * number of characters, DT_EFORMAT without words.
  *
  * Memory: 24 bytes per character of the distinct words, and 100 per seed piece, of which there are
  * up to 1,000,000. */

@@ -15,10 +15,17 @@ struct rules {
     struct dt_character_map *map; /* NULL: characters stay as they are */
     struct dt_piece_trie symbols; /* user-defined, which the map does not change */
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, space_is_suffix;
-    bool plain[256]; /* ASCII that nothing changes if ASCII or the end follows */
+    bool plain[256];   /* ASCII that nothing changes if ASCII or the end follows */
+    bool plain_spaces; /* so are spaces, but for the mark */
 };
 
 /* --- reading ---------------------------------------------------------------------------------- */
+
+static void forbid(struct rules *r, unsigned char byte)
+{
+    r->plain[byte] = false;
+    r->plain_spaces = r->plain_spaces && byte != ' ';
+}
 
 static int read_symbols(struct rules *r, struct json_object *component, const char *path,
                         struct dt_error *err)
@@ -36,7 +43,7 @@ static int read_symbols(struct rules *r, struct json_object *component, const ch
         else
             pieces[i] = (struct dt_piece){dt_json_text(item), (uint32_t)size, 0};
         if (rc == 0)
-            r->plain[(unsigned char)pieces[i].bytes[0]] = false;
+            forbid(r, (unsigned char)pieces[i].bytes[0]);
     }
     if (rc == 0)
         dt_piece_trie_build(&r->symbols, pieces, count);
@@ -54,6 +61,17 @@ static void release(void *data)
     free(r);
 }
 
+/* Whether a space stays as it is if ASCII or the end follows. */
+static bool maps_spaces_alone(const struct rules *r)
+{
+    char text[2] = " ";
+    struct dt_character_map_text to = {" ", 1};
+    for (text[1] = 0; r->map && text[1] < 127; text[1]++)
+        if (dt_character_map_longest(r->map, text, 2, &to) > 1 || to.size != 1 || *to.data != ' ')
+            return false;
+    return true;
+}
+
 static int read_rules(void **data, struct json_object *component, const char *path,
                       struct dt_error *err)
 {
@@ -66,6 +84,7 @@ static int read_rules(void **data, struct json_object *component, const char *pa
     for (unsigned c = 0; c < 128; c++)
         r->plain[c] =
             c != ' ' && (r->map == NULL || dt_character_map_keeps(r->map, (unsigned char)c));
+    r->plain_spaces = maps_spaces_alone(r);
     return read_symbols(r, component, path, err);
 }
 
@@ -128,12 +147,47 @@ static void add_escaped(const struct rules *r, struct dt_character_map_text text
     }
 }
 
-static size_t plain_run(const struct rules *r, const char *text, size_t size)
+/* Appends plain bytes and spaces; without origins. Returns their number. */
+static size_t add_plain(const struct rules *r, const char *text, size_t size, bool *after_space,
+                        struct dt_buffer *out)
 {
     size_t n = 0;
+    dt_buffer_reserve(out, out->size + 3 * size + 1);
+    char *to = out->data + out->size;
+    for (; n < size; n++) {
+        unsigned char c = (unsigned char)text[n];
+        bool space = c == ' ' && r->plain_spaces;
+        if ((!r->plain[c] && !space) || (n + 1 < size && (text[n + 1] & 0x80)))
+            break;
+        if (!space)
+            *to++ = (char)c;
+        else if (!*after_space && r->escape_whitespaces)
+            to = (char *)memcpy(to, DT_SENTENCEPIECE_MARK, 3) + 3;
+        else if (!*after_space)
+            *to++ = ' ';
+        *after_space = space && r->remove_extra_whitespaces;
+    }
+    out->size = (size_t)(to - out->data);
+    *to = 0;
+    return n;
+}
+
+#define PLAIN_BYTES 4096 /* at a time, as its output may be three times as long */
+
+static size_t plain_run(const struct rules *r, const struct dt_traced_text *in, size_t at,
+                        bool *after_space, struct dt_traced_text *out)
+{
+    const char *text = in->bytes.data + at;
+    size_t n = 0, size = in->bytes.size - at;
+    if (!in->keep_origins)
+        return add_plain(r, text, size < PLAIN_BYTES ? size : PLAIN_BYTES, after_space,
+                         &out->bytes);
     while (n < size && r->plain[(unsigned char)text[n]])
         n++;
-    return n > 0 && n < size && (text[n] & 0x80) ? n - 1 : n;
+    n -= n > 0 && n < size && (text[n] & 0x80);
+    dt_traced_text_copy(out, in, at, at + n);
+    *after_space = *after_space && n == 0;
+    return n;
 }
 
 /* Appends the text from offset `at` on. */
@@ -144,12 +198,10 @@ static void add_rest(const struct rules *r, const struct dt_traced_text *in, siz
     size_t size = in->bytes.size;
     bool after_space = r->remove_extra_whitespaces;
     while (at < size) {
-        size_t run = plain_run(r, text + at, size - at);
-        dt_traced_text_copy(out, in, at, at + run);
-        after_space = after_space && run == 0;
+        size_t run = plain_run(r, in, at, &after_space, out);
         at += run;
-        if (at == size)
-            return;
+        if (run > 0)
+            continue;
         struct prefix p = next_prefix(r, text + at, size - at);
         struct dt_span origin = dt_traced_text_origin(in, at, at + p.size);
         for (; after_space && p.text.size > 0 && *p.text.data == ' '; p.text.size--)

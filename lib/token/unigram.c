@@ -27,9 +27,12 @@ struct node {
 
 /* The ids of a word, independent of the sum before it as long as rounding cannot reach the margin
  * over the next best segmentation. */
+struct key {
+    uint64_t parts[3]; /* the bytes, zeros, and in the last byte the size; all-zero: empty */
+};
+
 struct entry {
-    char key[KEY_BYTES]; /* zeros after size */
-    uint8_t size;        /* 0: empty */
+    struct key key;
     uint32_t ids[KEY_IDS];
     uint8_t lengths[KEY_IDS];
     float margin;
@@ -95,6 +98,8 @@ void dt_unigram_build(struct dt_unigram *u, struct dt_piece *pieces, size_t coun
 {
     u->cuts_at_marks = true;
     u->largest = fabs(u->unknown_score);
+    u->epsilon = u->rounds_to_float ? FLT_EPSILON : DBL_EPSILON;
+    u->sum_limit = u->rounds_to_float ? SUM_LIMIT : INFINITY;
     for (size_t i = 0; i < count; i++) {
         u->cuts_at_marks = u->cuts_at_marks && !spans_mark(&pieces[i]);
         u->largest = fmax(u->largest, fabs(u->scores[pieces[i].id]));
@@ -207,7 +212,7 @@ static void offer_from(const struct dt_unigram *u, struct dt_unigram_work *w, co
     size_t length = character_size(text + at, size - at);
     bool known = false;
     uint32_t node = DT_PIECE_TRIE_ROOT, id;
-    if (u->rounds_to_float && fabs(w->nodes[at].best) > SUM_LIMIT)
+    if (fabs(w->nodes[at].best) > u->sum_limit)
         subtract_sum(w, at, *reach);
     double sum = w->nodes[at].best;
     for (size_t i = at;
@@ -301,17 +306,16 @@ static double search_word(const struct dt_unigram *u, struct dt_unigram_work *w,
 
 /* Words with unknown characters are not remembered: their ids depend on the word before. */
 static void remember(const struct dt_unigram *u, struct dt_unigram_work *w, struct entry *e,
-                     const char *key, size_t size)
+                     struct key key, const char *word, size_t size)
 {
-    double margin = search_word(u, w, key, size);
+    double margin = search_word(u, w, word, size);
     trace_back(w, size);
     if (w->piece_count > KEY_IDS)
         return;
     for (size_t i = 0; i < w->piece_count; i++)
         if (w->pieces[i].id == u->unknown)
             return;
-    memcpy(e->key, key, KEY_BYTES);
-    e->size = (uint8_t)size;
+    e->key = key;
     e->margin = (float)(margin * (1 - FLT_EPSILON));
     for (e->count = 0; w->piece_count > 0; e->count++) {
         struct piece piece = w->pieces[--w->piece_count];
@@ -320,24 +324,47 @@ static void remember(const struct dt_unigram *u, struct dt_unigram_work *w, stru
     }
 }
 
-static uint64_t hash_of(const char key[KEY_BYTES + 1])
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are packed little-endian");
+
+/* The key of a word of up to KEY_BYTES bytes; readable bytes may be read from it. */
+static inline struct key make_key(const char *word, size_t size, size_t readable)
 {
-    uint64_t a, b, c;
-    memcpy(&a, key, 8);
-    memcpy(&b, key + 8, 8);
-    memcpy(&c, key + 16, 8);
-    uint64_t h = (a ^ b * 0x9e3779b97f4a7c15u ^ (c << 31 | c >> 33)) * 0xd6e8feb86659fd93u;
-    return (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
+    static const unsigned char masks[48] = {255, 255, 255, 255, 255, 255, 255, 255,
+                                            255, 255, 255, 255, 255, 255, 255, 255,
+                                            255, 255, 255, 255, 255, 255, 255, 255};
+    struct key key = {{0, 0, 0}}, mask;
+    if (readable >= sizeof key) {
+        memcpy(&key, word, sizeof key);
+        memcpy(&mask, masks + 24 - size, sizeof mask);
+        for (int i = 0; i < 3; i++)
+            key.parts[i] &= mask.parts[i];
+    } else {
+        memcpy(&key, word, size);
+    }
+    key.parts[2] |= (uint64_t)size << 56;
+    return key;
+}
+
+static inline size_t line_of(struct key k)
+{
+    uint64_t h =
+        (k.parts[0] ^ k.parts[1] * 0x9e3779b97f4a7c15u ^ (k.parts[2] << 31 | k.parts[2] >> 33)) *
+        0xd6e8feb86659fd93u;
+    return (h ^ h >> 32) * 0x9e3779b97f4a7c15u >> (64 - CACHE_BITS);
+}
+
+static inline bool same_key(struct key a, struct key b)
+{
+    return ((a.parts[0] ^ b.parts[0]) | (a.parts[1] ^ b.parts[1]) | (a.parts[2] ^ b.parts[2])) == 0;
 }
 
 /* Whether rounding cannot change the segmentation of the word after the text so far: it moves the
  * sum of up to size scores by at most size * |sum| * epsilon / 2, and no sum is subtracted. */
-static bool margin_holds(const struct dt_unigram *u, const struct dt_unigram_work *w,
-                         const struct entry *e)
+static inline bool margin_holds(const struct dt_unigram *u, const struct dt_unigram_work *w,
+                                const struct entry *e, size_t size)
 {
-    double epsilon = u->rounds_to_float ? FLT_EPSILON : DBL_EPSILON;
-    double most = fabs(w->sum) + e->size * u->largest;
-    return e->margin > e->size * most * epsilon && (most < SUM_LIMIT || !u->rounds_to_float);
+    double most = fabs(w->sum) + (double)size * u->largest;
+    return e->margin > (double)size * most * u->epsilon && most < u->sum_limit;
 }
 
 static void add_remembered(const struct dt_unigram *u, struct dt_unigram_work *w,
@@ -350,35 +377,54 @@ static void add_remembered(const struct dt_unigram *u, struct dt_unigram_work *w
     }
 }
 
-static void encode_word(const struct dt_unigram *u, struct dt_unigram_work *w, const char *word,
-                        size_t size)
+static inline void encode_word(const struct dt_unigram *u, struct dt_unigram_work *w,
+                               const char *word, size_t size, size_t readable)
 {
-    char key[KEY_BYTES + 1] = {0};
     if (size > KEY_BYTES) {
         encode_exactly(u, w, word, size);
         return;
     }
-    memcpy(key, word, size);
-    struct entry *e = &w->cache[hash_of(key) >> (64 - CACHE_BITS)];
-    if (e->size != size || memcmp(e->key, key, KEY_BYTES) != 0)
-        remember(u, w, e, key, size);
-    if (e->size == size && memcmp(e->key, key, KEY_BYTES) == 0 && margin_holds(u, w, e))
+    struct key key = make_key(word, size, readable);
+    struct entry *e = &w->cache[line_of(key)];
+    if (!same_key(e->key, key))
+        remember(u, w, e, key, word, size);
+    if (same_key(e->key, key) && margin_holds(u, w, e, size))
         add_remembered(u, w, e);
     else
         encode_exactly(u, w, word, size);
 }
 
+/* The bytes of text before the next byte that a mark begins with, from offset `at` on. */
+static inline size_t find_first(const char *text, size_t size, size_t at)
+{
+    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+    for (uint64_t eight; size - at >= 8; at += 8) {
+        memcpy(&eight, text + at, 8);
+        eight ^= ones * (unsigned char)mark[0];
+        eight = (eight - ones) & ~eight & high;
+        if (eight)
+            return at + (size_t)__builtin_ctzll(eight) / 8;
+    }
+    while (at < size && text[at] != mark[0])
+        at++;
+    return at;
+}
+
+static inline bool is_mark(const char *text, size_t size)
+{
+    return size >= MARK_BYTES && memcmp(text, mark, MARK_BYTES) == 0;
+}
+
 /* The bytes of text before the first mark that follows another character. */
-static size_t word_size(const char *text, size_t size)
+static inline size_t word_size(const char *text, size_t size)
 {
     size_t at = 0;
-    while (size - at >= MARK_BYTES && memcmp(text + at, mark, MARK_BYTES) == 0)
+    while (is_mark(text + at, size - at))
         at += MARK_BYTES;
-    for (const char *found; (found = memchr(text + at, mark[0], size - at)) != NULL;) {
-        at = (size_t)(found - text);
-        if (size - at >= MARK_BYTES && memcmp(found, mark, MARK_BYTES) == 0)
+    for (; at < size; at++) {
+        at = find_first(text, size, at);
+        if (is_mark(text + at, size - at))
             return at;
-        at++;
     }
     return size;
 }
@@ -393,7 +439,7 @@ size_t dt_unigram_encode(const struct dt_unigram *u, struct dt_unigram_work *w, 
     w->count = w->end = 0;
     while (size > 0) {
         size_t part = u->cuts_at_marks ? word_size(text, size) : size;
-        encode_word(u, w, text, part);
+        encode_word(u, w, text, part, size);
         text += part;
         size -= part;
     }

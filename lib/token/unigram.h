@@ -31,7 +31,8 @@ struct dt_unigram {
     bool fuse_unknown;  /* a run of unknown characters is one id */
     bool rounds_to_float;
     /* Filled by dt_unigram_build: */
-    double largest;     /* absolute value of a score */
+    double largest;            /* absolute value of a score */
+    double epsilon, sum_limit; /* of sums */
     bool cuts_at_marks; /* a segmentation always has a boundary before each U+2581 that does not
                            follow another */
 };
