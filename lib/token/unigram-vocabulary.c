@@ -72,6 +72,58 @@ static int add_bytes(struct dt_tokenizer *t, double score, struct dt_error *err)
     return 0;
 }
 
+/* The characters of byte names are pieces even if no word has them. */
+static const char name_characters[] = "<0x123456789ABCDEF>";
+
+static bool has_piece(const struct dt_learned *learned, char c)
+{
+    for (uint32_t i = 0; i < learned->count; i++)
+        if (learned->pieces[i].size == 1 && *learned->pieces[i].bytes == c)
+            return true;
+    return false;
+}
+
+/* Drops the least probable pieces of several characters. Returns those that could not be. */
+static uint32_t drop_pieces(struct dt_learned *learned, uint32_t count)
+{
+    uint32_t kept = 0, before = 0;
+    for (uint32_t i = 0; i < learned->count; i++)
+        before += learned->pieces[i].size > dt_utf8_length(*learned->pieces[i].bytes);
+    uint32_t most = before > count ? before - count : 0, seen = 0;
+    for (uint32_t i = 0; i < learned->count; i++) {
+        bool single = learned->pieces[i].size == dt_utf8_length(*learned->pieces[i].bytes);
+        seen += !single;
+        if (!single && seen > most)
+            continue;
+        learned->pieces[kept] = learned->pieces[i];
+        learned->scores[kept++] = learned->scores[i];
+    }
+    learned->count = kept;
+    return count > before ? count - before : 0;
+}
+
+/* Adds the missing characters of byte names, with the lowest score, within room pieces. */
+static int add_name_characters(struct dt_learned *learned, uint32_t room, struct dt_error *err)
+{
+    struct dt_piece missing[sizeof name_characters];
+    uint32_t count = 0;
+    double least = learned->scores[learned->count - 1];
+    for (const char *c = name_characters; *c; c++)
+        if (!has_piece(learned, *c))
+            missing[count++] = (struct dt_piece){c, 1, 0};
+    if (learned->count + count > room && drop_pieces(learned, learned->count + count - room) > 0)
+        return dt_fail(err, DT_EINVALID, "%u pieces are too few for the %u characters", room,
+                       learned->count + count);
+    uint32_t all = learned->count + count;
+    learned->pieces = dt_realloc(learned->pieces, all, sizeof *learned->pieces);
+    learned->scores = dt_realloc(learned->scores, all, sizeof *learned->scores);
+    for (uint32_t i = 0; i < count; i++) {
+        learned->pieces[learned->count] = missing[i];
+        learned->scores[learned->count++] = least;
+    }
+    return 0;
+}
+
 static int add_pieces(struct dt_tokenizer *t, const struct dt_learned *learned,
                       struct dt_error *err)
 {
@@ -110,13 +162,16 @@ int dt_unigram_vocabulary_learn(struct dt_tokenizer *t, const struct dt_word_tab
     t->unknown = 0;
     DT_TRY(dt_unigram_vocabulary_read_splitter(&t->splitter, err));
     DT_TRY(read_steps(&t->decoder, DT_STEPS_DECODER, decoder_json, err));
-    DT_TRY(dt_learn_unigram(&learned, words, size - specials - 256, alphabet, err));
+    uint32_t room = size - specials - 256;
+    DT_TRY(dt_learn_unigram(&learned, words, room, alphabet, err));
+    int rc = add_name_characters(&learned, room, err);
     double lowest = BYTE_FACTOR * learned.scores[learned.count - 1];
     struct dt_unigram *u = t->unigram = dt_alloc(1, sizeof *u);
     u->scores = dt_alloc(size, sizeof *u->scores);
     u->unknown_score = lowest - DT_UNIGRAM_UNKNOWN_PENALTY;
     u->fuse_unknown = true;
-    int rc = add_bytes(t, lowest, err);
+    if (rc == 0)
+        rc = add_bytes(t, lowest, err);
     if (rc == 0)
         rc = add_pieces(t, &learned, err);
     if (rc == 0)
