@@ -23,8 +23,8 @@
 
 struct trainer {
     const struct dt_word_table *words;
-    struct dt_piece *pieces; /* by id */
-    double *scores, *scaled; /* scaled: exp(score + BYTE_BONUS * bytes) */
+    struct dt_trie_piece *pieces; /* by id */
+    double *scores, *scaled;      /* scaled: exp(score + BYTE_BONUS * bytes) */
     uint32_t count;
     struct dt_piece_trie trie;
     double *expected; /* [count]: of the E-step, and counts of best segmentations */
@@ -49,10 +49,11 @@ static void release(struct trainer *t)
 }
 
 /* Replaces the pieces. Takes ownership. */
-static void set_pieces(struct trainer *t, struct dt_piece *pieces, double *scores, uint32_t count)
+static void set_pieces(struct trainer *t, struct dt_trie_piece *pieces, double *scores,
+                       uint32_t count)
 {
     const struct dt_word_table *words = t->words;
-    struct dt_piece *sorted = dt_alloc(count, sizeof *sorted);
+    struct dt_trie_piece *sorted = dt_alloc(count, sizeof *sorted);
     double least = 0;
     release(t);
     *t = (struct trainer){.words = words, .pieces = pieces, .scores = scores, .count = count};
@@ -206,7 +207,7 @@ static double digamma(double x)
  * Klein 2007). */
 static void run_m_step(struct trainer *t)
 {
-    struct dt_piece *pieces = dt_alloc(t->count, sizeof *pieces);
+    struct dt_trie_piece *pieces = dt_alloc(t->count, sizeof *pieces);
     double *scores = dt_alloc(t->count, sizeof *scores), sum = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < t->count; i++) {
@@ -261,7 +262,7 @@ static double count_best(struct trainer *t)
 static double loss_of(const struct trainer *t, uint32_t id, double sum)
 {
     struct node nodes[LONGEST_WORD + 1];
-    const struct dt_piece *p = &t->pieces[id];
+    const struct dt_trie_piece *p = &t->pieces[id];
     double own = t->expected[id], other = 0;
     unsigned parts = 0;
     if (p->size == dt_utf8_length(*p->bytes))
@@ -291,7 +292,7 @@ static void prune(struct trainer *t, uint32_t least)
     qsort(all, count, sizeof *all, higher_loss_first);
     kept = kept < least ? least : kept;
     kept = kept < count ? kept : count;
-    struct dt_piece *pieces = dt_alloc(kept, sizeof *pieces);
+    struct dt_trie_piece *pieces = dt_alloc(kept, sizeof *pieces);
     double *scores = dt_alloc(kept, sizeof *scores);
     for (uint32_t i = 0; i < kept; i++) {
         pieces[i] = t->pieces[all[i].id];
@@ -305,7 +306,7 @@ static void prune(struct trainer *t, uint32_t least)
 
 struct ranked {
     double score;
-    struct dt_piece piece;
+    struct dt_trie_piece piece;
 };
 
 static int higher_score_first(const void *a, const void *b)
@@ -321,7 +322,7 @@ static int higher_score_first(const void *a, const void *b)
 /* The score of a character that EM has dropped: below all others, more frequent ones first. */
 #define DROPPED_STEP 0.0001
 
-static uint32_t find_piece(const struct trainer *t, const struct dt_piece *p)
+static uint32_t find_piece(const struct trainer *t, const struct dt_trie_piece *p)
 {
     uint32_t node = DT_PIECE_TRIE_ROOT, id = DT_NO_TOKEN;
     for (uint32_t i = 0; i < p->size; i++)
@@ -416,7 +417,7 @@ int dt_learn_unigram(struct dt_learned *learned, const struct dt_word_table *wor
         rc = dt_fail(err, DT_EINVALID, "%u pieces are too few for the %u characters", size,
                      seeds.characters);
     if (rc == 0) {
-        struct dt_piece *pieces = dt_alloc(seeds.count, sizeof *pieces);
+        struct dt_trie_piece *pieces = dt_alloc(seeds.count, sizeof *pieces);
         double *scores = dt_alloc(seeds.count, sizeof *scores);
         memcpy(pieces, seeds.pieces, seeds.count * sizeof *pieces);
         memcpy(scores, seeds.scores, seeds.count * sizeof *scores);

@@ -18,8 +18,8 @@
 #include "token/word-count.h"
 
 struct dt_learned {
-    struct dt_piece *pieces; /* [count]; their bytes belong to the words; id: the index */
-    double *scores;          /* [count]: natural logarithms of probabilities */
+    struct dt_trie_piece *pieces; /* [count]; their bytes belong to the words; id: the index */
+    double *scores;               /* [count]: natural logarithms of probabilities */
     uint32_t count;
     double likelihood; /* mean logarithm of a word's probability, over all segmentations */
 };

@@ -134,8 +134,8 @@ static int rank_pieces(struct dt_tokenizer *t, const struct dt_sentencepiece *m,
     return rc;
 }
 
-/* SentencePiece merges characters that are no pieces, too, and undoes merges to unused pieces:
- * refuses models where that occurs. */
+/* SentencePiece also merges characters without a piece, and undoes merges to unused pieces: refuses
+ * models where that occurs. */
 static int check_bpe_piece(const struct dt_tokenizer *t, const struct dt_sentencepiece *m,
                            uint32_t id, struct dt_error *err)
 {
@@ -147,7 +147,7 @@ static int check_bpe_piece(const struct dt_tokenizer *t, const struct dt_sentenc
         if (p->kind == DT_SENTENCEPIECE_NORMAL &&
             dt_tokenizer_find(t, p->text.data + at, length) == DT_NO_TOKEN)
             return dt_fail(err, DT_EFORMAT,
-                           "piece %u has a character that is no piece, which is not supported in "
+                           "piece %u has a character without a piece, which is not supported in "
                            "BPE",
                            id);
         if (p->kind == DT_SENTENCEPIECE_UNUSED && at > 0 &&
@@ -207,12 +207,12 @@ static void set_scores(struct dt_unigram *u, const struct dt_sentencepiece *m)
 static void add_unigram(struct dt_tokenizer *t, const struct dt_sentencepiece *m)
 {
     struct dt_unigram *u = t->unigram = dt_alloc(1, sizeof *u);
-    struct dt_piece *pieces = dt_alloc(m->count, sizeof *pieces);
+    struct dt_trie_piece *pieces = dt_alloc(m->count, sizeof *pieces);
     size_t count = 0;
     for (uint32_t id = 0; id < m->count; id++)
         if (is_segment(&m->pieces[id]))
-            pieces[count++] =
-                (struct dt_piece){m->pieces[id].text.data, (uint32_t)m->pieces[id].text.size, id};
+            pieces[count++] = (struct dt_trie_piece){m->pieces[id].text.data,
+                                                     (uint32_t)m->pieces[id].text.size, id};
     t->model = DT_TOKEN_UNIGRAM;
     set_scores(u, m);
     u->unknown = m->unknown;

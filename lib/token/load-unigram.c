@@ -12,6 +12,52 @@
 #include "token/unigram.h"
 #include "json/json.h"
 
+/* --- scores ------------------------------------------------------------------------------------
+ * The JSON parser of `tokenizers`, serde_json, rounds a number twice: its digits to a double, then
+ * the quotient by a power of ten. Scores must have its bits, or equal sums would not be equal. */
+
+struct decimal {
+    uint64_t digits;
+    int exponent;
+    bool full; /* further digits are dropped */
+};
+
+static void add_digit(struct decimal *d, unsigned digit, bool fraction)
+{
+    d->full = d->full || d->digits > (UINT64_MAX - digit) / 10;
+    if (!d->full)
+        d->digits = 10 * d->digits + digit;
+    d->exponent += d->full ? !fraction : -(int)fraction;
+}
+
+static double power_of_ten(int exponent)
+{
+    char text[16];
+    snprintf(text, sizeof text, "1e%d", exponent);
+    return strtod(text, NULL);
+}
+
+/* The value of a JSON number that is finite in double precision. */
+static double parse_score(const char *text)
+{
+    struct decimal d = {0, 0, false};
+    bool negative = *text == '-', fraction = false;
+    const char *p = text + negative;
+    for (; (*p >= '0' && *p <= '9') || *p == '.'; p++)
+        if (*p == '.')
+            fraction = true;
+        else
+            add_digit(&d, (unsigned)(*p - '0'), fraction);
+    long exponent = d.exponent + (*p == 'e' || *p == 'E' ? strtol(p + 1, NULL, 10) : 0);
+    double value = (double)d.digits;
+    for (; exponent < -308 && value != 0; exponent += 308)
+        value /= 1e308;
+    if (value != 0)
+        value = exponent < 0 ? value / power_of_ten((int)-exponent)
+                             : value * power_of_ten((int)exponent);
+    return negative ? -value : value;
+}
+
 /* ["piece", score] */
 static int get_piece(struct json_object *vocabulary, size_t id, const char *path,
                      struct json_object **piece, double *score, struct dt_error *err)
@@ -21,10 +67,12 @@ static int get_piece(struct json_object *vocabulary, size_t id, const char *path
         json_object_is_type(pair, json_type_array) && json_object_array_length(pair) == 2;
     *piece = is_pair ? json_object_array_get_idx(pair, 0) : NULL;
     number = is_pair ? json_object_array_get_idx(pair, 1) : NULL;
-    *score = json_object_get_double(number);
-    if (json_object_is_type(*piece, json_type_string) && isfinite(*score) &&
-        (json_object_is_type(number, json_type_double) ||
-         json_object_is_type(number, json_type_int)))
+    bool is_number =
+        json_object_is_type(number, json_type_double) || json_object_is_type(number, json_type_int);
+    *score = is_number && isfinite(json_object_get_double(number))
+                 ? parse_score(dt_json_text(number))
+                 : NAN;
+    if (json_object_is_type(*piece, json_type_string) && isfinite(*score))
         return 0;
     return dt_fail(err, DT_EFORMAT, "%s: \"vocab\" element %zu is not [\"piece\", score]", path,
                    id);
@@ -78,8 +126,9 @@ static int find_bytes(const struct dt_tokenizer *t, uint32_t **ids, const char *
     return 0;
 }
 
-/* Special tokens are no pieces: text encodes to them only if the encoder allows it. */
-static size_t collect_pieces(const struct dt_tokenizer *t, uint32_t count, struct dt_piece *pieces)
+/* Without special tokens: text encodes to them only if the encoder allows it. */
+static size_t collect_pieces(const struct dt_tokenizer *t, uint32_t count,
+                             struct dt_trie_piece *pieces)
 {
     bool *special = dt_alloc(t->size, sizeof *special);
     size_t kept = 0;
@@ -89,7 +138,7 @@ static size_t collect_pieces(const struct dt_tokenizer *t, uint32_t count, struc
         size_t size;
         const char *bytes = dt_tokenizer_bytes(t, id, &size);
         if (!special[id])
-            pieces[kept++] = (struct dt_piece){bytes, (uint32_t)size, id};
+            pieces[kept++] = (struct dt_trie_piece){bytes, (uint32_t)size, id};
     }
     free(special);
     return kept;
@@ -126,7 +175,7 @@ int dt_unigram_read_json(struct dt_tokenizer *t, struct json_object *model, cons
     u->fuse_unknown = true;
     if (dt_step_flag(model, "byte_fallback", false))
         DT_TRY(find_bytes(t, &u->byte_ids, path, err));
-    struct dt_piece *pieces = dt_alloc(u->size, sizeof *pieces);
+    struct dt_trie_piece *pieces = dt_alloc(u->size, sizeof *pieces);
     dt_unigram_build(u, pieces, collect_pieces(t, u->size, pieces));
     free(pieces);
     return 0;

@@ -18,7 +18,7 @@ struct task {
 
 struct builder {
     struct dt_piece_trie *trie;
-    const struct dt_piece *pieces;
+    const struct dt_trie_piece *pieces;
     uint32_t *next, *previous; /* circular list of the free units, whose head is unit 0 */
     struct task *tasks;
     size_t count, capacity;
@@ -26,7 +26,7 @@ struct builder {
 
 static int by_bytes(const void *a, const void *b)
 {
-    const struct dt_piece *x = a, *y = b;
+    const struct dt_trie_piece *x = a, *y = b;
     int order = memcmp(x->bytes, y->bytes, x->size < y->size ? x->size : y->size);
     return order ? order : (x->size > y->size) - (x->size < y->size);
 }
@@ -111,7 +111,7 @@ static void place_children(struct builder *b, struct task task)
     }
 }
 
-void dt_piece_trie_build(struct dt_piece_trie *trie, struct dt_piece *pieces, size_t count)
+void dt_piece_trie_build(struct dt_piece_trie *trie, struct dt_trie_piece *pieces, size_t count)
 {
     struct builder b = {.trie = trie, .pieces = pieces};
     *trie = (struct dt_piece_trie){NULL, 0};

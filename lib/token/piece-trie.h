@@ -29,14 +29,14 @@ struct dt_piece_trie {
     uint32_t count;
 };
 
-struct dt_piece {
+struct dt_trie_piece {
     const char *bytes;
     uint32_t size, id;
 };
 
 /* Sorts pieces, which are distinct and not empty. Memory: 12 bytes a node, at most one node for
  * each byte; 20 while it builds. */
-void dt_piece_trie_build(struct dt_piece_trie *trie, struct dt_piece *pieces, size_t count);
+void dt_piece_trie_build(struct dt_piece_trie *trie, struct dt_trie_piece *pieces, size_t count);
 void dt_piece_trie_release(struct dt_piece_trie *trie);
 
 /* Moves from a node by a byte and sets *id to the piece that ends there; false: no such node. */

@@ -67,7 +67,7 @@ static void add_cluster(const struct dt_character_map *map, const struct dt_trac
     }
 }
 
-/* The bytes that no rule matches and that are clusters of their own. */
+/* The bytes that no rule matches, each a cluster. */
 static size_t plain_run(const struct dt_character_map *map, const char *text, size_t size)
 {
     size_t n = 0;

@@ -33,7 +33,7 @@ static int read_symbols(struct rules *r, struct json_object *component, const ch
     struct json_object *list;
     DT_TRY(dt_json_get(component, "user_defined_symbols", json_type_array, path, &list, err));
     size_t count = json_object_array_length(list);
-    struct dt_piece *pieces = dt_alloc(count, sizeof *pieces);
+    struct dt_trie_piece *pieces = dt_alloc(count, sizeof *pieces);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         struct json_object *item = json_object_array_get_idx(list, i);
@@ -41,7 +41,7 @@ static int read_symbols(struct rules *r, struct json_object *component, const ch
         if (!json_object_is_type(item, json_type_string) || size == 0)
             rc = dt_fail(err, DT_EFORMAT, "%s: user-defined symbol %zu is not a string", path, i);
         else
-            pieces[i] = (struct dt_piece){dt_json_text(item), (uint32_t)size, 0};
+            pieces[i] = (struct dt_trie_piece){dt_json_text(item), (uint32_t)size, 0};
         if (rc == 0)
             forbid(r, (unsigned char)pieces[i].bytes[0]);
     }

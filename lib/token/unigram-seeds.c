@@ -177,9 +177,9 @@ static void collect(const struct finder *f, uint32_t most, struct dt_unigram_see
         const struct letter *l = &f->letters[i];
         const struct candidate *c = &f->candidates[i - f->letter_count];
         bool letter = i < f->letter_count;
-        seeds->pieces[i] = letter
-                               ? (struct dt_piece){l->text, (uint32_t)dt_utf8_length(*l->text), i}
-                               : (struct dt_piece){c->text, c->size, i};
+        seeds->pieces[i] =
+            letter ? (struct dt_trie_piece){l->text, (uint32_t)dt_utf8_length(*l->text), i}
+                   : (struct dt_trie_piece){c->text, c->size, i};
         seeds->scores[i] = letter ? (double)l->count : (double)c->count * c->characters;
         sum += seeds->scores[i];
     }

@@ -10,8 +10,9 @@
 #include "token/word-count.h"
 
 struct dt_unigram_seeds {
-    struct dt_piece *pieces; /* [count]: characters, the most frequent first, then substrings */
-    double *scores;          /* [count]: logarithms of the share of occurrences */
+    struct dt_trie_piece
+        *pieces;    /* [count]: characters, the most frequent first, then substrings */
+    double *scores; /* [count]: logarithms of the share of occurrences */
     uint32_t characters, count;
 };
 

@@ -55,7 +55,7 @@ void dt_unigram_vocabulary_count(struct dt_word_table *counts, const struct dt_s
 }
 
 /* Each byte has a lower score than its name spelled in six characters: text encodes to it only
- * where a character is no piece. */
+ * where a character has no piece. */
 #define BYTE_FACTOR 8
 
 static int add_bytes(struct dt_tokenizer *t, double score, struct dt_error *err)
@@ -105,12 +105,12 @@ static uint32_t drop_pieces(struct dt_learned *learned, uint32_t count)
 /* Adds the missing characters of byte names, with the lowest score, within room pieces. */
 static int add_name_characters(struct dt_learned *learned, uint32_t room, struct dt_error *err)
 {
-    struct dt_piece missing[sizeof name_characters];
+    struct dt_trie_piece missing[sizeof name_characters];
     uint32_t count = 0;
     double least = learned->scores[learned->count - 1];
     for (const char *c = name_characters; *c; c++)
         if (!has_piece(learned, *c))
-            missing[count++] = (struct dt_piece){c, 1, 0};
+            missing[count++] = (struct dt_trie_piece){c, 1, 0};
     if (learned->count + count > room && drop_pieces(learned, learned->count + count - room) > 0)
         return dt_fail(err, DT_EINVALID, "%u pieces are too few for the %u characters", room,
                        learned->count + count);
@@ -128,7 +128,7 @@ static int add_pieces(struct dt_tokenizer *t, const struct dt_learned *learned,
                       struct dt_error *err)
 {
     for (uint32_t i = 0; i < learned->count; i++) {
-        const struct dt_piece *p = &learned->pieces[i];
+        const struct dt_trie_piece *p = &learned->pieces[i];
         if (dt_tokenizer_find(t, p->bytes, p->size) != DT_NO_TOKEN)
             continue; /* the text of a special token or a byte */
         t->unigram->scores[t->size] = learned->scores[i];
@@ -140,13 +140,13 @@ static int add_pieces(struct dt_tokenizer *t, const struct dt_learned *learned,
 static void build(struct dt_tokenizer *t, uint32_t first)
 {
     struct dt_unigram *u = t->unigram;
-    struct dt_piece *pieces = dt_alloc(t->size, sizeof *pieces);
+    struct dt_trie_piece *pieces = dt_alloc(t->size, sizeof *pieces);
     size_t count = 0;
     u->size = t->size;
     for (uint32_t id = first; id < t->size; id++) {
         size_t size;
         const char *bytes = dt_tokenizer_bytes(t, id, &size);
-        pieces[count++] = (struct dt_piece){bytes, (uint32_t)size, id};
+        pieces[count++] = (struct dt_trie_piece){bytes, (uint32_t)size, id};
     }
     dt_unigram_build(u, pieces, count);
     free(pieces);

@@ -48,7 +48,7 @@ struct dt_unigram_work {
     struct entry *cache;
     struct node *nodes;
     size_t node_capacity;
-    struct piece *pieces; /* of a stretch, the last first */
+    struct piece *pieces; /* of a segment, the last first */
     size_t piece_count, piece_capacity;
     double sum;           /* of the text so far */
     bool follows_unknown; /* the last piece was unknown */
@@ -85,7 +85,7 @@ void dt_unigram_free(struct dt_unigram *u)
 }
 
 /* Whether a piece holds a mark that follows another character. */
-static bool spans_mark(const struct dt_piece *p)
+static bool spans_mark(const struct dt_trie_piece *p)
 {
     for (uint32_t i = 1; i + MARK_BYTES <= p->size; i++)
         if (memcmp(p->bytes + i, mark, MARK_BYTES) == 0 &&
@@ -94,7 +94,7 @@ static bool spans_mark(const struct dt_piece *p)
     return false;
 }
 
-void dt_unigram_build(struct dt_unigram *u, struct dt_piece *pieces, size_t count)
+void dt_unigram_build(struct dt_unigram *u, struct dt_trie_piece *pieces, size_t count)
 {
     u->cuts_at_marks = true;
     u->largest = fabs(u->unknown_score);
@@ -205,7 +205,7 @@ static void subtract_sum(struct dt_unigram_work *w, size_t at, size_t reach)
             w->nodes[i].best = (double)(float)(w->nodes[i].best - sum);
 }
 
-/* Offers the pieces that begin at offset `at` of a stretch whose text has size bytes. */
+/* Offers the pieces that begin at offset `at` of text, which has size bytes. */
 static void offer_from(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
                        size_t size, size_t at, size_t *reach)
 {
@@ -232,12 +232,12 @@ static void offer_from(const struct dt_unigram *u, struct dt_unigram_work *w, co
 }
 
 /* Offsets of nodes fit 32 bits. */
-#define STRETCH_MAX ((size_t)1 << 31)
+#define PART_MAX ((size_t)1 << 31)
 
 /* Segments a prefix of text up to a boundary that all segmentations share, beginning with
  * w->sum, which it advances. Returns its bytes. */
-static size_t encode_stretch(const struct dt_unigram *u, struct dt_unigram_work *w,
-                             const char *text, size_t size)
+static size_t encode_part(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
+                          size_t size)
 {
     size_t reach = 0, at = 0;
     extend(w, &reach, 1);
@@ -246,7 +246,7 @@ static size_t encode_stretch(const struct dt_unigram *u, struct dt_unigram_work 
     do {
         offer_from(u, w, text, size, at, &reach);
         at += character_size(text + at, size - at);
-    } while (at < reach && at < STRETCH_MAX);
+    } while (at < reach && at < PART_MAX);
     trace_back(w, at);
     w->sum = w->nodes[at].best;
     add_traced(u, w, text);
@@ -257,7 +257,7 @@ static void encode_exactly(const struct dt_unigram *u, struct dt_unigram_work *w
                            size_t size)
 {
     while (size > 0) {
-        size_t part = encode_stretch(u, w, text, size);
+        size_t part = encode_part(u, w, text, size);
         text += part;
         size -= part;
     }

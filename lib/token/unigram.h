@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Unigram segmentation (Kudo 2018): of all segmentations of a text into pieces, the one whose
- * scores, log probabilities, sum to the most. A character that is no piece is the unknown piece,
+ * scores, log probabilities, sum to the most. A character without a piece is the unknown piece,
  * with the lowest score minus 10.
  *
  * SentencePiece sums in float, `tokenizers` in double, which breaks near ties differently. Both go
@@ -43,7 +43,7 @@ struct dt_unigram {
 struct dt_unigram_work;
 
 /* Builds the trie of the pieces, distinct. The other fields are set by the caller before. */
-void dt_unigram_build(struct dt_unigram *u, struct dt_piece *pieces, size_t count);
+void dt_unigram_build(struct dt_unigram *u, struct dt_trie_piece *pieces, size_t count);
 void dt_unigram_free(struct dt_unigram *u); /* NULL is fine */
 
 /* Appends to text all that determines the segmentation except the pieces, for fingerprints. */
@@ -56,7 +56,7 @@ void dt_unigram_work_free(struct dt_unigram_work *w); /* NULL is fine */
 /* Writes the ids of text, of which a byte that is not UTF-8 is an unknown character, and to ends,
  * unless NULL, the offset in text where each ends; both have room for size elements. Returns the
  * number of ids. Time is linear in size times the longest match; memory is bounded by the longest
- * stretch without a boundary that all segmentations share. */
+ * part without a boundary that all segmentations share. */
 size_t dt_unigram_encode(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
                          size_t size, uint32_t *ids, size_t *ends);
 

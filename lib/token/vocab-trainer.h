@@ -32,13 +32,13 @@ enum dt_vocab_trainer_model {
 };
 
 struct dt_vocab_trainer_options {
-    enum dt_vocab_trainer_model model;
     const char *pattern;    /* one of dt_pattern_names; for BPE */
     uint32_t size;          /* tokens of the vocabulary, all kinds included */
     uint64_t min_frequency; /* of a pair to merge; 1 or more */
     const char **specials;  /* UTF-8; borrowed until the trainer is freed */
     int special_count;
     int threads;
+    enum dt_vocab_trainer_model model;
     bool cased;        /* WordPiece: keep capitals and accents */
     uint32_t alphabet; /* WordPiece, Unigram: maximum number of characters, the most frequent */
 };

@@ -12,7 +12,7 @@
 
 #define MARK "\xe2\x96\x81"
 
-/* Characters of random texts: one with two bytes, one that is no piece. */
+/* Characters of random texts: one with two bytes, one without a piece. */
 static const char *const letters[] = {"a", "b", "\xc3\xa9", MARK, "?"};
 #define KNOWN 4
 
@@ -20,7 +20,7 @@ static const char *const letters[] = {"a", "b", "\xc3\xa9", MARK, "?"};
 struct random_model {
     struct dt_unigram unigram;
     char text[64][32];
-    struct dt_piece pieces[64];
+    struct dt_trie_piece pieces[64];
     uint32_t count;
 };
 
@@ -30,7 +30,8 @@ static void add_piece(struct random_model *m, const char *text, struct dt_rng *r
         if (strcmp(m->text[i], text) == 0)
             return;
     strcpy(m->text[m->count], text);
-    m->pieces[m->count] = (struct dt_piece){m->text[m->count], (uint32_t)strlen(text), m->count};
+    m->pieces[m->count] =
+        (struct dt_trie_piece){m->text[m->count], (uint32_t)strlen(text), m->count};
     m->unigram.scores[m->count] = -(double)(float)(1 + 0.3 * (double)dt_rng_below(rng, 20));
     m->count++;
 }
@@ -54,7 +55,7 @@ static void make(struct random_model *m, uint64_t seed, bool rounds_to_float)
         if (seed % 2 == 0 || strstr(text + 1, MARK) == NULL)
             add_piece(m, text, &rng);
     }
-    struct dt_piece copy[64];
+    struct dt_trie_piece copy[64];
     memcpy(copy, m->pieces, sizeof copy);
     dt_unigram_build(&m->unigram, copy, m->count);
 }
@@ -188,11 +189,11 @@ static void tries_find_all_pieces(void **state)
 {
     (void)state;
     static char bytes[20000][4];
-    struct dt_piece *pieces = dt_alloc(20000, sizeof *pieces);
+    struct dt_trie_piece *pieces = dt_alloc(20000, sizeof *pieces);
     struct dt_piece_trie trie;
     for (uint32_t i = 0; i < 20000; i++) {
         memcpy(bytes[i], &(uint32_t){i * 2654435761u}, 4);
-        pieces[i] = (struct dt_piece){bytes[i], 4, i};
+        pieces[i] = (struct dt_trie_piece){bytes[i], 4, i};
     }
     dt_piece_trie_build(&trie, pieces, 20000);
     for (uint32_t i = 0; i < 20000; i++) {
