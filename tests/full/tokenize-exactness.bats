@@ -71,6 +71,13 @@ compare_pieces() {
 @test "SentencePiece BPE (Llama 2's options)" { compare_pieces llama; }
 @test "SentencePiece BPE (Gemma's options)" { compare_pieces gemma; }
 
+@test "Unigram (tokenizer.json)" {
+    need_python sentencepiece
+    [ -e t5.model ] || "$PYTHON" "$ORACLES/sentencepiece_oracle.py" published . corpus.txt
+    "$PYTHON" "$ORACLES/sentencepiece_oracle.py" json t5.model t5.json
+    compare t5.json --special
+}
+
 @test "tekken.json" {
     need_python mistral_common
     compare kinds/tekken.json
