@@ -9,9 +9,11 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/program.h"
+#include "eval/text-frame.h"
 #include "formats/export-format.h"
 #include "formats/model-card.h"
 #include "formats/safetensors-export.h"
+#include "gguf/gguf-tokenizer.h"
 #include "io/lineage.h"
 #include "token/tokenizer.h"
 #include "unicode/utf8.h"
@@ -33,7 +35,7 @@ static const struct dt_option options[] = {
      "directory or GGUF file of the model; given several times, their mean", .required = true,
      .reads = true},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
-     "tokenizer.json to include (default: the one in the first model's directory)", .reads = true},
+     "tokenizer.json to include (default: that of the first model)", .reads = true},
     {"to", 0, DT_OPTION_CHOICE, &opt.format, "FORMAT", format_help,
      .choices = dt_export_format_names},
     {"type", 0, DT_OPTION_CHOICE, &opt.type, "TYPE", type_help, .choices = dt_export_type_names},
@@ -69,28 +71,15 @@ static void make_help(void)
     dt_buffer_release(&types);
 }
 
-static bool is_directory(const char *path)
-{
-    return dt_export_format_of_path(path)->suffix == NULL;
-}
-
-static int load(struct dt_model **model, struct dt_device *dev, const char *path,
-                struct dt_error *err)
-{
-    const struct dt_export_format *f = dt_export_format_of_path(path);
-    return f->read ? f->read(model, dev, path, err)
-                   : dt_fail(err, DT_EINVALID, "%s: %s files cannot be read", path, f->name);
-}
-
 /* Running mean of all models: model n moves it by 1/n. */
 static int load_all(struct dt_model **mean, struct dt_device *dev, struct dt_error *err)
 {
-    DT_TRY(load(mean, dev, opt.models.items[0], err));
+    DT_TRY(dt_model_load(mean, dev, opt.models.items[0], err));
     int rc = 0;
     for (int i = 1; rc == 0 && i < opt.models.count; i++) {
         struct dt_model *next;
         float weight = 1.0f / (float)(i + 1);
-        rc = load(&next, dev, opt.models.items[i], err);
+        rc = dt_model_load(&next, dev, opt.models.items[i], err);
         if (rc == 0)
             rc = dt_model_mix(*mean, 1 - weight, next, weight, opt.models.items[i], err);
         dt_model_free(next);
@@ -98,64 +87,120 @@ static int load_all(struct dt_model **mean, struct dt_device *dev, struct dt_err
     return rc;
 }
 
-/* Path of the tokenizer.json to include; NULL if absent. The caller frees it. */
-static int find_tokenizer(char **path, struct dt_error *err)
+/* The tokenizer to include. */
+struct included {
+    char *path; /* NULL: none */
+    bool own;   /* the model's, with its other files */
+    struct json_object *json;
+    struct dt_text_frame frame;
+    uint32_t eot;
+};
+
+static int check_size(const struct included *t, const struct dt_tokenizer *tokenizer,
+                      const struct dt_model *m, struct dt_error *err)
 {
-    *path = opt.tokenizer ? dt_strdup(opt.tokenizer) : NULL;
-    if (opt.tokenizer || !is_directory(opt.models.items[0]))
-        return 0;
-    char *theirs = dt_path_join(opt.models.items[0], DT_TOKENIZER_FILE);
-    int there = dt_file_probe(theirs, err);
-    *path = there > 0 ? theirs : NULL;
-    if (there <= 0)
-        free(theirs);
-    return there < 0 ? there : 0;
+    uint32_t size = dt_tokenizer_size(tokenizer);
+    return size <= (uint32_t)m->config.vocab_size
+               ? 0
+               : dt_fail(err, DT_EINVALID, "%s: has %u tokens, the model only %ld", t->path, size,
+                         m->config.vocab_size);
 }
 
-static int read_eot(const char *tokenizer, const struct dt_model *m, uint32_t *eot,
-                    struct dt_error *err)
+/* Puts the tokens around a text into the tokenizer, so that other programs begin texts as
+ * dt-generate does. */
+static void frame_texts(struct included *t, const struct dt_tokenizer *tokenizer)
 {
-    struct dt_tokenizer *t;
-    *eot = DT_NO_TOKEN;
-    if (tokenizer == NULL)
-        return 0;
-    DT_TRY(dt_file_need_regular(tokenizer, err)); /* it is read again */
-    DT_TRY(dt_tokenizer_load(&t, tokenizer, err));
-    *eot = dt_tokenizer_eot(t);
-    uint32_t size = dt_tokenizer_size(t);
-    dt_tokenizer_free(t);
-    if (size <= (uint32_t)m->config.vocab_size)
-        return 0;
-    return dt_fail(err, DT_EINVALID, "%s: has %u tokens, the model only %ld", tokenizer, size,
-                   m->config.vocab_size);
-}
-
-static int copy(const char *from, const char *to, struct dt_error *err)
-{
-    char *data;
     size_t size;
-    DT_TRY(dt_file_read(from, (size_t)1 << 30, &data, &size, err));
-    int rc = dt_file_write(to, data, size, err);
-    free(data);
+    if (t->frame.in_tokenizer || t->frame.frame.before_count == 0)
+        return;
+    uint32_t id = t->frame.frame.before[0];
+    const char *bytes = dt_tokenizer_bytes(tokenizer, id, &size);
+    struct dt_gguf_template around = {.before = dt_strndup(bytes, size), .before_id = id};
+    dt_gguf_tokenizer_set_template(t->json, &around);
+    free(around.before);
+}
+
+static int read_tokenizer(struct included *t, const struct dt_model *m, struct dt_error *err)
+{
+    struct dt_tokenizer *tokenizer;
+    DT_TRY(dt_file_need_regular(t->path, err)); /* it is read again */
+    DT_TRY(dt_tokenizer_load(&tokenizer, t->path, err));
+    t->eot = dt_tokenizer_eot(tokenizer);
+    int rc = check_size(t, tokenizer, m, err);
+    rc = rc < 0 ? rc
+                : dt_text_frame_read(&t->frame, tokenizer, t->own ? opt.models.items[0] : NULL, err);
+    if (rc == 0)
+        rc = dt_gguf_file_is_named(t->path) ? dt_gguf_tokenizer_load(t->path, &t->json, err)
+                                            : dt_json_read(t->path, &t->json, err);
+    if (rc == 0 && !dt_model_is_masked(&m->config))
+        frame_texts(t, tokenizer);
+    dt_tokenizer_free(tokenizer);
     return rc;
 }
 
-/* Writes tokenizer.json, and the tokenizer_config.json that transformers' AutoTokenizer needs:
- * a copy of the model's if the tokenizer is the model's. */
-static int write_tokenizer(const char *tokenizer, uint32_t eot, long length, struct dt_error *err)
+static int find_tokenizer(struct included *t, const struct dt_model *m, struct dt_error *err)
+{
+    *t = (struct included){.eot = DT_NO_TOKEN, .own = opt.tokenizer == NULL};
+    if (opt.tokenizer)
+        t->path = dt_strdup(opt.tokenizer);
+    else
+        DT_TRY(dt_model_find_tokenizer(opt.models.items[0], &t->path, err));
+    return t->path ? read_tokenizer(t, m, err) : 0;
+}
+
+static void release_tokenizer(struct included *t)
+{
+    dt_text_frame_release(&t->frame);
+    json_object_put(t->json);
+    free(t->path);
+}
+
+/* Copies a file of the first model's directory, if it has it. Returns whether it does. */
+static int copy_own(const char *name, struct dt_error *err)
+{
+    char *from = dt_path_join(opt.models.items[0], name), *to = dt_path_join(opt.output, name);
+    int there = dt_file_is_directory(opt.models.items[0]) ? dt_file_probe(from, err) : 0;
+    int rc = there > 0 ? dt_tokenizer_copy(from, to, err) : there;
+    free(from);
+    free(to);
+    return rc < 0 ? rc : there;
+}
+
+static int write_chat_template(const struct included *t, struct dt_error *err)
+{
+    const char *text = t->frame.tokens.chat_template;
+    if (text == NULL)
+        return 0;
+    char *path = dt_path_join(opt.output, DT_CHAT_TEMPLATE_FILE);
+    int rc = dt_file_write(path, text, strlen(text), err);
+    free(path);
+    return rc;
+}
+
+/* Writes tokenizer.json, and what else transformers' AutoTokenizer and generate() read: copies of
+ * the model's files if the tokenizer is the model's. */
+static int write_tokenizer(const struct included *t, const struct dt_model_config *c,
+                           struct dt_error *err)
 {
     char *path = dt_path_join(opt.output, DT_TOKENIZER_FILE);
-    char *config = dt_path_join(opt.output, DT_TOKENIZER_CONFIG_FILE);
-    char *theirs = dt_path_join(opt.models.items[0], DT_TOKENIZER_CONFIG_FILE);
-    int rc = copy(tokenizer, path, err);
-    int there = rc < 0 ? rc : opt.tokenizer ? 0 : dt_file_probe(theirs, err);
-    rc = there < 0   ? there
-         : there > 0 ? copy(theirs, config, err)
-                     : dt_tokenizer_config_write(opt.output, eot, length, err);
+    bool same = t->frame.in_tokenizer || t->frame.frame.before_count == 0 || dt_model_is_masked(c);
+    int rc = same ? dt_tokenizer_copy(t->path, path, err) : dt_json_write(path, t->json, err);
     free(path);
-    free(config);
-    free(theirs);
-    return rc;
+    DT_TRY(rc);
+    const struct dt_text_tokens *tokens = &t->frame.tokens;
+    int config = t->own ? copy_own(DT_TOKENIZER_CONFIG_FILE, err) : 0;
+    DT_TRY(config);
+    if (config == 0)
+        DT_TRY(dt_tokenizer_config_write(
+            opt.output, tokens->bos != DT_NO_TOKEN ? tokens->bos : t->eot,
+            tokens->end_count > 0 ? tokens->ends[0] : t->eot, c->max_seq_len, err));
+    int generation = t->own ? copy_own(DT_GENERATION_CONFIG_FILE, err) : 0;
+    DT_TRY(generation);
+    if (generation == 0 && !dt_model_is_masked(c))
+        DT_TRY(dt_text_tokens_write(tokens, opt.output, err));
+    if (t->own && (rc = copy_own(DT_SPECIAL_TOKENS_FILE, err)) < 0)
+        return rc;
+    return write_chat_template(t, err);
 }
 
 static int check_tokenizer(const char *tokenizer, struct dt_error *err)
@@ -173,7 +218,9 @@ static int check_tokenizer(const char *tokenizer, struct dt_error *err)
 static void remove_directory(void)
 {
     static const char *const names[] = {DT_CONFIG_FILE, DT_INDEX_FILE, DT_WEIGHTS_FILE,
-                                        DT_TOKENIZER_FILE, DT_TOKENIZER_CONFIG_FILE};
+                                        DT_TOKENIZER_FILE, DT_TOKENIZER_CONFIG_FILE,
+                                        DT_GENERATION_CONFIG_FILE, DT_SPECIAL_TOKENS_FILE,
+                                        DT_CHAT_TEMPLATE_FILE};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char *path = dt_path_join(opt.output, names[i]);
         remove(path);
@@ -183,26 +230,24 @@ static void remove_directory(void)
 }
 
 static int write_directory(const struct dt_model *m, const struct dt_export_request *r,
-                           struct dt_error *err)
+                           const struct included *t, struct dt_error *err)
 {
-    const char *tokenizer = r->tokenizer;
     char *config = dt_path_join(opt.output, DT_CONFIG_FILE);
     int taken = dt_file_probe(config, err);
     free(config);
     DT_TRY(taken);
     if (taken)
         return dt_fail(err, DT_EINVALID, "%s: holds a model already", opt.output);
-    DT_TRY(check_tokenizer(tokenizer, err));
+    DT_TRY(check_tokenizer(t->path, err));
     DT_TRY(dt_file_make_directories(opt.output, err));
-    int rc = tokenizer ? write_tokenizer(tokenizer, r->eot, m->config.max_seq_len, err) : 0;
+    int rc = t->path ? write_tokenizer(t, &m->config, err) : 0;
     rc = rc < 0 ? rc : format->write(m, r, err);
     if (rc < 0)
         remove_directory();
-    else if (tokenizer == NULL)
-        dt_program_warn("%s: written without a tokenizer, because %s; --tokenizer FILE adds one",
-                        opt.output,
-                        is_directory(opt.models.items[0]) ? "the model comes without one"
-                                                          : "that of a GGUF file is not read");
+    else if (t->path == NULL)
+        dt_program_warn("%s: written without a tokenizer, because the model comes without one; "
+                        "--tokenizer FILE adds one",
+                        opt.output);
     return rc;
 }
 
@@ -222,12 +267,20 @@ static const char *name_of(char *path)
     return name;
 }
 
-static int write_model(const struct dt_model *m, const char *tokenizer, uint32_t eot,
-                       struct dt_error *err)
+static int refuse_model(struct dt_error *err)
+{
+    char *models = format->models();
+    int rc = dt_fail(err, DT_EINVALID, "--to %s holds models of the families %s only", format->name,
+                     models);
+    free(models);
+    return rc;
+}
+
+static int write_model(const struct dt_model *m, const struct included *t, struct dt_error *err)
 {
     struct dt_buffer name = DT_BUFFER_EMPTY;
     if (!format->holds(&m->config))
-        return dt_fail(err, DT_EINVALID, "--to %s holds %s only", format->name, format->models);
+        return refuse_model(err);
     char *path = realpath(opt.models.items[0], NULL);
     if (path == NULL)
         return dt_fail_errno(err, "cannot find '%s'", opt.models.items[0]);
@@ -237,9 +290,14 @@ static int write_model(const struct dt_model *m, const char *tokenizer, uint32_t
                                               .name = name.size ? name.data : "/",
                                               .type = (enum dt_export_type)opt.type,
                                               .max_shard = (uint64_t)opt.max_shard,
-                                              .tokenizer = tokenizer,
-                                              .eot = eot};
-    int rc = (format->suffix ? format->write : write_directory)(m, &request, err);
+                                              .tokenizer = t->json,
+                                              .tokenizer_path = t->path,
+                                              .eot = t->eot,
+                                              .tokens = &t->frame.tokens,
+                                              .adds_bos = t->frame.frame.before_count > 0,
+                                              .adds_eos = t->frame.frame.after_count > 0};
+    int rc = format->suffix ? format->write(m, &request, err)
+                            : write_directory(m, &request, t, err);
     dt_buffer_release(&name);
     free(path);
     return rc;
@@ -249,7 +307,7 @@ static int verify(const struct dt_model *m, struct dt_error *err)
 {
     struct dt_model *again;
     struct dt_model_difference d;
-    DT_TRY(format->read(&again, m->device, opt.output, err));
+    DT_TRY(dt_model_load(&again, m->device, opt.output, err));
     int rc = dt_model_compare(&d, m, again, err);
     dt_model_free(again);
     if (rc < 0)
@@ -306,18 +364,16 @@ static int write_lineage(const char *tokenizer, const struct dt_model_config *co
 static int export(struct dt_device *dev, struct dt_error *err)
 {
     struct dt_model *m = NULL;
-    char *tokenizer;
-    uint32_t eot;
-    DT_TRY(find_tokenizer(&tokenizer, err));
+    struct included tokenizer = {.path = NULL};
     int rc = load_all(&m, dev, err);
-    rc = rc < 0 ? rc : read_eot(tokenizer, m, &eot, err);
+    rc = rc < 0 ? rc : find_tokenizer(&tokenizer, m, err);
     if (rc == 0)
-        rc = write_model(m, tokenizer, eot, err);
+        rc = write_model(m, &tokenizer, err);
     if (rc == 0 && opt.verify && (rc = verify(m, err)) < 0)
         remove_output();
     if (rc == 0)
-        rc = write_lineage(tokenizer, &m->config, err);
-    free(tokenizer);
+        rc = write_lineage(tokenizer.path, &m->config, err);
+    release_tokenizer(&tokenizer);
     dt_model_free(m);
     return rc;
 }
@@ -334,8 +390,6 @@ static void check_options(void)
         dt_program_usage("--to %s writes one file: leave out --max-shard", format->name);
     if (format->suffix && dt_output_is_terminal(opt.output))
         dt_program_usage("a model is not for a terminal: redirect it, or name a file with -o");
-    if (opt.verify && format->read == NULL)
-        dt_program_usage("--to %s cannot be read back: leave out --verify", format->name);
     if (opt.verify && format->suffix && dt_export_format_of_path(opt.output) != format)
         dt_program_usage("--verify needs an --output that ends in %s", format->suffix);
 }

@@ -97,6 +97,7 @@ struct generation {
     struct dt_model *model;
     struct dt_tokenizer *tokenizer;
     struct dt_encoder *encoder;
+    struct dt_text_frame frame;
     struct dt_generator *generator;
     struct dt_output out;
 };
@@ -112,6 +113,8 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
         return dt_fail(err, DT_EINVALID, "%s: has %u tokens, the model only %ld", tokenizer, size,
                        g->model->config.vocab_size);
     g->encoder = dt_encoder_new(g->tokenizer);
+    DT_TRY(dt_text_frame_read(&g->frame, g->tokenizer, opt.model, err));
+    opt.how.frame = &g->frame;
     opt.how.stops = opt.stops.items;
     opt.how.stop_count = opt.stops.count;
     if (opt.prompts == NULL)
@@ -126,10 +129,9 @@ static int begin(struct generation *g, struct dt_continuation *item, const char 
                  struct dt_error *err)
 {
     uint64_t seed = number ? dt_random_key((uint64_t)opt.seed, 'P', number) : (uint64_t)opt.seed;
-    uint32_t eot = dt_tokenizer_eot(g->tokenizer);
     *item = (struct dt_continuation){.place = place, .key = dt_random_key(seed, 'G', sample)};
-    if (!opt.no_eot && eot != DT_NO_TOKEN)
-        dt_ids_add(&item->ids, eot);
+    if (!opt.no_eot && g->frame.frame.before_count > 0)
+        dt_ids_append(&item->ids, g->frame.frame.before, g->frame.frame.before_count);
     dt_encoder_encode(g->encoder, prompt, size, &item->ids);
     if (item->ids.count == 0)
         return dt_fail(err, DT_EINVALID,
@@ -307,6 +309,7 @@ static int generate(struct dt_device *dev, struct dt_error *err)
     rc = rc < 0 ? rc : dt_output_commit(&g.out, err);
     dt_output_abandon(&g.out);
     dt_generator_free(g.generator);
+    dt_text_frame_release(&g.frame);
     dt_encoder_free(g.encoder);
     dt_tokenizer_free(g.tokenizer);
     dt_model_free(g.model);

@@ -248,13 +248,9 @@ static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
 {
     struct dt_tokenizer *tokenizer;
     if (opt.tokenizer == NULL && opt.init_from) {
-        char *theirs = dt_path_join(opt.init_from, DT_TOKENIZER_FILE);
-        int there = dt_file_probe(theirs, err);
-        if (there > 0)
-            opt.tokenizer = o->tokenizer_path = theirs; /* until the program ends */
-        else
-            free(theirs);
-        DT_TRY(there);
+        char *theirs; /* until the program ends */
+        DT_TRY(dt_model_find_tokenizer(opt.init_from, &theirs, err));
+        opt.tokenizer = o->tokenizer_path = theirs;
     }
     if (opt.tokenizer == NULL)
         return 0;
@@ -530,6 +526,17 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
     return dt_comm_agree(world, rc, err);
 }
 
+/* After an error the rest is still read, so that ranks can meet and all report it. */
+static int read_settings(struct dt_settings *settings, struct dt_error *err)
+{
+    struct dt_initial_model initial = {.path = opt.init_from};
+    struct dt_error later;
+    int rc = opt.init_from ? dt_model_read_config(&initial.config, opt.init_from, err) : 0;
+    int next = dt_settings_read(settings, opt.init_from && rc == 0 ? &initial : NULL, opt.config,
+                                opt.set.items, opt.set.count, rc < 0 ? &later : err);
+    return rc < 0 ? rc : next;
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
@@ -538,8 +545,7 @@ int main(int argc, char **argv)
     if (!leads())
         dt_program_delay_usage(DT_COMM_FIRST_RANK_REPORTS);
     int first = dt_program_parse_options(&command, argc, argv);
-    int rc =
-        dt_settings_read(&settings, opt.init_from, opt.config, opt.set.items, opt.set.count, &err);
+    int rc = read_settings(&settings, &err);
     if (rc == 0 && opt.print_config)
         return leads() ? print_settings(&settings) : 0;
     name_source();

@@ -33,7 +33,6 @@
 #define TEMPORARY      ".step-"
 #define LATEST         "latest"
 #define BEST           "best"
-#define MOST_TOKENIZER ((size_t)1 << 30)
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
@@ -327,16 +326,6 @@ static long step_of(const char *name)
 /* --- files besides tensors
  * ------------------------------------------------------------------------ */
 
-static int copy_file(const char *from, const char *to, struct dt_error *err)
-{
-    char *data;
-    size_t size;
-    DT_TRY(dt_file_read(from, MOST_TOKENIZER, &data, &size, err));
-    int rc = dt_file_write(to, data, size, err);
-    free(data);
-    return rc;
-}
-
 static int save_records(const char *directory, const struct dt_run_identity *identity,
                         struct dt_error *err)
 {
@@ -375,9 +364,9 @@ static int save_model(const char *directory, const struct dt_train_state *state,
     char *tokenizer = dt_path_join(directory, DT_TOKENIZER_FILE);
     int rc = dt_model_config_write(&state->model->config, identity->eot, config, err);
     if (rc == 0 && identity->tokenizer_path)
-        rc = copy_file(identity->tokenizer_path, tokenizer, err);
+        rc = dt_tokenizer_copy(identity->tokenizer_path, tokenizer, err);
     if (rc == 0 && identity->tokenizer_path)
-        rc = dt_tokenizer_config_write(directory, identity->eot,
+        rc = dt_tokenizer_config_write(directory, identity->eot, identity->eot,
                                        identity->settings->model.max_seq_len, err);
     free(config);
     free(tokenizer);

@@ -115,7 +115,7 @@ static void take_best(struct search *s)
         const struct extension *e = &s->best[i];
         const struct beam *parent = &s->live[e->parent];
         struct beam *child = &s->next[taken];
-        if (e->id == s->g->eot) {
+        if (dt_text_frame_ends(s->g->how.frame, e->id)) {
             if (i < s->width) /* as in transformers: only the first width */
                 finish(s, &parent->ids, e->score, parent->ids.count + 1, DT_FINISH_END);
             continue;

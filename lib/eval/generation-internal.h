@@ -10,7 +10,7 @@ struct dt_generator {
     const struct dt_model *model;
     const struct dt_tokenizer *tokenizer;
     struct dt_generation how;
-    uint32_t size, eot; /* vocabulary size; end-of-text id */
+    uint32_t size; /* of the vocabulary */
     int64_t capacity;
     struct dt_decoder *decoder;
     struct dt_sampler *sampler;

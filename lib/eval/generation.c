@@ -44,7 +44,6 @@ int dt_generator_new(struct dt_generator **result, const struct dt_model *model,
     g->tokenizer = tokenizer;
     g->how = *how;
     g->size = dt_tokenizer_size(tokenizer); /* padding rows of the vocabulary are not tokens */
-    g->eot = dt_tokenizer_eot(tokenizer);
     g->capacity = model->config.max_seq_len;
     int rc = dt_decoder_new(&g->decoder, model, slots, g->capacity, err);
     if (rc < 0) {
@@ -144,7 +143,7 @@ static int choose(struct dt_generator *g, const struct growth *w, float *logits,
     struct dt_random bits = dt_random(item->key, 0, item->added);
     double uniform = dt_rng_uniform_double(((uint64_t)bits.word[0] << 32) | bits.word[1]);
     *id = dt_sampler_choose(g->sampler, logits, uniform);
-    *id = *id == g->eot ? UINT32_MAX : *id;
+    *id = dt_text_frame_ends(g->how.frame, *id) ? UINT32_MAX : *id;
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #ifndef DT_EVAL_GENERATION_H
 #define DT_EVAL_GENERATION_H
 
+#include "eval/text-frame.h"
 #include "model/model.h"
 #include "model/sampling.h"
 #include "token/tokenizer.h"
@@ -24,6 +25,7 @@ struct dt_generation {
     long slots;                /* batch size: sequences; in beam search: beams */
     long beams;                /* above 1: beam search instead of sampling */
     double length_penalty;     /* a beam's score is log-probability / length^this */
+    const struct dt_text_frame *frame; /* whose tokens end a continuation, excluded from it */
     const char *const *stops;  /* strings that end a continuation, excluded from it */
     int stop_count;
 };

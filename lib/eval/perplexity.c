@@ -42,9 +42,9 @@ static int check_tokenizer(const struct measurement *m, const struct dt_shard_in
 {
     struct dt_tokenizer *tokenizer;
     const char *given = m->how->tokenizer;
-    char *path = given ? dt_strdup(given) : dt_path_join(m->subject->directory, DT_TOKENIZER_FILE);
-    int rc = given ? 1 : dt_file_probe(path, err);
-    if (rc > 0 && (rc = dt_tokenizer_load(&tokenizer, path, err)) == 0) {
+    char *path = given ? dt_strdup(given) : NULL;
+    int rc = given ? 0 : dt_model_find_tokenizer(m->subject->directory, &path, err);
+    if (path && (rc = dt_tokenizer_load(&tokenizer, path, err)) == 0) {
         if (dt_tokenizer_fingerprint(tokenizer) != info->tokenizer)
             rc = dt_fail(err, DT_EINVALID, "%s: made with a tokenizer other than %s", data, path);
         dt_tokenizer_free(tokenizer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The formats that dt-export writes. Its option help, its refusals and the way it reads a
- * model back follow from the descriptors.
+ * The formats that dt-export writes, and dt_model_load reads. Its option help and its refusals
+ * follow from the descriptors.
  *
  * Adding a format: a file that defines its descriptor, dt_export_format_NAME, and a line
  * in DT_EXPORT_FORMATS.
@@ -9,6 +9,8 @@
 #ifndef DT_FORMATS_EXPORT_FORMAT_H
 #define DT_FORMATS_EXPORT_FORMAT_H
 
+#include "formats/text-tokens.h"
+#include "json/json.h"
 #include "model/model.h"
 
 #define DT_EXPORT_FORMATS(X)                                                                       \
@@ -32,8 +34,11 @@ struct dt_export_request {
     const char *name; /* of the model, in UTF-8 */
     enum dt_export_type type;
     uint64_t max_shard;    /* bytes of a file of weights; 0: unlimited */
-    const char *tokenizer; /* path of a tokenizer.json; NULL: none */
-    uint32_t eot;          /* end-of-text token, or UINT32_MAX */
+    struct json_object *tokenizer; /* a tokenizer.json; NULL: none */
+    const char *tokenizer_path;    /* for errors */
+    uint32_t eot;                  /* end-of-text token, or UINT32_MAX */
+    const struct dt_text_tokens *tokens;
+    bool adds_bos, adds_eos; /* the tokenizer puts them around a text */
 };
 
 struct dt_export_format {
@@ -42,15 +47,12 @@ struct dt_export_format {
     const char *suffix; /* of a file's name, ".gguf"; NULL: a directory */
     unsigned types;     /* 1 << enum dt_export_type for each that it can hold */
     bool shards;        /* whether max_shard applies */
-    /* The models that it can hold, for the message where holds returns false. */
-    const char *models;
+    /* Their model_types, for the message where holds returns false; NULL: all models. */
+    char *(*models)(void);
     bool (*holds)(const struct dt_model_config *config);
     /* The model is on the cpu. A failure leaves no file that looks complete. */
     int (*write)(const struct dt_model *model, const struct dt_export_request *request,
                  struct dt_error *err);
-    /* Reads what write wrote, as fp32; dev is the cpu. NULL: dt cannot read the format. */
-    int (*read)(struct dt_model **model, struct dt_device *dev, const char *path,
-                struct dt_error *err);
 };
 
 #define DT_EXPORT_FORMAT_DECLARATION(name)                                                         \

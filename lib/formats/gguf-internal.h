@@ -3,39 +3,51 @@
 #ifndef DT_FORMATS_GGUF_INTERNAL_H
 #define DT_FORMATS_GGUF_INTERNAL_H
 
-#include "base/buffer.h"
 #include "formats/gguf.h"
+#include "gguf/gguf-file.h"
+#include "json/json.h"
 
-#define DT_GGUF_MAGIC   0x46554747u /* "GGUF" */
-#define DT_GGUF_VERSION 3
-#define DT_GGUF_ALIGN   32
-#define DT_Q8_BLOCK     32
-
-/* Type codes of values, and of tensors. */
-enum dt_gguf_value {
-    DT_GV_U8,
-    DT_GV_I8,
-    DT_GV_U16,
-    DT_GV_I16,
-    DT_GV_U32,
-    DT_GV_I32,
-    DT_GV_F32,
-    DT_GV_BOOL,
-    DT_GV_STRING,
-    DT_GV_ARRAY,
-    DT_GV_U64,
-    DT_GV_I64,
-    DT_GV_F64,
-    DT_GV_COUNT
+enum dt_gguf_key_kind {
+    DT_GGUF_KEY_INT,
+    DT_GGUF_KEY_REAL,
+    DT_GGUF_KEY_SAME /* an integer that must equal the member's, or C / H for "head_dim" */
 };
-enum { DT_GT_F32 = 0, DT_GT_F16 = 1, DT_GT_Q8_0 = 8, DT_GT_BF16 = 30 };
+
+/* A key, without its prefix "ARCHITECTURE.", and the member of config.json. */
+struct dt_gguf_key {
+    const char *key; /* NULL ends a list */
+    const char *member;
+    enum dt_gguf_key_kind kind;
+};
+
+struct dt_gguf_architecture {
+    const char *name;       /* general.architecture, and the prefix of keys */
+    const char *model_type; /* of config.json */
+    const struct dt_gguf_key *keys;
+    bool permuted; /* rows of queries and keys are interleaved for RoPE */
+    bool tied;     /* output.weight, where it is stored, equals the token embedding */
+};
+
+/* NULL: none. */
+const struct dt_gguf_architecture *dt_gguf_architecture_of_name(struct dt_gguf_text name);
+const struct dt_gguf_architecture *dt_gguf_architecture_of(const struct dt_model_config *config);
+/* "gpt2, llama": the architectures. Owned by the caller. */
+char *dt_gguf_architecture_list(void);
+
+/* DT_EFORMAT names a key of the file's architecture that has no row and matters. */
+int dt_gguf_check_keys(const struct dt_gguf_architecture *a, const struct dt_gguf_file *file,
+                       struct dt_error *err) DT_MUST_CHECK;
+/* DT_EINVALID names a member of config.json that has no row and matters. */
+int dt_gguf_check_members(const struct dt_gguf_architecture *a, struct json_object *config,
+                          struct dt_error *err) DT_MUST_CHECK;
 
 /* Writes the name of a parameter in GGUF to name; returns false if GGUF does not have it. */
-bool dt_gguf_name(const struct dt_param *p, char name[64]);
+bool dt_gguf_name(const struct dt_gguf_architecture *a, const struct dt_param *p, char name[64]);
 /* Whether the file stores the transpose of the table's matrix. */
 bool dt_gguf_is_transposed(const struct dt_param *p);
 /* The number of heads whose rows are permuted for RoPE; 0: not permuted. */
-int64_t dt_gguf_permuted_heads(const struct dt_model_config *config, const struct dt_param *p);
+int64_t dt_gguf_permuted_heads(const struct dt_gguf_architecture *a,
+                               const struct dt_model_config *config, const struct dt_param *p);
 /* Permutes the rows of each head from Hugging Face's order (halves) to GGUF's (interleaved), or
  * back. */
 void dt_gguf_permute(float *to, const float *from, int64_t rows, int64_t columns, int64_t heads,

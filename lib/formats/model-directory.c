@@ -9,6 +9,8 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "formats/extra-tensors.h"
+#include "formats/gguf.h"
+#include "gguf/gguf-file.h"
 #include "io/directory-manifest.h"
 
 struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *t, float *base,
@@ -43,10 +45,9 @@ static void add_alias(struct dt_named_tensor *t)
     }
 }
 
-int dt_model_directory_read_parameters(const struct dt_model_config *config,
-                                       const struct dt_table *t, enum dt_dtype compute,
-                                       const char *directory, float *parameters,
-                                       struct dt_error *err)
+static int read_directory(const struct dt_model_config *config, const struct dt_table *t,
+                          enum dt_dtype compute, const char *directory, float *parameters,
+                          struct dt_error *err)
 {
     struct dt_named_tensor *list = dt_model_named_tensors(t, parameters, "");
     struct dt_extra_tensor extras[DT_EXTRA_TENSORS];
@@ -68,11 +69,19 @@ int dt_model_directory_read_parameters(const struct dt_model_config *config,
     return rc;
 }
 
+int dt_model_read_parameters(const struct dt_model_config *config, const struct dt_table *t,
+                             enum dt_dtype compute, const char *path, float *parameters,
+                             struct dt_error *err)
+{
+    return dt_gguf_file_is_named(path)
+               ? dt_gguf_read_parameters(t, compute, path, parameters, err)
+               : read_directory(config, t, compute, path, parameters, err);
+}
+
 int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error *err)
 {
     float *host = dt_alloc(1, (size_t)m->table.elements * sizeof *host);
-    int rc =
-        dt_model_directory_read_parameters(&m->config, &m->table, m->compute, directory, host, err);
+    int rc = dt_model_read_parameters(&m->config, &m->table, m->compute, directory, host, err);
     if (rc == 0)
         dt_model_set_parameters(m, host);
     free(host);
@@ -81,6 +90,8 @@ int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error 
 
 int dt_model_verify(const char *directory, struct dt_error *err)
 {
+    if (dt_gguf_file_is_named(directory))
+        return 0;
     char *manifest = dt_path_join(directory, DT_MANIFEST_FILE);
     int there = dt_file_probe(manifest, err);
     free(manifest);
@@ -109,18 +120,28 @@ int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *di
     return dt_model_load_as(model, dev, DT_DTYPE_F32, directory, err);
 }
 
+int dt_model_read_config(struct dt_model_config *config, const char *path, struct dt_error *err)
+{
+    if (dt_gguf_file_is_named(path))
+        return dt_gguf_read_config(config, path, err);
+    DT_TRY(need_config(path, err));
+    char *file = dt_path_join(path, DT_CONFIG_FILE);
+    int rc = dt_model_config_read(config, file, err);
+    free(file);
+    return rc;
+}
+
 int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dtype compute,
-                     const char *directory, struct dt_error *err)
+                     const char *path, struct dt_error *err)
 {
     struct dt_model_config config;
     *model = NULL;
-    DT_TRY(dt_model_verify(directory, err));
-    DT_TRY(need_config(directory, err));
-    char *config_path = dt_path_join(directory, DT_CONFIG_FILE);
-    int rc = dt_model_config_read(&config, config_path, err);
+    if (dt_gguf_file_is_named(path))
+        return dt_gguf_read(model, dev, compute, path, err);
+    DT_TRY(dt_model_verify(path, err));
+    int rc = dt_model_read_config(&config, path, err);
     rc = rc < 0 ? rc : dt_model_new(model, dev, &config, compute, err);
-    rc = rc < 0 ? rc : dt_model_restore(*model, directory, err);
-    free(config_path);
+    rc = rc < 0 ? rc : dt_model_restore(*model, path, err);
     if (rc < 0) {
         dt_model_free(*model);
         *model = NULL;

@@ -3,6 +3,8 @@
  * A model directory that transformers loads: config.json, model.safetensors, and optionally
  * tokenizer.json with tokenizer_config.json. A directory that
  * dt-train made also holds trainer/, whose manifest lists the hashes of all.
+ *
+ * Where these functions take a path, it may also be that of a GGUF file, by its suffix.
  */
 #ifndef DT_FORMATS_MODEL_DIRECTORY_H
 #define DT_FORMATS_MODEL_DIRECTORY_H
@@ -21,11 +23,15 @@
 int dt_model_verify(const char *directory, struct dt_error *err) DT_MUST_CHECK;
 
 /* Loads the model, after checking its manifest, if any. */
-int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *directory,
+int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *path,
                   struct dt_error *err) DT_MUST_CHECK;
 /* The same with another compute type than fp32. */
 int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dtype compute,
-                     const char *directory, struct dt_error *err) DT_MUST_CHECK;
+                     const char *path, struct dt_error *err) DT_MUST_CHECK;
+
+/* The model's configuration. The manifest is not checked. */
+int dt_model_read_config(struct dt_model_config *config, const char *path,
+                         struct dt_error *err) DT_MUST_CHECK;
 
 /* Replaces the parameters of a model of the same configuration by those in the directory, which may
  * be F32, F16 or BF16, and in several files. Elements must be finite, and other tensors are
@@ -35,15 +41,20 @@ int dt_model_restore(struct dt_model *model, const char *directory,
 
 /* The same into host memory, a flat arena of the whole model's table. Elements must be finite in
  * the type compute. */
-int dt_model_directory_read_parameters(const struct dt_model_config *config,
-                                       const struct dt_table *table, enum dt_dtype compute,
-                                       const char *directory, float *parameters,
-                                       struct dt_error *err) DT_MUST_CHECK;
+int dt_model_read_parameters(const struct dt_model_config *config, const struct dt_table *table,
+                             enum dt_dtype compute, const char *path, float *parameters,
+                             struct dt_error *err) DT_MUST_CHECK;
+
+/* The path of the model's tokenizer: the directory's tokenizer.json, or a GGUF file that has one.
+ * *tokenizer is owned by the caller; NULL: there is none. */
+int dt_model_find_tokenizer(const char *path, char **tokenizer, struct dt_error *err) DT_MUST_CHECK;
+/* Copies a tokenizer.json, or writes that of a GGUF file. */
+int dt_tokenizer_copy(const char *from, const char *to, struct dt_error *err) DT_MUST_CHECK;
 
 /* Writes tokenizer_config.json for the tokenizer.json in a directory, so that transformers loads
- * the latter unchanged, whatever the model's family. eot: as in config.json; max_length: of a
- * sequence, in tokens. */
-int dt_tokenizer_config_write(const char *directory, uint32_t eot, long max_length,
+ * the latter unchanged, whatever the model's family. bos, eos: the tokens that begin and end a text,
+ * or UINT32_MAX; max_length: of a sequence, in tokens. */
+int dt_tokenizer_config_write(const char *directory, uint32_t bos, uint32_t eos, long max_length,
                               struct dt_error *err) DT_MUST_CHECK;
 
 /* Returns a list of the table's tensors with data in the flat arena at base (host memory; NULL:

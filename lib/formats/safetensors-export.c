@@ -153,10 +153,8 @@ const struct dt_export_format dt_export_format_hf = {
     .suffix = NULL,
     .types = 1 << DT_EXPORT_TYPE_F32 | 1 << DT_EXPORT_TYPE_F16 | 1 << DT_EXPORT_TYPE_BF16,
     .shards = true,
-    .models = "all models",
     .holds = holds,
     .write = write_request,
-    .read = dt_model_load,
 };
 
 static void remove_named(const char *directory, struct json_object *map)

@@ -3,10 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "formats/model-directory.h"
+#include "gguf/gguf-tokenizer.h"
 #include "json/json.h"
+
+#define MOST_TOKENIZER ((size_t)1 << 30)
 
 /* Purposes of special tokens, by their usual spellings. */
 static const char *const purposes[][4] = {
@@ -15,20 +19,21 @@ static const char *const purposes[][4] = {
     {"sep_token", "[SEP]", "<sep>", "<|sep|>"},
 };
 
-static void add_special(struct json_object *config, const char *content, bool ends)
+static void add_special(struct json_object *config, const char *content, bool begins, bool ends)
 {
     for (size_t i = 0; i < sizeof purposes / sizeof *purposes; i++)
         for (int j = 1; j < 4; j++)
             if (strcmp(content, purposes[i][j]) == 0)
                 dt_json_object_add(config, purposes[i][0], dt_json_new_string(content));
-    if (!ends)
-        return;
-    dt_json_object_add(config, "bos_token", dt_json_new_string(content));
-    dt_json_object_add(config, "eos_token", dt_json_new_string(content));
+    if (begins)
+        dt_json_object_add(config, "bos_token", dt_json_new_string(content));
+    if (ends)
+        dt_json_object_add(config, "eos_token", dt_json_new_string(content));
 }
 
 /* A tokenizer without added tokens does not have special ones. */
-static void add_specials(struct json_object *config, struct json_object *tokenizer, uint32_t eot)
+static void add_specials(struct json_object *config, struct json_object *tokenizer, uint32_t bos,
+                         uint32_t eos)
 {
     struct json_object *added = NULL, *content, *id;
     json_object_object_get_ex(tokenizer, "added_tokens", &added);
@@ -38,7 +43,8 @@ static void add_specials(struct json_object *config, struct json_object *tokeniz
         struct json_object *token = json_object_array_get_idx(added, i);
         if (json_object_object_get_ex(token, "content", &content) &&
             json_object_object_get_ex(token, "id", &id))
-            add_special(config, dt_json_text(content), json_object_get_int64(id) == eot);
+            add_special(config, dt_json_text(content), json_object_get_int64(id) == bos,
+                        json_object_get_int64(id) == eos);
     }
 }
 
@@ -52,7 +58,43 @@ static void add_inputs(struct json_object *config)
     dt_json_object_add(config, "model_input_names", names);
 }
 
-int dt_tokenizer_config_write(const char *directory, uint32_t eot, long max_length,
+int dt_model_find_tokenizer(const char *path, char **tokenizer, struct dt_error *err)
+{
+    struct dt_gguf_file *file;
+    *tokenizer = NULL;
+    if (dt_gguf_file_is_named(path)) {
+        DT_TRY(dt_gguf_file_open(&file, path, err));
+        *tokenizer = dt_gguf_has_tokenizer(file) ? dt_strdup(path) : NULL;
+        dt_gguf_file_close(file);
+        return 0;
+    }
+    char *theirs = dt_path_join(path, DT_TOKENIZER_FILE);
+    int there = dt_file_probe(theirs, err);
+    if (there > 0)
+        *tokenizer = theirs;
+    else
+        free(theirs);
+    return there < 0 ? there : 0;
+}
+
+int dt_tokenizer_copy(const char *from, const char *to, struct dt_error *err)
+{
+    struct json_object *tokenizer;
+    char *data;
+    size_t size;
+    if (dt_gguf_file_is_named(from)) {
+        DT_TRY(dt_gguf_tokenizer_load(from, &tokenizer, err));
+        int rc = dt_json_write(to, tokenizer, err);
+        json_object_put(tokenizer);
+        return rc;
+    }
+    DT_TRY(dt_file_read(from, MOST_TOKENIZER, &data, &size, err));
+    int rc = dt_file_write(to, data, size, err);
+    free(data);
+    return rc;
+}
+
+int dt_tokenizer_config_write(const char *directory, uint32_t bos, uint32_t eos, long max_length,
                               struct dt_error *err)
 {
     struct json_object *tokenizer = NULL, *config = dt_json_new_object();
@@ -65,7 +107,7 @@ int dt_tokenizer_config_write(const char *directory, uint32_t eot, long max_leng
                            dt_json_new_string("PreTrainedTokenizerFast"));
         dt_json_object_add(config, "model_max_length", dt_json_new_int(max_length));
         add_inputs(config);
-        add_specials(config, tokenizer, eot);
+        add_specials(config, tokenizer, bos, eos);
         rc = dt_json_write(path, config, err);
     }
     json_object_put(tokenizer);

@@ -184,20 +184,15 @@ static int read_environment(struct dt_settings *s, struct dt_error *err)
     return rc;
 }
 
-/* Reads the configuration of the model in a directory; settings of training only are kept. */
-static int take_shape(struct dt_model_config *config, const char *directory, struct dt_error *err)
+/* Takes the configuration of a model; settings of training only are kept. */
+static void take_shape(struct dt_model_config *config, const struct dt_model_config *given)
 {
-    struct dt_model_config theirs;
-    char *path = dt_path_join(directory, DT_CONFIG_FILE);
-    int rc = dt_model_config_read(&theirs, path, err);
-    free(path);
-    DT_TRY(rc);
+    struct dt_model_config theirs = *given;
     if (!dt_model_is_rotary(&theirs))
         theirs.rope_theta = config->rope_theta;
     theirs.dropout = config->dropout;
     theirs.attention_dropout = config->attention_dropout;
     *config = theirs;
-    return 0;
 }
 
 static int contradict(const struct dt_setting *s, const struct dt_settings *theirs,
@@ -250,17 +245,17 @@ static int read_all(struct dt_settings *s, const char *path, const char *const *
     return rc;
 }
 
-int dt_settings_read(struct dt_settings *s, const char *init_from, const char *path,
-                     const char *const *overrides, int count, struct dt_error *err)
+int dt_settings_read(struct dt_settings *s, const struct dt_initial_model *initial,
+                     const char *path, const char *const *overrides, int count,
+                     struct dt_error *err)
 {
-    struct dt_error later;
     memset(s, 0, sizeof *s);
     dt_config_defaults(dt_settings_schema, s);
-    int rc = init_from ? take_shape(&s->model, init_from, err) : 0;
+    if (initial)
+        take_shape(&s->model, &initial->config);
     const struct dt_settings begun = *s;
-    int next = read_all(s, path, overrides, count, rc < 0 ? &later : err);
-    rc = rc < 0 ? rc : next;
-    return rc == 0 && init_from ? check_shape(s, &begun, init_from, err) : rc;
+    DT_TRY(read_all(s, path, overrides, count, err));
+    return initial ? check_shape(s, &begun, initial->path, err) : 0;
 }
 
 bool dt_settings_sync_is_local(const struct dt_settings *s)

@@ -99,11 +99,16 @@ extern const struct dt_setting dt_settings_schema[];
  * environment variable DT_SET, separated by white space, then these. After an error the others are
  * still read, so that ranks can meet and all report it.
  *
- * init_from: directory of an initial model (NULL: none), whose configuration replaces the defaults.
+ * initial: the initial model (NULL: none), whose configuration replaces the defaults.
  * A setting that contradicts it is DT_EINVALID, except dropout rates and, with RoPE, max_seq_len
  * and rope_theta. */
-int dt_settings_read(struct dt_settings *settings, const char *init_from, const char *path,
-                     const char *const *overrides, int count, struct dt_error *err) DT_MUST_CHECK;
+struct dt_initial_model {
+    const char *path; /* for errors */
+    struct dt_model_config config;
+};
+int dt_settings_read(struct dt_settings *settings, const struct dt_initial_model *initial,
+                     const char *path, const char *const *overrides, int count,
+                     struct dt_error *err) DT_MUST_CHECK;
 
 /* Derives settings from others and from the data, and checks all. path begins errors. */
 int dt_settings_resolve(struct dt_settings *settings, uint32_t vocab_size, const char *path,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "gguf/gguf-tokenizer.h"
 #include "token/step-parameters.h"
 #include "token/steps-internal.h"
 #include "token/tokenizer-file.h"
@@ -226,6 +227,17 @@ int dt_tokenizer_load_json(struct dt_tokenizer **t, const char *path,
                        rc == DT_EFORMAT ? ": expected a complete tokenizer.json" : "");
     *t = dt_tokenizer_new(NULL);
     rc = load_root(*t, root, pattern, path, err);
+    json_object_put(root);
+    return rc;
+}
+
+int dt_tokenizer_load_gguf(struct dt_tokenizer **t, const char *path,
+                           const struct dt_pattern *pattern, struct dt_error *err)
+{
+    struct json_object *root;
+    *t = NULL;
+    DT_TRY(dt_gguf_tokenizer_load(path, &root, err));
+    int rc = load_root(t, root, pattern, path, err);
     json_object_put(root);
     return rc;
 }

@@ -99,6 +99,7 @@ static const struct {
     {"spiece.model", dt_tokenizer_load_model, true},
     {".model", dt_tokenizer_load_model, false},
     {".tiktoken", dt_tokenizer_load_tiktoken, false},
+    {".gguf", dt_tokenizer_load_gguf, false},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 

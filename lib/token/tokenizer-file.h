@@ -38,6 +38,7 @@ dt_tokenizer_reader dt_tokenizer_load_json;     /* tokenizer.json, tekken.json *
 dt_tokenizer_reader dt_tokenizer_load_tiktoken; /* lines of "base64 rank" */
 dt_tokenizer_reader dt_tokenizer_load_bert;     /* vocab.txt */
 dt_tokenizer_reader dt_tokenizer_load_model;    /* tokenizer.model: SentencePiece or tiktoken */
+dt_tokenizer_reader dt_tokenizer_load_gguf;     /* a model's file for llama.cpp */
 
 /* The type of a component {"type": ...} of tokenizer.json; "null" for null. */
 const char *dt_tokenizer_component_type(struct json_object *component);

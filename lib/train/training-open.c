@@ -85,16 +85,12 @@ static int take_parameters(struct dt_train_state *state, const char *directory, 
     const struct dt_table *t = &state->model->table;
     struct dt_table whole;
     struct dt_model_config source; /* whose number of positions may differ */
-    char *config = dt_path_join(directory, DT_CONFIG_FILE);
-    int rc = dt_model_verify(directory, err);
-    rc = rc < 0 ? rc : dt_model_config_read(&source, config, err);
-    free(config);
-    DT_TRY(rc);
+    DT_TRY(dt_model_verify(directory, err));
+    DT_TRY(dt_model_read_config(&source, directory, err));
     dt_table_init(&whole, &state->model->config, NULL);
     float *all = dt_alloc((size_t)whole.elements, sizeof *all);
     float *own = dt_alloc((size_t)t->elements, sizeof *own);
-    rc = dt_model_directory_read_parameters(&source, &whole, state->model->compute, directory, all,
-                                            err);
+    int rc = dt_model_read_parameters(&source, &whole, state->model->compute, directory, all, err);
     if (rc == 0) {
         *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
         dt_table_shard(t, own, &whole, all);

@@ -52,6 +52,13 @@ static struct dt_model *new_model(enum dt_family family)
     return m;
 }
 
+static int write_model(const struct dt_model *m, enum dt_gguf_weights type)
+{
+    const struct dt_gguf_options options = {
+        .name = "tiny", .type = type, .bos = UINT32_MAX, .eos = UINT32_MAX};
+    return dt_gguf_write(m, &options, path, &err);
+}
+
 /* The data of the tensor with this name, of rows x columns. */
 static const float *find_tensor(const char *file, size_t size, const char *name, uint64_t columns,
                                 uint64_t rows, uint64_t data_bytes)
@@ -100,7 +107,7 @@ static void llamas_queries_and_keys_are_permuted(void **state)
     struct dt_model *m = new_model(DT_FAMILY_LLAMA);
     char *file;
     size_t size;
-    assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
+    assert_int_equal(write_model(m, DT_GGUF_F32), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
     uint64_t bytes = data_bytes_of(m);
     const struct dt_param *q = dt_table_find(&m->table, DT_ROLE_Q_WEIGHT, 0);
@@ -122,7 +129,7 @@ static void gpt2s_linear_maps_are_transposed(void **state)
     struct dt_model *m = new_model(DT_FAMILY_GPT2);
     char *file;
     size_t size;
-    assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
+    assert_int_equal(write_model(m, DT_GGUF_F32), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
     const float *own = m->parameters + dt_table_find(&m->table, DT_ROLE_UP_WEIGHT, 0)->offset;
     const float *there = find_tensor(file, size, "blk.0.ffn_up.weight", 32, 64, data_bytes_of(m));
@@ -140,12 +147,12 @@ static void damaged_files_are_refused_or_read(void **state)
     struct dt_rng rng;
     char *file;
     size_t size;
-    assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_Q8_0, NULL, 3, path, &err), 0);
+    assert_int_equal(write_model(m, DT_GGUF_Q8_0), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
     dt_rng_init(&rng, 1);
     for (size_t n = 0; n < size; n += n < 2000 ? 7 : 501) {
         assert_int_equal(dt_file_write(path, file, n, &err), 0);
-        assert_int_equal(dt_gguf_read(&again, dev, path, &err), DT_EFORMAT);
+        assert_int_equal(dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err), DT_EFORMAT);
         assert_null(again);
     }
     for (int times = 0; times < 1500; times++) {
@@ -153,7 +160,7 @@ static void damaged_files_are_refused_or_read(void **state)
         char before = file[at];
         file[at] = (char)(times % 3 ? before ^ 1 << dt_rng_below(&rng, 8) : 0xff);
         assert_int_equal(dt_file_write(path, file, size, &err), 0);
-        int rc = dt_gguf_read(&again, dev, path, &err);
+        int rc = dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err);
         if (rc < 0 && strncmp(err.text, path, strlen(path)) != 0)
             fail_msg("does not name the file: %s", err.text);
         dt_model_free(again);
@@ -170,13 +177,13 @@ static void assert_refused(const char *needle, size_t offset, uint64_t value, si
     struct dt_model *m = new_model(DT_FAMILY_LLAMA), *again;
     char *file;
     size_t size;
-    assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
+    assert_int_equal(write_model(m, DT_GGUF_F32), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
     char *at = memmem(file, size, needle, strlen(needle));
     assert_non_null(at);
     memcpy(at + offset, &value, bytes);
     assert_int_equal(dt_file_write(path, file, size, &err), 0);
-    assert_true(dt_gguf_read(&again, dev, path, &err) < 0);
+    assert_true(dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err) < 0);
     if (strstr(err.text, reason) == NULL)
         fail_msg("'%s', not '%s'", err.text, reason);
     free(file);
@@ -184,15 +191,15 @@ static void assert_refused(const char *needle, size_t offset, uint64_t value, si
 }
 
 /* Writes and reads a model with x among the weights of queries. Returns the first error. */
-static int write_and_read(float x, enum dt_gguf_type type)
+static int write_and_read(float x, enum dt_gguf_weights type)
 {
     struct dt_model *m = new_model(DT_FAMILY_LLAMA), *again = NULL;
     const struct dt_param *p = &m->table.params[0];
     while (strstr(p->name, "q_proj") == NULL)
         p++;
     m->parameters[p->offset + 5] = x;
-    int rc = dt_gguf_write(m, "tiny", type, NULL, UINT32_MAX, path, &err);
-    rc = rc < 0 ? rc : dt_gguf_read(&again, dev, path, &err);
+    int rc = write_model(m, type);
+    rc = rc < 0 ? rc : dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err);
     dt_model_free(again);
     dt_model_free(m);
     return rc;
@@ -218,7 +225,7 @@ static void weights_that_are_not_finite_are_not_read(void **state)
     struct dt_model *m = new_model(DT_FAMILY_LLAMA), *again;
     char *file;
     size_t size;
-    assert_int_equal(dt_gguf_write(m, "tiny", DT_GGUF_F32, NULL, UINT32_MAX, path, &err), 0);
+    assert_int_equal(write_model(m, DT_GGUF_F32), 0);
     assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
     const int64_t width = m->config.hidden_size;
     const float *q = find_tensor(file, size, "blk.0.attn_q.weight", (uint64_t)width,
@@ -226,7 +233,7 @@ static void weights_that_are_not_finite_are_not_read(void **state)
     const float infinite = -INFINITY;
     memcpy(file + ((const char *)(q + 7) - file), &infinite, sizeof infinite);
     assert_int_equal(dt_file_write(path, file, size, &err), 0);
-    assert_int_equal(dt_gguf_read(&again, dev, path, &err), DT_EFORMAT);
+    assert_int_equal(dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err), DT_EFORMAT);
     assert_non_null(strstr(err.text, "tensor 'blk.0.attn_q.weight': element 7 is -Inf"));
     assert_null(again);
     free(file);

@@ -65,7 +65,7 @@ static void a_tokenizers_purpose_is_told(void **state)
     char *config = dt_path_join(scratch, DT_TOKENIZER_CONFIG_FILE);
     size_t size;
     assert_int_equal(dt_file_write(path, tokenizer, strlen(tokenizer), &err), 0);
-    assert_int_equal(dt_tokenizer_config_write(scratch, 5, 64, &err), 0);
+    assert_int_equal(dt_tokenizer_config_write(scratch, 5, 5, 64, &err), 0);
     assert_int_equal(dt_file_read(config, 10000, &text, &size, &err), 0);
     assert_non_null(strstr(text, "\"tokenizer_class\": \"PreTrainedTokenizerFast\""));
     assert_non_null(strstr(text, "\"model_max_length\": 64"));
@@ -76,9 +76,9 @@ static void a_tokenizers_purpose_is_told(void **state)
     assert_non_null(strstr(text, "\"pad_token\": \"<pad>\""));
     free(text);
     assert_int_equal(dt_file_write(path, "[]", 2, &err), 0);
-    assert_int_equal(dt_tokenizer_config_write(scratch, 5, 64, &err), 0);
+    assert_int_equal(dt_tokenizer_config_write(scratch, 5, 5, 64, &err), 0);
     assert_int_equal(dt_file_write(path, "[", 1, &err), 0);
-    assert_true(dt_tokenizer_config_write(scratch, 5, 64, &err) < 0);
+    assert_true(dt_tokenizer_config_write(scratch, 5, 5, 64, &err) < 0);
     free(path);
     free(config);
 }

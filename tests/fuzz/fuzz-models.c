@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct dt_model *model;
     struct dt_model_config config;
     int fd = fuzz_file(data, size, path);
-    if (dt_gguf_read(&model, &dev, path, &err) == 0)
+    if (dt_gguf_read(&model, &dev, DT_DTYPE_F32, path, &err) == 0)
         dt_model_free(model);
     if (dt_safetensors_read(path, tensors, 2, extras, &err) == 0 && size < 40)
         abort();

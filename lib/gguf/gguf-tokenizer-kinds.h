@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The pre-tokenizers of byte-level BPE that GGUF names; private to lib/gguf. */
+#ifndef DT_GGUF_GGUF_TOKENIZER_KINDS_H
+#define DT_GGUF_GGUF_TOKENIZER_KINDS_H
+
+#include "base/error.h"
+#include "gguf/gguf-file.h"
+#include "json/json.h"
+
+struct dt_gguf_kind_of_pre {
+    const char *name;    /* of tokenizer.ggml.pre */
+    const char *pattern; /* of dt_pattern_names */
+    bool digits;         /* single digits are cut before the pattern */
+    bool ignore_merges;
+    bool nfc; /* the original tokenizer normalizes, which llama.cpp leaves out */
+    const char *aliases; /* other names of the same, separated by spaces; or NULL */
+};
+
+/* NULL: unknown. */
+const struct dt_gguf_kind_of_pre *dt_gguf_pre_of_name(struct dt_gguf_text name);
+/* The first kind with this pattern; NULL: llama.cpp has no such pre-tokenizer. */
+const struct dt_gguf_kind_of_pre *dt_gguf_pre_of_pattern(const char *pattern, bool digits,
+                                                         bool ignore_merges);
+
+/* The pairs of tokens that BPE merges into the tokens of a SentencePiece vocabulary, {"piece": id},
+ * in order of falling scores, as an array of [left, right]. Owned by the caller. */
+struct json_object *dt_gguf_merges_of_scores(struct json_object *vocabulary, const float *scores);
+
+#endif
