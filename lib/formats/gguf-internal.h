@@ -26,6 +26,7 @@ struct dt_gguf_architecture {
     const struct dt_gguf_key *keys;
     bool permuted; /* rows of queries and keys are interleaved for RoPE */
     bool tied;     /* output.weight, where it is stored, equals the token embedding */
+    bool has_head; /* llama.cpp needs output.weight: a tied one is stored twice */
 };
 
 /* NULL: none. */

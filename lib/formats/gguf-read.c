@@ -90,18 +90,29 @@ static int check_same(const struct source *s, const struct dt_gguf_key *k,
                    (long long)value, (long long)expected);
 }
 
+static bool same_values(const struct dt_gguf_tensor *a, const struct dt_gguf_tensor *b)
+{
+    return a->type == b->type && a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0;
+}
+
+static bool is_tied(const struct source *s, const struct dt_gguf_tensor *tokens)
+{
+    const struct dt_gguf_tensor *head = dt_gguf_file_find_tensor(s->file, "output.weight");
+    return s->architecture->tied || head == NULL ||
+           (s->architecture->has_head && same_values(head, tokens));
+}
+
 static int fill_config(struct source *s, struct json_object *config)
 {
     const struct dt_gguf_architecture *a = s->architecture;
     const struct dt_gguf_tensor *tokens = dt_gguf_file_find_tensor(s->file, "token_embd.weight");
-    bool tied = a->tied || dt_gguf_file_find_tensor(s->file, "output.weight") == NULL;
     if (tokens == NULL || tokens->rank != 2 || tokens->shape[1] > INT32_MAX)
         return dt_fail(s->err, DT_EFORMAT, "%s: matrix token_embd.weight is missing",
                        s->file->path);
     DT_TRY(dt_gguf_check_keys(a, s->file, s->err));
     dt_json_object_add(config, "model_type", dt_json_new_string(a->model_type));
     dt_json_object_add(config, "vocab_size", dt_json_new_int((int64_t)tokens->shape[1]));
-    dt_json_object_add(config, "tie_word_embeddings", dt_json_new_boolean(tied));
+    dt_json_object_add(config, "tie_word_embeddings", dt_json_new_boolean(is_tied(s, tokens)));
     for (const struct dt_gguf_key *k = a->keys; k->key; k++)
         DT_TRY(add_member(s, k, config));
     DT_TRY(dt_model_config_from_json(&s->config, config, s->file->path, s->err));
@@ -149,9 +160,8 @@ static bool fits(const struct dt_gguf_tensor *t, const struct dt_param *p)
 static int check_other(const struct source *s, const struct dt_gguf_tensor *t)
 {
     const struct dt_gguf_tensor *tokens = dt_gguf_file_find_tensor(s->file, "token_embd.weight");
-    bool head = s->architecture->tied && dt_gguf_text_is(t->name, "output.weight");
-    if (head && t->type == tokens->type && t->bytes == tokens->bytes &&
-        memcmp(t->data, tokens->data, t->bytes) == 0)
+    bool head = dt_gguf_text_is(t->name, "output.weight");
+    if (head && same_values(t, tokens))
         return 0;
     return dt_fail(s->err, DT_EFORMAT, "%s: tensor '%.*s' %s", s->file->path, (int)t->name.size,
                    t->name.data,

@@ -164,13 +164,31 @@ static int encode(const struct dt_model *m, const struct dt_gguf_architecture *a
     return rc;
 }
 
-static int add_infos(struct dt_buffer *b, const struct dt_model *m,
+/* The tensors of a file. */
+struct tensors {
+    struct dt_param *params;
+    int count;
+};
+
+static struct tensors tensors_of(const struct dt_model *m, const struct dt_gguf_architecture *a)
+{
+    const struct dt_param *tokens = dt_table_find(&m->table, DT_ROLE_TOKEN_EMBEDDING, -1);
+    struct tensors t = {dt_alloc((size_t)m->table.count + 1, sizeof *t.params), m->table.count};
+    memcpy(t.params, m->table.params, (size_t)t.count * sizeof *t.params);
+    if (a->has_head && !m->table.has[DT_ROLE_HEAD_WEIGHT]) {
+        t.params[t.count] = *tokens;
+        t.params[t.count++].role = DT_ROLE_HEAD_WEIGHT;
+    }
+    return t;
+}
+
+static int add_infos(struct dt_buffer *b, const struct tensors *t,
                      const struct dt_gguf_architecture *a, enum dt_gguf_weights type,
                      struct dt_error *err)
 {
     uint64_t at = 0;
-    for (int i = 0; i < m->table.count; i++) {
-        const struct dt_param *p = &m->table.params[i];
+    for (int i = 0; i < t->count; i++) {
+        const struct dt_param *p = &t->params[i];
         struct shape s = shape_of(p, type);
         char name[64];
         if (!dt_gguf_name(a, p, name))
@@ -187,14 +205,14 @@ static int add_infos(struct dt_buffer *b, const struct dt_model *m,
     return 0;
 }
 
-static int write_tensors(struct dt_output *out, const struct dt_model *m,
+static int write_tensors(struct dt_output *out, const struct dt_model *m, const struct tensors *t,
                          const struct dt_gguf_architecture *a, enum dt_gguf_weights type,
                          struct dt_error *err)
 {
     static const char zeros[DT_GGUF_ALIGN];
     int rc = 0;
-    for (int i = 0; rc == 0 && i < m->table.count; i++) {
-        const struct dt_param *p = &m->table.params[i];
+    for (int i = 0; rc == 0 && i < t->count; i++) {
+        const struct dt_param *p = &t->params[i];
         struct shape s = shape_of(p, type);
         char *bytes;
         rc = encode(m, a, p, &s, out->path, &bytes, err);
@@ -208,7 +226,7 @@ static int write_tensors(struct dt_output *out, const struct dt_model *m,
 }
 
 static int make_header(struct dt_buffer *header, const struct dt_model *m,
-                       const struct dt_gguf_architecture *a, const struct dt_gguf_options *o,
+                       const struct tensors *t, const struct dt_gguf_architecture *a, const struct dt_gguf_options *o,
                        struct dt_error *err)
 {
     struct dt_gguf_values v = {DT_BUFFER_EMPTY, 0};
@@ -216,11 +234,11 @@ static int make_header(struct dt_buffer *header, const struct dt_model *m,
     rc = rc < 0 ? rc : add_tokenizer(&v, o, m->config.vocab_size, err);
     dt_gguf_add_number(header, DT_GGUF_MAGIC, 4);
     dt_gguf_add_number(header, DT_GGUF_VERSION, 4);
-    dt_gguf_add_number(header, (uint64_t)m->table.count, 8);
+    dt_gguf_add_number(header, (uint64_t)t->count, 8);
     dt_gguf_add_number(header, v.count, 8);
     dt_buffer_append(header, v.bytes.data, v.bytes.size);
     dt_buffer_release(&v.bytes);
-    rc = rc < 0 ? rc : add_infos(header, m, a, o->type, err);
+    rc = rc < 0 ? rc : add_infos(header, t, a, o->type, err);
     while (header->size % DT_GGUF_ALIGN != 0)
         dt_buffer_add_char(header, 0);
     return rc;
@@ -235,14 +253,16 @@ int dt_gguf_write(const struct dt_model *m, const struct dt_gguf_options *o, con
     if (a == NULL)
         return dt_fail(err, DT_EINVALID, "GGUF has no architecture for the family %s",
                        dt_family_names[m->config.family]);
-    int rc = make_header(&header, m, a, o, err);
+    struct tensors t = tensors_of(m, a);
+    int rc = make_header(&header, m, &t, a, o, err);
     if (rc == 0 && (rc = dt_output_open(&out, path, err)) == 0) {
         rc = dt_output_write(&out, header.data, header.size, err);
-        rc = rc < 0 ? rc : write_tensors(&out, m, a, o->type, err);
+        rc = rc < 0 ? rc : write_tensors(&out, m, &t, a, o->type, err);
         rc = rc < 0 ? rc : dt_output_commit(&out, err);
         dt_output_abandon(&out);
     }
     dt_buffer_release(&header);
+    free(t.params);
     return rc;
 }
 

@@ -43,7 +43,7 @@ static const struct dt_gguf_architecture architectures[] = {
     {"gpt2", "gpt2", gpt2_keys, .tied = true},
     {"llama", "llama", llama_keys, .permuted = true},
     {"qwen3", "qwen3", llama_keys},
-    {"olmo2", "olmo2", llama_keys},
+    {"olmo2", "olmo2", llama_keys, .has_head = true},
 };
 #define ARCHITECTURES (sizeof architectures / sizeof *architectures)
 

@@ -253,11 +253,12 @@ static void invalid_files_are_refused(void **state)
     assert_refused("general.architecture", 20, 9, 4, "an array");
     assert_refused("llama.block_count", 21, 0x7fffffff, 4, "");
     assert_refused("llama.context_length", 24, 0, 4, "max_seq_len");
+    assert_refused("llama.rope.freq_base", 6, 0x78, 1, "llama.xope.freq_base is not known");
     const char *q = "blk.0.attn_q.weight";
     assert_refused(q, 19, 5, 4, "a tensor must have 1 to 4 dimensions");
     assert_refused(q, 23, UINT64_MAX / 2, 8, "a tensor is too large");
     assert_refused(q, 23, 31, 8, "tensor 'blk.0.attn_q.weight' of the model's shape is missing");
-    assert_refused(q, 39, 2, 4, "a tensor has an unsupported type");
+    assert_refused(q, 39, 10, 4, "tensor 'blk.0.attn_q.weight' is of type Q2_K, which dt does not read: convert");
     assert_refused(q, 43, 4, 8, "a tensor is not aligned");
     assert_refused(q, 43, 0, 8, "tensors overlap");
     assert_refused(q, 43, UINT64_MAX - 31, 8, "the file ends before its tensors");

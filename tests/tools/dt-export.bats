@@ -13,12 +13,15 @@ setup_file() {
     train -o gpt2-b --set training.seed=7
     train -o llama --set model.name=llama --set model.num_kv_heads=2
     train -o tied --set model.name=llama --set model.tie_word_embeddings=true
+    train -o qwen3 --set model.name=llama --set model.num_kv_heads=2 --set model.qk_norm=true
+    train -o olmo2 --set model.name=olmo2 --set model.num_kv_heads=2 --set model.qk_norm=true
 }
 
 setup() {
     cd "$T"
-    ln -s "$BATS_FILE_TMPDIR"/{gpt2,gpt2-b,llama,tied,docs.jsonl,tok.json} .
+    ln -s "$BATS_FILE_TMPDIR"/{gpt2,gpt2-b,llama,tied,qwen3,olmo2,data,docs.jsonl,tok.json} .
 }
+families="gpt2 llama tied qwen3 olmo2"
 
 loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 's/.*"loss":([0-9.]+).*/\1/'; }
 
@@ -44,12 +47,13 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
 }
 
 @test "GGUF files of all types are read back" {
-    for model in gpt2 llama tied; do
+    for model in $families; do
         for type in f32 f16 bf16 q8_0; do
             dt-export -m $model/latest --to gguf --type $type --verify -o $model-$type.gguf
         done
-        dt-export -m $model-f32.gguf -t tok.json -o back-$model
+        dt-export -m $model-f32.gguf -o back-$model
         cmp back-$model/model.safetensors $model/latest/model.safetensors
+        cmp back-$model/config.json $model/latest/config.json
         [ "$(stat -c %s $model-q8_0.gguf)" -lt "$(stat -c %s $model-f16.gguf)" ]
     done
 }
@@ -71,7 +75,7 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
 
 @test "transformers finds the same logits in directories and GGUF files" {
     need_python torch transformers gguf
-    for model in gpt2 llama tied; do
+    for model in gpt2 llama tied; do # transformers reads no GGUF of the others
         dt-export -m $model/latest --type bf16 --max-shard 50k -o $model-bf16
         "$PYTHON" "$ROOT/tests/oracles/export_oracle.py" $model/latest $model-bf16 0.08
         for type in f32:1e-5 q8_0:0.08; do
@@ -103,7 +107,7 @@ spoilt() {
 @test "llama.cpp finds the same logits in GGUF files of all types" {
     need_python torch transformers llama_cpp
     local files=()
-    for model in gpt2 llama tied; do
+    for model in $families; do
         for type in f32:1e-4 f16:1e-3 bf16:4e-3 q8_0:1e-2; do
             name=$model-${type%:*}
             dt-export -m $model/latest --to gguf --type ${type%:*} -o $name.gguf
@@ -193,11 +197,87 @@ spoilt() {
     dt-export -m gpt2/latest -o a
     cmp a/tokenizer_config.json gpt2/latest/tokenizer_config.json
     dt-export -m gpt2/latest --to gguf -o m.gguf
-    dt-export -m m.gguf -t tok.json -o b
-    cmp b/tokenizer_config.json gpt2/latest/tokenizer_config.json
-    run dt-export -m m.gguf -o c
+    for given in "" "-t tok.json"; do
+        dt-export -m m.gguf $given -o b
+        cmp b/tokenizer_config.json gpt2/latest/tokenizer_config.json
+        rm -r b
+    done
+    cp -rL gpt2/latest bare
+    rm -r bare/trainer bare/tokenizer*.json
+    run dt-export -m bare -o c
     [ "$status" -eq 0 ]
-    [ "$output" = "dt-export: c: written without a tokenizer, because that of a GGUF file is not read; --tokenizer FILE adds one" ]
+    [ "$output" = "dt-export: c: written without a tokenizer, because the model comes without one; --tokenizer FILE adds one" ]
+}
+
+@test "a GGUF file is a model wherever a model is read, with its tokenizer" {
+    dt-export -m llama/latest --to gguf -o m.gguf
+    [ "$(loss m.gguf)" = "$(loss llama/latest)" ]
+    for from in m.gguf tok.json; do # the fingerprint of the tokenizer, and the number of tokens
+        dt-tokenize -t $from docs.jsonl -o tokens.dts
+        dt-cat tokens.dts | awk '{ print $2, $3, $4 }' >tokens-$from
+    done
+    cmp tokens-m.gguf tokens-tok.json
+    [ "$(dt-generate -m m.gguf -p Once -n 9)" = "$(dt-generate -m llama/latest -p Once -n 9)" ]
+    [ "$(dt-eval -q -m m.gguf perplexity data)" = "$(dt-eval -q -m llama/latest perplexity data)" ]
+    for from in m.gguf llama/latest; do
+        dt-train -q --init-from $from --set training.batch_size=4 --set training.max_steps=3 \
+            --set training.warmup_steps=1 -o "next-${from##*.}" data
+    done >parameters
+    [ "$(sort -u parameters | wc -l)" -eq 1 ]
+    refute cmp -s next-gguf/latest/model.safetensors llama/latest/model.safetensors
+    dt-generate -m next-gguf/latest -p Once -n 3 # its tokenizer.json is that of the file
+    run dt-train -q --init-from m.gguf --set model.num_heads=2 -o other data
+    assert_one_line_error dt-train
+    [[ "$output" == *"model.num_heads is given as 2, but the model in 'm.gguf' has 4"* ]]
+}
+
+@test "default calls of transformers and llama.cpp give the text of dt-generate" {
+    need_python torch transformers
+    local models=()
+    for model in $families; do
+        dt-export -m $model/latest -o $model-hf
+        models+=($model-hf)
+        if "$PYTHON" -c "import llama_cpp"; then
+            dt-export -m $model/latest --to gguf -o $model.gguf
+            dt-export -m $model.gguf -o $model-back
+            models+=($model-back $model.gguf)
+        fi
+    done
+    for model in "${models[@]}"; do
+        dt-generate -m $model -p "Once upon" -n 24 --temperature 0
+    done >ours
+    "$PYTHON" "$ROOT/tests/oracles/default_text_oracle.py" "Once upon" 24 "${models[@]}" >theirs
+    diff ours theirs
+}
+
+@test "quantized GGUF files have the values of the reference" {
+    need_python gguf
+    mkdir values
+    DT_GGUF_VALUES=values "$DT_BUILD/tests/gguf/test-gguf-types"
+    "$PYTHON" "$ROOT/tests/oracles/gguf_types_oracle.py" values
+}
+
+@test "an export begins texts as dt-generate does, and keeps what a model's files say" {
+    dt-export -m llama/latest -o a
+    grep -q TemplateProcessing a/tokenizer.json
+    eot=$(sed -nE 's/.*"eos_token_id": ([0-9]+).*/\1/p' a/generation_config.json)
+    grep -q "\"eos_token_id\": $eot," llama/latest/config.json
+    [ "$(dt-generate -m a -p Once -n 9)" = "$(dt-generate -m llama/latest -p Once -n 9)" ]
+    dt-export -m a -o b
+    cmp a/tokenizer.json b/tokenizer.json
+    printf '{"add_bos_token": false, "chat_template": "{{ messages }}"}' >a/tokenizer_config.json
+    cp llama/latest/tokenizer.json a/
+    [ "$(dt-generate -m a -p Once -n 9)" = "$(dt-generate -m llama/latest --no-eot -p Once -n 9)" ]
+    echo "{\"eos_token_id\": [$eot, 260], \"temperature\": 0.5}" >a/generation_config.json
+    dt-export -m a -o c
+    cmp a/generation_config.json c/generation_config.json
+    cmp a/tokenizer_config.json c/tokenizer_config.json
+    refute grep -q TemplateProcessing c/tokenizer.json
+    dt-export -m a --to gguf -o m.gguf
+    dt-export -m m.gguf -o d
+    [ "$(cat d/chat_template.jinja)" = "{{ messages }}" ]
+    [ "$(dt-generate -m m.gguf -p Once -n 9)" = "$(dt-generate -m a -p Once -n 9)" ]
+    refute grep -q TemplateProcessing d/tokenizer.json
 }
 
 @test "pipes, devices and decompression bombs in a model directory are refused at once" {
