@@ -9,9 +9,11 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "formats/extra-tensors.h"
+#include "formats/foreign-weights.h"
 #include "formats/gguf.h"
 #include "gguf/gguf-file.h"
 #include "io/directory-manifest.h"
+#include "json/json.h"
 
 struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *t, float *base,
                                                const char *suffix)
@@ -28,21 +30,28 @@ struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *t, float *
     return list;
 }
 
-/* Older names: GPT-2's without "transformer.", and gamma and beta of BERT's norms. */
+/* Older names: gamma and beta of BERT's norms. */
 static void add_alias(struct dt_named_tensor *t)
 {
-    static const char prefix[] = "transformer.";
     static const char *const norms[][2] = {{"LayerNorm.weight", "gamma"},
                                            {"LayerNorm.bias", "beta"}};
     size_t n = strlen(t->name);
-    if (strncmp(t->name, prefix, sizeof prefix - 1) == 0)
-        snprintf(t->alias, sizeof t->alias, "%s", t->name + sizeof prefix - 1);
     for (int i = 0; i < 2; i++) {
         size_t suffix = strlen(norms[i][0]);
         if (n > suffix && strcmp(t->name + n - suffix, norms[i][0]) == 0)
             snprintf(t->alias, sizeof t->alias, "%.*s.%s", (int)(strrchr(t->name, '.') - t->name),
                      t->name, norms[i][1]);
     }
+}
+
+/* Checkpoints of a base model ("LlamaModel") lack the name of its part of the whole: the first
+ * component of the token embedding's. */
+static void set_prefixes(struct dt_named_tensor *list, const struct dt_table *t)
+{
+    const char *first = dt_table_find(t, DT_ROLE_TOKEN_EMBEDDING, -1)->name;
+    size_t n = (size_t)(strchr(first, '.') + 1 - first);
+    for (int i = 0; i < t->count; i++)
+        list[i].prefix = strncmp(list[i].name, first, n) == 0 ? n : 0;
 }
 
 static int read_directory(const struct dt_model_config *config, const struct dt_table *t,
@@ -57,9 +66,11 @@ static int read_directory(const struct dt_model_config *config, const struct dt_
         add_alias(&list[i]);
         list[i].dtype = compute;
     }
+    set_prefixes(list, t);
     dt_extra_tensors_of(extras, config, t);
     int single = dt_file_probe(path, err), several = single == 0 ? dt_file_probe(index, err) : 0;
     int rc = single < 0 ? single : several;
+    rc = rc == 0 && !single ? dt_foreign_weights_refuse(directory, err) : rc;
     if (rc >= 0)
         rc = several ? dt_safetensors_read_index(index, list, t->count, extras, err)
                      : dt_safetensors_read(path, list, t->count, extras, err);
@@ -99,19 +110,40 @@ int dt_model_verify(const char *directory, struct dt_error *err)
 }
 
 /* A common mistake: the directory of a run, whose models are in subdirectories. */
-static int need_config(const char *directory, struct dt_error *err)
+static int refuse(const char *path, struct dt_error *err)
 {
-    char *config = dt_path_join(directory, DT_CONFIG_FILE);
-    char *latest = dt_path_join(directory, "latest");
-    char *below = dt_path_join(latest, DT_CONFIG_FILE);
-    int rc = dt_file_probe(config, err);
+    char *latest = dt_path_join(path, "latest"), *below = dt_path_join(latest, DT_CONFIG_FILE);
+    int rc = dt_foreign_weights_refuse(path, err);
     if (rc == 0 && (rc = dt_file_probe(below, err)) >= 0)
-        rc = dt_fail(err, DT_EMISSING, "%s: is not a directory with a model%s%s%s", directory,
+        rc = dt_fail(err, DT_EMISSING, "%s: is not a directory with a model%s%s%s", path,
                      rc ? ", but " : "", rc ? latest : "", rc ? " is" : "");
-    free(config);
     free(latest);
     free(below);
-    return rc < 0 ? rc : 0;
+    return rc;
+}
+
+/* Weights of fewer bits, with scales in other tensors. */
+static int refuse_quantized(struct json_object *config, const char *path, struct dt_error *err)
+{
+    struct json_object *how = json_object_object_get(config, "quantization_config"), *method;
+    if (how == NULL)
+        return 0;
+    bool named = json_object_is_type(how, json_type_object) &&
+                 json_object_object_get_ex(how, "quant_method", &method) && method;
+    return dt_fail(err, DT_EFORMAT,
+                   "%s: quantization_config: the weights are quantized (%s), which dt does not read: "
+                   "use the model they were made from, or a GGUF file",
+                   path, named ? dt_json_text(method) : "no quant_method");
+}
+
+static int read_config_file(struct dt_model_config *config, const char *path, struct dt_error *err)
+{
+    struct json_object *object;
+    DT_TRY(dt_json_read(path, &object, err));
+    int rc = json_object_is_type(object, json_type_object) ? refuse_quantized(object, path, err) : 0;
+    rc = rc < 0 ? rc : dt_model_config_from_json(config, object, path, err);
+    json_object_put(object);
+    return rc;
 }
 
 int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *directory,
@@ -124,9 +156,10 @@ int dt_model_read_config(struct dt_model_config *config, const char *path, struc
 {
     if (dt_gguf_file_is_named(path))
         return dt_gguf_read_config(config, path, err);
-    DT_TRY(need_config(path, err));
     char *file = dt_path_join(path, DT_CONFIG_FILE);
-    int rc = dt_model_config_read(config, file, err);
+    int rc = dt_file_is_regular(path) ? 0 : dt_file_probe(file, err);
+    if (rc >= 0)
+        rc = rc ? read_config_file(config, file, err) : refuse(path, err);
     free(file);
     return rc;
 }

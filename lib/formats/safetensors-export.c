@@ -105,6 +105,21 @@ static int write_weights(const char *directory, const struct dt_named_tensor *li
     return rc;
 }
 
+/* With the type of the weights, in which newer readers load them. */
+static int write_config(const struct dt_model_config *c, enum dt_dtype dtype, uint32_t eot,
+                        const char *path, struct dt_error *err)
+{
+    static const char *const names[] = {[DT_DTYPE_F32] = "float32",
+                                        [DT_DTYPE_F16] = "float16",
+                                        [DT_DTYPE_BF16] = "bfloat16"};
+    struct json_object *config = dt_model_config_to_json(c, eot);
+    json_object_object_del(config, "torch_dtype");
+    dt_json_object_add(config, "torch_dtype", dt_json_new_string(names[dtype]));
+    int rc = dt_json_write(path, config, err);
+    json_object_put(config);
+    return rc;
+}
+
 int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t max_shard, uint32_t eot,
                     const char *directory, struct dt_error *err)
 {
@@ -125,7 +140,7 @@ int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t max_
     }
     int rc = write_weights(directory, list, m->table.count, max_shard, err);
     char *config = dt_path_join(directory, DT_CONFIG_FILE);
-    rc = rc < 0 ? rc : dt_model_config_write(&m->config, eot, config, err);
+    rc = rc < 0 ? rc : write_config(&m->config, dtype, eot, config, err);
     free(config);
     free(narrow);
     free(list);

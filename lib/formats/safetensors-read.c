@@ -134,13 +134,17 @@ static int compare_entries(const void *a, const void *b)
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
 }
 
-static const struct dt_extra_tensor *find_extra(const struct dt_extra_tensor *x, const char *name)
+/* A whole name may lack the prefix that tensors may lack. */
+static const struct dt_extra_tensor *find_extra(const struct search *s, const char *name)
 {
-    size_t n = strlen(name);
-    for (; x && x->name; x++) {
+    const char *first = s->count > 0 ? s->tensors[0].name : "";
+    size_t n = strlen(name), prefix = s->count > 0 ? s->tensors[0].prefix : 0;
+    for (const struct dt_extra_tensor *x = s->extras; x && x->name; x++) {
         size_t end = strlen(x->name);
+        bool within = end > prefix && strncmp(x->name, first, prefix) == 0;
         if (*x->name == '.' ? n >= end && strcmp(name + n - end, x->name) == 0
-                            : strcmp(name, x->name) == 0)
+                            : strcmp(name, x->name) == 0 ||
+                                  (within && strcmp(name, x->name + prefix) == 0))
             return x;
     }
     return NULL;
@@ -239,11 +243,17 @@ static int parse_header(const char *path, struct json_object *header, uint64_t d
     return 0;
 }
 
+static bool is_called(const struct dt_named_tensor *t, const char *name)
+{
+    return strcmp(t->name, name) == 0 || strcmp(t->name + t->prefix, name) == 0 ||
+           (*t->alias &&
+            (strcmp(t->alias, name) == 0 || strcmp(t->alias + t->prefix, name) == 0));
+}
+
 static int find(const struct search *s, const char *name)
 {
     for (int i = 0; i < s->count; i++)
-        if (strcmp(s->tensors[i].name, name) == 0 ||
-            (*s->tensors[i].alias && strcmp(s->tensors[i].alias, name) == 0))
+        if (is_called(&s->tensors[i], name))
             return i;
     return -1;
 }
@@ -311,7 +321,7 @@ static const char *compare(const struct dt_named_tensor *with, const struct entr
 static int check_extra(const char *path, const struct entry *e, struct search *s, const char *data,
                        struct dt_error *err)
 {
-    const struct dt_extra_tensor *x = find_extra(s->extras, e->name);
+    const struct dt_extra_tensor *x = find_extra(s, e->name);
     if (x == NULL)
         return bad(path, e->name, "is not part of the model", err);
     if (x->equals >= 0) {

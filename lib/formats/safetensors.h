@@ -25,6 +25,7 @@ struct dt_named_tensor {
     int64_t shape[2];
     float *data;    /* host memory, borrowed */
     char alias[80]; /* another name that files may use; empty: none */
+    size_t prefix;  /* bytes that files may leave out at the beginning of both names */
     enum dt_dtype
         dtype; /* for writing; data read is converted to fp32, and must be finite in dtype */
     int64_t head_rows; /* of a fused tensor: rows of each of them that follow each other, those of

@@ -388,3 +388,64 @@ spoilt() {
     [ "$status" -eq 2 ]
     [[ "$output" == *"not for a terminal"* ]]
 }
+
+@test "checkpoints of base models lack a prefix, and are read" {
+    for model in gpt2 tied; do
+        dt-export -m $model/latest -o $model-base
+        python3 - $model-base/model.safetensors <<'END'
+import json, sys
+path = sys.argv[1]
+data = open(path, "rb").read()
+size = int.from_bytes(data[:8], "little")
+header = json.loads(data[8:8 + size])
+header = {name.removeprefix("transformer.").removeprefix("model."): value for name, value in header.items()}
+text = json.dumps(header).encode()
+open(path, "wb").write(len(text).to_bytes(8, "little") + text + data[8 + size:])
+END
+        refute cmp -s $model-base/model.safetensors $model/latest/model.safetensors
+        dt-export -m $model-base -o $model-again
+        cmp $model-again/model.safetensors $model/latest/model.safetensors
+    done
+}
+
+@test "weights of other programs, adapters and quantized checkpoints are refused with advice" {
+    cp -rL gpt2/latest foreign
+    rm -r foreign/trainer foreign/model.safetensors
+    refused() { # PATH TEXT
+        run dt-generate -m "$1" -t tok.json -p a
+        assert_one_line_error dt-generate
+        [[ "$output" == "dt-generate: $1: "*"$2"* ]] || { echo "$output"; return 1; }
+    }
+    for kind in "pytorch_model.bin from_pretrained(d).save_pretrained(d)" \
+        "pytorch_model.bin.index.json from_pretrained(d).save_pretrained(d)" \
+        "tf_model.h5 from_pretrained(d, from_tf=True)" "flax_model.msgpack from_pretrained(d, from_flax=True)"; do
+        touch foreign/${kind%% *}
+        refused foreign "d='foreign'; getattr(t, t.AutoConfig.from_pretrained(d).architectures[0])."
+        refused foreign "${kind#* }"
+        [[ "$output" == *": ${kind%% *}: its weights are "*": convert them with: python3 -c "* ]]
+        rm foreign/${kind%% *}
+    done
+    for name in a.pt a.pth a.ckpt a.bin; do
+        touch $name
+        refused $name "convert them with: python3 -c \"import torch, safetensors.torch as s; w=torch.load('$name'"
+    done
+    touch "a'b.pt"
+    refused "a'b.pt" "torch.load('PATH'"
+    mkdir adapter
+    echo '{"base_model_name_or_path": "owner/model", "peft_type": "LORA"}' >adapter/adapter_config.json
+    refused adapter "is an adapter of the model 'owner/model': merge them with: python3 -c"
+    cp -rL gpt2/latest quantized
+    rm -r quantized/trainer
+    sed -i '2i "quantization_config": {"quant_method": "gptq", "bits": 4},' quantized/config.json
+    run dt-generate -m quantized -p a
+    assert_one_line_error dt-generate
+    [[ "$output" == "dt-generate: quantized/config.json: quantization_config: the weights are quantized (gptq), which dt does not read: "* ]]
+}
+
+@test "config.json names the type of the weights" {
+    for type in f32:float32 f16:float16 bf16:bfloat16; do
+        dt-export -m gpt2/latest --type ${type%:*} -o typed
+        grep -q "\"torch_dtype\": \"${type#*:}\"" typed/config.json
+        rm -r typed
+    done
+}
