@@ -36,7 +36,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
 LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lnettle -lm -ldl -lpthread
 
-MODULES  := base unicode json io settings experiment track plot dedup clean synth pretokenize gguf token \
+MODULES  := base unicode json io settings experiment http hub track plot dedup clean synth pretokenize gguf token \
             shard foreign device comm model formats optim parallel checkpoint train eval plan verify
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
@@ -105,7 +105,7 @@ EMULATED_CXXFLAGS := -std=c++17 -D_GNU_SOURCE $(EMULATED) $(EMULATED_ISA) -ffp-c
 
 # --- the HTTP client of dt-track: a plug-in, built if libcurl is installed; CURL=0 leaves it out --
 CURL     ?= $(shell printf '\043include <curl/curl.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)
-CURL_SRC := $(wildcard lib/track/curl/*.c)
+CURL_SRC := $(wildcard lib/http/curl/*.c)
 ifeq ($(CURL),1)
 ENGINES += $B/lib/dt/http.so
 endif
@@ -259,7 +259,7 @@ $B/tests/cuda/test-traffic: $(TRAFFIC_OBJ) $B/emulated/tests/cuda/traffic/traffi
 	@mkdir -p $(@D)
 	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
-$B/lib/dt/http.so: $(CURL_SRC) lib/track/http.h $(LIBDT)
+$B/lib/dt/http.so: $(CURL_SRC) lib/http/http.h $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(CURL_SRC) $(LIBDT) -Wl,-z,defs -lcurl -Wl,--as-needed $(LIBS) -o $@
 

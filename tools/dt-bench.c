@@ -15,6 +15,7 @@
 #include "experiment/design.h"
 #include "experiment/run.h"
 #include "experiment/table.h"
+#include "hub/hub.h"
 #include "io/file-type.h"
 #include "model/decode-bench.h"
 #include "optim/optimizer.h"
@@ -749,6 +750,7 @@ int main(int argc, char **argv)
     struct dt_error err;
     if (!dt_comm_launched_first())
         dt_program_delay_usage(DT_COMM_FIRST_RANK_REPORTS);
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv), count = argc - first;
     int use = dt_program_find_use(&command, count > 0 ? argv[first] : NULL);
     const struct measurement *s = &measurements[use];

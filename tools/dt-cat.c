@@ -15,6 +15,7 @@
 #include "base/program.h"
 #include "foreign/convert.h"
 #include "foreign/foreign.h"
+#include "hub/hub.h"
 #include "shard/croissant.h"
 #include "shard/listing.h"
 #include "shard/manifest.h"
@@ -574,6 +575,7 @@ static void check_options(void)
 int main(int argc, char **argv)
 {
     struct dt_error err;
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     int count = argc - first;
     check_options();

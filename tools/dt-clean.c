@@ -12,6 +12,7 @@
 #include "clean/clean.h"
 #include "clean/drop-list.h"
 #include "dedup/contamination.h"
+#include "hub/hub.h"
 #include "io/document-options.h"
 #include "io/document-stream.h"
 #include "io/lineage.h"
@@ -279,6 +280,7 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_documents *in = NULL;
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     struct dt_documents_options reading;
     check_options(&reading);

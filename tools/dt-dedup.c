@@ -10,6 +10,7 @@
 #include "dedup/near-duplicates.h"
 #include "dedup/shingle.h"
 #include "dedup/signer.h"
+#include "hub/hub.h"
 #include "io/document-options.h"
 #include "io/lineage.h"
 
@@ -246,6 +247,7 @@ static int (*const runs[])(char **files, int count, struct dt_error *err) = {run
 int main(int argc, char **argv)
 {
     struct dt_error err;
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     int use = dt_program_find_use(&command, first < argc ? argv[first] : NULL);
     dt_program_check_use(&command, &uses[use]);

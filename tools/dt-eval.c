@@ -11,6 +11,7 @@
 #include "eval/masked.h"
 #include "eval/perplexity.h"
 #include "eval/translation-corpus.h"
+#include "hub/hub.h"
 
 static struct {
     const char *tokenizer, *split, *device, *output, *items;
@@ -261,6 +262,7 @@ int main(int argc, char **argv)
     struct dt_error err;
     if (!dt_comm_launched_first())
         dt_program_delay_usage(DT_COMM_FIRST_RANK_REPORTS);
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv), count = argc - first - 1;
     const struct mode *mode = mode_of(argc - first, argv + first);
     if (dt_comm_open(&world, "auto", &(struct dt_opening){.patience = PATIENCE}, &err) < 0)

@@ -14,6 +14,7 @@
 #include "formats/model-card.h"
 #include "formats/safetensors-export.h"
 #include "gguf/gguf-tokenizer.h"
+#include "hub/hub.h"
 #include "io/lineage.h"
 #include "token/tokenizer.h"
 #include "unicode/utf8.h"
@@ -127,8 +128,9 @@ static int read_tokenizer(struct included *t, const struct dt_model *m, struct d
     DT_TRY(dt_tokenizer_load(&tokenizer, t->path, err));
     t->eot = dt_tokenizer_eot(tokenizer);
     int rc = check_size(t, tokenizer, m, err);
-    rc = rc < 0 ? rc
-                : dt_text_frame_read(&t->frame, tokenizer, t->own ? opt.models.items[0] : NULL, err);
+    rc = rc < 0
+             ? rc
+             : dt_text_frame_read(&t->frame, tokenizer, t->own ? opt.models.items[0] : NULL, err);
     if (rc == 0)
         rc = dt_gguf_file_is_named(t->path) ? dt_gguf_tokenizer_load(t->path, &t->json, err)
                                             : dt_json_read(t->path, &t->json, err);
@@ -217,10 +219,10 @@ static int check_tokenizer(const char *tokenizer, struct dt_error *err)
  * model. */
 static void remove_directory(void)
 {
-    static const char *const names[] = {DT_CONFIG_FILE, DT_INDEX_FILE, DT_WEIGHTS_FILE,
-                                        DT_TOKENIZER_FILE, DT_TOKENIZER_CONFIG_FILE,
-                                        DT_GENERATION_CONFIG_FILE, DT_SPECIAL_TOKENS_FILE,
-                                        DT_CHAT_TEMPLATE_FILE};
+    static const char *const names[] = {DT_CONFIG_FILE,           DT_INDEX_FILE,
+                                        DT_WEIGHTS_FILE,          DT_TOKENIZER_FILE,
+                                        DT_TOKENIZER_CONFIG_FILE, DT_GENERATION_CONFIG_FILE,
+                                        DT_SPECIAL_TOKENS_FILE,   DT_CHAT_TEMPLATE_FILE};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char *path = dt_path_join(opt.output, names[i]);
         remove(path);
@@ -296,8 +298,8 @@ static int write_model(const struct dt_model *m, const struct included *t, struc
                                               .tokens = &t->frame.tokens,
                                               .adds_bos = t->frame.frame.before_count > 0,
                                               .adds_eos = t->frame.frame.after_count > 0};
-    int rc = format->suffix ? format->write(m, &request, err)
-                            : write_directory(m, &request, t, err);
+    int rc =
+        format->suffix ? format->write(m, &request, err) : write_directory(m, &request, t, err);
     dt_buffer_release(&name);
     free(path);
     return rc;
@@ -399,6 +401,7 @@ int main(int argc, char **argv)
     struct dt_error err;
     struct dt_device *dev;
     make_help();
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     if (first != argc)
         dt_program_usage("no operand is taken: '%s'", argv[first]);

@@ -11,6 +11,7 @@
 #include "comm/launch.h"
 #include "eval/generation.h"
 #include "formats/model-directory.h"
+#include "hub/hub.h"
 #include "io/input.h"
 #include "settings/choices.h"
 #include "token/tokenizer.h"
@@ -344,6 +345,7 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_device *dev;
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     if (first != argc)
         dt_program_usage("dt-generate takes no operand: '%s'", argv[first]);

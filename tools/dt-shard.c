@@ -10,6 +10,7 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "hub/hub.h"
 #include "shard/sharder.h"
 #include "shard/shuffle.h"
 #include "shard/sources.h"
@@ -415,6 +416,7 @@ static void read_splits(struct splits *splits)
 int main(int argc, char **argv)
 {
     struct dt_error err;
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     int count = argc - first;
     if (count == 0 && isatty(STDIN_FILENO))

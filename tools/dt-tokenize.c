@@ -10,6 +10,7 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "hub/hub.h"
 #include "io/document-options.h"
 #include "io/document-stream.h"
 #include "io/input.h"
@@ -368,6 +369,7 @@ static void check_options(void)
 int main(int argc, char **argv)
 {
     opt.threads = dt_pool_processors();
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     check_options();
     struct dt_error err;

@@ -19,6 +19,7 @@
 #include "comm/interface.h"
 #include "comm/launch.h"
 #include "formats/model-directory.h"
+#include "hub/hub.h"
 #include "shard/dataset.h"
 #include "token/tokenizer.h"
 #include "train/training.h"
@@ -37,11 +38,11 @@ static const struct dt_option options[] = {
     {"output", 'o', DT_OPTION_STRING, &opt.output, "DIR",
      "write metrics.jsonl and checkpoints to DIR"},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
-     "put this tokenizer.json into the checkpoints"},
+     "put this tokenizer.json into the checkpoints", .reads = true},
     {"resume", 0, DT_OPTION_STRING, &opt.resume, "WHAT",
      "auto: from the newest checkpoint in DIR, if any (the default); none; or a checkpoint"},
     {"init-from", 0, DT_OPTION_STRING, &opt.init_from, "DIR",
-     "start from the shape and parameters of the model in DIR"},
+     "start from the shape and parameters of the model in DIR", .reads = true},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME",
      "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic"},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
@@ -544,6 +545,7 @@ int main(int argc, char **argv)
     bool stopped = false;
     if (!leads())
         dt_program_delay_usage(DT_COMM_FIRST_RANK_REPORTS);
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     int rc = read_settings(&settings, &err);
     if (rc == 0 && opt.print_config)

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/program.h"
 #include "base/stop.h"
+#include "hub/hub.h"
 #include "verify/document.h"
 #include "verify/files.h"
 #include "verify/replay.h"
@@ -157,6 +158,7 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_output out;
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     int use = dt_program_find_use(&command, first < argc ? argv[first] : NULL);
     dt_program_check_use(&command, &uses[use]);

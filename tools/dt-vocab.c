@@ -6,6 +6,7 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "hub/hub.h"
 #include "io/document-options.h"
 #include "io/lineage.h"
 #include "pretokenize/pattern.h"
@@ -146,6 +147,7 @@ static void check_options(struct dt_documents_options *from)
 int main(int argc, char **argv)
 {
     opt.threads = dt_pool_processors();
+    dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     struct dt_documents_options from;
     check_options(&from);

@@ -49,3 +49,21 @@ char *dt_path_real(const char *path)
     free(real);
     return whole;
 }
+
+char *dt_path_hub_name(const char *path)
+{
+    static const char snapshots[] = "/snapshots/";
+    const char *at = strstr(path, snapshots), *start = at;
+    while (start && start > path && start[-1] != '/')
+        start--;
+    bool data = start && strncmp(start, "datasets--", 10) == 0;
+    if (start == NULL || (!data && strncmp(start, "models--", 8) != 0))
+        return NULL;
+    const char *owner = start + (data ? 10 : 8), *dashes = strstr(owner, "--");
+    const char *commit = at + sizeof snapshots - 1;
+    size_t length = strcspn(commit, "/");
+    if (length != 40 || dashes == NULL || dashes >= at)
+        return NULL;
+    return dt_asprintf("hf://%s%.*s/%.*s@%s", data ? "datasets/" : "", (int)(dashes - owner), owner,
+                       (int)(at - dashes - 2), dashes + 2, commit);
+}

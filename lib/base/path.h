@@ -16,4 +16,9 @@ const char *dt_path_base(const char *path);
  * caller. */
 char *dt_path_real(const char *path);
 
+/* "hf://OWNER/NAME@COMMIT/FILE" for a path in the cache of Hugging Face's hub, in
+ * models--OWNER--NAME/snapshots/COMMIT, or with "datasets/" before OWNER; NULL for any other path.
+ * Owned by the caller. */
+char *dt_path_hub_name(const char *path);
+
 #endif

@@ -565,6 +565,54 @@ static void check_files(const struct dt_command *c, char *const *operands, int c
     }
 }
 
+/* --- inputs on a hub --------------------------------------------------------------------------*/
+
+static dt_program_fetch *fetch_input;
+
+void dt_program_set_fetch(dt_program_fetch *fetch)
+{
+    fetch_input = fetch;
+}
+
+/* Records name in place of an argument. */
+static void pin_argument(const char *text, const char *name)
+{
+    for (int i = 0; i < argument_count; i++)
+        if (strcmp(arguments[i], text) == 0) {
+            free((char *)arguments[i]);
+            arguments[i] = dt_strdup(name);
+        }
+    dt_buffer_clear(&command_line);
+    dt_buffer_printf(&command_line, "%s %s:", program_name, dt_version);
+    for (int i = 0; i < argument_count; i++)
+        add_quoted(&command_line, arguments[i]);
+}
+
+static void fetch_value(const char **value, const char *option)
+{
+    struct dt_program_source source;
+    struct dt_error err;
+    if (*value == NULL || strncmp(*value, DT_PROGRAM_HUB, strlen(DT_PROGRAM_HUB)) != 0)
+        return;
+    if (fetch_input(*value, option, &source, &err) < 0)
+        exit(dt_program_report(&err));
+    pin_argument(*value, source.name);
+    *value = source.path;
+}
+
+static void fetch_inputs(const struct dt_command *c, char **operands, int count)
+{
+    for (const struct dt_option *o = c->options; fetch_input && o->name; o++) {
+        struct dt_string_list *list = o->value;
+        if (o->reads && o->kind == DT_OPTION_STRING)
+            fetch_value(o->value, o->name);
+        for (int i = 0; o->reads && o->kind == DT_OPTION_LIST && i < list->count; i++)
+            fetch_value(&list->items[i], o->name);
+    }
+    for (int i = 0; fetch_input && i < count; i++)
+        fetch_value((const char **)&operands[i], NULL);
+}
+
 int dt_program_parse_options(const struct dt_command *c, int argc, char **argv)
 {
     struct option longs[MAX_OPTIONS + 3];
@@ -609,6 +657,7 @@ int dt_program_parse_options(const struct dt_command *c, int argc, char **argv)
         if (given[i])
             check_companions(c, &c->options[i]);
     check_files(c, argv + optind, argc - optind);
+    fetch_inputs(c, argv + optind, argc - optind);
     return optind;
 }
 

@@ -75,6 +75,19 @@ struct dt_command {
 /* Sets the program's name, parses, and returns the index of the first operand. */
 int dt_program_parse_options(const struct dt_command *command, int argc, char **argv);
 
+/* Inputs on a hub: a program that reads any calls dt_program_set_fetch before
+ * dt_program_parse_options, which then passes to fetch each operand and each value of an option
+ * that reads, if it begins with DT_PROGRAM_HUB. The local path replaces it; name, with the
+ * revision pinned, is what dt_command_line() records. A failure ends the program with status 1. */
+#define DT_PROGRAM_HUB "hf://"
+struct dt_program_source {
+    char *path, *name; /* for the rest of the program */
+};
+/* option: its long name; NULL: an operand. */
+typedef int dt_program_fetch(const char *name, const char *option, struct dt_program_source *source,
+                             struct dt_error *err);
+void dt_program_set_fetch(dt_program_fetch *fetch);
+
 /* Whether the option with this long name was given. */
 bool dt_option_is_given(const struct dt_command *command, const char *name);
 

@@ -20,13 +20,13 @@
 
 struct dt_generation {
     struct dt_sampling sampling;
-    double repetition_penalty; /* 1: no penalty */
-    long tokens;               /* most new tokens */
-    long slots;                /* batch size: sequences; in beam search: beams */
-    long beams;                /* above 1: beam search instead of sampling */
-    double length_penalty;     /* a beam's score is log-probability / length^this */
+    double repetition_penalty;         /* 1: no penalty */
+    long tokens;                       /* most new tokens */
+    long slots;                        /* batch size: sequences; in beam search: beams */
+    long beams;                        /* above 1: beam search instead of sampling */
+    double length_penalty;             /* a beam's score is log-probability / length^this */
     const struct dt_text_frame *frame; /* whose tokens end a continuation, excluded from it */
-    const char *const *stops;  /* strings that end a continuation, excluded from it */
+    const char *const *stops;          /* strings that end a continuation, excluded from it */
     int stop_count;
 };
 

@@ -10,8 +10,8 @@
 #define DT_FORMATS_EXPORT_FORMAT_H
 
 #include "formats/text-tokens.h"
-#include "json/json.h"
 #include "model/model.h"
+#include "json/json.h"
 
 #define DT_EXPORT_FORMATS(X)                                                                       \
     X(hf)                                                                                          \
@@ -33,7 +33,7 @@ struct dt_export_request {
     const char *path; /* of the file, or of an existing directory */
     const char *name; /* of the model, in UTF-8 */
     enum dt_export_type type;
-    uint64_t max_shard;    /* bytes of a file of weights; 0: unlimited */
+    uint64_t max_shard;            /* bytes of a file of weights; 0: unlimited */
     struct json_object *tokenizer; /* a tokenizer.json; NULL: none */
     const char *tokenizer_path;    /* for errors */
     uint32_t eot;                  /* end-of-text token, or UINT32_MAX */

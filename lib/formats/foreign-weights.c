@@ -19,9 +19,9 @@
     "weights_only=True); w=w.get('state_dict', w); s.save_file({k: v.clone().contiguous() for k, " \
     "v in w.items()}, 'model.safetensors')\""
 
-/* Files of weights in a directory, and of their own. */
+/* Weights in a directory, and single files. */
 static const struct {
-    const char *name; /* if it begins with '.', the suffix of a file given by itself */
+    const char *name; /* if it begins with '.', the suffix of a single file */
     const char *what, *command;
 } kinds[] = {
     {"pytorch_model.bin", "PyTorch's", LOADED_BY_TRANSFORMERS("")},

@@ -8,8 +8,8 @@
 #include "formats/export-format.h"
 #include "formats/gguf-internal.h"
 #include "gguf/gguf-tokenizer.h"
-#include "json/json.h"
 #include "model/finite.h"
+#include "json/json.h"
 
 /* --- values -----------------------------------------------------------------------------------*/
 
@@ -72,7 +72,8 @@ struct shape {
 
 static struct shape shape_of(const struct dt_param *p, enum dt_gguf_weights type)
 {
-    static const uint32_t types[] = {DT_GGUF_CODE_F32, DT_GGUF_CODE_F16, DT_GGUF_CODE_BF16, DT_GGUF_CODE_Q8_0};
+    static const uint32_t types[] = {DT_GGUF_CODE_F32, DT_GGUF_CODE_F16, DT_GGUF_CODE_BF16,
+                                     DT_GGUF_CODE_Q8_0};
     struct shape s = {p->shape[0], p->shape[1], types[type]};
     if (p->rank == 1)
         s = (struct shape){1, p->shape[0], DT_GGUF_CODE_F32};
@@ -129,13 +130,13 @@ static enum dt_dtype dtype_of(const struct shape *s)
 {
     return s->type == DT_GGUF_CODE_F16    ? DT_DTYPE_F16
            : s->type == DT_GGUF_CODE_BF16 ? DT_DTYPE_BF16
-                                   : DT_DTYPE_F32;
+                                          : DT_DTYPE_F32;
 }
 
 /* The bytes of a tensor in the file; the caller frees them. */
 static int encode(const struct dt_model *m, const struct dt_gguf_architecture *a,
-                  const struct dt_param *p, const struct shape *s, const char *path,
-                  char **encoded, struct dt_error *err)
+                  const struct dt_param *p, const struct shape *s, const char *path, char **encoded,
+                  struct dt_error *err)
 {
     const float *from = m->parameters + p->offset;
     int rc = 0;
@@ -225,8 +226,8 @@ static int write_tensors(struct dt_output *out, const struct dt_model *m, const 
     return rc;
 }
 
-static int make_header(struct dt_buffer *header, const struct dt_model *m,
-                       const struct tensors *t, const struct dt_gguf_architecture *a, const struct dt_gguf_options *o,
+static int make_header(struct dt_buffer *header, const struct dt_model *m, const struct tensors *t,
+                       const struct dt_gguf_architecture *a, const struct dt_gguf_options *o,
                        struct dt_error *err)
 {
     struct dt_gguf_values v = {DT_BUFFER_EMPTY, 0};
@@ -273,16 +274,16 @@ static int write_request(const struct dt_model *m, const struct dt_export_reques
                                                  [DT_EXPORT_TYPE_F16] = DT_GGUF_F16,
                                                  [DT_EXPORT_TYPE_BF16] = DT_GGUF_BF16,
                                                  [DT_EXPORT_TYPE_Q8_0] = DT_GGUF_Q8_0};
-    const struct dt_gguf_options options = {
-        .name = r->name,
-        .type = types[r->type],
-        .tokenizer = r->tokenizer,
-        .tokenizer_path = r->tokenizer_path,
-        .bos = r->tokens->bos,
-        .eos = r->tokens->end_count > 0 ? r->tokens->ends[0] : UINT32_MAX,
-        .add_bos = r->adds_bos,
-        .add_eos = r->adds_eos,
-        .chat_template = r->tokens->chat_template};
+    const struct dt_gguf_options options = {.name = r->name,
+                                            .type = types[r->type],
+                                            .tokenizer = r->tokenizer,
+                                            .tokenizer_path = r->tokenizer_path,
+                                            .bos = r->tokens->bos,
+                                            .eos = r->tokens->end_count > 0 ? r->tokens->ends[0]
+                                                                            : UINT32_MAX,
+                                            .add_bos = r->adds_bos,
+                                            .add_eos = r->adds_eos,
+                                            .chat_template = r->tokens->chat_template};
     return dt_gguf_write(m, &options, r->path, err);
 }
 

@@ -121,20 +121,20 @@ int dt_gguf_check_members(const struct dt_gguf_architecture *a, struct json_obje
                           struct dt_error *err)
 {
     static const char *const silent[] = {
-        "architectures",   "model_type",         "hidden_act",        "activation_function",
-        "n_ctx",           "initializer_range",  "embd_pdrop",        "resid_pdrop",
-        "attn_pdrop",      "attention_dropout",  "hidden_dropout_prob", "tie_word_embeddings",
-        "torch_dtype",     "rope_parameters"};
+        "architectures", "model_type",        "hidden_act",          "activation_function",
+        "n_ctx",         "initializer_range", "embd_pdrop",          "resid_pdrop",
+        "attn_pdrop",    "attention_dropout", "hidden_dropout_prob", "tie_word_embeddings",
+        "torch_dtype",   "rope_parameters"};
     json_object_object_foreach(config, name, value)
     {
-        bool known = value == NULL || find_key(a, name, true) ||
-                     (json_object_is_type(value, json_type_boolean) &&
-                      !json_object_get_boolean(value));
+        bool known =
+            value == NULL || find_key(a, name, true) ||
+            (json_object_is_type(value, json_type_boolean) && !json_object_get_boolean(value));
         for (size_t i = 0; !known && i < sizeof silent / sizeof *silent; i++)
             known = strcmp(silent[i], name) == 0;
         if (!known)
-            return dt_fail(err, DT_EINVALID, "GGUF's architecture %s has no key for config.json's %s",
-                           a->name, name);
+            return dt_fail(err, DT_EINVALID,
+                           "GGUF's architecture %s has no key for config.json's %s", a->name, name);
     }
     return 0;
 }

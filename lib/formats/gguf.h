@@ -21,8 +21,8 @@
 #ifndef DT_FORMATS_GGUF_H
 #define DT_FORMATS_GGUF_H
 
-#include "json/json.h"
 #include "model/model.h"
+#include "json/json.h"
 
 /* Q8_0: blocks of 32 int8 values with an fp16 scale. */
 enum dt_gguf_weights { DT_GGUF_F32, DT_GGUF_F16, DT_GGUF_BF16, DT_GGUF_Q8_0 };
@@ -32,9 +32,9 @@ struct dt_gguf_options {
     enum dt_gguf_weights type;
     struct json_object *tokenizer; /* a tokenizer.json to include; NULL: none */
     const char *tokenizer_path;    /* for errors */
-    uint32_t bos, eos;         /* tokens, or UINT32_MAX */
-    bool add_bos, add_eos;     /* put them around a text */
-    const char *chat_template; /* NULL: none */
+    uint32_t bos, eos;             /* tokens, or UINT32_MAX */
+    bool add_bos, add_eos;         /* put them around a text */
+    const char *chat_template;     /* NULL: none */
 };
 
 /* The model is on the cpu. */

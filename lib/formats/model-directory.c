@@ -84,9 +84,8 @@ int dt_model_read_parameters(const struct dt_model_config *config, const struct 
                              enum dt_dtype compute, const char *path, float *parameters,
                              struct dt_error *err)
 {
-    return dt_gguf_file_is_named(path)
-               ? dt_gguf_read_parameters(t, compute, path, parameters, err)
-               : read_directory(config, t, compute, path, parameters, err);
+    return dt_gguf_file_is_named(path) ? dt_gguf_read_parameters(t, compute, path, parameters, err)
+                                       : read_directory(config, t, compute, path, parameters, err);
 }
 
 int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error *err)
@@ -130,17 +129,19 @@ static int refuse_quantized(struct json_object *config, const char *path, struct
         return 0;
     bool named = json_object_is_type(how, json_type_object) &&
                  json_object_object_get_ex(how, "quant_method", &method) && method;
-    return dt_fail(err, DT_EFORMAT,
-                   "%s: quantization_config: the weights are quantized (%s), which dt does not read: "
-                   "use the model they were made from, or a GGUF file",
-                   path, named ? dt_json_text(method) : "no quant_method");
+    return dt_fail(
+        err, DT_EFORMAT,
+        "%s: quantization_config: the weights are quantized (%s), which dt does not read: "
+        "use the model they were made from, or a GGUF file",
+        path, named ? dt_json_text(method) : "no quant_method");
 }
 
 static int read_config_file(struct dt_model_config *config, const char *path, struct dt_error *err)
 {
     struct json_object *object;
     DT_TRY(dt_json_read(path, &object, err));
-    int rc = json_object_is_type(object, json_type_object) ? refuse_quantized(object, path, err) : 0;
+    int rc =
+        json_object_is_type(object, json_type_object) ? refuse_quantized(object, path, err) : 0;
     rc = rc < 0 ? rc : dt_model_config_from_json(config, object, path, err);
     json_object_put(object);
     return rc;

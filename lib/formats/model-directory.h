@@ -52,8 +52,8 @@ int dt_model_find_tokenizer(const char *path, char **tokenizer, struct dt_error 
 int dt_tokenizer_copy(const char *from, const char *to, struct dt_error *err) DT_MUST_CHECK;
 
 /* Writes tokenizer_config.json for the tokenizer.json in a directory, so that transformers loads
- * the latter unchanged, whatever the model's family. bos, eos: the tokens that begin and end a text,
- * or UINT32_MAX; max_length: of a sequence, in tokens. */
+ * the latter unchanged, whatever the model's family. bos, eos: the tokens that begin and end a
+ * text, or UINT32_MAX; max_length: of a sequence, in tokens. */
 int dt_tokenizer_config_write(const char *directory, uint32_t bos, uint32_t eos, long max_length,
                               struct dt_error *err) DT_MUST_CHECK;
 

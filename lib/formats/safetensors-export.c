@@ -109,9 +109,8 @@ static int write_weights(const char *directory, const struct dt_named_tensor *li
 static int write_config(const struct dt_model_config *c, enum dt_dtype dtype, uint32_t eot,
                         const char *path, struct dt_error *err)
 {
-    static const char *const names[] = {[DT_DTYPE_F32] = "float32",
-                                        [DT_DTYPE_F16] = "float16",
-                                        [DT_DTYPE_BF16] = "bfloat16"};
+    static const char *const names[] = {
+        [DT_DTYPE_F32] = "float32", [DT_DTYPE_F16] = "float16", [DT_DTYPE_BF16] = "bfloat16"};
     struct json_object *config = dt_model_config_to_json(c, eot);
     json_object_object_del(config, "torch_dtype");
     dt_json_object_add(config, "torch_dtype", dt_json_new_string(names[dtype]));

@@ -142,9 +142,9 @@ static const struct dt_extra_tensor *find_extra(const struct search *s, const ch
     for (const struct dt_extra_tensor *x = s->extras; x && x->name; x++) {
         size_t end = strlen(x->name);
         bool within = end > prefix && strncmp(x->name, first, prefix) == 0;
-        if (*x->name == '.' ? n >= end && strcmp(name + n - end, x->name) == 0
-                            : strcmp(name, x->name) == 0 ||
-                                  (within && strcmp(name, x->name + prefix) == 0))
+        if (*x->name == '.'
+                ? n >= end && strcmp(name + n - end, x->name) == 0
+                : strcmp(name, x->name) == 0 || (within && strcmp(name, x->name + prefix) == 0))
             return x;
     }
     return NULL;
@@ -246,8 +246,7 @@ static int parse_header(const char *path, struct json_object *header, uint64_t d
 static bool is_called(const struct dt_named_tensor *t, const char *name)
 {
     return strcmp(t->name, name) == 0 || strcmp(t->name + t->prefix, name) == 0 ||
-           (*t->alias &&
-            (strcmp(t->alias, name) == 0 || strcmp(t->alias + t->prefix, name) == 0));
+           (*t->alias && (strcmp(t->alias, name) == 0 || strcmp(t->alias + t->prefix, name) == 0));
 }
 
 static int find(const struct search *s, const char *name)

@@ -46,8 +46,8 @@ static int take_ids(struct dt_text_tokens *t, struct json_object *config, uint32
     if (!json_object_is_type(eos, json_type_array))
         return dt_fail(err, DT_EFORMAT, "%s: eos_token_id is neither an integer nor a list", path);
     for (size_t i = 0; i < json_object_array_length(eos); i++)
-        DT_TRY(add_end(t, json_object_get_int64(json_object_array_get_idx(eos, i)), size, path,
-                       err));
+        DT_TRY(
+            add_end(t, json_object_get_int64(json_object_array_get_idx(eos, i)), size, path, err));
     return 0;
 }
 
@@ -55,9 +55,8 @@ static int take_ids(struct dt_text_tokens *t, struct json_object *config, uint32
 static struct json_object *find_template(struct json_object *chat)
 {
     struct json_object *found = json_object_is_type(chat, json_type_string) ? chat : NULL;
-    for (size_t i = 0; json_object_is_type(chat, json_type_array) &&
-                       i < json_object_array_length(chat);
-         i++) {
+    for (size_t i = 0;
+         json_object_is_type(chat, json_type_array) && i < json_object_array_length(chat); i++) {
         struct json_object *one = json_object_array_get_idx(chat, i), *name, *text;
         if (json_object_is_type(one, json_type_object) &&
             json_object_object_get_ex(one, "name", &name) &&

@@ -24,8 +24,8 @@ struct dt_text_tokens {
     char *chat_template; /* NULL: none */
 };
 
-/* path: of a model's directory or GGUF file. Ids that are not below size, the number of tokens, count as
- * not given. Release with dt_text_tokens_release, also after a failure. */
+/* path: of a model's directory or GGUF file. Ids that are not below size, the number of tokens,
+ * count as not given. Release with dt_text_tokens_release, also after a failure. */
 int dt_text_tokens_read(struct dt_text_tokens *tokens, const char *path, uint32_t size,
                         struct dt_error *err) DT_MUST_CHECK;
 void dt_text_tokens_release(struct dt_text_tokens *tokens);

@@ -58,7 +58,7 @@ struct pair {
     struct json_object *left, *right; /* pieces, borrowed */
     int64_t left_id, right_id;
     size_t left_length, right_length; /* characters */
-    float score; /* of the result */
+    float score;                      /* of the result */
     size_t order;
 };
 
@@ -99,8 +99,8 @@ static size_t count_characters(const char *text)
 }
 
 /* All ways to cut a piece into two tokens. */
-static void add_cuts(struct pairs *p, struct json_object *vocabulary, const char *piece, float score,
-                     size_t order)
+static void add_cuts(struct pairs *p, struct json_object *vocabulary, const char *piece,
+                     float score, size_t order)
 {
     size_t size = strlen(piece);
     for (size_t cut = 1; cut < size; cut++) {

@@ -12,7 +12,7 @@ struct dt_gguf_kind_of_pre {
     const char *pattern; /* of dt_pattern_names */
     bool digits;         /* single digits are cut before the pattern */
     bool ignore_merges;
-    bool nfc; /* the original tokenizer normalizes, which llama.cpp leaves out */
+    bool nfc;            /* the original tokenizer normalizes, which llama.cpp leaves out */
     const char *aliases; /* other names of the same, separated by spaces; or NULL */
 };
 

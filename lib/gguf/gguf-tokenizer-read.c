@@ -214,7 +214,7 @@ static int fill_gpt2(const struct source *s, struct json_object *root, struct js
     if (kind == NULL)
         return dt_fail(s->err, DT_EFORMAT,
                        "%s: " KEY("pre") " '%.*s' is not a pre-tokenizer that dt knows: name the "
-                       "model's tokenizer.json with --tokenizer",
+                                         "model's tokenizer.json with --tokenizer",
                        s->file->path, (int)(pre.size < 64 ? pre.size : 64), pre.data);
     if (kind->nfc)
         dt_json_object_add(root, "normalizer", of_type("NFC"));
@@ -252,10 +252,10 @@ static void add_spaces(struct json_object *root, bool prefix)
     if (prefix)
         dt_json_array_add(steps, json_object_get(strip));
     dt_json_object_add(root, "decoder", decoder);
-    dt_json_object_add(root, "normalizer",
-                       prefix ? sequence("normalizers", json_object_get(prepend),
-                                         replacement(" ", SPACE))
-                              : replacement(" ", SPACE));
+    dt_json_object_add(
+        root, "normalizer",
+        prefix ? sequence("normalizers", json_object_get(prepend), replacement(" ", SPACE))
+               : replacement(" ", SPACE));
     json_object_put(prepend);
     json_object_put(strip);
 }
@@ -309,7 +309,7 @@ static int fill(const struct source *s, struct dt_gguf_text kind, struct json_ob
             return models[i].fill(s, root, model, vocabulary);
     return dt_fail(s->err, DT_EFORMAT,
                    "%s: " KEY("model") " '%.*s' is not known (gpt2, llama): name the model's "
-                   "tokenizer.json with --tokenizer",
+                                       "tokenizer.json with --tokenizer",
                    s->file->path, (int)(kind.size < 64 ? kind.size : 64), kind.data);
 }
 

@@ -65,7 +65,7 @@ static void begin_array(struct dt_gguf_values *v, const char *key, enum dt_gguf_
 
 /* --- what tokenizer.json says -----------------------------------------------------------------*/
 
-/* A member of a JSON value, NULL where it is absent, null, or the value is no object. */
+/* A member of a JSON value, NULL where it is absent, null, or the value is not an object. */
 static struct json_object *member(struct json_object *object, const char *name)
 {
     return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name)
@@ -109,15 +109,16 @@ static bool is_split(struct json_object *step)
 static const struct dt_gguf_kind_of_pre *find_kind(struct json_object *root,
                                                    struct json_object *model)
 {
-    struct json_object *pre = member(root, "pre_tokenizer"), *normalizer = member(root, "normalizer");
+    struct json_object *pre = member(root, "pre_tokenizer"),
+                       *normalizer = member(root, "normalizer");
     struct json_object *first = step_of(pre, "pretokenizers", 0);
     struct json_object *second = step_of(pre, "pretokenizers", 1);
     struct json_object *bytes = second ? second : first;
     struct json_object *regex = member(member(first, "pattern"), "Regex");
     bool digits = second && is_type(first, "Digits") && flag(first, "individual_digits", false);
     bool split = second && is_split(first) && json_object_is_type(regex, json_type_string);
-    const struct dt_pattern *pattern = split ? dt_pattern_find_regex(dt_json_text(regex))
-                                             : dt_pattern_find("gpt2");
+    const struct dt_pattern *pattern =
+        split ? dt_pattern_find_regex(dt_json_text(regex)) : dt_pattern_find("gpt2");
     struct json_object *steps = member(normalizer, "normalizers");
     bool plain = normalizer == NULL || is_type(normalizer, "NFC") ||
                  (is_type(normalizer, "Sequence") && json_object_array_length(steps) == 0);
@@ -174,8 +175,8 @@ static int collect_tokens(const struct list *l, struct json_object *root,
         int64_t number;
         DT_TRY(dt_json_get_string(token, "content", l->subject, &content, l->err));
         DT_TRY(dt_json_get_int(token, "id", l->subject, &number, l->err));
-        DT_TRY(set_token(l, content, number,
-                         flag(token, "special", false) ? CONTROL : USER_DEFINED));
+        DT_TRY(
+            set_token(l, content, number, flag(token, "special", false) ? CONTROL : USER_DEFINED));
     }
     return 0;
 }

@@ -52,7 +52,7 @@ void dt_gguf_add_bool(struct dt_gguf_values *values, const char *key, bool truth
 
 /* Adds the tokenizer of a parsed tokenizer.json, padded to size tokens, the model's. subject begins
  * errors. Ids of the beginning and the end of text are the caller's to add. */
-int dt_gguf_tokenizer_write(struct dt_gguf_values *values, struct json_object *tokenizer,
-                            long size, const char *subject, struct dt_error *err) DT_MUST_CHECK;
+int dt_gguf_tokenizer_write(struct dt_gguf_values *values, struct json_object *tokenizer, long size,
+                            const char *subject, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

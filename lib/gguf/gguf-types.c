@@ -161,12 +161,11 @@ const struct dt_gguf_type *dt_gguf_type_of(uint32_t code)
 const char *dt_gguf_type_name(uint32_t code)
 {
     static const char *const names[] = {
-        "F32",     "F16",    "Q4_0",    "Q4_1",   NULL,    NULL,    "Q5_0",     "Q5_1",
-        "Q8_0",    "Q8_1",   "Q2_K",    "Q3_K",   "Q4_K",  "Q5_K",  "Q6_K",     "Q8_K",
-        "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S",  "IQ4_NL", "IQ3_S", "IQ2_S",   "IQ4_XS",
-        "I8",      "I16",    "I32",     "I64",    "F64",   "IQ1_M", "BF16",     NULL,
-        NULL,      NULL,     "TQ1_0",   "TQ2_0",  NULL,    NULL,    NULL,       "MXFP4",
-        "NVFP4"};
+        "F32",     "F16",   "Q4_0",   "Q4_1",  NULL,    NULL,     "Q5_0", "Q5_1",    "Q8_0",
+        "Q8_1",    "Q2_K",  "Q3_K",   "Q4_K",  "Q5_K",  "Q6_K",   "Q8_K", "IQ2_XXS", "IQ2_XS",
+        "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ2_S", "IQ4_XS", "I8",   "I16",     "I32",
+        "I64",     "F64",   "IQ1_M",  "BF16",  NULL,    NULL,     NULL,   "TQ1_0",   "TQ2_0",
+        NULL,      NULL,    NULL,     "MXFP4", "NVFP4"};
     const char *name = code < sizeof names / sizeof *names ? names[code] : NULL;
     return name ? name : "an unknown one";
 }

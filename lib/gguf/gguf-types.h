@@ -19,13 +19,13 @@ enum dt_gguf_code {
     DT_GGUF_CODE_BF16 = 30
 };
 
-#define DT_GGUF_Q8_BLOCK     32
-#define DT_GGUF_MOST_BLOCK   256 /* elements; every block divides it */
-#define DT_GGUF_Q8_BYTES     (DT_GGUF_Q8_BLOCK + 2)
+#define DT_GGUF_Q8_BLOCK   32
+#define DT_GGUF_MOST_BLOCK 256 /* elements; every block divides it */
+#define DT_GGUF_Q8_BYTES   (DT_GGUF_Q8_BLOCK + 2)
 
 struct dt_gguf_type {
     uint32_t code;
-    unsigned block, bytes; /* elements of a block, and its bytes */
+    unsigned block, bytes;                        /* elements of a block, and its bytes */
     void (*decode)(float *to, const char *block); /* NULL: elements without blocks */
 };
 

@@ -98,7 +98,9 @@ struct json_object *dt_lineage_records(struct dt_lineage *l)
 static void add_input(struct dt_lineage *l, const struct dt_lineage_input *in)
 {
     struct json_object *input = dt_json_new_object(), *records = in->upstream;
-    dt_json_object_add(input, "path", dt_json_new_string(in->path));
+    char *hub = dt_path_hub_name(in->path);
+    dt_json_object_add(input, "path", dt_json_new_string(hub ? hub : in->path));
+    free(hub);
     if (in->file)
         dt_json_object_add(input, "file", dt_json_new_string(in->file));
     if (*in->sha256) {

@@ -237,7 +237,8 @@ int dt_tokenizer_load_gguf(struct dt_tokenizer **t, const char *path,
     struct json_object *root;
     *t = NULL;
     DT_TRY(dt_gguf_tokenizer_load(path, &root, err));
-    int rc = load_root(t, root, pattern, path, err);
+    *t = dt_tokenizer_new(NULL);
+    int rc = load_root(*t, root, pattern, path, err);
     json_object_put(root);
     return rc;
 }

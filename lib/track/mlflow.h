@@ -16,7 +16,7 @@
 #ifndef DT_TRACK_MLFLOW_H
 #define DT_TRACK_MLFLOW_H
 
-#include "track/http.h"
+#include "http/http.h"
 #include "track/points.h"
 
 struct dt_mlflow_options {

@@ -12,7 +12,7 @@
 #ifndef DT_TRACK_SERVER_H
 #define DT_TRACK_SERVER_H
 
-#include "track/http.h"
+#include "http/http.h"
 
 struct dt_server {
     char *url; /* without user, password and trailing '/' */

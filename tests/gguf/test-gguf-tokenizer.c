@@ -65,13 +65,14 @@ static void assert_refused(const char *text, const char *reason)
 #define GPT2                                                                                       \
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true}"
 #define NO_REGEX                                                                                   \
-    "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":false}"
+    "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":"      \
+    "false}"
 #define MODEL(more) "\"model\":{\"type\":\"BPE\"," more VOCABULARY ",\"merges\":[\"a b\"]}"
 #define QWEN                                                                                       \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| "               \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| "              \
     "?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
 #define SPLIT(regex)                                                                               \
-    "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"          \
+    "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"        \
     "\"" regex "\"},\"behavior\":\"Isolated\",\"invert\":false}," NO_REGEX "]}"
 
 static void byte_level_tokenizers_are_kept(void **state)
@@ -109,11 +110,11 @@ static void pre_tokenizers_that_llama_cpp_lacks_are_refused(void **state)
 
 #define PIECES "\"vocab\":{\"<unk>\":0,\"<0x0A>\":1,\"a\":2,\"b\":3,\"ab\":4,\"\xe2\x96\x81\":5}"
 #define SPACES                                                                                     \
-    "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":"      \
-    "\"\xe2\x96\x81\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":"            \
+    "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":"    \
+    "\"\xe2\x96\x81\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":"          \
     "\"\xe2\x96\x81\"}]}"
 #define CHARACTERS(merges)                                                                         \
-    "\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"unk_token\":\"<unk>\"," PIECES             \
+    "\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"unk_token\":\"<unk>\"," PIECES           \
     ",\"merges\":" merges "}"
 
 static void sentencepiece_tokenizers_are_kept(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks of every type of tensor. The hashes are of the values that the Python package gguf computes
- * from the same bytes: tests/oracles/gguf_types_oracle.py. */
+/* Blocks of every type of tensor. The hashes are of the values that the Python package gguf
+ * computes from the same bytes: tests/oracles/gguf_types_oracle.py. */
 #include "test.h"
 
 #include <stdio.h>
@@ -48,9 +48,15 @@ static void blocks_have_the_values_of_the_reference(void **state)
         unsigned scales[2]; /* offsets in the block */
         uint64_t hash;
     } cases[] = {
-        {1, {0, UINT32_MAX}, 0x782a16129638ad32},  {2, {0, UINT32_MAX}, 0xf7578d10039eb1a7},  {3, {0, 2}, 0x3458dd9787f88d6a},
-        {6, {0, UINT32_MAX}, 0x8549540b21462ee9},  {7, {0, 2}, 0xb9a6a24908101581},           {8, {0, UINT32_MAX}, 0xa193938667f3a69e},
-        {12, {0, 2}, 0x2ce21146882bbd72},          {13, {0, 2}, 0x294387f0db622d32},          {14, {208, UINT32_MAX}, 0x06b16e1c09ac5c34},
+        {1, {0, UINT32_MAX}, 0x782a16129638ad32},
+        {2, {0, UINT32_MAX}, 0xf7578d10039eb1a7},
+        {3, {0, 2}, 0x3458dd9787f88d6a},
+        {6, {0, UINT32_MAX}, 0x8549540b21462ee9},
+        {7, {0, 2}, 0xb9a6a24908101581},
+        {8, {0, UINT32_MAX}, 0xa193938667f3a69e},
+        {12, {0, 2}, 0x2ce21146882bbd72},
+        {13, {0, 2}, 0x294387f0db622d32},
+        {14, {208, UINT32_MAX}, 0x06b16e1c09ac5c34},
         {30, {0, UINT32_MAX}, 0x4efe66b6c4f0ca42},
     };
     int differ = 0;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The HTTP client of dt-track over libcurl, as a plug-in. */
+/* The HTTP client over libcurl, as a plug-in. */
 #include <curl/curl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "track/http.h"
+#include "http/http.h"
 
-#define MOST_ANSWER ((size_t)64 << 20)
+#define MOST_ANSWER  ((size_t)64 << 20)
+#define MOST_HEADERS ((size_t)1 << 20)
 
 struct client {
     CURL *curl;
@@ -34,13 +36,54 @@ static void close_client(void *state)
     free(c);
 }
 
-static size_t take(char *data, size_t one, size_t size, void *body)
+/* A request in progress. */
+struct exchange {
+    CURL *curl;
+    const struct dt_http_request *request;
+    struct dt_http_answer *answer;
+    struct dt_error *err;
+    bool failed; /* sink did */
+};
+
+static size_t take(char *data, size_t one, size_t size, void *context)
 {
-    struct dt_buffer *b = body;
-    if (b->size + size > MOST_ANSWER)
+    struct exchange *x = context;
+    long status = 0;
+    curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (x->request->sink && (status == 200 || status == 206)) {
+        x->failed = x->request->sink(x->request->context, status, data, one * size, x->err) < 0;
+        return x->failed ? 0 : size;
+    }
+    if (x->answer->body.size + size > MOST_ANSWER)
         return 0; /* CURLE_WRITE_ERROR */
-    dt_buffer_append(b, data, one * size);
+    dt_buffer_append(&x->answer->body, data, one * size);
     return size;
+}
+
+static size_t take_header(char *data, size_t one, size_t size, void *context)
+{
+    struct exchange *x = context;
+    if (x->answer->headers.size + size > MOST_HEADERS)
+        return 0;
+    dt_buffer_append(&x->answer->headers, data, one * size);
+    return size;
+}
+
+/* A download takes as long as it takes, while bytes come. */
+static void set_patience(CURL *curl, const struct dt_http_request *r)
+{
+    double patience = r->patience > 0 ? r->patience : 30;
+    char range[32];
+    if (r->sink) {
+        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)patience);
+    } else {
+        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)(1000 * patience));
+    }
+    if (r->from > 0) { /* CURLOPT_RESUME_FROM would refuse a server that sends the whole */
+        snprintf(range, sizeof range, "%llu-", (unsigned long long)r->from);
+        curl_easy_setopt(curl, CURLOPT_RANGE, range);
+    }
 }
 
 static struct curl_slist *add_login(const struct client *c, struct curl_slist *headers)
@@ -60,7 +103,7 @@ static struct curl_slist *add_login(const struct client *c, struct curl_slist *h
 }
 
 static struct curl_slist *prepare(const struct client *c, const struct dt_http_request *r,
-                                  struct dt_http_answer *answer, char *complaint)
+                                  struct exchange *x, char *complaint)
 {
     struct curl_slist *headers = NULL;
     CURL *curl = c->curl;
@@ -75,9 +118,12 @@ static struct curl_slist *prepare(const struct client *c, const struct dt_http_r
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
 #endif
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)(1000 * (r->patience > 0 ? r->patience : 30)));
+    set_patience(curl, r);
+    curl_easy_setopt(curl, CURLOPT_NOBODY, (long)(strcmp(r->method, "HEAD") == 0));
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer->body);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, x);
     if (r->type) {
         char *line = dt_asprintf("Content-Type: %s", r->type);
         headers = curl_slist_append(headers, line);
@@ -96,12 +142,17 @@ static int request(void *state, const struct dt_http_request *r, struct dt_http_
 {
     const struct client *c = state;
     char complaint[CURL_ERROR_SIZE] = "";
+    struct exchange x = {c->curl, r, answer, err, false};
     dt_buffer_clear(&answer->body);
     dt_buffer_add_string(&answer->body, "");
-    struct curl_slist *headers = prepare(c, r, answer, complaint);
+    dt_buffer_clear(&answer->headers);
+    dt_buffer_add_string(&answer->headers, "");
+    struct curl_slist *headers = prepare(c, r, &x, complaint);
     CURLcode code = curl_easy_perform(c->curl);
     curl_slist_free_all(headers);
     curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &answer->status);
+    if (x.failed)
+        return err->code;
     if (code == CURLE_WRITE_ERROR)
         return dt_fail(err, DT_EINVALID, "%s: the response exceeds %zu bytes", r->url, MOST_ANSWER);
     if (code != CURLE_OK)

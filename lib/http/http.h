@@ -7,15 +7,17 @@
  *     DT_TRY(http->open(&state, &login, err));
  *     DT_TRY(http->request(state, &(struct dt_http_request){"GET", url}, &answer, err));
  */
-#ifndef DT_TRACK_HTTP_H
-#define DT_TRACK_HTTP_H
+#ifndef DT_HTTP_HTTP_H
+#define DT_HTTP_HTTP_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 
-#define DT_HTTP_ABI 2
+#define DT_HTTP_ABI 3
 
 /* Credentials. */
 struct dt_http_login {
@@ -30,12 +32,23 @@ struct dt_http_request {
     const void *body;
     size_t size;
     double patience; /* timeout in seconds; 0: 30 */
+    /* A download: the body of an answer with status 200 or 206 goes to sink, of any size; it ends
+     * with DT_EIO if nothing came for patience seconds. from: of a range, in bytes; sink learns the
+     * status before the first byte, and a failure of it (err filled) ends the request. */
+    int (*sink)(void *context, long status, const void *data, size_t size, struct dt_error *err);
+    void *context;
+    uint64_t from;
 };
 
 struct dt_http_answer {
     long status; /* 200, 404, ... */
     struct dt_buffer body;
+    struct dt_buffer headers; /* lines "Name: value" */
 };
+
+/* The value of a header of an answer, without case; NULL if absent. Owned by the caller. */
+char *dt_http_header(const struct dt_http_answer *answer, const char *name);
+void dt_http_answer_release(struct dt_http_answer *answer);
 
 struct dt_http {
     int abi;
