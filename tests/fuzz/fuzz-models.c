@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of models: GGUF, safetensors and their index, config.json. */
+/* Files of models: GGUF and its tokenizers, safetensors and their index, config.json. */
 #include <string.h>
 
 #include "base/buffer.h"
 #include "formats/gguf.h"
 #include "formats/model-directory.h"
 #include "fuzz.h"
+#include "gguf/gguf-tokenizer.h"
 
 /* As much of a device as reading needs. */
 static void *allocate(struct dt_device *dev, size_t bytes)
@@ -63,6 +64,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct dt_model *model;
     struct dt_model_config config;
     int fd = fuzz_file(data, size, path);
+    struct json_object *tokenizer;
+    if (dt_gguf_tokenizer_load(path, &tokenizer, &err) == 0)
+        json_object_put(tokenizer);
     if (dt_gguf_read(&model, &dev, DT_DTYPE_F32, path, &err) == 0)
         dt_model_free(model);
     if (dt_safetensors_read(path, tensors, 2, extras, &err) == 0 && size < 40)

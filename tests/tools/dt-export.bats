@@ -250,6 +250,20 @@ spoilt() {
     diff ours theirs
 }
 
+@test "llama.cpp splits text as the tokenizer of an export does" {
+    need_python tokenizers llama_cpp
+    local pairs=()
+    for pattern in gpt2 llama3 qwen o200k tekken; do
+        dt-vocab -s 300 --pattern $pattern -o $pattern.json docs.jsonl
+        case $pattern in llama3 | tekken) sed -i 's/"ignore_merges": false/"ignore_merges": true/' $pattern.json ;; esac
+        dt-export -m gpt2/latest -t $pattern.json -o with-$pattern
+        dt-export -m gpt2/latest -t $pattern.json --to gguf -o $pattern.gguf
+        dt-export -m $pattern.gguf -o back-$pattern
+        pairs+=(with-$pattern/tokenizer.json $pattern.gguf back-$pattern/tokenizer.json $pattern.gguf)
+    done
+    "$PYTHON" "$ROOT/tests/oracles/gguf_tokens_oracle.py" docs.jsonl "${pairs[@]}" >&3
+}
+
 @test "quantized GGUF files have the values of the reference" {
     need_python gguf
     mkdir values
