@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 root, log, port_file = sys.argv[1:4]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+REVISIONS = ("main", "v1/x", COMMIT)
 
 
 def switch(name):
@@ -77,7 +78,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.describe(parts)
         name, revision, file = "/".join(parts[:2]), parts[3], "/".join(parts[4:])
         path = os.path.join(root, name, file)
-        if revision != COMMIT or not os.path.isfile(path):
+        if revision not in REVISIONS or not os.path.isfile(path):
             return self.answer(404, X_Error_Code="EntryNotFound")
         data = open(path, "rb").read()
         if file.startswith("model") and not switch("missing-hash"):
@@ -93,7 +94,7 @@ class Handler(BaseHTTPRequestHandler):
         directory = os.path.join(root, name)
         if not os.path.isdir(directory):
             return self.answer(404, X_Error_Code="RepoNotFound")
-        if revision not in ("main", "v1/x", COMMIT):
+        if revision not in REVISIONS:
             return self.answer(404, X_Error_Code="RevisionNotFound")
         files = [os.path.relpath(os.path.join(where, file), directory)
                  for where, _, names in os.walk(directory) for file in names]

@@ -56,9 +56,20 @@ text() { dt-generate -m "$1" ${2:+-t "$2"} -p Once -n 6; }
     [ "$(text hf://owner/cut@v1%2Fx)" = "$(text whole)" ]
     [ "$(cat home/hub/models--owner--cut/refs/v1/x)" = "$commit" ]
     [ ! -e home/hub/models--owner--cut/snapshots/$commit/model.safetensors ]
-    if python3 -c "import huggingface_hub" 2>/dev/null; then
-        HF_HUB_OFFLINE=1 python3 -c "from huggingface_hub import snapshot_download as s; s('owner/whole')"
-    fi
+}
+
+@test "Python and dt share one cache" {
+    need_python huggingface_hub
+    python_fetch() { # ARGUMENTS of hf_hub_download
+        "$PYTHON" -c "import huggingface_hub as h
+for name in ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors']:
+    h.hf_hub_download('owner/whole', name, local_files_only=$1)"
+    }
+    text hf://owner/whole >/dev/null
+    python_fetch True
+    rm -rf home
+    python_fetch False
+    [ "$(HF_HUB_OFFLINE=1 text hf://owner/whole)" = "$(text whole)" ]
 }
 
 @test "files, tokenizers and lineage" {
