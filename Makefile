@@ -103,7 +103,7 @@ CXX_WARNINGS  := $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARNING
 EMULATED_ISA  := $(if $(and $(filter x86_64,$(ARCH)),$(shell grep -wm 1 fma /proc/cpuinfo)),-mavx2 -mfma)
 EMULATED_CXXFLAGS := -std=c++17 -D_GNU_SOURCE $(EMULATED) $(EMULATED_ISA) -ffp-contract=off $(CXX_WARNINGS) -Wno-unknown-pragmas
 
-# --- the HTTP client of dt-track: a plug-in, built if libcurl is installed; CURL=0 leaves it out --
+# --- the HTTP client: a plug-in, built if libcurl is installed; CURL=0 leaves it out ------------
 CURL     ?= $(shell printf '\043include <curl/curl.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)
 CURL_SRC := $(wildcard lib/http/curl/*.c)
 ifeq ($(CURL),1)

@@ -58,6 +58,14 @@ static int each_tokenizer(struct fetch *f, each_function *each)
                : each_of(f, older_files, sizeof older_files / sizeof *older_files, each);
 }
 
+static bool has_tokenizer(const struct fetch *f)
+{
+    bool found = has(f, tokenizer_files[0]);
+    for (size_t i = 0; i < sizeof older_files / sizeof *older_files; i++)
+        found = found || has(f, older_files[i]);
+    return found;
+}
+
 /* The files that an index maps tensors to. */
 static int each_shard(struct fetch *f, each_function *each)
 {
@@ -165,10 +173,10 @@ static int use_cache(struct fetch *f)
         return dt_fail(f->err, DT_EMISSING, "hf://%s@%s: is not in the cache", f->name.repository,
                        f->name.revision);
     f->files = list_cached(f);
-    int rc = each_file(f, need_cached);
-    if (rc == 0 && f->wanted == WANTED_TOKENIZER && json_object_object_length(f->files) <= 2)
-        rc = need_cached(f, tokenizer_files[0]);
-    return rc;
+    DT_TRY(each_file(f, need_cached));
+    return f->wanted == WANTED_TOKENIZER && !f->name.file && !has_tokenizer(f)
+               ? need_cached(f, tokenizer_files[0])
+               : 0;
 }
 
 static void forget(struct fetch *f)
@@ -255,7 +263,9 @@ static int fetch(struct fetch *f)
         return rc < 0 ? dt_fail_context(f->err, "HF_HUB_OFFLINE is set") : 0;
     }
     f->err = &none;
-    bool cached = dt_hub_is_commit(f->name.revision) && use_cache(f) == 0;
+    /* Without a tokenizer the cache may lack what a program reads next. */
+    bool cached = dt_hub_is_commit(f->name.revision) && use_cache(f) == 0 &&
+                  (f->name.file || has_tokenizer(f));
     f->err = reported;
     if (cached)
         return 0;

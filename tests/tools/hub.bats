@@ -73,7 +73,9 @@ for name in ['config.json', 'generation_config.json', 'tokenizer.json', 'tokeniz
 }
 
 @test "files, tokenizers and lineage" {
-    dt-tokenize -t hf://owner/whole docs.jsonl -o a.dts
+    dt-eval -q -m whole -t hf://owner/whole@$commit/tokenizer.json perplexity docs.jsonl >/dev/null
+    rm $cache/snapshots/$commit/tokenizer.json
+    dt-tokenize -t hf://owner/whole@$commit docs.jsonl -o a.dts
     [ ! -e $cache/snapshots/$commit/model.safetensors ]
     [ "$(text hf://owner/gguf/m.gguf)" = "$(text whole)" ]
     dt-tokenize -t hf://owner/whole@$commit hf://owner/gguf/docs.jsonl -o b.dts
