@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The normalizer Precompiled of `tokenizers`: SentencePiece's character map, applied to grapheme
- * clusters of up to 5 bytes as a whole, by the shortest rule that matches, and to the characters of
- * longer ones. */
+/* The normalizers of `tokenizers` that come from SentencePiece. Precompiled: SentencePiece's
+ * character map, applied to grapheme clusters of up to 5 bytes as a whole, by the shortest rule
+ * that matches, and to the characters of longer ones. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,3 +104,42 @@ static bool normalize(const void *data, const struct dt_traced_text *in, struct 
 
 const struct dt_step_type dt_normalizer_precompiled = {
     .name = "Precompiled", .read = read_precompiled, .release = release, .normalize = normalize};
+
+/* --- Nmt: SentencePiece's rules for white space and control characters -------------------------
+ */
+
+static bool is_dropped(uint32_t c)
+{
+    return (c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f ||
+           c == 0x9f;
+}
+
+static bool is_space(uint32_t c)
+{
+    return c == '\t' || c == '\n' || c == '\f' || c == '\r' || c == 0x1680 ||
+           (c >= 0x200b && c <= 0x200f) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+           c == 0xfeff || c == 0xfffd;
+}
+
+static bool normalize_nmt(const void *data, const struct dt_traced_text *in,
+                          struct dt_traced_text *out)
+{
+    const char *text = in->bytes.data;
+    size_t done = 0, size = in->bytes.size;
+    (void)data;
+    for (size_t at = 0, length; at < size; at += length) {
+        uint32_t code = 0;
+        length = dt_utf8_next(text + at, size - at, &code);
+        length = length ? length : 1;
+        if (!is_dropped(code) && !is_space(code))
+            continue;
+        dt_traced_text_copy(out, in, done, at);
+        done = at + length;
+        if (is_space(code))
+            dt_traced_text_add(out, " ", 1, dt_traced_text_origin(in, at, done));
+    }
+    dt_traced_text_copy(out, in, done, size);
+    return done > 0;
+}
+
+const struct dt_step_type dt_normalizer_nmt = {.name = "Nmt", .normalize = normalize_nmt};

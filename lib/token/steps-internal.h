@@ -10,7 +10,7 @@
 extern const struct dt_step_type dt_normalizer_nfc, dt_normalizer_nfd, dt_normalizer_nfkc,
     dt_normalizer_nfkd, dt_normalizer_prepend, dt_normalizer_replace, dt_normalizer_strip,
     dt_normalizer_lowercase, dt_normalizer_strip_accents, dt_normalizer_bert,
-    dt_normalizer_sentencepiece, dt_normalizer_precompiled;
+    dt_normalizer_sentencepiece, dt_normalizer_nmt, dt_normalizer_precompiled;
 
 extern const struct dt_step_type dt_pre_tokenizer_byte_level, dt_pre_tokenizer_split,
     dt_pre_tokenizer_metaspace, dt_pre_tokenizer_digits, dt_pre_tokenizer_punctuation,

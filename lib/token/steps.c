@@ -8,19 +8,14 @@
 
 #define NESTING 8 /* Sequences in Sequences */
 
-static const struct dt_step_type *const normalizers[] = {&dt_normalizer_nfc,
-                                                         &dt_normalizer_nfd,
-                                                         &dt_normalizer_nfkc,
-                                                         &dt_normalizer_nfkd,
-                                                         &dt_normalizer_prepend,
-                                                         &dt_normalizer_replace,
-                                                         &dt_normalizer_strip,
-                                                         &dt_normalizer_lowercase,
-                                                         &dt_normalizer_strip_accents,
-                                                         &dt_normalizer_bert,
-                                                         &dt_normalizer_precompiled,
-                                                         &dt_normalizer_sentencepiece,
-                                                         NULL};
+static const struct dt_step_type *const normalizers[] = {
+    &dt_normalizer_nfc,           &dt_normalizer_nfd,
+    &dt_normalizer_nfkc,          &dt_normalizer_nfkd,
+    &dt_normalizer_prepend,       &dt_normalizer_replace,
+    &dt_normalizer_strip,         &dt_normalizer_lowercase,
+    &dt_normalizer_strip_accents, &dt_normalizer_bert,
+    &dt_normalizer_precompiled,   &dt_normalizer_nmt,
+    &dt_normalizer_sentencepiece, NULL};
 static const struct dt_step_type *const pre_tokenizers[] = {
     &dt_pre_tokenizer_byte_level,       &dt_pre_tokenizer_split,
     &dt_pre_tokenizer_metaspace,        &dt_pre_tokenizer_digits,

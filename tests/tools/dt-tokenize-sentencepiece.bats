@@ -30,6 +30,15 @@ setup() {
     done
 }
 
+@test "Nmt drops control characters and maps white space, as tokenizers" {
+    jq '.normalizer = {"type": "Nmt"}' "$PIECES/unigram.json" >nmt.json
+    jq '.normalizer = null' "$PIECES/unigram.json" >none.json
+    printf '{"text": "the\\u0001\\u007f\\u009fring\\t\\u200b\\ufeff\\u2581the\\u0000\\u0080"}\n' >f.jsonl
+    printf '{"text": "thering    the\\u0000\\u0080"}\n' >g.jsonl
+    dt-tokenize -t nmt.json --frame none --ids f.jsonl >ids
+    dt-tokenize -t none.json --frame none --ids g.jsonl | cmp - ids
+}
+
 @test "control symbols are text, unless --special is given" {
     printf '<2en>the</s>\n' >f
     dt-tokenize -t "$PIECES/unigram.model" --frame none --ids --from lines f >ids
