@@ -397,6 +397,8 @@ static void encode_steps(struct dt_encoder *e, const char *text, size_t size, si
     dt_traced_text_set(&e->text, text, size, offset);
     dt_steps_normalize(&e->tokenizer->normalizer, &e->text, &e->spare_text);
     const struct dt_buffer *bytes = &e->text.bytes;
+    if (bytes->size == 0)
+        return;
     for (; dt_added_next(&e->normalized, bytes->data, bytes->size, from, &m); from = m.end) {
         encode_chunk(e, from, m.start, offset + from == 0, ids);
         dt_ids_add(ids, m.id);
