@@ -96,7 +96,8 @@ static bool is_bert(struct json_object *root, struct json_object *model)
 {
     struct json_object *decoder = json_object_object_get(root, "decoder");
     struct json_object *added = json_object_object_get(root, "added_tokens");
-    for (size_t i = 0; added && i < json_object_array_length(added); i++)
+    bool list = json_object_is_type(added, json_type_array);
+    for (size_t i = 0; list && i < json_object_array_length(added); i++)
         if (dt_step_flag(json_object_array_get_idx(added, i), "normalized", false))
             return false;
     return dt_tokenizer_component_is(model, "WordPiece") &&

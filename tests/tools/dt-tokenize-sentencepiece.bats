@@ -107,6 +107,8 @@ refused() {
 @test "a Unigram model that is not whole is refused by name" {
     jq '.model.unk_id = 9999' "$PIECES/unigram.json" >x.json
     refused x.json '"unk_id" 9999'
+    jq '.added_tokens = 12' "$PIECES/unigram.json" >x.json
+    refused x.json '"added_tokens" is not an array'
     jq '.model.unk_id = null' "$PIECES/unigram.json" >x.json
     refused x.json unk_id
     jq '.model.vocab[7] = ["x"]' "$PIECES/unigram.json" >x.json
