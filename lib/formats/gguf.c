@@ -117,6 +117,30 @@ int dt_gguf_check_keys(const struct dt_gguf_architecture *a, const struct dt_ggu
     return rc;
 }
 
+static bool is_text(struct json_object *value, const char *expected)
+{
+    const char *text = dt_json_text(value);
+    return text && strcmp(text, expected) == 0;
+}
+
+/* Whether a member of config.json says what a file without it means: a switch that is off, global
+ * attention in all layers, RoPE without scaling. */
+static bool is_default(const char *name, struct json_object *value)
+{
+    if (value == NULL)
+        return true;
+    if (json_object_is_type(value, json_type_boolean))
+        return !json_object_get_boolean(value);
+    if (strcmp(name, "rope_parameters") == 0)
+        return is_text(json_object_object_get(value, "rope_type"), "default");
+    if (strcmp(name, "layer_types") != 0)
+        return false;
+    for (size_t i = 0; i < json_object_array_length(value); i++)
+        if (!is_text(json_object_array_get_idx(value, i), "full_attention"))
+            return false;
+    return true;
+}
+
 int dt_gguf_check_members(const struct dt_gguf_architecture *a, struct json_object *config,
                           struct dt_error *err)
 {
@@ -124,12 +148,10 @@ int dt_gguf_check_members(const struct dt_gguf_architecture *a, struct json_obje
         "architectures", "model_type",        "hidden_act",          "activation_function",
         "n_ctx",         "initializer_range", "embd_pdrop",          "resid_pdrop",
         "attn_pdrop",    "attention_dropout", "hidden_dropout_prob", "tie_word_embeddings",
-        "torch_dtype",   "rope_parameters"};
+        "torch_dtype"};
     json_object_object_foreach(config, name, value)
     {
-        bool known =
-            value == NULL || find_key(a, name, true) ||
-            (json_object_is_type(value, json_type_boolean) && !json_object_get_boolean(value));
+        bool known = find_key(a, name, true) || is_default(name, value);
         for (size_t i = 0; !known && i < sizeof silent / sizeof *silent; i++)
             known = strcmp(silent[i], name) == 0;
         if (!known)

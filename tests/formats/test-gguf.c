@@ -252,7 +252,7 @@ static void invalid_files_are_refused(void **state)
     assert_refused("general.architecture", 20, 13, 4, "a value has an unknown type");
     assert_refused("general.architecture", 20, 9, 4, "an array");
     assert_refused("llama.block_count", 21, 0x7fffffff, 4, "");
-    assert_refused("llama.context_length", 24, 0, 4, "max_seq_len");
+    assert_refused("llama.context_length", 24, 0, 4, "max_position_embeddings must be from 1");
     assert_refused("llama.rope.freq_base", 6, 0x78, 1, "llama.xope.freq_base is not known");
     const char *q = "blk.0.attn_q.weight";
     assert_refused(q, 19, 5, 4, "a tensor must have 1 to 4 dimensions");

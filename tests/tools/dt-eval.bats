@@ -142,7 +142,7 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     sed -i 's/"n_embd": 32/"n_embd": 0/' m/config.json
     run dt-eval -q -m m perplexity docs.jsonl
     assert_one_line_error dt-eval
-    [ "$output" = "dt-eval: m/config.json: model.hidden_size must be from 1 to 131072, not 0" ]
+    [ "$output" = "dt-eval: m/config.json: n_embd must be from 1 to 2^40, not 0" ]
 }
 
 @test "a failed write is an error, and leaves no file" {

@@ -535,13 +535,16 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
             --set training.learning_rate=0 "${set[@]}" -o tuned "$data"
     }
     for setting in hidden_size=999 num_layers=3 num_heads=4 num_kv_heads=1 intermediate_size=8 \
-        vocab_size=299 name=gpt2 qk_norm=true tie_word_embeddings=true layer_norm_epsilon=1e-3 \
+        vocab_size=299 name=gpt2 tie_word_embeddings=true layer_norm_epsilon=1e-3 \
         initializer_range=0.5; do
         run begin "model.$setting"
         assert_one_line_error dt-train
         [[ "$output" == "dt-train: model.${setting%=*} is given as "*", but the model in 'run/latest' has "* ]] ||
             { echo "$output"; return 1; }
     done
+    run begin model.qk_norm=true # means qwen3
+    assert_one_line_error dt-train
+    [[ "$output" == "dt-train: model.name is given as qwen3, but the model in 'run/latest' has llama"* ]]
     run env DT_SET=model.hidden_size=64 dt-train -q --init-from run/latest -o tuned "$data"
     assert_one_line_error dt-train
     printf 'model:\n  num_layers: 7\n' >seven.yaml
