@@ -25,10 +25,11 @@ there() {
 }
 
 @test "AArch64: documents, tokenizers, ids, shards and checkpoints of this machine" {
-    "$ROOT/tests/bits" "${DT_BUILD:-$ROOT/build}" | grep -v fp16 | sort -k 2 >here
-    "$ROOT/tests/bits" "$DT_AARCH64" | grep -v fp16 | sort -k 2 >there
+    # the fast arithmetic of 16 bits depends on the machine
+    "$ROOT/tests/bits" "${DT_BUILD:-$ROOT/build}" | grep -v 'bf16\|fp16' | sort -k 2 >here
+    "$ROOT/tests/bits" "$DT_AARCH64" | grep -v 'bf16\|fp16' | sort -k 2 >there
     join -1 2 -2 2 there here >both
-    [ "$(wc -l <both)" -ge 22 ]
+    [ "$(wc -l <both)" -ge 21 ]
     awk '$2 != $3 { print "differs: " $1; bad = 1 } END { exit bad }' both
 }
 
