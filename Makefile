@@ -128,6 +128,7 @@ PRELOADS := $(patsubst %,$B/tests/%.so,comm/no-mac/crypto tools/count-allocation
 # Only programs of tests can inject faults: base/fault.h.
 FAULTS   := $B/obj/tests/fault-injection.o
 FAULTY   := $B/tests/bin/dt-train
+ANSWERS  := $B/tests/oracles/answers
 BATS     := $(filter-out $(SLOW),$(wildcard tests/*/*.bats))
 ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer
@@ -286,7 +287,7 @@ RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(P
 TEST_JOBS ?= $(shell echo $$(($(JOBS) + ($(JOBS) + 1) / 2)))
 FAST_SECONDS ?= 2
 
-build-tests: all $(UNITS) $(PRELOADS) $(FAULTY) $(CUDA_EMULATED) ## build everything that the tests run
+build-tests: all $(UNITS) $(PRELOADS) $(FAULTY) $(ANSWERS) $(CUDA_EMULATED) ## build everything that the tests run
 
 # A second make finds the plug-ins that can be built with the installed packages.
 check: deps-check deps-demo deps-download $(DEPS_PLUGINS) ## run every test; ends with "N passed, M failed, K skipped"
@@ -308,12 +309,12 @@ covering = $(filter $(if $(filter $1,$(TESTED)),$B/tests/$1/%,$(patsubst tests/%
            $(shell grep -l '^#include "$1/' $(UNIT_SRC)))),$(UNITS))
 CHECKED := $(sort $(TESTED) $(MODULES))
 $(foreach m,$(CHECKED),$(eval check-$m: $(call covering,$m)))
-$(CHECKED:%=check-%): check-%: all $(PRELOADS) $(FAULTY)
+$(CHECKED:%=check-%): check-%: all $(PRELOADS) $(FAULTY) $(ANSWERS)
 	@$(RUN_TESTS) $(filter tests/$*/%,$(BATS)) $(call covering,$*)
 check-cuda check-device check-tools: $(CUDA_EMULATED)
 
 T_FILES := $(patsubst tests/%.c,$B/tests/%,$(patsubst tests/%.cpp,$B/tests/%,$T))
-test: all $(PRELOADS) $(FAULTY) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-loader.c, .bats or man/...
+test: all $(PRELOADS) $(FAULTY) $(ANSWERS) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-loader.c, .bats or man/...
 	@$(RUN_TESTS) $(T_FILES)
 
 check-full: all $(SLOW) $(PRELOADS) $(FAULTY) ## the tests that take long

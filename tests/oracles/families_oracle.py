@@ -1,68 +1,93 @@
 # SPDX-License-Identifier: MIT
-"""Each family of models, computed by transformers.
+"""Compares dt with transformers, family by family (families.py).
 
-families_oracle.py golden         losses and gradients of tiny models whose
-                                  parameters and batches are formulas, as text
-families_oracle.py make DIR       random models in DIR/NAME (fp32, bf16 and in
-                                  several files), each with a batch, its loss,
-                                  gradients and log-probabilities
-families_oracle.py check DIR ...  checks that each model loads unchanged, with the
-                                  log-probabilities in its directory to 1e-4
+families_oracle.py golden                     prints tests/model/golden/families.txt
+families_oracle.py check PROGRAM DIR [NAME]   every model of families.py
+families_oracle.py hunt PROGRAM DIR [NAME]    every value of mutations.py in every config.json
+families_oracle.py write DIR VOCABULARY       a random causal model of each family
+
+PROGRAM is tests/oracles/answers, which computes with models that are written to DIR. NAME is a
+regular expression for names of models or families.
+
+The expected values are computed in fp64: in fp32, transformers is as far from them as dt is.
 """
+import collections
+import contextlib
 import copy
+import json
 import os
+import re
+import shutil
+import subprocess
 import sys
-import warnings
 
 import numpy
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file
 
-warnings.filterwarnings("ignore")
-transformers.logging.set_verbosity_error()
-transformers.logging.disable_progress_bar()
+import mutations
+from families import FAMILIES, REFUSED, SHAPES, SMALL, cases, config_of, model_of
 
+torch.set_num_threads(1)
 NO_TARGET = -1
+FIRST_ID = 2  # of inputs: transformers keeps the embedding of pad_token_id
+LOSSES = 16  # as in answers.c
+STEP = dict(lr=0.01, betas=(0.9, 0.95), eps=0.1)
+DECAY = 0.1
 
 
-def families(v, t, c, layers, heads, kv_heads, inner):
-    llama = dict(
-        vocab_size=v, max_position_embeddings=t, hidden_size=c, num_hidden_layers=layers,
-        num_attention_heads=heads, num_key_value_heads=kv_heads, intermediate_size=inner,
-        rms_norm_eps=1e-6, tie_word_embeddings=False)
-    none = dict(bos_token_id=None, eos_token_id=None, pad_token_id=None)
-    return {
-        "gpt2": transformers.GPT2LMHeadModel(transformers.GPT2Config(
-            vocab_size=v, n_positions=t, n_embd=c, n_layer=layers, n_head=heads, n_inner=inner,
-            embd_pdrop=0.0, resid_pdrop=0.0, attn_pdrop=0.0, **none)),
-        "llama": transformers.LlamaForCausalLM(transformers.LlamaConfig(**llama, **none)),
-        "qwen3": transformers.Qwen3ForCausalLM(transformers.Qwen3Config(
-            head_dim=c // heads, **llama, **none)),
-        "olmo2": transformers.Olmo2ForCausalLM(transformers.Olmo2Config(**llama, **none)),
-        "bert": transformers.BertForMaskedLM(transformers.BertConfig(
-            vocab_size=v, max_position_embeddings=t, hidden_size=c, num_hidden_layers=layers,
-            num_attention_heads=heads, intermediate_size=inner, hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0, **none)),
-        "distilbert": transformers.DistilBertForMaskedLM(transformers.DistilBertConfig(
-            vocab_size=v, max_position_embeddings=t, dim=c, n_layers=layers, n_heads=heads,
-            hidden_dim=inner, dropout=0.0, attention_dropout=0.0, **none)),
-    }
+@contextlib.contextmanager
+def double_precision():
+    """transformers converts to fp32 by name in norms, RoPE and softmax: the name means fp64 here."""
+    names = torch.float32, torch.float, torch.Tensor.float
+    torch.float32 = torch.float = torch.float64
+    torch.Tensor.float = torch.Tensor.double
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.float32, torch.float, torch.Tensor.float = names
+        torch.set_default_dtype(torch.float32)
 
 
-def run(model, inputs, targets):
-    """Sum of the losses, gradients by name, and log-probabilities of every position."""
-    model.eval()
+def run_as_is(model, inputs, targets):
+    """Logits, the sum of the losses, and gradients by name."""
     model.zero_grad()
-    logits = model(input_ids=inputs).logits
+    logits = model(input_ids=inputs, return_dict=True).logits
     loss = torch.nn.functional.cross_entropy(
         logits.flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET, reduction="sum")
     loss.backward()
-    gradients = {n: p.grad.clone() for n, p in model.named_parameters()}
-    return loss.item(), gradients, torch.log_softmax(logits.detach(), -1)
+    return logits.detach(), loss.item(), {n: p.grad for n, p in model.named_parameters()}
 
 
-# --- golden: all values are formulas, which test-families.c also computes -----------------------
+def run(model, inputs, targets):
+    """The same in fp64."""
+    with double_precision():
+        return run_as_is(copy.deepcopy(model).double(), inputs, targets)
+
+
+def forward(model, inputs):
+    with double_precision(), torch.no_grad():
+        return copy.deepcopy(model).double()(input_ids=inputs, return_dict=True).logits
+
+
+def step(model, gradients):
+    """One step of AdamW; dt's matrices decay."""
+    parameters = dict(model.named_parameters())
+    for name, p in parameters.items():
+        p.grad = gradients[name].to(p.dtype)
+    groups = [dict(params=[p for p in parameters.values() if p.dim() == 2], weight_decay=DECAY),
+              dict(params=[p for p in parameters.values() if p.dim() < 2], weight_decay=0.0)]
+    torch.optim.AdamW(groups, **STEP).step()
+
+
+def center(p):
+    """Norms' weights are near 1, unless 1 is added to them."""
+    return float(p.dim() == 1 and p[0].item() == 1)
+
+
+# --- golden: all values are formulas, which test-families.c also computes -------------------------
 
 
 def scattered(name, count):
@@ -73,81 +98,333 @@ def scattered(name, count):
     x = (key + numpy.arange(count, dtype=numpy.uint64)) * 2654435761 & 0xFFFFFFFF
     x = (x ^ x >> 16) * 2246822507 & 0xFFFFFFFF
     x ^= x >> 13
-    return (x >> 8).astype(numpy.float64) / 2**24 - 0.5
+    return torch.from_numpy((x >> 8).astype(numpy.float64) / 2**24 - 0.5)
+
+
+def summary(name, values):
+    along = (values.double().flatten() * scattered("along " + name, values.numel())).sum()
+    return f"{values.double().norm().item():.9g} {along.item():.9g}"
+
+
+def print_golden(name, family, members):
+    config = config_of(family, SMALL, members)
+    model = model_of(family, config)
+    centers = {}
+    with torch.no_grad():
+        for n, p in model.named_parameters():
+            centers[n] = center(p)
+            p.copy_((0.5 * scattered(n, p.numel()) + centers[n]).view(p.shape))
+    length, rows, v = 10, 3, SMALL.vocabulary
+    ids = ((scattered("inputs", rows * length) + 0.5) * (v - FIRST_ID)).long() + FIRST_ID
+    targets = ((scattered("targets", rows * length) + 0.5) * v).long()
+    targets[scattered("chosen", rows * length) > 0.2] = NO_TARGET
+    logits, loss, gradients = run(model, ids.view(rows, length), targets.view(rows, length))
+    print(f"model {name} {len(centers)} {loss:.9g}")
+    print(json.dumps(config.to_diff_dict() | {"model_type": config.model_type}))
+    print(f"logits {summary('logits', logits)}")
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
+    step(model, gradients)
+    for n, p in model.named_parameters():
+        print(n, *(list(p.shape) + [1])[:2], int(centers[n]), summary(n, gradients[n]),
+              summary(n, (p.detach() - before[n])))
 
 
 def golden():
-    v, t, rows = 29, 10, 3
-    ids = torch.tensor((scattered("inputs", rows * t) + 0.5) * v).long().view(rows, t)
-    targets = torch.tensor((scattered("targets", rows * t) + 0.5) * v).long().view(rows, t)
-    targets[torch.tensor(scattered("chosen", rows * t)).view(rows, t) > 0.2] = NO_TARGET
-    for family, model in families(v, 16, 16, 2, 4, 2, 24).items():
-        with torch.no_grad():
-            for name, p in model.named_parameters():
-                values = 0.5 * scattered(name, p.numel()) + (1.0 if p.dim() == 1 and p[0] == 1 else 0.0)
-                p.copy_(torch.tensor(values).view(p.shape))
-        loss, gradients, _ = run(model.double(), ids, targets)
-        print(f"family {family} {loss:.12g}")
-        for name, g in gradients.items():
-            along = (g.flatten() * torch.tensor(scattered("along " + name, g.numel()))).sum()
-            print(f"{name} {g.norm().item():.12g} {along.item():.12g}")
+    for family in FAMILIES:
+        for name, members in ({"plain": {}} | family.variants).items():
+            print_golden(f"{family.model_type}-{name}", family, members)
 
 
 # --- random models --------------------------------------------------------------------------------
 
 
-def write(directory, model, inputs, targets, dtype=torch.float32, **how):
-    with torch.no_grad():
-        for p in model.parameters():
-            p.copy_(p.to(dtype))
-    loss, gradients, log_probabilities = run(model, inputs, targets)
-    copy.deepcopy(model).to(dtype).save_pretrained(directory, **how)
-    save_file(gradients, os.path.join(directory, "gradients"))
-    batch = torch.cat([torch.tensor(inputs.shape), inputs.flatten(), targets.flatten()])
-    batch.numpy().astype(numpy.int32).tofile(os.path.join(directory, "batch"))
-    log_probabilities.numpy().tofile(os.path.join(directory, "log-probabilities"))
-    with open(os.path.join(directory, "loss"), "w") as f:
-        print(f"{loss:.9g}", file=f)
+class Case:
+    """A random model in a directory, with a batch, and what dt computes with them."""
 
-
-def make(directory):
-    torch.manual_seed(1)
-    v, t, rows = 97, 20, 3
-    for family, model in families(v, 32, 48, 3, 4, 2, 80).items():
+    def __init__(self, directory, model, length=20, rows=3):
+        self.directory, self.model = directory, model
+        length = min(length, model.config.max_position_embeddings)
+        random = torch.Generator().manual_seed(1)
+        v = model.config.vocab_size
+        self.inputs = torch.randint(FIRST_ID, v, (rows, length), generator=random)
+        self.targets = torch.randint(v, (rows, length), generator=random)
+        self.targets[torch.rand(rows, length, generator=random) < 0.5] = NO_TARGET
         with torch.no_grad():
-            for name, p in model.named_parameters():
-                p.normal_(1.0 if p.dim() == 1 and p[0] == 1 else 0.0, 0.15)
-        inputs = torch.randint(v, (rows, t))
-        targets = torch.randint(v, (rows, t))
-        targets[torch.rand(rows, t) < 0.5] = NO_TARGET
-        path = os.path.join(directory, family)
-        write(path, model, inputs, targets)
-        for dtype in torch.bfloat16, torch.float16:
-            rounded = f"{path}-{str(dtype)[6:]}"
-            write(rounded, copy.deepcopy(model), inputs, targets, dtype, max_shard_size="50KB")
-            assert os.path.exists(f"{rounded}/model.safetensors.index.json")
+            for p in model.parameters():
+                p.normal_(center(p), model.config.hidden_size**-0.5, generator=random)
+
+    def write(self, dtype=torch.float32, **how):
+        shutil.rmtree(self.directory, ignore_errors=True)
+        with torch.no_grad():
+            for p in self.model.parameters():
+                p.copy_(p.to(dtype))
+        copy.deepcopy(self.model).to(dtype).save_pretrained(self.directory, **how)
+        batch = [torch.tensor(self.inputs.shape), self.inputs.flatten(), self.targets.flatten()]
+        torch.cat(batch).numpy().astype(numpy.int32).tofile(f"{self.directory}/batch")
+
+    def path(self, answer):
+        return f"{self.directory}/answers/{answer}"
+
+    def error(self):
+        """Why dt refuses the model, or None."""
+        if not os.path.exists(self.path("error")):
+            return None
+        with open(self.path("error")) as f:
+            return f.read()
+
+    def numbers(self, answer, shape):
+        return torch.from_numpy(numpy.fromfile(self.path(answer), numpy.float32)).view(shape)
+
+    def differences(self):
+        """What dt computes, compared with transformers: (what, error, bound)."""
+        logits, loss, gradients = run(self.model, self.inputs, self.targets)
+        yield from self.logit_differences(logits)
+        with open(self.path("loss")) as f:
+            yield "loss", abs(float(f.read()) / loss - 1), 1e-6
+        yield from self.gradient_differences(gradients)
+        yield from self.step_differences(gradients)
+
+    def logit_differences(self, logits):
+        scale = max(1, logits.abs().max().item())
+        if os.path.exists(self.path("logits")):
+            got = self.numbers("logits", logits.shape)
+            yield "logits", (got - logits).abs().max().item() / scale, 1e-5
+        asked = [i * logits.shape[-1] // LOSSES for i in range(LOSSES)]
+        want = -torch.log_softmax(logits, -1)[..., asked].permute(2, 0, 1)
+        got = self.numbers("losses", want.shape)
+        yield "losses", (got - want).abs().max().item() / scale, 1e-5
+
+    def gradient_differences(self, gradients):
+        got = load_file(self.path("gradients/model.safetensors"))
+        yield "names", float(got.keys() != gradients.keys()), 0
+        noisy = run_as_is(self.model, self.inputs, self.targets)[2]
+        for name in gradients.keys() & got.keys():
+            # Without RoPE, softmax is invariant to a bias of keys: its gradient is rounding error.
+            scale = name.replace("key.bias", "query.bias").replace("k_lin.bias", "q_lin.bias")
+            error, noise = ((x[name] - gradients[name]).norm().item() for x in (got, noisy))
+            norm = gradients[scale].norm().item() or 1
+            # transformers may be as far off in fp32, where large terms cancel.
+            bound = max(3e-6, 3 * noise / norm) if scale == name else 1e-5
+            yield f"gradient of {name}", error / norm, bound
+
+    def step_differences(self, gradients):
+        stepped = copy.deepcopy(self.model)
+        step(stepped, gradients)
+        try:
+            model, info = type(stepped).from_pretrained(
+                self.path("stepped"), output_loading_info=True, attn_implementation="eager")
+        except Exception as e:
+            yield f"loading fails: {e}", 1, 0
+            return
+        yield "loading", float(any(info[k] for k in info)), 0
+        got = dict(model.named_parameters())
+        for name, want in stepped.named_parameters():
+            yield f"step of {name}", (got[name] - want).abs().max().item(), 1e-5
+        a, b = (run(m.eval(), self.inputs, self.targets)[0] for m in (model, stepped))
+        yield "export", ((a - b).abs().max() / max(1, b.abs().max())).item(), 1e-4
+        yield from config_differences(model.config.to_dict(), stepped.config.to_dict())
 
 
-def check(directory):
-    config = transformers.AutoConfig.from_pretrained(directory)
-    masked = config.architectures[0].endswith("MaskedLM")
-    auto = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
-    model, info = auto.from_pretrained(directory, output_loading_info=True)
-    wrong = [k for k in ("missing_keys", "unexpected_keys", "mismatched_keys") if info.get(k)]
-    batch = torch.from_numpy(numpy.fromfile(os.path.join(directory, "batch"), numpy.int32)).long()
-    rows, length = batch[0].item(), batch[1].item()
-    inputs = batch[2 : 2 + rows * length].view(rows, length)
-    want = numpy.fromfile(os.path.join(directory, "log-probabilities"), numpy.float32)
-    with torch.no_grad():
-        got = torch.log_softmax(model.eval()(input_ids=inputs).logits, -1)
-    worst = (got - torch.from_numpy(want).view(got.shape)).abs().max().item()
-    print(f"# {type(model).__name__}: log-probabilities differ by {worst:.2g} at most {wrong}")
-    return worst <= 1e-4 and not wrong
+# What these give by rule, dt gives by layer.
+RULES = {"pad_token_id", "max_window_layers", "no_rope_layer_interval", "sliding_window_pattern",
+         "_sliding_window_pattern"}
 
 
-if sys.argv[1] == "golden":
-    golden()
-elif sys.argv[1] == "make":
-    make(sys.argv[2])
-elif sys.argv[1] == "check":
-    sys.exit(not all([check(directory) for directory in sys.argv[2:]]))
+def unused(config):
+    """Members about kinds of layers that the model does not have."""
+    if "sliding_attention" not in config.get("layer_types", ["sliding_attention"]):
+        return {"sliding_window"}
+    return {"local_attention"} if config.get("global_attn_every_n_layers") == 1 else set()
+
+
+def config_differences(got, want):
+    """Of members that transformers reads from a written config.json and from the original."""
+    for key in sorted(want.keys() - set(mutations.IRRELEVANT) - RULES - unused(want)):
+        value = got.get(key)
+        expected = want[key]
+        if isinstance(expected, dict):
+            expected = {k: v for k, v in expected.items() if k != "type"}  # the old name of rope_type
+            value = {k: v for k, v in (value or {}).items() if k in expected}
+        if expected is not None and value != expected:  # defaults may be written out
+            yield f"config: {key} is {value} instead of {expected}", 1, 0
+
+
+def compute(program, how, directories):
+    for i in range(0, len(directories), 200):
+        subprocess.run([program, how] + directories[i : i + 200], check=True)
+
+
+def report(name, case):
+    """Prints the largest errors; True if all are within their bounds."""
+    if case.error() or name in REFUSED:
+        print(f"{name}: refused: {case.error()}")
+        return bool(case.error()) and name in REFUSED
+    worst, wrong = {}, []
+    for what, error, bound in case.differences():
+        kind = what.split()[0]
+        worst[kind] = max(worst.get(kind, 0), error)
+        if not error <= bound:
+            wrong.append(f"  WRONG: {name}: {what} {error:.2g}")
+    print(f"{name}: " + ", ".join(f"{k} {e:.1g}" for k, e in worst.items()))
+    print(*wrong[:8], sep="\n", end="\n" if wrong else "")
+    return not wrong
+
+
+def models(directory, pattern):
+    """Writes a model at a time; its name and case. Plain ones are also in 16 bits and several files."""
+    for name, family, shape, members in cases():
+        if not re.search(pattern, name):
+            continue
+        case = Case(f"{directory}/{name}", model_of(family, config_of(family, shape, members)))
+        case.write()
+        yield name, case
+        if shape is SHAPES["plain"] and not members:
+            for dtype in torch.bfloat16, torch.float16:
+                case.write(dtype, max_shard_size="50KB")
+                assert os.path.exists(f"{case.directory}/model.safetensors.index.json")
+                yield f"{name} {dtype}", case
+
+
+def check(program, directory, pattern=""):
+    failed = []
+    for name, case in models(directory, pattern):
+        compute(program, "all", [case.directory])
+        if not report(name, case):
+            failed.append(name)
+    print(f"{len(failed)} models are wrong: {', '.join(failed)}")
+    return not failed
+
+
+def write(directory, vocabulary):
+    shape = SHAPES["plain"]._replace(vocabulary=int(vocabulary))
+    for family in FAMILIES:
+        if not family.masked:
+            Case(f"{directory}/{family.model_type}", model_of(family, config_of(family, shape))).write()
+    return True
+
+
+# --- the hunt -------------------------------------------------------------------------------------
+
+
+class Mutation(Case):
+    """A model whose config.json is a base's with another value, and at first the base's weights."""
+
+    def __init__(self, directory, family, base, key, members):
+        self.directory, self.family, self.key, self.members = directory, family, key, members
+        shutil.rmtree(directory, ignore_errors=True)
+        os.makedirs(directory)
+        for file in "model.safetensors", "batch":
+            os.link(f"{base.directory}/{file}", f"{directory}/{file}")
+        self.write_config()
+        self.changed = {k: v for k, v in members.items() if k not in base.members
+                        or base.members[k] != v}
+
+    def write_config(self):
+        with open(f"{self.directory}/config.json", "w") as f:
+            json.dump(self.members, f)
+
+    def rewrite(self):
+        """The model as transformers understands it; otherwise returns why it does not."""
+        try:
+            config = transformers.AutoConfig.from_pretrained(self.directory)
+            super().__init__(self.directory, model_of(self.family, config), 12, 2)
+            self.logits = forward(self.model, self.inputs)
+            self.write()
+            self.write_config()
+        except Exception as e:
+            return f"{type(e).__name__}: {e}".split("\n")[0][:100]
+
+    def refusal(self):
+        """How dt refuses the model, if it does: by the name of a changed member, or not."""
+        error = self.error()
+        if not error:
+            return None
+        keys = [self.key, *self.changed]
+        names = keys + [mutations.NAMES[key] for key in keys if key in mutations.NAMES]
+        words = re.findall(r"\w+", error)
+        named = any(name in words for name in names)
+        error = error.replace(self.directory, "")
+        if self.key in mutations.IRRELEVANT and None not in self.changed.values() and self.changed:
+            return "REFUSED", error
+        return ("refused" if named else "UNNAMED"), error
+
+    def forward_verdict(self, base):
+        if self.refusal():
+            return self.refusal()
+        wrong = [f"{what} {e:.2g}" for what, e, bound in self.logit_differences(self.logits)
+                 if not e <= bound]
+        if wrong:
+            return "WRONG", ", ".join(wrong)
+        same = self.logits.shape == base.logits.shape and torch.equal(self.logits, base.logits)
+        return ("ignored" if same else "obeyed"), ""
+
+    def whole_verdict(self):
+        # Terms cancel more than in larger models; a setting that is not obeyed shows all the same.
+        wrong = [f"{what} {e:.2g}" for what, e, bound in self.differences() if not e <= 10 * bound]
+        return ("WRONG" if wrong else "obeyed"), ", ".join(wrong[:3])
+
+
+def base_of(family, directory):
+    base = Case(directory, model_of(family, config_of(family, mutations.SHAPE)), 12, 2)
+    base.write()
+    base.logits = forward(base.model, base.inputs)
+    with open(f"{directory}/config.json") as f:
+        base.members = json.load(f)
+    return base
+
+
+def verdicts(program, directory, family):
+    """(mutation, verdict, detail) of every value: dt refuses or ignores most with the base's weights,
+    so that transformers computes few models."""
+    base = base_of(family, f"{directory}/{family.model_type}")
+    made = [Mutation(f"{directory}/{family.model_type}-{i}", family, base, key, members)
+            for i, (key, members) in enumerate(mutations.mutations(base.members))]
+    compute(program, "forward", [m.directory for m in made])
+    understood, obeyed = [], []
+    for m in made:
+        found = m.refusal()
+        if found and found[0] == "refused":
+            yield m, *found
+            continue
+        trouble = m.rewrite()
+        if not trouble:
+            understood.append(m)
+        elif found:
+            yield m, "refused", found[1]
+        else:
+            yield m, "ACCEPTED", f"transformers: {trouble}"
+    compute(program, "forward", [m.directory for m in understood])
+    for m in understood:
+        verdict, detail = m.forward_verdict(base)
+        if verdict == "obeyed":
+            obeyed.append(m)
+        else:
+            yield m, verdict, detail
+    compute(program, "all", [m.directory for m in obeyed])
+    for m in obeyed:
+        yield m, *m.whole_verdict()
+    for m in made:
+        shutil.rmtree(m.directory)
+
+
+def hunt(program, directory, pattern=""):
+    counts = collections.Counter()
+    for family in FAMILIES:
+        if not re.search(pattern, family.model_type):
+            continue
+        for m, verdict, detail in verdicts(program, directory, family):
+            value = json.dumps(m.changed) if m.changed else f"no {m.key}"
+            if verdict.isupper() and mutations.is_expected(family.model_type, m.key, verdict):
+                verdict = verdict.lower()
+            print(f"{verdict:8} {family.model_type}: {value} {detail}", flush=True)
+            counts[verdict] += 1
+    print(", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items())))
+    return not any(verdict.isupper() for verdict in counts)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "golden":
+        golden()
+    else:
+        commands = {"check": check, "hunt": hunt, "write": write}
+        sys.exit(not commands[sys.argv[1]](*sys.argv[2:]))

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 directory, prompt, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-model = AutoModelForCausalLM.from_pretrained(directory).eval()
+model = AutoModelForCausalLM.from_pretrained(directory, attn_implementation="eager").eval()
 tokenizer = AutoTokenizer.from_pretrained(directory)
 end = model.config.eos_token_id
 ids = torch.tensor([[end] + tokenizer(prompt).input_ids])
