@@ -11,7 +11,7 @@
 #include "io/lineage.h"
 #include "pretokenize/pattern.h"
 #include "token/tokenizer.h"
-#include "token/vocab-trainer.h"
+#include "vocab/vocab-trainer.h"
 
 static const char *default_specials[] = {"<|endoftext|>"};
 

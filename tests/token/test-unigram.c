@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "token/learn-unigram.h"
 #include "token/unigram.h"
 #include "token/vocabulary.h"
+#include "vocab/learn-unigram.h"
 
 #define MARK "\xe2\x96\x81"
 

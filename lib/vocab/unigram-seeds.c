@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/unigram-seeds.h"
+#include "vocab/unigram-seeds.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/learn-unigram.h"
+#include "vocab/learn-unigram.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 #include "base/math.h"
 #include "token/tokenizer.h"
-#include "token/unigram-seeds.h"
 #include "unicode/utf8.h"
+#include "vocab/unigram-seeds.h"
 
 #define LONGEST_WORD 128 /* bytes */
 #define SEEDS        1000000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/vocab-trainer.h"
+#include "vocab/vocab-trainer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "pretokenize/byte-level.h"
 #include "pretokenize/character.h"
 #include "token/bert-words.h"
-#include "token/learn.h"
-#include "token/unigram-vocabulary.h"
-#include "token/word-count.h"
 #include "token/word-piece.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
+#include "vocab/learn.h"
+#include "vocab/unigram-vocabulary.h"
+#include "vocab/word-count.h"
 
 #define JOB_BYTES      ((size_t)1 << 20)
 #define MAX_WORD_CHARS 100 /* characters, in WordPiece */

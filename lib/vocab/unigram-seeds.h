@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The pieces that Unigram training begins with: characters and frequent substrings of words. */
-#ifndef DT_TOKEN_UNIGRAM_SEEDS_H
-#define DT_TOKEN_UNIGRAM_SEEDS_H
+#ifndef DT_VOCAB_UNIGRAM_SEEDS_H
+#define DT_VOCAB_UNIGRAM_SEEDS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "token/piece-trie.h"
-#include "token/word-count.h"
+#include "vocab/word-count.h"
 
 struct dt_unigram_seeds {
     struct dt_trie_piece

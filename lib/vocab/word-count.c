@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/word-count.h"
+#include "vocab/word-count.h"
 
 #include <stdlib.h>
 #include <string.h>

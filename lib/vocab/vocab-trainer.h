@@ -15,8 +15,8 @@
  *                by code, "##" characters inside words by code, merges
  *     Unigram    <unk>, special tokens, <0x00> to <0xFF>, pieces by probability
  */
-#ifndef DT_TOKEN_VOCAB_TRAINER_H
-#define DT_TOKEN_VOCAB_TRAINER_H
+#ifndef DT_VOCAB_VOCAB_TRAINER_H
+#define DT_VOCAB_VOCAB_TRAINER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,15 +7,15 @@
  *     ... learned.pieces[i], the most probable first
  *     dt_learned_release(&learned);
  */
-#ifndef DT_TOKEN_LEARN_UNIGRAM_H
-#define DT_TOKEN_LEARN_UNIGRAM_H
+#ifndef DT_VOCAB_LEARN_UNIGRAM_H
+#define DT_VOCAB_LEARN_UNIGRAM_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "token/piece-trie.h"
-#include "token/word-count.h"
+#include "vocab/word-count.h"
 
 struct dt_learned {
     struct dt_trie_piece *pieces; /* [count]; their bytes belong to the words; id: the index */

@@ -4,13 +4,13 @@
  * frequent pair of adjacent tokens; of equally frequent pairs, of the one with the lower left
  * id, then right id.
  */
-#ifndef DT_TOKEN_LEARN_H
-#define DT_TOKEN_LEARN_H
+#ifndef DT_VOCAB_LEARN_H
+#define DT_VOCAB_LEARN_H
 
 #include <stdint.h>
 
 #include "token/vocabulary.h"
-#include "token/word-count.h"
+#include "vocab/word-count.h"
 
 /* Adds merges and their tokens to t until it has size tokens or no pair occurs min_count
  * times (at least 1). t already holds the initial symbols: bytes or, for

@@ -4,12 +4,12 @@
  * their space, written U+2581; characters beyond the alphabet are bytes. For
  * dt_vocab_trainer_finish.
  */
-#ifndef DT_TOKEN_UNIGRAM_VOCABULARY_H
-#define DT_TOKEN_UNIGRAM_VOCABULARY_H
+#ifndef DT_VOCAB_UNIGRAM_VOCABULARY_H
+#define DT_VOCAB_UNIGRAM_VOCABULARY_H
 
 #include "token/steps.h"
 #include "token/vocabulary.h"
-#include "token/word-count.h"
+#include "vocab/word-count.h"
 
 #define DT_UNIGRAM_VOCABULARY_FIXED 257 /* <unk> and the bytes */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The pieces of a corpus with their counts, the input of BPE training. */
-#ifndef DT_TOKEN_WORD_COUNT_H
-#define DT_TOKEN_WORD_COUNT_H
+#ifndef DT_VOCAB_WORD_COUNT_H
+#define DT_VOCAB_WORD_COUNT_H
 
 #include <stddef.h>
 #include <stdint.h>

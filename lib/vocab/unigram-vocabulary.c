@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/unigram-vocabulary.h"
+#include "vocab/unigram-vocabulary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "token/learn-unigram.h"
 #include "token/unigram.h"
 #include "unicode/utf8.h"
+#include "vocab/learn-unigram.h"
 #include "json/json.h"
 
 static const char splitter_json[] =

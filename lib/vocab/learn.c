@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/learn.h"
+#include "vocab/learn.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "pretokenize/byte-level.h"
-#include "token/vocab-trainer.h"
 #include "token/vocabulary.h"
+#include "vocab/vocab-trainer.h"
 
 static const char *specials[] = {"<|endoftext|>"};
 
