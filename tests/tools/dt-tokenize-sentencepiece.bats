@@ -150,7 +150,7 @@ refused() {
 }
 
 @test "words are at least as probable as under sentencepiece's vocabulary of the same size" {
-    need_python sentencepiece tokenizers
+    need_python sentencepiece tokenizers google.protobuf
     need_data grimm.txt
     grep . "$TESTDATA/grimm.txt" | head -3000 >train
     grep . "$TESTDATA/grimm.txt" | tail -1000 >test
@@ -159,7 +159,7 @@ refused() {
 }
 
 @test "ids of models with SentencePiece's own options: 3,000 random strings" {
-    need_python sentencepiece
+    need_python sentencepiece google.protobuf
     "$PYTHON" "$ORACLES/sentencepiece_oracle.py" published . "$BATS_TEST_DIRNAME/../token/golden/corpus.txt"
     "$PYTHON" "$ORACLES/tokenizers_oracle.py" strings 21 3000 >f.jsonl
     for model in t5 xlnet nfkc llama gemma; do
