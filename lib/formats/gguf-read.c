@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,35 @@ static int wrong(const struct source *s, const char *key, const char *expected)
     return dt_fail(s->err, DT_EFORMAT, "%s: %s must be %s", s->file->path, key, expected);
 }
 
+/* Adds the value of a key to config, or to its rope_scaling. */
+static void put(struct json_object *config, const char *member, struct json_object *value)
+{
+    size_t prefix = strlen(DT_GGUF_SCALING);
+    struct json_object *scaling;
+    if (strncmp(member, DT_GGUF_SCALING, prefix) != 0) {
+        dt_json_object_add(config, member, value);
+        return;
+    }
+    if (!json_object_object_get_ex(config, "rope_scaling", &scaling)) {
+        scaling = dt_json_new_object();
+        dt_json_object_add(config, "rope_scaling", scaling);
+        dt_json_object_add(scaling, "type",
+                           dt_json_new_string("linear")); /* unless a key says it */
+    }
+    dt_json_object_add(scaling, member + prefix, value);
+}
+
+static int add_scaling(const struct source *s, const char *name, const struct dt_gguf_key *k,
+                       struct json_object *config)
+{
+    struct dt_gguf_text kind = {"", 0};
+    DT_TRY(dt_gguf_file_get_string(s->file, name, &kind, s->err));
+    char *text = dt_strndup(kind.data, kind.size);
+    put(config, k->member, dt_json_new_string(strcmp(text, "none") == 0 ? "default" : text));
+    free(text);
+    return 0;
+}
+
 /* Adds the member of a key to config; those that must be the same are checked later. */
 static int add_member(const struct source *s, const struct dt_gguf_key *k,
                       struct json_object *config)
@@ -57,19 +87,38 @@ static int add_member(const struct source *s, const struct dt_gguf_key *k,
     int64_t whole = 0;
     snprintf(name, sizeof name, "%s.%s", s->architecture->name, k->key);
     const struct dt_gguf_value *v = dt_gguf_file_find(s->file, name);
+    if (v == NULL && k->needed)
+        return dt_fail(s->err, DT_EFORMAT, "%s: %s is missing", s->file->path, name);
     if (v == NULL || k->kind == DT_GGUF_KEY_SAME)
         return 0;
+    if (k->kind == DT_GGUF_KEY_SCALING)
+        return add_scaling(s, name, k, config);
     if (k->kind == DT_GGUF_KEY_REAL) {
         if (v->kind != DT_GGUF_KIND_F32 && v->kind != DT_GGUF_KIND_F64)
             return wrong(s, name, "a floating-point number");
-        dt_json_object_add(config, k->member, number_of(v->real));
+        put(config, k->member, number_of(v->real));
         return 0;
     }
     DT_TRY(dt_gguf_file_get_int(s->file, name, &whole, s->err));
     if (whole < 0 || whole > INT32_MAX)
         return wrong(s, name, "an integer from 0 to 2147483647");
-    dt_json_object_add(config, k->member, dt_json_new_int(whole));
+    put(config, k->member, dt_json_new_int(whole));
     return 0;
+}
+
+/* What a file without a key means, where it is not what config.json without the member means. */
+static void add_defaults(const struct source *s, struct json_object *config)
+{
+    const struct dt_gguf_architecture *a = s->architecture;
+    char name[96];
+    if (strcmp(a->name, "gpt2") == 0)
+        return;
+    dt_json_object_add(config, "head_dim", NULL); /* C / H */
+    dt_json_object_add(config, "num_key_value_heads", NULL);
+    dt_json_object_add(config, "rope_theta", dt_json_new_int(DT_ROPE_THETA));
+    snprintf(name, sizeof name, "%s.attention.sliding_window", a->name);
+    if (strcmp(a->name, "gemma3") == 0 && dt_gguf_file_find(s->file, name) == NULL)
+        dt_json_object_add(config, "sliding_window_pattern", dt_json_new_int(1));
 }
 
 /* A key that repeats a member. */
@@ -79,7 +128,7 @@ static int check_same(const struct source *s, const struct dt_gguf_key *k,
     char name[96];
     struct json_object *member;
     int64_t expected = dt_model_head_dim(&s->config), value;
-    if (json_object_object_get_ex(config, k->member, &member))
+    if (json_object_object_get_ex(config, k->member, &member) && member)
         expected = json_object_get_int64(member);
     snprintf(name, sizeof name, "%s.%s", s->architecture->name, k->key);
     value = expected;
@@ -113,9 +162,14 @@ static int fill_config(struct source *s, struct json_object *config)
     dt_json_object_add(config, "model_type", dt_json_new_string(a->model_type));
     dt_json_object_add(config, "vocab_size", dt_json_new_int((int64_t)tokens->shape[1]));
     dt_json_object_add(config, "tie_word_embeddings", dt_json_new_boolean(is_tied(s, tokens)));
+    add_defaults(s, config);
     for (const struct dt_gguf_key *k = a->keys; k->key; k++)
         DT_TRY(add_member(s, k, config));
     DT_TRY(dt_model_config_from_json(&s->config, config, s->file->path, s->err));
+    if (a->wide_layers > 0) {
+        s->config.attention_scale = 1 / sqrt((double)dt_gguf_query_scalar(a, &s->config));
+        dt_model_config_derive(&s->config);
+    }
     for (const struct dt_gguf_key *k = a->keys; k->key; k++)
         if (k->kind == DT_GGUF_KEY_SAME)
             DT_TRY(check_same(s, k, config));
@@ -211,6 +265,21 @@ static int decode_tensor(const struct source *s, const struct dt_gguf_tensor *t,
     return 0;
 }
 
+/* Takes 1 from a norm's weights, so that dt's sum with 1 is what the file has. */
+static int shift(const struct source *s, const char *name, float *x, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const float sum = x[i];
+        x[i] = sum - 1;
+        if (x[i] + 1 != sum)
+            return dt_fail(s->err, DT_EFORMAT,
+                           "%s: tensor '%s': element %lld is %.9g, which is not 1 + a number in "
+                           "fp32",
+                           s->file->path, name, (long long)i, (double)sum);
+    }
+    return 0;
+}
+
 static int fill(const struct source *s, enum dt_dtype compute, const struct dt_param *p, float *to)
 {
     char name[64];
@@ -224,6 +293,8 @@ static int fill(const struct source *s, enum dt_dtype compute, const struct dt_p
         dt_gguf_transpose(to, from, p->shape[1], p->shape[0]);
     else if (rc == 0 && heads)
         dt_gguf_permute(to, from, p->shape[0], p->shape[1], heads, true);
+    if (rc == 0 && dt_gguf_is_shifted(&s->config, p))
+        rc = shift(s, name, to, p->count);
     if (moves)
         free(from);
     return rc;

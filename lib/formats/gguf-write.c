@@ -13,18 +13,30 @@
 
 /* --- values -----------------------------------------------------------------------------------*/
 
+/* A member of config.json, or of its rope_scaling; NULL: absent or null. */
+static struct json_object *member_of(struct json_object *config, const char *name)
+{
+    size_t prefix = strlen(DT_GGUF_SCALING);
+    if (strncmp(name, DT_GGUF_SCALING, prefix) != 0)
+        return json_object_object_get(config, name);
+    struct json_object *scaling = json_object_object_get(config, "rope_scaling");
+    return scaling ? json_object_object_get(scaling, name + prefix) : NULL;
+}
+
 /* The value of a member of config.json; those that keys repeat may be absent: C / H. */
 static void add_key(struct dt_gguf_values *v, const struct dt_gguf_architecture *a,
                     const struct dt_gguf_key *k, const struct dt_model_config *c,
                     struct json_object *config)
 {
     char name[96];
-    struct json_object *member;
-    bool given = json_object_object_get_ex(config, k->member, &member) && member;
+    struct json_object *member = member_of(config, k->member);
     snprintf(name, sizeof name, "%s.%s", a->name, k->key);
-    if (k->kind == DT_GGUF_KEY_REAL && given)
+    if (k->kind == DT_GGUF_KEY_SCALING) {
+        if (c->rope_scaling != DT_ROPE_SCALING_NONE)
+            dt_gguf_add_string(v, name, dt_rope_scaling_names[c->rope_scaling]);
+    } else if (k->kind == DT_GGUF_KEY_REAL && member)
         dt_gguf_add_f32(v, name, json_object_get_double(member));
-    else if (given)
+    else if (member)
         dt_gguf_add_u32(v, name, (uint32_t)json_object_get_int64(member));
     else if (k->kind == DT_GGUF_KEY_SAME)
         dt_gguf_add_u32(v, name, (uint32_t)dt_model_head_dim(c));
@@ -36,7 +48,7 @@ static int add_shape(struct dt_gguf_values *v, const struct dt_gguf_architecture
 {
     static const uint32_t file_types[] = {0, 1, 32, 7}; /* LLAMA_FTYPE_* of llama.h */
     struct json_object *config = dt_model_config_to_json(c, UINT32_MAX);
-    int rc = dt_gguf_check_members(a, config, err);
+    int rc = dt_gguf_check_members(a, c, config, err);
     dt_gguf_add_string(v, "general.architecture", a->name);
     dt_gguf_add_u32(v, "general.file_type", file_types[o->type]);
     for (const struct dt_gguf_key *k = a->keys; rc == 0 && k->key; k++)
@@ -151,6 +163,8 @@ static int encode(const struct dt_model *m, const struct dt_gguf_architecture *a
         dt_gguf_permute(ordered, from, s->rows, s->columns, heads, false);
     else
         memcpy(ordered, from, (size_t)p->count * sizeof *ordered);
+    for (int64_t i = 0; dt_gguf_is_shifted(&m->config, p) && i < p->count; i++)
+        ordered[i] += 1;
     if (s->type != DT_GGUF_CODE_Q8_0)
         narrow(m->device, dtype_of(s), bytes, ordered, p->count);
     else if (!quantize(m->device, bytes, ordered, p->count))
@@ -294,7 +308,7 @@ const struct dt_export_format dt_export_format_gguf = {
     .types = 1 << DT_EXPORT_TYPE_F32 | 1 << DT_EXPORT_TYPE_F16 | 1 << DT_EXPORT_TYPE_BF16 |
              1 << DT_EXPORT_TYPE_Q8_0,
     .shards = false,
-    .models = dt_gguf_architecture_list,
+    .models = dt_gguf_model_type_list,
     .holds = dt_gguf_holds,
     .write = write_request,
 };

@@ -2,6 +2,7 @@
 /* Architectures of GGUF: keys, names and layout of tensors. */
 #include "formats/gguf.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,27 +24,72 @@ static const struct dt_gguf_key gpt2_keys[] = {
 };
 
 /* Of the families with RoPE and RMSNorm. */
-static const struct dt_gguf_key llama_keys[] = {
-    {"context_length", "max_position_embeddings"},
-    {"embedding_length", "hidden_size"},
-    {"block_count", "num_hidden_layers"},
-    {"feed_forward_length", "intermediate_size"},
-    {"attention.head_count", "num_attention_heads"},
-    {"attention.head_count_kv", "num_key_value_heads"},
-    {"attention.key_length", "head_dim"},
-    {"attention.value_length", "head_dim", DT_GGUF_KEY_SAME},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", DT_GGUF_KEY_REAL},
-    {"rope.freq_base", "rope_theta", DT_GGUF_KEY_REAL},
-    {"rope.dimension_count", "head_dim", DT_GGUF_KEY_SAME},
-    {"vocab_size", "vocab_size", DT_GGUF_KEY_SAME},
+#define ROTARY_KEYS                                                                                \
+    {"context_length", "max_position_embeddings"}, {"embedding_length", "hidden_size"},            \
+        {"block_count", "num_hidden_layers"}, {"feed_forward_length", "intermediate_size"},        \
+        {"attention.head_count", "num_attention_heads"},                                           \
+        {"attention.head_count_kv", "num_key_value_heads"}, {"attention.key_length", "head_dim"},  \
+        {"attention.value_length", "head_dim", DT_GGUF_KEY_SAME},                                  \
+        {"attention.layer_norm_rms_epsilon", "rms_norm_eps", DT_GGUF_KEY_REAL},                    \
+        {"rope.freq_base", "rope_theta", DT_GGUF_KEY_REAL},                                        \
+        {"rope.dimension_count", "head_dim", DT_GGUF_KEY_SAME},                                    \
+        {"rope.scaling.type", DT_GGUF_SCALING "type", DT_GGUF_KEY_SCALING},                        \
+        {"rope.scaling.factor", DT_GGUF_SCALING "factor", DT_GGUF_KEY_REAL},                       \
+    {                                                                                              \
+        "vocab_size", "vocab_size", DT_GGUF_KEY_SAME                                               \
+    }
+
+/* YaRN. llama.cpp derives the factor of cosines and sines from the scaling factor. */
+#define YARN_KEYS                                                                                  \
+    {"rope.scaling.original_context_length", DT_GGUF_SCALING "original_max_position_embeddings"},  \
+        {"rope.scaling.yarn_beta_fast", DT_GGUF_SCALING "beta_fast", DT_GGUF_KEY_REAL},            \
+    {                                                                                              \
+        "rope.scaling.yarn_beta_slow", DT_GGUF_SCALING "beta_slow", DT_GGUF_KEY_REAL               \
+    }
+
+static const struct dt_gguf_key llama_keys[] = {ROTARY_KEYS, YARN_KEYS, {NULL}};
+
+static const struct dt_gguf_key granite_keys[] = {
+    ROTARY_KEYS,
+    YARN_KEYS,
+    {"attention.scale", "attention_multiplier", DT_GGUF_KEY_REAL, .needed = true},
+    {"embedding_scale", "embedding_multiplier", DT_GGUF_KEY_REAL},
+    {"residual_scale", "residual_multiplier", DT_GGUF_KEY_REAL},
+    {"logit_scale", "logits_scaling", DT_GGUF_KEY_REAL, .needed = true},
+    {NULL},
+};
+
+static const struct dt_gguf_key gemma_keys[] = {ROTARY_KEYS, {NULL}};
+
+static const struct dt_gguf_key gemma2_keys[] = {
+    ROTARY_KEYS,
+    {"attention.sliding_window", "sliding_window"},
+    {"attn_logit_softcapping", "attn_logit_softcapping", DT_GGUF_KEY_REAL},
+    {"final_logit_softcapping", "final_logit_softcapping", DT_GGUF_KEY_REAL},
+    {NULL},
+};
+
+static const struct dt_gguf_key gemma3_keys[] = {
+    ROTARY_KEYS,
+    {"attention.sliding_window", "sliding_window"},
+    {"attention.sliding_window_pattern", "sliding_window_pattern"},
+    {"rope.freq_base_swa", "rope_local_base_freq", DT_GGUF_KEY_REAL},
+    {"final_logit_softcapping", "final_logit_softcapping", DT_GGUF_KEY_REAL},
     {NULL},
 };
 
 static const struct dt_gguf_architecture architectures[] = {
     {"gpt2", "gpt2", gpt2_keys, .tied = true},
     {"llama", "llama", llama_keys, .permuted = true},
+    {"llama", "mistral", llama_keys, .permuted = true},
+    {"qwen2", "qwen2", llama_keys},
     {"qwen3", "qwen3", llama_keys},
     {"olmo2", "olmo2", llama_keys, .has_head = true},
+    {"smollm3", "smollm3", llama_keys, .permuted = true, .rope_skip_every = 4},
+    {"granite", "granite", granite_keys, .permuted = true},
+    {"gemma", "gemma", gemma_keys, .tied = true},
+    {"gemma2", "gemma2", gemma2_keys, .tied = true, .window_period = 2, .wide_layers = 46},
+    {"gemma3", "gemma3_text", gemma3_keys, .window_period = 6, .wide_layers = 62},
 };
 #define ARCHITECTURES (sizeof architectures / sizeof *architectures)
 
@@ -72,12 +118,27 @@ bool dt_gguf_holds(const struct dt_model_config *c)
     return dt_gguf_architecture_of(c) != NULL;
 }
 
-char *dt_gguf_architecture_list(void)
+static char *list_of(bool model_types)
 {
     struct dt_buffer list = DT_BUFFER_EMPTY;
-    for (size_t i = 0; i < ARCHITECTURES; i++)
-        dt_buffer_printf(&list, "%s%s", i ? ", " : "", architectures[i].name);
+    const char *last = "";
+    for (size_t i = 0; i < ARCHITECTURES; i++) {
+        const char *name = model_types ? architectures[i].model_type : architectures[i].name;
+        if (strcmp(name, last) != 0) /* rows with one name are neighbours */
+            dt_buffer_printf(&list, "%s%s", i ? ", " : "", name);
+        last = name;
+    }
     return list.data;
+}
+
+char *dt_gguf_architecture_list(void)
+{
+    return list_of(false);
+}
+
+char *dt_gguf_model_type_list(void)
+{
+    return list_of(true);
 }
 
 static const struct dt_gguf_key *find_key(const struct dt_gguf_architecture *a, const char *name,
@@ -117,47 +178,133 @@ int dt_gguf_check_keys(const struct dt_gguf_architecture *a, const struct dt_ggu
     return rc;
 }
 
-static bool is_text(struct json_object *value, const char *expected)
-{
-    const char *text = dt_json_text(value);
-    return text && strcmp(text, expected) == 0;
-}
+/* --- what has no key ---------------------------------------------------------------------------*/
 
-/* Whether a member of config.json says what a file without it means: a switch that is off, global
- * attention in all layers, RoPE without scaling. */
-static bool is_default(const char *name, struct json_object *value)
+static bool skips_fit(const struct dt_gguf_architecture *a, const struct dt_model_config *c)
 {
-    if (value == NULL)
-        return true;
-    if (json_object_is_type(value, json_type_boolean))
-        return !json_object_get_boolean(value);
-    if (strcmp(name, "rope_parameters") == 0)
-        return is_text(json_object_object_get(value, "rope_type"), "default");
-    if (strcmp(name, "layer_types") != 0)
-        return false;
-    for (size_t i = 0; i < json_object_array_length(value); i++)
-        if (!is_text(json_object_array_get_idx(value, i), "full_attention"))
+    for (long i = 0; i < c->num_layers; i++) {
+        bool skipped = c->rope_skip_every > 0 && (i + 1) % c->rope_skip_every == 0;
+        if (skipped != (a->rope_skip_every > 0 && (i + 1) % a->rope_skip_every == 0))
             return false;
+    }
     return true;
 }
 
-int dt_gguf_check_members(const struct dt_gguf_architecture *a, struct json_object *config,
-                          struct dt_error *err)
+/* With period, the number that the key says, or 0. */
+static bool windows_fit(const struct dt_gguf_architecture *a, const struct dt_model_config *c,
+                        int64_t period)
 {
-    static const char *const silent[] = {
-        "architectures", "model_type",        "hidden_act",          "activation_function",
-        "n_ctx",         "initializer_range", "embd_pdrop",          "resid_pdrop",
-        "attn_pdrop",    "attention_dropout", "hidden_dropout_prob", "tie_word_embeddings",
-        "torch_dtype"};
+    bool windows = c->sliding_window > 0 || find_key(a, "sliding_window_pattern", true) == NULL;
+    period = period > 0 ? period : a->window_period;
+    for (long i = 0; i < c->num_layers; i++) {
+        bool local = windows && period > 0 && (i + 1) % period != 0;
+        if (local != (dt_model_window(c, i) > 0))
+            return false;
+    }
+    return true;
+}
+
+int64_t dt_gguf_query_scalar(const struct dt_gguf_architecture *a, const struct dt_model_config *c)
+{
+    return c->num_layers == a->wide_layers ? c->hidden_size / c->num_heads : dt_model_head_dim(c);
+}
+
+static bool query_scale_fits(const struct dt_gguf_architecture *a, const struct dt_model_config *c)
+{
+    double usual = 1 / sqrt((double)dt_model_head_dim(c));
+    double scale = c->attention_scale > 0 ? c->attention_scale : usual;
+    return a->wide_layers > 0 &&
+           (float)scale == (float)(1 / sqrt((double)dt_gguf_query_scalar(a, c)));
+}
+
+/* --- members without a row ---------------------------------------------------------------------*/
+
+static bool is_silent(const char *name)
+{
+    /* rope_parameters repeats rope_theta, rope_scaling and others. */
+    static const char *const silent[] = {"architectures",
+                                         "model_type",
+                                         "hidden_act",
+                                         "hidden_activation",
+                                         "torch_dtype",
+                                         "activation_function",
+                                         "n_ctx",
+                                         "initializer_range",
+                                         "embd_pdrop",
+                                         "resid_pdrop",
+                                         "attn_pdrop",
+                                         "attention_dropout",
+                                         "rope_parameters",
+                                         "hidden_dropout_prob",
+                                         "tie_word_embeddings",
+                                         "rope_scaling",
+                                         "no_rope_layers",
+                                         "layer_types",
+                                         "query_pre_attn_scalar",
+                                         "no_rope_layer_interval"};
+    for (size_t i = 0; i < sizeof silent / sizeof *silent; i++)
+        if (strcmp(silent[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int no_key(const struct dt_gguf_architecture *a, const char *place, const char *name,
+                  struct dt_error *err)
+{
+    return dt_fail(err, DT_EINVALID, "GGUF's architecture %s has no key for config.json's %s%s",
+                   a->name, place, name);
+}
+
+static int other_value(const struct dt_gguf_architecture *a, const char *name, struct dt_error *err)
+{
+    return dt_fail(err, DT_EINVALID,
+                   "GGUF's architecture %s has no key for this value of config.json's %s", a->name,
+                   name);
+}
+
+static int check_scaling(const struct dt_gguf_architecture *a, const struct dt_model_config *c,
+                         struct json_object *config, struct dt_error *err)
+{
+    if (c->rope_scaling == DT_ROPE_SCALING_NONE)
+        return 0;
+    if (c->rope_scaling != DT_ROPE_SCALING_LINEAR && c->rope_scaling != DT_ROPE_SCALING_YARN)
+        return other_value(a, DT_GGUF_SCALING "type", err);
+    json_object_object_foreach(json_object_object_get(config, "rope_scaling"), name, value)
+    {
+        char member[64];
+        (void)value;
+        snprintf(member, sizeof member, DT_GGUF_SCALING "%s", name);
+        if (find_key(a, member, true) == NULL && strcmp(name, "rope_type") != 0)
+            return no_key(a, DT_GGUF_SCALING, name, err);
+    }
+    return 0;
+}
+
+int dt_gguf_check_members(const struct dt_gguf_architecture *a, const struct dt_model_config *c,
+                          struct json_object *config, struct dt_error *err)
+{
+    struct json_object *pattern = json_object_object_get(config, "sliding_window_pattern");
     json_object_object_foreach(config, name, value)
     {
-        bool known = find_key(a, name, true) || is_default(name, value);
-        for (size_t i = 0; !known && i < sizeof silent / sizeof *silent; i++)
-            known = strcmp(silent[i], name) == 0;
-        if (!known)
-            return dt_fail(err, DT_EINVALID,
-                           "GGUF's architecture %s has no key for config.json's %s", a->name, name);
+        bool off = json_object_is_type(value, json_type_boolean) && !json_object_get_boolean(value);
+        bool window = strcmp(name, "use_sliding_window") == 0; /* layer_types says it */
+        if (value && !off && !window && !is_silent(name) && find_key(a, name, true) == NULL)
+            return no_key(a, "", name, err);
+        /* Without these keys llama.cpp has caps of its own. */
+        if (value == NULL && strstr(name, "_softcapping") &&
+            find_key(a, "attn_logit_softcapping", true))
+            return other_value(a, name, err);
     }
+    DT_TRY(check_scaling(a, c, config, err));
+    if (!skips_fit(a, c))
+        return other_value(a, "no_rope_layers", err);
+    if (!windows_fit(a, c, pattern ? json_object_get_int64(pattern) : 0))
+        return other_value(a, "layer_types", err);
+    if (c->attention_scale > 0 && find_key(a, "attention_multiplier", true) == NULL &&
+        !query_scale_fits(a, c))
+        return other_value(a, "query_pre_attn_scalar", err);
+    if (a->tied && !c->tie_word_embeddings)
+        return other_value(a, "tie_word_embeddings", err);
     return 0;
 }
 
@@ -186,6 +333,7 @@ static const struct {
     {DT_ROLE_K_NORM_WEIGHT, "blk.%d.attn_k_norm.weight"},
     {DT_ROLE_PROJECTION_WEIGHT, "blk.%d.attn_output.weight"},
     {DT_ROLE_PROJECTION_BIAS, "blk.%d.attn_output.bias"},
+    {DT_ROLE_NORM1_OUTPUT_WEIGHT, "blk.%d.post_attention_norm.weight"},
     {DT_ROLE_NORM2_WEIGHT, "blk.%d.ffn_norm.weight"},
     {DT_ROLE_NORM2_BIAS, "blk.%d.ffn_norm.bias"},
     {DT_ROLE_GATE_WEIGHT, "blk.%d.ffn_gate.weight"},
@@ -193,6 +341,7 @@ static const struct {
     {DT_ROLE_UP_BIAS, "blk.%d.ffn_up.bias"},
     {DT_ROLE_DOWN_WEIGHT, "blk.%d.ffn_down.weight"},
     {DT_ROLE_DOWN_BIAS, "blk.%d.ffn_down.bias"},
+    {DT_ROLE_NORM2_OUTPUT_WEIGHT, "blk.%d.post_ffw_norm.weight"},
     {DT_ROLE_FINAL_NORM_WEIGHT, "output_norm.weight"},
     {DT_ROLE_FINAL_NORM_BIAS, "output_norm.bias"},
     {DT_ROLE_HEAD_WEIGHT, "output.weight"},
@@ -219,6 +368,12 @@ bool dt_gguf_is_transposed(const struct dt_param *p)
 {
     return p->rank == 2 && !p->transposed && p->role != DT_ROLE_TOKEN_EMBEDDING &&
            p->role != DT_ROLE_POSITION_EMBEDDING && p->role != DT_ROLE_HEAD_WEIGHT;
+}
+
+bool dt_gguf_is_shifted(const struct dt_model_config *c, const struct dt_param *p)
+{
+    /* Vectors are norms: biases of Gemma have no key. */
+    return dt_family_of(c)->norm == DT_NORM_RMS_PLUS_ONE && p->rank == 1;
 }
 
 int64_t dt_gguf_permuted_heads(const struct dt_gguf_architecture *a,

@@ -11,9 +11,9 @@
 #define AT(field) offsetof(struct dt_model_config, field)
 
 /* A descriptor; a macro, so that one with a field left out does not compile. What follows
- * gguf are designated initializers of the fields after it. */
+ * epsilon are designated initializers of the fields after it. */
 #define FAMILY(variable, norm, placement, mlp, positions, objective, biases, kv_heads, tying,      \
-               epsilon_kind, epsilon, gguf, ...)                                                   \
+               epsilon_kind, epsilon, ...)                                                         \
     const struct dt_family_descriptor dt_family_##variable = {DT_NORM_##norm,                      \
                                                               DT_NORM_PLACEMENT_##placement,       \
                                                               DT_MLP_##mlp,                        \
@@ -27,7 +27,6 @@
                                                               variable##_tensors,                  \
                                                               variable##_extras,                   \
                                                               &variable##_json,                    \
-                                                              gguf,                                \
                                                               __VA_ARGS__}
 
 #define ONLY(enumerator) (1u << (enumerator))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Model families: one descriptor each, from which everything else follows: the tensor table,
- * forward and backward, FLOPs and cost model, config.json, safetensors and GGUF, and the checks
- * of a configuration.
+ * forward and backward, FLOPs and cost model, config.json and safetensors, and the checks of a
+ * configuration.
  *
  *     const struct dt_family_descriptor *family = dt_family_of(&config);
  *     if (family->mlp == DT_MLP_SWIGLU) ...
@@ -216,15 +216,6 @@ struct dt_family_json {
     const char *scaling_name;  /* member of rope_scaling that is written with its kind */
 };
 
-/* --- GGUF --- */
-
-/* Names of tensors follow from roles (formats/gguf.c). */
-struct dt_family_gguf {
-    const char *architecture; /* general.architecture, and the prefix of keys */
-    const char *epsilon_key;
-    bool permuted; /* rows of queries and keys are interleaved for RoPE */
-};
-
 /* --- the descriptor --- */
 
 /* DT_NORM_RMS_PLUS_ONE multiplies by 1 + weight (Gemma); its weights are initially 0. */
@@ -298,7 +289,6 @@ struct dt_family_descriptor {
     const struct dt_tensor_spec *tensors; /* in table order */
     const struct dt_extra_spec *extras;
     const struct dt_family_json *json;
-    const struct dt_family_gguf *gguf; /* NULL: not supported in GGUF */
     /* What most families do not have: */
     enum dt_qk_norm_kind qk_norm;
     enum dt_embedding_scale_kind embedding_scale;

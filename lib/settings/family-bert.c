@@ -114,5 +114,5 @@ static const struct dt_family_json bert_json = {
     .attention_biases = ONLY(DT_ATTENTION_BIAS_NONE),
 };
 
-FAMILY(bert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-12, NULL,
+FAMILY(bert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-12,
        .position_offset = 0);

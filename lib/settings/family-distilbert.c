@@ -105,5 +105,5 @@ static const struct dt_family_json distilbert_json = {
     .attention_biases = ONLY(DT_ATTENTION_BIAS_NONE),
 };
 
-FAMILY(distilbert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, FIXED, 1e-12, NULL,
+FAMILY(distilbert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, FIXED, 1e-12,
        .position_offset = 0);

@@ -66,4 +66,4 @@ static const struct dt_family_json gemma_json = {
 
 #define gemma_extras dt_llama_extras
 FAMILY(gemma, RMS_PLUS_ONE, PRE, GEGLU_TANH, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL,
-       CONFIGURED, 1e-6, NULL, .embedding_scale = DT_EMBEDDING_SCALE_ROOT);
+       CONFIGURED, 1e-6, .embedding_scale = DT_EMBEDDING_SCALE_ROOT);

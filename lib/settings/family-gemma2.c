@@ -77,4 +77,4 @@ static const struct dt_family_json gemma2_json = {
 
 #define gemma2_extras dt_llama_extras
 FAMILY(gemma2, RMS_PLUS_ONE, BOTH, GEGLU_TANH, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL,
-       CONFIGURED, 1e-6, NULL, .embedding_scale = DT_EMBEDDING_SCALE_ROOT);
+       CONFIGURED, 1e-6, .embedding_scale = DT_EMBEDDING_SCALE_ROOT);

@@ -82,5 +82,4 @@ static const struct dt_family_json gemma3_text_json = {
 
 #define gemma3_text_extras dt_llama_extras
 FAMILY(gemma3_text, RMS_PLUS_ONE, BOTH, GEGLU_TANH, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL,
-       CONFIGURED, 1e-6, NULL, .embedding_scale = DT_EMBEDDING_SCALE_ROOT,
-       .qk_norm = DT_QK_NORM_ALWAYS);
+       CONFIGURED, 1e-6, .embedding_scale = DT_EMBEDDING_SCALE_ROOT, .qk_norm = DT_QK_NORM_ALWAYS);

@@ -95,5 +95,5 @@ static const struct dt_family_json gpt_neox_json = {
     .scaling_name = "rope_type",
 };
 
-FAMILY(gpt_neox, LAYER, PRE, GELU_ERF, ROPE, CAUSAL, ALL, EQUAL, OPTIONAL, CONFIGURED, 1e-5, NULL,
+FAMILY(gpt_neox, LAYER, PRE, GELU_ERF, ROPE, CAUSAL, ALL, EQUAL, OPTIONAL, CONFIGURED, 1e-5,
        .qk_norm = DT_QK_NORM_NONE);

@@ -85,7 +85,5 @@ static const struct dt_family_json gpt2_json = {
     .attention_biases = ONLY(DT_ATTENTION_BIAS_NONE),
 };
 
-static const struct dt_family_gguf gpt2_gguf = {"gpt2", "attention.layer_norm_epsilon", false};
-
 FAMILY(gpt2, LAYER, PRE, GELU_TANH, LEARNED, CAUSAL, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-5,
-       &gpt2_gguf, .position_offset = 0);
+       .position_offset = 0);

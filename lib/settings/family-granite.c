@@ -33,4 +33,4 @@ static const struct dt_family_json granite_json = {
 #define granite_tensors dt_llama_tensors
 #define granite_extras  dt_llama_extras
 FAMILY(granite, RMS, PRE, SWIGLU, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL, CONFIGURED, 1e-5,
-       NULL, .embedding_scale = DT_EMBEDDING_SCALE_CONFIGURED);
+       .embedding_scale = DT_EMBEDDING_SCALE_CONFIGURED);

@@ -81,9 +81,7 @@ static const struct dt_family_json llama_json = {
     .scaling_name = "rope_type",
 };
 
-static const struct dt_family_gguf llama_gguf = {"llama", "attention.layer_norm_rms_epsilon", true};
-
 #define llama_tensors dt_llama_tensors
 #define llama_extras  dt_llama_extras
 FAMILY(llama, RMS, PRE, SWIGLU, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL, CONFIGURED, 1e-5,
-       &llama_gguf, .qk_norm = DT_QK_NORM_NONE);
+       .qk_norm = DT_QK_NORM_NONE);

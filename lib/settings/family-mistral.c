@@ -29,4 +29,4 @@ static const struct dt_family_json mistral_json = {
 #define mistral_tensors dt_llama_tensors
 #define mistral_extras  dt_llama_extras
 FAMILY(mistral, RMS, PRE, SWIGLU, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL, CONFIGURED, 1e-5,
-       NULL, .qk_norm = DT_QK_NORM_NONE);
+       .qk_norm = DT_QK_NORM_NONE);

@@ -92,5 +92,5 @@ static const struct dt_family_json modernbert_json = {
     .scalings = ONLY(DT_ROPE_SCALING_NONE),
 };
 
-FAMILY(modernbert, LAYER, PRE, GEGLU_ERF, ROPE, MASKED, NONE, EQUAL, ALWAYS, CONFIGURED, 1e-5, NULL,
+FAMILY(modernbert, LAYER, PRE, GEGLU_ERF, ROPE, MASKED, NONE, EQUAL, ALWAYS, CONFIGURED, 1e-5,
        .embedding_norm = true);

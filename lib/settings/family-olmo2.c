@@ -70,4 +70,4 @@ static const struct dt_family_json olmo2_json = {
 
 #define olmo2_extras dt_llama_extras
 FAMILY(olmo2, RMS, OUTPUT, SWIGLU, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL, CONFIGURED, 1e-5,
-       NULL, .qk_norm = DT_QK_NORM_ALWAYS);
+       .qk_norm = DT_QK_NORM_ALWAYS);

@@ -66,5 +66,5 @@ static const struct dt_family_json phi3_json = {
 };
 
 #define phi3_extras dt_llama_extras
-FAMILY(phi3, RMS, PRE, SWIGLU, ROPE, CAUSAL, NONE, GROUPED, OPTIONAL, CONFIGURED, 1e-5, NULL,
+FAMILY(phi3, RMS, PRE, SWIGLU, ROPE, CAUSAL, NONE, GROUPED, OPTIONAL, CONFIGURED, 1e-5,
        .qk_norm = DT_QK_NORM_NONE);

@@ -28,5 +28,5 @@ static const struct dt_family_json qwen2_json = {
 
 #define qwen2_tensors dt_llama_tensors
 #define qwen2_extras  dt_llama_extras
-FAMILY(qwen2, RMS, PRE, SWIGLU, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL, CONFIGURED, 1e-5, NULL,
+FAMILY(qwen2, RMS, PRE, SWIGLU, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL, CONFIGURED, 1e-5,
        .qk_norm = DT_QK_NORM_NONE);

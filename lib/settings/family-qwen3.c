@@ -29,5 +29,5 @@ static const struct dt_family_json qwen3_json = {
 
 #define qwen3_tensors dt_llama_tensors
 #define qwen3_extras  dt_llama_extras
-FAMILY(qwen3, RMS, PRE, SWIGLU, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL, CONFIGURED, 1e-5, NULL,
+FAMILY(qwen3, RMS, PRE, SWIGLU, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL, CONFIGURED, 1e-5,
        .qk_norm = DT_QK_NORM_ALWAYS);

@@ -104,5 +104,5 @@ static const struct dt_family_json roberta_json = {
     .attention_biases = ONLY(DT_ATTENTION_BIAS_NONE),
 };
 
-FAMILY(roberta, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-12, NULL,
+FAMILY(roberta, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-12,
        .position_offset = 2);

@@ -32,4 +32,4 @@ static const struct dt_family_json smollm3_json = {
 #define smollm3_tensors dt_llama_tensors
 #define smollm3_extras  dt_llama_extras
 FAMILY(smollm3, RMS, PRE, SWIGLU, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL, CONFIGURED, 1e-5,
-       NULL, .qk_norm = DT_QK_NORM_NONE);
+       .qk_norm = DT_QK_NORM_NONE);
