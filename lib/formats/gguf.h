@@ -4,13 +4,14 @@
  *
  * Differences from Hugging Face's layout: tensor names; linear layers are always stored as
  * output x input; rows of Llama's query and key weights are permuted so that the two
- * channels of a RoPE pair are adjacent. Vectors and learned position embeddings are
- * always fp32.
+ * channels of a RoPE pair are adjacent; norms of Gemma are stored as 1 + weight. Vectors and
+ * learned position embeddings are always fp32.
  *
  * A model family needs, in formats/gguf.c:
  *
  * - a row of `architectures`: general.architecture, config.json's model_type, the keys, and whether
- *   queries and keys are permuted (llama.cpp rotates adjacent channels: only "llama");
+ *   queries and keys are permuted (where llama.cpp rotates adjacent channels), and what llama.cpp
+ *   computes without a key;
  * - rows of keys: each pairs a GGUF key with a member of config.json. Shapes pass through
  *   config.json's reader and writer (settings/config-json.c), and so do their checks. A member
  *   without a row is refused in writing, unless it is false, null or listed in `silent`; a key

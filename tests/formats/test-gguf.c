@@ -45,7 +45,7 @@ static struct dt_model *new_model(enum dt_family family)
     struct dt_model_config config = llama;
     config.family = family;
     config.num_kv_heads = family == DT_FAMILY_GPT2 ? 4 : 2;
-    config.tie_word_embeddings = family == DT_FAMILY_GPT2;
+    config.tie_word_embeddings = family != DT_FAMILY_LLAMA;
     assert_int_equal(dt_model_config_check(&config, "model", &err), 0);
     assert_int_equal(dt_model_new(&m, dev, &config, DT_DTYPE_F32, &err), 0);
     dt_model_initialize(m, 3);
@@ -136,6 +136,37 @@ static void gpt2s_linear_maps_are_transposed(void **state)
     for (int out = 0; out < 64; out++)
         for (int in = 0; in < 32; in++)
             assert_true(there[out * 32 + in] == own[in * 64 + out]);
+    free(file);
+    dt_model_free(m);
+}
+
+/* 1 + w rounds to what dt computes with, so the file has it, and w read back gives it again. */
+static void gemmas_norms_are_stored_with_1_added(void **state)
+{
+    (void)state;
+    struct dt_model *m = new_model(DT_FAMILY_GEMMA), *again;
+    static const float weights[] = {0.1234567F, -0.9876543F, 3.1415926F, -2.5F};
+    char *file;
+    size_t size;
+    float *norm = m->parameters + dt_table_find(&m->table, DT_ROLE_FINAL_NORM_WEIGHT, -1)->offset;
+    memcpy(norm, weights, sizeof weights);
+    assert_int_equal(write_model(m, DT_GGUF_F16), 0);
+    assert_int_equal(dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err), 0);
+    const float *back =
+        again->parameters + dt_table_find(&again->table, DT_ROLE_FINAL_NORM_WEIGHT, -1)->offset;
+    for (int i = 0; i < 4; i++)
+        assert_true(back[i] + 1 == weights[i] + 1);
+    dt_model_free(again);
+
+    const float stored = weights[0] + 1, other = 0.3F; /* 0.3 - 1 rounds */
+    assert_int_equal(dt_file_read(path, 1 << 20, &file, &size, &err), 0);
+    char *at = memmem(file, size, &stored, sizeof stored);
+    assert_non_null(at);
+    memcpy(at, &other, sizeof other);
+    assert_int_equal(dt_file_write(path, file, size, &err), 0);
+    assert_int_equal(dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err), DT_EFORMAT);
+    assert_non_null(
+        strstr(err.text, "element 0 is 0.300000012, which is not 1 + a number in fp32"));
     free(file);
     dt_model_free(m);
 }
@@ -271,6 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llamas_queries_and_keys_are_permuted),
         cmocka_unit_test(gpt2s_linear_maps_are_transposed),
+        cmocka_unit_test(gemmas_norms_are_stored_with_1_added),
         cmocka_unit_test(damaged_files_are_refused_or_read),
         cmocka_unit_test(invalid_files_are_refused),
         cmocka_unit_test(weights_that_are_not_finite_in_the_files_type_are_not_written),

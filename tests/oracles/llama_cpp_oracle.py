@@ -1,13 +1,24 @@
 # SPDX-License-Identifier: MIT
 """llama_cpp_oracle.py MODEL FILE.gguf TOLERANCE ...: runs llama.cpp on each FILE and transformers
 in fp32 on the directory MODEL; fails if logits differ by more than TOLERANCE times the largest.
-llama.cpp's KV cache is fp32 here, so that only the file's type rounds."""
+llama.cpp's KV cache is fp32 here, so that only the file's type rounds; its GELU is a table of fp16
+from -10 to 10, and so is that of transformers here."""
 import sys
 
 import llama_cpp
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, activations
+
+
+def gelu_of_llama_cpp(_, x):
+    table = torch.nn.functional.gelu(x.half().float(), approximate="tanh").half().float()
+    return torch.where(x <= -10, 0, torch.where(x >= 10, x, table))
+
+
+for name in "NewGELUActivation", "PytorchGELUTanh", "GELUTanh":  # the last two by version
+    if hasattr(activations, name):
+        getattr(activations, name).forward = gelu_of_llama_cpp
 
 
 def expected_logits(directory):

@@ -15,13 +15,30 @@ setup_file() {
     train -o tied --set model.name=llama --set model.tie_word_embeddings=true
     train -o qwen3 --set model.name=llama --set model.num_kv_heads=2 --set model.qk_norm=true
     train -o olmo2 --set model.name=olmo2 --set model.num_kv_heads=2 --set model.qk_norm=true
+    of() { # FAMILY SETTING...: a model with what GGUF has keys for
+        local settings=() setting
+        for setting in num_kv_heads=2 "${@:2}"; do settings+=(--set "model.$setting"); done
+        train -o "$1" --set "model.name=$1" "${settings[@]}"
+    }
+    windows=(sliding_window=8 global_every=2 global_first=1)
+    of mistral rope_scaling=linear rope_factor=2
+    of qwen2 attention_bias=qkv rope_scaling=yarn rope_factor=4 rope_original_length=12 rope_beta_fast=24
+    of smollm3 rope_skip_every=4 num_layers=5
+    of granite embedding_scale=6 attention_scale=0.1 residual_scale=0.3 logit_scale=0.2
+    of gemma head_dim=32
+    of gemma2 "${windows[@]}" num_layers=3 attention_softcap=20 logit_softcap=10
+    of gemma3_text "${windows[@]}" num_layers=3 qk_norm=true rope_theta=1e6 rope_local_theta=1e4 \
+        rope_scaling=linear rope_factor=8 logit_softcap=10
 }
 
 setup() {
     cd "$T"
     ln -s "$BATS_FILE_TMPDIR"/{gpt2,gpt2-b,llama,tied,qwen3,olmo2,data,docs.jsonl,tok.json} .
+    ln -s "$BATS_FILE_TMPDIR"/{mistral,qwen2,smollm3,granite,gemma,gemma2,gemma3_text} .
 }
 families="gpt2 llama tied qwen3 olmo2"
+newer="qwen2 smollm3 granite"
+gemmas="gemma gemma2 gemma3_text"
 
 loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 's/.*"loss":([0-9.]+).*/\1/'; }
 
@@ -47,7 +64,7 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
 }
 
 @test "GGUF files of all types are read back" {
-    for model in $families; do
+    for model in $families $newer; do
         for type in f32 f16 bf16 q8_0; do
             dt-export -m $model/latest --to gguf --type $type --verify -o $model-$type.gguf
         done
@@ -56,6 +73,58 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
         cmp back-$model/config.json $model/latest/config.json
         [ "$(stat -c %s $model-q8_0.gguf)" -lt "$(stat -c %s $model-f16.gguf)" ]
     done
+}
+
+@test "norms of Gemma are 1 + weight in GGUF, and read back give the same logits" {
+    for model in $gemmas; do
+        dt-export -m $model/latest --to gguf --verify -o m.gguf | grep -q 'differ by 0 at most'
+        dt-export -m m.gguf -t tok.json -o once-$model
+        cmp once-$model/config.json $model/latest/config.json
+        [ "$(loss once-$model)" = "$(loss $model/latest)" ]
+        dt-export -m once-$model --to gguf -o m.gguf
+        dt-export -m m.gguf -o twice-$model
+        cmp twice-$model/model.safetensors once-$model/model.safetensors
+    done
+}
+
+@test "Mistral is Llama in GGUF" {
+    dt-export -m mistral/latest --to gguf --verify -o m.gguf | grep -q 'differ by 0 at most'
+    dt-export -m m.gguf -o back
+    cmp back/model.safetensors mistral/latest/model.safetensors
+    grep -q '"model_type": "llama"' back/config.json
+}
+
+# unsaid MODEL MEMBER VALUE REASON: with this value in config.json it is not written.
+unsaid() {
+    rm -rf changed && cp -rL "$1/latest" changed
+    python3 - "$2" "$3" <<'END'
+import json, sys
+name, value = sys.argv[1:]
+config = json.load(open("changed/config.json"))
+config.pop("rope_parameters")
+config[name] = json.loads(value)
+json.dump(config, open("changed/config.json", "w"))
+END
+    run dt-export -m changed --to gguf -o m.gguf
+    assert_one_line_error dt-export
+    [[ "$output" == *"GGUF's architecture "*" $4" ]] || { echo "$output"; return 1; }
+    [ ! -e m.gguf ]
+}
+
+@test "what llama.cpp has no key for is not written" {
+    value="this value of config.json's"
+    unsaid mistral sliding_window 8 "no key for config.json's sliding_window"
+    unsaid mistral rope_scaling '{"type": "dynamic", "factor": 2}' "$value rope_scaling.type"
+    unsaid qwen2 rope_scaling '{"type": "yarn", "factor": 2, "attention_factor": 3}' \
+        "no key for config.json's rope_scaling.attention_factor"
+    unsaid gemma rope_scaling '{"type": "yarn", "factor": 2}' \
+        "no key for config.json's rope_scaling.original_max_position_embeddings"
+    unsaid smollm3 no_rope_layers '[1, 0, 1, 0, 1]' "$value no_rope_layers"
+    unsaid gemma2 layer_types '["full_attention", "sliding_attention", "full_attention"]' "$value layer_types"
+    unsaid gemma2 query_pre_attn_scalar 64 "$value query_pre_attn_scalar"
+    unsaid gemma2 attn_logit_softcapping null "$value attn_logit_softcapping"
+    unsaid gemma3_text layer_types '["full_attention", "sliding_attention", "sliding_attention"]' \
+        "$value layer_types"
 }
 
 @test "general.name is the model's directory or file, after the run for a checkpoint" {
@@ -107,8 +176,9 @@ spoilt() {
 @test "llama.cpp finds the same logits in GGUF files of all types" {
     need_python torch transformers llama_cpp
     local files=()
-    for model in $families; do
-        for type in f32:1e-4 f16:1e-3 bf16:4e-3 q8_0:1e-2; do
+    types_of() { [[ " $families " == *" $1 "* ]] && echo f32:1e-4 f16:1e-3 bf16:4e-3 q8_0:1e-2 || echo f32:1e-4 f16:1e-3; }
+    for model in $families $newer mistral $gemmas; do
+        for type in $(types_of $model); do
             name=$model-${type%:*}
             dt-export -m $model/latest --to gguf --type ${type%:*} -o $name.gguf
             dt-export -m $name.gguf -t tok.json -o $name
