@@ -36,8 +36,8 @@ struct dt_gguf_architecture {
     int rope_skip_every; /* layer i has no RoPE if i + 1 is a multiple of it; 0: all have it */
     int window_period;   /* layer i is global if i + 1 is a multiple of it, unless the key
                           * attention.sliding_window_pattern has another number; 0: all are */
-    int wide_layers;     /* scores are scaled by 1 / sqrt(C / H) in models of so many layers, by
-                          * 1 / sqrt(D) in others; 0: config.json has no such scale */
+    int wide_layers; /* attention is scaled by 1 / sqrt(C / H) in models with this number of layers,
+                      * by 1 / sqrt(D) in others; 0: config.json has no such scale */
 };
 
 /* NULL: none. */
@@ -54,7 +54,7 @@ int dt_gguf_check_keys(const struct dt_gguf_architecture *a, const struct dt_ggu
  * takes to be another one; config is c as JSON. */
 int dt_gguf_check_members(const struct dt_gguf_architecture *a, const struct dt_model_config *c,
                           struct json_object *config, struct dt_error *err) DT_MUST_CHECK;
-/* n, where llama.cpp scales scores by 1 / sqrt(n); a->wide_layers > 0. */
+/* n, where llama.cpp scales attention by 1 / sqrt(n); a->wide_layers > 0. */
 int64_t dt_gguf_query_scalar(const struct dt_gguf_architecture *a, const struct dt_model_config *c);
 
 /* Writes the name of a parameter in GGUF to name; returns false if GGUF does not have it. */

@@ -290,7 +290,7 @@ int dt_gguf_check_members(const struct dt_gguf_architecture *a, const struct dt_
         bool window = strcmp(name, "use_sliding_window") == 0; /* layer_types says it */
         if (value && !off && !window && !is_silent(name) && find_key(a, name, true) == NULL)
             return no_key(a, "", name, err);
-        /* Without these keys llama.cpp has caps of its own. */
+        /* Without these keys llama.cpp takes a default. */
         if (value == NULL && strstr(name, "_softcapping") &&
             find_key(a, "attn_logit_softcapping", true))
             return other_value(a, name, err);
