@@ -96,7 +96,8 @@ loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 
 
 # unsaid MODEL MEMBER VALUE REASON: with this value in config.json it is not written.
 unsaid() {
-    rm -rf changed && cp -rL "$1/latest" changed
+    rm -rf changed
+    dt-export -m "$1/latest" -o changed
     python3 - "$2" "$3" <<'END'
 import json, sys
 name, value = sys.argv[1:]
