@@ -402,6 +402,14 @@ static struct dt_word_table sort_words(const struct dt_word_table *words)
     return sorted;
 }
 
+int dt_learn_unigram_fail_room(uint32_t room, uint32_t characters, struct dt_error *err)
+{
+    return dt_fail(err, DT_EINVALID,
+                   "the size leaves %u tokens for %u characters: at least %u more are needed, or a "
+                   "smaller alphabet",
+                   room, characters, characters - room);
+}
+
 int dt_learn_unigram(struct dt_learned *learned, const struct dt_word_table *words, uint32_t size,
                      uint32_t alphabet, struct dt_error *err)
 {
@@ -414,8 +422,7 @@ int dt_learn_unigram(struct dt_learned *learned, const struct dt_word_table *wor
     if (seeds.characters == 0)
         rc = dt_fail(err, DT_EFORMAT, "the input contains no text");
     else if (seeds.characters > size)
-        rc = dt_fail(err, DT_EINVALID, "%u pieces are too few for the %u characters", size,
-                     seeds.characters);
+        rc = dt_learn_unigram_fail_room(size, seeds.characters, err);
     if (rc == 0) {
         struct dt_trie_piece *pieces = dt_alloc(seeds.count, sizeof *pieces);
         double *scores = dt_alloc(seeds.count, sizeof *scores);

@@ -33,6 +33,10 @@ struct dt_learned {
  * up to 1,000,000. */
 int dt_learn_unigram(struct dt_learned *learned, const struct dt_word_table *words, uint32_t size,
                      uint32_t alphabet, struct dt_error *err) DT_MUST_CHECK;
+
+/* DT_EINVALID: room pieces are fewer than the characters, which all need one. */
+int dt_learn_unigram_fail_room(uint32_t room, uint32_t characters,
+                               struct dt_error *err) DT_MUST_CHECK;
 void dt_learned_release(struct dt_learned *learned);
 
 #endif

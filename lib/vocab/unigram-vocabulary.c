@@ -112,8 +112,7 @@ static int add_name_characters(struct dt_learned *learned, uint32_t room, struct
         if (!has_piece(learned, *c))
             missing[count++] = (struct dt_trie_piece){c, 1, 0};
     if (learned->count + count > room && drop_pieces(learned, learned->count + count - room) > 0)
-        return dt_fail(err, DT_EINVALID, "%u pieces are too few for the %u characters", room,
-                       learned->count + count);
+        return dt_learn_unigram_fail_room(room, learned->count + count, err);
     uint32_t all = learned->count + count;
     learned->pieces = dt_realloc(learned->pieces, all, sizeof *learned->pieces);
     learned->scores = dt_realloc(learned->scores, all, sizeof *learned->scores);

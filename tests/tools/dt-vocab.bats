@@ -179,3 +179,12 @@ merges_of() {
         "$PYTHON" "$ORACLE" encode t.json f.jsonl | cmp - ours
     done
 }
+
+@test "unigram: a size without room for the characters is refused with the number that is missing" {
+    printf 'abcdefghij klm\n' >text
+    run dt-vocab --model unigram -s 262 --from text -o v.json text
+    [ "$status" -eq 1 ]
+    [[ "$output" =~ 'the size leaves 4 tokens for '([0-9]+)' characters: at least '([0-9]+)' more are needed' ]]
+    [ "${BASH_REMATCH[2]}" -eq $((BASH_REMATCH[1] - 4)) ]
+    [ ! -e v.json ]
+}
