@@ -243,6 +243,8 @@ static int check_rotation(const struct dt_model_config *c, const char *subject,
             c->hidden_size, c->num_heads);
     if (!(c->rope_theta >= 1 && c->rope_theta <= 1e12))
         return dt_fail(err, DT_EINVALID, "%s.rope_theta must be from 1 to 1e12", subject);
+    if (c->rope_scaling == DT_ROPE_SCALING_YARN && c->rope_theta == 1)
+        return dt_fail(err, DT_EINVALID, "%s.rope_theta must be above 1 with yarn", subject);
     if (dt_family_of(c)->json->local_layers == DT_LOCAL_LAYERS_PATTERN && c->sliding_window > 0 &&
         c->rope_scaling != DT_ROPE_SCALING_NONE && c->rope_local_theta == 0)
         return dt_fail(err, DT_EINVALID,

@@ -16,5 +16,5 @@ load ../helper
     [ "$status" -ne 125 ] || skip "$(tail -n 1 "$T/log")"
     tail -n 12 "$T/log"
     [ "$status" -eq 0 ]
-    grep -q '^verified .*run.*model.safetensors' "$T/log"
+    grep -q 'model.safetensors: is .*model.safetensors' "$T/log"
 }

@@ -47,6 +47,8 @@ static void fields_that_a_family_does_not_have_are_refused(void **state)
          "model.rope_original_length=16 model.rope_low_frequency_factor=4 "
          "model.rope_high_frequency_factor=4",
          "rope_low_frequency_factor must be below rope_high_frequency_factor"},
+        {"model.name=llama model.rope_scaling=yarn model.rope_factor=2 model.rope_theta=1",
+         "rope_theta must be above 1 with yarn"},
         {"model.name=llama model.rope_scaling=yarn model.rope_factor=2 model.rope_beta_fast=1",
          "rope_beta_slow must be below rope_beta_fast"},
         {"model.name=llama model.rope_scaling=linear model.rope_factor=0.5",
