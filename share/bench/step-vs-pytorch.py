@@ -137,7 +137,7 @@ def build(torch, c):
     return Model()
 
 
-def torch_steps(s, steps, threads, compiled):
+def torch_steps(s, steps, threads, compiled=False, build=build):
     import torch
     torch.set_num_threads(threads)
     torch.manual_seed(1)
@@ -158,7 +158,8 @@ def torch_steps(s, steps, threads, compiled):
         optimizer.zero_grad(set_to_none=True)
         if i >= 2:
             times.append(time.perf_counter() - start)
-    print(json.dumps({"step_s": statistics.median(times), "tokens": batch * length}))
+    print(json.dumps({"step_s": statistics.median(times), "tokens": batch * length,
+                      "parameters": sum(p.numel() for p in model.parameters())}))
 
 
 def run(command):
@@ -166,9 +167,28 @@ def run(command):
     text = child.stdout.read()
     _, status, usage = os.wait4(child.pid, 0)
     if status != 0:
-        sys.exit(f"step-vs-pytorch: {command[0]} failed")
-    result = json.loads(text)
-    return result["step_s"], result["tokens"], usage.ru_maxrss * 1024
+        sys.exit(f"{os.path.basename(sys.argv[0])}: {command[0]} failed")
+    return {**json.loads(text), "peak_bytes": usage.ru_maxrss * 1024}
+
+
+def compare(peers, rounds):
+    """A row for each peer, {name: command}, which take turns; the first is the baseline."""
+    runs = {name: [] for name in peers}
+    for _ in range(rounds):
+        for name, command in peers.items():
+            runs[name].append(run(command))
+    sizes = {name: results[0]["parameters"] for name, results in runs.items()}
+    if len(set(sizes.values())) > 1:
+        sys.exit(f"{os.path.basename(sys.argv[0])}: not the same model: parameters {sizes}")
+    rows = {}
+    for name, results in runs.items():
+        seconds = statistics.median(r["step_s"] for r in results)
+        rows[name] = {"step_s": seconds, "tokens_per_second": results[0]["tokens"] / seconds,
+                      "peak_bytes": max(r["peak_bytes"] for r in results)}
+        if "bytes" in results[0]:
+            rows[name]["bytes"] = results[0]["bytes"]
+        rows[name]["ratio"] = seconds / next(iter(rows.values()))["step_s"]
+    return rows
 
 
 def main():
@@ -189,15 +209,7 @@ def main():
     peers = {"dt": ["dt-bench", "step", "--json"] + common}
     for kind in ("eager", "compile"):
         peers["PyTorch " + kind] = [sys.executable, __file__, "--torch", kind] + common
-    runs = {name: [] for name in peers}
-    for _ in range(a.rounds):
-        for name, command in peers.items():
-            runs[name].append(run(command))
-    rows = {name: {"step_s": statistics.median(r[0] for r in results),
-                   "tokens_per_second": results[0][1] / statistics.median(r[0] for r in results),
-                   "peak_bytes": max(r[2] for r in results)} for name, results in runs.items()}
-    for row in rows.values():
-        row["ratio"] = row["step_s"] / rows["dt"]["step_s"]
+    rows = compare(peers, a.rounds)
     if a.json:
         print(json.dumps({"config": a.config, "set": a.set, "threads": a.threads, "rows": rows}))
         return
