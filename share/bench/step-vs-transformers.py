@@ -136,6 +136,8 @@ def main():
         steps.torch_steps(steps.settings(a.configs[0], a.set), a.steps, a.threads, build=build)
         return
     changes = a.set + ["training.batch_size=1", f"training.sequence_length={a.length}"]
+    for config in a.configs:  # refused before anything runs
+        config_json(steps.settings(config, changes)["model"])
     if not a.json:
         print(f"{'':16} {'':9} {'':15} {'':13} {'--- dt, MiB ---':>17} {'-- peak, MiB --':>17}\n"
               f"{'':16} {'dt ms':>9} {'transformers ms':>15} {'dt faster by':>13} "

@@ -97,17 +97,16 @@ setup() {
 @test "step-vs-transformers.py compares models of the same shape, and takes no setting it cannot give" {
     need_python torch transformers
     compare() { run "$PYTHON" "$ROOT/share/bench/step-vs-transformers.py" -r 1 -n 1 -j 1 -t 8 "$@"; }
-    for preset in llama3.2-1b gemma3-270m qwen2.5-0.5b qwen3-0.6b olmo2-1b; do
-        compare --json --set model.num_layers=1 --set model.vocab_size=64 \
-            "$ROOT/share/configs/$preset.yaml" # checks that the numbers of parameters are equal
-        [ "$status" -eq 0 ]
-        line="${lines[-1]}"
-        [[ "$line" =~ '"planned_bytes": '([0-9]+) ]]
-        [[ "$line" == *"\"bytes\": ${BASH_REMATCH[1]}, \"ratio\": 1.0}, \"transformers\": "* ]]
-    done
-    compare --set model.rope_local_theta=5 --set model.embedding_scale=2 \
-        "$ROOT/share/configs/llama-tiny.yaml" --set model.vocab_size=64
-    [ "$status" -ne 0 ]
+    # Unequal numbers of parameters would end the program.
+    compare --json --set=model.{num_layers=1,vocab_size=64,hidden_size=64,intermediate_size=96} \
+        --set=model.{num_heads=4,num_kv_heads=2} \
+        "$ROOT"/share/configs/{llama3.2-1b,gemma3-270m,qwen2.5-0.5b,qwen3-0.6b,olmo2-1b}.yaml
+    [ "$status" -eq 0 ]
+    [ "$(grep -cE '"planned_bytes": [0-9]+, .*"bytes": [0-9]+, "ratio": 1.0}, "transformers": ' \
+        <<<"$output")" -eq 5 ]
+    compare --set model.attention_bias=all "$ROOT/share/configs/llama3.2-1b.yaml"
+    [ "$status" -eq 1 ]
+    [ "$output" = "model.attention_bias=all: no member of config.json is known for it" ]
     compare --set model.num_layers=1000 "$ROOT/share/configs/olmo2-1b.yaml"
     [ "$status" -eq 0 ]
     [[ "${lines[-1]}" == "olmo2-1b "*"does not fit: "*" MiB planned, "*" MiB available" ]]
