@@ -37,8 +37,38 @@
      ONLY(DT_ROPE_SCALING_LLAMA3) | ONLY(DT_ROPE_SCALING_YARN))
 
 /* Rows that the families derived from Llama share. */
-extern const struct dt_tensor_spec dt_llama_tensors[];
+extern const struct dt_tensor_spec dt_llama_tensors[], dt_gemma3_tensors[];
 extern const struct dt_extra_spec dt_llama_extras[];
+
+/* clang-format off */
+/* Rows of queries, keys and values, of the output of attention, and of a gated MLP without biases,
+ * in the names of Llama. */
+#define LLAMA_QKV \
+    {DT_ROLE_Q_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_proj.weight", \
+     DT_DIMENSION_QUERIES, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED}, \
+    {DT_ROLE_Q_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_proj.bias", \
+     DT_DIMENSION_QUERIES}, \
+    {DT_ROLE_K_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_proj.weight", \
+     DT_DIMENSION_KEYS, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED}, \
+    {DT_ROLE_K_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_proj.bias", \
+     DT_DIMENSION_KEYS}, \
+    {DT_ROLE_V_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.v_proj.weight", \
+     DT_DIMENSION_KEYS, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED}, \
+    {DT_ROLE_V_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.v_proj.bias", \
+     DT_DIMENSION_KEYS}
+#define LLAMA_ATTENTION_OUTPUT \
+    {DT_ROLE_PROJECTION_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.o_proj.weight", \
+     DT_DIMENSION_WIDTH, DT_DIMENSION_QUERIES, DT_TENSOR_TRANSPOSED + DT_TENSOR_RESIDUAL}, \
+    {DT_ROLE_PROJECTION_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.o_proj.bias", \
+     DT_DIMENSION_WIDTH}
+#define LLAMA_MLP \
+    {DT_ROLE_GATE_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.gate_proj.weight", \
+     DT_DIMENSION_INNER, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED}, \
+    {DT_ROLE_UP_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.up_proj.weight", \
+     DT_DIMENSION_INNER, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED}, \
+    {DT_ROLE_DOWN_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.down_proj.weight", \
+     DT_DIMENSION_WIDTH, DT_DIMENSION_INNER, DT_TENSOR_TRANSPOSED + DT_TENSOR_RESIDUAL}
+/* clang-format on */
 
 /* Sizes of a family with these names, the default of num_key_value_heads (null: H) and of head_dim
  * (0: C / H). */

@@ -3,45 +3,6 @@
 
 /* Gemma 2 (Gemma Team 2024): norms of inputs and outputs, soft caps, and a window in every second
  * layer. */
-static const struct dt_tensor_spec gemma2_tensors[] = {
-    {DT_ROLE_TOKEN_EMBEDDING, DT_TENSOR_SITE_BEFORE, "model.embed_tokens.weight",
-     DT_DIMENSION_VOCABULARY, DT_DIMENSION_WIDTH},
-    {DT_ROLE_NORM1_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.input_layernorm.weight",
-     DT_DIMENSION_WIDTH},
-    {DT_ROLE_Q_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_proj.weight",
-     DT_DIMENSION_QUERIES, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
-    {DT_ROLE_Q_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.q_proj.bias",
-     DT_DIMENSION_QUERIES},
-    {DT_ROLE_K_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_proj.weight",
-     DT_DIMENSION_KEYS, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
-    {DT_ROLE_K_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.k_proj.bias",
-     DT_DIMENSION_KEYS},
-    {DT_ROLE_V_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.v_proj.weight",
-     DT_DIMENSION_KEYS, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
-    {DT_ROLE_V_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.v_proj.bias",
-     DT_DIMENSION_KEYS},
-    {DT_ROLE_PROJECTION_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.o_proj.weight",
-     DT_DIMENSION_WIDTH, DT_DIMENSION_QUERIES, DT_TENSOR_TRANSPOSED + DT_TENSOR_RESIDUAL},
-    {DT_ROLE_PROJECTION_BIAS, DT_TENSOR_SITE_BLOCK, "model.layers.%d.self_attn.o_proj.bias",
-     DT_DIMENSION_WIDTH},
-    {DT_ROLE_NORM1_OUTPUT_WEIGHT, DT_TENSOR_SITE_BLOCK,
-     "model.layers.%d.post_attention_layernorm.weight", DT_DIMENSION_WIDTH},
-    {DT_ROLE_NORM2_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.pre_feedforward_layernorm.weight",
-     DT_DIMENSION_WIDTH},
-    {DT_ROLE_GATE_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.gate_proj.weight",
-     DT_DIMENSION_INNER, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
-    {DT_ROLE_UP_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.up_proj.weight",
-     DT_DIMENSION_INNER, DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
-    {DT_ROLE_DOWN_WEIGHT, DT_TENSOR_SITE_BLOCK, "model.layers.%d.mlp.down_proj.weight",
-     DT_DIMENSION_WIDTH, DT_DIMENSION_INNER, DT_TENSOR_TRANSPOSED + DT_TENSOR_RESIDUAL},
-    {DT_ROLE_NORM2_OUTPUT_WEIGHT, DT_TENSOR_SITE_BLOCK,
-     "model.layers.%d.post_feedforward_layernorm.weight", DT_DIMENSION_WIDTH},
-    {DT_ROLE_FINAL_NORM_WEIGHT, DT_TENSOR_SITE_AFTER, "model.norm.weight", DT_DIMENSION_WIDTH},
-    {DT_ROLE_HEAD_WEIGHT, DT_TENSOR_SITE_AFTER, "lm_head.weight", DT_DIMENSION_VOCABULARY,
-     DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
-    {.site = DT_TENSOR_SITE_END},
-};
-
 static const struct dt_member_spec gemma2_members[] = {
     LLAMA_SIZES(4, 256),
     EPSILON("rms_norm_eps", 1e-6),
@@ -75,6 +36,7 @@ static const struct dt_family_json gemma2_json = {
     .scaling_name = "rope_type",
 };
 
-#define gemma2_extras dt_llama_extras
+#define gemma2_tensors dt_gemma3_tensors
+#define gemma2_extras  dt_llama_extras
 FAMILY(gemma2, RMS_PLUS_ONE, BOTH, GEGLU_TANH, ROPE, CAUSAL, CONFIGURED, GROUPED, OPTIONAL,
        CONFIGURED, 1e-6, .embedding_scale = DT_EMBEDDING_SCALE_ROOT);

@@ -6,9 +6,9 @@
  * depends on the shape alone, so results are bitwise reproducible. Scores are in units of log2:
  * weights are powers of two.
  *
- * The keys that a query sees are a span, for every kind of mask: causal, a window, documents,
- * padding, the length of a cache. Tiles outside of all spans of a block are skipped; tiles inside
- * of all spans are not masked.
+ * The keys that a query attends to are a contiguous range, the span, whatever the mask: causal, a
+ * window, documents, padding, the length of a cache. Tiles outside of all spans of a block are
+ * skipped; tiles inside of all spans are not masked.
  */
 #ifndef DT_DEVICE_CUDA_ATTENTION_CUH
 #define DT_DEVICE_CUDA_ATTENTION_CUH
