@@ -36,7 +36,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
 LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lnettle -lm -ldl -lpthread
 
-MODULES  := base unicode json io settings experiment http hub track plot dedup clean synth pretokenize gguf token vocab \
+MODULES  := base hash unicode json io settings experiment http hub track plot dedup clean synth pretokenize gguf token vocab \
             shard foreign device comm model formats optim parallel checkpoint train eval plan verify
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
@@ -47,7 +47,7 @@ PROGRAMS := $(TOOLS:%=$B/bin/%)
 # --- engines: one plug-in per instruction set -----------------------------------------------------
 # Target of the compiler, or the machine if a compiler is yet to be installed.
 ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
-CPU_SRC := $(wildcard lib/device/cpu/*.c)
+CPU_SRC := $(wildcard lib/device/cpu/*.c lib/device/cpu/*/*.c)
 ifeq ($(ARCH),x86_64)
 CPU_ISAS   := generic avx2 avx512
 ISA_avx2   := -march=x86-64-v3
@@ -89,7 +89,7 @@ ENGINES += $B/lib/dt/cuda.so
 endif
 
 # --- CUDA kernels, whose sources the tests run on the processor: tests/cuda/emulator.h ------------
-CUDA_SRC      := $(wildcard lib/device/cuda/*.cu lib/device/cuda/*.c)
+CUDA_SRC      := $(wildcard lib/device/cuda/*.cu lib/device/cuda/*/*.cu lib/device/cuda/*/*.c)
 EMULATOR_SRC  := $(filter-out tests/cuda/test-%,$(wildcard tests/cuda/*.cpp))
 EMULATED_OBJ  := $(patsubst %,$B/emulated/%.o,$(CUDA_SRC) $(EMULATOR_SRC))
 EMULATED      := -Ilib -Itests -Itests/cuda/toolkit -fPIC -fvisibility=hidden
@@ -178,7 +178,7 @@ $B/obj/%.o: %.c | deps-build
 	$(call say,CC) $(call compile,$(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@)
 
 # The library has the text scanners and the hash once per instruction set.
-$B/obj/lib/base/hash-avx2.o: DT_CFLAGS += $(ISA_avx2)
+$B/obj/lib/hash/hash-avx2.o: DT_CFLAGS += $(ISA_avx2)
 $B/obj/lib/token/scan-avx2.o: DT_CFLAGS += $(ISA_avx2)
 $B/obj/lib/token/scan-avx512.o: DT_CFLAGS += $(ISA_avx512)
 
@@ -216,7 +216,7 @@ $B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu | deps-build
 $B/obj/lib/device/cuda/%-wgmma.cu.o: NVCC_FLAGS := $(filter-out %sm_80,$(NVCC_FLAGS))
 # Bits of every engine: no contraction.
 $(patsubst %,$B/obj/lib/device/cuda/%.cu.o,combine exact-sum update) \
-$(patsubst %,$B/obj/%.o,$(wildcard lib/device/cuda/canonical*.cu)): NVCC_FLAGS += -fmad=false
+$(patsubst %,$B/obj/%.o,$(wildcard lib/device/cuda/canonical/*.cu)): NVCC_FLAGS += -fmad=false
 $B/obj/lib/device/cuda/%.o: DT_CFLAGS += -fvisibility=hidden -isystem $(CUDA_HOME)/include
 $B/lib/dt/cuda.so: $(patsubst %.c,$B/obj/%.o,$(filter %.c,$(CUDA_SRC))) \
                    $(patsubst %.cu,$B/obj/%.cu.o,$(filter %.cu,$(CUDA_SRC))) $(LIBDT)

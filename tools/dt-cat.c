@@ -10,11 +10,11 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/path.h"
 #include "base/program.h"
 #include "foreign/convert.h"
 #include "foreign/foreign.h"
+#include "hash/hash.h"
 #include "hub/hub.h"
 #include "shard/croissant.h"
 #include "shard/listing.h"

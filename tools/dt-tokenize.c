@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/path.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "hash/hash.h"
 #include "hub/hub.h"
 #include "io/document-options.h"
 #include "io/document-stream.h"

@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/path.h"
 #include "base/program.h"
 #include "base/progress.h"
@@ -19,6 +18,7 @@
 #include "comm/interface.h"
 #include "comm/launch.h"
 #include "formats/model-directory.h"
+#include "hash/hash.h"
 #include "hub/hub.h"
 #include "shard/dataset.h"
 #include "token/tokenizer.h"

@@ -13,10 +13,10 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/path.h"
 #include "formats/model-directory.h"
 #include "formats/tensor-file.h"
+#include "hash/hash.h"
 #include "io/directory-manifest.h"
 #include "io/lineage.h"
 #include "io/sealed-json.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "json/json-number.h"
 #include "json/json.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hashes (base/sum-hash.h) of the tensors of a training state that do not depend on the parallel
+ * Hashes (hash/sum-hash.h) of the tensors of a training state that do not depend on the parallel
  * layout: each rank hashes the elements that it owns, with their indices in the whole tensor, and
  * the ranks' hashes are added.
  *
@@ -12,9 +12,9 @@
 #ifndef DT_CHECKPOINT_STATE_HASH_H
 #define DT_CHECKPOINT_STATE_HASH_H
 
-#include "base/sum-hash.h"
 #include "checkpoint/snapshot.h"
 #include "comm/comm.h"
+#include "hash/sum-hash.h"
 
 /* Rows of a tensor, of equal length and distance: such pieces (snapshot.h) of a shard as one. */
 struct dt_hashed_block {

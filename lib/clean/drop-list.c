@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "io/input.h"
 
 struct dt_drop_list {

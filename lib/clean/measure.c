@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "unicode/character.h"
 #include "unicode/utf8.h"
 

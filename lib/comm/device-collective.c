@@ -8,8 +8,8 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "comm/comm-internal.h"
+#include "hash/hash.h"
 
 static const struct dt_links *links_of(const struct dt_job *job)
 {

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/hash.h"
 #include "base/pool.h"
 #include "comm/comm.h"
+#include "hash/hash.h"
 
 /* Appends ranges of processors, as in "0-3,8", as far as they fit. */
 static void list_processors(const cpu_set_t *set, char *text, size_t size)

@@ -13,10 +13,10 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "comm/comm.h"
 #include "comm/handshake.h"
 #include "comm/interface.h"
+#include "hash/hash.h"
 
 #define TICK_MS     20  /* interval of checks of the file, the clock and signals */
 #define CALL_S      2   /* timeout of the first connection attempt; it doubles with each attempt */

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 
 struct dt_duplicates { /* all-zero is a valid empty set */
     struct dt_hash128 *slots;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/hash.h"
 #include "base/rng.h"
+#include "hash/hash.h"
 
 #define LANES 16 /* shingles at a time */
 #define GROUP 4  /* functions at a time */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/hash.h"
 #include "base/path.h"
+#include "hash/hash.h"
 
 #define CURSOR_KEYS 4096 /* read at a time from a run */
 

@@ -9,8 +9,8 @@
 #include <xxhash.h>
 
 #include "base/buffer.h"
-#include "base/hash.h"
 #include "dedup/minhash.h"
+#include "hash/hash.h"
 
 #define HEADER_SIZE 48
 #define CHECK_SIZE  ((size_t)1 << 20) /* bytes read at a time for the checksum */

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
 #include "base/pool.h"
 #include "dedup/minhash.h"
 #include "dedup/shingle.h"
+#include "hash/hash.h"
 #include "unicode/utf8.h"
 
 #define BATCH_DOCUMENTS 256

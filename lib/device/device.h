@@ -28,11 +28,11 @@
 
 #include "base/error.h"
 #include "base/exact-sum.h"
-#include "base/sum-hash.h"
 #include "device/activations.h"
 #include "device/links.h"
 #include "device/split-logits.h"
 #include "device/update-rules.h"
+#include "hash/sum-hash.h"
 
 /* Element types. The 16-bit ones are for storage: every op computes in fp32 and
  * rounds its result to nearest even. */

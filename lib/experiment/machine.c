@@ -10,10 +10,10 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/version.h"
+#include "hash/hash.h"
 
 #define PROGRAM_LIMIT ((size_t)1 << 30)
 

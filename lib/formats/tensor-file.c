@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "model/finite.h"
 
 #define READ_AT_ONCE 65536 /* elements */

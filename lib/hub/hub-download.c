@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/progress.h"
-#include "base/sha256.h"
+#include "hash/sha256.h"
 #include "hub/hub-internal.h"
 
 #define ENDPOINT       "https://huggingface.co"

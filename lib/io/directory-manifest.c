@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/path.h"
-#include "base/sha256.h"
+#include "hash/hash.h"
+#include "hash/sha256.h"
 #include "io/sealed-json.h"
 #include "json/json.h"
 

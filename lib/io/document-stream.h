@@ -19,7 +19,7 @@
 #ifndef DT_IO_DOCUMENT_STREAM_H
 #define DT_IO_DOCUMENT_STREAM_H
 
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "io/document.h"
 #include "io/lineage.h"
 

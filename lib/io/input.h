@@ -17,7 +17,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/sha256.h"
+#include "hash/sha256.h"
 #include "io/file-type.h"
 
 struct dt_input;

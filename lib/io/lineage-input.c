@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/hash.h"
 #include "base/path.h"
+#include "hash/hash.h"
 #include "io/lineage-internal.h"
 
 #define INDEX      "index.json"

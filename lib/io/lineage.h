@@ -28,7 +28,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/sha256.h"
+#include "hash/sha256.h"
 #include "json/json.h"
 
 #define DT_LINEAGE_SUFFIX ".lineage.json" /* of the file beside an output */

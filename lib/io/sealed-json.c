@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/sha256.h"
+#include "hash/sha256.h"
 
 #define SEAL "seal"
 

@@ -9,8 +9,8 @@
 #include "model/head.h"
 #include "model/layer.h"
 
-/* Rows of one forward: the maximum of a product of few rows (device/cpu/few-rows.h), whose rows
- * have the same bits as alone. */
+/* Rows of one forward: the maximum of a product of few rows (device/cpu/gemm/few-rows.h), whose
+ * rows have the same bits as alone. */
 #define STEP 16
 
 struct dt_decoder {

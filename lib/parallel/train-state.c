@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/fault.h"
-#include "base/hash.h"
+#include "hash/hash.h"
 
 /* Bytes taken from the arena since the last call. */
 static size_t bytes_since(const struct dt_arena *arena, size_t *before)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 
 #define STORED_BLOCK ((size_t)128 << 10) /* zstd's largest block */
 #define HAS_MASK     1u                  /* the only flag of a version 2 header */

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "json/json.h"
 
 /* The properties that the rows below share. */

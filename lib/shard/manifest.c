@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/path.h"
+#include "hash/hash.h"
 #include "io/sealed-json.h"
 #include "shard/format.h"
 #include "shard/shard-internal.h"

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "io/input.h"
 #include "shard/format.h"
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "shard/format.h"
 #include "shard/shard-internal.h"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-#include "base/hash.h"
 #include "base/pool.h"
+#include "hash/hash.h"
 #include "shard/format.h"
 
 /* Tokens in a compressed frame. Reading a random sample decodes the frames it spans: twice the

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "pretokenize/character.h"
 #include "unicode/unicode.h"
 

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
 #include "base/pool.h"
+#include "hash/hash.h"
 #include "token/vocabulary.h"
 
 #define JOB_BYTES ((size_t)1 << 18)

@@ -7,7 +7,7 @@
 
 #include "base/base64.h"
 #include "base/file.h"
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "token/tokenizer-file.h"
 #include "json/json.h"
 

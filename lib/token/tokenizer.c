@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "pretokenize/character.h"
 #include "pretokenize/nfc.h"
 #include "token/bpe.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 
 #define ID_LIMIT (1u << 22) /* tables have this size; published vocabularies are far smaller */
 

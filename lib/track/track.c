@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/path.h"
+#include "hash/hash.h"
 #include "track/event-file.h"
 #include "track/follow.h"
 #include "track/mlflow.h"

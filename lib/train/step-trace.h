@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hashes (base/sum-hash.h) of what a step computes, independent of the parallel layout: of its
+ * Hashes (hash/sum-hash.h) of what a step computes, independent of the parallel layout: of its
  * batch always, and in the steps of training.trace_steps of every layer's hidden states and
  * gradients, summed over micro-batches, and of every tensor's gradient, parameters and optimizer
  * state. dt-metrics(5) describes the lines.

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "io/file-type.h"
 #include "io/json-line.h"
 #include "token/tokenizer.h"

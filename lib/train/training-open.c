@@ -10,9 +10,9 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/path.h"
 #include "formats/model-directory.h"
+#include "hash/hash.h"
 #include "io/directory-manifest.h"
 #include "train/text-samples.h"
 #include "train/training-internal.h"

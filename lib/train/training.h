@@ -26,8 +26,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "base/sum-hash.h"
 #include "comm/comm.h"
+#include "hash/sum-hash.h"
 #include "io/lineage.h"
 #include "settings/settings.h"
 #include "train/memory-plan.h"

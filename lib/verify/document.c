@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/path.h"
+#include "hash/hash.h"
 #include "io/document.h"
 #include "io/lineage.h"
 #include "settings/batch-ramp.h"

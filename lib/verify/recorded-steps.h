@@ -4,7 +4,7 @@
 #define DT_VERIFY_RECORDED_STEPS_H
 
 #include "base/error.h"
-#include "base/sum-hash.h"
+#include "hash/sum-hash.h"
 
 /* A training line; NAN where the file has null. */
 struct dt_recorded_step {

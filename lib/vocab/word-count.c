@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 
 #define BATCH 256
 #define EMPTY UINT32_MAX

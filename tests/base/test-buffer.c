@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/hash.h"
+#include "hash/hash.h"
 
 static void a_buffer_holds_what_was_appended(void **state)
 {

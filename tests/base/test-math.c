@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/hash.h"
 #include "base/math.h"
 #include "base/rng.h"
+#include "hash/hash.h"
 
 #define SAMPLES 200000
 

@@ -8,7 +8,7 @@
 #define DT_TEST_CUDA_CONFORMANCE_WGMMA_CUH
 
 #include "conformance.cuh"
-#include "device/cuda/attention-tile.cuh"
+#include "device/cuda/attention/attention-tile.cuh"
 #include "device/cuda/wgmma.cuh"
 
 /* Of the tensor. The boxes reach over the ends of channels and rows. */

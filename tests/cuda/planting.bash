@@ -42,20 +42,27 @@ link() {
         -o "$T/engines/cuda-emulated.so"
 }
 
+# source_of FILE: its path in the engine that gets mistakes.
+source_of() {
+    find "$T/device/cuda" -name "$1" | grep .
+}
+
 # plant FILE OLD NEW: where OLD stands in FILE, the first time, there is NEW.
 plant() {
-    local text
-    text=$(<"$T/device/cuda/$1")
+    local file text
+    file=$(source_of "$1")
+    text=$(<"$file")
     [[ "$text" == *"$2"* ]] || { echo "$1 has no: $2"; return 1; }
-    printf '%s\n' "${text/"$2"/"$3"}" >"$T/device/cuda/$1"
+    printf '%s\n' "${text/"$2"/"$3"}" >"$file"
 }
 
 # The kernels $1.cu, or the source $1 of the engine, with what was planted.
 build() {
     local source=$1
     [[ "$source" == *.c ]] || source+=.cu
+    source=$(source_of "$source")
     (cd "$T" && mkdir -p lib/device && ln -sfn ../../device/cuda lib/device/cuda &&
-        ln -sfn "$ROOT/tests" tests && compile "lib/device/cuda/$source" "${@:2}")
+        ln -sfn "$ROOT/tests" tests && compile "lib${source#"$T"}" "${@:2}")
 }
 
 # test_engine SEED: what the file with the tests calls run_tests, on the engine.

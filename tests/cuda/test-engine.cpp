@@ -9,7 +9,7 @@ extern "C" {
 #include "device/cuda/kernel.cuh"
 
 extern "C" {
-#include "device/cuda/blas.h"
+#include "device/cuda/host/blas.h"
 
 extern const struct dt_engine dt_engine;
 }

@@ -14,8 +14,8 @@ extern "C" {
 
 #include "device/cuda/cuda.h"
 #include "device/cuda/epilogue.h"
+#include "device/cuda/host/links.h"
 #include "device/cuda/kernel.cuh"
-#include "device/cuda/links.h"
 #include "device/cuda/ptx.cuh"
 #include "traffic/traffic.h"
 

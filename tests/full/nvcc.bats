@@ -32,7 +32,7 @@ unspilled() {
 # Template arguments in mangled names are Li TYPE E: 0 fp32, 1 bf16, 2 fp16, 3 mixed.
 @test "elementwise kernels and losses do not spill" {
     unspilled cross-entropy.cu 'Li[012]E'
-    unspilled adamw.cu adamw
+    unspilled update.cu adamw
 }
 
 @test "norms of up to 4096 columns do not spill" {
@@ -58,9 +58,9 @@ attention() {
 }
 
 @test "attention forward runs on tensor cores and does not spill" {
-    attention attention-forward-tensor.cu 2
+    attention attention/attention-forward-tensor.cu 2
 }
 
 @test "attention backward runs on tensor cores and does not spill" {
-    attention attention-backward-tensor.cu 4
+    attention attention/attention-backward-tensor.cu 4
 }

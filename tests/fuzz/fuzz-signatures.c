@@ -3,9 +3,9 @@
  * those in the file are mended first, if the first byte is odd. */
 #include <string.h>
 
-#include "base/hash.h"
 #include "dedup/near-duplicates.h"
 #include "fuzz.h"
+#include "hash/hash.h"
 
 #define HEADER 48
 

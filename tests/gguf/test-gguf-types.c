@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "gguf/gguf-types.h"
+#include "hash/hash.h"
 
 #define ELEMENTS 1024
 

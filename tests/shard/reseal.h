@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "shard/format.h"
 
 #define MOST_FRAMES 64

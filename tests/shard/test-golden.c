@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/path.h"
+#include "hash/hash.h"
 #include "shard/dataset.h"
 #include "shard/rows.h"
 

@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/path.h"
 #include "base/rng.h"
+#include "hash/hash.h"
 #include "shard/loader.h"
 #include "shard/sharder.h"
 

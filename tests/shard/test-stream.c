@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/path.h"
 #include "base/rng.h"
+#include "hash/hash.h"
 #include "shard/shard.h"
 
 static char *path, *other;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "synth/stories.h"
 
 static struct dt_grammar *stories(void)

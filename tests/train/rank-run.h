@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "../comm/threads.h"
-#include "base/hash.h"
 #include "base/path.h"
+#include "hash/hash.h"
 #include "optim/learning-rate.h"
 #include "train/small-run.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "test.h"
 
-#include "base/hash.h"
+#include "hash/hash.h"
 #include "unicode/unicode.h"
 
 #define CODES 0x110000u

@@ -8,7 +8,7 @@
 #include <omp.h>
 
 #include "device/cpu/bf16.h"
-#include "device/cpu/few-rows.h"
+#include "device/cpu/gemm/few-rows.h"
 
 #define ROW_UNIT    16 /* tiles begin at multiples of these */
 #define COLUMN_UNIT 64

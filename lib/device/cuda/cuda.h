@@ -11,7 +11,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "device/cuda/graph.h"
+#include "device/cuda/host/graph.h"
 
 #ifdef __cplusplus
 extern "C" {

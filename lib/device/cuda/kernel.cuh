@@ -21,7 +21,7 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-#include "device/cuda/graph.h"
+#include "device/cuda/host/graph.h"
 
 #ifdef __CUDACC__
 #define DT_SHARED(type, name, count) __shared__ __align__(16) type name[count]

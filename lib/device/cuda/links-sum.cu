@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/cuda/elements.cuh"
 
-#include "device/cuda/links.h"
+#include "device/cuda/host/links.h"
 
 static __global__ void __launch_bounds__(256)
     add_floats(struct dt_cuda_view sum, struct dt_cuda_view x)

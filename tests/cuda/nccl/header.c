@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What device/cuda/nccl.h says of NCCL, or with BUILT_WITH 1 what NCCL's own header does; then a
- * function that is declared otherwise does not compile. */
+/* What device/cuda/host/nccl.h says of NCCL, or with BUILT_WITH 1 what NCCL's own header does; then
+ * a function that is declared otherwise does not compile. */
 #include <stddef.h>
 #include <stdio.h>
 
 #if BUILT_WITH
 #include <nccl.h>
 #endif
-#include "device/cuda/nccl.h"
+#include "device/cuda/host/nccl.h"
 
 #if BUILT_WITH
 #define SAME(result, name, parameters)                                                             \

@@ -35,7 +35,7 @@
 #include "cuda/emulator.h"
 #include "cuda/settings.h"
 extern "C" {
-#include "device/cuda/nccl.h"
+#include "device/cuda/host/nccl.h"
 #define DECLARE(result, name, parameters)                                                          \
     __attribute__((visibility("default"))) result nccl##name parameters;
 DT_NCCL_FUNCTIONS(DECLARE)

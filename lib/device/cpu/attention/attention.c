@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Forward: a thread takes a block of queries of one head, and loops over the blocks of keys with an
+ * online softmax (Milakov and Gimelshein 2018). */
+#include <assert.h>
+#include <math.h>
+#include <omp.h>
+
+#include "device/cpu/attention/attention-few.h"
+
+/* A thread's scratch. */
+struct forward {
+    const struct dt_attention *how;
+    const struct dt_tensor *q, *k, *v;
+    struct dt_cpu_queries queries;
+    int64_t size, width;
+    float *transposed; /* queries, width x DT_CPU_BLOCK */
+    float *loaded;     /* queries, keys or values, DT_CPU_BLOCK x width */
+    float *weights;    /* keys x queries */
+    float *factors;    /* dropout's, keys x queries */
+    float *sums;       /* DT_CPU_BLOCK x width: weighted values */
+    float highest[DT_CPU_BLOCK], total[DT_CPU_BLOCK];
+};
+
+static size_t forward_scratch(int64_t size)
+{
+    int64_t width = dt_cpu_head_width(size);
+    return (size_t)(DT_CPU_BLOCK * (3 * width + 2 * DT_CPU_BLOCK));
+}
+
+static void lay_out(struct forward *f, float *scratch)
+{
+    f->transposed = scratch;
+    f->loaded = f->transposed + DT_CPU_BLOCK * f->width;
+    f->sums = f->loaded + DT_CPU_BLOCK * f->width;
+    f->weights = f->sums + DT_CPU_BLOCK * f->width;
+    f->factors = f->weights + DT_CPU_BLOCK * DT_CPU_BLOCK;
+}
+
+static void raise_maxima(float *restrict highest, const float *restrict scores, int64_t vectors)
+{
+    for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++)
+        highest[i] = scores[i] > highest[i] ? scores[i] : highest[i];
+}
+
+/* Scores become exp(score - highest), and are added to total. */
+static void exponentiate(float *restrict scores, const float *restrict highest,
+                         float *restrict total, int64_t vectors)
+{
+    for (int64_t i = 0; i < vectors * DT_CPU_VECTOR; i++) {
+        float x = dt_device_exp(scores[i] - highest[i]);
+        scores[i] = x;
+        total[i] += x;
+    }
+}
+
+/* Rescales sums from the previous maxima to the new ones. */
+static void rescale(struct forward *f, const float *restrict before)
+{
+    for (int64_t i = 0; i < f->queries.lanes; i++) {
+        if (before[i] == f->highest[i])
+            continue;
+        float factor = dt_device_exp(before[i] - f->highest[i]);
+        f->total[i] *= factor;
+        dt_cpu_scale(f->sums + i * f->width, f->width, factor);
+    }
+}
+
+static void add_keys(struct forward *f, const struct dt_cpu_keys *keys)
+{
+    const struct dt_cpu_queries *q = &f->queries;
+    int64_t first = q->sequence * f->how->key_stride + keys->first;
+    int64_t shared = q->head / (f->how->heads / f->how->kv_heads);
+    float before[DT_CPU_BLOCK];
+    dt_cpu_load_head(f->loaded, keys->rows, f->k, first, keys->count, shared, f->size);
+    dt_cpu_score(f->weights, f->loaded, f->transposed, keys, q, f->size);
+    if (f->how->softcap > 0)
+        dt_cpu_cap(f->weights, NULL, f->how, keys, q);
+    dt_cpu_mask(f->weights, keys, q);
+    memcpy(before, f->highest, sizeof before);
+    DT_CPU_EACH_ROW(keys, q, row, lane)
+    raise_maxima(f->highest + lane, f->weights + row * DT_CPU_BLOCK + lane,
+                 (q->lanes - lane) / DT_CPU_VECTOR);
+    rescale(f, before);
+    DT_CPU_EACH_ROW(keys, q, row, lane)
+    exponentiate(f->weights + row * DT_CPU_BLOCK + lane, f->highest + lane, f->total + lane,
+                 (q->lanes - lane) / DT_CPU_VECTOR);
+    if (f->how->dropout.rate > 0) {
+        dt_cpu_weight_dropout(f->factors, f->how, keys, q);
+        dt_cpu_scale_weights(f->weights, f->factors, keys, q);
+    }
+    dt_cpu_load_head(f->loaded, keys->rows, f->v, first, keys->count, shared, f->size);
+    dt_cpu_sum_keys(f->sums, f->weights, f->loaded, keys, q, f->width);
+}
+
+static void begin_sums(struct forward *f)
+{
+    const struct dt_cpu_queries *q = &f->queries;
+    memset(f->sums, 0, (size_t)(q->lanes * f->width) * sizeof *f->sums);
+    for (int64_t i = 0; i < q->lanes; i++)
+        f->highest[i] = DT_CPU_LOWEST, f->total[i] = 0;
+}
+
+static void end_sums(struct forward *f, struct dt_tensor *y, struct dt_tensor *lse, int64_t row)
+{
+    const struct dt_cpu_queries *q = &f->queries;
+    for (int64_t i = 0; i < q->count; i++) {
+        dt_cpu_finish_sums(f->sums + i * f->width, f->width, dt_cpu_of_total(f->total[i]));
+        dt_cpu_row(lse, row + i)[q->head] = f->highest[i] + dt_device_log(f->total[i]);
+    }
+    dt_cpu_store_head(y, row, q->count, q->head, f->size, f->sums);
+}
+
+static void forward_block(struct forward *f, struct dt_tensor *y, struct dt_tensor *lse)
+{
+    const struct dt_cpu_queries *q = &f->queries;
+    int64_t row = q->sequence * f->how->queries + q->first;
+    dt_cpu_load_head(f->loaded, q->lanes, f->q, row, q->count, q->head, f->size);
+    dt_cpu_scale(f->loaded, q->lanes * f->width, dt_attention_scale(f->how, f->size));
+    dt_cpu_transpose(f->transposed, f->loaded, f->width, q->lanes, f->width);
+    begin_sums(f);
+    struct dt_cpu_keys keys;
+    for (int64_t block = q->begin / DT_CPU_BLOCK; dt_cpu_find_keys(&keys, q, block); block++)
+        add_keys(f, &keys);
+    end_sums(f, y, lse, row);
+}
+
+void dt_cpu_attention_forward(struct dt_device *dev, struct dt_tensor *y, struct dt_tensor *lse,
+                              const struct dt_tensor *q, const struct dt_tensor *k,
+                              const struct dt_tensor *v, const struct dt_attention *how)
+{
+    assert(q->columns % how->heads == 0 && q->rows == how->batch * how->queries);
+    assert(how->heads % how->kv_heads == 0);
+    assert(k->columns * how->heads == q->columns * how->kv_heads);
+    int64_t size = q->columns / how->heads, blocks = dt_cpu_blocks(how->queries);
+    if (dt_cpu_has_few_queries(how)) {
+        dt_cpu_attend_few(dev, y, lse, q, k, v, how);
+        return;
+    }
+#pragma omp parallel num_threads(dev->threads)
+    {
+        /* Every thread allocates its scratch memory at the first call, even without work. */
+        float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), forward_scratch(size));
+        struct forward f = {how, q, k, v, .size = size, .width = dt_cpu_head_width(size)};
+        lay_out(&f, scratch);
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < how->batch * how->heads * blocks; i++) {
+            int64_t head = i / blocks;
+            dt_cpu_find_queries(&f.queries, how, head / how->heads, head % how->heads, i % blocks);
+            forward_block(&f, y, lse);
+        }
+    }
+}

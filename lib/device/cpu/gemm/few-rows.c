@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes of the trees of sums are stacked in arrays of a block of columns. The sums of a tile stay
+ * in registers for a chunk of K. One inline function, called with constants, becomes the kernel of
+ * each tile shape. */
+#include "device/cpu/gemm/few-rows.h"
+#include "device/cpu/transpose.h"
+
+#include <omp.h>
+
+#define ROWS        6 /* of a tile */
+#define MOST_ROWS   ROWS
+#define MOST_DOTS   12 /* rows, where B is transposed */
+#define COLUMN_UNIT 64
+#define BLOCK       64   /* columns whose nodes are stacked */
+#define BLOCK_OF_1  4096 /* the same for one row, whose B is read sequentially */
+#if DT_CPU_VECTOR == 16
+#define VECTORS 4 /* of a tile */
+#else
+#define VECTORS 2
+#endif
+#define GROUPS 2 /* the same, of transposed B */
+
+/* A chunk's operands, for a block of columns. */
+struct operands {
+    const float *a;
+    const void *b;
+    int64_t length, a_stride, b_stride;
+    bool transposed; /* B is fp32 then */
+};
+
+bool dt_cpu_has_few_rows(const struct dt_cpu_product *p)
+{
+    return p->c->rows <= (p->how->transpose_b ? MOST_DOTS : MOST_ROWS) && !p->how->transpose_a &&
+           p->first.b->dtype != DT_DTYPE_F16 &&
+           !(p->how->transpose_b && p->first.b->dtype != DT_DTYPE_F32);
+}
+
+size_t dt_cpu_few_rows_memory(const struct dt_cpu_product *p)
+{
+    size_t size = 0;
+    for (int i = 0; i <= p->how->more_count && p->first.a->dtype != DT_DTYPE_F32; i++)
+        size += (size_t)(p->c->rows * dt_cpu_depth(p, i));
+    return size;
+}
+
+#if DT_CPU_VECTOR == 16 /* GCC 12 generates several instructions from plain C */
+DT_CPU_INLINE dt_cpu_vector load_bf16(const uint16_t *from)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)from));
+    return (dt_cpu_vector)_mm512_slli_epi32(wide, 16);
+}
+#else
+typedef uint32_t words __attribute__((vector_size(4 * DT_CPU_VECTOR)));
+typedef uint16_t halves __attribute__((vector_size(2 * DT_CPU_VECTOR)));
+
+DT_CPU_INLINE dt_cpu_vector load_bf16(const uint16_t *from)
+{
+    halves narrow;
+    memcpy(&narrow, from, sizeof narrow);
+    return (dt_cpu_vector)(__builtin_convertvector(narrow, words) << 16);
+}
+#endif
+
+DT_CPU_INLINE dt_cpu_vector load_b(const void *b, int64_t at, bool bf16)
+{
+    return bf16 ? load_bf16((const uint16_t *)b + at) : dt_cpu_vector_load((const float *)b + at);
+}
+
+DT_CPU_INLINE float element(const void *b, int64_t at, bool bf16)
+{
+    if (!bf16)
+        return ((const float *)b)[at];
+    uint32_t word = (uint32_t)((const uint16_t *)b)[at] << 16;
+    float wide;
+    memcpy(&wide, &word, sizeof wide);
+    return wide;
+}
+
+/* to[r] = the chains of row r and columns j .., vectors of them; rows of to are BLOCK apart. */
+DT_CPU_INLINE void chain_tile(const struct operands *o, int64_t j, float *to, int rows, int vectors,
+                              bool bf16)
+{
+    dt_cpu_vector sums[ROWS][VECTORS];
+    const float *a = o->a;
+    int64_t length = o->length, a_stride = o->a_stride, b_stride = o->b_stride;
+    DT_CPU_UNROLL
+    for (int r = 0; r < rows; r++)
+        DT_CPU_UNROLL
+    for (int v = 0; v < vectors; v++)
+        sums[r][v] = (dt_cpu_vector){0};
+    for (int64_t k = 0; k < length; k++) {
+        dt_cpu_vector y[VECTORS];
+        DT_CPU_UNROLL
+        for (int v = 0; v < vectors; v++)
+            y[v] = load_b(o->b, k * b_stride + j + v * DT_CPU_VECTOR, bf16);
+        DT_CPU_UNROLL
+        for (int r = 0; r < rows; r++) {
+            dt_cpu_vector x = dt_cpu_vector_of(a[r * a_stride + k]);
+            DT_CPU_UNROLL
+            for (int v = 0; v < vectors; v++)
+                sums[r][v] = dt_cpu_vector_fma(x, y[v], sums[r][v]);
+        }
+    }
+    DT_CPU_UNROLL
+    for (int r = 0; r < rows; r++)
+        DT_CPU_UNROLL
+    for (int v = 0; v < vectors; v++)
+        dt_cpu_vector_store(to + r * BLOCK + j + v * DT_CPU_VECTOR, sums[r][v]);
+}
+
+/* Every 16 k, a cache line of each of 16 rows; at every 4th k, of 4 of them. */
+DT_CPU_INLINE void prefetch_rows(const float *b, int64_t stride, int64_t k)
+{
+    DT_CPU_UNROLL
+    for (int i = 0; i < 4; i++)
+        __builtin_prefetch(b + (k % 16 + i) * stride + k / 16 * 16, 0, 2);
+}
+
+/* The same where B is transposed: its rows are columns of the tile. */
+DT_CPU_INLINE void dot_tile(const struct operands *o, int64_t j, float *to, int rows, int groups)
+{
+    dt_cpu_vector sums[ROWS][GROUPS];
+    const float *a = o->a, *b = (const float *)o->b + j * o->b_stride;
+    int64_t length = o->length, a_stride = o->a_stride, stride = o->b_stride, k = 0;
+    DT_CPU_UNROLL
+    for (int r = 0; r < rows; r++)
+        DT_CPU_UNROLL
+    for (int g = 0; g < groups; g++)
+        sums[r][g] = (dt_cpu_vector){0};
+    for (; k + 4 <= length; k += 4) {
+        DT_CPU_UNROLL
+        for (int g = 0; g < groups; g++) {
+            dt_cpu_vector y[4];
+            prefetch_rows(b + (g + GROUPS) * DT_CPU_VECTOR * stride, stride, k);
+            dt_cpu_transpose(b + g * DT_CPU_VECTOR * stride + k, stride, y);
+            DT_CPU_UNROLL
+            for (int r = 0; r < rows; r++)
+                DT_CPU_UNROLL
+            for (int i = 0; i < 4; i++)
+                sums[r][g] =
+                    dt_cpu_vector_fma(dt_cpu_vector_of(a[r * a_stride + k + i]), y[i], sums[r][g]);
+        }
+    }
+    for (; k < length; k++)
+        DT_CPU_UNROLL
+    for (int g = 0; g < groups; g++) {
+        dt_cpu_vector y = {0};
+        DT_CPU_UNROLL
+        for (int i = 0; i < DT_CPU_VECTOR; i++)
+            y[i] = b[(g * DT_CPU_VECTOR + i) * stride + k];
+        DT_CPU_UNROLL
+        for (int r = 0; r < rows; r++)
+            sums[r][g] = dt_cpu_vector_fma(dt_cpu_vector_of(a[r * a_stride + k]), y, sums[r][g]);
+    }
+    DT_CPU_UNROLL
+    for (int r = 0; r < rows; r++)
+        DT_CPU_UNROLL
+    for (int g = 0; g < groups; g++)
+        dt_cpu_vector_store(to + r * BLOCK + j + g * DT_CPU_VECTOR, sums[r][g]);
+}
+
+/* The last columns, fewer than a vector. */
+DT_CPU_INLINE void chain_columns(const struct operands *o, int64_t j, int64_t columns, float *to,
+                                 int64_t rows, int64_t stride, bool bf16)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = j; i < columns; i++) {
+            float sum = 0;
+            for (int64_t k = 0; k < o->length; k++) {
+                int64_t at = o->transposed ? i * o->b_stride + k : k * o->b_stride + i;
+                sum = dt_cpu_fmaf(o->a[r * o->a_stride + k], element(o->b, at, bf16), sum);
+            }
+            to[r * stride + i] = sum;
+        }
+}
+
+DT_CPU_INLINE void chain_rows(const struct operands *o, int64_t columns, float *to, int rows,
+                              bool bf16)
+{
+    int64_t j = 0;
+    for (; o->transposed && j + GROUPS * DT_CPU_VECTOR <= columns; j += GROUPS * DT_CPU_VECTOR)
+        dot_tile(o, j, to, rows, GROUPS);
+    for (; o->transposed && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
+        dot_tile(o, j, to, rows, 1);
+    for (; !o->transposed && j + VECTORS * DT_CPU_VECTOR <= columns; j += VECTORS * DT_CPU_VECTOR)
+        chain_tile(o, j, to, rows, VECTORS, bf16);
+    for (; !o->transposed && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
+        chain_tile(o, j, to, rows, 1, bf16);
+    chain_columns(o, j, columns, to, rows, BLOCK, bf16);
+}
+
+/* The chains of a chunk, of all rows. */
+DT_CPU_INLINE void chain_block(const struct operands *all, int64_t columns, float *to, int64_t rows,
+                               bool bf16)
+{
+    struct operands o = *all;
+    for (int64_t left = rows; left > 0; left -= ROWS) {
+        switch (left < ROWS ? left : ROWS) {
+        case 1:
+            chain_rows(&o, columns, to, 1, bf16);
+            break;
+        case 2:
+            chain_rows(&o, columns, to, 2, bf16);
+            break;
+        case 3:
+            chain_rows(&o, columns, to, 3, bf16);
+            break;
+        case 4:
+            chain_rows(&o, columns, to, 4, bf16);
+            break;
+        case 5:
+            chain_rows(&o, columns, to, 5, bf16);
+            break;
+        default:
+            chain_rows(&o, columns, to, ROWS, bf16);
+        }
+        o.a += ROWS * o.a_stride;
+        to += ROWS * BLOCK;
+    }
+}
+
+/* sums = steps more terms of the chains of one row, from 0 if first. */
+DT_CPU_INLINE void chain_steps(const float *a, const void *b, int64_t stride, int64_t columns,
+                               float *sums, int steps, bool first, bool bf16)
+{
+    for (int64_t j = 0; j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR) {
+        dt_cpu_vector sum = first ? (dt_cpu_vector){0} : dt_cpu_vector_load(sums + j);
+        DT_CPU_UNROLL
+        for (int i = 0; i < steps; i++)
+            sum = dt_cpu_vector_fma(dt_cpu_vector_of(a[i]), load_b(b, i * stride + j, bf16), sum);
+        dt_cpu_vector_store(sums + j, sum);
+    }
+}
+
+/* One row: B is read sequentially, several of its rows at once. */
+DT_CPU_INLINE void chain_row(const struct operands *o, int64_t columns, float *sums, bool bf16)
+{
+    enum { AT_ONCE = 8 };
+    const char *b = o->b;
+    int64_t k = 0, size = bf16 ? 2 : 4;
+    if (o->length == 0)
+        memset(sums, 0, (size_t)columns * sizeof *sums);
+    for (; k + AT_ONCE <= o->length; k += AT_ONCE)
+        chain_steps(o->a + k, b + k * o->b_stride * size, o->b_stride, columns, sums, AT_ONCE,
+                    k == 0, bf16);
+    for (; k < o->length; k++)
+        chain_steps(o->a + k, b + k * o->b_stride * size, o->b_stride, columns, sums, 1, k == 0,
+                    bf16);
+    chain_columns(o, columns / DT_CPU_VECTOR * DT_CPU_VECTOR, columns, sums, 1, 0, bf16);
+}
+
+static void chain(const struct operands *o, int64_t columns, float *to, int64_t rows, bool bf16)
+{
+    if (o->transposed)
+        chain_block(o, columns, to, rows, false);
+    else if (rows == 1 && bf16)
+        chain_row(o, columns, to, true);
+    else if (rows == 1)
+        chain_row(o, columns, to, false);
+    else if (bf16)
+        chain_block(o, columns, to, rows, true);
+    else
+        chain_block(o, columns, to, rows, false);
+}
+
+/* left += right */
+static void add_node(float *restrict left, const float *restrict right, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        left[i] += right[i];
+}
+
+static struct operands operands_of(const struct dt_cpu_product *p, const float *wide,
+                                   const struct dt_cpu_chunk *chunk, int64_t column)
+{
+    struct dt_factors f = dt_cpu_pair(p, chunk->pair);
+    struct operands o = {.length = chunk->length, .transposed = p->how->transpose_b};
+    o.b = o.transposed ? dt_cpu_at(f.b, column, chunk->k) : dt_cpu_at(f.b, chunk->k, column);
+    o.b_stride = f.b->stride;
+    for (int i = 0; wide && i < chunk->pair; i++)
+        wide += p->c->rows * dt_cpu_depth(p, i);
+    o.a_stride = wide ? dt_cpu_depth(p, chunk->pair) : f.a->stride;
+    o.a = wide ? wide + chunk->k : (const float *)f.a->data + chunk->k;
+    return o;
+}
+
+static bool reads_sequentially(const struct dt_cpu_product *p)
+{
+    return p->c->rows == 1 && !p->how->transpose_b;
+}
+
+/* Columns of C that one block's nodes cover; wide: A, or NULL if it is fp32. */
+static void multiply_columns(const struct dt_cpu_product *p, const float *wide,
+                             const struct dt_cpu_area *area, float *nodes, float *scratch)
+{
+    int64_t width = reads_sequentially(p) ? BLOCK_OF_1 : BLOCK, size = area->rows * width;
+    float *top = nodes;
+    for (int64_t i = 0; i < p->count; i++, top += size) {
+        struct operands o = operands_of(p, wide, &p->chunks[i], area->column);
+        chain(&o, area->columns, top, area->rows, p->first.b->dtype == DT_DTYPE_BF16);
+        for (int j = 0; j < p->chunks[i].adds_kept; j++, top -= size)
+            add_node(top - size, top, area->rows == 1 ? area->columns : size);
+    }
+    for (int64_t i = 0; i < area->rows; i++) {
+        float *sums = nodes + i * width;
+        const float *old = dt_cpu_load(p->c, area->row + i, area->column, area->columns, scratch);
+        for (int64_t j = 0; p->how->accumulate && j < area->columns; j++)
+            sums[j] = old[j] + sums[j];
+    }
+    dt_cpu_finish(p, area, nodes, width, scratch);
+}
+
+void dt_cpu_few_rows(struct dt_device *dev, const struct dt_cpu_product *p, float *memory)
+{
+    int64_t rows = p->c->rows, n = p->c->columns,
+            block = reads_sequentially(p) ? BLOCK_OF_1 : BLOCK;
+    int64_t step = p->how->transpose_b ? GROUPS * DT_CPU_VECTOR : block;
+    float *wide = p->first.a->dtype == DT_DTYPE_F32 ? NULL : memory;
+    for (int i = 0; wide && i <= p->how->more_count; i++) {
+        dt_cpu_widen_block(dt_cpu_pair(p, i).a, 0, rows, 0, dt_cpu_depth(p, i), memory);
+        memory += rows * dt_cpu_depth(p, i);
+    }
+#pragma omp parallel num_threads(dev->threads)
+    {
+        struct dt_cpu_area area = {.row = 0, .rows = rows};
+        int64_t from, to, nodes = (p->kept + 1) * rows * block;
+        dt_cpu_share(n, COLUMN_UNIT, omp_get_thread_num(), omp_get_num_threads(), &from, &to);
+        float *own = dt_cpu_scratch(dev, omp_get_thread_num(), (size_t)(nodes + block + 16));
+        for (area.column = from; area.column < to; area.column += step) {
+            area.columns = to - area.column < step ? to - area.column : step;
+            multiply_columns(p, wide, &area, own, own + nodes);
+        }
+    }
+}

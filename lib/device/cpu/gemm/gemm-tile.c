@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* The tile of a product: its sums stay in registers for a chunk. One inline function, called with
+ * constants, becomes the kernel of each number of rows and layout of A. */
+#include "device/cpu/gemm/gemm.h"
+
+#define ROWS    DT_CPU_GEMM_ROWS
+#define VECTORS DT_CPU_GEMM_VECTORS
+#define COLUMNS DT_CPU_GEMM_COLUMNS
+#define AHEAD   8 /* k whose part of B is prefetched */
+
+/* sum += nodes, in rows of stride floats; the node is the left operand. */
+DT_CPU_INLINE void add(dt_cpu_vector sum[ROWS][VECTORS], const float *node, int64_t stride,
+                       int rows)
+{
+    DT_CPU_UNROLL
+    for (int i = 0; i < rows; i++)
+        DT_CPU_UNROLL
+    for (int j = 0; j < VECTORS; j++)
+        sum[i][j] = dt_cpu_vector_load(node + i * stride + j * DT_CPU_VECTOR) + sum[i][j];
+}
+
+DT_CPU_INLINE void store(float *to, int64_t stride, dt_cpu_vector sum[ROWS][VECTORS], int rows)
+{
+    DT_CPU_UNROLL
+    for (int i = 0; i < rows; i++)
+        DT_CPU_UNROLL
+    for (int j = 0; j < VECTORS; j++)
+        dt_cpu_vector_store(to + i * stride + j * DT_CPU_VECTOR, sum[i][j]);
+}
+
+DT_CPU_INLINE void prefetch_rows(const float *c, int64_t stride, int rows)
+{
+    DT_CPU_UNROLL
+    for (int i = 0; i < rows; i++)
+        DT_CPU_UNROLL
+    for (int j = 0; j < COLUMNS; j += 16)
+        __builtin_prefetch(c + i * stride + j, 1);
+}
+
+/* The chains of a chunk. */
+DT_CPU_INLINE void chain(dt_cpu_vector sum[ROWS][VECTORS], const float *a, const float *b,
+                         const char *next, int64_t next_step, int64_t length, int rows,
+                         bool transposed_a)
+{
+    const int64_t row_step = transposed_a ? 1 : DT_CPU_GEMM_A_STRIDE;
+    const int64_t k_step = transposed_a ? ROWS : 1;
+    DT_CPU_UNROLL
+    for (int i = 0; i < rows; i++)
+        DT_CPU_UNROLL
+    for (int j = 0; j < VECTORS; j++)
+        sum[i][j] = (dt_cpu_vector){0};
+    for (int64_t k = 0; k < length; k++, a += k_step, b += COLUMNS, next += next_step) {
+        dt_cpu_vector y[VECTORS];
+        DT_CPU_UNROLL
+        for (int j = 0; j < VECTORS; j++)
+            y[j] = dt_cpu_vector_load(b + j * DT_CPU_VECTOR);
+        DT_CPU_UNROLL
+        for (int j = 0; j < COLUMNS; j += 16)
+            __builtin_prefetch(b + AHEAD * COLUMNS + j);
+        __builtin_prefetch(next, 0, 2);
+        DT_CPU_UNROLL
+        for (int i = 0; i < rows; i++) {
+            dt_cpu_vector x = dt_cpu_vector_of(a[i * row_step]);
+            DT_CPU_UNROLL
+            for (int j = 0; j < VECTORS; j++)
+                sum[i][j] = dt_cpu_vector_fma(x, y[j], sum[i][j]);
+        }
+    }
+}
+
+DT_CPU_INLINE void compute(const struct dt_cpu_group *g, const struct dt_cpu_gemm_tile *t, int rows,
+                           bool transposed_a)
+{
+    const float *a = t->a, *b = t->b;
+    const char *next = t->next;
+    float *own = t->own, *kept = t->kept + g->kept * t->kept_step;
+    for (const struct dt_cpu_chunk *chunk = g->chunks; chunk < g->chunks + g->count; chunk++) {
+        dt_cpu_vector sum[ROWS][VECTORS];
+        if (chunk->to == DT_CPU_NODE_RESULT)
+            prefetch_rows(t->c, t->stride, rows);
+        chain(sum, a, b, next, t->next_step, chunk->length, rows, transposed_a);
+        next += chunk->length * t->next_step;
+        a += chunk->length * (transposed_a ? ROWS : 1);
+        b += chunk->length * COLUMNS;
+        for (int i = 0; i < chunk->adds_own; i++)
+            add(sum, own -= DT_CPU_GEMM_TILE, COLUMNS, rows);
+        for (int i = 0; i < chunk->adds_kept; i++)
+            add(sum, kept -= t->kept_step, COLUMNS, rows);
+        if (chunk->to == DT_CPU_NODE_OWN) {
+            store(own, COLUMNS, sum, rows);
+            own += DT_CPU_GEMM_TILE;
+        } else if (chunk->to == DT_CPU_NODE_KEPT) {
+            store(kept, COLUMNS, sum, rows);
+            kept += t->kept_step;
+        } else {
+            if (t->accumulate)
+                add(sum, t->c, t->stride, rows);
+            store(t->c, t->stride, sum, rows);
+        }
+    }
+}
+
+#define KERNEL(rows)                                                                               \
+    case rows:                                                                                     \
+        if (transposed_a)                                                                          \
+            compute(g, t, rows, true);                                                             \
+        else                                                                                       \
+            compute(g, t, rows, false);                                                            \
+        break;
+
+void dt_cpu_gemm_tile(const struct dt_cpu_group *g, const struct dt_cpu_gemm_tile *t, int rows,
+                      bool transposed_a)
+{
+    switch (rows) {
+        KERNEL(1)
+        KERNEL(2)
+        KERNEL(3)
+        KERNEL(4)
+#if DT_CPU_GEMM_ROWS > 4
+        KERNEL(5)
+        KERNEL(6)
+#endif
+#if DT_CPU_GEMM_ROWS > 6
+        KERNEL(7)
+        KERNEL(8)
+        KERNEL(9)
+        KERNEL(10)
+        KERNEL(11)
+        KERNEL(12)
+#endif
+#if DT_CPU_GEMM_ROWS > 12
+        KERNEL(13)
+        KERNEL(14)
+#endif
+    }
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SHA-256, by Nettle: a small library that neither allocates nor needs to be initialized, and uses
+ * the processor's instructions for SHA. For records that others must be able to check; where only
+ * damage matters, XXH3 (hash/hash.h) is ten times faster.
+ */
+#ifndef DT_HASH_SHA256_H
+#define DT_HASH_SHA256_H
+
+#include <nettle/sha2.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct dt_sha256 {
+    struct sha256_ctx state;
+    uint64_t bytes; /* added so far */
+};
+
+#define DT_SHA256_HEX 65 /* 64 digits and the final 0 */
+
+void dt_sha256_init(struct dt_sha256 *s);
+void dt_sha256_add(struct dt_sha256 *s, const void *data, size_t size);
+/* The hash of what was added, as hexadecimal digits; returns text. Then s starts again. */
+char *dt_sha256_finish(struct dt_sha256 *s, char text[DT_SHA256_HEX]);
+
+/* Reads a regular file: its size and hash. Errors are those of dt_file_open(). */
+int dt_sha256_file(const char *path, uint64_t *bytes, char text[DT_SHA256_HEX],
+                   struct dt_error *err) DT_MUST_CHECK;
+
+#endif
