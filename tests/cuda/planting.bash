@@ -89,7 +89,7 @@ caught() {
     make_engine "$1" || return 1
     shift
     for seed in "${@:-0}"; do
-        CMOCKA_MESSAGE_OUTPUT=STDOUT test_engine "$seed" >"$T/out" 2>&1 && continue
+        CMOCKA_TEST_ABORT=1 CMOCKA_MESSAGE_OUTPUT=STDOUT test_engine "$seed" >"$T/out" 2>&1 && continue
         tail -n 3 "$T/out"
         grep -q '^\[ RUN ' "$T/out"
         return
