@@ -7,19 +7,12 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "io/document-stream.h"
-#include "io/input.h"
-#include "io/json-line.h"
+#include "io/document-reader.h"
 #include "io/lineage.h"
-#include "io/plain-text.h"
 #include "json/json.h"
 
-#define ESCAPED 4                 /* line bytes per text byte: escapes and other members */
-#define LINEAGE ((size_t)1 << 20) /* more bytes for the end record of a stream */
-#define SKIPPED 2                 /* result of a reader: call it again */
+#define SKIPPED 2 /* result of judging a record: call the reader again */
 
-const char *const dt_document_formats[] = {"auto", "text",  "lines", "sep",
-                                           "nul",  "jsonl", "split", NULL};
 const char *const dt_document_outputs[] = {"jsonl", "text", "nul", NULL};
 
 struct dt_documents {
@@ -27,12 +20,12 @@ struct dt_documents {
     int count, next_path;
     struct dt_documents_options options;
     size_t most;         /* bytes of a document */
-    struct dt_input *in; /* the file being read, or NULL between files */
-    enum dt_document_format format;
-    struct dt_plain_text plain; /* of the file being read, if it is not JSONL */
-    uint64_t line, number;      /* of the file being read, counted from 1 */
-    uint64_t taken, total;      /* of the files already closed; of all */
-    struct dt_buffer scratch;
+    struct dt_input *in; /* the file being read, or NULL between files; of it: */
+    const struct dt_document_reader *reader;
+    void *state; /* the reader's */
+    struct dt_document_record record;
+    uint64_t number;       /* records so far */
+    uint64_t taken, total; /* of the files already closed; of all */
     struct dt_bad_lines bad_lines;
     struct dt_stream_check stream; /* of the file being read */
     char *first_partial;           /* error of a stream, if options.partial */
@@ -102,16 +95,23 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     return 0;
 }
 
+static void close_reader(struct dt_documents *d)
+{
+    if (d->reader)
+        d->reader->close(d->state);
+    d->reader = NULL;
+    dt_input_close(d->in);
+    d->in = NULL;
+}
+
 void dt_documents_close(struct dt_documents *d)
 {
     if (d == NULL)
         return;
-    dt_input_close(d->in);
-    dt_buffer_release(&d->scratch);
+    close_reader(d);
     dt_bad_lines_release(&d->bad_lines);
     free(d->first_partial);
     json_object_put(d->upstream);
-    dt_buffer_release(&d->plain.scratch);
     free(d);
 }
 
@@ -134,60 +134,60 @@ struct dt_documents_losses dt_documents_losses(const struct dt_documents *d)
                                         .missing_separator = missing ? d->options.separator : NULL};
 }
 
-/* The type of a file: by its content, else by its name, else text. */
-static int find_format(struct dt_documents *d, const char *head, size_t size, struct dt_error *err)
+/* Chooses the reader: by the option, else by the content of the file, else by its name, else text.
+ * What is not text is an error unless it is that reader's own format. */
+static int choose_reader(struct dt_documents *d, const char *head, size_t size,
+                         struct dt_error *err)
 {
-    const char *name = dt_input_name(d->in);
-    bool any = d->options.format == DT_DOCUMENT_FORMAT_AUTO;
+    const struct dt_documents_options *o = &d->options;
+    bool any = o->format == DT_DOCUMENT_FORMAT_AUTO;
     const struct dt_file_type *what = dt_file_type_recognize(head, size);
     if (what == NULL && any && size > 0)
-        what = dt_file_type_named(name);
+        what = dt_file_type_named(dt_input_name(d->in));
     if (what == NULL && any)
         what = dt_file_type_suspect(head, size);
-    if (what && what->kind == DT_FILE_AMBIGUOUS)
+    const struct dt_document_reader *theirs = dt_document_reader_named(what ? what->format : NULL);
+    d->reader = !any     ? dt_document_reader_at((int)o->format)
+                : theirs ? theirs
+                         : dt_document_reader_at(o->separator ? DT_DOCUMENT_FORMAT_SEPARATOR
+                                                              : DT_DOCUMENT_FORMAT_TEXT);
+    if (theirs && d->reader == theirs)
+        return 0;
+    if (what && what->kind == DT_FILE_AMBIGUOUS && (any || o->format == DT_DOCUMENT_FORMAT_JSONL))
         return dt_input_refuse(d->in, what, err);
-    bool jsonl = !any || (what && what->kind == DT_FILE_JSONL);
-    d->format = jsonl                  ? DT_DOCUMENT_FORMAT_JSONL
-                : d->options.separator ? DT_DOCUMENT_FORMAT_SEPARATOR
-                                       : DT_DOCUMENT_FORMAT_TEXT;
-    return 0;
+    return dt_input_need_text(d->in, err);
 }
 
 /* Without this error the whole text would be taken as the field. */
 static int check_field(const struct dt_documents *d, struct dt_error *err)
 {
-    if (d->options.field == NULL || d->options.field_is_optional)
+    if (d->options.field == NULL || d->options.field_is_optional || d->reader->has_fields)
         return 0;
-    return dt_fail(err, DT_EFORMAT, "%s: is not JSON Lines, so --field '%s' cannot be read",
+    return dt_fail(err, DT_EFORMAT, "%s: has no fields, so --field '%s' cannot be read",
                    dt_input_name(d->in), d->options.field);
 }
 
 static int open_next(struct dt_documents *d, struct dt_error *err)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* UTF-8's byte order mark */
-    DT_TRY(dt_input_open_hashed(&d->in, d->paths[d->next_path++], DT_INPUT_TEXT,
+    const char *head;
+    size_t size;
+    DT_TRY(dt_input_open_hashed(&d->in, d->paths[d->next_path++], DT_INPUT_BYTES,
                                 d->options.lineage ? &d->hash : NULL, err));
-    d->line = d->number = 0;
-    d->format = d->options.format;
-    bool empty = false;
-    if (d->format == DT_DOCUMENT_FORMAT_AUTO || d->format == DT_DOCUMENT_FORMAT_JSONL) {
-        const char *head;
-        char skipped[3];
-        size_t size;
-        DT_TRY(dt_input_peek(d->in, &head, &size, err));
-        bool marked = size >= 3 && memcmp(head, mark, 3) == 0;
-        empty = size == 0;
-        DT_TRY(find_format(d, head, size, err));
-        if (d->format == DT_DOCUMENT_FORMAT_JSONL && marked)
-            DT_TRY(dt_input_read_exactly(d->in, skipped, 3, err));
-    }
-    d->plain = (struct dt_plain_text){.format = d->format,
-                                      .guessed = d->options.format == DT_DOCUMENT_FORMAT_AUTO,
-                                      .allow_special = d->options.allow_special,
-                                      .separator = d->options.separator,
-                                      .most = d->most,
-                                      .scratch = d->plain.scratch};
-    return d->format == DT_DOCUMENT_FORMAT_JSONL || empty ? 0 : check_field(d, err);
+    d->number = 0;
+    d->record = (struct dt_document_record){0};
+    DT_TRY(dt_input_peek(d->in, &head, &size, err));
+    DT_TRY(choose_reader(d, head, size, err));
+    if (size > 0)
+        DT_TRY(check_field(d, err));
+    return d->reader->open(
+        &d->state,
+        &(struct dt_document_source){.in = d->in,
+                                     .field = d->options.field,
+                                     .separator = d->options.separator,
+                                     .most = d->most,
+                                     .guessed = d->options.format == DT_DOCUMENT_FORMAT_AUTO,
+                                     .allow_special = d->options.allow_special},
+        err);
 }
 
 /* A stream from a pipe is identified by its records, any other input by its hash. */
@@ -208,14 +208,20 @@ static int record_input(struct dt_documents *d, struct dt_error *err)
     return 0;
 }
 
-static int take_lineage(struct dt_documents *d, const struct dt_stream_mark *mark,
-                        struct dt_error *err)
+/* Of the record, in errors. */
+static uint64_t place(const struct dt_documents *d)
 {
+    return d->record.line ? d->record.line : d->number;
+}
+
+static int take_lineage(struct dt_documents *d, struct dt_error *err)
+{
+    const struct dt_stream_mark *mark = &d->record.mark;
     struct json_object *records;
     if (d->options.lineage == NULL || mark->kind != DT_STREAM_MARK_END)
         return 0;
     if (dt_stream_mark_lineage(mark, &records, err) < 0)
-        return dt_fail_context(err, "%s:%llu", dt_input_name(d->in), (unsigned long long)d->line);
+        return dt_fail_context(err, "%s:%llu", dt_input_name(d->in), (unsigned long long)place(d));
     if (records) {
         json_object_put(d->upstream);
         d->upstream = records;
@@ -228,11 +234,9 @@ static void close_current(struct dt_documents *d)
     uint64_t taken, total;
     dt_input_position(d->in, &taken, &total);
     d->taken += taken;
-    d->cuts |= d->number > 0 &&
-               (d->format == DT_DOCUMENT_FORMAT_SEPARATOR || d->format == DT_DOCUMENT_FORMAT_SPLIT);
-    d->separators += d->plain.separators;
-    dt_input_close(d->in);
-    d->in = NULL;
+    d->cuts |= d->number > 0 && d->reader->cuts;
+    d->separators += d->record.separators;
+    close_reader(d);
 }
 
 static void add_number(struct dt_buffer *b, uint64_t number)
@@ -245,17 +249,9 @@ static void add_number(struct dt_buffer *b, uint64_t number)
     dt_buffer_append(b, p, (size_t)(digits + sizeof digits - p));
 }
 
-static void start_document(struct dt_documents *d, struct dt_document *doc)
-{
-    d->number++;
-    dt_buffer_clear(&doc->id);
-    dt_buffer_clear(&doc->meta);
-}
-
 /* The id of an unnamed document: base name of its file and its number. */
 static void number_document(const struct dt_documents *d, struct dt_document *doc)
 {
-    dt_buffer_clear(&doc->id);
     dt_buffer_add_string(&doc->id, dt_path_base(dt_input_name(d->in)));
     dt_buffer_add_char(&doc->id, ':');
     add_number(&doc->id, d->number);
@@ -277,68 +273,13 @@ static int fail_long(const struct dt_documents *d, bool cut, struct dt_error *er
                    cut ? ", of which only the beginning was kept" : "");
 }
 
-/* A line or a text up to NUL above the limit: SKIPPED, or the error. Other formats cannot
- * skip a document. */
-static int judge_long_text(struct dt_documents *d, const struct dt_buffer *text,
-                           struct dt_error *err)
-{
-    bool lines = d->format == DT_DOCUMENT_FORMAT_LINES, found;
-    if (!d->bad_lines.policy.skip || (!lines && d->format != DT_DOCUMENT_FORMAT_NUL))
-        return too_long(d, d->number, err);
-    if (d->plain.cut)
-        DT_TRY(dt_input_skip_until(d->in, lines ? '\n' : '\0', &found, err));
-    fail_long(d, d->plain.cut, err);
-    DT_TRY(dt_bad_lines_take(&d->bad_lines, dt_input_name(d->in), d->number, text, err));
-    return SKIPPED;
-}
-
-/* A document of text only; SKIPPED if it was skipped. */
-static int next_plain(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
-{
-    int rc = dt_plain_text_next(&d->plain, d->in, &doc->text, err);
-    if (rc <= 0)
-        return rc;
-    start_document(d, doc);
-    if (doc->text.size > d->most)
-        return judge_long_text(d, &doc->text, err);
-    number_document(d, doc);
-    return 1;
-}
-
-static bool is_blank(const struct dt_buffer *line)
-{
-    return line->size == 0 || strspn(line->data, " \t\r") == line->size;
-}
-
-/* The most bytes of the next line: the first line, or one of a stream, may have an end record. */
-static size_t line_limit(const struct dt_documents *d)
-{
-    return ESCAPED * d->most + (d->stream.inside || d->line == 0 ? LINEAGE : 0);
-}
-
-/* Reads the next non-blank line into scratch; 0 at the end. *ended: whether it ends with a line
- * feed; *cut: whether it exceeds the limit. */
-static int next_line(struct dt_documents *d, bool *ended, bool *cut, struct dt_error *err)
-{
-    do {
-        size_t most = line_limit(d);
-        dt_buffer_clear(&d->scratch);
-        DT_TRY(dt_input_add_until(d->in, '\n', most, &d->scratch, ended, err));
-        d->line++;
-        if (!*ended && d->scratch.size == 0)
-            return 0;
-        *cut = d->scratch.size > most;
-    } while (!*cut && is_blank(&d->scratch));
-    return 1;
-}
-
 /* Returns the error of dt_stream_check unless partial streams are allowed. */
 static int judge_stream(struct dt_documents *d, int found, struct dt_error *err)
 {
     if (found == 0)
         return 0;
     struct dt_error reason = *err;
-    dt_fail(err, reason.code, "%s:%llu: %s%s", dt_input_name(d->in), (unsigned long long)d->line,
+    dt_fail(err, reason.code, "%s:%llu: %s%s", dt_input_name(d->in), (unsigned long long)place(d),
             reason.text,
             d->options.partial ? "" : "; if that was intended, see --partial in dt-documents(5)");
     if (!d->options.partial)
@@ -358,45 +299,61 @@ static int judge_line_of_stream(struct dt_documents *d, struct dt_error *err)
     return 0;
 }
 
-/* A line that is not a document: 0 if it is skipped. Without a line feed, inside a stream, it
- * marks a truncated stream. */
-static int judge_line(struct dt_documents *d, bool ended, struct dt_error *err)
+/* A record that is not a document: SKIPPED, or the error. A record of a stream that the end of the
+ * input cut marks a truncated stream. */
+static int judge_record(struct dt_documents *d, const struct dt_document *doc, struct dt_error *err)
 {
-    if (!ended && d->stream.inside)
+    if (d->record.unfinished && d->stream.inside)
         return judge_stream(d, dt_stream_check_end(&d->stream, err), err);
     if (d->stream.inside && d->bad_lines.policy.skip)
         DT_TRY(judge_line_of_stream(d, err));
-    return dt_bad_lines_take(&d->bad_lines, dt_input_name(d->in), d->line, &d->scratch, err);
+    DT_TRY(dt_bad_lines_take(&d->bad_lines, dt_input_name(d->in), place(d),
+                             d->record.as ? d->record.as : &doc->text, err));
+    return SKIPPED;
 }
 
-static int next_json_line(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
+/* A document above the limit: SKIPPED, or the error. */
+static int judge_long(struct dt_documents *d, const struct dt_document *doc, struct dt_error *err)
 {
-    const char *field = d->options.field ? d->options.field : "text";
-    struct dt_stream_mark mark;
-    bool ended, cut;
-    int rc;
-    while ((rc = next_line(d, &ended, &cut, err)) > 0) {
-        start_document(d, doc);
-        int read =
-            cut ? 0 : dt_json_line_read(d->scratch.data, d->scratch.size, field, doc, &mark, err);
-        if (read == 0 && (cut || doc->text.size > d->most)) {
-            if (!d->bad_lines.policy.skip)
-                return too_long(d, d->number, err);
-            if (cut)
-                DT_TRY(dt_input_skip_until(d->in, '\n', &ended, err));
-            read = fail_long(d, cut, err);
-        }
-        if (read < 0) {
-            DT_TRY(judge_line(d, ended, err));
-            continue;
-        }
-        DT_TRY(judge_stream(d, dt_stream_check_add(&d->stream, &mark, &doc->text, err), err));
-        DT_TRY(take_lineage(d, &mark, err));
-        if (doc->id.size == 0)
-            number_document(d, doc);
-        return 1;
-    }
-    return rc < 0 ? rc : judge_stream(d, dt_stream_check_end(&d->stream, err), err);
+    if (!d->bad_lines.policy.skip || d->reader->skip == NULL)
+        return too_long(d, d->number, err);
+    if (d->record.cut)
+        DT_TRY(d->reader->skip(d->state, err));
+    fail_long(d, d->record.cut, err);
+    return judge_record(d, doc, err);
+}
+
+/* Reads the next record: 1 if it is a document, SKIPPED, 0 at the end of the file. */
+static int next_record(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
+{
+    struct dt_document_record *record = &d->record;
+    *record =
+        (struct dt_document_record){.inside = d->stream.inside, .separators = record->separators};
+    dt_buffer_clear(&doc->id);
+    dt_buffer_clear(&doc->text);
+    dt_buffer_clear(&doc->meta);
+    int rc = d->reader->next(d->state, doc, record, err);
+    d->number += rc > 0;
+    if (rc == DT_DOCUMENT_BAD)
+        return judge_record(d, doc, err);
+    if (rc <= 0)
+        return rc;
+    if (record->cut || doc->text.size > d->most)
+        return judge_long(d, doc, err);
+    DT_TRY(judge_stream(d, dt_stream_check_add(&d->stream, &record->mark, &doc->text, err), err));
+    DT_TRY(take_lineage(d, err));
+    if (doc->id.size == 0)
+        number_document(d, doc);
+    return 1;
+}
+
+/* After the last record. */
+static int finish_current(struct dt_documents *d, struct dt_error *err)
+{
+    DT_TRY(judge_stream(d, dt_stream_check_end(&d->stream, err), err));
+    DT_TRY(record_input(d, err));
+    close_current(d);
+    return 0;
 }
 
 int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
@@ -410,14 +367,11 @@ int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt
             }
             DT_TRY(open_next(d, err));
         }
-        int rc = d->format == DT_DOCUMENT_FORMAT_JSONL ? next_json_line(d, doc, err)
-                                                       : next_plain(d, doc, err);
-        if (rc == SKIPPED)
-            continue;
-        if (rc != 0)
+        int rc = next_record(d, doc, err);
+        if (rc < 0 || rc == 1)
             return rc;
-        DT_TRY(record_input(d, err));
-        close_current(d);
+        if (rc == 0)
+            DT_TRY(finish_current(d, err));
     }
 }
 

@@ -30,10 +30,11 @@ enum dt_document_format {
     DT_DOCUMENT_FORMAT_SEPARATOR, /* lines up to one that equals the separator */
     DT_DOCUMENT_FORMAT_NUL,
     DT_DOCUMENT_FORMAT_JSONL,
-    DT_DOCUMENT_FORMAT_SPLIT /* text up to the separator, anywhere in a line */
+    DT_DOCUMENT_FORMAT_SPLIT, /* text up to the separator, anywhere in a line */
 };
-/* Names for the option table, in the order above: auto text lines sep nul jsonl split. */
-extern const char *const dt_document_formats[];
+/* Names for the option table, in the order above: auto text lines sep nul jsonl split; then those
+ * of other modules (io/document-reader.h). */
+extern const char *dt_document_formats[];
 
 struct dt_document {
     struct dt_buffer id;   /* "FILE:NUMBER" where the input names none */

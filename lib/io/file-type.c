@@ -390,7 +390,9 @@ static const struct row rows[] = {
      MAGIC("WARC/")},
     {{DT_FILE_AMBIGUOUS, "an RTF document", TO_TEXT}, MAGIC("{\\rtf")},
     {{DT_FILE_AMBIGUOUS, "a PostScript file", "extract its text: ps2ascii FILE"}, MAGIC("%!PS")},
-    {{DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts"}, ANY, is_jsonl},
+    {{DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts", .format = "jsonl"},
+     ANY,
+     is_jsonl},
     {{DT_FILE_AMBIGUOUS, "a JSON object over several lines", JQ(".")}, ANY, is_pretty_json},
     {{DT_FILE_AMBIGUOUS, "a JSON array", JQ("'.[] | " OBJECT "'")}, ANY, is_json_array},
     {{DT_FILE_AMBIGUOUS, "a CSV file", DUCKDB("read_csv")}, ANY, is_csv},
@@ -512,8 +514,10 @@ static const struct {
     const char *ending;
     struct dt_file_type what;
 } names[] = {
-    {".jsonl", {DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts"}},
-    {".ndjson", {DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts"}},
+    {".jsonl",
+     {DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts", .format = "jsonl"}},
+    {".ndjson",
+     {DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts", .format = "jsonl"}},
     {".csv", {DT_FILE_AMBIGUOUS, "a CSV file by its name", DUCKDB("read_csv") "; " PLAIN}},
     {".tsv", {DT_FILE_AMBIGUOUS, "a TSV file by its name", DUCKDB("read_csv") "; " PLAIN}},
 };

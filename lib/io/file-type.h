@@ -28,6 +28,7 @@ struct dt_file_type {
     const char *name;   /* "a Parquet file" */
     const char *advice; /* "write it as JSON Lines: ..." */
     const char *filter; /* command that converts a file or stdin; or NULL */
+    const char *format; /* name of the reader of its documents (io/document-reader.h); or NULL */
 };
 
 /* Bytes of a file that are enough. */

@@ -106,7 +106,7 @@ int dt_input_refuse(const struct dt_input *in, const struct dt_file_type *what,
 }
 
 /* Checks the type of the decoded bytes, which may come from compressed data. */
-static int need_text(struct dt_input *in, struct dt_error *err)
+int dt_input_need_text(struct dt_input *in, struct dt_error *err)
 {
     const char *head;
     size_t size;
@@ -144,7 +144,7 @@ int dt_input_open_hashed(struct dt_input **result, const char *path, enum dt_inp
         dt_sha256_init(hash);
     int rc = kind == DT_INPUT_RAW ? 0 : start_decoding(in, err);
     if (rc == 0 && kind == DT_INPUT_TEXT)
-        rc = need_text(in, err);
+        rc = dt_input_need_text(in, err);
     if (rc < 0) {
         dt_input_close(in);
         return rc;
@@ -339,6 +339,16 @@ int dt_input_peek(struct dt_input *in, const char **data, size_t *size, struct d
     }
     *data = (const char *)in->plain + in->from;
     *size = in->to - in->from < DT_INPUT_PEEK ? in->to - in->from : DT_INPUT_PEEK;
+    return 0;
+}
+
+int dt_input_skip_mark(struct dt_input *in, struct dt_error *err)
+{
+    const char *head;
+    size_t size;
+    DT_TRY(dt_input_peek(in, &head, &size, err));
+    if (size >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0)
+        in->from += 3;
     return 0;
 }
 

@@ -61,6 +61,11 @@ int dt_input_skip_until(struct dt_input *in, char delimiter, bool *found,
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size,
                   struct dt_error *err) DT_MUST_CHECK;
 
+/* Passes over UTF-8's byte order mark, if it comes next. */
+int dt_input_skip_mark(struct dt_input *in, struct dt_error *err) DT_MUST_CHECK;
+/* DT_EFORMAT, as of dt_input_open(), if what comes next is not text. */
+int dt_input_need_text(struct dt_input *in, struct dt_error *err) DT_MUST_CHECK;
+
 /* dt_file_type_refuse() of what is read. */
 int dt_input_refuse(const struct dt_input *in, const struct dt_file_type *what,
                     struct dt_error *err);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "io/document-reader.h"
 #include "io/document.h"
 
 static struct dt_error err;
@@ -696,9 +697,94 @@ static void documents_are_written_as_json(void **state)
     dt_buffer_release(&line);
 }
 
+/* --- a format of another module ----------------------------------------------------------------*/
+
+struct pairs {
+    struct dt_input *in;
+    struct dt_buffer line;
+    uint64_t number;
+};
+
+static int open_pairs(void **state, const struct dt_document_source *source, struct dt_error *e)
+{
+    struct pairs *p = *state = dt_alloc(1, sizeof *p);
+    (void)e;
+    p->in = source->in;
+    return 0;
+}
+
+/* ID=TEXT; a line without '=' is bad. */
+static int next_pair(void *state, struct dt_document *doc, struct dt_document_record *record,
+                     struct dt_error *e)
+{
+    struct pairs *p = state;
+    bool found;
+    DT_TRY(dt_input_read_until(p->in, '\n', &p->line, &found, e));
+    if (!found && p->line.size == 0)
+        return 0;
+    record->line = ++p->number;
+    record->as = &p->line;
+    char *equal = memchr(p->line.data, '=', p->line.size);
+    if (equal == NULL) {
+        dt_fail(e, DT_EFORMAT, "no '='");
+        return DT_DOCUMENT_BAD;
+    }
+    dt_buffer_append(&doc->id, p->line.data, (size_t)(equal - p->line.data));
+    dt_buffer_add_string(&doc->text, equal + 1);
+    return 1;
+}
+
+static void close_pairs(void *state)
+{
+    struct pairs *p = state;
+    if (p)
+        dt_buffer_release(&p->line);
+    free(p);
+}
+
+static const struct dt_document_reader pairs_reader = {
+    .name = "pairs", .open = open_pairs, .next = next_pair, .close = close_pairs};
+
+static int format_named(const char *name)
+{
+    for (int i = 0; dt_document_formats[i]; i++)
+        if (strcmp(dt_document_formats[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static void a_module_above_adds_a_format(void **state)
+{
+    char *const paths[] = {"f"};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    (void)state;
+    assert_int_equal(format_named("pairs"), -1);
+    assert_null(dt_document_reader_named("pairs"));
+    dt_document_reader_register(&pairs_reader);
+    dt_document_reader_register(&pairs_reader);
+    int format = format_named("pairs");
+    assert_true(format > 0);
+    assert_null(dt_document_formats[format + 1]);
+    struct dt_documents_options options = {.format = (enum dt_document_format)format, .most = 3};
+    write_bytes("f", "a=b\n=c\nd\n", 9);
+    assert_int_equal(list(paths, 1, &options, &out), DT_EFORMAT);
+    assert_string_equal(err.text, "f:3: no '='");
+    options.bad_lines = (struct dt_bad_line_policy){.skip = true, .most = 1};
+    assert_int_equal(list(paths, 1, &options, &out), 0);
+    assert_string_equal(out.data, "a=b|f:2=c|");
+    write_bytes("f", "a=bcde\n", 7);
+    assert_int_equal(list(paths, 1, &options, &out), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "f: document 1 has more than 3 bytes"));
+    options.field = "x";
+    assert_int_equal(list(paths, 1, &options, &out), DT_EFORMAT);
+    assert_string_equal(err.text, "f: has no fields, so --field 'x' cannot be read");
+    dt_buffer_release(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_module_above_adds_a_format),
         cmocka_unit_test(a_text_is_the_file),
         cmocka_unit_test(a_line_is_a_document_and_may_be_empty),
         cmocka_unit_test(a_nul_ends_a_document),

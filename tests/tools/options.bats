@@ -55,7 +55,7 @@ setup() {
     for command in "dt-clean -q" "dt-dedup -q -o signatures sign"; do
         run $command --field body plain.txt
         assert_one_line_error ${command%% *}
-        [[ "$output" == *"plain.txt: is not JSON Lines, so --field 'body' cannot be read" ]]
+        [[ "$output" == *"plain.txt: has no fields, so --field 'body' cannot be read" ]]
     done
     run dt-train -q --init-from run/latest --resume run -o new data
     [ "$status" -eq 2 ]

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/document-reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/document-internal.h"
+
+#define MOST 24 /* formats, those that programs register included */
+
+/* Of enum dt_document_format, then those that were registered. */
+static const struct dt_document_reader *readers[MOST] = {
+    [DT_DOCUMENT_FORMAT_TEXT] = &dt_document_reader_text,
+    [DT_DOCUMENT_FORMAT_LINES] = &dt_document_reader_lines,
+    [DT_DOCUMENT_FORMAT_SEPARATOR] = &dt_document_reader_separator,
+    [DT_DOCUMENT_FORMAT_NUL] = &dt_document_reader_nul,
+    [DT_DOCUMENT_FORMAT_JSONL] = &dt_document_reader_jsonl,
+    [DT_DOCUMENT_FORMAT_SPLIT] = &dt_document_reader_split,
+};
+const char *dt_document_formats[MOST + 1] = {
+    [DT_DOCUMENT_FORMAT_AUTO] = "auto",   [DT_DOCUMENT_FORMAT_TEXT] = "text",
+    [DT_DOCUMENT_FORMAT_LINES] = "lines", [DT_DOCUMENT_FORMAT_SEPARATOR] = "sep",
+    [DT_DOCUMENT_FORMAT_NUL] = "nul",     [DT_DOCUMENT_FORMAT_JSONL] = "jsonl",
+    [DT_DOCUMENT_FORMAT_SPLIT] = "split",
+};
+
+static int find(const char *name)
+{
+    int i = DT_DOCUMENT_FORMAT_TEXT;
+    while (dt_document_formats[i] && strcmp(dt_document_formats[i], name) != 0)
+        i++;
+    return i;
+}
+
+void dt_document_reader_register(const struct dt_document_reader *reader)
+{
+    int i = find(reader->name);
+    if (i == MOST)
+        abort();
+    readers[i] = reader;
+    dt_document_formats[i] = reader->name;
+}
+
+const struct dt_document_reader *dt_document_reader_named(const char *name)
+{
+    int i = name ? find(name) : MOST;
+    return i < MOST ? readers[i] : NULL;
+}
+
+const struct dt_document_reader *dt_document_reader_at(int format)
+{
+    return readers[format];
+}

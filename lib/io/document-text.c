@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/* Documents as plain text. If the format was guessed and the text is ambiguous, the error says how
+ * to name the format. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/document-internal.h"
+
+struct reader {
+    struct dt_document_source source;
+    uint64_t line;       /* lines read so far, where the separator is one */
+    uint64_t separators; /* found so far */
+    uint64_t inside;     /* the first line with the separator in the middle; 0 if there is none */
+    bool cut;            /* the last text is a prefix: its delimiter was not read */
+    struct dt_buffer scratch;
+};
+
+#define PIECE    ((size_t)1 << 16)
+#define LINE_END 2 /* limit of bytes read ahead */
+
+static void drop_last(struct dt_buffer *text, char c)
+{
+    if (text->size > 0 && text->data[text->size - 1] == c)
+        text->data[--text->size] = '\0';
+}
+
+static void drop_line_end(struct dt_buffer *text)
+{
+    if (text->size == 0 || text->data[text->size - 1] != '\n')
+        return;
+    drop_last(text, '\n');
+    drop_last(text, '\r');
+}
+
+/* --- a file ----------------------------------------------------------------------------------- */
+
+/* Tokens that separate documents in common corpora. */
+static const char *const known_separators[] = {"<|endoftext|>", "<|end_of_text|>"};
+
+static const char *separator_at(const char *text)
+{
+    for (size_t i = 0; i < sizeof known_separators / sizeof *known_separators; i++)
+        if (strncmp(text, known_separators[i], strlen(known_separators[i])) == 0)
+            return known_separators[i];
+    return NULL;
+}
+
+static uint64_t line_of(const struct dt_buffer *text, const char *place)
+{
+    uint64_t line = 1;
+    for (const char *p = text->data; (p = memchr(p, '\n', (size_t)(place - p))) != NULL; p++)
+        line++;
+    return line;
+}
+
+/* A file must not contain document separators unless --from says that it is one document. */
+static int find_separators(const struct dt_buffer *text, const char *name, struct dt_error *err)
+{
+    const char *end = text->data + text->size;
+    for (const char *p = text->data; (p = memchr(p, '<', (size_t)(end - p))) != NULL; p++) {
+        const char *found = separator_at(p);
+        if (found)
+            return dt_fail(err, DT_EFORMAT,
+                           "%s:%llu: has '%s', which ends documents; --from split "
+                           "--separator '%s' (of dt-clean, too) cuts there, --from text reads one "
+                           "document",
+                           name, (unsigned long long)line_of(text, p), found, found);
+    }
+    return 0;
+}
+
+/* Checks beyond the head of the file. */
+static int check_guess(const struct reader *r, const struct dt_buffer *text, struct dt_error *err)
+{
+    const char *name = dt_input_name(r->source.in);
+    const char *zero = memchr(text->data, 0, text->size);
+    if (zero)
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: has a NUL byte at byte %zu, as binary data does; --from nul (of "
+                       "dt-clean, too) reads documents that end with NUL bytes, --from text any "
+                       "bytes",
+                       name, (size_t)(zero - text->data));
+    size_t blank = strspn(text->data, " \t\r\n");
+    const struct dt_file_type *what = NULL;
+    if (blank >= DT_FILE_TYPE_HEAD)
+        what = dt_file_type_recognize(text->data + blank, text->size - blank);
+    if (what)
+        return dt_fail(err, DT_EFORMAT, "%s: is %s after %zu bytes of white space; remove them",
+                       name, what->name, blank);
+    what = dt_file_type_suspect(text->data, text->size);
+    if (what)
+        return dt_input_refuse(r->source.in, what, err);
+    return r->source.allow_special ? 0 : find_separators(text, name, err);
+}
+
+static int next_file(struct reader *r, struct dt_buffer *text, struct dt_error *err)
+{
+    for (size_t n = 1; n > 0 && text->size <= r->source.most; text->size += n) {
+        dt_buffer_reserve(text, text->size + PIECE);
+        DT_TRY(dt_input_read(r->source.in, text->data + text->size, PIECE, &n, err));
+    }
+    text->data[text->size] = '\0';
+    if (text->size > 0 && text->size <= r->source.most && r->source.guessed)
+        DT_TRY(check_guess(r, text, err));
+    return text->size > 0;
+}
+
+/* --- what ends with a byte -------------------------------------------------------------------- */
+
+static int next_delimited(struct reader *r, char delimiter, struct dt_buffer *text,
+                          struct dt_error *err)
+{
+    bool found;
+    DT_TRY(
+        dt_input_add_until(r->source.in, delimiter, r->source.most + LINE_END, text, &found, err));
+    r->cut = !found && text->size > r->source.most + LINE_END;
+    if (found && delimiter == '\n')
+        drop_last(text, '\r');
+    return found || text->size > 0;
+}
+
+/* --- lines between separators ----------------------------------------------------------------- */
+
+static bool is_separator(const struct reader *r)
+{
+    size_t n = strlen(r->source.separator), size = r->scratch.size;
+    if (size == n + 1 && r->scratch.data[n] == '\r')
+        size = n;
+    return size == n && memcmp(r->scratch.data, r->source.separator, n) == 0;
+}
+
+static int inside_a_line(const struct reader *r, const char *name, struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT,
+                   "%s:%llu: has the separator '%s' inside a line; --from split ends a document at "
+                   "each%s",
+                   name, (unsigned long long)r->inside, r->source.separator,
+                   r->source.guessed ? ", --from sep only at lines that equal it" : "");
+}
+
+/* A separator inside a line is text if --from sep was given and other separators are lines. */
+static int note_inside(struct reader *r, const char *name, struct dt_error *err)
+{
+    const struct dt_buffer *line = &r->scratch;
+    if (line->size == 0 || r->inside > 0 || (r->separators > 0 && !r->source.guessed) ||
+        memmem(line->data, line->size, r->source.separator, strlen(r->source.separator)) == NULL)
+        return 0;
+    r->inside = r->line;
+    return r->source.guessed ? inside_a_line(r, name, err) : 0;
+}
+
+/* The lines up to the next separator or the end. */
+static int read_lines(struct reader *r, struct dt_buffer *text, bool *found, struct dt_error *err)
+{
+    size_t most = r->source.most + LINE_END + strlen(r->source.separator); /* of a line */
+    *found = true;
+    while (*found && text->size <= r->source.most + LINE_END) {
+        dt_buffer_clear(&r->scratch);
+        DT_TRY(dt_input_add_until(r->source.in, '\n', most, &r->scratch, found, err));
+        r->line++;
+        if (is_separator(r)) {
+            r->separators++;
+            return 0;
+        }
+        DT_TRY(note_inside(r, dt_input_name(r->source.in), err));
+        dt_buffer_append(text, r->scratch.data, r->scratch.size);
+        if (*found)
+            dt_buffer_add_char(text, '\n');
+    }
+    return 0;
+}
+
+/* The last line end is not part of the text. Two separators with nothing between them give no
+ * document. */
+static int next_separated(struct reader *r, struct dt_buffer *text, struct dt_error *err)
+{
+    for (bool found = true; found && text->size == 0;) {
+        DT_TRY(read_lines(r, text, &found, err));
+        drop_line_end(text);
+        if ((!found || text->size > r->source.most) && r->separators == 0 && r->inside > 0)
+            return inside_a_line(r, dt_input_name(r->source.in), err);
+    }
+    return text->size > 0;
+}
+
+/* --- text between separators ------------------------------------------------------------------ */
+
+/* A separator includes a line end on either side, so that separator lines give the same
+ * documents as `sep`. */
+static void drop_first_line_end(struct dt_buffer *text)
+{
+    size_t n = text->size > 0 && text->data[0] == '\r';
+    if (text->size <= n || text->data[n] != '\n')
+        return;
+    text->size -= ++n;
+    memmove(text->data, text->data + n, text->size + 1);
+}
+
+static bool ends_with_separator(const struct reader *r, const struct dt_buffer *text)
+{
+    size_t n = strlen(r->source.separator);
+    return text->size >= n && memcmp(text->data + text->size - n, r->source.separator, n) == 0;
+}
+
+/* The text up to the next separator or the end. */
+static int read_to_separator(struct reader *r, struct dt_buffer *text, bool *found,
+                             struct dt_error *err)
+{
+    size_t n = strlen(r->source.separator), most = r->source.most + 2 * LINE_END + n;
+    do {
+        DT_TRY(
+            dt_input_add_until(r->source.in, r->source.separator[n - 1], most, text, found, err));
+        if (!*found)
+            return 0;
+        dt_buffer_add_char(text, r->source.separator[n - 1]);
+    } while (!ends_with_separator(r, text));
+    text->size -= n;
+    text->data[text->size] = '\0';
+    return 0;
+}
+
+static int next_split(struct reader *r, struct dt_buffer *text, struct dt_error *err)
+{
+    for (bool found = true; found && text->size == 0;) {
+        DT_TRY(read_to_separator(r, text, &found, err));
+        if (r->separators > 0)
+            drop_first_line_end(text);
+        drop_line_end(text);
+        r->separators += found;
+    }
+    return text->size > 0;
+}
+
+/* --- the rows --------------------------------------------------------------------------------- */
+
+static int open_reader(void **state, const struct dt_document_source *source, struct dt_error *err)
+{
+    struct reader *r = *state = dt_alloc(1, sizeof *r);
+    (void)err;
+    r->source = *source;
+    return 0;
+}
+
+static void close_reader(void *state)
+{
+    struct reader *r = state;
+    if (r)
+        dt_buffer_release(&r->scratch);
+    free(r);
+}
+
+typedef int text_function(struct reader *r, struct dt_buffer *text, struct dt_error *err);
+
+static int next_document(struct reader *r, text_function *next, struct dt_document *doc,
+                         struct dt_document_record *record, struct dt_error *err)
+{
+    int rc = next(r, &doc->text, err);
+    record->cut = r->cut;
+    record->separators = r->separators;
+    return rc;
+}
+
+static int next_line(struct reader *r, struct dt_buffer *text, struct dt_error *err)
+{
+    return next_delimited(r, '\n', text, err);
+}
+
+static int next_nul(struct reader *r, struct dt_buffer *text, struct dt_error *err)
+{
+    return next_delimited(r, '\0', text, err);
+}
+
+static int skip_to(struct reader *r, char delimiter, struct dt_error *err)
+{
+    bool found;
+    return dt_input_skip_until(r->source.in, delimiter, &found, err);
+}
+
+static int skip_line(void *state, struct dt_error *err)
+{
+    return skip_to(state, '\n', err);
+}
+
+static int skip_nul(void *state, struct dt_error *err)
+{
+    return skip_to(state, '\0', err);
+}
+
+#define READER(row, given_name, with_separator, skips, function)                                   \
+    static int row##_document(void *state, struct dt_document *doc,                                \
+                              struct dt_document_record *record, struct dt_error *err)             \
+    {                                                                                              \
+        return next_document(state, function, doc, record, err);                                   \
+    }                                                                                              \
+    const struct dt_document_reader dt_document_reader_##row = {.name = given_name,                \
+                                                                .cuts = with_separator,            \
+                                                                .open = open_reader,               \
+                                                                .next = row##_document,            \
+                                                                .skip = skips,                     \
+                                                                .close = close_reader};
+
+READER(text, "text", false, NULL, next_file)
+READER(lines, "lines", false, skip_line, next_line)
+READER(separator, "sep", true, NULL, next_separated)
+READER(nul, "nul", false, skip_nul, next_nul)
+READER(split, "split", true, NULL, next_split)
