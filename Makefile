@@ -178,9 +178,8 @@ $B/obj/%.o: %.c | deps-build
 	$(call say,CC) $(call compile,$(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@)
 
 # The library has the text scanners and the hash once per instruction set.
-$B/obj/lib/hash/hash-avx2.o: DT_CFLAGS += $(ISA_avx2)
-$B/obj/lib/token/scan-avx2.o: DT_CFLAGS += $(ISA_avx2)
-$B/obj/lib/token/scan-avx512.o: DT_CFLAGS += $(ISA_avx512)
+$B/obj/%-avx2.o: DT_CFLAGS += $(ISA_avx2)
+$B/obj/%-avx512.o: DT_CFLAGS += $(ISA_avx512)
 
 $(LIBDT): $(LIB_OBJ)
 	@mkdir -p $(@D)

@@ -216,9 +216,11 @@ static int usable_sets(const struct dt_scanner_set *sets[3])
     dt_pattern_find("gpt2");
     sets[count++] = &dt_scanners_generic;
 #ifdef __x86_64__
-    if (dt_scanners_avx2.split[0] && __builtin_cpu_supports("avx2"))
+    assert_non_null(dt_scanners_avx2.split[0]); /* compiled for their instruction sets */
+    assert_non_null(dt_scanners_avx512.split[0]);
+    if (__builtin_cpu_supports("avx2"))
         sets[count++] = &dt_scanners_avx2;
-    if (dt_scanners_avx512.split[0] && __builtin_cpu_supports("avx512bw"))
+    if (__builtin_cpu_supports("avx512bw"))
         sets[count++] = &dt_scanners_avx512;
 #endif
     return count;
