@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "pretokenize/nfc.h"
+#include "steps/bert-words.h"
 #include "token/added.h"
-#include "token/bert-words.h"
 #include "token/model.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"

@@ -8,8 +8,7 @@
 
 #include "base/file.h"
 #include "gguf/gguf-tokenizer.h"
-#include "token/step-parameters.h"
-#include "token/steps-internal.h"
+#include "steps/byte-steps.h"
 #include "token/tokenizer-file.h"
 
 /* --- normalizer, pre-tokenizer and decoder -----------------------------------------------------
@@ -19,7 +18,7 @@
 static void use_compiled(struct dt_tokenizer *t)
 {
     t->nfc = dt_steps_are_only(&t->normalizer, "NFC");
-    t->pattern = dt_pre_tokenizers_find_pattern(&t->splitter);
+    t->pattern = dt_byte_steps_find_pattern(&t->splitter);
     t->has_steps = t->pattern == NULL || (t->normalizer.count > 0 && !t->nfc);
     if (t->has_steps) {
         t->nfc = false;
@@ -34,10 +33,8 @@ static void use_compiled(struct dt_tokenizer *t)
 static int check_byte_level(struct dt_tokenizer *t, const char *path, struct dt_error *err)
 {
     const struct dt_steps *d = &t->decoder;
-    bool decodes = d->count == 0;
-    DT_TRY(dt_pre_tokenizers_settle_bytes(&t->splitter, &t->byte_level, path, err));
-    for (size_t i = 0; i < d->count; i++)
-        decodes |= d->items[i].type == &dt_decoder_byte_level;
+    bool decodes = d->count == 0 || dt_steps_have(d, "ByteLevel");
+    DT_TRY(dt_byte_steps_settle(&t->splitter, &t->byte_level, path, err));
     if (t->byte_level && !decodes)
         return dt_fail(err, DT_EFORMAT,
                        "%s: decoder %s is not supported with the pre_tokenizer ByteLevel", path,

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "token/load-unigram.h"
-#include "token/steps-internal.h"
 #include "token/tokenizer-file.h"
 #include "json/json.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the post-processor of tokenizer.json: the special tokens around a document. */
-#include "token/steps-internal.h"
 #include "token/tokenizer-file.h"
 #include "json/json.h"
 

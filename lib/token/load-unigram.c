@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "steps/step.h"
 #include "token/load-unigram.h"
-#include "token/step.h"
 #include "token/tokenizer-file.h"
 #include "token/unigram.h"
 #include "json/json.h"

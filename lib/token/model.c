@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "token/model.h"
 
-#include "token/bert-words.h"
+#include "steps/bert-words.h"
 #include "token/word-piece.h"
 
 void dt_model_work_release(struct dt_model_work *work)

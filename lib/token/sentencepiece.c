@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/protobuf.h"
+#include "steps/sentencepiece-pieces.h"
 #include "token/tokenizer.h"
 #include "unicode/utf8.h"
 
@@ -143,20 +144,6 @@ static int read_field(struct dt_sentencepiece *m, const struct dt_pb_reader *f,
         return refuse_denormalizer(f, err);
     }
     return 0; /* 4: SentencePiece's samples for its own tests */
-}
-
-static int hex_digit(char c)
-{
-    const char *digits = "0123456789ABCDEF", *found = c ? strchr(digits, c) : NULL;
-    return found ? (int)(found - digits) : -1;
-}
-
-int dt_sentencepiece_byte(const char *text, size_t size)
-{
-    if (size != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
-        return -1;
-    int high = hex_digit(text[3]), low = hex_digit(text[4]);
-    return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 
 static int check_piece(struct dt_sentencepiece *m, uint32_t id, struct dt_error *err)

@@ -17,8 +17,6 @@
 
 #include "base/error.h"
 
-#define DT_SENTENCEPIECE_MARK "\xe2\x96\x81" /* U+2581, written for a space */
-
 enum dt_sentencepiece_type {
     DT_SENTENCEPIECE_UNIGRAM = 1,
     DT_SENTENCEPIECE_BPE = 2,
@@ -65,8 +63,6 @@ struct dt_sentencepiece {
  * piece that is not UTF-8. After a failure nothing needs a release. */
 int dt_sentencepiece_read(struct dt_sentencepiece *m, const char *data, size_t size,
                           struct dt_error *err) DT_MUST_CHECK;
-/* The byte of a piece "<0x00>" to "<0xFF>"; -1 of another. */
-int dt_sentencepiece_byte(const char *text, size_t size);
 void dt_sentencepiece_release(struct dt_sentencepiece *m);
 
 #endif

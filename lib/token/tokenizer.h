@@ -20,6 +20,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "steps/span.h"
 
 struct dt_tokenizer;
 struct dt_encoder;
@@ -74,11 +75,6 @@ extern const char *const dt_frame_policies[]; /* names by enumerator, NULL-termi
 /* DT_EINVALID if the tokenizer does not define the token. */
 int dt_tokenizer_frame(const struct dt_tokenizer *t, enum dt_frame_policy policy,
                        struct dt_frame *frame, struct dt_error *err) DT_MUST_CHECK;
-
-/* Bytes start .. end-1 of a text. */
-struct dt_span {
-    uint64_t start, end;
-};
 
 /* A growing list; all-zero is a valid empty one; free with dt_spans_release. */
 struct dt_spans {

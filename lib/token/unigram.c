@@ -217,7 +217,7 @@ static void offer_from(const struct dt_unigram *u, struct dt_unigram_work *w, co
     double sum = w->nodes[at].best;
     for (size_t i = at;
          i < size && dt_piece_trie_follow(&u->trie, &node, (unsigned char)text[i], &id); i++) {
-        if (id == DT_NO_TOKEN)
+        if (id == DT_NO_PIECE)
             continue;
         if (i + 1 > *reach)
             extend(w, reach, i + 1);
@@ -291,7 +291,7 @@ static double search_word(const struct dt_unigram *u, struct dt_unigram_work *w,
         length = character_size(word + at, size - at);
         for (size_t i = at;
              i < size && dt_piece_trie_follow(&u->trie, &node, (unsigned char)word[i], &id); i++) {
-            if (id == DT_NO_TOKEN)
+            if (id == DT_NO_PIECE)
                 continue;
             offer_second(&w->nodes[i + 1], base.best + u->scores[id], base.second + u->scores[id],
                          (uint32_t)at, id);

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "token/piece-trie.h"
+#include "steps/piece-trie.h"
 
 struct dt_unigram {
     struct dt_piece_trie trie;

@@ -16,7 +16,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "pretokenize/pattern.h"
-#include "token/steps.h"
+#include "steps/bert-words.h"
+#include "steps/steps.h"
 #include "token/tokenizer.h"
 
 #define DT_NO_RANK          UINT32_MAX
@@ -62,14 +63,6 @@ struct dt_added_token {
 
 /* Bits of traits[id]. */
 enum dt_token_trait { DT_TOKEN_SPECIAL = 1, DT_TOKEN_CONTINUES = 2 };
-
-/* BERT's normalization. */
-struct dt_bert_rules {
-    bool clean;         /* drop control characters, map white space to spaces */
-    bool isolate_cjk;   /* each CJK character is a word */
-    bool strip_accents; /* NFD, then drop nonspacing marks */
-    bool lower;
-};
 
 /* How a piece becomes the first symbols of BPE; all-zero: bytes, each of which has a token. */
 struct dt_bpe_rules {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "token/piece-trie.h"
+#include "steps/piece-trie.h"
 #include "vocab/word-count.h"
 
 struct dt_learned {

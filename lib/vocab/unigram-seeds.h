@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "token/piece-trie.h"
+#include "steps/piece-trie.h"
 #include "vocab/word-count.h"
 
 struct dt_unigram_seeds {

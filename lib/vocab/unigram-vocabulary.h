@@ -7,7 +7,7 @@
 #ifndef DT_VOCAB_UNIGRAM_VOCABULARY_H
 #define DT_VOCAB_UNIGRAM_VOCABULARY_H
 
-#include "token/steps.h"
+#include "steps/steps.h"
 #include "token/vocabulary.h"
 #include "vocab/word-count.h"
 

@@ -8,7 +8,7 @@
 #include "base/pool.h"
 #include "pretokenize/byte-level.h"
 #include "pretokenize/character.h"
-#include "token/bert-words.h"
+#include "steps/bert-words.h"
 #include "token/word-piece.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"

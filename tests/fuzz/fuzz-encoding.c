@@ -9,7 +9,7 @@
 #include "pretokenize/nfc.h"
 #include "pretokenize/scan-scalar.h"
 #include "pretokenize/scanners.h"
-#include "token/bert-words.h"
+#include "steps/bert-words.h"
 #include "token/vocabulary.h"
 
 static const struct style styles[DT_SCANNER_COUNT] = {

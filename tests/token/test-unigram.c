@@ -185,35 +185,6 @@ static void long_texts_are_encoded_in_linear_time(void **state)
     free(ids);
 }
 
-static void tries_find_all_pieces(void **state)
-{
-    (void)state;
-    static char bytes[20000][4];
-    struct dt_trie_piece *pieces = dt_alloc(20000, sizeof *pieces);
-    struct dt_piece_trie trie;
-    for (uint32_t i = 0; i < 20000; i++) {
-        memcpy(bytes[i], &(uint32_t){i * 2654435761u}, 4);
-        pieces[i] = (struct dt_trie_piece){bytes[i], 4, i};
-    }
-    dt_piece_trie_build(&trie, pieces, 20000);
-    for (uint32_t i = 0; i < 20000; i++) {
-        uint32_t node = DT_PIECE_TRIE_ROOT, id = DT_NO_TOKEN;
-        for (int k = 0; k < 4; k++)
-            assert_true(dt_piece_trie_follow(&trie, &node, (unsigned char)bytes[i][k], &id));
-        assert_int_equal(id, i);
-        for (unsigned byte = 0; byte < 256; byte++)
-            assert_false(dt_piece_trie_follow(&trie, &node, (unsigned char)byte, &id));
-    }
-    assert_true(trie.count < 120000);
-    dt_piece_trie_release(&trie);
-    dt_piece_trie_build(&trie, NULL, 0);
-    uint32_t node = DT_PIECE_TRIE_ROOT, id;
-    assert_false(dt_piece_trie_follow(&trie, &node, 'a', &id));
-    dt_piece_trie_release(&trie);
-    free(pieces);
-}
-
-/* Words that are made of few parts: these are learned. */
 static void training_finds_the_parts_of_words(void **state)
 {
     (void)state;
@@ -253,7 +224,6 @@ int main(void)
         cmocka_unit_test(segmentations_are_those_of_the_definition),
         cmocka_unit_test(unknown_characters_are_one_id_or_bytes),
         cmocka_unit_test(long_texts_are_encoded_in_linear_time),
-        cmocka_unit_test(tries_find_all_pieces),
         cmocka_unit_test(training_finds_the_parts_of_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "pretokenize/pattern.h"
-#include "token/step-parameters.h"
-#include "token/steps-internal.h"
+#include "steps/step-parameters.h"
+#include "steps/steps-internal.h"
 
 /* --- ByteLevel: the vocabulary is in the byte-level alphabet -----------------------------------
  */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "token/sentencepiece.h"
-#include "token/steps-internal.h"
+#include "steps/sentencepiece-pieces.h"
+#include "steps/steps-internal.h"
 
 struct rules {
     bool strips_one, strips_all; /* marks before the first character */

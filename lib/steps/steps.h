@@ -12,14 +12,14 @@
  * A step is a row of a table in steps.c: its type's name in tokenizer.json, a reader, and what it
  * does to a text. Steps are immutable once read and may be shared by threads.
  */
-#ifndef DT_TOKEN_STEPS_H
-#define DT_TOKEN_STEPS_H
+#ifndef DT_STEPS_STEPS_H
+#define DT_STEPS_STEPS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
-#include "token/step.h"
+#include "steps/step.h"
 #include "json/json.h"
 
 struct dt_step {
@@ -46,7 +46,8 @@ void dt_steps_insert(struct dt_steps *steps, size_t index, const struct dt_step_
 void dt_steps_release(struct dt_steps *steps);
 /* Appends the steps as a component of tokenizer.json: "null", a step, or a Sequence. */
 void dt_steps_write(const struct dt_steps *steps, enum dt_steps_kind kind, struct dt_buffer *json);
-/* Whether the only step is of this type. */
+/* Whether a step is of this type; whether the only one is. */
+bool dt_steps_have(const struct dt_steps *steps, const char *name);
 bool dt_steps_are_only(const struct dt_steps *steps, const char *name);
 
 /* Normalizes text in place; spare is scratch. */

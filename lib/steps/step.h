@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The interface of a step of token/steps.h: what a type of normalizer, pre-tokenizer
+/* The interface of a step of steps/steps.h: what a type of normalizer, pre-tokenizer
  * or decoder does. */
-#ifndef DT_TOKEN_STEP_H
-#define DT_TOKEN_STEP_H
+#ifndef DT_STEPS_STEP_H
+#define DT_STEPS_STEP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
-#include "token/traced-text.h"
+#include "steps/traced-text.h"
 #include "json/json.h"
 
 /* A text and its pieces, ascending byte ranges of it; what lies between them was removed. */

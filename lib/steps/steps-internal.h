@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The types of steps (token/steps.h); private to lib/token. */
-#ifndef DT_TOKEN_STEPS_INTERNAL_H
-#define DT_TOKEN_STEPS_INTERNAL_H
+/* The types of steps (steps/steps.h); private to lib/steps. */
+#ifndef DT_STEPS_STEPS_INTERNAL_H
+#define DT_STEPS_STEPS_INTERNAL_H
 
 #include "pretokenize/pattern.h"
-#include "token/steps.h"
+#include "steps/steps.h"
 #include "unicode/character-map.h"
 
 extern const struct dt_step_type dt_normalizer_nfc, dt_normalizer_nfd, dt_normalizer_nfkc,
@@ -25,19 +25,10 @@ extern const struct dt_step_type dt_decoder_byte_level, dt_decoder_metaspace, dt
 int dt_normalizer_read_map(struct dt_character_map **map, struct json_object *component,
                            const char *path, struct dt_error *err) DT_MUST_CHECK;
 
-/* The compiled pattern that does the same as the steps and a byte-level vocabulary: ByteLevel, or
- * Split by a known expression and ByteLevel. NULL if there is none. */
-const struct dt_pattern *dt_pre_tokenizers_find_pattern(const struct dt_steps *steps);
-
 /* Splits a piece of out->text by a compiled pattern. */
 void dt_pre_tokenizers_split_by(const struct dt_pattern *pattern, struct dt_span piece,
                                 struct dt_pieces *out);
 /* The compiled pattern of the data of a Split; NULL if it has none. */
 const struct dt_pattern *dt_pre_tokenizers_split_pattern(const void *data);
-
-/* Finds ByteLevel among pre-tokenizers. If steps follow it, which see its alphabet, adds steps that
- * spell the bytes after it, and that restore them at the end. */
-int dt_pre_tokenizers_settle_bytes(struct dt_steps *steps, bool *byte_level, const char *path,
-                                   struct dt_error *err) DT_MUST_CHECK;
 
 #endif

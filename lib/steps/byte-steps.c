@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* ByteLevel among other pre-tokenizers. Where steps follow it they see the byte-level alphabet. */
+#include "steps/byte-steps.h"
+
 #include "pretokenize/byte-level.h"
-#include "token/step-parameters.h"
-#include "token/steps-internal.h"
+#include "steps/step-parameters.h"
+#include "steps/steps-internal.h"
 
 static void edit_spelling(const void *data, const struct dt_traced_text *in, struct dt_span piece,
                           bool first, struct dt_traced_text *out)
@@ -36,8 +37,8 @@ static void edit_bytes(const void *data, const struct dt_traced_text *in, struct
 static const struct dt_step_type spelling = {.name = "(spelling)", .edit = edit_spelling};
 static const struct dt_step_type bytes = {.name = "(bytes)", .edit = edit_bytes};
 
-int dt_pre_tokenizers_settle_bytes(struct dt_steps *steps, bool *byte_level, const char *path,
-                                   struct dt_error *err)
+int dt_byte_steps_settle(struct dt_steps *steps, bool *byte_level, const char *path,
+                         struct dt_error *err)
 {
     size_t count = steps->count, found = count;
     for (size_t i = 0; i < count; i++) {
@@ -55,7 +56,7 @@ int dt_pre_tokenizers_settle_bytes(struct dt_steps *steps, bool *byte_level, con
     return 0;
 }
 
-const struct dt_pattern *dt_pre_tokenizers_find_pattern(const struct dt_steps *steps)
+const struct dt_pattern *dt_byte_steps_find_pattern(const struct dt_steps *steps)
 {
     if (steps->count == 0 || steps->items[steps->count - 1].type != &dt_pre_tokenizer_byte_level)
         return NULL;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "token/steps-internal.h"
+#include "steps/steps-internal.h"
 #include "unicode/grapheme.h"
 #include "unicode/utf8.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters that a normalizer or pre-tokenizer shares with a decoder; private to lib/token. */
-#ifndef DT_TOKEN_STEP_PARAMETERS_H
-#define DT_TOKEN_STEP_PARAMETERS_H
+/* Parameters that a normalizer or pre-tokenizer shares with a decoder; private to lib/steps. */
+#ifndef DT_STEPS_STEP_PARAMETERS_H
+#define DT_STEPS_STEP_PARAMETERS_H
 
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "token/text-pattern.h"
-#include "token/vocabulary.h"
+#include "pretokenize/pattern.h"
+#include "steps/text-pattern.h"
 #include "json/json.h"
 
 /* Where Metaspace puts a mark: before each piece, never, or before the first of the document. */
@@ -20,7 +20,7 @@ struct dt_metaspace {
     bool split;
 };
 
-/* As the reader of a step (token/step.h). */
+/* As the reader of a step (steps/step.h). */
 int dt_metaspace_read(void **data, struct json_object *component, const char *path,
                       struct dt_error *err) DT_MUST_CHECK;
 
@@ -29,9 +29,6 @@ struct dt_byte_level {
     bool prefix_space;
     const struct dt_pattern *pattern; /* NULL: does not split */
 };
-
-/* BertNormalizer. */
-struct dt_bert_rules dt_bert_rules_read(struct json_object *component);
 
 /* Replace. */
 struct dt_replacement {

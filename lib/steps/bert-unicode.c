@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of characters newer than Unicode 8 were generated from `tokenizers` 0.23.3
  * (normalizers.BertNormalizer, pre_tokenizers.BertPreTokenizer). */
-#include "token/bert-unicode.h"
+#include "steps/bert-unicode.h"
 
 #include <stddef.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/bert-words.h"
+#include "steps/bert-words.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "pretokenize/character.h"
-#include "token/bert-unicode.h"
+#include "steps/bert-unicode.h"
+#include "steps/step.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
@@ -175,4 +176,14 @@ void dt_bert_words_normalize(const struct dt_bert_rules *rules, const struct dt_
         for (unsigned i = 0; i < w.part_count; i++)
             add_character(&w, w.parts[i], in, out);
     }
+}
+
+struct dt_bert_rules dt_bert_rules_read(struct json_object *component)
+{
+    bool lower = dt_step_flag(component, "lowercase", true);
+    return (struct dt_bert_rules){.clean = dt_step_flag(component, "clean_text", true),
+                                  .isolate_cjk =
+                                      dt_step_flag(component, "handle_chinese_chars", true),
+                                  .strip_accents = dt_step_flag(component, "strip_accents", lower),
+                                  .lower = lower};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/traced-text.h"
+#include "steps/traced-text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/text-pattern.h"
+#include "steps/text-pattern.h"
 
 #include <stdlib.h>
 #include <string.h>

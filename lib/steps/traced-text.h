@@ -6,14 +6,14 @@
  *     dt_traced_text_copy(&out, &text, 0, 4);                     bytes 0 .. 3
  *     dt_traced_text_add(&out, "x", 1, dt_traced_text_origin(&text, 4, 5));
  */
-#ifndef DT_TOKEN_TRACED_TEXT_H
-#define DT_TOKEN_TRACED_TEXT_H
+#ifndef DT_STEPS_TRACED_TEXT_H
+#define DT_STEPS_TRACED_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buffer.h"
-#include "token/tokenizer.h"
+#include "steps/span.h"
 
 /* All-zero is valid: empty, without origins. Set keep_origins while it is empty. */
 struct dt_traced_text {

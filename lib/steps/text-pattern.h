@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The pattern of Replace and Split in tokenizer.json: {"String": text} or {"Regex": expression}. */
-#ifndef DT_TOKEN_TEXT_PATTERN_H
-#define DT_TOKEN_TEXT_PATTERN_H
+#ifndef DT_STEPS_TEXT_PATTERN_H
+#define DT_STEPS_TEXT_PATTERN_H
 
 #include <stdbool.h>
 #include <stddef.h>

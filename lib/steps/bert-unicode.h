@@ -4,8 +4,8 @@
  * and format characters added later are not in these classes, so newer tables would give
  * other ids.
  */
-#ifndef DT_TOKEN_BERT_UNICODE_H
-#define DT_TOKEN_BERT_UNICODE_H
+#ifndef DT_STEPS_BERT_UNICODE_H
+#define DT_STEPS_BERT_UNICODE_H
 
 #include <stdbool.h>
 #include <stdint.h>

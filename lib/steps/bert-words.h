@@ -11,13 +11,29 @@
  *         ... w.word, w.size bytes, w.characters of them
  *     dt_bert_words_release(&w);
  */
-#ifndef DT_TOKEN_BERT_WORDS_H
-#define DT_TOKEN_BERT_WORDS_H
+#ifndef DT_STEPS_BERT_WORDS_H
+#define DT_STEPS_BERT_WORDS_H
 
-#include "token/vocabulary.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "steps/traced-text.h"
+#include "json/json.h"
 
 #define DT_BERT_HEADROOM 2    /* bytes before word that the caller may overwrite */
 #define DT_BERT_MAX_WORD 8192 /* bytes; of a longer word the rest is only counted */
+
+/* BERT's normalization. */
+struct dt_bert_rules {
+    bool clean;         /* drop control characters, map white space to spaces */
+    bool isolate_cjk;   /* each CJK character is a word */
+    bool strip_accents; /* NFD, then drop nonspacing marks */
+    bool lower;
+};
+
+/* The rules of a BertNormalizer of tokenizer.json, or without one the usual. */
+struct dt_bert_rules dt_bert_rules_read(struct json_object *component);
 
 struct dt_bert_words {
     char *word;              /* the word, normalized; 16 bytes are readable */

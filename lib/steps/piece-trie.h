@@ -6,21 +6,22 @@
  *     dt_piece_trie_build(&trie, pieces, count);
  *     uint32_t node = DT_PIECE_TRIE_ROOT;
  *     while (i < size && dt_piece_trie_follow(&trie, &node, text[i++], &id))
- *         if (id != DT_NO_TOKEN)
+ *         if (id != DT_NO_PIECE)
  *             ... text[0 .. i) is the piece id
  */
-#ifndef DT_TOKEN_PIECE_TRIE_H
-#define DT_TOKEN_PIECE_TRIE_H
+#ifndef DT_STEPS_PIECE_TRIE_H
+#define DT_STEPS_PIECE_TRIE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define DT_PIECE_TRIE_ROOT 0u
+#define DT_NO_PIECE        UINT32_MAX
 
 struct dt_piece_trie_unit {
     uint32_t base, parent; /* parent UINT32_MAX: free */
-    uint32_t id;           /* DT_NO_TOKEN: no piece ends here */
+    uint32_t id;           /* DT_NO_PIECE: no piece ends here */
 };
 
 /* All-zero is valid only for release. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/steps.h"
+#include "steps/steps.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "token/steps-internal.h"
+#include "steps/steps-internal.h"
 
 #define NESTING 8 /* Sequences in Sequences */
 
@@ -121,6 +121,14 @@ void dt_steps_write(const struct dt_steps *steps, enum dt_steps_kind kind, struc
         dt_json_add_value(json, steps->items[i].json, DT_JSON_COMPACT);
     }
     dt_buffer_add_string(json, steps->count > 1 ? "]}" : "");
+}
+
+bool dt_steps_have(const struct dt_steps *steps, const char *name)
+{
+    for (size_t i = 0; i < steps->count; i++)
+        if (strcmp(steps->items[i].type->name, name) == 0)
+            return true;
+    return false;
 }
 
 bool dt_steps_are_only(const struct dt_steps *steps, const char *name)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/piece-trie.h"
+#include "steps/piece-trie.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
-#include "token/tokenizer.h"
 
 #define FREE   UINT32_MAX
 #define TRIALS 32 /* free units tried for a node of several children */
@@ -41,7 +40,7 @@ static void add_block(struct builder *b)
     b->next = dt_realloc(b->next, t->count, sizeof *b->next);
     b->previous = dt_realloc(b->previous, t->count, sizeof *b->previous);
     for (uint32_t i = first; i < t->count; i++) {
-        t->units[i] = (struct dt_piece_trie_unit){0, FREE, DT_NO_TOKEN};
+        t->units[i] = (struct dt_piece_trie_unit){0, FREE, DT_NO_PIECE};
         if (i == 0) {
             b->next[0] = b->previous[0] = 0;
             continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/step.h"
+#include "steps/step.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "token/piece-trie.h"
-#include "token/sentencepiece.h"
-#include "token/steps-internal.h"
+#include "steps/piece-trie.h"
+#include "steps/sentencepiece-pieces.h"
+#include "steps/steps-internal.h"
 #include "unicode/utf8.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
@@ -103,7 +103,7 @@ static size_t symbol_size(const struct rules *r, const char *text, size_t size)
     size_t longest = 0;
     for (size_t i = 0;
          i < size && dt_piece_trie_follow(&r->symbols, &node, (unsigned char)text[i], &id); i++)
-        if (id != DT_NO_TOKEN)
+        if (id != DT_NO_PIECE)
             longest = i + 1;
     return longest;
 }

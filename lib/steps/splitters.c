@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "pretokenize/character.h"
-#include "token/bert-unicode.h"
-#include "token/steps-internal.h"
-#include "token/text-pattern.h"
+#include "steps/bert-unicode.h"
+#include "steps/steps-internal.h"
+#include "steps/text-pattern.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "pretokenize/character.h"
-#include "token/step-parameters.h"
-#include "token/steps-internal.h"
-#include "token/text-pattern.h"
+#include "steps/step-parameters.h"
+#include "steps/steps-internal.h"
+#include "steps/text-pattern.h"
 #include "unicode/utf8.h"
 
 /* A token, and whether it is the first or last of its document. */

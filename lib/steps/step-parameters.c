@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/step-parameters.h"
+#include "steps/step-parameters.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
-#include "token/step.h"
+#include "steps/step.h"
 #include "unicode/utf8.h"
 
 static int read_prepend(struct dt_metaspace *m, struct json_object *component, const char *path,
@@ -37,16 +37,6 @@ int dt_metaspace_read(void **data, struct json_object *component, const char *pa
         m->prepend = DT_METASPACE_NEVER;
     m->split = dt_step_flag(component, "split", true);
     return 0;
-}
-
-struct dt_bert_rules dt_bert_rules_read(struct json_object *component)
-{
-    bool lower = dt_step_flag(component, "lowercase", true);
-    return (struct dt_bert_rules){.clean = dt_step_flag(component, "clean_text", true),
-                                  .isolate_cjk =
-                                      dt_step_flag(component, "handle_chinese_chars", true),
-                                  .strip_accents = dt_step_flag(component, "strip_accents", lower),
-                                  .lower = lower};
 }
 
 int dt_replacement_read(void **data, struct json_object *component, const char *path,
