@@ -114,6 +114,9 @@ static inline void weigh(const struct attention *l, int64_t b, int64_t h, int64_
     double sum = 0, cap = (double)how->softcap;
     for (int64_t s = 0; s < keys; s++) {
         double dot = 0;
+        w[s] = 0;
+        if (!sees(how, b, t, s))
+            continue;
         for (int64_t j = 0; j < size; j++)
             dot += (double)at(&l->q, b * how->queries + t, h * size + j) *
                    at(&l->k, b * how->key_stride + s, shared + j);
@@ -122,7 +125,7 @@ static inline void weigh(const struct attention *l, int64_t b, int64_t h, int64_
             slopes[s] = cap > 0 ? 1 - tanh(dot / cap) * tanh(dot / cap) : 1;
         if (cap > 0)
             dot = cap * tanh(dot / cap);
-        sum += w[s] = sees(how, b, t, s) ? exp(dot) : 0;
+        sum += w[s] = exp(dot);
     }
     for (int64_t s = 0; s < keys && sum > 0; s++)
         w[s] /= sum;
@@ -142,6 +145,8 @@ static inline void attention_reference(const struct attention *l, double *y)
         weigh(l, b, h, t, w, NULL);
         for (int64_t s = 0; s < keys; s++) {
             double weight = w[s] > 0 ? w[s] * drop_factor(how, b, h, t, s) : 0;
+            if (weight == 0)
+                continue;
             for (int64_t j = 0; j < size; j++)
                 y[(b * how->queries + t) * width + h * size + j] +=
                     weight * at(&l->v, b * how->key_stride + s, shared + j);
@@ -161,7 +166,9 @@ static inline void query_backward(const struct attention *l, int64_t b, int64_t 
     weigh(l, b, h, t, w, slopes);
     for (int64_t s = 0; s < how->queries; s++) {
         dw[s] = 0;
-        double factor = w[s] > 0 ? drop_factor(how, b, h, t, s) : 0;
+        if (w[s] == 0)
+            continue;
+        double factor = drop_factor(how, b, h, t, s);
         for (int64_t j = 0; j < size; j++) {
             double r = at(&l->r, row + t, h * size + j);
             dw[s] += factor * r * at(&l->v, row + s, shared + j);
@@ -170,7 +177,7 @@ static inline void query_backward(const struct attention *l, int64_t b, int64_t 
         delta += w[s] * dw[s];
     }
     for (int64_t s = 0; s < how->queries; s++)
-        for (int64_t j = 0; j < size; j++) {
+        for (int64_t j = 0; j < size && w[s] != 0; j++) {
             double ds = scale_of(l) * w[s] * (dw[s] - delta) * slopes[s];
             dqkv[(row + t) * wide + h * size + j] += ds * at(&l->k, row + s, shared + j);
             dqkv[(row + s) * wide + width + shared + j] += ds * at(&l->q, row + t, h * size + j);

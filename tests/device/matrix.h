@@ -178,16 +178,15 @@ static inline struct dt_tensor copy_of(const struct dt_tensor *x)
 
 static inline float float_of(enum dt_dtype dtype, uint16_t half)
 {
-    int exponent = half >> 10 & 31, fraction = half & 1023;
-    uint32_t bits = (uint32_t)half << 16;
+    uint32_t exponent = half >> 10 & 31, fraction = half & 1023, bits = (uint32_t)half << 16;
     float x;
+    if (dtype == DT_DTYPE_F16)
+        bits = (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13;
     memcpy(&x, &bits, sizeof x);
     if (dtype == DT_DTYPE_BF16)
         return x;
-    if (exponent == 31)
-        x = fraction ? NAN : INFINITY;
-    else
-        x = (float)ldexp(fraction + (exponent ? 1024 : 0), (exponent ? exponent : 1) - 25);
+    if (exponent == 0)
+        x = (float)fraction * 0x1p-24f;
     return half >> 15 ? -x : x;
 }
 
