@@ -3,14 +3,11 @@
 
   tokenizers_oracle.py strings SEED COUNT            random documents as JSON Lines
   tokenizers_oracle.py compare TESTDATA DOCS IDS     ids of documents, a line each
-  tokenizers_oracle.py compare-files TESTDATA IDS    ids of each file of TESTDATA, a line each
   tokenizers_oracle.py encode TOKENIZER.json DOCS    ids by `tokenizers`, a line each
   tokenizers_oracle.py train SIZE FILE...            merges by `tokenizers`, one a line
 """
 import base64
-import gzip
 import json
-import os
 import random
 import sys
 import unicodedata
@@ -92,14 +89,6 @@ def compare_texts(data, texts, ours):
         print(f"{name}: {len(texts)} documents, {sum(map(len, ours))} ids equal")
 
 
-def compare_files(data, ids):
-    texts = []
-    for name in sorted(os.listdir(data)):
-        with (gzip.open if name.endswith(".gz") else open)(os.path.join(data, name), "rb") as f:
-            texts.append(f.read().decode("utf-8"))
-    compare_texts(data, texts, read_ids(ids))
-
-
 def encode(tokenizer, path):
     from tokenizers import Tokenizer
     for e in Tokenizer.from_file(tokenizer).encode_batch(read_documents(path)):
@@ -117,7 +106,7 @@ def train(size, *paths):
         print(left, right)
 
 
-COMMANDS = {"strings": write_strings, "compare-files": compare_files, "encode": encode, "train": train,
+COMMANDS = {"strings": write_strings, "encode": encode, "train": train,
             "compare": lambda data, docs, ids: compare_texts(data, read_documents(docs), read_ids(ids))}
 
 if __name__ == "__main__":
