@@ -110,6 +110,13 @@ ifeq ($(CURL),1)
 ENGINES += $B/lib/dt/http.so
 endif
 
+# --- decompressors: plug-ins, each built if its library is installed --------------------------------
+CODEC_xz    := lzma.h -llzma
+CODEC_bzip2 := bzlib.h -lbz2
+CODEC_lz4   := lz4frame.h -llz4
+CODECS ?= $(foreach c,xz bzip2 lz4,$(shell printf '\043include <%s>\n' $(word 1,$(CODEC_$c)) | $(CC) -E -x c - >/dev/null 2>&1 && echo $c))
+ENGINES += $(CODECS:%=$B/lib/dt/codec-%.so)
+
 # --- files that are installed besides programs and engines ----------------------------------------
 SHARE := $(patsubst share/%,%,$(shell find share -type f -not -path 'share/setup/*' -not -path 'share/results/*'))
 MAN   := $(wildcard man/man*/*.[1-9])
@@ -262,6 +269,10 @@ $B/tests/cuda/test-traffic: $(TRAFFIC_OBJ) $B/emulated/tests/cuda/traffic/traffi
 $B/lib/dt/http.so: $(CURL_SRC) lib/http/http.h $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(CURL_SRC) $(LIBDT) -Wl,-z,defs -lcurl -Wl,--as-needed $(LIBS) -o $@
+
+$B/lib/dt/codec-%.so: lib/io/codecs/%.c lib/io/codec.h $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $< $(LIBDT) -Wl,-z,defs -Wl,--as-needed $(word 2,$(CODEC_$*)) $(LIBS) -o $@
 
 $(PRELOADS): $B/%.so: %.c | deps-check
 	@mkdir -p $(@D)

@@ -171,7 +171,7 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
 {
     const char *head;
     size_t size;
-    DT_TRY(dt_input_open_hashed(&d->in, d->paths[d->next_path++], DT_INPUT_BYTES,
+    DT_TRY(dt_input_open_hashed(&d->in, d->paths[d->next_path++], DT_INPUT_DECODED,
                                 d->options.lineage ? &d->hash : NULL, err));
     d->number = 0;
     d->record = (struct dt_document_record){0};

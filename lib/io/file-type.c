@@ -302,18 +302,19 @@ static const struct row rows[] = {
      AT(8, "dtsH"),
      is_token_stream},
     {{DT_FILE_BINARY, "a signature file of dt-dedup", NO_TEXT}, MAGIC("dt-sigs\n")},
-    {{DT_FILE_GZIP, "gzip data", DECOMPRESS("gzip -dc")}, MAGIC("\x1f\x8b")},
-    {{DT_FILE_ZSTD, "zstd data", DECOMPRESS("zstd -dc")}, MAGIC("\x28\xb5\x2f\xfd")},
-    {{DT_FILE_ZSTD, "zstd data", DECOMPRESS("zstd -dc")},
+    {{DT_FILE_COMPRESSED, "gzip data", DECOMPRESS("gzip -dc"), "gzip"}, MAGIC("\x1f\x8b")},
+    {{DT_FILE_COMPRESSED, "zstd data", DECOMPRESS("zstd -dc"), "zstd"}, MAGIC("\x28\xb5\x2f\xfd")},
+    {{DT_FILE_COMPRESSED, "zstd data", DECOMPRESS("zstd -dc"), "zstd"},
      AT(1, "\x2a\x4d\x18"),
      is_skippable_frame},
     /* compressed files and archives */
-    {{DT_FILE_BINARY, "an xz file", DECOMPRESS("xz -dc")},
+    {{DT_FILE_COMPRESSED, "xz data", DECOMPRESS("xz -dc"), "xz"},
      MAGIC("\xfd"
            "7zXZ\0")},
-    {{DT_FILE_BINARY, "a bzip2 file", DECOMPRESS("bzip2 -dc")}, MAGIC("BZh"), is_bzip2},
-    {{DT_FILE_BINARY, "an lz4 file", DECOMPRESS("lz4 -dc")}, MAGIC("\x04\x22\x4d\x18")},
-    {{DT_FILE_BINARY, "an lz4 file", DECOMPRESS("lz4 -dc")}, MAGIC("\x02\x21\x4c\x18")},
+    {{DT_FILE_COMPRESSED, "bzip2 data", DECOMPRESS("bzip2 -dc"), "bzip2"}, MAGIC("BZh"), is_bzip2},
+    {{DT_FILE_COMPRESSED, "lz4 data", DECOMPRESS("lz4 -dc"), "lz4"}, MAGIC("\x04\x22\x4d\x18")},
+    {{DT_FILE_BINARY, "an lz4 file of the legacy format", DECOMPRESS("lz4 -dc")},
+     MAGIC("\x02\x21\x4c\x18")},
     {{DT_FILE_BINARY, "an lzip file", DECOMPRESS("lzip -dc")}, MAGIC("LZIP\1")},
     {{DT_FILE_BINARY, "an lzma file", DECOMPRESS("xz -dc")}, MAGIC("\x5d\0\0")},
     {{DT_FILE_BINARY, "an lzop file", DECOMPRESS("lzop -dc")}, MAGIC("\x89LZO\0")},
@@ -381,8 +382,8 @@ static const struct row rows[] = {
     /* text in other encodings */
     {{DT_FILE_BINARY, "UTF-32 text", ICONV("UTF-32")}, MAGIC("\xff\xfe\0\0")},
     {{DT_FILE_BINARY, "UTF-32 text", ICONV("UTF-32")}, MAGIC("\0\0\xfe\xff")},
-    {{DT_FILE_BINARY, "UTF-16 text", ICONV("UTF-16")}, MAGIC("\xff\xfe")},
-    {{DT_FILE_BINARY, "UTF-16 text", ICONV("UTF-16")}, MAGIC("\xfe\xff")},
+    {{DT_FILE_UTF16, "UTF-16 text", ICONV("UTF-16"), "utf-16le"}, MAGIC("\xff\xfe")},
+    {{DT_FILE_UTF16, "UTF-16 text", ICONV("UTF-16"), "utf-16be"}, MAGIC("\xfe\xff")},
     /* text of another structure */
     {{DT_FILE_BINARY, "a pointer of Git LFS, not the file", "fetch the file: git lfs pull"},
      MAGIC("version https://git-lfs.github.com/spec/")},
@@ -528,10 +529,33 @@ static bool ends_with(const char *path, size_t size, const char *ending)
     return size > n && strncasecmp(path + size - n, ending, n) == 0;
 }
 
+static const struct {
+    const char *ending, *codec;
+} codecs[] = {{".gz", "gzip"}, {".zst", "zstd"}, {".xz", "xz"}, {".bz2", "bzip2"}, {".lz4", "lz4"}};
+
+/* Of the ending that names a codec; NULL: none. */
+static const char *find_codec(const char *path, size_t *length)
+{
+    *length = 0;
+    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
+        if (ends_with(path, strlen(path), codecs[i].ending)) {
+            *length = strlen(codecs[i].ending);
+            return codecs[i].codec;
+        }
+    return NULL;
+}
+
+const char *dt_file_type_codec(const char *path)
+{
+    size_t length;
+    return find_codec(path, &length);
+}
+
 const struct dt_file_type *dt_file_type_named(const char *path)
 {
-    size_t size = strlen(path);
-    size -= ends_with(path, size, ".gz") ? 3 : ends_with(path, size, ".zst") ? 4 : 0;
+    size_t size = strlen(path), length;
+    find_codec(path, &length);
+    size -= length;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (ends_with(path, size, names[i].ending))
             return &names[i].what;

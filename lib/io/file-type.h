@@ -16,10 +16,10 @@
 #include "base/error.h"
 
 enum dt_file_kind {
-    DT_FILE_GZIP, /* decompressed by io/input.h */
-    DT_FILE_ZSTD,
+    DT_FILE_COMPRESSED, /* decompressed by io/input.h */
+    DT_FILE_UTF16,      /* with a byte order mark: converted by io/input.h */
     DT_FILE_JSONL,
-    DT_FILE_BINARY,    /* not text, or text in an encoding other than UTF-8 */
+    DT_FILE_BINARY,    /* not text, or text in another encoding */
     DT_FILE_AMBIGUOUS, /* text or bytes that need an explicit --from */
 };
 
@@ -28,7 +28,9 @@ struct dt_file_type {
     const char *name;   /* "a Parquet file" */
     const char *advice; /* "write it as JSON Lines: ..." */
     const char *filter; /* command that converts a file or stdin; or NULL */
-    const char *format; /* name of the reader of its documents (io/document-reader.h); or NULL */
+    /* The codec of what is compressed (io/codec.h), "utf-16le", "utf-16be", or the reader of its
+     * documents (io/document-reader.h); or NULL. */
+    const char *format;
 };
 
 /* Bytes of a file that are enough. */
@@ -40,8 +42,10 @@ const struct dt_file_type *dt_file_type_recognize(const char *head, size_t size)
 /* What unrecognized text may be meant as when --from does not say: JSON Lines with a damaged or
  * preceding first line, or lines of other JSON; or NULL. */
 const struct dt_file_type *dt_file_type_suspect(const char *text, size_t size);
-/* The type that the file name's suffix indicates, before .gz or .zst; or NULL. */
+/* The type that the file name's suffix indicates, before .gz and the like; or NULL. */
 const struct dt_file_type *dt_file_type_named(const char *path);
+/* The codec (io/codec.h) that the file name's suffix indicates, .gz .zst .xz .bz2 .lz4; or NULL. */
+const char *dt_file_type_codec(const char *path);
 
 /* DT_EFORMAT "PATH: is NAME, not plain text; ADVICE: FILTER FILE". Of a compressed file the filter
  * follows the command that decompresses it; otherwise decompress is NULL. */

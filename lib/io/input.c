@@ -7,31 +7,31 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
-#include <zstd.h>
-#include <zstd_errors.h>
+
+#include "io/codec.h"
+#include "io/utf16.h"
 
 #define RAW_SIZE   ((size_t)1 << 17)
 #define PLAIN_SIZE ((size_t)1 << 18)
-#define WINDOW_LOG 27 /* of zstd's window: what zstd(1) decompresses without --long */
 #define SIGNATURE  12 /* bytes to recognize a file by */
 
-enum coding { PLAIN, GZIP, ZSTD };
+/* The bytes [from, to) of data are not yet used. */
+struct window {
+    unsigned char *data;
+    size_t from, to;
+};
 
-/* raw holds bytes of the file, plain the decoded bytes [from, to) not yet returned. For an
- * uncompressed file both are the same buffer. */
+/* raw holds bytes of the file, plain decoded bytes. Of UTF-16, wide holds the bytes that are then
+ * converted. */
 struct dt_input {
     int fd;
     char *name;
-    enum coding coding;
-    unsigned char *raw;
-    size_t raw_from, raw_to;
+    const struct dt_codec *codec; /* NULL: not compressed */
+    void *state;                  /* the codec's */
     bool raw_ended, in_frame;
-    unsigned char *plain;
-    size_t from, to;
+    bool utf16, big; /* the text is UTF-16, big-endian */
+    struct window raw, wide, plain;
     uint64_t taken, total;
-    z_stream gzip;
-    ZSTD_DStream *zstd;
     struct dt_sha256 *hash; /* of the bytes read of the file; borrowed, or NULL */
 };
 
@@ -39,18 +39,18 @@ struct dt_input {
 static void took(struct dt_input *in, size_t n)
 {
     if (in->hash)
-        dt_sha256_add(in->hash, in->raw + in->raw_to, n);
+        dt_sha256_add(in->hash, in->raw.data + in->raw.to, n);
     in->raw_ended = n == 0;
-    in->raw_to += n;
+    in->raw.to += n;
     in->taken += n;
 }
 
 static int fill_raw(struct dt_input *in, struct dt_error *err)
 {
-    in->raw_from = in->raw_to = 0;
+    in->raw.from = in->raw.to = 0;
     ssize_t n;
     do {
-        n = read(in->fd, in->raw, RAW_SIZE);
+        n = read(in->fd, in->raw.data, RAW_SIZE);
     } while (n < 0 && errno == EINTR);
     if (n < 0)
         return dt_fail_errno(err, "cannot read '%s'", in->name);
@@ -58,51 +58,57 @@ static int fill_raw(struct dt_input *in, struct dt_error *err)
     return 0;
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t n = strlen(name), m = strlen(ending);
-    return n > m && strcmp(name + n - m, ending) == 0;
-}
-
 /* A compressed file that is empty or damaged at its start must not be read as text. */
 static int check_name(const struct dt_input *in, struct dt_error *err)
 {
-    if (in->coding != GZIP && ends_with(in->name, ".gz"))
-        return dt_fail(err, DT_EFORMAT, "%s: is not gzip data", in->name);
-    if (in->coding != ZSTD && ends_with(in->name, ".zst"))
-        return dt_fail(err, DT_EFORMAT, "%s: is not zstd data", in->name);
+    const char *codec = dt_file_type_codec(in->name);
+    if (codec && (in->codec == NULL || strcmp(in->codec->name, codec) != 0))
+        return dt_fail(err, DT_EFORMAT, "%s: is not %s data", in->name, codec);
     return 0;
 }
 
 static int start_decoding(struct dt_input *in, struct dt_error *err)
 {
-    while (!in->raw_ended && in->raw_to < SIGNATURE) { /* a pipe may deliver byte by byte */
-        ssize_t n = read(in->fd, in->raw + in->raw_to, RAW_SIZE - in->raw_to);
+    while (!in->raw_ended && in->raw.to < SIGNATURE) { /* a pipe may deliver byte by byte */
+        ssize_t n = read(in->fd, in->raw.data + in->raw.to, RAW_SIZE - in->raw.to);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return dt_fail_errno(err, "cannot read '%s'", in->name);
         took(in, (size_t)n);
     }
-    size_t size = in->raw_to < SIGNATURE ? in->raw_to : SIGNATURE;
-    const struct dt_file_type *what = dt_file_type_recognize((const char *)in->raw, size);
-    if (what && what->kind == DT_FILE_GZIP) {
-        in->coding = GZIP;
-        if (inflateInit2(&in->gzip, 15 + 16) != Z_OK)
-            return dt_fail(err, DT_ENOMEM, "cannot start zlib");
-    } else if (what && what->kind == DT_FILE_ZSTD) {
-        in->coding = ZSTD;
-        in->zstd = dt_checked(ZSTD_createDStream());
-        ZSTD_DCtx_setParameter(in->zstd, ZSTD_d_windowLogMax, WINDOW_LOG);
+    size_t size = in->raw.to < SIGNATURE ? in->raw.to : SIGNATURE;
+    const struct dt_file_type *what = dt_file_type_recognize((const char *)in->raw.data, size);
+    if (what && what->kind == DT_FILE_COMPRESSED) {
+        int rc = dt_codec_find(what->format, &in->codec, err);
+        rc = rc < 0 ? rc : in->codec->open(&in->state, err);
+        if (rc < 0)
+            return dt_fail_context(err, "%s", in->name);
     }
     return check_name(in, err);
+}
+
+/* A byte order mark of UTF-16 is passed over, and what follows converted. */
+static int start_text(struct dt_input *in, struct dt_error *err)
+{
+    const char *head;
+    size_t size;
+    DT_TRY(dt_input_peek(in, &head, &size, err));
+    const struct dt_file_type *what = dt_file_type_recognize(head, size);
+    if (what == NULL || what->kind != DT_FILE_UTF16)
+        return 0;
+    in->utf16 = true;
+    in->big = strcmp(what->format, "utf-16be") == 0;
+    in->wide = in->plain;
+    in->wide.from += 2;
+    in->plain = (struct window){.data = dt_alloc(PLAIN_SIZE, 1)};
+    return 0;
 }
 
 int dt_input_refuse(const struct dt_input *in, const struct dt_file_type *what,
                     struct dt_error *err)
 {
-    static const char *const commands[] = {[GZIP] = "gzip -dc", [ZSTD] = "zstd -dc"};
-    return dt_file_type_refuse(what, in->name, commands[in->coding], err);
+    return dt_file_type_refuse(what, in->name, in->codec ? in->codec->command : NULL, err);
 }
 
 /* Checks the type of the decoded bytes, which may come from compressed data. */
@@ -114,7 +120,7 @@ int dt_input_need_text(struct dt_input *in, struct dt_error *err)
     const struct dt_file_type *what = dt_file_type_recognize(head, size);
     if (what && what->kind == DT_FILE_BINARY)
         return dt_input_refuse(in, what, err);
-    if (what && (what->kind == DT_FILE_GZIP || what->kind == DT_FILE_ZSTD))
+    if (what && what->kind == DT_FILE_COMPRESSED)
         return dt_fail(err, DT_EFORMAT, "%s: holds %s in compressed data; %s once: %s FILE",
                        in->name, what->name, what->advice, what->filter);
     return 0;
@@ -137,12 +143,14 @@ int dt_input_open_hashed(struct dt_input **result, const char *path, enum dt_inp
     in->fd = fd;
     in->name = dt_strdup(is_stdin ? "stdin" : path);
     in->total = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-    in->raw = dt_alloc(RAW_SIZE, 1);
-    in->plain = dt_alloc(PLAIN_SIZE, 1);
+    in->raw.data = dt_alloc(RAW_SIZE, 1);
+    in->plain.data = dt_alloc(PLAIN_SIZE, 1);
     in->hash = hash;
     if (hash)
         dt_sha256_init(hash);
     int rc = kind == DT_INPUT_RAW ? 0 : start_decoding(in, err);
+    if (rc == 0 && (kind == DT_INPUT_TEXT || kind == DT_INPUT_DECODED))
+        rc = start_text(in, err);
     if (rc == 0 && kind == DT_INPUT_TEXT)
         rc = dt_input_need_text(in, err);
     if (rc < 0) {
@@ -172,92 +180,104 @@ void dt_input_close(struct dt_input *in)
 {
     if (in == NULL)
         return;
-    if (in->coding == GZIP)
-        inflateEnd(&in->gzip);
-    ZSTD_freeDStream(in->zstd);
+    if (in->state)
+        in->codec->close(in->state);
     if (in->fd != STDIN_FILENO)
         close(in->fd);
     free(in->name);
-    free(in->raw);
-    free(in->plain);
+    free(in->raw.data);
+    free(in->wide.data);
+    free(in->plain.data);
     free(in);
 }
 
-static int damaged(struct dt_input *in, const char *reason, struct dt_error *err)
+/* Adds where the data is damaged to an error. */
+static int damaged(struct dt_input *in, struct dt_error *err)
 {
-    return dt_fail(err, DT_EFORMAT, "%s: near byte %llu: %s", in->name,
-                   (unsigned long long)(in->taken - (in->raw_to - in->raw_from)), reason);
+    return dt_fail_context(err, "%s: near byte %llu", in->name,
+                           (unsigned long long)(in->taken - (in->raw.to - in->raw.from)));
 }
 
-static int decode_gzip(struct dt_input *in, struct dt_error *err)
+static int truncated(struct dt_input *in, const char *reason, struct dt_error *err)
 {
-    if (!in->in_frame) { /* another member may follow the last */
-        inflateReset(&in->gzip);
-        in->in_frame = true;
-    }
-    in->gzip.next_in = in->raw + in->raw_from;
-    in->gzip.avail_in = (uInt)(in->raw_to - in->raw_from);
-    in->gzip.next_out = in->plain + in->to;
-    in->gzip.avail_out = (uInt)(PLAIN_SIZE - in->to);
-    int rc = inflate(&in->gzip, Z_NO_FLUSH);
-    in->raw_from = in->raw_to - in->gzip.avail_in;
-    in->to = PLAIN_SIZE - in->gzip.avail_out;
-    if (rc == Z_STREAM_END)
-        in->in_frame = false;
-    else if (rc != Z_OK && rc != Z_BUF_ERROR)
-        return damaged(in, in->gzip.msg ? in->gzip.msg : "gzip data is damaged", err);
-    return 0;
+    dt_fail(err, DT_EFORMAT, "%s", reason);
+    return damaged(in, err);
 }
 
-static int decode_zstd(struct dt_input *in, struct dt_error *err)
+static int decompress(struct dt_input *in, struct window *out, struct dt_error *err)
 {
-    ZSTD_inBuffer src = {in->raw, in->raw_to, in->raw_from};
-    ZSTD_outBuffer dst = {in->plain, PLAIN_SIZE, in->to};
-    size_t rc = ZSTD_decompressStream(in->zstd, &dst, &src);
-    in->raw_from = src.pos;
-    in->to = dst.pos;
-    if (ZSTD_getErrorCode(rc) == ZSTD_error_frameParameter_windowTooLarge)
-        return dt_fail(err, DT_EFORMAT,
-                       "%s: needs a window of more than 128 MiB; pipe it: zstd -dc --long=31 FILE",
-                       in->name);
-    if (ZSTD_isError(rc))
-        return damaged(in, ZSTD_getErrorName(rc), err);
-    in->in_frame = rc != 0;
-    return 0;
+    struct dt_codec_data d = {.in = in->raw.data,
+                              .in_at = in->raw.from,
+                              .in_size = in->raw.to,
+                              .out = out->data,
+                              .out_at = out->to,
+                              .out_size = PLAIN_SIZE,
+                              .ended = in->raw_ended};
+    int rc = in->codec->decode(in->state, &d, err);
+    in->raw.from = d.in_at;
+    out->to = d.out_at;
+    in->in_frame = d.in_frame;
+    return rc < 0 ? damaged(in, err) : 0;
 }
 
-static int decode_plain(struct dt_input *in)
+static int copy(struct dt_input *in, struct window *out)
 {
-    size_t room = PLAIN_SIZE - in->to, left = in->raw_to - in->raw_from;
+    size_t room = PLAIN_SIZE - out->to, left = in->raw.to - in->raw.from;
     size_t n = left < room ? left : room;
-    memcpy(in->plain + in->to, in->raw + in->raw_from, n);
-    in->raw_from += n;
-    in->to += n;
+    memcpy(out->data + out->to, in->raw.data + in->raw.from, n);
+    in->raw.from += n;
+    out->to += n;
     return 0;
 }
 
-/* Appends decoded bytes; none at the end of the input. */
-static int fill_plain(struct dt_input *in, struct dt_error *err)
+/* Moves what is not used to the start. */
+static void compact(struct window *w)
 {
-    if (in->from > 0) {
-        memmove(in->plain, in->plain + in->from, in->to - in->from);
-        in->to -= in->from;
-        in->from = 0;
-    }
-    size_t before = in->to;
-    while (in->to == before) {
-        if (in->raw_from == in->raw_to && !in->raw_ended)
+    if (w->from == 0)
+        return;
+    memmove(w->data, w->data + w->from, w->to - w->from);
+    w->to -= w->from;
+    w->from = 0;
+}
+
+/* Appends decompressed bytes; none at the end of the input. */
+static int fill(struct dt_input *in, struct window *out, struct dt_error *err)
+{
+    compact(out);
+    size_t before = out->to;
+    while (out->to == before) {
+        if (in->raw.from == in->raw.to && !in->raw_ended)
             DT_TRY(fill_raw(in, err));
-        if (in->raw_from == in->raw_to && in->raw_ended) {
-            if (in->in_frame && in->coding == ZSTD) /* the decoder may buffer bytes */
-                DT_TRY(decode_zstd(in, err));
-            if (in->to == before && in->in_frame)
-                return damaged(in, "compressed data ends too early", err);
+        if (in->raw.from == in->raw.to && in->raw_ended) {
+            if (in->in_frame) /* the decoder may buffer bytes */
+                DT_TRY(decompress(in, out, err));
+            if (out->to == before && in->in_frame)
+                return truncated(in, "compressed data ends too early", err);
             return 0;
         }
-        DT_TRY(in->coding == GZIP   ? decode_gzip(in, err)
-               : in->coding == ZSTD ? decode_zstd(in, err)
-                                    : decode_plain(in));
+        DT_TRY(in->codec ? decompress(in, out, err) : copy(in, out));
+    }
+    return 0;
+}
+
+/* Appends bytes of text; none at the end of the input. */
+static int fill_plain(struct dt_input *in, struct dt_error *err)
+{
+    struct window *w = &in->wide, *out = &in->plain;
+    if (!in->utf16)
+        return fill(in, out, err);
+    compact(out);
+    for (size_t before = out->to, taken; out->to == before; w->from += taken) {
+        size_t had = w->to - w->from;
+        if (had < 4) /* a character may need more */
+            DT_TRY(fill(in, w, err));
+        bool ended = had < 4 && w->to - w->from == had;
+        out->to += dt_utf16_decode(in->big, w->data + w->from, w->to - w->from, ended,
+                                   out->data + out->to, PLAIN_SIZE - out->to, &taken);
+        if (ended && taken < had)
+            return truncated(in, "UTF-16 text ends inside a character", err);
+        if (ended)
+            break;
     }
     return 0;
 }
@@ -266,12 +286,12 @@ int dt_input_read(struct dt_input *in, void *data, size_t capacity, size_t *size
                   struct dt_error *err)
 {
     *size = 0;
-    if (in->from == in->to)
+    if (in->plain.from == in->plain.to)
         DT_TRY(fill_plain(in, err));
-    size_t have = in->to - in->from;
+    size_t have = in->plain.to - in->plain.from;
     *size = have < capacity ? have : capacity;
-    memcpy(data, in->plain + in->from, *size);
-    in->from += *size;
+    memcpy(data, in->plain.data + in->plain.from, *size);
+    in->plain.from += *size;
     return 0;
 }
 
@@ -291,16 +311,17 @@ int dt_input_add_until(struct dt_input *in, char delimiter, size_t most, struct 
 {
     *found = false;
     while (!*found && line->size <= most) {
-        if (in->from == in->to)
+        if (in->plain.from == in->plain.to)
             DT_TRY(fill_plain(in, err));
-        size_t have = in->to - in->from;
+        size_t have = in->plain.to - in->plain.from;
         if (have == 0)
             return 0;
-        unsigned char *start = in->plain + in->from, *end = memchr(start, delimiter, have);
+        unsigned char *start = in->plain.data + in->plain.from,
+                      *end = memchr(start, delimiter, have);
         size_t size = end ? (size_t)(end - start) : have;
         dt_buffer_append(line, start, size);
         *found = end && line->size <= most;
-        in->from += size + *found;
+        in->plain.from += size + *found;
     }
     return 0;
 }
@@ -319,26 +340,29 @@ int dt_input_read_until(struct dt_input *in, char delimiter, struct dt_buffer *l
 int dt_input_skip_until(struct dt_input *in, char delimiter, bool *found, struct dt_error *err)
 {
     for (*found = false; !*found;) {
-        if (in->from == in->to)
+        if (in->plain.from == in->plain.to)
             DT_TRY(fill_plain(in, err));
-        size_t have = in->to - in->from;
+        size_t have = in->plain.to - in->plain.from;
         if (have == 0)
             return 0;
-        unsigned char *start = in->plain + in->from, *end = memchr(start, delimiter, have);
+        unsigned char *start = in->plain.data + in->plain.from,
+                      *end = memchr(start, delimiter, have);
         *found = end != NULL;
-        in->from += end ? (size_t)(end - start) + 1 : have;
+        in->plain.from += end ? (size_t)(end - start) + 1 : have;
     }
     return 0;
 }
 
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size, struct dt_error *err)
 {
-    for (size_t before = SIZE_MAX; in->to - in->from < DT_INPUT_PEEK && in->to != before;) {
-        before = in->to - in->from;
+    for (size_t before = SIZE_MAX;
+         in->plain.to - in->plain.from < DT_INPUT_PEEK && in->plain.to != before;) {
+        before = in->plain.to - in->plain.from;
         DT_TRY(fill_plain(in, err));
     }
-    *data = (const char *)in->plain + in->from;
-    *size = in->to - in->from < DT_INPUT_PEEK ? in->to - in->from : DT_INPUT_PEEK;
+    *data = (const char *)in->plain.data + in->plain.from;
+    *size = in->plain.to - in->plain.from < DT_INPUT_PEEK ? in->plain.to - in->plain.from
+                                                          : DT_INPUT_PEEK;
     return 0;
 }
 
@@ -348,7 +372,7 @@ int dt_input_skip_mark(struct dt_input *in, struct dt_error *err)
     size_t size;
     DT_TRY(dt_input_peek(in, &head, &size, err));
     if (size >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0)
-        in->from += 3;
+        in->plain.from += 3;
     return 0;
 }
 

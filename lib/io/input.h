@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes from a file, a pipe or stdin ("-"); gzip and zstd are recognised by their first bytes and
- * decompressed on the way. A compressed input that ends too early or fails its checksum is an
- * error, never a short read; so is a file named .gz or .zst that is not compressed, and one that is
- * not text (io/file-type.h).
+ * Bytes from a file, a pipe or stdin ("-"); gzip, zstd, xz, bzip2 and lz4 (io/codec.h) are
+ * recognised by their first bytes and decompressed on the way, and UTF-16 with a byte order mark is
+ * converted to UTF-8 (io/utf16.h). A compressed input that ends too early or fails its checksum is
+ * an error, never a short read; so is a file named .gz, .zst, .xz, .bz2 or .lz4 that is not
+ * compressed so, and one that is not text (io/file-type.h).
  *
  * Memory does not depend on the decompressed size: a reader holds less than 1 MiB, the window of
- * the current zstd frame (at most 128 MiB) and the current line.
+ * zstd or xz (at most 128 MiB) and the current line.
  */
 #ifndef DT_IO_INPUT_H
 #define DT_IO_INPUT_H
@@ -28,8 +29,9 @@ int dt_input_open(struct dt_input **in, const char *path, struct dt_error *err) 
 int dt_input_open_bytes(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Without decompression: for formats that dt reads frame by frame. */
 int dt_input_open_raw(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
-enum dt_input_kind { DT_INPUT_TEXT, DT_INPUT_BYTES, DT_INPUT_RAW }; /* the three above */
-/* The same as one of the three. hash, if not NULL, is started, and gets the bytes of the file as
+/* The three above; and text, or bytes of another type (dt_input_need_text). */
+enum dt_input_kind { DT_INPUT_TEXT, DT_INPUT_BYTES, DT_INPUT_RAW, DT_INPUT_DECODED };
+/* The same as one of them. hash, if not NULL, is started, and gets the bytes of the file as
  * they are read; it is borrowed until dt_input_close. At the end of the input it has all. */
 int dt_input_open_hashed(struct dt_input **in, const char *path, enum dt_input_kind kind,
                          struct dt_sha256 *hash, struct dt_error *err) DT_MUST_CHECK;

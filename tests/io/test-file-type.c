@@ -41,10 +41,10 @@ static void binary_files_are_known_by_their_magic(void **state)
         HEAD("zstd data", "\x5e\x2a\x4d\x18\x01"),
         HEAD("a dt token stream", "\x50\x2a\x4d\x18\x10\0\0\0dtsH"),
         HEAD("a signature file of dt-dedup", "dt-sigs\n\1\0\0\0"),
-        HEAD("an xz file", "\xfd"
-                           "7zXZ\0\0\4"),
-        HEAD("a bzip2 file", "BZh91AY&SY\x94"),
-        HEAD("an lz4 file", "\x04\x22\x4d\x18\x64"),
+        HEAD("xz data", "\xfd"
+                        "7zXZ\0\0\4"),
+        HEAD("bzip2 data", "BZh91AY&SY\x94"),
+        HEAD("lz4 data", "\x04\x22\x4d\x18\x64"),
         HEAD("a 7z archive", "7z\xbc\xaf\x27\x1c\0"),
         HEAD("a Parquet file", "PAR1\x15\4\x15\0"),
         HEAD("an Arrow file", "ARROW1\0\0\xff\xff\xff\xff"),
@@ -74,9 +74,10 @@ static void binary_files_are_known_by_their_magic(void **state)
         HEAD("a pointer of Git LFS, not the file", "version https://git-lfs.github.com/spec/v1\no"),
     };
     assert_recognized(heads, sizeof heads / sizeof *heads);
-    for (size_t i = 3; i < sizeof heads / sizeof *heads; i++)
-        assert_int_equal(dt_file_type_recognize(heads[i].bytes, heads[i].size)->kind,
-                         DT_FILE_BINARY);
+    for (size_t i = 3; i < sizeof heads / sizeof *heads; i++) {
+        const struct dt_file_type *what = dt_file_type_recognize(heads[i].bytes, heads[i].size);
+        assert_int_equal(what->kind, what->format ? DT_FILE_COMPRESSED : DT_FILE_BINARY);
+    }
 }
 
 static void a_tar_archive_is_known_by_its_checksum(void **state)
@@ -207,6 +208,8 @@ static void names_tell_by_their_ending(void **state)
     (void)state;
     assert_int_equal(dt_file_type_named("a/b.jsonl.zst")->kind, DT_FILE_JSONL);
     assert_int_equal(dt_file_type_named("b.CSV.gz")->kind, DT_FILE_AMBIGUOUS);
+    assert_string_equal(dt_file_type_codec("b.CSV.BZ2"), "bzip2");
+    assert_null(dt_file_type_codec("b.csv"));
     assert_null(dt_file_type_named("csv"));
     assert_null(dt_file_type_named(".csv.txt"));
 }

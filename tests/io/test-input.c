@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "io/codec.h"
 #include "io/input.h"
 
 static struct dt_error err;
@@ -48,13 +49,61 @@ static void add_zstd(struct dt_buffer *file, const char *data, size_t size)
 }
 
 /* Not through dt_file_write, which waits for the disk. */
-static void write_file(const char *path, const struct dt_buffer *content, size_t size)
+static void write_bytes(const char *path, const char *data, size_t size)
 {
     remove(path); /* a file system may sync a file that is truncated and rewritten */
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    assert_int_equal(fwrite(content->data, 1, size, f), size);
+    assert_int_equal(fwrite(data, 1, size, f), size);
     assert_int_equal(fclose(f), 0);
+}
+
+static void write_file(const char *path, const struct dt_buffer *content, size_t size)
+{
+    write_bytes(path, content->data, size);
+}
+
+/* The command reads the data from a file. */
+static void add_of_command(struct dt_buffer *file, const char *command, const char *data,
+                           size_t size)
+{
+    char line[64];
+    write_bytes("data", data, size);
+    snprintf(line, sizeof line, "%s <data", command);
+    FILE *f = popen(line, "r");
+    assert_non_null(f);
+    for (size_t n = 1; n > 0; file->size += n) {
+        dt_buffer_reserve(file, file->size + 4096);
+        n = fread(file->data + file->size, 1, 4096, f);
+    }
+    assert_int_equal(pclose(f), 0);
+}
+
+/* Compressed by a library if there is a function, else by a command. */
+static const struct coding {
+    const char *name, *file;
+    void (*add)(struct dt_buffer *file, const char *data, size_t size);
+    const char *command, *probe;
+} codings[] = {{"gzip", "a.gz", add_gzip},
+               {"zstd", "a.zst", add_zstd},
+               {"xz", "a.xz", NULL, "xz -c", "command -v xz >/dev/null"},
+               {"bzip2", "a.bz2", NULL, "bzip2 -c", "command -v bzip2 >/dev/null"},
+               {"lz4", "a.lz4", NULL, "lz4 -qc", "command -v lz4 >/dev/null"}};
+#define CODINGS (sizeof codings / sizeof *codings)
+
+/* Whether dt was built with it, and the test can compress. */
+static bool has(const struct coding *c)
+{
+    const struct dt_codec *codec;
+    return dt_codec_find(c->name, &codec, &err) == 0 && (c->add || system(c->probe) == 0);
+}
+
+static void add(const struct coding *c, struct dt_buffer *file, const char *data, size_t size)
+{
+    if (c->add)
+        c->add(file, data, size);
+    else
+        add_of_command(file, c->command, data, size);
 }
 
 /* Reads a file to its end, capacity bytes at a time; the code of the last call. */
@@ -88,38 +137,41 @@ static void each_coding_gives_the_same_bytes(void **state)
     (void)state;
     const int sizes[] = {1, 50, 30000}; /* the last is longer than all buffers together */
     for (int i = 0; i < 3; i++) {
-        struct dt_buffer text = sample(sizes[i]), gzip = DT_BUFFER_EMPTY, zstd = DT_BUFFER_EMPTY;
-        add_gzip(&gzip, text.data, text.size);
-        add_zstd(&zstd, text.data, text.size);
+        struct dt_buffer text = sample(sizes[i]), file = DT_BUFFER_EMPTY;
         write_file("plain", &text, text.size);
-        write_file("a.gz", &gzip, gzip.size);
-        write_file("a.zst", &zstd, zstd.size);
         assert_reads("plain", &text);
-        assert_reads("a.gz", &text);
-        assert_reads("a.zst", &text);
+        for (size_t k = 0; k < CODINGS; k++) {
+            if (!has(&codings[k]))
+                continue;
+            dt_buffer_clear(&file);
+            add(&codings[k], &file, text.data, text.size);
+            write_file(codings[k].file, &file, file.size);
+            assert_reads(codings[k].file, &text);
+        }
         dt_buffer_release(&text);
-        dt_buffer_release(&gzip);
-        dt_buffer_release(&zstd);
+        dt_buffer_release(&file);
     }
 }
 
 static void pieces_follow_each_other(void **state)
 {
     (void)state;
-    struct dt_buffer text = sample(40), gzip = DT_BUFFER_EMPTY, zstd = DT_BUFFER_EMPTY;
-    dt_buffer_append(&zstd, "\x5e\x2a\x4d\x18\x03\0\0\0abc", 11); /* skippable: first and last */
-    for (size_t i = 0; i < 4; i++) {
-        add_gzip(&gzip, text.data + i * text.size / 4, (i + 1) * text.size / 4 - i * text.size / 4);
-        add_zstd(&zstd, text.data + i * text.size / 4, (i + 1) * text.size / 4 - i * text.size / 4);
+    struct dt_buffer text = sample(40), file = DT_BUFFER_EMPTY;
+    for (size_t k = 0; k < CODINGS; k++) {
+        bool skippable = k == 1; /* frames of zstd, first and last */
+        if (!has(&codings[k]))
+            continue;
+        dt_buffer_clear(&file);
+        dt_buffer_append(&file, "\x5e\x2a\x4d\x18\x03\0\0\0abc", skippable ? 11 : 0);
+        for (size_t i = 0; i < 4; i++)
+            add(&codings[k], &file, text.data + i * text.size / 4,
+                (i + 1) * text.size / 4 - i * text.size / 4);
+        dt_buffer_append(&file, "\x50\x2a\x4d\x18\0\0\0\0", skippable ? 8 : 0);
+        write_file(codings[k].file, &file, file.size);
+        assert_reads(codings[k].file, &text);
     }
-    dt_buffer_append(&zstd, "\x50\x2a\x4d\x18\0\0\0\0", 8);
-    write_file("a.gz", &gzip, gzip.size);
-    write_file("a.zst", &zstd, zstd.size);
-    assert_reads("a.gz", &text);
-    assert_reads("a.zst", &text);
     dt_buffer_release(&text);
-    dt_buffer_release(&gzip);
-    dt_buffer_release(&zstd);
+    dt_buffer_release(&file);
 }
 
 /* Cut anywhere, by name or by magic: an error, but where a frame has just ended. */
@@ -137,14 +189,16 @@ static void assert_no_cut_passes(const struct dt_buffer *file, const char *path)
 static void a_truncated_file_is_an_error(void **state)
 {
     (void)state;
-    struct dt_buffer text = sample(20), gzip = DT_BUFFER_EMPTY, zstd = DT_BUFFER_EMPTY;
-    add_gzip(&gzip, text.data, text.size);
-    add_zstd(&zstd, text.data, text.size);
-    assert_no_cut_passes(&gzip, "cut.gz");
-    assert_no_cut_passes(&zstd, "cut.zst");
+    struct dt_buffer text = sample(20), file = DT_BUFFER_EMPTY;
+    for (size_t k = 0; k < CODINGS; k++) {
+        if (!has(&codings[k]))
+            continue;
+        dt_buffer_clear(&file);
+        add(&codings[k], &file, text.data, text.size);
+        assert_no_cut_passes(&file, codings[k].file);
+    }
     dt_buffer_release(&text);
-    dt_buffer_release(&gzip);
-    dt_buffer_release(&zstd);
+    dt_buffer_release(&file);
 }
 
 /* Some header bits mean nothing; but never may other text come out. */
@@ -171,31 +225,91 @@ static void assert_no_flip_changes_the_text(struct dt_buffer *file, const char *
 static void a_flipped_bit_is_an_error(void **state)
 {
     (void)state;
-    struct dt_buffer text = sample(20), gzip = DT_BUFFER_EMPTY, zstd = DT_BUFFER_EMPTY;
-    add_gzip(&gzip, text.data, text.size);
-    add_zstd(&zstd, text.data, text.size);
-    assert_no_flip_changes_the_text(&gzip, "flip.gz", &text);
-    assert_no_flip_changes_the_text(&zstd, "flip.zst", &text);
+    struct dt_buffer text = sample(20), file = DT_BUFFER_EMPTY;
+    for (size_t k = 0; k < CODINGS; k++) {
+        if (!has(&codings[k]))
+            continue;
+        dt_buffer_clear(&file);
+        add(&codings[k], &file, text.data, text.size);
+        assert_no_flip_changes_the_text(&file, codings[k].file, &text);
+    }
     dt_buffer_release(&text);
-    dt_buffer_release(&gzip);
-    dt_buffer_release(&zstd);
+    dt_buffer_release(&file);
 }
 
 static void what_follows_compressed_data_is_an_error(void **state)
 {
     (void)state;
+    struct dt_buffer text = sample(20), read = DT_BUFFER_EMPTY, file = DT_BUFFER_EMPTY;
+    for (size_t k = 0; k < CODINGS; k++) {
+        if (!has(&codings[k]))
+            continue;
+        dt_buffer_clear(&file);
+        add(&codings[k], &file, text.data, text.size);
+        dt_buffer_add_string(&file, "more bytes, of which a reader sees enough");
+        write_file(codings[k].file, &file, file.size);
+        assert_int_equal(read_all(codings[k].file, 500, &read), DT_EFORMAT);
+    }
+    dt_buffer_release(&text);
+    dt_buffer_release(&read);
+    dt_buffer_release(&file);
+}
+
+/* xz -9 --lzma2=dict=256MiB names its dictionary in the header of the block. */
+static void a_dictionary_above_the_limit_is_an_error(void **state)
+{
+    (void)state;
     struct dt_buffer text = sample(20), file = DT_BUFFER_EMPTY;
-    add_gzip(&file, text.data, text.size);
-    dt_buffer_add_string(&file, "more");
-    write_file("more.gz", &file, file.size);
-    assert_int_equal(read_all("more.gz", 500, &text), DT_EFORMAT);
+    if (!has(&codings[2]))
+        skip();
+    add_of_command(&file, "xz -c --lzma2=dict=256MiB", text.data, text.size);
+    write_file("a.xz", &file, file.size);
+    assert_int_equal(read_all("a.xz", 500, &text), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "needs a dictionary of more than 128 MiB; pipe it: xz -dc"));
     dt_buffer_clear(&file);
-    add_zstd(&file, text.data, text.size);
-    dt_buffer_add_string(&file, "more");
-    write_file("more.zst", &file, file.size);
-    assert_int_equal(read_all("more.zst", 500, &text), DT_EFORMAT);
+    add_of_command(&file, "xz -c --lzma2=dict=128MiB", text.data, text.size);
+    write_file("a.xz", &file, file.size);
+    assert_int_equal(read_all("a.xz", 500, &text), 0);
     dt_buffer_release(&text);
     dt_buffer_release(&file);
+}
+
+/* --- UTF-16 ---------------------------------------------------------------------------------- */
+
+static void add_unit(struct dt_buffer *file, bool big, unsigned unit)
+{
+    dt_buffer_add_char(file, (char)(big ? unit >> 8 : unit));
+    dt_buffer_add_char(file, (char)(big ? unit : unit >> 8));
+}
+
+/* Longer than all buffers, compressed or not. */
+static void utf16_with_a_mark_is_converted(void **state)
+{
+    (void)state;
+    for (int big = 0; big < 2; big++) {
+        struct dt_buffer file = DT_BUFFER_EMPTY, text = DT_BUFFER_EMPTY, gzip = DT_BUFFER_EMPTY;
+        add_unit(&file, big, 0xfeff);
+        for (int i = 0; i < 200000; i++) {
+            unsigned c = (unsigned)(i % 7 == 0 ? 0x20ac : i % 11 == 0 ? 0xd83d : 'a' + i % 26);
+            add_unit(&file, big, c);
+            if (c == 0xd83d)
+                add_unit(&file, big, 0xde00);
+            dt_buffer_add_string(&text, c == 0x20ac ? "\u20ac" : c == 0xd83d ? "\U0001F600" : "");
+            if (c < 0x80)
+                dt_buffer_add_char(&text, (char)c);
+        }
+        write_file("utf16", &file, file.size);
+        assert_reads("utf16", &text);
+        add_gzip(&gzip, file.data, file.size);
+        write_file("utf16.gz", &gzip, gzip.size);
+        assert_reads("utf16.gz", &text);
+        write_file("utf16", &file, file.size - 1);
+        assert_int_equal(read_all("utf16", 1 << 20, &text), DT_EFORMAT);
+        assert_non_null(strstr(err.text, "UTF-16 text ends inside a character"));
+        dt_buffer_release(&file);
+        dt_buffer_release(&text);
+        dt_buffer_release(&gzip);
+    }
 }
 
 static void raw_input_is_not_decoded(void **state)
@@ -332,6 +446,8 @@ int main(void)
         cmocka_unit_test(a_truncated_file_is_an_error),
         cmocka_unit_test(a_flipped_bit_is_an_error),
         cmocka_unit_test(what_follows_compressed_data_is_an_error),
+        cmocka_unit_test(a_dictionary_above_the_limit_is_an_error),
+        cmocka_unit_test(utf16_with_a_mark_is_converted),
         cmocka_unit_test(raw_input_is_not_decoded),
         cmocka_unit_test(reading_exactly_needs_all_the_bytes),
         cmocka_unit_test(lines_end_at_the_delimiter_or_the_end),
