@@ -23,17 +23,18 @@
 #include "io/document-errors.h"
 
 enum dt_document_format {
-    DT_DOCUMENT_FORMAT_AUTO, /* JSONL if a file begins as a JSON object does ({"), else text; what
-                     may be something else (io/file-type.h) is an error */
+    DT_DOCUMENT_FORMAT_AUTO, /* by the type of the file (io/file-type.h), else text */
     DT_DOCUMENT_FORMAT_TEXT, /* one document per file */
     DT_DOCUMENT_FORMAT_LINES,
     DT_DOCUMENT_FORMAT_SEPARATOR, /* lines up to one that equals the separator */
     DT_DOCUMENT_FORMAT_NUL,
     DT_DOCUMENT_FORMAT_JSONL,
     DT_DOCUMENT_FORMAT_SPLIT, /* text up to the separator, anywhere in a line */
+    DT_DOCUMENT_FORMAT_CSV,   /* RFC 4180, with a header */
+    DT_DOCUMENT_FORMAT_TSV,
 };
-/* Names for the option table, in the order above: auto text lines sep nul jsonl split; then those
- * of other modules (io/document-reader.h). */
+/* Names for the option table, in the order above: auto text lines sep nul jsonl split csv tsv; then
+ * those of other modules (io/document-reader.h). */
 extern const char *dt_document_formats[];
 
 struct dt_document {
@@ -59,7 +60,7 @@ struct dt_documents_options {
     size_t most;           /* bytes of a document, of which its line of JSON may have four times
                               as many; 0 is DT_DOCUMENT_BYTES; a longer one is an error */
     bool allow_special;    /* DT_DOCUMENT_FORMAT_AUTO takes <|endoftext|> and the like as text */
-    const char *field;     /* JSON member that holds the text, or a path a.b; NULL is "text" */
+    const char *field; /* member that holds the text, or a path a.b, or a column; NULL is "text" */
     bool field_is_optional; /* formats without fields are read as well, not refused */
     struct dt_bad_line_policy bad_lines;
     bool partial;               /* accept truncated and altered document streams */

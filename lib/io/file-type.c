@@ -293,7 +293,7 @@ static bool is_tsv(const char *head, size_t size)
 #define JQ(filter) "write an object a line", "jq -c " filter
 #define OBJECT     "if type == \"object\" then . else {text: .} end"
 #define OF_OTHERS  " (of dt-clean, too)"
-#define PLAIN      "if it is plain text, --from text" OF_OTHERS " reads it"
+#define AS(format) "--from " format OF_OTHERS " reads its columns, --from text any bytes", NULL
 
 /* The first matching row wins. */
 static const struct row rows[] = {
@@ -396,8 +396,8 @@ static const struct row rows[] = {
      is_jsonl},
     {{DT_FILE_AMBIGUOUS, "a JSON object over several lines", JQ(".")}, ANY, is_pretty_json},
     {{DT_FILE_AMBIGUOUS, "a JSON array", JQ("'.[] | " OBJECT "'")}, ANY, is_json_array},
-    {{DT_FILE_AMBIGUOUS, "a CSV file", DUCKDB("read_csv")}, ANY, is_csv},
-    {{DT_FILE_AMBIGUOUS, "a TSV file", DUCKDB("read_csv")}, ANY, is_tsv},
+    {{DT_FILE_AMBIGUOUS, "a CSV file", AS("csv"), "csv"}, ANY, is_csv},
+    {{DT_FILE_AMBIGUOUS, "a TSV file", AS("tsv"), "tsv"}, ANY, is_tsv},
     /* binary data that resembles text */
     {{DT_FILE_AMBIGUOUS, "UTF-16 text", ICONV("UTF-16LE")}, ANY, is_utf16le},
     {{DT_FILE_AMBIGUOUS, "UTF-16 text", ICONV("UTF-16BE")}, ANY, is_utf16be},
@@ -519,8 +519,8 @@ static const struct {
      {DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts", .format = "jsonl"}},
     {".ndjson",
      {DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts", .format = "jsonl"}},
-    {".csv", {DT_FILE_AMBIGUOUS, "a CSV file by its name", DUCKDB("read_csv") "; " PLAIN}},
-    {".tsv", {DT_FILE_AMBIGUOUS, "a TSV file by its name", DUCKDB("read_csv") "; " PLAIN}},
+    {".csv", {DT_FILE_AMBIGUOUS, "a CSV file by its name", AS("csv"), "csv"}},
+    {".tsv", {DT_FILE_AMBIGUOUS, "a TSV file by its name", AS("tsv"), "tsv"}},
 };
 
 static bool ends_with(const char *path, size_t size, const char *ending)

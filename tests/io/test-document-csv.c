@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "scratch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/document.h"
+
+static struct dt_error err;
+
+static void write_bytes(const char *path, const char *data, size_t size)
+{
+    remove(path); /* a file system may sync a file that is truncated and rewritten */
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Appends "id=text{meta}|" for each document, to compare all at once. */
+static int list(const struct dt_documents_options *options, const char *data, size_t size,
+                struct dt_buffer *out, struct dt_documents_losses *losses)
+{
+    static char *const paths[] = {"f"};
+    struct dt_documents *docs = NULL;
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    write_bytes("f", data, size);
+    int rc = dt_documents_open(&docs, paths, 1, options, &err);
+    dt_buffer_clear(out);
+    dt_buffer_add_string(out, "");
+    while (rc >= 0 && (rc = dt_documents_next(docs, &doc, &err)) > 0) {
+        dt_buffer_append(out, doc.id.data, doc.id.size);
+        dt_buffer_add_char(out, '=');
+        dt_buffer_append(out, doc.text.data, doc.text.size);
+        dt_buffer_append(out, doc.meta.data, doc.meta.size);
+        dt_buffer_add_char(out, '|');
+    }
+    if (losses && docs)
+        losses->skipped = dt_documents_losses(docs).skipped;
+    dt_document_release(&doc);
+    dt_documents_close(docs);
+    return rc;
+}
+
+static void assert_reads(enum dt_document_format format, const char *field, const char *data,
+                         size_t size, const char *expected)
+{
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    const struct dt_documents_options options = {.format = format, .field = field};
+    int rc = list(&options, data, size, &out, NULL);
+    if (rc < 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(out.data, expected);
+    dt_buffer_release(&out);
+}
+
+#define CSV(field, data, expected)                                                                 \
+    assert_reads(DT_DOCUMENT_FORMAT_CSV, field, data, sizeof data - 1, expected)
+#define AUTO(data, expected)                                                                       \
+    assert_reads(DT_DOCUMENT_FORMAT_AUTO, NULL, data, sizeof data - 1, expected)
+
+static void assert_refused(const char *field, const char *data, const char *reason)
+{
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_CSV, .field = field};
+    assert_int_equal(list(&options, data, strlen(data), &out, NULL), DT_EFORMAT);
+    assert_int_equal(strncmp(err.text, reason, strlen(reason)), 0);
+    dt_buffer_release(&out);
+}
+
+static void a_row_is_a_document(void **state)
+{
+    (void)state;
+    CSV(NULL, "text\na\nb\n", "f:1=a|f:2=b|");
+    CSV(NULL, "id,text,n\r\nx,a,1\r\n,b,\r\n", "x=a{\"n\":\"1\"}|f:2=b{\"n\":\"\"}|");
+    CSV(NULL, "\xef\xbb\xbf\n\ntext\na", "f:1=a|");
+    CSV("body", "text,body,id\na,b,c", "c=b{\"text\":\"a\"}|");
+    CSV("id", "text,id\na,b", "f:1=b{\"text\":\"a\"}|");
+    CSV(NULL, "", "");
+    CSV(NULL, "text\n", "");
+    CSV(NULL, "text,n\n\n\r\na,1\n\n", "f:1=a{\"n\":\"1\"}|");
+    CSV(NULL, ",text\n0,a\n", "f:1=a{\"column1\":\"0\"}|");
+    CSV(NULL, "text,n\n,\n", "f:1={\"n\":\"\"}|");
+}
+
+static void quotes_hold_separators_quotes_and_line_ends(void **state)
+{
+    (void)state;
+    CSV(NULL, "\"text\",\"n\"\n\"a,\"\"b\"\"\nc\r\n\nd\",\"\"\n",
+        "f:1=a,\"b\"\nc\r\n\nd{\"n\":\"\"}|");
+    CSV(NULL, "text\n\"\"\n\"\n\"\n\"\"\"\"\n\"\r\"", "f:1=|f:2=\n|f:3=\"|f:4=\r|");
+    CSV(NULL, "text,n\na\"b\",\"1\"\r\n", "f:1=a\"b\"{\"n\":\"1\"}|");
+    CSV(NULL, "n,text\n1,\"a\nb\"", "f:1=a\nb{\"n\":\"1\"}|");
+    CSV(NULL, "text\na\0b\n", "f:1=a");
+}
+
+static void other_separators_are_found(void **state)
+{
+    (void)state;
+    CSV(NULL, "text;n\na,b;1\n", "f:1=a,b{\"n\":\"1\"}|");
+    AUTO("url\ttext\nu\t\"a\tb\"\n", "f:1=a\tb{\"url\":\"u\"}|");
+    AUTO("id,text\n1,a\n", "1=a|");
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+    (void)state;
+    assert_refused(NULL, "id,body\n1,a\n", "f: has no column 'text', but id, body; --field NAME");
+    assert_refused("x", "text\na\n", "f: has no column 'x', but text; ");
+    assert_refused(NULL, "text,a,a\n", "f: two columns of its header are named 'a'");
+    assert_refused(NULL, "\"text\n", "f:1: the input ends inside a quoted value");
+    assert_refused(NULL, "text,n\na,1\nb\n", "f:3: expected 2 columns, as in the header, found 1");
+    assert_refused(NULL, "text\n\"a\nb\"\n1,2\n", "f:4: expected 1 columns");
+    assert_refused(NULL, "text\n\"a\"b\n", "f:2: a character follows the closing quote");
+    assert_refused(NULL, "text\n\n\"a\nb\n", "f:3: the input ends inside a quoted value");
+}
+
+static void bad_rows_follow_the_policy(void **state)
+{
+    static const char data[] = "text,n\na,1\nb\n\"c\"d,2\ne,3\n0123456789,4\nf,5\n\"g\n";
+    struct dt_buffer out = DT_BUFFER_EMPTY, file = DT_BUFFER_EMPTY;
+    struct dt_documents_losses losses;
+    struct dt_documents_options options = {
+        .format = DT_DOCUMENT_FORMAT_CSV,
+        .most = 9,
+        .bad_lines = {.skip = true, .most = 4, .quarantine = "bad"}};
+    char *text;
+    size_t size;
+    (void)state;
+    assert_int_equal(list(&options, data, sizeof data - 1, &out, &losses), 0);
+    assert_string_equal(out.data, "f:1=a{\"n\":\"1\"}|f:4=e{\"n\":\"3\"}|f:6=f{\"n\":\"5\"}|");
+    assert_int_equal(losses.skipped, 4);
+    assert_int_equal(dt_file_read("bad", 10000, &text, &size, &err), 0);
+    assert_non_null(strstr(text, "}\n\"c\"d,2\n"));
+    assert_non_null(strstr(text, "}\n\"g\n"));
+    free(text);
+    options.bad_lines.most = 3;
+    assert_int_equal(list(&options, data, sizeof data - 1, &out, &losses), DT_EFORMAT);
+    /* a row above four times the limit: its beginning is passed over, then its next lines */
+    options = (struct dt_documents_options){
+        .format = DT_DOCUMENT_FORMAT_CSV, .most = 4, .bad_lines = {.skip = true, .most = 9}};
+    dt_buffer_add_string(&file, "text\n\"aaaaaaaa\naaaaaaaaaaaaaaaaaaaaaa\n\nb\n");
+    assert_int_equal(list(&options, file.data, file.size, &out, &losses), 0);
+    assert_string_equal(out.data, "f:2=b|");
+    dt_buffer_release(&file);
+    dt_buffer_release(&out);
+}
+
+static void a_header_of_too_many_columns_is_refused(void **state)
+{
+    struct dt_buffer file = DT_BUFFER_EMPTY, out = DT_BUFFER_EMPTY;
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_CSV};
+    (void)state;
+    for (int i = 0; i < 1000000; i++)
+        dt_buffer_add_char(&file, ',');
+    assert_int_equal(list(&options, file.data, file.size, &out, NULL), DT_EFORMAT);
+    assert_string_equal(err.text, "f: its header has more than 10000 columns");
+    dt_buffer_release(&file);
+    dt_buffer_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_is_a_document),
+        cmocka_unit_test(quotes_hold_separators_quotes_and_line_ends),
+        cmocka_unit_test(other_separators_are_found),
+        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(bad_rows_follow_the_policy),
+        cmocka_unit_test(a_header_of_too_many_columns_is_refused),
+    };
+    return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
+}
