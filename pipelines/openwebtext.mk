@@ -47,16 +47,11 @@ part   = $(OUT)/parts/$(notdir $(call url,$1))
 define fetched
 $(call part,$1): $(OUT)/settings/download
 	@mkdir -p $$(@D)
-	@case $$@ in *.parquet) command -v duckdb >/dev/null || \
-	  { echo 'openwebtext: duckdb, which reads Parquet, is not on PATH' >&2; exit 1; } ;; esac
 	pipelines/download '$(call url,$1)' $$@
 endef
 $(foreach p,$(PARTS),$(eval $(call fetched,$p)))
 
 $(OUT)/corpus: $(foreach p,$(PARTS),$(call part,$p))
-	@for f in $^; do case $$f in \
-	  *.parquet) duckdb -c "copy (select text from '$$f') to '/dev/stdout' (format json)" ;; \
-	  *) dt-clean -q "$$f" ;; \
-	esac; done >$@.new
+	@dt-clean -q $^ >$@.new
 	@mv $@.new $@
 endif

@@ -38,12 +38,12 @@ static struct {
 
 static const struct dt_option options[] = {
     {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
-     "read auto, text, lines, sep, split, nul or jsonl (default auto)",
+     "input format: auto (default), jsonl, csv, text and others, see dt-documents(5)",
      .choices = dt_document_formats},
     {"separator", 0, DT_OPTION_STRING, &opt.separator, "TEXT",
      "documents end with this line, or with --from split with this text"},
     {"field", 0, DT_OPTION_STRING, &opt.field, "NAME",
-     "JSON member with the text, or a path a.b (default text)"},
+     "JSON member, path a.b or column with the text (default text)"},
     DT_READING_OPTIONS(opt.reading),
     {"to", 0, DT_OPTION_CHOICE, &opt.to, "FORMAT", "write jsonl, text or nul (default jsonl)",
      .choices = dt_document_outputs},

@@ -24,12 +24,12 @@ static struct {
 
 static const struct dt_option options[] = {
     {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
-     "read auto, text, lines, sep, split, nul or jsonl (default auto)",
+     "input format: auto (default), jsonl, csv, text and others, see dt-documents(5)",
      .choices = dt_document_formats},
     {"separator", 0, DT_OPTION_STRING, &opt.separator, "TEXT",
      "documents end with this line, or with --from split with this text"},
     {"field", 0, DT_OPTION_STRING, &opt.field, "NAME",
-     "JSON member with the text, or a path a.b (default text)"},
+     "JSON member, path a.b or column with the text (default text)"},
     DT_READING_OPTIONS(opt.reading),
     {"bands", 0, DT_OPTION_INT, &opt.bands, "N", "make N bands of hashes (default 14)", .min = 1,
      .max = DT_MINHASH_BANDS},

@@ -56,7 +56,7 @@ static const struct dt_option options[] = {
      "with --truncate, write the rest as documents that overlap by N ids", .min = 0, .max = 1e15,
      .with = "truncate"},
     {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
-     "read auto, text, lines, sep, split, nul or jsonl (default: auto)",
+     "input format: auto (default), jsonl, csv, text and others, see dt-documents(5)",
      .choices = dt_document_formats},
     {"separator", 0, DT_OPTION_STRING, &opt.separator, "TEXT",
      "documents end with this line, or with --from split with this text"},

@@ -51,7 +51,7 @@ static const struct dt_option options[] = {
     {"min-frequency", 0, DT_OPTION_INT, &opt.min_frequency, "N",
      "merge only pairs that occur at least N times (default: 2)", .min = 1, .max = 1e15},
     {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
-     "read auto, text, lines, sep, split, nul or jsonl (default: auto)",
+     "input format: auto (default), jsonl, csv, text and others, see dt-documents(5)",
      .choices = dt_document_formats},
     {"separator", 0, DT_OPTION_STRING, &opt.separator, "TEXT",
      "documents end with this line, or with --from split with this text"},

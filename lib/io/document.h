@@ -32,9 +32,11 @@ enum dt_document_format {
     DT_DOCUMENT_FORMAT_SPLIT, /* text up to the separator, anywhere in a line */
     DT_DOCUMENT_FORMAT_CSV,   /* RFC 4180, with a header */
     DT_DOCUMENT_FORMAT_TSV,
+    DT_DOCUMENT_FORMAT_PARQUET, /* through duckdb */
+    DT_DOCUMENT_FORMAT_ARROW,   /* IPC file, stream or Feather, through Python's pyarrow */
 };
-/* Names for the option table, in the order above: auto text lines sep nul jsonl split csv tsv; then
- * those of other modules (io/document-reader.h). */
+/* Names for the option table, in the order above: auto text lines sep nul jsonl split csv tsv
+ * parquet arrow; then those of other modules (io/document-reader.h). */
 extern const char *dt_document_formats[];
 
 struct dt_document {

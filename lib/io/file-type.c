@@ -286,14 +286,15 @@ static bool is_tsv(const char *head, size_t size)
 #define DUCKDB(function)                                                                           \
     "write it as JSON Lines: duckdb -c \"copy (from " function                                     \
     "('FILE')) to 'FILE.jsonl' (format json)\""
-#define PYTHON     "write its texts as JSON Lines with Python"
-#define NO_TEXT    "it holds no documents"
-#define TO_TEXT    "write it as text first"
-#define ICONV(set) "write it as UTF-8", "iconv -f " set " -t UTF-8"
-#define JQ(filter) "write an object a line", "jq -c " filter
-#define OBJECT     "if type == \"object\" then . else {text: .} end"
-#define OF_OTHERS  " (of dt-clean, too)"
-#define AS(format) "--from " format OF_OTHERS " reads its columns, --from text any bytes", NULL
+#define PYTHON       "write its texts as JSON Lines with Python"
+#define NO_TEXT      "it holds no documents"
+#define TO_TEXT      "write it as text first"
+#define ICONV(set)   "write it as UTF-8", "iconv -f " set " -t UTF-8"
+#define JQ(filter)   "write an object a line", "jq -c " filter
+#define OBJECT       "if type == \"object\" then . else {text: .} end"
+#define OF_OTHERS    " (of dt-clean, too)"
+#define WITH(format) "programs that read documents, as dt-clean, read its rows", NULL
+#define AS(format)   "--from " format OF_OTHERS " reads its columns, --from text any bytes", NULL
 
 /* The first matching row wins. */
 static const struct row rows[] = {
@@ -332,10 +333,12 @@ static const struct row rows[] = {
     {{DT_FILE_BINARY, "a tar archive", "unpack it: tar -xf FILE"}, ANY, is_tar},
     {{DT_FILE_BINARY, "an ar archive", "unpack it: ar x FILE"}, MAGIC("!<arch>\n")},
     /* tables */
-    {{DT_FILE_BINARY, "a Parquet file", DUCKDB("read_parquet")}, MAGIC("PAR1"), has_zero},
+    {{DT_FILE_BINARY, "a Parquet file", WITH("parquet"), "parquet"}, MAGIC("PAR1"), has_zero},
     {{DT_FILE_BINARY, "an encrypted Parquet file", PYTHON}, MAGIC("PARE"), has_zero},
-    {{DT_FILE_BINARY, "an Arrow file", PYTHON}, MAGIC("ARROW1\0")},
-    {{DT_FILE_BINARY, "an Arrow stream", PYTHON}, MAGIC("\xff\xff\xff\xff"), has_zero},
+    {{DT_FILE_BINARY, "an Arrow file", WITH("arrow"), "arrow"}, MAGIC("ARROW1\0")},
+    {{DT_FILE_BINARY, "an Arrow stream", WITH("arrow"), "arrow"},
+     MAGIC("\xff\xff\xff\xff"),
+     has_zero},
     {{DT_FILE_BINARY, "a Feather file", PYTHON}, MAGIC("FEA1"), has_zero},
     {{DT_FILE_BINARY, "an ORC file", PYTHON}, MAGIC("ORC"), has_zero},
     {{DT_FILE_BINARY, "an Avro file", DUCKDB("read_avro")}, MAGIC("Obj\1")},

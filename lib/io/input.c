@@ -28,6 +28,7 @@ struct dt_input {
     char *name;
     const struct dt_codec *codec; /* NULL: not compressed */
     void *state;                  /* the codec's */
+    bool regular;                 /* a file, not a pipe */
     bool raw_ended, in_frame;
     bool utf16, big; /* the text is UTF-16, big-endian */
     struct window raw, wide, plain;
@@ -126,39 +127,57 @@ int dt_input_need_text(struct dt_input *in, struct dt_error *err)
     return 0;
 }
 
-int dt_input_open_hashed(struct dt_input **result, const char *path, enum dt_input_kind kind,
-                         struct dt_sha256 *hash, struct dt_error *err)
+static int start(struct dt_input *in, enum dt_input_kind kind, struct dt_error *err)
+{
+    if (kind == DT_INPUT_RAW)
+        return 0;
+    DT_TRY(start_decoding(in, err));
+    if (kind == DT_INPUT_TEXT || kind == DT_INPUT_DECODED)
+        DT_TRY(start_text(in, err));
+    return kind == DT_INPUT_TEXT ? dt_input_need_text(in, err) : 0;
+}
+
+static int open_descriptor(struct dt_input **result, int fd, const char *name,
+                           enum dt_input_kind kind, struct dt_sha256 *hash, struct dt_error *err)
 {
     struct stat st;
-    bool is_stdin = strcmp(path, "-") == 0;
-    *result = NULL;
-    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return dt_fail_errno(err, "cannot open '%s'", path);
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         close(fd);
-        return dt_fail(err, DT_EIO, "cannot read '%s': is a directory", is_stdin ? "stdin" : path);
+        return dt_fail(err, DT_EIO, "cannot read '%s': is a directory", name);
     }
     struct dt_input *in = dt_alloc(1, sizeof *in);
     in->fd = fd;
-    in->name = dt_strdup(is_stdin ? "stdin" : path);
-    in->total = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    in->name = dt_strdup(name);
+    in->regular = S_ISREG(st.st_mode);
+    in->total = in->regular ? (uint64_t)st.st_size : 0;
     in->raw.data = dt_alloc(RAW_SIZE, 1);
     in->plain.data = dt_alloc(PLAIN_SIZE, 1);
     in->hash = hash;
     if (hash)
         dt_sha256_init(hash);
-    int rc = kind == DT_INPUT_RAW ? 0 : start_decoding(in, err);
-    if (rc == 0 && (kind == DT_INPUT_TEXT || kind == DT_INPUT_DECODED))
-        rc = start_text(in, err);
-    if (rc == 0 && kind == DT_INPUT_TEXT)
-        rc = dt_input_need_text(in, err);
-    if (rc < 0) {
+    int rc = start(in, kind, err);
+    if (rc < 0)
         dt_input_close(in);
-        return rc;
-    }
-    *result = in;
-    return 0;
+    else
+        *result = in;
+    return rc;
+}
+
+int dt_input_open_hashed(struct dt_input **in, const char *path, enum dt_input_kind kind,
+                         struct dt_sha256 *hash, struct dt_error *err)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    *in = NULL;
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return dt_fail_errno(err, "cannot open '%s'", path);
+    return open_descriptor(in, fd, is_stdin ? "stdin" : path, kind, hash, err);
+}
+
+int dt_input_open_descriptor(struct dt_input **in, int fd, const char *name, struct dt_error *err)
+{
+    *in = NULL;
+    return open_descriptor(in, fd, name, DT_INPUT_RAW, NULL, err);
 }
 
 int dt_input_open(struct dt_input **in, const char *path, struct dt_error *err)
@@ -364,6 +383,20 @@ int dt_input_peek(struct dt_input *in, const char **data, size_t *size, struct d
     *size = in->plain.to - in->plain.from < DT_INPUT_PEEK ? in->plain.to - in->plain.from
                                                           : DT_INPUT_PEEK;
     return 0;
+}
+
+int dt_input_skip_rest(struct dt_input *in, struct dt_error *err)
+{
+    do {
+        in->plain.from = in->plain.to;
+        DT_TRY(fill_plain(in, err));
+    } while (in->plain.from < in->plain.to);
+    return 0;
+}
+
+int dt_input_descriptor(const struct dt_input *in)
+{
+    return in->regular && in->codec == NULL ? in->fd : -1;
 }
 
 int dt_input_skip_mark(struct dt_input *in, struct dt_error *err)

@@ -35,6 +35,9 @@ enum dt_input_kind { DT_INPUT_TEXT, DT_INPUT_BYTES, DT_INPUT_RAW, DT_INPUT_DECOD
  * they are read; it is borrowed until dt_input_close. At the end of the input it has all. */
 int dt_input_open_hashed(struct dt_input **in, const char *path, enum dt_input_kind kind,
                          struct dt_sha256 *hash, struct dt_error *err) DT_MUST_CHECK;
+/* Reads an open file or pipe as it is, which dt_input_close closes; name is copied. */
+int dt_input_open_descriptor(struct dt_input **in, int fd, const char *name,
+                             struct dt_error *err) DT_MUST_CHECK;
 void dt_input_close(struct dt_input *in); /* NULL is fine */
 
 /* Up to capacity bytes; *size is 0 only at the end. */
@@ -63,6 +66,11 @@ int dt_input_skip_until(struct dt_input *in, char delimiter, bool *found,
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size,
                   struct dt_error *err) DT_MUST_CHECK;
 
+/* Discards what follows, so that the hash has all. */
+int dt_input_skip_rest(struct dt_input *in, struct dt_error *err) DT_MUST_CHECK;
+/* The descriptor of a file that another program can read from its beginning, by /dev/fd or as its
+ * standard input: a regular one, not compressed. -1 for others. */
+int dt_input_descriptor(const struct dt_input *in);
 /* Passes over UTF-8's byte order mark, if it comes next. */
 int dt_input_skip_mark(struct dt_input *in, struct dt_error *err) DT_MUST_CHECK;
 /* DT_EFORMAT, as of dt_input_open(), if what comes next is not text. */

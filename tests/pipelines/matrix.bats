@@ -93,10 +93,3 @@ compare() {
     run make -C "$ROOT" -f pipelines/gpt2-124m.mk OUT="$T/g"
     [[ "$output" == *"CORPUS=FILE must name the text"* ]]
 }
-
-@test "Parquet without duckdb is refused before it is fetched" {
-    if type -P duckdb >/dev/null; then skip "duckdb is installed"; fi
-    run make -C "$ROOT" -s -f pipelines/openwebtext.mk OUT="$T/out" OPENWEBTEXT_URL="file://$T/{}.parquet"
-    [ "$status" -eq 2 ]
-    [ "${lines[0]}" = "openwebtext: duckdb, which reads Parquet, is not on PATH" ]
-}

@@ -26,6 +26,7 @@ need_duckdb() {
     duckdb -c "copy (from 'documents.jsonl') to 'documents.parquet'"
     duckdb -c "copy (from 'documents.parquet') to '/dev/stdout' (format json)" |
         dt-clean -q --field text -o back.jsonl
+    if type -P duckdb >/dev/null; then dt-clean -q -o direct.jsonl documents.parquet && cmp back.jsonl direct.jsonl; fi
     [ "$(wc -l <back.jsonl)" -eq 50 ]
     for f in documents back; do
         dt-clean -q --to nul $f.jsonl >$f.texts
@@ -48,4 +49,26 @@ need_duckdb() {
                 print(json.dumps(row))' | dt-clean -q --field body >out
     [ "$(cat out)" = '{"id":"stdin:1","text":"one\n\"text\"","meta":{"url":"a"}}
 {"id":"stdin:2","text":"café","meta":{"url":"b"}}' ]
+    "$PYTHON" -c 'if True:
+        import pyarrow, pyarrow.feather
+        rows = {"text": [f"text {i}" for i in range(5000)], "n": list(range(5000)), "s": [{"a": [1, None]}] * 5000}
+        table = pyarrow.table(rows)
+        with pyarrow.OSFile("file", "wb") as f, pyarrow.ipc.new_file(f, table.schema) as w: w.write_table(table, 100)
+        with pyarrow.OSFile("stream", "wb") as f, pyarrow.ipc.new_stream(f, table.schema) as w: w.write_table(table, 100)
+        pyarrow.feather.write_feather(table, "feather")
+        import json
+        with open("rows", "w") as f:
+            for row in table.to_pylist(): f.write(json.dumps(row) + "\n")'
+    mkdir bin
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$(command -v "$PYTHON")" >bin/python3
+    chmod +x bin/python3
+    dt-clean -q --to text rows | sha256sum >texts
+    for f in file stream feather; do
+        PATH=$T/bin:$PATH dt-clean -q --to text $f | sha256sum | diff texts -
+        head -c 3000 $f >cut
+        PATH=$T/bin:$PATH run dt-clean -q -o out cut
+        assert_one_line_error dt-clean
+    done
+    PATH=$T/bin:$PATH dt-clean -q -o out stream
+    [ "$(sed -n 2p out)" = '{"id":"stream:2","text":"text 1","meta":{"n":1,"s":{"a":[1,null]}}}' ]
 }

@@ -1,0 +1,85 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Tables of other programs as documents.
+load ../helper
+
+setup() {
+    cd "$T"
+}
+
+# fake_duckdb COMMANDS: a program of that name, which finds the table as its standard input.
+fake_duckdb() {
+    mkdir -p bin
+    printf '#!/bin/sh\n%s\n' "$1" >bin/duckdb
+    chmod +x bin/duckdb
+    PATH=$T/bin:$PATH
+}
+
+parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
+
+@test "rows of Parquet are documents, from a file, a pipe and compressed" {
+    parquet x.parquet
+    gzip -k x.parquet
+    fake_duckdb 'cmp -s /dev/stdin '"$T"'/x.parquet || exit 1
+        echo "{\"id\":7,\"text\":null,\"body\":\"a\",\"n\":1}"; echo "{\"text\":\"c\",\"body\":\"b\"}"'
+    expected='{"id":"7","text":"a","meta":{"text":null,"n":1}}'
+    for from in x.parquet x.parquet.gz - "--from parquet x.parquet"; do
+        # shellcheck disable=SC2086
+        cat x.parquet | dt-clean -q --field body $from >out
+        [ "$(head -n 1 out)" = "$expected" ]
+        [ "$(wc -l <out)" -eq 2 ]
+    done
+    [ "$(dt-clean -q --field body x.parquet -o d.jsonl && jq -r '.lineage[0].inputs[0].sha256' d.jsonl.lineage.json)" = \
+        "$(sha256sum <x.parquet | cut -d ' ' -f 1)" ]
+    run dt-clean -q -o out2 x.parquet
+    assert_one_line_error dt-clean
+    [[ "$output" == *"x.parquet:1: "*'"text"'* ]]
+    [ "$(dt-clean -q --on-error skip x.parquet 2>/dev/null | jq -r .text)" = c ]
+}
+
+@test "a duckdb that fails, is killed or is not there makes no short result" {
+    parquet x.parquet
+    fake_duckdb 'echo "{\"text\":\"a\"}"; echo "Error: truncated" >&2; echo more >&2; exit 3'
+    run dt-clean -q -o out x.parquet
+    assert_one_line_error dt-clean
+    [[ "$output" == "dt-clean: x.parquet: 'duckdb' failed with status 3: Error: truncated" ]]
+    fake_duckdb 'echo "{\"text\":\"a\"}"; printf "{\"text\":"; kill -9 $$'
+    run dt-clean -q -o out x.parquet
+    assert_one_line_error dt-clean
+    [[ "$output" == *"x.parquet: 'duckdb' was ended by signal 9" ]]
+    mkdir empty
+    dt=$(command -v dt-clean)
+    PATH=$T/empty run "$dt" -q -o out x.parquet
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"x.parquet: is a Parquet file, which 'duckdb' reads, and that is not on PATH: install DuckDB"* ]]
+    [ ! -e out ]
+    run dt-clean -q --from lines x.parquet
+    assert_one_line_error dt-clean
+    [[ "$output" == *"is a Parquet file, not plain text"* ]]
+}
+
+@test "a program that stops early ends duckdb" {
+    parquet x.parquet
+    fake_duckdb 'echo $$ >'"$T"'/pid; seq 2000; exec sleep 100'
+    run timeout 20 dt-clean -q -o out x.parquet
+    assert_one_line_error dt-clean
+    refute kill -0 "$(cat pid)"
+}
+
+@test "a table in CSV goes through all programs" {
+    printf 'id,text,lang\n1,"Some, text",en\n2,"More\ntext",de\n' >x.csv
+    printf 'id\ttext\tlang\r\n1\tSome, text\ten\r\n2\t"More\ntext"\tde\r\n' >x.tsv
+    for f in x.csv x.tsv; do
+        dt-clean -q -o out $f
+        [ "$(cat out)" = '{"id":"1","text":"Some, text","meta":{"lang":"en"}}
+{"id":"2","text":"More\ntext","meta":{"lang":"de"}}' ]
+    done
+    [ "$(dt-clean -q --language de x.csv | jq -r .id)" = 2 ]
+    dt-vocab -q -s 260 --min-frequency 1 -o tok.json x.csv
+    dt-tokenize -q -t tok.json -o csv.dts x.csv
+    dt-tokenize -q -t tok.json -o tsv.dts x.tsv
+    cmp <(dt-cat --text -t tok.json csv.dts) <(dt-cat --text -t tok.json tsv.dts)
+    run dt-clean -q --field body x.csv
+    assert_one_line_error dt-clean
+    [[ "$output" == *"x.csv: has no column 'body', but id, text, lang; --field NAME"* ]]
+}
