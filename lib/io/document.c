@@ -13,8 +13,6 @@
 
 #define SKIPPED 2 /* result of judging a record: call the reader again */
 
-const char *const dt_document_outputs[] = {"jsonl", "text", "nul", NULL};
-
 struct dt_documents {
     char *const *paths;
     int count, next_path;
@@ -48,13 +46,6 @@ const char *dt_documents_check(int format, const char *separator)
     if (separator && strchr(separator, '\n'))
         return "--separator takes one line";
     return NULL;
-}
-
-void dt_document_release(struct dt_document *doc)
-{
-    dt_buffer_release(&doc->id);
-    dt_buffer_release(&doc->text);
-    dt_buffer_release(&doc->meta);
 }
 
 static uint64_t total_size(char *const *paths, int count)
@@ -373,31 +364,4 @@ int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt
         if (rc == 0)
             DT_TRY(finish_current(d, err));
     }
-}
-
-void dt_document_to_json(const struct dt_document *doc, struct dt_buffer *line)
-{
-    dt_buffer_add_string(line, "{\"id\":");
-    dt_json_add_string(line, doc->id.data ? doc->id.data : "", doc->id.size);
-    dt_buffer_add_string(line, ",\"text\":");
-    dt_json_add_string(line, doc->text.data ? doc->text.data : "", doc->text.size);
-    if (doc->meta.size > 0) {
-        dt_buffer_add_string(line, ",\"meta\":");
-        dt_buffer_append(line, doc->meta.data, doc->meta.size);
-    }
-    dt_buffer_add_string(line, "}\n");
-}
-
-void dt_document_write(enum dt_document_output format, const struct dt_document *doc,
-                       struct dt_buffer *out)
-{
-    if (format == DT_DOCUMENT_OUTPUT_JSONL) {
-        dt_document_to_json(doc, out);
-        return;
-    }
-    dt_buffer_append(out, doc->text.data, doc->text.size);
-    if (format == DT_DOCUMENT_OUTPUT_NUL)
-        dt_buffer_add_char(out, '\0');
-    else if (doc->text.size == 0 || doc->text.data[doc->text.size - 1] != '\n')
-        dt_buffer_add_char(out, '\n');
 }

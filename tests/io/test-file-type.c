@@ -76,7 +76,8 @@ static void binary_files_are_known_by_their_magic(void **state)
     assert_recognized(heads, sizeof heads / sizeof *heads);
     for (size_t i = 3; i < sizeof heads / sizeof *heads; i++) {
         const struct dt_file_type *what = dt_file_type_recognize(heads[i].bytes, heads[i].size);
-        assert_int_equal(what->kind, what->format ? DT_FILE_COMPRESSED : DT_FILE_BINARY);
+        assert_true(what->kind == DT_FILE_BINARY ||
+                    (what->kind == DT_FILE_COMPRESSED && what->format));
     }
 }
 
@@ -199,8 +200,8 @@ static void a_refusal_names_the_file_and_says_what_to_do(void **state)
     const struct dt_file_type *what = dt_file_type_recognize("PAR1\x15\0", 6);
     assert_int_equal(dt_file_type_refuse(what, "x.parquet", NULL, &err), DT_EFORMAT);
     assert_string_equal(
-        err.text, "x.parquet: is a Parquet file, not plain text; write it as JSON Lines: duckdb -c "
-                  "\"copy (from read_parquet('FILE')) to 'FILE.jsonl' (format json)\"");
+        err.text, "x.parquet: is a Parquet file, not plain text; programs that read documents, as "
+                  "dt-clean, read its rows");
 }
 
 static void names_tell_by_their_ending(void **state)
