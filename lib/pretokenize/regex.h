@@ -32,4 +32,14 @@ void dt_regex_free(struct dt_regex *r); /* NULL is fine */
 bool dt_regex_find(const struct dt_regex *r, const char *text, size_t size, size_t from,
                    size_t *start, size_t *end);
 
+/* What the expression finds in the parts of a text that is cut between visible ASCII characters and
+ * spaces after them. */
+struct dt_regex_words {
+    bool separable;    /* the same as in the whole text; proven, so false of some that do */
+    bool takes_spaces; /* a match starts with each space that is in no match from before it */
+    bool takes[128];   /* ASCII characters that may be in a match */
+};
+
+struct dt_regex_words dt_regex_describe_words(const struct dt_regex *r);
+
 #endif

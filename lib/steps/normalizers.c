@@ -7,6 +7,7 @@
 #include "pretokenize/nfc.h"
 #include "steps/bert-unicode.h"
 #include "steps/bert-words.h"
+#include "steps/sentencepiece-pieces.h"
 #include "steps/step-parameters.h"
 #include "steps/steps-internal.h"
 #include "unicode/normalize.h"
@@ -43,7 +44,8 @@ static bool normalize_nfc(const void *data, const struct dt_traced_text *in,
     return true;
 }
 
-const struct dt_step_type dt_normalizer_nfc = {.name = "NFC", .normalize = normalize_nfc};
+const struct dt_step_type dt_normalizer_nfc = {
+    .name = "NFC", .normalize = normalize_nfc, .cut = dt_step_cut_anywhere};
 
 /* --- the other normal forms --------------------------------------------------------------------
  */
@@ -161,9 +163,12 @@ static bool normalize_nfkd(const void *data, const struct dt_traced_text *in,
     return normalize_form(DT_NORMAL_FORM_NFKD, in, out);
 }
 
-const struct dt_step_type dt_normalizer_nfd = {.name = "NFD", .normalize = normalize_nfd};
-const struct dt_step_type dt_normalizer_nfkc = {.name = "NFKC", .normalize = normalize_nfkc};
-const struct dt_step_type dt_normalizer_nfkd = {.name = "NFKD", .normalize = normalize_nfkd};
+const struct dt_step_type dt_normalizer_nfd = {
+    .name = "NFD", .normalize = normalize_nfd, .cut = dt_step_cut_anywhere};
+const struct dt_step_type dt_normalizer_nfkc = {
+    .name = "NFKC", .normalize = normalize_nfkc, .cut = dt_step_cut_anywhere};
+const struct dt_step_type dt_normalizer_nfkd = {
+    .name = "NFKD", .normalize = normalize_nfkd, .cut = dt_step_cut_anywhere};
 
 /* --- Prepend -----------------------------------------------------------------------------------
  */
@@ -180,13 +185,17 @@ static int read_prepend(void **data, struct json_object *component, const char *
 static bool normalize_prepend(const void *data, const struct dt_traced_text *in,
                               struct dt_traced_text *out)
 {
+    if (in->continues)
+        return false;
     dt_traced_text_add(out, data, strlen(data), dt_traced_text_origin_at(in, 0));
     dt_traced_text_copy(out, in, 0, in->bytes.size);
     return true;
 }
 
-const struct dt_step_type dt_normalizer_prepend = {
-    .name = "Prepend", .read = read_prepend, .normalize = normalize_prepend};
+const struct dt_step_type dt_normalizer_prepend = {.name = "Prepend",
+                                                   .read = read_prepend,
+                                                   .normalize = normalize_prepend,
+                                                   .cut = dt_step_cut_anywhere};
 
 /* --- Replace -----------------------------------------------------------------------------------
  */
@@ -207,10 +216,26 @@ static bool normalize_replace(const void *data, const struct dt_traced_text *in,
     return true;
 }
 
+/* Spaces must become text that begins with a space or a mark. */
+static bool cut_replace(const void *data, struct dt_word_cuts *cuts)
+{
+    const struct dt_replacement *r = data;
+    struct dt_regex_words words = dt_text_pattern_describe_words(r->pattern);
+    bool to_mark = strncmp(r->content, DT_SENTENCEPIECE_MARK, 3) == 0;
+    for (int c = 0; c < 128; c++)
+        cuts->after[c] = cuts->after[c] && !words.takes[c];
+    if (words.takes[' '] && cuts->start != DT_WORD_START_SPACE)
+        return false;
+    if (words.takes[' '] && to_mark)
+        cuts->start = words.takes_spaces ? DT_WORD_START_MARK : DT_WORD_START_EITHER;
+    return words.separable && (!words.takes[' '] || to_mark || *r->content == ' ');
+}
+
 const struct dt_step_type dt_normalizer_replace = {.name = "Replace",
                                                    .read = dt_replacement_read,
                                                    .release = dt_replacement_release,
-                                                   .normalize = normalize_replace};
+                                                   .normalize = normalize_replace,
+                                                   .cut = cut_replace};
 
 /* --- Strip -------------------------------------------------------------------------------------
  */
@@ -241,11 +266,13 @@ static bool normalize_strip(const void *data, const struct dt_traced_text *in,
 {
     const struct sides *s = data;
     const unsigned char *text = (const unsigned char *)in->bytes.data, *end = text + in->bytes.size;
-    const unsigned char *from = text, *to = s->right ? text : end;
+    const unsigned char *from = text, *to;
     unsigned length;
-    while (s->left && from < end && is_space(from, end, &length))
+    const bool left = s->left && !in->continues, right = s->right && !in->continued;
+    while (left && from < end && is_space(from, end, &length))
         from += length;
-    for (const unsigned char *p = from; s->right && p < end; p += length)
+    to = right ? text : end;
+    for (const unsigned char *p = from; right && p < end; p += length)
         if (!is_space(p, end, &length))
             to = p + length;
     to = to < from ? from : to;
@@ -254,7 +281,7 @@ static bool normalize_strip(const void *data, const struct dt_traced_text *in,
 }
 
 const struct dt_step_type dt_normalizer_strip = {
-    .name = "Strip", .read = read_strip, .normalize = normalize_strip};
+    .name = "Strip", .read = read_strip, .normalize = normalize_strip, .cut = dt_step_cut_anywhere};
 
 /* --- Lowercase, StripAccents: a character at a time ------------------------------------------- */
 
@@ -312,10 +339,18 @@ static bool normalize_accents(const void *data, const struct dt_traced_text *in,
     return edit_characters(without_mark, in, out);
 }
 
-const struct dt_step_type dt_normalizer_lowercase = {.name = "Lowercase",
-                                                     .normalize = normalize_lowercase};
-const struct dt_step_type dt_normalizer_strip_accents = {.name = "StripAccents",
-                                                         .normalize = normalize_accents};
+/* No cuts after capitals, which change. */
+static bool cut_lowercase(const void *data, struct dt_word_cuts *cuts)
+{
+    (void)data;
+    memset(cuts->after + 'A', false, 26);
+    return true;
+}
+
+const struct dt_step_type dt_normalizer_lowercase = {
+    .name = "Lowercase", .normalize = normalize_lowercase, .cut = cut_lowercase};
+const struct dt_step_type dt_normalizer_strip_accents = {
+    .name = "StripAccents", .normalize = normalize_accents, .cut = dt_step_cut_anywhere};
 
 /* --- BertNormalizer ----------------------------------------------------------------------------
  */
@@ -338,4 +373,4 @@ static bool normalize_bert(const void *data, const struct dt_traced_text *in,
 }
 
 const struct dt_step_type dt_normalizer_bert = {
-    .name = "BertNormalizer", .read = read_bert, .normalize = normalize_bert};
+    .name = "BertNormalizer", .read = read_bert, .normalize = normalize_bert, .cut = cut_lowercase};

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pretokenize/pattern.h"
+#include "steps/sentencepiece-pieces.h"
 #include "steps/step-parameters.h"
 #include "steps/steps-internal.h"
 
@@ -39,10 +40,18 @@ static void split_byte_level(const void *data, struct dt_span piece, struct dt_p
         dt_pieces_add(out, piece.start, piece.end);
 }
 
+static bool cut_byte_level(const void *data, struct dt_word_cuts *cuts)
+{
+    const struct dt_byte_level *b = data;
+    cuts->separates = cuts->separates || b->pattern;
+    return cuts->start == DT_WORD_START_SPACE;
+}
+
 const struct dt_step_type dt_pre_tokenizer_byte_level = {.name = "ByteLevel",
                                                          .read = read_byte_level,
                                                          .edit = edit_byte_level,
-                                                         .split = split_byte_level};
+                                                         .split = split_byte_level,
+                                                         .cut = cut_byte_level};
 
 /* --- Metaspace ---------------------------------------------------------------------------------
  */
@@ -90,7 +99,16 @@ static void split_metaspace(const void *data, struct dt_span piece, struct dt_pi
     dt_pieces_add(out, from, piece.end);
 }
 
+static bool cut_metaspace(const void *data, struct dt_word_cuts *cuts)
+{
+    const struct dt_metaspace *m = data;
+    cuts->separates = cuts->separates || m->split;
+    cuts->start = DT_WORD_START_MARK;
+    return strcmp(m->replacement, DT_SENTENCEPIECE_MARK) == 0;
+}
+
 const struct dt_step_type dt_pre_tokenizer_metaspace = {.name = "Metaspace",
                                                         .read = dt_metaspace_read,
                                                         .edit = edit_metaspace,
-                                                        .split = split_metaspace};
+                                                        .split = split_metaspace,
+                                                        .cut = cut_metaspace};

@@ -102,8 +102,19 @@ static bool normalize(const void *data, const struct dt_traced_text *in, struct 
     return true;
 }
 
-const struct dt_step_type dt_normalizer_precompiled = {
-    .name = "Precompiled", .read = read_precompiled, .release = release, .normalize = normalize};
+static bool cut(const void *data, struct dt_word_cuts *cuts)
+{
+    const struct dt_character_map *map = data;
+    for (int c = 0; map && c < 128; c++)
+        cuts->after[c] = cuts->after[c] && dt_character_map_keeps(map, (unsigned char)c);
+    return cuts->start == DT_WORD_START_SPACE && (map == NULL || !dt_character_map_has_space(map));
+}
+
+const struct dt_step_type dt_normalizer_precompiled = {.name = "Precompiled",
+                                                       .read = read_precompiled,
+                                                       .release = release,
+                                                       .normalize = normalize,
+                                                       .cut = cut};
 
 /* --- Nmt: SentencePiece's rules for white space and control characters -------------------------
  */
@@ -142,4 +153,12 @@ static bool normalize_nmt(const void *data, const struct dt_traced_text *in,
     return done > 0;
 }
 
-const struct dt_step_type dt_normalizer_nmt = {.name = "Nmt", .normalize = normalize_nmt};
+/* A mark becomes a space. */
+static bool cut_nmt(const void *data, struct dt_word_cuts *cuts)
+{
+    (void)data;
+    return cuts->start == DT_WORD_START_SPACE;
+}
+
+const struct dt_step_type dt_normalizer_nmt = {
+    .name = "Nmt", .normalize = normalize_nmt, .cut = cut_nmt};

@@ -17,6 +17,7 @@ struct rules {
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, space_is_suffix;
     bool plain[256];   /* ASCII that nothing changes if ASCII or the end follows */
     bool plain_spaces; /* so are spaces, but for the mark */
+    bool symbols_have_space;
 };
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -42,6 +43,7 @@ static int read_symbols(struct rules *r, struct json_object *component, const ch
             rc = dt_fail(err, DT_EFORMAT, "%s: user-defined symbol %zu is not a string", path, i);
         else
             pieces[i] = (struct dt_trie_piece){dt_json_text(item), (uint32_t)size, 0};
+        r->symbols_have_space = r->symbols_have_space || (rc == 0 && strchr(pieces[i].bytes, ' '));
         if (rc == 0)
             forbid(r, (unsigned char)pieces[i].bytes[0]);
     }
@@ -61,17 +63,6 @@ static void release(void *data)
     free(r);
 }
 
-/* Whether a space stays as it is if ASCII or the end follows. */
-static bool maps_spaces_alone(const struct rules *r)
-{
-    char text[2] = " ";
-    struct dt_character_map_text to = {" ", 1};
-    for (text[1] = 0; r->map && text[1] < 127; text[1]++)
-        if (dt_character_map_longest(r->map, text, 2, &to) > 1 || to.size != 1 || *to.data != ' ')
-            return false;
-    return true;
-}
-
 static int read_rules(void **data, struct json_object *component, const char *path,
                       struct dt_error *err)
 {
@@ -84,7 +75,7 @@ static int read_rules(void **data, struct json_object *component, const char *pa
     for (unsigned c = 0; c < 128; c++)
         r->plain[c] =
             c != ' ' && (r->map == NULL || dt_character_map_keeps(r->map, (unsigned char)c));
-    r->plain_spaces = maps_spaces_alone(r);
+    r->plain_spaces = r->map == NULL || !dt_character_map_has_space(r->map);
     return read_symbols(r, component, path, err);
 }
 
@@ -196,7 +187,7 @@ static void add_rest(const struct rules *r, const struct dt_traced_text *in, siz
 {
     const char *text = in->bytes.data;
     size_t size = in->bytes.size;
-    bool after_space = r->remove_extra_whitespaces;
+    bool after_space = r->remove_extra_whitespaces && !in->continues;
     while (at < size) {
         size_t run = plain_run(r, in, at, &after_space, out);
         at += run;
@@ -227,7 +218,7 @@ static bool normalize(const void *data, const struct dt_traced_text *in, struct 
 {
     const struct rules *r = data;
     size_t at = 0, size = in->bytes.size;
-    while (r->remove_extra_whitespaces && at < size) {
+    while (r->remove_extra_whitespaces && !in->continues && at < size) {
         struct prefix p = next_prefix(r, in->bytes.data + at, size - at);
         if (p.text.size != 1 || *p.text.data != ' ')
             break;
@@ -236,15 +227,30 @@ static bool normalize(const void *data, const struct dt_traced_text *in, struct 
     if (at == size)
         return true;
     dt_buffer_reserve(&out->bytes, size + size / 4 + 16);
-    if (r->add_dummy_prefix && !r->space_is_suffix)
+    if (r->add_dummy_prefix && !r->space_is_suffix && !in->continues)
         add_space(r, dt_traced_text_origin(in, at, at), out);
     add_rest(r, in, at, out);
-    if (r->remove_extra_whitespaces)
+    if (r->remove_extra_whitespaces && !in->continued)
         remove_last_spaces(r, out);
-    if (r->add_dummy_prefix && r->space_is_suffix)
+    if (r->add_dummy_prefix && r->space_is_suffix && !in->continued)
         add_space(r, dt_traced_text_origin(in, size, size), out);
     return true;
 }
 
-const struct dt_step_type dt_normalizer_sentencepiece = {
-    .name = "SentencePiece", .read = read_rules, .release = release, .normalize = normalize};
+static bool cut(const void *data, struct dt_word_cuts *cuts)
+{
+    const struct rules *r = data;
+    bool map_has_space = r->map && dt_character_map_has_space(r->map);
+    for (int c = 0; c < 128; c++)
+        cuts->after[c] = cuts->after[c] && r->plain[c];
+    if (cuts->start != DT_WORD_START_SPACE || map_has_space || r->symbols_have_space)
+        return false;
+    cuts->start = r->escape_whitespaces ? DT_WORD_START_MARK : DT_WORD_START_SPACE;
+    return true;
+}
+
+const struct dt_step_type dt_normalizer_sentencepiece = {.name = "SentencePiece",
+                                                         .read = read_rules,
+                                                         .release = release,
+                                                         .normalize = normalize,
+                                                         .cut = cut};

@@ -137,8 +137,26 @@ const struct dt_pattern *dt_pre_tokenizers_split_pattern(const void *data)
     return ((const struct split *)data)->scanner;
 }
 
-const struct dt_step_type dt_pre_tokenizer_split = {
-    .name = "Split", .read = read_split, .release = release_split, .split = split_split};
+/* Where spaces are separators, their matches are pieces, or they are in none. */
+static bool cut_split(const void *data, struct dt_word_cuts *cuts)
+{
+    const struct split *s = data;
+    if (s->scanner)
+        return dt_step_cut_pieces(data, cuts);
+    struct dt_regex_words words = dt_text_pattern_describe_words(s->pattern);
+    if (cuts->start == DT_WORD_START_MARK && dt_text_pattern_is(s->pattern, " "))
+        return true; /* there is none left */
+    bool removed = s->behavior == REMOVED && (s->invert || words.takes_spaces);
+    if (removed || (s->behavior == ISOLATED && words.takes_spaces))
+        cuts->separates = true;
+    return cuts->start == DT_WORD_START_SPACE && words.separable;
+}
+
+const struct dt_step_type dt_pre_tokenizer_split = {.name = "Split",
+                                                    .read = read_split,
+                                                    .release = release_split,
+                                                    .split = split_split,
+                                                    .cut = cut_split};
 
 /* --- classes of characters, each of which is a match -------------------------------------------
  */
@@ -218,7 +236,7 @@ static void split_digits(const void *data, struct dt_span piece, struct dt_piece
 }
 
 const struct dt_step_type dt_pre_tokenizer_digits = {
-    .name = "Digits", .read = read_digits, .split = split_digits};
+    .name = "Digits", .read = read_digits, .split = split_digits, .cut = dt_step_cut_anywhere};
 
 static int read_punctuation(void **data, struct json_object *component, const char *path,
                             struct dt_error *err)
@@ -234,8 +252,10 @@ static void split_punctuation(const void *data, struct dt_span piece, struct dt_
     split_at_class(is_punctuation, NULL, *(const enum behavior *)data, piece, out);
 }
 
-const struct dt_step_type dt_pre_tokenizer_punctuation = {
-    .name = "Punctuation", .read = read_punctuation, .split = split_punctuation};
+const struct dt_step_type dt_pre_tokenizer_punctuation = {.name = "Punctuation",
+                                                          .read = read_punctuation,
+                                                          .split = split_punctuation,
+                                                          .cut = dt_step_cut_anywhere};
 
 static void split_whitespace(const void *data, struct dt_span piece, struct dt_pieces *out)
 {
@@ -243,8 +263,10 @@ static void split_whitespace(const void *data, struct dt_span piece, struct dt_p
     split_at_class(is_space, NULL, REMOVED, piece, out);
 }
 
-const struct dt_step_type dt_pre_tokenizer_whitespace_split = {
-    .name = "WhitespaceSplit", .read = prepare_classes, .split = split_whitespace};
+const struct dt_step_type dt_pre_tokenizer_whitespace_split = {.name = "WhitespaceSplit",
+                                                               .read = prepare_classes,
+                                                               .split = split_whitespace,
+                                                               .cut = dt_step_cut_pieces};
 
 /* Words between white space, and each punctuation mark alone. */
 static void split_bert(const void *data, struct dt_span piece, struct dt_pieces *out)
@@ -265,8 +287,10 @@ static void split_bert(const void *data, struct dt_span piece, struct dt_pieces 
     dt_pieces_add(out, from, piece.end);
 }
 
-const struct dt_step_type dt_pre_tokenizer_bert = {
-    .name = "BertPreTokenizer", .read = prepare_classes, .split = split_bert};
+const struct dt_step_type dt_pre_tokenizer_bert = {.name = "BertPreTokenizer",
+                                                   .read = prepare_classes,
+                                                   .split = split_bert,
+                                                   .cut = dt_step_cut_pieces};
 
 static int read_delimiter(void **data, struct json_object *component, const char *path,
                           struct dt_error *err)
@@ -304,5 +328,8 @@ static int read_whitespace(void **data, struct json_object *component, const cha
     return dt_text_pattern_new(&s->pattern, "[" WORD "]+|[^\\s" WORD "]+", path, err);
 }
 
-const struct dt_step_type dt_pre_tokenizer_whitespace = {
-    .name = "Whitespace", .read = read_whitespace, .release = release_split, .split = split_split};
+const struct dt_step_type dt_pre_tokenizer_whitespace = {.name = "Whitespace",
+                                                         .read = read_whitespace,
+                                                         .release = release_split,
+                                                         .split = split_split,
+                                                         .cut = dt_step_cut_pieces};

@@ -27,3 +27,17 @@ bool dt_step_flag(struct json_object *component, const char *name, bool absent)
     struct json_object *value = json_object_object_get(component, name);
     return value ? json_object_get_boolean(value) : absent;
 }
+
+bool dt_step_cut_anywhere(const void *data, struct dt_word_cuts *cuts)
+{
+    (void)data;
+    (void)cuts;
+    return true;
+}
+
+bool dt_step_cut_pieces(const void *data, struct dt_word_cuts *cuts)
+{
+    (void)data;
+    cuts->separates = true;
+    return cuts->start == DT_WORD_START_SPACE;
+}

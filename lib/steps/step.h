@@ -25,6 +25,17 @@ void dt_pieces_add(struct dt_pieces *p, size_t from, size_t to);
 /* The same, also if it is empty: decoders number the tokens. */
 void dt_pieces_add_token(struct dt_pieces *p, size_t from, size_t to);
 
+/* What a part of a text begins with. */
+enum dt_word_start { DT_WORD_START_SPACE, DT_WORD_START_MARK, DT_WORD_START_EITHER };
+
+/* Cuts of a text before a space, or several, after a visible ASCII character. The parts may be
+ * prepared separately if no step makes more of the text than of the parts. */
+struct dt_word_cuts {
+    bool after[128];          /* characters with cuts after them */
+    enum dt_word_start start; /* of the parts, after the steps so far */
+    bool separates;           /* no piece spans a cut, after the steps so far */
+};
+
 struct dt_step_type {
     const char *name; /* "type" in tokenizer.json */
     /* Reads the parameters into *data, owned by the step; NULL: none. Errors start with path. */
@@ -42,7 +53,16 @@ struct dt_step_type {
     void (*split)(const void *data, struct dt_span piece, struct dt_pieces *out);
     /* Decoders: appends the tokens of `in`, changed, to out, a piece each. NULL: no change. */
     void (*decode)(const void *data, const struct dt_pieces *in, struct dt_pieces *out);
+    /* Whether the step makes of the parts what it makes of the whole text, but for a cut between
+     * pieces where they meet. Removes from cuts->after the characters of which that is not so, or
+     * that it may change. NULL: no. */
+    bool (*cut)(const void *data, struct dt_word_cuts *cuts);
 };
+
+/* For steps without regard to words. */
+bool dt_step_cut_anywhere(const void *data, struct dt_word_cuts *cuts);
+/* For steps that separate words at spaces. */
+bool dt_step_cut_pieces(const void *data, struct dt_word_cuts *cuts);
 
 /* For readers: a member that is a boolean; `absent` if it is missing or null. */
 bool dt_step_flag(struct json_object *component, const char *name, bool absent);

@@ -136,6 +136,16 @@ bool dt_steps_are_only(const struct dt_steps *steps, const char *name)
     return steps->count == 1 && strcmp(steps->items[0].type->name, name) == 0;
 }
 
+bool dt_steps_cut_words(const struct dt_steps *steps, struct dt_word_cuts *cuts)
+{
+    for (size_t i = 0; i < steps->count; i++) {
+        const struct dt_step *step = &steps->items[i];
+        if (step->type->cut == NULL || !step->type->cut(step->data, cuts))
+            return false;
+    }
+    return true;
+}
+
 /* --- applying ----------------------------------------------------------------------------------
  */
 
@@ -144,6 +154,8 @@ void dt_steps_normalize(const struct dt_steps *steps, struct dt_traced_text *tex
 {
     for (size_t i = 0; i < steps->count && text->bytes.size > 0; i++) {
         spare->keep_origins = text->keep_origins;
+        spare->continues = text->continues;
+        spare->continued = text->continued;
         dt_traced_text_clear(spare);
         if (!steps->items[i].type->normalize(steps->items[i].data, text, spare))
             continue;

@@ -53,6 +53,9 @@ bool dt_steps_are_only(const struct dt_steps *steps, const char *name);
 /* Normalizes text in place; spare is scratch. */
 void dt_steps_normalize(const struct dt_steps *steps, struct dt_traced_text *text,
                         struct dt_traced_text *spare);
+/* Whether normalizers and then pre-tokenizers may prepare the words of a text separately: the parts
+ * between *cuts. The caller fills cuts->after. */
+bool dt_steps_cut_words(const struct dt_steps *steps, struct dt_word_cuts *cuts);
 /* Splits the pieces of p further; spare is scratch. */
 void dt_steps_split(const struct dt_steps *steps, struct dt_pieces *p, struct dt_pieces *spare);
 /* Turns the tokens of a document, the pieces of p, into those whose concatenation is its text. */

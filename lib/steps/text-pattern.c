@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "pretokenize/regex.h"
 #include "unicode/utf8.h"
 
 struct dt_text_pattern {
@@ -79,4 +78,21 @@ bool dt_text_pattern_next(const struct dt_text_pattern *p, const char *text, siz
                           struct dt_text_match *m)
 {
     return p->literal ? find_literal(p, text, size, m) : find_regex(p, text, size, m);
+}
+
+bool dt_text_pattern_is(const struct dt_text_pattern *p, const char *literal)
+{
+    return p->literal && strcmp(p->literal, literal) == 0;
+}
+
+struct dt_regex_words dt_text_pattern_describe_words(const struct dt_text_pattern *p)
+{
+    if (p->literal == NULL)
+        return dt_regex_describe_words(p->regex);
+    struct dt_regex_words words = {.takes_spaces = dt_text_pattern_is(p, " ")};
+    words.separable = words.takes_spaces || strchr(p->literal, ' ') == NULL;
+    for (size_t i = 0; i < p->size; i++)
+        if ((p->literal[i] & 0x80) == 0)
+            words.takes[(unsigned char)p->literal[i]] = true;
+    return words;
 }

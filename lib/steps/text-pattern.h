@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "pretokenize/regex.h"
 #include "json/json.h"
 
 struct dt_text_pattern;
@@ -18,6 +19,11 @@ int dt_text_pattern_read(struct dt_text_pattern **p, struct json_object *compone
 int dt_text_pattern_new(struct dt_text_pattern **p, const char *regex, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;
 void dt_text_pattern_free(struct dt_text_pattern *p); /* NULL is fine */
+
+/* Whether the pattern is {"String": literal}. */
+bool dt_text_pattern_is(const struct dt_text_pattern *p, const char *literal);
+/* What the pattern finds in words; of a string, too. */
+struct dt_regex_words dt_text_pattern_describe_words(const struct dt_text_pattern *p);
 
 /* The matches of a text, from left to right. All-zero starts a search. */
 struct dt_text_match {

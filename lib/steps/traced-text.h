@@ -21,6 +21,7 @@ struct dt_traced_text {
     struct dt_span *origins; /* [bytes.size], with keep_origins: the byte's range in the document */
     size_t capacity;
     bool keep_origins;
+    bool continues, continued; /* there is text before, after it, which is normalized separately */
 };
 
 void dt_traced_text_release(struct dt_traced_text *t);

@@ -5,10 +5,12 @@
 #include "pretokenize/nfc.h"
 #include "steps/bert-words.h"
 #include "token/added.h"
+#include "token/cache-memory.h"
 #include "token/model.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
 #include "token/word-piece.h"
+#include "token/words.h"
 
 /* A cache of the ids of short pieces: a 2-way set-associative table of fixed size, a set per
  * cache line, the older entry replaced. Entries come only from running the merges: a piece
@@ -17,6 +19,7 @@
 #define KEY_BYTES  15 /* and one for the length */
 #define KEY_IDS    4
 #define BATCH      256
+#define SHORT_WORD 48 /* bytes of a normalized word that is encoded without the cache */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are packed little-endian");
 
@@ -33,9 +36,12 @@ struct line {
     struct entry newer, older;
 };
 
+#define CACHE_BYTES (sizeof(struct line) << CACHE_BITS)
+
 struct dt_encoder {
     const struct dt_tokenizer *tokenizer;
     struct line *cache;
+    struct dt_words_set *words_cache; /* if the tokenizer has words; else NULL */
     struct dt_model_work work;
     struct dt_added_finder raw, normalized; /* added tokens, in the text and the normalized text */
     struct dt_buffer normal;                /* the normalized text */
@@ -56,6 +62,8 @@ void dt_encoder_allow_special(struct dt_encoder *e, int allow)
     dt_added_release(&e->normalized);
     dt_added_init(&e->raw, e->tokenizer, false, allow != 0);
     dt_added_init(&e->normalized, e->tokenizer, true, allow != 0);
+    dt_words_free_cache(e->words_cache); /* words may have other ids now */
+    e->words_cache = e->tokenizer->has_words ? dt_words_new_cache() : NULL;
 }
 
 void dt_encoder_keep_spans(struct dt_encoder *e, struct dt_spans *spans)
@@ -76,9 +84,9 @@ void dt_spans_release(struct dt_spans *spans)
 struct dt_encoder *dt_encoder_new(const struct dt_tokenizer *t)
 {
     struct dt_encoder *e = dt_alloc(1, sizeof *e);
-    size_t size = sizeof *e->cache << CACHE_BITS;
     e->tokenizer = t;
-    e->cache = memset(dt_checked(aligned_alloc(sizeof *e->cache, size)), 0, size);
+    e->cache = dt_cache_memory_new(CACHE_BYTES);
+    dt_model_work_init(&e->work, t);
     dt_encoder_allow_special(e, 0);
     dt_encoder_keep_spans(e, NULL);
     return e;
@@ -88,7 +96,8 @@ void dt_encoder_free(struct dt_encoder *e)
 {
     if (e == NULL)
         return;
-    free(e->cache);
+    dt_cache_memory_free(e->cache, CACHE_BYTES);
+    dt_words_free_cache(e->words_cache);
     dt_added_release(&e->raw);
     dt_added_release(&e->normalized);
     dt_buffer_release(&e->normal);
@@ -369,6 +378,22 @@ static size_t encode_adjacent(struct dt_encoder *e, const struct dt_pieces *p, s
     return i;
 }
 
+/* Whether pieces are not looked up: words that are one piece were looked up themselves, and in
+ * Unigram the ids of a piece depend on the text before. */
+static bool is_uncached(const struct dt_encoder *e, size_t size)
+{
+    const struct dt_tokenizer *t = e->tokenizer;
+    return t->has_words && !t->words.separates && (t->unigram || size <= SHORT_WORD);
+}
+
+static size_t encode_uncached(struct dt_encoder *e, const struct dt_pieces *p, size_t i,
+                              struct dt_ids *ids)
+{
+    const unsigned char *bytes = (const unsigned char *)p->text.bytes.data;
+    encode_long(e, bytes + p->items[i].start, p->items[i].end - p->items[i].start, ids);
+    return i + 1;
+}
+
 /* Encodes bytes from .. to-1 of e->text. first: they are at the start of the document. */
 static void encode_chunk(struct dt_encoder *e, size_t from, size_t to, bool first,
                          struct dt_ids *ids)
@@ -381,19 +406,26 @@ static void encode_chunk(struct dt_encoder *e, size_t from, size_t to, bool firs
     dt_traced_text_copy(&p->text, &e->text, from, to);
     dt_pieces_add(p, 0, to - from);
     dt_steps_split(&e->tokenizer->splitter, p, &e->spare_pieces);
+    bool is_one = is_uncached(e, to - from);
     for (size_t i = 0; i < p->count;)
         if (e->spans)
             trace_piece(e, &p->text, p->items[i++], ids);
+        else if (is_one)
+            i = encode_uncached(e, p, i, ids);
         else
             i = encode_adjacent(e, p, i, ids);
 }
 
+/* Encodes text at offset. continues, continued: it is a word, with others before it, after it. */
 static void encode_steps(struct dt_encoder *e, const char *text, size_t size, size_t offset,
-                         struct dt_ids *ids)
+                         bool continues, bool continued, struct dt_ids *ids)
 {
     struct dt_added_match m = {0, 0, DT_NO_TOKEN};
     size_t from = 0;
     e->text.keep_origins = e->spans != NULL;
+    e->text.continues = continues;
+    e->text.continued = continued;
+    e->work.continues = continues && !e->tokenizer->words.separates;
     dt_traced_text_set(&e->text, text, size, offset);
     dt_steps_normalize(&e->tokenizer->normalizer, &e->text, &e->spare_text);
     const struct dt_buffer *bytes = &e->text.bytes;
@@ -409,6 +441,94 @@ static void encode_steps(struct dt_encoder *e, const char *text, size_t size, si
     encode_chunk(e, from, bytes->size, offset + from == 0, ids);
 }
 
+#define MOST_GROWTH 3 /* by normalization, of words of Unigram in the cache */
+
+/* Words of a text at offset in the document. */
+struct words {
+    const unsigned char *text;
+    size_t size, offset;
+};
+
+/* Encodes bytes from .. to-1, a word that is not in the cache, and inserts it if it fits. */
+static void encode_new_word(struct dt_encoder *e, const struct words *w, size_t from, size_t to,
+                            const struct dt_words_key *key, struct dt_ids *ids)
+{
+    size_t before = ids->count;
+    encode_steps(e, (const char *)w->text + from, to - from, w->offset + from, from > 0,
+                 to < w->size, ids);
+    size_t count = ids->count - before;
+    float margin = e->work.unigram ? dt_unigram_margin(e->work.unigram) : 0;
+    bool grows = e->text.bytes.size > MOST_GROWTH * (to - from);
+    if (key == NULL || count > DT_WORDS_IDS ||
+        (!e->tokenizer->words.separates && (margin < 0 || grows)))
+        return;
+    struct dt_words_entry *entry = dt_words_replace(dt_words_set_of(e->words_cache, *key), *key);
+    memcpy(entry->ids, ids->data + before, count * sizeof *ids->data);
+    entry->count = (uint32_t)count;
+    entry->margin = margin;
+}
+
+/* Whether the ids of the word hold after the text so far. */
+static inline bool may_take(struct dt_encoder *e, const struct dt_words_entry *entry, size_t from,
+                            size_t to)
+{
+    if (e->work.unigram == NULL || e->tokenizer->words.separates)
+        return true;
+    if (from == 0)
+        dt_unigram_start(e->work.unigram);
+    return dt_unigram_pass(e->tokenizer->unigram, e->work.unigram, entry->ids, entry->count,
+                           MOST_GROWTH * (to - from), entry->margin);
+}
+
+/* Whether the cache may have the word; its ids may depend on whether it starts the document. */
+static inline bool may_remember(const struct words *w, size_t from, size_t to)
+{
+    return to - from <= DT_WORDS_KEY_BYTES && (from > 0 || w->offset == 0);
+}
+
+/* Encodes the words from offset `from` on that end at from + ends[0 .. count-1]. */
+static void encode_batch(struct dt_encoder *e, const struct words *w, size_t start,
+                         const size_t *ends, size_t count, struct dt_ids *ids)
+{
+    struct dt_words_key keys[BATCH];
+    for (size_t i = 0, from = start, to; i < count; i++, from = to) {
+        to = start + ends[i];
+        if (to - from > DT_WORDS_KEY_BYTES)
+            continue;
+        keys[i] =
+            dt_words_key(w->text + from, to - from, w->size - from,
+                         (from == 0 ? DT_WORDS_FIRST : 0) | (to == w->size ? DT_WORDS_LAST : 0));
+        __builtin_prefetch(dt_words_set_of(e->words_cache, keys[i]));
+        __builtin_prefetch(&dt_words_set_of(e->words_cache, keys[i])->older);
+    }
+    dt_ids_reserve(ids, ids->count + count * DT_WORDS_IDS);
+    for (size_t i = 0, from = start, to; i < count; i++, from = to) {
+        to = start + ends[i];
+        const struct dt_words_entry *entry = NULL;
+        bool remembers = may_remember(w, from, to);
+        if (remembers)
+            entry = dt_words_look_up(dt_words_set_of(e->words_cache, keys[i]), keys[i]);
+        if (entry && may_take(e, entry, from, to)) {
+            memcpy(ids->data + ids->count, entry->ids, sizeof entry->ids);
+            ids->count += entry->count;
+            continue;
+        }
+        encode_new_word(e, w, from, to, remembers && !entry ? &keys[i] : NULL, ids);
+        dt_ids_reserve(ids, ids->count + (count - i) * DT_WORDS_IDS);
+    }
+}
+
+static void encode_by_words(struct dt_encoder *e, const char *text, size_t size, size_t offset,
+                            struct dt_ids *ids)
+{
+    struct words w = {(const unsigned char *)text, size, offset};
+    size_t ends[BATCH];
+    for (size_t from = 0, count; from < size; from += ends[count - 1]) {
+        count = dt_words_find(e->tokenizer, w.text + from, size - from, ends, BATCH);
+        encode_batch(e, &w, from, ends, count, ids);
+    }
+}
+
 /* Text is normalized in parts to bound memory, unless an added token could be split. */
 #define NORMAL_BYTES ((size_t)1 << 20)
 
@@ -420,8 +540,10 @@ static void encode_segment(struct dt_encoder *e, const char *text, size_t size, 
         return;
     }
     if (e->tokenizer->has_steps) {
-        if (size > 0)
-            encode_steps(e, text, size, offset, ids);
+        if (e->words_cache && !e->spans)
+            encode_by_words(e, text, size, offset, ids);
+        else if (size > 0)
+            encode_steps(e, text, size, offset, false, false, ids);
         return;
     }
     e->changes.count = 0;

@@ -4,6 +4,13 @@
 #include "steps/bert-words.h"
 #include "token/word-piece.h"
 
+void dt_model_work_init(struct dt_model_work *work, const struct dt_tokenizer *t)
+{
+    *work = (struct dt_model_work){.continues = false};
+    if (t->model == DT_TOKEN_UNIGRAM)
+        work->unigram = dt_unigram_work_new();
+}
+
 void dt_model_work_release(struct dt_model_work *work)
 {
     dt_bpe_work_release(&work->bpe);
@@ -73,8 +80,8 @@ size_t dt_model_split(const struct dt_tokenizer *t, const unsigned char *text,
 static size_t encode_unigram(const struct dt_tokenizer *t, struct dt_model_work *work,
                              const unsigned char *piece, size_t size, uint32_t *ids, size_t *ends)
 {
-    if (work->unigram == NULL)
-        work->unigram = dt_unigram_work_new();
+    if (!work->continues)
+        dt_unigram_start(work->unigram);
     return dt_unigram_encode(t->unigram, work->unigram, (const char *)piece, size, ids, ends);
 }
 

@@ -7,13 +7,15 @@
 #include "token/unigram.h"
 #include "token/vocabulary.h"
 
-/* Scratch memory of a thread; all-zero is valid. */
+/* Scratch memory of a thread. */
 struct dt_model_work {
     struct dt_bpe_work bpe;
     struct dt_buffer word; /* of WordPiece */
     struct dt_unigram_work *unigram;
+    bool continues; /* the piece goes on where the last ended, at a cut of token/words.h */
 };
 
+void dt_model_work_init(struct dt_model_work *work, const struct dt_tokenizer *t);
 void dt_model_work_release(struct dt_model_work *work);
 
 /* As dt_split_function: splits a piece where that does not change its ids. */

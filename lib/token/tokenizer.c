@@ -11,6 +11,7 @@
 #include "token/bpe.h"
 #include "token/unigram.h"
 #include "token/vocabulary.h"
+#include "token/words.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
@@ -394,6 +395,7 @@ int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err)
     DT_TRY(find_matches(t, err));
     find_traits(t);
     DT_TRY(make_tables(t, err));
+    dt_words_prepare(t);
     t->bos = find_added(t, bos_names);
     t->eot = find_added(t, eot_names);
     t->fingerprint = dt_tokenizer_compute_fingerprint(t, dt_unicode_version);

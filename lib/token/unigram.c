@@ -51,6 +51,7 @@ struct dt_unigram_work {
     struct piece *pieces; /* of a segment, the last first */
     size_t piece_count, piece_capacity;
     double sum;           /* of the text so far */
+    float margin;         /* of the words of dt_unigram_encode() */
     bool follows_unknown; /* the last piece was unknown */
     uint32_t *ids;
     size_t *ends; /* NULL: not wanted */
@@ -129,7 +130,7 @@ static inline void add_id(struct dt_unigram_work *w, uint32_t id, uint32_t size)
 static void add_piece(const struct dt_unigram *u, struct dt_unigram_work *w, const char *bytes,
                       struct piece piece)
 {
-    bool unknown = piece.id == u->unknown, goes_on = unknown && w->follows_unknown;
+    bool unknown = piece.id == u->unknown, goes_on = unknown && w->follows_unknown && w->count > 0;
     w->follows_unknown = unknown;
     w->count -= goes_on && u->fuse_unknown && !u->byte_ids;
     if (!unknown || !u->byte_ids)
@@ -361,10 +362,10 @@ static inline bool same_key(struct key a, struct key b)
 /* Whether rounding cannot change the segmentation of the word after the text so far: it moves the
  * sum of up to size scores by at most size * |sum| * epsilon / 2, and no sum is subtracted. */
 static inline bool margin_holds(const struct dt_unigram *u, const struct dt_unigram_work *w,
-                                const struct entry *e, size_t size)
+                                float margin, size_t size)
 {
     double most = fabs(w->sum) + (double)size * u->largest;
-    return e->margin > (double)size * most * u->epsilon && most < u->sum_limit;
+    return margin > (double)size * most * u->epsilon && most < u->sum_limit;
 }
 
 static void add_remembered(const struct dt_unigram *u, struct dt_unigram_work *w,
@@ -382,16 +383,20 @@ static inline void encode_word(const struct dt_unigram *u, struct dt_unigram_wor
 {
     if (size > KEY_BYTES) {
         encode_exactly(u, w, word, size);
+        w->margin = -1;
         return;
     }
     struct key key = make_key(word, size, readable);
     struct entry *e = &w->cache[line_of(key)];
     if (!same_key(e->key, key))
         remember(u, w, e, key, word, size);
-    if (same_key(e->key, key) && margin_holds(u, w, e, size))
+    if (same_key(e->key, key) && margin_holds(u, w, e->margin, size)) {
         add_remembered(u, w, e);
-    else
+        w->margin = e->margin < w->margin ? e->margin : w->margin;
+    } else {
         encode_exactly(u, w, word, size);
+        w->margin = -1;
+    }
 }
 
 /* The bytes of text before the next byte that a mark begins with, from offset `at` on. */
@@ -429,11 +434,25 @@ static inline size_t word_size(const char *text, size_t size)
     return size;
 }
 
-size_t dt_unigram_encode(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
-                         size_t size, uint32_t *ids, size_t *ends)
+bool dt_unigram_cuts_words(const struct dt_unigram *u)
+{
+    uint32_t node = DT_PIECE_TRIE_ROOT, id = DT_NO_PIECE;
+    for (int i = 0; i < MARK_BYTES; i++)
+        if (!dt_piece_trie_follow(&u->trie, &node, (unsigned char)mark[i], &id))
+            return false;
+    return u->cuts_at_marks && id != DT_NO_PIECE;
+}
+
+void dt_unigram_start(struct dt_unigram_work *w)
 {
     w->sum = 0;
     w->follows_unknown = false;
+}
+
+size_t dt_unigram_encode(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
+                         size_t size, uint32_t *ids, size_t *ends)
+{
+    w->margin = INFINITY;
     w->ids = ids;
     w->ends = ends;
     w->count = w->end = 0;
@@ -444,4 +463,20 @@ size_t dt_unigram_encode(const struct dt_unigram *u, struct dt_unigram_work *w, 
         size -= part;
     }
     return w->count;
+}
+
+float dt_unigram_margin(const struct dt_unigram_work *w)
+{
+    return w->margin;
+}
+
+bool dt_unigram_pass(const struct dt_unigram *u, struct dt_unigram_work *w, const uint32_t *ids,
+                     size_t count, size_t size, float margin)
+{
+    if (!margin_holds(u, w, margin, size))
+        return false;
+    w->follows_unknown = false;
+    for (size_t i = 0; i < count; i++)
+        w->sum = rounded(u, w->sum + u->scores[ids[i]]);
+    return true;
 }

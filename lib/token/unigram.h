@@ -53,11 +53,24 @@ void dt_unigram_describe(const struct dt_unigram *u, struct dt_buffer *text);
 struct dt_unigram_work *dt_unigram_work_new(void);
 void dt_unigram_work_free(struct dt_unigram_work *w); /* NULL is fine */
 
+/* Whether text may be cut before each mark that follows another character. */
+bool dt_unigram_cuts_words(const struct dt_unigram *u);
+/* Begins a text, which dt_unigram_encode() may get in parts cut before marks. */
+void dt_unigram_start(struct dt_unigram_work *w);
+
 /* Writes the ids of text, of which a byte that is not UTF-8 is an unknown character, and to ends,
  * unless NULL, the offset in text where each ends; both have room for size elements. Returns the
  * number of ids. Time is linear in size times the longest match; memory is bounded by the longest
  * part without a boundary that all segmentations share. */
 size_t dt_unigram_encode(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
                          size_t size, uint32_t *ids, size_t *ends);
+
+/* By how much more probable than the next best the segmentation is that dt_unigram_encode() found
+ * last; negative if it may be another after other text. */
+float dt_unigram_margin(const struct dt_unigram_work *w);
+/* Goes on by ids of a part of size bytes that was encoded with this margin after other text. False,
+ * and nothing changes, if they may differ after this text. */
+bool dt_unigram_pass(const struct dt_unigram *u, struct dt_unigram_work *w, const uint32_t *ids,
+                     size_t count, size_t size, float margin);
 
 #endif

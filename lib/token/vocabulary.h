@@ -79,6 +79,8 @@ struct dt_tokenizer {
     bool has_steps;
     const struct dt_pattern *pattern;
     struct dt_steps normalizer, splitter;
+    bool has_words; /* text may be cut into words first: token/words.h */
+    struct dt_word_cuts words;
     struct dt_steps decoder; /* none: the bytes of the tokens, or with bert its words */
     bool byte_level;         /* tokens are bytes, in JSON in the byte-level alphabet; else text */
     struct dt_bpe_rules rules;

@@ -18,6 +18,7 @@ struct dt_character_map {
     const char *texts; /* in bytes */
     size_t text_size;
     bool keeps[128];
+    bool has_space;
 };
 
 static uint32_t offset_of(uint32_t unit)
@@ -126,6 +127,34 @@ static void find_kept(struct dt_character_map *m)
     }
 }
 
+/* Looks for a space in the nodes below the root. Damaged units may form cycles. */
+static bool find_space(const struct dt_character_map *m)
+{
+    bool *seen = dt_alloc(m->count, sizeof *seen), found = false;
+    uint32_t *nodes = dt_alloc(m->count, sizeof *nodes), count = 0; /* their children's offsets */
+    const uint32_t *value;
+    nodes[count++] = offset_of(m->units[0]);
+    while (count > 0 && !found) {
+        uint32_t node = nodes[--count];
+        for (unsigned byte = 0; byte < 256; byte++) {
+            uint32_t children = node, unit = node ^ byte;
+            if (!follow(m, &children, (unsigned char)byte, &value) || seen[unit])
+                continue;
+            seen[unit] = true;
+            found |= byte == ' ';
+            nodes[count++] = children;
+        }
+    }
+    free(seen);
+    free(nodes);
+    return found;
+}
+
+bool dt_character_map_has_space(const struct dt_character_map *map)
+{
+    return map->has_space;
+}
+
 static int read_map(struct dt_character_map *m, struct dt_error *err)
 {
     size_t size = m->bytes.size, trie = size < 4 ? 0 : read_unit(m->bytes.data);
@@ -146,6 +175,7 @@ static int read_map(struct dt_character_map *m, struct dt_error *err)
         m->units[i] = read_unit(m->bytes.data + 4 + 4 * (size_t)i);
     DT_TRY(check_units(m, err));
     find_kept(m);
+    m->has_space = find_space(m);
     return 0;
 }
 

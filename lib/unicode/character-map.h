@@ -46,5 +46,7 @@ size_t dt_character_map_shortest(const struct dt_character_map *map, const char 
                                  struct dt_character_map_text *to);
 /* Whether no rule matches at this ASCII byte if another ASCII byte or the end follows. */
 bool dt_character_map_keeps(const struct dt_character_map *map, unsigned char byte);
+/* Whether a rule replaces a sequence that contains a space. */
+bool dt_character_map_has_space(const struct dt_character_map *map);
 
 #endif

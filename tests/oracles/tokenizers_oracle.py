@@ -2,6 +2,7 @@
 """Compares dt's tokenizer with `tokenizers` and `tiktoken`, built from local files.
 
   tokenizers_oracle.py strings SEED COUNT            random documents as JSON Lines
+  tokenizers_oracle.py words SEED COUNT              documents of words that recur, with spaces
   tokenizers_oracle.py compare TESTDATA DOCS IDS     ids of documents, a line each
   tokenizers_oracle.py encode TOKENIZER.json DOCS    ids by `tokenizers`, a line each
   tokenizers_oracle.py train SIZE FILE...            merges by `tokenizers`, one a line
@@ -49,6 +50,22 @@ def write_strings(seed, count):
     rng, choices = random.Random(int(seed)), pools()
     for _ in range(int(count)):
         print(json.dumps({"text": random_text(rng, choices)}))
+
+
+def write_words(seed, count):
+    """For caches of words: words that recur, some of strange characters, between all kinds of spaces."""
+    rng, choices = random.Random(int(seed)), pools()
+    letters = [chr(c) for c in range(33, 127)] + list("eeeaainnorst")
+    spaces = [" "] * 6 + ["  ", "   ", "\n", " \n", "\n ", "\t", "\xa0", "\u3000", ""]
+    for block in range(0, int(count), 500):
+        words = ["".join(rng.choices(letters, k=rng.randint(1, 9))) for _ in range(200)]
+        words += [random_text(rng, choices) for _ in range(100)]
+        words += ["\u2581", "\u2581a", "a\u2581b", "x\u2581", "<s>", "</s>", "<unk>", "the", "The", "end."]
+        for _ in range(min(500, int(count) - block)):
+            text = rng.choice(["", "", " ", "  ", "\n"])
+            for _ in range(rng.randint(1, 12)):
+                text += rng.choice(words) + rng.choice(spaces)
+            print(json.dumps({"text": text}))
 
 
 def hugging_face(data):
@@ -106,7 +123,7 @@ def train(size, *paths):
         print(left, right)
 
 
-COMMANDS = {"strings": write_strings, "encode": encode, "train": train,
+COMMANDS = {"strings": write_strings, "words": write_words, "encode": encode, "train": train,
             "compare": lambda data, docs, ids: compare_texts(data, read_documents(docs), read_ids(ids))}
 
 if __name__ == "__main__":

@@ -140,6 +140,44 @@ static void an_invalid_byte_is_an_unassigned_character(void **state)
     dt_regex_free(r);
 }
 
+/* Expressions, whether words may be matched separately, and whether each space starts a match. */
+static const struct {
+    const char *expression;
+    bool separable, takes_spaces;
+} at_words[] = {
+    {"\\s+(?!\\S)|\\s+", true, true},
+    {"'s| ?\\p{L}+| ?[^\\s\\p{L}]+|\\s+(?!\\S)|\\s+", true, true},
+    {"[^\\s\\p{L}]+[\\r\\n]*| ?\\p{L}+", true, false},
+    {"\\p{N}{1,3}", true, false},
+    {"[^\\r\\n\\p{L}\\p{N}]?\\p{L}+", true, false},
+    {"(?>[a-z]+)\\s*", false, false},
+    {"a b", false, false},
+    {"[^x]+", false, false},
+    {"(?:a| )+", false, false},
+    {"(?:ab| c)+", false, false},
+    {"\\p{L}+(?=\\s)", false, false},
+    {"\\s+\\z", false, false},
+    {"(?<=a) ", false, false},
+    {"\\bx", false, false},
+    {"x*", false, false},
+    {"x(?! )", false, false},
+};
+
+static void what_may_be_matched_by_words_is_known(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof at_words / sizeof *at_words; i++) {
+        struct dt_regex *r;
+        struct dt_error err;
+        assert_int_equal(dt_regex_new(&r, at_words[i].expression, "test", &err), 0);
+        struct dt_regex_words words = dt_regex_describe_words(r);
+        if (words.separable != at_words[i].separable ||
+            (words.separable && words.takes_spaces != at_words[i].takes_spaces))
+            fail_msg("%s: %d %d", at_words[i].expression, words.separable, words.takes_spaces);
+        dt_regex_free(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +185,7 @@ int main(void)
         cmocka_unit_test(what_is_not_known_is_refused_by_name),
         cmocka_unit_test(time_is_not_exponential),
         cmocka_unit_test(an_invalid_byte_is_an_unassigned_character),
+        cmocka_unit_test(what_may_be_matched_by_words_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,6 +129,7 @@ static void segmentations_are_those_of_the_definition(void **state)
             size_t ends[256];
             random_text(&rng, text);
             size_t size = strlen(text), count = encode_by_definition(&m, text, size, wanted);
+            dt_unigram_start(w);
             assert_int_equal(dt_unigram_encode(&m.unigram, w, text, size, ids, ends), count);
             assert_memory_equal(ids, wanted, count * sizeof *ids);
             for (size_t i = 0; i < count; i++)
@@ -149,14 +150,17 @@ static void unknown_characters_are_one_id_or_bytes(void **state)
     size_t ends[16];
     make(&m, 1, false);
     struct dt_unigram_work *w = dt_unigram_work_new();
+    dt_unigram_start(w);
     assert_int_equal(dt_unigram_encode(&m.unigram, w, "?\xc3\xa0?\xff", 5, ids, ends), 4);
     m.unigram.fuse_unknown = true;
+    dt_unigram_start(w);
     assert_int_equal(dt_unigram_encode(&m.unigram, w, "?\xc3\xa0?\xff", 5, ids, ends), 1);
     assert_int_equal(ids[0], 63);
     assert_int_equal(ends[0], 5);
     for (uint32_t i = 0; i < 256; i++)
         bytes[i] = 1000 + i;
     m.unigram.byte_ids = bytes;
+    dt_unigram_start(w);
     assert_int_equal(dt_unigram_encode(&m.unigram, w, "?\xc3\xa0?\xff", 5, ids, ends), 5);
     assert_int_equal(ids[1], 1000 + 0xc3);
     assert_int_equal(ids[4], 1000 + 0xff);
@@ -176,8 +180,10 @@ static void long_texts_are_encoded_in_linear_time(void **state)
     make(&m, 1, true);
     struct dt_unigram_work *w = dt_unigram_work_new();
     memset(text, 'a', size);
+    dt_unigram_start(w);
     assert_true(dt_unigram_encode(&m.unigram, w, text, size, ids, NULL) <= size);
     memset(text, '?', size);
+    dt_unigram_start(w);
     assert_int_equal(dt_unigram_encode(&m.unigram, w, text, size, ids, NULL), size);
     dt_unigram_work_free(w);
     release(&m);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "token/words.h"
+
+#include "steps/sentencepiece-pieces.h"
+#include "token/bpe.h"
+#include "token/cache-memory.h"
+#include "token/unigram.h"
+
+/* --- which words -------------------------------------------------------------------------------
+ */
+
+/* Whether the model encodes the parts of a piece as the piece, where a mark follows a character. */
+static bool cut_model(const struct dt_tokenizer *t, struct dt_word_cuts *cuts)
+{
+    if (cuts->start != DT_WORD_START_MARK)
+        return false;
+    if (t->model == DT_TOKEN_UNIGRAM)
+        return dt_unigram_cuts_words(t->unigram);
+    for (int c = 0; t->cuts && c < 128; c++)
+        cuts->after[c] = cuts->after[c] && !t->cuts->ascii[c];
+    return t->cuts != NULL;
+}
+
+/* Whether no added token that is matched in normalized text reaches beyond a word. */
+static bool cut_added(const struct dt_tokenizer *t)
+{
+    for (uint32_t i = 0; i < t->added_count; i++) {
+        const struct dt_added_token *a = &t->added[i];
+        const char *bytes = t->bytes.data + a->match.start;
+        size_t size = a->match.length;
+        bool in_lattice = t->model == DT_TOKEN_UNIGRAM && !t->words.separates;
+        if (a->normalized &&
+            (in_lattice || a->strip_right || memchr(bytes, ' ', size) ||
+             memmem(bytes, size, DT_SENTENCEPIECE_MARK, sizeof DT_SENTENCEPIECE_MARK - 1)))
+            return false;
+    }
+    return true;
+}
+
+void dt_words_prepare(struct dt_tokenizer *t)
+{
+    struct dt_word_cuts *cuts = &t->words;
+    *cuts = (struct dt_word_cuts){.start = DT_WORD_START_SPACE};
+    memset(cuts->after + '!', true, '~' - '!' + 1);
+    t->has_words = t->has_steps && dt_steps_cut_words(&t->normalizer, cuts) &&
+                   dt_steps_cut_words(&t->splitter, cuts) &&
+                   (cuts->separates || cut_model(t, cuts)) && cut_added(t);
+}
+
+size_t dt_words_find(const struct dt_tokenizer *t, const unsigned char *text, size_t size,
+                     size_t *ends, size_t capacity)
+{
+    const uint64_t ones = 0x0101010101010101u, low = 0x7f7f7f7f7f7f7f7fu;
+    const bool *after = t->words.after;
+    size_t count = 0, at = 1;
+    for (uint64_t eight; size - at >= 8; at += 8) {
+        if (capacity - count < 9)
+            return count;
+        memcpy(&eight, text + at, 8);
+        eight ^= ones * ' ';
+        for (uint64_t spaces = ~(((eight & low) + low) | eight | low); spaces;
+             spaces &= spaces - 1) {
+            size_t space = at + (size_t)__builtin_ctzll(spaces) / 8;
+            ends[count] = space;
+            count += text[space - 1] < 128 && after[text[space - 1]];
+        }
+    }
+    for (; at < size; at++)
+        if (text[at] == ' ' && text[at - 1] < 128 && after[text[at - 1]])
+            ends[count++] = at;
+    ends[count++] = size;
+    return count;
+}
+
+/* --- the cache ---------------------------------------------------------------------------------
+ */
+
+#define CACHE_BYTES (sizeof(struct dt_words_set) << DT_WORDS_SET_BITS)
+
+struct dt_words_set *dt_words_new_cache(void)
+{
+    return dt_cache_memory_new(CACHE_BYTES);
+}
+
+void dt_words_free_cache(struct dt_words_set *cache)
+{
+    dt_cache_memory_free(cache, CACHE_BYTES);
+}
+
+struct dt_words_entry *dt_words_replace(struct dt_words_set *set, struct dt_words_key key)
+{
+    set->older = set->newer;
+    set->newer = (struct dt_words_entry){.key = key};
+    return &set->newer;
+}

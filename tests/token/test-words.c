@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Encoding by words, with their cache, against the encoding of whole texts: what spans need. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "token/tokenizer.h"
+#include "token/words.h"
+
+/* Tokenizers of tests/token, and whether their text is cut into words. */
+static const struct {
+    const char *path;
+    bool has_words;
+} files[] = {
+    {"families/llama2.json", true},         {"families/mistral.json", true},
+    {"families/metaspace.json", false},     {"families/roberta.json", true},
+    {"families/starcoder.json", true},      {"families/deepseek.json", true},
+    {"families/clip.json", true},           {"families/claude.json", true},
+    {"families/openai-gpt.json", true},     {"families/prefixed.json", true},
+    {"families/neox.json", false},          {"families/gemma.json", true},
+    {"families/behaviors.json", false},     {"families/word-level.json", false},
+    {"families/bert-steps.json", false},    {"pieces/bpe.model", true},
+    {"pieces/bpe-bytes.model", true},       {"pieces/unigram.model", false},
+    {"pieces/unigram-bytes.model", true},   {"pieces/unigram-suffix.model", false},
+    {"pieces/unigram-across.model", false}, {"pieces/unigram.json", true},
+};
+
+static const char *const parts[] = {"the",
+                                    "The",
+                                    "ring",
+                                    "end.",
+                                    "a,b",
+                                    "x",
+                                    "caf\xc3\xa9",
+                                    "\xe2\x96\x81",
+                                    "a\xe2\x96\x81",
+                                    "\xe2\x96\x81n",
+                                    "12",
+                                    "\xcc\x88",
+                                    "\xef\xac\x81",
+                                    "<sep>",
+                                    "an",
+                                    "antidisestablishmentarianism",
+                                    " ",
+                                    " ",
+                                    " ",
+                                    " ",
+                                    "  ",
+                                    "   ",
+                                    "\n",
+                                    "\t",
+                                    "\xe3\x80\x80",
+                                    "\xc2\xa0",
+                                    " \n",
+                                    "\xff",
+                                    "\x01",
+                                    "'s",
+                                    "<h1>",
+                                    "\xf0\x9f\x91\x8d"};
+
+static void make_text(struct dt_rng *rng, struct dt_buffer *text)
+{
+    dt_buffer_clear(text);
+    for (uint64_t n = dt_rng_below(rng, 40); n > 0; n--)
+        dt_buffer_add_string(text, parts[dt_rng_below(rng, sizeof parts / sizeof *parts)]);
+}
+
+static void check_file(const char *path, bool has_words)
+{
+    struct dt_tokenizer *t;
+    struct dt_error err;
+    struct dt_ids ids = DT_IDS_EMPTY, expected = DT_IDS_EMPTY;
+    struct dt_spans spans = {NULL, 0, 0};
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    struct dt_rng rng;
+    if (dt_tokenizer_load(&t, path, &err) < 0)
+        fail_msg("%s", err.text);
+    if (t->has_words != has_words)
+        fail_msg("%s: words: %d", path, t->has_words);
+    struct dt_encoder *by_words = dt_encoder_new(t), *whole = dt_encoder_new(t);
+    dt_encoder_keep_spans(whole, &spans);
+    dt_rng_init(&rng, 5);
+    for (int round = 0; round < 2000; round++) {
+        make_text(&rng, &text);
+        ids.count = expected.count = spans.count = 0;
+        dt_encoder_encode(by_words, text.data, text.size, &ids);
+        dt_encoder_encode(whole, text.data, text.size, &expected);
+        if (ids.count != expected.count ||
+            memcmp(ids.data, expected.data, ids.count * sizeof *ids.data) != 0)
+            fail_msg("%s: round %d: %.*s", path, round, (int)text.size, text.data);
+    }
+    dt_encoder_free(by_words);
+    dt_encoder_free(whole);
+    dt_ids_release(&ids);
+    dt_ids_release(&expected);
+    dt_spans_release(&spans);
+    dt_buffer_release(&text);
+    dt_tokenizer_free(t);
+}
+
+static void words_have_the_ids_of_the_whole_text(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char *path = dt_asprintf("tests/token/%s", files[i].path);
+        check_file(path, files[i].has_words);
+        free(path);
+    }
+}
+
+static void words_end_before_spaces_after_visible_characters(void **state)
+{
+    (void)state;
+    static struct dt_tokenizer t; /* all-zero but for words */
+    const char *text = "ab  cd\n e. f\xc3\xa9 g h";
+    size_t ends[16];
+    t.words.after['b'] = t.words.after['.'] = t.words.after['g'] = true;
+    assert_int_equal(dt_words_find(&t, (const unsigned char *)text, strlen(text), ends, 16), 4);
+    assert_int_equal(ends[0], 2);
+    assert_int_equal(ends[1], 10);
+    assert_int_equal(ends[2], 16);
+    assert_int_equal(ends[3], strlen(text));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_have_the_ids_of_the_whole_text),
+        cmocka_unit_test(words_end_before_spaces_after_visible_characters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
