@@ -11,6 +11,7 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "hub/hub.h"
+#include "shard/join.h"
 #include "shard/sharder.h"
 #include "shard/shuffle.h"
 #include "shard/sources.h"
@@ -28,7 +29,7 @@ static struct {
     int split_by, layout;
     long length, padding_id, loss_after, seed, memory;
     long tokens_per_shard, level, threads;
-    bool shuffle, append;
+    bool shuffle, append, allow_empty, join, symbolic;
 } opt = {.tokens_per_shard = 100000000,
          .level = 3,
          .padding_id = -1,
@@ -62,6 +63,14 @@ static const struct dt_option options[] = {
      "use temporary files beyond BYTES of documents (default: 256M)", .min = 1, .max = 1e15,
      .with = "shuffle"},
     {"append", 0, DT_OPTION_FLAG, &opt.append, NULL, "append to the shards in DIR"},
+    {"allow-empty", 0, DT_OPTION_FLAG, &opt.allow_empty, NULL,
+     "splits may be empty: for parts to --join"},
+    {"join", 0, DT_OPTION_FLAG, &opt.join, NULL,
+     "link the shards of directories into DIR, without writing them again",
+     .without = "split split-by tokens-per-shard layout length padding-id loss-after shuffle "
+                "append allow-empty level"},
+    {"symbolic", 0, DT_OPTION_FLAG, &opt.symbolic, NULL,
+     "with --join, by relative symbolic links instead of hard links", .with = "join"},
     {"level", 0, DT_OPTION_INT, &opt.level, "N", "zstd level, 0 stores (default: 3)", .min = 0,
      .max = 19},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "compress on N threads (default: all)",
@@ -106,19 +115,6 @@ struct splits {
     int count, capacity;
 };
 
-/* Appends the lines of text that are not in lines. */
-static void add_lines(struct dt_buffer *lines, const char *text)
-{
-    while (*text) {
-        size_t n = strcspn(text, "\n");
-        char *line = dt_strndup(text, n + (text[n] == '\n'));
-        if (lines->data == NULL || strstr(lines->data, line) == NULL)
-            dt_buffer_add_string(lines, line);
-        free(line);
-        text += n + (text[n] == '\n');
-    }
-}
-
 /* Refuses an input in the output directory: it would be removed while it is read. */
 static int check_directory(const char *path, struct dt_error *err)
 {
@@ -134,36 +130,28 @@ static int check_directory(const char *path, struct dt_error *err)
     return 0;
 }
 
-static int check_same(const struct dt_shard_info *a, const struct dt_shard_info *b,
-                      const char *path, struct dt_error *err)
-{
-    if (a->tokenizer != b->tokenizer || a->vocab_size != b->vocab_size || a->eot != b->eot)
-        return dt_fail(err, DT_EFORMAT,
-                       "%s: was made with another tokenizer than the input before it", path);
-    if (a->masked != b->masked)
-        return dt_fail(err, DT_EFORMAT, "%s: %s a loss mask, unlike the input before it", path,
-                       b->masked ? "has" : "lacks");
-    return 0;
-}
-
 /* Checks the tokenizer of all inputs before writing, and joins their provenance. */
 static int check_inputs(const struct dt_shard_info *info, const struct dt_shard_sources *sources,
                         struct dt_buffer *provenance, struct dt_error *err)
 {
     struct dt_shard_reader *r;
-    add_lines(provenance, info->provenance);
-    for (int i = 1; i < sources->count; i++) {
+    struct json_object *seen = dt_json_new_object();
+    int rc = 0;
+    dt_shard_add_provenance(provenance, seen, info->provenance);
+    for (int i = 1; rc == 0 && i < sources->count; i++) {
         const char *path = sources->items[i].path;
         if (!dt_file_is_regular(path))
             continue;
-        DT_TRY(dt_shard_reader_open(&r, path, err));
-        int rc = check_same(info, dt_shard_reader_info(r), path, err);
-        add_lines(provenance, dt_shard_reader_info(r)->provenance);
+        rc = dt_shard_reader_open(&r, path, err);
+        if (rc < 0)
+            break;
+        rc = dt_shard_check_same(info, dt_shard_reader_info(r), path, err);
+        dt_shard_add_provenance(provenance, seen, dt_shard_reader_info(r)->provenance);
         dt_shard_reader_close(r);
-        DT_TRY(rc);
     }
     dt_buffer_printf(provenance, "%s\n", dt_command_line());
-    return 0;
+    json_object_put(seen);
+    return rc;
 }
 
 /* The destination of documents: the sharder, or first the shuffler. */
@@ -212,7 +200,7 @@ static int add_input(struct target *t, struct dt_shard_reader *first, const char
 {
     struct dt_shard_reader *r;
     DT_TRY(dt_shard_reader_open_for(&r, path, lineage_of(path), err));
-    int rc = check_same(dt_shard_reader_info(first), dt_shard_reader_info(r), path, err);
+    int rc = dt_shard_check_same(dt_shard_reader_info(first), dt_shard_reader_info(r), path, err);
     if (rc == 0)
         rc = add_documents(t, r, err);
     dt_shard_reader_close(r);
@@ -270,7 +258,8 @@ static int add_split(struct target *t, struct dt_shard_reader *first,
         dt_sharder_assign(t->sharder, split);
     if (!opt.shuffle)
         return add_inputs(t, first, sources, split, err);
-    DT_TRY(dt_shuffler_new(&t->shuffler, opt.output, (uint64_t)opt.seed, (size_t)opt.memory, err));
+    DT_TRY(dt_shuffler_new(&t->shuffler, dt_sharder_staging(t->sharder), (uint64_t)opt.seed,
+                           (size_t)opt.memory, err));
     int rc = add_inputs(t, first, sources, split, err);
     if (rc == 0)
         rc = add_shuffled(t, err);
@@ -386,6 +375,17 @@ static int run(struct dt_sharder_options *how, struct splits *splits, char *cons
     return rc;
 }
 
+/* Joins directories, which are the inputs of the lineage. */
+static int join(char *const *operands, int count, int threads, struct dt_error *err)
+{
+    int rc = begin_lineage(operands, count, err);
+    const struct dt_join_options how = {
+        .symbolic = opt.symbolic, .threads = threads, .lineage = lineage};
+    rc = rc < 0 ? rc : dt_shard_join(opt.output, operands, count, &how, err);
+    dt_lineage_free(lineage);
+    return rc;
+}
+
 static void check_options(void)
 {
     if ((opt.layout == DT_SHARDER_LAYOUT_LIST) != (opt.length == 0))
@@ -419,6 +419,8 @@ int main(int argc, char **argv)
     dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     int count = argc - first;
+    if (opt.join && count == 0)
+        dt_program_usage("--join needs the DIRs of shards to join");
     if (count == 0 && isatty(STDIN_FILENO))
         dt_program_usage(
             "expected a token stream: name a FILE, or pipe the output of dt-tokenize in");
@@ -432,8 +434,11 @@ int main(int argc, char **argv)
         .threads = opt.threads ? (int)opt.threads : dt_pool_processors(),
         .layout = (enum dt_sharder_layout)opt.layout,
         .append = opt.append,
+        .allow_empty = opt.allow_empty,
     };
-    int rc = run(&how, &splits, count ? argv + first : standard_input, count ? count : 1, &err);
+    int rc = opt.join ? join(argv + first, count, how.threads, &err)
+                      : run(&how, &splits, count ? argv + first : standard_input, count ? count : 1,
+                            &err);
     free(splits.items);
     free(opt.splits.items);
     return rc < 0 ? dt_program_report(&err) : 0;

@@ -27,7 +27,7 @@ static const char *const text_formats[] = {[TO_TEXT] = "text", [TO_JSONL] = "jso
 
 static struct {
     const char *tokenizer, *out, *separator;
-    bool ids, offsets, decode, special, quiet;
+    bool ids, offsets, decode, special, allow_empty, quiet;
     long threads, max_length, stride;
     int from, to, frame, pattern;
     struct dt_reading_options reading;
@@ -61,6 +61,8 @@ static const struct dt_option options[] = {
     {"separator", 0, DT_OPTION_STRING, &opt.separator, "TEXT",
      "documents end with this line, or with --from split with this text"},
     DT_READING_OPTIONS(opt.reading),
+    {"allow-empty", 0, DT_OPTION_FLAG, &opt.allow_empty, NULL,
+     "the input may have no documents, as a part of others"},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"output", 'o', DT_OPTION_STRING, &opt.out, "FILE", "write to FILE", .writes = ""},
@@ -187,7 +189,7 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
     int rc = opt.ids ? 0 : open_stream(sink, t, &how.frame, err);
     if (rc == 0)
         rc = encode_all(encoder, documents, err);
-    if (rc == 0 && sink->documents == 0)
+    if (rc == 0 && sink->documents == 0 && !opt.allow_empty)
         rc = dt_fail(err, DT_EFORMAT, "the input contains no documents");
     if (rc == 0 && sink->writer)
         rc = dt_shard_writer_finish_with(sink->writer,
@@ -318,7 +320,7 @@ static int decode(struct sink *sink, const struct dt_tokenizer *t, char **files,
         const char *path = count ? files[i] : "-";
         DT_TRY(opt.ids ? decode_lines(sink, t, path, err) : decode_stream(sink, t, path, err));
     }
-    if (sink->documents == 0)
+    if (sink->documents == 0 && !opt.allow_empty)
         return dt_fail(err, DT_EFORMAT, "the input contains no documents");
     return dt_document_writer_end(&sink->decoded, err);
 }

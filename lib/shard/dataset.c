@@ -101,6 +101,8 @@ static int find_split(struct dt_manifest *m, const char *path, const char *name,
     *split = dt_manifest_find(m, name);
     if (*split && (*split)->count > 0)
         return 0;
+    if (*split)
+        return dt_fail(err, DT_EMISSING, "%s: split '%s' is empty", path, name);
     struct dt_buffer names = DT_BUFFER_EMPTY;
     list_splits(m, &names);
     int rc = dt_fail(err, DT_EMISSING, "%s: split '%s' does not exist; choose one of: %s", path,

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "shard/sharder.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include "base/path.h"
 #include "base/program.h"
 #include "base/rng.h"
 #include "shard/rows.h"
+#include "shard/shard-directory.h"
 
 #define SPLIT_KEY 0x73706c6974ull /* "split": RNG stream */
 
@@ -28,12 +22,9 @@ struct stream {
 };
 
 struct dt_sharder {
-    char *directory;
+    struct dt_shard_directory directory;
     const struct dt_sharder_options *options;
     struct dt_manifest manifest; /* splits [0 .. count) belong to streams */
-    int lock;                    /* flock on the directory */
-    struct dt_manifest old;      /* of the existing shards, or empty */
-    int generation;              /* of file names: not the old one */
     struct stream *streams;      /* [0] is DT_DEFAULT_SPLIT */
     int count;
     struct stream *assigned; /* dt_sharder_assign; NULL: by hash or tail */
@@ -41,7 +32,6 @@ struct dt_sharder {
     /* By tail: a temporary stream of all documents, until the number of tokens is known. */
     struct dt_output spool;
     struct dt_shard_writer *spooler;
-    bool finished;
 };
 
 int dt_split_parse(const char *text, struct dt_split *split, struct dt_error *err)
@@ -80,100 +70,15 @@ int dt_sharder_check_splits(const struct dt_split *splits, int count, struct dt_
 
 /* --- the directory ---------------------------------------------------------------------------- */
 
-/* Whether a file name is a sharder's: of a shard, or a temporary name of a shard, a spool or a
- * shuffler. */
-static bool is_sharder_file(const char *name)
-{
-    const char *temporary = strstr(name, ".tmp-");
-    if (name[0] != '.')
-        return dt_manifest_is_shard_name(name);
-    return temporary &&
-           (strncmp(name, ".spool.tmp-", 11) == 0 || strncmp(name, ".shuffle.tmp-", 13) == 0 ||
-            (temporary > name + 4 && strncmp(temporary - 4, ".dts", 4) == 0));
-}
-
-static bool is_listed(const struct dt_manifest *m, const char *name)
-{
-    return dt_manifest_find_file(m, name, NULL) != NULL;
-}
-
-static int remove_file(const char *directory, const char *name, struct dt_error *err)
-{
-    char *path = dt_path_join(directory, name);
-    int rc = 0;
-    if (unlink(path) < 0 && errno != ENOENT)
-        rc = dt_fail_errno(err, "cannot remove '%s'", path);
-    free(path);
-    return rc;
-}
-
-/* Removes files of earlier runs that the manifest does not list. */
-static int remove_leftovers(const struct dt_sharder *s, struct dt_error *err)
-{
-    DIR *dir = opendir(s->directory);
-    if (dir == NULL)
-        return dt_fail_errno(err, "cannot open directory '%s'", s->directory);
-    int rc = 0;
-    for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;)
-        if (is_sharder_file(e->d_name) && !is_listed(&s->manifest, e->d_name))
-            rc = remove_file(s->directory, e->d_name, err);
-    closedir(dir);
-    return rc;
-}
-
-/* Chooses names that the old index.json does not list. */
-static void choose_generation(struct dt_sharder *s)
-{
-    for (int i = 0; i < s->old.count; i++) {
-        for (int k = 0; k < s->old.splits[i].count; k++) {
-            const char *name = s->old.splits[i].shards[k].file;
-            size_t n = strlen(name);
-            s->generation =
-                s->options->append == (n > 6 && strcmp(name + n - 6, DT_ALTERNATE_SUFFIX) == 0);
-        }
-    }
-}
-
 static int check_append(const struct dt_sharder *s, struct dt_error *err)
 {
-    const struct dt_shard_info *a = &s->old.info, *b = &s->manifest.info;
+    const struct dt_shard_info *a = &s->directory.old.info, *b = &s->manifest.info;
     if (a->tokenizer != b->tokenizer || a->vocab_size != b->vocab_size || a->eot != b->eot)
         return dt_fail(err, DT_EINVALID, "%s: its shards were made with another tokenizer",
-                       s->directory);
+                       s->directory.path);
     if (a->row != b->row || a->masked != b->masked || a->padding_id != b->padding_id)
         return dt_fail(err, DT_EINVALID, "%s: its shards have another layout or mask",
-                       s->directory);
-    return 0;
-}
-
-/* Locks the directory: two writers would remove each other's shards. The kernel releases the
- * lock when the process ends. */
-static int lock_directory(struct dt_sharder *s, struct dt_error *err)
-{
-    s->lock = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (s->lock < 0)
-        return dt_fail_errno(err, "cannot open '%s'", s->directory);
-    if (flock(s->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-        return dt_fail(err, DT_EINVALID, "another program is writing shards into '%s'",
-                       s->directory);
-    return 0; /* not every file system supports locks */
-}
-
-static int begin_directory(struct dt_sharder *s, struct dt_error *err)
-{
-    struct dt_error why;
-    DT_TRY(dt_file_make_directories(s->directory, err));
-    DT_TRY(lock_directory(s, err));
-    if (dt_manifest_read(&s->old, s->directory, &why) < 0) {
-        dt_manifest_release(&s->old); /* an unreadable index.json is replaced */
-        if (s->options->append) {
-            *err = why;
-            return why.code;
-        }
-    }
-    if (s->options->append)
-        DT_TRY(check_append(s, err));
-    choose_generation(s);
+                       s->directory.path);
     return 0;
 }
 
@@ -183,9 +88,8 @@ static int begin_directory(struct dt_sharder *s, struct dt_error *err)
 static int open_shard(struct dt_sharder *s, struct stream *t, struct dt_error *err)
 {
     struct dt_manifest_split *split = &s->manifest.splits[t - s->streams];
-    char *name = dt_asprintf("%s-%05d%s", split->name, split->count,
-                             s->generation ? DT_ALTERNATE_SUFFIX : ".dts");
-    char *path = dt_path_join(s->directory, name);
+    char *name = dt_shard_directory_name(&s->directory, split->name, split->count);
+    char *path = dt_shard_directory_stage(&s->directory, name);
     int rc = dt_output_open(&t->out, path, err);
     if (rc == 0)
         rc = dt_shard_writer_new(&t->writer, &t->out, &s->manifest.info, s->options->level, err);
@@ -211,7 +115,7 @@ static int close_shard(struct dt_sharder *s, struct stream *t, struct dt_error *
     t->writer = NULL;
     dt_manifest_set(shard, &totals);
     shard->size = t->out.written;
-    char *path = dt_path_join(s->directory, shard->file);
+    char *path = dt_shard_directory_stage(&s->directory, shard->file);
     int rc = dt_output_commit(&t->out, err);
     rc = rc < 0 ? rc : dt_sha256_file(path, &shard->size, shard->sha256, err);
     free(path);
@@ -315,7 +219,7 @@ static int split_spool(struct dt_sharder *s, struct dt_error *err)
 
 static int open_spool(struct dt_sharder *s, struct dt_error *err)
 {
-    char *path = dt_path_join(s->directory, "spool");
+    char *path = dt_shard_directory_stage(&s->directory, "spool");
     int rc = dt_output_open(&s->spool, path, err);
     free(path);
     DT_TRY(rc);
@@ -346,8 +250,8 @@ static void add_streams(struct dt_sharder *s)
 /* Lists the old shards before the new ones of each split. */
 static void keep_old_shards(struct dt_sharder *s)
 {
-    for (int i = 0; i < s->old.count; i++) {
-        const struct dt_manifest_split *from = &s->old.splits[i];
+    for (int i = 0; i < s->directory.old.count; i++) {
+        const struct dt_manifest_split *from = &s->directory.old.splits[i];
         struct dt_manifest_split *to = NULL;
         for (int k = 0; k < s->manifest.count; k++)
             if (strcmp(s->manifest.splits[k].name, from->name) == 0)
@@ -370,12 +274,12 @@ int dt_sharder_new(struct dt_sharder **result, const char *directory,
     *result = NULL;
     DT_TRY(dt_sharder_check_splits(options->splits, options->count, err));
     struct dt_sharder *s = dt_alloc(1, sizeof *s);
-    s->directory = dt_strdup(directory);
-    s->lock = -1;
     s->options = options;
     s->manifest.info = *info;
     add_streams(s);
-    int rc = begin_directory(s, err);
+    int rc = dt_shard_directory_begin(&s->directory, directory, options->append, err);
+    if (rc == 0 && options->append)
+        rc = check_append(s, err);
     if (rc == 0 && options->append)
         keep_old_shards(s);
     if (rc == 0 && options->count > 0 && options->split_by == DT_SPLIT_BY_TAIL)
@@ -398,6 +302,11 @@ int dt_sharder_add(struct dt_sharder *s, const uint32_t *ids,
     return add_to(s, s->assigned ? s->assigned : choose(s, document->hash), ids, document, err);
 }
 
+const char *dt_sharder_staging(const struct dt_sharder *s)
+{
+    return s->directory.staging;
+}
+
 void dt_sharder_assign(struct dt_sharder *s, const char *split)
 {
     for (int i = 0; i < s->count; i++)
@@ -408,7 +317,8 @@ void dt_sharder_assign(struct dt_sharder *s, const char *split)
 /* Whether the split has old shards to append to. */
 static bool has_old(const struct dt_sharder *s, int split)
 {
-    return s->options->append && dt_manifest_find(&s->old, s->manifest.splits[split].name) != NULL;
+    return s->options->append &&
+           dt_manifest_find(&s->directory.old, s->manifest.splits[split].name) != NULL;
 }
 
 static int check_none_is_empty(const struct dt_sharder *s, struct dt_error *err)
@@ -444,32 +354,23 @@ static int check_targets(const struct dt_manifest *m, struct dt_error *err)
 
 int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err)
 {
-    if (s->tokens == 0)
+    bool may_be_empty = s->options->allow_empty;
+    if (s->tokens == 0 && !may_be_empty)
         return dt_fail(err, DT_EINVALID, "the input contains no tokens");
     if (s->spooler)
         DT_TRY(split_spool(s, err));
-    if (s->assigned == NULL)
+    if (s->assigned == NULL && !may_be_empty)
         DT_TRY(check_none_is_empty(s, err));
     for (int i = 0; i < s->count; i++)
         if (s->streams[i].writer)
             DT_TRY(close_shard(s, &s->streams[i], err));
-    dt_manifest_drop_empty(&s->manifest); /* all inputs may belong to one named split */
-    DT_TRY(check_targets(&s->manifest, err));
-    DT_TRY(dt_sync_directory(s->directory, err));
+    if (!may_be_empty) {
+        dt_manifest_drop_empty(&s->manifest); /* all inputs may belong to one named split */
+        DT_TRY(check_targets(&s->manifest, err));
+    }
     if (s->options->lineage)
         s->manifest.lineage = json_object_get(dt_lineage_records(s->options->lineage));
-    DT_TRY(dt_manifest_write(&s->manifest, s->directory, err));
-    s->finished = true; /* from here on the new shards are valid */
-    return remove_leftovers(s, err);
-}
-
-static void remove_shards(struct dt_sharder *s)
-{
-    struct dt_error ignored;
-    for (int i = 0; i < s->manifest.count; i++)
-        for (int k = 0; k < s->manifest.splits[i].count; k++)
-            if (!is_listed(&s->old, s->manifest.splits[i].shards[k].file))
-                (void)!remove_file(s->directory, s->manifest.splits[i].shards[k].file, &ignored);
+    return dt_shard_directory_publish(&s->directory, &s->manifest, err);
 }
 
 void dt_sharder_free(struct dt_sharder *s)
@@ -483,14 +384,9 @@ void dt_sharder_free(struct dt_sharder *s)
     }
     dt_shard_writer_free(s->spooler);
     dt_output_abandon(&s->spool);
-    if (!s->finished)
-        remove_shards(s);
+    dt_shard_directory_release(&s->directory);
     dt_manifest_release(&s->manifest);
-    dt_manifest_release(&s->old);
-    if (s->lock >= 0)
-        close(s->lock);
     free(s->streams);
-    free(s->directory);
     free(s);
 }
 

@@ -7,9 +7,7 @@
  *     DT_TRY(dt_sharder_finish(s, err));
  *     dt_sharder_free(s);
  *
- * Atomic: an existing index.json and its shards stay valid until rename(2) replaces index.json;
- * new shards use names that it does not list. Leftovers of earlier runs are removed at the
- * end. The output does not depend on the number of threads.
+ * Atomic: shard/shard-directory.h. The output does not depend on the number of threads.
  *
  * Documents are assigned to splits by the options or, after dt_sharder_assign, explicitly.
  */
@@ -52,6 +50,7 @@ struct dt_sharder_options {
     int level, threads;
     enum dt_sharder_layout layout; /* rows have info->row ids */
     bool append;                   /* to the existing shards */
+    bool allow_empty;              /* index.json also lists splits without shards */
     struct dt_lineage *lineage;    /* goes into index.json; borrowed, or NULL */
 };
 
@@ -63,10 +62,13 @@ int dt_sharder_new(struct dt_sharder **s, const char *directory, const struct dt
 /* ids may have DT_NO_LOSS marks if info->masked. */
 int dt_sharder_add(struct dt_sharder *s, const uint32_t *ids,
                    const struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;
+/* The directory for temporary files of the same command; borrowed. */
+const char *dt_sharder_staging(const struct dt_sharder *s);
 /* Assigns documents added from now on to a split of the options or DT_DEFAULT_SPLIT. Not with
  * DT_SPLIT_BY_TAIL. */
 void dt_sharder_assign(struct dt_sharder *s, const char *split);
-/* DT_EINVALID if a split is empty; after dt_sharder_assign an empty split is omitted. */
+/* DT_EINVALID if a split is empty, unless options allow it; after dt_sharder_assign an empty split
+ * is omitted. */
 int dt_sharder_finish(struct dt_sharder *s, struct dt_error *err) DT_MUST_CHECK;
 /* Removes the new shards if the sharder did not finish. NULL is fine. */
 void dt_sharder_free(struct dt_sharder *s);

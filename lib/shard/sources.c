@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "shard/shard-directory.h"
 #include "shard/shard.h"
 
 struct dt_indexed_directory {
@@ -68,11 +69,14 @@ static int find_in_directory(struct dt_shard_sources *s, struct dt_shard_source 
                              const char *directory, const char *path, struct dt_error *err)
 {
     const char *file = dt_path_base(path);
+    if (!dt_manifest_is_shard_name(file))
+        return 0;
     char *index = dt_path_join(directory, DT_MANIFEST_NAME);
-    int exists = dt_manifest_is_shard_name(file) ? dt_file_probe(index, err) : 0;
+    int exists = dt_file_probe(index, err);
     free(index);
-    if (exists <= 0)
-        return exists;
+    DT_TRY(exists);
+    if (exists == 0)
+        return dt_shard_directory_check(directory, file, err);
     DT_TRY(read_directory(s, directory, &source->manifest, err));
     const struct dt_manifest_split *split =
         dt_manifest_find_file(source->manifest, file, &source->listed);

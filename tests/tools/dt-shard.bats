@@ -171,11 +171,11 @@ assert_unfinished() {
     pid=$!
     exec 9>pipe
     cat all.dts all.dts >&9
-    await $pid has out '\.b\.dts'
+    await $pid has out/.incomplete '\.b\.dts'
     kill -9 $pid
     exec 9>&-
     wait $pid || true
-    [ -n "$(ls -A out | grep 'b\.dts')" ]
+    has out/.incomplete '\.b\.dts'
     dt-cat --verify out
     cmp before <(dt-cat --ids out)
     dt-shard -o out --tokens-per-shard 1000 all.dts
@@ -218,15 +218,40 @@ assert_unfinished() {
     pid=$!
     exec 9>pipe
     head -c 30000 all.dts >&9
-    await $pid has out tmp
+    await $pid has out/.incomplete tmp
     kill -9 $pid
     exec 9>&-
     wait $pid || true
-    [ ! -e out/index.json ]
-    [ -n "$(ls -A out)" ]
+    [ "$(ls -A out)" = .incomplete ]
     dt-shard -o out --split val=0.1 --split-by tail all.dts
     [ "$(ls -A out)" = "$(printf 'index.json\ntrain-00000.dts\nval-00000.dts')" ]
     dt-cat --verify out
+}
+
+@test "after a signal no file looks like a shard, and the complete ones are refused" {
+    mkfifo pipe
+    dt-shard -o out --tokens-per-shard 1000 pipe &
+    pid=$!
+    exec 9>pipe
+    cat all.dts all.dts >&9
+    await $pid has out/.incomplete '00005.dts$'
+    kill -TERM $pid
+    exec 9>&-
+    wait $pid || true
+    [ "$(ls -A out)" = .incomplete ]
+    for command in dt-cat "dt-cat --ids" "dt-shard -o new" "dt-tokenize -t tok.json -d" \
+        "dt-train -q -o run" "dt-bench load"; do
+        run $command out/.incomplete/train-00000.dts
+        assert_one_line_error ${command%% *}
+        [[ "$output" == *"train-00000.dts: is of shards that are not complete: "* ]]
+    done
+    cp out/.incomplete/train-00000.dts out # as between the first rename and that of index.json
+    run dt-cat out/train-00000.dts
+    assert_one_line_error dt-cat
+    run dt-cat out
+    assert_one_line_error dt-cat
+    dt-shard -o out all.dts
+    [ "$(ls -A out)" = "$(printf 'index.json\ntrain-00000.dts')" ]
 }
 
 @test "a full disk is an error and leaves no complete output" {
@@ -488,7 +513,7 @@ parts() {
     done
     dt-shard -o out --tokens-per-shard 9000 many.dts
     dt-cat --ids out | md5sum | cmp - old
-    [ -z "$(ls -A out | grep tmp)" ]
+    [ -z "$(ls -A out | grep -E 'tmp|incomplete')" ]
     [ "$(ls out/*.dts | wc -l)" -eq "$(grep -c '"file"' out/index.json)" ]
 }
 
@@ -499,7 +524,7 @@ parts() {
     pid=$!
     exec 9>pipe
     cat all.dts >&9
-    await $pid has out tmp
+    await $pid has out/.incomplete tmp
     run dt-shard -o out all.dts
     exec 9>&-
     wait $pid
@@ -538,4 +563,115 @@ parts() {
     assert_one_line_error dt-cat
     [ ! -e new ]
     [ ! -e raw ]
+}
+
+# in_parts N: the documents in N parts of the directory part, each a directory of shards.
+in_parts() {
+    mkdir part
+    split -n "l/$1" -d docs.jsonl part/text-
+    for text in part/text-*; do
+        dt-tokenize -q -t tok.json "$text" |
+            dt-shard -o "part/${text##*-}" --split val=0.2 --tokens-per-shard 4000
+    done
+}
+
+# same DIRECTORY DIRECTORY: the same tokens and documents in each split.
+same() {
+    for split in train val; do
+        cmp <(dt-cat --split $split --ids "$1") <(dt-cat --split $split --ids "$2")
+    done
+}
+
+@test "--join links parts into the set of one process, in the same order for training" {
+    in_parts 3
+    dt-shard -o whole --split val=0.2 --tokens-per-shard 4000 all.dts
+    dt-shard -o out --join part/0?
+    same out whole
+    [ out/train-00000.dts -ef part/00/train-00000.dts ]
+    sizes() { jq -c '.splits | map_values({tokens, documents, bytes})' "$1/index.json"; }
+    [ "$(sizes out)" = "$(sizes whole)" ]
+    dt-verify files out
+    for d in out whole; do
+        dt-train -q -j 1 -o run-$d --set training.max_steps=3 --set training.warmup_steps=1 \
+            --set training.batch_size=2 --set model.max_seq_len=32 --set model.hidden_size=16 \
+            --set model.num_layers=1 --set model.num_heads=1 $d
+    done
+    losses() { jq -c '[.step, .loss]' "$1/metrics.jsonl"; }
+    [ "$(losses run-out)" = "$(losses run-whole)" ]
+    [ "$(losses run-out | grep -c '[0-9]')" -ge 3 ]
+}
+
+@test "--join --symbolic makes relative links, which a moved tree keeps" {
+    in_parts 2
+    mkdir tree
+    mv part tree
+    dt-shard -o tree/deep/out --join --symbolic tree/part/00 tree/part/01
+    [ "$(readlink tree/deep/out/train-00000.dts)" = ../../part/00/train-00000.dts ]
+    mv tree moved
+    dt-verify files moved/deep/out
+    dt-shard -o hard --join moved/deep/out # the shard, not the link
+    [ ! -L hard/train-00000.dts ]
+    rm -r moved
+    dt-verify files hard
+}
+
+@test "--join refuses changed shards, other tokenizers and layouts, and repeated inputs" {
+    in_parts 2
+    cp -r part/00 changed
+    printf x | dd of=changed/train-00000.dts bs=1 seek=1000 conv=notrunc status=none
+    run dt-shard -o out --join part/01 changed
+    assert_one_line_error dt-shard
+    [[ "$output" == *"changed/train-00000.dts: differs from index.json in its SHA-256" ]]
+    dt-shard -o rows --layout padded --length 9 all.dts
+    dt-vocab -q -s 300 -o other.json docs.jsonl
+    dt-tokenize -t other.json docs.jsonl | dt-shard -o other
+    for wrong in "part/00 rows" "part/00 other" "part/00 part/01 part/00" "part/00 part/00/" \
+        "part/00 part/none" "part/00 all.dts"; do
+        run dt-shard -o out --join $wrong
+        assert_one_line_error dt-shard
+        [ ! -e out/index.json ]
+    done
+    run dt-shard -o part/00 --join part/00 part/01
+    assert_one_line_error dt-shard
+    dt-verify files part/00
+    for wrong in "--join" "--join --level 3 part/00" "--symbolic part/00" "--join --append part/00"; do
+        run dt-shard -o out $wrong
+        [ "$status" -eq 2 ]
+    done
+}
+
+@test "--allow-empty writes parts without documents, which --join skips" {
+    : >empty.jsonl
+    run dt-tokenize -t tok.json -o empty.dts empty.jsonl
+    assert_one_line_error dt-tokenize
+    dt-tokenize -t tok.json --allow-empty -o empty.dts empty.jsonl
+    run dt-shard -o none --split val=0.2 empty.dts
+    assert_one_line_error dt-shard
+    dt-shard -o none --split val=0.2 --allow-empty empty.dts
+    dt-verify files none
+    run dt-train -q -o run none
+    assert_one_line_error dt-train
+    [[ "$output" == *"split 'train' is empty"* ]]
+    head -n 1 docs.jsonl | dt-tokenize -t tok.json | dt-shard -o one --split val=0.2 --allow-empty
+    dt-shard -o whole --split val=0.2 all.dts
+    dt-shard -o out --join none whole one
+    [ "$(dt-cat --ids out | wc -l)" -eq 401 ]
+    run dt-shard -o nothing --join none none/../none
+    assert_one_line_error dt-shard
+    run dt-shard -o nothing --join none
+    assert_one_line_error dt-shard
+    [[ "$output" == *"split 'train' is empty in all inputs" ]]
+}
+
+@test "--join replaces an older set as a whole" {
+    in_parts 2
+    dt-shard -o out all.dts
+    dt-shard -o out --join part/00 part/01
+    [ -e out/train-00000.b.dts ]
+    [ ! -e out/train-00000.dts ]
+    dt-shard -o whole --split val=0.2 all.dts
+    same out whole
+    dt-shard -o out --join part/01
+    [ -e out/train-00000.dts ]
+    [ -e part/00/train-00000.dts ]
 }

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A directory of shards while it is written.
+ *
+ *     DT_TRY(dt_shard_directory_begin(&d, path, append, err));
+ *     name = dt_shard_directory_name(&d, "train", 0);    write or link
+ * dt_shard_directory_stage(name)
+ *     ...
+ *     DT_TRY(dt_shard_directory_publish(&d, &manifest, err));
+ *     dt_shard_directory_release(&d);
+ *
+ * New shards are written in DIR/.incomplete and moved to DIR when all are complete; then index.json
+ * is renamed, and at last .incomplete is removed. So no file that looks like a shard is in DIR
+ * before, and readers refuse shards that no index.json lists beside a directory .incomplete. What a
+ * killed writer left there is removed by the next one.
+ */
+#ifndef DT_SHARD_SHARD_DIRECTORY_H
+#define DT_SHARD_SHARD_DIRECTORY_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "shard/manifest.h"
+
+#define DT_SHARD_DIRECTORY_STAGING ".incomplete"
+
+struct dt_shard_directory {
+    char *path, *staging;
+    int lock;               /* flock on the directory */
+    struct dt_manifest old; /* of the existing shards, or empty */
+    bool alternate;         /* new files have DT_ALTERNATE_SUFFIX, as the old ones have not */
+};
+
+/* Creates and locks the directory. An unreadable index.json is an error only if append. Release *d
+ * also after a failure. */
+int dt_shard_directory_begin(struct dt_shard_directory *d, const char *path, bool append,
+                             struct dt_error *err) DT_MUST_CHECK;
+/* The file name of a shard, which the old index.json does not list; owned by the caller. */
+char *dt_shard_directory_name(const struct dt_shard_directory *d, const char *split, int number);
+/* The path where a file is written before dt_shard_directory_publish; owned by the caller. */
+char *dt_shard_directory_stage(const struct dt_shard_directory *d, const char *file);
+/* Moves the shards of m that the old index.json does not list to the directory, writes index.json,
+ * and removes the shards that it does not list. After a failure the old index.json and its shards
+ * are unchanged. */
+int dt_shard_directory_publish(struct dt_shard_directory *d, const struct dt_manifest *m,
+                               struct dt_error *err) DT_MUST_CHECK;
+/* Removes files that were not published. */
+void dt_shard_directory_release(struct dt_shard_directory *d);
+
+/* DT_EFORMAT for a shard of a directory that is being written, or whose writer was stopped. file:
+ * within directory, not listed in an index.json there. */
+int dt_shard_directory_check(const char *directory, const char *file,
+                             struct dt_error *err) DT_MUST_CHECK;
+
+#endif
