@@ -37,7 +37,7 @@ DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ff
 LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lnettle -lm -ldl -lpthread
 
 MODULES  := base hash unicode json io settings experiment http hub track plot dedup clean synth pretokenize gguf steps token vocab \
-            shard foreign device comm model formats optim parallel checkpoint train eval plan verify
+            shard foreign parts device comm model formats optim parallel checkpoint train eval plan verify
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
 LIBDT    := $B/lib/libdt.a

@@ -25,4 +25,4 @@ _dt_complete() {
 }
 
 complete -F _dt_complete dt-bench dt-cat dt-clean dt-dedup dt-eval dt-export dt-generate dt-plan \
-    dt-plot dt-shard dt-synth dt-tokenize dt-track dt-train dt-verify dt-vocab
+    dt-part dt-plot dt-shard dt-synth dt-tokenize dt-track dt-train dt-verify dt-vocab

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+load ../helper
+
+setup() {
+    cd "$T"
+}
+
+# part STAGE I/N COMMAND...: runs it with the ledger.
+part() {
+    dt-part run --ledger ledger --stage "$1" --part "$2" -- "${@:3}"
+}
+
+record() { # FILE FILTER
+    jq -c "$2" "ledger/$1.json"
+}
+
+@test "a part that is done has its inputs, outputs, counts and times in its record" {
+    dt-synth -n 50 -o docs.jsonl
+    dt-part run --ledger deep/ledger --stage clean --part 3/64 --produces c.jsonl --stats s.json -- \
+        dt-clean -q -o c.jsonl --stats s.json docs.jsonl
+    cd deep
+    [ "$(record clean-000003-of-000064 '[.stage,.part,.parts,.state,.attempt,.status]')" = \
+        '["clean",3,64,"done",1,0]' ]
+    sum() { sha256sum <"../$1" | cut -d ' ' -f 1; }
+    [ "$(record clean-000003-of-000064 '.outputs[0]|[.path,.bytes,.sha256]')" = \
+        "[\"c.jsonl\",$(stat -c %s ../c.jsonl),\"$(sum c.jsonl)\"]" ]
+    [ "$(record clean-000003-of-000064 '.inputs[0]|[.path,.sha256]')" = "[\"docs.jsonl\",\"$(sum docs.jsonl)\"]" ]
+    [ "$(record clean-000003-of-000064 .stats.documents)" = '{"in":50,"out":50}' ]
+    record clean-000003-of-000064 '[.seconds, .cpu_seconds] | all(. >= 0)' | grep -qx true
+    record clean-000003-of-000064 '.host, .started' | grep -q "$(hostname)"
+}
+
+@test "of a pipe into shards the record has the inputs of its first command, and the tokens" {
+    dt-synth -n 50 -o docs.jsonl
+    dt-vocab -q -s 300 -o tok.json docs.jsonl
+    dt-part run --ledger ledger --stage shard --part 0/1 --produces data -- \
+        bash -c 'dt-clean -q docs.jsonl | dt-tokenize -q -t tok.json | dt-shard -o data'
+    [ "$(record shard-000000-of-000001 '[.inputs[].path] | sort')" = '["docs.jsonl","tok.json"]' ]
+    [ "$(record shard-000000-of-000001 '.outputs[0].tokens')" = "$(dt-cat --ids data | wc -w)" ]
+    dt-tokenize -q -t tok.json -o t.dts docs.jsonl
+    dt-part run --ledger ledger --stage tokens --part 0/1 --produces t.dts -- true
+    [ "$(record tokens-000000-of-000001 '.outputs[0].documents')" = 50 ]
+}
+
+@test "a failed part is recorded with its reason, and done after another attempt" {
+    run part work 1/2 sh -c 'echo detail; echo "line 7: bad" >&2; test -e ready'
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"dt-part: work 1/2: failed with status 1: line 7: bad"* ]]
+    [ "$(record work-000001-of-000002 '[.state,.attempt,.error]')" = '["failed",1,"line 7: bad"]' ]
+    part work 0/2 true
+    run dt-part list ledger
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"work 1/2: failed on $(hostname), attempt 1, status 1: line 7: bad"* ]]
+    [[ "$output" == *"dt-part: 1 part is not done"* ]]
+    touch ready
+    part work 1/2 sh -c 'test -e ready'
+    [ "$(record work-000001-of-000002 '[.state,.attempt,.error]')" = '["done",2,null]' ]
+    run dt-part list ledger
+    [ "$status" -eq 0 ]
+}
+
+@test "a part whose output is missing, or whose program does not exist, has failed" {
+    run dt-part run --ledger ledger --stage a --part 0/1 --produces none -- true
+    assert_one_line_error dt-part
+    [ "$(record a-000000-of-000001 .state)" = '"failed"' ]
+    run part b 0/1 ./no-such-program
+    assert_one_line_error dt-part
+    [ "$(record b-000000-of-000001 .state)" = '"failed"' ]
+    run dt-part run --ledger ledger --stage c --part 0/1 --stats none -- true
+    assert_one_line_error dt-part
+    [ "$(record c-000000-of-000001 .state)" = '"failed"' ]
+}
+
+@test "a signal ends the command and is a failure; after SIGKILL the part has started" {
+    part work 0/2 sleep 1000 3>&- &
+    pid=$!
+    await $pid test -e ledger/work-000000-of-000002.json
+    child=
+    seek() { child=$(pgrep -P "$pid" | head -n 1) && child=$(pgrep -P "$child" -x sleep); }
+    await $pid seek
+    kill -TERM "$(pgrep -P "$pid")"
+    run wait $pid
+    [ "$(record work-000000-of-000002 '[.state,.error]')" = '["failed","stopped by signal 15"]' ]
+    refute kill -0 "$child"
+    part work 1/2 sleep 1 3>&- &
+    pid=$!
+    await $pid grep -q started ledger/work-000001-of-000002.json
+    kill -KILL "$(pgrep -P "$pid")"
+    wait $pid || true
+    run dt-part list ledger
+    [[ "$output" == *"work 1/2: started on $(hostname), attempt 1, at "*": is running or was killed"* ]]
+}
+
+@test "list names missing parts and stages, and sums over what is done" {
+    for i in 0 2 3 7; do
+        echo "{\"documents\":{\"in\":$i},\"rules\":[{\"rule\":\"x\",\"dropped\":1}],\"rate\":1.$i}" >s$i.json
+        dt-part run --ledger ledger --stage clean --part $i/9 --stats s$i.json -- true
+    done
+    run dt-part list ledger clean dedup
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"clean: missing 1 4-6 8 of 0-8"* ]]
+    [[ "$output" == *"dedup: no part has a record"* ]]
+    [[ "$output" == *"dt-part: 6 parts are not done"* ]]
+    dt-part list --json ledger >stages.json 2>/dev/null || true
+    [ "$(jq -c '.[0] | [.done, .missing, .stats]' stages.json)" = \
+        '[4,[1,4,5,6,8],{"documents":{"in":12},"rules":[{"rule":"x","dropped":4}]}]' ]
+    run dt-part list "$T"
+    assert_one_line_error dt-part
+    [[ "$output" == *"is not a ledger: it has no record of a part" ]]
+}
+
+@test "wrong parts, stages and files are refused" {
+    for spec in 1 1/ /2 2/2 -1/2 1/0 1/2x 1/1000000 x/2 " 1/2"; do
+        run dt-part run --ledger ledger --stage a --part "$spec" -- true
+        [ "$status" -eq 2 ] || { echo "$spec"; return 1; }
+    done
+    for stage in '' a/b ../a 'a b' -a; do
+        run dt-part run --ledger ledger --stage="$stage" --part 0/1 -- true
+        [ "$status" -eq 2 ]
+    done
+    [ ! -e ledger ]
+    part a 0/1 true
+    sed -i 's/"done"/"gone"/' ledger/a-000000-of-000001.json
+    run dt-part list ledger
+    assert_one_line_error dt-part
+    echo '{' >ledger/a-000000-of-000001.json
+    run dt-part list ledger
+    assert_one_line_error dt-part
+}
