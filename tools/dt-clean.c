@@ -28,7 +28,7 @@ static struct {
     struct dt_string_list rules, contamination;
     struct dt_reading_options reading;
     long min_chars, max_chars, max_masked, sequence, threads;
-    bool mojibake, invisible, casefold, dedup, attributes, quiet;
+    bool allow_empty, mojibake, invisible, casefold, dedup, attributes, quiet;
     unsigned masks;
 } opt = {.out = "-",
          .reading = DT_READING_OPTIONS_DEFAULT,
@@ -83,6 +83,8 @@ static const struct dt_option options[] = {
      "remove paragraphs or lines that came before (default none)", .choices = part_names},
     {"attributes", 0, DT_OPTION_FLAG, &opt.attributes, NULL,
      "write what the rules find, not documents"},
+    {"allow-empty", 0, DT_OPTION_FLAG, &opt.allow_empty, NULL,
+     "the output may have no documents, as a part of others"},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"rejects", 0, DT_OPTION_STRING, &opt.rejects, "FILE", "write dropped documents to FILE",
@@ -115,6 +117,9 @@ static void check_options(struct dt_documents_options *reading)
     if (opt.attributes && (opt.dedup || opt.part || opt.drop || opt.rejects || opt.to))
         dt_program_usage(
             "--attributes goes without --dedup, --dedup-parts, --drop, --rejects and --to");
+    if (opt.reading.part && (opt.dedup || opt.part || opt.drop))
+        dt_program_usage("--part goes without --dedup, --dedup-parts and --drop, which need all "
+                         "documents: see dt-dedup(1)");
     if (opt.threads == 0)
         opt.threads = dt_pool_processors();
 }
@@ -164,7 +169,7 @@ static int finish(const struct dt_clean_statistics *s, double seconds, struct dt
     int rc = opt.rejects ? dt_lineage_commit(lineage, rejects, err) : 0;
     if (rc == 0 && opt.stats)
         rc = write_statistics(s, seconds, err);
-    if (rc == 0 && s->documents_out == 0)
+    if (rc == 0 && s->documents_out == 0 && opt.reading.part == NULL && !opt.allow_empty)
         rc = dt_fail(err, DT_EFORMAT, "no document came out: %s", text.data);
     if (rc == 0)
         rc = dt_lineage_commit(lineage, out, err);

@@ -48,7 +48,8 @@ static const struct dt_option options[] = {
 
 static const struct dt_use uses[] = {
     {"sign", "[FILE ...]", "output",
-     "from separator field on-error max-errors partial max-document bands rows words seed threads "
+     "from separator field on-error max-errors partial part max-document bands rows words seed "
+     "threads "
      "quiet"},
     {"match", "FILE ...", "output", "quiet"},
     {NULL},

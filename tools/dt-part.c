@@ -36,7 +36,7 @@ static int run_part(char **operands, int count, struct dt_error *err)
     int status;
     if (count == 0)
         dt_program_usage("run needs a COMMAND after --");
-    if (dt_ledger_parse_part(opt.part, &part.part, &part.parts, &usage) < 0 ||
+    if (dt_document_part_parse(opt.part, &part.part, &usage) < 0 ||
         dt_ledger_check_stage(opt.stage, &usage) < 0)
         dt_program_usage("%s", usage.text);
     part.stop = dt_stop_watch();

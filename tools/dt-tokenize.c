@@ -359,8 +359,11 @@ static void check_options(void)
                        opt.separator || opt.offsets || opt.max_length))
         dt_program_usage(
             "-d excludes --frame, --special, --offsets, --truncate, --from and --separator");
-    if (opt.decode && (opt.reading.on_error || opt.reading.partial || opt.reading.max_document))
-        dt_program_usage("-d excludes --on-error, --max-errors, --partial and --max-document");
+    if (opt.decode && (opt.reading.on_error || opt.reading.partial || opt.reading.max_document ||
+                       opt.reading.part))
+        dt_program_usage(
+            "-d excludes --on-error, --max-errors, --partial, --max-document and --part");
+    opt.allow_empty |= opt.reading.part != NULL;
     opt.ids |= opt.offsets;
     if (!opt.ids && !opt.decode && dt_output_is_terminal(opt.out))
         dt_program_usage(

@@ -22,7 +22,7 @@ static int open_reader(void **state, const struct dt_document_source *source, st
     struct reader *r = *state = dt_alloc(1, sizeof *r);
     *r = (struct reader){
         .in = source->in, .field = source->field ? source->field : "text", .most = source->most};
-    return dt_input_skip_mark(r->in, err);
+    return source->continued ? 0 : dt_input_skip_mark(r->in, err);
 }
 
 static void close_reader(void *state)
@@ -81,6 +81,8 @@ static int skip_line(void *state, struct dt_error *err)
 
 const struct dt_document_reader dt_document_reader_jsonl = {.name = "jsonl",
                                                             .has_fields = true,
+                                                            .ends = "\n",
+                                                            .passes_blank = true,
                                                             .open = open_reader,
                                                             .next = next_document,
                                                             .skip = skip_line,

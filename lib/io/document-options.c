@@ -24,6 +24,9 @@ void dt_reading_options_check(const struct dt_reading_options *o,
         .skip = skip,
         .most = o->max_errors >= 0 ? (uint64_t)o->max_errors : UINT64_MAX,
         .quarantine = file};
+    struct dt_error err;
+    if (o->part && dt_document_part_parse(o->part, &documents->part, &err) < 0)
+        dt_program_usage("--part: %s", err.text);
     documents->partial = o->partial;
     documents->most = o->max_document ? (size_t)o->max_document : DT_DOCUMENT_BYTES;
 }

@@ -21,6 +21,7 @@ struct dt_reading_options {
     long max_errors;   /* -1: not given */
     long max_document; /* 0: not given */
     bool partial;
+    const char *part; /* NULL: not given */
 };
 
 /* clang-format off */
@@ -35,6 +36,8 @@ struct dt_reading_options {
      .min = 0, .max = 1e15},                                                                       \
     {"partial", 0, DT_OPTION_FLAG, &(o).partial, NULL,                                                \
      "take a document stream that was cut or changed on its way"},                                 \
+    {"part", 0, DT_OPTION_STRING, &(o).part, "I/N",                                                   \
+     "read only part I of N of the files, counted from 0"},                                        \
     {"max-document", 0, DT_OPTION_INT, &(o).max_document, "N",                                        \
      "a document of more than N bytes is a bad line (default: 128M)", .min = 1, .max = 1e15}
 /* clang-format on */

@@ -286,7 +286,7 @@ static int skip_nul(void *state, struct dt_error *err)
     return skip_to(state, '\0', err);
 }
 
-#define READER(row, given_name, with_separator, skips, function)                                   \
+#define READER(row, given_name, with_separator, end, skips, function)                              \
     static int row##_document(void *state, struct dt_document *doc,                                \
                               struct dt_document_record *record, struct dt_error *err)             \
     {                                                                                              \
@@ -294,13 +294,14 @@ static int skip_nul(void *state, struct dt_error *err)
     }                                                                                              \
     const struct dt_document_reader dt_document_reader_##row = {.name = given_name,                \
                                                                 .cuts = with_separator,            \
+                                                                .ends = end,                       \
                                                                 .open = open_reader,               \
                                                                 .next = row##_document,            \
                                                                 .skip = skips,                     \
                                                                 .close = close_reader};
 
-READER(text, "text", false, NULL, next_file)
-READER(lines, "lines", false, skip_line, next_line)
-READER(separator, "sep", true, NULL, next_separated)
-READER(nul, "nul", false, skip_nul, next_nul)
-READER(split, "split", true, NULL, next_split)
+READER(text, "text", false, NULL, NULL, next_file)
+READER(lines, "lines", false, "\n", skip_line, next_line)
+READER(separator, "sep", true, NULL, NULL, next_separated)
+READER(nul, "nul", false, "", skip_nul, next_nul)
+READER(split, "split", true, NULL, NULL, next_split)

@@ -17,11 +17,16 @@ struct dt_documents {
     char *const *paths;
     int count, next_path;
     struct dt_documents_options options;
-    size_t most;         /* bytes of a document */
-    struct dt_input *in; /* the file being read, or NULL between files; of it: */
+    struct dt_document_range part; /* to be read, of the bytes of all files in order */
+    uint64_t *sizes, offset;       /* of the files; of the next file in these bytes */
+    size_t most;                   /* bytes of a document */
+    struct dt_input *in;           /* the file being read, or NULL between files; of it: */
     const struct dt_document_reader *reader;
     void *state; /* the reader's */
     struct dt_document_record record;
+    struct dt_document_range here;    /* what is read of a file of which not all is */
+    struct dt_document_before before; /* here.first, if counted */
+    bool is_cut, counted;
     uint64_t number;       /* records so far */
     uint64_t taken, total; /* of the files already closed; of all */
     struct dt_bad_lines bad_lines;
@@ -48,16 +53,25 @@ const char *dt_documents_check(int format, const char *separator)
     return NULL;
 }
 
-static uint64_t total_size(char *const *paths, int count)
+/* Sets the sizes and their sum, which is 0 if it is unknown. */
+static int find_sizes(struct dt_documents *d, struct dt_error *err)
 {
-    uint64_t total = 0;
-    for (int i = 0; i < count; i++) {
+    bool known = true;
+    d->sizes = dt_alloc((size_t)d->count, sizeof *d->sizes);
+    for (int i = 0; i < d->count; i++) {
         struct stat st;
-        if (stat(paths[i], &st) < 0 || !S_ISREG(st.st_mode))
-            return 0;
-        total += (uint64_t)st.st_size;
+        bool is_file = stat(d->paths[i], &st) == 0 && S_ISREG(st.st_mode);
+        if (!is_file && d->options.part.count > 0)
+            return dt_fail(err, DT_EINVALID,
+                           "%s: is not a file, and only files are divided into parts",
+                           strcmp(d->paths[i], "-") == 0 ? "stdin" : d->paths[i]);
+        known = known && is_file;
+        d->sizes[i] = is_file ? (uint64_t)st.st_size : 0;
+        d->total += d->sizes[i];
     }
-    return total;
+    d->part = dt_document_part_range(d->options.part, d->total);
+    d->total = known ? d->part.end - d->part.first : 0;
+    return 0;
 }
 
 int dt_documents_open(struct dt_documents **result, char *const *paths, int count,
@@ -76,8 +90,8 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     d->count = count ? count : 1;
     d->options = *options;
     d->most = options->most ? options->most : DT_DOCUMENT_BYTES;
-    d->total = total_size(paths, count);
-    int rc = dt_bad_lines_open(&d->bad_lines, &options->bad_lines, err);
+    int rc = find_sizes(d, err);
+    rc = rc < 0 ? rc : dt_bad_lines_open(&d->bad_lines, &options->bad_lines, err);
     if (rc < 0) {
         dt_documents_close(d);
         return rc;
@@ -102,6 +116,7 @@ void dt_documents_close(struct dt_documents *d)
     close_reader(d);
     dt_bad_lines_release(&d->bad_lines);
     free(d->first_partial);
+    free(d->sizes);
     json_object_put(d->upstream);
     free(d);
 }
@@ -158,10 +173,60 @@ static int check_field(const struct dt_documents *d, struct dt_error *err)
                    dt_input_name(d->in), d->options.field);
 }
 
+/* --- parts ------------------------------------------------------------------------------------ */
+
+/* Passes over the files before those that begin or end in the part; at the end over all. */
+static void pass_files(struct dt_documents *d)
+{
+    while (d->options.part.count > 0 && d->next_path < d->count) {
+        uint64_t first = d->offset, end = first + d->sizes[d->next_path];
+        if (first < d->part.end && (first >= d->part.first || end > d->part.first))
+            return;
+        d->offset = end;
+        d->next_path++;
+    }
+}
+
+/* Limits the open file to the part. *mine is false if nothing of it is to be read. */
+static int limit_to_part(struct dt_documents *d, bool *mine, struct dt_error *err)
+{
+    const char *path = d->paths[d->next_path - 1];
+    uint64_t size = d->sizes[d->next_path - 1], at = d->offset;
+    *mine = true;
+    d->is_cut = d->counted = false;
+    d->before = (struct dt_document_before){0};
+    d->offset += size;
+    if (d->options.part.count == 0 || (at >= d->part.first && at + size <= d->part.end))
+        return 0;
+    if (d->reader->ends == NULL || !dt_input_is_plain(d->in)) {
+        *mine = at >= d->part.first;
+        return 0;
+    }
+    d->is_cut = true;
+    d->here.first = d->part.first > at ? d->part.first - at : 0;
+    d->here.end = d->part.end < at + size ? d->part.end - at : size;
+    DT_TRY(dt_document_part_cut(path, *d->reader->ends, size, &d->here, err));
+    return dt_input_limit(d->in, d->here.first, d->here.end, err);
+}
+
+/* Counts what is before the part, when the first line or document is to be named. */
+static int count_before(struct dt_documents *d, struct dt_error *err)
+{
+    if (!d->is_cut || d->counted)
+        return 0;
+    d->counted = true;
+    return dt_document_part_count(d->paths[d->next_path - 1], *d->reader->ends,
+                                  d->reader->passes_blank, d->here.first, &d->before, err);
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+/* Opens the next file; d->in is NULL if it belongs to another part. */
 static int open_next(struct dt_documents *d, struct dt_error *err)
 {
     const char *head;
     size_t size;
+    bool mine;
     DT_TRY(dt_input_open_hashed(&d->in, d->paths[d->next_path++], DT_INPUT_DECODED,
                                 d->options.lineage ? &d->hash : NULL, err));
     d->number = 0;
@@ -170,12 +235,19 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
     DT_TRY(choose_reader(d, head, size, err));
     if (size > 0)
         DT_TRY(check_field(d, err));
+    DT_TRY(limit_to_part(d, &mine, err));
+    if (!mine) {
+        d->reader = NULL;
+        close_reader(d);
+        return 0;
+    }
     return d->reader->open(
         &d->state,
         &(struct dt_document_source){.in = d->in,
                                      .field = d->options.field,
                                      .separator = d->options.separator,
                                      .most = d->most,
+                                     .continued = d->is_cut && d->here.first > 0,
                                      .guessed = d->options.format == DT_DOCUMENT_FORMAT_AUTO,
                                      .allow_special = d->options.allow_special},
         err);
@@ -188,6 +260,10 @@ static int record_input(struct dt_documents *d, struct dt_error *err)
     char hex[DT_SHA256_HEX] = "";
     if (d->options.lineage == NULL)
         return 0;
+    if (d->is_cut) {
+        dt_lineage_add_range(d->options.lineage, path, d->here.first, &d->hash);
+        return 0;
+    }
     if (d->upstream == NULL && strcmp(path, "-") != 0)
         return dt_lineage_add_read(d->options.lineage, path, &d->hash, err);
     uint64_t bytes = d->hash.bytes;
@@ -199,10 +275,19 @@ static int record_input(struct dt_documents *d, struct dt_error *err)
     return 0;
 }
 
-/* Of the record, in errors. */
-static uint64_t place(const struct dt_documents *d)
+/* The number of the record in its file, for errors. */
+static uint64_t number_of(struct dt_documents *d)
 {
-    return d->record.line ? d->record.line : d->number;
+    struct dt_error ignored;
+    (void)!count_before(d, &ignored);
+    return d->before.records + d->number;
+}
+
+/* Of the record, in errors. */
+static uint64_t place(struct dt_documents *d)
+{
+    uint64_t number = number_of(d);
+    return d->record.line ? d->before.lines + d->record.line : number;
 }
 
 static int take_lineage(struct dt_documents *d, struct dt_error *err)
@@ -241,20 +326,22 @@ static void add_number(struct dt_buffer *b, uint64_t number)
 }
 
 /* The id of an unnamed document: base name of its file and its number. */
-static void number_document(const struct dt_documents *d, struct dt_document *doc)
+static int number_document(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
+    DT_TRY(count_before(d, err));
     dt_buffer_add_string(&doc->id, dt_path_base(dt_input_name(d->in)));
     dt_buffer_add_char(&doc->id, ':');
-    add_number(&doc->id, d->number);
+    add_number(&doc->id, d->before.records + d->number);
+    return 0;
 }
 
-static int too_long(const struct dt_documents *d, uint64_t number, struct dt_error *err)
+static int too_long(struct dt_documents *d, struct dt_error *err)
 {
     return dt_fail(
         err, DT_EFORMAT,
         "%s: document %llu has more than %zu bytes; --from (of dt-clean, too) can cut it at "
         "lines or separators%s",
-        dt_input_name(d->in), (unsigned long long)number, d->most,
+        dt_input_name(d->in), (unsigned long long)number_of(d), d->most,
         d->options.most ? ", --max-document N takes more" : "");
 }
 
@@ -307,7 +394,7 @@ static int judge_record(struct dt_documents *d, const struct dt_document *doc, s
 static int judge_long(struct dt_documents *d, const struct dt_document *doc, struct dt_error *err)
 {
     if (!d->bad_lines.policy.skip || d->reader->skip == NULL)
-        return too_long(d, d->number, err);
+        return too_long(d, err);
     if (d->record.cut)
         DT_TRY(d->reader->skip(d->state, err));
     fail_long(d, d->record.cut, err);
@@ -334,7 +421,7 @@ static int next_record(struct dt_documents *d, struct dt_document *doc, struct d
     DT_TRY(judge_stream(d, dt_stream_check_add(&d->stream, &record->mark, &doc->text, err), err));
     DT_TRY(take_lineage(d, err));
     if (doc->id.size == 0)
-        number_document(d, doc);
+        DT_TRY(number_document(d, doc, err));
     return 1;
 }
 
@@ -351,12 +438,15 @@ int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt
 {
     for (;;) {
         if (d->in == NULL) {
+            pass_files(d);
             if (d->next_path == d->count) {
                 DT_TRY(dt_bad_lines_finish(&d->bad_lines, err));
                 d->ended = true;
                 return 0;
             }
             DT_TRY(open_next(d, err));
+            if (d->in == NULL)
+                continue;
         }
         int rc = next_record(d, doc, err);
         if (rc < 0 || rc == 1)

@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "io/document-errors.h"
+#include "io/document-part.h"
 
 enum dt_document_format {
     DT_DOCUMENT_FORMAT_AUTO, /* by the type of the file (io/file-type.h), else text */
@@ -65,8 +66,9 @@ struct dt_documents_options {
     const char *field; /* member that holds the text, or a path a.b, or a column; NULL is "text" */
     bool field_is_optional; /* formats without fields are read as well, not refused */
     struct dt_bad_line_policy bad_lines;
-    bool partial;               /* accept truncated and altered document streams */
-    struct dt_lineage *lineage; /* gets each input when it was read; borrowed, or NULL */
+    bool partial;                 /* accept truncated and altered document streams */
+    struct dt_document_part part; /* the documents to read */
+    struct dt_lineage *lineage;   /* gets each input when it was read; borrowed, or NULL */
 };
 
 /* Checks the options --from and --separator together: the usage error, or NULL. */
@@ -83,7 +85,7 @@ int dt_documents_open(struct dt_documents **docs, char *const *paths, int count,
  * also for a stream without its end record (io/document-stream.h). */
 int dt_documents_next(struct dt_documents *docs, struct dt_document *doc,
                       struct dt_error *err) DT_MUST_CHECK;
-/* Bytes read of all inputs, and their total size (0 if unknown). */
+/* Bytes read of the part of all inputs, and their number (0 if unknown). */
 void dt_documents_position(const struct dt_documents *docs, uint64_t *taken, uint64_t *total);
 
 /* What was read without an error but not returned as a document. */

@@ -33,6 +33,7 @@ struct dt_input {
     bool utf16, big; /* the text is UTF-16, big-endian */
     struct window raw, wide, plain;
     uint64_t taken, total;
+    uint64_t left; /* of the file to be read at most */
     struct dt_sha256 *hash; /* of the bytes read of the file; borrowed, or NULL */
 };
 
@@ -44,6 +45,7 @@ static void took(struct dt_input *in, size_t n)
     in->raw_ended = n == 0;
     in->raw.to += n;
     in->taken += n;
+    in->left -= n;
 }
 
 static int fill_raw(struct dt_input *in, struct dt_error *err)
@@ -51,7 +53,7 @@ static int fill_raw(struct dt_input *in, struct dt_error *err)
     in->raw.from = in->raw.to = 0;
     ssize_t n;
     do {
-        n = read(in->fd, in->raw.data, RAW_SIZE);
+        n = read(in->fd, in->raw.data, in->left < RAW_SIZE ? (size_t)in->left : RAW_SIZE);
     } while (n < 0 && errno == EINTR);
     if (n < 0)
         return dt_fail_errno(err, "cannot read '%s'", in->name);
@@ -150,6 +152,7 @@ static int open_descriptor(struct dt_input **result, int fd, const char *name,
     in->name = dt_strdup(name);
     in->regular = S_ISREG(st.st_mode);
     in->total = in->regular ? (uint64_t)st.st_size : 0;
+    in->left = UINT64_MAX;
     in->raw.data = dt_alloc(RAW_SIZE, 1);
     in->plain.data = dt_alloc(PLAIN_SIZE, 1);
     in->hash = hash;
@@ -406,6 +409,24 @@ int dt_input_skip_mark(struct dt_input *in, struct dt_error *err)
     DT_TRY(dt_input_peek(in, &head, &size, err));
     if (size >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0)
         in->plain.from += 3;
+    return 0;
+}
+
+bool dt_input_is_plain(const struct dt_input *in)
+{
+    return in->regular && in->codec == NULL && !in->utf16;
+}
+
+int dt_input_limit(struct dt_input *in, uint64_t first, uint64_t end, struct dt_error *err)
+{
+    if (lseek(in->fd, (off_t)first, SEEK_SET) < 0)
+        return dt_fail_errno(err, "cannot read '%s'", in->name);
+    in->raw.from = in->raw.to = in->plain.from = in->plain.to = 0;
+    in->raw_ended = false;
+    in->taken = 0;
+    in->left = in->total = end - first;
+    if (in->hash)
+        dt_sha256_init(in->hash);
     return 0;
 }
 

@@ -79,6 +79,11 @@ int dt_input_need_text(struct dt_input *in, struct dt_error *err) DT_MUST_CHECK;
 /* dt_file_type_refuse() of what is read. */
 int dt_input_refuse(const struct dt_input *in, const struct dt_file_type *what,
                     struct dt_error *err);
+/* Whether what is read are the bytes of a file: a regular one, not compressed. */
+bool dt_input_is_plain(const struct dt_input *in);
+/* From here on reads bytes first .. end - 1 of such a file; a hash starts again. */
+int dt_input_limit(struct dt_input *in, uint64_t first, uint64_t end,
+                   struct dt_error *err) DT_MUST_CHECK;
 const char *dt_input_name(const struct dt_input *in); /* the path, "stdin" for "-" */
 /* Bytes read of the underlying file, and its size (0 if unknown). */
 void dt_input_position(const struct dt_input *in, uint64_t *taken, uint64_t *total);

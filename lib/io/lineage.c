@@ -141,6 +141,18 @@ int dt_lineage_add_read(struct dt_lineage *l, const char *path, struct dt_sha256
     return 0;
 }
 
+void dt_lineage_add_range(struct dt_lineage *l, const char *path, uint64_t first,
+                          struct dt_sha256 *hash)
+{
+    char hex[DT_SHA256_HEX];
+    struct dt_lineage_input in = {.path = path, .bytes = hash->bytes};
+    in.sha256 = dt_sha256_finish(hash, hex);
+    add_input(l, &in);
+    struct json_object *input =
+        json_object_array_get_idx(l->inputs, json_object_array_length(l->inputs) - 1);
+    dt_json_object_add(input, "first", dt_json_new_uint(first));
+}
+
 int dt_lineage_add_path(struct dt_lineage *l, const char *path, struct dt_error *err)
 {
     struct dt_lineage_input *inputs;

@@ -52,6 +52,9 @@ void dt_lineage_add_input(struct dt_lineage *l, const char *path, uint64_t bytes
 /* The same of a file that the caller read from the disk: finds its records beside it. */
 int dt_lineage_add_read(struct dt_lineage *l, const char *path, struct dt_sha256 *hash,
                         struct dt_error *err) DT_MUST_CHECK;
+/* The same of a part of a file, from byte first on, whose records are not looked for. */
+void dt_lineage_add_range(struct dt_lineage *l, const char *path, uint64_t first,
+                          struct dt_sha256 *hash);
 /* Reads and adds an input: a file; or a directory, by the manifest that covers its files, or all
  * its files if it has none. A path that does not exist, which is for the program to refuse or find
  * elsewhere, is not added. */

@@ -3,12 +3,12 @@
 #ifndef DT_PARTS_LEDGER_INTERNAL_H
 #define DT_PARTS_LEDGER_INTERNAL_H
 
-#define DT_LEDGER_MOST_PARTS 999999 /* of the six digits in file names */
-#define DT_LEDGER_STARTED    "started"
-#define DT_LEDGER_FAILED     "failed"
-#define DT_LEDGER_DONE       "done"
+#define DT_LEDGER_STARTED "started"
+#define DT_LEDGER_FAILED  "failed"
+#define DT_LEDGER_DONE    "done"
 
-/* LEDGER/STAGE-000003-of-000064.json; owned by the caller. */
+/* LEDGER/STAGE-000003-of-000064.json; owned by the caller. Six digits suffice for
+ * DT_DOCUMENT_PARTS. */
 char *dt_ledger_path(const char *ledger, const char *stage, long part, long parts);
 
 #endif

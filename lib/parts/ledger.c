@@ -17,19 +17,6 @@
 #include "shard/shard.h"
 #include "json/json-number.h"
 
-int dt_ledger_parse_part(const char *text, long *part, long *parts, struct dt_error *err)
-{
-    char *slash, *end;
-    *part = strtol(text, &slash, 10);
-    *parts = *slash == '/' ? strtol(slash + 1, &end, 10) : 0;
-    if (*text < '0' || *text > '9' || *slash != '/' || slash[1] < '0' || slash[1] > '9' || *end ||
-        *parts < 1 || *parts > DT_LEDGER_MOST_PARTS || *part >= *parts)
-        return dt_fail(err, DT_EINVALID,
-                       "'%s' is not I/N, part I of N, counted from 0, as 3/64 of parts 0 to 63",
-                       text);
-    return 0;
-}
-
 int dt_ledger_check_stage(const char *stage, struct dt_error *err)
 {
     const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -205,8 +192,8 @@ static struct json_object *new_record(const struct dt_ledger_part *part, const c
     for (char *const *word = part->command; *word; word++)
         dt_json_array_add(command, dt_json_new_string(*word));
     dt_json_object_add(r, "stage", dt_json_new_string(part->stage));
-    dt_json_object_add(r, "part", dt_json_new_int(part->part));
-    dt_json_object_add(r, "parts", dt_json_new_int(part->parts));
+    dt_json_object_add(r, "part", dt_json_new_int(part->part.index));
+    dt_json_object_add(r, "parts", dt_json_new_int(part->part.count));
     dt_json_object_add(r, "state", dt_json_new_string(DT_LEDGER_STARTED));
     dt_json_object_add(r, "attempt", dt_json_new_int(attempts_of(path) + 1));
     dt_json_object_add(r, "host", dt_json_new_string(host));
@@ -266,7 +253,7 @@ int dt_ledger_run(const char *ledger, const struct dt_ledger_part *part, int *st
 {
     struct dt_child_result result = {0};
     DT_TRY(dt_file_make_directories(ledger, err));
-    char *path = dt_ledger_path(ledger, part->stage, part->part, part->parts);
+    char *path = dt_ledger_path(ledger, part->stage, part->part.index, part->part.count);
     struct json_object *record = new_record(part, path);
     int rc = dt_sealed_json_write(path, record, err);
     rc = rc < 0 ? rc : run(record, path, part, &result, err);

@@ -12,11 +12,12 @@
 #include <signal.h>
 
 #include "base/error.h"
+#include "io/document-part.h"
 #include "json/json.h"
 
 struct dt_ledger_part {
-    const char *stage;          /* letters, digits, '-' and '_' */
-    long part, parts;           /* part of 0 .. parts - 1 */
+    const char *stage; /* letters, digits, '-' and '_' */
+    struct dt_document_part part;
     char *const *command;       /* ended by NULL */
     const char *const *outputs; /* [output_count] files or directories that the command writes */
     int output_count;
@@ -24,9 +25,6 @@ struct dt_ledger_part {
     const volatile sig_atomic_t *stop; /* nonzero: ends the command */
 };
 
-/* Parses "3/64". DT_EINVALID if the part is not below the number of parts. */
-int dt_ledger_parse_part(const char *text, long *part, long *parts,
-                         struct dt_error *err) DT_MUST_CHECK;
 /* DT_EINVALID for a name that is not of letters, digits, '-' and '_'. */
 int dt_ledger_check_stage(const char *stage, struct dt_error *err) DT_MUST_CHECK;
 

@@ -95,6 +95,9 @@ static int check_arguments(int stage, const struct dt_replay_stage *s, struct dt
     const char *set = text_of(s->record, "DT_SET");
     if (set && strpbrk(set, "\n\r"))
         return refuse(stage, s, "its DT_SET has a line feed", err);
+    if (has_argument(s, "--part"))
+        return refuse(stage, s, "--part read a part of its inputs, whose hashes are not recorded",
+                      err);
     if (has_argument(s, "--append"))
         return refuse(stage, s, "--append changes shards in place", err);
     for (size_t i = 1; i < argument_count(s); i++)

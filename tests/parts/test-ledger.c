@@ -42,25 +42,11 @@ static void what_cannot_be_added_is_left_out(void **state)
     check_sum("1", "\"1\"", "absent");
 }
 
-static void a_part_is_below_the_number_of_parts(void **state)
-{
-    (void)state;
-    long part, parts;
-    assert_int_equal(dt_ledger_parse_part("3/64", &part, &parts, &err), 0);
-    assert_int_equal(part, 3);
-    assert_int_equal(parts, 64);
-    static const char *const wrong[] = {"",     "3",     "3/",   "/4",  "4/4",
-                                        "-1/4", "3/4/5", "+1/4", "1/-4"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(dt_ledger_parse_part(wrong[i], &part, &parts, &err), DT_EINVALID);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statistics_of_parts_are_added),
         cmocka_unit_test(what_cannot_be_added_is_left_out),
-        cmocka_unit_test(a_part_is_below_the_number_of_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

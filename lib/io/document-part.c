@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/document-part.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+
+#define BLOCK ((size_t)1 << 18)
+
+int dt_document_part_parse(const char *text, struct dt_document_part *part, struct dt_error *err)
+{
+    char *slash, *end = NULL;
+    part->index = strtol(text, &slash, 10);
+    part->count = *slash == '/' ? strtol(slash + 1, &end, 10) : 0;
+    if (*text < '0' || *text > '9' || *slash != '/' || slash[1] < '0' || slash[1] > '9' || *end ||
+        part->count > DT_DOCUMENT_PARTS || part->index >= part->count)
+        return dt_fail(err, DT_EINVALID,
+                       "'%s' is not I/N, part I of N, counted from 0, as 3/64 of parts 0 to 63",
+                       text);
+    return 0;
+}
+
+/* floor(total * i / n) without overflow. */
+static uint64_t bound(uint64_t total, uint64_t i, uint64_t n)
+{
+    return total / n * i + total % n * i / n;
+}
+
+struct dt_document_range dt_document_part_range(struct dt_document_part part, uint64_t total)
+{
+    if (part.count == 0)
+        return (struct dt_document_range){0, total};
+    uint64_t i = (uint64_t)part.index, n = (uint64_t)part.count;
+    return (struct dt_document_range){bound(total, i, n), bound(total, i + 1, n)};
+}
+
+static int read_at(int fd, const char *path, char *block, uint64_t at, size_t *size,
+                   struct dt_error *err)
+{
+    ssize_t n;
+    do {
+        n = pread(fd, block, BLOCK, (off_t)at);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return dt_fail_errno(err, "cannot read '%s'", path);
+    *size = (size_t)n;
+    return 0;
+}
+
+/* The beginning of the first record at or after *at: after a delimiter at or after *at - 1. */
+static int next_record(int fd, const char *path, char delimiter, uint64_t size, uint64_t *at,
+                       char *block, struct dt_error *err)
+{
+    const char *found = NULL;
+    if (*at == 0 || *at >= size)
+        return 0;
+    uint64_t from = *at - 1;
+    for (size_t n = 1; found == NULL && n > 0; from += n) {
+        DT_TRY(read_at(fd, path, block, from, &n, err));
+        found = memchr(block, delimiter, n);
+        if (found)
+            n = (size_t)(found - block) + 1;
+    }
+    *at = from < size ? from : size;
+    return 0;
+}
+
+int dt_document_part_cut(const char *path, char delimiter, uint64_t size,
+                         struct dt_document_range *range, struct dt_error *err)
+{
+    int fd = dt_file_open(path, err);
+    DT_TRY(fd);
+    char *block = dt_alloc(BLOCK, 1);
+    int rc = next_record(fd, path, delimiter, size, &range->first, block, err);
+    rc = rc < 0 ? rc : next_record(fd, path, delimiter, size, &range->end, block, err);
+    free(block);
+    close(fd);
+    return rc;
+}
+
+/* --- counting --------------------------------------------------------------------------------- */
+
+/* The last line so far is blank: white space only. */
+struct counter {
+    struct dt_document_before *before;
+    char delimiter;
+    bool passes_blank, is_blank;
+};
+
+static bool is_white(const char *text, size_t size)
+{
+    size_t i = 0;
+    while (i < size && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r'))
+        i++;
+    return i == size;
+}
+
+static void count_block(struct counter *c, const char *block, size_t size)
+{
+    const char *end = block + size;
+    for (const char *line = block, *stop; line < end; line = stop + 1) {
+        stop = memchr(line, c->delimiter, (size_t)(end - line));
+        c->is_blank = c->is_blank && is_white(line, (size_t)((stop ? stop : end) - line));
+        if (stop == NULL)
+            return;
+        c->before->lines++;
+        c->before->records += !(c->passes_blank && c->is_blank);
+        c->is_blank = true;
+    }
+}
+
+int dt_document_part_count(const char *path, char delimiter, bool passes_blank, uint64_t end,
+                           struct dt_document_before *before, struct dt_error *err)
+{
+    struct counter c = {
+        .before = before, .delimiter = delimiter, .passes_blank = passes_blank, .is_blank = true};
+    int fd = dt_file_open(path, err), rc = 0;
+    DT_TRY(fd);
+    char *block = dt_alloc(BLOCK, 1);
+    *before = (struct dt_document_before){0};
+    uint64_t at = 0;
+    for (size_t n = 1; rc == 0 && at < end && n > 0; at += n) {
+        rc = read_at(fd, path, block, at, &n, err);
+        if (rc < 0)
+            break;
+        n = n < end - at ? n : (size_t)(end - at);
+        size_t mark = at == 0 && passes_blank && n >= 3 && memcmp(block, "\xef\xbb\xbf", 3) == 0;
+        count_block(&c, block + 3 * mark, n - 3 * mark);
+    }
+    free(block);
+    close(fd);
+    return rc;
+}
