@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* dt-clean: repairs, filters and deduplicates documents. */
-#include "json/json.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +27,9 @@ static struct {
     struct dt_string_list rules, contamination;
     struct dt_reading_options reading;
     long min_chars, max_chars, max_masked, sequence, threads;
-    bool allow_empty, mojibake, invisible, casefold, dedup, attributes, quiet;
+    bool allow_empty, mojibake, invisible, casefold, identify, dedup, attributes, quiet;
+    const char *identifier;
+    double language_score;
     unsigned masks;
 } opt = {.out = "-",
          .reading = DT_READING_OPTIONS_DEFAULT,
@@ -63,8 +64,15 @@ static const struct dt_option options[] = {
      "drop documents of fewer characters (default 1: empty ones)", .min = 0, .max = 1e15},
     {"max-chars", 0, DT_OPTION_INT, &opt.max_chars, "N",
      "drop documents of more characters (default 0: no limit)", .min = 0, .max = 1e15},
+    {"identify", 0, DT_OPTION_FLAG, &opt.identify, NULL,
+     "write the language as meta.lang and meta.lang_score"},
+    {"identifier", 0, DT_OPTION_STRING, &opt.identifier, "FILE",
+     "--identify applies this model of fastText (default: dt's own)", .with = "identify",
+     .reads = true},
     {"language", 0, DT_OPTION_STRING, &opt.languages, "LIST",
      "drop documents whose meta.lang is not of LIST (en,de)"},
+    {"language-score", 0, DT_OPTION_REAL, &opt.language_score, "X",
+     "drop documents whose meta.lang_score is below X", .min = 0, .max = 1},
     {"rules", 0, DT_OPTION_LIST, &opt.rules, "FILE",
      "apply a rule file: gopher, c4, fineweb, dolma, or your own", .reads = true},
     {"decontaminate", 0, DT_OPTION_LIST, &opt.contamination, "FILE",
@@ -180,7 +188,8 @@ static int finish(const struct dt_clean_statistics *s, double seconds, struct dt
     return rc;
 }
 
-static struct dt_clean_options settings(const struct dt_contamination *contamination,
+static struct dt_clean_options settings(const struct dt_classifier *identifier,
+                                        const struct dt_contamination *contamination,
                                         struct dt_drop_list *drop, struct dt_lineage *lineage)
 {
     return (struct dt_clean_options){
@@ -193,7 +202,9 @@ static struct dt_clean_options settings(const struct dt_contamination *contamina
         .form = (enum dt_normal_form)opt.form,
         .min_chars = (uint64_t)opt.min_chars,
         .max_chars = (uint64_t)opt.max_chars,
+        .identifier = identifier,
         .languages = opt.languages,
+        .language_score = opt.language_score,
         .masks = opt.masks,
         .max_masked = opt.max_masked < 0 ? UINT64_MAX : (uint64_t)opt.max_masked,
         .rule_files = opt.rules.items,
@@ -246,6 +257,16 @@ static int read_contamination(struct dt_contamination **c, struct dt_error *err)
     return 0;
 }
 
+static int read_identifier(struct dt_classifier **identifier, struct dt_error *err)
+{
+    char *own = dt_program_installed_path("share/dt/language/languages.ftz");
+    int rc = opt.identify
+                 ? dt_classifier_read(identifier, opt.identifier ? opt.identifier : own, err)
+                 : 0;
+    free(own);
+    return rc;
+}
+
 /* The files that options name; a rule file of dt's own belongs to its version. */
 static int add_inputs(struct dt_lineage *lineage, struct dt_error *err)
 {
@@ -253,15 +274,20 @@ static int add_inputs(struct dt_lineage *lineage, struct dt_error *err)
         DT_TRY(dt_lineage_add_path(lineage, opt.rules.items[i], err));
     for (int i = 0; i < opt.contamination.count; i++)
         DT_TRY(dt_lineage_add_path(lineage, opt.contamination.items[i], err));
+    if (opt.identifier)
+        DT_TRY(dt_lineage_add_path(lineage, opt.identifier, err));
     return opt.drop ? dt_lineage_add_path(lineage, opt.drop, err) : 0;
 }
 
 static int open_and_run(struct dt_documents *in, struct dt_lineage *lineage, struct dt_error *err)
 {
+    struct dt_classifier *identifier = NULL;
     struct dt_contamination *contamination = NULL;
     struct dt_drop_list *drop = NULL;
     struct dt_output out = {.fd = -1}, rejects = {.fd = -1};
-    int rc = read_contamination(&contamination, err);
+    int rc = read_identifier(&identifier, err);
+    if (rc == 0)
+        rc = read_contamination(&contamination, err);
     if (rc == 0 && opt.drop)
         rc = dt_drop_list_open(&drop, opt.drop, err);
     if (rc == 0)
@@ -271,13 +297,14 @@ static int open_and_run(struct dt_documents *in, struct dt_lineage *lineage, str
     if (rc == 0)
         rc = add_inputs(lineage, err);
     if (rc == 0) {
-        struct dt_clean_options how = settings(contamination, drop, lineage);
+        struct dt_clean_options how = settings(identifier, contamination, drop, lineage);
         rc = run(&how, in, &out, &rejects, err);
     }
     dt_output_abandon(&out);
     dt_output_abandon(&rejects);
     dt_drop_list_close(drop);
     dt_contamination_free(contamination);
+    dt_classifier_free(identifier);
     return rc;
 }
 

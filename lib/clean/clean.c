@@ -8,6 +8,7 @@
 #include "base/pool.h"
 #include "clean/attributes.h"
 #include "clean/drop-list.h"
+#include "clean/meta.h"
 #include "clean/paragraphs.h"
 #include "io/document-stream.h"
 #include "unicode/utf8.h"
@@ -81,31 +82,11 @@ static int apply_rules(const struct dt_cleaner *c, struct batch *b, struct dt_do
     return -1;
 }
 
-/* Replaces the "reject" member of an earlier run. */
-static void remove_reject(struct dt_buffer *meta)
-{
-    struct json_object *object;
-    struct dt_error ignored;
-    if (strstr(meta->data, "\"reject\"") == NULL ||
-        dt_json_parse(meta->data, meta->size, "meta", &object, &ignored) < 0)
-        return;
-    json_object_object_del(object, "reject");
-    dt_buffer_clear(meta);
-    dt_json_add_value(meta, object, DT_JSON_COMPACT);
-    json_object_put(object);
-}
-
-/* Adds "reject": {"rule": name, "value": value} as the last member of meta. */
 static void add_reject(struct dt_buffer *meta, const char *rule, const char *value)
 {
-    if (meta->size == 0)
-        dt_buffer_add_string(meta, "{}");
-    remove_reject(meta);
-    size_t used = --meta->size; /* without the brace at the end */
-    while (strchr(" \t", meta->data[used - 1]))
-        used--;
-    const char *comma = meta->data[used - 1] == '{' ? "" : ",";
-    dt_buffer_printf(meta, "%s\"reject\":{\"rule\":\"%s\",\"value\":%s}}", comma, rule, value);
+    char *reject = dt_asprintf("{\"rule\":\"%s\",\"value\":%s}", rule, value);
+    dt_meta_set(meta, "reject", reject);
+    free(reject);
 }
 
 /* The dropped document with the reason. */
@@ -347,6 +328,7 @@ int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *op
     int rc = dt_rule_select(options, c->rules, &c->rule_count, err);
     *result = NULL;
     if (rc < 0) {
+        dt_rule_release(c->rules, c->rule_count);
         free(c);
         return rc;
     }
@@ -424,5 +406,6 @@ void dt_cleaner_free(struct dt_cleaner *c)
     }
     dt_duplicates_release(&c->seen);
     dt_duplicates_release(&c->seen_parts);
+    dt_rule_release(c->rules, c->rule_count);
     free(c);
 }

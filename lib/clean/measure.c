@@ -20,8 +20,6 @@ enum {
     KNOWN_SEQUENCES = 1 << 7
 };
 
-static const char *const stop_words[] = {"the", "be", "to", "of", "and", "that", "have", "with"};
-
 void dt_measures_start(struct dt_measures *m, const char *text, size_t size)
 {
     m->text = text;
@@ -105,62 +103,18 @@ uint64_t dt_measure_ellipses(struct dt_measures *m)
     return m->dots;
 }
 
-/* The bit of a stop word, or 0. */
-static unsigned stop_word_bit(const char *word, size_t size)
-{
-    for (unsigned i = 0; i < sizeof stop_words / sizeof *stop_words; i++)
-        if (strlen(stop_words[i]) == size && memcmp(stop_words[i], word, size) == 0)
-            return 1u << i;
-    return 0;
-}
-
-/* The stop words not yet found in a text. */
-struct missing {
-    uint64_t hashes[8], likely; /* likely: a bit for each hash & 63 */
-    size_t count;
-};
-
-static void start_missing(struct missing *s)
-{
-    s->likely = 0;
-    s->count = sizeof stop_words / sizeof *stop_words;
-    for (size_t i = 0; i < s->count; i++) {
-        s->hashes[i] = dt_word_hash(stop_words[i], strlen(stop_words[i]));
-        s->likely |= UINT64_C(1) << (s->hashes[i] & 63);
-    }
-}
-
-/* Fast path: most words are not stop words. */
-static inline void look_for(struct missing *s, uint64_t hash)
-{
-    if (!(s->likely >> (hash & 63) & 1))
-        return;
-    for (size_t i = 0; i < s->count; i++) {
-        if (s->hashes[i] != hash)
-            continue;
-        s->hashes[i] = s->hashes[--s->count];
-        s->likely = 0;
-        for (size_t k = 0; k < s->count; k++)
-            s->likely |= UINT64_C(1) << (s->hashes[k] & 63);
-    }
-}
-
 static void count_words(struct dt_measures *m)
 {
     struct dt_word_counts c = {0};
-    struct missing missing;
     dt_words_split(&m->words, m->text, m->size);
-    start_missing(&missing);
     for (size_t i = 0; i < m->words.count; i++) {
         const struct dt_word *w = &m->words.items[i];
         bool proper = !(w->kind & DT_WORD_IS_SYMBOL);
         c.proper += proper;
         c.proper_chars += proper ? w->chars : 0;
         c.with_letter += w->kind & DT_WORD_HAS_LETTER;
-        look_for(&missing, w->hash);
     }
     _Static_assert(DT_WORD_HAS_LETTER == 1, "used as a number");
-    c.stop_words = sizeof stop_words / sizeof *stop_words - missing.count;
     c.count = m->words.count;
     c.items = m->words.items;
     m->word_counts = c;
@@ -171,6 +125,21 @@ const struct dt_word_counts *dt_measure_words(struct dt_measures *m)
     if (is_due(m, KNOWN_WORDS))
         count_words(m);
     return &m->word_counts;
+}
+
+static const struct dt_stop_words *stop_words_of(const struct dt_measures *m)
+{
+    return m->stop_words ? m->stop_words : dt_stop_words_english();
+}
+
+size_t dt_measure_stop_words(struct dt_measures *m)
+{
+    const struct dt_stop_words *list = stop_words_of(m);
+    const struct dt_word_counts *words = dt_measure_words(m);
+    struct dt_stop_words_seen seen = {0};
+    for (size_t i = 0; i < words->count; i++)
+        dt_stop_words_look(list, &seen, words->items[i].hash);
+    return seen.count;
 }
 
 static int compare_lengths(const void *a, const void *b)
@@ -187,32 +156,49 @@ static double median(uint32_t *values, size_t count)
     return ((double)values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
+/* A word between blanks. */
+struct plain_word {
+    size_t from, to;
+    uint32_t chars;
+    unsigned kinds; /* of any of its characters */
+};
+
+/* The next word at or after `to`. False at the end. */
+static bool next_plain_word(const struct dt_measures *m, struct plain_word *w)
+{
+    size_t i = w->to, n;
+    while (i < m->size && dt_character_kind(m->text + i, &n) & DT_CHARACTER_BLANK)
+        i += n;
+    *w = (struct plain_word){.from = i};
+    for (; i < m->size; i += n, w->chars++) {
+        unsigned kind = dt_character_kind(m->text + i, &n);
+        if (kind & DT_CHARACTER_BLANK)
+            break;
+        w->kinds |= kind;
+    }
+    w->to = i;
+    return w->chars > 0;
+}
+
 static void count_plain_words(struct dt_measures *m)
 {
     struct dt_plain_words *c = &m->plain_words;
-    unsigned found = 0;
     *c = (struct dt_plain_words){0};
-    for (size_t i = 0, n; i < m->size;) {
-        unsigned kinds = 0;
-        size_t from = i;
-        uint32_t chars = 0;
-        for (; i < m->size; i += n, chars++) {
-            unsigned kind = dt_character_kind(m->text + i, &n);
-            if (kind & DT_CHARACTER_BLANK)
-                break;
-            kinds |= kind;
-        }
-        if (i == from) {
-            i += n;
-            continue;
-        }
+    for (struct plain_word w = {0}; next_plain_word(m, &w);) {
         DT_GROW(m->lengths, c->count, m->lengths_capacity);
-        m->lengths[c->count++] = chars;
-        c->with_letter += (kinds & DT_CHARACTER_LETTER) != 0;
-        found |= stop_word_bit(m->text + from, i - from);
+        m->lengths[c->count++] = w.chars;
+        c->with_letter += (w.kinds & DT_CHARACTER_LETTER) != 0;
     }
-    c->stop_words = (size_t)__builtin_popcount(found);
     c->median_length = median(m->lengths, c->count);
+}
+
+size_t dt_measure_plain_stop_words(struct dt_measures *m)
+{
+    const struct dt_stop_words *list = stop_words_of(m);
+    struct dt_stop_words_seen seen = {0};
+    for (struct plain_word w = {0}; next_plain_word(m, &w);)
+        dt_stop_words_look(list, &seen, dt_word_hash(m->text + w.from, w.to - w.from));
+    return seen.count;
 }
 
 const struct dt_plain_words *dt_measure_plain_words(struct dt_measures *m)

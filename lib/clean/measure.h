@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "clean/stop-words.h"
 #include "clean/words.h"
 
 /* Elements equal to an earlier one. */
@@ -31,13 +32,12 @@ struct dt_word_counts {
     size_t proper;         /* those that are not all symbols */
     uint64_t proper_chars; /* code points of them */
     size_t with_letter;
-    size_t stop_words; /* number of distinct ones of Gopher's eight */
     const struct dt_word *items;
 };
 
 /* Words between blanks, as Dolma counts them. */
 struct dt_plain_words {
-    size_t count, with_letter, stop_words;
+    size_t count, with_letter;
     double median_length; /* code points */
 };
 
@@ -72,7 +72,8 @@ struct dt_hash_table {
 struct dt_measures {
     const char *text;
     size_t size;
-    unsigned known; /* which fields below are valid */
+    const struct dt_stop_words *stop_words; /* set by the caller at any time; NULL: English */
+    unsigned known;                         /* which fields below are valid */
     uint64_t chars, hashes, dots;
     struct dt_words words;
     struct dt_word_counts word_counts;
@@ -101,6 +102,9 @@ uint64_t dt_measure_number_signs(struct dt_measures *m); /* # */
 uint64_t dt_measure_ellipses(struct dt_measures *m);     /* ... and U+2026 */
 const struct dt_word_counts *dt_measure_words(struct dt_measures *m);
 const struct dt_plain_words *dt_measure_plain_words(struct dt_measures *m);
+/* The number of different stop words among the words; among the plain ones. */
+size_t dt_measure_stop_words(struct dt_measures *m);
+size_t dt_measure_plain_stop_words(struct dt_measures *m);
 const struct dt_line_counts *dt_measure_lines(struct dt_measures *m);
 const struct dt_repeats *dt_measure_paragraphs(struct dt_measures *m);
 const struct dt_repeats *dt_measure_split_lines(struct dt_measures *m);

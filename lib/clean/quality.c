@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "clean/quality.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/program.h"
@@ -30,10 +31,11 @@ const char *dt_quality_suggest(const char *name)
     return dt_program_did_you_mean(name, names);
 }
 
-static bool crosses(const struct dt_rule *rule, double value)
+/* A limit of NaN is never crossed. */
+static bool crosses(const struct dt_rule *rule, double limit, double value)
 {
     const struct dt_quality_rule *quality = rule->object;
-    return quality->bound == DT_BOUND_AT_LEAST ? value < rule->setting : value > rule->setting;
+    return quality->bound == DT_BOUND_AT_LEAST ? value < limit : value > limit;
 }
 
 static bool apply_measure(const struct dt_rule *rule, struct dt_document *document,
@@ -44,8 +46,9 @@ static bool apply_measure(const struct dt_rule *rule, struct dt_document *docume
         dt_measures_start(&scratch->measures, document->text.data ? document->text.data : "",
                           document->text.size);
     scratch->measured = true;
+    scratch->measures.stop_words = dt_rule_stop_words(rule, document, scratch);
     finding->value = quality->measure(&scratch->measures);
-    return !crosses(rule, finding->value);
+    return !crosses(rule, dt_rule_setting(rule, document, scratch), finding->value);
 }
 
 static bool is_blank_at(const char *p)
@@ -100,15 +103,17 @@ static size_t find_line_end(const char *text, size_t size, size_t *end)
 
 /* Applies the rules to a line. Returns -1 if it stays, or the rule that drops it, whose value is
  * set; counts changes by rule. */
-static int judge_line(const struct dt_rule *rules, int count, struct dt_line *line,
-                      uint64_t *changes, double *value)
+static int judge_line(const struct dt_rule *rules, const double *limits, int count,
+                      struct dt_line *line, uint64_t *changes, double *value)
 {
     for (int i = 0; i < count; i++) {
         const struct dt_quality_rule *quality = rules[i].object;
+        if (isnan(limits[i]))
+            continue;
         *value = quality->measure_line(line);
         if (quality->effect == DT_LINE_EFFECT_EDIT)
             changes[i] += (uint64_t)*value;
-        else if (crosses(&rules[i], *value))
+        else if (crosses(&rules[i], limits[i], *value))
             return i;
     }
     return -1;
@@ -132,8 +137,8 @@ static int copy_lines(const struct dt_rule *rules, struct dt_buffer *text,
             out->data[out->size++] = '\n';
         memcpy(out->data + out->size, line.text, line.size);
         line.text = out->data + out->size;
-        int rule =
-            judge_line(rules, rules->group, &line, scratch->line_changes, &scratch->line_value);
+        int rule = judge_line(rules, scratch->line_limits, rules->group, &line,
+                              scratch->line_changes, &scratch->line_value);
         *same_words = *same_words && ending < 3 && (rule < 0 ? line.size == filled : filled == 0);
         out->size = rule < 0 ? out->size + line.size : before;
         started = started || rule < 0;
@@ -148,9 +153,12 @@ static int copy_lines(const struct dt_rule *rules, struct dt_buffer *text,
 }
 
 /* Applies a whole group. */
-static void apply_group(const struct dt_rule *rules, struct dt_buffer *text,
+static void apply_group(const struct dt_rule *rules, struct dt_document *document,
                         struct dt_rule_scratch *scratch)
 {
+    struct dt_buffer *text = &document->text;
+    for (int i = 0; i < rules->group; i++)
+        scratch->line_limits[i] = dt_rule_setting(&rules[i], document, scratch);
     memset(scratch->line_changes, 0, (size_t)rules->group * sizeof *scratch->line_changes);
     bool same_words;
     scratch->line_drop = copy_lines(rules, text, scratch, &same_words);
@@ -173,7 +181,7 @@ static bool apply_lines(const struct dt_rule *rule, struct dt_document *document
                         struct dt_rule_scratch *scratch, struct dt_finding *finding)
 {
     if (rule->place == 0)
-        apply_group(rule, &document->text, scratch);
+        apply_group(rule, document, scratch);
     finding->changes = scratch->line_changes[rule->place];
     finding->value = (double)finding->changes;
     if (rule->place != scratch->line_drop)

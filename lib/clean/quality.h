@@ -4,7 +4,7 @@
  * that rule files (dt-rules(5)) choose from.
  *
  * A rule is a table entry: a name, a pure function from the measurements to a number, and the
- * direction of its threshold. To add one, write both in text/rules-SET.c, and define it in
+ * direction of its threshold. To add one, write both in clean/rules-SET.c, and define it in
  * dt-rules(5).
  *
  * A rule with a line function measures each line without surrounding blanks, and drops the line or
@@ -48,10 +48,12 @@ struct dt_rule dt_quality_step(const struct dt_quality_rule *rule, double thresh
 /* Groups consecutive line rules. */
 void dt_quality_group_lines(struct dt_rule *rules, int count);
 
-/* Appends the rules of a file, in order: lines "NAME: THRESHOLD", comments after #. A name
- * without a slash that is not a file in the working directory is a built-in rule set ("gopher").
- * Errors are "FILE:LINE: reason". */
-int dt_rule_file_read(const char *name, struct dt_rule rules[DT_RULES_MAX], int *count,
+/* Appends the rules of a file, in order; dt-rules(5) has the format. A name without a slash that
+ * is not a file in the working directory is a built-in rule set ("gopher"). Files that it names are
+ * added to lineage, which may be NULL. Errors are "FILE:LINE: reason". The rules are owned by the
+ * caller (dt_rule_release). */
+int dt_rule_file_read(const char *name, struct dt_lineage *lineage,
+                      struct dt_rule rules[DT_RULES_MAX], int *count,
                       struct dt_error *err) DT_MUST_CHECK;
 
 #endif

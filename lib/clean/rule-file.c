@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,8 @@
 #include "base/program.h"
 #include "clean/quality.h"
 
-#define LARGEST_FILE ((size_t)1 << 20)
+#define LARGEST_FILE ((size_t)1 << 24)
+#define BLANKS       " \t\r"
 
 /* The path of a rule file; owned by the caller. */
 static int find_file(const char *name, char **path, struct dt_error *err)
@@ -31,65 +33,235 @@ static int find_file(const char *name, char **path, struct dt_error *err)
 static char *strip(char *line)
 {
     line[strcspn(line, "#")] = '\0';
-    line += strspn(line, " \t\r");
-    for (size_t n = strlen(line); n > 0 && strchr(" \t\r", line[n - 1]); n--)
+    line += strspn(line, BLANKS);
+    for (size_t n = strlen(line); n > 0 && strchr(BLANKS, line[n - 1]); n--)
         line[n - 1] = '\0';
     return line;
 }
 
-static int read_rule(char *line, struct dt_rule *step, struct dt_error *err)
+/* What a file brings with it; owned by its first rule. */
+struct rule_file {
+    struct dt_rule_languages languages;
+    double **settings; /* of rules that sections change */
+    size_t setting_count, setting_capacity;
+};
+
+static void free_file(void *owned)
 {
-    char *colon = strchr(line, ':');
-    double threshold;
-    if (colon == NULL)
-        return dt_fail(err, DT_EFORMAT, "'NAME: THRESHOLD' expected");
-    *colon = '\0';
-    char *name = strip(line), *value = strip(colon + 1);
-    const struct dt_quality_rule *rule = dt_quality_find(name);
-    const char *near = rule ? NULL : dt_quality_suggest(name);
-    if (rule == NULL && near)
-        return dt_fail(err, DT_EFORMAT, "unknown rule '%s' (did you mean '%s'?)", name, near);
-    if (rule == NULL)
-        return dt_fail(err, DT_EFORMAT, "unknown rule '%s'", name);
-    if (dt_program_parse_real(value, &threshold) < 0 || threshold < 0)
-        return dt_fail(err, DT_EFORMAT, "rule '%s': the threshold must be a number, not '%s'", name,
-                       value);
-    *step = dt_quality_step(rule, threshold);
+    struct rule_file *file = owned;
+    dt_rule_languages_release(&file->languages);
+    for (size_t i = 0; i < file->setting_count; i++)
+        free(file->settings[i]);
+    free(file->settings);
+    free(file);
+}
+
+/* A line "NAME: THRESHOLD" of a section. */
+struct change {
+    const struct dt_quality_rule *rule;
+    size_t section;
+    double setting;
+    int line;
+};
+
+struct reader {
+    const char *path;
+    int line;
+    struct rule_file *file;
+    size_t section;
+    struct dt_rule *rules; /* all, of which those of this file begin at `first` */
+    int *count, first;
+    struct change *changes;
+    size_t change_count, change_capacity;
+    struct dt_error *err;
+};
+
+static int find_rule(const struct reader *r, const char *name, const struct dt_quality_rule **rule)
+{
+    *rule = dt_quality_find(name);
+    const char *near = *rule ? NULL : dt_quality_suggest(name);
+    if (near)
+        return dt_fail(r->err, DT_EFORMAT, "unknown rule '%s' (did you mean '%s'?)", name, near);
+    return *rule ? 0 : dt_fail(r->err, DT_EFORMAT, "unknown rule '%s'", name);
+}
+
+/* A threshold, or "off", which is NaN. */
+static int read_setting(const struct reader *r, const char *name, const char *value,
+                        double *setting)
+{
+    *setting = NAN;
+    if (strcmp(value, "off") == 0 || (dt_program_parse_real(value, setting) == 0 && *setting >= 0))
+        return 0;
+    return dt_fail(r->err, DT_EFORMAT,
+                   "rule '%s': the threshold must be a number of at least 0 or off, not '%s'", name,
+                   value);
+}
+
+static int append_rule(struct reader *r, struct dt_rule rule)
+{
+    if (*r->count == DT_RULES_MAX)
+        return dt_fail(r->err, DT_EINVALID, "more than %d rules", DT_RULES_MAX);
+    rule.languages = &r->file->languages;
+    r->rules[(*r->count)++] = rule;
     return 0;
 }
 
-static int read_lines(const char *path, char *text, struct dt_rule rules[DT_RULES_MAX], int *count,
-                      struct dt_error *err)
+/* Whether the file already has the rule. */
+static bool has_rule(const struct reader *r, const struct dt_quality_rule *rule)
 {
-    char *rest = text, *line;
-    for (int number = 1; (line = strsep(&rest, "\n")) != NULL; number++) {
-        line = strip(line);
-        if (*line == '\0')
-            continue;
-        if (*count == DT_RULES_MAX)
-            return dt_fail(err, DT_EINVALID, "%s:%d: more than %d rules", path, number,
-                           DT_RULES_MAX);
-        if (read_rule(line, &rules[*count], err) < 0)
-            return dt_fail_context(err, "%s:%d", path, number);
-        ++*count;
+    for (int i = r->first; i < *r->count; i++)
+        if (r->rules[i].object == rule)
+            return true;
+    return false;
+}
+
+static int read_rule(struct reader *r, const char *name, const char *value)
+{
+    const struct dt_quality_rule *rule;
+    double setting;
+    DT_TRY(find_rule(r, name, &rule));
+    DT_TRY(read_setting(r, name, value, &setting));
+    if (r->section == 0)
+        return append_rule(r, dt_quality_step(rule, setting));
+    for (size_t i = 0; i < r->change_count; i++)
+        if (r->changes[i].rule == rule && r->changes[i].section == r->section)
+            return dt_fail(r->err, DT_EFORMAT, "line %d sets '%s' for the same languages",
+                           r->changes[i].line, name);
+    DT_GROW(r->changes, r->change_count, r->change_capacity);
+    r->changes[r->change_count++] = (struct change){rule, r->section, setting, r->line};
+    return has_rule(r, rule) ? 0 : append_rule(r, dt_quality_step(rule, NAN));
+}
+
+/* Words between blanks; further lines add to the list. */
+static int read_stop_words(struct reader *r, const char *words)
+{
+    struct dt_stop_words **list = &r->file->languages.sections[r->section].stop_words;
+    if (*words == '\0')
+        return dt_fail(r->err, DT_EFORMAT, "stop-words: words between blanks expected");
+    if (*list == NULL)
+        *list = dt_stop_words_new();
+    for (size_t n; *words; words += n + strspn(words + n, BLANKS)) {
+        n = strcspn(words, BLANKS);
+        if (!dt_stop_words_add(*list, words, n))
+            return dt_fail(r->err, DT_EINVALID, "more than %d stop words", DT_STOP_WORDS_MAX);
     }
     return 0;
 }
 
-int dt_rule_file_read(const char *name, struct dt_rule rules[DT_RULES_MAX], int *count,
-                      struct dt_error *err)
+static size_t add_section(struct dt_rule_languages *l, int line)
 {
+    DT_GROW(l->sections, l->section_count, l->section_capacity);
+    l->sections[l->section_count] = (struct dt_rule_section){.line = line};
+    return l->section_count++;
+}
+
+/* A header "[lang de at]". */
+static int read_header(struct reader *r, char *line)
+{
+    char *codes = line + 1, *end = strchr(line, ']');
+    size_t keyword = strlen("lang"), n;
+    if (end == NULL || end[1] != '\0' || strncmp(codes, "lang", keyword) != 0 ||
+        !strchr(BLANKS, codes[keyword]) || codes + keyword == end)
+        return dt_fail(r->err, DT_EFORMAT, "a header '[lang CODE ...]' expected, not '%s'", line);
+    *end = '\0';
+    r->section = add_section(&r->file->languages, r->line);
+    for (codes += keyword; *(codes += strspn(codes, BLANKS)); codes += n) {
+        n = strcspn(codes, BLANKS);
+        dt_rule_languages_add(&r->file->languages, codes, n, r->section);
+    }
+    return 0;
+}
+
+static int read_line(struct reader *r, char *line)
+{
+    if (*line == '[')
+        return read_header(r, line);
+    char *colon = strchr(line, ':');
+    if (colon == NULL)
+        return dt_fail(r->err, DT_EFORMAT, "'NAME: THRESHOLD' expected");
+    *colon = '\0';
+    char *name = strip(line), *value = strip(colon + 1);
+    return strcmp(name, "stop-words") == 0 ? read_stop_words(r, value) : read_rule(r, name, value);
+}
+
+/* Gives each rule that sections change its setting in every section. */
+static void apply_changes(struct reader *r)
+{
+    struct rule_file *file = r->file;
+    for (int i = r->first; i < *r->count; i++) {
+        struct dt_rule *rule = &r->rules[i];
+        double *settings = NULL;
+        for (size_t k = 0; k < r->change_count; k++) {
+            if (r->changes[k].rule != rule->object)
+                continue;
+            if (settings == NULL) {
+                settings = dt_alloc(file->languages.section_count, sizeof *settings);
+                for (size_t s = 0; s < file->languages.section_count; s++)
+                    settings[s] = rule->setting;
+                DT_GROW(file->settings, file->setting_count, file->setting_capacity);
+                file->settings[file->setting_count++] = settings;
+            }
+            settings[r->changes[k].section] = r->changes[k].setting;
+        }
+        rule->settings = settings;
+    }
+}
+
+static int read_lines(struct reader *r, char *text)
+{
+    char *rest = text, *line;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        r->line++;
+        line = strip(line);
+        if (*line && read_line(r, line) < 0)
+            return dt_fail_context(r->err, "%s:%d", r->path, r->line);
+    }
+    const char *twice = dt_rule_languages_sort(&r->file->languages);
+    if (twice)
+        return dt_fail(r->err, DT_EFORMAT, "%s: two sections have the language '%s'", r->path,
+                       twice);
+    if (*r->count == r->first)
+        return dt_fail(r->err, DT_EFORMAT, "%s: holds no rule", r->path);
+    apply_changes(r);
+    return 0;
+}
+
+/* The first rule then owns what the file brings. */
+static int read_text(const char *path, char *text, struct dt_rule *rules, int *count,
+                     struct dt_error *err)
+{
+    struct reader r = {.path = path,
+                       .file = dt_alloc(1, sizeof *r.file),
+                       .rules = rules,
+                       .count = count,
+                       .first = *count,
+                       .err = err};
+    add_section(&r.file->languages, 0);
+    int rc = read_lines(&r, text);
+    free(r.changes);
+    if (rc < 0) {
+        free_file(r.file);
+        *count = r.first;
+        return rc;
+    }
+    rules[r.first].owned = r.file;
+    rules[r.first].release = free_file;
+    return 0;
+}
+
+int dt_rule_file_read(const char *name, struct dt_lineage *lineage,
+                      struct dt_rule rules[DT_RULES_MAX], int *count, struct dt_error *err)
+{
+    (void)lineage;
     char *path, *text = NULL;
     size_t size;
-    int before = *count, rc = find_file(name, &path, err);
+    int rc = find_file(name, &path, err);
     if (rc == 0)
         rc = dt_file_read(path, LARGEST_FILE, &text, &size, err);
     if (rc == 0 && strlen(text) != size)
         rc = dt_fail(err, DT_EFORMAT, "%s: holds a NUL byte", path);
     if (rc == 0)
-        rc = read_lines(path, text, rules, count, err);
-    if (rc == 0 && *count == before)
-        rc = dt_fail(err, DT_EFORMAT, "%s: holds no rule", path);
+        rc = read_text(path, text, rules, count, err);
     free(text);
     free(path);
     return rc;

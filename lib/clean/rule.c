@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "clean/rule.h"
 
-#include "json/json.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clean/control.h"
+#include "clean/meta.h"
 #include "clean/mojibake.h"
 #include "clean/quality.h"
 #include "dedup/contamination.h"
@@ -18,6 +20,9 @@ void dt_rule_scratch_release(struct dt_rule_scratch *scratch)
     dt_ids_release(&scratch->points);
     dt_measures_release(&scratch->measures);
     dt_shingles_release(&scratch->shingles);
+    dt_classifier_scratch_release(&scratch->classifier);
+    dt_buffer_release(&scratch->language);
+    scratch->language_known = false;
     scratch->measured = false;
 }
 
@@ -163,26 +168,85 @@ static bool is_listed(const char *name, const char *list)
     return false;
 }
 
-/* True if meta.lang is on the list. Parses meta only if it contains the name. */
-static bool speaks(const struct dt_document *document, const char *list)
+const char *dt_rule_language(const struct dt_document *document, struct dt_rule_scratch *scratch)
 {
-    struct json_object *meta, *lang;
-    struct dt_error ignored;
-    if (document->meta.size == 0 || !strstr(document->meta.data, "lang") ||
-        dt_json_parse(document->meta.data, document->meta.size, "meta", &meta, &ignored) < 0)
-        return false;
-    bool found = json_object_object_get_ex(meta, "lang", &lang) &&
-                 json_object_is_type(lang, json_type_string) && is_listed(dt_json_text(lang), list);
-    json_object_put(meta);
-    return found;
+    if (!scratch->language_known)
+        dt_meta_get_string(&document->meta, "lang", &scratch->language);
+    scratch->language_known = true;
+    return scratch->language.data;
+}
+
+/* The section of the rule's file for the document. */
+static size_t section_of(const struct dt_rule *rule, const struct dt_document *document,
+                         struct dt_rule_scratch *scratch)
+{
+    if (scratch->languages != rule->languages)
+        scratch->section =
+            dt_rule_languages_find(rule->languages, dt_rule_language(document, scratch));
+    scratch->languages = rule->languages;
+    return scratch->section;
+}
+
+double dt_rule_setting(const struct dt_rule *rule, const struct dt_document *document,
+                       struct dt_rule_scratch *scratch)
+{
+    return rule->settings ? rule->settings[section_of(rule, document, scratch)] : rule->setting;
+}
+
+const struct dt_stop_words *dt_rule_stop_words(const struct dt_rule *rule,
+                                               const struct dt_document *document,
+                                               struct dt_rule_scratch *scratch)
+{
+    if (rule->languages == NULL)
+        return NULL;
+    return dt_rule_languages_stop_words(rule->languages, section_of(rule, document, scratch));
+}
+
+/* The shortest decimal number that reads back as the same. */
+static double write_score(float score, char text[32])
+{
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, 32, "%.*g", digits, (double)score);
+        if (strtof(text, NULL) == score)
+            break;
+    }
+    return strtod(text, NULL);
+}
+
+/* Writes meta.lang and meta.lang_score; "und" (ISO 639-2, undetermined) with a score of 0 where the
+ * identifier knows nothing of the text. */
+static bool apply_identify(const struct dt_rule *rule, struct dt_document *document,
+                           struct dt_rule_scratch *scratch, struct dt_finding *finding)
+{
+    const struct dt_classifier *identifier = rule->object;
+    const float *scores = dt_classifier_score(identifier, document->text.data, document->text.size,
+                                              &scratch->classifier);
+    size_t best = scores ? dt_classifier_best(identifier, scores) : 0;
+    const char *language = scores ? dt_classifier_label(identifier, best) : "und";
+    char score[32];
+    finding->value = write_score(scores ? scores[best] : 0, score);
+    dt_buffer_clear(&scratch->text);
+    dt_json_add_string(&scratch->text, language, strlen(language));
+    dt_meta_set(&document->meta, "lang", scratch->text.data);
+    dt_meta_set(&document->meta, "lang_score", score);
+    scratch->language_known = false;
+    scratch->languages = NULL;
+    return true;
 }
 
 static bool apply_language(const struct dt_rule *rule, struct dt_document *document,
                            struct dt_rule_scratch *scratch, struct dt_finding *finding)
 {
-    (void)scratch;
-    finding->value = speaks(document, rule->object);
+    finding->value = is_listed(dt_rule_language(document, scratch), rule->object);
     return finding->value > 0;
+}
+
+static bool apply_language_score(const struct dt_rule *rule, struct dt_document *document,
+                                 struct dt_rule_scratch *scratch, struct dt_finding *finding)
+{
+    (void)scratch;
+    finding->value = dt_meta_get_number(&document->meta, "lang_score", 0);
+    return finding->value >= rule->setting;
 }
 
 static bool apply_contamination(const struct dt_rule *rule, struct dt_document *document,
@@ -222,7 +286,9 @@ static void append_repairs(const struct dt_clean_options *o, struct dt_rule *rul
         {"space", o->space, .apply = apply_space},
         {"min-chars", (double)o->min_chars, .apply = apply_min_chars},
         {"max-chars", (double)o->max_chars, .apply = apply_max_chars},
+        {"identify", o->identifier != NULL, .object = o->identifier, .apply = apply_identify},
         {"language", o->languages != NULL, .object = o->languages, .apply = apply_language},
+        {"language-score", o->language_score, .apply = apply_language_score},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         append(rules, count, i == 0 || all[i].setting > 0, all[i]);
@@ -247,19 +313,28 @@ int dt_rule_select(const struct dt_clean_options *options, struct dt_rule rules[
     *count = 0;
     append_repairs(options, rules, count);
     for (int i = 0; i < options->rule_file_count; i++)
-        DT_TRY(dt_rule_file_read(options->rule_files[i], rules, count, err));
+        DT_TRY(dt_rule_file_read(options->rule_files[i], options->lineage, rules, count, err));
     if (*count > DT_RULES_MAX - OTHER_RULES)
         return dt_fail(err, DT_EINVALID, "more than %d rules", DT_RULES_MAX - OTHER_RULES);
     dt_quality_group_lines(rules, *count);
-    append(
-        rules, count, options->contamination != NULL,
-        (struct dt_rule){"contamination", 0, options->contamination, .apply = apply_contamination});
+    append(rules, count, options->contamination != NULL,
+           (struct dt_rule){"contamination", .object = options->contamination,
+                            .apply = apply_contamination});
     append_masks(options, rules, count);
     return 0;
 }
 
+void dt_rule_release(struct dt_rule *rules, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (rules[i].release)
+            rules[i].release(rules[i].owned);
+}
+
 void dt_rule_start(struct dt_rule_scratch *scratch)
 {
+    scratch->language_known = false;
+    scratch->languages = NULL;
     scratch->measured = false;
     scratch->masked = 0;
 }

@@ -32,7 +32,7 @@ static double alphabetic_words(struct dt_measures *m)
 
 static double stop_words(struct dt_measures *m)
 {
-    return (double)dt_measure_plain_words(m)->stop_words;
+    return (double)dt_measure_plain_stop_words(m);
 }
 
 static double duplicate_lines(struct dt_measures *m)

@@ -130,7 +130,7 @@ static double alphabetic_words(struct dt_measures *m)
 
 static double stop_words(struct dt_measures *m)
 {
-    return (double)dt_measure_words(m)->stop_words;
+    return (double)dt_measure_stop_words(m);
 }
 
 const struct dt_quality_rule dt_quality_rules_gopher[] = {

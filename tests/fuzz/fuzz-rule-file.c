@@ -25,8 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[32];
     struct dt_error err;
     int count = 0, fd = fuzz_file(data, size, path);
-    if (dt_rule_file_read(path, rules, &count, &err) == 0 && count == 0)
+    if (dt_rule_file_read(path, NULL, rules, &count, &err) == 0 && count == 0)
         abort();
+    dt_rule_release(rules, count);
     read_list(path);
     close(fd);
     return 0;

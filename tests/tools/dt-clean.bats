@@ -769,3 +769,85 @@ refused() {
     [ "$status" -eq 1 ]
     [[ "$output" == *"--max-errors allows 1 bad line"* ]]
 }
+
+@test "--identify writes the language and its score, which --language and --language-score read" {
+    printf 'der Hund und das Feld\nthe dog and an old man\n' >lines
+    model=$ROOT/tests/language/golden/softmax.ftz
+    run dt-clean -q --from lines --to jsonl --identify --identifier "$model" lines
+    [ "$status" -eq 0 ]
+    grep -qE '"text":"der Hund[^"]*","meta":\{"lang":"de","lang_score":0\.[0-9]+\}' <<<"$output"
+    grep -qE '"text":"the dog[^"]*","meta":\{"lang":"en","lang_score":0\.[0-9]+\}' <<<"$output"
+    [ "$(dt-clean -q --from lines --identify --identifier "$model" --language de,fr lines | text_of)" = 'der Hund und das Feld' ]
+    # members that others wrote are replaced, and the rest stays
+    printf '{"text":"der Hund und das Feld","meta":{"lang":"xx","url":"u","lang_score":2}}\n' >old.jsonl
+    run dt-clean -q --identify --identifier "$model" old.jsonl
+    grep -qE '"meta":\{"url":"u","lang":"de","lang_score":0\.[0-9]+\}' <<<"$output"
+    printf 'x\n' >>lines
+    [ "$(dt-clean -q --from lines --identify --identifier "$model" --language-score 0.99 --rejects rejects lines | wc -l)" = 2 ]
+    grep -qE '"text":"x","meta":\{"lang":"[a-z]+","lang_score":0\.[0-9]+,"reject":\{"rule":"language-score","value":0\.[0-9]+\}' rejects
+}
+
+@test "--language-score reads a member that others wrote; without one the score is 0" {
+    printf '{"text":"a","meta":{"lang_score":0.7}}\n{"text":"b"}\n{"text":"c","meta":{"lang_score":0.6}}\n' >in.jsonl
+    [ "$(dt-clean -q --language-score 0.65 in.jsonl | text_of)" = a ]
+}
+
+@test "a model that is damaged, or of word vectors, is refused" {
+    printf 'text\n' >t
+    head -c 500 "$ROOT/tests/language/golden/tree.bin" >cut
+    run dt-clean --identify --identifier cut t
+    [ "$status" -eq 1 ]
+    grep -q 'cut: not a model of fastText, or damaged' <<<"$output"
+    run dt-clean --identifier cut t
+    [ "$status" -eq 2 ]
+}
+
+@test "sections of a rule file change thresholds and stop words by language" {
+    cat >my.rules <<'R'
+gopher-words-min: 4
+gopher-stop-words: 2
+stop-words: the of and
+[lang de at]
+gopher-words-min: 3   # shorter
+stop-words: der und
+stop-words: die
+[lang zh]
+gopher-stop-words: off
+fineweb-line-feeds: 0
+R
+    cat >in.jsonl <<'D'
+{"text":"der Hund und","meta":{"lang":"de"}}
+{"text":"der Hund und","meta":{"lang":"en"}}
+{"text":"the dog and cat","meta":{"lang":"en"}}
+{"text":"the dog and cat","meta":{"lang":"at"}}
+{"text":"a b c d","meta":{"lang":"zh"}}
+{"text":"a b c\nd","meta":{"lang":"zh"}}
+{"text":"the cat\nand dog"}
+D
+    dt-clean -q --rules ./my.rules --rejects rejects in.jsonl | text_of >kept
+    [ "$(cat kept)" = 'der Hund und
+the dog and cat
+a b c d
+the cat\nand dog' ]
+    [ "$(sed -E 's/.*"rule":"([a-z-]*)".*/\1/' rejects)" = 'gopher-words-min
+gopher-stop-words
+fineweb-line-feeds' ]
+}
+
+@test "a section that is wrong is refused with its line" {
+    printf 'x\n' >t
+    try() {
+        printf "$1" >bad.rules
+        run dt-clean --rules ./bad.rules t
+        [ "$status" -eq 1 ]
+        grep -qF "$2" <<<"$output" || { echo "$output"; return 1; }
+    }
+    try 'c4-braces: 0\n[de]\n' "bad.rules:2: a header '[lang CODE ...]' expected, not '[de]'"
+    try 'c4-braces: 0\n[lang]\n' "bad.rules:2: a header"
+    try 'c4-braces: 0\n[lang de\n' "bad.rules:2: a header"
+    try '[lang de]\nc4-braces: 0\nc4-braces: 1\n' "bad.rules:3: line 2 sets 'c4-braces' for the same languages"
+    try '[lang de]\nc4-braces: 0\n[lang fr de]\nc4-braces: 1\n' "bad.rules: two sections have the language 'de'"
+    try '[lang de]\nc4-braces: no\n' "the threshold must be a number of at least 0 or off, not 'no'"
+    try 'c4-braces: 0\nstop-words:\n' "bad.rules:2: stop-words: words between blanks expected"
+    try '[lang de]\nstop-words: der\n' "bad.rules: holds no rule"
+}

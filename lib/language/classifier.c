@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* Applies models of fastText: the mean of the rows of a text's words and n-grams, multiplied by the
+ * output matrix. */
+#include "language/classifier-internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "hash/hash.h"
+
+#define LARGEST_FILE ((size_t)1 << 36)
+
+int dt_classifier_read(struct dt_classifier **c, const char *path, struct dt_error *err)
+{
+    struct dt_classifier *new = dt_alloc(1, sizeof *new);
+    int rc = dt_file_read(path, LARGEST_FILE, &new->file, &new->file_size, err);
+    if (rc == 0)
+        rc = dt_model_file_parse(new, path, err);
+    if (rc < 0) {
+        dt_classifier_free(new);
+        return rc;
+    }
+    new->hash = dt_hash(new->file, new->file_size);
+    *c = new;
+    return 0;
+}
+
+void dt_classifier_free(struct dt_classifier *c)
+{
+    if (c == NULL)
+        return;
+    free(c->file);
+    free(c->entries);
+    free(c->words.slots);
+    free(c->kept.slots);
+    free(c->nodes);
+    free(c);
+}
+
+size_t dt_classifier_labels(const struct dt_classifier *c)
+{
+    return (size_t)c->label_count;
+}
+
+static const char *without_prefix(const char *label)
+{
+    size_t n = strlen(DT_MODEL_FILE_LABEL);
+    return strncmp(label, DT_MODEL_FILE_LABEL, n) == 0 ? label + n : label;
+}
+
+const char *dt_classifier_label(const struct dt_classifier *c, size_t label)
+{
+    return without_prefix(c->entries[(size_t)c->word_count + label].text);
+}
+
+size_t dt_classifier_find(const struct dt_classifier *c, const char *name)
+{
+    size_t label = 0, count = dt_classifier_labels(c);
+    while (label < count && strcmp(dt_classifier_label(c, label), without_prefix(name)) != 0)
+        label++;
+    return label;
+}
+
+uint64_t dt_classifier_hash(const struct dt_classifier *c)
+{
+    return c->hash;
+}
+
+/* --- matrices --------------------------------------------------------------------------------- */
+
+/* The centroid of a part with this code, and its length. */
+static inline const char *centroid(const struct dt_model_quantizer *q, int32_t part,
+                                   unsigned char code, int32_t *length)
+{
+    *length = part == q->parts - 1 ? q->last : q->width;
+    size_t before = (size_t)part * DT_MODEL_FILE_CODES * (size_t)q->width;
+    return q->centroids + sizeof(float) * (before + (size_t)code * (size_t)*length);
+}
+
+static inline float norm_of(const struct dt_model_matrix *m, int64_t row)
+{
+    int32_t length;
+    if (m->norm_codes == NULL)
+        return 1;
+    return dt_model_float(centroid(&m->norms, 0, m->norm_codes[row], &length), 0);
+}
+
+static void add_row(const struct dt_model_matrix *m, int64_t row, float *restrict sum)
+{
+    if (m->values) {
+        const char *values = m->values + sizeof(float) * (size_t)(row * m->columns);
+        for (int64_t i = 0; i < m->columns; i++)
+            sum[i] += dt_model_float(values, (size_t)i);
+        return;
+    }
+    const unsigned char *codes = m->codes + row * m->quantizer.parts;
+    float norm = norm_of(m, row);
+    for (int32_t part = 0, length; part < m->quantizer.parts; part++, sum += length) {
+        const char *values = centroid(&m->quantizer, part, codes[part], &length);
+        for (int32_t i = 0; i < length; i++)
+            sum[i] += norm * dt_model_float(values, (size_t)i);
+    }
+}
+
+static float dot_row(const struct dt_model_matrix *m, int64_t row, const float *x)
+{
+    float sum = 0;
+    if (m->values) {
+        const char *values = m->values + sizeof(float) * (size_t)(row * m->columns);
+        for (int64_t i = 0; i < m->columns; i++)
+            sum += dt_model_float(values, (size_t)i) * x[i];
+        return sum;
+    }
+    const unsigned char *codes = m->codes + row * m->quantizer.parts;
+    for (int32_t part = 0, length; part < m->quantizer.parts; part++, x += length) {
+        const char *values = centroid(&m->quantizer, part, codes[part], &length);
+        for (int32_t i = 0; i < length; i++)
+            sum += x[i] * dt_model_float(values, (size_t)i);
+    }
+    return sum * norm_of(m, row);
+}
+
+/* --- features --------------------------------------------------------------------------------- */
+
+static inline int32_t find(const struct dt_model_table *t, uint32_t key)
+{
+    uint32_t i = dt_model_table_start(t, key);
+    while (t->slots[i].value >= 0 && t->slots[i].key != key)
+        i = (i + 1) & t->mask;
+    return t->slots[i].value;
+}
+
+static void add_feature(const struct dt_classifier *c, struct dt_classifier_scratch *s, int64_t row)
+{
+    add_row(&c->input, row, s->hidden);
+    s->features++;
+}
+
+/* The row of an n-gram, if pruning left it. */
+static inline void add_ngram(const struct dt_classifier *c, struct dt_classifier_scratch *s,
+                             uint32_t bucket)
+{
+    int32_t place = c->pruned ? find(&c->kept, bucket) : (int32_t)bucket;
+    if (place >= 0)
+        add_feature(c, s, (int64_t)c->word_count + place);
+}
+
+static inline bool continues(char byte)
+{
+    return (byte & 0xc0) == 0x80;
+}
+
+/* A byte of the word between its marks < and >. */
+static inline char byte_at(const char *word, size_t size, size_t i)
+{
+    return i == 0 ? '<' : i == size + 1 ? '>' : word[i - 1];
+}
+
+/* The n-grams of characters, except the marks alone. */
+static void add_ngrams(const struct dt_classifier *c, struct dt_classifier_scratch *s,
+                       const char *word, size_t size)
+{
+    size_t end = size + 2;
+    for (size_t i = 0; i < end; i++) {
+        uint32_t hash = DT_MODEL_HASH_START;
+        if (continues(byte_at(word, size, i)))
+            continue;
+        size_t j = i;
+        for (int32_t n = 1; j < end && n <= c->longest; n++) {
+            do
+                hash = dt_model_hash_byte(hash, byte_at(word, size, j++));
+            while (j < end && continues(byte_at(word, size, j)));
+            if (n >= c->shortest && !(n == 1 && (i == 0 || j == end)))
+                add_ngram(c, s, hash % (uint32_t)c->bucket);
+        }
+    }
+}
+
+/* The entry of a word, or -1. */
+static int32_t find_entry(const struct dt_classifier *c, const char *word, size_t size,
+                          uint32_t hash)
+{
+    const struct dt_model_table *t = &c->words;
+    for (uint32_t i = dt_model_table_start(t, hash); t->slots[i].value >= 0;
+         i = (i + 1) & t->mask) {
+        const char *text = c->entries[t->slots[i].value].text;
+        if (t->slots[i].key == hash && strncmp(text, word, size) == 0 && text[size] == '\0')
+            return t->slots[i].value;
+    }
+    return -1;
+}
+
+static bool is_line_end(const char *word, size_t size)
+{
+    return size == strlen(DT_MODEL_FILE_LINE_END) &&
+           memcmp(word, DT_MODEL_FILE_LINE_END, size) == 0;
+}
+
+static void add_word(const struct dt_classifier *c, struct dt_classifier_scratch *s,
+                     const char *word, size_t size)
+{
+    size_t prefix = strlen(DT_MODEL_FILE_LABEL);
+    uint32_t hash = DT_MODEL_HASH_START;
+    for (size_t i = 0; i < size; i++)
+        hash = dt_model_hash_byte(hash, word[i]);
+    int32_t entry = find_entry(c, word, size, hash);
+    if (entry >= c->word_count ||
+        (entry < 0 && size >= prefix && memcmp(word, DT_MODEL_FILE_LABEL, prefix) == 0))
+        return; /* a label, not a word */
+    if (entry >= 0)
+        add_feature(c, s, entry);
+    if (c->longest > 0 && !is_line_end(word, size))
+        add_ngrams(c, s, word, size);
+    DT_GROW(s->hashes, s->hash_count, s->hash_capacity);
+    s->hashes[s->hash_count++] = hash;
+}
+
+/* The n-grams of 2 words and more; hashes are sign-extended, as in fastText. */
+static void add_word_ngrams(const struct dt_classifier *c, struct dt_classifier_scratch *s)
+{
+    for (size_t i = 0; i < s->hash_count && c->word_ngrams > 1; i++) {
+        uint64_t hash = (uint64_t)(int32_t)s->hashes[i];
+        for (size_t j = i + 1; j < s->hash_count && j - i < (size_t)c->word_ngrams; j++) {
+            hash = hash * 116049371 + (uint64_t)(int32_t)s->hashes[j];
+            add_ngram(c, s, (uint32_t)(hash % (uint64_t)c->bucket));
+        }
+    }
+}
+
+static bool is_separator(char byte)
+{
+    return byte == ' ' || (byte >= '\t' && byte <= '\r') || byte == '\0';
+}
+
+/* A word that equals the end of the line ends it, as in fastText. */
+static void add_text(const struct dt_classifier *c, struct dt_classifier_scratch *s,
+                     const char *text, size_t size)
+{
+    s->features = s->hash_count = 0;
+    memset(s->hidden, 0, (size_t)c->dim * sizeof *s->hidden);
+    for (size_t i = 0, from; i < size; i++) {
+        for (from = i; i < size && !is_separator(text[i]); i++)
+            ;
+        if (is_line_end(text + from, i - from))
+            break;
+        if (i > from)
+            add_word(c, s, text + from, i - from);
+    }
+    add_word(c, s, DT_MODEL_FILE_LINE_END, strlen(DT_MODEL_FILE_LINE_END));
+    add_word_ngrams(c, s);
+    float scale = (float)(1.0 / (double)s->features);
+    for (int32_t i = 0; i < c->dim; i++)
+        s->hidden[i] *= scale;
+}
+
+/* --- labels ----------------------------------------------------------------------------------- */
+
+static float log_of(float probability)
+{
+    return (float)log((double)probability + 1e-5);
+}
+
+static void score_softmax(const struct dt_classifier *c, float *scores)
+{
+    float most = scores[0], sum = 0;
+    for (int32_t i = 1; i < c->label_count; i++)
+        most = scores[i] > most ? scores[i] : most;
+    for (int32_t i = 0; i < c->label_count; i++) {
+        scores[i] = (float)exp((double)(scores[i] - most));
+        sum += scores[i];
+    }
+    for (int32_t i = 0; i < c->label_count; i++)
+        scores[i] = expf(log_of(scores[i] / sum));
+}
+
+/* fastText reads the sigmoid from a table of 513 values between -8 and 8. */
+static float sigmoid(float x)
+{
+    if (!(x >= -8))
+        return 0;
+    if (x > 8)
+        return 1;
+    float place = (float)((int64_t)((x + 8) * 512 / 8 / 2) * 16) / 512 - 8;
+    return (float)(1.0 / (1.0 + (double)expf(-place)));
+}
+
+static void score_each(const struct dt_classifier *c, float *scores)
+{
+    for (int32_t i = 0; i < c->label_count; i++)
+        scores[i] = expf(log_of(sigmoid(scores[i])));
+}
+
+/* From the root down: scores of nodes are logarithms of probabilities. */
+static void score_tree(const struct dt_classifier *c, const float *hidden, float *scores)
+{
+    int32_t labels = c->label_count;
+    scores[2 * labels - 2] = 0;
+    for (int32_t i = 2 * labels - 2; i >= labels; i--) {
+        float right = dot_row(&c->output, i - labels, hidden);
+        right = (float)(1.0 / (double)(1 + expf(-right)));
+        scores[c->nodes[i].left] = scores[i] + log_of((float)(1.0 - (double)right));
+        scores[c->nodes[i].right] = scores[i] + log_of(right);
+    }
+    for (int32_t i = 0; i < labels; i++)
+        scores[i] = expf(scores[i]);
+}
+
+static void make_room(const struct dt_classifier *c, struct dt_classifier_scratch *s)
+{
+    size_t labels = (size_t)c->label_count, size = (size_t)c->dim + 2 * labels;
+    if (size > s->size) {
+        s->hidden = dt_realloc(s->hidden, size, sizeof *s->hidden);
+        s->size = size;
+    }
+    s->scores = s->hidden + c->dim;
+}
+
+const float *dt_classifier_score(const struct dt_classifier *c, const char *text, size_t size,
+                                 struct dt_classifier_scratch *s)
+{
+    make_room(c, s);
+    add_text(c, s, text, size);
+    if (s->features == 0)
+        return NULL;
+    if (c->loss == DT_MODEL_FILE_LOSS_TREE) {
+        score_tree(c, s->hidden, s->scores);
+    } else {
+        for (int32_t i = 0; i < c->label_count; i++)
+            s->scores[i] = dot_row(&c->output, i, s->hidden);
+        (c->loss == DT_MODEL_FILE_LOSS_SOFTMAX ? score_softmax : score_each)(c, s->scores);
+    }
+    for (int32_t i = 0; i < c->label_count; i++)
+        if (!isfinite(s->scores[i]))
+            return NULL;
+    return s->scores;
+}
+
+size_t dt_classifier_best(const struct dt_classifier *c, const float *scores)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < dt_classifier_labels(c); i++)
+        if (scores[i] >= scores[best]) /* of equal ones the last, as fastText chooses */
+            best = i;
+    return best;
+}
+
+void dt_classifier_scratch_release(struct dt_classifier_scratch *s)
+{
+    free(s->hidden);
+    free(s->hashes);
+    *s = (struct dt_classifier_scratch){0};
+}
