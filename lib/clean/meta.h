@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Members of a document's "meta", a JSON object as text. Other members keep their bytes unless one is replaced. */
+/* Members of a document's "meta", a JSON object as text. Other members keep their bytes unless one
+ * is replaced. */
 #ifndef DT_CLEAN_META_H
 #define DT_CLEAN_META_H
 

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/program.h"
+#include "clean/file-rules.h"
 #include "clean/quality.h"
 
 #define LARGEST_FILE ((size_t)1 << 24)
@@ -42,6 +43,12 @@ static char *strip(char *line)
 /* What a file brings with it; owned by its first rule. */
 struct rule_file {
     struct dt_rule_languages languages;
+    struct dt_file_models models;
+    struct object { /* of a rule */
+        void *owned;
+        void (*release)(void *owned);
+    } * objects;
+    size_t object_count, object_capacity;
     double **settings; /* of rules that sections change */
     size_t setting_count, setting_capacity;
 };
@@ -50,15 +57,19 @@ static void free_file(void *owned)
 {
     struct rule_file *file = owned;
     dt_rule_languages_release(&file->languages);
+    dt_file_models_release(&file->models);
+    for (size_t i = 0; i < file->object_count; i++)
+        file->objects[i].release(file->objects[i].owned);
+    free(file->objects);
     for (size_t i = 0; i < file->setting_count; i++)
         free(file->settings[i]);
     free(file->settings);
     free(file);
 }
 
-/* A line "NAME: THRESHOLD" of a section. */
+/* A line of a section. */
 struct change {
-    const struct dt_quality_rule *rule;
+    const void *rule; /* its object */
     size_t section;
     double setting;
     int line;
@@ -73,6 +84,7 @@ struct reader {
     int *count, first;
     struct change *changes;
     size_t change_count, change_capacity;
+    struct dt_lineage *lineage;
     struct dt_error *err;
 };
 
@@ -102,8 +114,16 @@ static int append_rule(struct reader *r, struct dt_rule rule)
     if (*r->count == DT_RULES_MAX)
         return dt_fail(r->err, DT_EINVALID, "more than %d rules", DT_RULES_MAX);
     rule.languages = &r->file->languages;
+    rule.owned = NULL;
+    rule.release = NULL;
     r->rules[(*r->count)++] = rule;
     return 0;
+}
+
+static void add_change(struct reader *r, const void *rule, double setting)
+{
+    DT_GROW(r->changes, r->change_count, r->change_capacity);
+    r->changes[r->change_count++] = (struct change){rule, r->section, setting, r->line};
 }
 
 /* Whether the file already has the rule. */
@@ -127,9 +147,23 @@ static int read_rule(struct reader *r, const char *name, const char *value)
         if (r->changes[i].rule == rule && r->changes[i].section == r->section)
             return dt_fail(r->err, DT_EFORMAT, "line %d sets '%s' for the same languages",
                            r->changes[i].line, name);
-    DT_GROW(r->changes, r->change_count, r->change_capacity);
-    r->changes[r->change_count++] = (struct change){rule, r->section, setting, r->line};
+    add_change(r, rule, setting);
     return has_rule(r, rule) ? 0 : append_rule(r, dt_quality_step(rule, NAN));
+}
+
+/* A rule that reads a file; the line of a section is a rule for its languages alone. */
+static int read_file_rule(struct reader *r, const char *name, char *arguments)
+{
+    const struct dt_file_rules_context context = {r->path, &r->file->models, r->lineage};
+    struct dt_rule rule;
+    DT_TRY(dt_file_rules_make(&context, name, arguments, &rule, r->err));
+    DT_GROW(r->file->objects, r->file->object_count, r->file->object_capacity);
+    r->file->objects[r->file->object_count++] = (struct object){rule.owned, rule.release};
+    if (r->section > 0) {
+        add_change(r, rule.object, rule.setting);
+        rule.setting = NAN;
+    }
+    return append_rule(r, rule);
 }
 
 /* Words between blanks; further lines add to the list. */
@@ -181,6 +215,8 @@ static int read_line(struct reader *r, char *line)
         return dt_fail(r->err, DT_EFORMAT, "'NAME: THRESHOLD' expected");
     *colon = '\0';
     char *name = strip(line), *value = strip(colon + 1);
+    if (dt_file_rules_has(name))
+        return read_file_rule(r, name, value);
     return strcmp(name, "stop-words") == 0 ? read_stop_words(r, value) : read_rule(r, name, value);
 }
 
@@ -227,10 +263,11 @@ static int read_lines(struct reader *r, char *text)
 }
 
 /* The first rule then owns what the file brings. */
-static int read_text(const char *path, char *text, struct dt_rule *rules, int *count,
-                     struct dt_error *err)
+static int read_text(const char *path, char *text, struct dt_lineage *lineage,
+                     struct dt_rule *rules, int *count, struct dt_error *err)
 {
     struct reader r = {.path = path,
+                       .lineage = lineage,
                        .file = dt_alloc(1, sizeof *r.file),
                        .rules = rules,
                        .count = count,
@@ -252,7 +289,6 @@ static int read_text(const char *path, char *text, struct dt_rule *rules, int *c
 int dt_rule_file_read(const char *name, struct dt_lineage *lineage,
                       struct dt_rule rules[DT_RULES_MAX], int *count, struct dt_error *err)
 {
-    (void)lineage;
     char *path, *text = NULL;
     size_t size;
     int rc = find_file(name, &path, err);
@@ -261,7 +297,7 @@ int dt_rule_file_read(const char *name, struct dt_lineage *lineage,
     if (rc == 0 && strlen(text) != size)
         rc = dt_fail(err, DT_EFORMAT, "%s: holds a NUL byte", path);
     if (rc == 0)
-        rc = read_text(path, text, rules, count, err);
+        rc = read_text(path, text, lineage, rules, count, err);
     free(text);
     free(path);
     return rc;

@@ -8,6 +8,7 @@ The text is translations in packages of Debian: messages (.mo), help and manual 
 downloaded by apt-get(8) to DIRECTORY/packages and unpacked; an existing directory is used again.
 Needs Debian, and `pip install fasttext-wheel 'numpy<2'`.  The same packages give the same model.
 """
+import collections
 import gettext
 import glob
 import gzip
@@ -27,7 +28,7 @@ libreoffice-help-id libreoffice-help-tr manpages-de manpages-fr manpages-ja manp
 manpages-pl manpages-es""".split()
 # Languages with enough text, and the names of locales that are the same language.
 LANGUAGES = """ar bg ca cs da de el en eo es et eu fa fi fr gl he hi hr hu id is it ja km ko lt lv mk
-mr my nl no pl pt ro ru sk sl sr sv ta te th tr uk vi zh""".split()
+mr nl no pl pt ro ru sk sl sr sv ta th tr uk vi zh""".split()
 SAME = {"nb": "no", "nn": "no", "iw": "he", "in": "id"}
 CHARACTERS = (40, 400)  # of a sample
 SAMPLES = 12000         # of a language, at most
@@ -112,8 +113,8 @@ def samples(text):
 SCRIPTS = {"ar": "\u0600-\u06ff", "fa": "\u0600-\u06ff", "bg": "\u0400-\u04ff", "el": "\u0370-\u03ff",
            "he": "\u0590-\u05ff", "hi": "\u0900-\u097f", "mr": "\u0900-\u097f", "th": "\u0e00-\u0e7f",
            "ja": "\u3040-\u30ff\u4e00-\u9fff", "zh": "\u4e00-\u9fff", "ko": "\uac00-\ud7a3",
-           "km": "\u1780-\u17ff", "my": "\u1000-\u109f", "mk": "\u0400-\u04ff", "ru": "\u0400-\u04ff",
-           "uk": "\u0400-\u04ff", "ta": "\u0b80-\u0bff", "te": "\u0c00-\u0c7f"}
+           "km": "\u1780-\u17ff", "mk": "\u0400-\u04ff", "ru": "\u0400-\u04ff",
+           "uk": "\u0400-\u04ff", "ta": "\u0b80-\u0bff"}
 
 
 def fits(language, text):
@@ -131,13 +132,9 @@ def collect(text):
         part = plain(part)[:CHARACTERS[1]]
         if fits(language, part):
             found[language][hashlib.sha256(part.encode()).digest()] = part
-    english = found["en"]
-    for language in LANGUAGES:  # messages that were not translated
-        if language != "en":
-            for key in english.keys() & found[language].keys():
-                del found[language][key]
-    return {language: [parts[k] for k in sorted(parts)][:SAMPLES + HELD_OUT]
-            for language, parts in found.items()}
+    times = collections.Counter(key for parts in found.values() for key in parts)
+    return {language: [parts[k] for k in sorted(parts) if times[k] == 1 or language == "en"]
+            [:SAMPLES + HELD_OUT] for language, parts in found.items()}  # not untranslated ones
 
 
 def train(directory, corpus):

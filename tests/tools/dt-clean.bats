@@ -851,3 +851,57 @@ fineweb-line-feeds' ]
     try 'c4-braces: 0\nstop-words:\n' "bad.rules:2: stop-words: words between blanks expected"
     try '[lang de]\nstop-words: der\n' "bad.rules: holds no rule"
 }
+
+@test "fasttext: scores of a classifier keep and drop documents" {
+    cp "$ROOT/tests/language/golden/softmax.ftz" .
+    mkdir -p sub
+    printf 'der Hund und das Feld\nthe dog and an old man\n' >lines
+    printf 'fasttext: ../softmax.ftz de min 0.5 # German\n' >sub/de.rules
+    [ "$(dt-clean -q --from lines --rules sub/de.rules --rejects rejects lines | text_of)" = 'der Hund und das Feld' ]
+    grep -qE '"rule":"fasttext-de","value":[0-9.e-]+' rejects
+    printf 'fasttext: softmax.ftz __label__de max 0.5\n' >not.rules
+    [ "$(dt-clean -q --from lines --rules not.rules lines | text_of)" = 'the dog and an old man' ]
+    dt-clean -q --from lines --rules not.rules --attributes lines | grep -qE '"dt__fasttext-de":\[\[0,[0-9]+,0\.9'
+    # of one language only
+    printf 'c4-braces: 0\n[lang en]\nfasttext: softmax.ftz de min 0.5\n' >some.rules
+    printf '{"text":"the old man","meta":{"lang":"en"}}\n{"text":"the old man","meta":{"lang":"de"}}\n' >in.jsonl
+    [ "$(dt-clean -q --rules some.rules in.jsonl | grep -c .)" = 1 ]
+    for bad in 'fasttext: softmax.ftz de 0.5' 'fasttext: softmax.ftz de min x'; do
+        echo "$bad" >bad.rules
+        run dt-clean --rules bad.rules lines
+        [ "$status" -eq 1 ]
+        grep -qF "bad.rules:1: 'fasttext: MODEL LABEL min|max SCORE' expected" <<<"$output"
+    done
+    echo 'fasttext: softmax.ftz fr min 0.5' >bad.rules
+    run dt-clean --rules bad.rules lines
+    grep -qF "the model 'softmax.ftz' has no label 'fr'" <<<"$output"
+    echo 'fasttext: none.ftz fr min 0.5' >bad.rules
+    run dt-clean --rules bad.rules lines
+    grep -q 'bad.rules:1: .*none.ftz' <<<"$output"
+}
+
+@test "url-blocklist: host names with their subdomains, and prefixes" {
+    printf '# list\nexample.org\nwww.Example.NET\nhttps://site.com/a/b/\nsite.com/q?x=1\n\n' >urls
+    printf 'url-blocklist: urls\n' >url.rules
+    check() {
+        printf '{"text":"t","meta":{"url":"%s"}}\n{"text":"other"}\n' "$2" >in.jsonl
+        [ "$(dt-clean -q --rules url.rules in.jsonl | grep -c .)" = "$1" ] || { echo "$2"; return 1; }
+    }
+    for url in http://example.org/ https://a.b.EXAMPLE.org:8080/x example.org //example.org/y \
+        http://user:pw@example.org/ https://example.net/z http://www.site.com/a/b http://site.com/a/b/c \
+        'http://site.com/a/b?c' 'http://site.com/q?x=1&y=2' https://example.org.; do
+        check 1 "$url"
+    done
+    for url in http://notexample.org/ http://example.org.uk/ http://site.com/ http://site.com/a http://site.com/a/bc \
+        'http://site.com/q?x=12' http://other.com/example.org 'http://other.com/?u=http://example.org/' ''; do
+        check 2 "$url"
+    done
+    gzip -k urls
+    printf 'url-blocklist: urls.gz\n' >url.rules
+    check 1 http://example.org/
+    printf '# none\n' >urls
+    printf 'url-blocklist: urls\n' >url.rules
+    run dt-clean --rules url.rules in.jsonl
+    [ "$status" -eq 1 ]
+    grep -q 'urls: has no host name or URL' <<<"$output"
+}
