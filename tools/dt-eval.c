@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "comm/comm.h"
 #include "eval/choice.h"
+#include "eval/classification.h"
 #include "eval/masked.h"
 #include "eval/perplexity.h"
 #include "eval/translation-corpus.h"
@@ -61,6 +62,7 @@ static const struct dt_use uses[] = {
     {"choice", "DATA", "model", "tokenizer items json output batch device threads quiet"},
     {"masked", "DATA", "model",
      "tokenizer mask-rate alone seed items json output batch device threads quiet"},
+    {"labels", "DATA", "model", "tokenizer items json output batch device threads quiet"},
     {"bleu", "FILE ...", "reference", "words bootstrap seed items json output quiet"},
     {NULL},
 };
@@ -211,6 +213,36 @@ static int choice(char **paths, int count, struct dt_error *err)
     return rc;
 }
 
+static int measure_labels(void *results, int number, struct dt_scored_model *subject, void *data,
+                          struct dt_progress *progress, struct dt_error *err)
+{
+    struct dt_classification *all = results;
+    DT_TRY(dt_classification_measure(&all[number], subject, data, opt.tokenizer, opt.batch,
+                                     progress, err));
+    if (all[number].count != all[0].count)
+        return dt_fail(err, DT_EINVALID, "%s: gave %s fewer or more documents than the first model",
+                       (const char *)data, subject->directory);
+    return 0;
+}
+
+static int labels(char **data, int count, struct dt_error *err)
+{
+    struct dt_classification *results = dt_alloc((size_t)opt.models.count, sizeof *results);
+    struct dt_buffer text = DT_BUFFER_EMPTY, items = DT_BUFFER_EMPTY;
+    (void)count;
+    int rc = for_each_model(measure_labels, results, data[0], err);
+    if (rc == 0) {
+        dt_classification_report(results, opt.models.count, opt.json, &text);
+        if (opt.items)
+            dt_classification_items(results, opt.models.count, &items);
+        rc = write_results(&text, &items, err);
+    }
+    for (int i = 0; i < opt.models.count; i++)
+        dt_classification_release(&results[i]);
+    free(results);
+    return rc;
+}
+
 static int bleu(char **paths, int count, struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY, items = DT_BUFFER_EMPTY;
@@ -234,7 +266,7 @@ static int bleu(char **paths, int count, struct dt_error *err)
 static const struct mode {
     int most; /* most operands after the name */
     int (*run)(char **operands, int count, struct dt_error *err);
-} modes[] = {{1, perplexity}, {1, choice}, {1, masked}, {1000, bleu}};
+} modes[] = {{1, perplexity}, {1, choice}, {1, masked}, {1, labels}, {1000, bleu}};
 _Static_assert(sizeof modes / sizeof *modes + 1 == sizeof uses / sizeof *uses, "one each");
 
 static const struct mode *mode_of(int count, char **operands)

@@ -121,6 +121,12 @@ static void frame_texts(struct included *t, const struct dt_tokenizer *tokenizer
     free(around.before);
 }
 
+/* Whether the model continues texts. */
+static bool continues(const struct dt_model_config *c)
+{
+    return !dt_model_is_masked(c) && c->num_labels == 0;
+}
+
 static int read_tokenizer(struct included *t, const struct dt_model *m, struct dt_error *err)
 {
     struct dt_tokenizer *tokenizer;
@@ -134,7 +140,7 @@ static int read_tokenizer(struct included *t, const struct dt_model *m, struct d
     if (rc == 0)
         rc = dt_gguf_file_is_named(t->path) ? dt_gguf_tokenizer_load(t->path, &t->json, err)
                                             : dt_json_read(t->path, &t->json, err);
-    if (rc == 0 && !dt_model_is_masked(&m->config))
+    if (rc == 0 && continues(&m->config))
         frame_texts(t, tokenizer);
     dt_tokenizer_free(tokenizer);
     return rc;
@@ -185,7 +191,7 @@ static int write_tokenizer(const struct included *t, const struct dt_model_confi
                            struct dt_error *err)
 {
     char *path = dt_path_join(opt.output, DT_TOKENIZER_FILE);
-    bool same = t->frame.in_tokenizer || t->frame.frame.before_count == 0 || dt_model_is_masked(c);
+    bool same = t->frame.in_tokenizer || t->frame.frame.before_count == 0 || !continues(c);
     int rc = same ? dt_tokenizer_copy(t->path, path, err) : dt_json_write(path, t->json, err);
     free(path);
     DT_TRY(rc);
@@ -198,7 +204,7 @@ static int write_tokenizer(const struct included *t, const struct dt_model_confi
             tokens->end_count > 0 ? tokens->ends[0] : t->eot, c->max_seq_len, err));
     int generation = t->own ? copy_own(DT_GENERATION_CONFIG_FILE, err) : 0;
     DT_TRY(generation);
-    if (generation == 0 && !dt_model_is_masked(c))
+    if (generation == 0 && continues(c))
         DT_TRY(dt_text_tokens_write(tokens, opt.output, err));
     if (t->own && (rc = copy_own(DT_SPECIAL_TOKENS_FILE, err)) < 0)
         return rc;
@@ -288,6 +294,8 @@ static int write_model(const struct dt_model *m, const struct included *t, struc
         return dt_fail_errno(err, "cannot find '%s'", opt.models.items[0]);
     const char *raw = name_of(path);
     dt_utf8_repair(raw, strlen(raw), &name);
+    struct dt_labels labels;
+    int rc = dt_labels_read(&labels, opt.models.items[0], m->config.num_labels, err);
     const struct dt_export_request request = {.path = opt.output,
                                               .name = name.size ? name.data : "/",
                                               .type = (enum dt_export_type)opt.type,
@@ -296,10 +304,13 @@ static int write_model(const struct dt_model *m, const struct included *t, struc
                                               .tokenizer_path = t->path,
                                               .eot = t->eot,
                                               .tokens = &t->frame.tokens,
+                                              .labels = &labels,
                                               .adds_bos = t->frame.frame.before_count > 0,
                                               .adds_eos = t->frame.frame.after_count > 0};
-    int rc =
-        format->suffix ? format->write(m, &request, err) : write_directory(m, &request, t, err);
+    if (rc == 0)
+        rc =
+            format->suffix ? format->write(m, &request, err) : write_directory(m, &request, t, err);
+    dt_labels_release(&labels);
     dt_buffer_release(&name);
     free(path);
     return rc;

@@ -14,6 +14,7 @@
  *     DT_FMA(a, b, c)           a b + c, rounded once
  *     DT_EXP(x)                 exp(x)
  *     DT_ERF(x)                 erf(x)
+ *     DT_TANH(x)                tanh(x)
  *     DT_SIGMOID(x)             1 / (1 + exp(-x))
  *     DT_SIGMOID_SLOPE(a, x)    a times its derivative
  */
@@ -42,7 +43,9 @@
       DT_FMA(x, DT_NORMAL_DENSITY(x), DT_NORMAL_CDF(x)))                                           \
     X(SILU, "silu", false,                                                                         \
       x * DT_SIGMOID(x),                                                                           \
-      DT_SIGMOID(x) * DT_FMA(x, 1.0f - DT_SIGMOID(x), 1.0f))
+      DT_SIGMOID(x) * DT_FMA(x, 1.0f - DT_SIGMOID(x), 1.0f))                                       \
+    X(TANH, "tanh", false, DT_TANH(x), DT_FMA(-DT_TANH(x), DT_TANH(x), 1.0f))                      \
+    X(RELU, "relu", false, x * (float)(x > 0.0f), (float)(x > 0.0f))
 /* clang-format on */
 
 #define DT_ACTIVATION_ENUMERATOR(NAME, ...) DT_ACTIVATION_##NAME,

@@ -195,6 +195,7 @@ static int prepare(struct measurement *m, struct dt_error *err)
 {
     const struct dt_model *model = m->subject->model;
     int64_t length = model->config.max_seq_len;
+    DT_TRY(dt_model_need_tokens(&model->config, m->subject->directory, err));
     if (!dt_model_is_masked(&model->config))
         return dt_fail(err, DT_EINVALID, "%s: not a masked model", m->subject->directory);
     DT_TRY(dt_scored_model_need_tokenizer(m->subject, m->how->tokenizer, err));

@@ -10,6 +10,7 @@ int dt_scored_model_open(struct dt_scored_model *s, struct dt_device *dev, struc
 
 int dt_scored_model_need_next_token(const struct dt_scored_model *s, struct dt_error *err)
 {
+    DT_TRY(dt_model_need_tokens(&s->model->config, s->directory, err));
     if (!dt_model_is_masked(&s->model->config))
         return 0;
     return dt_fail(err, DT_EINVALID,

@@ -19,7 +19,7 @@ struct dt_scored_model {
 int dt_scored_model_open(struct dt_scored_model *subject, struct dt_device *dev,
                          struct dt_comm *ranks, const char *directory,
                          struct dt_error *err) DT_MUST_CHECK;
-/* DT_EINVALID for a masked model, which gives no probability of whole texts. */
+/* DT_EINVALID for a masked model, or a classifier, which give no probability of whole texts. */
 int dt_scored_model_need_next_token(const struct dt_scored_model *subject,
                                     struct dt_error *err) DT_MUST_CHECK;
 /* Loads the tokenizer at path; NULL: the one in the model's directory. */

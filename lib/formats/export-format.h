@@ -9,6 +9,7 @@
 #ifndef DT_FORMATS_EXPORT_FORMAT_H
 #define DT_FORMATS_EXPORT_FORMAT_H
 
+#include "formats/labels.h"
 #include "formats/text-tokens.h"
 #include "model/model.h"
 #include "json/json.h"
@@ -38,7 +39,8 @@ struct dt_export_request {
     const char *tokenizer_path;    /* for errors */
     uint32_t eot;                  /* end-of-text token, or UINT32_MAX */
     const struct dt_text_tokens *tokens;
-    bool adds_bos, adds_eos; /* the tokenizer puts them around a text */
+    const struct dt_labels *labels; /* of a classifier; NULL: it is a model of tokens */
+    bool adds_bos, adds_eos;        /* the tokenizer puts them around a text */
 };
 
 struct dt_export_format {

@@ -95,6 +95,8 @@ void dt_extra_tensors_of(struct dt_extra_tensor extras[DT_EXTRA_TENSORS],
     struct dt_extra_tensor *x = extras;
     for (; s->name; s++) {
         bool same = s->kind == DT_EXTRA_SAME;
+        if (same && s->same_as == DT_ROLE_HEAD_BIAS && config->num_labels > 0)
+            continue;
         int equals = same ? index_of(table, s->same_as) : -1;
         assert(x < extras + DT_EXTRA_TENSORS - 1 && (!same || equals >= 0));
         *x++ = (struct dt_extra_tensor){s->name, equals,

@@ -61,7 +61,9 @@ int dt_model_card_write(const char *directory, const struct dt_model_config *con
         "them again.\n";
     struct dt_buffer card = DT_BUFFER_EMPTY;
     dt_buffer_add_string(&card, head);
-    dt_buffer_add_string(&card, dt_model_is_masked(config) ? "fill-mask" : "text-generation");
+    dt_buffer_add_string(&card, config->num_labels > 0       ? "text-classification"
+                                : dt_model_is_masked(config) ? "fill-mask"
+                                                             : "text-generation");
     dt_buffer_add_string(&card, text);
     for (size_t i = 0; i < json_object_array_length(records); i++)
         add_record(&card, json_object_array_get_idx(records, i));

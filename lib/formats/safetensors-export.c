@@ -107,11 +107,13 @@ static int write_weights(const char *directory, const struct dt_named_tensor *li
 
 /* With the type of the weights, in which newer readers load them. */
 static int write_config(const struct dt_model_config *c, enum dt_dtype dtype, uint32_t eot,
-                        const char *path, struct dt_error *err)
+                        const struct dt_labels *labels, const char *path, struct dt_error *err)
 {
     static const char *const names[] = {
         [DT_DTYPE_F32] = "float32", [DT_DTYPE_F16] = "float16", [DT_DTYPE_BF16] = "bfloat16"};
     struct json_object *config = dt_model_config_to_json(c, eot);
+    if (labels)
+        dt_labels_add(labels, config);
     json_object_object_del(config, "torch_dtype");
     dt_json_object_add(config, "torch_dtype", dt_json_new_string(names[dtype]));
     int rc = dt_json_write(path, config, err);
@@ -120,7 +122,7 @@ static int write_config(const struct dt_model_config *c, enum dt_dtype dtype, ui
 }
 
 int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t max_shard, uint32_t eot,
-                    const char *directory, struct dt_error *err)
+                    const struct dt_labels *labels, const char *directory, struct dt_error *err)
 {
     for (int i = 0; i < m->table.count; i++) {
         const struct dt_param *p = &m->table.params[i];
@@ -139,7 +141,7 @@ int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t max_
     }
     int rc = write_weights(directory, list, m->table.count, max_shard, err);
     char *config = dt_path_join(directory, DT_CONFIG_FILE);
-    rc = rc < 0 ? rc : write_config(&m->config, dtype, eot, config, err);
+    rc = rc < 0 ? rc : write_config(&m->config, dtype, eot, labels, config, err);
     free(config);
     free(narrow);
     free(list);
@@ -158,7 +160,7 @@ static int write_request(const struct dt_model *m, const struct dt_export_reques
     static const enum dt_dtype dtypes[] = {[DT_EXPORT_TYPE_F32] = DT_DTYPE_F32,
                                            [DT_EXPORT_TYPE_F16] = DT_DTYPE_F16,
                                            [DT_EXPORT_TYPE_BF16] = DT_DTYPE_BF16};
-    return dt_model_export(m, dtypes[r->type], r->max_shard, r->eot, r->path, err);
+    return dt_model_export(m, dtypes[r->type], r->max_shard, r->eot, r->labels, r->path, err);
 }
 
 const struct dt_export_format dt_export_format_hf = {
@@ -246,6 +248,8 @@ static int score_masked(const struct dt_model *m, const uint32_t *ids, int64_t l
         dt_workspace_new(&w, m, &(struct dt_workspace_shape){.batch = 1, .length = length}, err));
     dt_batch_init(&batch, 1, length);
     dt_batch_next_token(&batch, ids, 1, length);
+    for (int64_t t = 0; t < length; t++)
+        batch.targets[t] %= (int32_t)dt_model_logit_count(&m->config);
     dt_model_score(m, w, &batch, values, NULL);
     dt_batch_release(&batch);
     dt_workspace_free(w);
@@ -255,7 +259,7 @@ static int score_masked(const struct dt_model *m, const uint32_t *ids, int64_t l
 int dt_model_compare(struct dt_model_difference *difference, const struct dt_model *a,
                      const struct dt_model *b, struct dt_error *err)
 {
-    bool masked = dt_model_is_masked(&a->config);
+    bool masked = dt_model_is_masked(&a->config) || a->config.num_labels > 0;
     int64_t length = a->config.max_seq_len < TOKENS ? a->config.max_seq_len : TOKENS;
     size_t count = (size_t)(masked ? length : length * a->config.vocab_size);
     uint32_t ids[TOKENS + 1];

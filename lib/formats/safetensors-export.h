@@ -3,14 +3,16 @@
 #ifndef DT_FORMATS_SAFETENSORS_EXPORT_H
 #define DT_FORMATS_SAFETENSORS_EXPORT_H
 
+#include "formats/labels.h"
 #include "formats/model-directory.h"
 
 /* Writes the weights, then config.json, into an existing directory; without config.json the
  * directory is not a model. Weights are one model.safetensors, or if that exceeds max_shard bytes
  * (0: unlimited) several files with an index. 16-bit weights are rounded to nearest even. eot:
- * the end-of-text token. */
+ * the end-of-text token; labels: of a classifier, or NULL. */
 int dt_model_export(const struct dt_model *model, enum dt_dtype dtype, uint64_t max_shard,
-                    uint32_t eot, const char *directory, struct dt_error *err) DT_MUST_CHECK;
+                    uint32_t eot, const struct dt_labels *labels, const char *directory,
+                    struct dt_error *err) DT_MUST_CHECK;
 
 /* Removes the weight files listed in a directory's index, if present. */
 void dt_model_export_remove_shards(const char *directory);

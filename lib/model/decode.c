@@ -54,6 +54,7 @@ int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t
                        "a model of the family '%s' fills in masked tokens, and "
                        "does not continue text",
                        dt_family_names[m->config.family]);
+    DT_TRY(dt_model_need_tokens(&m->config, "decoding", err));
     struct dt_decoder *d = dt_alloc(1, sizeof *d);
     d->model = m;
     d->slots = slots;

@@ -565,3 +565,15 @@ void dt_model_score(const struct dt_model *m, struct dt_workspace *w, const stru
     dt_pass_forward(w);
     dt_pass_score(w, batch, losses, hits);
 }
+
+void dt_model_logits(const struct dt_model *m, struct dt_workspace *w, const struct dt_batch *batch,
+                     float *logits)
+{
+    assert(w->model == m && is_first(w) && is_last(w) && !selects_rows(w));
+    dt_pass_begin(w, batch, NULL);
+    dt_pass_forward(w);
+    struct dt_tensor norm = rows_of(w, &w->norm);
+    enter_head(m, false);
+    dt_head_logits(&w->head, m, &norm, logits);
+    leave_head(m, false);
+}

@@ -69,6 +69,10 @@ double dt_model_backward(const struct dt_model *model, struct dt_workspace *work
 void dt_model_score(const struct dt_model *model, struct dt_workspace *work,
                     const struct dt_batch *batch, float *losses, float *hits);
 
+/* Forward only: writes the logits of the tokens that have a target (dt_head_logits). */
+void dt_model_logits(const struct dt_model *model, struct dt_workspace *work,
+                     const struct dt_batch *batch, float *logits);
+
 /* Uploads a batch. how NULL: forward only. */
 void dt_pass_begin(struct dt_workspace *work, const struct dt_batch *batch,
                    const struct dt_pass *how);

@@ -18,11 +18,23 @@ static bool has_dense(const struct dt_model *m)
     return m->table.has[DT_ROLE_HEAD_DENSE_WEIGHT];
 }
 
+static bool has_norm(const struct dt_model *m)
+{
+    return m->table.has[DT_ROLE_HEAD_NORM_WEIGHT];
+}
+
+/* Logits of a row on this rank. */
+static int64_t logit_columns(const struct dt_model *m)
+{
+    return m->config.num_labels > 0 ? m->config.num_labels : dt_range_count(m->partition.tokens);
+}
+
 /* Rows of a chunk: whole blocks, all chunks of the same size but the last, and as few as
  * LOGITS_BYTES allow. */
 static int64_t chunk_of(const struct dt_model *m, int64_t rows)
 {
-    int64_t most = LOGITS_BYTES / (int64_t)dt_dtype_size(m->compute) / m->config.vocab_size / BLOCK;
+    int64_t most = LOGITS_BYTES / (int64_t)dt_dtype_size(m->compute) /
+                   dt_model_logit_count(&m->config) / BLOCK;
     int64_t blocks = (rows + BLOCK - 1) / BLOCK, chunks;
     most = most < 1 ? 1 : most;
     chunks = (blocks + most - 1) / most;
@@ -77,7 +89,7 @@ static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struc
 {
     int64_t width = m->config.hidden_size;
     w->picked = dt_arena_matrix_of(a, m->compute, rows, width);
-    w->logits = dt_arena_rows_of(a, m->compute, rows, dt_range_count(m->partition.tokens));
+    w->logits = dt_arena_rows_of(a, m->compute, rows, logit_columns(m));
     if (m->part.tp_size > 1)
         w->sums =
             dt_arena_matrix(a, m->part.tp_size * logit_parts_of(m).count * rows, DT_LOGIT_SUMS);
@@ -91,12 +103,14 @@ static void lay_out_work(struct dt_head_work *w, struct dt_arena *a, const struc
         return;
     w->dense = dt_arena_matrix_of(a, m->compute, rows, width);
     w->active = dt_arena_matrix_of(a, m->compute, rows, width);
+    if (training)
+        w->dactive = dt_arena_matrix_of(a, m->compute, rows, width);
+    if (!has_norm(m))
+        return;
     w->normed = dt_arena_matrix_of(a, m->compute, rows, width);
     w->stats = dt_arena_matrix(a, rows, dt_layer_norm_statistics(m));
-    if (training) {
+    if (training)
         w->dnormed = dt_arena_matrix_of(a, m->compute, rows, width);
-        w->dactive = dt_arena_matrix_of(a, m->compute, rows, width);
-    }
 }
 
 void dt_head_layout(struct dt_head *h, struct dt_arena *a, const struct dt_model *m, bool training,
@@ -147,6 +161,8 @@ static struct dt_head_work first_rows(const struct dt_head_work *all, int64_t n)
 
 struct dt_logit_map dt_head_logit_map(const struct dt_model *m)
 {
+    if (m->config.num_labels > 0)
+        return (struct dt_logit_map){0, 0};
     return (struct dt_logit_map){(float)m->config.logit_scale, (float)m->config.logit_softcap};
 }
 
@@ -168,20 +184,26 @@ void dt_head_forward(const struct dt_model *m, struct dt_tensor *logits,
     m->device->ops->map_logits(m->device, logits, &map);
 }
 
+/* The input of the head's weight: x, or what the head transform makes of it. */
+static const struct dt_tensor *transformed(const struct dt_head_work *w, const struct dt_model *m,
+                                           const struct dt_tensor *x)
+{
+    return !has_dense(m) ? x : has_norm(m) ? &w->normed : &w->active;
+}
+
 /* From the rows x of the final norm to w->logits. */
 static void forward(struct dt_head_work *w, const struct dt_model *m, const struct dt_tensor *x)
 {
     int layer = m->table.layers;
-    if (has_dense(m)) {
-        enum dt_activation activation = dt_layer_activation(m);
+    enum dt_activation activation = dt_layer_head_activation(m);
+    if (has_dense(m))
         dt_layer_linear_forward(m, layer, DT_ROLE_HEAD_DENSE_WEIGHT, DT_ROLE_HEAD_DENSE_BIAS,
                                 &w->active, x,
                                 &(struct dt_matmul){.activation = activation, .aux = &w->dense});
+    if (has_norm(m))
         dt_layer_norm_forward(m, layer, DT_ROLE_HEAD_NORM_WEIGHT, DT_ROLE_HEAD_NORM_BIAS,
                               &w->normed, &w->stats, &w->active, &w->active, NULL);
-        x = &w->normed;
-    }
-    multiply(m, &w->logits, x);
+    multiply(m, &w->logits, transformed(w, m, x));
 }
 
 /* Losses and hits of a chunk; overwrites its logits with their gradient. */
@@ -217,9 +239,11 @@ static void input_gradient(struct dt_head_work *w, const struct dt_model *m,
                            struct dt_tensor *dinput)
 {
     struct dt_tensor weight = dt_head_weight(m), *to = has_partial(m) ? &w->partial : dinput;
-    m->device->ops->matmul(m->device, to, &w->logits, &weight,
-                           &(struct dt_matmul){.parts = m->partition.token_parts,
-                                               .part_ends = m->partition.token_ends});
+    struct dt_matmul product = {.parts = m->partition.token_parts,
+                                .part_ends = m->partition.token_ends};
+    if (m->config.num_labels > 0)
+        product = (struct dt_matmul){.parts = 1};
+    m->device->ops->matmul(m->device, to, &w->logits, &weight, &product);
     if (m->part.tp_size > 1 && !reduces_late(m))
         dt_tensor_parallel_sum(m, dinput, to);
 }
@@ -232,21 +256,35 @@ static void backward(struct dt_head_work *w, const struct dt_model *m, const str
     int layer = m->table.layers;
     struct dt_tensor dweight = dt_head_gradient(m, gradients);
     struct dt_tensor dbias = dt_table_view(&m->table, gradients, DT_ROLE_HEAD_BIAS, layer);
-    struct dt_tensor *dinput = has_dense(m) ? &w->dnormed : dx;
+    struct dt_tensor *dinput = !has_dense(m) ? dx : has_norm(m) ? &w->dnormed : &w->dactive;
     input_gradient(w, m, dinput);
-    ops->matmul(m->device, &dweight, &w->logits, has_dense(m) ? &w->normed : x,
+    ops->matmul(m->device, &dweight, &w->logits, transformed(w, m, x),
                 &(struct dt_matmul){
                     .transpose_a = true, .accumulate = true, .sums_a = dbias.data ? &dbias : NULL});
     if (!has_dense(m))
         return;
-    ops->zero(m->device, &w->dactive);
-    dt_layer_norm_backward(m, gradients, layer, DT_ROLE_HEAD_NORM_WEIGHT, DT_ROLE_HEAD_NORM_BIAS,
-                           &w->dactive, &w->dnormed, &w->active, &w->stats);
-    ops->activation_backward(m->device, &w->dactive, &w->dense, dt_layer_activation(m));
+    if (has_norm(m)) {
+        ops->zero(m->device, &w->dactive);
+        dt_layer_norm_backward(m, gradients, layer, DT_ROLE_HEAD_NORM_WEIGHT,
+                               DT_ROLE_HEAD_NORM_BIAS, &w->dactive, &w->dnormed, &w->active,
+                               &w->stats);
+    }
+    ops->activation_backward(m->device, &w->dactive, &w->dense, dt_layer_head_activation(m));
     const struct dt_layer_map dense = {.weight = DT_ROLE_HEAD_DENSE_WEIGHT, .dy = &w->dactive};
     dt_layer_weight_backward(m, gradients, layer, DT_ROLE_HEAD_DENSE_WEIGHT,
                              DT_ROLE_HEAD_DENSE_BIAS, &w->dactive, x);
     dt_layer_input_backward(m, layer, &dense, 1, dx, NULL);
+}
+
+/* Rows from to from + n of those with a target; in w->picked, if they are scattered. */
+static struct dt_tensor pick(const struct dt_head *h, const struct dt_model *m,
+                             struct dt_head_work *w, int64_t from, int64_t n,
+                             const struct dt_tensor *norm)
+{
+    struct dt_tensor x = h->scattered ? w->picked : dt_tensor_rows(norm, from, n);
+    if (h->scattered)
+        m->device->ops->gather(m->device, &x, norm, h->positions + from);
+    return x;
 }
 
 /* A chunk: rows from to from + n of those with a target. */
@@ -256,9 +294,7 @@ static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t
 {
     const struct dt_ops *ops = m->device->ops;
     struct dt_head_work w = first_rows(&h->work, n);
-    struct dt_tensor x = h->scattered ? w.picked : dt_tensor_rows(norm, from, n);
-    if (h->scattered)
-        ops->gather(m->device, &x, norm, h->positions + from);
+    struct dt_tensor x = pick(h, m, &w, from, n, norm);
     forward(&w, m, &x);
     cross_entropy(&w, m, h->losses + from, hits ? h->hits + from : NULL, h->targets + from, how);
     if (gradients == NULL)
@@ -363,6 +399,26 @@ void dt_head_run(struct dt_head *h, const struct dt_model *m, const struct dt_te
         run_rows(&r, 0, h->count, gradients);
     if (gradients && reduces_late(m))
         dt_tensor_parallel_reduce_hidden(m, dnorm);
+}
+
+void dt_head_logits(const struct dt_head *h, const struct dt_model *m, const struct dt_tensor *norm,
+                    float *host)
+{
+    const struct dt_logit_map map = dt_head_logit_map(m);
+    int64_t columns = logit_columns(m);
+    assert(m->compute == DT_DTYPE_F32 && m->part.tp_size == 1);
+    for (int64_t from = 0; from < h->count; from += h->chunk) {
+        int64_t n = h->count - from < h->chunk ? h->count - from : h->chunk;
+        struct dt_head_work w = first_rows(&h->work, n);
+        struct dt_tensor x = pick(h, m, &w, from, n, norm);
+        forward(&w, m, &x);
+        m->device->ops->map_logits(m->device, &w.logits, &map);
+        for (int64_t row = 0; row < n; row++) {
+            struct dt_tensor logits = dt_tensor_rows(&w.logits, row, 1);
+            m->device->ops->download(m->device, host + (from + row) * columns, logits.data,
+                                     (size_t)columns * sizeof *host);
+        }
+    }
 }
 
 void dt_head_download(const struct dt_head *h, const struct dt_model *m,

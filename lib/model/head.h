@@ -24,8 +24,8 @@
 /* Scratch buffers of dt_head_run, for one chunk. */
 struct dt_head_work {
     struct dt_tensor picked; /* n x C: rows of the final norm with a target */
-    /* Of a head transform, n x C each: before and after its activation, and after its norm
-     * (stats: n x dt_layer_norm_statistics). */
+    /* Of a head transform, n x C each: before and after its activation, and after its norm, if it
+     * has one (stats: n x dt_layer_norm_statistics). */
     struct dt_tensor dense, active, normed, stats;
     struct dt_tensor logits; /* before their map, n x V or the vocabulary shard of the TP rank */
     struct dt_tensor sums;   /* of the parts of all TP ranks, n x DT_LOGIT_SUMS each */
@@ -70,6 +70,10 @@ struct dt_logit_map dt_head_logit_map(const struct dt_model *model);
 /* logits (n x V) of rows norm (n x C) of the final norm, of a causal model that is not divided. */
 void dt_head_forward(const struct dt_model *model, struct dt_tensor *logits,
                      const struct dt_tensor *norm);
+/* Logits of the rows of the staged batch with a target, in fp32 to host memory, one after another:
+ * V of each, or num_labels. The model computes in fp32 and is not divided. */
+void dt_head_logits(const struct dt_head *head, const struct dt_model *model,
+                    const struct dt_tensor *norm, float *host);
 /* Copies head->losses or head->hits to the positions of the batch in host memory; 0 where there is
  * no target. */
 void dt_head_download(const struct dt_head *head, const struct dt_model *model,

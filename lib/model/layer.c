@@ -121,6 +121,23 @@ enum dt_activation dt_layer_activation(const struct dt_model *m)
     abort();
 }
 
+enum dt_activation dt_layer_head_activation(const struct dt_model *m)
+{
+    if (m->config.num_labels == 0)
+        return dt_layer_activation(m);
+    switch (dt_family_of(&m->config)->classifier) {
+    case DT_CLASSIFIER_FIRST_TANH:
+        return DT_ACTIVATION_TANH;
+    case DT_CLASSIFIER_FIRST_RELU:
+        return DT_ACTIVATION_RELU;
+    case DT_CLASSIFIER_FIRST_GELU:
+        return DT_ACTIVATION_GELU_ERF;
+    case DT_CLASSIFIER_LAST:
+        return DT_ACTIVATION_NONE;
+    }
+    abort();
+}
+
 /* RMSNorm: without bias, and without a mean to keep for backward. */
 static bool is_rms(const struct dt_model *m)
 {

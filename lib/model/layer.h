@@ -36,8 +36,9 @@ void dt_layer_input_backward(const struct dt_model *model, int layer,
                              const struct dt_layer_map *maps, int count, struct dt_tensor *dx,
                              const struct dt_matmul *how);
 
-/* The activation of the MLP, or of its gate, and of a head transform. */
+/* The activation of the MLP, or of its gate; and of a head transform. */
 enum dt_activation dt_layer_activation(const struct dt_model *model);
+enum dt_activation dt_layer_head_activation(const struct dt_model *model);
 
 /* Columns of a norm's statistics, kept by forward for backward. */
 int64_t dt_layer_norm_statistics(const struct dt_model *model);

@@ -59,6 +59,9 @@ static int ranges_of(enum dt_dimension d, const struct dt_model_config *c,
     case DT_DIMENSION_VOCABULARY:
         ranges[0] = partition->tokens;
         return 1;
+    case DT_DIMENSION_LABELS: /* not with tensor parallelism */
+        ranges[0] = (struct dt_range){0, c->num_labels};
+        return 1;
     default:
         abort(); /* other dimensions are not split */
     }
@@ -194,8 +197,10 @@ static void add(struct builder *m, const struct dt_tensor_spec *s, int layer, in
 static void add_site(struct builder *m, enum dt_tensor_site site, int layer, int block)
 {
     const struct dt_tensor_spec *s = dt_family_of(m->config)->tensors;
+    bool labels = m->config->num_labels > 0 && site == DT_TENSOR_SITE_AFTER;
     for (; s->site != DT_TENSOR_SITE_END; s++)
-        if (s->site == site && dt_model_has_role(m->config, s->role))
+        if (s->site == site && dt_model_has_role(m->config, s->role) &&
+            !(labels && s->role >= DT_ROLE_HEAD_DENSE_WEIGHT))
             add(m, s, layer, block);
 }
 
@@ -243,6 +248,8 @@ void dt_table_init(struct dt_table *t, const struct dt_model_config *c,
         add_site(&m, DT_TENSOR_SITE_BLOCK, layer, layer);
     }
     add_site(&m, DT_TENSOR_SITE_AFTER, layers, layers - 1);
+    if (c->num_labels > 0)
+        add_site(&m, DT_TENSOR_SITE_LABELS, layers, layers - 1);
     t->gradient_elements = t->elements;
     if (c->tie_word_embeddings && m.part->tied_apart && dt_model_part_holds(m.part, layers, layers))
         add_head_apart(&m);

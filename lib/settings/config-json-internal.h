@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Private to config.json (config-json.c): what its parts share. config-reader.c has members,
- * config-rope.c rope_scaling, config-layers.c what differs between layers.
+ * config-architecture.c architectures, config-rope.c rope_scaling, config-layers.c what differs
+ * between layers.
  */
 #ifndef DT_SETTINGS_CONFIG_JSON_INTERNAL_H
 #define DT_SETTINGS_CONFIG_JSON_INTERNAL_H
@@ -28,6 +29,11 @@ bool dt_config_reader_has_value(struct dt_config_reader *reader, const char *nam
  * and 1: all of them. Computed as transformers does, and never rounded up. */
 long dt_config_rotary_of_share(const struct dt_model_config *config, double share);
 double dt_config_share_of_rotary(const struct dt_model_config *config);
+
+/* Whether the model is one of tokens or a classifier, and the number of its labels. */
+int dt_config_architecture_read(struct dt_config_reader *reader,
+                                struct dt_error *err) DT_MUST_CHECK;
+void dt_config_architecture_add(struct json_object *object, const struct dt_model_config *config);
 
 /* rope_scaling and rope_parameters; members have been read. */
 int dt_config_rope_read(struct dt_config_reader *reader, struct dt_error *err) DT_MUST_CHECK;

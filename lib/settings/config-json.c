@@ -380,6 +380,7 @@ static int read_members(struct dt_config_reader *r, struct dt_error *err)
 static int read_object(struct dt_config_reader *r, struct dt_error *err)
 {
     DT_TRY(find_family(r, err));
+    DT_TRY(dt_config_architecture_read(r, err));
     DT_TRY(check_all_fixed(r, fixed, err));
     DT_TRY(check_all_fixed(r, r->family->fixed, err));
     DT_TRY(read_members(r, err));
@@ -515,9 +516,8 @@ struct json_object *dt_model_config_to_json(const struct dt_model_config *config
 {
     const struct dt_model_config c = spelled_out(config);
     const struct dt_family_json *family = dt_family_of(&c)->json;
-    struct json_object *object = dt_json_new_object(), *architectures = dt_json_new_array();
-    dt_json_array_add(architectures, dt_json_new_string(family->architecture));
-    dt_json_object_add(object, "architectures", architectures);
+    struct json_object *object = dt_json_new_object();
+    dt_config_architecture_add(object, &c);
     add_string(object, "model_type", dt_family_names[c.family]);
     add_fixed(object, family->fixed);
     for (const struct dt_member_spec *m = family->members; m->name; m++)

@@ -83,8 +83,8 @@ enum dt_role {
     DT_ROLE_HEAD_DENSE_BIAS,
     DT_ROLE_HEAD_NORM_WEIGHT, /* C */
     DT_ROLE_HEAD_NORM_BIAS,
-    DT_ROLE_HEAD_WEIGHT, /* V x C; absent: tied to the token embedding */
-    DT_ROLE_HEAD_BIAS,   /* V */
+    DT_ROLE_HEAD_WEIGHT, /* V x C; absent: tied to the token embedding. Of classifiers labels x C */
+    DT_ROLE_HEAD_BIAS,   /* V, or labels */
     DT_ROLE_COUNT,
     DT_ROLE_NONE = DT_ROLE_COUNT
 };
@@ -93,6 +93,7 @@ enum dt_role {
 enum dt_dimension {
     DT_DIMENSION_ONE = 0, /* the columns of a vector */
     DT_DIMENSION_VOCABULARY,
+    DT_DIMENSION_LABELS,    /* num_labels */
     DT_DIMENSION_POSITIONS, /* max_seq_len + position_offset */
     DT_DIMENSION_TYPES,     /* token types: 2 */
     DT_DIMENSION_WIDTH,     /* C */
@@ -112,7 +113,8 @@ enum dt_tensor_site {
     DT_TENSOR_SITE_BETWEEN, /* at the entry of the other blocks; %d is the block before */
     DT_TENSOR_SITE_LATER,   /* in the blocks but the first */
     DT_TENSOR_SITE_BLOCK,
-    DT_TENSOR_SITE_AFTER /* after the blocks; %d is the last block */
+    DT_TENSOR_SITE_AFTER, /* after the blocks; %d is the last block */
+    DT_TENSOR_SITE_LABELS /* there, in place of roles HEAD_...: the head of classifiers */
 };
 
 /* Flags. */
@@ -204,8 +206,9 @@ enum dt_local_layers {
 };
 
 struct dt_family_json {
-    const char *architecture;
-    bool tied; /* tie_word_embeddings where the file does not say */
+    const char *architecture; /* the model of tokens; */
+    const char *classifier;   /* of texts; NULL: none */
+    bool tied;                /* tie_word_embeddings where the file does not say */
     const struct dt_member_spec *members;
     const struct dt_fixed_spec *fixed;
     const char *const *ignored; /* members without influence on logits, ended by NULL, besides those
@@ -268,6 +271,15 @@ enum dt_epsilon_kind { DT_EPSILON_FIXED, DT_EPSILON_CONFIGURED };
 /* RMSNorm of queries and keys before RoPE. Llama with qk_norm is Qwen3. */
 enum dt_qk_norm_kind { DT_QK_NORM_NONE, DT_QK_NORM_ALWAYS };
 
+/* The classifier of texts, from the final norm of one token to its labels: of the last token by a
+ * linear map (Llama), or of the first by a linear map, an activation, and another one. */
+enum dt_classifier_kind {
+    DT_CLASSIFIER_LAST,
+    DT_CLASSIFIER_FIRST_TANH,
+    DT_CLASSIFIER_FIRST_RELU,
+    DT_CLASSIFIER_FIRST_GELU
+};
+
 /* What embeddings are multiplied by. */
 enum dt_embedding_scale_kind {
     DT_EMBEDDING_SCALE_NONE,
@@ -295,7 +307,8 @@ struct dt_family_descriptor {
     /* With DT_NORM_PLACEMENT_PRE: the norm of block 0 is that of the embeddings, and the residual
      * stream continues from its output (ModernBERT). */
     bool embedding_norm;
-    int position_offset; /* position t has row t + position_offset (RoBERTa) */
+    int position_offset;                /* position t has row t + position_offset (RoBERTa) */
+    enum dt_classifier_kind classifier; /* where json->classifier is not NULL */
 };
 
 /* The descriptor of a family; static. */

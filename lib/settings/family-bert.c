@@ -62,6 +62,8 @@ static const struct dt_tensor_spec bert_tensors[] = {
     {DT_ROLE_HEAD_NORM_BIAS, DT_TENSOR_SITE_AFTER, "cls.predictions.transform.LayerNorm.bias",
      DT_DIMENSION_WIDTH},
     {DT_ROLE_HEAD_BIAS, DT_TENSOR_SITE_AFTER, "cls.predictions.bias", DT_DIMENSION_VOCABULARY},
+    CLASSIFIER_DENSE("bert.pooler.dense"),
+    CLASSIFIER_HEAD("classifier"),
     {.site = DT_TENSOR_SITE_END},
 };
 
@@ -107,6 +109,7 @@ static const char *const bert_ignored[] = {"directionality",
 
 static const struct dt_family_json bert_json = {
     .architecture = "BertForMaskedLM",
+    .classifier = "BertForSequenceClassification",
     .tied = true,
     .members = bert_members,
     .fixed = bert_fixed,
@@ -115,4 +118,4 @@ static const struct dt_family_json bert_json = {
 };
 
 FAMILY(bert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-12,
-       .position_offset = 0);
+       .position_offset = 0, .classifier = DT_CLASSIFIER_FIRST_TANH);

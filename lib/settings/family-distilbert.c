@@ -62,6 +62,8 @@ static const struct dt_tensor_spec distilbert_tensors[] = {
      DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_HEAD_NORM_BIAS, DT_TENSOR_SITE_AFTER, "vocab_layer_norm.bias", DT_DIMENSION_WIDTH},
     {DT_ROLE_HEAD_BIAS, DT_TENSOR_SITE_AFTER, "vocab_projector.bias", DT_DIMENSION_VOCABULARY},
+    CLASSIFIER_DENSE("pre_classifier"),
+    CLASSIFIER_HEAD("classifier"),
     {.site = DT_TENSOR_SITE_END},
 };
 
@@ -98,6 +100,7 @@ static const char *const distilbert_ignored[] = {"qa_dropout", "seq_classif_drop
 
 static const struct dt_family_json distilbert_json = {
     .architecture = "DistilBertForMaskedLM",
+    .classifier = "DistilBertForSequenceClassification",
     .tied = true,
     .members = distilbert_members,
     .fixed = distilbert_fixed,
@@ -106,4 +109,4 @@ static const struct dt_family_json distilbert_json = {
 };
 
 FAMILY(distilbert, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, FIXED, 1e-12,
-       .position_offset = 0);
+       .position_offset = 0, .classifier = DT_CLASSIFIER_FIRST_RELU);

@@ -15,6 +15,7 @@ static const struct dt_tensor_spec gemma_tensors[] = {
     {DT_ROLE_FINAL_NORM_WEIGHT, DT_TENSOR_SITE_AFTER, "model.norm.weight", DT_DIMENSION_WIDTH},
     {DT_ROLE_HEAD_WEIGHT, DT_TENSOR_SITE_AFTER, "lm_head.weight", DT_DIMENSION_VOCABULARY,
      DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    SCORE_HEAD,
     {.site = DT_TENSOR_SITE_END},
 };
 
@@ -36,6 +37,7 @@ static const char *const gemma_ignored[] = {"hidden_activation", NULL};
 
 static const struct dt_family_json gemma_json = {
     .architecture = "GemmaForCausalLM",
+    .classifier = "GemmaForSequenceClassification",
     .tied = true,
     .members = gemma_members,
     .fixed = gemma_fixed,

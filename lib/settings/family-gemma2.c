@@ -26,6 +26,7 @@ static const char *const gemma2_ignored[] = {"hidden_act", NULL};
 
 static const struct dt_family_json gemma2_json = {
     .architecture = "Gemma2ForCausalLM",
+    .classifier = "Gemma2ForSequenceClassification",
     .tied = true,
     .members = gemma2_members,
     .fixed = gemma2_fixed,

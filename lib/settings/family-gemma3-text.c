@@ -24,6 +24,7 @@ const struct dt_tensor_spec dt_gemma3_tensors[] = {
     {DT_ROLE_FINAL_NORM_WEIGHT, DT_TENSOR_SITE_AFTER, "model.norm.weight", DT_DIMENSION_WIDTH},
     {DT_ROLE_HEAD_WEIGHT, DT_TENSOR_SITE_AFTER, "lm_head.weight", DT_DIMENSION_VOCABULARY,
      DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    SCORE_HEAD,
     {.site = DT_TENSOR_SITE_END},
 };
 
@@ -52,6 +53,7 @@ static const char *const gemma3_text_ignored[] = {"_sliding_window_pattern", NUL
 
 static const struct dt_family_json gemma3_text_json = {
     .architecture = "Gemma3ForCausalLM",
+    .classifier = "Gemma3TextForSequenceClassification",
     .tied = true,
     .members = gemma3_text_members,
     .fixed = gemma3_text_fixed,

@@ -51,6 +51,7 @@ static const struct dt_tensor_spec gpt_neox_tensors[] = {
      DT_DIMENSION_WIDTH},
     {DT_ROLE_HEAD_WEIGHT, DT_TENSOR_SITE_AFTER, "embed_out.weight", DT_DIMENSION_VOCABULARY,
      DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    SCORE_HEAD,
     {.site = DT_TENSOR_SITE_END},
 };
 
@@ -88,6 +89,7 @@ static const struct dt_fixed_spec gpt_neox_fixed[] = {
 
 static const struct dt_family_json gpt_neox_json = {
     .architecture = "GPTNeoXForCausalLM",
+    .classifier = "GPTNeoXForSequenceClassification",
     .members = gpt_neox_members,
     .fixed = gpt_neox_fixed,
     .attention_biases = ONLY(DT_ATTENTION_BIAS_NONE),

@@ -31,6 +31,7 @@ static const struct dt_tensor_spec gpt2_tensors[] = {
     {DT_ROLE_FINAL_NORM_WEIGHT, DT_TENSOR_SITE_AFTER, "transformer.ln_f.weight", DT_DIMENSION_WIDTH,
      DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_FINAL_NORM_BIAS, DT_TENSOR_SITE_AFTER, "transformer.ln_f.bias", DT_DIMENSION_WIDTH},
+    SCORE_HEAD,
     {.site = DT_TENSOR_SITE_END},
 };
 
@@ -78,6 +79,7 @@ static const char *const gpt2_ignored[] = {"reorder_and_upcast_attn",
 
 static const struct dt_family_json gpt2_json = {
     .architecture = "GPT2LMHeadModel",
+    .classifier = "GPT2ForSequenceClassification",
     .tied = true,
     .members = gpt2_members,
     .fixed = gpt2_fixed,

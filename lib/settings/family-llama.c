@@ -31,6 +31,7 @@ const struct dt_tensor_spec dt_llama_tensors[] = {
      DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_HEAD_WEIGHT, DT_TENSOR_SITE_AFTER, "lm_head.weight", DT_DIMENSION_VOCABULARY,
      DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    SCORE_HEAD,
     {.site = DT_TENSOR_SITE_END},
 };
 
@@ -59,6 +60,7 @@ static const char *const llama_ignored[] = {"pretraining_tp", NULL};
 
 static const struct dt_family_json llama_json = {
     .architecture = "LlamaForCausalLM",
+    .classifier = "LlamaForSequenceClassification",
     .members = llama_members,
     .fixed = llama_fixed,
     .ignored = llama_ignored,

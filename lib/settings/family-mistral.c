@@ -18,6 +18,7 @@ static const struct dt_fixed_spec mistral_fixed[] = {
 
 static const struct dt_family_json mistral_json = {
     .architecture = "MistralForCausalLM",
+    .classifier = "MistralForSequenceClassification",
     .members = mistral_members,
     .fixed = mistral_fixed,
     .local_layers = DT_LOCAL_LAYERS_ALL,

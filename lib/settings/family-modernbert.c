@@ -32,6 +32,11 @@ static const struct dt_tensor_spec modernbert_tensors[] = {
     {DT_ROLE_HEAD_NORM_WEIGHT, DT_TENSOR_SITE_AFTER, "head.norm.weight", DT_DIMENSION_WIDTH,
      DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_HEAD_BIAS, DT_TENSOR_SITE_AFTER, "decoder.bias", DT_DIMENSION_VOCABULARY},
+    {DT_ROLE_HEAD_DENSE_WEIGHT, DT_TENSOR_SITE_LABELS, "head.dense.weight", DT_DIMENSION_WIDTH,
+     DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    {DT_ROLE_HEAD_NORM_WEIGHT, DT_TENSOR_SITE_LABELS, "head.norm.weight", DT_DIMENSION_WIDTH,
+     DT_DIMENSION_ONE, DT_TENSOR_SCALE},
+    CLASSIFIER_HEAD("classifier"),
     {.site = DT_TENSOR_SITE_END},
 };
 
@@ -83,6 +88,7 @@ static const char *const modernbert_ignored[] = {
 
 static const struct dt_family_json modernbert_json = {
     .architecture = "ModernBertForMaskedLM",
+    .classifier = "ModernBertForSequenceClassification",
     .tied = true,
     .members = modernbert_members,
     .fixed = modernbert_fixed,
@@ -93,4 +99,4 @@ static const struct dt_family_json modernbert_json = {
 };
 
 FAMILY(modernbert, LAYER, PRE, GEGLU_ERF, ROPE, MASKED, NONE, EQUAL, ALWAYS, CONFIGURED, 1e-5,
-       .embedding_norm = true);
+       .embedding_norm = true, .classifier = DT_CLASSIFIER_FIRST_GELU);

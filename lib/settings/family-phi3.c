@@ -32,6 +32,7 @@ static const struct dt_tensor_spec phi3_tensors[] = {
      DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_HEAD_WEIGHT, DT_TENSOR_SITE_AFTER, "lm_head.weight", DT_DIMENSION_VOCABULARY,
      DT_DIMENSION_WIDTH, DT_TENSOR_TRANSPOSED},
+    SCORE_HEAD,
     {.site = DT_TENSOR_SITE_END},
 };
 
@@ -57,6 +58,7 @@ static const char *const phi3_ignored[] = {"auto_map", "original_max_position_em
 
 static const struct dt_family_json phi3_json = {
     .architecture = "Phi3ForCausalLM",
+    .classifier = "Phi3ForSequenceClassification",
     .members = phi3_members,
     .fixed = phi3_fixed,
     .ignored = phi3_ignored,

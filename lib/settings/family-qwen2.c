@@ -18,6 +18,7 @@ static const struct dt_fixed_spec qwen2_fixed[] = {
 
 static const struct dt_family_json qwen2_json = {
     .architecture = "Qwen2ForCausalLM",
+    .classifier = "Qwen2ForSequenceClassification",
     .members = qwen2_members,
     .fixed = qwen2_fixed,
     .local_layers = DT_LOCAL_LAYERS_UPPER,

@@ -19,6 +19,7 @@ static const struct dt_fixed_spec qwen3_fixed[] = {
 
 static const struct dt_family_json qwen3_json = {
     .architecture = "Qwen3ForCausalLM",
+    .classifier = "Qwen3ForSequenceClassification",
     .members = qwen3_members,
     .fixed = qwen3_fixed,
     .local_layers = DT_LOCAL_LAYERS_UPPER,

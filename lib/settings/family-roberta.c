@@ -62,6 +62,8 @@ static const struct dt_tensor_spec roberta_tensors[] = {
      DT_DIMENSION_WIDTH, DT_DIMENSION_ONE, DT_TENSOR_SCALE},
     {DT_ROLE_HEAD_NORM_BIAS, DT_TENSOR_SITE_AFTER, "lm_head.layer_norm.bias", DT_DIMENSION_WIDTH},
     {DT_ROLE_HEAD_BIAS, DT_TENSOR_SITE_AFTER, "lm_head.bias", DT_DIMENSION_VOCABULARY},
+    CLASSIFIER_DENSE("classifier.dense"),
+    CLASSIFIER_HEAD("classifier.out_proj"),
     {.site = DT_TENSOR_SITE_END},
 };
 
@@ -98,6 +100,7 @@ static const struct dt_fixed_spec roberta_fixed[] = {
 
 static const struct dt_family_json roberta_json = {
     .architecture = "RobertaForMaskedLM",
+    .classifier = "RobertaForSequenceClassification",
     .tied = true,
     .members = roberta_members,
     .fixed = roberta_fixed,
@@ -105,4 +108,4 @@ static const struct dt_family_json roberta_json = {
 };
 
 FAMILY(roberta, LAYER, POST, GELU_ERF, LEARNED, MASKED, ALL, EQUAL, ALWAYS, CONFIGURED, 1e-12,
-       .position_offset = 2);
+       .position_offset = 2, .classifier = DT_CLASSIFIER_FIRST_TANH);

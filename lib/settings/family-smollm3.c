@@ -20,6 +20,7 @@ static const struct dt_fixed_spec smollm3_fixed[] = {
 
 static const struct dt_family_json smollm3_json = {
     .architecture = "SmolLM3ForCausalLM",
+    .classifier = "SmolLM3ForSequenceClassification",
     .tied = true,
     .members = smollm3_members,
     .fixed = smollm3_fixed,

@@ -154,6 +154,21 @@ static int check_optional(const struct dt_model_config *c, const char *subject,
     return 0;
 }
 
+static int check_labels(const struct dt_model_config *c, const char *subject, struct dt_error *err)
+{
+    if (c->num_labels == 0)
+        return 0;
+    if (dt_family_of(c)->json->classifier == NULL)
+        return dt_fail(err, DT_EINVALID, "%s.num_labels: dt knows no classifier with %s", subject,
+                       dt_family_names[c->family]);
+    if (c->num_labels >= 2 && c->num_labels <= 1 << 20)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s.num_labels must be from 2 to %d, not %ld: dt reads classifiers, not "
+                   "regressions",
+                   subject, 1 << 20, c->num_labels);
+}
+
 static int check_choices(const struct dt_model_config *c, const char *subject, struct dt_error *err)
 {
     const struct dt_family_json *json = dt_family_of(c)->json;
@@ -289,6 +304,7 @@ int dt_model_config_check(struct dt_model_config *c, const char *subject, struct
     DT_TRY(check_rate(subject, "attention_dropout", c->attention_dropout, err));
     DT_TRY(check_family(c, subject, err));
     DT_TRY(check_optional(c, subject, err));
+    DT_TRY(check_labels(c, subject, err));
     DT_TRY(check_choices(c, subject, err));
     DT_TRY(check_scales(c, subject, err));
     DT_TRY(check_layers(c, subject, err));
@@ -303,7 +319,7 @@ bool dt_model_has_role(const struct dt_model_config *c, enum dt_role role)
     case DT_ROLE_K_NORM_WEIGHT:
         return c->qk_norm;
     case DT_ROLE_HEAD_WEIGHT:
-        return !c->tie_word_embeddings;
+        return c->num_labels > 0 || !c->tie_word_embeddings;
     case DT_ROLE_Q_BIAS:
     case DT_ROLE_K_BIAS:
     case DT_ROLE_V_BIAS:
@@ -317,6 +333,20 @@ bool dt_model_has_role(const struct dt_model_config *c, enum dt_role role)
     default:
         return true;
     }
+}
+
+long dt_model_logit_count(const struct dt_model_config *c)
+{
+    return c->num_labels > 0 ? c->num_labels : c->vocab_size;
+}
+
+int dt_model_need_tokens(const struct dt_model_config *c, const char *subject, struct dt_error *err)
+{
+    if (c->num_labels == 0)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s: %s classifies texts and predicts no tokens: use dt-eval labels", subject,
+                   dt_family_of(c)->json->classifier);
 }
 
 bool dt_model_is_rotary(const struct dt_model_config *c)
@@ -371,6 +401,8 @@ int64_t dt_dimension_size(enum dt_dimension d, const struct dt_model_config *c)
         return 1;
     case DT_DIMENSION_VOCABULARY:
         return c->vocab_size;
+    case DT_DIMENSION_LABELS:
+        return c->num_labels;
     case DT_DIMENSION_POSITIONS:
         return c->max_seq_len + dt_family_of(c)->position_offset;
     case DT_DIMENSION_TYPES:

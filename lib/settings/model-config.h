@@ -67,6 +67,7 @@ struct dt_model_config {
     double residual_scale;    /* of the outputs of attention and MLP (Granite) */
     double logit_scale;       /* logits are multiplied by it (Granite: 1 / logits_scaling) */
     bool parallel_residual;   /* x + attention(norm1(x)) + mlp(norm2(x)) (GPT-NeoX) */
+    long num_labels; /* of a classifier of texts, at least 2; 0: the head predicts tokens */
 };
 
 #define DT_ROPE_THETA 10000 /* the default (Su et al. 2021) */
@@ -86,6 +87,14 @@ bool dt_model_has_role(const struct dt_model_config *config, enum dt_role role);
 /* Whether it is a masked model, with bidirectional attention (BERT, DistilBERT), or a causal one.
  */
 bool dt_model_is_masked(const struct dt_model_config *config);
+
+/* Logits of a token: V, or num_labels. */
+long dt_model_logit_count(const struct dt_model_config *config);
+
+/* DT_EINVALID if the model is a classifier of texts, which predicts no tokens. subject begins the
+ * error. */
+int dt_model_need_tokens(const struct dt_model_config *config, const char *subject,
+                         struct dt_error *err) DT_MUST_CHECK;
 
 /* Whether the MLP has a gate. */
 bool dt_model_is_gated(const struct dt_model_config *config);

@@ -252,6 +252,8 @@ int dt_settings_read(struct dt_settings *s, const struct dt_initial_model *initi
     memset(s, 0, sizeof *s);
     dt_config_defaults(dt_settings_schema, s);
     if (initial)
+        DT_TRY(dt_model_need_tokens(&initial->config, initial->path, err));
+    if (initial)
         take_shape(&s->model, &initial->config);
     const struct dt_settings begun = *s;
     DT_TRY(read_all(s, path, overrides, count, err));

@@ -10,6 +10,7 @@
 #define DT_FMA(a, b, c)        fma(a, b, c)
 #define DT_EXP(x)              exp(x)
 #define DT_ERF(x)              erf(x)
+#define DT_TANH(x)             tanh(x)
 #define DT_SIGMOID(x)          (1 / (1 + exp(-(x))))
 #define DT_SIGMOID_SLOPE(a, x) ((a)*DT_SIGMOID(x) * DT_SIGMOID(-(x)))
 

@@ -546,12 +546,29 @@ static float silu_slope(float x)
     return s * fmaf(x, 1 - s, 1);
 }
 
+static float tanh_slope(float x)
+{
+    return fmaf(-dt_device_tanh(x), dt_device_tanh(x), 1);
+}
+
+static float relu(float x)
+{
+    return x * (float)(x > 0);
+}
+
+static float relu_slope(float x)
+{
+    return x > 0 ? 1 : 0;
+}
+
 static const struct {
     enum dt_activation activation;
     float (*value)(float), (*slope)(float);
 } definitions[] = {{DT_ACTIVATION_GELU_TANH, gelu_tanh, gelu_tanh_slope},
                    {DT_ACTIVATION_GELU_ERF, gelu_erf, gelu_erf_slope},
-                   {DT_ACTIVATION_SILU, silu, silu_slope}};
+                   {DT_ACTIVATION_SILU, silu, silu_slope},
+                   {DT_ACTIVATION_TANH, dt_device_tanh, tanh_slope},
+                   {DT_ACTIVATION_RELU, relu, relu_slope}};
 #define DEFINITIONS (sizeof definitions / sizeof *definitions)
 
 static void activations_have_the_defined_bits(void **state)

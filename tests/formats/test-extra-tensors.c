@@ -105,7 +105,7 @@ static int load_with(const struct dt_model *m, const struct extra *x)
 static struct dt_model *export_model(const struct dt_model_config *config)
 {
     struct dt_model *m = new_model_of(config);
-    assert_int_equal(dt_model_export(m, DT_DTYPE_F32, 0, 18, scratch, &err), 0);
+    assert_int_equal(dt_model_export(m, DT_DTYPE_F32, 0, 18, NULL, scratch, &err), 0);
     return m;
 }
 

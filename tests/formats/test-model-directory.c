@@ -25,7 +25,7 @@ static int tear_down(void **state)
 static void check_saving(const struct dt_model_config *config)
 {
     struct dt_model *m = new_model_of(config), *again;
-    assert_int_equal(dt_model_export(m, DT_DTYPE_F32, 0, 18, scratch, &err), 0);
+    assert_int_equal(dt_model_export(m, DT_DTYPE_F32, 0, 18, NULL, scratch, &err), 0);
     assert_int_equal(dt_model_load(&again, dev, scratch, &err), 0);
     assert_memory_equal(&again->config, &m->config, sizeof m->config);
     assert_memory_equal(again->parameters, m->parameters,

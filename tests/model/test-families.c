@@ -25,6 +25,7 @@
 #include "base/file.h"
 #include "formats/safetensors-export.h"
 #include "model/forward-backward.h"
+#include "json/json.h"
 
 static struct dt_device *dev;
 static struct dt_error err;
@@ -153,14 +154,39 @@ static struct dt_named_tensor *new_weights(const struct golden *g)
     return list;
 }
 
-static void fill_batch(int32_t *inputs, int32_t *targets)
+/* The configuration, if dt computes the model. */
+static struct dt_model_config config_of(const struct golden *g)
 {
+    struct dt_model_config c = {0};
+    struct json_object *object;
+    assert_int_equal(dt_json_parse(g->json, strlen(g->json), g->name, &object, &err), 0);
+    if (dt_model_config_from_json(&c, object, g->name, &err) < 0)
+        c.num_labels = 0;
+    json_object_put(object);
+    return c;
+}
+
+/* The targets of a classifier: a label at the token that it classifies. */
+static void keep_labels(const struct dt_model_config *c, int32_t *targets, const double *labels)
+{
+    int64_t chosen = dt_model_is_masked(c) ? 0 : LENGTH - 1;
+    for (int i = 0; i < TOKENS; i++)
+        targets[i] = i % LENGTH == chosen
+                         ? (int32_t)((labels[i] + 0.5) * VOCABULARY) % (int32_t)c->num_labels
+                         : DT_NO_TARGET;
+}
+
+static void fill_batch(const struct golden *g, int32_t *inputs, int32_t *targets)
+{
+    const struct dt_model_config c = config_of(g);
     double *first = scattered("", "inputs", TOKENS), *second = scattered("", "targets", TOKENS);
     double *chosen = scattered("", "chosen", TOKENS);
     for (int i = 0; i < TOKENS; i++) {
         inputs[i] = (int32_t)((first[i] + 0.5) * (VOCABULARY - FIRST_ID)) + FIRST_ID;
         targets[i] = chosen[i] > 0.2 ? DT_NO_TARGET : (int32_t)((second[i] + 0.5) * VOCABULARY);
     }
+    if (c.num_labels > 0)
+        keep_labels(&c, targets, second);
     free(first);
     free(second);
     free(chosen);
@@ -171,7 +197,7 @@ static void write_model(const struct golden *g)
     int32_t batch[2 + 2 * TOKENS] = {ROWS, LENGTH};
     struct dt_named_tensor *weights = new_weights(g);
     char *directory = path_of(g->name, ""), *path = path_of(g->name, "model.safetensors");
-    fill_batch(batch + 2, batch + 2 + TOKENS);
+    fill_batch(g, batch + 2, batch + 2 + TOKENS);
     assert_int_equal(dt_file_make_directories(directory, &err), 0);
     assert_int_equal(dt_safetensors_write(path, weights, g->count, false, &err), 0);
     write_file(g->name, "config.json", g->json, strlen(g->json));
@@ -227,11 +253,12 @@ static void check_logits(const struct golden *g)
 {
     char *data, *path = path_of(g->name, "answers/logits");
     size_t size;
+    long labels = config_of(g).num_labels, count = labels > 0 ? ROWS * labels : TOKENS * VOCABULARY;
     if (dt_file_is_regular(path)) { /* not of masked models */
         assert_int_equal(dt_file_read(path, 1 << 20, &data, &size, &err), 0);
-        assert_int_equal(size, TOKENS * VOCABULARY * sizeof(float));
-        check_summary(g->name, "values", "logits", (float *)(void *)data, TOKENS * VOCABULARY,
-                      g->logits, 2e-6 * g->logits.norm);
+        assert_int_equal(size, (size_t)count * sizeof(float));
+        check_summary(g->name, "values", "logits", (float *)(void *)data, count, g->logits,
+                      2e-6 * g->logits.norm);
         free(data);
     }
     free(path);
@@ -327,7 +354,7 @@ static void models_match_the_golden_file(void **state)
         check_loss(g);
         check_training(g);
     }
-    assert_int_equal(model_count, 71);
+    assert_int_equal(model_count, 86);
 }
 
 /* --- properties of each family ---------------------------------------------------------------- */
@@ -374,7 +401,7 @@ static float *backward(const struct golden *g, enum dt_dtype compute, double *lo
     dt_batch_init(&batch, ROWS, LENGTH);
     batch.count = ROWS;
     batch.length = LENGTH;
-    fill_batch(batch.inputs, batch.targets);
+    fill_batch(g, batch.inputs, batch.targets);
     dt_flat_set(&flat, &m->table, DT_DTYPE_F32, gradients);
     *loss = dt_model_backward(m, w, &batch, &flat, &(struct dt_pass){.scale = 1});
     *elements = m->table.elements;

@@ -4,8 +4,9 @@
  * directory, for families_oracle.py and test-families.c. Writes to DIRECTORY/answers:
  *
  *     error       if dt refuses the model: why; nothing else is written
- *     logits      rows x V floats by decoding, of a causal model
- *     losses      LOSSES x rows floats: of token i V / LOSSES as the target, i = 0, 1, ...
+ *     logits      rows x V floats by decoding, of a causal model; of a classifier, B x its labels
+ *     losses      LOSSES x rows floats: of token i V / LOSSES as the target, i = 0, 1, ...; not of
+ *                 a classifier
  *                 and with all:
  *     loss        the sum of the losses of the batch's targets, as text
  *     gradients/  its gradients, as a model directory
@@ -91,6 +92,21 @@ static int answer_logits(const struct question *q, struct dt_error *err)
     return rc;
 }
 
+static int answer_label_logits(const struct question *q, struct dt_error *err)
+{
+    struct dt_workspace *w;
+    size_t bytes =
+        (size_t)(q->batch.count * dt_model_logit_count(&q->model->config)) * sizeof(float);
+    DT_TRY(dt_workspace_new(
+        &w, q->model, &(struct dt_workspace_shape){q->batch.count, q->batch.length, false}, err));
+    float *logits = dt_alloc(bytes, 1);
+    dt_model_logits(q->model, w, &q->batch, logits);
+    int rc = write_answer(q, "logits", logits, bytes, err);
+    free(logits);
+    dt_workspace_free(w);
+    return rc;
+}
+
 static int answer_losses(const struct question *q, struct dt_error *err)
 {
     struct dt_workspace *w;
@@ -165,9 +181,12 @@ static int step(struct dt_model *m, float *gradients, struct dt_error *err)
 static int export(const struct question *q, const char *name, struct dt_error *err)
 {
     char *path = path_in(q, name);
-    int rc = dt_file_make_directories(path, err);
+    struct dt_labels labels;
+    int rc = dt_labels_read(&labels, q->directory, q->model->config.num_labels, err);
+    rc = rc < 0 ? rc : dt_file_make_directories(path, err);
     if (rc == 0)
-        rc = dt_model_export(q->model, DT_DTYPE_F32, 0, UINT32_MAX, path, err);
+        rc = dt_model_export(q->model, DT_DTYPE_F32, 0, UINT32_MAX, &labels, path, err);
+    dt_labels_release(&labels);
     free(path);
     return rc;
 }
@@ -193,9 +212,13 @@ static int answer_training(const struct question *q, struct dt_error *err)
 static int answer_all(struct question *q, bool training, struct dt_error *err)
 {
     DT_TRY(read_batch(q, err));
-    if (!dt_model_is_masked(&q->model->config))
+    bool labels = q->model->config.num_labels > 0;
+    if (labels)
+        DT_TRY(answer_label_logits(q, err));
+    else if (!dt_model_is_masked(&q->model->config))
         DT_TRY(answer_logits(q, err));
-    DT_TRY(answer_losses(q, err));
+    if (!labels)
+        DT_TRY(answer_losses(q, err));
     return training ? answer_training(q, err) : 0;
 }
 

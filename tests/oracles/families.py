@@ -55,56 +55,61 @@ SCALED = {"linear": {"rope_scaling": LINEAR}, "dynamic": {"rope_scaling": DYNAMI
 TIED = {"tied": {"tie_word_embeddings": True}}
 THETA = {"theta": {"rope_theta": 300.0, "rms_norm_eps": 1e-3}}
 
+# A classifier of texts.
+LABELS = 3
+CLASSIFIER = {"labels": {"num_labels": LABELS}}
+SCORE = {"labels": {"num_labels": LABELS, "pad_token_id": 0}}
+
 FAMILIES = [
-    Family("gpt2", "GPT2", grouped=False, settings=dict(embd_pdrop=0.0, resid_pdrop=0.0,
-                                                        attn_pdrop=0.0)),
-    Family("llama", "Llama", free=True, variants=TIED | THETA | SCALED | {
+    Family("gpt2", "GPT2", grouped=False, variants=SCORE,
+           settings=dict(embd_pdrop=0.0, resid_pdrop=0.0, attn_pdrop=0.0)),
+    Family("llama", "Llama", free=True, variants=TIED | SCORE | THETA | SCALED | {
         "biased": {"attention_bias": True, "mlp_bias": True}}),
     Family("mistral", "Mistral", free=True, settings=dict(sliding_window=5),
-           variants=TIED | {"global": {"sliding_window": None}}),
-    Family("qwen2", "Qwen2", variants=TIED | SCALED | {
+           variants=TIED | SCORE | {"global": {"sliding_window": None}}),
+    Family("qwen2", "Qwen2", variants=TIED | SCORE | SCALED | {
         "window": {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 0},
         "lower": {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}}),
-    Family("qwen3", "Qwen3", free=True, variants=TIED | THETA | SCALED | {
+    Family("qwen3", "Qwen3", free=True, variants=TIED | SCORE | THETA | SCALED | {
         "biased": {"attention_bias": True},
         "window": {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 0}}),
     Family("smollm3", "SmolLM3", settings=dict(
-        no_rope_layer_interval=2, tie_word_embeddings=True, pad_token_id=0), variants=SCALED | {
+        no_rope_layer_interval=2, tie_word_embeddings=True, pad_token_id=0), variants=SCORE | SCALED | {
             "untied": {"tie_word_embeddings": False},
             "biased": {"attention_bias": True, "mlp_bias": True}}),
     Family("granite", "Granite", settings=dict(
         embedding_multiplier=7.0, attention_multiplier=0.2, residual_multiplier=0.3,
         logits_scaling=3.0), variants=TIED | SCALED | {
             "biased": {"attention_bias": True, "mlp_bias": True}}),
-    Family("phi3", "Phi3", settings=dict(pad_token_id=0), variants=TIED | {
+    Family("phi3", "Phi3", settings=dict(pad_token_id=0), variants=TIED | SCORE | {
         "window": {"sliding_window": 5}, "partial": {"partial_rotary_factor": 0.5}}),
     Family("olmo2", "Olmo2", settings=dict(rms_norm_eps=1e-6), variants=TIED | THETA | {
         "linear": {"rope_scaling": {"type": "linear", "factor": 4.0}},
         "biased": {"attention_bias": True}}),
-    Family("gemma", "Gemma", free=True, variants={
+    Family("gemma", "Gemma", free=True, variants=SCORE | {
         "untied": {"tie_word_embeddings": False}, "biased": {"attention_bias": True}}),
     Family("gemma2", "Gemma2", free=True, settings=dict(
         sliding_window=5, query_pre_attn_scalar=20, final_logit_softcapping=3.0,
-        attn_logit_softcapping=2.0), variants={
+        attn_logit_softcapping=2.0), variants=SCORE | {
             "uncapped": {"final_logit_softcapping": None, "attn_logit_softcapping": None}}),
     Family("gemma3_text", "Gemma3", free=True, settings=dict(
         sliding_window=5, query_pre_attn_scalar=20, sliding_window_pattern=2,
-        rope_local_base_freq=100.0), variants={
+        rope_local_base_freq=100.0), variants=SCORE | {
             "linear": {"rope_scaling": LINEAR}, "capped": {"final_logit_softcapping": 3.0}}),
     Family("gpt_neox", "GPTNeoX", grouped=False, settings=dict(rotary_pct=0.5),
-           variants=TIED | {"serial": {"use_parallel_residual": False},
+           variants=TIED | SCORE | {"serial": {"use_parallel_residual": False},
                             "unbiased": {"attention_bias": False},
                             "linear": {"rope_scaling": LINEAR}}),
-    Family("bert", "Bert", masked=True, grouped=False, settings=dict(
+    Family("bert", "Bert", masked=True, grouped=False, variants=CLASSIFIER, settings=dict(
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)),
-    Family("distilbert", "DistilBert", masked=True, grouped=False, settings=dict(
+    Family("distilbert", "DistilBert", masked=True, grouped=False, variants=CLASSIFIER, settings=dict(
         dropout=0.0, attention_dropout=0.0)),
-    Family("roberta", "Roberta", masked=True, grouped=False, settings=dict(
+    Family("roberta", "Roberta", masked=True, grouped=False, variants=CLASSIFIER, settings=dict(
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, pad_token_id=1,
         type_vocab_size=1)),
     Family("modernbert", "ModernBert", masked=True, grouped=False, settings=dict(
         global_attn_every_n_layers=2, local_attention=6, local_rope_theta=100.0),
-           variants={"biased": {"attention_bias": True, "mlp_bias": True, "norm_bias": True},
+           variants=CLASSIFIER | {"biased": {"attention_bias": True, "mlp_bias": True, "norm_bias": True},
                      "unbiased": {"decoder_bias": False}}),
 ]
 
@@ -137,8 +142,13 @@ def config_class(family):
     return ("Gemma3Text" if family.stem == "Gemma3" else family.stem) + "Config"
 
 
+def is_classifier(config):
+    return config.num_labels == LABELS
+
+
 def model_of(family, config):
-    name = family.stem + {"gpt2": "LMHeadModel"}.get(
+    stem = config_class(family).removesuffix("Config")
+    name = stem + "ForSequenceClassification" if is_classifier(config) else family.stem + {"gpt2": "LMHeadModel"}.get(
         family.model_type, "ForMaskedLM" if family.masked else "ForCausalLM")
     config._attn_implementation = "eager"
     return getattr(transformers, name)(config).eval()

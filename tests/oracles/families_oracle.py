@@ -27,7 +27,8 @@ import transformers
 from safetensors.torch import load_file
 
 import mutations
-from families import FAMILIES, REFUSED, SHAPES, SMALL, cases, config_of, model_of
+from families import (FAMILIES, LABELS, REFUSED, SHAPES, SMALL, cases, config_of, is_classifier,
+                      model_of)
 
 torch.set_num_threads(1)
 NO_TARGET = -1
@@ -51,10 +52,20 @@ def double_precision():
         torch.set_default_dtype(torch.float32)
 
 
+def label_targets(family, targets):
+    """Targets of a classifier: a label at the token that it classifies."""
+    only = torch.full_like(targets, NO_TARGET)
+    at = 0 if family.masked else -1
+    only[:, at] = targets[:, at] % LABELS
+    return only
+
+
 def run_as_is(model, inputs, targets):
     """Logits, the sum of the losses, and gradients by name."""
     model.zero_grad()
     logits = model(input_ids=inputs, return_dict=True).logits
+    if logits.dim() == 2:
+        logits, targets = logits[:, None], targets.max(1).values[:, None]
     loss = torch.nn.functional.cross_entropy(
         logits.flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET, reduction="sum")
     loss.backward()
@@ -117,10 +128,14 @@ def print_golden(name, family, members):
     length, rows, v = 10, 3, SMALL.vocabulary
     ids = ((scattered("inputs", rows * length) + 0.5) * (v - FIRST_ID)).long() + FIRST_ID
     targets = ((scattered("targets", rows * length) + 0.5) * v).long()
-    targets[scattered("chosen", rows * length) > 0.2] = NO_TARGET
+    if is_classifier(config):
+        targets = label_targets(family, targets.view(rows, length)).flatten()
+    else:
+        targets[scattered("chosen", rows * length) > 0.2] = NO_TARGET
     logits, loss, gradients = run(model, ids.view(rows, length), targets.view(rows, length))
     print(f"model {name} {len(centers)} {loss:.9g}")
-    print(json.dumps(config.to_diff_dict() | {"model_type": config.model_type}))
+    print(json.dumps(config.to_diff_dict() | {"model_type": config.model_type,
+                                              "architectures": [type(model).__name__]}))
     print(f"logits {summary('logits', logits)}")
     before = {n: p.detach().clone() for n, p in model.named_parameters()}
     step(model, gradients)
@@ -141,14 +156,17 @@ def golden():
 class Case:
     """A random model in a directory, with a batch, and what dt computes with them."""
 
-    def __init__(self, directory, model, length=20, rows=3):
+    def __init__(self, directory, family, model, length=20, rows=3):
         self.directory, self.model = directory, model
         length = min(length, model.config.max_position_embeddings)
         random = torch.Generator().manual_seed(1)
         v = model.config.vocab_size
         self.inputs = torch.randint(FIRST_ID, v, (rows, length), generator=random)
         self.targets = torch.randint(v, (rows, length), generator=random)
-        self.targets[torch.rand(rows, length, generator=random) < 0.5] = NO_TARGET
+        if is_classifier(model.config):
+            self.targets = label_targets(family, self.targets)
+        else:
+            self.targets[torch.rand(rows, length, generator=random) < 0.5] = NO_TARGET
         with torch.no_grad():
             for p in model.parameters():
                 p.normal_(center(p), model.config.hidden_size**-0.5, generator=random)
@@ -189,6 +207,8 @@ class Case:
         if os.path.exists(self.path("logits")):
             got = self.numbers("logits", logits.shape)
             yield "logits", (got - logits).abs().max().item() / scale, 1e-5
+        if is_classifier(self.model.config):
+            return
         asked = [i * logits.shape[-1] // LOSSES for i in range(LOSSES)]
         want = -torch.log_softmax(logits, -1)[..., asked].permute(2, 0, 1)
         got = self.numbers("losses", want.shape)
@@ -275,7 +295,7 @@ def models(directory, pattern):
     for name, family, shape, members in cases():
         if not re.search(pattern, name):
             continue
-        case = Case(f"{directory}/{name}", model_of(family, config_of(family, shape, members)))
+        case = Case(f"{directory}/{name}", family, model_of(family, config_of(family, shape, members)))
         case.write()
         yield name, case
         if shape is SHAPES["plain"] and not members:
@@ -299,7 +319,8 @@ def write(directory, vocabulary):
     shape = SHAPES["plain"]._replace(vocabulary=int(vocabulary))
     for family in FAMILIES:
         if not family.masked:
-            Case(f"{directory}/{family.model_type}", model_of(family, config_of(family, shape))).write()
+            Case(f"{directory}/{family.model_type}", family,
+                 model_of(family, config_of(family, shape))).write()
     return True
 
 
@@ -327,7 +348,7 @@ class Mutation(Case):
         """The model as transformers understands it; otherwise returns why it does not."""
         try:
             config = transformers.AutoConfig.from_pretrained(self.directory)
-            super().__init__(self.directory, model_of(self.family, config), 12, 2)
+            super().__init__(self.directory, self.family, model_of(self.family, config), 12, 2)
             self.logits = forward(self.model, self.inputs)
             self.write()
             self.write_config()
@@ -365,7 +386,7 @@ class Mutation(Case):
 
 
 def base_of(family, directory):
-    base = Case(directory, model_of(family, config_of(family, mutations.SHAPE)), 12, 2)
+    base = Case(directory, family, model_of(family, config_of(family, mutations.SHAPE)), 12, 2)
     base.write()
     base.logits = forward(base.model, base.inputs)
     with open(f"{directory}/config.json") as f:

@@ -13,7 +13,7 @@ class Members(dict):
 
 # What no member is expected to change: it is about generation, training of other heads, or files.
 # dt accepts these whatever their value.
-IRRELEVANT = """_name_or_path architectures bos_token_id classifier_dropout dtype eos_token_id
+IRRELEVANT = """_name_or_path bos_token_id classifier_dropout dtype eos_token_id
     finetuning_task id2label label2id initializer_range torch_dtype transformers_version
     use_cache""".split()
 

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The labels of a classifier of texts, as its config.json gives them. */
+#ifndef DT_FORMATS_LABELS_H
+#define DT_FORMATS_LABELS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct json_object;
+
+struct dt_labels {
+    long count;
+    char **names;   /* id2label's; NULL: the file has none */
+    int64_t pad_id; /* pad_token_id: the text ends before it (Llama); -1: none */
+};
+
+/* path: of a model's directory; count: its num_labels, or 0 of a model of tokens, which has no
+ * labels. Release with dt_labels_release, also after a failure. */
+int dt_labels_read(struct dt_labels *labels, const char *path, long count,
+                   struct dt_error *err) DT_MUST_CHECK;
+void dt_labels_release(struct dt_labels *labels);
+/* The label of a name, or -1. */
+long dt_labels_find(const struct dt_labels *labels, const char *name);
+/* Sets id2label, label2id and pad_token_id of a config.json. */
+void dt_labels_add(const struct dt_labels *labels, struct json_object *config);
+
+#endif
