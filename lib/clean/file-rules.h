@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rules of rule files that read a file of their own:
+ * Rules that name a file, which they read:
  *
  *     fasttext: MODEL LABEL min|max X
  *     url-blocklist: FILE

@@ -33,7 +33,7 @@ struct dt_input {
     bool utf16, big; /* the text is UTF-16, big-endian */
     struct window raw, wide, plain;
     uint64_t taken, total;
-    uint64_t left; /* of the file to be read at most */
+    uint64_t left;          /* of the file to be read at most */
     struct dt_sha256 *hash; /* of the bytes read of the file; borrowed, or NULL */
 };
 
