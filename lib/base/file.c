@@ -17,6 +17,8 @@
 #include "base/printable.h"
 
 #define OUTPUT_BUFFER ((size_t)1 << 16)
+#define MOST_WRITERS  1000 /* of one file at a time */
+#define WRITERS_AFTER 4    /* numbers of writers that may have been killed */
 
 static char *directory_of(const char *path)
 {
@@ -28,6 +30,7 @@ static char *directory_of(const char *path)
 
 /* Temporary files of unfinished outputs; a signal that ends the program removes them. */
 static char *volatile unfinished[32];
+static pid_t writer; /* of them: a child does not have those of its parent */
 
 static void remove_unfinished(int signal_number)
 {
@@ -119,40 +122,44 @@ static void remove_if_stale(const char *path)
     close(fd);
 }
 
-/* Removes temporary files that killed writers of the same target left: prefix and a number. */
-static void remove_stale(const char *directory, const char *prefix)
+/* Whether this program writes the temporary file. */
+static bool is_ours(const char *path)
 {
-    size_t n = strlen(prefix);
-    DIR *dir = dt_checked_errno(opendir(directory));
-    for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
-        const char *number = e->d_name + n;
-        if (strncmp(e->d_name, prefix, n) != 0 || number[strspn(number, "0123456789")] != '\0')
-            continue;
-        char *path = dt_path_join(directory, e->d_name);
-        remove_if_stale(path);
-        free(path);
-    }
-    if (dir)
-        closedir(dir);
+    struct stat theirs, ours;
+    for (size_t i = 0; i < sizeof unfinished / sizeof *unfinished; i++)
+        if (unfinished[i] && writer == getpid() && stat(unfinished[i], &ours) == 0 &&
+            stat(path, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
+            ours.st_ino == theirs.st_ino)
+            return true;
+    return false;
 }
 
-/* Opens a temporary file in the directory of the target; -1 with errno set on failure. */
+/* Opens a temporary file in the directory of the target, .NAME.tmp-0 or with the next number that
+ * no living writer of the same target has, and removes what killed ones left; -1 with errno set on
+ * failure. The directory is not read: one of many files would make that slow. */
 static int open_temporary(struct dt_output *out)
 {
     char *dir = directory_of(out->target);
-    char *prefix = dt_asprintf(".%s.tmp-", dt_path_base(out->target));
-    char *path = dt_asprintf("%s/%s%ld", dir, prefix, (long)getpid());
-    remove_stale(dir, prefix);
-    free(dir);
-    free(prefix);
-    int fd = create_like(path, out->target);
-    if (fd < 0) {
+    int fd = -1, after = 0; /* numbers looked at after that of fd */
+    for (int n = 0; n < MOST_WRITERS && after < WRITERS_AFTER; n++) {
+        char *path = dt_asprintf("%s/.%s.tmp-%d", dir, dt_path_base(out->target), n);
+        remove_if_stale(path);
+        if (fd >= 0) {
+            after++;
+        } else if ((fd = create_like(path, out->target)) >= 0) {
+            out->temporary = path;
+            watch_signals();
+            replace_unfinished(NULL, path);
+            writer = getpid();
+            continue;
+        } else if (errno != EEXIST || is_ours(path)) {
+            n = MOST_WRITERS;
+        }
+        int error = errno;
         free(path);
-        return -1;
+        errno = error;
     }
-    out->temporary = path;
-    watch_signals();
-    replace_unfinished(NULL, path);
+    free(dir);
     return fd;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Atomic output files: written to a temporary file, synced, renamed.
  *
- * A struct dt_output writes to a hidden temporary file in the target's directory (".NAME.tmp-PID");
+ * A struct dt_output writes to a hidden temporary file in the target's directory (".NAME.tmp-N");
  * dt_output_commit syncs it and renames it to NAME. A program that fails leaves no file that looks
  * finished. A signal other than SIGKILL removes the temporary file; after SIGKILL, the next writer
  * of NAME does. (A writer holds a flock(2) on its temporary file: one without a lock is stale.) "-"

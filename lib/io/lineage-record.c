@@ -42,9 +42,9 @@ static int check_strings(struct json_object *record, const char *subject, struct
     return 0;
 }
 
-/* Inputs of record i name only records before it. */
-static int check_inputs(struct json_object *records, size_t i, const char *subject,
-                        struct dt_error *err)
+/* Inputs of record i name only records before it, whose ids are the members of earlier. */
+static int check_inputs(struct json_object *records, size_t i, struct json_object *earlier,
+                        const char *subject, struct dt_error *err)
 {
     struct json_object *inputs, *from;
     const char *text;
@@ -58,7 +58,7 @@ static int check_inputs(struct json_object *records, size_t i, const char *subje
         if (!json_object_object_get_ex(input, "from", &from))
             continue;
         DT_TRY(dt_json_get_string(input, "from", subject, &text, err));
-        if (!dt_lineage_has(records, i, text))
+        if (!json_object_object_get_ex(earlier, text, NULL))
             return dt_fail(err, DT_EFORMAT,
                            "%s: record %zu names a record that does not come before it", subject,
                            i + 1);
@@ -83,17 +83,27 @@ static int check_id(struct json_object *record, const char *subject, size_t numb
                           number);
 }
 
-int dt_lineage_check(struct json_object *records, const char *subject, struct dt_error *err)
+static int check_records(struct json_object *records, struct json_object *earlier,
+                         const char *subject, struct dt_error *err)
 {
-    if (!json_object_is_type(records, json_type_array))
-        return dt_fail(err, DT_EFORMAT, "%s: the lineage is not an array", subject);
     for (size_t i = 0; i < json_object_array_length(records); i++) {
         struct json_object *record = json_object_array_get_idx(records, i);
         if (!json_object_is_type(record, json_type_object))
             return dt_fail(err, DT_EFORMAT, "%s: record %zu is not an object", subject, i + 1);
         DT_TRY(check_strings(record, subject, err));
         DT_TRY(check_id(record, subject, i + 1, err));
-        DT_TRY(check_inputs(records, i, subject, err));
+        DT_TRY(check_inputs(records, i, earlier, subject, err));
+        dt_json_object_add(earlier, dt_lineage_id(record), dt_json_new_boolean(true));
     }
     return 0;
+}
+
+int dt_lineage_check(struct json_object *records, const char *subject, struct dt_error *err)
+{
+    if (!json_object_is_type(records, json_type_array))
+        return dt_fail(err, DT_EFORMAT, "%s: the lineage is not an array", subject);
+    struct json_object *earlier = dt_json_new_object();
+    int rc = check_records(records, earlier, subject, err);
+    json_object_put(earlier);
+    return rc;
 }

@@ -15,6 +15,7 @@
 
 struct dt_lineage {
     struct json_object *records; /* of the inputs; in the end also own */
+    struct json_object *ids;     /* of the records, as members */
     struct json_object *own, *inputs;
     bool closed;
 };
@@ -24,6 +25,7 @@ struct dt_lineage *dt_lineage_new(void)
     struct dt_lineage *l = dt_alloc(1, sizeof *l);
     struct json_object *arguments = dt_json_new_array();
     l->records = dt_json_new_array();
+    l->ids = dt_json_new_object();
     l->own = dt_json_new_object();
     l->inputs = dt_json_new_array();
     for (const char *const *a = dt_command_arguments(); *a; a++)
@@ -51,6 +53,7 @@ void dt_lineage_free(struct dt_lineage *l)
     if (l == NULL)
         return;
     json_object_put(l->records);
+    json_object_put(l->ids);
     if (!l->closed)
         json_object_put(l->own);
     free(l);
@@ -69,12 +72,15 @@ static size_t count_of(struct json_object *records)
 }
 
 /* Appends the records that are not there yet. */
-static void merge(struct json_object *into, struct json_object *from)
+static void merge(struct dt_lineage *l, struct json_object *from)
 {
     for (size_t i = 0; i < count_of(from); i++) {
         struct json_object *record = json_object_array_get_idx(from, i);
-        if (!dt_lineage_has(into, count_of(into), dt_lineage_id(record)))
-            dt_json_array_add(into, json_object_get(record));
+        const char *id = dt_lineage_id(record);
+        if (json_object_object_get_ex(l->ids, id, NULL))
+            continue;
+        dt_json_object_add(l->ids, id, dt_json_new_boolean(true));
+        dt_json_array_add(l->records, json_object_get(record));
     }
 }
 
@@ -85,7 +91,7 @@ struct json_object *dt_lineage_records(struct dt_lineage *l)
         return l->records;
     dt_lineage_hash(l->own, id);
     dt_json_object_add(l->own, "id", dt_json_new_string(id));
-    if (dt_lineage_has(l->records, count_of(l->records), id)) /* the same command, resumed */
+    if (json_object_object_get_ex(l->ids, id, NULL)) /* the same command, resumed */
         json_object_put(l->own);
     else
         dt_json_array_add(l->records, l->own);
@@ -110,7 +116,7 @@ static void add_input(struct dt_lineage *l, const struct dt_lineage_input *in)
     if (in->content)
         dt_json_object_add(input, "content", dt_json_new_string(in->content));
     if (records && count_of(records) > 0) {
-        merge(l->records, records);
+        merge(l, records);
         const char *from = dt_lineage_id(json_object_array_get_idx(records, count_of(records) - 1));
         dt_json_object_add(input, "from", dt_json_new_string(from));
         if (in->of)
@@ -181,7 +187,7 @@ int dt_lineage_continue(struct dt_lineage *l, const char *path, struct dt_error 
     dt_lineage_hash(l->own, id);
     bool is_same = dt_lineage_has(records, count_of(records), id);
     if (is_same)
-        merge(l->records, records);
+        merge(l, records);
     json_object_put(records);
     return is_same ? 0 : dt_lineage_add_path(l, path, err);
 }

@@ -262,6 +262,21 @@ static void the_next_writer_removes_what_a_killed_one_left(void **state)
     assert_int_equal(dt_file_probe(".x.tmp-1a", &err), 1);
 }
 
+/* Of several writers one is killed and another ends before. */
+static void a_killed_writer_among_others_leaves_nothing(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_output first;
+    assert_int_equal(dt_output_open(&first, "x", &err), 0);
+    status_of_death_by(SIGKILL);
+    assert_int_equal(entries("."), 2);
+    dt_output_abandon(&first);
+    assert_int_equal(entries("."), 1);
+    assert_int_equal(dt_file_write("x", "", 0, &err), 0);
+    assert_int_equal(entries("."), 1);
+}
+
 static void a_living_writer_is_left_alone(void **state)
 {
     (void)state;
@@ -523,6 +538,7 @@ int main(void)
         IN_SCRATCH(a_full_disk_leaves_the_old_file),
         IN_SCRATCH(a_signal_leaves_nothing),
         IN_SCRATCH(the_next_writer_removes_what_a_killed_one_left),
+        IN_SCRATCH(a_killed_writer_among_others_leaves_nothing),
         IN_SCRATCH(a_living_writer_is_left_alone),
         IN_SCRATCH(one_program_writes_a_file_once_at_a_time),
         IN_SCRATCH(handlers_of_the_program_are_kept),
