@@ -316,8 +316,11 @@ int main(int argc, char **argv)
     int first = dt_program_parse_options(&command, argc, argv);
     struct dt_documents_options reading;
     check_options(&reading);
+    char **files = argv + first;
+    int count = argc - first;
+    dt_reading_options_files(&opt.reading, &command, &files, &count);
     reading.lineage = dt_lineage_for(opt.out);
-    int rc = dt_documents_open(&in, argv + first, argc - first, &reading, &err);
+    int rc = dt_documents_open(&in, files, count, &reading, &err);
     if (rc == 0)
         rc = open_and_run(in, reading.lineage, &err);
     dt_reading_options_report(in);

@@ -48,8 +48,8 @@ static const struct dt_option options[] = {
 
 static const struct dt_use uses[] = {
     {"sign", "[FILE ...]", "output",
-     "from separator field on-error max-errors partial part max-document bands rows words seed "
-     "threads "
+     "from separator field on-error max-errors partial part files-from max-document bands rows "
+     "words seed threads "
      "quiet"},
     {"match", "FILE ...", "output", "quiet"},
     {NULL},
@@ -137,6 +137,7 @@ static int run_sign(char **files, int count, struct dt_error *err)
                                            .separator = opt.separator,
                                            .field = opt.field};
     dt_reading_options_check(&opt.reading, &reading);
+    dt_reading_options_files(&opt.reading, &command, &files, &count);
     struct dt_documents *in = NULL;
     struct dt_output out = {.fd = -1};
     struct dt_lineage *lineage = dt_lineage_for(opt.out);

@@ -360,9 +360,9 @@ static void check_options(void)
         dt_program_usage(
             "-d excludes --frame, --special, --offsets, --truncate, --from and --separator");
     if (opt.decode && (opt.reading.on_error || opt.reading.partial || opt.reading.max_document ||
-                       opt.reading.part))
-        dt_program_usage(
-            "-d excludes --on-error, --max-errors, --partial, --max-document and --part");
+                       opt.reading.part || opt.reading.files_from))
+        dt_program_usage("-d excludes --on-error, --max-errors, --partial, --max-document, --part "
+                         "and --files-from");
     opt.allow_empty |= opt.reading.part != NULL;
     opt.ids |= opt.offsets;
     if (!opt.ids && !opt.decode && dt_output_is_terminal(opt.out))
@@ -379,5 +379,9 @@ int main(int argc, char **argv)
     check_options();
     struct dt_error err;
     struct sink sink = {.out = {.fd = -1}};
-    return run(&sink, argv + first, argc - first, &err) < 0 ? dt_program_report(&err) : 0;
+    char **files = argv + first;
+    int count = argc - first;
+    if (!opt.decode)
+        dt_reading_options_files(&opt.reading, &command, &files, &count);
+    return run(&sink, files, count, &err) < 0 ? dt_program_report(&err) : 0;
 }

@@ -151,10 +151,13 @@ int main(int argc, char **argv)
     int first = dt_program_parse_options(&command, argc, argv);
     struct dt_documents_options from;
     check_options(&from);
+    char **files = argv + first;
+    int count = argc - first;
+    dt_reading_options_files(&opt.reading, &command, &files, &count);
     struct dt_error err;
     struct dt_tokenizer *t;
     from.lineage = strcmp(opt.out, "-") == 0 ? NULL : dt_lineage_for(opt.out);
-    if (train(&t, &from, argv + first, argc - first, &err) < 0)
+    if (train(&t, &from, files, count, &err) < 0)
         return dt_program_report(&err);
     if (dt_tokenizer_size(t) < opt.size && opt.model == DT_VOCAB_TRAINER_UNIGRAM)
         dt_program_warn("the vocabulary has %u tokens, not %ld: no other piece is probable",

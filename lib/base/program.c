@@ -613,6 +613,15 @@ static void fetch_inputs(const struct dt_command *c, char **operands, int count)
         fetch_value((const char **)&operands[i], NULL);
 }
 
+void dt_program_take_inputs(const struct dt_command *c, char **paths, int count)
+{
+    for (const struct dt_option *o = c->options; o->name; o++)
+        for (int i = 0; written_by(o) && !may_replace(o) && i < count; i++)
+            reject_input(o, paths[i]);
+    for (int i = 0; fetch_input && i < count; i++)
+        fetch_value((const char **)&paths[i], NULL);
+}
+
 int dt_program_parse_options(const struct dt_command *c, int argc, char **argv)
 {
     struct option longs[MAX_OPTIONS + 3];

@@ -87,6 +87,9 @@ struct dt_program_source {
 typedef int dt_program_fetch(const char *name, const char *option, struct dt_program_source *source,
                              struct dt_error *err);
 void dt_program_set_fetch(dt_program_fetch *fetch);
+/* For inputs that the program finds after dt_program_parse_options, for example in a list: checks
+ * them as operands are, and replaces those on a hub. */
+void dt_program_take_inputs(const struct dt_command *command, char **paths, int count);
 
 /* Whether the option with this long name was given. */
 bool dt_option_is_given(const struct dt_command *command, const char *name);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,7 +15,9 @@
 
 void dt_progress_init(struct dt_progress *p, bool quiet)
 {
-    *p = (struct dt_progress){.shown = !quiet && isatty(STDERR_FILENO)};
+    struct stat st;
+    bool feeds = fstat(STDOUT_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
+    *p = (struct dt_progress){.shown = !quiet && !feeds && isatty(STDERR_FILENO)};
 }
 
 bool dt_progress_due(struct dt_progress *p)

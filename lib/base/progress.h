@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A line of progress on stderr, rewritten in place; silent where stderr is not a terminal, so that
- * logs and pipes stay clean. */
+ * logs and pipes stay clean, and where stdout is a pipe, so that of a pipeline the last program
+ * alone has the line. */
 #ifndef DT_BASE_PROGRESS_H
 #define DT_BASE_PROGRESS_H
 

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/document-options.h"
 
+#include <glob.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/file.h"
+#include "io/input.h"
 
 #define QUARANTINE "quarantine="
 
@@ -28,6 +33,7 @@ void dt_reading_options_check(const struct dt_reading_options *o,
     if (o->part && dt_document_part_parse(o->part, &documents->part, &err) < 0)
         dt_program_usage("--part: %s", err.text);
     documents->partial = o->partial;
+    documents->list = o->files_from;
     documents->most = o->max_document ? (size_t)o->max_document : DT_DOCUMENT_BYTES;
 }
 
@@ -48,4 +54,100 @@ void dt_reading_options_report(const struct dt_documents *documents)
     if (losses.missing_separator)
         dt_program_warn("separator '%s' not found: each input is one document",
                         losses.missing_separator);
+}
+
+/* --- names of files ---------------------------------------------------------------------------*/
+
+struct names {
+    char **items;
+    int count, room;
+};
+
+static void add_name(struct names *n, const char *name)
+{
+    if (n->count == n->room) {
+        n->room = n->room ? 2 * n->room : 64;
+        n->items = dt_checked(realloc(n->items, (size_t)n->room * sizeof *n->items));
+    }
+    n->items[n->count++] = dt_strdup(name);
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Regular files and others, but not directories. */
+static int add_matches(struct names *n, const char *pattern, struct dt_error *err)
+{
+    glob_t found = {0};
+    int rc = glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, &found), before = n->count;
+    if (rc == 0)
+        qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare);
+    for (size_t i = 0; rc == 0 && i < found.gl_pathc; i++)
+        if (!dt_file_is_directory(found.gl_pathv[i]))
+            add_name(n, found.gl_pathv[i]);
+    globfree(&found);
+    if (rc == GLOB_NOSPACE)
+        return dt_fail(err, DT_ENOMEM, "out of memory for the files of '%s'", pattern);
+    if (rc == GLOB_ABORTED)
+        return dt_fail(err, DT_EIO, "cannot read a directory of '%s'", pattern);
+    return n->count > before ? 0 : dt_fail(err, DT_EMISSING, "no file matches '%s'", pattern);
+}
+
+static int add(struct names *n, const char *name, struct dt_error *err)
+{
+    struct dt_error none;
+    if (strpbrk(name, "*?[") && !strstr(name, "://") && dt_file_probe(name, &none) == 0)
+        return add_matches(n, name, err);
+    add_name(n, name);
+    return 0;
+}
+
+/* A list that has a NUL byte is one of names that end with them. */
+static int add_list(struct names *n, const char *path, struct dt_error *err)
+{
+    struct dt_buffer list = DT_BUFFER_EMPTY;
+    struct dt_input *in;
+    size_t size = 1;
+    DT_TRY(dt_input_open_bytes(&in, path, err));
+    int rc = 0, before = n->count;
+    while (rc == 0 && size > 0) {
+        dt_buffer_reserve(&list, list.size + ((size_t)1 << 16));
+        rc = dt_input_read(in, list.data + list.size, (size_t)1 << 16, &size, err);
+        list.size += size;
+    }
+    dt_buffer_add_string(&list, "");
+    char end = memchr(list.data, '\0', list.size) ? '\0' : '\n';
+    for (char *line = list.data, *last = list.data + list.size; rc == 0 && line < last;) {
+        char *stop = memchr(line, end, (size_t)(last - line));
+        stop = stop ? stop : last;
+        *stop = '\0';
+        if (*line)
+            rc = add(n, line, err);
+        line = stop + 1;
+    }
+    if (rc == 0 && n->count == before)
+        rc = dt_fail(err, DT_EFORMAT, "%s: names no file", dt_input_name(in));
+    dt_input_close(in);
+    dt_buffer_release(&list);
+    return rc;
+}
+
+void dt_reading_options_files(const struct dt_reading_options *o, const struct dt_command *command,
+                              char ***files, int *count)
+{
+    static struct names names;
+    struct dt_error err;
+    int rc = 0;
+    names = (struct names){NULL, 0, 0};
+    for (int i = 0; rc == 0 && i < *count; i++)
+        rc = add(&names, (*files)[i], &err);
+    if (rc == 0 && o->files_from)
+        rc = add_list(&names, o->files_from, &err);
+    if (rc < 0)
+        exit(dt_program_report(&err));
+    dt_program_take_inputs(command, names.items, names.count);
+    *files = names.items;
+    *count = names.count;
 }

@@ -92,6 +92,8 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     d->most = options->most ? options->most : DT_DOCUMENT_BYTES;
     int rc = find_sizes(d, err);
     rc = rc < 0 ? rc : dt_bad_lines_open(&d->bad_lines, &options->bad_lines, err);
+    if (rc == 0 && options->list)
+        rc = dt_lineage_add_path(options->lineage, options->list, err);
     if (rc < 0) {
         dt_documents_close(d);
         return rc;

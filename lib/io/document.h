@@ -69,6 +69,7 @@ struct dt_documents_options {
     bool partial;                 /* accept truncated and altered document streams */
     struct dt_document_part part; /* the documents to read */
     struct dt_lineage *lineage;   /* gets each input when it was read; borrowed, or NULL */
+    const char *list;             /* the file that named the inputs, for lineage; or NULL */
 };
 
 /* Checks the options --from and --separator together: the usage error, or NULL. */

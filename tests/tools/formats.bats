@@ -83,3 +83,49 @@ parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
     assert_one_line_error dt-clean
     [[ "$output" == *"x.csv: has no column 'body', but id, text, lang; --field NAME"* ]]
 }
+
+@test "patterns and lists name files, in the order of their bytes" {
+    mkdir -p d/sub
+    for f in b a B '[x]' 'with space' 'c*'; do printf '{"id":"%s","text":"t"}\n' "$f" >"d/$f.jsonl"; done
+    ids() { dt-clean -q -o out "$@" && jq -r .id out | tr '\n' ' '; }
+    [ "$(ids 'd/*')" = 'B [x] a b c* with space ' ]
+    [ "$(ids 'd/[ab].jsonl' 'd/[x].jsonl' 'd/c*.jsonl')" = 'a b [x] c* ' ]
+    printf 'd/b.jsonl\n\nd/?.jsonl\n' >list
+    [ "$(ids --files-from list)" = 'b B a b ' ]
+    [ "$(ids d/a.jsonl --files-from list)" = 'a b B a b ' ]
+    [ "$(gzip -c list | ids --files-from -)" = 'b B a b ' ]
+    [ "$(find d -name '* *' -print0 | ids --files-from -)" = 'with space ' ]
+    ids --files-from list
+    jq -e '.lineage[0].inputs | map(.path) == ["list", "d/b.jsonl", "d/B.jsonl", "d/a.jsonl", "d/b.jsonl"]' \
+        out.lineage.json
+    for program in 'dt-vocab -q -s 260 --min-frequency 1 -o tok.json' 'dt-tokenize -t tok.json -o x.dts' \
+        'dt-dedup -q sign -o x.sig'; do
+        $program --files-from list
+    done
+    [ "$(dt-cat x.dts | wc -l)" -ge 1 ]
+    run dt-clean 'd/*.gz'
+    assert_one_line_error dt-clean
+    [[ "$output" == "dt-clean: no file matches 'd/*.gz'" ]]
+    : >empty
+    run dt-clean --files-from empty
+    assert_one_line_error dt-clean
+    [[ "$output" == "dt-clean: empty: names no file" ]]
+    run dt-clean --files-from absent
+    assert_one_line_error dt-clean
+    run dt-clean -q d
+    assert_one_line_error dt-clean
+    [[ "$output" == *"is a directory"* ]]
+    run dt-dedup -q sign -o d/a.jsonl --files-from list
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"'d/a.jsonl' is also an input"* ]]
+}
+
+@test "of a pipeline the last program alone shows its progress" {
+    need_terminal
+    for i in $(seq 3); do dt-synth --bytes 2M --seed "$i"; done >docs.jsonl
+    line='documents'
+    run script -qec "dt-clean docs.jsonl -o out" /dev/null
+    [[ "$output" == *"$line"* ]]
+    run script -qec "dt-clean -j 1 docs.jsonl 2>/dev/tty | cat >out" /dev/null
+    [[ "$output" != *"%, "* ]]
+}
