@@ -36,7 +36,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
 LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lnettle -lm -ldl -lpthread
 
-MODULES  := base hash unicode json language io settings experiment http hub track plot dedup clean synth pretokenize gguf steps token vocab \
+MODULES  := base hash unicode json language io warc extract settings experiment http hub track plot dedup clean synth pretokenize gguf steps token vocab \
             shard foreign parts device comm model formats optim parallel checkpoint train eval plan verify
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
@@ -61,7 +61,8 @@ ENGINE_CFLAGS := $(DT_CFLAGS) -fno-trapping-math -fopenmp -fvisibility=hidden -O
 ENGINES := $(if $(CPU_SRC),$(CPU_ISAS:%=$B/lib/dt/cpu-%.so))
 
 # --- packages that make check also installs, unless MPI=0 or CURL=0 -------------------------------
-DEPS_PLUGINS := $(if $(filter 0,$(MPI)),,deps-mpi) $(if $(filter 0,$(CURL)),,deps-track)
+DEPS_PLUGINS := $(if $(filter 0,$(MPI)),,deps-mpi) $(if $(filter 0,$(CURL)),,deps-track) \
+                $(if $(filter 0,$(HTML)),,deps-html)
 
 # --- the MPI transport: a plug-in, built if MPI is installed; MPI=0 leaves it out -----------------
 MPICC   ?= mpicc
@@ -117,6 +118,18 @@ CODEC_lz4   := lz4frame.h -llz4
 CODECS ?= $(foreach c,xz bzip2 lz4,$(shell printf '\043include <%s>\n' $(word 1,$(CODEC_$c)) | $(CC) -E -x c - >/dev/null 2>&1 && echo $c))
 ENGINES += $(CODECS:%=$B/lib/dt/codec-%.so)
 
+# --- reading web pages: plug-ins over libxml2 and libbrotli, built if they are installed; HTML=0
+# --- leaves them out -----------------------------------------------------------------------------
+HTML       ?= 1
+XML_CFLAGS := $(if $(filter 0,$(HTML)),,$(shell pkg-config --cflags libxml-2.0 2>/dev/null || echo -I/usr/include/libxml2))
+found       = $(if $(filter 0,$(HTML)),,$(shell printf '\043include <$1>\n' | $(CC) $2 -E -x c - >/dev/null 2>&1 && echo 1))
+ifeq ($(call found,libxml/HTMLparser.h,$(XML_CFLAGS)),1)
+ENGINES += $B/lib/dt/html.so
+endif
+ifeq ($(call found,brotli/decode.h),1)
+ENGINES += $B/lib/dt/brotli.so
+endif
+
 # --- files that are installed besides programs and engines ----------------------------------------
 SHARE := $(patsubst share/%,%,$(shell find share -type f -not -path 'share/setup/*' -not -path 'share/results/*'))
 MAN   := $(wildcard man/man*/*.[1-9])
@@ -159,7 +172,7 @@ share:
 
 # Installs missing packages; prints nothing if none is missing.
 # Looks again only when Debian's packages, the compiler or PATH change.
-deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track: deps-%:
+deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-html: deps-%:
 	@found='$B/deps/$*' key="$(CC) $(LIBS) $$PATH"; \
 	for changed in /var/lib/dpkg/status share/setup/install-packages; do \
 	  [ -e $$changed ] && [ $$changed -ot "$$found" ] || key="$$key, changed"; done; \
@@ -167,10 +180,10 @@ deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track: 
 	  CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages $* && \
 	  mkdir -p '$B/deps' && echo "$${key%%, changed*}" >"$$found"; }
 
-deps-demo deps-check deps-track: | deps-build # whose compiler they use
+deps-demo deps-check deps-track deps-html: | deps-build # whose compiler they use
 
 deps: ## install the packages that building, the demo and the tests need
-	@CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages build demo download check mpi track
+	@CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages build demo download check mpi track html
 
 # Rewritten when the commit changes; then only version.o is compiled.
 $B/include/dt-version.h: always
@@ -273,6 +286,14 @@ $B/lib/dt/http.so: $(CURL_SRC) lib/http/http.h $(LIBDT)
 $B/lib/dt/codec-%.so: lib/io/codecs/%.c lib/io/codec.h $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $< $(LIBDT) -Wl,-z,defs -Wl,--as-needed $(word 2,$(CODEC_$*)) $(LIBS) -o $@
+
+$B/lib/dt/html.so: lib/extract/libxml2/html.c lib/extract/html-parser.h $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(DT_CFLAGS) $(XML_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $< $(LIBDT) -Wl,-z,defs -lxml2 -Wl,--as-needed $(LIBS) -o $@
+
+$B/lib/dt/brotli.so: lib/warc/brotli/brotli.c lib/warc/coding.h $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $< $(LIBDT) -Wl,-z,defs -lbrotlidec -Wl,--as-needed $(LIBS) -o $@
 
 $(PRELOADS): $B/%.so: %.c | deps-check
 	@mkdir -p $(@D)
@@ -515,7 +536,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-html build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

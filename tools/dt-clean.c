@@ -15,6 +15,7 @@
 #include "io/document-options.h"
 #include "io/document-stream.h"
 #include "io/lineage.h"
+#include "warc/reader.h"
 #include "json/json.h"
 
 static const char *const invalid_names[] = {"repair", "reject", NULL};
@@ -312,6 +313,7 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_documents *in = NULL;
+    dt_document_reader_register(&dt_warc_reader_texts);
     dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     struct dt_documents_options reading;

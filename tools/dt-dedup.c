@@ -13,6 +13,7 @@
 #include "hub/hub.h"
 #include "io/document-options.h"
 #include "io/lineage.h"
+#include "warc/reader.h"
 
 static struct {
     const char *separator, *field, *out;
@@ -249,6 +250,7 @@ static int (*const runs[])(char **files, int count, struct dt_error *err) = {run
 int main(int argc, char **argv)
 {
     struct dt_error err;
+    dt_document_reader_register(&dt_warc_reader_texts);
     dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     int use = dt_program_find_use(&command, first < argc ? argv[first] : NULL);

@@ -21,6 +21,7 @@
 #include "token/batch-encoder.h"
 #include "token/id-lines.h"
 #include "token/tokenizer.h"
+#include "warc/reader.h"
 
 enum text_format { TO_TEXT, TO_JSONL };
 static const char *const text_formats[] = {[TO_TEXT] = "text", [TO_JSONL] = "jsonl", NULL};
@@ -374,6 +375,7 @@ static void check_options(void)
 int main(int argc, char **argv)
 {
     opt.threads = dt_pool_processors();
+    dt_document_reader_register(&dt_warc_reader_texts);
     dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     check_options();

@@ -12,6 +12,7 @@
 #include "pretokenize/pattern.h"
 #include "token/tokenizer.h"
 #include "vocab/vocab-trainer.h"
+#include "warc/reader.h"
 
 static const char *default_specials[] = {"<|endoftext|>"};
 
@@ -147,6 +148,7 @@ static void check_options(struct dt_documents_options *from)
 int main(int argc, char **argv)
 {
     opt.threads = dt_pool_processors();
+    dt_document_reader_register(&dt_warc_reader_texts);
     dt_program_set_fetch(dt_hub_fetch);
     int first = dt_program_parse_options(&command, argc, argv);
     struct dt_documents_options from;

@@ -390,7 +390,7 @@ static const struct row rows[] = {
     /* text of another structure */
     {{DT_FILE_BINARY, "a pointer of Git LFS, not the file", "fetch the file: git lfs pull"},
      MAGIC("version https://git-lfs.github.com/spec/")},
-    {{DT_FILE_AMBIGUOUS, "a WARC or WET file", "write its texts as JSON Lines: warcio, datatrove"},
+    {{DT_FILE_AMBIGUOUS, "a WARC or WET file", "extract its texts", "dt-extract", .format = "warc"},
      MAGIC("WARC/")},
     {{DT_FILE_AMBIGUOUS, "an RTF document", TO_TEXT}, MAGIC("{\\rtf")},
     {{DT_FILE_AMBIGUOUS, "a PostScript file", "extract its text: ps2ascii FILE"}, MAGIC("%!PS")},

@@ -34,6 +34,7 @@ struct dt_input {
     struct window raw, wide, plain;
     uint64_t taken, total;
     uint64_t left;          /* of the file to be read at most */
+    uint64_t frame;         /* bytes decompressed of the current frame */
     struct dt_sha256 *hash; /* of the bytes read of the file; borrowed, or NULL */
 };
 
@@ -48,17 +49,24 @@ static void took(struct dt_input *in, size_t n)
     in->left -= n;
 }
 
-static int fill_raw(struct dt_input *in, struct dt_error *err)
+/* Reads bytes of the file to the end of raw, which has room. */
+static int read_raw(struct dt_input *in, struct dt_error *err)
 {
-    in->raw.from = in->raw.to = 0;
+    size_t room = RAW_SIZE - in->raw.to;
     ssize_t n;
     do {
-        n = read(in->fd, in->raw.data, in->left < RAW_SIZE ? (size_t)in->left : RAW_SIZE);
+        n = read(in->fd, in->raw.data + in->raw.to, in->left < room ? (size_t)in->left : room);
     } while (n < 0 && errno == EINTR);
     if (n < 0)
         return dt_fail_errno(err, "cannot read '%s'", in->name);
     took(in, (size_t)n);
     return 0;
+}
+
+static int fill_raw(struct dt_input *in, struct dt_error *err)
+{
+    in->raw.from = in->raw.to = 0;
+    return read_raw(in, err);
 }
 
 /* A compressed file that is empty or damaged at its start must not be read as text. */
@@ -72,14 +80,8 @@ static int check_name(const struct dt_input *in, struct dt_error *err)
 
 static int start_decoding(struct dt_input *in, struct dt_error *err)
 {
-    while (!in->raw_ended && in->raw.to < SIGNATURE) { /* a pipe may deliver byte by byte */
-        ssize_t n = read(in->fd, in->raw.data + in->raw.to, RAW_SIZE - in->raw.to);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return dt_fail_errno(err, "cannot read '%s'", in->name);
-        took(in, (size_t)n);
-    }
+    while (!in->raw_ended && in->raw.to < SIGNATURE) /* a pipe may deliver byte by byte */
+        DT_TRY(read_raw(in, err));
     size_t size = in->raw.to < SIGNATURE ? in->raw.to : SIGNATURE;
     const struct dt_file_type *what = dt_file_type_recognize((const char *)in->raw.data, size);
     if (what && what->kind == DT_FILE_COMPRESSED) {
@@ -235,7 +237,9 @@ static int decompress(struct dt_input *in, struct window *out, struct dt_error *
                               .out_at = out->to,
                               .out_size = PLAIN_SIZE,
                               .ended = in->raw_ended};
+    in->frame = in->in_frame ? in->frame : 0;
     int rc = in->codec->decode(in->state, &d, err);
+    in->frame += d.out_at - out->to;
     in->raw.from = d.in_at;
     out->to = d.out_at;
     in->in_frame = d.in_frame;
@@ -373,6 +377,56 @@ int dt_input_skip_until(struct dt_input *in, char delimiter, bool *found, struct
         in->plain.from += end ? (size_t)(end - start) + 1 : have;
     }
     return 0;
+}
+
+uint64_t dt_input_unchecked(const struct dt_input *in)
+{
+    size_t kept = in->plain.to - in->plain.from;
+    return in->codec && in->frame > kept ? in->frame - kept : 0;
+}
+
+/* The bytes that a frame begins with; NULL if damaged data of the codec cannot be resumed. */
+static const char *magic_of(const struct dt_codec *codec)
+{
+    const char *name = codec ? codec->name : "";
+    return strcmp(name, "gzip") == 0   ? "\x1f\x8b\x08"
+           : strcmp(name, "zstd") == 0 ? "\x28\xb5\x2f\xfd"
+                                       : NULL;
+}
+
+/* Reads on to the next of these bytes in the file. */
+static int find_magic(struct dt_input *in, const char *magic, bool *found, struct dt_error *err)
+{
+    struct window *raw = &in->raw;
+    size_t size = strlen(magic);
+    for (;;) {
+        unsigned char *start = memmem(raw->data + raw->from, raw->to - raw->from, magic, size);
+        *found = start != NULL;
+        if (*found || in->raw_ended) {
+            raw->from = *found ? (size_t)(start - raw->data) : raw->to;
+            return 0;
+        }
+        if (raw->to - raw->from >= size)
+            raw->from = raw->to - size + 1; /* which may be the first of them */
+        compact(raw);
+        DT_TRY(read_raw(in, err));
+    }
+}
+
+int dt_input_resume(struct dt_input *in, bool *found, struct dt_error *err)
+{
+    const char *magic = magic_of(in->codec);
+    *found = false;
+    if (magic == NULL)
+        return 0;
+    in->raw.from += in->raw.from < in->raw.to; /* not the frame that failed */
+    DT_TRY(find_magic(in, magic, found, err));
+    in->in_frame = false;
+    in->frame = 0;
+    in->plain.from = in->plain.to = 0;
+    in->codec->close(in->state);
+    in->state = NULL;
+    return in->codec->open(&in->state, err);
 }
 
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size, struct dt_error *err)

@@ -60,6 +60,12 @@ int dt_input_add_until(struct dt_input *in, char delimiter, size_t most, struct 
 int dt_input_skip_until(struct dt_input *in, char delimiter, bool *found,
                         struct dt_error *err) DT_MUST_CHECK;
 
+/* Bytes returned of the member or frame that is being decompressed: its checksum is yet to come. */
+uint64_t dt_input_unchecked(const struct dt_input *in);
+/* After DT_EFORMAT of damaged compressed data: moves to the next member of gzip or frame of zstd,
+ * which later reads return. *found is false if there is none: the input is at its end. */
+int dt_input_resume(struct dt_input *in, bool *found, struct dt_error *err) DT_MUST_CHECK;
+
 /* Peeks at the next bytes without consuming them: up to DT_INPUT_PEEK, fewer only at the end.
  * Valid until the next call. */
 #define DT_INPUT_PEEK DT_FILE_TYPE_HEAD

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+#include "extract/charset.h"
+
+#include <errno.h>
+#include <iconv.h>
+#include <stdbool.h>
+#include <string.h>
+#include <strings.h>
+
+#include "unicode/utf8.h"
+
+#define HEAD ((size_t)1 << 14) /* bytes that are searched for statements */
+
+/* https://encoding.spec.whatwg.org/#names-and-labels. The decoder of gb18030 also decodes GBK, and
+ * pages that state x-user-defined are decoded as windows-1252. */
+static const struct dt_charset charsets[] = {
+    {"UTF-8", "UTF-8", "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8"},
+    {"windows-1252", "CP1252",
+     "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 "
+     "iso88591 iso_8859-1 iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252 "
+     "x-user-defined"},
+    {"windows-1251", "CP1251", "cp1251 windows-1251 x-cp1251"},
+    {"GBK", "GB18030",
+     "chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 gbk iso-ir-58 x-gbk"},
+    {"Shift_JIS", "CP932", "csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis"},
+    {"EUC-JP", "EUC-JP-MS", "cseucpkdfmtjapanese euc-jp x-euc-jp"},
+    {"EUC-KR", "CP949",
+     "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 "
+     "ksc_5601 windows-949"},
+    {"ISO-8859-2", "ISO-8859-2",
+     "csisolatin2 iso-8859-2 iso-ir-101 iso8859-2 iso88592 iso_8859-2 iso_8859-2:1987 l2 latin2"},
+    {"windows-1250", "CP1250", "cp1250 windows-1250 x-cp1250"},
+    {"windows-1254", "CP1254",
+     "cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 "
+     "latin5 windows-1254 x-cp1254"},
+    {"windows-1256", "CP1256", "cp1256 windows-1256 x-cp1256"},
+    {"Big5", "BIG5-HKSCS", "big5 big5-hkscs cn-big5 csbig5 x-x-big5"},
+    {"ISO-8859-15", "ISO-8859-15", "csisolatin9 iso-8859-15 iso8859-15 iso885915 iso_8859-15 l9"},
+    {"windows-1253", "CP1253", "cp1253 windows-1253 x-cp1253"},
+    {"ISO-8859-7", "ISO-8859-7",
+     "csisolatingreek ecma-118 elot_928 greek greek8 iso-8859-7 iso-ir-126 iso8859-7 iso88597 "
+     "iso_8859-7 iso_8859-7:1987 sun_eu_greek"},
+    {"windows-1257", "CP1257", "cp1257 windows-1257 x-cp1257"},
+    {"windows-1255", "CP1255", "cp1255 windows-1255 x-cp1255"},
+    {"windows-1258", "CP1258", "cp1258 windows-1258 x-cp1258"},
+    {"windows-874", "WINDOWS-874", "dos-874 iso-8859-11 iso8859-11 iso885911 tis-620 windows-874"},
+    {"KOI8-R", "KOI8-R", "cskoi8r koi koi8 koi8-r koi8_r"},
+    {"KOI8-U", "KOI8-U", "koi8-ru koi8-u"},
+    {"gb18030", "GB18030", "gb18030"},
+    {"UTF-16LE", "UTF-16LE", "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le"},
+    {"UTF-16BE", "UTF-16BE", "unicodefffe utf-16be"},
+    {"ISO-2022-JP", "ISO-2022-JP", "csiso2022jp iso-2022-jp"},
+    {"IBM866", "IBM866", "866 cp866 csibm866 ibm866"},
+    {"ISO-8859-3", "ISO-8859-3",
+     "csisolatin3 iso-8859-3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3"},
+    {"ISO-8859-4", "ISO-8859-4",
+     "csisolatin4 iso-8859-4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4"},
+    {"ISO-8859-5", "ISO-8859-5",
+     "csisolatincyrillic cyrillic iso-8859-5 iso-ir-144 iso8859-5 iso88595 iso_8859-5 "
+     "iso_8859-5:1988"},
+    {"ISO-8859-6", "ISO-8859-6",
+     "arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6 iso-8859-6-e "
+     "iso-8859-6-i iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987"},
+    {"ISO-8859-8", "ISO-8859-8",
+     "csiso88598e csisolatinhebrew hebrew iso-8859-8 iso-8859-8-e iso-ir-138 iso8859-8 iso88598 "
+     "iso_8859-8 iso_8859-8:1988 visual"},
+    {"ISO-8859-8-I", "ISO-8859-8", "csiso88598i iso-8859-8-i logical"},
+    {"ISO-8859-10", "ISO-8859-10",
+     "csisolatin6 iso-8859-10 iso-ir-157 iso8859-10 iso885910 l6 latin6"},
+    {"ISO-8859-13", "ISO-8859-13", "iso-8859-13 iso8859-13 iso885913"},
+    {"ISO-8859-14", "ISO-8859-14", "iso-8859-14 iso8859-14 iso885914"},
+    {"ISO-8859-16", "ISO-8859-16", "iso-8859-16"},
+    {"macintosh", "MACINTOSH", "csmacintosh mac macintosh x-mac-roman"},
+    {"x-mac-cyrillic", "MAC-CYRILLIC", "x-mac-cyrillic x-mac-ukrainian"},
+    {"replacement", NULL,
+     "csiso2022kr hz-gb-2312 iso-2022-cn iso-2022-cn-ext iso-2022-kr replacement"},
+};
+
+/* The usual encoding of pages in a language that state none: the standard's table of locales
+ * (https://html.spec.whatwg.org, "determining the character encoding"). */
+static const struct {
+    const char *language, *label;
+} usual[] = {
+    {"ar", "windows-1256"}, {"az", "windows-1254"}, {"ba", "windows-1251"},  {"be", "windows-1251"},
+    {"bg", "windows-1251"}, {"cs", "windows-1250"}, {"el", "iso-8859-7"},    {"et", "windows-1257"},
+    {"fa", "windows-1256"}, {"he", "windows-1255"}, {"hr", "windows-1250"},  {"hu", "iso-8859-2"},
+    {"ja", "shift_jis"},    {"kk", "windows-1251"}, {"ko", "euc-kr"},        {"ku", "windows-1254"},
+    {"ky", "windows-1251"}, {"lt", "windows-1257"}, {"lv", "windows-1257"},  {"mk", "windows-1251"},
+    {"pl", "iso-8859-2"},   {"ru", "windows-1251"}, {"sah", "windows-1251"}, {"sk", "windows-1250"},
+    {"sl", "iso-8859-2"},   {"sr", "windows-1251"}, {"tg", "windows-1251"},  {"th", "windows-874"},
+    {"tr", "windows-1254"}, {"tt", "windows-1251"}, {"uk", "windows-1251"},  {"vi", "windows-1258"},
+    {"zh-hant", "big5"},    {"zh-hk", "big5"},      {"zh-tw", "big5"},       {"zh", "gb18030"},
+};
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f';
+}
+
+const struct dt_charset *dt_charset_find(const char *label, size_t size)
+{
+    while (size > 0 && is_space(*label))
+        label++, size--;
+    while (size > 0 && is_space(label[size - 1]))
+        size--;
+    for (size_t i = 0; size > 0 && i < sizeof charsets / sizeof *charsets; i++)
+        for (const char *l = charsets[i].labels, *end; *l; l = end + strspn(end, " ")) {
+            end = l + strcspn(l, " ");
+            if ((size_t)(end - l) == size && strncasecmp(l, label, size) == 0)
+                return &charsets[i];
+        }
+    return NULL;
+}
+
+/* --- statements of a page --------------------------------------------------------------------- */
+
+/* The part of text after "charset", "=" and a quote, up to its end. */
+static const struct dt_charset *charset_in(const char *text, size_t size)
+{
+    for (size_t i = 0; i + 8 < size; i++) {
+        if (strncasecmp(text + i, "charset", 7) != 0)
+            continue;
+        i += 7;
+        while (i < size && is_space(text[i]))
+            i++;
+        if (i == size || text[i] != '=')
+            continue;
+        do
+            i++;
+        while (i < size && (is_space(text[i]) || text[i] == '"' || text[i] == '\''));
+        size_t n = 0;
+        while (i + n < size && !is_space(text[i + n]) && !strchr("\"';,>/", text[i + n]))
+            n++;
+        return dt_charset_find(text + i, n);
+    }
+    return NULL;
+}
+
+/* The value of an attribute of the tag that fills text: no other value may contain its name. */
+static const char *attribute_in(const char *text, size_t size, const char *name, size_t *value_size)
+{
+    size_t n = strlen(name);
+    for (size_t i = 1; i + n + 1 < size; i++) {
+        if (!is_space(text[i - 1]) || strncasecmp(text + i, name, n) != 0 || text[i + n] != '=')
+            continue;
+        const char *value = text + i + n + 1, *end = text + size;
+        char quote = *value == '"' || *value == '\'' ? *value++ : '\0';
+        for (*value_size = 0; value + *value_size < end; ++*value_size) {
+            char c = value[*value_size];
+            if (quote ? c == quote : is_space(c) || c == '>')
+                break;
+        }
+        return value;
+    }
+    return NULL;
+}
+
+static bool begins_tag(const char *text, size_t left, const char *name)
+{
+    size_t n = strlen(name);
+    return left > n && strncasecmp(text, name, n) == 0 && (is_space(text[n]) || text[n] == '/');
+}
+
+/* The end of the tag or comment at text. */
+static const char *end_of(const char *text, const char *end)
+{
+    size_t left = (size_t)(end - text);
+    if (left > 4 && memcmp(text, "<!--", 4) == 0) {
+        const char *close = memmem(text + 4, left - 4, "-->", 3);
+        return close ? close + 3 : end;
+    }
+    const char *close = memchr(text, '>', left);
+    return close ? close : end;
+}
+
+struct dt_charset_clues dt_charset_clues(const char *page, size_t size, const char *content_type,
+                                         size_t content_type_size)
+{
+    struct dt_charset_clues clues = {0};
+    const char *end = page + (size < HEAD ? size : HEAD), *next;
+    if (content_type)
+        clues.header = charset_in(content_type, content_type_size);
+    for (const char *p = page; p < end && (p = memchr(p, '<', (size_t)(end - p))); p = next) {
+        next = end_of(p, end);
+        size_t tag = (size_t)(next - p);
+        if (begins_tag(p, tag, "<html"))
+            clues.language = attribute_in(p, tag, "lang", &clues.language_size);
+        else if (clues.meta == NULL && begins_tag(p, tag, "<meta"))
+            clues.meta = charset_in(p, tag);
+        else if (tag >= 5 && strncasecmp(p, "<body", 5) == 0)
+            break;
+    }
+    return clues;
+}
+
+/* --- detection -------------------------------------------------------------------------------- */
+
+/* Valid, beyond ASCII but for a character that the end of the page cuts. */
+static bool is_utf8(const char *page, size_t size)
+{
+    size_t valid = dt_utf8_valid_prefix(page, size);
+    bool cut = size - valid < 4 && (page[valid] & 0xc0) == 0xc0;
+    return valid == size || (cut && dt_utf8_ascii_prefix(page, valid) < valid);
+}
+
+static const struct dt_charset *utf8(void)
+{
+    return &charsets[0];
+}
+
+static const struct dt_charset *by_mark(const char *page, size_t size)
+{
+    if (size >= 3 && memcmp(page, "\xef\xbb\xbf", 3) == 0)
+        return utf8();
+    if (size >= 2 && memcmp(page, "\xff\xfe", 2) == 0)
+        return dt_charset_find("utf-16le", 8);
+    if (size >= 2 && memcmp(page, "\xfe\xff", 2) == 0)
+        return dt_charset_find("utf-16be", 8);
+    return NULL;
+}
+
+static const struct dt_charset *by_language(const struct dt_charset_clues *clues)
+{
+    for (size_t i = 0; clues->language && i < sizeof usual / sizeof *usual; i++) {
+        size_t n = strlen(usual[i].language);
+        if (clues->language_size >= n && strncasecmp(clues->language, usual[i].language, n) == 0 &&
+            (clues->language_size == n || strchr("-_", clues->language[n])))
+            return dt_charset_find(usual[i].label, strlen(usual[i].label));
+    }
+    return dt_charset_find("windows-1252", 12);
+}
+
+const struct dt_charset *dt_charset_detect(const char *page, size_t size,
+                                           const struct dt_charset_clues *clues)
+{
+    const struct dt_charset *mark = by_mark(page, size);
+    if (mark)
+        return mark;
+    bool valid = is_utf8(page, size);
+    bool ascii = dt_utf8_ascii_prefix(page, size) == size;
+    const struct dt_charset *stated[] = {clues->header, clues->meta};
+    for (int i = 0; i < 2; i++) {
+        /* a meta element that could be read is in no encoding of 16 bits */
+        if (i == 1 && stated[i] && strncmp(stated[i]->name, "UTF-16", 6) == 0)
+            stated[i] = utf8();
+        if (stated[i] && (stated[i] == utf8() ? valid : !valid || ascii))
+            return stated[i];
+    }
+    if (valid)
+        return utf8();
+    return stated[0] ? stated[0] : stated[1] ? stated[1] : by_language(clues);
+}
+
+/* --- decoding --------------------------------------------------------------------------------- */
+
+static int64_t decode_utf8(const char *page, size_t size, struct dt_buffer *text)
+{
+    if (dt_utf8_valid_prefix(page, size) < size)
+        return (int64_t)dt_utf8_repair(page, size, text);
+    dt_buffer_append(text, page, size);
+    return 0;
+}
+
+/* What iconv cannot decode at *from: one byte, or an incomplete character at the end. */
+static void replace(const char **from, size_t *left, struct dt_buffer *text)
+{
+    size_t skip = errno == EINVAL ? *left : 1;
+    dt_buffer_append(text, "\xef\xbf\xbd", 3);
+    *from += skip;
+    *left -= skip;
+}
+
+static int64_t decode_by_iconv(iconv_t cd, const char *page, size_t size, struct dt_buffer *text)
+{
+    int64_t replaced = 0;
+    while (size > 0) {
+        dt_buffer_reserve(text, text->size + size + size / 2 + 16);
+        char *to = text->data + text->size, *from = (char *)page;
+        size_t room = text->capacity - text->size - 1;
+        size_t rc = iconv(cd, &from, &size, &to, &room);
+        text->size = (size_t)(to - text->data);
+        page = from;
+        if (rc == (size_t)-1 && errno != E2BIG) {
+            replace(&page, &size, text);
+            replaced++;
+        }
+    }
+    dt_buffer_append(text, "", 0);
+    return replaced;
+}
+
+int64_t dt_charset_decode(const struct dt_charset *charset, const char *page, size_t size,
+                          struct dt_buffer *text)
+{
+    const struct dt_charset *mark = by_mark(page, size);
+    size_t skip = mark && mark == charset ? (mark == utf8() ? 3 : 2) : 0;
+    dt_buffer_clear(text);
+    page += skip;
+    size -= skip;
+    if (charset == utf8())
+        return decode_utf8(page, size, text);
+    if (charset->iconv == NULL)
+        return -1;
+    iconv_t cd = iconv_open("UTF-8", charset->iconv);
+    if (cd == (iconv_t)-1)
+        return -1;
+    int64_t replaced = decode_by_iconv(cd, page, size, text);
+    iconv_close(cd);
+    return replaced;
+}

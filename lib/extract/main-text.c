@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+#include "extract/main-text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash/hash.h"
+
+/* Bytes. A text of this size is judged without its neighbours; a smaller one is near it, or
+ * short. */
+#define GOOD_SIZE 140
+#define NEAR_SIZE 60
+#define ENOUGH    250 /* bytes of a page's text that need no second attempt */
+#define REPEATED  40  /* blocks of at least this many bytes are written once */
+
+enum quality { BAD, SHORT, NEAR, GOOD };
+
+static const unsigned bad_hints = DT_HINT_BOILER | DT_HINT_HIDDEN | DT_HINT_COMMENT;
+
+/* --- quality and sums ------------------------------------------------------------------------- */
+
+static enum quality judge(const struct dt_text_block *b)
+{
+    if (b->kind == DT_TAG_PRE)
+        return b->links * 3 > b->size ? SHORT : GOOD;
+    if (b->links * 2 > b->size || (b->links * 3 > b->size && b->size < 2 * GOOD_SIZE))
+        return BAD;
+    if (b->kind == DT_TAG_HEADING)
+        return SHORT;
+    if (b->marks > 0 && b->size >= GOOD_SIZE && b->links * 3 <= b->size)
+        return GOOD;
+    if ((b->marks > 0 && b->size >= NEAR_SIZE) || b->size >= GOOD_SIZE)
+        return NEAR;
+    return SHORT;
+}
+
+/* What a block adds to the element that holds it. */
+static uint64_t value_of(const struct dt_text_block *b, enum quality quality)
+{
+    uint64_t own = b->size - b->links;
+    return quality == GOOD ? own : quality == NEAR ? own / 2 : 0;
+}
+
+static void reserve(struct dt_main_text *m, size_t nodes, size_t blocks)
+{
+    if (blocks >= m->blocks) {
+        m->blocks = 2 * blocks + 16;
+        m->kept = dt_realloc(m->kept, m->blocks, sizeof *m->kept);
+        m->quality = dt_realloc(m->quality, m->blocks, sizeof *m->quality);
+        m->value = dt_realloc(m->value, m->blocks, sizeof *m->value);
+    }
+    if (nodes >= m->nodes) {
+        m->nodes = 2 * nodes + 16;
+        m->firsts = dt_realloc(m->firsts, m->nodes, sizeof *m->firsts);
+        m->inherited = dt_realloc(m->inherited, m->nodes, sizeof *m->inherited);
+    }
+}
+
+/* firsts[i] for each node, and for the end of the nodes. */
+static void index_blocks(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b)
+{
+    size_t next = 0;
+    for (size_t i = 0; i <= t->count; i++) {
+        while (next < b->count && b->list[next].first < i)
+            next++;
+        m->firsts[i] = (uint32_t)next;
+    }
+}
+
+/* Sums of the values; with hints only over blocks without a bad one around them. */
+static void sum_values(struct dt_main_text *m, const struct dt_blocks *b, unsigned hints)
+{
+    m->value[0] = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        bool counts = hints == 0 || (m->inherited[b->list[i].node] & hints) == 0;
+        uint64_t value = counts ? value_of(&b->list[i], (enum quality)m->quality[i]) : 0;
+        m->value[i + 1] = m->value[i] + value;
+    }
+}
+
+static uint64_t value_within(const struct dt_main_text *m, const struct dt_tree *t, uint32_t node)
+{
+    return m->value[m->firsts[t->nodes[node].end]] - m->value[m->firsts[node]];
+}
+
+/* Hints of each node and of those around it. A hint against an element that holds most of the page
+ * is wrong. */
+static void inherit(struct dt_main_text *m, const struct dt_tree *t, unsigned ignored)
+{
+    uint64_t total = t->count ? m->value[m->firsts[t->count]] : 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct dt_node *n = &t->nodes[i];
+        unsigned own = n->hints;
+        if (n->tag == DT_TAG_ASIDE)
+            own |= DT_HINT_BOILER;
+        own &= ~ignored;
+        if (own & (DT_HINT_BOILER | DT_HINT_HIDDEN) && 2 * value_within(m, t, i) > total)
+            own &= ~(unsigned)(DT_HINT_BOILER | DT_HINT_HIDDEN);
+        m->inherited[i] = (uint8_t)(own | (n->parent == UINT32_MAX ? 0 : m->inherited[n->parent]));
+    }
+}
+
+/* --- the element of the text ------------------------------------------------------------------ */
+
+enum tier { TIER_CONTENT, TIER_ARTICLE, TIER_MAIN, TIERS };
+
+static bool is_of_tier(const struct dt_node *n, enum tier tier)
+{
+    if (n->hints & bad_hints)
+        return false;
+    if (tier == TIER_CONTENT)
+        return n->hints & DT_HINT_CONTENT;
+    if (tier == TIER_ARTICLE)
+        return n->tag == DT_TAG_ARTICLE;
+    return n->tag == DT_TAG_MAIN || n->hints & DT_HINT_BODY;
+}
+
+/* Marks the blocks of a node in kept. */
+static void take_node(struct dt_main_text *m, const struct dt_tree *t, uint32_t node)
+{
+    for (size_t i = m->firsts[node]; i < m->firsts[t->nodes[node].end]; i++)
+        m->kept[i] = true;
+}
+
+/* The best outermost node of the tier, its value, and that of all together. */
+static uint32_t best_of_tier(const struct dt_main_text *m, const struct dt_tree *t, enum tier tier,
+                             uint64_t *best_value, uint64_t *all)
+{
+    uint32_t best = UINT32_MAX;
+    *best_value = *all = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (!is_of_tier(&t->nodes[i], tier) || m->inherited[i] & bad_hints)
+            continue;
+        uint64_t value = value_within(m, t, i);
+        *all += value;
+        if (value > *best_value) {
+            *best_value = value;
+            best = i;
+        }
+        i = t->nodes[i].end - 1;
+    }
+    return best;
+}
+
+/* Marks the elements of the tier, or the one that has most of their text. */
+static void take_tier(struct dt_main_text *m, const struct dt_tree *t, enum tier tier,
+                      uint32_t best, bool alone)
+{
+    if (alone) {
+        take_node(m, t, best);
+        return;
+    }
+    for (uint32_t i = 0; i < t->count; i++)
+        if (is_of_tier(&t->nodes[i], tier) && !(m->inherited[i] & bad_hints)) {
+            take_node(m, t, i);
+            i = t->nodes[i].end - 1;
+        }
+}
+
+/* Descends while one child has most of the text. */
+static uint32_t densest(const struct dt_main_text *m, const struct dt_tree *t)
+{
+    uint64_t total = m->value[m->firsts[t->count]];
+    uint32_t node = UINT32_MAX, i = 0, end = (uint32_t)t->count;
+    while (i < end) {
+        if (t->nodes[i].tag != DT_TAG_TEXT && 5 * value_within(m, t, i) >= 4 * total &&
+            t->nodes[i].end > i + 1) {
+            node = i;
+            end = t->nodes[i].end;
+            i++;
+        } else {
+            i = t->nodes[i].end;
+        }
+    }
+    return node;
+}
+
+/* Marks the blocks of the elements that hold the text. Returns whether their names say so, so that
+ * short blocks are of it, too. */
+static bool find_container(struct dt_main_text *m, const struct dt_tree *t)
+{
+    uint64_t total = m->value[m->firsts[t->count]];
+    for (int tier = 0; tier < TIERS && total > 0; tier++) {
+        uint64_t value, all;
+        uint32_t best = best_of_tier(m, t, (enum tier)tier, &value, &all);
+        if (best == UINT32_MAX || 10 * all < 4 * total)
+            continue;
+        take_tier(m, t, (enum tier)tier, best, 10 * value >= 6 * all);
+        return tier < TIER_MAIN;
+    }
+    uint32_t node = densest(m, t);
+    if (node != UINT32_MAX)
+        take_node(m, t, node);
+    else
+        memset(m->kept, true, m->firsts[t->count]);
+    return false;
+}
+
+/* --- blocks ----------------------------------------------------------------------------------- */
+
+static bool is_semantic(const struct dt_text_block *b)
+{
+    return b->kind == DT_TAG_PARAGRAPH || b->kind == DT_TAG_ITEM || b->kind == DT_TAG_ROW ||
+           b->kind == DT_TAG_QUOTE || b->kind == DT_TAG_PRE || b->kind == DT_TAG_CELL;
+}
+
+/* The blocks that are judged without neighbours; of the others kept remains as it is. */
+static void drop_bad(struct dt_main_text *m, const struct dt_blocks *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (m->inherited[b->list[i].node] & bad_hints || m->quality[i] == BAD ||
+            b->list[i].kind == DT_TAG_CAPTION)
+            m->kept[i] = false;
+}
+
+static bool is_text(const struct dt_main_text *m, size_t i)
+{
+    return m->kept[i] && m->quality[i] >= NEAR;
+}
+
+/* Short blocks are kept between blocks of text; elsewhere only what is written as text is, within
+ * an element of main text, if some text precedes it. */
+static void judge_short(struct dt_main_text *m, const struct dt_blocks *b, bool lenient)
+{
+    size_t first = b->count, last = 0;
+    for (size_t i = 0; i < b->count; i++)
+        if (is_text(m, i)) {
+            first = first == b->count ? i : first;
+            last = i;
+        }
+    for (size_t i = 0; i < b->count; i++) {
+        const struct dt_text_block *block = &b->list[i];
+        if (!m->kept[i] || m->quality[i] >= NEAR || block->kind == DT_TAG_HEADING)
+            continue;
+        bool inside = i > first && i < last;
+        bool semantic = is_semantic(block);
+        m->kept[i] = inside ? lenient || semantic : lenient && semantic && block->marks > 0;
+    }
+}
+
+/* A heading is kept if text follows before the next heading of its level or above. */
+static void judge_headings(struct dt_main_text *m, const struct dt_blocks *b)
+{
+    bool follows[7] = {false};
+    for (size_t i = b->count; i-- > 0;) {
+        const struct dt_text_block *block = &b->list[i];
+        if (block->kind != DT_TAG_HEADING) {
+            for (int level = 1; m->kept[i] && level <= 6; level++)
+                follows[level] = true;
+            continue;
+        }
+        int level = block->level >= 1 && block->level <= 6 ? block->level : 6;
+        m->kept[i] = m->kept[i] && follows[level];
+        for (int deeper = level; deeper <= 6; deeper++)
+            follows[deeper] = false;
+    }
+}
+
+static size_t kept_size(const struct dt_main_text *m, const struct dt_blocks *b)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < b->count; i++)
+        size += m->kept[i] && b->list[i].kind != DT_TAG_HEADING ? b->list[i].size : 0;
+    return size;
+}
+
+/* One attempt, which does not look at the hints in `ignored`. */
+static size_t attempt(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b,
+                      unsigned ignored)
+{
+    sum_values(m, b, 0);
+    inherit(m, t, ignored);
+    sum_values(m, b, bad_hints);
+    memset(m->kept, false, b->count);
+    bool lenient = find_container(m, t);
+    drop_bad(m, b);
+    judge_short(m, b, lenient);
+    judge_headings(m, b);
+    return kept_size(m, b);
+}
+
+/* All paragraphs without many links. */
+static void take_paragraphs(struct dt_main_text *m, const struct dt_blocks *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        m->kept[i] =
+            m->quality[i] != BAD && (b->list[i].kind == DT_TAG_PARAGRAPH || m->quality[i] >= NEAR);
+}
+
+void dt_main_text_find(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b)
+{
+    reserve(m, t->count, b->count);
+    if (t->count == 0)
+        return;
+    for (size_t i = 0; i < b->count; i++)
+        m->quality[i] = (uint8_t)judge(&b->list[i]);
+    index_blocks(m, t, b);
+    size_t size = attempt(m, t, b, 0);
+    if (size < ENOUGH && attempt(m, t, b, DT_HINT_COMMENT) < 2 * size + 1)
+        size = attempt(m, t, b, bad_hints);
+    if (kept_size(m, b) == 0)
+        take_paragraphs(m, b);
+}
+
+void dt_main_text_all(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b)
+{
+    reserve(m, t->count, b->count);
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct dt_node *n = &t->nodes[i];
+        m->inherited[i] =
+            (uint8_t)(n->hints | (n->parent == UINT32_MAX ? 0 : m->inherited[n->parent]));
+    }
+    for (size_t i = 0; i < b->count; i++)
+        m->kept[i] = (m->inherited[b->list[i].node] & DT_HINT_HIDDEN) == 0;
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+static void write_block(const struct dt_text_block *block, const char *text, struct dt_buffer *out)
+{
+    if (out->size > 0)
+        dt_buffer_add_char(out, '\n');
+    if (block->item)
+        dt_buffer_add_string(out, "- ");
+    dt_buffer_append(out, text + block->text, block->size);
+}
+
+/* Adds a hash to a table of `slots`, a power of two; false if it is there. */
+static bool add_hash(uint64_t *table, size_t slots, uint64_t hash)
+{
+    hash |= 1; /* 0 is an empty slot */
+    for (size_t i = hash >> 1 & (slots - 1);; i = (i + 1) & (slots - 1)) {
+        if (table[i] == hash)
+            return false;
+        if (table[i] == 0) {
+            table[i] = hash;
+            return true;
+        }
+    }
+}
+
+void dt_main_text_write(const struct dt_main_text *m, const struct dt_blocks *b, bool repeats,
+                        struct dt_buffer *text)
+{
+    size_t slots = 64;
+    while (slots < 2 * b->count)
+        slots *= 2;
+    uint64_t *seen = repeats ? NULL : dt_alloc(slots, sizeof *seen);
+    for (size_t i = 0; i < b->count; i++) {
+        const struct dt_text_block *block = &b->list[i];
+        if (!m->kept[i])
+            continue;
+        bool checked = seen && block->size >= REPEATED && block->kind != DT_TAG_PRE;
+        if (checked && !add_hash(seen, slots, dt_hash(b->text.data + block->text, block->size)))
+            continue;
+        write_block(block, b->text.data, text);
+    }
+    free(seen);
+}
+
+void dt_main_text_release(struct dt_main_text *m)
+{
+    free(m->kept);
+    free(m->quality);
+    free(m->value);
+    free(m->firsts);
+    free(m->inherited);
+    *m = (struct dt_main_text){0};
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include "extract/tree.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "extract/name-table.h"
+
+#define NONE UINT32_MAX
+
+/* What an open element is to the tree. */
+enum { FLAT, NODE, SKIP, TITLE };
+
+static const struct dt_name_entry tags[] = {{"a", DT_TAG_LINK},
+                                            {"br", DT_TAG_BREAK},
+                                            {"p", DT_TAG_PARAGRAPH},
+                                            {"blockquote", DT_TAG_QUOTE},
+                                            {"q", DT_TAG_INLINE},
+                                            {"h1", DT_TAG_HEADING},
+                                            {"h2", DT_TAG_HEADING},
+                                            {"h3", DT_TAG_HEADING},
+                                            {"h4", DT_TAG_HEADING},
+                                            {"h5", DT_TAG_HEADING},
+                                            {"h6", DT_TAG_HEADING},
+                                            {"ul", DT_TAG_LIST},
+                                            {"ol", DT_TAG_LIST},
+                                            {"dir", DT_TAG_LIST},
+                                            {"li", DT_TAG_ITEM},
+                                            {"pre", DT_TAG_PRE},
+                                            {"listing", DT_TAG_PRE},
+                                            {"xmp", DT_TAG_PRE},
+                                            {"table", DT_TAG_TABLE},
+                                            {"tr", DT_TAG_ROW},
+                                            {"td", DT_TAG_CELL},
+                                            {"th", DT_TAG_CELL},
+                                            {"figcaption", DT_TAG_CAPTION},
+                                            {"article", DT_TAG_ARTICLE},
+                                            {"main", DT_TAG_MAIN},
+                                            {"body", DT_TAG_BODY},
+                                            {"header", DT_TAG_HEADER},
+                                            {"form", DT_TAG_FORM},
+                                            {"nav", DT_TAG_ASIDE},
+                                            {"footer", DT_TAG_ASIDE},
+                                            {"aside", DT_TAG_ASIDE},
+                                            {"menu", DT_TAG_ASIDE},
+                                            {"div", DT_TAG_BLOCK},
+                                            {"section", DT_TAG_BLOCK},
+                                            {"center", DT_TAG_BLOCK},
+                                            {"dl", DT_TAG_BLOCK},
+                                            {"dt", DT_TAG_BLOCK},
+                                            {"dd", DT_TAG_BLOCK},
+                                            {"address", DT_TAG_BLOCK},
+                                            {"fieldset", DT_TAG_BLOCK},
+                                            {"figure", DT_TAG_BLOCK},
+                                            {"hr", DT_TAG_BLOCK},
+                                            {"details", DT_TAG_BLOCK},
+                                            {"summary", DT_TAG_BLOCK},
+                                            {"legend", DT_TAG_BLOCK},
+                                            {"hgroup", DT_TAG_BLOCK},
+                                            {"caption", DT_TAG_BLOCK},
+                                            {"html", DT_TAG_BLOCK},
+                                            {"title", DT_TAG_HEAD},
+                                            {"script", DT_TAG_SKIPPED},
+                                            {"style", DT_TAG_SKIPPED},
+                                            {"noscript", DT_TAG_SKIPPED},
+                                            {"template", DT_TAG_SKIPPED},
+                                            {"iframe", DT_TAG_SKIPPED},
+                                            {"object", DT_TAG_SKIPPED},
+                                            {"embed", DT_TAG_SKIPPED},
+                                            {"applet", DT_TAG_SKIPPED},
+                                            {"audio", DT_TAG_SKIPPED},
+                                            {"video", DT_TAG_SKIPPED},
+                                            {"canvas", DT_TAG_SKIPPED},
+                                            {"svg", DT_TAG_SKIPPED},
+                                            {"math", DT_TAG_SKIPPED},
+                                            {"map", DT_TAG_SKIPPED},
+                                            {"button", DT_TAG_SKIPPED},
+                                            {"select", DT_TAG_SKIPPED},
+                                            {"datalist", DT_TAG_SKIPPED},
+                                            {"textarea", DT_TAG_SKIPPED},
+                                            {"dialog", DT_TAG_SKIPPED},
+                                            {"frameset", DT_TAG_SKIPPED},
+                                            {"noframes", DT_TAG_SKIPPED},
+                                            {"progress", DT_TAG_SKIPPED},
+                                            {"meter", DT_TAG_SKIPPED},
+                                            {"rt", DT_TAG_SKIPPED},
+                                            {"rp", DT_TAG_SKIPPED},
+                                            {NULL, 0}};
+
+static struct dt_name_table tag_table;
+
+static void fill_table(void)
+{
+    dt_name_table_fill(&tag_table, tags);
+}
+
+static enum dt_tag find_tag(const char *name)
+{
+    unsigned tag = dt_name_table_find(&tag_table, name, strlen(name));
+    return tag ? (enum dt_tag)tag : DT_TAG_INLINE;
+}
+
+/* An anchor without an address does not link. */
+static bool has_address(const char *const *attributes)
+{
+    while (*attributes && strcmp(*attributes, "href") != 0)
+        attributes += 2;
+    return *attributes != NULL;
+}
+
+static struct dt_node *add_node(struct dt_tree *t, enum dt_tag tag, unsigned hints)
+{
+    DT_GROW(t->nodes, t->count, t->capacity);
+    struct dt_node *node = &t->nodes[t->count++];
+    *node = (struct dt_node){.parent = t->open,
+                             .end = (uint32_t)t->count,
+                             .text = (uint32_t)t->text.size,
+                             .tag = (uint8_t)tag,
+                             .hints = (uint8_t)hints};
+    return node;
+}
+
+static void keep_address(struct dt_tree *t, struct dt_node *link, const char *const *attributes)
+{
+    for (; t->addresses && *attributes; attributes += 2)
+        if (strcmp(*attributes, "href") == 0 && attributes[1]) {
+            link->size = (uint32_t)strlen(attributes[1]);
+            dt_buffer_append(&t->text, attributes[1], link->size);
+        }
+}
+
+/* The kind of the element; a node that it opens is the innermost from now on. */
+static int open_element(struct dt_tree *t, const char *name, const char *const *attributes)
+{
+    enum dt_tag tag = find_tag(name);
+    if (tag == DT_TAG_SKIPPED)
+        return SKIP;
+    if (tag == DT_TAG_HEAD)
+        return t->facts.title.size == 0 ? TITLE : SKIP;
+    if (tag == DT_TAG_LINK && !has_address(attributes))
+        tag = DT_TAG_INLINE;
+    unsigned hints = dt_hints_of(attributes);
+    if (tag == DT_TAG_BODY || tag == DT_TAG_MAIN || tag == DT_TAG_ARTICLE)
+        hints &= ~(unsigned)(DT_HINT_BOILER | DT_HINT_HIDDEN);
+    if ((tag == DT_TAG_INLINE && hints == 0) || t->nodes_open == DT_TREE_DEPTH)
+        return FLAT;
+    struct dt_node *node = add_node(t, tag, hints);
+    if (tag == DT_TAG_HEADING)
+        node->level = (uint8_t)(name[1] - '0');
+    if (tag == DT_TAG_LINK)
+        keep_address(t, node, attributes);
+    t->open = (uint32_t)t->count - 1;
+    t->nodes_open++;
+    return NODE;
+}
+
+static void start(void *context, const char *name, const char *const *attributes)
+{
+    struct dt_tree *t = context;
+    int kind = SKIP;
+    if (t->skipped == 0) {
+        dt_page_facts_take(&t->facts, name, attributes);
+        kind = open_element(t, name, attributes);
+    }
+    t->skipped += kind == SKIP;
+    t->kinds[t->depth++] = (uint8_t)kind;
+}
+
+static void end(void *context, const char *name)
+{
+    struct dt_tree *t = context;
+    int kind = t->kinds[--t->depth];
+    (void)name;
+    t->skipped -= kind == SKIP;
+    if (kind != NODE)
+        return;
+    t->nodes[t->open].end = (uint32_t)t->count;
+    t->open = t->nodes[t->open].parent;
+    t->nodes_open--;
+}
+
+static void text(void *context, const char *data, size_t size)
+{
+    struct dt_tree *t = context;
+    if (t->skipped > 0 || t->depth == 0)
+        return;
+    if (t->kinds[t->depth - 1] == TITLE) {
+        dt_buffer_append(&t->facts.title, data, size);
+        return;
+    }
+    struct dt_node *last = t->count ? &t->nodes[t->count - 1] : NULL;
+    bool joins = last && last->tag == DT_TAG_TEXT && last->parent == t->open &&
+                 last->text + last->size == t->text.size;
+    if (!joins)
+        last = add_node(t, DT_TAG_TEXT, 0);
+    dt_buffer_append(&t->text, data, size);
+    last->size += (uint32_t)size;
+}
+
+enum dt_html_outcome dt_tree_parse(struct dt_tree *t, const struct dt_html_parser *parser,
+                                   const char *html, size_t size)
+{
+    static const struct dt_html_events events = {start, end, text};
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fill_table);
+    t->count = 0;
+    dt_buffer_clear(&t->text);
+    dt_buffer_append(&t->text, "", 0);
+    dt_page_facts_clear(&t->facts);
+    t->open = NONE;
+    t->depth = t->nodes_open = t->skipped = 0;
+    return parser->parse(html, size, &events, t);
+}
+
+void dt_tree_release(struct dt_tree *t)
+{
+    free(t->nodes);
+    dt_buffer_release(&t->text);
+    dt_page_facts_release(&t->facts);
+    *t = (struct dt_tree){0};
+}

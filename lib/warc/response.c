@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "warc/response.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "warc/coding.h"
+#include "warc/warc.h"
+
+#define MOST_CODINGS 4 /* one after the other */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* "HTTP/1.1 200 OK": the status, or 0. */
+static int read_status(const char *line, size_t size)
+{
+    const char *space = size > 5 && memcmp(line, "HTTP/", 5) == 0 ? memchr(line, ' ', size) : NULL;
+    if (space == NULL)
+        return 0;
+    while (space < line + size && *space == ' ')
+        space++;
+    if (line + size - space < 3 || !is_digit(space[0]) || !is_digit(space[1]) ||
+        !is_digit(space[2]))
+        return 0;
+    return 100 * (space[0] - '0') + 10 * (space[1] - '0') + (space[2] - '0');
+}
+
+bool dt_warc_response_parse(const char *block, size_t size, struct dt_warc_response *r)
+{
+    const char *end = block ? memchr(block, '\n', size) : NULL;
+    *r = (struct dt_warc_response){0};
+    if (end == NULL || (r->status = read_status(block, (size_t)(end - block))) == 0)
+        return false;
+    r->headers = end + 1;
+    for (const char *line = r->headers, *stop;; line = stop + 1) {
+        stop = memchr(line, '\n', size - (size_t)(line - block));
+        if (stop == NULL)
+            return false;
+        if (stop == line || (stop == line + 1 && *line == '\r')) {
+            r->headers_size = (size_t)(line - r->headers);
+            r->body = stop + 1;
+            r->body_size = size - (size_t)(r->body - block);
+            return true;
+        }
+    }
+}
+
+/* --- chunks ----------------------------------------------------------------------------------- */
+
+static int hex_digit(char c)
+{
+    if (is_digit(c))
+        return c - '0';
+    c = (char)(c | 32);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Reads "1f4; extension\r\n" at *at. Returns false if it is not the size of a chunk. */
+static bool read_chunk_size(const char *body, size_t size, size_t *at, size_t *chunk)
+{
+    size_t i = *at, digits = 0;
+    for (*chunk = 0; i < size && hex_digit(body[i]) >= 0; i++, digits++) {
+        if (digits == 8)
+            return false;
+        *chunk = 16 * *chunk + (size_t)hex_digit(body[i]);
+    }
+    const char *end = digits ? memchr(body + i, '\n', size - i) : NULL;
+    if (end == NULL || (body[i] != '\r' && body[i] != '\n' && body[i] != ';' && body[i] != ' '))
+        return false;
+    *at = (size_t)(end - body) + 1;
+    return true;
+}
+
+static enum dt_warc_body join_chunks(const char *body, size_t size, struct dt_buffer *out)
+{
+    size_t at = 0, chunk;
+    if (!read_chunk_size(body, size, &at, &chunk)) { /* stored without its chunks */
+        dt_buffer_append(out, body, size);
+        return DT_WARC_BODY_DECODED;
+    }
+    while (chunk > 0) {
+        size_t left = size - at, n = chunk < left ? chunk : left;
+        dt_buffer_append(out, body + at, n);
+        at += n;
+        at += at < size && body[at] == '\r';
+        at += at < size && body[at] == '\n';
+        if (n < chunk || at == size)
+            return DT_WARC_BODY_CUT;
+        if (!read_chunk_size(body, size, &at, &chunk))
+            return DT_WARC_BODY_DAMAGED;
+    }
+    return DT_WARC_BODY_DECODED;
+}
+
+/* --- codings ---------------------------------------------------------------------------------- */
+
+/* The names of a list "gzip, br", at most MOST_CODINGS of them. Returns their number, or -1. */
+static int split_list(const char *list, size_t size, const char *names[], size_t sizes[])
+{
+    int count = 0;
+    for (size_t i = 0; i < size;) {
+        size_t n = 0;
+        while (i < size && strchr(", \t", list[i]) && list[i])
+            i++;
+        while (i + n < size && !(strchr(", \t", list[i + n]) && list[i + n]))
+            n++;
+        if (n > 0 && count == MOST_CODINGS)
+            return -1;
+        if (n > 0) {
+            names[count] = list + i;
+            sizes[count++] = n;
+        }
+        i += n;
+    }
+    return count;
+}
+
+/* Undoes the codings of a list, the last one first. *body is replaced. */
+static enum dt_warc_body undo_codings(const char *list, size_t list_size, size_t most,
+                                      struct dt_buffer *body)
+{
+    const char *names[MOST_CODINGS];
+    size_t sizes[MOST_CODINGS];
+    enum dt_warc_body rc = DT_WARC_BODY_DECODED;
+    int count = split_list(list, list_size, names, sizes);
+    if (count < 0)
+        return DT_WARC_BODY_UNKNOWN;
+    while (count-- > 0) {
+        struct dt_buffer decoded = DT_BUFFER_EMPTY;
+        enum dt_warc_body one =
+            dt_coding_decode(names[count], sizes[count], body->data, body->size, most, &decoded);
+        dt_buffer_release(body);
+        *body = decoded;
+        if (one > DT_WARC_BODY_CUT)
+            return one;
+        rc = one == DT_WARC_BODY_CUT ? one : rc;
+    }
+    return rc;
+}
+
+enum dt_warc_body dt_warc_response_decode(const struct dt_warc_response *r, size_t most,
+                                          struct dt_buffer *body)
+{
+    enum dt_warc_body rc = DT_WARC_BODY_DECODED;
+    size_t size;
+    const char *transfer = dt_warc_field(r->headers, r->headers_size, "Transfer-Encoding", &size);
+    dt_buffer_clear(body);
+    if (transfer && size >= 7 && strncasecmp(transfer + size - 7, "chunked", 7) == 0)
+        rc = join_chunks(r->body, r->body_size, body);
+    else
+        dt_buffer_append(body, r->body, r->body_size);
+    if (rc > DT_WARC_BODY_CUT)
+        return rc;
+    const char *content = dt_warc_field(r->headers, r->headers_size, "Content-Encoding", &size);
+    if (content == NULL)
+        return body->size > most ? DT_WARC_BODY_TOO_LONG : rc;
+    enum dt_warc_body decoded = undo_codings(content, size, most, body);
+    return decoded != DT_WARC_BODY_DECODED ? decoded : rc;
+}

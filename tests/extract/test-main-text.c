@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "extract/page.h"
+
+/* A paragraph that needs no neighbours to be text. */
+#define TEXT                                                                                       \
+    "This sentence is long enough to be the main text of a page, and it has a second part. It is " \
+    "followed by another sentence, so that it is not taken for a menu."
+
+static const struct dt_html_parser *parser;
+
+static int load(void **state)
+{
+    struct dt_error err;
+    (void)state;
+    if (dt_html_parser_load(&parser, &err) == 0)
+        return 0;
+    print_error("%s\n", err.text);
+    return -1;
+}
+
+/* The document of a page; text and meta belong to the caller. */
+static struct dt_document extract_as(const char *html, size_t size,
+                                     const struct dt_page_options *how,
+                                     enum dt_page_outcome outcome)
+{
+    struct dt_page_options options = *how;
+    struct dt_page_scratch scratch = {0};
+    struct dt_document d = DT_DOCUMENT_EMPTY;
+    options.parser = parser;
+    options.most = DT_DOCUMENT_BYTES;
+    dt_buffer_append(&d.text, html, size);
+    assert_int_equal(dt_page_extract(&options, &d, &scratch), outcome);
+    dt_page_scratch_release(&scratch);
+    return d;
+}
+
+static void assert_extracts(const struct dt_page_options *how, const char *html,
+                            const char *expected)
+{
+    struct dt_document d = extract_as(html, strlen(html), how, DT_PAGE_KEPT);
+    assert_string_equal(d.text.data, expected);
+    dt_document_release(&d);
+}
+
+static const struct dt_page_options main_text = {0}, all_text = {.all = true},
+                                    with_links = {.links = true};
+
+static void boilerplate_is_dropped(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<body><nav><ul><li><a href=/>Home</a><li><a href=/b>Sport</a></ul></nav>"
+                    "<div id=cookie-banner><p>" TEXT " cookies</p></div>"
+                    "<article><h1>Title</h1><p class=byline>By A. Writer</p><p>" TEXT
+                    "</p><div class='share-buttons'>Share this</div><p>Second: " TEXT
+                    "</p></article><section class=comments><p>I agree. " TEXT
+                    "</p></section><aside><p>Aside. " TEXT "</p></aside><footer><p>Footer. " TEXT
+                    "</p></footer></body>",
+                    "Title\n" TEXT "\nSecond: " TEXT);
+}
+
+static void structure_is_kept(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<main><h2>Steps</h2><p>" TEXT "</p><ol><li>First one<li><p>Second</p></ol>"
+                    "<pre>\nint  x;\n\tif (x)\n</pre><table><tr><th>Name<th>Size<tr><td>a"
+                    "<td><b>1</b> kg</table><h3>Empty</h3><h2>Next</h2><p>2. " TEXT "</p></main>",
+                    "Steps\n" TEXT "\n- First one\n- Second\nint  x;\n\tif (x)\nName | Size\n"
+                    "a | 1 kg\nNext\n2. " TEXT);
+}
+
+static void white_space_and_references_are_those_of_browsers(void **state)
+{
+    (void)state;
+    assert_extracts(&all_text,
+                    "<p>  a\n b&nbsp;&nbsp;c<b> d</b><i>e</i> &#150; &lt;x&gt; &eacute; <br> f </p>"
+                    "<div>g<div>h</div>i</div><p>j<br><br>k",
+                    "a b c de – <x> é\nf\ng\nh\ni\nj\nk");
+}
+
+static void what_is_not_shown_is_left_out(void **state)
+{
+    (void)state;
+    assert_extracts(&all_text,
+                    "<p>a<script>if (1 < 2) x('</p>');</script><style>p{}</style><!-- c --> b"
+                    "<span hidden>c</span><select><option>d</select><template>e</template>"
+                    "<noscript>f</noscript><p style='color:red; display : none'>g</p><p>h",
+                    "a b\nh");
+}
+
+static void repetitions_are_left_out(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text, "<article><p>" TEXT "<p>Again: " TEXT "<p>" TEXT "</article>",
+                    TEXT "\nAgain: " TEXT);
+}
+
+static void links_are_kept_if_wanted(void **state)
+{
+    (void)state;
+    assert_extracts(&with_links,
+                    "<article><p>" TEXT " <a href='/a?b=1&amp;c'>More <b>here</b></a> "
+                    "<a href=/p><img></a>end</article>",
+                    TEXT " [More here](/a?b=1&c) end");
+}
+
+/* Names against elements that have most of the text are wrong. */
+static void a_page_inside_of_a_sidebar_is_found(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<body><div class='with-sidebar menu'><div class=x><p>" TEXT "</p><p>B. " TEXT
+                    "</p></div></div>",
+                    TEXT "\nB. " TEXT);
+}
+
+static void without_names_the_densest_element_is_taken(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<body><table><tr><td><a href=1>One</a> <a href=2>Two</a><td><div><p>" TEXT
+                    "</p><p>B. " TEXT "</p><p>C. " TEXT "</p></div><td>News today</table>"
+                    "<div>Imprint of the site</div>",
+                    TEXT "\nB. " TEXT "\nC. " TEXT);
+}
+
+static void facts_are_in_meta(void **state)
+{
+    static const char page[] =
+        "<html lang=de-AT><head><title> A &amp; B </title><meta name=robots content=noindex>"
+        "<meta name=robots content=noai><meta property=article:published_time content=2024-01-02>"
+        "<link rel=canonical href=http://x/y></head><body><article><p>" TEXT
+        "</p><a href='https://creativecommons.org/licenses/by/4.0/'>CC</a></article>";
+    struct dt_document d;
+    (void)state;
+    d = extract_as(page, sizeof page - 1, &main_text, DT_PAGE_KEPT);
+    assert_string_equal(d.meta.data,
+                        "{\"title\":\"A & B\",\"published\":\"2024-01-02\",\"lang_hint\":\"de-AT\","
+                        "\"url\":\"http://x/y\","
+                        "\"license\":\"https://creativecommons.org/licenses/by/4.0/\","
+                        "\"robots\":\"noindex, noai\",\"charset\":\"UTF-8\"}");
+    dt_document_release(&d);
+}
+
+/* A part, repeated to this size. */
+static struct dt_buffer repeat(const char *start, const char *part, size_t size)
+{
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    dt_buffer_add_string(&b, start);
+    while (b.size < size)
+        dt_buffer_add_string(&b, part);
+    return b;
+}
+
+/* Pages that take parsers minutes end in seconds, as text or as dropped. */
+static void hostile_pages_are_bounded(void **state)
+{
+    static const struct {
+        const char *start, *part;
+        enum dt_page_outcome outcome;
+    } pages[] = {
+        {"", "<div>", DT_PAGE_NESTING},
+        {"x", "<b>", DT_PAGE_NESTING},
+        {"<table>", "<tr><td><table>", DT_PAGE_NESTING},
+        {"<p>x", "</i></b></div>", DT_PAGE_KEPT},
+        {"x", "<!--", DT_PAGE_KEPT},
+        {"x", "&amp", DT_PAGE_KEPT},
+        {"x", "<", DT_PAGE_KEPT},
+        {"x <a ", "\" =", DT_PAGE_NESTING},
+        {"x<p", " x='", DT_PAGE_NESTING},
+        {"x<script>", "</scrip", DT_PAGE_KEPT},
+        {"x", "<br>y", DT_PAGE_KEPT},
+        {"x", "<td>y", DT_PAGE_KEPT},
+        {"<ul><li>x", "<li>y", DT_PAGE_KEPT},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        struct dt_buffer page = repeat(pages[i].start, pages[i].part, 1000000);
+        clock_t start = clock();
+        struct dt_document d = extract_as(page.data, page.size, &all_text, pages[i].outcome);
+        double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+        if (seconds > 5)
+            fail_msg("'%s' took %.1f s", pages[i].part, seconds);
+        dt_document_release(&d);
+        dt_buffer_release(&page);
+    }
+}
+
+static void tags_of_many_attributes_are_refused(void **state)
+{
+    struct dt_buffer page = DT_BUFFER_EMPTY;
+    struct dt_document d;
+    (void)state;
+    dt_buffer_add_string(&page, "<p>x<a title=\">\"");
+    for (int i = 0; i < 11000; i++)
+        dt_buffer_printf(&page, " a%d='>'", i);
+    d = extract_as(page.data, page.size, &all_text, DT_PAGE_NESTING);
+    dt_document_release(&d);
+    /* one value of many words is one attribute */
+    dt_buffer_clear(&page);
+    dt_buffer_add_string(&page, "<p>x<a title=\"");
+    for (int i = 0; i < 11000; i++)
+        dt_buffer_add_string(&page, " word");
+    dt_buffer_add_string(&page, "\">y</a>");
+    d = extract_as(page.data, page.size, &all_text, DT_PAGE_KEPT);
+    assert_string_equal(d.text.data, "xy");
+    dt_document_release(&d);
+    dt_buffer_release(&page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(boilerplate_is_dropped),
+        cmocka_unit_test(structure_is_kept),
+        cmocka_unit_test(white_space_and_references_are_those_of_browsers),
+        cmocka_unit_test(what_is_not_shown_is_left_out),
+        cmocka_unit_test(repetitions_are_left_out),
+        cmocka_unit_test(links_are_kept_if_wanted),
+        cmocka_unit_test(a_page_inside_of_a_sidebar_is_found),
+        cmocka_unit_test(without_names_the_densest_element_is_taken),
+        cmocka_unit_test(facts_are_in_meta),
+        cmocka_unit_test(hostile_pages_are_bounded),
+        cmocka_unit_test(tags_of_many_attributes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, load, NULL);
+}

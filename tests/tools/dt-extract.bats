@@ -1,0 +1,161 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+load ../helper
+
+setup() {
+    cd "$T"
+    [ -e "$(dirname "$(command -v dt-extract)")/../lib/dt/html.so" ] || skip "dt was built without libxml2"
+}
+
+text="This sentence is long enough to be the main text of a page, and it has a second part. It is \
+followed by another sentence, so that it is not taken for a menu."
+
+# html TITLE: a page.
+html() {
+    printf '<html lang=en><title>%s</title><nav><a href=/>Home</a></nav><article><p>%s: %s</p></article>' \
+        "$1" "$1" "$text"
+}
+
+# record TYPE BLOCK [FIELD...]: a record of WARC.
+record() {
+    printf 'WARC/1.0\r\nWARC-Type: %s\r\nWARC-Record-ID: <urn:%s>\r\nWARC-Date: 2024-01-02T03:04:05Z\r\n' \
+        "$1" "$1-${#2}"
+    printf 'WARC-Target-URI: http://a.example/%s\r\n' "$1"
+    [ $# -lt 3 ] || printf '%s\r\n' "${@:3}"
+    printf 'Content-Length: %d\r\n\r\n%s\r\n\r\n' "$(printf %s "$2" | wc -c)" "$2"
+}
+
+# response TITLE [STATUS [HEADER...]]
+response() {
+    printf 'HTTP/1.1 %s\r\nContent-Type: text/html\r\n' "${2:-200 OK}"
+    [ $# -lt 3 ] || printf '%s\r\n' "${@:3}"
+    printf '\r\n%s' "$(html "$1")"
+}
+
+@test "pages of a WARC file become documents" {
+    { record warcinfo 'software: x'
+        record request 'GET / HTTP/1.1'
+        record response "$(response One)"; } >web.warc
+    dt-extract -q -o out.jsonl web.warc
+    [ "$(jq -r .text out.jsonl)" = "One: $text" ]
+    [ "$(jq -r .id out.jsonl)" = "urn:response-$(response One | wc -c)" ]
+    [ "$(jq -c .meta out.jsonl)" = '{"url":"http://a.example/response","date":"2024-01-02T03:04:05Z","title":"One","lang_hint":"en","charset":"UTF-8"}' ]
+}
+
+@test "the output does not depend on threads, nor on compression" {
+    for i in {1..300}; do record response "$(response "Page $i")"; done >web.warc
+    dt-extract -q -j 1 -o one.jsonl web.warc
+    dt-extract -q -j 4 -o four.jsonl web.warc
+    gzip -c web.warc >web.warc.gz
+    zstd -q web.warc
+    dt-extract -q -o gzip.jsonl web.warc.gz
+    dt-extract -q -o zstd.jsonl - <web.warc.zst
+    [ "$(wc -l <one.jsonl)" -eq 300 ]
+    for f in four gzip zstd; do cmp one.jsonl $f.jsonl; done
+    [ "$(dt-extract -q web.warc | jq -r .text | sha256sum)" = "$(jq -r .text one.jsonl | sha256sum)" ]
+}
+
+@test "each reason to drop a page is counted and named" {
+    { record warcinfo 'software: x'
+        record revisit 'HTTP/1.1 200 OK'
+        record response 'no header'
+        record response "$(response Moved '301 Moved')"
+        record response $'HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\nPNG'
+        record response "$(response Cut)" 'WARC-Truncated: length'
+        record response "$(response Odd '200 OK' 'Content-Encoding: odd')"
+        record response $'HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=hz-gb-2312\r\n\r\n<p>\377x'
+        record response $'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p> </p>'
+        record response "$(response Kept)"; } >web.warc
+    dt-extract --truncated drop --rejects rejects.jsonl --stats stats.json -o out.jsonl web.warc 2>err
+    [ "$(jq -r .meta.title out.jsonl)" = Kept ]
+    grep -q '10 in, 1 out (dropped: 1 other-record, 1 revisit, 1 http, 1 status, 1 type, 1 truncated, 1 coding, 1 charset, 1 no-text)' err
+    [ "$(jq -r .meta.reject.rule rejects.jsonl | tr '\n' ' ')" = 'other-record revisit http status type truncated coding charset no-text ' ]
+    [ "$(jq '.records_in == 10 and .documents_out == 1 and .dropped.status == 1' stats.json)" = true ]
+}
+
+@test "truncated pages are marked" {
+    record response "$(response Cut)" 'WARC-Truncated: length' >web.warc
+    [ "$(dt-extract -q web.warc | jq .meta.truncated)" = true ]
+}
+
+@test "WET files stay as they are, also for other programs" {
+    record conversion $'A text.\nOf two lines.' 'Content-Type: text/plain' >a.wet
+    [ "$(dt-extract -q a.wet | jq -c '[.text,.meta.url]')" = '["A text.\nOf two lines.","http://a.example/conversion"]' ]
+    [ "$(dt-clean -q a.wet | jq -c '[.id,.text,.meta.url]')" = '["urn:conversion-21","A text.\nOf two lines.","http://a.example/conversion"]' ]
+    record response "$(response One)" >web.warc
+    run dt-clean -q web.warc
+    assert_one_line_error dt-clean
+    [[ "$output" == *'dt-extract web.warc | ...' ]]
+}
+
+@test "HTML files and HTML in JSON Lines are read" {
+    html File >page.html
+    [ "$(dt-extract -q page.html | jq -c '[.id,.meta.title]')" = '["page.html:1","File"]' ]
+    jq -cn --arg h "$(html Line)" '{id:"x",html:$h,meta:{a:1}}' >pages.jsonl
+    [ "$(dt-extract -q --field html pages.jsonl | jq -c '[.id,.meta.a,.meta.title]')" = '["x",1,"Line"]' ]
+}
+
+@test "codings and encodings are decoded" {
+    html 'Café' | iconv -t latin1 | gzip -c >body
+    { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1\r\nContent-Encoding: gzip\r\n\r\n'
+        cat body; } >block
+    { printf 'WARC/1.0\r\nWARC-Type: response\r\nContent-Length: %d\r\n\r\n' "$(wc -c <block)"
+        cat block
+        printf '\r\n\r\n'; } >web.warc
+    [ "$(dt-extract -q web.warc | jq -c '[.meta.title,.meta.charset]')" = '["Café","windows-1252"]' ]
+}
+
+@test "damage stops the program, or is skipped and kept" {
+    { record response "$(response One)"
+        printf 'WARC/1.0\r\nContent-Length: 3\r\n\r\nlonger than that\r\n\r\n'
+        record response "$(response Two)"; } >web.warc
+    run dt-extract -o out.jsonl web.warc
+    assert_one_line_error dt-extract
+    [[ "$output" == *"web.warc:2: record at byte $(record response "$(response One)" | wc -c): its Content-Length does not lead to the next record" ]]
+    [ ! -e out.jsonl ]
+    dt-extract --on-error quarantine=bad -o out.jsonl web.warc 2>err
+    [ "$(jq -r .meta.title out.jsonl | tr '\n' ' ')" = 'One Two ' ]
+    grep -q '1 line skipped: web.warc:2: ' err
+    grep -q 'longer than that' bad
+    refute dt-extract -q --on-error skip --max-errors 0 -o out.jsonl web.warc
+}
+
+@test "a wrong digest is damage" {
+    record response "$(response One)" 'WARC-Block-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA' >web.warc
+    run dt-extract -q web.warc
+    assert_one_line_error dt-extract
+    [[ "$output" == *'its block has the digest sha1:'* ]]
+}
+
+@test "a truncated file fails" {
+    for i in 1 2 3; do record response "$(response "Page $i")"; done | gzip -c | head -c 300 >web.warc.gz
+    run dt-extract -q -o out.jsonl web.warc.gz
+    assert_one_line_error dt-extract
+    [[ "$output" == *'ends too early'* ]]
+}
+
+@test "no document is an error, as are files that are not pages" {
+    record warcinfo 'software: x' >web.warc
+    run dt-extract -q web.warc
+    assert_one_line_error dt-extract
+    [[ "$output" == *'no document came out: 1 in, 0 out (dropped: 1 other-record)' ]]
+    printf '%%PDF-1.7\n' >a.pdf
+    run dt-extract -q a.pdf
+    assert_one_line_error dt-extract
+    : >empty
+    run dt-extract -q empty
+    assert_one_line_error dt-extract
+}
+
+@test "without the plug-in the error says what to install" {
+    html File >page.html
+    DT_ENGINES=$T run dt-extract page.html
+    assert_one_line_error dt-extract
+    [[ "$output" == *'install libxml2-dev, then make'* ]]
+}
+
+@test "a full disk is an error" {
+    html File >page.html
+    run bash -c 'dt-extract -q page.html >/dev/full'
+    assert_one_line_error dt-extract
+}
