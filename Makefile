@@ -130,6 +130,13 @@ ifeq ($(call found,brotli/decode.h),1)
 ENGINES += $B/lib/dt/brotli.so
 endif
 
+# --- word breaks by ICU: a plug-in, built if libicu is installed; ICU=0 leaves it out -------------
+ICU     ?= $(shell printf '\043include <unicode/ubrk.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)
+ICU_SRC := $(wildcard lib/language/icu/*.c)
+ifeq ($(ICU),1)
+ENGINES += $B/lib/dt/icu.so
+endif
+
 # --- files that are installed besides programs and engines ----------------------------------------
 SHARE := $(patsubst share/%,%,$(shell find share -type f -not -path 'share/setup/*' -not -path 'share/results/*'))
 MAN   := $(wildcard man/man*/*.[1-9])
@@ -278,6 +285,10 @@ $B/tests/cuda/test-traffic: $(TRAFFIC_OBJ) $B/emulated/tests/cuda/traffic/traffi
                             $(filter-out %.cu.o,$(EMULATED_OBJ)) $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
+
+$B/lib/dt/icu.so: $(ICU_SRC) lib/language/icu.h | deps-build
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(ICU_SRC) -Wl,-z,defs -licuuc -o $@
 
 $B/lib/dt/http.so: $(CURL_SRC) lib/http/http.h $(LIBDT)
 	@mkdir -p $(@D)

@@ -34,6 +34,21 @@ void dt_measures_restart(struct dt_measures *m, const char *text, size_t size)
     m->known = known;
 }
 
+void dt_measures_set_words(struct dt_measures *m, enum dt_segmentation segmentation,
+                           unsigned traits)
+{
+    struct dt_words *w = &m->words;
+    if (w->segmentation == segmentation && w->traits == traits)
+        return;
+    m->known &= ~(unsigned)(KNOWN_WORDS | KNOWN_SEQUENCES);
+    if (w->segmentation != segmentation) {
+        dt_segmenter_free(w->segmenter);
+        w->segmenter = NULL;
+    }
+    w->segmentation = segmentation;
+    w->traits = traits;
+}
+
 void dt_measures_release(struct dt_measures *m)
 {
     dt_words_release(&m->words);

@@ -96,6 +96,9 @@ void dt_measures_start(struct dt_measures *m, const char *text, size_t size);
  * unchanged. */
 void dt_measures_restart(struct dt_measures *m, const char *text, size_t size);
 void dt_measures_release(struct dt_measures *m);
+/* How words are found from now on: see struct dt_words. Words of another kind are discarded. */
+void dt_measures_set_words(struct dt_measures *m, enum dt_segmentation segmentation,
+                           unsigned traits);
 
 uint64_t dt_measure_chars(struct dt_measures *m);
 uint64_t dt_measure_number_signs(struct dt_measures *m); /* # */

@@ -46,6 +46,10 @@ static bool apply_measure(const struct dt_rule *rule, struct dt_document *docume
         dt_measures_start(&scratch->measures, document->text.data ? document->text.data : "",
                           document->text.size);
     scratch->measured = true;
+    dt_measures_set_words(&scratch->measures,
+                          rule->languages ? rule->languages->segmentation
+                                          : DT_SEGMENTATION_CHARACTERS,
+                          dt_words_traits(dt_rule_language(document, scratch)));
     scratch->measures.stop_words = dt_rule_stop_words(rule, document, scratch);
     finding->value = quality->measure(&scratch->measures);
     return !crosses(rule, dt_rule_setting(rule, document, scratch), finding->value);

@@ -182,6 +182,20 @@ static int read_stop_words(struct reader *r, const char *words)
     return 0;
 }
 
+/* How words of scripts without blanks are found, for the whole file. */
+static int read_words(struct reader *r, const char *value)
+{
+    int choice = 0;
+    if (r->section > 0)
+        return dt_fail(r->err, DT_EFORMAT, "words: stands before the first header");
+    while (dt_segmentation_names[choice] && strcmp(dt_segmentation_names[choice], value) != 0)
+        choice++;
+    if (dt_segmentation_names[choice] == NULL)
+        return dt_fail(r->err, DT_EFORMAT, "words: characters or icu expected, not '%s'", value);
+    r->file->languages.segmentation = (enum dt_segmentation)choice;
+    return dt_segmentation_load((enum dt_segmentation)choice, r->err);
+}
+
 static size_t add_section(struct dt_rule_languages *l, int line)
 {
     DT_GROW(l->sections, l->section_count, l->section_capacity);
@@ -215,6 +229,8 @@ static int read_line(struct reader *r, char *line)
         return dt_fail(r->err, DT_EFORMAT, "'NAME: THRESHOLD' expected");
     *colon = '\0';
     char *name = strip(line), *value = strip(colon + 1);
+    if (strcmp(name, "words") == 0)
+        return read_words(r, value);
     if (dt_file_rules_has(name))
         return read_file_rule(r, name, value);
     return strcmp(name, "stop-words") == 0 ? read_stop_words(r, value) : read_rule(r, name, value);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "clean/stop-words.h"
+#include "language/script.h"
 
 struct dt_rule_language {
     char *code; /* as in meta.lang; owned */
@@ -28,6 +29,7 @@ struct dt_rule_languages {
     size_t code_count, code_capacity;
     struct dt_rule_section *sections;
     size_t section_count, section_capacity;
+    enum dt_segmentation segmentation; /* of the whole file */
 };
 
 void dt_rule_languages_add(struct dt_rule_languages *l, const char *code, size_t size,

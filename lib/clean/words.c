@@ -149,7 +149,8 @@ static inline uint32_t cut_of(const struct dt_word_tables *t, uint64_t hash)
 static inline void add_letters(struct dt_words *w, const char *from, size_t size)
 {
     add_word(w, from, from + size, (uint32_t)size, DT_WORD_HAS_LETTER);
-    uint32_t at = size <= 7 ? cut_of(w->tables, w->items[w->count - 1].hash) : 0;
+    bool may_cut = size <= 7 && w->traits & DT_WORD_TRAIT_ENGLISH;
+    uint32_t at = may_cut ? cut_of(w->tables, w->items[w->count - 1].hash) : 0;
     if (at == 0)
         return;
     w->count--;
@@ -189,11 +190,17 @@ static bool equals(const char *a, size_t size, const char *name)
     return strlen(name) == size && memcmp(a, name, size) == 0;
 }
 
+static inline bool has_letter(char c)
+{
+    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+}
+
+/* Words of other languages than English are emoticons. */
 static inline bool is_whole_word(const struct dt_words *w, const char *p, size_t size)
 {
     if (size == 2 && p[0] >= 'a' && p[0] <= 'z' && p[1] == '.')
         return true;
-    if (size < 2 || size > 7)
+    if (size < 2 || size > 7 || (has_letter(p[0]) && !(w->traits & DT_WORD_TRAIT_ENGLISH)))
         return false;
     uint64_t key = bytes_of(p, size, (size_t)(w->end - p));
     for (size_t k = scramble(key); w->tables->whole[k % WHOLE_SLOTS]; k++)
@@ -226,6 +233,8 @@ static bool stop_is_cut(const struct dt_words *w, size_t from, size_t dot)
     if (dot == from)
         return false;
     uint32_t before = w->chunk[dot - 1].point;
+    if (w->traits & DT_WORD_TRAIT_ORDINAL && has(w, dot - 1, DT_CHARACTER_DIGIT))
+        return false;
     if (has(w, dot - 1,
             DT_CHARACTER_DIGIT | DT_CHARACTER_LOWER | DT_CHARACTER_CLOSING | DT_CHARACTER_QUOTE) ||
         before == '%' || before == '-' || before == '+' || before == 0xb2)
@@ -259,7 +268,9 @@ static size_t mark_after(const struct dt_words *w, size_t from, size_t to)
         return dots;
     if (dots == 1)
         return stop_is_cut(w, from, to - 1);
-    if ((last | 0x20) == 's' && to - from >= 2 &&
+    if (last == '/' && w->traits & DT_WORD_TRAIT_LAST_SLASH)
+        return 1;
+    if ((last | 0x20) == 's' && to - from >= 2 && !(w->traits & DT_WORD_TRAIT_NO_S) &&
         (w->chunk[to - 2].point == '\'' || w->chunk[to - 2].point == 0x2019))
         return 2;
     if (has(w, to - 1, DT_CHARACTER_CLOSING))
@@ -267,13 +278,24 @@ static size_t mark_after(const struct dt_words *w, size_t from, size_t to)
     if (to - from < 2 || !has(w, to - 1, DT_CHARACTER_LETTER | DT_CHARACTER_OPENING))
         return 0;
     if (has(w, to - 2, DT_CHARACTER_DIGIT) && (last == '+' || last == '%' || last == '$'))
-        return 1;
+        return last != '%' || !(w->traits & DT_WORD_TRAIT_NO_PERCENT);
     return unit_behind(w, from, to);
 }
 
 static bool is_hyphen(uint32_t point)
 {
     return point == '-' || point == '~' || point == 0x2013 || point == 0x2014;
+}
+
+static bool joins(const struct dt_words *w, uint32_t hyphen)
+{
+    return w->traits & (hyphen == '-' ? DT_WORD_TRAIT_HYPHEN : DT_WORD_TRAIT_DASH);
+}
+
+/* Brackets and quotation marks, but the apostrophe. */
+static bool is_bracket(uint32_t point)
+{
+    return (point < 0x80 && point && strchr("()[]\"", (int)point)) || point == 0x2019;
 }
 
 /* Characters of the punctuation at i that splits the word [from, to), or 0. */
@@ -297,12 +319,20 @@ static size_t mark_inside(const struct dt_words *w, size_t from, size_t to, size
                after & (DT_CHARACTER_UPPER | DT_CHARACTER_QUOTE);
     if (c == ',')
         return before & DT_CHARACTER_LETTER && after & DT_CHARACTER_LETTER;
+    if (w->traits & DT_WORD_TRAIT_QUOTE && is_bracket(c))
+        return before & DT_CHARACTER_LETTER && after & DT_CHARACTER_LETTER;
     if ((c == '+' || c == '-' || c == '*' || c == '^') && before & DT_CHARACTER_DIGIT &&
+        (c == '-' || !(w->traits & DT_WORD_TRAIT_NO_OPERATOR)) &&
         (after & DT_CHARACTER_DIGIT || w->chunk[i + 1].point == '-'))
         return 1;
+    if ((c == '/' && w->traits & DT_WORD_TRAIT_NO_SLASH) ||
+        (c == ':' && w->traits & DT_WORD_TRAIT_NO_COLON))
+        return 0;
     if (c == ':' || c == '<' || c == '>' || c == '=' || c == '/')
         return before & (DT_CHARACTER_LETTER | DT_CHARACTER_DIGIT) && after & DT_CHARACTER_LETTER;
-    if (!is_hyphen(c) || !(before & (DT_CHARACTER_LETTER | DT_CHARACTER_DIGIT)))
+    unsigned any =
+        DT_CHARACTER_LETTER | (w->traits & DT_WORD_TRAIT_DIGIT_HYPHEN ? DT_CHARACTER_DIGIT : 0);
+    if (!is_hyphen(c) || !(before & any) || joins(w, c))
         return 0;
     while (n < 3 && i + n < to && w->chunk[i + n].point == c)
         n++;
@@ -427,6 +457,14 @@ static inline size_t letters_prefix(const char *text, size_t size)
     return n;
 }
 
+/* The apostrophe of "l'homme". */
+static bool is_elision(const struct dt_words *w, size_t from, size_t to, size_t i)
+{
+    return w->traits & DT_WORD_TRAIT_ELISION && i > from && i + 1 < to &&
+           (w->chunk[i].point == '\'' || w->chunk[i].point == 0x2019) &&
+           has(w, i - 1, DT_CHARACTER_LETTER) && has(w, i + 1, DT_CHARACTER_LETTER);
+}
+
 /* A word without surrounding punctuation, split at the punctuation inside it. */
 static void add_core(struct dt_words *w, size_t from, size_t to, bool plain)
 {
@@ -436,6 +474,10 @@ static void add_core(struct dt_words *w, size_t from, size_t to, bool plain)
         return;
     }
     for (size_t i = from, n; i < to; i += n ? n : 1) {
+        if (is_elision(w, from, to, i)) {
+            add_characters(w, start, i + 1);
+            start = i + 1;
+        }
         n = mark_inside(w, from, to, i);
         if (n == 0)
             continue;
@@ -448,7 +490,8 @@ static void add_core(struct dt_words *w, size_t from, size_t to, bool plain)
         add_letters(w, w->chunk[from].at, size);
         return;
     }
-    size_t cut = start == from && from < to ? contraction(w, from, to) : to;
+    bool may_cut = start == from && from < to && w->traits & DT_WORD_TRAIT_ENGLISH;
+    size_t cut = may_cut ? contraction(w, from, to) : to;
     add_characters(w, start, cut);
     add_characters(w, cut, to);
 }
@@ -489,22 +532,42 @@ static void split_chunk(struct dt_words *w)
     }
 }
 
-/* Decodes the chunk at *text, up to the next blank. */
-static size_t read_chunk(struct dt_words *w, const char *text, size_t size)
+/* Decodes the chunk at text, up to the next blank, or to where scripts that are written without
+ * blanks begin or end; *unspaced: it is of these. */
+static size_t read_chunk(struct dt_words *w, const char *text, size_t size, bool *unspaced)
 {
     size_t i = 0;
     w->chunk_size = 0;
+    *unspaced = false;
     for (size_t n; i < size; i += n) {
         unsigned kind = dt_character_kind(text + i, &n);
         if (kind & DT_CHARACTER_BLANK)
             break;
         uint32_t point = n == 1 ? (unsigned char)text[i] : dt_utf8_decode(text + i);
+        bool is = dt_script_is_unspaced(point) || (*unspaced && kind & DT_CHARACTER_MARK);
+        if (w->chunk_size > 0 && is != *unspaced)
+            break;
+        *unspaced = is;
         DT_GROW(w->chunk, w->chunk_size, w->chunk_capacity);
         w->chunk[w->chunk_size++] = (struct dt_chunk_character){text + i, kind, point};
     }
     DT_GROW(w->chunk, w->chunk_size, w->chunk_capacity);
     w->chunk[w->chunk_size] = (struct dt_chunk_character){text + i, DT_CHARACTER_BLANK, 0};
     return i;
+}
+
+/* The words of a chunk of scripts without blanks. */
+static void split_unspaced(struct dt_words *w, const char *text, size_t size)
+{
+    const uint32_t *ends;
+    if (w->segmenter == NULL)
+        w->segmenter = dt_segmenter_new(w->segmentation);
+    size_t count = dt_segmenter_split(w->segmenter, text, size, &ends);
+    for (size_t i = 0, from = 0, to = 0; i < count; i++, from = to) {
+        while (to < w->chunk_size && (size_t)(w->chunk[to].at - text) < ends[i])
+            to++;
+        add_characters(w, from, to);
+    }
 }
 
 /* Fast path: letters with at most one punctuation character after them. Returns the bytes read,
@@ -554,8 +617,12 @@ void dt_words_split(struct dt_words *w, const char *text, size_t size)
         size_t first = w->count;
         taken = take_simple(w, text + i, size - i);
         if (taken == 0) {
-            taken = read_chunk(w, text + i, size - i);
-            split_chunk(w);
+            bool unspaced;
+            taken = read_chunk(w, text + i, size - i, &unspaced);
+            if (unspaced)
+                split_unspaced(w, text + i, taken);
+            else
+                split_chunk(w);
         }
         if (starts_line)
             w->items[first].kind |= DT_WORD_STARTS_LINE;
@@ -583,5 +650,6 @@ void dt_words_release(struct dt_words *words)
 {
     free(words->items);
     free(words->chunk);
+    dt_segmenter_free(words->segmenter);
     *words = (struct dt_words){0};
 }

@@ -11,7 +11,7 @@
 /* The words of text are those of expected, where they have spaces between them. */
 static void assert_words(const char *text, const char *expected)
 {
-    struct dt_words words = {0};
+    struct dt_words words = {.traits = DT_WORD_TRAITS_ENGLISH};
     size_t i = 0;
     dt_words_split(&words, text, strlen(text));
     for (const char *p = expected; *p; i++) {
@@ -52,7 +52,7 @@ static void words_are_cut_as_spacy_cuts_them(void **state)
 
 static size_t sentences(const char *text)
 {
-    struct dt_words words = {0};
+    struct dt_words words = {.traits = DT_WORD_TRAITS_ENGLISH};
     dt_words_split(&words, text, strlen(text));
     size_t count = dt_words_sentences(&words);
     dt_words_release(&words);
@@ -138,7 +138,7 @@ static void any_valid_text_can_be_split(void **state)
 {
     (void)state;
     struct dt_rng rng;
-    struct dt_words words = {0};
+    struct dt_words words = {.traits = DT_WORD_TRAITS_ENGLISH};
     dt_rng_init(&rng, 9);
     for (int trial = 0; trial < 3000; trial++) {
         struct dt_buffer raw = DT_BUFFER_EMPTY, text = DT_BUFFER_EMPTY;
