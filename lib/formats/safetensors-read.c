@@ -193,7 +193,8 @@ static int parse_entry(const char *path, const char *name, struct json_object *v
         return bad(path, name, "must have two data_offsets", err);
     e->type = find_type(dtype);
     if (e->type == NULL)
-        return bad(path, name, "has an unknown dtype", err);
+        return dt_fail(err, DT_EFORMAT, "%s: tensor '%s' has an unknown dtype '%s'", path, name,
+                       dtype);
     bytes = e->type->bytes;
     if (!count_bytes(e->shape, &bytes))
         return bad(path, name, "has an invalid shape", err);
@@ -351,7 +352,9 @@ static int copy_entry(const char *path, const struct entry *e, struct search *s,
     if (!same_shape(&s->tensors[t], fused, e->shape))
         return bad(path, e->name, "has another shape than the model's", err);
     if (e->type->number > BF16)
-        return bad(path, e->name, "is not of type F32, F16 or BF16", err);
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: tensor '%s' is of type %s, and dt reads F32, F16 and BF16: convert it",
+                       path, e->name, e->type->name);
     for (int i = t; i < t + fused; i++) {
         s->seen[i] = true;
         DT_TRY(copy_values(path, e, s, i, data, err));

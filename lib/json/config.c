@@ -437,6 +437,14 @@ int dt_config_read(const struct dt_setting *schema, void *object, const char *pa
     size_t size;
     struct walk w = {.schema = schema, .object = object, .path = path};
     DT_TRY(dt_file_read(path, CONFIG_LIMIT, &text, &size, err));
+    if (size >= 4 && memcmp(text, "GGUF", 4) == 0) {
+        free(text);
+        return dt_fail(
+            err, DT_EFORMAT,
+            "%s: is a GGUF file, a model, and not settings in YAML (dt-config(5)): give a "
+            "model's sizes as settings",
+            path);
+    }
     w.text = text;
     if (!yaml_parser_initialize(&w.parser))
         dt_out_of_memory();

@@ -291,7 +291,13 @@ static int read_member(struct dt_config_reader *r, const struct dt_member_spec *
         value = 0;
     else if (given || m->use == DT_MEMBER_REQUIRED)
         DT_TRY(read_value(r, m, &value, err));
-    set_field(r->config, m, value == 0 ? 0 : of_file(r->config, m, value));
+    value = value == 0 ? 0 : of_file(r->config, m, value);
+    const struct dt_member_spec *first = dt_family_member_of(r->family, m->offset);
+    if (m->kind == DT_MEMBER_REAL && first && first < m && get_field(r->config, first) != value)
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: %s is %.15g, but %s is %.15g, and dt has one rate for both", r->path,
+                       m->name, value, first->name, get_field(r->config, first));
+    set_field(r->config, m, value);
     return 0;
 }
 
@@ -320,6 +326,16 @@ static int find_family(struct dt_config_reader *r, struct dt_error *err)
     return rc;
 }
 
+/* 0 and 0.0 are one number. */
+static bool is_number(struct json_object *value, const char *number)
+{
+    bool real =
+        json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
+    char *end;
+    double wanted = strtod(number, &end);
+    return real && *end == '\0' && json_object_get_double(value) == wanted;
+}
+
 /* Refuses variants of the architecture that dt would silently compute as the usual one. */
 static int check_fixed(struct dt_config_reader *r, const struct dt_fixed_spec *f,
                        struct dt_error *err)
@@ -329,7 +345,8 @@ static int check_fixed(struct dt_config_reader *r, const struct dt_fixed_spec *f
         dt_json_add_value(&text, json_object_object_get(r->object, f->name), DT_JSON_COMPACT);
     else
         dt_buffer_add_string(&text, f->otherwise ? f->otherwise : f->value);
-    int rc = strcmp(text.data, f->value) == 0
+    int rc = strcmp(text.data, f->value) == 0 ||
+                     is_number(json_object_object_get(r->object, f->name), f->value)
                  ? 0
                  : dt_fail(err, DT_EFORMAT, "%s: %s is %s, but must be %s, dt knows no other",
                            r->path, f->name, text.data, f->value);

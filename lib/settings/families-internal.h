@@ -82,15 +82,16 @@ extern const struct dt_extra_spec dt_llama_extras[];
 /* clang-format on */
 
 /* Sizes of a family with these names, the default of num_key_value_heads (null: H) and of head_dim
- * (0: C / H). */
-#define LLAMA_SIZES(kv_heads, head)                                                                \
+ * (0: C / H), and whether these may be null. */
+#define LLAMA_SIZES(kv_heads, head) SIZES_WITH(NULLABLE, kv_heads, head)
+#define SIZES_WITH(use, kv_heads, head)                                                            \
     {"vocab_size", AT(vocab_size), DT_MEMBER_REQUIRED},                                            \
         {"max_position_embeddings", AT(max_seq_len), DT_MEMBER_REQUIRED},                          \
         {"hidden_size", AT(hidden_size), DT_MEMBER_REQUIRED},                                      \
         {"num_hidden_layers", AT(num_layers), DT_MEMBER_REQUIRED},                                 \
         {"num_attention_heads", AT(num_heads), DT_MEMBER_REQUIRED},                                \
-        {"num_key_value_heads", AT(num_kv_heads), DT_MEMBER_NULLABLE, DT_MEMBER_INT, kv_heads},    \
-        {"head_dim", AT(head_dim), DT_MEMBER_NULLABLE, DT_MEMBER_INT, head},                       \
+        {"num_key_value_heads", AT(num_kv_heads), DT_MEMBER_##use, DT_MEMBER_INT, kv_heads},       \
+        {"head_dim", AT(head_dim), DT_MEMBER_##use, DT_MEMBER_INT, head},                          \
     {                                                                                              \
         "intermediate_size", AT(intermediate_size), DT_MEMBER_REQUIRED                             \
     }

@@ -307,7 +307,8 @@ struct dt_family_descriptor {
     /* With DT_NORM_PLACEMENT_PRE: the norm of block 0 is that of the embeddings, and the residual
      * stream continues from its output (ModernBERT). */
     bool embedding_norm;
-    int position_offset;                /* position t has row t + position_offset (RoBERTa) */
+    int position_offset; /* position t has row t + position_offset (RoBERTa) */
+    bool other_dropout;  /* transformers drops elsewhere than dt, whose rate must be 0 */
     enum dt_classifier_kind classifier; /* where json->classifier is not NULL */
 };
 

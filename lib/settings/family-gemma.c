@@ -20,7 +20,7 @@ static const struct dt_tensor_spec gemma_tensors[] = {
 };
 
 static const struct dt_member_spec gemma_members[] = {
-    LLAMA_SIZES(16, 256),
+    SIZES_WITH(OPTIONAL, 16, 256),
     EPSILON("rms_norm_eps", 1e-6),
     THETA("rope_theta", DT_ROPE_THETA),
     RATE("attention_dropout", attention_dropout, 0),

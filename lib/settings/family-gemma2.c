@@ -4,7 +4,7 @@
 /* Gemma 2 (Gemma Team 2024): norms of inputs and outputs, soft caps, and a window in every second
  * layer. */
 static const struct dt_member_spec gemma2_members[] = {
-    LLAMA_SIZES(4, 256),
+    SIZES_WITH(OPTIONAL, 4, 256),
     EPSILON("rms_norm_eps", 1e-6),
     THETA("rope_theta", DT_ROPE_THETA),
     RATE("attention_dropout", attention_dropout, 0),

@@ -29,7 +29,7 @@ const struct dt_tensor_spec dt_gemma3_tensors[] = {
 };
 
 static const struct dt_member_spec gemma3_text_members[] = {
-    LLAMA_SIZES(4, 256),
+    SIZES_WITH(OPTIONAL, 4, 256),
     EPSILON("rms_norm_eps", 1e-6),
     THETA("rope_theta", 1e6),
     RATE("attention_dropout", attention_dropout, 0),

@@ -61,22 +61,17 @@ static const struct dt_member_spec modernbert_members[] = {
      DT_ROPE_THETA},
     {"local_attention", AT(sliding_window), DT_MEMBER_OPTIONAL, DT_MEMBER_INT, 128},
     {"global_attn_every_n_layers", AT(global_every), DT_MEMBER_OPTIONAL, DT_MEMBER_INT, 3},
-    RATE("embedding_dropout", dropout, 0),
-    RATE("mlp_dropout", dropout, 0),
-    RATE("attention_dropout", attention_dropout, 0),
     {NULL},
 };
 
+/* It drops inside of the MLP, and with the rate of attention also attention's output. */
 static const struct dt_fixed_spec modernbert_fixed[] = {
-    {"hidden_activation", "\"gelu\"", .written = true},
-    {"classifier_activation", "\"gelu\""},
-    {"norm_bias", "false"},
-    {"attention_bias", "false"},
-    {"mlp_bias", "false"},
-    {"classifier_bias", "false"},
-    {"decoder_bias", "true"},
-    {"tie_word_embeddings", "true"},
-    {NULL},
+    {"embedding_dropout", "0.0"},          {"mlp_dropout", "0.0"},
+    {"attention_dropout", "0.0"},          {"hidden_activation", "\"gelu\"", .written = true},
+    {"classifier_activation", "\"gelu\""}, {"norm_bias", "false"},
+    {"attention_bias", "false"},           {"mlp_bias", "false"},
+    {"classifier_bias", "false"},          {"decoder_bias", "true"},
+    {"tie_word_embeddings", "true"},       {NULL},
 };
 
 static const char *const modernbert_ignored[] = {
@@ -99,4 +94,4 @@ static const struct dt_family_json modernbert_json = {
 };
 
 FAMILY(modernbert, LAYER, PRE, GEGLU_ERF, ROPE, MASKED, NONE, EQUAL, ALWAYS, CONFIGURED, 1e-5,
-       .embedding_norm = true, .classifier = DT_CLASSIFIER_FIRST_GELU);
+       .embedding_norm = true, .other_dropout = true, .classifier = DT_CLASSIFIER_FIRST_GELU);

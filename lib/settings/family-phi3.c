@@ -41,8 +41,6 @@ static const struct dt_member_spec phi3_members[] = {
     EPSILON("rms_norm_eps", 1e-5),
     THETA("rope_theta", DT_ROPE_THETA),
     {"partial_rotary_factor", AT(rotary_dim), DT_MEMBER_OPTIONAL, DT_MEMBER_SHARE, 1},
-    RATE("embd_pdrop", dropout, 0),
-    RATE("resid_pdrop", dropout, 0),
     RATE("attention_dropout", attention_dropout, 0),
     {"sliding_window", AT(sliding_window), DT_MEMBER_NULLABLE},
     {NULL},
@@ -50,11 +48,13 @@ static const struct dt_member_spec phi3_members[] = {
 
 static const struct dt_fixed_spec phi3_fixed[] = {
     {"hidden_act", "\"silu\"", .written = true},
+    {"resid_pdrop", "0.0"}, /* embeddings are not dropped */
     {NULL},
 };
 
 /* Members for LongRoPE, which is not supported, and for models with other code. */
-static const char *const phi3_ignored[] = {"auto_map", "original_max_position_embeddings", NULL};
+static const char *const phi3_ignored[] = {"auto_map", "embd_pdrop",
+                                           "original_max_position_embeddings", NULL};
 
 static const struct dt_family_json phi3_json = {
     .architecture = "Phi3ForCausalLM",
@@ -69,4 +69,4 @@ static const struct dt_family_json phi3_json = {
 
 #define phi3_extras dt_llama_extras
 FAMILY(phi3, RMS, PRE, SWIGLU, ROPE, CAUSAL, NONE, GROUPED, OPTIONAL, CONFIGURED, 1e-5,
-       .qk_norm = DT_QK_NORM_NONE);
+       .qk_norm = DT_QK_NORM_NONE, .other_dropout = true);

@@ -116,6 +116,10 @@ static int check_family(const struct dt_model_config *c, const char *subject, st
     if (c->qk_norm != normed)
         return dt_fail(err, DT_EINVALID, "%s.qk_norm must be %s with %s", subject,
                        normed ? "true" : "false", name);
+    if (family->other_dropout && c->dropout != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s.dropout must be 0 with %s, whose dropout is elsewhere than dt's",
+                       subject, name);
     if (family->epsilon_kind == DT_EPSILON_FIXED && c->layer_norm_epsilon != family->epsilon)
         return dt_fail(err, DT_EINVALID, "%s.layer_norm_epsilon must be %g with %s", subject,
                        family->epsilon, name);
@@ -145,6 +149,7 @@ static int check_optional(const struct dt_model_config *c, const char *subject,
         {"embedding_scale", AT(embedding_scale), c->embedding_scale != (scaled ? root : 0)},
         {"residual_scale", AT(residual_scale), c->residual_scale != 0},
         {"logit_scale", AT(logit_scale), c->logit_scale != 0},
+        {"attention_dropout", AT(attention_dropout), c->attention_dropout != 0},
         {"parallel_residual", AT(parallel_residual), c->parallel_residual},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)

@@ -279,6 +279,9 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
     const bool saves = s->training.save_interval % s->distributed.local_steps == 0;
     const bool scores = s->training.eval_interval % s->distributed.local_steps == 0;
     const bool masked = dt_model_is_masked(&s->model);
+    const bool sgd = s->training.optimizer == DT_OPTIMIZER_KIND_SGD;
+    const bool adamw = s->training.optimizer == DT_OPTIMIZER_KIND_ADAMW;
+    const bool lion = s->training.optimizer == DT_OPTIMIZER_KIND_LION;
     struct dt_settings plain;
     dt_config_defaults(dt_settings_schema, &plain);
     const char *const which = dt_compress_names[compress], *const how = dt_sync_names[sync];
@@ -316,6 +319,14 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
          "a model that fills in masked tokens: model.name bert or distilbert"},
         {s->data.mask_rate != plain.data.mask_rate && !masked, "data.mask_rate", "of one's own",
          "a model that fills in masked tokens: model.name bert or distilbert"},
+        {s->training.beta1 != plain.training.beta1 && sgd, "training.beta1", "of one's own",
+         "training.optimizer adamw, lion or muon"},
+        {s->training.beta2 != plain.training.beta2 && sgd, "training.beta2", "of one's own",
+         "training.optimizer adamw, lion or muon"},
+        {s->training.epsilon != plain.training.epsilon && (sgd || lion), "training.epsilon",
+         "of one's own", "training.optimizer adamw or muon"},
+        {s->training.momentum != plain.training.momentum && (adamw || lion), "training.momentum",
+         "of one's own", "training.optimizer sgd or muon"},
         {s->training.batch_ramp_start > 1 && s->training.batch_ramp_tokens == 0,
          "training.batch_ramp_start", "above 1", "training.batch_ramp_tokens above 0"},
     };

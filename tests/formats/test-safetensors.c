@@ -204,11 +204,15 @@ static void invalid_tensors_are_refused(void **state)
     assert_refused("{" A ",\"b\":5}", 32, "'b' is not a JSON object");
     assert_refused("{" A ",\"b\":{\"shape\":[2],\"data_offsets\":[24,32]}}", 32, "dtype");
     assert_refused("{" A ",\"b\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[24,32]}}", 32,
-                   "'b' is not of type F32, F16 or BF16");
+                   "'b' is of type I32, and dt reads F32, F16 and BF16");
+    assert_refused("{" A ",\"b\":{\"dtype\":\"F8_E4M3\",\"shape\":[8],\"data_offsets\":[24,32]}}",
+                   32, "'b' has another shape");
+    assert_refused("{" A ",\"b\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[24,26]}}",
+                   26, "'b' is of type F8_E4M3, and dt reads F32, F16 and BF16");
     assert_refused("{" A ",\"b\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[24,32]}}", 32,
                    fit);
     assert_refused("{" A ",\"b\":{\"dtype\":\"X\",\"shape\":[2],\"data_offsets\":[24,32]}}", 32,
-                   "'b' has an unknown dtype");
+                   "'b' has an unknown dtype 'X'");
     assert_refused(B_WITH("2", "[24,32]"), 32, "shape");
     assert_refused(B_WITH("[-2]", "[24,32]"), 32, shape);
     assert_refused(B_WITH("[2.0]", "[24,32]"), 32, shape);

@@ -58,7 +58,7 @@ def lists(*choices):
 # model_type: stem of transformers' classes, and the values of each member.
 FAMILIES = {
     "gpt2": ("GPT2", {"n_inner": [None, 24], "layer_norm_epsilon": [1e-5, 1e-3],
-                      "resid_pdrop": [0.0, 0.125], "embd_pdrop": [0.5], "attn_pdrop": [0.0, 0.25]}),
+                      "resid_pdrop": [0.125], "embd_pdrop": [0.125], "attn_pdrop": [0.0, 0.25]}),
     "llama": ("Llama", LLAMA | BIASES | HEAD | SCALED),
     "bert": ("Bert", MASKED),
     "distilbert": ("DistilBert", {"dropout": [0.0, 0.1], "attention_dropout": [0.0, 0.2]}),
@@ -93,7 +93,7 @@ FAMILIES = {
         "norm_eps": [1e-5, 1e-3], "global_rope_theta": [160000.0, 500.0],
         "local_rope_theta": [10000.0, 99.0, None], "local_attention": [4, 8, 9],
         "global_attn_every_n_layers": [1, 2, 3, 6, 7], "embedding_dropout": [0.0],
-        "mlp_dropout": [0.0, 0.1], "attention_dropout": [0.0, 0.25], "pad_token_id": [0],
+        "mlp_dropout": [0.0], "attention_dropout": [0.0], "pad_token_id": [0],
         "reference_compile": [False]}),
 }
 

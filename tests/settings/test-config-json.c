@@ -249,10 +249,64 @@ static void transformers_makes_the_same_model_of_what_dt_writes(void **state)
     free(make);
 }
 
+#define SIZES                                                                                      \
+    "\"vocab_size\":29,\"max_position_embeddings\":16,\"hidden_size\":16,\"num_hidden_layers\":1," \
+    "\"num_attention_heads\":2,\"intermediate_size\":24,"
+
+static const struct {
+    const char *config, *fault;
+} refused[] = {
+    {"{\"model_type\":\"gpt2\",\"n_embd\":16,\"n_layer\":1,\"n_head\":2,\"vocab_size\":29,"
+     "\"n_positions\":16,\"embd_pdrop\":0.2}",
+     "x: resid_pdrop is 0.1, but embd_pdrop is 0.2, and dt has one rate for both"},
+    {"{\"model_type\":\"gemma\"," SIZES "\"head_dim\":8,\"num_key_value_heads\":null}",
+     "num_key_value_heads"},
+    {"{\"model_type\":\"gemma2\"," SIZES "\"num_key_value_heads\":2,\"head_dim\":null}",
+     "head_dim"},
+    {"{\"model_type\":\"modernbert\"," SIZES "\"mlp_dropout\":0.1}",
+     "x: mlp_dropout is 0.1, but must be 0.0, dt knows no other"},
+    {"{\"model_type\":\"modernbert\"," SIZES "\"attention_dropout\":0.1}",
+     "x: attention_dropout is 0.1"},
+    {"{\"model_type\":\"modernbert\"," SIZES "\"mlp_dropout\":0,\"embedding_dropout\":0.0}", NULL},
+    {"{\"model_type\":\"phi3\"," SIZES "\"resid_pdrop\":0.1}", "x: resid_pdrop is 0.1"},
+    {"{\"model_type\":\"llama\"," SIZES "\"architectures\":[\"LlamaModel\"]}", NULL},
+    {"{\"model_type\":\"gemma3_text\"," SIZES
+     "\"num_key_value_heads\":2,\"architectures\":[\"Gemma3TextModel\"]}",
+     NULL},
+    {"{\"model_type\":\"bert\"," SIZES "\"architectures\":[\"BertForPreTraining\"]}", NULL},
+    {"{\"model_type\":\"bert\"," SIZES "\"architectures\":[\"BertLMHeadModel\"]}",
+     "x: architectures is BertLMHeadModel, but dt computes BertForMaskedLM or "
+     "BertForSequenceClassification with bert"},
+    {"{\"model_type\":\"olmo2\"," SIZES "\"architectures\":[\"Olmo2ForSequenceClassification\"]}",
+     "x: architectures is Olmo2ForSequenceClassification, but dt computes Olmo2ForCausalLM with "
+     "olmo2"},
+    {"{\"model_type\":\"bert\"," SIZES "\"architectures\":[\"BertModel\",\"BertModel\"]}",
+     "x: architectures is not one name"},
+    {"{\"model_type\":\"modernbert\"," SIZES "\"classifier_pooling\":\"mean\","
+     "\"architectures\":[\"ModernBertForSequenceClassification\"]}",
+     "x: classifier_pooling is 'mean', but must be 'cls'"},
+};
+
+static void what_dt_computes_otherwise_is_refused_by_name(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct dt_model_config c;
+        struct json_object *object;
+        const char *text = refused[i].config, *fault = refused[i].fault;
+        assert_int_equal(dt_json_parse(text, strlen(text), "x", &object, &err), 0);
+        int rc = dt_model_config_from_json(&c, object, "x", &err);
+        if ((rc < 0) != (fault != NULL) || (fault && strstr(err.text, fault) == NULL))
+            fail_msg("%s: %s", text, rc < 0 ? err.text : "accepted");
+        json_object_put(object);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(configurations_of_transformers_are_read_and_written),
+        cmocka_unit_test(what_dt_computes_otherwise_is_refused_by_name),
         cmocka_unit_test(transformers_makes_the_same_model_of_what_dt_writes),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

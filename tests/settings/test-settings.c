@@ -49,6 +49,20 @@ static const struct {
      "distributed.shard_ranks above 0 needs distributed.sync allreduce"},
     {{"distributed.shard_ranks=2", "distributed.compress=bf16"},
      "distributed.shard_ranks above 0 needs distributed.compress none"},
+    {{"training.optimizer=sgd", "training.beta1=0.8"},
+     "training.beta1 of one's own needs training.optimizer adamw, lion or muon"},
+    {{"training.optimizer=sgd", "training.beta2=0.8"},
+     "training.beta2 of one's own needs training.optimizer adamw, lion or muon"},
+    {{"training.optimizer=lion", "training.epsilon=1e-6"},
+     "training.epsilon of one's own needs training.optimizer adamw or muon"},
+    {{"training.optimizer=adamw", "training.momentum=0.8"},
+     "training.momentum of one's own needs training.optimizer sgd or muon"},
+    {{"training.optimizer=muon", "training.momentum=0.8", "training.beta1=0.8"}, NULL},
+    {{"training.optimizer=lion", "training.beta2=0.99"}, NULL},
+    {{"model.name=modernbert", "model.dropout=0.1"},
+     "model.dropout must be 0 with modernbert, whose dropout is elsewhere than dt's"},
+    {{"model.name=phi3", "model.dropout=0.1"},
+     "model.dropout must be 0 with phi3, whose dropout is elsewhere than dt's"},
 };
 
 /* Intervals of 0 are compatible with any number of local steps. */

@@ -401,3 +401,10 @@ END
     dt-plan $most --search 8 >out
     grep -q '^  no layout fits' out
 }
+
+@test "a model in place of settings is refused by what it is" {
+    printf 'GGUF\3\0\0\0' >model.gguf
+    run dt-plan -c model.gguf
+    assert_one_line_error dt-plan
+    [[ "$output" == "dt-plan: model.gguf: is a GGUF file, a model, and not settings in YAML"* ]]
+}
