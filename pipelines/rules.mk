@@ -71,15 +71,7 @@ SETTINGS_train = $(CONFIG) $(SET)
 SETTINGS_eval  = $(EVAL_DATA) $(EVAL_FLAGS)
 SETTINGS_story = $(PROMPT) $(LENGTH) $(TEMPERATURE)
 
-# Written only if they differ, so that make -n is correct too. ($(file <...) of
-# make 4.3 may damage texts of more than 200 bytes.)
-same    = $(if $(subst x$1,,x$2)$(subst x$2,,x$1),,yes)
-changed = $(if $(call same,$(shell cat '$1' 2>/dev/null),$2),,FORCE)
-
-settings := $(patsubst SETTINGS_%,$(OUT)/settings/%,$(filter SETTINGS_%,$(.VARIABLES)))
-.SECONDEXPANSION:
-$(settings): $(OUT)/settings/%: $$(call changed,$(OUT)/settings/$$*,$$(SETTINGS_$$*))
-	@mkdir -p $(@D) && printf '%s\n' '$(subst ','\'',$(SETTINGS_$*))' >$@
+include $(here)/settings.mk
 
 # --- stages -------------------------------------------------------------------------------------
 ifneq ($(origin CORPUS),undefined)
@@ -145,5 +137,4 @@ summary: $(outputs) ## run what is not up to date, and show what came of it
 remove: ## remove all that the experiment made
 	rm -rf $(OUT)
 
-FORCE:
-.PHONY: summary remove FORCE
+.PHONY: summary remove

@@ -262,16 +262,23 @@ static size_t length_of(struct json_object *stage, const char *name)
     return json_object_array_length(member(stage, name));
 }
 
+/* Of shards, or as the statistics of dt-clean count them. */
+static long documents_of(struct json_object *stage)
+{
+    struct json_object *stats = member(stage, "stats");
+    struct json_object *documents = stats ? member(stats, "documents") : NULL;
+    return (long)(documents ? int_of(documents, "out") : int_of(stage, "documents"));
+}
+
 static void print_row(struct json_object *stage, struct dt_buffer *text)
 {
     double seconds = real_of(stage, "cpu_seconds");
     double rate = seconds > 0 ? (double)int_of(stage, "bytes") / 1e6 / seconds : 0;
-    dt_buffer_printf(text, "%-12s%7ld%7ld%7zu%8zu%8zu%12.1f%13ld%15ld%10.1f%9.2f\n",
-                     text_of(stage, "stage"), (long)int_of(stage, "parts"),
-                     (long)int_of(stage, "done"), length_of(stage, "failed"),
-                     length_of(stage, "started"), length_of(stage, "missing"), seconds,
-                     (long)int_of(stage, "documents"), (long)int_of(stage, "tokens"),
-                     (double)int_of(stage, "bytes") / 1e6, rate);
+    dt_buffer_printf(
+        text, "%-12s%7ld%7ld%7zu%8zu%8zu%12.1f%13ld%15ld%10.1f%9.2f\n", text_of(stage, "stage"),
+        (long)int_of(stage, "parts"), (long)int_of(stage, "done"), length_of(stage, "failed"),
+        length_of(stage, "started"), length_of(stage, "missing"), seconds, documents_of(stage),
+        (long)int_of(stage, "tokens"), (double)int_of(stage, "bytes") / 1e6, rate);
 }
 
 static void print_parts(struct json_object *stage, const char *state, struct dt_buffer *text)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+# pipelines/corpus.mk: the same shards from any number of tasks, however often they stop.
+load ../helper
+
+setup() {
+    cd "$T"
+    for i in 0 1; do dt-synth -n 40 --seed $i -o f$i.jsonl; done
+    head -n 20 f0.jsonl | gzip >again.jsonl.gz # duplicates
+    corpus="$T/f0.jsonl $T/f1.jsonl $T/again.jsonl.gz"
+}
+
+# corpus OUT [GOAL|VARIABLE=VALUE ...]
+corpus() {
+    make -C "$ROOT" -s --no-print-directory -f pipelines/corpus.mk B="${DT_BUILD:-build}" OUT="$T/$1" \
+        INPUTS="$corpus" CHUNKS=3 VOCAB_SIZE=300 SHARD_FLAGS='--split val=0.2' "${@:2}"
+}
+
+# The chunks' files and the contents of the shards, whose headers have the commands with their paths.
+hashes() {
+    (cd "$1" && sha256sum tokenizer.json clean/*.jsonl sign/*.sig &&
+        jq -c '.splits[].shards[] | [.hash, .tokens, .documents]' data/index.json)
+}
+
+@test "one machine: raw files become shards, with a table of the stages, and nothing runs twice" {
+    corpus one -j 2 >log
+    [ "$(awk '{ print $1, $2, $3 }' log | tail -n +2 | paste -sd ';')" = \
+        "clean 3 3;sign 3 3;match 1 1;vocab 1 1;shard 3 3;join 1 1" ]
+    dt-verify files one/data
+    [ "$(dt-cat --ids one/data | wc -l)" -eq 80 ] # 20 of 100 were duplicates
+    run corpus one -n
+    [ "$(grep -c 'dt-part run' <<<"$output")" -eq 0 ]
+    run corpus one -n SHARD_FLAGS='--split val=0.3'
+    [ "$(grep -c 'stage shard' <<<"$output")" -eq 3 ]
+    [ "$(grep -c 'stage clean' <<<"$output")" -eq 0 ]
+}
+
+@test "any number of tasks makes the same bytes" {
+    corpus one >/dev/null
+    hashes one >expected
+    for tasks in 2 4; do
+        for phase in first middle second; do
+            for ((i = tasks - 1; i >= 0; i--)); do corpus many $phase TASK=$i/$tasks; done
+        done
+        corpus many >/dev/null
+        hashes many | cmp - expected
+        cmp one/shards/1/train-00000.dts many/shards/1/train-00000.dts ||
+            [ "$(jq '.splits.train.shards[0].hash' one/shards/1/index.json)" = \
+                "$(jq '.splits.train.shards[0].hash' many/shards/1/index.json)" ]
+        rm -r many
+    done
+}
+
+@test "a part that fails is named, the others are made, and the same command completes it" {
+    sed -i '5s/^/x/' f1.jsonl
+    run corpus out -k ON_ERROR=stop
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"dt-part: clean 1/3: failed with status 1: dt-clean: $T/f1.jsonl:5: "* ]]
+    [ "$(ls out/clean/*.jsonl)" = "$(printf 'out/clean/0.jsonl\nout/clean/2.jsonl')" ]
+    run corpus out ledger ON_ERROR=stop
+    [[ "$output" == *"clean 1/3: failed on "*"f1.jsonl:5"* ]]
+    sed -i '5s/^x//' f1.jsonl
+    corpus out ON_ERROR=stop >/dev/null
+    corpus other >/dev/null
+    cmp <(dt-cat --ids out/data) <(dt-cat --ids other/data)
+}
+
+@test "bad lines of every chunk are in quarantine, with file and line" {
+    sed -i '5s/^/x/; 39s/^/y/' f1.jsonl
+    corpus out >/dev/null
+    [ "$(grep -h '^{"file"' out/bad/* | jq -r '"\(.file):\(.line)"' | sort | paste -sd ' ')" = \
+        "$T/f1.jsonl:39 $T/f1.jsonl:5" ]
+}
+
+@test "stopped at any moment and started again, the shards are the same" {
+    corpus one >/dev/null
+    hashes one >expected
+    for delay in 0.1 0.3 0.5 0.7 0.9; do
+        (trap - INT TERM; exec setsid make -C "$ROOT" -s -f pipelines/corpus.mk B="${DT_BUILD:-build}" \
+            OUT="$T/out" INPUTS="$corpus" CHUNKS=3 VOCAB_SIZE=300 SHARD_FLAGS='--split val=0.2') \
+            >/dev/null 2>&1 3>&- &
+        pid=$!
+        sleep $delay
+        kill -KILL -- -$pid 2>/dev/null || true
+        wait $pid 2>/dev/null || true
+    done
+    corpus out >/dev/null
+    hashes out | cmp - expected
+    sed -i 's/"state": "done"/"state": "started"/' out/ledger/{clean-000001,join}* # killed at the very end
+    run corpus out
+    [ "$status" -eq 0 ]
+    hashes out | cmp - expected
+    refute ls -d out/*/*/.incomplete out/data/.incomplete
+}
+
+@test "slurm submits arrays that depend on each other, and they make the corpus" {
+    mkdir fake
+    cat >fake/sbatch <<'END'
+#!/bin/bash
+# Runs the job at once, an array one task after the other; prints a number.
+echo "$*" >>"$FAKE/calls"
+for ((i = 1; i <= $#; i++)); do
+    case ${!i} in
+    --array=*) tasks=$(seq "$(sed 's/--array=//; s/-.*//' <<<"${!i}")" "${!i##*-}") ;;
+    --wrap) j=$((i + 1)) && wrap=${!j} ;;
+    esac
+done
+for SLURM_ARRAY_TASK_ID in ${tasks:-0}; do
+    export SLURM_ARRAY_TASK_ID
+    bash -c "$wrap" >>"$FAKE/log" 2>&1 || exit 1
+done
+echo $((100 + $(wc -l <"$FAKE/calls")))
+END
+    chmod +x fake/sbatch
+    FAKE=$T/fake corpus out slurm SBATCH="$T/fake/sbatch" TASKS=2 CLEAN_FLAGS="--mask email --min-chars 2" >log || {
+        cat fake/log
+        return 1
+    }
+    grep -q 'submitted jobs 101, 102, 103 and 104' log
+    [ "$(grep -oE -- '--(dependency|array)=[^ ]+' fake/calls | paste -sd ' ')" = \
+        "--array=0-1 --dependency=afterok:101 --dependency=afterok:102 --array=0-1 --dependency=afterok:103" ]
+    corpus one CLEAN_FLAGS="--mask email --min-chars 2" >/dev/null
+    cmp <(hashes one) <(hashes out)
+}
+
+@test "kubernetes writes indexed Jobs, whose commands make the corpus" {
+    need_python yaml
+    corpus out kubernetes TASKS=2 IMAGE="reg/dt:1" CLAIM=disk MOUNT="$T" CLEAN_FLAGS="--mask 'email'" >log
+    [ "$(grep -c 'kubectl apply' log)" -eq 4 ]
+    for job in 1-first 2-middle 3-second 4-summary; do
+        "$PYTHON" - out/kubernetes/$job.yaml >command <<'END'
+import sys, yaml
+job = yaml.safe_load(open(sys.argv[1]))
+spec = job["spec"]
+assert (job["apiVersion"], job["kind"], spec["completionMode"]) == ("batch/v1", "Job", "Indexed")
+print(spec["completions"])
+print(spec["template"]["spec"]["containers"][0]["command"][2])
+END
+        for ((i = 0; i < $(head -n 1 command); i++)); do
+            JOB_COMPLETION_INDEX=$i bash -c "$(tail -n +2 command)" >/dev/null
+        done
+    done
+    corpus one CLEAN_FLAGS="--mask email" >/dev/null
+    cmp <(hashes one) <(hashes out)
+}
+
+@test "no documents at all, and settings that are wrong, are errors that say why" {
+    run corpus out DEDUP=far
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"DEDUP='far': near or none"* ]]
+    run make -C "$ROOT" -s -f pipelines/corpus.mk OUT="$T/out"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"set INPUTS to the files to read"* ]]
+    : >f0.jsonl
+    corpus=$T/f0.jsonl
+    run corpus out
+    [ "$status" -eq 2 ]
+    [ ! -e out/data/index.json ]
+}
