@@ -25,7 +25,7 @@ static const char *const part_names[] = {"none", "paragraphs", "lines", NULL};
 static struct {
     int from, to, invalid, line_ends, space, form, part;
     const char *separator, *field, *languages, *mask, *drop, *rejects, *stats, *out;
-    struct dt_string_list rules, contamination;
+    struct dt_string_list rules, contamination, seen;
     struct dt_reading_options reading;
     long min_chars, max_chars, max_masked, sequence, threads;
     bool allow_empty, mojibake, invisible, casefold, identify, dedup, attributes, quiet;
@@ -90,6 +90,9 @@ static const struct dt_option options[] = {
     {"dedup", 0, DT_OPTION_FLAG, &opt.dedup, NULL, "drop documents whose text came before"},
     {"dedup-parts", 0, DT_OPTION_CHOICE, &opt.part, "WHAT",
      "remove paragraphs or lines that came before (default none)", .choices = part_names},
+    {"seen", 0, DT_OPTION_LIST, &opt.seen, "FILE",
+     "--dedup-parts also removes the parts that are in a filter of dt-dedup(1)", .reads = true,
+     .with = "dedup-parts"},
     {"attributes", 0, DT_OPTION_FLAG, &opt.attributes, NULL,
      "write what the rules find, not documents"},
     {"allow-empty", 0, DT_OPTION_FLAG, &opt.allow_empty, NULL,
@@ -189,9 +192,15 @@ static int finish(const struct dt_clean_statistics *s, double seconds, struct dt
     return rc;
 }
 
-static struct dt_clean_options settings(const struct dt_classifier *identifier,
-                                        const struct dt_contamination *contamination,
-                                        struct dt_drop_list *drop, struct dt_lineage *lineage)
+/* What options name, opened before the work starts. */
+struct aids {
+    struct dt_classifier *identifier;
+    struct dt_contamination *contamination;
+    struct dt_bloom *seen;
+    struct dt_drop_list *drop;
+};
+
+static struct dt_clean_options settings(const struct aids *aids, struct dt_lineage *lineage)
 {
     return (struct dt_clean_options){
         .reject_invalid = opt.invalid == 1,
@@ -203,17 +212,18 @@ static struct dt_clean_options settings(const struct dt_classifier *identifier,
         .form = (enum dt_normal_form)opt.form,
         .min_chars = (uint64_t)opt.min_chars,
         .max_chars = (uint64_t)opt.max_chars,
-        .identifier = identifier,
+        .identifier = aids->identifier,
         .languages = opt.languages,
         .language_score = opt.language_score,
         .masks = opt.masks,
         .max_masked = opt.max_masked < 0 ? UINT64_MAX : (uint64_t)opt.max_masked,
         .rule_files = opt.rules.items,
         .rule_file_count = opt.rules.count,
-        .contamination = contamination,
-        .drop = drop,
+        .contamination = aids->contamination,
+        .drop = aids->drop,
         .dedup = opt.dedup,
         .dedup_part = (enum dt_dedup_part)opt.part,
+        .seen = aids->seen,
         .measure_only = opt.attributes,
         .to = (enum dt_document_output)opt.to,
         .threads = (int)opt.threads,
@@ -268,6 +278,27 @@ static int read_identifier(struct dt_classifier **identifier, struct dt_error *e
     return rc;
 }
 
+/* Reads the filters of parts seen elsewhere and prints their rate of false positives. */
+static int read_seen(struct dt_bloom **seen, struct dt_error *err)
+{
+    if (opt.seen.count == 0)
+        return 0;
+    DT_TRY(dt_bloom_read(seen, opt.seen.items, opt.seen.count, err));
+    struct dt_bloom_size size = dt_bloom_size(*seen);
+    if ((size.unit == DT_BLOOM_LINES) != (opt.part == DT_DEDUP_LINES))
+        return dt_fail(err, DT_EINVALID, "%s: is a filter of %s, not of %s", opt.seen.items[0],
+                       part_names[1 + size.unit], part_names[opt.part]);
+    if (size.rate > size.limit)
+        return dt_fail(err, DT_EINVALID,
+                       "the filters together take %.2g of new %s for seen ones, above the %.2g of "
+                       "their --rate; make larger ones",
+                       size.rate, part_names[opt.part], size.limit);
+    if (!opt.quiet)
+        dt_program_warn("seen %s: %.1f MB; one new in %.3g is taken for seen", part_names[opt.part],
+                        (double)size.bytes / 1e6, 1 / size.rate);
+    return 0;
+}
+
 /* The files that options name; a rule file of dt's own belongs to its version. */
 static int add_inputs(struct dt_lineage *lineage, struct dt_error *err)
 {
@@ -277,20 +308,32 @@ static int add_inputs(struct dt_lineage *lineage, struct dt_error *err)
         DT_TRY(dt_lineage_add_path(lineage, opt.contamination.items[i], err));
     if (opt.identifier)
         DT_TRY(dt_lineage_add_path(lineage, opt.identifier, err));
+    for (int i = 0; i < opt.seen.count; i++)
+        DT_TRY(dt_lineage_add_path(lineage, opt.seen.items[i], err));
     return opt.drop ? dt_lineage_add_path(lineage, opt.drop, err) : 0;
+}
+
+static int open_aids(struct aids *aids, struct dt_error *err)
+{
+    DT_TRY(read_identifier(&aids->identifier, err));
+    DT_TRY(read_contamination(&aids->contamination, err));
+    DT_TRY(read_seen(&aids->seen, err));
+    return opt.drop ? dt_drop_list_open(&aids->drop, opt.drop, err) : 0;
+}
+
+static void close_aids(struct aids *aids)
+{
+    dt_drop_list_close(aids->drop);
+    dt_bloom_free(aids->seen);
+    dt_contamination_free(aids->contamination);
+    dt_classifier_free(aids->identifier);
 }
 
 static int open_and_run(struct dt_documents *in, struct dt_lineage *lineage, struct dt_error *err)
 {
-    struct dt_classifier *identifier = NULL;
-    struct dt_contamination *contamination = NULL;
-    struct dt_drop_list *drop = NULL;
+    struct aids aids = {0};
     struct dt_output out = {.fd = -1}, rejects = {.fd = -1};
-    int rc = read_identifier(&identifier, err);
-    if (rc == 0)
-        rc = read_contamination(&contamination, err);
-    if (rc == 0 && opt.drop)
-        rc = dt_drop_list_open(&drop, opt.drop, err);
+    int rc = open_aids(&aids, err);
     if (rc == 0)
         rc = dt_output_open(&out, opt.out, err);
     if (rc == 0 && opt.rejects)
@@ -298,14 +341,12 @@ static int open_and_run(struct dt_documents *in, struct dt_lineage *lineage, str
     if (rc == 0)
         rc = add_inputs(lineage, err);
     if (rc == 0) {
-        struct dt_clean_options how = settings(identifier, contamination, drop, lineage);
+        struct dt_clean_options how = settings(&aids, lineage);
         rc = run(&how, in, &out, &rejects, err);
     }
     dt_output_abandon(&out);
     dt_output_abandon(&rejects);
-    dt_drop_list_close(drop);
-    dt_contamination_free(contamination);
-    dt_classifier_free(identifier);
+    close_aids(&aids);
     return rc;
 }
 

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* dt-dedup: finds near duplicates. */
+/* dt-dedup: finds equal and similar documents, and paragraphs that were seen before. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "clean/paragraphs.h"
+#include "dedup/bloom.h"
 #include "dedup/minhash.h"
 #include "dedup/near-duplicates.h"
+#include "dedup/pair-file.h"
 #include "dedup/shingle.h"
 #include "dedup/signer.h"
 #include "hub/hub.h"
@@ -16,12 +21,23 @@
 #include "warc/reader.h"
 
 static struct {
-    const char *separator, *field, *out;
-    long bands, rows, words, seed, threads;
-    int from;
+    const char *separator, *field, *out, *task;
+    long bands, rows, words, seed, threads, size, documents, parts, tasks;
+    double rate;
+    int from, unit;
+    struct dt_string_list pairs;
     struct dt_reading_options reading;
-    bool quiet;
-} opt = {.reading = DT_READING_OPTIONS_DEFAULT, .bands = 14, .rows = 8, .words = 5, .seed = 1};
+    bool exact, quiet;
+} opt = {.reading = DT_READING_OPTIONS_DEFAULT,
+         .bands = 14,
+         .rows = 8,
+         .words = 5,
+         .seed = 1,
+         .rate = 1e-6,
+         .parts = 1,
+         .tasks = 1};
+
+static const char *const unit_names[] = {"paragraphs", "lines", NULL};
 
 static const struct dt_option options[] = {
     {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
@@ -40,30 +56,51 @@ static const struct dt_option options[] = {
      .max = DT_SHINGLE_WORDS},
     {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "number N of the families of hashes (default 1)",
      .min = 0, .max = 1e15},
+    {"exact", 0, DT_OPTION_FLAG, &opt.exact, NULL, "find equal texts instead of similar ones",
+     .without = "bands rows words seed"},
+    {"task", 0, DT_OPTION_STRING, &opt.task, "I/N", "do task I of N, from 1"},
+    {"pairs", 0, DT_OPTION_LIST, &opt.pairs, "FILE", "take the pairs of a task, instead of merging",
+     .reads = true},
+    {"size", 0, DT_OPTION_INT, &opt.size, "BYTES", "make a filter of BYTES", .min = 64,
+     .max = 1e15},
+    {"rate", 0, DT_OPTION_REAL, &opt.rate, "P",
+     "a filter may take one of 1/P new parts for seen (default 1e-6)", .min = 1e-15, .max = 0.5},
+    {"unit", 0, DT_OPTION_CHOICE, &opt.unit, "WHAT",
+     "a filter has paragraphs or lines (default paragraphs)", .choices = unit_names},
+    {"documents", 0, DT_OPTION_INT, &opt.documents, "N", "plan for N documents", .min = 1,
+     .max = 1e15},
+    {"parts", 0, DT_OPTION_INT, &opt.parts, "N", "plan for N files of them (default 1)", .min = 1,
+     .max = 1e9},
+    {"tasks", 0, DT_OPTION_INT, &opt.tasks, "N", "plan for N tasks of pairs (default 1)", .min = 1,
+     .max = 1e9},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"output", 'o', DT_OPTION_STRING, &opt.out, "PATH",
-     "sign: write signatures to PATH; match: write lists into the directory PATH", .writes = ""},
+     "write to PATH; match: write lists into the directory PATH", .writes = ""},
     {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "print no numbers and no progress"},
     {NULL}};
 
 static const struct dt_use uses[] = {
     {"sign", "[FILE ...]", "output",
-     "from separator field on-error max-errors partial part files-from max-document bands rows "
-     "words seed threads "
-     "quiet"},
-    {"match", "FILE ...", "output", "quiet"},
+     "from separator field on-error max-errors partial part files-from max-document exact bands "
+     "rows words seed threads quiet"},
+    {"match", "FILE ...", "output", "pairs quiet"},
+    {"pairs", "FILE ...", "task output", "quiet"},
+    {"plan", "", "documents", "parts tasks exact bands rows words"},
+    {"filter", "[FILE ...]", "size output",
+     "from separator field on-error max-errors partial files-from max-document unit rate quiet"},
+    {"merge", "FILE ...", "output", "quiet"},
     {NULL},
 };
 
-static const struct dt_command command = {"dt-dedup", "find near duplicates among documents", "",
+static const struct dt_command command = {"dt-dedup", "find equal and similar documents", "",
                                           options, uses};
 
 /* Prints detection and false-positive rates before the work starts. */
 static void tell_probabilities(const struct dt_signature_settings *s)
 {
     int bands = (int)s->bands, rows = (int)s->rows;
-    if (opt.quiet)
+    if (opt.quiet || dt_signature_settings_are_exact(s))
         return;
     dt_program_warn(
         "%d bands of %d hashes of %u words: documents of similarity 0.5, 0.6, 0.7, 0.8, 0.9 are "
@@ -97,28 +134,33 @@ static int sign_all(struct dt_signer *signer, const struct dt_documents *in, str
 static void tell_signed(const struct dt_signer_statistics *s, double seconds)
 {
     if (!opt.quiet)
-        dt_program_warn(
-            "signed %llu documents, %llu of them too short to be compared; %.1f MB in %.2f s",
-            (unsigned long long)s->documents, (unsigned long long)s->keyless,
-            (double)s->bytes / 1e6, seconds);
+        dt_program_warn("signed %llu documents; %.1f MB in %.2f s",
+                        (unsigned long long)s->documents, (double)s->bytes / 1e6, seconds);
 }
 
-static int sign_documents(struct dt_documents *in, struct dt_output *out,
-                          struct dt_lineage *lineage, struct dt_error *err)
+static struct dt_signature_settings settings(void)
 {
-    const struct dt_signature_settings settings = {
+    if (opt.exact)
+        return DT_SIGNATURE_EXACT;
+    return (struct dt_signature_settings){
         .bands = (uint32_t)opt.bands,
         .rows = (uint32_t)opt.rows,
         .words = (uint32_t)opt.words,
         .seed = (uint64_t)opt.seed,
     };
+}
+
+static int sign_documents(struct dt_documents *in, struct dt_output *out,
+                          struct dt_lineage *lineage, struct dt_error *err)
+{
+    const struct dt_signature_settings how = settings();
     struct dt_signer *signer;
     double start = dt_clock_now();
-    tell_probabilities(&settings);
+    tell_probabilities(&how);
     if (!opt.quiet)
         dt_program_warn("memory: %.0f MB and the documents at work; file: %u bytes a document",
-                        (double)dt_signer_bytes(&settings) / 1e6, 8 + 12 * settings.bands);
-    DT_TRY(dt_signer_open(&signer, &settings, (int)opt.threads, in, out, err));
+                        (double)dt_signer_bytes(&how) / 1e6, 8 + 12 * how.bands);
+    DT_TRY(dt_signer_open(&signer, &how, (int)opt.threads, in, out, err));
     int rc = sign_all(signer, in, err);
     if (rc == 0)
         rc = dt_lineage_commit(lineage, out, err);
@@ -128,9 +170,12 @@ static int sign_documents(struct dt_documents *in, struct dt_output *out,
     return rc;
 }
 
-static int run_sign(char **files, int count, struct dt_error *err)
+/* Opens the documents and the output, and calls work; used by sign and filter. */
+static int read_documents(char **files, int count,
+                          int (*work)(struct dt_documents *in, struct dt_output *out,
+                                      struct dt_lineage *lineage, struct dt_error *err),
+                          struct dt_error *err)
 {
-    opt.threads = opt.threads ? opt.threads : dt_pool_processors();
     const char *problem = dt_documents_check(opt.from, opt.separator);
     if (problem)
         dt_program_usage("%s", problem);
@@ -147,7 +192,7 @@ static int run_sign(char **files, int count, struct dt_error *err)
     if (rc == 0)
         rc = dt_output_open(&out, opt.out, err);
     if (rc == 0)
-        rc = sign_documents(in, &out, lineage, err);
+        rc = work(in, &out, lineage, err);
     dt_reading_options_report(in);
     dt_documents_close(in);
     dt_lineage_free(lineage);
@@ -155,47 +200,75 @@ static int run_sign(char **files, int count, struct dt_error *err)
     return rc;
 }
 
-/* --- match ------------------------------------------------------------------------------------ */
+static int run_sign(char **files, int count, struct dt_error *err)
+{
+    opt.threads = opt.threads ? opt.threads : dt_pool_processors();
+    return read_documents(files, count, sign_documents, err);
+}
 
-static void tell_costs(const struct dt_near_duplicates_size *size)
+/* --- match and pairs -------------------------------------------------------------------------- */
+
+static void tell_costs(const struct dt_signature_set_size *size, uint64_t bytes)
 {
     double pairs = (double)size->documents * (double)size->documents / 2;
+    bool exact = dt_signature_settings_are_exact(&size->settings);
     tell_probabilities(&size->settings);
     if (!opt.quiet)
         dt_program_warn(
-            "%llu documents in %llu runs: %.1f MB of memory; keys equal by chance: %.1g pairs",
+            "%llu documents in %llu runs: %.1f MB of memory; %s equal by chance: %.1g pairs",
             (unsigned long long)size->documents, (unsigned long long)size->runs,
-            (double)size->bytes / 1e6, pairs * size->settings.bands / 0x1p64);
+            (double)bytes / 1e6, exact ? "hashes" : "keys",
+            exact ? pairs / 0x1p128 : pairs * size->settings.bands / 0x1p64);
+}
+
+static int merge_bands(struct dt_signature_set *set, struct dt_signature_task task,
+                       dt_signature_link *link, void *context, struct dt_error *err)
+{
+    uint32_t bands = dt_signature_set_size(set).settings.bands;
+    struct dt_progress progress;
+    int rc = 0;
+    dt_progress_init(&progress, opt.quiet);
+    for (uint32_t band = 0; band < bands && rc == 0; band++) {
+        if (dt_progress_due(&progress))
+            dt_progress_show(&progress, "band %u of %u", band + 1, bands);
+        rc = dt_signature_set_merge(set, band, task, link, context, err);
+    }
+    dt_progress_clear(&progress);
+    return rc;
+}
+
+static char *list_of(const char *path)
+{
+    char *name = dt_signature_set_name(path);
+    char *list = dt_asprintf("%s/%s.drop", opt.out, name);
+    free(name);
+    return list;
 }
 
 static int write_list(struct dt_near_duplicates *d, int i, const char *path,
                       struct dt_lineage *lineage, struct dt_error *err)
 {
-    char *name = dt_near_duplicates_name(path);
-    char *file = dt_asprintf("%s/%s.drop", opt.out, name);
+    char *list = list_of(path);
     struct dt_output out = {.fd = -1};
-    int rc = dt_output_open(&out, file, err);
+    int rc = dt_output_open(&out, list, err);
     if (rc == 0)
         rc = dt_near_duplicates_list(d, i, &out, err);
     if (rc == 0)
         rc = dt_lineage_commit(lineage, &out, err);
     dt_output_abandon(&out);
-    free(file);
-    free(name);
+    free(list);
     return rc;
 }
 
 static int check_list(const char *path, char **files, int count, struct dt_error *err)
 {
-    char *name = dt_near_duplicates_name(path);
-    char *list = dt_asprintf("%s/%s.drop", opt.out, name);
+    char *list = list_of(path);
     int rc = 0;
     for (int i = 0; i < count && rc == 0; i++)
         if (dt_output_is_input(list, files[i]))
             rc = dt_fail(err, DT_EINVALID, "'%s' is an input and would be the list of '%s'", list,
                          path);
     free(list);
-    free(name);
     return rc;
 }
 
@@ -205,47 +278,214 @@ static int write_lists(struct dt_near_duplicates *d, char **files, int count, st
     int rc = dt_file_make_directories(opt.out, err);
     for (int i = 0; rc == 0 && i < count; i++)
         rc = dt_lineage_add_path(lineage, files[i], err);
+    for (int i = 0; rc == 0 && i < opt.pairs.count; i++)
+        rc = dt_lineage_add_path(lineage, opt.pairs.items[i], err);
     for (int i = 0; rc == 0 && i < count; i++)
         rc = write_list(d, i, files[i], lineage, err);
     dt_lineage_free(lineage);
     return rc;
 }
 
-static int match_all(struct dt_near_duplicates *d, char **files, int count, struct dt_error *err)
+static int match_all(struct dt_signature_set *set, char **files, int count, struct dt_error *err)
 {
-    struct dt_near_duplicates_size size = dt_near_duplicates_size(d);
-    struct dt_progress progress;
-    tell_costs(&size);
-    dt_progress_init(&progress, opt.quiet);
-    for (uint32_t band = 0; band < size.settings.bands; band++) {
-        if (dt_progress_due(&progress))
-            dt_progress_show(&progress, "band %u of %u", band + 1, size.settings.bands);
-        DT_TRY(dt_near_duplicates_merge(d, band, err));
-    }
-    dt_progress_clear(&progress);
-    DT_TRY(write_lists(d, files, count, err));
-    size = dt_near_duplicates_size(d);
-    if (!opt.quiet)
-        dt_program_warn("%llu of %llu documents are near duplicates of others",
-                        (unsigned long long)size.duplicates, (unsigned long long)size.documents);
-    return 0;
+    struct dt_signature_set_size size = dt_signature_set_size(set);
+    bool merging = opt.pairs.count == 0;
+    tell_costs(&size, 8 * size.documents + (merging ? dt_signature_set_bytes(size.runs) : 0));
+    struct dt_near_duplicates *d = dt_near_duplicates_new(set);
+    int rc = merging ? merge_bands(set, (struct dt_signature_task){0, 1}, dt_near_duplicates_link,
+                                   d, err)
+                     : dt_pair_file_read_all(set, opt.pairs.items, opt.pairs.count,
+                                             dt_near_duplicates_link, d, err);
+    if (rc == 0)
+        rc = write_lists(d, files, count, err);
+    if (rc == 0 && !opt.quiet)
+        dt_program_warn(
+            "%llu of %llu documents are %s others", (unsigned long long)dt_near_duplicates_count(d),
+            (unsigned long long)size.documents,
+            dt_signature_settings_are_exact(&size.settings) ? "equal to" : "near duplicates of");
+    dt_near_duplicates_free(d);
+    return rc;
 }
 
 static int run_match(char **files, int count, struct dt_error *err)
 {
-    struct dt_near_duplicates *d;
+    struct dt_signature_set *set;
     if (count == 0)
         dt_program_usage("match needs files of signatures");
     for (int i = 0; i < count; i++)
         DT_TRY(check_list(files[i], files, count, err));
-    DT_TRY(dt_near_duplicates_open(&d, files, count, err));
-    int rc = match_all(d, files, count, err);
-    dt_near_duplicates_close(d);
+    DT_TRY(dt_signature_set_open(&set, files, count, true, err));
+    int rc = match_all(set, files, count, err);
+    dt_signature_set_close(set);
+    return rc;
+}
+
+/* The task of "I/N", I from 1 to N. */
+static struct dt_signature_task parse_task(const char *text)
+{
+    long index = 0, count = 0;
+    const char *slash = strchr(text, '/');
+    char *first = dt_strndup(text, slash ? (size_t)(slash - text) : 0);
+    if (slash == NULL || dt_program_parse_int(first, &index) < 0 ||
+        dt_program_parse_int(slash + 1, &count) < 0 || index < 1 || index > count)
+        dt_program_usage("--task takes I/N with I from 1 to N, as 3/16, not '%s'", text);
+    free(first);
+    return (struct dt_signature_task){(uint64_t)index - 1, (uint64_t)count};
+}
+
+static int write_pairs(struct dt_signature_set *set, struct dt_signature_task task,
+                       struct dt_output *out, struct dt_error *err)
+{
+    struct dt_signature_set_size size = dt_signature_set_size(set);
+    struct dt_pair_writer *writer;
+    tell_costs(&size, dt_signature_set_bytes(size.runs));
+    DT_TRY(dt_pair_writer_open(&writer, set, task, out, err));
+    int rc = merge_bands(set, task, dt_pair_writer_add, writer, err);
+    if (rc == 0)
+        rc = dt_pair_writer_end(writer, err);
+    if (rc == 0 && !opt.quiet)
+        dt_program_warn("%llu pairs", (unsigned long long)dt_pair_writer_count(writer));
+    dt_pair_writer_free(writer);
+    return rc;
+}
+
+static int run_pairs(char **files, int count, struct dt_error *err)
+{
+    struct dt_signature_set *set = NULL;
+    struct dt_output out = {.fd = -1};
+    struct dt_signature_task task = parse_task(opt.task);
+    struct dt_lineage *lineage = dt_lineage_new();
+    if (count == 0)
+        dt_program_usage("pairs needs files of signatures");
+    int rc = dt_signature_set_open(&set, files, count, false, err);
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = dt_lineage_add_path(lineage, files[i], err);
+    if (rc == 0)
+        rc = dt_output_open(&out, opt.out, err);
+    if (rc == 0)
+        rc = write_pairs(set, task, &out, err);
+    if (rc == 0)
+        rc = dt_lineage_commit(lineage, &out, err);
+    dt_output_abandon(&out);
+    dt_lineage_free(lineage);
+    dt_signature_set_close(set);
+    return rc;
+}
+
+/* --- plan ------------------------------------------------------------------------------------- */
+
+static int run_plan(char **files, int count, struct dt_error *err)
+{
+    const struct dt_signature_settings how = settings();
+    uint64_t documents = (uint64_t)opt.documents, parts = (uint64_t)opt.parts;
+    uint64_t part = (documents + parts - 1) / parts;
+    uint64_t runs = parts * ((part + DT_SIGNATURE_RUN - 1) / DT_SIGNATURE_RUN);
+    double merging = (double)dt_signature_set_bytes(runs) / 1e6, bytes = 8 + 12 * how.bands;
+    (void)files;
+    (void)err;
+    if (count > 0)
+        dt_program_usage("plan takes no files");
+    printf("sign   %ld x %llu documents: %.1f MB of memory and the documents at work; "
+           "writes %.1f MB\n",
+           opt.parts, (unsigned long long)part, (double)dt_signer_bytes(&how) / 1e6,
+           bytes * (double)part / 1e6);
+    printf("pairs  %ld x: %.1f MB of memory; reads %.1f MB, writes at most %.1f MB\n", opt.tasks,
+           merging, 12.0 * how.bands * (double)documents / (double)opt.tasks / 1e6,
+           16.0 * how.bands * (double)documents / (double)opt.tasks / 1e6);
+    printf("match  1 x with --pairs: %.1f MB of memory\n", 8 * (double)documents / 1e6);
+    printf("match  1 x without pairs: %.1f MB of memory; reads %.1f MB\n",
+           8 * (double)documents / 1e6 + merging, bytes * (double)documents / 1e6);
+    return dt_finish_stdout() ? dt_fail(err, DT_EIO, "the plan was not written") : 0;
+}
+
+/* --- filters of paragraphs and lines ---------------------------------------------------------- */
+
+/* Prints what the filter has; fails above its rate of false positives. */
+static int tell_filter(const struct dt_bloom *bloom, struct dt_error *err)
+{
+    struct dt_bloom_size size = dt_bloom_size(bloom);
+    const char *unit = unit_names[size.unit];
+    if (size.rate > size.limit)
+        return dt_fail(err, DT_EINVALID,
+                       "the filter takes %.2g of new %s for seen, above --rate %.2g, which %llu "
+                       "reach; give it a larger --size",
+                       size.rate, unit, size.limit, (unsigned long long)size.holds);
+    if (!opt.quiet)
+        dt_program_warn(
+            "filter of %s: %.1f MB; rate of false positives %.2g, below %.2g until %llu", unit,
+            (double)size.bytes / 1e6, size.rate, size.limit, (unsigned long long)size.holds);
+    return 0;
+}
+
+static int fill_filter(struct dt_bloom *bloom, struct dt_documents *in, struct dt_error *err)
+{
+    struct dt_document document = DT_DOCUMENT_EMPTY;
+    uint64_t documents = 0, added = 0;
+    int rc;
+    while ((rc = dt_documents_next(in, &document, err)) > 0) {
+        documents++;
+        added += dt_paragraphs_add(bloom, (enum dt_bloom_unit)opt.unit, document.text.data,
+                                   document.text.size);
+    }
+    dt_document_release(&document);
+    if (rc == 0 && documents == 0)
+        rc = dt_fail(err, DT_EFORMAT, "no document to read");
+    if (rc == 0 && !opt.quiet)
+        dt_program_warn("%llu documents, %llu different %s", (unsigned long long)documents,
+                        (unsigned long long)added, unit_names[opt.unit]);
+    return rc;
+}
+
+static int write_filter(struct dt_documents *in, struct dt_output *out, struct dt_lineage *lineage,
+                        struct dt_error *err)
+{
+    struct dt_bloom *bloom =
+        dt_bloom_new((uint64_t)opt.size, opt.rate, (enum dt_bloom_unit)opt.unit);
+    int rc = tell_filter(bloom, err);
+    if (rc == 0)
+        rc = fill_filter(bloom, in, err);
+    if (rc == 0)
+        rc = tell_filter(bloom, err);
+    if (rc == 0)
+        rc = dt_bloom_write(bloom, out, err);
+    if (rc == 0)
+        rc = dt_lineage_commit(lineage, out, err);
+    dt_bloom_free(bloom);
+    return rc;
+}
+
+static int run_filter(char **files, int count, struct dt_error *err)
+{
+    return read_documents(files, count, write_filter, err);
+}
+
+static int run_merge(char **files, int count, struct dt_error *err)
+{
+    struct dt_bloom *bloom = NULL;
+    struct dt_output out = {.fd = -1};
+    struct dt_lineage *lineage = dt_lineage_new();
+    if (count == 0)
+        dt_program_usage("merge needs filters");
+    int rc = dt_bloom_read(&bloom, (const char *const *)files, count, err);
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = dt_lineage_add_path(lineage, files[i], err);
+    if (rc == 0)
+        rc = tell_filter(bloom, err);
+    if (rc == 0)
+        rc = dt_output_open(&out, opt.out, err);
+    if (rc == 0)
+        rc = dt_bloom_write(bloom, &out, err);
+    if (rc == 0)
+        rc = dt_lineage_commit(lineage, &out, err);
+    dt_output_abandon(&out);
+    dt_lineage_free(lineage);
+    dt_bloom_free(bloom);
     return rc;
 }
 
 /* Of each use. */
-static int (*const runs[])(char **files, int count, struct dt_error *err) = {run_sign, run_match};
+static int (*const runs[])(char **files, int count, struct dt_error *err) = {
+    run_sign, run_match, run_pairs, run_plan, run_filter, run_merge};
 
 int main(int argc, char **argv)
 {

@@ -25,23 +25,27 @@ static size_t part_size(bool paragraphs, const char *text, size_t size)
     return size;
 }
 
-static bool is_new(struct dt_duplicates *seen, const char *part, size_t size)
+/* The hash of a part without the blanks around it; false if nothing is left. */
+static bool hash_part(const char *part, size_t size, struct dt_hash128 *hash)
 {
     while (size > 0 && is_blank(part[size - 1]))
         size--;
     while (size > 0 && is_blank(*part))
         part++, size--;
-    return size == 0 || dt_duplicates_add(seen, dt_hash128(part, size));
+    *hash = dt_hash128(part, size);
+    return size > 0;
 }
 
-uint64_t dt_paragraphs_remove_seen(struct dt_duplicates *seen, bool paragraphs, char *text,
-                                   size_t *size)
+uint64_t dt_paragraphs_remove_seen(struct dt_duplicates *seen, const struct dt_bloom *before,
+                                   bool paragraphs, char *text, size_t *size)
 {
     uint64_t removed = 0;
     size_t kept = 0;
     for (size_t i = 0, n; i < *size; i += n) {
+        struct dt_hash128 hash;
         n = part_size(paragraphs, text + i, *size - i);
-        if (!is_new(seen, text + i, n)) {
+        bool filled = hash_part(text + i, n, &hash);
+        if (filled && ((before && dt_bloom_has(before, hash)) || !dt_duplicates_add(seen, hash))) {
             removed++;
             continue;
         }
@@ -51,4 +55,18 @@ uint64_t dt_paragraphs_remove_seen(struct dt_duplicates *seen, bool paragraphs, 
     }
     *size = kept;
     return removed;
+}
+
+uint64_t dt_paragraphs_add(struct dt_bloom *bloom, enum dt_bloom_unit unit, const char *text,
+                           size_t size)
+{
+    bool paragraphs = unit == DT_BLOOM_PARAGRAPHS;
+    uint64_t added = 0;
+    for (size_t i = 0, n; i < size; i += n) {
+        struct dt_hash128 hash;
+        n = part_size(paragraphs, text + i, size - i);
+        if (hash_part(text + i, n, &hash))
+            added += dt_bloom_add(bloom, hash);
+    }
+    return added;
 }

@@ -27,6 +27,7 @@
 #include "clean/measure.h"
 #include "clean/rule-languages.h"
 #include "clean/whitespace.h"
+#include "dedup/bloom.h"
 #include "dedup/shingle.h"
 #include "io/document.h"
 #include "language/classifier.h"
@@ -55,6 +56,7 @@ struct dt_clean_options {
     struct dt_drop_list *drop;                    /* or NULL; borrowed */
     bool dedup;                                   /* drop duplicate texts */
     enum dt_dedup_part dedup_part;                /* remove duplicate parts */
+    const struct dt_bloom *seen;                  /* parts of other documents; or NULL */
     bool measure_only;                            /* write attributes, drop nothing */
     enum dt_document_output to;
     int threads;

@@ -2,6 +2,7 @@
 #include "dedup/minhash.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,13 +122,25 @@ static least_function *choose(void)
     return least_generic;
 }
 
-bool dt_minhash_keys(const struct dt_minhash *m, const uint64_t *shingles, size_t count,
+/* Whether the set has one element. */
+static bool is_single(const uint64_t *shingles, size_t count)
+{
+    size_t i = 1;
+    while (i < count && shingles[i] == *shingles)
+        i++;
+    return i == count;
+}
+
+void dt_minhash_keys(const struct dt_minhash *m, const uint64_t *shingles, size_t count,
                      struct dt_minhash_scratch *scratch, uint64_t *keys)
 {
     uint32_t minima[DT_MINHASH_BANDS * DT_MINHASH_ROWS];
     size_t padded = (count + LANES - 1) / LANES * LANES;
-    if (count == 0)
-        return false;
+    if (is_single(shingles, count)) {
+        for (int band = 0; band < m->bands; band++)
+            keys[band] = dt_hash_seeded(shingles, sizeof *shingles, (uint64_t)band);
+        return;
+    }
     if (padded > scratch->capacity) {
         scratch->capacity = padded + padded / 2;
         scratch->values = dt_realloc(scratch->values, scratch->capacity, sizeof(uint32_t));
@@ -139,7 +152,6 @@ bool dt_minhash_keys(const struct dt_minhash *m, const uint64_t *shingles, size_
     for (int band = 0; band < m->bands; band++)
         keys[band] =
             dt_hash_seeded(minima + (size_t)band * rows, rows * sizeof *minima, (uint64_t)band);
-    return true;
 }
 
 double dt_minhash_probability(int bands, int rows, double similarity)

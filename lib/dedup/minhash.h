@@ -10,16 +10,16 @@
  *
  * The functions are a x + b mod 2^32 on 32 bits of a shingle's hash, a odd. Since x is already
  * random, they behave like independent functions (measured: row agreement and band agreement of
- * random sets are those of the formula within 1 %), and 16 of them take three instructions.
+ * random sets are those of the formula within 1 %), and 16 of them take three instructions. A set
+ * of one shingle has keys of all its 64 bits: among many short texts 32 bits would be equal by
+ * chance.
  *
  *     struct dt_minhash *m = dt_minhash_new(14, 8, 1);
- *     if (dt_minhash_keys(m, shingles.items, shingles.count, &scratch, keys))
- *         use(keys);    // 14 of them
+ *     dt_minhash_keys(m, shingles.items, shingles.count, &scratch, keys);    // 14 of them
  */
 #ifndef DT_DEDUP_MINHASH_H
 #define DT_DEDUP_MINHASH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,8 +38,8 @@ struct dt_minhash *dt_minhash_new(int bands, int rows, uint64_t seed);
 void dt_minhash_free(struct dt_minhash *m); /* NULL is fine */
 void dt_minhash_scratch_release(struct dt_minhash_scratch *scratch);
 
-/* Fills keys with one key per band. False without shingles: such a document never matches. */
-bool dt_minhash_keys(const struct dt_minhash *m, const uint64_t *shingles, size_t count,
+/* Fills keys with one key per band; count is at least 1. */
+void dt_minhash_keys(const struct dt_minhash *m, const uint64_t *shingles, size_t count,
                      struct dt_minhash_scratch *scratch, uint64_t *keys);
 
 /* The probability that documents of this similarity are found. */

@@ -21,11 +21,12 @@
 struct dt_shingles { /* all-zero is a valid empty list */
     uint64_t *items; /* in the order of the text, duplicates included */
     size_t count, capacity;
-    size_t words; /* of the text */
+    size_t words;   /* of the text, each character of a script without blanks as one */
+    uint64_t whole; /* hash of all words; of the bytes of a text without words */
 };
 
 /* Replaces the list by the shingles of n words (1 .. DT_SHINGLE_WORDS) of text, which must be
- * valid UTF-8. Empty for fewer than n words. */
+ * valid UTF-8. Empty for fewer than n words: then whole is what there is to compare. */
 void dt_shingles_find(struct dt_shingles *s, int n, const char *text, size_t size);
 void dt_shingles_release(struct dt_shingles *s);
 

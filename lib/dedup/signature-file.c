@@ -16,7 +16,7 @@
 #define CHECK_SIZE  ((size_t)1 << 20) /* bytes read at a time for the checksum */
 
 static const char magic[8] = "dt-sigs\n";
-#define VERSION 1
+#define VERSION 2 /* 1 did not compare characters of scripts without blanks, nor short texts */
 
 /* The file's own byte order is little-endian. */
 struct header {
@@ -28,7 +28,7 @@ struct header {
 _Static_assert(sizeof(struct header) == HEADER_SIZE, "the header is packed");
 
 struct run_head {
-    uint64_t documents, keyed; /* end: 0 and the number of all documents */
+    uint64_t documents, before; /* of the run, of the runs before it; end: 0 and all documents */
 };
 
 struct key {
@@ -41,8 +41,8 @@ struct dt_signature_writer {
     struct dt_output *out;
     uint64_t *hashes; /* of the texts of the run */
     struct key *keys; /* band by band, DT_SIGNATURE_RUN each */
-    uint32_t documents, keyed;
-    uint64_t total;
+    uint32_t documents;
+    uint64_t total; /* of the runs before */
     XXH64_state_t *checksum;
 };
 
@@ -103,36 +103,33 @@ static int put_checksum(struct dt_signature_writer *w, struct dt_error *err)
 
 static int put_band(struct dt_signature_writer *w, struct key *keys, struct dt_error *err)
 {
-    qsort(keys, w->keyed, sizeof *keys, compare_keys);
-    for (uint32_t i = 0; i < w->keyed; i++)
+    qsort(keys, w->documents, sizeof *keys, compare_keys);
+    for (uint32_t i = 0; i < w->documents; i++)
         DT_TRY(put(w, &keys[i].key, sizeof keys[i].key, err));
-    for (uint32_t i = 0; i < w->keyed; i++)
+    for (uint32_t i = 0; i < w->documents; i++)
         DT_TRY(put(w, &keys[i].document, sizeof keys[i].document, err));
     return 0;
 }
 
 static int put_run(struct dt_signature_writer *w, struct dt_error *err)
 {
-    const struct run_head head = {w->documents, w->keyed};
+    const struct run_head head = {w->documents, w->total};
     XXH64_reset(w->checksum, 0);
     DT_TRY(put(w, &head, sizeof head, err));
     DT_TRY(put(w, w->hashes, w->documents * sizeof *w->hashes, err));
     for (uint32_t band = 0; band < w->settings.bands; band++)
         DT_TRY(put_band(w, w->keys + band * DT_SIGNATURE_RUN, err));
-    w->documents = w->keyed = 0;
+    w->total += w->documents;
+    w->documents = 0;
     return put_checksum(w, err);
 }
 
 int dt_signature_writer_add(struct dt_signature_writer *w, uint64_t text_hash, const uint64_t *keys,
                             struct dt_error *err)
 {
-    if (keys) {
-        for (uint32_t band = 0; band < w->settings.bands; band++)
-            w->keys[band * DT_SIGNATURE_RUN + w->keyed] = (struct key){keys[band], w->documents};
-        w->keyed++;
-    }
+    for (uint32_t band = 0; band < w->settings.bands; band++)
+        w->keys[band * DT_SIGNATURE_RUN + w->documents] = (struct key){keys[band], w->documents};
     w->hashes[w->documents++] = text_hash;
-    w->total++;
     return w->documents == DT_SIGNATURE_RUN ? put_run(w, err) : 0;
 }
 
@@ -175,7 +172,9 @@ static int read_header(struct dt_signature_file *f, struct dt_error *err)
         return dt_fail(err, DT_EFORMAT, "%s: is not a signature file", f->path);
     DT_TRY(read_at(f, 0, &header, sizeof header, err));
     if (header.version != VERSION)
-        return dt_fail(err, DT_EFORMAT, "%s: version %u is unknown", f->path, header.version);
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: version %u of signatures, expected %d; sign its documents again",
+                       f->path, header.version, VERSION);
     if (header.checksum != dt_hash_xxh64(&header, HEADER_SIZE - 8) || header.bands == 0 ||
         header.bands > DT_MINHASH_BANDS)
         return dt_fail(err, DT_EFORMAT, "%s: its header is damaged", f->path);
@@ -187,15 +186,14 @@ static int read_header(struct dt_signature_file *f, struct dt_error *err)
 /* Bytes of a run between head and checksum. */
 static uint64_t body_size(const struct dt_signature_file *f, const struct run_head *head)
 {
-    return 8 * head->documents + f->settings.bands * head->keyed * 12;
+    return (8 + 12 * (uint64_t)f->settings.bands) * head->documents;
 }
 
 static int check_run(const struct dt_signature_file *f, uint64_t offset, uint64_t size,
-                     struct dt_error *err)
+                     uint64_t checksum, struct dt_error *err)
 {
     XXH64_state_t *state = dt_checked(XXH64_createState());
     char *block = dt_alloc(CHECK_SIZE, 1);
-    uint64_t checksum = 0;
     int rc = 0;
     XXH64_reset(state, 0);
     for (size_t n; rc == 0 && size > 0; size -= n, offset += n) {
@@ -203,8 +201,6 @@ static int check_run(const struct dt_signature_file *f, uint64_t offset, uint64_
         rc = read_at(f, offset, block, n, err);
         XXH64_update(state, block, n);
     }
-    if (rc == 0)
-        rc = read_at(f, offset, &checksum, sizeof checksum, err);
     if (rc == 0 && checksum != XXH64_digest(state))
         rc = dt_fail(err, DT_EFORMAT, "%s: a checksum is wrong", f->path);
     XXH64_freeState(state);
@@ -212,31 +208,34 @@ static int check_run(const struct dt_signature_file *f, uint64_t offset, uint64_
     return rc;
 }
 
-static int read_runs(struct dt_signature_file *f, uint64_t size, struct dt_error *err)
+static int read_runs(struct dt_signature_file *f, uint64_t size, bool check, struct dt_error *err)
 {
+    uint64_t checksum;
     for (uint64_t offset = HEADER_SIZE;;) {
         struct run_head head;
         DT_TRY(read_at(f, offset, &head, sizeof head, err));
-        if (head.documents > DT_SIGNATURE_RUN ||
-            (head.documents > 0 && head.keyed > head.documents))
+        if (head.documents > DT_SIGNATURE_RUN)
             return dt_fail(err, DT_EFORMAT, "%s: a run is damaged", f->path);
         uint64_t body = head.documents ? body_size(f, &head) : 0;
-        DT_TRY(check_run(f, offset, sizeof head + body, err));
-        if (head.documents == 0 && head.keyed != f->documents)
+        DT_TRY(read_at(f, offset + sizeof head + body, &checksum, sizeof checksum, err));
+        f->checksum = (f->checksum + checksum) * UINT64_C(0x9e3779b97f4a7c15);
+        if (check)
+            DT_TRY(check_run(f, offset, sizeof head + body, checksum, err));
+        if (head.before != f->documents)
             return dt_fail(err, DT_EFORMAT, "%s: documents are missing", f->path);
         if (head.documents == 0 && offset + sizeof head + 8 != size)
             return dt_fail(err, DT_EFORMAT, "%s: something follows its end", f->path);
         if (head.documents == 0)
             return 0;
         DT_GROW(f->runs, f->run_count, f->run_capacity);
-        f->runs[f->run_count++] =
-            (struct dt_signature_run){offset + sizeof head, head.documents, head.keyed};
+        f->runs[f->run_count++] = (struct dt_signature_run){offset + sizeof head, head.documents};
         f->documents += head.documents;
         offset += sizeof head + body + 8;
     }
 }
 
-int dt_signature_file_open(struct dt_signature_file *f, const char *path, struct dt_error *err)
+int dt_signature_file_open(struct dt_signature_file *f, const char *path, bool check,
+                           struct dt_error *err)
 {
     struct stat st;
     *f = (struct dt_signature_file){.path = dt_strdup(path)};
@@ -247,7 +246,7 @@ int dt_signature_file_open(struct dt_signature_file *f, const char *path, struct
     if (rc == 0)
         rc = read_header(f, err);
     if (rc == 0)
-        rc = read_runs(f, (uint64_t)st.st_size, err);
+        rc = read_runs(f, (uint64_t)st.st_size, check, err);
     if (rc < 0)
         dt_signature_file_close(f);
     return rc;
@@ -272,10 +271,10 @@ int dt_signature_file_keys(const struct dt_signature_file *f, const struct dt_si
                            uint32_t band, uint64_t first, size_t count, uint64_t *keys,
                            uint32_t *documents, struct dt_error *err)
 {
-    uint64_t start = run->offset + 8 * run->documents + band * run->keyed * 12;
+    uint64_t start = run->offset + 8 * run->documents + band * run->documents * 12;
     DT_TRY(read_at(f, start + 8 * first, keys, count * sizeof *keys, err));
-    DT_TRY(
-        read_at(f, start + 8 * run->keyed + 4 * first, documents, count * sizeof *documents, err));
+    DT_TRY(read_at(f, start + 8 * run->documents + 4 * first, documents, count * sizeof *documents,
+                   err));
     for (size_t i = 0; i < count; i++)
         if (documents[i] >= run->documents)
             return dt_fail(err, DT_EFORMAT, "%s: a run is damaged", f->path);

@@ -24,6 +24,14 @@ struct dt_signature_settings {
     uint64_t seed;
 };
 
+/* Settings of files that find equal texts: one band, of which the key is the upper half of the
+ * XXH3-128 of the text as it was read. */
+#define DT_SIGNATURE_EXACT ((struct dt_signature_settings){.bands = 1})
+static inline bool dt_signature_settings_are_exact(const struct dt_signature_settings *s)
+{
+    return s->rows == 0;
+}
+
 /* Documents of a run: 8 bytes each and 12 for each band are in memory at once. */
 #define DT_SIGNATURE_RUN ((size_t)1 << 17)
 
@@ -33,15 +41,15 @@ struct dt_signature_writer;
 int dt_signature_writer_open(struct dt_signature_writer **w,
                              const struct dt_signature_settings *settings, struct dt_output *out,
                              struct dt_error *err) DT_MUST_CHECK;
-/* keys: one per band, or NULL for a document without keys. */
+/* keys: one per band. */
 int dt_signature_writer_add(struct dt_signature_writer *w, uint64_t text_hash, const uint64_t *keys,
                             struct dt_error *err) DT_MUST_CHECK;
 int dt_signature_writer_end(struct dt_signature_writer *w, struct dt_error *err) DT_MUST_CHECK;
 void dt_signature_writer_free(struct dt_signature_writer *w); /* NULL is fine */
 
 struct dt_signature_run {
-    uint64_t offset;           /* in the file, of its text hashes */
-    uint64_t documents, keyed; /* all; those with keys */
+    uint64_t offset; /* in the file, of its text hashes */
+    uint64_t documents;
 };
 
 struct dt_signature_file {
@@ -51,10 +59,12 @@ struct dt_signature_file {
     struct dt_signature_run *runs;
     size_t run_count, run_capacity;
     uint64_t documents;
+    uint64_t checksum; /* of the checksums of its runs */
 };
 
-/* Opens and checks a whole file. *file is released after a failure. */
-int dt_signature_file_open(struct dt_signature_file *file, const char *path,
+/* Opens a file, and with check reads it all to compare its checksums. *file is released after a
+ * failure. */
+int dt_signature_file_open(struct dt_signature_file *file, const char *path, bool check,
                            struct dt_error *err) DT_MUST_CHECK;
 void dt_signature_file_close(struct dt_signature_file *file); /* all-zero is fine */
 /* Reads count text hashes of a run, beginning at first. */

@@ -16,7 +16,6 @@
 struct batch {
     struct dt_document documents[BATCH_DOCUMENTS];
     uint64_t hashes[BATCH_DOCUMENTS];
-    bool keyed[BATCH_DOCUMENTS];
     uint64_t *keys; /* a row of bands for each document */
     int count;
     struct dt_buffer repaired;
@@ -39,15 +38,21 @@ struct dt_signer {
 static void sign_document(const struct dt_signer *s, struct batch *b, int i)
 {
     const struct dt_buffer *text = &b->documents[i].text;
+    uint64_t *keys = b->keys + (size_t)i * s->settings.bands;
     b->hashes[i] = dt_hash(text->data, text->size);
+    if (dt_signature_settings_are_exact(&s->settings)) {
+        *keys = dt_hash128(text->data, text->size).high;
+        return;
+    }
     if (dt_utf8_valid_prefix(text->data, text->size) < text->size) {
         dt_buffer_clear(&b->repaired);
         dt_utf8_repair(text->data, text->size, &b->repaired);
         text = &b->repaired;
     }
     dt_shingles_find(&b->shingles, (int)s->settings.words, text->data, text->size);
-    b->keyed[i] = dt_minhash_keys(s->minhash, b->shingles.items, b->shingles.count, &b->scratch,
-                                  b->keys + (size_t)i * s->settings.bands);
+    bool is_short = b->shingles.count == 0;
+    dt_minhash_keys(s->minhash, is_short ? &b->shingles.whole : b->shingles.items,
+                    is_short ? 1 : b->shingles.count, &b->scratch, keys);
 }
 
 static void sign_batch(void *job, void *context)
@@ -117,10 +122,9 @@ static int emit(struct dt_signer *s, struct batch *b, struct dt_error *err)
     int rc = 0;
     for (int i = 0; i < b->count && rc == 0; i++) {
         s->statistics.documents++;
-        s->statistics.keyless += !b->keyed[i];
         s->statistics.bytes += b->documents[i].text.size;
         const uint64_t *keys = b->keys + (size_t)i * s->settings.bands;
-        rc = dt_signature_writer_add(s->writer, b->hashes[i], b->keyed[i] ? keys : NULL, err);
+        rc = dt_signature_writer_add(s->writer, b->hashes[i], keys, err);
     }
     recycle(s, b);
     return rc;

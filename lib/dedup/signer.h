@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Signs a stream of documents on several threads. The file does not depend on the number of
- * threads.
+ * threads. A document of fewer words than a shingle is signed as one shingle of all its words.
  *
  *     struct dt_signer *s;
  *     DT_TRY(dt_signer_open(&s, &settings, threads, documents, &out, err));
@@ -18,8 +18,8 @@
 struct dt_signer;
 
 struct dt_signer_statistics {
-    uint64_t documents, keyless; /* keyless: with fewer words than a shingle */
-    uint64_t bytes;              /* of text */
+    uint64_t documents;
+    uint64_t bytes; /* of text */
 };
 
 /* documents and out are borrowed; the caller commits out. *s is owned by the caller. */

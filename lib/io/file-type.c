@@ -303,6 +303,8 @@ static const struct row rows[] = {
      AT(8, "dtsH"),
      is_token_stream},
     {{DT_FILE_BINARY, "a signature file of dt-dedup", NO_TEXT}, MAGIC("dt-sigs\n")},
+    {{DT_FILE_BINARY, "a file of pairs of dt-dedup", NO_TEXT}, MAGIC("dt-pairs")},
+    {{DT_FILE_BINARY, "a filter of dt-dedup", NO_TEXT}, MAGIC("dt-bloom")},
     {{DT_FILE_COMPRESSED, "gzip data", DECOMPRESS("gzip -dc"), "gzip"}, MAGIC("\x1f\x8b")},
     {{DT_FILE_COMPRESSED, "zstd data", DECOMPRESS("zstd -dc"), "zstd"}, MAGIC("\x28\xb5\x2f\xfd")},
     {{DT_FILE_COMPRESSED, "zstd data", DECOMPRESS("zstd -dc"), "zstd"},

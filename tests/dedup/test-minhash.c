@@ -58,8 +58,44 @@ static void a_shingle_is_a_window_of_words(void **state)
     assert_true(t.items[3] == s.items[1]);
     dt_shingles_find(&s, 3, "a b", 3);
     assert_int_equal(s.count, 0);
+    assert_true(s.whole != 0);
+    uint64_t whole = s.whole;
+    dt_shingles_find(&s, 3, "A, b!", 5);
+    assert_true(s.whole == whole);
+    dt_shingles_find(&s, 3, "b a", 3);
+    assert_true(s.whole != whole);
     dt_shingles_release(&s);
     dt_shingles_release(&t);
+}
+
+/* A letter of Han is two thirds of a word, of Kana half, of Thai a third. */
+static void characters_of_scripts_without_blanks_are_parts_of_words(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t words, count;
+    } texts[] = {
+        {"\u6211\u5011\u559c\u6b61\u5403\u98ef\u548c\u7761\u89ba\u7684", 10, 3},
+        {"\u6211\u5011\u559c\u6b61\u5403\u98ef\u548c\u7761\u89ba\u7684\u4eba", 11, 4},
+        {"\u3042\u3044\u3046\u3048\u304a\u30ab\u30ad\u30af\u30b1\u3002", 9, 0},
+        {"\u0e01\u0e02\u0e04\u0e07\u0e08\u0e0a\u0e0b\u0e0d\u0e14\u0e15\u0e16\u0e17\u0e18\u0e19"
+         "\u0e1a",
+         15, 1},
+        {"\u0e19\u0e49\u0e33", 2, 0}, /* without the tone mark */
+        {"one two three four \u6211\u5011\u559c", 7, 2},
+        {"\ud55c\uad6d\uc5b4 \ub2e8\uc5b4 \uc138 \uac1c", 4, 0}, /* Hangul has blanks */
+    };
+    (void)state;
+    struct dt_shingles s = {0};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        dt_shingles_find(&s, 5, texts[i].text, strlen(texts[i].text));
+        if (s.words != texts[i].words || s.count != texts[i].count)
+            fail_msg("text %zu: %zu words, %zu shingles", i, s.words, s.count);
+    }
+    dt_shingles_release(&s);
+    assert_same_shingles("Linux\u5185\u6838", "linux \u5185\u6838", 2, true);
+    assert_same_shingles("\u5185\u3001\u6838", "\u5185\u6838", 1, true);
+    assert_same_shingles("\u5185\u6838", "\u6838\u5185", 1, false);
 }
 
 /* --- signatures ------------------------------------------------------------------------------- */
@@ -89,8 +125,8 @@ static void pairs_are_found_with_the_probability_of_the_formula(void **state)
         for (int pair = 0; pair < PAIRS; pair++) {
             uint64_t a[COUNT], b[COUNT], x[BANDS], y[BANDS];
             random_sets(&rng, COUNT, shared[k], a, b);
-            assert_true(dt_minhash_keys(m, a, COUNT, &working, x));
-            assert_true(dt_minhash_keys(m, b, COUNT, &working, y));
+            dt_minhash_keys(m, a, COUNT, &working, x);
+            dt_minhash_keys(m, b, COUNT, &working, y);
             bool same = false;
             for (int band = 0; band < BANDS; band++)
                 same = same || x[band] == y[band];
@@ -115,10 +151,25 @@ static void keys_do_not_depend_on_order_or_repetition(void **state)
         a[i] = a[39 - i] = dt_rng_u64(&rng);
         b[i] = a[i];
     }
-    assert_true(dt_minhash_keys(m, a, 40, &working, x));
-    assert_true(dt_minhash_keys(m, b, 20, &working, y));
+    dt_minhash_keys(m, a, 40, &working, x);
+    dt_minhash_keys(m, b, 20, &working, y);
     assert_memory_equal(x, y, sizeof x);
-    assert_false(dt_minhash_keys(m, a, 0, &working, x));
+    dt_minhash_scratch_release(&working);
+    dt_minhash_free(m);
+}
+
+/* 32 bits of a shingle are not enough for short texts, of which there are many. */
+static void keys_of_a_single_shingle_have_all_its_bits(void **state)
+{
+    (void)state;
+    struct dt_minhash *m = dt_minhash_new(2, 3, 1);
+    struct dt_minhash_scratch working = {0};
+    uint64_t a[3] = {7, 7, 7}, b = 8, x[2], y[2];
+    dt_minhash_keys(m, a, 1, &working, x);
+    dt_minhash_keys(m, &b, 1, &working, y);
+    assert_true(x[0] != y[0] && x[1] != y[1] && x[0] != x[1]);
+    dt_minhash_keys(m, a, 3, &working, y);
+    assert_memory_equal(x, y, sizeof x);
     dt_minhash_scratch_release(&working);
     dt_minhash_free(m);
 }
@@ -138,11 +189,8 @@ static void write_file(const char *path, struct dt_rng *rng, size_t count, uint3
     assert_int_equal(dt_signature_writer_open(&w, &settings, &out, &err), 0);
     for (size_t i = 0; i < count; i++) {
         for (int band = 0; band < BANDS; band++)
-            keys[i][band] = 1 + dt_rng_below(rng, limit);
-        bool keyless = dt_rng_below(rng, 10) == 0;
-        if (keyless)
-            keys[i][0] = 0;
-        assert_int_equal(dt_signature_writer_add(w, i, keyless ? NULL : keys[i], &err), 0);
+            keys[i][band] = dt_rng_below(rng, limit) * UINT64_C(0x9e3779b97f4a7c15);
+        assert_int_equal(dt_signature_writer_add(w, i, keys[i], &err), 0);
     }
     assert_int_equal(dt_signature_writer_end(w, &err), 0);
     dt_signature_writer_free(w);
@@ -158,7 +206,7 @@ static void join_plainly(uint64_t (*keys)[BANDS], size_t count, size_t *first)
         for (size_t k = 0; k < i; k++) {
             bool same = false;
             for (int band = 0; band < BANDS; band++)
-                same = same || (keys[i][0] && keys[k][0] && keys[i][band] == keys[k][band]);
+                same = same || keys[i][band] == keys[k][band];
             if (!same || first[i] == first[k])
                 continue;
             size_t low = first[i] < first[k] ? first[i] : first[k];
@@ -203,26 +251,39 @@ static void assert_lists(struct dt_near_duplicates *d, const size_t *first, cons
     }
 }
 
+/* Merges the bands in as many tasks, the last first. */
+static void merge_tasks(struct dt_signature_set *set, uint64_t tasks, struct dt_near_duplicates *d)
+{
+    uint32_t bands = dt_signature_set_size(set).settings.bands;
+    for (uint64_t task = tasks; task-- > 0;)
+        for (uint32_t band = 0; band < bands; band++)
+            assert_int_equal(dt_signature_set_merge(set, band,
+                                                    (struct dt_signature_task){task, tasks},
+                                                    dt_near_duplicates_link, d, &err),
+                             0);
+}
+
 static void clusters_are_those_of_looking_at_every_pair(void **state)
 {
     (void)state;
     char *paths[] = {"a.sig", "b.sig"};
     struct dt_rng rng;
     dt_rng_init(&rng, 7);
-    for (int trial = 0; trial < 8; trial++) {
+    for (uint64_t trial = 0; trial < 8; trial++) {
         static uint64_t keys[500][BANDS];
         static size_t first[500];
         const size_t counts[] = {dt_rng_below(&rng, 250), 1 + dt_rng_below(&rng, 240)};
         uint32_t limit = 100u << trial;
-        struct dt_near_duplicates *d;
+        struct dt_signature_set *set;
         write_file("a.sig", &rng, counts[0], limit, keys);
         write_file("b.sig", &rng, counts[1], limit, keys + counts[0]);
-        assert_int_equal(dt_near_duplicates_open(&d, paths, 2, &err), 0);
-        for (uint32_t band = 0; band < BANDS; band++)
-            assert_int_equal(dt_near_duplicates_merge(d, band, &err), 0);
+        assert_int_equal(dt_signature_set_open(&set, paths, 2, true, &err), 0);
+        struct dt_near_duplicates *d = dt_near_duplicates_new(set);
+        merge_tasks(set, 1 + trial * trial, d);
         join_plainly(keys, counts[0] + counts[1], first);
         assert_lists(d, first, counts);
-        dt_near_duplicates_close(d);
+        dt_near_duplicates_free(d);
+        dt_signature_set_close(set);
     }
 }
 
@@ -233,7 +294,7 @@ static void clusters_reach_over_runs(void **state)
     char *paths[] = {"runs.sig"};
     const struct dt_signature_settings settings = {1, 1, 5, 1};
     struct dt_signature_writer *w;
-    struct dt_near_duplicates *d;
+    struct dt_signature_set *set;
     struct dt_output out;
     assert_int_equal(dt_output_open(&out, "runs.sig", &err), 0);
     assert_int_equal(dt_signature_writer_open(&w, &settings, &out, &err), 0);
@@ -244,11 +305,15 @@ static void clusters_reach_over_runs(void **state)
     assert_int_equal(dt_signature_writer_end(w, &err), 0);
     dt_signature_writer_free(w);
     assert_int_equal(dt_output_commit(&out, &err), 0);
-    assert_int_equal(dt_near_duplicates_open(&d, paths, 1, &err), 0);
-    assert_int_equal(dt_near_duplicates_merge(d, 0, &err), 0);
-    assert_int_equal(dt_near_duplicates_size(d).runs, 2);
-    assert_int_equal(dt_near_duplicates_size(d).duplicates, 1000);
-    dt_near_duplicates_close(d);
+    assert_int_equal(dt_signature_set_open(&set, paths, 1, true, &err), 0);
+    assert_int_equal(dt_signature_set_size(set).runs, 2);
+    for (uint64_t tasks = 1; tasks < 1000; tasks *= 5) {
+        struct dt_near_duplicates *d = dt_near_duplicates_new(set);
+        merge_tasks(set, tasks, d);
+        assert_int_equal(dt_near_duplicates_count(d), 1000);
+        dt_near_duplicates_free(d);
+    }
+    dt_signature_set_close(set);
 }
 
 static void a_damaged_file_is_refused(void **state)
@@ -261,18 +326,18 @@ static void a_damaged_file_is_refused(void **state)
     size_t size;
     dt_rng_init(&rng, 8);
     write_file("whole.sig", &rng, 50, 20, keys);
-    assert_int_equal(dt_signature_file_open(&file, "whole.sig", &err), 0);
+    assert_int_equal(dt_signature_file_open(&file, "whole.sig", true, &err), 0);
     assert_int_equal(file.documents, 50);
     dt_signature_file_close(&file);
     assert_int_equal(dt_file_read("whole.sig", 1 << 20, &data, &size, &err), 0);
     for (size_t cut = 0; cut < size; cut += 1 + cut / 20) {
         assert_int_equal(dt_file_write("cut.sig", data, cut, &err), 0);
-        assert_int_equal(dt_signature_file_open(&file, "cut.sig", &err), DT_EFORMAT);
+        assert_int_equal(dt_signature_file_open(&file, "cut.sig", true, &err), DT_EFORMAT);
     }
     for (size_t at = 0; at < size; at += 3) {
         data[at] ^= 0x10;
         assert_int_equal(dt_file_write("flipped.sig", data, size, &err), 0);
-        assert_int_equal(dt_signature_file_open(&file, "flipped.sig", &err), DT_EFORMAT);
+        assert_int_equal(dt_signature_file_open(&file, "flipped.sig", true, &err), DT_EFORMAT);
         data[at] ^= 0x10;
     }
     free(data);
@@ -314,8 +379,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(case_marks_numbers_and_punctuation_do_not_count),
         cmocka_unit_test(a_shingle_is_a_window_of_words),
+        cmocka_unit_test(characters_of_scripts_without_blanks_are_parts_of_words),
         cmocka_unit_test(pairs_are_found_with_the_probability_of_the_formula),
         cmocka_unit_test(keys_do_not_depend_on_order_or_repetition),
+        cmocka_unit_test(keys_of_a_single_shingle_have_all_its_bits),
         cmocka_unit_test(clusters_are_those_of_looking_at_every_pair),
         cmocka_unit_test(clusters_reach_over_runs),
         cmocka_unit_test(a_damaged_file_is_refused),

@@ -25,10 +25,10 @@ static void mend(uint8_t *data, size_t size)
     memcpy(data + HEADER - 8, &hash, sizeof hash);
     bands = number_at(data + 8) >> 32;
     for (size_t at = HEADER, body; size - at >= 24; at += body + 8) {
-        uint64_t documents = number_at(data + at), keyed = number_at(data + at + 8);
-        if (documents > size || keyed > size || bands > 256)
+        uint64_t documents = number_at(data + at);
+        if (documents > size || bands > 256)
             return;
-        body = 16 + (documents ? (size_t)(8 * documents + 12 * bands * keyed) : 0);
+        body = 16 + (size_t)((8 + 12 * bands) * documents);
         if (body > size - at - 8)
             return;
         hash = dt_hash_xxh64(data + at, body);
@@ -38,21 +38,24 @@ static void mend(uint8_t *data, size_t size)
 
 static void match(char *const *paths)
 {
-    struct dt_near_duplicates *d;
+    struct dt_signature_set *set;
     struct dt_error err;
     struct dt_output out;
-    if (dt_near_duplicates_open(&d, paths, 1, &err) < 0)
+    if (dt_signature_set_open(&set, paths, 1, true, &err) < 0)
         return;
-    uint32_t bands = dt_near_duplicates_size(d).settings.bands;
+    struct dt_near_duplicates *d = dt_near_duplicates_new(set);
+    uint32_t bands = dt_signature_set_size(set).settings.bands;
     int rc = 0;
     for (uint32_t band = 0; band < bands && rc == 0; band++)
-        rc = dt_near_duplicates_merge(d, band, &err);
+        rc = dt_signature_set_merge(set, band, (struct dt_signature_task){band, bands},
+                                    dt_near_duplicates_link, d, &err);
     if (dt_output_open(&out, "/dev/null", &err) == 0) {
         rc = dt_near_duplicates_list(d, 0, &out, &err);
         dt_output_abandon(&out);
     }
     (void)rc;
-    dt_near_duplicates_close(d);
+    dt_near_duplicates_free(d);
+    dt_signature_set_close(set);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

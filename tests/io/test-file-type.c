@@ -41,6 +41,8 @@ static void binary_files_are_known_by_their_magic(void **state)
         HEAD("zstd data", "\x5e\x2a\x4d\x18\x01"),
         HEAD("a dt token stream", "\x50\x2a\x4d\x18\x10\0\0\0dtsH"),
         HEAD("a signature file of dt-dedup", "dt-sigs\n\1\0\0\0"),
+        HEAD("a file of pairs of dt-dedup", "dt-pairs\1\0\0\0"),
+        HEAD("a filter of dt-dedup", "dt-bloom\1\0\0\0"),
         HEAD("xz data", "\xfd"
                         "7zXZ\0\0\4"),
         HEAD("bzip2 data", "BZh91AY&SY\x94"),
