@@ -18,18 +18,14 @@
 #else
 #define VECTORS 2
 #endif
-#define GROUPS      2 /* the same, of transposed B, for several rows; 1 for one row */
-#define DOT_COLUMNS (GROUPS * DT_CPU_VECTOR) /* of transposed B that are summed at once */
-#define LINE        16                       /* floats of a cache line */
+#define GROUPS 2 /* the same, of transposed B */
 
 /* A chunk's operands, for a block of columns. */
 struct operands {
     const float *a;
     const void *b;
     int64_t length, a_stride, b_stride;
-    bool transposed;   /* B is fp32 then */
-    const float *next; /* what is prefetched meanwhile of transposed B: as many floats, of the next
-                        * columns, in the order of memory, as memory delivers them fastest */
+    bool transposed; /* B is fp32 then */
 };
 
 bool dt_cpu_has_few_rows(const struct dt_cpu_product *p)
@@ -112,47 +108,39 @@ DT_CPU_INLINE void chain_tile(const struct operands *o, int64_t j, float *to, in
         dt_cpu_vector_store(to + r * BLOCK + j + v * DT_CPU_VECTOR, sums[r][v]);
 }
 
-/* sums[r] += the terms of 4 k and a vector of columns, rows of transposed B. */
-DT_CPU_INLINE void add_dots(dt_cpu_vector *sums, const float *a, int64_t a_stride, const float *b,
-                            int64_t stride, int rows)
+/* Every 16 k, a cache line of each of 16 rows; at every 4th k, of 4 of them. */
+DT_CPU_INLINE void prefetch_rows(const float *b, int64_t stride, int64_t k)
 {
-    dt_cpu_vector y[4];
-    dt_cpu_transpose(b, stride, y);
     DT_CPU_UNROLL
-    for (int r = 0; r < rows; r++)
-        DT_CPU_UNROLL
     for (int i = 0; i < 4; i++)
-        sums[r] = dt_cpu_vector_fma(dt_cpu_vector_of(a[r * a_stride + i]), y[i], sums[r]);
+        __builtin_prefetch(b + (k % 16 + i) * stride + k / 16 * 16, 0, 2);
 }
 
-/* As chain_tile, where B is transposed: its rows are columns of the tile, and each gives a cache
- * line at a time. */
+/* The same where B is transposed: its rows are columns of the tile. */
 DT_CPU_INLINE void dot_tile(const struct operands *o, int64_t j, float *to, int rows, int groups)
 {
-    dt_cpu_vector sums[GROUPS][ROWS];
+    dt_cpu_vector sums[ROWS][GROUPS];
     const float *a = o->a, *b = (const float *)o->b + j * o->b_stride;
-    const float *next = o->next + j * o->length;
     int64_t length = o->length, a_stride = o->a_stride, stride = o->b_stride, k = 0;
     DT_CPU_UNROLL
-    for (int g = 0; g < groups; g++)
-        DT_CPU_UNROLL
     for (int r = 0; r < rows; r++)
-        sums[g][r] = (dt_cpu_vector){0};
-    for (; k + LINE <= length; k += LINE)
         DT_CPU_UNROLL
     for (int g = 0; g < groups; g++)
+        sums[r][g] = (dt_cpu_vector){0};
+    for (; k + 4 <= length; k += 4) {
         DT_CPU_UNROLL
-    for (int i = 0; i < LINE; i += 4) {
-        DT_CPU_UNROLL
-        for (int line = 0; line < DT_CPU_VECTOR / 4; line++, next += LINE)
-            __builtin_prefetch(next, 0, 2);
-        add_dots(sums[g], a + k + i, a_stride, b + g * DT_CPU_VECTOR * stride + k + i, stride,
-                 rows);
+        for (int g = 0; g < groups; g++) {
+            dt_cpu_vector y[4];
+            prefetch_rows(b + (g + GROUPS) * DT_CPU_VECTOR * stride, stride, k);
+            dt_cpu_transpose(b + g * DT_CPU_VECTOR * stride + k, stride, y);
+            DT_CPU_UNROLL
+            for (int r = 0; r < rows; r++)
+                DT_CPU_UNROLL
+            for (int i = 0; i < 4; i++)
+                sums[r][g] =
+                    dt_cpu_vector_fma(dt_cpu_vector_of(a[r * a_stride + k + i]), y[i], sums[r][g]);
+        }
     }
-    for (; k + 4 <= length; k += 4)
-        DT_CPU_UNROLL
-    for (int g = 0; g < groups; g++)
-        add_dots(sums[g], a + k, a_stride, b + g * DT_CPU_VECTOR * stride + k, stride, rows);
     for (; k < length; k++)
         DT_CPU_UNROLL
     for (int g = 0; g < groups; g++) {
@@ -162,13 +150,13 @@ DT_CPU_INLINE void dot_tile(const struct operands *o, int64_t j, float *to, int 
             y[i] = b[(g * DT_CPU_VECTOR + i) * stride + k];
         DT_CPU_UNROLL
         for (int r = 0; r < rows; r++)
-            sums[g][r] = dt_cpu_vector_fma(dt_cpu_vector_of(a[r * a_stride + k]), y, sums[g][r]);
+            sums[r][g] = dt_cpu_vector_fma(dt_cpu_vector_of(a[r * a_stride + k]), y, sums[r][g]);
     }
     DT_CPU_UNROLL
-    for (int g = 0; g < groups; g++)
-        DT_CPU_UNROLL
     for (int r = 0; r < rows; r++)
-        dt_cpu_vector_store(to + r * BLOCK + j + g * DT_CPU_VECTOR, sums[g][r]);
+        DT_CPU_UNROLL
+    for (int g = 0; g < groups; g++)
+        dt_cpu_vector_store(to + r * BLOCK + j + g * DT_CPU_VECTOR, sums[r][g]);
 }
 
 /* The last columns, fewer than a vector. */
@@ -190,7 +178,7 @@ DT_CPU_INLINE void chain_rows(const struct operands *o, int64_t columns, float *
                               bool bf16)
 {
     int64_t j = 0;
-    for (; o->transposed && rows > 1 && j + DOT_COLUMNS <= columns; j += DOT_COLUMNS)
+    for (; o->transposed && j + GROUPS * DT_CPU_VECTOR <= columns; j += GROUPS * DT_CPU_VECTOR)
         dot_tile(o, j, to, rows, GROUPS);
     for (; o->transposed && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
         dot_tile(o, j, to, rows, 1);
@@ -289,8 +277,6 @@ static struct operands operands_of(const struct dt_cpu_product *p, const float *
     struct operands o = {.length = chunk->length, .transposed = p->how->transpose_b};
     o.b = o.transposed ? dt_cpu_at(f.b, column, chunk->k) : dt_cpu_at(f.b, chunk->k, column);
     o.b_stride = f.b->stride;
-    if (o.transposed)
-        o.next = (const float *)dt_cpu_at(f.b, column + DOT_COLUMNS, 0) + chunk->k * DOT_COLUMNS;
     for (int i = 0; wide && i < chunk->pair; i++)
         wide += p->c->rows * dt_cpu_depth(p, i);
     o.a_stride = wide ? dt_cpu_depth(p, chunk->pair) : f.a->stride;
@@ -328,7 +314,7 @@ void dt_cpu_few_rows(struct dt_device *dev, const struct dt_cpu_product *p, floa
 {
     int64_t rows = p->c->rows, n = p->c->columns,
             block = reads_sequentially(p) ? BLOCK_OF_1 : BLOCK;
-    int64_t step = p->how->transpose_b ? DOT_COLUMNS : block;
+    int64_t step = p->how->transpose_b ? GROUPS * DT_CPU_VECTOR : block;
     float *wide = p->first.a->dtype == DT_DTYPE_F32 ? NULL : memory;
     for (int i = 0; wide && i <= p->how->more_count; i++) {
         dt_cpu_widen_block(dt_cpu_pair(p, i).a, 0, rows, 0, dt_cpu_depth(p, i), memory);
