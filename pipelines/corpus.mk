@@ -88,7 +88,7 @@ $(OUT)/clean/%.jsonl: $(INPUTS) $(OUT)/settings/clean $$(call again,clean.$$*)
 	$(call part,clean,$*/$(CHUNKS),--produces $@ --stats $(@:.jsonl=.json),$(read) -q -j $(THREADS) \
 	  --allow-empty $(CLEAN_FLAGS) --stats $(@:.jsonl=.json) -o $@ $(if $(EXTRACT),,$(INPUTS)))
 
-# Of no document there is no signature.
+# A part without documents has an empty file instead of signatures.
 $(OUT)/sign/%.sig: $(OUT)/clean/%.jsonl $(OUT)/settings/match $$(call again,sign.$$*)
 	@mkdir -p $(@D)
 	$(call part,sign,$*/$(CHUNKS),--produces $@,if [ -s $< ]; then \

@@ -22,7 +22,7 @@ struct dt_reading_options {
     long max_errors;   /* -1: not given */
     long max_document; /* 0: not given */
     bool partial;
-    const char *part; /* NULL: not given */
+    const char *part;       /* NULL: not given */
     const char *files_from; /* NULL: not given */
 };
 
@@ -49,10 +49,10 @@ struct dt_reading_options {
 /* Fills documents from the options; invalid values and combinations are usage errors. */
 void dt_reading_options_check(const struct dt_reading_options *o,
                               struct dt_documents_options *documents);
-/* Replaces the operands by the files to read: a pattern (* ? [) that is no file by the files that
- * it matches, in the order of their bytes; after them those of --files-from. The program ends with
- * status 1 if a pattern matches none, or the list cannot be read or is empty. The names live as
- * long as the program. */
+/* Replaces the operands by the files to read: where no file has the name of a pattern (* ? [), the
+ * files that it matches, in the order of their bytes; after them those of --files-from. The program
+ * ends with status 1 if a pattern matches none, or the list cannot be read or is empty. The names
+ * live as long as the program. */
 void dt_reading_options_files(const struct dt_reading_options *o, const struct dt_command *command,
                               char ***files, int *count);
 /* Prints to stderr what was skipped, which stream was incomplete, and that a separator was never
