@@ -322,7 +322,7 @@ static size_t mark_inside(const struct dt_words *w, size_t from, size_t to, size
     if (w->traits & DT_WORD_TRAIT_QUOTE && is_bracket(c))
         return before & DT_CHARACTER_LETTER && after & DT_CHARACTER_LETTER;
     if ((c == '+' || c == '-' || c == '*' || c == '^') && before & DT_CHARACTER_DIGIT &&
-        (c == '-' || !(w->traits & DT_WORD_TRAIT_NO_OPERATOR)) &&
+        !(w->traits & (c == '-' ? DT_WORD_TRAIT_NO_RANGE : DT_WORD_TRAIT_NO_OPERATOR)) &&
         (after & DT_CHARACTER_DIGIT || w->chunk[i + 1].point == '-'))
         return 1;
     if ((c == '/' && w->traits & DT_WORD_TRAIT_NO_SLASH) ||

@@ -40,7 +40,8 @@ enum dt_word_trait {
     DT_WORD_TRAIT_NO_SLASH = 1 << 9,     /* a slash between letters does not split, */
     DT_WORD_TRAIT_NO_COLON = 1 << 10,    /* nor a colon, */
     DT_WORD_TRAIT_NO_OPERATOR = 1 << 11, /* nor an operator between digits, */
-    DT_WORD_TRAIT_NO_PERCENT = 1 << 12   /* nor a per cent sign after one */
+    DT_WORD_TRAIT_NO_PERCENT = 1 << 12,  /* nor a per cent sign after one, */
+    DT_WORD_TRAIT_NO_RANGE = 1 << 13     /* nor a hyphen between digits */
 };
 #define DT_WORD_TRAITS_ENGLISH (DT_WORD_TRAIT_ENGLISH | DT_WORD_TRAIT_DIGIT_HYPHEN)
 /* Those of a language by its code ("de", "deu_Latn"); "" is English. */
