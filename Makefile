@@ -60,9 +60,9 @@ endif
 ENGINE_CFLAGS := $(DT_CFLAGS) -fno-trapping-math -fopenmp -fvisibility=hidden -O3
 ENGINES := $(if $(CPU_SRC),$(CPU_ISAS:%=$B/lib/dt/cpu-%.so))
 
-# --- packages that make check also installs, unless MPI=0 or CURL=0 -------------------------------
+# --- packages that make check also installs, unless MPI=0, CURL=0, HTML=0 or ICU=0 -------------------------------
 DEPS_PLUGINS := $(if $(filter 0,$(MPI)),,deps-mpi) $(if $(filter 0,$(CURL)),,deps-track) \
-                $(if $(filter 0,$(HTML)),,deps-html)
+                $(if $(filter 0,$(HTML)),,deps-html) $(if $(filter 0,$(ICU)),,deps-words)
 
 # --- the MPI transport: a plug-in, built if MPI is installed; MPI=0 leaves it out -----------------
 MPICC   ?= mpicc
@@ -179,7 +179,7 @@ share:
 
 # Installs missing packages; prints nothing if none is missing.
 # Looks again only when Debian's packages, the compiler or PATH change.
-deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-html: deps-%:
+deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-html deps-words: deps-%:
 	@found='$B/deps/$*' key="$(CC) $(LIBS) $$PATH"; \
 	for changed in /var/lib/dpkg/status share/setup/install-packages; do \
 	  [ -e $$changed ] && [ $$changed -ot "$$found" ] || key="$$key, changed"; done; \
@@ -190,7 +190,7 @@ deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track d
 deps-demo deps-check deps-track deps-html: | deps-build # whose compiler they use
 
 deps: ## install the packages that building, the demo and the tests need
-	@CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages build demo download check mpi track html
+	@CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages build demo download check mpi track html words
 
 # Rewritten when the commit changes; then only version.o is compiled.
 $B/include/dt-version.h: always
@@ -547,7 +547,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-html build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-html deps-words build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

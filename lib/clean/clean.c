@@ -320,6 +320,17 @@ static struct dt_rule_count *add_count(struct dt_cleaner *c, bool wanted, const 
     return count;
 }
 
+/* ICU if any rule file wants it. */
+static const char *words_of(const struct dt_cleaner *c)
+{
+    enum dt_segmentation segmentation = DT_SEGMENTATION_CHARACTERS;
+    for (int i = 0; i < c->rule_count; i++)
+        if (c->rules[i].languages &&
+            c->rules[i].languages->segmentation != DT_SEGMENTATION_CHARACTERS)
+            segmentation = c->rules[i].languages->segmentation;
+    return dt_segmentation_describe(segmentation);
+}
+
 int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *options,
                    struct dt_documents *in, struct dt_output *out, struct dt_output *rejects,
                    struct dt_error *err)
@@ -347,6 +358,8 @@ int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *op
     c->part = add_count(c, options->dedup_part != DT_DEDUP_NO_PART,
                         options->dedup_part == DT_DEDUP_LINES ? "duplicate-lines"
                                                               : "duplicate-paragraphs");
+    c->statistics.words = words_of(c);
+    c->statistics.identifier = options->identifier ? dt_classifier_hash(options->identifier) : 0;
     c->pool = dt_pool_new(options->threads, clean_batch, c);
     *result = c;
     return 0;

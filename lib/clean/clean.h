@@ -32,6 +32,8 @@ struct dt_clean_statistics {
     struct dt_rule_count rules[DT_RULES_MAX + 3]; /* in the order in which they apply */
     int rule_count;
     uint64_t dedup_bytes; /* memory that holds the hashes; 0 without deduplication */
+    const char *words;    /* what finds words in scripts without blanks: "ICU 72.1" */
+    uint64_t identifier;  /* hash of the model that identified languages; 0: none did */
 };
 
 struct dt_cleaner;

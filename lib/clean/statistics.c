@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "clean/clean.h"
+#include "hash/hash.h"
+#include "unicode/unicode.h"
 #include "json/json-number.h"
 #include "json/json.h"
 
@@ -26,6 +28,16 @@ static struct json_object *rule_json(const struct dt_rule_count *rule)
     return object;
 }
 
+/* What results depend on besides the input, the options and the files that they name. */
+static void add_definitions(struct json_object *all, const struct dt_clean_statistics *s)
+{
+    char hash[DT_HASH_HEX];
+    dt_json_object_add(all, "unicode", dt_json_new_string(dt_unicode_version));
+    dt_json_object_add(all, "words", dt_json_new_string(s->words));
+    if (s->identifier)
+        dt_json_object_add(all, "identifier", dt_json_new_string(dt_hash_hex(s->identifier, hash)));
+}
+
 struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s, double seconds)
 {
     struct json_object *all = dt_json_new_object(), *rules = dt_json_new_array();
@@ -39,6 +51,7 @@ struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s
     dt_json_object_add(all, "seconds", dt_json_number(seconds));
     double speed = seconds > 0 ? (double)s->bytes_in / 1e6 / seconds : 0;
     dt_json_object_add(all, "megabytes_per_second", dt_json_number(speed));
+    add_definitions(all, s);
     return all;
 }
 

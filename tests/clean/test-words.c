@@ -8,10 +8,10 @@
 #include "clean/measure.h"
 #include "unicode/utf8.h"
 
-/* The words of text are those of expected, where they have spaces between them. */
-static void assert_words(const char *text, const char *expected)
+/* The words of text in a language are those of expected, where they have spaces between them. */
+static void assert_words_of(const char *language, const char *text, const char *expected)
 {
-    struct dt_words words = {.traits = DT_WORD_TRAITS_ENGLISH};
+    struct dt_words words = {.traits = dt_words_traits(language)};
     size_t i = 0;
     dt_words_split(&words, text, strlen(text));
     for (const char *p = expected; *p; i++) {
@@ -23,6 +23,11 @@ static void assert_words(const char *text, const char *expected)
     }
     assert_int_equal(words.count, i);
     dt_words_release(&words);
+}
+
+static void assert_words(const char *text, const char *expected)
+{
+    assert_words_of("", text, expected);
 }
 
 /* Golden: spacy.blank("en") 3.8 cuts these in the same way, e.g.
@@ -48,6 +53,39 @@ static void words_are_cut_as_spacy_cuts_them(void **state)
                  "na\xc3\xafve caf\xc3\xa9 \xe2\x80\x94 bar");
     assert_words("(((x)))", "( ( ( x ) ) )");
     assert_words("lower.Upper stays.lower", "lower . Upper stays.lower");
+}
+
+/* Golden: likewise, spacy.blank(language); "xx" where it has no tokenizer of its own. */
+static void words_of_other_languages_are_cut_as_spacy_cuts_them(void **state)
+{
+    (void)state;
+    assert_words_of("en", "im Dec. cannot", "i m Dec. can not");
+    assert_words_of("cs", "im Dec. cannot don't it's 12-efgh a.",
+                    "im Dec . cannot don't it 's 12-efgh a.");
+    assert_words_of("de", "Boot-Parameter im 12. it's 3+4 /abcd/ (ab)",
+                    "Boot-Parameter im 12. it's 3+4 /abcd / ( ab )");
+    assert_words_of("deu_Latn", "Boot-Parameter", "Boot-Parameter");
+    assert_words_of("de", "2011-2012 ab(cd)", "2011 - 2012 ab ( cd )");
+    assert_words_of("nl", "2011-2012 abcd/efgh 5%", "2011-2012 abcd/efgh 5%");
+    assert_words_of("fr", "l'abcd qu\xe2\x80\x99il 12. un-deux",
+                    "l' abcd qu\xe2\x80\x99 il 12 . un - deux");
+    assert_words_of("it", "l'abcd it's", "l' abcd it 's");
+    assert_words_of("sv", "abcd:efgh abcd-efgh", "abcd:efgh abcd-efgh");
+    assert_words_of("pl", "12-efgh it's", "12 - efgh it's");
+}
+
+static void scripts_without_blanks_are_cut_into_characters(void **state)
+{
+    (void)state;
+    assert_words("\xe4\xb8\xad\xe6\x96\x87\xe3\x80\x82"
+                 "GNU\xe6\x98\xaf",
+                 "\xe4\xb8\xad \xe6\x96\x87 \xe3\x80\x82 GNU \xe6\x98\xaf");
+    /* Thai: consonants with their vowels and tones; a digit is not of the script */
+    assert_words("\xe0\xb8\x97\xe0\xb8\xb5\xe0\xb9\x88\xe0\xb8\x99\xe0\xb9\x91",
+                 "\xe0\xb8\x97\xe0\xb8\xb5\xe0\xb9\x88 \xe0\xb8\x99 \xe0\xb9\x91");
+    /* kana with a voicing mark; Hangul has blanks */
+    assert_words("\xe3\x81\x8b\xe3\x82\x99\xe3\x81\x8d \xea\xb0\x80\xeb\x82\x98",
+                 "\xe3\x81\x8b\xe3\x82\x99 \xe3\x81\x8d \xea\xb0\x80\xeb\x82\x98");
 }
 
 static size_t sentences(const char *text)
@@ -164,6 +202,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_cut_as_spacy_cuts_them),
+        cmocka_unit_test(words_of_other_languages_are_cut_as_spacy_cuts_them),
+        cmocka_unit_test(scripts_without_blanks_are_cut_into_characters),
         cmocka_unit_test(sentences_end_at_stops_and_with_lines),
         cmocka_unit_test(repeated_sequences_are_those_of_plain_counting),
         cmocka_unit_test(any_valid_text_can_be_split),

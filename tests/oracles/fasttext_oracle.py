@@ -2,12 +2,14 @@
 """fastText's answers, with which dt's reader of its models is compared.
 
     fasttext_oracle.py golden DIR                 small models of every kind, and their answers
-    fasttext_oracle.py label MODEL < TEXT         a line "LABEL SCORE" for each line of TEXT
+    fasttext_oracle.py check MODEL < DOCUMENTS    compares meta.lang and meta.lang_score, which
+                                                  dt-clean --identify wrote, with fastText's
 
 The golden files are tests/language/golden.  `pip install fasttext-wheel 'numpy<2'`.
 """
 import json
 import os
+import struct
 import sys
 
 import fasttext
@@ -64,12 +66,22 @@ def golden(directory):
     os.remove(text)
 
 
-def label(path):
-    model = fasttext.load_model(path)
+def check(path):
+    model, count, different = fasttext.load_model(path), 0, 0
     for line in sys.stdin:
-        found = model.f.predict(line.rstrip("\n") + "\n", 1, 0.0, "strict")
-        print(*(f"{l.removeprefix('__label__')} {score:.9g}" for score, l in found) if found
-              else ["und 0"])
+        document = json.loads(line)
+        text, meta = document["text"].replace("\n", " "), document["meta"]
+        found = model.f.predict(text + "\n", 1, 0.0, "strict") or [(0.0, "__label__und")]
+        (score, label), count = found[0], count + 1
+        if label != "__label__" + meta["lang"] or \
+                struct.pack("f", score) != struct.pack("f", meta["lang_score"]):
+            different += 1
+            print(label, score, meta, text[:60], file=sys.stderr)
+    print(count, "documents,", different, "differ")
+    return different > 0 or count == 0
 
 
-golden(sys.argv[2]) if sys.argv[1] == "golden" else label(sys.argv[2])
+if sys.argv[1] == "golden":
+    golden(sys.argv[2])
+else:
+    sys.exit(check(sys.argv[2]))

@@ -460,10 +460,10 @@ END
 
 @test "the installed rule files are valid, and each rule is documented" {
     dt-synth --bytes 20k -o in.jsonl
-    for set in gopher c4 fineweb dolma; do
+    for set in gopher c4 fineweb fineweb2 dolma; do
         run dt-clean -q --rules $set --attributes in.jsonl
         [ "$status" -eq 0 ]
-        sed -E 's/#.*//; s/:.*//; /^ *$/d' "$ROOT/share/rules/$set.rules" >names
+        sed -E 's/#.*//; s/:.*//; /^ *$/d; /^\[/d; /^stop-words/d' "$ROOT/share/rules/$set.rules" >names
         [ -s names ]
         while read -r name; do
             grep -q "\"dt__$name\":" <<<"${lines[0]}"
@@ -904,4 +904,60 @@ fineweb-line-feeds' ]
     run dt-clean --rules url.rules in.jsonl
     [ "$status" -eq 1 ]
     grep -q 'urls: has no host name or URL' <<<"$output"
+}
+
+@test "the installed model identifies languages, and fineweb2 has their rules" {
+    cat >lines <<'L'
+Der alte Mann ging langsam durch den Garten und setzte sich auf die Bank.
+The old man walked slowly through the garden and sat down on the bench.
+Le vieil homme marchait lentement dans le jardin et s'assit sur le banc.
+El anciano caminó despacio por el jardín y se sentó en el banco.
+老人慢慢地穿过花园，坐在长凳上休息。
+老人はゆっくりと庭を歩き、ベンチに座りました。
+노인은 천천히 정원을 지나 벤치에 앉았습니다.
+Старик медленно прошёл по саду и сел на скамейку.
+سار الرجل العجوز ببطء في الحديقة وجلس على المقعد.
+बूढ़ा आदमी धीरे-धीरे बगीचे से होकर गया और बेंच पर बैठ गया।
+ชายชราเดินช้าๆผ่านสวนและนั่งลงบนม้านั่ง
+Ông già đi chậm qua khu vườn và ngồi xuống ghế.
+L
+    dt-clean -q --from lines --identify --stats stats lines | sed -E 's/.*"lang":"([a-z]*)".*/\1/' | paste -sd ' ' >found
+    [ "$(cat found)" = 'de en fr es zh ja ko ru ar hi th vi' ]
+    grep -q '"unicode": "15' stats
+    grep -q '"words": "characters"' stats
+    grep -qE '"identifier": "[0-9a-f]{16}"' stats
+    [ "$(stat -c %s "$ROOT/share/language/languages.ftz")" -lt 300000 ]
+    # a German text has German stop words, of which English rules know none
+    sed -n 1p lines >german
+    printf '%s\n' 'gopher-stop-words: 2' >english.rules
+    run dt-clean --from lines --identify --rules ./english.rules german
+    [ "$status" -eq 1 ]
+    { sed -n '/^\[lang de /,/^$/p' "$ROOT/share/rules/fineweb2.rules" | grep -v -e words-min -e fineweb; echo 'gopher-stop-words: 2'; } >de.rules
+    dt-clean -q --from lines --identify --rules ./de.rules german
+}
+
+@test "words: how scripts without blanks are split is a choice of the rule file" {
+    printf '{"text":"可用于多种文件系统","meta":{"lang":"zh"}}\n' >zh.jsonl
+    printf 'gopher-words-min: 9\n' >one.rules
+    dt-clean -q --rules ./one.rules zh.jsonl
+    printf 'gopher-words-min: 10\n' >one.rules
+    run dt-clean -q --rules ./one.rules zh.jsonl
+    [ "$status" -eq 1 ]
+    printf 'words: letters\ngopher-words-min: 9\n' >one.rules
+    run dt-clean --rules ./one.rules zh.jsonl
+    grep -qF "one.rules:1: words: characters or icu expected, not 'letters'" <<<"$output"
+    printf 'c4-braces: 0\n[lang zh]\nwords: icu\n' >one.rules
+    run dt-clean --rules ./one.rules zh.jsonl
+    grep -qF 'one.rules:3: words: stands before the first header' <<<"$output"
+    printf 'words: icu\ngopher-words-min: 7\n' >one.rules
+    mkdir none
+    DT_ENGINES=$T/none run dt-clean --rules ./one.rules zh.jsonl
+    [ "$status" -eq 1 ]
+    grep -qF "install libicu-dev and build dt again, or use 'words: characters'" <<<"$output"
+    [ -e "$DT_BUILD/lib/dt/icu.so" ] || skip "dt was built without libicu"
+    run dt-clean --rules ./one.rules --stats stats zh.jsonl
+    [ "$status" -eq 1 ]
+    printf 'words: icu\ngopher-words-min: 4\n' >one.rules
+    dt-clean -q --rules ./one.rules --stats stats zh.jsonl
+    grep -q '"words": "ICU ' stats
 }

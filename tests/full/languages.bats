@@ -1,0 +1,23 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Languages and scores of dt-clean --identify compared with fastText's (pip install fasttext-wheel),
+# by models of every kind; also by those in MODELS, such as lid.176.ftz, if that is set.
+load ../helper
+
+setup() {
+    cd "$T"
+}
+
+@test "languages and scores are those of fastText, to the last bit, on all test data" {
+    need_python fasttext
+    [ -d "${TESTDATA:-}" ] || skip "TESTDATA is not set"
+    for file in "$TESTDATA"/*.txt "$TESTDATA"/*.gz; do
+        dt-clean -q --from lines "$file"
+    done | cat >lines.jsonl
+    printf '__label__de a\n__label__none\na </s> b\n\tx\vy\fz\n\342\202\254\n' | dt-clean -q --from lines >>lines.jsonl
+    dt-clean -q --from text "$ROOT"/man/man7/*.7 >>lines.jsonl
+    for model in "$ROOT"/share/language/languages.ftz "$ROOT"/tests/language/golden/*.{bin,ftz} $MODELS; do
+        dt-clean -q --identify --identifier "$model" lines.jsonl >identified.jsonl
+        "$PYTHON" "$ROOT/tests/oracles/fasttext_oracle.py" check "$model" <identified.jsonl || { echo "$model"; return 1; }
+    done
+}
