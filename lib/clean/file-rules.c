@@ -7,6 +7,7 @@
 
 #include "base/program.h"
 #include "clean/meta.h"
+#include "clean/rule-setting.h"
 #include "clean/url-list.h"
 #include "io/lineage.h"
 

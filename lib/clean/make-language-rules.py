@@ -30,7 +30,7 @@ UNSPACED = {"ja": "characters", "zh": "characters", "th": "clusters", "km": "clu
 DOCUMENT = 1500    # characters of English
 DOCUMENTS = 400
 FREQUENCY, LEAST = 0.008, 8
-DENSE = 0.7        # of the characters of English: short lines are no sign of bad text
+DENSE = 0.7        # of the characters of English: short lines are normal
 MEDIANS = ["gopher-words-min", "gopher-word-length-min", "gopher-word-length-max",
            "gopher-alphabetic-words", "fineweb-line-feeds", "fineweb-stopped-lines"]
 TENTHS = [f"gopher-top-{n}-gram-chars" for n in (2, 3, 4)] + \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/program.h"
+#include "clean/rule-setting.h"
 #include "unicode/character.h"
 
 static const struct dt_quality_rule *const tables[] = {

@@ -116,15 +116,6 @@ void dt_rule_release(struct dt_rule *rules, int count);
 
 /* Applies one rule and keeps scratch valid. */
 void dt_rule_start(struct dt_rule_scratch *scratch); /* before the first rule of a document */
-/* meta.lang of the document: "" if it has none. Belongs to scratch. */
-const char *dt_rule_language(const struct dt_document *document, struct dt_rule_scratch *scratch);
-/* The rule's setting for a document of this language. */
-double dt_rule_setting(const struct dt_rule *rule, const struct dt_document *document,
-                       struct dt_rule_scratch *scratch);
-/* The stop words for it; NULL: Gopher's. */
-const struct dt_stop_words *dt_rule_stop_words(const struct dt_rule *rule,
-                                               const struct dt_document *document,
-                                               struct dt_rule_scratch *scratch);
 bool dt_rule_apply(const struct dt_rule *rule, struct dt_document *document,
                    struct dt_rule_scratch *scratch, struct dt_finding *finding);
 

@@ -55,7 +55,7 @@ static void words_are_cut_as_spacy_cuts_them(void **state)
     assert_words("lower.Upper stays.lower", "lower . Upper stays.lower");
 }
 
-/* Golden: likewise, spacy.blank(language); "xx" where it has no tokenizer of its own. */
+/* Golden: likewise, spacy.blank(language); "xx" where it has no tokenizer for it. */
 static void words_of_other_languages_are_cut_as_spacy_cuts_them(void **state)
 {
     (void)state;
