@@ -60,7 +60,7 @@ endif
 ENGINE_CFLAGS := $(DT_CFLAGS) -fno-trapping-math -fopenmp -fvisibility=hidden -O3
 ENGINES := $(if $(CPU_SRC),$(CPU_ISAS:%=$B/lib/dt/cpu-%.so))
 
-# --- packages that make check also installs, unless MPI=0, CURL=0, HTML=0 or ICU=0 -------------------------------
+# --- packages that make check also installs, unless MPI=0, CURL=0, HTML=0 or ICU=0 ------------------
 DEPS_PLUGINS := $(if $(filter 0,$(MPI)),,deps-mpi) $(if $(filter 0,$(CURL)),,deps-track) \
                 $(if $(filter 0,$(HTML)),,deps-html) $(if $(filter 0,$(ICU)),,deps-words)
 
