@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/credentials.h"
 
+#include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #define MASK 3 /* stars */
 
@@ -11,6 +13,33 @@ size_t dt_credentials_length(const char *text)
     while (length > 0 && text[length] != '@')
         length--;
     return length;
+}
+
+/* Whether a query has a parameter whose name ends like that of a secret. */
+static bool is_secret(const char *query, size_t size)
+{
+    static const char *const names[] = {
+        "signature=", "sig=", "token=", "credential=", "key=", "secret=", "password="};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t at = 0, n = strlen(names[i]); at + n <= size; at++)
+            if (strncasecmp(query + at, names[i], n) == 0)
+                return true;
+    return false;
+}
+
+/* Moves what follows the host up to a query, which is replaced if it is secret. */
+static void hide_query(char **to, char **from)
+{
+    size_t before = strcspn(*from, "? \t\r\n\"'<>\\");
+    memmove(*to, *from, before);
+    *to += before;
+    *from += before;
+    size_t size = **from == '?' ? strcspn(*from, " \t\r\n\"'<>\\") : 0;
+    if (!is_secret(*from, size))
+        return;
+    memcpy(*to, "?***", 1 + MASK);
+    *to += 1 + MASK;
+    *from += size;
 }
 
 size_t dt_credentials_hide(char *text)
@@ -25,6 +54,7 @@ size_t dt_credentials_hide(char *text)
         memset(to, '*', shown);
         to += shown;
         from += length;
+        hide_query(&to, &from);
     }
     size_t rest = strlen(from);
     memmove(to, from, rest + 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "http/http.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -27,6 +28,28 @@ char *dt_http_header(const struct dt_http_answer *a, const char *name)
         return dt_strndup(value, size - (size_t)(value - line));
     }
     return NULL;
+}
+
+char *dt_http_redirection(const struct dt_http_answer *a, const char *url)
+{
+    bool moved = a->status == 301 || a->status == 302 || a->status == 303 || a->status == 307 ||
+                 a->status == 308;
+    char *location = moved ? dt_http_header(a, "Location") : NULL, *target;
+    if (location == NULL || strstr(location, "://"))
+        return location;
+    const char *scheme = strstr(url, "://");
+    const char *host = scheme ? scheme + 3 : url, *path = host + strcspn(host, "/?#");
+    const char *query = path + strcspn(path, "?#"), *end = query;
+    while (end > path && end[-1] != '/')
+        end--;
+    if (strncmp(location, "//", 2) == 0)
+        target = dt_asprintf("%.*s%s", scheme ? (int)(scheme + 1 - url) : 0, url, location);
+    else if (*location == '/')
+        target = dt_asprintf("%.*s%s", (int)(path - url), url, location);
+    else
+        target = dt_asprintf("%.*s%s%s", (int)(end - url), url, end == path ? "/" : "", location);
+    free(location);
+    return target;
 }
 
 void dt_http_answer_release(struct dt_http_answer *a)

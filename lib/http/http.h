@@ -17,13 +17,14 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-#define DT_HTTP_ABI 3
+#define DT_HTTP_ABI 4
 
 /* Credentials. */
 struct dt_http_login {
     char *token;           /* bearer token, or NULL */
     char *user, *password; /* used without a token; may be NULL */
-    bool direct;           /* the server is on this machine: use no proxy */
+    const char *sigv4; /* sign with user and password as AWS does: "aws:amz:REGION:s3", or NULL */
+    bool direct;       /* the server is on this machine: use no proxy */
 };
 
 struct dt_http_request {
@@ -38,6 +39,7 @@ struct dt_http_request {
     int (*sink)(void *context, long status, const void *data, size_t size, struct dt_error *err);
     void *context;
     uint64_t from;
+    const char *const *headers; /* more of them, "Name: value", ended by NULL; or NULL */
 };
 
 struct dt_http_answer {
@@ -48,6 +50,10 @@ struct dt_http_answer {
 
 /* The value of a header of an answer, without case; NULL if absent. Owned by the caller. */
 char *dt_http_header(const struct dt_http_answer *answer, const char *name);
+/* The URL that an answer to a request of url redirects to; NULL if it does not. Owned by the
+ * caller.
+ */
+char *dt_http_redirection(const struct dt_http_answer *answer, const char *url);
 void dt_http_answer_release(struct dt_http_answer *answer);
 
 struct dt_http {

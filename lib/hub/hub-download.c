@@ -82,20 +82,6 @@ static bool is_redirect(long status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* The URL that an answer redirects to; NULL: none. */
-static char *target_of(const struct dt_hub *h, const struct dt_http_answer *a)
-{
-    char *location = is_redirect(a->status) ? dt_http_header(a, "Location") : NULL, *url = location;
-    if (location && *location == '/') {
-        const char *scheme = strstr(h->endpoint, "://");
-        size_t n = scheme ? (size_t)(scheme + 3 - h->endpoint) : 0;
-        n += strcspn(h->endpoint + n, "/");
-        url = dt_asprintf("%.*s%s", (int)n, h->endpoint, location);
-        free(location);
-    }
-    return url;
-}
-
 /* Follows redirects; the token goes to the endpoint only. A HEAD ends at the first answer that has
  * the file's hash. */
 static int request(struct dt_hub *h, const struct dt_http_request *r, struct dt_http_answer *a,
@@ -109,7 +95,7 @@ static int request(struct dt_hub *h, const struct dt_http_request *r, struct dt_
         rc = h->http->request(is_own(h, url) ? h->own : h->other, &next, a, err);
         char *linked =
             rc < 0 || strcmp(r->method, "HEAD") != 0 ? NULL : dt_http_header(a, "X-Linked-Etag");
-        char *target = rc < 0 || linked ? NULL : target_of(h, a);
+        char *target = rc < 0 || linked ? NULL : dt_http_redirection(a, url);
         free(linked);
         if (target == NULL)
             break;

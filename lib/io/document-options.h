@@ -49,10 +49,10 @@ struct dt_reading_options {
 /* Fills documents from the options; invalid values and combinations are usage errors. */
 void dt_reading_options_check(const struct dt_reading_options *o,
                               struct dt_documents_options *documents);
-/* Replaces the operands by the files to read: where no file has the name of a pattern (* ? [), the
- * files that it matches, in the order of their bytes; after them those of --files-from. The program
- * ends with status 1 if a pattern matches none, or the list cannot be read or is empty. The names
- * live as long as the program. */
+/* Replaces the operands by the files to read: a name with *, ? or [ that no file has by the files
+ * that it matches, in the order of their bytes; after them those of --files-from. The program ends
+ * with status 1 if a pattern matches none, or the list cannot be read or is empty. The names live
+ * as long as the program. */
 void dt_reading_options_files(const struct dt_reading_options *o, const struct dt_command *command,
                               char ***files, int *count);
 /* Prints to stderr what was skipped, which stream was incomplete, and that a separator was never

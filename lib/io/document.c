@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "io/document-reader.h"
 #include "io/lineage.h"
+#include "remote/remote.h"
 #include "json/json.h"
 
 #define SKIPPED 2 /* result of judging a record: call the reader again */
@@ -83,7 +84,7 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     if (problem)
         return dt_fail(err, DT_EINVALID, "%s", problem);
     for (int i = 0; i < count; i++) /* a misspelled last name must fail at the start */
-        if (strcmp(paths[i], "-") != 0 && access(paths[i], R_OK) < 0)
+        if (strcmp(paths[i], "-") != 0 && !dt_remote_is_url(paths[i]) && access(paths[i], R_OK) < 0)
             return dt_fail_errno(err, "cannot open '%s'", paths[i]);
     struct dt_documents *d = dt_alloc(1, sizeof *d);
     d->paths = count ? paths : only_stdin;
@@ -258,7 +259,8 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
 /* A stream from a pipe is identified by its records, any other input by its hash. */
 static int record_input(struct dt_documents *d, struct dt_error *err)
 {
-    const char *path = d->paths[d->next_path - 1];
+    const char *given = d->paths[d->next_path - 1];
+    const char *path = dt_remote_is_url(given) ? dt_input_name(d->in) : given;
     char hex[DT_SHA256_HEX] = "";
     if (d->options.lineage == NULL)
         return 0;

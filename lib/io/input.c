@@ -10,6 +10,7 @@
 
 #include "io/codec.h"
 #include "io/utf16.h"
+#include "remote/remote.h"
 
 #define RAW_SIZE   ((size_t)1 << 17)
 #define PLAIN_SIZE ((size_t)1 << 18)
@@ -28,6 +29,7 @@ struct dt_input {
     char *name;
     const struct dt_codec *codec; /* NULL: not compressed */
     void *state;                  /* the codec's */
+    struct dt_remote *remote;     /* which has fd; NULL: a file or a pipe */
     bool regular;                 /* a file, not a pipe */
     bool raw_ended, in_frame;
     bool utf16, big; /* the text is UTF-16, big-endian */
@@ -38,18 +40,8 @@ struct dt_input {
     struct dt_sha256 *hash; /* of the bytes read of the file; borrowed, or NULL */
 };
 
-/* Takes note of n bytes that were read to the end of raw. */
-static void took(struct dt_input *in, size_t n)
-{
-    if (in->hash)
-        dt_sha256_add(in->hash, in->raw.data + in->raw.to, n);
-    in->raw_ended = n == 0;
-    in->raw.to += n;
-    in->taken += n;
-    in->left -= n;
-}
-
-/* Reads bytes of the file to the end of raw, which has room. */
+/* Reads bytes of the file to the end of raw, which has room. At the end of a transfer its result
+ * counts. */
 static int read_raw(struct dt_input *in, struct dt_error *err)
 {
     size_t room = RAW_SIZE - in->raw.to;
@@ -59,7 +51,14 @@ static int read_raw(struct dt_input *in, struct dt_error *err)
     } while (n < 0 && errno == EINTR);
     if (n < 0)
         return dt_fail_errno(err, "cannot read '%s'", in->name);
-    took(in, (size_t)n);
+    if (n == 0 && in->remote)
+        DT_TRY(dt_remote_finish(in->remote, err));
+    if (in->hash)
+        dt_sha256_add(in->hash, in->raw.data + in->raw.to, (size_t)n);
+    in->raw_ended = n == 0;
+    in->raw.to += (size_t)n;
+    in->taken += (uint64_t)n;
+    in->left -= (uint64_t)n;
     return 0;
 }
 
@@ -141,8 +140,9 @@ static int start(struct dt_input *in, enum dt_input_kind kind, struct dt_error *
     return kind == DT_INPUT_TEXT ? dt_input_need_text(in, err) : 0;
 }
 
-static int open_descriptor(struct dt_input **result, int fd, const char *name,
-                           enum dt_input_kind kind, struct dt_sha256 *hash, struct dt_error *err)
+static int open_descriptor(struct dt_input **result, int fd, struct dt_remote *remote,
+                           const char *name, enum dt_input_kind kind, struct dt_sha256 *hash,
+                           struct dt_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
@@ -151,6 +151,7 @@ static int open_descriptor(struct dt_input **result, int fd, const char *name,
     }
     struct dt_input *in = dt_alloc(1, sizeof *in);
     in->fd = fd;
+    in->remote = remote;
     in->name = dt_strdup(name);
     in->regular = S_ISREG(st.st_mode);
     in->total = in->regular ? (uint64_t)st.st_size : 0;
@@ -168,21 +169,32 @@ static int open_descriptor(struct dt_input **result, int fd, const char *name,
     return rc;
 }
 
+static int open_remote(struct dt_input **in, const char *url, enum dt_input_kind kind,
+                       struct dt_sha256 *hash, struct dt_error *err)
+{
+    struct dt_remote *remote;
+    DT_TRY(dt_remote_open(&remote, url, err));
+    return open_descriptor(in, dt_remote_descriptor(remote), remote, dt_remote_name(remote), kind,
+                           hash, err);
+}
+
 int dt_input_open_hashed(struct dt_input **in, const char *path, enum dt_input_kind kind,
                          struct dt_sha256 *hash, struct dt_error *err)
 {
     bool is_stdin = strcmp(path, "-") == 0;
     *in = NULL;
+    if (dt_remote_is_url(path))
+        return open_remote(in, path, kind, hash, err);
     int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return dt_fail_errno(err, "cannot open '%s'", path);
-    return open_descriptor(in, fd, is_stdin ? "stdin" : path, kind, hash, err);
+    return open_descriptor(in, fd, NULL, is_stdin ? "stdin" : path, kind, hash, err);
 }
 
 int dt_input_open_descriptor(struct dt_input **in, int fd, const char *name, struct dt_error *err)
 {
     *in = NULL;
-    return open_descriptor(in, fd, name, DT_INPUT_RAW, NULL, err);
+    return open_descriptor(in, fd, NULL, name, DT_INPUT_RAW, NULL, err);
 }
 
 int dt_input_open(struct dt_input **in, const char *path, struct dt_error *err)
@@ -206,7 +218,9 @@ void dt_input_close(struct dt_input *in)
         return;
     if (in->state)
         in->codec->close(in->state);
-    if (in->fd != STDIN_FILENO)
+    if (in->remote)
+        dt_remote_close(in->remote);
+    else if (in->fd != STDIN_FILENO)
         close(in->fd);
     free(in->name);
     free(in->raw.data);

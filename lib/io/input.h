@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes from a file, a pipe or stdin ("-"); gzip, zstd, xz, bzip2 and lz4 (io/codec.h) are
- * recognised by their first bytes and decompressed on the way, and UTF-16 with a byte order mark is
- * converted to UTF-8 (io/utf16.h). A compressed input that ends too early or fails its checksum is
- * an error, never a short read; so is a file named .gz, .zst, .xz, .bz2 or .lz4 that is not
- * compressed so, and one that is not text (io/file-type.h).
+ * Bytes from a file, a pipe, stdin ("-") or a URL (remote/remote.h); gzip, zstd, xz, bzip2 and lz4
+ * (io/codec.h) are recognised by their first bytes and decompressed on the way, and UTF-16 with a
+ * byte order mark is converted to UTF-8 (io/utf16.h). A compressed input that ends too early or
+ * fails its checksum is an error, never a short read; so is a file named .gz, .zst, .xz, .bz2 or
+ * .lz4 that is not compressed so, and one that is not text (io/file-type.h).
  *
  * Memory does not depend on the decompressed size: a reader holds less than 1 MiB, the window of
  * zstd or xz (at most 128 MiB) and the current line.
@@ -90,7 +90,8 @@ bool dt_input_is_plain(const struct dt_input *in);
 /* From here on reads bytes first .. end - 1 of such a file; a hash starts again. */
 int dt_input_limit(struct dt_input *in, uint64_t first, uint64_t end,
                    struct dt_error *err) DT_MUST_CHECK;
-const char *dt_input_name(const struct dt_input *in); /* the path, "stdin" for "-" */
+/* The path; "stdin" for "-"; of a URL without credentials and query. */
+const char *dt_input_name(const struct dt_input *in);
 /* Bytes read of the underlying file, and its size (0 if unknown). */
 void dt_input_position(const struct dt_input *in, uint64_t *taken, uint64_t *total);
 

@@ -63,6 +63,8 @@ static void passwords_in_urls_are_not_shown(void **state)
         {"a://x:y@h b://z:p@ss@h/?q c://h", "a://***@h b://***@h/?q c://h"},
         {"http://u@h http://@h http://h me@there", "http://*@h http://@h http://h me@there"},
         {"http://h?a@b http://h#a@b http://h/a@b", "http://h?a@b http://h#a@b http://h/a@b"},
+        {"'s://h/a?X-Amz-Signature=b&c' and s://h?page=1", "'s://h/a?***' and s://h?page=1"},
+        {"[\"s://u:p@h/a?TOKEN=b\"] s://h/a?sig=", "[\"s://***@h/a?***\"] s://h/a?***"},
         {"://", "://"},
     };
     struct dt_error err;

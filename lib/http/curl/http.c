@@ -96,6 +96,8 @@ static struct curl_slist *add_login(const struct client *c, struct curl_slist *h
         headers = curl_slist_append(headers, line);
         free(line);
     } else if (login->user) {
+        if (login->sigv4)
+            curl_easy_setopt(c->curl, CURLOPT_AWS_SIGV4, login->sigv4);
         curl_easy_setopt(c->curl, CURLOPT_USERNAME, login->user);
         curl_easy_setopt(c->curl, CURLOPT_PASSWORD, login->password);
     }
@@ -132,6 +134,8 @@ static struct curl_slist *prepare(const struct client *c, const struct dt_http_r
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, r->size > 0 ? r->body : "");
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->size);
     }
+    for (const char *const *h = r->headers; h && *h; h++)
+        headers = curl_slist_append(headers, *h);
     headers = add_login(c, headers);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     return headers;

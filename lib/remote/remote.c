@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+#include "remote/remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/credentials.h"
+#include "remote/remote-internal.h"
+
+#define ATTEMPTS       5 /* without a byte between them */
+#define MOST_REDIRECTS 10
+#define MOST_HEADERS   4
+#define BUFFER         (1 << 20)
+#define EMPTY_SHA256   "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+struct dt_remote {
+    char *name; /* without secrets */
+    char *url;  /* after redirections */
+    struct dt_remote_s3 s3;
+    const struct dt_http *http;
+    int ends[2]; /* the caller's and the thread's */
+    pthread_t thread;
+    bool started;
+    atomic_bool closed;
+    int rc; /* the thread's result, and its error */
+    struct dt_error err;
+    /* The thread's: */
+    struct dt_http_answer answer;
+    char *tag;         /* ETag or Last-Modified of the first answer, for If-Range; or NULL */
+    uint64_t at, size; /* bytes sent to the caller; of the object, if known */
+    bool known;        /* size is */
+    bool judged;       /* the headers of this answer were looked at */
+    uint64_t skip;     /* bytes at the start of this answer that the caller has */
+};
+
+bool dt_remote_is_url(const char *name)
+{
+    return strncmp(name, "http://", 7) == 0 || strncmp(name, "https://", 8) == 0 ||
+           strncmp(name, "s3://", 5) == 0;
+}
+
+/* --- one answer ------------------------------------------------------------------------------- */
+
+static bool has_header(const struct dt_http_answer *a, const char *name)
+{
+    char *value = dt_http_header(a, name);
+    free(value);
+    return value != NULL;
+}
+
+static char *tag_of(const struct dt_http_answer *a)
+{
+    char *etag = dt_http_header(a, "ETag");
+    if (etag && strncmp(etag, "W/", 2) != 0)
+        return etag;
+    free(etag);
+    return dt_http_header(a, "Last-Modified");
+}
+
+/* The end of the answer is known: by its length, its chunks, or its frames. */
+static bool has_end(const struct dt_http_answer *a)
+{
+    const char *version = a->headers.data ? a->headers.data : "";
+    return has_header(a, "Content-Length") || has_header(a, "Transfer-Encoding") ||
+           strncmp(version, "HTTP/2", 6) == 0 || strncmp(version, "HTTP/3", 6) == 0;
+}
+
+static int changed(const struct dt_remote *r, struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT, "%s: was changed while it was read, at byte %llu", r->name,
+                   (unsigned long long)r->at);
+}
+
+static int judge_first(struct dt_remote *r, struct dt_error *err)
+{
+    char *length = dt_http_header(&r->answer, "Content-Length");
+    r->known = length != NULL;
+    r->size = length ? strtoull(length, NULL, 10) : 0;
+    r->tag = tag_of(&r->answer);
+    free(length);
+    if (!has_end(&r->answer))
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: the server does not say where it ends, so that a broken connection "
+                       "could pass for its end: download it first",
+                       r->name);
+    return 0;
+}
+
+/* The answer continues the object where the last one ended, or is the whole again. */
+static int judge_next(struct dt_remote *r, long status, struct dt_error *err)
+{
+    char *tag = tag_of(&r->answer), *range = dt_http_header(&r->answer, "Content-Range");
+    char *length = dt_http_header(&r->answer, "Content-Length");
+    unsigned long long from = 0, to, size = 0;
+    bool whole = status == 200;
+    bool same = tag && r->tag && strcmp(tag, r->tag) == 0;
+    if (whole && length)
+        same &= !r->known || strtoull(length, NULL, 10) == r->size;
+    else if (!whole)
+        same &= range && sscanf(range, "bytes %llu-%llu/%llu", &from, &to, &size) >= 2 &&
+                from == r->at && (size == 0 || !r->known || size == r->size);
+    r->skip = whole ? r->at : 0;
+    free(tag);
+    free(range);
+    free(length);
+    return same ? 0 : changed(r, err);
+}
+
+static int send_all(struct dt_remote *r, const char *data, size_t size, struct dt_error *err)
+{
+    while (size > 0) {
+        ssize_t n = send(r->ends[1], data, size, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) /* the caller closed it */
+            return dt_fail(err, DT_EINVALID, "%s: closed", r->name);
+        data += n;
+        size -= (size_t)n;
+        r->at += (uint64_t)n;
+    }
+    return 0;
+}
+
+static int take(void *context, long status, const void *data, size_t size, struct dt_error *err)
+{
+    struct dt_remote *r = context;
+    if (!r->judged)
+        DT_TRY(r->at == 0 ? judge_first(r, err) : judge_next(r, status, err));
+    r->judged = true;
+    size_t had = size < r->skip ? size : (size_t)r->skip;
+    r->skip -= had;
+    return send_all(r, (const char *)data + had, size - had, err);
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+static int refuse(const struct dt_remote *r, struct dt_error *err)
+{
+    long status = r->answer.status;
+    bool s3 = r->s3.url != NULL;
+    char *region = s3 ? dt_http_header(&r->answer, "x-amz-bucket-region") : NULL;
+    int rc = 0;
+    if (status == 404 || status == 410)
+        rc = dt_fail(err, DT_EMISSING, "%s: does not exist: the server answers %ld", r->name,
+                     status);
+    else if (region && strcmp(region, r->s3.region) != 0)
+        rc = dt_fail(err, DT_EINVALID, "%s: its bucket is in another region: set AWS_REGION=%s",
+                     r->name, region);
+    else if (status == 401 || status == 403)
+        rc = dt_fail(err, DT_EINVALID, "%s: the server answers %ld: %s", r->name, status,
+                     !s3         ? "it needs credentials, or does not allow access"
+                     : r->s3.key ? "the keys of AWS_ACCESS_KEY_ID or ~/.aws/credentials have "
+                                   "no access, or it does not exist"
+                                 : "it needs keys: set AWS_ACCESS_KEY_ID and "
+                                   "AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials");
+    else
+        rc = dt_fail(err, status >= 500 || status == 429 || status == 408 ? DT_EIO : DT_EFORMAT,
+                     "%s: the server answers %ld", r->name, status);
+    free(region);
+    return rc;
+}
+
+/* Requests what the caller does not have; follows redirections. */
+static int request(struct dt_remote *r, void *client, struct dt_error *err)
+{
+    const char *headers[MOST_HEADERS] = {NULL};
+    char *if_range = r->at > 0 && r->tag ? dt_asprintf("If-Range: %s", r->tag) : NULL;
+    char *session = r->s3.session ? dt_asprintf("x-amz-security-token: %s", r->s3.session) : NULL;
+    int n = 0, rc = 0;
+    if (if_range)
+        headers[n++] = if_range;
+    if (session)
+        headers[n++] = session;
+    if (r->s3.key)
+        headers[n++] = "x-amz-content-sha256: " EMPTY_SHA256;
+    for (int i = 0; i <= MOST_REDIRECTS; i++) {
+        r->judged = false;
+        rc = r->http->request(client,
+                              &(struct dt_http_request){.method = "GET",
+                                                        .url = r->url,
+                                                        .sink = take,
+                                                        .context = r,
+                                                        .from = r->at,
+                                                        .headers = headers},
+                              &r->answer, err);
+        char *target = rc < 0 || r->s3.url ? NULL : dt_http_redirection(&r->answer, r->url);
+        if (target == NULL)
+            break;
+        bool open = strncmp(r->url, "https", 5) == 0 && strncmp(target, "https", 5) != 0;
+        free(r->url);
+        r->url = target;
+        if (i == MOST_REDIRECTS || open)
+            rc = dt_fail(err, DT_EFORMAT, "%s: redirects %s", r->name,
+                         open ? "from https to http" : "too often");
+        if (rc < 0)
+            break;
+    }
+    free(if_range);
+    free(session);
+    return rc;
+}
+
+/* One attempt to receive the rest. DT_EIO: another may succeed. */
+static int receive(struct dt_remote *r, void *client, struct dt_error *err)
+{
+    DT_TRY(request(r, client, err));
+    long status = r->answer.status;
+    if (status == 416 && r->at > 0)
+        return changed(r, err);
+    if (status != 200 && status != 206)
+        return refuse(r, err);
+    if (!r->judged) /* an empty object */
+        DT_TRY(r->at == 0 ? judge_first(r, err) : judge_next(r, status, err));
+    if (r->known && r->at != r->size)
+        return dt_fail(err, DT_EIO, "%s: ends after %llu of %llu bytes", r->name,
+                       (unsigned long long)r->at, (unsigned long long)r->size);
+    return 0;
+}
+
+/* Sleeps, unless the caller closes. */
+static void wait_before(struct dt_remote *r, int attempt)
+{
+    const struct timespec moment = {0, 50000000};
+    for (int i = 0; i < 2 << attempt && !atomic_load(&r->closed); i++)
+        nanosleep(&moment, NULL);
+}
+
+static int receive_all(struct dt_remote *r, void *client, struct dt_error *err)
+{
+    int rc = DT_EIO;
+    for (int attempt = 0; rc == DT_EIO && attempt < ATTEMPTS && !atomic_load(&r->closed);
+         attempt++) {
+        uint64_t before = r->at;
+        if (attempt > 0)
+            wait_before(r, attempt);
+        rc = receive(r, client, err);
+        if (r->at > before)
+            attempt = 0;
+        if (rc == DT_EIO && r->at > 0 && r->tag == NULL)
+            return dt_fail(err, DT_EFORMAT,
+                           "%s: the connection broke at byte %llu, and the server names neither "
+                           "ETag nor date by which it could be continued: download it first",
+                           r->name, (unsigned long long)r->at);
+    }
+    return rc;
+}
+
+static void *run(void *context)
+{
+    struct dt_remote *r = context;
+    char *sigv4 = r->s3.key ? dt_asprintf("aws:amz:%s:s3", r->s3.region) : NULL;
+    bool local = strstr(r->url, "//127.0.0.1") || strstr(r->url, "//localhost");
+    struct dt_http_login login = {
+        .user = r->s3.key, .password = r->s3.secret, .sigv4 = sigv4, .direct = local};
+    void *client = NULL;
+    r->rc = r->http->open(&client, &login, &r->err);
+    if (r->rc == 0) {
+        r->rc = receive_all(r, client, &r->err);
+        r->http->close(client);
+    }
+    free(sigv4);
+    shutdown(r->ends[1], SHUT_WR);
+    return NULL;
+}
+
+/* --- the caller ------------------------------------------------------------------------------- */
+
+static char *make_name(const char *url)
+{
+    const char *host = strstr(url, "://") + 3;
+    size_t secret = dt_credentials_length(host);
+    const char *rest = secret ? host + secret + 1 : host;
+    size_t size = strncmp(url, "s3://", 5) == 0 ? strlen(rest) : strcspn(rest, "?#");
+    return dt_asprintf("%.*s%.*s", (int)(host - url), url, (int)size, rest);
+}
+
+int dt_remote_open(struct dt_remote **remote, const char *url, struct dt_error *err)
+{
+    struct dt_remote *r = dt_alloc(1, sizeof *r);
+    int size = BUFFER, rc = 0;
+    *remote = NULL;
+    r->name = make_name(url);
+    r->ends[0] = r->ends[1] = -1;
+    if (strncmp(url, "s3://", 5) == 0)
+        rc = dt_remote_s3_find(&r->s3, url, err);
+    r->url = dt_strdup(r->s3.url ? r->s3.url : url);
+    if (rc == 0 && (rc = dt_http_load(&r->http, err)) < 0)
+        dt_fail_context(err, "%s", r->name);
+    if (rc == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, r->ends) < 0)
+        rc = dt_fail_errno(err, "cannot open a socket");
+    if (rc == 0) {
+        setsockopt(r->ends[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+        errno = pthread_create(&r->thread, NULL, run, r);
+        r->started = errno == 0;
+        rc = r->started ? 0 : dt_fail_errno(err, "cannot start a thread");
+    }
+    if (rc < 0)
+        dt_remote_close(r);
+    else
+        *remote = r;
+    return rc;
+}
+
+const char *dt_remote_name(const struct dt_remote *r)
+{
+    return r->name;
+}
+
+int dt_remote_descriptor(const struct dt_remote *r)
+{
+    return r->ends[0];
+}
+
+int dt_remote_finish(struct dt_remote *r, struct dt_error *err)
+{
+    if (r->started)
+        pthread_join(r->thread, NULL);
+    r->started = false;
+    if (r->rc < 0)
+        *err = r->err;
+    return r->rc;
+}
+
+void dt_remote_close(struct dt_remote *r)
+{
+    if (r == NULL)
+        return;
+    atomic_store(&r->closed, true);
+    if (r->ends[0] >= 0)
+        shutdown(r->ends[0], SHUT_RDWR);
+    if (r->started)
+        pthread_join(r->thread, NULL);
+    for (int i = 0; i < 2; i++)
+        if (r->ends[i] >= 0)
+            close(r->ends[i]);
+    dt_remote_s3_release(&r->s3);
+    dt_http_answer_release(&r->answer);
+    free(r->tag);
+    free(r->url);
+    free(r->name);
+    free(r);
+}

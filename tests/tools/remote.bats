@@ -1,0 +1,126 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Documents from URLs, with the server tests/remote/objects.py.
+load ../helper
+
+setup() {
+    engines=${DT_ENGINES:-${DT_BUILD:-$ROOT/build}/lib/dt}
+    [ -e "$engines/http.so" ] || skip "built without libcurl"
+    cd "$T"
+    mkdir root
+    dt-synth -n 400 >root/docs.jsonl
+    gzip -k root/docs.jsonl
+    size=$(wc -c <root/docs.jsonl)
+    dt-clean -q root/docs.jsonl -o expected
+    touch log
+    python3 "$ROOT/tests/remote/objects.py" root log port 3>&- &
+    SERVER=$!
+    await $SERVER test -s port
+    url=http://127.0.0.1:$(cat port)
+    unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_PROFILE AWS_REGION AWS_ENDPOINT_URL
+    export HOME=$T
+}
+
+teardown() {
+    [ -z "${SERVER:-}" ] || kill "$SERVER"
+}
+
+# read_from NAME: documents of the URL, the same as of the file.
+read_from() {
+    dt-clean -q -o out "$1"
+    cmp out expected
+}
+
+@test "an object is read as a file is, compressed or not, and lineage has its URL and hash" {
+    read_from "$url/docs.jsonl"
+    jq -e --arg url "$url/docs.jsonl" --arg sum "$(sha256sum <root/docs.jsonl | cut -d ' ' -f 1)" --argjson n "$size" \
+        '.lineage[0].inputs == [{path: $url, bytes: $n, sha256: $sum}]' out.lineage.json
+    dt-clean -q root/docs.jsonl.gz -o expected
+    read_from "$url/docs.jsonl.gz"
+    read_from "$url/to/to/docs.jsonl.gz"
+    echo "$url/docs.jsonl.gz" >list
+    dt-clean -q --files-from list -o out
+    cmp out expected
+    dt-vocab -q -s 300 -o a.json "$url/docs.jsonl"
+    dt-vocab -q -s 300 -o b.json root/docs.jsonl
+    cmp a.json b.json
+    : >root/empty
+    run dt-clean -q "$url/empty"
+    [[ "$output" == *"no document came out"* ]]
+}
+
+@test "a broken connection is continued at the byte that was reached" {
+    read_from "$url/cut/$((size / 3 + 1))/docs.jsonl"
+    [ "$(grep -c "^/cut" log)" -eq 3 ]
+    grep -q "^/cut/.* bytes=$((size / 3 + 1))- None" log
+    read_from "$url/fail/2/docs.jsonl"
+    read_from "$url/norange/1000/docs.jsonl"
+    run dt-clean -q -o out "$url/plain/docs.jsonl"
+    [ "$status" -eq 0 ]
+}
+
+@test "what changed, stays broken or has no known end is an error" {
+    failure() {
+        run timeout 60 dt-clean -q -o none "$url/$1"
+        assert_one_line_error dt-clean
+        [[ "$output" == "dt-clean: $url/$1: $2"* ]] || { echo "$output"; return 1; }
+        [ ! -e none ]
+    }
+    cp root/docs.jsonl root/cut
+    failure changes/1000/docs.jsonl "was changed while it was read, at byte 1000"
+    failure stuck/1000/docs.jsonl ""
+    failure endless/docs.jsonl "the server does not say where it ends"
+    failure plain/cut "the connection broke at byte 1000, and the server names neither ETag nor date"
+    failure absent "does not exist: the server answers 404"
+    failure status/403/x "the server answers 403: it needs credentials"
+    failure status/418/x "the server answers 418"
+    failure fail/9/docs.jsonl "the server answers 503"
+    run dt-clean -q -o none "$url/to/$url/to/absent"
+    [[ "$output" == *"does not exist"* ]]
+    DT_ENGINES=$T run dt-clean -q "$url/docs.jsonl"
+    assert_one_line_error dt-clean
+    [[ "$output" == *"built without libcurl"* ]]
+    run dt-clean -q http://127.0.0.1:1/x
+    assert_one_line_error dt-clean
+}
+
+@test "secrets of a URL are in no message and no record" {
+    read_from "${url/\/\//\/\/me:Passw0rd@}/docs.jsonl?X-Amz-Signature=S3cret&x=1#f"
+    grep -q "Basic " log
+    refute grep -qr "Passw0rd\|S3cret" out out.lineage.json
+    jq -e --arg url "$url/docs.jsonl" '.lineage[0].inputs[0].path == $url' out.lineage.json
+    run dt-clean -q "${url/\/\//\/\/me:Passw0rd@}/absent?token=S3cret"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"$url/absent: does not exist"* && "$output" != *assw0rd* && "$output" != *S3cret* ]]
+    run dt-clean -q "http://me:Passw0rd@127.0.0.1:1/x?sig=S3cret"
+    [ "$status" -eq 1 ]
+    [[ "$output" != *assw0rd* && "$output" != *S3cret* ]]
+}
+
+@test "requests to S3 are signed with the keys of the environment or a profile, or not at all" {
+    mkdir -p root/bucket .aws
+    cp root/docs.jsonl "root/bucket/a b+c.jsonl"
+    export AWS_ENDPOINT_URL=$url/
+    cp root/docs.jsonl root/x
+    run dt-clean -q "s3://bucket/x y"
+    [[ "$output" == *"s3://bucket/x y: does not exist"* ]]
+    grep -q "^/bucket/x%20y None None" log
+    AWS_ACCESS_KEY_ID=AKIAEXAMPLE AWS_SECRET_ACCESS_KEY=S3cret AWS_REGION=eu-west-1 \
+        dt-clean -q "s3://bucket/x" || true
+    grep -q "^/bucket/x None AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/[0-9]*/eu-west-1/s3/aws4_request" log
+    printf '[other]\naws_access_key_id = AKIAOTHER\naws_secret_access_key=b\n[default]\naws_access_key_id=AKIADEFAULT\naws_secret_access_key = S3cret\n' >.aws/credentials
+    printf '[default]\nregion = us-west-2\n' >.aws/config
+    dt-clean -q "s3://bucket/y" || true
+    grep -q "^/bucket/y None AWS4-HMAC-SHA256 Credential=AKIADEFAULT/[0-9]*/us-west-2/s3/" log
+    AWS_PROFILE=other dt-clean -q "s3://bucket/z" || true
+    grep -q "^/bucket/z None AWS4-HMAC-SHA256 Credential=AKIAOTHER/[0-9]*/us-east-1/s3/" log
+    refute grep -q S3cret log
+    run dt-clean -q "s3://status/301/x"
+    assert_one_line_error dt-clean
+    [[ "$output" == *"s3://status/301/x: its bucket is in another region: set AWS_REGION=eu-west-3" ]]
+    for bad in s3:// s3://bucket s3://bucket/ s3:///key "s3://b c/key"; do
+        run dt-clean -q "$bad"
+        assert_one_line_error dt-clean
+        [[ "$output" == *"expected s3://BUCKET/KEY"* ]]
+    done
+}
