@@ -60,9 +60,9 @@ endif
 ENGINE_CFLAGS := $(DT_CFLAGS) -fno-trapping-math -fopenmp -fvisibility=hidden -O3
 ENGINES := $(if $(CPU_SRC),$(CPU_ISAS:%=$B/lib/dt/cpu-%.so))
 
-# --- packages that make check also installs, unless MPI=0, CURL=0, HTML=0 or ICU=0 ------------------
+# --- packages that make check also installs, unless MPI=0, CURL=0 or DATA=0 -----------------------
 DEPS_PLUGINS := $(if $(filter 0,$(MPI)),,deps-mpi) $(if $(filter 0,$(CURL)),,deps-track) \
-                $(if $(filter 0,$(HTML)),,deps-html) $(if $(filter 0,$(ICU)),,deps-words)
+                $(if $(filter 0,$(DATA)),,deps-data)
 
 # --- the MPI transport: a plug-in, built if MPI is installed; MPI=0 leaves it out -----------------
 MPICC   ?= mpicc
@@ -104,37 +104,27 @@ CXX_WARNINGS  := $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARNING
 EMULATED_ISA  := $(if $(and $(filter x86_64,$(ARCH)),$(shell grep -wm 1 fma /proc/cpuinfo)),-mavx2 -mfma)
 EMULATED_CXXFLAGS := -std=c++17 -D_GNU_SOURCE $(EMULATED) $(EMULATED_ISA) -ffp-contract=off $(CXX_WARNINGS) -Wno-unknown-pragmas
 
-# --- the HTTP client: a plug-in, built if libcurl is installed; CURL=0 leaves it out ------------
-CURL     ?= $(shell printf '\043include <curl/curl.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)
-CURL_SRC := $(wildcard lib/http/curl/*.c)
-ifeq ($(CURL),1)
-ENGINES += $B/lib/dt/http.so
+# --- plug-ins over libraries, each built if the library is installed; CURL=0 leaves out the HTTP ---
+# --- client, DATA=0 the others, which programs of documents load ----------------------------------
+# plugin NAME,SOURCES,HEADER,LIBRARY[,FLAGS]
+define plugin
+ifeq ($$(shell printf '\043include <$3>\n' | $$(CC) $5 -E -x c - >/dev/null 2>&1 && echo 1),1)
+ENGINES += $B/lib/dt/$1.so
 endif
-
-# --- decompressors: plug-ins, each built if its library is installed --------------------------------
-CODEC_xz    := lzma.h -llzma
-CODEC_bzip2 := bzlib.h -lbz2
-CODEC_lz4   := lz4frame.h -llz4
-CODECS ?= $(foreach c,xz bzip2 lz4,$(shell printf '\043include <%s>\n' $(word 1,$(CODEC_$c)) | $(CC) -E -x c - >/dev/null 2>&1 && echo $c))
-ENGINES += $(CODECS:%=$B/lib/dt/codec-%.so)
-
-# --- reading web pages: plug-ins over libxml2 and libbrotli, built if they are installed; HTML=0
-# --- leaves them out -----------------------------------------------------------------------------
-HTML       ?= 1
-XML_CFLAGS := $(if $(filter 0,$(HTML)),,$(shell pkg-config --cflags libxml-2.0 2>/dev/null || echo -I/usr/include/libxml2))
-found       = $(if $(filter 0,$(HTML)),,$(shell printf '\043include <$1>\n' | $(CC) $2 -E -x c - >/dev/null 2>&1 && echo 1))
-ifeq ($(call found,libxml/HTMLparser.h,$(XML_CFLAGS)),1)
-ENGINES += $B/lib/dt/html.so
+$B/lib/dt/$1.so: $2 $$(LIBDT)
+	@mkdir -p $$(@D)
+	$$(call say,LD) $$(CC) $$(DT_CFLAGS) $5 -fvisibility=hidden $$(CFLAGS) $$(LDFLAGS) -shared $$(filter %.c,$$^) $$(LIBDT) -Wl,-z,defs -Wl,--as-needed $4 $$(LIBS) -o $$@
+endef
+ifneq ($(CURL),0)
+$(eval $(call plugin,http,$(wildcard lib/http/curl/*.c) lib/http/http.h,curl/curl.h,-lcurl))
 endif
-ifeq ($(call found,brotli/decode.h),1)
-ENGINES += $B/lib/dt/brotli.so
-endif
-
-# --- word breaks by ICU: a plug-in, built if libicu is installed; ICU=0 leaves it out -------------
-ICU     ?= $(shell printf '\043include <unicode/ubrk.h>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)
-ICU_SRC := $(wildcard lib/language/icu/*.c)
-ifeq ($(ICU),1)
-ENGINES += $B/lib/dt/icu.so
+ifneq ($(DATA),0)
+$(eval $(call plugin,codec-xz,lib/io/codecs/xz.c lib/io/codec.h,lzma.h,-llzma))
+$(eval $(call plugin,codec-bzip2,lib/io/codecs/bzip2.c lib/io/codec.h,bzlib.h,-lbz2))
+$(eval $(call plugin,codec-lz4,lib/io/codecs/lz4.c lib/io/codec.h,lz4frame.h,-llz4))
+$(eval $(call plugin,html,lib/extract/libxml2/html.c lib/extract/html-parser.h,libxml/HTMLparser.h,-lxml2,-I/usr/include/libxml2))
+$(eval $(call plugin,brotli,lib/warc/brotli/brotli.c lib/warc/coding.h,brotli/decode.h,-lbrotlidec))
+$(eval $(call plugin,icu,lib/language/icu/icu.c lib/language/icu.h,unicode/ubrk.h,-licuuc))
 endif
 
 # --- files that are installed besides programs and engines ----------------------------------------
@@ -179,7 +169,7 @@ share:
 
 # Installs missing packages; prints nothing if none is missing.
 # Looks again only when Debian's packages, the compiler or PATH change.
-deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-html deps-words: deps-%:
+deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-data: deps-%:
 	@found='$B/deps/$*' key="$(CC) $(LIBS) $$PATH"; \
 	for changed in /var/lib/dpkg/status share/setup/install-packages; do \
 	  [ -e $$changed ] && [ $$changed -ot "$$found" ] || key="$$key, changed"; done; \
@@ -187,10 +177,10 @@ deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track d
 	  CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages $* && \
 	  mkdir -p '$B/deps' && echo "$${key%%, changed*}" >"$$found"; }
 
-deps-demo deps-check deps-track deps-html: | deps-build # whose compiler they use
+deps-demo deps-check deps-track deps-data: | deps-build # whose compiler they use
 
 deps: ## install the packages that building, the demo and the tests need
-	@CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages build demo download check mpi track html words
+	@CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages build demo download check mpi track data
 
 # Rewritten when the commit changes; then only version.o is compiled.
 $B/include/dt-version.h: always
@@ -285,26 +275,6 @@ $B/tests/cuda/test-traffic: $(TRAFFIC_OBJ) $B/emulated/tests/cuda/traffic/traffi
                             $(filter-out %.cu.o,$(EMULATED_OBJ)) $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
-
-$B/lib/dt/icu.so: $(ICU_SRC) lib/language/icu.h | deps-build
-	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(ICU_SRC) -Wl,-z,defs -licuuc -o $@
-
-$B/lib/dt/http.so: $(CURL_SRC) lib/http/http.h $(LIBDT)
-	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(CURL_SRC) $(LIBDT) -Wl,-z,defs -lcurl -Wl,--as-needed $(LIBS) -o $@
-
-$B/lib/dt/codec-%.so: lib/io/codecs/%.c lib/io/codec.h $(LIBDT)
-	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $< $(LIBDT) -Wl,-z,defs -Wl,--as-needed $(word 2,$(CODEC_$*)) $(LIBS) -o $@
-
-$B/lib/dt/html.so: lib/extract/libxml2/html.c lib/extract/html-parser.h $(LIBDT)
-	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(DT_CFLAGS) $(XML_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $< $(LIBDT) -Wl,-z,defs -lxml2 -Wl,--as-needed $(LIBS) -o $@
-
-$B/lib/dt/brotli.so: lib/warc/brotli/brotli.c lib/warc/coding.h $(LIBDT)
-	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $< $(LIBDT) -Wl,-z,defs -lbrotlidec -Wl,--as-needed $(LIBS) -o $@
 
 $(PRELOADS): $B/%.so: %.c | deps-check
 	@mkdir -p $(@D)
@@ -547,7 +517,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-html deps-words build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-data build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

@@ -167,8 +167,11 @@ int main(int argc, char **argv)
     dt_reading_options_check(&opt.reading, &reading);
     if (opt.threads == 0)
         opt.threads = dt_pool_processors();
+    char **files = argv + first;
+    int count = argc - first;
+    dt_reading_options_files(&opt.reading, &command, &files, &count);
     reading.lineage = dt_lineage_for(opt.out);
-    int rc = dt_documents_open(&in, argv + first, argc - first, &reading, &err);
+    int rc = dt_documents_open(&in, files, count, &reading, &err);
     if (rc == 0)
         rc = open_and_run(in, &reading, &err);
     dt_reading_options_report(in);

@@ -64,6 +64,7 @@ static int write_stories(const struct dt_grammar *grammar, struct dt_output *out
     }
     if (rc == 0)
         rc = dt_document_writer_end(&documents, err);
+    dt_document_writer_release(&documents);
     dt_progress_clear(&progress);
     dt_document_release(&doc);
     dt_buffer_release(&line);

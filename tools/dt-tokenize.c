@@ -341,6 +341,7 @@ static int run(struct sink *sink, char **files, int count, struct dt_error *err)
         rc = dt_lineage_commit(sink->lineage, &sink->out, err);
     dt_lineage_free(sink->lineage);
     dt_shard_writer_free(sink->writer);
+    dt_document_writer_release(&sink->decoded);
     dt_output_abandon(&sink->out);
     dt_buffer_release(&sink->text);
     dt_tokenizer_free(t);

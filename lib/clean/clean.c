@@ -420,5 +420,7 @@ void dt_cleaner_free(struct dt_cleaner *c)
     dt_duplicates_release(&c->seen);
     dt_duplicates_release(&c->seen_parts);
     dt_rule_release(c->rules, c->rule_count);
+    dt_document_writer_release(&c->out);
+    dt_document_writer_release(&c->rejects);
     free(c);
 }

@@ -223,6 +223,8 @@ void dt_extractor_free(struct dt_extractor *x)
         x->spare = b->next;
         free_batch(b);
     }
+    dt_document_writer_release(&x->out);
+    dt_document_writer_release(&x->rejects);
     free(x);
 }
 

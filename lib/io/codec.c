@@ -91,7 +91,8 @@ int dt_codec_find(const char *name, const struct dt_codec **codec, struct dt_err
                                          zstd_open,    zstd_decode, zstd_close};
     static const struct dt_plugin kind = {
         "decompressor", "dt_codec", DT_CODEC_ABI,
-        ": install liblzma-dev, libbz2-dev and liblz4-dev, and run make, or decompress it before"};
+        ": install liblzma-dev, libbz2-dev and liblz4-dev (make deps-data) and run make, or "
+        "decompress it before"};
     if (strcmp(name, "gzip") == 0 || strcmp(name, "zstd") == 0) {
         *codec = *name == 'g' ? &gzip : &zstd;
         return 0;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/output-codec.h"
 #include "json/json.h"
 
 #define BEGIN ",\"" DT_STREAM_MEMBER "\":\"begin\""
@@ -26,6 +27,23 @@ struct dt_document_writer dt_document_writer_to(struct dt_output *out,
                                        .format = format,
                                        .marked = format == DT_DOCUMENT_OUTPUT_JSONL &&
                                                  dt_output_is_pipe(out)};
+}
+
+/* The first write finds out whether the file is compressed. */
+static int write_bytes(struct dt_document_writer *w, const char *data, size_t size, bool ends,
+                       struct dt_error *err)
+{
+    if (!w->begun)
+        DT_TRY(dt_output_codec_open(&w->codec, w->out, err));
+    w->begun = true;
+    return w->codec ? dt_output_codec_write(w->codec, w->out, data, size, ends, err)
+                    : dt_output_write(w->out, data, size, err);
+}
+
+void dt_document_writer_release(struct dt_document_writer *w)
+{
+    dt_output_codec_close(w->codec);
+    w->codec = NULL;
 }
 
 int dt_document_writer_add(struct dt_document_writer *w, const struct dt_document *doc,
@@ -50,7 +68,7 @@ int dt_document_writer_add_line(struct dt_document_writer *w, const char *line, 
                                 uint64_t text_hash, struct dt_error *err)
 {
     if (!w->marked)
-        return dt_output_write(w->out, line, size, err);
+        return write_bytes(w, line, size, false, err);
     DT_TRY(end_line(w, err));
     w->documents++;
     w->hash = add_hash(w->hash, text_hash);
@@ -61,6 +79,8 @@ int dt_document_writer_end(struct dt_document_writer *w, struct dt_error *err)
 {
     char hash[DT_HASH_HEX];
     struct dt_buffer text = DT_BUFFER_EMPTY;
+    if (!w->marked)
+        return w->out ? write_bytes(w, "", 0, true, err) : 0;
     if (w->documents == 0)
         return 0;
     dt_buffer_printf(&text, ",\"" DT_STREAM_MEMBER "\":{\"documents\":%" PRIu64 ",\"xxh3\":\"%s\"",

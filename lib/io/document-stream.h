@@ -6,12 +6,13 @@
  * in a pipe carry two marks, in the member "dt_stream" of a line of JSON: the first document has
  * "begin", and the last one the end record, the number of documents and a hash of their texts. A
  * reader that sees the first mark requires the second. Files carry neither: they are atomic
- * (base/file.h).
+ * (base/file.h). A file named .gz or .zst is compressed.
  *
  *     struct dt_document_writer w = dt_document_writer_to(&out, DT_DOCUMENT_OUTPUT_JSONL);
  *     for (each document)
  *         DT_TRY(dt_document_writer_add(&w, &doc, &scratch, err));
  *     DT_TRY(dt_document_writer_end(&w, err));
+ *     dt_document_writer_release(&w);
  *     DT_TRY(dt_output_commit(&out, err));
  *
  * dt-documents(5) describes the records.
@@ -28,9 +29,11 @@
 struct dt_document_writer {
     struct dt_output *out; /* borrowed */
     enum dt_document_output format;
-    bool marked;                /* JSON Lines into a pipe or socket */
-    uint64_t documents, hash;   /* of what was added, where it is marked */
-    struct dt_lineage *lineage; /* goes into the end record; borrowed, or NULL */
+    bool marked;                   /* JSON Lines into a pipe or socket */
+    uint64_t documents, hash;      /* of what was added, where it is marked */
+    struct dt_lineage *lineage;    /* goes into the end record; borrowed, or NULL */
+    struct dt_output_codec *codec; /* of a file named .gz or .zst */
+    bool begun;                    /* codec was looked for */
 };
 
 struct dt_document_writer dt_document_writer_to(struct dt_output *out,
@@ -42,8 +45,10 @@ int dt_document_writer_add(struct dt_document_writer *w, const struct dt_documen
  * dt_hash() of the text, which only a marked stream uses. */
 int dt_document_writer_add_line(struct dt_document_writer *w, const char *line, size_t size,
                                 uint64_t text_hash, struct dt_error *err) DT_MUST_CHECK;
-/* Writes the end record. A writer that fails before leaves a stream without one. */
+/* Writes the end record, or the end of compressed data. A writer that fails before leaves a stream
+ * without one. */
 int dt_document_writer_end(struct dt_document_writer *w, struct dt_error *err) DT_MUST_CHECK;
+void dt_document_writer_release(struct dt_document_writer *w); /* fine on an all-zero one */
 
 struct dt_stream_mark {
     enum dt_stream_mark_kind { DT_STREAM_MARK_NONE, DT_STREAM_MARK_BEGIN, DT_STREAM_MARK_END } kind;

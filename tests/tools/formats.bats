@@ -129,3 +129,28 @@ parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
     run script -qec "dt-clean -j 1 docs.jsonl 2>/dev/tty | cat >out" /dev/null
     [[ "$output" != *"%, "* ]]
 }
+
+@test "an output named .gz or .zst is compressed, atomically, and other endings are refused" {
+    dt-synth -n 300 -o docs.jsonl
+    dt-synth -n 300 -o docs.jsonl.gz
+    gzip -dc docs.jsonl.gz | cmp - docs.jsonl
+    dt-clean -q docs.jsonl -o expected
+    dt-clean -q docs.jsonl --max-chars 900 --rejects rejects.jsonl.gz -o out.jsonl.zst
+    zstd -dc out.jsonl.zst | cat - <(gzip -dc rejects.jsonl.gz | jq -c 'del(.meta.reject)') | wc -l | grep -qx 300
+    dt-clean -q docs.jsonl.gz --to nul -o texts.gz
+    gzip -dc texts.gz | cmp - <(dt-clean -q docs.jsonl --to nul)
+    dt-clean -q -j 1 docs.jsonl -o a.zst
+    dt-clean -q -j 4 docs.jsonl -o b.zst
+    cmp a.zst b.zst
+    [ "$(jq -r .sha256 a.zst.lineage.json)" = "$(sha256sum <a.zst | cut -d ' ' -f 1)" ]
+    for c in xz bz2 lz4; do
+        run dt-clean -q docs.jsonl -o out.$c
+        assert_one_line_error dt-clean
+        [[ "$output" == *"out.$c: is named as "*", which dt does not write: name it .gz or .zst" ]]
+        [ ! -e out.$c ]
+    done
+    echo '{' >>docs.jsonl
+    run dt-clean -q docs.jsonl -o none.gz
+    assert_one_line_error dt-clean
+    [ ! -e none.gz ]
+}
