@@ -138,7 +138,7 @@ static const struct dt_name_entry words[] = {{"article", SUBJECT},
                                              {"cart", BOILER},
                                              {"donate", BOILER},
                                              {"donation", BOILER},
-                                             {"paywall", BOILER},
+
                                              {"cookie", BOILER},
                                              {"cookies", BOILER},
                                              {"cookiebar", BOILER},

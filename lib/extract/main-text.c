@@ -175,9 +175,9 @@ static uint32_t densest(const struct dt_main_text *m, const struct dt_tree *t)
     return node;
 }
 
-/* Marks the blocks of the elements that hold the text. Returns whether their names say so, so that
- * short blocks are of it, too. */
-static bool find_container(struct dt_main_text *m, const struct dt_tree *t)
+/* Marks the blocks of the elements that hold the text. Returns how their names say so: TIERS if
+ * they do not. */
+static enum tier find_container(struct dt_main_text *m, const struct dt_tree *t)
 {
     uint64_t total = m->value[m->firsts[t->count]];
     for (int tier = 0; tier < TIERS && total > 0; tier++) {
@@ -186,14 +186,14 @@ static bool find_container(struct dt_main_text *m, const struct dt_tree *t)
         if (best == UINT32_MAX || 10 * all < 4 * total)
             continue;
         take_tier(m, t, (enum tier)tier, best, 10 * value >= 6 * all);
-        return tier < TIER_MAIN;
+        return (enum tier)tier;
     }
     uint32_t node = densest(m, t);
     if (node != UINT32_MAX)
         take_node(m, t, node);
     else
         memset(m->kept, true, m->firsts[t->count]);
-    return false;
+    return TIERS;
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
@@ -211,6 +211,22 @@ static void drop_bad(struct dt_main_text *m, const struct dt_blocks *b)
         if (m->inherited[b->list[i].node] & bad_hints || m->quality[i] == BAD ||
             b->list[i].kind == DT_TAG_CAPTION)
             m->kept[i] = false;
+}
+
+/* Items of a list, and rows of a table, are text together if few of their bytes are in links. */
+static void judge_runs(struct dt_main_text *m, const struct dt_blocks *b)
+{
+    for (size_t i = 0, end; i < b->count; i = end) {
+        uint8_t kind = b->list[i].kind;
+        size_t size = 0, links = 0;
+        for (end = i; end < b->count && b->list[end].kind == kind && m->kept[end]; end++) {
+            size += b->list[end].size;
+            links += b->list[end].links;
+        }
+        if ((kind == DT_TAG_ITEM || kind == DT_TAG_ROW) && size >= NEAR_SIZE && 4 * links < size)
+            memset(m->quality + i, NEAR, end - i);
+        end += end == i;
+    }
 }
 
 static bool is_text(const struct dt_main_text *m, size_t i)
@@ -268,13 +284,17 @@ static size_t kept_size(const struct dt_main_text *m, const struct dt_blocks *b)
 static size_t attempt(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b,
                       unsigned ignored)
 {
+    for (size_t i = 0; i < b->count; i++)
+        m->quality[i] = (uint8_t)judge(&b->list[i]);
     sum_values(m, b, 0);
     inherit(m, t, ignored);
     sum_values(m, b, bad_hints);
     memset(m->kept, false, b->count);
-    bool lenient = find_container(m, t);
+    enum tier tier = find_container(m, t);
     drop_bad(m, b);
-    judge_short(m, b, lenient);
+    if (tier < TIERS)
+        judge_runs(m, b);
+    judge_short(m, b, tier < TIER_MAIN);
     judge_headings(m, b);
     return kept_size(m, b);
 }
@@ -292,8 +312,6 @@ void dt_main_text_find(struct dt_main_text *m, const struct dt_tree *t, const st
     reserve(m, t->count, b->count);
     if (t->count == 0)
         return;
-    for (size_t i = 0; i < b->count; i++)
-        m->quality[i] = (uint8_t)judge(&b->list[i]);
     index_blocks(m, t, b);
     size_t size = attempt(m, t, b, 0);
     if (size < ENOUGH && attempt(m, t, b, DT_HINT_COMMENT) < 2 * size + 1)

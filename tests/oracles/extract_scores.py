@@ -65,9 +65,15 @@ def fineweb_text(page):  # as datatrove calls it
                                deduplicate=True) or ""
 
 
+STOPLISTS = {"de": "German", "fr": "French", "es": "Spanish", "ru": "Russian", "ar": "Arabic",
+             "hi": "Hindi", "ko": "Korean", "lv": "Latvian"}
+
+
 def justext_text(page):
     import justext
-    return "\n".join(p.text for p in justext.justext(page, justext.get_stoplist("English"))
+    language = re.search(rb"<html[^>]* lang=[\"']?([a-z]{2})", page)
+    name = STOPLISTS.get(language.group(1).decode() if language else "", "English")
+    return "\n".join(p.text for p in justext.justext(page, justext.get_stoplist(name))
                      if not p.is_boilerplate)
 
 
