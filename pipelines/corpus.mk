@@ -8,7 +8,7 @@
 #
 #   INPUTS ──part 0──> clean/0.jsonl ─sign─> sign/0.sig ─┐            ┌─> shards/0 ─┐
 #      ├─────part 1──> clean/1.jsonl ─sign─> sign/1.sig ─┼─match──────┼─> shards/1 ─┼─join─> data
-#      └── ...                └──────────vocab───────────┴─tokenizer──┴─> ...       ┘
+#      └── ...                └──count─> counts/1 ────────┴─vocab──────┴─> ...       ┘
 #
 # The documents are always divided into CHUNKS parts, and machines make any of them: task I of TASKS
 # makes chunks I, I + TASKS and so on. So data has the same bytes whatever the number of tasks. Each
@@ -104,9 +104,14 @@ ifneq ($(TOKENIZER),)
 $(OUT)/tokenizer.json: $(TOKENIZER) $(OUT)/settings/vocab
 	cp '$<' $@.new && mv $@.new $@
 else
-$(OUT)/tokenizer.json: $(chunks:%=$(OUT)/clean/%.jsonl) $(OUT)/settings/vocab $(call again,vocab.0)
-	$(call part,vocab,0/1,--produces $@,dt-vocab -q $(VOCAB_FLAGS) -s $(VOCAB_SIZE) -o $@ \
-	  $(chunks:%=$(OUT)/clean/%.jsonl))
+counted := yes
+$(OUT)/counts/%.counts: $(OUT)/clean/%.jsonl $(OUT)/settings/vocab $$(call again,count.$$*)
+	@mkdir -p $(@D)
+	$(call part,count,$*/$(CHUNKS),--produces $@,dt-vocab -q -j $(THREADS) $(VOCAB_FLAGS) --count -o $@ $<)
+
+$(OUT)/tokenizer.json: $(chunks:%=$(OUT)/counts/%.counts) $(call again,vocab.0)
+	$(call part,vocab,0/1,--produces $@,dt-vocab -q $(VOCAB_FLAGS) -s $(VOCAB_SIZE) -o $@ --counts \
+	  $(chunks:%=$(OUT)/counts/%.counts))
 endif
 
 matched := $(if $(filter near,$(DEDUP)),$(OUT)/drop/matched)
@@ -123,11 +128,12 @@ $(OUT)/data/index.json: $(chunks:%=$(OUT)/shards/%/index.json) $(call again,join
 	$(call part,join,0/1,--produces $(@D),dt-shard -o $(@D) --join $(chunks:%=$(OUT)/shards/%))
 
 # --- what to make -------------------------------------------------------------------------------
-first:  $(mine:%=$(OUT)/clean/%.jsonl) $(if $(matched),$(mine:%=$(OUT)/sign/%.sig)) ## the chunks of TASK: clean, sign
+first:  $(mine:%=$(OUT)/clean/%.jsonl) $(if $(matched),$(mine:%=$(OUT)/sign/%.sig)) \
+        $(if $(counted),$(mine:%=$(OUT)/counts/%.counts)) ## the chunks of TASK: clean, sign, count
 middle: $(matched) $(OUT)/tokenizer.json                                          ## find duplicates, train the tokenizer
 second: $(mine:%=$(OUT)/shards/%/index.json)                                      ## the chunks of TASK: shards
 
-stages := clean $(if $(matched),sign match) $(if $(TOKENIZER),,vocab) shard join
+stages := clean $(if $(matched),sign match) $(if $(counted),count vocab) shard join
 
 summary: $(OUT)/data/index.json ## all of it, and a table
 	@dt-part list $(OUT)/ledger $(stages)

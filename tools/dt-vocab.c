@@ -23,7 +23,7 @@ static struct {
     long alphabet;
     int model, pattern, from;
     struct dt_reading_options reading;
-    bool cased, quiet;
+    bool cased, count, counts, quiet;
 } opt = {.out = "-",
          .min_frequency = 2,
          .alphabet = 1000,
@@ -37,8 +37,10 @@ static const char *const models[] = {[DT_VOCAB_TRAINER_BPE] = "bpe",
 
 static const struct dt_option options[] = {
     {"size", 's', DT_OPTION_INT, &opt.size, "N",
-     "vocabulary size, including bytes or characters and special tokens", .min = 6, .max = 4194304,
-     .required = true},
+     "vocabulary size, including bytes or characters and special tokens", .min = 6, .max = 4194304},
+    {"count", 0, DT_OPTION_FLAG, &opt.count, NULL,
+     "write the counts of the pieces of FILEs, for --counts", .without = "size counts"},
+    {"counts", 0, DT_OPTION_FLAG, &opt.counts, NULL, "FILEs are counts, which are added"},
     {"model", 0, DT_OPTION_CHOICE, &opt.model, "MODEL", "bpe (the default), wordpiece or unigram",
      .choices = models},
     {"cased", 0, DT_OPTION_FLAG, &opt.cased, NULL, "wordpiece: keep capitals and accents"},
@@ -91,6 +93,26 @@ static int count_all(struct dt_vocab_trainer *trainer, struct dt_documents *docu
     return rc;
 }
 
+/* Adds what the files have: documents, or counts of documents. */
+static int add_files(struct dt_vocab_trainer *trainer, const struct dt_documents_options *from,
+                     char **files, int count, struct dt_error *err)
+{
+    struct dt_documents *documents;
+    if (opt.counts) {
+        for (int i = 0; i < count; i++) {
+            DT_TRY(dt_vocab_trainer_add_counts(trainer, files[i], err));
+            DT_TRY(dt_lineage_add_path(from->lineage, files[i], err));
+        }
+        return 0;
+    }
+    DT_TRY(dt_documents_open(&documents, files, count, from, err));
+    int rc = count_all(trainer, documents, err);
+    dt_reading_options_report(documents);
+    dt_documents_close(documents);
+    return rc;
+}
+
+/* *t is NULL with --count. */
 static int train(struct dt_tokenizer **t, const struct dt_documents_options *from, char **files,
                  int count, struct dt_error *err)
 {
@@ -106,17 +128,25 @@ static int train(struct dt_tokenizer **t, const struct dt_documents_options *fro
             opt.specials.count ? opt.specials.count : opt.model != DT_VOCAB_TRAINER_WORD_PIECE,
         .threads = (int)opt.threads};
     struct dt_vocab_trainer *trainer;
-    struct dt_documents *documents = NULL;
+    *t = NULL;
     DT_TRY(dt_vocab_trainer_new(&trainer, &how, err));
-    int rc = dt_documents_open(&documents, files, count, from, err);
+    int rc = add_files(trainer, from, files, count, err);
     if (rc == 0)
-        rc = count_all(trainer, documents, err);
-    if (rc == 0)
-        rc = dt_vocab_trainer_finish(trainer, t, err);
-    dt_reading_options_report(documents);
-    dt_documents_close(documents);
+        rc = opt.count ? dt_vocab_trainer_save_counts(trainer, opt.out, err)
+                       : dt_vocab_trainer_finish(trainer, t, err);
     dt_vocab_trainer_free(trainer);
     return rc;
+}
+
+static void check_counts(int files)
+{
+    if (!opt.count && opt.size == 0)
+        dt_program_usage("option --size is missing");
+    if (opt.counts && files == 0)
+        dt_program_usage("--counts needs FILEs of dt-vocab --count");
+    if (opt.counts && (opt.from || opt.separator || opt.reading.on_error || opt.reading.partial ||
+                       opt.reading.part || opt.reading.max_document))
+        dt_program_usage("--counts goes without options for reading documents");
 }
 
 static void check_model_options(void)
@@ -142,7 +172,20 @@ static void check_options(struct dt_documents_options *from)
     *from = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
                                           .separator = opt.separator};
     dt_reading_options_check(&opt.reading, from);
+    if (opt.count)
+        opt.size = 4194304; /* of no vocabulary */
     check_model_options();
+}
+
+static void warn_if_small(const struct dt_tokenizer *t)
+{
+    if (dt_tokenizer_size(t) < opt.size && opt.model == DT_VOCAB_TRAINER_UNIGRAM)
+        dt_program_warn("the vocabulary has %u tokens, not %ld: no other piece is probable",
+                        dt_tokenizer_size(t), opt.size);
+    else if (dt_tokenizer_size(t) < opt.size)
+        dt_program_warn("the vocabulary has %u tokens, not %ld: no other pair occurs %ld time%s",
+                        dt_tokenizer_size(t), opt.size, opt.min_frequency,
+                        dt_plural((uint64_t)opt.min_frequency));
 }
 
 int main(int argc, char **argv)
@@ -156,19 +199,15 @@ int main(int argc, char **argv)
     char **files = argv + first;
     int count = argc - first;
     dt_reading_options_files(&opt.reading, &command, &files, &count);
+    check_counts(count);
     struct dt_error err;
     struct dt_tokenizer *t;
     from.lineage = strcmp(opt.out, "-") == 0 ? NULL : dt_lineage_for(opt.out);
     if (train(&t, &from, files, count, &err) < 0)
         return dt_program_report(&err);
-    if (dt_tokenizer_size(t) < opt.size && opt.model == DT_VOCAB_TRAINER_UNIGRAM)
-        dt_program_warn("the vocabulary has %u tokens, not %ld: no other piece is probable",
-                        dt_tokenizer_size(t), opt.size);
-    else if (dt_tokenizer_size(t) < opt.size)
-        dt_program_warn("the vocabulary has %u tokens, not %ld: no other pair occurs %ld time%s",
-                        dt_tokenizer_size(t), opt.size, opt.min_frequency,
-                        dt_plural((uint64_t)opt.min_frequency));
-    int rc = dt_tokenizer_save(t, opt.out, &err);
+    if (t)
+        warn_if_small(t);
+    int rc = t ? dt_tokenizer_save(t, opt.out, &err) : 0;
     if (rc == 0)
         rc = dt_lineage_write_beside(from.lineage, opt.out, &err);
     dt_lineage_free(from.lineage);

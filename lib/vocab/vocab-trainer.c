@@ -2,6 +2,7 @@
 #include "vocab/vocab-trainer.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "unicode/utf8.h"
 #include "vocab/learn.h"
 #include "vocab/unigram-vocabulary.h"
+#include "vocab/word-count-file.h"
 #include "vocab/word-count.h"
 
 #define JOB_BYTES      ((size_t)1 << 20)
@@ -228,6 +230,35 @@ static struct dt_word_table *merge_counts(struct dt_vocab_trainer *t)
         dt_word_counts_release(last);
     }
     return t->count ? &t->counts[0] : NULL;
+}
+
+/* What decides the pieces of a text. */
+static const char *kind_of(const struct dt_vocab_trainer *t, char text[64])
+{
+    if (t->options.model == DT_VOCAB_TRAINER_BPE)
+        snprintf(text, 64, "bpe %s", t->options.pattern);
+    else if (t->options.model == DT_VOCAB_TRAINER_WORD_PIECE)
+        snprintf(text, 64, "wordpiece %s", t->options.cased ? "cased" : "uncased");
+    else
+        snprintf(text, 64, "unigram");
+    return text;
+}
+
+int dt_vocab_trainer_save_counts(struct dt_vocab_trainer *t, const char *path, struct dt_error *err)
+{
+    char kind[64];
+    struct dt_word_table none = {.words = NULL}, *words = merge_counts(t);
+    return dt_word_counts_write(words ? words : &none, kind_of(t, kind), path, err);
+}
+
+int dt_vocab_trainer_add_counts(struct dt_vocab_trainer *t, const char *path, struct dt_error *err)
+{
+    char kind[64];
+    if (t->count == 0) {
+        DT_GROW(t->counts, t->count, t->capacity);
+        t->counts[t->count++] = (struct dt_word_table){.words = NULL};
+    }
+    return dt_word_counts_read(&t->counts[0], kind_of(t, kind), path, err);
 }
 
 static int add_bytes(struct dt_tokenizer *t, struct dt_error *err)

@@ -51,6 +51,13 @@ int dt_vocab_trainer_new(struct dt_vocab_trainer **trainer,
                          struct dt_error *err) DT_MUST_CHECK;
 /* text is copied. */
 void dt_vocab_trainer_add(struct dt_vocab_trainer *trainer, const char *text, size_t size);
+/* Writes what was counted so far to a file, instead of dt_vocab_trainer_finish. */
+int dt_vocab_trainer_save_counts(struct dt_vocab_trainer *trainer, const char *path,
+                                 struct dt_error *err) DT_MUST_CHECK;
+/* Adds the counts of such a file. DT_EFORMAT if it is of another model, or of other options that
+ * decide what is counted. */
+int dt_vocab_trainer_add_counts(struct dt_vocab_trainer *trainer, const char *path,
+                                struct dt_error *err) DT_MUST_CHECK;
 /* *t is owned by the caller. It has fewer than size tokens if too few pairs reach
  * min_frequency, or too few pieces of Unigram are probable. */
 int dt_vocab_trainer_finish(struct dt_vocab_trainer *trainer, struct dt_tokenizer **t,

@@ -30,7 +30,7 @@ static void grow_index(struct dt_word_table *c)
     }
 }
 
-static void add_word(struct dt_word_table *c, const char *word, uint32_t length, uint64_t count)
+void dt_word_counts_add(struct dt_word_table *c, const char *word, uint32_t length, uint64_t count)
 {
     if (2 * c->count >= c->index_size)
         grow_index(c);
@@ -52,8 +52,8 @@ static void add_word(struct dt_word_table *c, const char *word, uint32_t length,
 void dt_word_counts_add_word(struct dt_word_table *c, const char *word, size_t size)
 {
     for (; size > DT_WORD_MAX_BYTES; word += DT_WORD_MAX_BYTES, size -= DT_WORD_MAX_BYTES)
-        add_word(c, word, DT_WORD_MAX_BYTES, 1);
-    add_word(c, word, (uint32_t)size, 1);
+        dt_word_counts_add(c, word, DT_WORD_MAX_BYTES, 1);
+    dt_word_counts_add(c, word, (uint32_t)size, 1);
 }
 
 void dt_word_counts_add_text(struct dt_word_table *c, const struct dt_pattern *pattern,
@@ -74,6 +74,6 @@ void dt_word_counts_merge(struct dt_word_table *c, const struct dt_word_table *o
 {
     for (uint32_t i = 0; i < other->count; i++) {
         const struct dt_counted_word *w = &other->words[i];
-        add_word(c, other->bytes.data + w->start, w->length, w->count);
+        dt_word_counts_add(c, other->bytes.data + w->start, w->length, w->count);
     }
 }

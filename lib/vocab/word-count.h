@@ -28,6 +28,8 @@ struct dt_word_table {
 /* Longer pieces are counted in parts of this size to bound the cost of a single one. */
 #define DT_WORD_MAX_BYTES 1024
 
+/* Adds a word of at most DT_WORD_MAX_BYTES and its count. */
+void dt_word_counts_add(struct dt_word_table *c, const char *word, uint32_t length, uint64_t count);
 /* Counts a word; each DT_WORD_MAX_BYTES of a longer one count as a word. */
 void dt_word_counts_add_word(struct dt_word_table *c, const char *word, size_t size);
 /* Counts the pieces of text by pattern. */

@@ -24,7 +24,7 @@ hashes() {
 @test "one machine: raw files become shards, with a table of the stages, and nothing runs twice" {
     corpus one -j 2 >log
     [ "$(awk '{ print $1, $2, $3 }' log | tail -n +2 | paste -sd ';')" = \
-        "clean 3 3;sign 3 3;match 1 1;vocab 1 1;shard 3 3;join 1 1" ]
+        "clean 3 3;sign 3 3;match 1 1;count 3 3;vocab 1 1;shard 3 3;join 1 1" ]
     dt-verify files one/data
     [ "$(dt-cat --ids one/data | wc -l)" -eq 80 ] # 20 of 100 were duplicates
     run corpus one -n

@@ -188,3 +188,48 @@ merges_of() {
     [ "${BASH_REMATCH[2]}" -eq $((BASH_REMATCH[1] - 4)) ]
     [ ! -e v.json ]
 }
+
+@test "counts of parts, added, give the tokenizer of all documents" {
+    for i in 0 1; do dt-synth -n 40 --seed $i -o f$i.jsonl; done
+    for model in bpe wordpiece unigram; do
+        dt-vocab -q --model $model -s 400 -o whole.json f0.jsonl f1.jsonl
+        for i in 0 1 2; do dt-vocab -q --model $model --count --part $i/3 -o $i.counts f0.jsonl f1.jsonl; done
+        dt-vocab -q --model $model -s 400 --counts -o merged.json ?.counts
+        cmp whole.json merged.json
+    done
+    dt-vocab -q --count -j 1 -o a.counts f0.jsonl
+    dt-vocab -q --count -j 4 -o b.counts f0.jsonl
+    cmp a.counts b.counts
+    : >empty.jsonl
+    dt-vocab -q --count -o none.counts empty.jsonl
+    dt-vocab -q -s 300 --counts -o x.json none.counts a.counts
+    dt-vocab -q -s 300 -o y.json f0.jsonl
+    cmp x.json y.json
+    dt-verify files x.json
+}
+
+@test "counts of another model, damaged counts and other files are refused" {
+    dt-synth -n 40 -o docs.jsonl
+    dt-vocab -q --count -o bpe.counts docs.jsonl
+    run dt-vocab -q --model unigram -s 400 --counts -o x bpe.counts
+    assert_one_line_error dt-vocab
+    [[ "$output" == *"bpe.counts: has counts for 'bpe gpt2', not for 'unigram'" ]]
+    size=$(stat -c %s bpe.counts)
+    for cut in 30 1000 $((size - 1)); do
+        head -c $cut bpe.counts >cut.counts
+        run dt-vocab -q -s 300 --counts -o x cut.counts
+        assert_one_line_error dt-vocab
+        [[ "$output" == *"cut.counts: is damaged or incomplete" ]]
+    done
+    sed '3s/^[0-9]*/9/' bpe.counts >changed.counts
+    for wrong in docs.jsonl changed.counts none; do
+        run dt-vocab -q -s 300 --counts -o x $wrong
+        assert_one_line_error dt-vocab
+    done
+    for options in "" "--count -s 300" "--counts -s 300" "-s 300 --counts --part 0/2 bpe.counts" \
+        "--count --counts bpe.counts"; do
+        run dt-vocab -o x $options </dev/null
+        [ "$status" -eq 2 ]
+    done
+    [ ! -e x ]
+}
