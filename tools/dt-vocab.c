@@ -140,8 +140,6 @@ static int train(struct dt_tokenizer **t, const struct dt_documents_options *fro
 
 static void check_counts(int files)
 {
-    if (!opt.count && opt.size == 0)
-        dt_program_usage("option --size is missing");
     if (opt.counts && files == 0)
         dt_program_usage("--counts needs FILEs of dt-vocab --count");
     if (opt.counts && (opt.from || opt.separator || opt.reading.on_error || opt.reading.partial ||
@@ -172,6 +170,8 @@ static void check_options(struct dt_documents_options *from)
     *from = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
                                           .separator = opt.separator};
     dt_reading_options_check(&opt.reading, from);
+    if (!opt.count && opt.size == 0)
+        dt_program_usage("option --size is needed");
     if (opt.count)
         opt.size = 4194304; /* of no vocabulary */
     check_model_options();
