@@ -156,3 +156,19 @@ END
     [ "$status" -eq 2 ]
     [ ! -e out/data/index.json ]
 }
+
+@test "pages of WARC files become shards, and parts in which no file begins are empty" {
+    for i in 1 2 3 4 5 6 7 8 9; do
+        text="Page $i says that a long sentence of text is here for the extraction of its main content, and goes on."
+        body=$(printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html><body><p>%s</p></body></html>' "$text")
+        printf 'WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:%d>\r\n' $i
+        printf 'WARC-Target-URI: http://example.com/%d\r\nWARC-Date: 2026-01-01T00:00:00Z\r\n' $i
+        printf 'Content-Type: application/http; msgtype=response\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n' \
+            ${#body} "$body"
+    done | gzip >a.warc.gz
+    corpus="$T/a.warc.gz"
+    corpus out DEDUP=none SHARD_FLAGS= >/dev/null
+    [ "$(jq .splits.train.documents out/data/index.json)" -eq 9 ]
+    [ ! -s out/clean/2.jsonl ]
+    [ "$(jq .splits.train.documents out/shards/2/index.json)" -eq 0 ]
+}
