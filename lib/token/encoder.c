@@ -15,10 +15,11 @@
 /* A cache of the ids of short pieces: a 2-way set-associative table of fixed size, a set per
  * cache line, the older entry replaced. Entries come only from running the merges: a piece
  * that is in the vocabulary need not be the result of its merges. */
-#define CACHE_BITS 16
+#define CACHE_BITS 17
 #define KEY_BYTES  15 /* and one for the length */
 #define KEY_IDS    4
 #define BATCH      256
+#define RARE_ROOM  32 /* for the ids of a piece of DT_WORDS_KEY_BYTES bytes */
 #define SHORT_WORD 48 /* bytes of a normalized word that is encoded without the cache */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are packed little-endian");
@@ -33,7 +34,7 @@ struct entry {
 };
 
 struct line {
-    struct entry newer, older;
+    struct entry entries[2]; /* the newer first */
 };
 
 #define CACHE_BYTES (sizeof(struct line) << CACHE_BITS)
@@ -41,7 +42,7 @@ struct line {
 struct dt_encoder {
     const struct dt_tokenizer *tokenizer;
     struct line *cache;
-    struct dt_words_set *words_cache; /* if the tokenizer has words; else NULL */
+    struct dt_words_cache words_cache; /* and of pieces that do not fit the other cache */
     struct dt_model_work work;
     struct dt_added_finder raw, normalized; /* added tokens, in the text and the normalized text */
     struct dt_buffer normal;                /* the normalized text */
@@ -62,8 +63,8 @@ void dt_encoder_allow_special(struct dt_encoder *e, int allow)
     dt_added_release(&e->normalized);
     dt_added_init(&e->raw, e->tokenizer, false, allow != 0);
     dt_added_init(&e->normalized, e->tokenizer, true, allow != 0);
-    dt_words_free_cache(e->words_cache); /* words may have other ids now */
-    e->words_cache = e->tokenizer->has_words ? dt_words_new_cache() : NULL;
+    dt_words_release_cache(&e->words_cache); /* words may have other ids now */
+    dt_words_init_cache(&e->words_cache, e->tokenizer->has_words);
 }
 
 void dt_encoder_keep_spans(struct dt_encoder *e, struct dt_spans *spans)
@@ -97,7 +98,7 @@ void dt_encoder_free(struct dt_encoder *e)
     if (e == NULL)
         return;
     dt_cache_memory_free(e->cache, CACHE_BYTES);
-    dt_words_free_cache(e->words_cache);
+    dt_words_release_cache(&e->words_cache);
     dt_added_release(&e->raw);
     dt_added_release(&e->normalized);
     dt_buffer_release(&e->normal);
@@ -141,6 +142,14 @@ static inline bool same_key(struct key a, struct key b)
     return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
 }
 
+/* NULL if the key is not in its line. Only that is a branch: which of two it is, is not
+ * predictable. */
+static inline const struct entry *look_up(const struct line *line, struct key key)
+{
+    const struct entry *entry = &line->entries[!same_key(line->entries[0].key, key)];
+    return same_key(entry->key, key) ? entry : NULL;
+}
+
 /* The bytes of the next part of a long piece, of whole characters. */
 static size_t part_of(const struct dt_tokenizer *t, const unsigned char *piece, size_t size)
 {
@@ -169,18 +178,33 @@ static void remember(struct line *line, struct key key, const uint32_t *ids, siz
         return;
     struct entry made = {key, {DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_TOKEN}};
     memcpy(made.ids, ids, count * sizeof *made.ids);
-    line->older = line->newer;
-    line->newer = made;
+    line->entries[1] = line->entries[0];
+    line->entries[0] = made;
 }
 
-/* Encodes a piece that is not in the cache, and inserts it if it fits. */
-static void encode_new(struct dt_encoder *e, const unsigned char *piece, struct key key,
-                       struct line *line, struct dt_ids *ids)
+/* Encodes a piece of up to DT_WORDS_KEY_BYTES bytes, of many ids or bytes, by the cache of words.
+ */
+static void encode_rare(struct dt_encoder *e, const unsigned char *piece, size_t size,
+                        struct line *line, const struct key *key, struct dt_ids *ids)
 {
+    struct dt_words_key rare = dt_words_key(piece, size, 0, DT_WORDS_PIECE);
+    struct dt_words_set *set = dt_words_set_of(&e->words_cache, rare);
+    const struct dt_words_entry *entry = dt_words_look_up(set, rare);
     uint32_t *to = ids->data + ids->count;
-    size_t count = dt_model_encode(e->tokenizer, &e->work, piece, key.high >> 56, to, NULL);
-    remember(line, key, to, count);
+    if (entry) {
+        memcpy(to, entry->ids, sizeof entry->ids);
+        ids->count += entry->count;
+        return;
+    }
+    size_t count = dt_model_encode(e->tokenizer, &e->work, piece, size, to, NULL);
     ids->count += count;
+    if (key && count <= KEY_IDS) {
+        remember(line, *key, to, count);
+    } else if (count <= DT_WORDS_IDS) {
+        struct dt_words_entry *made = dt_words_replace(set, rare);
+        memcpy(made->ids, to, count * sizeof *to);
+        made->count = (uint32_t)count;
+    }
 }
 
 /* Appends the ids of an entry, without a branch on their number. */
@@ -202,21 +226,24 @@ static void encode_pieces(struct dt_encoder *e, const unsigned char *text, size_
         keys[i] = make_key(text + from, ends[i] - from, size - from);
         __builtin_prefetch(&e->cache[line_of(keys[i])]);
     }
-    dt_ids_reserve(ids, ids->count + count * KEY_BYTES);
+    dt_ids_reserve(ids, ids->count + count * KEY_BYTES + RARE_ROOM);
     from = 0;
     for (size_t i = 0; i < count; from = ends[i++]) {
         if (ends[i] - from > KEY_BYTES) {
-            encode_long(e, text + from, ends[i] - from, ids);
-            dt_ids_reserve(ids, ids->count + (count - i) * KEY_BYTES);
+            dt_ids_reserve(ids, ids->count + RARE_ROOM);
+            if (ends[i] - from <= DT_WORDS_KEY_BYTES)
+                encode_rare(e, text + from, ends[i] - from, NULL, NULL, ids);
+            else
+                encode_long(e, text + from, ends[i] - from, ids);
+            dt_ids_reserve(ids, ids->count + (count - i) * KEY_BYTES + RARE_ROOM);
             continue;
         }
         struct line *line = &e->cache[line_of(keys[i])];
-        if (same_key(line->newer.key, keys[i]))
-            take_entry(&line->newer, ids);
-        else if (same_key(line->older.key, keys[i]))
-            take_entry(&line->older, ids);
+        const struct entry *entry = look_up(line, keys[i]);
+        if (entry)
+            take_entry(entry, ids);
         else
-            encode_new(e, text + from, keys[i], line, ids);
+            encode_rare(e, text + from, ends[i] - from, line, &keys[i], ids);
     }
 }
 
@@ -264,8 +291,9 @@ static void encode_word(struct dt_encoder *e, struct dt_ids *ids)
         key = make_key((const unsigned char *)w->word, w->size, sizeof key);
         line = &e->cache[line_of(key)];
         dt_ids_reserve(ids, ids->count + KEY_IDS);
-        if (same_key(line->newer.key, key)) {
-            take_entry(&line->newer, ids);
+        const struct entry *entry = look_up(line, key);
+        if (entry) {
+            take_entry(entry, ids);
             return;
         }
     }
@@ -462,7 +490,7 @@ static void encode_new_word(struct dt_encoder *e, const struct words *w, size_t 
     if (key == NULL || count > DT_WORDS_IDS ||
         (!e->tokenizer->words.separates && (margin < 0 || grows)))
         return;
-    struct dt_words_entry *entry = dt_words_replace(dt_words_set_of(e->words_cache, *key), *key);
+    struct dt_words_entry *entry = dt_words_replace(dt_words_set_of(&e->words_cache, *key), *key);
     memcpy(entry->ids, ids->data + before, count * sizeof *ids->data);
     entry->count = (uint32_t)count;
     entry->margin = margin;
@@ -498,8 +526,8 @@ static void encode_batch(struct dt_encoder *e, const struct words *w, size_t sta
         keys[i] =
             dt_words_key(w->text + from, to - from, w->size - from,
                          (from == 0 ? DT_WORDS_FIRST : 0) | (to == w->size ? DT_WORDS_LAST : 0));
-        __builtin_prefetch(dt_words_set_of(e->words_cache, keys[i]));
-        __builtin_prefetch(&dt_words_set_of(e->words_cache, keys[i])->older);
+        __builtin_prefetch(dt_words_set_of(&e->words_cache, keys[i]));
+        __builtin_prefetch(&dt_words_set_of(&e->words_cache, keys[i])->entries[1]);
     }
     dt_ids_reserve(ids, ids->count + count * DT_WORDS_IDS);
     for (size_t i = 0, from = start, to; i < count; i++, from = to) {
@@ -507,7 +535,7 @@ static void encode_batch(struct dt_encoder *e, const struct words *w, size_t sta
         const struct dt_words_entry *entry = NULL;
         bool remembers = may_remember(w, from, to);
         if (remembers)
-            entry = dt_words_look_up(dt_words_set_of(e->words_cache, keys[i]), keys[i]);
+            entry = dt_words_look_up(dt_words_set_of(&e->words_cache, keys[i]), keys[i]);
         if (entry && may_take(e, entry, from, to)) {
             memcpy(ids->data + ids->count, entry->ids, sizeof entry->ids);
             ids->count += entry->count;
@@ -540,7 +568,7 @@ static void encode_segment(struct dt_encoder *e, const char *text, size_t size, 
         return;
     }
     if (e->tokenizer->has_steps) {
-        if (e->words_cache && !e->spans)
+        if (e->tokenizer->has_words && !e->spans)
             encode_by_words(e, text, size, offset, ids);
         else if (size > 0)
             encode_steps(e, text, size, offset, false, false, ids);

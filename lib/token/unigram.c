@@ -305,17 +305,28 @@ static double search_word(const struct dt_unigram *u, struct dt_unigram_work *w,
     return w->nodes[size].best - w->nodes[size].second;
 }
 
-/* Words with unknown characters are not remembered: their ids depend on the word before. */
+/* Whether the segmentation has an unknown piece that is not one id whatever is before it. */
+static bool fuses(const struct dt_unigram *u, const struct dt_unigram_work *w)
+{
+    bool found = w->pieces[w->piece_count - 1].id == u->unknown;
+    for (size_t i = 0; i < w->piece_count; i++)
+        found |= w->pieces[i].id == u->unknown &&
+                 (u->byte_ids || (i > 0 && w->pieces[i - 1].id == u->unknown));
+    return found;
+}
+
+static inline double score_of(const struct dt_unigram *u, uint32_t id)
+{
+    return id == u->unknown ? u->unknown_score : u->scores[id];
+}
+
 static void remember(const struct dt_unigram *u, struct dt_unigram_work *w, struct entry *e,
                      struct key key, const char *word, size_t size)
 {
     double margin = search_word(u, w, word, size);
     trace_back(w, size);
-    if (w->piece_count > KEY_IDS)
+    if (w->piece_count > KEY_IDS || fuses(u, w))
         return;
-    for (size_t i = 0; i < w->piece_count; i++)
-        if (w->pieces[i].id == u->unknown)
-            return;
     e->key = key;
     e->margin = (float)(margin * (1 - FLT_EPSILON));
     for (e->count = 0; w->piece_count > 0; e->count++) {
@@ -371,11 +382,11 @@ static inline bool margin_holds(const struct dt_unigram *u, const struct dt_unig
 static void add_remembered(const struct dt_unigram *u, struct dt_unigram_work *w,
                            const struct entry *e)
 {
-    w->follows_unknown = false;
     for (uint32_t i = 0; i < e->count; i++) {
-        w->sum = rounded(u, w->sum + u->scores[e->ids[i]]);
+        w->sum = rounded(u, w->sum + score_of(u, e->ids[i]));
         add_id(w, e->ids[i], e->lengths[i]);
     }
+    w->follows_unknown = e->ids[e->count - 1] == u->unknown;
 }
 
 static inline void encode_word(const struct dt_unigram *u, struct dt_unigram_work *w,
@@ -475,8 +486,8 @@ bool dt_unigram_pass(const struct dt_unigram *u, struct dt_unigram_work *w, cons
 {
     if (!margin_holds(u, w, margin, size))
         return false;
-    w->follows_unknown = false;
     for (size_t i = 0; i < count; i++)
-        w->sum = rounded(u, w->sum + u->scores[ids[i]]);
+        w->sum = rounded(u, w->sum + score_of(u, ids[i]));
+    w->follows_unknown = count > 0 && ids[count - 1] == u->unknown;
     return true;
 }

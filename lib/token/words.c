@@ -75,21 +75,29 @@ size_t dt_words_find(const struct dt_tokenizer *t, const unsigned char *text, si
 /* --- the cache ---------------------------------------------------------------------------------
  */
 
-#define CACHE_BYTES (sizeof(struct dt_words_set) << DT_WORDS_SET_BITS)
+#define WORD_BITS  16
+#define PIECE_BITS 14
 
-struct dt_words_set *dt_words_new_cache(void)
+static size_t cache_bytes(const struct dt_words_cache *cache)
 {
-    return dt_cache_memory_new(CACHE_BYTES);
+    return sizeof *cache->sets << cache->bits;
 }
 
-void dt_words_free_cache(struct dt_words_set *cache)
+void dt_words_init_cache(struct dt_words_cache *cache, bool for_words)
 {
-    dt_cache_memory_free(cache, CACHE_BYTES);
+    cache->bits = for_words ? WORD_BITS : PIECE_BITS;
+    cache->sets = dt_cache_memory_new(cache_bytes(cache));
+}
+
+void dt_words_release_cache(struct dt_words_cache *cache)
+{
+    dt_cache_memory_free(cache->sets, cache_bytes(cache));
+    *cache = (struct dt_words_cache){.sets = NULL};
 }
 
 struct dt_words_entry *dt_words_replace(struct dt_words_set *set, struct dt_words_key key)
 {
-    set->older = set->newer;
-    set->newer = (struct dt_words_entry){.key = key};
-    return &set->newer;
+    set->entries[1] = set->entries[0];
+    set->entries[0] = (struct dt_words_entry){.key = key};
+    return &set->entries[0];
 }

@@ -6,7 +6,7 @@
  *
  *     size_t n = dt_words_find(t, text, size, ends, capacity);
  *     key = dt_words_key(text, size, readable, edges);
- *     entry = dt_words_look_up(cache, key);
+ *     entry = dt_words_look_up(dt_words_set_of(&cache, key), key);
  *
  * Private to lib/token.
  */
@@ -22,10 +22,14 @@
 
 #define DT_WORDS_KEY_BYTES 23 /* longer words are not in the cache */
 #define DT_WORDS_IDS       8
-#define DT_WORDS_SET_BITS  16
 
 /* A word at an edge of the text has another key, as normalizers may edit edges. */
-enum dt_words_edge { DT_WORDS_INSIDE = 0, DT_WORDS_FIRST = 0x80, DT_WORDS_LAST = 0x40 };
+enum dt_words_edge {
+    DT_WORDS_INSIDE = 0,
+    DT_WORDS_FIRST = 0x80,
+    DT_WORDS_LAST = 0x40,
+    DT_WORDS_PIECE = 0x20 /* what follows the steps, not a word */
+};
 
 struct dt_words_key {
     uint64_t parts[3]; /* the bytes, zeros, and in the last byte the size and edges; 0: empty */
@@ -41,7 +45,7 @@ struct dt_words_entry {
 
 /* The set of a key: the last two of its words. */
 struct dt_words_set {
-    struct dt_words_entry newer, older;
+    struct dt_words_entry entries[2]; /* the newer first */
 };
 
 _Static_assert(sizeof(struct dt_words_entry) == 64, "an entry is a cache line");
@@ -55,9 +59,15 @@ void dt_words_prepare(struct dt_tokenizer *t);
 size_t dt_words_find(const struct dt_tokenizer *t, const unsigned char *text, size_t size,
                      size_t *ends, size_t capacity);
 
-/* Empty sets, 8 MiB. */
-struct dt_words_set *dt_words_new_cache(void);
-void dt_words_free_cache(struct dt_words_set *cache); /* NULL is fine */
+/* All-zero is valid for release. */
+struct dt_words_cache {
+    struct dt_words_set *sets;
+    unsigned bits; /* of their number */
+};
+
+/* Empty sets: 8 MiB for words, 2 MiB if only pieces are looked up. */
+void dt_words_init_cache(struct dt_words_cache *cache, bool for_words);
+void dt_words_release_cache(struct dt_words_cache *cache);
 /* The entry for a key that is not in the set, which is empty. */
 struct dt_words_entry *dt_words_replace(struct dt_words_set *set, struct dt_words_key key);
 
@@ -81,12 +91,12 @@ static inline struct dt_words_key dt_words_key(const unsigned char *word, size_t
     return key;
 }
 
-static inline struct dt_words_set *dt_words_set_of(struct dt_words_set *cache,
+static inline struct dt_words_set *dt_words_set_of(const struct dt_words_cache *cache,
                                                    struct dt_words_key key)
 {
     const uint64_t a = 0x9e3779b97f4a7c15u, b = 0xd6e8feb86659fd93u;
     uint64_t h = (key.parts[0] ^ (key.parts[2] << 31 | key.parts[2] >> 33)) * b + key.parts[1] * a;
-    return &cache[(h ^ h >> 32) * a >> (64 - DT_WORDS_SET_BITS)];
+    return &cache->sets[(h ^ h >> 32) * a >> (64 - cache->bits)];
 }
 
 static inline bool dt_words_same(struct dt_words_key a, struct dt_words_key b)
@@ -98,9 +108,8 @@ static inline bool dt_words_same(struct dt_words_key a, struct dt_words_key b)
 static inline const struct dt_words_entry *dt_words_look_up(const struct dt_words_set *set,
                                                             struct dt_words_key key)
 {
-    if (dt_words_same(set->newer.key, key))
-        return &set->newer;
-    return dt_words_same(set->older.key, key) ? &set->older : NULL;
+    const struct dt_words_entry *entry = &set->entries[!dt_words_same(set->entries[0].key, key)];
+    return dt_words_same(entry->key, key) ? entry : NULL;
 }
 
 #endif
