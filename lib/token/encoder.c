@@ -7,6 +7,7 @@
 #include "token/added.h"
 #include "token/cache-memory.h"
 #include "token/model.h"
+#include "token/replaced-bytes.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
 #include "token/word-piece.h"
@@ -591,7 +592,7 @@ static void encode_segment(struct dt_encoder *e, const char *text, size_t size, 
     }
 }
 
-void dt_encoder_encode(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids)
+static void encode_text(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids)
 {
     struct dt_added_match m;
     size_t from = 0;
@@ -603,4 +604,26 @@ void dt_encoder_encode(struct dt_encoder *e, const char *text, size_t size, stru
         from = m.end;
     }
     encode_segment(e, text + from, size - from, from, ids);
+}
+
+static void encode_replaced(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids)
+{
+    struct dt_replaced_bytes r = {.count = 0};
+    size_t first = e->spans ? e->spans->count : 0;
+    dt_replaced_bytes_make(&r, text, size);
+    encode_text(e, r.text.data, r.text.size, ids);
+    for (size_t i = first; e->spans && i < e->spans->count; i++) {
+        struct dt_span *span = &e->spans->data[i];
+        span->start = dt_replaced_bytes_origin(&r, span->start, false);
+        span->end = dt_replaced_bytes_origin(&r, span->end, true);
+    }
+    dt_replaced_bytes_release(&r);
+}
+
+void dt_encoder_encode(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids)
+{
+    if (e->tokenizer->lacks_bytes && dt_replaced_bytes_find(text, size) < size)
+        encode_replaced(e, text, size, ids);
+    else
+        encode_text(e, text, size, ids);
 }

@@ -103,12 +103,21 @@ static const struct {
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
+/* As Mistral names its models: tokenizer.model.v3. */
+static bool is_versioned_model(const char *path)
+{
+    const char *name = strrchr(path, '/'), *version = strstr(name ? name : path, ".model.v");
+    return version && version[8] >= '0' && version[8] <= '9' && strchr(version + 8, '.') == NULL;
+}
+
 static int load_file(struct dt_tokenizer **t, const char *path, const struct dt_pattern *pattern,
                      struct dt_error *err)
 {
     for (size_t i = 0; i < KINDS; i++)
         if (ends_with(path, kinds[i].suffix))
             return kinds[i].load(t, path, pattern, err);
+    if (is_versioned_model(path))
+        return dt_tokenizer_load_model(t, path, pattern, err);
     return dt_tokenizer_load_json(t, path, pattern, err);
 }
 

@@ -9,6 +9,7 @@
 #include "pretokenize/character.h"
 #include "pretokenize/nfc.h"
 #include "token/bpe.h"
+#include "token/replaced-bytes.h"
 #include "token/unigram.h"
 #include "token/vocabulary.h"
 #include "token/words.h"
@@ -108,7 +109,8 @@ static int find_bytes(struct dt_tokenizer *t, struct dt_error *err)
     for (unsigned c = 0; c < 256; c++) {
         char byte = (char)c;
         t->byte_ids[c] = dt_tokenizer_find(t, &byte, 1);
-        if (t->byte_ids[c] == DT_NO_TOKEN)
+        t->lacks_bytes |= t->byte_ids[c] == DT_NO_TOKEN;
+        if (t->byte_ids[c] == DT_NO_TOKEN && !dt_replaced_bytes_is((unsigned char)c))
             return dt_fail(err, DT_EFORMAT, "the byte 0x%02x is not in the vocabulary", c);
     }
     return 0;

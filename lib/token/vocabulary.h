@@ -105,6 +105,7 @@ struct dt_tokenizer {
     unsigned slot_bits;
     uint32_t *byte_pairs;       /* [first byte << 8 | second]: rank of the pair */
     uint32_t byte_ids[256];     /* with byte_fallback of the tokens <0x00> .., or DT_NO_TOKEN */
+    bool lacks_bytes;           /* byte_level has no tokens for bytes of token/replaced-bytes.h */
     uint32_t *char_ids;         /* [65536], of characters, unless byte_level; or DT_NO_TOKEN */
     struct dt_bpe_cuts *cuts;   /* where a text may be cut before its merges; NULL: nowhere */
     struct dt_unigram *unigram; /* DT_TOKEN_UNIGRAM; owned */

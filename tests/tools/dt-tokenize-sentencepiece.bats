@@ -58,6 +58,14 @@ setup() {
     awk -F: '$1 > $2 || $1 < last {exit 1} {last = $1}' spans
 }
 
+@test "a model whose name ends in a version, as Mistral's, is read as one" {
+    cp "$PIECES/bpe.model" tokenizer.model.v3
+    dt-tokenize -t tokenizer.model.v3 --frame none --ids "$PIECES/documents.jsonl" | cmp - "$PIECES/bpe.ids"
+    cp "$PIECES/bpe.model" bpe.model.vocab
+    run dt-tokenize -t bpe.model.vocab --ids "$PIECES/documents.jsonl"
+    assert_one_line_error dt-tokenize
+}
+
 @test "a directory's tokenizer.model or spiece.model is found; threads and sizes do not matter" {
     for name in tokenizer.model spiece.model; do
         mkdir d
