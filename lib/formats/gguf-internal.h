@@ -10,8 +10,10 @@
 enum dt_gguf_key_kind {
     DT_GGUF_KEY_INT,
     DT_GGUF_KEY_REAL,
-    DT_GGUF_KEY_SAME,   /* an integer that must equal the member's, or C / H for "head_dim" */
-    DT_GGUF_KEY_SCALING /* the kind of RoPE scaling, a string */
+    DT_GGUF_KEY_SAME,    /* an integer that must equal the member's, or C / H for "head_dim" */
+    DT_GGUF_KEY_SCALING, /* the kind of RoPE scaling, a string */
+    DT_GGUF_KEY_TRUTH,
+    DT_GGUF_KEY_ROTARY /* rotary_dim; the member is its share of a head */
 };
 
 /* Members of config.json's rope_scaling begin with this. */
@@ -29,9 +31,10 @@ struct dt_gguf_architecture {
     const char *name;       /* general.architecture, and the prefix of keys */
     const char *model_type; /* of config.json. Of two with one name, the first is read */
     const struct dt_gguf_key *keys;
-    bool permuted; /* rows of queries and keys are interleaved for RoPE */
-    bool tied;     /* output.weight, where it is stored, equals the token embedding */
-    bool has_head; /* llama.cpp needs output.weight: a tied one is stored twice */
+    bool permuted;    /* rows of queries and keys are interleaved for RoPE */
+    bool tied;        /* output.weight, where it is stored, equals the token embedding */
+    bool has_head;    /* llama.cpp needs output.weight: a tied one is stored twice */
+    bool has_factors; /* RoPE has the factors of rope_freqs.weight: llama3 scaling */
     /* What llama.cpp computes without a key: */
     int rope_skip_every; /* layer i has no RoPE if i + 1 is a multiple of it; 0: all have it */
     int window_period;   /* layer i is global if i + 1 is a multiple of it, unless the key
@@ -57,6 +60,15 @@ int dt_gguf_check_members(const struct dt_gguf_architecture *a, const struct dt_
 /* n, where llama.cpp scales attention by 1 / sqrt(n); a->wide_layers > 0. */
 int64_t dt_gguf_query_scalar(const struct dt_gguf_architecture *a, const struct dt_model_config *c);
 
+/* With llama3 scaling: what RoPE's frequencies are divided by, of dt_rope_columns / 2. */
+#define DT_GGUF_FACTORS "rope_freqs.weight"
+#define DT_GGUF_LOW     1 /* low_freq_factor and high_freq_factor of published models: the file */
+#define DT_GGUF_HIGH    4 /* does not have them */
+void dt_gguf_rope_factors(const struct dt_model_config *config, float *factors);
+
+/* Whether p and q are rows of one tensor of the file: queries, keys and values, or gate and up. */
+bool dt_gguf_is_fused(const struct dt_gguf_architecture *a, const struct dt_param *p,
+                      const struct dt_param *q);
 /* Writes the name of a parameter in GGUF to name; returns false if GGUF does not have it. */
 bool dt_gguf_name(const struct dt_gguf_architecture *a, const struct dt_param *p, char name[64]);
 /* Whether the file stores the transpose of the table's matrix. */

@@ -89,7 +89,7 @@ static int add_member(const struct source *s, const struct dt_gguf_key *k,
     const struct dt_gguf_value *v = dt_gguf_file_find(s->file, name);
     if (v == NULL && k->needed)
         return dt_fail(s->err, DT_EFORMAT, "%s: %s is missing", s->file->path, name);
-    if (v == NULL || k->kind == DT_GGUF_KEY_SAME)
+    if (v == NULL || k->kind == DT_GGUF_KEY_SAME || k->kind == DT_GGUF_KEY_ROTARY)
         return 0;
     if (k->kind == DT_GGUF_KEY_SCALING)
         return add_scaling(s, name, k, config);
@@ -102,8 +102,81 @@ static int add_member(const struct source *s, const struct dt_gguf_key *k,
     DT_TRY(dt_gguf_file_get_int(s->file, name, &whole, s->err));
     if (whole < 0 || whole > INT32_MAX)
         return wrong(s, name, "an integer from 0 to 2147483647");
-    put(config, k->member, dt_json_new_int(whole));
+    put(config, k->member,
+        k->kind == DT_GGUF_KEY_TRUTH ? dt_json_new_boolean(whole != 0) : dt_json_new_int(whole));
     return 0;
+}
+
+/* The channels of a head that are rotated; without the key all of them. */
+static int take_rotary(struct source *s)
+{
+    const struct dt_gguf_key *k = s->architecture->keys;
+    char name[96];
+    int64_t rotary = 0;
+    while (k->key && k->kind != DT_GGUF_KEY_ROTARY)
+        k++;
+    if (k->key == NULL)
+        return 0;
+    snprintf(name, sizeof name, "%s.%s", s->architecture->name, k->key);
+    DT_TRY(dt_gguf_file_get_int(s->file, name, &rotary, s->err));
+    if (rotary < 0 || rotary > dt_model_head_dim(&s->config))
+        return wrong(s, name, "at most the size of a head");
+    s->config.rotary_dim = (long)rotary;
+    return dt_model_config_check(&s->config, s->file->path, s->err);
+}
+
+static const struct dt_gguf_tensor *factors_of(const struct source *s)
+{
+    const struct dt_gguf_tensor *t = dt_gguf_file_find_tensor(s->file, DT_GGUF_FACTORS);
+    return s->architecture->has_factors && t && t->rank == 1 && t->shape[0] <= 1 << 14 ? t : NULL;
+}
+
+#define ORIGINAL_LENGTH 8192 /* of published models with llama3 scaling */
+
+/* RoPE with llama3 scaling: the largest of the factors is the scaling factor. */
+static void add_factors(const struct source *s, struct json_object *config)
+{
+    const struct dt_gguf_tensor *t = factors_of(s);
+    struct json_object *scaling, *original = NULL;
+    double largest = 0;
+    if (t == NULL)
+        return;
+    float *factors = dt_alloc(t->shape[0], sizeof *factors);
+    dt_gguf_decode(t->type, factors, t->data, (int64_t)t->shape[0]);
+    for (uint64_t i = 0; i < t->shape[0]; i++)
+        largest = fmax(largest, (double)factors[i]);
+    free(factors);
+    put(config, DT_GGUF_SCALING "factor", number_of(largest));
+    put(config, DT_GGUF_SCALING "type", dt_json_new_string("llama3"));
+    put(config, DT_GGUF_SCALING "low_freq_factor", dt_json_new_int(DT_GGUF_LOW));
+    put(config, DT_GGUF_SCALING "high_freq_factor", dt_json_new_int(DT_GGUF_HIGH));
+    scaling = json_object_object_get(config, "rope_scaling");
+    if (!json_object_object_get_ex(scaling, "original_max_position_embeddings", &original))
+        dt_json_object_add(scaling, "original_max_position_embeddings",
+                           dt_json_new_int(ORIGINAL_LENGTH));
+}
+
+/* The configuration that was found gives the file's factors. */
+static int check_factors(const struct source *s)
+{
+    const struct dt_gguf_tensor *t = factors_of(s);
+    uint64_t pairs = (uint64_t)dt_rope_columns(&s->config, DT_ROPE_TABLE_GLOBAL) / 2;
+    bool same = t && t->shape[0] == pairs;
+    if (t == NULL)
+        return 0;
+    float *have = dt_alloc(t->shape[0], sizeof *have), *want = dt_alloc(pairs, sizeof *want);
+    dt_gguf_decode(t->type, have, t->data, (int64_t)t->shape[0]);
+    dt_gguf_rope_factors(&s->config, want);
+    for (uint64_t i = 0; same && i < pairs; i++)
+        same = fabsf(have[i] - want[i]) <= 1e-5f * want[i];
+    free(have);
+    free(want);
+    return same ? 0
+                : dt_fail(s->err, DT_EFORMAT,
+                          "%s: " DT_GGUF_FACTORS " has other factors than llama3 scaling by "
+                          "low_freq_factor %d and high_freq_factor %d from %ld tokens gives: use "
+                          "the model's directory",
+                          s->file->path, DT_GGUF_LOW, DT_GGUF_HIGH, s->config.rope_original_length);
 }
 
 /* What a file without a key means, where it is not what config.json without the member means. */
@@ -111,14 +184,27 @@ static void add_defaults(const struct source *s, struct json_object *config)
 {
     const struct dt_gguf_architecture *a = s->architecture;
     char name[96];
-    if (strcmp(a->name, "gpt2") == 0)
+    if (strcmp(a->name, "gpt2") == 0 || strcmp(a->name, "gptneox") == 0)
         return;
-    dt_json_object_add(config, "head_dim", NULL); /* C / H */
-    dt_json_object_add(config, "num_key_value_heads", NULL);
     dt_json_object_add(config, "rope_theta", dt_json_new_int(DT_ROPE_THETA));
     snprintf(name, sizeof name, "%s.attention.sliding_window", a->name);
     if (strcmp(a->name, "gemma3") == 0 && dt_gguf_file_find(s->file, name) == NULL)
         dt_json_object_add(config, "sliding_window_pattern", dt_json_new_int(1));
+}
+
+/* Without keys of heads: H heads of keys, C / H channels. */
+static void add_heads(const struct source *s, struct json_object *config)
+{
+    const struct dt_gguf_key *k = s->architecture->keys;
+    int64_t heads = json_object_get_int64(json_object_object_get(config, "num_attention_heads"));
+    int64_t width = json_object_get_int64(json_object_object_get(config, "hidden_size"));
+    for (; k->key; k++) {
+        bool size = strcmp(k->member, "head_dim") == 0 && k->kind == DT_GGUF_KEY_INT;
+        if ((!size && strcmp(k->member, "num_key_value_heads") != 0) || heads <= 0 ||
+            json_object_object_get_ex(config, k->member, NULL))
+            continue;
+        dt_json_object_add(config, k->member, dt_json_new_int(size ? width / heads : heads));
+    }
 }
 
 /* A key that repeats a member. */
@@ -165,7 +251,11 @@ static int fill_config(struct source *s, struct json_object *config)
     add_defaults(s, config);
     for (const struct dt_gguf_key *k = a->keys; k->key; k++)
         DT_TRY(add_member(s, k, config));
+    add_heads(s, config);
+    add_factors(s, config);
     DT_TRY(dt_model_config_from_json(&s->config, config, s->file->path, s->err));
+    DT_TRY(take_rotary(s));
+    DT_TRY(check_factors(s));
     if (a->wide_layers > 0) {
         s->config.attention_scale = 1 / sqrt((double)dt_gguf_query_scalar(a, &s->config));
         dt_model_config_derive(&s->config);
@@ -200,9 +290,25 @@ int dt_gguf_read_config(struct dt_model_config *config, const char *path, struct
 
 /* --- tensors ----------------------------------------------------------------------------------*/
 
-static bool fits(const struct dt_gguf_tensor *t, const struct dt_param *p)
+/* Rows of a tensor of the file, and the first of those that are parameter i. */
+struct rows {
+    int64_t all, first;
+};
+
+static struct rows rows_of(const struct source *s, const struct dt_table *table, int i)
 {
-    uint64_t rows = (uint64_t)p->shape[dt_gguf_is_transposed(p) ? 1 : 0];
+    struct rows rows = {0, 0};
+    for (int j = 0; j < table->count; j++)
+        if (j == i || dt_gguf_is_fused(s->architecture, &table->params[i], &table->params[j])) {
+            rows.first = j == i ? rows.all : rows.first;
+            rows.all += table->params[j].shape[0];
+        }
+    return rows;
+}
+
+static bool fits(const struct dt_gguf_tensor *t, const struct dt_param *p, int64_t all)
+{
+    uint64_t rows = (uint64_t)(dt_gguf_is_transposed(p) ? p->shape[1] : all);
     uint64_t columns = (uint64_t)p->shape[dt_gguf_is_transposed(p) ? 0 : 1];
     if (p->rank == 1)
         return t->rank == 1 && t->shape[0] == rows;
@@ -215,12 +321,14 @@ static int check_other(const struct source *s, const struct dt_gguf_tensor *t)
 {
     const struct dt_gguf_tensor *tokens = dt_gguf_file_find_tensor(s->file, "token_embd.weight");
     bool head = dt_gguf_text_is(t->name, "output.weight");
+    if (t == factors_of(s))
+        return 0;
     if (head && same_values(t, tokens))
         return 0;
     return dt_fail(s->err, DT_EFORMAT, "%s: tensor '%.*s' %s", s->file->path, (int)t->name.size,
                    t->name.data,
                    head ? "has other values than 'token_embd.weight', to which dt ties it"
-                   : dt_gguf_text_is(t->name, "rope_freqs.weight")
+                   : dt_gguf_text_is(t->name, DT_GGUF_FACTORS)
                        ? "scales RoPE, which dt reads from config.json only: use the model's "
                          "directory"
                        : "is not part of the model");
@@ -237,7 +345,7 @@ static int check_tensors(const struct source *s, const struct dt_table *table)
         const struct dt_param *p = &table->params[i];
         const struct dt_gguf_tensor *t =
             dt_gguf_name(s->architecture, p, name) ? dt_gguf_file_find_tensor(f, name) : NULL;
-        if (t == NULL || !fits(t, p))
+        if (t == NULL || !fits(t, p, rows_of(s, table, i).all))
             rc = dt_fail(s->err, DT_EFORMAT, "%s: tensor '%s' of the model's shape is missing",
                          f->path, name);
         else
@@ -250,16 +358,17 @@ static int check_tensors(const struct source *s, const struct dt_table *table)
     return rc;
 }
 
-/* In blocks, each checked while it is in the cache. */
+/* count elements from first on, in blocks, each checked while it is in the cache. */
 static int decode_tensor(const struct source *s, const struct dt_gguf_tensor *t,
-                         enum dt_dtype compute, float *to, int64_t count)
+                         enum dt_dtype compute, float *to, int64_t first, int64_t count)
 {
     const struct dt_gguf_type *type = t->type;
+    const char *data = (const char *)t->data + first / type->block * type->bytes;
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)t->name.size, t->name.data);
     for (int64_t at = 0, n; at < count; at += n) {
         n = count - at < DT_FINITE_BLOCK ? count - at : DT_FINITE_BLOCK;
-        dt_gguf_decode(type, to + at, t->data + at / type->block * type->bytes, n);
+        dt_gguf_decode(type, to + at, data + at / type->block * type->bytes, n);
         DT_TRY(dt_finite_check_weights(to + at, n, compute, s->file->path, name, at, s->err));
     }
     return 0;
@@ -280,7 +389,9 @@ static int shift(const struct source *s, const char *name, float *x, int64_t cou
     return 0;
 }
 
-static int fill(const struct source *s, enum dt_dtype compute, const struct dt_param *p, float *to)
+/* first: row of the tensor in the file. */
+static int fill(const struct source *s, enum dt_dtype compute, const struct dt_param *p,
+                int64_t first, float *to)
 {
     char name[64];
     dt_gguf_name(s->architecture, p, name);
@@ -288,7 +399,7 @@ static int fill(const struct source *s, enum dt_dtype compute, const struct dt_p
     int64_t heads = dt_gguf_permuted_heads(s->architecture, &s->config, p);
     bool moves = heads || dt_gguf_is_transposed(p);
     float *from = moves ? dt_alloc((size_t)p->count, sizeof *from) : to;
-    int rc = decode_tensor(s, t, compute, from, p->count);
+    int rc = decode_tensor(s, t, compute, from, first * p->shape[1], p->count);
     if (rc == 0 && dt_gguf_is_transposed(p))
         dt_gguf_transpose(to, from, p->shape[1], p->shape[0]);
     else if (rc == 0 && heads)
@@ -305,7 +416,8 @@ static int read_parameters(const struct source *s, const struct dt_table *table,
 {
     DT_TRY(check_tensors(s, table));
     for (int i = 0; i < table->count; i++)
-        DT_TRY(fill(s, compute, &table->params[i], parameters + table->params[i].offset));
+        DT_TRY(fill(s, compute, &table->params[i], rows_of(s, table, i).first,
+                    parameters + table->params[i].offset));
     return 0;
 }
 

@@ -31,8 +31,15 @@ static void add_key(struct dt_gguf_values *v, const struct dt_gguf_architecture 
     char name[96];
     struct json_object *member = member_of(config, k->member);
     snprintf(name, sizeof name, "%s.%s", a->name, k->key);
-    if (k->kind == DT_GGUF_KEY_SCALING) {
-        if (c->rope_scaling != DT_ROPE_SCALING_NONE)
+    bool factors = c->rope_scaling == DT_ROPE_SCALING_LLAMA3; /* in a tensor */
+    if (k->kind == DT_GGUF_KEY_ROTARY)
+        dt_gguf_add_u32(v, name, (uint32_t)dt_rope_columns(c, DT_ROPE_TABLE_GLOBAL));
+    else if (k->kind == DT_GGUF_KEY_TRUTH)
+        dt_gguf_add_bool(v, name, json_object_get_boolean(member));
+    else if (factors && strcmp(k->member, DT_GGUF_SCALING "factor") == 0)
+        return;
+    else if (k->kind == DT_GGUF_KEY_SCALING) {
+        if (!factors && c->rope_scaling != DT_ROPE_SCALING_NONE)
             dt_gguf_add_string(v, name, dt_rope_scaling_names[c->rope_scaling]);
     } else if (k->kind == DT_GGUF_KEY_REAL && member)
         dt_gguf_add_f32(v, name, json_object_get_double(member));
@@ -147,10 +154,9 @@ static enum dt_dtype dtype_of(const struct shape *s)
 
 /* The bytes of a tensor in the file; the caller frees them. */
 static int encode(const struct dt_model *m, const struct dt_gguf_architecture *a,
-                  const struct dt_param *p, const struct shape *s, const char *path, char **encoded,
-                  struct dt_error *err)
+                  const struct dt_param *p, const float *from, const struct shape *s,
+                  const char *path, char **encoded, struct dt_error *err)
 {
-    const float *from = m->parameters + p->offset;
     int rc = 0;
     *encoded = NULL;
     DT_TRY(dt_finite_check_weights(from, p->count, dtype_of(s), path, p->name, 0, err));
@@ -179,21 +185,56 @@ static int encode(const struct dt_model *m, const struct dt_gguf_architecture *a
     return rc;
 }
 
-/* The tensors of a file. */
+/* The tensors of a file: parameters, those of one tensor after one another. */
 struct tensors {
     struct dt_param *params;
-    int count;
+    int count, fused;
+    float *factors; /* of RoPE; NULL: none */
 };
+
+/* How many parameters from i on are rows of one tensor. */
+static int count_fused(const struct tensors *t, const struct dt_gguf_architecture *a, int i)
+{
+    int n = 1;
+    while (i + n < t->count && dt_gguf_is_fused(a, &t->params[i], &t->params[i + n]))
+        n++;
+    return n;
+}
+
+/* Moves parameters of one tensor together, in their order. */
+static void gather(struct tensors *t, const struct dt_gguf_architecture *a)
+{
+    for (int i = 0, n; i < t->count; i += n) {
+        n = 1;
+        for (int j = i + 1; j < t->count && t->params[j].layer == t->params[i].layer; j++) {
+            struct dt_param p = t->params[j];
+            if (!dt_gguf_is_fused(a, &t->params[i], &p))
+                continue;
+            memmove(&t->params[i + n + 1], &t->params[i + n],
+                    (size_t)(j - i - n) * sizeof *t->params);
+            t->params[i + n++] = p;
+        }
+        t->fused += n - 1;
+    }
+}
 
 static struct tensors tensors_of(const struct dt_model *m, const struct dt_gguf_architecture *a)
 {
     const struct dt_param *tokens = dt_table_find(&m->table, DT_ROLE_TOKEN_EMBEDDING, -1);
-    struct tensors t = {dt_alloc((size_t)m->table.count + 1, sizeof *t.params), m->table.count};
+    struct tensors t = {dt_alloc((size_t)m->table.count + 2, sizeof *t.params), m->table.count};
     memcpy(t.params, m->table.params, (size_t)t.count * sizeof *t.params);
     if (a->has_head && !m->table.has[DT_ROLE_HEAD_WEIGHT]) {
         t.params[t.count] = *tokens;
         t.params[t.count++].role = DT_ROLE_HEAD_WEIGHT;
     }
+    if (a->has_factors && m->config.rope_scaling == DT_ROPE_SCALING_LLAMA3) {
+        int64_t pairs = dt_rope_columns(&m->config, DT_ROPE_TABLE_GLOBAL) / 2;
+        t.factors = dt_alloc((size_t)pairs, sizeof *t.factors);
+        dt_gguf_rope_factors(&m->config, t.factors);
+        t.params[t.count++] = (struct dt_param){
+            .role = DT_ROLE_NONE, .layer = -1, .rank = 1, .shape = {pairs, 1}, .count = pairs};
+    }
+    gather(&t, a);
     return t;
 }
 
@@ -202,12 +243,19 @@ static int add_infos(struct dt_buffer *b, const struct tensors *t,
                      struct dt_error *err)
 {
     uint64_t at = 0;
-    for (int i = 0; i < t->count; i++) {
+    for (int i = 0, n; i < t->count; i += n) {
         const struct dt_param *p = &t->params[i];
         struct shape s = shape_of(p, type);
+        uint64_t bytes = bytes_of(&s);
         char name[64];
+        n = count_fused(t, a, i);
         if (!dt_gguf_name(a, p, name))
             return dt_fail(err, DT_EINVALID, "tensor '%s' does not exist in GGUF", p->name);
+        for (int j = 1; j < n; j++) {
+            struct shape more = shape_of(&p[j], type);
+            bytes += bytes_of(&more);
+            *(p->rank == 1 ? &s.columns : &s.rows) += p->rank == 1 ? more.columns : more.rows;
+        }
         dt_gguf_add_text(b, name, strlen(name));
         dt_gguf_add_number(b, (uint64_t)p->rank, 4);
         dt_gguf_add_number(b, (uint64_t)s.columns, 8); /* the innermost dimension first */
@@ -215,7 +263,7 @@ static int add_infos(struct dt_buffer *b, const struct tensors *t,
             dt_gguf_add_number(b, (uint64_t)s.rows, 8);
         dt_gguf_add_number(b, s.type, 4);
         dt_gguf_add_number(b, at, 8);
-        at += aligned(bytes_of(&s));
+        at += aligned(bytes);
     }
     return 0;
 }
@@ -225,17 +273,22 @@ static int write_tensors(struct dt_output *out, const struct dt_model *m, const 
                          struct dt_error *err)
 {
     static const char zeros[DT_GGUF_ALIGN];
+    uint64_t written = 0;
     int rc = 0;
     for (int i = 0; rc == 0 && i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
+        const float *from = p->role == DT_ROLE_NONE ? t->factors : m->parameters + p->offset;
         struct shape s = shape_of(p, type);
         char *bytes;
-        rc = encode(m, a, p, &s, out->path, &bytes, err);
+        rc = encode(m, a, p, from, &s, out->path, &bytes, err);
         if (rc == 0)
             rc = dt_output_write(out, bytes, bytes_of(&s), err);
-        if (rc == 0)
-            rc = dt_output_write(out, zeros, aligned(bytes_of(&s)) - bytes_of(&s), err);
         free(bytes);
+        written += bytes_of(&s);
+        if (rc == 0 && count_fused(t, a, i) == 1) {
+            rc = dt_output_write(out, zeros, aligned(written) - written, err);
+            written = 0;
+        }
     }
     return rc;
 }
@@ -249,7 +302,7 @@ static int make_header(struct dt_buffer *header, const struct dt_model *m, const
     rc = rc < 0 ? rc : add_tokenizer(&v, o, m->config.vocab_size, err);
     dt_gguf_add_number(header, DT_GGUF_MAGIC, 4);
     dt_gguf_add_number(header, DT_GGUF_VERSION, 4);
-    dt_gguf_add_number(header, (uint64_t)t->count, 8);
+    dt_gguf_add_number(header, (uint64_t)(t->count - t->fused), 8);
     dt_gguf_add_number(header, v.count, 8);
     dt_buffer_append(header, v.bytes.data, v.bytes.size);
     dt_buffer_release(&v.bytes);
@@ -277,6 +330,7 @@ int dt_gguf_write(const struct dt_model *m, const struct dt_gguf_options *o, con
         dt_output_abandon(&out);
     }
     dt_buffer_release(&header);
+    free(t.factors);
     free(t.params);
     return rc;
 }

@@ -23,20 +23,25 @@ static const struct dt_gguf_key gpt2_keys[] = {
     {NULL},
 };
 
-/* Of the families with RoPE and RMSNorm. */
-#define ROTARY_KEYS                                                                                \
+#define PLAIN_KEYS                                                                                 \
     {"context_length", "max_position_embeddings"}, {"embedding_length", "hidden_size"},            \
         {"block_count", "num_hidden_layers"}, {"feed_forward_length", "intermediate_size"},        \
         {"attention.head_count", "num_attention_heads"},                                           \
-        {"attention.head_count_kv", "num_key_value_heads"}, {"attention.key_length", "head_dim"},  \
+    {                                                                                              \
+        "vocab_size", "vocab_size", DT_GGUF_KEY_SAME                                               \
+    }
+
+/* Of the families with RoPE and RMSNorm. */
+#define ROTARY_KEYS                                                                                \
+    PLAIN_KEYS, {"attention.head_count_kv", "num_key_value_heads"},                                \
+        {"attention.key_length", "head_dim"},                                                      \
         {"attention.value_length", "head_dim", DT_GGUF_KEY_SAME},                                  \
         {"attention.layer_norm_rms_epsilon", "rms_norm_eps", DT_GGUF_KEY_REAL},                    \
         {"rope.freq_base", "rope_theta", DT_GGUF_KEY_REAL},                                        \
         {"rope.dimension_count", "head_dim", DT_GGUF_KEY_SAME},                                    \
         {"rope.scaling.type", DT_GGUF_SCALING "type", DT_GGUF_KEY_SCALING},                        \
-        {"rope.scaling.factor", DT_GGUF_SCALING "factor", DT_GGUF_KEY_REAL},                       \
     {                                                                                              \
-        "vocab_size", "vocab_size", DT_GGUF_KEY_SAME                                               \
+        "rope.scaling.factor", DT_GGUF_SCALING "factor", DT_GGUF_KEY_REAL                          \
     }
 
 /* YaRN. llama.cpp derives the factor of cosines and sines from the scaling factor. */
@@ -78,9 +83,30 @@ static const struct dt_gguf_key gemma3_keys[] = {
     {NULL},
 };
 
+static const struct dt_gguf_key phi3_keys[] = {
+    PLAIN_KEYS,
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.key_length", "head_dim"},
+    {"attention.value_length", "head_dim", DT_GGUF_KEY_SAME},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", DT_GGUF_KEY_REAL},
+    {"rope.freq_base", "rope_theta", DT_GGUF_KEY_REAL},
+    {"rope.dimension_count", "partial_rotary_factor", DT_GGUF_KEY_ROTARY},
+    {NULL},
+};
+
+/* llama.cpp computes GELU by tanh. */
+static const struct dt_gguf_key gpt_neox_keys[] = {
+    PLAIN_KEYS,
+    {"attention.layer_norm_epsilon", "layer_norm_eps", DT_GGUF_KEY_REAL},
+    {"rope.freq_base", "rotary_emb_base", DT_GGUF_KEY_REAL},
+    {"rope.dimension_count", "rotary_pct", DT_GGUF_KEY_ROTARY},
+    {"use_parallel_residual", "use_parallel_residual", DT_GGUF_KEY_TRUTH, .needed = true},
+    {NULL},
+};
+
 static const struct dt_gguf_architecture architectures[] = {
     {"gpt2", "gpt2", gpt2_keys, .tied = true},
-    {"llama", "llama", llama_keys, .permuted = true},
+    {"llama", "llama", llama_keys, .permuted = true, .has_factors = true},
     {"llama", "mistral", llama_keys, .permuted = true},
     {"qwen2", "qwen2", llama_keys},
     {"qwen3", "qwen3", llama_keys},
@@ -90,6 +116,8 @@ static const struct dt_gguf_architecture architectures[] = {
     {"gemma", "gemma", gemma_keys, .tied = true},
     {"gemma2", "gemma2", gemma2_keys, .tied = true, .window_period = 2, .wide_layers = 46},
     {"gemma3", "gemma3_text", gemma3_keys, .window_period = 6, .wide_layers = 62},
+    {"phi3", "phi3", phi3_keys, .has_head = true},
+    {"gptneox", "gpt_neox", gpt_neox_keys, .has_head = true},
 };
 #define ARCHITECTURES (sizeof architectures / sizeof *architectures)
 
@@ -236,6 +264,7 @@ static bool is_silent(const char *name)
                                          "attention_dropout",
                                          "rope_parameters",
                                          "hidden_dropout_prob",
+                                         "hidden_dropout",
                                          "tie_word_embeddings",
                                          "rope_scaling",
                                          "no_rope_layers",
@@ -267,6 +296,11 @@ static int check_scaling(const struct dt_gguf_architecture *a, const struct dt_m
 {
     if (c->rope_scaling == DT_ROPE_SCALING_NONE)
         return 0;
+    bool usual = c->rope_low_frequency_factor == DT_GGUF_LOW &&
+                 c->rope_high_frequency_factor == DT_GGUF_HIGH;
+    if (c->rope_scaling == DT_ROPE_SCALING_LLAMA3 && a->has_factors)
+        return usual ? 0
+                     : other_value(a, DT_GGUF_SCALING "low_freq_factor or high_freq_factor", err);
     if (c->rope_scaling != DT_ROPE_SCALING_LINEAR && c->rope_scaling != DT_ROPE_SCALING_YARN)
         return other_value(a, DT_GGUF_SCALING "type", err);
     json_object_object_foreach(json_object_object_get(config, "rope_scaling"), name, value)
@@ -310,6 +344,13 @@ int dt_gguf_check_members(const struct dt_gguf_architecture *a, const struct dt_
 
 /* --- tensors ----------------------------------------------------------------------------------*/
 
+#define FUSED(architecture)                                                                        \
+    {DT_ROLE_Q_WEIGHT, "blk.%d.attn_qkv.weight", architecture},                                    \
+        {DT_ROLE_K_WEIGHT, "blk.%d.attn_qkv.weight", architecture},                                \
+    {                                                                                              \
+        DT_ROLE_V_WEIGHT, "blk.%d.attn_qkv.weight", architecture                                   \
+    }
+
 static const struct {
     enum dt_role role;
     const char *name;         /* %d: the layer */
@@ -317,6 +358,12 @@ static const struct {
 } names[] = {
     {DT_ROLE_NORM1_WEIGHT, "blk.%d.post_attention_norm.weight", "olmo2"},
     {DT_ROLE_NORM2_WEIGHT, "blk.%d.post_ffw_norm.weight", "olmo2"},
+    FUSED("phi3"),
+    {DT_ROLE_GATE_WEIGHT, "blk.%d.ffn_up.weight", "phi3"},
+    FUSED("gptneox"),
+    {DT_ROLE_Q_BIAS, "blk.%d.attn_qkv.bias", "gptneox"},
+    {DT_ROLE_K_BIAS, "blk.%d.attn_qkv.bias", "gptneox"},
+    {DT_ROLE_V_BIAS, "blk.%d.attn_qkv.bias", "gptneox"},
     {DT_ROLE_TOKEN_EMBEDDING, "token_embd.weight"},
     {DT_ROLE_POSITION_EMBEDDING, "position_embd.weight"},
     {DT_ROLE_NORM1_WEIGHT, "blk.%d.attn_norm.weight"},
@@ -345,6 +392,7 @@ static const struct {
     {DT_ROLE_FINAL_NORM_WEIGHT, "output_norm.weight"},
     {DT_ROLE_FINAL_NORM_BIAS, "output_norm.bias"},
     {DT_ROLE_HEAD_WEIGHT, "output.weight"},
+    {DT_ROLE_NONE, DT_GGUF_FACTORS},
 };
 
 bool dt_gguf_name(const struct dt_gguf_architecture *a, const struct dt_param *p, char name[64])
@@ -362,6 +410,29 @@ bool dt_gguf_name(const struct dt_gguf_architecture *a, const struct dt_param *p
         return true;
     }
     return false;
+}
+
+bool dt_gguf_is_fused(const struct dt_gguf_architecture *a, const struct dt_param *p,
+                      const struct dt_param *q)
+{
+    char first[64], second[64];
+    return p->layer == q->layer && dt_gguf_name(a, p, first) && dt_gguf_name(a, q, second) &&
+           strcmp(first, second) == 0;
+}
+
+void dt_gguf_rope_factors(const struct dt_model_config *c, float *factors)
+{
+    int64_t pairs = dt_rope_columns(c, DT_ROPE_TABLE_GLOBAL) / 2;
+    double *scaled = dt_alloc((size_t)pairs, sizeof *scaled);
+    double *plain = dt_alloc((size_t)pairs, sizeof *plain);
+    struct dt_model_config unscaled = *c;
+    unscaled.rope_scaling = DT_ROPE_SCALING_NONE;
+    dt_rope_frequencies(c, DT_ROPE_TABLE_GLOBAL, scaled);
+    dt_rope_frequencies(&unscaled, DT_ROPE_TABLE_GLOBAL, plain);
+    for (int64_t i = 0; i < pairs; i++)
+        factors[i] = (float)(plain[i] / scaled[i]);
+    free(scaled);
+    free(plain);
 }
 
 bool dt_gguf_is_transposed(const struct dt_param *p)

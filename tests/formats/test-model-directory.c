@@ -123,7 +123,8 @@ static void missing_rates_have_the_defaults_of_transformers(void **state)
                                     "\"n_positions\": 64, \"n_embd\": 32, \"n_layer\": 2, "
                                     "\"n_head\": 4, \"n_inner\": null%s}";
     struct dt_model_config c;
-    char *silent = dt_asprintf(gpt2, ""), *spoken = dt_asprintf(gpt2, ", \"resid_pdrop\": 0.0");
+    char *silent = dt_asprintf(gpt2, ""),
+         *spoken = dt_asprintf(gpt2, ", \"resid_pdrop\": 0.0, \"embd_pdrop\": 0.0");
     assert_int_equal(read_config(silent, &c), 0);
     assert_true(c.dropout == 0.1 && c.attention_dropout == 0.1);
     assert_int_equal(read_config(spoken, &c), 0);

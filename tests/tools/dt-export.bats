@@ -23,6 +23,12 @@ setup_file() {
     windows=(sliding_window=8 global_every=2 global_first=1)
     of mistral rope_scaling=linear rope_factor=2
     of qwen2 attention_bias=qkv rope_scaling=yarn rope_factor=4 rope_original_length=12 rope_beta_fast=24
+    train -o phi --set model.name=phi3 --set model.num_kv_heads=2 --set model.rotary_dim=8
+    train -o neox --set model.name=gpt_neox --set model.rotary_dim=4 --set model.parallel_residual=true \
+        --set model.tie_word_embeddings=false
+    train -o llama3 --set model.name=llama --set model.num_kv_heads=2 --set model.rope_scaling=llama3 \
+        --set model.rope_factor=8 --set model.rope_original_length=16 \
+        --set model.rope_low_frequency_factor=1 --set model.rope_high_frequency_factor=4
     of smollm3 rope_skip_every=4 num_layers=5
     of granite embedding_scale=6 attention_scale=0.1 residual_scale=0.3 logit_scale=0.2
     of gemma head_dim=32
@@ -34,10 +40,10 @@ setup_file() {
 setup() {
     cd "$T"
     ln -s "$BATS_FILE_TMPDIR"/{gpt2,gpt2-b,llama,tied,qwen3,olmo2,data,docs.jsonl,tok.json} .
-    ln -s "$BATS_FILE_TMPDIR"/{mistral,qwen2,smollm3,granite,gemma,gemma2,gemma3_text} .
+    ln -s "$BATS_FILE_TMPDIR"/{phi,neox,llama3,mistral,qwen2,smollm3,granite,gemma,gemma2,gemma3_text} .
 }
 families="gpt2 llama tied qwen3 olmo2"
-newer="qwen2 smollm3 granite"
+newer="qwen2 smollm3 granite phi neox llama3"
 gemmas="gemma gemma2 gemma3_text"
 
 loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 's/.*"loss":([0-9.]+).*/\1/'; }
@@ -124,8 +130,25 @@ END
     unsaid gemma2 layer_types '["full_attention", "sliding_attention", "full_attention"]' "$value layer_types"
     unsaid gemma2 query_pre_attn_scalar 64 "$value query_pre_attn_scalar"
     unsaid gemma2 attn_logit_softcapping null "$value attn_logit_softcapping"
+    unsaid phi sliding_window 8 "no key for config.json's sliding_window"
+    unsaid llama3 rope_scaling '{"type": "llama3", "factor": 2, "low_freq_factor": 1, "high_freq_factor": 3,
+        "original_max_position_embeddings": 16}' "$value rope_scaling.low_freq_factor or high_freq_factor"
     unsaid gemma3_text layer_types '["full_attention", "sliding_attention", "sliding_attention"]' \
         "$value layer_types"
+}
+
+@test "factors of RoPE that no llama3 scaling gives are refused" {
+    need_python gguf
+    dt-export -m llama3/latest --to gguf -o m.gguf
+    "$PYTHON" - <<'END'
+import gguf
+data = next(t for t in gguf.GGUFReader("m.gguf", "r+").tensors if t.name == "rope_freqs.weight").data
+data[2] = 1.5
+data.flush()
+END
+    run dt-export -m m.gguf -o back
+    assert_one_line_error dt-export
+    [[ "$output" == "dt-export: m.gguf: rope_freqs.weight has other factors than llama3 scaling by "* ]]
 }
 
 @test "general.name is the model's directory or file, after the run for a checkpoint" {
@@ -172,12 +195,11 @@ spoilt() {
     spoilt export_oracle.py 1e-5 llama blk.0.attn_k.weight 2
 }
 
-# With 16 or 8 bits llama.cpp also rounds activations to the type of the weights:
-# bf16 has 8 bits, q8_0 8 for blocks of 32 with one scale, fp16 has 11.
+# With 16 or 8 bits llama.cpp also rounds activations to the type of the weights, as the oracle does.
 @test "llama.cpp finds the same logits in GGUF files of all types" {
-    need_python torch transformers llama_cpp
+    need_python torch transformers gguf llama_cpp
     local files=()
-    types_of() { [[ " $families " == *" $1 "* ]] && echo f32:1e-4 f16:1e-3 bf16:4e-3 q8_0:1e-2 || echo f32:1e-4 f16:1e-3; }
+    types_of() { [[ " $families phi neox llama3 " == *" $1 "* ]] && echo f32:1e-4 f16:1e-3 bf16:2e-3 q8_0:4e-3 || echo f32:1e-4 f16:1e-3; }
     for model in $families $newer mistral $gemmas; do
         for type in $(types_of $model); do
             name=$model-${type%:*}
