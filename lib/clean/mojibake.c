@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "clean/mojibake.h"
+#include "clean/mojibake-internal.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -244,6 +245,24 @@ static uint64_t repair_once(const char *text, size_t size, struct dt_buffer *out
     return repaired;
 }
 
+/* Lines that are UTF-8 as a whole, taken for one of several encodings. */
+static uint64_t repair_lines(const char *text, size_t size, struct dt_buffer *out)
+{
+    uint64_t repaired = 0;
+    dt_buffer_clear(out);
+    for (size_t i = 0, end; i < size; i = end) {
+        const char *feed = memchr(text + i, '\n', size - i);
+        end = feed ? (size_t)(feed - text) + 1 : size;
+        uint64_t more = dt_utf8_ascii_prefix(text + i, end - i) < end - i
+                            ? dt_mojibake_repair_line(text + i, end - i, out)
+                            : 0;
+        repaired += more;
+        if (more == 0)
+            dt_buffer_append(out, text + i, end - i);
+    }
+    return repaired;
+}
+
 /* Replaces C1 controls by the characters of Windows-1252 at 0x80 to 0x9f. */
 static uint64_t replace_controls(const char *text, size_t size, struct dt_buffer *out)
 {
@@ -269,12 +288,11 @@ static uint64_t replace_controls(const char *text, size_t size, struct dt_buffer
 uint64_t dt_mojibake_repair(const char *text, size_t size, struct dt_buffer *out)
 {
     uint64_t (*const steps[])(const char *, size_t, struct dt_buffer *) = {
-        repair_once, repair_once, repair_once, replace_controls};
+        repair_lines, repair_lines, repair_lines,    repair_once,
+        repair_once,  repair_once,  replace_controls};
     struct dt_buffer next = DT_BUFFER_EMPTY;
     uint64_t all = 0, changes = 1;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        if (changes == 0 && steps[i] == repair_once)
-            continue;
         changes = all > 0 ? steps[i](out->data, out->size, &next) : steps[i](text, size, &next);
         if (changes > 0) {
             struct dt_buffer old = *out;

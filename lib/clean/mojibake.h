@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text that was UTF-8, was taken for Windows-1252 or Latin-1, and was made UTF-8
- * again: "CafÃ©" for "Café", "â€™" for an apostrophe.
+ * Text that was UTF-8, was taken for another encoding, and was made UTF-8 again: "CafÃ©" for
+ * "Café", "â€™" for an apostrophe, "Р”Р°" for "Да".
  *
  *     changes = dt_mojibake_repair(text, size, &out);
  *
- * A sequence of such characters is decoded again if its bytes are well-formed UTF-8 and it is
- * implausible as text, as dt-clean(1) defines; an ambiguous one, if the whole document was mangled.
- * Repeated mangling is undone up to three times. Finally, C1 controls become the characters that
+ * A line is decoded as a whole if all of it is UTF-8 in one of the encodings of ENCODINGS in
+ * make-encodings.py, and implausible as it is. In other lines a sequence of characters of
+ * Windows-1252 or Latin-1 is decoded if its bytes are well-formed UTF-8 and it is implausible as
+ * text, as dt-clean(1) defines; an ambiguous one, if the whole document was mangled. Repeated
+ * mangling is undone up to three times. Finally, C1 controls become the characters that
  * Windows-1252 has there.
  */
 #ifndef DT_CLEAN_MOJIBAKE_H

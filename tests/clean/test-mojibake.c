@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "clean/mojibake-internal.h"
 #include "clean/mojibake.h"
+#include "unicode/utf8.h"
 
 static void assert_repaired(const char *text, const char *expected, uint64_t times)
 {
@@ -78,6 +80,13 @@ static const char *const meant[] = {
     "Nguyên âm Ã… ã",
 };
 
+/* Text that looks like UTF-8 in one of the encodings, or nearly. */
+static const char *const misleading[] = {
+    "ВІТАЄМО, ВІК",     "ВелосипедЂор", "10 Å— 20",   "2×£5",      "BLÅØYA, ÆØÅ",
+    "TRANSFORMATORIŲ®", "NESTLÉ® ™",    "x = √π, ∆°", "(o¬ô) Ō¬o", "┌┬┐ ┤a├ ┼┐a┼┐a",
+    "TAXAĂ\u00a0",      "SÃO, SÓ… OÙ™", "frá§ 14",    "Āø Åland",  "J'ai dit «\u00a0à\u00a0»…",
+};
+
 static void correct_text_stays(void **state)
 {
     (void)state;
@@ -87,6 +96,69 @@ static void correct_text_stays(void **state)
             fail_msg("%s became %s", meant[i], out.data);
         dt_buffer_release(&out);
     }
+    for (size_t i = 0; i < sizeof misleading / sizeof *misleading; i++) {
+        struct dt_buffer out = DT_BUFFER_EMPTY;
+        if (dt_mojibake_repair(misleading[i], strlen(misleading[i]), &out) != 0)
+            fail_msg("%s became %s", misleading[i], out.data);
+        dt_buffer_release(&out);
+    }
+}
+
+/* UTF-8 as whoever takes it for an encoding of the table sees it. */
+static void mangle_as(int encoding, const char *text, struct dt_buffer *out)
+{
+    dt_buffer_clear(out);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        char utf8[4];
+        uint32_t code = c < 0x80 ? c : dt_mojibake_encodings[encoding][c - 0x80];
+        dt_buffer_append(out, utf8, dt_utf8_encode(code, utf8));
+    }
+}
+
+static void every_encoding_is_undone_once_and_twice(void **state)
+{
+    static const char *const sentences[] = {
+        "Le garçon était à l’hôpital.",
+        "Zażółć gęślą jaźń.",
+        "Съешь же ещё этих булок.",
+        "Ξεσκεπάζω την ψυχοφθόρα.",
+        "Việt Nam có nhiều món.",
+        "いろはにほへと ちりぬるを",
+        "키스의 고유조건은",
+        "I ❤ you 😀.",
+        "Šiaip įdomu, kaip jūs.",
+    };
+    struct dt_buffer once = DT_BUFFER_EMPTY, twice = DT_BUFFER_EMPTY, out = DT_BUFFER_EMPTY;
+    unsigned missed = 0;
+    (void)state;
+    for (int e = 0; e < DT_MOJIBAKE_ENCODINGS; e++) {
+        for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
+            mangle_as(e, sentences[i], &once);
+            mangle_as(e, once.data, &twice);
+            assert_true(dt_mojibake_repair(once.data, once.size, &out) > 0);
+            missed += strcmp(out.data, sentences[i]) != 0;
+            assert_true(dt_mojibake_repair(twice.data, twice.size, &out) > 0);
+            missed += strcmp(out.data, sentences[i]) != 0;
+        }
+    }
+    assert_in_range(missed, 0, 4); /* of 180: what the encodings cannot tell apart */
+    dt_buffer_release(&once);
+    dt_buffer_release(&twice);
+    dt_buffer_release(&out);
+}
+
+/* Bytes that programs lose: a no-break space became a space, an undefined byte U+FFFD or "?", and
+ * characters beyond U+FFFF two surrogates. */
+static void lost_bytes_are_marked_or_restored(void **state)
+{
+    (void)state;
+    assert_repaired("voilÃ la mÃ©thode", "voilà la méthode", 2);
+    assert_repaired("Ã s 7 horas nÃ£o", "às 7 horas não", 2);
+    assert_repaired("â€œso isâ€� said", "“so is� said", 2);
+    assert_repaired("â€œyesâ€? and â€œnoâ€?", "“yes� and “no�", 4);
+    assert_repaired("oh í\u00a0½í¸\xc2\x80", "oh 😀", 1);
+    assert_repaired("GÃ\u00a0idhlig", "Gàidhlig", 1);
 }
 
 static void mangled_text_is_mended_wherever_its_letters_are(void **state)
@@ -178,6 +250,8 @@ int main(void)
         cmocka_unit_test(double_encodings_are_undone),
         cmocka_unit_test(what_may_be_meant_stays),
         cmocka_unit_test(correct_text_stays),
+        cmocka_unit_test(every_encoding_is_undone_once_and_twice),
+        cmocka_unit_test(lost_bytes_are_marked_or_restored),
         cmocka_unit_test(mangled_text_is_mended_wherever_its_letters_are),
         cmocka_unit_test(sequences_beside_correct_text_are_mended),
         cmocka_unit_test(ambiguous_pairs_are_mended_beside_other_evidence),
