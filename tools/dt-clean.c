@@ -9,6 +9,7 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "clean/clean.h"
+#include "clean/contamination-report.h"
 #include "clean/drop-list.h"
 #include "dedup/contamination.h"
 #include "hub/hub.h"
@@ -24,7 +25,7 @@ static const char *const part_names[] = {"none", "paragraphs", "lines", NULL};
 
 static struct {
     int from, to, invalid, line_ends, space, form, part;
-    const char *separator, *field, *languages, *mask, *drop, *rejects, *stats, *out;
+    const char *separator, *field, *languages, *mask, *drop, *found, *rejects, *stats, *out;
     struct dt_string_list rules, contamination, seen;
     struct dt_reading_options reading;
     long min_chars, max_chars, max_masked, sequence, threads;
@@ -81,6 +82,9 @@ static const struct dt_option options[] = {
     {"sequence", 0, DT_OPTION_INT, &opt.sequence, "N",
      "--decontaminate looks for sequences of N words (default 13)", .min = 1,
      .max = DT_SHINGLE_WORDS, .with = "decontaminate"},
+    {"contamination-report", 0, DT_OPTION_STRING, &opt.found, "FILE",
+     "write which evaluation texts were found to FILE, as JSON Lines", .writes = "",
+     .with = "decontaminate"},
     {"mask", 0, DT_OPTION_STRING, &opt.mask, "LIST",
      "mask personal data: email,ipv6,ipv4,iban,card,phone or all"},
     {"max-masked", 0, DT_OPTION_INT, &opt.max_masked, "N",
@@ -172,19 +176,34 @@ static int write_statistics(const struct dt_clean_statistics *s, double seconds,
     return rc;
 }
 
-/* Rejects and statistics are written even if all documents were dropped. */
-static int finish(const struct dt_clean_statistics *s, double seconds, struct dt_output *out,
-                  struct dt_output *rejects, struct dt_lineage *lineage, struct dt_error *err)
+static int write_report(const struct dt_clean_options *how, struct dt_error *err)
+{
+    struct dt_output out = {.fd = -1};
+    int rc = dt_output_open(&out, opt.found, err);
+    if (rc == 0)
+        rc = dt_contamination_report_write(how->contamination, &out, err);
+    if (rc == 0)
+        rc = dt_lineage_commit(how->lineage, &out, err);
+    dt_output_abandon(&out);
+    return rc;
+}
+
+/* Rejects, the report and statistics are written even if all documents were dropped. */
+static int finish(const struct dt_clean_options *how, const struct dt_clean_statistics *s,
+                  double seconds, struct dt_output *out, struct dt_output *rejects,
+                  struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY;
     dt_clean_statistics_text(s, &text);
-    int rc = opt.rejects ? dt_lineage_commit(lineage, rejects, err) : 0;
+    int rc = opt.rejects ? dt_lineage_commit(how->lineage, rejects, err) : 0;
+    if (rc == 0 && opt.found)
+        rc = write_report(how, err);
     if (rc == 0 && opt.stats)
         rc = write_statistics(s, seconds, err);
     if (rc == 0 && s->documents_out == 0 && opt.reading.part == NULL && !opt.allow_empty)
         rc = dt_fail(err, DT_EFORMAT, "no document came out: %s", text.data);
     if (rc == 0)
-        rc = dt_lineage_commit(lineage, out, err);
+        rc = dt_lineage_commit(how->lineage, out, err);
     if (rc == 0 && !opt.quiet)
         dt_program_warn("documents: %s; %.1f MB in %.2f s", text.data, (double)s->bytes_in / 1e6,
                         seconds);
@@ -239,8 +258,7 @@ static int run(const struct dt_clean_options *how, struct dt_documents *in, stru
     DT_TRY(dt_cleaner_new(&cleaner, how, in, out, opt.rejects ? rejects : NULL, err));
     int rc = clean(cleaner, in, err);
     if (rc == 0)
-        rc = finish(dt_cleaner_statistics(cleaner), dt_clock_now() - start, out, rejects,
-                    how->lineage, err);
+        rc = finish(how, dt_cleaner_statistics(cleaner), dt_clock_now() - start, out, rejects, err);
     dt_cleaner_free(cleaner);
     return rc;
 }
@@ -254,7 +272,9 @@ static int read_contamination(struct dt_contamination **c, struct dt_error *err)
     char **paths = dt_alloc((size_t)count, sizeof *paths);
     for (int i = 0; i < count; i++)
         paths[i] = dt_strdup(opt.contamination.items[i]);
-    int rc = dt_contamination_read(c, (int)opt.sequence, paths, count, opt.field, err);
+    const struct dt_contamination_options how = {
+        .n = (int)opt.sequence, .field = opt.field, .by_item = opt.found != NULL};
+    int rc = dt_contamination_read(c, &how, paths, count, err);
     for (int i = 0; i < count; i++)
         free(paths[i]);
     free(paths);
