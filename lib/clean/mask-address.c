@@ -74,8 +74,8 @@ bool dt_mask_find_email(const char *text, size_t size, size_t start, struct dt_m
                 break;
             from -= wide ? 2 : 1;
         }
-        while (from < at && name_size(text, size, from) == 0)
-            from++;
+        while (from < at && name_size(text, size, from) == 0 && !strchr("_~", text[from]))
+            from++; /* a sign at the beginning is more likely punctuation before the address */
         from = from < at ? from : quoted_start(text, start, at);
         size_t to = host_end(text, size, at + 1);
         if (from < at && text[at - 1] != '.' && to > at + 1) {
@@ -183,7 +183,8 @@ static size_t ipv6_end(const char *text, size_t size, size_t i)
     char copy[INET6_ADDRSTRLEN];
     unsigned char address[16];
     size_t to = i;
-    while (to < size && to - i < sizeof copy - 1 && (is_hex(text[to]) || text[to] == ':'))
+    while (to < size && to - i < sizeof copy - 1 &&
+           (is_hex(text[to]) || text[to] == ':' || text[to] == '.'))
         to++;
     for (; to > i + 4; to--) {
         if (to < size && (dt_mask_is_name(text[to]) || (text[to] == ':' && text[to - 1] == ':')))

@@ -115,8 +115,9 @@ static size_t card_end(const char *text, size_t size, size_t i)
 {
     struct groups g;
     bool fraction = i > 1 && text[i - 1] == '.' && dt_mask_is_digit(text[i - 2]);
+    bool phone = i > 0 && text[i - 1] == '+';
     take_groups(text, size, i, &g);
-    for (size_t n = g.count; n > 0 && !fraction; n--) {
+    for (size_t n = g.count; n > 0 && !fraction && !phone; n--) {
         size_t digits = g.group[n - 1].digits, end = g.group[n - 1].end;
         bool form = is_printed_so(&g, n) || (n == g.count && g.whole && g.single);
         if (form && digits >= 13 && is_valid(g.digits, digits) &&

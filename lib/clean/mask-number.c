@@ -118,7 +118,8 @@ static bool is_thousands(const char *text, size_t size, size_t i)
     size_t first = digits_at(text, size, i), end = i + first, groups = 0;
     for (; end < size && text[end] == '.' && digits_at(text, size, end + 1) == 3; end += 4)
         groups++;
-    if (first < 2 || first > 3 || groups < 2 || digits_at(text, size, end) > 0)
+    bool goes_on = end < size && text[end] == '.' && digits_at(text, size, end + 1) > 0;
+    if (first < 2 || first > 3 || groups < 2 || goes_on || digits_at(text, size, end) > 0)
         return false;
     return text[i] == '1' || (groups == 2 && (first == 2 || memcmp(text + end - 3, "000", 3) == 0));
 }

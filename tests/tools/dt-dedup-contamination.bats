@@ -43,7 +43,7 @@ END
     [ "$(wc -l <out)" -eq 1 ]
     [ "$(cat found)" = '{"item":"q1","sequences":4,"documents":3,"overlaps":6,"most":2}
 {"item":"q2","sequences":4,"documents":2,"overlaps":4,"most":3}' ]
-    # the reports of parts add up, whatever the number of threads
+    # the reports of parts can be summed, for any number of threads
     for i in $(seq 400); do sed 's/"text":"/&w'$i' /' in.jsonl; done >many.jsonl
     dt-clean -q -j 3 -o out --sequence 3 --decontaminate eval --contamination-report all many.jsonl
     split -n l/5 many.jsonl part-
