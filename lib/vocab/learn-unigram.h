@@ -21,7 +21,7 @@ struct dt_learned {
     struct dt_trie_piece *pieces; /* [count]; their bytes belong to the words; id: the index */
     double *scores;               /* [count]: natural logarithms of probabilities */
     uint32_t count;
-    uint32_t characters; /* that need a piece; set also if there is no room for them */
+    uint32_t characters; /* that need a piece; set also if the vocabulary is too small for them */
     double likelihood;   /* mean logarithm of a word's probability, over all segmentations */
 };
 

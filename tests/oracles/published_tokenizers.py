@@ -80,7 +80,7 @@ def is_tokenizer_json(path):
 
 
 def reference(path):
-    """The kind of a file and what encodes texts; None where there is nothing to compare with."""
+    """The kind of a file and what encodes texts; None without a reference."""
     if path.endswith(".json") and is_tokenizer_json(path):
         from tokenizers import Tokenizer
         t = Tokenizer.from_file(path)
