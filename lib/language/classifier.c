@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/math.h"
 #include "hash/hash.h"
 
 #define LARGEST_FILE ((size_t)1 << 36)
@@ -257,9 +258,15 @@ static void add_text(const struct dt_classifier *c, struct dt_classifier_scratch
 
 /* --- labels ----------------------------------------------------------------------------------- */
 
+/* With the bits of every machine, and of glibc: rounded once, from double precision. */
+static float exp_of(float x)
+{
+    return (float)dt_math_exp((double)x);
+}
+
 static float log_of(float probability)
 {
-    return (float)log((double)probability + 1e-5);
+    return (float)dt_math_log((double)probability + 1e-5);
 }
 
 static void score_softmax(const struct dt_classifier *c, float *scores)
@@ -268,11 +275,11 @@ static void score_softmax(const struct dt_classifier *c, float *scores)
     for (int32_t i = 1; i < c->label_count; i++)
         most = scores[i] > most ? scores[i] : most;
     for (int32_t i = 0; i < c->label_count; i++) {
-        scores[i] = (float)exp((double)(scores[i] - most));
+        scores[i] = (float)dt_math_exp((double)(scores[i] - most));
         sum += scores[i];
     }
     for (int32_t i = 0; i < c->label_count; i++)
-        scores[i] = expf(log_of(scores[i] / sum));
+        scores[i] = exp_of(log_of(scores[i] / sum));
 }
 
 /* fastText reads the sigmoid from a table of 513 values between -8 and 8. */
@@ -283,13 +290,13 @@ static float sigmoid(float x)
     if (x > 8)
         return 1;
     float place = (float)((int64_t)((x + 8) * 512 / 8 / 2) * 16) / 512 - 8;
-    return (float)(1.0 / (1.0 + (double)expf(-place)));
+    return (float)(1.0 / (1.0 + (double)exp_of(-place)));
 }
 
 static void score_each(const struct dt_classifier *c, float *scores)
 {
     for (int32_t i = 0; i < c->label_count; i++)
-        scores[i] = expf(log_of(sigmoid(scores[i])));
+        scores[i] = exp_of(log_of(sigmoid(scores[i])));
 }
 
 /* From the root down: scores of nodes are logarithms of probabilities. */
@@ -299,12 +306,12 @@ static void score_tree(const struct dt_classifier *c, const float *hidden, float
     scores[2 * labels - 2] = 0;
     for (int32_t i = 2 * labels - 2; i >= labels; i--) {
         float right = dot_row(&c->output, i - labels, hidden);
-        right = (float)(1.0 / (double)(1 + expf(-right)));
+        right = (float)(1.0 / (double)(1 + exp_of(-right)));
         scores[c->nodes[i].left] = scores[i] + log_of((float)(1.0 - (double)right));
         scores[c->nodes[i].right] = scores[i] + log_of(right);
     }
     for (int32_t i = 0; i < labels; i++)
-        scores[i] = expf(scores[i]);
+        scores[i] = exp_of(scores[i]);
 }
 
 static void make_room(const struct dt_classifier *c, struct dt_classifier_scratch *s)

@@ -82,8 +82,8 @@ copy_house() {
     [ "$status" -eq 1 ]
 }
 
-@test "nothing in lib or tools uses another Unicode library than lib/unicode" {
-    run grep -rlnE 'utf8proc|unicode/u[a-z]+\.h>|wctype\.h|wchar\.h' "$ROOT/lib" "$ROOT/tools" "$ROOT/Makefile"
+@test "nothing in lib or tools uses another Unicode library than lib/unicode, but a plug-in ICU's words" {
+    run grep -rlnE --exclude-dir=icu 'utf8proc|unicode/u[a-z]+\.h>|wctype\.h|wchar\.h' "$ROOT/lib" "$ROOT/tools"
     echo "$output"
     [ "$status" -eq 1 ]
 }
