@@ -23,7 +23,13 @@ int dt_output_codec_open(struct dt_output_codec **codec, const struct dt_output 
                          struct dt_error *err)
 {
     const char *name = out->temporary ? dt_file_type_codec(out->path) : NULL;
+    const char *table = out->temporary ? strrchr(out->path, '.') : NULL;
     *codec = NULL;
+    if (table && strcmp(table, ".parquet") == 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: is named as a Parquet file, which dt does not write: write JSON Lines, "
+                       "then: duckdb -c \"copy (from 'x.jsonl') to 'x.parquet'\"",
+                       out->path);
     if (name == NULL)
         return 0;
     bool gzip = strcmp(name, "gzip") == 0;

@@ -17,7 +17,7 @@
 struct dt_output_codec;
 
 /* *codec is NULL for files of other names, and for stdout and devices. DT_EINVALID for .xz, .bz2
- * and .lz4, which dt reads but does not write. */
+ * and .lz4, and for .parquet, which dt reads but does not write. */
 int dt_output_codec_open(struct dt_output_codec **codec, const struct dt_output *out,
                          struct dt_error *err) DT_MUST_CHECK;
 /* Writes the data, compressed; ends: nothing follows. Equal data gives equal files. */

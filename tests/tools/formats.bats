@@ -149,6 +149,10 @@ parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
         [[ "$output" == *"out.$c: is named as "*", which dt does not write: name it .gz or .zst" ]]
         [ ! -e out.$c ]
     done
+    run dt-clean -q docs.jsonl -o out.parquet
+    assert_one_line_error dt-clean
+    [[ "$output" == *"out.parquet: is named as a Parquet file, which dt does not write: write JSON Lines"* ]]
+    [ ! -e out.parquet ]
     echo '{' >>docs.jsonl
     run dt-clean -q docs.jsonl -o none.gz
     assert_one_line_error dt-clean
