@@ -17,29 +17,27 @@
 
 #define DT_HTML_PARSER_ABI 1
 
-/* Limits of a page: its time is proportional to its size times these. */
-#define DT_HTML_PARSER_DEPTH      4096  /* elements inside one another */
-#define DT_HTML_PARSER_ATTRIBUTES 10000 /* of a tag */
+#define DT_HTML_PARSER_DEPTH 4096 /* limit of elements inside one another */
 
 struct dt_html_events {
+    const char *const *attributes; /* names of those that start needs, ended by NULL */
     /* name in lower case; attributes: names and values in turn, ended by NULL; a value is NULL if
      * the attribute has none. All are borrowed. */
     void (*start)(void *context, const char *name, const char *const *attributes);
     void (*end)(void *context, const char *name);
-    /* Text in UTF-8, in pieces; content of script and style, too. */
+    /* Text in UTF-8, in pieces; not that of script, style and comments. */
     void (*text)(void *context, const char *text, size_t size);
 };
 
 enum dt_html_outcome {
     DT_HTML_OUTCOME_PARSED,
-    DT_HTML_OUTCOME_TOO_DEEP, /* above DT_HTML_PARSER_DEPTH: events stopped there */
-    DT_HTML_OUTCOME_TOO_WIDE  /* above DT_HTML_PARSER_ATTRIBUTES: no events */
+    DT_HTML_OUTCOME_TOO_DEEP /* above DT_HTML_PARSER_DEPTH: events stopped there */
 };
 
 /* The plug-in's table, exported as "dt_html_parser". */
 struct dt_html_parser {
     int abi;
-    /* html is UTF-8. Threads may parse at the same time. */
+    /* html is UTF-8, of at most 1 GiB. Threads may parse at the same time. */
     enum dt_html_outcome (*parse)(const char *html, size_t size,
                                   const struct dt_html_events *events, void *context);
 };

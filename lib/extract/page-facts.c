@@ -133,7 +133,9 @@ static void take_link(struct dt_page_facts *f, const char *const *attributes, bo
 
 void dt_page_facts_take(struct dt_page_facts *f, const char *name, const char *const *attributes)
 {
-    if (strcmp(name, "a") == 0)
+    if (strchr("amlht", name[0]) == NULL)
+        return;
+    if (name[0] == 'a' && name[1] == '\0')
         take_link(f, attributes, false);
     else if (strcmp(name, "meta") == 0)
         take_meta(f, attributes);

@@ -35,7 +35,7 @@ enum dt_page_outcome {
     DT_PAGE_BROTLI,    /* br, without the plug-in for it */
     DT_PAGE_TOO_LONG,  /* more than `most` bytes */
     DT_PAGE_CHARSET,   /* an encoding that cannot be decoded */
-    DT_PAGE_NESTING,   /* too many elements inside one another, or attributes of one */
+    DT_PAGE_NESTING,   /* too many elements inside one another */
     DT_PAGE_NO_TEXT,   /* no text, or less than min_bytes */
     DT_PAGE_OUTCOMES
 };

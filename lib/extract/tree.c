@@ -201,7 +201,11 @@ static void text(void *context, const char *data, size_t size)
 enum dt_html_outcome dt_tree_parse(struct dt_tree *t, const struct dt_html_parser *parser,
                                    const char *html, size_t size)
 {
-    static const struct dt_html_events events = {start, end, text};
+    /* of hints.c, of page-facts.c, and of links */
+    static const char *const attributes[] = {
+        "class",    "id",   "role", "style",   "hidden",   "itemprop",   "aria-hidden", "href",
+        "property", "name", "rel",  "content", "datetime", "http-equiv", "lang",        NULL};
+    static const struct dt_html_events events = {attributes, start, end, text};
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fill_table);
     t->count = 0;

@@ -46,29 +46,74 @@ static void text(void *user, const xmlChar *data, int size)
         p->events->text(p->context, (const char *)data, (size_t)size);
 }
 
+/* --- the page without what has no use --------------------------------------------------------- */
+
 static bool is_space(char c)
 {
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '/';
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f';
 }
 
-/* The end of the tag at p, after its first letter. Bytes in quotes after an equals sign are a
- * value. *count: its attributes, roughly. */
-static const char *end_of_tag(const char *p, const char *stop, size_t *count)
+static const char *skip_spaces(const char *p, const char *stop)
 {
-    char last = 'a', mark = 'a'; /* mark: the last byte but white space */
-    for (*count = 0; p < stop && *p != '>'; p++) {
-        if (mark == '=' && (*p == '"' || *p == '\'')) {
-            const char *close = memchr(p + 1, *p, (size_t)(stop - p) - 1);
-            if (close == NULL)
-                return stop;
-            p = close;
-            last = mark = ' ';
-            continue;
-        }
-        *count += is_space(last) && !is_space(*p);
-        mark = is_space(*p) ? mark : *p;
-        last = *p;
+    while (p < stop && is_space(*p))
+        p++;
+    return p;
+}
+
+/* The end of an attribute's value, after the equals sign. */
+static const char *end_of_value(const char *p, const char *stop)
+{
+    p = skip_spaces(p, stop);
+    if (p < stop && (*p == '"' || *p == '\'')) {
+        const char *close = memchr(p + 1, *p, (size_t)(stop - p) - 1);
+        return close ? close + 1 : stop;
     }
+    while (p < stop && !is_space(*p) && *p != '>')
+        p++;
+    return p;
+}
+
+/* The end of the attribute at p; *name: of its name. */
+static const char *end_of_attribute(const char *p, const char *stop, const char **name)
+{
+    for (p++; p < stop && !is_space(*p) && *p != '=' && *p != '>' && *p != '/';)
+        p++;
+    *name = p;
+    const char *equals = skip_spaces(p, stop);
+    return equals < stop && *equals == '=' ? end_of_value(equals + 1, stop) : p;
+}
+
+static bool is_wanted(const struct dt_html_events *events, const char *name, size_t size)
+{
+    for (const char *const *a = events->attributes; *a; a++)
+        if (strncasecmp(*a, name, size) == 0 && (*a)[size] == '\0')
+            return true;
+    return false;
+}
+
+/* Appends the start tag at p with the attributes that are wanted; returns its end, at '>'. *empty:
+ * whether it ends with a slash. */
+static const char *copy_tag(const struct dt_html_events *events, const char *p, const char *stop,
+                            struct dt_buffer *out, bool *empty)
+{
+    const char *start = p, *name;
+    while (p < stop && !is_space(*p) && *p != '>' && *p != '/')
+        p++;
+    dt_buffer_append(out, start, (size_t)(p - start));
+    for (;;) {
+        for (*empty = false; p < stop && (is_space(*p) || *p == '/'); p++)
+            *empty = *p == '/';
+        if (p == stop || *p == '>')
+            break;
+        start = p;
+        p = end_of_attribute(p, stop, &name);
+        if (is_wanted(events, start, (size_t)(name - start))) {
+            dt_buffer_add_char(out, ' ');
+            dt_buffer_append(out, start, (size_t)(p - start));
+        }
+    }
+    if (*empty)
+        dt_buffer_add_char(out, '/');
     return p;
 }
 
@@ -76,14 +121,13 @@ static const char *end_of_tag(const char *p, const char *stop, size_t *count)
 static const char *end_of_raw_text(const char *tag, const char *p, const char *stop)
 {
     size_t n = strncasecmp(tag, "<script", 7) == 0 ? 6 : strncasecmp(tag, "<style", 6) == 0 ? 5 : 0;
-    for (; n > 0 && p < stop; p++) {
-        p = memchr(p, '<', (size_t)(stop - p));
-        if (p == NULL)
-            return stop;
+    bool named = n > 0 && (tag[n + 1] == '>' || tag[n + 1] == '/' || is_space(tag[n + 1]));
+    if (!named)
+        return p;
+    for (; p < stop && (p = memchr(p, '<', (size_t)(stop - p))) != NULL; p++)
         if ((size_t)(stop - p) > n + 1 && p[1] == '/' && strncasecmp(p + 2, tag + 1, n) == 0)
             return p;
-    }
-    return p;
+    return stop;
 }
 
 /* After the comment at p; without an end, after its start. */
@@ -91,28 +135,39 @@ static const char *end_of_comment(const char *p, const char *stop, bool *unended
 {
     const char *end = *unended ? NULL : memmem(p + 4, (size_t)(stop - p) - 4, "-->", 3);
     *unended = end == NULL;
-    return end ? end : p + 4;
+    return end ? end + 3 : p + 4;
 }
 
-/* libxml2 compares each attribute of a tag with all before it, so a tag of many takes minutes. */
-static bool too_wide(const char *html, size_t size)
+/* Appends the page to out without comments, the content of script and style, and attributes that
+ * are not wanted, all of which libxml2 would read byte by byte. It also compares each attribute of
+ * a tag with all others, which takes minutes for a tag of very many. */
+static void reduce(const struct dt_html_events *events, const char *html, size_t size,
+                   struct dt_buffer *out)
 {
-    const char *stop = html + size, *p = html;
-    bool unended = false;
+    const char *stop = html + size, *p = html, *from = html;
+    bool unended = false, empty;
+    dt_buffer_reserve(out, size + 1);
     while (p < stop && (p = memchr(p, '<', (size_t)(stop - p))) != NULL) {
-        size_t left = (size_t)(stop - p), count;
-        if (left > 4 && memcmp(p, "<!--", 4) == 0) {
-            p = end_of_comment(p, stop, &unended);
-        } else if (left > 1 && (p[1] | 32) >= 'a' && (p[1] | 32) <= 'z') {
-            const char *end = end_of_tag(p + 2, stop, &count);
-            if (count > DT_HTML_PARSER_ATTRIBUTES)
-                return true;
-            p = end_of_raw_text(p, end, stop);
-        } else {
-            p++;
+        size_t left = (size_t)(stop - p);
+        bool comment = left > 4 && memcmp(p, "<!--", 4) == 0;
+        bool tag = left > 1 && (p[1] | 32) >= 'a' && (p[1] | 32) <= 'z';
+        const char *start = p++;
+        if (!comment && !tag)
+            continue;
+        const char *end = comment ? end_of_comment(start, stop, &unended) : start;
+        if (comment && unended)
+            continue;
+        dt_buffer_append(out, from, (size_t)(start - from));
+        from = p = end;
+        if (tag) {
+            end = copy_tag(events, start, stop, out, &empty);
+            dt_buffer_append(out, ">", end < stop);
+            from = p = end + (end < stop);
+            if (!empty) /* libxml2 takes <script/> as empty */
+                from = p = end_of_raw_text(start, p, stop);
         }
     }
-    return false;
+    dt_buffer_append(out, from, (size_t)(stop - from));
 }
 
 static htmlParserCtxtPtr new_parser(const char *html, size_t size, struct parse *p)
@@ -135,13 +190,14 @@ static enum dt_html_outcome parse(const char *html, size_t size,
                                   const struct dt_html_events *events, void *context)
 {
     struct parse p = {.events = events, .context = context};
-    if (size == 0)
-        return DT_HTML_OUTCOME_PARSED;
-    if (size > INT32_MAX / 2 || too_wide(html, size))
-        return DT_HTML_OUTCOME_TOO_WIDE;
-    p.parser = new_parser(html, size, &p);
-    htmlParseDocument(p.parser);
-    htmlFreeParserCtxt(p.parser);
+    struct dt_buffer reduced = DT_BUFFER_EMPTY;
+    reduce(events, html, size, &reduced);
+    if (reduced.size > 0) {
+        p.parser = new_parser(reduced.data, reduced.size, &p);
+        htmlParseDocument(p.parser);
+        htmlFreeParserCtxt(p.parser);
+    }
+    dt_buffer_release(&reduced);
     return p.stopped ? DT_HTML_OUTCOME_TOO_DEEP : DT_HTML_OUTCOME_PARSED;
 }
 
