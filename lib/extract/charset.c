@@ -302,6 +302,8 @@ int64_t dt_charset_decode(const struct dt_charset *charset, const char *page, si
     if (charset->iconv == NULL)
         return -1;
     iconv_t cd = iconv_open("UTF-8", charset->iconv);
+    if (cd == (iconv_t)-1 && errno == ENOMEM)
+        dt_out_of_memory();
     if (cd == (iconv_t)-1)
         return -1;
     int64_t replaced = decode_by_iconv(cd, page, size, text);

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/plugin.h"
 
@@ -39,6 +40,8 @@ static enum dt_warc_body inflate_all(const char *data, size_t size, int windows,
             rc = inflateReset(&z); /* another member */
     }
     inflateEnd(&z);
+    if (rc == Z_MEM_ERROR)
+        dt_out_of_memory();
     if (out->size > most)
         return DT_WARC_BODY_TOO_LONG;
     return rc == Z_STREAM_END  ? DT_WARC_BODY_DECODED
@@ -90,6 +93,8 @@ static enum dt_warc_body decode_zstd(const char *data, size_t size, size_t most,
         stuck = in.pos == before && to.pos == 0;
     }
     ZSTD_freeDStream(stream);
+    if (ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation)
+        dt_out_of_memory();
     if (out->size > most)
         return DT_WARC_BODY_TOO_LONG;
     return rc == 0 ? DT_WARC_BODY_DECODED : stuck ? DT_WARC_BODY_CUT : DT_WARC_BODY_DAMAGED;

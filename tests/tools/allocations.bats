@@ -44,6 +44,17 @@ try() {
         "dt-dedup match -q -o lists $S/signatures"
 }
 
+@test "dt-extract where an allocation fails" {
+    printf '<title>A</title><meta charset=latin1><article><p>First caf\351, of some length.</p></article>' \
+        | gzip -c >body
+    { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n'
+        cat body; } >block
+    { printf 'WARC/1.0\r\nWARC-Type: response\r\nContent-Length: %d\r\n\r\n' "$(wc -c <block)"
+        cat block
+        printf '\r\n\r\n'; } >"$T/web.warc"
+    try "dt-extract -q -j 1 $T/web.warc"
+}
+
 @test "dt-vocab and dt-tokenize where an allocation fails" {
     try "dt-vocab -q -s 300 $S/docs.jsonl" \
         "dt-vocab -q --model wordpiece -s 300 $S/docs.jsonl" \

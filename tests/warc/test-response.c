@@ -147,6 +147,28 @@ static void damaged_data_is_named(void **state)
     dt_buffer_release(&b);
 }
 
+/* By the plug-in, if it was built. */
+static void br_is_decoded(void **state)
+{
+    static const char br[] = "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\n"
+                             "\x1b\x34\x00\xf8\x8d\x94\x6e\xde\x48\x0d\xc2\x13\x06\xa7\x59"
+                             "\x7c\xca\xce\xa4\x20\x9a\xf4\x93\x03\x38\x33\x50\xee\xf7\x43"
+                             "\xdc\x01\x19";
+    static const char text[] = "<p>text of a page, text of a page, text of a page</p>";
+    struct dt_buffer body = DT_BUFFER_EMPTY;
+    (void)state;
+    enum dt_warc_body rc = decode(br, sizeof br - 1, LIMIT, &body);
+    if (rc == DT_WARC_BODY_NO_BROTLI)
+        skip();
+    assert_int_equal(rc, DT_WARC_BODY_DECODED);
+    assert_string_equal(body.data, text);
+    assert_int_equal(decode(br, sizeof br - 1, sizeof text - 2, &body), DT_WARC_BODY_TOO_LONG);
+    assert_int_equal(decode(br, sizeof br - 6, LIMIT, &body), DT_WARC_BODY_CUT);
+    dt_buffer_release(&body);
+    assert_decodes("HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\n<p>text", DT_WARC_BODY_DECODED,
+                   "<p>text");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +178,7 @@ int main(void)
         cmocka_unit_test(each_coding_is_decoded_and_bounded),
         cmocka_unit_test(codings_are_undone_from_the_last),
         cmocka_unit_test(damaged_data_is_named),
+        cmocka_unit_test(br_is_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

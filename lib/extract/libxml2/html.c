@@ -4,6 +4,7 @@
 #include <libxml/parserInternals.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -201,8 +202,25 @@ static enum dt_html_outcome parse(const char *html, size_t size,
     return p.stopped ? DT_HTML_OUTCOME_TOO_DEEP : DT_HTML_OUTCOME_PARSED;
 }
 
+/* libxml2 would go on without what it cannot allocate. */
+static void *allocate(size_t size)
+{
+    return dt_checked(malloc(size));
+}
+
+static void *reallocate(void *p, size_t size)
+{
+    return dt_checked(realloc(p, size));
+}
+
+static char *duplicate(const char *text)
+{
+    return dt_checked(strdup(text));
+}
+
 __attribute__((constructor)) static void initialize(void)
 {
+    xmlMemSetup(free, allocate, reallocate, duplicate);
     xmlInitParser(); /* before there are threads */
 }
 
