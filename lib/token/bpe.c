@@ -120,6 +120,9 @@ static size_t merge_short(const struct dt_tokenizer *t, uint32_t *ids, uint32_t 
             best = ranks[i] < ranks[best] ? i : best;
         if (ranks[best] == DT_NO_RANK)
             break;
+        if (ranks[best] >= t->first_tied)
+            for (best = 0; ranks[best] == DT_NO_RANK;)
+                best++;
         ids[best] = t->results[ranks[best]];
         size--;
         for (size_t i = best + 1; i < size; i++) {
@@ -156,8 +159,14 @@ static size_t encode_short(const struct dt_tokenizer *t, uint32_t *ids, size_t c
 /* --- long pieces -------------------------------------------------------------------------------
  */
 
-/* The heap holds rank << 32 | position: its minimum is the next merge. An entry is stale if
- * the rank of its symbol has changed. */
+/* An entry of the heap, which has the next merge as its minimum. It is stale if that of its symbol
+ * has changed. */
+static inline uint64_t entry_of(const struct dt_tokenizer *t, uint32_t rank, uint32_t position)
+{
+    bool tied = rank >= t->first_tied && rank != DT_NO_RANK;
+    return (uint64_t)(tied ? t->first_tied : rank) << 32 | position;
+}
+
 static void sift_down(uint64_t *heap, size_t count, size_t i)
 {
     uint64_t moving = heap[i];
@@ -206,7 +215,7 @@ static size_t fill_symbols(const struct dt_tokenizer *t, struct dt_bpe_work *w, 
         w->symbols[i] = (struct dt_bpe_symbol){ids[i], rank, i ? here - 1 : NONE,
                                                i + 1 < size ? here + 1 : NONE};
         if (rank != DT_NO_RANK)
-            w->heap[count++] = (uint64_t)rank << 32 | here;
+            w->heap[count++] = entry_of(t, rank, here);
     }
     for (size_t i = count / 2; i-- > 0;)
         sift_down(w->heap, count, i);
@@ -220,7 +229,7 @@ static void update_rank(const struct dt_tokenizer *t, struct dt_bpe_work *w, siz
     s->rank =
         s->next == NONE ? DT_NO_RANK : dt_vocabulary_pair_rank(t, s->id, w->symbols[s->next].id);
     if (s->rank != DT_NO_RANK)
-        push(w->heap, count, (uint64_t)s->rank << 32 | i);
+        push(w->heap, count, entry_of(t, s->rank, i));
 }
 
 static void merge_at(const struct dt_tokenizer *t, struct dt_bpe_work *w, size_t *count, uint32_t i)
@@ -245,7 +254,7 @@ static size_t encode_long(const struct dt_tokenizer *t, struct dt_bpe_work *w, u
     while (count > 0) {
         uint64_t least = pop(w->heap, &count);
         uint32_t i = (uint32_t)least;
-        if (w->symbols[i].rank == least >> 32)
+        if (entry_of(t, w->symbols[i].rank, i) == least)
             merge_at(t, w, &count, i);
     }
     for (uint32_t i = 0, next; i != NONE; i = next, n++) {

@@ -104,7 +104,7 @@ static size_t characters_of(const struct dt_sentencepiece_piece *p)
 }
 
 /* Ranks the pieces that merges make by their scores. SentencePiece merges the leftmost of equal
- * scores, which ranks express for pairs with one result only. */
+ * scores; Llama 2 and Mistral have one for all runs of spaces, the lowest. */
 static int rank_pieces(struct dt_tokenizer *t, const struct dt_sentencepiece *m,
                        struct dt_error *err)
 {
@@ -124,10 +124,14 @@ static int rank_pieces(struct dt_tokenizer *t, const struct dt_sentencepiece *m,
         t->ranks[sorted[rank].id] = rank;
         if (characters_of(p) < 2)
             continue;
-        if (last != DT_NO_TOKEN && m->pieces[last].score == p->score)
+        bool tied = last != DT_NO_TOKEN && m->pieces[last].score == p->score;
+        if (tied && t->first_tied == DT_NO_RANK)
+            t->first_tied = t->ranks[last];
+        else if (!tied && t->first_tied != DT_NO_RANK)
             rc = dt_fail(err, DT_EFORMAT,
-                         "pieces %u and %u have one score, which is not supported in BPE", last,
-                         sorted[rank].id);
+                         "piece %u has the score of others, which is supported in BPE for the "
+                         "lowest score only",
+                         last);
         last = sorted[rank].id;
     }
     free(sorted);

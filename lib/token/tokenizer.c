@@ -27,6 +27,7 @@ struct dt_tokenizer *dt_tokenizer_new(const struct dt_pattern *pattern)
     t->pattern = pattern;
     t->byte_level = true;
     t->bos = t->eot = t->unknown = DT_NO_TOKEN;
+    t->first_tied = DT_NO_RANK;
     return t;
 }
 
@@ -271,6 +272,8 @@ static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode
         dt_buffer_add_string(all, "ranks");
         for (uint32_t id = 0; t->ranks && id < t->size; id++)
             add_number(all, t->ranks[id]);
+        if (t->first_tied != DT_NO_RANK)
+            dt_buffer_printf(all, "tied %u", t->first_tied);
         break;
     case DT_TOKEN_BPE_MERGES:
     case DT_TOKEN_WORD_PIECE:

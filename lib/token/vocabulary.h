@@ -98,9 +98,10 @@ struct dt_tokenizer {
     uint32_t index_size, indexed;
     struct dt_merge *merges;
     uint32_t merge_count, merge_capacity;
-    uint32_t *ranks;   /* [id], of DT_TOKEN_BPE_RANKS: that of the token, or DT_NO_RANK if no merge
-                          makes it or takes it; NULL: the ids */
-    uint32_t *results; /* [rank]: id of the merged token */
+    uint32_t *ranks; /* [id], of DT_TOKEN_BPE_RANKS: that of the token, or DT_NO_RANK if no merge
+                        makes it or takes it; NULL: the ids */
+    uint32_t first_tied; /* ranks from this on are equal: the leftmost pair merges first */
+    uint32_t *results;   /* [rank]: id of the merged token */
     struct dt_merge_slot *slots;
     unsigned slot_bits;
     uint32_t *byte_pairs;       /* [first byte << 8 | second]: rank of the pair */

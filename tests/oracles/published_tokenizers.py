@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import unicodedata
 import zipfile
 
 from split_oracle import PATTERNS
@@ -97,8 +96,9 @@ def reference(path):
             with open(path) as f:
                 ranks = {base64.b64decode(a): int(b) for a, b in (line.split() for line in f)}
             e = tiktoken.Encoding("x", pat_str=PATTERNS[pattern], mergeable_ranks=ranks, special_tokens={})
-            form = unicodedata.normalize if pattern == "qwen" else lambda _, text: text # as Qwen does
-            return f"tiktoken, {pattern}", lambda texts: [e.encode_ordinary(form("NFC", t)) for t in texts]
+            from tokenizers import normalizers
+            form = normalizers.NFC().normalize_str if pattern == "qwen" else str # as Qwen does
+            return f"tiktoken, {pattern}", lambda texts: [e.encode_ordinary(form(t)) for t in texts]
     return None, None
 
 

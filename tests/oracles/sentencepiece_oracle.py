@@ -50,6 +50,20 @@ def make(folder, corpus):
           user_defined_symbols=["<sep>", "an"])
     train(folder, "bpe-bytes", corpus, vocab_size=600, model_type="bpe", byte_fallback=True,
           remove_extra_whitespaces=False, allow_whitespace_only_pieces=True, split_digits=True)
+    tie(folder, "bpe-bytes", "bpe-ties")
+
+
+def tie(folder, name, result):
+    """Adds pieces of spaces with one score, the lowest, as the models of Llama 2 and Mistral have."""
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(open(os.path.join(folder, name + ".model"), "rb").read())
+    own = [p for p in proto.pieces if len(p.piece) > 1 and not p.piece.strip("\u2581")]
+    for piece in own:
+        proto.pieces.remove(piece)
+    for size in (2, 4, 8, 5, 6, 3, 7):
+        proto.pieces.add(piece="\u2581" * size, score=-1e9)
+    with open(os.path.join(folder, result + ".model"), "wb") as f:
+        f.write(proto.SerializeToString())
 
 
 def published(folder, corpus):
@@ -63,6 +77,9 @@ def published(folder, corpus):
     train(folder, "gemma", corpus, model_type="bpe", byte_fallback=True, split_digits=True,
           remove_extra_whitespaces=False, allow_whitespace_only_pieces=True, add_dummy_prefix=False,
           user_defined_symbols=["<mask>", "\n", "\n\n", "<h1>"], **common)
+
+
+    tie(folder, "llama", "llama-ties")
 
 
 def write_json(model, path):

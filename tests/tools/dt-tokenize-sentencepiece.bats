@@ -8,7 +8,7 @@ load ../helper
 
 PIECES="$BATS_TEST_DIRNAME/../token/pieces"
 ORACLES="$BATS_TEST_DIRNAME/../oracles"
-MODELS="unigram unigram-bytes unigram-suffix unigram-across bpe bpe-bytes"
+MODELS="unigram unigram-bytes unigram-suffix unigram-across bpe bpe-bytes bpe-ties"
 
 setup() {
     cd "$T"
@@ -64,6 +64,21 @@ setup() {
     cp "$PIECES/bpe.model" bpe.model.vocab
     run dt-tokenize -t bpe.model.vocab --ids "$PIECES/documents.jsonl"
     assert_one_line_error dt-tokenize
+}
+
+@test "of pieces of spaces with one score the leftmost merges first" {
+    printf 'a%11sb%5sc%60sd' '' '' '' >text
+    [ "$(dt-tokenize -t "$PIECES/bpe-ties.model" --frame none --ids --from text text)" = \
+        "268 599 597 296 598 306 599 599 599 599 599 599 599 602 276" ]
+    python3 - "$PIECES/bpe-ties.model" <<'END' >two.model
+import sys
+data = open(sys.argv[1], "rb").read()
+sys.stdout.buffer.write(data) # and a piece with the score of others that is not the lowest
+sys.stdout.buffer.write(b"\x0a\x09\x0a\x02qz\x15\x00\x00\x00\x00" + b"\x0a\x09\x0a\x02zq\x15\x00\x00\x00\x00")
+END
+    run dt-tokenize -t two.model --ids text
+    assert_one_line_error dt-tokenize
+    [[ "$output" == *"has the score of others"* ]]
 }
 
 @test "a directory's tokenizer.model or spiece.model is found; threads and sizes do not matter" {
