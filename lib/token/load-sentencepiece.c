@@ -104,7 +104,7 @@ static size_t characters_of(const struct dt_sentencepiece_piece *p)
 }
 
 /* Ranks the pieces that merges make by their scores. SentencePiece merges the leftmost of equal
- * scores; Llama 2 and Mistral have one for all runs of spaces, the lowest. */
+ * scores; models such as Mistral's have one for all runs of spaces, the lowest. */
 static int rank_pieces(struct dt_tokenizer *t, const struct dt_sentencepiece *m,
                        struct dt_error *err)
 {
