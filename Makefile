@@ -125,6 +125,7 @@ $(eval $(call plugin,codec-lz4,lib/io/codecs/lz4.c lib/io/codec.h,lz4frame.h,-ll
 $(eval $(call plugin,html,lib/extract/libxml2/html.c lib/extract/html-parser.h,libxml/HTMLparser.h,-lxml2,-I/usr/include/libxml2))
 $(eval $(call plugin,brotli,lib/warc/brotli/brotli.c lib/warc/coding.h,brotli/decode.h,-lbrotlidec))
 $(eval $(call plugin,icu,lib/language/icu/icu.c lib/language/icu.h,unicode/ubrk.h,-licuuc))
+$(eval $(call plugin,suffixes,lib/dedup/divsufsort/suffixes.c lib/dedup/suffixes.h,divsufsort64.h,-ldivsufsort -ldivsufsort64))
 endif
 
 # --- files that are installed besides programs and engines ----------------------------------------

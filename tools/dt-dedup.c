@@ -15,14 +15,18 @@
 #include "dedup/pair-file.h"
 #include "dedup/shingle.h"
 #include "dedup/signer.h"
+#include "dedup/substrings.h"
+#include "hash/hash.h"
 #include "hub/hub.h"
 #include "io/document-options.h"
+#include "io/document-stream.h"
 #include "io/lineage.h"
+#include "unicode/utf8.h"
 #include "warc/reader.h"
 
 static struct {
-    const char *separator, *field, *out, *task;
-    long bands, rows, words, seed, threads, size, documents, parts, tasks;
+    const char *separator, *field, *out, *task, *spans;
+    long bands, rows, words, seed, threads, size, documents, parts, tasks, length;
     double rate;
     int from, unit;
     struct dt_string_list pairs;
@@ -34,6 +38,7 @@ static struct {
          .words = 5,
          .seed = 1,
          .rate = 1e-6,
+         .length = 200,
          .parts = 1,
          .tasks = 1};
 
@@ -58,7 +63,7 @@ static const struct dt_option options[] = {
      .min = 0, .max = 1e15},
     {"exact", 0, DT_OPTION_FLAG, &opt.exact, NULL, "find equal texts instead of similar ones",
      .without = "bands rows words seed"},
-    {"task", 0, DT_OPTION_STRING, &opt.task, "I/N", "do task I of N, from 1"},
+    {"task", 0, DT_OPTION_STRING, &opt.task, "I/N", "do task I of N, counted from 0"},
     {"pairs", 0, DT_OPTION_LIST, &opt.pairs, "FILE", "take the pairs of a task, instead of merging",
      .reads = true},
     {"size", 0, DT_OPTION_INT, &opt.size, "BYTES", "make a filter of BYTES", .min = 64,
@@ -73,6 +78,10 @@ static const struct dt_option options[] = {
      .max = 1e9},
     {"tasks", 0, DT_OPTION_INT, &opt.tasks, "N", "plan for N tasks of pairs (default 1)", .min = 1,
      .max = 1e9},
+    {"length", 0, DT_OPTION_INT, &opt.length, "BYTES",
+     "remove what occurs before in at least BYTES (default 200)", .min = 8, .max = 1e9},
+    {"spans", 0, DT_OPTION_STRING, &opt.spans, "FILE", "write the removed spans to FILE",
+     .writes = ""},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 1024},
     {"output", 'o', DT_OPTION_STRING, &opt.out, "PATH",
@@ -88,8 +97,12 @@ static const struct dt_use uses[] = {
     {"pairs", "FILE ...", "task output", "quiet"},
     {"plan", "", "documents", "parts tasks exact bands rows words"},
     {"filter", "[FILE ...]", "size output",
-     "from separator field on-error max-errors partial files-from max-document unit rate quiet"},
+     "from separator field on-error max-errors partial part files-from max-document unit rate "
+     "quiet"},
     {"merge", "FILE ...", "output", "quiet"},
+    {"substrings", "[FILE ...]", "output",
+     "from separator field on-error max-errors partial part files-from max-document length spans "
+     "quiet"},
     {NULL},
 };
 
@@ -320,17 +333,13 @@ static int run_match(char **files, int count, struct dt_error *err)
     return rc;
 }
 
-/* The task of "I/N", I from 1 to N. */
 static struct dt_signature_task parse_task(const char *text)
 {
-    long index = 0, count = 0;
-    const char *slash = strchr(text, '/');
-    char *first = dt_strndup(text, slash ? (size_t)(slash - text) : 0);
-    if (slash == NULL || dt_program_parse_int(first, &index) < 0 ||
-        dt_program_parse_int(slash + 1, &count) < 0 || index < 1 || index > count)
-        dt_program_usage("--task takes I/N with I from 1 to N, as 3/16, not '%s'", text);
-    free(first);
-    return (struct dt_signature_task){(uint64_t)index - 1, (uint64_t)count};
+    struct dt_document_part part;
+    struct dt_error err;
+    if (dt_document_part_parse(text, &part, &err) < 0)
+        dt_program_usage("--task: %s", err.text);
+    return (struct dt_signature_task){(uint64_t)part.index, (uint64_t)part.count};
 }
 
 static int write_pairs(struct dt_signature_set *set, struct dt_signature_task task,
@@ -483,9 +492,136 @@ static int run_merge(char **files, int count, struct dt_error *err)
     return rc;
 }
 
+/* --- repeated passages ------------------------------------------------------------------------ */
+
+/* The documents without their texts, which s has. */
+struct corpus {
+    struct dt_substrings *s;
+    struct dt_document *documents;
+    uint64_t *hashes; /* of the texts as they were read */
+    size_t count, capacity, hash_capacity;
+    struct dt_output spans;
+    uint64_t removed, bytes, empty;
+};
+
+static int read_corpus(struct corpus *c, struct dt_documents *in, struct dt_error *err)
+{
+    struct dt_buffer repaired = DT_BUFFER_EMPTY;
+    int rc;
+    do {
+        DT_GROW(c->documents, c->count, c->capacity);
+        DT_GROW(c->hashes, c->count, c->hash_capacity);
+        struct dt_document *d = &c->documents[c->count];
+        *d = (struct dt_document)DT_DOCUMENT_EMPTY;
+        rc = dt_documents_next(in, d, err);
+        if (rc > 0) {
+            dt_buffer_clear(&repaired);
+            dt_utf8_repair(d->text.data, d->text.size, &repaired);
+            dt_substrings_add(c->s, repaired.data, repaired.size);
+            c->hashes[c->count++] = dt_hash(d->text.data, d->text.size);
+            c->bytes += repaired.size;
+        }
+        dt_buffer_release(&d->text);
+    } while (rc > 0);
+    dt_buffer_release(&repaired);
+    if (rc == 0 && c->count == 0)
+        rc = dt_fail(err, DT_EFORMAT, "no document to read");
+    return rc;
+}
+
+/* Puts what is kept of text i into the document, and the spans into line. */
+static void cut_text(struct corpus *c, size_t i, struct dt_buffer *kept, struct dt_buffer *line)
+{
+    struct dt_substrings_span span;
+    size_t size, at = 0, done = 0;
+    const char *text = dt_substrings_text(c->s, i, &size);
+    dt_buffer_clear(kept);
+    dt_buffer_clear(line);
+    while (dt_substrings_next(c->s, i, &at, &span)) {
+        dt_buffer_append(kept, text + done, span.from - done);
+        dt_buffer_printf(line, " %zu-%zu", span.from, span.to);
+        c->removed += span.to - span.from;
+        done = span.to;
+    }
+    dt_buffer_append(kept, text + done, size - done);
+}
+
+static int write_spans(struct corpus *c, size_t i, const struct dt_buffer *spans,
+                       struct dt_error *err)
+{
+    char hex[DT_HASH_HEX];
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    if (opt.spans == NULL || spans->size == 0)
+        return 0;
+    dt_buffer_printf(&line, "%zu %s%s\n", i + 1, dt_hash_hex(c->hashes[i], hex), spans->data);
+    int rc = dt_output_write(&c->spans, line.data, line.size, err);
+    dt_buffer_release(&line);
+    return rc;
+}
+
+static int write_corpus(struct corpus *c, struct dt_document_writer *to, struct dt_error *err)
+{
+    struct dt_buffer spans = DT_BUFFER_EMPTY, scratch = DT_BUFFER_EMPTY;
+    int rc = 0;
+    for (size_t i = 0; i < c->count && rc == 0; i++) {
+        struct dt_document *d = &c->documents[i];
+        cut_text(c, i, &d->text, &spans);
+        rc = write_spans(c, i, &spans, err);
+        bool empty = spans.size > 0 && d->text.size == 0;
+        c->empty += empty;
+        if (rc == 0 && !empty)
+            rc = dt_document_writer_add(to, d, &scratch, err);
+        dt_document_release(d);
+    }
+    dt_buffer_release(&spans);
+    dt_buffer_release(&scratch);
+    return rc == 0 ? dt_document_writer_end(to, err) : rc;
+}
+
+static int find_and_write(struct corpus *c, struct dt_documents *in, struct dt_output *out,
+                          struct dt_lineage *lineage, struct dt_error *err)
+{
+    struct dt_document_writer to = dt_document_writer_to(out, DT_DOCUMENT_OUTPUT_JSONL);
+    to.lineage = lineage;
+    DT_TRY(read_corpus(c, in, err));
+    if (!opt.quiet)
+        dt_program_warn("%zu documents, %.1f MB: %.1f MB of memory to find repeated passages",
+                        c->count, (double)c->bytes / 1e6, (double)dt_substrings_bytes(c->s) / 1e6);
+    DT_TRY(dt_substrings_find(c->s, err));
+    DT_TRY(opt.spans ? dt_output_open(&c->spans, opt.spans, err) : 0);
+    DT_TRY(write_corpus(c, &to, err));
+    DT_TRY(opt.spans ? dt_lineage_commit(lineage, &c->spans, err) : 0);
+    DT_TRY(dt_lineage_commit(lineage, out, err));
+    if (!opt.quiet)
+        dt_program_warn("removed %.1f MB (%.2f %%) and %llu documents of nothing else",
+                        (double)c->removed / 1e6,
+                        c->bytes ? 100 * (double)c->removed / (double)c->bytes : 0,
+                        (unsigned long long)c->empty);
+    return 0;
+}
+
+static int cut_documents(struct dt_documents *in, struct dt_output *out, struct dt_lineage *lineage,
+                         struct dt_error *err)
+{
+    struct corpus c = {.s = dt_substrings_new((size_t)opt.length), .spans = {.fd = -1}};
+    int rc = find_and_write(&c, in, out, lineage, err);
+    for (size_t i = 0; i < c.count; i++)
+        dt_document_release(&c.documents[i]);
+    free(c.documents);
+    free(c.hashes);
+    dt_output_abandon(&c.spans);
+    dt_substrings_free(c.s);
+    return rc;
+}
+
+static int run_substrings(char **files, int count, struct dt_error *err)
+{
+    return read_documents(files, count, cut_documents, err);
+}
+
 /* Of each use. */
 static int (*const runs[])(char **files, int count, struct dt_error *err) = {
-    run_sign, run_match, run_pairs, run_plan, run_filter, run_merge};
+    run_sign, run_match, run_pairs, run_plan, run_filter, run_merge, run_substrings};
 
 int main(int argc, char **argv)
 {

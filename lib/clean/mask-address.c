@@ -129,7 +129,7 @@ static size_t ipv4_end(const char *text, size_t size, size_t i, uint32_t *addres
 /* Not preceded by a part of an address or of a longer number sequence. */
 static bool begins_ipv4(const char *text, size_t i)
 {
-    if (i > 0 && dt_mask_is_name(text[i - 1]))
+    if (i > 0 && (dt_mask_is_name(text[i - 1]) || text[i - 1] == '+')) /* +47.253.83.120 */
         return false;
     return !(i > 1 && text[i - 1] == '.' && dt_mask_is_digit(text[i - 2]));
 }

@@ -157,8 +157,8 @@ global_lists() { # PART-SIZE DIR
             pairs=()
             for ((i = parts; i > 0; i--)); do
                 ((parts < 64 || i % 8 == 0)) || continue
-                task=$i/$parts
-                ((parts < 64)) || task=$((i / 8))/8
+                task=$((i - 1))/$parts
+                ((parts < 64)) || task=$((i / 8 - 1))/8
                 dt-dedup pairs -q --task $task -o p/pairs-$i p/*.sig
                 pairs+=(--pairs p/pairs-$i)
             done
@@ -183,9 +183,9 @@ global_lists() { # PART-SIZE DIR
     head -n 2 lines >a
     tail -n 3 lines >b
     for f in a b; do dt-dedup sign -q --from lines -o $f.sig $f; done
-    dt-dedup pairs -q --task 1/2 -o 1 a.sig b.sig
-    dt-dedup pairs -q --task 2/2 -o 2 a.sig b.sig
-    dt-dedup pairs -q --task 2/2 -o other b.sig a.sig
+    dt-dedup pairs -q --task 0/2 -o 1 a.sig b.sig
+    dt-dedup pairs -q --task 1/2 -o 2 a.sig b.sig
+    dt-dedup pairs -q --task 1/2 -o other b.sig a.sig
     head -c -16 2 >cut
     printf '\377' | dd of=cut bs=1 seek=50 conv=notrunc status=none
     { cat 2; echo; } >longer
@@ -197,7 +197,7 @@ global_lists() { # PART-SIZE DIR
     done
     dt-dedup match -q -o lists --pairs 2 --pairs 1 a.sig b.sig
     [ "$(cut -d ' ' -f 1,3 lists/b.drop)" = "3 b:1" ]
-    for task in 0/2 3/2 2 /2 1/ x/y -1/2; do
+    for task in 2/2 3/2 2 /2 1/ x/y -1/2; do
         run dt-dedup pairs --task $task -o p a.sig
         [ "$status" -eq 2 ]
     done
