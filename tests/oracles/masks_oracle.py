@@ -66,9 +66,9 @@ fe80::1 and ::1 and 2001:db8::1 are not public.
 Order 1234567890123456 of 2020-01-01.
 MD5 d41d8cd98f00b204e9800998ecf8427e, UUID 123e4567-e89b-12d3-a456-426614174000.
 At 12:30 the score was 3-2, 21-19, 15-21.
-user@localhost and @handle and a@b are not addresses.
+Write to user@localhost, @handle or a@b.
 Pages 123-456, 1999-2005, 100 200 300.
-GB00 is not an account, neither is DE12 3456.
+GB00 and DE12 3456 are short.
 Bits 0000 0000 0000 0000 and 1111 2222 3333 4444.
 Chapter 10.1.2.3.4 and section 256.300.1.1.
 The ratio 3.14159265358979323846 and 2.718281828.
