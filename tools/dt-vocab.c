@@ -158,6 +158,8 @@ static void check_model_options(void)
         dt_program_usage("--alphabet needs --model wordpiece or unigram");
     if (unigram && opt.min_frequency != 2)
         dt_program_usage("--min-frequency does not go with --model unigram");
+    if (bpe && opt.size < 256)
+        dt_program_usage("--size must be at least 256 for bpe");
 }
 
 static void check_options(struct dt_documents_options *from)
