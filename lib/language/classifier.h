@@ -16,7 +16,7 @@
  * The text is one line: line feeds are blanks. Source of the format and of the numbers: fastText
  * 0.9.2; Joulin et al., Bag of Tricks for Efficient Text Classification, 2016, and FastText.zip:
  * Compressing text classification models, 2016. Scores have the
- * same bits on every machine, which are those of fastText but for the last one, seldom.
+ * same bits on every machine, which are those of fastText but, seldom, for the last two.
  */
 #ifndef DT_LANGUAGE_CLASSIFIER_H
 #define DT_LANGUAGE_CLASSIFIER_H

@@ -8,7 +8,7 @@ setup() {
     cd "$T"
 }
 
-@test "languages are those of fastText on all test data, and scores but for the last bit" {
+@test "languages are those of fastText on all test data, and scores but for the last two bits" {
     need_python fasttext
     [ -d "${TESTDATA:-}" ] || skip "TESTDATA is not set"
     for file in "$TESTDATA"/*.txt "$TESTDATA"/*.gz; do
