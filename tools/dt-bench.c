@@ -12,6 +12,7 @@
 #include "comm/collective-bench.h"
 #include "comm/launch.h"
 #include "device/attention-bench.h"
+#include "device/product-error.h"
 #include "experiment/design.h"
 #include "experiment/run.h"
 #include "experiment/table.h"
@@ -112,6 +113,7 @@ static const struct dt_option options[] = {
 
 static const struct dt_use uses[] = {
     {"gemm", "", NULL, "device threads json"},
+    {"error", "", NULL, "device threads json"},
     {"attention", "", NULL, "config set device threads seconds json"},
     {"step", "", NULL, "config set steps device threads json"},
     {"decode", "", NULL, "config set steps device threads json"},
@@ -516,6 +518,35 @@ static int measure_on_device(char **operands, int count, struct dt_error *err)
     return rc;
 }
 
+static void print_product_error(const struct dt_product_error *e, bool first, bool last)
+{
+    const char *type = dt_dtype_names[e->type];
+    if (opt.json) {
+        dt_buffer_printf(&json, "%s{\"type\":\"%s\",\"k\":%lld", first ? "{\"products\":[" : ",",
+                         type, (long long)e->k);
+        add_real("canonical", e->canonical, 11);
+        add_real("fast", e->fast, 11);
+        dt_buffer_add_string(&json, last ? "}]" : "}");
+    } else
+        printf("%s, sums of %-4lld  canonical %.2e, fast %.2e: %.2f times\n", type, (long long)e->k,
+               e->canonical, e->fast, e->canonical / e->fast);
+}
+
+static int measure_error(char **operands, int count, struct dt_error *err)
+{
+    struct dt_product_error errors[DT_PRODUCT_ERRORS];
+    struct dt_device *dev;
+    (void)operands, (void)count;
+    DT_TRY(dt_device_open(&dev, opt.device, (int)opt.threads, err));
+    int rc = dt_product_error_measure(dev, errors, err);
+    dt_device_close(dev);
+    DT_TRY(rc);
+    for (int i = 0; i < DT_PRODUCT_ERRORS; i++)
+        print_product_error(&errors[i], i == 0, i == DT_PRODUCT_ERRORS - 1);
+    print_json();
+    return 0;
+}
+
 /* --- matrices of commands ------------------------------------------------------------------ */
 
 static void add_lists(struct json_object *design)
@@ -735,12 +766,12 @@ static const struct measurement {
     int count;            /* their number; -1: any */
     int (*measure)(char **operands, int count, struct dt_error *err);
 } measurements[] = {
-    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_on_device},
-    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_on_device},
-    {"no operand", 0, measure_collective},     {"one file", 1, measure_tokenize},
-    {"one shard", 1, measure_shard},           {"one data set", 1, measure_load},
-    {"a command", -1, measure_matrix},         {"one file of rows", 1, measure_report},
-    {"two files of rows", 2, measure_compare},
+    {"no operand", 0, measure_on_device},    {"no operand", 0, measure_error},
+    {"no operand", 0, measure_on_device},    {"no operand", 0, measure_on_device},
+    {"no operand", 0, measure_on_device},    {"no operand", 0, measure_collective},
+    {"one file", 1, measure_tokenize},       {"one shard", 1, measure_shard},
+    {"one data set", 1, measure_load},       {"a command", -1, measure_matrix},
+    {"one file of rows", 1, measure_report}, {"two files of rows", 2, measure_compare},
 };
 _Static_assert(sizeof measurements / sizeof *measurements + 1 == sizeof uses / sizeof *uses,
                "one each");

@@ -166,4 +166,5 @@ def main():
     (run if options.what == "run" else compare)(options)
 
 
-main()
+if __name__ == "__main__":
+    main()

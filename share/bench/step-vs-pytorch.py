@@ -9,9 +9,9 @@ threads, in one run: `dt-bench step`, PyTorch eager and torch.compile take turns
 each in a separate process. The PyTorch model is written for speed (fused
 scaled_dot_product_attention, fused AdamW) and holds no dropout. Reported are the
 median step of each, its ratio to dt, and the peak resident memory of the process.
-Needs torch; dt-bench on PATH.
+Needs torch, and dt-bench on PATH or in build/bin.
 """
-import argparse, json, os, statistics, subprocess, sys, time
+import argparse, json, os, shutil, statistics, subprocess, sys, time
 
 DEFAULTS = {"model": {"name": "gpt2", "hidden_size": 768, "num_layers": 12, "num_heads": 12,
                       "num_kv_heads": 0, "intermediate_size": 0, "max_seq_len": 1024,
@@ -162,7 +162,15 @@ def torch_steps(s, steps, threads, compiled=False, build=build):
                       "parameters": sum(p.numel() for p in model.parameters())}))
 
 
+# Where dt's programs are built, if PATH does not have them.
+os.environ["PATH"] += os.pathsep + os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                                "../../build/bin")
+
+
 def run(command):
+    if shutil.which(command[0]) is None:
+        sys.exit(f"{os.path.basename(sys.argv[0])}: {command[0]} is neither on PATH nor in "
+                 "build/bin: build dt with make")
     child = subprocess.Popen(command, stdout=subprocess.PIPE)
     text = child.stdout.read()
     _, status, usage = os.wait4(child.pid, 0)

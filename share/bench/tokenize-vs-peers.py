@@ -2,19 +2,25 @@
 # SPDX-License-Identifier: MIT
 """Times the encoding of a text by dt and by other tokenizers, side by side.
 
+    share/bench/tokenize-vs-peers.py
     share/bench/tokenize-vs-peers.py --ranks gpt2.tiktoken --pattern gpt2 \\
         --vocabulary gpt2.vocab.json --merges gpt2.merges.txt english.txt
 
 The text is cut into documents of 1 MB; each tool has one thread and takes all of
 them, several times; the fastest pass in processor time counts, so that other work
-on the machine matters little. Ids are compared. Needs dt-bench and dt-tokenize on
-PATH, and of tiktoken, tokenizers and gigatoken those that are to be compared:
+on the machine matters little. Ids are compared. Without operands, GPT-2's tokenizer
+and WikiText-2 are read from the folder $TESTDATA. Needs dt-bench and dt-tokenize on
+PATH or in build/bin, and of tiktoken, tokenizers and gigatoken those that are to be
+compared:
 
     python3 -m venv venv && venv/bin/pip install tiktoken tokenizers gigatoken
     venv/bin/python share/bench/tokenize-vs-peers.py ...
 """
 import argparse, base64, json, os, subprocess, sys, tempfile, time
 
+# Where dt's programs are built, if PATH does not have them.
+os.environ["PATH"] += os.pathsep + os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                                "../../build/bin")
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
@@ -66,14 +72,28 @@ def peers(a):
         print(f"gigatoken: {e}", file=sys.stderr)
 
 
-def main():
+def arguments():
     p = argparse.ArgumentParser()
-    p.add_argument("text")
-    p.add_argument("--ranks", required=True)
-    p.add_argument("--pattern", choices=PATTERNS, required=True)
+    p.add_argument("text", nargs="?")
+    p.add_argument("--ranks")
+    p.add_argument("--pattern", choices=PATTERNS)
     p.add_argument("--vocabulary")
     p.add_argument("--merges")
     a = p.parse_args()
+    data = os.environ.get("TESTDATA")
+    if data and not any(vars(a).values()):
+        gpt2 = ["--ranks", "gpt2.tiktoken", "--vocabulary", "gpt2.vocab.json", "--merges",
+                "gpt2.merges.txt", "wikitext2.test.txt"]
+        return p.parse_args(["--pattern", "gpt2"] + [
+            word if word[0] == "-" else os.path.join(data, word) for word in gpt2])
+    if not (a.text and a.ranks and a.pattern):
+        p.error("give a text, --ranks and --pattern, or set TESTDATA to a folder that has GPT-2's "
+                "files and wikitext2.test.txt")
+    return a
+
+
+def main():
+    a = arguments()
     with open(a.text, newline="") as f:
         text = f.read()
     size = len(text.encode())

@@ -122,11 +122,16 @@ END
     dt-tokenize -q -t tokenizer.json docs.jsonl | dt-shard -o data --split val=0.1
     # a model that takes no time: the settings that count are the script's
     mkdir -p share/bench share/configs
-    cp "$ROOT/share/bench/losses-of-precisions" share/bench
+    cp "$ROOT"/share/bench/losses-of-{precisions,arithmetics} share/bench
     sed -E 's/hidden_size: .*/hidden_size: 16/; s/num_layers: .*/num_layers: 1/; s/eval_batches: .*/eval_batches: 1/' \
         "$ROOT/share/configs/nanogpt-cpu.yaml" >share/configs/nanogpt-cpu.yaml
     share/bench/losses-of-precisions . 5 >said
     [ "$(sed -E 's/by [0-9.e-]+% /by N% /' said)" = "$(printf '%s  differs from fp32 by N%% at most, over 5 steps\n' bf16 fp16)" ]
     run share/bench/losses-of-precisions none
+    [ "$status" -eq 2 ]
+    share/bench/losses-of-arithmetics . 2 1 >said
+    [ "$(grep -cE '^(bf16-fast|bf16-canonical|fp32) +[0-9.]+  mean [0-9.]+, deviation 0.00000$' said)" -eq 3 ]
+    grep -qx 'bf16-fast and bf16-canonical: training losses differ by [0-9.e-]*% at most' said
+    run share/bench/losses-of-arithmetics none
     [ "$status" -eq 2 ]
 }

@@ -83,6 +83,15 @@ setup() {
     [ "$status" -eq 2 ]
 }
 
+@test "error: canonical products are as near fp64 as fast ones, also with long sums" {
+    run dt-bench -j 1 --json error
+    [ "$status" -eq 0 ]
+    jq -e '.products | length == 6 and all(.[]; .canonical > 1e-8 and .canonical < 1e-6)
+        and all(.[]; .k != 4096 or .fast == null or .canonical <= 2 * .fast)' <<<"$output"
+    run dt-bench -j 1 error
+    [[ "${#lines[@]}" -eq 6 && "${lines[5]}" =~ ^bf16,\ sums\ of\ 4096\ +canonical\ [0-9.e-]+,\ fast ]]
+}
+
 @test "step-vs-pytorch.py prints a row for each, with ratios to dt" {
     need_python torch yaml
     run "$PYTHON" "$ROOT/share/bench/step-vs-pytorch.py" --json -r 1 -n 1 -j 1 \
