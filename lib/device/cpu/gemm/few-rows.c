@@ -7,8 +7,12 @@
 
 #include <omp.h>
 
-#define ROWS        6 /* of a tile */
-#define MOST_ROWS   ROWS
+#ifdef __FP_FAST_FMAF
+#define ROWS 6 /* of a tile */
+#else
+#define ROWS 2 /* a multiplication and addition is a call: longer tiles only make more code */
+#endif
+#define MOST_ROWS   6
 #define MOST_DOTS   12 /* rows, where B is transposed */
 #define COLUMN_UNIT 64
 #define BLOCK       64   /* columns whose nodes are stacked */
@@ -199,6 +203,7 @@ DT_CPU_INLINE void chain_block(const struct operands *all, int64_t columns, floa
         case 1:
             chain_rows(&o, columns, to, 1, bf16);
             break;
+#if ROWS > 2
         case 2:
             chain_rows(&o, columns, to, 2, bf16);
             break;
@@ -211,6 +216,7 @@ DT_CPU_INLINE void chain_block(const struct operands *all, int64_t columns, floa
         case 5:
             chain_rows(&o, columns, to, 5, bf16);
             break;
+#endif
         default:
             chain_rows(&o, columns, to, ROWS, bf16);
         }
