@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clean/control.h"
 #include "clean/meta.h"
-#include "clean/mojibake.h"
 #include "clean/quality.h"
 #include "clean/rule-setting.h"
 #include "dedup/contamination.h"
+#include "repair/control.h"
+#include "repair/mojibake.h"
 #include "unicode/casefold.h"
 #include "unicode/utf8.h"
 #include "json/json.h"

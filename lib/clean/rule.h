@@ -23,14 +23,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "clean/mask.h"
 #include "clean/measure.h"
 #include "clean/rule-languages.h"
-#include "clean/whitespace.h"
 #include "dedup/bloom.h"
 #include "dedup/shingle.h"
 #include "io/document.h"
 #include "language/classifier.h"
+#include "repair/mask.h"
+#include "repair/whitespace.h"
 #include "unicode/normalize.h"
 
 enum dt_dedup_part { DT_DEDUP_NO_PART, DT_DEDUP_PARAGRAPHS, DT_DEDUP_LINES };

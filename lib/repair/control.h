@@ -4,8 +4,8 @@
  *
  * All work in place on valid UTF-8 and return the number of changes.
  */
-#ifndef DT_CLEAN_CONTROL_H
-#define DT_CLEAN_CONTROL_H
+#ifndef DT_REPAIR_CONTROL_H
+#define DT_REPAIR_CONTROL_H
 
 #include <stddef.h>
 #include <stdint.h>

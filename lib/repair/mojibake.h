@@ -12,8 +12,8 @@
  * mangling is undone up to three times. Finally, C1 controls become the characters that
  * Windows-1252 has there.
  */
-#ifndef DT_CLEAN_MOJIBAKE_H
-#define DT_CLEAN_MOJIBAKE_H
+#ifndef DT_REPAIR_MOJIBAKE_H
+#define DT_REPAIR_MOJIBAKE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "clean/mojibake-internal.h"
+#include "repair/mojibake-internal.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 

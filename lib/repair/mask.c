@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "clean/mask.h"
+#include "repair/mask.h"
 
 #include <string.h>
 
-#include "clean/mask-digits.h"
+#include "repair/mask-digits.h"
 
 const char *const dt_mask_names[] = {"email", "ipv6", "ipv4", "iban", "card", "phone", NULL};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "clean/control.h"
+#include "repair/control.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "clean/mask.h"
+#include "repair/mask.h"
 
 #define NBSP    "\xc2\xa0"
 #define NARROW  "\xe2\x80\xaf" /* U+202F */

@@ -6,8 +6,8 @@
  *     for (int kind = 0; kind < DT_MASK_KINDS; kind++)
  *         masked += dt_mask(kind, text, size, &out);
  */
-#ifndef DT_CLEAN_MASK_H
-#define DT_CLEAN_MASK_H
+#ifndef DT_REPAIR_MASK_H
+#define DT_REPAIR_MASK_H
 
 #include <stdbool.h>
 #include <stddef.h>

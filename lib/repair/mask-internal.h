@@ -2,8 +2,8 @@
 /*
  * Helpers of the finders of personal data: character classes and gaps between groups of digits.
  */
-#ifndef DT_CLEAN_MASK_INTERNAL_H
-#define DT_CLEAN_MASK_INTERNAL_H
+#ifndef DT_REPAIR_MASK_INTERNAL_H
+#define DT_REPAIR_MASK_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "clean/mask.h"
+#include "repair/mask.h"
 
 static void assert_masked(enum dt_mask_kind kind, const char *text, const char *expected)
 {

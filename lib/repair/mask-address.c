@@ -3,8 +3,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "clean/mask-internal.h"
-#include "clean/mask.h"
+#include "repair/mask-internal.h"
+#include "repair/mask.h"
 
 /* --- mail ------------------------------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@
  * U+2000 - U+200A, U+202F, U+205F, U+3000). A line ends with a line feed. A blank line contains
  * only blanks.
  */
-#ifndef DT_CLEAN_WHITESPACE_H
-#define DT_CLEAN_WHITESPACE_H
+#ifndef DT_REPAIR_WHITESPACE_H
+#define DT_REPAIR_WHITESPACE_H
 
 #include <stddef.h>
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "clean/control.h"
+#include "repair/control.h"
 
 typedef uint64_t in_place(char *text, size_t *size);
 

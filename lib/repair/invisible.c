@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "clean/control.h"
+#include "repair/control.h"
 
 /* Bytes of the invisible character at p; 0 if another is there. */
 static size_t invisible_length(const unsigned char *p, size_t size)

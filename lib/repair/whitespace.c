@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "clean/whitespace.h"
+#include "repair/whitespace.h"
 
 #include <stdbool.h>
 #include <string.h>

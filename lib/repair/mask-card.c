@@ -2,8 +2,8 @@
 /* Credit cards (ISO 7812). */
 #include <string.h>
 
-#include "clean/mask-internal.h"
-#include "clean/mask.h"
+#include "repair/mask-internal.h"
+#include "repair/mask.h"
 
 #define MOST_DIGITS 19
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "clean/mojibake-internal.h"
-#include "clean/mojibake.h"
+#include "repair/mojibake-internal.h"
+#include "repair/mojibake.h"
 #include "unicode/utf8.h"
 
 static void assert_repaired(const char *text, const char *expected, uint64_t times)

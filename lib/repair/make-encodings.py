@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes lib/clean/mojibake-encodings.c: the upper halves of the encodings that UTF-8 is taken for.
+"""Writes lib/repair/mojibake-encodings.c: the upper halves of the encodings that UTF-8 is taken for.
 
 Bytes that an encoding of Windows leaves undefined are the C1 controls of Latin-1, as browsers read
 them (the WHATWG Encoding Standard).
@@ -18,8 +18,8 @@ def upper_half(name):
 
 
 print("""/* SPDX-License-Identifier: MIT */
-/* Written by lib/clean/make-encodings.py. */
-#include "clean/mojibake-internal.h"
+/* Written by lib/repair/make-encodings.py. */
+#include "repair/mojibake-internal.h"
 
 /* clang-format off */
 const uint16_t dt_mojibake_encodings[DT_MOJIBAKE_ENCODINGS][128] = {""")

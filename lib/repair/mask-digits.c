@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "clean/mask-digits.h"
+#include "repair/mask-digits.h"
 
 #include <stdlib.h>
 

@@ -6,8 +6,8 @@
  *     original   + U+0664 U+0664 ...    2 bytes a digit
  *     folded     + 4      4      ...    1 byte a digit
  */
-#ifndef DT_CLEAN_MASK_DIGITS_H
-#define DT_CLEAN_MASK_DIGITS_H
+#ifndef DT_REPAIR_MASK_DIGITS_H
+#define DT_REPAIR_MASK_DIGITS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "clean/mojibake.h"
-#include "clean/mojibake-internal.h"
+#include "repair/mojibake.h"
+#include "repair/mojibake-internal.h"
 
 #include <stdbool.h>
 #include <string.h>

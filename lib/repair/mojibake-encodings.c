@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Written by lib/clean/make-encodings.py. */
-#include "clean/mojibake-internal.h"
+/* Written by lib/repair/make-encodings.py. */
+#include "repair/mojibake-internal.h"
 
 /* clang-format off */
 const uint16_t dt_mojibake_encodings[DT_MOJIBAKE_ENCODINGS][128] = {

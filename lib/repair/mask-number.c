@@ -2,8 +2,8 @@
 /* Numbers that identify a person: bank accounts and telephones. */
 #include <string.h>
 
-#include "clean/mask-internal.h"
-#include "clean/mask.h"
+#include "repair/mask-internal.h"
+#include "repair/mask.h"
 
 /* --- IBAN (ISO 13616) ------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "clean/whitespace.h"
+#include "repair/whitespace.h"
 
 static void assert_tidied(enum dt_space policy, const char *text, const char *expected)
 {

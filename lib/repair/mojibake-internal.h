@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Undoing double encodings: a line as a whole, by the encoding that its UTF-8 was taken for. */
-#ifndef DT_CLEAN_MOJIBAKE_INTERNAL_H
-#define DT_CLEAN_MOJIBAKE_INTERNAL_H
+#ifndef DT_REPAIR_MOJIBAKE_INTERNAL_H
+#define DT_REPAIR_MOJIBAKE_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
