@@ -94,6 +94,11 @@ make_data() {
     dt-tokenize -q -t tok.json docs.jsonl | dt-shard "${@:3}" -o data
 }
 
+# need_plugin NAME LIBRARY: skips the test if dt was built without it.
+need_plugin() {
+    [ -e "${DT_ENGINES:-${DT_BUILD:-$ROOT/build}/lib/dt}/$1.so" ] || skip "built without $2"
+}
+
 # Prepares ranks over MPI on this machine; skips the test if MPI is not installed.
 need_mpi() {
     command -v mpirun >/dev/null || skip "mpirun is not installed"

@@ -18,7 +18,8 @@ static int load(void **state)
 {
     struct dt_error err;
     (void)state;
-    if (dt_html_parser_load(&parser, &err) == 0)
+    int rc = dt_html_parser_load(&parser, &err);
+    if (rc == 0 || rc == DT_EMISSING) /* dt was built without libxml2 */
         return 0;
     print_error("%s\n", err.text);
     return -1;
@@ -29,6 +30,8 @@ static struct dt_document extract_as(const char *html, size_t size,
                                      const struct dt_page_options *how,
                                      enum dt_page_outcome outcome)
 {
+    if (parser == NULL)
+        skip();
     struct dt_page_options options = *how;
     struct dt_page_scratch scratch = {0};
     struct dt_document d = DT_DOCUMENT_EMPTY;

@@ -6,7 +6,7 @@ load ../helper
 setup() {
     cd "$T"
     need_python moto.server boto3
-    [ -e "${DT_ENGINES:-${DT_BUILD:-$ROOT/build}/lib/dt}/http.so" ] || skip "built without libcurl"
+    need_plugin http libcurl
     "$PYTHON" - >log 2>&1 3>&- <<'END' &
 import time
 from moto.server import ThreadedMotoServer

@@ -5,7 +5,7 @@ load ../helper
 setup() {
     cd "$T"
     need_python mlflow
-    [ -e "${DT_ENGINES:-$ROOT/build/lib/dt}/http.so" ] || skip "built without libcurl"
+    need_plugin http libcurl
     hold_port
     URL=http://127.0.0.1:$(cat port)
 }

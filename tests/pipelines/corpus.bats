@@ -158,6 +158,7 @@ END
 }
 
 @test "pages of WARC files become shards, and parts in which no file begins are empty" {
+    need_plugin html libxml2
     for i in 1 2 3 4 5 6 7 8 9; do
         text="Page $i says that a long sentence of text is here for the extraction of its main content, and goes on."
         body=$(printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html><body><p>%s</p></body></html>' "$text")

@@ -45,6 +45,7 @@ try() {
 }
 
 @test "dt-extract where an allocation fails" {
+    need_plugin html libxml2
     printf '<title>A</title><meta charset=latin1><article><p>First caf\351, of some length.</p></article>' \
         | gzip -c >body
     { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n'

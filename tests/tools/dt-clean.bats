@@ -954,7 +954,7 @@ L
     DT_ENGINES=$T/none run dt-clean --rules ./one.rules zh.jsonl
     [ "$status" -eq 1 ]
     grep -qF "install libicu-dev and build dt again, or use 'words: characters'" <<<"$output"
-    [ -e "$DT_BUILD/lib/dt/icu.so" ] || skip "dt was built without libicu"
+    need_plugin icu libicu
     run dt-clean --rules ./one.rules --stats stats zh.jsonl
     [ "$status" -eq 1 ]
     printf 'words: icu\ngopher-words-min: 4\n' >one.rules

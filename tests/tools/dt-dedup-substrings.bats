@@ -12,7 +12,7 @@ passage() {
 }
 
 @test "passages that occur before are removed, the first occurrence stays" {
-    need_suffixes
+    need_plugin suffixes libdivsufsort
     {
         echo "begin $(passage 100 180)end"
         echo "other"
@@ -48,7 +48,3 @@ short $(passage 100 140)text" ]
     [ ! -e out ]
 }
 
-need_suffixes() {
-    [ -e "$DT_ENGINES/suffixes.so" ] || [ -e "$DT_BUILD/lib/dt/suffixes.so" ] ||
-        skip "built without libdivsufsort"
-}

@@ -4,7 +4,7 @@ load ../helper
 
 setup() {
     cd "$T"
-    [ -e "$(dirname "$(command -v dt-extract)")/../lib/dt/html.so" ] || skip "dt was built without libxml2"
+    need_plugin html libxml2
 }
 
 text="This sentence is long enough to be the main text of a page, and it has a second part. It is \

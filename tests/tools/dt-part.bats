@@ -72,20 +72,18 @@ record() { # FILE FILTER
 }
 
 @test "a signal ends the command and is a failure; after SIGKILL the part has started" {
-    part work 0/2 sleep 1000 3>&- &
+    dt-part run --ledger ledger --stage work --part 0/2 -- sh -c 'echo $$ >child; exec sleep 1000' 3>&- &
     pid=$!
-    await $pid test -e ledger/work-000000-of-000002.json
-    child=
-    seek() { child=$(pgrep -P "$pid" | head -n 1) && child=$(pgrep -P "$child" -x sleep); }
-    await $pid seek
-    kill -TERM "$(pgrep -P "$pid")"
+    await $pid test -s child
+    child=$(<child)
+    kill -TERM $pid
     wait $pid || true
     [ "$(record work-000000-of-000002 '[.state,.error]')" = '["failed","stopped by signal 15"]' ]
     refute kill -0 "$child"
-    part work 1/2 sleep 1 3>&- &
+    dt-part run --ledger ledger --stage work --part 1/2 -- sleep 1 3>&- &
     pid=$!
-    await $pid grep -q started ledger/work-000001-of-000002.json
-    kill -KILL "$(pgrep -P "$pid")"
+    await $pid grep -qs started ledger/work-000001-of-000002.json
+    kill -KILL $pid
     wait $pid || true
     run dt-part list ledger
     [[ "$output" == *"work 1/2: started on $(hostname), attempt 1, at "*": is running or was killed"* ]]

@@ -28,7 +28,7 @@ teardown() {
 
 need_http() {
     command -v python3 >/dev/null || skip "no python3"
-    [ -e "${DT_ENGINES:-$ROOT/build/lib/dt}/http.so" ] || skip "built without libcurl"
+    need_plugin http libcurl
 }
 
 # Starts a server of kind $1 at $URL, on the port of the previous one if any.

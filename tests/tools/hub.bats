@@ -15,7 +15,7 @@ setup_file() {
 
 setup() {
     engines=${DT_ENGINES:-${DT_BUILD:-$ROOT/build}/lib/dt}
-    [ -e "$engines/http.so" ] || skip "built without libcurl"
+    need_plugin http libcurl
     cd "$T"
     mkdir -p root/owner/whole root/owner/cut root/owner/gguf root/owner/torch
     cp "$BATS_FILE_TMPDIR"/whole/* root/owner/whole/

@@ -5,7 +5,7 @@ load ../helper
 
 setup() {
     engines=${DT_ENGINES:-${DT_BUILD:-$ROOT/build}/lib/dt}
-    [ -e "$engines/http.so" ] || skip "built without libcurl"
+    need_plugin http libcurl
     cd "$T"
     mkdir root
     dt-synth -n 400 >root/docs.jsonl

@@ -199,7 +199,7 @@ strict() { # [--least N] FILE...
 
 @test "dt-track: requests and state" {
     command -v python3 >/dev/null || skip "no python3"
-    [ -e "${DT_ENGINES:-$ROOT/build/lib/dt}/http.so" ] || skip "built without libcurl"
+    need_plugin http libcurl
     mkdir -p log/latest/trainer
     {
         echo '{"step":1,"time":0.1,"loss":NaN,"a":1e400,"b":1e308,"c":-Infinity,"d":2}'
