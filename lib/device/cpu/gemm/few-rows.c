@@ -163,6 +163,46 @@ DT_CPU_INLINE void dot_tile(const struct operands *o, int64_t j, float *to, int 
         dt_cpu_vector_store(to + r * BLOCK + j + g * DT_CPU_VECTOR, sums[r][g]);
 }
 
+/* sum += the terms of 4 k of one row. */
+DT_CPU_INLINE dt_cpu_vector add_four(dt_cpu_vector sum, const float *a, const float *b,
+                                     int64_t stride)
+{
+    dt_cpu_vector y[4];
+    dt_cpu_transpose(b, stride, y);
+    DT_CPU_UNROLL
+    for (int i = 0; i < 4; i++)
+        sum = dt_cpu_vector_fma(dt_cpu_vector_of(a[i]), y[i], sum);
+    return sum;
+}
+
+/* The same of one row: each row of B gives a cache line at a time, while one of each row of the next
+ * columns is prefetched. */
+DT_CPU_INLINE void dot_row(const struct operands *o, int64_t j, float *to)
+{
+    enum { LINE = 16, QUARTER = DT_CPU_VECTOR / 4 };
+    dt_cpu_vector sum = {0};
+    const float *a = o->a, *b = (const float *)o->b + j * o->b_stride;
+    int64_t length = o->length, stride = o->b_stride, k = 0;
+    for (; k + LINE <= length; k += LINE)
+        DT_CPU_UNROLL
+    for (int i = 0; i < LINE; i += 4) {
+        DT_CPU_UNROLL
+        for (int row = 0; row < QUARTER; row++)
+            __builtin_prefetch(b + (DT_CPU_VECTOR + i / 4 * QUARTER + row) * stride + k);
+        sum = add_four(sum, a + k + i, b + k + i, stride);
+    }
+    for (; k + 4 <= length; k += 4)
+        sum = add_four(sum, a + k, b + k, stride);
+    for (; k < length; k++) {
+        dt_cpu_vector y = {0};
+        DT_CPU_UNROLL
+        for (int i = 0; i < DT_CPU_VECTOR; i++)
+            y[i] = b[i * stride + k];
+        sum = dt_cpu_vector_fma(dt_cpu_vector_of(a[k]), y, sum);
+    }
+    dt_cpu_vector_store(to + j, sum);
+}
+
 /* The last columns, fewer than a vector. */
 DT_CPU_INLINE void chain_columns(const struct operands *o, int64_t j, int64_t columns, float *to,
                                  int64_t rows, int64_t stride, bool bf16)
@@ -182,6 +222,8 @@ DT_CPU_INLINE void chain_rows(const struct operands *o, int64_t columns, float *
                               bool bf16)
 {
     int64_t j = 0;
+    for (; o->transposed && rows == 1 && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
+        dot_row(o, j, to);
     for (; o->transposed && j + GROUPS * DT_CPU_VECTOR <= columns; j += GROUPS * DT_CPU_VECTOR)
         dot_tile(o, j, to, rows, GROUPS);
     for (; o->transposed && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
