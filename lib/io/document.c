@@ -108,6 +108,7 @@ static void close_reader(struct dt_documents *d)
     if (d->reader)
         d->reader->close(d->state);
     d->reader = NULL;
+    d->state = NULL;
     dt_input_close(d->in);
     d->in = NULL;
 }

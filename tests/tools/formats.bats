@@ -158,3 +158,14 @@ parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
     assert_one_line_error dt-clean
     [ ! -e none.gz ]
 }
+
+@test "a file that is refused after one that was read is named" {
+    echo '{"text":"a"}' >first.jsonl
+    printf '\377\330\377\340\0\20JFIF\0' >second.jpg
+    for from in auto jsonl lines; do
+        run dt-clean -q --from $from -o out first.jsonl second.jpg
+        assert_one_line_error dt-clean
+        [[ "$output" == *second.jpg* ]]
+        [ ! -e out ]
+    done
+}
