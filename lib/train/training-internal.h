@@ -12,7 +12,7 @@
 #include "parallel/watchdog.h"
 #include "shard/loader.h"
 #include "train/memory-plan.h"
-#include "train/metrics.h"
+#include "train/metrics-file.h"
 #include "train/objective.h"
 #include "train/step-trace.h"
 #include "train/training.h"
@@ -89,7 +89,7 @@ int dt_training_validate(struct dt_training *training, struct dt_step_report *re
                          struct dt_error *err) DT_MUST_CHECK;
 bool dt_training_stopped_early(const struct dt_training *training);
 
-/* training-log.c: throughput since the last logged step, and lines of metrics.jsonl
+/* training-metrics.c: throughput since the last logged step, and lines of metrics.jsonl
  * (dt-metrics(5)). */
 void dt_training_measure(const struct dt_training *training, struct dt_step_report *report);
 /* The line with the run's name, if it has one and the file is new. */

@@ -175,8 +175,8 @@ DT_CPU_INLINE dt_cpu_vector add_four(dt_cpu_vector sum, const float *a, const fl
     return sum;
 }
 
-/* The same of one row: each row of B gives a cache line at a time, while one of each row of the next
- * columns is prefetched. */
+/* The same of one row: each row of B gives a cache line at a time, while one of each row of the
+ * next columns is prefetched. */
 DT_CPU_INLINE void dot_row(const struct operands *o, int64_t j, float *to)
 {
     enum { LINE = 16, QUARTER = DT_CPU_VECTOR / 4 };

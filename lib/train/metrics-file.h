@@ -6,8 +6,8 @@
  *      "tokens_per_second":54000,"mfu":0.41}
  *     {"step":250,"tokens":2048000,"time":37.9,"val_loss":2.2}
  */
-#ifndef DT_TRAIN_METRICS_H
-#define DT_TRAIN_METRICS_H
+#ifndef DT_TRAIN_METRICS_FILE_H
+#define DT_TRAIN_METRICS_FILE_H
 
 #include <stdint.h>
 #include <stdio.h>

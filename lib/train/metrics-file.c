@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "train/metrics.h"
+#include "train/metrics-file.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
