@@ -84,7 +84,7 @@ static const struct dt_option options[] = {
      "matrix: replace {NAME} in the command by each of the values"},
     {"output", 'o', DT_OPTION_STRING, &opt.output, "ROWS",
      "matrix: append a JSON line per run to ROWS; runs that it holds are not repeated",
-     .writes = "", .in_place = true},
+     .writes = "", .in_place = ""},
     {"repeats", 'r', DT_OPTION_INT, &opt.repeats, "N", "matrix: run each cell N times (default 7)",
      .min = 1, .max = 1e6},
     {"warmup", 'w', DT_OPTION_INT, &opt.warmup, "N",

@@ -540,11 +540,12 @@ static void check_options_files(const struct dt_command *c, const struct dt_opti
     }
 }
 
-/* Whether the output is atomic: not stdout under any name. */
-static bool may_replace(const struct dt_option *o)
+/* Whether the output is atomic, not stdout under any name, and made of the whole input. */
+static bool may_replace(const struct dt_command *c, const struct dt_option *o)
 {
     const char *output = written_by(o);
-    return o->in_place && strcmp(output, "-") != 0 && strncmp(output, "/dev/", 5) != 0;
+    return o->in_place && find_given(c, o->in_place) == NULL && strcmp(output, "-") != 0 &&
+           strncmp(output, "/dev/", 5) != 0;
 }
 
 /* An output must not be an input or another output. */
@@ -556,7 +557,7 @@ static void check_files(const struct dt_command *c, char *const *operands, int c
         if (written_by(o) == NULL)
             continue;
         check_options_files(c, o);
-        if (may_replace(o))
+        if (may_replace(c, o))
             continue;
         for (int i = first; i < count; i++)
             reject_input(o, operands[i]);
@@ -616,7 +617,7 @@ static void fetch_inputs(const struct dt_command *c, char **operands, int count)
 void dt_program_take_inputs(const struct dt_command *c, char **paths, int count)
 {
     for (const struct dt_option *o = c->options; o->name; o++)
-        for (int i = 0; written_by(o) && !may_replace(o) && i < count; i++)
+        for (int i = 0; written_by(o) && !may_replace(c, o) && i < count; i++)
             reject_input(o, paths[i]);
     for (int i = 0; fetch_input && i < count; i++)
         fetch_value((const char **)&paths[i], NULL);

@@ -55,7 +55,9 @@ struct dt_option {
      * dt_program_parse_options refuses an output that is also an input or another output. */
     bool reads;
     const char *writes;
-    bool in_place; /* the output may replace an operand: it is renamed when complete */
+    /* Not NULL: the output may replace an operand, as it is renamed when complete, unless one of
+     * these options (long names, separated by spaces) was given. */
+    const char *in_place;
 };
 
 /* A subcommand and the long names of its options, separated by spaces. Its name is the first

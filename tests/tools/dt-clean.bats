@@ -712,6 +712,22 @@ refused() {
     [[ "$output" == *"wide.zst: near byte 0: needs a window of more than 128 MiB; pipe it: zstd -dc --long=31 FILE" ]]
 }
 
+@test "the output replaces the input, but not by a part of it" {
+    printf '{"text":"a"}\n{"text":"b"}\n' >in
+    cp in copy
+    echo in >list
+    for program in dt-clean dt-extract; do
+        for options in "-o in in" "-o ./in in" "-o in --files-from list"; do
+            run $program -q --part 0/2 $options
+            [ "$status" -eq 2 ]
+            [[ "$output" == *"--output: "*"in' is also an input, which would be lost"* ]]
+            cmp in copy
+        done
+    done
+    dt-clean -q -o in in
+    [ "$(wc -l <in)" -eq 2 ]
+}
+
 @test "an output that is an input or another output is refused" {
     printf '{"text":"a"}\n' >in
     cp in copy
