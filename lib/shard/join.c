@@ -83,6 +83,48 @@ static int check_distinct(const struct joiner *j, const char *output, struct dt_
     return rc;
 }
 
+/* A shard of an input. */
+struct member {
+    const char *directory;
+    const struct dt_manifest_shard *listed;
+};
+
+static int by_content(const void *a, const void *b)
+{
+    const struct dt_manifest_shard *x = ((const struct member *)a)->listed;
+    const struct dt_manifest_shard *y = ((const struct member *)b)->listed;
+    return strcmp(x->sha256, y->sha256);
+}
+
+/* Refuses two shards that are one file, or copies of it; without a hash they are not compared, and
+ * those without documents may be equal. */
+static int check_contents(const struct joiner *j, struct dt_error *err)
+{
+    struct member *all = NULL;
+    size_t count = 0, capacity = 0;
+    int rc = 0;
+    for (int i = 0; i < j->count; i++)
+        for (int s = 0; s < j->inputs[i].count; s++)
+            for (int k = 0; k < j->inputs[i].splits[s].count; k++) {
+                const struct dt_manifest_shard *listed = &j->inputs[i].splits[s].shards[k];
+                if (listed->documents == 0 || *listed->sha256 == '\0')
+                    continue;
+                DT_GROW(all, count, capacity);
+                all[count++] = (struct member){j->paths[i], listed};
+            }
+    if (count > 0)
+        qsort(all, count, sizeof *all, by_content);
+    for (size_t i = 1; rc == 0 && i < count; i++)
+        if (by_content(&all[i - 1], &all[i]) == 0)
+            rc = dt_fail(err, DT_EINVALID,
+                         "%s/%s: has the same content as %s/%s, which would duplicate its "
+                         "documents: join each part once",
+                         all[i].directory, all[i].listed->file, all[i - 1].directory,
+                         all[i - 1].listed->file);
+    free(all);
+    return rc;
+}
+
 /* --- checks of files -------------------------------------------------------------------------- */
 
 /* A shard to compare with its entry. */
@@ -262,6 +304,7 @@ int dt_shard_join(const char *directory, char *const *inputs, int count,
     for (int i = 0; rc == 0 && i < count; i++)
         rc = read_input(&j, inputs[i], err);
     rc = rc < 0 ? rc : check_distinct(&j, directory, err);
+    rc = rc < 0 ? rc : check_contents(&j, err);
     rc = rc < 0 ? rc : check_files(&j, err);
     rc = rc < 0 ? rc : dt_shard_directory_begin(&j.out, directory, false, err);
     rc = rc < 0 ? rc : add_splits(&j, err);

@@ -20,7 +20,8 @@ struct dt_join_options {
 };
 
 /* inputs: [count] directories of shards with one tokenizer and layout, all different, none of them
- * the output. A split that is empty in all inputs is DT_EINVALID. */
+ * the output. A split that is empty in all inputs is DT_EINVALID, and so are two shards with
+ * documents whose files are the same by the SHA-256 of index.json. */
 int dt_shard_join(const char *directory, char *const *inputs, int count,
                   const struct dt_join_options *options, struct dt_error *err) DT_MUST_CHECK;
 

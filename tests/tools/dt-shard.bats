@@ -640,6 +640,23 @@ same() {
     done
 }
 
+@test "--join refuses a shard that it has already, in a joined set or a copy" {
+    in_parts 2
+    dt-shard -o joined --join part/00 part/01
+    cp -r part/00 copy
+    for inputs in "joined part/01" "part/00 joined" "part/00 part/01 copy"; do
+        run dt-shard -o out --join $inputs
+        assert_one_line_error dt-shard
+        [[ "$output" == *": has the same content as "*".dts, which would duplicate its documents"* ]]
+        [ ! -e out ]
+    done
+    for name in empty none; do
+        : | dt-tokenize -q -t tok.json --allow-empty --from jsonl | dt-shard -o $name --allow-empty
+    done
+    dt-shard -o out --join empty part/00 none
+    [ "$(dt-cat --ids out | wc -l)" -eq "$(dt-cat --ids part/00 | wc -l)" ]
+}
+
 @test "--allow-empty writes parts without documents, which --join skips" {
     : >empty.jsonl
     run dt-tokenize -t tok.json -o empty.dts empty.jsonl
