@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +32,62 @@ int dt_ledger_check_stage(const char *stage, struct dt_error *err)
 char *dt_ledger_path(const char *ledger, const char *stage, long part, long parts)
 {
     return dt_asprintf("%s/%s-%06ld-of-%06ld.json", ledger, stage, part, parts);
+}
+
+/* --- whether a command wrote it --------------------------------------------------------------- */
+
+/* Identifies a version of a file: one that is renamed into place has another inode, and one that is
+ * written again another time of change, whatever its time of modification. */
+struct version {
+    bool exists;
+    dev_t device;
+    ino_t inode;
+    struct timespec changed;
+};
+
+/* Of a directory of shards, that of its index.json. */
+static struct version version_of(const char *output)
+{
+    struct stat st;
+    char *path =
+        dt_file_is_directory(output) ? dt_path_join(output, DT_MANIFEST_NAME) : dt_strdup(output);
+    struct version v = {.exists = stat(path, &st) == 0};
+    if (v.exists)
+        v = (struct version){true, st.st_dev, st.st_ino, st.st_ctim};
+    free(path);
+    return v;
+}
+
+/* Those of the outputs, and then of the statistics. */
+static struct version *versions_of(const struct dt_ledger_part *part)
+{
+    struct version *v = dt_alloc((size_t)part->output_count + 1, sizeof *v);
+    for (int i = 0; i < part->output_count; i++)
+        v[i] = version_of(part->outputs[i]);
+    if (part->stats)
+        v[part->output_count] = version_of(part->stats);
+    return v;
+}
+
+static int check_written(const char *path, const struct version *before, struct dt_error *err)
+{
+    struct version v = version_of(path);
+    if (before->exists && v.exists && v.device == before->device && v.inode == before->inode &&
+        v.changed.tv_sec == before->changed.tv_sec && v.changed.tv_nsec == before->changed.tv_nsec)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: was there before, and the command did not write it: remove it, or name "
+                       "what the command writes",
+                       path);
+    return 0;
+}
+
+/* before: as of versions_of(). */
+static int check_all_written(const struct dt_ledger_part *part, const struct version *before,
+                             struct dt_error *err)
+{
+    for (int i = 0; i < part->output_count; i++)
+        DT_TRY(check_written(part->outputs[i], &before[i], err));
+    return part->stats ? check_written(part->stats, &before[part->output_count], err) : 0;
 }
 
 /* --- what a command wrote --------------------------------------------------------------------- */
@@ -230,9 +287,9 @@ static int write_state(struct json_object *record, const char *path, const char 
 
 /* --- running ---------------------------------------------------------------------------------- */
 
-/* Runs the command of a record that says that it started. */
+/* Runs the command of a record that says that it started. before: its outputs until now. */
 static int run(struct json_object *record, const char *path, const struct dt_ledger_part *part,
-               struct dt_child_result *result, struct dt_error *err)
+               const struct version *before, struct dt_child_result *result, struct dt_error *err)
 {
     struct dt_error ignored;
     int rc = dt_child_run(part->command, 0, part->stop, result, err);
@@ -240,6 +297,7 @@ static int run(struct json_object *record, const char *path, const struct dt_led
         add_usage(record, result);
     if (rc == 0 && result->status != 0)
         return write_state(record, path, DT_LEDGER_FAILED, result->complaint, err);
+    rc = rc < 0 ? rc : check_all_written(part, before, err);
     rc = rc < 0 ? rc : describe_outputs(record, part, err);
     if (rc < 0) {
         (void)!write_state(record, path, DT_LEDGER_FAILED, err->text, &ignored);
@@ -255,14 +313,16 @@ int dt_ledger_run(const char *ledger, const struct dt_ledger_part *part, int *st
     DT_TRY(dt_file_make_directories(ledger, err));
     char *path = dt_ledger_path(ledger, part->stage, part->part.index, part->part.count);
     struct json_object *record = new_record(part, path);
+    struct version *before = versions_of(part);
     int rc = dt_sealed_json_write(path, record, err);
-    rc = rc < 0 ? rc : run(record, path, part, &result, err);
+    rc = rc < 0 ? rc : run(record, path, part, before, &result, err);
     *status = result.status;
     snprintf(complaint, 256, "%s", result.complaint);
     if (result.output.size > 0 && fwrite(result.output.data, 1, result.output.size, stdout) == 0)
         rc = rc < 0 ? rc : dt_fail_errno(err, "cannot write to stdout");
     dt_child_release(&result);
     json_object_put(record);
+    free(before);
     free(path);
     return rc;
 }

@@ -30,8 +30,8 @@ int dt_ledger_check_stage(const char *stage, struct dt_error *err) DT_MUST_CHECK
 
 /* Runs the command and records it, atomically, before it starts and after it ends. *status: its
  * exit status; complaint: its last line on stderr. What the command prints to stdout goes there
- * when it ends. A command that cannot be started, or whose outputs are missing, is recorded as
- * failed, and an error. */
+ * when it ends. A command that cannot be started, or whose outputs or statistics are missing
+ * or were there before and not written by it, is recorded as failed, and an error. */
 int dt_ledger_run(const char *ledger, const struct dt_ledger_part *part, int *status,
                   char complaint[256], struct dt_error *err) DT_MUST_CHECK;
 

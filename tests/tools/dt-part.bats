@@ -37,9 +37,26 @@ record() { # FILE FILTER
         bash -c 'dt-clean -q docs.jsonl | dt-tokenize -q -t tok.json | dt-shard -o data'
     [ "$(record shard-000000-of-000001 '[.inputs[].path] | sort')" = '["docs.jsonl","tok.json"]' ]
     [ "$(record shard-000000-of-000001 '.outputs[0].tokens')" = "$(dt-cat --ids data | wc -w)" ]
-    dt-tokenize -q -t tok.json -o t.dts docs.jsonl
-    dt-part run --ledger ledger --stage tokens --part 0/1 --produces t.dts -- true
+    dt-part run --ledger ledger --stage tokens --part 0/1 --produces t.dts -- \
+        dt-tokenize -q -t tok.json -o t.dts docs.jsonl
     [ "$(record tokens-000000-of-000001 '.outputs[0].documents')" = 50 ]
+}
+
+@test "an output that was there before is not taken for one that the command wrote" {
+    dt-synth -n 20 -o docs.jsonl
+    dt-vocab -q -s 300 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data
+    echo '{}' >s.json
+    for options in "--produces docs.jsonl" "--produces data" "--stats s.json"; do
+        run dt-part run --ledger ledger --stage a --part 0/1 $options -- true
+        assert_one_line_error dt-part
+        [[ "$output" == *": ${options#* }: was there before, and the command did not write it"* ]]
+        [ "$(record a-000000-of-000001 .state)" = '"failed"' ]
+    done
+    for command in 'cp docs.jsonl new && touch -d 2020-01-01 new && mv new docs.jsonl' \
+        'echo "{}" >>docs.jsonl' ': >docs.jsonl' ': >docs.jsonl'; do # changed: renamed, written, emptied
+        dt-part run --ledger ledger --stage a --part 0/1 --produces docs.jsonl -- sh -c "$command"
+    done
 }
 
 @test "a failed part is recorded with its reason, and done after another attempt" {
@@ -92,7 +109,7 @@ record() { # FILE FILTER
 @test "list names missing parts and stages, and sums over what is done" {
     for i in 0 2 3 7; do
         echo "{\"documents\":{\"in\":$i},\"rules\":[{\"rule\":\"x\",\"dropped\":1}],\"rate\":1.$i}" >s$i.json
-        dt-part run --ledger ledger --stage clean --part $i/9 --stats s$i.json -- true
+        dt-part run --ledger ledger --stage clean --part $i/9 --stats s$i.json -- touch s$i.json
     done
     run dt-part list ledger clean dedup
     [ "$status" -eq 1 ]
