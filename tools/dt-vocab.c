@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/file.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
@@ -99,6 +100,7 @@ static int add_files(struct dt_vocab_trainer *trainer, const struct dt_documents
 {
     struct dt_documents *documents;
     if (opt.counts) {
+        DT_TRY(dt_file_check_distinct((const char *const *)files, (size_t)count, err));
         for (int i = 0; i < count; i++) {
             DT_TRY(dt_vocab_trainer_add_counts(trainer, files[i], err));
             DT_TRY(dt_lineage_add_path(from->lineage, files[i], err));

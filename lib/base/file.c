@@ -436,6 +436,44 @@ bool dt_output_is_same(const char *a, const char *b)
     return same;
 }
 
+struct identity {
+    dev_t device;
+    ino_t inode;
+    const char *path;
+};
+
+static int by_identity(const void *a, const void *b)
+{
+    const struct identity *x = a, *y = b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return x->inode == y->inode ? 0 : x->inode < y->inode ? -1 : 1;
+}
+
+static int find_duplicate(struct identity *files, size_t count, struct dt_error *err)
+{
+    qsort(files, count, sizeof *files, by_identity);
+    for (size_t i = 1; i < count; i++)
+        if (by_identity(&files[i - 1], &files[i]) == 0)
+            return dt_fail(err, DT_EINVALID,
+                           "%s: is named twice (also as %s), which would duplicate its documents",
+                           files[i].path, files[i - 1].path);
+    return 0;
+}
+
+int dt_file_check_distinct(const char *const *paths, size_t count, struct dt_error *err)
+{
+    struct identity *files = dt_alloc(count + 1, sizeof *files);
+    struct stat st;
+    size_t regular = 0;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(paths[i], "-") != 0 && stat(paths[i], &st) == 0 && S_ISREG(st.st_mode))
+            files[regular++] = (struct identity){st.st_dev, st.st_ino, paths[i]};
+    int rc = find_duplicate(files, regular, err);
+    free(files);
+    return rc;
+}
+
 bool dt_file_is_regular(const char *path)
 {
     struct stat st;

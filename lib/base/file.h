@@ -77,6 +77,9 @@ bool dt_output_is_terminal(const char *path);
 bool dt_output_is_input(const char *output, const char *input);
 /* Whether both paths name one file; files that do not exist yet are compared by path. */
 bool dt_output_is_same(const char *a, const char *b);
+/* DT_EINVALID if two inputs are the same regular file, by whatever path. "-" is stdin. */
+int dt_file_check_distinct(const char *const *paths, size_t count,
+                           struct dt_error *err) DT_MUST_CHECK;
 
 bool dt_file_is_directory(const char *path);
 bool dt_file_is_regular(const char *path);

@@ -39,7 +39,7 @@ int dt_drop_list_open(struct dt_drop_list **result, const char *path, struct dt_
 {
     struct dt_drop_list *list = dt_alloc(1, sizeof *list);
     *result = NULL;
-    int rc = dt_input_open(&list->in, path, err);
+    int rc = dt_input_open_bytes(&list->in, path, err);
     if (rc == 0)
         rc = read_line(list, err);
     if (rc < 0) {

@@ -220,6 +220,24 @@ static bool is_pretty_json(const char *head, size_t size)
     return begins_object(head, size, first_character(head, size), &lines) && lines;
 }
 
+/* The number of a document, 16 hexadecimal digits and NAME:NUMBER, as of clean/drop-list.h. */
+static bool is_drop_list(const char *head, size_t size)
+{
+    const char *end = memchr(head, '\n', size);
+    size_t i = 0, hash, last = end ? (size_t)(end - head) : 0, digits = 0;
+    while (i < last && isdigit((unsigned char)head[i]))
+        i++;
+    if (i == 0 || i == last || head[i++] != ' ')
+        return false;
+    for (hash = i; i < last && isxdigit((unsigned char)head[i]);)
+        i++;
+    if (i != hash + 16 || i == last || head[i] != ' ')
+        return false;
+    while (digits < last && isdigit((unsigned char)head[last - 1 - digits]))
+        digits++;
+    return digits > 0 && head[last - 1 - digits] == ':';
+}
+
 /* Of objects or of strings; a text may begin with "[1]" or with "[[". */
 static bool is_json_array(const char *head, size_t size)
 {
@@ -305,6 +323,9 @@ static const struct row rows[] = {
     {{DT_FILE_BINARY, "a signature file of dt-dedup", NO_TEXT}, MAGIC("dt-sigs\n")},
     {{DT_FILE_BINARY, "a file of pairs of dt-dedup", NO_TEXT}, MAGIC("dt-pairs")},
     {{DT_FILE_BINARY, "a filter of dt-dedup", NO_TEXT}, MAGIC("dt-bloom")},
+    {{DT_FILE_BINARY, "a list of dt-dedup", "dt-clean --drop reads it"}, ANY, is_drop_list},
+    {{DT_FILE_BINARY, "a file of counts of dt-vocab", "dt-vocab --counts reads it"},
+     MAGIC("dt-counts 1 ")},
     {{DT_FILE_COMPRESSED, "gzip data", DECOMPRESS("gzip -dc"), "gzip"}, MAGIC("\x1f\x8b")},
     {{DT_FILE_COMPRESSED, "zstd data", DECOMPRESS("zstd -dc"), "zstd"}, MAGIC("\x28\xb5\x2f\xfd")},
     {{DT_FILE_COMPRESSED, "zstd data", DECOMPRESS("zstd -dc"), "zstd"},

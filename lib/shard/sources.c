@@ -172,42 +172,13 @@ int dt_shard_source_check(const struct dt_shard_source *source, struct dt_error 
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-struct identity {
-    dev_t device;
-    ino_t inode;
-    const char *path;
-};
-
-static int by_identity(const void *a, const void *b)
-{
-    const struct identity *x = a, *y = b;
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    return x->inode == y->inode ? 0 : x->inode < y->inode ? -1 : 1;
-}
-
-static int find_duplicate(struct identity *files, size_t count, struct dt_error *err)
-{
-    qsort(files, count, sizeof *files, by_identity);
-    for (size_t i = 1; i < count; i++)
-        if (by_identity(&files[i - 1], &files[i]) == 0)
-            return dt_fail(err, DT_EINVALID,
-                           "%s: is named twice (also as %s), which would duplicate its documents",
-                           files[i].path, files[i - 1].path);
-    return 0;
-}
-
 int dt_shard_sources_check_distinct(const struct dt_shard_sources *s, struct dt_error *err)
 {
-    struct identity *files = dt_alloc((size_t)s->count + 1, sizeof *files);
-    struct stat st;
-    size_t count = 0;
+    const char **paths = dt_alloc((size_t)s->count + 1, sizeof *paths);
     for (int i = 0; i < s->count; i++)
-        if (strcmp(s->items[i].path, "-") != 0 && stat(s->items[i].path, &st) == 0 &&
-            S_ISREG(st.st_mode))
-            files[count++] = (struct identity){st.st_dev, st.st_ino, s->items[i].path};
-    int rc = find_duplicate(files, count, err);
-    free(files);
+        paths[i] = s->items[i].path;
+    int rc = dt_file_check_distinct(paths, (size_t)s->count, err);
+    free(paths);
     return rc;
 }
 

@@ -42,6 +42,8 @@ static void binary_files_are_known_by_their_magic(void **state)
         HEAD("a dt token stream", "\x50\x2a\x4d\x18\x10\0\0\0dtsH"),
         HEAD("a signature file of dt-dedup", "dt-sigs\n\1\0\0\0"),
         HEAD("a file of pairs of dt-dedup", "dt-pairs\1\0\0\0"),
+        HEAD("a list of dt-dedup", "12 8e9f0a3b5c7d1e2f shard 0:3\n14 8e"),
+        HEAD("a file of counts of dt-vocab", "dt-counts 1 bpe gpt2\n"),
         HEAD("a filter of dt-dedup", "dt-bloom\1\0\0\0"),
         HEAD("xz data", "\xfd"
                         "7zXZ\0\0\4"),

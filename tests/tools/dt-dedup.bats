@@ -36,6 +36,9 @@ near_documents() {
     [ "$(cut -d ' ' -f 1,3 docs.drop)" = "2 docs:1
 5 docs:3" ]
     dt-clean -q --from lines --drop docs.drop --rejects r lines >kept
+    run dt-clean -q docs.drop
+    assert_one_line_error dt-clean
+    [[ "$output" == *"docs.drop: is a list of dt-dedup, not plain text; dt-clean --drop reads it" ]]
     [ "$(sed -E 's/.*"id":"([^"]*)".*/\1/' kept)" = "lines:1
 lines:3
 lines:4" ]

@@ -212,6 +212,21 @@ merges_of() {
     dt-verify files x.json
 }
 
+@test "counts that are named twice are refused, and counts are no text" {
+    dt-synth -n 40 -o docs.jsonl
+    dt-vocab -q --count -o a.counts docs.jsonl
+    ln a.counts hard
+    for twice in "a.counts a.counts" "a.counts ./a.counts" "a.counts hard"; do
+        run dt-vocab -q -s 300 --counts -o x $twice
+        assert_one_line_error dt-vocab
+        [[ "$output" == *": is named twice (also as "*"), which would duplicate its documents" ]]
+    done
+    run dt-vocab -q -s 300 -o x a.counts
+    assert_one_line_error dt-vocab
+    [[ "$output" == *"a.counts: is a file of counts of dt-vocab, not plain text; dt-vocab --counts reads it" ]]
+    [ ! -e x ]
+}
+
 @test "counts of another model, damaged counts and other files are refused" {
     dt-synth -n 40 -o docs.jsonl
     dt-vocab -q --count -o bpe.counts docs.jsonl
