@@ -46,7 +46,7 @@ static const struct dt_option options[] = {
     {"stats", 0, DT_OPTION_STRING, &opt.stats, "FILE", "write statistics as JSON to FILE",
      .writes = ""},
     {"output", 'o', DT_OPTION_STRING, &opt.out, "FILE", "write documents to FILE (default: stdout)",
-     .writes = "", .in_place = "part"},
+     .writes = ""},
     {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "print no summary and no progress"},
     {NULL}};
 

@@ -42,6 +42,20 @@ response() {
     [ "$(jq -c .meta out.jsonl)" = '{"url":"http://a.example/response","date":"2024-01-02T03:04:05Z","title":"One","lang_hint":"en","charset":"UTF-8"}' ]
 }
 
+@test "a crawl is not replaced by its text" {
+    record response "$(response One)" >web.warc
+    cp web.warc copy
+    ln web.warc link
+    for out in web.warc ./link; do
+        run dt-extract -q -o "$out" web.warc
+        [ "$status" -eq 2 ]
+        grep -qF -e "--output: '$out' is also an input" <<<"$output"
+        cmp web.warc copy
+    done
+    dt-extract -q <web.warc >out.jsonl
+    [ "$(jq -r .text out.jsonl)" = "One: $text" ]
+}
+
 @test "the output does not depend on threads, nor on compression" {
     for i in {1..300}; do record response "$(response "Page $i")"; done >web.warc
     dt-extract -q -j 1 -o one.jsonl web.warc
