@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "clean/rule.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "repair/control.h"
 #include "repair/mojibake.h"
 #include "unicode/casefold.h"
+#include "unicode/character.h"
 #include "unicode/utf8.h"
 #include "json/json.h"
 
@@ -180,18 +182,29 @@ static double write_score(float score, char text[32])
     return strtod(text, NULL);
 }
 
+static bool has_letter(const struct dt_buffer *text)
+{
+    for (size_t i = 0, length; i < text->size; i += length)
+        if (dt_character_kind(text->data + i, &length) & DT_CHARACTER_LETTER)
+            return true;
+    return false;
+}
+
 /* Writes meta.lang and meta.lang_score; "und" (ISO 639-2, undetermined) with a score of 0 where the
- * identifier knows nothing of the text. */
+ * text has no letter or the identifier knows nothing of it. fastText adds 0.00001 to each
+ * probability, so that a score may be above 1: 1 is written. */
 static bool apply_identify(const struct dt_rule *rule, struct dt_document *document,
                            struct dt_rule_scratch *scratch, struct dt_finding *finding)
 {
     const struct dt_classifier *identifier = rule->object;
-    const float *scores = dt_classifier_score(identifier, document->text.data, document->text.size,
-                                              &scratch->classifier);
+    const struct dt_buffer *text = &document->text;
+    const float *scores = NULL;
+    if (has_letter(text))
+        scores = dt_classifier_score(identifier, text->data, text->size, &scratch->classifier);
     size_t best = scores ? dt_classifier_best(identifier, scores) : 0;
     const char *language = scores ? dt_classifier_label(identifier, best) : "und";
     char score[32];
-    finding->value = write_score(scores ? scores[best] : 0, score);
+    finding->value = write_score(scores ? fminf(scores[best], 1) : 0, score);
     dt_buffer_clear(&scratch->text);
     dt_json_add_string(&scratch->text, language, strlen(language));
     dt_meta_set(&document->meta, "lang", scratch->text.data);

@@ -952,6 +952,20 @@ L
     dt-clean -q --from lines --identify --rules ./de.rules german
 }
 
+@test "a text without letters has no language, and no score is above 1" {
+    printf '%s\n' '😀😀😀' '12345 67890' '--- ---' '१२३' >lines
+    printf '{"text":"   "}\n' >blanks
+    for model in "$ROOT/share/language/languages.ftz" "$ROOT/tests/language/golden/softmax.ftz"; do
+        dt-clean -q --from lines --to jsonl --identify --identifier "$model" lines >out
+        dt-clean -q --identify --identifier "$model" blanks >>out
+        [ "$(grep -c '"meta":{"lang":"und","lang_score":0}' out)" = 5 ] || { cat out; return 1; }
+    done
+    run dt-clean -q --from lines --identify --language-score 0.01 lines
+    [ "$status" -eq 1 ]
+    for i in {1..40}; do printf '日本語のひらがなです。'; done >sure
+    [ "$(dt-clean -q --to jsonl --identify sure | sed -E 's/.*"lang_score":([0-9.]*).*/\1/')" = 1 ]
+}
+
 @test "words: how scripts without blanks are split is a choice of the rule file" {
     printf '{"text":"可用于多种文件系统","meta":{"lang":"zh"}}\n' >zh.jsonl
     printf 'gopher-words-min: 9\n' >one.rules
