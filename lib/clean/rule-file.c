@@ -25,8 +25,8 @@ static int find_file(const char *name, char **path, struct dt_error *err)
     if ((there = dt_file_probe(*path, err)) != 0)
         return there < 0 ? there : 0;
     return dt_fail(err, DT_EMISSING,
-                   "'%s': not found; the built-in sets of rules are gopher, c4, fineweb and "
-                   "dolma",
+                   "'%s': not found; the built-in sets of rules are gopher, c4, fineweb, "
+                   "fineweb2 and dolma",
                    name);
 }
 
@@ -203,6 +203,32 @@ static size_t add_section(struct dt_rule_languages *l, int line)
     return l->section_count++;
 }
 
+/* "de", "deu" or "deu_Latn", as identifiers write languages. */
+static bool is_code(const char *code, size_t size)
+{
+    static const char lower[] = "abcdefghijklmnopqrstuvwxyz",
+                      upper[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    size_t n = strspn(code, lower);
+    if (n < 2 || n > 3)
+        return false;
+    return size == n || (size == n + 5 && code[n] == '_' && strchr(upper, code[n + 1]) &&
+                         strspn(code + n + 2, lower) == 3);
+}
+
+static int add_language(struct reader *r, const char *code, size_t size)
+{
+    if (!is_code(code, size))
+        return dt_fail(r->err, DT_EFORMAT,
+                       "'%.*s': not a language; blanks separate codes such as de, deu or deu_Latn, "
+                       "as meta.lang has them",
+                       (int)(size < 60 ? size : 60), code);
+    int line = dt_rule_languages_add(&r->file->languages, code, size, r->section);
+    return line == 0 ? 0
+                     : dt_fail(r->err, DT_EFORMAT,
+                               "line %d has the language '%.*s' already; name it in one section",
+                               line, (int)size, code);
+}
+
 /* A header "[lang de at]". */
 static int read_header(struct reader *r, char *line)
 {
@@ -215,7 +241,7 @@ static int read_header(struct reader *r, char *line)
     r->section = add_section(&r->file->languages, r->line);
     for (codes += keyword; *(codes += strspn(codes, BLANKS)); codes += n) {
         n = strcspn(codes, BLANKS);
-        dt_rule_languages_add(&r->file->languages, codes, n, r->section);
+        DT_TRY(add_language(r, codes, n));
     }
     return 0;
 }
@@ -268,10 +294,7 @@ static int read_lines(struct reader *r, char *text)
         if (*line && read_line(r, line) < 0)
             return dt_fail_context(r->err, "%s:%d", r->path, r->line);
     }
-    const char *twice = dt_rule_languages_sort(&r->file->languages);
-    if (twice)
-        return dt_fail(r->err, DT_EFORMAT, "%s: two sections have the language '%s'", r->path,
-                       twice);
+    dt_rule_languages_sort(&r->file->languages);
     if (*r->count == r->first)
         return dt_fail(r->err, DT_EFORMAT, "%s: holds no rule", r->path);
     apply_changes(r);

@@ -6,11 +6,15 @@
 
 #include "base/buffer.h"
 
-void dt_rule_languages_add(struct dt_rule_languages *l, const char *code, size_t size,
-                           size_t section)
+int dt_rule_languages_add(struct dt_rule_languages *l, const char *code, size_t size,
+                          size_t section)
 {
+    for (size_t i = 0; i < l->code_count; i++)
+        if (strlen(l->codes[i].code) == size && memcmp(l->codes[i].code, code, size) == 0)
+            return l->sections[l->codes[i].section].line;
     DT_GROW(l->codes, l->code_count, l->code_capacity);
     l->codes[l->code_count++] = (struct dt_rule_language){dt_strndup(code, size), section};
+    return 0;
 }
 
 static int compare_codes(const void *a, const void *b)
@@ -19,14 +23,10 @@ static int compare_codes(const void *a, const void *b)
     return strcmp(x->code, y->code);
 }
 
-const char *dt_rule_languages_sort(struct dt_rule_languages *l)
+void dt_rule_languages_sort(struct dt_rule_languages *l)
 {
     if (l->code_count > 0)
         qsort(l->codes, l->code_count, sizeof *l->codes, compare_codes);
-    for (size_t i = 1; i < l->code_count; i++)
-        if (strcmp(l->codes[i - 1].code, l->codes[i].code) == 0)
-            return l->codes[i].code;
-    return NULL;
 }
 
 size_t dt_rule_languages_find(const struct dt_rule_languages *l, const char *language)

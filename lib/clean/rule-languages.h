@@ -32,10 +32,11 @@ struct dt_rule_languages {
     enum dt_segmentation segmentation; /* of the whole file */
 };
 
-void dt_rule_languages_add(struct dt_rule_languages *l, const char *code, size_t size,
-                           size_t section);
-/* The first code that two entries have, or NULL. Call before dt_rule_languages_find. */
-const char *dt_rule_languages_sort(struct dt_rule_languages *l);
+/* Returns 0, or the line of the section that has the language already. */
+int dt_rule_languages_add(struct dt_rule_languages *l, const char *code, size_t size,
+                          size_t section);
+/* Call after the last dt_rule_languages_add, before dt_rule_languages_find. */
+void dt_rule_languages_sort(struct dt_rule_languages *l);
 /* The section for documents of this language. */
 size_t dt_rule_languages_find(const struct dt_rule_languages *l, const char *language);
 /* The stop words of a section; NULL: Gopher's. */

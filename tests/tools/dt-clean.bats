@@ -452,7 +452,7 @@ END
     done
     run dt-clean -q --rules nosuch in
     assert_one_line_error dt-clean
-    [[ "$output" == *"'nosuch'"*"gopher, c4, fineweb and dolma" ]]
+    [[ "$output" == *"'nosuch'"*"gopher, c4, fineweb, fineweb2 and dolma" ]]
     printf 'gopher-words-min: 1\ngopher-words-mni: 4\n' >bad.rules
     run dt-clean -q --rules bad.rules in
     [ "$output" = "dt-clean: bad.rules:2: unknown rule 'gopher-words-mni' (did you mean 'gopher-words-min'?)" ]
@@ -862,7 +862,10 @@ fineweb-line-feeds' ]
     try 'c4-braces: 0\n[lang]\n' "bad.rules:2: a header"
     try 'c4-braces: 0\n[lang de\n' "bad.rules:2: a header"
     try '[lang de]\nc4-braces: 0\nc4-braces: 1\n' "bad.rules:3: line 2 sets 'c4-braces' for the same languages"
-    try '[lang de]\nc4-braces: 0\n[lang fr de]\nc4-braces: 1\n' "bad.rules: two sections have the language 'de'"
+    try '[lang de]\nc4-braces: 0\n[lang fr de]\nc4-braces: 1\n' "bad.rules:3: line 1 has the language 'de' already"
+    for code in de,en DE d germ de_ de_latn de_Latin de-AT de_Latn_x; do
+        try "c4-braces: 0\n[lang fr $code]\nc4-braces: 1\n" "bad.rules:2: '$code': not a language; blanks separate codes"
+    done
     try '[lang de]\nc4-braces: no\n' "the threshold must be a number of at least 0 or off, not 'no'"
     try 'c4-braces: 0\nstop-words:\n' "bad.rules:2: stop-words: words between blanks expected"
     try '[lang de]\nstop-words: der\n' "bad.rules: holds no rule"
