@@ -143,34 +143,68 @@ bool dt_url_list_has(const struct dt_url_list *list, const char *text, size_t si
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-static void add_entry(struct dt_url_list *list, const char *text, size_t size)
+/* What a host name of a URL can be: labels between points, beyond ASCII too, or [IPv6]. */
+static bool is_host(const struct url *url)
+{
+    if (url->host_size > 2 && url->host[0] == '[')
+        return url->host[url->host_size - 1] == ']';
+    for (size_t i = 0; i < url->host_size; i++) {
+        unsigned char c = (unsigned char)url->host[i];
+        bool label = isalnum(c) || c == '-' || c == '_' || c >= 0x80;
+        if (!label && (c != '.' || i == 0 || url->host[i - 1] == '.'))
+            return false;
+    }
+    return url->host_size > 0;
+}
+
+static bool has_blank(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)text[i] <= ' ')
+            return true;
+    return false;
+}
+
+/* False for what no URL can match: a rule of another kind of list, a wildcard, a note. */
+static bool add_entry(struct dt_url_list *list, const char *text, size_t size)
 {
     struct url url;
     split(text, size, &url);
     while (url.rest_size > 0 && url.rest[url.rest_size - 1] == '/')
         url.rest_size--;
-    if (url.host_size == 0)
-        return;
+    if (!is_host(&url) || has_blank(text, size))
+        return false;
     struct dt_buffer entry = DT_BUFFER_EMPTY;
     dt_buffer_append(&entry, url.host, url.host_size);
     dt_buffer_append(&entry, url.rest, url.rest_size);
     add(list, entry.data, entry.size);
     dt_buffer_release(&entry);
+    return true;
 }
 
 static int read_entries(struct dt_url_list *list, struct dt_input *in, struct dt_error *err)
 {
     struct dt_buffer line = DT_BUFFER_EMPTY;
     bool found = true;
+    unsigned long long number = 0;
     int rc = 0;
-    while (found && (rc = dt_input_read_until(in, '\n', &line, &found, err)) == 0) {
+    while (rc == 0 && found && (rc = dt_input_read_until(in, '\n', &line, &found, err)) == 0) {
+        number++;
         size_t size = line.size, from = 0;
+        if (number == 1 && begins(line.data, size, "\xef\xbb\xbf"))
+            from = 3;
         while (from < size && isspace((unsigned char)line.data[from]))
             from++;
         while (size > from && isspace((unsigned char)line.data[size - 1]))
             size--;
-        if (size > from && line.data[from] != '#')
-            add_entry(list, line.data + from, size - from);
+        if (size > from && line.data[from] != '#' &&
+            !add_entry(list, line.data + from, size - from))
+            rc = dt_fail(err, DT_EFORMAT,
+                         "%s:%llu: '%.*s': a host name (example.org, with its subdomains) or the "
+                         "beginning of a URL (https://example.org/a) expected; remove addresses, "
+                         "wildcards and notes",
+                         dt_input_name(in), number, (int)(size - from < 60 ? size - from : 60),
+                         line.data + from);
     }
     dt_buffer_release(&line);
     return rc;

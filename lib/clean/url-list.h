@@ -25,7 +25,8 @@
 struct dt_url_list;
 
 /* Reads a list: an entry on each line, also compressed by gzip or zstd; blank lines and lines that
- * begin with # do not count. *list is owned by the caller (dt_url_list_free). */
+ * begin with # do not count. DT_EFORMAT names a line that no URL can match. *list is owned by the
+ * caller (dt_url_list_free). */
 int dt_url_list_read(struct dt_url_list **list, const char *path,
                      struct dt_error *err) DT_MUST_CHECK;
 void dt_url_list_free(struct dt_url_list *list); /* NULL is fine */

@@ -925,6 +925,20 @@ fineweb-line-feeds' ]
     grep -q 'urls: has no host name or URL' <<<"$output"
 }
 
+@test "url-blocklist: a line that no URL can match is refused" {
+    printf 'url-blocklist: urls\n' >url.rules
+    printf '{"text":"t","meta":{"url":"http://ads.com/"}}\n{"text":"other"}\n' >in.jsonl
+    for line in '0.0.0.0 ads.com' '||ads.com^' '*.wild.com' '.dot.com' 'ads.com # note' '/path' 'http://' 'a..b' \
+        '[::1'; do
+        printf '# list\n\nads.com\n%s\n' "$line" >urls
+        run dt-clean -q --rules url.rules in.jsonl
+        [ "$status" -eq 1 ] || { echo "$line"; return 1; }
+        grep -qF "urls:4: '$line': a host name (example.org" <<<"$output" || { echo "$line"; return 1; }
+    done
+    printf '%s\r\n' $'\xef\xbb\xbfads.com.' exämple.de 1.2.3.4 'http://[::1]:80/x' a_b.example.org:8080 localhost >urls
+    [ "$(dt-clean -q --rules url.rules in.jsonl | grep -c .)" = 1 ]
+}
+
 @test "the installed model identifies languages, and fineweb2 has their rules" {
     cat >lines <<'L'
 Der alte Mann ging langsam durch den Garten und setzte sich auf die Bank.
