@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "extract/charset.h"
+#include "io/file-type.h"
 #include "warc/reader.h"
 #include "warc/response.h"
 #include "warc/warc.h"
@@ -51,8 +52,18 @@ static bool begins_as_html(const char *page, size_t size)
     return size > 1 && *page == '<' && page[1] != '?';
 }
 
+/* A picture, an archive or the like, whatever its type says; other encodings are text. */
+static bool is_binary(const struct origin *o)
+{
+    size_t head = o->page_size < DT_FILE_TYPE_HEAD ? o->page_size : DT_FILE_TYPE_HEAD;
+    const struct dt_file_type *what = dt_file_type_recognize(o->page, head);
+    return what && (what->kind == DT_FILE_BINARY || what->kind == DT_FILE_COMPRESSED);
+}
+
 static bool is_html(const struct origin *o, const char *type, size_t size)
 {
+    if (is_binary(o))
+        return false;
     if (type && size > 0 && !is_type(type, size, "unk") && !is_type(type, size, "text"))
         return is_type(type, size, "text/html") || is_type(type, size, "application/xhtml+xml");
     return begins_as_html(o->page, o->page_size);

@@ -15,8 +15,9 @@ struct reader {
     struct dt_buffer scratch;
 };
 
-#define PIECE    ((size_t)1 << 16)
-#define LINE_END 2 /* limit of bytes read ahead */
+#define PIECE       ((size_t)1 << 16)
+#define RECORD_HEAD ((size_t)1 << 16) /* bytes that are searched for a record of WARC */
+#define LINE_END    2                 /* limit of bytes read ahead */
 
 static void drop_last(struct dt_buffer *text, char c)
 {
@@ -69,6 +70,20 @@ static int find_separators(const struct dt_buffer *text, const char *name, struc
     return 0;
 }
 
+/* The rest of a WARC file whose first record is cut must not become one document. */
+static int find_record(const struct dt_buffer *text, const char *name, struct dt_error *err)
+{
+    size_t head = text->size < RECORD_HEAD ? text->size : RECORD_HEAD;
+    const char *mark = memmem(text->data, head, "\nWARC/1.", 8);
+    if (mark == NULL)
+        return 0;
+    return dt_fail(err, DT_EFORMAT,
+                   "%s:%llu: begins a record of WARC, but the file does not begin with one; --from "
+                   "warc --on-error skip passes over what precedes it, --from text reads one "
+                   "document",
+                   name, (unsigned long long)line_of(text, mark + 1));
+}
+
 /* Checks beyond the head of the file. */
 static int check_guess(const struct reader *r, const struct dt_buffer *text, struct dt_error *err)
 {
@@ -90,6 +105,7 @@ static int check_guess(const struct reader *r, const struct dt_buffer *text, str
     what = dt_file_type_suspect(text->data, text->size);
     if (what)
         return dt_input_refuse(r->source.in, what, err);
+    DT_TRY(find_record(text, name, err));
     return r->source.allow_special ? 0 : find_separators(text, name, err);
 }
 

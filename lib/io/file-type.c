@@ -197,6 +197,15 @@ static size_t first_character(const char *head, size_t size)
     return skip_space(head, size, HAS(0, "\xef\xbb\xbf") ? 3 : 0);
 }
 
+/* Also after empty lines. */
+static bool is_warc(const char *head, size_t size)
+{
+    size_t i = 0;
+    while (i < size && (head[i] == '\r' || head[i] == '\n'))
+        i++;
+    return HAS(i, "WARC/");
+}
+
 /* Whether a JSON object begins at i; *lines: whether a line end follows its brace. Looks at the
  * start only, so that a damaged first line is an error, not text. */
 static bool begins_object(const char *head, size_t size, size_t i, bool *lines)
@@ -414,7 +423,8 @@ static const struct row rows[] = {
     {{DT_FILE_BINARY, "a pointer of Git LFS, not the file", "fetch the file: git lfs pull"},
      MAGIC("version https://git-lfs.github.com/spec/")},
     {{DT_FILE_AMBIGUOUS, "a WARC or WET file", "extract its texts", "dt-extract", .format = "warc"},
-     MAGIC("WARC/")},
+     ANY,
+     is_warc},
     {{DT_FILE_AMBIGUOUS, "an RTF document", TO_TEXT}, MAGIC("{\\rtf")},
     {{DT_FILE_AMBIGUOUS, "a PostScript file", "extract its text: ps2ascii FILE"}, MAGIC("%!PS")},
     {{DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts", .format = "jsonl"},

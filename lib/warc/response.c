@@ -141,22 +141,37 @@ static enum dt_warc_body undo_codings(const char *list, size_t list_size, size_t
     return rc;
 }
 
+/* Removes "chunked" from the end of a list of codings; some servers name it twice. */
+static bool strip_chunked(const char *list, size_t *size)
+{
+    bool found = false;
+    while (*size >= 7 && strncasecmp(list + *size - 7, "chunked", 7) == 0) {
+        found = true;
+        for (*size -= 7; *size > 0 && strchr(", \t", list[*size - 1]);)
+            --*size;
+    }
+    return found;
+}
+
 enum dt_warc_body dt_warc_response_decode(const struct dt_warc_response *r, size_t most,
                                           struct dt_buffer *body)
 {
+    static const char *const names[] = {"Transfer-Encoding", "Content-Encoding"};
     enum dt_warc_body rc = DT_WARC_BODY_DECODED;
-    size_t size;
-    const char *transfer = dt_warc_field(r->headers, r->headers_size, "Transfer-Encoding", &size);
     dt_buffer_clear(body);
-    if (transfer && size >= 7 && strncasecmp(transfer + size - 7, "chunked", 7) == 0)
-        rc = join_chunks(r->body, r->body_size, body);
-    else
-        dt_buffer_append(body, r->body, r->body_size);
-    if (rc > DT_WARC_BODY_CUT)
-        return rc;
-    const char *content = dt_warc_field(r->headers, r->headers_size, "Content-Encoding", &size);
-    if (content == NULL)
-        return body->size > most ? DT_WARC_BODY_TOO_LONG : rc;
-    enum dt_warc_body decoded = undo_codings(content, size, most, body);
-    return decoded != DT_WARC_BODY_DECODED ? decoded : rc;
+    for (int i = 0; i < 2; i++) {
+        size_t size = 0;
+        const char *list = dt_warc_field(r->headers, r->headers_size, names[i], &size);
+        if (i == 0 && list && strip_chunked(list, &size))
+            rc = join_chunks(r->body, r->body_size, body);
+        else if (i == 0)
+            dt_buffer_append(body, r->body, r->body_size);
+        if (rc <= DT_WARC_BODY_CUT && size > 0) {
+            enum dt_warc_body one = undo_codings(list, size, most, body);
+            rc = one != DT_WARC_BODY_DECODED ? one : rc;
+        }
+        if (rc > DT_WARC_BODY_CUT)
+            return rc;
+    }
+    return body->size > most ? DT_WARC_BODY_TOO_LONG : rc;
 }

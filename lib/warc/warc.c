@@ -287,9 +287,21 @@ static int judge_damage(struct dt_warc *w, struct dt_warc_record *r, struct dt_e
     return DT_EFORMAT;
 }
 
+/* Empty lines before the first record. */
+static int skip_empty_lines(struct dt_warc *w, struct dt_error *err)
+{
+    size_t n;
+    do {
+        DT_TRY(need(w, 1, err));
+        n = line_ends(w);
+        consume(w, n);
+    } while (n > 0);
+    return 0;
+}
+
 int dt_warc_next(struct dt_warc *w, struct dt_warc_record *r, struct dt_error *err)
 {
-    DT_TRY(need(w, 1, err));
+    DT_TRY(w->number == 0 ? skip_empty_lines(w, err) : need(w, 1, err));
     r->number = ++w->number;
     r->offset = w->offset;
     dt_buffer_clear(&r->block);

@@ -119,6 +119,42 @@ response() {
     [ "$(dt-extract -q web.warc | jq -c '[.meta.title,.meta.charset]')" = '["Café","windows-1252"]' ]
 }
 
+@test "a transfer coding is undone" {
+    html One | gzip -c >body
+    { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: gzip, chunked\r\n\r\n'
+        printf '%x\r\n' "$(wc -c <body)"
+        cat body
+        printf '\r\n0\r\n\r\n'; } >block
+    { printf 'WARC/1.0\r\nWARC-Type: response\r\nContent-Length: %d\r\n\r\n' "$(wc -c <block)"
+        cat block
+        printf '\r\n\r\n'; } >web.warc
+    [ "$(dt-extract -q web.warc | jq -r .text)" = "One: $text" ]
+}
+
+@test "bodies that are no text are dropped, whatever their type says" {
+    for magic in '\x89PNG\r\n\x1a\n' '%%PDF-1.4 <p>x</p>' 'PK\x03\x04' '\x1f\x8b\x08'; do
+        { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n'
+            printf "$magic"; html One; } >block
+        { printf 'WARC/1.0\r\nWARC-Type: response\r\nContent-Length: %d\r\n\r\n' "$(wc -c <block)"
+            cat block
+            printf '\r\n\r\n'; } >web.warc
+        run dt-extract -q web.warc
+        [ "$status" -eq 1 ]
+        grep -qF '1 type' <<<"$output" || { echo "$output"; return 1; }
+    done
+}
+
+@test "a WARC file that does not begin with a record is not one page" {
+    { printf '\r\n\n'; record response "$(response One)"; record response "$(response Two)"; } >web.warc
+    [ "$(dt-extract -q web.warc | jq -r .meta.title | tr '\n' ' ')" = 'One Two ' ]
+    [ "$(dt-extract -q --from warc web.warc | wc -l)" -eq 2 ]
+    tail -c +20 web.warc >cut.warc
+    run dt-extract -q cut.warc
+    assert_one_line_error dt-extract
+    grep -qE 'cut.warc:[0-9]+: begins a record of WARC, but' <<<"$output"
+    [ "$(dt-extract -q --from warc --on-error skip cut.warc | jq -r .meta.title)" = Two ]
+}
+
 @test "damage stops the program, or is skipped and kept" {
     { record response "$(response One)"
         printf 'WARC/1.0\r\nContent-Length: 3\r\n\r\nlonger than that\r\n\r\n'

@@ -59,6 +59,23 @@ static void chunks_are_joined(void **state)
     assert_decodes(CHUNKED "ffffffff\r\nab", DT_WARC_BODY_CUT, "ab");
 }
 
+static void transfer_codings_besides_chunks_are_undone(void **state)
+{
+    (void)state;
+    assert_decodes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, Chunked\r\n\r\n"
+                   "2\r\nab\r\n0\r\n\r\n",
+                   DT_WARC_BODY_DECODED, "ab");
+    assert_decodes("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"
+                   "2\r\nab\r\n0\r\n\r\n",
+                   DT_WARC_BODY_DECODED, "ab"); /* stored without gzip */
+    assert_decodes("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"
+                   "4\r\n\x1f\x8bzz\r\n0\r\n\r\n",
+                   DT_WARC_BODY_DAMAGED, "");
+    assert_decodes("HTTP/1.1 200 OK\r\nTransfer-Encoding: compress, chunked\r\n\r\n"
+                   "2\r\nab\r\n0\r\n\r\n",
+                   DT_WARC_BODY_UNKNOWN, "");
+}
+
 static void a_body_stored_without_its_codings_is_taken(void **state)
 {
     (void)state;
@@ -174,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(status_and_headers_are_parsed),
         cmocka_unit_test(chunks_are_joined),
+        cmocka_unit_test(transfer_codings_besides_chunks_are_undone),
         cmocka_unit_test(a_body_stored_without_its_codings_is_taken),
         cmocka_unit_test(each_coding_is_decoded_and_bounded),
         cmocka_unit_test(codings_are_undone_from_the_last),
