@@ -14,14 +14,17 @@ struct reader {
     const char *field;
     size_t most;
     uint64_t line;
+    bool has_nan;          /* as in struct dt_document_source */
     struct dt_buffer text; /* of the line */
 };
 
 static int open_reader(void **state, const struct dt_document_source *source, struct dt_error *err)
 {
     struct reader *r = *state = dt_alloc(1, sizeof *r);
-    *r = (struct reader){
-        .in = source->in, .field = source->field ? source->field : "text", .most = source->most};
+    *r = (struct reader){.in = source->in,
+                         .field = source->field ? source->field : "text",
+                         .most = source->most,
+                         .has_nan = source->has_nan};
     return source->continued ? 0 : dt_input_skip_mark(r->in, err);
 }
 
@@ -55,6 +58,45 @@ static int next_line(struct reader *r, struct dt_document_record *record, bool *
     return 1;
 }
 
+/* The size of the real number at p that JSON does not have, or 0. */
+static size_t match_nan(const char *p)
+{
+    static const char *const names[] = {"NaN", "Infinity", "-NaN", "-Infinity"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(p, names[i], strlen(names[i])) == 0)
+            return strlen(names[i]);
+    return 0;
+}
+
+/* Puts quotes around such numbers. Returns whether there was any. */
+static bool quote_nan(struct dt_buffer *line)
+{
+    struct dt_buffer quoted = DT_BUFFER_EMPTY;
+    bool inside = false, any = false;
+    for (const char *p = line->data, *end = p + line->size; p < end;) {
+        size_t size = inside ? 0 : match_nan(p);
+        any |= size > 0;
+        if (size > 0)
+            dt_buffer_printf(&quoted, "\"%.*s\"", (int)size, p);
+        else
+            dt_buffer_append(&quoted, p, size = inside && *p == '\\' && p + 1 < end ? 2 : 1);
+        inside ^= *p == '"';
+        p += size;
+    }
+    dt_buffer_release(line);
+    *line = quoted;
+    return any;
+}
+
+static int parse(struct reader *r, struct dt_document *doc, struct dt_document_record *record,
+                 struct dt_error *err)
+{
+    int rc = dt_json_line_read(r->text.data, r->text.size, r->field, doc, &record->mark, err);
+    if (rc < 0 && r->has_nan && quote_nan(&r->text))
+        rc = dt_json_line_read(r->text.data, r->text.size, r->field, doc, &record->mark, err);
+    return rc;
+}
+
 static int next_document(void *state, struct dt_document *doc, struct dt_document_record *record,
                          struct dt_error *err)
 {
@@ -66,8 +108,7 @@ static int next_document(void *state, struct dt_document *doc, struct dt_documen
     record->line = r->line;
     record->as = &r->text;
     record->unfinished = !ended && !record->cut;
-    if (!record->cut &&
-        dt_json_line_read(r->text.data, r->text.size, r->field, doc, &record->mark, err) < 0)
+    if (!record->cut && parse(r, doc, record, err) < 0)
         return DT_DOCUMENT_BAD;
     return 1;
 }

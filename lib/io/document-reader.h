@@ -34,6 +34,7 @@ struct dt_document_source {
     size_t most;        /* bytes of a document's text; of a longer one a prefix is enough */
     bool guessed;       /* --from did not name the format */
     bool continued;     /* in is not at the beginning of its file */
+    bool has_nan;       /* JSON with NaN, Infinity and -Infinity, which become strings */
     bool allow_special; /* <|endoftext|> and the like are text */
 };
 

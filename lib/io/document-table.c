@@ -77,6 +77,7 @@ static int open_rows(void **state, const struct dt_document_source *source, cons
     r->child.output = -1; /* the input closes it */
     struct dt_document_source rows = *source;
     rows.in = r->rows;
+    rows.has_nan = true;
     return dt_document_reader_jsonl.open(&r->lines, &rows, err);
 }
 
@@ -126,7 +127,8 @@ static int open_parquet(void **state, const struct dt_document_source *source, s
         "-bail",
         "-c",
         "set preserve_insertion_order = true; "
-        "copy (from read_parquet('/dev/stdin')) to '/dev/stdout' (format json)",
+        "copy (from read_parquet('/dev/stdin', binary_as_string = true)) to '/dev/stdout' (format "
+        "json)",
         NULL};
     return open_rows(state, source, "a Parquet file", arguments,
                      "install DuckDB (pip install duckdb-cli, or duckdb.org)", err);
@@ -141,6 +143,8 @@ static int open_arrow(void **state, const struct dt_document_source *source, str
         "    import pyarrow as pa\n"
         "except ImportError:\n"
         "    sys.exit('python3 has no pyarrow: pip install pyarrow')\n"
+        "def plain(value):\n"
+        "    return value.decode() if isinstance(value, bytes) else str(value)\n"
         "with pa.memory_map('/dev/stdin') as f:\n"
         "    stream = f.read(4) == b'\\xff' * 4\n"
         "    f.seek(0)\n"
@@ -148,7 +152,7 @@ static int open_arrow(void **state, const struct dt_document_source *source, str
         "    out = open(1, 'w', encoding='utf-8', newline='\\n')\n"
         "    for b in r if stream else map(r.get_batch, range(r.num_record_batches)):\n"
         "        for row in b.to_pylist():\n"
-        "            out.write(json.dumps(row, ensure_ascii=False, default=str,\n"
+        "            out.write(json.dumps(row, ensure_ascii=False, default=plain,\n"
         "                separators=(',', ':')) + '\\n')\n"
         "    out.close()\n",
         NULL};

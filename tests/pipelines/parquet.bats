@@ -72,3 +72,30 @@ need_duckdb() {
     PATH=$T/bin:$PATH dt-clean -q -o out stream
     [ "$(sed -n 2p out)" = '{"id":"stream:2","text":"text 1","meta":{"n":1,"s":{"a":[1,null]}}}' ]
 }
+
+@test "binary columns are text, or refused; NaN and Infinity become strings" {
+    need_python pyarrow
+    mkdir bin
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$(command -v "$PYTHON")" >bin/python3
+    chmod +x bin/python3
+    "$PYTHON" -c 'if True:
+        import pyarrow, pyarrow.feather, pyarrow.parquet
+        table = pyarrow.table({"text": ["caf\u00e9 NaN\"".encode(), b"b", b"c"],
+            "x": [float("nan"), 1.5, float("-inf")], "s": [{"a": [float("inf")]}] * 3})
+        pyarrow.parquet.write_table(table, "t.parquet")
+        pyarrow.feather.write_feather(table, "t.feather")
+        table = pyarrow.table({"text": [b"\xff"]})
+        pyarrow.parquet.write_table(table, "bad.parquet")
+        pyarrow.feather.write_feather(table, "bad.feather")'
+    kinds=feather
+    if type -P duckdb >/dev/null; then kinds="feather parquet"; fi
+    for kind in $kinds; do
+        PATH=$T/bin:$PATH dt-clean -q t.$kind -o out
+        [ "$(cut -d , -f 2- out)" = '"text":"café NaN\"","meta":{"x":"NaN","s":{"a":["Infinity"]}}}
+"text":"b","meta":{"x":1.5,"s":{"a":["Infinity"]}}}
+"text":"c","meta":{"x":"-Infinity","s":{"a":["Infinity"]}}}' ]
+        PATH=$T/bin:$PATH run dt-clean -q -o bad bad.$kind
+        assert_one_line_error dt-clean
+        [ ! -e bad ]
+    done
+}

@@ -37,6 +37,14 @@ parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
     [ "$(dt-clean -q --on-error skip x.parquet 2>/dev/null | jq -r .text)" = c ]
 }
 
+@test "NaN and Infinity in rows become strings" {
+    parquet x.parquet
+    printf '%s\n' '{"text":"NaN,\"NaN","n":[NaN,-Infinity,1]}' '{"text":Nan}' >rows
+    fake_duckdb "cat $T/rows"
+    dt-clean -q --on-error skip -o out x.parquet
+    [ "$(cat out)" = '{"id":"x.parquet:1","text":"NaN,\"NaN","meta":{"n":["NaN","-Infinity",1]}}' ]
+}
+
 @test "a duckdb that fails, is killed or is not there makes no short result" {
     parquet x.parquet
     fake_duckdb 'echo "{\"text\":\"a\"}"; echo "Error: truncated" >&2; echo more >&2; exit 3'
