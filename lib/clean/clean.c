@@ -221,7 +221,9 @@ static int fill(struct dt_cleaner *c, struct batch *b, struct dt_error *err)
         if (rc <= 0) {
             c->input_ended = true;
             c->statistics.lines_skipped = dt_documents_losses(c->in).skipped;
-            return rc < 0 || c->options.drop == NULL ? rc : dt_drop_list_end(c->options.drop, err);
+            if (rc == 0 && c->options.drop)
+                rc = dt_drop_list_end(c->options.drop, c->number, err);
+            return rc;
         }
         DT_TRY(look_up(c, b, b->count, err));
         bytes += document->text.size;

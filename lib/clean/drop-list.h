@@ -4,8 +4,10 @@
  *
  * A line for each, in increasing order: the number of the document, counted from 1,
  * the hash of its text (16 hexadecimal digits), and the document that it is like.
+ * The last line has the number of these lines, and of the documents of the stream.
  *
  *     12 8e9f0a3b5c7d1e2f shard-0:3
+ *     end 1 of 40
  *
  * The list is read along with the stream, so its length is not limited.
  */
@@ -29,7 +31,8 @@ void dt_drop_list_close(struct dt_drop_list *list); /* NULL is fine */
  * DT_EINVALID: the list is for other documents. */
 int dt_drop_list_ask(struct dt_drop_list *list, uint64_t number, const void *text, size_t size,
                      bool *listed, struct dt_buffer *like, struct dt_error *err) DT_MUST_CHECK;
-/* DT_EINVALID if the list contains documents after the last one. */
-int dt_drop_list_end(struct dt_drop_list *list, struct dt_error *err) DT_MUST_CHECK;
+/* DT_EINVALID unless the stream has the number of documents that the list was made for. */
+int dt_drop_list_end(struct dt_drop_list *list, uint64_t documents,
+                     struct dt_error *err) DT_MUST_CHECK;
 
 #endif

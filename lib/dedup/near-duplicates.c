@@ -82,7 +82,7 @@ int dt_near_duplicates_list(struct dt_near_duplicates *d, int index, struct dt_o
                             struct dt_error *err)
 {
     struct dt_buffer line = DT_BUFFER_EMPTY;
-    uint64_t document, first;
+    uint64_t document, first, listed = 0;
     const struct dt_signature_file *file = dt_signature_set_file(d->set, index, &first);
     int rc = 0;
     document = first;
@@ -92,11 +92,16 @@ int dt_near_duplicates_list(struct dt_near_duplicates *d, int index, struct dt_o
             uint64_t like = first_of(d, document);
             if (like == document)
                 continue;
+            listed++;
             rc = add_line(d, file, run, i, document - first + 1, like, &line, err);
             if (rc == 0)
                 rc = dt_output_write(out, line.data, line.size, err);
         }
     }
+    dt_buffer_clear(&line);
+    dt_buffer_printf(&line, "end %" PRIu64 " of %" PRIu64 "\n", listed, document - first);
+    if (rc == 0)
+        rc = dt_output_write(out, line.data, line.size, err);
     dt_buffer_release(&line);
     return rc;
 }

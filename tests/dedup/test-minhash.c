@@ -230,7 +230,8 @@ static void assert_lists(struct dt_near_duplicates *d, const size_t *first, cons
         char *text;
         size_t size;
         assert_int_equal(dt_file_read("list", 1 << 20, &text, &size, &err), 0);
-        char *line = text;
+        char *line = text, end[64];
+        size_t listed = 0;
         for (size_t i = 0; i < counts[file]; i++, document++) {
             char expected[96];
             if (first[document] == document)
@@ -240,13 +241,13 @@ static void assert_lists(struct dt_near_duplicates *d, const size_t *first, cons
                      like_file ? "b" : "a", first[document] - like_file * counts[0] + 1);
             assert_int_equal(strncmp(line, expected, strlen(expected)), 0);
             line += strlen(expected);
+            listed++;
         }
-        assert_int_equal(*line, 0);
+        snprintf(end, sizeof end, "end %zu of %zu\n", listed, counts[file]);
+        assert_string_equal(line, end);
         free(text);
-        if (size > 0)
-            assert_int_equal(dt_drop_list_open(&list, "list", &err), 0);
-        if (size > 0)
-            dt_drop_list_close(list);
+        assert_int_equal(dt_drop_list_open(&list, "list", &err), 0);
+        dt_drop_list_close(list);
         dt_buffer_release(&like);
     }
 }
@@ -350,19 +351,22 @@ static void a_list_of_other_documents_is_refused(void **state)
     struct dt_buffer like = DT_BUFFER_EMPTY;
     bool listed;
     char hex[DT_HASH_HEX], line[64];
-    snprintf(line, sizeof line, "2 %s a:1\n", dt_hash_hex(dt_hash("text", 4), hex));
+    snprintf(line, sizeof line, "2 %s a:1\nend 1 of 3\n", dt_hash_hex(dt_hash("text", 4), hex));
     assert_int_equal(dt_file_write("list", line, strlen(line), &err), 0);
     assert_int_equal(dt_drop_list_open(&list, "list", &err), 0);
     assert_int_equal(dt_drop_list_ask(list, 1, "x", 1, &listed, &like, &err), 0);
     assert_false(listed);
-    assert_int_equal(dt_drop_list_end(list, &err), DT_EINVALID);
+    assert_int_equal(dt_drop_list_end(list, 1, &err), DT_EINVALID);
     assert_int_equal(dt_drop_list_ask(list, 2, "test", 4, &listed, &like, &err), DT_EINVALID);
     assert_int_equal(dt_drop_list_ask(list, 2, "text", 4, &listed, &like, &err), 0);
     assert_true(listed);
     assert_string_equal(like.data, "a:1");
-    assert_int_equal(dt_drop_list_end(list, &err), 0);
+    assert_int_equal(dt_drop_list_end(list, 2, &err), DT_EINVALID);
+    assert_int_equal(dt_drop_list_end(list, 3, &err), 0);
     dt_drop_list_close(list);
-    static const char *const bad[] = {"x\n", "1\n", "2 1 a\n1 1 a\n", "0 1 a\n"};
+    static const char *const bad[] = {"x\n",     "1\n",          "2 1 a\n1 1 a\n", "0 1 a\n",
+                                      "",        "end 0 of 1",   "end 1 of 1\n",   "end 0 of 1\nx",
+                                      "end 0\n", "end 0 of 1 \n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(dt_file_write("list", bad[i], strlen(bad[i]), &err), 0);
         int rc = dt_drop_list_open(&list, "list", &err);

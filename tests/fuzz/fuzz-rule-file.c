@@ -15,6 +15,7 @@ static void read_list(const char *path)
     for (uint64_t number = 1; number < 64; number++)
         if (dt_drop_list_ask(list, number, "", 0, &listed, &like, &err) < 0)
             break;
+    (void)!dt_drop_list_end(list, 63, &err);
     dt_drop_list_close(list);
     dt_buffer_release(&like);
 }

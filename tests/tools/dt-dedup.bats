@@ -34,7 +34,9 @@ near_documents() {
     [[ "$output" == *"5 documents in 1 runs: "*" MB of memory; keys equal by chance: "* ]]
     [[ "$output" == *"2 of 5 documents are near duplicates of others" ]]
     [ "$(cut -d ' ' -f 1,3 docs.drop)" = "2 docs:1
-5 docs:3" ]
+5 docs:3
+end of" ]
+    [ "$(tail -n 1 docs.drop)" = "end 2 of 5" ]
     dt-clean -q --from lines --drop docs.drop --rejects r lines >kept
     run dt-clean -q docs.drop
     assert_one_line_error dt-clean
@@ -51,8 +53,8 @@ lines:4" ]
     tail -n 3 lines >b
     for f in a b; do dt-dedup sign -q --from lines -o $f.sig $f; done
     dt-dedup match -q -o lists a.sig b.sig
-    [ "$(cut -d ' ' -f 1,3 lists/a.drop)" = "2 a:1" ]
-    [ "$(cut -d ' ' -f 1,3 lists/b.drop)" = "3 b:1" ]
+    [ "$(cut -d ' ' -f 1,3 lists/a.drop)" = $'2 a:1\nend of' ]
+    [ "$(cut -d ' ' -f 1,3 lists/b.drop)" = $'3 b:1\nend of' ]
     [ "$(cat a b | dt-clean -q --from lines | wc -l)" -eq 5 ]
     [ "$(dt-clean -q --from lines --drop lists/b.drop b | wc -l)" -eq 2 ]
 }
@@ -78,6 +80,39 @@ lines:4" ]
     [ ! -e o ]
     run dt-clean -q --from lines --drop lines -o o lines
     assert_one_line_error dt-clean
+}
+
+@test "a list without its end, or for another number of documents, is refused" {
+    near_documents
+    dt-dedup sign -q --from lines -o docs.sig lines
+    dt-dedup match -q -o . docs.sig
+    head -n 1 docs.drop >cut
+    head -c 10 docs.drop >inside
+    head -c -1 docs.drop >last
+    : >empty
+    for list in cut inside last empty; do
+        run dt-clean -q --from lines --drop $list -o o lines
+        assert_one_line_error dt-clean
+        [[ "$output" == "dt-clean: $list: is incomplete: its last line "* ]]
+    done
+    sed 1d docs.drop >lacks
+    run dt-clean -q --from lines --drop lacks -o o lines
+    assert_one_line_error dt-clean
+    [[ "$output" == "dt-clean: lacks: has 1 lines of documents, and its last line says 2"* ]]
+    cat docs.drop docs.drop >twice
+    run dt-clean -q --from lines --drop twice -o o lines
+    assert_one_line_error dt-clean
+    [[ "$output" == "dt-clean: twice: has lines after its end"* ]]
+    sed 's/^end 2 of 5/end 2 of 4/' docs.drop >small
+    run dt-clean -q --from lines --drop small -o o lines
+    assert_one_line_error dt-clean
+    (cat lines; echo more) >longer
+    run dt-clean -q --from lines --drop docs.drop -o o longer
+    assert_one_line_error dt-clean
+    [ "$output" = "dt-clean: docs.drop: is for an input of 5 documents, and this one has 6" ]
+    echo 'end 0 of 5' >none
+    [ "$(dt-clean -q --from lines --drop none lines | wc -l)" -eq 5 ]
+    [ ! -e o ]
 }
 
 @test "bad input is one line, and leaves no file" {
@@ -114,7 +149,8 @@ lines:4" ]
     [ "$(cut -d ' ' -f 1,3 docs.drop)" = "3 docs:1
 4 docs:2
 7 docs:5
-9 docs:8" ]
+9 docs:8
+end of" ]
 }
 
 @test "signatures of an older version are refused" {
@@ -141,7 +177,7 @@ many_documents() {
 
 # The lists of the parts as one list of numbers of all documents: "NUMBER HASH FIRST".
 global_lists() { # PART-SIZE DIR
-    awk -v n="$1" '{
+    awk -v n="$1" '/^end/ { next } {
         part = FILENAME; sub(/.*\//, "", part); sub(/\.drop/, "", part)
         split($3, like, ":"); print part * n + $1, $2, like[1] * n + like[2]
     }' "$2"/*.drop | sort -n
@@ -199,7 +235,7 @@ global_lists() { # PART-SIZE DIR
         [ ! -e lists ]
     done
     dt-dedup match -q -o lists --pairs 2 --pairs 1 a.sig b.sig
-    [ "$(cut -d ' ' -f 1,3 lists/b.drop)" = "3 b:1" ]
+    [ "$(cut -d ' ' -f 1,3 lists/b.drop)" = $'3 b:1\nend of' ]
     for task in 2/2 3/2 2 /2 1/ x/y -1/2; do
         run dt-dedup pairs --task $task -o p a.sig
         [ "$status" -eq 2 ]
@@ -213,9 +249,10 @@ global_lists() { # PART-SIZE DIR
     run dt-dedup match -o lists a.sig b.sig
     [[ "${lines[0]}" == *"6 documents in 2 runs: "*" MB of memory; hashes equal by chance: 5e-38 pairs" ]]
     [[ "${lines[1]}" == *"2 of 6 documents are equal to others" ]]
-    [ ! -s lists/a.drop ]
+    [ "$(cat lists/a.drop)" = "end 0 of 2" ]
     [ "$(cut -d ' ' -f 1,3 lists/b.drop)" = "2 a:2
-4 a:1" ]
+4 a:1
+end of" ]
     [ "$(dt-clean -q --from lines --to text --drop lists/b.drop b)" = "Short
 ONE two three four five six" ]
     dt-dedup sign -q --from lines -o c.sig a
