@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "io/input.h"
+#include "io/lineage.h"
 
 #define QUARANTINE "quarantine="
 
@@ -77,7 +78,14 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Regular files and others, but not directories. */
+static bool is_lineage(const char *name)
+{
+    size_t size = strlen(name), suffix = strlen(DT_LINEAGE_SUFFIX);
+    return size >= suffix && strcmp(name + size - suffix, DT_LINEAGE_SUFFIX) == 0;
+}
+
+/* Regular files and others, but neither directories nor records of lineage, which outputs have
+ * beside them. */
 static int add_matches(struct names *n, const char *pattern, struct dt_error *err)
 {
     glob_t found = {0};
@@ -85,7 +93,7 @@ static int add_matches(struct names *n, const char *pattern, struct dt_error *er
     if (rc == 0)
         qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare);
     for (size_t i = 0; rc == 0 && i < found.gl_pathc; i++)
-        if (!dt_file_is_directory(found.gl_pathv[i]))
+        if (!dt_file_is_directory(found.gl_pathv[i]) && !is_lineage(found.gl_pathv[i]))
             add_name(n, found.gl_pathv[i]);
     globfree(&found);
     if (rc == GLOB_NOSPACE)

@@ -97,6 +97,10 @@ parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
     for f in b a B '[x]' 'with space' 'c*'; do printf '{"id":"%s","text":"t"}\n' "$f" >"d/$f.jsonl"; done
     ids() { dt-clean -q -o out "$@" && jq -r .id out | tr '\n' ' '; }
     [ "$(ids 'd/*')" = 'B [x] a b c* with space ' ]
+    dt-clean -q -o d/e.jsonl d/a.jsonl
+    [ -e d/e.jsonl.lineage.json ]
+    [ "$(ids 'd/[d-z]*')" = 'a with space ' ]
+    rm d/e.jsonl*
     [ "$(ids 'd/[ab].jsonl' 'd/[x].jsonl' 'd/c*.jsonl')" = 'a b [x] c* ' ]
     printf 'd/b.jsonl\n\nd/?.jsonl\n' >list
     [ "$(ids --files-from list)" = 'b B a b ' ]
