@@ -131,7 +131,7 @@ response() {
     [ "$(dt-extract -q web.warc | jq -r .text)" = "One: $text" ]
 }
 
-@test "bodies that are no text are dropped, whatever their type says" {
+@test "binary bodies are dropped, whatever their type says" {
     for magic in '\x89PNG\r\n\x1a\n' '%%PDF-1.4 <p>x</p>' 'PK\x03\x04' '\x1f\x8b\x08'; do
         { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n'
             printf "$magic"; html One; } >block

@@ -212,7 +212,7 @@ merges_of() {
     dt-verify files x.json
 }
 
-@test "counts that are named twice are refused, and counts are no text" {
+@test "counts that are named twice are refused, and counts are not read as text" {
     dt-synth -n 40 -o docs.jsonl
     dt-vocab -q --count -o a.counts docs.jsonl
     ln a.counts hard
