@@ -58,7 +58,10 @@ this        := $(abspath $(lastword $(MAKEFILE_LIST)))
 $(if $(filter-out near none,$(DEDUP)),$(error DEDUP='$(DEDUP)': near or none))
 $(if $(filter-out stop skip quarantine,$(ON_ERROR)),$(error ON_ERROR='$(ON_ERROR)': stop, skip or quarantine))
 
-SETTINGS_clean = $(strip $(INPUTS) $(CHUNKS) $(EXTRACT) $(CLEAN_FLAGS) $(ON_ERROR))
+# Names, sizes and times of the inputs, so that one that was added, removed or replaced is noticed.
+inputs_hash := $(firstword $(shell stat -L -c '%n %s %.Y' -- $(INPUTS) 2>/dev/null | sha256sum))
+
+SETTINGS_clean = $(strip $(INPUTS) $(inputs_hash) $(CHUNKS) $(EXTRACT) $(CLEAN_FLAGS) $(ON_ERROR))
 SETTINGS_match = $(strip $(DEDUP) $(DEDUP_FLAGS))
 SETTINGS_vocab = $(strip $(TOKENIZER) $(VOCAB_SIZE) $(VOCAB_FLAGS))
 SETTINGS_shard = $(strip $(SHARD_FLAGS))

@@ -34,6 +34,31 @@ hashes() {
     [ "$(grep -c 'stage clean' <<<"$output")" -eq 0 ]
 }
 
+# stages OUT [VARIABLE=VALUE ...]: how many parts of each stage the same command makes again.
+stages() {
+    corpus "$1" -n "${@:2}" | sed -nE 's/.*--stage ([a-z]+) .*/\1/p' | sort | uniq -c | awk '{ print $2 $1 }' |
+        paste -sd ' '
+}
+
+@test "an input that is added, removed or replaced makes all again" {
+    all="clean3 count3 join1 match1 shard3 sign3 vocab1"
+    mkdir in
+    cp -p f0.jsonl f1.jsonl in
+    corpus="$T/in/*.jsonl"
+    corpus one >/dev/null
+    [ "$(stages one)" = "" ]
+    touch -d 2020-01-01 f0.jsonl
+    cp -p f0.jsonl in/f2.jsonl
+    [ "$(stages one)" = "$all" ]
+    rm in/f2.jsonl
+    [ "$(stages one)" = "" ]
+    mv in/f0.jsonl kept
+    [ "$(stages one)" = "$all" ]
+    tr a-z A-Z <kept >in/f0.jsonl # of the same size, and older than what was made of the other
+    touch -d 2020-01-01 in/f0.jsonl
+    [ "$(stages one)" = "$all" ]
+}
+
 @test "any number of tasks makes the same bytes" {
     corpus one >/dev/null
     hashes one >expected
