@@ -122,7 +122,7 @@ drop     = $(if $(matched),$$([ ! -e $(OUT)/drop/$*.drop ] || echo --drop $(OUT)
 
 # The index is the file that make compares; dt-shard replaces the directory as a whole.
 $(OUT)/shards/%/index.json: $(OUT)/clean/%.jsonl $(matched) $(OUT)/tokenizer.json $(OUT)/settings/shard \
-  $$(call again,shard.$$*)
+  $(OUT)/settings/match   $$(call again,shard.$$*)
 	$(call part,shard,$*/$(CHUNKS),--produces $(@D),dt-clean -q -j $(THREADS) --allow-empty $(drop) $< | \
 	  dt-tokenize -q -j $(THREADS) --allow-empty -t $(OUT)/tokenizer.json | \
 	  dt-shard -j $(THREADS) --allow-empty $(SHARD_FLAGS) -o $(@D))

@@ -59,6 +59,16 @@ stages() {
     [ "$(stages one)" = "$all" ]
 }
 
+@test "shards are made again with other settings of duplicates" {
+    corpus one >/dev/null
+    [ "$(stages one DEDUP=none)" = "join1 shard3" ]
+    corpus one DEDUP=none >/dev/null
+    [ "$(dt-cat --ids one/data | wc -l)" -eq 100 ]
+    [ "$(stages one DEDUP=none)" = "" ]
+    corpus one >/dev/null
+    [ "$(dt-cat --ids one/data | wc -l)" -eq 80 ]
+}
+
 @test "any number of tasks makes the same bytes" {
     corpus one >/dev/null
     hashes one >expected
