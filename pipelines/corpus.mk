@@ -19,8 +19,8 @@
 INPUTS      ?= $(error set INPUTS to the files to read)
 OUT         ?= build/corpus
 CHUNKS      ?= 64
-# a command that writes documents for --part I/N FILE ..., such as dt-extract -q for WARC files
-EXTRACT     ?= $(if $(findstring .warc,$(INPUTS)),dt-extract -q)
+# a command that writes documents for --part I/N FILE ...; default: dt-extract -q for WARC files
+EXTRACT     ?= $(if $(warc),dt-extract -q)
 CLEAN_FLAGS ?= --normalize nfc
 # bad lines: stop, skip, or quarantine, in OUT/bad
 ON_ERROR    ?= quarantine
@@ -57,6 +57,12 @@ here        := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 this        := $(abspath $(lastword $(MAKEFILE_LIST)))
 $(if $(filter-out near none,$(DEDUP)),$(error DEDUP='$(DEDUP)': near or none))
 $(if $(filter-out stop skip quarantine,$(ON_ERROR)),$(error ON_ERROR='$(ON_ERROR)': stop, skip or quarantine))
+
+names := $(foreach i,$(INPUTS),$(or $(wildcard $i),$i))
+warc  := $(filter %.warc $(addprefix %.warc.,gz zst xz bz2 lz4),$(names))
+other := $(firstword $(filter-out $(warc),$(names)))
+$(if $(and $(filter file,$(origin EXTRACT)),$(warc),$(other)),$(error INPUTS has WARC files, as \
+  $(firstword $(warc)), and others, as $(other): make a corpus of each, or set EXTRACT to a command that reads both))
 
 # Names, sizes and times of the inputs, so that one that was added, removed or replaced is noticed.
 inputs_hash := $(firstword $(shell stat -L -c '%n %s %.Y' -- $(INPUTS) 2>/dev/null | sha256sum))
@@ -122,7 +128,7 @@ drop     = $(if $(matched),$$([ ! -e $(OUT)/drop/$*.drop ] || echo --drop $(OUT)
 
 # The index is the file that make compares; dt-shard replaces the directory as a whole.
 $(OUT)/shards/%/index.json: $(OUT)/clean/%.jsonl $(matched) $(OUT)/tokenizer.json $(OUT)/settings/shard \
-  $(OUT)/settings/match   $$(call again,shard.$$*)
+  $(OUT)/settings/match $$(call again,shard.$$*)
 	$(call part,shard,$*/$(CHUNKS),--produces $(@D),dt-clean -q -j $(THREADS) --allow-empty $(drop) $< | \
 	  dt-tokenize -q -j $(THREADS) --allow-empty -t $(OUT)/tokenizer.json | \
 	  dt-shard -j $(THREADS) --allow-empty $(SHARD_FLAGS) -o $(@D))

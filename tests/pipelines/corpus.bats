@@ -192,6 +192,27 @@ END
     [ ! -e out/data/index.json ]
 }
 
+@test "files are WARC files by the ending of their names; with others they are refused" {
+    mkdir of.warc.d
+    mv f0.jsonl of.warc.d
+    : >b.warc.gz
+    corpus="$T/of.warc.d/f0.jsonl $T/f1.jsonl"
+    corpus out -n >log
+    refute grep dt-extract log
+    for inputs in "$T/f1.jsonl $T/b.warc.gz" "$T/f1.jsonl $T/*.gz"; do
+        corpus=$inputs
+        run corpus out -n
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"INPUTS has WARC files, as $T/b.warc.gz, and others, as $T/"*"set EXTRACT to a command"* ]]
+        [ "$(wc -l <<<"$output")" -eq 1 ]
+    done
+    corpus out -n EXTRACT='read both' >log
+    grep -q 'read both --part 0/3' log
+    corpus="$T/b.warc.*"
+    corpus out -n >log
+    grep -q 'dt-extract -q --part 0/3' log
+}
+
 @test "pages of WARC files become shards, and parts in which no file begins are empty" {
     need_plugin html libxml2
     for i in 1 2 3 4 5 6 7 8 9; do
