@@ -103,11 +103,15 @@ $(OUT)/sign/%.sig: $(OUT)/clean/%.jsonl $(OUT)/settings/match $$(call again,sign
 	$(call part,sign,$*/$(CHUNKS),--produces $@,if [ -s $< ]; then \
 	  dt-dedup sign -q -j $(THREADS) $(DEDUP_FLAGS) -o $@ $<; else : >$@; fi)
 
-$(OUT)/drop/matched: $(chunks:%=$(OUT)/sign/%.sig) $(call again,match.0)
-	@mkdir -p $(@D)
+# A list for each chunk, empty for one without documents; all are made again if one is missing.
+lists := $(chunks:%=$(OUT)/drop/%.drop)
+$(OUT)/drop/matched: $(chunks:%=$(OUT)/sign/%.sig) $(call again,match.0) \
+  $(if $(filter-out $(wildcard $(lists)),$(lists)),FORCE)
+	@mkdir -p $(@D) && rm -f $(@D)/*.drop
 	$(call part,match,0/1,--produces $@,files=(); \
 	  for sig in $(filter %.sig,$^); do [ ! -s $$sig ] || files+=($$sig); done; \
-	  [ $${#files[@]} -eq 0 ] || dt-dedup match -q -o $(@D) $${files[@]}; echo $${#files[@]} >$@)
+	  [ $${#files[@]} -eq 0 ] || dt-dedup match -q -o $(@D) $${files[@]}; \
+	  for i in $(chunks); do [ -e $(@D)/$$i.drop ] || : >$(@D)/$$i.drop; done; echo $${#files[@]} >$@)
 
 ifneq ($(TOKENIZER),)
 $(OUT)/tokenizer.json: $(TOKENIZER) $(OUT)/settings/vocab
@@ -124,7 +128,7 @@ $(OUT)/tokenizer.json: $(chunks:%=$(OUT)/counts/%.counts) $(call again,vocab.0)
 endif
 
 matched := $(if $(filter near,$(DEDUP)),$(OUT)/drop/matched)
-drop     = $(if $(matched),$$([ ! -e $(OUT)/drop/$*.drop ] || echo --drop $(OUT)/drop/$*.drop))
+drop     = $(if $(matched),--drop $(OUT)/drop/$*.drop)
 
 # The index is the file that make compares; dt-shard replaces the directory as a whole.
 $(OUT)/shards/%/index.json: $(OUT)/clean/%.jsonl $(matched) $(OUT)/tokenizer.json $(OUT)/settings/shard \

@@ -69,6 +69,26 @@ stages() {
     [ "$(dt-cat --ids one/data | wc -l)" -eq 80 ]
 }
 
+@test "lists of duplicates that are missing, or of an earlier input, are made again" {
+    mkdir in
+    for i in 0 1 2; do cp f0.jsonl in/$i.jsonl; done # a chunk each
+    corpus="$T/in/*.jsonl"
+    corpus one SHARD_FLAGS= >/dev/null
+    cp one/drop/2.drop expected
+    [ "$(wc -l <expected)" -eq 40 ]
+    rm one/drop/2.drop
+    [ "$(stages one SHARD_FLAGS=)" = "join1 match1 shard3" ]
+    corpus one SHARD_FLAGS= >/dev/null
+    cmp one/drop/2.drop expected
+    [ "$(dt-cat --ids one/data | wc -l)" -eq 40 ]
+    printf '%*s\n' $(($(stat -c %s f0.jsonl) - 1)) '' >in/2.jsonl # no documents
+    corpus one SHARD_FLAGS= >/dev/null
+    [ ! -s one/clean/2.jsonl ]
+    [ ! -s one/drop/2.drop ]
+    [ "$(wc -l <one/drop/1.drop)" -eq 40 ]
+    [ "$(dt-cat --ids one/data | wc -l)" -eq 40 ]
+}
+
 @test "any number of tasks makes the same bytes" {
     corpus one >/dev/null
     hashes one >expected
