@@ -203,6 +203,20 @@ static bool is_utf8(const char *page, size_t size)
     return valid == size || (cut && dt_utf8_ascii_prefix(page, valid) < valid);
 }
 
+/* Less than 1 % of the bytes are wrong, and they are fewer than the characters beyond ASCII. */
+static bool is_nearly_utf8(const char *page, size_t size)
+{
+    size_t wrong = 0, beyond_ascii = 0;
+    for (size_t i = 0, n; i < size; i += n) {
+        uint32_t code;
+        n = dt_utf8_next(page + i, size - i, &code);
+        wrong += n == 0;
+        beyond_ascii += n > 1;
+        n += n == 0;
+    }
+    return 100 * wrong < size && wrong < beyond_ascii;
+}
+
 static const struct dt_charset *utf8(void)
 {
     return &charsets[0];
@@ -236,19 +250,19 @@ const struct dt_charset *dt_charset_detect(const char *page, size_t size,
     const struct dt_charset *mark = by_mark(page, size);
     if (mark)
         return mark;
-    bool valid = is_utf8(page, size);
+    bool valid = is_utf8(page, size), nearly = valid;
     bool ascii = dt_utf8_ascii_prefix(page, size) == size;
     const struct dt_charset *stated[] = {clues->header, clues->meta};
     for (int i = 0; i < 2; i++) {
         /* a meta element that could be read is in no encoding of 16 bits */
         if (i == 1 && stated[i] && strncmp(stated[i]->name, "UTF-16", 6) == 0)
             stated[i] = utf8();
-        if (stated[i] && (stated[i] == utf8() ? valid : !valid || ascii))
+        if (stated[i] == utf8() && !valid)
+            nearly = is_nearly_utf8(page, size);
+        if (stated[i] && (stated[i] == utf8() ? nearly : !valid || ascii))
             return stated[i];
     }
-    if (valid)
-        return utf8();
-    return stated[0] ? stated[0] : stated[1] ? stated[1] : by_language(clues);
+    return valid ? utf8() : by_language(clues);
 }
 
 /* --- decoding --------------------------------------------------------------------------------- */

@@ -47,8 +47,33 @@ static void statements_that_bytes_contradict_are_passed_over(void **state)
     assert_string_equal(detect("<meta charset=windows-1251>\xc1", "text/html; charset=utf-8"),
                         "windows-1251");
     assert_string_equal(detect("na\xc3\xafve", "text/html; charset=iso-8859-1"), "UTF-8");
-    assert_string_equal(detect("<meta charset=utf-8>caf\xe9 au lait", NULL), "UTF-8");
+    assert_string_equal(detect("<meta charset=utf-8>caf\xe9 au lait", NULL), "windows-1252");
+    assert_string_equal(detect("<html lang=ru>\xcf\xf0 \xe8", "text/html; charset=utf-8"),
+                        "windows-1251");
+    assert_string_equal(
+        detect("<html lang=ru><meta charset=utf-8>\xcf\xf0 \xe8", "text/html; charset=utf-8"),
+        "windows-1251");
     assert_string_equal(detect("plain", "text/html; charset=iso-8859-1"), "windows-1252");
+}
+
+/* The text n times, and one byte that UTF-8 does not have. */
+static const char *detect_with_one_wrong_byte(size_t n, const char *text)
+{
+    struct dt_buffer page = DT_BUFFER_EMPTY;
+    for (size_t i = 0; i < n; i++)
+        dt_buffer_add_string(&page, text);
+    dt_buffer_add_string(&page, "<meta charset=windows-1251>\xe9 end");
+    const char *name = detect(page.data, "text/html; charset=utf-8");
+    dt_buffer_release(&page);
+    return name;
+}
+
+static void a_few_wrong_bytes_do_not_contradict_utf8(void **state)
+{
+    (void)state;
+    assert_string_equal(detect_with_one_wrong_byte(100, "\xc3\xa4 "), "UTF-8");
+    assert_string_equal(detect_with_one_wrong_byte(10, "\xc3\xa4 "), "windows-1251");
+    assert_string_equal(detect_with_one_wrong_byte(100, "abc "), "windows-1251");
 }
 
 static void without_a_statement_content_and_language_decide(void **state)
@@ -130,6 +155,7 @@ int main(void)
         cmocka_unit_test(labels_are_found_without_case_and_space),
         cmocka_unit_test(statements_count_in_their_order),
         cmocka_unit_test(statements_that_bytes_contradict_are_passed_over),
+        cmocka_unit_test(a_few_wrong_bytes_do_not_contradict_utf8),
         cmocka_unit_test(without_a_statement_content_and_language_decide),
         cmocka_unit_test(bytes_become_utf8_and_replacements_are_counted),
         cmocka_unit_test(iconv_has_every_encoding),

@@ -119,6 +119,15 @@ response() {
     [ "$(dt-extract -q web.warc | jq -c '[.meta.title,.meta.charset]')" = '["Café","windows-1252"]' ]
 }
 
+@test "a page that is not UTF-8 is not decoded as UTF-8, whatever the header says" {
+    { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n'
+        html 'Привет' | sed 's/lang=en/lang=ru/' | iconv -t cp1251; } >block
+    { printf 'WARC/1.0\r\nWARC-Type: response\r\nContent-Length: %d\r\n\r\n' "$(wc -c <block)"
+        cat block
+        printf '\r\n\r\n'; } >web.warc
+    [ "$(dt-extract -q web.warc | jq -c '[.meta.title,.meta.charset]')" = '["Привет","windows-1251"]' ]
+}
+
 @test "a transfer coding is undone" {
     html One | gzip -c >body
     { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: gzip, chunked\r\n\r\n'
