@@ -11,13 +11,19 @@
 #include "json/json.h"
 
 #define COLUMNS     10000
+#define PIECE       ((size_t)1 << 16)
 #define QUOTED_MOST 4 /* bytes of a row per byte of text: quotes and other columns */
+
+/* Where the parser is in a row: between two bytes of it. */
+enum place { AT_START, INSIDE, QUOTED, AFTER_QUOTE };
 
 struct reader {
     struct dt_input *in;
     char separator;
     size_t most;
     uint64_t lines;         /* read so far */
+    enum place at;          /* in the row */
+    uint64_t quoted;        /* line in which the last quoted value begins */
     struct dt_buffer row;   /* as read */
     struct dt_buffer cells; /* the row's values, without quotes, one after the other */
     size_t *ends;           /* of the values in cells */
@@ -28,9 +34,6 @@ struct reader {
 };
 
 /* --- rows ------------------------------------------------------------------------------------- */
-
-/* Where the parser is in a row: between two bytes of it. */
-enum place { AT_START, INSIDE, QUOTED, AFTER_QUOTE };
 
 static void end_cell(struct reader *r)
 {
@@ -43,26 +46,27 @@ static void end_cell(struct reader *r)
 
 /* Takes a line of a row, without its line end. Returns false if a value ends with a quote before
  * its end. */
-static bool parse_line(struct reader *r, enum place *at, const char *line, size_t size)
+static bool parse_line(struct reader *r, const char *line, size_t size)
 {
     for (const char *end = line + size; line < end;) {
         const char *stop;
         size_t left = (size_t)(end - line);
-        switch (*at) {
+        switch (r->at) {
         case AT_START:
-            *at = *line == '"' ? QUOTED : INSIDE;
-            line += *at == QUOTED;
+            r->at = *line == '"' ? QUOTED : INSIDE;
+            line += r->at == QUOTED;
+            r->quoted = r->lines;
             break;
         case QUOTED:
             stop = memchr(line, '"', left);
             dt_buffer_append(&r->cells, line, stop ? (size_t)(stop - line) : left);
-            *at = stop ? AFTER_QUOTE : QUOTED;
+            r->at = stop ? AFTER_QUOTE : QUOTED;
             line = stop ? stop + 1 : end;
             break;
         case AFTER_QUOTE:
             if (*line != '"' && *line != r->separator)
                 return false;
-            *at = *line == '"' ? QUOTED : AT_START;
+            r->at = *line == '"' ? QUOTED : AT_START;
             if (*line == '"')
                 dt_buffer_add_char(&r->cells, '"');
             else
@@ -74,7 +78,7 @@ static bool parse_line(struct reader *r, enum place *at, const char *line, size_
             dt_buffer_append(&r->cells, line, stop ? (size_t)(stop - line) : left);
             if (stop)
                 end_cell(r);
-            *at = stop ? AT_START : INSIDE;
+            r->at = stop ? AT_START : INSIDE;
             line = stop ? stop + 1 : end;
         }
     }
@@ -83,51 +87,63 @@ static bool parse_line(struct reader *r, enum place *at, const char *line, size_
 
 /* Reads a line and parses it. *ended: whether it ends with a line feed, which belongs to a quoted
  * value. Returns 0, or DT_DOCUMENT_BAD. */
-static int next_line(struct reader *r, enum place *at, bool *ended,
-                     struct dt_document_record *record, struct dt_error *err)
+static int next_line(struct reader *r, bool *ended, struct dt_document_record *record,
+                     struct dt_error *err)
 {
     size_t start = r->row.size, most = QUOTED_MOST * r->most;
     DT_TRY(dt_input_add_until(r->in, '\n', most, &r->row, ended, err));
-    r->lines += *ended || r->row.size > start;
+    r->lines += *ended || r->row.size > start || r->row.size > most;
     record->cut = r->row.size > most;
-    if (record->cut || r->row.size == start)
+    if (r->row.size == start)
         return 0;
     size_t size = r->row.size - start;
     bool returned = r->row.data[r->row.size - 1] == '\r';
-    if (!parse_line(r, at, r->row.data + start, size - returned)) {
+    bool valid = parse_line(r, r->row.data + start, size - (returned && !record->cut));
+    if (record->cut) {
+        r->at = valid ? r->at : INSIDE;
+        return 0;
+    }
+    if (!valid) {
         dt_fail(err, DT_EFORMAT, "a character follows the closing quote of a value");
         return DT_DOCUMENT_BAD;
     }
-    if (returned && *at == QUOTED)
+    if (returned && r->at == QUOTED)
         dt_buffer_add_char(&r->cells, '\r');
     return 0;
+}
+
+/* All rows from that line on are in the value: it is not one bad row, which may be skipped. */
+static int no_end(const struct reader *r, struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT,
+                   "%s:%llu: the input ends inside a quoted value, which begins in this line: "
+                   "remove the quotation mark, or the line if the file was cut there",
+                   dt_input_name(r->in), (unsigned long long)r->quoted);
 }
 
 /* Reads a row, after any empty lines. Returns 1, 0 at the end, or DT_DOCUMENT_BAD. */
 static int next_row(struct reader *r, struct dt_document_record *record, struct dt_error *err)
 {
-    enum place at = AT_START;
     bool ended = true, empty = true;
     dt_buffer_clear(&r->cells);
     r->count = 0;
+    r->at = AT_START;
     record->as = &r->row;
-    while (ended && (empty || at == QUOTED) && !record->cut) {
-        if (at == QUOTED) {
+    while (ended && (empty || r->at == QUOTED) && !record->cut) {
+        if (r->at == QUOTED) {
             dt_buffer_add_char(&r->row, '\n');
             dt_buffer_add_char(&r->cells, '\n');
         } else {
             dt_buffer_clear(&r->row);
             record->line = r->lines + 1;
         }
-        int rc = next_line(r, &at, &ended, record, err);
+        int rc = next_line(r, &ended, record, err);
         if (rc != 0)
             return rc;
         empty = r->row.size == 0 || (r->row.size == 1 && *r->row.data == '\r');
     }
-    if (at == QUOTED && !record->cut) {
-        dt_fail(err, DT_EFORMAT, "the input ends inside a quoted value, which begins in this row");
-        return DT_DOCUMENT_BAD;
-    }
+    if (r->at == QUOTED && !record->cut)
+        return no_end(r, err);
     end_cell(r);
     return !empty;
 }
@@ -293,22 +309,36 @@ static int next_document(void *state, struct dt_document *doc, struct dt_documen
     return 1;
 }
 
-static int skip_line(void *state, struct dt_error *err)
+/* Reads to the end of the row, of which a prefix was read. */
+static int skip_row(void *state, struct dt_error *err)
 {
     struct reader *r = state;
-    bool found;
-    return dt_input_skip_until(r->in, '\n', &found, err);
+    struct dt_buffer piece = DT_BUFFER_EMPTY;
+    bool found = false, ended = false;
+    int rc = 0;
+    while (rc == 0 && !ended && (!found || r->at == QUOTED)) {
+        r->lines += found; /* the first was counted */
+        r->count = 0;
+        dt_buffer_clear(&r->cells);
+        dt_buffer_clear(&piece);
+        rc = dt_input_add_until(r->in, '\n', PIECE, &piece, &found, err);
+        ended = !found && piece.size == 0;
+        if (rc == 0 && piece.size > 0 && !parse_line(r, piece.data, piece.size))
+            r->at = INSIDE;
+    }
+    dt_buffer_release(&piece);
+    return rc == 0 && r->at == QUOTED ? no_end(r, err) : rc;
 }
 
 const struct dt_document_reader dt_document_reader_csv = {.name = "csv",
                                                           .has_fields = true,
                                                           .open = open_csv,
                                                           .next = next_document,
-                                                          .skip = skip_line,
+                                                          .skip = skip_row,
                                                           .close = close_reader},
                                 dt_document_reader_tsv = {.name = "tsv",
                                                           .has_fields = true,
                                                           .open = open_tsv,
                                                           .next = next_document,
-                                                          .skip = skip_line,
+                                                          .skip = skip_row,
                                                           .close = close_reader};

@@ -92,6 +92,29 @@ parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
     [[ "$output" == *"x.csv: has no column 'body', but id, text, lang; --field NAME"* ]]
 }
 
+@test "a quoted value without its end stops, whatever --on-error says" {
+    { echo id,text; echo '1,a'; printf '2,"x\ny"\n'; echo '3,"stray'; seq -f '%g,text' 4 99; } >x.csv
+    for policy in stop skip quarantine=q; do
+        run dt-clean -q --on-error $policy -o out x.csv
+        assert_one_line_error dt-clean
+        [[ "$output" == "dt-clean: x.csv:5: the input ends inside a quoted value, which begins in this line: remove "* ]]
+        [ ! -e out ]
+        [ ! -e q ]
+    done
+    { echo id,text; echo '1,"long'; seq -f '%g,line' 99; echo '"'; echo 2,b; echo c; } >x.csv
+    run dt-clean -q --on-error skip --max-document 50 -o out x.csv
+    [ "$status" -eq 0 ]
+    [ "$(jq -r .text out)" = b ]
+    run dt-clean -q --max-errors 1 --on-error skip --max-document 50 -o out x.csv
+    assert_one_line_error dt-clean
+    [[ "$output" == "dt-clean: x.csv:104: "* ]]
+    sed -i '102,$d' x.csv
+    run dt-clean -q --on-error skip --max-document 50 -o out2 x.csv
+    assert_one_line_error dt-clean
+    [[ "$output" == "dt-clean: x.csv:2: the input ends inside a quoted value"* ]]
+    [ ! -e out2 ]
+}
+
 @test "patterns and lists name files, in the order of their bytes" {
     mkdir -p d/sub
     for f in b a B '[x]' 'with space' 'c*'; do printf '{"id":"%s","text":"t"}\n' "$f" >"d/$f.jsonl"; done
