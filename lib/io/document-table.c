@@ -139,6 +139,7 @@ static int open_arrow(void **state, const struct dt_document_source *source, str
     static const char *const arguments[] = {
         "python3", "-c",
         "import json, os, sys\n"
+        "sys.excepthook = lambda t, e, _: print(t.__name__ + ':', e, file=sys.stderr)\n"
         "try:\n"
         "    import pyarrow as pa\n"
         "except ImportError:\n"

@@ -330,11 +330,21 @@ static void add_number(struct dt_buffer *b, uint64_t number)
     dt_buffer_append(b, p, (size_t)(digits + sizeof digits - p));
 }
 
-/* The id of an unnamed document: base name of its file and its number. */
+/* The base name of a file; the host of a URL that ends with '/'. */
+static void add_name(struct dt_buffer *b, const char *file)
+{
+    const char *base = dt_path_base(file), *host = strstr(file, "://");
+    if (*base == '\0' && host)
+        dt_buffer_append(b, host + 3, strcspn(host + 3, "/"));
+    else
+        dt_buffer_add_string(b, base);
+}
+
+/* The id of an unnamed document: name of its file and its number. */
 static int number_document(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
     DT_TRY(count_before(d, err));
-    dt_buffer_add_string(&doc->id, dt_path_base(dt_input_name(d->in)));
+    add_name(&doc->id, dt_input_name(d->in));
     dt_buffer_add_char(&doc->id, ':');
     add_number(&doc->id, d->before.records + d->number);
     return 0;

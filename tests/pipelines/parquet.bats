@@ -68,6 +68,7 @@ need_duckdb() {
         head -c 3000 $f >cut
         PATH=$T/bin:$PATH run dt-clean -q -o out cut
         assert_one_line_error dt-clean
+        [[ "$output" == "dt-clean: cut: 'python3' failed with status 1: "[A-Z]*": "* ]]
     done
     PATH=$T/bin:$PATH dt-clean -q -o out stream
     [ "$(sed -n 2p out)" = '{"id":"stream:2","text":"text 1","meta":{"n":1,"s":{"a":[1,null]}}}' ]

@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
         numbered = kind in ("cut", "once", "fail", "norange", "changes", "stuck")
         name = name if numbered else rest if kind in ("plain", "endless") else path[1:]
         try:
-            data = open(os.path.join(root, name), "rb").read()
+            data = open(os.path.join(root, name or "index"), "rb").read()
         except OSError:
             return self.answer(404)
         tag = '"%s%s"' % (hashlib.md5(data).hexdigest(), "" if kind != "changes" else seen[path])

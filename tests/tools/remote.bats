@@ -49,6 +49,12 @@ read_from() {
     [[ "$output" == *"no document came out"* ]]
 }
 
+@test "documents of a URL that ends with a slash have the host in their ids" {
+    echo text >root/index
+    dt-clean -q --from lines -o out "$url/"
+    [ "$(jq -r .id out)" = "${url#http://}:1" ]
+}
+
 @test "a broken connection is continued at the byte that was reached" {
     read_from "$url/cut/$((size / 3 + 1))/docs.jsonl"
     [ "$(grep -c "^/cut" log)" -eq 3 ]
