@@ -651,7 +651,7 @@ refused() {
     run dt-clean -q --decontaminate docs.tar docs.jsonl
     [[ "$output" == *"docs.tar: is a tar archive"* ]]
     run dt-clean -q --drop docs.tar docs.jsonl
-    [[ "$output" == *"docs.tar: is a tar archive"* ]]
+    [[ "$output" == *"docs.tar: is not a list of dt-dedup"* ]]
     run dt-eval bleu -r docs.jsonl docs.jsonl
     assert_one_line_error dt-eval
     [[ "$output" == *"docs.jsonl: is JSON Lines, not plain text"* ]]
