@@ -111,7 +111,7 @@ $(OUT)/drop/matched: $(chunks:%=$(OUT)/sign/%.sig) $(call again,match.0) \
 	$(call part,match,0/1,--produces $@,files=(); \
 	  for sig in $(filter %.sig,$^); do [ ! -s $$sig ] || files+=($$sig); done; \
 	  [ $${#files[@]} -eq 0 ] || dt-dedup match -q -o $(@D) $${files[@]}; \
-	  for i in $(chunks); do [ -e $(@D)/$$i.drop ] || : >$(@D)/$$i.drop; done; echo $${#files[@]} >$@)
+	  for i in $(chunks); do [ -e $(@D)/$$i.drop ] || echo end 0 of 0 >$(@D)/$$i.drop; done; echo $${#files[@]} >$@)
 
 ifneq ($(TOKENIZER),)
 $(OUT)/tokenizer.json: $(TOKENIZER) $(OUT)/settings/vocab
