@@ -140,28 +140,13 @@ static void check_options(struct dt_documents_options *reading)
         opt.threads = dt_pool_processors();
 }
 
-static void show_progress(struct dt_progress *progress, const struct dt_documents *in,
-                          const struct dt_cleaner *cleaner)
-{
-    if (!dt_progress_due(progress))
-        return;
-    uint64_t taken, total, documents = dt_cleaner_statistics(cleaner)->documents_in;
-    dt_documents_position(in, &taken, &total);
-    if (total > 0)
-        dt_progress_show(progress, "%.0f%%, %llu documents", 100 * (double)taken / (double)total,
-                         (unsigned long long)documents);
-    else
-        dt_progress_show(progress, "%.1f MB, %llu documents", (double)taken / 1e6,
-                         (unsigned long long)documents);
-}
-
 static int clean(struct dt_cleaner *cleaner, const struct dt_documents *in, struct dt_error *err)
 {
     struct dt_progress progress;
     int rc;
     dt_progress_init(&progress, opt.quiet || dt_output_is_terminal(opt.out));
     while ((rc = dt_cleaner_step(cleaner, err)) > 0)
-        show_progress(&progress, in, cleaner);
+        dt_documents_show_progress(in, dt_cleaner_statistics(cleaner)->documents_in, &progress);
     dt_progress_clear(&progress);
     return rc;
 }

@@ -130,14 +130,8 @@ static int sign_all(struct dt_signer *signer, const struct dt_documents *in, str
     struct dt_progress progress;
     int rc;
     dt_progress_init(&progress, opt.quiet);
-    while ((rc = dt_signer_step(signer, err)) > 0) {
-        uint64_t taken, total;
-        if (!dt_progress_due(&progress))
-            continue;
-        dt_documents_position(in, &taken, &total);
-        dt_progress_show(&progress, "%.1f MB, %llu documents", (double)taken / 1e6,
-                         (unsigned long long)dt_signer_statistics(signer)->documents);
-    }
+    while ((rc = dt_signer_step(signer, err)) > 0)
+        dt_documents_show_progress(in, dt_signer_statistics(signer)->documents, &progress);
     dt_progress_clear(&progress);
     if (rc == 0 && dt_signer_statistics(signer)->documents == 0)
         return dt_fail(err, DT_EFORMAT, "no document to sign");

@@ -53,28 +53,13 @@ static const struct dt_option options[] = {
 static const struct dt_command command = {
     "dt-extract", "extract the text of web pages, from WARC files or HTML", "[FILE ...]", options};
 
-static void show_progress(struct dt_progress *progress, const struct dt_documents *in,
-                          const struct dt_extractor *x)
-{
-    if (!dt_progress_due(progress))
-        return;
-    uint64_t taken, total;
-    unsigned long long documents = dt_extractor_statistics(x)->pages[DT_PAGE_KEPT];
-    dt_documents_position(in, &taken, &total);
-    if (total > 0)
-        dt_progress_show(progress, "%.0f%%, %llu documents", 100 * (double)taken / (double)total,
-                         documents);
-    else
-        dt_progress_show(progress, "%.1f MB, %llu documents", (double)taken / 1e6, documents);
-}
-
 static int extract(struct dt_extractor *x, const struct dt_documents *in, struct dt_error *err)
 {
     struct dt_progress progress;
     int rc;
     dt_progress_init(&progress, opt.quiet || dt_output_is_terminal(opt.out));
     while ((rc = dt_extractor_step(x, err)) > 0)
-        show_progress(&progress, in, x);
+        dt_documents_show_progress(in, dt_extractor_statistics(x)->pages[DT_PAGE_KEPT], &progress);
     dt_progress_clear(&progress);
     return rc;
 }

@@ -134,6 +134,21 @@ void dt_documents_position(const struct dt_documents *d, uint64_t *taken, uint64
     *total = d->total;
 }
 
+void dt_documents_show_progress(const struct dt_documents *d, uint64_t documents,
+                                struct dt_progress *progress)
+{
+    uint64_t taken, total;
+    if (!dt_progress_due(progress))
+        return;
+    dt_documents_position(d, &taken, &total);
+    if (total > 0)
+        dt_progress_show(progress, "%.0f%%, %llu documents", 100 * (double)taken / (double)total,
+                         (unsigned long long)documents);
+    else
+        dt_progress_show(progress, "%.1f MB, %llu documents", (double)taken / 1e6,
+                         (unsigned long long)documents);
+}
+
 struct dt_documents_losses dt_documents_losses(const struct dt_documents *d)
 {
     bool missing = d->cuts && d->separators == 0;

@@ -20,6 +20,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/progress.h"
 #include "io/document-errors.h"
 #include "io/document-part.h"
 
@@ -88,6 +89,9 @@ int dt_documents_next(struct dt_documents *docs, struct dt_document *doc,
                       struct dt_error *err) DT_MUST_CHECK;
 /* Bytes read of the part of all inputs, and their number (0 if unknown). */
 void dt_documents_position(const struct dt_documents *docs, uint64_t *taken, uint64_t *total);
+/* Shows how much is read, in percent if the total is known, and the number of documents. */
+void dt_documents_show_progress(const struct dt_documents *docs, uint64_t documents,
+                                struct dt_progress *progress);
 
 /* What was read without an error but not returned as a document. */
 struct dt_documents_losses {
