@@ -228,7 +228,7 @@ static void large_products_have_the_bits_of_their_definition(void **state)
 {
     (void)state;
     static const int64_t sizes[][3] = {
-        {130, 40, 5000}, {20, 5, 33000}, {300, 1300, 600}, {1500, 70, 1100}, {3, 4500, 700}};
+        {130, 40, 2500}, {20, 5, 33000}, {150, 1300, 300}, {1500, 36, 600}, {3, 4500, 350}};
     /* blocks of the other engine are of one tile */
     const size_t count = getenv("DT_TEST_ENGINE") ? 2 : sizeof sizes / sizeof *sizes;
     for (size_t i = 0; i < count; i++)

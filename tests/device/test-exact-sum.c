@@ -140,5 +140,5 @@ int main(void)
         ON_EACH_ISA(infinite_terms_give_infinite_sums),
         ON_EACH_ISA(the_smallest_term_counts),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

@@ -44,5 +44,5 @@ int main(void)
         ON_EACH_ISA(every_engine_computes_the_same_hash),
         cmocka_unit_test_setup_teardown(nothing_adds_nothing, open_device, close_device),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }

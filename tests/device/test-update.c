@@ -148,5 +148,5 @@ int main(void)
         ON_EACH_ISA(combine_is_a_weighted_sum),
         ON_EACH_ISA(combine_with_factor_zero_does_not_read_y),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_ON_EACH_ISA(tests);
 }
