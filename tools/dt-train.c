@@ -17,6 +17,7 @@
 #include "base/stop.h"
 #include "comm/interface.h"
 #include "comm/launch.h"
+#include "comm/meeting-place.h"
 #include "formats/model-directory.h"
 #include "hash/hash.h"
 #include "hub/hub.h"
@@ -62,7 +63,7 @@ static const volatile sig_atomic_t *stop_signal;
 static char source[4096]; /* names the settings in errors */
 static const char *data_path;
 static struct dt_comm *world; /* all ranks of the run */
-static bool at_path;          /* ranks meet at distributed.rendezvous, without MPI */
+static bool over_tcp;         /* ranks meet without MPI */
 
 /* NULL: this process was started alone. */
 static const char *launched_rank(void)
@@ -415,7 +416,7 @@ static int fail(const struct dt_error *err)
     const struct timespec start = {DT_COMM_FIRST_RANK_REPORTS, 0};
     const bool stalled = err->code == DT_ESTALLED;
     struct dt_error ignored;
-    if (at_path && world == NULL)
+    if (over_tcp && world == NULL)
         return dt_program_report(err);
     if (stalled)
         report_as_rank(err);
@@ -424,7 +425,7 @@ static int fail(const struct dt_error *err)
     if (err->agreed && dt_comm_barrier(world, &ignored) == 0) {
         /* all ranks arrive here after rank 0 has printed */
     } else if (stalled || !leads()) {
-        if (stalled || !at_path)
+        if (stalled || !over_tcp)
             nanosleep(&start, NULL);
         if (!stalled && !*stop_signal) /* no signal meanwhile */
             report_as_rank(err);
@@ -477,14 +478,14 @@ static int check_backend(const struct dt_settings *s, struct dt_error *err)
     const char *interface = s->distributed.interface;
     bool alone = strcmp(backend, "self") == 0;
     uint32_t address;
-    if (*s->distributed.rendezvous && !at_path)
+    if (*s->distributed.rendezvous && !over_tcp)
         return dt_fail(err, DT_EINVALID,
                        "distributed.rendezvous is for ranks numbered by RANK and WORLD_SIZE; ranks "
                        "of mpirun meet without it");
     if (*s->distributed.rendezvous && (alone || strcmp(backend, "mpi") == 0))
         return dt_fail(err, DT_EINVALID, "distributed.rendezvous excludes distributed.backend %s",
                        backend);
-    if (*interface && !*s->distributed.rendezvous)
+    if (*interface && !over_tcp)
         return dt_fail(err, DT_EINVALID,
                        "distributed.interface is for ranks that meet at distributed.rendezvous; "
                        "MPI has its own options for that");
@@ -492,28 +493,30 @@ static int check_backend(const struct dt_settings *s, struct dt_error *err)
 }
 
 /* rc: result of reading the settings. Ranks meet even after an error, so that it is printed once.
- * At a path other ranks may start late or not at all, so a rank with an error waits only briefly.
+ * Without MPI other ranks may start late or not at all, so a rank with an error waits only briefly.
  */
 static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
 {
     const char *backend = dt_comm_backend_names[s->distributed.backend];
     bool alone = strcmp(backend, "self") == 0;
     struct dt_error failure;
+    const bool chosen = strcmp(backend, "auto") == 0 || strcmp(backend, "nccl") == 0;
     bool numbered = getenv("RANK") || getenv("SLURM_PROCID") || dt_launch_rank() == NULL;
-    at_path = *s->distributed.rendezvous && numbered;
+    over_tcp = *s->distributed.rendezvous ? numbered : chosen && dt_meeting_place_is_announced();
     rc = rc < 0 ? rc : check_backend(s, err);
     char *job = rc < 0 || opt.output == NULL ? NULL : dt_path_real(opt.output);
     const struct dt_opening how = {
-        .where = at_path ? s->distributed.rendezvous : NULL,
+        .where = *s->distributed.rendezvous ? s->distributed.rendezvous : NULL,
         .interface = rc == 0 && *s->distributed.interface ? s->distributed.interface : NULL,
         .job = job,
-        .remedy = "start ranks with mpirun, or srun --mpi=pmix; or set distributed.rendezvous, "
-                  "where they meet without MPI; or distributed.backend=self, to train each "
-                  "separately",
-        .patience = at_path && rc < 0 ? DT_COMM_FIRST_RANK_REPORTS : (double)s->distributed.timeout,
+        .remedy = "start ranks with torchrun, mpirun, or srun --mpi=pmix; or set "
+                  "distributed.rendezvous, where they meet without MPI; or "
+                  "distributed.backend=self, to train each separately",
+        .patience =
+            over_tcp && rc < 0 ? DT_COMM_FIRST_RANK_REPORTS : (double)s->distributed.timeout,
         .stop = stop_signal,
     };
-    const char *name = at_path ? "tcp" : !alone ? backend : dt_launch_rank() ? "mpi" : "self";
+    const char *name = over_tcp ? "tcp" : !alone ? backend : dt_launch_rank() ? "mpi" : "self";
     bool opened = dt_comm_open(&world, name, &how, &failure) == 0;
     free(job);
     if (!opened) {

@@ -12,6 +12,7 @@
 #include "base/program.h"
 #include "comm/comm-internal.h"
 #include "comm/launch.h"
+#include "comm/meeting-place.h"
 #include "comm/tcp.h"
 
 #define REDUCE_CHUNK ((size_t)1 << 16) /* floats reduced at a time: fits into caches */
@@ -396,13 +397,14 @@ int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_openi
 {
     const bool told = strcmp(name, "self") == 0, launched = dt_launch_rank() != NULL;
     *world = NULL;
-    if (strcmp(name, "tcp") == 0)
+    const bool chosen = strcmp(name, "auto") == 0 || strcmp(name, "nccl") == 0;
+    if (strcmp(name, "tcp") == 0 || (chosen && dt_meeting_place_is_announced()))
         return dt_comm_open_on(world, &dt_tcp_transport, how, err);
     if (!told && !launched)
         DT_TRY(dt_launch_check_alone(how && how->remedy ? how->remedy : MPI_REMEDY, err));
     if (!told)
         DT_TRY(dt_launch_check_numbers(err));
-    if (strcmp(name, "auto") == 0 || strcmp(name, "nccl") == 0)
+    if (chosen)
         name = launched ? "mpi" : "self";
     if (strcmp(name, "self") != 0)
         return open_plugin(world, name, how, err);

@@ -17,6 +17,8 @@ struct variables {
 };
 
 static const struct variables of_torch = {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", false};
+/* a Job whose pods are numbered; its user sets WORLD_SIZE */
+static const struct variables of_kubernetes = {"JOB_COMPLETION_INDEX", "WORLD_SIZE", NULL, false};
 static const struct variables of_slurm = {"SLURM_PROCID", "SLURM_NTASKS", NULL, false};
 static const struct variables of_step = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL, false};
 /* MPI launchers; the first match wins, since daemons of one launcher may start under another. */
@@ -112,6 +114,9 @@ static bool is_all(const struct dt_launch *l, const char *name)
 int dt_launch_find(struct dt_launch *l, struct dt_error *err)
 {
     *l = (struct dt_launch){0};
+    if (value_of(of_torch.rank) == NULL && value_of(of_kubernetes.rank) &&
+        value_of(of_kubernetes.size))
+        return read_pair(&of_kubernetes, l, err);
     if (is_announced(&of_torch)) {
         DT_TRY(read_pair(&of_torch, l, err));
         l->one_machine = is_all(l, of_torch.local_size);
@@ -125,6 +130,13 @@ int dt_launch_find(struct dt_launch *l, struct dt_error *err)
     const char *nodes = value_of("SLURM_STEP_NUM_NODES");
     l->one_machine = nodes && strcmp(nodes, "1") == 0;
     return 0;
+}
+
+bool dt_launch_is_numbered(struct dt_launch *l)
+{
+    struct dt_error ignored;
+    bool numbered = value_of(of_torch.rank) || value_of(of_kubernetes.rank) || find_step();
+    return numbered && find_mpi() == NULL && dt_launch_find(l, &ignored) == 0 && l->size > 1;
 }
 
 /* The number of ranks that the variables announce: 1 if unset, at least rank + 1. */

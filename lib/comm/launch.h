@@ -24,8 +24,13 @@ const char *dt_launch_rank(void);
 /* Fails if the variables of the MPI launcher are malformed. */
 int dt_launch_check_numbers(struct dt_error *err) DT_MUST_CHECK;
 
-/* Reads RANK and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS. */
+/* Reads RANK and WORLD_SIZE, JOB_COMPLETION_INDEX and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS.
+ */
 int dt_launch_find(struct dt_launch *launch, struct dt_error *err) DT_MUST_CHECK;
+
+/* Whether the environment numbers this process as one of several ranks without MPI; *launch is then
+ * as of dt_launch_find. A batch script of Slurm is none, although it has SLURM_PROCID. */
+bool dt_launch_is_numbered(struct dt_launch *launch);
 
 /* For a process that runs alone: fails if the environment announces several ranks. remedy: the
  * advice in the message. */

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "hash/hash.h"
 
 #define TICK_MS     20  /* interval of checks of the file, the clock and signals */
+#define LOOKUP_S    1   /* interval of lookups of the host of rank 0 */
 #define CALL_S      2   /* timeout of the first connection attempt; it doubles with each attempt */
 #define GRACE_S     2   /* extra time for rank 0 to report which ranks are missing */
 #define MAX_PENDING 256 /* connections without a handshake; one more closes a random one */
@@ -57,10 +59,12 @@ struct peer {
 };
 
 struct meeting {
+    const struct dt_meeting_place *place;
     const struct dt_opening *how;
     struct dt_introduction own;
     int rank, size;
-    int file;         /* of rank 0; -1: none */
+    bool leads;       /* rank 0: it owns the file, or listens at the address */
+    int file;         /* of rank 0 at a path; -1: none */
     int listener;     /* socket; -1: none */
     uint32_t address; /* of the listener */
     bool complete;    /* all ranks have connected to rank 0; addresses are known */
@@ -68,6 +72,7 @@ struct meeting {
     double until;
     struct dt_secret secret;
     struct dt_notice notice; /* last content of the file */
+    double lookup;           /* by address: time of the next lookup of the host */
     struct peer *peers;
     struct pending pending[MAX_PENDING];
     int pending_count;
@@ -113,19 +118,25 @@ static int new_socket(void)
     return s;
 }
 
-/* Listens on the address, unless the listener is there already. The last rank needs no listener. */
-static int listen_at(struct meeting *m, uint32_t address, struct dt_error *err)
+/* Listens on the address, unless the listener is there already; port 0: any. The last rank needs no
+ * listener. */
+static int listen_at(struct meeting *m, uint32_t address, int port, struct dt_error *err)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = address};
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = address};
     socklen_t length = sizeof at;
+    const int yes = 1;
     if (m->rank == m->size - 1 || (m->listener >= 0 && m->address == address))
         return 0;
     close_socket(&m->listener);
     m->listener = new_socket();
+    if (m->listener >= 0 && port) /* also while connections of an earlier job end */
+        setsockopt(m->listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (m->listener < 0 || bind(m->listener, (struct sockaddr *)&at, sizeof at) < 0 ||
         listen(m->listener, SOMAXCONN) < 0 ||
         getsockname(m->listener, (struct sockaddr *)&at, &length) < 0)
-        return dt_fail_errno(err, "cannot listen for other ranks");
+        return dt_fail_errno(err, "rank %d cannot listen for other ranks at '%s'", m->rank,
+                             m->place->name);
     m->address = address;
     m->own.endpoint = (struct dt_rank_address){at.sin_port, address};
     return 0;
@@ -146,7 +157,7 @@ static int listen_for_others(struct meeting *m, int socket, struct dt_error *err
         address = own.sin_addr.s_addr;
     else
         return dt_fail_errno(err, "cannot find the local address of the connection to rank 0");
-    return listen_at(m, address, err);
+    return listen_at(m, address, 0, err);
 }
 
 /* --- the rendezvous file ---------------------------------------------------------------------- */
@@ -155,16 +166,17 @@ static int listen_for_others(struct meeting *m, int socket, struct dt_error *err
  * with the error of two ranks 0. */
 static int publish_notice(struct meeting *m, struct dt_error *err)
 {
-    DT_TRY(dt_notice_take(m->how->where, &m->file, err));
+    DT_TRY(dt_notice_take(m->place->name, &m->file, err));
     if (m->file < 0)
         return 0;
+    m->leads = true;
     close_socket(&m->peers[0].socket); /* to the earlier owner */
     DT_TRY(listen_for_others(m, -1, err));
     struct dt_notice notice = {.endpoint = m->own.endpoint};
     if (getrandom(notice.key, sizeof notice.key, 0) != sizeof notice.key)
         return dt_fail_errno(err, "cannot draw the key of the job");
     memcpy(m->secret.key, notice.key, sizeof notice.key);
-    return dt_notice_write(m->how->where, m->file, &notice, err);
+    return dt_notice_write(m->place->name, m->file, &notice, err);
 }
 
 /* Reads the file; a new content belongs to another rendezvous. If the file is gone, a connection in
@@ -173,7 +185,7 @@ static int find_first(struct meeting *m, struct dt_error *err)
 {
     struct peer *first = &m->peers[0];
     struct dt_notice notice;
-    DT_TRY(dt_notice_read(m->how->where, &notice, err));
+    DT_TRY(dt_notice_read(m->place->name, &notice, err));
     if (memcmp(&notice, &m->notice, sizeof notice) == 0 ||
         (notice.endpoint.port == 0 && first->socket >= 0))
         return 0;
@@ -185,12 +197,66 @@ static int find_first(struct meeting *m, struct dt_error *err)
     return 0;
 }
 
-/* --- connecting ------------------------------------------------------------------------------- */
+/* --- the address of rank 0 -------------------------------------------------------------------- */
 
-static bool is_first(const struct meeting *m)
+/* The IPv4 address of the host, in network byte order; 0 if it has none, yet. */
+static uint32_t look_up(const char *host)
 {
-    return m->file >= 0;
+    const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    struct sockaddr_in address = {0};
+    if (getaddrinfo(host, NULL, &hints, &found) == 0 && found->ai_addrlen == sizeof address)
+        memcpy(&address, found->ai_addr, sizeof address);
+    if (found)
+        freeaddrinfo(found);
+    return address.sin_addr.s_addr;
 }
+
+/* Rank 0 listens on the chosen interface, or on the address if it is given in figures and is one of
+ * this machine's; otherwise on all, since a name may have another address for other machines. */
+static int listen_at_place(struct meeting *m, struct dt_error *err)
+{
+    const char *host = m->place->host;
+    uint32_t address = INADDR_ANY;
+    struct dt_error ignored;
+    m->leads = true;
+    memcpy(m->secret.key, m->place->key, sizeof m->secret.key);
+    if (m->how->interface)
+        DT_TRY(dt_interface_find(m->how->interface, &address, err));
+    else if (strcmp(host, "localhost") == 0)
+        address = htonl(INADDR_LOOPBACK);
+    else if (dt_interface_find(host, &address, &ignored) < 0)
+        address = INADDR_ANY;
+    return listen_at(m, address, m->place->port, err);
+}
+
+/* The host may get its address late, or another one when its process starts again. */
+static void find_at_place(struct meeting *m)
+{
+    struct peer *first = &m->peers[0];
+    if (first->socket >= 0 || dt_clock_now() < m->lookup)
+        return;
+    m->lookup = dt_clock_now() + LOOKUP_S;
+    memcpy(m->secret.key, m->place->key, sizeof m->secret.key);
+    first->patience = CALL_S;
+    first->endpoint.address = look_up(m->place->host);
+    first->endpoint.port = first->endpoint.address ? htons((uint16_t)m->place->port) : 0;
+}
+
+static int announce(struct meeting *m, struct dt_error *err)
+{
+    return m->place->host ? listen_at_place(m, err) : publish_notice(m, err);
+}
+
+static int look_for_first(struct meeting *m, struct dt_error *err)
+{
+    if (m->place->host == NULL)
+        return find_first(m, err);
+    find_at_place(m);
+    return 0;
+}
+
+/* --- connecting ------------------------------------------------------------------------------- */
 
 static bool is_connected(const struct peer *p)
 {
@@ -200,7 +266,7 @@ static bool is_connected(const struct peer *p)
 /* The number of ranks to which this one connects: rank 0 only, until the addresses are known. */
 static int callable(const struct meeting *m)
 {
-    return is_first(m) ? 0 : m->complete ? m->rank : 1;
+    return m->leads ? 0 : m->complete ? m->rank : 1;
 }
 
 static void call(struct peer *p)
@@ -221,10 +287,10 @@ static void call(struct peer *p)
 static int call_others(struct meeting *m, struct dt_error *err)
 {
     const bool asked = m->peers[0].socket >= 0 && m->peers[0].called; /* an answer may follow */
-    if (m->rank == 0 && !is_first(m) && !is_connected(&m->peers[0]) && !asked)
-        DT_TRY(publish_notice(m, err));
-    if (!is_first(m) && !is_connected(&m->peers[0]))
-        DT_TRY(find_first(m, err));
+    if (m->rank == 0 && !m->leads && !is_connected(&m->peers[0]) && !asked)
+        DT_TRY(announce(m, err));
+    if (!m->leads && !is_connected(&m->peers[0]))
+        DT_TRY(look_for_first(m, err));
     for (int r = 0; r < callable(m); r++) {
         struct peer *p = &m->peers[r];
         if (is_connected(p))
@@ -335,17 +401,17 @@ static int check_rank(const struct meeting *m, const struct dt_introduction *the
         return dt_fail(err, DT_EINVALID,
                        "two jobs meet at '%s': rank 0 is of one, rank %d of another "
                        "(a job is identified by --output and its Slurm job and step)",
-                       m->how->where, theirs->rank);
+                       m->place->name, theirs->rank);
     if (theirs->size != m->size)
         return dt_fail(err, DT_EINVALID,
                        "ranks that meet at '%s' are told different numbers of ranks: rank 0 of "
                        "%d, and rank %d of %d",
-                       m->how->where, m->size, theirs->rank, theirs->size);
+                       m->place->name, m->size, theirs->rank, theirs->size);
     if (theirs->rank == 0 || is_connected(&m->peers[theirs->rank]))
         return dt_fail(err, DT_EINVALID,
                        "two processes that meet at '%s' are rank %d of %d: they have the same "
                        "rank, or two jobs the same path",
-                       m->how->where, theirs->rank, m->size);
+                       m->place->name, theirs->rank, m->size);
     return 0;
 }
 
@@ -369,7 +435,7 @@ static int admit(struct meeting *m, int index, struct dt_error *err)
 {
     const struct dt_introduction theirs = m->pending[index].handshake.call.caller;
     struct peer *p = theirs.rank < m->size ? &m->peers[theirs.rank] : NULL;
-    int rc = is_first(m) ? check_rank(m, &theirs, err) : 0;
+    int rc = m->leads ? check_rank(m, &theirs, err) : 0;
     if (rc < 0) {
         m->refused = answer_call(m, index);
         return rc;
@@ -380,7 +446,7 @@ static int admit(struct meeting *m, int index, struct dt_error *err)
     }
     *p = (struct peer){.socket = -1, .channel = answer_call(m, index), .endpoint = theirs.endpoint};
     double until = dt_clock_now() + theirs.patience;
-    m->until = is_first(m) && until < m->until ? until : m->until;
+    m->until = m->leads && until < m->until ? until : m->until;
     return 0;
 }
 
@@ -445,8 +511,9 @@ static int lost(const struct meeting *m, int rank, struct dt_error *err)
         return dt_fail(err, DT_EIO,
                        "rank 0 has ended the meeting at '%s' without this one: it has left, or "
                        "another process is rank %d",
-                       m->how->where, m->rank);
-    return dt_fail(err, DT_EIO, "rank %d has left before all had met at '%s'", rank, m->how->where);
+                       m->place->name, m->rank);
+    return dt_fail(err, DT_EIO, "rank %d has left before all had met at '%s'", rank,
+                   m->place->name);
 }
 
 /* Fails with the message for an error of the channel to that rank. */
@@ -580,18 +647,18 @@ static int advance_others(struct meeting *m, struct dt_error *err)
  * late: all have connected to rank 0, but some not to all others. */
 static bool is_missing(const struct meeting *m, int rank, bool late)
 {
-    bool known = is_first(m) || m->complete || rank == 0;
+    bool known = m->leads || m->complete || rank == 0;
     return known && rank != m->rank &&
            !(late ? m->peers[rank].done : is_connected(&m->peers[rank]));
 }
 
 static int fail_missing(const struct meeting *m, struct dt_error *err)
 {
-    if (m->rank == 0 && !is_first(m))
+    if (m->rank == 0 && !m->leads)
         return dt_fail(err, DT_ESTALLED,
                        "ranks cannot meet at '%s': another program has had the file for %.0f s",
-                       m->how->where, m->how->patience);
-    const bool late = is_first(m) && m->complete;
+                       m->place->name, m->how->patience);
+    const bool late = m->leads && m->complete;
     int *missing = dt_alloc((size_t)m->size, sizeof *missing), count = 0;
     char names[DT_RANKS] = "0";
     for (int r = 0; r < m->size; r++)
@@ -600,17 +667,22 @@ static int fail_missing(const struct meeting *m, struct dt_error *err)
     if (count > 0)
         dt_comm_name_ranks(missing, count, names);
     free(missing);
-    return dt_fail(err, DT_ESTALLED, "ranks have not met at '%s' within %.0f s: %s %s of %d %s",
-                   m->how->where, m->how->patience, count > 1 ? "ranks" : "rank", names, m->size,
+    if (!m->leads && m->place->host && m->peers[0].endpoint.port == 0 && !m->complete)
+        return dt_fail(err, DT_ESTALLED,
+                       "ranks cannot meet at '%s': the host has had no IPv4 address for %.0f s",
+                       m->place->name, m->how->patience);
+    return dt_fail(err, DT_ESTALLED, "ranks have not met at '%s' within %.0f s: %s %s of %d %s%s",
+                   m->place->name, m->how->patience, count > 1 ? "ranks" : "rank", names, m->size,
                    late         ? "did not reach all others"
                    : count == 0 ? "hangs"
                    : count == 1 ? "is missing"
-                                : "are missing");
+                                : "are missing",
+                   m->place->host ? ", or has another DT_KEY" : "");
 }
 
 static int check_time(const struct meeting *m, struct dt_error *err)
 {
-    double grace = !is_first(m) && is_connected(&m->peers[0]) ? GRACE_S : 0;
+    double grace = !m->leads && is_connected(&m->peers[0]) ? GRACE_S : 0;
     if (m->how->stop && *m->how->stop)
         return dt_fail(err, DT_ESTOP, "told to stop before ranks had met");
     return dt_clock_now() > m->until + grace ? fail_missing(m, err) : 0;
@@ -618,7 +690,7 @@ static int check_time(const struct meeting *m, struct dt_error *err)
 
 static bool is_over(const struct meeting *m)
 {
-    for (int r = 1; is_first(m) && r < m->size; r++)
+    for (int r = 1; m->leads && r < m->size; r++)
         if (m->peers[r].sent < m->due)
             return false;
     return m->over;
@@ -629,8 +701,8 @@ static bool is_over(const struct meeting *m)
 static struct pollfd watch(const struct meeting *m, int rank)
 {
     const struct peer *p = &m->peers[rank];
-    bool receives = is_first(m) ? !m->over : !is_connected(p) || rank == 0;
-    bool sends = is_first(m) && is_connected(p) && p->sent < m->due;
+    bool receives = m->leads ? !m->over : !is_connected(p) || rank == 0;
+    bool sends = m->leads && is_connected(p) && p->sent < m->due;
     return (struct pollfd){.fd = !receives && !sends ? -1
                                  : is_connected(p)   ? p->channel->socket
                                                      : p->socket,
@@ -655,7 +727,7 @@ static int run(struct meeting *m, struct dt_error *err)
         DT_TRY(check_time(m, err));
         DT_TRY(call_others(m, err));
         wait_for_events(m);
-        DT_TRY(is_first(m) ? advance_leader(m, err) : advance_others(m, err));
+        DT_TRY(m->leads ? advance_leader(m, err) : advance_others(m, err));
         DT_TRY(read_calls(m, err));
     }
     return 0;
@@ -674,8 +746,8 @@ static void leave(struct meeting *m, bool met, struct dt_channel **channels)
         close_pending(m, m->pending_count - 1);
     close_socket(&m->listener);
     dt_channel_close(m->refused);
-    if (is_first(m))
-        dt_notice_remove(m->how->where, m->file);
+    if (m->file >= 0)
+        dt_notice_remove(m->place->name, m->file);
     explicit_bzero(m->secret.key, sizeof m->secret.key);
     explicit_bzero(m->notice.key, sizeof m->notice.key);
     free(m->peers);
@@ -694,14 +766,15 @@ static uint64_t identify(const char *job)
     return hash;
 }
 
-int dt_rendezvous_join(const struct dt_opening *how, int rank, int size,
-                       struct dt_channel **channels, struct dt_error *err)
+int dt_rendezvous_join(const struct dt_meeting_place *place, const struct dt_opening *how, int rank,
+                       int size, struct dt_channel **channels, struct dt_error *err)
 {
     channels[0] = NULL;
     if (size == 1)
         return 0;
     struct meeting *m = dt_alloc(1, sizeof *m);
-    *m = (struct meeting){.how = how,
+    *m = (struct meeting){.place = place,
+                          .how = how,
                           .own = {.job = identify(how->job), .rank = rank, .size = size},
                           .rank = rank,
                           .size = size,
@@ -714,7 +787,7 @@ int dt_rendezvous_join(const struct dt_opening *how, int rank, int size,
     for (int r = 0; r < size; r++)
         m->peers[r].socket = -1;
     int rc = run(m, err);
-    if (rc < 0 && is_first(m) && rc != DT_ESTOP)
+    if (rc < 0 && m->leads && rc != DT_ESTOP)
         broadcast_failure(m, err);
     leave(m, rc == 0, channels);
     return rc;

@@ -80,6 +80,7 @@ static int open_transport(void **state, const struct dt_opening *how, int *rank,
                           struct dt_error *err)
 {
     struct dt_launch launch;
+    struct dt_meeting_place place;
     struct dt_opening here = *how;
     DT_TRY(dt_launch_find(&launch, err));
     *rank = launch.rank;
@@ -87,9 +88,12 @@ static int open_transport(void **state, const struct dt_opening *how, int *rank,
     if (launch.one_machine && !here.interface)
         here.interface = "127.0.0.1";
     struct dt_channel **channels = dt_alloc((size_t)*size, sizeof *channels);
-    int rc = dt_rendezvous_join(&here, *rank, *size, channels, err);
+    int rc = dt_meeting_place_find(&place, how->where, &launch, err);
+    if (rc == 0)
+        rc = dt_rendezvous_join(&place, &here, *rank, *size, channels, err);
     if (rc == 0)
         *state = dt_tcp_over(channels, *size);
+    dt_meeting_place_release(&place);
     free(channels);
     return rc;
 }

@@ -21,7 +21,7 @@
 
 /* Options of opening. */
 struct dt_opening {
-    const char *where;                 /* path of the rendezvous file; NULL: by the launcher */
+    const char *where;                 /* of tcp, as in meeting-place.h; NULL: by the launcher */
     const char *interface;             /* name or address on which tcp listens; NULL: default */
     const char *job;                   /* identifies the job, equal on all its ranks; may be NULL */
     const char *remedy;                /* advice if ranks run alone; NULL: start them by MPI */

@@ -38,7 +38,8 @@ struct rank {
 static void *meet(void *argument)
 {
     struct rank *r = argument;
-    r->rc = dt_rendezvous_join(&r->how, r->number, r->size, r->channels, &r->err);
+    const struct dt_meeting_place place = {.name = (char *)(uintptr_t)r->how.where};
+    r->rc = dt_rendezvous_join(&place, &r->how, r->number, r->size, r->channels, &r->err);
     r->over = true;
     return NULL;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Ranks without MPI: the environment has their indices, and they meet at a path.
+# Ranks without MPI: the environment has their indices, and they meet at a path or by address.
 load ../helper
 load ../ranks
 
@@ -12,7 +12,7 @@ small=(--set model.hidden_size=16 --set model.num_layers=2 --set model.num_heads
 setup() {
     cd "$T"
     data=$BATS_FILE_TMPDIR/data
-    unset "${!OMPI_@}" "${!PMI@}" "${!SLURM_@}" "${!MV2_@}" "${!PALS_@}" "${!MPI_@}"
+    unset "${!OMPI_@}" "${!PMI@}" "${!SLURM_@}" "${!MV2_@}" "${!PALS_@}" "${!MPI_@}" "${!MASTER_@}" DT_KEY
 }
 
 # meet N OPTION...: runs N ranks with output in said.RANK, and fails if one fails.
@@ -41,6 +41,96 @@ meet() {
     rm -r three
     meet 2 -o three --set distributed.pp=2
     results three | cmp one.results -
+}
+
+# launch N OPTION...: N ranks, whose environment are the words of the array environment, in which
+# each % is the rank.
+launch() {
+    local r failed=0
+    local -a pids=()
+    for ((r = 0; r < $1; r++)); do
+        env "${environment[@]//%/$r}" timeout 120 dt-train -q -j 1 "${small[@]}" "${@:2}" "$data" \
+            >said.$r 2>&1 &
+        pids[r]=$!
+    done
+    for r in "${pids[@]}"; do
+        wait "$r" || failed=1
+    done
+    cat said.*
+    return $failed
+}
+
+@test "ranks meet by address, or automatically on one machine, as each launcher numbers them" {
+    local key=DT_KEY=0123456789abcdef port
+    dt-train -q -j 1 "${small[@]}" -o one "$data"
+    results one >one.results
+    hold_port
+    port=$(cat port)
+    mkdir tmp
+    local -a launchers=(
+        "RANK=% WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port $key"
+        "JOB_COMPLETION_INDEX=% WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=$port $key"
+        "RANK=% WORLD_SIZE=3 LOCAL_WORLD_SIZE=3 MASTER_PORT=$port TMPDIR=$T/tmp"
+        "SLURM_PROCID=% SLURM_NTASKS=3 SLURM_STEP_ID=0 SLURM_STEP_NUM_NODES=1 SLURM_JOB_ID=7 TMPDIR=$T/tmp"
+        "SLURM_PROCID=% SLURM_NTASKS=3 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=localhost,b SLURM_JOB_ID=$port $key"
+    )
+    for words in "${launchers[@]}"; do
+        read -ra environment <<<"$words"
+        launch 3 -o run
+        results run | cmp one.results -
+        rm -r run
+    done
+    environment=(RANK=% WORLD_SIZE=2 "$key")
+    launch 2 -o run --set distributed.rendezvous=tcp://localhost:"$port" --set distributed.interface=lo
+    results run | cmp one.results -
+    [ -z "$(ls tmp)" ]
+    kill "$HOLDER"
+}
+
+@test "ranks that do not meet by address say who is missing, or what the environment lacks" {
+    export RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 DT_KEY=0123456789abcdef port
+    local -a train=(timeout 60 dt-train -q -j 1 "${small[@]}" --set distributed.timeout=2 -o run "$data")
+    hold_port
+    port=$(cat port)
+    MASTER_PORT=$port run "${train[@]}"
+    assert_one_line_error dt-train
+    [ "$output" = "dt-train: ranks have not met at 'tcp://localhost:$port' within 2 s: rank 1 of 2 is missing, or has another DT_KEY" ]
+    MASTER_PORT=$port RANK=1 run "${train[@]}"
+    assert_one_line_error dt-train
+    [[ "$output" == *"rank 0 of 2 is missing, or has another DT_KEY" ]]
+    MASTER_ADDR=host.invalid RANK=1 run "${train[@]}"
+    assert_one_line_error dt-train
+    [[ "$output" == *"at 'tcp://host.invalid:1': the host has had no IPv4 address for 2 s" ]]
+    kill "$HOLDER"
+    DT_KEY=0123456789abcde run "${train[@]}"
+    assert_one_line_error dt-train
+    [[ "$output" == *"DT_KEY has 15 characters: a secret needs at least 16,"* ]]
+    DT_KEY='' run "${train[@]}"
+    assert_one_line_error dt-train
+    [[ "$output" == *"ranks that meet at 'tcp://localhost:1' need DT_KEY in the environment"* ]]
+    MASTER_PORT=70000 run "${train[@]}"
+    assert_one_line_error dt-train
+    [[ "$output" == *"a port is a whole number from 1 to 65535, not '70000'" ]]
+    run "${train[@]}" --set distributed.rendezvous=tcp://localhost
+    assert_one_line_error dt-train
+    [[ "$output" == *"expected tcp://HOST:PORT, found 'tcp://localhost'" ]]
+    unset MASTER_PORT
+    run "${train[@]}" --set distributed.rendezvous=env://
+    assert_one_line_error dt-train
+    [[ "$output" == *"the environment does not say where the 2 ranks meet: it needs MASTER_ADDR and MASTER_PORT, and DT_KEY"* ]]
+    [ ! -e run ]
+}
+
+@test "two ranks whose keys differ do not meet" {
+    local port
+    hold_port
+    port=$(cat port)
+    environment=(RANK=% WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT="$port" DT_KEY=0123456789abcdef%)
+    run launch 2 --set distributed.timeout=2 -o run
+    [ "$status" -eq 1 ]
+    [ "$(grep -c 'is missing, or has another DT_KEY$' <<<"$output")" -eq 2 ]
+    kill "$HOLDER"
+    [ ! -e run ]
 }
 
 # start N: endless ranks, with process ids in pids and output in said.RANK.
@@ -144,19 +234,18 @@ ends_with() {
     done
 }
 
-# With the environment of torchrun and Kubernetes.
 announced() {
-    RANK=1 LOCAL_RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "$@"
+    RANK=1 LOCAL_RANK=1 WORLD_SIZE=2 "$@"
 }
 
 @test "a process that does not join the announced world is an error, in every program" {
     local what="RANK=1 and WORLD_SIZE=2 announce 2 ranks, but this process would run alone, as would each of them:"
     local instead="or run one process alone with env -u RANK -u WORLD_SIZE"
-    local mpi="start ranks with mpirun, or srun --mpi=pmix"
+    local mpi="start ranks with mpirun, or srun --mpi=pmix" train="start ranks with torchrun, mpirun, or srun --mpi=pmix"
     for backend in auto mpi nccl; do
         run announced dt-train -q -j 1 "${small[@]}" --set distributed.backend=$backend -o run "$data"
         assert_one_line_error dt-train
-        [ "$output" = "dt-train: $what $mpi; or set distributed.rendezvous, where they meet without MPI; or distributed.backend=self, to train each separately; $instead" ]
+        [ "$output" = "dt-train: $what $train; or set distributed.rendezvous, where they meet without MPI; or distributed.backend=self, to train each separately; $instead" ]
     done
     [ ! -e run ]
     run announced dt-eval -m run perplexity "$data"
