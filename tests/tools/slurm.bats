@@ -130,3 +130,11 @@ start_now() { # JOB
         rm wrong.log
     done
 }
+
+@test "srun without MPI: ranks of one node meet automatically" {
+    end_at 3
+    dt-train -q -j 1 "${small[@]}" -c config.yaml --set distributed.invariant=true -o one "$data"
+    sbatch --wait --ntasks=2 --time=5 --output=log --wrap="srun --mpi=none -n 2 dt-train -q -j 1 ${small[*]} \
+        -c config.yaml --set distributed.invariant=true -o two $data" || { cat log && return 1; }
+    cmp one/latest/model.safetensors two/latest/model.safetensors
+}
