@@ -13,7 +13,8 @@
 # The documents are always divided into CHUNKS parts, and machines make any of them: task I of TASKS
 # makes chunks I, I + TASKS and so on. So data has the same bytes whatever the number of tasks. Each
 # part is recorded in OUT/ledger, and the summary names those that failed: the same command makes
-# them again, and nothing that is done. Interrupting is safe at any time.
+# them again, and nothing that is done. Interrupting is safe at any time. A second make in the same
+# OUT is refused, but tasks share it; they keep the settings that it has.
 #
 # Settings, on the command line:
 INPUTS      ?= $(error set INPUTS to the files to read)
@@ -36,6 +37,8 @@ SHARD_FLAGS ?= --split val=0.01
 THREADS     ?= 1
 # I/N: the chunks that a task makes
 TASK        ?= 0/1
+# seconds to wait for another make in OUT to end
+WAIT        ?= 10
 # --- clusters: tasks, commands at a time in each, and what the cluster needs
 TASKS       ?= 1
 JOBS        ?= 1
@@ -48,7 +51,6 @@ NAME        ?= corpus
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := summary
 B           ?= build
@@ -57,6 +59,28 @@ here        := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 this        := $(abspath $(lastword $(MAKEFILE_LIST)))
 $(if $(filter-out near none,$(DEDUP)),$(error DEDUP='$(DEDUP)': near or none))
 $(if $(filter-out stop skip quarantine,$(ON_ERROR)),$(error ON_ERROR='$(ON_ERROR)': stop, skip or quarantine))
+wrong := $(shell while IFS== read -r name value; do \
+           [[ $$value =~ ^[1-9][0-9]{0,5}$$ ]] || echo "$$name='$$value': a number from 1 to 999999"; \
+         done < <(printf '%s\n' 'CHUNKS=$(CHUNKS)' 'THREADS=$(THREADS)' 'TASKS=$(TASKS)' 'JOBS=$(JOBS)'); \
+         [[ '$(TASK)' =~ ^(0|[1-9][0-9]{0,5})/([1-9][0-9]{0,5})$$ ]] && ((BASH_REMATCH[1] < BASH_REMATCH[2])) || \
+           echo "TASK='$(TASK)': I/N, task I of N, counted from 0")
+$(if $(wrong),$(error $(wrong)))
+
+goals  := $(or $(MAKECMDGOALS),summary)
+shared := $(if $(filter-out first second,$(goals)),,yes)
+ifneq ($(if $(locked)$(findstring n,$(firstword -$(MAKEFLAGS))),,$(filter-out ledger slurm kubernetes,$(goals))),)
+# The lock is held by make and all that it starts.
+$(goals): with-lock ; @:
+with-lock:
+	+@mkdir -p '$(OUT)' && exec 9>>'$(OUT)/lock' && status=0 && \
+	{ flock -E 75 -w $(WAIT) $(if $(shared),-s,-x) 9 2>/dev/null || status=$$?; } && \
+	if [ $$status -eq 75 ]; then \
+	  echo "$(OUT) is in use, by $$(cat '$(OUT)/lock'): wait for its end, or end it" >&2; exit 1; \
+	fi; \
+	echo "make, process $$PPID on $$(hostname) since $$(date -u +%FT%TZ)" >'$(OUT)/lock'; \
+	$(MAKE) --no-print-directory -f $(this) locked=yes $(goals)
+.PHONY: $(goals) with-lock
+else
 
 names := $(foreach i,$(INPUTS),$(or $(wildcard $i),$i))
 warc  := $(filter %.warc $(addprefix %.warc.,gz zst xz bz2 lz4),$(names))
@@ -72,11 +96,15 @@ SETTINGS_match = $(strip $(DEDUP) $(DEDUP_FLAGS))
 SETTINGS_vocab = $(strip $(TOKENIZER) $(VOCAB_SIZE) $(VOCAB_FLAGS))
 SETTINGS_shard = $(strip $(SHARD_FLAGS))
 include $(here)/settings.mk
+differs := $(strip $(foreach s,$(if $(shared),$(wildcard $(settings))),$(if $(call changed,$s,$(SETTINGS_$(notdir $s))),$s)))
+$(if $(differs),$(error $(firstword $(differs)) has other settings, which `make ... settings` replaces for all tasks))
 
 # --- chunks -------------------------------------------------------------------------------------
-chunks := $(shell seq 0 $$(($(CHUNKS) - 1)))
-mine   := $(shell seq $(firstword $(subst /, ,$(TASK))) $(lastword $(subst /, ,$(TASK))) $$(($(CHUNKS) - 1)))
-$(if $(chunks),,$(error CHUNKS='$(CHUNKS)': a number above 0))
+last   := $(shell echo $$(($(CHUNKS) - 1)))
+chunks := $(shell seq 0 $(last))
+mine   := $(shell seq $(subst /, ,$(TASK)) $(last))
+# In a command, which the system limits to 128 KiB, bash lists the chunks.
+all    := {0..$(last)}
 
 # STAGE.I of each part whose record does not say that it is done: one that was killed after its output
 # was complete is made again, for its record.
@@ -89,29 +117,27 @@ part = dt-part run --ledger $(OUT)/ledger --stage $1 --part $2 $3 -- \
 	  bash -eu -o pipefail -c '$(subst ','\'',$4)'
 
 bad  = $(if $(filter quarantine,$(ON_ERROR)),quarantine=$(OUT)/bad/$*.jsonl,$(ON_ERROR))
-read = $(if $(EXTRACT),$(EXTRACT) --part $*/$(CHUNKS) --on-error $(bad) $(INPUTS) | dt-clean,\
+# Statistics of pages; a command of the user may have none.
+pages = $(if $(filter file,$(origin EXTRACT)),$(addprefix --stats ,$(if $(EXTRACT),$(@:.jsonl=.pages.json))))
+read = $(if $(EXTRACT),$(strip $(EXTRACT) $(pages)) --part $*/$(CHUNKS) --on-error $(bad) $(INPUTS) | dt-clean,\
 	  dt-clean --part $*/$(CHUNKS) --on-error $(bad))
 
 $(OUT)/clean/%.jsonl: $(INPUTS) $(OUT)/settings/clean $$(call again,clean.$$*)
 	@mkdir -p $(@D) $(OUT)/bad
-	$(call part,clean,$*/$(CHUNKS),--produces $@ --stats $(@:.jsonl=.json),$(read) -q -j $(THREADS) \
+	$(call part,clean,$*/$(CHUNKS),--produces $@ $(strip --stats $(@:.jsonl=.json) $(pages)),$(read) -q -j $(THREADS) \
 	  --allow-empty $(CLEAN_FLAGS) --stats $(@:.jsonl=.json) -o $@ $(if $(EXTRACT),,$(INPUTS)))
 
-# A part without documents has an empty file instead of signatures.
 $(OUT)/sign/%.sig: $(OUT)/clean/%.jsonl $(OUT)/settings/match $$(call again,sign.$$*)
 	@mkdir -p $(@D)
-	$(call part,sign,$*/$(CHUNKS),--produces $@,if [ -s $< ]; then \
-	  dt-dedup sign -q -j $(THREADS) $(DEDUP_FLAGS) -o $@ $<; else : >$@; fi)
+	$(call part,sign,$*/$(CHUNKS),--produces $@,dt-dedup sign -q -j $(THREADS) --allow-empty $(DEDUP_FLAGS) -o $@ $<)
 
-# A list for each chunk, empty for one without documents; all are made again if one is missing.
+# A list for each chunk; all are made again if one is missing.
 lists := $(chunks:%=$(OUT)/drop/%.drop)
 $(OUT)/drop/matched: $(chunks:%=$(OUT)/sign/%.sig) $(call again,match.0) \
   $(if $(filter-out $(wildcard $(lists)),$(lists)),FORCE)
-	@mkdir -p $(@D) && rm -f $(@D)/*.drop
-	$(call part,match,0/1,--produces $@,files=(); \
-	  for sig in $(filter %.sig,$^); do [ ! -s $$sig ] || files+=($$sig); done; \
-	  [ $${#files[@]} -eq 0 ] || dt-dedup match -q -o $(@D) $${files[@]}; \
-	  for i in $(chunks); do [ -e $(@D)/$$i.drop ] || echo end 0 of 0 >$(@D)/$$i.drop; done; echo $${#files[@]} >$@)
+	@mkdir -p $(@D)
+	$(call part,match,0/1,--produces $@,rm -f $(@D)/*.drop && dt-dedup match -q -o $(@D) $(OUT)/sign/$(all).sig && \
+	  echo $(CHUNKS) >$@)
 
 ifneq ($(TOKENIZER),)
 $(OUT)/tokenizer.json: $(TOKENIZER) $(OUT)/settings/vocab
@@ -123,8 +149,7 @@ $(OUT)/counts/%.counts: $(OUT)/clean/%.jsonl $(OUT)/settings/vocab $$(call again
 	$(call part,count,$*/$(CHUNKS),--produces $@,dt-vocab -q -j $(THREADS) $(VOCAB_FLAGS) --count -o $@ $<)
 
 $(OUT)/tokenizer.json: $(chunks:%=$(OUT)/counts/%.counts) $(call again,vocab.0)
-	$(call part,vocab,0/1,--produces $@,dt-vocab -q $(VOCAB_FLAGS) -s $(VOCAB_SIZE) -o $@ --counts \
-	  $(chunks:%=$(OUT)/counts/%.counts))
+	$(call part,vocab,0/1,--produces $@,dt-vocab -q $(VOCAB_FLAGS) -s $(VOCAB_SIZE) -o $@ --counts $(OUT)/counts/$(all).counts)
 endif
 
 matched := $(if $(filter near,$(DEDUP)),$(OUT)/drop/matched)
@@ -138,7 +163,7 @@ $(OUT)/shards/%/index.json: $(OUT)/clean/%.jsonl $(matched) $(OUT)/tokenizer.jso
 	  dt-shard -j $(THREADS) --allow-empty $(SHARD_FLAGS) -o $(@D))
 
 $(OUT)/data/index.json: $(chunks:%=$(OUT)/shards/%/index.json) $(call again,join.0)
-	$(call part,join,0/1,--produces $(@D),dt-shard -o $(@D) --join $(chunks:%=$(OUT)/shards/%))
+	$(call part,join,0/1,--produces $(@D),dt-shard -o $(@D) --join $(OUT)/shards/$(all))
 
 # --- what to make -------------------------------------------------------------------------------
 first:  $(mine:%=$(OUT)/clean/%.jsonl) $(if $(matched),$(mine:%=$(OUT)/sign/%.sig)) \
@@ -146,13 +171,15 @@ first:  $(mine:%=$(OUT)/clean/%.jsonl) $(if $(matched),$(mine:%=$(OUT)/sign/%.si
 middle: $(matched) $(OUT)/tokenizer.json                                          ## find duplicates, train the tokenizer
 second: $(mine:%=$(OUT)/shards/%/index.json)                                      ## the chunks of TASK: shards
 
-stages := clean $(if $(matched),sign match) $(if $(counted),count vocab) shard join
+stages := clean/$(CHUNKS) $(if $(matched),sign/$(CHUNKS) match/1) $(if $(counted),count/$(CHUNKS) vocab/1) shard/$(CHUNKS) join/1
 
 summary: $(OUT)/data/index.json ## all of it, and a table
 	@dt-part list $(OUT)/ledger $(stages)
 
 ledger: ## what is done, failed and missing
 	@dt-part list $(OUT)/ledger $(stages)
+
+settings: $(settings) ## change the settings of OUT, for tasks that follow
 
 remove: ## remove all that was made
 	rm -rf $(OUT)
@@ -162,12 +189,13 @@ remove: ## remove all that was made
 passed := INPUTS OUT CHUNKS EXTRACT CLEAN_FLAGS ON_ERROR DEDUP DEDUP_FLAGS TOKENIZER VOCAB_SIZE VOCAB_FLAGS \
           SHARD_FLAGS THREADS B
 quoted  = '$(subst ','\'',$($1))'
-task    = make -C $(call quoted,CURDIR) -f $(this) --no-print-directory -k -j $(JOBS) \
+task    = env -u MAKEFLAGS -u MAKELEVEL make -C $(call quoted,CURDIR) -f $(this) --no-print-directory -k -j $(JOBS) \
           $(foreach v,$(passed),$v=$(call quoted,$v))
 
 # Four jobs, each after the one before; the middle one and the last are not arrays.
 slurm: export TASK_COMMAND = exec $(task) "$$@"
-slurm: $(settings) ## submit job arrays with dependencies
+slurm: ## submit job arrays with dependencies
+	+@$(MAKE) --no-print-directory -f $(this) settings
 	@mkdir -p $(OUT)/logs; printf '%s\n' '#!/bin/bash' "$$TASK_COMMAND" >$(OUT)/logs/task
 	@submit() { \
 	  $(SBATCH) --parsable --kill-on-invalid-dep=yes --output=$(OUT)/logs/%x-%A-%a.log $(SLURM_FLAGS) "$$@"; \
@@ -180,9 +208,11 @@ slurm: $(settings) ## submit job arrays with dependencies
 	four=$$(submit --job-name=$(NAME)-summary --dependency=afterok:$$three --wrap "$$task summary"); \
 	echo "submitted jobs $$one, $$two, $$three and $$four; make ... ledger shows what is done"
 
-kubernetes: $(settings) ## write indexed Jobs, one file for each phase, and say how to run them
+kubernetes: ## write indexed Jobs, one file for each phase, and a script that runs them
+	+@$(MAKE) --no-print-directory -f $(this) settings
 	@$(here)/../share/kubernetes/corpus-jobs $(call quoted,OUT) $(call quoted,NAME) $(TASKS) \
 	  $(call quoted,IMAGE) $(call quoted,CLAIM) $(call quoted,MOUNT) \
 	  '$(subst ','\'',$(task))'
 
-.PHONY: first middle second summary ledger remove slurm kubernetes
+.PHONY: first middle second summary ledger settings remove slurm kubernetes
+endif

@@ -31,7 +31,7 @@ static struct {
     int from, unit;
     struct dt_string_list pairs;
     struct dt_reading_options reading;
-    bool exact, quiet;
+    bool exact, allow_empty, quiet;
 } opt = {.reading = DT_READING_OPTIONS_DEFAULT,
          .bands = 14,
          .rows = 8,
@@ -63,6 +63,8 @@ static const struct dt_option options[] = {
      .min = 0, .max = 1e15},
     {"exact", 0, DT_OPTION_FLAG, &opt.exact, NULL, "find equal texts instead of similar ones",
      .without = "bands rows words seed"},
+    {"allow-empty", 0, DT_OPTION_FLAG, &opt.allow_empty, NULL,
+     "no document at all is fine, as it is with --part"},
     {"task", 0, DT_OPTION_STRING, &opt.task, "I/N", "do task I of N, counted from 0"},
     {"pairs", 0, DT_OPTION_LIST, &opt.pairs, "FILE", "take the pairs of a task, instead of merging",
      .reads = true},
@@ -91,17 +93,20 @@ static const struct dt_option options[] = {
 
 static const struct dt_use uses[] = {
     {"sign", "[FILE ...]", "output",
-     "from separator field on-error max-errors partial part files-from max-document exact bands "
+     "from separator field on-error max-errors partial part files-from max-document allow-empty "
+     "exact bands "
      "rows words seed threads quiet"},
     {"match", "FILE ...", "output", "pairs quiet"},
     {"pairs", "FILE ...", "task output", "quiet"},
     {"plan", "", "documents", "parts tasks exact bands rows words"},
     {"filter", "[FILE ...]", "size output",
-     "from separator field on-error max-errors partial part files-from max-document unit rate "
+     "from separator field on-error max-errors partial part files-from max-document allow-empty "
+     "unit rate "
      "quiet"},
     {"merge", "FILE ...", "output", "quiet"},
     {"substrings", "[FILE ...]", "output",
-     "from separator field on-error max-errors partial part files-from max-document length spans "
+     "from separator field on-error max-errors partial part files-from max-document allow-empty "
+     "length spans "
      "quiet"},
     {NULL},
 };
@@ -125,6 +130,13 @@ static void tell_probabilities(const struct dt_signature_settings *s)
 
 /* --- sign ------------------------------------------------------------------------------------- */
 
+static int check_any(uint64_t documents, struct dt_error *err)
+{
+    if (documents > 0 || opt.allow_empty || opt.reading.part)
+        return 0;
+    return dt_fail(err, DT_EFORMAT, "no document to read; if that is right, give --allow-empty");
+}
+
 static int sign_all(struct dt_signer *signer, const struct dt_documents *in, struct dt_error *err)
 {
     struct dt_progress progress;
@@ -133,9 +145,7 @@ static int sign_all(struct dt_signer *signer, const struct dt_documents *in, str
     while ((rc = dt_signer_step(signer, err)) > 0)
         dt_documents_show_progress(in, dt_signer_statistics(signer)->documents, &progress);
     dt_progress_clear(&progress);
-    if (rc == 0 && dt_signer_statistics(signer)->documents == 0)
-        return dt_fail(err, DT_EFORMAT, "no document to sign");
-    return rc;
+    return rc == 0 ? check_any(dt_signer_statistics(signer)->documents, err) : rc;
 }
 
 static void tell_signed(const struct dt_signer_statistics *s, double seconds)
@@ -267,15 +277,17 @@ static int write_list(struct dt_near_duplicates *d, int i, const char *path,
     return rc;
 }
 
-static int check_list(const char *path, char **files, int count, struct dt_error *err)
+/* A list does not replace an input. */
+static int check_lists(char **files, int count, struct dt_error *err)
 {
-    char *list = list_of(path);
-    int rc = 0;
-    for (int i = 0; i < count && rc == 0; i++)
-        if (dt_output_is_input(list, files[i]))
-            rc = dt_fail(err, DT_EINVALID, "'%s' is an input and would be the list of '%s'", list,
-                         path);
-    free(list);
+    char **lists = dt_alloc((size_t)count, sizeof *lists);
+    for (int i = 0; i < count; i++)
+        lists[i] = list_of(files[i]);
+    int rc = dt_output_check_inputs((const char *const *)lists, (size_t)count,
+                                    (const char *const *)files, (size_t)count, err);
+    for (int i = 0; i < count; i++)
+        free(lists[i]);
+    free(lists);
     return rc;
 }
 
@@ -319,8 +331,7 @@ static int run_match(char **files, int count, struct dt_error *err)
     struct dt_signature_set *set;
     if (count == 0)
         dt_program_usage("match needs files of signatures");
-    for (int i = 0; i < count; i++)
-        DT_TRY(check_list(files[i], files, count, err));
+    DT_TRY(check_lists(files, count, err));
     DT_TRY(dt_signature_set_open(&set, files, count, true, err));
     int rc = match_all(set, files, count, err);
     dt_signature_set_close(set);
@@ -431,8 +442,8 @@ static int fill_filter(struct dt_bloom *bloom, struct dt_documents *in, struct d
                                    document.text.size);
     }
     dt_document_release(&document);
-    if (rc == 0 && documents == 0)
-        rc = dt_fail(err, DT_EFORMAT, "no document to read");
+    if (rc == 0)
+        rc = check_any(documents, err);
     if (rc == 0 && !opt.quiet)
         dt_program_warn("%llu documents, %llu different %s", (unsigned long long)documents,
                         (unsigned long long)added, unit_names[opt.unit]);
@@ -518,9 +529,7 @@ static int read_corpus(struct corpus *c, struct dt_documents *in, struct dt_erro
         dt_buffer_release(&d->text);
     } while (rc > 0);
     dt_buffer_release(&repaired);
-    if (rc == 0 && c->count == 0)
-        rc = dt_fail(err, DT_EFORMAT, "no document to read");
-    return rc;
+    return rc == 0 ? check_any(c->count, err) : rc;
 }
 
 /* Puts what is kept of text i into the document, and the spans into line. */

@@ -9,8 +9,8 @@
 #include "parts/ledger.h"
 
 static struct {
-    const char *ledger, *stage, *part, *stats;
-    struct dt_string_list outputs;
+    const char *ledger, *stage, *part;
+    struct dt_string_list outputs, stats;
     bool json;
 } opt;
 
@@ -20,7 +20,7 @@ static const struct dt_option options[] = {
     {"part", 0, DT_OPTION_STRING, &opt.part, "I/N", "COMMAND is part I of N, counted from 0"},
     {"produces", 0, DT_OPTION_LIST, &opt.outputs, "PATH",
      "a file or a directory of shards that COMMAND writes"},
-    {"stats", 0, DT_OPTION_STRING, &opt.stats, "FILE", "the statistics that COMMAND writes"},
+    {"stats", 0, DT_OPTION_LIST, &opt.stats, "FILE", "statistics that COMMAND writes"},
     {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print the stages as JSON"},
     {NULL}};
 
@@ -31,7 +31,8 @@ static int run_part(char **operands, int count, struct dt_error *err)
                                   .command = operands,
                                   .outputs = opt.outputs.items,
                                   .output_count = opt.outputs.count,
-                                  .stats = opt.stats};
+                                  .stats = opt.stats.items,
+                                  .stats_count = opt.stats.count};
     char complaint[256];
     int status;
     if (count == 0)
@@ -42,6 +43,7 @@ static int run_part(char **operands, int count, struct dt_error *err)
     part.stop = dt_stop_watch();
     int rc = dt_ledger_run(opt.ledger, &part, &status, complaint, err);
     free(opt.outputs.items);
+    free(opt.stats.items);
     DT_TRY(rc);
     if (status != 0)
         dt_program_warn("%s %s: failed with status %d: %s", opt.stage, opt.part, status, complaint);
@@ -55,7 +57,7 @@ static int list(char **operands, int count, struct dt_error *err)
     if (count == 0)
         dt_program_usage("list needs a LEDGER");
     for (int i = 1; i < count; i++)
-        if (dt_ledger_check_stage(operands[i], err) < 0)
+        if (dt_ledger_check_plan(operands[i], err) < 0)
             dt_program_usage("%s", err->text);
     DT_TRY(dt_ledger_read(&stages, operands[0], operands + 1, count - 1, err));
     if (opt.json) {
@@ -75,7 +77,7 @@ static int list(char **operands, int count, struct dt_error *err)
 
 static const struct dt_use uses[] = {
     {"run", "-- COMMAND [ARG ...]", "ledger stage part", "produces stats"},
-    {"list", "LEDGER [STAGE ...]", NULL, "json"},
+    {"list", "LEDGER [STAGE[/N] ...]", NULL, "json"},
     {NULL},
 };
 

@@ -461,14 +461,48 @@ static int find_duplicate(struct identity *files, size_t count, struct dt_error 
     return 0;
 }
 
-int dt_file_check_distinct(const char *const *paths, size_t count, struct dt_error *err)
+static bool identify(const char *path, struct identity *file)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0 || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    *file = (struct identity){st.st_dev, st.st_ino, path};
+    return true;
+}
+
+/* The regular files among the paths; the array is owned by the caller. */
+static struct identity *identify_all(const char *const *paths, size_t count, size_t *regular)
 {
     struct identity *files = dt_alloc(count + 1, sizeof *files);
-    struct stat st;
-    size_t regular = 0;
+    *regular = 0;
     for (size_t i = 0; i < count; i++)
-        if (strcmp(paths[i], "-") != 0 && stat(paths[i], &st) == 0 && S_ISREG(st.st_mode))
-            files[regular++] = (struct identity){st.st_dev, st.st_ino, paths[i]};
+        *regular += identify(paths[i], &files[*regular]);
+    return files;
+}
+
+int dt_output_check_inputs(const char *const *outputs, size_t output_count,
+                           const char *const *inputs, size_t count, struct dt_error *err)
+{
+    size_t regular;
+    struct identity *files = identify_all(inputs, count, &regular), out, *found;
+    int rc = 0;
+    qsort(files, regular, sizeof *files, by_identity);
+    for (size_t i = 0; rc == 0 && i < output_count; i++) {
+        found = identify(outputs[i], &out)
+                    ? bsearch(&out, files, regular, sizeof *files, by_identity)
+                    : NULL;
+        if (found)
+            rc = dt_fail(err, DT_EINVALID, "'%s' would be written, and is the input '%s'",
+                         outputs[i], found->path);
+    }
+    free(files);
+    return rc;
+}
+
+int dt_file_check_distinct(const char *const *paths, size_t count, struct dt_error *err)
+{
+    size_t regular;
+    struct identity *files = identify_all(paths, count, &regular);
     int rc = find_duplicate(files, regular, err);
     free(files);
     return rc;

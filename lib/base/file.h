@@ -75,6 +75,10 @@ bool dt_output_is_terminal(const char *path);
 /* Whether writing to output would change or replace input: the same regular file, by whatever
  * path, links included. "-" is stdout and stdin. */
 bool dt_output_is_input(const char *output, const char *input);
+/* DT_EINVALID if an output is the same regular file as an input. */
+int dt_output_check_inputs(const char *const *outputs, size_t output_count,
+                           const char *const *inputs, size_t count,
+                           struct dt_error *err) DT_MUST_CHECK;
 /* Whether both paths name one file; files that do not exist yet are compared by path. */
 bool dt_output_is_same(const char *a, const char *b);
 /* DT_EINVALID if two inputs are the same regular file, by whatever path. "-" is stdin. */

@@ -47,20 +47,30 @@ char *dt_signature_set_name(const char *path)
     return name;
 }
 
+struct list_name {
+    char *name;
+    const char *path;
+};
+
+static int by_list_name(const void *a, const void *b)
+{
+    return strcmp(((const struct list_name *)a)->name, ((const struct list_name *)b)->name);
+}
+
 static int check_names(char *const *paths, int count, struct dt_error *err)
 {
     int rc = 0;
-    for (int i = 0; i < count && rc == 0; i++) {
-        char *name = dt_signature_set_name(paths[i]);
-        for (int k = 0; k < i && rc == 0; k++) {
-            char *other = dt_signature_set_name(paths[k]);
-            if (strcmp(name, other) == 0)
-                rc = dt_fail(err, DT_EINVALID, "'%s' and '%s' would have lists of one name",
-                             paths[k], paths[i]);
-            free(other);
-        }
-        free(name);
-    }
+    struct list_name *names = dt_alloc((size_t)count, sizeof *names);
+    for (int i = 0; i < count; i++)
+        names[i] = (struct list_name){dt_signature_set_name(paths[i]), paths[i]};
+    qsort(names, (size_t)count, sizeof *names, by_list_name);
+    for (int i = 1; i < count && rc == 0; i++)
+        if (strcmp(names[i - 1].name, names[i].name) == 0)
+            rc = dt_fail(err, DT_EINVALID, "'%s' and '%s' would have lists of one name",
+                         names[i - 1].path, names[i].path);
+    for (int i = 0; i < count; i++)
+        free(names[i].name);
+    free(names);
     return rc;
 }
 
@@ -130,8 +140,6 @@ int dt_signature_set_open(struct dt_signature_set **result, char *const *paths, 
     int rc = check_names(paths, count, err);
     for (int i = 0; i < count && rc == 0; i++)
         rc = open_file(s, paths[i], check, err);
-    if (rc == 0 && s->documents == 0)
-        rc = dt_fail(err, DT_EFORMAT, "no document is in the files of signatures");
     if (rc < 0) {
         dt_signature_set_close(s);
         return rc;

@@ -26,7 +26,9 @@
 
 struct child {
     pid_t pid;
-    int watch; /* pidfd, or -1 if the kernel lacks them */
+    pid_t guard;   /* leads the process group of the command */
+    int guard_end; /* of a pipe to it */
+    int watch;     /* pidfd, or -1 if the kernel lacks them */
     int out, complaints, failure;
     struct rusage used;
 };
@@ -43,12 +45,55 @@ static int scratch_file(struct dt_error *err)
     return fd < 0 ? DT_EIO : fd;
 }
 
+/* Ends its group when the other end of the pipe is closed. */
+static void guard_group(int end)
+{
+    sigset_t all;
+    char byte;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    setpgid(0, 0);
+    while (read(end, &byte, 1) < 0 && errno == EINTR)
+        ;
+    kill(-getpid(), SIGKILL);
+    _exit(0);
+}
+
+/* Starts a process that ends the command if this program is killed, as by SIGKILL. It has its
+ * descriptors, so a lock is held until then. */
+static int start_guard(struct child *c, struct dt_error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return dt_fail_errno(err, "cannot make a pipe");
+    c->guard = fork();
+    if (c->guard == 0) {
+        close(ends[1]);
+        guard_group(ends[0]);
+    }
+    close(ends[0]);
+    c->guard_end = ends[1];
+    if (c->guard < 0)
+        return dt_fail_errno(err, "cannot start a process");
+    setpgid(c->guard, c->guard); /* here too, before the command joins the group */
+    return 0;
+}
+
+static void release_guard(struct child *c)
+{
+    if (c->guard <= 0)
+        return;
+    kill(c->guard, SIGKILL);
+    while (waitpid(c->guard, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
 static void exec_command(const struct child *c, char *const *words)
 {
     sigset_t none;
     int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
     sigemptyset(&none);
-    setpgid(0, 0);
+    setpgid(0, c->guard);
     if (input >= 0 && dup2(input, 0) >= 0 && dup2(c->out, 1) >= 0 && dup2(c->complaints, 2) >= 0) {
         sigprocmask(SIG_SETMASK, &none, NULL);
         signal(SIGXFSZ, SIG_DFL); /* dt programs ignore it, and exec keeps that */
@@ -80,7 +125,7 @@ static int start(struct child *c, char *const *words, struct dt_error *err)
         dt_fail_errno(err, "cannot run '%s'", words[0]);
         return err->code = DT_EMISSING;
     }
-    setpgid(c->pid, c->pid);
+    setpgid(c->pid, c->guard);
     c->watch = (int)syscall(SYS_pidfd_open, c->pid, 0);
     return 0;
 }
@@ -99,10 +144,10 @@ static int end_group(struct child *c)
 {
     double deadline = dt_clock_now() + GRACE_SECONDS;
     int status = 0;
-    kill(-c->pid, SIGTERM);
+    kill(-c->guard, SIGTERM);
     while (!has_ended(c, &status) && dt_clock_now() < deadline)
         ;
-    kill(-c->pid, SIGKILL);
+    kill(-c->guard, SIGKILL);
     while (wait4(c->pid, &status, 0, &c->used) < 0 && errno == EINTR)
         ;
     return status;
@@ -202,6 +247,7 @@ static int run(struct child *c, char *const *words, double limit, const volatile
     DT_TRY(c->complaints = scratch_file(err));
     dt_energy_begin(&energy, "");
     double begin = dt_clock_now();
+    DT_TRY(start_guard(c, err));
     DT_TRY(start(c, words, err));
     DT_TRY(wait_for(c, limit, stop, r, err));
     r->wall = dt_clock_now() - begin;
@@ -216,11 +262,12 @@ static int run(struct child *c, char *const *words, double limit, const volatile
 int dt_child_run(char *const *words, double limit, const volatile sig_atomic_t *stop,
                  struct dt_child_result *result, struct dt_error *err)
 {
-    struct child c = {.watch = -1, .out = -1, .complaints = -1};
+    struct child c = {.guard_end = -1, .watch = -1, .out = -1, .complaints = -1};
     memset(result, 0, sizeof *result);
     int rc = run(&c, words, limit, stop, result, err);
-    const int fds[] = {c.watch, c.out, c.complaints};
-    for (int i = 0; i < 3; i++)
+    release_guard(&c);
+    const int fds[] = {c.guard_end, c.watch, c.out, c.complaints};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             close(fds[i]);
     if (rc < 0)

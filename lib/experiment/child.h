@@ -9,7 +9,8 @@
  *     dt_child_release(&r);
  *
  * No shell is involved. The command's stdin is /dev/null. It runs in a new process group, which is
- * ended as a whole: SIGTERM, and SIGKILL after a grace period.
+ * ended as a whole: SIGTERM, and SIGKILL after a grace period. If this program is killed, the group
+ * is too.
  */
 #ifndef DT_EXPERIMENT_CHILD_H
 #define DT_EXPERIMENT_CHILD_H

@@ -181,8 +181,10 @@ int dt_extractor_step(struct dt_extractor *x, struct dt_error *err)
 {
     if (x->input_ended) {
         struct batch *b = dt_pool_next(x->pool);
-        if (b == NULL)
+        if (b == NULL) {
+            x->statistics.lines_skipped = dt_documents_losses(x->in).skipped;
             return end_outputs(x, err);
+        }
         DT_TRY(emit(x, b, err));
         return 1;
     }
@@ -251,6 +253,7 @@ struct json_object *dt_extract_statistics_json(const struct dt_extract_statistic
     dt_json_object_add(json, "bytes_out", dt_json_new_uint(s->bytes_out));
     dt_json_object_add(json, "characters_replaced", dt_json_new_uint(s->replaced));
     dt_json_object_add(json, "truncated", dt_json_new_uint(s->truncated));
+    dt_json_object_add(json, "lines_skipped", dt_json_new_uint(s->lines_skipped));
     dt_json_object_add(json, "seconds", dt_json_number(seconds));
     return json;
 }

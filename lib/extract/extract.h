@@ -28,6 +28,7 @@ struct dt_extract_statistics {
     uint64_t bytes_in, bytes_out;     /* of blocks and files; of texts */
     uint64_t replaced;                /* characters of kept pages */
     uint64_t truncated;               /* kept pages that are */
+    uint64_t lines_skipped;           /* or records, that were not documents */
 };
 
 struct dt_extractor;

@@ -142,7 +142,7 @@ static int read_stage(struct json_object *stage, const char *ledger, long parts,
     dt_json_object_add(stage, "parts", dt_json_new_int(parts));
     for (long i = 0; rc == 0 && i < parts; i++) {
         struct json_object *record = NULL;
-        char *path = dt_ledger_path(ledger, name, i, parts);
+        char *path = dt_ledger_path(ledger, name, i, parts, ".json");
         int found = dt_file_probe(path, err);
         if (found == 0)
             dt_json_array_add(member(stage, "missing"), dt_json_new_int(i));
@@ -177,6 +177,28 @@ static bool parse_name(const char *file, struct stage *s)
     return true;
 }
 
+/* "STAGE/N", or "STAGE", whose number of parts is 0. */
+static int parse_plan(const char *text, struct stage *s, struct dt_error *err)
+{
+    char *end = "";
+    const char *slash = strchr(text, '/');
+    size_t n = slash ? (size_t)(slash - text) : strlen(text);
+    *s = (struct stage){.name = ""};
+    if (n < sizeof s->name)
+        memcpy(s->name, text, n);
+    if (slash)
+        s->parts = strtol(slash + 1, &end, 10);
+    if (*end || (slash && (slash[1] < '0' || slash[1] > '9' || s->parts < 1)))
+        return dt_fail(err, DT_EINVALID, "'%s' is not STAGE or STAGE/N, a stage of N parts", text);
+    return dt_ledger_check_stage(s->name, err);
+}
+
+int dt_ledger_check_plan(const char *text, struct dt_error *err)
+{
+    struct stage s;
+    return parse_plan(text, &s, err);
+}
+
 static int by_name(const void *a, const void *b)
 {
     const struct stage *x = a, *y = b;
@@ -207,21 +229,44 @@ static int find_stages(const char *ledger, struct stage **stages, int *count, st
     return 0;
 }
 
-/* Adds the stages of that name; NULL: all. One without files has 0 parts. */
-static int add_stages(struct json_object *stages, const char *ledger, const char *name,
+static void add_other_plans(struct json_object *stage, const struct stage *this,
+                            const struct stage *found, int count)
+{
+    struct json_object *others = dt_json_new_array();
+    for (int i = 0; i < count; i++)
+        if (strcmp(found[i].name, this->name) == 0 && found[i].parts != this->parts)
+            dt_json_array_add(others, dt_json_new_int(found[i].parts));
+    if (json_object_array_length(others) > 0)
+        dt_json_object_add(stage, "other_plans", others);
+    else
+        json_object_put(others);
+}
+
+static bool is_wanted(const struct stage *s, const struct stage *wanted)
+{
+    return wanted == NULL || (strcmp(s->name, wanted->name) == 0 &&
+                              (wanted->parts == 0 || wanted->parts == s->parts));
+}
+
+/* Adds the stages that are wanted; NULL: all. One without files has 0 parts. */
+static int add_stages(struct json_object *stages, const char *ledger, const struct stage *wanted,
                       const struct stage *found, int count, struct dt_error *err)
 {
     bool any = false;
     for (int i = 0; i < count; i++) {
-        if (name && strcmp(found[i].name, name) != 0)
+        if (!is_wanted(&found[i], wanted))
             continue;
         struct json_object *stage = new_stage(found[i].name);
         dt_json_array_add(stages, stage);
+        add_other_plans(stage, &found[i], found, count);
         DT_TRY(read_stage(stage, ledger, found[i].parts, err));
         any = true;
     }
-    if (name && !any)
-        dt_json_array_add(stages, new_stage(name));
+    if (wanted && !any) {
+        struct json_object *stage = new_stage(wanted->name);
+        dt_json_array_add(stages, stage);
+        add_other_plans(stage, wanted, found, count);
+    }
     return 0;
 }
 
@@ -234,8 +279,11 @@ int dt_ledger_read(struct json_object **stages, const char *ledger, char *const 
     *stages = dt_json_new_array();
     if (count == 0)
         rc = add_stages(*stages, ledger, NULL, found, found_count, err);
-    for (int i = 0; rc == 0 && i < count; i++)
-        rc = add_stages(*stages, ledger, names[i], found, found_count, err);
+    for (int i = 0; rc == 0 && i < count; i++) {
+        struct stage wanted;
+        rc = parse_plan(names[i], &wanted, err);
+        rc = rc < 0 ? rc : add_stages(*stages, ledger, &wanted, found, found_count, err);
+    }
     if (rc == 0 && json_object_array_length(*stages) == 0)
         rc = dt_fail(err, DT_EMISSING, "%s: is not a ledger: it has no record of a part", ledger);
     if (rc < 0)
@@ -262,12 +310,48 @@ static size_t length_of(struct json_object *stage, const char *name)
     return json_object_array_length(member(stage, name));
 }
 
+/* Number i of the statistics of each part, from 0; NULL: no more. */
+static struct json_object *stats_of(struct json_object *stage, size_t i)
+{
+    struct json_object *stats = member(stage, "stats");
+    if (json_object_is_type(stats, json_type_array))
+        return i < json_object_array_length(stats) ? json_object_array_get_idx(stats, i) : NULL;
+    return i == 0 ? stats : NULL;
+}
+
 /* Of shards, or as the statistics of dt-clean count them. */
 static long documents_of(struct json_object *stage)
 {
-    struct json_object *stats = member(stage, "stats");
-    struct json_object *documents = stats ? member(stats, "documents") : NULL;
+    struct json_object *stats, *documents = NULL;
+    for (size_t i = 0; documents == NULL && (stats = stats_of(stage, i)) != NULL; i++)
+        documents = member(stats, "documents");
     return (long)(documents ? int_of(documents, "out") : int_of(stage, "documents"));
+}
+
+/* Prints how many lines were not documents. */
+static void print_skipped(struct json_object *stage, struct dt_buffer *text)
+{
+    struct json_object *stats;
+    long skipped = 0;
+    for (size_t i = 0; (stats = stats_of(stage, i)) != NULL; i++)
+        skipped += (long)int_of(stats, "lines_skipped");
+    if (skipped > 0)
+        dt_buffer_printf(text, "%s: %ld lines or records were skipped or moved to quarantine\n",
+                         text_of(stage, "stage"), skipped);
+}
+
+/* Numbers of parts that are not those of the row. */
+static void print_other_plans(struct json_object *stage, struct dt_buffer *text)
+{
+    struct json_object *others = member(stage, "other_plans");
+    const char *name = text_of(stage, "stage");
+    for (size_t i = 0; others && i < json_object_array_length(others); i++) {
+        long parts = (long)json_object_get_int64(json_object_array_get_idx(others, i));
+        dt_buffer_printf(text,
+                         "%s/%ld: another plan, of %ld part%s, has records too; remove "
+                         "%s-*-of-%06ld.json if it is of the past\n",
+                         name, parts, parts, parts == 1 ? "" : "s", name, parts);
+    }
 }
 
 static void print_row(struct json_object *stage, struct dt_buffer *text)
@@ -331,5 +415,7 @@ void dt_ledger_print(struct json_object *stages, struct dt_buffer *text)
         print_parts(stage, DT_LEDGER_FAILED, text);
         print_parts(stage, DT_LEDGER_STARTED, text);
         print_missing(stage, text);
+        print_skipped(stage, text);
+        print_other_plans(stage, text);
     }
 }

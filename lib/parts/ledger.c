@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/path.h"
@@ -29,9 +27,10 @@ int dt_ledger_check_stage(const char *stage, struct dt_error *err)
                    stage);
 }
 
-char *dt_ledger_path(const char *ledger, const char *stage, long part, long parts)
+char *dt_ledger_path(const char *ledger, const char *stage, long part, long parts,
+                     const char *suffix)
 {
-    return dt_asprintf("%s/%s-%06ld-of-%06ld.json", ledger, stage, part, parts);
+    return dt_asprintf("%s/%s-%06ld-of-%06ld%s", ledger, stage, part, parts, suffix);
 }
 
 /* --- whether a command wrote it --------------------------------------------------------------- */
@@ -61,11 +60,12 @@ static struct version version_of(const char *output)
 /* Those of the outputs, and then of the statistics. */
 static struct version *versions_of(const struct dt_ledger_part *part)
 {
-    struct version *v = dt_alloc((size_t)part->output_count + 1, sizeof *v);
-    for (int i = 0; i < part->output_count; i++)
+    int outputs = part->output_count;
+    struct version *v = dt_alloc((size_t)(outputs + part->stats_count) + 1, sizeof *v);
+    for (int i = 0; i < outputs; i++)
         v[i] = version_of(part->outputs[i]);
-    if (part->stats)
-        v[part->output_count] = version_of(part->stats);
+    for (int i = 0; i < part->stats_count; i++)
+        v[outputs + i] = version_of(part->stats[i]);
     return v;
 }
 
@@ -87,7 +87,9 @@ static int check_all_written(const struct dt_ledger_part *part, const struct ver
 {
     for (int i = 0; i < part->output_count; i++)
         DT_TRY(check_written(part->outputs[i], &before[i], err));
-    return part->stats ? check_written(part->stats, &before[part->output_count], err) : 0;
+    for (int i = 0; i < part->stats_count; i++)
+        DT_TRY(check_written(part->stats[i], &before[part->output_count + i], err));
+    return 0;
 }
 
 /* --- what a command wrote --------------------------------------------------------------------- */
@@ -208,19 +210,32 @@ static int describe_output(struct json_object *outputs, struct json_object *inpu
     return rc;
 }
 
+/* One object, or an array of several. */
+static int add_stats(struct json_object *record, const struct dt_ledger_part *part,
+                     struct dt_error *err)
+{
+    struct json_object *all = part->stats_count > 1 ? dt_json_new_array() : NULL, *stats;
+    if (all)
+        dt_json_object_add(record, "stats", all);
+    for (int i = 0; i < part->stats_count; i++) {
+        DT_TRY(dt_json_read(part->stats[i], &stats, err));
+        if (all)
+            dt_json_array_add(all, stats);
+        else
+            dt_json_object_add(record, "stats", stats);
+    }
+    return 0;
+}
+
 static int describe_outputs(struct json_object *record, const struct dt_ledger_part *part,
                             struct dt_error *err)
 {
-    struct json_object *outputs = dt_json_new_array(), *inputs = dt_json_new_array(), *stats;
+    struct json_object *outputs = dt_json_new_array(), *inputs = dt_json_new_array();
     dt_json_object_add(record, "inputs", inputs);
     dt_json_object_add(record, "outputs", outputs);
     for (int i = 0; i < part->output_count; i++)
         DT_TRY(describe_output(outputs, inputs, part->outputs[i], err));
-    if (part->stats == NULL)
-        return 0;
-    DT_TRY(dt_json_read(part->stats, &stats, err));
-    dt_json_object_add(record, "stats", stats);
-    return 0;
+    return add_stats(record, part, err);
 }
 
 /* --- records ---------------------------------------------------------------------------------- */
@@ -241,11 +256,9 @@ static int64_t attempts_of(const char *path)
 static struct json_object *new_record(const struct dt_ledger_part *part, const char *path)
 {
     struct json_object *r = dt_json_new_object(), *command = dt_json_new_array();
-    char host[256] = "", text[32];
-    time_t now = time(NULL);
-    struct tm utc;
-    gethostname(host, sizeof host - 1);
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    char host[DT_LEDGER_HOST], text[DT_LEDGER_TIME];
+    dt_ledger_host(host);
+    dt_ledger_now(text);
     for (char *const *word = part->command; *word; word++)
         dt_json_array_add(command, dt_json_new_string(*word));
     dt_json_object_add(r, "stage", dt_json_new_string(part->stage));
@@ -306,12 +319,16 @@ static int run(struct json_object *record, const char *path, const struct dt_led
     return write_state(record, path, DT_LEDGER_DONE, "", err);
 }
 
-int dt_ledger_run(const char *ledger, const struct dt_ledger_part *part, int *status,
-                  char complaint[256], struct dt_error *err)
+static char *path_of(const char *ledger, const struct dt_ledger_part *part, const char *suffix)
+{
+    return dt_ledger_path(ledger, part->stage, part->part.index, part->part.count, suffix);
+}
+
+static int record_run(const char *ledger, const struct dt_ledger_part *part, int *status,
+                      char complaint[256], struct dt_error *err)
 {
     struct dt_child_result result = {0};
-    DT_TRY(dt_file_make_directories(ledger, err));
-    char *path = dt_ledger_path(ledger, part->stage, part->part.index, part->part.count);
+    char *path = path_of(ledger, part, ".json");
     struct json_object *record = new_record(part, path);
     struct version *before = versions_of(part);
     int rc = dt_sealed_json_write(path, record, err);
@@ -323,6 +340,21 @@ int dt_ledger_run(const char *ledger, const struct dt_ledger_part *part, int *st
     dt_child_release(&result);
     json_object_put(record);
     free(before);
+    free(path);
+    return rc;
+}
+
+int dt_ledger_run(const char *ledger, const struct dt_ledger_part *part, int *status,
+                  char complaint[256], struct dt_error *err)
+{
+    struct dt_ledger_lock lock;
+    DT_TRY(dt_file_make_directories(ledger, err));
+    char *path = path_of(ledger, part, ".lock");
+    int taken = dt_ledger_lock_take(&lock, path, err);
+    int rc = taken == 0 ? record_run(ledger, part, status, complaint, err)
+                        : dt_fail_context(err, "%s %ld/%ld", part->stage, part->part.index,
+                                          part->part.count);
+    dt_ledger_lock_release(&lock, taken == 0);
     free(path);
     return rc;
 }

@@ -21,28 +21,35 @@ struct dt_ledger_part {
     char *const *command;       /* ended by NULL */
     const char *const *outputs; /* [output_count] files or directories that the command writes */
     int output_count;
-    const char *stats; /* a JSON file that the command writes, such as dt-clean's; NULL: none */
+    const char *const *stats; /* [stats_count] JSON files that it writes, such as dt-clean's */
+    int stats_count;
     const volatile sig_atomic_t *stop; /* nonzero: ends the command */
 };
 
 /* DT_EINVALID for a name that is not of letters, digits, '-' and '_'. */
 int dt_ledger_check_stage(const char *stage, struct dt_error *err) DT_MUST_CHECK;
 
-/* Runs the command and records it, atomically, before it starts and after it ends. *status: its
- * exit status; complaint: its last line on stderr. What the command prints to stdout goes there
- * when it ends. A command that cannot be started, or whose outputs or statistics are missing
- * or were there before and not written by it, is recorded as failed, and an error. */
+/* Runs the command and records it, atomically, before it starts and after it ends. The command ends
+ * with this program, however that ends; while it runs, a second run of the part is refused
+ * (DT_EINVALID). *status: its exit status; complaint: its last line on stderr. What the command
+ * prints to stdout goes there when it ends. A command that cannot be started, or whose outputs or
+ * statistics are missing or were there before and not written by it, is recorded as failed, and an
+ * error. */
 int dt_ledger_run(const char *ledger, const struct dt_ledger_part *part, int *status,
                   char complaint[256], struct dt_error *err) DT_MUST_CHECK;
 
-/* The stages in the order given, or without names all of the ledger by name, as an array:
+/* Whether text names a stage, or one of a number of parts: "STAGE" or "STAGE/N". */
+int dt_ledger_check_plan(const char *text, struct dt_error *err) DT_MUST_CHECK;
+/* The stages in the order given, of N parts each if named so, or without names all of the ledger by
+ * name, as an array:
  *
  *     [{"stage": "tokenize", "parts": 64, "done": 62, "failed": [RECORD, ...],
  *       "started": [RECORD, ...], "missing": [17], "attempts": 63, "seconds": 812.5,
  *       "cpu_seconds": 790.1, "documents": 100000, "tokens": 52000000, "bytes": 180000000,
- *       "stats": {...}}, ...]
+ *       "stats": {...}, "other_plans": [16]}, ...]
  *
- * The numbers are sums over the parts that are done. *stages is owned by the caller. */
+ * The numbers are sums over the parts that are done. other_plans: other numbers of parts that the
+ * stage has records of, if any. *stages is owned by the caller. */
 int dt_ledger_read(struct json_object **stages, const char *ledger, char *const *names, int count,
                    struct dt_error *err) DT_MUST_CHECK;
 /* The number of parts of these stages that are not done. */

@@ -15,7 +15,7 @@
 
 #define DT_MANIFEST_NAME    "index.json"
 #define DT_DEFAULT_SPLIT    "train"  /* documents of no named split */
-#define DT_ALTERNATE_SUFFIX ".b.dts" /* suffix of every second generation of shards */
+#define DT_ALTERNATE_SUFFIX ".b.dts" /* suffix of shards that replace others of the same number */
 
 struct dt_manifest_shard {
     char *file; /* within the directory */

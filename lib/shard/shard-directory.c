@@ -122,7 +122,39 @@ static int remove_shards(const struct dt_shard_directory *d, struct json_object 
     return rc;
 }
 
-int dt_shard_directory_publish(struct dt_shard_directory *d, const struct dt_manifest *m,
+/* Gives the file its first name besides, and the entry that name. */
+static int link_first_name(const struct dt_shard_directory *d, struct dt_manifest_shard *shard,
+                           struct dt_error *err)
+{
+    size_t n = strlen(shard->file), suffix = strlen(DT_ALTERNATE_SUFFIX);
+    if (n < suffix || strcmp(shard->file + n - suffix, DT_ALTERNATE_SUFFIX) != 0)
+        return 0;
+    char *name = dt_asprintf("%.*s.dts", (int)(n - suffix), shard->file);
+    char *from = dt_path_join(d->path, shard->file), *to = dt_path_join(d->path, name);
+    int rc = link(from, to) < 0 ? dt_fail_errno(err, "cannot link to '%s'", to) : 0;
+    free(from);
+    free(to);
+    free(shard->file);
+    shard->file = name;
+    return rc;
+}
+
+/* Renames published shards, as the names of those that they replaced are free now: so a command
+ * that is repeated leaves the same directory. At each moment index.json names files that exist. */
+static int take_first_names(const struct dt_shard_directory *d, struct dt_manifest *m,
+                            struct dt_error *err)
+{
+    for (int i = 0; i < m->count; i++)
+        for (int k = 0; k < m->splits[i].count; k++)
+            DT_TRY(link_first_name(d, &m->splits[i].shards[k], err));
+    DT_TRY(dt_manifest_write(m, d->path, err));
+    struct json_object *names = names_of(m);
+    int rc = remove_shards(d, names, false, names, err);
+    json_object_put(names);
+    return rc;
+}
+
+int dt_shard_directory_publish(struct dt_shard_directory *d, struct dt_manifest *m,
                                struct dt_error *err)
 {
     struct dt_error ignored;
@@ -135,7 +167,7 @@ int dt_shard_directory_publish(struct dt_shard_directory *d, const struct dt_man
         (void)!remove_shards(d, names, true, old, &ignored);
     json_object_put(names);
     json_object_put(old);
-    return rc;
+    return rc == 0 && d->alternate ? take_first_names(d, m, err) : rc;
 }
 
 void dt_shard_directory_release(struct dt_shard_directory *d)

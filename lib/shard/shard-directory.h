@@ -28,7 +28,7 @@ struct dt_shard_directory {
     char *path, *staging;
     int lock;               /* flock on the directory */
     struct dt_manifest old; /* of the existing shards, or empty */
-    bool alternate;         /* new files have DT_ALTERNATE_SUFFIX, as the old ones have not */
+    bool alternate;         /* new files have DT_ALTERNATE_SUFFIX until the old ones are removed */
 };
 
 /* Creates and locks the directory. An unreadable index.json is an error only if append. Release *d
@@ -40,9 +40,10 @@ char *dt_shard_directory_name(const struct dt_shard_directory *d, const char *sp
 /* The path where a file is written before dt_shard_directory_publish; owned by the caller. */
 char *dt_shard_directory_stage(const struct dt_shard_directory *d, const char *file);
 /* Moves the shards of m that the old index.json does not list to the directory, writes index.json,
- * and removes the shards that it does not list. After a failure the old index.json and its shards
- * are unchanged. */
-int dt_shard_directory_publish(struct dt_shard_directory *d, const struct dt_manifest *m,
+ * removes the shards that it does not list, and then gives those of m names without
+ * DT_ALTERNATE_SUFFIX. After a failure index.json and the shards that it lists are the old or the
+ * new ones. */
+int dt_shard_directory_publish(struct dt_shard_directory *d, struct dt_manifest *m,
                                struct dt_error *err) DT_MUST_CHECK;
 /* Removes files that were not published. */
 void dt_shard_directory_release(struct dt_shard_directory *d);

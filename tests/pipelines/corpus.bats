@@ -121,7 +121,8 @@ stages() {
 
 @test "bad lines of every chunk are in quarantine, with file and line" {
     sed -i '5s/^/x/; 39s/^/y/' f1.jsonl
-    corpus out >/dev/null
+    corpus out >log
+    grep -q '^clean: 2 lines or records were skipped or moved to quarantine$' log
     [ "$(grep -h '^{"file"' out/bad/* | jq -r '"\(.file):\(.line)"' | sort | paste -sd ' ')" = \
         "$T/f1.jsonl:39 $T/f1.jsonl:5" ]
 }
@@ -145,6 +146,52 @@ stages() {
     [ "$status" -eq 0 ]
     hashes out | cmp - expected
     refute ls -d out/*/*/.incomplete out/data/.incomplete
+}
+
+@test "parts that are repeated leave the same directories and the same index" {
+    sums() { (cd out && find . -type f ! -path './ledger/*' ! -name '?.json' ! -name lock -exec sha256sum {} + | sort -k 2); }
+    corpus out >/dev/null
+    sums >expected
+    [ "$(wc -l <expected)" -gt 40 ]
+    for parts in 'clean-000001 shard-000002 join' 'shard-000000 join'; do
+        for part in $parts; do sed -i 's/"state": "done"/"state": "started"/' out/ledger/$part*; done
+        corpus out >/dev/null
+        sums | diff expected -
+    done
+}
+
+@test "a second make in a directory is refused, and names the first; tasks share it" {
+    mkdir out
+    exec 7>>out/lock
+    echo "make, process 12 on there" >out/lock
+    flock -x 7
+    for goal in summary "first TASK=0/2"; do
+        run corpus out $goal WAIT=0
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"$T/out is in use, by make, process 12 on there: wait for its end, or end it"* ]]
+    done
+    [ "$(ls out)" = lock ]
+    run corpus out ledger
+    [[ "$output" != *"is in use"* ]]
+    flock -s 7 # as a task that runs
+    corpus out first TASK=0/2 WAIT=0 >/dev/null
+    run corpus out summary WAIT=0
+    [[ "$output" == *"is in use"* ]]
+    run corpus out first TASK=1/2 WAIT=0 VOCAB_SIZE=301
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"$T/out/settings/vocab has other settings"* ]]
+    exec 7>&-
+    corpus out settings VOCAB_SIZE=301 >/dev/null
+    corpus out first TASK=1/2 VOCAB_SIZE=301 >/dev/null
+    [ "$(ls out/clean/*.jsonl | wc -l)" -eq 3 ]
+}
+
+@test "other CHUNKS make all again, and the table says that the ledger has parts of the other plan" {
+    corpus out >/dev/null
+    corpus out CHUNKS=2 >log
+    grep -q '^clean/3: another plan, of 3 parts, has records too; remove clean-\*-of-000003.json if' log
+    [ "$(awk '$1 == "clean" { print $2, $3 }' log)" = "2 2" ]
+    [ "$(jq '[.splits[].documents] | add' out/data/index.json)" -eq 80 ]
 }
 
 @test "slurm submits arrays that depend on each other, and they make the corpus" {
@@ -180,7 +227,7 @@ END
 @test "kubernetes writes indexed Jobs, whose commands make the corpus" {
     need_python yaml
     corpus out kubernetes TASKS=2 IMAGE="reg/dt:1" CLAIM=disk MOUNT="$T" CLEAN_FLAGS="--mask 'email'" >log
-    [ "$(grep -c 'kubectl apply' log)" -eq 4 ]
+    grep -q "script run starts the Jobs" log
     for job in 1-first 2-middle 3-second 4-summary; do
         "$PYTHON" - out/kubernetes/$job.yaml >command <<'END'
 import sys, yaml
@@ -198,10 +245,41 @@ END
     cmp <(hashes one) <(hashes out)
 }
 
+@test "the script of kubernetes starts a Job after the one before, and ends when one fails" {
+    corpus out kubernetes TASKS=2 IMAGE=dt CLAIM=disk NAME=web >/dev/null
+    mkdir fake
+    cat >fake/kubectl <<'END'
+#!/bin/bash
+# Of each Job the state is first empty; then its conditions, of which that of the last is $LAST.
+echo "$1 ${*:2:2}" >>calls
+[ "$1" = get ] || exit 0
+[ "$(grep -c "get $2 $3" calls)" -gt 1 ] || exit 0
+case $3 in *second) echo "$SECOND" ;; *) echo SuccessCriteriaMet Complete ;; esac
+END
+    printf '#!/bin/bash\n' >fake/sleep
+    chmod +x fake/*
+    PATH=$T/fake:$PATH SECOND=Complete out/kubernetes/run
+    [ "$(sed 's/-f //' out/kubernetes/calls | uniq | paste -sd ' ')" = "apply 1-first.yaml get job web-first \
+apply 2-middle.yaml get job web-middle apply 3-second.yaml get job web-second apply 4-summary.yaml get job web-summary" ]
+    rm out/kubernetes/calls
+    PATH=$T/fake:$PATH SECOND="FailureTarget Failed" run timeout 20 out/kubernetes/run
+    [ "$status" -eq 1 ]
+    [ "$output" = "web-second failed: kubectl logs job/web-second; to try again: kubectl delete job web-second" ]
+    refute grep summary out/kubernetes/calls
+}
+
 @test "no documents at all, and settings that are wrong, are errors that say why" {
     run corpus out DEDUP=far
     [ "$status" -eq 2 ]
     [[ "$output" == *"DEDUP='far': near or none"* ]]
+    for task in 1 x/2 2/2 -1/2 1/0 1/2/3 01/2; do
+        run corpus out first TASK=$task
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"TASK='$task': I/N, task I of N, counted from 0"* ]]
+    done
+    run corpus out CHUNKS=0 JOBS=x
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"CHUNKS='0': a number from 1 to 999999 JOBS='x': a number from 1 to 999999"* ]]
     run make -C "$ROOT" -s -f pipelines/corpus.mk OUT="$T/out"
     [ "$status" -eq 2 ]
     [[ "$output" == *"set INPUTS to the files to read"* ]]
@@ -230,7 +308,7 @@ END
     grep -q 'read both --part 0/3' log
     corpus="$T/b.warc.*"
     corpus out -n >log
-    grep -q 'dt-extract -q --part 0/3' log
+    grep -q 'dt-extract -q --stats [^ ]*/clean/0.pages.json --part 0/3' log
 }
 
 @test "pages of WARC files become shards, and parts in which no file begins are empty" {
@@ -248,4 +326,8 @@ END
     [ "$(jq .splits.train.documents out/data/index.json)" -eq 9 ]
     [ ! -s out/clean/2.jsonl ]
     [ "$(jq .splits.train.documents out/shards/2/index.json)" -eq 0 ]
+    printf 'WARC/1.0\r\nContent-Length: x\r\n\r\n' | gzip >>a.warc.gz
+    corpus out DEDUP=none SHARD_FLAGS= >log
+    grep -q '^clean: 1 lines or records were skipped or moved to quarantine$' log
+    [ "$(jq '[.stats[].lines_skipped]' -c out/ledger/clean-000000-of-000003.json)" = '[0,1]' ]
 }

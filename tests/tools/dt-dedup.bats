@@ -315,6 +315,33 @@ match  1 x without pairs: 8201.9 MB of memory; reads 176000.0 MB" ]
     [ "$(cat numbers others | dt-clean -q --from text --to text --dedup-parts lines --seen f | head -n 1)" -ge 10001 ]
 }
 
+@test "parts without documents are signed, matched and filtered like others" {
+    near_documents
+    : >none
+    dt-dedup sign -q --from lines -o a.sig lines
+    run dt-dedup sign -q -o none.sig none
+    assert_one_line_error dt-dedup
+    [[ "$output" == *"no document to read; if that is right, give --allow-empty" ]]
+    dt-dedup sign -q --allow-empty -o none.sig none
+    head -n 1 lines >one
+    for i in 0 1; do dt-dedup sign -q --from lines --part $i/2 -o part$i.sig one; done # part 1 is empty
+    dt-dedup match -q -o alone a.sig
+    dt-dedup match -q -o with none.sig a.sig part1.sig
+    cmp alone/a.drop with/a.drop
+    [ "$(cat with/none.drop with/part1.drop)" = "$(printf 'end 0 of 0\nend 0 of 0')" ]
+    for i in 0 1; do dt-dedup pairs -q --task $i/2 -o $i.pairs none.sig a.sig part1.sig; done
+    dt-dedup match -q --pairs 0.pairs --pairs 1.pairs -o pairs none.sig a.sig part1.sig
+    cmp alone/a.drop pairs/a.drop
+    dt-dedup match -q -o empty none.sig part1.sig
+    [ "$(<empty/none.drop)" = "end 0 of 0" ]
+    [ -z "$(dt-clean -q --from lines --allow-empty --drop empty/none.drop none)" ]
+    dt-dedup filter -q --size 1M --from lines -o a.filter lines
+    dt-dedup filter -q --size 1M --allow-empty -o none.filter none
+    dt-dedup merge -q -o merged a.filter none.filter
+    cmp merged a.filter
+    [ -z "$(dt-dedup substrings -q --allow-empty none)" ] || [ ! -e "${DT_ENGINES:-${DT_BUILD:-$ROOT/build}/lib/dt}/suffixes.so" ]
+}
+
 @test "wrong usage ends with status 2" {
     for options in "plan" "plan --documents 1 x" "pairs -o x a.sig" "filter -o x in" "merge -o x" "" "sign" "-o x" "-o x clean" "-o x match" "-o x --bands 0 sign in" "-o x -j 2 match a.sig" "-o x --rows 8 match a.sig" "-o x --rows 65 sign in" \
         "-o x --from sep sign in"; do
@@ -329,7 +356,7 @@ match  1 x without pairs: 8201.9 MB of memory; reads 176000.0 MB" ]
     cp a.sig a.drop
     run dt-dedup match -q -o . a.sig a.drop
     assert_one_line_error dt-dedup
-    [[ "$output" == *"'./a.drop' is an input and would be the list of 'a.sig'"* ]]
+    [[ "$output" == *"'./a.drop' would be written, and is the input 'a.drop'"* ]]
     cmp a.sig a.drop
     run dt-dedup sign -q --from lines -o words words
     [ "$status" -eq 2 ]

@@ -97,13 +97,63 @@ record() { # FILE FILTER
     wait $pid || true
     [ "$(record work-000000-of-000002 '[.state,.error]')" = '["failed","stopped by signal 15"]' ]
     refute kill -0 "$child"
-    dt-part run --ledger ledger --stage work --part 1/2 -- sleep 1 3>&- &
+    dt-part run --ledger ledger --stage work --part 1/2 -- \
+        bash -c 'trap "" TERM; sleep 1000 & echo $! >other; echo $$ >child; wait' 3>&- &
     pid=$!
-    await $pid grep -qs started ledger/work-000001-of-000002.json
+    rm child
+    await $pid test -s child
     kill -KILL $pid
     wait $pid || true
+    gone() { refute kill -0 "$(<child)" 2>/dev/null && refute kill -0 "$(<other)" 2>/dev/null; }
+    for ((i = 0; i < 100; i++)); do gone >/dev/null && break; sleep 0.05; done
+    gone # the command, and what it started, end with dt-part
     run dt-part list ledger
     [[ "$output" == *"work 1/2: started on $(hostname), attempt 1, at "*": is running or was killed"* ]]
+}
+
+@test "a part is run once at a time, and the second run names the first" {
+    dt-part run --ledger ledger --stage work --part 0/2 -- sh -c 'echo >ready; exec sleep 1000' 3>&- &
+    pid=$!
+    await $pid test -e ready
+    run part work 0/2 true
+    assert_one_line_error dt-part
+    [[ "$output" == "dt-part: work 0/2: is being run by process $pid on $(hostname) since "*"; wait for its end, or end it" ]]
+    [ "$(record work-000000-of-000002 '[.state,.attempt]')" = '["started",1]' ]
+    part work 1/2 true
+    kill -KILL $pid
+    wait $pid || true
+    for ((i = 0; i < 100; i++)); do part work 0/2 true 2>/dev/null && break; sleep 0.05; done
+    [ "$(record work-000000-of-000002 '[.state,.attempt]')" = '["done",2]' ]
+    [ "$(ls ledger)" = "$(printf 'work-000000-of-000002.json\nwork-000001-of-000002.json')" ] # no lock is left
+}
+
+@test "of a plan with another number of parts, list names the records, and sums what was asked for" {
+    for spec in 0/1 0/2 1/2; do part work $spec true; done
+    part other 0/1 true
+    dt-part list ledger work/2 other >out
+    [ "$(awk '$2 ~ /^[0-9]+$/ { print $1, $2, $3 }' out | paste -sd ';')" = "work 2 2;other 1 1" ]
+    grep -qx 'work/1: another plan, of 1 part, has records too; remove work-\*-of-000001.json if it is of the past' out
+    [ "$(dt-part list --json ledger | jq -c '[.[] | [.stage, .parts, .other_plans]]')" = \
+        '[["other",1,null],["work",1,[2]],["work",2,[1]]]' ]
+    run dt-part list ledger work/3
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"work: no part has a record"*"work/2: another plan, of 2 parts, has records too"* ]]
+    for plan in work/ work/0 work/x work/2x /2; do
+        run dt-part list ledger $plan
+        [ "$status" -eq 2 ]
+    done
+}
+
+@test "several files of statistics are kept and summed one by one, and lines that were skipped are told" {
+    for i in 0 1; do
+        dt-part run --ledger ledger --stage clean --part $i/2 --stats a --stats b -- sh -c \
+            "echo '{\"lines_skipped\":2}' >a; echo '{\"lines_skipped\":3,\"documents\":{\"out\":7}}' >b"
+    done
+    dt-part list ledger >out
+    grep -qx 'clean: 10 lines or records were skipped or moved to quarantine' out
+    [ "$(awk '$1 == "clean" { print $8; exit }' out)" = 14 ]
+    [ "$(dt-part list --json ledger | jq -c '.[0].stats')" = \
+        '[{"lines_skipped":4},{"lines_skipped":6,"documents":{"out":14}}]' ]
 }
 
 @test "list names missing parts and stages, and sums over what is done" {
