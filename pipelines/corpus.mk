@@ -5,6 +5,7 @@
 #   make -f pipelines/corpus.mk -j 8 INPUTS='a.jsonl b.jsonl.gz' OUT=build/corpus
 #   make -f pipelines/corpus.mk slurm TASKS=64 INPUTS=... OUT=...        job arrays of Slurm
 #   make -f pipelines/corpus.mk kubernetes TASKS=64 IMAGE=... CLAIM=...  indexed Jobs, as files
+#   share/tasks/corpus-tasks.py ray --tasks 64 INPUTS=... OUT=...        on Ray, or dask on Dask
 #
 #   INPUTS ──part 0──> clean/0.jsonl ─sign─> sign/0.sig ─┐            ┌─> shards/0 ─┐
 #      ├─────part 1──> clean/1.jsonl ─sign─> sign/1.sig ─┼─match──────┼─> shards/1 ─┼─join─> data
