@@ -230,7 +230,6 @@ static struct dt_clean_options settings(const struct aids *aids, struct dt_linea
         .seen = aids->seen,
         .measure_only = opt.attributes,
         .to = (enum dt_document_output)opt.to,
-        .threads = (int)opt.threads,
         .lineage = lineage,
     };
 }
@@ -346,6 +345,7 @@ static int open_and_run(struct dt_documents *in, struct dt_lineage *lineage, str
     if (rc == 0)
         rc = add_inputs(lineage, err);
     if (rc == 0) {
+        dt_lineage_watch(lineage, &out, (int)opt.threads);
         struct dt_clean_options how = settings(&aids, lineage);
         rc = run(&how, in, &out, &rejects, err);
     }
@@ -368,6 +368,7 @@ int main(int argc, char **argv)
     int count = argc - first;
     dt_reading_options_files(&opt.reading, &command, &files, &count);
     reading.lineage = dt_lineage_for(opt.out);
+    reading.threads = (int)opt.threads;
     int rc = dt_documents_open(&in, files, count, &reading, &err);
     if (rc == 0)
         rc = open_and_run(in, reading.lineage, &err);

@@ -177,7 +177,7 @@ static int sign_documents(struct dt_documents *in, struct dt_output *out,
     if (!opt.quiet)
         dt_program_warn("memory: %.0f MB and the documents at work; file: %u bytes a document",
                         (double)dt_signer_bytes(&how) / 1e6, 8 + 12 * how.bands);
-    DT_TRY(dt_signer_open(&signer, &how, (int)opt.threads, in, out, err));
+    DT_TRY(dt_signer_open(&signer, &how, in, out, err));
     int rc = sign_all(signer, in, err);
     if (rc == 0)
         rc = dt_lineage_commit(lineage, out, err);
@@ -205,6 +205,7 @@ static int read_documents(char **files, int count,
     struct dt_output out = {.fd = -1};
     struct dt_lineage *lineage = dt_lineage_for(opt.out);
     reading.lineage = lineage;
+    reading.threads = (int)opt.threads;
     int rc = dt_documents_open(&in, files, count, &reading, err);
     if (rc == 0)
         rc = dt_output_open(&out, opt.out, err);

@@ -121,13 +121,13 @@ static int open_and_run(struct dt_documents *in, const struct dt_documents_optio
                                               .drop_truncated = opt.truncated == 1,
                                               .most = reading->most,
                                               .min_bytes = (uint64_t)opt.min_bytes},
-                                     .threads = (int)opt.threads,
                                      .lineage = reading->lineage};
     int rc = dt_html_parser_load(&how.page.parser, err);
     if (rc == 0)
         rc = dt_output_open(&out, opt.out, err);
     if (rc == 0 && opt.rejects)
         rc = dt_output_open(&rejects, opt.rejects, err);
+    dt_lineage_watch(reading->lineage, &out, (int)opt.threads);
     if (rc == 0)
         rc = run(&how, in, &out, &rejects, err);
     dt_output_abandon(&out);
@@ -156,6 +156,7 @@ int main(int argc, char **argv)
     int count = argc - first;
     dt_reading_options_files(&opt.reading, &command, &files, &count);
     reading.lineage = dt_lineage_for(opt.out);
+    reading.threads = (int)opt.threads;
     int rc = dt_documents_open(&in, files, count, &reading, &err);
     if (rc == 0)
         rc = open_and_run(in, &reading, &err);

@@ -171,8 +171,7 @@ static int encode_all(struct dt_batch_encoder *encoder, struct dt_documents *doc
 static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files, int count,
                   struct dt_error *err)
 {
-    struct dt_batch_encoder_options how = {.threads = (int)opt.threads,
-                                           .allow_special = opt.special,
+    struct dt_batch_encoder_options how = {.allow_special = opt.special,
                                            .keep_spans = opt.offsets,
                                            .max_length = (size_t)opt.max_length,
                                            .stride = opt.stride > 0 ? (size_t)opt.stride : 0,
@@ -186,8 +185,12 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
                        opt.max_length, frame, how.stride);
     opt.documents.lineage = sink->lineage;
     DT_TRY(dt_documents_open(&documents, files, count, &opt.documents, err));
+    how.threads = dt_documents_threads(documents);
+    dt_lineage_watch(sink->lineage, &sink->out, (int)opt.threads);
     struct dt_batch_encoder *encoder = dt_batch_encoder_new(t, &how, write_encoded, sink);
     int rc = opt.ids ? 0 : open_stream(sink, t, &how.frame, err);
+    if (rc == 0 && sink->writer)
+        dt_shard_writer_use_threads(sink->writer, how.threads);
     if (rc == 0)
         rc = encode_all(encoder, documents, err);
     if (rc == 0 && sink->documents == 0 && !opt.allow_empty)
@@ -197,6 +200,8 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
                                          dt_output_is_pipe(&sink->out) ? sink->lineage : NULL, err);
     dt_reading_options_report(documents);
     dt_batch_encoder_free(encoder);
+    dt_shard_writer_free(sink->writer);
+    sink->writer = NULL;
     dt_documents_close(documents);
     return rc;
 }
@@ -355,7 +360,8 @@ static void check_options(void)
         dt_program_usage("%s", problem);
     opt.documents = (struct dt_documents_options){.format = (enum dt_document_format)opt.from,
                                                   .separator = opt.separator,
-                                                  .allow_special = opt.special};
+                                                  .allow_special = opt.special,
+                                                  .threads = (int)opt.threads};
     dt_reading_options_check(&opt.reading, &opt.documents);
     if (opt.decode && (opt.frame || opt.special || opt.from != DT_DOCUMENT_FORMAT_AUTO ||
                        opt.separator || opt.offsets || opt.max_length))

@@ -206,6 +206,8 @@ static int write_all(struct dt_output *out, const char *data, size_t size, struc
             continue;
         if (n < 0)
             return cannot_write(out, err);
+        if (out->witness)
+            out->witness(out->context, data, (size_t)n);
         data += n;
         size -= (size_t)n;
     }

@@ -34,6 +34,9 @@ struct dt_output {
     char *buffer;    /* buffered bytes */
     size_t used;
     uint64_t written; /* bytes accepted, including buffered ones */
+    /* Called with all bytes written to the file, in order; or NULL. */
+    void (*witness)(void *context, const void *data, size_t size);
+    void *context;
     bool terminal;
     char begun[4]; /* on a terminal: an incomplete character */
     size_t begun_size;

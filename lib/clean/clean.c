@@ -362,7 +362,7 @@ int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *op
                                                               : "duplicate-paragraphs");
     c->statistics.words = words_of(c);
     c->statistics.identifier = options->identifier ? dt_classifier_hash(options->identifier) : 0;
-    c->pool = dt_pool_new(options->threads, clean_batch, c);
+    c->pool = dt_pool_on(dt_documents_threads(in), clean_batch, c);
     *result = c;
     return 0;
 }

@@ -38,8 +38,8 @@ struct dt_clean_statistics {
 
 struct dt_cleaner;
 
-/* All arguments are borrowed; with rejects NULL dropped documents are discarded. *c is owned by
- * the caller (dt_cleaner_free). */
+/* All arguments are borrowed; the threads of in work. With rejects NULL dropped documents are
+ * discarded. *c is owned by the caller (dt_cleaner_free). */
 int dt_cleaner_new(struct dt_cleaner **c, const struct dt_clean_options *options,
                    struct dt_documents *in, struct dt_output *out, struct dt_output *rejects,
                    struct dt_error *err) DT_MUST_CHECK;

@@ -59,7 +59,6 @@ struct dt_clean_options {
     const struct dt_bloom *seen;                  /* parts of other documents; or NULL */
     bool measure_only;                            /* write attributes, drop nothing */
     enum dt_document_output to;
-    int threads;
     struct dt_lineage *lineage; /* of the output; borrowed, or NULL */
 };
 

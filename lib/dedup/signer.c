@@ -63,8 +63,7 @@ static void sign_batch(void *job, void *context)
 }
 
 int dt_signer_open(struct dt_signer **result, const struct dt_signature_settings *settings,
-                   int threads, struct dt_documents *documents, struct dt_output *out,
-                   struct dt_error *err)
+                   struct dt_documents *documents, struct dt_output *out, struct dt_error *err)
 {
     struct dt_signature_writer *writer;
     *result = NULL;
@@ -74,7 +73,7 @@ int dt_signer_open(struct dt_signer **result, const struct dt_signature_settings
     s->minhash = dt_minhash_new((int)settings->bands, (int)settings->rows, settings->seed);
     s->writer = writer;
     s->in = documents;
-    s->pool = dt_pool_new(threads, sign_batch, s);
+    s->pool = dt_pool_on(dt_documents_threads(documents), sign_batch, s);
     *result = s;
     return 0;
 }

@@ -4,7 +4,7 @@
  * threads. A document of fewer words than a shingle is signed as one shingle of all its words.
  *
  *     struct dt_signer *s;
- *     DT_TRY(dt_signer_open(&s, &settings, threads, documents, &out, err));
+ *     DT_TRY(dt_signer_open(&s, &settings, documents, &out, err));
  *     while ((rc = dt_signer_step(s, err)) > 0)
  *         show_progress();
  *     dt_signer_close(s);
@@ -22,8 +22,9 @@ struct dt_signer_statistics {
     uint64_t bytes; /* of text */
 };
 
-/* documents and out are borrowed; the caller commits out. *s is owned by the caller. */
-int dt_signer_open(struct dt_signer **s, const struct dt_signature_settings *settings, int threads,
+/* documents, whose threads work, and out are borrowed; the caller commits out. *s is owned by the
+ * caller. */
+int dt_signer_open(struct dt_signer **s, const struct dt_signature_settings *settings,
                    struct dt_documents *documents, struct dt_output *out,
                    struct dt_error *err) DT_MUST_CHECK;
 /* Returns 1 if more remains, 0 when all is written, or an error. */

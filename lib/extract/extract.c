@@ -167,7 +167,7 @@ void dt_extractor_new(struct dt_extractor **result, const struct dt_extract_opti
     x->out.lineage = options->lineage;
     if (rejects)
         x->rejects = dt_document_writer_to(rejects, DT_DOCUMENT_OUTPUT_JSONL);
-    x->pool = dt_pool_new(options->threads, extract_batch, x);
+    x->pool = dt_pool_on(dt_documents_threads(in), extract_batch, x);
     *result = x;
 }
 

@@ -19,7 +19,6 @@
 
 struct dt_extract_options {
     struct dt_page_options page;
-    int threads;
     struct dt_lineage *lineage; /* goes into the end record; borrowed, or NULL */
 };
 
@@ -33,8 +32,8 @@ struct dt_extract_statistics {
 
 struct dt_extractor;
 
-/* All arguments are borrowed; *x is owned by the caller. rejects gets dropped pages, without text,
- * with the reason in meta; NULL: nothing does. */
+/* All arguments are borrowed; the threads of in work. *x is owned by the caller. rejects gets
+ * dropped pages, without text, with the reason in meta; NULL: nothing does. */
 void dt_extractor_new(struct dt_extractor **x, const struct dt_extract_options *options,
                       struct dt_documents *in, struct dt_output *out, struct dt_output *rejects);
 /* Does one step of the work. Returns 1 if more remains, 0 when all is written, or an error. */

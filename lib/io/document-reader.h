@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/pool.h"
 #include "io/document-stream.h"
 #include "io/document.h"
 #include "io/input.h"
@@ -31,11 +32,12 @@ struct dt_document_source {
     struct dt_input *in; /* decompressed; at the first byte */
     const char *field;   /* name of the member or column with the text; NULL: none was given */
     const char *separator;
-    size_t most;        /* bytes of a document's text; of a longer one a prefix is enough */
-    bool guessed;       /* --from did not name the format */
-    bool continued;     /* in is not at the beginning of its file */
-    bool has_nan;       /* JSON with NaN, Infinity and -Infinity, which become strings */
-    bool allow_special; /* <|endoftext|> and the like are text */
+    size_t most;                /* bytes of a document's text; of a longer one a prefix is enough */
+    bool guessed;               /* --from did not name the format */
+    bool continued;             /* in is not at the beginning of its file */
+    bool has_nan;               /* JSON with NaN, Infinity and -Infinity, which become strings */
+    bool allow_special;         /* <|endoftext|> and the like are text */
+    struct dt_threads *threads; /* that may parse */
 };
 
 /* What is known of a record besides its document; all zero before the first. */

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "io/document-internal.h"
+#include "io/document-lines.h"
 
 struct reader {
     struct dt_document_source source;
     uint64_t line;       /* lines read so far, where the separator is one */
     uint64_t separators; /* found so far */
     uint64_t inside;     /* the first line with the separator in the middle; 0 if there is none */
-    bool cut;            /* the last text is a prefix: its delimiter was not read */
     struct dt_buffer scratch;
 };
 
@@ -123,17 +123,52 @@ static int next_file(struct reader *r, struct dt_buffer *text, struct dt_error *
 
 /* --- what ends with a byte -------------------------------------------------------------------- */
 
-static int next_delimited(struct reader *r, char delimiter, struct dt_buffer *text,
-                          struct dt_error *err)
+static int parse_line(const struct dt_document_source *source, const char *line, size_t size,
+                      bool whole, struct dt_document *doc, struct dt_stream_mark *mark,
+                      struct dt_error *err)
 {
-    bool found;
-    DT_TRY(
-        dt_input_add_until(r->source.in, delimiter, r->source.most + LINE_END, text, &found, err));
-    r->cut = !found && text->size > r->source.most + LINE_END;
-    if (found && delimiter == '\n')
-        drop_last(text, '\r');
-    return found || text->size > 0;
+    (void)source, (void)mark, (void)err;
+    dt_buffer_append(&doc->text, line, size);
+    if (whole)
+        drop_last(&doc->text, '\r');
+    return 0;
 }
+
+static int parse_nul(const struct dt_document_source *source, const char *record, size_t size,
+                     bool whole, struct dt_document *doc, struct dt_stream_mark *mark,
+                     struct dt_error *err)
+{
+    (void)source, (void)whole, (void)mark, (void)err;
+    dt_buffer_append(&doc->text, record, size);
+    return 0;
+}
+
+static int open_lines(void **state, const struct dt_document_source *source, struct dt_error *err)
+{
+    static const struct dt_line_format lines = {
+        .delimiter = '\n', .times = 1, .more = LINE_END, .parse = parse_line};
+    return dt_document_lines_open(state, source, &lines, err);
+}
+
+static int open_nul(void **state, const struct dt_document_source *source, struct dt_error *err)
+{
+    static const struct dt_line_format nul = {
+        .delimiter = '\0', .times = 1, .more = LINE_END, .parse = parse_nul};
+    return dt_document_lines_open(state, source, &nul, err);
+}
+
+const struct dt_document_reader dt_document_reader_lines = {.name = "lines",
+                                                            .ends = "\n",
+                                                            .open = open_lines,
+                                                            .next = dt_document_lines_next,
+                                                            .skip = dt_document_lines_skip,
+                                                            .close = dt_document_lines_close},
+                                dt_document_reader_nul = {.name = "nul",
+                                                          .ends = "",
+                                                          .open = open_nul,
+                                                          .next = dt_document_lines_next,
+                                                          .skip = dt_document_lines_skip,
+                                                          .close = dt_document_lines_close};
 
 /* --- lines between separators ----------------------------------------------------------------- */
 
@@ -271,38 +306,11 @@ static int next_document(struct reader *r, text_function *next, struct dt_docume
                          struct dt_document_record *record, struct dt_error *err)
 {
     int rc = next(r, &doc->text, err);
-    record->cut = r->cut;
     record->separators = r->separators;
     return rc;
 }
 
-static int next_line(struct reader *r, struct dt_buffer *text, struct dt_error *err)
-{
-    return next_delimited(r, '\n', text, err);
-}
-
-static int next_nul(struct reader *r, struct dt_buffer *text, struct dt_error *err)
-{
-    return next_delimited(r, '\0', text, err);
-}
-
-static int skip_to(struct reader *r, char delimiter, struct dt_error *err)
-{
-    bool found;
-    return dt_input_skip_until(r->source.in, delimiter, &found, err);
-}
-
-static int skip_line(void *state, struct dt_error *err)
-{
-    return skip_to(state, '\n', err);
-}
-
-static int skip_nul(void *state, struct dt_error *err)
-{
-    return skip_to(state, '\0', err);
-}
-
-#define READER(row, given_name, with_separator, end, skips, function)                              \
+#define READER(row, given_name, with_separator, function)                                          \
     static int row##_document(void *state, struct dt_document *doc,                                \
                               struct dt_document_record *record, struct dt_error *err)             \
     {                                                                                              \
@@ -310,14 +318,10 @@ static int skip_nul(void *state, struct dt_error *err)
     }                                                                                              \
     const struct dt_document_reader dt_document_reader_##row = {.name = given_name,                \
                                                                 .cuts = with_separator,            \
-                                                                .ends = end,                       \
                                                                 .open = open_reader,               \
                                                                 .next = row##_document,            \
-                                                                .skip = skips,                     \
                                                                 .close = close_reader};
 
-READER(text, "text", false, NULL, NULL, next_file)
-READER(lines, "lines", false, "\n", skip_line, next_line)
-READER(separator, "sep", true, NULL, NULL, next_separated)
-READER(nul, "nul", false, "", skip_nul, next_nul)
-READER(split, "split", true, NULL, NULL, next_split)
+READER(text, "text", false, next_file)
+READER(separator, "sep", true, next_separated)
+READER(split, "split", true, next_split)

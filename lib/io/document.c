@@ -21,7 +21,8 @@ struct dt_documents {
     struct dt_document_range part; /* to be read, of the bytes of all files in order */
     uint64_t *sizes, offset;       /* of the files; of the next file in these bytes */
     size_t most;                   /* bytes of a document */
-    struct dt_input *in;           /* the file being read, or NULL between files; of it: */
+    struct dt_threads *threads;
+    struct dt_input *in; /* the file being read, or NULL between files; of it: */
     const struct dt_document_reader *reader;
     void *state; /* the reader's */
     struct dt_document_record record;
@@ -91,6 +92,7 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     d->count = count ? count : 1;
     d->options = *options;
     d->most = options->most ? options->most : DT_DOCUMENT_BYTES;
+    d->threads = dt_threads_new(options->threads);
     int rc = find_sizes(d, err);
     rc = rc < 0 ? rc : dt_bad_lines_open(&d->bad_lines, &options->bad_lines, err);
     if (rc == 0 && options->list)
@@ -118,11 +120,18 @@ void dt_documents_close(struct dt_documents *d)
     if (d == NULL)
         return;
     close_reader(d);
+    dt_threads_free(d->threads);
+    dt_sha256_release(&d->hash);
     dt_bad_lines_release(&d->bad_lines);
     free(d->first_partial);
     free(d->sizes);
     json_object_put(d->upstream);
     free(d);
+}
+
+struct dt_threads *dt_documents_threads(const struct dt_documents *d)
+{
+    return d->threads;
 }
 
 void dt_documents_position(const struct dt_documents *d, uint64_t *taken, uint64_t *total)
@@ -260,6 +269,8 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
         close_reader(d);
         return 0;
     }
+    if (d->options.lineage && d->options.threads > 1)
+        dt_sha256_use_thread(&d->hash);
     return d->reader->open(
         &d->state,
         &(struct dt_document_source){.in = d->in,
@@ -268,7 +279,8 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
                                      .most = d->most,
                                      .continued = d->is_cut && d->here.first > 0,
                                      .guessed = d->options.format == DT_DOCUMENT_FORMAT_AUTO,
-                                     .allow_special = d->options.allow_special},
+                                     .allow_special = d->options.allow_special,
+                                     .threads = d->threads},
         err);
 }
 
@@ -290,6 +302,7 @@ static int record_input(struct dt_documents *d, struct dt_error *err)
     if (d->upstream == NULL || strcmp(path, "-") != 0)
         dt_sha256_finish(&d->hash, hex);
     dt_lineage_add_input(d->options.lineage, path, bytes, hex, d->upstream);
+    dt_sha256_release(&d->hash);
     json_object_put(d->upstream);
     d->upstream = NULL;
     return 0;

@@ -20,6 +20,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/pool.h"
 #include "base/progress.h"
 #include "io/document-errors.h"
 #include "io/document-part.h"
@@ -71,6 +72,7 @@ struct dt_documents_options {
     struct dt_document_part part; /* the documents to read */
     struct dt_lineage *lineage;   /* gets each input when it was read; borrowed, or NULL */
     const char *list;             /* the file that named the inputs, for lineage; or NULL */
+    int threads;                  /* that parse and, above 1, one that hashes; 0 is 1 */
 };
 
 /* Checks the options --from and --separator together: the usage error, or NULL. */
@@ -87,6 +89,8 @@ int dt_documents_open(struct dt_documents **docs, char *const *paths, int count,
  * also for a stream without its end record (io/document-stream.h). */
 int dt_documents_next(struct dt_documents *docs, struct dt_document *doc,
                       struct dt_error *err) DT_MUST_CHECK;
+/* The threads that parse, for pools of the program, which must be freed before docs. */
+struct dt_threads *dt_documents_threads(const struct dt_documents *docs);
 /* Bytes read of the part of all inputs, and their number (0 if unknown). */
 void dt_documents_position(const struct dt_documents *docs, uint64_t *taken, uint64_t *total);
 /* Shows how much is read, in percent if the total is known, and the number of documents. */

@@ -40,25 +40,33 @@ struct dt_input {
     struct dt_sha256 *hash; /* of the bytes read of the file; borrowed, or NULL */
 };
 
-/* Reads bytes of the file to the end of raw, which has room. At the end of a transfer its result
- * counts. */
-static int read_raw(struct dt_input *in, struct dt_error *err)
+/* Reads bytes of the file. At the end of a transfer its result counts. */
+static int read_bytes(struct dt_input *in, void *data, size_t room, size_t *size,
+                      struct dt_error *err)
 {
-    size_t room = RAW_SIZE - in->raw.to;
     ssize_t n;
     do {
-        n = read(in->fd, in->raw.data + in->raw.to, in->left < room ? (size_t)in->left : room);
+        n = read(in->fd, data, in->left < room ? (size_t)in->left : room);
     } while (n < 0 && errno == EINTR);
     if (n < 0)
         return dt_fail_errno(err, "cannot read '%s'", in->name);
     if (n == 0 && in->remote)
         DT_TRY(dt_remote_finish(in->remote, err));
     if (in->hash)
-        dt_sha256_add(in->hash, in->raw.data + in->raw.to, (size_t)n);
+        dt_sha256_add(in->hash, data, (size_t)n);
     in->raw_ended = n == 0;
-    in->raw.to += (size_t)n;
     in->taken += (uint64_t)n;
     in->left -= (uint64_t)n;
+    *size = (size_t)n;
+    return 0;
+}
+
+/* Reads bytes of the file to the end of raw, which has room. */
+static int read_raw(struct dt_input *in, struct dt_error *err)
+{
+    size_t n;
+    DT_TRY(read_bytes(in, in->raw.data + in->raw.to, RAW_SIZE - in->raw.to, &n, err));
+    in->raw.to += n;
     return 0;
 }
 
@@ -326,7 +334,11 @@ int dt_input_read(struct dt_input *in, void *data, size_t capacity, size_t *size
                   struct dt_error *err)
 {
     *size = 0;
-    if (in->plain.from == in->plain.to)
+    bool empty = in->plain.from == in->plain.to;
+    if (empty && capacity >= RAW_SIZE && in->codec == NULL && !in->utf16 &&
+        in->raw.from == in->raw.to && !in->raw_ended)
+        return read_bytes(in, data, capacity, size, err); /* without a copy */
+    if (empty)
         DT_TRY(fill_plain(in, err));
     size_t have = in->plain.to - in->plain.from;
     *size = have < capacity ? have : capacity;

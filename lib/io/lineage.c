@@ -13,10 +13,18 @@
 #include "io/lineage-internal.h"
 #include "io/sealed-json.h"
 
+/* The hash of an output. */
+struct watch {
+    struct watch *next;
+    const struct dt_output *out;
+    struct dt_sha256 hash;
+};
+
 struct dt_lineage {
     struct json_object *records; /* of the inputs; in the end also own */
     struct json_object *ids;     /* of the records, as members */
     struct json_object *own, *inputs;
+    struct watch *watches;
     bool closed;
 };
 
@@ -56,6 +64,11 @@ void dt_lineage_free(struct dt_lineage *l)
     json_object_put(l->ids);
     if (!l->closed)
         json_object_put(l->own);
+    for (struct watch *w = l->watches, *next; w; w = next) {
+        next = w->next;
+        dt_sha256_release(&w->hash);
+        free(w);
+    }
     free(l);
 }
 
@@ -194,13 +207,9 @@ int dt_lineage_continue(struct dt_lineage *l, const char *path, struct dt_error 
 
 /* --- outputs ---------------------------------------------------------------------------------- */
 
-int dt_lineage_write_beside(struct dt_lineage *l, const char *path, struct dt_error *err)
+static int write_beside(struct dt_lineage *l, const char *path, uint64_t bytes, const char *hex,
+                        struct dt_error *err)
 {
-    char hex[DT_SHA256_HEX];
-    uint64_t bytes;
-    if (l == NULL)
-        return 0;
-    DT_TRY(dt_sha256_file(path, &bytes, hex, err));
     struct json_object *root = dt_json_new_object();
     dt_json_object_add(root, "bytes", dt_json_new_int((int64_t)bytes));
     dt_json_object_add(root, "sha256", dt_json_new_string(hex));
@@ -212,11 +221,52 @@ int dt_lineage_write_beside(struct dt_lineage *l, const char *path, struct dt_er
     return rc;
 }
 
+int dt_lineage_write_beside(struct dt_lineage *l, const char *path, struct dt_error *err)
+{
+    char hex[DT_SHA256_HEX];
+    uint64_t bytes;
+    if (l == NULL)
+        return 0;
+    DT_TRY(dt_sha256_file(path, &bytes, hex, err));
+    return write_beside(l, path, bytes, hex, err);
+}
+
+static void add_to_hash(void *hash, const void *data, size_t size)
+{
+    dt_sha256_add(hash, data, size);
+}
+
+void dt_lineage_watch(struct dt_lineage *l, struct dt_output *out, int threads)
+{
+    if (l == NULL || out->temporary == NULL)
+        return;
+    struct watch *w = dt_alloc(1, sizeof *w);
+    *w = (struct watch){.next = l->watches, .out = out};
+    l->watches = w;
+    dt_sha256_init(&w->hash);
+    if (threads > 1)
+        dt_sha256_use_thread(&w->hash);
+    out->witness = add_to_hash;
+    out->context = &w->hash;
+}
+
+static struct watch *find_watch(struct dt_lineage *l, const struct dt_output *out)
+{
+    struct watch *w = l ? l->watches : NULL;
+    while (w && w->out != out)
+        w = w->next;
+    return w;
+}
+
 int dt_lineage_commit(struct dt_lineage *l, struct dt_output *out, struct dt_error *err)
 {
-    char *path = l && out->temporary ? dt_strdup(out->path) : NULL;
+    char *path = l && out->temporary ? dt_strdup(out->path) : NULL, hex[DT_SHA256_HEX];
+    struct watch *w = find_watch(l, out);
     int rc = dt_output_commit(out, err);
-    if (rc == 0 && path)
+    uint64_t bytes = w ? w->hash.bytes : 0;
+    if (rc == 0 && w)
+        rc = write_beside(l, path, bytes, dt_sha256_finish(&w->hash, hex), err);
+    else if (rc == 0 && path)
         rc = dt_lineage_write_beside(l, path, err);
     free(path);
     return rc;

@@ -72,6 +72,9 @@ struct json_object *dt_lineage_records(struct dt_lineage *l);
 /* Writes PATH.lineage.json, of a file that is complete: its size, its hash, the records. */
 int dt_lineage_write_beside(struct dt_lineage *l, const char *path,
                             struct dt_error *err) DT_MUST_CHECK;
+/* Hashes a named file while it is written, on a separate thread if threads is above 1, so that
+ * dt_lineage_commit() does not read it again. Call before the first write. */
+void dt_lineage_watch(struct dt_lineage *l, struct dt_output *out, int threads);
 /* dt_output_commit(), and dt_lineage_write_beside() for a file that was named. */
 int dt_lineage_commit(struct dt_lineage *l, struct dt_output *out,
                       struct dt_error *err) DT_MUST_CHECK;

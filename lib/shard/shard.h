@@ -28,6 +28,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/pool.h"
 #include "io/lineage.h"
 
 /* Marks an id without loss as a target, in functions that return the loss mask: padding, and
@@ -68,8 +69,9 @@ struct dt_shard_writer;
 int dt_shard_writer_new(struct dt_shard_writer **w, struct dt_output *out,
                         const struct dt_shard_info *info, int level,
                         struct dt_error *err) DT_MUST_CHECK;
-/* Compresses on a thread pool; call before the first write. The output does not depend on it. */
-void dt_shard_writer_use_threads(struct dt_shard_writer *w, int threads);
+/* Makes frames on threads, which are borrowed; call before the first write. The output does not
+ * depend on it. */
+void dt_shard_writer_use_threads(struct dt_shard_writer *w, struct dt_threads *threads);
 /* ids: [document->tokens], below the vocabulary size, with DT_NO_LOSS marks in a masked stream.
  * In rows, documents and padding must fill each row exactly: use shard/rows.h. */
 int dt_shard_write(struct dt_shard_writer *w, const uint32_t *ids,

@@ -32,6 +32,7 @@ struct dt_sharder {
     /* By tail: a temporary stream of all documents, until the number of tokens is known. */
     struct dt_output spool;
     struct dt_shard_writer *spooler;
+    struct dt_threads *threads; /* of all writers */
 };
 
 int dt_split_parse(const char *text, struct dt_split *split, struct dt_error *err)
@@ -94,7 +95,7 @@ static int open_shard(struct dt_sharder *s, struct stream *t, struct dt_error *e
     if (rc == 0)
         rc = dt_shard_writer_new(&t->writer, &t->out, &s->manifest.info, s->options->level, err);
     if (rc == 0) {
-        dt_shard_writer_use_threads(t->writer, s->options->threads);
+        dt_shard_writer_use_threads(t->writer, s->threads);
         dt_manifest_add_shard(split, name);
     }
     free(path);
@@ -275,6 +276,7 @@ int dt_sharder_new(struct dt_sharder **result, const char *directory,
     DT_TRY(dt_sharder_check_splits(options->splits, options->count, err));
     struct dt_sharder *s = dt_alloc(1, sizeof *s);
     s->options = options;
+    s->threads = dt_threads_new(options->threads);
     s->manifest.info = *info;
     add_streams(s);
     int rc = dt_shard_directory_begin(&s->directory, directory, options->append, err);
@@ -384,6 +386,7 @@ void dt_sharder_free(struct dt_sharder *s)
     }
     dt_shard_writer_free(s->spooler);
     dt_output_abandon(&s->spool);
+    dt_threads_free(s->threads);
     dt_shard_directory_release(&s->directory);
     dt_manifest_release(&s->manifest);
     free(s->streams);

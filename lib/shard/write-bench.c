@@ -58,9 +58,11 @@ static int write_once(const struct corpus *c, int level, int threads, uint64_t *
     DT_TRY(dt_output_open(&out, "/dev/null", err));
     int rc = dt_shard_writer_new(&w, &out, &c->info, level, err);
     if (rc == 0) {
-        dt_shard_writer_use_threads(w, threads);
+        struct dt_threads *pool = dt_threads_new(threads);
+        dt_shard_writer_use_threads(w, pool);
         rc = write_documents(c, w, err);
         dt_shard_writer_free(w);
+        dt_threads_free(pool);
     }
     *bytes = out.written;
     dt_output_abandon(&out);

@@ -218,11 +218,11 @@ int dt_shard_writer_new(struct dt_shard_writer **result, struct dt_output *out,
     return 0;
 }
 
-void dt_shard_writer_use_threads(struct dt_shard_writer *w, int threads)
+void dt_shard_writer_use_threads(struct dt_shard_writer *w, struct dt_threads *threads)
 {
     assert(w->frames == 0 && w->filling == NULL);
     dt_pool_free(w->pool);
-    w->pool = dt_pool_new(w->level > 0 ? threads : 1, encode_frame, w);
+    w->pool = dt_pool_on(threads, encode_frame, w);
 }
 
 /* Sets the mask bits of the next count ids. */

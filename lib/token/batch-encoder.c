@@ -14,7 +14,8 @@
 struct segment {
     size_t text_end, ids_end; /* in the job's text and ids */
     bool ends_document;
-    uint64_t bytes, hash; /* of the whole document */
+    uint64_t bytes, hash; /* of the whole document; hash: 0 for one of one segment, until the job is
+                             done */
 };
 
 struct job {
@@ -76,6 +77,8 @@ static void encode_job(void *work, void *context)
         struct segment *s = &job->segments[i];
         dt_encoder_encode(e, job->text.data + from, s->text_end - from, &job->ids);
         s->ids_end = job->ids.count;
+        if (s->bytes == s->text_end - from)
+            s->hash = dt_hash(job->text.data + from, s->bytes);
         from = s->text_end;
     }
     return_encoder(b, e);
@@ -102,7 +105,7 @@ struct dt_batch_encoder *dt_batch_encoder_new(const struct dt_tokenizer *t,
     b->receive = receive;
     b->context = context;
     pthread_mutex_init(&b->lock, NULL);
-    b->pool = dt_pool_new(options->threads, encode_job, b);
+    b->pool = dt_pool_on(options->threads, encode_job, b);
     return b;
 }
 
@@ -244,10 +247,11 @@ static struct segment *add_segment(struct dt_batch_encoder *b, const char *text,
 int dt_batch_encoder_add(struct dt_batch_encoder *b, const char *text, size_t size,
                          struct dt_error *err)
 {
-    uint64_t hash = dt_hash(text, size), bytes = size;
+    bool is_cut = b->cut_documents && size > JOB_BYTES;
+    uint64_t hash = is_cut ? dt_hash(text, size) : 0, bytes = size;
     for (bool last = false; !last;) {
         size_t part = size;
-        if (b->cut_documents && size > JOB_BYTES)
+        if (is_cut && size > JOB_BYTES)
             part = dt_pattern_safe_cut(text, size, JOB_BYTES);
         last = part == size;
         struct segment *s = add_segment(b, text, part);

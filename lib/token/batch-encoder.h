@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/pool.h"
 #include "token/tokenizer.h"
 
 struct dt_encoded {
@@ -31,9 +32,9 @@ typedef int dt_encoded_receiver(const struct dt_encoded *document, void *context
                                 struct dt_error *err);
 
 struct dt_batch_encoder_options {
-    int threads;
-    struct dt_frame frame; /* of each document */
-    bool allow_special;    /* see dt_encoder_allow_special */
+    struct dt_threads *threads; /* borrowed */
+    struct dt_frame frame;      /* of each document */
+    bool allow_special;         /* see dt_encoder_allow_special */
     bool keep_spans;
     /* Maximum ids of a document, including its frame; 0: unlimited. The rest is dropped or,
      * with overlap, becomes further documents, each in a frame, that repeat the last stride

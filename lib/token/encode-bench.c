@@ -42,7 +42,8 @@ static int encode_together(struct dt_batch_encoder *b, const char *text, size_t 
 int dt_encode_bench(const struct dt_tokenizer *t, const char *text, size_t size, int threads,
                     double seconds, struct dt_encode_speed *speed, struct dt_error *err)
 {
-    struct dt_batch_encoder_options options = {.threads = threads};
+    struct dt_threads *pool = dt_threads_new(threads);
+    struct dt_batch_encoder_options options = {.threads = pool};
     struct dt_encoder *e = threads == 1 ? dt_encoder_new(t) : NULL;
     struct dt_batch_encoder *b =
         threads > 1 ? dt_batch_encoder_new(t, &options, count, &speed->tokens) : NULL;
@@ -64,6 +65,7 @@ int dt_encode_bench(const struct dt_tokenizer *t, const char *text, size_t size,
             speed->processor_seconds = processor;
     }
     dt_batch_encoder_free(b);
+    dt_threads_free(pool);
     dt_encoder_free(e);
     return rc;
 }

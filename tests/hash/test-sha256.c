@@ -33,6 +33,52 @@ static void the_hashes_are_those_of_the_standard(void **state)
     }
 }
 
+/* Adds total bytes in pieces of odd sizes. */
+static void add_pieces(struct dt_sha256 *s, size_t total)
+{
+    unsigned char piece[70001];
+    for (size_t done = 0, size = 1, n; done < total; done += n, size = size * 7 % 70001 + 1) {
+        n = size < total - done ? size : total - done;
+        for (size_t i = 0; i < n; i++)
+            piece[i] = (unsigned char)((done + i) * 2654435761u >> 13);
+        dt_sha256_add(s, piece, n);
+    }
+}
+
+static void a_thread_makes_the_same_hash(void **state)
+{
+    (void)state;
+    static const size_t totals[] = {0, 1, 1 << 18, (1 << 18) + 1, 5 << 18, 3000001};
+    struct dt_sha256 alone, helped;
+    char expected[DT_SHA256_HEX], hex[DT_SHA256_HEX];
+    for (size_t i = 0; i < sizeof totals / sizeof *totals; i++) {
+        dt_sha256_init(&alone);
+        dt_sha256_init(&helped);
+        add_pieces(&alone, totals[i]);
+        dt_sha256_use_thread(&helped);
+        add_pieces(&helped, totals[i]);
+        assert_int_equal(helped.bytes, totals[i]);
+        dt_sha256_finish(&alone, expected);
+        assert_string_equal(dt_sha256_finish(&helped, hex), expected);
+        add_pieces(&helped, 10); /* it starts again, without the thread */
+        add_pieces(&alone, 10);
+        dt_sha256_finish(&alone, expected);
+        assert_string_equal(dt_sha256_finish(&helped, hex), expected);
+    }
+}
+
+static void what_was_added_can_be_discarded(void **state)
+{
+    (void)state;
+    struct dt_sha256 s;
+    dt_sha256_init(&s);
+    dt_sha256_release(&s);
+    dt_sha256_use_thread(&s);
+    add_pieces(&s, 2000000);
+    dt_sha256_release(&s);
+    assert_null(s.thread);
+}
+
 static void a_file_is_hashed_with_its_size(void **state)
 {
     (void)state;
@@ -50,6 +96,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_hashes_are_those_of_the_standard),
+        cmocka_unit_test(a_thread_makes_the_same_hash),
+        cmocka_unit_test(what_was_added_can_be_discarded),
         cmocka_unit_test_setup_teardown(a_file_is_hashed_with_its_size, enter_scratch,
                                         leave_scratch),
     };

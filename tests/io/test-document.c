@@ -23,12 +23,14 @@ static void write_bytes(const char *path, const char *data, size_t size)
 }
 
 /* Appends "id=text{meta}|" for each document, to compare all at once. */
-static int list(char *const *paths, int count, const struct dt_documents_options *options,
-                struct dt_buffer *out)
+static int list_on(int threads, char *const *paths, int count,
+                   const struct dt_documents_options *options, struct dt_buffer *out)
 {
     struct dt_documents *docs = NULL;
     struct dt_document doc = DT_DOCUMENT_EMPTY;
-    int rc = dt_documents_open(&docs, paths, count, options, &err);
+    struct dt_documents_options with_threads = *options;
+    with_threads.threads = threads;
+    int rc = dt_documents_open(&docs, paths, count, &with_threads, &err);
     dt_buffer_clear(out);
     dt_buffer_add_string(out, "");
     while (rc >= 0 && (rc = dt_documents_next(docs, &doc, &err)) > 0) {
@@ -40,6 +42,22 @@ static int list(char *const *paths, int count, const struct dt_documents_options
     }
     dt_document_release(&doc);
     dt_documents_close(docs);
+    return rc;
+}
+
+/* The same with threads must give the same documents and the same error. */
+static int list(char *const *paths, int count, const struct dt_documents_options *options,
+                struct dt_buffer *out)
+{
+    struct dt_buffer alone = DT_BUFFER_EMPTY;
+    int rc = list_on(0, paths, count, options, &alone);
+    struct dt_error first = err;
+    assert_int_equal(list_on(3, paths, count, options, out), rc);
+    assert_int_equal(out->size, alone.size);
+    assert_memory_equal(out->data, alone.data, alone.size);
+    if (rc < 0)
+        assert_string_equal(err.text, first.text);
+    dt_buffer_release(&alone);
     return rc;
 }
 
@@ -742,6 +760,137 @@ static void close_pairs(void *state)
     free(p);
 }
 
+/* --- blocks ----------------------------------------------------------------------------------- */
+
+enum { LINES = 30000 };
+
+static size_t length_of(int line)
+{
+    return line % 5000 == 77 ? 700000 : (size_t)line * 7919 % 200;
+}
+
+static bool is_bad(int line)
+{
+    return line % 3001 == 17;
+}
+
+static bool is_blank(int line)
+{
+    return line % 701 == 5;
+}
+
+/* Lines 1 .. LINES, of which the last has no line end. */
+static void write_lines(const char *path)
+{
+    struct dt_buffer lines = DT_BUFFER_EMPTY;
+    for (int i = 1; i <= LINES; i++) {
+        if (is_blank(i)) {
+            dt_buffer_add_string(&lines, " \t\r\n");
+            continue;
+        }
+        dt_buffer_printf(&lines, "{\"id\": %d, \"text\": \"", i);
+        for (size_t k = 0; k < length_of(i); k++)
+            dt_buffer_add_char(&lines, (char)('a' + (k + (size_t)i) % 26));
+        dt_buffer_printf(&lines, is_bad(i) ? "\n" : "\", \"n\": %d}%s", i, i < LINES ? "\n" : "");
+    }
+    write_bytes(path, lines.data, lines.size);
+    dt_buffer_release(&lines);
+}
+
+static void assert_line(const struct dt_document *doc, int line)
+{
+    char id[16], meta[24];
+    snprintf(id, sizeof id, "%d", line);
+    snprintf(meta, sizeof meta, "{\"n\":%d}", line);
+    assert_string_equal(doc->id.data, id);
+    assert_string_equal(doc->meta.data, meta);
+    assert_int_equal(doc->text.size, length_of(line));
+    for (size_t k = 0; k < doc->text.size; k++)
+        if (doc->text.data[k] != (char)('a' + (k + (size_t)line) % 26))
+            fail();
+}
+
+/* Reads them past the bad ones, which the quarantine names. */
+static void read_lines_on(int threads)
+{
+    char *const paths[] = {"lines"};
+    const struct dt_documents_options options = {
+        .format = DT_DOCUMENT_FORMAT_JSONL,
+        .threads = threads,
+        .bad_lines = {.skip = true, .most = UINT64_MAX, .quarantine = "bad"}};
+    struct dt_documents *docs;
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    assert_int_equal(dt_documents_open(&docs, paths, 1, &options, &err), 0);
+    for (int i = 1; i <= LINES; i++) {
+        if (is_bad(i) || is_blank(i))
+            continue;
+        assert_int_equal(dt_documents_next(docs, &doc, &err), 1);
+        assert_line(&doc, i);
+    }
+    assert_int_equal(dt_documents_next(docs, &doc, &err), 0);
+    assert_string_equal(dt_documents_losses(docs).first_skipped,
+                        "lines:17: byte 43: ends too early");
+    dt_document_release(&doc);
+    dt_documents_close(docs);
+}
+
+static void lines_of_many_blocks_come_in_order(void **state)
+{
+    char *alone, *data;
+    size_t size, same;
+    (void)state;
+    write_lines("lines");
+    read_lines_on(1);
+    assert_int_equal(dt_file_read("bad", 1 << 24, &alone, &size, &err), 0);
+    for (int threads = 2; threads <= 4; threads += 2) {
+        read_lines_on(threads);
+        assert_int_equal(dt_file_read("bad", 1 << 24, &data, &same, &err), 0);
+        assert_int_equal(same, size);
+        assert_memory_equal(data, alone, size);
+        free(data);
+    }
+    free(alone);
+}
+
+/* A reader that stops early, while threads parse. */
+static void a_reader_can_be_closed_before_the_end(void **state)
+{
+    char *const paths[] = {"lines"};
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_LINES, .threads = 4};
+    struct dt_documents *docs;
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    (void)state;
+    write_lines("lines");
+    for (int count = 0; count < 3; count++) {
+        assert_int_equal(dt_documents_open(&docs, paths, 1, &options, &err), 0);
+        for (int i = 0; i < count; i++)
+            assert_int_equal(dt_documents_next(docs, &doc, &err), 1);
+        dt_documents_close(docs);
+    }
+    dt_document_release(&doc);
+}
+
+/* Records above the limit, one of which is longer than what is read at once. */
+static void long_lines_are_skipped(void **state)
+{
+    char *const paths[] = {"f"};
+    const struct dt_documents_options options = {
+        .format = DT_DOCUMENT_FORMAT_LINES,
+        .most = 10,
+        .bad_lines = {.skip = true, .most = UINT64_MAX, .quarantine = "bad"}};
+    struct dt_buffer data = DT_BUFFER_EMPTY, out = DT_BUFFER_EMPTY;
+    (void)state;
+    dt_buffer_add_string(&data, "one\n0123456789\r\n0123456789a\n0123456789ab\n0123456789abcd\n");
+    for (int i = 0; i < 1000000; i++)
+        dt_buffer_add_char(&data, 'x');
+    dt_buffer_add_string(&data, "\ntwo\n");
+    write_bytes("f", data.data, data.size);
+    assert_int_equal(list(paths, 1, &options, &out), 0);
+    assert_string_equal(out.data, "f:1=one|f:2=0123456789|f:7=two|");
+    dt_buffer_release(&data);
+    dt_buffer_release(&out);
+}
+
 static const struct dt_document_reader pairs_reader = {
     .name = "pairs", .open = open_pairs, .next = next_pair, .close = close_pairs};
 
@@ -785,6 +934,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_module_above_adds_a_format),
+        cmocka_unit_test(lines_of_many_blocks_come_in_order),
+        cmocka_unit_test(a_reader_can_be_closed_before_the_end),
+        cmocka_unit_test(long_lines_are_skipped),
         cmocka_unit_test(a_text_is_the_file),
         cmocka_unit_test(a_line_is_a_document_and_may_be_empty),
         cmocka_unit_test(a_nul_ends_a_document),

@@ -107,6 +107,43 @@ static void a_sealed_file_shows_every_change(void **state)
     assert_int_equal(dt_sealed_json_check("f", &err), 0);
 }
 
+/* Writes an output of 2 MB with its record beside it, watched by threads unless they are 0. */
+static void write_output(const char *path, int threads)
+{
+    static char piece[5000];
+    struct dt_error err;
+    struct dt_output out;
+    struct dt_lineage *l = dt_lineage_new();
+    memset(piece, 'x', sizeof piece);
+    assert_int_equal(dt_output_open(&out, path, &err), 0);
+    if (threads > 0)
+        dt_lineage_watch(l, &out, threads);
+    for (int i = 0; i < 400; i++) {
+        piece[i] = 'y';
+        assert_int_equal(dt_output_write(&out, piece, (size_t)(i * 12), &err), 0);
+    }
+    assert_int_equal(dt_lineage_commit(l, &out, &err), 0);
+    dt_lineage_free(l);
+}
+
+static void a_watched_output_has_the_record_of_one_that_is_read(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    char *expected, *text;
+    size_t size, same;
+    write_output("out", 0);
+    assert_int_equal(dt_file_read("out.lineage.json", 10000, &expected, &size, &err), 0);
+    for (int threads = 1; threads <= 2; threads++) {
+        write_output("out", threads);
+        assert_int_equal(dt_file_read("out.lineage.json", 10000, &text, &same, &err), 0);
+        assert_string_equal(text, expected);
+        free(text);
+    }
+    free(expected);
+    write_output("/dev/null", 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +152,8 @@ int main(void)
         cmocka_unit_test(what_is_not_a_list_of_records_is_refused),
         cmocka_unit_test_setup_teardown(a_sealed_file_shows_every_change, enter_scratch,
                                         leave_scratch),
+        cmocka_unit_test_setup_teardown(a_watched_output_has_the_record_of_one_that_is_read,
+                                        enter_scratch, leave_scratch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

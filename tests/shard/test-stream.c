@@ -62,8 +62,9 @@ static void write_file(const char *file, const uint64_t *lengths, size_t count, 
     struct dt_shard_info info = info_of(vocab_size);
     assert_int_equal(dt_output_open(&out, file, &err), 0);
     assert_int_equal(dt_shard_writer_new(&w, &out, &info, level, &err), 0);
+    struct dt_threads *pool = dt_threads_new(threads);
     if (threads > 1)
-        dt_shard_writer_use_threads(w, threads);
+        dt_shard_writer_use_threads(w, pool);
     for (size_t i = 0; i < count; i++) {
         uint32_t *ids = malloc(lengths[i] * 4 + 4);
         struct dt_shard_document d = document_of(i, lengths[i]);
@@ -73,6 +74,7 @@ static void write_file(const char *file, const uint64_t *lengths, size_t count, 
     }
     assert_int_equal(dt_shard_writer_finish(w, &err), 0);
     dt_shard_writer_free(w);
+    dt_threads_free(pool);
     assert_int_equal(dt_output_commit(&out, &err), 0);
 }
 
@@ -240,7 +242,8 @@ static void level_3_is_compressed_on_all_threads(void **state)
     fill_ids(ids, 1, TOKENS, 2000);
     assert_int_equal(dt_output_open(&out, path, &err), 0);
     assert_int_equal(dt_shard_writer_new(&w, &out, &info, 3, &err), 0);
-    dt_shard_writer_use_threads(w, WORKERS);
+    struct dt_threads *pool = dt_threads_new(WORKERS);
+    dt_shard_writer_use_threads(w, pool);
     for (uint64_t i = 0; i < MOST_DOCUMENTS && !worked; i++) {
         struct dt_shard_document d = document_of(i, TOKENS);
         assert_int_equal(dt_shard_write(w, ids, &d, &err), 0);
@@ -248,6 +251,7 @@ static void level_3_is_compressed_on_all_threads(void **state)
     }
     assert_int_equal(dt_shard_writer_finish(w, &err), 0);
     dt_shard_writer_free(w);
+    dt_threads_free(pool);
     dt_output_abandon(&out);
     free(ids);
     if (count == 0)

@@ -204,8 +204,9 @@ static void documents_come_back_in_order_whole_and_once(void **state)
     t->eot = t->size - 1;
     for (int threads = 1; threads <= 4; threads++) {
         bool eot = threads % 2 == 0;
+        struct dt_threads *pool = dt_threads_new(threads);
         struct dt_batch_encoder_options options = {
-            .threads = threads, .frame = {.after = {t->eot}, .after_count = eot}};
+            .threads = pool, .frame = {.after = {t->eot}, .after_count = eot}};
         struct expected x = {texts, dt_encoder_new(t), eot ? t->eot : DT_NO_TOKEN, 0, 0};
         struct dt_batch_encoder *b = dt_batch_encoder_new(t, &options, receive, &x);
         for (size_t i = 0; i < COUNT; i++)
@@ -213,6 +214,7 @@ static void documents_come_back_in_order_whole_and_once(void **state)
         assert_int_equal(dt_batch_encoder_finish(b, &err), 0);
         assert_int_equal(x.received, COUNT);
         dt_batch_encoder_free(b);
+        dt_threads_free(pool);
         dt_encoder_free(x.encoder);
     }
     for (size_t i = 0; i < COUNT; i++)
@@ -229,7 +231,8 @@ static void an_error_of_the_receiver_ends_the_work(void **state)
     struct dt_error err;
     make_texts(texts, COUNT);
     for (int threads = 1; threads <= 4; threads += 3) {
-        struct dt_batch_encoder_options options = {.threads = threads};
+        struct dt_threads *pool = dt_threads_new(threads);
+        struct dt_batch_encoder_options options = {.threads = pool};
         struct expected x = {texts, dt_encoder_new(t), DT_NO_TOKEN, 0, 3};
         struct dt_batch_encoder *b = dt_batch_encoder_new(t, &options, receive, &x);
         int rc = 0;
@@ -241,6 +244,7 @@ static void an_error_of_the_receiver_ends_the_work(void **state)
         assert_string_equal(err.text, "enough");
         assert_int_equal(x.received, 3);
         dt_batch_encoder_free(b);
+        dt_threads_free(pool);
         dt_encoder_free(x.encoder);
     }
     for (size_t i = 0; i < COUNT; i++)
