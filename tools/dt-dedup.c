@@ -582,20 +582,18 @@ static int write_corpus(struct corpus *c, struct dt_document_writer *to, struct 
     return rc == 0 ? dt_document_writer_end(to, err) : rc;
 }
 
-static int find_and_write(struct corpus *c, struct dt_documents *in, struct dt_output *out,
-                          struct dt_lineage *lineage, struct dt_error *err)
+static int find_and_write(struct corpus *c, struct dt_documents *in, struct dt_document_writer *to,
+                          struct dt_error *err)
 {
-    struct dt_document_writer to = dt_document_writer_to(out, DT_DOCUMENT_OUTPUT_JSONL);
-    to.lineage = lineage;
     DT_TRY(read_corpus(c, in, err));
     if (!opt.quiet)
         dt_program_warn("%zu documents, %.1f MB: %.1f MB of memory to find repeated passages",
                         c->count, (double)c->bytes / 1e6, (double)dt_substrings_bytes(c->s) / 1e6);
     DT_TRY(dt_substrings_find(c->s, err));
     DT_TRY(opt.spans ? dt_output_open(&c->spans, opt.spans, err) : 0);
-    DT_TRY(write_corpus(c, &to, err));
-    DT_TRY(opt.spans ? dt_lineage_commit(lineage, &c->spans, err) : 0);
-    DT_TRY(dt_lineage_commit(lineage, out, err));
+    DT_TRY(write_corpus(c, to, err));
+    DT_TRY(opt.spans ? dt_lineage_commit(to->lineage, &c->spans, err) : 0);
+    DT_TRY(dt_lineage_commit(to->lineage, to->out, err));
     if (!opt.quiet)
         dt_program_warn("removed %.1f MB (%.2f %%) and %llu documents of nothing else",
                         (double)c->removed / 1e6,
@@ -608,7 +606,10 @@ static int cut_documents(struct dt_documents *in, struct dt_output *out, struct 
                          struct dt_error *err)
 {
     struct corpus c = {.s = dt_substrings_new((size_t)opt.length), .spans = {.fd = -1}};
-    int rc = find_and_write(&c, in, out, lineage, err);
+    struct dt_document_writer to = dt_document_writer_to(out, DT_DOCUMENT_OUTPUT_JSONL);
+    to.lineage = lineage;
+    int rc = find_and_write(&c, in, &to, err);
+    dt_document_writer_release(&to);
     for (size_t i = 0; i < c.count; i++)
         dt_document_release(&c.documents[i]);
     free(c.documents);

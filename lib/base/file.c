@@ -336,6 +336,20 @@ int dt_file_open(const char *path, struct dt_error *err)
     return rc < 0 ? rc : fd;
 }
 
+int dt_file_open_nameless(const char *directory, struct dt_error *err)
+{
+    const char *given = getenv("TMPDIR");
+    const char *temporary = given && *given ? given : "/tmp";
+    char *path =
+        directory ? dt_asprintf("%s.dt-XXXXXX", directory) : dt_asprintf("%s/dt-XXXXXX", temporary);
+    int fd = mkostemp(path, O_CLOEXEC);
+    int rc = fd < 0 ? dt_fail_errno(err, "cannot create '%s'", path) : fd;
+    if (fd >= 0)
+        unlink(path);
+    free(path);
+    return rc;
+}
+
 /* A descriptor that the program inherited may be a pipe. */
 static int open_to_read(const char *path, struct dt_error *err)
 {

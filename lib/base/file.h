@@ -63,6 +63,10 @@ int dt_file_open(const char *path, struct dt_error *err) DT_MUST_CHECK;
 int dt_file_read(const char *path, size_t limit, char **data, size_t *size,
                  struct dt_error *err) DT_MUST_CHECK;
 
+/* A new file without a name, to be written and read; its descriptor. directory: "" is the current
+ * one, NULL that of TMPDIR. */
+int dt_file_open_nameless(const char *directory, struct dt_error *err) DT_MUST_CHECK;
+
 /* DT_EIO if path exists but is not a regular file: for files that are read twice, or written to.
  * A missing file passes: opening it will fail. */
 int dt_file_need_regular(const char *path, struct dt_error *err) DT_MUST_CHECK;

@@ -34,7 +34,7 @@ static int write_bytes(struct dt_document_writer *w, const char *data, size_t si
                        struct dt_error *err)
 {
     if (!w->begun)
-        DT_TRY(dt_output_codec_open(&w->codec, w->out, err));
+        DT_TRY(dt_output_codec_open(&w->codec, w->out, w->format == DT_DOCUMENT_OUTPUT_JSONL, err));
     w->begun = true;
     return w->codec ? dt_output_codec_write(w->codec, w->out, data, size, ends, err)
                     : dt_output_write(w->out, data, size, err);

@@ -6,7 +6,7 @@
  * in a pipe carry two marks, in the member "dt_stream" of a line of JSON: the first document has
  * "begin", and the last one the end record, the number of documents and a hash of their texts. A
  * reader that sees the first mark requires the second. Files carry neither: they are atomic
- * (base/file.h). A file named .gz or .zst is compressed.
+ * (base/file.h). A file named .gz or .zst is compressed, one named .parquet a table.
  *
  *     struct dt_document_writer w = dt_document_writer_to(&out, DT_DOCUMENT_OUTPUT_JSONL);
  *     for (each document)
@@ -32,7 +32,7 @@ struct dt_document_writer {
     bool marked;                   /* JSON Lines into a pipe or socket */
     uint64_t documents, hash;      /* of what was added, where it is marked */
     struct dt_lineage *lineage;    /* goes into the end record; borrowed, or NULL */
-    struct dt_output_codec *codec; /* of a file named .gz or .zst */
+    struct dt_output_codec *codec; /* of a file named .gz, .zst or .parquet */
     bool begun;                    /* codec was looked for */
 };
 

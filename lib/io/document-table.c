@@ -5,7 +5,6 @@
  * input, and that of a pipe, is copied to a temporary file before, since both formats have their
  * index at the end.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,26 +25,20 @@ struct reader {
 /* The rest of the input as a file without a name; its descriptor. */
 static int copy_to_file(struct dt_input *in, struct dt_error *err)
 {
-    const char *directory = getenv("TMPDIR");
-    char *path = dt_asprintf("%s/dt-table-XXXXXX", directory && *directory ? directory : "/tmp");
-    char *piece = dt_alloc(PIECE, 1);
     size_t size = 1;
-    int rc = 0, fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0)
-        rc = dt_fail_errno(err, "cannot create '%s'", path);
-    else
-        unlink(path);
+    int rc = 0, fd = dt_file_open_nameless(NULL, err);
+    DT_TRY(fd);
+    char *piece = dt_alloc(PIECE, 1);
     while (rc == 0 && size > 0 && (rc = dt_input_read(in, piece, PIECE, &size, err)) == 0)
         for (size_t done = 0; rc == 0 && done < size;) {
             ssize_t n = write(fd, piece + done, size - done);
             if (n < 0)
-                rc = dt_fail_errno(err, "cannot write '%s'", path);
+                rc = dt_fail_errno(err, "cannot copy '%s' to a temporary file", dt_input_name(in));
             done += n > 0 ? (size_t)n : 0;
         }
-    if (rc < 0 && fd >= 0)
+    if (rc < 0)
         close(fd);
     free(piece);
-    free(path);
     return rc < 0 ? rc : fd;
 }
 

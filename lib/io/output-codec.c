@@ -1,50 +1,73 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/output-codec.h"
+#include "io/output-codec-internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include "base/buffer.h"
 #include "io/file-type.h"
+#include "io/parquet-output.h"
 
 #define PIECE      ((size_t)1 << 17)
 #define GZIP_LEVEL 6
 #define ZSTD_LEVEL 3
 
 struct dt_output_codec {
-    ZSTD_CCtx *zstd; /* NULL: gzip */
+    struct dt_parquet_output *parquet;
+    ZSTD_CCtx *zstd; /* both NULL: gzip */
     z_stream gzip;
     unsigned char piece[PIECE];
 };
 
-int dt_output_codec_open(struct dt_output_codec **codec, const struct dt_output *out,
-                         struct dt_error *err)
+struct dt_output_codec *dt_output_codec_zstd(void)
 {
-    const char *name = out->temporary ? dt_file_type_codec(out->path) : NULL;
-    const char *table = out->temporary ? strrchr(out->path, '.') : NULL;
-    *codec = NULL;
-    if (table && strcmp(table, ".parquet") == 0)
-        return dt_fail(err, DT_EINVALID,
-                       "%s: is named as a Parquet file, which dt does not write: write JSON Lines, "
-                       "then: duckdb -c \"copy (from 'x.jsonl') to 'x.parquet'\"",
-                       out->path);
-    if (name == NULL)
-        return 0;
-    bool gzip = strcmp(name, "gzip") == 0;
-    if (!gzip && strcmp(name, "zstd") != 0)
-        return dt_fail(err, DT_EINVALID,
-                       "%s: is named as %s data, which dt does not write: name it .gz or .zst",
-                       out->path, name);
-    struct dt_output_codec *c = *codec = dt_alloc(1, sizeof *c);
-    if (gzip && deflateInit2(&c->gzip, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY))
-        return dt_fail(err, DT_ENOMEM, "cannot start zlib");
-    if (gzip)
-        return 0;
+    struct dt_output_codec *c = dt_alloc(1, sizeof *c);
     c->zstd = dt_checked(ZSTD_createCCtx());
     ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
     ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_checksumFlag, 1);
+    return c;
+}
+
+static int open_gzip(struct dt_output_codec **codec, struct dt_error *err)
+{
+    struct dt_output_codec *c = *codec = dt_alloc(1, sizeof *c);
+    return deflateInit2(&c->gzip, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK
+               ? 0
+               : dt_fail(err, DT_ENOMEM, "cannot start zlib");
+}
+
+static int open_parquet(struct dt_output_codec **codec, struct dt_output *out, bool documents,
+                        struct dt_error *err)
+{
+    if (!documents)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: is named as a Parquet file, which holds documents with their ids, not "
+                       "texts or attributes alone",
+                       out->path);
+    struct dt_output_codec *c = *codec = dt_alloc(1, sizeof *c);
+    return dt_parquet_output_open(&c->parquet, out, err);
+}
+
+int dt_output_codec_open(struct dt_output_codec **codec, struct dt_output *out, bool documents,
+                         struct dt_error *err)
+{
+    const char *name = out->temporary ? dt_file_type_codec(out->path) : NULL;
+    const char *ending = out->temporary ? strrchr(out->path, '.') : NULL;
+    *codec = NULL;
+    if (ending && strcasecmp(ending, ".parquet") == 0)
+        return open_parquet(codec, out, documents, err);
+    if (name == NULL)
+        return 0;
+    if (strcmp(name, "gzip") == 0)
+        return open_gzip(codec, err);
+    if (strcmp(name, "zstd") != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: is named as %s data, which dt does not write: name it .gz or .zst",
+                       out->path, name);
+    *codec = dt_output_codec_zstd();
     return 0;
 }
 
@@ -80,6 +103,9 @@ static int write_zstd(struct dt_output_codec *c, struct dt_output *out, const vo
 int dt_output_codec_write(struct dt_output_codec *c, struct dt_output *out, const void *data,
                           size_t size, bool ends, struct dt_error *err)
 {
+    if (c->parquet)
+        return ends ? dt_parquet_output_end(c->parquet, err)
+                    : dt_parquet_output_add(c->parquet, data, size, err);
     const char *from = data;
     const size_t most = (size_t)1 << 30; /* of zlib's uInt */
     for (; size > most; from += most, size -= most)
@@ -90,9 +116,10 @@ int dt_output_codec_write(struct dt_output_codec *c, struct dt_output *out, cons
 
 void dt_output_codec_close(struct dt_output_codec *c)
 {
-    if (c && c->zstd == NULL)
-        deflateEnd(&c->gzip);
-    if (c)
-        ZSTD_freeCCtx(c->zstd);
+    if (c == NULL)
+        return;
+    dt_parquet_output_close(c->parquet);
+    deflateEnd(&c->gzip);
+    ZSTD_freeCCtx(c->zstd);
     free(c);
 }

@@ -36,6 +36,27 @@ need_duckdb() {
     cmp documents.ids back.ids
 }
 
+@test "an output named .parquet has the same documents for all readers" {
+    type -P duckdb >/dev/null || skip "no duckdb on PATH"
+    dt-synth -n 3000 | jq -c 'del(.dt_stream) | .meta += {n: (.text | length), f: 0.5, o: {l: [.id, null]}, b: true,
+        mix: (if (.text | length) % 2 == 0 then 1 else "x" end), big: 18446744073709551615, d: "2024-01-01T00:00:00Z"}' >in.jsonl
+    dt-clean -q in.jsonl -o out.parquet
+    dt-clean -q out.parquet | jq -cS 'del(.dt_stream)' >back
+    jq -cS . in.jsonl | cmp - back
+    dt-dedup substrings --length 100000 -q -o unique.parquet out.parquet
+    dt-clean -q unique.parquet | wc -l | grep -qx 3000
+    duckdb -csv -c "select count(*), count(distinct id), sum(n), typeof(any_value(d)) from 'out.parquet'" | tail -n 1 |
+        diff - <(jq -s -r '"3000,3000,\(map(.meta.n) | add),VARCHAR"' in.jsonl)
+    need_python pyarrow
+    "$PYTHON" -c 'if True:
+        import json, pyarrow.parquet
+        rows = pyarrow.parquet.read_table("out.parquet").to_pylist()
+        for row, line in zip(rows, open("in.jsonl"), strict=True):
+            d = json.loads(line)
+            assert (row["id"], row["text"], row["n"]) == (d["id"], d["text"], d["meta"]["n"])
+            assert json.loads(row["o"]) == d["meta"]["o"]'
+}
+
 @test "pyarrow does too" {
     need_python pyarrow
     "$PYTHON" -c 'if True:

@@ -74,6 +74,43 @@ parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
     refute kill -0 "$(cat pid)"
 }
 
+@test "an output named .parquet is written by duckdb" {
+    fake_duckdb 'if [ "$1" = --version ]; then exit; fi; echo "$6" >sql; zstd -dc >rows; printf PAR1'
+    printf '%s\n' '{"id":"a","text":"one","n":1,"f":1,"mix":1,"big":9007199254740993,"o":{"x":[1]}}' \
+        '{"id":"b","text":"two","f":2.5,"mix":"}","big":0.5,"nul":null,"it'"'"'s":true}' '{"text":"three"}' >in.jsonl
+    dt-clean -q in.jsonl -o out.parquet
+    [ "$(cat out.parquet)" = PAR1 ]
+    [ "$(jq -r .sha256 out.parquet.lineage.json)" = "$(sha256sum <out.parquet | cut -d ' ' -f 1)" ]
+    [ "$(cat rows)" = '{"id":"a","text":"one","n":1,"f":1,"mix":1,"big":9007199254740993,"o":{"x":[1]}}
+{"id":"b","text":"two","f":2.5,"mix":"}","big":0.5,"nul":null,"it'"'"'s":true}
+{"id":"in.jsonl:3","text":"three"}' ]
+    [[ "$(cat sql)" == *"columns = {'id': 'VARCHAR', 'text': 'VARCHAR', 'n': 'BIGINT', 'f': 'DOUBLE', 'mix': 'JSON', \
+'big': 'JSON', 'o': 'JSON', 'nul': 'VARCHAR', 'it''s': 'BOOLEAN'})) to '/dev/stdout' (format parquet, compression zstd, "* ]]
+    for meta in '"URL":1,"url":2' '"meta":{"text":1}' '"meta":{"":1}' '"x":1,"x":1'; do
+        echo '{"text":"a",'"$meta"'}' >bad.jsonl
+        run dt-clean -q bad.jsonl -o bad.parquet
+        assert_one_line_error dt-clean
+        [[ "$output" == "dt-clean: bad.parquet: the member \""*"\" of meta "*"; write JSON Lines (.jsonl.zst), "* ]]
+    done
+    run dt-clean -q --to text in.jsonl -o bad.parquet
+    assert_one_line_error dt-clean
+    [ ! -e bad.parquet ]
+}
+
+@test "a duckdb that fails or is not there makes no Parquet file" {
+    echo '{"text":"a"}' >in.jsonl
+    fake_duckdb 'if [ "$1" = --version ]; then exit; fi; printf PAR1; echo "Error: no" >&2; exit 3'
+    run dt-clean -q in.jsonl -o out.parquet
+    assert_one_line_error dt-clean
+    [ "$output" = "dt-clean: out.parquet: 'duckdb' failed with status 3: Error: no" ]
+    mkdir empty
+    dt=$(command -v dt-clean)
+    PATH=$T/empty run "$dt" -q in.jsonl -o out.parquet
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"out.parquet: is named as a Parquet file, which 'duckdb' writes, and that is not on PATH: install DuckDB"* ]]
+    [ "$(ls -A)" = "$(printf 'bin\nempty\nin.jsonl')" ]
+}
+
 @test "a table in CSV goes through all programs" {
     printf 'id,text,lang\n1,"Some, text",en\n2,"More\ntext",de\n' >x.csv
     printf 'id\ttext\tlang\r\n1\tSome, text\ten\r\n2\t"More\ntext"\tde\r\n' >x.tsv
@@ -184,10 +221,6 @@ parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
         [[ "$output" == *"out.$c: is named as "*", which dt does not write: name it .gz or .zst" ]]
         [ ! -e out.$c ]
     done
-    run dt-clean -q docs.jsonl -o out.parquet
-    assert_one_line_error dt-clean
-    [[ "$output" == *"out.parquet: is named as a Parquet file, which dt does not write: write JSON Lines"* ]]
-    [ ! -e out.parquet ]
     echo '{' >>docs.jsonl
     run dt-clean -q docs.jsonl -o none.gz
     assert_one_line_error dt-clean
