@@ -8,6 +8,6 @@
 extern const struct dt_document_reader dt_document_reader_text, dt_document_reader_lines,
     dt_document_reader_separator, dt_document_reader_nul, dt_document_reader_split,
     dt_document_reader_jsonl, dt_document_reader_csv, dt_document_reader_tsv,
-    dt_document_reader_parquet, dt_document_reader_arrow;
+    dt_document_reader_json, dt_document_reader_parquet, dt_document_reader_arrow;
 
 #endif

@@ -18,16 +18,17 @@ static const struct dt_document_reader *readers[MOST] = {
     [DT_DOCUMENT_FORMAT_SPLIT] = &dt_document_reader_split,
     [DT_DOCUMENT_FORMAT_CSV] = &dt_document_reader_csv,
     [DT_DOCUMENT_FORMAT_TSV] = &dt_document_reader_tsv,
+    [DT_DOCUMENT_FORMAT_JSON] = &dt_document_reader_json,
     [DT_DOCUMENT_FORMAT_PARQUET] = &dt_document_reader_parquet,
     [DT_DOCUMENT_FORMAT_ARROW] = &dt_document_reader_arrow,
 };
 const char *dt_document_formats[MOST + 1] = {
-    [DT_DOCUMENT_FORMAT_AUTO] = "auto",   [DT_DOCUMENT_FORMAT_TEXT] = "text",
-    [DT_DOCUMENT_FORMAT_LINES] = "lines", [DT_DOCUMENT_FORMAT_SEPARATOR] = "sep",
-    [DT_DOCUMENT_FORMAT_NUL] = "nul",     [DT_DOCUMENT_FORMAT_JSONL] = "jsonl",
-    [DT_DOCUMENT_FORMAT_SPLIT] = "split", [DT_DOCUMENT_FORMAT_CSV] = "csv",
-    [DT_DOCUMENT_FORMAT_TSV] = "tsv",     [DT_DOCUMENT_FORMAT_PARQUET] = "parquet",
-    [DT_DOCUMENT_FORMAT_ARROW] = "arrow",
+    [DT_DOCUMENT_FORMAT_AUTO] = "auto",       [DT_DOCUMENT_FORMAT_TEXT] = "text",
+    [DT_DOCUMENT_FORMAT_LINES] = "lines",     [DT_DOCUMENT_FORMAT_SEPARATOR] = "sep",
+    [DT_DOCUMENT_FORMAT_NUL] = "nul",         [DT_DOCUMENT_FORMAT_JSONL] = "jsonl",
+    [DT_DOCUMENT_FORMAT_SPLIT] = "split",     [DT_DOCUMENT_FORMAT_CSV] = "csv",
+    [DT_DOCUMENT_FORMAT_TSV] = "tsv",         [DT_DOCUMENT_FORMAT_JSON] = "json",
+    [DT_DOCUMENT_FORMAT_PARQUET] = "parquet", [DT_DOCUMENT_FORMAT_ARROW] = "arrow",
 };
 
 static int find(const char *name)

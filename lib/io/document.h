@@ -35,11 +35,12 @@ enum dt_document_format {
     DT_DOCUMENT_FORMAT_SPLIT, /* text up to the separator, anywhere in a line */
     DT_DOCUMENT_FORMAT_CSV,   /* RFC 4180, with a header */
     DT_DOCUMENT_FORMAT_TSV,
+    DT_DOCUMENT_FORMAT_JSON,    /* values over any lines: objects, arrays of them */
     DT_DOCUMENT_FORMAT_PARQUET, /* through duckdb */
     DT_DOCUMENT_FORMAT_ARROW,   /* IPC file, stream or Feather, through Python's pyarrow */
 };
 /* Names for the option table, in the order above: auto text lines sep nul jsonl split csv tsv
- * parquet arrow; then those of other modules (io/document-reader.h). */
+ * json parquet arrow; then those of other modules (io/document-reader.h). */
 extern const char *dt_document_formats[];
 
 struct dt_document {
@@ -65,7 +66,8 @@ struct dt_documents_options {
     size_t most;           /* bytes of a document, of which its line of JSON may have four times
                               as many; 0 is DT_DOCUMENT_BYTES; a longer one is an error */
     bool allow_special;    /* DT_DOCUMENT_FORMAT_AUTO takes <|endoftext|> and the like as text */
-    const char *field; /* member that holds the text, or a path a.b, or a column; NULL is "text" */
+    const char *field; /* member that holds the text, or a path a.b, or a column; NULL is "text";
+                          DT_DOCUMENT_FORMAT_JSON also takes a list and a member: a.b[].c */
     bool field_is_optional; /* formats without fields are read as well, not refused */
     struct dt_bad_line_policy bad_lines;
     bool partial;                 /* accept truncated and altered document streams */

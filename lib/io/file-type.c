@@ -321,6 +321,7 @@ static bool is_tsv(const char *head, size_t size)
 #define OBJECT       "if type == \"object\" then . else {text: .} end"
 #define OF_OTHERS    " (of dt-clean, too)"
 #define WITH(format) "programs that read documents, as dt-clean, read its rows", NULL
+#define AS_JSON      "--from json" OF_OTHERS " reads its values, --from text any bytes", NULL, "json"
 #define AS(format)   "--from " format OF_OTHERS " reads its columns, --from text any bytes", NULL
 
 /* The first matching row wins. */
@@ -430,8 +431,8 @@ static const struct row rows[] = {
     {{DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts", .format = "jsonl"},
      ANY,
      is_jsonl},
-    {{DT_FILE_AMBIGUOUS, "a JSON object over several lines", JQ(".")}, ANY, is_pretty_json},
-    {{DT_FILE_AMBIGUOUS, "a JSON array", JQ("'.[] | " OBJECT "'")}, ANY, is_json_array},
+    {{DT_FILE_AMBIGUOUS, "a JSON object over several lines", AS_JSON}, ANY, is_pretty_json},
+    {{DT_FILE_AMBIGUOUS, "a JSON array", AS_JSON}, ANY, is_json_array},
     {{DT_FILE_AMBIGUOUS, "a CSV file", AS("csv"), "csv"}, ANY, is_csv},
     {{DT_FILE_AMBIGUOUS, "a TSV file", AS("tsv"), "tsv"}, ANY, is_tsv},
     /* binary data that resembles text */
@@ -555,6 +556,7 @@ static const struct {
      {DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts", .format = "jsonl"}},
     {".ndjson",
      {DT_FILE_JSONL, "JSON Lines", "dt-clean --to text writes its texts", .format = "jsonl"}},
+    {".json", {DT_FILE_AMBIGUOUS, "a JSON file by its name", AS_JSON}},
     {".csv", {DT_FILE_AMBIGUOUS, "a CSV file by its name", AS("csv"), "csv"}},
     {".tsv", {DT_FILE_AMBIGUOUS, "a TSV file by its name", AS("tsv"), "tsv"}},
 };

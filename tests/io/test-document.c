@@ -424,12 +424,10 @@ static void auto_looks_at_how_a_file_begins(void **state)
 static void auto_refuses_what_may_be_meant_otherwise(void **state)
 {
     (void)state;
-    const enum dt_document_format any = DT_DOCUMENT_FORMAT_AUTO;
-    assert_error(any, NULL, "[\n {\"text\":\"a\"}]",
-                 "f: is a JSON array, not plain text; write an object a "
-                 "line: jq -c '.[] | if type == \"object\" then . else {text: .} end' FILE");
-    assert_error(any, NULL, "{\n \"text\":\"a\"}",
-                 "f: is a JSON object over several lines, not plain text");
+    assert_error(
+        DT_DOCUMENT_FORMAT_JSONL, NULL, "{\n \"text\":\"a\"}",
+        "f: is a JSON object over several lines, not plain text; --from json (of dt-clean, "
+        "too) reads its values, --from text any bytes");
     assert_error(DT_DOCUMENT_FORMAT_JSONL, NULL, "[{\"text\":\"a\"}]",
                  "f: is a JSON array, not plain text");
     DOCUMENTS(DT_DOCUMENT_FORMAT_TEXT, "[{\"text\":\"a\"}]", "f:1=[{\"text\":\"a\"}]|");

@@ -213,6 +213,7 @@ static void names_tell_by_their_ending(void **state)
     (void)state;
     assert_int_equal(dt_file_type_named("a/b.jsonl.zst")->kind, DT_FILE_JSONL);
     assert_int_equal(dt_file_type_named("b.CSV.gz")->kind, DT_FILE_AMBIGUOUS);
+    assert_string_equal(dt_file_type_named("b.json.xz")->format, "json");
     assert_string_equal(dt_file_type_codec("b.CSV.BZ2"), "bzip2");
     assert_null(dt_file_type_codec("b.csv"));
     assert_null(dt_file_type_named("csv"));

@@ -589,11 +589,9 @@ refused() {
     printf '["a","b"]' | gzip >array.gz
     printf '["a","b"]' | zstd -q >array.zst
     gzip -c utf32 >utf32.gz
-    refused array.gz "a JSON array, not plain text; write an object a line: gzip -dc FILE | jq -c "
-    refused array.zst "a JSON array, not plain text; write an object a line: zstd -dc FILE | jq -c "
     refused utf32.gz "UTF-32 text, not UTF-8; write it as UTF-8: gzip -dc FILE | iconv -f UTF-32 "
-    gzip -dc array.gz | jq -c '.[] | if type == "object" then . else {text: .} end' >array.jsonl
-    [ "$(dt-clean -q array.jsonl | text_of)" = "$(printf 'a\nb')" ]
+    [ "$(dt-clean -q array.gz | text_of)" = "$(printf 'a\nb')" ]
+    [ "$(dt-clean -q array.zst | text_of)" = "$(printf 'a\nb')" ]
     run dt-clean twice.gz
     assert_one_line_error dt-clean
     [[ "$output" == *"twice.gz: holds gzip data in compressed data; decompress it"* ]]
