@@ -138,15 +138,15 @@ static int take_bracket(struct reader *r, char c, size_t base, struct dt_error *
     return 0;
 }
 
+/* From a byte that is neither white space nor structure. */
 static int read_scalar(struct reader *r, struct dt_error *err)
 {
     int c;
-    for (;;) {
-        DT_TRY(peek(r, &c, err));
-        if (c <= ' ' || c == '"' || is_structure((char)c))
-            return 0;
+    do {
         take(r, 1);
-    }
+        DT_TRY(peek(r, &c, err));
+    } while (c > ' ' && c != '"' && !is_structure((char)c));
+    return 0;
 }
 
 /* Reads a value, or the rest of those around it down to a depth. Only brackets and the ends of

@@ -62,6 +62,7 @@ static void errors_between_elements_end_the_file(void **state)
              cut);
     assert_refused(NULL, "\n[{\"text\":\"a\"},\n", expected);
     assert_refused(NULL, "[\n{\"text\":\"a}\n]", expected);
+    assert_refused(NULL, "[\n{\1\2", expected);
     assert_refused(NULL, "[\n{\"text\":\"a\\\"}]", expected);
 }
 
