@@ -497,6 +497,9 @@ mlm: deps-demo all ## masked pretraining of a small DistilBERT: table, plot and 
 tinystories: deps-demo deps-download all ## the same on the TinyStories corpus: downloads it, or takes CORPUS=FILE
 	@$(MAKE) --no-print-directory -f pipelines/tinystories.mk
 
+corpus: deps-data all ## pages of Debian's documentation to shards, and a table; or WARC='FILE ...'
+	@$(MAKE) --no-print-directory -f pipelines/web-corpus.mk
+
 install: all ## install below DESTDIR and PREFIX
 	@for f in $(PROGRAMS); do install -D -m 755 $$f '$(DEST)'/bin/$${f##*/}; done
 	@for f in $(ENGINES); do install -D -m 644 $$f '$(DEST)'/lib/dt/$${f##*/}; done
@@ -520,7 +523,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
 .PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-data build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
-        demo pretokenize mlm tinystories fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
+        demo pretokenize mlm tinystories corpus fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help
 -include $(shell find $B -name sysroot -prune -o -name '*.d' -type f -print 2>/dev/null)

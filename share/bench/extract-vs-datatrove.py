@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Web pages to cleaned documents, dt and datatrove in turn: processor seconds of each.
+"""Web pages to cleaned documents, dt and datatrove in turn: processor seconds, and what they keep.
 
-    share/bench/extract-vs-datatrove.py [--rounds N] [--extract-only] WARC
+    share/bench/extract-vs-datatrove.py [--rounds N] [--extract-only] [--identifier MODEL] WARC
 
-dt runs `dt-extract -j 1 | dt-clean -j 1 --rules fineweb --dedup`, datatrove's pipeline reads the
-same WARC file, extracts with trafilatura, applies the filters of FineWeb and writes JSON Lines, on
-one worker. With --extract-only neither cleans. Seconds are user and system time of all
-processes of each; the median of the rounds, which alternate. Needs dt on PATH, and Python
-with datatrove and trafilatura. One JSON object.
+dt runs `dt-extract -j 1 | dt-clean -j 1 --rules fineweb`; datatrove reads the same WARC file, extracts
+with trafilatura, applies the filters of its FineWeb example, and writes JSON Lines, on one worker.
+With a model of fastText, such as lid.176.ftz, both first keep English of score 0.65. With
+--extract-only neither cleans. Seconds are user and system time of all processes of each; the median
+of the rounds, which alternate.
+
+Then the filters of both decide on the same documents, those of dt-extract: agreement is the share that
+both keep or both drop. With a model, labels is the share of documents whose language is fastText's.
+pages_of_both are the pages that both kept of the WARC file, each from the text that it extracted.
+
+Needs dt on PATH, and Python with datatrove and trafilatura; for a model also fasttext. One JSON object.
 """
 import argparse
 import json
@@ -21,67 +27,121 @@ import sys
 import tempfile
 
 PIPELINE = """
-import sys
+import os, sys
 from datatrove.executor import LocalPipelineExecutor
-from datatrove.pipeline.readers import WarcReader
+from datatrove.pipeline.readers import JsonlReader, WarcReader
 from datatrove.pipeline.extractors import Trafilatura
 from datatrove.pipeline.filters import (C4QualityFilter, FineWebQualityFilter, GopherQualityFilter,
-                                        GopherRepetitionFilter)
+                                        GopherRepetitionFilter, LanguageFilter)
 from datatrove.pipeline.writers.jsonl import JsonlWriter
+from datatrove.utils import lid
 if __name__ == "__main__":
-    folder, name, out, clean = sys.argv[1:5]
+    source, out, clean, model = sys.argv[1:5]
+    folder, name = os.path.split(source)
+    read = [JsonlReader(folder, glob_pattern=name)] if name.endswith(".jsonl") else \
+        [WarcReader(folder, glob_pattern=name), Trafilatura(favour_precision=True, timeout=60)]
     filters = [GopherRepetitionFilter(), GopherQualityFilter(),
                C4QualityFilter(filter_no_terminal_punct=False), FineWebQualityFilter()]
-    LocalPipelineExecutor([WarcReader(folder, glob_pattern=name),
-                           Trafilatura(favour_precision=True, timeout=60),
-                           *(filters if clean == "1" else []),
-                           JsonlWriter(out, compression=None)],
+    if model:
+        lid.cached_asset_path_or_download = lambda *args, **more: model
+        filters.insert(0, LanguageFilter(languages="en"))
+    LocalPipelineExecutor([*read, *(filters if clean == "1" else []), JsonlWriter(out, compression=None)],
                           tasks=1, logging_dir=out + "/logs", skip_completed=False).run()
 """
 
 
-def seconds(command, **more):
+def run(command):
     """Processor seconds of a command and its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **more)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"extract-vs-datatrove.py: {command[-1][:80]}: {done.stderr[-2000:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def documents(path):
-    with open(path, "rb") as f:
-        return sum(1 for _ in f)
+def shell(command):
+    return run(["bash", "-o", "pipefail", "-c", command])
+
+
+def documents(path, member="id"):
+    if not os.path.exists(path):  # datatrove writes no file if it keeps nothing
+        return []
+    with open(path, encoding="utf-8") as f:
+        return [one.get(member) or (one.get("meta") or one["metadata"])[member]
+                for one in map(json.loads, f)]
+
+
+class Comparison:
+    def __init__(self, args, work):
+        self.work, self.model = work, os.path.abspath(args.identifier) if args.identifier else ""
+        self.warc, self.clean = os.path.abspath(args.warc), not args.extract_only
+        with open(f"{work}/pipeline.py", "w") as f:
+            f.write(PIPELINE)
+        language = f"--identify --identifier '{self.model}' --language en --language-score 0.65"
+        self.rules = f"dt-clean -q -j 1 {language if self.model else ''} --rules fineweb"
+
+    def dt(self):
+        rules = f" | {self.rules}" if self.clean else ""
+        return shell(f"dt-extract -q -j 1 '{self.warc}'{rules} >{self.work}/ours.jsonl")
+
+    def datatrove(self, source=None, out="theirs"):
+        return run([sys.executable, f"{self.work}/pipeline.py", source or self.warc, f"{self.work}/{out}",
+                    str(int(self.clean)), self.model])
+
+    def decisions(self):
+        """Of the same documents."""
+        shell(f"dt-extract -q '{self.warc}' -o {self.work}/texts.jsonl")
+        shell(f"{self.rules} -o {self.work}/kept.jsonl {self.work}/texts.jsonl")
+        self.datatrove(f"{self.work}/texts.jsonl", "filtered")
+        names = documents(f"{self.work}/texts.jsonl")
+        ours = set(documents(f"{self.work}/kept.jsonl"))
+        theirs = set(documents(f"{self.work}/filtered/00000.jsonl"))
+        differ = ours ^ theirs
+        return {"documents": len(names), "kept_by_dt": len(ours), "kept_by_datatrove": len(theirs),
+                "differ": sorted(differ)[:20], "agreement": round(1 - len(differ) / len(names), 5)}
+
+    def labels(self):
+        import fasttext
+        model = fasttext.load_model(self.model)
+        shell(f"dt-clean -q --identify --identifier '{self.model}' -o {self.work}/labelled.jsonl "
+              f"{self.work}/texts.jsonl")
+        with open(f"{self.work}/labelled.jsonl", encoding="utf-8") as f:
+            every = [json.loads(line) for line in f]
+        equal = sum(model.predict(d["text"].replace("\n", " "))[0][0] == "__label__" + d["meta"]["lang"]
+                    for d in every)
+        return {"documents": len(every), "equal": equal}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--extract-only", action="store_true")
+    parser.add_argument("--identifier", metavar="MODEL")
     parser.add_argument("warc")
     args = parser.parse_args()
-    warc = os.path.abspath(args.warc)
     work = tempfile.mkdtemp()
-    with open(f"{work}/pipeline.py", "w") as f:
-        f.write(PIPELINE)
-    ours = f"dt-extract -q -j 1 '{warc}' -o {work}/ours.jsonl" if args.extract_only else \
-        f"dt-extract -q -j 1 '{warc}' | dt-clean -q -j 1 --rules fineweb --dedup -o {work}/ours.jsonl"
-    theirs = [sys.executable, f"{work}/pipeline.py", os.path.dirname(warc), os.path.basename(warc),
-              f"{work}/theirs", "0" if args.extract_only else "1"]
-    empty = [sys.executable, "-c", "import datatrove.executor, trafilatura"]
+    both = Comparison(args, work)
+    imports = [sys.executable, "-c", "import datatrove.executor, trafilatura"]
     times = {"dt": [], "datatrove": [], "imports": []}
     for _ in range(args.rounds):
-        times["dt"].append(seconds(["bash", "-o", "pipefail", "-c", ours]))
-        times["datatrove"].append(seconds(theirs))
-        times["imports"].append(seconds(empty))
+        times["dt"].append(both.dt())
+        times["datatrove"].append(both.datatrove())
+        times["imports"].append(run(imports))
     medians = {name: statistics.median(t) for name, t in times.items()}
-    print(json.dumps({
-        "warc": os.path.basename(warc), "megabytes": round(os.path.getsize(warc) / 1e6, 1),
+    ours = set(documents(f"{work}/ours.jsonl", "url"))
+    theirs = set(documents(f"{work}/theirs/00000.jsonl", "url")) if both.clean else set()
+    result = {
+        "warc": os.path.basename(args.warc), "megabytes": round(os.path.getsize(args.warc) / 1e6, 1),
         "seconds": {name: round(t, 3) for name, t in medians.items()},
         "ratio": round(medians["datatrove"] / medians["dt"], 1),
-        "ratio_without_imports":
-            round((medians["datatrove"] - medians["imports"]) / medians["dt"], 1),
-        "documents": {"dt": documents(f"{work}/ours.jsonl"),
-                      "datatrove": documents(f"{work}/theirs/00000.jsonl")}}))
+        "ratio_without_imports": round((medians["datatrove"] - medians["imports"]) / medians["dt"], 1)}
+    if both.clean:
+        result["pages_of_both"] = {"dt": len(ours), "datatrove": len(theirs), "both": len(ours & theirs)}
+        result["decisions"] = both.decisions()
+    if both.model:
+        result["labels"] = both.labels()
+    print(json.dumps(result))
     shutil.rmtree(work)
 
 

@@ -79,7 +79,8 @@ def records(paths, args):
             yield record("request", url, b"GET / HTTP/1.1\r\nHost: pages.example\r\n\r\n",
                          "application/http; msgtype=request")
         yield record("response", url, response(body, number, args.coding),
-                     "application/http; msgtype=response")
+                     "application/http; msgtype=response",
+                     [("WARC-Identified-Payload-Type", "text/html")])
         if number % 10 == 0:
             yield record("metadata", url, b"fetchTimeMs: 1\r\n", "application/warc-fields")
 
