@@ -119,6 +119,7 @@ ifneq ($(CURL),0)
 $(eval $(call plugin,http,$(wildcard lib/http/curl/*.c) lib/http/http.h,curl/curl.h,-lcurl))
 endif
 ifneq ($(DATA),0)
+$(eval $(call plugin,codec-gzip,lib/io/codecs/gzip.c lib/io/codec.h,isa-l/igzip_lib.h,-lisal))
 $(eval $(call plugin,codec-xz,lib/io/codecs/xz.c lib/io/codec.h,lzma.h,-llzma))
 $(eval $(call plugin,codec-bzip2,lib/io/codecs/bzip2.c lib/io/codec.h,bzlib.h,-lbz2))
 $(eval $(call plugin,codec-lz4,lib/io/codecs/lz4.c lib/io/codec.h,lz4frame.h,-llz4))

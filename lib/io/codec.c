@@ -93,12 +93,16 @@ int dt_codec_find(const char *name, const struct dt_codec **codec, struct dt_err
         "decompressor", "dt_codec", DT_CODEC_ABI,
         ": install liblzma-dev, libbz2-dev and liblz4-dev (make deps-data) and run make, or "
         "decompress it before"};
-    if (strcmp(name, "gzip") == 0 || strcmp(name, "zstd") == 0) {
-        *codec = *name == 'g' ? &gzip : &zstd;
+    if (strcmp(name, "zstd") == 0) {
+        *codec = &zstd;
         return 0;
     }
     char *plugin = dt_asprintf("codec-%s", name);
     int rc = dt_plugin_load(&kind, plugin, (const void **)codec, err);
     free(plugin);
+    if (strcmp(name, "gzip") == 0 && rc == DT_EMISSING) {
+        *codec = &gzip;
+        return 0;
+    }
     return rc;
 }

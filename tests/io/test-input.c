@@ -84,17 +84,34 @@ static const struct coding {
     const char *name, *file;
     void (*add)(struct dt_buffer *file, const char *data, size_t size);
     const char *command, *probe;
+    bool linked; /* not by the plug-in that replaces it, if there is one */
 } codings[] = {{"gzip", "a.gz", add_gzip},
                {"zstd", "a.zst", add_zstd},
                {"xz", "a.xz", NULL, "xz -c", "command -v xz >/dev/null"},
                {"bzip2", "a.bz2", NULL, "bzip2 -c", "command -v bzip2 >/dev/null"},
-               {"lz4", "a.lz4", NULL, "lz4 -qc", "command -v lz4 >/dev/null"}};
+               {"lz4", "a.lz4", NULL, "lz4 -qc", "command -v lz4 >/dev/null"},
+               {"gzip", "b.gz", add_gzip, .linked = true}};
 #define CODINGS (sizeof codings / sizeof *codings)
+
+/* Until the next call inputs are read with plug-ins, or with what is linked alone. */
+static void hide_plugins(bool hide)
+{
+    static const char *set;
+    static bool saved;
+    if (!saved)
+        set = getenv("DT_ENGINES") ? dt_strdup(getenv("DT_ENGINES")) : NULL;
+    saved = true;
+    if (hide || set)
+        setenv("DT_ENGINES", hide ? "none" : set, 1);
+    else
+        unsetenv("DT_ENGINES");
+}
 
 /* Whether dt was built with it, and the test can compress. */
 static bool has(const struct coding *c)
 {
     const struct dt_codec *codec;
+    hide_plugins(c->linked);
     return dt_codec_find(c->name, &codec, &err) == 0 && (c->add || system(c->probe) == 0);
 }
 
