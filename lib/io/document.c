@@ -175,8 +175,9 @@ static int choose_reader(struct dt_documents *d, const char *head, size_t size,
 {
     const struct dt_documents_options *o = &d->options;
     bool any = o->format == DT_DOCUMENT_FORMAT_AUTO;
-    const struct dt_file_type *what = dt_file_type_recognize(head, size);
-    if (what == NULL && any && size > 0)
+    bool damaged = dt_input_is_damaged(d->in); /* the head may be garbage */
+    const struct dt_file_type *what = damaged ? NULL : dt_file_type_recognize(head, size);
+    if (what == NULL && any && (size > 0 || damaged))
         what = dt_file_type_named(dt_input_name(d->in));
     if (what == NULL && any)
         what = dt_file_type_suspect(head, size);
@@ -185,7 +186,7 @@ static int choose_reader(struct dt_documents *d, const char *head, size_t size,
                 : theirs ? theirs
                          : dt_document_reader_at(o->separator ? DT_DOCUMENT_FORMAT_SEPARATOR
                                                               : DT_DOCUMENT_FORMAT_TEXT);
-    if (theirs && d->reader == theirs)
+    if (damaged || (theirs && d->reader == theirs)) /* reading meets the damage */
         return 0;
     if (what && what->kind == DT_FILE_AMBIGUOUS && (any || o->format == DT_DOCUMENT_FORMAT_JSONL))
         return dt_input_refuse(d->in, what, err);

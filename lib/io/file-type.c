@@ -559,6 +559,8 @@ static const struct {
     {".json", {DT_FILE_AMBIGUOUS, "a JSON file by its name", AS_JSON}},
     {".csv", {DT_FILE_AMBIGUOUS, "a CSV file by its name", AS("csv"), "csv"}},
     {".tsv", {DT_FILE_AMBIGUOUS, "a TSV file by its name", AS("tsv"), "tsv"}},
+    {".warc",
+     {DT_FILE_AMBIGUOUS, "a WARC file by its name", "extract its texts", "dt-extract", "warc"}},
 };
 
 static bool ends_with(const char *path, size_t size, const char *ending)

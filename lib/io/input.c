@@ -37,8 +37,23 @@ struct dt_input {
     uint64_t taken, total;
     uint64_t left;          /* of the file to be read at most */
     uint64_t frame;         /* bytes decompressed of the current frame */
+    uint64_t frame_at;      /* where it begins in the file */
+    uint64_t reached;       /* the most of taken so far, */
+    uint64_t repeated;      /* and the bytes that were read again */
     struct dt_sha256 *hash; /* of the bytes read of the file; borrowed, or NULL */
+    struct dt_error damage; /* found by peeking, if its code is not 0 */
 };
+
+/* Counts and hashes bytes read, but for those that were read before. */
+static void take_raw(struct dt_input *in, const unsigned char *data, size_t size)
+{
+    in->taken += size;
+    in->left -= size;
+    size_t added = in->taken > in->reached ? (size_t)(in->taken - in->reached) : 0;
+    if (in->hash)
+        dt_sha256_add(in->hash, data + (size - added), added);
+    in->reached += added;
+}
 
 /* Reads bytes of the file. At the end of a transfer its result counts. */
 static int read_bytes(struct dt_input *in, void *data, size_t room, size_t *size,
@@ -52,11 +67,8 @@ static int read_bytes(struct dt_input *in, void *data, size_t room, size_t *size
         return dt_fail_errno(err, "cannot read '%s'", in->name);
     if (n == 0 && in->remote)
         DT_TRY(dt_remote_finish(in->remote, err));
-    if (in->hash)
-        dt_sha256_add(in->hash, data, (size_t)n);
+    take_raw(in, data, (size_t)n);
     in->raw_ended = n == 0;
-    in->taken += (uint64_t)n;
-    in->left -= (uint64_t)n;
     *size = (size_t)n;
     return 0;
 }
@@ -237,11 +249,17 @@ void dt_input_close(struct dt_input *in)
     free(in);
 }
 
+/* In the file, of the next byte to be decompressed. */
+static uint64_t raw_position(const struct dt_input *in)
+{
+    return in->taken - (in->raw.to - in->raw.from);
+}
+
 /* Adds where the data is damaged to an error. */
 static int damaged(struct dt_input *in, struct dt_error *err)
 {
     return dt_fail_context(err, "%s: near byte %llu", in->name,
-                           (unsigned long long)(in->taken - (in->raw.to - in->raw.from)));
+                           (unsigned long long)raw_position(in));
 }
 
 static int truncated(struct dt_input *in, const char *reason, struct dt_error *err)
@@ -259,7 +277,10 @@ static int decompress(struct dt_input *in, struct window *out, struct dt_error *
                               .out_at = out->to,
                               .out_size = PLAIN_SIZE,
                               .ended = in->raw_ended};
-    in->frame = in->in_frame ? in->frame : 0;
+    if (!in->in_frame) {
+        in->frame = 0;
+        in->frame_at = raw_position(in);
+    }
     int rc = in->codec->decode(in->state, &d, err);
     in->frame += d.out_at - out->to;
     in->raw.from = d.in_at;
@@ -330,6 +351,15 @@ static int fill_plain(struct dt_input *in, struct dt_error *err)
     return 0;
 }
 
+/* The same; damage that peeking found is an error now. */
+static int fill_or_fail(struct dt_input *in, struct dt_error *err)
+{
+    if (in->damage.code == 0)
+        return fill_plain(in, err);
+    *err = in->damage;
+    return (int)err->code;
+}
+
 int dt_input_read(struct dt_input *in, void *data, size_t capacity, size_t *size,
                   struct dt_error *err)
 {
@@ -339,7 +369,7 @@ int dt_input_read(struct dt_input *in, void *data, size_t capacity, size_t *size
         in->raw.from == in->raw.to && !in->raw_ended)
         return read_bytes(in, data, capacity, size, err); /* without a copy */
     if (empty)
-        DT_TRY(fill_plain(in, err));
+        DT_TRY(fill_or_fail(in, err));
     size_t have = in->plain.to - in->plain.from;
     *size = have < capacity ? have : capacity;
     memcpy(data, in->plain.data + in->plain.from, *size);
@@ -364,7 +394,7 @@ int dt_input_add_until(struct dt_input *in, char delimiter, size_t most, struct 
     *found = false;
     while (!*found && line->size <= most) {
         if (in->plain.from == in->plain.to)
-            DT_TRY(fill_plain(in, err));
+            DT_TRY(fill_or_fail(in, err));
         size_t have = in->plain.to - in->plain.from;
         if (have == 0)
             return 0;
@@ -393,7 +423,7 @@ int dt_input_skip_until(struct dt_input *in, char delimiter, bool *found, struct
 {
     for (*found = false; !*found;) {
         if (in->plain.from == in->plain.to)
-            DT_TRY(fill_plain(in, err));
+            DT_TRY(fill_or_fail(in, err));
         size_t have = in->plain.to - in->plain.from;
         if (have == 0)
             return 0;
@@ -439,13 +469,36 @@ static int find_magic(struct dt_input *in, const char *magic, bool *found, struc
     }
 }
 
+/* Moves behind the first byte of the frame that failed. What is not in memory is read again, at
+ * most four times the file in all: damage may be made such that every byte begins a long frame. */
+static int leave_frame(struct dt_input *in, struct dt_error *err)
+{
+    uint64_t back = raw_position(in) - (in->frame_at + 1);
+    in->repeated += back;
+    if (in->frame_at >= raw_position(in) || in->repeated > 4 * in->reached ||
+        (back > in->raw.from && !in->regular)) {
+        in->raw.from += in->raw.from < in->raw.to;
+    } else if (back <= in->raw.from) {
+        in->raw.from -= back;
+    } else {
+        uint64_t left = in->raw.to - in->raw.from;
+        if (lseek(in->fd, -(off_t)(back + left), SEEK_CUR) < 0)
+            return dt_fail_errno(err, "cannot read '%s'", in->name);
+        in->taken -= back + left;
+        in->raw.from = in->raw.to = 0;
+        in->raw_ended = false;
+    }
+    return 0;
+}
+
 int dt_input_resume(struct dt_input *in, bool *found, struct dt_error *err)
 {
     const char *magic = magic_of(in->codec);
     *found = false;
+    in->damage.code = 0;
     if (magic == NULL)
         return 0;
-    in->raw.from += in->raw.from < in->raw.to; /* not the frame that failed */
+    DT_TRY(leave_frame(in, err));
     DT_TRY(find_magic(in, magic, found, err));
     in->in_frame = false;
     in->frame = 0;
@@ -460,7 +513,13 @@ int dt_input_peek(struct dt_input *in, const char **data, size_t *size, struct d
     for (size_t before = SIZE_MAX;
          in->plain.to - in->plain.from < DT_INPUT_PEEK && in->plain.to != before;) {
         before = in->plain.to - in->plain.from;
-        DT_TRY(fill_plain(in, err));
+        if (in->damage.code != 0)
+            break;
+        int rc = fill_plain(in, err);
+        if (rc < 0 && (rc != DT_EFORMAT || in->codec == NULL))
+            return rc;
+        if (rc < 0)
+            in->damage = *err;
     }
     *data = (const char *)in->plain.data + in->plain.from;
     *size = in->plain.to - in->plain.from < DT_INPUT_PEEK ? in->plain.to - in->plain.from
@@ -468,11 +527,16 @@ int dt_input_peek(struct dt_input *in, const char **data, size_t *size, struct d
     return 0;
 }
 
+bool dt_input_is_damaged(const struct dt_input *in)
+{
+    return in->damage.code != 0;
+}
+
 int dt_input_skip_rest(struct dt_input *in, struct dt_error *err)
 {
     do {
         in->plain.from = in->plain.to;
-        DT_TRY(fill_plain(in, err));
+        DT_TRY(fill_or_fail(in, err));
     } while (in->plain.from < in->plain.to);
     return 0;
 }

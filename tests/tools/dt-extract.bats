@@ -160,8 +160,11 @@ response() {
     tail -c +20 web.warc >cut.warc
     run dt-extract -q cut.warc
     assert_one_line_error dt-extract
-    grep -qE 'cut.warc:[0-9]+: begins a record of WARC, but' <<<"$output"
-    [ "$(dt-extract -q --from warc --on-error skip cut.warc | jq -r .meta.title)" = Two ]
+    grep -qF 'cut.warc:1: record at byte 0: expected the version line' <<<"$output"
+    [ "$(dt-extract -q --on-error skip cut.warc | jq -r .meta.title)" = Two ]
+    mv cut.warc cut # without a name that says what it is
+    run dt-extract -q cut
+    grep -qE 'cut:[0-9]+: begins a record of WARC, but' <<<"$output"
 }
 
 @test "damage stops the program, or is skipped and kept" {
@@ -177,6 +180,27 @@ response() {
     grep -q '1 line skipped: web.warc:2: ' err
     grep -q 'longer than that' bad
     refute dt-extract -q --on-error skip --max-errors 0 -o out.jsonl web.warc
+}
+
+@test "a damaged or cut member of gzip loses its own pages, the first one too" {
+    record response "$(response One)" | gzip -n >one.gz
+    record response "$(response Two)" | gzip -n >two.gz
+    record resource "$(head -c 400000 /dev/urandom | base64)" 'Content-Type: text/html' | gzip -n >long.gz
+    sha256='.lineage[0].inputs[0].sha256'
+    { head -c 60 one.gz; cat two.gz; } >cut.warc.gz
+    { head -c 10 one.gz; printf '\377\377\377'; tail -c +14 one.gz; cat two.gz; } >damaged.warc.gz
+    { cat one.gz two.gz; head -c 300000 long.gz; cat two.gz one.gz; } >third.warc.gz
+    for file in cut damaged third; do
+        run dt-extract -q $file.warc.gz
+        assert_one_line_error dt-extract
+        [[ "$output" == *"$file.warc.gz"*'near byte'* ]]
+        dt-extract -q --on-error skip -o $file.jsonl $file.warc.gz 2>err
+        [[ "$(cat err)" == *'1 line skipped'* ]]
+        [ "$(jq -r "$sha256" $file.jsonl.lineage.json)" = "$(sha256sum <$file.warc.gz | cut -d' ' -f1)" ]
+    done
+    [ "$(jq -r .meta.title cut.jsonl)" = Two ]
+    [ "$(jq -r .meta.title damaged.jsonl)" = Two ]
+    [ "$(jq -r .meta.title third.jsonl | paste -sd ' ')" = 'One Two Two One' ]
 }
 
 @test "a wrong digest is damage" {

@@ -198,6 +198,47 @@ static void a_damaged_member_of_gzip_loses_its_records(void **state)
     dt_buffer_release(&b);
 }
 
+/* Pages that do not compress, so that members are longer than the buffers of an input. */
+static void add_noise(struct dt_buffer *b, uint32_t seed, size_t size)
+{
+    struct dt_buffer block = DT_BUFFER_EMPTY;
+    while (block.size < size) {
+        seed = seed * 1664525 + 1013904223;
+        dt_buffer_add_char(&block, (char)('0' + (seed >> 24) % 75));
+    }
+    add_record(b, "response", "", block.data);
+    dt_buffer_release(&block);
+}
+
+/* The decompressor takes the next member for the rest of one that is cut. */
+static void a_member_that_is_cut_loses_only_its_records(void **state)
+{
+    static const char *const blocks[] = {NULL, "one", NULL, NULL, "two"};
+    const size_t sizes[] = {200, 300000};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct dt_buffer gzip = DT_BUFFER_EMPTY, b = DT_BUFFER_EMPTY;
+        for (uint32_t k = 0; k < 5; k++) {
+            size_t start = gzip.size;
+            dt_buffer_clear(&b);
+            if (blocks[k])
+                add_record(&b, "response", "", blocks[k]);
+            else
+                add_noise(&b, k, sizes[i]);
+            add_member(&gzip, &b);
+            if (blocks[k] == NULL)
+                gzip.size -= (gzip.size - start) / 2;
+        }
+        struct dt_buffer all = read_all(gzip.data, gzip.size, LIMIT);
+        assert_int_equal(all.data[0], '!');
+        assert_non_null(strstr(all.data, " response:one !"));
+        assert_string_equal(all.data + all.size - 14, " response:two ");
+        dt_buffer_release(&all);
+        dt_buffer_release(&gzip);
+        dt_buffer_release(&b);
+    }
+}
+
 static void digests_are_compared(void **state)
 {
     static const char *const right[] = {"sha1:VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5",
@@ -239,6 +280,7 @@ int main(void)
         cmocka_unit_test(a_header_has_a_limit),
         cmocka_unit_test(damage_has_the_bytes_up_to_the_next_record),
         cmocka_unit_test(a_damaged_member_of_gzip_loses_its_records),
+        cmocka_unit_test(a_member_that_is_cut_loses_only_its_records),
         cmocka_unit_test(digests_are_compared),
         cmocka_unit_test(fields_are_found_without_case),
     };
