@@ -26,6 +26,7 @@ struct reader {
     struct dt_buffer text; /* the last string or number, or the reason of an error */
     const char *member;    /* the innermost one around the value, NULL if none is */
     bool strict;           /* NaN and Infinity are errors */
+    bool takes_zeros;      /* in names: DT_JSON_ZERO */
 };
 
 /* A whole number of 64 bits is an integer; any other number keeps its digits beside its value. */
@@ -60,6 +61,24 @@ static bool read_number(struct reader *r, struct json_object **value)
 
 static bool read_value(struct reader *r, int depth, struct json_object **value);
 
+/* The name of a member, the last string that was read, of which the caller owns a copy; NULL: its
+ * zero bytes are not supported. */
+static char *copy_name(struct reader *r)
+{
+    struct dt_buffer name = DT_BUFFER_EMPTY;
+    const char *p = r->text.data, *end = p + r->text.size;
+    if (strlen(p) == r->text.size)
+        return dt_strdup(p);
+    if (!r->takes_zeros || memchr(p, DT_JSON_ZERO[0], r->text.size))
+        return NULL;
+    for (; p < end; p += strlen(p) + 1) {
+        dt_buffer_add_string(&name, p);
+        if (p + strlen(p) < end)
+            dt_buffer_add_string(&name, DT_JSON_ZERO);
+    }
+    return name.data;
+}
+
 /* What follows the bracket of an object. */
 static bool read_members(struct reader *r, int depth, struct json_object *object)
 {
@@ -72,10 +91,10 @@ static bool read_members(struct reader *r, int depth, struct json_object *object
         if (!dt_json_skip_name(&r->scan, &span))
             return false;
         dt_json_unescape(span, &r->text);
-        if (strlen(r->text.data) < r->text.size)
+        char *name = copy_name(r);
+        if (name == NULL)
             return dt_json_scan_fail(&r->scan, "a member's name contains a zero byte");
         const char *outer = r->member;
-        char *name = dt_strdup(r->text.data);
         r->member = name;
         good = read_value(r, depth, &member);
         r->member = outer;
@@ -177,39 +196,51 @@ static int refuse_text(const struct reader *r, const char *text, bool good, cons
     return dt_fail(err, DT_EFORMAT, "%s: line %d: %s", subject, line, reason);
 }
 
-static int parse(const char *text, size_t size, bool strict, const char *subject,
+static int parse(struct reader *r, const char *text, size_t size, const char *subject,
                  struct json_object **value, struct dt_error *err)
 {
-    struct reader r = {.scan = {.p = text, .end = text + size}, .strict = strict};
+    r->scan = (struct dt_json_scan){.p = text, .end = text + size};
     *value = NULL;
-    bool good = read_value(&r, 0, value);
-    dt_json_skip_space(&r.scan);
-    size_t place = (size_t)(r.scan.p - text);
+    bool good = read_value(r, 0, value);
+    dt_json_skip_space(&r->scan);
+    size_t place = (size_t)(r->scan.p - text);
     int rc = 0;
     if (!good || place < size) {
-        rc = refuse_text(&r, text, good, subject, err);
+        rc = refuse_text(r, text, good, subject, err);
         json_object_put(*value);
         *value = NULL;
     }
-    dt_buffer_release(&r.text);
+    dt_buffer_release(&r->text);
     return rc;
 }
 
 int dt_json_parse(const char *text, size_t size, const char *subject, struct json_object **value,
                   struct dt_error *err)
 {
-    return parse(text, size, false, subject, value, err);
+    return parse(&(struct reader){.strict = false}, text, size, subject, value, err);
 }
 
-int dt_json_read(const char *path, struct json_object **value, struct dt_error *err)
+static int read_file(const char *path, bool takes_zeros, struct json_object **value,
+                     struct dt_error *err)
 {
+    struct reader r = {.strict = true, .takes_zeros = takes_zeros};
     char *text;
     size_t size;
     *value = NULL;
     DT_TRY(dt_file_read(path, JSON_LIMIT, &text, &size, err));
-    int rc = parse(text, size, true, path, value, err);
+    int rc = parse(&r, text, size, path, value, err);
     free(text);
     return rc;
+}
+
+int dt_json_read(const char *path, struct json_object **value, struct dt_error *err)
+{
+    return read_file(path, false, value, err);
+}
+
+int dt_json_read_with_zeros(const char *path, struct json_object **value, struct dt_error *err)
+{
+    return read_file(path, true, value, err);
 }
 
 static const char *type_name(enum json_type type)

@@ -30,6 +30,11 @@ int dt_json_parse(const char *text, size_t size, const char *subject, struct jso
 /* Reads and parses a whole file. NaN and Infinity, which would pass for an absent value, are
  * refused with the name of the member. */
 int dt_json_read(const char *path, struct json_object **value, struct dt_error *err) DT_MUST_CHECK;
+/* The same, also with zero bytes in the names of members, in whose place these objects have
+ * DT_JSON_ZERO, which is not UTF-8. dt_json_read() refuses such names. */
+int dt_json_read_with_zeros(const char *path, struct json_object **value,
+                            struct dt_error *err) DT_MUST_CHECK;
+#define DT_JSON_ZERO "\xc0\x80"
 
 /* The member NAME of an object, checked for its type; DT_EFORMAT naming the
  * subject and the member if it is absent or of another type. Borrowed. */

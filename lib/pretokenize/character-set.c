@@ -74,9 +74,10 @@ static const struct range han[] = {{0x2e80, 0x2e99},   {0x2e9b, 0x2ef3},   {0x2f
                                    {0x2b740, 0x2b81d}, {0x2b820, 0x2cea1}, {0x2ceb0, 0x2ebe0},
                                    {0x2f800, 0x2fa1d}, {0x30000, 0x3134a}, {0x31350, 0x323af}};
 /* Of Oniguruma's \\w, which is these and the categories L, M, Nd, Nl and Pc. */
-static const struct range other_word[] = {{0xb2, 0xb3},      {0xb9, 0xb9},       {0xbc, 0xbe},
-                                          {0x24b6, 0x24e9},  {0x1f130, 0x1f149}, {0x1f150, 0x1f169},
-                                          {0x1f170, 0x1f189}};
+static const struct range other_word[] = {
+    {0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}};
+/* These, too, outside of a class. */
+static const struct range latin_numbers[] = {{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}};
 static const struct range ascii_digits[] = {{'0', '9'}, {'A', 'F'}, {'a', 'f'}};
 
 static const struct {
@@ -162,14 +163,17 @@ static void add_ranges(struct dt_character_set *s, const struct range *ranges, s
         dt_character_set_add(s, ranges[i].first, ranges[i].last);
 }
 
-static void add_word(struct dt_character_set *s)
+static void add_word(struct dt_character_set *s, bool in_class)
 {
     add_categories(s, DT_CATEGORY_LU, DT_CATEGORY_NL); /* L, M, Nd, Nl */
     add_categories(s, DT_CATEGORY_PC, DT_CATEGORY_PC);
     add_ranges(s, other_word, sizeof other_word / sizeof *other_word);
+    if (!in_class)
+        add_ranges(s, latin_numbers, sizeof latin_numbers / sizeof *latin_numbers);
 }
 
-bool dt_character_set_add_property(struct dt_character_set *s, const char *name, size_t size)
+bool dt_character_set_add_property(struct dt_character_set *s, const char *name, size_t size,
+                                   bool in_class)
 {
     char simple[32];
     simplify(name, size, simple);
@@ -177,7 +181,7 @@ bool dt_character_set_add_property(struct dt_character_set *s, const char *name,
         if (strcmp(simple, listed[i].name) == 0)
             return add_ranges(s, listed[i].ranges, listed[i].count), true;
     if (strcmp(simple, "word") == 0)
-        return add_word(s), true;
+        return add_word(s, in_class), true;
     for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
         if (strcmp(simple, categories[i].name) == 0 || strcmp(simple, categories[i].long_name) == 0)
             return add_categories(s, categories[i].first, categories[i].last), true;

@@ -25,8 +25,10 @@ void dt_character_set_invert(struct dt_character_set *s);
 bool dt_character_set_fold(struct dt_character_set *s);
 
 /* Adds a property by its name in \p{name}: general categories as "L" or "Lu", Digit, Space, Word,
- * XDigit, and the script Han. Returns false if the name is not known. */
-bool dt_character_set_add_property(struct dt_character_set *s, const char *name, size_t size);
+ * XDigit, and the script Han. In a class, as [\w], Oniguruma's Word lacks the superscripts and
+ * fractions of Latin-1. Returns false if the name is not known. */
+bool dt_character_set_add_property(struct dt_character_set *s, const char *name, size_t size,
+                                   bool in_class);
 
 static inline bool dt_character_set_has(const struct dt_character_set *s, uint32_t code)
 {

@@ -34,6 +34,7 @@ struct parser {
     bool ignore_case, dot_all;
     uint32_t folded; /* the last character, for pairs that fold to one; 0: none */
     int depth;
+    bool in_class;
     size_t nodes;
     struct node **owned; /* all nodes */
     size_t owned_count, owned_capacity;
@@ -132,7 +133,7 @@ static int add_property(struct parser *p, struct dt_character_set *set, bool neg
         return fail(p, "a missing }");
     if (take(p, "^"))
         negative = !negative;
-    if (!dt_character_set_add_property(set, p->p, (size_t)(close - p->p)))
+    if (!dt_character_set_add_property(set, p->p, (size_t)(close - p->p), p->in_class))
         return fail(p, "a property that is not known");
     p->p = close + 1;
     if (negative)
@@ -141,14 +142,14 @@ static int add_property(struct parser *p, struct dt_character_set *set, bool neg
 }
 
 /* Adds the class of \d, \s, \w, \h or their complements to an empty set; false: another letter. */
-static bool add_shorthand(struct dt_character_set *set, char letter)
+static bool add_shorthand(const struct parser *p, struct dt_character_set *set, char letter)
 {
     static const char *const names[][2] = {
         {"d", "nd"}, {"s", "space"}, {"w", "word"}, {"h", "xdigit"}};
     for (size_t i = 0; i < 4; i++) {
         if ((letter | 0x20) != names[i][0][0])
             continue;
-        dt_character_set_add_property(set, names[i][1], strlen(names[i][1]));
+        dt_character_set_add_property(set, names[i][1], strlen(names[i][1]), p->in_class);
         if (letter < 'a')
             dt_character_set_invert(set);
         return true;
@@ -164,7 +165,7 @@ static int read_escape(struct parser *p, struct dt_character_set *set, uint32_t 
     if (p->p == p->end)
         return fail(p, "a backslash");
     char letter = *p->p;
-    *is_class = add_shorthand(set, letter);
+    *is_class = add_shorthand(p, set, letter);
     if (*is_class)
         return p->p++, 0;
     if (letter == 'p' || letter == 'P') {
@@ -255,14 +256,16 @@ static int read_elements(struct parser *p, struct dt_character_set *set,
 /* After [: replaces result by the class. */
 static int read_class(struct parser *p, struct dt_character_set *result)
 {
-    bool negative = take(p, "^");
+    bool negative = take(p, "^"), outer = p->in_class;
     if (at(p, "]"))
         return fail(p, "an empty class");
     if (++p->depth > MAX_DEPTH)
         return fail(p, "a group or class too deep");
     struct dt_character_set *item = dt_character_set_new(), *both = dt_character_set_new();
     memset(result, 0, sizeof *result);
+    p->in_class = true;
     int rc = read_elements(p, result, item, both);
+    p->in_class = outer;
     free(item);
     free(both);
     p->depth--;
@@ -777,7 +780,7 @@ int dt_regex_parse(struct dt_regex *r, const char *expression, struct dt_error *
                        .err = err};
     int rc = parse(&p);
     r->word = dt_character_set_new();
-    dt_character_set_add_property(r->word, "word", 4);
+    dt_character_set_add_property(r->word, "word", 4, false);
     for (size_t i = 0; i < p.owned_count; i++)
         free(p.owned[i]);
     free(p.owned);

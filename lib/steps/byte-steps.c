@@ -56,6 +56,28 @@ int dt_byte_steps_settle(struct dt_steps *steps, bool *byte_level, const char *p
     return 0;
 }
 
+/* A token outside the byte-level alphabet stays as it is. */
+static void decode_spelled(const void *data, const struct dt_pieces *in, struct dt_pieces *out)
+{
+    (void)data;
+    for (size_t i = 0; i < in->count; i++) {
+        const char *token = in->text.bytes.data + in->items[i].start;
+        size_t from = out->text.bytes.size, size = in->items[i].end - in->items[i].start;
+        if (!dt_byte_level_decode(token, size, &out->text.bytes))
+            dt_buffer_append(&out->text.bytes, token, size);
+        dt_pieces_add_token(out, from, out->text.bytes.size);
+    }
+}
+
+static const struct dt_step_type spelled = {.name = "ByteLevel", .decode = decode_spelled};
+
+void dt_byte_steps_settle_decoder(struct dt_steps *decoder)
+{
+    for (size_t i = 0; i < decoder->count; i++)
+        if (decoder->items[i].type == &dt_decoder_byte_level)
+            decoder->items[i].type = &spelled;
+}
+
 const struct dt_pattern *dt_byte_steps_find_pattern(const struct dt_steps *steps)
 {
     if (steps->count == 0 || steps->items[steps->count - 1].type != &dt_pre_tokenizer_byte_level)

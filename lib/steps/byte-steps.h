@@ -18,5 +18,8 @@ const struct dt_pattern *dt_byte_steps_find_pattern(const struct dt_steps *steps
  * spell the bytes after it, and that restore them at the end. */
 int dt_byte_steps_settle(struct dt_steps *steps, bool *byte_level, const char *path,
                          struct dt_error *err) DT_MUST_CHECK;
+/* Makes the decoder ByteLevel turn tokens in its alphabet into bytes, where the vocabulary, without
+ * the pre-tokenizer ByteLevel, has them as they are spelled. */
+void dt_byte_steps_settle_decoder(struct dt_steps *decoder);
 
 #endif

@@ -39,10 +39,8 @@ static int check_byte_level(struct dt_tokenizer *t, const char *path, struct dt_
         return dt_fail(err, DT_EFORMAT,
                        "%s: decoder %s is not supported with the pre_tokenizer ByteLevel", path,
                        d->items[0].type->name);
-    if (!t->byte_level && d->count > 0 && decodes)
-        return dt_fail(err, DT_EFORMAT,
-                       "%s: decoder ByteLevel is not supported without the pre_tokenizer ByteLevel",
-                       path);
+    if (!t->byte_level)
+        dt_byte_steps_settle_decoder(&t->decoder);
     return 0;
 }
 
@@ -63,7 +61,7 @@ static int choose_pattern(struct dt_tokenizer *t, const struct dt_pattern *patte
 /* Drops the decoders of byte-level tokens that change nothing. */
 static void use_bytes(struct dt_tokenizer *t)
 {
-    if (dt_steps_are_only(&t->decoder, "ByteLevel"))
+    if (t->byte_level && dt_steps_are_only(&t->decoder, "ByteLevel"))
         dt_steps_release(&t->decoder);
 }
 
@@ -219,7 +217,7 @@ int dt_tokenizer_load_json(struct dt_tokenizer **t, const char *path,
     struct json_object *root;
     *t = NULL;
     struct dt_error why;
-    int rc = dt_json_read(path, &root, &why);
+    int rc = dt_json_read_with_zeros(path, &root, &why);
     if (rc < 0)
         return dt_fail(err, rc, "%s%s", why.text,
                        rc == DT_EFORMAT ? ": expected a complete tokenizer.json" : "");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "token/load-unigram.h"
+#include "token/replaced-bytes.h"
 #include "token/tokenizer-file.h"
 #include "json/json.h"
 
@@ -93,6 +94,17 @@ static int read_affix(char **affix, struct json_object *model, const char *name,
     return 0;
 }
 
+/* Whether byte-level tokens lack bytes of UTF-8, as StarCoder's do: `tokenizers` takes those for
+ * unknown characters. */
+static bool drops_bytes(const struct dt_tokenizer *t)
+{
+    bool drops = false;
+    for (int c = 0; t->byte_level && c < 256; c++)
+        drops |=
+            !dt_replaced_bytes_is(c) && dt_tokenizer_find(t, &(char){(char)c}, 1) == DT_NO_TOKEN;
+    return drops;
+}
+
 static int read_bpe(struct dt_tokenizer *t, struct json_object *model, const char *path,
                     struct dt_error *err)
 {
@@ -101,9 +113,15 @@ static int read_bpe(struct dt_tokenizer *t, struct json_object *model, const cha
     DT_TRY(read_affix(&t->rules.prefix, model, "continuing_subword_prefix", path, err));
     DT_TRY(read_affix(&t->rules.suffix, model, "end_of_word_suffix", path, err));
     DT_TRY(dt_json_get(model, "merges", json_type_array, path, &merges, err));
+    t->drops_bytes = drops_bytes(t);
     if (!dt_vocabulary_is_plain_bytes(t))
         DT_TRY(read_unknown(t, model, path, err));
     t->rules.byte_fallback = dt_step_flag(model, "byte_fallback", false);
+    if (t->drops_bytes && t->rules.byte_fallback)
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: \"byte_fallback\" is not supported with the pre_tokenizer ByteLevel "
+                       "and tokens that lack bytes",
+                       path);
     t->rules.fuse_unknown = dt_step_flag(model, "fuse_unk", false);
     t->ignore_merges = dt_step_flag(model, "ignore_merges", false);
     return add_merges(t, merges, path, err);

@@ -47,6 +47,18 @@ static void mark_special(struct dt_tokenizer *t)
     free(made);
 }
 
+/* CLIP's and GPT's merges end words with "</w>", in text that is prepared in another way. */
+static int refuse_word_ends(const struct dt_tokenizer *t, const char *path, struct dt_error *err)
+{
+    if (dt_tokenizer_find(t, "e</w>", 5) == DT_NO_TOKEN)
+        return 0;
+    return dt_fail(err, DT_EFORMAT,
+                   "%s: has tokens that end in '</w>', as those of CLIP, which is supported as "
+                   "tokenizer.json: load that, or convert with transformers: "
+                   "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)",
+                   path);
+}
+
 static int fill_from_pair(struct dt_tokenizer *t, const char *vocabulary_path,
                           const char *merges_path, struct dt_error *err)
 {
@@ -59,6 +71,7 @@ static int fill_from_pair(struct dt_tokenizer *t, const char *vocabulary_path,
         rc = dt_tokenizer_add_vocabulary(t, vocabulary, NULL, vocabulary_path, err);
     json_object_put(vocabulary);
     DT_TRY(rc);
+    DT_TRY(refuse_word_ends(t, vocabulary_path, err));
     DT_TRY(add_merges_file(t, merges_path, err));
     mark_special(t);
     if (dt_tokenizer_finish(t, err) < 0)

@@ -25,7 +25,7 @@ struct dt_replaced_bytes {
     size_t count, capacity;
 };
 
-static inline bool dt_replaced_bytes_is(unsigned char byte)
+static inline bool dt_replaced_bytes_is(int byte)
 {
     return byte >= 0xf5 || (byte & 0xfe) == 0xc0;
 }

@@ -73,23 +73,45 @@ static void spell(const struct dt_tokenizer *t, const char *bytes, size_t size,
         dt_buffer_append(spelled, bytes, size);
 }
 
+/* "left right", or ["left", "right"] where a token has a space. */
+static void add_merge(const struct dt_buffer *left, const struct dt_buffer *right,
+                      struct dt_buffer *b)
+{
+    bool pair = memchr(left->data, ' ', left->size) || memchr(right->data, ' ', right->size);
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    if (pair) {
+        dt_buffer_add_char(b, '[');
+        dt_json_add_string(b, left->data, left->size);
+        dt_buffer_add_string(b, ", ");
+        dt_json_add_string(b, right->data, right->size);
+        dt_buffer_add_char(b, ']');
+        return;
+    }
+    dt_buffer_append(&line, left->data, left->size);
+    dt_buffer_add_char(&line, ' ');
+    dt_buffer_append(&line, right->data, right->size);
+    dt_json_add_string(b, line.data, line.size);
+    dt_buffer_release(&line);
+}
+
 static void add_merge_list(const struct dt_tokenizer *t, struct dt_buffer *b)
 {
-    struct dt_buffer merge = DT_BUFFER_EMPTY;
+    struct dt_buffer left = DT_BUFFER_EMPTY, right = DT_BUFFER_EMPTY;
     dt_buffer_add_string(b, "    \"merges\": [");
     for (uint32_t i = 0; i < t->merge_count; i++) {
         size_t left_size, right_size;
-        const char *left = dt_tokenizer_bytes(t, t->merges[i].left, &left_size);
-        const char *right = dt_tokenizer_bytes(t, t->merges[i].right, &right_size);
-        dt_buffer_clear(&merge);
-        spell(t, left, left_size, &merge);
-        dt_buffer_add_char(&merge, ' ');
-        spell(t, right, right_size, &merge);
+        const char *left_bytes = dt_tokenizer_bytes(t, t->merges[i].left, &left_size);
+        const char *right_bytes = dt_tokenizer_bytes(t, t->merges[i].right, &right_size);
+        dt_buffer_clear(&left);
+        dt_buffer_clear(&right);
+        spell(t, left_bytes, left_size, &left);
+        spell(t, right_bytes, right_size, &right);
         dt_buffer_add_string(b, i ? ",\n      " : "\n      ");
-        dt_json_add_string(b, merge.data, merge.size);
+        add_merge(&left, &right, b);
     }
     dt_buffer_add_string(b, t->merge_count ? "\n    ]\n" : "]\n");
-    dt_buffer_release(&merge);
+    dt_buffer_release(&left);
+    dt_buffer_release(&right);
 }
 
 static void add_pattern(const struct dt_pattern *pattern, struct dt_buffer *b)

@@ -20,6 +20,16 @@ bool dt_tokenizer_component_is(struct json_object *component, const char *name)
     return strcmp(dt_tokenizer_component_type(component), name) == 0;
 }
 
+/* Appends the name of a member, with its zero bytes. */
+static void add_text(const char *name, struct dt_buffer *bytes)
+{
+    for (const char *zero; (zero = strstr(name, DT_JSON_ZERO)); name = zero + 2) {
+        dt_buffer_append(bytes, name, (size_t)(zero - name));
+        dt_buffer_add_char(bytes, '\0');
+    }
+    dt_buffer_add_string(bytes, name);
+}
+
 /* Adds one member of a vocabulary; added as for dt_tokenizer_add_vocabulary. */
 static int add_token(struct dt_tokenizer *t, const char *spelled, struct json_object *id,
                      struct json_object *added, struct dt_buffer *bytes, struct dt_error *err)
@@ -37,7 +47,7 @@ static int add_token(struct dt_tokenizer *t, const char *spelled, struct json_ob
     }
     dt_buffer_clear(bytes);
     if (!t->byte_level || !dt_byte_level_decode(spelled, strlen(spelled), bytes))
-        dt_buffer_add_string(bytes, spelled);
+        add_text(spelled, bytes);
     return dt_tokenizer_add(t, (uint64_t)number, bytes->data, bytes->size, err);
 }
 

@@ -107,11 +107,10 @@ static int find_bytes(struct dt_tokenizer *t, struct dt_error *err)
 {
     if (!t->byte_level)
         return find_characters(t), 0;
-    for (unsigned c = 0; c < 256; c++) {
-        char byte = (char)c;
-        t->byte_ids[c] = dt_tokenizer_find(t, &byte, 1);
+    for (int c = 0; c < 256; c++) {
+        t->byte_ids[c] = dt_tokenizer_find(t, &(char){(char)c}, 1);
         t->lacks_bytes |= t->byte_ids[c] == DT_NO_TOKEN;
-        if (t->byte_ids[c] == DT_NO_TOKEN && !dt_replaced_bytes_is((unsigned char)c))
+        if (t->byte_ids[c] == DT_NO_TOKEN && !t->drops_bytes && !dt_replaced_bytes_is(c))
             return dt_fail(err, DT_EFORMAT, "the byte 0x%02x is not in the vocabulary", c);
     }
     return 0;
@@ -284,6 +283,8 @@ static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode
     }
     if (t->nfc)
         dt_buffer_add_string(all, "nfc");
+    if (t->drops_bytes)
+        dt_buffer_printf(all, "drops %u %d", t->unknown, t->rules.fuse_unknown);
     if (t->unigram)
         dt_unigram_describe(t->unigram, all);
     if (t->has_steps) {

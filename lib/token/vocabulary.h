@@ -107,6 +107,7 @@ struct dt_tokenizer {
     uint32_t *byte_pairs;       /* [first byte << 8 | second]: rank of the pair */
     uint32_t byte_ids[256];     /* with byte_fallback of the tokens <0x00> .., or DT_NO_TOKEN */
     bool lacks_bytes;           /* byte_level has no tokens for bytes of token/replaced-bytes.h */
+    bool drops_bytes;           /* byte_level has none for others, which are unknown characters */
     uint32_t *char_ids;         /* [65536], of characters, unless byte_level; or DT_NO_TOKEN */
     struct dt_bpe_cuts *cuts;   /* where a text may be cut before its merges; NULL: nowhere */
     struct dt_unigram *unigram; /* DT_TOKEN_UNIGRAM; owned */
@@ -156,7 +157,7 @@ static inline bool dt_vocabulary_is_bert(const struct dt_tokenizer *t)
 /* Whether the first symbols of BPE are all bytes, each of which has a token. */
 static inline bool dt_vocabulary_is_plain_bytes(const struct dt_tokenizer *t)
 {
-    return t->byte_level && t->rules.prefix == NULL && t->rules.suffix == NULL;
+    return t->byte_level && !t->drops_bytes && t->rules.prefix == NULL && t->rules.suffix == NULL;
 }
 
 static inline uint32_t dt_vocabulary_pair_hash(uint32_t left, uint32_t right, unsigned bits)

@@ -5,8 +5,8 @@
 
 FILE is a tokenizer.json (`tokenizers`), GPT-2's *vocab.json with *merges.txt in the same directory
 (`tokenizers`), a *.tiktoken (`tiktoken`, with the pattern of that name), a tekken*.json
-(`mistral-common`) or a *vocab.txt (`transformers`). DOCUMENTS are JSON Lines; IDS has one line of
-ids per document, without special tokens added. With --special, the text of special tokens becomes
+(`mistral-common`), a *.model (`sentencepiece`) or a *vocab.txt (`transformers`). DOCUMENTS are JSON
+Lines; IDS has one line of ids per document, without special tokens added. With --special, the text of special tokens becomes
 these tokens. With --offsets, IDS has ID:START:END.
 """
 import base64
@@ -48,6 +48,12 @@ def encode_tekken(path):
     from mistral_common.tokens.tokenizers.tekken import Tekkenizer
     t = Tekkenizer.from_file(path)
     return lambda texts: [t.encode(text, bos=False, eos=False) for text in texts]
+
+
+def encode_sentencepiece(path):
+    import sentencepiece
+    model = sentencepiece.SentencePieceProcessor(model_file=path)
+    return lambda texts: model.encode(texts, num_threads=1)
 
 
 def encode_bert(path, special):
@@ -111,6 +117,8 @@ def main():
         encode = encode_tiktoken(path, pattern, "--nfc" in sys.argv)
     elif "tekken" in path:
         encode = encode_tekken(path)
+    elif path.endswith(".model"):
+        encode = encode_sentencepiece(path)
     elif path.endswith("vocab.txt"):
         encode = encode_bert(path, special)
     else:

@@ -150,6 +150,32 @@ def behaviors(size, corpus):
         pre_tokenizers.Digits(False), plain_bytes()])
 
 
+def partial(size, corpus):
+    """Tokens that lack many bytes, which are unknown."""
+    t = Tokenizer(models.BPE(unk_token="<unk>"))
+    t.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.Lowercase()])
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    t.decoder = decoders.ByteLevel()
+    return train(t, size, corpus, special_tokens=["<unk>"])
+
+
+def dropping(size, corpus):
+    """Tokens that lack many bytes, which are dropped."""
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    t.decoder = decoders.ByteLevel()
+    return train(t, size, corpus)
+
+
+def spelled(size, corpus):
+    """Tokens that are text, a zero byte and others of the byte-level alphabet among them, and its decoder."""
+    t = Tokenizer(models.BPE(unk_token="[unknown]", fuse_unk=True))
+    t.normalizer = normalizers.NFD()
+    t.pre_tokenizer = split(r" ?\d+\.|\. ?| ?[-\w]+|[#+]\s+")
+    t.decoder = decoders.ByteLevel()
+    return train(t, size, corpus, special_tokens=["[unknown]"], initial_alphabet=["\0", "\u0120", "\u010a"])
+
+
 def clip(size, corpus):
     t = Tokenizer(models.BPE(end_of_word_suffix="</w>", unk_token="<|endoftext|>"))
     t.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "),
@@ -210,7 +236,7 @@ def bert_steps(size, corpus):
 
 FAMILIES = {f.__name__.replace("_", "-"): f for f in (
     llama2, mistral, gemma, metaspace, roberta, neox, starcoder, falcon, deepseek, deepseek_coder, claude,
-    behaviors, clip, openai_gpt, prefixed, word_level, bert_steps)}
+    behaviors, clip, partial, dropping, spelled, openai_gpt, prefixed, word_level, bert_steps)}
 
 
 def write_ids(folder, documents):

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Trains SentencePiece models and compares dt's ids and text with those of `sentencepiece`.
+"""Trains SentencePiece models and writes ids and texts of `sentencepiece`.
 
   sentencepiece_oracle.py make FOLDER CORPUS             small models, without published maps
   sentencepiece_oracle.py published FOLDER CORPUS        models of SentencePiece's own options
   sentencepiece_oracle.py json MODEL TOKENIZER.json      the same with the parts of `tokenizers`
   sentencepiece_oracle.py ids MODEL DOCUMENTS            ids, a line for each document
   sentencepiece_oracle.py texts MODEL IDS                texts of lines of ids, as JSON Lines
-  sentencepiece_oracle.py compare MODEL DOCUMENTS IDS    fails at the first ids that differ
   sentencepiece_oracle.py likelihood TRAIN TEST TOKENIZER.json SIZE
       trains SIZE pieces on TRAIN, too, and fails if the lines of TEST are less probable by
       TOKENIZER.json
@@ -114,16 +113,6 @@ def ids(model, path):
 def texts(model, path):
     for line in open(path):
         print(json.dumps({"text": model.decode([int(x) for x in line.split()])}))
-
-
-def compare(model, path, ids_path):
-    lines = open(ids_path)
-    for n, text in enumerate(documents(path), 1):
-        got, wanted = [int(x) for x in next(lines).split()], model.encode(text)
-        if got != wanted:
-            sys.exit("document %d %r:\n dt            %s\n sentencepiece %s" %
-                     (n, text[:200], [model.id_to_piece(i) for i in got][:60],
-                      [model.id_to_piece(i) for i in wanted][:60]))
 
 
 def likelihood(train_path, test_path, path, size):

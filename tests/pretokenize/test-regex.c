@@ -140,6 +140,22 @@ static void an_invalid_byte_is_an_unassigned_character(void **state)
     dt_regex_free(r);
 }
 
+/* As Oniguruma has it: U+00BD is a word character outside of brackets only. */
+static void fractions_are_words_outside_of_classes(void **state)
+{
+    static const char *const expressions[] = {"\\w",      "[\\w]",     "[^\\W]",
+                                              "[a[\\w]]", "\\p{Word}", "[\\p{Word}]"};
+    (void)state;
+    for (size_t i = 0; i < sizeof expressions / sizeof *expressions; i++) {
+        struct dt_regex *r;
+        struct dt_error err;
+        size_t start, end;
+        assert_int_equal(dt_regex_new(&r, expressions[i], "FILE", &err), 0);
+        assert_int_equal(dt_regex_find(r, "\xc2\xbd", 2, 0, &start, &end), i % 4 == 0);
+        dt_regex_free(r);
+    }
+}
+
 /* Expressions, whether words may be matched separately, and whether each space starts a match. */
 static const struct {
     const char *expression;
@@ -185,6 +201,7 @@ int main(void)
         cmocka_unit_test(what_is_not_known_is_refused_by_name),
         cmocka_unit_test(time_is_not_exponential),
         cmocka_unit_test(an_invalid_byte_is_an_unassigned_character),
+        cmocka_unit_test(fractions_are_words_outside_of_classes),
         cmocka_unit_test(what_may_be_matched_by_words_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -409,7 +409,6 @@ static const struct {
     {"\"!\": 0", "\"!\": -1", "the id of token '!' is not an integer from 0"},
     {"\"!\": 0", "\"!\": \"0\"", "the id of token '!' is not an integer from 0"},
     {"\"!\": 0", "\"\": 0", "token 0 is empty"},
-    {"\"!\": 0", "\"!!\": 0", "the byte 0x21 is not in the vocabulary"},
     {"\"h e\"", "\"h !e\"", "merge 1: merges '!e', which is not in the vocabulary"},
     {"\"h e\"", "\"q q\"", "merge 1: makes 'qq', which is not in the vocabulary"},
     {"\"h e\"", "\"he\"", "merge 1: expected two tokens separated by one space, not 'he'"},

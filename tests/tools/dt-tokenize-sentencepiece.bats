@@ -187,6 +187,6 @@ refused() {
     "$PYTHON" "$ORACLES/tokenizers_oracle.py" strings 21 3000 >f.jsonl
     for model in t5 xlnet nfkc llama gemma; do
         dt-tokenize -t $model.model --frame none --ids f.jsonl >ids
-        "$PYTHON" "$ORACLES/sentencepiece_oracle.py" compare $model.model f.jsonl ids
+        "$PYTHON" "$ORACLES/kinds_oracle.py" $model.model f.jsonl ids
     done
 }
