@@ -46,6 +46,14 @@ static void add_spelled(const struct dt_tokenizer *t, uint32_t id, bool as_is, s
     dt_buffer_release(&spelled);
 }
 
+/* Whether byte-level text does not encode to the token, which is outside the alphabet. */
+static bool is_unreachable(const struct dt_tokenizer *t, uint32_t id)
+{
+    size_t size;
+    const char *bytes = dt_tokenizer_bytes(t, id, &size);
+    return dt_tokenizer_find(t, bytes, size) != id;
+}
+
 static void add_vocabulary(const struct dt_tokenizer *t, struct dt_buffer *b)
 {
     bool *added = dt_alloc(t->size, sizeof *added), first = true;
@@ -57,7 +65,7 @@ static void add_vocabulary(const struct dt_tokenizer *t, struct dt_buffer *b)
             continue;
         dt_buffer_add_string(b, first ? "\n      " : ",\n      ");
         first = false;
-        add_spelled(t, id, added[id] || !t->byte_level, b);
+        add_spelled(t, id, added[id] || !t->byte_level || is_unreachable(t, id), b);
         dt_buffer_printf(b, ": %u", id);
     }
     dt_buffer_add_string(b, "\n    }");

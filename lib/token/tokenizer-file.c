@@ -46,8 +46,11 @@ static int add_token(struct dt_tokenizer *t, const char *spelled, struct json_ob
         return 0;
     }
     dt_buffer_clear(bytes);
-    if (!t->byte_level || !dt_byte_level_decode(spelled, strlen(spelled), bytes))
+    bool is_text = !t->byte_level || !dt_byte_level_decode(spelled, strlen(spelled), bytes);
+    if (is_text)
         add_text(spelled, bytes);
+    if (is_text && t->byte_level)
+        return dt_tokenizer_add_unreachable(t, (uint64_t)number, bytes->data, bytes->size, err);
     return dt_tokenizer_add(t, (uint64_t)number, bytes->data, bytes->size, err);
 }
 
@@ -74,14 +77,18 @@ static int shown(const char *text, size_t size)
     return (int)size;
 }
 
+/* *reachable: the merge can apply; in byte-level text a symbol outside the alphabet does not occur.
+ */
 static int find_symbol(const struct dt_tokenizer *t, const char *spelled, size_t size,
-                       struct dt_buffer *whole, uint32_t *id, const char *location,
+                       struct dt_buffer *whole, uint32_t *id, bool *reachable, const char *location,
                        struct dt_error *err)
 {
     size_t before = whole->size;
     *id = DT_NO_TOKEN;
-    if (!t->byte_level || !dt_byte_level_decode(spelled, size, whole))
+    if (!t->byte_level)
         dt_buffer_append(whole, spelled, size);
+    else if (!dt_byte_level_decode(spelled, size, whole))
+        return *reachable = false, 0;
     if (size > 0)
         *id = dt_tokenizer_find(t, whole->data + before, whole->size - before);
     if (*id == DT_NO_TOKEN)
@@ -106,11 +113,12 @@ int dt_tokenizer_add_spelled_merge(struct dt_tokenizer *t, const char *left, siz
 {
     struct dt_buffer whole = DT_BUFFER_EMPTY;
     struct dt_merge merge;
-    int rc = find_symbol(t, left, left_size, &whole, &merge.left, location, err);
+    bool reachable = true;
+    int rc = find_symbol(t, left, left_size, &whole, &merge.left, &reachable, location, err);
     size_t middle = whole.size;
     if (rc == 0)
-        rc = find_symbol(t, right, right_size, &whole, &merge.right, location, err);
-    if (rc == 0) {
+        rc = find_symbol(t, right, right_size, &whole, &merge.right, &reachable, location, err);
+    if (rc == 0 && reachable) {
         remove_prefix(t, &whole, middle);
         merge.result = dt_tokenizer_find(t, whole.data, whole.size);
         if (merge.result == DT_NO_TOKEN)

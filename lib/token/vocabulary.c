@@ -75,8 +75,8 @@ static const char *shown(const char *bytes, size_t size, char text[4 * SHOWN_BYT
     return text;
 }
 
-int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, size_t size,
-                     struct dt_error *err)
+int dt_tokenizer_add_unreachable(struct dt_tokenizer *t, uint64_t id, const char *bytes,
+                                 size_t size, struct dt_error *err)
 {
     char text[4 * SHOWN_BYTES + 4], other[4 * SHOWN_BYTES + 4];
     if (id >= ID_LIMIT)
@@ -96,6 +96,13 @@ int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, siz
     *extent = (struct dt_token_extent){(uint32_t)t->bytes.size, (uint32_t)size};
     t->longest = size > t->longest ? (uint32_t)size : t->longest;
     dt_buffer_append(&t->bytes, bytes, size);
+    return 0;
+}
+
+int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, size_t size,
+                     struct dt_error *err)
+{
+    DT_TRY(dt_tokenizer_add_unreachable(t, id, bytes, size, err));
     insert_into_index(t, (uint32_t)id);
     return 0;
 }

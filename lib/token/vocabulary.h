@@ -124,6 +124,9 @@ struct dt_tokenizer *dt_tokenizer_new(const struct dt_pattern *pattern);
  * bytes, dt_tokenizer_find returns the first added. */
 int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, size_t size,
                      struct dt_error *err) DT_MUST_CHECK;
+/* The same for a token that text cannot encode to: dt_tokenizer_find does not return it. */
+int dt_tokenizer_add_unreachable(struct dt_tokenizer *t, uint64_t id, const char *bytes,
+                                 size_t size, struct dt_error *err) DT_MUST_CHECK;
 /* Marks an existing token as an added token. */
 void dt_tokenizer_mark_added(struct dt_tokenizer *t, struct dt_added_token token);
 /* The next merge in rank order. The ids must exist. */

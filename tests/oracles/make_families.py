@@ -176,6 +176,17 @@ def spelled(size, corpus):
     return train(t, size, corpus, special_tokens=["[unknown]"], initial_alphabet=["\0", "\u0120", "\u010a"])
 
 
+def twins(size, corpus):
+    """Tokens outside the byte-level alphabet, which text does not reach, with the bytes of others before them."""
+    t = byte_level(size - 4, corpus, [pre_tokenizers.ByteLevel(add_prefix_space=False)], specials=(), ignore_merges=True)
+    root = json.loads(t.to_str())
+    own = [" ", "\u4e2d", "e\u0301", " the"]
+    root["model"]["vocab"] = {token: i for i, token in enumerate(own + list(root["model"]["vocab"]))}
+    root["model"]["vocab"]["\u4e2d\u4e2d"] = len(root["model"]["vocab"])
+    root["model"]["merges"].insert(0, ["\u4e2d", "\u4e2d"])
+    return Tokenizer.from_str(json.dumps(root))
+
+
 def clip(size, corpus):
     t = Tokenizer(models.BPE(end_of_word_suffix="</w>", unk_token="<|endoftext|>"))
     t.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "),
@@ -236,7 +247,7 @@ def bert_steps(size, corpus):
 
 FAMILIES = {f.__name__.replace("_", "-"): f for f in (
     llama2, mistral, gemma, metaspace, roberta, neox, starcoder, falcon, deepseek, deepseek_coder, claude,
-    behaviors, clip, partial, dropping, spelled, openai_gpt, prefixed, word_level, bert_steps)}
+    behaviors, clip, partial, dropping, spelled, twins, openai_gpt, prefixed, word_level, bert_steps)}
 
 
 def write_ids(folder, documents):

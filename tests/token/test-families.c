@@ -17,9 +17,9 @@
 #define FAMILIES "tests/token/families/"
 
 static const char *const families[] = {
-    "llama2",   "mistral",    "gemma",          "metaspace", "roberta",   "neox",   "starcoder",
-    "falcon",   "deepseek",   "deepseek-coder", "claude",    "behaviors", "clip",   "openai-gpt",
-    "prefixed", "word-level", "bert-steps",     "partial",   "dropping",  "spelled"};
+    "llama2",   "mistral",    "gemma",          "metaspace", "roberta",   "neox",    "starcoder",
+    "falcon",   "deepseek",   "deepseek-coder", "claude",    "behaviors", "clip",    "openai-gpt",
+    "prefixed", "word-level", "bert-steps",     "partial",   "dropping",  "spelled", "twins"};
 #define COUNT (sizeof families / sizeof *families)
 
 static char *read_text(const char *path, size_t *size)
