@@ -122,6 +122,14 @@ repeat() {
     [[ "$output" == *".: does not contain tokenizer.json or another tokenizer file: see dt-tokenizer(5)" ]]
 }
 
+@test "CLIP's vocab.json is refused, as its merges end words" {
+    printf '{"!": 0, "e</w>": 1}' >vocab.json
+    printf 'i n\n' >merges.txt
+    run dt-tokenize -t . --ids f
+    assert_one_line_error dt-tokenize
+    [[ "$output" == *"vocab.json: has tokens that end in '</w>', as those of CLIP"*tokenizer.json* ]]
+}
+
 @test "a stream of another tokenizer is refused" {
     dt-tokenize -t t.json -o f.dts t.json --from text
     run dt-tokenize -t "$GOLDEN/hugging-face.json" -d f.dts
