@@ -34,6 +34,7 @@ struct dt_gguf_architecture {
     bool permuted;    /* rows of queries and keys are interleaved for RoPE */
     bool tied;        /* output.weight, where it is stored, equals the token embedding */
     bool has_head;    /* llama.cpp needs output.weight: a tied one is stored twice */
+    const char *qkv_bias; /* member whose value is whether the file has DT_GGUF_QKV_BIAS; NULL: none */
     bool has_factors; /* RoPE has the factors of rope_freqs.weight: llama3 scaling */
     /* What llama.cpp computes without a key: */
     int rope_skip_every; /* layer i has no RoPE if i + 1 is a multiple of it; 0: all have it */
@@ -42,6 +43,8 @@ struct dt_gguf_architecture {
     int wide_layers; /* attention is scaled by 1 / sqrt(C / H) in models with this number of layers,
                       * by 1 / sqrt(D) in others; 0: config.json has no such scale */
 };
+
+#define DT_GGUF_QKV_BIAS "blk.0.attn_q.bias"
 
 /* NULL: none. */
 const struct dt_gguf_architecture *dt_gguf_architecture_of_name(struct dt_gguf_text name);

@@ -247,6 +247,10 @@ static int fill_config(struct source *s, struct json_object *config)
     DT_TRY(dt_gguf_check_keys(a, s->file, s->err));
     dt_json_object_add(config, "model_type", dt_json_new_string(a->model_type));
     dt_json_object_add(config, "vocab_size", dt_json_new_int((int64_t)tokens->shape[1]));
+    if (s->architecture->qkv_bias)
+        dt_json_object_add(
+            config, s->architecture->qkv_bias,
+            dt_json_new_boolean(dt_gguf_file_find_tensor(s->file, DT_GGUF_QKV_BIAS) != NULL));
     dt_json_object_add(config, "tie_word_embeddings", dt_json_new_boolean(is_tied(s, tokens)));
     add_defaults(s, config);
     for (const struct dt_gguf_key *k = a->keys; k->key; k++)

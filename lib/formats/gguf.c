@@ -104,6 +104,15 @@ static const struct dt_gguf_key gpt_neox_keys[] = {
     {NULL},
 };
 
+static const struct dt_gguf_key stablelm_keys[] = {
+    PLAIN_KEYS,
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.layer_norm_epsilon", "layer_norm_eps", DT_GGUF_KEY_REAL},
+    {"rope.freq_base", "rope_theta", DT_GGUF_KEY_REAL},
+    {"rope.dimension_count", "partial_rotary_factor", DT_GGUF_KEY_ROTARY},
+    {NULL},
+};
+
 static const struct dt_gguf_architecture architectures[] = {
     {"gpt2", "gpt2", gpt2_keys, .tied = true},
     {"llama", "llama", llama_keys, .permuted = true, .has_factors = true},
@@ -118,6 +127,7 @@ static const struct dt_gguf_architecture architectures[] = {
     {"gemma3", "gemma3_text", gemma3_keys, .window_period = 6, .wide_layers = 62},
     {"phi3", "phi3", phi3_keys, .has_head = true},
     {"gptneox", "gpt_neox", gpt_neox_keys, .has_head = true},
+    {"stablelm", "stablelm", stablelm_keys, .has_head = true, .qkv_bias = "use_qkv_bias"},
 };
 #define ARCHITECTURES (sizeof architectures / sizeof *architectures)
 
@@ -322,13 +332,16 @@ int dt_gguf_check_members(const struct dt_gguf_architecture *a, const struct dt_
     {
         bool off = json_object_is_type(value, json_type_boolean) && !json_object_get_boolean(value);
         bool window = strcmp(name, "use_sliding_window") == 0; /* layer_types says it */
-        if (value && !off && !window && !is_silent(name) && find_key(a, name, true) == NULL)
+        bool bias = a->qkv_bias && strcmp(name, a->qkv_bias) == 0;
+        if (value && !off && !window && !bias && !is_silent(name) && find_key(a, name, true) == NULL)
             return no_key(a, "", name, err);
         /* Without these keys llama.cpp takes a default. */
         if (value == NULL && strstr(name, "_softcapping") &&
             find_key(a, "attn_logit_softcapping", true))
             return other_value(a, name, err);
     }
+    if (c->gelu != DT_GELU_DEFAULT)
+        return other_value(a, "hidden_act", err);
     DT_TRY(check_scaling(a, c, config, err));
     if (!skips_fit(a, c))
         return other_value(a, "no_rope_layers", err);

@@ -108,7 +108,7 @@ void dt_layer_input_backward(const struct dt_model *m, int layer, const struct d
 
 enum dt_activation dt_layer_activation(const struct dt_model *m)
 {
-    switch (dt_family_of(&m->config)->mlp) {
+    switch (dt_model_mlp(&m->config)) {
     case DT_MLP_GELU_TANH:
     case DT_MLP_GEGLU_TANH:
         return DT_ACTIVATION_GELU_TANH;

@@ -103,6 +103,8 @@ static double scaled(const struct scaling *s, double frequency, int64_t pair)
         return llama3(s, frequency);
     case DT_ROPE_SCALING_YARN:
         return yarn(s, frequency, pair);
+    case DT_ROPE_SCALING_LONGROPE:
+        return frequency / s->config->rope_short_factors[pair];
     }
     abort();
 }
@@ -119,6 +121,8 @@ void dt_rope_frequencies(const struct dt_model_config *c, enum dt_rope_table tab
 /* What cosines and sines are multiplied by. */
 static double amplitude(const struct scaling *s)
 {
+    if (s->kind == DT_ROPE_SCALING_LONGROPE)
+        return s->factor > 1 ? sqrt(1 + dt_math_log(s->factor) / dt_math_log(s->original)) : 1;
     if (s->kind != DT_ROPE_SCALING_YARN)
         return 1;
     if (s->config->rope_attention_factor > 0)

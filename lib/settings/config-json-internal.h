@@ -44,6 +44,7 @@ int dt_config_layers_read(struct dt_config_reader *reader, struct dt_error *err)
 void dt_config_layers_add(struct json_object *object, const struct dt_model_config *config);
 
 /* A real with a decimal point even if the value is an integer, so that readers see a float. */
+struct json_object *dt_config_new_real(double value);
 void dt_config_add_real(struct json_object *object, const char *name, double value);
 
 #endif

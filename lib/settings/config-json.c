@@ -96,6 +96,10 @@ static const struct dt_fixed_spec fixed[] = {
 static const struct dt_member_spec initializer_range = {
     "initializer_range", AT(initializer_range), DT_MEMBER_OPTIONAL, DT_MEMBER_POSITIVE, 0.02};
 
+/* By enum dt_gelu_name. */
+static const char *const gelu_names[] = {NULL, "gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu",
+                                         NULL};
+
 /* --- fields ---------------------------------------------------------------------------------- */
 
 static double get_field(const struct dt_model_config *c, const struct dt_member_spec *m)
@@ -114,6 +118,7 @@ static double get_field(const struct dt_model_config *c, const struct dt_member_
     case DT_MEMBER_TRUTH:
         return *(const bool *)field;
     case DT_MEMBER_BIAS:
+    case DT_MEMBER_GELU:
         return *(const int *)field;
     }
     abort();
@@ -138,9 +143,17 @@ static void set_field(struct dt_model_config *c, const struct dt_member_spec *m,
         *(bool *)field = value != 0;
         break;
     case DT_MEMBER_BIAS:
+    case DT_MEMBER_GELU:
         *(int *)field = (int)value;
         break;
     }
+}
+
+/* What true means for biases of attention. */
+static enum dt_attention_bias all_biases(const struct dt_model_config *c)
+{
+    bool all = dt_family_of(c)->json->attention_biases & 1u << DT_ATTENTION_BIAS_ALL;
+    return all ? DT_ATTENTION_BIAS_ALL : DT_ATTENTION_BIAS_QKV;
 }
 
 /* The field of a value of the file. */
@@ -161,7 +174,9 @@ static double of_file(const struct dt_model_config *c, const struct dt_member_sp
     case DT_MEMBER_INVERSE_ROOT:
         return 1 / sqrt(value);
     case DT_MEMBER_BIAS:
-        return value != 0 ? DT_ATTENTION_BIAS_ALL : DT_ATTENTION_BIAS_NONE;
+        return value != 0 ? all_biases(c) : DT_ATTENTION_BIAS_NONE;
+    case DT_MEMBER_GELU:
+        return value == DT_GELU_NAME_EXACT ? DT_GELU_ERF : DT_GELU_TANH;
     }
     abort();
 }
@@ -195,6 +210,10 @@ static double to_file(const struct dt_model_config *c, const struct dt_member_sp
         return shorten(c, m, 1 / (field * field));
     case DT_MEMBER_BIAS:
         return field != DT_ATTENTION_BIAS_NONE;
+    case DT_MEMBER_GELU:
+        return field == of_file(c, m, m->otherwise) || field == DT_GELU_DEFAULT ? m->otherwise
+               : field == DT_GELU_ERF                                           ? DT_GELU_NAME_EXACT
+                                      : DT_GELU_NAME_PYTORCH_TANH;
     }
     abort();
 }
@@ -243,6 +262,23 @@ static int read_truth(const struct dt_config_reader *r, const struct dt_member_s
     return 0;
 }
 
+static int read_gelu(const struct dt_config_reader *r, const struct dt_member_spec *m,
+                     double *value, struct dt_error *err)
+{
+    const char *name;
+    DT_TRY(dt_json_get_string(r->object, m->name, r->path, &name, err));
+    for (int i = 1; gelu_names[i]; i++) {
+        *value = i;
+        if (strcmp(name, gelu_names[i]) == 0)
+            return 0;
+    }
+    return dt_fail(err, DT_EFORMAT,
+                   "%s: %s is \"%s\", but must be \"%s\", \"%s\", \"%s\" or \"%s\", dt knows no "
+                   "other",
+                   r->path, m->name, name, gelu_names[1], gelu_names[2], gelu_names[3],
+                   gelu_names[4]);
+}
+
 /* The value of a member that is given, in the file's terms. */
 static int read_value(const struct dt_config_reader *r, const struct dt_member_spec *m,
                       double *value, struct dt_error *err)
@@ -260,6 +296,8 @@ static int read_value(const struct dt_config_reader *r, const struct dt_member_s
     case DT_MEMBER_TRUTH:
     case DT_MEMBER_BIAS:
         return read_truth(r, m, value, err);
+    case DT_MEMBER_GELU:
+        return read_gelu(r, m, value, err);
     }
     abort();
 }
@@ -357,7 +395,7 @@ static int check_fixed(struct dt_config_reader *r, const struct dt_fixed_spec *f
 static int check_all_fixed(struct dt_config_reader *r, const struct dt_fixed_spec *f,
                            struct dt_error *err)
 {
-    for (; f->name; f++)
+    for (; f && f->name; f++)
         DT_TRY(check_fixed(r, f, err));
     return 0;
 }
@@ -460,6 +498,9 @@ static void add_member(struct json_object *object, const struct dt_model_config 
     case DT_MEMBER_BIAS:
         add_truth(object, m->name, value != 0);
         break;
+    case DT_MEMBER_GELU:
+        add_string(object, m->name, gelu_names[(int)value]);
+        break;
     case DT_MEMBER_INT:
     case DT_MEMBER_POSITIONS:
         if (absent && m->use == DT_MEMBER_NULLABLE)
@@ -489,7 +530,7 @@ static void add_fixed(struct json_object *object, const struct dt_fixed_spec *f)
 {
     struct json_object *value;
     struct dt_error ignored_error;
-    for (; f->name; f++)
+    for (; f && f->name; f++)
         if (f->written &&
             dt_json_parse(f->value, strlen(f->value), f->name, &value, &ignored_error) == 0)
             dt_json_object_add(object, f->name, value);
@@ -518,6 +559,8 @@ static struct dt_model_config spelled_out(const struct dt_model_config *config)
     const struct dt_member_spec *local = dt_family_member_of(family, AT(rope_local_theta));
     dt_model_config_derive(&c);
     c.head_dim = (long)dt_model_head_dim(&c);
+    if (c.rope_scaling == DT_ROPE_SCALING_LONGROPE)
+        c.max_seq_len = lround(c.rope_factor * (double)c.rope_original_length);
     for (int i = 0; i < 3; i++)
         *scales[i] = *scales[i] == 0 ? 1 : *scales[i];
     if (c.attention_scale == 0)

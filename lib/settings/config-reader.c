@@ -33,12 +33,18 @@ double dt_config_share_of_rotary(const struct dt_model_config *c)
     return share;
 }
 
-void dt_config_add_real(struct json_object *object, const char *name, double value)
+struct json_object *dt_config_new_real(double value)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY;
     dt_buffer_add_real(&text, value);
     if (strpbrk(text.data, ".e") == NULL)
         dt_buffer_printf(&text, ".0");
-    dt_json_object_add(object, name, dt_json_new_double_s(value, text.data));
+    struct json_object *number = dt_json_new_double_s(value, text.data);
     dt_buffer_release(&text);
+    return number;
+}
+
+void dt_config_add_real(struct json_object *object, const char *name, double value)
+{
+    dt_json_object_add(object, name, dt_config_new_real(value));
 }

@@ -50,6 +50,8 @@ static int read_kind(const struct dt_config_reader *r, const struct rope *rope, 
     *kind = DT_ROPE_SCALING_NONE;
     if (type == NULL || strcmp(type, "default") == 0)
         return 0;
+    if (strcmp(type, "su") == 0) /* in older files */
+        type = dt_rope_scaling_names[DT_ROPE_SCALING_LONGROPE];
     for (*kind = 1; dt_rope_scaling_names[*kind]; ++*kind)
         if (strcmp(type, dt_rope_scaling_names[*kind]) == 0 && r->family->scalings & 1u << *kind)
             return 0;
@@ -97,6 +99,49 @@ static const struct dt_rope_key *find_key(const char *name)
     return k->name ? k : NULL;
 }
 
+/* The factors of longrope: a number above 0 for each pair of rotated channels. */
+static int read_factors(const struct dt_config_reader *r, const struct rope *rope, const char *name,
+                        double factors[DT_ROPE_PAIRS], struct dt_error *err)
+{
+    struct json_object *list;
+    const struct dt_model_config *c = r->config;
+    size_t pairs = (size_t)(c->rotary_dim > 0 ? c->rotary_dim : dt_model_head_dim(c)) / 2;
+    DT_TRY(dt_json_get(rope->object, name, json_type_array, r->path, &list, err));
+    if (json_object_array_length(list) != pairs || pairs > DT_ROPE_PAIRS)
+        return dt_fail(err, DT_EFORMAT, "%s: %s.%s has %zu factors, but heads have %zu pairs%s",
+                       r->path, rope->place, name, json_object_array_length(list), pairs,
+                       pairs > DT_ROPE_PAIRS ? ", too many for dt" : "");
+    for (size_t i = 0; i < pairs; i++) {
+        struct json_object *factor = json_object_array_get_idx(list, i);
+        bool number = json_object_is_type(factor, json_type_double) ||
+                      json_object_is_type(factor, json_type_int);
+        factors[i] = number ? json_object_get_double(factor) : 0;
+        if (!(factors[i] > 0 && factors[i] <= 1e12))
+            return fail_in(r, rope, name, "must hold numbers above 0", err);
+    }
+    return 0;
+}
+
+/* The file's longest context is that of the long factors, which dt does not compute. */
+static int take_longrope(struct dt_config_reader *r, struct dt_error *err)
+{
+    static const char name[] = "original_max_position_embeddings";
+    struct dt_model_config *c = r->config;
+    int64_t original = r->family->original_length;
+    if (c->rope_scaling != DT_ROPE_SCALING_LONGROPE)
+        return 0;
+    if (dt_config_reader_has(r, name))
+        DT_TRY(dt_json_get_int(r->object, name, r->path, &original, err));
+    if (original < 2 || original > c->max_seq_len)
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: %s must be from 2 to max_position_embeddings, %ld, with longrope, not "
+                       "%lld",
+                       r->path, name, c->max_seq_len, (long long)original);
+    c->rope_factor = (double)c->max_seq_len / (double)original;
+    c->max_seq_len = c->rope_original_length = (long)original;
+    return 0;
+}
+
 /* A member of the object; null where it may be absent. */
 static int read_key(struct dt_config_reader *r, const struct rope *rope, const char *name,
                     struct json_object *value, struct dt_error *err)
@@ -110,9 +155,12 @@ static int read_key(struct dt_config_reader *r, const struct rope *rope, const c
     if (strcmp(name, "partial_rotary_factor") == 0)
         return read_share(r, rope, err);
     bool yarn = r->config->rope_scaling == DT_ROPE_SCALING_YARN;
+    bool longrope = r->config->rope_scaling == DT_ROPE_SCALING_LONGROPE;
+    if (longrope && (strcmp(name, "short_factor") == 0 || strcmp(name, "long_factor") == 0))
+        return 0; /* read_factors */
     if (yarn && strcmp(name, "truncate") == 0 && json_object_get_boolean(value))
         return 0;
-    if (k == NULL || !(k->kinds & 1u << r->config->rope_scaling))
+    if (k == NULL || longrope || !(k->kinds & 1u << r->config->rope_scaling))
         return dt_fail(err, DT_EFORMAT, "%s: %s.%s is not known with type %s", r->path, rope->place,
                        name, dt_rope_scaling_names[r->config->rope_scaling]);
     if (value == NULL && !(k->needed & 1u << r->config->rope_scaling))
@@ -129,6 +177,10 @@ static int read_object(struct dt_config_reader *r, const struct rope *rope, stru
     DT_TRY(read_kind(r, rope, &r->config->rope_scaling, err));
     json_object_object_foreach(rope->object, name, value)
         DT_TRY(read_key(r, rope, name, value, err));
+    if (r->config->rope_scaling == DT_ROPE_SCALING_LONGROPE) {
+        DT_TRY(read_factors(r, rope, "short_factor", r->config->rope_short_factors, err));
+        DT_TRY(read_factors(r, rope, "long_factor", r->config->rope_long_factors, err));
+    }
     /* The context before scaling stays when the longest context is changed later. */
     if (r->config->rope_scaling == DT_ROPE_SCALING_YARN && r->config->rope_original_length == 0)
         r->config->rope_original_length = r->config->max_seq_len;
@@ -194,7 +246,10 @@ static int read_place(struct dt_config_reader *r, struct places *p, const char *
 
 static bool same_scaling(const struct dt_model_config *a, const struct dt_model_config *b)
 {
-    bool same = a->rope_scaling == b->rope_scaling;
+    size_t bytes = sizeof a->rope_short_factors;
+    bool same = a->rope_scaling == b->rope_scaling &&
+                memcmp(a->rope_short_factors, b->rope_short_factors, bytes) == 0 &&
+                memcmp(a->rope_long_factors, b->rope_long_factors, bytes) == 0;
     for (const struct dt_rope_key *k = dt_rope_keys; k->name; k++)
         same = same && dt_rope_key_get(a, k) == dt_rope_key_get(b, k);
     return same;
@@ -218,18 +273,27 @@ int dt_config_rope_read(struct dt_config_reader *r, struct dt_error *err)
         DT_TRY(read_place(r, &p, "rope_scaling", err));
     const struct dt_model_config first = *r->config;
     if (!dt_config_reader_has_value(r, "rope_parameters"))
-        return 0;
+        return take_longrope(r, err);
     for (const struct dt_rope_key *k = dt_rope_keys; k->name; k++)
         dt_rope_key_set(r->config, k, 0);
     DT_TRY(read_place(r, &p, "rope_parameters", err));
     if (!older || same_scaling(r->config, &first))
-        return 0;
+        return take_longrope(r, err);
     return dt_fail(err, DT_EFORMAT,
                    "%s: rope_parameters scales other than rope_scaling: remove one of them",
                    r->path);
 }
 
 /* --- writing --------------------------------------------------------------------------------- */
+
+static void add_factors(struct json_object *object, const char *name,
+                        const double factors[DT_ROPE_PAIRS])
+{
+    struct json_object *list = dt_json_new_array();
+    for (int i = 0; i < DT_ROPE_PAIRS && factors[i] > 0; i++)
+        dt_json_array_add(list, dt_config_new_real(factors[i]));
+    dt_json_object_add(object, name, list);
+}
 
 static struct json_object *scaling_of(const struct dt_model_config *c, const char *kind_name)
 {
@@ -238,6 +302,11 @@ static struct json_object *scaling_of(const struct dt_model_config *c, const cha
     dt_json_object_add(
         object, kind_name,
         dt_json_new_string(kind == DT_ROPE_SCALING_NONE ? "default" : dt_rope_scaling_names[kind]));
+    if (kind == DT_ROPE_SCALING_LONGROPE) { /* its other keys are lengths outside the object */
+        add_factors(object, "short_factor", c->rope_short_factors);
+        add_factors(object, "long_factor", c->rope_long_factors);
+        return object;
+    }
     for (const struct dt_rope_key *k = dt_rope_keys; k->name; k++)
         if (k->kinds & 1u << kind && dt_rope_key_get(c, k) > 0) {
             if (k->integer)
@@ -275,4 +344,7 @@ void dt_config_rope_add(struct json_object *object, const struct dt_model_config
         json_object_put(types);
     }
     dt_json_object_add(object, "rope_parameters", parameters);
+    if (c->rope_scaling == DT_ROPE_SCALING_LONGROPE)
+        dt_json_object_add(object, "original_max_position_embeddings",
+                           dt_json_new_int(c->rope_original_length));
 }

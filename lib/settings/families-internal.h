@@ -119,6 +119,11 @@ extern const struct dt_extra_spec dt_llama_extras[];
     {                                                                                              \
         "mlp_bias", AT(mlp_bias), DT_MEMBER_OPTIONAL, DT_MEMBER_TRUTH                              \
     }
+/* otherwise: the end of an enum dt_gelu_name. */
+#define GELU(name, otherwise)                                                                      \
+    {                                                                                              \
+        name, AT(gelu), DT_MEMBER_OPTIONAL, DT_MEMBER_GELU, DT_GELU_NAME_##otherwise               \
+    }
 #define CONFIGURED_BIASES (ONLY(DT_ATTENTION_BIAS_NONE) | ONLY(DT_ATTENTION_BIAS_ALL))
 
 /* The families: an enumerator, a row here, and family-NAME.c. */
@@ -139,7 +144,8 @@ extern const struct dt_extra_spec dt_llama_extras[];
     F(gemma3_text)                                                                                 \
     F(gpt_neox)                                                                                    \
     F(roberta)                                                                                     \
-    F(modernbert)
+    F(modernbert)                                                                                  \
+    F(stablelm)
 
 #define DT_DECLARE_FAMILY(family) extern const struct dt_family_descriptor dt_family_##family;
 DT_EACH_FAMILY(DT_DECLARE_FAMILY)

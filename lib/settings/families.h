@@ -40,6 +40,7 @@ enum dt_family {
     DT_FAMILY_GPT_NEOX,
     DT_FAMILY_ROBERTA,
     DT_FAMILY_MODERNBERT,
+    DT_FAMILY_STABLELM,
     DT_FAMILY_COUNT
 };
 extern const char *const dt_family_names[]; /* by enum dt_family, ended by NULL */
@@ -174,7 +175,17 @@ enum dt_member_kind {
     DT_MEMBER_INVERSE_ROOT, /* double x: 1 / x^2, above 0 */
     DT_MEMBER_SHARE,        /* long, rotary_dim: its share of the channels of a head */
     DT_MEMBER_TRUTH,        /* bool */
-    DT_MEMBER_BIAS          /* int: DT_ATTENTION_BIAS_NONE or _ALL, as a truth */
+    DT_MEMBER_BIAS,         /* int: DT_ATTENTION_BIAS_NONE, or _ALL, or where the family does not
+                             * have that, _QKV; as a truth */
+    DT_MEMBER_GELU          /* int, gelu: enum dt_gelu_name, as a string */
+};
+
+/* Names of GELU in files, from 1 on; all but the last are its approximation by tanh. */
+enum dt_gelu_name {
+    DT_GELU_NAME_PYTORCH_TANH = 1,
+    DT_GELU_NAME_NEW,
+    DT_GELU_NAME_FAST,
+    DT_GELU_NAME_EXACT
 };
 
 struct dt_member_spec {
@@ -210,13 +221,14 @@ struct dt_family_json {
     const char *classifier;   /* of texts; NULL: none */
     bool tied;                /* tie_word_embeddings where the file does not say */
     const struct dt_member_spec *members;
-    const struct dt_fixed_spec *fixed;
+    const struct dt_fixed_spec *fixed; /* NULL: none */
     const char *const *ignored; /* members without influence on logits, ended by NULL, besides those
                                  * that all families ignore */
     enum dt_local_layers local_layers;
     unsigned attention_biases; /* 1 << enum dt_attention_bias for each that it has */
     unsigned scalings;         /* 1 << enum dt_rope_scaling likewise */
     const char *scaling_name;  /* member of rope_scaling that is written with its kind */
+    long original_length;      /* of longrope, where the file has no original_max_... */
 };
 
 /* --- the descriptor --- */

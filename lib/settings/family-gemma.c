@@ -25,11 +25,7 @@ static const struct dt_member_spec gemma_members[] = {
     THETA("rope_theta", DT_ROPE_THETA),
     RATE("attention_dropout", attention_dropout, 0),
     ATTENTION_BIAS,
-    {NULL},
-};
-
-static const struct dt_fixed_spec gemma_fixed[] = {
-    {"hidden_act", "\"gelu_pytorch_tanh\"", .written = true},
+    GELU("hidden_act", PYTORCH_TANH),
     {NULL},
 };
 
@@ -40,7 +36,6 @@ static const struct dt_family_json gemma_json = {
     .classifier = "GemmaForSequenceClassification",
     .tied = true,
     .members = gemma_members,
-    .fixed = gemma_fixed,
     .ignored = gemma_ignored,
     .attention_biases = CONFIGURED_BIASES,
     .scalings = ALL_SCALINGS,

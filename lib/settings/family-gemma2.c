@@ -14,11 +14,7 @@ static const struct dt_member_spec gemma2_members[] = {
     {"final_logit_softcapping", AT(logit_softcap), DT_MEMBER_NULLABLE, DT_MEMBER_POSITIVE, 30},
     {"attn_logit_softcapping", AT(attention_softcap), DT_MEMBER_NULLABLE, DT_MEMBER_POSITIVE, 50},
     {"sliding_window_size", AT(sliding_window), DT_MEMBER_ALIAS},
-    {NULL},
-};
-
-static const struct dt_fixed_spec gemma2_fixed[] = {
-    {"hidden_activation", "\"gelu_pytorch_tanh\"", .written = true},
+    GELU("hidden_activation", PYTORCH_TANH),
     {NULL},
 };
 
@@ -29,7 +25,6 @@ static const struct dt_family_json gemma2_json = {
     .classifier = "Gemma2ForSequenceClassification",
     .tied = true,
     .members = gemma2_members,
-    .fixed = gemma2_fixed,
     .ignored = gemma2_ignored,
     .local_layers = DT_LOCAL_LAYERS_PAIRS,
     .attention_biases = CONFIGURED_BIASES,

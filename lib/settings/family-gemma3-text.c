@@ -39,11 +39,11 @@ static const struct dt_member_spec gemma3_text_members[] = {
     {"final_logit_softcapping", AT(logit_softcap), DT_MEMBER_NULLABLE, DT_MEMBER_POSITIVE, 0},
     {"rope_local_base_freq", AT(rope_local_theta), DT_MEMBER_OPTIONAL, DT_MEMBER_POSITIVE,
      DT_ROPE_THETA},
+    GELU("hidden_activation", PYTORCH_TANH),
     {NULL},
 };
 
 static const struct dt_fixed_spec gemma3_text_fixed[] = {
-    {"hidden_activation", "\"gelu_pytorch_tanh\"", .written = true},
     {"attn_logit_softcapping", "null"},
     {"use_bidirectional_attention", "false"},
     {NULL},

@@ -78,11 +78,11 @@ static const struct dt_member_spec gpt_neox_members[] = {
     {"use_parallel_residual", AT(parallel_residual), DT_MEMBER_OPTIONAL, DT_MEMBER_TRUTH, true},
     RATE("hidden_dropout", dropout, 0),
     RATE("attention_dropout", attention_dropout, 0),
+    GELU("hidden_act", EXACT),
     {NULL},
 };
 
 static const struct dt_fixed_spec gpt_neox_fixed[] = {
-    {"hidden_act", "\"gelu\"", .written = true},
     {"attention_bias", "true"},
     {NULL},
 };

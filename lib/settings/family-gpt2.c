@@ -58,11 +58,11 @@ static const struct dt_member_spec gpt2_members[] = {
     RATE("embd_pdrop", dropout, 0.1),
     RATE("resid_pdrop", dropout, 0.1),
     RATE("attn_pdrop", attention_dropout, 0.1),
+    GELU("activation_function", NEW),
     {NULL},
 };
 
 static const struct dt_fixed_spec gpt2_fixed[] = {
-    {"activation_function", "\"gelu_new\"", .written = true},
     {"scale_attn_by_inverse_layer_idx", "false"},
     {"scale_attn_weights", "true"},
     {"tie_word_embeddings", "true"},

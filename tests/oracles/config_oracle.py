@@ -95,6 +95,10 @@ FAMILIES = {
         "global_attn_every_n_layers": [1, 2, 3, 6, 7], "embedding_dropout": [0.0],
         "mlp_dropout": [0.0], "attention_dropout": [0.0], "pad_token_id": [0],
         "reference_compile": [False]}),
+    "stablelm": ("StableLm", SCALED | {
+        "layer_norm_eps": [1e-5, 1e-3], "rope_theta": [1e4, 123.5], "attention_dropout": [0.0, 0.25],
+        "partial_rotary_factor": [0.5, 0.75, 1.0], "use_qkv_bias": [False, True],
+        "num_key_value_heads": [1, 2, 4], "tie_word_embeddings": [False, True]}),
 }
 
 

@@ -52,6 +52,17 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8}
 SCALED = {"linear": {"rope_scaling": LINEAR}, "dynamic": {"rope_scaling": DYNAMIC},
           "llama3": {"rope_scaling": LLAMA3}, "yarn": {"rope_scaling": YARN}}
+
+
+def longrope(shape, members):
+    pairs = int(shape.width // shape.heads * members.get("partial_rotary_factor", 1)) // 2
+    return {"type": "longrope", "short_factor": [1 + i / 8 for i in range(pairs)],
+            "long_factor": [2 + i / 4 for i in range(pairs)]}
+
+
+# Members that depend on the shape and on the others. The context is long enough for the sequences compared.
+LONGROPE = {"rope_scaling": longrope,
+            "original_max_position_embeddings": lambda shape, _: shape.positions * 3 // 4}
 TIED = {"tied": {"tie_word_embeddings": True}}
 THETA = {"theta": {"rope_theta": 300.0, "rms_norm_eps": 1e-3}}
 
@@ -61,7 +72,7 @@ CLASSIFIER = {"labels": {"num_labels": LABELS}}
 SCORE = {"labels": {"num_labels": LABELS, "pad_token_id": 0}}
 
 FAMILIES = [
-    Family("gpt2", "GPT2", grouped=False, variants=SCORE,
+    Family("gpt2", "GPT2", grouped=False, variants=SCORE | {"erf": {"activation_function": "gelu"}},
            settings=dict(embd_pdrop=0.0, resid_pdrop=0.0, attn_pdrop=0.0)),
     Family("llama", "Llama", free=True, variants=TIED | SCORE | THETA | SCALED | {
         "biased": {"attention_bias": True, "mlp_bias": True}}),
@@ -82,16 +93,19 @@ FAMILIES = [
         logits_scaling=3.0), variants=TIED | SCALED | {
             "biased": {"attention_bias": True, "mlp_bias": True}}),
     Family("phi3", "Phi3", settings=dict(pad_token_id=0), variants=TIED | SCORE | {
-        "window": {"sliding_window": 5}, "partial": {"partial_rotary_factor": 0.5}}),
+        "window": {"sliding_window": 5}, "partial": {"partial_rotary_factor": 0.5}, "longrope": LONGROPE,
+        "longrope-partial": LONGROPE | {"partial_rotary_factor": 0.5}}),
     Family("olmo2", "Olmo2", settings=dict(rms_norm_eps=1e-6), variants=TIED | THETA | {
         "linear": {"rope_scaling": {"type": "linear", "factor": 4.0}},
         "biased": {"attention_bias": True}}),
     Family("gemma", "Gemma", free=True, variants=SCORE | {
-        "untied": {"tie_word_embeddings": False}, "biased": {"attention_bias": True}}),
+        "untied": {"tie_word_embeddings": False}, "biased": {"attention_bias": True},
+        "erf": {"hidden_act": "gelu"}}),
     Family("gemma2", "Gemma2", free=True, settings=dict(
         sliding_window=5, query_pre_attn_scalar=20, final_logit_softcapping=3.0,
         attn_logit_softcapping=2.0), variants=SCORE | {
-            "uncapped": {"final_logit_softcapping": None, "attn_logit_softcapping": None}}),
+            "uncapped": {"final_logit_softcapping": None, "attn_logit_softcapping": None},
+            "erf": {"hidden_activation": "gelu"}}),
     Family("gemma3_text", "Gemma3", free=True, settings=dict(
         sliding_window=5, query_pre_attn_scalar=20, sliding_window_pattern=2,
         rope_local_base_freq=100.0), variants=SCORE | {
@@ -99,6 +113,7 @@ FAMILIES = [
     Family("gpt_neox", "GPTNeoX", grouped=False, settings=dict(rotary_pct=0.5),
            variants=TIED | SCORE | {"serial": {"use_parallel_residual": False},
                             "unbiased": {"attention_bias": False},
+                            "tanh": {"hidden_act": "gelu_pytorch_tanh"},
                             "linear": {"rope_scaling": LINEAR}}),
     Family("bert", "Bert", masked=True, grouped=False, variants=CLASSIFIER, settings=dict(
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)),
@@ -111,10 +126,13 @@ FAMILIES = [
         global_attn_every_n_layers=2, local_attention=6, local_rope_theta=100.0),
            variants=CLASSIFIER | {"biased": {"attention_bias": True, "mlp_bias": True, "norm_bias": True},
                      "unbiased": {"decoder_bias": False}}),
+    Family("stablelm", "StableLm", settings=dict(partial_rotary_factor=0.5), variants=TIED | SCORE | {
+        "linear": {"rope_scaling": LINEAR}, "biased": {"use_qkv_bias": True},
+        "parallel": {"use_parallel_residual": True}}),
 ]
 
 # Models that dt refuses.
-REFUSED = ("gpt_neox-unbiased", "modernbert-biased", "modernbert-unbiased")
+REFUSED = ("gpt_neox-unbiased", "modernbert-biased", "modernbert-unbiased", "stablelm-parallel")
 
 
 def config_of(family, shape, members=None):
@@ -135,7 +153,9 @@ def config_of(family, shape, members=None):
         dims["head_dim"] = shape.head
     if family.model_type == "roberta":
         dims["max_position_embeddings"] += 2  # positions begin at pad_token_id + 1
-    return kind(**(special | dims | family.settings | (members or {})))
+    members = members or {}
+    members = {k: v(shape, members) if callable(v) else v for k, v in members.items()}
+    return kind(**(special | dims | family.settings | members))
 
 
 def config_class(family):

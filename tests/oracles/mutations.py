@@ -26,7 +26,8 @@ NAMES = {"partial_rotary_factor": "rotary_dim"}
 EXPECTED = {("*", key): "ACCEPTED" for key in """classifier_pooling early_stopping head_dim
     length_penalty num_return_sequences pad_token_id problem_type rope_scaling temperature top_k top_p
     typical_p""".split()} | {("*", "torchscript"): "UNNAMED", ("gpt_neox", "hidden_size"): "UNNAMED",
-                             ("gpt_neox", "num_attention_heads"): "UNNAMED"}
+                             ("gpt_neox", "num_attention_heads"): "UNNAMED",
+                             ("stablelm", "num_attention_heads"): "UNNAMED"}
 
 
 def is_expected(model_type, key, verdict):

@@ -253,6 +253,11 @@ static void transformers_makes_the_same_model_of_what_dt_writes(void **state)
     "\"vocab_size\":29,\"max_position_embeddings\":16,\"hidden_size\":16,\"num_hidden_layers\":1," \
     "\"num_attention_heads\":2,\"intermediate_size\":24,"
 
+#define GEMMA_SIZES "\"num_key_value_heads\":2,\"head_dim\":8,"
+#define LONGROPE(type, short, long)                                                                \
+    "\"original_max_position_embeddings\":8,\"rope_scaling\":{\"type\":\"" type                    \
+    "\",\"short_factor\":" short ",\"long_factor\":" long "}"
+
 static const struct {
     const char *config, *fault;
 } refused[] = {
@@ -269,6 +274,30 @@ static const struct {
      "x: attention_dropout is 0.1"},
     {"{\"model_type\":\"modernbert\"," SIZES "\"mlp_dropout\":0,\"embedding_dropout\":0.0}", NULL},
     {"{\"model_type\":\"phi3\"," SIZES "\"resid_pdrop\":0.1}", "x: resid_pdrop is 0.1"},
+    {"{\"model_type\":\"stablelm\"," SIZES "\"num_key_value_heads\":2,\"qk_layernorm\":true}",
+     "x: qk_layernorm is true, but must be false"},
+    {"{\"model_type\":\"stablelm\"," SIZES "\"num_key_value_heads\":2,\"hidden_dropout\":0.1}",
+     "x: hidden_dropout is 0.1"},
+    {"{\"model_type\":\"falcon\"," SIZES "\"alibi\":false}",
+     "x: model_type 'falcon' is not a family that dt knows"},
+    {"{\"model_type\":\"gemma\"," SIZES GEMMA_SIZES "\"hidden_act\":\"gelu\"}", NULL},
+    {"{\"model_type\":\"gemma\"," SIZES GEMMA_SIZES "\"hidden_act\":\"relu\"}",
+     "x: hidden_act is \"relu\", but must be \"gelu_pytorch_tanh\", \"gelu_new\", \"gelu_fast\" or "
+     "\"gelu\", dt knows no other"},
+    {"{\"model_type\":\"phi3\"," SIZES LONGROPE("su", "[1,2,3,4]", "[1,2,3,4.5]") "}", NULL},
+    {"{\"model_type\":\"phi3\"," SIZES LONGROPE("longrope", "[1,2,3]", "[1,2,3,4]") "}",
+     "x: rope_scaling.short_factor has 3 factors, but heads have 4 pairs"},
+    {"{\"model_type\":\"phi3\"," SIZES LONGROPE("longrope", "[1,2,3,4]", "[1,0,3,4]") "}",
+     "x: rope_scaling.long_factor must hold numbers above 0"},
+    {"{\"model_type\":\"phi3\"," SIZES LONGROPE("longrope", "[1,2,3,4]",
+                                                "[1,2,3,4],\"factor\":2.0") "}",
+     "x: rope_scaling.factor is not known with type longrope"},
+    {"{\"model_type\":\"phi3\"," SIZES "\"rope_scaling\":{\"type\":\"longrope\","
+     "\"short_factor\":[1,2,3,4],\"long_factor\":[1,2,3,4]}}",
+     "x: original_max_position_embeddings must be from 2 to max_position_embeddings, 16, with "
+     "longrope, not 4096"},
+    {"{\"model_type\":\"llama\"," SIZES LONGROPE("longrope", "[1,2,3,4]", "[1,2,3,4]") "}",
+     "x: rope_scaling of type 'longrope' is not known with llama"},
     {"{\"model_type\":\"llama\"," SIZES "\"architectures\":[\"LlamaModel\"]}", NULL},
     {"{\"model_type\":\"gemma3_text\"," SIZES
      "\"num_key_value_heads\":2,\"architectures\":[\"Gemma3TextModel\"]}",

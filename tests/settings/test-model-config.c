@@ -67,6 +67,10 @@ static void fields_that_a_family_does_not_have_are_refused(void **state)
         {"model.name=granite model.logit_softcap=3", "logit_softcap is not supported with granite"},
         {"model.name=phi3 model.rope_scaling=yarn model.rope_factor=2",
          "rope_scaling yarn is not supported with phi3"},
+        {"model.name=phi3 model.rope_scaling=longrope model.rope_factor=2 "
+         "model.rope_original_length=512",
+         "rope_scaling longrope needs the factors of a model's config.json"},
+        {"model.name=llama model.gelu=erf", "gelu is not supported with llama"},
         {"model.name=phi3 model.rotary_dim=3", "rotary_dim must be even and at most the head size"},
         {"model.name=olmo2 model.qk_norm=true model.rope_scaling=yarn model.rope_factor=2",
          "rope_scaling yarn is not supported with olmo2"},

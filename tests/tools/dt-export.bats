@@ -29,6 +29,7 @@ setup_file() {
     train -o llama3 --set model.name=llama --set model.num_kv_heads=2 --set model.rope_scaling=llama3 \
         --set model.rope_factor=8 --set model.rope_original_length=16 \
         --set model.rope_low_frequency_factor=1 --set model.rope_high_frequency_factor=4
+    of stablelm rotary_dim=8 attention_bias=qkv
     of smollm3 rope_skip_every=4 num_layers=5
     of granite embedding_scale=6 attention_scale=0.1 residual_scale=0.3 logit_scale=0.2
     of gemma head_dim=32
@@ -40,10 +41,10 @@ setup_file() {
 setup() {
     cd "$T"
     ln -s "$BATS_FILE_TMPDIR"/{gpt2,gpt2-b,llama,tied,qwen3,olmo2,data,docs.jsonl,tok.json} .
-    ln -s "$BATS_FILE_TMPDIR"/{phi,neox,llama3,mistral,qwen2,smollm3,granite,gemma,gemma2,gemma3_text} .
+    ln -s "$BATS_FILE_TMPDIR"/{phi,neox,stablelm,llama3,mistral,qwen2,smollm3,granite,gemma,gemma2,gemma3_text} .
 }
 families="gpt2 llama tied qwen3 olmo2"
-newer="qwen2 smollm3 granite phi neox llama3"
+newer="qwen2 smollm3 granite phi neox stablelm llama3"
 gemmas="gemma gemma2 gemma3_text"
 
 loss() { dt-eval -q --json -m "$1" ${2:+-t "$2"} perplexity docs.jsonl | sed -E 's/.*"loss":([0-9.]+).*/\1/'; }
@@ -199,7 +200,7 @@ spoilt() {
 @test "llama.cpp finds the same logits in GGUF files of all types" {
     need_python torch transformers gguf llama_cpp
     local files=()
-    types_of() { [[ " $families phi neox llama3 " == *" $1 "* ]] && echo f32:1e-4 f16:1e-3 bf16:2e-3 q8_0:4e-3 || echo f32:1e-4 f16:1e-3; }
+    types_of() { [[ " $families phi neox stablelm llama3 " == *" $1 "* ]] && echo f32:1e-4 f16:1e-3 bf16:2e-3 q8_0:4e-3 || echo f32:1e-4 f16:1e-3; }
     for model in $families $newer mistral $gemmas; do
         for type in $(types_of $model); do
             name=$model-${type%:*}
