@@ -31,10 +31,11 @@ struct dt_gguf_architecture {
     const char *name;       /* general.architecture, and the prefix of keys */
     const char *model_type; /* of config.json. Of two with one name, the first is read */
     const struct dt_gguf_key *keys;
-    bool permuted;    /* rows of queries and keys are interleaved for RoPE */
-    bool tied;        /* output.weight, where it is stored, equals the token embedding */
-    bool has_head;    /* llama.cpp needs output.weight: a tied one is stored twice */
-    const char *qkv_bias; /* member whose value is whether the file has DT_GGUF_QKV_BIAS; NULL: none */
+    bool permuted; /* rows of queries and keys are interleaved for RoPE */
+    bool tied;     /* output.weight, where it is stored, equals the token embedding */
+    bool has_head; /* llama.cpp needs output.weight: a tied one is stored twice */
+    const char
+        *qkv_bias;    /* member whose value is whether the file has DT_GGUF_QKV_BIAS; NULL: none */
     bool has_factors; /* RoPE has the factors of rope_freqs.weight: llama3 scaling */
     /* What llama.cpp computes without a key: */
     int rope_skip_every; /* layer i has no RoPE if i + 1 is a multiple of it; 0: all have it */

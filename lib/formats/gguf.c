@@ -333,7 +333,8 @@ int dt_gguf_check_members(const struct dt_gguf_architecture *a, const struct dt_
         bool off = json_object_is_type(value, json_type_boolean) && !json_object_get_boolean(value);
         bool window = strcmp(name, "use_sliding_window") == 0; /* layer_types says it */
         bool bias = a->qkv_bias && strcmp(name, a->qkv_bias) == 0;
-        if (value && !off && !window && !bias && !is_silent(name) && find_key(a, name, true) == NULL)
+        if (value && !off && !window && !bias && !is_silent(name) &&
+            find_key(a, name, true) == NULL)
             return no_key(a, "", name, err);
         /* Without these keys llama.cpp takes a default. */
         if (value == NULL && strstr(name, "_softcapping") &&
