@@ -334,6 +334,7 @@ struct dt_engine {
     const char *name;
     /* The device has separate memory: the host accesses it only by upload and download. */
     bool own_memory;
+    int64_t head_channels;        /* of a head of attention, at most; 0: any number */
     const struct dt_links *links; /* between devices of several ranks; NULL: not supported */
     const struct dt_ops *ops;
     const struct dt_ops *canonical; /* with the bits of dt-arithmetic(7); NULL: ops, which look at
@@ -341,7 +342,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 17
+#define DT_ENGINE_ABI 18
 
 struct dt_device {
     const struct dt_ops *ops;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/block.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/rng.h"
@@ -381,6 +382,43 @@ static void mlp_backward(const struct dt_model *m, const struct dt_flat *gradien
     dt_layer_input_backward(m, layer, inputs, is_gated(m) ? 2 : 1, dnorm, how);
 }
 
+/* Tokens that leave a cache together: a multiple of the blocks in which engines sum over keys, so
+ * that bits do not depend on when they leave. */
+#define CACHE_BLOCK 64
+
+int64_t dt_block_cache_rows(const struct dt_model *m, int layer, int64_t capacity)
+{
+    int64_t window = dt_model_window(&m->config, layer);
+    int64_t blocks = (window + window / 8) / CACHE_BLOCK + 3;
+    return window > 0 && blocks * CACHE_BLOCK < capacity ? blocks * CACHE_BLOCK : capacity;
+}
+
+/* Moves the rows of x from drop on to the front; kept: their number. */
+static void drop_rows(struct dt_device *dev, struct dt_tensor *x, int64_t drop, int64_t kept)
+{
+    for (int64_t at = 0, some; at < kept; at += some) {
+        some = kept - at < drop ? kept - at : drop;
+        struct dt_tensor to = dt_tensor_rows(x, at, some),
+                         from = dt_tensor_rows(x, at + drop, some);
+        dev->ops->copy(dev, &to, &from);
+    }
+}
+
+/* Drops tokens before the window of the token at position past, if count more do not fit. */
+static void make_room(const struct dt_model *m, int layer, struct dt_cache *cache, int64_t past,
+                      int64_t count)
+{
+    int64_t oldest = past + 1 - dt_model_window(&m->config, layer);
+    if (past + count - cache->first <= cache->keys.rows)
+        return;
+    int64_t drop = oldest / CACHE_BLOCK * CACHE_BLOCK - cache->first;
+    int64_t kept = past - cache->first - drop;
+    drop_rows(m->device, &cache->keys, drop, kept);
+    drop_rows(m->device, &cache->values, drop, kept);
+    cache->first += drop;
+    assert(kept + count <= cache->keys.rows);
+}
+
 static void append(struct dt_device *dev, struct dt_tensor *cache, const struct dt_tensor *rows,
                    int64_t past)
 {
@@ -406,6 +444,9 @@ static void attend_cached(const struct dt_model *m, int layer, const struct dt_b
         struct dt_tensor lse = dt_tensor_rows(&b->lse, from, count);
         one.past = sequences[i].past;
         apply_rope(m, layer, &own, &one, false);
+        make_room(m, layer, cache, one.past, count);
+        one.past -= cache->first;
+        one.key_stride = cache->keys.rows;
         append(dev, &cache->keys, &own.k, one.past);
         append(dev, &cache->values, &own.v, one.past);
         dev->ops->attention_forward(dev, &y, &lse, &own.q, &cache->keys, &cache->values, &one);

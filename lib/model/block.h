@@ -90,10 +90,14 @@ struct dt_block_scratch {
                              * norms of outputs, or A other than C */
 };
 
-/* KV cache of a sequence: capacity x K each. */
+/* KV cache of a sequence: dt_block_cache_rows x K each, of the tokens from first on. */
 struct dt_cache {
     struct dt_tensor keys, values;
+    int64_t first;
 };
+
+/* Tokens of a layer's cache: capacity or, with a window, fewer, of which the oldest leave. */
+int64_t dt_block_cache_rows(const struct dt_model *model, int layer, int64_t capacity);
 
 /* The maximum of S for R = rows, and this rank's rows of x, which has all R. */
 int64_t dt_block_hidden_rows_most(const struct dt_model *model, int64_t rows);

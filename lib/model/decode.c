@@ -37,10 +37,9 @@ static void lay_out(struct dt_decoder *d)
     d->logits = dt_arena_matrix(a, STEP, c->vocab_size);
     dt_block_layout(&d->block, a, d->model, STEP, DT_RECOMPUTE_NONE, &(struct dt_block){0});
     for (int64_t i = 0; i < c->num_layers * d->slots; i++) {
-        d->cache[i].keys =
-            dt_arena_matrix_of(a, d->model->compute, d->capacity, dt_model_kv_width(c));
-        d->cache[i].values =
-            dt_arena_matrix_of(a, d->model->compute, d->capacity, dt_model_kv_width(c));
+        int64_t rows = dt_block_cache_rows(d->model, (int)(i / d->slots), d->capacity);
+        d->cache[i].keys = dt_arena_matrix_of(a, d->model->compute, rows, dt_model_kv_width(c));
+        d->cache[i].values = dt_arena_matrix_of(a, d->model->compute, rows, dt_model_kv_width(c));
     }
 }
 
@@ -85,6 +84,8 @@ void dt_decoder_free(struct dt_decoder *d)
 void dt_decoder_reset(struct dt_decoder *d, int64_t slot)
 {
     d->lengths[slot] = 0;
+    for (int64_t i = 0; i < d->model->config.num_layers; i++)
+        d->cache[i * d->slots + slot].first = 0;
 }
 
 int64_t dt_decoder_length(const struct dt_decoder *d, int64_t slot)
@@ -98,12 +99,14 @@ void dt_decoder_copy(struct dt_decoder *d, int64_t to, int64_t from)
     int64_t length = d->lengths[from];
     for (int64_t i = 0; length > 0 && to != from && i < d->model->config.num_layers; i++) {
         struct dt_cache *caches = d->cache + i * d->slots;
-        struct dt_tensor keys = dt_tensor_rows(&caches[from].keys, 0, length);
-        struct dt_tensor values = dt_tensor_rows(&caches[from].values, 0, length);
-        struct dt_tensor new_keys = dt_tensor_rows(&caches[to].keys, 0, length);
-        struct dt_tensor new_values = dt_tensor_rows(&caches[to].values, 0, length);
+        int64_t rows = length - caches[from].first;
+        struct dt_tensor keys = dt_tensor_rows(&caches[from].keys, 0, rows);
+        struct dt_tensor values = dt_tensor_rows(&caches[from].values, 0, rows);
+        struct dt_tensor new_keys = dt_tensor_rows(&caches[to].keys, 0, rows);
+        struct dt_tensor new_values = dt_tensor_rows(&caches[to].values, 0, rows);
         dev->ops->copy(dev, &new_keys, &keys);
         dev->ops->copy(dev, &new_values, &values);
+        caches[to].first = caches[from].first;
     }
     d->lengths[to] = length;
 }
@@ -142,7 +145,6 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids,
     struct dt_block_pass pass = {.rows = batch * length,
                                  .attention = dt_model_attention(m, batch, length),
                                  .sequences = sequences};
-    pass.attention.key_stride = d->capacity;
     embed(d, ids, sequences, batch, length);
     const struct dt_tensor *add = NULL;
     for (int layer = 0; layer < layers; layer++) {

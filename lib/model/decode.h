@@ -7,6 +7,8 @@
  *     dt_decoder_feed(d, 0, prompt, count, logits);         prefill of slot 0
  *     dt_decoder_step(d, slots, ids, 3, logits);            one token for each of three slots
  *
+ * Layers with a window keep little more than its tokens.
+ *
  * With fp32 or bf16 on the cpu engine the logits of a sequence have the same bits whatever the
  * other slots hold, and whether its tokens are fed one by one or together.
  */

@@ -95,8 +95,22 @@ void dt_model_strip(struct dt_model *m)
     lay_out(m);
 }
 
+/* Heads that the engine computes. */
+static int check_heads(const struct dt_model *m, struct dt_error *err)
+{
+    const struct dt_engine *engine = m->device->engine;
+    int64_t most = engine->head_channels, size = dt_model_head_dim(&m->config);
+    if (most == 0 || size <= most)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "the engine %s computes heads of at most %lld channels, and the model's have "
+                   "%lld",
+                   engine->name, (long long)most, (long long)size);
+}
+
 int dt_model_allocate(struct dt_model *m, struct dt_error *err)
 {
+    DT_TRY(check_heads(m, err));
     if (dt_arena_allocate(&m->arena, m->device, err) < 0)
         return dt_fail_context(err, "%.1f million parameters", (double)m->table.parameters * 1e-6);
     lay_out(m);

@@ -2,12 +2,15 @@
 /* Generated text does not depend on the KV cache or on the other sequences of a batch. */
 #include "test.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/rng.h"
+#include "model/block.h"
 #include "model/decode.h"
+#include "model/forward-backward.h"
 
 #define V      211
 #define LENGTH 90
@@ -154,10 +157,78 @@ static void batched_sequences_have_the_bits_of_single_ones(void **state)
     }
 }
 
+#define LONG 600
+
+/* The losses of a sequence, without a cache. */
+static void score(const struct dt_model *m, const uint32_t *sequence, float *losses)
+{
+    struct dt_workspace *w;
+    struct dt_batch batch;
+    assert_int_equal(dt_workspace_new(&w, m, &(struct dt_workspace_shape){1, LONG, false}, &err),
+                     0);
+    dt_batch_init(&batch, 1, LONG);
+    dt_batch_next_token(&batch, sequence, 1, LONG);
+    dt_model_score(m, w, &batch, losses, NULL);
+    dt_batch_release(&batch);
+    dt_workspace_free(w);
+}
+
+/* -ln p of a token. */
+static double loss_of(const float *logits, uint32_t token)
+{
+    double sum = 0;
+    for (int i = 0; i < V; i++)
+        sum += exp((double)logits[i]);
+    return log(sum) - (double)logits[token];
+}
+
+/* 600 tokens, of which the layers with a window keep at most 192. */
+static void a_window_bounds_the_cache_and_changes_no_bit(void **state)
+{
+    (void)state;
+    struct dt_model_config config = shapes[2];
+    struct dt_model *m;
+    struct dt_decoder *d;
+    struct dt_rng rng;
+    uint32_t sequence[LONG + 1];
+    float logits[V], losses[LONG];
+    dt_rng_init(&rng, 9);
+    for (int i = 0; i <= LONG; i++)
+        sequence[i] = dt_rng_below(&rng, V);
+    config.max_seq_len = LONG;
+    dt_model_config_derive(&config);
+    assert_int_equal(dt_model_new(&m, dev, &config, DT_DTYPE_F32, &err), 0);
+    dt_model_initialize(m, 3);
+    assert_int_equal(dt_block_cache_rows(m, 0, LONG), 192);
+    assert_int_equal(dt_block_cache_rows(m, 0, 100), 100);
+    assert_int_equal(dt_block_cache_rows(m, 2, LONG), LONG);
+    score(m, sequence, losses);
+    float *want = dt_alloc(LONG * V, sizeof *want);
+    assert_int_equal(dt_decoder_new(&d, m, 2, LONG, &err), 0);
+    for (int t = 0; t < LONG; t++) {
+        dt_decoder_feed(d, 0, sequence + t, 1, want + t * V);
+        assert_float_equal(loss_of(want + t * V, sequence[t + 1]), losses[t], 1e-4);
+    }
+    for (int pass = 0; pass < 2; pass++) { /* again after reset, in pieces, and in a copy */
+        dt_decoder_reset(d, 0);
+        for (int t = 0, some, slot = 0; t < LONG; t += some) {
+            some = 1 + (int)dt_rng_below(&rng, LONG - t < 40 ? (uint32_t)(LONG - t) : 40);
+            if (t > LONG / 2 && slot == 0)
+                dt_decoder_copy(d, slot = 1, 0);
+            dt_decoder_feed(d, slot, sequence + t, some, logits);
+            assert_memory_equal(logits, want + (t + some - 1) * V, sizeof logits);
+        }
+    }
+    free(want);
+    dt_decoder_free(d);
+    dt_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_kv_cache_changes_no_bit),
+        cmocka_unit_test(a_window_bounds_the_cache_and_changes_no_bit),
         cmocka_unit_test(batched_sequences_have_the_bits_of_single_ones),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -504,6 +504,22 @@ static void table_has_llamas_names_shapes_and_size(void **state)
 }
 
 /* 6 FLOPs per parameter of a linear layer, and causal attention. */
+static void heads_too_wide_for_the_engine_are_refused(void **state)
+{
+    (void)state;
+    struct dt_engine narrow = *dev->engine;
+    struct dt_device device = *dev;
+    struct dt_model *m;
+    narrow.head_channels = 3;
+    device.engine = &narrow;
+    assert_int_equal(dt_model_new(&m, &device, &tiny, DT_DTYPE_F32, &err), DT_EINVALID);
+    assert_non_null(
+        strstr(err.text, "computes heads of at most 3 channels, and the model's have 4"));
+    narrow.head_channels = 4;
+    assert_int_equal(dt_model_new(&m, &device, &tiny, DT_DTYPE_F32, &err), 0);
+    dt_model_free(m);
+}
+
 static void flops_are_counted_per_product(void **state)
 {
     (void)state;
@@ -655,6 +671,7 @@ int main(void)
         cmocka_unit_test(initial_weights_are_functions_of_their_index),
         cmocka_unit_test(table_has_gpt2s_names_shapes_and_size),
         cmocka_unit_test(table_has_llamas_names_shapes_and_size),
+        cmocka_unit_test(heads_too_wide_for_the_engine_are_refused),
         cmocka_unit_test(flops_are_counted_per_product),
         cmocka_unit_test(memory_is_that_of_parameters_and_rope_tables),
         cmocka_unit_test(logits_in_chunks_give_the_same_gradients_in_less_memory),

@@ -19,6 +19,8 @@ extern "C" {
 
 #include "device/device.h"
 
+#define DT_CUDA_HEAD_CHANNELS 256 /* of a head of attention, at most */
+
 struct dt_cuda_blas;
 struct dt_cuda_links;
 struct dt_cuda_staging;

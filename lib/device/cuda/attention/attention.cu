@@ -19,7 +19,7 @@ static struct dt_cuda_attention describe(const struct dt_tensor *q, const struct
 {
     struct dt_cuda_attention a = {};
     assert(q->columns % how->heads == 0 && q->rows == how->batch * how->queries);
-    assert(how->heads % how->kv_heads == 0 && q->columns / how->heads <= DT_ATTENTION_CHANNELS);
+    assert(how->heads % how->kv_heads == 0 && q->columns / how->heads <= DT_CUDA_HEAD_CHANNELS);
     assert(k->dtype == q->dtype && v->dtype == q->dtype);
     a.q = rows_of(q, how->queries), a.y = rows_of(y, how->queries);
     a.k = rows_of(k, how->key_stride), a.v = rows_of(v, how->key_stride);

@@ -18,8 +18,7 @@
 #include "device/cuda/ptx.cuh"
 #include "device/cuda/random.cuh"
 
-#define DT_ATTENTION_TILE     64  /* rows of a streamed tile */
-#define DT_ATTENTION_CHANNELS 256 /* of a head, at most */
+#define DT_ATTENTION_TILE 64 /* rows of a streamed tile */
 
 struct dt_cuda_rows {
     void *data;

@@ -5,8 +5,8 @@
 #include "device/cuda/canonical/canonical.cuh"
 #include "device/cuda/random.cuh"
 
-constexpr int most_channels = 256; /* of a head */
-constexpr int key_block = 64;      /* keys of a step of the online softmax */
+constexpr int most_channels = DT_CUDA_HEAD_CHANNELS;
+constexpr int key_block = 64; /* keys of a step of the online softmax */
 
 namespace
 {

@@ -182,6 +182,7 @@ const struct dt_engine dt_engine = {
     .abi = DT_ENGINE_ABI,
     .name = "cuda",
     .own_memory = true,
+    .head_channels = DT_CUDA_HEAD_CHANNELS,
     .links = &dt_cuda_links,
     .ops = &ops,
     .canonical = &canonical,
