@@ -18,6 +18,7 @@
 #include "comm/interface.h"
 #include "comm/launch.h"
 #include "comm/meeting-place.h"
+#include "formats/labels.h"
 #include "formats/model-directory.h"
 #include "hash/hash.h"
 #include "hub/hub.h"
@@ -530,12 +531,43 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
     return dt_comm_agree(world, rc, err);
 }
 
+/* The names of an initial classifier's labels, as data.labels. */
+static int read_labels(const struct dt_model_config *config, char *names, size_t size,
+                       struct dt_error *err)
+{
+    struct dt_labels labels;
+    struct dt_buffer list = DT_BUFFER_EMPTY;
+    int rc = dt_labels_read(&labels, opt.init_from, config->num_labels, err);
+    for (long i = 0; rc == 0 && i < labels.count; i++) {
+        char plain[32];
+        snprintf(plain, sizeof plain, "LABEL_%ld", i); /* as transformers */
+        const char *name = labels.names ? labels.names[i] : plain;
+        if (*name == '\0' || strchr(name, ','))
+            rc = dt_fail(err, DT_EINVALID,
+                         "%s: label %ld is '%s', but data.labels has names without commas",
+                         opt.init_from, i, name);
+        dt_buffer_printf(&list, "%s%s", i > 0 ? "," : "", name);
+    }
+    if (rc == 0 && list.size >= size)
+        rc = dt_fail(err, DT_EINVALID, "%s: the names of its labels are longer than data.labels",
+                     opt.init_from);
+    if (rc == 0)
+        snprintf(names, size, "%s", list.data);
+    dt_buffer_release(&list);
+    dt_labels_release(&labels);
+    return rc;
+}
+
 /* After an error the rest is still read, so that ranks can meet and all report it. */
 static int read_settings(struct dt_settings *settings, struct dt_error *err)
 {
-    struct dt_initial_model initial = {.path = opt.init_from};
+    char names[DT_SETTING_STRING_SIZE] = "";
+    struct dt_initial_model initial = {.path = opt.init_from, .labels = names};
     struct dt_error later;
     int rc = opt.init_from ? dt_model_read_config(&initial.config, opt.init_from, err) : 0;
+    rc = rc < 0 || initial.config.num_labels == 0
+             ? rc
+             : read_labels(&initial.config, names, sizeof names, err);
     int next = dt_settings_read(settings, opt.init_from && rc == 0 ? &initial : NULL, opt.config,
                                 opt.set.items, opt.set.count, rc < 0 ? &later : err);
     return rc < 0 ? rc : next;

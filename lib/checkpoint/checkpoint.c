@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "formats/labels.h"
 #include "formats/model-directory.h"
 #include "formats/tensor-file.h"
 #include "hash/hash.h"
@@ -356,13 +357,27 @@ static int save_texts(const char *directory, const struct dt_run_identity *ident
     return rc;
 }
 
+/* config.json, with the names of a classifier's labels. */
+static int save_config(const char *path, const struct dt_model_config *model,
+                       const struct dt_run_identity *identity, struct dt_error *err)
+{
+    struct dt_labels labels;
+    struct json_object *config = dt_model_config_to_json(model, identity->eot);
+    dt_labels_of_names(&labels, identity->settings->data.labels);
+    dt_labels_add(&labels, config);
+    int rc = dt_json_write(path, config, err);
+    dt_labels_release(&labels);
+    json_object_put(config);
+    return rc;
+}
+
 /* config.json and tokenizer, in the format of transformers. */
 static int save_model(const char *directory, const struct dt_train_state *state,
                       const struct dt_run_identity *identity, struct dt_error *err)
 {
     char *config = dt_path_join(directory, DT_CONFIG_FILE);
     char *tokenizer = dt_path_join(directory, DT_TOKENIZER_FILE);
-    int rc = dt_model_config_write(&state->model->config, identity->eot, config, err);
+    int rc = save_config(config, &state->model->config, identity, err);
     if (rc == 0 && identity->tokenizer_path)
         rc = dt_tokenizer_copy(identity->tokenizer_path, tokenizer, err);
     if (rc == 0 && identity->tokenizer_path)

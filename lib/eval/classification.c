@@ -36,32 +36,6 @@ struct measurement {
 
 /* --- documents ---------------------------------------------------------------------------------*/
 
-static int read_label(const struct measurement *m, const struct dt_document *doc, int32_t *label,
-                      struct dt_error *err)
-{
-    struct json_object *meta = NULL;
-    const char *id = doc->id.data;
-    long found = -1;
-    if (doc->meta.size > 0)
-        DT_TRY(dt_json_parse(doc->meta.data, doc->meta.size, id, &meta, err));
-    struct json_object *given = json_object_object_get(meta, "label");
-    if (json_object_is_type(given, json_type_int))
-        found = (long)json_object_get_int64(given);
-    else if (json_object_is_type(given, json_type_string))
-        found = dt_labels_find(&m->labels, dt_json_text(given));
-    int rc = 0;
-    if (given == NULL)
-        rc = dt_fail(err, DT_EFORMAT, "%s: document '%s' has no \"label\"", m->data, id);
-    else if (found < 0 || found >= m->labels.count)
-        rc = dt_fail(err, DT_EFORMAT,
-                     "%s: document '%s': label '%s' is neither a number below %ld, the model's "
-                     "labels, nor a name in its id2label",
-                     m->data, id, dt_json_text(given), m->labels.count);
-    *label = (int32_t)found;
-    json_object_put(meta);
-    return rc;
-}
-
 /* The tokens of a text between those of the frame, which stay when it is cut. */
 static void add_text(struct measurement *m, const struct dt_document *doc)
 {
@@ -70,16 +44,11 @@ static void add_text(struct measurement *m, const struct dt_document *doc)
     size_t most = (size_t)m->subject->model->config.max_seq_len;
     size_t around = m->frame.before_count + m->frame.after_count;
     dt_encoder_encode(m->subject->encoder, doc->text.data, doc->text.size, &ids);
-    size_t kept = ids.count + around > most ? most - around : ids.count;
-    r->cut += kept < ids.count;
     struct text *t = &m->texts[r->count - 1];
-    *t = (struct text){dt_alloc(kept + around + 1, sizeof *t->ids), kept + around, r->count - 1};
-    uint32_t *to = t->ids;
-    for (size_t i = 0; i < m->frame.before_count; i++)
-        *to++ = m->frame.before[i];
-    memcpy(to, ids.data, kept * sizeof *to);
-    for (size_t i = 0; i < m->frame.after_count; i++)
-        to[kept + i] = m->frame.after[i];
+    *t = (struct text){.ids = dt_alloc(ids.count + around + 1, sizeof *t->ids),
+                       .item = r->count - 1};
+    t->count = dt_frame_fit(&m->frame, ids.data, ids.count, most, t->ids);
+    r->cut += t->count < ids.count + around;
     dt_ids_release(&ids);
 }
 
@@ -87,7 +56,7 @@ static int add_document(struct measurement *m, const struct dt_document *doc, st
 {
     struct dt_classification *r = m->result;
     struct dt_classification_item item = {0};
-    DT_TRY(read_label(m, doc, &item.label, err));
+    DT_TRY(dt_labels_read_document(&m->labels, doc, m->data, &item.label, err));
     DT_GROW(m->texts, r->count, m->capacity);
     DT_GROW(r->items, r->count, r->capacity);
     item.id = dt_strndup(doc->id.data, doc->id.size);

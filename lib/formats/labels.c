@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/path.h"
+#include "io/document.h"
 #include "settings/model-config.h"
 #include "json/json.h"
 
@@ -54,6 +55,19 @@ int dt_labels_read(struct dt_labels *l, const char *directory, long count, struc
     return rc;
 }
 
+void dt_labels_of_names(struct dt_labels *l, const char *names)
+{
+    *l = (struct dt_labels){.pad_id = -1};
+    for (const char *at = names; *at; at++)
+        l->count += at == names || *at == ',';
+    l->names = l->count > 0 ? dt_alloc((size_t)l->count, sizeof *l->names) : NULL;
+    for (long i = 0; i < l->count; i++) {
+        size_t size = strcspn(names, ",");
+        l->names[i] = dt_strndup(names, size);
+        names += size + 1;
+    }
+}
+
 void dt_labels_release(struct dt_labels *l)
 {
     for (long i = 0; l->names && i < l->count; i++)
@@ -89,4 +103,30 @@ void dt_labels_add(const struct dt_labels *l, struct json_object *config)
         dt_json_object_add(config, "pad_token_id", dt_json_new_int(l->pad_id));
     json_object_put(names);
     json_object_put(ids);
+}
+
+int dt_labels_read_document(const struct dt_labels *l, const struct dt_document *doc,
+                            const char *path, int32_t *label, struct dt_error *err)
+{
+    struct json_object *meta = NULL;
+    const char *id = doc->id.data;
+    long found = -1;
+    if (doc->meta.size > 0)
+        DT_TRY(dt_json_parse(doc->meta.data, doc->meta.size, id, &meta, err));
+    struct json_object *given = json_object_object_get(meta, "label");
+    if (json_object_is_type(given, json_type_int))
+        found = (long)json_object_get_int64(given);
+    else if (json_object_is_type(given, json_type_string))
+        found = dt_labels_find(l, dt_json_text(given));
+    int rc = 0;
+    if (given == NULL)
+        rc = dt_fail(err, DT_EFORMAT, "%s: document '%s' has no \"label\"", path, id);
+    else if (found < 0 || found >= l->count)
+        rc = dt_fail(err, DT_EFORMAT,
+                     "%s: document '%s': label '%s' is neither a number below %ld, the model's "
+                     "labels, nor a name in its id2label",
+                     path, id, dt_json_text(given), l->count);
+    *label = (int32_t)found;
+    json_object_put(meta);
+    return rc;
 }

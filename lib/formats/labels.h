@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 
+struct dt_document;
 struct json_object;
 
 struct dt_labels {
@@ -19,9 +20,14 @@ struct dt_labels {
  * labels. Release with dt_labels_release, also after a failure. */
 int dt_labels_read(struct dt_labels *labels, const char *path, long count,
                    struct dt_error *err) DT_MUST_CHECK;
+/* The labels of names, separated by commas; empty: none. */
+void dt_labels_of_names(struct dt_labels *labels, const char *names);
 void dt_labels_release(struct dt_labels *labels);
 /* The label of a name, or -1. */
 long dt_labels_find(const struct dt_labels *labels, const char *name);
+/* The label of a document: its member "label", a number from 0 or a name. path begins errors. */
+int dt_labels_read_document(const struct dt_labels *labels, const struct dt_document *document,
+                            const char *path, int32_t *label, struct dt_error *err) DT_MUST_CHECK;
 /* Sets id2label, label2id and pad_token_id of a config.json. */
 void dt_labels_add(const struct dt_labels *labels, struct json_object *config);
 

@@ -34,6 +34,23 @@ void dt_batch_next_token(struct dt_batch *b, const uint32_t *ids, int64_t count,
         }
 }
 
+void dt_batch_classify(struct dt_batch *b, const uint32_t *ids, int64_t count, int64_t length,
+                       bool last)
+{
+    assert(count * length <= b->capacity);
+    b->count = count;
+    b->length = length;
+    for (int64_t i = 0; i < count; i++, ids += length + 1) {
+        int64_t at = 0;
+        for (int64_t t = 0; t < length; t++) {
+            b->inputs[i * length + t] = (int32_t)(ids[t] & ~DT_NOT_PREDICTED);
+            b->targets[i * length + t] = DT_NO_TARGET;
+            at = last && !(ids[t] & DT_NOT_PREDICTED) ? t : at;
+        }
+        b->targets[i * length + at] = (int32_t)ids[length];
+    }
+}
+
 void dt_batch_copy(struct dt_batch *batch, const struct dt_batch *from)
 {
     size_t bytes = (size_t)(from->count * from->length) * sizeof *from->inputs;

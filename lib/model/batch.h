@@ -3,6 +3,7 @@
 #ifndef DT_MODEL_BATCH_H
 #define DT_MODEL_BATCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define DT_NO_TARGET (-1)
@@ -29,6 +30,11 @@ void dt_batch_release(struct dt_batch *batch);
  * DT_NOT_PREDICTED set is an input without the flag, and not a target. */
 void dt_batch_next_token(struct dt_batch *batch, const uint32_t *ids, int64_t count,
                          int64_t length);
+/* Classification: ids holds count rows of length + 1; the last is the label of the row, the others
+ * are inputs, of which those with DT_NOT_PREDICTED are padding. The target is at the first token
+ * or, with last, at the last one before the padding. */
+void dt_batch_classify(struct dt_batch *batch, const uint32_t *ids, int64_t count, int64_t length,
+                       bool last);
 /* Copies sequences and targets; spans stay borrowed. Both have the same capacity. */
 void dt_batch_copy(struct dt_batch *batch, const struct dt_batch *from);
 

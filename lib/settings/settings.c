@@ -2,6 +2,7 @@
 #include "settings/settings.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"data.layout", DT_SETTING_CHOICE, AT(data.layout), "list", .choices = dt_text_layout_names},
     {"data.mask_rate", DT_SETTING_REAL, AT(data.mask_rate), "0.15", 0.001, 0.9},
     {"data.mask_whole_words", DT_SETTING_BOOL, AT(data.mask_whole_words), "false"},
+    {"data.labels", DT_SETTING_STRING, AT(data.labels), ""},
     {"data.num_workers", DT_SETTING_INT, AT(data.num_workers), "1", 0, 64},
     {"checkpoint.keep_last", DT_SETTING_INT, AT(checkpoint.keep_last), "0", 0, 1e12},
     {"checkpoint.keep_every", DT_SETTING_INT, AT(checkpoint.keep_every), "0", 0, 1e12},
@@ -231,6 +233,26 @@ static int check_shape(struct dt_settings *given, const struct dt_settings *thei
     return other ? contradict(other, theirs, given, directory, err) : 0;
 }
 
+/* The labels of an initial classifier stay; a model of tokens becomes a classifier. */
+static int check_labels(const struct dt_settings *given, const struct dt_settings *theirs,
+                        const char *directory, struct dt_error *err)
+{
+    if (!*theirs->data.labels || strcmp(given->data.labels, theirs->data.labels) == 0)
+        return 0;
+    return dt_fail(
+        err, DT_EINVALID,
+        "data.labels is given as '%s', but the classifier in '%s' has '%s': leave it out",
+        given->data.labels, directory, theirs->data.labels);
+}
+
+static long count_labels(const char *names)
+{
+    long count = *names != '\0';
+    for (; *names; names++)
+        count += *names == ',';
+    return count;
+}
+
 static int read_all(struct dt_settings *s, const char *path, const char *const *overrides,
                     int count, struct dt_error *err)
 {
@@ -243,6 +265,7 @@ static int read_all(struct dt_settings *s, const char *path, const char *const *
             dt_config_override(dt_settings_schema, s, overrides[i], "--set", rc < 0 ? &later : err);
         rc = rc < 0 ? rc : next;
     }
+    s->model.num_labels = count_labels(s->data.labels);
     return rc;
 }
 
@@ -253,11 +276,13 @@ int dt_settings_read(struct dt_settings *s, const struct dt_initial_model *initi
     memset(s, 0, sizeof *s);
     dt_config_defaults(dt_settings_schema, s);
     if (initial)
-        DT_TRY(dt_model_need_tokens(&initial->config, initial->path, err));
-    if (initial)
         take_shape(&s->model, &initial->config);
+    if (initial && initial->labels)
+        snprintf(s->data.labels, sizeof s->data.labels, "%s", initial->labels);
     const struct dt_settings begun = *s;
     DT_TRY(read_all(s, path, overrides, count, err));
+    if (initial)
+        DT_TRY(check_labels(s, &begun, initial->path, err));
     return initial ? check_shape(s, &begun, initial->path, err) : 0;
 }
 
@@ -279,7 +304,9 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
     const long parts = s->distributed.sequence_parts;
     const bool saves = s->training.save_interval % s->distributed.local_steps == 0;
     const bool scores = s->training.eval_interval % s->distributed.local_steps == 0;
-    const bool masked = dt_model_is_masked(&s->model);
+    const bool labels = s->model.num_labels > 0;
+    const bool masked = dt_model_is_masked(&s->model) && !labels;
+    const bool ranks_alike = s->distributed.pp * s->distributed.tp * s->distributed.cp == 1;
     const bool sgd = s->training.optimizer == DT_OPTIMIZER_KIND_SGD;
     const bool adamw = s->training.optimizer == DT_OPTIMIZER_KIND_ADAMW;
     const bool lion = s->training.optimizer == DT_OPTIMIZER_KIND_LION;
@@ -299,6 +326,10 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
         {local && !whole, "distributed.sync", how, "distributed.zero_stage 0"},
         {local && s->distributed.invariant, "distributed.sync", how, "distributed.invariant false"},
         {local && contexts, "distributed.sync", how, "distributed.cp 1"},
+        {labels && !ranks_alike, "data.labels", "of a classifier",
+         "distributed.pp, distributed.tp and distributed.cp 1"},
+        {labels && s->data.document_mask, "data.labels", "of a classifier",
+         "data.document_mask false"},
         {contexts && parts == 0 && !even, "distributed.cp", "above 1",
          "a training.sequence_length that is a multiple of twice as much"},
         {contexts && parts > 0 && parts % (2 * s->distributed.cp) != 0, "distributed.cp", "above 1",

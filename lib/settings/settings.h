@@ -78,7 +78,8 @@ struct dt_settings {
         int layout;       /* of text that is tokenized while training: enum dt_text_layout */
         double mask_rate; /* of tokens, with masked models */
         bool mask_whole_words;
-        long num_workers; /* prefetch threads; 0: no prefetch */
+        char labels[DT_SETTING_STRING_SIZE]; /* names, separated by commas; of a classifier */
+        long num_workers;                    /* prefetch threads; 0: no prefetch */
     } data;
     struct {
         long keep_last;  /* newest checkpoints to keep; 0: all */
@@ -105,6 +106,7 @@ extern const struct dt_setting dt_settings_schema[];
 struct dt_initial_model {
     const char *path; /* for errors */
     struct dt_model_config config;
+    const char *labels; /* of a classifier: data.labels */
 };
 int dt_settings_read(struct dt_settings *settings, const struct dt_initial_model *initial,
                      const char *path, const char *const *overrides, int count,

@@ -67,3 +67,17 @@ int dt_tokenizer_frame(const struct dt_tokenizer *t, enum dt_frame_policy policy
     }
     return dt_fail(err, DT_EINVALID, "unknown frame policy %d", (int)policy);
 }
+
+size_t dt_frame_fit(const struct dt_frame *f, const uint32_t *ids, size_t count, size_t most,
+                    uint32_t *to)
+{
+    size_t around = f->before_count + f->after_count;
+    size_t kept = count + around > most ? most - around : count;
+    for (size_t i = 0; i < f->before_count; i++)
+        *to++ = f->before[i];
+    for (size_t i = 0; i < kept; i++)
+        *to++ = ids[i];
+    for (size_t i = 0; i < f->after_count; i++)
+        *to++ = f->after[i];
+    return kept + around;
+}

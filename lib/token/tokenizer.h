@@ -76,6 +76,11 @@ extern const char *const dt_frame_policies[]; /* names by enumerator, NULL-termi
 int dt_tokenizer_frame(const struct dt_tokenizer *t, enum dt_frame_policy policy,
                        struct dt_frame *frame, struct dt_error *err) DT_MUST_CHECK;
 
+/* Writes count ids between those of the frame to `to`, cut to most ids in all, more than those of
+ * the frame; returns their number. */
+size_t dt_frame_fit(const struct dt_frame *frame, const uint32_t *ids, size_t count, size_t most,
+                    uint32_t *to);
+
 /* A growing list; all-zero is a valid empty one; free with dt_spans_release. */
 struct dt_spans {
     struct dt_span *data;

@@ -53,8 +53,9 @@ int dt_objective_open(struct dt_objective *o, const struct dt_settings *s, const
                       struct dt_error *err)
 {
     struct dt_tokenizer *tokenizer;
-    *o = (struct dt_objective){0};
-    if (!dt_model_is_masked(&s->model))
+    bool masked = dt_model_is_masked(&s->model);
+    *o = (struct dt_objective){.classifies = s->model.num_labels > 0, .last = !masked};
+    if (!masked || o->classifies)
         return 0;
     if (path == NULL)
         return dt_fail(err, DT_EINVALID, "a model of the family '%s' needs the data's tokenizer",
@@ -72,10 +73,12 @@ void dt_objective_release(struct dt_objective *o)
     *o = (struct dt_objective){0};
 }
 
-static void fill(const struct dt_masking *masking, struct dt_batch *batch, const uint32_t *ids,
-                 int64_t count, int64_t length)
+static void fill(const struct dt_objective *o, const struct dt_masking *masking,
+                 struct dt_batch *batch, const uint32_t *ids, int64_t count, int64_t length)
 {
-    if (masking)
+    if (o->classifies)
+        dt_batch_classify(batch, ids, count, length, o->last);
+    else if (masking)
         dt_batch_mask(batch, masking, ids, count, length, length + 1);
     else
         dt_batch_next_token(batch, ids, count, length);
@@ -84,11 +87,11 @@ static void fill(const struct dt_masking *masking, struct dt_batch *batch, const
 void dt_objective_fill(const struct dt_objective *o, struct dt_batch *batch, const uint32_t *ids,
                        int64_t count, int64_t length)
 {
-    fill(o->training, batch, ids, count, length);
+    fill(o, o->training, batch, ids, count, length);
 }
 
 void dt_objective_fill_validation(const struct dt_objective *o, struct dt_batch *batch,
                                   const uint32_t *ids, int64_t count, int64_t length)
 {
-    fill(o->validation, batch, ids, count, length);
+    fill(o, o->validation, batch, ids, count, length);
 }

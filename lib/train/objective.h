@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The training objective: next-token prediction, or masked language modeling (BERT, DistilBERT). */
+/* The training objective: next-token prediction, masked language modeling (BERT, DistilBERT), or
+ * classification of texts (data.labels). */
 #ifndef DT_TRAIN_OBJECTIVE_H
 #define DT_TRAIN_OBJECTIVE_H
 
@@ -8,7 +9,8 @@
 #include "settings/settings.h"
 
 struct dt_objective {
-    struct dt_masking *training, *validation; /* NULL: next-token prediction */
+    struct dt_masking *training, *validation; /* NULL: not masked language modeling */
+    bool classifies, last;                    /* and dt_batch_classify's last */
 };
 
 /* tokenizer: path of tokenizer.json, with the special tokens that are not masked; NULL: next-token

@@ -21,9 +21,10 @@ struct text {
     char *path;
     struct dt_tokenizer *tokenizer;
     struct dt_text_samples_options o;
-    bool filled;     /* during the scan: the current line is not blank */
-    uint64_t first;  /* offset after a byte order mark */
-    uint64_t *lines; /* count + 1: offset of each document */
+    struct dt_frame frame; /* with labels */
+    bool filled;           /* during the scan: the current line is not blank */
+    uint64_t first;        /* offset after a byte order mark */
+    uint64_t *lines;       /* count + 1: offset of each document */
     uint64_t count, capacity, size, hash;
 };
 
@@ -218,6 +219,23 @@ static int read_padded(void *state, uint64_t k, uint32_t *ids, struct dt_error *
     return 0;
 }
 
+static int read_labelled(void *state, uint64_t k, uint32_t *ids, struct dt_error *err)
+{
+    struct reader *r = state;
+    const struct text *t = r->text;
+    struct dt_stream_mark mark;
+    int32_t label;
+    DT_TRY(read_document(r, k, &mark, err));
+    DT_TRY(dt_labels_read_document(t->o.labels, &r->document, t->path, &label, err));
+    r->ids.count = 0;
+    dt_encoder_encode(r->encoder, r->document.text.data, r->document.text.size, &r->ids);
+    size_t n = dt_frame_fit(&t->frame, r->ids.data, r->ids.count, t->o.length, ids);
+    for (; n < t->o.length; n++)
+        ids[n] = dt_tokenizer_eot(t->tokenizer) | DT_NO_LOSS;
+    ids[n] = (uint32_t)label;
+    return 0;
+}
+
 /* The document at a position of the order. */
 static uint64_t document_at(const struct text *t, uint64_t position)
 {
@@ -246,6 +264,18 @@ static int read_list(void *state, uint64_t k, uint32_t *ids, struct dt_error *er
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
+/* The template's tokens, if the tokenizer has one. */
+static int find_frame(struct text *t, struct dt_error *err)
+{
+    struct dt_error none;
+    if (dt_tokenizer_frame(t->tokenizer, DT_FRAME_TEMPLATE, &t->frame, &none) < 0)
+        t->frame = (struct dt_frame){.before_count = 0};
+    if (t->frame.before_count + t->frame.after_count < t->o.length)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: a context of %u tokens has no room for a text", t->path,
+                   t->o.length);
+}
+
 static int open_text(struct text *t, const char *path, const struct dt_text_samples_options *o,
                      struct dt_error *err)
 {
@@ -255,6 +285,8 @@ static int open_text(struct text *t, const char *path, const struct dt_text_samp
     if (dt_tokenizer_eot(t->tokenizer) == DT_NO_TOKEN)
         return dt_fail(err, DT_EINVALID, "%s: lacks an end-of-text token, which ends documents",
                        o->tokenizer_path);
+    if (o->labels)
+        DT_TRY(find_frame(t, err));
     t->hash = dt_tokenizer_fingerprint(t->tokenizer);
     t->fd = dt_file_open(path, err);
     DT_TRY(t->fd);
@@ -276,7 +308,7 @@ int dt_text_samples_open(struct dt_dataset **d, const char *path,
     if (reader && (rc = check_end(reader, err)) < 0)
         free_reader(reader);
     if (rc == 0) {
-        bool padded = o->layout == DT_TEXT_LAYOUT_PADDED;
+        bool padded = o->labels || o->layout == DT_TEXT_LAYOUT_PADDED;
         uint64_t samples = padded ? t->count : t->size / BYTES_PER_TOKEN / o->length + 1;
         *d = dt_dataset_from_source(&(struct dt_sample_source){
             .info = {.token_bytes = dt_tokenizer_size(t->tokenizer) <= 65536 ? 2 : 4,
@@ -294,7 +326,9 @@ int dt_text_samples_open(struct dt_dataset **d, const char *path,
             .length = o->length,
             .samples = samples,
             .has_order = !padded,
-            .read = padded ? read_padded : read_list,
+            .read = o->labels ? read_labelled
+                    : padded  ? read_padded
+                              : read_list,
             .clone = clone_reader,
             .free = free_reader,
             .state = reader});

@@ -7,6 +7,9 @@
  *
  *     padded    a sample is a document, truncated or padded with the end-of-text token (without
  *               loss) to length + 1 ids. Random access.
+ *     labels    a sample is a document in its tokenizer's template, truncated or padded to length
+ *               ids, of which padding is without loss, and its label (dt_batch_classify). Random
+ *               access.
  *     list      documents in shuffled order, each followed by the end-of-text token, concatenated
  *               and cut every length ids (packing). A sample is a function of seed and position,
  *               but is found only by tokenizing everything before it: each rank and worker
@@ -15,12 +18,14 @@
 #ifndef DT_TRAIN_TEXT_SAMPLES_H
 #define DT_TRAIN_TEXT_SAMPLES_H
 
+#include "formats/labels.h"
 #include "settings/choices.h"
 #include "shard/dataset.h"
 
 struct dt_text_samples_options {
     const char *tokenizer_path;
     enum dt_text_layout layout;
+    const struct dt_labels *labels; /* borrowed; in place of layout. NULL: none */
     uint32_t length;
     uint64_t seed; /* of the shuffle, with list */
     bool shuffle;

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "checkpoint/checkpoint-writer.h"
+#include "formats/labels.h"
 #include "model/forward-backward.h"
 #include "parallel/local-sgd.h"
 #include "parallel/pipeline-executor.h"
@@ -39,6 +40,7 @@ struct dt_training {
     struct dt_mesh mesh;
     bool leads; /* rank 0, which writes metrics and checkpoints */
     const volatile sig_atomic_t *stop;
+    struct dt_labels labels;        /* of a classifier */
     struct dt_dataset *train, *val; /* val NULL: no validation */
     uint64_t samples;               /* of one epoch */
     struct dt_loader *loader;

@@ -65,22 +65,57 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
         return dt_fail(err, DT_EINVALID,
                        "%s: data.train_split names '%s', but %s is not divided into splits",
                        o->settings_path, s->data.train_split, o->data);
-    if (!dt_text_samples_has_name(o->data))
+    bool text = dt_text_samples_has_name(o->data);
+    if (s->model.num_labels > 0 && !text)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: data.labels needs documents with labels, a file FILE.jsonl: %s is not",
+                       o->settings_path, o->data);
+    if (!text)
         return dt_dataset_open(&t->train, o->data, s->data.train_split, err);
     return dt_text_samples_open(
         &t->train, o->data,
         &(struct dt_text_samples_options){
             .tokenizer_path = o->tokenizer_path,
             .layout = (enum dt_text_layout)s->data.layout,
+            .labels = s->model.num_labels > 0 ? &t->labels : NULL,
             .length = (uint32_t)(length > 0 ? length : s->model.max_seq_len),
             .seed = (uint64_t)s->training.seed,
             .shuffle = s->data.shuffle},
         err);
 }
 
-/* Sets the parameters from a model directory, after checking its manifest if it has one. */
-static int take_parameters(struct dt_train_state *state, const char *directory, uint64_t *hash,
+static bool is_of_head(const struct dt_param *p)
+{
+    return p->role >= DT_ROLE_HEAD_DENSE_WEIGHT && p->role <= DT_ROLE_HEAD_BIAS;
+}
+
+/* all (a table whole) = the parameters of a model; those of a classifier's head, which a model of
+ * tokens lacks, stay. */
+static int read_parameters(const struct dt_model_config *source, const struct dt_table *whole,
+                           const struct dt_train_state *state, const char *directory, float *all,
                            struct dt_error *err)
+{
+    enum dt_dtype compute = state->model->compute;
+    struct dt_table theirs;
+    if (source->num_labels == state->model->config.num_labels)
+        return dt_model_read_parameters(source, whole, compute, directory, all, err);
+    dt_table_init(&theirs, source, NULL);
+    float *values = dt_alloc((size_t)theirs.elements, sizeof *values);
+    int rc = dt_model_read_parameters(source, &theirs, compute, directory, values, err);
+    for (int i = 0; rc == 0 && i < whole->count; i++) {
+        const struct dt_param *to = &whole->params[i];
+        const struct dt_param *from = dt_table_find(&theirs, to->role, to->layer);
+        if (from && !is_of_head(to))
+            memcpy(all + to->offset, values + from->offset, (size_t)to->count * sizeof *all);
+    }
+    dt_table_release(&theirs);
+    free(values);
+    return rc;
+}
+
+/* Sets the parameters from a model directory, after checking its manifest if it has one. */
+static int take_parameters(struct dt_train_state *state, const char *directory, uint64_t seed,
+                           uint64_t *hash, struct dt_error *err)
 {
     const struct dt_table *t = &state->model->table;
     struct dt_table whole;
@@ -90,7 +125,9 @@ static int take_parameters(struct dt_train_state *state, const char *directory, 
     dt_table_init(&whole, &state->model->config, NULL);
     float *all = dt_alloc((size_t)whole.elements, sizeof *all);
     float *own = dt_alloc((size_t)t->elements, sizeof *own);
-    int rc = dt_model_read_parameters(&source, &whole, state->model->compute, directory, all, err);
+    if (source.num_labels != state->model->config.num_labels)
+        dt_table_initialize(&whole, seed, all);
+    int rc = read_parameters(&source, &whole, state, directory, all, err);
     if (rc == 0) {
         *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
         dt_table_shard(t, own, &whole, all);
@@ -135,6 +172,7 @@ static int check_layout(const struct dt_training *t, const struct dt_training_op
 static int open_data(struct dt_training *t, const struct dt_training_options *o,
                      struct dt_error *err)
 {
+    dt_labels_of_names(&t->labels, t->settings.data.labels);
     DT_TRY(open_train_split(t, o, err));
     const struct dt_shard_info *info = dt_dataset_info(t->train);
     if (o->tokenizer_path && o->tokenizer != info->tokenizer)
@@ -330,7 +368,8 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
         rc = rc < 0 ? rc : dt_lineage_continue(o->lineage, checkpoint, err);
     } else {
         if (o->init_from)
-            rc = take_parameters(&t->state, o->init_from, &t->origin, err);
+            rc = take_parameters(&t->state, o->init_from, (uint64_t)t->settings.training.seed,
+                                 &t->origin, err);
         else
             dt_train_state_initialize(&t->state, (uint64_t)t->settings.training.seed);
         dt_train_state_begin_ema(&t->state);

@@ -28,6 +28,7 @@ void dt_training_free(struct dt_training *t)
     dt_loader_free(t->loader);
     dt_dataset_close(t->train);
     dt_dataset_close(t->val);
+    dt_labels_release(&t->labels);
     dt_pipeline_executor_release(&t->executor);
     dt_objective_release(&t->objective);
     dt_batch_release(&t->batch);

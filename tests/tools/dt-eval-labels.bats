@@ -81,7 +81,7 @@ refuses() { # MESSAGE COMMAND...: one line that begins so
     refuses "run/latest: is a model of tokens" dt-eval -q -m run/latest labels labelled.jsonl
     refuses "model: LlamaForSequenceClassification classifies texts" dt-eval -q -m model perplexity docs.jsonl
     refuses "model: LlamaForSequenceClassification classifies texts" dt-eval -q -m model masked docs.jsonl
-    refuses "model: LlamaForSequenceClassification classifies texts" dt-train -q --init-from model -o x docs.jsonl
+    refuses "docs.jsonl: document" dt-train -q --init-from model -t tok.json -o x docs.jsonl
     run dt-generate -m model -p a
     [ "$status" -eq 1 ]
     [[ "$output" == *"LlamaForSequenceClassification classifies texts and predicts no tokens"* ]]
