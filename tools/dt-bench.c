@@ -250,6 +250,7 @@ static int print_decoding(struct dt_device *dev, const struct dt_settings *setti
     DT_TRY(
         dt_model_new(&m, dev, &settings->model, (enum dt_dtype)settings->training.precision, err));
     dt_model_initialize(m, 1);
+    dt_model_arrange_for_decoding(m);
     int rc = print_streams(m, 1, read_speed, err);
     rc = rc < 0 ? rc : print_streams(m, 16, read_speed, err);
     dt_model_free(m);

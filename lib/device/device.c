@@ -133,7 +133,7 @@ int dt_device_fill(struct dt_device *dev, struct dt_tensor *x, uint64_t key, str
     for (int64_t at = 0; at < count; at += BLOCK) {
         int64_t n = count - at < BLOCK ? count - at : BLOCK;
         struct dt_tensor to = dt_tensor_columns(&all, at, n);
-        dev->ops->copy(dev, &to, &(struct dt_tensor){values, DT_DTYPE_F32, 1, n, n});
+        dev->ops->copy(dev, &to, &(struct dt_tensor){values, DT_DTYPE_F32, 1, n, n, false});
     }
     dev->ops->release(dev, values, BLOCK * sizeof *values);
     free(host);
@@ -293,7 +293,7 @@ size_t dt_dtype_size(enum dt_dtype dtype)
 
 struct dt_tensor dt_matrix_of(enum dt_dtype dtype, void *data, int64_t rows, int64_t columns)
 {
-    return (struct dt_tensor){data, dtype, rows, columns, columns};
+    return (struct dt_tensor){data, dtype, rows, columns, columns, false};
 }
 
 struct dt_tensor dt_matrix(void *data, int64_t rows, int64_t columns)

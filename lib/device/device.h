@@ -40,12 +40,18 @@ enum dt_dtype { DT_DTYPE_F32, DT_DTYPE_BF16, DT_DTYPE_F16 };
 
 /* rows x columns elements, stride elements from one row to the next. The
  * memory belongs to an arena or a buffer of the device. A stride of 0 broadcasts
- * one row to all, for operands that are only read. */
+ * one row to all, for operands that are only read.
+ *
+ * With panels the rows are divided into panels of DT_PANEL rows, the last of which may have fewer,
+ * one after another, and a panel is stored column by column: ops->store_panels. Only matmul reads
+ * it, as a transposed B, and embedding_forward, as tokens. */
 struct dt_tensor {
     void *data;
     enum dt_dtype dtype;
     int64_t rows, columns, stride;
+    bool panels;
 };
+#define DT_PANEL 64
 
 /* Two factors of a product. */
 struct dt_factors {
@@ -183,6 +189,11 @@ struct dt_ops {
      * C has it too, or is fp32. */
     void (*matmul)(struct dt_device *, struct dt_tensor *c, const struct dt_tensor *a,
                    const struct dt_tensor *b, const struct dt_matmul *how);
+
+    /* Rearranges x, which is contiguous, into panels, in place: products of few rows with its
+     * transpose then read one sequential stream. Returns whether this element type can be; NULL:
+     * the engine has no panels. */
+    bool (*store_panels)(struct dt_device *, struct dt_tensor *x);
 
     /* y = activation(x), with the same bits as matmul's. */
     void (*activation_forward)(struct dt_device *, struct dt_tensor *y, const struct dt_tensor *x,

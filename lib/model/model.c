@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/model.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
@@ -152,6 +153,7 @@ void dt_model_refresh(struct dt_model *m)
 {
     struct dt_tensor from = dt_matrix(m->parameters, 1, m->table.elements);
     struct dt_tensor to = dt_matrix_of(m->compute, m->narrow, 1, m->table.elements);
+    assert(!m->head_in_panels);
     if (m->compute != DT_DTYPE_F32)
         m->device->ops->copy(m->device, &to, &from);
 }
@@ -195,9 +197,26 @@ void dt_model_bucket_leave(const struct dt_model *m, int bucket, bool gradients)
         m->hooks->leave(m->hooks->context, bucket, gradients);
 }
 
+static enum dt_role head_role(const struct dt_model *m)
+{
+    return m->table.has[DT_ROLE_HEAD_WEIGHT] ? DT_ROLE_HEAD_WEIGHT : DT_ROLE_TOKEN_EMBEDDING;
+}
+
 struct dt_tensor dt_model_weight(const struct dt_model *m, enum dt_role role, int layer)
 {
-    return dt_table_view(&m->table, &m->weights, role, layer);
+    struct dt_tensor weight = dt_table_view(&m->table, &m->weights, role, layer);
+    weight.panels = m->head_in_panels && role == head_role(m);
+    return weight;
+}
+
+void dt_model_arrange_for_decoding(struct dt_model *m)
+{
+    const struct dt_ops *ops = m->device->ops;
+    enum dt_role role = head_role(m);
+    struct dt_tensor head =
+        dt_model_weight(m, role, role == DT_ROLE_HEAD_WEIGHT ? m->table.layers : -1);
+    assert(!m->bare && !m->head_in_panels && m->part.tp_size <= 1 && m->part.stages <= 1);
+    m->head_in_panels = ops->store_panels && ops->store_panels(m->device, &head);
 }
 
 int64_t dt_model_query_columns(const struct dt_model *m)

@@ -69,6 +69,7 @@ struct dt_model {
     float *parameters;      /* a flat arena in the order of the table; NULL if bare */
     void *narrow;           /* the same in the compute type; with fp32 an alias of parameters */
     struct dt_flat weights; /* read by forward and backward: narrow, or what hooks provide */
+    bool head_in_panels;    /* dt_model_arrange_for_decoding */
     const struct dt_bucket_hooks *hooks;       /* NULL: all buckets are resident */
     const struct dt_trace_hook *trace;         /* borrowed; NULL: none */
     struct dt_tensor_parallel_scratch scratch; /* with tensor parallelism */
@@ -101,6 +102,11 @@ void dt_model_refresh(struct dt_model *model);
 float *dt_model_exchange(struct dt_model *model, float *parameters);
 /* Uploads parameters from a flat arena in host memory. */
 void dt_model_set_parameters(struct dt_model *model, const float *parameters);
+
+/* Rearranges the head's weight, in place, so that each new token reads it as one sequential stream.
+ * From now on only decode.h may compute with the model, and its parameters stay as they are. Bits
+ * do not change. Does nothing where the engine or the type has no such layout. */
+void dt_model_arrange_for_decoding(struct dt_model *model);
 
 /* Call the hooks, if any. */
 void dt_model_bucket_enter(const struct dt_model *model, int bucket, bool gradients);

@@ -285,6 +285,28 @@ static void views_have_the_bits_of_their_definition(void **state)
         }
 }
 
+static void panels_of_rows_have_the_bits_of_their_definition(void **state)
+{
+    (void)state;
+    if (dev->ops->store_panels == NULL)
+        skip();
+    static const int64_t columns[] = {1, 15, 64, 65, 200};
+    for (int i = 0; i < 60; i++) {
+        struct product p = {.m = 1 + below(i % 2 ? 18 : 2), .n = columns[i % 5], .k = below(900)};
+        p.type = i % 3 ? DT_DTYPE_F32 : DT_DTYPE_BF16;
+        p.to = DT_DTYPE_F32;
+        p.how.transpose_b = true;
+        make(&p);
+        struct dt_tensor rows = copy_of(&p.b[0]);
+        assert_true(dev->ops->store_panels(dev, &p.b[0]));
+        struct dt_tensor c = compute(&p, 1 + i % 3);
+        p.pairs[0].b = &rows;
+        assert_int_equal(differences(&p, &c), 0);
+        free(c.data), free(rows.data);
+        release(&p);
+    }
+}
+
 /* Or this test would pass with another definition. */
 static void other_chunks_and_missing_terms_are_noticed(void **state)
 {
@@ -313,6 +335,7 @@ int main(int argc, char **argv)
         ON_EACH_ISA(large_products_have_the_bits_of_their_definition),
         ON_EACH_ISA(parts_may_end_anywhere),
         ON_EACH_ISA(views_have_the_bits_of_their_definition),
+        ON_EACH_ISA(panels_of_rows_have_the_bits_of_their_definition),
         ON_EACH_ISA(other_chunks_and_missing_terms_are_noticed),
     };
     if (argc > 1)

@@ -53,6 +53,27 @@ static void embedding_without_positions_matches_the_reference(void **state)
     free(tokens.data), free(y.data), free(dtokens.data);
 }
 
+static void embeddings_are_read_from_panels(void **state)
+{
+    (void)state;
+    const int32_t ids[6] = {0, 63, 64, 129, 130, 7};
+    if (dev->ops->store_panels == NULL)
+        skip();
+    for (int type = DT_DTYPE_F32; type <= DT_DTYPE_BF16; type++) {
+        struct dt_tensor tokens = random_matrix_of((enum dt_dtype)type, 131, 19);
+        struct dt_tensor want = random_matrix(6, 19), got = random_matrix(6, 19);
+        dev->ops->embedding_forward(dev, &want, ids, &tokens, NULL, 6, 0);
+        assert_true(dev->ops->store_panels(dev, &tokens));
+        dev->ops->embedding_forward(dev, &got, ids, &tokens, NULL, 6, 0);
+        assert_same_bits(&got, &want);
+        free(tokens.data), free(want.data), free(got.data);
+    }
+    struct dt_tensor half = random_matrix_of(DT_DTYPE_F16, 70, 5), before = copy_of(&half);
+    assert_false(dev->ops->store_panels(dev, &half)); /* no product of it reads panels */
+    assert_memory_equal(half.data, before.data, 70 * 5 * 2);
+    free(half.data), free(before.data);
+}
+
 /* Three vocabulary shards: embeddings sum to the whole, and each shard gets its gradient. */
 static void vocabulary_shards_sum_to_the_whole_embedding(void **state)
 {
@@ -185,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_EACH_ISA(embedding_and_its_backward_match_the_reference),
         ON_EACH_ISA(embedding_without_positions_matches_the_reference),
+        ON_EACH_ISA(embeddings_are_read_from_panels),
         ON_EACH_ISA(vocabulary_shards_sum_to_the_whole_embedding),
         ON_EACH_ISA(rows_are_gathered_and_scattered),
         ON_EACH_ISA(rope_and_its_inverse_match_the_reference),

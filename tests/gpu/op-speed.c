@@ -81,8 +81,8 @@ static void prepare(struct operands *o, struct dt_device *dev, int64_t rows)
     o->parameters = (int64_t)VOCABULARY * WIDTH;
     for (int i = 0; i < 3; i++)
         o->moments[i] = matrix(dev, DT_DTYPE_F32, 1, o->parameters).data;
-    dev->ops->zero(
-        dev, &(struct dt_tensor){o->moments[1], DT_DTYPE_F32, 1, o->parameters, o->parameters});
+    dev->ops->zero(dev, &(struct dt_tensor){o->moments[1], DT_DTYPE_F32, 1, o->parameters,
+                                            o->parameters, false});
     o->losses = allocate(dev, (size_t)rows * sizeof *o->losses);
     o->ids = allocate(dev, (size_t)rows * sizeof *o->ids);
     int32_t *ids = dt_alloc((size_t)rows, sizeof *ids);

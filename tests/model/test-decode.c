@@ -120,16 +120,20 @@ static void the_kv_cache_changes_no_bit(void **state)
     }
 }
 
-static void batched_sequences_have_the_bits_of_single_ones(void **state)
+/* arranged: for decoding, after the single ones. */
+static void check_batched(bool arranged)
 {
-    (void)state;
     for (int shape = 0; shape < 2 * SHAPES; shape++) {
         struct dt_model *m = new_model(shape);
         struct dt_decoder *d;
         float *want[4], *logits = dt_alloc(20 * V, sizeof *logits);
+        for (int i = 0; i < 4; i++)
+            want[i] = one_by_one(m, ids[i]);
+        if (arranged)
+            dt_model_arrange_for_decoding(m);
+        assert_int_equal(m->head_in_panels, arranged);
         assert_int_equal(dt_decoder_new(&d, m, 20, LENGTH, &err), 0);
         for (int i = 0; i < 4; i++) {
-            want[i] = one_by_one(m, ids[i]);
             dt_decoder_feed(d, 5 * i, ids[i], 7 * i + 1, logits); /* of different lengths */
             for (int copy = 1; copy < 5; copy++)
                 dt_decoder_copy(d, 5 * i + copy, 5 * i);
@@ -224,12 +228,25 @@ static void a_window_bounds_the_cache_and_changes_no_bit(void **state)
     dt_model_free(m);
 }
 
+static void batched_sequences_have_the_bits_of_single_ones(void **state)
+{
+    (void)state;
+    check_batched(false);
+}
+
+static void arranging_the_head_changes_no_bit(void **state)
+{
+    (void)state;
+    check_batched(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_kv_cache_changes_no_bit),
         cmocka_unit_test(a_window_bounds_the_cache_and_changes_no_bit),
         cmocka_unit_test(batched_sequences_have_the_bits_of_single_ones),
+        cmocka_unit_test(arranging_the_head_changes_no_bit),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -15,6 +15,7 @@ void dt_cpu_zero(struct dt_device *, struct dt_tensor *);
 void dt_cpu_combine(struct dt_device *, struct dt_tensor *, float, const struct dt_tensor *, float);
 void dt_cpu_matmul(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                    const struct dt_tensor *, const struct dt_matmul *);
+bool dt_cpu_store_panels(struct dt_device *, struct dt_tensor *);
 void dt_cpu_dropout(struct dt_device *, struct dt_tensor *, int64_t, const struct dt_dropout *);
 void dt_cpu_activation_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                                enum dt_activation);
@@ -76,6 +77,9 @@ void dt_cpu_hash(struct dt_device *, struct dt_sum_hash *, const struct dt_tenso
 void dt_cpu_activate(float *y, const float *x, int64_t n, enum dt_activation);
 void dt_cpu_activate_backward(float *restrict dy, const float *restrict x, int64_t n,
                               enum dt_activation);
+
+/* Row row of x, which has panels, as fp32. */
+void dt_cpu_load_from_panel(const struct dt_tensor *x, int64_t row, float *to);
 
 /* dev->state. */
 int dt_cpu_state_open(struct dt_device *dev, struct dt_error *err) DT_MUST_CHECK;

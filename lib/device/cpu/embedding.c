@@ -25,6 +25,8 @@ void dt_cpu_embedding_forward(struct dt_device *dev, struct dt_tensor *y, const 
         float *to = dt_cpu_output(y, r, 0, scratch);
         if (!has_row(tokens, ids[r])) {
             memset(to, 0, (size_t)n * sizeof *to);
+        } else if (tokens->panels) {
+            dt_cpu_load_from_panel(tokens, ids[r], to);
         } else {
             const float *token = dt_cpu_load(tokens, ids[r], 0, n, to);
             if (token != to)

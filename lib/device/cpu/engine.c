@@ -67,6 +67,7 @@ static const struct dt_ops ops = {
     .zero = dt_cpu_zero,
     .combine = dt_cpu_combine,
     .matmul = dt_cpu_matmul,
+    .store_panels = dt_cpu_store_panels,
     .dropout = dt_cpu_dropout,
     .activation_forward = dt_cpu_activation_forward,
     .activation_backward = dt_cpu_activation_backward,

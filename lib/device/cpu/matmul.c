@@ -83,10 +83,10 @@ static void multiply_bf16(struct dt_device *dev, struct dt_cpu_bf16 *bf16,
     }
 }
 
-/* Whether oneDNN can read x in place: not a row broadcast by stride 0. */
+/* Whether oneDNN can read x in place: not a row broadcast by stride 0, and not panels. */
 static bool lies_as_matrix(const struct dt_tensor *x)
 {
-    return x->stride >= x->columns && x->rows > 0 && x->columns > 0;
+    return x->stride >= x->columns && !x->panels && x->rows > 0 && x->columns > 0;
 }
 
 /* So that decoding has the same bits for any number of sequences. */
@@ -125,6 +125,8 @@ static void check(const struct dt_cpu_product *p, const struct dt_tensor *a,
     assert((how->transpose_a ? a->rows : a->columns) == (how->transpose_b ? b->columns : b->rows));
     assert(a->dtype == b->dtype && a->dtype == p->first.a->dtype);
     assert(c->dtype == a->dtype || c->dtype == DT_DTYPE_F32);
+    assert(!a->panels && !c->panels && (!b->panels || how->transpose_b));
+    assert(b->panels == p->first.b->panels);
     (void)how, (void)c, (void)a, (void)b;
 }
 

@@ -14,15 +14,21 @@
 #endif
 #define MOST_ROWS   6
 #define MOST_DOTS   12 /* rows, where B is transposed */
-#define COLUMN_UNIT 64
-#define BLOCK       64   /* columns whose nodes are stacked */
-#define BLOCK_OF_1  4096 /* the same for one row, whose B is read sequentially */
+#define COLUMN_UNIT BLOCK
+#define BLOCK       DT_PANEL /* columns whose nodes are stacked */
+#define BLOCK_OF_1  4096     /* the same for one row, whose B is read sequentially */
 #if DT_CPU_VECTOR == 16
 #define VECTORS 4 /* of a tile */
 #else
 #define VECTORS 2
 #endif
-#define GROUPS 2 /* the same, of transposed B */
+#ifdef __FP_FAST_FMAF
+#define OF_1 (BLOCK / DT_CPU_VECTOR) /* the same, of one row of a panel, which is read once */
+#else
+#define OF_1 VECTORS
+#endif
+#define GROUPS 2    /* the same, of transposed B */
+#define AHEAD  2048 /* bytes of a panel to prefetch: one stream alone does not use all bandwidth */
 
 /* A chunk's operands, for a block of columns. */
 struct operands {
@@ -30,13 +36,17 @@ struct operands {
     const void *b;
     int64_t length, a_stride, b_stride;
     bool transposed; /* B is fp32 then */
+    bool sequential; /* one row, and B is not transposed */
+    bool panel;      /* B is one, whose columns are b_stride apart */
 };
 
 bool dt_cpu_has_few_rows(const struct dt_cpu_product *p)
 {
+    const struct dt_tensor *b = p->first.b;
+    if (b->panels)
+        return true;
     return p->c->rows <= (p->how->transpose_b ? MOST_DOTS : MOST_ROWS) && !p->how->transpose_a &&
-           p->first.b->dtype != DT_DTYPE_F16 &&
-           !(p->how->transpose_b && p->first.b->dtype != DT_DTYPE_F32);
+           b->dtype != DT_DTYPE_F16 && !(p->how->transpose_b && b->dtype != DT_DTYPE_F32);
 }
 
 size_t dt_cpu_few_rows_memory(const struct dt_cpu_product *p)
@@ -82,9 +92,9 @@ DT_CPU_INLINE float element(const void *b, int64_t at, bool bf16)
 
 /* to[r] = the chains of row r and columns j .., vectors of them; rows of to are BLOCK apart. */
 DT_CPU_INLINE void chain_tile(const struct operands *o, int64_t j, float *to, int rows, int vectors,
-                              bool bf16)
+                              bool bf16, bool panel)
 {
-    dt_cpu_vector sums[ROWS][VECTORS];
+    dt_cpu_vector sums[ROWS][OF_1];
     const float *a = o->a;
     int64_t length = o->length, a_stride = o->a_stride, b_stride = o->b_stride;
     DT_CPU_UNROLL
@@ -93,10 +103,14 @@ DT_CPU_INLINE void chain_tile(const struct operands *o, int64_t j, float *to, in
     for (int v = 0; v < vectors; v++)
         sums[r][v] = (dt_cpu_vector){0};
     for (int64_t k = 0; k < length; k++) {
-        dt_cpu_vector y[VECTORS];
+        dt_cpu_vector y[OF_1];
         DT_CPU_UNROLL
-        for (int v = 0; v < vectors; v++)
-            y[v] = load_b(o->b, k * b_stride + j + v * DT_CPU_VECTOR, bf16);
+        for (int v = 0; v < vectors; v++) {
+            int64_t at = k * b_stride + j + v * DT_CPU_VECTOR;
+            if (panel)
+                __builtin_prefetch((const char *)o->b + at * (bf16 ? 2 : 4) + AHEAD, 0, 2);
+            y[v] = load_b(o->b, at, bf16);
+        }
         DT_CPU_UNROLL
         for (int r = 0; r < rows; r++) {
             dt_cpu_vector x = dt_cpu_vector_of(a[r * a_stride + k]);
@@ -219,7 +233,7 @@ DT_CPU_INLINE void chain_columns(const struct operands *o, int64_t j, int64_t co
 }
 
 DT_CPU_INLINE void chain_rows(const struct operands *o, int64_t columns, float *to, int rows,
-                              bool bf16)
+                              bool bf16, bool panel)
 {
     int64_t j = 0;
     for (; o->transposed && rows == 1 && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
@@ -228,39 +242,41 @@ DT_CPU_INLINE void chain_rows(const struct operands *o, int64_t columns, float *
         dot_tile(o, j, to, rows, GROUPS);
     for (; o->transposed && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
         dot_tile(o, j, to, rows, 1);
+    for (; panel && rows == 1 && j + OF_1 * DT_CPU_VECTOR <= columns; j += OF_1 * DT_CPU_VECTOR)
+        chain_tile(o, j, to, rows, OF_1, bf16, panel);
     for (; !o->transposed && j + VECTORS * DT_CPU_VECTOR <= columns; j += VECTORS * DT_CPU_VECTOR)
-        chain_tile(o, j, to, rows, VECTORS, bf16);
+        chain_tile(o, j, to, rows, VECTORS, bf16, panel);
     for (; !o->transposed && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
-        chain_tile(o, j, to, rows, 1, bf16);
+        chain_tile(o, j, to, rows, 1, bf16, panel);
     chain_columns(o, j, columns, to, rows, BLOCK, bf16);
 }
 
 /* The chains of a chunk, of all rows. */
 DT_CPU_INLINE void chain_block(const struct operands *all, int64_t columns, float *to, int64_t rows,
-                               bool bf16)
+                               bool bf16, bool panel)
 {
     struct operands o = *all;
     for (int64_t left = rows; left > 0; left -= ROWS) {
         switch (left < ROWS ? left : ROWS) {
         case 1:
-            chain_rows(&o, columns, to, 1, bf16);
+            chain_rows(&o, columns, to, 1, bf16, panel);
             break;
 #if ROWS > 2
         case 2:
-            chain_rows(&o, columns, to, 2, bf16);
+            chain_rows(&o, columns, to, 2, bf16, panel);
             break;
         case 3:
-            chain_rows(&o, columns, to, 3, bf16);
+            chain_rows(&o, columns, to, 3, bf16, panel);
             break;
         case 4:
-            chain_rows(&o, columns, to, 4, bf16);
+            chain_rows(&o, columns, to, 4, bf16, panel);
             break;
         case 5:
-            chain_rows(&o, columns, to, 5, bf16);
+            chain_rows(&o, columns, to, 5, bf16, panel);
             break;
 #endif
         default:
-            chain_rows(&o, columns, to, ROWS, bf16);
+            chain_rows(&o, columns, to, ROWS, bf16, panel);
         }
         o.a += ROWS * o.a_stride;
         to += ROWS * BLOCK;
@@ -300,15 +316,19 @@ DT_CPU_INLINE void chain_row(const struct operands *o, int64_t columns, float *s
 static void chain(const struct operands *o, int64_t columns, float *to, int64_t rows, bool bf16)
 {
     if (o->transposed)
-        chain_block(o, columns, to, rows, false);
-    else if (rows == 1 && bf16)
+        chain_block(o, columns, to, rows, false, false);
+    else if (o->panel && bf16)
+        chain_block(o, columns, to, rows, true, true);
+    else if (o->panel)
+        chain_block(o, columns, to, rows, false, true);
+    else if (o->sequential && bf16)
         chain_row(o, columns, to, true);
-    else if (rows == 1)
+    else if (o->sequential)
         chain_row(o, columns, to, false);
     else if (bf16)
-        chain_block(o, columns, to, rows, true);
+        chain_block(o, columns, to, rows, true, false);
     else
-        chain_block(o, columns, to, rows, false);
+        chain_block(o, columns, to, rows, false, false);
 }
 
 /* left += right */
@@ -318,23 +338,31 @@ static void add_node(float *restrict left, const float *restrict right, int64_t 
         left[i] += right[i];
 }
 
+static bool reads_sequentially(const struct dt_cpu_product *p)
+{
+    return p->c->rows == 1 && !p->how->transpose_b;
+}
+
+/* Columns area of C, whose rows of B are one panel if B has panels. */
 static struct operands operands_of(const struct dt_cpu_product *p, const float *wide,
-                                   const struct dt_cpu_chunk *chunk, int64_t column)
+                                   const struct dt_cpu_chunk *chunk, const struct dt_cpu_area *area)
 {
     struct dt_factors f = dt_cpu_pair(p, chunk->pair);
-    struct operands o = {.length = chunk->length, .transposed = p->how->transpose_b};
-    o.b = o.transposed ? dt_cpu_at(f.b, column, chunk->k) : dt_cpu_at(f.b, chunk->k, column);
-    o.b_stride = f.b->stride;
+    struct operands o = {.length = chunk->length,
+                         .transposed = p->how->transpose_b && !f.b->panels,
+                         .sequential = reads_sequentially(p),
+                         .panel = f.b->panels,
+                         .b_stride = f.b->panels ? area->columns : f.b->stride};
+    if (f.b->panels)
+        o.b = dt_cpu_at(f.b, area->column, chunk->k * area->columns);
+    else
+        o.b = o.transposed ? dt_cpu_at(f.b, area->column, chunk->k)
+                           : dt_cpu_at(f.b, chunk->k, area->column);
     for (int i = 0; wide && i < chunk->pair; i++)
         wide += p->c->rows * dt_cpu_depth(p, i);
     o.a_stride = wide ? dt_cpu_depth(p, chunk->pair) : f.a->stride;
     o.a = wide ? wide + chunk->k : (const float *)f.a->data + chunk->k;
     return o;
-}
-
-static bool reads_sequentially(const struct dt_cpu_product *p)
-{
-    return p->c->rows == 1 && !p->how->transpose_b;
 }
 
 /* Columns of C that one block's nodes cover; wide: A, or NULL if it is fp32. */
@@ -344,7 +372,7 @@ static void multiply_columns(const struct dt_cpu_product *p, const float *wide,
     int64_t width = reads_sequentially(p) ? BLOCK_OF_1 : BLOCK, size = area->rows * width;
     float *top = nodes;
     for (int64_t i = 0; i < p->count; i++, top += size) {
-        struct operands o = operands_of(p, wide, &p->chunks[i], area->column);
+        struct operands o = operands_of(p, wide, &p->chunks[i], area);
         chain(&o, area->columns, top, area->rows, p->first.b->dtype == DT_DTYPE_BF16);
         for (int j = 0; j < p->chunks[i].adds_kept; j++, top -= size)
             add_node(top - size, top, area->rows == 1 ? area->columns : size);
@@ -362,7 +390,8 @@ void dt_cpu_few_rows(struct dt_device *dev, const struct dt_cpu_product *p, floa
 {
     int64_t rows = p->c->rows, n = p->c->columns,
             block = reads_sequentially(p) ? BLOCK_OF_1 : BLOCK;
-    int64_t step = p->how->transpose_b ? GROUPS * DT_CPU_VECTOR : block;
+    bool dots = p->how->transpose_b && !p->first.b->panels;
+    int64_t step = dots ? GROUPS * DT_CPU_VECTOR : block;
     float *wide = p->first.a->dtype == DT_DTYPE_F32 ? NULL : memory;
     for (int i = 0; wide && i <= p->how->more_count; i++) {
         dt_cpu_widen_block(dt_cpu_pair(p, i).a, 0, rows, 0, dt_cpu_depth(p, i), memory);
