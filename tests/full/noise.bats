@@ -25,3 +25,11 @@ make_work() {
     refute grep -q 'same program' slow
 }
 
+
+@test "engines-vs-onednn.py compares the instruction sets of this machine" {
+    run python3 "$ROOT/share/bench/engines-vs-onednn.py" -r 1 -n 1 -j 1 --set model.vocab_size=300 \
+        --set model.num_layers=1 --set training.batch_size=1 --set training.sequence_length=16
+    [[ "$output" != *"is not installed"* ]] || skip "$output"
+    [ "$status" -eq 0 ]
+    [[ "${lines[0]}" == *"GFLOP/s"*"oneDNN"*"step ms"* && "${lines[-1]}" =~ ^generic( +[0-9.]+){7}$ ]]
+}
