@@ -37,10 +37,12 @@ DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ff
 LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lnettle -lm -ldl -lpthread
 
 MODULES  := base hash unicode json language http remote io warc extract settings experiment hub track plot dedup repair clean synth pretokenize gguf steps token vocab \
-            shard foreign parts device comm model formats optim parallel checkpoint train eval plan verify
+            shard foreign parts api device comm model formats optim parallel checkpoint train eval plan verify
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
 LIBDT    := $B/lib/libdt.a
+# The library for other programs: functions of lib/api/dt.h.
+SHARED   := $B/lib/libdt.so.0
 TOOLS    := $(patsubst tools/%.c,%,$(wildcard tools/dt-*.c))
 PROGRAMS := $(TOOLS:%=$B/bin/%)
 
@@ -162,7 +164,7 @@ FUZZ_OPT     ?= -O1
 FUZZ_SECONDS ?= 60
 FUZZ_FLAGS   ?=
 
-all: $(PROGRAMS) $(ENGINES) share ## build programs and engines into build/
+all: $(PROGRAMS) $(ENGINES) $(SHARED) share ## build programs and engines into build/
 
 # Programs in $B/bin and tests in $B/tests/MODULE find engines and share/ as installed programs do.
 share:
@@ -205,6 +207,10 @@ $(LIBDT): $(LIB_OBJ)
 	@mkdir -p $(@D)
 	@rm -f $@
 	$(call say,AR) $(AR) rcs $@ $^
+
+$(SHARED): $(patsubst %.c,$B/obj/%.o,$(wildcard lib/api/*.c)) $(LIBDT) lib/api/libdt.map
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) -shared $(filter-out %.map,$^) -Wl,-soname,$(@F) -Wl,--version-script=lib/api/libdt.map -Wl,-z,defs -Wl,--as-needed $(LIBS) -o $@
 
 $B/bin/%: $B/obj/tools/%.o $(LIBDT)
 	@mkdir -p $(@D)
@@ -291,6 +297,11 @@ $B/obj/tests/%.o: tests/%.c | deps-check
 $(FAULTY): $B/tests/bin/%: $B/obj/tools/%.o $(FAULTS) $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $< $(FAULTS) $(LIBDT) -Wl,--as-needed $(LIBS) -o $@
+
+# Tests of the shared library make their files with the other.
+$B/tests/api/%: $B/obj/tests/api/%.o $(SHARED) $(FAULTS) $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $^ -Wl,-rpath,'$$ORIGIN/../../lib' -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
 $B/tests/%: $B/obj/tests/%.o $(FAULTS) $(LIBDT)
 	@mkdir -p $(@D)
@@ -504,6 +515,8 @@ corpus: deps-data all ## pages of Debian's documentation to shards, and a table;
 install: all ## install below DESTDIR and PREFIX
 	@for f in $(PROGRAMS); do install -D -m 755 $$f '$(DEST)'/bin/$${f##*/}; done
 	@for f in $(ENGINES); do install -D -m 644 $$f '$(DEST)'/lib/dt/$${f##*/}; done
+	@install -D -m 644 $(SHARED) '$(DEST)'/lib/$(notdir $(SHARED)) && ln -sfn $(notdir $(SHARED)) '$(DEST)'/lib/libdt.so
+	@install -D -m 644 lib/api/dt.h '$(DEST)'/include/dt.h
 	@for f in $(SHARE); do install -D -m $$([ -x share/$$f ] && echo 755 || echo 644) share/$$f '$(DEST)'/share/dt/$$f; done
 	@for f in $(MAN); do install -D -m 644 $$f '$(DEST)'/share/$$f; done
 	@for f in $(TOOLS); do install -D -m 644 share/completions/dt.bash '$(DEST)'/$(BASH_COMPLETIONS)/$$f; done
@@ -512,6 +525,7 @@ install: all ## install below DESTDIR and PREFIX
 uninstall: ## remove what install put below DESTDIR and PREFIX
 	@rm -f $(PROGRAMS:$B/%='$(DEST)'/%) $(MAN:%='$(DEST)'/share/%)
 	@rm -f $(TOOLS:%='$(DEST)'/$(BASH_COMPLETIONS)/%) '$(DEST)'/$(ZSH_COMPLETIONS)/_dt
+	@rm -f '$(DEST)'/lib/$(notdir $(SHARED)) '$(DEST)'/lib/libdt.so '$(DEST)'/include/dt.h
 	@rm -rf '$(DEST)'/lib/dt '$(DEST)'/share/dt
 
 format: ## reformat the C sources

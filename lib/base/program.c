@@ -706,10 +706,18 @@ void dt_program_check_use(const struct dt_command *c, const struct dt_use *use)
     }
 }
 
+static char *location; /* of a library */
+
+void dt_program_set_location(const char *file)
+{
+    free(location);
+    location = dt_checked_errno(realpath(file, NULL));
+}
+
 char *dt_program_installed_path(const char *part)
 {
     char exe[PATH_MAX];
-    if (realpath("/proc/self/exe", exe) == NULL &&
+    if (realpath(location ? location : "/proc/self/exe", exe) == NULL &&
         realpath((const char *)getauxval(AT_EXECFN), exe) == NULL) /* /proc is not mounted */
         exe[0] = '\0';
     for (int up = 0; up < 2; up++) { /* PREFIX/bin/dt-x -> PREFIX */

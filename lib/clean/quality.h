@@ -55,5 +55,9 @@ void dt_quality_group_lines(struct dt_rule *rules, int count);
 int dt_rule_file_read(const char *name, struct dt_lineage *lineage,
                       struct dt_rule rules[DT_RULES_MAX], int *count,
                       struct dt_error *err) DT_MUST_CHECK;
+/* The same of the text of a rule file, named "rules" in errors; paths in it are relative to the
+ * working directory. */
+int dt_rule_text_read(const char *text, struct dt_rule rules[DT_RULES_MAX], int *count,
+                      struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -341,3 +341,12 @@ int dt_rule_file_read(const char *name, struct dt_lineage *lineage,
     free(path);
     return rc;
 }
+
+int dt_rule_text_read(const char *text, struct dt_rule rules[DT_RULES_MAX], int *count,
+                      struct dt_error *err)
+{
+    char *copy = dt_strdup(text);
+    int rc = read_text("rules", copy, NULL, rules, count, err);
+    free(copy);
+    return rc;
+}

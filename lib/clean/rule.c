@@ -294,6 +294,8 @@ int dt_rule_select(const struct dt_clean_options *options, struct dt_rule rules[
     append_repairs(options, rules, count);
     for (int i = 0; i < options->rule_file_count; i++)
         DT_TRY(dt_rule_file_read(options->rule_files[i], options->lineage, rules, count, err));
+    if (options->rule_text)
+        DT_TRY(dt_rule_text_read(options->rule_text, rules, count, err));
     if (*count > DT_RULES_MAX - OTHER_RULES)
         return dt_fail(err, DT_EINVALID, "more than %d rules", DT_RULES_MAX - OTHER_RULES);
     dt_quality_group_lines(rules, *count);

@@ -52,6 +52,7 @@ struct dt_clean_options {
     uint64_t max_masked;           /* drop documents with more; UINT64_MAX: unlimited */
     const char *const *rule_files; /* names or paths of rule files */
     int rule_file_count;
+    const char *rule_text;                        /* of one more rule file; or NULL */
     const struct dt_contamination *contamination; /* or NULL; borrowed */
     struct dt_drop_list *drop;                    /* or NULL; borrowed */
     bool dedup;                                   /* drop duplicate texts */

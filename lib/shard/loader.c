@@ -157,18 +157,22 @@ static int open_datasets(struct dt_loader *l, struct dt_dataset *dataset, struct
     return 0;
 }
 
+static void make_arrays(const struct dt_loader *l, struct slot *s)
+{
+    s->ids = dt_alloc(l->rows, ((size_t)l->o.length + 1) * sizeof(uint32_t));
+    if (l->o.scope == DT_SCOPE_ROW)
+        return;
+    s->begins = dt_alloc(l->rows, (size_t)l->o.length * sizeof(int32_t));
+    s->ends = dt_alloc(l->rows, (size_t)l->o.length * sizeof(int32_t));
+}
+
 static void make_slots(struct dt_loader *l)
 {
     size_t row = ((size_t)l->o.length * (l->o.scope ? 3 : 1) + 1) * sizeof(uint32_t);
     l->slot_count = l->o.workers > 0 ? 2 + 2 * (uint64_t)l->o.workers : 1;
     l->slots = dt_alloc(l->slot_count, sizeof *l->slots);
-    for (uint64_t i = 0; i < l->slot_count; i++) {
-        l->slots[i].ids = dt_alloc(l->rows, ((size_t)l->o.length + 1) * sizeof(uint32_t));
-        if (l->o.scope == DT_SCOPE_ROW)
-            continue;
-        l->slots[i].begins = dt_alloc(l->rows, (size_t)l->o.length * sizeof(int32_t));
-        l->slots[i].ends = dt_alloc(l->rows, (size_t)l->o.length * sizeof(int32_t));
-    }
+    for (uint64_t i = 0; i < l->slot_count; i++)
+        make_arrays(l, &l->slots[i]);
     l->memory += l->slot_count * (sizeof *l->slots + l->rows * row);
 }
 
@@ -251,6 +255,11 @@ int dt_loader_next(struct dt_loader *l, struct dt_samples *batch, struct dt_erro
                                  .position = s->position};
     l->taken++;
     return 0;
+}
+
+void dt_loader_take(struct dt_loader *l)
+{
+    make_arrays(l, &l->slots[(l->taken - 1) % l->slot_count]);
 }
 
 void dt_loader_free(struct dt_loader *l)

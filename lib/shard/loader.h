@@ -67,6 +67,9 @@ size_t dt_loader_memory(const struct dt_loader *l);
 /* The next batch; borrowed until the next call. */
 int dt_loader_next(struct dt_loader *l, struct dt_samples *batch,
                    struct dt_error *err) DT_MUST_CHECK;
+/* Makes the arrays of the batch that dt_loader_next returned last the caller's, each to be freed
+ * with free(). */
+void dt_loader_take(struct dt_loader *l);
 void dt_loader_free(struct dt_loader *l); /* NULL is fine */
 
 #endif

@@ -23,11 +23,14 @@ setup() {
         cmp "$engine" "$PREFIX/lib/dt/$(basename "$engine")"
     done
     [ ! -e "$PREFIX/lib/dt/cuda-emulated.so" ]
+    cmp "${DT_BUILD:-$ROOT/build}/lib/libdt.so.0" "$PREFIX/lib/libdt.so.0"
+    cmp "$ROOT/lib/api/dt.h" "$PREFIX/include/dt.h"
     [ ! -e "$PREFIX/share/dt/setup" ]
     [ ! -e "$PREFIX/share/dt/results" ]
     run find "$T/a dir" -type f -not -path "$PREFIX/bin/dt-*" -not -path "$PREFIX/lib/dt/*.so" \
         -not -path "$PREFIX/share/dt/*" -not -path "$PREFIX/share/bash-completion/completions/dt-*" \
-        -not -path "$PREFIX/share/zsh/site-functions/_dt" -not -path "$PREFIX/share/man/man?/*"
+        -not -path "$PREFIX/share/zsh/site-functions/_dt" -not -path "$PREFIX/share/man/man?/*" \
+        -not -path "$PREFIX/lib/libdt.so.0" -not -path "$PREFIX/include/dt.h"
     [ -z "$output" ]
 }
 
@@ -36,6 +39,14 @@ setup() {
     for program in "$T"/moved/bin/*; do
         "$program" --version
     done
+}
+
+@test "a program in C is linked with the installed library" {
+    printf '#include <dt.h>\n#include <stdio.h>\nint main(void) { return puts(dt_api_version()) < 0; }\n' >"$T/x.c"
+    ${CC:-cc} -Werror -Wall -I"$PREFIX/include" "$T/x.c" -L"$PREFIX/lib" -ldt -Wl,-rpath,"$PREFIX/lib" -o "$T/x"
+    [ "$("$T/x")" = "$(dt-shard --version | sed -n '1s/.* //p')" ]
+    nm -D --defined-only "$PREFIX/lib/libdt.so.0" | sed -n 's/.* T \(.*\)@@LIBDT_0$/\1/p' | sort >"$T/exported"
+    grep -o 'dt_api_[a-z_]*(' "$ROOT/lib/api/dt.h" | tr -d '(' | sort -u | diff - "$T/exported"
 }
 
 @test "uninstall removes what install put" {
