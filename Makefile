@@ -528,6 +528,19 @@ uninstall: ## remove what install put below DESTDIR and PREFIX
 	@rm -f '$(DEST)'/lib/$(notdir $(SHARED)) '$(DEST)'/lib/libdt.so '$(DEST)'/include/dt.h
 	@rm -rf '$(DEST)'/lib/dt '$(DEST)'/share/dt
 
+# Links of programs to the libraries beside them work on machines whose C library is not older.
+wheel: $B/wheel/venv/ready ## Python's wheel and sdist of dt-tools, in build/wheel
+	@rm -rf $B/wheel/raw $B/wheel/*.whl $B/wheel/*.tar.gz
+	@DT_BUILD=$B/wheel/objects $B/wheel/venv/bin/python -m build -n --sdist --wheel -o $B/wheel/raw . >$B/wheel/log 2>&1 || \
+	  { tail -n 40 $B/wheel/log; exit 1; }
+	@PATH="$(CURDIR)/$B/wheel/venv/bin:$$PATH" auditwheel -v repair -w $B/wheel $B/wheel/raw/*.whl >>$B/wheel/log 2>&1 || \
+	  { tail -n 40 $B/wheel/log; exit 1; }
+	@mv $B/wheel/raw/*.tar.gz $B/wheel && ls -l $B/wheel/*.whl $B/wheel/*.tar.gz
+$B/wheel/venv/ready: python/requirements-wheel.txt | deps-oracles
+	$(PYTHON) -m venv $B/wheel/venv
+	$B/wheel/venv/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
 format: ## reformat the C sources
 	find lib tools tests $(FORMATTED) | xargs clang-format -i
 
@@ -537,7 +550,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-data build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always wheel gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-data build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories corpus fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

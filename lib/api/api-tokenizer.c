@@ -7,8 +7,9 @@
 #include "token/batch-encoder.h"
 #include "token/tokenizer.h"
 
-#define ONE_THREAD ((size_t)1 << 18) /* bytes of text below which other threads are not worth it   \
-                                      */
+#define ONE_THREAD                                                                                 \
+    ((size_t)1 << 18) /* bytes of text below which other threads are not worth it                  \
+                       */
 
 struct dt_api_tokenizer {
     struct dt_tokenizer *tokenizer;
