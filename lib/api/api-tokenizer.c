@@ -33,6 +33,7 @@ struct one {
 /* An encoder of several threads, and where it puts what it encodes. */
 struct batch {
     struct dt_idle_item item;
+    struct dt_threads *threads;
     struct dt_batch_encoder *encoder;
     struct encoded *result;
 };
@@ -59,6 +60,7 @@ static void free_batch(struct dt_idle_item *item)
 {
     struct batch *batch = (struct batch *)item;
     dt_batch_encoder_free(batch->encoder);
+    dt_threads_free(batch->threads);
     free(batch);
 }
 
@@ -171,7 +173,8 @@ static int receive(const struct dt_encoded *document, void *context, struct dt_e
 static struct batch *new_batch(struct dt_api_tokenizer *t, const struct request *r)
 {
     struct batch *batch = dt_alloc(1, sizeof *batch);
-    const struct dt_batch_encoder_options options = {.threads = r->threads,
+    batch->threads = dt_threads_new(r->threads);
+    const struct dt_batch_encoder_options options = {.threads = batch->threads,
                                                      .frame = r->frame,
                                                      .allow_special = r->special,
                                                      .keep_spans = r->spans};

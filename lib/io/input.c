@@ -469,7 +469,7 @@ static int find_magic(struct dt_input *in, const char *magic, bool *found, struc
     }
 }
 
-/* Moves behind the first byte of the frame that failed. What is not in memory is read again, at
+/* Moves past the first byte of the frame that failed. What is not in memory is read again, at
  * most four times the file in all: damage may be made such that every byte begins a long frame. */
 static int leave_frame(struct dt_input *in, struct dt_error *err)
 {
