@@ -195,13 +195,19 @@ static void read_ahead(struct reader *r)
     dt_pool_submit(r->pool, b);
 }
 
-/* The next block with records; NULL after the last. Large blocks are not read ahead. */
+/* Large blocks are not read ahead, and nothing is while the input waits for another process: the
+ * documents that are there come first. */
+static bool may_read_ahead(const struct reader *r)
+{
+    return r->reading == 0 || (r->reading < r->ahead && dt_input_is_ready(r->source.in));
+}
+
+/* The next block with records; NULL after the last. */
 static struct block *next_block(struct reader *r)
 {
     struct block *b;
     do {
-        while (!r->ended && !r->cut && !dt_pool_full(r->pool) &&
-               (r->reading == 0 || r->reading < r->ahead))
+        while (!r->ended && !r->cut && !dt_pool_full(r->pool) && may_read_ahead(r))
             read_ahead(r);
         b = dt_pool_next(r->pool);
         if (b)

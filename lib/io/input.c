@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -358,6 +359,12 @@ static int fill_or_fail(struct dt_input *in, struct dt_error *err)
         return fill_plain(in, err);
     *err = in->damage;
     return (int)err->code;
+}
+
+bool dt_input_is_ready(const struct dt_input *in)
+{
+    struct pollfd file = {.fd = in->fd, .events = POLLIN};
+    return in->plain.from < in->plain.to || in->raw_ended || poll(&file, 1, 0) != 0;
 }
 
 int dt_input_read(struct dt_input *in, void *data, size_t capacity, size_t *size,

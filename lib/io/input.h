@@ -40,6 +40,8 @@ int dt_input_open_descriptor(struct dt_input **in, int fd, const char *name,
                              struct dt_error *err) DT_MUST_CHECK;
 void dt_input_close(struct dt_input *in); /* NULL is fine */
 
+/* Whether the next read will not wait for another process. */
+bool dt_input_is_ready(const struct dt_input *in);
 /* Up to capacity bytes; *size is 0 only at the end. */
 int dt_input_read(struct dt_input *in, void *data, size_t capacity, size_t *size,
                   struct dt_error *err) DT_MUST_CHECK;
