@@ -164,8 +164,12 @@ struct head {
 static struct head head_of(const struct dt_settings *s, const struct dt_plan_layout *l)
 {
     double rows = dt_layout_tokens(l, s);
-    return (struct head){dt_model_is_masked(&s->model) ? s->data.mask_rate * rows : rows,
-                         (double)s->model.hidden_size, (double)s->model.vocab_size / (double)l->tp};
+    double width = (double)s->model.hidden_size;
+    if (s->model.num_labels > 0)
+        return (struct head){rows / (double)s->training.sequence_length, width,
+                             (double)s->model.num_labels};
+    return (struct head){dt_model_is_masked(&s->model) ? s->data.mask_rate * rows : rows, width,
+                         (double)s->model.vocab_size / (double)l->tp};
 }
 
 /* The loss reads the logits and writes their gradients. */

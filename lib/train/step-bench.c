@@ -35,15 +35,17 @@ struct bench {
 static int open_bench(struct bench *b, struct dt_device *dev, int steps, struct dt_error *err)
 {
     long batch = b->settings->training.batch_size, length = b->settings->training.sequence_length;
+    const struct dt_model_config *c = &b->settings->model;
     struct dt_rng rng;
     dt_rng_init(&rng, 1);
     dt_batch_init(&b->batch, batch, length);
     b->batch.count = batch;
     b->batch.length = length;
     for (long i = 0; i < batch * length; i++) {
-        b->batch.inputs[i] = (int32_t)dt_rng_below(&rng, (uint32_t)b->settings->model.vocab_size);
-        b->batch.targets[i] = (int32_t)dt_rng_below(&rng, (uint32_t)b->settings->model.vocab_size);
-        if (dt_model_is_masked(&b->settings->model) && i % 20 >= 3) /* 15% are predicted */
+        bool one = c->num_labels > 0, some = dt_model_is_masked(c);
+        b->batch.inputs[i] = (int32_t)dt_rng_below(&rng, (uint32_t)c->vocab_size);
+        b->batch.targets[i] = (int32_t)dt_rng_below(&rng, (uint32_t)dt_model_logit_count(c));
+        if (one ? i % length > 0 : some && i % 20 >= 3) /* one a text; 15% are predicted */
             b->batch.targets[i] = DT_NO_TARGET;
     }
     b->forward_backward = dt_alloc((size_t)steps, sizeof(double));

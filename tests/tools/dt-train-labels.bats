@@ -46,6 +46,12 @@ accuracy() { dt-eval -q --json -m "$1" labels labelled.jsonl | jq .accuracy; }
     [[ "$output" == *"data.labels is given as 'a,b', but the classifier in 'first/latest' has 'short,long'"* ]]
 }
 
+@test "dt-bench and dt-plan know classifiers" {
+    local settings=("${shape[@]}" --set data.labels=a,b,c --set model.vocab_size=300)
+    dt-bench step --json -n 2 "${settings[@]}" | jq -e '.step_s > 0'
+    dt-plan --json --cluster cpu-box -n 1 "${settings[@]}" | jq -e '.memory.total > 0'
+}
+
 @test "a resumed run ends with the bits of one that was not stopped" {
     classify whole "${shape[@]}" --set training.max_steps=40 labelled.jsonl
     classify cut "${shape[@]}" --set training.max_steps=40 --resume whole/step-00000020 labelled.jsonl
