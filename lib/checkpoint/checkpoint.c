@@ -363,9 +363,9 @@ static int save_config(const char *path, const struct dt_model_config *model,
 {
     struct dt_labels labels;
     struct json_object *config = dt_model_config_to_json(model, identity->eot);
-    dt_labels_of_names(&labels, identity->settings->data.labels);
+    int rc = dt_labels_of_names(&labels, identity->settings->data.labels, err);
     dt_labels_add(&labels, config);
-    int rc = dt_json_write(path, config, err);
+    rc = rc < 0 ? rc : dt_json_write(path, config, err);
     dt_labels_release(&labels);
     json_object_put(config);
     return rc;

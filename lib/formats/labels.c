@@ -55,7 +55,7 @@ int dt_labels_read(struct dt_labels *l, const char *directory, long count, struc
     return rc;
 }
 
-void dt_labels_of_names(struct dt_labels *l, const char *names)
+int dt_labels_of_names(struct dt_labels *l, const char *names, struct dt_error *err)
 {
     *l = (struct dt_labels){.pad_id = -1};
     for (const char *at = names; *at; at++)
@@ -65,7 +65,12 @@ void dt_labels_of_names(struct dt_labels *l, const char *names)
         size_t size = strcspn(names, ",");
         l->names[i] = dt_strndup(names, size);
         names += size + 1;
+        if (size == 0 || l->names[i][0] == ' ' || dt_labels_find(l, l->names[i]) < i)
+            return dt_fail(err, DT_EINVALID,
+                           "data.labels: '%s' is empty, begins with a blank, or is there twice",
+                           l->names[i]);
     }
+    return 0;
 }
 
 void dt_labels_release(struct dt_labels *l)

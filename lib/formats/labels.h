@@ -20,8 +20,10 @@ struct dt_labels {
  * labels. Release with dt_labels_release, also after a failure. */
 int dt_labels_read(struct dt_labels *labels, const char *path, long count,
                    struct dt_error *err) DT_MUST_CHECK;
-/* The labels of names, separated by commas; empty: none. */
-void dt_labels_of_names(struct dt_labels *labels, const char *names);
+/* The labels of names, separated by commas; empty: none. DT_EINVALID: a name is empty, begins with
+ * a blank, or is there twice. Release them, also after a failure. */
+int dt_labels_of_names(struct dt_labels *labels, const char *names,
+                       struct dt_error *err) DT_MUST_CHECK;
 void dt_labels_release(struct dt_labels *labels);
 /* The label of a name, or -1. */
 long dt_labels_find(const struct dt_labels *labels, const char *name);

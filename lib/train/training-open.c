@@ -172,7 +172,7 @@ static int check_layout(const struct dt_training *t, const struct dt_training_op
 static int open_data(struct dt_training *t, const struct dt_training_options *o,
                      struct dt_error *err)
 {
-    dt_labels_of_names(&t->labels, t->settings.data.labels);
+    DT_TRY(dt_labels_of_names(&t->labels, t->settings.data.labels, err));
     DT_TRY(open_train_split(t, o, err));
     const struct dt_shard_info *info = dt_dataset_info(t->train);
     if (o->tokenizer_path && o->tokenizer != info->tokenizer)

@@ -68,6 +68,9 @@ refuses() { # MESSAGE ARGUMENT...
     refuses "docs.jsonl: document" --set data.labels=a,b docs.jsonl
     refuses "label 'long' is neither a number below 2" --set data.labels=a,b labelled.jsonl
     refuses "data.labels needs documents with labels, a file FILE.jsonl: data is not" --set data.labels=a,b data
+    for names in a,,b a,a 'a, b' a,; do
+        refuses "is empty, begins with a blank, or is there twice" --set data.labels="$names" labelled.jsonl
+    done
     refuses "num_labels must be from 2" --set data.labels=a labelled.jsonl
     refuses "data.labels of a classifier needs" --set data.labels=a,b --set data.document_mask=true labelled.jsonl
     refuses "dt knows no classifier with granite" --set model.name=granite --set data.labels=a,b labelled.jsonl
