@@ -15,7 +15,7 @@
 #include "hub/hub.h"
 
 static struct {
-    const char *tokenizer, *split, *device, *output, *items;
+    const char *tokenizer, *split, *device, *output, *items, *documents;
     struct dt_string_list models, references;
     long threads, batch, resamples, seed;
     int words; /* enum dt_translation_words_kind */
@@ -44,6 +44,8 @@ static const struct dt_option options[] = {
      .min = 0, .max = 1e15, .without = "alone"},
     {"items", 0, DT_OPTION_STRING, &opt.items, "FILE", "write the scores of each item to FILE",
      .writes = ""},
+    {"documents", 0, DT_OPTION_STRING, &opt.documents, "FILE",
+     "write the documents to FILE, with their perplexity in meta", .writes = ""},
     {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print one JSON object"},
     {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE", "write the result to FILE",
      .writes = ""},
@@ -58,7 +60,7 @@ static const struct dt_option options[] = {
 
 static const struct dt_use uses[] = {
     {"perplexity", "DATA", "model",
-     "tokenizer split no-end items json output batch device threads quiet"},
+     "tokenizer split no-end items documents json output batch device threads quiet"},
     {"choice", "DATA", "model", "tokenizer items json output batch device threads quiet"},
     {"masked", "DATA", "model",
      "tokenizer mask-rate alone seed items json output batch device threads quiet"},
@@ -130,7 +132,8 @@ static int measure_perplexity(void *results, int number, struct dt_scored_model 
                               void *data, struct dt_progress *progress, struct dt_error *err)
 {
     struct dt_perplexity *all = results;
-    const struct dt_perplexity_options how = {opt.tokenizer, opt.split, opt.batch, !opt.no_end};
+    const struct dt_perplexity_options how = {opt.tokenizer, opt.split, opt.batch, !opt.no_end,
+                                              opt.documents != NULL};
     DT_TRY(dt_scored_model_need_next_token(subject, err));
     DT_TRY(dt_perplexity_measure(&all[number], subject, data, &how, progress, err));
     if (all[number].documents != all[0].documents)
@@ -149,7 +152,9 @@ static int perplexity(char **data, int count, struct dt_error *err)
         dt_perplexity_report(results, opt.models.count, opt.json, &text);
         if (opt.items)
             dt_perplexity_items(results, opt.models.count, &items);
-        rc = write_results(&text, &items, err);
+        if (opt.documents && leads())
+            rc = dt_perplexity_write_documents(&results[0], data[0], opt.documents, err);
+        rc = rc == 0 ? write_results(&text, &items, err) : rc;
     }
     for (int i = 0; i < opt.models.count; i++)
         dt_perplexity_release(&results[i]);
@@ -275,6 +280,8 @@ static const struct mode *mode_of(int count, char **operands)
     if (count < 2 || count - 1 > modes[use].most)
         dt_program_usage("%s needs %s", uses[use].name, uses[use].operands);
     dt_program_check_use(&command, &uses[use]);
+    if (opt.documents && opt.models.count > 1)
+        dt_program_usage("--documents takes one model");
     if (modes[use].run == bleu && opt.resamples == 0 && dt_option_is_given(&command, "seed"))
         dt_program_usage("--seed requires --bootstrap");
     return &modes[use];

@@ -8,12 +8,12 @@
 #include "base/pool.h"
 #include "clean/attributes.h"
 #include "clean/drop-list.h"
-#include "clean/meta.h"
 #include "clean/paragraphs.h"
 #include "io/document-stream.h"
 #include "unicode/utf8.h"
 #include "json/json-number.h"
 #include "json/json.h"
+#include "json/meta.h"
 
 #define BATCH_DOCUMENTS 256
 #define BATCH_BYTES     ((size_t)1 << 20)

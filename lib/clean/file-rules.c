@@ -2,16 +2,18 @@
 #include "clean/file-rules.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/program.h"
-#include "clean/meta.h"
 #include "clean/rule-setting.h"
 #include "clean/url-list.h"
 #include "io/lineage.h"
+#include "json/meta.h"
 
 #define BLANKS " \t\r"
+#define NAME   64 /* bytes of a rule's name */
 
 void dt_file_models_release(struct dt_file_models *models)
 {
@@ -38,7 +40,7 @@ struct score_rule {
     const struct dt_classifier *classifier;
     size_t label;
     bool is_most; /* the limit is the highest score, not the lowest */
-    char name[64];
+    char name[NAME];
 };
 
 static bool apply_score(const struct dt_rule *rule, struct dt_document *document,
@@ -77,36 +79,46 @@ static int find_model(const struct dt_file_rules_context *context, char *path,
     return dt_lineage_add_path(context->lineage, path, err);
 }
 
-/* "fasttext-LABEL", in letters that need no quotes. */
-static void name_score(struct score_rule *own, const char *label)
+/* PREFIX and LABEL, in letters that need no quotes. */
+static void name_rule(char name[NAME], const char *prefix, const char *label)
 {
-    size_t size = strlen("fasttext-");
-    memcpy(own->name, "fasttext-", size);
-    for (; *label && size + 1 < sizeof own->name; label++)
-        own->name[size++] = isalnum((unsigned char)*label) ? *label : '-';
-    own->name[size] = '\0';
+    size_t size = strlen(prefix);
+    memcpy(name, prefix, size);
+    for (; *label && size + 1 < NAME; label++)
+        name[size++] = isalnum((unsigned char)*label) ? *label : '-';
+    name[size] = '\0';
+}
+
+/* Splits "WORD ... min|max X" into count words before min or max, the limit, and which of both. */
+static bool parse_limit(char *arguments, char **words, size_t count, bool *is_most, double *limit)
+{
+    char *rest = arguments, *word, *all[8] = {NULL};
+    size_t n = 0;
+    while ((word = strsep(&rest, BLANKS)) != NULL)
+        if (*word && n++ < 8)
+            all[n - 1] = word;
+    if (n != count + 2 || dt_program_parse_real(all[count + 1], limit) < 0)
+        return false;
+    memcpy(words, all, count * sizeof *words);
+    *is_most = strcmp(all[count], "max") == 0;
+    return *is_most || strcmp(all[count], "min") == 0;
 }
 
 static int make_score(const struct dt_file_rules_context *context, char *arguments,
                       struct dt_rule *rule, struct dt_error *err)
 {
-    char *rest = arguments, *words[4] = {NULL}, *word;
-    size_t count = 0;
+    struct score_rule own = {0};
+    char *words[2];
     double limit;
-    while ((word = strsep(&rest, BLANKS)) != NULL)
-        if (*word && count++ < 4)
-            words[count - 1] = word;
-    if (count != 4 || (strcmp(words[2], "min") != 0 && strcmp(words[2], "max") != 0) ||
-        dt_program_parse_real(words[3], &limit) < 0)
+    if (!parse_limit(arguments, words, 2, &own.is_most, &limit))
         return dt_fail(err, DT_EFORMAT, "'fasttext: MODEL LABEL min|max SCORE' expected");
-    struct score_rule own = {.is_most = strcmp(words[2], "max") == 0};
     DT_TRY(find_model(context, path_beside(context->path, words[0]), &own.classifier, err));
     own.label = dt_classifier_find(own.classifier, words[1]);
     if (own.label == dt_classifier_labels(own.classifier))
         return dt_fail(err, DT_EMISSING, "the model '%s' has no label '%s'; it has '%s'%s",
                        words[0], words[1], dt_classifier_label(own.classifier, 0),
                        own.label > 1 ? " and others" : "");
-    name_score(&own, dt_classifier_label(own.classifier, own.label));
+    name_rule(own.name, "fasttext-", dt_classifier_label(own.classifier, own.label));
     struct score_rule *kept = dt_alloc(1, sizeof *kept);
     *kept = own;
     *rule = (struct dt_rule){.name = kept->name,
@@ -156,13 +168,57 @@ static int make_urls(const struct dt_file_rules_context *context, char *argument
     return 0;
 }
 
+/* --- numbers in meta -------------------------------------------------------------------------- */
+
+struct meta_rule {
+    bool is_most;
+    char name[NAME];
+    char member[]; /* of meta */
+};
+
+/* A document without the number is not kept: its value is -1. */
+static bool apply_meta(const struct dt_rule *rule, struct dt_document *document,
+                       struct dt_rule_scratch *scratch, struct dt_finding *finding)
+{
+    const struct meta_rule *own = rule->object;
+    double value = dt_meta_get_number(&document->meta, own->member, NAN);
+    double limit = dt_rule_setting(rule, document, scratch);
+    finding->value = isnan(value) ? -1 : value;
+    if (isnan(limit))
+        return true;
+    return own->is_most ? value <= limit : value >= limit;
+}
+
+static int make_meta(const struct dt_file_rules_context *context, char *arguments,
+                     struct dt_rule *rule, struct dt_error *err)
+{
+    char *member;
+    double limit;
+    bool is_most;
+    (void)context;
+    if (!parse_limit(arguments, &member, 1, &is_most, &limit))
+        return dt_fail(err, DT_EFORMAT, "'meta: NAME min|max NUMBER' expected");
+    struct meta_rule *own = dt_alloc(1, sizeof *own + strlen(member) + 1);
+    own->is_most = is_most;
+    strcpy(own->member, member);
+    name_rule(own->name, is_most ? "meta-max-" : "meta-min-", member);
+    *rule = (struct dt_rule){.name = own->name,
+                             .setting = limit,
+                             .object = own,
+                             .group = 1,
+                             .owned = own,
+                             .release = free,
+                             .apply = apply_meta};
+    return 0;
+}
+
 /* --- by name ---------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
     int (*make)(const struct dt_file_rules_context *context, char *arguments, struct dt_rule *rule,
                 struct dt_error *err);
-} kinds[] = {{"fasttext", make_score}, {"url-blocklist", make_urls}};
+} kinds[] = {{"fasttext", make_score}, {"url-blocklist", make_urls}, {"meta", make_meta}};
 #define KINDS (sizeof kinds / sizeof *kinds)
 
 bool dt_file_rules_has(const char *name)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rules that name a file, which they read:
+ * Rules with arguments: those that read a file, and limits of a number in meta:
  *
  *     fasttext: MODEL LABEL min|max X
  *     url-blocklist: FILE
+ *     meta: NAME min|max X
  *
  * Paths are relative to the directory of the rule file.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "clean/rule-setting.h"
 
-#include "clean/meta.h"
+#include "json/meta.h"
 
 const char *dt_rule_language(const struct dt_document *document, struct dt_rule_scratch *scratch)
 {

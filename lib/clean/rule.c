@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clean/meta.h"
 #include "clean/quality.h"
 #include "clean/rule-setting.h"
 #include "dedup/contamination.h"
@@ -16,6 +15,7 @@
 #include "unicode/character.h"
 #include "unicode/utf8.h"
 #include "json/json.h"
+#include "json/meta.h"
 
 void dt_rule_scratch_release(struct dt_rule_scratch *scratch)
 {

@@ -17,7 +17,8 @@ struct dt_perplexity_options {
     const char *tokenizer; /* of documents; NULL: the one in the model's directory */
     const char *split;     /* of a directory of shards; NULL: val, if it has splits */
     long batch;
-    bool end; /* also predict the end of documents */
+    bool end;       /* also predict the end of documents */
+    bool documents; /* they are to be written: data must be a file of documents */
 };
 
 struct dt_perplexity {
@@ -27,7 +28,8 @@ struct dt_perplexity {
     uint64_t words; /* as counted by Python's re.split(r"\s+"); 0: unknown */
     double floor;   /* nats: -sum of the true log-probabilities of dt-synth */
     bool has_floor;
-    double *items; /* [document]: nats, owned */
+    double *items;   /* [document]: nats, owned */
+    uint64_t *sizes; /* [document]: tokens predicted, owned */
 };
 
 /* data: a directory of shards, a .dts file, or documents ("-": stdin). Release the result with
@@ -35,6 +37,10 @@ struct dt_perplexity {
 int dt_perplexity_measure(struct dt_perplexity *result, struct dt_scored_model *subject, char *data,
                           const struct dt_perplexity_options *how, struct dt_progress *progress,
                           struct dt_error *err) DT_MUST_CHECK;
+/* Writes the documents of data, which were measured, with their perplexity per token as
+ * "perplexity" of meta. */
+int dt_perplexity_write_documents(const struct dt_perplexity *result, char *data, const char *path,
+                                  struct dt_error *err) DT_MUST_CHECK;
 void dt_perplexity_release(struct dt_perplexity *result);
 
 /* Appends the results of count models on the same data. */

@@ -52,6 +52,10 @@ void dt_reading_options_report(const struct dt_documents *documents)
                         losses.first_skipped);
     if (losses.first_partial)
         dt_program_warn("taken in part: %s", losses.first_partial);
+    if (losses.undivided)
+        dt_program_warn("%s: is one piece of compressed data, which is not divided: this part has "
+                        "all its documents; outputs of dt named .gz or .zst can be divided",
+                        losses.undivided);
     if (losses.missing_separator)
         dt_program_warn("separator '%s' not found: each input is one document",
                         losses.missing_separator);

@@ -113,25 +113,18 @@ static void count_block(struct counter *c, const char *block, size_t size)
     }
 }
 
-int dt_document_part_count(const char *path, char delimiter, bool passes_blank, uint64_t end,
+int dt_document_part_count(struct dt_input *in, char delimiter, bool passes_blank,
                            struct dt_document_before *before, struct dt_error *err)
 {
     struct counter c = {
         .before = before, .delimiter = delimiter, .passes_blank = passes_blank, .is_blank = true};
-    int fd = dt_file_open(path, err), rc = 0;
-    DT_TRY(fd);
     char *block = dt_alloc(BLOCK, 1);
     *before = (struct dt_document_before){0};
-    uint64_t at = 0;
-    for (size_t n = 1; rc == 0 && at < end && n > 0; at += n) {
-        rc = read_at(fd, path, block, at, &n, err);
-        if (rc < 0)
-            break;
-        n = n < end - at ? n : (size_t)(end - at);
-        size_t mark = at == 0 && passes_blank && n >= 3 && memcmp(block, "\xef\xbb\xbf", 3) == 0;
-        count_block(&c, block + 3 * mark, n - 3 * mark);
+    int rc = passes_blank ? dt_input_skip_mark(in, err) : 0;
+    for (size_t n = 1; rc == 0 && n > 0;) {
+        rc = dt_input_read(in, block, BLOCK, &n, err);
+        count_block(&c, block, rc == 0 ? n : 0);
     }
     free(block);
-    close(fd);
     return rc;
 }

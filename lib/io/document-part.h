@@ -7,10 +7,10 @@
  *     files   [ a.jsonl     ][ b.jsonl.zst ][ c.jsonl             ]
  *     parts   |      0       |      1       |      2       |  3   ..
  *
- * A record belongs to the part in which its first byte is, a file that cannot be cut (compressed,
- * or of a format whose records do not end with one byte) to the part in which its own first byte
- * is. So the parts depend on the list of files, their sizes and kinds alone, and the documents of
- * part 0, 1, ... N - 1 one after another are those of all files.
+ * A record belongs to the part in which its first byte is; of compressed data, to that of the
+ * frame before (dt_input_limit_frames()); a file of a format that cannot be cut to the part in
+ * which its own first byte is. So the parts depend on the list of files, their sizes and kinds
+ * alone, and the documents of part 0, 1, ... N - 1 one after another are those of all files.
  */
 #ifndef DT_IO_DOCUMENT_PART_H
 #define DT_IO_DOCUMENT_PART_H
@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "io/input.h"
 
 struct dt_document_part {
     long index, count; /* part index of 0 .. count - 1; count 0: everything */
@@ -44,7 +45,8 @@ int dt_document_part_cut(const char *path, char delimiter, uint64_t size,
 struct dt_document_before {
     uint64_t lines, records; /* records: lines, without blank ones if they are passed over */
 };
-int dt_document_part_count(const char *path, char delimiter, bool passes_blank, uint64_t end,
+/* Of all that an input has. */
+int dt_document_part_count(struct dt_input *in, char delimiter, bool passes_blank,
                            struct dt_document_before *before, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -56,12 +56,14 @@ struct dt_document_record {
 #define DT_DOCUMENT_BAD 2 /* result of next: the record is not a document, err says why */
 
 struct dt_document_reader {
-    const char *name;  /* for --from */
-    bool has_fields;   /* --field applies */
-    bool cuts;         /* documents end at a separator */
-    const char *ends;  /* records end with this byte, and it is in no record: io/document-part.h can
-                          cut files; NULL: files are whole */
-    bool passes_blank; /* a blank line is not a record */
+    const char *name; /* for --from */
+    bool has_fields;  /* --field applies */
+    bool cuts;        /* documents end at a separator */
+    const char *ends; /* records end with this byte, and it is in no record: io/document-part.h can
+                         cut files; NULL: files are whole */
+    const char *begins; /* records begin with these characters, and each frame of compressed data
+                           with a record; NULL: this is not so */
+    bool passes_blank;  /* a blank line is not a record */
     /* *state is released by close, also after a failure. */
     int (*open)(void **state, const struct dt_document_source *source, struct dt_error *err);
     /* Reads the next record: doc, which is empty, gets its text, its meta, and its id if it names

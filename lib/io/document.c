@@ -33,12 +33,13 @@ struct dt_documents {
     uint64_t taken, total; /* of the files already closed; of all */
     struct dt_bad_lines bad_lines;
     struct dt_stream_check stream; /* of the file being read */
-    char *first_partial;           /* error of a stream, if options.partial */
-    bool ended;                    /* all inputs were read */
-    bool cuts;                     /* some file was split at separators */
-    uint64_t separators;           /* of the files already closed */
-    struct dt_sha256 hash;         /* of the file being read, with options.lineage; the same: */
-    struct json_object *upstream;  /* the records of its stream, or NULL */
+    char *undivided;       /* name of a file of one frame, of which this is not the only part */
+    char *first_partial;   /* error of a stream, if options.partial */
+    bool ended;            /* all inputs were read */
+    bool cuts;             /* some file was split at separators */
+    uint64_t separators;   /* of the files already closed */
+    struct dt_sha256 hash; /* of the file being read, with options.lineage; the same: */
+    struct json_object *upstream; /* the records of its stream, or NULL */
 };
 
 const char *dt_documents_check(int format, const char *separator)
@@ -124,6 +125,7 @@ void dt_documents_close(struct dt_documents *d)
     dt_sha256_release(&d->hash);
     dt_bad_lines_release(&d->bad_lines);
     free(d->first_partial);
+    free(d->undivided);
     free(d->sizes);
     json_object_put(d->upstream);
     free(d);
@@ -165,6 +167,7 @@ struct dt_documents_losses dt_documents_losses(const struct dt_documents *d)
                                         .skipped = d->bad_lines.count,
                                         .first_skipped = d->bad_lines.first,
                                         .first_partial = d->first_partial,
+                                        .undivided = d->undivided,
                                         .missing_separator = missing ? d->options.separator : NULL};
 }
 
@@ -216,36 +219,92 @@ static void pass_files(struct dt_documents *d)
     }
 }
 
+static struct dt_input_cut cut_of(const struct dt_documents *d)
+{
+    return (struct dt_input_cut){.ends = d->reader->ends, .begins = d->reader->begins};
+}
+
 /* Limits the open file to the part. *mine is false if nothing of it is to be read. */
 static int limit_to_part(struct dt_documents *d, bool *mine, struct dt_error *err)
 {
     const char *path = d->paths[d->next_path - 1];
     uint64_t size = d->sizes[d->next_path - 1], at = d->offset;
+    bool framed = dt_input_is_framed(d->in) && (d->reader->ends || d->reader->begins);
     *mine = true;
     d->is_cut = d->counted = false;
     d->before = (struct dt_document_before){0};
     d->offset += size;
     if (d->options.part.count == 0 || (at >= d->part.first && at + size <= d->part.end))
         return 0;
-    if (d->reader->ends == NULL || !dt_input_is_plain(d->in)) {
+    if (!framed && (d->reader->ends == NULL || !dt_input_is_plain(d->in))) {
         *mine = at >= d->part.first;
         return 0;
     }
     d->is_cut = true;
     d->here.first = d->part.first > at ? d->part.first - at : 0;
     d->here.end = d->part.end < at + size ? d->part.end - at : size;
+    if (framed) {
+        DT_TRY(dt_input_limit_frames(d->in, d->here.first, d->here.end, cut_of(d), &d->here.first,
+                                     err));
+        *mine = d->here.first < d->here.end;
+        return 0;
+    }
     DT_TRY(dt_document_part_cut(path, *d->reader->ends, size, &d->here, err));
     return dt_input_limit(d->in, d->here.first, d->here.end, err);
+}
+
+static struct dt_document_source source_of(const struct dt_documents *d, struct dt_input *in)
+{
+    return (struct dt_document_source){.in = in,
+                                       .field = d->options.field,
+                                       .separator = d->options.separator,
+                                       .most = d->most,
+                                       .guessed = d->options.format == DT_DOCUMENT_FORMAT_AUTO,
+                                       .allow_special = d->options.allow_special,
+                                       .threads = d->threads};
+}
+
+/* The records of a format that has no byte at which they end. */
+static int count_records(struct dt_documents *d, struct dt_input *in, struct dt_error *err)
+{
+    const struct dt_document_source source = source_of(d, in);
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    void *state = NULL;
+    int rc = d->reader->open(&state, &source, err);
+    for (int found = 1; rc == 0 && found > 0;) {
+        struct dt_document_record record = {0};
+        found = d->reader->next(state, &doc, &record, err);
+        d->before.records += found > 0;
+        rc = found < 0 ? found : record.cut ? d->reader->skip(state, err) : 0;
+        dt_buffer_clear(&doc.id);
+        dt_buffer_clear(&doc.text);
+        dt_buffer_clear(&doc.meta);
+    }
+    d->reader->close(state);
+    dt_document_release(&doc);
+    return rc;
 }
 
 /* Counts what is before the part, when the first line or document is to be named. */
 static int count_before(struct dt_documents *d, struct dt_error *err)
 {
+    struct dt_input *in;
+    uint64_t at;
     if (!d->is_cut || d->counted)
         return 0;
     d->counted = true;
-    return dt_document_part_count(d->paths[d->next_path - 1], *d->reader->ends,
-                                  d->reader->passes_blank, d->here.first, &d->before, err);
+    if (d->here.first == 0)
+        return 0;
+    DT_TRY(dt_input_open_hashed(&in, d->paths[d->next_path - 1], DT_INPUT_DECODED, NULL, err));
+    int rc = dt_input_is_plain(in)
+                 ? dt_input_limit(in, 0, d->here.first, err)
+                 : dt_input_limit_frames(in, 0, d->here.first, cut_of(d), &at, err);
+    if (rc == 0)
+        rc = d->reader->begins ? count_records(d, in, err)
+                               : dt_document_part_count(in, *d->reader->ends,
+                                                        d->reader->passes_blank, &d->before, err);
+    dt_input_close(in);
+    return rc;
 }
 
 /* --- files ------------------------------------------------------------------------------------ */
@@ -272,17 +331,9 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
     }
     if (d->options.lineage && d->options.threads > 1)
         dt_sha256_use_thread(&d->hash);
-    return d->reader->open(
-        &d->state,
-        &(struct dt_document_source){.in = d->in,
-                                     .field = d->options.field,
-                                     .separator = d->options.separator,
-                                     .most = d->most,
-                                     .continued = d->is_cut && d->here.first > 0,
-                                     .guessed = d->options.format == DT_DOCUMENT_FORMAT_AUTO,
-                                     .allow_special = d->options.allow_special,
-                                     .threads = d->threads},
-        err);
+    struct dt_document_source source = source_of(d, d->in);
+    source.continued = d->is_cut && d->here.first > 0;
+    return d->reader->open(&d->state, &source, err);
 }
 
 /* A stream from a pipe is identified by its records, any other input by its hash. */
@@ -342,6 +393,9 @@ static int take_lineage(struct dt_documents *d, struct dt_error *err)
 static void close_current(struct dt_documents *d)
 {
     uint64_t taken, total;
+    bool more = d->is_cut && d->here.end < d->sizes[d->next_path - 1];
+    if (more && d->here.first == 0 && dt_input_frames(d->in) == 1 && d->undivided == NULL)
+        d->undivided = dt_strdup(dt_input_name(d->in));
     dt_input_position(d->in, &taken, &total);
     d->taken += taken;
     d->cuts |= d->number > 0 && d->reader->cuts;

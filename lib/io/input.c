@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "io/codec.h"
+#include "io/frame.h"
 #include "io/utf16.h"
 #include "remote/remote.h"
 
@@ -36,11 +37,15 @@ struct dt_input {
     bool utf16, big; /* the text is UTF-16, big-endian */
     struct window raw, wide, plain;
     uint64_t taken, total;
-    uint64_t left;          /* of the file to be read at most */
-    uint64_t frame;         /* bytes decompressed of the current frame */
-    uint64_t frame_at;      /* where it begins in the file */
-    uint64_t reached;       /* the most of taken so far, */
-    uint64_t repeated;      /* and the bytes that were read again */
+    uint64_t left;         /* of the file to be read at most */
+    uint64_t frame;        /* bytes decompressed of the current frame */
+    uint64_t frame_at;     /* where it begins, after origin */
+    uint64_t frames;       /* begun */
+    uint64_t reached;      /* the most of taken so far, */
+    uint64_t repeated;     /* and the bytes that were read again */
+    uint64_t origin, stop; /* of the file: its first byte that is read; the end of the range */
+    struct dt_input_cut cut;
+    bool past, finished;    /* a frame at or after stop began; all records were found */
     struct dt_sha256 *hash; /* of the bytes read of the file; borrowed, or NULL */
     struct dt_error damage; /* found by peeking, if its code is not 0 */
 };
@@ -176,7 +181,7 @@ static int open_descriptor(struct dt_input **result, int fd, struct dt_remote *r
     in->name = dt_strdup(name);
     in->regular = S_ISREG(st.st_mode);
     in->total = in->regular ? (uint64_t)st.st_size : 0;
-    in->left = UINT64_MAX;
+    in->left = in->stop = UINT64_MAX;
     in->raw.data = dt_alloc(RAW_SIZE, 1);
     in->plain.data = dt_alloc(PLAIN_SIZE, 1);
     in->hash = hash;
@@ -281,6 +286,7 @@ static int decompress(struct dt_input *in, struct window *out, struct dt_error *
     if (!in->in_frame) {
         in->frame = 0;
         in->frame_at = raw_position(in);
+        in->frames++;
     }
     int rc = in->codec->decode(in->state, &d, err);
     in->frame += d.out_at - out->to;
@@ -310,12 +316,38 @@ static void compact(struct window *w)
     w->from = 0;
 }
 
-/* Appends decompressed bytes; none at the end of the input. */
-static int fill(struct dt_input *in, struct window *out, struct dt_error *err)
+/* Sets in->past where the first frame at or after the stop begins. The part after it looks for such
+ * a frame: one that it would pass over, because it is damaged, must not be lost. */
+static int look_for_stop(struct dt_input *in, struct dt_error *err)
 {
+    bool begins;
+    uint64_t at = in->origin + raw_position(in);
+    if (in->in_frame || in->past || at < in->stop)
+        return 0;
+    compact(&in->raw);
+    while (!in->raw_ended && in->raw.to < DT_FRAME_MAGIC)
+        DT_TRY(read_raw(in, err));
+    if (!dt_frame_magic(in->codec, in->raw.data,
+                        in->raw.to)) /* zstd's skippable ones, or nothing */
+        return 0;
+    DT_TRY(dt_frame_check(in->codec, in->fd, in->name, at, &begins, err));
+    in->past = true;
+    return begins ? 0
+                  : dt_fail(err, DT_EFORMAT, "%s: near byte %llu: compressed data is damaged",
+                            in->name, (unsigned long long)at);
+}
+
+/* Appends decompressed bytes; none at the end of the input, or where the stop is found. */
+static int fill_frames(struct dt_input *in, struct window *out, struct dt_error *err)
+{
+    bool was_past = in->past;
     compact(out);
     size_t before = out->to;
     while (out->to == before) {
+        if (in->codec && in->stop < UINT64_MAX)
+            DT_TRY(look_for_stop(in, err));
+        if (in->past != was_past)
+            return 0;
         if (in->raw.from == in->raw.to && !in->raw_ended)
             DT_TRY(fill_raw(in, err));
         if (in->raw.from == in->raw.to && in->raw_ended) {
@@ -326,6 +358,52 @@ static int fill(struct dt_input *in, struct window *out, struct dt_error *err)
             return 0;
         }
         DT_TRY(in->codec ? decompress(in, out, err) : copy(in, out));
+    }
+    return 0;
+}
+
+static int check_begins(const struct dt_input *in, const unsigned char *data, size_t size,
+                        struct dt_error *err)
+{
+    const char *begins = in->cut.begins;
+    if (size >= strlen(begins) && memcmp(data, begins, strlen(begins)) == 0)
+        return 0;
+    return dt_fail(err, DT_EFORMAT,
+                   "%s: cannot be divided: a part of its compressed data does not begin with '%s'; "
+                   "read it without --part, or compress each record by itself",
+                   in->name, begins);
+}
+
+/* Of the bytes after the stop the range has those up to the end of a record. */
+static int end_range(struct dt_input *in, struct window *out, size_t before, struct dt_error *err)
+{
+    unsigned char *start = out->data + before, *end = start;
+    if (in->cut.begins)
+        DT_TRY(check_begins(in, start, out->to - before, err));
+    else
+        end = memchr(start, *in->cut.ends, out->to - before);
+    in->finished = end != NULL;
+    if (end)
+        out->to = (size_t)(end - out->data) + (in->cut.begins == NULL);
+    return 0;
+}
+
+/* Appends bytes of the range; none at its end. */
+static int fill(struct dt_input *in, struct window *out, struct dt_error *err)
+{
+    size_t before = SIZE_MAX, need = in->cut.begins ? strlen(in->cut.begins) : 1;
+    if (in->finished)
+        return 0;
+    if (!in->past)
+        DT_TRY(fill_frames(in, out, err));
+    if (!in->past)
+        return 0;
+    compact(out);
+    for (size_t start = out->to; out->to - start < need && out->to != before;) {
+        before = out->to;
+        DT_TRY(fill_frames(in, out, err));
+        if (out->to - start >= need)
+            return end_range(in, out, start, err);
     }
     return 0;
 }
@@ -574,11 +652,54 @@ int dt_input_limit(struct dt_input *in, uint64_t first, uint64_t end, struct dt_
         return dt_fail_errno(err, "cannot read '%s'", in->name);
     in->raw.from = in->raw.to = in->plain.from = in->plain.to = 0;
     in->raw_ended = false;
-    in->taken = 0;
+    in->taken = in->reached = 0;
     in->left = in->total = end - first;
     if (in->hash)
         dt_sha256_init(in->hash);
     return 0;
+}
+
+bool dt_input_is_framed(const struct dt_input *in)
+{
+    return in->regular && in->codec && !in->utf16;
+}
+
+/* Passes over what belongs to the range before. */
+static int begin_range(struct dt_input *in, struct dt_error *err)
+{
+    const char *head;
+    size_t size;
+    bool found;
+    if (in->cut.begins == NULL)
+        return dt_input_skip_until(in, *in->cut.ends, &found, err);
+    DT_TRY(dt_input_peek(in, &head, &size, err));
+    return check_begins(in, (const unsigned char *)head, size, err);
+}
+
+int dt_input_limit_frames(struct dt_input *in, uint64_t first, uint64_t end,
+                          struct dt_input_cut cut, uint64_t *at, struct dt_error *err)
+{
+    uint64_t size = in->total;
+    *at = first;
+    if (first > 0)
+        DT_TRY(dt_frame_find(in->codec, in->fd, in->name, first, end, at, err));
+    DT_TRY(dt_input_limit(in, *at, size, err));
+    in->total = end - *at;
+    in->codec->close(in->state);
+    in->state = NULL;
+    in->in_frame = false;
+    in->frame = in->frames = 0;
+    in->origin = *at;
+    in->stop = end < size ? end : UINT64_MAX;
+    in->cut = cut;
+    in->finished = *at == end;
+    DT_TRY(in->codec->open(&in->state, err));
+    return first > 0 && !in->finished ? begin_range(in, err) : 0;
+}
+
+uint64_t dt_input_frames(const struct dt_input *in)
+{
+    return in->frames;
 }
 
 const char *dt_input_name(const struct dt_input *in)

@@ -97,6 +97,25 @@ bool dt_input_is_plain(const struct dt_input *in);
 /* From here on reads bytes first .. end - 1 of such a file; a hash starts again. */
 int dt_input_limit(struct dt_input *in, uint64_t first, uint64_t end,
                    struct dt_error *err) DT_MUST_CHECK;
+
+/* Whether what is read are frames (io/frame.h) of a regular file, whose records can be divided. */
+bool dt_input_is_framed(const struct dt_input *in);
+/* How records are divided where a frame begins. */
+struct dt_input_cut {
+    const char *ends;   /* after the next of this byte, see dt_input_limit_frames(); or NULL: */
+    const char *begins; /* there, since each frame begins with these characters */
+};
+/* From here on reads the records of such a file that follow the first frame which begins in bytes
+ * first .. end - 1, up to those that follow the first frame at or after end; a hash starts again.
+ * A record that ends with cut.ends follows the frame in which the end of the one before it is, so
+ * that consecutive ranges have each record once. None are left if no frame begins in the range.
+ * *at is where the frame begins, or end. */
+int dt_input_limit_frames(struct dt_input *in, uint64_t first, uint64_t end,
+                          struct dt_input_cut cut, uint64_t *at,
+                          struct dt_error *err) DT_MUST_CHECK;
+/* Frames of which something was read. */
+uint64_t dt_input_frames(const struct dt_input *in);
+
 /* The path; "stdin" for "-"; of a URL without credentials and query. */
 const char *dt_input_name(const struct dt_input *in);
 /* Bytes read of the underlying file, and its size (0 if unknown). */

@@ -14,11 +14,14 @@
 #define PIECE      ((size_t)1 << 17)
 #define GZIP_LEVEL 6
 #define ZSTD_LEVEL 3
+#define FRAME      ((size_t)4 << 20) /* bytes before a frame or member ends, so that --part can cut */
 
 struct dt_output_codec {
     struct dt_parquet_output *parquet;
     ZSTD_CCtx *zstd; /* both NULL: gzip */
     z_stream gzip;
+    size_t frame; /* bytes in the current frame, 0: it may be empty */
+    bool begun;   /* a frame was written */
     unsigned char piece[PIECE];
 };
 
@@ -82,6 +85,8 @@ static int write_gzip(struct dt_output_codec *c, struct dt_output *out, const vo
         deflate(&c->gzip, ends ? Z_FINISH : Z_NO_FLUSH);
         DT_TRY(dt_output_write(out, c->piece, PIECE - c->gzip.avail_out, err));
     } while (c->gzip.avail_out == 0);
+    if (ends)
+        deflateReset(&c->gzip);
     return 0;
 }
 
@@ -100,6 +105,13 @@ static int write_zstd(struct dt_output_codec *c, struct dt_output *out, const vo
     return 0;
 }
 
+static int add(struct dt_output_codec *c, struct dt_output *out, const void *data, size_t size,
+               bool ends, struct dt_error *err)
+{
+    return c->zstd ? write_zstd(c, out, data, size, ends, err)
+                   : write_gzip(c, out, data, size, ends, err);
+}
+
 int dt_output_codec_write(struct dt_output_codec *c, struct dt_output *out, const void *data,
                           size_t size, bool ends, struct dt_error *err)
 {
@@ -108,10 +120,15 @@ int dt_output_codec_write(struct dt_output_codec *c, struct dt_output *out, cons
                     : dt_parquet_output_add(c->parquet, data, size, err);
     const char *from = data;
     const size_t most = (size_t)1 << 30; /* of zlib's uInt */
+    c->frame += size;
     for (; size > most; from += most, size -= most)
-        DT_TRY(dt_output_codec_write(c, out, from, most, false, err));
-    return c->zstd ? write_zstd(c, out, from, size, ends, err)
-                   : write_gzip(c, out, from, size, ends, err);
+        DT_TRY(add(c, out, from, most, false, err));
+    if (c->frame >= FRAME || (ends && (c->frame > 0 || !c->begun))) {
+        c->begun = true;
+        c->frame = 0;
+        return add(c, out, from, size, true, err);
+    }
+    return size > 0 ? add(c, out, from, size, false, err) : 0;
 }
 
 void dt_output_codec_close(struct dt_output_codec *c)

@@ -85,8 +85,11 @@ static int next_of_all(void *state, struct dt_document *doc, struct dt_document_
     return 1;
 }
 
-const struct dt_document_reader dt_warc_reader_records = {
-    .name = "warc", .open = open_reader, .next = next_of_all, .close = close_reader};
+const struct dt_document_reader dt_warc_reader_records = {.name = "warc",
+                                                          .begins = "WARC/",
+                                                          .open = open_reader,
+                                                          .next = next_of_all,
+                                                          .close = close_reader};
 
 /* --- texts ------------------------------------------------------------------------------------ */
 
@@ -137,5 +140,8 @@ static int next_text(void *state, struct dt_document *doc, struct dt_document_re
     return rc;
 }
 
-const struct dt_document_reader dt_warc_reader_texts = {
-    .name = "warc", .open = open_reader, .next = next_text, .close = close_reader};
+const struct dt_document_reader dt_warc_reader_texts = {.name = "warc",
+                                                        .begins = "WARC/",
+                                                        .open = open_reader,
+                                                        .next = next_text,
+                                                        .close = close_reader};

@@ -44,16 +44,26 @@ static void a_range_moves_to_the_records_that_begin_in_it(void **state)
     }
 }
 
+static struct dt_document_before count(uint64_t end, bool passes_blank)
+{
+    struct dt_document_before before;
+    struct dt_input *in;
+    assert_int_equal(dt_input_open_bytes(&in, "f", &err), 0);
+    assert_int_equal(dt_input_limit(in, 0, end, &err), 0);
+    assert_int_equal(dt_document_part_count(in, '\n', passes_blank, &before, &err), 0);
+    dt_input_close(in);
+    return before;
+}
+
 static void lines_before_a_part_are_counted(void **state)
 {
     (void)state;
     static const char text[] = "\xef\xbb\xbf\n{}\n \t\r\n\nx\n";
-    struct dt_document_before before;
     assert_int_equal(dt_file_write("f", text, sizeof text - 1, &err), 0);
-    assert_int_equal(dt_document_part_count("f", '\n', true, sizeof text - 1, &before, &err), 0);
+    struct dt_document_before before = count(sizeof text - 1, true);
     assert_int_equal(before.lines, 5);
     assert_int_equal(before.records, 2);
-    assert_int_equal(dt_document_part_count("f", '\n', false, 7, &before, &err), 0);
+    before = count(7, false);
     assert_int_equal(before.lines, 2);
     assert_int_equal(before.records, 2);
 }

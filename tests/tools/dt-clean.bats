@@ -897,6 +897,25 @@ fineweb-line-feeds' ]
     grep -q 'bad.rules:1: .*none.ftz' <<<"$output"
 }
 
+@test "meta: a number in meta is limited, for all or for a language" {
+    for i in 1 2.5 4; do printf '{"text":"%s","meta":{"q":%s,"lang":"de"}}\n' $i $i; done >in.jsonl
+    printf '{"text":"none"}\n{"text":"word","meta":{"q":"3"}}\n' >>in.jsonl
+    printf 'meta: q min 2\nmeta: q max 3\n' >q.rules
+    [ "$(dt-clean -q --rules q.rules --rejects rejects in.jsonl | text_of)" = 2.5 ]
+    [ "$(jq -c '.meta.reject' rejects)" = '{"rule":"meta-min-q","value":1}
+{"rule":"meta-max-q","value":4}
+{"rule":"meta-min-q","value":-1}
+{"rule":"meta-min-q","value":-1}' ]
+    printf 'c4-braces: 0\n[lang de]\nmeta: q min 4\n' >q.rules
+    [ "$(dt-clean -q --rules q.rules in.jsonl | jq -r .text | xargs)" = '4 none word' ]
+    for bad in 'meta: q 2' 'meta: q min x' 'meta: min 2'; do
+        echo "$bad" >bad.rules
+        run dt-clean --rules bad.rules in.jsonl
+        assert_one_line_error dt-clean
+        [[ "$output" == *"bad.rules:1: 'meta: NAME min|max NUMBER' expected" ]]
+    done
+}
+
 @test "url-blocklist: host names with their subdomains, and prefixes" {
     printf '# list\nexample.org\nwww.Example.NET\nhttps://site.com/a/b/\nsite.com/q?x=1\n\n' >urls
     printf 'url-blocklist: urls\n' >url.rules

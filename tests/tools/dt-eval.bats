@@ -43,6 +43,22 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     [ "$(member documents <a)" -eq 300 ]
 }
 
+@test "documents are written with their perplexity" {
+    { head -n 5 docs.jsonl && echo '{"text":"zq% xx@ @@","meta":{"perplexity":3,"n":1.50}}'; } >in.jsonl
+    dt-eval -q --json -m run/latest --documents out.jsonl --items items perplexity in.jsonl >result
+    jq -c 'del(.meta.perplexity)' out.jsonl | cmp - <(jq -c 'del(.meta.perplexity)' in.jsonl | jq -c '{id: (.id // "in.jsonl:6")} + .')
+    grep -q '"meta":{"n":1.50*,"perplexity":[0-9.]*}}' out.jsonl
+    head -n 1 in.jsonl >one.jsonl
+    dt-eval -q --json -m run/latest perplexity one.jsonl >one
+    awk -v a="$(member perplexity <one)" -v b="$(head -n 1 out.jsonl | member perplexity)" 'BEGIN { exit !(a / b - 1 < 1e-5 && b / a - 1 < 1e-5) }'
+    for data in - data; do
+        run dt-eval -q -m run/latest --documents none perplexity $data <in.jsonl
+        assert_one_line_error dt-eval
+        [[ "$output" == *": documents are read twice, from a file of documents" ]]
+    done
+    [ ! -e none ]
+}
+
 @test "perplexity and bits per byte follow from the loss" {
     dt-eval -q --json -m run/latest perplexity data >a
     awk -v loss="$(member loss <a)" -v ppl="$(member perplexity <a)" -v n="$(member tokens <a)" \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "clean/meta.h"
+#include "json/meta.h"
 
 #include <string.h>
 

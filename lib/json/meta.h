@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Members of a document's "meta", a JSON object as text. Other members keep their bytes unless one
  * is replaced. */
-#ifndef DT_CLEAN_META_H
-#define DT_CLEAN_META_H
+#ifndef DT_JSON_META_H
+#define DT_JSON_META_H
 
 #include <stdbool.h>
 

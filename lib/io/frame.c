@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/frame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+
+#define BLOCK   ((size_t)1 << 18) /* read at once */
+#define CHECKED ((size_t)1 << 17) /* compressed bytes of a frame that are tried */
+
+static const struct {
+    const char *codec, *magic;
+    size_t size;
+} rows[] = {{"gzip", "\x1f\x8b\x08", 3},
+            {"zstd", "\x28\xb5\x2f\xfd", 4},
+            {"xz",
+             "\xfd"
+             "7zXZ\0",
+             6},
+            {"bzip2", "BZh", 3},
+            {"lz4", "\x04\x22\x4d\x18", 4}};
+
+static size_t row_of(const struct dt_codec *codec)
+{
+    size_t i = 0;
+    while (strcmp(rows[i].codec, codec->name) != 0)
+        i++;
+    return i;
+}
+
+bool dt_frame_magic(const struct dt_codec *codec, const unsigned char *data, size_t size)
+{
+    size_t row = row_of(codec);
+    return size >= rows[row].size && memcmp(data, rows[row].magic, rows[row].size) == 0;
+}
+
+static int read_at(int fd, const char *path, unsigned char *data, size_t most, uint64_t at,
+                   size_t *size, struct dt_error *err)
+{
+    ssize_t n;
+    do {
+        n = pread(fd, data, most, (off_t)at);
+    } while (n < 0 && errno == EINTR);
+    *size = n > 0 ? (size_t)n : 0;
+    return n < 0 ? dt_fail_errno(err, "cannot read '%s'", path) : 0;
+}
+
+/* Decompresses what is there of a frame; out is overwritten. */
+static bool can_decode(const struct dt_codec *codec, const unsigned char *data, size_t size,
+                       unsigned char *out)
+{
+    struct dt_codec_data d = {.in = data, .in_size = size, .in_frame = true};
+    struct dt_error ignored;
+    void *state = NULL;
+    int rc = codec->open(&state, &ignored);
+    for (size_t before = SIZE_MAX; rc == 0 && d.in_frame && d.in_at + d.out_at != before;) {
+        before = d.in_at;
+        d.out = out;
+        d.out_at = 0;
+        d.out_size = BLOCK;
+        rc = codec->decode(state, &d, &ignored);
+    }
+    codec->close(state);
+    return rc == 0;
+}
+
+int dt_frame_check(const struct dt_codec *codec, int fd, const char *path, uint64_t at,
+                   bool *begins, struct dt_error *err)
+{
+    unsigned char *data = dt_alloc(CHECKED, 1), *out = dt_alloc(BLOCK, 1);
+    size_t size;
+    int rc = read_at(fd, path, data, CHECKED, at, &size, err);
+    *begins = rc == 0 && dt_frame_magic(codec, data, size) && can_decode(codec, data, size, out);
+    free(data);
+    free(out);
+    return rc;
+}
+
+int dt_frame_find(const struct dt_codec *codec, int fd, const char *path, uint64_t first,
+                  uint64_t end, uint64_t *at, struct dt_error *err)
+{
+    size_t row = row_of(codec), magic = rows[row].size, size = BLOCK;
+    unsigned char *data = dt_alloc(BLOCK, 1), *found;
+    bool begins = false;
+    int rc = 0;
+    for (*at = first; rc == 0 && !begins && *at < end;) {
+        rc = read_at(fd, path, data, BLOCK, *at, &size, err);
+        if (rc < 0 || size < magic)
+            break;
+        found = memmem(data, size, rows[row].magic, magic);
+        *at += found ? (size_t)(found - data) : size - magic + 1;
+        if (found && *at < end)
+            rc = dt_frame_check(codec, fd, path, *at, &begins, err);
+        *at += found && !begins;
+    }
+    if (!begins)
+        *at = end;
+    free(data);
+    return rc;
+}
