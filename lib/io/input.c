@@ -370,7 +370,7 @@ static int check_begins(const struct dt_input *in, const unsigned char *data, si
         return 0;
     return dt_fail(err, DT_EFORMAT,
                    "%s: cannot be divided: a part of its compressed data does not begin with '%s'; "
-                   "read it without --part, or compress each record by itself",
+                   "read it without --part, or compress each record as a member",
                    in->name, begins);
 }
 

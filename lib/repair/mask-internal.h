@@ -87,4 +87,7 @@ static inline bool dt_mask_may_stand(const char *text, size_t size, size_t from,
                    : !dt_mask_is_name(before) && !dt_mask_is_name(after);
 }
 
+/* The end of a telephone number in the format of its country at i, a digit or '('; or i. */
+size_t dt_mask_national_end(const char *text, size_t size, size_t i);
+
 #endif

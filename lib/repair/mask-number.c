@@ -220,6 +220,8 @@ bool dt_mask_find_phone(const char *text, size_t size, size_t start, struct dt_m
             end = international_end(text, size, i);
         else if (text[i] == '(' || digit)
             end = american_end(text, size, i);
+        if (end == i && (text[i] == '(' || digit))
+            end = dt_mask_national_end(text, size, i);
         if (end > i) {
             *place = (struct dt_mask_place){i, end};
             return true;

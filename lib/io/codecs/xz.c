@@ -38,8 +38,8 @@ static int refuse(lzma_ret rc, struct dt_error *err)
                                                   : "xz data is damaged");
 }
 
-/* Another stream may follow the last, after zero bytes, four or a multiple, which are passed over
- * by themselves so that a caller sees where it begins. */
+/* Another stream may follow the last, after zero bytes, four or a multiple. One call passes over
+ * them alone, so that the caller sees where the stream begins. */
 static int begin_stream(struct state *s, struct dt_codec_data *d, struct dt_error *err)
 {
     size_t before = d->in_at;
