@@ -7,6 +7,7 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "extract/charset-detector.h"
 #include "extract/extract.h"
 #include "hub/hub.h"
 #include "io/document-options.h"
@@ -123,6 +124,7 @@ static int open_and_run(struct dt_documents *in, const struct dt_documents_optio
                                               .min_bytes = (uint64_t)opt.min_bytes},
                                      .lineage = reading->lineage};
     int rc = dt_html_parser_load(&how.page.parser, err);
+    rc = rc < 0 ? rc : dt_charset_detector_load(&how.page.detector, err);
     if (rc == 0)
         rc = dt_output_open(&out, opt.out, err);
     if (rc == 0 && opt.rejects)

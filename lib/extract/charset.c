@@ -9,7 +9,8 @@
 
 #include "unicode/utf8.h"
 
-#define HEAD ((size_t)1 << 14) /* bytes that are searched for statements */
+#define HEAD     ((size_t)1 << 14) /* bytes that are searched for statements, */
+#define DETECTED ((size_t)1 << 18) /* and for the frequencies of bytes */
 
 /* https://encoding.spec.whatwg.org/#names-and-labels. The decoder of gb18030 also decodes GBK, and
  * pages that state x-user-defined are decoded as windows-1252. */
@@ -233,6 +234,7 @@ static const struct dt_charset *by_mark(const char *page, size_t size)
     return NULL;
 }
 
+/* The usual encoding of a language; NULL for those of windows-1252, and for none. */
 static const struct dt_charset *by_language(const struct dt_charset_clues *clues)
 {
     for (size_t i = 0; clues->language && i < sizeof usual / sizeof *usual; i++) {
@@ -241,7 +243,54 @@ static const struct dt_charset *by_language(const struct dt_charset_clues *clues
             (clues->language_size == n || strchr("-_", clues->language[n])))
             return dt_charset_find(usual[i].label, strlen(usual[i].label));
     }
-    return dt_charset_find("windows-1252", 12);
+    return NULL;
+}
+
+/* Of these the detector is sure; its other answers are mostly windows-1252 with few accents. */
+static bool is_detectable(const struct dt_charset *charset)
+{
+    static const char more[] = "euc-jp gb18030 iso-8859-5 iso-8859-6 koi8-r ibm866 iso-2022-jp";
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (dt_charset_find(usual[i].label, strlen(usual[i].label)) == charset)
+            return true;
+    for (const char *p = more, *end; *p; p = end + strspn(end, " ")) {
+        end = p + strcspn(p, " ");
+        if (dt_charset_find(p, (size_t)(end - p)) == charset)
+            return true;
+    }
+    return false;
+}
+
+/* By the frequencies of bytes outside of tags; NULL if they say nothing. */
+static const struct dt_charset *by_frequencies(const struct dt_charset_detector *detector,
+                                               const char *page, size_t size)
+{
+    char name[DT_CHARSET_DETECTOR_NAME];
+    void *state = detector->start();
+    const char *stop = page + (size < DETECTED ? size : DETECTED);
+    for (const char *p = page, *end; p < stop; p = end) {
+        end = memchr(p, '<', (size_t)(stop - p));
+        end = end ? end : stop;
+        detector->add(state, p, (size_t)(end - p));
+        if (end < stop)
+            end = end_of(end, stop);
+    }
+    detector->finish(state, name);
+    /* as iconv calls what the standard calls EUC-KR */
+    const char *label = strcmp(name, "UHC") == 0 ? "euc-kr" : name;
+    const struct dt_charset *charset = dt_charset_find(label, strlen(label));
+    return charset && is_detectable(charset) ? charset : NULL;
+}
+
+/* Of a page that states no encoding, and is not UTF-8. */
+static const struct dt_charset *guess(const char *page, size_t size,
+                                      const struct dt_charset_clues *clues)
+{
+    const struct dt_charset *usual_one = by_language(clues), *found = NULL;
+    if (clues->detector && (usual_one || clues->language == NULL))
+        found = by_frequencies(clues->detector, page, size);
+    found = found ? found : usual_one;
+    return found ? found : dt_charset_find("windows-1252", 12);
 }
 
 const struct dt_charset *dt_charset_detect(const char *page, size_t size,
@@ -262,7 +311,7 @@ const struct dt_charset *dt_charset_detect(const char *page, size_t size,
         if (stated[i] && (stated[i] == utf8() ? nearly : !valid || ascii))
             return stated[i];
     }
-    return valid ? utf8() : by_language(clues);
+    return valid ? utf8() : guess(page, size, clues);
 }
 
 /* --- decoding --------------------------------------------------------------------------------- */

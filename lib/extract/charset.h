@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "extract/charset-detector.h"
 
 struct dt_charset {
     const char *name;   /* as the standard writes it: "windows-1252" */
@@ -31,6 +32,7 @@ struct dt_charset_clues {
     const struct dt_charset *meta;   /* of the element meta, or NULL */
     const char *language;            /* of <html lang>, or NULL */
     size_t language_size;
+    const struct dt_charset_detector *detector; /* set by the caller, or NULL */
 };
 
 /* Searches the first bytes of a page. content_type: the value of the HTTP header, or NULL. */
@@ -39,8 +41,9 @@ struct dt_charset_clues dt_charset_clues(const char *page, size_t size, const ch
 
 /* A byte order mark decides; then the first statement (header, meta) that the bytes do not
  * contradict: bytes that are not UTF-8 contradict UTF-8, and UTF-8 beyond ASCII contradicts
- * other encodings. Then the first statement; without one, UTF-8 if the bytes are, else the usual
- * encoding of the language, which is windows-1252 for most. Never NULL. */
+ * other encodings. Without one UTF-8 if the bytes are. Else the encoding that the detector finds,
+ * if it is one of those that are usual in a language, unless the page is in a language of
+ * windows-1252; else the usual one of the language, which is windows-1252 for most. Never NULL. */
 const struct dt_charset *dt_charset_detect(const char *page, size_t size,
                                            const struct dt_charset_clues *clues);
 

@@ -248,6 +248,7 @@ static enum dt_page_outcome parse_page(const struct dt_page_options *options,
     size_t size = 0;
     const char *type = header(o, "Content-Type", &size);
     struct dt_charset_clues clues = dt_charset_clues(o->page, o->page_size, type, size);
+    clues.detector = options->detector;
     *charset = dt_charset_detect(o->page, o->page_size, &clues);
     int64_t replaced = dt_charset_decode(*charset, o->page, o->page_size, &s->html);
     if (replaced < 0)

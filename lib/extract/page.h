@@ -15,11 +15,12 @@
 
 struct dt_page_options {
     const struct dt_html_parser *parser;
-    bool all;            /* the whole text, not the main text */
-    bool links;          /* keep addresses of links: [text](address) */
-    bool drop_truncated; /* drop pages that the crawler truncated */
-    size_t most;         /* bytes of a decoded page */
-    uint64_t min_bytes;  /* drop shorter texts */
+    const struct dt_charset_detector *detector; /* or NULL */
+    bool all;                                   /* the whole text, not the main text */
+    bool links;                                 /* keep addresses of links: [text](address) */
+    bool drop_truncated;                        /* drop pages that the crawler truncated */
+    size_t most;                                /* bytes of a decoded page */
+    uint64_t min_bytes;                         /* drop shorter texts */
 };
 
 /* What became of a page; all but the first are reasons to drop it. */

@@ -7,7 +7,7 @@
 The rules are Gopher's and FineWeb's. Stop words are, as in FineWeb-2, the words with a frequency of
 at least 0.8 %, at least 8, and the limits of mean word length are those of the documents but for 1 %
 at each end, of words by datatrove's tokenizer of the language. dt-clean has the same numbers in a rule
-file, and takes ICU's words where there are no blanks. In Korean and Vietnamese words mean something
+file, and takes the words of ICU for zh, ja and th. In Korean and Vietnamese words mean something
 else to datatrove, morphemes and compounds: there stop words and word lengths are those of dt's words,
 and the numbers of words are multiplied by the ratio of both. Both decide on each document. One line
 of JSON for each language.

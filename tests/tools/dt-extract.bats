@@ -128,6 +128,26 @@ response() {
     [ "$(dt-extract -q web.warc | jq -c '[.meta.title,.meta.charset]')" = '["Привет","windows-1251"]' ]
 }
 
+@test "a page that states no encoding is decoded by the frequencies of its bytes" {
+    need_plugin charset uchardet
+    ru='Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему. Все смешалось в доме Облонских.'
+    ja='吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。何でも薄暗いじめじめした所で泣いていた。'
+    ko='모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다. 인간은 이성과 양심을 부여받았다.'
+    de='Müßiggang ist aller Laster Anfang, und früh übt sich, was ein Meister werden will; größer wird es später.'
+    for case in ru:windows-1251 ru:KOI8-R ja:Shift_JIS ja:EUC-JP ko:EUC-KR de:windows-1252 ru:UTF-8; do
+        declare -n words=${case%:*}
+        printf '<title>x</title><p>%s</p>' "$words" | iconv -t "${case#*:}" >page.html
+        [ "$(dt-extract -q --from text page.html | jq -r '.meta.charset, .text')" = "${case#*:}"$'\n'"$words" ]
+    done
+    # a language of windows-1252 decides
+    printf '<html lang=de><p>%s</p>' "$ru" | iconv -t koi8-r >page.html
+    [ "$(dt-extract -q --from text page.html | jq -r .meta.charset)" = windows-1252 ]
+    mkdir engines
+    ln -s "$DT_ENGINES/html.so" engines
+    printf '<p>%s</p>' "$ru" | iconv -t koi8-r >page.html
+    [ "$(DT_ENGINES=engines dt-extract -q --from text page.html | jq -r .meta.charset)" = windows-1252 ]
+}
+
 @test "a transfer coding is undone" {
     html One | gzip -c >body
     { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: gzip, chunked\r\n\r\n'
