@@ -6,7 +6,7 @@ from array import array
 try:
     import numpy
 except ImportError:
-    numpy = None
+    numpy = None  # type: ignore[assignment]
 
 _TYPES = {"I": "uint32", "i": "int32", "Q": "uint64"}
 

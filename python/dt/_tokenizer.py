@@ -52,15 +52,17 @@ class Tokenizer:
         self._self = self._handle.value
         self._special = None
 
-    from_file = classmethod(lambda cls, path, **options: cls(path, **options))
+    @classmethod
+    def from_file(cls, path, *, pattern=None):
+        return cls(path, pattern=pattern)
 
     @classmethod
-    def from_pretrained(cls, directory, **options):
+    def from_pretrained(cls, directory, *, pattern=None):
         """The tokenizer of a model's directory on this machine."""
         if not os.path.isdir(directory):
             raise MissingError(f"'{directory}': not a directory; download the model first, for "
                                "example with: hf download " + str(directory))
-        return cls(directory, **options)
+        return cls(directory, pattern=pattern)
 
     def __reduce__(self):
         return (_reopen, (type(self), self.path, self._pattern))

@@ -62,7 +62,9 @@ class Tokenizer:
         except InputError:
             self._frame = b"none"  # the file has no post-processor
 
-    from_file = classmethod(lambda cls, path: cls(path))
+    @classmethod
+    def from_file(cls, path):
+        return cls(path)
 
     @classmethod
     def from_pretrained(cls, directory):

@@ -62,6 +62,7 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     p.add_argument("data", help="a directory of dt-shard(1)")
     p.add_argument("--steps", type=int, default=200)
+    p.add_argument("--stop", type=int, help="write a checkpoint after this step, and end")
     p.add_argument("--batch", type=int, default=12)
     p.add_argument("--length", type=int, default=64)
     p.add_argument("--layers", type=int, default=4)
@@ -91,7 +92,8 @@ def main():
         optimizer.load_state_dict(saved["optimizer"])
         loader.load_state_dict(saved["loader"])                                          # dt
         first = saved["step"]
-    for step in range(first, a.steps):
+    last = min(a.steps, a.stop or a.steps)
+    for step in range(first, last):
         for group in optimizer.param_groups:
             group["lr"] = rate_at(step, a)
         x, y = (t.to(device).long() for t in next(loader))                               # dt
@@ -103,7 +105,7 @@ def main():
         if step % 20 == 0 or step == a.steps - 1:
             print(f"step {step}: loss {loss.item():.6f}", flush=True)
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(),
-                "loader": loader.state_dict(), "step": a.steps}, a.checkpoint)           # dt
+                "loader": loader.state_dict(), "step": last}, a.checkpoint)              # dt
 
 
 if __name__ == "__main__":

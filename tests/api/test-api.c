@@ -453,7 +453,9 @@ static void a_child_encodes_and_is_refused_a_loader_of_its_parent(void **state)
         bool equal = memcmp(same.ends, e.ends, TEXTS * sizeof *e.ends) == 0;
         bool refused = dt_api_loader_next(l, &b, error) == DT_API_EINVALID;
         dt_api_loader_close(l);
-        _exit(equal && refused ? 0 : 1);
+        const char *end = equal && refused ? "true" : "false"; /* valgrind looks at _exit() */
+        execlp(end, end, (char *)NULL);
+        _exit(1);
     }
     int status;
     waitpid(child, &status, 0);

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+# The wheel on every Python of this machine, the examples, and memory after a million calls.
+load ../helper
+
+# Every Python 3.9 and later: of $PYTHONS, else on PATH.
+pythons() {
+    local python
+    for python in ${PYTHONS:-$(compgen -c python3. | grep -xE 'python3\.[0-9]+' | sort -u)}; do
+        "$python" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 9))' 2>/dev/null &&
+            echo "$python"
+    done
+}
+
+small_data() {
+    cd "$T"
+    make_data "$1" 400
+}
+
+@test "the wheel installs on every Python, its programs and module work, and nothing is left" {
+    wheel=$(find "$ROOT/build/wheel" -maxdepth 1 -name 'dt_tools-*.whl' 2>/dev/null | head -n 1)
+    [ -n "$wheel" ] || skip "make wheel has not been run"
+    [ -n "$(pythons)" ] || skip "no Python with venv"
+    unset DT_LIBRARY DT_ENGINES PYTHONPATH
+    small_data 100
+    dt-tokenize -q -t tok.json --frame none --ids docs.jsonl >ids.txt
+    for python in $(pythons); do
+        rm -rf env && "$python" -m venv env
+        find env -type f | sort >before
+        env/bin/pip install -q --no-index --disable-pip-version-check "$wheel"
+        PATH="$T/env/bin:/usr/bin:/bin"
+        for source in "$ROOT"/tools/dt-*.c; do
+            "$(basename "$source" .c)" --version
+        done
+        dt-train -q -t tok.json -o "run-$(basename "$python")" data --set model.num_layers=1 \
+            --set model.num_heads=2 --set model.hidden_size=16 --set model.max_seq_len=32 \
+            --set training.max_steps=3 --set training.warmup_steps=0 --set training.batch_size=4
+        cmp "run-$(basename "$python")"/latest/model.safetensors run-*/latest/model.safetensors ||
+            cmp run-*/latest/model.safetensors
+        env/bin/python - <<'END'
+import json, sys
+import dt
+texts = [json.loads(line)["text"] for line in open("docs.jsonl", encoding="utf-8")]
+ids = [list(map(int, line.split())) for line in open("ids.txt", encoding="utf-8")]
+assert dt.Tokenizer("tok.json").encode_batch(texts).tolist() == ids
+assert not dt.clean("too short", "gopher", identify=True)
+print(sys.version, dt.__version__)
+END
+        env/bin/pip uninstall -q -y --disable-pip-version-check dt-tools
+        find env -type f | sort | diff before -
+    done
+}
+
+@test "a loop like nanoGPT's has the losses of its own loader on the same order, and resumes" {
+    need_python torch numpy
+    small_data 400
+    export PYTHONPATH="$ROOT/python"
+    loop=("$PYTHON" "$ROOT/share/examples/nanogpt.py" data --layers 1 --width 32 --length 32)
+    "${loop[@]}" --steps 60 --checkpoint a.pt >a
+    # An own loader: the ids as zstd prints them, in memory, and the rows that dt-train would read.
+    cat data/*.dts | zstd -dc >ids.bin
+    cat >own.py <<'END'
+import sys
+import numpy, torch
+import dt
+ids = numpy.fromfile("ids.bin", "<u2").astype(numpy.int64)
+order = {tuple(ids[k:k + 33]): k for k in range(0, len(ids) - 33, 32)}
+class Own(dt.Loader):
+    def __next__(self):
+        places = [order[tuple(row.tolist())] for row in super().__next__().ids]
+        return [torch.stack([torch.from_numpy(ids[k + s:k + s + 32]) for k in places]) for s in (0, 1)]
+dt.Loader = Own
+sys.argv[:] = sys.argv[1:]
+exec(compile(open(sys.argv[0]).read(), sys.argv[0], "exec"))
+END
+    "$PYTHON" own.py "${loop[@]:1}" --steps 60 --checkpoint own.pt >own
+    [ "$(wc -l <a)" -ge 4 ]
+    diff a own
+    "${loop[@]}" --steps 60 --stop 30 --checkpoint b.pt >b
+    "${loop[@]}" --steps 60 --checkpoint b.pt >>b
+    diff a b
+    [ "$(grep -c ' # dt$' "$ROOT/share/examples/nanogpt.py")" -lt 15 ]
+}
+
+@test "a loader's state in a checkpoint of distributed training resumes on other ranks" {
+    need_python torch numpy
+    small_data 400
+    export PYTHONPATH="$ROOT/python" OMP_NUM_THREADS=1
+    train() {
+        "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$1" \
+            "$ROOT/share/examples/distributed.py" data --length 32 "${@:2}" 2>log
+    }
+    train 2 --steps 100 --checkpoint a.pt >a
+    train 1 --steps 60 --checkpoint b.pt >b
+    train 4 --steps 100 --checkpoint b.pt >>b
+    # Sums of other ranks round differently.
+    paste a <(grep -v '^step 59' b) | awk '$2 != $6 || ($4 - $8)^2 > 1e-8 { print; bad = 1 } END { exit bad || NR < 5 }'
+}
+
+@test "memory is flat over a million calls" {
+    small_data 300
+    dt-tokenize -q -t tok.json --frame none --ids docs.jsonl >ids.txt
+    export CALLS=1000000 WITHOUT_NUMPY=1 DT_LIBRARY="$DT_BUILD/lib/libdt.so.0"
+    for name in Tokenizers Data; do
+        python3 "$ROOT/tests/python/test_dt.py" "$name.test_memory_does_not_grow"
+    done
+}
+
+@test "calls of the library free what they allocate" {
+    command -v valgrind >/dev/null || skip "valgrind is not installed"
+    run valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
+        --error-exitcode=9 --trace-children=no "$DT_BUILD/tests/api/test-api"
+    echo "$output" | tail -n 30
+    [ "$status" -eq 0 ]
+}
+
+@test "stubs describe what the module has" {
+    need_python mypy numpy
+    printf '[mypy]\nignore_missing_imports = True\n' >"$T/mypy.ini"
+    echo 'dt\._.*' >"$T/private"
+    export DT_LIBRARY="$DT_BUILD/lib/libdt.so.0" PYTHONPATH="$ROOT/python"
+    cd "$ROOT/python"
+    MYPY_CACHE_DIR="$T" run "$PYTHON" -m mypy.stubtest dt --ignore-missing-stub \
+        --mypy-config-file "$T/mypy.ini" --allowlist "$T/private" --ignore-unused-allowlist
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
