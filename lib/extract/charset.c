@@ -261,7 +261,7 @@ static bool is_detectable(const struct dt_charset *charset)
     return false;
 }
 
-/* By the frequencies of bytes outside of tags; NULL if they say nothing. */
+/* By the frequencies of bytes outside tags; NULL if they decide nothing. */
 static const struct dt_charset *by_frequencies(const struct dt_charset_detector *detector,
                                                const char *page, size_t size)
 {

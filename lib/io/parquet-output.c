@@ -12,7 +12,7 @@
 
 #include "base/child.h"
 #include "base/path.h"
-#include "io/output-codec-internal.h"
+#include "io/compressor.h"
 #include "json/json-scan.h"
 
 #define NAMES      ((size_t)100000) /* bytes: one argument of a program holds them */
@@ -37,7 +37,7 @@ struct column {
 
 struct dt_parquet_output {
     struct dt_output *out, rows; /* rows: JSON Lines, compressed */
-    struct dt_output_codec *codec;
+    struct dt_compressor *compressor;
     int fd; /* of the file of rows, to be read */
     struct column *columns;
     size_t count, room, names; /* of columns; bytes of their names */
@@ -80,7 +80,7 @@ static int open_rows(struct dt_parquet_output *p, struct dt_error *err)
     char *path = dt_asprintf("/dev/fd/%d", p->fd);
     int rc = dt_output_open(&p->rows, path, err);
     free(path);
-    p->codec = rc == 0 ? dt_output_codec_zstd() : NULL;
+    p->compressor = rc == 0 ? dt_compressor_zstd() : NULL;
     return rc;
 }
 
@@ -97,7 +97,7 @@ void dt_parquet_output_close(struct dt_parquet_output *p)
 {
     if (p == NULL)
         return;
-    dt_output_codec_close(p->codec);
+    dt_compressor_close(p->compressor);
     dt_output_abandon(&p->rows);
     if (p->fd >= 0)
         close(p->fd);
@@ -111,7 +111,7 @@ void dt_parquet_output_close(struct dt_parquet_output *p)
 static int write_row(struct dt_parquet_output *p, const char *data, size_t size, bool ends,
                      struct dt_error *err)
 {
-    int rc = dt_output_codec_write(p->codec, &p->rows, data, size, ends, err);
+    int rc = dt_compressor_write(p->compressor, &p->rows, data, size, ends, err);
     rc = rc == 0 && ends ? dt_output_flush(&p->rows, err) : rc;
     return rc < 0 ? dt_fail_context(err, "rows of '%s'", p->out->path) : 0;
 }

@@ -50,7 +50,7 @@ END
     done
 }
 
-@test "a loop like nanoGPT's has the losses of its own loader on the same order, and resumes" {
+@test "a loop like nanoGPT's has the losses of the loop's loader on the same order, and resumes" {
     need_python torch numpy
     small_data 400
     export PYTHONPATH="$ROOT/python"
