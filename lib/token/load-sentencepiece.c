@@ -287,11 +287,13 @@ static int fill(struct dt_tokenizer *t, const struct dt_sentencepiece *m, struct
         DT_TRY(add_bpe(t, m, err));
         break;
     default:
-        return dt_fail(err, DT_EFORMAT, "model type %llu (%s) is not supported",
-                       (unsigned long long)m->type,
-                       m->type == DT_SENTENCEPIECE_WORD   ? "word"
-                       : m->type == DT_SENTENCEPIECE_CHAR ? "char"
-                                                          : "unknown");
+        return dt_fail(
+            err, DT_EFORMAT,
+            "model type %llu (%s) is not supported: train one with --model_type unigram or bpe",
+            (unsigned long long)m->type,
+            m->type == DT_SENTENCEPIECE_WORD   ? "word"
+            : m->type == DT_SENTENCEPIECE_CHAR ? "char"
+                                               : "unknown");
     }
     return dt_tokenizer_finish(t, err);
 }
