@@ -15,15 +15,28 @@
 static int find_file(const char *name, char **path, struct dt_error *err)
 {
     *path = dt_strdup(name);
-    int there = strchr(name, '/') ? 1 : dt_file_probe(name, err);
-    if (there != 0)
-        return there < 0 ? there : 0;
+    if (strchr(name, '/'))
+        return 0;
+    int there = dt_file_probe(name, err);
+    DT_TRY(there);
     char *share = dt_program_installed_path("share/dt");
-    free(*path);
-    *path = dt_asprintf("%s/rules/%s.rules", share, name);
+    char *built_in = dt_asprintf("%s/rules/%s.rules", share, name);
     free(share);
-    if ((there = dt_file_probe(*path, err)) != 0)
-        return there < 0 ? there : 0;
+    int known = dt_file_probe(built_in, err);
+    if (known == 1 && there == 0) {
+        free(*path);
+        *path = built_in;
+        return 0;
+    }
+    free(built_in);
+    DT_TRY(known);
+    if (known == 1)
+        return dt_fail(err, DT_EINVALID,
+                       "'%s' is a built-in set of rules and a file here: name the file ./%s, or "
+                       "another directory's",
+                       name, name);
+    if (there == 1)
+        return 0;
     return dt_fail(err, DT_EMISSING,
                    "'%s': not found; the built-in sets of rules are gopher, c4, fineweb, "
                    "fineweb2 and dolma",

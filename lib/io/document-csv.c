@@ -24,6 +24,7 @@ struct reader {
     uint64_t lines;         /* read so far */
     enum place at;          /* in the row */
     uint64_t quoted;        /* line in which the last quoted value begins */
+    bool open, doubtful;    /* such a value of several lines ends after a separator; in this row */
     struct dt_buffer row;   /* as read */
     struct dt_buffer cells; /* the row's values, without quotes, one after the other */
     size_t *ends;           /* of the values in cells */
@@ -44,8 +45,8 @@ static void end_cell(struct reader *r)
     r->ends[r->count++] = r->cells.size;
 }
 
-/* Takes a line of a row, without its line end. Returns false if a value ends with a quote before
- * its end. */
+/* Takes a line of a row, without its line end. Returns false if a quote is in a value
+ * without quotes (but in TSV), or a value goes on after its closing one. */
 static bool parse_line(struct reader *r, const char *line, size_t size)
 {
     for (const char *end = line + size; line < end;) {
@@ -61,12 +62,14 @@ static bool parse_line(struct reader *r, const char *line, size_t size)
             stop = memchr(line, '"', left);
             dt_buffer_append(&r->cells, line, stop ? (size_t)(stop - line) : left);
             r->at = stop ? AFTER_QUOTE : QUOTED;
+            r->open = stop > line && stop[-1] == r->separator && r->quoted < r->lines;
             line = stop ? stop + 1 : end;
             break;
         case AFTER_QUOTE:
             if (*line != '"' && *line != r->separator)
                 return false;
             r->at = *line == '"' ? QUOTED : AT_START;
+            r->doubtful |= r->open && *line != '"';
             if (*line == '"')
                 dt_buffer_add_char(&r->cells, '"');
             else
@@ -75,7 +78,10 @@ static bool parse_line(struct reader *r, const char *line, size_t size)
             break;
         case INSIDE:
             stop = memchr(line, r->separator, left);
-            dt_buffer_append(&r->cells, line, stop ? (size_t)(stop - line) : left);
+            left = stop ? (size_t)(stop - line) : left;
+            if (r->separator != '\t' && memchr(line, '"', left))
+                return false;
+            dt_buffer_append(&r->cells, line, left);
             if (stop)
                 end_cell(r);
             r->at = stop ? AT_START : INSIDE;
@@ -104,7 +110,9 @@ static int next_line(struct reader *r, bool *ended, struct dt_document_record *r
         return 0;
     }
     if (!valid) {
-        dt_fail(err, DT_EFORMAT, "a character follows the closing quote of a value");
+        dt_fail(err, DT_EFORMAT,
+                "a quotation mark is inside a value: a value with one is in "
+                "quotation marks, and has it twice (RFC 4180)");
         return DT_DOCUMENT_BAD;
     }
     if (returned && r->at == QUOTED)
@@ -121,6 +129,16 @@ static int no_end(const struct reader *r, struct dt_error *err)
                    dt_input_name(r->in), (unsigned long long)r->quoted);
 }
 
+/* A stray quotation mark swallows rows up to one that begins a value, which follows a separator. */
+static int refuse_doubtful(const struct reader *r, struct dt_error *err)
+{
+    dt_fail(err, DT_EFORMAT,
+            "the quoted value ends in line %llu with '%c\"', as if a value began there: remove the "
+            "quotation mark that has no partner, or the %s before the last one",
+            (unsigned long long)r->lines, r->separator, r->separator == '\t' ? "tab" : "separator");
+    return DT_DOCUMENT_BAD;
+}
+
 /* Reads a row, after any empty lines. Returns 1, 0 at the end, or DT_DOCUMENT_BAD. */
 static int next_row(struct reader *r, struct dt_document_record *record, struct dt_error *err)
 {
@@ -128,6 +146,7 @@ static int next_row(struct reader *r, struct dt_document_record *record, struct 
     dt_buffer_clear(&r->cells);
     r->count = 0;
     r->at = AT_START;
+    r->doubtful = false;
     record->as = &r->row;
     while (ended && (empty || r->at == QUOTED) && !record->cut) {
         if (r->at == QUOTED) {
@@ -144,6 +163,8 @@ static int next_row(struct reader *r, struct dt_document_record *record, struct 
     }
     if (r->at == QUOTED && !record->cut)
         return no_end(r, err);
+    if ((r->doubtful || (r->at == AFTER_QUOTE && r->open)) && !record->cut)
+        return refuse_doubtful(r, err);
     end_cell(r);
     return !empty;
 }

@@ -38,8 +38,9 @@ static void quotes_hold_separators_quotes_and_line_ends(void **state)
     CSV(NULL, "\"text\",\"n\"\n\"a,\"\"b\"\"\nc\r\n\nd\",\"\"\n",
         "f:1=a,\"b\"\nc\r\n\nd{\"n\":\"\"}|");
     CSV(NULL, "text\n\"\"\n\"\n\"\n\"\"\"\"\n\"\r\"", "f:1=|f:2=\n|f:3=\"|f:4=\r|");
-    CSV(NULL, "text,n\na\"b\",\"1\"\r\n", "f:1=a\"b\"{\"n\":\"1\"}|");
+    AUTO("text\tn\na\"b\"\t\"1\"\r\n", "f:1=a\"b\"{\"n\":\"1\"}|");
     CSV(NULL, "n,text\n1,\"a\nb\"", "f:1=a\nb{\"n\":\"1\"}|");
+    CSV(NULL, "text\n\"a\nb,\"\"c\"\"\n\"\n\"x,\"\n", "f:1=a\nb,\"c\"\n|f:2=x,|");
     CSV(NULL, "text\na\0b\n", "f:1=a");
 }
 
@@ -60,7 +61,12 @@ static void what_is_wrong_is_named(void **state)
     assert_refused(NULL, "\"text\n", "f:1: the input ends inside a quoted value");
     assert_refused(NULL, "text,n\na,1\nb\n", "f:3: expected 2 columns, as in the header, found 1");
     assert_refused(NULL, "text\n\"a\nb\"\n1,2\n", "f:4: expected 1 columns");
-    assert_refused(NULL, "text\n\"a\"b\n", "f:2: a character follows the closing quote");
+    assert_refused(NULL, "text\n\"a\"b\n", "f:2: a quotation mark is inside a value");
+    assert_refused(NULL, "text,n\na \"b\" c,1\n", "f:2: a quotation mark is inside a value");
+    assert_refused(NULL, "n,text\n1,\"stray\n2,b\n3,\"c\"\n", "f:2: a quotation mark is inside");
+    assert_refused(NULL, "n,text\n1,\"stray\n2,b\n3,\"\n", "f:2: the quoted value ends in line 4");
+    assert_refused(NULL, "text,n\n\"stray,1\nb,2\nc,\",3\n",
+                   "f:2: the quoted value ends in line 4");
     assert_refused(NULL, "text\n\n\"a\nb\n", "f:3: the input ends inside a quoted value");
 }
 

@@ -897,6 +897,17 @@ fineweb-line-feeds' ]
     grep -q 'bad.rules:1: .*none.ftz' <<<"$output"
 }
 
+@test "a file named like a built-in set of rules is refused, with its path it is read" {
+    printf '{"text":"a { b"}\n{"text":"b"}\n' >in.jsonl
+    echo 'c4-braces: 0' >c4
+    run dt-clean -q --rules c4 in.jsonl
+    assert_one_line_error dt-clean
+    [[ "$output" == *"'c4' is a built-in set of rules and a file here: name the file ./c4, "* ]]
+    [ "$(dt-clean -q --rules ./c4 in.jsonl | text_of)" = b ]
+    mv c4 mine
+    [ "$(dt-clean -q --rules mine in.jsonl | text_of)" = b ]
+}
+
 @test "meta: a number in meta is limited, for all or for a language" {
     for i in 1 2.5 4; do printf '{"text":"%s","meta":{"q":%s,"lang":"de"}}\n' $i $i; done >in.jsonl
     printf '{"text":"none"}\n{"text":"word","meta":{"q":"3"}}\n' >>in.jsonl
