@@ -437,6 +437,8 @@ static int print_encoding(const struct dt_tokenizer *t, const char *text, size_t
                          (unsigned long long)s.bytes, (unsigned long long)s.tokens);
         add_real("mb_per_second", megabytes / s.seconds, 1);
         add_real("mb_per_core_second", megabytes / s.processor_seconds, 1);
+        add_real("first_mb_per_second", megabytes / s.first_seconds, 1);
+        add_real("first_mb_per_core_second", megabytes / s.first_processor_seconds, 1);
         print_json();
     } else
         printf("tokenize          %.1f MB/s on %d thread%s, %.1f MB per second of processor time, "

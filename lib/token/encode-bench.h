@@ -9,6 +9,7 @@
 struct dt_encode_speed {
     uint64_t bytes, tokens;            /* of one pass */
     double seconds, processor_seconds; /* of the fastest pass; processor time of all threads */
+    double first_seconds, first_processor_seconds; /* of the first pass: caches are empty */
 };
 
 /* Encodes text, split into documents of 1 MB, repeatedly on `threads` threads for `seconds`,

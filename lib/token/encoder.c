@@ -7,6 +7,7 @@
 #include "token/added.h"
 #include "token/cache-memory.h"
 #include "token/model.h"
+#include "token/piece-cache.h"
 #include "token/replaced-bytes.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
@@ -20,18 +21,17 @@
 #define KEY_BYTES  15 /* and one for the length */
 #define KEY_IDS    4
 #define BATCH      256
-#define RARE_ROOM  32 /* for the ids of a piece of DT_WORDS_KEY_BYTES bytes */
 #define SHORT_WORD 48 /* bytes of a normalized word that is encoded without the cache */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are packed little-endian");
 
 struct key {
-    uint64_t low, high; /* the bytes, zeros, and in the last byte the length */
+    uint64_t low, high; /* the bytes, zeros, and in the last byte the length, below 16 */
 };
 
 struct entry {
-    struct key key;        /* zero if empty */
-    uint32_t ids[KEY_IDS]; /* DT_NO_TOKEN after the last */
+    struct key key; /* zero if empty; its last four bits are the number of ids */
+    uint32_t ids[KEY_IDS];
 };
 
 struct line {
@@ -43,7 +43,8 @@ struct line {
 struct dt_encoder {
     const struct dt_tokenizer *tokenizer;
     struct line *cache;
-    struct dt_words_cache words_cache; /* and of pieces that do not fit the other cache */
+    struct dt_piece_cache pieces_cache; /* of those that are not in the other cache */
+    struct dt_words_cache words_cache;
     struct dt_model_work work;
     struct dt_added_finder raw, normalized; /* added tokens, in the text and the normalized text */
     struct dt_buffer normal;                /* the normalized text */
@@ -65,7 +66,8 @@ void dt_encoder_allow_special(struct dt_encoder *e, int allow)
     dt_added_init(&e->raw, e->tokenizer, false, allow != 0);
     dt_added_init(&e->normalized, e->tokenizer, true, allow != 0);
     dt_words_release_cache(&e->words_cache); /* words may have other ids now */
-    dt_words_init_cache(&e->words_cache, e->tokenizer->has_words);
+    if (e->tokenizer->has_words)
+        dt_words_init_cache(&e->words_cache);
 }
 
 void dt_encoder_keep_spans(struct dt_encoder *e, struct dt_spans *spans)
@@ -99,6 +101,7 @@ void dt_encoder_free(struct dt_encoder *e)
     if (e == NULL)
         return;
     dt_cache_memory_free(e->cache, CACHE_BYTES);
+    dt_piece_cache_release(&e->pieces_cache);
     dt_words_release_cache(&e->words_cache);
     dt_added_release(&e->raw);
     dt_added_release(&e->normalized);
@@ -138,17 +141,16 @@ static inline size_t line_of(struct key key)
     return (h ^ h << 29) >> (64 - CACHE_BITS);
 }
 
-static inline bool same_key(struct key a, struct key b)
-{
-    return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
-}
-
 /* NULL if the key is not in its line. Only that is a branch: which of two it is, is not
  * predictable. */
-static inline const struct entry *look_up(const struct line *line, struct key key)
+static inline const struct entry *look_up(const struct line *line, struct key key, size_t *count)
 {
-    const struct entry *entry = &line->entries[!same_key(line->entries[0].key, key)];
-    return same_key(entry->key, key) ? entry : NULL;
+    const struct entry *entry = line->entries;
+    uint64_t differs = (entry->key.low ^ key.low) | (entry->key.high ^ key.high) << 4;
+    entry += differs != 0;
+    uint64_t high = entry->key.high ^ key.high;
+    *count = high >> 60;
+    return ((entry->key.low ^ key.low) | high << 4) == 0 ? entry : NULL;
 }
 
 /* The bytes of the next part of a long piece, of whole characters. */
@@ -177,75 +179,91 @@ static void remember(struct line *line, struct key key, const uint32_t *ids, siz
 {
     if (count == 0 || count > KEY_IDS)
         return;
-    struct entry made = {key, {DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_TOKEN}};
+    struct entry made = {.key = key};
+    made.key.high |= (uint64_t)count << 60;
     memcpy(made.ids, ids, count * sizeof *made.ids);
     line->entries[1] = line->entries[0];
     line->entries[0] = made;
 }
 
-/* Encodes a piece of up to DT_WORDS_KEY_BYTES bytes, of many ids or bytes, by the cache of words.
- */
+/* Where the ids of a piece are, if they are known. */
+struct place {
+    struct key key;
+    struct line *line; /* NULL: the piece is too long for a key; key.low: its hash */
+};
+
+/* Encodes a piece that is not in its line. */
 static void encode_rare(struct dt_encoder *e, const unsigned char *piece, size_t size,
-                        struct line *line, const struct key *key, struct dt_ids *ids)
+                        const struct place *place, struct dt_ids *ids)
 {
-    struct dt_words_key rare = dt_words_key(piece, size, 0, DT_WORDS_PIECE);
-    struct dt_words_set *set = dt_words_set_of(&e->words_cache, rare);
-    const struct dt_words_entry *entry = dt_words_look_up(set, rare);
-    uint32_t *to = ids->data + ids->count;
-    if (entry) {
-        memcpy(to, entry->ids, sizeof entry->ids);
-        ids->count += entry->count;
+    size_t count;
+    if (size > DT_PIECE_CACHE_LONGEST) {
+        encode_long(e, piece, size, ids);
         return;
     }
-    size_t count = dt_model_encode(e->tokenizer, &e->work, piece, size, to, NULL);
-    ids->count += count;
-    if (key && count <= KEY_IDS) {
-        remember(line, *key, to, count);
-    } else if (count <= DT_WORDS_IDS) {
-        struct dt_words_entry *made = dt_words_replace(set, rare);
-        memcpy(made->ids, to, count * sizeof *to);
-        made->count = (uint32_t)count;
+    uint64_t hash = place->line ? dt_piece_cache_hash(piece, size) : place->key.low;
+    const uint32_t *found = dt_piece_cache_find(&e->pieces_cache, piece, size, hash, &count);
+    dt_ids_reserve(ids, ids->count + (found ? count : size));
+    uint32_t *to = ids->data + ids->count;
+    if (found) {
+        memcpy(to, found, count * sizeof *to);
+    } else {
+        count = dt_model_encode(e->tokenizer, &e->work, piece, size, to, NULL);
+        dt_piece_cache_add(&e->pieces_cache, piece, size, hash, to, count);
     }
+    ids->count += count;
+    if (place->line)
+        remember(place->line, place->key, to, count);
 }
 
-/* Appends the ids of an entry, without a branch on their number. */
-static inline void take_entry(const struct entry *entry, struct dt_ids *ids)
+/* Finds the places of pieces and loads them into the processor's cache. */
+static void find_places(struct dt_encoder *e, const unsigned char *text, size_t size,
+                        const size_t *ends, size_t count, struct place *places)
 {
-    memcpy(ids->data + ids->count, entry->ids, sizeof entry->ids);
-    ids->count += 1u + (entry->ids[1] != DT_NO_TOKEN) + (entry->ids[2] != DT_NO_TOKEN) +
-                  (entry->ids[3] != DT_NO_TOKEN);
+    struct line *cache = e->cache;
+    size_t from = 0, many = 0;
+    uint16_t several[BATCH]; /* those of long pieces */
+    for (size_t i = 0; i < count; from = ends[i++]) {
+        struct place *place = &places[i];
+        size_t n = ends[i] - from;
+        if (n <= KEY_BYTES) {
+            place->key = make_key(text + from, n, size - from);
+            place->line = &cache[line_of(place->key)];
+            __builtin_prefetch(place->line);
+            continue;
+        }
+        place->line = NULL;
+        if (n > DT_PIECE_CACHE_LONGEST)
+            continue;
+        place->key.low = dt_piece_cache_hash(text + from, n);
+        dt_piece_cache_prefetch_slot(&e->pieces_cache, place->key.low);
+        several[many++] = (uint16_t)i;
+    }
+    for (size_t i = 0; i < many; i++)
+        dt_piece_cache_prefetch_ids(&e->pieces_cache, places[several[i]].key.low);
 }
 
 static void encode_pieces(struct dt_encoder *e, const unsigned char *text, size_t size,
                           const size_t *ends, size_t count, struct dt_ids *ids)
 {
-    struct key keys[BATCH];
-    size_t from = 0;
-    for (size_t i = 0; i < count; from = ends[i++]) {
-        if (ends[i] - from > KEY_BYTES)
-            continue;
-        keys[i] = make_key(text + from, ends[i] - from, size - from);
-        __builtin_prefetch(&e->cache[line_of(keys[i])]);
-    }
-    dt_ids_reserve(ids, ids->count + count * KEY_BYTES + RARE_ROOM);
-    from = 0;
-    for (size_t i = 0; i < count; from = ends[i++]) {
-        if (ends[i] - from > KEY_BYTES) {
-            dt_ids_reserve(ids, ids->count + RARE_ROOM);
-            if (ends[i] - from <= DT_WORDS_KEY_BYTES)
-                encode_rare(e, text + from, ends[i] - from, NULL, NULL, ids);
-            else
-                encode_long(e, text + from, ends[i] - from, ids);
-            dt_ids_reserve(ids, ids->count + (count - i) * KEY_BYTES + RARE_ROOM);
+    struct place places[BATCH];
+    find_places(e, text, size, ends, count, places);
+    dt_ids_reserve(ids, ids->count + count * KEY_IDS);
+    uint32_t *out = ids->data + ids->count;
+    for (size_t i = 0, from = 0, known; i < count; from = ends[i++]) {
+        const struct place *place = &places[i];
+        const struct entry *entry = place->line ? look_up(place->line, place->key, &known) : NULL;
+        if (entry) {
+            memcpy(out, entry->ids, sizeof entry->ids);
+            out += known;
             continue;
         }
-        struct line *line = &e->cache[line_of(keys[i])];
-        const struct entry *entry = look_up(line, keys[i]);
-        if (entry)
-            take_entry(entry, ids);
-        else
-            encode_rare(e, text + from, ends[i] - from, line, &keys[i], ids);
+        ids->count = (size_t)(out - ids->data);
+        encode_rare(e, text + from, ends[i] - from, place, ids);
+        dt_ids_reserve(ids, ids->count + (count - i) * KEY_IDS);
+        out = ids->data + ids->count;
     }
+    ids->count = (size_t)(out - ids->data);
 }
 
 static void encode_plain(struct dt_encoder *e, const unsigned char *text, size_t size,
@@ -292,9 +310,11 @@ static void encode_word(struct dt_encoder *e, struct dt_ids *ids)
         key = make_key((const unsigned char *)w->word, w->size, sizeof key);
         line = &e->cache[line_of(key)];
         dt_ids_reserve(ids, ids->count + KEY_IDS);
-        const struct entry *entry = look_up(line, key);
+        size_t known;
+        const struct entry *entry = look_up(line, key, &known);
         if (entry) {
-            take_entry(entry, ids);
+            memcpy(ids->data + ids->count, entry->ids, sizeof entry->ids);
+            ids->count += known;
             return;
         }
     }

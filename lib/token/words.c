@@ -75,17 +75,16 @@ size_t dt_words_find(const struct dt_tokenizer *t, const unsigned char *text, si
 /* --- the cache ---------------------------------------------------------------------------------
  */
 
-#define WORD_BITS  16
-#define PIECE_BITS 14
+#define WORD_BITS 16
 
 static size_t cache_bytes(const struct dt_words_cache *cache)
 {
     return sizeof *cache->sets << cache->bits;
 }
 
-void dt_words_init_cache(struct dt_words_cache *cache, bool for_words)
+void dt_words_init_cache(struct dt_words_cache *cache)
 {
-    cache->bits = for_words ? WORD_BITS : PIECE_BITS;
+    cache->bits = WORD_BITS;
     cache->sets = dt_cache_memory_new(cache_bytes(cache));
 }
 

@@ -24,12 +24,7 @@
 #define DT_WORDS_IDS       8
 
 /* A word at an edge of the text has another key, as normalizers may edit edges. */
-enum dt_words_edge {
-    DT_WORDS_INSIDE = 0,
-    DT_WORDS_FIRST = 0x80,
-    DT_WORDS_LAST = 0x40,
-    DT_WORDS_PIECE = 0x20 /* what follows the steps, not a word */
-};
+enum dt_words_edge { DT_WORDS_INSIDE = 0, DT_WORDS_FIRST = 0x80, DT_WORDS_LAST = 0x40 };
 
 struct dt_words_key {
     uint64_t parts[3]; /* the bytes, zeros, and in the last byte the size and edges; 0: empty */
@@ -65,8 +60,8 @@ struct dt_words_cache {
     unsigned bits; /* of their number */
 };
 
-/* Empty sets: 8 MiB for words, 2 MiB if only pieces are looked up. */
-void dt_words_init_cache(struct dt_words_cache *cache, bool for_words);
+/* Empty sets: 8 MiB. */
+void dt_words_init_cache(struct dt_words_cache *cache);
 void dt_words_release_cache(struct dt_words_cache *cache);
 /* The entry for a key that is not in the set, which is empty. */
 struct dt_words_entry *dt_words_replace(struct dt_words_set *set, struct dt_words_key key);
