@@ -119,7 +119,7 @@ def time_peer(a, fresh, passes, documents):
     """Seconds of the first pass, and of the fastest of the others; ids."""
     try:
         encode, seconds = fresh(), []
-    except BaseException as e: # pyo3's panics are no Exceptions
+    except BaseException as e: # a panic of Rust is not an Exception
         return None, None, f"cannot load it: {str(e).splitlines()[0]}"
     clock = time.perf_counter if a.threads > 1 else time.process_time
     for _ in range(1 + passes):
