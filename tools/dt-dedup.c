@@ -296,10 +296,10 @@ static int write_lists(struct dt_near_duplicates *d, char **files, int count, st
 {
     struct dt_lineage *lineage = dt_lineage_new();
     int rc = dt_file_make_directories(opt.out, err);
-    for (int i = 0; rc == 0 && i < count; i++)
-        rc = dt_lineage_add_path(lineage, files[i], err);
-    for (int i = 0; rc == 0 && i < opt.pairs.count; i++)
-        rc = dt_lineage_add_path(lineage, opt.pairs.items[i], err);
+    if (rc == 0)
+        rc = dt_lineage_add_files(lineage, (const char *const *)files, count, err);
+    if (rc == 0)
+        rc = dt_lineage_add_files(lineage, opt.pairs.items, opt.pairs.count, err);
     for (int i = 0; rc == 0 && i < count; i++)
         rc = write_list(d, i, files[i], lineage, err);
     dt_lineage_free(lineage);
@@ -373,8 +373,8 @@ static int run_pairs(char **files, int count, struct dt_error *err)
     if (count == 0)
         dt_program_usage("pairs needs files of signatures");
     int rc = dt_signature_set_open(&set, files, count, false, err);
-    for (int i = 0; rc == 0 && i < count; i++)
-        rc = dt_lineage_add_path(lineage, files[i], err);
+    if (rc == 0)
+        rc = dt_lineage_add_files(lineage, (const char *const *)files, count, err);
     if (rc == 0)
         rc = dt_output_open(&out, opt.out, err);
     if (rc == 0)
@@ -482,8 +482,8 @@ static int run_merge(char **files, int count, struct dt_error *err)
     if (count == 0)
         dt_program_usage("merge needs filters");
     int rc = dt_bloom_read(&bloom, (const char *const *)files, count, err);
-    for (int i = 0; rc == 0 && i < count; i++)
-        rc = dt_lineage_add_path(lineage, files[i], err);
+    if (rc == 0)
+        rc = dt_lineage_add_files(lineage, (const char *const *)files, count, err);
     if (rc == 0)
         rc = tell_filter(bloom, err);
     if (rc == 0)

@@ -101,11 +101,9 @@ static int add_files(struct dt_vocab_trainer *trainer, const struct dt_documents
     struct dt_documents *documents;
     if (opt.counts) {
         DT_TRY(dt_file_check_distinct((const char *const *)files, (size_t)count, err));
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count; i++)
             DT_TRY(dt_vocab_trainer_add_counts(trainer, files[i], err));
-            DT_TRY(dt_lineage_add_path(from->lineage, files[i], err));
-        }
-        return 0;
+        return dt_lineage_add_files(from->lineage, (const char *const *)files, count, err);
     }
     DT_TRY(dt_documents_open(&documents, files, count, from, err));
     int rc = count_all(trainer, documents, err);

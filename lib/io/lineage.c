@@ -187,6 +187,41 @@ int dt_lineage_add_path(struct dt_lineage *l, const char *path, struct dt_error 
     return 0;
 }
 
+/* One input for all: its hash is that of a line "HASH  PATH" for each file, as sha256sum prints. */
+static int add_as_one(struct dt_lineage *l, const char *const *paths, int count,
+                      struct dt_error *err)
+{
+    char hex[DT_SHA256_HEX];
+    struct dt_sha256 hash;
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    uint64_t bytes, sum = 0;
+    int rc = 0;
+    dt_sha256_init(&hash);
+    for (int i = 0; rc == 0 && i < count; i++) {
+        rc = dt_sha256_file(paths[i], &bytes, hex, err);
+        dt_buffer_clear(&line);
+        dt_buffer_printf(&line, "%s  %s\n", hex, paths[i]);
+        dt_sha256_add(&hash, line.data, line.size);
+        sum += rc == 0 ? bytes : 0;
+    }
+    dt_buffer_release(&line);
+    DT_TRY(rc);
+    char *name = dt_asprintf("%s and %d others", paths[0], count - 1);
+    dt_lineage_add_input(l, name, sum, dt_sha256_finish(&hash, hex), NULL);
+    free(name);
+    return 0;
+}
+
+int dt_lineage_add_files(struct dt_lineage *l, const char *const *paths, int count,
+                         struct dt_error *err)
+{
+    if (l && count > DT_LINEAGE_SEPARATE)
+        return add_as_one(l, paths, count, err);
+    for (int i = 0; i < count; i++)
+        DT_TRY(dt_lineage_add_path(l, paths[i], err));
+    return 0;
+}
+
 int dt_lineage_continue(struct dt_lineage *l, const char *path, struct dt_error *err)
 {
     char id[DT_SHA256_HEX];

@@ -59,6 +59,12 @@ void dt_lineage_add_range(struct dt_lineage *l, const char *path, uint64_t first
  * its files if it has none. A path that does not exist, which is for the program to refuse or find
  * elsewhere, is not added. */
 int dt_lineage_add_path(struct dt_lineage *l, const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* Files that one command merges, such as the signatures of all parts. Above DT_LINEAGE_SEPARATE
+ * they are one input without records: if each part had the records of all parts, those of N parts
+ * would take N squared. */
+#define DT_LINEAGE_SEPARATE 256
+int dt_lineage_add_files(struct dt_lineage *l, const char *const *paths, int count,
+                         struct dt_error *err) DT_MUST_CHECK;
 /* The command continues what is at path: adds it as an input, unless its records have this very
  * command on these inputs, since an interrupted and an uninterrupted one have the same result. */
 int dt_lineage_continue(struct dt_lineage *l, const char *path, struct dt_error *err) DT_MUST_CHECK;

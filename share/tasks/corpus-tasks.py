@@ -118,11 +118,13 @@ def main():
         sys.exit(f"{missing}: pip install {'ray' if args.engine == 'ray' else 'dask[distributed]'}")
     if subprocess.run([*make, "settings"], cwd=ROOT).returncode != 0:
         sys.exit(1)
-    for goal, tasks in (("first", args.tasks), ("middle", 1), ("second", args.tasks), ("summary", 1)):
-        names = {f"{goal} {i}/{tasks}": [*make, goal, f"TASK={i}/{tasks}"] for i in range(tasks)}
-        outputs = run_phase(engine, names, args.retries)
-    print("".join(outputs.values()), end="")
-    engine.close()
+    try:
+        for goal, tasks in (("first", args.tasks), ("middle", 1), ("second", args.tasks), ("summary", 1)):
+            names = {f"{goal} {i}/{tasks}": [*make, goal, f"TASK={i}/{tasks}"] for i in range(tasks)}
+            outputs = run_phase(engine, names, args.retries)
+        print("".join(outputs.values()), end="")
+    finally:
+        engine.close()
 
 
 if __name__ == "__main__":

@@ -163,6 +163,6 @@ tasks() {
     need_python distributed
     run "$PYTHON" "$ROOT/share/tasks/corpus-tasks.py" dask --tasks 2 --retries 1 "${settings[@]}" ON_ERROR=stop
     [ "$status" -eq 1 ]
-    [[ "$output" == *"first 1/2: attempt 2 failed:"*"b.jsonl:7: "*"of 2 tasks failed; the same command makes what is missing" ]]
+    [[ "$output" == *"first 1/2: attempt 2 failed:"*"b.jsonl:7: "*"2 of 2 tasks failed; the same command makes what is missing"* ]]
     [ ! -e "$OUT/data/index.json" ]
 }

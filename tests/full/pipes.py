@@ -157,6 +157,10 @@ def contents(path):
                 read = subprocess.run(["dt-cat", name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 assert read.returncode == 1, f"{name} is taken without an index"
         return None
+    if path.is_dir():  # other files are none of its shards
+        splits = json.loads((path / "index.json").read_text())["splits"]
+        listed = {"index.json", *(shard["file"] for split in splits.values() for shard in split["shards"])}
+        return {file: hashes[str(path / file)] for file in listed}
     return hashes or None
 
 

@@ -342,6 +342,19 @@ match  1 x without pairs: 8201.9 MB of memory; reads 176000.0 MB" ]
     [ -z "$(dt-dedup substrings -q --allow-empty none)" ] || [ ! -e "${DT_ENGINES:-${DT_BUILD:-$ROOT/build}/lib/dt}/suffixes.so" ]
 }
 
+@test "of hundreds of files of signatures, each list has one record of them all" {
+    near_documents
+    dt-dedup sign -q --from lines -o first.sig lines
+    mkdir sigs
+    for ((i = 1000; i < 1300; i++)); do ln first.sig sigs/$i.sig; done
+    dt-dedup match -q -o drops sigs/*.sig
+    [ "$(jq -c '[.lineage[] | .inputs[] | .path]' drops/1299.drop.lineage.json)" = '["sigs/1000.sig and 299 others"]' ]
+    [ "$(jq -r '.lineage[0].inputs[0].sha256' drops/1000.drop.lineage.json)" = \
+        "$(sha256sum sigs/*.sig | sha256sum | cut -d ' ' -f 1)" ]
+    [ "$(stat -c %s drops/1000.drop.lineage.json)" -lt 20000 ]
+    [ "$(jq -s 'map(.lineage[0].inputs[0].bytes) | unique | length' drops/100?.drop.lineage.json)" -eq 1 ]
+}
+
 @test "wrong usage ends with status 2" {
     for options in "plan" "plan --documents 1 x" "pairs -o x a.sig" "filter -o x in" "merge -o x" "" "sign" "-o x" "-o x clean" "-o x match" "-o x --bands 0 sign in" "-o x -j 2 match a.sig" "-o x --rows 8 match a.sig" "-o x --rows 65 sign in" \
         "-o x --from sep sign in"; do
