@@ -66,6 +66,7 @@ wrong := $(shell while IFS== read -r name value; do \
          [[ '$(TASK)' =~ ^(0|[1-9][0-9]{0,5})/([1-9][0-9]{0,5})$$ ]] && ((BASH_REMATCH[1] < BASH_REMATCH[2])) || \
            echo "TASK='$(TASK)': I/N, task I of N, counted from 0")
 $(if $(wrong),$(error $(wrong)))
+$(if $(word 2,$(OUT)),$(error OUT='$(OUT)': make takes no blanks in a name))
 
 goals  := $(or $(MAKECMDGOALS),summary)
 shared := $(if $(filter-out first second,$(goals)),,yes)
@@ -73,8 +74,8 @@ ifneq ($(if $(locked)$(findstring n,$(firstword -$(MAKEFLAGS))),,$(filter-out le
 # The lock is held by make and all that it starts.
 $(goals): with-lock ; @:
 with-lock:
-	+@mkdir -p '$(OUT)' && exec 9>>'$(OUT)/lock' && status=0 && \
-	{ flock -E 75 -w $(WAIT) $(if $(shared),-s,-x) 9 2>/dev/null || status=$$?; } && \
+	+@mkdir -p '$(OUT)' || exit 1; exec 9>>'$(OUT)/lock'; status=0; \
+	flock -E 75 -w $(WAIT) $(if $(shared),-s,-x) 9 2>/dev/null || status=$$?; \
 	if [ $$status -eq 75 ]; then \
 	  echo "$(OUT) is in use, by $$(cat '$(OUT)/lock'): wait for its end, or end it" >&2; exit 1; \
 	fi; \
@@ -84,6 +85,8 @@ with-lock:
 else
 
 names := $(foreach i,$(INPUTS),$(or $(wildcard $i),$i))
+missing := $(firstword $(foreach i,$(names),$(if $(wildcard $i),,$i)))
+$(if $(missing),$(error INPUTS: there is no file $(missing); make takes no blanks in a name))
 warc  := $(filter %.warc $(addprefix %.warc.,gz zst xz bz2 lz4),$(names))
 other := $(firstword $(filter-out $(warc),$(names)))
 $(if $(and $(filter file,$(origin EXTRACT)),$(warc),$(other)),$(error INPUTS has WARC files, as \

@@ -301,6 +301,17 @@ apply 2-middle.yaml get job web-middle apply 3-second.yaml get job web-second ap
     run make -C "$ROOT" -s -f pipelines/corpus.mk OUT="$T/out"
     [ "$status" -eq 2 ]
     [[ "$output" == *"set INPUTS to the files to read"* ]]
+    mkdir "a b" && cp f0.jsonl "a b"
+    for corpus in "$T/none.jsonl" "$T/a?b/f0.jsonl"; do
+        run corpus out
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"INPUTS: there is no file $T/"*"; make takes no blanks in a name"* ]]
+    done
+    run corpus "a b"
+    [[ "$output" == *"OUT='$T/a b': make takes no blanks in a name"* ]]
+    run corpus f1.jsonl/out
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"mkdir: "*"f1.jsonl"*"Not a directory"* && "$output" != *"dt-part"* ]]
     : >f0.jsonl
     corpus=$T/f0.jsonl
     run corpus out
