@@ -234,9 +234,18 @@ static bool is_text(const struct dt_main_text *m, size_t i)
     return m->kept[i] && m->quality[i] >= NEAR;
 }
 
+/* A sentence in a paragraph beside those of the text, without links. */
+static bool is_beside(const struct dt_tree *t, const struct dt_text_block *block,
+                      const struct dt_text_block *text)
+{
+    return block->kind == DT_TAG_PARAGRAPH && text->kind == DT_TAG_PARAGRAPH && block->marks > 0 &&
+           block->links == 0 && t->nodes[block->node].parent == t->nodes[text->node].parent;
+}
+
 /* Short blocks are kept between blocks of text; elsewhere only what is written as text is, within
- * an element of main text, if some text precedes it. */
-static void judge_short(struct dt_main_text *m, const struct dt_blocks *b, bool lenient)
+ * an element of main text, and sentences before the first block of text and after the last. */
+static void judge_short(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b,
+                        bool lenient)
 {
     size_t first = b->count, last = 0;
     for (size_t i = 0; i < b->count; i++)
@@ -250,7 +259,10 @@ static void judge_short(struct dt_main_text *m, const struct dt_blocks *b, bool 
             continue;
         bool inside = i > first && i < last;
         bool semantic = is_semantic(block);
-        m->kept[i] = inside ? lenient || semantic : lenient && semantic && block->marks > 0;
+        m->kept[i] = inside ? lenient || semantic
+                            : (lenient && semantic && block->marks > 0) ||
+                                  (first < b->count &&
+                                   is_beside(t, block, &b->list[i < first ? first : last]));
     }
 }
 
@@ -294,7 +306,7 @@ static size_t attempt(struct dt_main_text *m, const struct dt_tree *t, const str
     drop_bad(m, b);
     if (tier < TIERS)
         judge_runs(m, b);
-    judge_short(m, b, tier < TIER_MAIN);
+    judge_short(m, t, b, tier < TIER_MAIN);
     judge_headings(m, b);
     return kept_size(m, b);
 }

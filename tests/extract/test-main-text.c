@@ -79,6 +79,17 @@ static void structure_is_kept(void **state)
                     "a | 1 kg\nNext\n2. " TEXT);
 }
 
+/* Where no name says what holds the text, sentences beside its paragraphs belong to it; others do
+ * not, nor do links. */
+static void short_paragraphs_begin_and_end_a_text(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<div><div><p>It began.</p><p>" TEXT "</p><p>2. " TEXT "</p><p>It ended.</p>"
+                    "<p>Share</p><p><a href=/>Read more.</a></p></div><div><p>Elsewhere.</p></div>",
+                    "It began.\n" TEXT "\n2. " TEXT "\nIt ended.");
+}
+
 static void white_space_and_references_are_those_of_browsers(void **state)
 {
     (void)state;
@@ -223,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boilerplate_is_dropped),
         cmocka_unit_test(structure_is_kept),
+        cmocka_unit_test(short_paragraphs_begin_and_end_a_text),
         cmocka_unit_test(white_space_and_references_are_those_of_browsers),
         cmocka_unit_test(what_is_not_shown_is_left_out),
         cmocka_unit_test(repetitions_are_left_out),
