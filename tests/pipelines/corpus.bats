@@ -305,10 +305,10 @@ apply 2-middle.yaml get job web-middle apply 3-second.yaml get job web-second ap
     for corpus in "$T/none.jsonl" "$T/a?b/f0.jsonl"; do
         run corpus out
         [ "$status" -eq 2 ]
-        [[ "$output" == *"INPUTS: there is no file $T/"*"; make takes no blanks in a name"* ]]
+        [[ "$output" == *"INPUTS: there is no file $T/"*"; names must not have blanks"* ]]
     done
     run corpus "a b"
-    [[ "$output" == *"OUT='$T/a b': make takes no blanks in a name"* ]]
+    [[ "$output" == *"OUT='$T/a b': names must not have blanks"* ]]
     run corpus f1.jsonl/out
     [ "$status" -eq 2 ]
     [[ "$output" == *"mkdir: "*"f1.jsonl"*"Not a directory"* && "$output" != *"dt-part"* ]]
