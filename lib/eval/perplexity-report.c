@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "eval/confidence.h"
 #include "eval/perplexity.h"
+#include "io/document-stream.h"
 #include "json/json-number.h"
 #include "json/json.h"
+#include "json/meta.h"
 
 static double loss_of(const struct dt_perplexity *p)
 {
@@ -115,4 +118,54 @@ void dt_perplexity_items(const struct dt_perplexity *results, int count, struct 
             dt_json_add_real(lines, "nats", results[i].items[d], 9);
             dt_buffer_add_string(lines, "}\n");
         }
+}
+
+/* --- documents ---------------------------------------------------------------------------------*/
+
+static int write_document(const struct dt_perplexity *p, uint64_t i, struct dt_document *doc,
+                          struct dt_document_writer *to, struct dt_buffer *line,
+                          struct dt_error *err)
+{
+    char value[32];
+    if (i == p->documents || p->sizes[i] == 0)
+        return dt_fail(err, DT_EFORMAT, "document %" PRIu64 " %s", i + 1,
+                       i == p->documents ? "was not there when they were measured"
+                                         : "has no token to score");
+    snprintf(value, sizeof value, "%.6g", exp(p->items[i] / (double)p->sizes[i]));
+    dt_meta_set(&doc->meta, "perplexity", value);
+    return dt_document_writer_add(to, doc, line, err);
+}
+
+static int write_all(const struct dt_perplexity *p, char *data, struct dt_output *out,
+                     struct dt_lineage *lineage, struct dt_error *err)
+{
+    struct dt_documents *docs;
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    struct dt_document_writer to = dt_document_writer_to(out, DT_DOCUMENT_OUTPUT_JSONL);
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    const struct dt_documents_options how = {DT_DOCUMENT_FORMAT_AUTO, .lineage = lineage};
+    int rc = dt_documents_open(&docs, &data, 1, &how, err);
+    to.lineage = lineage;
+    for (uint64_t i = 0; rc == 0 && (rc = dt_documents_next(docs, &doc, err)) > 0; i++)
+        rc = write_document(p, i, &doc, &to, &line, err);
+    rc = rc == 0 ? dt_document_writer_end(&to, err) : rc;
+    rc = rc == 0 ? dt_lineage_commit(lineage, out, err) : rc;
+    dt_document_writer_release(&to);
+    dt_documents_close(docs);
+    dt_document_release(&doc);
+    dt_buffer_release(&line);
+    return rc < 0 ? dt_fail_context(err, "%s", data) : 0;
+}
+
+int dt_perplexity_write_documents(const struct dt_perplexity *p, char *data, const char *path,
+                                  struct dt_error *err)
+{
+    struct dt_output out;
+    DT_TRY(dt_output_open(&out, path, err));
+    struct dt_lineage *lineage = dt_lineage_for(path);
+    int rc = dt_lineage_add_path(lineage, p->directory, err);
+    rc = rc == 0 ? write_all(p, data, &out, lineage, err) : rc;
+    dt_output_abandon(&out);
+    dt_lineage_free(lineage);
+    return rc;
 }
