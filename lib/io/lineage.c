@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "io/lineage-internal.h"
 #include "io/sealed-json.h"
+#include "unicode/unicode.h"
 
 /* The hash of an output. */
 struct watch {
@@ -41,6 +42,7 @@ struct dt_lineage *dt_lineage_new(void)
     dt_json_object_add(l->own, "program", dt_json_new_string(dt_program_name()));
     dt_json_object_add(l->own, "version", dt_json_new_string(dt_version));
     dt_json_object_add(l->own, "commit", dt_json_new_string(dt_version_commit));
+    dt_json_object_add(l->own, "unicode", dt_json_new_string(dt_unicode_version));
     dt_json_object_add(l->own, "arguments", arguments);
     dt_json_object_add(l->own, "inputs", l->inputs);
     return l;

@@ -3,7 +3,7 @@
  * Lineage: a record for each command that led to an output, oldest first.
  *
  *     {"program": "dt-clean", "version": "0.2.0", "commit": "c6ed...",
- *      "arguments": ["--normalize", "nfc", "stories.jsonl"],
+ *      "unicode": "15.0.0", "arguments": ["--normalize", "nfc", "stories.jsonl"],
  *      "inputs": [{"path": "stories.jsonl", "bytes": 123, "sha256": "...", "from": ID}],
  *      "id": ID}
  *

@@ -985,6 +985,8 @@ L
     dt-clean -q --from lines --identify --stats stats lines | sed -E 's/.*"lang":"([a-z]*)".*/\1/' | paste -sd ' ' >found
     [ "$(cat found)" = 'de en fr es zh ja ko ru ar hi th vi' ]
     grep -q '"unicode": "15' stats
+    dt-clean -q --from lines -o cleaned.jsonl lines
+    [ "$(jq -r '.lineage[0].unicode' cleaned.jsonl.lineage.json)" = "$(jq -r .unicode stats)" ]
     grep -q '"words": "characters"' stats
     grep -qE '"identifier": "[0-9a-f]{16}"' stats
     [ "$(stat -c %s "$ROOT/share/language/languages.ftz")" -lt 300000 ]
