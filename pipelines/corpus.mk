@@ -66,7 +66,7 @@ wrong := $(shell while IFS== read -r name value; do \
          [[ '$(TASK)' =~ ^(0|[1-9][0-9]{0,5})/([1-9][0-9]{0,5})$$ ]] && ((BASH_REMATCH[1] < BASH_REMATCH[2])) || \
            echo "TASK='$(TASK)': I/N, task I of N, counted from 0")
 $(if $(wrong),$(error $(wrong)))
-$(if $(word 2,$(OUT)),$(error OUT='$(OUT)': names must not have blanks))
+$(if $(word 2,$(OUT)),$(error OUT='$(OUT)': make takes no blanks in a name))
 
 goals  := $(or $(MAKECMDGOALS),summary)
 shared := $(if $(filter-out first second,$(goals)),,yes)
@@ -86,7 +86,7 @@ else
 
 names := $(foreach i,$(INPUTS),$(or $(wildcard $i),$i))
 missing := $(firstword $(foreach i,$(names),$(if $(wildcard $i),,$i)))
-$(if $(missing),$(error INPUTS: there is no file $(missing); names must not have blanks))
+$(if $(missing),$(error INPUTS: $(missing) does not exist; make takes no blanks in a name))
 warc  := $(filter %.warc $(addprefix %.warc.,gz zst xz bz2 lz4),$(names))
 other := $(firstword $(filter-out $(warc),$(names)))
 $(if $(and $(filter file,$(origin EXTRACT)),$(warc),$(other)),$(error INPUTS has WARC files, as \

@@ -305,10 +305,10 @@ apply 2-middle.yaml get job web-middle apply 3-second.yaml get job web-second ap
     for corpus in "$T/none.jsonl" "$T/a?b/f0.jsonl"; do
         run corpus out
         [ "$status" -eq 2 ]
-        [[ "$output" == *"INPUTS: there is no file $T/"*"; names must not have blanks"* ]]
+        [[ "$output" == *"INPUTS: $T/"*" does not exist; make takes no blanks in a name"* ]]
     done
     run corpus "a b"
-    [[ "$output" == *"OUT='$T/a b': names must not have blanks"* ]]
+    [[ "$output" == *"OUT='$T/a b': make takes no blanks in a name"* ]]
     run corpus f1.jsonl/out
     [ "$status" -eq 2 ]
     [[ "$output" == *"mkdir: "*"f1.jsonl"*"Not a directory"* && "$output" != *"dt-part"* ]]
@@ -358,5 +358,5 @@ apply 2-middle.yaml get job web-middle apply 3-second.yaml get job web-second ap
     printf 'WARC/1.0\r\nContent-Length: x\r\n\r\n' | gzip >>a.warc.gz
     corpus out DEDUP=none SHARD_FLAGS= >log
     grep -q '^clean: 1 lines or records were skipped or moved to quarantine$' log
-    [ "$(jq '[.stats[].lines_skipped]' -c out/ledger/clean-000000-of-000003.json)" = '[0,1]' ]
+    [ "$(jq -s '[.[].stats[1].lines_skipped] | add' out/ledger/clean-*.json)" -eq 1 ]
 }
