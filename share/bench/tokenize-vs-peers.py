@@ -31,8 +31,8 @@ CAPITAL, SMALL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]
 PATTERNS = {
     "gpt2": r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     "llama3": FOLDED + "|" + WORD + r"\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*" + END,
-    "cl100k": r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
-              r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    "cl100k": FOLDED + "|" + WORD + r"\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+              r"|\s+\z|\s*[\r\n]|\s+(?!\S)|\s",
     "o200k": WORD + CAPITAL + "*" + SMALL + "+" + FOLDED + "?|" + WORD + CAPITAL + "+" + SMALL
              + "*" + FOLDED + r"?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*" + END,
 }
@@ -201,8 +201,8 @@ def choose_defaults(a, folder):
         return
     stories = os.path.join(folder, "stories.jsonl")
     a.ranks, a.texts = os.path.join(folder, "tokenizer.json"), [os.path.join(folder, "stories.txt")]
-    subprocess.run(["dt-synth", "-q", "-n", "20000", "-o", stories], check=True)
-    subprocess.run(["dt-vocab", "-q", "-s", "4096", "-o", a.ranks, stories], check=True)
+    subprocess.run(["dt-synth", "-n", "3000", "-o", stories], check=True)
+    subprocess.run(["dt-vocab", "-q", "-s", "1024", "-o", a.ranks, stories], check=True)
     subprocess.run(["dt-clean", "-q", "--to", "text", "-o", a.texts[0], stories], check=True)
 
 
