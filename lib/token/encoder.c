@@ -490,6 +490,8 @@ static void encode_steps(struct dt_encoder *e, const char *text, size_t size, si
     encode_chunk(e, from, bytes->size, offset + from == 0, ids);
 }
 
+#define MOST_GROWTH 3 /* by normalization, of words of Unigram in the cache */
+
 /* Words of a text at offset in the document. */
 struct words {
     const unsigned char *text;
@@ -504,13 +506,27 @@ static void encode_new_word(struct dt_encoder *e, const struct words *w, size_t 
     encode_steps(e, (const char *)w->text + from, to - from, w->offset + from, from > 0,
                  to < w->size, ids);
     size_t count = ids->count - before;
-    float limit = e->work.unigram ? dt_unigram_limit(e->work.unigram) : 0;
-    if (key == NULL || count > DT_WORDS_IDS || (!e->tokenizer->words.separates && limit < 0))
+    float margin = e->work.unigram ? dt_unigram_margin(e->work.unigram) : 0;
+    bool grows = e->text.bytes.size > MOST_GROWTH * (to - from);
+    if (key == NULL || count > DT_WORDS_IDS ||
+        (!e->tokenizer->words.separates && (margin < 0 || grows)))
         return;
     struct dt_words_entry *entry = dt_words_replace(dt_words_set_of(&e->words_cache, *key), *key);
     memcpy(entry->ids, ids->data + before, count * sizeof *ids->data);
     entry->count = (uint32_t)count;
-    entry->limit = limit;
+    entry->margin = margin;
+}
+
+/* Whether the ids of the word hold after the text so far. */
+static inline bool may_take(struct dt_encoder *e, const struct dt_words_entry *entry, size_t from,
+                            size_t to)
+{
+    if (e->work.unigram == NULL || e->tokenizer->words.separates)
+        return true;
+    if (from == 0)
+        dt_unigram_start(e->work.unigram);
+    return dt_unigram_pass(e->tokenizer->unigram, e->work.unigram, entry->ids, entry->count,
+                           MOST_GROWTH * (to - from), entry->margin);
 }
 
 /* Whether the cache may have the word; its ids may depend on whether it starts the document. */
@@ -535,32 +551,20 @@ static void encode_batch(struct dt_encoder *e, const struct words *w, size_t sta
         __builtin_prefetch(&dt_words_set_of(&e->words_cache, keys[i])->entries[1]);
     }
     dt_ids_reserve(ids, ids->count + count * DT_WORDS_IDS);
-    bool sums = e->work.unigram && !e->tokenizer->words.separates;
-    struct dt_unigram_sum sum = {.unigram = NULL};
-    if (sums && start == 0)
-        dt_unigram_start(e->work.unigram);
-    if (sums)
-        sum = dt_unigram_take_sum(e->tokenizer->unigram, e->work.unigram);
     for (size_t i = 0, from = start, to; i < count; i++, from = to) {
         to = start + ends[i];
         const struct dt_words_entry *entry = NULL;
         bool remembers = may_remember(w, from, to);
         if (remembers)
             entry = dt_words_look_up(dt_words_set_of(&e->words_cache, keys[i]), keys[i]);
-        if (entry && (!sums || dt_unigram_pass(&sum, entry->ids, entry->count, entry->limit))) {
+        if (entry && may_take(e, entry, from, to)) {
             memcpy(ids->data + ids->count, entry->ids, sizeof entry->ids);
             ids->count += entry->count;
             continue;
         }
-        if (sums)
-            dt_unigram_give_sum(e->work.unigram, sum);
         encode_new_word(e, w, from, to, remembers && !entry ? &keys[i] : NULL, ids);
-        if (sums)
-            sum = dt_unigram_take_sum(e->tokenizer->unigram, e->work.unigram);
         dt_ids_reserve(ids, ids->count + (count - i) * DT_WORDS_IDS);
     }
-    if (sums)
-        dt_unigram_give_sum(e->work.unigram, sum);
 }
 
 static void encode_by_words(struct dt_encoder *e, const char *text, size_t size, size_t offset,

@@ -35,7 +35,7 @@ struct dt_words_entry {
     struct dt_words_key key;
     uint32_t ids[DT_WORDS_IDS];
     uint32_t count;
-    float limit; /* of a Unigram segmentation: dt_unigram_limit() */
+    float margin; /* of a Unigram segmentation over the next best */
 };
 
 /* The set of a key: the last two of its words. */
@@ -86,18 +86,12 @@ static inline struct dt_words_key dt_words_key(const unsigned char *word, size_t
     return key;
 }
 
-/* A hash of this many bits. */
-static inline size_t dt_words_hash(struct dt_words_key key, unsigned bits)
-{
-    const uint64_t a = 0x9e3779b97f4a7c15u, b = 0xd6e8feb86659fd93u;
-    uint64_t h = (key.parts[0] ^ (key.parts[2] << 31 | key.parts[2] >> 33)) * b + key.parts[1] * a;
-    return (h ^ h >> 32) * a >> (64 - bits);
-}
-
 static inline struct dt_words_set *dt_words_set_of(const struct dt_words_cache *cache,
                                                    struct dt_words_key key)
 {
-    return &cache->sets[dt_words_hash(key, cache->bits)];
+    const uint64_t a = 0x9e3779b97f4a7c15u, b = 0xd6e8feb86659fd93u;
+    uint64_t h = (key.parts[0] ^ (key.parts[2] << 31 | key.parts[2] >> 33)) * b + key.parts[1] * a;
+    return &cache->sets[(h ^ h >> 32) * a >> (64 - cache->bits)];
 }
 
 static inline bool dt_words_same(struct dt_words_key a, struct dt_words_key b)

@@ -64,7 +64,6 @@ static void release(struct random_model *m)
 {
     dt_piece_trie_release(&m->unigram.trie);
     free(m->unigram.scores);
-    free(m->unigram.float_scores);
 }
 
 /* The segmentation by the definition, over all pieces at each offset. */
