@@ -36,7 +36,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
 LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lnettle -lm -ldl -lpthread
 
-MODULES  := base hash unicode json language http remote io warc extract settings experiment hub track plot dedup repair clean synth pretokenize gguf steps token vocab \
+MODULES  := base hash unicode json language http remote io document warc extract settings experiment hub track plot dedup repair clean synth pretokenize gguf steps token vocab \
             shard foreign parts api device comm model formats optim parallel checkpoint train eval plan verify
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)

@@ -7,10 +7,10 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "document/options.h"
 #include "extract/charset-detector.h"
 #include "extract/extract.h"
 #include "hub/hub.h"
-#include "io/document-options.h"
 #include "io/lineage.h"
 #include "warc/reader.h"
 

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/program.h"
 #include "base/progress.h"
-#include "io/document-stream.h"
+#include "document/stream.h"
 #include "io/lineage.h"
 #include "synth/stories.h"
 

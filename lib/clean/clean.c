@@ -9,7 +9,7 @@
 #include "clean/attributes.h"
 #include "clean/drop-list.h"
 #include "clean/paragraphs.h"
-#include "io/document-stream.h"
+#include "document/stream.h"
 #include "unicode/utf8.h"
 #include "json/json-number.h"
 #include "json/json.h"

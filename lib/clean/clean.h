@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "clean/rule.h"
-#include "io/document.h"
+#include "document/document.h"
 
 struct dt_rule_count {
     const char *name;

@@ -27,7 +27,7 @@
 #include "clean/rule-languages.h"
 #include "dedup/bloom.h"
 #include "dedup/shingle.h"
-#include "io/document.h"
+#include "document/document.h"
 #include "language/classifier.h"
 #include "repair/mask.h"
 #include "repair/whitespace.h"

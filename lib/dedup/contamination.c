@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "io/document.h"
+#include "document/document.h"
 #include "unicode/utf8.h"
 
 #define FIRST_CAPACITY 1024 /* a power of two, as every later one */

@@ -13,7 +13,7 @@
 #define DT_DEDUP_SIGNER_H
 
 #include "dedup/signature-file.h"
-#include "io/document.h"
+#include "document/document.h"
 
 struct dt_signer;
 

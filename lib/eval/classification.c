@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/math.h"
+#include "document/document.h"
 #include "eval/confidence.h"
 #include "eval/rank-batches.h"
 #include "formats/labels.h"
-#include "io/document.h"
 #include "model/finite.h"
 #include "model/forward-backward.h"
 #include "json/json-number.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "document/document.h"
 #include "eval/confidence.h"
 #include "eval/rank-batches.h"
-#include "io/document.h"
 #include "model/finite.h"
 #include "model/forward-backward.h"
 #include "model/masking.h"

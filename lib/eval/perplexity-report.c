@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "document/stream.h"
 #include "eval/confidence.h"
 #include "eval/perplexity.h"
-#include "io/document-stream.h"
 #include "json/json-number.h"
 #include "json/json.h"
 #include "json/meta.h"

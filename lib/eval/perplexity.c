@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "document/document.h"
 #include "eval/translation-words.h"
-#include "io/document.h"
 #include "shard/dataset.h"
 #include "unicode/utf8.h"
 #include "json/json.h"

@@ -13,8 +13,8 @@
 #ifndef DT_EXTRACT_EXTRACT_H
 #define DT_EXTRACT_EXTRACT_H
 
+#include "document/stream.h"
 #include "extract/page.h"
-#include "io/document-stream.h"
 #include "json/json.h"
 
 struct dt_extract_options {

@@ -10,8 +10,8 @@
 #ifndef DT_EXTRACT_PAGE_H
 #define DT_EXTRACT_PAGE_H
 
+#include "document/document.h"
 #include "extract/main-text.h"
-#include "io/document.h"
 
 struct dt_page_options {
     const struct dt_html_parser *parser;

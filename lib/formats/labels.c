@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/path.h"
-#include "io/document.h"
+#include "document/document.h"
 #include "settings/model-config.h"
 #include "json/json.h"
 

@@ -29,7 +29,7 @@ struct dt_file_type {
     const char *advice; /* "write it as JSON Lines: ..." */
     const char *filter; /* command that converts a file or stdin; or NULL */
     /* The codec of what is compressed (io/codec.h), "utf-16le", "utf-16be", or the reader of its
-     * documents (io/document-reader.h); or NULL. */
+     * documents (document/reader.h); or NULL. */
     const char *format;
 };
 

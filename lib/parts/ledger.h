@@ -12,7 +12,7 @@
 #include <signal.h>
 
 #include "base/error.h"
-#include "io/document-part.h"
+#include "document/part.h"
 #include "json/json.h"
 
 struct dt_ledger_part {

@@ -7,7 +7,7 @@
 #ifndef DT_SYNTH_STORIES_H
 #define DT_SYNTH_STORIES_H
 
-#include "io/document.h"
+#include "document/document.h"
 #include "synth/grammar.h"
 
 /* The grammar of the stories; *grammar is owned by the caller. */

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "document/json-line.h"
 #include "hash/hash.h"
 #include "io/file-type.h"
-#include "io/json-line.h"
 #include "token/tokenizer.h"
 
 #define SCAN_BYTES      ((size_t)1 << 20)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "document/document.h"
 #include "hash/hash.h"
-#include "io/document.h"
 #include "io/lineage.h"
 #include "settings/batch-ramp.h"
 #include "settings/settings.h"

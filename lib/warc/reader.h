@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * WARC as a format of documents (io/document-reader.h).
+ * WARC as a format of documents (document/reader.h).
  *
  *     dt_document_reader_register(&dt_warc_reader_texts);
  */
 #ifndef DT_WARC_READER_H
 #define DT_WARC_READER_H
 
-#include "io/document-reader.h"
+#include "document/reader.h"
 
 /* The conversion records of WET files are documents, with url and date in meta; records of
  * responses are an error that advises dt-extract(1); others are passed over. */

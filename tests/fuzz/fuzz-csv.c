@@ -3,8 +3,8 @@
  * What was read is written with quotes, and must be read again as the same. */
 #include <string.h>
 
+#include "document/document.h"
 #include "fuzz.h"
-#include "io/document.h"
 
 static void add_quoted(struct dt_buffer *file, const struct dt_buffer *text)
 {

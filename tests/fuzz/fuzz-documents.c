@@ -4,10 +4,10 @@
  * again as the same. */
 #include <string.h>
 
+#include "document/document.h"
+#include "document/json-line.h"
 #include "fuzz.h"
-#include "io/document.h"
 #include "io/file-type.h"
-#include "io/json-line.h"
 #include "unicode/utf8.h"
 
 static void check_again(const struct dt_document *doc)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/document.h"
+#include "document/document.h"
 
 static struct dt_error err;
 

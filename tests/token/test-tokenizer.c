@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/rng.h"
-#include "io/document.h"
+#include "document/document.h"
 #include "pretokenize/byte-level.h"
 #include "token/id-lines.h"
 #include "token/tokenizer.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/document-internal.h"
-#include "io/document-lines.h"
-#include "io/json-line.h"
+#include "document/document-internal.h"
+#include "document/json-line.h"
+#include "document/lines.h"
 
 #define ESCAPED 4                 /* line bytes per text byte: escapes and other members */
 #define LINEAGE ((size_t)1 << 20) /* more bytes for the end record of a stream */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/document-stream.h"
+#include "document/stream.h"
 
 #include <inttypes.h>
 #include <stdio.h>

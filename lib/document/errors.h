@@ -4,8 +4,8 @@
  * each to a quarantine file with its position and reason. Inputs that cannot be read or
  * decompressed, and truncated streams, always stop the program.
  */
-#ifndef DT_IO_DOCUMENT_ERRORS_H
-#define DT_IO_DOCUMENT_ERRORS_H
+#ifndef DT_DOCUMENT_ERRORS_H
+#define DT_DOCUMENT_ERRORS_H
 
 #include "base/buffer.h"
 #include "base/error.h"

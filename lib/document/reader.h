@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A format of documents is a row, struct dt_document_reader: how to read the next record of an
- * open file. Everything else is done for all formats by io/document.c: opening files and
+ * open file. Everything else is done for all formats by document/document.c: opening files and
  * decompressing them, recognizing their format, ids FILE:NUMBER, the limit of a document, bad
  * records (--on-error), document streams, lineage.
  *
@@ -16,15 +16,15 @@
  * Then --from warc selects it, and so does, with --from auto, a file whose row in io/file-type.c
  * has the format "warc". Without the registration such a file is refused by that row's advice.
  */
-#ifndef DT_IO_DOCUMENT_READER_H
-#define DT_IO_DOCUMENT_READER_H
+#ifndef DT_DOCUMENT_READER_H
+#define DT_DOCUMENT_READER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/pool.h"
-#include "io/document-stream.h"
-#include "io/document.h"
+#include "document/document.h"
+#include "document/stream.h"
 #include "io/input.h"
 
 /* What a reader reads, borrowed while it is open. */
@@ -56,11 +56,11 @@ struct dt_document_record {
 #define DT_DOCUMENT_BAD 2 /* result of next: the record is not a document, err says why */
 
 struct dt_document_reader {
-    const char *name; /* for --from */
-    bool has_fields;  /* --field applies */
-    bool cuts;        /* documents end at a separator */
-    const char *ends; /* records end with this byte, and it is in no record: io/document-part.h can
-                         cut files; NULL: files are whole */
+    const char *name;   /* for --from */
+    bool has_fields;    /* --field applies */
+    bool cuts;          /* documents end at a separator */
+    const char *ends;   /* records end with this byte, and it is in no record: document/part.h can
+                           cut files; NULL: files are whole */
     const char *begins; /* records begin with these characters, and each frame of compressed data
                            with a record; NULL: this is not so */
     bool passes_blank;  /* a blank line is not a record */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One document: released, and written in each format. */
-#include "io/document.h"
+#include "document/document.h"
 #include "json/json.h"
 
 const char *const dt_document_outputs[] = {"jsonl", "text", "nul", NULL};

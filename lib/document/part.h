@@ -12,8 +12,8 @@
  * which its own first byte is. So the parts depend on the list of files, their sizes and kinds
  * alone, and the documents of part 0, 1, ... N - 1 one after another are those of all files.
  */
-#ifndef DT_IO_DOCUMENT_PART_H
-#define DT_IO_DOCUMENT_PART_H
+#ifndef DT_DOCUMENT_PART_H
+#define DT_DOCUMENT_PART_H
 
 #include <stdbool.h>
 #include <stdint.h>

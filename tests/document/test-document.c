@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "base/rng.h"
-#include "io/document-reader.h"
-#include "io/document.h"
+#include "document/document.h"
+#include "document/reader.h"
 
 static struct dt_error err;
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
-#include "io/document-internal.h"
+#include "document/document-internal.h"
 
 #define PIECE ((size_t)1 << 18)
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/document-internal.h"
-#include "io/document-lines.h"
+#include "document/document-internal.h"
+#include "document/lines.h"
 
 struct reader {
     struct dt_document_source source;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/document-errors.h"
+#include "document/errors.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "io/document-part.h"
+#include "document/part.h"
 
 static struct dt_error err;
 

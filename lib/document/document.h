@@ -12,8 +12,8 @@
  *     while ((rc = dt_documents_next(docs, &doc, err)) > 0)
  *         use(&doc);
  */
-#ifndef DT_IO_DOCUMENT_H
-#define DT_IO_DOCUMENT_H
+#ifndef DT_DOCUMENT_DOCUMENT_H
+#define DT_DOCUMENT_DOCUMENT_H
 
 #include <stdint.h>
 
@@ -22,8 +22,8 @@
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/progress.h"
-#include "io/document-errors.h"
-#include "io/document-part.h"
+#include "document/errors.h"
+#include "document/part.h"
 
 enum dt_document_format {
     DT_DOCUMENT_FORMAT_AUTO, /* by the type of the file (io/file-type.h), else text */
@@ -40,7 +40,7 @@ enum dt_document_format {
     DT_DOCUMENT_FORMAT_ARROW,   /* IPC file, stream or Feather, through Python's pyarrow */
 };
 /* Names for the option table, in the order above: auto text lines sep nul jsonl split csv tsv
- * json parquet arrow; then those of other modules (io/document-reader.h). */
+ * json parquet arrow; then those of other modules (document/reader.h). */
 extern const char *dt_document_formats[];
 
 struct dt_document {
@@ -88,7 +88,7 @@ int dt_documents_open(struct dt_documents **docs, char *const *paths, int count,
                       const struct dt_documents_options *options,
                       struct dt_error *err) DT_MUST_CHECK;
 /* Reads the next document into doc. Returns 1; 0 at the end; or an error "FILE:LINE: reason",
- * also for a stream without its end record (io/document-stream.h). */
+ * also for a stream without its end record (document/stream.h). */
 int dt_documents_next(struct dt_documents *docs, struct dt_document *doc,
                       struct dt_error *err) DT_MUST_CHECK;
 /* The threads that parse, for pools of the program, which must be freed before docs. */

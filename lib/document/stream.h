@@ -17,11 +17,11 @@
  *
  * dt-documents(5) describes the records.
  */
-#ifndef DT_IO_DOCUMENT_STREAM_H
-#define DT_IO_DOCUMENT_STREAM_H
+#ifndef DT_DOCUMENT_STREAM_H
+#define DT_DOCUMENT_STREAM_H
 
+#include "document/document.h"
 #include "hash/hash.h"
-#include "io/document.h"
 #include "io/lineage.h"
 
 #define DT_STREAM_MEMBER "dt_stream"

@@ -12,10 +12,10 @@
  *
  * Private to lib/io.
  */
-#ifndef DT_IO_DOCUMENT_LINES_H
-#define DT_IO_DOCUMENT_LINES_H
+#ifndef DT_DOCUMENT_LINES_H
+#define DT_DOCUMENT_LINES_H
 
-#include "io/document-reader.h"
+#include "document/reader.h"
 
 /* What is read as a record. */
 struct dt_line_format {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "io/document-stream.h"
+#include "document/stream.h"
 
 #define DOCUMENTS 5
 

@@ -4,13 +4,13 @@
  * byte for byte. JSON is RFC 8259 without extensions, except that bytes in strings need not be
  * UTF-8.
  */
-#ifndef DT_IO_JSON_LINE_H
-#define DT_IO_JSON_LINE_H
+#ifndef DT_DOCUMENT_JSON_LINE_H
+#define DT_DOCUMENT_JSON_LINE_H
 
 #include <stddef.h>
 
 #include "base/error.h"
-#include "io/document-stream.h"
+#include "document/stream.h"
 
 /* Replaces doc's contents by those of line, which must be followed by a 0 byte.
  * field names the member that holds the text, or the path to it ("a.b": member b of

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/document-options.h"
+#include "document/options.h"
 
 #include <glob.h>
 #include <inttypes.h>

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/document-internal.h"
-#include "io/json-line.h"
+#include "document/document-internal.h"
+#include "document/json-line.h"
 #include "json/json-scan.h"
 
 #define PIECE   ((size_t)1 << 16)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/document-internal.h"
+#include "document/document-internal.h"
 #include "json/json.h"
 
 #define COLUMNS     10000

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The formats that io reads, shared by its files. */
-#ifndef DT_IO_DOCUMENT_INTERNAL_H
-#define DT_IO_DOCUMENT_INTERNAL_H
+#ifndef DT_DOCUMENT_DOCUMENT_INTERNAL_H
+#define DT_DOCUMENT_DOCUMENT_INTERNAL_H
 
-#include "io/document-reader.h"
+#include "document/reader.h"
 
 extern const struct dt_document_reader dt_document_reader_text, dt_document_reader_lines,
     dt_document_reader_separator, dt_document_reader_nul, dt_document_reader_split,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/document.h"
+#include "document/document.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "io/document-reader.h"
+#include "document/reader.h"
 #include "io/lineage.h"
 #include "remote/remote.h"
 #include "json/json.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/json-line.h"
+#include "document/json-line.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/document-part.h"
+#include "document/part.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/document-reader.h"
+#include "document/reader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/document-internal.h"
+#include "document/document-internal.h"
 
 #define MOST 24 /* formats, those that programs register included */
 

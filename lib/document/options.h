@@ -11,11 +11,11 @@
  *     ... read to the end, and then
  *     dt_reading_options_report(documents);
  */
-#ifndef DT_IO_DOCUMENT_OPTIONS_H
-#define DT_IO_DOCUMENT_OPTIONS_H
+#ifndef DT_DOCUMENT_OPTIONS_H
+#define DT_DOCUMENT_OPTIONS_H
 
 #include "base/program.h"
-#include "io/document.h"
+#include "document/document.h"
 
 struct dt_reading_options {
     const char *on_error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/document-lines.h"
+#include "document/lines.h"
 
 #include <stdlib.h>
 #include <string.h>
