@@ -27,9 +27,12 @@ MODEL       ?=
 here := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 B    ?= build
 
+# A dry run has no inputs yet.
+dry := $(if $(findstring n,$(firstword -$(MAKEFLAGS))),echo)
+
 corpus: ## pages to shards, and a table
 	$(if $(WARC),,@$(here)/packages-to-warc $(OUT)/warc $(PACKAGES))
-	@$(MAKE) --no-print-directory -f $(here)/corpus.mk OUT='$(OUT)' INPUTS='$(or $(WARC),$(OUT)/warc/*.warc.gz)' \
+	@$(dry) $(MAKE) --no-print-directory -f $(here)/corpus.mk OUT='$(OUT)' INPUTS='$(or $(WARC),$(OUT)/warc/*.warc.gz)' \
 	  '$(OUT)/data/index.json'
 	@PATH="$(abspath $B/bin):$$PATH" $(here)/corpus-table '$(OUT)'
 
