@@ -181,10 +181,12 @@ size_t dt_mask_national_end(const char *text, size_t size, size_t i)
 {
     struct run r;
     read_run(&r, text, size, i);
+    if (r.count < 2)
+        return i;
     if (text[i] == '(' && memchr(text + i, ')', r.end - i) == NULL)
         return i;
-    bool found = !r.too_long && r.count >= 2 && may_stand(&r) && !is_date_or_list(&r) &&
-                 !is_decimal(&r) && (is_with_trunk(&r) || is_with_prefix(&r) || has_form(&r)) &&
-                 !is_amount(&r) && !is_other_number(&r);
+    bool found = !r.too_long && may_stand(&r) && !is_date_or_list(&r) && !is_decimal(&r) &&
+                 (is_with_trunk(&r) || is_with_prefix(&r) || has_form(&r)) && !is_amount(&r) &&
+                 !is_other_number(&r);
     return found ? r.end : i;
 }

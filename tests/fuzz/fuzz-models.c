@@ -60,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.name = NULL}};
     char path[32];
     struct dt_error err;
-    struct dt_device dev = {.ops = &ops, .threads = 1};
+    static const struct dt_engine engine = {.name = "none"};
+    struct dt_device dev = {.engine = &engine, .ops = &ops, .threads = 1};
     struct dt_model *model;
     struct dt_model_config config;
     int fd = fuzz_file(data, size, path);

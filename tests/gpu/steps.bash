@@ -96,9 +96,11 @@ missing=$(ldd "$bundle/lib/dt/cuda.so" 2>&1 | awk '/GLIBC_[0-9.]+. not found/ {
         print "C library as new as that of the machine that compiled"; exit }
     /=> not found/ { print $1; exit }')
 [ -z "$missing" ] || { echo "${0##*/}: this machine has no $missing" >&2 && exit 1; }
-if ! facts=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1) ||
+# The first line of each of its answers is of the first GPU; a pipe to head could end it too early.
+if ! facts=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null) ||
     [ -z "$facts" ]; then
     echo "${0##*/}: no GPU: nvidia-smi is missing or finds none" >&2
     exit 1
 fi
+facts=${facts%%$'\n'*}
 echo "$facts, dt of commit $(cat "$bundle/commit"); results in $results/$name.json"

@@ -30,7 +30,7 @@ all_ended() {
 # check_until SIGNAL [GROUP]: `make check` of the suite alone, until that signal.
 check_until() {
     touch endless
-    env --default-signal=INT setsid make -s -C "$ROOT" B="$T/build" PROGRAMS= ENGINES= ANSWERS= MAN= BATS= \
+    env --default-signal=INT setsid make -s -C "$ROOT" B="$T/build" PROGRAMS= SHARED= ENGINES= ANSWERS= MAN= BATS= \
         PRELOADS= FAULTY= CUDA_EMULATED= UNITS="$T/suite" check 3>&- &
     await $! test -e begun
     kill -"$1" -- "${2:-}$!"
