@@ -311,7 +311,7 @@ $B/tests/%: $B/obj/tests/%.o $(FAULTS) $(LIBDT)
 # exec: signals of make reach tests/run.
 RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(TEST_JOBS)' tests/run
 # More than there are cores, since tests of ranks, signals and servers often wait.
-TEST_JOBS ?= $(shell echo $$(($(JOBS) + ($(JOBS) + 1) / 2)))
+TEST_JOBS ?= $(shell echo $$((2 * $(JOBS) + 1)))
 FAST_SECONDS ?= 2
 
 build-tests: all $(UNITS) $(PRELOADS) $(FAULTY) $(ANSWERS) $(CUDA_EMULATED) ## build everything that the tests run
