@@ -15,34 +15,6 @@ setup() {
     unset "${!OMPI_@}" "${!PMI@}" "${!SLURM_@}" "${!MV2_@}" "${!PALS_@}" "${!MPI_@}" "${!MASTER_@}" DT_KEY
 }
 
-# meet N OPTION...: runs N ranks with output in said.RANK, and fails if one fails.
-meet() {
-    local r failed=0
-    local -a pids=()
-    for ((r = 0; r < $1; r++)); do
-        RANK=$r LOCAL_RANK=$r WORLD_SIZE=$1 timeout 120 dt-train -q -j 1 "${small[@]}" \
-            --set distributed.rendezvous="$T/meet" "${@:2}" "$data" >said.$r 2>&1 &
-        pids[r]=$!
-    done
-    for r in "${pids[@]}"; do
-        wait "$r" || failed=1
-    done
-    cat said.*
-    return $failed
-}
-
-@test "3 ranks are bit-identical to one, replace the file of an earlier job, and leave none" {
-    dt-train -q -j 1 "${small[@]}" -o one "$data"
-    results one >one.results
-    echo 'dt-meeting 7b 1 127.0.0.1' >meet
-    meet 3 -o three --set distributed.zero_stage=3
-    results three | cmp one.results -
-    [ -z "$(ls meet* 2>/dev/null)" ]
-    rm -r three
-    meet 2 -o three --set distributed.pp=2
-    results three | cmp one.results -
-}
-
 # launch N OPTION...: N ranks, whose environment are the words of the array environment, in which
 # each % is the rank.
 launch() {
@@ -58,6 +30,24 @@ launch() {
     done
     cat said.*
     return $failed
+}
+
+# meet N OPTION...: N ranks that meet at a path.
+meet() {
+    local -a environment=(RANK=% LOCAL_RANK=% WORLD_SIZE="$1")
+    launch "$1" --set distributed.rendezvous="$T/meet" "${@:2}"
+}
+
+@test "3 ranks are bit-identical to one, replace the file of an earlier job, and leave none" {
+    dt-train -q -j 1 "${small[@]}" -o one "$data"
+    results one >one.results
+    echo 'dt-meeting 7b 1 127.0.0.1' >meet
+    meet 3 -o three --set distributed.zero_stage=3
+    results three | cmp one.results -
+    [ -z "$(ls meet* 2>/dev/null)" ]
+    rm -r three
+    meet 2 -o three --set distributed.pp=2
+    results three | cmp one.results -
 }
 
 @test "ranks meet by address, or automatically on one machine, as each launcher numbers them" {
