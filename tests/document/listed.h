@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Documents of a file, listed for comparison. */
-#ifndef TESTS_IO_LISTED_H
-#define TESTS_IO_LISTED_H
+#ifndef TESTS_DOCUMENT_LISTED_H
+#define TESTS_DOCUMENT_LISTED_H
 
 #include <stdio.h>
 #include <stdlib.h>
