@@ -7,8 +7,8 @@ PATH="${DT_BUILD:-$ROOT/build}/bin:$PATH"
 T="${BATS_TEST_TMPDIR:-${BATS_FILE_TMPDIR:-$(mktemp -d "$BATS_TMPDIR/dt-XXXXXX")}}"
 export BATS_FILE_TMPDIR="${BATS_FILE_TMPDIR:-$BATS_TMPDIR/dt-${BATS_TEST_FILENAME##*/}}"
 mkdir -p "$BATS_FILE_TMPDIR"
-# dt-train would measure it at every start, for a second.
-export DT_GEMM_PEAK=1000
+# dt-train and dt-bench would measure these at every start, for a second each.
+export DT_GEMM_PEAK=1000 DT_READ_SPEED=10
 
 # Skips the test unless $TESTDATA holds the named file.
 need_data() {

@@ -242,7 +242,8 @@ static int print_decoding(struct dt_device *dev, const struct dt_settings *setti
                           struct dt_error *err)
 {
     struct dt_model *m;
-    double read_speed = dt_device_read_speed(dev);
+    double read_speed;
+    DT_TRY(dt_device_find_read_speed(dev, &read_speed, err));
     if (opt.json)
         add_real("read_gb_per_second", read_speed * 1e-9, 2);
     else
@@ -275,9 +276,10 @@ static int print_attention(struct dt_device *dev, double peak, const struct dt_s
         .keys = dt_model_keys_seen(m, 0, settings->training.sequence_length)};
     struct dt_attention_speed s;
     char forward_share[SHARE_TEXT], backward_share[SHARE_TEXT];
+    double memory;
     DT_TRY(dt_attention_bench(dev, &size, opt.seconds, &s, err));
+    DT_TRY(dt_device_find_read_speed(dev, &memory, err));
     double forward = s.forward_flops / s.forward, backward = s.backward_flops / s.backward;
-    double memory = dt_device_read_speed(dev);
     if (opt.json) {
         add_real("forward_s", s.forward, 9);
         add_real("backward_s", s.backward, 9);
@@ -336,7 +338,11 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
                        "measured");
     enum dt_dtype type =
         step || attention ? (enum dt_dtype)settings.training.precision : DT_DTYPE_F32;
-    double peak = dt_device_peak(dev, type);
+    double peak;
+    if (strcmp(what, "gemm") == 0)
+        peak = dt_device_peak(dev, type);
+    else
+        DT_TRY(dt_device_find_peak(dev, type, &peak, err));
     print_machine(dev, peak, dt_dtype_names[type]);
     if (step)
         DT_TRY(print_step(dev, peak, &settings, err));

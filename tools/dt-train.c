@@ -105,22 +105,6 @@ static int print_places(struct dt_error *err)
     return rc;
 }
 
-#define PEAK_VARIABLE "DT_GEMM_PEAK"
-
-/* The GEMM peak in FLOP/s: GFLOP/s of the environment, or measured. */
-static int find_peak(struct dt_device *dev, enum dt_dtype type, double *peak, struct dt_error *err)
-{
-    const char *given = getenv(PEAK_VARIABLE);
-    if (given == NULL)
-        *peak = dt_device_peak(dev, type);
-    else if (dt_program_parse_real(given, peak) < 0 || !(*peak > 0))
-        return dt_fail(err, DT_EINVALID,
-                       PEAK_VARIABLE " must be a number of GFLOP/s above 0, not '%s'", given);
-    else
-        *peak *= 1e9;
-    return 0;
-}
-
 static void print_facts(const struct dt_training *trainer, const struct dt_device *dev, double peak,
                         const char *precision)
 {
@@ -138,7 +122,7 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
             "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
             dev->engine->name, dev->isa, dev->threads, peak * 1e-9, precision,
-            getenv(PEAK_VARIABLE) ? "given" : "measured", (double)f.parameters * 1e-6,
+            getenv(DT_DEVICE_PEAK_VARIABLE) ? "given" : "measured", (double)f.parameters * 1e-6,
             dt_progress_bytes((double)f.memory.total, memory), f.train_tokens, f.val_tokens,
             f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps, f.tokens_per_step,
             (double)f.tokens / (double)f.train_tokens);
@@ -319,7 +303,8 @@ static int train_with(struct dt_training_options *o, const struct dt_settings *s
 {
     struct dt_training *trainer;
     enum dt_dtype type = (enum dt_dtype)settings->training.precision;
-    DT_TRY(dt_comm_agree(world, opt.dry_run ? 0 : find_peak(dev, type, &o->peak, err), err));
+    DT_TRY(
+        dt_comm_agree(world, opt.dry_run ? 0 : dt_device_find_peak(dev, type, &o->peak, err), err));
     DT_TRY(dt_training_new(&trainer, o, err));
     if (opt.dry_run) {
         if (leads())

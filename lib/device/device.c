@@ -286,6 +286,36 @@ double dt_device_read_speed(struct dt_device *dev)
     return dev->engine->own_memory ? sum_speed(dev) : host_read_speed(dev);
 }
 
+/* 1 and *speed in units a second if the environment gives it in 10^9 of them; 0 if it does not. */
+static int speed_given(const char *variable, const char *unit, double *speed, struct dt_error *err)
+{
+    const char *given = getenv(variable);
+    if (given == NULL)
+        return 0;
+    if (dt_program_parse_real(given, speed) < 0 || !(*speed > 0))
+        return dt_fail(err, DT_EINVALID, "%s must be a number of %s above 0, not '%s'", variable,
+                       unit, given);
+    *speed *= 1e9;
+    return 1;
+}
+
+int dt_device_find_peak(struct dt_device *dev, enum dt_dtype type, double *peak,
+                        struct dt_error *err)
+{
+    int found = speed_given(DT_DEVICE_PEAK_VARIABLE, "GFLOP/s", peak, err);
+    if (found == 0)
+        *peak = dt_device_peak(dev, type);
+    return found < 0 ? found : 0;
+}
+
+int dt_device_find_read_speed(struct dt_device *dev, double *speed, struct dt_error *err)
+{
+    int found = speed_given("DT_READ_SPEED", "GB/s", speed, err);
+    if (found == 0)
+        *speed = dt_device_read_speed(dev);
+    return found < 0 ? found : 0;
+}
+
 size_t dt_dtype_size(enum dt_dtype dtype)
 {
     return dtype == DT_DTYPE_F32 ? 4 : 2;

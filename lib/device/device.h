@@ -388,6 +388,13 @@ double dt_device_peak(struct dt_device *dev, enum dt_dtype type);
  * than their caches, or a device with separate memory sums floats. The reference of generation's
  * speed. 0 if out of memory. */
 double dt_device_read_speed(struct dt_device *dev);
+/* The same as the environment gives them, $DT_GEMM_PEAK in GFLOP/s and $DT_READ_SPEED in GB/s;
+ * measured where it does not. */
+#define DT_DEVICE_PEAK_VARIABLE "DT_GEMM_PEAK"
+int dt_device_find_peak(struct dt_device *dev, enum dt_dtype type, double *peak,
+                        struct dt_error *err) DT_MUST_CHECK;
+int dt_device_find_read_speed(struct dt_device *dev, double *speed,
+                              struct dt_error *err) DT_MUST_CHECK;
 
 size_t dt_dtype_size(enum dt_dtype dtype); /* bytes of an element */
 

@@ -13,6 +13,7 @@ setup() {
 }
 
 @test "step measures a step and its fraction of the peak" {
+    unset DT_GEMM_PEAK
     run dt-bench --json -n 2 --set model.hidden_size=64 --set model.num_layers=2 \
         --set model.num_heads=4 --set model.vocab_size=500 --set training.sequence_length=32 step
     [ "$status" -eq 0 ]
@@ -33,7 +34,7 @@ setup() {
 }
 
 @test "decode prints the fraction of memory bandwidth that 1 and 16 streams reach" {
-    export DT_GEMM_PEAK=1000 # not measured
+    unset DT_READ_SPEED
     for precision in fp32 bf16; do
         run dt-bench -j 1 --json -n 3 --set model.hidden_size=64 --set model.num_layers=2 \
             --set model.num_heads=4 --set model.vocab_size=500 --set training.precision=$precision decode
@@ -46,7 +47,6 @@ setup() {
 }
 
 @test "decode measures models with few positions, and refuses one with a single position" {
-    export DT_GEMM_PEAK=1000 # not measured
     shape=(--set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2
         --set model.vocab_size=100)
     for positions in 2 7 8; do
@@ -59,7 +59,6 @@ setup() {
 }
 
 @test "attention is measured separately, for every family's shape" {
-    export DT_GEMM_PEAK=1000 # not measured
     shape=(--set model.hidden_size=64 --set model.num_layers=1 --set model.num_heads=4
         --set model.vocab_size=500 --set training.sequence_length=32 --set training.batch_size=2)
     dt-bench -j 1 --json --seconds 0.05 "${shape[@]}" attention >out
@@ -68,6 +67,24 @@ setup() {
     grep -qE '"gflops":[0-9.]+,"backward_gflops":[0-9.]+,' out
     dt-bench -j 1 --seconds 0.05 "${shape[@]}" --set model.name=llama --set model.num_kv_heads=2 attention |
         grep -qE '^backward +[0-9.]+ ms'
+}
+
+@test "DT_GEMM_PEAK and DT_READ_SPEED give speeds in place of the measured ones" {
+    shape=(--set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2
+        --set model.vocab_size=100 --set model.max_seq_len=8)
+    DT_GEMM_PEAK=2e6 DT_READ_SPEED=5e5 dt-bench -j 1 --json -n 1 "${shape[@]}" decode >out
+    jq -e '.gemm_gflops == 2e6 and .read_gb_per_second == 5e5 and .streams_1.read_share < 0.01' out
+    DT_READ_SPEED=5e5 dt-bench -j 1 --json --seconds 0.01 "${shape[@]}" attention |
+        jq -e '.memory_gb_per_second == 5e5'
+    DT_GEMM_PEAK=1 dt-bench -j 1 --json gemm | jq -e '.gemm_gflops != 1' # which measures it
+    for speed in 0 -1 nan fast ''; do
+        DT_READ_SPEED=$speed run dt-bench -j 1 "${shape[@]}" decode
+        [ "$status" -eq 1 ]
+        [[ "${lines[-1]}" == "dt-bench: DT_READ_SPEED must be a number of GB/s above 0, not '$speed'" ]]
+        DT_GEMM_PEAK=$speed run dt-bench -j 1 "${shape[@]}" decode
+        assert_one_line_error dt-bench
+        [[ "$output" == *"DT_GEMM_PEAK must be a number of GFLOP/s above 0, not '$speed'" ]]
+    done
 }
 
 @test "bad input is named" {
