@@ -333,17 +333,22 @@ static struct dt_tensor all_rows(struct dt_workspace *w, struct dt_tensor *own)
     return rows;
 }
 
+static struct dt_tensor positions_of(const struct dt_workspace *w,
+                                     const struct dt_tensor *dpositions, int chunk)
+{
+    return dt_tensor_rows(dpositions, first_position(w, chunk), w->pass.attention.queries);
+}
+
 /* Adds to the gradients of the positions of chunk i. */
 static void positions_backward(struct dt_workspace *w, const struct dt_tensor *dpositions,
                                const struct dt_tensor *stream, int i)
 {
     const struct dt_model *m = w->model;
-    const struct dt_attention *chunk = &w->pass.attention;
     struct dt_tensor rows = dt_context_parallel_chunk_rows(&m->part, stream, i);
-    struct dt_tensor here = dt_tensor_rows(dpositions, first_position(w, i), chunk->queries);
+    struct dt_tensor here = positions_of(w, dpositions, i);
     struct dt_tensor no_tokens = dt_matrix(NULL, 0, dpositions->columns);
     m->device->ops->embedding_backward(m->device, &no_tokens, &here, &rows,
-                                       w->inputs + i * rows.rows, chunk->queries, 1);
+                                       w->inputs + i * rows.rows, w->pass.attention.queries, 1);
 }
 
 static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradients)
@@ -361,6 +366,12 @@ static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradien
         ops->bias_backward(m->device, &dtype, &stream, chunks);
     }
     dt_layer_scale(m, &stream, m->config.embedding_scale);
+    if (chunks == 1 && dpositions.data) {
+        struct dt_tensor here = positions_of(w, &dpositions, 0);
+        ops->embedding_backward(m->device, &dtokens, &here, &stream, w->inputs,
+                                w->pass.attention.queries, 1);
+        return;
+    }
     ops->embedding_backward(m->device, &dtokens, NULL, &stream, w->inputs, stream.rows, chunks);
     for (int i = 0; i < chunks && dpositions.data; i++)
         positions_backward(w, &dpositions, &stream, i);
