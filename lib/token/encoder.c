@@ -490,81 +490,114 @@ static void encode_steps(struct dt_encoder *e, const char *text, size_t size, si
     encode_chunk(e, from, bytes->size, offset + from == 0, ids);
 }
 
-#define MOST_GROWTH 3 /* by normalization, of words of Unigram in the cache */
-
 /* Words of a text at offset in the document. */
 struct words {
     const unsigned char *text;
     size_t size, offset;
 };
 
-/* Encodes bytes from .. to-1, a word that is not in the cache, and inserts it if it fits. */
+/* A word and its set. */
+struct word {
+    struct dt_words_key key;
+    struct dt_words_set *set; /* NULL: the cache may not have it, as it is too long, or its ids
+                                 depend on whether it starts the document */
+};
+
+/* Encodes bytes from .. to-1, a word that is not in the cache, and inserts it if it fits.
+ * found is NULL for one that stays as it is there. */
 static void encode_new_word(struct dt_encoder *e, const struct words *w, size_t from, size_t to,
-                            const struct dt_words_key *key, struct dt_ids *ids)
+                            const struct word *found, struct dt_ids *ids)
 {
     size_t before = ids->count;
     encode_steps(e, (const char *)w->text + from, to - from, w->offset + from, from > 0,
                  to < w->size, ids);
     size_t count = ids->count - before;
-    float margin = e->work.unigram ? dt_unigram_margin(e->work.unigram) : 0;
-    bool grows = e->text.bytes.size > MOST_GROWTH * (to - from);
-    if (key == NULL || count > DT_WORDS_IDS ||
-        (!e->tokenizer->words.separates && (margin < 0 || grows)))
+    float limit = e->work.unigram ? dt_unigram_limit(e->work.unigram) : 0;
+    if (found == NULL || found->set == NULL || count > DT_WORDS_IDS ||
+        (!e->tokenizer->words.separates && limit < 0))
         return;
-    struct dt_words_entry *entry = dt_words_replace(dt_words_set_of(&e->words_cache, *key), *key);
+    struct dt_words_entry *entry = dt_words_replace(found->set, found->key);
     memcpy(entry->ids, ids->data + before, count * sizeof *ids->data);
+    for (size_t i = count; e->work.unigram && i < DT_UNIGRAM_LEAST; i++)
+        entry->ids[i] = e->tokenizer->unigram->size;
     entry->count = (uint32_t)count;
-    entry->margin = margin;
+    entry->limit = limit;
 }
 
-/* Whether the ids of the word hold after the text so far. */
-static inline bool may_take(struct dt_encoder *e, const struct dt_words_entry *entry, size_t from,
-                            size_t to)
+/* Finds the sets of words and loads them into the processor's cache. */
+static void find_sets(struct dt_encoder *e, const struct words *w, size_t start, const size_t *ends,
+                      size_t count, struct word *found)
+{
+    for (size_t i = 0, from = start, to; i < count; i++, from = to) {
+        to = start + ends[i];
+        found[i].set = NULL;
+        if (to - from > DT_WORDS_KEY_BYTES || (from == 0 && w->offset > 0))
+            continue;
+        struct dt_words_key key =
+            dt_words_key(w->text + from, to - from, w->size - from,
+                         (from == 0 ? DT_WORDS_FIRST : 0) | (to == w->size ? DT_WORDS_LAST : 0));
+        found[i] = (struct word){key, dt_words_set_of(&e->words_cache, key)};
+        __builtin_prefetch(found[i].set);
+    }
+}
+
+/* Appends the ids of a word's entry. False: they may be others after the text so far. */
+static inline bool take(const struct dt_words_entry *entry, struct dt_unigram_sum *sum,
+                        struct dt_ids *ids)
+{
+    if (sum->unigram && !dt_unigram_pass(sum, entry->ids, entry->count, entry->limit))
+        return false;
+    memcpy(ids->data + ids->count, entry->ids, sizeof entry->ids);
+    ids->count += entry->count;
+    return true;
+}
+
+/* Appends the ids of words up to the first that is not the last used of its set; returns its
+ * index. Without calls, so that the sum stays in a register. */
+static size_t take_known(const struct word *found, size_t i, size_t count,
+                         struct dt_unigram_sum *sum, struct dt_ids *ids)
+{
+    struct dt_unigram_sum s = *sum;
+    struct dt_ids to = *ids;
+    while (i < count && found[i].set && dt_words_same(found[i].set->entries[0].key, found[i].key) &&
+           take(&found[i].set->entries[0], &s, &to))
+        i++;
+    *sum = s;
+    ids->count = to.count;
+    return i;
+}
+
+static struct dt_unigram_sum take_sum(const struct dt_encoder *e)
 {
     if (e->work.unigram == NULL || e->tokenizer->words.separates)
-        return true;
-    if (from == 0)
-        dt_unigram_start(e->work.unigram);
-    return dt_unigram_pass(e->tokenizer->unigram, e->work.unigram, entry->ids, entry->count,
-                           MOST_GROWTH * (to - from), entry->margin);
+        return (struct dt_unigram_sum){.unigram = NULL};
+    return dt_unigram_take_sum(e->tokenizer->unigram, e->work.unigram);
 }
 
-/* Whether the cache may have the word; its ids may depend on whether it starts the document. */
-static inline bool may_remember(const struct words *w, size_t from, size_t to)
-{
-    return to - from <= DT_WORDS_KEY_BYTES && (from > 0 || w->offset == 0);
-}
-
-/* Encodes the words from offset `from` on that end at from + ends[0 .. count-1]. */
+/* Encodes the words from offset `start` on that end at start + ends[0 .. count-1]. */
 static void encode_batch(struct dt_encoder *e, const struct words *w, size_t start,
                          const size_t *ends, size_t count, struct dt_ids *ids)
 {
-    struct dt_words_key keys[BATCH];
-    for (size_t i = 0, from = start, to; i < count; i++, from = to) {
-        to = start + ends[i];
-        if (to - from > DT_WORDS_KEY_BYTES)
-            continue;
-        keys[i] =
-            dt_words_key(w->text + from, to - from, w->size - from,
-                         (from == 0 ? DT_WORDS_FIRST : 0) | (to == w->size ? DT_WORDS_LAST : 0));
-        __builtin_prefetch(dt_words_set_of(&e->words_cache, keys[i]));
-        __builtin_prefetch(&dt_words_set_of(&e->words_cache, keys[i])->entries[1]);
-    }
+    struct word found[BATCH];
+    find_sets(e, w, start, ends, count, found);
     dt_ids_reserve(ids, ids->count + count * DT_WORDS_IDS);
-    for (size_t i = 0, from = start, to; i < count; i++, from = to) {
-        to = start + ends[i];
-        const struct dt_words_entry *entry = NULL;
-        bool remembers = may_remember(w, from, to);
-        if (remembers)
-            entry = dt_words_look_up(dt_words_set_of(&e->words_cache, keys[i]), keys[i]);
-        if (entry && may_take(e, entry, from, to)) {
-            memcpy(ids->data + ids->count, entry->ids, sizeof entry->ids);
-            ids->count += entry->count;
+    if (start == 0 && e->work.unigram)
+        dt_unigram_start(e->work.unigram);
+    struct dt_unigram_sum sum = take_sum(e);
+    for (size_t i = 0; (i = take_known(found, i, count, &sum, ids)) < count; i++) {
+        size_t from = start + (i > 0 ? ends[i - 1] : 0), to = start + ends[i];
+        const struct dt_words_entry *entry =
+            found[i].set ? dt_words_move_to_front(found[i].set, found[i].key) : NULL;
+        if (entry && take(entry, &sum, ids))
             continue;
-        }
-        encode_new_word(e, w, from, to, remembers && !entry ? &keys[i] : NULL, ids);
+        if (sum.unigram)
+            dt_unigram_give_sum(e->work.unigram, sum);
+        encode_new_word(e, w, from, to, entry ? NULL : &found[i], ids);
+        sum = take_sum(e);
         dt_ids_reserve(ids, ids->count + (count - i) * DT_WORDS_IDS);
     }
+    if (sum.unigram)
+        dt_unigram_give_sum(e->work.unigram, sum);
 }
 
 static void encode_by_words(struct dt_encoder *e, const char *text, size_t size, size_t offset,

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "token/tokenizer.h"
+#include "token/cache-memory.h"
+#include "token/words.h"
 #include "unicode/utf8.h"
 
 #define CACHE_BITS 15
-#define KEY_BYTES  23
 #define KEY_IDS    6
 #define UNSET      UINT32_MAX
 #define SUM_LIMIT  100000 /* of SentencePiece */
@@ -25,17 +25,12 @@ struct node {
     uint32_t start, id;
 };
 
-/* The ids of a word, independent of the sum before it as long as rounding cannot reach the margin
- * over the next best segmentation. */
-struct key {
-    uint64_t parts[3]; /* the bytes, zeros, and in the last byte the size; all-zero: empty */
-};
-
+/* The ids of a word, independent of the sum before it up to a limit. */
 struct entry {
-    struct key key;
+    struct dt_words_key key;
     uint32_t ids[KEY_IDS];
     uint8_t lengths[KEY_IDS];
-    float margin;
+    float limit;
     uint32_t count;
 };
 
@@ -51,7 +46,7 @@ struct dt_unigram_work {
     struct piece *pieces; /* of a segment, the last first */
     size_t piece_count, piece_capacity;
     double sum;           /* of the text so far */
-    float margin;         /* of the words of dt_unigram_encode() */
+    float limit;          /* of the words of dt_unigram_encode() */
     bool follows_unknown; /* the last piece was unknown */
     uint32_t *ids;
     size_t *ends; /* NULL: not wanted */
@@ -61,7 +56,7 @@ struct dt_unigram_work {
 struct dt_unigram_work *dt_unigram_work_new(void)
 {
     struct dt_unigram_work *w = dt_alloc(1, sizeof *w);
-    w->cache = dt_alloc((size_t)1 << CACHE_BITS, sizeof *w->cache);
+    w->cache = dt_cache_memory_new(sizeof *w->cache << CACHE_BITS);
     return w;
 }
 
@@ -69,7 +64,7 @@ void dt_unigram_work_free(struct dt_unigram_work *w)
 {
     if (w == NULL)
         return;
-    free(w->cache);
+    dt_cache_memory_free(w->cache, sizeof *w->cache << CACHE_BITS);
     free(w->nodes);
     free(w->pieces);
     free(w);
@@ -80,6 +75,7 @@ void dt_unigram_free(struct dt_unigram *u)
     if (u == NULL)
         return;
     dt_piece_trie_release(&u->trie);
+    free(u->float_scores);
     free(u->scores);
     free(u->byte_ids);
     free(u);
@@ -106,6 +102,9 @@ void dt_unigram_build(struct dt_unigram *u, struct dt_trie_piece *pieces, size_t
         u->largest = fmax(u->largest, fabs(u->scores[pieces[i].id]));
     }
     dt_piece_trie_build(&u->trie, pieces, count);
+    u->float_scores = u->rounds_to_float ? dt_alloc(u->size + 1, sizeof *u->float_scores) : NULL;
+    for (uint32_t id = 0; u->float_scores && id < u->size; id++)
+        u->float_scores[id] = (float)(id == u->unknown ? u->unknown_score : u->scores[id]);
 }
 
 void dt_unigram_describe(const struct dt_unigram *u, struct dt_buffer *text)
@@ -278,11 +277,12 @@ static void offer_second(struct node *to, double best, double second, uint32_t s
     }
 }
 
-/* Finds the best segmentation of a word in double precision, and its margin over the next best. */
-static double search_word(const struct dt_unigram *u, struct dt_unigram_work *w, const char *word,
-                          size_t size)
+/* Finds the best segmentation of a word in double precision, and its margin over the next best.
+ * Returns the number of characters. */
+static size_t search_word(const struct dt_unigram *u, struct dt_unigram_work *w, const char *word,
+                          size_t size, double *margin)
 {
-    size_t from = 0;
+    size_t from = 0, characters = 0;
     extend(w, &from, size);
     w->nodes[0] = (struct node){0, -INFINITY, UNSET, 0};
     for (size_t at = 0, length; at < size; at += length) {
@@ -290,6 +290,7 @@ static double search_word(const struct dt_unigram *u, struct dt_unigram_work *w,
         struct node base = w->nodes[at];
         bool known = false;
         length = character_size(word + at, size - at);
+        characters++;
         for (size_t i = at;
              i < size && dt_piece_trie_follow(&u->trie, &node, (unsigned char)word[i], &id); i++) {
             if (id == DT_NO_PIECE)
@@ -302,7 +303,8 @@ static double search_word(const struct dt_unigram *u, struct dt_unigram_work *w,
             offer_second(&w->nodes[at + length], base.best + u->unknown_score,
                          base.second + u->unknown_score, (uint32_t)at, u->unknown);
     }
-    return w->nodes[size].best - w->nodes[size].second;
+    *margin = w->nodes[size].best - w->nodes[size].second;
+    return characters;
 }
 
 /* Whether the segmentation has an unknown piece that is not one id whatever is before it. */
@@ -320,63 +322,33 @@ static inline double score_of(const struct dt_unigram *u, uint32_t id)
     return id == u->unknown ? u->unknown_score : u->scores[id];
 }
 
-static void remember(const struct dt_unigram *u, struct dt_unigram_work *w, struct entry *e,
-                     struct key key, const char *word, size_t size)
+/* The sum before a word of this many characters up to which rounding does not change its
+ * segmentation into count pieces. Each of the additions of this and any other segmentation, at most
+ * one a character, moves their sums by at most |sum| * epsilon / 2; those of search_word() moved
+ * the margin as if the sum before were 0. No sum may be subtracted, either. */
+static double limit_of(const struct dt_unigram *u, double margin, size_t characters, size_t count)
 {
-    double margin = search_word(u, w, word, size);
+    double additions = (double)(characters + count), rise = (double)characters * u->largest;
+    double most = 2 * margin * (1 - FLT_EPSILON) / (additions * u->epsilon);
+    return fmin(most - rise, u->sum_limit) - rise;
+}
+
+static void remember(const struct dt_unigram *u, struct dt_unigram_work *w, struct entry *e,
+                     struct dt_words_key key, const char *word, size_t size)
+{
+    double margin;
+    size_t characters = search_word(u, w, word, size, &margin);
     trace_back(w, size);
     if (w->piece_count > KEY_IDS || fuses(u, w))
         return;
     e->key = key;
-    e->margin = (float)(margin * (1 - FLT_EPSILON));
+    e->limit =
+        (float)(limit_of(u, margin, characters, w->piece_count) * (1 - FLT_EPSILON) - FLT_EPSILON);
     for (e->count = 0; w->piece_count > 0; e->count++) {
         struct piece piece = w->pieces[--w->piece_count];
         e->ids[e->count] = piece.id;
         e->lengths[e->count] = (uint8_t)piece.size;
     }
-}
-
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are packed little-endian");
-
-/* The key of a word of up to KEY_BYTES bytes; readable bytes may be read from it. */
-static inline struct key make_key(const char *word, size_t size, size_t readable)
-{
-    static const unsigned char masks[48] = {255, 255, 255, 255, 255, 255, 255, 255,
-                                            255, 255, 255, 255, 255, 255, 255, 255,
-                                            255, 255, 255, 255, 255, 255, 255, 255};
-    struct key key = {{0, 0, 0}}, mask;
-    if (readable >= sizeof key) {
-        memcpy(&key, word, sizeof key);
-        memcpy(&mask, masks + 24 - size, sizeof mask);
-        for (int i = 0; i < 3; i++)
-            key.parts[i] &= mask.parts[i];
-    } else {
-        memcpy(&key, word, size);
-    }
-    key.parts[2] |= (uint64_t)size << 56;
-    return key;
-}
-
-static inline size_t line_of(struct key k)
-{
-    uint64_t h =
-        (k.parts[0] ^ k.parts[1] * 0x9e3779b97f4a7c15u ^ (k.parts[2] << 31 | k.parts[2] >> 33)) *
-        0xd6e8feb86659fd93u;
-    return (h ^ h >> 32) * 0x9e3779b97f4a7c15u >> (64 - CACHE_BITS);
-}
-
-static inline bool same_key(struct key a, struct key b)
-{
-    return ((a.parts[0] ^ b.parts[0]) | (a.parts[1] ^ b.parts[1]) | (a.parts[2] ^ b.parts[2])) == 0;
-}
-
-/* Whether rounding cannot change the segmentation of the word after the text so far: it moves the
- * sum of up to size scores by at most size * |sum| * epsilon / 2, and no sum is subtracted. */
-static inline bool margin_holds(const struct dt_unigram *u, const struct dt_unigram_work *w,
-                                float margin, size_t size)
-{
-    double most = fabs(w->sum) + (double)size * u->largest;
-    return margin > (double)size * most * u->epsilon && most < u->sum_limit;
 }
 
 static void add_remembered(const struct dt_unigram *u, struct dt_unigram_work *w,
@@ -389,25 +361,33 @@ static void add_remembered(const struct dt_unigram *u, struct dt_unigram_work *w
     w->follows_unknown = e->ids[e->count - 1] == u->unknown;
 }
 
-static inline void encode_word(const struct dt_unigram *u, struct dt_unigram_work *w,
-                               const char *word, size_t size, size_t readable)
+/* Lowers w->limit to that of a word after a text that went from the sum `start` to w->sum. Sums of
+ * other texts would differ from that by less than 1, by rounding. */
+static inline void limit_by(struct dt_unigram_work *w, float limit, double start)
 {
-    if (size > KEY_BYTES) {
-        encode_exactly(u, w, word, size);
-        w->margin = -1;
-        return;
+    double before = fabs(w->sum - start);
+    if (before > 0)
+        limit -= (float)(before + 1);
+    w->limit = limit < w->limit ? limit : w->limit;
+}
+
+static inline void encode_word(const struct dt_unigram *u, struct dt_unigram_work *w,
+                               const char *word, size_t size, size_t readable, double start)
+{
+    struct entry *e = NULL;
+    if (size <= DT_WORDS_KEY_BYTES) {
+        struct dt_words_key key = dt_words_key((const unsigned char *)word, size, readable, 0);
+        e = &w->cache[dt_words_hash(key, CACHE_BITS)];
+        if (!dt_words_same(e->key, key))
+            remember(u, w, e, key, word, size);
+        e = dt_words_same(e->key, key) ? e : NULL;
     }
-    struct key key = make_key(word, size, readable);
-    struct entry *e = &w->cache[line_of(key)];
-    if (!same_key(e->key, key))
-        remember(u, w, e, key, word, size);
-    if (same_key(e->key, key) && margin_holds(u, w, e->margin, size)) {
+    bool holds = e && fabs(w->sum) < e->limit;
+    limit_by(w, holds ? e->limit : -1, start);
+    if (holds)
         add_remembered(u, w, e);
-        w->margin = e->margin < w->margin ? e->margin : w->margin;
-    } else {
+    else
         encode_exactly(u, w, word, size);
-        w->margin = -1;
-    }
 }
 
 /* The bytes of text before the next byte that a mark begins with, from offset `at` on. */
@@ -463,31 +443,32 @@ void dt_unigram_start(struct dt_unigram_work *w)
 size_t dt_unigram_encode(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
                          size_t size, uint32_t *ids, size_t *ends)
 {
-    w->margin = INFINITY;
+    double start = w->sum;
+    w->limit = INFINITY;
     w->ids = ids;
     w->ends = ends;
     w->count = w->end = 0;
     while (size > 0) {
         size_t part = u->cuts_at_marks ? word_size(text, size) : size;
-        encode_word(u, w, text, part, size);
+        encode_word(u, w, text, part, size, start);
         text += part;
         size -= part;
     }
     return w->count;
 }
 
-float dt_unigram_margin(const struct dt_unigram_work *w)
+float dt_unigram_limit(const struct dt_unigram_work *w)
 {
-    return w->margin;
+    return w->limit;
 }
 
-bool dt_unigram_pass(const struct dt_unigram *u, struct dt_unigram_work *w, const uint32_t *ids,
-                     size_t count, size_t size, float margin)
+struct dt_unigram_sum dt_unigram_take_sum(const struct dt_unigram *u,
+                                          const struct dt_unigram_work *w)
 {
-    if (!margin_holds(u, w, margin, size))
-        return false;
-    for (size_t i = 0; i < count; i++)
-        w->sum = rounded(u, w->sum + score_of(u, ids[i]));
-    w->follows_unknown = count > 0 && ids[count - 1] == u->unknown;
-    return true;
+    return (struct dt_unigram_sum){u, (float)w->sum, w->sum};
+}
+
+void dt_unigram_give_sum(struct dt_unigram_work *w, struct dt_unigram_sum sum)
+{
+    w->sum = sum.unigram->float_scores ? (double)sum.rounded : sum.exact;
 }

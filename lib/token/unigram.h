@@ -31,6 +31,7 @@ struct dt_unigram {
     bool fuse_unknown;  /* a run of unknown characters is one id */
     bool rounds_to_float;
     /* Filled by dt_unigram_build: */
+    float *float_scores;       /* [size + 1], with rounds_to_float, also of the unknown piece */
     double largest;            /* absolute value of a score */
     double epsilon, sum_limit; /* of sums */
     bool cuts_at_marks; /* a segmentation always has a boundary before each U+2581 that does not
@@ -65,12 +66,48 @@ void dt_unigram_start(struct dt_unigram_work *w);
 size_t dt_unigram_encode(const struct dt_unigram *u, struct dt_unigram_work *w, const char *text,
                          size_t size, uint32_t *ids, size_t *ends);
 
-/* By how much more probable than the next best the segmentation is that dt_unigram_encode() found
- * last; negative if it may be another after other text. */
-float dt_unigram_margin(const struct dt_unigram_work *w);
-/* Goes on by ids of a part of size bytes that was encoded with this margin after other text. False,
- * and nothing changes, if they may differ after this text. */
-bool dt_unigram_pass(const struct dt_unigram *u, struct dt_unigram_work *w, const uint32_t *ids,
-                     size_t count, size_t size, float margin);
+/* The limit of sums: after any text whose sum has a smaller absolute value the ids are those that
+ * dt_unigram_encode() found last; negative if they are not known after any other text. */
+float dt_unigram_limit(const struct dt_unigram_work *w);
+/* The sum of the text so far, for parts whose ids are known, until it is given back:
+ *
+ *     struct dt_unigram_sum sum = dt_unigram_take_sum(u, w);
+ *     while (dt_unigram_pass(&sum, ids, count, limit)) ...
+ *     dt_unigram_give_sum(w, sum);
+ */
+struct dt_unigram_sum {
+    const struct dt_unigram *unigram;
+    float rounded; /* with rounds_to_float; else exact */
+    double exact;
+};
+
+struct dt_unigram_sum dt_unigram_take_sum(const struct dt_unigram *u,
+                                          const struct dt_unigram_work *w);
+void dt_unigram_give_sum(struct dt_unigram_work *w, struct dt_unigram_sum sum);
+
+#define DT_UNIGRAM_LEAST 2 /* ids that dt_unigram_pass() reads */
+
+/* Goes on by ids of a part that was encoded with this limit after other text. Fewer than
+ * DT_UNIGRAM_LEAST are padded by unigram->size, which has the score 0, so that few branches depend
+ * on their number. False, and nothing changes, if they may differ after this text. */
+static inline bool dt_unigram_pass(struct dt_unigram_sum *sum, const uint32_t *ids, size_t count,
+                                   float limit)
+{
+    const struct dt_unigram *u = sum->unigram;
+    if (u->float_scores) {
+        if (!(__builtin_fabsf(sum->rounded) < limit))
+            return false;
+        sum->rounded += u->float_scores[ids[0]];
+        sum->rounded += u->float_scores[ids[1]];
+        for (size_t i = DT_UNIGRAM_LEAST; i < count; i++)
+            sum->rounded += u->float_scores[ids[i]];
+    } else {
+        if (!(__builtin_fabs(sum->exact) < limit))
+            return false;
+        for (size_t i = 0; i < count; i++)
+            sum->exact += ids[i] == u->unknown ? u->unknown_score : u->scores[ids[i]];
+    }
+    return true;
+}
 
 #endif

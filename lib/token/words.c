@@ -47,24 +47,36 @@ void dt_words_prepare(struct dt_tokenizer *t)
                    (cuts->separates || cut_model(t, cuts)) && cut_added(t);
 }
 
+/* A bit for each of 64 bytes that is a space. */
+static inline uint64_t find_spaces(const unsigned char *text)
+{
+    const uint64_t ones = 0x0101010101010101u, low = 0x7f7f7f7f7f7f7f7fu;
+    uint64_t found = 0, eight;
+    for (unsigned i = 0; i < 64; i += 8) {
+        memcpy(&eight, text + i, 8);
+        eight ^= ones * ' ';
+        eight = ~(((eight & low) + low) | eight | low) >> 7; /* the low bit of each byte */
+        found |= (eight * 0x0102040810204080u >> 56) << i;
+    }
+    return found;
+}
+
 size_t dt_words_find(const struct dt_tokenizer *t, const unsigned char *text, size_t size,
                      size_t *ends, size_t capacity)
 {
-    const uint64_t ones = 0x0101010101010101u, low = 0x7f7f7f7f7f7f7f7fu;
     const bool *after = t->words.after;
     size_t count = 0, at = 1;
-    for (uint64_t eight; size - at >= 8; at += 8) {
-        if (capacity - count < 9)
+    for (; size - at >= 64; at += 64) {
+        if (capacity - count < 65)
             return count;
-        memcpy(&eight, text + at, 8);
-        eight ^= ones * ' ';
-        for (uint64_t spaces = ~(((eight & low) + low) | eight | low); spaces;
-             spaces &= spaces - 1) {
-            size_t space = at + (size_t)__builtin_ctzll(spaces) / 8;
+        for (uint64_t spaces = find_spaces(text + at); spaces; spaces &= spaces - 1) {
+            size_t space = at + (size_t)__builtin_ctzll(spaces);
             ends[count] = space;
             count += text[space - 1] < 128 && after[text[space - 1]];
         }
     }
+    if (capacity - count <= size - at)
+        return count;
     for (; at < size; at++)
         if (text[at] == ' ' && text[at - 1] < 128 && after[text[at - 1]])
             ends[count++] = at;
@@ -94,9 +106,29 @@ void dt_words_release_cache(struct dt_words_cache *cache)
     *cache = (struct dt_words_cache){.sets = NULL};
 }
 
+/* Makes room at the front for what replaces the entry at index `last`. */
+static struct dt_words_entry *shift(struct dt_words_set *set, size_t last)
+{
+    memmove(set->entries + 1, set->entries, last * sizeof *set->entries);
+    return &set->entries[0];
+}
+
+const struct dt_words_entry *dt_words_move_to_front(struct dt_words_set *set,
+                                                    struct dt_words_key key)
+{
+    for (size_t i = 0; i < DT_WORDS_WAYS; i++) {
+        struct dt_words_entry found = set->entries[i];
+        if (!dt_words_same(found.key, key))
+            continue;
+        *shift(set, i) = found;
+        return &set->entries[0];
+    }
+    return NULL;
+}
+
 struct dt_words_entry *dt_words_replace(struct dt_words_set *set, struct dt_words_key key)
 {
-    set->entries[1] = set->entries[0];
-    set->entries[0] = (struct dt_words_entry){.key = key};
-    return &set->entries[0];
+    struct dt_words_entry *entry = shift(set, DT_WORDS_WAYS - 1);
+    *entry = (struct dt_words_entry){.key = key};
+    return entry;
 }

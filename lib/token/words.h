@@ -6,7 +6,8 @@
  *
  *     size_t n = dt_words_find(t, text, size, ends, capacity);
  *     key = dt_words_key(text, size, readable, edges);
- *     entry = dt_words_look_up(dt_words_set_of(&cache, key), key);
+ *     set = dt_words_set_of(&cache, key);
+ *     entry = dt_words_move_to_front(set, key);
  *
  * Private to lib/token.
  */
@@ -35,12 +36,13 @@ struct dt_words_entry {
     struct dt_words_key key;
     uint32_t ids[DT_WORDS_IDS];
     uint32_t count;
-    float margin; /* of a Unigram segmentation over the next best */
+    float limit; /* of a Unigram segmentation: dt_unigram_limit() */
 };
 
-/* The set of a key: the last two of its words. */
+/* The set of a key: the last of its words. */
+#define DT_WORDS_WAYS 4
 struct dt_words_set {
-    struct dt_words_entry entries[2]; /* the newer first */
+    struct dt_words_entry entries[DT_WORDS_WAYS]; /* the last used first */
 };
 
 _Static_assert(sizeof(struct dt_words_entry) == 64, "an entry is a cache line");
@@ -49,8 +51,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are packed littl
 /* Fills t->words and t->has_words, once the tables of t are made. */
 void dt_words_prepare(struct dt_tokenizer *t);
 
-/* The end offsets of the first words of text, which is not empty; returns their number. The last is
- * size if there are fewer than capacity. */
+/* The end offsets of the first words of text, which is not empty; returns their number, from 1. The
+ * last is size if it has no more words. capacity is at least 65, or size. */
 size_t dt_words_find(const struct dt_tokenizer *t, const unsigned char *text, size_t size,
                      size_t *ends, size_t capacity);
 
@@ -60,7 +62,7 @@ struct dt_words_cache {
     unsigned bits; /* of their number */
 };
 
-/* Empty sets: 8 MiB. */
+/* Empty sets: 16 MiB. */
 void dt_words_init_cache(struct dt_words_cache *cache);
 void dt_words_release_cache(struct dt_words_cache *cache);
 /* The entry for a key that is not in the set, which is empty. */
@@ -86,12 +88,18 @@ static inline struct dt_words_key dt_words_key(const unsigned char *word, size_t
     return key;
 }
 
-static inline struct dt_words_set *dt_words_set_of(const struct dt_words_cache *cache,
-                                                   struct dt_words_key key)
+/* A hash of this many bits. */
+static inline size_t dt_words_hash(struct dt_words_key key, unsigned bits)
 {
     const uint64_t a = 0x9e3779b97f4a7c15u, b = 0xd6e8feb86659fd93u;
     uint64_t h = (key.parts[0] ^ (key.parts[2] << 31 | key.parts[2] >> 33)) * b + key.parts[1] * a;
-    return &cache->sets[(h ^ h >> 32) * a >> (64 - cache->bits)];
+    return (h ^ h >> 32) * a >> (64 - bits);
+}
+
+static inline struct dt_words_set *dt_words_set_of(const struct dt_words_cache *cache,
+                                                   struct dt_words_key key)
+{
+    return &cache->sets[dt_words_hash(key, cache->bits)];
 }
 
 static inline bool dt_words_same(struct dt_words_key a, struct dt_words_key b)
@@ -99,12 +107,8 @@ static inline bool dt_words_same(struct dt_words_key a, struct dt_words_key b)
     return ((a.parts[0] ^ b.parts[0]) | (a.parts[1] ^ b.parts[1]) | (a.parts[2] ^ b.parts[2])) == 0;
 }
 
-/* NULL if the key is not in its set. */
-static inline const struct dt_words_entry *dt_words_look_up(const struct dt_words_set *set,
-                                                            struct dt_words_key key)
-{
-    const struct dt_words_entry *entry = &set->entries[!dt_words_same(set->entries[0].key, key)];
-    return dt_words_same(entry->key, key) ? entry : NULL;
-}
+/* Moves the entry of a key to the front of its set. NULL: there is none. */
+const struct dt_words_entry *dt_words_move_to_front(struct dt_words_set *set,
+                                                    struct dt_words_key key);
 
 #endif

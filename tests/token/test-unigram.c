@@ -64,6 +64,7 @@ static void release(struct random_model *m)
 {
     dt_piece_trie_release(&m->unigram.trie);
     free(m->unigram.scores);
+    free(m->unigram.float_scores);
 }
 
 /* The segmentation by the definition, over all pieces at each offset. */
@@ -140,6 +141,44 @@ static void segmentations_are_those_of_the_definition(void **state)
         dt_unigram_work_free(w);
         release(&m);
     }
+}
+
+/* Segmentations that nearly tie: rounding of large sums chooses between them. */
+static void ids_hold_after_every_sum_below_their_limit(void **state)
+{
+    (void)state;
+    struct random_model m;
+    struct dt_rng rng;
+    unsigned others = 0, kept = 0;
+    dt_rng_init(&rng, 2);
+    make(&m, 3, true);
+    for (uint32_t i = 0; i < m.count; i++) { /* a piece's score is nearly that of its characters */
+        double noise = 1e-3 * (double)dt_rng_below(&rng, 100);
+        m.unigram.scores[i] = (double)(float)(-2.0 * (double)m.pieces[i].size - noise);
+        m.unigram.float_scores[i] = (float)m.unigram.scores[i];
+    }
+    m.unigram.largest = 40;
+    struct dt_unigram_work *late = dt_unigram_work_new(), *early = dt_unigram_work_new();
+    for (int n = 0; n < 3000; n++) {
+        char word[64] = MARK;
+        uint32_t after[64], alone[64];
+        for (uint64_t k = 1 + dt_rng_below(&rng, 8); k > 0; k--)
+            strcat(word, letters[dt_rng_below(&rng, 2)]);
+        size_t size = strlen(word);
+        if (n % 1500 == 0)
+            dt_unigram_start(late);
+        size_t count = dt_unigram_encode(&m.unigram, late, word, size, after, NULL);
+        dt_unigram_start(early);
+        bool same = dt_unigram_encode(&m.unigram, early, word, size, alone, NULL) == count &&
+                    memcmp(after, alone, count * sizeof *after) == 0;
+        others += !same;
+        kept += dt_unigram_limit(late) > 0;
+        assert_true(same || dt_unigram_limit(late) < 0);
+    }
+    assert_true(others > 10 && kept > 1000);
+    dt_unigram_work_free(late);
+    dt_unigram_work_free(early);
+    release(&m);
 }
 
 static void unknown_characters_are_one_id_or_bytes(void **state)
@@ -228,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segmentations_are_those_of_the_definition),
+        cmocka_unit_test(ids_hold_after_every_sum_below_their_limit),
         cmocka_unit_test(unknown_characters_are_one_id_or_bytes),
         cmocka_unit_test(long_texts_are_encoded_in_linear_time),
         cmocka_unit_test(training_finds_the_parts_of_words),

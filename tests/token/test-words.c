@@ -115,13 +115,37 @@ static void words_end_before_spaces_after_visible_characters(void **state)
     (void)state;
     static struct dt_tokenizer t; /* all-zero but for words */
     const char *text = "ab  cd\n e. f\xc3\xa9 g h";
-    size_t ends[16];
+    size_t ends[32];
     t.words.after['b'] = t.words.after['.'] = t.words.after['g'] = true;
-    assert_int_equal(dt_words_find(&t, (const unsigned char *)text, strlen(text), ends, 16), 4);
+    assert_int_equal(dt_words_find(&t, (const unsigned char *)text, strlen(text), ends, 32), 4);
     assert_int_equal(ends[0], 2);
     assert_int_equal(ends[1], 10);
     assert_int_equal(ends[2], 16);
     assert_int_equal(ends[3], strlen(text));
+}
+
+/* Every offset in a block of 64 bytes, and texts of more words than fit. */
+static void words_of_long_texts_are_found_in_parts(void **state)
+{
+    (void)state;
+    static struct dt_tokenizer t;
+    unsigned char text[1000];
+    struct dt_rng rng;
+    dt_rng_init(&rng, 5);
+    t.words.after['b'] = true;
+    for (int round = 0; round < 500; round++) {
+        size_t size = 1 + dt_rng_below(&rng, sizeof text), ends[65], at = 0;
+        for (size_t i = 0; i < size; i++)
+            text[i] = (unsigned char)"b \xa0\x21"[dt_rng_below(&rng, round % 2 ? 2 : 4)];
+        while (at < size) {
+            size_t count = dt_words_find(&t, text + at, size - at, ends, 65);
+            assert_true(count >= 1 && count <= 65);
+            for (size_t i = 1, k = 0; i <= ends[count - 1]; i++)
+                if (at + i == size || (text[at + i] == ' ' && text[at + i - 1] == 'b'))
+                    assert_int_equal(ends[k++], i);
+            at += ends[count - 1];
+        }
+    }
 }
 
 int main(void)
@@ -129,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_have_the_ids_of_the_whole_text),
         cmocka_unit_test(words_end_before_spaces_after_visible_characters),
+        cmocka_unit_test(words_of_long_texts_are_found_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
