@@ -24,6 +24,7 @@
 #include "shard/load-bench.h"
 #include "shard/write-bench.h"
 #include "token/encode-bench.h"
+#include "train/sample-order.h"
 #include "train/step-bench.h"
 #include "train/text-samples.h"
 #include "json/json-number.h"
@@ -367,7 +368,7 @@ static int check_layout(struct dt_dataset *dataset, const char *data,
 }
 
 static int open_dataset(struct dt_dataset **dataset, const char *data,
-                        const struct dt_settings *settings, bool shuffle, struct dt_error *err)
+                        const struct dt_settings *settings, struct dt_error *err)
 {
     if (!dt_text_samples_has_name(data)) {
         DT_TRY(dt_dataset_open(dataset, data, settings->data.train_split, err));
@@ -379,28 +380,27 @@ static int open_dataset(struct dt_dataset **dataset, const char *data,
                                           .layout = (enum dt_text_layout)settings->data.layout,
                                           .length = (uint32_t)settings->training.sequence_length,
                                           .seed = (uint64_t)settings->training.seed,
-                                          .shuffle = shuffle},
+                                          .shuffle = settings->data.shuffle},
         err);
 }
 
-static int print_load(const char *name, const char *data, struct dt_settings *settings,
-                      bool shuffle, struct dt_error *err)
+static int print_load(const char *name, const char *data, const struct dt_settings *settings,
+                      struct dt_error *err)
 {
     struct dt_load_speed s;
     const struct dt_loader_options o = {.length = (uint32_t)settings->training.sequence_length,
                                         .batch = (uint32_t)settings->training.batch_size,
-                                        .seed = (uint64_t)settings->training.seed,
-                                        .shuffle = shuffle,
+                                        .order = dt_sample_order_get(settings),
                                         .workers = (int)opt.threads,
                                         .memory = (size_t)opt.memory};
     struct dt_dataset *dataset;
-    DT_TRY(open_dataset(&dataset, data, settings, shuffle, err));
+    DT_TRY(open_dataset(&dataset, data, settings, err));
     int rc = dt_load_bench(dataset, &o, opt.seconds, &s, err);
     dt_dataset_close(dataset);
     DT_TRY(rc);
     double tokens = (double)s.tokens;
     if (opt.json) {
-        dt_buffer_printf(&json, "%s\"%s\":{", shuffle ? "," : "{", name);
+        dt_buffer_printf(&json, "%s\"%s\":{", settings->data.shuffle ? "," : "{", name);
         add_real("tokens_per_second", tokens / s.seconds, 1);
         add_real("tokens_per_core_second", tokens / s.processor_seconds, 1);
         add_real("targets_per_second", (double)s.targets / s.seconds, 1);
@@ -425,8 +425,15 @@ static int measure_load(char **operands, int count, struct dt_error *err)
     DT_TRY(check_unused("load", &settings, true, err));
     if (settings.training.sequence_length == 0)
         settings.training.sequence_length = settings.model.max_seq_len;
-    DT_TRY(print_load("sequential", operands[1], &settings, false, err));
-    DT_TRY(print_load("shuffled", operands[1], &settings, true, err));
+    long block = settings.data.shuffle_block;
+    settings.data.shuffle = false;
+    settings.data.shuffle_block = 0;
+    DT_TRY(print_load("sequential", operands[1], &settings, err));
+    settings.data.shuffle = true;
+    DT_TRY(print_load("shuffled", operands[1], &settings, err));
+    settings.data.shuffle_block = block;
+    if (block > 0)
+        DT_TRY(print_load("blocks", operands[1], &settings, err));
     print_json();
     return 0;
 }

@@ -125,8 +125,10 @@ static int read_options(const struct dt_api_loader_options *given, struct dt_loa
     *o = (struct dt_loader_options){
         .length = all.length,
         .batch = all.batch,
-        .seed = all.seed,
-        .shuffle = all.shuffle != 0,
+        .order = {.seed = all.seed,
+                  .shuffle = all.shuffle != 0,
+                  .block = all.shuffle_block,
+                  .window = all.shuffle_window ? all.shuffle_window : 64},
         .first = all.first,
         .ranks = all.ranks,
         .rank = all.rank,

@@ -161,6 +161,8 @@ struct dt_api_loader_options {
     int32_t workers;        /* threads that read ahead; 0: dt_api_loader_next reads */
     int32_t scope;          /* of enum dt_api_scope */
     uint64_t memory;        /* bytes of the cache of decoded tokens; 0: 1 GiB */
+    uint64_t shuffle_block, shuffle_window; /* as data.shuffle_block and data.shuffle_window (0:
+                                               64) of dt-config(5) */
 };
 
 /* rows of a rank: sequences B * rank / ranks .. B * (rank + 1) / ranks - 1 of a batch of B. */

@@ -75,8 +75,10 @@ struct dt_settings {
         char dataset[DT_SETTING_STRING_SIZE]; /* if the command line names no data */
         char train_split[DT_SETTING_STRING_SIZE], val_split[DT_SETTING_STRING_SIZE];
         bool shuffle, document_mask;
-        int layout;       /* of text that is tokenized while training: enum dt_text_layout */
-        double mask_rate; /* of tokens, with masked models */
+        long shuffle_block;  /* tokens that stay neighbours; 0: all are shuffled at once */
+        long shuffle_window; /* blocks whose samples are mixed */
+        int layout;          /* of text that is tokenized while training: enum dt_text_layout */
+        double mask_rate;    /* of tokens, with masked models */
         bool mask_whole_words;
         char labels[DT_SETTING_STRING_SIZE]; /* names, separated by commas; of a classifier */
         long num_workers;                    /* prefetch threads; 0: no prefetch */

@@ -18,6 +18,7 @@
 #define FILES_OF(n) ((n) / 8)
 #define ORDER_KEY   0x6f72646572ull /* "order", "mixture": RNG streams */
 #define MIXTURE_KEY 0x6d697874757265ull
+#define BLOCK_KEY   0x626c6f636bull /* "block" */
 
 /* One shard in the concatenation. */
 struct member {
@@ -530,16 +531,44 @@ uint64_t dt_dataset_sample_at(uint64_t seed, uint64_t samples, uint64_t index)
     return dt_rng_permute(dt_random_key(seed, ORDER_KEY, epoch), samples, index % samples);
 }
 
-uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length, uint64_t seed, bool shuffle,
-                          uint64_t index)
+/* The same with the samples of windows of `window` blocks of `block` samples mixed. */
+static uint64_t block_sample_at(uint64_t seed, uint64_t samples, uint64_t block, uint64_t window,
+                                uint64_t index)
 {
-    uint64_t before = 0;
+    uint64_t epoch = index / samples, place = index % samples, whole = samples / block;
+    uint64_t key = dt_random_key(seed, BLOCK_KEY, epoch);
+    window = window < whole + 1 ? window : whole + 1;
+    uint64_t first = place / (window * block) * window; /* block of the window */
+    uint64_t left = samples - first * block;
+    left = left < window * block ? left : window * block;
+    place = dt_rng_permute(dt_random_key(key, BLOCK_KEY, first), left, place - first * block);
+    uint64_t of_block = first + place / block;
+    if (of_block < whole)
+        of_block = dt_rng_permute(key, whole, of_block);
+    return (of_block * block + place % block + key % samples) % samples;
+}
+
+static uint64_t shuffled_sample_at(const struct dt_sample_order *order, uint64_t seed,
+                                   uint64_t samples, uint32_t length, uint64_t index)
+{
+    if (!order->shuffle)
+        return index % samples;
+    if (order->block == 0)
+        return dt_dataset_sample_at(seed, samples, index);
+    uint64_t block = order->block / length;
+    block = block < 1 ? 1 : block < samples ? block : samples;
+    return block_sample_at(seed, samples, block, order->window, index);
+}
+
+uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length,
+                          const struct dt_sample_order *order, uint64_t index)
+{
+    uint64_t before = 0, seed = order->seed;
     const struct component *c = d->components;
     if (d->source.has_order)
         return index;
     if (d->source.read)
-        return shuffle ? dt_dataset_sample_at(seed, d->source.samples, index)
-                       : index % d->source.samples;
+        return shuffled_sample_at(order, seed, d->source.samples, length, index);
     if (d->component_count > 1) {
         uint64_t block = index / DT_MIXTURE_SLOTS;
         uint64_t slot = dt_rng_permute(dt_random_key(seed, MIXTURE_KEY, block), DT_MIXTURE_SLOTS,
@@ -550,5 +579,5 @@ uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length, uint64_t 
         seed = dt_random_key(seed, MIXTURE_KEY, (uint64_t)(c - d->components));
     }
     uint64_t samples = count_samples(d, c, length);
-    return before + (shuffle ? dt_dataset_sample_at(seed, samples, index) : index % samples);
+    return before + shuffled_sample_at(order, seed, samples, length, index);
 }

@@ -20,6 +20,15 @@
  * the state of the data for resuming is one number, the samples consumed; it is independent of
  * ranks, workers and shard sizes.
  *
+ * Order in blocks: an epoch rotates the list of samples by a random number and cuts it into
+ * blocks of neighbours. The blocks are permuted; the samples of each window of so many blocks
+ * that follow each other are permuted again. So a cache of one window decodes each frame once,
+ * and the file is read in pieces of a block:
+ *
+ *     samples      0 1 2 | 3 4 5 | 6 7 8 | 9        blocks of 3; the rest is a short block
+ *     blocks       6 7 8   0 1 2 | 3 4 5   9        permuted; windows of 2 blocks
+ *     positions    1 8 0 6 2 7   | 9 3 5 4          permuted in each window
+ *
  * A mixture is a JSON file of data directories, relative to the file, with sampling weights:
  *
  *     {"version": 1, "mixture": [{"data": "web", "weight": 0.7},
@@ -47,6 +56,13 @@
 #define DT_CHECKED_TOKENS ((uint64_t)1 << 32)
 
 struct dt_dataset;
+
+struct dt_sample_order {
+    uint64_t seed;
+    bool shuffle;    /* false: storage order */
+    uint64_t block;  /* tokens of a block; 0: an epoch is shuffled as a whole */
+    uint64_t window; /* blocks; with block at least 1 */
+};
 
 /* path: a directory written by dt-shard; a .dts file, refused if the index.json in its
  * directory lists it in another split or does not list it; or a mixture. split: "train",
@@ -91,10 +107,10 @@ uint64_t dt_dataset_sample_first(const struct dt_dataset *d, uint32_t length, ui
 /* The length + 1 ids of sample k, with DT_NO_LOSS marks. */
 int dt_dataset_sample(struct dt_dataset *d, uint32_t length, uint64_t k, uint32_t *ids,
                       struct dt_error *err) DT_MUST_CHECK;
-/* The sample at position index, counted over all epochs, in the order of the shuffle seed;
- * without shuffle in storage order. dt_dataset_samples must have succeeded for length. */
-uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length, uint64_t seed, bool shuffle,
-                          uint64_t index);
+/* The sample at position index, counted over all epochs. dt_dataset_samples must have succeeded
+ * for length. */
+uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length,
+                          const struct dt_sample_order *order, uint64_t index);
 void dt_dataset_close(struct dt_dataset *d); /* NULL is fine */
 
 /* Samples that do not come from shards, such as text tokenized on the fly. */

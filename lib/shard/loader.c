@@ -75,7 +75,7 @@ static int fill_batch(struct dt_loader *l, struct dt_dataset *d, struct slot *s)
     s->targets = 0;
     for (uint32_t row = 0; row < l->rows; row++, position++) {
         uint32_t *ids = s->ids + (size_t)row * (l->o.length + 1);
-        uint64_t k = dt_dataset_order(d, l->o.length, l->o.seed, l->o.shuffle, position);
+        uint64_t k = dt_dataset_order(d, l->o.length, &l->o.order, position);
         DT_TRY(dt_dataset_sample(d, l->o.length, k, ids, &s->error));
         s->targets += count_targets(ids, l->o.length);
         size_t from = (size_t)row * l->o.length;
@@ -139,6 +139,21 @@ static int check_options(const struct dt_loader_options *o, struct dt_error *err
     return 0;
 }
 
+static int check_order(const struct dt_sample_order *order, const struct dt_dataset *dataset,
+                       struct dt_error *err)
+{
+    if (order->block == 0)
+        return 0;
+    if (!order->shuffle || order->window == 0)
+        return dt_fail(err, DT_EINVALID,
+                       "an order in blocks needs shuffling and a window of at least one block");
+    if (!dt_dataset_has_tokens(dataset))
+        return dt_fail(err, DT_EINVALID,
+                       "only shards can be read in blocks: text that is tokenized while it is read "
+                       "needs data.shuffle_block 0");
+    return 0;
+}
+
 /* Each worker has a separate data set with an equal part of the memory. */
 static int open_datasets(struct dt_loader *l, struct dt_dataset *dataset, struct dt_error *err)
 {
@@ -184,6 +199,7 @@ int dt_loader_open(struct dt_loader **result, struct dt_dataset *dataset,
     *result = NULL;
     o.ranks = o.ranks ? o.ranks : 1;
     DT_TRY(check_options(&o, err));
+    DT_TRY(check_order(&o.order, dataset, err));
     DT_TRY(dt_dataset_samples(dataset, o.length, &samples, err));
     if (o.scope == DT_SCOPE_DOCUMENT && dt_dataset_info(dataset)->eot == UINT32_MAX)
         return dt_fail(err, DT_EINVALID,

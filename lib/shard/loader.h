@@ -2,7 +2,8 @@
 /*
  * Batches of samples, with prefetch by worker threads.
  *
- *     struct dt_loader_options o = {.length = 1024, .batch = 8, .shuffle = true, .workers = 1};
+ *     struct dt_loader_options o = {.length = 1024, .batch = 8, .order.shuffle = true,
+ *                                   .workers = 1};
  *     DT_TRY(dt_loader_open(&l, dataset, &o, err));
  *     while (training) {
  *         DT_TRY(dt_loader_next(l, &samples, err));
@@ -11,7 +12,7 @@
  *     dt_loader_free(l);
  *
  * Sample order: the positions 0, 1, 2, ... of a run, over all epochs, are assigned to samples
- * by a permutation per epoch that the shuffle seed determines (shard/dataset.h). Global batch
+ * by permutations per epoch that the shuffle seed determines (shard/dataset.h). Global batch
  * n of G samples takes positions nG .. nG+G-1. Each data-parallel rank opens a loader with
  * the same options except its rank, and reads a contiguous range of the rows:
  *
@@ -20,9 +21,9 @@
  *     batch        0             | 1             | 2           G = 4
  *     rank of 2    0   0   1   1 | 0   0   1   1 | 0 ...       B = 2 rows per rank
  *
- * The contents of a global batch depend only on dataset, length, batch, seed, shuffle and
- * position. So the state to resume from is the number of samples consumed (`first`), and the
- * number of ranks and workers may change.
+ * The contents of a global batch depend only on dataset, length, batch, order and position. So the
+ * state to resume from is the number of samples consumed (`first`), and the number of ranks and
+ * workers may change.
  *
  * B: rows of this rank; T: sequence length.
  */
@@ -34,8 +35,7 @@
 
 struct dt_loader_options {
     uint32_t length, batch; /* T; rows of a global batch */
-    uint64_t seed;
-    bool shuffle;   /* false: storage order */
+    struct dt_sample_order order;
     uint64_t first; /* first position: samples consumed before */
     /* The first position of the next batch, for batches that are not consecutive; called once
      * per batch, in order, from any thread. NULL: consecutive batches. */
@@ -58,7 +58,8 @@ struct dt_samples {
 struct dt_loader;
 
 /* dataset is borrowed; only the loader may read it until it is freed. DT_EINVALID as for
- * dt_dataset_samples, or if DT_SCOPE_DOCUMENT lacks an end-of-text token. */
+ * dt_dataset_samples, if DT_SCOPE_DOCUMENT lacks an end-of-text token, or for an order in blocks
+ * of samples that do not come from shards. */
 int dt_loader_open(struct dt_loader **l, struct dt_dataset *dataset,
                    const struct dt_loader_options *options, struct dt_error *err) DT_MUST_CHECK;
 uint32_t dt_loader_rows(const struct dt_loader *l); /* B */

@@ -14,6 +14,7 @@
 #include "formats/model-directory.h"
 #include "hash/hash.h"
 #include "io/directory-manifest.h"
+#include "train/sample-order.h"
 #include "train/text-samples.h"
 #include "train/training-internal.h"
 
@@ -423,8 +424,7 @@ static int open_streams(struct dt_training *t, const char *resume, struct dt_err
     const struct dt_loader_options loader = {
         .length = (uint32_t)t->settings.training.sequence_length,
         .batch = (uint32_t)t->settings.training.batch_size,
-        .seed = (uint64_t)t->settings.training.seed,
-        .shuffle = t->settings.data.shuffle,
+        .order = dt_sample_order_get(&t->settings),
         .first = t->progress.samples,
         .next_position = dt_batch_order_next,
         .context = &t->order,

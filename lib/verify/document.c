@@ -13,6 +13,7 @@
 #include "settings/settings.h"
 #include "shard/dataset.h"
 #include "shard/manifest.h"
+#include "train/sample-order.h"
 #include "json/json.h"
 
 struct search {
@@ -193,11 +194,11 @@ static int report_step(struct search *s, const struct dt_dataset *d, long step, 
                        uint64_t count, uint64_t first, uint64_t last, struct dt_error *err)
 {
     uint32_t length = (uint32_t)s->settings.training.sequence_length;
+    const struct dt_sample_order order = dt_sample_order_get(&s->settings);
     struct dt_buffer line = DT_BUFFER_EMPTY;
     int rc = 0;
     for (uint64_t position = from; position < from + count; position++) {
-        uint64_t k = dt_dataset_order(d, length, (uint64_t)s->settings.training.seed,
-                                      s->settings.data.shuffle, position);
+        uint64_t k = dt_dataset_order(d, length, &order, position);
         uint64_t begin = dt_dataset_sample_first(d, length, k);
         if (begin <= last && first <= begin + length)
             dt_buffer_printf(&line, "%s %" PRIu64, line.size ? "," : "", k);

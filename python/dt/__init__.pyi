@@ -109,8 +109,9 @@ class Loader(Iterator[_Batch]):
     ignore_index: int
     position: int
     def __init__(self, data: Union[Dataset, _Path], length: int, batch_size: int, *,
-                 split: str = "train", seed: int = 1337, shuffle: bool = True, rank: int = 0,
-                 world_size: int = 1, workers: int = 1,
+                 split: str = "train", seed: int = 1337, shuffle: bool = True,
+                 shuffle_block: int = 0, shuffle_window: int = 64,
+                 rank: int = 0, world_size: int = 1, workers: int = 1,
                  scope: Literal["row", "content", "document"] = "row", position: int = 0,
                  memory: int = 0, to: Literal["numpy", "torch"] = "numpy",
                  ignore_index: int = -100) -> None: ...

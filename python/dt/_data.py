@@ -123,9 +123,11 @@ class Loader:
     """
 
     def __init__(self, data, length, batch_size, *, split="train", seed=1337, shuffle=True,
-                 rank=0, world_size=1, workers=1, scope="row", position=0, memory=0,
+                 shuffle_block=0, shuffle_window=64, rank=0, world_size=1, workers=1, scope="row", position=0, memory=0,
                  to="numpy", ignore_index=-100):
         """data: a Dataset or its path. seed: training.seed of dt-train, whose default it has.
+        shuffle_block, shuffle_window: tokens of blocks and blocks of a window, as data.shuffle_block
+        and data.shuffle_window of dt-config(5).
         scope: "row", "content" or "document": fills begins and ends of batches. position: samples
         consumed before. memory: bytes of the cache of decoded tokens, 0: 1 GiB. to: "numpy" or
         "torch"."""
@@ -138,7 +140,8 @@ class Loader:
         self._torch = _torch() if to == "torch" else None
         self._options = dict(seed=seed, length=length, batch=batch_size, ranks=world_size,
                              rank=rank, shuffle=shuffle, workers=workers, scope=_SCOPES[scope],
-                             memory=memory)
+                             memory=memory, shuffle_block=shuffle_block,
+                             shuffle_window=shuffle_window)
         self._open(position)
 
     def _open(self, position):
@@ -169,9 +172,11 @@ class Loader:
 
     def _identity(self):
         o = self._options
+        blocks = {name: o[name] for name in ("shuffle_block", "shuffle_window")
+                  if o["shuffle_block"]}
         return {"version": 1, "data": self.dataset.hash, "weights": self.dataset._weights,
                 "seed": o["seed"], "shuffle": bool(o["shuffle"]), "length": o["length"],
-                "batch_size": o["batch"]}
+                "batch_size": o["batch"], **blocks}
 
     def state_dict(self):
         """What a loader needs to continue after the batch returned last: numbers and strings."""
@@ -180,10 +185,11 @@ class Loader:
     def load_state_dict(self, state):
         """Continues where state_dict() was called; InputError if data or order are others."""
         own_state = self._identity()
-        for name, value in own_state.items():
-            if state.get(name) != value:
-                raise InputError(f"the state was saved with {name} {state.get(name)!r}; this "
-                                 f"loader has {value!r}")
+        for name in {**own_state, **state}:
+            then, now = state.get(name), own_state.get(name)
+            if name != "position" and then != now:
+                raise InputError(f"the state was saved with {name} {then!r}; this loader has "
+                                 f"{now!r}")
         self._handle.close()
         self._open(state["position"])
 

@@ -44,7 +44,7 @@ class LoaderOptions(Structure):
     _fields_ = [("size", c_size_t), ("seed", c_uint64), ("first", c_uint64),
                 ("length", c_uint32), ("batch", c_uint32), ("ranks", c_uint32), ("rank", c_uint32),
                 ("shuffle", c_int32), ("workers", c_int32), ("scope", c_int32),
-                ("memory", c_uint64)]
+                ("memory", c_uint64), ("shuffle_block", c_uint64), ("shuffle_window", c_uint64)]
 
 
 class LoadedBatch(Structure):

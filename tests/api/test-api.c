@@ -295,6 +295,8 @@ static struct dt_api_loader_options options_of(uint32_t rank, uint32_t ranks, in
                                           .ranks = ranks,
                                           .rank = rank,
                                           .shuffle = 1,
+                                          .shuffle_block = 500,
+                                          .shuffle_window = 3,
                                           .workers = workers,
                                           .scope = DT_API_SCOPE_DOCUMENT};
 }
@@ -349,7 +351,10 @@ static void batches_are_those_of_the_loader_for_any_rank(void **state)
     struct dt_loader *own;
     struct dt_samples samples;
     const struct dt_loader_options o = {
-        .length = LENGTH, .batch = BATCH, .seed = 7, .shuffle = true, .scope = DT_SCOPE_DOCUMENT};
+        .length = LENGTH,
+        .batch = BATCH,
+        .order = {.seed = 7, .shuffle = true, .block = 500, .window = 3},
+        .scope = DT_SCOPE_DOCUMENT};
     assert_int_equal(dt_dataset_open(&own_data, "shards", "train", &err), 0);
     assert_int_equal(dt_loader_open(&own, own_data, &o, &err), 0);
     struct dt_api_loader_options halves[2] = {options_of(0, 2, 1), options_of(1, 2, 0)};

@@ -184,7 +184,9 @@ static void read_anywhere(struct dt_rng *rng)
         (void)err;
     struct dt_loader_options o = {.length = info->row ? info->row - 1 : 1 + below(rng, 70),
                                   .batch = 2,
-                                  .shuffle = true,
+                                  .order = {.shuffle = true,
+                                            .block = below(rng, 2) ? 1 + below(rng, 300) : 0,
+                                            .window = 1 + below(rng, 3)},
                                   .scope =
                                       info->eot != UINT32_MAX ? DT_SCOPE_DOCUMENT : DT_SCOPE_ROW};
     if (o.length < 1 << 16 && dt_loader_open(&l, d, &o, &err) == 0) {

@@ -232,6 +232,13 @@ class Data(unittest.TestCase):
                 self.loader(**other).load_state_dict(state)
         with self.assertRaises(dt.InputError):
             dt.Loader("data", 32, 8).load_state_dict(state)
+        blocks = {"shuffle_block": 100, "shuffle_window": 3}
+        in_blocks = self.loader(**blocks)
+        self.loader(**blocks).load_state_dict(in_blocks.state_dict())
+        for loader, other in ((self.loader(), in_blocks), (in_blocks, self.loader())):
+            with self.assertRaisesRegex(dt.InputError, "the state was saved with shuffle_block"):
+                loader.load_state_dict(other.state_dict())
+        self.assertNotEqual(rows(next(in_blocks)), rows(next(self.loader())))
 
     def test_batches_outlive_the_loader_and_differ_in_memory(self):
         loader = self.loader(workers=1)

@@ -212,8 +212,8 @@ static void check_batches(const struct dt_loader_options *o, uint64_t batches)
         assert_int_equal(dt_loader_next(l, &got, &err), 0);
         for (uint32_t row = 0; row < o->batch; row++) {
             uint64_t place = o->first + b * o->batch + row;
-            uint64_t k =
-                o->shuffle ? dt_dataset_sample_at(o->seed, samples, place) : place % samples;
+            uint64_t k = o->order.shuffle ? dt_dataset_sample_at(o->order.seed, samples, place)
+                                          : place % samples;
             assert_memory_equal(got.ids + row * (LENGTH + 1), all + k * LENGTH, 4 * (LENGTH + 1));
         }
     }
@@ -224,10 +224,10 @@ static void check_batches(const struct dt_loader_options *o, uint64_t batches)
 static void the_loader_follows_the_order(void **state)
 {
     (void)state;
-    struct dt_loader_options o = {.length = LENGTH, .batch = 7, .seed = 9, .workers = 1};
+    struct dt_loader_options o = {.length = LENGTH, .batch = 7, .order.seed = 9, .workers = 1};
     uint64_t epoch = (tokens - 1) / LENGTH / 7;
     check_batches(&o, epoch + 10);
-    o.shuffle = true;
+    o.order.shuffle = true;
     check_batches(&o, epoch + 10);
 }
 
@@ -235,7 +235,7 @@ static void one_integer_resumes_the_loader(void **state)
 {
     (void)state;
     struct dt_loader_options o = {
-        .length = LENGTH, .batch = 3, .seed = 9, .shuffle = true, .workers = 1};
+        .length = LENGTH, .batch = 3, .order = {.seed = 9, .shuffle = true}, .workers = 1};
     for (o.first = 1; o.first < 20000; o.first = 3 * o.first + 5)
         check_batches(&o, 5);
 }
@@ -292,7 +292,8 @@ static void loading_fails(void)
     struct dt_dataset *d = open_train();
     struct dt_loader *l;
     struct dt_samples samples;
-    struct dt_loader_options o = {.length = LENGTH, .batch = 64, .shuffle = true, .workers = 1};
+    struct dt_loader_options o = {
+        .length = LENGTH, .batch = 64, .order.shuffle = true, .workers = 1};
     int rc = 0;
     assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
     for (int i = 0; i < 10000 && rc == 0; i++)

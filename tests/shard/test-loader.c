@@ -93,12 +93,17 @@ static struct dt_dataset *open_data(const char *name)
     return d;
 }
 
+static const struct dt_sample_order SHUFFLED = {.seed = SEED, .shuffle = true};
+/* In blocks of 5 samples and windows of 4 blocks. */
+static const struct dt_sample_order IN_BLOCKS = {
+    .seed = SEED, .shuffle = true, .block = 5 * LENGTH + 1, .window = 4};
+static bool in_blocks;
+
 static struct dt_loader_options options_of(uint32_t rank, uint32_t ranks, int workers)
 {
     return (struct dt_loader_options){.length = LENGTH,
                                       .batch = BATCH,
-                                      .seed = SEED,
-                                      .shuffle = true,
+                                      .order = in_blocks ? IN_BLOCKS : SHUFFLED,
                                       .ranks = ranks,
                                       .rank = rank,
                                       .workers = workers};
@@ -163,15 +168,18 @@ static void check_all_ways(const char *name)
 static void samples_are_those_of_any_ranks_and_workers(void **state)
 {
     (void)state;
-    check_all_ways("list");
-    check_all_ways("padded");
-    check_all_ways("mix.json");
+    for (int i = 0; i < 2; i++) {
+        in_blocks = i;
+        check_all_ways("list");
+        check_all_ways("padded");
+        check_all_ways("mix.json");
+    }
+    in_blocks = false;
 }
 
 /* Stops at every step of an epoch and goes on with other ranks and workers. */
-static void one_integer_resumes_with_other_ranks(void **state)
+static void check_resuming(void)
 {
-    (void)state;
     const uint32_t ranks[] = {1, 2, 3, 4, 8};
     const int workers[] = {0, 1, 4};
     uint64_t batches = batches_of_epochs("list", 3), expected_count = batches + 4;
@@ -191,6 +199,15 @@ static void one_integer_resumes_with_other_ranks(void **state)
     free(expected);
 }
 
+static void one_integer_resumes_with_other_ranks(void **state)
+{
+    (void)state;
+    check_resuming();
+    in_blocks = true;
+    check_resuming();
+    in_blocks = false;
+}
+
 static void every_epoch_of_a_rank_has_each_sample_once(void **state)
 {
     (void)state;
@@ -201,12 +218,83 @@ static void every_epoch_of_a_rank_has_each_sample_once(void **state)
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         char *seen = calloc(samples, 1);
         for (uint64_t i = 0; i < samples; i++)
-            seen[dt_dataset_order(d, LENGTH, SEED, true, epoch * samples + i)]++;
+            seen[dt_dataset_order(d, LENGTH, &SHUFFLED, epoch * samples + i)]++;
         for (uint64_t i = 0; i < samples; i++)
             assert_int_equal(seen[i], 1);
         free(seen);
     }
     dt_dataset_close(d);
+}
+
+static void every_epoch_in_blocks_has_each_sample_once(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_dataset *d = open_data("list");
+    uint64_t samples;
+    assert_int_equal(dt_dataset_samples(d, LENGTH, &samples, &err), 0);
+    const uint64_t blocks[] = {1, LENGTH, 7 * LENGTH, 100 * LENGTH, UINT64_MAX};
+    const uint64_t windows[] = {1, 2, 5, UINT64_MAX};
+    char *seen = calloc(samples, 1);
+    for (int i = 0; i < 5 * 4 * 3; i++) {
+        const struct dt_sample_order order = {
+            .seed = SEED, .shuffle = true, .block = blocks[i / 12], .window = windows[i / 3 % 4]};
+        memset(seen, 0, samples);
+        for (uint64_t k = 0; k < samples; k++)
+            seen[dt_dataset_order(d, LENGTH, &order, (uint64_t)(i % 3) * samples + k)]++;
+        for (uint64_t k = 0; k < samples; k++)
+            assert_int_equal(seen[k], 1);
+    }
+    free(seen);
+    dt_dataset_close(d);
+}
+
+/* The samples of a window are whole blocks of neighbours, in another order in each epoch. */
+static void a_window_has_the_samples_of_its_blocks(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_dataset *d = open_data("list");
+    uint64_t samples, changed = 0;
+    assert_int_equal(dt_dataset_samples(d, LENGTH, &samples, &err), 0);
+    char *seen = calloc(samples + 1, 1);
+    for (uint64_t window = 0; window < samples / 20; window++) {
+        uint64_t pieces = 0;
+        memset(seen, 0, samples);
+        for (uint64_t i = 20 * window; i < 20 * (window + 1); i++) {
+            uint64_t k = dt_dataset_order(d, LENGTH, &IN_BLOCKS, i);
+            seen[k] = 1;
+            changed += k != dt_dataset_order(d, LENGTH, &IN_BLOCKS, samples + i);
+        }
+        for (uint64_t k = 0; k < samples; k++)
+            pieces += seen[k] && !seen[(k + 1) % samples];
+        assert_true(pieces >= 1 && pieces <= 4);
+    }
+    assert_true(changed > samples * 9 / 10);
+    free(seen);
+    dt_dataset_close(d);
+}
+
+/* The order of a run cannot change with the version: hashes of dt_dataset_order. */
+static void orders_stay(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_dataset *d = open_data("list"), *mix = open_data("mix.json");
+    uint64_t samples, hashes[3] = {0};
+    assert_int_equal(dt_dataset_samples(d, LENGTH, &samples, &err), 0);
+    for (uint64_t i = 0; i < 3 * samples; i++) {
+        const uint64_t k[3] = {dt_dataset_order(d, LENGTH, &SHUFFLED, i),
+                               dt_dataset_order(d, LENGTH, &IN_BLOCKS, i),
+                               dt_dataset_order(mix, LENGTH, &IN_BLOCKS, i)};
+        for (int o = 0; o < 3; o++)
+            hashes[o] = dt_hash_seeded(&k[o], sizeof k[o], hashes[o]);
+    }
+    assert_int_equal(hashes[0], 0x75706d0f8c4b2e02);
+    assert_int_equal(hashes[1], 0xd6bca58917cf8107);
+    assert_int_equal(hashes[2], 0x2fb5d165b5c73993);
+    dt_dataset_close(d);
+    dt_dataset_close(mix);
 }
 
 static void padding_is_no_target(void **state)
@@ -293,7 +381,7 @@ static void a_mixture_has_its_weights_exactly(void **state)
     assert_int_equal(dt_dataset_samples(first, LENGTH, &samples, &err), 0);
     uint64_t *used = calloc(all, sizeof *used), far = (1ull << 40) * DT_MIXTURE_SLOTS;
     for (uint64_t i = 0; i < 2 * DT_MIXTURE_SLOTS; i++)
-        used[dt_dataset_order(d, LENGTH, SEED, true, i)]++;
+        used[dt_dataset_order(d, LENGTH, &SHUFFLED, i)]++;
     for (uint64_t k = 0; k < samples; k++)
         of_first += used[k];
     assert_int_equal(of_first, 2 * DT_MIXTURE_SLOTS * 3 / 4);
@@ -303,7 +391,7 @@ static void a_mixture_has_its_weights_exactly(void **state)
         assert_true(used[k] == share || used[k] == share + 1);
     }
     for (uint64_t i = 0; i < 1000; i++)
-        assert_true(dt_dataset_order(d, LENGTH, SEED, true, far + i) < all);
+        assert_true(dt_dataset_order(d, LENGTH, &SHUFFLED, far + i) < all);
     free(used);
     dt_dataset_close(d);
     dt_dataset_close(first);
@@ -371,7 +459,7 @@ static void a_failure_reaches_the_user_with_any_workers(void **state)
         struct dt_samples s;
         struct dt_loader_options o = options_of(0, 1, workers);
         int rc = 0, good = 0;
-        o.shuffle = false;
+        o.order.shuffle = false;
         assert_int_equal(dt_loader_open(&l, d, &o, &err), 0);
         char *path = in_scratch("other/train-00001.dts"), *data;
         size_t size;
@@ -450,7 +538,7 @@ static void ten_trillion_tokens_open_in_a_second(void **state)
         far = epoch * samples + (1ull << 33);
         uint64_t sum = 0, last = UINT64_MAX, largest = 0;
         for (uint64_t i = 0; i < 4096; i++) {
-            uint64_t k = dt_dataset_order(d, 1024, SEED, true, far + i);
+            uint64_t k = dt_dataset_order(d, 1024, &SHUFFLED, far + i);
             assert_true(k < samples);
             assert_true(k != last);
             largest = k > largest ? k : largest;
@@ -461,8 +549,9 @@ static void ten_trillion_tokens_open_in_a_second(void **state)
         double mean = (double)sum / 4096 * 4096 / (double)samples;
         assert_true(fabs(mean - 0.5) < 0.03);
     }
-    assert_int_equal(dt_dataset_order(d, 1024, SEED, false, 3 * samples + (1ull << 33)),
-                     1ull << 33);
+    assert_int_equal(
+        dt_dataset_order(d, 1024, &(struct dt_sample_order){0}, 3 * samples + (1ull << 33)),
+        1ull << 33);
     uint32_t ids[1025]; /* sparse files are not shards */
     assert_int_equal(dt_dataset_sample(d, 1024, samples / 2, ids, &err), DT_EFORMAT);
     assert_non_null(strstr(err.text, "huge/train-00"));
@@ -476,6 +565,9 @@ int main(void)
         cmocka_unit_test(samples_are_those_of_any_ranks_and_workers),
         cmocka_unit_test(one_integer_resumes_with_other_ranks),
         cmocka_unit_test(every_epoch_of_a_rank_has_each_sample_once),
+        cmocka_unit_test(every_epoch_in_blocks_has_each_sample_once),
+        cmocka_unit_test(a_window_has_the_samples_of_its_blocks),
+        cmocka_unit_test(orders_stay),
         cmocka_unit_test(padding_is_no_target),
         cmocka_unit_test(attention_keeps_to_documents),
         cmocka_unit_test(a_mixture_has_its_weights_exactly),

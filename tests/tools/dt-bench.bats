@@ -151,6 +151,9 @@ setup() {
     done
     run dt-bench --json --seconds 0.1 --set training.sequence_length=64 load padded
     [[ "$output" == '{"sequential":{"tokens_per_second":'*'},"shuffled":{'*'}}' ]]
+    run dt-bench --json --seconds 0.1 --set training.sequence_length=64 \
+        --set data.shuffle_block=640 load padded
+    [[ "$output" == '{"sequential":{'*'},"shuffled":{'*'},"blocks":{"tokens_per_second":'*'}}' ]]
     run dt-bench --seconds 0.1 --set training.sequence_length=63 load padded
     assert_one_line_error dt-bench
     [[ "$output" == *"padded: has rows for sequences of 64 tokens, not of 63" ]]

@@ -593,6 +593,10 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
         [ ! -e run/latest ]
     }
     refused "model.rope_theta is for RoPE, and gpt2 has learned position embeddings" --set model.rope_theta=1e6 "$data"
+    refused "data.shuffle_block above 0 needs data.shuffle true" --set data.shuffle=false \
+        --set data.shuffle_block=1000 "$data"
+    refused "data.shuffle_window of one's own needs data.shuffle_block" \
+        --set data.shuffle_window=7 "$data"
     refused "data.mask_whole_words true needs a model that fills in" --set data.mask_whole_words=true "$data"
     refused "data.mask_rate of one's own needs a model that fills in" --set data.mask_rate=0.2 "$data"
     refused "training.batch_ramp_start above 1 needs training.batch_ramp_tokens above 0" \

@@ -54,6 +54,22 @@ fingerprint() {
     cmp before after
 }
 
+@test "a run in blocks resumes and is verified with its order, and no other" {
+    train --set data.shuffle_block=640 --set data.shuffle_window=3 -o whole
+    cp -a whole blocks
+    ln -sfn step-00000010 blocks/latest
+    run train --set data.shuffle_block=320 --set data.shuffle_window=3 -o blocks
+    [[ "$output" == *"started with data.shuffle_block: 640, which cannot change to 320"* ]]
+    train --set data.shuffle_block=640 --set data.shuffle_window=3 -o blocks
+    cmp whole/latest/model.safetensors blocks/latest/model.safetensors
+    refute cmp -s run/latest/model.safetensors blocks/latest/model.safetensors
+    verify whole 1:3
+    [ "$status" -eq 0 ]
+    sed -i 's/shuffle_window: 3/shuffle_window: 2/' whole/step-00000005/trainer/config.yaml
+    verify whole 1:3
+    [[ "$output" == "step "[123]": batch differs: recorded "*": the data, or their order" ]]
+}
+
 @test "a run of two ranks is verified on one, and one of one rank on others" {
     need_mpi
     rm -r run

@@ -141,6 +141,19 @@ static void a_list_is_the_concatenated_documents(void **state)
     dt_dataset_close(d);
 }
 
+static void text_is_not_read_in_blocks(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_loader *l;
+    struct dt_dataset *d = open_text(DT_TEXT_LAYOUT_PADDED, true);
+    const struct dt_loader_options o = {
+        .length = LENGTH, .batch = 8, .order = {.shuffle = true, .block = 1000, .window = 2}};
+    assert_int_equal(dt_loader_open(&l, d, &o, &err), DT_EINVALID);
+    assert_non_null(strstr(err.text, "needs data.shuffle_block 0"));
+    dt_dataset_close(d);
+}
+
 /* The first 12 batches of 8, put together from all ranks. */
 static void collect(enum dt_text_layout layout, uint32_t ranks, int workers, uint32_t *to)
 {
@@ -151,8 +164,7 @@ static void collect(enum dt_text_layout layout, uint32_t ranks, int workers, uin
         struct dt_samples s;
         const struct dt_loader_options o = {.length = LENGTH,
                                             .batch = 8,
-                                            .seed = 5,
-                                            .shuffle = true,
+                                            .order = {.seed = 5, .shuffle = true},
                                             .ranks = ranks,
                                             .rank = rank,
                                             .workers = workers};
@@ -208,6 +220,7 @@ int main(void)
         cmocka_unit_test(padded_samples_are_documents),
         cmocka_unit_test(blank_lines_and_a_byte_order_mark_are_skipped),
         cmocka_unit_test(a_list_is_the_concatenated_documents),
+        cmocka_unit_test(text_is_not_read_in_blocks),
         cmocka_unit_test(ranks_and_workers_change_nothing),
         cmocka_unit_test(files_that_are_not_text_are_refused),
     };
