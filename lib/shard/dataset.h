@@ -21,9 +21,9 @@
  * ranks, workers and shard sizes.
  *
  * Order in blocks: an epoch rotates the list of samples by a random number and cuts it into
- * blocks of neighbours. The blocks are permuted; the samples of each window of so many blocks
- * that follow each other are permuted again. So a cache of one window decodes each frame once,
- * and the file is read in pieces of a block:
+ * blocks of neighbours. The blocks are permuted and grouped into windows of equal numbers of
+ * blocks; the samples of each window are permuted again. So a cache of one window decodes each
+ * frame once, and the file is read in pieces of a block:
  *
  *     samples      0 1 2 | 3 4 5 | 6 7 8 | 9        blocks of 3; the rest is a short block
  *     blocks       6 7 8   0 1 2 | 3 4 5   9        permuted; windows of 2 blocks
