@@ -5,12 +5,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -265,12 +268,12 @@ static void forget_temporary(struct dt_output *out)
     out->temporary = NULL;
 }
 
-static int publish(struct dt_output *out, struct dt_error *err)
+static int publish(struct dt_output *out, bool syncs, struct dt_error *err)
 {
     if (out->terminal)
         DT_TRY(write_to_terminal(out, "", 0, true, err));
     DT_TRY(dt_output_flush(out, err));
-    if (out->temporary && fsync(out->fd) < 0)
+    if (syncs && out->temporary && fsync(out->fd) < 0)
         return cannot_write(out, err);
     if (out->temporary && rename(out->temporary, out->target) < 0) /* while it is locked */
         return dt_fail_errno(err, "cannot rename to '%s'", out->path);
@@ -282,7 +285,14 @@ static int publish(struct dt_output *out, struct dt_error *err)
 
 int dt_output_commit(struct dt_output *out, struct dt_error *err)
 {
-    int rc = publish(out, err);
+    int rc = publish(out, true, err);
+    dt_output_abandon(out);
+    return rc;
+}
+
+int dt_output_commit_unsynced(struct dt_output *out, struct dt_error *err)
+{
+    int rc = publish(out, false, err);
     dt_output_abandon(out);
     return rc;
 }
@@ -606,6 +616,28 @@ int dt_sync_directory(const char *path, struct dt_error *err)
     if (fd >= 0)
         close(fd);
     return rc;
+}
+
+/* Before Linux 5.8 syncfs does not report errors, and a network file system may not pass it on. */
+bool dt_file_can_sync_all(int directory)
+{
+    static const unsigned long types[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                          TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC};
+    struct utsname system;
+    struct statfs fs;
+    int major = 0, minor = 0;
+    if (uname(&system) < 0 || sscanf(system.release, "%d.%d", &major, &minor) != 2 ||
+        major * 100 + minor < 508 || fstatfs(directory, &fs) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if ((unsigned long)fs.f_type == types[i])
+            return true;
+    return false;
+}
+
+int dt_file_sync_all(int directory, const char *path, struct dt_error *err)
+{
+    return syncfs(directory) < 0 ? dt_fail_errno(err, "cannot sync the files of '%s'", path) : 0;
 }
 
 int dt_file_replace_symlink(const char *target, const char *link, struct dt_error *err)

@@ -49,6 +49,9 @@ int dt_output_write(struct dt_output *out, const void *data, size_t size,
 int dt_output_flush(struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 /* Flushes, syncs, closes and renames. After success or failure *out is released. */
 int dt_output_commit(struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+/* The same without a sync, for one of many files under names that readers refuse until
+ * dt_file_sync_all has returned. */
+int dt_output_commit_unsynced(struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 /* Closes and removes the temporary file. Safe on a released or all-zero *out. */
 void dt_output_abandon(struct dt_output *out);
 
@@ -103,6 +106,12 @@ int dt_file_make_directories(const char *path, struct dt_error *err) DT_MUST_CHE
 int dt_file_remove_tree(const char *path, struct dt_error *err);
 /* Syncs the entries of a directory. */
 int dt_sync_directory(const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* Whether dt_file_sync_all makes files of this directory durable and reports what failed: on ext4,
+ * XFS, Btrfs, tmpfs and overlays of them, since Linux 5.8. directory: a descriptor. */
+bool dt_file_can_sync_all(int directory);
+/* Makes all data written to the file system of the directory durable (syncfs). Reports errors of
+ * writes since the descriptor was opened. */
+int dt_file_sync_all(int directory, const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Makes link point to target, atomically, whether or not link exists. */
 int dt_file_replace_symlink(const char *target, const char *link,
                             struct dt_error *err) DT_MUST_CHECK;

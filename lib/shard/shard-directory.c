@@ -14,6 +14,8 @@
 #include "base/path.h"
 #include "json/json.h"
 
+#define SYNCED_ALONE 8 /* shards: a syncfs also waits for the data of other programs */
+
 /* The file names of a manifest, as a set; owned by the caller. */
 static struct json_object *names_of(const struct dt_manifest *m)
 {
@@ -89,6 +91,16 @@ char *dt_shard_directory_stage(const struct dt_shard_directory *d, const char *f
 
 /* --- publishing ------------------------------------------------------------------------------- */
 
+int dt_shard_directory_commit(struct dt_shard_directory *d, struct dt_output *out,
+                              struct dt_error *err)
+{
+    d->committed++;
+    if (d->committed <= SYNCED_ALONE || !dt_file_can_sync_all(d->lock))
+        return dt_output_commit(out, err);
+    d->unsynced = true;
+    return dt_output_commit_unsynced(out, err);
+}
+
 static int move_shards(const struct dt_shard_directory *d, struct json_object *names,
                        struct json_object *old, struct dt_error *err)
 {
@@ -159,7 +171,8 @@ int dt_shard_directory_publish(struct dt_shard_directory *d, struct dt_manifest 
 {
     struct dt_error ignored;
     struct json_object *names = names_of(m), *old = names_of(&d->old);
-    int rc = move_shards(d, names, old, err);
+    int rc = d->unsynced ? dt_file_sync_all(d->lock, d->path, err) : 0;
+    rc = rc < 0 ? rc : move_shards(d, names, old, err);
     rc = rc < 0 ? rc : dt_manifest_write(m, d->path, err);
     if (rc == 0)
         rc = remove_shards(d, names, false, names, err);

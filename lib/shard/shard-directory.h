@@ -4,22 +4,22 @@
  *
  *     DT_TRY(dt_shard_directory_begin(&d, path, append, err));
  *     name = dt_shard_directory_name(&d, "train", 0);    write or link
- * dt_shard_directory_stage(name)
- *     ...
+ *     ...                                                dt_shard_directory_stage(name)
+ *     DT_TRY(dt_shard_directory_commit(&d, &out, err));  if written
  *     DT_TRY(dt_shard_directory_publish(&d, &manifest, err));
  *     dt_shard_directory_release(&d);
  *
- * New shards are written in DIR/.incomplete and moved to DIR when all are complete; then index.json
- * is renamed, and at last .incomplete is removed. So no file that looks like a shard is in DIR
- * before, and readers refuse shards that no index.json lists beside a directory .incomplete. What a
- * killed writer left there is removed by the next one.
+ * New shards are written in DIR/.incomplete and moved to DIR when all are complete and synced; then
+ * index.json is renamed, and at last .incomplete is removed. So no file that looks like a shard is
+ * in DIR before, and readers refuse shards that no index.json lists beside a directory .incomplete.
+ * What a killed writer left there is removed by the next one.
  */
 #ifndef DT_SHARD_SHARD_DIRECTORY_H
 #define DT_SHARD_SHARD_DIRECTORY_H
 
 #include <stdbool.h>
 
-#include "base/error.h"
+#include "base/file.h"
 #include "shard/manifest.h"
 
 #define DT_SHARD_DIRECTORY_STAGING ".incomplete"
@@ -28,6 +28,8 @@ struct dt_shard_directory {
     char *path, *staging;
     int lock;               /* flock on the directory */
     struct dt_manifest old; /* of the existing shards, or empty */
+    int committed;          /* shards by dt_shard_directory_commit */
+    bool unsynced;          /* some of them need dt_file_sync_all */
     bool alternate;         /* new files have DT_ALTERNATE_SUFFIX until the old ones are removed */
 };
 
@@ -39,6 +41,10 @@ int dt_shard_directory_begin(struct dt_shard_directory *d, const char *path, boo
 char *dt_shard_directory_name(const struct dt_shard_directory *d, const char *split, int number);
 /* The path where a file is written before dt_shard_directory_publish; owned by the caller. */
 char *dt_shard_directory_stage(const struct dt_shard_directory *d, const char *file);
+/* dt_output_commit of a shard in the stage. Of many shards those after the first are synced
+ * together when they are published: an fsync of each would wait for the disk each time. */
+int dt_shard_directory_commit(struct dt_shard_directory *d, struct dt_output *out,
+                              struct dt_error *err) DT_MUST_CHECK;
 /* Moves the shards of m that the old index.json does not list to the directory, writes index.json,
  * removes the shards that it does not list, and then gives those of m names without
  * DT_ALTERNATE_SUFFIX. After a failure index.json and the shards that it lists are the old or the

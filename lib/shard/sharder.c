@@ -117,7 +117,7 @@ static int close_shard(struct dt_sharder *s, struct stream *t, struct dt_error *
     dt_manifest_set(shard, &totals);
     shard->size = t->out.written;
     char *path = dt_shard_directory_stage(&s->directory, shard->file);
-    int rc = dt_output_commit(&t->out, err);
+    int rc = dt_shard_directory_commit(&s->directory, &t->out, err);
     rc = rc < 0 ? rc : dt_sha256_file(path, &shard->size, shard->sha256, err);
     free(path);
     return rc;

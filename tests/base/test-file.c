@@ -421,6 +421,13 @@ static void directories_are_made_and_removed(void **state)
     assert_int_equal(dt_file_make_directories("a/b/x", &err), DT_EIO);
     assert_int_equal(dt_file_make_directories("", &err), DT_EIO);
     assert_int_equal(dt_sync_directory("a", &err), 0);
+    int directory = open("a", O_RDONLY), other = open("/proc", O_RDONLY);
+    assert_int_equal(dt_file_sync_all(directory, "a", &err), 0);
+    assert_false(dt_file_can_sync_all(other));
+    close(directory);
+    close(other);
+    assert_int_equal(dt_file_sync_all(-1, "a", &err), DT_EIO);
+    assert_string_equal(err.text, "cannot sync the files of 'a': Bad file descriptor");
     assert_int_equal(dt_file_remove_tree("a", &err), 0);
     assert_int_equal(dt_file_probe("a", &err), 0);
     assert_int_equal(dt_file_remove_tree("a", &err), 0);

@@ -525,6 +525,30 @@ parts() {
     [ "$(ls out/*.dts | wc -l)" -eq "$(grep -c '"file"' out/index.json)" ]
 }
 
+@test "many shards are durable before they have their names, by one syncfs" {
+    command -v strace >/dev/null || skip "strace is not installed"
+    dt-shard --tokens-per-shard 1 -j 1 -o data all.dts
+    strace -f -o trace -e trace=write,fsync,syncfs,rename dt-shard --tokens-per-shard 1 -j 1 -o other all.dts
+    if ! grep -q syncfs trace; then
+        [ "$(grep -c 'fsync(' trace)" -gt 400 ] # of another file system, each file
+        skip "the file system of $T is not known to report errors by syncfs"
+    fi
+    diff -r data other
+    [ "$(grep -c 'fsync(' trace)" -lt 20 ]
+    [ "$(grep -c 'syncfs(' trace)" -eq 1 ]
+    # After it no shard is written, before it none is moved out of .incomplete.
+    sed '/syncfs/,$!d' trace >after
+    sed '/syncfs/,$d' trace >before
+    [ "$(grep -c 'rename("other/.incomplete/train-[0-9]*.dts", "other/train' after)" -eq 400 ]
+    refute grep -q '"other/train' before
+    refute grep -q 'rename("other/.incomplete/[.]train' after
+    # What could not be written is an error, and the older shards stay.
+    run strace -f -o trace -e inject=syncfs:error=EIO dt-shard --tokens-per-shard 2 -o data all.dts
+    [ "$status" -eq 1 ]
+    [ "$output" = "dt-shard: cannot sync the files of 'data': Input/output error" ]
+    diff -r data other
+}
+
 @test "two programs do not write into one directory" {
     dt-shard -o out all.dts
     mkfifo pipe
