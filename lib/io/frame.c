@@ -31,10 +31,29 @@ static size_t row_of(const struct dt_codec *codec)
     return i;
 }
 
+/* Of bzip2 also the beginning of the first block is known: three letters are not rare. */
 bool dt_frame_magic(const struct dt_codec *codec, const unsigned char *data, size_t size)
 {
     size_t row = row_of(codec);
-    return size >= rows[row].size && memcmp(data, rows[row].magic, rows[row].size) == 0;
+    if (size < rows[row].size || memcmp(data, rows[row].magic, rows[row].size) != 0)
+        return false;
+    return strcmp(codec->name, "bzip2") != 0 ||
+           (size >= DT_FRAME_MAGIC && memcmp(data + 4, "1AY&SY", 6) == 0);
+}
+
+size_t dt_frame_next(const struct dt_codec *codec, const unsigned char *data, size_t size)
+{
+    const size_t row = row_of(codec);
+    const unsigned char *at = data, *end = data + size;
+    while (at && end - at >= DT_FRAME_MAGIC) {
+        at = memmem(at, (size_t)(end - at), rows[row].magic, rows[row].size);
+        if (at && dt_frame_magic(codec, at, (size_t)(end - at)))
+            return (size_t)(at - data);
+        at = at ? at + 1 : NULL;
+    }
+    if (at == NULL)
+        at = end - (size < DT_FRAME_MAGIC - 1 ? size : DT_FRAME_MAGIC - 1);
+    return (size_t)(at - data);
 }
 
 static int read_at(int fd, const char *path, unsigned char *data, size_t most, uint64_t at,

@@ -18,6 +18,9 @@
 
 /* Whether data begins with the bytes that each frame begins with. */
 bool dt_frame_magic(const struct dt_codec *codec, const unsigned char *data, size_t size);
+/* The index of the first byte at which a frame may begin: by those bytes, or with fewer than
+ * DT_FRAME_MAGIC bytes from there on; size if there is none. */
+size_t dt_frame_next(const struct dt_codec *codec, const unsigned char *data, size_t size);
 /* Whether a frame begins at that byte of a file: its bytes are those, and what follows can be
  * decompressed. */
 int dt_frame_check(const struct dt_codec *codec, int fd, const char *path, uint64_t at,

@@ -526,29 +526,19 @@ uint64_t dt_input_unchecked(const struct dt_input *in)
     return in->codec && in->frame > kept ? in->frame - kept : 0;
 }
 
-/* The bytes that a frame begins with; NULL if damaged data of the codec cannot be resumed. */
-static const char *magic_of(const struct dt_codec *codec)
-{
-    const char *name = codec ? codec->name : "";
-    return strcmp(name, "gzip") == 0   ? "\x1f\x8b\x08"
-           : strcmp(name, "zstd") == 0 ? "\x28\xb5\x2f\xfd"
-                                       : NULL;
-}
-
-/* Reads on to the next of these bytes in the file. */
-static int find_magic(struct dt_input *in, const char *magic, bool *found, struct dt_error *err)
+/* Reads on to the next byte in the file at which a frame may begin. */
+static int find_frame(struct dt_input *in, bool *found, struct dt_error *err)
 {
     struct window *raw = &in->raw;
-    size_t size = strlen(magic);
     for (;;) {
-        unsigned char *start = memmem(raw->data + raw->from, raw->to - raw->from, magic, size);
-        *found = start != NULL;
-        if (*found || in->raw_ended) {
-            raw->from = *found ? (size_t)(start - raw->data) : raw->to;
+        raw->from += dt_frame_next(in->codec, raw->data + raw->from, raw->to - raw->from);
+        *found = dt_frame_magic(in->codec, raw->data + raw->from, raw->to - raw->from);
+        if (*found)
+            return 0;
+        if (in->raw_ended) {
+            raw->from = raw->to;
             return 0;
         }
-        if (raw->to - raw->from >= size)
-            raw->from = raw->to - size + 1; /* which may be the first of them */
         compact(raw);
         DT_TRY(read_raw(in, err));
     }
@@ -578,13 +568,12 @@ static int leave_frame(struct dt_input *in, struct dt_error *err)
 
 int dt_input_resume(struct dt_input *in, bool *found, struct dt_error *err)
 {
-    const char *magic = magic_of(in->codec);
     *found = false;
     in->damage.code = 0;
-    if (magic == NULL)
+    if (in->codec == NULL)
         return 0;
     DT_TRY(leave_frame(in, err));
-    DT_TRY(find_magic(in, magic, found, err));
+    DT_TRY(find_frame(in, found, err));
     in->in_frame = false;
     in->frame = 0;
     in->plain.from = in->plain.to = 0;

@@ -64,10 +64,10 @@ int dt_input_skip_until(struct dt_input *in, char delimiter, bool *found,
 
 /* Bytes returned of the member or frame that is being decompressed: its checksum is yet to come. */
 uint64_t dt_input_unchecked(const struct dt_input *in);
-/* After DT_EFORMAT of damaged compressed data: moves to the next member of gzip or frame of zstd,
- * which later reads return. *found is false if there is none: the input is at its end. A member
- * that was cut takes the bytes of the next for its own; that one is found in files, and in pipes
- * within the last 128 KiB. */
+/* After DT_EFORMAT of damaged compressed data: moves to the next frame (io/frame.h), which later
+ * reads return. *found is false if there is none: the input is at its end. A member that was cut
+ * takes the bytes of the next for its own; that one is found in files, and in pipes within the last
+ * 128 KiB. */
 int dt_input_resume(struct dt_input *in, bool *found, struct dt_error *err) DT_MUST_CHECK;
 
 /* Peeks at the next bytes without consuming them: up to DT_INPUT_PEEK, fewer only at the end, or

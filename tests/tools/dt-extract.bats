@@ -223,6 +223,19 @@ response() {
     [ "$(jq -r .meta.title third.jsonl | paste -sd ' ')" = 'One Two Two One' ]
 }
 
+@test "damaged frames of zstd, xz, bzip2 and lz4 lose their own pages" {
+    for c in zstd xz bzip2 lz4; do
+        command -v $c >/dev/null || continue
+        [ $c = zstd ] || ls "${DT_ENGINES:-$DT_BUILD/lib/dt}"/codec-$c.so >/dev/null || continue
+        for page in One Two; do record response "$(response $page)" | $c -c >$page; done
+        { head -c 60 One; printf '\377\377\377\377'; tail -c +65 One; cat Two One; } >damaged.warc
+        dt-extract -q --on-error skip -o $c.jsonl damaged.warc 2>err
+        [[ "$(cat err)" == *'1 line skipped'* ]]
+        [ "$(jq -r .meta.title $c.jsonl | paste -sd ' ')" = 'Two One' ]
+    done
+    ls zstd.jsonl
+}
+
 @test "a wrong digest is damage" {
     record response "$(response One)" 'WARC-Block-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA' >web.warc
     run dt-extract -q web.warc
