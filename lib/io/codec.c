@@ -85,10 +85,10 @@ static void zstd_close(void *state)
 
 int dt_codec_find(const char *name, const struct dt_codec **codec, struct dt_error *err)
 {
-    static const struct dt_codec gzip = {DT_CODEC_ABI, "gzip",      "gzip -dc",
-                                         gzip_open,    gzip_decode, gzip_close},
-                                 zstd = {DT_CODEC_ABI, "zstd",      "zstd -dc",
-                                         zstd_open,    zstd_decode, zstd_close};
+    static const struct dt_codec gzip = {DT_CODEC_ABI, "gzip",     "gzip -dc", gzip_open,
+                                         gzip_decode,  gzip_close, NULL,       NULL},
+                                 zstd = {DT_CODEC_ABI, "zstd",     "zstd -dc", zstd_open,
+                                         zstd_decode,  zstd_close, NULL,       NULL};
     static const struct dt_plugin kind = {
         "decompressor", "dt_codec", DT_CODEC_ABI,
         ": install liblzma-dev, libbz2-dev and liblz4-dev (make deps-data) and run make, or "

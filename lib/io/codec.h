@@ -14,10 +14,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
-#define DT_CODEC_ABI 1
+#define DT_CODEC_ABI 2
 
 /* The most memory that a decompressor may need for its window. */
 #define DT_CODEC_WINDOW_LOG 27
@@ -31,6 +32,13 @@ struct dt_codec_data {
     bool in_frame; /* set by decode: more must follow, or the data is truncated */
 };
 
+/* A place in a file where decoding can begin, as a frame: also inside a stream. */
+struct dt_codec_block {
+    uint64_t at;
+    bool begins_stream;
+    int check; /* the kind of the stream's checksums */
+};
+
 struct dt_codec {
     int abi;
     const char *name, *command; /* "gzip", "gzip -dc" */
@@ -39,6 +47,12 @@ struct dt_codec {
      * "data is corrupt". */
     int (*decode)(void *state, struct dt_codec_data *data, struct dt_error *err);
     void (*close)(void *state);
+    /* Of a format with an index of its blocks, or both NULL. The first block, or if streams the
+     * first stream, that begins in bytes first .. end - 1 of a file; at is end if there is none.
+     * DT_EFORMAT if the file has no valid index. */
+    int (*find_block)(int fd, uint64_t first, uint64_t end, bool streams,
+                      struct dt_codec_block *block, struct dt_error *err);
+    int (*open_block)(void **state, const struct dt_codec_block *block, struct dt_error *err);
 };
 
 /* DT_EMISSING if dt was built without it. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where frames of compressed data begin: members of gzip, frames of zstd and lz4, streams of xz and
- * bzip2. Decompression can start at each of them.
+ * bzip2. Decompression can start at each of them. Blocks of xz are found by their index instead
+ * (io/codec.h).
  *
  *     DT_TRY(dt_frame_find(codec, fd, path, first, end, &at, err));
  *     if (at < end)

@@ -45,6 +45,7 @@ struct dt_input {
     uint64_t repeated;     /* and the bytes that were read again */
     uint64_t origin, stop; /* of the file: its first byte that is read; the end of the range */
     struct dt_input_cut cut;
+    bool exact;             /* stop is where a frame begins, by the index of the file */
     bool past, finished;    /* a frame at or after stop began; all records were found */
     struct dt_sha256 *hash; /* of the bytes read of the file; borrowed, or NULL */
     struct dt_error damage; /* found by peeking, if its code is not 0 */
@@ -324,6 +325,9 @@ static int look_for_stop(struct dt_input *in, struct dt_error *err)
     uint64_t at = in->origin + raw_position(in);
     if (in->in_frame || in->past || at < in->stop)
         return 0;
+    in->past = in->exact;
+    if (in->past)
+        return 0;
     compact(&in->raw);
     while (!in->raw_ended && in->raw.to < DT_FRAME_MAGIC)
         DT_TRY(read_raw(in, err));
@@ -566,20 +570,46 @@ static int leave_frame(struct dt_input *in, struct dt_error *err)
     return 0;
 }
 
+/* Reads on to the next frame that the index of the file names; not found without an index. */
+static int find_listed_frame(struct dt_input *in, struct dt_codec_block *block, bool *found,
+                             struct dt_error *err)
+{
+    struct dt_error no_index;
+    uint64_t at = in->origin + raw_position(in);
+    *found = in->regular && in->codec->find_block &&
+             in->codec->find_block(in->fd, at, UINT64_MAX, in->cut.begins != NULL, block,
+                                   &no_index) == 0 &&
+             block->at < UINT64_MAX;
+    while (*found && at < block->at && !in->raw_ended) {
+        uint64_t have = in->raw.to - in->raw.from;
+        in->raw.from += block->at - at < have ? (size_t)(block->at - at) : (size_t)have;
+        if (in->raw.from == in->raw.to)
+            DT_TRY(fill_raw(in, err));
+        at = in->origin + raw_position(in);
+    }
+    return 0;
+}
+
 int dt_input_resume(struct dt_input *in, bool *found, struct dt_error *err)
 {
+    struct dt_codec_block block;
+    bool listed;
     *found = false;
     in->damage.code = 0;
     if (in->codec == NULL)
         return 0;
     DT_TRY(leave_frame(in, err));
-    DT_TRY(find_frame(in, found, err));
+    DT_TRY(find_listed_frame(in, &block, &listed, err));
+    *found = listed;
+    if (!listed)
+        DT_TRY(find_frame(in, found, err));
     in->in_frame = false;
     in->frame = 0;
     in->plain.from = in->plain.to = 0;
     in->codec->close(in->state);
     in->state = NULL;
-    return in->codec->open(&in->state, err);
+    return listed ? in->codec->open_block(&in->state, &block, err)
+                  : in->codec->open(&in->state, err);
 }
 
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size, struct dt_error *err)
@@ -665,12 +695,30 @@ static int begin_range(struct dt_input *in, struct dt_error *err)
     return check_begins(in, (const unsigned char *)head, size, err);
 }
 
+/* The first frames of a range and after it by the index of the file; false without an index. */
+static bool find_range(const struct dt_input *in, uint64_t first, uint64_t end, uint64_t size,
+                       bool streams, struct dt_codec_block *begin, struct dt_codec_block *stop)
+{
+    const struct dt_codec *codec = in->codec;
+    struct dt_error no_index;
+    if (codec->find_block == NULL ||
+        codec->find_block(in->fd, first, end, streams, begin, &no_index) < 0)
+        return false;
+    if (first == 0)
+        *begin = (struct dt_codec_block){.begins_stream = true};
+    return codec->find_block(in->fd, end, size, streams, stop, &no_index) == 0;
+}
+
 int dt_input_limit_frames(struct dt_input *in, uint64_t first, uint64_t end,
                           struct dt_input_cut cut, uint64_t *at, struct dt_error *err)
 {
     uint64_t size = in->total;
+    struct dt_codec_block begin, stop = {.at = end};
     *at = first;
-    if (first > 0)
+    in->exact = find_range(in, first, end, size, cut.begins != NULL, &begin, &stop);
+    if (in->exact)
+        *at = begin.at;
+    else if (first > 0)
         DT_TRY(dt_frame_find(in->codec, in->fd, in->name, first, end, at, err));
     DT_TRY(dt_input_limit(in, *at, size, err));
     in->total = end - *at;
@@ -679,10 +727,11 @@ int dt_input_limit_frames(struct dt_input *in, uint64_t first, uint64_t end,
     in->in_frame = false;
     in->frame = in->frames = 0;
     in->origin = *at;
-    in->stop = end < size ? end : UINT64_MAX;
+    in->stop = stop.at < size ? stop.at : UINT64_MAX;
     in->cut = cut;
     in->finished = *at == end;
-    DT_TRY(in->codec->open(&in->state, err));
+    DT_TRY(in->exact ? in->codec->open_block(&in->state, &begin, err)
+                     : in->codec->open(&in->state, err));
     return first > 0 && !in->finished ? begin_range(in, err) : 0;
 }
 

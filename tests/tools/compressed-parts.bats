@@ -26,19 +26,22 @@ lines() {
         printf '\120\052\115\030\003\0\0\0abc' # a skippable frame
         zstd -qc $p
     done >a.zst
-    kinds="gz zst"
+    files="a.gz a.zst"
     if type xz bzip2 lz4 >/dev/null && ls "${DT_ENGINES:-$DT_BUILD/lib/dt}"/codec-{xz,bzip2,lz4}.so >/dev/null; then
         for p in piece.*; do xz -0c $p && head -c 8 /dev/zero; done >a.xz
+        xz -0c --block-size=1000 lines.jsonl >b.xz
+        { xz -c </dev/null && xz -0c --block-size=7000 piece.aa && head -c 4 /dev/zero; } >c.xz
+        cat piece.a[b-f] | xz -0c --block-size=4000 --check=sha256 >>c.xz
         for p in piece.*; do bzip2 -c $p; done >a.bz2
         for p in piece.*; do lz4 -qc $p; done >a.lz4
-        kinds="$kinds xz bz2 lz4"
+        files="$files a.xz b.xz c.xz a.bz2 a.lz4"
     fi
-    for kind in $kinds; do
-        dt-clean -q --on-error quarantine=bad -o whole a.$kind 2>/dev/null
+    for file in $files; do
+        dt-clean -q --on-error quarantine=bad -o whole $file 2>/dev/null
         [ "$(wc -l <whole)" -eq 300 ]
         for n in 3 9; do
             for ((i = 0; i < n; i++)); do
-                dt-clean -q -j 1 --on-error quarantine=bad.$i --part $i/$n a.$kind >part.$i 2>>log
+                dt-clean -q -j 1 --on-error quarantine=bad.$i --part $i/$n $file >part.$i 2>>log
             done
             cat part.* | cmp - whole
             cat bad.? | cmp - bad
@@ -79,6 +82,33 @@ lines() {
     done
     run dt-clean -q --on-error skip --part 0/1 -o p0 a.gz
     [[ "$output" != *"one piece"* ]]
+}
+
+@test "the blocks of xz are checked against their index, and parts against their blocks" {
+    command -v xz >/dev/null && ls "${DT_ENGINES:-$DT_BUILD/lib/dt}"/codec-xz.so >/dev/null || skip "xz is not there"
+    dt-synth -n 300 >lines.jsonl
+    xz -0c --block-size=8000 lines.jsonl >a.xz
+    size=$(stat -c %s a.xz)
+    # Of the middle, of the index, of the footer; and cut in each.
+    for at in 9 $((size / 2)) $((size - 40)) $((size - 6)); do
+        cp a.xz damaged.xz
+        printf '\125' | dd of=damaged.xz bs=1 seek=$at conv=notrunc status=none
+        refute cmp -s a.xz damaged.xz
+        run dt-clean -q -o out damaged.xz
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"damaged.xz: near byte "*" xz "* ]]
+        head -c $at a.xz >cut.xz
+        run dt-clean -q -o out cut.xz
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"cut.xz: near byte "*": compressed data ends too early" ]]
+    done
+    printf '\125' | dd of=a.xz bs=1 seek=$((size / 2)) conv=notrunc status=none
+    failed=0
+    for i in 0 1 2 3; do
+        run dt-clean -q -o out --part $i/4 a.xz
+        failed=$((failed + status))
+    done
+    [ $failed -eq 1 ]
 }
 
 @test "a damaged frame between parts is an error of one of them" {

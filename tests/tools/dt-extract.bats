@@ -234,6 +234,15 @@ response() {
         [ "$(jq -r .meta.title $c.jsonl | paste -sd ' ')" = 'Two One' ]
     done
     ls zstd.jsonl
+    [ -e xz.jsonl ] || return 0
+    # A block that is damaged, of one stream.
+    for i in {1..20}; do record response "$(response $i)"; done >web
+    xz -0c --block-size=1000 web >web.warc.xz
+    printf '\377' | dd of=web.warc.xz bs=1 seek=$(($(stat -c %s web.warc.xz) / 2)) conv=notrunc status=none
+    dt-extract -q --on-error skip -o blocks.jsonl web.warc.xz 2>/dev/null
+    [ "$(jq -r .meta.title blocks.jsonl | head -1)" = 1 ]
+    [ "$(jq -r .meta.title blocks.jsonl | tail -1)" = 20 ]
+    [ "$(wc -l <blocks.jsonl)" -ge 14 ]
 }
 
 @test "a wrong digest is damage" {

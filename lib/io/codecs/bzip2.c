@@ -58,4 +58,4 @@ static void close_bzip2(void *state)
 }
 
 __attribute__((visibility("default"))) const struct dt_codec dt_codec = {
-    DT_CODEC_ABI, "bzip2", "bzip2 -dc", open_bzip2, decode_bzip2, close_bzip2};
+    DT_CODEC_ABI, "bzip2", "bzip2 -dc", open_bzip2, decode_bzip2, close_bzip2, NULL, NULL};

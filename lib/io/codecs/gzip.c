@@ -65,4 +65,4 @@ static void close_gzip(void *state)
 }
 
 __attribute__((visibility("default"))) const struct dt_codec dt_codec = {
-    DT_CODEC_ABI, "gzip", "gzip -dc", open_gzip, decode_gzip, close_gzip};
+    DT_CODEC_ABI, "gzip", "gzip -dc", open_gzip, decode_gzip, close_gzip, NULL, NULL};

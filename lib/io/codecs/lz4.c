@@ -27,5 +27,5 @@ static void close_lz4(void *state)
     LZ4F_freeDecompressionContext(state);
 }
 
-__attribute__((visibility("default")))
-const struct dt_codec dt_codec = {DT_CODEC_ABI, "lz4", "lz4 -dc", open_lz4, decode_lz4, close_lz4};
+__attribute__((visibility("default"))) const struct dt_codec dt_codec = {
+    DT_CODEC_ABI, "lz4", "lz4 -dc", open_lz4, decode_lz4, close_lz4, NULL, NULL};
