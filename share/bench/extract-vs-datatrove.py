@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Web pages to cleaned documents, dt and datatrove in turn: processor seconds, and what they keep.
 
-    share/bench/extract-vs-datatrove.py [--rounds N] [--extract-only] [--identifier MODEL] WARC
+    share/bench/extract-vs-datatrove.py [--rounds N] [--extract-only] [--identifier MODEL] [WARC]
 
 dt runs `dt-extract -j 1 | dt-clean -j 1 --rules fineweb`; datatrove reads the same WARC file, extracts
 with trafilatura, applies the filters of its FineWeb example, and writes JSON Lines, on one worker.
@@ -14,17 +14,21 @@ Then the filters of both decide on the same documents, those of dt-extract: agre
 both keep or both drop. With a model, labels is the share of documents whose language is fastText's.
 pages_of_both are the pages that both kept of the WARC file, each from the text that it extracted.
 
-Needs dt on PATH, and Python with datatrove and trafilatura; for a model also fasttext. One JSON object.
+Without WARC, 200 HTML pages of /usr/share/doc. Needs dt's programs on PATH or in build/bin, and Python
+with datatrove and trafilatura; for a model also fasttext. One JSON object.
 """
 import argparse
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import common
 
 PIPELINE = """
 import os, sys
@@ -50,18 +54,15 @@ if __name__ == "__main__":
 """
 
 
-def run(command):
-    """Processor seconds of a command and its children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        sys.exit(f"extract-vs-datatrove.py: {command[-1][:80]}: {done.stderr[-2000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def shell(command):
-    return run(["bash", "-o", "pipefail", "-c", command])
+def pages(folder):
+    """A WARC file of the pages that this machine has."""
+    found = subprocess.run(["find", "/usr/share/doc", "-name", "*.html", "-size", "+2k"], capture_output=True,
+                           text=True).stdout.split("\n")[:-1]
+    if not found:
+        common.fail("/usr/share/doc has no HTML pages; give a WARC file, as `make corpus` writes them")
+    with open(f"{folder}/pages.warc.gz", "wb") as f:
+        subprocess.run([sys.executable, f"{common.HERE}/make-warc.py", *sorted(found)[:200]], stdout=f, check=True)
+    return f"{folder}/pages.warc.gz"
 
 
 def documents(path, member="id"):
@@ -75,7 +76,7 @@ def documents(path, member="id"):
 class Comparison:
     def __init__(self, args, work):
         self.work, self.model = work, os.path.abspath(args.identifier) if args.identifier else ""
-        self.warc, self.clean = os.path.abspath(args.warc), not args.extract_only
+        self.warc, self.clean = os.path.abspath(args.warc or pages(work)), not args.extract_only
         with open(f"{work}/pipeline.py", "w") as f:
             f.write(PIPELINE)
         language = f"--identify --identifier '{self.model}' --language en --language-score 0.65"
@@ -83,16 +84,16 @@ class Comparison:
 
     def dt(self):
         rules = f" | {self.rules}" if self.clean else ""
-        return shell(f"dt-extract -q -j 1 '{self.warc}'{rules} >{self.work}/ours.jsonl")
+        return common.shell_seconds(f"dt-extract -q -j 1 '{self.warc}'{rules} >{self.work}/ours.jsonl")
 
     def datatrove(self, source=None, out="theirs"):
-        return run([sys.executable, f"{self.work}/pipeline.py", source or self.warc, f"{self.work}/{out}",
+        return common.processor_seconds([sys.executable, f"{self.work}/pipeline.py", source or self.warc, f"{self.work}/{out}",
                     str(int(self.clean)), self.model])
 
     def decisions(self):
         """Of the same documents."""
-        shell(f"dt-extract -q '{self.warc}' -o {self.work}/texts.jsonl")
-        shell(f"{self.rules} -o {self.work}/kept.jsonl {self.work}/texts.jsonl")
+        common.shell_seconds(f"dt-extract -q '{self.warc}' -o {self.work}/texts.jsonl")
+        common.shell_seconds(f"{self.rules} -o {self.work}/kept.jsonl {self.work}/texts.jsonl")
         self.datatrove(f"{self.work}/texts.jsonl", "filtered")
         names = documents(f"{self.work}/texts.jsonl")
         ours = set(documents(f"{self.work}/kept.jsonl"))
@@ -104,7 +105,7 @@ class Comparison:
     def labels(self):
         import fasttext
         model = fasttext.load_model(self.model)
-        shell(f"dt-clean -q --identify --identifier '{self.model}' -o {self.work}/labelled.jsonl "
+        common.shell_seconds(f"dt-clean -q --identify --identifier '{self.model}' -o {self.work}/labelled.jsonl "
               f"{self.work}/texts.jsonl")
         with open(f"{self.work}/labelled.jsonl", encoding="utf-8") as f:
             every = [json.loads(line) for line in f]
@@ -118,8 +119,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--extract-only", action="store_true")
     parser.add_argument("--identifier", metavar="MODEL")
-    parser.add_argument("warc")
+    parser.add_argument("warc", nargs="?")
     args = parser.parse_args()
+    common.need_programs("dt-extract", "dt-clean")
+    common.need_packages(datatrove="datatrove[io]", trafilatura="trafilatura",
+                         **({"fasttext": "fasttext-wheel"} if args.identifier else {}))
     work = tempfile.mkdtemp()
     both = Comparison(args, work)
     imports = [sys.executable, "-c", "import datatrove.executor, trafilatura"]
@@ -127,12 +131,12 @@ def main():
     for _ in range(args.rounds):
         times["dt"].append(both.dt())
         times["datatrove"].append(both.datatrove())
-        times["imports"].append(run(imports))
+        times["imports"].append(common.processor_seconds(imports))
     medians = {name: statistics.median(t) for name, t in times.items()}
     ours = set(documents(f"{work}/ours.jsonl", "url"))
     theirs = set(documents(f"{work}/theirs/00000.jsonl", "url")) if both.clean else set()
     result = {
-        "warc": os.path.basename(args.warc), "megabytes": round(os.path.getsize(args.warc) / 1e6, 1),
+        "warc": os.path.basename(both.warc), "megabytes": round(os.path.getsize(both.warc) / 1e6, 1),
         "seconds": {name: round(t, 3) for name, t in medians.items()},
         "ratio": round(medians["datatrove"] / medians["dt"], 1),
         "ratio_without_imports": round((medians["datatrove"] - medians["imports"]) / medians["dt"], 1)}

@@ -11,9 +11,11 @@ beside this). Attention is causal, in bf16: `dt-bench attention`, without and wi
 DT_CUDA_WGMMA, and PyTorch's with its FlashAttention and cuDNN backends; the fastest of all times. One JSON object a line: the
 median step of each, tokens a second, memory, the share of the fastest product of matrices
 that each shows (MFU). Without torch, or with --no-torch, only dt's; with --no-dt only
-PyTorch's. Needs dt-bench on PATH.
+PyTorch's. attention is the default. Needs dt-bench on PATH or in build/bin.
 """
-import argparse, importlib, importlib.util, json, os, statistics, subprocess, sys
+import argparse, importlib, importlib.util, json, os, shutil, statistics, subprocess, sys
+
+os.environ["PATH"] += os.pathsep + os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/bin")
 
 # Batch, heads, length, channels of a head.
 SHAPES = [(64, 12, 1024, 64), (16, 12, 4096, 64), (32, 16, 1024, 128), (8, 16, 4096, 128)]
@@ -175,7 +177,7 @@ def report_attention(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["step", "attention"])
+    parser.add_argument("what", nargs="?", choices=["step", "attention"], default="attention")
     parser.add_argument("-c", "--config", help="step: a configuration file of dt-train")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("-n", "--steps", type=int, default=20)
@@ -187,6 +189,8 @@ def main():
     options = parser.parse_args()
     if options.what == "step" and options.config is None:
         parser.error("step needs --config")
+    if not options.no_dt and not shutil.which("dt-bench"):
+        sys.exit("gpu-vs-pytorch.py: dt-bench is neither on PATH nor in build/bin")
     options.no_torch = options.no_torch or importlib.util.find_spec("torch") is None
     (report_step if options.what == "step" else report_attention)(options)
 

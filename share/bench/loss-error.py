@@ -2,14 +2,19 @@
 # SPDX-License-Identifier: MIT
 """Prints how far a model's loss is from that computed in fp64, in dt and in PyTorch.
 
-    share/bench/loss-error.py -c share/configs/nanogpt-cpu.yaml --set model.vocab_size=257
+    share/bench/loss-error.py
+    share/bench/loss-error.py -c share/configs/llama-15m.yaml --set model.vocab_size=512
 
 dt-train trains a GPT-2 in fp32 on text of dt-synth for some steps. Then the losses of the next
 batches are computed from these weights, with a learning rate of 0: by dt in fp32 and in bf16, with
 canonical and fast arithmetic, by PyTorch in fp32, and in fp64, which is the reference. Needs torch,
-and dt's programs on PATH or in build/bin.
+and dt's programs on PATH or in build/bin. Without -c, nanogpt-cpu.yaml with a vocabulary of 257.
 """
 import argparse, importlib, json, os, subprocess, sys, tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import common
 
 steps = importlib.import_module("step-vs-pytorch")  # both beside this
 losses = importlib.import_module("losses-vs-pytorch")
@@ -51,12 +56,17 @@ def torch_losses(torch, a, model_path, ids, dtype):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-c", "--config", required=True, help="a configuration file of dt-train")
+    parser.add_argument("-c", "--config", help="a configuration file of dt-train")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--steps", type=int, default=100, help="of training (default 100)")
     parser.add_argument("--batches", type=int, default=20, help="whose losses are compared")
     a = parser.parse_args()
+    common.need_programs("dt-synth", "dt-vocab", "dt-tokenize", "dt-shard", "dt-cat", "dt-train")
+    common.need_packages(torch="torch")
     import torch
+    if a.config is None:
+        a.config = os.path.join(common.HERE, "../configs/nanogpt-cpu.yaml")
+        a.set.insert(0, "model.vocab_size=257")
     vocabulary = steps.settings(a.config, a.set)["model"].get("vocab_size", 0)
     if vocabulary == 0:
         sys.exit("loss-error.py: --set model.vocab_size is needed")

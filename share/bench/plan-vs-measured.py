@@ -12,10 +12,14 @@ of those of share/clusters/cpu-box.yaml every layout is predicted; none is fitte
 
 The first ten layouts are one rank on all cores (dt-bench step), the others several ranks
 that share them (mpirun, dt-train), the last ones more ranks than cores. Memory is compared to
-the byte. Programs of dt on PATH; mpirun for the ranks. What cannot run is shown with its
+the byte. Needs dt's programs on PATH or in build/bin; mpirun for the ranks. What cannot run is shown with its
 reason.
 """
 import argparse, concurrent.futures, json, os, shutil, statistics, subprocess, sys, tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import common
 
 BASE = {"model.name": "gpt2", "model.vocab_size": 4096, "model.hidden_size": 256,
         "model.num_layers": 4, "model.num_heads": 4, "model.max_seq_len": 512,
@@ -164,6 +168,7 @@ def main():
     parser.add_argument("-j", "--cores", type=int, default=os.cpu_count())
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     args = parser.parse_args()
+    common.need_programs("dt-bench", "dt-plan", "dt-train", "dt-synth", "dt-vocab", "dt-tokenize", "dt-shard")
     rows = []
     layouts = [(1, name, changes) for name, changes in ALONE if args.only != "ranks"]
     layouts += [(r, name, {"training.gradient_accumulation_steps": ACCUMULATION,

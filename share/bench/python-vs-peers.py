@@ -22,6 +22,10 @@ import statistics
 import sys
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import common
+
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
 PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 
@@ -44,7 +48,8 @@ def arguments():
         a.text, a.ranks, a.vocabulary, a.merges = (os.path.join(data, name) for name in (
             "wikitext2.test.txt", "gpt2.tiktoken", "gpt2.vocab.json", "gpt2.merges.txt"))
     if not (a.text and a.ranks and a.vocabulary and a.merges):
-        p.error("give a text, --ranks, --vocabulary and --merges; or --loader; or set TESTDATA")
+        p.error("give a text, --ranks, --vocabulary and --merges; or --loader; or set TESTDATA to a folder with "
+                "wikitext2.test.txt, gpt2.tiktoken, gpt2.vocab.json and gpt2.merges.txt")
     return a
 
 
@@ -69,6 +74,7 @@ def timed(call, documents):
 
 
 def compare(a):
+    common.need_packages(tiktoken="tiktoken", tokenizers="tokenizers", numpy="numpy")
     os.environ["RAYON_NUM_THREADS"] = str(a.threads)
     import tiktoken
     import tokenizers
@@ -107,6 +113,7 @@ def compare(a):
 
 
 def measure_loader(a):
+    common.need_packages(torch="torch", numpy="numpy")
     import torch
     import dt
     from dt import _data

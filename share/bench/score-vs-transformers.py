@@ -2,24 +2,30 @@
 # SPDX-License-Identifier: MIT
 """Times scoring and generating of dt and of transformers beside each other.
 
-  score-vs-transformers.py --data DIR [--lines N] [--layers N] [--width N] [-j THREADS]
+  score-vs-transformers.py [--data DIR] [--lines N] [--layers N] [--width N] [-j THREADS]
 
 The model has the shape of GPT-2 124M and random weights; DIR holds gpt2.vocab.json,
 gpt2.merges.txt and lambada.test.jsonl, of which the first N lines are scored (5153: all).
 What a program needs to start and to load the model is taken off: from the fastest run over
 much the time of the fastest over little. The two take turns. With
 generating at one stream stands, from `dt-bench decode`, which share of the speed of reading
-memory is reached. Needs PyTorch and transformers, and dt-eval, dt-generate and dt-bench on
-PATH.
+memory is reached. DIR is $TESTDATA without --data. Needs PyTorch and transformers, and dt-eval,
+dt-generate and dt-bench on PATH or in build/bin.
 """
 import argparse
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import common
+
+common.need_packages(torch="torch", transformers="transformers")
 import torch
 import transformers
 
@@ -130,7 +136,7 @@ def generate(model, tokenizer, directory, streams, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", required=True)
+    parser.add_argument("--data", default=os.environ.get("TESTDATA"))
     parser.add_argument("--lines", type=int, default=200)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--layers", type=int, default=12)
@@ -139,6 +145,10 @@ def main():
     parser.add_argument("--precision", choices=["bf16"], help="of dt-generate; fp32 otherwise")
     parser.add_argument("-j", "--threads", type=int, default=os.cpu_count())
     args = parser.parse_args()
+    if not args.data:
+        parser.error("give --data, or set TESTDATA: a folder with gpt2.vocab.json, gpt2.merges.txt and "
+                     "lambada.test.jsonl")
+    common.need_programs("dt-eval", "dt-generate", "dt-bench")
     torch.set_num_threads(args.threads)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()

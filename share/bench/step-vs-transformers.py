@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Times one training step of dt and of transformers' model of the same shape, side by side.
 
-    share/bench/step-vs-transformers.py -t 128 share/configs/smollm2-135m.yaml ...
+    share/bench/step-vs-transformers.py [-t 128] [CONFIG ...]
 
 The same shape, batch, precision fp32, clipping and AdamW on the same number of threads,
 in one run: `dt-bench step` and transformers (scaled_dot_product_attention, fused AdamW)
@@ -10,11 +10,14 @@ take turns, each in a separate process; the numbers of parameters must agree. Re
 are the median steps, their ratio, the peak resident memory of each process, and the
 memory that dt-plan predicts beside what dt-bench allocates. A model that does not fit
 into the available memory is reported and not run. Needs torch and transformers;
-dt-bench and dt-plan on PATH.
+dt-bench and dt-plan on PATH or in build/bin. Without CONFIG, smollm2-135m.yaml.
 """
 import argparse, importlib, json, os, subprocess, sys
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import common
+
 steps = importlib.import_module("step-vs-pytorch")  # beside this
 
 # Settings of dt and members of config.json. The model's values come from these settings;
@@ -121,7 +124,7 @@ def show(row):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("configs", nargs="+", metavar="CONFIG",
+    parser.add_argument("configs", nargs="*", metavar="CONFIG",
                         help="configuration files of dt-train")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("-t", "--length", type=int, default=128,
@@ -132,6 +135,9 @@ def main():
     parser.add_argument("--json", action="store_true", help="print one JSON object a model")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     a = parser.parse_args()
+    a.configs = a.configs or [os.path.join(common.HERE, "../configs/smollm2-135m.yaml")]
+    common.need_programs("dt-bench", "dt-plan")
+    common.need_packages(torch="torch", transformers="transformers")
     if a.child:
         steps.torch_steps(steps.settings(a.configs[0], a.set), a.steps, a.threads, build=build)
         return

@@ -2,18 +2,21 @@
 # SPDX-License-Identifier: MIT
 """Times the encoding of a text with each of several tokenizer files by dt and by the library of the file.
 
-    share/bench/tokenize-kinds.py TEXT tokenizer.json spiece.model ...
+    share/bench/tokenize-kinds.py [TEXT tokenizer.json spiece.model ...]
 
 tokenizer.json is compared with tokenizers, .model with sentencepiece. The text is cut into documents of --size
 characters; each tool has one thread and takes all of them, in turn, --passes times; the fastest pass in processor time
-counts. Ids are compared. Needs dt-bench and dt-tokenize on PATH or in build/bin, and
+counts. Ids are compared. Without operands, dt-synth makes a text, and dt-vocab a tokenizer from it. Needs dt's
+programs on PATH or in build/bin, and
 
     python3 -m venv venv && venv/bin/pip install tokenizers sentencepiece
 """
-import argparse, json, os, subprocess, tempfile, time
+import argparse, json, os, subprocess, sys, tempfile, time
 
-# Where dt's programs are built, if PATH does not have them.
-os.environ["PATH"] += os.pathsep + os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/bin")
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import common
+
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
@@ -30,9 +33,9 @@ def reference(path):
 
 def compare(path, text, documents, passes):
     name, encode = reference(path)
-    size, speed, least = len(text.encode()), 0, None
+    size, speed, least = os.path.getsize(text), 0, None
     for _ in range(passes):
-        out = subprocess.run(["dt-bench", "tokenize", "-j", "1", "-t", path, "--json", a.text], check=True,
+        out = subprocess.run(["dt-bench", "tokenize", "-j", "1", "-t", path, "--json", text], check=True,
                              capture_output=True, text=True).stdout
         speed = max(speed, json.loads(out)["mb_per_core_second"])
         start = time.process_time()
@@ -51,13 +54,27 @@ def compare(path, text, documents, passes):
           f"ids {'equal' if equal else 'DIFFER'}", flush=True)
 
 
-p = argparse.ArgumentParser()
-p.add_argument("text")
-p.add_argument("tokenizers", nargs="+")
-p.add_argument("--size", type=int, default=1000000, help="characters of a document")
-p.add_argument("--passes", type=int, default=3)
-a = p.parse_args()
-with open(a.text, newline="") as f:
-    whole = f.read()
-for file in a.tokenizers:
-    compare(file, whole, [whole[i:i + a.size] for i in range(0, len(whole), a.size)], a.passes)
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("text", nargs="?")
+    p.add_argument("tokenizers", nargs="*")
+    p.add_argument("--size", type=int, default=1000000, help="characters of a document")
+    p.add_argument("--passes", type=int, default=3)
+    a = p.parse_args()
+    if a.text and not a.tokenizers:
+        p.error("with a text give tokenizers")
+    common.need_programs("dt-bench", "dt-tokenize", "dt-synth", "dt-vocab", "dt-clean")
+    with tempfile.TemporaryDirectory() as folder:
+        if not a.text:
+            a.text, tokenizer = common.synthesize(folder)
+            a.tokenizers = [tokenizer]
+        kinds = {"tokenizers" if path.endswith(".json") else "sentencepiece" for path in a.tokenizers}
+        common.need_packages(**{kind: kind for kind in sorted(kinds)})
+        with open(a.text, newline="") as f:
+            whole = f.read()
+        for path in a.tokenizers:
+            compare(path, a.text, [whole[i:i + a.size] for i in range(0, len(whole), a.size)], a.passes)
+
+
+if __name__ == "__main__":
+    main()

@@ -21,9 +21,9 @@ gigatoken those that are to be compared:
 """
 import argparse, base64, json, os, subprocess, sys, tempfile, time
 
-# Where dt's programs are built, if PATH does not have them.
-os.environ["PATH"] += os.pathsep + os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                                "../../build/bin")
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import common
 
 END = r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 WORD, FOLDED = r"[^\r\n\p{L}\p{N}]?", "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -199,15 +199,13 @@ def choose_defaults(a, folder):
         a.ranks, a.pattern = os.path.join(data, "gpt2.tiktoken"), "gpt2"
         a.texts = [os.path.join(data, "wikitext2.test.txt")]
         return
-    stories = os.path.join(folder, "stories.jsonl")
-    a.ranks, a.texts = os.path.join(folder, "tokenizer.json"), [os.path.join(folder, "stories.txt")]
-    subprocess.run(["dt-synth", "-n", "3000", "-o", stories], check=True)
-    subprocess.run(["dt-vocab", "-q", "-s", "1024", "-o", a.ranks, stories], check=True)
-    subprocess.run(["dt-clean", "-q", "--to", "text", "-o", a.texts[0], stories], check=True)
+    text, a.ranks = common.synthesize(folder)
+    a.texts = [text]
 
 
 def main():
     a = arguments()
+    common.need_programs("dt-bench", "dt-tokenize", "dt-synth", "dt-vocab", "dt-clean")
     os.environ["RAYON_NUM_THREADS"] = str(a.threads)
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if a.threads > 1 else "false"
     with tempfile.TemporaryDirectory() as folder:

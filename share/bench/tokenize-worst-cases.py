@@ -3,9 +3,10 @@
 """Texts that other tokenizers are slow on, or fail at: seconds of processor time and MB of
 memory that dt-tokenize takes for each, in one document without a line end, on one thread.
 
-  tokenize-worst-cases.py TOKENIZER [MEGABYTES]
+  tokenize-worst-cases.py [TOKENIZER [MEGABYTES]]
 
 A document of 100 times as many bytes of English comes last: 1 GB for 10 MB, the default.
+Without TOKENIZER, dt-vocab makes one from a text of dt-synth. Needs dt's programs on PATH or in build/bin.
 """
 import base64
 import os
@@ -13,6 +14,10 @@ import random
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import common
 
 CASES = {
     "one letter": "a",
@@ -58,9 +63,11 @@ def show(name, size, tokenizer, path):
           f"{memory:8.0f} MB of memory", flush=True)
 
 
-def main(tokenizer, megabytes="10"):
+def main(tokenizer=None, megabytes="10"):
     size = int(megabytes) * 1000000
+    common.need_programs("dt-tokenize", "dt-synth", "dt-vocab", "dt-clean")
     with tempfile.TemporaryDirectory() as folder:
+        tokenizer = tokenizer or common.synthesize(folder)[1]
         path = os.path.join(folder, "text")
         for name, unit in CASES.items():
             write(path, unit, size)

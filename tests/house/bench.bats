@@ -1,0 +1,51 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The scripts of share/bench: they find dt's programs, name the packages that are missing, and are listed.
+load ../helper
+
+setup() {
+    cd "$T"
+    command -v python3 >/dev/null || skip "no python3"
+}
+
+scripts() { find "$ROOT/share/bench" -type f -perm -u+x -printf '%f\n' | sort; }
+
+@test "dt-benchmarks(7) lists each script" {
+    [ "$(scripts | wc -l)" -ge 15 ]
+    scripts | grep -vx make-warc.py | while read -r name; do # which makes inputs only
+        grep -qE "^\.(It Pa|Pa) $name( |$)" "$ROOT/man/man7/dt-benchmarks.7" || { echo "$name"; exit 1; }
+    done
+}
+
+@test "a script whose package is missing says so in one line" {
+    for call in extract-vs-datatrove.py loss-error.py score-vs-transformers.py step-vs-transformers.py tokenize-kinds.py; do
+        run env -u PYTHONPATH TESTDATA="$T" python3 -S "$ROOT/share/bench/$call"
+        [ "$status" -eq 1 ]
+        [[ ${lines[-1]} == "$call: this Python has no "*": "*" -m pip install "* ]] || { echo "$output"; return 1; }
+        [ "$(grep -c Traceback <<<"$output")" -eq 0 ]
+    done
+}
+
+@test "a script without dt's programs says so in one line" {
+    mkdir -p copy/share
+    cp -r "$ROOT/share/bench" copy/share/bench
+    for call in clean-vs-peers.py tokenize-vs-peers.py plan-vs-measured.py tokenize-worst-cases.py; do
+        run env PATH="$(dirname "$(command -v python3)"):/usr/bin:/bin" python3 -S "copy/share/bench/$call"
+        [ "$status" -eq 1 ]
+        [[ ${#lines[@]} -eq 1 && $output == "$call: dt-"*": neither on PATH nor in build/bin;"* ]] || { echo "$output"; return 1; }
+    done
+}
+
+@test "clean-vs-peers.py counts what dt keeps, without the packages of others" {
+    # 12 texts of words that no two share
+    python3 -c 'import itertools
+words = map("".join, itertools.product("abcdefghijk", repeat=3))
+for _ in range(12):
+    print("{\"text\":\"%s\"}" % " ".join(itertools.islice(words, 110)))' >docs.jsonl
+    python3 -S "$ROOT/share/bench/clean-vs-peers.py" --rounds 1 --copies 1 docs.jsonl >said
+    cat said
+    grep -qE '^near duplicates +dt +[0-9.]+ +[0-9.]+ +1\.0 +12 +0 +0$' said
+    grep -qE '^rules +dt .* 0 +0 +0$' said # without stop words
+    [ "$(wc -l <said)" -eq 4 ]
+    head -n 1 said | grep -qx '0.0 MB of text in 24 documents'
+}
