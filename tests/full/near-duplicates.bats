@@ -5,5 +5,5 @@ load ../helper
 
 @test "pairs in eleven languages are found as often as the formula says, within 2 points" {
     cd "$T"
-    python3 "$BATS_TEST_DIRNAME/../oracles/near_duplicates_oracle.py" 4000 0.02 >&3
+    python3 "$BATS_TEST_DIRNAME/../oracles/near_duplicates_oracle.py" 20000 0.02 >&3
 }

@@ -96,6 +96,11 @@ copy_house() {
     python3 "$ROOT/lib/unicode/make-tables.py" "$data" | cmp - "$ROOT/lib/unicode/tables.c"
 }
 
+@test "the names of character references are those of their generator" {
+    command -v python3 >/dev/null || skip "no python3"
+    python3 "$ROOT/lib/extract/make-reference-names.py" | cmp - "$ROOT/lib/extract/reference-names.c"
+}
+
 @test "every source names its license" {
     run grep -rL --include='*.[ch]' --include='*.sh' --include='*.bats' --include='*.mk' \
         'SPDX-License-Identifier: MIT' "$ROOT/lib" "$ROOT/tools" "$ROOT/tests" "$ROOT/share"

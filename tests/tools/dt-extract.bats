@@ -32,6 +32,40 @@ response() {
     printf '\r\n%s' "$(html "$1")"
 }
 
+@test "character references are those of HTML, all names and any malformed ones" {
+    # a page of <pre> for each reference, and of random strings of their parts; Python's is the reference
+    cat >make.py <<'END'
+import html, html.entities, json, random, re
+rng = random.Random(1)
+names = sorted(html.entities.html5)
+parts = ["&", "#", "x", "X", ";", "=", " ", "1", "38", "80", "9f", "D800", "110000", "fffe", "not", "in", "a", "Z", "amp", "lt"]
+cases = [f"a&{name}{rest}" for name in names for rest in ("", "z", "=", ";", " ")]
+cases += ["".join(rng.choices(parts + [rng.choice(names)], k=rng.randint(1, 8))) for _ in range(5000)]
+cases += [f"&#{n};" for n in [*range(300), 0xd7ff, 0xdfff, 0xfdd0, 0xfdf0, 0xffff, 0x1ffff, 0x10ffff, 2**32 + 65, 10**30]]
+with open("page.html", "w") as page, open("expected", "w") as expected:
+    page.write("<html><title>x</title><article>")
+    for i, case in enumerate(cases):
+        page.write(f"<p>Case {i} [{case}] of the references, a sentence that is long enough for a text, and it ends here.</p>\n")
+        text = re.sub("[\x81\x8d\x8f\x90\x9d]", "", html.unescape(case)) # controls, which no text has
+        expected.write(json.dumps([i, re.sub(r"\s+", "", text)]) + "\n")
+END
+    python3 make.py
+    dt-extract -q page.html >out.jsonl
+    cat >compare.py <<'END'
+import json, re
+text = json.loads(open("out.jsonl").readline())["text"]
+found = {int(i): re.sub(r"\s+", "", case) for i, case in re.findall(r"Case (\d+) \[(.*?)\] of the references", text, re.S)}
+wrong = [(want, found.get(i)) for i, want in map(json.loads, open("expected")) if found.get(i) != want]
+print(len(wrong), "differ", wrong[:8])
+raise SystemExit(len(wrong) > 0)
+END
+    python3 compare.py
+    # in an attribute a name without semicolon is none before = or a letter
+    printf '<html><article><p>%s <a href="/a?b=1&copy=2&amp;c&lt=3&ltd&lsqb;&copy">link</a> here.</p></article>' "$text" >link.html
+    dt-extract -q --links link.html | jq -r .text >out
+    grep -qF '(/a?b=1&copy=2&c&lt=3&ltd[©)' out || { cat out; return 1; }
+}
+
 @test "pages of a WARC file become documents" {
     { record warcinfo 'software: x'
         record request 'GET / HTTP/1.1'

@@ -10,6 +10,8 @@
 
 #include "base/buffer.h"
 #include "extract/html-parser.h"
+#include "extract/references.h"
+#include "unicode/utf8.h"
 
 struct parse {
     htmlParserCtxtPtr parser;
@@ -61,6 +63,28 @@ static const char *skip_spaces(const char *p, const char *stop)
     return p;
 }
 
+/* Appends a part of the page with its character references replaced, of which libxml2 knows those
+ * of HTML 4: ASCII characters, and ampersands of no reference, become references by number. */
+static void append(struct dt_buffer *out, const char *p, size_t size, bool in_attribute)
+{
+    const char *stop = p + size, *found;
+    for (uint32_t codes[2]; (found = memchr(p, '&', (size_t)(stop - p))) != NULL;) {
+        char bytes[4];
+        dt_buffer_append(out, p, (size_t)(found - p));
+        size_t taken = dt_references_read(found, (size_t)(stop - found), in_attribute, codes);
+        if (taken == 0)
+            codes[0] = '&';
+        for (int i = 0; i < 2 && codes[i] != 0; i++) {
+            if (codes[i] < 0x80)
+                dt_buffer_printf(out, "&#%u;", codes[i]);
+            else
+                dt_buffer_append(out, bytes, dt_utf8_encode(codes[i], bytes));
+        }
+        p = found + (taken > 0 ? taken : 1);
+    }
+    dt_buffer_append(out, p, (size_t)(stop - p));
+}
+
 /* The end of an attribute's value, after the equals sign. */
 static const char *end_of_value(const char *p, const char *stop)
 {
@@ -110,7 +134,7 @@ static const char *copy_tag(const struct dt_html_events *events, const char *p, 
         p = end_of_attribute(p, stop, &name);
         if (is_wanted(events, start, (size_t)(name - start))) {
             dt_buffer_add_char(out, ' ');
-            dt_buffer_append(out, start, (size_t)(p - start));
+            append(out, start, (size_t)(p - start), true);
         }
     }
     if (*empty)
@@ -140,8 +164,9 @@ static const char *end_of_comment(const char *p, const char *stop, bool *unended
 }
 
 /* Appends the page to out without comments, the content of script and style, and attributes that
- * are not wanted, all of which libxml2 would read byte by byte. It also compares each attribute of
- * a tag with all others, which takes minutes for a tag of very many. */
+ * are not wanted, all of which libxml2 would read byte by byte, and with references replaced.
+ * libxml2 also compares each attribute of a tag with all others, which takes minutes for a tag of
+ * very many. */
 static void reduce(const struct dt_html_events *events, const char *html, size_t size,
                    struct dt_buffer *out)
 {
@@ -158,7 +183,7 @@ static void reduce(const struct dt_html_events *events, const char *html, size_t
         const char *end = comment ? end_of_comment(start, stop, &unended) : start;
         if (comment && unended)
             continue;
-        dt_buffer_append(out, from, (size_t)(start - from));
+        append(out, from, (size_t)(start - from), false);
         from = p = end;
         if (tag) {
             end = copy_tag(events, start, stop, out, &empty);
@@ -168,7 +193,7 @@ static void reduce(const struct dt_html_events *events, const char *html, size_t
                 from = p = end_of_raw_text(start, p, stop);
         }
     }
-    dt_buffer_append(out, from, (size_t)(stop - from));
+    append(out, from, (size_t)(stop - from), false);
 }
 
 static htmlParserCtxtPtr new_parser(const char *html, size_t size, struct parse *p)
