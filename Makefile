@@ -173,20 +173,41 @@ share:
 	@ln -sfn '$(CURDIR)/share' $B/share/dt
 	@ln -sfn ../lib $B/tests/lib && ln -sfn ../share $B/tests/share
 
-# Installs missing packages; prints nothing if none is missing.
-# Looks again only when Debian's packages, the compiler or PATH change.
-deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-data: deps-%:
-	@found='$B/deps/$*' key="$(CC) $(LIBS) $$PATH"; \
-	for changed in /var/lib/dpkg/status share/setup/install-packages; do \
-	  [ -e $$changed ] && [ $$changed -ot "$$found" ] || key="$$key, changed"; done; \
-	[ "$$(cat "$$found" 2>/dev/null)" = "$$key" ] || { \
-	  CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages $* && \
-	  mkdir -p '$B/deps' && echo "$${key%%, changed*}" >"$$found"; }
+# --- packages: make names missing ones, and installs them with DEPS=1 or where a goal is deps or ---
+# --- deps-GROUP; DEPS=0 does not look for them ----------------------------------------------------
+DEPS ?=
+ifneq ($(filter-out 0 1,$(DEPS)),)
+$(error DEPS is '$(DEPS)': 1 installs missing packages, 0 does not look for them, and without it make names them)
+endif
+DEPS_GOALS := $(filter deps deps-%,$(MAKECMDGOALS))
+ifeq ($(DEPS)$(if $(DEPS_GOALS),-goals),0-goals)
+$(error '$(DEPS_GOALS)' installs packages, which DEPS=0 forbids)
+endif
+INSTALL_PACKAGES := CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages $(if $(DEPS)$(DEPS_GOALS),,--ask)
 
-deps-demo deps-check deps-track deps-data: | deps-build # whose compiler they use
+# Prints nothing if no package is missing, and else names those of all GROUPS of the goal at once.
+# Looks again only when Debian's packages, the compiler or PATH change.
+DEPS_RULES := deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-data deps-deb deps-container
+ifneq ($(DEPS),0)
+$(DEPS_RULES): deps-%:
+	@wanted= key="$(CC) $(LIBS) $$PATH"; \
+	for group in $(sort $* $(GROUPS)); do \
+	  found='$B/deps/'$$group changed=; for file in /var/lib/dpkg/status share/setup/install-packages; do \
+	    [ ! -e $$file ] || [ $$file -ot "$$found" ] || changed=1; done; \
+	  [ -z "$$changed" ] && [ "$$(cat "$$found" 2>/dev/null)" = "$$key" ] || wanted="$$wanted $$group"; done; \
+	[ -z "$$wanted" ] || { $(INSTALL_PACKAGES) $$wanted && mkdir -p '$B/deps' && \
+	  for group in $$wanted; do echo "$$key" >'$B/deps/'$$group; done; }
+endif
+
+demo pretokenize mlm: GROUPS := demo
+tinystories: GROUPS := demo download
+corpus: GROUPS := data
+check: GROUPS := check demo download $(DEPS_PLUGINS:deps-%=%)
+
+$(filter-out deps-build deps-oracles,$(DEPS_RULES)): | deps-build # whose compiler they use
 
 deps: ## install the packages that building, the demo and the tests need
-	@CC='$(CC)' LIBS='$(LIBS) -ldnnl -lcrypto' share/setup/install-packages build demo download check mpi track data
+	@$(INSTALL_PACKAGES) build demo download check mpi track data
 
 # Rewritten when the commit changes; then only version.o is compiled.
 $B/include/dt-version.h: always
@@ -554,7 +575,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always wheel gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps deps-build deps-demo deps-download deps-check deps-oracles deps-mpi deps-track deps-data build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always wheel gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories corpus fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

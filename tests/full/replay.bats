@@ -10,7 +10,7 @@ load ../helper
         SET="training.max_steps=60 training.warmup_steps=10" >/dev/null
     mv "$ROOT/build/demo-raw/run" "$given/"
     rm -rf "$ROOT/build/demo-raw"
-    TESTDATA=$given "$ROOT/tests/chroot" "$T/chroot" 'apt-get install -y make' 'make' \
+    TESTDATA=$given "$ROOT/tests/chroot" "$T/chroot" 'apt-get install -y make' 'make DEPS=1' \
         "mkdir build/demo-raw && cp $given/raw.txt build/demo-raw/corpus" \
         "build/bin/dt-verify replay -o again $given/run" >"$T/log" 2>&1 || status=$?
     [ "$status" -ne 125 ] || skip "$(tail -n 1 "$T/log")"

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-# share/setup/install-packages: silent if nothing is missing, one clear message otherwise.
+# share/setup/install-packages: silent if nothing is missing, one clear message otherwise; make asks
+# before it installs.
 load ../helper
 
 # A PATH with programs that print their arguments.
 fake() {
     mkdir -p "$T/bin"
-    for name in sh env mktemp rm cat flock; do
+    for name in sh env mktemp rm cat flock paste; do
         ln -sf "$(command -v "$name")" "$T/bin/$name"
     done
     for name in "$@"; do
@@ -37,6 +38,46 @@ install_packages() {
     install_packages build demo
     [ "$status" -eq 1 ]
     [[ "$output" == *"install what your system calls these Debian packages: gcc "*gnuplot-nox ]]
+}
+
+@test "dnf's and brew's names are in one line, and Debian's where theirs are not known" {
+    fake dnf
+    be 0
+    install_packages demo track
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "install-packages: missing: gnuplot libcurl-devel; install it with" ]
+    [ "${lines[1]}" = "    dnf install -y gnuplot libcurl-devel" ]
+    [ "${#lines[@]}" -eq 2 ]
+    mv "$T/bin/dnf" "$T/bin/brew"
+    install_packages demo data
+    [ "$status" -eq 1 ]
+    [ "${lines[1]}" = "    brew install gnuplot" ]
+    [[ "${lines[2]}" == *"these Debian packages: libxml2-dev "* ]]
+}
+
+@test "--ask installs nothing, and prints the line that installs what dpkg does not have" {
+    fake apt-get sudo
+    printf '#!/bin/sh\ncase $4 in curl) echo installed ;; *) exit 1 ;; esac\n' >"$T/bin/dpkg-query"
+    chmod +x "$T/bin/dpkg-query"
+    be 0
+    install_packages --ask demo download
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "install-packages: missing: gnuplot-nox ca-certificates; install it with this line, or make with DEPS=1:" ]
+    [ "${lines[1]}" = "    apt-get update && apt-get install -y --no-install-recommends gnuplot-nox ca-certificates" ]
+    [ "${#lines[@]}" -eq 2 ]
+    be 1000
+    install_packages --ask demo
+    [ "${lines[1]}" = "    sudo apt-get update && sudo apt-get install -y --no-install-recommends gnuplot-nox" ]
+}
+
+@test "packages that dpkg has and that do not work are not installed again" {
+    fake apt-get
+    printf '#!/bin/sh\necho installed\n' >"$T/bin/dpkg-query"
+    chmod +x "$T/bin/dpkg-query"
+    be 0
+    install_packages demo
+    [ "$status" -eq 1 ]
+    [ "$output" = $'no command gnuplot\ninstall-packages: packages are installed and yet something does not work' ]
 }
 
 @test "without root and sudo the line to run is printed" {
@@ -109,13 +150,33 @@ END
     chmod +x tree/share/setup/install-packages
     touch -d 2001-01-01 tree/share/setup/install-packages
     touch tree/fails
-    looked() { make -s -C tree deps-build "$@" 2>/dev/null; }
-    refute looked
+    looked() { make -s -C tree build/obj/x.o "$@" 2>/dev/null | grep looked || true; }
+    touch tree/x.c
+    looked
     rm tree/fails
-    [ "$(looked)" = "looked for build" ]
+    [ "$(looked)" = "looked for --ask build" ]
     [ -z "$(looked)" ]
-    [ "$(looked CC=other)" = "looked for build" ]
+    [ "$(looked CC=other)" = "looked for --ask build" ]
     [ -z "$(looked CC=other)" ]
     touch -d 'now + 1 hour' tree/share/setup/install-packages
-    [ "$(looked CC=other)" = "looked for build" ]
+    [ "$(looked CC=other)" = "looked for --ask build" ]
+}
+
+@test "make asks for all packages of a goal at once, installs with DEPS=1 or make deps, and does not look with DEPS=0" {
+    cd "$T"
+    mkdir -p tree/share/setup
+    cp "$ROOT/Makefile" tree
+    printf '#!/bin/sh\necho "looked for $*"\nexit 1\n' >tree/share/setup/install-packages
+    chmod +x tree/share/setup/install-packages
+    made() { make -s -C tree "$@" 2>messages || echo failed; }
+    [ "$(made demo)" = $'looked for --ask build demo\nfailed' ]
+    [ "$(made check MPI=0 CURL=0)" = $'looked for --ask build check data demo download\nfailed' ]
+    [ "$(made demo DEPS=1)" = $'looked for build demo\nfailed' ]
+    [ "$(made deps-data)" = $'looked for build\nfailed' ]
+    [[ "$(made deps)" == "looked for build demo download check mpi track data"* ]]
+    [[ "$(made build/obj/x.o DEPS=0)" != *looked* ]]
+    for wrong in "deps DEPS=0" "deps-mpi DEPS=0" "all DEPS=yes"; do
+        [ "$(made $wrong)" = failed ]
+        grep -q 'Makefile:.*DEPS' messages
+    done
 }
