@@ -133,7 +133,7 @@ $(eval $(call plugin,suffixes,lib/dedup/divsufsort/suffixes.c lib/dedup/suffixes
 endif
 
 # --- files that are installed besides programs and engines ----------------------------------------
-SHARE := $(patsubst share/%,%,$(shell find share -type f -not -path 'share/setup/*' -not -path 'share/results/*'))
+SHARE := $(patsubst share/%,%,$(shell find share -type f -not -path 'share/setup/*' -not -path 'share/packaging/*' -not -path 'share/results/*'))
 MAN   := $(wildcard man/man*/*.[1-9])
 DEST   = $(DESTDIR)$(PREFIX)
 BASH_COMPLETIONS := share/bash-completion/completions
@@ -202,6 +202,7 @@ endif
 demo pretokenize mlm: GROUPS := demo
 tinystories: GROUPS := demo download
 corpus: GROUPS := data
+deb: GROUPS := deb mpi track data
 check: GROUPS := check demo download $(DEPS_PLUGINS:deps-%=%)
 
 $(filter-out deps-build deps-oracles,$(DEPS_RULES)): | deps-build # whose compiler they use
@@ -566,6 +567,9 @@ $B/wheel/venv/ready: python/requirements-wheel.txt | deps-oracles
 	$B/wheel/venv/bin/pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
+deb: deps-deb deps-mpi deps-track deps-data ## Debian packages in build/deb, checked by lintian
+	@JOBS='$(JOBS)' share/packaging/deb $B/deb
+
 format: ## reformat the C sources
 	find lib tools tests $(FORMATTED) | xargs clang-format -i
 
@@ -575,7 +579,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always wheel gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always wheel deb gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories corpus fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

@@ -1,15 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/plugin.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifndef DT_STATIC
+#include <dlfcn.h>
+#endif
 
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/program.h"
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+#ifdef DT_STATIC
+
+static int find(const struct dt_plugin *p, const char *name, const void **table,
+                struct dt_error *err)
+{
+    const struct dt_plugin_builtin *b = p->builtins;
+    while (b->name && strcmp(b->name, name) != 0)
+        b++;
+    *table = b->table;
+    return b->name ? 0
+                   : dt_fail(err, DT_EMISSING,
+                             "no %s '%s': this program is statically linked, without it", p->kind,
+                             name);
+}
+
+void *dt_plugin_symbol(const char *library, const char *symbol)
+{
+    (void)library, (void)symbol;
+    return NULL;
+}
+
+#else
 
 static char *path_of(const char *name)
 {
@@ -38,14 +64,28 @@ static int load(const struct dt_plugin *p, const char *name, const char *path, c
     return 0;
 }
 
+static int find(const struct dt_plugin *p, const char *name, const void **table,
+                struct dt_error *err)
+{
+    char *path = path_of(name);
+    int rc = load(p, name, path, table, err);
+    free(path);
+    return rc;
+}
+
+void *dt_plugin_symbol(const char *library, const char *symbol)
+{
+    void *loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    return loaded ? dlsym(loaded, symbol) : NULL;
+}
+
+#endif
+
 int dt_plugin_load(const struct dt_plugin *p, const char *name, const void **table,
                    struct dt_error *err)
 {
     if (*name == '\0' || name[strspn(name, NAME_LETTERS)] != '\0')
         return dt_fail(err, DT_EINVALID,
                        "no %s '%s': a name has letters, digits, '-' and '_' alone", p->kind, name);
-    char *path = path_of(name);
-    int rc = load(p, name, path, table, err);
-    free(path);
-    return rc;
+    return find(p, name, table, err);
 }

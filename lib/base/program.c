@@ -720,7 +720,9 @@ char *dt_program_installed_path(const char *part)
     if (realpath(location ? location : "/proc/self/exe", exe) == NULL &&
         realpath((const char *)getauxval(AT_EXECFN), exe) == NULL) /* /proc is not mounted */
         exe[0] = '\0';
-    for (int up = 0; up < 2; up++) { /* PREFIX/bin/dt-x -> PREFIX */
+    /* PREFIX/bin/dt-x, PREFIX/lib/libdt.so.0 or PREFIX/lib/x86_64-linux-gnu/libdt.so.0 -> PREFIX */
+    for (int up = 0; up < 2 || (up == 2 && location && strcmp(dt_path_base(exe), "lib") == 0);
+         up++) {
         char *slash = strrchr(exe, '/');
         if (slash)
             *slash = '\0';

@@ -131,8 +131,8 @@ int dt_program_parse_real(const char *text, double *value);
  * that both build/ and PREFIX work. Owned by the caller. */
 char *dt_program_installed_path(const char *part);
 
-/* For a library: FILE, in PREFIX/lib, takes the place of the executable in
- * dt_program_installed_path. */
+/* For a library: FILE, in PREFIX/lib or PREFIX/lib/TRIPLET, takes the place of the executable in
+ * dt_program_installed_path; NULL ends that. */
 void dt_program_set_location(const char *file);
 
 /* The name in names (ended by NULL) closest to word by edit distance; NULL if none is close. */

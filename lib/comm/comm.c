@@ -372,7 +372,7 @@ struct dt_comm *dt_comm_imagine(int size, bool linked)
 
 static int load(const char *name, const struct dt_transport **transport, struct dt_error *err)
 {
-    static const struct dt_plugin kind = {"transport", "dt_transport", DT_TRANSPORT_ABI, ""};
+    DT_PLUGIN(kind, transport, "transport", DT_TRANSPORT_ABI, "");
     return dt_plugin_load(&kind, name, (const void **)transport, err);
 }
 

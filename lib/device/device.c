@@ -2,7 +2,6 @@
 #include "device/device.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,17 +53,15 @@ static void set_wait_policy(void)
  * message instead of calling std::terminate(). */
 static void set_new_handler(void)
 {
-    void *library = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
     void (*(*set)(void (*)(void)))(void) = NULL;
-    if (library)
-        *(void **)&set = dlsym(library, "_ZSt15set_new_handlerPFvvE");
+    *(void **)&set = dt_plugin_symbol("libstdc++.so.6", "_ZSt15set_new_handlerPFvvE");
     if (set)
         set(dt_out_of_memory);
 }
 
 static int load(struct dt_device *dev, const char *name, struct dt_error *err)
 {
-    static const struct dt_plugin kind = {"engine", "dt_engine", DT_ENGINE_ABI, ""};
+    DT_PLUGIN(kind, engine, "engine", DT_ENGINE_ABI, "");
     set_wait_policy();
     set_new_handler();
     return dt_plugin_load(&kind, name, (const void **)&dev->engine, err);

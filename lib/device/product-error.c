@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/product-error.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "base/plugin.h"
 #include "base/rng.h"
 #include "device/arena.h"
 
@@ -68,11 +68,8 @@ static bool multiply_by_library(struct operands *o)
 {
     static const char *const names[] = {"libdnnl.so.2", "libdnnl.so.3"};
     sgemm_function *sgemm = NULL;
-    for (int i = 0; i < 2 && sgemm == NULL; i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        if (library)
-            *(void **)&sgemm = dlsym(library, "dnnl_sgemm");
-    }
+    for (int i = 0; i < 2 && sgemm == NULL; i++)
+        *(void **)&sgemm = dt_plugin_symbol(names[i], "dnnl_sgemm");
     return sgemm && sgemm('N', 'N', SIDE, SIDE, o->k, 1, o->host_a, o->k, o->host_b, SIDE, 0,
                           o->host_c, SIDE) == 0;
 }

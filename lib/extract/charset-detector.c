@@ -5,8 +5,7 @@
 
 int dt_charset_detector_load(const struct dt_charset_detector **detector, struct dt_error *err)
 {
-    static const struct dt_plugin kind = {"detector of encodings", "dt_charset_detector",
-                                          DT_CHARSET_DETECTOR_ABI, ""};
+    DT_PLUGIN(kind, charset_detector, "detector of encodings", DT_CHARSET_DETECTOR_ABI, "");
     int rc = dt_plugin_load(&kind, "charset", (const void **)detector, err);
     if (rc != DT_EMISSING)
         return rc;

@@ -5,8 +5,8 @@
 
 int dt_html_parser_load(const struct dt_html_parser **parser, struct dt_error *err)
 {
-    static const struct dt_plugin kind = {"HTML parser", "dt_html_parser", DT_HTML_PARSER_ABI,
-                                          ": built without libxml2 (install libxml2-dev, then "
-                                          "make)"};
+    DT_PLUGIN(kind, html_parser, "HTML parser", DT_HTML_PARSER_ABI,
+              ": built without libxml2 (install libxml2-dev, then "
+              "make)");
     return dt_plugin_load(&kind, "html", (const void **)parser, err);
 }

@@ -15,9 +15,8 @@ static const struct dt_icu *icu;
 
 int dt_segmentation_load(enum dt_segmentation segmentation, struct dt_error *err)
 {
-    static const struct dt_plugin kind = {
-        "plug-in", "dt_icu", DT_ICU_ABI,
-        "; install libicu-dev and build dt again, or use 'words: characters'"};
+    DT_PLUGIN(kind, icu, "plug-in", DT_ICU_ABI,
+              "; install libicu-dev and build dt again, or use 'words: characters'");
     if (segmentation == DT_SEGMENTATION_CHARACTERS || icu)
         return 0;
     return dt_plugin_load(&kind, "icu", (const void **)&icu, err);

@@ -112,7 +112,7 @@ static const struct dt_brotli *brotli;
 
 static void load_brotli(void)
 {
-    static const struct dt_plugin kind = {"decoder", "dt_brotli", DT_BROTLI_ABI, ""};
+    DT_PLUGIN(kind, brotli, "decoder", DT_BROTLI_ABI, "");
     struct dt_error ignored;
     if (dt_plugin_load(&kind, "brotli", (const void **)&brotli, &ignored) < 0)
         brotli = NULL;

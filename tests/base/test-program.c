@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "scratch.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "base/version.h"
@@ -294,6 +296,25 @@ static void parts_are_found_beside_the_program(void **state)
     free(expected);
 }
 
+static void parts_of_a_library_are_found_above_lib(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("lib", 0777), 0);
+    assert_int_equal(mkdir("lib/x86_64-linux-gnu", 0777), 0);
+    char *here = dt_path_real("."), *expected = dt_path_join(here, "share/dt");
+    const char *const places[] = {"lib/libdt.so.0", "lib/x86_64-linux-gnu/libdt.so.0"};
+    for (int i = 0; i < 2; i++) {
+        close(open(places[i], O_CREAT | O_WRONLY, 0666));
+        dt_program_set_location(places[i]);
+        char *part = dt_program_installed_path("share/dt");
+        assert_string_equal(part, expected);
+        free(part);
+    }
+    dt_program_set_location(NULL);
+    free(expected);
+    free(here);
+}
+
 static void durations_are_readable(void **state)
 {
     (void)state;
@@ -333,6 +354,8 @@ int main(void)
         cmocka_unit_test(real_numbers_are_finite_decimals),
         cmocka_unit_test(near_names_are_suggested),
         cmocka_unit_test(parts_are_found_beside_the_program),
+        cmocka_unit_test_setup_teardown(parts_of_a_library_are_found_above_lib, enter_scratch,
+                                        leave_scratch),
         cmocka_unit_test(durations_are_readable),
         cmocka_unit_test(bytes_have_the_unit_that_fits),
     };

@@ -27,3 +27,38 @@ END
     in_chroot "$T/chroot" 'apt-get install -y make' "sh $T/ask"
     grep -qx '  CC  build/obj/lib/base/rng.o' "$T/log"
 }
+
+# Builds the packages in a chroot of the suite, and installs, tries and purges them in another.
+try_debian() {
+    local suite=$1
+    SUITE=$suite in_chroot "$T/built" 'apt-get install -y make' 'make deb DEPS=1'
+    mkdir "$T/debs"
+    mv "$T"/built/root/dt/build/deb/*.deb "$T/debs/"
+    rm -rf --one-file-system "$T/built"
+    cat >"$T/try" <<'END'
+set -e
+everything() { find / -xdev -path /root -prune -o -path /tmp -prune -o -path '/var/*' -prune -o -print | sort; }
+everything >/root/before
+apt-get install -y --no-install-recommends "$1"/dt-tools_*.deb gnuplot-nox >/dev/null
+du -sk /usr/bin/dt-* /usr/lib/dt /usr/share/dt | awk '{ sum += $1 } END { print "installed: " sum " KiB" }'
+debian/tests/tour
+apt-get install -y --no-install-recommends "$1"/*.deb gcc libc6-dev >/dev/null
+debian/tests/library
+for program in $(dpkg -L dt-tools | grep ^/usr/bin/); do "$program" --version; done
+[ -e /usr/share/doc/dt-tools/html/dt.7.html ]
+apt-get purge -y $(dpkg-deb -W --showformat '${Package}\n' "$1"/*.deb) gnuplot-nox gcc libc6-dev >/dev/null
+apt-get autoremove --purge -y >/dev/null
+everything >/root/after
+diff /root/before /root/after
+END
+    SUITE=$suite in_chroot "$T/used" "sh $T/try $T/debs"
+    ls -l "$T/debs"
+}
+
+@test "bookworm: the packages of make deb run the tour and train, and a purge leaves nothing" {
+    try_debian bookworm
+}
+
+@test "trixie: the packages of make deb run the tour and train, and a purge leaves nothing" {
+    try_debian trixie
+}

@@ -12,7 +12,7 @@ setup() {
     for source in "$ROOT"/tools/dt-*.c; do
         [ -x "$PREFIX/bin/$(basename "$source" .c)" ]
     done
-    (cd "$ROOT/share" && find . -type f -not -path './setup/*' -not -path './results/*') | while read -r file; do
+    (cd "$ROOT/share" && find . -type f -not -path './setup/*' -not -path './packaging/*' -not -path './results/*') | while read -r file; do
         cmp "$ROOT/share/$file" "$PREFIX/share/dt/$file"
     done
     for page in "$ROOT"/man/man*/*; do
@@ -26,6 +26,7 @@ setup() {
     cmp "${DT_BUILD:-$ROOT/build}/lib/libdt.so.0" "$PREFIX/lib/libdt.so.0"
     cmp "$ROOT/lib/api/dt.h" "$PREFIX/include/dt.h"
     [ ! -e "$PREFIX/share/dt/setup" ]
+    [ ! -e "$PREFIX/share/dt/packaging" ]
     [ ! -e "$PREFIX/share/dt/results" ]
     run find "$T/a dir" -type f -not -path "$PREFIX/bin/dt-*" -not -path "$PREFIX/lib/dt/*.so" \
         -not -path "$PREFIX/share/dt/*" -not -path "$PREFIX/share/bash-completion/completions/dt-*" \

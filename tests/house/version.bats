@@ -38,6 +38,10 @@ setup() {
     [ "$(share/setup/version)" = 1.2.3 ]
 }
 
+@test "Debian's changelog has the version of the file" {
+    [ "$(sed -n '1s/.*(\(.*\)).*/\1/p' "$ROOT/debian/changelog")" = "$(cat "$ROOT/VERSION")" ]
+}
+
 @test "programs print the version that the tree had when they were built" {
     [ "$(dt-cat --version)" = "dt-cat (dt) $(sed -nE 's/.*DT_VERSION "(.*)"/\1/p' "${DT_BUILD:-$ROOT/build}/include/dt-version.h")" ]
     [[ "$(dt-cat --version)" == "dt-cat (dt) $(cat "$ROOT/VERSION")"* ]]
