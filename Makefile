@@ -9,6 +9,7 @@ CC       ?= cc
 CFLAGS   ?= -O2 -g
 PREFIX   ?= /usr/local
 DESTDIR  ?=
+OBJCOPY  ?= objcopy
 PYTHON   ?= python3
 JOBS     ?= $(shell nproc 2>/dev/null || echo 1)
 -include config.mk
@@ -16,7 +17,14 @@ JOBS     ?= $(shell nproc 2>/dev/null || echo 1)
 # A directory with gpt2.vocab.json and real corpora; tests that need it are skipped without.
 TESTDATA ?=
 
-B := build
+# STATIC=1: programs that need no file of the system, with engines and some plug-ins in them.
+STATIC ?=
+ifneq ($(filter-out 0 1,$(STATIC)),)
+$(error STATIC is '$(STATIC)': 1 links programs statically)
+endif
+STATIC_BUILD := $(filter 1,$(STATIC))
+
+B := build$(STATIC_BUILD:1=/static)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -33,7 +41,7 @@ compile = $1 2>$@.warnings; status=$$?; cat $@.warnings >&2; exit $$status
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
             -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers -Werror=switch
 # No contraction: results must agree between machines that have FMA and compilers that use it.
-DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS)
+DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS) $(STATIC_BUILD:1=-DDT_STATIC)
 LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lnettle -lm -ldl -lpthread
 
 MODULES  := base hash unicode json language http remote io document warc extract settings experiment hub track plot dedup repair clean synth pretokenize gguf steps token vocab \
@@ -68,7 +76,7 @@ DEPS_PLUGINS := $(if $(filter 0,$(MPI)),,deps-mpi) $(if $(filter 0,$(CURL)),,dep
 
 # --- the MPI transport: a plug-in, built if MPI is installed; MPI=0 leaves it out -----------------
 MPICC   ?= mpicc
-MPI     ?= $(if $(shell command -v $(MPICC) 2>/dev/null),1,0)
+MPI     ?= $(if $(STATIC_BUILD),0,$(if $(shell command -v $(MPICC) 2>/dev/null),1,0))
 MPI_SRC := $(wildcard lib/comm/mpi/*.c)
 ifeq ($(MPI),1)
 ENGINES += $B/lib/dt/mpi.so
@@ -80,7 +88,7 @@ ENGINES += $B/lib/dt/crypto.so
 
 # --- the cuda engine: a plug-in, built if nvcc is installed; CUDA=0 leaves it out -----------------
 NVCC      ?= nvcc
-CUDA      ?= $(if $(shell command -v $(NVCC) 2>/dev/null),1,0)
+CUDA      ?= $(if $(STATIC_BUILD),0,$(if $(shell command -v $(NVCC) 2>/dev/null),1,0))
 CUDA_HOME ?= $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC) 2>/dev/null))))
 CUDA_LIB  := $(CUDA_HOME)/lib64
 CUDA_ARCHITECTURES := -gencode=arch=compute_80,code=sm_80 \
@@ -113,6 +121,8 @@ define plugin
 ifeq ($$(shell printf '\043include <$3>\n' | $$(CC) $5 -E -x c - >/dev/null 2>&1 && echo 1),1)
 ENGINES += $B/lib/dt/$1.so
 endif
+SOURCES_$1 := $2
+$(patsubst %.c,$B/obj/%.o,$(filter %.c,$2)): DT_CFLAGS += $5
 $B/lib/dt/$1.so: $2 $$(LIBDT)
 	@mkdir -p $$(@D)
 	$$(call say,LD) $$(CC) $$(DT_CFLAGS) $5 -fvisibility=hidden $$(CFLAGS) $$(LDFLAGS) -shared $$(filter %.c,$$^) $$(LIBDT) -Wl,-z,defs -Wl,--as-needed $4 $$(LIBS) -o $$@
@@ -130,6 +140,28 @@ $(eval $(call plugin,charset,lib/extract/uchardet/charset.c lib/extract/charset-
 $(eval $(call plugin,brotli,lib/warc/brotli/brotli.c lib/warc/coding.h,brotli/decode.h,-lbrotlidec))
 $(eval $(call plugin,icu,lib/language/icu/icu.c lib/language/icu.h,unicode/ubrk.h,-licuuc))
 $(eval $(call plugin,suffixes,lib/dedup/divsufsort/suffixes.c lib/dedup/suffixes.h,divsufsort64.h,-ldivsufsort -ldivsufsort64))
+endif
+
+# --- STATIC=1: of each plug-in an object whose only global name is that of its table --------------
+PLUGIN_KINDS   := brotli charset_detector codec crypto engine html_parser http icu suffixes transport
+KIND_brotli           := brotli
+KIND_charset_detector := charset
+KIND_codec            := codec-xz codec-bzip2 codec-lz4
+KIND_crypto           := crypto
+KIND_engine           := $(CPU_ISAS:%=cpu-%)
+KIND_html_parser      := html
+PROGRAM_LIBS           = $(LIBDT) -Wl,--as-needed $(LIBS)
+ifneq ($(STATIC_BUILD),)
+ifneq ($(filter 1,$(MPI) $(CUDA)),)
+$(error STATIC=1 goes without MPI=1 and CUDA=1: their libraries are shared)
+endif
+ENGINES   :=
+SHARED    :=
+GROUPS    := data
+PROGRAM_LIBS = -s -static -Wl,--start-group $(LIBDT) $B/lib/libplugins.a $(LIBS) -lgomp -lcrypto -llzma -lbz2 -llz4 \
+               -lbrotlidec -lbrotlicommon -lxml2 -licuuc -licudata -luchardet -lstdc++ -Wl,--end-group
+# The linker warns that some names of hosts and all engines of other devices need shared libraries.
+STATIC_LOG = 2>$B/obj/$(@F).log || { cat $B/obj/$(@F).log >&2; exit 1; }
 endif
 
 # --- files that are installed besides programs and engines ----------------------------------------
@@ -237,7 +269,36 @@ $(SHARED): $(patsubst %.c,$B/obj/%.o,$(wildcard lib/api/*.c)) $(LIBDT) lib/api/l
 
 $B/bin/%: $B/obj/tools/%.o $(LIBDT)
 	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $< $(LIBDT) -Wl,--as-needed $(LIBS) -o $@
+	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $< $(PROGRAM_LIBS) -o $@ $(STATIC_LOG)
+
+# linked KIND,NAME,OBJECTS
+define linked
+$B/plugins/$2.o: $3
+	@mkdir -p $$(@D)
+	$$(call say,LD) $$(LD) -r $$^ -o $$@ && $$(OBJCOPY) --redefine-sym dt_$1=$(call table,$2) $$@ && \
+	  $$(OBJCOPY) --keep-global-symbol=$(call table,$2) $$@
+endef
+table = dt_plugin_table_$(subst -,_,$1)
+# kind KIND,NAMES
+define kind
+$B/plugins/kind-$1.c: Makefile
+	@mkdir -p $$(@D)
+	@printf '#include "base/plugin.h"$(foreach p,$2,\nextern const int $(call table,$p);)\nconst struct dt_plugin_builtin dt_plugin_$1[] = {$(foreach p,$2,{"$p", &$(call table,$p)},) {0, 0}};\n' >$$@
+endef
+ifneq ($(STATIC_BUILD),)
+$(foreach k,$(PLUGIN_KINDS),$(eval $(call kind,$k,$(KIND_$k))))
+$(foreach i,$(CPU_ISAS),$(eval $(call linked,engine,cpu-$i,$(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$i/%.o))))
+$(eval $(call linked,crypto,crypto,$(CRYPTO_SRC:%.c=$B/obj/%.o)))
+$(foreach k,brotli charset_detector codec html_parser,$(foreach p,$(KIND_$k),$(eval \
+  $(call linked,$k,$p,$(patsubst %.c,$B/obj/%.o,$(filter %.c,$(SOURCES_$p)))))))
+$B/plugins/kind-%.o: $B/plugins/kind-%.c
+	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -c $< -o $@
+$B/lib/libplugins.a: $(PLUGIN_KINDS:%=$B/plugins/kind-%.o) $(foreach k,$(PLUGIN_KINDS),$(KIND_$k:%=$B/plugins/%.o))
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call say,AR) $(AR) rcs $@ $^
+$(PROGRAMS): $B/lib/libplugins.a
+endif
 
 define engine_rules
 $B/obj/cpu-$1/%.o: lib/device/cpu/%.c | deps-build
@@ -541,8 +602,8 @@ corpus: deps-data all ## pages of Debian's documentation to shards, and a table;
 install: all ## install below DESTDIR and PREFIX
 	@for f in $(PROGRAMS); do install -D -m 755 $$f '$(DEST)'/bin/$${f##*/}; done
 	@for f in $(ENGINES); do install -D -m 644 $$f '$(DEST)'/lib/dt/$${f##*/}; done
-	@install -D -m 644 $(SHARED) '$(DEST)'/lib/$(notdir $(SHARED)) && ln -sfn $(notdir $(SHARED)) '$(DEST)'/lib/libdt.so
-	@install -D -m 644 lib/api/dt.h '$(DEST)'/include/dt.h
+	@for f in $(SHARED); do install -D -m 644 $$f '$(DEST)'/lib/$${f##*/} && ln -sfn $${f##*/} '$(DEST)'/lib/libdt.so && \
+	  install -D -m 644 lib/api/dt.h '$(DEST)'/include/dt.h; done
 	@for f in $(SHARE); do install -D -m $$([ -x share/$$f ] && echo 755 || echo 644) share/$$f '$(DEST)'/share/dt/$$f; done
 	@for f in $(MAN); do install -D -m 644 $$f '$(DEST)'/share/$$f; done
 	@for f in $(TOOLS); do install -D -m 644 share/completions/dt.bash '$(DEST)'/$(BASH_COMPLETIONS)/$$f; done

@@ -124,6 +124,15 @@ END
 }
 
 # Packages that cannot be installed, and compilers that note what they are asked to make.
+@test "STATIC is 0 or 1, and goes without what is shared" {
+    cd "$ROOT"
+    for wrong in STATIC=yes 'STATIC=1 MPI=1' 'STATIC=1 CUDA=1'; do
+        run make -n DEPS=0 $wrong
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"Makefile:"*"STATIC"* ]]
+    done
+}
+
 @test "every rule that compiles depends on the installation of its packages" {
     mkdir -p "$T/house" "$T/bin"
     cp -r "$ROOT/Makefile" "$ROOT/lib" "$ROOT/tools" "$ROOT/tests" "$ROOT/share" "$T/house"

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(DT_STATIC) /* oneDNN is a shared library */
 #include <stdlib.h>
 
 #include "device/cpu/onednn.h"

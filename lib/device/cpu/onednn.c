@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/cpu/onednn.h"
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(DT_STATIC) /* oneDNN is a shared library */
 
 #include <stdio.h>
 #include <stdlib.h>
