@@ -46,7 +46,8 @@ apt-get install -y --no-install-recommends "$1"/*.deb gcc libc6-dev >/dev/null
 debian/tests/library
 for program in $(dpkg -L dt-tools | grep ^/usr/bin/); do "$program" --version; done
 [ -e /usr/share/doc/dt-tools/html/dt.7.html ]
-apt-get purge -y $(dpkg-deb -W --showformat '${Package}\n' "$1"/*.deb) gnuplot-nox gcc libc6-dev >/dev/null
+packages=$(cd "$1" && ls *.deb | sed 's/_.*//')
+apt-get purge -y $packages gnuplot-nox gcc libc6-dev >/dev/null
 apt-get autoremove --purge -y >/dev/null
 everything >/root/after
 diff /root/before /root/after
