@@ -45,13 +45,13 @@ DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ff
 LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lnettle -lm -ldl -lpthread
 
 MODULES  := base hash unicode json language http remote io document warc extract settings experiment hub track plot dedup repair clean synth pretokenize gguf steps token vocab \
-            shard foreign parts api device comm model formats optim parallel checkpoint train eval plan verify
+            shard foreign parts api device doctor comm model formats optim parallel checkpoint train eval plan verify
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
 LIBDT    := $B/lib/libdt.a
 # The library for other programs: functions of lib/api/dt.h.
 SHARED   := $B/lib/libdt.so.0
-TOOLS    := $(patsubst tools/%.c,%,$(wildcard tools/dt-*.c))
+TOOLS    := $(patsubst tools/%.c,%,$(wildcard tools/dt.c tools/dt-*.c))
 PROGRAMS := $(TOOLS:%=$B/bin/%)
 
 # --- engines: one plug-in per instruction set -----------------------------------------------------
@@ -203,6 +203,7 @@ all: $(PROGRAMS) $(ENGINES) $(SHARED) share ## build programs and engines into b
 share:
 	@mkdir -p $B/share $B/lib $B/tests
 	@ln -sfn '$(CURDIR)/share' $B/share/dt
+	@ln -sfn '$(CURDIR)/man' $B/share/man
 	@ln -sfn ../lib $B/tests/lib && ln -sfn ../share $B/tests/share
 
 # --- packages: make names missing ones, and installs them with DEPS=1 or where a goal is deps or ---
@@ -599,6 +600,12 @@ tinystories: deps-demo deps-download all ## the same on the TinyStories corpus: 
 corpus: deps-data all ## pages of Debian's documentation to shards, and a table; or WARC='FILE ...'
 	@$(MAKE) --no-print-directory -f pipelines/web-corpus.mk
 
+PICTURES := share/results/pictures
+FLOOR    := 0.619647 # of the stories that make demo holds out
+pictures: all ## draw README's pictures from the data beside them
+	@$B/bin/dt-plot loss $(PICTURES)/loss.jsonl --log y --floor $(FLOOR) --title 'make demo: the loss of a story model' -o $(PICTURES)/loss.svg
+	@$B/bin/dt-plot bars $(PICTURES)/speed.jsonl --log y -v 'times as fast' --title 'dt, times as fast as others on the same two cores' -o $(PICTURES)/speed.svg
+
 install: all ## install below DESTDIR and PREFIX
 	@for f in $(PROGRAMS); do install -D -m 755 $$f '$(DEST)'/bin/$${f##*/}; done
 	@for f in $(ENGINES); do install -D -m 644 $$f '$(DEST)'/lib/dt/$${f##*/}; done
@@ -641,7 +648,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
 .PHONY: all always wheel deb gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
-        demo pretokenize mlm tinystories corpus fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
+        demo pretokenize mlm tinystories corpus pictures fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help
 -include $(shell find $B -name sysroot -prune -o -name '*.d' -type f -print 2>/dev/null)

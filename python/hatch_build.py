@@ -17,7 +17,7 @@ class Programs(MetadataHookInterface):
     """Each program is a command that dt_tools starts."""
 
     def update(self, metadata):
-        sources = sorted(pathlib.Path(self.root, "tools").glob("dt-*.c"))
+        sources = sorted(pathlib.Path(self.root, "tools").glob("dt*.c"))
         metadata["scripts"] = {source.stem: "dt_tools:main" for source in sources}
 
 

@@ -45,7 +45,7 @@ static const struct dt_use uses[] = {
     {"WHAT", "RUN ...", NULL, "output title x log floor"},
     {"target", "RUN ...", "target", "output title x"},
     {"scaling", "ROWS", NULL, "output title axis value"},
-    {"bars", "ROWS", NULL, "output title value"},
+    {"bars", "ROWS", NULL, "output title value log"},
     {"roofline", "ROWS", NULL, "output title peak bandwidth"},
     {"timeline", "TRACE", NULL, "output title"},
     {NULL},
@@ -151,6 +151,7 @@ static struct dt_chart chart(void)
                              .axis = opt.axis,
                              .values = opt.values.items,
                              .value_count = opt.values.count,
+                             .log_y = opt.log == 1,
                              .peak = opt.peak,
                              .bandwidth = opt.bandwidth};
 }
@@ -256,6 +257,10 @@ static void check_usage(char **operands, int count)
         dt_program_usage("%s draws one file", operands[0]);
     if (opt.log >= 1 && opt.floor <= 0)
         dt_program_usage("--floor must be above 0 on a logarithmic axis");
+    if (strcmp(use.name, "bars") == 0 && (opt.log == 0 || opt.log == 2))
+        dt_program_usage("bars have a logarithmic axis y alone");
+    if (strcmp(use.name, "bars") == 0 && opt.log == 1 && opt.values.count > 1)
+        dt_program_usage("stacked bars have no logarithmic axis: give one --value");
     if (strcmp(use.name, "scaling") == 0 && opt.values.count > 1)
         dt_program_usage("scaling draws one --value");
 }

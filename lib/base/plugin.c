@@ -14,6 +14,15 @@
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
+char *dt_plugin_path(const char *name)
+{
+    const char *set = getenv("DT_ENGINES");
+    char *directory = set ? dt_strdup(set) : dt_program_installed_path("lib/dt");
+    char *path = dt_asprintf("%s/%s.so", directory, name);
+    free(directory);
+    return path;
+}
+
 #ifdef DT_STATIC
 
 static int find(const struct dt_plugin *p, const char *name, const void **table,
@@ -37,15 +46,6 @@ void *dt_plugin_symbol(const char *library, const char *symbol)
 
 #else
 
-static char *path_of(const char *name)
-{
-    const char *set = getenv("DT_ENGINES");
-    char *directory = set ? dt_strdup(set) : dt_program_installed_path("lib/dt");
-    char *path = dt_asprintf("%s/%s.so", directory, name);
-    free(directory);
-    return path;
-}
-
 static int load(const struct dt_plugin *p, const char *name, const char *path, const void **table,
                 struct dt_error *err)
 {
@@ -67,7 +67,7 @@ static int load(const struct dt_plugin *p, const char *name, const char *path, c
 static int find(const struct dt_plugin *p, const char *name, const void **table,
                 struct dt_error *err)
 {
-    char *path = path_of(name);
+    char *path = dt_plugin_path(name);
     int rc = load(p, name, path, table, err);
     free(path);
     return rc;

@@ -45,5 +45,8 @@ int dt_plugin_load(const struct dt_plugin *plugin, const char *name, const void 
 /* The address of SYMBOL in a LIBRARY ("libx.so.1") of the system; NULL if there is none, as always
  * for programs that are statically linked. */
 void *dt_plugin_symbol(const char *library, const char *symbol);
+/* The file that dt_plugin_load loads for a name, unless it is linked into the program; owned by the
+ * caller. */
+char *dt_plugin_path(const char *name);
 
 #endif

@@ -138,8 +138,26 @@ static void add_bar_data(struct dt_buffer *script, const struct bars *b)
     dt_buffer_add_string(script, "end_of_data\n");
 }
 
+/* Where bars begin: 0, or on a logarithmic axis the power of ten below the smallest. */
+static double base_of(const struct dt_chart *chart, const struct bars *b)
+{
+    double least = INFINITY;
+    for (int i = 0; i < b->groups * b->series; i++)
+        if (b->low[i] > 0)
+            least = fmin(least, b->low[i]);
+    return chart->log_y && isfinite(least) ? exp10(floor(log10(least))) : 0;
+}
+
+/* The length of a bar of x as a fraction of one of largest. */
+static double length_of(double x, double base, double largest)
+{
+    if (!isfinite(x) || largest <= 0 || x <= base)
+        return 0;
+    return base > 0 ? log(x / base) / log(largest / base) : x / largest;
+}
+
 /* Bars as text, one per line, instead of gnuplot's text terminal. */
-static int write_text_bars(const struct bars *b, const char *title, const char *label,
+static int write_text_bars(const struct bars *b, const char *title, const char *label, double base,
                            struct dt_output *out, struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY;
@@ -152,7 +170,7 @@ static int write_text_bars(const struct bars *b, const char *title, const char *
         const char *group = b->group_names[i / b->series], *series = b->series_names[i % b->series];
         char *name = b->series == 1 ? dt_strdup(group)
                                     : dt_asprintf("%s%s%s", group, *group ? ", " : "", series);
-        double part = largest > 0 && isfinite(b->median[i]) ? b->median[i] / largest : 0;
+        double part = length_of(b->median[i], base, largest);
         dt_buffer_printf(&text, "%-30.30s |", name);
         for (int c = 0; c < (int)lround(part * BAR_COLUMNS); c++)
             dt_buffer_add_char(&text, '#');
@@ -168,14 +186,14 @@ static int draw_bars(const struct dt_chart *chart, const struct bars *b, const c
                      struct dt_output *out, struct dt_error *err)
 {
     struct dt_buffer script = DT_BUFFER_EMPTY;
-    double most = 0;
+    double most = 0, base = base_of(chart, b);
     if (chart->format == DT_PLOT_TEXT)
-        return write_text_bars(b, chart->title, label, out, err);
+        return write_text_bars(b, chart->title, label, base, out, err);
     for (int i = 0; i < b->groups * b->series; i++)
         most = b->median[i] > most ? b->median[i] : most;
     dt_gnuplot_set_string(&script, "y_label", label);
-    dt_buffer_printf(&script, "groups = %d\nseries = %d\nstacked = %d\nmost = %.9g\n", b->groups,
-                     b->series, b->stacked, most);
+    dt_buffer_printf(&script, "groups = %d\nseries = %d\nstacked = %d\nmost = %.9g\nbase = %.9g\n",
+                     b->groups, b->series, b->stacked, most, base);
     dt_figure_set_ticks(&script, "group", (const char *const *)b->group_names, b->groups);
     dt_figure_set_array(&script, "name", (const char *const *)b->series_names, b->series);
     add_bar_data(&script, b);

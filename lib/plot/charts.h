@@ -17,6 +17,7 @@ struct dt_chart {
     const char *axis;          /* scaling: the x axis; NULL: the first axis */
     const char *const *values; /* names of values; count 0: the defaults below */
     int value_count;
+    bool log_y;       /* bars: a logarithmic axis, from the power of ten below the smallest */
     double peak;      /* of a roofline, GFLOP/s; 0: the largest gemm_gflops measured */
     double bandwidth; /* GB/s; 0: the largest memory_gb_per_second measured */
 };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Bars with quartiles. Before this: style.gnuplot, y_label, groups, series, stacked, most (the
-# largest value), group[], name[], and $bars: a line per group, with its index and median, low and
+# largest value), base (of a logarithmic axis; 0: linear), group[], name[], and $bars: a line per group, with its index and median, low and
 # high of each series.
 power = most < 1e5 ? 0 : int(floor(log10(most) / 3))
 power = power > 4 ? 4 : power
@@ -8,6 +8,10 @@ unit = 1000.0**power
 array unit_name[5] = ["", " (thousands)", " (millions)", " (billions)", " (10^12)"]
 set ylabel y_label . unit_name[power + 1]
 set yrange [0:*]
+if (base > 0) {
+    set logscale y
+    set yrange [base / unit:2 * most / unit] noextend
+}
 set format y "%.10g"
 set style fill solid 0.9 noborder
 set xtics scale 0

@@ -3,7 +3,7 @@
 load ../helper
 
 programs() {
-    for source in "$ROOT"/tools/dt-*.c; do
+    for source in "$ROOT"/tools/dt*.c; do
         basename "$source" .c
     done
 }

@@ -59,12 +59,12 @@ copy_house() {
 }
 
 @test "each program has a man page and a test, and each page a program" {
-    for source in $(find "$ROOT/tools" -name "dt-*.c"); do
+    for source in $(find "$ROOT/tools" -name "dt*.c"); do
         tool="$(basename "$source" .c)"
         [ -e "$ROOT/man/man1/$tool.1" ] || { echo "man/man1/$tool.1 is missing"; return 1; }
         ls "$ROOT"/tests/tools/"$tool"*.bats || return 1
     done
-    for page in "$ROOT"/man/man1/dt-*.1; do
+    for page in "$ROOT"/man/man1/dt*.1; do
         [ -e "$page" ] || continue
         [ -e "$ROOT/tools/$(basename "$page" .1).c" ] || { echo "the program of $page is missing"; return 1; }
     done
@@ -109,7 +109,7 @@ copy_house() {
 }
 
 @test "every --help and --version succeeds, and fails where stdout is full" {
-    for source in $(find "$ROOT/tools" -name "dt-*.c"); do
+    for source in $(find "$ROOT/tools" -name "dt*.c"); do
         tool="$(basename "$source" .c)"
         "$tool" --version | grep "^$tool (dt) [0-9]"
         "$tool" --help | grep "^usage: $tool"
@@ -211,6 +211,9 @@ lib/plan/costs log2
 lib/plan/goodput exp
 lib/plan/goodput expm1
 lib/plan/goodput log1p
+lib/plot/charts exp10
+lib/plot/charts log
+lib/plot/charts log10
 END
     diff "$T/allowed" "$T/found"
 }

@@ -9,7 +9,7 @@ setup() {
 }
 
 @test "programs, engines, shared files and pages are installed, and nothing else" {
-    for source in "$ROOT"/tools/dt-*.c; do
+    for source in "$ROOT"/tools/dt*.c; do
         [ -x "$PREFIX/bin/$(basename "$source" .c)" ]
     done
     (cd "$ROOT/share" && find . -type f -not -path './setup/*' -not -path './packaging/*' -not -path './results/*') | while read -r file; do
@@ -28,8 +28,8 @@ setup() {
     [ ! -e "$PREFIX/share/dt/setup" ]
     [ ! -e "$PREFIX/share/dt/packaging" ]
     [ ! -e "$PREFIX/share/dt/results" ]
-    run find "$T/a dir" -type f -not -path "$PREFIX/bin/dt-*" -not -path "$PREFIX/lib/dt/*.so" \
-        -not -path "$PREFIX/share/dt/*" -not -path "$PREFIX/share/bash-completion/completions/dt-*" \
+    run find "$T/a dir" -type f -not -path "$PREFIX/bin/dt*" -not -path "$PREFIX/lib/dt/*.so" \
+        -not -path "$PREFIX/share/dt/*" -not -path "$PREFIX/share/bash-completion/completions/dt*" \
         -not -path "$PREFIX/share/zsh/site-functions/_dt" -not -path "$PREFIX/share/man/man?/*" \
         -not -path "$PREFIX/lib/libdt.so.0" -not -path "$PREFIX/include/dt.h"
     [ -z "$output" ]

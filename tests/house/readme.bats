@@ -16,9 +16,10 @@ setup() {
 # A PATH without the programs of dt.
 bare_path() { tr : '\n' <<<"$PATH" | grep -vF "$DT_BUILD/bin" | paste -sd :; }
 
-# Commands of the table of measurements, a line each.
+# Commands of the measurements in dt-benchmarks(7), a line each.
 measurements() {
-    sed -n '/^## What it does/,/^## /p' "$ROOT/README.md" | grep '^| .* |$' | sed -nE 's/.*\| `([^|]*)`[^`|]* \|$/\1/p'
+    sed -n '/^\.Ss What does it do/,/^\.Ss How/p' "$ROOT/man/man7/dt-benchmarks.7" |
+        sed -n "s/\\\\(aq/'/g; s/^\.It Li //p"
 }
 
 # Commands of the blocks that are indented, a line each, without comments.
@@ -81,11 +82,24 @@ END
     [[ "$output" == *"Once upon a time"* ]]
 }
 
-@test "the commands beside measurements in README are complete" {
+@test "dt tour has the commands of README's tour" {
+    awk '/^```sh$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$ROOT/README.md" >tour
+    diff <(grep -A 3 '^dt-' tour | grep -vE '^(--|cd .*)$') <(grep -vE '^(#.*)?$' "$ROOT/share/tour")
+}
+
+@test "README names pages and pictures that exist" {
+    grep -oE '`dt help [a-z]+`' "$ROOT/README.md" | tr -d '`' | while read -r _ _ page; do
+        ls "$ROOT"/man/man?/dt-"$page".? || { echo "$page"; return 1; }
+    done
+    grep -oE '\]\([^)]*\)' "$ROOT/README.md" | tr -d '])(' >files
+    [ "$(wc -l <files)" -ge 3 ]
+    while read -r file; do [ -e "$ROOT/$file" ] || { echo "$file"; return 1; }; done <files
+}
+
+@test "the commands of measurements are complete" {
     command -v python3 >/dev/null || skip "no python3"
     measurements >lines
     [ "$(wc -l <lines)" -ge 20 ]
-    [ "$(wc -l <lines)" -eq "$(sed -n '/^## What it does/,/^## /p' "$ROOT/README.md" | grep -c '^| .*`.* |$')" ]
     while read -r line; do check_commands "$line"; done <lines
 }
 
@@ -100,7 +114,7 @@ END
     mkdir -p build/tour
     ln -s "$ROOT/share" share
     (cd build/tour && make_data 200 300 && mv data shards && mv tok.json tokenizer.json)
-    command=$(blocks | grep '^mpirun')
+    command=$(blocks | grep '^mpirun.*dt-train')
     [ -n "$command" ]
     DT_SET='model.hidden_size=16 model.max_seq_len=32 training.max_steps=1 training.warmup_steps=0' \
         timeout 900 bash -c "$command" >said 2>&1 || { cat said; return 1; }

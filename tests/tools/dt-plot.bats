@@ -222,6 +222,22 @@ make_rows() {
     grep -qF '>weights<' "$T/b.svg"
 }
 
+@test "bars have a logarithmic axis on request, from a power of ten below the smallest" {
+    rows="$ROOT/share/results/pictures/speed.jsonl"
+    dt-plot bars --log y -v 'times as fast' "$rows" >"$T/log"
+    dt-plot bars -v 'times as fast' "$rows" >"$T/linear"
+    # log(1.85) / log(130) of 40 columns, and 1.85 / 130 of them
+    grep -qE '^torch\.compile +\|#{5} 1\.85$' "$T/log"
+    grep -qE '^torch\.compile +\|# 1\.85$' "$T/linear"
+    dt-plot bars --log y -v 'times as fast' "$rows" -o "$T/log.svg"
+    grep -q '<tspan[^>]*> 10</tspan>\|<text>10</text>\|> *10 *<' "$T/log.svg"
+    run dt-plot bars --log x "$rows"
+    [ "$status" -eq 2 ]
+    [ "${lines[0]}" = "dt-plot: bars have a logarithmic axis y alone" ]
+    run dt-plot bars --log y -v a -v b "$rows"
+    [ "$status" -eq 2 ]
+}
+
 @test "bars of one axis are labelled below, with medians above" {
     dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a rate=1e-3,2e-3 -- \
         awk 'BEGIN { r = {rate}; print "{\"val_loss\":" 3 + 123.4 * r ",\"speed\":" 12345678 * r "}" }' >/dev/null

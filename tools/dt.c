@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* dt: runs the other programs, and tells what they are. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/child.h"
+#include "base/path.h"
+#include "base/program.h"
+#include "doctor/doctor.h"
+
+#define PREFIX "dt-"
+
+static struct {
+    bool print;
+} opt;
+
+static const struct dt_option options[] = {
+    {"print", 0, DT_OPTION_FLAG, &opt.print, NULL, "print the commands of the tour"}, {NULL}};
+
+static const struct dt_use uses[] = {
+    {"help", "[PROGRAM]", NULL, ""},
+    {"tour", "[DIRECTORY]", NULL, "print"},
+    {"doctor", "", NULL, ""},
+    {"PROGRAM", "[ARGUMENT ...]", NULL, ""},
+    {NULL},
+};
+
+static const struct dt_command command = {"dt", "run a program of dt, and say what there is", "",
+                                          options, uses};
+
+/* In the order in which text passes through them. */
+static const char *const programs[] = {
+    "dt-synth", "dt-extract", "dt-clean", "dt-dedup",  "dt-vocab",    "dt-tokenize", "dt-shard",
+    "dt-cat",   "dt-train",   "dt-eval",  "dt-export", "dt-generate", "dt-verify",   "dt-plot",
+    "dt-track", "dt-part",    "dt-bench", "dt-plan",   NULL};
+
+/* Replaces this program by PROGRAM beside it, or on PATH. */
+static void run(const char *program, char **arguments)
+{
+    char *beside = dt_program_installed_path("bin"), *path = dt_path_join(beside, program);
+    arguments[0] = (char *)program;
+    execv(path, arguments);
+    if (errno == ENOENT)
+        execvp(program, arguments);
+    if (errno != ENOENT) {
+        dt_program_warn("cannot run '%s': %s", program, strerror(errno));
+        exit(1);
+    }
+    const char *near = dt_program_did_you_mean(program, programs);
+    if (near)
+        dt_program_usage("unknown program '%s': did you mean 'dt %s'?", program,
+                         near + strlen(PREFIX));
+    dt_program_usage("unknown program '%s': 'dt help' lists them", program);
+}
+
+/* The line "dt-x: summary" of its --help. */
+static int print_summary(const char *program, struct dt_error *err)
+{
+    char *directory = dt_program_installed_path("bin"), *path = dt_path_join(directory, program);
+    const char *const arguments[] = {path, "--help", NULL};
+    struct dt_child child;
+    const size_t length = strlen(program);
+    int rc = dt_child_start(&child, arguments, -1, true, err);
+    FILE *lines = rc == 0 ? fdopen(child.output, "r") : NULL;
+    char *line = NULL;
+    for (size_t capacity = 0; lines && getline(&line, &capacity, lines) > 0;)
+        if (strncmp(line, program, length) == 0 && line[length] == ':')
+            printf("  %-10s%s", program + strlen(PREFIX), line + length + 1);
+    free(line);
+    if (lines)
+        fclose(lines);
+    child.output = -1;
+    free(path);
+    free(directory);
+    return rc == 0 ? dt_child_finish(&child, err) : rc;
+}
+
+static int list_programs(void)
+{
+    struct dt_error err;
+    printf("dt PROGRAM [ARGUMENT ...] runs dt-PROGRAM:\n\n");
+    for (int i = 0; programs[i]; i++)
+        if (print_summary(programs[i], &err) < 0)
+            return dt_program_report(&err);
+    printf("\nand dt itself:\n\n"
+           "  help       show the manual page of a program, or this list\n"
+           "  tour       from text to a trained model in a minute\n"
+           "  doctor     what is installed, what works, and what to install\n\n"
+           "Manual pages to begin with: dt help tutorial, dt help config, dt help python\n");
+    return dt_finish_stdout();
+}
+
+/* The manual page of dt-NAME, or its --help. */
+static int help(const char *name)
+{
+    const char *stem = strncmp(name, PREFIX, strlen(PREFIX)) == 0 ? name + strlen(PREFIX) : name;
+    char *page = strcmp(name, "dt") == 0 ? dt_strdup(name) : dt_asprintf(PREFIX "%s", stem);
+    char *man = dt_program_installed_path("share/man");
+    if (access(man, R_OK) == 0)
+        execlp("man", "man", "-M", man, page, (char *)NULL);
+    run(page, (char *[]){NULL, "--help", NULL});
+    return 1;
+}
+
+/* The shell prints each line of the tour before it runs it. */
+static int tour(const char *directory)
+{
+    char *script = dt_program_installed_path("share/dt/tour"),
+         *bin = dt_program_installed_path("bin");
+    const char *path = getenv("PATH");
+    if (opt.print)
+        execlp("cat", "cat", script, (char *)NULL);
+    char *with = dt_asprintf("%s:%s", bin, path ? path : "/usr/bin:/bin");
+    setenv("PATH", with, 1);
+    if (mkdir(directory, 0777) < 0 || chdir(directory) < 0) {
+        dt_program_warn("cannot make the directory '%s' for the tour: %s", directory,
+                        strerror(errno));
+        return 1;
+    }
+    fprintf(stderr, "The tour in %s:\n\n", directory);
+    execlp("sh", "sh", "-ev", script, (char *)NULL);
+    dt_program_warn("cannot run sh: %s", strerror(errno));
+    return 1;
+}
+
+static int doctor(void)
+{
+    struct dt_buffer report = DT_BUFFER_EMPTY;
+    int faults = dt_doctor_examine(&report, programs);
+    dt_program_print(report.data);
+    dt_buffer_release(&report);
+    int rc = dt_finish_stdout();
+    return faults > 0 ? 1 : rc;
+}
+
+int main(int argc, char **argv)
+{
+    enum { HELP, TOUR, DOCTOR, PROGRAM };
+    int use = 0;
+    dt_program_parse_options(&command, argc > 1 && *argv[1] == '-' ? argc : 1, argv);
+    if (argc < 2)
+        return list_programs();
+    while (use < PROGRAM && strcmp(argv[1], uses[use].name) != 0)
+        use++;
+    if (use == PROGRAM && *argv[1] == '-')
+        dt_program_usage("the first word is help, tour, doctor or a program");
+    if (use == PROGRAM)
+        run(dt_asprintf(PREFIX "%s", argv[1]), argv + 1);
+    int first = dt_program_parse_options(&command, argc, argv);
+    dt_program_check_use(&command, &uses[use]);
+    if (argc - first > (use == DOCTOR ? 1 : 2))
+        dt_program_usage("%s takes no operand '%s'", argv[1], argv[argc - 1]);
+    const char *operand = argc - first == 2 ? argv[first + 1] : NULL;
+    if (use == HELP)
+        return operand ? help(operand) : list_programs();
+    return use == TOUR ? tour(operand ? operand : "dt-tour") : doctor();
+}
