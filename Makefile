@@ -170,6 +170,7 @@ MAN   := $(wildcard man/man*/*.[1-9])
 DEST   = $(DESTDIR)$(PREFIX)
 BASH_COMPLETIONS := share/bash-completion/completions
 ZSH_COMPLETIONS  := share/zsh/site-functions
+FISH_COMPLETIONS := share/fish/vendor_completions.d
 
 # --- tests ----------------------------------------------------------------------------------------
 UNIT_SRC := $(wildcard tests/*/test-*.c)
@@ -600,6 +601,9 @@ tinystories: deps-demo deps-download all ## the same on the TinyStories corpus: 
 corpus: deps-data all ## pages of Debian's documentation to shards, and a table; or WARC='FILE ...'
 	@$(MAKE) --no-print-directory -f pipelines/web-corpus.mk
 
+html: ## write the website of the manual pages to build/html
+	@share/setup/html $B/html
+
 PICTURES := share/results/pictures
 FLOOR    := 0.619647 # of the stories that make demo holds out
 pictures: all ## draw README's pictures from the data beside them
@@ -614,10 +618,12 @@ install: all ## install below DESTDIR and PREFIX
 	@for f in $(SHARE); do install -D -m $$([ -x share/$$f ] && echo 755 || echo 644) share/$$f '$(DEST)'/share/dt/$$f; done
 	@for f in $(MAN); do install -D -m 644 $$f '$(DEST)'/share/$$f; done
 	@for f in $(TOOLS); do install -D -m 644 share/completions/dt.bash '$(DEST)'/$(BASH_COMPLETIONS)/$$f; done
+	@for f in $(TOOLS); do install -D -m 644 share/completions/dt.fish '$(DEST)'/$(FISH_COMPLETIONS)/$$f.fish; done
 	@install -D -m 644 share/completions/_dt '$(DEST)'/$(ZSH_COMPLETIONS)/_dt
 
 uninstall: ## remove what install put below DESTDIR and PREFIX
 	@rm -f $(PROGRAMS:$B/%='$(DEST)'/%) $(MAN:%='$(DEST)'/share/%)
+	@rm -f $(TOOLS:%='$(DEST)'/$(FISH_COMPLETIONS)/%.fish)
 	@rm -f $(TOOLS:%='$(DEST)'/$(BASH_COMPLETIONS)/%) '$(DEST)'/$(ZSH_COMPLETIONS)/_dt
 	@rm -f '$(DEST)'/lib/$(notdir $(SHARED)) '$(DEST)'/lib/libdt.so '$(DEST)'/include/dt.h
 	@rm -rf '$(DEST)'/lib/dt '$(DEST)'/share/dt
@@ -648,7 +654,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
 .PHONY: all always wheel deb gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
-        demo pretokenize mlm tinystories corpus pictures fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
+        demo pretokenize mlm tinystories corpus html pictures fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help
 -include $(shell find $B -name sysroot -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/completion.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/program.h"
@@ -11,6 +12,7 @@
 #include "clean/clean.h"
 #include "clean/contamination-report.h"
 #include "clean/drop-list.h"
+#include "clean/quality.h"
 #include "dedup/contamination.h"
 #include "document/options.h"
 #include "document/stream.h"
@@ -38,6 +40,13 @@ static struct {
          .min_chars = 1,
          .max_masked = -1,
          .sequence = 13};
+
+static void add_masks(struct dt_buffer *words)
+{
+    for (int i = 0; dt_mask_names[i]; i++)
+        dt_completion_add(words, dt_mask_names[i]);
+    dt_completion_add(words, "all");
+}
 
 static const struct dt_option options[] = {
     {"from", 0, DT_OPTION_CHOICE, &opt.from, "FORMAT",
@@ -76,7 +85,8 @@ static const struct dt_option options[] = {
     {"language-score", 0, DT_OPTION_REAL, &opt.language_score, "X",
      "drop documents whose meta.lang_score is below X", .min = 0, .max = 1},
     {"rules", 0, DT_OPTION_LIST, &opt.rules, "FILE",
-     "apply a rule file: gopher, c4, fineweb, dolma, or your own", .reads = true},
+     "apply a rule file: gopher, c4, fineweb, dolma, or your own", .reads = true,
+     .words = dt_rule_file_add_names},
     {"decontaminate", 0, DT_OPTION_LIST, &opt.contamination, "FILE",
      "drop documents that share words with evaluation texts", .reads = true},
     {"sequence", 0, DT_OPTION_INT, &opt.sequence, "N",
@@ -86,7 +96,7 @@ static const struct dt_option options[] = {
      "write which evaluation texts were found to FILE, as JSON Lines", .writes = "",
      .with = "decontaminate"},
     {"mask", 0, DT_OPTION_STRING, &opt.mask, "LIST",
-     "mask personal data: email,ipv6,ipv4,iban,card,phone or all"},
+     "mask personal data: email,ipv6,ipv4,iban,card,phone or all", .words = add_masks},
     {"max-masked", 0, DT_OPTION_INT, &opt.max_masked, "N",
      "drop documents with more than N masked places", .min = 0, .max = 1e15, .with = "mask"},
     {"drop", 0, DT_OPTION_STRING, &opt.drop, "LIST", "drop the documents that dt-dedup(1) listed",

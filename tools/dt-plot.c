@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/completion.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/program.h"
@@ -51,8 +52,17 @@ static const struct dt_use uses[] = {
     {NULL},
 };
 
+/* Members of dt-metrics(5) that are often drawn. */
+static void add_curves(struct dt_buffer *words)
+{
+    static const char *const names[] = {"loss", "lr", "grad_norm", "tokens_per_second", "mfu"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        dt_completion_add(words, names[i]);
+}
+
 static const struct dt_command command = {
-    "dt-plot", "draw curves of runs, results of matrices, and traces", "", options, uses};
+    "dt-plot", "draw curves of runs, results of matrices, and traces", "", options, uses,
+    add_curves};
 
 static enum dt_plot_format format_of(const char *path)
 {

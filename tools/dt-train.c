@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/completion.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/program.h"
@@ -33,20 +34,28 @@ static struct {
     bool quiet, print_config, dry_run;
 } opt = {.device = "cpu"};
 
+static void add_resumes(struct dt_buffer *words)
+{
+    dt_completion_add(words, "auto");
+    dt_completion_add(words, "none");
+}
+
 static const struct dt_option options[] = {
     {"config", 'c', DT_OPTION_STRING, &opt.config, "FILE", "read settings from the YAML file FILE"},
     {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE",
-     "change one setting, such as training.max_steps=100"},
+     "change one setting, such as training.max_steps=100", .words = dt_settings_add_words},
     {"output", 'o', DT_OPTION_STRING, &opt.output, "DIR",
      "write metrics.jsonl and checkpoints to DIR"},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "put this tokenizer.json into the checkpoints", .reads = true},
     {"resume", 0, DT_OPTION_STRING, &opt.resume, "WHAT",
-     "auto: from the newest checkpoint in DIR, if any (the default); none; or a checkpoint"},
+     "auto: from the newest checkpoint in DIR, if any (the default); none; or a checkpoint",
+     .words = add_resumes},
     {"init-from", 0, DT_OPTION_STRING, &opt.init_from, "DIR",
      "start from the shape and parameters of the model in DIR", .reads = true},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME",
-     "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic"},
+     "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic",
+     .words = dt_device_add_names},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 4096},
     {"print-config", 0, DT_OPTION_FLAG, &opt.print_config, NULL,

@@ -7,6 +7,7 @@
 #include "base/program.h"
 #include "base/stop.h"
 #include "hub/hub.h"
+#include "settings/settings.h"
 #include "verify/document.h"
 #include "verify/files.h"
 #include "verify/replay.h"
@@ -38,8 +39,9 @@ static const struct dt_option options[] = {
     {"deep", 0, DT_OPTION_STRING, &opt.deep, "FILE",
      "also compare hashes of traced steps, of FILE or of a run", .reads = true},
     {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE",
-     "a setting of the layout, such as distributed.tp=2"},
-    {"device", 0, DT_OPTION_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ..."},
+     "a setting of the layout, such as distributed.tp=2", .words = dt_settings_add_words},
+    {"device", 0, DT_OPTION_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ...",
+     .words = dt_device_add_names},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
      .min = 1, .max = 4096},
     {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "show no progress"},

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/child.h"
+#include "base/completion.h"
 #include "base/path.h"
 #include "base/program.h"
 #include "doctor/doctor.h"
@@ -30,14 +31,20 @@ static const struct dt_use uses[] = {
     {NULL},
 };
 
-static const struct dt_command command = {"dt", "run a program of dt, and say what there is", "",
-                                          options, uses};
-
 /* In the order in which text passes through them. */
 static const char *const programs[] = {
     "dt-synth", "dt-extract", "dt-clean", "dt-dedup",  "dt-vocab",    "dt-tokenize", "dt-shard",
     "dt-cat",   "dt-train",   "dt-eval",  "dt-export", "dt-generate", "dt-verify",   "dt-plot",
     "dt-track", "dt-part",    "dt-bench", "dt-plan",   NULL};
+
+static void add_programs(struct dt_buffer *words)
+{
+    for (int i = 0; programs[i]; i++)
+        dt_completion_add(words, programs[i] + strlen(PREFIX));
+}
+
+static const struct dt_command command = {
+    "dt", "run a program of dt, and say what there is", "", options, uses, add_programs};
 
 /* Replaces this program by PROGRAM beside it, or on PATH. */
 static void run(const char *program, char **arguments)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/program.h"
+#include "base/completion.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -232,22 +233,6 @@ static void print_help(const struct dt_command *c)
         print_option(o);
     printf("  -h, --help                show this help\n"
            "      --version             show the version\n");
-}
-
-/* One line per option, for shell completion: --name, -x, argument, choices and help, separated
- * by tabs. */
-static void print_option_table(const struct dt_command *c)
-{
-    for (const struct dt_option *o = c->options; o->name; o++) {
-        printf("--%s\t", o->name);
-        if (o->letter)
-            printf("-%c", o->letter);
-        printf("\t%s\t", argument_name(o));
-        for (int i = 0; o->kind == DT_OPTION_CHOICE && o->choices[i]; i++)
-            printf("%s%s", i > 0 ? " " : "", o->choices[i]);
-        printf("\t%s\n", o->help);
-    }
-    printf("--help\t-h\t\t\tshow this help\n--version\t\t\t\tshow the version\n");
 }
 
 static const char *described(const struct dt_option *o)
@@ -638,7 +623,7 @@ int dt_program_parse_options(const struct dt_command *c, int argc, char **argv)
     dt_buffer_printf(&command_line, "%s %s:", c->name, dt_version);
     int count = build_tables(c, longs, shorts);
     if (argc == 2 && strcmp(argv[1], "--print-options") == 0) {
-        print_option_table(c);
+        dt_completion_print(c);
         exit(dt_finish_stdout());
     }
     opterr = 0;

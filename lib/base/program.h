@@ -23,6 +23,8 @@
 
 #include "base/error.h"
 
+struct dt_buffer;
+
 enum dt_option_kind {
     DT_OPTION_FLAG,   /* bool *: set to true */
     DT_OPTION_STRING, /* const char **, borrowed from argv */
@@ -58,6 +60,9 @@ struct dt_option {
     /* Not NULL: the output may replace an operand, as it is renamed when complete, unless one of
      * these options (long names, separated by spaces) was given. */
     const char *in_place;
+    /* Appends the words that shells offer as its value (base/completion.h). NULL: choices, those
+     * that arg spells ("stop|skip"), or files. */
+    void (*words)(struct dt_buffer *words);
 };
 
 /* A subcommand and the long names of its options, separated by spaces. Its name is the first
@@ -71,7 +76,8 @@ struct dt_command {
     const char *name, *summary;
     const char *operands; /* as in the usage line: "[FILE ...]" */
     const struct dt_option *options;
-    const struct dt_use *uses; /* NULL, or ended by a NULL name: one usage line each */
+    const struct dt_use *uses;              /* NULL, or ended by a NULL name: one usage line each */
+    void (*words)(struct dt_buffer *words); /* offered as first operand, besides those of uses */
 };
 
 /* Sets the program's name, parses, and returns the index of the first operand. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/completion.h"
 #include "base/file.h"
 #include "base/program.h"
 #include "clean/file-rules.h"
@@ -41,6 +42,13 @@ static int find_file(const char *name, char **path, struct dt_error *err)
                    "'%s': not found; the built-in sets of rules are gopher, c4, fineweb, "
                    "fineweb2 and dolma",
                    name);
+}
+
+void dt_rule_file_add_names(struct dt_buffer *words)
+{
+    char *folder = dt_program_installed_path("share/dt/rules");
+    dt_completion_add_files(words, folder, ".rules");
+    free(folder);
 }
 
 /* Cuts comment and blanks from both ends of a line. */

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/completion.h"
 #include "base/plugin.h"
 #include "base/pool.h"
 #include "base/program.h"
@@ -92,6 +93,21 @@ int dt_device_open(struct dt_device **result, const char *name, int threads, str
     }
     *result = dev;
     return 0;
+}
+
+void dt_device_add_names(struct dt_buffer *words)
+{
+    struct dt_buffer files = DT_BUFFER_EMPTY;
+    char *directory = dt_plugin_path(""), *end = strrchr(directory, '/');
+    *end = '\0';
+    dt_completion_add_files(&files, directory, ".so");
+    dt_completion_add(words, "cpu");
+    for (char *rest, *name = strtok_r(files.data, " ", &rest); name;
+         name = strtok_r(NULL, " ", &rest))
+        if (strncmp(name, "cpu-", 4) == 0 || strncmp(name, "cuda", 4) == 0)
+            dt_completion_add(words, name);
+    dt_buffer_release(&files);
+    free(directory);
 }
 
 void dt_device_set_canonical(struct dt_device *dev)

@@ -371,6 +371,9 @@ struct dt_device {
 int dt_device_open(struct dt_device **dev, const char *name, int threads,
                    struct dt_error *err) DT_MUST_CHECK;
 void dt_device_close(struct dt_device *dev); /* NULL is fine */
+/* Appends the names that are installed (base/completion.h). */
+struct dt_buffer;
+void dt_device_add_names(struct dt_buffer *words);
 
 /* From now on all ops have the bits of dt-arithmetic(7), which are those of every machine and
  * engine: of the cpu engine, 16-bit products too; of the cuda engine, by its canonical kernels.

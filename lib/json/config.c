@@ -494,3 +494,15 @@ const struct dt_setting *dt_config_difference(const struct dt_setting *schema, c
     dt_buffer_release(&y);
     return different;
 }
+
+void dt_config_add_words(const struct dt_setting *schema, struct dt_buffer *words)
+{
+    static const char *const truths[] = {"true", "false", NULL}, *const any[] = {"", NULL};
+    for (const struct dt_setting *s = schema; s->name; s++) {
+        const char *const *values = s->kind == DT_SETTING_CHOICE ? s->choices
+                                    : s->kind == DT_SETTING_BOOL ? truths
+                                                                 : any;
+        for (; s->kind < DT_SETTING_ALIAS && *values; values++)
+            dt_buffer_printf(words, "%s%s=%s", words->size > 0 ? " " : "", s->name, *values);
+    }
+}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/cluster.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/completion.h"
 #include "base/file.h"
 #include "base/program.h"
 
@@ -46,27 +46,23 @@ static const struct dt_setting schema[] = {
     {NULL},
 };
 
-static int is_description(const struct dirent *e)
+void dt_cluster_add_names(struct dt_buffer *words)
 {
-    const char *dot = strrchr(e->d_name, '.');
-    return dot && strcmp(dot, ".yaml") == 0;
+    char *folder = dt_program_installed_path("share/dt/clusters");
+    dt_completion_add_files(words, folder, ".yaml");
+    free(folder);
+}
+
+void dt_cluster_add_settings(struct dt_buffer *words)
+{
+    dt_config_add_words(schema, words);
 }
 
 static int fail_unknown(const char *place, const char *folder, struct dt_error *err)
 {
-    struct dirent **files;
     struct dt_buffer names = DT_BUFFER_EMPTY;
-    int count = scandir(folder, &files, is_description, alphasort);
-    if (count < 0)
-        dt_checked_errno(NULL);
-    for (int i = 0; i < count; i++) {
-        int length = (int)(strrchr(files[i]->d_name, '.') - files[i]->d_name);
-        dt_buffer_printf(&names, "%s%.*s", i > 0 ? ", " : ": ", length, files[i]->d_name);
-        free(files[i]);
-    }
-    if (count >= 0)
-        free(files);
-    int rc = dt_fail(err, DT_EINVALID, "'%s' is neither a file nor a cluster in %s%s", place,
+    dt_cluster_add_names(&names);
+    int rc = dt_fail(err, DT_EINVALID, "'%s' is neither a file nor a cluster in %s: %s", place,
                      folder, names.data ? names.data : "");
     dt_buffer_release(&names);
     return rc;

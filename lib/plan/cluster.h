@@ -44,6 +44,10 @@ struct dt_cluster {
     } reliability;
 };
 
+/* Words for shells (base/completion.h): clusters in share/dt/clusters, and settings of one. */
+void dt_cluster_add_names(struct dt_buffer *words);
+void dt_cluster_add_settings(struct dt_buffer *words);
+
 /* place: a path, or the name of a file in share/dt/clusters without ".yaml". overrides:
  * "section.key=value", the values of --machine. */
 int dt_cluster_read(struct dt_cluster *cluster, const char *place, const char *const *overrides,

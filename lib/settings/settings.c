@@ -415,3 +415,8 @@ int dt_settings_limit_steps(struct dt_settings *s, uint64_t samples, const char 
                        s->training.warmup_steps, s->training.max_steps);
     return 0;
 }
+
+void dt_settings_add_words(struct dt_buffer *words)
+{
+    dt_config_add_words(dt_settings_schema, words);
+}

@@ -97,6 +97,8 @@ struct dt_settings {
 };
 
 extern const struct dt_setting dt_settings_schema[];
+/* dt_config_add_words of it. */
+void dt_settings_add_words(struct dt_buffer *words);
 
 /* Reads defaults, the file at path (NULL: none), and "section.key=value" overrides: those in the
  * environment variable DT_SET, separated by white space, then these. After an error the others are

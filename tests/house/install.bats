@@ -30,7 +30,7 @@ setup() {
     [ ! -e "$PREFIX/share/dt/results" ]
     run find "$T/a dir" -type f -not -path "$PREFIX/bin/dt*" -not -path "$PREFIX/lib/dt/*.so" \
         -not -path "$PREFIX/share/dt/*" -not -path "$PREFIX/share/bash-completion/completions/dt*" \
-        -not -path "$PREFIX/share/zsh/site-functions/_dt" -not -path "$PREFIX/share/man/man?/*" \
+        -not -path "$PREFIX/share/fish/vendor_completions.d/dt*.fish" -not -path "$PREFIX/share/zsh/site-functions/_dt" -not -path "$PREFIX/share/man/man?/*" \
         -not -path "$PREFIX/lib/libdt.so.0" -not -path "$PREFIX/include/dt.h"
     [ -z "$output" ]
 }
