@@ -74,6 +74,8 @@ static char source[4096]; /* names the settings in errors */
 static const char *data_path;
 static struct dt_comm *world; /* all ranks of the run */
 static bool over_tcp;         /* ranks meet without MPI */
+static bool elastic;          /* ranks meet in dt_training_new, and may change */
+static bool has_left;         /* this rank leaves an elastic run, which goes on */
 
 /* NULL: this process was started alone. */
 static const char *launched_rank(void)
@@ -219,6 +221,22 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
                 r->best_step, r->best_loss);
 }
 
+/* Rank 0 shows the ranks of an elastic run that has regrouped; a rank that was left out says so. */
+static void show_ranks(struct dt_progress *progress, const struct dt_training *trainer,
+                       const struct dt_step_report *r)
+{
+    const struct dt_seat *seat = dt_training_seat(trainer);
+    dt_progress_clear(progress);
+    if (seat->returned)
+        dt_program_warn("step %ld: the run went on without this rank, which has joined it again",
+                        r->step);
+    if (opt.quiet || seat->rank > 0)
+        return;
+    dt_progress_init(progress, false); /* this process may have become rank 0 */
+    fprintf(stderr, "step %-7ld %d rank%s from here on, %d left, met in %.1f s\n", r->step,
+            seat->size, dt_plural((uint64_t)seat->size), seat->left, seat->waited);
+}
+
 /* *stopped: a rank was asked to stop. */
 static int train(struct dt_training *trainer, bool *stopped, struct dt_error *err)
 {
@@ -231,13 +249,18 @@ static int train(struct dt_training *trainer, bool *stopped, struct dt_error *er
     dt_progress_init(&progress, opt.quiet || !leads());
     double started = dt_clock_now();
     for (*stopped = false; !*stopped; *stopped = report.stop) {
-        if ((rc = dt_training_step(trainer, &report, err)) <= 0)
+        rc = dt_training_step(trainer, &report, err);
+        world = dt_training_comm(trainer);
+        if (rc >= 0 && report.regrouped)
+            show_ranks(&progress, trainer, &report);
+        if (rc <= 0)
             break;
         if (leads())
             show(&progress, &report, facts.max_steps, started, facts.first_step);
     }
     dt_progress_clear(&progress);
-    return rc >= 0 && *stopped ? dt_training_save(trainer, err) : rc;
+    has_left = rc >= 0 && report.leaves;
+    return rc >= 0 && *stopped && !has_left ? dt_training_save(trainer, err) : rc;
 }
 
 static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
@@ -293,7 +316,8 @@ static int begin_lineage(struct dt_lineage **lineage, const char *data, struct d
     if (!leads() || opt.dry_run)
         return 0;
     struct dt_lineage *l = *lineage = dt_lineage_new();
-    dt_lineage_set(l, "ranks", dt_json_new_int(dt_comm_size(world)));
+    if (!elastic)
+        dt_lineage_set(l, "ranks", dt_json_new_int(dt_comm_size(world)));
     dt_lineage_set(l, "device", dt_json_new_string(dev->engine->name));
     dt_lineage_set(l, "isa", dt_json_new_string(dev->isa ? dev->isa : ""));
     if (set && *set)
@@ -311,14 +335,17 @@ static int train_with(struct dt_training_options *o, const struct dt_settings *s
                       struct dt_device *dev, bool *stopped, struct dt_error *err)
 {
     struct dt_training *trainer;
+    struct dt_comm *alone = world; /* of an elastic run, until its ranks meet */
     enum dt_dtype type = (enum dt_dtype)settings->training.precision;
     DT_TRY(
         dt_comm_agree(world, opt.dry_run ? 0 : dt_device_find_peak(dev, type, &o->peak, err), err));
     DT_TRY(dt_training_new(&trainer, o, err));
+    world = dt_training_comm(trainer);
     if (opt.dry_run) {
         if (leads())
             print_plan(trainer);
         dt_training_free(trainer);
+        world = alone;
         *stopped = false;
         return 0;
     }
@@ -334,6 +361,8 @@ static int train_with(struct dt_training_options *o, const struct dt_settings *s
     if (rc >= 0 && !*stopped && leads())
         printf("parameters %s\n", dt_hash_hex(hash, hex));
     dt_training_free(trainer);
+    if (elastic)
+        world = alone;
     return rc;
 }
 
@@ -350,7 +379,8 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .tokenizer_path = opt.tokenizer,
                                     .command_line = dt_command_line(),
                                     .device = dev,
-                                    .comm = world,
+                                    .comm = elastic ? NULL : world,
+                                    .elastic = elastic,
                                     .stop = stop_signal};
     DT_TRY(dt_comm_agree(world, open_tokenizer(&o, err), err));
     DT_TRY(print_places(err));
@@ -411,7 +441,7 @@ static int fail(const struct dt_error *err)
     const struct timespec start = {DT_COMM_FIRST_RANK_REPORTS, 0};
     const bool stalled = err->code == DT_ESTALLED;
     struct dt_error ignored;
-    if (over_tcp && world == NULL)
+    if (elastic || (over_tcp && world == NULL)) /* the others go on, or have the same error */
         return dt_program_report(err);
     if (stalled)
         report_as_rank(err);
@@ -487,6 +517,20 @@ static int check_backend(const struct dt_settings *s, struct dt_error *err)
     return *interface ? dt_interface_find(interface, &address, err) : 0;
 }
 
+/* Ranks of an elastic run meet when each has opened its inputs. Until then each is alone. */
+static int meet_later(const struct dt_settings *s, struct dt_error *err)
+{
+    uint32_t address;
+    over_tcp = true;
+    if (dt_launch_rank())
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.elastic is for ranks that no MPI has started: start them by "
+                       "hand, with torchrun, or with srun without --mpi");
+    if (*s->distributed.interface)
+        DT_TRY(dt_interface_find(s->distributed.interface, &address, err));
+    return dt_comm_open(&world, "self", NULL, err);
+}
+
 /* rc: result of reading the settings. Ranks meet even after an error, so that it is printed once.
  * Without MPI other ranks may start late or not at all, so a rank with an error waits only briefly.
  */
@@ -497,7 +541,10 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
     struct dt_error failure;
     const bool chosen = strcmp(backend, "auto") == 0 || strcmp(backend, "nccl") == 0;
     bool numbered = getenv("RANK") || getenv("SLURM_PROCID") || dt_launch_rank() == NULL;
+    elastic = rc == 0 && *s->distributed.elastic && !opt.dry_run;
     over_tcp = *s->distributed.rendezvous ? numbered : chosen && dt_meeting_place_is_announced();
+    if (elastic)
+        return meet_later(s, err);
     rc = rc < 0 ? rc : check_backend(s, err);
     char *job = rc < 0 || opt.output == NULL ? NULL : dt_path_real(opt.output);
     const struct dt_opening how = {
@@ -589,9 +636,15 @@ int main(int argc, char **argv)
         dt_stop_now(*stop_signal);
     dt_stop_attend(false); /* no results to save before training: a signal ends the process */
     rc = rc < 0 ? rc : open_and_run(data_path, &settings, &stopped, &err);
+    if (rc == DT_ESTOP) { /* while ranks of an elastic run met */
+        dt_program_warn("stopped by a signal; the same command resumes from the newest checkpoint");
+        dt_stop_now(*stop_signal);
+    }
     if (rc < 0)
         return fail(&err);
-    if (stopped && leads())
+    if (has_left)
+        dt_program_warn("left the run by a signal; the same command joins it again");
+    else if (stopped && leads())
         dt_program_warn("stopped by a signal; the same command resumes from here");
     dt_comm_close(world);
     if (stopped)

@@ -115,6 +115,11 @@ bool dt_checkpoint_writer_idle(const struct dt_checkpoint_writer *s)
     return atomic_load(&s->ended);
 }
 
+bool dt_checkpoint_writer_is_busy(const struct dt_checkpoint_writer *s)
+{
+    return s->phase != IDLE;
+}
+
 void dt_checkpoint_writer_advance(struct dt_checkpoint_writer *s)
 {
     if (s->phase != IDLE)

@@ -33,6 +33,8 @@ int dt_checkpoint_writer_save(struct dt_checkpoint_writer *writer,
                               struct dt_error *err) DT_MUST_CHECK;
 /* Whether this rank has finished its work of the current phase. */
 bool dt_checkpoint_writer_idle(const struct dt_checkpoint_writer *writer);
+/* Whether a checkpoint is in progress, which releasing the writer abandons. */
+bool dt_checkpoint_writer_is_busy(const struct dt_checkpoint_writer *writer);
 /* Call when all ranks are idle: starts the next phase. */
 void dt_checkpoint_writer_advance(struct dt_checkpoint_writer *writer);
 /* Whether a background checkpoint has failed since the last call; fills in err. */

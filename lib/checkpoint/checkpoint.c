@@ -259,6 +259,8 @@ static void ignore_free_settings(struct dt_settings *s, const struct dt_settings
            sizeof s->distributed.rendezvous);
     memcpy(s->distributed.interface, now->distributed.interface, sizeof s->distributed.interface);
     s->distributed.timeout = now->distributed.timeout;
+    s->distributed.join_timeout = now->distributed.join_timeout;
+    memcpy(s->distributed.elastic, now->distributed.elastic, sizeof s->distributed.elastic);
     s->distributed.overlap = now->distributed.overlap; /* these do not change the bits: */
     s->distributed.zero_stage = now->distributed.zero_stage;
     s->distributed.shard_ranks = now->distributed.shard_ranks;

@@ -100,8 +100,9 @@ struct dt_job {
     struct dt_watched watched[DT_LINK_LANES];
     double watched_at; /* last check of the watchdog */
     bool opened, closing;
-    bool abandoned; /* opening timed out: the communication thread frees the job */
-    int failed;     /* code of the first failure */
+    bool abandoned;     /* opening timed out: the communication thread frees the job */
+    int failed;         /* code of the first failure */
+    atomic_int suspect; /* rank of the world that a transfer failed with last; -1: none */
     struct dt_error error;
 };
 

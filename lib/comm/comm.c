@@ -194,9 +194,9 @@ static void *serve(void *argument)
         finish(job, rc, &err);
     }
     pthread_mutex_unlock(&job->lock);
-    /* After a failure closing could block: other ranks may wait for messages that this rank never
-     * sends. The end of the process then closes the transport. */
-    if (joined && job->failed == 0)
+    /* After a failure closing MPI could block: other ranks may wait for messages that this rank
+     * never sends. The end of the process then closes the transport. */
+    if (joined && (job->failed == 0 || job->transport->bounded))
         job->transport->close(job->state);
     if (job->abandoned)
         free_job(job);
@@ -278,6 +278,7 @@ static struct dt_job *new_job(const struct dt_transport *transport, const struct
 {
     struct dt_job *job = dt_alloc(1, sizeof *job);
     job->transport = transport;
+    job->suspect = -1;
     if (transport) {
         job->how = *how;
         job->patience = how->patience;
@@ -449,6 +450,16 @@ int dt_comm_fail(struct dt_comm *world, const struct dt_error *err)
     }
     dt_comm_abort(world, 1);
     return 1;
+}
+
+bool dt_comm_has_failed(struct dt_comm *world, int *rank)
+{
+    struct dt_job *job = world->job;
+    pthread_mutex_lock(&job->lock);
+    bool failed = job->failed < 0;
+    *rank = job->suspect;
+    pthread_mutex_unlock(&job->lock);
+    return failed;
 }
 
 int dt_comm_rank(const struct dt_comm *comm)

@@ -68,6 +68,10 @@ int dt_comm_fail(struct dt_comm *world, const struct dt_error *err);
 /* Seconds that other ranks give rank 0 to print an error first. */
 #define DT_COMM_FIRST_RANK_REPORTS 5
 
+/* Whether an operation has failed, after which all fail. *rank: the rank of the world that has left
+ * or does not answer; -1: unknown. */
+bool dt_comm_has_failed(struct dt_comm *world, int *rank);
+
 int dt_comm_rank(const struct dt_comm *comm); /* of this process in the group */
 int dt_comm_size(const struct dt_comm *comm);
 

@@ -85,6 +85,7 @@ int dt_transfer_stalled(const struct dt_operation *op, const struct dt_transfer 
     char name[DT_OPERATION_NAME], theirs[DT_OPERATION_NAME], instead[32] = "nothing";
     size_t bytes;
     int tag;
+    job->suspect = comm->members[t->peer];
     *theirs = '\0';
     if (job->transport->waiting(job->state, comm->members[t->peer], &tag, &bytes)) {
         snprintf(instead, sizeof instead, "%zu bytes for ", bytes);
@@ -102,6 +103,8 @@ int dt_transfer_test(const struct dt_operation *op, struct dt_transfer *t, struc
     char name[DT_OPERATION_NAME];
     size_t bytes = t->bytes;
     int rc = job->transport->test(job->state, &t->request, &bytes, err);
+    if (rc < 0)
+        job->suspect = op->comm->members[t->peer];
     if (rc > 0 && bytes != t->bytes)
         return dt_fail(err, DT_EIO, "%s: rank %d sent %zu bytes, not %zu",
                        dt_name_operation(op, name), op->comm->members[t->peer], bytes, t->bytes);

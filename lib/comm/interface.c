@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -81,4 +82,16 @@ uint32_t dt_interface_default(void)
             address = i->ifa_flags & IFF_LOOPBACK ? 0 : address_of(i);
     freeifaddrs(all);
     return address ? address : htonl(INADDR_LOOPBACK);
+}
+
+uint32_t dt_interface_look_up(const char *host)
+{
+    const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    struct sockaddr_in address = {0};
+    if (getaddrinfo(host, NULL, &hints, &found) == 0 && found->ai_addrlen == sizeof address)
+        memcpy(&address, found->ai_addr, sizeof address);
+    if (found)
+        freeaddrinfo(found);
+    return address.sin_addr.s_addr;
 }

@@ -15,4 +15,7 @@ int dt_interface_find(const char *name, uint32_t *address, struct dt_error *err)
  * 127.0.0.1. */
 uint32_t dt_interface_default(void);
 
+/* The IPv4 address of a host, in network byte order; 0 if it has none, yet. */
+uint32_t dt_interface_look_up(const char *host);
+
 #endif

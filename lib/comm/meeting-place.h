@@ -29,6 +29,8 @@ struct dt_meeting_place {
     char *host; /* NULL: at a path */
     int port;
     uint8_t key[DT_KEY]; /* by address */
+    bool listens;        /* rank 0 listens there already, on the socket listener, which the */
+    int listener;        /* rendezvous takes over */
 };
 
 /* Whether the environment announces several ranks without MPI, and where they meet. */

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static int check_room(const char *path, struct dt_error *err)
     return rc;
 }
 
-/* Writes the line "dt-meeting KEY PORT ADDRESS". */
+/* Writes the line "dt-meeting KEY PORT ADDRESS", of an elastic job also its generation. */
 static void describe(const struct dt_notice *n, struct dt_buffer *line)
 {
     char address[INET_ADDRSTRLEN] = "";
@@ -79,7 +80,10 @@ static void describe(const struct dt_notice *n, struct dt_buffer *line)
     for (int i = 0; i < DT_KEY; i++)
         dt_buffer_printf(line, "%02x", n->key[i]);
     inet_ntop(AF_INET, &n->endpoint.address, address, sizeof address);
-    dt_buffer_printf(line, " %u %s\n", ntohs((uint16_t)n->endpoint.port), address);
+    dt_buffer_printf(line, " %u %s", ntohs((uint16_t)n->endpoint.port), address);
+    if (n->generation > 0)
+        dt_buffer_printf(line, " %" PRIu64, n->generation);
+    dt_buffer_add_string(line, "\n");
 }
 
 static bool read_key(const char *text, uint8_t key[DT_KEY])
@@ -100,7 +104,8 @@ static void parse(const char *text, struct dt_notice *n)
     char address[INET_ADDRSTRLEN];
     unsigned port;
     const char *line = strchr(text, '\n') ? text + strlen(SIGN) : "";
-    if (!read_key(line, n->key) || sscanf(line + 2 * DT_KEY, "%u %15s", &port, address) != 2 ||
+    if (!read_key(line, n->key) ||
+        sscanf(line + 2 * DT_KEY, "%u %15s %" SCNu64, &port, address, &n->generation) < 2 ||
         port == 0 || port > UINT16_MAX || inet_pton(AF_INET, address, &n->endpoint.address) != 1)
         memset(n, 0, sizeof *n);
     else
@@ -228,8 +233,14 @@ int dt_notice_write(const char *path, int file, const struct dt_notice *notice,
     return rc;
 }
 
+bool dt_notice_is_held(const char *path, int file)
+{
+    return is_taken(path, file);
+}
+
 void dt_notice_remove(const char *path, int file)
 {
-    unlink(path);
+    if (is_taken(path, file))
+        unlink(path);
     close(file);
 }

@@ -10,6 +10,7 @@
 #ifndef DT_COMM_RENDEZVOUS_FILE_H
 #define DT_COMM_RENDEZVOUS_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -23,6 +24,7 @@ struct dt_rank_address {
 struct dt_notice {
     uint8_t key[DT_KEY];
     struct dt_rank_address endpoint;
+    uint64_t generation; /* of an elastic job (membership.h); otherwise 0 */
 };
 
 /* Creates the file, or takes over one without an owner. *file: its descriptor, until
@@ -35,6 +37,8 @@ int dt_notice_write(const char *path, int file, const struct dt_notice *notice,
  * file is an error, as for dt_notice_take. So is a path where no file can be created (directory,
  * permissions, space): each rank checks that itself instead of waiting for rank 0. */
 int dt_notice_read(const char *path, struct dt_notice *notice, struct dt_error *err) DT_MUST_CHECK;
+/* Whether the file that dt_notice_take took is still the one at the path. */
+bool dt_notice_is_held(const char *path, int file);
 /* Removes what dt_notice_take took. */
 void dt_notice_remove(const char *path, int file);
 

@@ -3,8 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +15,13 @@
 #include "comm/comm.h"
 #include "comm/handshake.h"
 #include "comm/interface.h"
+#include "comm/reception.h"
 #include "hash/hash.h"
 
-#define TICK_MS     20  /* interval of checks of the file, the clock and signals */
-#define LOOKUP_S    1   /* interval of lookups of the host of rank 0 */
-#define CALL_S      2   /* timeout of the first connection attempt; it doubles with each attempt */
-#define GRACE_S     2   /* extra time for rank 0 to report which ranks are missing */
-#define MAX_PENDING 256 /* connections without a handshake; one more closes a random one */
+#define TICK_MS  20 /* interval of checks of the file, the clock and signals */
+#define LOOKUP_S 1  /* interval of lookups of the host of rank 0 */
+#define CALL_S   2  /* timeout of the first connection attempt; it doubles with each attempt */
+#define GRACE_S  2  /* extra time for rank 0 to report which ranks are missing */
 
 /* Tags of messages after the handshake. */
 enum message {
@@ -36,12 +34,6 @@ enum message {
 struct failure {
     int64_t code;
     char text[DT_ERROR_TEXT];
-};
-
-struct pending {
-    int socket;
-    size_t got; /* bytes received of its call */
-    struct dt_handshake handshake;
 };
 
 struct peer {
@@ -63,19 +55,16 @@ struct meeting {
     const struct dt_opening *how;
     struct dt_introduction own;
     int rank, size;
-    bool leads;       /* rank 0: it owns the file, or listens at the address */
-    int file;         /* of rank 0 at a path; -1: none */
-    int listener;     /* socket; -1: none */
-    uint32_t address; /* of the listener */
-    bool complete;    /* all ranks have connected to rank 0; addresses are known */
-    bool over;        /* all ranks are connected to all */
+    bool leads;    /* rank 0: it owns the file, or listens at the address */
+    int file;      /* of rank 0 at a path; -1: none */
+    bool complete; /* all ranks have connected to rank 0; addresses are known */
+    bool over;     /* all ranks are connected to all */
     double until;
     struct dt_secret secret;
     struct dt_notice notice; /* last content of the file */
     double lookup;           /* by address: time of the next lookup of the host */
     struct peer *peers;
-    struct pending pending[MAX_PENDING];
-    int pending_count;
+    struct dt_reception reception;
     struct pollfd *polled;             /* peers, listener, pending */
     struct dt_rank_address *addresses; /* of all ranks */
     int due;                           /* messages that rank 0 sends to each rank so far */
@@ -84,13 +73,6 @@ struct meeting {
 };
 
 /* --- sockets ---------------------------------------------------------------------------------- */
-
-static void close_socket(int *s)
-{
-    if (*s >= 0)
-        close(*s);
-    *s = -1;
-}
 
 static bool send_whole(int s, const void *what, size_t bytes)
 {
@@ -109,36 +91,17 @@ static int receive_whole(int s, void *what, size_t bytes, size_t *got)
     return *got == bytes;
 }
 
-static int new_socket(void)
-{
-    const int yes = 1;
-    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s >= 0)
-        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* accepted sockets inherit it */
-    return s;
-}
-
 /* Listens on the address, unless the listener is there already; port 0: any. The last rank needs no
  * listener. */
 static int listen_at(struct meeting *m, uint32_t address, int port, struct dt_error *err)
 {
-    struct sockaddr_in at = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = address};
-    socklen_t length = sizeof at;
-    const int yes = 1;
-    if (m->rank == m->size - 1 || (m->listener >= 0 && m->address == address))
+    struct dt_reception *r = &m->reception;
+    if (m->rank == m->size - 1 || (r->listener >= 0 && r->endpoint.address == address))
         return 0;
-    close_socket(&m->listener);
-    m->listener = new_socket();
-    if (m->listener >= 0 && port) /* also while connections of an earlier job end */
-        setsockopt(m->listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (m->listener < 0 || bind(m->listener, (struct sockaddr *)&at, sizeof at) < 0 ||
-        listen(m->listener, SOMAXCONN) < 0 ||
-        getsockname(m->listener, (struct sockaddr *)&at, &length) < 0)
+    if (dt_reception_listen(r, address, port) < 0)
         return dt_fail_errno(err, "rank %d cannot listen for other ranks at '%s'", m->rank,
                              m->place->name);
-    m->address = address;
-    m->own.endpoint = (struct dt_rank_address){at.sin_port, address};
+    m->own.endpoint = r->endpoint;
     return 0;
 }
 
@@ -170,7 +133,7 @@ static int publish_notice(struct meeting *m, struct dt_error *err)
     if (m->file < 0)
         return 0;
     m->leads = true;
-    close_socket(&m->peers[0].socket); /* to the earlier owner */
+    dt_reception_close_socket(&m->peers[0].socket); /* to the earlier owner */
     DT_TRY(listen_for_others(m, -1, err));
     struct dt_notice notice = {.endpoint = m->own.endpoint};
     if (getrandom(notice.key, sizeof notice.key, 0) != sizeof notice.key)
@@ -191,26 +154,13 @@ static int find_first(struct meeting *m, struct dt_error *err)
         return 0;
     m->notice = notice;
     memcpy(m->secret.key, notice.key, sizeof notice.key);
-    close_socket(&first->socket);
+    dt_reception_close_socket(&first->socket);
     first->patience = CALL_S;
     first->endpoint = notice.endpoint;
     return 0;
 }
 
 /* --- the address of rank 0 -------------------------------------------------------------------- */
-
-/* The IPv4 address of the host, in network byte order; 0 if it has none, yet. */
-static uint32_t look_up(const char *host)
-{
-    const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    struct sockaddr_in address = {0};
-    if (getaddrinfo(host, NULL, &hints, &found) == 0 && found->ai_addrlen == sizeof address)
-        memcpy(&address, found->ai_addr, sizeof address);
-    if (found)
-        freeaddrinfo(found);
-    return address.sin_addr.s_addr;
-}
 
 /* Rank 0 listens on the chosen interface, or on the address if it is given in figures and is one of
  * this machine's; otherwise on all, since a name may have another address for other machines. */
@@ -221,6 +171,11 @@ static int listen_at_place(struct meeting *m, struct dt_error *err)
     struct dt_error ignored;
     m->leads = true;
     memcpy(m->secret.key, m->place->key, sizeof m->secret.key);
+    if (m->place->listens) {
+        m->reception.listener = m->place->listener;
+        m->own.endpoint.port = htons((uint16_t)m->place->port);
+        return 0;
+    }
     if (m->how->interface)
         DT_TRY(dt_interface_find(m->how->interface, &address, err));
     else if (strcmp(host, "localhost") == 0)
@@ -239,7 +194,7 @@ static void find_at_place(struct meeting *m)
     m->lookup = dt_clock_now() + LOOKUP_S;
     memcpy(m->secret.key, m->place->key, sizeof m->secret.key);
     first->patience = CALL_S;
-    first->endpoint.address = look_up(m->place->host);
+    first->endpoint.address = dt_interface_look_up(m->place->host);
     first->endpoint.port = first->endpoint.address ? htons((uint16_t)m->place->port) : 0;
 }
 
@@ -278,10 +233,10 @@ static void call(struct peer *p)
     p->next = dt_clock_now() + TICK_MS * 1e-3;
     p->moved = 0;
     p->called = false;
-    p->socket = new_socket();
+    p->socket = dt_reception_socket();
     if (p->socket >= 0 && connect(p->socket, (struct sockaddr *)&to, sizeof to) < 0 &&
         errno != EINPROGRESS)
-        close_socket(&p->socket);
+        dt_reception_close_socket(&p->socket);
 }
 
 static int call_others(struct meeting *m, struct dt_error *err)
@@ -296,7 +251,7 @@ static int call_others(struct meeting *m, struct dt_error *err)
         if (is_connected(p))
             continue;
         if (p->socket >= 0 && dt_clock_now() > p->until) {
-            close_socket(&p->socket);
+            dt_reception_close_socket(&p->socket);
             p->patience *= 2;
         }
         if (p->socket < 0 && p->endpoint.port && dt_clock_now() >= p->next)
@@ -318,7 +273,7 @@ static int answer_challenge(struct meeting *m, int rank, struct dt_error *err)
     p->called = true;
     p->moved = 0;
     if (!dt_handshake_call(&p->handshake, &m->secret) || !send_whole(p->socket, own, sizeof *own))
-        close_socket(&p->socket);
+        dt_reception_close_socket(&p->socket);
     return 0;
 }
 
@@ -330,7 +285,7 @@ static void take_answer(struct meeting *m, int rank)
         p->channel = dt_handshake_channel(&p->handshake, &m->secret, p->socket, false);
         p->socket = -1;
     }
-    close_socket(&p->socket);
+    dt_reception_close_socket(&p->socket);
 }
 
 /* Continues a handshake; call_others repeats one that fails. */
@@ -342,7 +297,7 @@ static int advance_call(struct meeting *m, int rank, struct dt_error *err)
                        : receive_whole(p->socket, &p->handshake.challenge,
                                        sizeof p->handshake.challenge, &p->moved);
     if (rc < 0)
-        close_socket(&p->socket);
+        dt_reception_close_socket(&p->socket);
     if (rc > 0 && !p->called)
         return answer_challenge(m, rank, err);
     if (rc > 0)
@@ -350,48 +305,8 @@ static int advance_call(struct meeting *m, int rank, struct dt_error *err)
     return 0;
 }
 
-/* --- pending connections ---------------------------------------------------------------------- */
-
-static void close_pending(struct meeting *m, int index)
-{
-    close_socket(&m->pending[index].socket);
-    m->pending[index] = m->pending[--m->pending_count];
-}
-
-/* Closes a random connection to make room for one more. A rank that is hit connects again at once
- * and succeeds sooner or later; if the oldest were closed, a flood could always hit it. */
-static void close_random(struct meeting *m)
-{
-    unsigned drawn = 0;
-    if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
-        drawn = 0;
-    close_pending(m, (int)(drawn % (unsigned)m->pending_count));
-}
-
-static void challenge(struct meeting *m, int socket)
-{
-    if (m->pending_count == MAX_PENDING)
-        close_random(m);
-    struct pending *g = &m->pending[m->pending_count++];
-    *g = (struct pending){.socket = socket};
-    if (!dt_handshake_challenge(&g->handshake) ||
-        !send_whole(socket, &g->handshake.challenge, sizeof g->handshake.challenge))
-        close_pending(m, m->pending_count - 1);
-}
-
-/* Accepts at most half of the capacity at a time, so that calls are read in between. */
-static void accept_connections(struct meeting *m)
-{
-    for (int i = 0; i < MAX_PENDING / 2; i++) {
-        int s = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (s >= 0)
-            challenge(m, s);
-        else if ((errno == EMFILE || errno == ENFILE) && m->pending_count > 0)
-            close_random(m);
-        else if (errno != ECONNABORTED && errno != EINTR)
-            return;
-    }
-}
+/* --- calls of other ranks ----------------------------------------------------------------------
+ */
 
 /* Rank 0 fails if a rank does not belong to this job. */
 static int check_rank(const struct meeting *m, const struct dt_introduction *theirs,
@@ -415,59 +330,37 @@ static int check_rank(const struct meeting *m, const struct dt_introduction *the
     return 0;
 }
 
-/* Sends the answer and opens the channel; removes the pending connection. */
-static struct dt_channel *answer_call(struct meeting *m, int index)
-{
-    struct pending *g = &m->pending[index];
-    struct dt_channel *channel = NULL;
-    g->handshake.answer.listener = m->own;
-    if (dt_handshake_answer(&g->handshake, &m->secret) &&
-        send_whole(g->socket, &g->handshake.answer, sizeof g->handshake.answer)) {
-        channel = dt_handshake_channel(&g->handshake, &m->secret, g->socket, true);
-        g->socket = -1;
-    }
-    close_pending(m, index);
-    return channel;
-}
-
 /* Turns a pending connection with a valid proof into that of its rank, or closes it. */
 static int admit(struct meeting *m, int index, struct dt_error *err)
 {
-    const struct dt_introduction theirs = m->pending[index].handshake.call.caller;
+    struct dt_reception *r = &m->reception;
+    const struct dt_introduction theirs = r->pending[index].handshake.call.caller;
     struct peer *p = theirs.rank < m->size ? &m->peers[theirs.rank] : NULL;
     int rc = m->leads ? check_rank(m, &theirs, err) : 0;
     if (rc < 0) {
-        m->refused = answer_call(m, index);
+        m->refused = dt_reception_answer(r, index, &m->secret, &m->own);
         return rc;
     }
     if (p == NULL || theirs.rank <= m->rank || is_connected(p)) {
-        close_pending(m, index);
+        dt_reception_refuse(r, index);
         return 0;
     }
-    *p = (struct peer){.socket = -1, .channel = answer_call(m, index), .endpoint = theirs.endpoint};
+    *p = (struct peer){.socket = -1,
+                       .channel = dt_reception_answer(r, index, &m->secret, &m->own),
+                       .endpoint = theirs.endpoint};
     double until = dt_clock_now() + theirs.patience;
     m->until = m->leads && until < m->until ? until : m->until;
     return 0;
 }
 
-static int read_call(struct meeting *m, int index, struct dt_error *err)
-{
-    struct pending *g = &m->pending[index];
-    int rc = receive_whole(g->socket, &g->handshake.call, sizeof g->handshake.call, &g->got);
-    if (rc > 0 && dt_handshake_check_call(&g->handshake, &m->secret, m->rank))
-        return admit(m, index, err);
-    if (rc != 0)
-        close_pending(m, index);
-    return 0;
-}
-
 static int read_calls(struct meeting *m, struct dt_error *err)
 {
-    for (int i = m->pending_count - 1; i >= 0; i--)
-        if (m->polled[m->size + 1 + i].revents)
-            DT_TRY(read_call(m, i, err));
+    struct dt_reception *r = &m->reception;
+    for (int i = r->count - 1; i >= 0; i--)
+        if (m->polled[m->size + 1 + i].revents && dt_reception_read(r, i, &m->secret, m->rank) > 0)
+            DT_TRY(admit(m, i, err));
     if (m->polled[m->size].revents)
-        accept_connections(m);
+        dt_reception_accept(r);
     return 0;
 }
 
@@ -713,11 +606,14 @@ static void wait_for_events(struct meeting *m)
 {
     for (int r = 0; r < m->size; r++)
         m->polled[r] = watch(m, r);
-    m->polled[m->size] = (struct pollfd){.fd = m->listener, .events = POLLIN};
-    for (int i = 0; i < m->pending_count; i++)
-        m->polled[m->size + 1 + i] = (struct pollfd){.fd = m->pending[i].socket, .events = POLLIN};
-    if (poll(m->polled, (nfds_t)(m->size + 1 + m->pending_count), TICK_MS) < 0)
-        memset(m->polled, 0, (size_t)(m->size + 1 + m->pending_count) * sizeof *m->polled);
+    const struct dt_reception *own = &m->reception;
+    const nfds_t count = (nfds_t)(m->size + 1 + own->count);
+    m->polled[m->size] = (struct pollfd){.fd = own->listener, .events = POLLIN};
+    for (int i = 0; i < own->count; i++)
+        m->polled[m->size + 1 + i] =
+            (struct pollfd){.fd = own->pending[i].socket, .events = POLLIN};
+    if (poll(m->polled, count, TICK_MS) < 0)
+        memset(m->polled, 0, count * sizeof *m->polled);
 }
 
 static int run(struct meeting *m, struct dt_error *err)
@@ -737,14 +633,12 @@ static int run(struct meeting *m, struct dt_error *err)
 static void leave(struct meeting *m, bool met, struct dt_channel **channels)
 {
     for (int r = 0; r < m->size; r++) {
-        close_socket(&m->peers[r].socket);
+        dt_reception_close_socket(&m->peers[r].socket);
         if (!met)
             dt_channel_close(m->peers[r].channel);
         channels[r] = met ? m->peers[r].channel : NULL;
     }
-    while (m->pending_count > 0)
-        close_pending(m, m->pending_count - 1);
-    close_socket(&m->listener);
+    dt_reception_close(&m->reception);
     dt_channel_close(m->refused);
     if (m->file >= 0)
         dt_notice_remove(m->place->name, m->file);
@@ -779,10 +673,10 @@ int dt_rendezvous_join(const struct dt_meeting_place *place, const struct dt_ope
                           .rank = rank,
                           .size = size,
                           .file = -1,
-                          .listener = -1,
+                          .reception.listener = -1,
                           .until = dt_clock_now() + how->patience};
     m->peers = dt_alloc((size_t)size, sizeof *m->peers);
-    m->polled = dt_alloc((size_t)(size + 1 + MAX_PENDING), sizeof *m->polled);
+    m->polled = dt_alloc((size_t)(size + 1 + DT_RECEPTION_MOST), sizeof *m->polled);
     m->addresses = dt_alloc((size_t)size, sizeof *m->addresses);
     for (int r = 0; r < size; r++)
         m->peers[r].socket = -1;

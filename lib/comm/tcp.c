@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "comm/launch.h"
+#include "comm/membership.h"
 #include "comm/rendezvous.h"
 #include "comm/tcp.h"
 
@@ -20,7 +21,8 @@ struct message {
 };
 
 struct request {
-    struct request *next; /* later one of the same peer */
+    struct request *next;          /* later one of the same peer */
+    struct request *after, **here; /* in the list of all requests */
     int peer;
     int tag;
     bool over;
@@ -43,15 +45,38 @@ struct peer {
 
 struct tcp {
     int size;
+    struct request *requests; /* all of them: after a failure some are not waited for */
     struct peer *peers;
     struct pollfd *polled;
 };
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
+static struct request *new_request(struct tcp *t, struct request how)
+{
+    struct request *r = dt_alloc(1, sizeof *r);
+    *r = how;
+    r->after = t->requests;
+    r->here = &t->requests;
+    if (r->after)
+        r->after->here = &r->after;
+    t->requests = r;
+    return r;
+}
+
+static void free_request(struct request *r)
+{
+    *r->here = r->after;
+    if (r->after)
+        r->after->here = r->here;
+    free(r);
+}
+
 static void close_transport(void *state)
 {
     struct tcp *t = state;
+    while (t->requests)
+        free_request(t->requests);
     for (int r = 0; r < t->size; r++) {
         for (struct message *m = t->peers[r].messages, *next; m; m = next) {
             next = m->next;
@@ -76,12 +101,30 @@ void *dt_tcp_over(struct dt_channel *const *channels, int size)
     return t;
 }
 
+/* A rank of an elastic job. The rendezvous has its own listening sockets, on the address of the
+ * connection to rank 0. */
+static int take_seat(void **state, const struct dt_opening *how, int *rank, int *size,
+                     struct dt_error *err)
+{
+    const struct dt_seat *seat = how->seat;
+    *rank = seat->rank;
+    *size = seat->size;
+    struct dt_channel **channels = dt_alloc((size_t)*size, sizeof *channels);
+    int rc = dt_rendezvous_join(&seat->place, how, *rank, *size, channels, err);
+    if (rc == 0)
+        *state = dt_tcp_over(channels, *size);
+    free(channels);
+    return rc;
+}
+
 static int open_transport(void **state, const struct dt_opening *how, int *rank, int *size,
                           struct dt_error *err)
 {
     struct dt_launch launch;
     struct dt_meeting_place place;
     struct dt_opening here = *how;
+    if (how->seat)
+        return take_seat(state, how, rank, size, err);
     DT_TRY(dt_launch_find(&launch, err));
     *rank = launch.rank;
     *size = launch.size;
@@ -201,9 +244,8 @@ static int send_bytes(void *state, int to, int tag, const void *data, size_t byt
                       struct dt_error *err)
 {
     struct tcp *t = state;
-    struct request *r = dt_alloc(1, sizeof *r);
+    struct request *r = new_request(t, (struct request){.peer = to, .tag = tag, .sends = true});
     (void)err;
-    *r = (struct request){.peer = to, .tag = tag, .sends = true};
     r->frame = dt_channel_frame_of(tag, data, bytes);
     append(&t->peers[to].sends, r);
     *request = r;
@@ -215,9 +257,9 @@ static int receive_bytes(void *state, int from, int tag, void *data, size_t byte
                          struct dt_error *err)
 {
     struct tcp *t = state;
-    struct request *r = dt_alloc(1, sizeof *r);
+    struct request *r =
+        new_request(t, (struct request){.peer = from, .tag = tag, .data = data, .bytes = bytes});
     (void)err;
-    *r = (struct request){.peer = from, .tag = tag, .data = data, .bytes = bytes};
     append(&t->peers[from].receives, r);
     *request = r;
     return 0;
@@ -273,7 +315,7 @@ static int test_request(void *state, void **request, size_t *bytes, struct dt_er
     if (!over && t->peers[r->peer].failure)
         return dt_channel_fail(t->peers[r->peer].failure, r->peer, err);
     if (over) {
-        free(r);
+        free_request(r);
         *request = NULL;
     }
     return over;

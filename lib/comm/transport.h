@@ -17,13 +17,16 @@
 
 #include "base/error.h"
 
-#define DT_TRANSPORT_ABI 4
+#define DT_TRANSPORT_ABI 5
+
+struct dt_seat;
 
 /* Options of opening. */
 struct dt_opening {
     const char *where;                 /* of tcp, as in meeting-place.h; NULL: by the launcher */
     const char *interface;             /* name or address on which tcp listens; NULL: default */
     const char *job;                   /* identifies the job, equal on all its ranks; may be NULL */
+    const struct dt_seat *seat;        /* of an elastic job (membership.h); NULL: by the launcher */
     const char *remedy;                /* advice if ranks run alone; NULL: start them by MPI */
     double patience;                   /* timeout in seconds */
     const volatile sig_atomic_t *stop; /* not 0: opening fails with DT_ESTOP; may be NULL */

@@ -142,6 +142,8 @@ const struct dt_setting dt_settings_schema[] = {
      1},
     {"distributed.compress_rank", DT_SETTING_INT, AT(distributed.compress_rank), "4", 1, 1024},
     {"distributed.check_interval", DT_SETTING_INT, AT(distributed.check_interval), "0", 0, 1e12},
+    {"distributed.elastic", DT_SETTING_STRING, AT(distributed.elastic), ""},
+    {"distributed.join_timeout", DT_SETTING_INT, AT(distributed.join_timeout), "600", 1, 1e6},
     {"distributed.timeout", DT_SETTING_INT, AT(distributed.timeout), "600", 1, 1e6},
     {"distributed.mixed_precision", DT_SETTING_ALIAS, .initial = "training.precision",
      .words = other_precisions},
@@ -293,6 +295,35 @@ bool dt_settings_sync_is_local(const struct dt_settings *s)
     return s->distributed.sync == DT_SYNC_LOCAL_SGD || s->distributed.sync == DT_SYNC_DILOCO;
 }
 
+bool dt_settings_elastic(const struct dt_settings *s, long *least, long *most)
+{
+    char rest;
+    return sscanf(s->distributed.elastic, "%ld:%ld%c", least, most, &rest) == 2 && *least >= 1 &&
+           *most >= *least && *most <= DT_ELASTIC_MOST;
+}
+
+static int check_elastic(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    long least, most, batches = s->training.gradient_accumulation_steps;
+    if (s->training.batch_ramp_tokens > 0)
+        batches = s->training.batch_ramp_start;
+    if (!*s->distributed.elastic)
+        return 0;
+    if (!dt_settings_elastic(s, &least, &most))
+        return dt_fail(err, DT_EINVALID,
+                       "%s: distributed.elastic is the least and the most ranks, as 2:8, up to %d, "
+                       "not '%s'",
+                       path, DT_ELASTIC_MOST, s->distributed.elastic);
+    if (most > batches)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: distributed.elastic %s: a step has %ld micro-batch%s, and each of %ld "
+                       "ranks needs one: raise %s",
+                       path, s->distributed.elastic, batches, batches == 1 ? "" : "es", most,
+                       s->training.batch_ramp_tokens > 0 ? "training.batch_ramp_start"
+                                                         : "training.gradient_accumulation_steps");
+    return 0;
+}
+
 /* Settings that need others, for any number of ranks. */
 static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
@@ -308,6 +339,7 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
     const bool scores = s->training.eval_interval % s->distributed.local_steps == 0;
     const bool labels = s->model.num_labels > 0;
     const bool masked = dt_model_is_masked(&s->model) && !labels;
+    const char *const elastic = *s->distributed.elastic ? s->distributed.elastic : NULL;
     const bool ranks_alike = s->distributed.pp * s->distributed.tp * s->distributed.cp == 1;
     const bool sgd = s->training.optimizer == DT_OPTIMIZER_KIND_SGD;
     const bool adamw = s->training.optimizer == DT_OPTIMIZER_KIND_ADAMW;
@@ -353,6 +385,17 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
          "data.shuffle true"},
         {s->data.shuffle_window != plain.data.shuffle_window && s->data.shuffle_block == 0,
          "data.shuffle_window", "of one's own", "data.shuffle_block above 0"},
+        {elastic && !s->distributed.invariant, "distributed.elastic", elastic,
+         "distributed.invariant true"},
+        {elastic && !ranks_alike, "distributed.elastic", elastic,
+         "distributed.pp, distributed.tp and distributed.cp 1"},
+        {elastic && groups, "distributed.elastic", elastic, "distributed.shard_ranks 0"},
+        {elastic && !whole, "distributed.elastic", elastic, "distributed.zero_stage 0"},
+        {elastic && !reduced, "distributed.elastic", elastic, "distributed.sync allreduce"},
+        {elastic && s->distributed.backend != 0, "distributed.elastic", elastic,
+         "distributed.backend auto"},
+        {elastic && *s->training.trace_steps, "distributed.elastic", elastic,
+         "training.trace_steps empty"},
         {s->data.mask_whole_words && !masked, "data.mask_whole_words", "true",
          "a model that fills in masked tokens: model.name bert or distilbert"},
         {s->data.mask_rate != plain.data.mask_rate && !masked, "data.mask_rate", "of one's own",
@@ -397,6 +440,7 @@ int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *
                        "%s: training.batch_ramp_start %ld is beyond "
                        "training.gradient_accumulation_steps %ld",
                        path, s->training.batch_ramp_start, s->training.gradient_accumulation_steps);
+    DT_TRY(check_elastic(s, path, err));
     return check_needs(s, path, err);
 }
 

@@ -61,8 +61,10 @@ struct dt_settings {
         bool invariant;         /* the same bits for any number of ranks */
         bool overlap;           /* communication overlaps with computation */
         long timeout;           /* seconds that a rank waits for another */
-        int sync;               /* enum dt_sync */
-        long local_steps;       /* between synchronizations of local SGD and DiLoCo */
+        char elastic[DT_SETTING_STRING_SIZE]; /* "MIN:MAX" ranks that come and go; or "" */
+        long join_timeout; /* seconds that an elastic run waits for the least number of ranks */
+        int sync;          /* enum dt_sync */
+        long local_steps;  /* between synchronizations of local SGD and DiLoCo */
         double outer_learning_rate, outer_momentum; /* of diloco */
         int compress;                               /* enum dt_compress */
         double compress_share;                      /* fraction of a bucket that topk sends */
@@ -122,6 +124,10 @@ int dt_settings_resolve(struct dt_settings *settings, uint32_t vocab_size, const
 
 /* Whether data-parallel ranks train alone between synchronizations: local SGD and DiLoCo. */
 bool dt_settings_sync_is_local(const struct dt_settings *settings);
+
+/* Reads distributed.elastic; false: it is empty or malformed. */
+#define DT_ELASTIC_MOST 1024 /* ranks */
+bool dt_settings_elastic(const struct dt_settings *settings, long *least, long *most);
 
 /* Lowers max_steps to the first step that reaches max_tokens or max_epochs, of
  * samples > 0 each, and checks the warm-up against it. */

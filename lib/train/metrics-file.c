@@ -58,6 +58,19 @@ int dt_metrics_open(struct dt_metrics *m, const char *path, long last_step, stru
     return 0;
 }
 
+int dt_metrics_take_over(const char *path, struct dt_error *err)
+{
+    char *data;
+    size_t size;
+    int there = dt_file_probe(path, err);
+    if (there <= 0)
+        return there;
+    DT_TRY(dt_file_read(path, SIZE_MAX / 2, &data, &size, err));
+    int rc = dt_file_write(path, data, size, err);
+    free(data);
+    return rc;
+}
+
 int dt_metrics_write(struct dt_metrics *m, struct dt_error *err, const char *fmt, ...)
 {
     va_list args;

@@ -25,6 +25,9 @@ struct dt_metrics {
  * writes again, lines that are not JSON, and a truncated last line. Lines without a step stay. */
 int dt_metrics_open(struct dt_metrics *metrics, const char *path, long last_step,
                     struct dt_error *err) DT_MUST_CHECK;
+/* Replaces the file, if there is one, by a copy: a process that has it open and was stopped then
+ * writes no more lines to it. */
+int dt_metrics_take_over(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Writes one line and flushes it to the operating system. */
 int dt_metrics_write(struct dt_metrics *metrics, struct dt_error *err, const char *fmt, ...)
     DT_PRINTF(3, 4) DT_MUST_CHECK;

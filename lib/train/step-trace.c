@@ -143,6 +143,7 @@ void dt_step_trace_begin(struct dt_step_trace *t, long step, uint64_t samples)
     t->step = step;
     t->samples = samples;
     t->batch = (struct dt_sum_hash){{0}};
+    t->is_summed = false;
     if (!is_traced(t))
         return;
     memset(t->points, 0, point_count(t) * sizeof *t->points);
@@ -200,16 +201,23 @@ static int write_passes(const struct dt_step_trace *t, const struct dt_sum_hash 
     return write_tensors(t, &t->parameters, "gradient", err);
 }
 
+int dt_step_trace_sum_batch(struct dt_step_trace *t, struct dt_error *err)
+{
+    if (!t->is_summed)
+        DT_TRY(dt_state_hash_sum(t->comm, &t->batch, 1, err));
+    t->is_summed = true;
+    return 0;
+}
+
 int dt_step_trace_passes(struct dt_step_trace *t, struct dt_error *err)
 {
-    struct dt_sum_hash batch = t->batch;
     t->state->model->trace = NULL;
     if (!is_traced(t))
         return 0;
-    DT_TRY(dt_state_hash_sum(t->comm, &batch, 1, err));
+    DT_TRY(dt_step_trace_sum_batch(t, err));
     DT_TRY(dt_state_hash_sum(t->comm, t->points, point_count(t), err));
     DT_TRY(dt_state_hash_tensors(&t->parameters, t->comm, true, err));
-    return write_passes(t, &batch, err);
+    return write_passes(t, &t->batch, err);
 }
 
 int dt_step_trace_update(struct dt_step_trace *t, struct dt_error *err)
@@ -225,7 +233,7 @@ int dt_step_trace_update(struct dt_step_trace *t, struct dt_error *err)
 int dt_step_trace_totals(struct dt_step_trace *t, struct dt_sum_hash *batch,
                          struct dt_sum_hash *parameters, struct dt_error *err)
 {
+    DT_TRY(dt_step_trace_sum_batch(t, err));
     *batch = t->batch;
-    DT_TRY(dt_state_hash_sum(t->comm, batch, 1, err));
     return dt_state_hash_total(&t->parameters, t->comm, parameters, err);
 }

@@ -26,8 +26,9 @@ struct dt_step_trace {
     struct dt_train_state *state;
     struct dt_comm *comm; /* all ranks */
     struct dt_trace_sink sink;
-    long first, last; /* steps that are traced; last 0: none */
-    struct dt_sum_hash batch;
+    long first, last;         /* steps that are traced; last 0: none */
+    struct dt_sum_hash batch; /* of this rank, or of all */
+    bool is_summed;
     struct dt_state_hash parameters, optimizer;
     struct dt_trace_hook hook;
     /* Of the current step: */
@@ -51,7 +52,9 @@ void dt_step_trace_release(struct dt_step_trace *trace);
 void dt_step_trace_begin(struct dt_step_trace *trace, long step, uint64_t samples);
 /* Micro-batch i of the step, once. */
 void dt_step_trace_add_batch(struct dt_step_trace *trace, int64_t i, const struct dt_batch *batch);
-/* Collective, as are those below: writes the lines of batch, forward and backward, and gradients.
+/* Sums the hash of the batch over all ranks. Collective, as are those below. */
+int dt_step_trace_sum_batch(struct dt_step_trace *trace, struct dt_error *err) DT_MUST_CHECK;
+/* Writes the lines of batch, forward and backward, and gradients.
  */
 int dt_step_trace_passes(struct dt_step_trace *trace, struct dt_error *err) DT_MUST_CHECK;
 /* Writes the lines of parameters and optimizer state. */

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "checkpoint/checkpoint-writer.h"
+#include "checkpoint/state-copy.h"
 #include "formats/labels.h"
 #include "model/forward-backward.h"
 #include "parallel/local-sgd.h"
@@ -27,8 +28,18 @@ struct dt_batch_order {
     int64_t next, end; /* of this rank's micro-batches */
 };
 
+/* What all ranks of a run must have in common. */
+#define DT_ENGINE_NAME 128
+struct dt_training_profile {
+    struct dt_settings settings; /* without paths */
+    uint64_t data;
+    uint64_t plan_only;
+    char engine[DT_ENGINE_NAME];
+};
+
 struct dt_training {
     struct dt_settings settings;
+    struct dt_training_options options;
     struct dt_run_identity identity;
     char *run, *lineage, *tokenizer_path;
     int lock;        /* file descriptor of the run directory, with flock */
@@ -36,7 +47,7 @@ struct dt_training {
     struct dt_device *device;
     double peak;          /* operations a second, of all ranks' devices */
     struct dt_comm *comm; /* all ranks of the run */
-    struct dt_comm *self; /* the communicator of one rank, if it was opened here */
+    struct dt_comm *self; /* the communicator, if it was opened here */
     struct dt_mesh mesh;
     bool leads; /* rank 0, which writes metrics and checkpoints */
     const volatile sig_atomic_t *stop;
@@ -60,8 +71,21 @@ struct dt_training {
     long lost_lines;       /* as in struct dt_training_facts */
     struct dt_progress_state progress;
     long first_step;
-    double busy_seconds;   /* of computing, without waiting, since the last search for stragglers */
-    int64_t busy_batches;  /* micro-batches computed in these */
+    /* Of an elastic run: */
+    struct dt_membership *members; /* NULL: the ranks do not change */
+    struct dt_training_profile profile;
+    char *run_path; /* identifies the job */
+    bool regroups;  /* after this step, because newcomers have come or */
+    bool saves;     /* a checkpoint is due: ranks leave, or one was abandoned */
+    bool has_state; /* this rank has parameters, */
+    bool loaded;    /* in state, otherwise in */
+    struct dt_state_copy copy;
+    struct dt_step_report report;     /* of the last update, */
+    struct dt_progress_state updated; /* and the progress after it */
+    bool has_led;                     /* this process was rank 0 of the last generation */
+    bool unfinished;      /* what follows an update is not done: comparisons, metrics, checkpoint */
+    double busy_seconds;  /* of computing, without waiting, since the last search for stragglers */
+    int64_t busy_batches; /* micro-batches computed in these */
     double logged_seconds; /* progress.seconds and tokens at the last logged step */
     uint64_t logged_tokens;
     /* Validation: one batch. */
@@ -74,6 +98,32 @@ struct dt_training {
 /* training-open.c: opens data, model and run directory, and loads the checkpoint. */
 int dt_training_open(struct dt_training *training, const struct dt_training_options *options,
                      struct dt_error *err) DT_MUST_CHECK;
+
+/* Releases what depends on the ranks. */
+void dt_training_disassemble(struct dt_training *training);
+/* Of an elastic run: ends this generation of ranks and begins the next. */
+int dt_training_regroup(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+
+/* profile.c. Fails if two profiles differ. whose: names the other, as in "rank 0". */
+void dt_training_profile(const struct dt_training *training, struct dt_training_profile *profile);
+int dt_training_compare_profiles(const struct dt_training *training,
+                                 const struct dt_training_profile *other, const char *whose,
+                                 struct dt_error *err) DT_MUST_CHECK;
+
+/* elastic.c: ranks that come and go. */
+int dt_elastic_open(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+void dt_elastic_close(struct dt_training *training);
+/* The communicator of the ranks that have met. */
+int dt_elastic_open_world(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+/* Takes the newest state of all ranks; *found false: no rank has one. Collective. */
+int dt_elastic_take_state(struct dt_training *training, bool *found,
+                          struct dt_error *err) DT_MUST_CHECK;
+/* Whether newcomers wait, as far as this rank knows. */
+bool dt_elastic_is_joined(struct dt_training *training);
+/* Ranks that were asked to stop (stops) leave if enough remain. Returns whether that is so. */
+bool dt_elastic_let_go(struct dt_training *training, const unsigned char *flags, unsigned stops);
+/* Whether an error is the loss of a rank, which this one then suspects: the others regroup. */
+bool dt_elastic_can_go_on(struct dt_training *training);
 
 /* training-step.c: forward and backward of a step's micro-batches, and the update, unless it is
  * skipped. */
@@ -100,6 +150,8 @@ int dt_training_log_run(struct dt_training *training, struct dt_error *err) DT_M
 int dt_training_log_lost(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 int dt_training_log_step(struct dt_training *training, struct dt_step_report *report,
                          struct dt_error *err) DT_MUST_CHECK;
+/* The line with the ranks of an elastic run. */
+int dt_training_log_ranks(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 /* The sink of traced steps: RUN/hashes.jsonl. */
 int dt_training_log_hash(void *training, const struct dt_trace_line *line,
                          struct dt_error *err) DT_MUST_CHECK;

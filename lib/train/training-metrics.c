@@ -69,6 +69,22 @@ int dt_training_log_lost(struct dt_training *t, struct dt_error *err)
                             t->lost_lines, t->progress.step);
 }
 
+int dt_training_log_ranks(struct dt_training *t, struct dt_error *err)
+{
+    const struct dt_seat *seat = dt_membership_seat(t->members);
+    const long step = t->progress.step - t->unfinished;
+    const struct dt_step_report now = {
+        .step = step,
+        .tokens = t->progress.samples * (uint64_t)t->settings.training.sequence_length -
+                  (t->unfinished ? t->report.batch_tokens : 0),
+        .seconds = t->progress.seconds};
+    struct dt_buffer *line = begin_line(t, &now);
+    dt_buffer_printf(line, ",\"ranks\":%d,\"generation\":%ld", seat->size, seat->generation);
+    dt_json_add_fixed(line, "waited", seat->waited, 3);
+    t->progress.logged_lines += step > 0;
+    return write_line(t, err);
+}
+
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     char hex[DT_SUM_HASH_HEX];

@@ -331,6 +331,30 @@ static int keep_tokenizer(struct dt_training *t, const char *checkpoint, struct 
 
 #define PATH_BYTES 4096
 
+/* Rank 0 of an elastic run that goes on. An earlier rank 0 that has stopped may still hold the
+ * lock. *saved: the step of a checkpoint of the current step; -1: there is none. */
+static int take_over_run(struct dt_training *t, long *saved, struct dt_error *err)
+{
+    char *newest = NULL;
+    struct dt_error ignored;
+    *saved = -1;
+    if (t->lock < 0 && lock_run(t, &ignored) < 0 && t->lock < 0)
+        return dt_fail_errno(err, "cannot open '%s'", t->run);
+    DT_TRY(dt_checkpoint_clean(t->run, err));
+    DT_TRY(dt_checkpoint_find(t->run, &newest, err));
+    int rc = newest ? keep_tokenizer(t, newest, err) : 0;
+    if (rc == 0 && t->options.lineage && t->identity.records == NULL) { /* it joined the run */
+        rc = newest ? dt_lineage_continue(t->options.lineage, newest, err) : 0;
+        t->identity.records = dt_lineage_records(t->options.lineage);
+    }
+    free(newest);
+    char *own = dt_checkpoint_of_step(t->run, t->progress.step);
+    int there = rc == 0 ? dt_file_probe(own, err) : rc;
+    free(own);
+    *saved = there > 0 ? t->progress.step : -1;
+    return there < 0 ? there : 0;
+}
+
 /* Locks and cleans the run directory. path: of the checkpoint to resume from; empty: none. */
 static int prepare_run(struct dt_training *t, const char *resume, char path[PATH_BYTES],
                        struct dt_error *err)
@@ -352,6 +376,17 @@ static int agree_on_checkpoint(struct dt_training *t, const char *resume, char p
         snprintf(path, PATH_BYTES, "%s", strcmp(resume, "none") == 0 ? "" : resume);
     DT_TRY(dt_comm_agree(t->comm, rc, err));
     return dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, path, PATH_BYTES, 0), err);
+}
+
+/* The state is of other ranks, or of this one. */
+static int go_on(struct dt_training *t, struct dt_error *err)
+{
+    long saved = -1;
+    int rc = t->leads && t->run ? take_over_run(t, &saved, err) : 0;
+    DT_TRY(dt_comm_agree(t->comm, rc, err));
+    DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, &saved, sizeof saved, 0), err));
+    t->writer = dt_checkpoint_writer_new(t->run, t->comm, &t->snapshot, &t->identity, saved);
+    return 0;
 }
 
 static int start_or_resume(struct dt_training *t, const struct dt_training_options *o,
@@ -394,13 +429,16 @@ static int open_metrics(struct dt_training *t, const char *resume, struct dt_err
     if (!t->leads || t->run == NULL)
         return 0;
     char *path = dt_path_join(t->run, "metrics.jsonl");
-    int rc = dt_metrics_open(&t->metrics, path, t->progress.step, err);
+    bool takes_over = t->members && dt_membership_seat(t->members)->generation > 1 && !t->has_led;
+    int rc = takes_over ? dt_metrics_take_over(path, err) : 0;
+    rc = rc < 0 ? rc : dt_metrics_open(&t->metrics, path, t->progress.step - t->unfinished, err);
     free(path);
-    if (strcmp(resume, "auto") == 0 && t->metrics.lines < t->progress.logged_lines)
+    if (strcmp(resume, "auto") == 0 && !t->has_state && t->metrics.lines < t->progress.logged_lines)
         t->lost_lines = t->progress.logged_lines - t->metrics.lines;
     t->progress.logged_lines = t->metrics.lines;
     rc = rc < 0 ? rc : dt_training_log_run(t, err);
-    return rc < 0 ? rc : dt_training_log_lost(t, err);
+    rc = rc < 0 ? rc : dt_training_log_lost(t, err);
+    return rc < 0 || !t->members ? rc : dt_training_log_ranks(t, err);
 }
 
 /* Hashes of traced steps, which have lines as metrics do. */
@@ -442,7 +480,6 @@ static int join_ranks(struct dt_training *t, const struct dt_training_options *o
     t->comm = o->comm ? o->comm : t->self;
     t->leads = dt_comm_rank(t->comm) == 0;
     t->peak = o->peak * dt_comm_size(t->comm);
-    t->stop = o->stop;
     return 0;
 }
 
@@ -451,43 +488,16 @@ static int open_inputs(struct dt_training *t, const struct dt_training_options *
                        struct dt_error *err)
 {
     DT_TRY(open_data(t, o, err));
-    DT_TRY(open_validation(t, o, err));
-    return plan_memory(t, o, err);
+    return open_validation(t, o, err);
 }
 
-#define ENGINE_NAME 128
-
-/* All ranks must have the settings, data and engine of rank 0. Paths may differ: each rank finds
- * its own data, and rank 0 the run. */
-static int compare_with_rank_0(const struct dt_training *t, const struct dt_training_options *o,
-                               struct dt_error *err)
+static int compare_with_rank_0(const struct dt_training *t, struct dt_error *err)
 {
-    struct {
-        struct dt_settings settings;
-        uint64_t data;
-        bool plan_only;
-        char engine[ENGINE_NAME];
-    } first = {t->settings, t->identity.data, o->plan_only, ""};
-    char engine[ENGINE_NAME];
-    snprintf(engine, sizeof engine, "%s, %s", t->device->engine->name, t->device->isa);
-    memcpy(first.engine, engine, sizeof engine);
+    struct dt_training_profile first;
+    dt_training_profile(t, &first);
     dt_comm_request request = dt_comm_broadcast(t->comm, &first, sizeof first, 0);
     DT_TRY(dt_comm_wait(t->comm, request, err));
-    strcpy(first.settings.data.dataset, t->settings.data.dataset);
-    strcpy(first.settings.checkpoint.dir, t->settings.checkpoint.dir);
-    strcpy(first.settings.checkpoint.resume_from, t->settings.checkpoint.resume_from);
-    if (first.plan_only != o->plan_only)
-        return dt_fail(err, DT_EINVALID, "--dry-run must be given to all ranks or to none");
-    if (first.data != t->identity.data)
-        return dt_fail(err, DT_EINVALID, "its training data differ from those of rank 0");
-    if (strcmp(first.engine, engine) != 0)
-        return dt_fail(err, DT_EINVALID,
-                       "its engine is %s, that of rank 0 is %s: their results differ; "
-                       "choose one that all have with --device",
-                       engine, first.engine);
-    const struct dt_setting *other =
-        dt_config_difference(dt_settings_schema, &first.settings, &t->settings);
-    return other ? dt_fail(err, DT_EINVALID, "%s differs from that of rank 0", other->name) : 0;
+    return dt_training_compare_profiles(t, &first, "rank 0", err);
 }
 
 /* Checkpoint and seed are the same for all ranks; --init-from may be another model on each. */
@@ -503,28 +513,118 @@ static int compare_origins(const struct dt_training *t, struct dt_error *err)
 
 static int begin(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
 {
-    DT_TRY(dt_comm_agree(t->comm, start_or_resume(t, o, err), err));
-    DT_TRY(dt_comm_agree(t->comm, compare_origins(t, err), err));
+    bool found = false;
+    if (t->members)
+        DT_TRY(dt_elastic_take_state(t, &found, err));
+    if (found) {
+        DT_TRY(go_on(t, err));
+    } else {
+        DT_TRY(dt_comm_agree(t->comm, start_or_resume(t, o, err), err));
+        DT_TRY(dt_comm_agree(t->comm, compare_origins(t, err), err));
+    }
     DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
     DT_TRY(open_trace(t, o->sink, err));
+    t->trace.batch = t->report.batch_hash;
+    t->trace.is_summed = t->unfinished;
     return open_streams(t, o->resume, err);
+}
+
+/* Opens what depends on the ranks, and starts, resumes or continues the run. */
+static int assemble(struct dt_training *t, struct dt_error *err)
+{
+    const struct dt_training_options *o = &t->options;
+    DT_TRY(dt_comm_agree(t->comm, plan_memory(t, o, err), err));
+    DT_TRY(dt_comm_agree(t->comm, compare_with_rank_0(t, err), err));
+    if (o->plan_only)
+        return 0;
+    DT_TRY(check_memory(t, err));
+    DT_TRY(dt_comm_agree(t->comm, take_memory(t, err), err));
+    DT_TRY(dt_comm_agree(t->comm, open_channels(t, err), err));
+    DT_TRY(dt_comm_agree(t->comm, begin(t, o, err), err));
+    t->has_led = t->leads;
+    return 0;
+}
+
+/* Releases what assemble has opened. */
+void dt_training_disassemble(struct dt_training *t)
+{
+    dt_loader_free(t->loader);
+    dt_pipeline_executor_release(&t->executor);
+    dt_objective_release(&t->objective);
+    dt_batch_release(&t->batch);
+    dt_checkpoint_writer_free(t->writer);
+    dt_snapshot_release(&t->snapshot);
+    dt_step_trace_release(&t->trace);
+    dt_train_state_release(&t->state);
+    dt_model_free(t->model);
+    dt_metrics_close(&t->metrics);
+    dt_metrics_close(&t->hashes);
+    free(t->val_ids);
+    free(t->val_span_begins);
+    free(t->val_span_ends);
+    free(t->val_losses);
+    free(t->val_hits);
+    dt_mesh_release(&t->mesh);
+    t->loader = NULL;
+    t->writer = NULL;
+    t->model = NULL;
+    t->val_ids = NULL;
+    t->val_span_begins = t->val_span_ends = NULL;
+    t->val_losses = t->val_hits = NULL;
+}
+
+/* Releases what depends on the ranks, after copying the state. */
+static void disband(struct dt_training *t)
+{
+    if (t->has_state && t->loaded)
+        dt_state_copy_take(&t->copy, &t->state);
+    t->loaded = false;
+    t->saves |= t->writer && dt_checkpoint_writer_is_busy(t->writer);
+    dt_training_disassemble(t);
+    dt_comm_close(t->self);
+    t->comm = t->self = NULL;
+}
+
+#define ATTEMPTS 20 /* generations in a row that come to nothing */
+
+int dt_training_regroup(struct dt_training *t, struct dt_error *err)
+{
+    int rc = DT_EIO;
+    t->regroups = false;
+    for (int i = 0; i < ATTEMPTS && rc < 0; i++) {
+        disband(t);
+        DT_TRY(dt_membership_meet(t->members, err));
+        rc = dt_elastic_open_world(t, err);
+        if (rc == DT_ESTOP)
+            return rc;
+        if (rc < 0)
+            continue; /* a rank has left meanwhile */
+        rc = assemble(t, err);
+        if (rc < 0 && !dt_elastic_can_go_on(t))
+            return rc;
+    }
+    DT_TRY(rc);
+    t->loaded = t->has_state = true;
+    dt_state_copy_release(&t->copy);
+    return 0;
 }
 
 int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
                      struct dt_error *err)
 {
     t->settings = *o->settings;
+    t->options = *o;
     t->device = o->device;
     t->run = o->run ? dt_strdup(o->run) : NULL;
     t->lock = -1;
+    t->stop = o->stop;
     t->tokenizer_path = o->tokenizer_path ? dt_strdup(o->tokenizer_path) : NULL;
+    if (o->elastic) {
+        DT_TRY(open_inputs(t, o, err));
+        DT_TRY(dt_elastic_open(t, err));
+        return dt_training_regroup(t, err);
+    }
     DT_TRY(join_ranks(t, o, err));
     DT_TRY(dt_comm_agree(t->comm, open_inputs(t, o, err), err));
-    DT_TRY(dt_comm_agree(t->comm, compare_with_rank_0(t, o, err), err));
-    if (o->plan_only)
-        return 0;
-    DT_TRY(check_memory(t, err));
-    DT_TRY(dt_comm_agree(t->comm, take_memory(t, err), err));
-    DT_TRY(dt_comm_agree(t->comm, open_channels(t, err), err));
-    return dt_comm_agree(t->comm, begin(t, o, err), err);
+    return assemble(t, err);
 }

@@ -31,7 +31,7 @@ static int skip_update(struct dt_training *t, struct dt_step_report *r, struct d
 }
 
 /* Flags that ranks combine in every step. */
-enum { FLAG_STOP = 1, FLAG_SAVING = 2 };
+enum { FLAG_STOP = 1, FLAG_SAVING = 2, FLAG_JOINED = 4 };
 
 /* Context of struct dt_micro_batch_source. */
 struct step_source {
@@ -106,18 +106,24 @@ static int run_batches(struct dt_training *t, double scale, struct dt_token_sums
     return dt_mesh_sum_tokens(&t->mesh, sums, err);
 }
 
-/* *stop: any rank was asked to stop. Starts the next phase of a background checkpoint when all
- * ranks are idle. */
-static int exchange_flags(struct dt_training *t, bool *stop, struct dt_error *err)
+/* Whether any rank was asked to stop: the run stops, or an elastic one loses that rank. Starts the
+ * next phase of a background checkpoint when all ranks are idle. */
+static int exchange_flags(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     unsigned flags = t->stop && *t->stop ? FLAG_STOP : 0;
     unsigned char any;
     if (!dt_checkpoint_writer_idle(t->writer))
         flags |= FLAG_SAVING;
+    if (dt_elastic_is_joined(t))
+        flags |= FLAG_JOINED;
     DT_TRY(dt_mesh_combine_flags(&t->mesh, (unsigned char)flags, &any, err));
     if (!(any & FLAG_SAVING))
         dt_checkpoint_writer_advance(t->writer);
-    *stop |= (any & FLAG_STOP) != 0;
+    t->regroups = (any & FLAG_JOINED) != 0;
+    if (dt_elastic_let_go(t, t->mesh.flags, FLAG_STOP))
+        r->stop = r->leaves = (flags & FLAG_STOP) != 0;
+    else
+        r->stop |= (any & FLAG_STOP) != 0;
     return 0;
 }
 
@@ -138,7 +144,7 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
     struct dt_token_sums sums;
     dt_data_parallel_begin_step(&t->state.dp, batches);
     DT_TRY(run_batches(t, r->loss_scale / positions, &sums, err));
-    DT_TRY(exchange_flags(t, &r->stop, err));
+    DT_TRY(exchange_flags(t, r, err));
     if (!dt_local_sgd_due(&t->local, t->progress.step + 1, t->settings.training.max_steps))
         r->stop = false; /* not before ranks have synchronized */
     double targets = (double)sums.counts[0];
@@ -188,6 +194,8 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
     r->loss_scale = t->progress.loss_scale.factor;
     dt_step_trace_begin(&t->trace, t->progress.step + 1, t->progress.samples);
     DT_TRY(accumulate(t, batches, r, &factor, err));
+    if (t->members)
+        DT_TRY(dt_step_trace_sum_batch(&t->trace, err));
     DT_TRY(dt_step_trace_passes(&t->trace, err));
     r->learning_rate = dt_learning_rate(&t->settings, t->progress.step);
     r->skip = judge(t, r);
@@ -203,5 +211,6 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
         dt_local_sgd_due(&t->local, t->progress.step, t->settings.training.max_steps))
         DT_TRY(dt_local_sgd_synchronize(&t->local, err));
     t->progress.samples += (uint64_t)(batches * t->settings.training.batch_size);
+    r->batch_hash = t->trace.batch;
     return dt_step_trace_update(&t->trace, err);
 }

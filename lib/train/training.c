@@ -25,28 +25,13 @@ void dt_training_free(struct dt_training *t)
 {
     if (t == NULL)
         return;
-    dt_loader_free(t->loader);
+    dt_training_disassemble(t);
     dt_dataset_close(t->train);
     dt_dataset_close(t->val);
     dt_labels_release(&t->labels);
-    dt_pipeline_executor_release(&t->executor);
-    dt_objective_release(&t->objective);
-    dt_batch_release(&t->batch);
-    dt_checkpoint_writer_free(t->writer);
-    dt_snapshot_release(&t->snapshot);
-    dt_step_trace_release(&t->trace);
-    dt_train_state_release(&t->state);
-    dt_model_free(t->model);
-    dt_metrics_close(&t->metrics);
-    dt_metrics_close(&t->hashes);
     dt_buffer_release(&t->line);
-    free(t->val_ids);
-    free(t->val_span_begins);
-    free(t->val_span_ends);
-    free(t->val_losses);
-    free(t->val_hits);
-    dt_mesh_release(&t->mesh);
     dt_comm_close(t->self);
+    dt_elastic_close(t);
     if (t->lock >= 0)
         close(t->lock);
     free(t->run);
@@ -154,7 +139,7 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
 {
     bool best = t->progress.best_step == t->progress.step;
     bool regular = due(t, t->settings.training.save_interval) && t->progress.skipped_in_row == 0;
-    if (t->run == NULL || (!best && !is_done(t) && !regular))
+    if (t->run == NULL || (!best && !is_done(t) && !regular && !t->saves))
         return 0;
     if (is_done(t)) {
         DT_TRY(check_updates(t, err));
@@ -192,12 +177,11 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
     return 0;
 }
 
-int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+/* One update. */
+static int advance(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     double start = dt_clock_now(), waited = dt_comm_waited(t->comm);
     *r = (struct dt_step_report){.val_loss = NAN, .ema_val_loss = NAN, .val_accuracy = NAN};
-    if (is_done(t))
-        return 0;
     dt_checkpoint_writer_failed(t->writer, &r->save_error);
     DT_TRY(dt_training_update(t, r, err));
     double seconds = dt_clock_now() - start;
@@ -208,13 +192,54 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
     r->seconds = t->progress.seconds;
     r->tokens = t->progress.samples * (uint64_t)t->settings.training.sequence_length;
     dt_training_measure(t, r);
+    return 0;
+}
+
+/* What follows an update. */
+static int finish(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
     DT_TRY(watch(t, r, err));
     if (due(t, t->settings.training.log_interval) || r->step == 1 || r->skipped > 0)
         DT_TRY(dt_training_log_step(t, r, err));
     if (t->val && due(t, t->settings.training.eval_interval))
         DT_TRY(dt_training_validate(t, r, err));
     DT_TRY(save_if_due(t, r, err));
+    if (t->regroups)
+        dt_checkpoint_writer_wait(t->writer);
+    t->saves = false;
+    return 0;
+}
+
+/* Both, or what is left to do. An update is done by all ranks or by none that stays: after a
+ * failure before it, parameters and progress are those of the step before. */
+static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
+    if (t->regroups)
+        DT_TRY(dt_training_regroup(t, err));
+    if (!t->unfinished) {
+        if (is_done(t))
+            return 0;
+        DT_TRY(advance(t, &t->report, err));
+        t->updated = t->progress;
+        t->unfinished = t->members != NULL;
+    }
+    *r = t->report;
+    DT_TRY(finish(t, r, err));
+    t->unfinished = false;
     return 1;
+}
+
+int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
+{
+    long generation = t->members ? dt_membership_seat(t->members)->generation : 0;
+    int rc = step(t, r, err);
+    while (rc < 0 && dt_elastic_can_go_on(t)) {
+        DT_TRY(dt_training_regroup(t, err));
+        rc = step(t, r, err);
+    }
+    if (t->members)
+        r->regrouped = dt_membership_seat(t->members)->generation > generation;
+    return rc;
 }
 
 int dt_training_save(struct dt_training *t, struct dt_error *err)

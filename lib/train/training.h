@@ -27,6 +27,7 @@
 #include <stdbool.h>
 
 #include "comm/comm.h"
+#include "comm/membership.h"
 #include "hash/sum-hash.h"
 #include "io/lineage.h"
 #include "settings/settings.h"
@@ -63,6 +64,7 @@ struct dt_training_options {
     struct dt_comm *comm;              /* all ranks of the run, borrowed; NULL: one rank */
     const volatile sig_atomic_t *stop; /* nonzero: stop after this step; NULL: never */
     const struct dt_trace_sink *sink;  /* of traced steps; NULL: RUN/hashes.jsonl */
+    bool elastic;   /* ranks meet here, as distributed.elastic says, and may change; comm is NULL */
     bool plan_only; /* allocates and writes nothing: for dt_training_facts alone */
 };
 
@@ -104,11 +106,13 @@ struct dt_step_report {
     double val_loss, ema_val_loss;     /* NaN: not computed */
     double
         val_accuracy; /* fraction of targets that were the most likely token; NaN: not computed */
+    bool regrouped;   /* an elastic run: the ranks have changed before this step */
     int slowest_rank; /* at logged steps: the straggler (parallel/watchdog.h), */
     double slowest_factor; /* and its time over the median; 0: not measured */
     bool stop;             /* a rank was asked to stop: do not run another step */
-    bool stopped_early;    /* the last step: training.patience is exhausted */
-    long best_step;        /* of the lowest validation loss, with training.patience; 0: none */
+    bool leaves; /* this rank leaves an elastic run, which goes on; its checkpoint is written */
+    bool stopped_early; /* the last step: training.patience is exhausted */
+    long best_step;     /* of the lowest validation loss, with training.patience; 0: none */
     double best_loss;
     bool saved;
     struct dt_error save_error; /* why a due checkpoint was not written; DT_OK: none failed */
@@ -145,6 +149,10 @@ int dt_training_parameter_hash(struct dt_training *training, struct dt_sum_hash 
 #define DT_TENSOR_NAME 80
 int dt_training_compare(struct dt_training *training, const char *checkpoint,
                         char tensor[DT_TENSOR_NAME], struct dt_error *err) DT_MUST_CHECK;
+/* All ranks of the run, until the next step. */
+struct dt_comm *dt_training_comm(const struct dt_training *training);
+/* Of an elastic run; otherwise NULL. */
+const struct dt_seat *dt_training_seat(const struct dt_training *training);
 void dt_training_free(struct dt_training *training); /* NULL is allowed */
 
 #endif

@@ -171,8 +171,6 @@ static void receive_by_tcp(struct line *l, const char *wire, size_t room, int rc
     assert_string_equal(err.text, text);
     if (rc > 0)
         assert_int_equal(bytes, BYTES);
-    else
-        free(request);
     dt_tcp_transport.close(tcp);
     l->ends[1] = NULL;
     free(data);

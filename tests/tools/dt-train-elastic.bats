@@ -1,26 +1,163 @@
 # SPDX-License-Identifier: MIT
-# A run that resumes with another parallel layout (pp x dp x tp).
+# Elastic runs: ranks that come and go between steps, and the bits of one rank.
 load ../helper
 load ../ranks
 
-# A vocabulary that 2 and 4 do not divide, and tied embeddings.
-small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads=4
-    --set model.intermediate_size=56 --set model.max_seq_len=32 --set model.dropout=0.1
-    --set training.batch_size=1 --set training.gradient_accumulation_steps=4
-    --set training.max_steps=20 --set training.warmup_steps=2 --set training.eval_interval=10
-    --set training.eval_batches=3 --set training.save_interval=10 --set training.log_interval=1
-    --set training.schedule=constant --set distributed.invariant=true)
+small=(--set model.hidden_size=16 --set model.num_layers=2 --set model.num_heads=2
+    --set model.max_seq_len=64 --set training.batch_size=2
+    --set training.gradient_accumulation_steps=4 --set training.warmup_steps=1
+    --set training.log_interval=1 --set training.eval_interval=50 --set training.eval_batches=2
+    --set training.save_interval=50
+    --set checkpoint.keep_last=2 --set distributed.invariant=true)
+elastic=(--set distributed.elastic=1:4 --set distributed.rendezvous=meet
+    --set distributed.timeout=20 --set distributed.join_timeout=20)
 
-# The layouts compute the same bits: dt-arithmetic(7).
-@test "stopped at 2 x 2 x 2, resumed at 4 x 1 x 2, 1 x 1 x 1 and 1 x 2 x 4" {
-    layout 2 2 2 -o straight
-    layout 2 2 2 --set training.max_steps=10 -o stopped
-    results straight >expected
-    for next in "4 1 2" "1 1 1" "2 1 1" "1 2 4"; do
-        run=run-${next// /-}
-        cp -r stopped "$run"
-        layout $next --set distributed.zero_stage=3 -o "$run"
-        results "$run" >"$run.results"
-        cmp expected "$run.results"
+setup() {
+    cd "$T"
+    data=$BATS_FILE_TMPDIR/data
+    pids=()
+    unset "${!OMPI_@}" "${!PMI@}" "${!SLURM_@}" "${!MASTER_@}" DT_KEY RANK WORLD_SIZE
+}
+
+# member R OPTION...: process R of an endless run in the background; pids[R] is its id.
+member() {
+    dt-train -j 1 "${small[@]}" "${endless[@]}" "${elastic[@]}" "${@:2}" -o run "$data" \
+        >said."$1" 2>&1 &
+    pids[$1]=$!
+}
+
+teardown() {
+    local r
+    for r in "${!pids[@]}"; do
+        kill -KILL "${pids[r]}" 2>/dev/null || true
     done
+}
+
+# The number of ranks of each generation in turn.
+generations() { sed -nE 's/.*"ranks":([0-9]+),"generation".*/\1/p' run/metrics.jsonl; }
+
+# ranks_are N: N ranks have done a step.
+ranks_are() {
+    [ -e run/metrics.jsonl ] && tail -n 1 run/metrics.jsonl | grep -q '"loss"' &&
+        [ "$(generations | tail -n 1)" = "$1" ]
+}
+
+# ends R STATUS: process R has ended with it.
+ends() {
+    local status=0
+    wait "${pids[$1]}" || status=$?
+    [ "$status" -eq "$2" ] || { cat said.*; echo "status $status, not $2"; return 1; }
+}
+
+# finish R...: these processes leave one after the other, the last one with a checkpoint.
+finish() {
+    local r
+    for r in "$@"; do
+        kill -TERM "${pids[r]}"
+        ends "$r" 143
+    done
+}
+
+# The losses and the checkpoint are those of one rank, never disturbed.
+is_undisturbed() {
+    dt-train -q -j 1 "${small[@]}" --set training.schedule=constant "$@" \
+        --set training.max_steps="$(reached run)" -o one "$data"
+    for r in one run; do
+        results $r | grep -E '"loss"|safetensors' >$r.results
+    done
+    cmp one.results run.results
+    [ -z "$(ls meet* 2>/dev/null)" ]
+}
+
+@test "a rank is killed and the others go on; one joins; one leaves: the bits of one rank" {
+    for r in 0 1 2; do
+        member $r
+    done
+    await "${pids[0]}" ranks_are 3
+    kill -KILL "${pids[1]}"
+    await "${pids[0]}" ranks_are 2
+    member 3
+    await "${pids[3]}" ranks_are 3
+    finish 0 2 3
+    ends 1 137
+    generations | paste -sd ' ' | grep -qE '^3 2 3( 2( 1)?)?$'
+    grep -q '^step .* 2 ranks from here on, 1 left, met in ' said.0 said.2
+    grep -q '^dt-train: left the run by a signal; the same command joins it again$' said.0
+    grep -q '^dt-train: stopped by a signal; the same command resumes from ' said.3
+    is_undisturbed
+}
+
+@test "rank 0 is killed, another one leads; a run of too few ranks waits, and then ends" {
+    for r in 0 1; do
+        member $r --set distributed.elastic=2:2 --set distributed.join_timeout=2
+    done
+    await "${pids[0]}" ranks_are 2
+    leader=$(grep -l '^engine' said.*)
+    other=$((1 - ${leader#said.}))
+    kill -KILL "${pids[${leader#said.}]}"
+    ends $other 1
+    grep -q "^dt-train: 1 rank has met at 'meet' within 2 s, and distributed.elastic needs at least 2: 1 is missing$" said.$other
+    [ -e run/metrics.jsonl ]
+}
+
+@test "an elastic run by address, with DT_KEY; a rank with other settings is refused alone" {
+    local port
+    hold_port
+    port=$(cat port)
+    export DT_KEY=0123456789abcdef
+    elastic+=(--set distributed.rendezvous=tcp://localhost:"$port")
+    member 0
+    await "${pids[0]}" ranks_are 1
+    run timeout 60 dt-train -q -j 1 "${small[@]}" "${endless[@]}" "${elastic[@]}" \
+        --set training.seed=7 -o run "$data"
+    assert_one_line_error dt-train
+    [ "$output" = "dt-train: training.seed differs from that of the run" ]
+    DT_KEY=fedcba9876543210 run timeout 60 dt-train -q -j 1 "${small[@]}" "${endless[@]}" "${elastic[@]}" \
+        --set distributed.join_timeout=1 -o run "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"no rank has answered at 'tcp://localhost:$port' within 1 s: it is not reachable, or has another DT_KEY" ]]
+    member 1
+    await "${pids[1]}" ranks_are 2
+    kill -KILL "${pids[0]}"
+    await "${pids[1]}" ranks_are 1
+    finish 1
+    kill "$HOLDER"
+    is_undisturbed
+}
+
+@test "a stopped rank is left out, and joins again when it continues" {
+    for r in 0 1 2; do
+        member $r --set distributed.timeout=1
+    done
+    await "${pids[0]}" ranks_are 3
+    kill -STOP "${pids[0]}"
+    await "${pids[1]}" ranks_are 2
+    kill -CONT "${pids[0]}"
+    await "${pids[0]}" ranks_are 3
+    finish 1 2 0
+    grep -q '^dt-train: step .*: the run went on without this rank, which has joined it again$' said.0
+    is_undisturbed
+}
+
+@test "settings that do not fit an elastic run are named" {
+    local -a train=(dt-train -q -j 1 "${small[@]}" "${elastic[@]}" -o run)
+    local -A wrong=(
+        [distributed.elastic=4]="distributed.elastic is the least and the most ranks, as 2:8, up to 1024, not '4'"
+        [distributed.elastic=3:2]="not '3:2'"
+        [distributed.elastic=1:5]="a step has 4 micro-batches, and each of 5 ranks needs one: raise training.gradient_accumulation_steps"
+        [distributed.invariant=false]="distributed.elastic 1:4 needs distributed.invariant true"
+        [distributed.pp=2]="distributed.elastic 1:4 needs distributed.pp, distributed.tp and distributed.cp 1"
+        [distributed.zero_stage=1]="distributed.elastic 1:4 needs distributed.zero_stage 0"
+        [training.trace_steps=1]="distributed.elastic 1:4 needs training.trace_steps empty"
+        [distributed.rendezvous=]="the environment does not say where the 4 ranks meet"
+    )
+    for set in "${!wrong[@]}"; do
+        run "${train[@]}" --set "$set" "$data"
+        assert_one_line_error dt-train
+        [[ "$output" == *"${wrong[$set]}"* ]]
+    done
+    OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 run "${train[@]}" "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"distributed.elastic is for ranks that no MPI has started"* ]]
+    [ ! -e run ]
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* A whole training state in host memory, independent of the parallel layout: all tensors of all
+ * parts (snapshot.h), one after the other. It carries a state from one set of ranks to another. */
+#ifndef DT_CHECKPOINT_STATE_COPY_H
+#define DT_CHECKPOINT_STATE_COPY_H
+
+#include "checkpoint/snapshot.h"
+
+struct dt_state_copy {
+    float *values; /* NULL: none */
+    int64_t count;
+};
+
+/* Allocates the copy, unless it is. Release with dt_state_copy_release. */
+void dt_state_copy_allocate(struct dt_state_copy *copy, const struct dt_train_state *state);
+/* Copies what this rank holds: with zero_stage 0 everything. */
+void dt_state_copy_take(struct dt_state_copy *copy, const struct dt_train_state *state);
+/* Sets what this rank holds, and refreshes the weights. Collective: sharding group. */
+void dt_state_copy_restore(const struct dt_state_copy *copy, struct dt_train_state *state);
+void dt_state_copy_release(struct dt_state_copy *copy);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/reception.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int dt_reception_socket(void)
+{
+    const int yes = 1;
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s >= 0)
+        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* accepted sockets inherit it */
+    return s;
+}
+
+void dt_reception_close_socket(int *s)
+{
+    if (*s >= 0)
+        close(*s);
+    *s = -1;
+}
+
+int dt_reception_listen(struct dt_reception *r, uint32_t address, int port)
+{
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = address};
+    socklen_t length = sizeof at;
+    const int yes = 1;
+    dt_reception_close_socket(&r->listener);
+    r->listener = dt_reception_socket();
+    if (r->listener >= 0 && port) /* also while connections of an earlier job end */
+        setsockopt(r->listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (r->listener < 0 || bind(r->listener, (struct sockaddr *)&at, sizeof at) < 0 ||
+        listen(r->listener, SOMAXCONN) < 0 ||
+        getsockname(r->listener, (struct sockaddr *)&at, &length) < 0)
+        return -1;
+    r->endpoint = (struct dt_rank_address){at.sin_port, address};
+    return 0;
+}
+
+void dt_reception_refuse(struct dt_reception *r, int index)
+{
+    dt_reception_close_socket(&r->pending[index].socket);
+    r->pending[index] = r->pending[--r->count];
+}
+
+static void refuse_random(struct dt_reception *r)
+{
+    unsigned drawn = 0;
+    if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+        drawn = 0;
+    dt_reception_refuse(r, (int)(drawn % (unsigned)r->count));
+}
+
+static bool send_whole(int s, const void *what, size_t bytes)
+{
+    return send(s, what, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
+}
+
+static void challenge(struct dt_reception *r, int socket)
+{
+    if (r->count == DT_RECEPTION_MOST)
+        refuse_random(r);
+    int index = r->count++;
+    struct dt_handshake *h = &r->pending[index].handshake;
+    *h = (struct dt_handshake){0};
+    r->pending[index].socket = socket;
+    r->pending[index].got = 0;
+    if (!dt_handshake_challenge(h) || !send_whole(socket, &h->challenge, sizeof h->challenge))
+        dt_reception_refuse(r, index);
+}
+
+void dt_reception_accept(struct dt_reception *r)
+{
+    for (int i = 0; i < DT_RECEPTION_MOST / 2; i++) {
+        int s = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (s >= 0)
+            challenge(r, s);
+        else if ((errno == EMFILE || errno == ENFILE) && r->count > 0)
+            refuse_random(r);
+        else if (errno != ECONNABORTED && errno != EINTR)
+            return;
+    }
+}
+
+int dt_reception_read(struct dt_reception *r, int index, const struct dt_secret *secret, int called)
+{
+    struct dt_handshake *h = &r->pending[index].handshake;
+    size_t *got = &r->pending[index].got;
+    ssize_t n = recv(r->pending[index].socket, (char *)&h->call + *got, sizeof h->call - *got,
+                     MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    *got += n > 0 ? (size_t)n : 0;
+    if (n > 0 && *got < sizeof h->call)
+        return 0;
+    if (n > 0 && dt_handshake_check_call(h, secret, called))
+        return 1;
+    dt_reception_refuse(r, index);
+    return -1;
+}
+
+struct dt_channel *dt_reception_answer(struct dt_reception *r, int index,
+                                       const struct dt_secret *secret,
+                                       const struct dt_introduction *own)
+{
+    struct dt_handshake *h = &r->pending[index].handshake;
+    int s = r->pending[index].socket;
+    struct dt_channel *channel = NULL;
+    h->answer.listener = *own;
+    if (dt_handshake_answer(h, secret) && send_whole(s, &h->answer, sizeof h->answer)) {
+        channel = dt_handshake_channel(h, secret, s, true);
+        r->pending[index].socket = -1;
+    }
+    dt_reception_refuse(r, index);
+    return channel;
+}
+
+void dt_reception_close(struct dt_reception *r)
+{
+    while (r->count > 0)
+        dt_reception_refuse(r, 0);
+    dt_reception_close_socket(&r->listener);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A listening socket, and the connections to it whose handshake (handshake.h) is not complete.
+ *
+ * A connection without a handshake costs a socket and little memory, and nothing waits for it. If
+ * there are too many, random ones are closed: a rank that is hit connects again at once and
+ * succeeds sooner or later; if the oldest were closed, a flood could always hit it.
+ */
+#ifndef DT_COMM_RECEPTION_H
+#define DT_COMM_RECEPTION_H
+
+#include "comm/handshake.h"
+
+#define DT_RECEPTION_MOST 256 /* connections without a handshake; one more closes a random one */
+
+struct dt_reception {
+    int listener; /* socket; -1: none */
+    struct dt_rank_address endpoint;
+    int count;
+    struct {
+        int socket;
+        size_t got; /* bytes received of its call */
+        struct dt_handshake handshake;
+    } pending[DT_RECEPTION_MOST];
+};
+
+/* A socket that does not block and sends at once; -1 on failure. */
+int dt_reception_socket(void);
+/* Closes the socket, if there is one, and sets it to -1. */
+void dt_reception_close_socket(int *socket);
+
+/* Listens on the address (network byte order) and port (0: any) instead of the earlier ones.
+ * Returns -1 with errno. */
+int dt_reception_listen(struct dt_reception *r, uint32_t address, int port);
+/* Accepts connections and sends their challenges. At most half of the capacity at a time, so that
+ * calls are read in between. */
+void dt_reception_accept(struct dt_reception *r);
+/* Receives a pending connection's call. 1: its proof is valid, and it calls rank called; 0: not
+ * received yet; -1: the connection was closed, and the last one is now at its index. */
+int dt_reception_read(struct dt_reception *r, int index, const struct dt_secret *secret,
+                      int called);
+/* Sends the answer and opens the channel, which is NULL on failure; the last connection is then at
+ * the index. */
+struct dt_channel *dt_reception_answer(struct dt_reception *r, int index,
+                                       const struct dt_secret *secret,
+                                       const struct dt_introduction *own);
+void dt_reception_refuse(struct dt_reception *r, int index);
+/* Closes all sockets. */
+void dt_reception_close(struct dt_reception *r);
+
+#endif
