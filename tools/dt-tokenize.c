@@ -9,6 +9,8 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "chat/chat.h"
+#include "chat/marks.h"
 #include "document/options.h"
 #include "document/stream.h"
 #include "hash/hash.h"
@@ -27,10 +29,10 @@ enum text_format { TO_TEXT, TO_JSONL };
 static const char *const text_formats[] = {[TO_TEXT] = "text", [TO_JSONL] = "jsonl", NULL};
 
 static struct {
-    const char *tokenizer, *out, *separator;
-    bool ids, offsets, decode, special, allow_empty, quiet;
+    const char *tokenizer, *out, *separator, *template;
+    bool ids, offsets, decode, special, allow_empty, quiet, chat;
     long threads, max_length, stride;
-    int from, to, frame, pattern;
+    int from, to, frame, pattern, loss;
     struct dt_reading_options reading;
     struct dt_documents_options documents; /* from these options */
 } opt = {.out = "-", .stride = -1, .pattern = -1, .reading = DT_READING_OPTIONS_DEFAULT};
@@ -51,6 +53,13 @@ static const struct dt_option options[] = {
      .choices = dt_frame_policies},
     {"special", 0, DT_OPTION_FLAG, &opt.special, NULL,
      "encode the text of special tokens as these tokens"},
+    {"chat", 0, DT_OPTION_FLAG, &opt.chat, NULL,
+     "read conversations, and write them through the chat template", .without = "decode"},
+    {"template", 0, DT_OPTION_STRING, &opt.template, "FILE",
+     "with --chat, the template in FILE instead of the model's", .with = "chat", .reads = true},
+    {"loss", 0, DT_OPTION_CHOICE, &opt.loss, "PART",
+     "with --chat, tokens that carry loss: assistant (default), last or all",
+     .choices = dt_chat_losses, .with = "chat"},
     {"truncate", 0, DT_OPTION_INT, &opt.max_length, "N", "truncate documents to N ids", .min = 1,
      .max = 1e15},
     {"stride", 0, DT_OPTION_INT, &opt.stride, "N",
@@ -80,6 +89,11 @@ struct sink {
     struct dt_document_writer decoded; /* for -d --to jsonl */
     struct dt_buffer text;
     uint64_t documents;
+    struct dt_chat *chat; /* NULL: documents are text */
+    struct dt_chat_marks *marks;
+    struct dt_buffer conversation; /* its text */
+    struct dt_ids ids; /* of a conversation, with marks */
+    uint32_t eot;      /* that ends documents, or DT_NO_TOKEN */
     struct dt_lineage *lineage; /* NULL: the output has no place for it */
 };
 
@@ -90,18 +104,32 @@ static int write_text(struct sink *sink, struct dt_error *err)
     return rc;
 }
 
-static int write_encoded(const struct dt_encoded *d, void *context, struct dt_error *err)
+/* The end token that the frame adds is not repeated after one that the template wrote. */
+static void mark_loss(struct sink *sink, struct dt_encoded *d)
+{
+    dt_chat_marks_take(sink->marks, d, &sink->ids);
+    size_t n = d->count;
+    if (n > 1 && sink->eot != DT_NO_TOKEN && d->ids[n - 1] == sink->eot &&
+        d->ids[n - 2] == sink->eot)
+        d->count--;
+    d->ids = sink->writer ? sink->ids.data : d->ids;
+}
+
+static int write_encoded(const struct dt_encoded *encoded, void *context, struct dt_error *err)
 {
     struct sink *sink = context;
+    struct dt_encoded d = *encoded;
     sink->documents++;
+    if (sink->chat)
+        mark_loss(sink, &d);
     if (sink->writer) {
-        struct dt_shard_document document = {d->hash, d->count, d->bytes};
-        return dt_shard_write(sink->writer, d->ids, &document, err);
+        struct dt_shard_document document = {d.hash, d.count, d.bytes};
+        return dt_shard_write(sink->writer, d.ids, &document, err);
     }
     if (opt.offsets)
-        dt_ids_to_span_line(d->ids, d->spans, d->count, &sink->text);
+        dt_ids_to_span_line(d.ids, d.spans, d.count, &sink->text);
     else
-        dt_ids_to_line(d->ids, d->count, &sink->text);
+        dt_ids_to_line(d.ids, d.count, &sink->text);
     return write_text(sink, err);
 }
 
@@ -115,6 +143,8 @@ static uint32_t end_token(const struct dt_frame *frame)
 static int choose_frame(const struct dt_tokenizer *t, struct dt_frame *frame, struct dt_error *err)
 {
     DT_TRY(dt_tokenizer_frame(t, (enum dt_frame_policy)opt.frame, frame, err));
+    if (opt.chat) /* the template writes what is at the beginning */
+        frame->before_count = 0;
     if (!opt.ids && opt.frame == DT_FRAME_AUTO && frame->after_count == 0)
         return dt_fail(err, DT_EINVALID,
                        "%s: does not define an end-of-text token, so documents would be joined; "
@@ -130,6 +160,7 @@ static int open_stream(struct sink *sink, const struct dt_tokenizer *t,
     struct dt_shard_info info = {.vocab_size = dt_tokenizer_size(t),
                                  .eot = end_token(frame),
                                  .tokenizer = dt_tokenizer_fingerprint(t),
+                                 .masked = opt.chat,
                                  .provenance = provenance};
     int rc = dt_shard_writer_new(&sink->writer, &sink->out, &info, 0, err);
     free(provenance);
@@ -148,7 +179,26 @@ static void show_progress(struct dt_progress *progress, const struct dt_document
         dt_progress_show(progress, "%.1f MB", (double)taken / 1e6);
 }
 
-static int encode_all(struct dt_batch_encoder *encoder, struct dt_documents *documents,
+/* Encodes a document, or the text of its conversation. */
+static int encode_document(struct sink *sink, struct dt_batch_encoder *encoder,
+                           const struct dt_document *document, struct dt_error *err)
+{
+    struct dt_conversation c;
+    if (sink->chat == NULL)
+        return dt_batch_encoder_add(encoder, document->text.data, document->text.size, err);
+    int rc = dt_conversation_parse(&c, document->meta.data, document->meta.size, document->id.data,
+                                   err);
+    dt_buffer_clear(&sink->conversation);
+    if (rc == 0)
+        rc = dt_chat_training_text(sink->chat, &c, (enum dt_chat_loss)opt.loss,
+                                   &sink->conversation, dt_chat_marks_add(sink->marks), err);
+    dt_conversation_release(&c);
+    return rc < 0 ? rc
+                  : dt_batch_encoder_add(encoder, sink->conversation.data, sink->conversation.size,
+                                         err);
+}
+
+static int encode_all(struct sink *sink, struct dt_batch_encoder *encoder, struct dt_documents *documents,
                       struct dt_error *err)
 {
     struct dt_document document = DT_DOCUMENT_EMPTY;
@@ -156,7 +206,7 @@ static int encode_all(struct dt_batch_encoder *encoder, struct dt_documents *doc
     dt_progress_init(&progress, opt.quiet || dt_output_is_terminal(opt.out));
     int rc;
     while ((rc = dt_documents_next(documents, &document, err)) > 0) {
-        rc = dt_batch_encoder_add(encoder, document.text.data, document.text.size, err);
+        rc = encode_document(sink, encoder, &document, err);
         if (rc < 0)
             break;
         show_progress(&progress, documents);
@@ -171,8 +221,8 @@ static int encode_all(struct dt_batch_encoder *encoder, struct dt_documents *doc
 static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files, int count,
                   struct dt_error *err)
 {
-    struct dt_batch_encoder_options how = {.allow_special = opt.special,
-                                           .keep_spans = opt.offsets,
+    struct dt_batch_encoder_options how = {.allow_special = opt.special || opt.chat,
+                                           .keep_spans = opt.offsets || opt.chat,
                                            .max_length = (size_t)opt.max_length,
                                            .stride = opt.stride > 0 ? (size_t)opt.stride : 0,
                                            .overlap = opt.stride >= 0};
@@ -183,6 +233,7 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
         return dt_fail(err, DT_EINVALID,
                        "--truncate %ld must exceed the %zu ids of the frame and %zu of the stride",
                        opt.max_length, frame, how.stride);
+    sink->eot = end_token(&how.frame);
     opt.documents.lineage = sink->lineage;
     DT_TRY(dt_documents_open(&documents, files, count, &opt.documents, err));
     how.threads = dt_documents_threads(documents);
@@ -192,7 +243,7 @@ static int encode(struct sink *sink, const struct dt_tokenizer *t, char **files,
     if (rc == 0 && sink->writer)
         dt_shard_writer_use_threads(sink->writer, how.threads);
     if (rc == 0)
-        rc = encode_all(encoder, documents, err);
+        rc = encode_all(sink, encoder, documents, err);
     if (rc == 0 && sink->documents == 0 && !opt.allow_empty)
         rc = dt_fail(err, DT_EFORMAT, "the input contains no documents");
     if (rc == 0 && sink->writer)
@@ -331,6 +382,13 @@ static int decode(struct sink *sink, const struct dt_tokenizer *t, char **files,
     return dt_document_writer_end(&sink->decoded, err);
 }
 
+static int open_chat(struct sink *sink, const struct dt_tokenizer *t, struct dt_error *err)
+{
+    sink->marks = dt_chat_marks_new();
+    DT_TRY(dt_chat_open(&sink->chat, opt.tokenizer, opt.template, t, err));
+    return opt.template ? dt_lineage_add_path(sink->lineage, opt.template, err) : 0;
+}
+
 static int run(struct sink *sink, char **files, int count, struct dt_error *err)
 {
     struct dt_tokenizer *t;
@@ -340,6 +398,8 @@ static int run(struct sink *sink, char **files, int count, struct dt_error *err)
     int rc = dt_output_open(&sink->out, opt.out, err);
     if (rc == 0)
         rc = dt_lineage_add_path(sink->lineage, opt.tokenizer, err);
+    if (rc == 0 && opt.chat)
+        rc = open_chat(sink, t, err);
     if (rc == 0)
         rc = opt.decode ? decode(sink, t, files, count, err) : encode(sink, t, files, count, err);
     if (rc == 0)
@@ -347,6 +407,10 @@ static int run(struct sink *sink, char **files, int count, struct dt_error *err)
     dt_lineage_free(sink->lineage);
     dt_shard_writer_free(sink->writer);
     dt_document_writer_release(&sink->decoded);
+    dt_chat_free(sink->chat);
+    dt_chat_marks_free(sink->marks);
+    dt_buffer_release(&sink->conversation);
+    dt_ids_release(&sink->ids);
     dt_output_abandon(&sink->out);
     dt_buffer_release(&sink->text);
     dt_tokenizer_free(t);
@@ -363,6 +427,12 @@ static void check_options(void)
                                                   .allow_special = opt.special,
                                                   .threads = (int)opt.threads};
     dt_reading_options_check(&opt.reading, &opt.documents);
+    opt.documents.field = opt.chat ? DT_DOCUMENT_RECORD : NULL;
+    if (opt.chat && opt.stride >= 0)
+        dt_program_usage("--chat excludes --stride");
+    if (opt.chat && opt.frame > DT_FRAME_EOT)
+        dt_program_usage("--chat excludes --frame bos, bos-eot and template: the template writes "
+                         "what is before the messages");
     if (opt.decode && (opt.frame || opt.special || opt.from != DT_DOCUMENT_FORMAT_AUTO ||
                        opt.separator || opt.offsets || opt.max_length))
         dt_program_usage(

@@ -201,6 +201,9 @@ static int check_field(const struct dt_documents *d, struct dt_error *err)
 {
     if (d->options.field == NULL || d->options.field_is_optional || d->reader->has_fields)
         return 0;
+    if (*d->options.field == 0)
+        return dt_fail(err, DT_EFORMAT, "%s: has no records with members, as of JSON Lines",
+                       dt_input_name(d->in));
     return dt_fail(err, DT_EFORMAT, "%s: has no fields, so --field '%s' cannot be read",
                    dt_input_name(d->in), d->options.field);
 }

@@ -57,6 +57,9 @@ void dt_document_release(struct dt_document *doc);
 /* The default limit of a document in bytes. */
 #define DT_DOCUMENT_BYTES 128000000
 
+/* The field of documents whose members, in meta, are what is read. */
+#define DT_DOCUMENT_RECORD ""
+
 struct dt_lineage;
 struct dt_documents_options {
     enum dt_document_format format;
@@ -66,7 +69,8 @@ struct dt_documents_options {
     size_t most;           /* bytes of a document, of which its line of JSON may have four times
                               as many; 0 is DT_DOCUMENT_BYTES; a longer one is an error */
     bool allow_special;    /* DT_DOCUMENT_FORMAT_AUTO takes <|endoftext|> and the like as text */
-    const char *field; /* member that holds the text, or a path a.b, or a column; NULL is "text";
+    const char *field; /* member that holds the text, or a path a.b, or a column; NULL is "text",
+                          and DT_DOCUMENT_RECORD too, but then a record may be without it;
                           DT_DOCUMENT_FORMAT_JSON also takes a list and a member: a.b[].c */
     bool field_is_optional; /* formats without fields are read as well, not refused */
     struct dt_bad_line_policy bad_lines;

@@ -184,18 +184,21 @@ int dt_json_line_read(const char *line, size_t size, const char *field, struct d
 {
     struct found found = {0};
     struct dt_json_scan r = {.p = line, .end = line + size};
+    bool optional = *field == 0; /* DT_DOCUMENT_RECORD */
+    field = optional ? "text" : field;
     dt_buffer_clear(&doc->meta);
     if (take_members(&r, field, &found, &doc->meta) && r.p != line + size)
         dt_json_scan_fail(&r, "text after the object");
     if (r.reason)
         return dt_fail(err, DT_EFORMAT, "byte %zu: %s", (size_t)(r.p - line),
                        r.p == line + size ? "ends too early" : r.reason);
-    if (found.text.from == NULL)
+    if (found.text.from == NULL && !optional)
         return dt_fail(err, DT_EFORMAT, "no member \"%s\"", field);
-    if (*found.text.from != '"')
+    if (found.text.from && *found.text.from != '"')
         return dt_fail(err, DT_EFORMAT, "member \"%s\" is not a string", field);
     DT_TRY(set_mark(found.mark, mark, err));
-    dt_json_unescape(without_quotes(found.text), &doc->text);
+    if (found.text.from)
+        dt_json_unescape(without_quotes(found.text), &doc->text);
     set_id(found.id, &doc->id);
     set_meta(found.meta, &doc->meta);
     return 0;

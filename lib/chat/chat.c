@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "chat/chat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "formats/model-directory.h"
+#include "formats/text-tokens.h"
+#include "gguf/gguf-file.h"
+
+#define MOST_TEMPLATE ((size_t)1 << 24)
+
+struct dt_chat {
+    struct dt_template *template;
+    struct json_object *tokens; /* {"bos_token": "<s>", ...} */
+    time_t now;
+};
+
+const char *const dt_chat_losses[] = {[DT_CHAT_LOSS_ASSISTANT] = "assistant",
+                                      [DT_CHAT_LOSS_LAST] = "last",
+                                      [DT_CHAT_LOSS_ALL] = "all",
+                                      NULL};
+
+/* --- special tokens ---------------------------------------------------------------------------*/
+
+/* "<s>", or {"content": "<s>", ...} */
+static void take_token(struct dt_chat *c, const char *name, struct json_object *value)
+{
+    if (json_object_is_type(value, json_type_object))
+        value = json_object_object_get(value, "content");
+    if (json_object_is_type(value, json_type_string) &&
+        !json_object_object_get_ex(c->tokens, name, NULL))
+        dt_json_object_add(c->tokens, name, json_object_get(value));
+}
+
+/* The tokens that a JSON file of a directory names; a directory without it is fine. */
+static int read_tokens(struct dt_chat *c, const char *directory, const char *name,
+                       struct dt_error *err)
+{
+    static const char *const names[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                        "pad_token", "cls_token", "mask_token"};
+    struct json_object *file = NULL;
+    char *path = dt_path_join(directory, name);
+    int rc = dt_file_probe(path, err);
+    rc = rc > 0 ? dt_json_read(path, &file, err) : rc;
+    for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++)
+        take_token(c, names[i], json_object_object_get(file, names[i]));
+    json_object_put(file);
+    free(path);
+    return rc;
+}
+
+static void take_id(struct dt_chat *c, const char *name, const struct dt_tokenizer *t, uint32_t id)
+{
+    size_t size;
+    if (id >= dt_tokenizer_size(t))
+        return;
+    const char *bytes = dt_tokenizer_bytes(t, id, &size);
+    struct json_object *text = dt_json_new_string_len(bytes, size);
+    take_token(c, name, text);
+    json_object_put(text);
+}
+
+static int set_template(struct dt_chat *c, const char *source, const char *text,
+                        struct dt_error *err)
+{
+    return dt_template_parse(&c->template, text, strlen(text), source, err);
+}
+
+/* place: of the model; source: names its template in errors. */
+static int read_model(struct dt_chat *c, const char *place, const char *template_path,
+                      const struct dt_tokenizer *t, struct dt_error *err)
+{
+    struct dt_text_tokens tokens;
+    int rc = dt_text_tokens_read(&tokens, place, dt_tokenizer_size(t), err);
+    if (rc == 0 && !dt_gguf_file_is_named(place)) {
+        rc = read_tokens(c, place, DT_TOKENIZER_CONFIG_FILE, err);
+        rc = rc == 0 ? read_tokens(c, place, DT_SPECIAL_TOKENS_FILE, err) : rc;
+    }
+    if (rc == 0) {
+        take_id(c, "bos_token", t, tokens.bos);
+        take_id(c, "eos_token", t, tokens.end_count ? tokens.ends[0] : dt_tokenizer_eot(t));
+    }
+    char *source = dt_asprintf("chat template of %s", place);
+    if (rc == 0 && template_path == NULL && tokens.chat_template == NULL)
+        rc = dt_fail(err, DT_EMISSING, "%s: has no chat template: give one with --template FILE",
+                     place);
+    else if (rc == 0 && template_path == NULL)
+        rc = set_template(c, source, tokens.chat_template, err);
+    free(source);
+    dt_text_tokens_release(&tokens);
+    return rc;
+}
+
+static int read_template(struct dt_chat *c, const char *path, struct dt_error *err)
+{
+    char *text;
+    size_t size;
+    DT_TRY(dt_file_read(path, MOST_TEMPLATE, &text, &size, err));
+    int rc = dt_template_parse(&c->template, text, size, path, err);
+    free(text);
+    return rc;
+}
+
+int dt_chat_open(struct dt_chat **chat, const char *path, const char *template_path,
+                 const struct dt_tokenizer *t, struct dt_error *err)
+{
+    struct dt_chat *c = *chat = dt_alloc(1, sizeof *c);
+    bool whole = dt_file_is_directory(path) || dt_gguf_file_is_named(path);
+    size_t above = (size_t)(dt_path_base(path) - path);
+    char *place = whole ? dt_strdup(path) : above ? dt_strndup(path, above) : dt_strdup(".");
+    c->tokens = dt_json_new_object();
+    c->now = time(NULL);
+    int rc = read_model(c, place, template_path, t, err);
+    if (rc == 0 && template_path)
+        rc = read_template(c, template_path, err);
+    free(place);
+    if (rc < 0) {
+        dt_chat_free(c);
+        *chat = NULL;
+    }
+    return rc;
+}
+
+void dt_chat_free(struct dt_chat *c)
+{
+    if (c == NULL)
+        return;
+    dt_template_free(c->template);
+    json_object_put(c->tokens);
+    free(c);
+}
+
+/* --- text -------------------------------------------------------------------------------------*/
+
+static void add_members(struct json_object *to, struct json_object *from)
+{
+    if (!json_object_is_type(from, json_type_object))
+        return;
+    json_object_object_foreach(from, name, value)
+    {
+        dt_json_object_add(to, name, json_object_get(value));
+    }
+}
+
+/* Renders the first `count` messages; `begins`: and the beginning of an answer. */
+static int render(const struct dt_chat *chat, const struct dt_conversation *c, size_t count,
+                  bool begins, struct dt_buffer *text, struct dt_template_spans *spans,
+                  struct dt_error *err)
+{
+    struct json_object *context = dt_json_new_object(), *messages = dt_json_new_array();
+    for (size_t i = 0; i < count; i++)
+        dt_json_array_add(messages, json_object_get(json_object_array_get_idx(c->messages, i)));
+    add_members(context, chat->tokens);
+    dt_json_object_add(context, "messages", messages);
+    dt_json_object_add(context, "tools",
+                       json_object_get(json_object_object_get(c->record, "tools")));
+    dt_json_object_add(context, "documents",
+                       json_object_get(json_object_object_get(c->record, "documents")));
+    dt_json_object_add(context, "add_generation_prompt", dt_json_new_boolean(begins));
+    add_members(context, json_object_object_get(c->record, "chat_template_kwargs"));
+    int rc = dt_template_render(chat->template, context, chat->now, text, spans, err);
+    json_object_put(context);
+    return rc < 0 ? dt_fail_context(err, "%s", c->subject) : 0;
+}
+
+int dt_chat_prompt(const struct dt_chat *chat, const struct dt_conversation *c,
+                   struct dt_buffer *text, struct dt_error *err)
+{
+    if (c->messages)
+        return render(chat, c, json_object_array_length(c->messages), true, text, NULL, err);
+    dt_buffer_add_string(text, c->prompt);
+    return 0;
+}
+
+static bool is_answer(const struct dt_conversation *c, size_t i)
+{
+    struct json_object *message = json_object_array_get_idx(c->messages, i);
+    return strcmp(dt_json_text(json_object_object_get(message, "role")), "assistant") == 0;
+}
+
+static void add_span(struct dt_template_spans *spans, size_t begin, size_t end)
+{
+    DT_GROW(spans->items, spans->count, spans->capacity);
+    spans->items[spans->count++] = (struct dt_template_span){begin, end};
+}
+
+/* Sets *at to the size of the text of the first `count` messages, with which the whole begins. */
+static int find_prefix(const struct dt_chat *chat, const struct dt_conversation *c, size_t count,
+                       bool begins, const char *whole, size_t size, size_t *at,
+                       struct dt_error *err)
+{
+    struct dt_buffer part = DT_BUFFER_EMPTY;
+    int rc = render(chat, c, count, begins, &part, NULL, err);
+    *at = part.size;
+    if (rc == 0 && (part.size > size || memcmp(part.data, whole, part.size) != 0))
+        rc = dt_fail(err, DT_EFORMAT,
+                     "%s: the template writes message %zu otherwise when others follow it, so that "
+                     "the bytes of the answers are not known: use --loss last, or a template with "
+                     "{%% generation %%}",
+                     c->subject, count);
+    dt_buffer_release(&part);
+    return rc;
+}
+
+/* The answers of a template without {% generation %}. */
+static int find_answers(const struct dt_chat *chat, const struct dt_conversation *c, size_t from,
+                        const char *whole, size_t size, struct dt_template_spans *spans,
+                        struct dt_error *err)
+{
+    size_t count = json_object_array_length(c->messages), begin, end = size;
+    for (size_t i = from; i < count; i++) {
+        if (!is_answer(c, i))
+            continue;
+        DT_TRY(find_prefix(chat, c, i, true, whole, size, &begin, err));
+        if (i + 1 < count)
+            DT_TRY(find_prefix(chat, c, i + 1, false, whole, size, &end, err));
+        else
+            end = size;
+        add_span(spans, begin, end);
+    }
+    return 0;
+}
+
+static size_t last_answer(const struct dt_conversation *c)
+{
+    size_t i = json_object_array_length(c->messages);
+    while (i > 0 && !is_answer(c, i - 1))
+        i--;
+    return i > 0 ? i - 1 : 0;
+}
+
+/* Keeps the last of the spans that {% generation %} blocks wrote, or those after the messages that
+ * were given, of which each answer has one. */
+static void keep_last(struct dt_template_spans *spans, size_t first, size_t count)
+{
+    size_t kept = spans->count - first > count ? count : spans->count - first;
+    memmove(spans->items + first, spans->items + spans->count - kept,
+            kept * sizeof *spans->items);
+    spans->count = first + kept;
+}
+
+static int plain_text(const struct dt_chat *chat, const struct dt_conversation *c, bool all,
+                      struct dt_buffer *text, struct dt_template_spans *spans)
+{
+    struct json_object *end = json_object_object_get(chat->tokens, "eos_token");
+    size_t begin = text->size;
+    dt_buffer_add_string(text, c->prompt);
+    begin = all ? begin : text->size;
+    dt_buffer_add_string(text, c->completion);
+    if (end)
+        dt_buffer_add_string(text, dt_json_text(end));
+    add_span(spans, begin, text->size);
+    return 0;
+}
+
+int dt_chat_training_text(const struct dt_chat *chat, const struct dt_conversation *c,
+                          enum dt_chat_loss loss, struct dt_buffer *text,
+                          struct dt_template_spans *spans, struct dt_error *err)
+{
+    size_t begin = text->size, first = spans->count;
+    if (c->messages == NULL)
+        return plain_text(chat, c, loss == DT_CHAT_LOSS_ALL, text, spans);
+    size_t count = json_object_array_length(c->messages), answers = 0;
+    size_t from = loss == DT_CHAT_LOSS_LAST ? last_answer(c) : c->given;
+    for (size_t i = from; i < count; i++)
+        answers += is_answer(c, i);
+    if (answers == 0)
+        return dt_fail(err, DT_EFORMAT, "%s: no message of the role 'assistant' to learn",
+                       c->subject);
+    DT_TRY(render(chat, c, count, false, text, spans, err));
+    if (loss == DT_CHAT_LOSS_ALL) {
+        spans->count = first;
+        add_span(spans, begin, text->size);
+        return 0;
+    }
+    if (dt_template_marks_generation(chat->template)) {
+        keep_last(spans, first, answers);
+        return 0;
+    }
+    size_t added = spans->count;
+    DT_TRY(find_answers(chat, c, from, text->data + begin, text->size - begin, spans, err));
+    for (size_t i = added; i < spans->count; i++) {
+        spans->items[i].begin += begin;
+        spans->items[i].end += begin;
+    }
+    return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* Records of data sets as conversations. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat/chat.h"
+
+static int fail(const struct dt_conversation *c, struct dt_error *err, const char *what)
+{
+    return dt_fail(err, DT_EFORMAT, "%s: %s", c->subject, what);
+}
+
+static struct json_object *member(const struct dt_conversation *c, const char *name)
+{
+    return json_object_object_get(c->record, name); /* NULL for null, too */
+}
+
+static int get_text(const struct dt_conversation *c, const char *name, const char **text,
+                    struct dt_error *err)
+{
+    struct json_object *value = member(c, name);
+    *text = NULL;
+    if (value == NULL)
+        return 0;
+    return dt_json_get_string(c->record, name, c->subject, text, err);
+}
+
+static void add_message(struct dt_conversation *c, const char *role, struct json_object *content)
+{
+    struct json_object *message = dt_json_new_object();
+    dt_json_object_add(message, "role", dt_json_new_string(role));
+    dt_json_object_add(message, "content", content);
+    dt_json_array_add(c->messages, message);
+}
+
+static int add_system(struct dt_conversation *c, struct dt_error *err)
+{
+    const char *text;
+    DT_TRY(get_text(c, "system", &text, err));
+    if (text && *text)
+        add_message(c, "system", dt_json_new_string(text));
+    return 0;
+}
+
+/* Checks {"role", ...} and adds it. */
+static int take_message(struct dt_conversation *c, struct json_object *message,
+                        struct dt_error *err)
+{
+    const char *role;
+    if (!json_object_is_type(message, json_type_object))
+        return fail(c, err, "a message is not an object");
+    DT_TRY(dt_json_get_string(message, "role", c->subject, &role, err));
+    dt_json_array_add(c->messages, json_object_get(message));
+    return 0;
+}
+
+/* {"from": "human", "value": "..."} */
+static int take_turn(struct dt_conversation *c, struct json_object *turn, struct dt_error *err)
+{
+    static const char *const roles[][2] = {
+        {"human", "user"},           {"user", "user"},           {"gpt", "assistant"},
+        {"chatgpt", "assistant"},    {"assistant", "assistant"}, {"model", "assistant"},
+        {"bing", "assistant"},       {"bard", "assistant"},      {"system", "system"},
+        {"observation", "tool"},     {"tool", "tool"},           {"function_response", "tool"},
+    };
+    const char *from, *value;
+    if (!json_object_is_type(turn, json_type_object))
+        return fail(c, err, "a turn of 'conversations' is not an object");
+    if (json_object_object_get(turn, "role"))
+        return take_message(c, turn, err);
+    DT_TRY(dt_json_get_string(turn, "from", c->subject, &from, err));
+    DT_TRY(dt_json_get_string(turn, "value", c->subject, &value, err));
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(from, roles[i][0]) == 0) {
+            add_message(c, roles[i][1], dt_json_new_string(value));
+            return 0;
+        }
+    return dt_fail(err, DT_EFORMAT,
+                   "%s: turns are from human, gpt, system or tool, not from '%s'; use 'messages', "
+                   "whose roles are free",
+                   c->subject, from);
+}
+
+static int take_list(struct dt_conversation *c, const char *name,
+                     int (*take)(struct dt_conversation *c, struct json_object *item,
+                                 struct dt_error *err),
+                     struct dt_error *err)
+{
+    struct json_object *list;
+    DT_TRY(dt_json_get(c->record, name, json_type_array, c->subject, &list, err));
+    for (size_t i = 0; i < json_object_array_length(list); i++)
+        DT_TRY(take(c, json_object_array_get_idx(list, i), err));
+    return 0;
+}
+
+static int take_instruction(struct dt_conversation *c, struct dt_error *err)
+{
+    const char *instruction, *input, *output;
+    DT_TRY(dt_json_get_string(c->record, "instruction", c->subject, &instruction, err));
+    DT_TRY(dt_json_get_string(c->record, "output", c->subject, &output, err));
+    DT_TRY(get_text(c, "input", &input, err));
+    DT_TRY(add_system(c, err));
+    char *both = input && *input ? dt_asprintf("%s\n\n%s", instruction, input)
+                                 : dt_strdup(instruction);
+    add_message(c, "user", dt_json_new_string(both));
+    add_message(c, "assistant", dt_json_new_string(output));
+    free(both);
+    return 0;
+}
+
+static int take_completion(struct dt_conversation *c, struct dt_error *err)
+{
+    if (json_object_is_type(member(c, "prompt"), json_type_array)) {
+        DT_TRY(take_list(c, "prompt", take_message, err));
+        c->given = json_object_array_length(c->messages);
+        return take_list(c, "completion", take_message, err);
+    }
+    json_object_put(c->messages);
+    c->messages = NULL;
+    DT_TRY(dt_json_get_string(c->record, "prompt", c->subject, &c->prompt, err));
+    return dt_json_get_string(c->record, "completion", c->subject, &c->completion, err);
+}
+
+static int take(struct dt_conversation *c, struct dt_error *err)
+{
+    if (member(c, "messages"))
+        return take_list(c, "messages", take_message, err);
+    if (member(c, "conversations")) {
+        DT_TRY(add_system(c, err));
+        return take_list(c, "conversations", take_turn, err);
+    }
+    if (member(c, "instruction"))
+        return take_instruction(c, err);
+    if (member(c, "prompt"))
+        return take_completion(c, err);
+    return fail(c, err,
+                "a conversation has 'messages', 'conversations', 'instruction' and 'output', or "
+                "'prompt' and 'completion'");
+}
+
+int dt_conversation_parse(struct dt_conversation *c, const char *record, size_t size,
+                          const char *subject, struct dt_error *err)
+{
+    *c = (struct dt_conversation){.subject = dt_strdup(subject), .messages = dt_json_new_array()};
+    DT_TRY(dt_json_parse(record, size, subject, &c->record, err));
+    if (!json_object_is_type(c->record, json_type_object))
+        return fail(c, err, "a conversation is a JSON object");
+    DT_TRY(take(c, err));
+    if (c->messages && json_object_array_length(c->messages) == 0)
+        return fail(c, err, "the conversation has no messages");
+    return 0;
+}
+
+void dt_conversation_release(struct dt_conversation *c)
+{
+    json_object_put(c->messages);
+    json_object_put(c->record);
+    free(c->subject);
+    *c = (struct dt_conversation){0};
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* Templates against Jinja as transformers sets it up: golden/templates.jsonl was made by
+ * tests/oracles/make_templates.py. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "json/json.h"
+#include "template/template.h"
+#include "test.h"
+
+#define NOW 1753500000 /* of make_templates.py */
+
+static struct dt_error err;
+
+/* Renders text; NULL if it fails. Owned by the caller. */
+static char *render(const char *text, struct json_object *values, struct dt_template_spans *spans)
+{
+    struct dt_template *t;
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    if (dt_template_parse(&t, text, strlen(text), "test", &err) < 0)
+        return NULL;
+    int rc = dt_template_render(t, values, NOW, &out, spans, &err);
+    dt_template_free(t);
+    dt_buffer_add_string(&out, "");
+    if (rc == 0)
+        return out.data;
+    dt_buffer_release(&out);
+    return NULL;
+}
+
+/* Renders text with {"n": 7}, and expects an error with this part. */
+static void fails(const char *text, const char *part)
+{
+    struct json_object *values;
+    assert_int_equal(dt_json_parse("{\"n\":7}", 7, "values", &values, &err), 0);
+    char *made = render(text, values, NULL);
+    if (made)
+        fail_msg("'%s' was rendered: '%s'", text, made);
+    if (strstr(err.text, part) == NULL)
+        fail_msg("'%s': the error is '%s', not '%s'", text, err.text, part);
+    json_object_put(values);
+}
+
+/* What dt refuses although Jinja computes it. */
+static bool is_refused(const char *reason)
+{
+    static const char *const reasons[] = {"is not supported", "beyond 64 bits", "has no text",
+                                          "have no text",     "use |list",      "are not supported"};
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (strstr(reason, reasons[i]))
+            return true;
+    return false;
+}
+
+static void templates_give_the_text_that_jinja_gives(void **state)
+{
+    (void)state;
+    char *text, *line, *rest;
+    size_t size;
+    struct json_object *first, *values;
+    int same = 0, refused = 0;
+    setenv("TZ", "UTC", 1);
+    tzset();
+    assert_int_equal(
+        dt_file_read("tests/template/golden/templates.jsonl", 1 << 20, &text, &size, &err), 0);
+    line = strtok_r(text, "\n", &rest);
+    assert_int_equal(dt_json_parse(line, strlen(line), "line", &first, &err), 0);
+    values = json_object_object_get(first, "values");
+    while ((line = strtok_r(NULL, "\n", &rest))) {
+        struct json_object *row, *expected;
+        assert_int_equal(dt_json_parse(line, strlen(line), "line", &row, &err), 0);
+        const char *template = dt_json_text(json_object_object_get(row, "template"));
+        expected = json_object_object_get(row, "text");
+        char *made = render(template, values, NULL);
+        if (made && expected == NULL)
+            fail_msg("'%s' is an error for Jinja, and gave '%s'", template, made);
+        if (made && strcmp(made, dt_json_text(expected)) != 0)
+            fail_msg("'%s' gave '%s', not '%s'", template, made, dt_json_text(expected));
+        if (made == NULL && expected && !is_refused(err.text))
+            fail_msg("'%s' failed: %s", template, err.text);
+        same += made != NULL;
+        refused += made == NULL && expected;
+        free(made);
+        json_object_put(row);
+    }
+    assert_true(same > 250);
+    assert_true(refused < 20);
+    json_object_put(first);
+    free(text);
+}
+
+static void what_generation_blocks_wrote_is_known(void **state)
+{
+    (void)state;
+    const char *template = "{% for i in range(2) %}é{% generation %}{{ n }}!{% endgeneration %}"
+                           "{% endfor %}{% set x %}{% generation %}a{% endgeneration %}{% endset %}";
+    struct dt_template_spans spans = {0};
+    struct json_object *values;
+    assert_int_equal(dt_json_parse("{\"n\":7}", 7, "values", &values, &err), 0);
+    char *made = render(template, values, &spans);
+    assert_string_equal(made, "é7!é7!");
+    assert_int_equal(spans.count, 2);
+    assert_int_equal(spans.items[0].begin, 2);
+    assert_int_equal(spans.items[0].end, 4);
+    assert_int_equal(spans.items[1].begin, 6);
+    assert_int_equal(spans.items[1].end, 8);
+    free(spans.items);
+    free(made);
+    json_object_put(values);
+}
+
+static void errors_name_the_line_and_what_is_wrong(void **state)
+{
+    (void)state;
+    fails("\n{{ n|frobnicate }}", "test, line 2: the filter 'frobnicate' is not supported");
+    fails("{{ n is prime }}", "line 1: the test 'prime' is not supported");
+    fails("{% call x() %}{% endcall %}", "the statement 'call' is not supported");
+    fails("{{ a.b }}", "'a' is undefined");
+    fails("\n\n{{ raise_exception('roles must alternate') }}", "line 3: roles must alternate");
+    fails("{% if n %}", "expected {% endif %}");
+    fails("{{ n", "line 1: {{ without }}");
+    fails("{{ 'x' }", "{{ without }}");
+    fails("{{ n ? 1 }}", "unexpected character '?'");
+    fails("{{ [].append(1) }}", "the method 'append' of a list is not supported");
+    fails("{{ 9223372036854775807 * 2 }}", "beyond 64 bits");
+    fails("{{ 'ß'.upper() }}", "upper of U+00DF is not supported");
+}
+
+/* A template is a program of a stranger. */
+static void time_memory_and_depth_are_bounded(void **state)
+{
+    (void)state;
+    struct dt_buffer deep = DT_BUFFER_EMPTY;
+    fails("{% for a in range(100000) %}{% for b in range(100000) %}{{ a }}{% endfor %}{% endfor %}",
+          "needs more than");
+    fails("{{ range(100000)|map('string')|list|map('int')|list|sort(reverse=true) }}",
+          "sorts at most 10000 items");
+    fails("{{ 'x' * 99999999999 }}", "needs more than");
+    fails("{% set ns = namespace(s='x') %}{% for i in range(60) %}{% set ns.s = ns.s + ns.s %}"
+          "{% endfor %}",
+          "needs more than");
+    fails("{{ ('x' * 100000)|replace('x', 'y' * 10000) }}", "needs more than");
+    fails("{{ ['x' * 1000000] * 10000000 }}", "needs more than");
+    fails("{{ (['x' * 1000000] * 1000)|join }}", "needs more than");
+    fails("{{ range(100000000) }}", "range of more than");
+    fails("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "nested more than");
+    for (int i = 0; i < 100000; i++)
+        dt_buffer_add_string(&deep, "{{ [");
+    fails(deep.data, "without }}");
+    dt_buffer_clear(&deep);
+    dt_buffer_add_string(&deep, "{{ ");
+    for (int i = 0; i < 2000; i++)
+        dt_buffer_add_char(&deep, i < 1000 ? '(' : ')');
+    dt_buffer_add_string(&deep, " }}");
+    fails(deep.data, "nested more than");
+    dt_buffer_release(&deep);
+}
+
+static void numbers_beyond_64_bits_are_refused(void **state)
+{
+    (void)state;
+    struct json_object *values;
+    const char *text = "{\"n\":18446744073709551617}";
+    assert_int_equal(dt_json_parse(text, strlen(text), "values", &values, &err), 0);
+    assert_null(render("x", values, NULL));
+    assert_non_null(strstr(err.text, "18446744073709551617 is beyond 64 bits"));
+    json_object_put(values);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(templates_give_the_text_that_jinja_gives),
+        cmocka_unit_test(what_generation_blocks_wrote_is_known),
+        cmocka_unit_test(errors_name_the_line_and_what_is_wrong),
+        cmocka_unit_test(time_memory_and_depth_are_bounded),
+        cmocka_unit_test(numbers_beyond_64_bits_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
