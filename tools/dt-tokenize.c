@@ -92,9 +92,9 @@ struct sink {
     struct dt_chat *chat; /* NULL: documents are text */
     struct dt_chat_marks *marks;
     struct dt_buffer conversation; /* its text */
-    struct dt_ids ids; /* of a conversation, with marks */
-    uint32_t eot;      /* that ends documents, or DT_NO_TOKEN */
-    struct dt_lineage *lineage; /* NULL: the output has no place for it */
+    struct dt_ids ids;             /* of a conversation, with marks */
+    uint32_t eot;                  /* that ends documents, or DT_NO_TOKEN */
+    struct dt_lineage *lineage;    /* NULL: the output has no place for it */
 };
 
 static int write_text(struct sink *sink, struct dt_error *err)
@@ -186,20 +186,20 @@ static int encode_document(struct sink *sink, struct dt_batch_encoder *encoder,
     struct dt_conversation c;
     if (sink->chat == NULL)
         return dt_batch_encoder_add(encoder, document->text.data, document->text.size, err);
-    int rc = dt_conversation_parse(&c, document->meta.data, document->meta.size, document->id.data,
-                                   err);
+    int rc =
+        dt_conversation_parse(&c, document->meta.data, document->meta.size, document->id.data, err);
     dt_buffer_clear(&sink->conversation);
     if (rc == 0)
-        rc = dt_chat_training_text(sink->chat, &c, (enum dt_chat_loss)opt.loss,
-                                   &sink->conversation, dt_chat_marks_add(sink->marks), err);
+        rc = dt_chat_training_text(sink->chat, &c, (enum dt_chat_loss)opt.loss, &sink->conversation,
+                                   dt_chat_marks_add(sink->marks), err);
     dt_conversation_release(&c);
     return rc < 0 ? rc
                   : dt_batch_encoder_add(encoder, sink->conversation.data, sink->conversation.size,
                                          err);
 }
 
-static int encode_all(struct sink *sink, struct dt_batch_encoder *encoder, struct dt_documents *documents,
-                      struct dt_error *err)
+static int encode_all(struct sink *sink, struct dt_batch_encoder *encoder,
+                      struct dt_documents *documents, struct dt_error *err)
 {
     struct dt_document document = DT_DOCUMENT_EMPTY;
     struct dt_progress progress;

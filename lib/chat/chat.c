@@ -237,8 +237,7 @@ static size_t last_answer(const struct dt_conversation *c)
 static void keep_last(struct dt_template_spans *spans, size_t first, size_t count)
 {
     size_t kept = spans->count - first > count ? count : spans->count - first;
-    memmove(spans->items + first, spans->items + spans->count - kept,
-            kept * sizeof *spans->items);
+    memmove(spans->items + first, spans->items + spans->count - kept, kept * sizeof *spans->items);
     spans->count = first + kept;
 }
 

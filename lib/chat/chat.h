@@ -17,9 +17,9 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "json/json.h"
 #include "template/template.h"
 #include "token/tokenizer.h"
+#include "json/json.h"
 
 /* A record of a data set. */
 struct dt_conversation {
@@ -65,7 +65,7 @@ extern const char *const dt_chat_losses[]; /* names by enumerator, NULL-terminat
 
 /* Appends the whole conversation, and to spans the byte ranges that carry loss: what {% generation
  * %} blocks of the template wrote, or for a template without them what it writes after the
- * beginning of an answer up to the end of the message. DT_EFORMAT if there is no answer, or if the
+ * beginning of an answer up to the end of the message. DT_EFORMAT without an answer, or if the
  * template rewrites earlier messages, so that the end of an answer is not found. */
 int dt_chat_training_text(const struct dt_chat *chat, const struct dt_conversation *c,
                           enum dt_chat_loss loss, struct dt_buffer *text,

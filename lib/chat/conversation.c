@@ -58,10 +58,10 @@ static int take_message(struct dt_conversation *c, struct json_object *message,
 static int take_turn(struct dt_conversation *c, struct json_object *turn, struct dt_error *err)
 {
     static const char *const roles[][2] = {
-        {"human", "user"},           {"user", "user"},           {"gpt", "assistant"},
-        {"chatgpt", "assistant"},    {"assistant", "assistant"}, {"model", "assistant"},
-        {"bing", "assistant"},       {"bard", "assistant"},      {"system", "system"},
-        {"observation", "tool"},     {"tool", "tool"},           {"function_response", "tool"},
+        {"human", "user"},        {"user", "user"},           {"gpt", "assistant"},
+        {"chatgpt", "assistant"}, {"assistant", "assistant"}, {"model", "assistant"},
+        {"bing", "assistant"},    {"bard", "assistant"},      {"system", "system"},
+        {"observation", "tool"},  {"tool", "tool"},           {"function_response", "tool"},
     };
     const char *from, *value;
     if (!json_object_is_type(turn, json_type_object))
@@ -100,8 +100,8 @@ static int take_instruction(struct dt_conversation *c, struct dt_error *err)
     DT_TRY(dt_json_get_string(c->record, "output", c->subject, &output, err));
     DT_TRY(get_text(c, "input", &input, err));
     DT_TRY(add_system(c, err));
-    char *both = input && *input ? dt_asprintf("%s\n\n%s", instruction, input)
-                                 : dt_strdup(instruction);
+    char *both =
+        input && *input ? dt_asprintf("%s\n\n%s", instruction, input) : dt_strdup(instruction);
     add_message(c, "user", dt_json_new_string(both));
     add_message(c, "assistant", dt_json_new_string(output));
     free(both);

@@ -59,10 +59,14 @@ static int get_loop(struct render *r, const struct loop *l, const char *name, st
         const char *name;
         struct value value;
     } members[] = {
-        {"index", dt_template_int(index + 1)},        {"index0", dt_template_int(index)},
-        {"first", dt_template_bool(index == 0)},      {"last", dt_template_bool(index + 1 == count)},
-        {"length", dt_template_int(count)},           {"revindex", dt_template_int(count - index)},
-        {"revindex0", dt_template_int(count - index - 1)}, {"depth", dt_template_int(1)},
+        {"index", dt_template_int(index + 1)},
+        {"index0", dt_template_int(index)},
+        {"first", dt_template_bool(index == 0)},
+        {"last", dt_template_bool(index + 1 == count)},
+        {"length", dt_template_int(count)},
+        {"revindex", dt_template_int(count - index)},
+        {"revindex0", dt_template_int(count - index - 1)},
+        {"depth", dt_template_int(1)},
         {"depth0", dt_template_int(0)}, /* only recursive loops have more */
     };
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
@@ -75,7 +79,7 @@ static int get_loop(struct render *r, const struct loop *l, const char *name, st
         return dt_template_error(r, "loop.%s is not supported", name);
     bool there = before ? index > 0 : index + 1 < count;
     *value = there ? l->items->items[before ? index - 1 : index + 1]
-                   : dt_template_undefined(r, "there is no such item");
+                   : dt_template_undefined(r, "an item that does not exist");
     return 0;
 }
 
@@ -268,8 +272,7 @@ static int overflow(struct render *r)
     return dt_template_error(r, "a result is beyond 64 bits");
 }
 
-static int divide(struct render *r, enum operation op, int64_t a, int64_t b,
-                  struct value *value)
+static int divide(struct render *r, enum operation op, int64_t a, int64_t b, struct value *value)
 {
     if (b == 0)
         return dt_template_error(r, "division by zero");
@@ -306,8 +309,7 @@ static int power(struct render *r, int64_t a, int64_t b, struct value *value)
     return 0;
 }
 
-static int integers(struct render *r, enum operation op, int64_t a, int64_t b,
-                    struct value *value)
+static int integers(struct render *r, enum operation op, int64_t a, int64_t b, struct value *value)
 {
     int64_t result = 0;
     bool over = false;
@@ -333,9 +335,7 @@ static int integers(struct render *r, enum operation op, int64_t a, int64_t b,
 static int reals(struct render *r, enum operation op, double a, double b, struct value *value)
 {
     double result = 0;
-    if ((op == OPERATOR_DIVIDE || op == OPERATOR_FLOOR_DIVIDE ||
-         op == OPERATOR_MODULO) &&
-        b == 0)
+    if ((op == OPERATOR_DIVIDE || op == OPERATOR_FLOOR_DIVIDE || op == OPERATOR_MODULO) && b == 0)
         return dt_template_error(r, "division by zero");
     switch (op) {
     case OPERATOR_ADD:
@@ -361,9 +361,8 @@ static int repeat(struct render *r, struct value v, int64_t times, struct value 
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
     size_t count = times > 0 ? (size_t)times : 0;
-    DT_TRY(dt_template_may_use(r, count, v.kind == VALUE_STRING ? v.size + 1
-                                                                : (v.list->count + 1) * 2 *
-                                                                      sizeof v));
+    DT_TRY(dt_template_may_use(
+        r, count, v.kind == VALUE_STRING ? v.size + 1 : (v.list->count + 1) * 2 * sizeof v));
     if (v.kind == VALUE_STRING) {
         for (size_t i = 0; i < count; i++)
             dt_buffer_append(&b, v.text, v.size);
@@ -466,7 +465,7 @@ static int evaluate_binary(struct render *r, const struct node *node, struct val
     }
     DT_TRY(dt_template_evaluate(r, node->second, &b));
     return node->op == OPERATOR_CONCATENATE ? concatenate(r, a, b, value)
-                                                 : arithmetic(r, node->op, a, b, value);
+                                            : arithmetic(r, node->op, a, b, value);
 }
 
 static int evaluate_unary(struct render *r, const struct node *node, struct value *value)
@@ -478,14 +477,12 @@ static int evaluate_unary(struct render *r, const struct node *node, struct valu
         return 0;
     }
     return arithmetic(r, node->op == OPERATOR_NEGATE ? OPERATOR_SUBTRACT : OPERATOR_ADD,
-                      v.kind == VALUE_FLOAT && node->op == OPERATOR_NEGATE
-                          ? dt_template_float(-0.0)
-                          : dt_template_int(0),
+                      v.kind == VALUE_FLOAT && node->op == OPERATOR_NEGATE ? dt_template_float(-0.0)
+                                                                           : dt_template_int(0),
                       v, value);
 }
 
-static int compare(struct render *r, enum operation op, struct value a, struct value b,
-                   bool *holds)
+static int compare(struct render *r, enum operation op, struct value a, struct value b, bool *holds)
 {
     int order;
     switch (op) {
@@ -500,8 +497,7 @@ static int compare(struct render *r, enum operation op, struct value a, struct v
         return 0;
     default:
         DT_TRY(dt_template_compare(r, a, b, &order));
-        *holds = (op == OPERATOR_LESS && order < 0) ||
-                 (op == OPERATOR_LESS_EQUAL && order <= 0) ||
+        *holds = (op == OPERATOR_LESS && order < 0) || (op == OPERATOR_LESS_EQUAL && order <= 0) ||
                  (op == OPERATOR_GREATER && order > 0) ||
                  (op == OPERATOR_GREATER_EQUAL && order >= 0);
         return 0;
@@ -541,8 +537,7 @@ int dt_template_call(struct render *r, struct value function, const struct value
 static int evaluate_call(struct render *r, const struct node *node, struct value *value)
 {
     struct value subject = {.kind = VALUE_UNDEFINED};
-    struct value *arguments =
-        dt_template_alloc(&r->arena, node->items.count * sizeof *arguments);
+    struct value *arguments = dt_template_alloc(&r->arena, node->items.count * sizeof *arguments);
     if (node->first)
         DT_TRY(dt_template_evaluate(r, node->first, &subject));
     for (size_t i = 0; i < node->items.count; i++)
@@ -632,7 +627,7 @@ static int evaluate(struct render *r, const struct node *node, struct value *val
     case NODE_CHOICE:
         return evaluate_choice(r, node, value);
     default:
-        return dt_template_error(r, "a statement is no expression");
+        return dt_template_error(r, "a statement is not an expression");
     }
 }
 

@@ -58,10 +58,10 @@ int dt_template_expect(struct parser *p, enum token_kind kind, const char *text)
     if (dt_template_accept(p, kind, text))
         return 0;
     return dt_template_parse_error(p, "expected '%s', found '%s'",
-                                   text                          ? text
-                                   : kind == TOKEN_BLOCK_END     ? "%}"
+                                   text                           ? text
+                                   : kind == TOKEN_BLOCK_END      ? "%}"
                                    : kind == TOKEN_EXPRESSION_END ? "}}"
-                                                                 : "a name",
+                                                                  : "a name",
                                    token_text(dt_template_peek(p)));
 }
 
@@ -126,9 +126,8 @@ static void parse_string(struct parser *p, struct node **node)
         dt_buffer_append(&b, dt_template_peek(p)->text, dt_template_peek(p)->size);
         p->at++;
     }
-    (*node)->value = (struct value){.kind = VALUE_STRING,
-                                    .text = dt_template_copy(p->arena, b.data, b.size),
-                                    .size = b.size};
+    (*node)->value = (struct value){
+        .kind = VALUE_STRING, .text = dt_template_copy(p->arena, b.data, b.size), .size = b.size};
     dt_buffer_release(&b);
 }
 
@@ -472,7 +471,7 @@ static int parse_comparisons(struct parser *p, struct node **node)
         dt_template_add_node(p, &(*node)->items, negated(p, operand, op));
     }
     if ((*node)->kind == NODE_COMPARE)
-        (*node)->flag = true; /* complete: "(a < b) < c" is no chain */
+        (*node)->flag = true; /* complete: "(a < b) < c" is not a chain */
     return 0;
 }
 

@@ -74,8 +74,8 @@ static bool read_number(struct value text, bool real, struct value *result)
     digits[count] = 0;
     if (from < text.size || strpbrk(digits, "xXpPnN_"))
         return false;
-    *result = real ? dt_template_float(strtod(digits, &end))
-                   : dt_template_int(strtoll(digits, &end, 10));
+    *result =
+        real ? dt_template_float(strtod(digits, &end)) : dt_template_int(strtoll(digits, &end, 10));
     struct value rest = dt_template_text(end);
     return end > digits && dt_template_skip_space(rest, 0) == rest.size;
 }
@@ -191,10 +191,10 @@ static int test_order(struct call *c, struct value *result)
         DT_TRY(dt_template_contains(c->r, c->a[0], c->subject, &holds));
     } else {
         DT_TRY(dt_template_compare(c->r, c->subject, c->a[0], &order));
-        holds = op == OPERATOR_LESS            ? order < 0
-                : op == OPERATOR_LESS_EQUAL    ? order <= 0
-                : op == OPERATOR_GREATER       ? order > 0
-                                               : order >= 0;
+        holds = op == OPERATOR_LESS         ? order < 0
+                : op == OPERATOR_LESS_EQUAL ? order <= 0
+                : op == OPERATOR_GREATER    ? order > 0
+                                            : order >= 0;
     }
     *result = dt_template_bool(holds);
     return 0;
@@ -216,7 +216,8 @@ static int test_division(struct call *c, struct value *result)
 
 static int range(struct call *c, struct value *result)
 {
-    int64_t from = c->given[1] ? dt_template_int_or(c, 0, 0) : 0, step = dt_template_int_or(c, 2, 1);
+    int64_t from = c->given[1] ? dt_template_int_or(c, 0, 0) : 0,
+            step = dt_template_int_or(c, 2, 1);
     int64_t to = c->given[1] ? dt_template_int_or(c, 1, 0) : dt_template_int_or(c, 0, 0);
     *result = dt_template_list(c->r, LIST_VIEW);
     for (int i = 0; i < 3; i++)
@@ -339,10 +340,10 @@ static const struct function globals[] = {
 /* Methods of Python's types that the tables lack: a dictionary's key of such a name would be
  * hidden by the method in Jinja. The sandbox refuses those that change their object. */
 static const char *const other_methods[][40] = {
-    {"casefold", "center", "encode", "expandtabs", "format_map", "index", "isalnum", "isalpha",
-     "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable",
-     "isspace", "istitle", "isupper", "ljust", "maketrans", "partition", "rindex", "rjust",
-     "rpartition", "swapcase", "title", "translate", "zfill"},
+    {"casefold",    "center",  "encode",     "expandtabs", "format_map",   "index",     "isalnum",
+     "isalpha",     "isascii", "isdecimal",  "isdigit",    "isidentifier", "islower",   "isnumeric",
+     "isprintable", "isspace", "istitle",    "isupper",    "ljust",        "maketrans", "partition",
+     "rindex",      "rjust",   "rpartition", "swapcase",   "title",        "translate", "zfill"},
     {"append", "clear", "copy", "extend", "index", "insert", "pop", "remove", "reverse", "sort"},
     {"clear", "copy", "fromkeys", "pop", "popitem", "setdefault", "update"},
 };
@@ -357,8 +358,8 @@ static const struct function *find_in(const struct function *table, const char *
 
 const struct function *dt_template_find_filter(const char *name)
 {
-    static const struct function *const tables[] = {
-        dt_template_string_filters, dt_template_sequence_filters, other_filters};
+    static const struct function *const tables[] = {dt_template_string_filters,
+                                                    dt_template_sequence_filters, other_filters};
     const struct function *found = NULL;
     for (int i = 0; i < 3 && found == NULL; i++)
         found = find_in(tables[i], name);
@@ -379,7 +380,7 @@ int dt_template_find_method(struct render *r, struct value of, const char *name,
                             const struct function **method)
 {
     static const struct function *const tables[] = {dt_template_string_methods, list_methods,
-                                                   dt_template_dict_methods};
+                                                    dt_template_dict_methods};
     *method = NULL;
     if (of.kind != VALUE_STRING && of.kind != VALUE_LIST && of.kind != VALUE_DICT)
         return 0;

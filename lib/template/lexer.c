@@ -139,7 +139,7 @@ static void add_text(struct lexer *l, size_t end, bool block)
         add(l, TOKEN_TEXT, text, size);
     advance(l, end - l->at);
     if (end < l->size)
-        advance(l, 2 + (sign == '-' || sign == '+'));
+        advance(l, sign == '-' || sign == '+' ? 3 : 2);
 }
 
 /* After a delimiter that ends with close; l->at is at its sign, if it has one. */
@@ -189,7 +189,7 @@ static int hexadecimal(struct lexer *l, size_t digits, struct dt_buffer *b)
     }
     char bytes[4];
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-        return fail(l, "an escape in a string is no character of Unicode");
+        return fail(l, "an escape in a string is not a character of Unicode");
     dt_buffer_append(b, bytes, dt_utf8_encode(code, bytes));
     return 0;
 }

@@ -107,9 +107,8 @@ static int parse_set(struct parser *p, struct node *node)
 /* NAME(a, b=DEFAULT) ... {% endmacro %} */
 static int parse_macro(struct parser *p, struct node *node)
 {
-    node->value = (struct value){.kind = VALUE_STRING,
-                                 .text = dt_template_peek(p)->text,
-                                 .size = dt_template_peek(p)->size};
+    node->value = (struct value){
+        .kind = VALUE_STRING, .text = dt_template_peek(p)->text, .size = dt_template_peek(p)->size};
     DT_TRY(dt_template_expect(p, TOKEN_NAME, NULL));
     DT_TRY(dt_template_expect(p, TOKEN_OPERATOR, "("));
     while (!dt_template_at(p, TOKEN_OPERATOR, ")")) {
@@ -200,8 +199,7 @@ static int parse_statement(struct parser *p, struct nodes *body)
 static int parse_output(struct parser *p, struct nodes *body)
 {
     struct token *t = dt_template_peek(p);
-    struct node *node =
-        dt_template_node(p, t->kind == TOKEN_TEXT ? NODE_TEXT : NODE_OUTPUT);
+    struct node *node = dt_template_node(p, t->kind == TOKEN_TEXT ? NODE_TEXT : NODE_OUTPUT);
     dt_template_add_node(p, body, node);
     p->at++;
     if (t->kind == TOKEN_TEXT) {

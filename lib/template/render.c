@@ -82,7 +82,7 @@ static int assign_all(struct render *r, const struct nodes *targets, struct valu
 
 /* --- captured text ----------------------------------------------------------------------------*/
 
-/* The text of body, in a scope of its own. */
+/* The text of body, in a new scope. */
 static int capture(struct render *r, const struct nodes *body, struct scope *scope,
                    struct value *value)
 {
@@ -109,8 +109,7 @@ static int apply_filters(struct render *r, const struct node *filter, struct val
     struct value subject = of;
     if (filter->first)
         DT_TRY(apply_filters(r, filter->first, of, &subject));
-    struct value *arguments =
-        dt_template_alloc(&r->arena, filter->items.count * sizeof *arguments);
+    struct value *arguments = dt_template_alloc(&r->arena, filter->items.count * sizeof *arguments);
     for (size_t i = 0; i < filter->items.count; i++)
         DT_TRY(dt_template_evaluate(r, filter->items.items[i], &arguments[i]));
     return dt_template_invoke(r, filter->function, subject, arguments,
@@ -135,8 +134,8 @@ int dt_template_call_macro(struct render *r, const struct macro *macro,
     const struct nodes *parameters = &macro->node->items;
     struct scope *scope = new_scope(r, macro->scope), *outer = r->scope;
     if (count > parameters->count)
-        return dt_template_error(r, "macro %s has %zu parameters, not %zu",
-                                 macro->node->value.text, parameters->count, count);
+        return dt_template_error(r, "macro %s has %zu parameters, not %zu", macro->node->value.text,
+                                 parameters->count, count);
     struct value *values = dt_template_alloc(&r->arena, parameters->count * sizeof *values);
     bool *given = dt_template_alloc(&r->arena, parameters->count);
     for (size_t i = 0; i < count + name_count; i++) {
@@ -293,7 +292,7 @@ static int render_node(struct render *r, const struct node *node)
         r->flow = FLOW_CONTINUE;
         return 0;
     default:
-        return dt_template_error(r, "an expression is no statement");
+        return dt_template_error(r, "an expression is not a statement");
     }
 }
 
@@ -305,8 +304,7 @@ static int render_body(struct render *r, const struct nodes *body)
 }
 
 int dt_template_render(const struct dt_template *t, struct json_object *context, time_t now,
-                       struct dt_buffer *out, struct dt_template_spans *spans,
-                       struct dt_error *err)
+                       struct dt_buffer *out, struct dt_template_spans *spans, struct dt_error *err)
 {
     struct render r = {.template = t, .now = now, .out = out, .spans = spans, .err = err};
     struct value variables;

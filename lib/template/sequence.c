@@ -135,8 +135,7 @@ static int sort(struct call *c, struct value *result)
     return sort_by(c, result->list, keys, c->given[0] && dt_template_is_true(c->a[0]));
 }
 
-static int items_of(struct call *c, const struct dict *d, enum list_kind kind,
-                    struct value *result)
+static int items_of(struct call *c, const struct dict *d, enum list_kind kind, struct value *result)
 {
     *result = dt_template_list(c->r, kind);
     for (size_t i = 0; i < d->count; i++) {
@@ -339,7 +338,8 @@ static int get(struct call *c, struct value *result)
     return 0;
 }
 
-/* --- tables --------------------------------------------------------------------------------------*/
+/* --- tables
+ * --------------------------------------------------------------------------------------*/
 
 const struct function dt_template_sequence_filters[] = {
     {"count", "", length, 0},
@@ -364,9 +364,6 @@ const struct function dt_template_sequence_filters[] = {
 };
 
 const struct function dt_template_dict_methods[] = {
-    {"get", "key / default", get, 0},
-    {"items", "", items, 1},
-    {"keys", "", items, 2},
-    {"values", "", items, 3},
-    {NULL, NULL, NULL, 0},
+    {"get", "key / default", get, 0}, {"items", "", items, 1}, {"keys", "", items, 2},
+    {"values", "", items, 3},         {NULL, NULL, NULL, 0},
 };

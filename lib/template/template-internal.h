@@ -286,12 +286,12 @@ int dt_template_iterate(struct render *r, struct value of, const struct list **i
 struct call {
     const struct function *function;
     struct render *r;
-    struct value subject;                /* of a method, filter or test */
-    struct value a[MOST_ARGUMENTS];      /* in the order of the parameters */
+    struct value subject;           /* of a method, filter or test */
+    struct value a[MOST_ARGUMENTS]; /* in the order of the parameters */
     bool given[MOST_ARGUMENTS];
-    const struct value *arguments;       /* all, as written */
-    size_t count;                        /* positional ones */
-    const char *const *names;            /* of those after count */
+    const struct value *arguments; /* all, as written */
+    size_t count;                  /* positional ones */
+    const char *const *names;      /* of those after count */
     size_t name_count;
 };
 

@@ -30,7 +30,7 @@ struct dt_template;
 struct dt_template_spans {
     struct dt_template_span {
         size_t begin, end;
-    } *items;
+    } * items;
     size_t count, capacity;
 };
 

@@ -17,10 +17,10 @@ static bool has_simple_case(uint32_t c, bool upper)
 {
     if (!upper)
         return c != 0x130 && c != 0x3a3;
-    static const uint32_t ranges[][2] = {
-        {0xdf, 0xdf},     {0x149, 0x149},   {0x1c4, 0x1cc},   {0x1f0, 0x1f3},
-        {0x390, 0x390},   {0x3b0, 0x3b0},   {0x587, 0x587},   {0x10d0, 0x10ff},
-        {0x1e96, 0x1e9e}, {0x1f50, 0x1f56}, {0x1f80, 0x1fff}, {0xfb00, 0xfb17}};
+    static const uint32_t ranges[][2] = {{0xdf, 0xdf},     {0x149, 0x149},   {0x1c4, 0x1cc},
+                                         {0x1f0, 0x1f3},   {0x390, 0x390},   {0x3b0, 0x3b0},
+                                         {0x587, 0x587},   {0x10d0, 0x10ff}, {0x1e96, 0x1e9e},
+                                         {0x1f50, 0x1f56}, {0x1f80, 0x1fff}, {0xfb00, 0xfb17}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (c >= ranges[i][0] && c <= ranges[i][1])
             return false;
@@ -171,8 +171,7 @@ static int rsplit(struct call *c, struct value *result)
     if (c->a[0].size == 0)
         return dt_template_error(c->r, "rsplit: empty separator");
     while (most-- != 0 && (found = find_last(text, end, c->a[0]))) {
-        DT_TRY(add_piece(c, result, found + c->a[0].size,
-                         (size_t)(end - found) - c->a[0].size));
+        DT_TRY(add_piece(c, result, found + c->a[0].size, (size_t)(end - found) - c->a[0].size));
         end = found;
     }
     DT_TRY(add_piece(c, result, text, (size_t)(end - text)));
@@ -234,8 +233,8 @@ static int affix(struct call *c, struct value *result)
         DT_TRY(dt_template_want_string(c->r, part, c->function->name));
     size_t count = part.kind == VALUE_LIST ? part.list->count : 1;
     for (size_t i = 0; i < count; i++)
-        result->boolean |= has_affix(c->subject, part.kind == VALUE_LIST ? part.list->items[i] : part,
-                                     c->function->number);
+        result->boolean |= has_affix(
+            c->subject, part.kind == VALUE_LIST ? part.list->items[i] : part, c->function->number);
     return 0;
 }
 
@@ -396,7 +395,8 @@ static int indent(struct call *c, struct value *result)
     return dt_template_finish(c, &b, add_indented(c, lines.list, with, &b), result);
 }
 
-/* --- tables --------------------------------------------------------------------------------------*/
+/* --- tables
+ * --------------------------------------------------------------------------------------*/
 
 const struct function dt_template_string_filters[] = {
     {"capitalize", "", change_case, CASE_CAPITALIZE},

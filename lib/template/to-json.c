@@ -138,11 +138,11 @@ static int add_json(struct render *r, const struct json_style *s, struct value v
 int dt_template_tojson(struct call *c, struct value *result)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
-    struct json_style s = {.indent = c->given[1] && c->a[1].kind != VALUE_NONE ? dt_template_int_or(c, 1, 0)
-                                                                               : -1,
-                           .member = ": ",
-                           .sort = c->given[3] && dt_template_is_true(c->a[3]),
-                           .ascii = c->given[0] && dt_template_is_true(c->a[0])};
+    struct json_style s = {
+        .indent = c->given[1] && c->a[1].kind != VALUE_NONE ? dt_template_int_or(c, 1, 0) : -1,
+        .member = ": ",
+        .sort = c->given[3] && dt_template_is_true(c->a[3]),
+        .ascii = c->given[0] && dt_template_is_true(c->a[0])};
     s.item = s.indent >= 0 ? "," : ", ";
     if (s.indent > 100 || (c->given[1] && c->a[1].kind != VALUE_INT && c->a[1].kind != VALUE_NONE))
         return dt_template_error(c->r, "tojson: indent is not an integer up to 100");
@@ -156,4 +156,3 @@ int dt_template_tojson(struct call *c, struct value *result)
     }
     return dt_template_finish(c, &b, add_json(c->r, &s, c->subject, 0, &b), result);
 }
-

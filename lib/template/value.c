@@ -102,8 +102,8 @@ struct value *dt_template_dict_find(const struct dict *d, struct value key)
 
 struct value *dt_template_dict_get(const struct dict *d, const char *name, size_t size)
 {
-    return dt_template_dict_find(
-        d, (struct value){.kind = VALUE_STRING, .text = name, .size = size});
+    return dt_template_dict_find(d,
+                                 (struct value){.kind = VALUE_STRING, .text = name, .size = size});
 }
 
 void dt_template_dict_set(struct arena *a, struct dict *d, struct value key, struct value value)
@@ -223,7 +223,8 @@ double dt_template_real_of(struct value v)
 static int compare_numbers(struct value a, struct value b)
 {
     if (a.kind != VALUE_FLOAT && b.kind != VALUE_FLOAT)
-        return (dt_template_integer_of(a) > dt_template_integer_of(b)) - (dt_template_integer_of(a) < dt_template_integer_of(b));
+        return (dt_template_integer_of(a) > dt_template_integer_of(b)) -
+               (dt_template_integer_of(a) < dt_template_integer_of(b));
     double x = dt_template_real_of(a), y = dt_template_real_of(b);
     return x == y ? 0 : x < y ? -1 : x > y ? 1 : 2;
 }
@@ -378,10 +379,9 @@ void dt_template_add_float(struct dt_buffer *b, double x)
 
 static bool is_printable(uint32_t code)
 {
-    static const unsigned hidden = 1u << DT_CATEGORY_CC | 1u << DT_CATEGORY_CF |
-                                   1u << DT_CATEGORY_CS | 1u << DT_CATEGORY_CO |
-                                   1u << DT_CATEGORY_CN | 1u << DT_CATEGORY_ZL |
-                                   1u << DT_CATEGORY_ZP | 1u << DT_CATEGORY_ZS;
+    static const unsigned hidden =
+        1u << DT_CATEGORY_CC | 1u << DT_CATEGORY_CF | 1u << DT_CATEGORY_CS | 1u << DT_CATEGORY_CO |
+        1u << DT_CATEGORY_CN | 1u << DT_CATEGORY_ZL | 1u << DT_CATEGORY_ZP | 1u << DT_CATEGORY_ZS;
     return code == ' ' || !(hidden >> dt_unicode_category(code) & 1);
 }
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "json/json.h"
 #include "template/template.h"
 #include "test.h"
+#include "json/json.h"
 
 #define NOW 1753500000 /* of make_templates.py */
 
@@ -45,8 +45,9 @@ static void fails(const char *text, const char *part)
 /* What dt refuses although Jinja computes it. */
 static bool is_refused(const char *reason)
 {
-    static const char *const reasons[] = {"is not supported", "beyond 64 bits", "has no text",
-                                          "have no text",     "use |list",      "are not supported"};
+    static const char *const reasons[] = {"is not supported", "beyond 64 bits",
+                                          "has no text",      "have no text",
+                                          "use |list",        "are not supported"};
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (strstr(reason, reasons[i]))
             return true;
@@ -93,8 +94,9 @@ static void templates_give_the_text_that_jinja_gives(void **state)
 static void what_generation_blocks_wrote_is_known(void **state)
 {
     (void)state;
-    const char *template = "{% for i in range(2) %}é{% generation %}{{ n }}!{% endgeneration %}"
-                           "{% endfor %}{% set x %}{% generation %}a{% endgeneration %}{% endset %}";
+    const char *template =
+        "{% for i in range(2) %}é{% generation %}{{ n }}!{% endgeneration %}"
+        "{% endfor %}{% set x %}{% generation %}a{% endgeneration %}{% endset %}";
     struct dt_template_spans spans = {0};
     struct json_object *values;
     assert_int_equal(dt_json_parse("{\"n\":7}", 7, "values", &values, &err), 0);
