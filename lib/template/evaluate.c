@@ -10,15 +10,6 @@
 
 #define MOST_STEPS  50000000
 #define MOST_DEPTH  1500
-#define MOST_MEMORY ((size_t)256 << 20)
-
-int dt_template_may_use(struct render *r, size_t count, size_t size)
-{
-    size_t free = MOST_MEMORY - (r->arena.used < MOST_MEMORY ? r->arena.used : MOST_MEMORY);
-    if (count > free / size)
-        return dt_template_error(r, "needs more than %zu MB of memory", MOST_MEMORY >> 20);
-    return 0;
-}
 
 /* --- items and attributes ---------------------------------------------------------------------*/
 
@@ -263,6 +254,27 @@ int dt_template_iterate(struct render *r, struct value of, const struct list **i
     default:
         return dt_template_error(r, "cannot iterate over %s", dt_template_kind_name(of));
     }
+}
+
+int dt_template_contains(struct render *r, struct value in, struct value what, bool *found)
+{
+    const struct list *items;
+    *found = false;
+    if (in.kind == VALUE_DICT) {
+        *found = dt_template_dict_find(in.dict, what) != NULL;
+        return 0;
+    }
+    if (in.kind == VALUE_STRING) {
+        if (what.kind != VALUE_STRING)
+            return dt_template_error(r, "'in' of a string wants a string, not %s",
+                                     dt_template_kind_name(what));
+        *found = what.size == 0 || memmem(in.text, in.size, what.text, what.size) != NULL;
+        return 0;
+    }
+    DT_TRY(dt_template_iterate(r, in, &items));
+    for (size_t i = 0; i < items->count && !*found; i++)
+        *found = dt_template_equal(items->items[i], what);
+    return 0;
 }
 
 /* --- operators --------------------------------------------------------------------------------*/

@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Statements -> text. */
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "template/template-internal.h"
-
-int dt_template_error(struct render *r, const char *fmt, ...)
-{
-    char text[DT_ERROR_TEXT];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return dt_fail(r->err, DT_EFORMAT, "%s, line %ld: %s", r->template->subject, r->line, text);
-}
 
 static int render_body(struct render *r, const struct nodes *body);
 

@@ -2,6 +2,7 @@
 /* Values, with the truth, equality, order and text that Python gives them. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,26 @@
 #include "template/template-internal.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
+
+#define MOST_MEMORY ((size_t)256 << 20)
+
+int dt_template_error(struct render *r, const char *fmt, ...)
+{
+    char text[DT_ERROR_TEXT];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return dt_fail(r->err, DT_EFORMAT, "%s, line %ld: %s", r->template->subject, r->line, text);
+}
+
+int dt_template_may_use(struct render *r, size_t count, size_t size)
+{
+    size_t free = MOST_MEMORY - (r->arena.used < MOST_MEMORY ? r->arena.used : MOST_MEMORY);
+    if (count > free / size)
+        return dt_template_error(r, "needs more than %zu MB of memory", MOST_MEMORY >> 20);
+    return 0;
+}
 
 struct value dt_template_none(void)
 {
@@ -305,27 +326,6 @@ int dt_template_compare(struct render *r, struct value a, struct value b, int *o
                                  dt_template_kind_name(b));
     *order = compare_numbers(a, b);
     return *order == 2 ? dt_template_error(r, "cannot compare a NaN") : 0;
-}
-
-int dt_template_contains(struct render *r, struct value in, struct value what, bool *found)
-{
-    const struct list *items;
-    *found = false;
-    if (in.kind == VALUE_DICT) {
-        *found = dt_template_dict_find(in.dict, what) != NULL;
-        return 0;
-    }
-    if (in.kind == VALUE_STRING) {
-        if (what.kind != VALUE_STRING)
-            return dt_template_error(r, "'in' of a string wants a string, not %s",
-                                     dt_template_kind_name(what));
-        *found = what.size == 0 || memmem(in.text, in.size, what.text, what.size) != NULL;
-        return 0;
-    }
-    DT_TRY(dt_template_iterate(r, in, &items));
-    for (size_t i = 0; i < items->count && !*found; i++)
-        *found = dt_template_equal(items->items[i], what);
-    return 0;
 }
 
 /* --- text -------------------------------------------------------------------------------------*/
