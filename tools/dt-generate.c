@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/program.h"
 #include "base/rng.h"
+#include "chat/chat.h"
 #include "comm/launch.h"
 #include "eval/generation.h"
 #include "formats/model-directory.h"
@@ -23,13 +25,13 @@ enum { FP32, BF16 };
 static const char *const precisions[] = {"fp32", "bf16", NULL};
 
 static struct {
-    const char *model, *tokenizer, *prompt, *prompts, *device, *output;
+    const char *model, *tokenizer, *prompt, *prompts, *system, *template, *device, *output;
     int precision;
     int arithmetic; /* enum dt_arithmetic */
     struct dt_string_list stops;
     long seed, samples, threads;
     struct dt_generation how;
-    bool no_eot;
+    bool no_eot, chat;
 } opt = {.prompt = "",
          .device = "cpu",
          .output = "-",
@@ -51,6 +53,13 @@ static const struct dt_option options[] = {
      "continue TEXT (default: start a document)", .without = "prompts"},
     {"prompts", 0, DT_OPTION_STRING, &opt.prompts, "FILE",
      "continue the prompts in FILE (JSON Lines), and write JSON Lines", .reads = true},
+    {"chat", 0, DT_OPTION_FLAG, &opt.chat, NULL,
+     "answer conversations: of --prompts, of --prompt, or line by line", .without = "no-eot"},
+    {"system", 0, DT_OPTION_STRING, &opt.system, "TEXT", "with --chat, begin with a system message",
+     .with = "chat"},
+    {"template", 0, DT_OPTION_STRING, &opt.template, "FILE",
+     "with --chat, the chat template in FILE instead of the model's", .with = "chat",
+     .reads = true},
     {"batch", 0, DT_OPTION_INT, &opt.how.slots, "N", "continue N prompts in a batch (default 16)",
      .min = 1, .max = 4096, .with = "prompts"},
     {"tokens", 'n', DT_OPTION_INT, &opt.how.tokens, "N", "generate at most N tokens (default 256)",
@@ -100,9 +109,20 @@ struct generation {
     struct dt_tokenizer *tokenizer;
     struct dt_encoder *encoder;
     struct dt_text_frame frame;
+    struct dt_chat *chat; /* NULL: prompts are text */
     struct dt_generator *generator;
     struct dt_output out;
 };
+
+/* An answer ends where the template ends it, too. */
+static int open_chat(struct generation *g, const char *tokenizer, struct dt_error *err)
+{
+    DT_TRY(dt_chat_open(&g->chat, tokenizer, opt.template, g->tokenizer, err));
+    dt_encoder_allow_special(g->encoder, true);
+    g->frame.frame.before_count = 0; /* the template writes it */
+    dt_text_frame_add_end(&g->frame, dt_chat_end(g->chat, g->tokenizer));
+    return 0;
+}
 
 static int load(struct generation *g, struct dt_device *dev, struct dt_error *err)
 {
@@ -116,6 +136,8 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
                        g->model->config.vocab_size);
     g->encoder = dt_encoder_new(g->tokenizer);
     DT_TRY(dt_text_frame_read(&g->frame, g->tokenizer, opt.model, err));
+    if (opt.chat)
+        DT_TRY(open_chat(g, tokenizer, err));
     opt.how.frame = &g->frame;
     opt.how.stops = opt.stops.items;
     opt.how.stop_count = opt.stops.count;
@@ -138,7 +160,7 @@ static int begin(struct generation *g, struct dt_continuation *item, const char 
     dt_encoder_encode(g->encoder, prompt, size, &item->ids);
     if (item->ids.count == 0)
         return dt_fail(err, DT_EINVALID,
-                       "without an end-of-text token a prompt is needed: give --prompt");
+                       opt.chat ? "the chat template wrote nothing" : "without an end-of-text token a prompt is needed: give --prompt");
     return 0;
 }
 
@@ -175,24 +197,44 @@ struct job {
     struct dt_continuation *items; /* [samples] */
 };
 
-static int read_job(struct generation *g, struct job *job, const struct dt_buffer *text,
-                    uint64_t number, struct dt_error *err)
+static int read_prompt(const struct job *job, struct dt_buffer *prompt, struct dt_error *err)
 {
-    const char *place = job->place;
-    struct json_object *prompt;
-    DT_TRY(dt_json_parse(text->data, text->size, place, &job->line, err));
+    struct json_object *value;
     const char *name = json_object_object_get(job->line, "prompt") ? "prompt" : "context";
     if (!json_object_is_type(job->line, json_type_object) ||
         !json_object_object_get(job->line, name))
-        return dt_fail(err, DT_EFORMAT, "%s: lacks the member \"prompt\"", place);
-    DT_TRY(dt_json_get(job->line, name, json_type_string, place, &prompt, err));
-    job->items = dt_alloc((size_t)opt.samples, sizeof *job->items);
-    for (long i = 0; i < opt.samples; i++)
-        if (begin(g, &job->items[i], dt_json_text(prompt),
-                  (size_t)json_object_get_string_len(prompt), job->place, number, (uint64_t)i,
-                  err) < 0)
-            return dt_fail_context(err, "%s", place);
+        return dt_fail(err, DT_EFORMAT, "%s: lacks the member \"prompt\"", job->place);
+    DT_TRY(dt_json_get(job->line, name, json_type_string, job->place, &value, err));
+    dt_buffer_append(prompt, dt_json_text(value), (size_t)json_object_get_string_len(value));
     return 0;
+}
+
+static int read_conversation(struct generation *g, const struct job *job,
+                             const struct dt_buffer *line, struct dt_buffer *prompt,
+                             struct dt_error *err)
+{
+    struct dt_conversation c;
+    int rc = dt_conversation_parse(&c, line->data, line->size, job->place, err);
+    rc = rc == 0 ? dt_chat_prompt(g->chat, &c, prompt, err) : rc;
+    dt_conversation_release(&c);
+    return rc;
+}
+
+static int read_job(struct generation *g, struct job *job, const struct dt_buffer *text,
+                    uint64_t number, struct dt_error *err)
+{
+    struct dt_buffer prompt = DT_BUFFER_EMPTY;
+    DT_TRY(dt_json_parse(text->data, text->size, job->place, &job->line, err));
+    int rc = g->chat ? read_conversation(g, job, text, &prompt, err)
+                     : read_prompt(job, &prompt, err);
+    job->items = dt_alloc((size_t)opt.samples, sizeof *job->items);
+    for (long i = 0; rc == 0 && i < opt.samples; i++) {
+        rc = begin(g, &job->items[i], prompt.data, prompt.size, job->place, number, (uint64_t)i,
+                   err);
+        rc = rc < 0 ? dt_fail_context(err, "%s", job->place) : 0;
+    }
+    dt_buffer_release(&prompt);
+    return rc;
 }
 
 static void release_job(struct job *job)
@@ -301,17 +343,107 @@ static int continue_file(struct generation *g, struct dt_error *err)
     return rc;
 }
 
+/* --- a conversation in a terminal -------------------------------------------------------------*/
+
+static void add_message(struct json_object *messages, const char *role, const char *text,
+                        size_t size)
+{
+    struct json_object *message = dt_json_new_object();
+    dt_json_object_add(message, "role", dt_json_new_string(role));
+    dt_json_object_add(message, "content", dt_json_new_string_len(text, size));
+    dt_json_array_add(messages, message);
+}
+
+/* Writes the answer to the messages, and adds it to them. */
+static int answer(struct generation *g, struct json_object *record, uint64_t sample,
+                  struct dt_error *err)
+{
+    struct dt_buffer line = DT_BUFFER_EMPTY, prompt = DT_BUFFER_EMPTY;
+    struct dt_continuation item = {0};
+    struct dt_conversation c;
+    struct json_object *messages = json_object_object_get(record, "messages");
+    dt_json_add_value(&line, record, DT_JSON_COMPACT);
+    int rc = dt_conversation_parse(&c, line.data, line.size, "the conversation", err);
+    rc = rc == 0 ? dt_chat_prompt(g->chat, &c, &prompt, err) : rc;
+    rc = rc == 0 ? begin(g, &item, prompt.data, prompt.size, "the conversation", 0, sample, err)
+                 : rc;
+    rc = rc == 0 ? dt_generation_run(g->generator, &item, 1, write_now, &g->out, err) : rc;
+    rc = rc == 0 ? dt_output_write(&g->out, "\n", 1, err) : rc;
+    rc = rc == 0 ? dt_output_flush(&g->out, err) : rc;
+    if (rc == 0)
+        add_message(messages, "assistant", item.text.data ? item.text.data : "", item.text.size);
+    dt_continuation_release(&item);
+    dt_conversation_release(&c);
+    dt_buffer_release(&line);
+    dt_buffer_release(&prompt);
+    return rc;
+}
+
+static struct json_object *new_conversation(void)
+{
+    struct json_object *record = dt_json_new_object(), *messages = dt_json_new_array();
+    dt_json_object_add(record, "messages", messages);
+    if (opt.system)
+        add_message(messages, "system", opt.system, strlen(opt.system));
+    return record;
+}
+
+/* One question, or with samples the same one again. */
+static int answer_prompt(struct generation *g, struct dt_error *err)
+{
+    int rc = 0;
+    for (long sample = 0; rc == 0 && sample < opt.samples; sample++) {
+        struct json_object *record = new_conversation();
+        add_message(json_object_object_get(record, "messages"), "user", opt.prompt,
+                    strlen(opt.prompt));
+        rc = answer(g, record, (uint64_t)sample, err);
+        json_object_put(record);
+    }
+    return rc;
+}
+
+/* A line of the standard input is a message; the conversation goes on until it ends. */
+static int converse(struct generation *g, struct dt_error *err)
+{
+    struct dt_input *in;
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    struct json_object *record = new_conversation();
+    bool found = true, asks = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    int rc = dt_input_open(&in, "-", err);
+    for (uint64_t turn = 0; rc == 0 && found; turn++) {
+        if (asks)
+            fputs("> ", stderr);
+        rc = dt_input_read_until(in, '\n', &line, &found, err);
+        if (rc < 0 || is_blank(&line))
+            continue;
+        add_message(json_object_object_get(record, "messages"), "user", line.data, line.size);
+        rc = answer(g, record, turn, err);
+    }
+    dt_buffer_release(&line);
+    json_object_put(record);
+    dt_input_close(in);
+    return rc;
+}
+
+static int chat(struct generation *g, struct dt_error *err)
+{
+    return dt_option_is_given(&command, "prompt") ? answer_prompt(g, err) : converse(g, err);
+}
+
 static int generate(struct dt_device *dev, struct dt_error *err)
 {
     struct generation g = {0};
     int rc = load(&g, dev, err);
     if (rc == 0 && opt.prompts)
         rc = continue_file(&g, err);
-    for (long sample = 0; rc == 0 && opt.prompts == NULL && sample < opt.samples; sample++)
+    else if (rc == 0 && opt.chat)
+        rc = chat(&g, err);
+    for (long sample = 0; rc == 0 && !opt.prompts && !opt.chat && sample < opt.samples; sample++)
         rc = continue_prompt(&g, sample, err);
     rc = rc < 0 ? rc : dt_output_commit(&g.out, err);
     dt_output_abandon(&g.out);
     dt_generator_free(g.generator);
+    dt_chat_free(g.chat);
     dt_text_frame_release(&g.frame);
     dt_encoder_free(g.encoder);
     dt_tokenizer_free(g.tokenizer);
@@ -338,6 +470,10 @@ static void check_options(void)
         check_sampling("--temperature 0, which takes the most probable token");
     if (opt.how.beams == 1 && dt_option_is_given(&command, "length-penalty"))
         dt_program_usage("--length-penalty has no effect with --beams 1");
+    if (opt.chat && opt.samples > 1 && !opt.prompts && !dt_option_is_given(&command, "prompt"))
+        dt_program_usage("--samples needs --prompt or --prompts: a conversation has one answer");
+    if (opt.system && opt.prompts)
+        dt_program_usage("--system has no effect with --prompts: give a message of that role");
     for (int i = 0; i < opt.stops.count; i++)
         if (*opt.stops.items[i] == 0)
             dt_program_usage("--stop must not be empty");

@@ -10,6 +10,7 @@
 #include "formats/text-tokens.h"
 #include "gguf/gguf-file.h"
 
+#define ANSWER        "The answer is 42." /* that no template changes */
 #define MOST_TEMPLATE ((size_t)1 << 24)
 
 struct dt_chat {
@@ -173,6 +174,34 @@ int dt_chat_prompt(const struct dt_chat *chat, const struct dt_conversation *c,
         return render(chat, c, json_object_array_length(c->messages), true, text, NULL, err);
     dt_buffer_add_string(text, c->prompt);
     return 0;
+}
+
+/* The text after an answer begins with its end. */
+uint32_t dt_chat_end(const struct dt_chat *chat, const struct dt_tokenizer *t)
+{
+    static const char record[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
+                                 "{\"role\":\"assistant\",\"content\":\"" ANSWER "\"}]}";
+    struct dt_conversation c;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    struct dt_error none;
+    uint32_t end = DT_NO_TOKEN;
+    int rc = dt_conversation_parse(&c, record, sizeof record - 1, "", &none);
+    rc = rc == 0 ? render(chat, &c, 2, false, &text, NULL, &none) : rc;
+    const char *after = rc == 0 ? strstr(text.data, ANSWER) : NULL;
+    if (after) {
+        struct dt_encoder *e = dt_encoder_new(t);
+        struct dt_ids ids = DT_IDS_EMPTY;
+        after += strlen(ANSWER);
+        dt_encoder_allow_special(e, true);
+        dt_encoder_encode(e, after, strlen(after), &ids);
+        if (ids.count > 0 && dt_tokenizer_is_special(t, ids.data[0]))
+            end = ids.data[0];
+        dt_ids_release(&ids);
+        dt_encoder_free(e);
+    }
+    dt_conversation_release(&c);
+    dt_buffer_release(&text);
+    return end;
 }
 
 static bool is_answer(const struct dt_conversation *c, size_t i)

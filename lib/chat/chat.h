@@ -56,6 +56,9 @@ void dt_chat_free(struct dt_chat *chat); /* NULL is fine */
 int dt_chat_prompt(const struct dt_chat *chat, const struct dt_conversation *c,
                    struct dt_buffer *text, struct dt_error *err) DT_MUST_CHECK;
 
+/* The special token with which the template ends an answer; DT_NO_TOKEN if it is not one. */
+uint32_t dt_chat_end(const struct dt_chat *chat, const struct dt_tokenizer *t);
+
 enum dt_chat_loss {
     DT_CHAT_LOSS_ASSISTANT, /* all answers, or the completion of a prompt */
     DT_CHAT_LOSS_LAST,      /* the last answer */

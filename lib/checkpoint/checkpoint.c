@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "formats/labels.h"
 #include "formats/model-directory.h"
+#include "formats/text-tokens.h"
 #include "formats/tensor-file.h"
 #include "hash/hash.h"
 #include "io/directory-manifest.h"
@@ -385,6 +386,8 @@ static int save_model(const char *directory, const struct dt_train_state *state,
     if (rc == 0 && identity->tokenizer_path)
         rc = dt_tokenizer_config_write(directory, identity->eot, identity->eot,
                                        identity->settings->model.max_seq_len, err);
+    if (rc == 0 && identity->tokenizer_path)
+        rc = dt_chat_template_copy(identity->tokenizer_path, directory, err);
     free(config);
     free(tokenizer);
     return rc;

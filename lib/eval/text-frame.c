@@ -9,6 +9,12 @@ bool dt_text_frame_ends(const struct dt_text_frame *f, uint32_t id)
     return false;
 }
 
+void dt_text_frame_add_end(struct dt_text_frame *f, uint32_t id)
+{
+    if (id != DT_NO_TOKEN && !dt_text_frame_ends(f, id) && f->tokens.end_count < DT_TEXT_ENDS)
+        f->tokens.ends[f->tokens.end_count++] = id;
+}
+
 int dt_text_frame_read(struct dt_text_frame *f, const struct dt_tokenizer *t, const char *model,
                        struct dt_error *err)
 {
@@ -22,8 +28,7 @@ int dt_text_frame_read(struct dt_text_frame *f, const struct dt_tokenizer *t, co
         f->frame = (struct dt_frame){.before = {eot}, .before_count = 1};
     if (f->frame.before_count > 0)
         f->tokens.bos = f->frame.before[0];
-    if (eot != DT_NO_TOKEN && !dt_text_frame_ends(f, eot) && f->tokens.end_count < DT_TEXT_ENDS)
-        f->tokens.ends[f->tokens.end_count++] = eot;
+    dt_text_frame_add_end(f, eot);
     return 0;
 }
 

@@ -26,5 +26,7 @@ int dt_text_frame_read(struct dt_text_frame *frame, const struct dt_tokenizer *t
 void dt_text_frame_release(struct dt_text_frame *frame);
 /* Whether a token ends a text. */
 bool dt_text_frame_ends(const struct dt_text_frame *frame, uint32_t id);
+/* Makes a token end texts; DT_NO_TOKEN changes nothing, nor does one above DT_TEXT_ENDS. */
+void dt_text_frame_add_end(struct dt_text_frame *frame, uint32_t id);
 
 #endif

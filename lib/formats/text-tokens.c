@@ -172,3 +172,20 @@ int dt_text_tokens_write(const struct dt_text_tokens *t, const char *directory,
     json_object_put(config);
     return rc;
 }
+
+int dt_chat_template_copy(const char *tokenizer, const char *directory, struct dt_error *err)
+{
+    struct dt_text_tokens t;
+    size_t above = (size_t)(dt_path_base(tokenizer) - tokenizer);
+    char *place = dt_gguf_file_is_named(tokenizer) ? dt_strdup(tokenizer)
+                  : above                          ? dt_strndup(tokenizer, above)
+                                                   : dt_strdup(".");
+    char *path = dt_path_join(directory, DT_CHAT_TEMPLATE_FILE);
+    int rc = dt_text_tokens_read(&t, place, UINT32_MAX, err);
+    if (rc == 0 && t.chat_template)
+        rc = dt_file_write(path, t.chat_template, strlen(t.chat_template), err);
+    dt_text_tokens_release(&t);
+    free(place);
+    free(path);
+    return rc;
+}

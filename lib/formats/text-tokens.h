@@ -34,4 +34,9 @@ void dt_text_tokens_release(struct dt_text_tokens *tokens);
 int dt_text_tokens_write(const struct dt_text_tokens *tokens, const char *directory,
                          struct dt_error *err) DT_MUST_CHECK;
 
+/* Copies the chat template beside a tokenizer's file, or in a GGUF file, if there is one, to
+ * chat_template.jinja in a directory. */
+int dt_chat_template_copy(const char *tokenizer, const char *directory,
+                          struct dt_error *err) DT_MUST_CHECK;
+
 #endif
