@@ -24,7 +24,7 @@
 #include "token/tokenizer.h"
 
 static struct {
-    bool info, json, verify, ids, text, lineage, croissant;
+    bool info, json, verify, ids, text, lineage, croissant, loss;
     long document;
     int as, from;
     const char *tokenizer, *output, *split;
@@ -42,6 +42,8 @@ static const struct dt_option options[] = {
     {"verify", 0, DT_OPTION_FLAG, &opt.verify, NULL, "read and check every byte"},
     {"ids", 0, DT_OPTION_FLAG, &opt.ids, NULL, "print the ids, a line per document"},
     {"text", 0, DT_OPTION_FLAG, &opt.text, NULL, "print the text; needs -t"},
+    {"loss", 0, DT_OPTION_FLAG, &opt.loss, NULL,
+     "with --ids or --text, only the tokens that carry loss"},
     {"lineage", 0, DT_OPTION_FLAG, &opt.lineage, NULL, "print the commands that made the shards"},
     {"croissant", 0, DT_OPTION_FLAG, &opt.croissant, NULL,
      "print Croissant metadata of a directory of shards"},
@@ -185,18 +187,31 @@ static int add_text(struct printer *p, const uint32_t *ids, size_t count,
     size_t size;
     bool ends = count > 0 && ids[count - 1] == info->eot;
     DT_TRY(dt_tokenizer_decode(p->tokenizer, ids, count - ends, &p->line, err));
-    if (ends && opt.document < 0) {
-        const char *separator = dt_tokenizer_bytes(p->tokenizer, info->eot, &size);
+    if ((ends || opt.loss) && opt.document < 0) {
+        const char *separator =
+            info->eot == DT_NO_TOKEN ? "" : dt_tokenizer_bytes(p->tokenizer, info->eot, &size);
         dt_buffer_add_char(&p->line, '\n');
-        dt_buffer_append(&p->line, separator, size);
+        dt_buffer_append(&p->line, separator, *separator ? size : 0);
         dt_buffer_add_char(&p->line, '\n');
     }
     return 0;
 }
 
-static int print_document(struct printer *p, const struct dt_ids *ids,
-                          const struct dt_shard_info *info, struct dt_error *err)
+/* Removes the ids that carry no loss. */
+static void keep_learned(struct dt_ids *ids)
 {
+    size_t kept = 0;
+    for (size_t i = 0; i < ids->count; i++)
+        if (!(ids->data[i] & DT_NO_LOSS))
+            ids->data[kept++] = ids->data[i];
+    ids->count = kept;
+}
+
+static int print_document(struct printer *p, struct dt_ids *ids, const struct dt_shard_info *info,
+                          struct dt_error *err)
+{
+    if (opt.loss)
+        keep_learned(ids);
     if (opt.ids)
         add_ids(&p->line, ids->data, ids->count);
     else
@@ -224,6 +239,8 @@ static int print_stream(struct printer *p, struct dt_shard_reader *r, const char
     struct dt_ids ids = DT_IDS_EMPTY;
     struct dt_shard_document document;
     int rc = check_tokenizer(p, info, path, err);
+    if (opt.loss)
+        dt_shard_reader_mark(r);
     while (rc == 0 && (rc = dt_shard_read(r, &ids, &document, err)) > 0) {
         rc = 0;
         if (opt.document < 0 || *left == 0)
@@ -246,7 +263,8 @@ static int print_one(struct printer *p, struct dt_shard *s, const char *path, ui
     DT_TRY(dt_shard_get_document(s, number, &first, &document, err));
     dt_ids_reserve(&ids, (size_t)document.tokens);
     ids.count = (size_t)document.tokens;
-    int rc = dt_shard_tokens(s, first, document.tokens, ids.data, err);
+    int rc =
+        (opt.loss ? dt_shard_targets : dt_shard_tokens)(s, first, document.tokens, ids.data, err);
     if (rc == 0)
         rc = print_document(p, &ids, dt_shard_get_info(s), err);
     dt_ids_release(&ids);
@@ -566,6 +584,8 @@ static void check_options(void)
     if (needed ? opt.tokenizer == NULL : opt.tokenizer && !opt.verify)
         dt_program_usage(
             "--text and --from need -t TOKENIZER; of the others only --verify takes it");
+    if (opt.loss && !opt.ids && !opt.text)
+        dt_program_usage("--loss needs --ids or --text");
     if (opt.document >= 0 && !opt.ids && !opt.text)
         dt_program_usage("--doc needs --ids or --text");
     if ((opt.as == AS_RAW || opt.as == AS_DTS) && dt_output_is_terminal(opt.output))

@@ -160,7 +160,8 @@ static int begin(struct generation *g, struct dt_continuation *item, const char 
     dt_encoder_encode(g->encoder, prompt, size, &item->ids);
     if (item->ids.count == 0)
         return dt_fail(err, DT_EINVALID,
-                       opt.chat ? "the chat template wrote nothing" : "without an end-of-text token a prompt is needed: give --prompt");
+                       opt.chat ? "the chat template wrote nothing"
+                                : "without an end-of-text token a prompt is needed: give --prompt");
     return 0;
 }
 
@@ -225,8 +226,8 @@ static int read_job(struct generation *g, struct job *job, const struct dt_buffe
 {
     struct dt_buffer prompt = DT_BUFFER_EMPTY;
     DT_TRY(dt_json_parse(text->data, text->size, job->place, &job->line, err));
-    int rc = g->chat ? read_conversation(g, job, text, &prompt, err)
-                     : read_prompt(job, &prompt, err);
+    int rc =
+        g->chat ? read_conversation(g, job, text, &prompt, err) : read_prompt(job, &prompt, err);
     job->items = dt_alloc((size_t)opt.samples, sizeof *job->items);
     for (long i = 0; rc == 0 && i < opt.samples; i++) {
         rc = begin(g, &job->items[i], prompt.data, prompt.size, job->place, number, (uint64_t)i,

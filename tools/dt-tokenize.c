@@ -186,8 +186,9 @@ static int encode_document(struct sink *sink, struct dt_batch_encoder *encoder,
     struct dt_conversation c;
     if (sink->chat == NULL)
         return dt_batch_encoder_add(encoder, document->text.data, document->text.size, err);
-    int rc =
-        dt_conversation_parse(&c, document->meta.data, document->meta.size, document->id.data, err);
+    const struct dt_buffer *record = &document->meta;
+    int rc = dt_conversation_parse(&c, record->size ? record->data : "{}",
+                                   record->size ? record->size : 2, document->id.data, err);
     dt_buffer_clear(&sink->conversation);
     if (rc == 0)
         rc = dt_chat_training_text(sink->chat, &c, (enum dt_chat_loss)opt.loss, &sink->conversation,

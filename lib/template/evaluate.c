@@ -8,8 +8,8 @@
 #include "template/template-internal.h"
 #include "unicode/utf8.h"
 
-#define MOST_STEPS  50000000
-#define MOST_DEPTH  1500
+#define MOST_STEPS 50000000
+#define MOST_DEPTH 1500
 
 /* --- items and attributes ---------------------------------------------------------------------*/
 
