@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Expressions -> values. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,10 +309,8 @@ static int divide(struct render *r, enum operation op, int64_t a, int64_t b, str
 static int power(struct render *r, int64_t a, int64_t b, struct value *value)
 {
     int64_t result = 1;
-    if (b < 0) {
-        *value = dt_template_float(pow((double)a, (double)b));
-        return a == 0 ? dt_template_error(r, "division by zero") : 0;
-    }
+    if (b < 0)
+        return dt_template_error(r, "'**' with a negative exponent is not supported");
     for (; b > 0 && (a < -1 || a > 1); b--)
         if (__builtin_mul_overflow(result, a, &result))
             return overflow(r);
