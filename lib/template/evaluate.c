@@ -552,6 +552,9 @@ static int evaluate_call(struct render *r, const struct node *node, struct value
     for (size_t i = 0; i < node->items.count; i++)
         DT_TRY(dt_template_evaluate(r, node->items.items[i], &arguments[i]));
     size_t count = node->items.count - node->name_count;
+    if (node->kind != NODE_CALL && node->function == NULL)
+        return dt_template_error(r, "the %s '%s' is not supported",
+                                 node->kind == NODE_TEST ? "test" : "filter", node->value.text);
     if (node->kind == NODE_CALL)
         return dt_template_call(r, subject, arguments, count, node->names, node->name_count, value);
     return dt_template_invoke(r, node->function, subject, arguments, count, node->names,

@@ -316,8 +316,6 @@ static int parse_filter(struct parser *p, struct node **node)
     (*node)->first = of;
     (*node)->value = token_value(dt_template_peek(p));
     (*node)->function = dt_template_find_filter((*node)->value.text);
-    if (dt_template_at(p, TOKEN_NAME, NULL) && (*node)->function == NULL)
-        return dt_template_parse_error(p, "the filter '%s' is not supported", (*node)->value.text);
     DT_TRY(dt_template_expect(p, TOKEN_NAME, NULL));
     return dt_template_accept(p, TOKEN_OPERATOR, "(") ? parse_arguments(p, *node) : 0;
 }
@@ -352,8 +350,6 @@ static int parse_test(struct parser *p, struct node **node)
     test->first = of;
     test->value = token_value(dt_template_peek(p));
     test->function = dt_template_find_test(test->value.text);
-    if (dt_template_at(p, TOKEN_NAME, NULL) && test->function == NULL)
-        return dt_template_parse_error(p, "the test '%s' is not supported", test->value.text);
     DT_TRY(dt_template_expect(p, TOKEN_NAME, NULL));
     if (dt_template_accept(p, TOKEN_OPERATOR, "(")) {
         DT_TRY(parse_arguments(p, test));

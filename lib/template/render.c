@@ -95,6 +95,8 @@ static int apply_filters(struct render *r, const struct node *filter, struct val
                          struct value *value)
 {
     struct value subject = of;
+    if (filter->function == NULL)
+        return dt_template_error(r, "the filter '%s' is not supported", filter->value.text);
     if (filter->first)
         DT_TRY(apply_filters(r, filter->first, of, &subject));
     struct value *arguments = dt_template_alloc(&r->arena, filter->items.count * sizeof *arguments);

@@ -196,7 +196,7 @@ struct node {
     struct value value; /* of a constant; its text: of a name, attribute, text, macro */
     struct node *first, *second, *third;
     struct nodes items, body, otherwise;
-    const struct function *function;
+    const struct function *function; /* NULL: the filter or test is not known */
     const char **names; /* of the last name_count of items: keyword arguments, or a macro's
                            parameters with a default */
     size_t name_count;

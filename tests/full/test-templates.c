@@ -8,9 +8,9 @@
 
 #include "base/file.h"
 #include "base/path.h"
-#include "json/json.h"
 #include "template/template.h"
 #include "test.h"
+#include "json/json.h"
 
 #define NOW  1753500000 /* of make_templates.py */
 #define MOST ((size_t)1 << 30)
