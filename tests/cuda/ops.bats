@@ -69,6 +69,7 @@ ops() {
 }
 
 @test "the speed of a device's own memory, products and attention is measured there" {
+    unset DT_GEMM_PEAK DT_READ_SPEED
     run dt-bench --json --device cuda-emulated --seconds 0.1 --set training.precision=bf16 \
         --set model.hidden_size=128 --set model.num_heads=2 --set model.vocab_size=1 \
         --set model.max_seq_len=64 --set training.batch_size=1 attention

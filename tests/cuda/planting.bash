@@ -14,7 +14,19 @@ prepare_planting() {
     mkdir "$T/engines" "$T/device"
     ln -s "$BUILT"/lib/dt/cpu-*.so "$T/engines"
     cp -r "$ROOT/lib/device/cuda" "$T/device/cuda"
+    parse_toolkit
     export DT_ENGINES="$T/engines"
+}
+
+planted_flags=(-D_GNU_SOURCE -I"$T" -I"$ROOT/lib" -I"$ROOT/tests" -I"$ROOT/tests/cuda/toolkit" -fPIC
+    -fvisibility=hidden -w)
+
+# The toolkit's headers, which no test changes, are parsed once for all kernels of a file.
+parse_toolkit() {
+    toolkit=$BATS_FILE_TMPDIR/toolkit.h
+    [ ! -e "$toolkit.gch" ] || return 0
+    echo '#include "cuda_runtime.h"' >"$toolkit"
+    "${CXX:-c++}" -x c++-header -std=c++17 "${planted_flags[@]}" -O0 "$toolkit" -o "$toolkit.gch"
 }
 
 # compile SOURCE FLAG...: into $T/planted, as the Makefile does.
@@ -22,11 +34,11 @@ compile() {
     local source=$1
     shift
     mkdir -p "$T/planted/$(dirname "$source")"
-    local -a language=("${CXX:-c++}" -x c++ -std=c++17)
+    local -a language=("${CXX:-c++}" -std=c++17)
+    [ "$*" != -O0 ] || language+=(-include "$toolkit") # parsed without other options
+    language+=(-x c++)
     [[ "$source" != *.c ]] || language=("${CC:-cc}" -std=c11)
-    "${language[@]}" -D_GNU_SOURCE -I"$T" -I"$ROOT/lib" \
-        -I"$ROOT/tests" -I"$ROOT/tests/cuda/toolkit" -fPIC -fvisibility=hidden -w "$@" \
-        -c "$source" -o "$T/planted/$source.o"
+    "${language[@]}" "${planted_flags[@]}" "$@" -c "$source" -o "$T/planted/$source.o"
 }
 
 # link FLAG...: the engine of what was compiled, and of what the Makefile compiled.
@@ -104,9 +116,9 @@ caught_by_tsan() {
     local library
     library=$("${CXX:-c++}" -print-file-name=libtsan.so)
     [ -e "$library" ] || skip "ThreadSanitizer not found"
-    build "$1" -O1 -fsanitize=thread
-    (cd "$T" && compile tests/cuda/visible-copy.cpp -O1 -fsanitize=thread &&
-        compile tests/cuda/emulator.cpp -O1 -DEMULATOR_RACES)
+    build "$1" -O0 -fsanitize=thread
+    (cd "$T" && compile tests/cuda/visible-copy.cpp -O0 -fsanitize=thread &&
+        compile tests/cuda/emulator.cpp -O0 -DEMULATOR_RACES)
     link -fsanitize=thread
     PROGRAMS=$T/programs
     mkdir "$PROGRAMS"
@@ -124,10 +136,10 @@ caught_by_asan() {
     local library f
     library=$("${CXX:-c++}" -print-file-name=libasan.so)
     [ -e "$library" ] || skip "AddressSanitizer not found"
-    build "$1" -O1 -fsanitize=address
+    build "$1" -O0 -fsanitize=address
     for f in emulator runtime visible-copy; do # which no test changes
         [ -e "$BATS_FILE_TMPDIR/$f.cpp.o" ] ||
-            (cd "$T" && compile "tests/cuda/$f.cpp" -O1 -fsanitize=address &&
+            (cd "$T" && compile "tests/cuda/$f.cpp" -O0 -fsanitize=address &&
                 mv "planted/tests/cuda/$f.cpp.o" "$BATS_FILE_TMPDIR")
         mkdir -p "$T/planted/tests/cuda"
         ln -sf "$BATS_FILE_TMPDIR/$f.cpp.o" "$T/planted/tests/cuda"

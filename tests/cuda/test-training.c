@@ -46,6 +46,7 @@ static void heads_of_64_channels_in_16_bits_follow_the_cpu(void **state)
     for (enum dt_dtype type = DT_DTYPE_BF16; type <= DT_DTYPE_F16; type++) {
         struct dt_settings s = small_settings();
         s.model.hidden_size = 128;
+        s.model.num_layers = 1;
         s.training.precision = (int)type;
         s.training.learning_rate = 1e-3;
         follow(&s, 1e-2);
