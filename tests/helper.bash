@@ -62,6 +62,18 @@ hold_port() {
     await $HOLDER test -e port
 }
 
+# end_process NAME...: ends the process whose number is in the variable NAME, and empties that: soon
+# the number may be another process's.
+end_process() {
+    local name
+    for name in "$@"; do
+        [ -n "${!name:-}" ] || continue
+        kill "${!name}" 2>/dev/null || true
+        wait "${!name}" 2>/dev/null || true
+        printf -v "$name" ''
+    done
+}
+
 # Settings of a run that continues until a signal stops it, at any step.
 endless=(--set training.schedule=constant --set training.max_steps=1000000
     --set checkpoint.keep_last=2)

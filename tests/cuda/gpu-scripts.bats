@@ -49,7 +49,7 @@ without_torch() {
 
 @test "what a step found stays when it and others fail, and in the time that there is" {
     without_torch
-    GPU_SECONDS=8 run "$ROOT/tests/gpu/bench" "$T/bundle"
+    GPU_SECONDS=12 run "$ROOT/tests/gpu/bench" "$T/bundle"
     echo "$output"
     [ "$status" -eq 1 ]
     [ "$SECONDS" -lt 900 ]
@@ -100,7 +100,7 @@ runs() {
     cp tok.json bundle/share
     dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o "bundle/share/$1.dts"
     small=(--set model.vocab_size=300 --set model.hidden_size=64 --set model.num_layers=2
-        --set model.num_heads=2 --set model.max_seq_len=64 --set training.batch_size=4
+        --set model.num_heads=2 --set model.max_seq_len=32 --set training.batch_size=4
         --set training.max_steps="$2" --set training.warmup_steps=4 --set training.weight_decay=1
         --set training.schedule=constant --set training.log_interval=1 --set data.shuffle=false
         --set training.learning_rate=3e-3 --set training.grad_clip=0.5)

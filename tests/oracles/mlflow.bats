@@ -12,7 +12,7 @@ setup() {
 
 teardown() {
     [ -z "${SERVER:-}" ] || stop_server
-    [ -z "${HOLDER:-}" ] || kill "$HOLDER"
+    end_process HOLDER
 }
 
 # In a separate session, since it starts workers. It leaves a lock among temporary files.

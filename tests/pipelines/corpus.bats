@@ -267,7 +267,7 @@ END
     [ "$(sed 's/-f //' out/kubernetes/calls | uniq | paste -sd ' ')" = "apply 1-first.yaml get job web-first \
 apply 2-middle.yaml get job web-middle apply 3-second.yaml get job web-second apply 4-summary.yaml get job web-summary" ]
     rm out/kubernetes/calls
-    PATH=$T/fake:$PATH SECOND="FailureTarget Failed" run timeout 20 out/kubernetes/run
+    PATH=$T/fake:$PATH SECOND="FailureTarget Failed" run timeout 300 out/kubernetes/run
     [ "$status" -eq 1 ]
     [ "$output" = "web-second failed: kubectl logs job/web-second; to try again: kubectl delete job web-second" ]
     refute grep summary out/kubernetes/calls

@@ -46,7 +46,7 @@ no_shards() {
     dt-clean -q --min-chars 600 --rejects >(cat >rejects) docs.jsonl | cat >stream
     dt-clean -q --dedup-parts lines docs.jsonl | cat >parts
     dt-tokenize -t tok.json docs.jsonl | dt-tokenize -t tok.json -d --to jsonl | cat >decoded
-    until [ -s rejects ] && jq -e . rejects >/dev/null 2>&1; do sleep 0.01; done
+    until [ "$(marks rejects 2>/dev/null | wc -l)" -eq 2 ]; do sleep 0.01; done # cat goes on for a while
     for f in stream parts decoded rejects; do
         [ "$(marks $f | tail -n 1 | jq .documents)" -eq "$(wc -l <$f)" ] || { echo $f; return 1; }
         dt-clean -q -o again $f

@@ -566,7 +566,7 @@ END
 
 # refused FILE NAME: dt-clean names the file type and fails at once, without output.
 refused() {
-    run timeout 10 dt-clean -q -o out "$1"
+    run timeout 120 dt-clean -q -o out "$1"
     assert_one_line_error dt-clean
     [[ "$output" == "dt-clean: $1: is $2"* ]] || { echo "$output"; return 1; }
     [ ! -e out ]
@@ -608,7 +608,7 @@ refused() {
         dt-clean -q docs.$c | sha256sum | diff expected -
         dt-clean -q <docs.$c | sha256sum | diff expected -
         head -c -3 docs.$c >cut.$c
-        run timeout 10 dt-clean -q -o out cut.$c
+        run timeout 120 dt-clean -q -o out cut.$c
         assert_one_line_error dt-clean
         [[ "$output" == *"cut.$c: near byte"* ]]
         DT_ENGINES=engines run dt-clean -q -o out docs.$c
@@ -750,7 +750,7 @@ refused() {
     done
     for out in - /dev/stdout; do # it would be read while it grows
         rc=0
-        timeout 10 "$(type -P dt-clean)" -q -o $out in >>in || rc=$?
+        timeout 120 "$(type -P dt-clean)" -q -o $out in >>in || rc=$?
         [ "$rc" -eq 2 ]
         cmp in copy
     done

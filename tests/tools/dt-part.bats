@@ -97,15 +97,15 @@ record() { # FILE FILTER
     wait $pid || true
     [ "$(record work-000000-of-000002 '[.state,.error]')" = '["failed","stopped by signal 15"]' ]
     refute kill -0 "$child"
+    rm child
     dt-part run --ledger ledger --stage work --part 1/2 -- \
         bash -c 'trap "" TERM; sleep 1000 & echo $! >other; echo $$ >child; wait' 3>&- &
     pid=$!
-    rm child
     await $pid test -s child
     kill -KILL $pid
     wait $pid || true
     gone() { refute kill -0 "$(<child)" 2>/dev/null && refute kill -0 "$(<other)" 2>/dev/null; }
-    for ((i = 0; i < 100; i++)); do gone >/dev/null && break; sleep 0.05; done
+    for ((i = 0; i < 1200; i++)); do gone >/dev/null && break; sleep 0.05; done
     gone # the command, and what it started, end with dt-part
     run dt-part list ledger
     [[ "$output" == *"work 1/2: started on $(hostname), attempt 1, at "*": is running or was killed"* ]]
@@ -122,7 +122,7 @@ record() { # FILE FILTER
     part work 1/2 true
     kill -KILL $pid
     wait $pid || true
-    for ((i = 0; i < 100; i++)); do part work 0/2 true 2>/dev/null && break; sleep 0.05; done
+    for ((i = 0; i < 1200; i++)); do part work 0/2 true 2>/dev/null && break; sleep 0.05; done
     [ "$(record work-000000-of-000002 '[.state,.attempt]')" = '["done",2]' ]
     [ "$(ls ledger)" = "$(printf 'work-000000-of-000002.json\nwork-000001-of-000002.json')" ] # no lock is left
 }

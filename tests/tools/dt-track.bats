@@ -23,7 +23,7 @@ finish() {
 }
 
 teardown() {
-    [ -z "${HOLDER:-}" ] || kill "$HOLDER" "$SERVER" 2>/dev/null || true
+    end_process HOLDER SERVER
 }
 
 need_http() {
@@ -146,8 +146,7 @@ count_tag() {
 @test "a server unreachable at the end is an error, and the next call continues" {
     need_http
     serve well
-    kill "$SERVER"
-    wait "$SERVER" || true
+    end_process SERVER
     run dt-track -m "$URL" --interval 0.05 --give-up 0.3 run
     [ "$status" -eq 1 ]
     [[ "${lines[0]}" == "dt-track: $URL/"*"; new points wait in 'run/metrics.jsonl'" ]]
@@ -162,7 +161,7 @@ count_tag() {
     serve well
     dt-track -q --once -m "$URL" run
     [ "$(once)" = FINISHED ]
-    kill "$SERVER"
+    end_process SERVER
     run timeout 60 dt-track -q --once -m "$URL" -t run/tb run
     assert_one_line_error dt-track
     [[ "$output" == "dt-track: $URL does not respond; "* ]]
@@ -284,8 +283,7 @@ refused_response() { # PATH TEXT WHY
     refute grep -rE 'cr(%40|@)et' run
     MLFLOW_TRACKING_URI=$URL dt-track -q run # it is the same run
     [ "$(jq '.runs | length' store.json)" -eq 1 ]
-    kill "$SERVER"
-    wait "$SERVER" || true
+    end_process SERVER
     run dt-track -m "$URL" --interval 0.05 --give-up 0.1 run
     [ "$status" -eq 1 ]
     [[ "${lines[0]}" == "dt-track: $safe/"* ]]

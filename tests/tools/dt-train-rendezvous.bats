@@ -74,7 +74,7 @@ meet() {
     launch 2 -o run --set distributed.rendezvous=tcp://localhost:"$port" --set distributed.interface=lo
     results run | cmp one.results -
     [ -z "$(ls tmp)" ]
-    kill "$HOLDER"
+    end_process HOLDER
 }
 
 @test "ranks that do not meet by address say who is missing, or what the environment lacks" {
@@ -91,7 +91,7 @@ meet() {
     MASTER_ADDR=host.invalid RANK=1 run "${train[@]}"
     assert_one_line_error dt-train
     [[ "$output" == *"at 'tcp://host.invalid:1': the host has had no IPv4 address for 2 s" ]]
-    kill "$HOLDER"
+    end_process HOLDER
     DT_KEY=0123456789abcde run "${train[@]}"
     assert_one_line_error dt-train
     [[ "$output" == *"DT_KEY has 15 characters: a secret needs at least 16,"* ]]
@@ -119,7 +119,7 @@ meet() {
     run launch 2 --set distributed.timeout=2 -o run
     [ "$status" -eq 1 ]
     [ "$(grep -c 'is missing, or has another DT_KEY$' <<<"$output")" -eq 2 ]
-    kill "$HOLDER"
+    end_process HOLDER
     [ ! -e run ]
 }
 
@@ -328,7 +328,7 @@ announced() {
 @test "a rendezvous that cannot be a file fails at once" {
     local path
     for path in /dev/full /dev/null /proc/meet /proc/self/meet /proc/self/comm; do
-        RANK=1 WORLD_SIZE=2 run timeout 20 dt-train -q "${small[@]}" --set distributed.rendezvous=$path \
+        RANK=1 WORLD_SIZE=2 run timeout 300 dt-train -q "${small[@]}" --set distributed.rendezvous=$path \
             -o run "$data"
         assert_one_line_error dt-train
         [[ "$output" == *"ranks cannot meet at '$path'"* ]]
@@ -372,8 +372,7 @@ announced() {
     await $first test -s meet
     grep -qE '^dt-meeting [0-9a-f]{64} [0-9]+ 127\.0\.0\.1$' meet # all are on this machine
     [ "$(stat -c %a meet)" = 600 ]
-    kill $first
-    wait $first || true
+    end_process first
 }
 
 @test "missing variables and settings are named in one line" {

@@ -696,11 +696,16 @@ END
     [ -z "$(find run -name '.*tmp*')" ]
 }
 
+# A thread waits for the signals that the others block.
+blocks_sigterm() {
+    (( 0x$(sed -n 's/^SigBlk:[[:space:]]*//p' "/proc/$1/status") & 1 << (15 - 1) ))
+}
+
 @test "a signal while a run opens ends it at once" {
-    unset DT_GEMM_PEAK
+    unset DT_GEMM_PEAK # measuring the processor takes a while
     dt-train -j 1 "${small[@]}" "${endless[@]}" -o run "$data" 2>/dev/null &
     pid=$!
-    sleep 0.4 # measuring the processor takes longer
+    await $pid blocks_sigterm $pid
     kill -TERM $pid
     status=0
     wait $pid || status=$?

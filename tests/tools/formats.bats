@@ -68,8 +68,8 @@ parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
 
 @test "a program that stops early ends duckdb" {
     parquet x.parquet
-    fake_duckdb 'echo $$ >'"$T"'/pid; seq 2000; exec sleep 100'
-    run timeout 20 dt-clean -q -o out x.parquet
+    fake_duckdb 'echo $$ >'"$T"'/pid; seq 2000; exec sleep 1000'
+    run timeout 300 dt-clean -q -o out x.parquet
     assert_one_line_error dt-clean
     refute kill -0 "$(cat pid)"
 }

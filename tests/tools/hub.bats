@@ -35,7 +35,7 @@ setup() {
 }
 
 teardown() {
-    [ -z "${SERVER:-}" ] || kill "$SERVER"
+    end_process SERVER
 }
 
 text() { dt-generate -m "$1" ${2:+-t "$2"} -p Once -n 6; }
@@ -164,9 +164,7 @@ for name in ['config.json', 'generation_config.json', 'tokenizer.json', 'tokeniz
     before=$(wc -l <log)
     [ "$(text hf://owner/whole@$commit)" = "$ours" ]
     [ "$(wc -l <log)" -eq "$before" ]
-    kill $SERVER
-    wait $SERVER || true
-    SERVER=
+    end_process SERVER
     run text hf://owner/whole
     [ "$status" -eq 0 ]
     [[ "$output" == *"using the commit $commit of the cache"*"$ours" ]]

@@ -40,7 +40,7 @@ END
     JOB_COMPLETION_INDEX=1 bash environment 2>said &
     JOB_COMPLETION_INDEX=0 bash environment
     wait $!
-    kill "$HOLDER"
+    end_process HOLDER
     cmp one/latest/model.safetensors 'two ranks/latest/model.safetensors'
     [ "$("$job" a 1 b c d e | grep -c 'key: [0-9a-f]\{64\}$')" -eq 1 ]
     refute cmp -s <("$job" a 1 b c d e) <("$job" a 1 b c d e) # another key

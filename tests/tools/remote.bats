@@ -22,7 +22,7 @@ setup() {
 }
 
 teardown() {
-    [ -z "${SERVER:-}" ] || kill "$SERVER"
+    end_process SERVER
 }
 
 # read_from NAME: documents of the URL, the same as of the file.

@@ -213,7 +213,7 @@ strict() { # [--least N] FILE...
     server=$!
     await $server test -e ready
     dt-track -q -1 -t tb -m "http://127.0.0.1:$(cat port)" log
-    kill $server $HOLDER
+    end_process server HOLDER
     strict store.json $(find log tb -name '*.json')
     [ "$(jq -c '[.runs[0].metrics[] | [.key, .value, .step]]' store.json)" = \
         '[["time",0.1,1],["b",1e+308,1],["d",2,1],["time",0.4,4],["e",123456789012345680000000000000,4]]' ]
