@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "model/context-parallel.h"
 #include "model/layer.h"
+#include "model/qk-norm.h"
 #include "model/tensor-parallel.h"
 
 static bool is_gated(const struct dt_model *m)
@@ -30,7 +31,7 @@ static const struct {
 /* What a branch reads. */
 enum entry {
     ENTRY_NORM,   /* a norm of the stream */
-    ENTRY_STREAM, /* the stream: such a model is one tensor-parallel rank (tensor-partition.c) */
+    ENTRY_STREAM, /* the stream */
     ENTRY_JOINED  /* a norm of the stream, which continues from it */
 };
 
@@ -75,14 +76,20 @@ static bool has_output_norms(const struct dt_model *m)
     return output_norm(m, MLP) != DT_ROLE_NONE;
 }
 
+/* Whether what branches read has buffers: norms, or all rows of the stream. */
+static bool has_inputs(const struct dt_model *m)
+{
+    return has_input_norms(m) || m->part.sequence;
+}
+
 static const struct dt_tensor *attention_input(const struct dt_model *m, const struct dt_block *b)
 {
-    return has_input_norms(m) ? &b->norm1 : &b->input;
+    return has_inputs(m) ? &b->norm1 : &b->input;
 }
 
 static const struct dt_tensor *mlp_input(const struct dt_model *m, const struct dt_block *b)
 {
-    return has_input_norms(m) ? &b->norm2 : &b->middle;
+    return has_inputs(m) ? &b->norm2 : &b->middle;
 }
 
 /* What norm2 is the norm of. */
@@ -94,15 +101,6 @@ static struct dt_tensor *mlp_stream(const struct dt_model *m, struct dt_block *b
 static bool scales_branches(const struct dt_model *m)
 {
     return m->config.residual_scale != 0 && m->config.residual_scale != 1;
-}
-
-/* Norms of queries, or of keys, in a row: one a head, or one of the whole projection. */
-static int64_t qk_norms(const struct dt_model *m, struct dt_range heads)
-{
-    const struct dt_tensor_spec *s = dt_family_of(&m->config)->tensors;
-    while (s->role != DT_ROLE_Q_NORM_WEIGHT)
-        s++;
-    return s->rows == DT_DIMENSION_HEAD ? dt_range_count(heads) : 1;
 }
 
 /* A call of dt_block_layout. */
@@ -142,23 +140,25 @@ void dt_block_layout(struct dt_block *b, struct dt_arena *arena, const struct dt
     int64_t heads = dt_range_count(m->partition.heads);
     *b = shared ? *shared : (struct dt_block){0};
     lay_out(&l, &b->input, DT_RECOMPUTE_FULL, m->compute, own, width);
-    if (has_input_norms(m)) {
+    if (has_inputs(m))
         lay_out(&l, &b->norm1, DT_RECOMPUTE_NONE, m->compute, rows, width);
+    if (has_input_norms(m))
         lay_out(&l, &b->stats1, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
-    }
     lay_out(&l, &b->qkv, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + 2 * keys);
     if (c->qk_norm) {
         lay_out(&l, &b->qk, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries + keys);
         lay_out(&l, &b->qk_stats, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows,
-                qk_norms(m, m->partition.heads) + qk_norms(m, m->partition.kv_heads));
+                dt_qk_norm_statistics(m));
     }
+    if (!l.kept)
+        dt_qk_norm_layout(b, arena, m, rows);
     lay_out(&l, &b->attention, DT_RECOMPUTE_SELECTIVE, m->compute, rows, queries);
     lay_out(&l, &b->lse, DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, rows, heads);
     lay_out(&l, &b->middle, DT_RECOMPUTE_SELECTIVE, m->compute, own, width);
-    if (has_input_norms(m)) {
+    if (has_inputs(m))
         lay_out(&l, &b->norm2, DT_RECOMPUTE_NONE, m->compute, rows, width);
+    if (has_input_norms(m))
         lay_out(&l, &b->stats2, DT_RECOMPUTE_NONE, DT_DTYPE_F32, own, dt_layer_norm_statistics(m));
-    }
     for (int i = 0; i < 2 && has_output_norms(m); i++) {
         lay_out(&l, &b->output[i], DT_RECOMPUTE_SELECTIVE, m->compute, own, width);
         lay_out(&l, &b->output_stats[i], DT_RECOMPUTE_SELECTIVE, DT_DTYPE_F32, own,
@@ -216,6 +216,8 @@ static struct dt_block first_rows(const struct dt_block *b, int64_t rows, int64_
         .qkv = dt_tensor_rows(&b->qkv, 0, rows),
         .qk = dt_tensor_rows(&b->qk, 0, rows),
         .qk_stats = dt_tensor_rows(&b->qk_stats, 0, rows),
+        .qk_all = {dt_tensor_rows(&b->qk_all[0], 0, rows), dt_tensor_rows(&b->qk_all[1], 0, rows),
+                   dt_tensor_rows(&b->qk_all[2], 0, rows)},
         .attention = dt_tensor_rows(&b->attention, 0, rows),
         .lse = dt_tensor_rows(&b->lse, 0, rows),
         .middle = dt_tensor_rows(&b->middle, 0, own),
@@ -260,21 +262,6 @@ static void apply_rope(const struct dt_model *m, int layer, struct dt_qkv *s,
     }
 }
 
-/* Queries and keys before their norm, and its statistics. */
-struct qk {
-    struct dt_tensor q, k, q_stats, k_stats;
-};
-
-static struct qk split_qk(const struct dt_model *m, const struct dt_tensor *qk,
-                          const struct dt_tensor *stats)
-{
-    int64_t queries = dt_model_query_columns(m), keys = dt_model_key_columns(m);
-    int64_t heads = qk_norms(m, m->partition.heads), kv_heads = qk_norms(m, m->partition.kv_heads);
-    return (struct qk){dt_tensor_columns(qk, 0, queries), dt_tensor_columns(qk, queries, keys),
-                       dt_tensor_columns(stats, 0, heads),
-                       dt_tensor_columns(stats, heads, kv_heads)};
-}
-
 /* Queries, keys and values. */
 static struct dt_qkv project(const struct dt_model *m, int layer, struct dt_block *b)
 {
@@ -283,13 +270,10 @@ static struct dt_qkv project(const struct dt_model *m, int layer, struct dt_bloc
     if (is_fused(m)) {
         dt_layer_linear_forward(m, layer, DT_ROLE_QKV_WEIGHT, DT_ROLE_QKV_BIAS, &b->qkv, x, NULL);
     } else if (m->config.qk_norm) {
-        struct qk raw = split_qk(m, &b->qk, &b->qk_stats);
+        struct dt_qk raw = dt_qk_norm_split(m, &b->qk);
         dt_layer_linear_forward(m, layer, DT_ROLE_Q_WEIGHT, DT_ROLE_Q_BIAS, &raw.q, x, NULL);
         dt_layer_linear_forward(m, layer, DT_ROLE_K_WEIGHT, DT_ROLE_K_BIAS, &raw.k, x, NULL);
-        dt_layer_norm_forward(m, layer, DT_ROLE_Q_NORM_WEIGHT, DT_ROLE_NONE, &s.q, &raw.q_stats,
-                              &raw.q, &raw.q, NULL);
-        dt_layer_norm_forward(m, layer, DT_ROLE_K_NORM_WEIGHT, DT_ROLE_NONE, &s.k, &raw.k_stats,
-                              &raw.k, &raw.k, NULL);
+        dt_qk_norm_forward(m, layer, b, &s);
     } else {
         dt_layer_linear_forward(m, layer, DT_ROLE_Q_WEIGHT, DT_ROLE_Q_BIAS, &s.q, x, NULL);
         dt_layer_linear_forward(m, layer, DT_ROLE_K_WEIGHT, DT_ROLE_K_BIAS, &s.k, x, NULL);
@@ -297,20 +281,6 @@ static struct dt_qkv project(const struct dt_model *m, int layer, struct dt_bloc
     if (!is_fused(m))
         dt_layer_linear_forward(m, layer, DT_ROLE_V_WEIGHT, DT_ROLE_V_BIAS, &s.v, x, NULL);
     return s;
-}
-
-/* Backward of the norms of queries and keys; d then points into scratch. */
-static void qk_norm_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
-                             struct dt_qkv *d, const struct dt_block *b, struct dt_tensor *scratch)
-{
-    struct qk raw = split_qk(m, &b->qk, &b->qk_stats), draw = split_qk(m, scratch, &b->qk_stats);
-    m->device->ops->zero(m->device, scratch);
-    dt_layer_head_norm_backward(m, gradients, layer, DT_ROLE_Q_NORM_WEIGHT, &draw.q, &d->q, &raw.q,
-                                &raw.q_stats);
-    dt_layer_head_norm_backward(m, gradients, layer, DT_ROLE_K_NORM_WEIGHT, &draw.k, &d->k, &raw.k,
-                                &raw.k_stats);
-    d->q = draw.q;
-    d->k = draw.k;
 }
 
 /* dx: the gradient of b->norm1; how: whether it is accumulated. */
@@ -515,6 +485,17 @@ static void add_rows(const struct dt_model *m, struct dt_tensor *sum, const stru
         m->device->ops->combine(m->device, sum, 1, add, 1);
 }
 
+/* all = all rows of the stream x, which a branch without a norm reads. */
+static void gather_stream(const struct dt_model *m, struct dt_tensor *all,
+                          const struct dt_tensor *x)
+{
+    struct dt_tensor own = dt_block_hidden_rows(m, all);
+    if (!m->part.sequence)
+        return;
+    m->device->ops->copy(m->device, &own, x);
+    dt_tensor_parallel_gather_hidden(m, all);
+}
+
 /* b->input = x + add, and its norm. */
 static void add_and_norm1(const struct dt_model *m, int layer, struct dt_block *b,
                           const struct dt_tensor *x, const struct dt_tensor *add,
@@ -523,6 +504,7 @@ static void add_and_norm1(const struct dt_model *m, int layer, struct dt_block *
     struct dt_tensor norm = dt_block_hidden_rows(m, &b->norm1);
     if (!has_input_norms(m)) {
         add_rows(m, &b->input, x, add);
+        gather_stream(m, &b->norm1, &b->input);
         return;
     }
     dt_layer_norm_forward(m, layer, DT_ROLE_NORM1_WEIGHT, DT_ROLE_NORM1_BIAS, &norm, &b->stats1,
@@ -540,8 +522,10 @@ static void add_and_norm2(const struct dt_model *m, int layer, struct dt_block *
     bool apart = !has_input_norms(m) || m->config.parallel_residual;
     if (apart)
         add_rows(m, &b->middle, stream, add);
-    if (!has_input_norms(m))
+    if (!has_input_norms(m)) {
+        gather_stream(m, &b->norm2, &b->middle);
         return;
+    }
     dt_layer_norm_forward(m, layer, DT_ROLE_NORM2_WEIGHT, DT_ROLE_NORM2_BIAS, &norm, &b->stats2,
                           sum, apart ? sum : stream, apart ? NULL : add);
     dt_tensor_parallel_gather_hidden(m, &b->norm2);
@@ -732,7 +716,7 @@ static void attention_backward(const struct dt_model *m, int layer, const struct
                                   &attention);
     apply_rope(m, layer, &d, &attention, true);
     if (m->config.qk_norm)
-        qk_norm_backward(m, gradients, layer, &d, b, &s->qk);
+        dt_qk_norm_backward(m, gradients, layer, &d, b, &s->qk);
     project_backward(m, gradients, layer, &to.dx, &d, &s->qkv, b, &to.how);
     end_input_gradient(m, entry, &to);
 }

@@ -54,15 +54,19 @@ struct dt_block_pass {
     const struct dt_cached_sequence *sequences; /* with caches: one per sequence of the batch */
 };
 
+#define DT_QK_NORM_BUFFERS 3
+
 /* Activations that forward keeps for backward. A, K and I are this TP rank's columns of queries,
  * keys and the MLP, H its heads; S = R, or with sequence parallelism the rank's rows. */
 struct dt_block {
-    struct dt_tensor input;     /* S x C: the residual stream at the block's entry */
-    struct dt_tensor norm1;     /* R x C, with norms of inputs; and norm2 */
-    struct dt_tensor stats1;    /* S x dt_layer_norm_statistics */
-    struct dt_tensor qkv;       /* R x (A + 2 K): queries, keys, values */
-    struct dt_tensor qk;        /* R x (A + K): queries and keys before their norm, with qk_norm */
-    struct dt_tensor qk_stats;  /* R x (H + heads of keys): of these norms */
+    struct dt_tensor input;    /* S x C: the residual stream at the block's entry */
+    struct dt_tensor norm1;    /* R x C, with norms of inputs, or S below R: all rows of input;
+                                * and norm2 */
+    struct dt_tensor stats1;   /* S x dt_layer_norm_statistics */
+    struct dt_tensor qkv;      /* R x (A + 2 K): queries, keys, values */
+    struct dt_tensor qk;       /* R x (A + K): queries and keys before their norm, with qk_norm */
+    struct dt_tensor qk_stats; /* R x dt_qk_norm_statistics(): of these norms */
+    struct dt_tensor qk_all[DT_QK_NORM_BUFFERS]; /* scratch of qk-norm.h, shared by all blocks */
     struct dt_tensor attention; /* R x A: concatenated heads, before the projection */
     struct dt_tensor lse;       /* R x H */
     struct dt_tensor middle;    /* S x C: the residual stream between attention and MLP */

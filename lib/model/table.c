@@ -69,12 +69,13 @@ static int ranges_of(enum dt_dimension d, const struct dt_model_config *c,
 
 /* Norms whose gradients are sums over TP ranks: over heads, or with sequence parallelism over rows.
  */
-static bool is_partial(enum dt_role role, const struct dt_model_part *part)
+static bool is_partial(enum dt_role role, const struct dt_model_config *c,
+                       const struct dt_model_part *part)
 {
     switch (role) {
     case DT_ROLE_Q_NORM_WEIGHT:
     case DT_ROLE_K_NORM_WEIGHT:
-        return part->tp_size > 1;
+        return part->tp_size > 1 && !dt_model_has_joint_qk_norm(c);
     case DT_ROLE_NORM1_WEIGHT:
     case DT_ROLE_NORM1_BIAS:
     case DT_ROLE_NORM2_WEIGHT:
@@ -98,7 +99,7 @@ static void shard(struct dt_param *p, const struct dt_tensor_spec *s,
     p->split = splits[p->role];
     p->axis = (p->split == DT_TENSOR_SPLIT_COLUMN) == outputs_last && p->rank == 2 ? 1 : 0;
     p->holders = (struct dt_range){0, part->tp_size};
-    p->partial = is_partial(p->role, part);
+    p->partial = is_partial(p->role, c, part);
     p->partial_parts = p->role == DT_ROLE_Q_NORM_WEIGHT || p->role == DT_ROLE_K_NORM_WEIGHT
                            ? dt_context_parallel_row_parts(part, false)
                            : 1;

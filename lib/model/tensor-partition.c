@@ -93,11 +93,11 @@ int dt_tensor_partition_check(const struct dt_model_config *c, long tp_size, con
     if (tp_size > DT_TENSOR_PARALLEL_MOST)
         return dt_fail(err, DT_EINVALID, "%s cannot be cut into %ld slices: %d at most", subject,
                        tp_size, DT_TENSOR_PARALLEL_MOST);
-    if (tp_size > 1 && dt_family_of(c)->norm_placement == DT_NORM_PLACEMENT_OUTPUT)
+    if (tp_size > c->num_kv_heads && dt_model_has_joint_qk_norm(c))
         return dt_fail(err, DT_EINVALID,
-                       "%s cannot be cut into %ld slices: the norms of queries and keys with %s "
-                       "span all heads",
-                       subject, tp_size, dt_family_names[c->family]);
+                       "%s cannot be cut into %ld slices: num_kv_heads is %ld, and the norms of "
+                       "queries and keys with %s span all heads",
+                       subject, tp_size, c->num_kv_heads, dt_family_names[c->family]);
     for (int i = 0; i < 3; i++)
         if (cut[i].size < tp_size)
             return dt_fail(err, DT_EINVALID, "%s cannot be cut into %ld slices: %s is %ld", subject,
@@ -109,8 +109,6 @@ int dt_tensor_partition_most_invariant(const struct dt_model_config *c)
 {
     int heads = parts_of(c->num_kv_heads), inner = parts_of(c->intermediate_size);
     int most = heads < inner ? heads : inner;
-    if (dt_family_of(c)->norm_placement == DT_NORM_PLACEMENT_OUTPUT)
-        return 1;
     while (!divides_token_parts(c, most))
         most /= 2;
     return most;

@@ -270,6 +270,16 @@ static double context_seconds(bool backward, const struct dt_base *b, const stru
            collectives * (double)(l->cp - 1) * latency;
 }
 
+/* Collectives of the hidden size to which an all-reduce of queries and keys amounts, for norms of
+ * all heads: one in forward, two in backward. */
+static double qk_collectives(const struct dt_model_config *c)
+{
+    return dt_model_has_joint_qk_norm(c)
+               ? 2 * (double)(dt_model_query_width(c) + dt_model_kv_width(c)) /
+                     (double)c->hidden_size
+               : 0;
+}
+
 static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct dt_settings *s,
                                          const struct dt_plan_layout *l, const struct dt_cluster *c,
                                          long chunk)
@@ -281,6 +291,7 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
     double count = (double)layers, again = l->recompute == DT_RECOMPUTE_FULL ? 2 : 1;
     bool gathers = !s->distributed.sequence_parallel; /* activations received from other stages */
     double sums = 2 + 2 * sizeof(float) / b->element; /* all-gathers, and reductions of fp32 */
+    double qk = qk_collectives(&s->model);
     double received = gathers && chunk > 0, sent = gathers && chunk < dt_layout_chunks(l) - 1;
     double hidden = block.own * block.width;
     double each = b->chunk_elements[chunk] / count;
@@ -288,10 +299,11 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
         .layers = layers,
         .forward = count * block_forward(&r, &block),
         .backward = count * block_backward(&r, &block, (enum dt_recompute)l->recompute),
-        .forward_tensor = tensor_seconds(sums * count + received, b, s, l, c) +
+        .forward_tensor = tensor_seconds((sums + qk) * count + received, b, s, l, c) +
                           count * context_seconds(false, b, s, l, c),
-        .backward_tensor = tensor_seconds(sums * count * again + sent, b, s, l, c) +
-                           count * context_seconds(true, b, s, l, c),
+        .backward_tensor =
+            tensor_seconds((sums * again + (1 + again) * qk) * count + sent, b, s, l, c) +
+            count * context_seconds(true, b, s, l, c),
         .gather = sharded_collective(each * b->element, l, c),
         .reduce = reduce(each * sizeof(float), l, c),
         .reduce_earlier = sharded_collective(each * sizeof(float), l, c),

@@ -408,6 +408,14 @@ int64_t dt_model_kv_width(const struct dt_model_config *c)
     return dt_model_head_dim(c) * c->num_kv_heads;
 }
 
+bool dt_model_has_joint_qk_norm(const struct dt_model_config *c)
+{
+    const struct dt_tensor_spec *s = dt_family_of(c)->tensors;
+    while (s->site != DT_TENSOR_SITE_END && s->role != DT_ROLE_Q_NORM_WEIGHT)
+        s++;
+    return c->qk_norm && s->rows == DT_DIMENSION_QUERIES;
+}
+
 int64_t dt_model_window(const struct dt_model_config *c, int64_t layer)
 {
     bool global = c->global_every > 0 && layer % c->global_every == c->global_first;

@@ -126,6 +126,8 @@ int64_t dt_model_head_dim(const struct dt_model_config *config);
 /* Columns of the queries: H D; of the keys, and of the values: D num_kv_heads. */
 int64_t dt_model_query_width(const struct dt_model_config *config);
 int64_t dt_model_kv_width(const struct dt_model_config *config);
+/* Whether norms of queries and keys are of all heads, not of each (OLMo 2). */
+bool dt_model_has_joint_qk_norm(const struct dt_model_config *config);
 
 /* Keys that a query of the layer attends to at most, by sliding_window; 0: all. */
 int64_t dt_model_window(const struct dt_model_config *config, int64_t layer);

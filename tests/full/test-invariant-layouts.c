@@ -55,8 +55,9 @@ static void qwen3_has_the_bits_of_one_rank(void **state)
 static void other_structures_have_the_bits_of_one_rank(void **state)
 {
     (void)state;
-    const enum dt_family families[] = {DT_FAMILY_GPT_NEOX, DT_FAMILY_GRANITE, DT_FAMILY_GEMMA2};
-    for (int i = 0; i < 3; i++) {
+    const enum dt_family families[] = {DT_FAMILY_GPT_NEOX, DT_FAMILY_GRANITE, DT_FAMILY_GEMMA2,
+                                       DT_FAMILY_OLMO2};
+    for (int i = 0; i < 4; i++) {
         struct dt_settings s = invariant_settings(families[i]);
         s.model.dropout = 0.1;
         check_all(&s);

@@ -23,6 +23,11 @@ static inline struct dt_settings invariant_settings(enum dt_family family)
         s.model.num_kv_heads = 4;
         s.model.tie_word_embeddings = false;
     }
+    if (family == DT_FAMILY_OLMO2) {
+        s.model.num_kv_heads = 4;
+        s.model.tie_word_embeddings = false;
+        s.model.qk_norm = true;
+    }
     if (family == DT_FAMILY_GPT_NEOX) {
         s.model.rotary_dim = 2;
         s.model.parallel_residual = true;

@@ -50,6 +50,17 @@ static void norms_of_inputs_and_outputs_have_the_bits_of_one_rank(void **state)
     check_layouts(&s, some, sizeof some / sizeof *some);
 }
 
+/* Norms of queries and keys over the heads of all ranks, and of outputs. */
+static void norms_of_all_heads_have_the_bits_of_one_rank(void **state)
+{
+    (void)state;
+    struct dt_settings s = invariant_settings(DT_FAMILY_OLMO2);
+    check_layouts(&s, each, sizeof each / sizeof *each);
+    s.model.dropout = 0.1;
+    s.training.recompute = DT_RECOMPUTE_FULL;
+    check_layouts(&s, some, sizeof some / sizeof *some);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -58,6 +69,7 @@ int main(void)
         cmocka_unit_test(parallel_residuals_have_the_bits_of_one_rank),
         cmocka_unit_test(scales_and_biases_have_the_bits_of_one_rank),
         cmocka_unit_test(norms_of_inputs_and_outputs_have_the_bits_of_one_rank),
+        cmocka_unit_test(norms_of_all_heads_have_the_bits_of_one_rank),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
