@@ -64,12 +64,16 @@ static int find_sizes(struct dt_documents *d, struct dt_error *err)
     for (int i = 0; i < d->count; i++) {
         struct stat st;
         bool is_file = stat(d->paths[i], &st) == 0 && S_ISREG(st.st_mode);
-        if (!is_file && d->options.part.count > 0)
+        bool is_url = dt_remote_is_url(d->paths[i]);
+        if (is_url && d->options.part.count > 0)
+            DT_TRY(dt_remote_measure(d->paths[i], &d->sizes[i], err));
+        else if (!is_file && d->options.part.count > 0)
             return dt_fail(err, DT_EINVALID,
-                           "%s: is not a file, and only files are divided into parts",
+                           "%s: is not a file, and only files and URLs are divided into parts",
                            strcmp(d->paths[i], "-") == 0 ? "stdin" : d->paths[i]);
-        known = known && is_file;
-        d->sizes[i] = is_file ? (uint64_t)st.st_size : 0;
+        known = known && (is_file || d->sizes[i] > 0);
+        if (is_file)
+            d->sizes[i] = (uint64_t)st.st_size;
         d->total += d->sizes[i];
     }
     d->part = dt_document_part_range(d->options.part, d->total);
@@ -232,6 +236,8 @@ static int limit_to_part(struct dt_documents *d, bool *mine, struct dt_error *er
 {
     const char *path = d->paths[d->next_path - 1];
     uint64_t size = d->sizes[d->next_path - 1], at = d->offset;
+    if (d->options.part.count > 0 && dt_remote_is_url(path))
+        dt_input_set_size(d->in, size);
     bool framed = dt_input_is_framed(d->in) && (d->reader->ends || d->reader->begins);
     *mine = true;
     d->is_cut = d->counted = false;
@@ -299,6 +305,8 @@ static int count_before(struct dt_documents *d, struct dt_error *err)
     if (d->here.first == 0)
         return 0;
     DT_TRY(dt_input_open_hashed(&in, d->paths[d->next_path - 1], DT_INPUT_DECODED, NULL, err));
+    if (dt_remote_is_url(d->paths[d->next_path - 1]))
+        dt_input_set_size(in, d->sizes[d->next_path - 1]);
     int rc = dt_input_is_plain(in)
                  ? dt_input_limit(in, 0, d->here.first, err)
                  : dt_input_limit_frames(in, 0, d->here.first, cut_of(d), &at, err);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "document/part.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/file.h"
 
 #define BLOCK ((size_t)1 << 18)
 
@@ -38,47 +35,28 @@ struct dt_document_range dt_document_part_range(struct dt_document_part part, ui
     return (struct dt_document_range){bound(total, i, n), bound(total, i + 1, n)};
 }
 
-static int read_at(int fd, const char *path, char *block, uint64_t at, size_t *size,
-                   struct dt_error *err)
-{
-    ssize_t n;
-    do {
-        n = pread(fd, block, BLOCK, (off_t)at);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return dt_fail_errno(err, "cannot read '%s'", path);
-    *size = (size_t)n;
-    return 0;
-}
-
 /* The beginning of the first record at or after *at: after a delimiter at or after *at - 1. */
-static int next_record(int fd, const char *path, char delimiter, uint64_t size, uint64_t *at,
-                       char *block, struct dt_error *err)
+static int next_record(struct dt_input *in, char delimiter, uint64_t size, uint64_t *at,
+                       struct dt_error *err)
 {
-    const char *found = NULL;
+    bool found;
     if (*at == 0 || *at >= size)
         return 0;
-    uint64_t from = *at - 1;
-    for (size_t n = 1; found == NULL && n > 0; from += n) {
-        DT_TRY(read_at(fd, path, block, from, &n, err));
-        found = memchr(block, delimiter, n);
-        if (found)
-            n = (size_t)(found - block) + 1;
-    }
-    *at = from < size ? from : size;
+    DT_TRY(dt_input_limit(in, *at - 1, size, err));
+    DT_TRY(dt_input_skip_until(in, delimiter, &found, err));
+    *at += dt_input_consumed(in) - 1;
     return 0;
 }
 
 int dt_document_part_cut(const char *path, char delimiter, uint64_t size,
                          struct dt_document_range *range, struct dt_error *err)
 {
-    int fd = dt_file_open(path, err);
-    DT_TRY(fd);
-    char *block = dt_alloc(BLOCK, 1);
-    int rc = next_record(fd, path, delimiter, size, &range->first, block, err);
-    rc = rc < 0 ? rc : next_record(fd, path, delimiter, size, &range->end, block, err);
-    free(block);
-    close(fd);
+    struct dt_input *in;
+    DT_TRY(dt_input_open_raw(&in, path, err));
+    dt_input_set_size(in, size);
+    int rc = next_record(in, delimiter, size, &range->first, err);
+    rc = rc < 0 ? rc : next_record(in, delimiter, size, &range->end, err);
+    dt_input_close(in);
     return rc;
 }
 

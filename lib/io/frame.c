@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/frame.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buffer.h"
 
-#define BLOCK   ((size_t)1 << 18) /* read at once */
 #define CHECKED ((size_t)1 << 17) /* compressed bytes of a frame that are tried */
 
 static const struct {
@@ -56,17 +53,6 @@ size_t dt_frame_next(const struct dt_codec *codec, const unsigned char *data, si
     return (size_t)(at - data);
 }
 
-static int read_at(int fd, const char *path, unsigned char *data, size_t most, uint64_t at,
-                   size_t *size, struct dt_error *err)
-{
-    ssize_t n;
-    do {
-        n = pread(fd, data, most, (off_t)at);
-    } while (n < 0 && errno == EINTR);
-    *size = n > 0 ? (size_t)n : 0;
-    return n < 0 ? dt_fail_errno(err, "cannot read '%s'", path) : 0;
-}
-
 /* Decompresses what is there of a frame; out is overwritten. */
 static bool can_decode(const struct dt_codec *codec, const unsigned char *data, size_t size,
                        unsigned char *out)
@@ -79,40 +65,40 @@ static bool can_decode(const struct dt_codec *codec, const unsigned char *data, 
         before = d.in_at;
         d.out = out;
         d.out_at = 0;
-        d.out_size = BLOCK;
+        d.out_size = DT_FRAME_READ;
         rc = codec->decode(state, &d, &ignored);
     }
     codec->close(state);
     return rc == 0;
 }
 
-int dt_frame_check(const struct dt_codec *codec, int fd, const char *path, uint64_t at,
+int dt_frame_check(const struct dt_codec *codec, const struct dt_frame_source *source, uint64_t at,
                    bool *begins, struct dt_error *err)
 {
-    unsigned char *data = dt_alloc(CHECKED, 1), *out = dt_alloc(BLOCK, 1);
+    unsigned char *data = dt_alloc(CHECKED, 1), *out = dt_alloc(DT_FRAME_READ, 1);
     size_t size;
-    int rc = read_at(fd, path, data, CHECKED, at, &size, err);
+    int rc = source->read(source->context, at, data, CHECKED, &size, err);
     *begins = rc == 0 && dt_frame_magic(codec, data, size) && can_decode(codec, data, size, out);
     free(data);
     free(out);
     return rc;
 }
 
-int dt_frame_find(const struct dt_codec *codec, int fd, const char *path, uint64_t first,
-                  uint64_t end, uint64_t *at, struct dt_error *err)
+int dt_frame_find(const struct dt_codec *codec, const struct dt_frame_source *source,
+                  uint64_t first, uint64_t end, uint64_t *at, struct dt_error *err)
 {
-    size_t row = row_of(codec), magic = rows[row].size, size = BLOCK;
-    unsigned char *data = dt_alloc(BLOCK, 1), *found;
+    size_t row = row_of(codec), magic = rows[row].size, size = DT_FRAME_READ;
+    unsigned char *data = dt_alloc(DT_FRAME_READ, 1), *found;
     bool begins = false;
     int rc = 0;
     for (*at = first; rc == 0 && !begins && *at < end;) {
-        rc = read_at(fd, path, data, BLOCK, *at, &size, err);
+        rc = source->read(source->context, *at, data, DT_FRAME_READ, &size, err);
         if (rc < 0 || size < magic)
             break;
         found = memmem(data, size, rows[row].magic, magic);
         *at += found ? (size_t)(found - data) : size - magic + 1;
         if (found && *at < end)
-            rc = dt_frame_check(codec, fd, path, *at, &begins, err);
+            rc = dt_frame_check(codec, source, *at, &begins, err);
         *at += found && !begins;
     }
     if (!begins)

@@ -24,6 +24,14 @@ struct window {
     size_t from, to;
 };
 
+/* Bytes from .. from + size - 1 of a URL, which are read apart from the others; more follow. */
+struct probe {
+    struct dt_remote *remote; /* NULL: none */
+    unsigned char *data;      /* [DT_FRAME_READ] */
+    uint64_t from;
+    size_t size;
+};
+
 /* raw holds bytes of the file, plain decoded bytes. Of UTF-16, wide holds the bytes that are then
  * converted. */
 struct dt_input {
@@ -32,11 +40,15 @@ struct dt_input {
     const struct dt_codec *codec; /* NULL: not compressed */
     void *state;                  /* the codec's */
     struct dt_remote *remote;     /* which has fd; NULL: a file or a pipe */
+    char *url;                    /* of it */
     bool regular;                 /* a file, not a pipe */
+    bool cuttable;                /* a file, or a URL of known size */
+    struct probe probe;           /* of a URL */
     bool raw_ended, in_frame;
     bool utf16, big; /* the text is UTF-16, big-endian */
     struct window raw, wide, plain;
     uint64_t taken, total;
+    uint64_t size;         /* of all the file, if cuttable */
     uint64_t left;         /* of the file to be read at most */
     uint64_t frame;        /* bytes decompressed of the current frame */
     uint64_t frame_at;     /* where it begins, after origin */
@@ -72,7 +84,7 @@ static int read_bytes(struct dt_input *in, void *data, size_t room, size_t *size
     } while (n < 0 && errno == EINTR);
     if (n < 0)
         return dt_fail_errno(err, "cannot read '%s'", in->name);
-    if (n == 0 && in->remote)
+    if (n == 0 && in->remote && in->left > 0)
         DT_TRY(dt_remote_finish(in->remote, err));
     take_raw(in, data, (size_t)n);
     in->raw_ended = n == 0;
@@ -180,8 +192,8 @@ static int open_descriptor(struct dt_input **result, int fd, struct dt_remote *r
     in->fd = fd;
     in->remote = remote;
     in->name = dt_strdup(name);
-    in->regular = S_ISREG(st.st_mode);
-    in->total = in->regular ? (uint64_t)st.st_size : 0;
+    in->regular = in->cuttable = S_ISREG(st.st_mode);
+    in->total = in->size = in->regular ? (uint64_t)st.st_size : 0;
     in->left = in->stop = UINT64_MAX;
     in->raw.data = dt_alloc(RAW_SIZE, 1);
     in->plain.data = dt_alloc(PLAIN_SIZE, 1);
@@ -201,8 +213,10 @@ static int open_remote(struct dt_input **in, const char *url, enum dt_input_kind
 {
     struct dt_remote *remote;
     DT_TRY(dt_remote_open(&remote, url, err));
-    return open_descriptor(in, dt_remote_descriptor(remote), remote, dt_remote_name(remote), kind,
-                           hash, err);
+    DT_TRY(open_descriptor(in, dt_remote_descriptor(remote), remote, dt_remote_name(remote), kind,
+                           hash, err));
+    (*in)->url = dt_strdup(url);
+    return 0;
 }
 
 int dt_input_open_hashed(struct dt_input **in, const char *path, enum dt_input_kind kind,
@@ -249,6 +263,9 @@ void dt_input_close(struct dt_input *in)
         dt_remote_close(in->remote);
     else if (in->fd != STDIN_FILENO)
         close(in->fd);
+    dt_remote_close(in->probe.remote);
+    free(in->probe.data);
+    free(in->url);
     free(in->name);
     free(in->raw.data);
     free(in->wide.data);
@@ -317,6 +334,61 @@ static void compact(struct window *w)
     w->from = 0;
 }
 
+static int read_file(const struct dt_input *in, uint64_t at, unsigned char *data, size_t most,
+                     size_t *size, struct dt_error *err)
+{
+    ssize_t n;
+    do {
+        n = pread(in->fd, data, most, (off_t)at);
+    } while (n < 0 && errno == EINTR);
+    *size = n > 0 ? (size_t)n : 0;
+    return n < 0 ? dt_fail_errno(err, "cannot read '%s'", in->name) : 0;
+}
+
+/* Keeps the bytes that it read: the next are often some of them, or follow. */
+static int read_url(struct dt_input *in, uint64_t at, size_t most, struct dt_error *err)
+{
+    struct probe *p = &in->probe;
+    ssize_t n = 1;
+    if (p->remote == NULL || at < p->from || at > p->from + p->size) {
+        dt_remote_close(p->remote);
+        p->remote = NULL;
+        DT_TRY(dt_remote_open_at(&p->remote, in->url, at, in->size, err));
+        p->from = at;
+        p->size = 0;
+    }
+    if (p->data == NULL)
+        p->data = dt_alloc(DT_FRAME_READ, 1);
+    p->size -= (size_t)(at - p->from);
+    memmove(p->data, p->data + (at - p->from), p->size);
+    p->from = at;
+    while (p->size < most && n > 0) {
+        do {
+            n = read(dt_remote_descriptor(p->remote), p->data + p->size, most - p->size);
+        } while (n < 0 && errno == EINTR);
+        p->size += n > 0 ? (size_t)n : 0;
+    }
+    return n < 0    ? dt_fail_errno(err, "cannot read '%s'", in->name)
+           : n == 0 ? dt_remote_finish(p->remote, err)
+                    : 0;
+}
+
+/* Of struct dt_frame_source. */
+static int read_at(void *input, uint64_t at, unsigned char *data, size_t most, size_t *size,
+                   struct dt_error *err)
+{
+    struct dt_input *in = input;
+    *size = 0;
+    if (in->remote == NULL)
+        return read_file(in, at, data, most, size, err);
+    if (at >= in->size)
+        return 0;
+    DT_TRY(read_url(in, at, most, err));
+    *size = in->probe.size < most ? in->probe.size : most;
+    memcpy(data, in->probe.data, *size);
+    return 0;
+}
+
 /* Sets in->past where the first frame at or after the stop begins. The part after it looks for such
  * a frame: one that it would pass over, because it is damaged, must not be lost. */
 static int look_for_stop(struct dt_input *in, struct dt_error *err)
@@ -334,7 +406,7 @@ static int look_for_stop(struct dt_input *in, struct dt_error *err)
     if (!dt_frame_magic(in->codec, in->raw.data,
                         in->raw.to)) /* zstd's skippable ones, or nothing */
         return 0;
-    DT_TRY(dt_frame_check(in->codec, in->fd, in->name, at, &begins, err));
+    DT_TRY(dt_frame_check(in->codec, &(struct dt_frame_source){read_at, in}, at, &begins, err));
     in->past = true;
     return begins ? 0
                   : dt_fail(err, DT_EFORMAT, "%s: near byte %llu: compressed data is damaged",
@@ -660,14 +732,32 @@ int dt_input_skip_mark(struct dt_input *in, struct dt_error *err)
     return 0;
 }
 
+void dt_input_set_size(struct dt_input *in, uint64_t size)
+{
+    in->cuttable = true;
+    in->total = in->size = size;
+}
+
 bool dt_input_is_plain(const struct dt_input *in)
 {
-    return in->regular && in->codec == NULL && !in->utf16;
+    return in->cuttable && in->codec == NULL && !in->utf16;
+}
+
+static int reopen(struct dt_input *in, uint64_t first, struct dt_error *err)
+{
+    struct dt_remote *remote;
+    DT_TRY(dt_remote_open_at(&remote, in->url, first, in->size, err));
+    dt_remote_close(in->remote);
+    in->remote = remote;
+    in->fd = dt_remote_descriptor(remote);
+    return 0;
 }
 
 int dt_input_limit(struct dt_input *in, uint64_t first, uint64_t end, struct dt_error *err)
 {
-    if (lseek(in->fd, (off_t)first, SEEK_SET) < 0)
+    if (in->remote && first < end)
+        DT_TRY(reopen(in, first, err));
+    if (in->remote == NULL && lseek(in->fd, (off_t)first, SEEK_SET) < 0)
         return dt_fail_errno(err, "cannot read '%s'", in->name);
     in->raw.from = in->raw.to = in->plain.from = in->plain.to = 0;
     in->raw_ended = false;
@@ -680,7 +770,7 @@ int dt_input_limit(struct dt_input *in, uint64_t first, uint64_t end, struct dt_
 
 bool dt_input_is_framed(const struct dt_input *in)
 {
-    return in->regular && in->codec && !in->utf16;
+    return in->cuttable && in->codec && !in->utf16;
 }
 
 /* Passes over what belongs to the range before. */
@@ -701,7 +791,7 @@ static bool find_range(const struct dt_input *in, uint64_t first, uint64_t end, 
 {
     const struct dt_codec *codec = in->codec;
     struct dt_error no_index;
-    if (codec->find_block == NULL ||
+    if (!in->regular || codec->find_block == NULL ||
         codec->find_block(in->fd, first, end, streams, begin, &no_index) < 0)
         return false;
     if (first == 0)
@@ -712,14 +802,15 @@ static bool find_range(const struct dt_input *in, uint64_t first, uint64_t end, 
 int dt_input_limit_frames(struct dt_input *in, uint64_t first, uint64_t end,
                           struct dt_input_cut cut, uint64_t *at, struct dt_error *err)
 {
-    uint64_t size = in->total;
+    uint64_t size = in->size;
     struct dt_codec_block begin, stop = {.at = end};
     *at = first;
     in->exact = find_range(in, first, end, size, cut.begins != NULL, &begin, &stop);
     if (in->exact)
         *at = begin.at;
     else if (first > 0)
-        DT_TRY(dt_frame_find(in->codec, in->fd, in->name, first, end, at, err));
+        DT_TRY(
+            dt_frame_find(in->codec, &(struct dt_frame_source){read_at, in}, first, end, at, err));
     DT_TRY(dt_input_limit(in, *at, size, err));
     in->total = end - *at;
     in->codec->close(in->state);
@@ -733,6 +824,11 @@ int dt_input_limit_frames(struct dt_input *in, uint64_t first, uint64_t end,
     DT_TRY(in->exact ? in->codec->open_block(&in->state, &begin, err)
                      : in->codec->open(&in->state, err));
     return first > 0 && !in->finished ? begin_range(in, err) : 0;
+}
+
+uint64_t dt_input_consumed(const struct dt_input *in)
+{
+    return raw_position(in) - (in->plain.to - in->plain.from);
 }
 
 uint64_t dt_input_frames(const struct dt_input *in)

@@ -92,6 +92,8 @@ int dt_input_need_text(struct dt_input *in, struct dt_error *err) DT_MUST_CHECK;
 /* dt_file_type_refuse() of what is read. */
 int dt_input_refuse(const struct dt_input *in, const struct dt_file_type *what,
                     struct dt_error *err);
+/* The size of a URL's object (dt_remote_measure), which is then divided as a file is. */
+void dt_input_set_size(struct dt_input *in, uint64_t size);
 /* Whether what is read are the bytes of a file: a regular one, not compressed. */
 bool dt_input_is_plain(const struct dt_input *in);
 /* From here on reads bytes first .. end - 1 of such a file; a hash starts again. */
@@ -113,6 +115,8 @@ struct dt_input_cut {
 int dt_input_limit_frames(struct dt_input *in, uint64_t first, uint64_t end,
                           struct dt_input_cut cut, uint64_t *at,
                           struct dt_error *err) DT_MUST_CHECK;
+/* Bytes of an input without decompression, since dt_input_limit(), that reads returned. */
+uint64_t dt_input_consumed(const struct dt_input *in);
 /* Frames of which something was read. */
 uint64_t dt_input_frames(const struct dt_input *in);
 

@@ -36,8 +36,11 @@ struct dt_remote {
     /* The thread's: */
     struct dt_http_answer answer;
     char *tag;         /* ETag or Last-Modified of the first answer, for If-Range; or NULL */
-    uint64_t at, size; /* bytes sent to the caller; of the object, if known */
+    uint64_t first;    /* byte that the caller begins with */
+    uint64_t at, size; /* bytes before the next one to send; of the object, if known */
+    uint64_t expected; /* size, or 0 */
     bool known;        /* size is */
+    bool measures;     /* no byte of the object is needed */
     bool judged;       /* the headers of this answer were looked at */
     uint64_t skip;     /* bytes at the start of this answer that the caller has */
 };
@@ -80,13 +83,20 @@ static int changed(const struct dt_remote *r, struct dt_error *err)
                    (unsigned long long)r->at);
 }
 
-static int judge_first(struct dt_remote *r, struct dt_error *err)
+static int judge_first(struct dt_remote *r, long status, struct dt_error *err)
 {
-    char *length = dt_http_header(&r->answer, "Content-Length");
-    r->known = length != NULL;
-    r->size = length ? strtoull(length, NULL, 10) : 0;
+    bool whole = status == 200;
+    unsigned long long from = 0, to, size = 0;
+    char *length = dt_http_header(&r->answer, whole ? "Content-Length" : "Content-Range");
+    r->known = length && (whole ? sscanf(length, "%llu", &size) == 1
+                                : sscanf(length, "bytes %llu-%llu/%llu", &from, &to, &size) == 3);
+    r->size = size;
+    r->skip = whole ? r->at : 0;
+    free(r->tag);
     r->tag = tag_of(&r->answer);
     free(length);
+    if (r->expected > 0 && (!r->known || r->size != r->expected || (!whole && from != r->at)))
+        return changed(r, err);
     if (!has_end(&r->answer))
         return dt_fail(err, DT_EFORMAT,
                        "%s: the server does not say where it ends, so that a broken connection "
@@ -115,6 +125,11 @@ static int judge_next(struct dt_remote *r, long status, struct dt_error *err)
     return same ? 0 : changed(r, err);
 }
 
+static int judge(struct dt_remote *r, long status, struct dt_error *err)
+{
+    return r->at == r->first ? judge_first(r, status, err) : judge_next(r, status, err);
+}
+
 static int send_all(struct dt_remote *r, const char *data, size_t size, struct dt_error *err)
 {
     while (size > 0) {
@@ -134,8 +149,10 @@ static int take(void *context, long status, const void *data, size_t size, struc
 {
     struct dt_remote *r = context;
     if (!r->judged)
-        DT_TRY(r->at == 0 ? judge_first(r, err) : judge_next(r, status, err));
+        DT_TRY(judge(r, status, err));
     r->judged = true;
+    if (r->measures)
+        return dt_fail(err, DT_EINVALID, "%s: closed", r->name);
     size_t had = size < r->skip ? size : (size_t)r->skip;
     r->skip -= had;
     return send_all(r, (const char *)data + had, size - had, err);
@@ -219,7 +236,7 @@ static int receive(struct dt_remote *r, void *client, struct dt_error *err)
     if (status != 200 && status != 206)
         return refuse(r, err);
     if (!r->judged) /* an empty object */
-        DT_TRY(r->at == 0 ? judge_first(r, err) : judge_next(r, status, err));
+        DT_TRY(judge(r, status, err));
     if (r->known && r->at != r->size)
         return dt_fail(err, DT_EIO, "%s: ends after %llu of %llu bytes", r->name,
                        (unsigned long long)r->at, (unsigned long long)r->size);
@@ -245,7 +262,7 @@ static int receive_all(struct dt_remote *r, void *client, struct dt_error *err)
         rc = receive(r, client, err);
         if (r->at > before)
             attempt = 0;
-        if (rc == DT_EIO && r->at > 0 && r->tag == NULL)
+        if (rc == DT_EIO && r->at > r->first && r->tag == NULL)
             return dt_fail(err, DT_EFORMAT,
                            "%s: the connection broke at byte %llu, and the server names neither "
                            "ETag nor date by which it could be continued: download it first",
@@ -254,20 +271,29 @@ static int receive_all(struct dt_remote *r, void *client, struct dt_error *err)
     return rc;
 }
 
-static void *run(void *context)
+/* Calls one of the functions above with a client. */
+static int with_client(struct dt_remote *r,
+                       int (*call)(struct dt_remote *, void *, struct dt_error *),
+                       struct dt_error *err)
 {
-    struct dt_remote *r = context;
     char *sigv4 = r->s3.key ? dt_asprintf("aws:amz:%s:s3", r->s3.region) : NULL;
     bool local = strstr(r->url, "//127.0.0.1") || strstr(r->url, "//localhost");
     struct dt_http_login login = {
         .user = r->s3.key, .password = r->s3.secret, .sigv4 = sigv4, .direct = local};
     void *client = NULL;
-    r->rc = r->http->open(&client, &login, &r->err);
-    if (r->rc == 0) {
-        r->rc = receive_all(r, client, &r->err);
+    int rc = r->http->open(&client, &login, err);
+    if (rc == 0) {
+        rc = call(r, client, err);
         r->http->close(client);
     }
     free(sigv4);
+    return rc;
+}
+
+static void *run(void *context)
+{
+    struct dt_remote *r = context;
+    r->rc = with_client(r, receive_all, &r->err);
     shutdown(r->ends[1], SHUT_WR);
     return NULL;
 }
@@ -283,18 +309,49 @@ static char *make_name(const char *url)
     return dt_asprintf("%.*s%.*s", (int)(host - url), url, (int)size, rest);
 }
 
-int dt_remote_open(struct dt_remote **remote, const char *url, struct dt_error *err)
+/* Without a connection; closed also after a failure. */
+static int prepare(struct dt_remote **remote, const char *url, struct dt_error *err)
 {
-    struct dt_remote *r = dt_alloc(1, sizeof *r);
-    int size = BUFFER, rc = 0;
-    *remote = NULL;
+    struct dt_remote *r = *remote = dt_alloc(1, sizeof *r);
     r->name = make_name(url);
     r->ends[0] = r->ends[1] = -1;
-    if (strncmp(url, "s3://", 5) == 0)
-        rc = dt_remote_s3_find(&r->s3, url, err);
+    int rc = strncmp(url, "s3://", 5) == 0 ? dt_remote_s3_find(&r->s3, url, err) : 0;
     r->url = dt_strdup(r->s3.url ? r->s3.url : url);
     if (rc == 0 && (rc = dt_http_load(&r->http, err)) < 0)
         dt_fail_context(err, "%s", r->name);
+    return rc;
+}
+
+int dt_remote_open(struct dt_remote **remote, const char *url, struct dt_error *err)
+{
+    return dt_remote_open_at(remote, url, 0, 0, err);
+}
+
+int dt_remote_measure(const char *url, uint64_t *size, struct dt_error *err)
+{
+    struct dt_remote *r;
+    int rc = prepare(&r, url, err);
+    r->measures = true;
+    rc = rc < 0 ? rc : with_client(r, receive_all, err);
+    if (r->judged || rc == 0)
+        rc = r->known ? 0
+                      : dt_fail(err, DT_EINVALID,
+                                "%s: the server does not say how long it is, which parts need: "
+                                "download it first",
+                                r->name);
+    *size = r->size;
+    dt_remote_close(r);
+    return rc;
+}
+
+int dt_remote_open_at(struct dt_remote **remote, const char *url, uint64_t first,
+                      uint64_t object_size, struct dt_error *err)
+{
+    struct dt_remote *r;
+    int size = BUFFER, rc = prepare(&r, url, err);
+    *remote = NULL;
+    r->first = r->at = first;
+    r->expected = object_size;
     if (rc == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, r->ends) < 0)
         rc = dt_fail_errno(err, "cannot open a socket");
     if (rc == 0) {

@@ -34,6 +34,13 @@ bool dt_remote_is_url(const char *name);
 /* Begins to receive. Most errors come from dt_remote_finish(). DT_EMISSING without the plug-in,
  * DT_EINVALID for a URL that names no object. */
 int dt_remote_open(struct dt_remote **remote, const char *url, struct dt_error *err) DT_MUST_CHECK;
+/* The same from byte `first` of an object of `size` bytes; another size is an error. A server that
+ * knows no ranges sends the bytes before, which are passed over. */
+int dt_remote_open_at(struct dt_remote **remote, const char *url, uint64_t first, uint64_t size,
+                      struct dt_error *err) DT_MUST_CHECK;
+/* The bytes of an object, by the headers of an answer whose body is not received. DT_EINVALID if
+ * the server does not tell. */
+int dt_remote_measure(const char *url, uint64_t *size, struct dt_error *err) DT_MUST_CHECK;
 /* The URL without user, password, query and fragment, any of which can hold secrets. */
 const char *dt_remote_name(const struct dt_remote *remote);
 /* A socket to read from, which ends after the last byte or at a failure. */

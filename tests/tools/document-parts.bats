@@ -96,7 +96,7 @@ in_parts() {
     for input in - pipe; do
         run dt-clean -q --part 0/2 f0.jsonl $input </dev/null
         assert_one_line_error dt-clean
-        [[ "$output" == *": is not a file, and only files are divided into parts" ]]
+        [[ "$output" == *": is not a file, and only files and URLs are divided into parts" ]]
     done
     dt-clean -q f0.jsonl | cat >stream
     run dt-clean -q --part 0/2 stream # it has the begin mark, and no end

@@ -65,6 +65,60 @@ read_from() {
     [ "$status" -eq 0 ]
 }
 
+# in_parts N COMMAND...: the outputs of the parts, one after the other.
+in_parts() {
+    local n=$1 i
+    for ((i = 0; i < n; i++)); do "${@:2}" --part $i/$n || return; done
+}
+
+@test "parts of URLs are read by ranges, and have the documents, ids and bad lines of one command" {
+    jq -c '{text}' root/docs.jsonl | awk 'NR % 60 == 0 { print "x" } { print }' >root/lines.jsonl
+    split -n 9 root/lines.jsonl piece.
+    for p in piece.*; do gzip -c $p; done >root/lines.jsonl.gz
+    for p in piece.*; do zstd -qc $p; done >root/lines.jsonl.zst
+    for list in lines.jsonl lines.jsonl.gz "plain/lines.jsonl.zst once/1000/docs.jsonl to/docs.jsonl.gz" \
+        "cut/40000/lines.jsonl docs.jsonl.gz"; do
+        for name in $list; do echo "$url/$name"; done >list
+        echo root/docs.jsonl >>list
+        dt-clean -q -j 1 --on-error quarantine=bad --files-from list -o whole 2>/dev/null
+        for n in 2 7; do
+            for ((i = 0; i < n; i++)); do
+                dt-clean -q -j 1 --on-error quarantine=bad.$i --part $i/$n --files-from list -o part.$i 2>/dev/null
+            done
+            cat part.? | cmp - whole
+            cat bad.? | cmp - bad
+            [ "$(find . -name 'part.?' -size +0 | wc -l)" -eq $n ]
+            rm part.* bad.*
+        done
+    done
+    grep -qE '^/lines.jsonl bytes=[1-9][0-9]*- None' log
+    grep -qE '^/lines.jsonl.gz bytes=[1-9][0-9]*- None' log
+    # A part begins at the first byte that it may need.
+    : >log
+    dt-clean -q --on-error skip --part 3/4 -o out "$url/lines.jsonl" 2>/dev/null
+    first=$(wc -c <root/lines.jsonl | awk '{ print int($1 / 4) * 3 }')
+    [ "$(awk -v first="$first" '$2 != "None" && substr($2, 7) + 0 < first - 4' log | wc -l)" -eq 0 ]
+    [ "$(grep -c bytes= log)" -ge 2 ]
+    run dt-clean -q --part 0/2 "$url/endless/docs.jsonl"
+    assert_one_line_error dt-clean
+    [[ "$output" == *"endless/docs.jsonl: the server does not say where it ends"* ]]
+    run dt-clean -q --part 0/2 "$url/absent"
+    [[ "$output" == *"absent: does not exist: the server answers 404" ]]
+}
+
+@test "a WARC file at a URL is cut between its members" {
+    need_plugin html libxml2
+    for i in {1..40}; do
+        http=$'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n'"<html><body><p>Page $i has some words, and a few more of them follow here."
+        printf 'WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://e.org/%s\r\nContent-Type: application/http\r\nContent-Length: %s\r\n\r\n%s\r\n\r\n' $i ${#http} "$http" | gzip -nc
+    done >root/web.warc.gz
+    dt-extract -q -o whole "$url/web.warc.gz"
+    [ "$(wc -l <whole)" -eq 40 ]
+    in_parts 5 dt-extract -q -j 1 "$url/web.warc.gz" >parts
+    cmp parts whole
+    [ "$(dt-extract -q --part 2/5 "$url/web.warc.gz" | wc -l)" -eq 8 ]
+}
+
 @test "what changed, stays broken or has no known end is an error" {
     failure() {
         run timeout 60 dt-clean -q -o none "$url/$1"
