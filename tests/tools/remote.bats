@@ -175,6 +175,11 @@ in_parts() {
     AWS_PROFILE=other dt-clean -q "s3://bucket/z" || true
     grep -q "^/bucket/z None AWS4-HMAC-SHA256 Credential=AKIAOTHER/[0-9]*/us-east-1/s3/" log
     refute grep -q S3cret log
+    cp root/docs.jsonl root/bucket/docs
+    dt-clean -q -o whole s3://bucket/docs
+    for i in 0 1 2; do dt-clean -q -j 1 -o part.$i --part $i/3 s3://bucket/docs; done
+    cat part.? | cmp - whole
+    grep -qE '^/bucket/docs bytes=[0-9]+- AWS4-HMAC-SHA256 Credential=AKIADEFAULT' log
     run dt-clean -q "s3://status/301/x"
     assert_one_line_error dt-clean
     [[ "$output" == *"s3://status/301/x: its bucket is in another region: set AWS_REGION=eu-west-3" ]]
