@@ -262,7 +262,8 @@ static void check_usage(char **operands, int count)
     use.name = operands[0];
     dt_program_check_use(&command, &use);
     if (count < 2)
-        dt_program_usage("%s needs a file", operands[0]);
+        dt_program_usage("'%s' needs a file: dt-plot loss RUN draws the loss of a run",
+                         operands[0]);
     if (count > 2 && strchr(use.operands, ' ') == NULL)
         dt_program_usage("%s draws one file", operands[0]);
     if (opt.log >= 1 && opt.floor <= 0)

@@ -58,10 +58,12 @@ static void run(const char *program, char **arguments)
         dt_program_warn("cannot run '%s': %s", program, strerror(errno));
         exit(1);
     }
-    const char *near = dt_program_did_you_mean(program, programs);
+    const char *names[sizeof programs / sizeof *programs] = {NULL};
+    for (int i = 0; programs[i]; i++)
+        names[i] = programs[i] + strlen(PREFIX);
+    const char *near = dt_program_did_you_mean(program + strlen(PREFIX), names);
     if (near)
-        dt_program_usage("unknown program '%s': did you mean 'dt %s'?", program,
-                         near + strlen(PREFIX));
+        dt_program_usage("unknown program '%s': did you mean 'dt %s'?", program, near);
     dt_program_usage("unknown program '%s': 'dt help' lists them", program);
 }
 

@@ -62,7 +62,7 @@ static void set_new_handler(void)
 
 static int load(struct dt_device *dev, const char *name, struct dt_error *err)
 {
-    DT_PLUGIN(kind, engine, "engine", DT_ENGINE_ABI, "");
+    DT_PLUGIN(kind, engine, "engine", DT_ENGINE_ABI, "; 'dt doctor' lists those that work");
     set_wait_policy();
     set_new_handler();
     return dt_plugin_load(&kind, name, (const void **)&dev->engine, err);

@@ -132,19 +132,18 @@ static bool is_short_for(const char *key, const char *name)
 }
 
 /* A setting of the section that the key abbreviates, or one with this key in another section, or
- * NULL. */
+ * NULL. A name without a section is looked for in all. */
 static const char *find_by_key(const struct dt_setting *schema, const char *name)
 {
-    size_t section = strcspn(name, ".");
-    const char *key = name + section;
-    if (*key == '\0' || key[1] == '\0')
+    const char *dot = strchr(name, '.'), *key = dot ? dot + 1 : name;
+    if (*key == '\0')
         return NULL;
     for (const struct dt_setting *s = schema; s->name; s++)
-        if (strncmp(s->name, name, section + 1) == 0 &&
-            is_short_for(key + 1, s->name + section + 1))
+        if (strncmp(s->name, name, (size_t)(key - name)) == 0 &&
+            is_short_for(key, strchr(s->name, '.') + 1))
             return s->name;
     for (const struct dt_setting *s = schema; s->name; s++)
-        if (strcmp(s->name + strcspn(s->name, "."), key) == 0)
+        if (strcmp(strchr(s->name, '.') + 1, key) == 0)
             return s->name;
     return NULL;
 }

@@ -126,7 +126,9 @@ static int read_header(struct dt_shard *s, struct dt_error *err)
     DT_TRY(read_at(s, 0, DT_FRAME_HEAD, err));
     size_t size = (size_t)DT_FRAME_HEAD + dt_format_get32(s->bytes.data + 4);
     if (dt_format_get32(s->bytes.data) != DT_HEADER_FRAME || size > dt_frame_limit(DT_HEADER_FRAME))
-        return dt_fail(err, DT_EFORMAT, "is not a dt shard or its header is damaged");
+        return dt_fail(err, DT_EFORMAT,
+                       "is not a dt shard or its header is damaged; dt-tokenize and "
+                       "dt-shard make shards of text");
     DT_TRY(read_at(s, 0, size, err));
     if (dt_format_get_header(s->bytes.data, size, &s->info, &s->provenance, err) < 0)
         return dt_fail_context(err, "header at byte 0");

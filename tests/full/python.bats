@@ -82,6 +82,60 @@ END
     [ "$(grep -c ' # dt$' "$ROOT/share/examples/nanogpt.py")" -lt 15 ]
 }
 
+@test "nanoGPT's get_batch is replaced in fewer than 15 lines, with equal losses in the same order" {
+    need_python torch numpy
+    cd "$T"
+    make_data 400 400 --split val=0.1
+    # A script with the names of nanoGPT's train.py, and its loader.
+    cat >train.py <<'END'
+import numpy as np, torch
+data_dir, block_size, batch_size, device, device_type, ddp, ddp_world_size = 'data', 32, 8, 'cpu', 'cpu', False, 1
+torch.manual_seed(1337)
+
+# data loader
+def get_batch(split):
+    data = np.memmap(f'{split}.bin', dtype=np.uint16, mode='r')
+    ix = places(split)
+    x = torch.stack([torch.from_numpy(data[i:i + block_size].astype(np.int64)) for i in ix])
+    y = torch.stack([torch.from_numpy(data[i + 1:i + 1 + block_size].astype(np.int64)) for i in ix])
+    return x, y
+
+embedding, head = torch.nn.Embedding(400, 32), torch.nn.Linear(32, 400)
+optimizer = torch.optim.SGD([*embedding.parameters(), *head.parameters()], lr=0.5)
+X, Y = get_batch('train')
+dt = 0.0
+for iteration in range(40):
+    loss = torch.nn.functional.cross_entropy(head(embedding(X)).flatten(0, 1), Y.flatten())
+    X, Y = get_batch('train')
+    loss.backward(); optimizer.step(); optimizer.zero_grad()
+    if iteration % 10 == 0:
+        xs, ys = get_batch('val')
+        val = torch.nn.functional.cross_entropy(head(embedding(xs)).flatten(0, 1), ys.flatten())
+        print(iteration, loss.item(), val.item(), dt)
+END
+    # Its own loader reads the rows of dt's order.
+    cat >order.py <<'END'
+import numpy as np
+from dt import Loader
+rows = {split: Loader('data', 32, 8, split=split) for split in ('train', 'val')}
+ids = {split: np.fromfile(f'{split}.bin', '<u2') for split in rows}
+order = {split: {tuple(ids[split][k:k + 33]): k for k in range(0, len(ids[split]) - 32, 32)} for split in rows}
+def places(split): return [order[split][tuple(row.tolist())] for row in next(rows[split]).ids]
+END
+    for split in train val; do cat data/$split-*.dts | zstd -dc >$split.bin; done
+    export PYTHONPATH="$ROOT/python" DT_LIBRARY="$DT_BUILD/lib/libdt.so.0"
+    cat order.py train.py >own.py
+    "$PYTHON" own.py >own
+    cp "$ROOT/share/examples/nanogpt-batches.py" .
+    command=$(sed -n 's/^#     //p' nanogpt-batches.py)
+    eval "$command"
+    refute grep memmap train.py
+    [ "$(grep -vcE '^(#.*)?$' nanogpt-batches.py)" -lt 15 ]
+    "$PYTHON" train.py >changed
+    [ "$(wc -l <own)" -eq 4 ]
+    diff own changed
+}
+
 @test "a loader's state in a checkpoint of distributed training resumes on other ranks" {
     need_python torch numpy
     small_data 400
@@ -124,4 +178,16 @@ END
         --mypy-config-file "$T/mypy.ini" --allowlist "$T/private" --ignore-unused-allowlist
     echo "$output"
     [ "$status" -eq 0 ]
+}
+
+@test "calls of the library with AddressSanitizer" {
+    library="$ROOT/build/asan/lib/libdt.so.0"
+    [ -e "$library" ] || skip "make asan has not been run"
+    small_data 300
+    dt-tokenize -q -t tok.json --frame none --ids docs.jsonl >ids.txt
+    export CALLS="${CALLS:-100000}" WITHOUT_NUMPY=1 DT_LIBRARY="$library" ASAN_OPTIONS=detect_leaks=0
+    for name in Tokenizers Data; do
+        LD_PRELOAD="$(${CC:-gcc} -print-file-name=libasan.so) $(${CC:-gcc} -print-file-name=libubsan.so)" \
+            python3 "$ROOT/tests/python/test_dt.py" "$name.test_memory_does_not_grow"
+    done
 }

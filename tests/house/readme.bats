@@ -87,6 +87,17 @@ END
     diff <(grep -A 3 '^dt-' tour | grep -vE '^(--|cd .*)$') <(grep -vE '^(#.*)?$' "$ROOT/share/tour")
 }
 
+@test "README's Python runs in the directory of the tour" {
+    need_python numpy torch
+    make_data 100 300
+    mv data shards && mv tok.json tokenizer.json
+    mkdir run && printf '{"step":1,"tokens":8,"time":1,"loss":2}\n' >run/metrics.jsonl
+    awk '/^```python$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$ROOT/README.md" >snippet.py
+    "$PYTHON" -c 'import pandas' 2>/dev/null || sed -i '/pandas/d' snippet.py
+    PYTHONPATH="$ROOT/python" DT_LIBRARY="$DT_BUILD/lib/libdt.so.0" "$PYTHON" snippet.py >said 2>&1 || { cat said; return 1; }
+    grep -qx 'gopher.*' said
+}
+
 @test "README names pages and pictures that exist" {
     grep -oE '`dt help [a-z]+`' "$ROOT/README.md" | tr -d '`' | while read -r _ _ page; do
         ls "$ROOT"/man/man?/dt-"$page".? || { echo "$page"; return 1; }

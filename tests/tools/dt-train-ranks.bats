@@ -129,7 +129,7 @@ said() {
     [ "$(said -c missing.yaml)" = "dt-train: cannot open 'missing.yaml': No such file or directory" ]
     [ "$(said -t missing.json)" = "dt-train: cannot open 'missing.json': No such file or directory" ]
     cp "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" .
-    [ "$(DT_ENGINES=$T said --device none)" = "dt-train: no engine 'none': there is no $T/none.so" ]
+    [ "$(DT_ENGINES=$T said --device none)" = "dt-train: no engine 'none': there is no $T/none.so; 'dt doctor' lists those that work" ]
     [ "$(said --set distributed.backend=self)" = \
         "dt-train: distributed.backend self is for one rank alone, and there are 4" ]
     [ "$(data=missing said)" = "dt-train: cannot open 'missing': No such file or directory" ]

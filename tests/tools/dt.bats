@@ -43,6 +43,8 @@ copy_tree() {
     run dt trian
     [ "$status" -eq 2 ]
     [ "${lines[0]}" = "dt: unknown program 'dt-trian': did you mean 'dt train'?" ]
+    run dt foo
+    [ "${lines[0]}" = "dt: unknown program 'dt-foo': 'dt help' lists them" ]
     run dt no-such
     [ "$status" -eq 2 ]
     [ "${lines[0]}" = "dt: unknown program 'dt-no-such': 'dt help' lists them" ]
