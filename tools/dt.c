@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* dt: runs the other programs, and tells what they are. */
 #include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,16 +32,15 @@ static const struct dt_use uses[] = {
     {NULL},
 };
 
-/* In the order in which text passes through them. */
+/* Each is dt-NAME, in the order in which text passes through them. */
 static const char *const programs[] = {
-    "dt-synth", "dt-extract", "dt-clean", "dt-dedup",  "dt-vocab",    "dt-tokenize", "dt-shard",
-    "dt-cat",   "dt-train",   "dt-eval",  "dt-export", "dt-generate", "dt-verify",   "dt-plot",
-    "dt-track", "dt-part",    "dt-bench", "dt-plan",   NULL};
+    "synth",  "extract",  "clean",  "dedup", "vocab", "tokenize", "shard", "cat",  "train", "eval",
+    "export", "generate", "verify", "plot",  "track", "part",     "bench", "plan", NULL};
 
 static void add_programs(struct dt_buffer *words)
 {
     for (int i = 0; programs[i]; i++)
-        dt_completion_add(words, programs[i] + strlen(PREFIX));
+        dt_completion_add(words, programs[i]);
 }
 
 static const struct dt_command command = {
@@ -58,34 +58,30 @@ static void run(const char *program, char **arguments)
         dt_program_warn("cannot run '%s': %s", program, strerror(errno));
         exit(1);
     }
-    const char *names[sizeof programs / sizeof *programs] = {NULL};
-    for (int i = 0; programs[i]; i++)
-        names[i] = programs[i] + strlen(PREFIX);
-    const char *near = dt_program_did_you_mean(program + strlen(PREFIX), names);
+    const char *near = dt_program_did_you_mean(program + strlen(PREFIX), programs);
     if (near)
         dt_program_usage("unknown program '%s': did you mean 'dt %s'?", program, near);
     dt_program_usage("unknown program '%s': 'dt help' lists them", program);
 }
 
-/* The line "dt-x: summary" of its --help. */
-static int print_summary(const char *program, struct dt_error *err)
+/* The line "dt-NAME: summary" of its --help. */
+static int print_summary(const char *name, struct dt_error *err)
 {
-    char *directory = dt_program_installed_path("bin"), *path = dt_path_join(directory, program);
-    const char *const arguments[] = {path, "--help", NULL};
+    char *bin = dt_program_installed_path("bin"), *path = dt_asprintf("%s/" PREFIX "%s", bin, name),
+         *mark = dt_asprintf(PREFIX "%s:", name), *line = NULL;
     struct dt_child child;
-    const size_t length = strlen(program);
-    int rc = dt_child_start(&child, arguments, -1, true, err);
+    int rc = dt_child_start(&child, (const char *[]){path, "--help", NULL}, -1, true, err);
     FILE *lines = rc == 0 ? fdopen(child.output, "r") : NULL;
-    char *line = NULL;
     for (size_t capacity = 0; lines && getline(&line, &capacity, lines) > 0;)
-        if (strncmp(line, program, length) == 0 && line[length] == ':')
-            printf("  %-10s%s", program + strlen(PREFIX), line + length + 1);
+        if (strncmp(line, mark, strlen(mark)) == 0)
+            printf("  %-10s%s", name, line + strlen(mark));
     free(line);
     if (lines)
         fclose(lines);
     child.output = -1;
+    free(mark);
     free(path);
-    free(directory);
+    free(bin);
     return rc == 0 ? dt_child_finish(&child, err) : rc;
 }
 
@@ -107,10 +103,12 @@ static int list_programs(void)
 /* The manual page of dt-NAME, or its --help. */
 static int help(const char *name)
 {
-    const char *stem = strncmp(name, PREFIX, strlen(PREFIX)) == 0 ? name + strlen(PREFIX) : name;
-    char *page = strcmp(name, "dt") == 0 ? dt_strdup(name) : dt_asprintf(PREFIX "%s", stem);
-    char *man = dt_program_installed_path("share/man");
-    if (access(man, R_OK) == 0)
+    const bool whole = strcmp(name, "dt") == 0 || strncmp(name, PREFIX, strlen(PREFIX)) == 0;
+    char *page = dt_asprintf("%s%s", whole ? "" : PREFIX, name);
+    char *man = dt_program_installed_path("share/man"),
+         *pattern = dt_asprintf("%s/man?/%s.*", man, page);
+    glob_t found;
+    if (glob(pattern, 0, NULL, &found) == 0)
         execlp("man", "man", "-M", man, page, (char *)NULL);
     run(page, (char *[]){NULL, "--help", NULL});
     return 1;

@@ -14,7 +14,6 @@
 #include "base/child.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/path.h"
 #include "base/plugin.h"
 #include "base/pool.h"
 #include "base/program.h"
@@ -54,7 +53,7 @@ static void check_programs(struct report *r, const char *const *programs)
     int found = 0, count = 0;
     char *directory = dt_program_installed_path("bin");
     for (; programs[count]; count++) {
-        char *path = dt_path_join(directory, programs[count]);
+        char *path = dt_asprintf("%s/dt-%s", directory, programs[count]);
         if (access(path, X_OK) == 0)
             found++;
         else
@@ -118,10 +117,10 @@ static void check_engine(struct report *r, const char *name, bool best)
     struct dt_device *device = NULL;
     struct dt_error err;
     char *label = dt_asprintf("engine %s", name), *path = dt_plugin_path(name);
-    if (!is_there(path) && !best)
-        add(r, STATE_ABSENT, label, "there is no %s", path);
-    else if (dt_device_open(&device, name, 1, &err) == 0)
+    if (dt_device_open(&device, name, 1, &err) == 0)
         add(r, STATE_OK, label, "%s%s", device->isa, best ? ", the default" : "");
+    else if (!is_there(path) && !best)
+        add(r, STATE_ABSENT, label, "there is no %s", path);
     else
         add(r, best ? STATE_BROKEN : STATE_ABSENT, label, "%s", err.text);
     dt_device_close(device);
@@ -166,6 +165,12 @@ static void check_gpu(struct report *r)
     free(path);
 }
 
+#ifdef DT_STATIC
+static void check_plugins(struct report *r)
+{
+    add(r, STATE_OK, "plug-ins", "those of this build are linked into the programs");
+}
+#else
 static const struct plugin {
     const char *name, *use, *package;
 } plugins[] = {
@@ -195,6 +200,13 @@ static void check_plugin(struct report *r, const struct plugin *p)
     free(label);
     free(path);
 }
+
+static void check_plugins(struct report *r)
+{
+    for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
+        check_plugin(r, &plugins[i]);
+}
+#endif
 
 /* --- other programs --------------------------------------------------------------------------- */
 
@@ -258,8 +270,7 @@ int dt_doctor_examine(struct dt_buffer *lines, const char *const *programs)
     check_locale(&r);
     check_engines(&r);
     check_gpu(&r);
-    for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
-        check_plugin(&r, &plugins[i]);
+    check_plugins(&r);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         check_other(&r, &others[i]);
     return r.faults;

@@ -18,7 +18,7 @@
 
 #include "base/buffer.h"
 
-/* Appends the lines to report. programs: names of dt's programs, ended by NULL. Returns the number
+/* Appends the lines to report. programs: NAME of each dt-NAME, ended by NULL. Returns the number
  * of faults. */
 int dt_doctor_examine(struct dt_buffer *report, const char *const *programs);
 

@@ -122,7 +122,7 @@ copy_tree() {
     rm tree/lib/dt/icu.so tree/bin/dt-eval
     run tree/bin/dt doctor
     [ "$status" -eq 1 ]
-    [[ "$output" == *"missing  dt-eval              there is no $T/tree/bin/dt-eval: install dt again"* ]]
+    [[ "$output" == *"missing  eval                 there is no $T/tree/bin/dt-eval: install dt again"* ]]
     cp "$DT_BUILD/bin/dt-eval" tree/bin
     rm tree/lib/dt/cpu-*.so
     run tree/bin/dt doctor
