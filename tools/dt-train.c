@@ -227,7 +227,7 @@ static void show_ranks(struct dt_progress *progress, const struct dt_training *t
 {
     const struct dt_seat *seat = dt_training_seat(trainer);
     dt_progress_clear(progress);
-    if (seat->returned)
+    if (r->returned)
         dt_program_warn("step %ld: the run went on without this rank, which has joined it again",
                         r->step);
     if (opt.quiet || seat->rank > 0)

@@ -12,6 +12,8 @@
 struct standing {
     long step; /* of its state; -1: it has none */
     bool unfinished, saves;
+    bool updated; /* the state is the result of an update, not read from disk */
+    bool has_led;
 };
 
 /* What a rank with the newest state tells the others. */
@@ -107,23 +109,32 @@ static int pass_on(struct dt_training *t, const struct standing *all, long newes
     return rc;
 }
 
-/* The newest step of any rank's state, -1 if there is none; *holder: the first rank that has it. */
+/* *holder: the first rank with the newest state. *unfinished: a rank has not finished that step, or
+ * the leader has left, which may not have written what the others waited for. */
 static int compare_standings(struct dt_training *t, struct standing **all, int *holder,
                              bool *unfinished, struct dt_error *err)
 {
     const int size = dt_comm_size(t->comm);
     *all = dt_alloc((size_t)size, sizeof **all);
     (*all)[dt_comm_rank(t->comm)] =
-        (struct standing){t->has_state ? t->progress.step : -1, t->unfinished, t->saves};
+        (struct standing){.step = t->has_state ? t->progress.step : -1,
+                          .unfinished = t->unfinished,
+                          .saves = t->saves,
+                          .updated = t->report.step > 0 && t->report.step == t->progress.step,
+                          .has_led = t->has_led};
     DT_TRY(dt_comm_share(t->comm, *all, sizeof **all, err));
     *holder = 0;
     for (int r = 1; r < size; r++)
         *holder = (*all)[r].step > (*all)[*holder].step ? r : *holder;
+    bool leader_left = true;
     *unfinished = false;
     for (int r = 0; r < size; r++) {
-        *unfinished |= (*all)[r].step == (*all)[*holder].step && (*all)[r].unfinished;
+        const bool newest = (*all)[r].step == (*all)[*holder].step;
+        *unfinished |= newest && (*all)[r].unfinished;
+        leader_left &= !(newest && (*all)[r].has_led);
         t->saves |= (*all)[r].saves;
     }
+    *unfinished |= leader_left && (*all)[*holder].updated;
     return 0;
 }
 

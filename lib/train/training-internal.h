@@ -82,6 +82,7 @@ struct dt_training {
     struct dt_state_copy copy;
     struct dt_step_report report;     /* of the last update, */
     struct dt_progress_state updated; /* and the progress after it */
+    bool returned;                    /* this process was left out of a generation */
     bool has_led;                     /* this process was rank 0 of the last generation */
     bool unfinished;      /* what follows an update is not done: comparisons, metrics, checkpoint */
     double busy_seconds;  /* of computing, without waiting, since the last search for stragglers */

@@ -594,6 +594,7 @@ int dt_training_regroup(struct dt_training *t, struct dt_error *err)
     for (int i = 0; i < ATTEMPTS && rc < 0; i++) {
         disband(t);
         DT_TRY(dt_membership_meet(t->members, err));
+        t->returned |= dt_membership_seat(t->members)->returned;
         rc = dt_elastic_open_world(t, err);
         if (rc == DT_ESTOP)
             return rc;

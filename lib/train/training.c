@@ -149,6 +149,8 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
     }
     dt_checkpoint_writer_wait(t->writer);
     dt_checkpoint_writer_failed(t->writer, &r->save_error);
+    if (dt_checkpoint_writer_saved_step(t->writer) == t->progress.step)
+        return 0;
     r->saved = begin_checkpoint(t, err) == 0;
     if (r->saved)
         return 0;
@@ -214,12 +216,14 @@ static int finish(struct dt_training *t, struct dt_step_report *r, struct dt_err
  * failure before it, parameters and progress are those of the step before. */
 static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
+    struct dt_step_report next;
     if (t->regroups)
         DT_TRY(dt_training_regroup(t, err));
     if (!t->unfinished) {
         if (is_done(t))
             return 0;
-        DT_TRY(advance(t, &t->report, err));
+        DT_TRY(advance(t, &next, err));
+        t->report = next;
         t->updated = t->progress;
         t->unfinished = t->members != NULL;
     }
@@ -239,6 +243,8 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
     }
     if (t->members)
         r->regrouped = dt_membership_seat(t->members)->generation > generation;
+    r->returned = t->returned;
+    t->returned = false;
     return rc;
 }
 

@@ -106,7 +106,8 @@ struct dt_step_report {
     double val_loss, ema_val_loss;     /* NaN: not computed */
     double
         val_accuracy; /* fraction of targets that were the most likely token; NaN: not computed */
-    bool regrouped;   /* an elastic run: the ranks have changed before this step */
+    bool regrouped;   /* an elastic run: the ranks have changed before this step, */
+    bool returned;    /* and this rank was left out of an earlier one */
     int slowest_rank; /* at logged steps: the straggler (parallel/watchdog.h), */
     double slowest_factor; /* and its time over the median; 0: not measured */
     bool stop;             /* a rank was asked to stop: do not run another step */

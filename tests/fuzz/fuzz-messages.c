@@ -107,8 +107,6 @@ static void receive(const uint8_t *data, size_t size)
             ;
     }
     dt_tcp_transport.close(tcp);
-    for (int i = 0; i < 2; i++) /* of those that have failed */
-        free(requests[i]);
     free(to);
 }
 
