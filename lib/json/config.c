@@ -160,7 +160,8 @@ static int unknown(const struct dt_setting *schema, const char *name, const char
     if (near)
         return dt_fail(err, DT_EINVALID, "%sunknown key '%s': did you mean '%s'?", place, name,
                        near);
-    return dt_fail(err, DT_EINVALID, "%sunknown key '%s'", place, name);
+    return dt_fail(err, DT_EINVALID, "%sunknown key '%s'%s", place, name,
+                   strchr(name, '.') ? "" : ": a key is SECTION.NAME");
 }
 
 static const struct dt_setting *find(const struct dt_setting *schema, const char *name)

@@ -275,9 +275,9 @@ static void bad_overrides_are_named(void **state)
     assert_override_refused("run.steps", "--set takes section.key=value, not 'run.steps'");
     assert_override_refused("run.stepz=1",
                             "--set: unknown key 'run.stepz': did you mean 'run.steps'?");
-    assert_override_refused("stepz=1", "--set: unknown key 'stepz'");
+    assert_override_refused("stepz=1", "--set: unknown key 'stepz': a key is SECTION.NAME");
     assert_override_refused("sc=1", "--set: unknown key 'sc': did you mean 'run.step_count'?");
-    assert_override_refused("=1", "--set: unknown key ''");
+    assert_override_refused("=1", "--set: unknown key '': a key is SECTION.NAME");
     assert_override_refused("run.steps=", "--set: run.steps must be a whole number, not ''");
     assert_override_refused("run.steps='5'", "--set: run.steps must be a whole number, not ''5''");
     assert_override_refused("run.rate=2", "--set: run.rate must be from 0 to 1, not '2'");
