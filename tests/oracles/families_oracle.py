@@ -27,7 +27,7 @@ import transformers
 from safetensors.torch import load_file
 
 import mutations
-from families import (FAMILIES, LABELS, REFUSED, SHAPES, SMALL, cases, config_of, is_classifier,
+from families import (CLASSIFIER, FAMILIES, LABELS, REFUSED, SHAPES, SMALL, cases, config_of, is_classifier,
                       model_of)
 
 torch.set_num_threads(1)
@@ -389,8 +389,9 @@ class Mutation(Case):
         return ("WRONG" if wrong else "obeyed"), ", ".join(wrong[:3])
 
 
-def base_of(family, directory):
-    base = Case(directory, family, model_of(family, config_of(family, mutations.SHAPE)), 12, 2)
+def base_of(family, members, directory):
+    config = config_of(family, mutations.SHAPE, members)
+    base = Case(directory, family, model_of(family, config), 12, 2)
     base.write()
     base.logits = forward(base.model, base.inputs)
     with open(f"{directory}/config.json") as f:
@@ -398,10 +399,10 @@ def base_of(family, directory):
     return base
 
 
-def verdicts(program, directory, family):
+def verdicts(program, directory, family, members):
     """(mutation, verdict, detail) of every value: dt refuses or ignores most with the base's weights,
     so that transformers computes few models."""
-    base = base_of(family, f"{directory}/{family.model_type}")
+    base = base_of(family, members, f"{directory}/{family.model_type}")
     made = [Mutation(f"{directory}/{family.model_type}-{i}", family, base, key, members)
             for i, (key, members) in enumerate(mutations.mutations(base.members))]
     compute(program, "forward", [m.directory for m in made])
@@ -437,12 +438,14 @@ def hunt(program, directory, pattern=""):
     for family in FAMILIES:
         if not re.search(pattern, family.model_type):
             continue
-        for m, verdict, detail in verdicts(program, directory, family):
-            value = json.dumps(m.changed) if m.changed else f"no {m.key}"
-            if verdict.isupper() and mutations.is_expected(family.model_type, m.key, verdict):
-                verdict = verdict.lower()
-            print(f"{verdict:8} {family.model_type}: {value} {detail}", flush=True)
-            counts[verdict] += 1
+        heads = {"": {}} | ({" labels": CLASSIFIER["labels"]} if family.masked else {})
+        for head, members in heads.items():
+            for m, verdict, detail in verdicts(program, directory, family, members):
+                value = json.dumps(m.changed) if m.changed else f"no {m.key}"
+                if verdict.isupper() and mutations.is_expected(family.model_type, head, m.key, verdict):
+                    verdict = verdict.lower()
+                print(f"{verdict:8} {family.model_type}{head}: {value} {detail}", flush=True)
+                counts[verdict] += 1
     print(", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items())))
     return not any(verdict.isupper() for verdict in counts)
 

@@ -22,16 +22,21 @@ NAMES = {"partial_rotary_factor": "rotary_dim"}
 
 # Verdicts that are right: (model_type or *, member): verdict. ACCEPTED: transformers fails or checks
 # what logits do not depend on. torchscript unties what the file then holds twice. The odd rotary_dim
-# that dt names follows from these.
-EXPECTED = {("*", key): "ACCEPTED" for key in """classifier_pooling early_stopping head_dim
-    length_penalty num_return_sequences pad_token_id problem_type rope_scaling temperature top_k top_p
-    typical_p""".split()} | {("*", "torchscript"): "UNNAMED", ("gpt_neox", "hidden_size"): "UNNAMED",
+# that dt names follows from these. Without architectures, or with other labels, a classifier's
+# config.json is that of another model.
+EXPECTED = {("*", key): "ACCEPTED" for key in """classifier_dropout classifier_pooling early_stopping
+    head_dim length_penalty num_return_sequences pad_token_id problem_type rope_scaling temperature top_k
+    top_p typical_p""".split()} | {("*", "torchscript"): "UNNAMED", ("gpt_neox", "hidden_size"): "UNNAMED",
                              ("gpt_neox", "num_attention_heads"): "UNNAMED",
-                             ("stablelm", "num_attention_heads"): "UNNAMED"}
+                             ("stablelm", "num_attention_heads"): "UNNAMED",
+                             ("* labels", "architectures"): "UNNAMED",
+                             ("* labels", "id2label"): "UNNAMED REFUSED"}
 
 
-def is_expected(model_type, key, verdict):
-    return verdict in (EXPECTED.get((model_type, key)), EXPECTED.get(("*", key)))
+def is_expected(model_type, head, key, verdict):
+    expected = [EXPECTED.get((of + head, key), "") for of in (model_type, "*")]
+    expected += [EXPECTED.get((of, key), "") for of in (model_type, "*")]
+    return verdict in " ".join(expected).split()
 
 
 ACTIVATIONS = ["silu", "gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "gelu_fast"]
