@@ -25,12 +25,12 @@ NAMES = {"partial_rotary_factor": "rotary_dim"}
 # that dt names follows from these. Without architectures, or with other labels, a classifier's
 # config.json is that of another model.
 EXPECTED = {("*", key): "ACCEPTED" for key in """classifier_dropout classifier_pooling early_stopping
-    head_dim length_penalty num_return_sequences pad_token_id problem_type rope_scaling temperature top_k
-    top_p typical_p""".split()} | {("*", "torchscript"): "UNNAMED", ("gpt_neox", "hidden_size"): "UNNAMED",
-                             ("gpt_neox", "num_attention_heads"): "UNNAMED",
-                             ("stablelm", "num_attention_heads"): "UNNAMED",
-                             ("* labels", "architectures"): "UNNAMED",
-                             ("* labels", "id2label"): "UNNAMED REFUSED"}
+    head_dim length_penalty num_return_sequences pad_token_id problem_type rope_scaling
+    seq_classif_dropout temperature top_k top_p typical_p""".split()} | {
+        ("*", "torchscript"): "UNNAMED", ("gpt_neox", "hidden_size"): "UNNAMED",
+        ("gpt_neox", "num_attention_heads"): "UNNAMED",
+        ("stablelm", "num_attention_heads"): "UNNAMED",
+        ("* labels", "architectures"): "UNNAMED", ("* labels", "id2label"): "UNNAMED REFUSED"}
 
 
 def is_expected(model_type, head, key, verdict):
