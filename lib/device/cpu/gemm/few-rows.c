@@ -16,7 +16,8 @@
 #define MOST_DOTS   12 /* rows, where B is transposed */
 #define COLUMN_UNIT BLOCK
 #define BLOCK       DT_PANEL /* columns whose nodes are stacked */
-#define BLOCK_OF_1  4096     /* the same for one row, whose B is read sequentially */
+#define IN_SEQUENCE 3        /* rows, at most, with which B is read sequentially */
+#define BLOCK_OF_1  4096     /* columns, the same of these */
 #if DT_CPU_VECTOR == 16
 #define VECTORS 4 /* of a tile */
 #else
@@ -36,7 +37,7 @@ struct operands {
     const void *b;
     int64_t length, a_stride, b_stride;
     bool transposed; /* B is fp32 then */
-    bool sequential; /* one row, and B is not transposed */
+    bool sequential; /* at most IN_SEQUENCE rows, and B is not transposed */
     bool panel;      /* B is one, whose columns are b_stride apart */
 };
 
@@ -283,34 +284,57 @@ DT_CPU_INLINE void chain_block(const struct operands *all, int64_t columns, floa
     }
 }
 
-/* sums = steps more terms of the chains of one row, from 0 if first. */
-DT_CPU_INLINE void chain_steps(const float *a, const void *b, int64_t stride, int64_t columns,
-                               float *sums, int steps, bool first, bool bf16)
+/* sums = steps more terms of the chains of rows of A, from 0 if first. */
+DT_CPU_INLINE void chain_steps(const float *a, int64_t a_stride, const void *b, int64_t b_stride,
+                               int64_t columns, float *sums, int rows, int steps, bool first,
+                               bool bf16)
 {
     for (int64_t j = 0; j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR) {
-        dt_cpu_vector sum = first ? (dt_cpu_vector){0} : dt_cpu_vector_load(sums + j);
+        dt_cpu_vector sum[IN_SEQUENCE];
         DT_CPU_UNROLL
-        for (int i = 0; i < steps; i++)
-            sum = dt_cpu_vector_fma(dt_cpu_vector_of(a[i]), load_b(b, i * stride + j, bf16), sum);
-        dt_cpu_vector_store(sums + j, sum);
+        for (int r = 0; r < rows; r++)
+            sum[r] = first ? (dt_cpu_vector){0} : dt_cpu_vector_load(sums + r * BLOCK_OF_1 + j);
+        DT_CPU_UNROLL
+        for (int i = 0; i < steps; i++) {
+            dt_cpu_vector y = load_b(b, i * b_stride + j, bf16);
+            DT_CPU_UNROLL
+            for (int r = 0; r < rows; r++)
+                sum[r] = dt_cpu_vector_fma(dt_cpu_vector_of(a[r * a_stride + i]), y, sum[r]);
+        }
+        DT_CPU_UNROLL
+        for (int r = 0; r < rows; r++)
+            dt_cpu_vector_store(sums + r * BLOCK_OF_1 + j, sum[r]);
     }
 }
 
-/* One row: B is read sequentially, several of its rows at once. */
-DT_CPU_INLINE void chain_row(const struct operands *o, int64_t columns, float *sums, bool bf16)
+/* B is read sequentially, several of its rows at once. */
+DT_CPU_INLINE void chain_sequentially(const struct operands *o, int64_t columns, float *sums,
+                                      int rows, bool bf16)
 {
-    enum { AT_ONCE = 8 };
     const char *b = o->b;
+    const int at_once = rows == 1 ? 8 : 4; /* rows of B */
     int64_t k = 0, size = bf16 ? 2 : 4;
-    if (o->length == 0)
-        memset(sums, 0, (size_t)columns * sizeof *sums);
-    for (; k + AT_ONCE <= o->length; k += AT_ONCE)
-        chain_steps(o->a + k, b + k * o->b_stride * size, o->b_stride, columns, sums, AT_ONCE,
-                    k == 0, bf16);
+    for (int r = 0; r < rows && o->length == 0; r++)
+        memset(sums + r * BLOCK_OF_1, 0, (size_t)columns * sizeof *sums);
+    for (; k + at_once <= o->length; k += at_once)
+        chain_steps(o->a + k, o->a_stride, b + k * o->b_stride * size, o->b_stride, columns, sums,
+                    rows, at_once, k == 0, bf16);
     for (; k < o->length; k++)
-        chain_steps(o->a + k, b + k * o->b_stride * size, o->b_stride, columns, sums, 1, k == 0,
-                    bf16);
-    chain_columns(o, columns / DT_CPU_VECTOR * DT_CPU_VECTOR, columns, sums, 1, 0, bf16);
+        chain_steps(o->a + k, o->a_stride, b + k * o->b_stride * size, o->b_stride, columns, sums,
+                    rows, 1, k == 0, bf16);
+    chain_columns(o, columns / DT_CPU_VECTOR * DT_CPU_VECTOR, columns, sums, rows, BLOCK_OF_1,
+                  bf16);
+}
+
+DT_CPU_INLINE void chain_in_sequence(const struct operands *o, int64_t columns, float *sums,
+                                     int64_t rows, bool bf16)
+{
+    if (rows == 1)
+        chain_sequentially(o, columns, sums, 1, bf16);
+    else if (rows == 2)
+        chain_sequentially(o, columns, sums, 2, bf16);
+    else
+        chain_sequentially(o, columns, sums, 3, bf16);
 }
 
 static void chain(const struct operands *o, int64_t columns, float *to, int64_t rows, bool bf16)
@@ -322,9 +346,9 @@ static void chain(const struct operands *o, int64_t columns, float *to, int64_t 
     else if (o->panel)
         chain_block(o, columns, to, rows, false, true);
     else if (o->sequential && bf16)
-        chain_row(o, columns, to, true);
+        chain_in_sequence(o, columns, to, rows, true);
     else if (o->sequential)
-        chain_row(o, columns, to, false);
+        chain_in_sequence(o, columns, to, rows, false);
     else if (bf16)
         chain_block(o, columns, to, rows, true, false);
     else
@@ -340,7 +364,7 @@ static void add_node(float *restrict left, const float *restrict right, int64_t 
 
 static bool reads_sequentially(const struct dt_cpu_product *p)
 {
-    return p->c->rows == 1 && !p->how->transpose_b;
+    return p->c->rows <= IN_SEQUENCE && !p->how->transpose_b;
 }
 
 /* Columns area of C, whose rows of B are one panel if B has panels. */
@@ -375,7 +399,8 @@ static void multiply_columns(const struct dt_cpu_product *p, const float *wide,
         struct operands o = operands_of(p, wide, &p->chunks[i], area);
         chain(&o, area->columns, top, area->rows, p->first.b->dtype == DT_DTYPE_BF16);
         for (int j = 0; j < p->chunks[i].adds_kept; j++, top -= size)
-            add_node(top - size, top, area->rows == 1 ? area->columns : size);
+            for (int64_t r = 0; r < area->rows; r++)
+                add_node(top - size + r * width, top + r * width, area->columns);
     }
     for (int64_t i = 0; i < area->rows; i++) {
         float *sums = nodes + i * width;
