@@ -201,7 +201,8 @@ static enum tier find_container(struct dt_main_text *m, const struct dt_tree *t)
 static bool is_semantic(const struct dt_text_block *b)
 {
     return b->kind == DT_TAG_PARAGRAPH || b->kind == DT_TAG_ITEM || b->kind == DT_TAG_ROW ||
-           b->kind == DT_TAG_QUOTE || b->kind == DT_TAG_PRE || b->kind == DT_TAG_CELL;
+           b->kind == DT_TAG_QUOTE || b->kind == DT_TAG_PRE || b->kind == DT_TAG_CELL ||
+           b->kind == DT_TAG_TERM;
 }
 
 /* The blocks that are judged without neighbours; of the others kept remains as it is. */
@@ -211,6 +212,23 @@ static void drop_bad(struct dt_main_text *m, const struct dt_blocks *b)
         if (m->inherited[b->list[i].node] & bad_hints || m->quality[i] == BAD ||
             b->list[i].kind == DT_TAG_CAPTION)
             m->kept[i] = false;
+}
+
+/* Rows of a table, and items of a list, stay together: none is bad if less than half of all bytes
+ * are in links. */
+static void join_runs(struct dt_main_text *m, const struct dt_blocks *b)
+{
+    for (size_t i = 0, end; i < b->count; i = end) {
+        uint8_t kind = b->list[i].kind;
+        size_t size = 0, links = 0;
+        for (end = i; end < b->count && b->list[end].kind == kind; end++) {
+            size += b->list[end].size;
+            links += b->list[end].links;
+        }
+        if ((kind == DT_TAG_ITEM || kind == DT_TAG_ROW) && 2 * links < size)
+            for (size_t k = i; k < end; k++)
+                m->quality[k] = m->quality[k] == BAD ? SHORT : m->quality[k];
+    }
 }
 
 /* Items of a list, and rows of a table, are text together if few of their bytes are in links. */
@@ -303,6 +321,8 @@ static size_t attempt(struct dt_main_text *m, const struct dt_tree *t, const str
     sum_values(m, b, bad_hints);
     memset(m->kept, false, b->count);
     enum tier tier = find_container(m, t);
+    if (tier < TIERS)
+        join_runs(m, b);
     drop_bad(m, b);
     if (tier < TIERS)
         judge_runs(m, b);

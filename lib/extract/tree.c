@@ -7,7 +7,8 @@
 
 #include "extract/name-table.h"
 
-#define NONE UINT32_MAX
+#define NONE         UINT32_MAX
+#define LONGEST_MARK 3 /* bytes of the text of a link */
 
 /* What an open element is to the tree. */
 enum { FLAT, NODE, SKIP, TITLE };
@@ -48,8 +49,8 @@ static const struct dt_name_entry tags[] = {{"a", DT_TAG_LINK},
                                             {"section", DT_TAG_BLOCK},
                                             {"center", DT_TAG_BLOCK},
                                             {"dl", DT_TAG_BLOCK},
-                                            {"dt", DT_TAG_BLOCK},
-                                            {"dd", DT_TAG_BLOCK},
+                                            {"dt", DT_TAG_TERM},
+                                            {"dd", DT_TAG_TERM},
                                             {"address", DT_TAG_BLOCK},
                                             {"fieldset", DT_TAG_BLOCK},
                                             {"figure", DT_TAG_BLOCK},
@@ -101,12 +102,12 @@ static enum dt_tag find_tag(const char *name)
     return tag ? (enum dt_tag)tag : DT_TAG_INLINE;
 }
 
-/* An anchor without an address does not link. */
-static bool has_address(const char *const *attributes)
+/* The address of an anchor, "" if it is empty; NULL if it has none and does not link. */
+static const char *address_of(const char *const *attributes)
 {
     while (*attributes && strcmp(*attributes, "href") != 0)
         attributes += 2;
-    return *attributes != NULL;
+    return *attributes == NULL ? NULL : attributes[1] ? attributes[1] : "";
 }
 
 static struct dt_node *add_node(struct dt_tree *t, enum dt_tag tag, unsigned hints)
@@ -121,13 +122,49 @@ static struct dt_node *add_node(struct dt_tree *t, enum dt_tag tag, unsigned hin
     return node;
 }
 
-static void keep_address(struct dt_tree *t, struct dt_node *link, const char *const *attributes)
+static void keep_address(struct dt_tree *t, struct dt_node *link, const char *address)
 {
-    for (; t->addresses && *attributes; attributes += 2)
-        if (strcmp(*attributes, "href") == 0 && attributes[1]) {
-            link->size = (uint32_t)strlen(attributes[1]);
-            dt_buffer_append(&t->text, attributes[1], link->size);
+    link->level = address[0] == '#';
+    if (!t->addresses)
+        return;
+    link->size = (uint32_t)strlen(address);
+    dt_buffer_append(&t->text, address, link->size);
+}
+
+/* Bytes of the texts of a node. */
+static size_t text_size(const struct dt_tree *t, const struct dt_node *n, uint32_t end)
+{
+    size_t stop = end < t->count ? t->nodes[end].text : t->text.size;
+    return stop - n->text - (n->tag == DT_TAG_LINK ? n->size : 0);
+}
+
+/* A heading that links to its own place is no link; a mark of one character with such a link is no
+ * text. */
+static void end_heading(struct dt_tree *t, uint32_t heading)
+{
+    size_t whole = text_size(t, &t->nodes[heading], (uint32_t)t->count);
+    for (uint32_t i = heading + 1; i < t->count; i++) {
+        struct dt_node *n = &t->nodes[i];
+        if (n->tag != DT_TAG_LINK || n->level == 0)
+            continue;
+        size_t size = text_size(t, n, n->end);
+        if (2 * size > whole) {
+            n->tag = DT_TAG_INLINE;
+            n->hints = 0;
+        } else if (size <= LONGEST_MARK) {
+            n->hints |= DT_HINT_BOILER;
         }
+    }
+}
+
+/* Links in sentences of docutils and Sphinx: class "reference internal", which elsewhere names
+ * lists of references. */
+static bool is_reference(const char *const *attributes)
+{
+    for (; *attributes; attributes += 2)
+        if (strcmp(attributes[0], "class") == 0 && attributes[1])
+            return strncmp(attributes[1], "reference ", 10) == 0;
+    return false;
 }
 
 /* The kind of the element; a node that it opens is the innermost from now on. */
@@ -138,18 +175,21 @@ static int open_element(struct dt_tree *t, const char *name, const char *const *
         return SKIP;
     if (tag == DT_TAG_HEAD)
         return t->facts.title.size == 0 ? TITLE : SKIP;
-    if (tag == DT_TAG_LINK && !has_address(attributes))
+    const char *address = tag == DT_TAG_LINK ? address_of(attributes) : NULL;
+    if (tag == DT_TAG_LINK && address == NULL)
         tag = DT_TAG_INLINE;
     unsigned hints = dt_hints_of(attributes);
     if (tag == DT_TAG_BODY || tag == DT_TAG_MAIN || tag == DT_TAG_ARTICLE)
         hints &= ~(unsigned)(DT_HINT_BOILER | DT_HINT_HIDDEN);
+    if (tag == DT_TAG_LINK && is_reference(attributes))
+        hints = 0;
     if ((tag == DT_TAG_INLINE && hints == 0) || t->nodes_open == DT_TREE_DEPTH)
         return FLAT;
     struct dt_node *node = add_node(t, tag, hints);
     if (tag == DT_TAG_HEADING)
         node->level = (uint8_t)(name[1] - '0');
     if (tag == DT_TAG_LINK)
-        keep_address(t, node, attributes);
+        keep_address(t, node, address);
     t->open = (uint32_t)t->count - 1;
     t->nodes_open++;
     return NODE;
@@ -176,6 +216,8 @@ static void end(void *context, const char *name)
     if (kind != NODE)
         return;
     t->nodes[t->open].end = (uint32_t)t->count;
+    if (t->nodes[t->open].tag == DT_TAG_HEADING)
+        end_heading(t, t->open);
     t->open = t->nodes[t->open].parent;
     t->nodes_open--;
 }

@@ -34,6 +34,7 @@ enum dt_tag {
     DT_TAG_BLOCK,  /* div, section, dd and so on */
     DT_TAG_PARAGRAPH,
     DT_TAG_QUOTE,
+    DT_TAG_TERM,    /* dt, dd */
     DT_TAG_HEADING, /* h1 to h6 */
     DT_TAG_LIST,
     DT_TAG_ITEM,
@@ -59,7 +60,7 @@ struct dt_node {
     uint32_t size;   /* of that text */
     uint8_t tag;     /* enum dt_tag */
     uint8_t hints;   /* set of enum dt_hint */
-    uint8_t level;   /* of a heading: 1 to 6 */
+    uint8_t level;   /* of a heading: 1 to 6; of a link: 1 if it leads to a place of the page */
 };
 
 #define DT_TREE_DEPTH 512 /* of nodes; what is deeper belongs to the node above */

@@ -66,6 +66,47 @@ END
     grep -qF '(/a?b=1&copy=2&c&lt=3&ltd[©)' out || { cat out; return 1; }
 }
 
+@test "a heading that links to its own place is kept, without the mark of such a link" {
+    cat >page.html <<END
+<html><title>x</title><article><p>$text</p>
+<h2 id=a><a class=header href="#a">The first part</a></h2><p>$text One.</p>
+<h2 id=b>The second part<a class=headerlink href="#b">¶</a></h2><p>$text Two.</p>
+<h2><a href="/other">Another page</a></h2><p>$text Three.</p>
+<h2>The third part<span><a class=mark href="#c">#</a></span></h2><p>$text Four.</p></article>
+END
+    dt-extract -q page.html | jq -r .text >out
+    [ "$(sed "s|${text//./\\.}|T|" out)" = "$(printf '%s\n' T 'The first part' 'T One.' 'The second part' 'T Two.' 'T Three.' \
+        'The third part' 'T Four.')" ]
+}
+
+@test "names that Sphinx links, and terms of its lists of definitions, are text" {
+    cat >page.html <<END
+<html><title>x</title><article><p>The <a class="reference internal" href="#m"><code class="xref py py-mod">textwrap</code></a> module
+has a class.<a class="footnote-reference" href="#f">1</a> $text</p><dl class="py function"><dt class="sig">fill(text)</dt><dd><p>$text One.</p></dd>
+<dt class="sig">wrap(text)</dt><dd><p>$text Two.</p></dd></dl><div class=reference><ul><li>A book.</ul></div></article>
+END
+    dt-extract -q page.html | jq -r .text >out
+    [ "$(sed "s|${text//./\\.}|T|" out)" = "$(printf '%s\n' 'The textwrap module has a class. T' 'fill(text)' 'T One.' 'wrap(text)' 'T Two.')" ] ||
+        { cat out; return 1; }
+}
+
+@test "rows of a table and items of a list stay together where some have links" {
+    cat >page.html <<END
+<html><title>x</title><article><p>$text</p><table><tr><th>target<th>notes</tr>
+<tr><td><a href=/a>aarch64-one-linux</a><td>ARM</tr><tr><td>x86_64-two-linux<td>a processor that many machines have</tr>
+<tr><td><a href=/c>riscv64-three-linux</a><td>RISC</tr></table>
+<ul><li><a href=/d>A long name with a link</a> is short<li>A longer description of something else that has no link at all
+<li><a href=/e>Another name with a link</a>: too</ul><p>$text</p>
+<ul><li><a href=/f>Home</a> page<li><a href=/g>News today</a></ul><p>$text End.</p></article>
+END
+    dt-extract -q page.html | jq -r .text >out
+    grep -qxF 'aarch64-one-linux | ARM' out
+    grep -qxF 'riscv64-three-linux | RISC' out
+    grep -qxF -- '- A long name with a link is short' out
+    grep -qxF -- '- Another name with a link: too' out
+    refute grep -q 'Home\|News' out # a menu
+}
+
 @test "pages of a WARC file become documents" {
     { record warcinfo 'software: x'
         record request 'GET / HTTP/1.1'
