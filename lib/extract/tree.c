@@ -138,8 +138,8 @@ static size_t text_size(const struct dt_tree *t, const struct dt_node *n, uint32
     return stop - n->text - (n->tag == DT_TAG_LINK ? n->size : 0);
 }
 
-/* A heading that links to its own place is no link; a mark of one character with such a link is no
- * text. */
+/* A link from a heading to its own place is text as the rest of it, unless it is a mark of one
+ * character. */
 static void end_heading(struct dt_tree *t, uint32_t heading)
 {
     size_t whole = text_size(t, &t->nodes[heading], (uint32_t)t->count);

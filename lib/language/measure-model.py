@@ -92,7 +92,7 @@ def main(directory, *models):
         try:
             passages = choose(read(directory), known)
         except ImportError:
-            print(f"{read.__name__}: not measured, there is no spacy")
+            print(f"{read.__name__}: not measured, Python has no spacy")
             continue
         right = {name: collections.Counter() for name in names}
         taken = collections.defaultdict(collections.Counter)
