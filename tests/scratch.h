@@ -46,4 +46,14 @@ static inline int leave_scratch(void **state)
     return chdir("/") < 0 ? -1 : remove_scratch(state);
 }
 
+/* Writes a file, not through dt_file_write, which waits for the disk. */
+static inline void write_bytes(const char *path, const void *data, size_t size)
+{
+    remove(path); /* a file system may sync a file that is truncated and rewritten */
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
 #endif

@@ -3,33 +3,24 @@
 #ifndef TESTS_DOCUMENT_LISTED_H
 #define TESTS_DOCUMENT_LISTED_H
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "scratch.h"
+
 #include <string.h>
-#include <unistd.h>
 
 #include "document/document.h"
 
 static struct dt_error err;
 
-static void write_bytes(const char *path, const char *data, size_t size)
-{
-    remove(path); /* a file system may sync a file that is truncated and rewritten */
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, size, f), size);
-    assert_int_equal(fclose(f), 0);
-}
-
 /* Appends "id=text{meta}|" for each document, to compare all at once. */
-static int list(const struct dt_documents_options *options, const char *data, size_t size,
-                struct dt_buffer *out, struct dt_documents_losses *losses)
+static inline int list_on(int threads, char *const *paths, int count,
+                          const struct dt_documents_options *options, struct dt_buffer *out,
+                          struct dt_documents_losses *losses)
 {
-    static char *const paths[] = {"f"};
     struct dt_documents *docs = NULL;
     struct dt_document doc = DT_DOCUMENT_EMPTY;
-    write_bytes("f", data, size);
-    int rc = dt_documents_open(&docs, paths, 1, options, &err);
+    struct dt_documents_options with_threads = *options;
+    with_threads.threads = threads;
+    int rc = dt_documents_open(&docs, paths, count, &with_threads, &err);
     dt_buffer_clear(out);
     dt_buffer_add_string(out, "");
     while (rc >= 0 && (rc = dt_documents_next(docs, &doc, &err)) > 0) {
@@ -46,16 +37,76 @@ static int list(const struct dt_documents_options *options, const char *data, si
     return rc;
 }
 
-static void assert_reads(enum dt_document_format format, const char *field, const char *data,
-                         size_t size, const char *expected)
+/* The same with threads must give the same documents and the same error. */
+static inline int list_files(char *const *paths, int count,
+                             const struct dt_documents_options *options, struct dt_buffer *out,
+                             struct dt_documents_losses *losses)
+{
+    struct dt_buffer alone = DT_BUFFER_EMPTY;
+    int rc = list_on(0, paths, count, options, &alone, NULL);
+    struct dt_error first = err;
+    assert_int_equal(list_on(3, paths, count, options, out, losses), rc);
+    assert_int_equal(out->size, alone.size);
+    assert_memory_equal(out->data, alone.data, alone.size);
+    if (rc < 0)
+        assert_string_equal(err.text, first.text);
+    dt_buffer_release(&alone);
+    return rc;
+}
+
+/* The same of a file with these bytes. */
+static inline int list(const struct dt_documents_options *options, const char *data, size_t size,
+                       struct dt_buffer *out, struct dt_documents_losses *losses)
+{
+    char *const paths[] = {"f"};
+    write_bytes("f", data, size);
+    return list_files(paths, 1, options, out, losses);
+}
+
+static inline void assert_lists(const struct dt_documents_options *options, const char *data,
+                                size_t size, const char *expected)
 {
     struct dt_buffer out = DT_BUFFER_EMPTY;
-    const struct dt_documents_options options = {.format = format, .field = field};
-    int rc = list(&options, data, size, &out, NULL);
-    if (rc < 0)
+    if (list(options, data, size, &out, NULL) < 0)
         fail_msg("%s", err.text);
     assert_string_equal(out.data, expected);
     dt_buffer_release(&out);
+}
+
+static inline void assert_reads(enum dt_document_format format, const char *field, const char *data,
+                                size_t size, const char *expected)
+{
+    const struct dt_documents_options options = {.format = format, .field = field};
+    assert_lists(&options, data, size, expected);
+}
+
+static inline void assert_documents(enum dt_document_format format, const char *data, size_t size,
+                                    const char *expected)
+{
+    bool cuts = format == DT_DOCUMENT_FORMAT_SEPARATOR || format == DT_DOCUMENT_FORMAT_SPLIT;
+    const struct dt_documents_options options = {.format = format,
+                                                 .separator = cuts ? "<sep>" : NULL};
+    assert_lists(&options, data, size, expected);
+}
+
+#define DOCUMENTS(format, data, expected) assert_documents(format, data, sizeof data - 1, expected)
+#define JSONL(data, expected)             DOCUMENTS(DT_DOCUMENT_FORMAT_JSONL, data "\n", expected)
+
+static inline void assert_error(enum dt_document_format format, const char *separator,
+                                const char *data, const char *reason)
+{
+    const struct dt_documents_options options = {.format = format, .separator = separator};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    assert_int_equal(list(&options, data, strlen(data), &out, NULL), DT_EFORMAT);
+    assert_int_equal(strncmp(err.text, reason, strlen(reason)), 0);
+    dt_buffer_release(&out);
+}
+
+static inline void assert_refused(enum dt_document_format format, const char *data,
+                                  const char *reason)
+{
+    assert_error(format, NULL, data, reason);
+    assert_string_equal(err.text, reason);
 }
 
 #endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "scratch.h"
-
 #include "listed.h"
 
 #define CSV(field, data, expected)                                                                 \
@@ -8,7 +6,7 @@
 #define AUTO(data, expected)                                                                       \
     assert_reads(DT_DOCUMENT_FORMAT_AUTO, NULL, data, sizeof data - 1, expected)
 
-static void assert_refused(const char *field, const char *data, const char *reason)
+static void assert_field_refused(const char *field, const char *data, const char *reason)
 {
     struct dt_buffer out = DT_BUFFER_EMPTY;
     const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_CSV, .field = field};
@@ -55,19 +53,23 @@ static void other_separators_are_found(void **state)
 static void what_is_wrong_is_named(void **state)
 {
     (void)state;
-    assert_refused(NULL, "id,body\n1,a\n", "f: has no column 'text', but id, body; --field NAME");
-    assert_refused("x", "text\na\n", "f: has no column 'x', but text; ");
-    assert_refused(NULL, "text,a,a\n", "f: two columns of its header are named 'a'");
-    assert_refused(NULL, "\"text\n", "f:1: the input ends inside a quoted value");
-    assert_refused(NULL, "text,n\na,1\nb\n", "f:3: expected 2 columns, as in the header, found 1");
-    assert_refused(NULL, "text\n\"a\nb\"\n1,2\n", "f:4: expected 1 columns");
-    assert_refused(NULL, "text\n\"a\"b\n", "f:2: a quotation mark is inside a value");
-    assert_refused(NULL, "text,n\na \"b\" c,1\n", "f:2: a quotation mark is inside a value");
-    assert_refused(NULL, "n,text\n1,\"stray\n2,b\n3,\"c\"\n", "f:2: a quotation mark is inside");
-    assert_refused(NULL, "n,text\n1,\"stray\n2,b\n3,\"\n", "f:2: the quoted value ends in line 4");
-    assert_refused(NULL, "text,n\n\"stray,1\nb,2\nc,\",3\n",
-                   "f:2: the quoted value ends in line 4");
-    assert_refused(NULL, "text\n\n\"a\nb\n", "f:3: the input ends inside a quoted value");
+    assert_field_refused(NULL, "id,body\n1,a\n",
+                         "f: has no column 'text', but id, body; --field NAME");
+    assert_field_refused("x", "text\na\n", "f: has no column 'x', but text; ");
+    assert_field_refused(NULL, "text,a,a\n", "f: two columns of its header are named 'a'");
+    assert_field_refused(NULL, "\"text\n", "f:1: the input ends inside a quoted value");
+    assert_field_refused(NULL, "text,n\na,1\nb\n",
+                         "f:3: expected 2 columns, as in the header, found 1");
+    assert_field_refused(NULL, "text\n\"a\nb\"\n1,2\n", "f:4: expected 1 columns");
+    assert_field_refused(NULL, "text\n\"a\"b\n", "f:2: a quotation mark is inside a value");
+    assert_field_refused(NULL, "text,n\na \"b\" c,1\n", "f:2: a quotation mark is inside a value");
+    assert_field_refused(NULL, "n,text\n1,\"stray\n2,b\n3,\"c\"\n",
+                         "f:2: a quotation mark is inside");
+    assert_field_refused(NULL, "n,text\n1,\"stray\n2,b\n3,\"\n",
+                         "f:2: the quoted value ends in line 4");
+    assert_field_refused(NULL, "text,n\n\"stray,1\nb,2\nc,\",3\n",
+                         "f:2: the quoted value ends in line 4");
+    assert_field_refused(NULL, "text\n\n\"a\nb\n", "f:3: the input ends inside a quoted value");
 }
 
 static void bad_rows_follow_the_policy(void **state)

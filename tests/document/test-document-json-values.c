@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "scratch.h"
-
 #include "listed.h"
 
 #define READS(field, data, expected)                                                               \
     assert_reads(DT_DOCUMENT_FORMAT_AUTO, field, data, sizeof data - 1, expected)
 
-static void assert_refused(const char *field, const char *data, const char *reason)
+static void assert_field_refused(const char *field, const char *data, const char *reason)
 {
     struct dt_buffer out = DT_BUFFER_EMPTY;
     const struct dt_documents_options options = {
@@ -38,12 +36,13 @@ static void a_list_in_an_object_is_named_by_the_field(void **state)
     (void)state;
     READS("x.rows[].t.u", file, "f:1=a{\"t\":{}}|f:2=b{\"t\":{}}|");
     READS("r[].t", "{\n\"r\":[]}\n{\"r\":[{\"t\":\"a\"}]}", "f:1=a|");
-    assert_refused("x.none[].t", file, "f: has no list 'x.none', which --field x.none[].t names");
-    assert_refused("x.y[].t", file, "f: has no list 'x.y', which --field x.y[].t names");
-    assert_refused("x[].t", file, "f: has no list 'x', which --field x[].t names");
-    assert_refused("r[].t", "{\"r\":[]",
-                   "f: ends inside the value of JSON that begins in line 1: the "
-                   "file was cut, or a quotation mark or a bracket is missing");
+    assert_field_refused("x.none[].t", file,
+                         "f: has no list 'x.none', which --field x.none[].t names");
+    assert_field_refused("x.y[].t", file, "f: has no list 'x.y', which --field x.y[].t names");
+    assert_field_refused("x[].t", file, "f: has no list 'x', which --field x[].t names");
+    assert_field_refused("r[].t", "{\"r\":[]",
+                         "f: ends inside the value of JSON that begins in line 1: the "
+                         "file was cut, or a quotation mark or a bracket is missing");
 }
 
 /* Of what is wrong between elements the rest of the file cannot be found. */
@@ -52,18 +51,18 @@ static void errors_between_elements_end_the_file(void **state)
     static const char cut[] = ": the file was cut, or a quotation mark or a bracket is missing";
     char expected[200];
     (void)state;
-    assert_refused(NULL, "[{\"text\":\"a\"}\n{}]", "f:2: ',' or ']' expected");
-    assert_refused(NULL, "[{\"text\":\"a\"},\n]",
-                   "f:2: a bracket closes one of the other kind, or none");
-    assert_refused(NULL, "[{\"text\":\"a\"]",
-                   "f:1: a bracket closes one of the other kind, or none");
-    assert_refused(NULL, "[{\"text\":\"a\"}]\n\nx", "f:3: a JSON array or object expected");
+    assert_field_refused(NULL, "[{\"text\":\"a\"}\n{}]", "f:2: ',' or ']' expected");
+    assert_field_refused(NULL, "[{\"text\":\"a\"},\n]",
+                         "f:2: a bracket closes one of the other kind, or none");
+    assert_field_refused(NULL, "[{\"text\":\"a\"]",
+                         "f:1: a bracket closes one of the other kind, or none");
+    assert_field_refused(NULL, "[{\"text\":\"a\"}]\n\nx", "f:3: a JSON array or object expected");
     snprintf(expected, sizeof expected, "f: ends inside the value of JSON that begins in line 2%s",
              cut);
-    assert_refused(NULL, "\n[{\"text\":\"a\"},\n", expected);
-    assert_refused(NULL, "[\n{\"text\":\"a}\n]", expected);
-    assert_refused(NULL, "[\n{\1\2", expected);
-    assert_refused(NULL, "[\n{\"text\":\"a\\\"}]", expected);
+    assert_field_refused(NULL, "\n[{\"text\":\"a\"},\n", expected);
+    assert_field_refused(NULL, "[\n{\"text\":\"a}\n]", expected);
+    assert_field_refused(NULL, "[\n{\1\2", expected);
+    assert_field_refused(NULL, "[\n{\"text\":\"a\\\"}]", expected);
 }
 
 static void bad_elements_follow_the_policy(void **state)

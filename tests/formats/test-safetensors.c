@@ -51,11 +51,6 @@ static int read_two(const struct dt_extra_tensor *extras)
     return dt_safetensors_read(path, two, 2, extras, &err);
 }
 
-static void write_bytes(const void *data, size_t size)
-{
-    assert_int_equal(dt_file_write(path, data, size, &err), 0);
-}
-
 /* Writes a file with this header and data_size bytes of data, zeros and then ones. */
 static void write_header(const char *header, size_t data_size)
 {
@@ -65,7 +60,7 @@ static void write_header(const char *header, size_t data_size)
     dt_buffer_add_string(&b, header);
     for (size_t i = 0; i < data_size; i++)
         dt_buffer_add_char(&b, i < 24 ? 0 : 1);
-    write_bytes(b.data, b.size);
+    write_bytes(path, b.data, b.size);
     dt_buffer_release(&b);
 }
 
@@ -152,12 +147,12 @@ static void invalid_headers_are_refused(void **state)
     const char *early = "is not a safetensors file, or ends too early";
     const uint64_t sizes[] = {100000001, 1, UINT64_MAX, UINT64_MAX - 7};
     for (size_t size = 0; size < 8; size++) {
-        write_bytes("\0\0\0\0\0\0\0", size);
+        write_bytes(path, "\0\0\0\0\0\0\0", size);
         assert_int_equal(read_two(NULL), DT_EFORMAT);
         assert_non_null(strstr(err.text, early));
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        write_bytes(&sizes[i], 8);
+        write_bytes(path, &sizes[i], 8);
         assert_int_equal(read_two(NULL), DT_EFORMAT);
         assert_non_null(strstr(err.text, early));
     }
@@ -417,12 +412,12 @@ static void damaged_compressed_files_are_refused(void **state)
     assert_int_equal(dt_safetensors_write(path, two, 2, true, &err), 0);
     assert_int_equal(dt_file_read(path, 1000, &file, &size, &err), 0);
     for (size_t n = 0; n < size; n++) {
-        write_bytes(file, n);
+        write_bytes(path, file, n);
         assert_int_equal(read_two(NULL), DT_EFORMAT);
     }
     for (size_t bit = 0; bit < 8 * size; bit++) {
         file[bit / 8] = (char)(file[bit / 8] ^ 1 << bit % 8);
-        write_bytes(file, size);
+        write_bytes(path, file, size);
         int rc = read_two(NULL);
         if (rc == 0) /* an unused bit of the zstd frame header */
             assert_filled();

@@ -48,16 +48,6 @@ static void add_zstd(struct dt_buffer *file, const char *data, size_t size)
     ZSTD_freeCCtx(context);
 }
 
-/* Not through dt_file_write, which waits for the disk. */
-static void write_bytes(const char *path, const char *data, size_t size)
-{
-    remove(path); /* a file system may sync a file that is truncated and rewritten */
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, size, f), size);
-    assert_int_equal(fclose(f), 0);
-}
-
 static void write_file(const char *path, const struct dt_buffer *content, size_t size)
 {
     write_bytes(path, content->data, size);

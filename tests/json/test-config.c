@@ -39,19 +39,11 @@ static const struct dt_setting schema[] = {
 static struct dt_error err;
 static const char path[] = "config.yaml";
 
-static void write_bytes(const char *text, size_t size)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_int_equal(fwrite(text, 1, size, f), size);
-    assert_int_equal(fclose(f), 0);
-}
-
 static int read_text(const char *text, struct object *o)
 {
     memset(o, 0, sizeof *o);
     dt_config_defaults(schema, o);
-    write_bytes(text, strlen(text));
+    write_bytes(path, text, strlen(text));
     return dt_config_read(schema, o, path, &err);
 }
 

@@ -17,11 +17,10 @@ static void add_record(struct dt_buffer *b, const char *type, const char *more, 
                      type, more, strlen(block), block);
 }
 
-static char *write_bytes(const void *data, size_t size)
+static char *write_warc(const void *data, size_t size)
 {
-    struct dt_error err;
     char *path = dt_asprintf("%s/file", scratch);
-    assert_return_code(dt_file_write(path, data, size, &err), 0);
+    write_bytes(path, data, size);
     return path;
 }
 
@@ -32,7 +31,7 @@ static struct dt_buffer read_all(const void *data, size_t size, size_t limit)
     struct dt_warc_record r = {0};
     struct dt_input *in;
     struct dt_error err;
-    char *path = write_bytes(data, size);
+    char *path = write_warc(data, size);
     int rc;
     assert_return_code(dt_input_open_bytes(&in, path, &err), 0);
     struct dt_warc *warc = dt_warc_open(in, limit);
@@ -144,7 +143,7 @@ static void damage_has_the_bytes_up_to_the_next_record(void **state)
     struct dt_error err;
     dt_buffer_add_string(&b, "WARC/1.0\r\nContent-Length: x\r\n\r\nlost\r\n\r\n");
     add_record(&b, "response", "", "next");
-    char *path = write_bytes(b.data, b.size);
+    char *path = write_warc(b.data, b.size);
     assert_return_code(dt_input_open_bytes(&in, path, &err), 0);
     struct dt_warc *warc = dt_warc_open(in, LIMIT);
     assert_int_equal(dt_warc_next(warc, &r, &err), DT_EFORMAT);
