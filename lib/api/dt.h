@@ -60,6 +60,7 @@ void dt_api_free(void *memory);
 
 /* --- tokenizers ------------------------------------------------------------------------------- */
 
+/* The functions of token/tokenizer.h, which says more of ids, special tokens and decoding. */
 struct dt_api_tokenizer;
 
 /* path: tokenizer.json, tokenizer.model, a file of tiktoken, vocab.txt, or the directory of one:
@@ -72,13 +73,13 @@ void dt_api_tokenizer_close(struct dt_api_tokenizer *t);
 uint32_t dt_api_tokenizer_size(const struct dt_api_tokenizer *t); /* highest id + 1 */
 /* The token that ends documents, or DT_API_NONE. */
 uint32_t dt_api_tokenizer_end(const struct dt_api_tokenizer *t);
-/* Equal for tokenizers that give equal ids; shards and models record it. */
+/* Shards and models record it. */
 uint64_t dt_api_tokenizer_fingerprint(const struct dt_api_tokenizer *t);
-/* The id of a token, special or not, by its bytes; DT_API_NONE if there is none. */
+/* DT_API_NONE if no token has these bytes. */
 uint32_t dt_api_tokenizer_find(const struct dt_api_tokenizer *t, const char *bytes, size_t size);
-/* The bytes of a token; borrowed from t. *size is 0 if the id is unused. */
+/* Borrowed from t; *size is 0 if the id is unused. */
 const char *dt_api_tokenizer_token(const struct dt_api_tokenizer *t, uint32_t id, size_t *size);
-/* 1 if the token is special, such as "[MASK]"; 0 otherwise. */
+/* 1 or 0. */
 int dt_api_tokenizer_is_special(const struct dt_api_tokenizer *t, uint32_t id);
 
 enum dt_api_encode {
@@ -101,8 +102,8 @@ void dt_api_encoding_release(struct dt_api_encoding *e);
 int dt_api_tokenizer_encode(struct dt_api_tokenizer *t, const char *const *texts,
                             const size_t *sizes, size_t n, const char *frame, unsigned flags,
                             int threads, struct dt_api_encoding *e, char *error);
-/* The text of the ids, special tokens included: *size bytes and a final 0; free with dt_api_free.
- * DT_API_EFORMAT names the first id outside the vocabulary. */
+/* *size bytes and a final 0; free with dt_api_free. DT_API_EFORMAT: an id outside the vocabulary.
+ */
 int dt_api_tokenizer_decode(const struct dt_api_tokenizer *t, const uint32_t *ids, size_t count,
                             char **text, size_t *size, char *error);
 

@@ -579,6 +579,14 @@ int dt_file_make_directories(const char *path, struct dt_error *err)
     return rc;
 }
 
+int dt_file_make_parent(const char *path, struct dt_error *err)
+{
+    char *parent = dt_strndup(path, (size_t)(dt_path_base(path) - path));
+    int rc = dt_file_make_directories(parent, err);
+    free(parent);
+    return rc;
+}
+
 static int remove_entry(const char *path, struct dt_error *err)
 {
     struct stat st;

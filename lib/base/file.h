@@ -102,6 +102,8 @@ bool dt_file_is_regular(const char *path);
 int dt_file_probe(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Creates a directory and its missing parents; an existing one is fine. */
 int dt_file_make_directories(const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* Creates the directory that holds the path. */
+int dt_file_make_parent(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Removes a directory and all it holds; an absent one is fine, a link is an error. */
 int dt_file_remove_tree(const char *path, struct dt_error *err);
 /* Syncs the entries of a directory. */

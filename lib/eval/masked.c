@@ -38,15 +38,6 @@ struct measurement {
     float *losses, *hits;
 };
 
-static uint32_t find_mask(const struct dt_tokenizer *t)
-{
-    static const char *const spellings[] = {"[MASK]", "<mask>", "<|mask|>"};
-    uint32_t id = DT_NO_TOKEN;
-    for (int i = 0; i < 3 && id == DT_NO_TOKEN; i++)
-        id = dt_tokenizer_find(t, spellings[i], strlen(spellings[i]));
-    return id;
-}
-
 static int open_masking(struct measurement *m, struct dt_error *err)
 {
     const struct dt_tokenizer *t = m->subject->tokenizer;
@@ -54,7 +45,7 @@ static int open_masking(struct measurement *m, struct dt_error *err)
     uint8_t *flags = dt_alloc(size, 1);
     for (uint32_t id = 0; id < size; id++)
         flags[id] = dt_tokenizer_is_special(t, id) ? DT_ID_SPECIAL : 0;
-    m->mask = find_mask(t);
+    m->mask = dt_tokenizer_find_mask(t);
     m->eot = dt_tokenizer_eot(t);
     const struct dt_masking_options options = {
         .flags = flags, .count = size, .mask = m->mask, .rate = m->how->rate, .seed = m->how->seed};

@@ -141,20 +141,12 @@ char *dt_hub_cache_commit(const struct dt_hub_name *n)
     return text;
 }
 
-static int make_parent(const char *path, struct dt_error *err)
-{
-    char *parent = dt_strndup(path, (size_t)(dt_path_base(path) - path));
-    int rc = dt_file_make_directories(parent, err);
-    free(parent);
-    return rc;
-}
-
 int dt_hub_cache_set_commit(const struct dt_hub_name *n, const char *commit, struct dt_error *err)
 {
     char *path = ref_path(n);
     int rc = 0;
     if (!dt_hub_is_commit(n->revision)) {
-        rc = make_parent(path, err);
+        rc = dt_file_make_parent(path, err);
         rc = rc < 0 ? rc : dt_file_write(path, commit, strlen(commit), err);
     }
     free(path);
@@ -172,7 +164,7 @@ int dt_hub_cache_link(const struct dt_hub_name *n, const char *commit, const cha
     for (const char *at = file; (at = strchr(at, '/')) != NULL; at++)
         dt_buffer_add_string(&target, "../");
     dt_buffer_printf(&target, "blobs/%s", etag);
-    int rc = make_parent(path, err);
+    int rc = dt_file_make_parent(path, err);
     rc = rc < 0 ? rc : dt_file_replace_symlink(target.data, path, err);
     dt_buffer_release(&target);
     free(path);
@@ -183,7 +175,7 @@ int dt_hub_cache_lock(const struct dt_hub_name *n, const char *etag, struct dt_e
 {
     char *root = cache_root(), *folder = folder_of(n);
     char *path = dt_asprintf("%s/.locks/%s/%s.lock", root, folder, etag);
-    int rc = make_parent(path, err), fd = -1;
+    int rc = dt_file_make_parent(path, err), fd = -1;
     if (rc == 0 && (fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644)) < 0)
         rc = dt_fail_errno(err, "cannot create '%s'", path);
     while (rc == 0 && flock(fd, LOCK_EX) < 0)

@@ -46,6 +46,8 @@ uint32_t dt_tokenizer_eot(const struct dt_tokenizer *t);
 uint64_t dt_tokenizer_fingerprint(const struct dt_tokenizer *t);
 /* The id of a token by its bytes, including special tokens; DT_NO_TOKEN if absent. */
 uint32_t dt_tokenizer_find(const struct dt_tokenizer *t, const char *bytes, size_t size);
+/* The token of masked language modelling, "[MASK]" or "<mask>"; DT_NO_TOKEN if absent. */
+uint32_t dt_tokenizer_find_mask(const struct dt_tokenizer *t);
 /* The bytes of a token; borrowed. *size is 0 if the id is unused. */
 const char *dt_tokenizer_bytes(const struct dt_tokenizer *t, uint32_t id, size_t *size);
 /* Whether the token is special, such as "[MASK]": text encodes to it only if the encoder

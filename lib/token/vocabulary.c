@@ -124,6 +124,15 @@ uint32_t dt_tokenizer_find(const struct dt_tokenizer *t, const char *bytes, size
     return t->index_size ? *index_slot(t, bytes, size) : DT_NO_TOKEN;
 }
 
+uint32_t dt_tokenizer_find_mask(const struct dt_tokenizer *t)
+{
+    static const char *const spellings[] = {"[MASK]", "<mask>", "<|mask|>"};
+    uint32_t id = DT_NO_TOKEN;
+    for (int i = 0; i < 3 && id == DT_NO_TOKEN; i++)
+        id = dt_tokenizer_find(t, spellings[i], strlen(spellings[i]));
+    return id;
+}
+
 const char *dt_tokenizer_bytes(const struct dt_tokenizer *t, uint32_t id, size_t *size)
 {
     *size = id < t->size ? t->tokens[id].length : 0;

@@ -2,19 +2,9 @@
 #include "train/objective.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 #include "token/tokenizer.h"
-
-static uint32_t find_mask(const struct dt_tokenizer *t)
-{
-    static const char *const spellings[] = {"[MASK]", "<mask>", "<|mask|>"};
-    uint32_t id = DT_NO_TOKEN;
-    for (int i = 0; i < 3 && id == DT_NO_TOKEN; i++)
-        id = dt_tokenizer_find(t, spellings[i], strlen(spellings[i]));
-    return id;
-}
 
 static uint8_t *list_flags(const struct dt_tokenizer *t)
 {
@@ -33,7 +23,7 @@ static int open_masking(struct dt_objective *o, const struct dt_settings *s,
     struct dt_masking_options options = {
         .flags = flags,
         .count = dt_tokenizer_size(t),
-        .mask = find_mask(t),
+        .mask = dt_tokenizer_find_mask(t),
         .rate = s->data.mask_rate,
         .whole_words = s->data.mask_whole_words,
         .seed = (uint64_t)s->training.seed,

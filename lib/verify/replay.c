@@ -86,20 +86,12 @@ static int check_raw(const struct dt_replay_input *in, struct dt_error *err)
     return rc;
 }
 
-static int make_parent(const char *path, struct dt_error *err)
-{
-    char *parent = dt_strndup(path, (size_t)(dt_path_base(path) - path));
-    int rc = dt_file_make_directories(parent, err);
-    free(parent);
-    return rc;
-}
-
 static int link_raw(const struct dt_replay_input *in, const char *directory, struct dt_error *err)
 {
     char target[PATH_MAX], *link = dt_path_join(directory, in->place);
     int rc = realpath(in->source, target) == NULL
                  ? dt_fail_errno(err, "cannot find '%s'", in->source)
-                 : make_parent(link, err);
+                 : dt_file_make_parent(link, err);
     rc = rc < 0 ? rc : dt_file_replace_symlink(target, link, err);
     free(link);
     return rc;
