@@ -5,13 +5,14 @@ setup_file() {
     cd "$BATS_FILE_TMPDIR"
     make_data 200 300
     train() {
-        dt-train -q --set model.hidden_size=64 --set model.num_layers=2 --set model.num_heads=4 \
+        dt-train -q -j 1 --set model.hidden_size=64 --set model.num_layers=2 --set model.num_heads=4 \
             --set model.max_seq_len=48 --set training.batch_size=4 --set training.warmup_steps=1 \
-            --set training.max_steps=40 --set training.learning_rate=3e-3 -t tok.json "$@" data
+            --set training.max_steps=10 --set training.learning_rate=3e-3 -t tok.json "$@" data
     }
-    train -o gpt2
-    train -o gpt2-b --set training.seed=7
-    train -o llama --set model.name=llama --set model.num_kv_heads=2
+    longer=(--set training.max_steps=40)
+    train -o gpt2 "${longer[@]}"
+    train -o gpt2-b "${longer[@]}" --set training.seed=7
+    train -o llama "${longer[@]}" --set model.name=llama --set model.num_kv_heads=2
     train -o tied --set model.name=llama --set model.tie_word_embeddings=true
     train -o qwen3 --set model.name=llama --set model.num_kv_heads=2 --set model.qk_norm=true
     train -o olmo2 --set model.name=olmo2 --set model.num_kv_heads=2 --set model.qk_norm=true

@@ -12,7 +12,8 @@ small=(--set model.name=llama --set model.hidden_size=40 --set model.num_layers=
     --set training.eval_batches=3 --set training.save_interval=5)
 logged=(--set training.log_interval=1)
 
-@test "cp 2, 3 and 4, with tp, pp and dp: the curves of one rank over 20 steps" {
+@test "cp 2, 3 and 4, with tp, pp and dp: the curves of one rank over ten steps" {
+    small+=(--set training.max_steps=10 --set training.eval_interval=5)
     one=$(ranks 1 -o run-1 "${logged[@]}")
     for mesh in "1 1 1 2" "1 2 1 3" "1 1 2 4" "2 2 1 2" "2 1 2 2"; do
         read -r pp dp tp cp <<<"$mesh"
