@@ -192,6 +192,13 @@ struct place {
     struct line *line; /* NULL: the piece is too long for a key; key.low: its hash */
 };
 
+/* Whether a line will remember a piece without losing another one, as most pieces of a first pass:
+ * they need not be in pieces_cache too. */
+static bool stays_in_line(const struct place *place, size_t count)
+{
+    return place->line && count <= KEY_IDS && place->line->entries[1].key.high == 0;
+}
+
 /* Encodes a piece that is not in its line. */
 static void encode_rare(struct dt_encoder *e, const unsigned char *piece, size_t size,
                         const struct place *place, struct dt_ids *ids)
@@ -209,7 +216,8 @@ static void encode_rare(struct dt_encoder *e, const unsigned char *piece, size_t
         memcpy(to, found, count * sizeof *to);
     } else {
         count = dt_model_encode(e->tokenizer, &e->work, piece, size, to, NULL);
-        dt_piece_cache_add(&e->pieces_cache, piece, size, hash, to, count);
+        if (!stays_in_line(place, count))
+            dt_piece_cache_add(&e->pieces_cache, piece, size, hash, to, count);
     }
     ids->count += count;
     if (place->line)

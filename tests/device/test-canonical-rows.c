@@ -16,6 +16,7 @@ static int open_all(void **state)
 {
     (void)state;
     static const char *names[] = {"cpu-generic", "cpu-avx2", "cpu-avx512"};
+    static const int threads[] = {1, 2, 9}; /* 9 divide columns, too */
     struct dt_error err;
     bool other = getenv("DT_TEST_ENGINE") != NULL;
     if (other)
@@ -26,8 +27,8 @@ static int open_all(void **state)
         bool supported = open_isa(names[i]) == 0 && strcmp(dev->isa, names[i] + 4) == 0;
         dt_device_close(dev);
         dev = NULL;
-        for (int threads = 1; supported && threads <= 3; threads++)
-            if (dt_device_open(&devices[count++], names[i], threads, &err))
+        for (int t = 0; supported && t < 3; t++)
+            if (dt_device_open(&devices[count++], names[i], threads[t], &err))
                 fail_msg("%s", err.text);
     }
     print_message("%d engines\n", count);
