@@ -2,8 +2,18 @@
 #include "checkpoint/state-copy.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
+
+/* Receives the pieces of a state in order: where a piece begins in the copy, and its values. */
+struct visitor {
+    void (*visit)(struct visitor *, int64_t first, const struct dt_snapshot_piece *piece);
+    struct dt_device *device;
+    float *values;
+    struct dt_state_shard *shard;
+    size_t capacity;
+};
 
 /* Where each tensor of a part begins, and as the last entry where the part ends; the caller frees
  * it. */
@@ -20,11 +30,9 @@ static int64_t *offsets_of(const struct dt_train_state *s, enum dt_snapshot_part
     return offsets;
 }
 
-/* Calls visit, unless it is NULL, for each piece that this rank holds. Returns the number of
- * values. */
-static int64_t visit_pieces(const struct dt_train_state *s, float *values,
-                            void (*visit)(struct dt_device *, float *host, float *device,
-                                          size_t bytes))
+/* Visits the pieces that this rank holds, or only those that it owns. Returns the number of values
+ * of the whole state. v NULL: visits none. */
+static int64_t visit_pieces(const struct dt_train_state *s, bool held, struct visitor *v)
 {
     int64_t end = 0;
     for (int part = 0; part < DT_SNAPSHOT_PARTS; part++) {
@@ -34,10 +42,9 @@ static int64_t visit_pieces(const struct dt_train_state *s, float *values,
             continue;
         int64_t *offsets = offsets_of(s, (enum dt_snapshot_part)part, end, &tensors);
         struct dt_snapshot_piece *pieces =
-            visit ? dt_snapshot_pieces(s, (enum dt_snapshot_part)part, true, 1, &count) : NULL;
+            v ? dt_snapshot_pieces(s, (enum dt_snapshot_part)part, held, 1, &count) : NULL;
         for (size_t i = 0; i < count; i++)
-            visit(s->model->device, values + offsets[pieces[i].tensor] + pieces[i].first,
-                  pieces[i].device, (size_t)pieces[i].count * sizeof *values);
+            v->visit(v, offsets[pieces[i].tensor] + pieces[i].first, &pieces[i]);
         end = offsets[tensors];
         free(pieces);
         free(offsets);
@@ -49,29 +56,35 @@ void dt_state_copy_allocate(struct dt_state_copy *c, const struct dt_train_state
 {
     if (c->values)
         return;
-    c->count = visit_pieces(s, NULL, NULL);
+    c->count = visit_pieces(s, true, NULL);
     c->values = dt_alloc((size_t)c->count, sizeof *c->values);
 }
 
-static void download(struct dt_device *dev, float *host, float *device, size_t bytes)
+static void download(struct visitor *v, int64_t first, const struct dt_snapshot_piece *p)
 {
-    dev->ops->download(dev, host, device, bytes);
+    v->device->ops->download(v->device, v->values + first, p->device,
+                             (size_t)p->count * sizeof(float));
 }
 
-static void upload(struct dt_device *dev, float *host, float *device, size_t bytes)
+static void upload(struct visitor *v, int64_t first, const struct dt_snapshot_piece *p)
 {
-    dev->ops->upload(dev, device, host, bytes);
+    v->device->ops->upload(v->device, p->device, v->values + first,
+                           (size_t)p->count * sizeof(float));
 }
 
 void dt_state_copy_take(struct dt_state_copy *c, const struct dt_train_state *s)
 {
     dt_state_copy_allocate(c, s);
-    visit_pieces(s, c->values, download);
+    visit_pieces(
+        s, true,
+        &(struct visitor){.visit = download, .device = s->model->device, .values = c->values});
 }
 
 void dt_state_copy_restore(const struct dt_state_copy *c, struct dt_train_state *s)
 {
-    visit_pieces(s, c->values, upload);
+    visit_pieces(
+        s, true,
+        &(struct visitor){.visit = upload, .device = s->model->device, .values = c->values});
     dt_train_state_refresh_weights(s);
 }
 
@@ -79,4 +92,45 @@ void dt_state_copy_release(struct dt_state_copy *c)
 {
     free(c->values);
     *c = (struct dt_state_copy){0};
+}
+
+/* --- shards ----------------------------------------------------------------------------------- */
+
+static void add_run(struct visitor *v, int64_t first, const struct dt_snapshot_piece *p)
+{
+    struct dt_state_shard *s = v->shard;
+    size_t count = (size_t)s->run_count;
+    DT_GROW(s->runs, count, v->capacity);
+    s->runs[s->run_count++] = (struct dt_state_run){first, p->count};
+    s->count += p->count;
+}
+
+struct dt_state_shard dt_state_shard_of(const struct dt_train_state *s)
+{
+    struct dt_state_shard shard = {0};
+    visit_pieces(s, false, &(struct visitor){.visit = add_run, .shard = &shard});
+    return shard;
+}
+
+static void append(struct visitor *v, int64_t first, const struct dt_snapshot_piece *p)
+{
+    (void)first;
+    v->device->ops->download(v->device, v->values, p->device, (size_t)p->count * sizeof(float));
+    v->values += p->count;
+}
+
+void dt_state_shard_take(float *values, const struct dt_train_state *s)
+{
+    visit_pieces(s, false,
+                 &(struct visitor){.visit = append, .device = s->model->device, .values = values});
+}
+
+void dt_state_shard_put(const struct dt_state_shard *shard, const float *values,
+                        struct dt_state_copy *c)
+{
+    for (int64_t i = 0; i < shard->run_count; i++) {
+        memcpy(c->values + shard->runs[i].first, values,
+               (size_t)shard->runs[i].count * sizeof *values);
+        values += shard->runs[i].count;
+    }
 }

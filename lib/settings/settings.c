@@ -390,7 +390,6 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
         {elastic && !ranks_alike, "distributed.elastic", elastic,
          "distributed.pp, distributed.tp and distributed.cp 1"},
         {elastic && groups, "distributed.elastic", elastic, "distributed.shard_ranks 0"},
-        {elastic && !whole, "distributed.elastic", elastic, "distributed.zero_stage 0"},
         {elastic && !reduced, "distributed.elastic", elastic, "distributed.sync allreduce"},
         {elastic && s->distributed.backend != 0, "distributed.elastic", elastic,
          "distributed.backend auto"},

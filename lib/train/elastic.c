@@ -10,16 +10,23 @@
 
 /* What each rank tells the others about its state. */
 struct standing {
-    long step; /* of its state; -1: it has none */
-    bool unfinished, saves;
-    bool updated; /* the state is the result of an update, not read from disk */
-    bool has_led;
+    long step; /* that it has done; -1: it is new */
+    bool is_whole, unfinished, saves, has_led;
+    long updated; /* step of its last update; 0: none, its state is from disk */
+    struct dt_shard_standing shards;
 };
 
-/* What a rank with the newest state tells the others. */
+/* The state with which a generation begins. */
 struct position {
     struct dt_progress_state progress;
     struct dt_step_report report;
+};
+
+/* How ranks come to it. */
+struct choice {
+    long step;       /* -1: no rank has a state */
+    bool gathers;    /* from shards */
+    bool unfinished; /* what follows the update is done again */
 };
 
 /* --- meeting ---------------------------------------------------------------------------------- */
@@ -89,17 +96,23 @@ static int transfer(struct dt_training *t, int other, bool sends, struct dt_erro
     return 0;
 }
 
-/* Ranks without the newest state receive it from those with it, which take turns. */
-static int pass_on(struct dt_training *t, const struct standing *all, long newest,
+static bool has_whole(const struct standing *s, long step)
+{
+    return s->is_whole && s->step == step;
+}
+
+/* Ranks without the state receive it from those with it, which take turns. */
+static int pass_on(struct dt_training *t, const struct standing *all, long step,
                    struct dt_error *err)
 {
     const int size = dt_comm_size(t->comm), own = dt_comm_rank(t->comm);
     int *holders = dt_alloc((size_t)size, sizeof *holders), count = 0, served = 0, rc = 0;
+    dt_state_copy_allocate(&t->copy, &t->state);
     for (int r = 0; r < size; r++)
-        if (all[r].step == newest)
+        if (has_whole(&all[r], step))
             holders[count++] = r;
     for (int r = 0; rc == 0 && r < size; r++) {
-        if (all[r].step == newest)
+        if (has_whole(&all[r], step))
             continue;
         int holder = holders[served++ % count];
         if (own == r || own == holder)
@@ -109,65 +122,119 @@ static int pass_on(struct dt_training *t, const struct standing *all, long newes
     return rc;
 }
 
-/* *holder: the first rank with the newest state. *unfinished: a rank has not finished that step, or
- * the leader has left, which may not have written what the others waited for. */
-static int compare_standings(struct dt_training *t, struct standing **all, int *holder,
-                             bool *unfinished, struct dt_error *err)
+static int share_standings(struct dt_training *t, struct standing *all, struct dt_error *err)
 {
-    const int size = dt_comm_size(t->comm);
-    *all = dt_alloc((size_t)size, sizeof **all);
-    (*all)[dt_comm_rank(t->comm)] =
-        (struct standing){.step = t->has_state ? t->progress.step : -1,
-                          .unfinished = t->unfinished,
-                          .saves = t->saves,
-                          .updated = t->report.step > 0 && t->report.step == t->progress.step,
-                          .has_led = t->has_led};
-    DT_TRY(dt_comm_share(t->comm, *all, sizeof **all, err));
-    *holder = 0;
-    for (int r = 1; r < size; r++)
-        *holder = (*all)[r].step > (*all)[*holder].step ? r : *holder;
-    bool leader_left = true;
-    *unfinished = false;
-    for (int r = 0; r < size; r++) {
-        const bool newest = (*all)[r].step == (*all)[*holder].step;
-        *unfinished |= newest && (*all)[r].unfinished;
-        leader_left &= !(newest && (*all)[r].has_led);
-        t->saves |= (*all)[r].saves;
-    }
-    *unfinished |= leader_left && (*all)[*holder].updated;
+    all[dt_comm_rank(t->comm)] = (struct standing){
+        .step = t->has_state ? t->progress.step : -1,
+        .is_whole = t->has_state && t->is_whole,
+        .unfinished = t->unfinished,
+        .saves = t->saves,
+        .has_led = t->has_led,
+        .updated = t->report.step,
+        .shards = dt_shard_copies_standing(&t->copies),
+    };
+    DT_TRY(dt_comm_share(t->comm, all, sizeof *all, err));
+    for (int r = 0; r < dt_comm_size(t->comm); r++)
+        t->saves |= all[r].saves;
     return 0;
 }
 
-/* The rest of a step that any rank has not finished is done again by all. */
-static int take_position(struct dt_training *t, int holder, bool unfinished, struct dt_error *err)
+static struct dt_shard_standing *shards_of(const struct standing *all, int size)
 {
-    struct position p = {unfinished ? t->updated : t->progress, t->report};
-    DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, &p, sizeof p, holder), err));
+    struct dt_shard_standing *shards = dt_alloc((size_t)size, sizeof *shards);
+    for (int r = 0; r < size; r++)
+        shards[r] = all[r].shards;
+    return shards;
+}
+
+/* The newest state. What follows its update is done again if a rank has not finished it, if a rank
+ * was already further, and if the leader has left, which may not have written what the others
+ * waited for. */
+static struct choice choose(const struct standing *all, int size)
+{
+    struct dt_shard_standing *shards = shards_of(all, size);
+    long generation;
+    int count;
+    struct choice c = {.step = dt_shard_copies_newest(shards, size, &generation, &count)};
+    c.gathers = c.step >= 0;
+    for (int r = 0; r < size; r++)
+        if (all[r].is_whole && all[r].step >= c.step) {
+            c.step = all[r].step;
+            c.gathers = false;
+        }
+    bool leader_left = true, updated = false;
+    for (int r = 0; r < size; r++) {
+        const bool there = all[r].step == c.step;
+        c.unfinished |= all[r].step > c.step || (there && all[r].unfinished);
+        leader_left &= !(there && all[r].has_led);
+        updated |= there && all[r].updated == c.step;
+        for (int i = 0; i < 2 && c.gathers; i++)
+            updated |= all[r].shards.own[i] == c.step && all[r].shards.updated[i];
+    }
+    c.unfinished |= leader_left;
+    c.unfinished &= updated && c.step > 0;
+    free(shards);
+    return c;
+}
+
+/* Whether the rank knows the position. */
+static bool knows(const struct standing *s, const struct choice *c)
+{
+    const long *own = s->shards.own;
+    if (c->gathers && c->unfinished)
+        return s->shards.generation > 0 && (own[0] == c->step || own[1] == c->step);
+    return c->gathers ? s->step == c->step : has_whole(s, c->step);
+}
+
+static int take_position(struct dt_training *t, const struct standing *all, const struct choice *c,
+                         struct dt_error *err)
+{
+    const struct dt_shard_copy *copy = &t->copies.own[c->step % 2];
+    struct position p = {c->unfinished ? t->updated : t->progress, t->report};
+    int root = 0;
+    if (c->gathers && c->unfinished)
+        p = (struct position){copy->progress, copy->report};
+    while (!knows(&all[root], c))
+        root++;
+    DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, &p, sizeof p, root), err));
     t->progress = t->updated = p.progress;
     t->report = p.report;
-    t->unfinished = unfinished;
+    t->unfinished = c->unfinished;
     if (!t->has_state) {
         t->first_step = t->progress.step;
         t->logged_seconds = t->progress.seconds;
         t->logged_tokens = t->report.tokens;
     }
+    t->has_state = t->is_whole = true;
     return 0;
+}
+
+static int take_state(struct dt_training *t, const struct standing *all, const struct choice *c,
+                      struct dt_error *err)
+{
+    struct dt_shard_standing *shards = shards_of(all, dt_comm_size(t->comm));
+    int rc = c->gathers ? dt_shard_copies_gather(t, shards, c->step, err)
+                        : pass_on(t, all, c->step, err);
+    free(shards);
+    rc = rc < 0 ? rc : take_position(t, all, c, err);
+    if (rc == 0)
+        dt_state_copy_restore(&t->copy, &t->state);
+    return rc;
 }
 
 int dt_elastic_take_state(struct dt_training *t, bool *found, struct dt_error *err)
 {
-    struct standing *all;
-    int holder;
-    bool unfinished;
-    int rc = compare_standings(t, &all, &holder, &unfinished, err);
-    *found = rc == 0 && all[holder].step >= 0;
-    if (*found) {
-        dt_state_copy_allocate(&t->copy, &t->state);
-        rc = pass_on(t, all, all[holder].step, err);
-        rc = rc < 0 ? rc : take_position(t, holder, unfinished, err);
-    }
+    const int size = dt_comm_size(t->comm);
+    struct standing *all = dt_alloc((size_t)size, sizeof *all);
+    struct choice c = {.step = -1};
+    int rc = share_standings(t, all, err);
+    if (rc == 0)
+        c = choose(all, size);
+    *found = c.step >= 0;
     if (rc == 0 && *found)
-        dt_state_copy_restore(&t->copy, &t->state);
+        rc = take_state(t, all, &c, err);
+    if (rc == 0 && !*found)
+        t->has_state = t->is_whole = t->unfinished = false;
     free(all);
     return rc;
 }
@@ -219,5 +286,6 @@ void dt_elastic_close(struct dt_training *t)
 {
     dt_membership_free(t->members);
     dt_state_copy_release(&t->copy);
+    dt_shard_copies_release(&t->copies);
     free(t->run_path);
 }

@@ -37,6 +37,33 @@ struct dt_training_profile {
     char engine[DT_ENGINE_NAME];
 };
 
+/* A rank's shard after the update of a step. */
+struct dt_shard_copy {
+    long step; /* -1: none */
+    float *values;
+    struct dt_progress_state progress; /* after the update, of this rank's own */
+    struct dt_step_report report;
+};
+
+/* shard-copies.c: this rank's shard and that of the rank before, after the last two updates. */
+struct dt_shard_copies {
+    long generation; /* whose ranks have these shards; 0: there are none */
+    int rank, size;
+    struct dt_state_shard own_shard, other_shard;
+    struct dt_shard_copy own[2], other[2]; /* of even and odd steps */
+    struct dt_message **messages;          /* in flight */
+    size_t message_count;
+    long pending; /* step of these */
+};
+
+/* Which copies a rank has. */
+struct dt_shard_standing {
+    long generation;
+    int rank, size;
+    long own[2], other[2]; /* steps */
+    bool updated[2];       /* own is the result of an update, not from disk */
+};
+
 struct dt_training {
     struct dt_settings settings;
     struct dt_training_options options;
@@ -77,9 +104,11 @@ struct dt_training {
     char *run_path; /* identifies the job */
     bool regroups;  /* after this step, because newcomers have come or */
     bool saves;     /* a checkpoint is due: ranks leave, or one was abandoned */
-    bool has_state; /* this rank has parameters, */
-    bool loaded;    /* in state, otherwise in */
+    bool has_state; /* this rank has been one of the run */
+    bool is_whole;  /* it has the whole state of the last step, in copy or, if loaded, in state */
+    bool loaded;
     struct dt_state_copy copy;
+    struct dt_shard_copies copies;
     struct dt_step_report report;     /* of the last update, */
     struct dt_progress_state updated; /* and the progress after it */
     bool returned;                    /* this process was left out of a generation */
@@ -110,6 +139,22 @@ void dt_training_profile(const struct dt_training *training, struct dt_training_
 int dt_training_compare_profiles(const struct dt_training *training,
                                  const struct dt_training_profile *other, const char *whose,
                                  struct dt_error *err) DT_MUST_CHECK;
+
+/* shard-copies.c: for new ranks; does nothing unless the run is elastic and its state is sharded.
+ * Collective. */
+int dt_shard_copies_open(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+void dt_shard_copies_release(struct dt_shard_copies *copies);
+/* After an update: copies this rank's shard, and begins to send it. */
+void dt_shard_copies_begin(struct dt_training *training);
+int dt_shard_copies_wait(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+struct dt_shard_standing dt_shard_copies_standing(const struct dt_shard_copies *copies);
+/* The newest step of which size ranks have all shards; -1: none. *generation: of these; *shards:
+ * their number. */
+long dt_shard_copies_newest(const struct dt_shard_standing *all, int size, long *generation,
+                            int *shards);
+/* Puts the state of that step together in training->copy. Collective. */
+int dt_shard_copies_gather(struct dt_training *training, const struct dt_shard_standing *all,
+                           long step, struct dt_error *err) DT_MUST_CHECK;
 
 /* elastic.c: ranks that come and go. */
 int dt_elastic_open(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;

@@ -283,6 +283,20 @@ static int lock_run(struct dt_training *t, struct dt_error *err)
     return 0; /* without a lock on file systems that have none */
 }
 
+static bool goes_on(const struct dt_training *t)
+{
+    return t->members && dt_membership_seat(t->members)->generation > 1;
+}
+
+/* In an elastic run that goes on, an earlier rank 0 that was stopped may still hold the lock. */
+static int hold_run(struct dt_training *t, struct dt_error *err)
+{
+    if (t->lock >= 0)
+        return 0;
+    int rc = lock_run(t, err);
+    return goes_on(t) && t->lock >= 0 ? 0 : rc;
+}
+
 /* The checkpoint to resume from; NULL: none; owned by the caller. */
 static int find_checkpoint(const struct dt_training *t, const char *resume, char **found,
                            struct dt_error *err)
@@ -290,7 +304,7 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
     char *newest;
     *found = NULL;
     DT_TRY(dt_checkpoint_find(t->run, &newest, err));
-    if (strcmp(resume, "auto") == 0) {
+    if (strcmp(resume, "auto") == 0 || (newest && goes_on(t))) {
         *found = newest;
         return 0;
     }
@@ -331,15 +345,13 @@ static int keep_tokenizer(struct dt_training *t, const char *checkpoint, struct 
 
 #define PATH_BYTES 4096
 
-/* Rank 0 of an elastic run that goes on. An earlier rank 0 that has stopped may still hold the
- * lock. *saved: the step of a checkpoint of the current step; -1: there is none. */
+/* Rank 0 of an elastic run that goes on. *saved: the step of a checkpoint of the current step; -1:
+ * there is none. */
 static int take_over_run(struct dt_training *t, long *saved, struct dt_error *err)
 {
     char *newest = NULL;
-    struct dt_error ignored;
     *saved = -1;
-    if (t->lock < 0 && lock_run(t, &ignored) < 0 && t->lock < 0)
-        return dt_fail_errno(err, "cannot open '%s'", t->run);
+    DT_TRY(hold_run(t, err));
     DT_TRY(dt_checkpoint_clean(t->run, err));
     DT_TRY(dt_checkpoint_find(t->run, &newest, err));
     int rc = newest ? keep_tokenizer(t, newest, err) : 0;
@@ -360,7 +372,7 @@ static int prepare_run(struct dt_training *t, const char *resume, char path[PATH
                        struct dt_error *err)
 {
     char *found;
-    DT_TRY(lock_run(t, err));
+    DT_TRY(hold_run(t, err));
     DT_TRY(dt_checkpoint_clean(t->run, err));
     DT_TRY(find_checkpoint(t, resume, &found, err));
     snprintf(path, PATH_BYTES, "%s", found ? found : "");
@@ -401,7 +413,8 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
     if (*checkpoint) {
         rc = dt_checkpoint_load(checkpoint, &t->state, &t->progress, &t->identity, err);
         rc = rc < 0 ? rc : keep_tokenizer(t, checkpoint, err);
-        rc = rc < 0 ? rc : dt_lineage_continue(o->lineage, checkpoint, err);
+        if (rc == 0 && t->identity.records == NULL) /* not yet begun to train */
+            rc = dt_lineage_continue(o->lineage, checkpoint, err);
     } else {
         if (o->init_from)
             rc = take_parameters(&t->state, o->init_from, (uint64_t)t->settings.training.seed,
@@ -429,8 +442,7 @@ static int open_metrics(struct dt_training *t, const char *resume, struct dt_err
     if (!t->leads || t->run == NULL)
         return 0;
     char *path = dt_path_join(t->run, "metrics.jsonl");
-    bool takes_over = t->members && dt_membership_seat(t->members)->generation > 1 && !t->has_led;
-    int rc = takes_over ? dt_metrics_take_over(path, err) : 0;
+    int rc = goes_on(t) && !t->has_led ? dt_metrics_take_over(path, err) : 0;
     rc = rc < 0 ? rc : dt_metrics_open(&t->metrics, path, t->progress.step - t->unfinished, err);
     free(path);
     if (strcmp(resume, "auto") == 0 && !t->has_state && t->metrics.lines < t->progress.logged_lines)
@@ -526,6 +538,7 @@ static int begin(struct dt_training *t, const struct dt_training_options *o, str
     DT_TRY(open_trace(t, o->sink, err));
     t->trace.batch = t->report.batch_hash;
     t->trace.is_summed = t->unfinished;
+    DT_TRY(dt_shard_copies_open(t, err));
     return open_streams(t, o->resume, err);
 }
 
@@ -576,7 +589,7 @@ void dt_training_disassemble(struct dt_training *t)
 /* Releases what depends on the ranks, after copying the state. */
 static void disband(struct dt_training *t)
 {
-    if (t->has_state && t->loaded)
+    if (t->is_whole && t->loaded)
         dt_state_copy_take(&t->copy, &t->state);
     t->loaded = false;
     t->saves |= t->writer && dt_checkpoint_writer_is_busy(t->writer);
@@ -606,6 +619,7 @@ int dt_training_regroup(struct dt_training *t, struct dt_error *err)
     }
     DT_TRY(rc);
     t->loaded = t->has_state = true;
+    t->is_whole = t->state.dp.zero_stage == 0;
     dt_state_copy_release(&t->copy);
     return 0;
 }

@@ -144,6 +144,7 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
     struct dt_token_sums sums;
     dt_data_parallel_begin_step(&t->state.dp, batches);
     DT_TRY(run_batches(t, r->loss_scale / positions, &sums, err));
+    DT_TRY(dt_shard_copies_wait(t, err)); /* before any rank updates */
     DT_TRY(exchange_flags(t, r, err));
     if (!dt_local_sgd_due(&t->local, t->progress.step + 1, t->settings.training.max_steps))
         r->stop = false; /* not before ranks have synchronized */

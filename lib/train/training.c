@@ -206,10 +206,12 @@ static int finish(struct dt_training *t, struct dt_step_report *r, struct dt_err
     if (t->val && due(t, t->settings.training.eval_interval))
         DT_TRY(dt_training_validate(t, r, err));
     DT_TRY(save_if_due(t, r, err));
-    if (t->regroups)
-        dt_checkpoint_writer_wait(t->writer);
     t->saves = false;
-    return 0;
+    if (!t->regroups)
+        return 0;
+    dt_checkpoint_writer_wait(t->writer);
+    DT_TRY(dt_shard_copies_wait(t, err));
+    return dt_comm_barrier(t->comm, err);
 }
 
 /* Both, or what is left to do. An update is done by all ranks or by none that stays: after a
@@ -226,6 +228,7 @@ static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error
         t->report = next;
         t->updated = t->progress;
         t->unfinished = t->members != NULL;
+        dt_shard_copies_begin(t);
     }
     *r = t->report;
     DT_TRY(finish(t, r, err));

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copies of sharded state (ZeRO) in the memory of a neighbour, after each update, so that an
+ * elastic run loses at most one step with a rank (Wang et al. 2023, GEMINI).
+ *
+ * After the update of step N a rank copies its shard, and sends the copy to the next rank while the
+ * next step computes. All ranks have received theirs before any updates N + 1: they wait for the
+ * copies before they exchange flags. Each keeps the last two steps of its own shard and of that of
+ * the rank before. So either all shards of step N exist twice, or no rank has passed that exchange
+ * in step N + 1, and all shards of step N - 1 do.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "train/training-internal.h"
+
+#define CHANNEL 1 /* of copies of values */
+
+static int next_of(const struct dt_shard_copies *c)
+{
+    return (c->rank + 1) % c->size;
+}
+
+static int before(const struct dt_shard_copies *c)
+{
+    return (c->rank + c->size - 1) % c->size;
+}
+
+static void release_values(struct dt_shard_copies *c)
+{
+    for (int i = 0; i < 2; i++) {
+        free(c->own[i].values);
+        free(c->other[i].values);
+    }
+    free(c->own_shard.runs);
+    free(c->other_shard.runs);
+    free(c->messages);
+}
+
+void dt_shard_copies_release(struct dt_shard_copies *c)
+{
+    release_values(c);
+    *c = (struct dt_shard_copies){0};
+}
+
+/* Sends bytes to the next rank and receives others from the rank before. */
+static int pass(struct dt_training *t, void *own, size_t bytes, void *other, size_t other_bytes,
+                struct dt_error *err)
+{
+    const struct dt_shard_copies *c = &t->copies;
+    struct dt_message *received = dt_comm_receive(t->comm, before(c), 0, other, other_bytes);
+    struct dt_message *sent = dt_comm_send(t->comm, next_of(c), 0, own, bytes);
+    DT_TRY(dt_comm_await(t->comm, sent, err));
+    return dt_comm_await(t->comm, received, err);
+}
+
+/* Tells the next rank where the values of this rank's shard are in the whole state. */
+static int pass_runs(struct dt_training *t, struct dt_error *err)
+{
+    struct dt_state_shard *own = &t->copies.own_shard, *other = &t->copies.other_shard;
+    int64_t counts[2] = {own->run_count, own->count}, others[2];
+    DT_TRY(pass(t, counts, sizeof counts, others, sizeof others, err));
+    other->run_count = others[0];
+    other->count = others[1];
+    other->runs = dt_alloc((size_t)other->run_count + 1, sizeof *other->runs);
+    return pass(t, own->runs, (size_t)own->run_count * sizeof *own->runs, other->runs,
+                (size_t)other->run_count * sizeof *other->runs, err);
+}
+
+static size_t pieces_of(int64_t count)
+{
+    return ((size_t)count * sizeof(float) + DT_TRANSFER_MOST - 1) / DT_TRANSFER_MOST;
+}
+
+/* Starts to send values, or to receive them, in messages of at most DT_TRANSFER_MOST bytes. */
+static void post(struct dt_training *t, bool sends, float *values, int64_t count)
+{
+    struct dt_shard_copies *c = &t->copies;
+    const size_t all = (size_t)count * sizeof *values;
+    char *data = (char *)values;
+    for (size_t at = 0; at < all; at += DT_TRANSFER_MOST) {
+        size_t bytes = all - at < DT_TRANSFER_MOST ? all - at : DT_TRANSFER_MOST;
+        c->messages[c->message_count++] =
+            sends ? dt_comm_send(t->comm, next_of(c), CHANNEL, data + at, bytes)
+                  : dt_comm_receive(t->comm, before(c), CHANNEL, data + at, bytes);
+    }
+}
+
+void dt_shard_copies_begin(struct dt_training *t)
+{
+    struct dt_shard_copies *c = &t->copies;
+    const long step = t->progress.step;
+    struct dt_shard_copy *own = &c->own[step % 2], *other = &c->other[step % 2];
+    if (c->generation == 0)
+        return;
+    own->step = step;
+    own->progress = t->progress;
+    own->report = t->report;
+    dt_state_shard_take(own->values, &t->state);
+    other->step = -1;
+    post(t, false, other->values, c->other_shard.count);
+    post(t, true, own->values, c->own_shard.count);
+    c->pending = step;
+}
+
+int dt_shard_copies_wait(struct dt_training *t, struct dt_error *err)
+{
+    struct dt_shard_copies *c = &t->copies;
+    for (size_t i = 0; i < c->message_count; i++)
+        DT_TRY(dt_comm_await(t->comm, c->messages[i], err));
+    if (c->message_count > 0)
+        c->other[c->pending % 2].step = c->pending;
+    c->message_count = 0;
+    return 0;
+}
+
+int dt_shard_copies_open(struct dt_training *t, struct dt_error *err)
+{
+    struct dt_shard_copies *c = &t->copies;
+    dt_shard_copies_release(c);
+    if (t->members == NULL || t->state.dp.zero_stage == 0)
+        return 0;
+    c->rank = dt_comm_rank(t->comm);
+    c->size = dt_comm_size(t->comm);
+    c->own_shard = dt_state_shard_of(&t->state);
+    DT_TRY(pass_runs(t, err));
+    for (int i = 0; i < 2; i++) {
+        c->own[i].step = c->other[i].step = -1;
+        c->own[i].values = dt_alloc((size_t)c->own_shard.count + 1, sizeof(float));
+        c->other[i].values = dt_alloc((size_t)c->other_shard.count + 1, sizeof(float));
+    }
+    c->messages = dt_alloc(pieces_of(c->own_shard.count) + pieces_of(c->other_shard.count) + 1,
+                           sizeof(struct dt_message *));
+    c->generation = dt_membership_seat(t->members)->generation;
+    dt_shard_copies_begin(t);
+    DT_TRY(dt_shard_copies_wait(t, err));
+    return dt_comm_barrier(t->comm, err);
+}
+
+/* --- putting shards together ------------------------------------------------------------------ */
+
+/* The rank that has this shard of that generation and step; -1: none. *other: as that of the rank
+ * before. */
+static int find_holder(const struct dt_shard_standing *all, int size, long generation, int shard,
+                       long step, bool *other)
+{
+    for (int pass_of = 0; pass_of < 2; pass_of++)
+        for (int r = 0; r < size; r++) {
+            const struct dt_shard_standing *s = &all[r];
+            const long *steps = pass_of == 0 ? s->own : s->other;
+            const int has = pass_of == 0 ? s->rank : (s->rank + s->size - 1) % (s->size + !s->size);
+            *other = pass_of == 1;
+            if (s->generation == generation && has == shard &&
+                (steps[0] == step || steps[1] == step))
+                return r;
+        }
+    return -1;
+}
+
+struct dt_shard_standing dt_shard_copies_standing(const struct dt_shard_copies *c)
+{
+    struct dt_shard_standing s = {.generation = c->generation, .rank = c->rank, .size = c->size};
+    for (int i = 0; i < 2; i++) {
+        s.own[i] = c->generation > 0 ? c->own[i].step : -1;
+        s.updated[i] = s.own[i] > 0 && c->own[i].report.step == s.own[i];
+        s.other[i] = c->generation > 0 ? c->other[i].step : -1;
+    }
+    return s;
+}
+
+/* Whether all shards of a step are here. */
+static bool is_whole(const struct dt_shard_standing *all, int size,
+                     const struct dt_shard_standing *newest, long step)
+{
+    bool other, whole = step >= 0;
+    for (int shard = 0; whole && shard < newest->size; shard++)
+        whole = find_holder(all, size, newest->generation, shard, step, &other) >= 0;
+    return whole;
+}
+
+long dt_shard_copies_newest(const struct dt_shard_standing *all, int size, long *generation,
+                            int *shards)
+{
+    const struct dt_shard_standing *newest = &all[0];
+    long found = -1;
+    for (int r = 1; r < size; r++)
+        newest = all[r].generation > newest->generation ? &all[r] : newest;
+    *generation = newest->generation;
+    *shards = newest->size;
+    for (int r = 0; r < size && newest->generation > 0; r++)
+        for (int i = 0; i < 2 && all[r].generation == newest->generation; i++)
+            if (all[r].own[i] > found && is_whole(all, size, newest, all[r].own[i]))
+                found = all[r].own[i];
+    return found;
+}
+
+static int broadcast(struct dt_training *t, void *data, size_t bytes, int root,
+                     struct dt_error *err)
+{
+    for (size_t at = 0; at < bytes; at += DT_TRANSFER_MOST) {
+        size_t n = bytes - at < DT_TRANSFER_MOST ? bytes - at : DT_TRANSFER_MOST;
+        DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, (char *)data + at, n, root), err));
+    }
+    return 0;
+}
+
+static int gather_shard(struct dt_training *t, int holder, bool other, long step,
+                        struct dt_error *err)
+{
+    struct dt_shard_copies *c = &t->copies;
+    const bool own = dt_comm_rank(t->comm) == holder;
+    struct dt_state_shard shard =
+        own ? (other ? c->other_shard : c->own_shard) : (struct dt_state_shard){0};
+    int64_t counts[2] = {shard.run_count, shard.count};
+    DT_TRY(broadcast(t, counts, sizeof counts, holder, err));
+    float *values = own ? (other ? c->other : c->own)[step % 2].values
+                        : dt_alloc((size_t)counts[1] + 1, sizeof *values);
+    if (!own)
+        shard = (struct dt_state_shard){dt_alloc((size_t)counts[0] + 1, sizeof *shard.runs),
+                                        counts[0], counts[1]};
+    int rc = broadcast(t, shard.runs, (size_t)counts[0] * sizeof *shard.runs, holder, err);
+    rc = rc < 0 ? rc : broadcast(t, values, (size_t)counts[1] * sizeof *values, holder, err);
+    if (rc == 0)
+        dt_state_shard_put(&shard, values, &t->copy);
+    if (!own) {
+        free(shard.runs);
+        free(values);
+    }
+    return rc;
+}
+
+int dt_shard_copies_gather(struct dt_training *t, const struct dt_shard_standing *all, long step,
+                           struct dt_error *err)
+{
+    const int size = dt_comm_size(t->comm);
+    long generation;
+    int shards;
+    bool other;
+    dt_shard_copies_newest(all, size, &generation, &shards);
+    dt_state_copy_allocate(&t->copy, &t->state);
+    for (int shard = 0; shard < shards; shard++) {
+        int holder = find_holder(all, size, generation, shard, step, &other);
+        DT_TRY(gather_shard(t, holder, other, step, err));
+    }
+    return 0;
+}
