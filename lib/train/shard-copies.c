@@ -5,9 +5,9 @@
  *
  * After the update of step N a rank copies its shard, and sends the copy to the next rank while the
  * next step computes. All ranks have received theirs before any updates N + 1: they wait for the
- * copies before they exchange flags. Each keeps the last two steps of its own shard and of that of
- * the rank before. So either all shards of step N exist twice, or no rank has passed that exchange
- * in step N + 1, and all shards of step N - 1 do.
+ * copies before they exchange flags. Each keeps the last two steps of two shards, its own and that
+ * of the rank before. So either all shards of step N exist twice, or no rank has passed that
+ * exchange in step N + 1, and all shards of step N - 1 do.
  */
 #include <stdlib.h>
 #include <string.h>
