@@ -3,11 +3,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -491,25 +489,6 @@ static int lead(struct dt_membership *m, struct dt_error *err)
 
 /* --- the others ------------------------------------------------------------------------------- */
 
-/* Removes the file of a leader that has stopped, unless another has replaced it: one process at a
- * time, by a lock beside it. */
-static void remove_stuck(struct dt_membership *m)
-{
-    struct dt_notice now;
-    struct dt_error ignored;
-    char *beside = dt_asprintf("%s.lock", m->place.name);
-    int lock = open(beside, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 &&
-        dt_notice_read(m->place.name, &now, &ignored) == 0 &&
-        memcmp(&now, &m->notice, sizeof now) == 0)
-        unlink(m->place.name);
-    if (lock >= 0) {
-        unlink(beside);
-        close(lock);
-    }
-    free(beside);
-}
-
 /* Whether the leader has stopped, as far as a member of its generation can tell. */
 static bool is_stuck(const struct dt_membership *m)
 {
@@ -547,7 +526,7 @@ static int may_wait(struct dt_membership *m, struct dt_error *err)
     if (memcmp(&notice, &m->notice, sizeof notice) != 0)
         return 0;
     if (is_stuck(m)) {
-        remove_stuck(m);
+        dt_notice_discard(m->place.name, &m->notice);
         return 0;
     }
     return 1;
@@ -611,8 +590,7 @@ static int call_leader(struct dt_membership *m, struct dt_rank_address endpoint,
     return rc;
 }
 
-/* The leader's address; port 0: there is none. A newcomer gives members time to take over the file
- * that a leader has left. */
+/* The leader's address; port 0: there is none. */
 static int find_leader(struct dt_membership *m, struct dt_rank_address *endpoint,
                        struct dt_error *err)
 {
@@ -722,10 +700,8 @@ static int follow(struct dt_membership *m, struct dt_error *err)
     struct dt_channel *channel = NULL;
     DT_TRY(find_leader(m, &endpoint, err));
     bool known = endpoint.port != 0;
-    int rc = may_wait(m, err);
-    if (rc < 0)
-        return rc;
-    rc = known ? call_leader(m, endpoint, &channel, err) : 0;
+    DT_TRY(may_wait(m, err));
+    int rc = known ? call_leader(m, endpoint, &channel, err) : 0;
     if (rc == 0 && channel) {
         rc = attend_leader(m, channel, err);
         dt_channel_close(channel);

@@ -244,3 +244,19 @@ void dt_notice_remove(const char *path, int file)
         unlink(path);
     close(file);
 }
+
+void dt_notice_discard(const char *path, const struct dt_notice *notice)
+{
+    struct dt_notice now;
+    struct dt_error ignored;
+    char *beside = dt_asprintf("%s.lock", path);
+    int lock = open(beside, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 &&
+        dt_notice_read(path, &now, &ignored) == 0 && memcmp(&now, notice, sizeof now) == 0)
+        unlink(path);
+    if (lock >= 0) {
+        unlink(beside);
+        close(lock);
+    }
+    free(beside);
+}

@@ -41,5 +41,8 @@ int dt_notice_read(const char *path, struct dt_notice *notice, struct dt_error *
 bool dt_notice_is_held(const char *path, int file);
 /* Removes what dt_notice_take took. */
 void dt_notice_remove(const char *path, int file);
+/* Removes the file of a process that has stopped, which still holds its lock, unless it has another
+ * content by now: one process at a time does so, by a lock beside it. */
+void dt_notice_discard(const char *path, const struct dt_notice *notice);
 
 #endif
