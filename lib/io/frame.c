@@ -65,40 +65,40 @@ static bool can_decode(const struct dt_codec *codec, const unsigned char *data, 
         before = d.in_at;
         d.out = out;
         d.out_at = 0;
-        d.out_size = DT_FRAME_READ;
+        d.out_size = DT_RANDOM_ACCESS_BYTES;
         rc = codec->decode(state, &d, &ignored);
     }
     codec->close(state);
     return rc == 0;
 }
 
-int dt_frame_check(const struct dt_codec *codec, const struct dt_frame_source *source, uint64_t at,
+int dt_frame_check(const struct dt_codec *codec, struct dt_random_access *file, uint64_t at,
                    bool *begins, struct dt_error *err)
 {
-    unsigned char *data = dt_alloc(CHECKED, 1), *out = dt_alloc(DT_FRAME_READ, 1);
+    unsigned char *data = dt_alloc(CHECKED, 1), *out = dt_alloc(DT_RANDOM_ACCESS_BYTES, 1);
     size_t size;
-    int rc = source->read(source->context, at, data, CHECKED, &size, err);
+    int rc = dt_random_access_read(file, at, data, CHECKED, &size, err);
     *begins = rc == 0 && dt_frame_magic(codec, data, size) && can_decode(codec, data, size, out);
     free(data);
     free(out);
     return rc;
 }
 
-int dt_frame_find(const struct dt_codec *codec, const struct dt_frame_source *source,
-                  uint64_t first, uint64_t end, uint64_t *at, struct dt_error *err)
+int dt_frame_find(const struct dt_codec *codec, struct dt_random_access *file, uint64_t first,
+                  uint64_t end, uint64_t *at, struct dt_error *err)
 {
-    size_t row = row_of(codec), magic = rows[row].size, size = DT_FRAME_READ;
-    unsigned char *data = dt_alloc(DT_FRAME_READ, 1), *found;
+    size_t row = row_of(codec), magic = rows[row].size, size = DT_RANDOM_ACCESS_BYTES;
+    unsigned char *data = dt_alloc(DT_RANDOM_ACCESS_BYTES, 1), *found;
     bool begins = false;
     int rc = 0;
     for (*at = first; rc == 0 && !begins && *at < end;) {
-        rc = source->read(source->context, *at, data, DT_FRAME_READ, &size, err);
+        rc = dt_random_access_read(file, *at, data, DT_RANDOM_ACCESS_BYTES, &size, err);
         if (rc < 0 || size < magic)
             break;
         found = memmem(data, size, rows[row].magic, magic);
         *at += found ? (size_t)(found - data) : size - magic + 1;
         if (found && *at < end)
-            rc = dt_frame_check(codec, source, *at, &begins, err);
+            rc = dt_frame_check(codec, file, *at, &begins, err);
         *at += found && !begins;
     }
     if (!begins)

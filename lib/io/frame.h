@@ -4,7 +4,7 @@
  * bzip2. Decompression can start at each of them. Blocks of xz are found by their index instead
  * (io/codec.h).
  *
- *     DT_TRY(dt_frame_find(codec, &source, first, end, &at, err));
+ *     DT_TRY(dt_frame_find(codec, &file, first, end, &at, err));
  *     if (at < end)
  *         ... a frame begins in byte `at`, and none between
  */
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "io/codec.h"
+#include "io/random-access.h"
 
 #define DT_FRAME_MAGIC 10 /* bytes that are enough for dt_frame_magic() */
 
@@ -22,20 +23,12 @@ bool dt_frame_magic(const struct dt_codec *codec, const unsigned char *data, siz
 /* The index of the first byte at which a frame may begin: by those bytes, or with fewer than
  * DT_FRAME_MAGIC bytes from there on; size if there is none. */
 size_t dt_frame_next(const struct dt_codec *codec, const unsigned char *data, size_t size);
-/* Where the bytes are read; fewer than `most` only at the end. */
-struct dt_frame_source {
-    int (*read)(void *context, uint64_t at, unsigned char *data, size_t most, size_t *size,
-                struct dt_error *err);
-    void *context;
-};
-#define DT_FRAME_READ ((size_t)1 << 18) /* the most that is read at once */
-
 /* Whether a frame begins at that byte of a file: its bytes are those, and what follows can be
  * decompressed. */
-int dt_frame_check(const struct dt_codec *codec, const struct dt_frame_source *source, uint64_t at,
+int dt_frame_check(const struct dt_codec *codec, struct dt_random_access *file, uint64_t at,
                    bool *begins, struct dt_error *err) DT_MUST_CHECK;
 /* The first one that begins in bytes first .. end - 1; end if there is none. */
-int dt_frame_find(const struct dt_codec *codec, const struct dt_frame_source *source,
-                  uint64_t first, uint64_t end, uint64_t *at, struct dt_error *err) DT_MUST_CHECK;
+int dt_frame_find(const struct dt_codec *codec, struct dt_random_access *file, uint64_t first,
+                  uint64_t end, uint64_t *at, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "io/codec.h"
 #include "io/frame.h"
+#include "io/random-access.h"
 #include "io/utf16.h"
 #include "remote/remote.h"
 
@@ -24,14 +25,6 @@ struct window {
     size_t from, to;
 };
 
-/* Bytes from .. from + size - 1 of a URL, which are read apart from the others; more follow. */
-struct probe {
-    struct dt_remote *remote; /* NULL: none */
-    unsigned char *data;      /* [DT_FRAME_READ] */
-    uint64_t from;
-    size_t size;
-};
-
 /* raw holds bytes of the file, plain decoded bytes. Of UTF-16, wide holds the bytes that are then
  * converted. */
 struct dt_input {
@@ -43,7 +36,7 @@ struct dt_input {
     char *url;                    /* of it */
     bool regular;                 /* a file, not a pipe */
     bool cuttable;                /* a file, or a URL of known size */
-    struct probe probe;           /* of a URL */
+    struct dt_random_access any;  /* any_bytes() */
     bool raw_ended, in_frame;
     bool utf16, big; /* the text is UTF-16, big-endian */
     struct window raw, wide, plain;
@@ -263,8 +256,7 @@ void dt_input_close(struct dt_input *in)
         dt_remote_close(in->remote);
     else if (in->fd != STDIN_FILENO)
         close(in->fd);
-    dt_remote_close(in->probe.remote);
-    free(in->probe.data);
+    dt_random_access_release(&in->any);
     free(in->url);
     free(in->name);
     free(in->raw.data);
@@ -334,59 +326,14 @@ static void compact(struct window *w)
     w->from = 0;
 }
 
-static int read_file(const struct dt_input *in, uint64_t at, unsigned char *data, size_t most,
-                     size_t *size, struct dt_error *err)
+/* Reads any bytes of the file apart from the others. */
+static struct dt_random_access *any_bytes(struct dt_input *in)
 {
-    ssize_t n;
-    do {
-        n = pread(in->fd, data, most, (off_t)at);
-    } while (n < 0 && errno == EINTR);
-    *size = n > 0 ? (size_t)n : 0;
-    return n < 0 ? dt_fail_errno(err, "cannot read '%s'", in->name) : 0;
-}
-
-/* Keeps the bytes that it read: the next are often some of them, or follow. */
-static int read_url(struct dt_input *in, uint64_t at, size_t most, struct dt_error *err)
-{
-    struct probe *p = &in->probe;
-    ssize_t n = 1;
-    if (p->remote == NULL || at < p->from || at > p->from + p->size) {
-        dt_remote_close(p->remote);
-        p->remote = NULL;
-        DT_TRY(dt_remote_open_at(&p->remote, in->url, at, in->size, err));
-        p->from = at;
-        p->size = 0;
-    }
-    if (p->data == NULL)
-        p->data = dt_alloc(DT_FRAME_READ, 1);
-    p->size -= (size_t)(at - p->from);
-    memmove(p->data, p->data + (at - p->from), p->size);
-    p->from = at;
-    while (p->size < most && n > 0) {
-        do {
-            n = read(dt_remote_descriptor(p->remote), p->data + p->size, most - p->size);
-        } while (n < 0 && errno == EINTR);
-        p->size += n > 0 ? (size_t)n : 0;
-    }
-    return n < 0    ? dt_fail_errno(err, "cannot read '%s'", in->name)
-           : n == 0 ? dt_remote_finish(p->remote, err)
-                    : 0;
-}
-
-/* Of struct dt_frame_source. */
-static int read_at(void *input, uint64_t at, unsigned char *data, size_t most, size_t *size,
-                   struct dt_error *err)
-{
-    struct dt_input *in = input;
-    *size = 0;
-    if (in->remote == NULL)
-        return read_file(in, at, data, most, size, err);
-    if (at >= in->size)
-        return 0;
-    DT_TRY(read_url(in, at, most, err));
-    *size = in->probe.size < most ? in->probe.size : most;
-    memcpy(data, in->probe.data, *size);
-    return 0;
+    in->any.fd = in->fd;
+    in->any.name = in->name;
+    in->any.url = in->url;
+    in->any.size = in->size;
+    return &in->any;
 }
 
 /* Sets in->past where the first frame at or after the stop begins. The part after it looks for such
@@ -406,7 +353,7 @@ static int look_for_stop(struct dt_input *in, struct dt_error *err)
     if (!dt_frame_magic(in->codec, in->raw.data,
                         in->raw.to)) /* zstd's skippable ones, or nothing */
         return 0;
-    DT_TRY(dt_frame_check(in->codec, &(struct dt_frame_source){read_at, in}, at, &begins, err));
+    DT_TRY(dt_frame_check(in->codec, any_bytes(in), at, &begins, err));
     in->past = true;
     return begins ? 0
                   : dt_fail(err, DT_EFORMAT, "%s: near byte %llu: compressed data is damaged",
@@ -809,8 +756,7 @@ int dt_input_limit_frames(struct dt_input *in, uint64_t first, uint64_t end,
     if (in->exact)
         *at = begin.at;
     else if (first > 0)
-        DT_TRY(
-            dt_frame_find(in->codec, &(struct dt_frame_source){read_at, in}, first, end, at, err));
+        DT_TRY(dt_frame_find(in->codec, any_bytes(in), first, end, at, err));
     DT_TRY(dt_input_limit(in, *at, size, err));
     in->total = end - *at;
     in->codec->close(in->state);

@@ -271,10 +271,7 @@ static int receive_all(struct dt_remote *r, void *client, struct dt_error *err)
     return rc;
 }
 
-/* Calls one of the functions above with a client. */
-static int with_client(struct dt_remote *r,
-                       int (*call)(struct dt_remote *, void *, struct dt_error *),
-                       struct dt_error *err)
+static int transfer(struct dt_remote *r, struct dt_error *err)
 {
     char *sigv4 = r->s3.key ? dt_asprintf("aws:amz:%s:s3", r->s3.region) : NULL;
     bool local = strstr(r->url, "//127.0.0.1") || strstr(r->url, "//localhost");
@@ -283,7 +280,7 @@ static int with_client(struct dt_remote *r,
     void *client = NULL;
     int rc = r->http->open(&client, &login, err);
     if (rc == 0) {
-        rc = call(r, client, err);
+        rc = receive_all(r, client, err);
         r->http->close(client);
     }
     free(sigv4);
@@ -293,7 +290,7 @@ static int with_client(struct dt_remote *r,
 static void *run(void *context)
 {
     struct dt_remote *r = context;
-    r->rc = with_client(r, receive_all, &r->err);
+    r->rc = transfer(r, &r->err);
     shutdown(r->ends[1], SHUT_WR);
     return NULL;
 }
@@ -332,7 +329,7 @@ int dt_remote_measure(const char *url, uint64_t *size, struct dt_error *err)
     struct dt_remote *r;
     int rc = prepare(&r, url, err);
     r->measures = true;
-    rc = rc < 0 ? rc : with_client(r, receive_all, err);
+    rc = rc < 0 ? rc : transfer(r, err);
     if (r->judged || rc == 0)
         rc = r->known ? 0
                       : dt_fail(err, DT_EINVALID,
