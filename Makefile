@@ -641,6 +641,9 @@ $B/wheel/venv/ready: python/requirements-wheel.txt | deps-oracles
 	$B/wheel/venv/bin/pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
+container: deps-container ## image localhost/dt and build/container/dt.tar; BASE=debootstrap without a registry
+	@BASE='$(BASE)' TARGET='$(TARGET)' FLAGS='$(FLAGS)' share/packaging/container $B/container
+
 deb: deps-deb deps-mpi deps-track deps-data ## Debian packages in build/deb, checked by lintian
 	@JOBS='$(JOBS)' share/packaging/deb $B/deb
 
@@ -653,8 +656,8 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always wheel deb gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always wheel deb container gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories corpus html pictures fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help
--include $(shell find $B -name sysroot -prune -o -name '*.d' -type f -print 2>/dev/null)
+-include $(shell find $B \( -name sysroot -o -path $B/container -o -path $B/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

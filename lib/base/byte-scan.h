@@ -35,14 +35,8 @@ static inline size_t dt_block_first(dt_block b)
     memcpy(halves, &b, sizeof halves);
     if ((halves[0] | halves[1]) == 0)
         return DT_BLOCK;
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     n = halves[0] ? 0 : 8;
     return n + (size_t)__builtin_ctzll(halves[n / 8]) / 8;
-#else
-    while (b[n] == 0)
-        n++;
-    return n;
-#endif
 }
 
 #endif

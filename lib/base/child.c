@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/system.h"
+
 #define LINE 400 /* bytes of its message that an error repeats */
 
 extern char **environ;
@@ -47,7 +49,7 @@ int dt_child_start(struct dt_child *c, const char *const *arguments, int input, 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return dt_fail_errno(err, "cannot open a pipe");
     c->output = ends[0];
-    c->log = quiet ? memfd_create("log", MFD_CLOEXEC) : -1;
+    c->log = quiet ? dt_system_memory_file("log") : -1;
     int rc = spawn(c, arguments, input, ends[1], err);
     close(ends[1]);
     if (rc < 0)

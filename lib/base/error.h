@@ -15,6 +15,8 @@
 
 #include <stdbool.h>
 
+#include "base/platform.h"
+
 #define DT_ERROR_TEXT 512
 
 enum dt_code {

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/path.h"
+#include "base/system.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -626,26 +624,16 @@ int dt_sync_directory(const char *path, struct dt_error *err)
     return rc;
 }
 
-/* Before Linux 5.8 syncfs does not report errors, and a network file system may not pass it on. */
 bool dt_file_can_sync_all(int directory)
 {
-    static const unsigned long types[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
-                                          TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC};
-    struct utsname system;
-    struct statfs fs;
-    int major = 0, minor = 0;
-    if (uname(&system) < 0 || sscanf(system.release, "%d.%d", &major, &minor) != 2 ||
-        major * 100 + minor < 508 || fstatfs(directory, &fs) < 0)
-        return false;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if ((unsigned long)fs.f_type == types[i])
-            return true;
-    return false;
+    return dt_system_can_sync_all(directory);
 }
 
 int dt_file_sync_all(int directory, const char *path, struct dt_error *err)
 {
-    return syncfs(directory) < 0 ? dt_fail_errno(err, "cannot sync the files of '%s'", path) : 0;
+    return dt_system_sync_all(directory) < 0
+               ? dt_fail_errno(err, "cannot sync the files of '%s'", path)
+               : 0;
 }
 
 int dt_file_replace_symlink(const char *target, const char *link, struct dt_error *err)

@@ -2,12 +2,12 @@
 #include "base/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/system.h"
 
 struct slot {
     void *job;
@@ -193,9 +193,8 @@ void dt_pool_free(struct dt_pool *p)
 
 int dt_pool_processors(void)
 {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-    long n = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than a cpu_set_t has bits */
+    long n = dt_system_processors(NULL, 0);
+    if (n < 0)
+        n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? (int)n : 1;
 }

@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/credentials.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/system.h"
 #include "base/version.h"
 
 #define MAX_OPTIONS 64
@@ -702,9 +702,8 @@ void dt_program_set_location(const char *file)
 char *dt_program_installed_path(const char *part)
 {
     char exe[PATH_MAX];
-    if (realpath(location ? location : "/proc/self/exe", exe) == NULL &&
-        realpath((const char *)getauxval(AT_EXECFN), exe) == NULL) /* /proc is not mounted */
-        exe[0] = '\0';
+    if (location == NULL || realpath(location, exe) == NULL)
+        dt_system_program_path(exe);
     /* PREFIX/bin/dt-x, PREFIX/lib/libdt.so.0 or PREFIX/lib/x86_64-linux-gnu/libdt.so.0 -> PREFIX */
     for (int up = 0; up < 2 || (up == 2 && location && strcmp(dt_path_base(exe), "lib") == 0);
          up++) {

@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/system.h"
 #include "formats/labels.h"
 #include "formats/model-directory.h"
 #include "formats/tensor-file.h"
@@ -453,7 +454,7 @@ static int replace_directory(const char *temporary, const char *final, struct dt
         return 0;
     if (errno != EEXIST && errno != ENOTEMPTY)
         return dt_fail_errno(err, "cannot rename to '%s'", final);
-    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, final, RENAME_EXCHANGE) == 0)
+    if (dt_system_exchange(temporary, final) == 0)
         return dt_file_remove_tree(temporary, err);
     DT_TRY(dt_file_remove_tree(final, err)); /* the file system cannot exchange two names */
     return rename(temporary, final) < 0 ? dt_fail_errno(err, "cannot rename to '%s'", final) : 0;

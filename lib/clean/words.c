@@ -69,11 +69,8 @@ static uint64_t scramble(uint64_t x)
 static inline uint64_t bytes_of(const char *p, size_t size, size_t readable)
 {
     uint64_t x = 0;
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (readable >= 8)
         return load8(p) & UINT64_MAX >> (64 - 8 * size);
-#endif
-    (void)readable;
     for (size_t i = 0; i < size; i++)
         x |= (uint64_t)(unsigned char)p[i] << 8 * i;
     return x;
@@ -444,13 +441,11 @@ static inline uint64_t no_letters(uint64_t bytes)
 static inline size_t letters_prefix(const char *text, size_t size)
 {
     size_t n = 0;
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     for (; n + 8 <= size; n += 8) {
         uint64_t others = no_letters(load8(text + n));
         if (others)
             return n + (size_t)__builtin_ctzll(others) / 8;
     }
-#endif
     while (n < size && (unsigned char)text[n] < 0x80 &&
            dt_character_ascii_kinds[(int)text[n]] & DT_CHARACTER_LETTER)
         n++;

@@ -2,8 +2,9 @@
 #include "comm/handshake.h"
 
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
+
+#include "base/system.h"
 
 #define SIGN "dt-meet1" /* magic number and version */
 
@@ -32,7 +33,7 @@ static bool check(const struct dt_handshake *h, const struct dt_secret *s, const
 
 static bool draw(uint8_t nonce[DT_KEY])
 {
-    return getrandom(nonce, DT_KEY, 0) == DT_KEY;
+    return dt_system_draw(nonce, DT_KEY);
 }
 
 bool dt_handshake_challenge(struct dt_handshake *h)

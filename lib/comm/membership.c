@@ -6,13 +6,14 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/system.h"
 #include "comm/interface.h"
 #include "comm/reception.h"
 #include "hash/hash.h"
@@ -189,7 +190,7 @@ static int lead_at_path(struct dt_membership *m, struct dt_error *err)
     if (dt_reception_listen(&m->reception, address, 0) < 0)
         return dt_fail_errno(err, "cannot listen for ranks of '%s'", m->place.name);
     m->notice = (struct dt_notice){0};
-    if (getrandom(m->notice.key, sizeof m->notice.key, 0) != sizeof m->notice.key)
+    if (!dt_system_draw(m->notice.key, sizeof m->notice.key))
         return dt_fail_errno(err, "cannot draw the key of the job");
     memcpy(m->secret.key, m->notice.key, sizeof m->secret.key);
     return write_notice(m, err);
@@ -419,7 +420,7 @@ static int convene(struct dt_membership *m, const struct identities *last, int64
     for (int i = 0; i < last->count; i++)
         r.left += find(&next, last->ids[i]) < 0;
     int rc = 0;
-    if (getrandom(r.nonce, sizeof r.nonce, 0) != sizeof r.nonce ||
+    if (!dt_system_draw(r.nonce, sizeof r.nonce) ||
         (next.count > 1 && dt_reception_listen(&door, m->reception.endpoint.address, 0) < 0))
         rc = dt_fail_errno(err, "cannot listen for ranks of '%s'", m->place.name);
     if (rc == 0) {
@@ -774,7 +775,7 @@ int dt_membership_new(struct dt_membership **result, const struct dt_membership_
     int rc = dt_meeting_place_find(&m->place, o->where, &launch, err);
     rc = rc < 0 ? rc : dt_crypto_load(&m->secret.crypto, err);
     while (rc == 0 && m->id == 0)
-        if (getrandom(&m->id, sizeof m->id, 0) != sizeof m->id)
+        if (!dt_system_draw(&m->id, sizeof m->id))
             rc = dt_fail_errno(err, "cannot draw the identity of the rank");
     if (rc < 0) {
         dt_membership_free(m);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Placement of ranks: machine and processors. */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,19 +7,22 @@
 
 #include "base/buffer.h"
 #include "base/pool.h"
+#include "base/system.h"
 #include "comm/comm.h"
 #include "hash/hash.h"
 
+#define PROCESSORS 1024 /* that are listed at most */
+
 /* Appends ranges of processors, as in "0-3,8", as far as they fit. */
-static void list_processors(const cpu_set_t *set, char *text, size_t size)
+static void list_processors(const bool may[PROCESSORS], char *text, size_t size)
 {
     size_t used = strlen(text);
     const char *comma = "";
-    for (size_t first = 0; first < CPU_SETSIZE; first++) {
+    for (size_t first = 0; first < PROCESSORS; first++) {
         size_t last = first;
-        if (!CPU_ISSET(first, set))
+        if (!may[first])
             continue;
-        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, set))
+        while (last + 1 < PROCESSORS && may[last + 1])
             last++;
         int length = last > first
                          ? snprintf(text + used, size - used, "%s%zu-%zu", comma, first, last)
@@ -34,12 +36,12 @@ static void list_processors(const cpu_set_t *set, char *text, size_t size)
 
 static void describe(char place[DT_PLACE])
 {
-    cpu_set_t set;
+    bool may[PROCESSORS];
     char host[40] = "";
     gethostname(host, sizeof host - 1);
     snprintf(place, DT_PLACE, "%s, processors ", host);
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        list_processors(&set, place, DT_PLACE);
+    if (dt_system_processors(may, PROCESSORS) >= 0)
+        list_processors(may, place, DT_PLACE);
 }
 
 int dt_comm_places(struct dt_comm *comm, char (**places)[DT_PLACE], struct dt_error *err)

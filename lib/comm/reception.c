@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/system.h"
 
 int dt_reception_socket(void)
 {
@@ -51,7 +52,7 @@ void dt_reception_refuse(struct dt_reception *r, int index)
 static void refuse_random(struct dt_reception *r)
 {
     unsigned drawn = 0;
-    if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+    if (!dt_system_draw(&drawn, sizeof drawn))
         drawn = 0;
     dt_reception_refuse(r, (int)(drawn % (unsigned)r->count));
 }

@@ -6,19 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/system.h"
 
 #define SIGN "dt-meeting " /* magic number of the file */
 #define TEXT 256           /* maximum bytes of the file */
@@ -41,13 +40,6 @@ static bool is_full(const char *folder)
     return (geteuid() == 0 ? fs.f_bfree : fs.f_bavail) == 0;
 }
 
-/* File systems of the kernel's own data; creating a file in them fails with ENOENT. */
-static bool is_kernel_data(const char *folder)
-{
-    struct statfs fs;
-    return statfs(folder, &fs) == 0 && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC);
-}
-
 /* Fails if a missing file could not be created at path. */
 static int check_room(const char *path, struct dt_error *err)
 {
@@ -58,7 +50,7 @@ static int check_room(const char *path, struct dt_error *err)
     if (!dt_file_is_directory(folder)) {
         rc = dt_fail(err, DT_EMISSING, "ranks cannot meet at '%s': directory '%s' does not exist",
                      path, folder);
-    } else if (is_kernel_data(folder)) {
+    } else if (dt_system_is_kernel_data(folder)) {
         rc = dt_fail(err, DT_EINVALID,
                      "ranks cannot meet at '%s': no file can be created in '%s', choose a "
                      "directory that all machines share",

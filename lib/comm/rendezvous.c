@@ -6,12 +6,12 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/system.h"
 #include "comm/comm.h"
 #include "comm/handshake.h"
 #include "comm/interface.h"
@@ -136,7 +136,7 @@ static int publish_notice(struct meeting *m, struct dt_error *err)
     dt_reception_close_socket(&m->peers[0].socket); /* to the earlier owner */
     DT_TRY(listen_for_others(m, -1, err));
     struct dt_notice notice = {.endpoint = m->own.endpoint};
-    if (getrandom(notice.key, sizeof notice.key, 0) != sizeof notice.key)
+    if (!dt_system_draw(notice.key, sizeof notice.key))
         return dt_fail_errno(err, "cannot draw the key of the job");
     memcpy(m->secret.key, notice.key, sizeof notice.key);
     return dt_notice_write(m->place->name, m->file, &notice, err);

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/system.h"
 #include "experiment/energy.h"
 
 #define MOST_OUTPUT   ((off_t)64 << 20)
@@ -126,7 +126,7 @@ static int start(struct child *c, char *const *words, struct dt_error *err)
         return err->code = DT_EMISSING;
     }
     setpgid(c->pid, c->guard);
-    c->watch = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    c->watch = dt_system_watch(c->pid);
     return 0;
 }
 

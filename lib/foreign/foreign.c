@@ -77,7 +77,7 @@ void dt_foreign_put_ids(struct dt_buffer *b, const uint32_t *ids, size_t count,
                         uint32_t token_bytes)
 {
     dt_buffer_reserve(b, b->size + count * token_bytes);
-    for (size_t i = 0; i < count; i++) { /* little-endian, as shard/format.h asserts */
+    for (size_t i = 0; i < count; i++) { /* little-endian, as base/platform.h asserts */
         memcpy(b->data + b->size, &ids[i], token_bytes);
         b->size += token_bytes;
     }

@@ -307,6 +307,8 @@ static int take_file(struct cursor *c, struct dt_gguf_file *f)
     if (magic != DT_GGUF_MAGIC)
         return bad(c, "is not a GGUF file");
     DT_TRY(take_u32(c, &version));
+    if (version == __builtin_bswap32(DT_GGUF_VERSION))
+        return bad(c, "is big-endian; convert it with gguf's gguf_convert_endian.py");
     if (version != DT_GGUF_VERSION)
         return dt_fail(c->err, DT_EFORMAT, "%s: is GGUF version %u; only version 3 is supported",
                        c->path, version);

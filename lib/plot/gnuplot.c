@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "plot/gnuplot.h"
 
 enum { NOT_FOUND = 127, NOT_RUN = 126 };
@@ -19,7 +20,7 @@ static const char end_mark[] = "end of the drawing\n";
 /* A memory file with size bytes of data, at offset 0. */
 static int memory_file(const char *data, size_t size, struct dt_error *err)
 {
-    int fd = memfd_create("dt-plot", MFD_CLOEXEC);
+    int fd = dt_system_memory_file("dt-plot");
     if (fd < 0)
         return dt_fail_errno(err, "cannot create a memory file");
     while (size > 0) {

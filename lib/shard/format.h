@@ -28,8 +28,6 @@
 #include "base/error.h"
 #include "shard/shard.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are written in memory order");
-
 #define DT_FORMAT_VERSION  2      /* the newest */
 #define DT_FRAME_TOKENS    65536u /* maximum per data frame */
 #define DT_FRAME_DOCUMENTS 65536u /* maximum per index frame */

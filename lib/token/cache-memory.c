@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/buffer.h"
+#include "base/system.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -17,7 +18,7 @@ void *dt_cache_memory_new(size_t size)
     if (before > 0)
         munmap(found, before);
     munmap(found + before + size, HUGE_PAGE - before);
-    madvise(found + before, size, MADV_HUGEPAGE); /* a hint */
+    dt_system_prefer_huge_pages(found + before, size);
     return found + before;
 }
 

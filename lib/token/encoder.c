@@ -23,8 +23,6 @@
 #define BATCH      256
 #define SHORT_WORD 48 /* bytes of a normalized word that is encoded without the cache */
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are packed little-endian");
-
 struct key {
     uint64_t low, high; /* the bytes, zeros, and in the last byte the length, below 16 */
 };

@@ -46,7 +46,6 @@ struct dt_words_set {
 };
 
 _Static_assert(sizeof(struct dt_words_entry) == 64, "an entry is a cache line");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are packed little-endian");
 
 /* Fills t->words and t->has_words, once the tables of t are made. */
 void dt_words_prepare(struct dt_tokenizer *t);

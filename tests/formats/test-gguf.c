@@ -276,6 +276,7 @@ static void invalid_files_are_refused(void **state)
     (void)state;
     assert_refused("GGUF", 0, 0x21, 1, "is not a GGUF file");
     assert_refused("GGUF", 4, 2, 4, "is GGUF version 2");
+    assert_refused("GGUF", 4, 3u << 24, 4, "is big-endian");
     assert_refused("GGUF", 8, UINT64_MAX, 8, "the number of tensors exceeds the size of the file");
     assert_refused("GGUF", 16, UINT64_MAX / 13, 8,
                    "the number of values exceeds the size of the file");

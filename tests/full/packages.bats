@@ -63,3 +63,22 @@ END
 @test "trixie: the packages of make deb run the tour and train, and a purge leaves nothing" {
     try_debian trixie
 }
+
+@test "the container's image, made without a registry, runs the tour on mounted data as another user, with its SBOM" {
+    [ "$(id -u)" -eq 0 ] || skip "this needs root"
+    command -v buildah >/dev/null && command -v debootstrap >/dev/null || skip "no buildah or debootstrap"
+    make -s -C "$ROOT" container BASE=debootstrap B="$T/build" DEPS=0 >"$T/log" 2>&1 || { tail -n 40 "$T/log" && return 1; }
+    images() { buildah --root "$T/build/container/storage" --runroot "$T/build/container/run" --storage-driver vfs "$@"; }
+    container=$(images from "$(images images --format '{{.Name}}:{{.Tag}}' --filter reference='*dt*' | grep '^localhost/dt:')")
+    mkdir "$T/data"
+    cp "$ROOT/README.md" "$ROOT/debian/tests/tour" "$T/data/"
+    chown -R 1000 "$T/data"
+    inside() { images run --isolation chroot -v "$T/data:/data" "$container" "$@"; }
+    [ "$(inside id -u)" = 1000 ]
+    inside env AUTOPKGTEST_TMP=/data bash /data/tour
+    [ -e "$T/data/build/tour/run/latest/model.safetensors" ]
+    inside cat /usr/share/dt/sbom.spdx.json >"$T/sbom.json"
+    jq -e '.spdxVersion == "SPDX-2.3" and ([.packages[].name] | contains(["dt-tools", "libzstd1"]))' "$T/sbom.json"
+    ls -l "$T/build/container/dt.tar"
+    images rm "$container" >/dev/null
+}

@@ -23,9 +23,10 @@ struct dt_cpu_bf16 {
 
 /* oneDNN 3 has objects where oneDNN 2 has values. */
 #if DNNL_VERSION_MAJOR >= 3
-#define POINTER(description) (description)
-#define describe_by_strides  dnnl_memory_desc_create_with_strides
-#define destroy(description) dnnl_memory_desc_destroy(description)
+#define POINTER(description)   (description)
+#define describe_by_strides    dnnl_memory_desc_create_with_strides
+#define destroy(description)   dnnl_memory_desc_destroy(description)
+#define append_sum(operations) dnnl_post_ops_append_sum(operations, 1.0f, 0, dnnl_data_type_undef)
 typedef const_dnnl_memory_desc_t description_pointer;
 
 static dnnl_status_t describe_product(dnnl_primitive_desc_t *result, dnnl_engine_t engine,
@@ -35,9 +36,10 @@ static dnnl_status_t describe_product(dnnl_primitive_desc_t *result, dnnl_engine
     return dnnl_matmul_primitive_desc_create(result, engine, a, b, NULL, c, how);
 }
 #else
-#define POINTER(description) (&(description))
-#define describe_by_strides  dnnl_memory_desc_init_by_strides
-#define destroy(description) ((void)(description))
+#define POINTER(description)   (&(description))
+#define describe_by_strides    dnnl_memory_desc_init_by_strides
+#define destroy(description)   ((void)(description))
+#define append_sum(operations) dnnl_post_ops_append_sum(operations, 1.0f)
 typedef const dnnl_memory_desc_t *description_pointer;
 
 static dnnl_status_t describe_product(dnnl_primitive_desc_t *result, dnnl_engine_t engine,
@@ -76,7 +78,7 @@ static bool create_primitive(dnnl_engine_t engine, dnnl_primitive_t *result, boo
                 dt_cpu_onednn_has(
                     dnnl_primitive_attr_set_scratchpad_mode(how, dnnl_scratchpad_mode_user)) &&
                 dt_cpu_onednn_has(dnnl_post_ops_create(&sum)) &&
-                (!add || dt_cpu_onednn_has(dnnl_post_ops_append_sum(sum, 1.0f))) &&
+                (!add || dt_cpu_onednn_has(append_sum(sum))) &&
                 dt_cpu_onednn_has(dnnl_primitive_attr_set_post_ops(how, sum)) &&
                 dt_cpu_onednn_has(describe_product(&description, engine, a, b, c, how));
     if (made) { /* threads can share it only without a scratchpad */

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/memory.h"
+#include "base/system.h"
 #include "device/cpu/cpu.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -18,7 +19,7 @@ static void *allocate(struct dt_device *dev, size_t bytes)
     if (memory == MAP_FAILED)
         return NULL;
     if (bytes >= HUGE_PAGE)
-        madvise(memory, bytes, MADV_HUGEPAGE);
+        dt_system_prefer_huge_pages(memory, bytes);
     return memory;
 }
 

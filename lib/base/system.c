@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/system.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+bool dt_system_draw(void *bytes, size_t size)
+{
+    return getrandom(bytes, size, 0) == (ssize_t)size;
+}
+
+int dt_system_memory_file(const char *name)
+{
+    return memfd_create(name, MFD_CLOEXEC);
+}
+
+void dt_system_prefer_huge_pages(void *memory, size_t size)
+{
+    madvise(memory, size, MADV_HUGEPAGE);
+}
+
+int dt_system_processors(bool *may, int limit)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) < 0)
+        return -1;
+    for (int i = 0; i < limit; i++)
+        may[i] = i < CPU_SETSIZE && CPU_ISSET((size_t)i, &set);
+    return CPU_COUNT(&set);
+}
+
+void dt_system_program_path(char path[PATH_MAX])
+{
+    if (realpath("/proc/self/exe", path) == NULL &&
+        realpath((const char *)getauxval(AT_EXECFN), path) == NULL) /* /proc is not mounted */
+        path[0] = '\0';
+}
+
+int dt_system_exchange(const char *one, const char *other)
+{
+    return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE);
+}
+
+int dt_system_watch(pid_t child)
+{
+    return (int)syscall(SYS_pidfd_open, child, 0);
+}
+
+bool dt_system_is_kernel_data(const char *folder)
+{
+    struct statfs fs;
+    return statfs(folder, &fs) == 0 && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC);
+}
+
+/* Before Linux 5.8 syncfs does not report errors, and a network file system may not pass it on. */
+bool dt_system_can_sync_all(int directory)
+{
+    static const unsigned long types[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                          TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC};
+    struct utsname system;
+    struct statfs fs;
+    int major = 0, minor = 0;
+    if (uname(&system) < 0 || sscanf(system.release, "%d.%d", &major, &minor) != 2 ||
+        major * 100 + minor < 508 || fstatfs(directory, &fs) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if ((unsigned long)fs.f_type == types[i])
+            return true;
+    return false;
+}
+
+int dt_system_sync_all(int directory)
+{
+    return syncfs(directory);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What Linux has and POSIX has not. For another system, base/system.c is the file to change. Files
+ * that only Linux has (/proc/cpuinfo, /proc/locks, /sys/fs/cgroup) are named where they are read,
+ * and may be absent.
+ */
+#ifndef DT_BASE_SYSTEM_H
+#define DT_BASE_SYSTEM_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Random bytes for keys; false, with errno, if there are none. */
+bool dt_system_draw(void *bytes, size_t size);
+
+/* A file in memory, closed by exec; -1 with errno. */
+int dt_system_memory_file(const char *name);
+
+/* A hint: large pages for memory. */
+void dt_system_prefer_huge_pages(void *memory, size_t size);
+
+/* The number of processors that this thread may run on, or -1 if it is not known. Sets may[i] of
+ * the first limit processors. */
+int dt_system_processors(bool *may, int limit);
+
+/* The path of this program's file, or "". */
+void dt_system_program_path(char path[PATH_MAX]);
+
+/* Exchanges the names of two files at once; -1 with errno. */
+int dt_system_exchange(const char *one, const char *other);
+
+/* A descriptor that becomes readable when the child ends; -1 if there is none. */
+int dt_system_watch(pid_t child);
+
+/* Whether a folder holds the kernel's own data (/proc, /sys), where no file can be created. */
+bool dt_system_is_kernel_data(const char *folder);
+
+/* Whether dt_system_sync_all writes all of the directory's file system to the disk, and tells
+ * errors. */
+bool dt_system_can_sync_all(int directory);
+int dt_system_sync_all(int directory); /* -1 with errno */
+
+#endif
