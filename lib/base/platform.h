@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The processors that dt runs on. base/error.h includes this file, and so each program and engine. */
+/* The processors that dt runs on. base/error.h includes it, and so each program and engine. */
 #ifndef DT_BASE_PLATFORM_H
 #define DT_BASE_PLATFORM_H
 
