@@ -517,7 +517,7 @@ check-cycles: all build-tests ## no two files of a module use each other, but th
 check-headers: | deps-build ## each header compiles alone
 	@for h in $$( (find lib -name '*.h' | sort -u; \
 	    find lib -name '*.c' | xargs grep -m 1 -h '^#include' | sed -n 's/#include "\(.*\)"$$/lib\/\1/p' | sort -u | \
-	    sed p) | sort | uniq -u); do echo "#include \"$${h#lib/}\"" | \
+	    sed p) | sort | uniq -u); do printf '#include "%s"\nextern int not_empty;\n' "$${h#lib/}" | \
 	  $(CC) $(DT_CFLAGS) -Itests/cuda/toolkit -Werror -fsyntax-only -x c - || exit 1; done
 	@echo 'headers: each compiles alone'
 
