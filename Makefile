@@ -192,9 +192,9 @@ MSAN     := -O1 -g -fsanitize=memory -fno-omit-frame-pointer
 # --- fuzzers: clang's libFuzzer, with AddressSanitizer and UBSan ----------------------------------
 FUZZ_SRC     := $(wildcard tests/fuzz/fuzz-*.c)
 FUZZERS      := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
-FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -Itests/fuzz $(FUZZ_OPT) -g1 -fsanitize=address,undefined \
+FUZZ_CFLAGS  := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -Itests/fuzz $(FUZZ_OPT) -fsanitize=address,undefined \
                 -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-FUZZ_OPT     ?= -O1
+FUZZ_OPT     ?= -O1 -g1
 FUZZ_SECONDS ?= 60
 FUZZ_FLAGS   ?=
 

@@ -2,6 +2,7 @@
 # share/setup/install-packages: silent if nothing is missing, one clear message otherwise; make asks
 # before it installs.
 load ../helper
+unset DEPS MAKEFLAGS MAKEOVERRIDES # of the make that runs the tests
 
 # A PATH with programs that print their arguments.
 fake() {
