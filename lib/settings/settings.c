@@ -324,8 +324,31 @@ static int check_elastic(const struct dt_settings *s, const char *path, struct d
     return 0;
 }
 
-/* Settings that need others, for any number of ranks. */
-static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
+/* A setting with a value that needs another setting. */
+struct need {
+    bool broken;
+    const char *setting, *value, *needs;
+};
+
+#define CHECK_NEEDS(needs, path, err)                                                              \
+    check_needs_of(needs, sizeof(needs) / sizeof *(needs), path, err)
+
+static int check_needs_of(const struct need *needs, size_t count, const char *path,
+                          struct dt_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (needs[i].broken)
+            return dt_fail(err, DT_EINVALID, "%s: %s %s needs %s", path, needs[i].setting,
+                           needs[i].value, needs[i].needs);
+    return 0;
+}
+
+static bool has_whole_layers(const struct dt_settings *s)
+{
+    return s->distributed.pp * s->distributed.tp * s->distributed.cp == 1;
+}
+
+static int check_parallel_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     const bool local = dt_settings_sync_is_local(s);
     const bool groups = s->distributed.shard_ranks > 0;
@@ -337,20 +360,9 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
     const long parts = s->distributed.sequence_parts;
     const bool saves = s->training.save_interval % s->distributed.local_steps == 0;
     const bool scores = s->training.eval_interval % s->distributed.local_steps == 0;
-    const bool labels = s->model.num_labels > 0;
-    const bool masked = dt_model_is_masked(&s->model) && !labels;
-    const char *const elastic = *s->distributed.elastic ? s->distributed.elastic : NULL;
-    const bool ranks_alike = s->distributed.pp * s->distributed.tp * s->distributed.cp == 1;
-    const bool sgd = s->training.optimizer == DT_OPTIMIZER_KIND_SGD;
-    const bool adamw = s->training.optimizer == DT_OPTIMIZER_KIND_ADAMW;
-    const bool lion = s->training.optimizer == DT_OPTIMIZER_KIND_LION;
-    struct dt_settings plain;
-    dt_config_defaults(dt_settings_schema, &plain);
+    const bool labels = s->model.num_labels > 0, ranks_alike = has_whole_layers(s);
     const char *const which = dt_compress_names[compress], *const how = dt_sync_names[sync];
-    const struct {
-        bool broken;
-        const char *setting, *value, *needs;
-    } rules[] = {
+    const struct need needs[] = {
         {compressed && !reduced, "distributed.compress", which, "distributed.sync allreduce"},
         {compressed && !whole, "distributed.compress", which, "distributed.zero_stage 0"},
         {compressed && s->distributed.invariant, "distributed.compress", which,
@@ -381,20 +393,41 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
          "a training.eval_interval that distributed.local_steps divides"},
         {groups && !reduced, "distributed.shard_ranks", "above 0", "distributed.sync allreduce"},
         {groups && compressed, "distributed.shard_ranks", "above 0", "distributed.compress none"},
+    };
+    return CHECK_NEEDS(needs, path, err);
+}
+
+static int check_elastic_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const char *const elastic = s->distributed.elastic;
+    const bool groups = s->distributed.shard_ranks > 0, ranks_alike = has_whole_layers(s);
+    const bool reduced = s->distributed.sync == DT_SYNC_ALL_REDUCE;
+    const struct need needs[] = {
+        {!s->distributed.invariant, "distributed.elastic", elastic, "distributed.invariant true"},
+        {!ranks_alike, "distributed.elastic", elastic,
+         "distributed.pp, distributed.tp and distributed.cp 1"},
+        {groups, "distributed.elastic", elastic, "distributed.shard_ranks 0"},
+        {!reduced, "distributed.elastic", elastic, "distributed.sync allreduce"},
+        {s->distributed.backend != 0, "distributed.elastic", elastic, "distributed.backend auto"},
+        {*s->training.trace_steps, "distributed.elastic", elastic, "training.trace_steps empty"},
+    };
+    return *elastic ? CHECK_NEEDS(needs, path, err) : 0;
+}
+
+/* Of the data, the masks and the optimizer. */
+static int check_training_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const bool masked = dt_model_is_masked(&s->model) && s->model.num_labels == 0;
+    const bool sgd = s->training.optimizer == DT_OPTIMIZER_KIND_SGD;
+    const bool adamw = s->training.optimizer == DT_OPTIMIZER_KIND_ADAMW;
+    const bool lion = s->training.optimizer == DT_OPTIMIZER_KIND_LION;
+    struct dt_settings plain;
+    dt_config_defaults(dt_settings_schema, &plain);
+    const struct need needs[] = {
         {s->data.shuffle_block > 0 && !s->data.shuffle, "data.shuffle_block", "above 0",
          "data.shuffle true"},
         {s->data.shuffle_window != plain.data.shuffle_window && s->data.shuffle_block == 0,
          "data.shuffle_window", "of one's own", "data.shuffle_block above 0"},
-        {elastic && !s->distributed.invariant, "distributed.elastic", elastic,
-         "distributed.invariant true"},
-        {elastic && !ranks_alike, "distributed.elastic", elastic,
-         "distributed.pp, distributed.tp and distributed.cp 1"},
-        {elastic && groups, "distributed.elastic", elastic, "distributed.shard_ranks 0"},
-        {elastic && !reduced, "distributed.elastic", elastic, "distributed.sync allreduce"},
-        {elastic && s->distributed.backend != 0, "distributed.elastic", elastic,
-         "distributed.backend auto"},
-        {elastic && *s->training.trace_steps, "distributed.elastic", elastic,
-         "training.trace_steps empty"},
         {s->data.mask_whole_words && !masked, "data.mask_whole_words", "true",
          "a model that fills in masked tokens: model.name bert or distilbert"},
         {s->data.mask_rate != plain.data.mask_rate && !masked, "data.mask_rate", "of one's own",
@@ -410,11 +443,15 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
         {s->training.batch_ramp_start > 1 && s->training.batch_ramp_tokens == 0,
          "training.batch_ramp_start", "above 1", "training.batch_ramp_tokens above 0"},
     };
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].broken)
-            return dt_fail(err, DT_EINVALID, "%s: %s %s needs %s", path, rules[i].setting,
-                           rules[i].value, rules[i].needs);
-    return 0;
+    return CHECK_NEEDS(needs, path, err);
+}
+
+/* Settings that need others, for any number of ranks. */
+static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    DT_TRY(check_parallel_needs(s, path, err));
+    DT_TRY(check_elastic_needs(s, path, err));
+    return check_training_needs(s, path, err);
 }
 
 int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *path,

@@ -142,7 +142,7 @@ static void a_name_tells_where_content_cannot(void **state)
 }
 
 /* As much white space as is looked at: then the whole file is. */
-static void json_far_behind_white_space_is_not_text(void **state)
+static void json_after_much_white_space_is_not_text(void **state)
 {
     (void)state;
     struct dt_buffer text = DT_BUFFER_EMPTY;
@@ -182,7 +182,7 @@ int main(void)
         cmocka_unit_test(auto_refuses_lines_of_strings_and_arrays),
         cmocka_unit_test(auto_refuses_a_zero_wherever_it_is),
         cmocka_unit_test(a_name_tells_where_content_cannot),
-        cmocka_unit_test(json_far_behind_white_space_is_not_text),
+        cmocka_unit_test(json_after_much_white_space_is_not_text),
         cmocka_unit_test(auto_knows_a_long_line),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
