@@ -8,6 +8,10 @@ programs() {
     done
 }
 
+setup() {
+    cd "$T"
+}
+
 # The options of --help, each on a line.
 options_of() {
     "$1" --help | sed -nE 's/^  (-.), (--[a-z0-9-]+).*/\1\n\2/p; s/^      (--[a-z0-9-]+).*/\1/p' | sort
