@@ -20,10 +20,12 @@
 #include "io/file-type.h"
 #include "model/decode-bench.h"
 #include "optim/optimizer.h"
+#include "options/options.h"
 #include "pretokenize/pattern.h"
 #include "shard/load-bench.h"
 #include "shard/write-bench.h"
 #include "token/encode-bench.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "train/sample-order.h"
 #include "train/step-bench.h"
 #include "train/text-samples.h"
@@ -798,11 +800,11 @@ int main(int argc, char **argv)
     struct dt_error err;
     if (!dt_comm_launched_first())
         dt_program_delay_usage(DT_COMM_FIRST_RANK_REPORTS);
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv), count = argc - first;
-    int use = dt_program_find_use(&command, count > 0 ? argv[first] : NULL);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv), count = argc - first;
+    int use = dt_options_find_use(&command, count > 0 ? argv[first] : NULL);
     const struct measurement *s = &measurements[use];
-    dt_program_check_use(&command, &uses[use]);
+    dt_options_check_use(&command, &uses[use]);
     if (opt.json && opt.format >= 0)
         dt_program_usage("--json and --format exclude each other");
     if (s->count >= 0 && count - 1 != s->count)

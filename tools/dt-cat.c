@@ -16,12 +16,15 @@
 #include "foreign/foreign.h"
 #include "hash/hash.h"
 #include "hub/hub.h"
+#include "options/command-line.h"
+#include "options/options.h"
 #include "shard/croissant.h"
 #include "shard/listing.h"
 #include "shard/manifest.h"
 #include "shard/shard.h"
 #include "shard/sources.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 
 static struct {
     bool info, json, verify, ids, text, lineage, croissant, loss;
@@ -595,8 +598,8 @@ static void check_options(void)
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv);
     int count = argc - first;
     check_options();
     if (count == 0 && isatty(STDIN_FILENO))

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/completion.h"
 #include "base/file.h"
 #include "base/pool.h"
 #include "base/program.h"
@@ -18,6 +17,9 @@
 #include "document/stream.h"
 #include "hub/hub.h"
 #include "io/lineage.h"
+#include "options/command-line.h"
+#include "options/completion.h"
+#include "options/options.h"
 #include "warc/reader.h"
 #include "json/json.h"
 
@@ -370,8 +372,8 @@ int main(int argc, char **argv)
     struct dt_error err;
     struct dt_documents *in = NULL;
     dt_document_reader_register(&dt_warc_reader_texts);
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv);
     struct dt_documents_options reading;
     check_options(&reading);
     char **files = argv + first;

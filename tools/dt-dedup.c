@@ -21,6 +21,7 @@
 #include "hash/hash.h"
 #include "hub/hub.h"
 #include "io/lineage.h"
+#include "options/options.h"
 #include "unicode/utf8.h"
 #include "warc/reader.h"
 
@@ -632,10 +633,10 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     dt_document_reader_register(&dt_warc_reader_texts);
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv);
-    int use = dt_program_find_use(&command, first < argc ? argv[first] : NULL);
-    dt_program_check_use(&command, &uses[use]);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv);
+    int use = dt_options_find_use(&command, first < argc ? argv[first] : NULL);
+    dt_options_check_use(&command, &uses[use]);
     int rc = runs[use](argv + first + 1, argc - first - 1, &err);
     return rc < 0 ? dt_program_report(&err) : 0;
 }

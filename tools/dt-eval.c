@@ -13,6 +13,7 @@
 #include "eval/perplexity.h"
 #include "eval/translation-corpus.h"
 #include "hub/hub.h"
+#include "options/options.h"
 
 static struct {
     const char *tokenizer, *split, *device, *output, *items, *documents;
@@ -277,10 +278,10 @@ _Static_assert(sizeof modes / sizeof *modes + 1 == sizeof uses / sizeof *uses, "
 
 static const struct mode *mode_of(int count, char **operands)
 {
-    int use = dt_program_find_use(&command, count > 0 ? operands[0] : NULL);
+    int use = dt_options_find_use(&command, count > 0 ? operands[0] : NULL);
     if (count < 2 || count - 1 > modes[use].most)
         dt_program_usage("%s needs %s", uses[use].name, uses[use].operands);
-    dt_program_check_use(&command, &uses[use]);
+    dt_options_check_use(&command, &uses[use]);
     if (opt.documents && opt.models.count > 1)
         dt_program_usage("--documents takes one model");
     if (modes[use].run == bleu && opt.resamples == 0 && dt_option_is_given(&command, "seed"))
@@ -302,8 +303,8 @@ int main(int argc, char **argv)
     struct dt_error err;
     if (!dt_comm_launched_first())
         dt_program_delay_usage(DT_COMM_FIRST_RANK_REPORTS);
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv), count = argc - first - 1;
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv), count = argc - first - 1;
     const struct mode *mode = mode_of(argc - first, argv + first);
     if (dt_comm_open(&world, "auto", &(struct dt_opening){.patience = PATIENCE}, &err) < 0)
         return dt_program_report(&err);

@@ -16,7 +16,9 @@
 #include "gguf/gguf-tokenizer.h"
 #include "hub/hub.h"
 #include "io/lineage.h"
+#include "options/options.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "unicode/utf8.h"
 
 static struct {
@@ -412,8 +414,8 @@ int main(int argc, char **argv)
     struct dt_error err;
     struct dt_device *dev;
     make_help();
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv);
     if (first != argc)
         dt_program_usage("no operand is taken: '%s'", argv[first]);
     format = dt_export_format_list[opt.format];

@@ -12,6 +12,8 @@
 #include "extract/extract.h"
 #include "hub/hub.h"
 #include "io/lineage.h"
+#include "options/command-line.h"
+#include "options/options.h"
 #include "warc/reader.h"
 
 enum { KEEP_MAIN, KEEP_ALL };
@@ -142,8 +144,8 @@ int main(int argc, char **argv)
     struct dt_error err;
     struct dt_documents *in = NULL;
     dt_document_reader_register(&dt_warc_reader_records);
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv);
     struct dt_documents_options reading = {.format = (enum dt_document_format)opt.from,
                                            .field = opt.field,
                                            .field_is_optional = false,

@@ -8,15 +8,17 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/program.h"
-#include "base/rng.h"
 #include "chat/chat.h"
 #include "comm/launch.h"
 #include "eval/generation.h"
 #include "formats/model-directory.h"
 #include "hub/hub.h"
 #include "io/input.h"
+#include "math/rng.h"
+#include "options/options.h"
 #include "settings/choices.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "unicode/utf8.h"
 #include "json/json-number.h"
 #include "json/json.h"
@@ -484,8 +486,8 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_device *dev;
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv);
     if (first != argc)
         dt_program_usage("dt-generate takes no operand: '%s'", argv[first]);
     check_options();

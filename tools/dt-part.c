@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/program.h"
 #include "base/stop.h"
+#include "options/options.h"
 #include "parts/ledger.h"
 
 static struct {
@@ -89,9 +90,9 @@ static const struct dt_command command = {
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    int first = dt_program_parse_options(&command, argc, argv);
-    int use = dt_program_find_use(&command, first < argc ? argv[first] : NULL);
-    dt_program_check_use(&command, &uses[use]);
+    int first = dt_options_parse(&command, argc, argv);
+    int use = dt_options_find_use(&command, first < argc ? argv[first] : NULL);
+    dt_options_check_use(&command, &uses[use]);
     int rc = runs[use](argv + first + 1, argc - first - 1, &err);
     int finished = rc < 0 ? 0 : dt_finish_stdout();
     return rc < 0 ? dt_program_report(&err) : rc ? rc : finished;

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/program.h"
+#include "options/options.h"
 #include "plan/published.h"
 #include "plan/report.h"
 
@@ -191,8 +192,8 @@ static int validate(const char *path, struct dt_error *err)
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    int first = dt_program_parse_options(&command, argc, argv);
-    dt_program_check_use(&command, &uses[opt.validate ? VALIDATE : opt.search ? SEARCH : PLAN]);
+    int first = dt_options_parse(&command, argc, argv);
+    dt_options_check_use(&command, &uses[opt.validate ? VALIDATE : opt.search ? SEARCH : PLAN]);
     if (argc - first > (opt.validate ? 1 : 0))
         dt_program_usage(opt.validate ? "--validate takes one file" : "dt-plan takes no operand");
     if (trace_is_stdout() && opt.json)

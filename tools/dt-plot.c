@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/completion.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/program.h"
+#include "options/completion.h"
+#include "options/options.h"
 #include "plot/charts.h"
 #include "plot/curves.h"
 #include "plot/timeline.h"
@@ -260,7 +261,7 @@ static void check_usage(char **operands, int count)
             "the first operand is what to plot: loss, lr, scaling, bars, timeline, ...");
     struct dt_use use = uses[find_use(operands[0])];
     use.name = operands[0];
-    dt_program_check_use(&command, &use);
+    dt_options_check_use(&command, &use);
     if (count < 2)
         dt_program_usage("'%s' needs a file: dt-plot loss RUN draws the loss of a run",
                          operands[0]);
@@ -278,7 +279,7 @@ static void check_usage(char **operands, int count)
 
 int main(int argc, char **argv)
 {
-    int first = dt_program_parse_options(&command, argc, argv), count = argc - first;
+    int first = dt_options_parse(&command, argc, argv), count = argc - first;
     struct dt_output out;
     struct dt_error err;
     check_usage(argv + first, count);

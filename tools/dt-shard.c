@@ -11,6 +11,8 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "hub/hub.h"
+#include "options/command-line.h"
+#include "options/options.h"
 #include "shard/join.h"
 #include "shard/sharder.h"
 #include "shard/shuffle.h"
@@ -416,8 +418,8 @@ static void read_splits(struct splits *splits)
 int main(int argc, char **argv)
 {
     struct dt_error err;
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv);
     int count = argc - first;
     if (opt.join && count == 0)
         dt_program_usage("--join needs the DIRs of shards to join");

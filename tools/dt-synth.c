@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "document/stream.h"
 #include "io/lineage.h"
+#include "options/options.h"
 #include "synth/stories.h"
 
 static struct {
@@ -98,7 +99,7 @@ static int run(const struct dt_grammar *grammar, struct dt_error *err)
 
 int main(int argc, char **argv)
 {
-    int first = dt_program_parse_options(&command, argc, argv);
+    int first = dt_options_parse(&command, argc, argv);
     if (first < argc)
         dt_program_usage("takes no operand, got '%s'", argv[first]);
     if (opt.documents < 0)

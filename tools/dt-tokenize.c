@@ -17,12 +17,15 @@
 #include "hub/hub.h"
 #include "io/input.h"
 #include "io/lineage.h"
+#include "options/command-line.h"
+#include "options/options.h"
 #include "pretokenize/pattern.h"
 #include "shard/shard.h"
 #include "shard/sources.h"
 #include "token/batch-encoder.h"
 #include "token/id-lines.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "warc/reader.h"
 
 enum text_format { TO_TEXT, TO_JSONL };
@@ -454,8 +457,8 @@ int main(int argc, char **argv)
 {
     opt.threads = dt_pool_processors();
     dt_document_reader_register(&dt_warc_reader_texts);
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv);
     check_options();
     struct dt_error err;
     struct sink sink = {.out = {.fd = -1}};

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/program.h"
 #include "base/stop.h"
+#include "options/options.h"
 #include "track/track.h"
 
 static struct {
@@ -93,14 +94,14 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_track_report report;
-    int first = dt_program_parse_options(&command, argc, argv);
+    int first = dt_options_parse(&command, argc, argv);
     if (argc - first != 1)
         dt_program_usage("one RUN is needed: the output directory of dt-train");
     struct dt_server server = {.url = NULL};
     bool with_server = find_server(&server);
     if (!with_server && opt.tensorboard == NULL)
         dt_program_usage("--tensorboard DIR or --mlflow URL is needed");
-    dt_program_check_use(&command, &uses[with_server ? SERVER : EVENT_FILES]);
+    dt_options_check_use(&command, &uses[with_server ? SERVER : EVENT_FILES]);
     if (with_server && dt_server_log_in(&server, opt.cleartext, &err) < 0)
         return dt_program_report(&err);
     const volatile sig_atomic_t *stop = dt_stop_watch();

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/completion.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/program.h"
@@ -23,8 +22,12 @@
 #include "formats/model-directory.h"
 #include "hash/hash.h"
 #include "hub/hub.h"
+#include "options/command-line.h"
+#include "options/completion.h"
+#include "options/options.h"
 #include "shard/dataset.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "train/training.h"
 
 static struct {
@@ -621,8 +624,8 @@ int main(int argc, char **argv)
     bool stopped = false;
     if (!leads())
         dt_program_delay_usage(DT_COMM_FIRST_RANK_REPORTS);
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv);
     int rc = read_settings(&settings, &err);
     if (rc == 0 && opt.print_config)
         return leads() ? print_settings(&settings) : 0;

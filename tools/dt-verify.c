@@ -7,6 +7,7 @@
 #include "base/program.h"
 #include "base/stop.h"
 #include "hub/hub.h"
+#include "options/options.h"
 #include "settings/settings.h"
 #include "verify/document.h"
 #include "verify/files.h"
@@ -160,10 +161,10 @@ int main(int argc, char **argv)
 {
     struct dt_error err;
     struct dt_output out;
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv);
-    int use = dt_program_find_use(&command, first < argc ? argv[first] : NULL);
-    dt_program_check_use(&command, &uses[use]);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv);
+    int use = dt_options_find_use(&command, first < argc ? argv[first] : NULL);
+    dt_options_check_use(&command, &uses[use]);
     struct dt_verify_report report = {.out = &out};
     int rc = dt_output_open(&out, "-", &err);
     if (rc == 0) {

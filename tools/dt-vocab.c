@@ -10,8 +10,10 @@
 #include "document/options.h"
 #include "hub/hub.h"
 #include "io/lineage.h"
+#include "options/options.h"
 #include "pretokenize/pattern.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "vocab/vocab-trainer.h"
 #include "warc/reader.h"
 
@@ -192,8 +194,8 @@ int main(int argc, char **argv)
 {
     opt.threads = dt_pool_processors();
     dt_document_reader_register(&dt_warc_reader_texts);
-    dt_program_set_fetch(dt_hub_fetch);
-    int first = dt_program_parse_options(&command, argc, argv);
+    dt_options_set_fetch(dt_hub_fetch);
+    int first = dt_options_parse(&command, argc, argv);
     struct dt_documents_options from;
     check_options(&from);
     char **files = argv + first;

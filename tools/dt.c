@@ -10,10 +10,11 @@
 
 #include "base/buffer.h"
 #include "base/child.h"
-#include "base/completion.h"
 #include "base/path.h"
 #include "base/program.h"
 #include "doctor/doctor.h"
+#include "options/completion.h"
+#include "options/options.h"
 
 #define PREFIX "dt-"
 
@@ -149,7 +150,7 @@ int main(int argc, char **argv)
 {
     enum { HELP, TOUR, DOCTOR, PROGRAM };
     int use = 0;
-    dt_program_parse_options(&command, argc > 1 && *argv[1] == '-' ? argc : 1, argv);
+    dt_options_parse(&command, argc > 1 && *argv[1] == '-' ? argc : 1, argv);
     if (argc < 2)
         return list_programs();
     while (use < PROGRAM && strcmp(argv[1], uses[use].name) != 0)
@@ -158,8 +159,8 @@ int main(int argc, char **argv)
         dt_program_usage("the first word is help, tour, doctor or a program");
     if (use == PROGRAM)
         run(dt_asprintf(PREFIX "%s", argv[1]), argv + 1);
-    int first = dt_program_parse_options(&command, argc, argv);
-    dt_program_check_use(&command, &uses[use]);
+    int first = dt_options_parse(&command, argc, argv);
+    dt_options_check_use(&command, &uses[use]);
     if (argc - first > (use == DOCTOR ? 1 : 2))
         dt_program_usage("%s takes no operand '%s'", argv[1], argv[argc - 1]);
     const char *operand = argc - first == 2 ? argv[first + 1] : NULL;

@@ -6,6 +6,7 @@
 #include "base/pool.h"
 #include "token/batch-encoder.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 
 #define ONE_THREAD                                                                                 \
     ((size_t)1 << 18) /* bytes of text below which other threads are not worth it                  \

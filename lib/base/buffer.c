@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "base/program.h"
+#include "base/system.h"
 
 /* Only the first thread to fail prints. Not exit(): exit handlers of libraries allocate memory
  * too, and other threads keep running. */
@@ -19,7 +19,7 @@ static void __attribute__((noreturn)) end(const char *what)
     static atomic_flag said = ATOMIC_FLAG_INIT;
     while (atomic_flag_test_and_set(&said))
         pause();
-    fprintf(stderr, "%s: out of memory%s\n", dt_program_name(), what);
+    fprintf(stderr, "%s: out of memory%s\n", dt_system_program_name(), what);
     _exit(1);
 }
 

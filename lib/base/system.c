@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/system.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sched.h>
@@ -37,6 +38,16 @@ int dt_system_processors(bool *may, int limit)
     for (int i = 0; i < limit; i++)
         may[i] = i < CPU_SETSIZE && CPU_ISSET((size_t)i, &set);
     return CPU_COUNT(&set);
+}
+
+void dt_system_set_program_name(const char *name)
+{
+    program_invocation_short_name = (char *)name;
+}
+
+const char *dt_system_program_name(void)
+{
+    return program_invocation_short_name;
 }
 
 void dt_system_program_path(char path[PATH_MAX])

@@ -25,6 +25,10 @@ void dt_system_prefer_huge_pages(void *memory, size_t size);
  * the first limit processors. */
 int dt_system_processors(bool *may, int limit);
 
+/* The name that messages begin with: that of the program's file until one is set (borrowed). */
+void dt_system_set_program_name(const char *name);
+const char *dt_system_program_name(void);
+
 /* The path of this program's file, or "". */
 void dt_system_program_path(char path[PATH_MAX]);
 

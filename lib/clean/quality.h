@@ -48,7 +48,7 @@ struct dt_rule dt_quality_step(const struct dt_quality_rule *rule, double thresh
 /* Groups consecutive line rules. */
 void dt_quality_group_lines(struct dt_rule *rules, int count);
 
-/* Appends the names of the built-in sets of rules (base/completion.h). */
+/* Appends the names of the built-in sets of rules (options/completion.h). */
 void dt_rule_file_add_names(struct dt_buffer *words);
 /* Appends the rules of a file, in order; dt-rules(5) has the format. A name without a slash that
  * is not a file in the working directory is a built-in rule set ("gopher"). Files that it names are

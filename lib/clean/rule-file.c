@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/completion.h"
 #include "base/file.h"
 #include "base/program.h"
 #include "clean/file-rules.h"
 #include "clean/quality.h"
+#include "options/completion.h"
 
 #define LARGEST_FILE ((size_t)1 << 24)
 #define BLANKS       " \t\r"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
 #include "hash/hash.h"
+#include "math/rng.h"
 
 #define LANES 16 /* shingles at a time */
 #define GROUP 4  /* functions at a time */

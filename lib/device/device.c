@@ -8,11 +8,11 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/completion.h"
 #include "base/plugin.h"
 #include "base/pool.h"
 #include "base/program.h"
-#include "base/rng.h"
+#include "math/rng.h"
+#include "options/completion.h"
 
 #if defined(__x86_64__)
 /* The levels x86-64-v3 and -v4, feature by feature, because GCC 11 does not know the levels. */

@@ -27,12 +27,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/exact-sum.h"
 #include "device/activations.h"
 #include "device/links.h"
 #include "device/split-logits.h"
 #include "device/update-rules.h"
 #include "hash/sum-hash.h"
+#include "math/exact-sum.h"
 
 /* Element types. The 16-bit ones are for storage: every op computes in fp32 and
  * rounds its result to nearest even. */
@@ -371,7 +371,7 @@ struct dt_device {
 int dt_device_open(struct dt_device **dev, const char *name, int threads,
                    struct dt_error *err) DT_MUST_CHECK;
 void dt_device_close(struct dt_device *dev); /* NULL is fine */
-/* Appends the names that are installed (base/completion.h). */
+/* Appends the names that are installed (options/completion.h). */
 struct dt_buffer;
 void dt_device_add_names(struct dt_buffer *words);
 

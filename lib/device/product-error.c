@@ -6,8 +6,8 @@
 
 #include "base/buffer.h"
 #include "base/plugin.h"
-#include "base/rng.h"
 #include "device/arena.h"
+#include "math/rng.h"
 
 #define SIDE 256
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/program.h"
 #include "io/input.h"
 #include "io/lineage.h"
 
@@ -159,7 +160,7 @@ void dt_reading_options_files(const struct dt_reading_options *o, const struct d
         rc = add_list(&names, o->files_from, &err);
     if (rc < 0)
         exit(dt_program_report(&err));
-    dt_program_take_inputs(command, names.items, names.count);
+    dt_options_take_inputs(command, names.items, names.count);
     *files = names.items;
     *count = names.count;
 }

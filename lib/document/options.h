@@ -14,8 +14,8 @@
 #ifndef DT_DOCUMENT_OPTIONS_H
 #define DT_DOCUMENT_OPTIONS_H
 
-#include "base/program.h"
 #include "document/document.h"
+#include "options/options.h"
 
 struct dt_reading_options {
     const char *on_error;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/math.h"
 #include "eval/generation-internal.h"
+#include "math/math.h"
 
 struct beam {
     struct dt_ids ids; /* generated ids */

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/math.h"
 #include "document/document.h"
 #include "eval/confidence.h"
 #include "eval/rank-batches.h"
 #include "formats/labels.h"
+#include "math/math.h"
 #include "model/finite.h"
 #include "model/forward-backward.h"
 #include "json/json-number.h"

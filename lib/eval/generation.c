@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "eval/generation-internal.h"
+#include "math/rng.h"
 #include "model/finite.h"
 
 const char *const dt_generation_finish_names[] = {"length", "end", "stop", NULL};

@@ -10,6 +10,7 @@
 #include "document/document.h"
 #include "eval/translation-words.h"
 #include "shard/dataset.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "unicode/utf8.h"
 #include "json/json.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "eval/scored-model.h"
+#include "tokenizer-files/tokenizer-files.h"
 
 int dt_scored_model_open(struct dt_scored_model *s, struct dt_device *dev, struct dt_comm *ranks,
                          const char *directory, struct dt_error *err)

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "eval/confidence.h"
 #include "hash/hash.h"
+#include "math/rng.h"
 
 #define BLEU_ORDER  4
 #define CHAR_ORDER  6

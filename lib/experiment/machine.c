@@ -11,7 +11,6 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/pool.h"
-#include "base/program.h"
 #include "base/version.h"
 #include "hash/hash.h"
 

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 
 #include "base/progress.h"
-#include "base/rng.h"
 #include "experiment/child.h"
 #include "experiment/machine.h"
 #include "experiment/readings.h"
 #include "experiment/reference.h"
 #include "experiment/results.h"
+#include "math/rng.h"
 #include "json/json-number.h"
 
 struct matrix_run {

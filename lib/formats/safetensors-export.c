@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "model/decode.h"
 #include "model/finite.h"
 #include "model/forward-backward.h"

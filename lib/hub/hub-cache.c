@@ -38,7 +38,7 @@ static char *unescape(const char *text, size_t size)
 int dt_hub_name_parse(struct dt_hub_name *n, const char *text, struct dt_error *err)
 {
     static const char data[] = "datasets/";
-    const char *at = text + strlen(DT_PROGRAM_HUB);
+    const char *at = text + strlen(DT_OPTIONS_HUB);
     *n = (struct dt_hub_name){.data = strncmp(at, data, sizeof data - 1) == 0};
     at += n->data ? sizeof data - 1 : 0;
     size_t owner = strcspn(at, "/"), name = at[owner] ? strcspn(at + owner + 1, "@/") : 0;

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "hub/hub-internal.h"
 #include "hub/hub-program.h"
 
@@ -273,11 +274,11 @@ static int fetch(struct fetch *f)
     return reach_hub(f);
 }
 
-int dt_hub_fetch(const char *name, const char *option, struct dt_program_source *source,
+int dt_hub_fetch(const char *name, const char *option, struct dt_options_source *source,
                  struct dt_error *err)
 {
     struct fetch f = {.err = err, .wanted = WANTED_FILE};
-    *source = (struct dt_program_source){NULL, NULL};
+    *source = (struct dt_options_source){NULL, NULL};
     if (option && (strcmp(option, "model") == 0 || strcmp(option, "init-from") == 0))
         f.wanted = WANTED_MODEL;
     else if (option && strcmp(option, "tokenizer") == 0)

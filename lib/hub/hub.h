@@ -22,10 +22,10 @@
 #ifndef DT_HUB_HUB_H
 #define DT_HUB_HUB_H
 
-#include "base/program.h"
+#include "options/options.h"
 
 /* Fetches what a name stands for. option "tokenizer": the files of a tokenizer; another option: a
  * model, or the file that is named; NULL: an operand, which must name a file. */
-dt_program_fetch dt_hub_fetch;
+dt_options_fetch dt_hub_fetch;
 
 #endif

@@ -8,10 +8,11 @@
 
 #include "base/credentials.h"
 #include "base/path.h"
-#include "base/program.h"
+#include "base/system.h"
 #include "base/version.h"
 #include "io/lineage-internal.h"
 #include "io/sealed-json.h"
+#include "options/command-line.h"
 #include "unicode/unicode.h"
 
 /* The hash of an output. */
@@ -39,7 +40,7 @@ struct dt_lineage *dt_lineage_new(void)
     l->inputs = dt_json_new_array();
     for (const char *const *a = dt_command_arguments(); *a; a++)
         dt_json_array_add(arguments, dt_json_new_string(*a));
-    dt_json_object_add(l->own, "program", dt_json_new_string(dt_program_name()));
+    dt_json_object_add(l->own, "program", dt_json_new_string(dt_system_program_name()));
     dt_json_object_add(l->own, "version", dt_json_new_string(dt_version));
     dt_json_object_add(l->own, "commit", dt_json_new_string(dt_version_commit));
     dt_json_object_add(l->own, "unicode", dt_json_new_string(dt_unicode_version));

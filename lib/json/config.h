@@ -65,7 +65,7 @@ void dt_config_print(const struct dt_setting *schema, const void *object, struct
 void dt_config_print_value(const struct dt_setting *setting, const void *object,
                            struct dt_buffer *yaml);
 /* Appends the words that begin an assignment, for shells: "section.key=", and with each value of a
- * choice (base/completion.h). */
+ * choice (options/completion.h). */
 void dt_config_add_words(const struct dt_setting *schema, struct dt_buffer *words);
 /* The first setting whose values differ, or NULL. */
 const struct dt_setting *dt_config_difference(const struct dt_setting *schema, const void *a,

@@ -8,8 +8,8 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/math.h"
 #include "hash/hash.h"
+#include "math/math.h"
 
 #define LARGEST_FILE ((size_t)1 << 36)
 

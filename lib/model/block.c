@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/rng.h"
+#include "math/rng.h"
 #include "model/context-parallel.h"
 #include "model/layer.h"
 #include "model/qk-norm.h"

@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "model/decode.h"
 
 static int compare_doubles(const void *a, const void *b)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
+#include "math/rng.h"
 
 struct dt_masking {
     uint8_t *flags;

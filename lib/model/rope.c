@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "base/math.h"
+#include "math/math.h"
 
 #define TURN 6.283185307179586 /* 2 pi */
 

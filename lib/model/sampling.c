@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "base/math.h"
+#include "math/math.h"
 
 struct candidate {
     uint32_t id;

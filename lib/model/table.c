@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/math.h"
 #include "base/pool.h"
-#include "base/rng.h"
+#include "math/math.h"
+#include "math/rng.h"
 #include "model/context-parallel.h"
 
 #define ALIGNMENT 16 /* elements: a cache line */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/math.h"
+#include "math/math.h"
 
 /* Progress of a decay over steps first to end - 1, from 0 to 1. */
 static double progress(long step, long first, long end)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "base/math.h"
+#include "math/math.h"
 #include "optim/learning-rate.h"
 
 #define ALIGNMENT 16 /* elements, as of parameters in the table */

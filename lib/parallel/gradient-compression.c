@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
+#include "math/rng.h"
 
 int64_t dt_compression_q_elements(const struct dt_compression *c, const struct dt_param *p)
 {

@@ -2,7 +2,7 @@
 /*
  * Squared L2 norms of the gradients, for clipping and logs. A rank adds the squares of the
  * gradients that it owns (sharding.h) exactly, and the ranks add their sums, which are integers
- * (base/exact-sum.h): the norm has the same bits for any layout. Each element is counted by one
+ * (math/exact-sum.h): the norm has the same bits for any layout. Each element is counted by one
  * rank.
  */
 #ifndef DT_PARALLEL_GRADIENT_NORM_H

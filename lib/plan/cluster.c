@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/completion.h"
 #include "base/file.h"
 #include "base/program.h"
+#include "options/completion.h"
 
 #define AT(field) offsetof(struct dt_cluster, field)
 

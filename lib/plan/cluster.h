@@ -44,7 +44,7 @@ struct dt_cluster {
     } reliability;
 };
 
-/* Words for shells (base/completion.h): clusters in share/dt/clusters, and settings of one. */
+/* Words for shells (options/completion.h): clusters in share/dt/clusters, and settings of one. */
 void dt_cluster_add_names(struct dt_buffer *words);
 void dt_cluster_add_settings(struct dt_buffer *words);
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "math/rng.h"
 
 #define MOST_FAILURES 1000000
 

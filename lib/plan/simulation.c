@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
+#include "math/rng.h"
 
 #define PROGRESS_EVENTS 65536 /* events between checks of the clock */
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "shard/format.h"
 #include "shard/manifest.h"
 #include "shard/mixture.h"

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/pool.h"
-#include "base/program.h"
+#include "options/command-line.h"
 #include "shard/shard-directory.h"
 
 struct joiner {

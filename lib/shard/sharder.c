@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/program.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "shard/rows.h"
 #include "shard/shard-directory.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "base/rng.h"
+#include "math/rng.h"
 
 #define SHUFFLE_KEY 0x73687566666c65ull /* "shuffle": RNG stream */
 #define FAN         32                  /* runs of a level that are merged into one of the next */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/math.h"
+#include "math/math.h"
 #include "synth/grammar-internal.h"
 
 int dt_grammar_free_rows(const struct dt_grammar *g, int variable, uint32_t bound)

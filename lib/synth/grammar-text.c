@@ -2,7 +2,7 @@
 /* Generation (choices to text) and parsing (text to choices). */
 #include <string.h>
 
-#include "base/math.h"
+#include "math/math.h"
 #include "synth/grammar-internal.h"
 
 struct writer {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/math.h"
+#include "math/math.h"
 #include "synth/grammar-internal.h"
 
 /* --- tables ----------------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/rng.h"
+#include "math/rng.h"
 
 struct dt_grammar_table {
     const char *name;        /* NULL ends the list of tables */

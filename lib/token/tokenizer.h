@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tokenizers: text to ids and back, loaded from published files.
+ * Tokenizers: text to ids and back, loaded from published files
+ * (tokenizer-files/tokenizer-files.h).
  *
  *     struct dt_tokenizer *t;
  *     struct dt_ids ids = DT_IDS_EMPTY;
@@ -28,14 +29,6 @@ struct dt_encoder;
 #define DT_NO_TOKEN  UINT32_MAX
 #define DT_FRAME_MAX 8
 
-/* Loads a tokenizer file, or the one in a directory. dt-tokenizer(5) lists the kinds; the file
- * name or, for JSON, the members select one. *t is owned by the caller. */
-int dt_tokenizer_load(struct dt_tokenizer **t, const char *path,
-                      struct dt_error *err) DT_MUST_CHECK;
-/* The same, with the named pre-tokenizer pattern (dt_pattern_names) instead of the file's;
- * NULL: the file's. */
-int dt_tokenizer_load_with(struct dt_tokenizer **t, const char *path, const char *pattern,
-                           struct dt_error *err) DT_MUST_CHECK;
 void dt_tokenizer_free(struct dt_tokenizer *t); /* NULL is fine */
 
 uint32_t dt_tokenizer_size(const struct dt_tokenizer *t); /* highest id + 1 */
@@ -110,10 +103,5 @@ int dt_tokenizer_decode(const struct dt_tokenizer *t, const uint32_t *ids, size_
 /* Appends what a token adds to a text that goes on before and after it, for text that is shown
  * while it is generated. */
 void dt_tokenizer_add_token_text(const struct dt_tokenizer *t, uint32_t id, struct dt_buffer *text);
-
-/* Writes a tokenizer.json atomically. DT_EINVALID for tiktoken-style ranks, which
- * tokenizer.json cannot represent. */
-int dt_tokenizer_save(const struct dt_tokenizer *t, const char *path,
-                      struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 
 static uint8_t *list_flags(const struct dt_tokenizer *t)
 {

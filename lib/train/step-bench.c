@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "model/forward-backward.h"
 #include "parallel/train-state.h"
 

@@ -11,6 +11,7 @@
 #include "hash/hash.h"
 #include "io/file-type.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 
 #define SCAN_BYTES      ((size_t)1 << 20)
 #define BYTES_PER_TOKEN 4 /* estimate */

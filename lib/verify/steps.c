@@ -13,6 +13,7 @@
 #include "formats/model-directory.h"
 #include "settings/settings.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "train/step-trace.h"
 #include "train/training.h"
 #include "verify/recorded-steps.h"

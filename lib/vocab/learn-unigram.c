@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/math.h"
+#include "math/math.h"
 #include "token/tokenizer.h"
 #include "unicode/utf8.h"
 #include "vocab/unigram-seeds.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/math.h"
+#include "math/math.h"
 #include "unicode/utf8.h"
 
 #define LONGEST_CHARACTERS 16

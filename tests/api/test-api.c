@@ -10,10 +10,11 @@
 #include "api/dt.h"
 #include "base/buffer.h"
 #include "base/path.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "shard/loader.h"
 #include "shard/sharder.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 
 #define EOT    499
 #define LENGTH 32

@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/printable.h"
-#include "base/rng.h"
+#include "math/rng.h"
 
 static void assert_shown_size(const char *text, size_t size, const char *expected)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "clean/rule.h"
+#include "math/rng.h"
 
 /* Applies the rules that options select; *dropped_by is NULL if the document stays.
  * *amount is the value that dropped it, or the changes made to it. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
 #include "clean/measure.h"
+#include "math/rng.h"
 #include "unicode/utf8.h"
 
 /* The words of text in a language are those of expected, where they have spaces between them. */

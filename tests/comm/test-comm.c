@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "comm/comm-internal.h"
+#include "math/rng.h"
 #include "threads.h"
 
 /* --- the tree --------------------------------------------------------------------------------- */

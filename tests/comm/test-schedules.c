@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/rng.h"
 #include "comm/comm-internal.h"
+#include "math/rng.h"
 #include "threads.h"
 
 #define PROGRAMS   100

@@ -16,8 +16,8 @@
 #include <time.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
 #include "comm/comm.h"
+#include "math/rng.h"
 
 #define MOST_RANKS 8
 #define UNHURRIED  3600.0 /* seconds of patience: ranks may wait long for a processor */

@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/rng.h"
 #include "clean/drop-list.h"
 #include "dedup/minhash.h"
 #include "dedup/near-duplicates.h"
 #include "dedup/shingle.h"
 #include "dedup/signer.h"
 #include "hash/hash.h"
+#include "math/rng.h"
 
 static struct dt_error err;
 

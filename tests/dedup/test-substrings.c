@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "dedup/substrings.h"
+#include "math/rng.h"
 
 #define LENGTH 8
 #define TEXTS  12

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
 #include "device/device.h"
+#include "math/rng.h"
 
 static struct dt_device *dev;
 static struct dt_rng rng;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "matrix.h"
 
-#include "base/rng.h"
+#include "math/rng.h"
 
 /* The sum by single additions, in any order the same. */
 static double one_by_one(const float *x, int64_t n, bool squares)

@@ -2,7 +2,7 @@
 /* JSON Lines: members, escapes, and what is refused. */
 #include "listed.h"
 
-#include "base/rng.h"
+#include "math/rng.h"
 
 static void json_gives_id_text_and_meta(void **state)
 {

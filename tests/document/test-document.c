@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/rng.h"
 #include "document/document.h"
 #include "document/reader.h"
+#include "math/rng.h"
 
 static void a_text_is_the_file(void **state)
 {

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-#include "base/rng.h"
 #include "experiment/reference.h"
 #include "experiment/statistics.h"
+#include "math/rng.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 

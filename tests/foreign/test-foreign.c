@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "base/rng.h"
 #include "foreign/foreign.h"
+#include "math/rng.h"
 
 #define GOLDEN "tests/foreign/golden/"
 

@@ -10,8 +10,8 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/rng.h"
 #include "formats/gguf.h"
+#include "math/rng.h"
 
 static struct dt_device *dev;
 static struct dt_error err;

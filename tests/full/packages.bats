@@ -22,10 +22,10 @@ refute command -v gcc
 sed -n 's/^    //p' messages >line
 grep -q 'libdnnl-dev.*gnuplot-nox$' line
 sh line >installed 2>&1
-make build/obj/lib/base/rng.o
+make build/obj/lib/math/rng.o
 END
     in_chroot "$T/chroot" 'apt-get install -y make' "sh $T/ask"
-    grep -qx '  CC  build/obj/lib/base/rng.o' "$T/log"
+    grep -qx '  CC  build/obj/lib/math/rng.o' "$T/log"
 }
 
 # Builds the packages in a chroot of the suite, and installs, tries and purges them in another.

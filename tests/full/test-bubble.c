@@ -9,7 +9,7 @@
 
 #include "../comm/threads.h"
 #include "base/clock.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "parallel/pipeline-executor.h"
 
 #define LAYERS  8

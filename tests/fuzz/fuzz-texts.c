@@ -4,6 +4,7 @@
 #include "eval/translation-corpus.h"
 #include "fuzz.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "json/json.h"
 
 static void tokenize(const char *path, const uint8_t *data, size_t size)

@@ -10,6 +10,7 @@
 
 #include "base/path.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 
 static const char *const kinds[] = {"tokenizer.json", "tekken.json", "x.tiktoken", "vocab.txt",
                                     "vocab.json",     "merges.txt",  "x.model"};

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "shard/loader.h"
 #include "shard/reseal.h"
 #include "shard/rows.h"

@@ -12,8 +12,8 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/rng.h"
 #include "device/device.h"
+#include "math/rng.h"
 
 enum { WIDTH = 768, HEADS = 12, LENGTH = 1024, VOCABULARY = 50304, REPEATS = 5 };
 enum { TOKENS = 50257, CHUNK = 2560 }; /* of GPT-2; rows of logits that the head takes at a time */

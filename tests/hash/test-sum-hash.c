@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "test.h"
 
-#include "base/rng.h"
 #include "hash/sum-hash.h"
+#include "math/rng.h"
 
 #define COUNT 1000
 

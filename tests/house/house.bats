@@ -193,7 +193,7 @@ libm_of() {
     nm -A -u "$@" | sed -nE 's!.*/obj/(lib/[^:]*)\.o: *U ((a?(sin|cos|tan)h?|atan2|sincos|exp(2|10|m1)?|log(2|10|1p)?|pow|cbrt|hypot|erfc?|[lt]gamma)[fl]?)(@.*)?$!\1 \2!p'
 }
 
-# Their bits differ between machines. Elsewhere base/math.h is used.
+# Their bits differ between machines. Elsewhere math/math.h is used.
 @test "the C library's elementary functions compute only what is printed" {
     libm_of $(find "$DT_BUILD/obj/lib" -name '*.o') | sort >"$T/found"
     cat >"$T/allowed" <<'END'

@@ -83,6 +83,19 @@ suite() {
     refute grep . build/seconds # all were short
 }
 
+@test "a file that a test writes into the source tree is a failure" {
+    mkdir -p tree/tests/tools build
+    cp "$ROOT/tests/run" tree/tests
+    : >tree/tests/seconds
+    printf '@test "writes" {\n    touch stray\n}\n' >tree/tests/tools/stray.bats
+    DT_BUILD=$T/build run tree/tests/run tests/tools/stray.bats
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"not ok - a test wrote into the source tree: ./stray"* ]]
+    [ "${lines[-1]}" = "1 passed, 1 failed, 0 skipped" ]
+    DT_BUILD=$T/build run tree/tests/run tests/tools/stray.bats # it was there before
+    [ "${lines[-1]}" = "1 passed, 0 failed, 0 skipped" ]
+}
+
 @test "tests/seconds names tests that exist" {
     while read -r _ file; do
         ls "$ROOT/$file" "$ROOT/$file".c* 2>/dev/null | grep -q . || { echo "there is no $file"; return 1; }

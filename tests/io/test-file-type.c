@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
 #include "io/file-type.h"
+#include "math/rng.h"
 
 #define ZEROS "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 

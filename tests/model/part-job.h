@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-#include "base/rng.h"
 #include "comm/threads.h"
+#include "math/rng.h"
 #include "model/forward-backward.h"
 
 #define MOST_ROWS 128

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "model/context-parallel.h"
 #include "model/masking.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "model/forward-backward.h"
 #include "model/layer.h"
 

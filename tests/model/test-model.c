@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "model/decode.h"
 #include "model/forward-backward.h"
 #include "model/head.h"

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "math/rng.h"
 #include "model/sampling.h"
 
 enum { V = 6 };

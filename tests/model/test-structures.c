@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "base/rng.h"
+#include "math/rng.h"
 #include "model/forward-backward.h"
 #include "reference-model.h"
 #include "tiny-models.h"

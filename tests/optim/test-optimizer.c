@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "math/rng.h"
 #include "parallel/train-state.h"
 
 static struct dt_error err;

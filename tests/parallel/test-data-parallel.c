@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "../comm/threads.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "parallel/data-parallel.h"
 
 /* As of a model with four layers: the layers' buckets are from 2 to 5, one is empty. */

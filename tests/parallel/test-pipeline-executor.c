@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../comm/threads.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "parallel/pipeline-executor.h"
 
 #define LAYERS 7

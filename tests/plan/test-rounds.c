@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "plan/simulation.h"
 
 #define CASES 4000

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/rng.h"
 #include "io/input.h"
+#include "math/rng.h"
 #include "pretokenize/character.h"
 #include "pretokenize/pattern.h"
 #include "pretokenize/scan-scalar.h"

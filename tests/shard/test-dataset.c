@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "shard/loader.h"
 #include "shard/manifest.h"
 

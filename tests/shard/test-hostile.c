@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/rng.h"
+#include "math/rng.h"
 #include "shard/reseal.h"
 #include "shard/rows.h"
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "base/rng.h"
 #include "hash/hash.h"
+#include "math/rng.h"
 #include "shard/loader.h"
 #include "shard/sharder.h"
 

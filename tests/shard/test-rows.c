@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/rng.h"
+#include "math/rng.h"
 #include "shard/rows.h"
 #include "shard/shuffle.h"
 

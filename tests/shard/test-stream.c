@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "base/rng.h"
 #include "hash/hash.h"
+#include "math/rng.h"
 #include "shard/shard.h"
 
 static char *path, *other;

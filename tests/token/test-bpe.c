@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/rng.h"
 #include "hash/hash.h"
+#include "math/rng.h"
 #include "pretokenize/byte-level.h"
 #include "token/batch-encoder.h"
 #include "token/bpe.h"

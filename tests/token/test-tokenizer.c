@@ -8,12 +8,13 @@
 
 #include "base/file.h"
 #include "base/path.h"
-#include "base/rng.h"
 #include "document/document.h"
+#include "math/rng.h"
 #include "pretokenize/byte-level.h"
 #include "token/id-lines.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "json/json.h"
 
 /* Files of the same names were made by `tokenizers`: see tests/tools/dt-tokenize.bats. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "math/rng.h"
 #include "token/unigram.h"
 #include "token/vocabulary.h"
 #include "vocab/learn-unigram.h"

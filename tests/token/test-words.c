@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "math/rng.h"
 #include "token/tokenizer.h"
 #include "token/words.h"
+#include "tokenizer-files/tokenizer-files.h"
 
 /* Tokenizers of tests/token, and whether their text is cut into words. */
 static const struct {

@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "shard/shard.h"
 #include "train/training.h"
 

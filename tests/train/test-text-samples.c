@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "shard/loader.h"
 #include "token/tokenizer.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "train/text-samples.h"
 
 #define TOKENIZER "tests/token/golden/tokenizer.json"

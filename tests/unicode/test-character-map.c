@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "math/rng.h"
 #include "unicode/character-map.h"
 
 /* A map of three rules, "A" -> "a", "B" -> "", "AB" -> U+00E9, whose trie is laid out by hand:

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/rng.h"
+#include "math/rng.h"
 #include "unicode/casefold.h"
 #include "unicode/normalize.h"
 #include "unicode/unicode.h"

@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/rng.h"
+#include "math/rng.h"
 #include "pretokenize/byte-level.h"
 #include "token/vocabulary.h"
 #include "vocab/vocab-trainer.h"

@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <omp.h>
 
-#include "base/exact-sum.h"
 #include "device/cpu/cpu.h"
+#include "math/exact-sum.h"
 
 #define BLOCK     2048
 #define LANES     16

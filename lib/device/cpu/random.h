@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Vectorized dt_random (base/rng.h): DT_CPU_LANES blocks at once, with the same bits; and the
+/* Vectorized dt_random (math/rng.h): DT_CPU_LANES blocks at once, with the same bits; and the
  * threshold of struct dt_dropout. */
 #ifndef DT_DEVICE_CPU_RANDOM_H
 #define DT_DEVICE_CPU_RANDOM_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dt_random of base/rng.h for kernels, with the same bits. */
+/* dt_random of math/rng.h for kernels, with the same bits. */
 #ifndef DT_DEVICE_CUDA_RANDOM_CUH
 #define DT_DEVICE_CUDA_RANDOM_CUH
 
