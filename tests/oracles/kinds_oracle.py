@@ -139,6 +139,8 @@ def main():
                         print(f"{text[:300]!r}: at {k}: theirs {a[k:k + 8]}, dt {b[k:k + 8]}")
             count += len(texts)
             total += sum(map(len, mine))
+        if next(lines, None) is not None:
+            sys.exit("there are more lines of ids than documents")
     if wrong:
         sys.exit(f"{path}: {wrong} of {count} documents differ")
     print(f"{path}: {count} documents, {total} ids equal")
