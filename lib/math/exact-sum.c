@@ -2,6 +2,9 @@
 #include "math/exact-sum.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "math/math.h"
 
 #define BELOW  2                                /* digits below the lowest limb, which are 0 */
 #define DIGITS (BELOW + DT_EXACT_SUM_LIMBS + 1) /* the last limb has two */
@@ -19,15 +22,6 @@ static double digits_of(const struct dt_exact_sum *sum, uint32_t digits[DIGITS])
         digits[BELOW + i] = (uint32_t)s.limbs[i];
     digits[BELOW + DT_EXACT_SUM_LIMBS] = (uint32_t)(s.limbs[DT_EXACT_SUM_LIMBS - 1] >> 32);
     return sign;
-}
-
-/* 2^exponent, which is a normal number. */
-static double power_of_two(int exponent)
-{
-    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
 }
 
 double dt_exact_sum_round(const struct dt_exact_sum *sum)
@@ -50,5 +44,5 @@ double dt_exact_sum_round(const struct dt_exact_sum *sum)
     for (int i = 0; i < top - 2; i++)
         rest |= digits[i];
     return sign * (double)(first | (rest != 0)) *
-           power_of_two(32 * (top - 1 - BELOW) + DT_EXACT_SUM_LOWEST - shift);
+           dt_math_power_of_two(32 * (top - 1 - BELOW) + DT_EXACT_SUM_LOWEST - shift);
 }

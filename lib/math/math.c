@@ -33,15 +33,6 @@ static double nearest(double x)
     return (x + 0x1.8p52) - 0x1.8p52;
 }
 
-/* 2^exponent, of normal numbers. */
-static double power_of_two(int exponent)
-{
-    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
-
 /* --- exact operations (Dekker 1971, Knuth 1969) ----------------------------------------------- */
 
 static struct pair add_exactly(double a, double b)
@@ -85,7 +76,7 @@ static double exp_of(double x, double low)
     double series = horner(taylor, sizeof taylor / sizeof *taylor, r);
     double power = 1 + (r + (r * r * series + rest * (1 + r)));
     int half = (int)k / 2;
-    return power * power_of_two(half) * power_of_two((int)k - half);
+    return power * dt_math_power_of_two(half) * dt_math_power_of_two((int)k - half);
 }
 
 double dt_math_exp(double x)

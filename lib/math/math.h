@@ -6,10 +6,22 @@
  * text uses these; what is only printed may use <math.h>.
  *
  * NaN gives NaN. Errors are below those stated, in units in the last place
- * (tests/base/test-math.c).
+ * (tests/math/test-math.c).
  */
 #ifndef DT_MATH_MATH_H
 #define DT_MATH_MATH_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* 2^exponent, a normal number; exact. */
+static inline double dt_math_power_of_two(int exponent)
+{
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
 
 /* 1 ulp; infinity above 709.78, and 0 below -745.13. */
 double dt_math_exp(double x);

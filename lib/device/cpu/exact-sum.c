@@ -10,6 +10,7 @@
 
 #include "device/cpu/cpu.h"
 #include "math/exact-sum.h"
+#include "math/math.h"
 
 #define BLOCK     2048
 #define LANES     16
@@ -31,14 +32,6 @@ typedef int64_t integers __attribute__((vector_size(WIDTH * sizeof(int64_t))));
 
 _Static_assert(BLOCK == LANES << LANE_BITS, "terms of an accumulator");
 
-static double power_of_two(int exponent)
-{
-    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
-
 /* The bits of the largest magnitude. */
 static int32_t largest_of(const float *x)
 {
@@ -55,7 +48,7 @@ static int32_t largest_of(const float *x)
 /* Adds accumulators that began as 1.5 * 2^level. */
 static void add_lanes(struct dt_exact_sum *sum, const doubles lanes[VECTORS], int level)
 {
-    double start = 1.5 * power_of_two(level), units = power_of_two(52 - level);
+    double start = 1.5 * dt_math_power_of_two(level), units = dt_math_power_of_two(52 - level);
     int64_t total = 0;
     for (int v = 0; v < VECTORS; v++)
         for (int i = 0; i < WIDTH; i++)
@@ -72,7 +65,7 @@ add_levels(struct dt_exact_sum *sum, const float *x, bool squares, int level, co
     integers rest = {0};
     for (int l = 0; l < levels; l++)
         for (int v = 0; v < VECTORS; v++)
-            lanes[l][v] = (doubles){0} + 1.5 * power_of_two(level - l * STEP);
+            lanes[l][v] = (doubles){0} + 1.5 * dt_math_power_of_two(level - l * STEP);
     for (int i = 0; i < BLOCK; i += LANES) {
         __builtin_prefetch(x + BLOCK + i); /* the next block */
 #pragma GCC unroll 8
