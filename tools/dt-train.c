@@ -123,8 +123,10 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
                         const char *precision)
 {
     struct dt_training_facts f;
-    char memory[DT_PROGRESS_BYTES];
+    char memory[DT_PROGRESS_BYTES], trained[48] = "";
     dt_training_facts(trainer, &f);
+    if (f.trained < f.parameters)
+        snprintf(trained, sizeof trained, " (%.3f M trained)", (double)f.trained * 1e-6);
     if (dt_comm_size(world) > 1)
         fprintf(stderr, "ranks       %d; the following is for each\n", dt_comm_size(world));
     if (dt_comm_links(world))
@@ -132,12 +134,12 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
                 dt_comm_is_linked(world) ? "" : "through host memory: ", dt_comm_links(world));
     fprintf(stderr,
             "engine      %s, %s, %d threads, GEMM peak %.0f GFLOP/s of %s %s\n"
-            "model       %.2f M parameters, %s with gradients, moments and activations\n"
+            "model       %.2f M parameters%s, %s with gradients, moments and activations\n"
             "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
             "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
             dev->engine->name, dev->isa, dev->threads, peak * 1e-9, precision,
             getenv(DT_DEVICE_PEAK_VARIABLE) ? "given" : "measured", (double)f.parameters * 1e-6,
-            dt_progress_bytes((double)f.memory.total, memory), f.train_tokens, f.val_tokens,
+            trained, dt_progress_bytes((double)f.memory.total, memory), f.train_tokens, f.val_tokens,
             f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps, f.tokens_per_step,
             (double)f.tokens / (double)f.train_tokens);
 }
@@ -300,10 +302,13 @@ static void print_plan(const struct dt_training *trainer)
                 {"snapshot", f.memory.snapshot},
                 {"total", f.memory.total},
                 {"available", f.available}};
-    printf("parameters   %15" PRId64 "\nsteps        %15ld\ntokens       %15" PRIu64
+    printf("parameters   %15" PRId64 "\n", f.parameters);
+    if (f.trained < f.parameters)
+        printf("trained      %15" PRId64 "\n", f.trained);
+    printf("steps        %15ld\ntokens       %15" PRIu64
            "\ntokens/step  %15" PRIu64 "\nepochs       %15.2f\n\nmemory                 bytes"
            "        GiB\n",
-           f.parameters, f.max_steps, f.tokens, f.tokens_per_step,
+           f.max_steps, f.tokens, f.tokens_per_step,
            (double)f.tokens / (double)f.train_tokens);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         printf("%-11s  %15zu  %9.3f\n", rows[i].name, rows[i].bytes,
@@ -473,7 +478,7 @@ static void take_operands(struct dt_settings *s, int count, char **operands)
         opt.resume = resumes ? resume_from : "auto";
     if (opt.output == NULL && !opt.dry_run)
         dt_program_usage("option --output is required");
-    if (opt.init_from && strcmp(opt.resume, "auto") != 0 && strcmp(opt.resume, "none") != 0)
+    if (opt.init_from && s->model.lora.rank == 0 && strcmp(opt.resume, "auto") != 0 && strcmp(opt.resume, "none") != 0)
         dt_program_usage("--resume '%s' and --init-from exclude each other: a resumed run has "
                          "parameters",
                          opt.resume);

@@ -2,7 +2,8 @@
 /*
  * A model directory that transformers loads: config.json, model.safetensors, and optionally
  * tokenizer.json with tokenizer_config.json. A directory that
- * dt-train made also holds trainer/, whose manifest lists the hashes of all.
+ * dt-train made also holds trainer/, whose manifest lists the hashes of all. A directory with an
+ * adapter (adapter.h) instead of weights is the model that it names, with the adapter merged.
  *
  * Where these functions take a path, it may also be that of a GGUF file, by its suffix.
  */
@@ -28,6 +29,10 @@ int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *pa
 /* The same with another compute type than fp32. */
 int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dtype compute,
                      const char *path, struct dt_error *err) DT_MUST_CHECK;
+
+/* Merges an adapter (adapter.h) into a loaded model. */
+int dt_model_merge_adapter(struct dt_model *model, const char *directory,
+                           struct dt_error *err) DT_MUST_CHECK;
 
 /* The model's configuration. The manifest is not checked. */
 int dt_model_read_config(struct dt_model_config *config, const char *path,
