@@ -31,7 +31,7 @@
 #include "train/training.h"
 
 static struct {
-    const char *config, *output, *resume, *init_from, *tokenizer, *device;
+    const char *config, *output, *resume, *init_from, *adapter, *tokenizer, *device;
     struct dt_string_list set;
     long threads;
     bool quiet, print_config, dry_run;
@@ -56,6 +56,8 @@ static const struct dt_option options[] = {
      .words = add_resumes},
     {"init-from", 0, DT_OPTION_STRING, &opt.init_from, "DIR",
      "start from the shape and parameters of the model in DIR", .reads = true},
+    {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR",
+     "merge the low-rank adapter in DIR into that model", .reads = true, .with = "init-from"},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME",
      "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic",
      .words = dt_device_add_names},
@@ -336,6 +338,8 @@ static int begin_lineage(struct dt_lineage **lineage, const char *data, struct d
         DT_TRY(dt_lineage_add_path(l, opt.tokenizer, err));
     if (opt.init_from)
         DT_TRY(dt_lineage_add_path(l, opt.init_from, err));
+    if (opt.adapter)
+        DT_TRY(dt_lineage_add_path(l, opt.adapter, err));
     return dt_dataset_add_inputs(data, l, err);
 }
 
@@ -380,6 +384,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
     struct dt_training_options o = {.settings = settings,
                                     .settings_path = source,
                                     .init_from = opt.init_from,
+                                    .adapter = opt.adapter,
                                     .plan_only = opt.dry_run,
                                     .data = data,
                                     .run = opt.output,
@@ -482,6 +487,9 @@ static void take_operands(struct dt_settings *s, int count, char **operands)
         dt_program_usage("--resume '%s' and --init-from exclude each other: a resumed run has "
                          "parameters",
                          opt.resume);
+    if (opt.adapter && s->model.lora.rank > 0)
+        dt_program_usage("--adapter and lora.rank above 0 exclude each other: merge the adapter "
+                         "with dt-export, and train another one of the result");
     if (count > 1 || (count == 0 && *s->data.dataset == 0))
         dt_program_usage("one directory of shards is required");
     data_path = count == 1 ? operands[0] : s->data.dataset;

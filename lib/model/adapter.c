@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model/adapter.h"
 
-#include "base/rng.h"
+#include "math/rng.h"
 #include "model/block.h"
 
 void dt_adapter_layout(const struct dt_model *m, struct dt_arena *arena)

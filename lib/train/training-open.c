@@ -117,8 +117,9 @@ static int read_parameters(const struct dt_model_config *source, const struct dt
 
 /* Sets the parameters from a model directory, after checking its manifest if it has one; of an
  * adapter, the weights that it leaves frozen. */
-static int take_parameters(struct dt_train_state *state, const char *directory, uint64_t seed,
-                           uint64_t *hash, struct dt_error *err)
+static int take_parameters(struct dt_train_state *state, const char *directory,
+                           const char *adapter, uint64_t seed, uint64_t *hash,
+                           struct dt_error *err)
 {
     const struct dt_table *t = state->model->base;
     struct dt_table whole;
@@ -131,6 +132,8 @@ static int take_parameters(struct dt_train_state *state, const char *directory, 
     if (source.num_labels != state->model->config.num_labels)
         dt_table_initialize(&whole, seed, all);
     int rc = read_parameters(&source, &whole, state, directory, all, err);
+    if (rc == 0 && adapter)
+        rc = dt_adapter_merge(adapter, &state->model->config, &whole, all, err);
     if (rc == 0) {
         *hash = dt_adapter_base_hash(&whole, all);
         dt_table_shard(t, own, &whole, all);
@@ -422,7 +425,7 @@ static int take_base(struct dt_training *t, const struct dt_training_options *o,
                            : dt_fail(err, DT_EINVALID,
                                      "%s: is an adapter itself: merge it with dt-export first",
                                      o->init_from);
-    DT_TRY(take_parameters(&t->state, o->init_from, 0, &t->origin, err));
+    DT_TRY(take_parameters(&t->state, o->init_from, NULL, 0, &t->origin, err));
     t->identity.base = o->init_from;
     t->identity.base_hash = t->origin;
     return 0;
@@ -444,8 +447,8 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
             rc = dt_lineage_continue(o->lineage, checkpoint, err);
     } else {
         if (o->init_from && t->model->adapter == NULL)
-            rc = take_parameters(&t->state, o->init_from, (uint64_t)t->settings.training.seed,
-                                 &t->origin, err);
+            rc = take_parameters(&t->state, o->init_from, o->adapter,
+                                 (uint64_t)t->settings.training.seed, &t->origin, err);
         else
             dt_train_state_initialize(&t->state, (uint64_t)t->settings.training.seed);
         dt_train_state_begin_ema(&t->state);
