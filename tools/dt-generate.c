@@ -27,7 +27,8 @@ enum { FP32, BF16 };
 static const char *const precisions[] = {"fp32", "bf16", NULL};
 
 static struct {
-    const char *model, *adapter, *tokenizer, *prompt, *prompts, *system, *template, *device, *output;
+    const char *model, *adapter, *tokenizer, *prompt, *prompts, *system, *template, *device,
+        *output;
     int precision;
     int arithmetic; /* enum dt_arithmetic */
     struct dt_string_list stops;
@@ -49,8 +50,8 @@ static struct {
 static const struct dt_option options[] = {
     {"model", 'm', DT_OPTION_STRING, &opt.model, "DIR", "use the model in DIR", .required = true,
      .reads = true},
-    {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR",
-     "with the low-rank adapter in DIR", .reads = true},
+    {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR", "with the low-rank adapter in DIR",
+     .reads = true},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "use this tokenizer (default: the one in the model's directory)", .reads = true},
     {"prompt", 'p', DT_OPTION_STRING, &opt.prompt, "TEXT",

@@ -141,9 +141,9 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
             dev->engine->name, dev->isa, dev->threads, peak * 1e-9, precision,
             getenv(DT_DEVICE_PEAK_VARIABLE) ? "given" : "measured", (double)f.parameters * 1e-6,
-            trained, dt_progress_bytes((double)f.memory.total, memory), f.train_tokens, f.val_tokens,
-            f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps, f.tokens_per_step,
-            (double)f.tokens / (double)f.train_tokens);
+            trained, dt_progress_bytes((double)f.memory.total, memory), f.train_tokens,
+            f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps,
+            f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
 }
 
 static void warn_of_metrics(const struct dt_training *trainer)
@@ -307,11 +307,10 @@ static void print_plan(const struct dt_training *trainer)
     printf("parameters   %15" PRId64 "\n", f.parameters);
     if (f.trained < f.parameters)
         printf("trained      %15" PRId64 "\n", f.trained);
-    printf("steps        %15ld\ntokens       %15" PRIu64
-           "\ntokens/step  %15" PRIu64 "\nepochs       %15.2f\n\nmemory                 bytes"
+    printf("steps        %15ld\ntokens       %15" PRIu64 "\ntokens/step  %15" PRIu64
+           "\nepochs       %15.2f\n\nmemory                 bytes"
            "        GiB\n",
-           f.max_steps, f.tokens, f.tokens_per_step,
-           (double)f.tokens / (double)f.train_tokens);
+           f.max_steps, f.tokens, f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         printf("%-11s  %15zu  %9.3f\n", rows[i].name, rows[i].bytes,
                (double)rows[i].bytes / (1 << 30));
@@ -483,7 +482,8 @@ static void take_operands(struct dt_settings *s, int count, char **operands)
         opt.resume = resumes ? resume_from : "auto";
     if (opt.output == NULL && !opt.dry_run)
         dt_program_usage("option --output is required");
-    if (opt.init_from && s->model.lora.rank == 0 && strcmp(opt.resume, "auto") != 0 && strcmp(opt.resume, "none") != 0)
+    if (opt.init_from && s->model.lora.rank == 0 && strcmp(opt.resume, "auto") != 0 &&
+        strcmp(opt.resume, "none") != 0)
         dt_program_usage("--resume '%s' and --init-from exclude each other: a resumed run has "
                          "parameters",
                          opt.resume);

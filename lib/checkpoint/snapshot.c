@@ -33,8 +33,8 @@ struct dt_named_tensor *dt_snapshot_tensors(const struct dt_train_state *s,
         list = dt_optimizer_named_tensors(&whole, s->optimizer.kind, &indices, count);
         free(indices);
     } else {
-        list = dt_model_named_tensors(&whole, NULL,
-                                      part == DT_SNAPSHOT_OUTER ? ".outer_momentum" : "");
+        list = dt_weights_named_tensors(&whole, NULL,
+                                        part == DT_SNAPSHOT_OUTER ? ".outer_momentum" : "");
         *count = whole.count;
     }
     dt_table_release(&whole);

@@ -11,8 +11,8 @@
 #include "base/path.h"
 #include "formats/adapter.h"
 #include "formats/gguf-internal.h"
-#include "gguf/gguf-tokenizer.h"
 #include "formats/model-directory.h"
+#include "gguf/gguf-tokenizer.h"
 
 /* An adapter in host memory. */
 struct adapter {
@@ -44,7 +44,7 @@ static int load(struct adapter *a, const char *directory, const struct dt_model 
 
 static int write_matrices(const struct adapter *a, const char *directory, struct dt_error *err)
 {
-    struct dt_named_tensor *list = dt_model_named_tensors(&a->table, a->values, "");
+    struct dt_named_tensor *list = dt_weights_named_tensors(&a->table, a->values, "");
     char *path = dt_path_join(directory, DT_ADAPTER_WEIGHTS_FILE);
     int rc = dt_safetensors_write(path, list, a->table.count, false, err);
     free(path);
@@ -155,8 +155,7 @@ static int add_map(struct dt_buffer *infos, struct dt_buffer *data,
     int64_t rows = 0;
     char name[64];
     for (int j = 1; j <= count; j++) {
-        if (!dt_gguf_name(arch, first, name) ||
-            !dt_gguf_is_fused(arch, first, weight_of(m, a + j)))
+        if (!dt_gguf_name(arch, first, name) || !dt_gguf_is_fused(arch, first, weight_of(m, a + j)))
             return dt_fail(err, DT_EINVALID, "the adapter of '%s' does not exist in GGUF", a->name);
         rows += a[j].shape[0];
     }

@@ -9,8 +9,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "formats/model-directory.h"
-#include "formats/safetensors.h"
+#include "formats/weights.h"
 #include "hash/hash.h"
 #include "json/json.h"
 
@@ -141,12 +140,12 @@ int dt_adapter_write_config(const char *directory, const struct dt_model_config 
 
 /* Members that do not change what the adapter computes, whatever their value. */
 static const char *const harmless[] = {
-    "task_type", "inference_mode", "auto_mapping", "fan_in_fan_out", "revision",
-    "peft_version", "megatron_core", "qalora_group_size", "runtime_config", NULL};
+    "task_type",    "inference_mode", "auto_mapping",      "fan_in_fan_out", "revision",
+    "peft_version", "megatron_core",  "qalora_group_size", "runtime_config", NULL};
 /* Members that are read. */
-static const char *const known[] = {"peft_type", "base_model_name_or_path", "r", "lora_alpha",
-                                    "lora_dropout", "target_modules", "use_rslora",
-                                    "init_lora_weights", NULL};
+static const char *const known[] = {
+    "peft_type",  "base_model_name_or_path", "r", "lora_alpha", "lora_dropout", "target_modules",
+    "use_rslora", "init_lora_weights",       NULL};
 /* Values of init_lora_weights that leave the base model as it is. */
 static const char *const plain_inits[] = {"gaussian", "orthogonal", "eva", NULL};
 
@@ -200,8 +199,8 @@ static int read_targets(struct json_object *root, const char *path, char *target
                         struct dt_error *err)
 {
     struct json_object *list = json_object_object_get(root, "target_modules");
-    bool all = json_object_is_type(list, json_type_string) &&
-               strcmp(dt_json_text(list), DT_LORA_ALL) == 0;
+    bool all =
+        json_object_is_type(list, json_type_string) && strcmp(dt_json_text(list), DT_LORA_ALL) == 0;
     size_t size = 0;
     if (all)
         strcpy(targets, DT_LORA_ALL);
@@ -269,7 +268,8 @@ int dt_adapter_find_base(const char *directory, char **base, struct dt_error *er
         rc = dt_fail(err, DT_EINVALID,
                      "%s: is an adapter of '%s', which is one too: merge that with dt-export",
                      directory, *base);
-    else if (rc == 0 && (*base == NULL || !(dt_file_is_directory(*base) || dt_file_is_regular(*base))))
+    else if (rc == 0 &&
+             (*base == NULL || !(dt_file_is_directory(*base) || dt_file_is_regular(*base))))
         rc = dt_fail(err, DT_EMISSING,
                      "%s: is an adapter of the model '%s', which is not there: name the model, and "
                      "this directory with --adapter",
@@ -314,7 +314,7 @@ int dt_adapter_check_base(const char *directory, uint64_t hash, struct dt_error 
 int dt_adapter_read(const char *directory, const struct dt_table *t, float *parameters,
                     struct dt_error *err)
 {
-    struct dt_named_tensor *list = dt_model_named_tensors(t, parameters, "");
+    struct dt_named_tensor *list = dt_weights_named_tensors(t, parameters, "");
     char *path = dt_path_join(directory, DT_ADAPTER_WEIGHTS_FILE);
     int rc = dt_safetensors_read(path, list, t->count, NULL, err);
     free(path);

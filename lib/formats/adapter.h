@@ -18,7 +18,7 @@
 #define DT_ADAPTER_WEIGHTS_FILE "adapter_model.safetensors"
 #define DT_ADAPTER_BASE_FILE    "base_model.json"
 
-/* 1 if the directory has an adapter and no model of its own; 0 if not. */
+/* 1 if the directory has an adapter and lacks weights of a model; 0 if not. */
 int dt_adapter_probe(const char *directory, struct dt_error *err) DT_MUST_CHECK;
 
 /* The hash of a base model: of its fp32 parameters, a flat arena of the whole model's table. */
@@ -32,7 +32,7 @@ int dt_adapter_write_config(const char *directory, const struct dt_model_config 
  * none. */
 int dt_adapter_read_config(const char *directory, struct dt_lora *lora, char **base,
                            struct dt_error *err) DT_MUST_CHECK;
-/* The directory of the base model of an adapter without one of its own; owned by the caller.
+/* The base model that the directory of an adapter names; owned by the caller.
  * DT_EMISSING if it is not there. */
 int dt_adapter_find_base(const char *directory, char **base, struct dt_error *err) DT_MUST_CHECK;
 /* DT_EINVALID if base_model.json has another hash. Without the file, as peft's, any is right. */

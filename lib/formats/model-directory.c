@@ -16,21 +16,6 @@
 #include "io/directory-manifest.h"
 #include "json/json.h"
 
-struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *t, float *base,
-                                               const char *suffix)
-{
-    struct dt_named_tensor *list = dt_alloc((size_t)t->count, sizeof *list);
-    for (int i = 0; i < t->count; i++) {
-        const struct dt_param *p = &t->params[i];
-        list[i] = (struct dt_named_tensor){.rank = p->rank,
-                                           .shape = {p->shape[0], p->shape[1]},
-                                           .head_rows = p->head_rows,
-                                           .data = base ? base + p->offset : NULL};
-        snprintf(list[i].name, sizeof list[i].name, "%s%s", *p->fused ? p->fused : p->name, suffix);
-    }
-    return list;
-}
-
 /* Older names: gamma and beta of BERT's norms. */
 static void add_alias(struct dt_named_tensor *t)
 {
@@ -59,7 +44,7 @@ static int read_directory(const struct dt_model_config *config, const struct dt_
                           enum dt_dtype compute, const char *directory, float *parameters,
                           struct dt_error *err)
 {
-    struct dt_named_tensor *list = dt_model_named_tensors(t, parameters, "");
+    struct dt_named_tensor *list = dt_weights_named_tensors(t, parameters, "");
     struct dt_extra_tensor extras[DT_EXTRA_TENSORS];
     char *path = dt_path_join(directory, DT_WEIGHTS_FILE);
     char *index = dt_path_join(directory, DT_INDEX_FILE);
@@ -101,8 +86,7 @@ int dt_model_read_parameters(const struct dt_model_config *config, const struct 
 {
     int adapter = dt_adapter_probe(path, err);
     if (adapter != 0)
-        return adapter < 0 ? adapter
-                           : read_adapted(config, t, compute, path, parameters, err);
+        return adapter < 0 ? adapter : read_adapted(config, t, compute, path, parameters, err);
     return dt_gguf_file_is_named(path) ? dt_gguf_read_parameters(t, compute, path, parameters, err)
                                        : read_directory(config, t, compute, path, parameters, err);
 }

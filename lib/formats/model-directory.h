@@ -10,11 +10,9 @@
 #ifndef DT_FORMATS_MODEL_DIRECTORY_H
 #define DT_FORMATS_MODEL_DIRECTORY_H
 
-#include "formats/safetensors.h"
+#include "formats/weights.h"
 #include "model/model.h"
 
-#define DT_WEIGHTS_FILE          "model.safetensors"
-#define DT_INDEX_FILE            "model.safetensors.index.json" /* of weights in several files */
 #define DT_TOKENIZER_FILE        "tokenizer.json"
 #define DT_TOKENIZER_CONFIG_FILE "tokenizer_config.json"
 #define DT_TRAINER_DIR           "trainer"
@@ -61,10 +59,5 @@ int dt_tokenizer_copy(const char *from, const char *to, struct dt_error *err) DT
  * text, or UINT32_MAX; max_length: of a sequence, in tokens. */
 int dt_tokenizer_config_write(const char *directory, uint32_t bos, uint32_t eos, long max_length,
                               struct dt_error *err) DT_MUST_CHECK;
-
-/* Returns a list of the table's tensors with data in the flat arena at base (host memory; NULL:
- * without data) and suffix appended to their names. free() it. */
-struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *table, float *base,
-                                               const char *suffix);
 
 #endif

@@ -104,8 +104,7 @@ void dt_layer_input_backward(const struct dt_model *m, int layer, const struct d
             weights[i] = transposed ? dt_tensor_rows(&weights[i], first, some)
                                     : dt_tensor_columns(&weights[i], first, some);
         factors[i] = (struct dt_factors){maps[i].dy, &weights[i]};
-        product.accumulate |=
-            dt_adapter_input_backward(m, layer, &maps[i], dx, product.accumulate);
+        product.accumulate |= dt_adapter_input_backward(m, layer, &maps[i], dx, product.accumulate);
     }
     product.transpose_b = !transposed;
     product.parts = param->split == DT_TENSOR_SPLIT_COLUMN ? channel_parts(m, maps[0].weight) : 1;

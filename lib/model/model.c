@@ -46,8 +46,8 @@ static void lay_out(struct dt_model *m)
     }
     dt_flat_set(&m->weights, &m->table, m->compute, m->narrow);
     if (m->adapter) {
-        m->frozen = dt_arena_take(&m->arena,
-                                  (size_t)m->frozen_table.elements * dt_dtype_size(m->compute));
+        m->frozen =
+            dt_arena_take(&m->arena, (size_t)m->frozen_table.elements * dt_dtype_size(m->compute));
         dt_flat_set(&m->frozen_weights, &m->frozen_table, m->compute, m->frozen);
         dt_adapter_layout(m, &m->arena);
     }

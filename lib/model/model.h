@@ -78,13 +78,13 @@ struct dt_model {
     void *frozen; /* a flat arena in the compute type, in the order of frozen_table */
     struct dt_flat frozen_weights;
     struct dt_adapter *adapter; /* NULL: none */
-    enum dt_dtype compute;  /* element type of weights and activations */
-    struct dt_arena arena;  /* of what follows */
-    bool bare;              /* without parameters and weights of table: hooks provide them */
-    float *parameters;      /* a flat arena in the order of the table; NULL if bare */
-    void *narrow;           /* the same in the compute type; with fp32 an alias of parameters */
-    struct dt_flat weights; /* read by forward and backward: narrow, or what hooks provide */
-    bool head_in_panels;    /* dt_model_arrange_for_decoding */
+    enum dt_dtype compute;      /* element type of weights and activations */
+    struct dt_arena arena;      /* of what follows */
+    bool bare;                  /* without parameters and weights of table: hooks provide them */
+    float *parameters;          /* a flat arena in the order of the table; NULL if bare */
+    void *narrow;               /* the same in the compute type; with fp32 an alias of parameters */
+    struct dt_flat weights;     /* read by forward and backward: narrow, or what hooks provide */
+    bool head_in_panels;        /* dt_model_arrange_for_decoding */
     const struct dt_bucket_hooks *hooks;       /* NULL: all buckets are resident */
     const struct dt_trace_hook *trace;         /* borrowed; NULL: none */
     struct dt_tensor_parallel_scratch scratch; /* with tensor parallelism */

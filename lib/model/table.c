@@ -296,10 +296,8 @@ static void init(struct dt_table *t, const struct dt_model_config *c,
                  const struct dt_model_part *part, bool adapters)
 {
     int layers = (int)c->num_layers, roles = DT_TABLE_ROLES * (layers + 2);
-    struct builder m = {.table = t,
-                        .config = c,
-                        .part = part ? part : &DT_MODEL_PART_WHOLE,
-                        .adapters = adapters};
+    struct builder m = {
+        .table = t, .config = c, .part = part ? part : &DT_MODEL_PART_WHOLE, .adapters = adapters};
     *t = (struct dt_table){.layers = layers, .bucket_count = dt_table_layer_bucket(layers) + 2};
     t->params = dt_alloc((size_t)roles, sizeof *t->params);
     t->index = dt_alloc((size_t)roles, sizeof *t->index);
@@ -318,7 +316,8 @@ static void init(struct dt_table *t, const struct dt_model_config *c,
     if (c->num_labels > 0)
         add_site(&m, DT_TENSOR_SITE_LABELS, layers, layers - 1);
     t->gradient_elements = t->elements;
-    if (!adapters && c->tie_word_embeddings && m.part->tied_apart && dt_model_part_holds(m.part, layers, layers))
+    if (!adapters && c->tie_word_embeddings && m.part->tied_apart &&
+        dt_model_part_holds(m.part, layers, layers))
         add_head_apart(&m);
 }
 
@@ -493,8 +492,8 @@ void dt_table_initialize(const struct dt_table *t, uint64_t seed, float *paramet
         uint64_t key = dt_random_key(seed, 'I', (uint64_t)p->number);
         for (int64_t r = 0; p->init == DT_INIT_NORMAL && r < dt_param_runs(p); r++) {
             struct dt_param_run run = dt_param_run(p, r);
-            fill_normal(pool, &(struct normals){values + run.here, run.there, run.count,
-                                                p->init_std, key});
+            fill_normal(
+                pool, &(struct normals){values + run.here, run.there, run.count, p->init_std, key});
         }
         if (p->init == DT_INIT_UNIFORM)
             fill_uniform(values, p->count, p->init_std, key);

@@ -31,16 +31,16 @@ enum dt_tensor_split { DT_TENSOR_SPLIT_NONE, DT_TENSOR_SPLIT_COLUMN, DT_TENSOR_S
 enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL, DT_INIT_UNIFORM, DT_INIT_SINUSOIDAL };
 
 /* Roles of the matrices of an adapter (settings/lora.h), by that of the weight that it adapts. */
-#define DT_TABLE_ROLES         (3 * DT_ROLE_COUNT)
+#define DT_TABLE_ROLES           (3 * DT_ROLE_COUNT)
 #define DT_TABLE_ADAPTER_A(role) ((enum dt_role)(DT_ROLE_COUNT + (int)(role)))
 #define DT_TABLE_ADAPTER_B(role) ((enum dt_role)(2 * DT_ROLE_COUNT + (int)(role)))
-#define DT_PARAM_NAME 112
+#define DT_PARAM_NAME            112
 
 struct dt_param {
     char name[DT_PARAM_NAME];
-    char fused[DT_PARAM_NAME]; /* name of the tensor in files of weights that has these rows, with others;
-                        * empty: name (settings/families.h) */
-    int64_t head_rows; /* of that tensor: rows of a head that follow each other; 0: all */
+    char fused[DT_PARAM_NAME]; /* name of the tensor in files of weights that has these rows, with
+                                * others; empty: name (settings/families.h) */
+    int64_t head_rows;         /* of that tensor: rows of a head that follow each other; 0: all */
     enum dt_role role;
     int layer; /* 0 .. L-1; -1 before the first block, L after the last */
     int bucket;

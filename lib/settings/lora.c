@@ -86,14 +86,15 @@ static bool is_known(const struct dt_model_config *c, const char *target, size_t
 /* "q_proj, k_proj": the maps of a layer. */
 static void list_maps(const struct dt_model_config *c, struct dt_buffer *list)
 {
-    char name[NAME_SIZE], before[NAME_SIZE] = "";
+    char name[NAME_SIZE];
     for (const struct dt_tensor_spec *s = dt_family_of(c)->tensors; s->site != DT_TENSOR_SITE_END;
          s++) {
-        if (!is_map(c, s) || strcmp(name_of(s, 0, name), before) == 0)
+        if (!is_map(c, s))
             continue;
-        strcpy(before, name);
-        name[dt_lora_map_length(name)] = '\0';
-        dt_buffer_printf(list, "%s%s", list->size ? ", " : "", strrchr(name, '.') + 1);
+        name[dt_lora_map_length(name_of(s, 0, name))] = '\0';
+        const char *last = strrchr(name, '.') + 1;
+        if (list->size == 0 || strstr(list->data, last) == NULL)
+            dt_buffer_printf(list, "%s%s", list->size ? ", " : "", last);
     }
 }
 
@@ -107,8 +108,8 @@ int dt_lora_check(const struct dt_model_config *c, const char *path, struct dt_e
             struct dt_buffer list = DT_BUFFER_EMPTY;
             list_maps(c, &list);
             rc = dt_fail(err, DT_EINVALID,
-                         "%s: lora.targets: '%.*s' is no linear map of the model's layers; those "
-                         "are %s, or " DT_LORA_ALL " for all",
+                         "%s: lora.targets: '%.*s' is not a linear map of the model's layers; "
+                         "those are %s, or " DT_LORA_ALL " for all",
                          path, (int)n, at, list.data);
             dt_buffer_release(&list);
         }

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "json/config.h"
 #include "settings/families.h"
+#include "json/config.h"
 
 struct dt_lora {
     long rank; /* r; 0: no adapter */
@@ -35,7 +35,7 @@ int dt_lora_map_length(const char *weight);
  * ends it after a dot, as peft's target_modules. weight: its name in files. */
 bool dt_lora_targets(const struct dt_lora *lora, enum dt_role role, const char *weight);
 
-/* DT_EINVALID if a target is no linear map of the model's layers. path begins errors. */
+/* DT_EINVALID if a target is not a linear map of the model's layers. path begins errors. */
 int dt_lora_check(const struct dt_model_config *config, const char *path,
                   struct dt_error *err) DT_MUST_CHECK;
 

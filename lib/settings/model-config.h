@@ -80,7 +80,7 @@ struct dt_model_config {
     double residual_scale;    /* of the outputs of attention and MLP (Granite) */
     double logit_scale;       /* logits are multiplied by it (Granite: 1 / logits_scaling) */
     bool parallel_residual;   /* x + attention(norm1(x)) + mlp(norm2(x)) (GPT-NeoX) */
-    long num_labels; /* of a classifier of texts, at least 2; 0: the head predicts tokens */
+    long num_labels;     /* of a classifier of texts, at least 2; 0: the head predicts tokens */
     struct dt_lora lora; /* the adapter that is trained; never of files */
 };
 

@@ -117,9 +117,8 @@ static int read_parameters(const struct dt_model_config *source, const struct dt
 
 /* Sets the parameters from a model directory, after checking its manifest if it has one; of an
  * adapter, the weights that it leaves frozen. */
-static int take_parameters(struct dt_train_state *state, const char *directory,
-                           const char *adapter, uint64_t seed, uint64_t *hash,
-                           struct dt_error *err)
+static int take_parameters(struct dt_train_state *state, const char *directory, const char *adapter,
+                           uint64_t seed, uint64_t *hash, struct dt_error *err)
 {
     const struct dt_table *t = state->model->base;
     struct dt_table whole;

@@ -55,7 +55,7 @@ struct dt_training_options {
                             * which it is the latest */
     const char *init_from; /* model directory with the initial parameters of a new run, of the shape
                             * in settings (dt_settings_read); NULL: random */
-    const char *adapter;               /* is merged into those; NULL: none */
+    const char *adapter;   /* is merged into those; NULL: none */
     const char *tokenizer_path;        /* copied into checkpoints; NULL: none */
     uint64_t tokenizer;                /* its fingerprint, compared with the data's */
     const char *command_line;          /* for lineage.txt */

@@ -355,7 +355,7 @@ static void check_tensors(const struct golden *g, const struct dt_table *table, 
                           bool trained, double slack)
 {
     char *path = path_of(g->name, "written.safetensors");
-    struct dt_named_tensor *list = dt_model_named_tensors(table, values, "");
+    struct dt_named_tensor *list = dt_weights_named_tensors(table, values, "");
     check(dt_safetensors_write(path, list, table->count, false, &err));
     struct dt_named_tensor *again = dt_alloc((size_t)g->adapter_count, sizeof *again);
     for (int i = 0; i < g->adapter_count; i++) {

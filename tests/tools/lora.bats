@@ -125,7 +125,7 @@ loss_falls() { # of the ten last steps, below that of the ten first
     [ "$(score -m full/latest)" = "$loss" ]
 }
 
-@test "the directory of an export is not overwritten, and what is no adapter is refused" {
+@test "the directory of an export is not overwritten, and a model without an adapter is refused" {
     train
     dt-export -m run/latest --unmerged -o alone
     run dt-export -m run/latest --unmerged -o alone
@@ -166,13 +166,13 @@ loss_falls() { # of the ten last steps, below that of the ten first
     sed 's/"c_attn"/"q_proj"/' kept >$config
     run dt-eval -q -m alone perplexity "$data"
     assert_one_line_error dt-eval
-    [[ "$output" == *"'q_proj' is no linear map of the model's layers; those are c_attn, c_proj, c_fc"* ]]
+    [[ "$output" == *"'q_proj' is not a linear map of the model's layers; those are c_attn, c_proj, c_fc"* ]]
 }
 
 @test "settings of an adapter are checked" {
     run train --set lora.targets=c_attn,k_proj
     assert_one_line_error dt-train
-    [[ "$output" == *"lora.targets: 'k_proj' is no linear map of the model's layers; those are c_attn, c_proj, c_fc, c_proj, or all-linear for all" ]]
+    [[ "$output" == *"lora.targets: 'k_proj' is not a linear map of the model's layers; those are c_attn, c_proj, c_fc, or all-linear for all" ]]
     for setting in lora.alpha=8 lora.dropout=0.1 lora.rslora=true lora.targets=c_attn; do
         run train --set lora.rank=0 --set $setting
         assert_one_line_error dt-train
