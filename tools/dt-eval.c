@@ -16,7 +16,7 @@
 #include "options/options.h"
 
 static struct {
-    const char *tokenizer, *split, *device, *output, *items, *documents;
+    const char *adapter, *tokenizer, *split, *device, *output, *items, *documents;
     struct dt_string_list models, references;
     long threads, batch, resamples, seed;
     int words; /* enum dt_translation_words_kind */
@@ -27,6 +27,8 @@ static struct {
 static const struct dt_option options[] = {
     {"model", 'm', DT_OPTION_LIST, &opt.models, "DIR",
      "score the model in DIR; several are compared with the first", .reads = true},
+    {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR",
+     "with the low-rank adapter in DIR; of one model", .reads = true},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "tokenizer of documents (default: the one in the model's directory)", .reads = true},
     {"split", 0, DT_OPTION_STRING, &opt.split, "NAME",
@@ -62,11 +64,11 @@ static const struct dt_option options[] = {
 
 static const struct dt_use uses[] = {
     {"perplexity", "DATA", "model",
-     "tokenizer split no-end items documents json output batch device threads quiet"},
-    {"choice", "DATA", "model", "tokenizer items json output batch device threads quiet"},
+     "adapter tokenizer split no-end items documents json output batch device threads quiet"},
+    {"choice", "DATA", "model", "adapter tokenizer items json output batch device threads quiet"},
     {"masked", "DATA", "model",
-     "tokenizer mask-rate alone seed items json output batch device threads quiet"},
-    {"labels", "DATA", "model", "tokenizer items json output batch device threads quiet"},
+     "adapter tokenizer mask-rate alone seed items json output batch device threads quiet"},
+    {"labels", "DATA", "model", "adapter tokenizer items json output batch device threads quiet"},
     {"bleu", "FILE ...", "reference", "words bootstrap seed items json output quiet"},
     {NULL},
 };
@@ -122,6 +124,8 @@ static int for_each_model(measure_model *measure, void *results, void *data, str
     for (int i = 0; rc == 0 && i < opt.models.count; i++) {
         struct dt_scored_model subject;
         rc = dt_scored_model_open(&subject, dev, world, opt.models.items[i], err);
+        if (rc == 0 && opt.adapter)
+            rc = dt_model_merge_adapter(subject.model, opt.adapter, err);
         rc = rc < 0 ? rc : measure(results, i, &subject, data, &progress, err);
         dt_progress_clear(&progress);
         dt_scored_model_release(&subject);
@@ -282,6 +286,8 @@ static const struct mode *mode_of(int count, char **operands)
     if (count < 2 || count - 1 > modes[use].most)
         dt_program_usage("%s needs %s", uses[use].name, uses[use].operands);
     dt_options_check_use(&command, &uses[use]);
+    if (opt.adapter && opt.models.count > 1)
+        dt_program_usage("--adapter is of one --model");
     if (opt.documents && opt.models.count > 1)
         dt_program_usage("--documents takes one model");
     if (modes[use].run == bleu && opt.resamples == 0 && dt_option_is_given(&command, "seed"))

@@ -10,6 +10,8 @@
 #include "base/path.h"
 #include "base/program.h"
 #include "eval/text-frame.h"
+#include "formats/adapter-export.h"
+#include "formats/adapter.h"
 #include "formats/export-format.h"
 #include "formats/model-card.h"
 #include "formats/safetensors-export.h"
@@ -23,10 +25,10 @@
 
 static struct {
     struct dt_string_list models;
-    const char *tokenizer, *output;
+    const char *tokenizer, *adapter, *output;
     long max_shard;
     int format, type;
-    bool verify;
+    bool unmerged, verify;
 } opt;
 static const struct dt_export_format *format; /* of --to */
 
@@ -37,6 +39,10 @@ static const struct dt_option options[] = {
     {"model", 'm', DT_OPTION_LIST, &opt.models, "MODEL",
      "directory or GGUF file of the model; given several times, their mean", .required = true,
      .reads = true},
+    {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR",
+     "merge the low-rank adapter in DIR into the model", .reads = true},
+    {"unmerged", 0, DT_OPTION_FLAG, &opt.unmerged, NULL,
+     "write the adapter alone, without its model"},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "tokenizer.json to include (default: that of the first model)", .reads = true},
     {"to", 0, DT_OPTION_CHOICE, &opt.format, "FORMAT", format_help,
@@ -78,7 +84,7 @@ static void make_help(void)
 static int load_all(struct dt_model **mean, struct dt_device *dev, struct dt_error *err)
 {
     DT_TRY(dt_model_load(mean, dev, opt.models.items[0], err));
-    int rc = 0;
+    int rc = opt.adapter ? dt_model_merge_adapter(*mean, opt.adapter, err) : 0;
     for (int i = 1; rc == 0 && i < opt.models.count; i++) {
         struct dt_model *next;
         float weight = 1.0f / (float)(i + 1);
@@ -368,11 +374,66 @@ static int write_lineage(const char *tokenizer, const struct dt_model_config *co
     int rc = tokenizer ? dt_lineage_add_path(l, tokenizer, err) : 0;
     for (int i = 0; rc == 0 && i < opt.models.count; i++)
         rc = dt_lineage_add_path(l, opt.models.items[i], err);
+    if (rc == 0 && opt.adapter)
+        rc = dt_lineage_add_path(l, opt.adapter, err);
     if (rc == 0 && format->suffix == NULL)
         rc = write_inside(l, config, err);
     else if (rc == 0 && dt_file_is_regular(opt.output))
         rc = dt_lineage_write_beside(l, opt.output, err);
     dt_lineage_free(l);
+    return rc;
+}
+
+/* --- an adapter alone ------------------------------------------------------------------------- */
+
+static int write_adapter_directory(const struct dt_model *m, const char *adapter, const char *base,
+                                   struct dt_error *err)
+{
+    int taken = dt_adapter_probe(opt.output, err);
+    DT_TRY(taken);
+    if (taken)
+        return dt_fail(err, DT_EINVALID, "%s: holds an adapter already", opt.output);
+    DT_TRY(dt_file_make_directories(opt.output, err));
+    int rc = dt_adapter_export(adapter, m, base, opt.output, err);
+    if (rc < 0)
+        dt_adapter_export_remove(opt.output);
+    return rc;
+}
+
+static int write_adapter_file(const struct dt_model *m, const char *adapter, struct dt_error *err)
+{
+    struct dt_buffer name = DT_BUFFER_EMPTY;
+    char *path = realpath(adapter, NULL);
+    if (path == NULL)
+        return dt_fail_errno(err, "cannot find '%s'", adapter);
+    const char *raw = name_of(path);
+    dt_utf8_repair(raw, strlen(raw), &name);
+    int rc = dt_adapter_export_gguf(adapter, m, name.size ? name.data : "/", opt.output, err);
+    dt_buffer_release(&name);
+    free(path);
+    return rc;
+}
+
+/* --model is the adapter, which names its model, or the model of --adapter. */
+static int export_adapter(struct dt_device *dev, struct dt_error *err)
+{
+    struct dt_model *m = NULL;
+    const char *adapter = opt.adapter ? opt.adapter : opt.models.items[0];
+    char *base = NULL;
+    int alone = opt.adapter ? 1 : dt_adapter_probe(adapter, err);
+    DT_TRY(alone);
+    if (!alone)
+        return dt_fail(err, DT_EINVALID, "%s: has no adapter", adapter);
+    if (opt.adapter == NULL)
+        DT_TRY(dt_adapter_find_base(adapter, &base, err));
+    const char *path = base ? base : opt.models.items[0];
+    int rc = dt_model_load(&m, dev, path, err);
+    if (rc == 0)
+        rc = format->suffix ? write_adapter_file(m, adapter, err)
+                            : write_adapter_directory(m, adapter, path, err);
+    rc = rc < 0 ? rc : write_lineage(NULL, &m->config, err);
+    dt_model_free(m);
+    free(base);
     return rc;
 }
 
@@ -399,6 +460,12 @@ static void check_options(void)
     if (!(format->types >> opt.type & 1))
         dt_program_usage("--to %s does not hold %s: choose --type %s", format->name,
                          dt_export_type_names[opt.type], dt_export_format_types(format));
+    if (opt.adapter && opt.models.count > 1)
+        dt_program_usage("--adapter is of one --model");
+    if (opt.unmerged && (opt.models.count > 1 || opt.tokenizer || opt.verify || opt.max_shard > 0 ||
+                         opt.type != DT_EXPORT_TYPE_F32))
+        dt_program_usage("--unmerged takes one --model, and excludes --tokenizer, --type, "
+                         "--max-shard and --verify");
     if (format->suffix == NULL && strcmp(opt.output, "-") == 0)
         dt_program_usage("a directory cannot be written to stdout: name it with -o");
     if (!format->shards && opt.max_shard > 0)
@@ -422,7 +489,7 @@ int main(int argc, char **argv)
     check_options();
     if (dt_device_open(&dev, "cpu", 0, &err) < 0)
         return dt_program_report(&err);
-    int rc = export(dev, &err);
+    int rc = opt.unmerged ? export_adapter(dev, &err) : export(dev, &err);
     dt_device_close(dev);
     return rc < 0 ? dt_program_report(&err) : 0;
 }

@@ -27,7 +27,8 @@ enum { FP32, BF16 };
 static const char *const precisions[] = {"fp32", "bf16", NULL};
 
 static struct {
-    const char *model, *tokenizer, *prompt, *prompts, *system, *template, *device, *output;
+    const char *model, *adapter, *tokenizer, *prompt, *prompts, *system, *template, *device,
+        *output;
     int precision;
     int arithmetic; /* enum dt_arithmetic */
     struct dt_string_list stops;
@@ -48,6 +49,8 @@ static struct {
 
 static const struct dt_option options[] = {
     {"model", 'm', DT_OPTION_STRING, &opt.model, "DIR", "use the model in DIR", .required = true,
+     .reads = true},
+    {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR", "with the low-rank adapter in DIR",
      .reads = true},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "use this tokenizer (default: the one in the model's directory)", .reads = true},
@@ -131,6 +134,8 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
     const char *tokenizer = opt.tokenizer ? opt.tokenizer : opt.model;
     DT_TRY(dt_model_load_as(&g->model, dev, opt.precision == BF16 ? DT_DTYPE_BF16 : DT_DTYPE_F32,
                             opt.model, err));
+    if (opt.adapter)
+        DT_TRY(dt_model_merge_adapter(g->model, opt.adapter, err));
     DT_TRY(dt_tokenizer_load(&g->tokenizer, tokenizer, err));
     uint32_t size = dt_tokenizer_size(g->tokenizer);
     if (size > (uint32_t)g->model->config.vocab_size)

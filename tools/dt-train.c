@@ -31,7 +31,7 @@
 #include "train/training.h"
 
 static struct {
-    const char *config, *output, *resume, *init_from, *tokenizer, *device;
+    const char *config, *output, *resume, *init_from, *adapter, *tokenizer, *device;
     struct dt_string_list set;
     long threads;
     bool quiet, print_config, dry_run;
@@ -56,6 +56,8 @@ static const struct dt_option options[] = {
      .words = add_resumes},
     {"init-from", 0, DT_OPTION_STRING, &opt.init_from, "DIR",
      "start from the shape and parameters of the model in DIR", .reads = true},
+    {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR",
+     "merge the low-rank adapter in DIR into that model", .reads = true, .with = "init-from"},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME",
      "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic",
      .words = dt_device_add_names},
@@ -123,8 +125,10 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
                         const char *precision)
 {
     struct dt_training_facts f;
-    char memory[DT_PROGRESS_BYTES];
+    char memory[DT_PROGRESS_BYTES], trained[48] = "";
     dt_training_facts(trainer, &f);
+    if (f.trained < f.parameters)
+        snprintf(trained, sizeof trained, " (%.3f M trained)", (double)f.trained * 1e-6);
     if (dt_comm_size(world) > 1)
         fprintf(stderr, "ranks       %d; the following is for each\n", dt_comm_size(world));
     if (dt_comm_links(world))
@@ -132,14 +136,14 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
                 dt_comm_is_linked(world) ? "" : "through host memory: ", dt_comm_links(world));
     fprintf(stderr,
             "engine      %s, %s, %d threads, GEMM peak %.0f GFLOP/s of %s %s\n"
-            "model       %.2f M parameters, %s with gradients, moments and activations\n"
+            "model       %.2f M parameters%s, %s with gradients, moments and activations\n"
             "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
             "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
             dev->engine->name, dev->isa, dev->threads, peak * 1e-9, precision,
             getenv(DT_DEVICE_PEAK_VARIABLE) ? "given" : "measured", (double)f.parameters * 1e-6,
-            dt_progress_bytes((double)f.memory.total, memory), f.train_tokens, f.val_tokens,
-            f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps, f.tokens_per_step,
-            (double)f.tokens / (double)f.train_tokens);
+            trained, dt_progress_bytes((double)f.memory.total, memory), f.train_tokens,
+            f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps,
+            f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
 }
 
 static void warn_of_metrics(const struct dt_training *trainer)
@@ -300,11 +304,13 @@ static void print_plan(const struct dt_training *trainer)
                 {"snapshot", f.memory.snapshot},
                 {"total", f.memory.total},
                 {"available", f.available}};
-    printf("parameters   %15" PRId64 "\nsteps        %15ld\ntokens       %15" PRIu64
-           "\ntokens/step  %15" PRIu64 "\nepochs       %15.2f\n\nmemory                 bytes"
+    printf("parameters   %15" PRId64 "\n", f.parameters);
+    if (f.trained < f.parameters)
+        printf("trained      %15" PRId64 "\n", f.trained);
+    printf("steps        %15ld\ntokens       %15" PRIu64 "\ntokens/step  %15" PRIu64
+           "\nepochs       %15.2f\n\nmemory                 bytes"
            "        GiB\n",
-           f.parameters, f.max_steps, f.tokens, f.tokens_per_step,
-           (double)f.tokens / (double)f.train_tokens);
+           f.max_steps, f.tokens, f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         printf("%-11s  %15zu  %9.3f\n", rows[i].name, rows[i].bytes,
                (double)rows[i].bytes / (1 << 30));
@@ -331,6 +337,8 @@ static int begin_lineage(struct dt_lineage **lineage, const char *data, struct d
         DT_TRY(dt_lineage_add_path(l, opt.tokenizer, err));
     if (opt.init_from)
         DT_TRY(dt_lineage_add_path(l, opt.init_from, err));
+    if (opt.adapter)
+        DT_TRY(dt_lineage_add_path(l, opt.adapter, err));
     return dt_dataset_add_inputs(data, l, err);
 }
 
@@ -375,6 +383,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
     struct dt_training_options o = {.settings = settings,
                                     .settings_path = source,
                                     .init_from = opt.init_from,
+                                    .adapter = opt.adapter,
                                     .plan_only = opt.dry_run,
                                     .data = data,
                                     .run = opt.output,
@@ -473,10 +482,14 @@ static void take_operands(struct dt_settings *s, int count, char **operands)
         opt.resume = resumes ? resume_from : "auto";
     if (opt.output == NULL && !opt.dry_run)
         dt_program_usage("option --output is required");
-    if (opt.init_from && strcmp(opt.resume, "auto") != 0 && strcmp(opt.resume, "none") != 0)
+    if (opt.init_from && s->model.lora.rank == 0 && strcmp(opt.resume, "auto") != 0 &&
+        strcmp(opt.resume, "none") != 0)
         dt_program_usage("--resume '%s' and --init-from exclude each other: a resumed run has "
                          "parameters",
                          opt.resume);
+    if (opt.adapter && s->model.lora.rank > 0)
+        dt_program_usage("--adapter and lora.rank above 0 exclude each other: merge the adapter "
+                         "with dt-export, and train another one of the result");
     if (count > 1 || (count == 0 && *s->data.dataset == 0))
         dt_program_usage("one directory of shards is required");
     data_path = count == 1 ? operands[0] : s->data.dataset;

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/system.h"
+#include "formats/adapter.h"
 #include "formats/labels.h"
 #include "formats/model-directory.h"
 #include "formats/tensor-file.h"
@@ -39,11 +40,26 @@
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-static const char *const part_files[] = {[DT_SNAPSHOT_PARAMETERS] = DT_WEIGHTS_FILE,
-                                         [DT_SNAPSHOT_MOMENTS] = OPTIMIZER_FILE,
-                                         [DT_SNAPSHOT_EMA] = AVERAGE_DIR "/" DT_WEIGHTS_FILE,
-                                         [DT_SNAPSHOT_OUTER] = OUTER_FILE,
-                                         [DT_SNAPSHOT_ERROR_FEEDBACK] = FEEDBACK_FILE};
+/* The file of a part. */
+static const char *part_file(const struct dt_train_state *s, enum dt_snapshot_part part)
+{
+    const bool adapter = s->model->config.lora.rank > 0;
+    switch (part) {
+    case DT_SNAPSHOT_PARAMETERS:
+        return adapter ? DT_ADAPTER_WEIGHTS_FILE : DT_WEIGHTS_FILE;
+    case DT_SNAPSHOT_MOMENTS:
+        return OPTIMIZER_FILE;
+    case DT_SNAPSHOT_EMA:
+        return adapter ? AVERAGE_DIR "/" DT_ADAPTER_WEIGHTS_FILE : AVERAGE_DIR "/" DT_WEIGHTS_FILE;
+    case DT_SNAPSHOT_OUTER:
+        return OUTER_FILE;
+    case DT_SNAPSHOT_ERROR_FEEDBACK:
+        return FEEDBACK_FILE;
+    case DT_SNAPSHOT_PARTS:
+        break;
+    }
+    abort();
+}
 
 static long data_group_size(const struct dt_train_state *s)
 {
@@ -56,7 +72,7 @@ static int create_part(const char *directory, const struct dt_train_state *s,
 {
     int count;
     struct dt_named_tensor *tensors = dt_snapshot_tensors(s, part, data_group_size(s), &count);
-    char *path = dt_path_join(directory, part_files[part]);
+    char *path = dt_path_join(directory, part_file(s, part));
     int rc = dt_tensor_file_create(path, tensors, count, err);
     free(path);
     free(tensors);
@@ -73,10 +89,10 @@ static int probe_file(const char *directory, const char *name, struct dt_error *
 }
 
 /* The file that holds a part: older checkpoints compressed the optimizer's state. */
-static int find_part(const char *directory, enum dt_snapshot_part part, const char **name,
-                     struct dt_error *err)
+static int find_part(const char *directory, const struct dt_train_state *s,
+                     enum dt_snapshot_part part, const char **name, struct dt_error *err)
 {
-    *name = part_files[part];
+    *name = part_file(s, part);
     if (part != DT_SNAPSHOT_MOMENTS)
         return 0;
     int there = probe_file(directory, OPTIMIZER_FILE, err);
@@ -92,8 +108,8 @@ static int open_part(struct dt_tensor_file *file, const char *directory,
 {
     int count;
     struct dt_named_tensor *tensors = dt_snapshot_tensors(s, part, dp_size, &count);
-    const char *name = part_files[part];
-    int rc = writes ? 0 : find_part(directory, part, &name, err);
+    const char *name = part_file(s, part);
+    int rc = writes ? 0 : find_part(directory, s, part, &name, err);
     char *path = dt_path_join(directory, name);
     rc = rc < 0 ? rc : dt_tensor_file_open(file, path, tensors, count, writes, err);
     free(path);
@@ -160,11 +176,12 @@ static int load_piece(const struct dt_tensor_file *file, struct dt_device *dev,
 
 /* 0: an optional part is absent, and its state starts at zero: checkpoints of older versions, and
  * of one data-parallel rank, lack it. */
-static int probe_part(const char *directory, enum dt_snapshot_part part, struct dt_error *err)
+static int probe_part(const char *directory, const struct dt_train_state *s,
+                      enum dt_snapshot_part part, struct dt_error *err)
 {
     if (part != DT_SNAPSHOT_OUTER && part != DT_SNAPSHOT_ERROR_FEEDBACK)
         return 1;
-    return probe_file(directory, part_files[part], err);
+    return probe_file(directory, part_file(s, part), err);
 }
 
 /* Loads the elements of a part that this rank holds. */
@@ -173,7 +190,7 @@ static int load_part(const char *directory, struct dt_train_state *s, enum dt_sn
 {
     struct dt_tensor_file file;
     size_t count;
-    int rc = dt_snapshot_has(s, part) ? probe_part(directory, part, err) : 0;
+    int rc = dt_snapshot_has(s, part) ? probe_part(directory, s, part, err) : 0;
     if (rc <= 0)
         return rc;
     DT_TRY(open_part(&file, directory, s, part, dp_size, false, err));
@@ -389,6 +406,9 @@ static int save_model(const char *directory, const struct dt_train_state *state,
                                        identity->settings->model.max_seq_len, err);
     if (rc == 0 && identity->tokenizer_path)
         rc = dt_chat_template_copy(identity->tokenizer_path, directory, err);
+    if (rc == 0 && identity->base)
+        rc = dt_adapter_write_config(directory, &state->model->config, identity->base,
+                                     identity->base_hash, err);
     free(config);
     free(tokenizer);
     return rc;
@@ -406,14 +426,20 @@ static int save_state(const char *directory, const struct dt_snapshot *snapshot,
     return rc;
 }
 
-#define MOST_FILES 16
+#define MOST_FILES 24
 
 static int save_manifest(const char *directory, const struct dt_snapshot *snapshot,
                          const struct dt_run_identity *identity, struct dt_error *err)
 {
-    const char *files[MOST_FILES] = {DT_CONFIG_FILE, DT_WEIGHTS_FILE, STATE_FILE,
-                                     OPTIMIZER_FILE, SETTINGS_FILE,   LINEAGE_FILE};
+    const struct dt_train_state *s = snapshot->state;
+    const char *files[MOST_FILES] = {DT_CONFIG_FILE, part_file(s, DT_SNAPSHOT_PARAMETERS),
+                                     STATE_FILE,     OPTIMIZER_FILE,
+                                     SETTINGS_FILE,  LINEAGE_FILE};
     int count = 6;
+    if (identity->base) {
+        files[count++] = DT_ADAPTER_CONFIG_FILE;
+        files[count++] = DT_ADAPTER_BASE_FILE;
+    }
     if (identity->records)
         files[count++] = RECORDS_FILE;
     if (identity->tokenizer_path) {
@@ -421,13 +447,15 @@ static int save_manifest(const char *directory, const struct dt_snapshot *snapsh
         files[count++] = DT_TOKENIZER_CONFIG_FILE;
     }
     for (int part = DT_SNAPSHOT_OUTER; part < DT_SNAPSHOT_PARTS; part++)
-        if (dt_snapshot_has(snapshot->state, (enum dt_snapshot_part)part))
-            files[count++] = part_files[part];
-    if (snapshot->state->has_ema) {
+        if (dt_snapshot_has(s, (enum dt_snapshot_part)part))
+            files[count++] = part_file(s, (enum dt_snapshot_part)part);
+    if (s->has_ema)
         files[count++] = AVERAGE_DIR "/" DT_CONFIG_FILE;
-        files[count++] = AVERAGE_DIR "/" DT_WEIGHTS_FILE;
+    if (s->has_ema && identity->base) {
+        files[count++] = AVERAGE_DIR "/" DT_ADAPTER_CONFIG_FILE;
+        files[count++] = AVERAGE_DIR "/" DT_ADAPTER_BASE_FILE;
     }
-    if (snapshot->state->has_ema && identity->tokenizer_path) {
+    if (s->has_ema && identity->tokenizer_path) {
         files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_FILE;
         files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_CONFIG_FILE;
     }
@@ -527,10 +555,10 @@ static int check_files(const char *directory, const struct dt_train_state *s, st
     int count = 3;
     for (int i = 0; i < DT_SNAPSHOT_PARTS; i++) {
         enum dt_snapshot_part part = (enum dt_snapshot_part)i;
-        int there = dt_snapshot_has(s, part) ? probe_part(directory, part, err) : 0;
+        int there = dt_snapshot_has(s, part) ? probe_part(directory, s, part, err) : 0;
         DT_TRY(there);
         if (there > 0)
-            DT_TRY(find_part(directory, part, &files[count++], err));
+            DT_TRY(find_part(directory, s, part, &files[count++], err));
     }
     DT_TRY(dt_directory_manifest_require(directory, DT_MANIFEST_FILE, files, err));
     return dt_directory_manifest_verify(directory, DT_MANIFEST_FILE, err);
@@ -545,9 +573,10 @@ static int check_hash(const char *directory, const struct dt_train_state *s, str
     rc = rc < 0 ? rc : hash_parameters(directory, s, &hash, err);
     if (rc == 0 && hash != expected)
         rc = dt_fail(err, DT_EFORMAT,
-                     "%s: 'parameters' is %s, but the hash of the tensors in " DT_WEIGHTS_FILE
-                     " is %s: the files are of different checkpoints",
-                     path, dt_hash_hex(expected, hex[0]), dt_hash_hex(hash, hex[1]));
+                     "%s: 'parameters' is %s, but the hash of the tensors in %s is %s: the files "
+                     "are of different checkpoints",
+                     path, dt_hash_hex(expected, hex[0]), part_file(s, DT_SNAPSHOT_PARAMETERS),
+                     dt_hash_hex(hash, hex[1]));
     free(path);
     return rc;
 }
@@ -559,6 +588,8 @@ static int check(const char *directory, const struct dt_train_state *s,
     char *settings = dt_path_join(directory, SETTINGS_FILE);
     int rc = check_files(directory, s, err);
     rc = rc < 0 ? rc : check_settings(settings, identity->settings, err);
+    if (rc == 0 && identity->base)
+        rc = dt_adapter_check_base(directory, identity->base_hash, err);
     rc = rc < 0 ? rc : check_hash(directory, s, err);
     free(settings);
     return rc;

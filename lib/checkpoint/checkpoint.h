@@ -12,6 +12,8 @@
  *     trainer/manifest.json               sizes and hashes of all files; written last
  *     ema/                                the EMA of the parameters, a model directory
  *
+ * A run that trains an adapter has its files (formats/adapter.h) instead of model.safetensors.
+ *
  * A checkpoint is atomic: it is written to a hidden directory, fsync'ed and renamed, and the links
  * RUN/latest and RUN/best are replaced by a rename. All ranks write into the same files, which do
  * not depend on the parallel layout.
@@ -33,6 +35,8 @@ struct dt_run_identity {
     uint32_t eot;                /* end-of-text id; UINT32_MAX: none */
     uint64_t data;               /* fingerprint of the training split, which a resume compares */
     const char *tokenizer_path;  /* copied into checkpoints; NULL: none */
+    const char *base;            /* path of the model that an adapter is of; NULL: no adapter */
+    uint64_t base_hash;          /* of its parameters (dt_adapter_base_hash) */
     const char *lineage;         /* lines, each ended by a newline */
     struct json_object *records; /* the same with inputs (io/lineage.h); borrowed, NULL: none */
 };

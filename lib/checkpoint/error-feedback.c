@@ -43,7 +43,7 @@ static struct list list_of(const struct dt_train_state *s, long dp_size, int sta
     struct dt_model_part part = s->model->part;
     for (part.stage = 0; part.stage < stages; part.stage++) {
         struct dt_table table;
-        dt_table_init(&table, &s->model->config, &part);
+        dt_table_init_trained(&table, &s->model->config, &part);
         add_table(&list, s, &table, dp_size);
         dt_table_release(&table);
     }

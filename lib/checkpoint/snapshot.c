@@ -28,13 +28,13 @@ struct dt_named_tensor *dt_snapshot_tensors(const struct dt_train_state *s,
     dt_slot_indices *indices;
     if (part == DT_SNAPSHOT_ERROR_FEEDBACK)
         return dt_error_feedback_tensors(s, dp_size, count);
-    dt_table_init(&whole, &s->model->config, NULL);
+    dt_table_init_trained(&whole, &s->model->config, NULL);
     if (part == DT_SNAPSHOT_MOMENTS) {
         list = dt_optimizer_named_tensors(&whole, s->optimizer.kind, &indices, count);
         free(indices);
     } else {
-        list = dt_model_named_tensors(&whole, NULL,
-                                      part == DT_SNAPSHOT_OUTER ? ".outer_momentum" : "");
+        list = dt_weights_named_tensors(&whole, NULL,
+                                        part == DT_SNAPSHOT_OUTER ? ".outer_momentum" : "");
         *count = whole.count;
     }
     dt_table_release(&whole);
@@ -95,7 +95,7 @@ static dt_slot_indices *slot_indices(const struct dt_train_state *s)
     struct dt_table whole;
     dt_slot_indices *indices;
     int count;
-    dt_table_init(&whole, &s->model->config, NULL);
+    dt_table_init_trained(&whole, &s->model->config, NULL);
     free(dt_optimizer_named_tensors(&whole, s->optimizer.kind, &indices, &count));
     dt_table_release(&whole);
     return indices;

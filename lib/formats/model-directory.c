@@ -8,27 +8,13 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "formats/adapter.h"
 #include "formats/extra-tensors.h"
 #include "formats/foreign-weights.h"
 #include "formats/gguf.h"
 #include "gguf/gguf-file.h"
 #include "io/directory-manifest.h"
 #include "json/json.h"
-
-struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *t, float *base,
-                                               const char *suffix)
-{
-    struct dt_named_tensor *list = dt_alloc((size_t)t->count, sizeof *list);
-    for (int i = 0; i < t->count; i++) {
-        const struct dt_param *p = &t->params[i];
-        list[i] = (struct dt_named_tensor){.rank = p->rank,
-                                           .shape = {p->shape[0], p->shape[1]},
-                                           .head_rows = p->head_rows,
-                                           .data = base ? base + p->offset : NULL};
-        snprintf(list[i].name, sizeof list[i].name, "%s%s", *p->fused ? p->fused : p->name, suffix);
-    }
-    return list;
-}
 
 /* Older names: gamma and beta of BERT's norms. */
 static void add_alias(struct dt_named_tensor *t)
@@ -58,7 +44,7 @@ static int read_directory(const struct dt_model_config *config, const struct dt_
                           enum dt_dtype compute, const char *directory, float *parameters,
                           struct dt_error *err)
 {
-    struct dt_named_tensor *list = dt_model_named_tensors(t, parameters, "");
+    struct dt_named_tensor *list = dt_weights_named_tensors(t, parameters, "");
     struct dt_extra_tensor extras[DT_EXTRA_TENSORS];
     char *path = dt_path_join(directory, DT_WEIGHTS_FILE);
     char *index = dt_path_join(directory, DT_INDEX_FILE);
@@ -80,10 +66,27 @@ static int read_directory(const struct dt_model_config *config, const struct dt_
     return rc;
 }
 
+/* The base model's, with the adapter merged. */
+static int read_adapted(const struct dt_model_config *config, const struct dt_table *t,
+                        enum dt_dtype compute, const char *directory, float *parameters,
+                        struct dt_error *err)
+{
+    char *base;
+    DT_TRY(dt_adapter_find_base(directory, &base, err));
+    int rc = dt_model_verify(base, err);
+    rc = rc < 0 ? rc : dt_model_read_parameters(config, t, compute, base, parameters, err);
+    rc = rc < 0 ? rc : dt_adapter_merge(directory, config, t, parameters, err);
+    free(base);
+    return rc;
+}
+
 int dt_model_read_parameters(const struct dt_model_config *config, const struct dt_table *t,
                              enum dt_dtype compute, const char *path, float *parameters,
                              struct dt_error *err)
 {
+    int adapter = dt_adapter_probe(path, err);
+    if (adapter != 0)
+        return adapter < 0 ? adapter : read_adapted(config, t, compute, path, parameters, err);
     return dt_gguf_file_is_named(path) ? dt_gguf_read_parameters(t, compute, path, parameters, err)
                                        : read_directory(config, t, compute, path, parameters, err);
 }
@@ -92,6 +95,19 @@ int dt_model_restore(struct dt_model *m, const char *directory, struct dt_error 
 {
     float *host = dt_alloc(1, (size_t)m->table.elements * sizeof *host);
     int rc = dt_model_read_parameters(&m->config, &m->table, m->compute, directory, host, err);
+    if (rc == 0)
+        dt_model_set_parameters(m, host);
+    free(host);
+    return rc;
+}
+
+int dt_model_merge_adapter(struct dt_model *m, const char *directory, struct dt_error *err)
+{
+    size_t bytes = (size_t)m->table.elements * sizeof *m->parameters;
+    float *host = dt_alloc(1, bytes);
+    m->device->ops->download(m->device, host, m->parameters, bytes);
+    int rc = dt_model_verify(directory, err);
+    rc = rc < 0 ? rc : dt_adapter_merge(directory, &m->config, &m->table, host, err);
     if (rc == 0)
         dt_model_set_parameters(m, host);
     free(host);
@@ -153,12 +169,27 @@ int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *di
     return dt_model_load_as(model, dev, DT_DTYPE_F32, directory, err);
 }
 
+static int read_base_config(struct dt_model_config *config, const char *adapter,
+                            struct dt_error *err)
+{
+    char *base;
+    DT_TRY(dt_adapter_find_base(adapter, &base, err));
+    int rc = dt_model_read_config(config, base, err);
+    free(base);
+    return rc;
+}
+
 int dt_model_read_config(struct dt_model_config *config, const char *path, struct dt_error *err)
 {
     if (dt_gguf_file_is_named(path))
         return dt_gguf_read_config(config, path, err);
     char *file = dt_path_join(path, DT_CONFIG_FILE);
     int rc = dt_file_is_regular(path) ? 0 : dt_file_probe(file, err);
+    int adapter = rc == 0 ? dt_adapter_probe(path, err) : 0;
+    if (adapter != 0) { /* peft's have no config.json */
+        free(file);
+        return adapter < 0 ? adapter : read_base_config(config, path, err);
+    }
     if (rc >= 0)
         rc = rc ? read_config_file(config, file, err) : refuse(path, err);
     free(file);

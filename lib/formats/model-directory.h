@@ -2,18 +2,17 @@
 /*
  * A model directory that transformers loads: config.json, model.safetensors, and optionally
  * tokenizer.json with tokenizer_config.json. A directory that
- * dt-train made also holds trainer/, whose manifest lists the hashes of all.
+ * dt-train made also holds trainer/, whose manifest lists the hashes of all. A directory with an
+ * adapter (adapter.h) instead of weights is the model that it names, with the adapter merged.
  *
  * Where these functions take a path, it may also be that of a GGUF file, by its suffix.
  */
 #ifndef DT_FORMATS_MODEL_DIRECTORY_H
 #define DT_FORMATS_MODEL_DIRECTORY_H
 
-#include "formats/safetensors.h"
+#include "formats/weights.h"
 #include "model/model.h"
 
-#define DT_WEIGHTS_FILE          "model.safetensors"
-#define DT_INDEX_FILE            "model.safetensors.index.json" /* of weights in several files */
 #define DT_TOKENIZER_FILE        "tokenizer.json"
 #define DT_TOKENIZER_CONFIG_FILE "tokenizer_config.json"
 #define DT_TRAINER_DIR           "trainer"
@@ -28,6 +27,10 @@ int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *pa
 /* The same with another compute type than fp32. */
 int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dtype compute,
                      const char *path, struct dt_error *err) DT_MUST_CHECK;
+
+/* Merges an adapter (adapter.h) into a loaded model. */
+int dt_model_merge_adapter(struct dt_model *model, const char *directory,
+                           struct dt_error *err) DT_MUST_CHECK;
 
 /* The model's configuration. The manifest is not checked. */
 int dt_model_read_config(struct dt_model_config *config, const char *path,
@@ -56,10 +59,5 @@ int dt_tokenizer_copy(const char *from, const char *to, struct dt_error *err) DT
  * text, or UINT32_MAX; max_length: of a sequence, in tokens. */
 int dt_tokenizer_config_write(const char *directory, uint32_t bos, uint32_t eos, long max_length,
                               struct dt_error *err) DT_MUST_CHECK;
-
-/* Returns a list of the table's tensors with data in the flat arena at base (host memory; NULL:
- * without data) and suffix appended to their names. free() it. */
-struct dt_named_tensor *dt_model_named_tensors(const struct dt_table *table, float *base,
-                                               const char *suffix);
 
 #endif

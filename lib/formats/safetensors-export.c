@@ -129,7 +129,7 @@ int dt_model_export(const struct dt_model *m, enum dt_dtype dtype, uint64_t max_
         DT_TRY(dt_finite_check_weights(m->parameters + p->offset, p->count, dtype, directory,
                                        p->name, 0, err));
     }
-    struct dt_named_tensor *list = dt_model_named_tensors(&m->table, m->parameters, "");
+    struct dt_named_tensor *list = dt_weights_named_tensors(&m->table, m->parameters, "");
     void *narrow = dt_alloc((size_t)m->table.elements, dt_dtype_size(dtype));
     struct dt_tensor to = dt_matrix_of(dtype, narrow, 1, m->table.elements);
     struct dt_tensor from = dt_matrix(m->parameters, 1, m->table.elements);

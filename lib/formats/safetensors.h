@@ -19,13 +19,14 @@
 #include "base/error.h"
 #include "device/device.h"
 
+#define DT_TENSOR_NAME 144
 struct dt_named_tensor {
-    char name[80];
+    char name[DT_TENSOR_NAME];
     int rank; /* 1 or 2 */
     int64_t shape[2];
-    float *data;    /* host memory, borrowed */
-    char alias[80]; /* another name that files may use; empty: none */
-    size_t prefix;  /* bytes that files may leave out at the beginning of both names */
+    float *data;                /* host memory, borrowed */
+    char alias[DT_TENSOR_NAME]; /* another name that files may use; empty: none */
+    size_t prefix;              /* bytes that files may leave out at the beginning of both names */
     enum dt_dtype
         dtype; /* for writing; data read is converted to fp32, and must be finite in dtype */
     int64_t head_rows; /* of a fused tensor: rows of each of them that follow each other, those of

@@ -242,7 +242,7 @@ static struct dt_qkv split(const struct dt_model *m, const struct dt_tensor *qkv
 
 static bool is_fused(const struct dt_model *m)
 {
-    return m->table.has[DT_ROLE_QKV_WEIGHT];
+    return m->base->has[DT_ROLE_QKV_WEIGHT];
 }
 
 /* Applies RoPE to queries and keys, in place; inverse: to their gradients. */

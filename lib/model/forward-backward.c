@@ -355,6 +355,8 @@ static void embed_backward(struct dt_workspace *w, const struct dt_flat *gradien
 {
     const struct dt_model *m = w->model;
     const struct dt_ops *ops = m->device->ops;
+    if (m->adapter) /* embeddings are frozen */
+        return;
     struct dt_tensor own = own_of(w, &w->common.dstream), stream = all_rows(w, &own);
     struct dt_tensor dtokens = dt_table_view(&m->table, gradients, DT_ROLE_TOKEN_EMBEDDING, -1);
     struct dt_tensor dpositions =
@@ -385,7 +387,7 @@ static void forward_blocks(struct dt_workspace *w)
     struct dt_tensor added = stream_of(w, &w->common.out);
     struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
     const struct dt_tensor *add = NULL;
-    if (is_first(w) && m->table.has[DT_ROLE_TYPE_EMBEDDING]) {
+    if (is_first(w) && m->base->has[DT_ROLE_TYPE_EMBEDDING]) {
         struct dt_tensor types = dt_model_weight(m, DT_ROLE_TYPE_EMBEDDING, -1);
         type = repeat_first(&types, x.rows);
         add = &type;
@@ -415,9 +417,17 @@ static void forward_blocks(struct dt_workspace *w)
     }
 }
 
+/* Adapters draw the dropout of their inputs. */
+static void begin_adapters(const struct dt_workspace *w)
+{
+    if (w->model->adapter)
+        w->model->adapter->pass = &w->pass;
+}
+
 void dt_pass_forward(struct dt_workspace *w)
 {
     const struct dt_model *m = w->model;
+    begin_adapters(w);
     if (is_first(w)) {
         dt_model_bucket_enter(m, DT_TOKEN_BUCKET, false);
         dt_model_bucket_enter(m, dt_table_layer_bucket(-1), false);
@@ -509,6 +519,7 @@ void dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients,
 {
     const struct dt_model *m = w->model;
     assert(w->shape.training);
+    begin_adapters(w);
     if (is_last(w))
         head_backward(w, gradients);
     blocks_backward(w, gradients);

@@ -15,12 +15,12 @@
 
 static bool has_dense(const struct dt_model *m)
 {
-    return m->table.has[DT_ROLE_HEAD_DENSE_WEIGHT];
+    return m->base->has[DT_ROLE_HEAD_DENSE_WEIGHT];
 }
 
 static bool has_norm(const struct dt_model *m)
 {
-    return m->table.has[DT_ROLE_HEAD_NORM_WEIGHT];
+    return m->base->has[DT_ROLE_HEAD_NORM_WEIGHT];
 }
 
 /* Logits of a row on this rank. */
@@ -258,9 +258,11 @@ static void backward(struct dt_head_work *w, const struct dt_model *m, const str
     struct dt_tensor dbias = dt_table_view(&m->table, gradients, DT_ROLE_HEAD_BIAS, layer);
     struct dt_tensor *dinput = !has_dense(m) ? dx : has_norm(m) ? &w->dnormed : &w->dactive;
     input_gradient(w, m, dinput);
-    ops->matmul(m->device, &dweight, &w->logits, transformed(w, m, x),
-                &(struct dt_matmul){
-                    .transpose_a = true, .accumulate = true, .sums_a = dbias.data ? &dbias : NULL});
+    if (dweight.data)
+        ops->matmul(m->device, &dweight, &w->logits, transformed(w, m, x),
+                    &(struct dt_matmul){.transpose_a = true,
+                                        .accumulate = true,
+                                        .sums_a = dbias.data ? &dbias : NULL});
     if (!has_dense(m))
         return;
     if (has_norm(m)) {

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "model/adapter.h"
 #include "model/context-parallel.h"
 #include "model/tensor-parallel.h"
 
@@ -35,8 +36,9 @@ void dt_layer_linear_forward(const struct dt_model *m, int layer, enum dt_role w
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor b = dt_model_weight(m, bias, layer);
     struct dt_matmul product = how ? *how : plain;
-    product.transpose_b = dt_table_find(&m->table, weight, layer)->transposed;
+    product.transpose_b = dt_table_find(m->base, weight, layer)->transposed;
     product.bias = b.data ? &b : NULL;
+    product.accumulate = dt_adapter_forward(m, layer, weight, y, x);
     m->device->ops->matmul(m->device, y, x, &w, &product);
 }
 
@@ -46,10 +48,11 @@ void dt_layer_row_parallel_forward(const struct dt_model *m, int layer, enum dt_
 {
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor b = dt_model_weight(m, bias, layer);
-    struct dt_matmul product = {.transpose_b = dt_table_find(&m->table, weight, layer)->transposed,
+    struct dt_matmul product = {.transpose_b = dt_table_find(m->base, weight, layer)->transposed,
                                 .parts = channel_parts(m, weight)};
     if (m->part.tp_size == 1) {
         product.bias = b.data ? &b : NULL;
+        product.accumulate = dt_adapter_forward(m, layer, weight, y, x);
         m->device->ops->matmul(m->device, y, x, &w, &product);
         return;
     }
@@ -70,11 +73,14 @@ void dt_layer_weight_backward(const struct dt_model *m, const struct dt_flat *gr
                               enum dt_role weight, enum dt_role bias, const struct dt_tensor *dy,
                               const struct dt_tensor *x)
 {
-    bool transposed = dt_table_find(&m->table, weight, layer)->transposed;
+    bool transposed = dt_table_find(m->base, weight, layer)->transposed;
     struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
     struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
     struct dt_matmul product = {
         .transpose_a = true, .accumulate = true, .parts = token_parts(m, layer)};
+    dt_adapter_weight_backward(m, gradients, layer, weight, dy, x);
+    if (dw.data == NULL)
+        return;
     if (db.data && transposed)
         product.sums_a = &db;
     else if (db.data)
@@ -88,7 +94,7 @@ void dt_layer_input_backward(const struct dt_model *m, int layer, const struct d
     struct dt_tensor weights[DT_LAYER_MAPS];
     struct dt_factors factors[DT_LAYER_MAPS];
     struct dt_matmul product = how ? *how : plain;
-    const struct dt_param *param = dt_table_find(&m->table, maps[0].weight, layer);
+    const struct dt_param *param = dt_table_find(m->base, maps[0].weight, layer);
     bool transposed = param->transposed;
     assert(count <= DT_LAYER_MAPS);
     for (int i = 0; i < count; i++) {
@@ -98,6 +104,7 @@ void dt_layer_input_backward(const struct dt_model *m, int layer, const struct d
             weights[i] = transposed ? dt_tensor_rows(&weights[i], first, some)
                                     : dt_tensor_columns(&weights[i], first, some);
         factors[i] = (struct dt_factors){maps[i].dy, &weights[i]};
+        product.accumulate |= dt_adapter_input_backward(m, layer, &maps[i], dx, product.accumulate);
     }
     product.transpose_b = !transposed;
     product.parts = param->split == DT_TENSOR_SPLIT_COLUMN ? channel_parts(m, maps[0].weight) : 1;
@@ -179,15 +186,16 @@ void dt_layer_norm_backward(const struct dt_model *m, const struct dt_flat *grad
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
     struct dt_tensor db = dt_table_view(&m->table, gradients, bias, layer);
-    struct dt_tensor bias_gradient = m->no_bias_gradient;
+    struct dt_tensor none = m->no_gradient;
     int parts = dt_context_parallel_row_parts(&m->part, true);
     if (weight == DT_ROLE_HEAD_NORM_WEIGHT) /* the head computes chunk by chunk */
         parts = 1;
     if (is_rms(m))
-        ops->rms_norm_backward(m->device, dsum, &dw, dy, sum, &w, weight_offset(m), stats, parts);
+        ops->rms_norm_backward(m->device, dsum, dw.data ? &dw : &none, dy, sum, &w,
+                               weight_offset(m), stats, parts);
     else
-        ops->norm_backward(m->device, dsum, &dw, db.data ? &db : &bias_gradient, dy, sum, &w, stats,
-                           parts);
+        ops->norm_backward(m->device, dsum, dw.data ? &dw : &none, db.data ? &db : &none, dy, sum,
+                           &w, stats, parts);
 }
 
 /* Operands of dt_layer_head_norm_backward. */
@@ -246,18 +254,18 @@ void dt_layer_head_norm_backward(const struct dt_model *m, const struct dt_flat 
                                  const struct dt_tensor *stats)
 {
     const struct head_norms x = {*dsum, *dy, *sum, *stats};
-    const struct dt_param *param = dt_table_find(&m->table, weight, layer);
+    const struct dt_param *param = dt_table_find(m->base, weight, layer);
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor dw = dt_table_view(&m->table, gradients, weight, layer);
     bool separate = param->partial && gradients->partial;
     struct dt_tensor sums =
-        dt_matrix(separate ? dw.data : m->norm_sums, param->partial_parts, dw.columns);
+        dt_matrix(separate ? dw.data : m->norm_sums, param->partial_parts, w.columns);
     m->device->ops->zero(m->device, &sums);
     for (int i = 0; i < param->partial_parts; i++) {
         struct dt_tensor one = dt_tensor_rows(&sums, i, 1);
         some_rows_backward(m, &x, dt_range_part(dsum->rows, i, param->partial_parts), &w, &one);
     }
-    if (separate)
+    if (separate || dw.data == NULL)
         return;
     dt_tensor_parallel_add_rows(m, &sums, param->partial_parts);
     struct dt_tensor all = dt_tensor_rows(&sums, 0, 1);
@@ -291,7 +299,7 @@ struct dt_tensor dt_head_gradient(const struct dt_model *m, const struct dt_flat
 
 int dt_head_weight_bucket(const struct dt_model *m)
 {
-    const struct dt_param *head = dt_table_find(&m->table, DT_ROLE_HEAD_WEIGHT, m->table.layers);
+    const struct dt_param *head = dt_table_find(m->base, DT_ROLE_HEAD_WEIGHT, m->table.layers);
     return head ? head->bucket : DT_TOKEN_BUCKET;
 }
 

@@ -18,7 +18,7 @@ void dt_layer_row_parallel_forward(const struct dt_model *model, int layer, enum
                                    enum dt_role bias, struct dt_tensor *y,
                                    const struct dt_tensor *x, const struct dt_tensor *partial);
 
-/* Adds to the gradients of W and b. */
+/* Adds to the gradients of W and b or, of frozen ones, to those of their adapter. */
 void dt_layer_weight_backward(const struct dt_model *model, const struct dt_flat *gradients,
                               int layer, enum dt_role weight, enum dt_role bias,
                               const struct dt_tensor *dy, const struct dt_tensor *x);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "model/adapter.h"
 #include "model/context-parallel.h"
 
 static void lay_out_scratch(struct dt_model *m)
@@ -31,7 +32,7 @@ static size_t norm_sums_bytes(const struct dt_model *m)
 static bool lacks_norm_bias(const struct dt_model *m)
 {
     return dt_family_of(&m->config)->norm == DT_NORM_LAYER &&
-           !m->table.has[DT_ROLE_FINAL_NORM_BIAS];
+           !m->base->has[DT_ROLE_FINAL_NORM_BIAS];
 }
 
 static void lay_out(struct dt_model *m)
@@ -44,14 +45,20 @@ static void lay_out(struct dt_model *m)
                         : dt_arena_take(&m->arena, elements * dt_dtype_size(m->compute));
     }
     dt_flat_set(&m->weights, &m->table, m->compute, m->narrow);
+    if (m->adapter) {
+        m->frozen =
+            dt_arena_take(&m->arena, (size_t)m->frozen_table.elements * dt_dtype_size(m->compute));
+        dt_flat_set(&m->frozen_weights, &m->frozen_table, m->compute, m->frozen);
+        dt_adapter_layout(m, &m->arena);
+    }
     if (m->part.tp_size > 1)
         lay_out_scratch(m);
     if (m->config.qk_norm)
         m->norm_sums = dt_arena_take(&m->arena, norm_sums_bytes(m));
-    if (lacks_norm_bias(m)) {
+    if (lacks_norm_bias(m))
         m->no_bias = dt_arena_matrix_of(&m->arena, m->compute, 1, m->config.hidden_size);
-        m->no_bias_gradient = dt_arena_matrix(&m->arena, 1, m->config.hidden_size);
-    }
+    if (lacks_norm_bias(m) || m->adapter)
+        m->no_gradient = dt_arena_matrix(&m->arena, 1, m->config.hidden_size);
     for (int i = 0; i < DT_ROPE_TABLE_COUNT; i++) {
         int64_t columns = dt_rope_columns(&m->config, (enum dt_rope_table)i);
         if (columns > 0)
@@ -82,7 +89,13 @@ struct dt_model *dt_model_plan(struct dt_device *dev, const struct dt_model_conf
     m->part.cp_size = m->part.cp_size > 1 ? m->part.cp_size : 1;
     m->partition = dt_tensor_partition_of(config, m->part.tp_rank, m->part.tp_size);
     m->compute = compute;
-    dt_table_init(&m->table, config, &m->part);
+    dt_table_init_trained(&m->table, config, &m->part);
+    m->base = &m->table;
+    if (config->lora.rank > 0) {
+        dt_table_init(&m->frozen_table, config, &m->part);
+        m->base = &m->frozen_table;
+        m->adapter = dt_alloc(1, sizeof *m->adapter);
+    }
     lay_out(m);
     return m;
 }
@@ -113,7 +126,7 @@ int dt_model_allocate(struct dt_model *m, struct dt_error *err)
 {
     DT_TRY(check_heads(m, err));
     if (dt_arena_allocate(&m->arena, m->device, err) < 0)
-        return dt_fail_context(err, "%.1f million parameters", (double)m->table.parameters * 1e-6);
+        return dt_fail_context(err, "%.1f million parameters", (double)m->base->parameters * 1e-6);
     lay_out(m);
     for (int i = 0; i < DT_ROPE_TABLE_COUNT; i++)
         fill_rope(m, (enum dt_rope_table)i);
@@ -145,7 +158,10 @@ void dt_model_free(struct dt_model *m)
         return;
     dt_arena_release(&m->arena, m->device);
     dt_flat_release(&m->weights);
+    dt_flat_release(&m->frozen_weights);
     dt_table_release(&m->table);
+    dt_table_release(&m->frozen_table);
+    free(m->adapter);
     free(m);
 }
 
@@ -168,6 +184,21 @@ float *dt_model_exchange(struct dt_model *m, float *parameters)
     }
     dt_model_refresh(m);
     return before;
+}
+
+void dt_model_set_frozen(struct dt_model *m, const float *parameters)
+{
+    const struct dt_ops *ops = m->device->ops;
+    int64_t count = m->frozen_table.elements, most = DT_SCRATCH_ELEMENTS, n;
+    float *staged = dt_checked(ops->allocate(m->device, (size_t)most * sizeof *staged));
+    for (int64_t first = 0; first < count; first += n) {
+        n = count - first < most ? count - first : most;
+        char *at = (char *)m->frozen + (size_t)first * dt_dtype_size(m->compute);
+        struct dt_tensor from = dt_matrix(staged, 1, n), to = dt_matrix_of(m->compute, at, 1, n);
+        ops->upload(m->device, staged, parameters + first, (size_t)n * sizeof *staged);
+        ops->copy(m->device, &to, &from);
+    }
+    ops->release(m->device, staged, (size_t)most * sizeof *staged);
 }
 
 void dt_model_set_parameters(struct dt_model *m, const float *parameters)
@@ -199,12 +230,13 @@ void dt_model_bucket_leave(const struct dt_model *m, int bucket, bool gradients)
 
 static enum dt_role head_role(const struct dt_model *m)
 {
-    return m->table.has[DT_ROLE_HEAD_WEIGHT] ? DT_ROLE_HEAD_WEIGHT : DT_ROLE_TOKEN_EMBEDDING;
+    return m->base->has[DT_ROLE_HEAD_WEIGHT] ? DT_ROLE_HEAD_WEIGHT : DT_ROLE_TOKEN_EMBEDDING;
 }
 
 struct dt_tensor dt_model_weight(const struct dt_model *m, enum dt_role role, int layer)
 {
-    struct dt_tensor weight = dt_table_view(&m->table, &m->weights, role, layer);
+    const struct dt_flat *weights = m->adapter ? &m->frozen_weights : &m->weights;
+    struct dt_tensor weight = dt_table_view(m->base, weights, role, layer);
     weight.panels = m->head_in_panels && role == head_role(m);
     return weight;
 }

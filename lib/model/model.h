@@ -49,6 +49,14 @@ struct dt_trace_hook {
                 int layer, const struct dt_tensor *states);
 };
 
+struct dt_block_pass;
+/* The current pass and the buffers of adapters (adapter.h). */
+struct dt_adapter {
+    const struct dt_block_pass *pass; /* for dropout; borrowed, NULL: none */
+    struct dt_tensor low, dlow;       /* x A', and its gradient: DT_ADAPTER_ROWS x r */
+    struct dt_tensor wide;            /* with dropout: x after it, or the gradient of that */
+};
+
 /* Scratch buffers of the collectives in tensor-parallel.h. */
 struct dt_tensor_parallel_scratch {
     void *received; /* DT_SCRATCH_ELEMENTS of up to 4 bytes from each TP rank */
@@ -62,22 +70,29 @@ struct dt_model {
     struct dt_model_config config;
     struct dt_model_part part;
     struct dt_tensor_partition partition;
-    struct dt_table table;
-    enum dt_dtype compute;  /* element type of weights and activations */
-    struct dt_arena arena;  /* of what follows */
-    bool bare;              /* without parameters and weights: hooks provide them */
-    float *parameters;      /* a flat arena in the order of the table; NULL if bare */
-    void *narrow;           /* the same in the compute type; with fp32 an alias of parameters */
-    struct dt_flat weights; /* read by forward and backward: narrow, or what hooks provide */
-    bool head_in_panels;    /* dt_model_arrange_for_decoding */
+    struct dt_table table; /* of the parameters that are trained: all, or those of the adapter */
+    /* The model without its adapter: table and weights or, with config.lora, what follows, which is
+     * frozen. */
+    const struct dt_table *base;
+    struct dt_table frozen_table;
+    void *frozen; /* a flat arena in the compute type, in the order of frozen_table */
+    struct dt_flat frozen_weights;
+    struct dt_adapter *adapter; /* NULL: none */
+    enum dt_dtype compute;      /* element type of weights and activations */
+    struct dt_arena arena;      /* of what follows */
+    bool bare;                  /* without parameters and weights of table: hooks provide them */
+    float *parameters;          /* a flat arena in the order of the table; NULL if bare */
+    void *narrow;               /* the same in the compute type; with fp32 an alias of parameters */
+    struct dt_flat weights;     /* read by forward and backward: narrow, or what hooks provide */
+    bool head_in_panels;        /* dt_model_arrange_for_decoding */
     const struct dt_bucket_hooks *hooks;       /* NULL: all buckets are resident */
     const struct dt_trace_hook *trace;         /* borrowed; NULL: none */
     struct dt_tensor_parallel_scratch scratch; /* with tensor parallelism */
     float *norm_sums; /* with qk_norm: gradients of a norm's weight, of DT_ROW_PARTS of rows and
                        * DT_TENSOR_PARTS of heads */
-    /* Of a layer norm without bias: zeros in its place, 1 x C in the compute type, and memory for a
-     * gradient that nothing reads */
-    struct dt_tensor no_bias, no_bias_gradient;
+    /* Of a layer norm without bias: zeros in its place, 1 x C in the compute type; and, also of
+     * frozen norms, memory for a gradient that nothing reads */
+    struct dt_tensor no_bias, no_gradient;
     struct dt_tensor ropes[DT_ROPE_TABLE_COUNT]; /* rope.h; data NULL: no such table */
 };
 
@@ -100,6 +115,8 @@ void dt_model_initialize(struct dt_model *model, uint64_t seed);
 void dt_model_refresh(struct dt_model *model);
 /* Replaces the parameters, a flat arena on the device, and returns the old ones. */
 float *dt_model_exchange(struct dt_model *model, float *parameters);
+/* Sets the weights that an adapter leaves frozen from a flat arena of base in host memory. */
+void dt_model_set_frozen(struct dt_model *model, const float *parameters);
 /* Uploads parameters from a flat arena in host memory. */
 void dt_model_set_parameters(struct dt_model *model, const float *parameters);
 
@@ -112,7 +129,7 @@ void dt_model_arrange_for_decoding(struct dt_model *model);
 void dt_model_bucket_enter(const struct dt_model *model, int bucket, bool gradients);
 void dt_model_bucket_leave(const struct dt_model *model, int bucket, bool gradients);
 
-/* A tensor of the table in the compute type; data NULL if the model does not have it. */
+/* A tensor of base in the compute type; data NULL if the model does not have it. */
 struct dt_tensor dt_model_weight(const struct dt_model *model, enum dt_role role, int layer);
 
 /* Columns of queries and of keys that this TP rank holds. */

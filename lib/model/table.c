@@ -161,20 +161,82 @@ struct builder {
     struct dt_table *table;
     const struct dt_model_config *config;
     const struct dt_model_part *part;
-    int number; /* tensors of the whole model so far */
+    int number;    /* tensors of the whole model so far */
+    bool adapters; /* of the weights, instead of them */
+    char last_a[DT_PARAM_NAME];
 };
+
+static void finish(struct builder *m, struct dt_param *p)
+{
+    struct dt_table *t = m->table;
+    p->number = m->number++;
+    t->parameters += p->full[0] * p->full[1];
+    t->has[p->role] = true;
+    if (dt_model_part_holds(m->part, t->layers, p->layer))
+        append(t, p);
+}
+
+/* A matrix of the adapter of weight w: rows x columns, stored as output x input. */
+static struct dt_param adapter_of(const struct dt_param *w, enum dt_role role, int64_t rows,
+                                  int64_t columns)
+{
+    struct dt_param p = {.role = role,
+                         .layer = w->layer,
+                         .bucket = w->bucket,
+                         .rank = 2,
+                         .shape = {rows, columns},
+                         .full = {rows, columns},
+                         .ranges = {{0, rows}},
+                         .range_count = 1,
+                         .holders = {0, 1},
+                         .leads = true,
+                         .partial_parts = 1,
+                         .transposed = true,
+                         .decay = true,
+                         .count = rows * columns};
+    return p;
+}
+
+#define PEFT_PREFIX "base_model.model."
+
+static void name_adapter(char name[DT_PARAM_NAME], const char *weight, const char *matrix)
+{
+    snprintf(name, DT_PARAM_NAME, PEFT_PREFIX "%.*s.lora_%s.weight", dt_lora_map_length(weight),
+             weight, matrix);
+}
+
+/* A, unless the last weight with an adapter is of the same map, and B. */
+static void add_adapter(struct builder *m, const struct dt_param *w)
+{
+    const struct dt_lora *lora = &m->config->lora;
+    const char *map = *w->fused ? w->fused : w->name;
+    int64_t outputs = w->full[w->transposed ? 0 : 1], inputs = w->full[w->transposed ? 1 : 0];
+    if (!dt_lora_targets(lora, w->role, map))
+        return;
+    struct dt_param a = adapter_of(w, DT_TABLE_ADAPTER_A(w->role), lora->rank, inputs);
+    struct dt_param b = adapter_of(w, DT_TABLE_ADAPTER_B(w->role), outputs, lora->rank);
+    a.init = DT_INIT_UNIFORM;
+    a.init_std = (float)(1 / sqrt((double)inputs));
+    name_adapter(a.name, map, "A");
+    name_adapter(b.name, w->name, "B");
+    if (*w->fused)
+        name_adapter(b.fused, w->fused, "B");
+    b.head_rows = w->head_rows;
+    if (strcmp(a.name, m->last_a) != 0)
+        finish(m, &a);
+    snprintf(m->last_a, sizeof m->last_a, "%s", a.name);
+    finish(m, &b);
+}
 
 /* block: the index in the name. */
 static void add(struct builder *m, const struct dt_tensor_spec *s, int layer, int block)
 {
     const struct dt_model_config *c = m->config;
-    struct dt_table *t = m->table;
     struct dt_param p = {.role = s->role,
                          .layer = layer,
                          .bucket = s->role == DT_ROLE_TOKEN_EMBEDDING
                                        ? DT_TOKEN_BUCKET
                                        : dt_table_layer_bucket(layer),
-                         .number = m->number++,
                          .rank = s->columns == DT_DIMENSION_ONE ? 1 : 2,
                          .shape = {dt_dimension_size(s->rows, c), dt_dimension_size(s->columns, c)},
                          .full = {dt_dimension_size(s->rows, c), dt_dimension_size(s->columns, c)},
@@ -188,11 +250,12 @@ static void add(struct builder *m, const struct dt_tensor_spec *s, int layer, in
     if (s->fused)
         snprintf(p.fused, sizeof p.fused, s->fused, block);
     p.head_rows = s->kind & DT_TENSOR_BY_HEAD ? dt_model_head_dim(c) : 0;
-    t->parameters += p.full[0] * p.full[1];
+    if (m->adapters) {
+        add_adapter(m, &p);
+        return;
+    }
     shard(&p, s, c, m->part);
-    t->has[s->role] = true;
-    if (dt_model_part_holds(m->part, t->layers, layer))
-        append(t, &p);
+    finish(m, &p);
 }
 
 static void add_site(struct builder *m, enum dt_tensor_site site, int layer, int block)
@@ -229,11 +292,12 @@ static void add_head_apart(struct builder *m)
     t->buckets[t->bucket_count] = t->gradient_elements;
 }
 
-void dt_table_init(struct dt_table *t, const struct dt_model_config *c,
-                   const struct dt_model_part *part)
+static void init(struct dt_table *t, const struct dt_model_config *c,
+                 const struct dt_model_part *part, bool adapters)
 {
-    int layers = (int)c->num_layers, roles = DT_ROLE_COUNT * (layers + 2);
-    struct builder m = {.table = t, .config = c, .part = part ? part : &DT_MODEL_PART_WHOLE};
+    int layers = (int)c->num_layers, roles = DT_TABLE_ROLES * (layers + 2);
+    struct builder m = {
+        .table = t, .config = c, .part = part ? part : &DT_MODEL_PART_WHOLE, .adapters = adapters};
     *t = (struct dt_table){.layers = layers, .bucket_count = dt_table_layer_bucket(layers) + 2};
     t->params = dt_alloc((size_t)roles, sizeof *t->params);
     t->index = dt_alloc((size_t)roles, sizeof *t->index);
@@ -252,8 +316,21 @@ void dt_table_init(struct dt_table *t, const struct dt_model_config *c,
     if (c->num_labels > 0)
         add_site(&m, DT_TENSOR_SITE_LABELS, layers, layers - 1);
     t->gradient_elements = t->elements;
-    if (c->tie_word_embeddings && m.part->tied_apart && dt_model_part_holds(m.part, layers, layers))
+    if (!adapters && c->tie_word_embeddings && m.part->tied_apart &&
+        dt_model_part_holds(m.part, layers, layers))
         add_head_apart(&m);
+}
+
+void dt_table_init(struct dt_table *t, const struct dt_model_config *c,
+                   const struct dt_model_part *part)
+{
+    init(t, c, part, false);
+}
+
+void dt_table_init_trained(struct dt_table *t, const struct dt_model_config *c,
+                           const struct dt_model_part *part)
+{
+    init(t, c, part, c->lora.rank > 0);
 }
 
 void dt_table_release(struct dt_table *t)
@@ -379,6 +456,15 @@ static void fill_normal(struct dt_pool *pool, const struct normals *all)
     }
 }
 
+/* From -most to most. */
+static void fill_uniform(float *values, int64_t count, float most, uint64_t key)
+{
+    for (int64_t e = 0; e < count; e++) {
+        uint32_t bits = dt_random(key, 0, (uint64_t)e / 4).word[e % 4];
+        values[e] = most * (2 * dt_rng_uniform_float(bits) - 1);
+    }
+}
+
 /* Columns 2 j and 2 j + 1 are sine and cosine of row / 10000^(2j / columns). The product of two
  * rows depends on their distance only, so attention to neighbors is learned for all positions at
  * once. */
@@ -403,12 +489,14 @@ void dt_table_initialize(const struct dt_table *t, uint64_t seed, float *paramet
     for (int i = 0; i < t->count; i++) {
         const struct dt_param *p = &t->params[i];
         float *values = parameters + p->offset;
+        uint64_t key = dt_random_key(seed, 'I', (uint64_t)p->number);
         for (int64_t r = 0; p->init == DT_INIT_NORMAL && r < dt_param_runs(p); r++) {
             struct dt_param_run run = dt_param_run(p, r);
-            fill_normal(pool,
-                        &(struct normals){values + run.here, run.there, run.count, p->init_std,
-                                          dt_random_key(seed, 'I', (uint64_t)p->number)});
+            fill_normal(
+                pool, &(struct normals){values + run.here, run.there, run.count, p->init_std, key});
         }
+        if (p->init == DT_INIT_UNIFORM)
+            fill_uniform(values, p->count, p->init_std, key);
         if (p->init == DT_INIT_SINUSOIDAL)
             fill_sinusoidal(values, p->full, p->init_std);
         for (int64_t j = 0; p->init == DT_INIT_ONE && j < p->count; j++)

@@ -28,13 +28,19 @@
  * inputs (row-parallel). */
 enum dt_tensor_split { DT_TENSOR_SPLIT_NONE, DT_TENSOR_SPLIT_COLUMN, DT_TENSOR_SPLIT_ROW };
 
-enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL, DT_INIT_SINUSOIDAL };
+enum dt_init { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL, DT_INIT_UNIFORM, DT_INIT_SINUSOIDAL };
+
+/* Roles of the matrices of an adapter (settings/lora.h), by that of the weight that it adapts. */
+#define DT_TABLE_ROLES           (3 * DT_ROLE_COUNT)
+#define DT_TABLE_ADAPTER_A(role) ((enum dt_role)(DT_ROLE_COUNT + (int)(role)))
+#define DT_TABLE_ADAPTER_B(role) ((enum dt_role)(2 * DT_ROLE_COUNT + (int)(role)))
+#define DT_PARAM_NAME            112
 
 struct dt_param {
-    char name[64];
-    char fused[64];    /* name of the tensor in files of weights that has these rows, with others;
-                        * empty: name (settings/families.h) */
-    int64_t head_rows; /* of that tensor: rows of a head that follow each other; 0: all */
+    char name[DT_PARAM_NAME];
+    char fused[DT_PARAM_NAME]; /* name of the tensor in files of weights that has these rows, with
+                                * others; empty: name (settings/families.h) */
+    int64_t head_rows;         /* of that tensor: rows of a head that follow each other; 0: all */
     enum dt_role role;
     int layer; /* 0 .. L-1; -1 before the first block, L after the last */
     int bucket;
@@ -55,7 +61,7 @@ struct dt_param {
     bool transposed;         /* stored as output x input */
     bool decay;              /* subject to weight decay: matrices */
     enum dt_init init;
-    float init_std;
+    float init_std; /* standard deviation; DT_INIT_UNIFORM: the largest value */
     int64_t offset; /* in a flat arena, in elements; a multiple of 16 */
     int64_t count;
 };
@@ -75,7 +81,7 @@ struct dt_table {
     int bucket_count;
     int64_t *buckets;             /* bucket_count + 1 offsets in the arena */
     struct dt_partials *partials; /* one a bucket */
-    bool has[DT_ROLE_COUNT];      /* the whole model has a tensor of that role */
+    bool has[DT_TABLE_ROLES];     /* the whole model has a tensor of that role */
     int *index;                   /* index[role * (L + 2) + layer + 1]: index in params, or -1 */
     int layers;                   /* L, of the whole model */
 };
@@ -90,6 +96,10 @@ int dt_head_bucket(const struct dt_table *table);
  * (dt_model_config_check). Release with dt_table_release. */
 void dt_table_init(struct dt_table *table, const struct dt_model_config *config,
                    const struct dt_model_part *part);
+/* The parameters that are trained: all or, with config->lora, those of the adapter, which have the
+ * buckets of their layers. Their names are peft's. */
+void dt_table_init_trained(struct dt_table *table, const struct dt_model_config *config,
+                           const struct dt_model_part *part);
 void dt_table_release(struct dt_table *table);
 
 /* Returns NULL if the table does not have the tensor. */
@@ -130,7 +140,8 @@ void dt_table_shard(const struct dt_table *part, float *to, const struct dt_tabl
 /* Writes the initial values of a flat arena in host memory: weights normal
  * with standard deviation initializer_range, those that write into the residual
  * stream divided by sqrt(2 L) (Radford et al. 2019); position embeddings of masked models
- * sinusoidal (Vaswani et al. 2017) with that deviation. A pure function of the seed and of the
+ * sinusoidal (Vaswani et al. 2017) with that deviation; A of adapters uniform up to
+ * 1 / sqrt(inputs), as peft's, and B 0. A pure function of the seed and of the
  * indices of elements in the whole model, whatever the layout. */
 void dt_table_initialize(const struct dt_table *table, uint64_t seed, float *parameters);
 

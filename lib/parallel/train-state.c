@@ -54,7 +54,7 @@ static int tied_bucket(const struct dt_train_state *s)
 {
     const struct dt_table *t = &s->model->table;
     const struct dt_model_part *part = &s->model->part;
-    if (!s->model->config.tie_word_embeddings || !part->tied_apart)
+    if (!s->model->config.tie_word_embeddings || !part->tied_apart || s->model->adapter)
         return -1;
     if (part->stage == 0)
         return DT_TOKEN_BUCKET;

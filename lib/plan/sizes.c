@@ -64,13 +64,13 @@ static double factors_of(const struct dt_param *p, long rank)
 
 static void count_elements(struct dt_base *b, struct dt_stage_base *stage,
                            const struct dt_settings *s, const struct dt_plan_layout *l,
-                           const struct dt_table *t)
+                           const struct dt_table *t, const struct dt_table *base)
 {
     stage->elements = (double)t->elements;
     if (stage == b->stages)
         b->tied = (double)(t->buckets[DT_TOKEN_BUCKET + 1] - t->buckets[DT_TOKEN_BUCKET]);
     for (int layer = 0; layer < t->layers; layer++)
-        stage->layers += dt_table_find(t, DT_ROLE_PROJECTION_WEIGHT, layer) != NULL;
+        stage->layers += dt_table_find(base, DT_ROLE_PROJECTION_WEIGHT, layer) != NULL;
     for (int i = 0; i < t->count; i++) {
         stage->factors += factors_of(&t->params[i], s->distributed.compress_rank);
         b->chunk_elements[chunk_of(l, t, t->params[i].layer)] += padded(t, i);
@@ -144,7 +144,7 @@ static int plan_stage(struct dt_base *b, const struct dt_settings *s,
     struct dt_model *model = plan_model(s, &mesh);
     int rc = plan_activations(&b->stages[stage], model, s, l, &mesh, err);
     if (rc == 0)
-        count_elements(b, &b->stages[stage], s, l, &model->table);
+        count_elements(b, &b->stages[stage], s, l, &model->table, model->base);
     dt_model_free(model);
     release_mesh(&mesh);
     return rc;

@@ -489,6 +489,7 @@ double dt_model_flops_per_token(const struct dt_model_config *c, int64_t length)
     double head = (double)c->vocab_size * width + matrix_elements(c, DT_TENSOR_SITE_AFTER);
     head = c->num_labels > 0 ? 0 : head; /* of one token a text */
     double computed = dt_model_is_masked(c) ? 0.15 : 1, queries = (double)dt_model_query_width(c);
-    return 6 * (layers * block + computed * head) +
+    double products = c->lora.rank > 0 ? 4 : 6;
+    return products * (layers * block + computed * head) +
            12 * layers * queries * dt_model_mean_keys_seen(c, length);
 }

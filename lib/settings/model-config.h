@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "settings/families.h"
+#include "settings/lora.h"
 
 /* How RoPE's angles depend on positions beyond the original context; as "rope_type" in
  * config.json. */
@@ -79,7 +80,8 @@ struct dt_model_config {
     double residual_scale;    /* of the outputs of attention and MLP (Granite) */
     double logit_scale;       /* logits are multiplied by it (Granite: 1 / logits_scaling) */
     bool parallel_residual;   /* x + attention(norm1(x)) + mlp(norm2(x)) (GPT-NeoX) */
-    long num_labels; /* of a classifier of texts, at least 2; 0: the head predicts tokens */
+    long num_labels;     /* of a classifier of texts, at least 2; 0: the head predicts tokens */
+    struct dt_lora lora; /* the adapter that is trained; never of files */
 };
 
 #define DT_ROPE_THETA 10000 /* the default (Su et al. 2021) */
@@ -142,7 +144,8 @@ double dt_model_mean_keys_seen(const struct dt_model_config *config, int64_t len
 /* Floating-point operations of forward and backward for one token at context length T:
  * 6 N + 12 L A dt_model_mean_keys_seen, where N is the number of parameters in matrix products (not
  * in embedding look-ups) and A are the columns of the queries. Masked models: 15% of the head, as
- * only these tokens are targets. */
+ * only these tokens are targets. 4 N with an adapter, itself not counted: frozen weights have no
+ * gradient. */
 double dt_model_flops_per_token(const struct dt_model_config *config, int64_t length);
 
 /* config.json of a Hugging Face model directory. A member that dt does not know, or a value that it

@@ -111,6 +111,11 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.eval_batches", DT_SETTING_INT, AT(training.eval_batches), "20", 1, 1e9},
     {"training.save_interval", DT_SETTING_INT, AT(training.save_interval), "1000", 0, 1e12},
     {"training.trace_steps", DT_SETTING_STRING, AT(training.trace_steps), ""},
+    {"lora.rank", DT_SETTING_INT, AT(model.lora.rank), "0", 0, 1 << 14},
+    {"lora.alpha", DT_SETTING_REAL, AT(model.lora.alpha), "16", 1e-6, 1e6},
+    {"lora.targets", DT_SETTING_STRING, AT(model.lora.targets), DT_LORA_ALL},
+    {"lora.dropout", DT_SETTING_REAL, AT(model.lora.dropout), "0", 0, 0.99},
+    {"lora.rslora", DT_SETTING_BOOL, AT(model.lora.rslora), "false"},
     {"distributed.backend", DT_SETTING_CHOICE, AT(distributed.backend), "auto",
      .choices = dt_comm_backend_names,
      .advice = "ranks that no MPI has started meet at distributed.rendezvous"},
@@ -199,6 +204,7 @@ static void take_shape(struct dt_model_config *config, const struct dt_model_con
         theirs.rope_theta = config->rope_theta;
     theirs.dropout = config->dropout;
     theirs.attention_dropout = config->attention_dropout;
+    theirs.lora = config->lora;
     *config = theirs;
 }
 
@@ -229,6 +235,7 @@ static int check_shape(struct dt_settings *given, const struct dt_settings *thei
     same.model = given->model;
     same.model.dropout = shape->dropout;
     same.model.attention_dropout = shape->attention_dropout;
+    same.model.lora = shape->lora;
     if (dt_model_is_rotary(shape)) {
         same.model.max_seq_len = shape->max_seq_len;
         same.model.rope_theta = shape->rope_theta;
@@ -414,6 +421,31 @@ static int check_elastic_needs(const struct dt_settings *s, const char *path, st
     return *elastic ? CHECK_NEEDS(needs, path, err) : 0;
 }
 
+/* Of an adapter. */
+static int check_lora_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const struct dt_lora *l = &s->model.lora;
+    const bool trains = l->rank > 0, whole = has_whole_layers(s);
+    struct dt_settings plain;
+    dt_config_defaults(dt_settings_schema, &plain);
+    const struct dt_lora *unset = &plain.model.lora;
+    const struct need needs[] = {
+        {!trains && l->alpha != unset->alpha, "lora.alpha", "of one's own", "lora.rank above 0"},
+        {!trains && l->dropout > 0, "lora.dropout", "above 0", "lora.rank above 0"},
+        {!trains && l->rslora, "lora.rslora", "true", "lora.rank above 0"},
+        {!trains && strcmp(l->targets, unset->targets) != 0, "lora.targets", l->targets,
+         "lora.rank above 0"},
+        {trains && !whole, "lora.rank", "above 0",
+         "distributed.pp, distributed.tp and distributed.cp 1"},
+        {trains && s->distributed.sequence_parts > 0, "lora.rank", "above 0",
+         "distributed.sequence_parts 0"},
+        {trains && s->model.num_labels > 0, "lora.rank", "above 0",
+         "data.labels empty: the head of a new classifier would stay untrained"},
+    };
+    DT_TRY(CHECK_NEEDS(needs, path, err));
+    return trains ? dt_lora_check(&s->model, path, err) : 0;
+}
+
 /* Of the data, the masks and the optimizer. */
 static int check_training_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
@@ -451,6 +483,7 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
 {
     DT_TRY(check_parallel_needs(s, path, err));
     DT_TRY(check_elastic_needs(s, path, err));
+    DT_TRY(check_lora_needs(s, path, err));
     return check_training_needs(s, path, err);
 }
 

@@ -44,7 +44,7 @@ int dt_memory_plan_check(const struct dt_memory_plan *p, const struct dt_model *
     return dt_fail(err, DT_ENOMEM,
                    "a model of %.1f million parameters needs %s%s, and %s are free: parameters %s, "
                    "weights %s, gradients %s, moments %s, activations %s, snapshot %s",
-                   (double)model->table.parameters * 1e-6,
+                   (double)model->base->parameters * 1e-6,
                    dt_progress_bytes((double)p->total, needed), each,
                    dt_progress_bytes((double)available, room), text[0], text[1], text[2], text[3],
                    text[4], text[5]);

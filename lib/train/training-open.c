@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "formats/adapter.h"
 #include "formats/model-directory.h"
 #include "hash/hash.h"
 #include "io/directory-manifest.h"
@@ -114,11 +115,12 @@ static int read_parameters(const struct dt_model_config *source, const struct dt
     return rc;
 }
 
-/* Sets the parameters from a model directory, after checking its manifest if it has one. */
-static int take_parameters(struct dt_train_state *state, const char *directory, uint64_t seed,
-                           uint64_t *hash, struct dt_error *err)
+/* Sets the parameters from a model directory, after checking its manifest if it has one; of an
+ * adapter, the weights that it leaves frozen. */
+static int take_parameters(struct dt_train_state *state, const char *directory, const char *adapter,
+                           uint64_t seed, uint64_t *hash, struct dt_error *err)
 {
-    const struct dt_table *t = &state->model->table;
+    const struct dt_table *t = state->model->base;
     struct dt_table whole;
     struct dt_model_config source; /* whose number of positions may differ */
     DT_TRY(dt_model_verify(directory, err));
@@ -129,10 +131,15 @@ static int take_parameters(struct dt_train_state *state, const char *directory, 
     if (source.num_labels != state->model->config.num_labels)
         dt_table_initialize(&whole, seed, all);
     int rc = read_parameters(&source, &whole, state, directory, all, err);
+    if (rc == 0 && adapter)
+        rc = dt_adapter_merge(adapter, &state->model->config, &whole, all, err);
     if (rc == 0) {
-        *hash = dt_hash(all, (size_t)whole.elements * sizeof *all);
+        *hash = dt_adapter_base_hash(&whole, all);
         dt_table_shard(t, own, &whole, all);
-        dt_train_state_set_parameters(state, own);
+        if (state->model->adapter)
+            dt_model_set_frozen(state->model, own);
+        else
+            dt_train_state_set_parameters(state, own);
     }
     dt_table_release(&whole);
     free(all);
@@ -401,6 +408,28 @@ static int go_on(struct dt_training *t, struct dt_error *err)
     return 0;
 }
 
+/* The base model of an adapter. */
+static int take_base(struct dt_training *t, const struct dt_training_options *o,
+                     struct dt_error *err)
+{
+    if (t->model->adapter == NULL)
+        return 0;
+    if (o->init_from == NULL)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: lora.rank above 0 needs --init-from, the model that the adapter is of",
+                       o->settings_path);
+    int adapter = dt_adapter_probe(o->init_from, err);
+    if (adapter != 0)
+        return adapter < 0 ? adapter
+                           : dt_fail(err, DT_EINVALID,
+                                     "%s: is an adapter itself: merge it with dt-export first",
+                                     o->init_from);
+    DT_TRY(take_parameters(&t->state, o->init_from, NULL, 0, &t->origin, err));
+    t->identity.base = o->init_from;
+    t->identity.base_hash = t->origin;
+    return 0;
+}
+
 static int start_or_resume(struct dt_training *t, const struct dt_training_options *o,
                            struct dt_error *err)
 {
@@ -416,9 +445,9 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
         if (rc == 0 && t->identity.records == NULL) /* not yet begun to train */
             rc = dt_lineage_continue(o->lineage, checkpoint, err);
     } else {
-        if (o->init_from)
-            rc = take_parameters(&t->state, o->init_from, (uint64_t)t->settings.training.seed,
-                                 &t->origin, err);
+        if (o->init_from && t->model->adapter == NULL)
+            rc = take_parameters(&t->state, o->init_from, o->adapter,
+                                 (uint64_t)t->settings.training.seed, &t->origin, err);
         else
             dt_train_state_initialize(&t->state, (uint64_t)t->settings.training.seed);
         dt_train_state_begin_ema(&t->state);
@@ -526,6 +555,7 @@ static int compare_origins(const struct dt_training *t, struct dt_error *err)
 static int begin(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
 {
     bool found = false;
+    DT_TRY(dt_comm_agree(t->comm, take_base(t, o, err), err));
     if (t->members)
         DT_TRY(dt_elastic_take_state(t, &found, err));
     if (found) {

@@ -44,7 +44,8 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
 {
     uint64_t length = (uint64_t)t->settings.training.sequence_length;
     *facts = (struct dt_training_facts){
-        .parameters = t->model->table.parameters,
+        .parameters = t->model->base->parameters,
+        .trained = t->model->table.parameters,
         .memory = t->memory,
         .available = t->device->ops->available(t->device),
         .train_tokens = dt_dataset_info(t->train)->tokens,

@@ -55,6 +55,7 @@ struct dt_training_options {
                             * which it is the latest */
     const char *init_from; /* model directory with the initial parameters of a new run, of the shape
                             * in settings (dt_settings_read); NULL: random */
+    const char *adapter;   /* is merged into those; NULL: none */
     const char *tokenizer_path;        /* copied into checkpoints; NULL: none */
     uint64_t tokenizer;                /* its fingerprint, compared with the data's */
     const char *command_line;          /* for lineage.txt */
@@ -69,7 +70,7 @@ struct dt_training_options {
 };
 
 struct dt_training_facts {
-    int64_t parameters;
+    int64_t parameters, trained; /* of the model; those that are not frozen */
     struct dt_memory_plan memory;
     size_t available;                  /* free bytes of the device */
     uint64_t train_tokens, val_tokens; /* val_tokens 0: no validation */
@@ -147,7 +148,6 @@ int dt_training_parameter_hash(struct dt_training *training, struct dt_sum_hash 
                                struct dt_error *err) DT_MUST_CHECK;
 /* Compares parameters, optimizer state, EMA and outer momentum with those of a checkpoint. tensor:
  * becomes the name of the first one that differs; empty: all are equal. */
-#define DT_TENSOR_NAME 80
 int dt_training_compare(struct dt_training *training, const char *checkpoint,
                         char tensor[DT_TENSOR_NAME], struct dt_error *err) DT_MUST_CHECK;
 /* All ranks of the run, until the next step. */

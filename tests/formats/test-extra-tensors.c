@@ -88,7 +88,7 @@ static int load(const struct dt_model *m)
 /* Loads the model from files with x first, and with x last; both must have the same result. */
 static int load_with(const struct dt_model *m, const struct extra *x)
 {
-    struct dt_named_tensor *list = dt_model_named_tensors(&m->table, m->parameters, "");
+    struct dt_named_tensor *list = dt_weights_named_tensors(&m->table, m->parameters, "");
     int rc[2];
     for (int first = 0; first < 2; first++) {
         struct dt_buffer b = DT_BUFFER_EMPTY;
@@ -185,7 +185,7 @@ static void a_tied_head_in_another_shard_is_compared(void **state)
     tied.tie_word_embeddings = true;
     struct dt_model *m = export_model(&tied);
     char *single = dt_path_join(scratch, DT_WEIGHTS_FILE);
-    struct dt_named_tensor *list = dt_model_named_tensors(&m->table, m->parameters, "");
+    struct dt_named_tensor *list = dt_weights_named_tensors(&m->table, m->parameters, "");
     float twin[EMBEDDING];
     memcpy(twin, list[0].data, sizeof twin);
     const struct extra head = {"lm_head.weight", "F32", "[19,8]", twin, sizeof twin};
