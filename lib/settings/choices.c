@@ -15,6 +15,8 @@ const char *const dt_pipeline_schedule_names[] = {"1f1b", "afab", "interleaved",
                                                   NULL};
 const char *const dt_sync_names[] = {"allreduce", "parameter_server", "local_sgd", "diloco", NULL};
 const char *const dt_compress_names[] = {"none", "bf16", "topk", "powersgd", NULL};
+const char *const dt_interval_unit_names[] = {"steps",  "tokens",  "samples",
+                                              "epochs", "minutes", NULL};
 const char *const dt_text_layout_names[] = {"list", "padded", NULL};
 
 bool dt_compress_has_error_feedback(enum dt_compress kind)

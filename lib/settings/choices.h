@@ -74,6 +74,16 @@ extern const char *const dt_compress_names[];
 /* Whether it keeps an error feedback residual from step to step. */
 bool dt_compress_has_error_feedback(enum dt_compress kind);
 
+/* training.log_interval and the other intervals. */
+enum dt_interval_unit {
+    DT_INTERVAL_UNIT_STEPS,
+    DT_INTERVAL_UNIT_TOKENS,
+    DT_INTERVAL_UNIT_SAMPLES,
+    DT_INTERVAL_UNIT_EPOCHS,
+    DT_INTERVAL_UNIT_MINUTES
+};
+extern const char *const dt_interval_unit_names[];
+
 /* data.layout: of text that is tokenized during training. */
 enum dt_text_layout { DT_TEXT_LAYOUT_LIST, DT_TEXT_LAYOUT_PADDED };
 extern const char *const dt_text_layout_names[];

@@ -106,10 +106,13 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.spike_threshold", DT_SETTING_REAL, AT(training.spike_threshold), "0", 0, 1e6},
     {"training.max_skipped", DT_SETTING_INT, AT(training.max_skipped), "10", 0, 1e9},
     {"training.seed", DT_SETTING_INT, AT(training.seed), "1337", 0, 1e15},
-    {"training.log_interval", DT_SETTING_INT, AT(training.log_interval), "10", 1, 1e12},
-    {"training.eval_interval", DT_SETTING_INT, AT(training.eval_interval), "250", 0, 1e12},
+    {"training.log_interval", DT_SETTING_AMOUNT, AT(training.log_interval), "10", 0.001, 1e15,
+     .choices = dt_interval_unit_names},
+    {"training.eval_interval", DT_SETTING_AMOUNT, AT(training.eval_interval), "250", 0, 1e15,
+     .choices = dt_interval_unit_names},
     {"training.eval_batches", DT_SETTING_INT, AT(training.eval_batches), "20", 1, 1e9},
-    {"training.save_interval", DT_SETTING_INT, AT(training.save_interval), "1000", 0, 1e12},
+    {"training.save_interval", DT_SETTING_AMOUNT, AT(training.save_interval), "1000", 0, 1e15,
+     .choices = dt_interval_unit_names},
     {"training.trace_steps", DT_SETTING_STRING, AT(training.trace_steps), ""},
     {"distributed.backend", DT_SETTING_CHOICE, AT(distributed.backend), "auto",
      .choices = dt_comm_backend_names,
@@ -348,6 +351,13 @@ static bool has_whole_layers(const struct dt_settings *s)
     return s->distributed.pp * s->distributed.tp * s->distributed.cp == 1;
 }
 
+/* Whether an interval is due only after multiples of these steps. */
+static bool is_multiple(const struct dt_config_amount *interval, long steps)
+{
+    return interval->count == 0 ||
+           (interval->unit == DT_INTERVAL_UNIT_STEPS && fmod(interval->count, (double)steps) == 0);
+}
+
 static int check_parallel_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     const bool local = dt_settings_sync_is_local(s);
@@ -358,8 +368,8 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
     const bool contexts = s->distributed.cp > 1;
     const bool even = s->training.sequence_length % (2 * s->distributed.cp) == 0;
     const long parts = s->distributed.sequence_parts;
-    const bool saves = s->training.save_interval % s->distributed.local_steps == 0;
-    const bool scores = s->training.eval_interval % s->distributed.local_steps == 0;
+    const bool saves = is_multiple(&s->training.save_interval, s->distributed.local_steps);
+    const bool scores = is_multiple(&s->training.eval_interval, s->distributed.local_steps);
     const bool labels = s->model.num_labels > 0, ranks_alike = has_whole_layers(s);
     const char *const which = dt_compress_names[compress], *const how = dt_sync_names[sync];
     const struct need needs[] = {
@@ -388,9 +398,9 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
         {parts > 0 && s->training.sequence_length % parts != 0, "distributed.sequence_parts",
          "above 0", "a training.sequence_length that is a multiple of it"},
         {local && !saves, "distributed.sync", how,
-         "a training.save_interval that distributed.local_steps divides"},
+         "a training.save_interval of steps that distributed.local_steps divides"},
         {local && !scores, "distributed.sync", how,
-         "a training.eval_interval that distributed.local_steps divides"},
+         "a training.eval_interval of steps that distributed.local_steps divides"},
         {groups && !reduced, "distributed.shard_ranks", "above 0", "distributed.sync allreduce"},
         {groups && compressed, "distributed.shard_ranks", "above 0", "distributed.compress none"},
     };
@@ -454,6 +464,25 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
     return check_training_needs(s, path, err);
 }
 
+/* Only epochs and minutes have fractions. */
+static int check_intervals(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const struct {
+        const char *name;
+        const struct dt_config_amount *interval;
+    } rows[] = {{"log_interval", &s->training.log_interval},
+                {"eval_interval", &s->training.eval_interval},
+                {"save_interval", &s->training.save_interval}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].interval->unit < DT_INTERVAL_UNIT_EPOCHS &&
+            rows[i].interval->count != floor(rows[i].interval->count))
+            return dt_fail(err, DT_EINVALID,
+                           "%s: training.%s has to be a whole number of %s, not %g", path,
+                           rows[i].name, dt_interval_unit_names[rows[i].interval->unit],
+                           rows[i].interval->count);
+    return 0;
+}
+
 int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *path,
                         struct dt_error *err)
 {
@@ -476,6 +505,7 @@ int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *
                        "%s: training.batch_ramp_start %ld is beyond "
                        "training.gradient_accumulation_steps %ld",
                        path, s->training.batch_ramp_start, s->training.gradient_accumulation_steps);
+    DT_TRY(check_intervals(s, path, err));
     DT_TRY(check_elastic(s, path, err));
     return check_needs(s, path, err);
 }

@@ -15,7 +15,7 @@ static struct dt_settings settings_of(bool llama, int ranks, int each)
     s.training.gradient_accumulation_steps = ranks * each - (each > 1);
     s.training.max_steps = STEPS;
     s.training.warmup_steps = 2;
-    s.training.eval_interval = 0;
+    s.training.eval_interval.count = 0;
     return s;
 }
 
@@ -119,7 +119,7 @@ static void any_zero_stage_resumes_from_any_other(void **state)
     struct dt_settings s = settings_of(true, 4, 2);
     s.distributed.invariant = true;
     struct job straight = run_new(2, &s);
-    s.training.save_interval = 3;
+    s.training.save_interval.count = 3;
     for (int stage = 0; stage <= 3; stage++) {
         char *name = dt_asprintf("resumed-%d", stage);
         s.distributed.zero_stage = stage;
@@ -215,8 +215,8 @@ static void compressed_and_rare_synchronization_costs_little_loss(void **state)
     struct dt_settings s = settings_of(false, 2, 1);
     s.training.batch_size = 8;
     s.training.max_steps = 66; /* the last but one step does not synchronize */
-    s.training.save_interval = 0;
-    s.training.log_interval = 1000;
+    s.training.save_interval.count = 0;
+    s.training.log_interval.count = 1000;
     s.distributed.overlap = false;
     s.distributed.compress_share = 0.1;
     struct job exact = run_new(2, &s);

@@ -24,11 +24,21 @@ static const struct {
     {{"distributed.sync=local_sgd", "distributed.invariant=true"},
      "distributed.sync local_sgd needs distributed.invariant false"},
     {{"distributed.sync=local_sgd", "distributed.local_steps=3", "training.save_interval=10"},
-     "distributed.sync local_sgd needs a training.save_interval that distributed.local_steps "
-     "divides"},
+     "distributed.sync local_sgd needs a training.save_interval of steps that "
+     "distributed.local_steps divides"},
     {{"distributed.sync=local_sgd", "distributed.local_steps=3", "training.eval_interval=10"},
-     "distributed.sync local_sgd needs a training.eval_interval that distributed.local_steps "
-     "divides"},
+     "distributed.sync local_sgd needs a training.eval_interval of steps that "
+     "distributed.local_steps divides"},
+    {{"distributed.sync=diloco", "distributed.local_steps=4", "training.save_interval=1 epoch"},
+     "distributed.sync diloco needs a training.save_interval of steps that "
+     "distributed.local_steps divides"},
+    {{"training.log_interval=0.5", "training.log_interval=0.5"},
+     "training.log_interval has to be a whole number of steps, not 0.5"},
+    {{"training.eval_interval=1.5 tokens", "training.log_interval=0.5 minutes"},
+     "training.eval_interval has to be a whole number of tokens, not 1.5"},
+    {{"training.save_interval=1 epoch", "training.log_interval=0.5minutes",
+      "training.eval_interval=10M tokens"},
+     NULL},
     {{"distributed.cp=2", "distributed.sync=local_sgd"},
      "distributed.sync local_sgd needs distributed.cp 1"},
     {{"distributed.cp=2", "distributed.invariant=true"},
