@@ -8,6 +8,8 @@ const char *const dt_arithmetic_names[] = {"fast", "canonical", NULL};
 const char *const dt_recompute_names[] = {"none", "selective", "full", NULL};
 #define NAME_OF(NAME, name) name,
 const char *const dt_optimizer_kind_names[] = {DT_OPTIMIZER_KINDS(NAME_OF) NULL};
+const char *const dt_moment_type_names[] = {"fp32", "bf16", "int8", NULL};
+const char *const dt_offload_names[] = {"none", "file", NULL};
 const char *const dt_lr_schedule_names[] = {"constant", "linear",       "cosine",
                                             "wsd",      "inverse_sqrt", NULL};
 const char *const dt_comm_backend_names[] = {"auto", "self", "mpi", "nccl", NULL};

@@ -37,6 +37,14 @@ enum dt_optimizer_kind { DT_OPTIMIZER_KINDS(DT_OPTIMIZER_KIND_ENUMERATOR) };
 #undef DT_OPTIMIZER_KIND_ENUMERATOR
 extern const char *const dt_optimizer_kind_names[];
 
+/* optimizer.moments: the type of the optimizer's state. */
+enum dt_moment_type { DT_MOMENT_TYPE_FP32, DT_MOMENT_TYPE_BF16, DT_MOMENT_TYPE_INT8 };
+extern const char *const dt_moment_type_names[];
+
+/* optimizer.offload: where that state is. */
+enum dt_offload { DT_OFFLOAD_NONE, DT_OFFLOAD_FILE };
+extern const char *const dt_offload_names[];
+
 /* training.schedule: the learning rate after the warm-up. */
 enum dt_lr_schedule {
     DT_LR_SCHEDULE_CONSTANT,

@@ -114,6 +114,11 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.save_interval", DT_SETTING_AMOUNT, AT(training.save_interval), "1000", 0, 1e15,
      .choices = dt_interval_unit_names},
     {"training.trace_steps", DT_SETTING_STRING, AT(training.trace_steps), ""},
+    {"optimizer.moments", DT_SETTING_CHOICE, AT(optimizer.moments), "fp32",
+     .choices = dt_moment_type_names},
+    {"optimizer.offload", DT_SETTING_CHOICE, AT(optimizer.offload), "none",
+     .choices = dt_offload_names},
+    {"optimizer.offload_dir", DT_SETTING_STRING, AT(optimizer.offload_dir), ""},
     {"distributed.backend", DT_SETTING_CHOICE, AT(distributed.backend), "auto",
      .choices = dt_comm_backend_names,
      .advice = "ranks that no MPI has started meet at distributed.rendezvous"},
@@ -153,7 +158,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"fsdp.sharding_strategy", DT_SETTING_ALIAS, .initial = "distributed.zero_stage",
      .words = stages_of_sharding},
     {"fsdp.cpu_offload", DT_SETTING_FIXED, .initial = "false",
-     .advice = "training.recompute and training.precision save memory"},
+     .advice = "optimizer.offload, optimizer.moments, training.recompute and training.precision "
+               "save memory"},
     {"fsdp.activation_checkpointing", DT_SETTING_ALIAS, .initial = "training.recompute",
      .words = truth_of_recompute},
     {"data.dataset", DT_SETTING_STRING, AT(data.dataset), ""},
@@ -431,9 +437,18 @@ static int check_training_needs(const struct dt_settings *s, const char *path, s
     const bool sgd = s->training.optimizer == DT_OPTIMIZER_KIND_SGD;
     const bool adamw = s->training.optimizer == DT_OPTIMIZER_KIND_ADAMW;
     const bool lion = s->training.optimizer == DT_OPTIMIZER_KIND_LION;
+    const bool muon = s->training.optimizer == DT_OPTIMIZER_KIND_MUON;
+    const bool coded = s->optimizer.moments != DT_MOMENT_TYPE_FP32;
+    const char *const moments = dt_moment_type_names[s->optimizer.moments];
     struct dt_settings plain;
     dt_config_defaults(dt_settings_schema, &plain);
     const struct need needs[] = {
+        {coded && muon, "optimizer.moments", moments, "training.optimizer adamw, lion or sgd"},
+        {coded && s->distributed.tp > 1, "optimizer.moments", moments, "distributed.tp 1"},
+        {coded && dt_settings_sync_is_local(s), "optimizer.moments", moments,
+         "distributed.sync allreduce or parameter_server"},
+        {*s->optimizer.offload_dir && s->optimizer.offload == DT_OFFLOAD_NONE,
+         "optimizer.offload_dir", s->optimizer.offload_dir, "optimizer.offload file"},
         {s->data.shuffle_block > 0 && !s->data.shuffle, "data.shuffle_block", "above 0",
          "data.shuffle true"},
         {s->data.shuffle_window != plain.data.shuffle_window && s->data.shuffle_block == 0,

@@ -51,6 +51,11 @@ struct dt_settings {
         char trace_steps[DT_SETTING_STRING_SIZE]; /* "A:B" or "A"; "": none */
     } training;
     struct {
+        int moments;                              /* enum dt_moment_type */
+        int offload;                              /* enum dt_offload */
+        char offload_dir[DT_SETTING_STRING_SIZE]; /* "": TMPDIR or /var/tmp */
+    } optimizer;
+    struct {
         int backend;                             /* index in dt_comm_backend_names */
         char rendezvous[DT_SETTING_STRING_SIZE]; /* of ranks not started by MPI; or "" */
         char interface[DT_SETTING_STRING_SIZE];  /* network interface they listen on; or "" */

@@ -133,6 +133,30 @@ static void any_zero_stage_resumes_from_any_other(void **state)
     }
 }
 
+static void coded_moments_are_independent_of_ranks_zero_stages_and_resumes(void **state)
+{
+    (void)state;
+    for (int type = DT_MOMENT_TYPE_BF16; type <= DT_MOMENT_TYPE_INT8; type++) {
+        struct dt_settings s = settings_of(true, 4, 2);
+        s.distributed.invariant = true;
+        struct job fp32 = run_new(1, &s);
+        s.optimizer.moments = type;
+        struct job alone = run_new(1, &s);
+        assert_true(alone.hash != fp32.hash);
+        s.training.save_interval.count = 3;
+        s.optimizer.offload = DT_OFFLOAD_FILE;
+        for (int stage = 0; stage <= 3; stage++) {
+            char *name = dt_asprintf("coded-%d-%d", type, stage);
+            s.distributed.zero_stage = stage;
+            run_job(1 + stage, &s, name, 4); /* ends one step after the checkpoint */
+            s.distributed.zero_stage = 3 - stage;
+            struct job job = run_job(4 - stage, &s, name, 1000);
+            check_same(&alone, &job);
+            free(name);
+        }
+    }
+}
+
 static void a_skipped_reduction_changes_the_result(void **state)
 {
     (void)state;
@@ -335,6 +359,7 @@ int main(void)
         cmocka_unit_test(every_zero_stage_has_the_same_bits_in_16_bits_and_with_an_ema),
         cmocka_unit_test(invariant_runs_are_independent_of_ranks_and_zero_stages),
         cmocka_unit_test(any_zero_stage_resumes_from_any_other),
+        cmocka_unit_test(coded_moments_are_independent_of_ranks_zero_stages_and_resumes),
         cmocka_unit_test(a_skipped_reduction_changes_the_result),
         cmocka_unit_test(zero_stages_save_memory),
         cmocka_unit_test(hybrid_sharding_keeps_what_one_group_would),
