@@ -580,7 +580,7 @@ oracles-torch: oracles ## the same with torch and transformers (gigabytes)
 oracles-datatrove: oracles ## the same with datatrove and spaCy (hundreds of megabytes)
 	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-datatrove.txt
 
-oracles-mlflow: oracles ## the same with an MLflow server and TensorBoard (hundreds of megabytes)
+oracles-mlflow: oracles ## the same with an MLflow server, TensorBoard and wandb (hundreds of megabytes)
 	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-mlflow.txt
 
 oracles-scores: oracles-torch ## the same with lm-evaluation-harness and llama.cpp (compiles)

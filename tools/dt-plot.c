@@ -56,7 +56,16 @@ static const struct dt_use uses[] = {
 /* Members of dt-metrics(5) that are often drawn. */
 static void add_curves(struct dt_buffer *words)
 {
-    static const char *const names[] = {"loss", "lr", "grad_norm", "tokens_per_second", "mfu"};
+    static const char *const names[] = {"loss",
+                                        "lr",
+                                        "grad_norm",
+                                        "tokens_per_second",
+                                        "samples_per_second",
+                                        "mfu",
+                                        "resident_memory",
+                                        "peak_memory",
+                                        "ranks",
+                                        "waited_seconds"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         dt_completion_add(words, names[i]);
 }

@@ -303,7 +303,8 @@ static void print_plan(const struct dt_training *trainer)
                 {"activations", f.memory.activations},
                 {"snapshot", f.memory.snapshot},
                 {"total", f.memory.total},
-                {"available", f.available}};
+                 {"available", f.available},
+                 {"file", f.memory.file}};
     printf("parameters   %15" PRId64 "\n", f.parameters);
     if (f.trained < f.parameters)
         printf("trained      %15" PRId64 "\n", f.trained);
@@ -311,7 +312,8 @@ static void print_plan(const struct dt_training *trainer)
            "\nepochs       %15.2f\n\nmemory                 bytes"
            "        GiB\n",
            f.max_steps, f.tokens, f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    size_t count = sizeof rows / sizeof *rows - (f.memory.file == 0);
+    for (size_t i = 0; i < count; i++)
         printf("%-11s  %15zu  %9.3f\n", rows[i].name, rows[i].bytes,
                (double)rows[i].bytes / (1 << 30));
 }

@@ -127,12 +127,13 @@ static int write_part(const char *directory, struct dt_snapshot *snapshot,
     DT_TRY(open_part(&file, directory, snapshot->state, part, dp_size, true, err));
     struct dt_snapshot_piece *pieces =
         dt_snapshot_pieces(snapshot->state, part, false, dp_size, &count);
-    const float *values = dt_snapshot_host_part(snapshot, part);
+    const float *copied = dt_snapshot_host_part(snapshot, part);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
+        const float *values = copied ? copied : dt_snapshot_host_piece(snapshot, &pieces[i]);
         rc = dt_tensor_file_write(&file, pieces[i].tensor, pieces[i].first, pieces[i].count, values,
                                   err);
-        values += pieces[i].count;
+        copied = copied ? copied + pieces[i].count : NULL;
     }
     rc = rc < 0 ? rc : dt_tensor_file_sync(&file, err);
     dt_tensor_file_close(&file);
@@ -157,7 +158,7 @@ static int check_moments(const struct dt_tensor_file *file, const struct dt_snap
     return 0;
 }
 
-static int load_piece(const struct dt_tensor_file *file, struct dt_device *dev,
+static int load_piece(const struct dt_tensor_file *file, const struct dt_train_state *s,
                       const struct dt_snapshot_piece *p, struct dt_error *err)
 {
     size_t bytes = (size_t)p->count * sizeof(float);
@@ -165,11 +166,11 @@ static int load_piece(const struct dt_tensor_file *file, struct dt_device *dev,
     int rc = dt_tensor_file_read(file, p->tensor, p->first, p->count, host, err);
     rc = rc < 0 ? rc : check_moments(file, p, host, err);
     if (rc == 0 && p->accumulate)
-        dev->ops->download(dev, there, p->device, bytes);
+        dt_snapshot_download(s, p, there);
     for (int64_t i = 0; i < p->count && p->accumulate; i++)
         host[i] += there[i];
     if (rc == 0)
-        dev->ops->upload(dev, p->device, host, bytes);
+        dt_snapshot_upload(s, p, host);
     free(host);
     return rc;
 }
@@ -197,7 +198,7 @@ static int load_part(const char *directory, struct dt_train_state *s, enum dt_sn
     struct dt_snapshot_piece *pieces = dt_snapshot_pieces(s, part, true, dp_size, &count);
     rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++)
-        rc = load_piece(&file, s->model->device, &pieces[i], err);
+        rc = load_piece(&file, s, &pieces[i], err);
     dt_tensor_file_close(&file);
     free(pieces);
     return rc;

@@ -72,6 +72,7 @@ int dt_progress_state_write(const struct dt_progress_state *s, uint64_t data, ui
     add_int(o, "step", s->step);
     add_int(o, "samples", (long)s->samples);
     add_real(o, "seconds", s->seconds);
+    add_real(o, "timed", s->timed);
     add_int(o, "logged_lines", s->logged_lines);
     add_parts(o, s);
     add_hex(o, "data", data);
@@ -88,6 +89,16 @@ static int get_long(struct json_object *o, const char *name, const char *path, l
     DT_TRY(dt_json_get_int(o, name, path, &wide, err));
     *value = (long)wide;
     return 0;
+}
+
+/* Absent from checkpoints before 0.2. */
+static int parse_timed(struct dt_progress_state *s, struct json_object *o, const char *path,
+                       struct dt_error *err)
+{
+    s->timed = s->seconds;
+    return json_object_object_get_ex(o, "timed", NULL)
+               ? dt_json_get_real(o, "timed", path, &s->timed, err)
+               : 0;
 }
 
 /* Absent from checkpoints of dt 0.1. */
@@ -167,6 +178,7 @@ static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t da
     DT_TRY(dt_json_get_int(o, "samples", path, &samples, err));
     s->samples = (uint64_t)samples;
     DT_TRY(dt_json_get_real(o, "seconds", path, &s->seconds, err));
+    DT_TRY(parse_timed(s, o, path, err));
     DT_TRY(parse_logged_lines(s, o, path, err));
     DT_TRY(dt_json_get_string(o, "data", path, &trained_on, err));
     if (strcmp(trained_on, dt_hash_hex(data, hex)) != 0)

@@ -15,6 +15,7 @@ struct dt_progress_state {
     long step;         /* optimizer steps done, skipped ones included */
     uint64_t samples;  /* sequences consumed: the position in the shuffled data */
     double seconds;    /* of training so far */
+    double timed;      /* seconds up to which intervals in minutes have been considered */
     long logged_lines; /* lines with a step in metrics.jsonl; 0: unknown */
     long best_step;    /* step of the lowest validation loss so far; 0: none */
     double best_loss;

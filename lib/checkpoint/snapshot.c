@@ -50,20 +50,28 @@ struct list {
 static void add_piece(struct list *list, int tensor, int64_t first, int64_t count, float *device)
 {
     DT_GROW(list->items, list->count, list->capacity);
-    list->items[list->count++] = (struct dt_snapshot_piece){tensor, first, count, device, false};
+    list->items[list->count++] = (struct dt_snapshot_piece){
+        .tensor = tensor, .first = first, .count = count, .device = device};
 }
 
 /* Adds elements from .. end - 1 of this rank's tensor shard, the first of which is at device, with
- * their positions in the whole tensor. */
+ * their positions in the whole tensor. Runs that are adjacent in both are one piece. */
 static void add_runs(struct list *list, const struct dt_param *p, int tensor, int64_t from,
                      int64_t end, float *device)
 {
+    const size_t begun = list->count;
     for (int64_t i = 0; i < dt_param_runs(p); i++) {
         struct dt_param_run run = dt_param_run(p, i);
         int64_t first = run.here > from ? run.here : from;
         int64_t end_of_run = run.here + run.count < end ? run.here + run.count : end;
-        if (first < end_of_run)
-            add_piece(list, tensor, run.there + (first - run.here), end_of_run - first,
+        const int64_t there = run.there + (first - run.here);
+        struct dt_snapshot_piece *last = list->count > begun ? &list->items[list->count - 1] : NULL;
+        if (first >= end_of_run)
+            continue;
+        if (last && last->first + last->count == there)
+            last->count += end_of_run - first;
+        else
+            add_piece(list, tensor, there, end_of_run - first,
                       device ? device + (first - from) : NULL);
     }
 }
@@ -82,11 +90,44 @@ static void add_moments(struct list *list, const struct dt_train_state *s, int p
     const struct dt_optimizer *o = &s->optimizer;
     const struct dt_param *p = &s->model->table.params[param];
     const struct dt_segment *segment = segment_of(s, param);
-    for (int i = 0; i < DT_UPDATE_SLOTS_MOST; i++)
-        if (segment->offsets[i] >= 0)
-            add_runs(list, p, indices[p->number][i], from, end,
-                     o->state[i] ? o->state[i] + segment->offsets[i] + (from - segment->first)
-                                 : NULL);
+    for (int i = 0; i < DT_UPDATE_SLOTS_MOST; i++) {
+        size_t piece = list->count;
+        int64_t next = from;
+        if (segment->offsets[i] < 0)
+            continue;
+        add_runs(list, p, indices[p->number][i], from, end,
+                 o->state[i] ? o->state[i] + segment->offsets[i] + (from - segment->first) : NULL);
+        for (; o->codes[i] && piece < list->count; piece++) {
+            list->items[piece].segment = segment;
+            list->items[piece].slot = i;
+            list->items[piece].position = segment->position + (next - segment->first);
+            next += list->items[piece].count;
+        }
+    }
+}
+
+void dt_snapshot_download(const struct dt_train_state *s, const struct dt_snapshot_piece *p,
+                          float *values)
+{
+    struct dt_device *dev = s->model->device;
+    if (p->segment) {
+        const struct dt_moments m = dt_optimizer_moments(&s->optimizer, p->segment, p->slot);
+        dt_moments_get(&m, p->position, p->count, values);
+    } else {
+        dev->ops->download(dev, values, p->device, (size_t)p->count * sizeof *values);
+    }
+}
+
+void dt_snapshot_upload(const struct dt_train_state *s, const struct dt_snapshot_piece *p,
+                        const float *values)
+{
+    struct dt_device *dev = s->model->device;
+    if (p->segment) {
+        const struct dt_moments m = dt_optimizer_moments(&s->optimizer, p->segment, p->slot);
+        dt_moments_set(&m, p->position, p->count, values);
+    } else {
+        dev->ops->upload(dev, p->device, values, (size_t)p->count * sizeof *values);
+    }
 }
 
 /* Indices of the state tensors in the list of the moments; the caller frees them. */
@@ -205,16 +246,26 @@ void dt_snapshot_plan(struct dt_snapshot *s, const struct dt_train_state *state,
     *s = (struct dt_snapshot){.state = state, .full = full};
 }
 
+/* At least the elements of the largest piece: a tensor-parallel shard has several of a tensor. */
+static int64_t largest_piece(const struct dt_train_state *s)
+{
+    const struct dt_table *t = &s->model->table;
+    int64_t largest = 0, from, end;
+    size_t count = 0;
+    for (int i = 0; i < t->count; i++)
+        if (local_range(s, &t->params[i], false, &from, &end) && end - from > largest)
+            largest = end - from;
+    struct dt_snapshot_piece *pieces = owned_pieces(s, DT_SNAPSHOT_ERROR_FEEDBACK, &count);
+    for (size_t i = 0; i < count; i++)
+        largest = pieces[i].count > largest ? pieces[i].count : largest;
+    free(pieces);
+    return largest;
+}
+
 size_t dt_snapshot_bytes(const struct dt_snapshot *s)
 {
-    size_t largest = 0;
-    if (s->full)
-        return part_offset(s->state, DT_SNAPSHOT_PARTS);
-    for (int i = 0; i < DT_SNAPSHOT_PARTS; i++) {
-        size_t bytes = part_bytes(s->state, (enum dt_snapshot_part)i);
-        largest = bytes > largest ? bytes : largest;
-    }
-    return largest;
+    return s->full ? part_offset(s->state, DT_SNAPSHOT_PARTS)
+                   : (size_t)largest_piece(s->state) * sizeof(float);
 }
 
 void dt_snapshot_allocate(struct dt_snapshot *s)
@@ -230,14 +281,12 @@ void dt_snapshot_release(struct dt_snapshot *s)
 
 static void fetch(struct dt_snapshot *s, enum dt_snapshot_part part, char *to)
 {
-    struct dt_device *dev = s->state->model->device;
     size_t count;
     const char *end = to + part_bytes(s->state, part);
     struct dt_snapshot_piece *pieces = owned_pieces(s->state, part, &count);
     for (size_t i = 0; i < count; i++) {
-        size_t bytes = (size_t)pieces[i].count * sizeof(float);
-        dev->ops->download(dev, to, pieces[i].device, bytes);
-        to += bytes;
+        dt_snapshot_download(s->state, &pieces[i], (float *)(void *)to);
+        to += (size_t)pieces[i].count * sizeof(float);
     }
     assert(to == end);
     free(pieces);
@@ -251,10 +300,13 @@ void dt_snapshot_take(struct dt_snapshot *s, const struct dt_progress_state *pro
               s->memory + part_offset(s->state, (enum dt_snapshot_part)i));
 }
 
-const float *dt_snapshot_host_part(struct dt_snapshot *s, enum dt_snapshot_part part)
+const float *dt_snapshot_host_part(const struct dt_snapshot *s, enum dt_snapshot_part part)
 {
-    char *memory = s->full ? s->memory + part_offset(s->state, part) : s->memory;
-    if (!s->full)
-        fetch(s, part, memory);
-    return (const float *)(const void *)memory;
+    return s->full ? (const float *)(const void *)(s->memory + part_offset(s->state, part)) : NULL;
+}
+
+const float *dt_snapshot_host_piece(struct dt_snapshot *s, const struct dt_snapshot_piece *piece)
+{
+    dt_snapshot_download(s->state, piece, (float *)(void *)s->memory);
+    return (const float *)(const void *)s->memory;
 }

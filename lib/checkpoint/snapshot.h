@@ -23,7 +23,7 @@
  *
  *     full       Host memory for all parts. dt_snapshot_take copies them all at one step; a
  *                thread writes them while training continues (background checkpoints).
- *     not full   Host memory for the largest part. Training waits while one part after the other
+ *     not full   Host memory for the largest piece. Training waits while one piece after the other
  *                is copied and written.
  *
  * Nothing here communicates with other ranks.
@@ -48,9 +48,13 @@ enum dt_snapshot_part {
 struct dt_snapshot_piece {
     int tensor;           /* index in dt_snapshot_tensors */
     int64_t first, count; /* elements of the whole tensor, flattened row by row */
-    float *device;        /* this rank's values, in device memory; NULL before allocation */
+    float *device;        /* this rank's values, in device memory; NULL before allocation,
+                           * and for coded moments */
     bool accumulate;      /* loading adds to the values that an earlier piece loaded there: error
                            * feedback residuals of several ranks, where fewer ranks resume */
+    const struct dt_segment *segment; /* of coded moments (optim/moments.h): what has them, */
+    int slot;                         /* in which slot, */
+    int64_t position;                 /* and the first element in the bucket */
 };
 
 /* Whether a training state has that part. */
@@ -66,12 +70,18 @@ struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *state,
                                              enum dt_snapshot_part part, bool replicated,
                                              long dp_size, size_t *count);
 
+/* Copies the values of a piece to host memory; sets them. */
+void dt_snapshot_download(const struct dt_train_state *state, const struct dt_snapshot_piece *piece,
+                          float *values);
+void dt_snapshot_upload(const struct dt_train_state *state, const struct dt_snapshot_piece *piece,
+                        const float *values);
+
 struct dt_snapshot {
     const struct dt_train_state *state; /* borrowed */
     struct dt_progress_state progress;
     bool full;    /* a copy of all parts */
-    char *memory; /* full: the owned pieces of all parts, in the order of the enum; otherwise those
-                   * of the part that dt_snapshot_host_part copied last */
+    char *memory; /* full: the owned pieces of all parts, in the order of the enum; otherwise the
+                   * piece that was copied last */
 };
 
 /* Allocates nothing. */
@@ -81,11 +91,13 @@ void dt_snapshot_allocate(struct dt_snapshot *snapshot);
 void dt_snapshot_release(struct dt_snapshot *snapshot);
 
 /* Copies progress and, if full, all parts to host memory. If not full, the state must not change
- * until the last dt_snapshot_host_part. */
+ * until the last dt_snapshot_host_piece. */
 void dt_snapshot_take(struct dt_snapshot *snapshot, const struct dt_progress_state *progress);
 /* The owned pieces of a part in host memory, one after the other, in the order of
- * dt_snapshot_pieces. If not full, copies them from the device now, and they are valid until the
- * next dt_snapshot_host_part; if full, until the next dt_snapshot_take. */
-const float *dt_snapshot_host_part(struct dt_snapshot *snapshot, enum dt_snapshot_part part);
+ * dt_snapshot_pieces, until the next dt_snapshot_take; NULL if not full. */
+const float *dt_snapshot_host_part(const struct dt_snapshot *snapshot, enum dt_snapshot_part part);
+/* If not full: copies an owned piece now. Valid until the next call. */
+const float *dt_snapshot_host_piece(struct dt_snapshot *snapshot,
+                                    const struct dt_snapshot_piece *piece);
 
 #endif

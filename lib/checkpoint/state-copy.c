@@ -9,7 +9,7 @@
 /* Receives the pieces of a state in order: where a piece begins in the copy, and its values. */
 struct visitor {
     void (*visit)(struct visitor *, int64_t first, const struct dt_snapshot_piece *piece);
-    struct dt_device *device;
+    const struct dt_train_state *state;
     float *values;
     struct dt_state_shard *shard;
     size_t capacity;
@@ -62,29 +62,23 @@ void dt_state_copy_allocate(struct dt_state_copy *c, const struct dt_train_state
 
 static void download(struct visitor *v, int64_t first, const struct dt_snapshot_piece *p)
 {
-    v->device->ops->download(v->device, v->values + first, p->device,
-                             (size_t)p->count * sizeof(float));
+    dt_snapshot_download(v->state, p, v->values + first);
 }
 
 static void upload(struct visitor *v, int64_t first, const struct dt_snapshot_piece *p)
 {
-    v->device->ops->upload(v->device, p->device, v->values + first,
-                           (size_t)p->count * sizeof(float));
+    dt_snapshot_upload(v->state, p, v->values + first);
 }
 
 void dt_state_copy_take(struct dt_state_copy *c, const struct dt_train_state *s)
 {
     dt_state_copy_allocate(c, s);
-    visit_pieces(
-        s, true,
-        &(struct visitor){.visit = download, .device = s->model->device, .values = c->values});
+    visit_pieces(s, true, &(struct visitor){.visit = download, .state = s, .values = c->values});
 }
 
 void dt_state_copy_restore(const struct dt_state_copy *c, struct dt_train_state *s)
 {
-    visit_pieces(
-        s, true,
-        &(struct visitor){.visit = upload, .device = s->model->device, .values = c->values});
+    visit_pieces(s, true, &(struct visitor){.visit = upload, .state = s, .values = c->values});
     dt_train_state_refresh_weights(s);
 }
 
@@ -115,14 +109,13 @@ struct dt_state_shard dt_state_shard_of(const struct dt_train_state *s)
 static void append(struct visitor *v, int64_t first, const struct dt_snapshot_piece *p)
 {
     (void)first;
-    v->device->ops->download(v->device, v->values, p->device, (size_t)p->count * sizeof(float));
+    dt_snapshot_download(v->state, p, v->values);
     v->values += p->count;
 }
 
 void dt_state_shard_take(float *values, const struct dt_train_state *s)
 {
-    visit_pieces(s, false,
-                 &(struct visitor){.visit = append, .device = s->model->device, .values = values});
+    visit_pieces(s, false, &(struct visitor){.visit = append, .state = s, .values = values});
 }
 
 void dt_state_shard_put(const struct dt_state_shard *shard, const float *values,

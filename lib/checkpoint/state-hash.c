@@ -10,7 +10,7 @@
 static bool continues(const struct dt_hashed_block *b, const struct dt_snapshot_piece *p)
 {
     int64_t rows = b->rows;
-    if (b->tensor != p->tensor || b->columns != p->count)
+    if (b->tensor != p->tensor || b->columns != p->count || p->segment)
         return false;
     return rows == 1 ||
            (p->first == b->first + rows * b->step && p->device == b->device + rows * b->pitch);
@@ -24,8 +24,8 @@ static void make_blocks(struct dt_state_hash *h, const struct dt_snapshot_piece 
         const struct dt_snapshot_piece *p = &pieces[i];
         struct dt_hashed_block *last = h->blocks + (h->block_count > 0 ? h->block_count - 1 : 0);
         if (h->block_count == 0 || !continues(last, p)) {
-            h->blocks[h->block_count++] =
-                (struct dt_hashed_block){p->tensor, 1, p->count, p->first, 0, p->device, p->count};
+            h->blocks[h->block_count++] = (struct dt_hashed_block){
+                p->tensor, 1, p->count, p->first, 0, p->device, p->count, *p};
             continue;
         }
         last->step = p->first - last->first - (last->rows - 1) * last->step;
@@ -82,11 +82,16 @@ static int hash_own(struct dt_state_hash *h, bool gradients, struct dt_error *er
     memset(h->hashes, 0, (size_t)h->count * sizeof *h->hashes);
     for (size_t i = 0; i < h->block_count; i++) {
         const struct dt_hashed_block *b = &h->blocks[i];
+        float *decoded = b->coded.segment ? dt_alloc((size_t)b->columns, sizeof *decoded) : NULL;
         const float *values = gradients ? gradients_of(h, b) : b->device;
+        if (decoded)
+            dt_snapshot_download(h->state, &b->coded, decoded);
+        values = decoded ? decoded : values;
         struct dt_tensor x = dt_matrix((float *)values, b->rows, b->columns);
         x.stride = b->pitch;
         dev->ops->hash(dev, &h->hashes[b->tensor], &x, h->seeds[b->tensor], (uint64_t)b->first,
                        (uint64_t)b->step);
+        free(decoded);
     }
     return dev->ops->synchronize(dev, err);
 }

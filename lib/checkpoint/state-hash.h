@@ -20,9 +20,10 @@
 struct dt_hashed_block {
     int tensor;
     int64_t rows, columns;
-    int64_t first, step; /* index of the first element; from one row to the next */
-    const float *device; /* the first row's values */
-    int64_t pitch;       /* from one row to the next */
+    int64_t first, step;            /* index of the first element; from one row to the next */
+    const float *device;            /* the first row's values */
+    int64_t pitch;                  /* from one row to the next */
+    struct dt_snapshot_piece coded; /* of a block without values on the device */
 };
 
 struct dt_state_hash {

@@ -60,6 +60,48 @@ static bool is_plain(const char *text)
     return true;
 }
 
+/* Whether text ends with a unit, also one in the singular; *length becomes that of the rest,
+ * without white space at its end. */
+static bool ends_with(const char *text, const char *unit, size_t *length)
+{
+    const size_t bytes = strlen(text), plural = strlen(unit);
+    for (size_t n = plural; n + 1 >= plural; n--) {
+        if (bytes <= n || strncmp(text + bytes - n, unit, n) != 0)
+            continue;
+        *length = bytes - n;
+        while (*length > 0 && text[*length - 1] == ' ')
+            --*length;
+        return true;
+    }
+    return false;
+}
+
+static int set_amount(const struct dt_setting *s, struct dt_config_amount *amount, const char *text,
+                      const char *place, struct dt_error *err)
+{
+    size_t length = strlen(text);
+    long whole;
+    int unit = 0;
+    while (s->choices[unit] && !ends_with(text, s->choices[unit], &length))
+        unit++;
+    amount->unit = s->choices[unit] ? unit : 0;
+    char *number = dt_strndup(text, length);
+    int rc = dt_program_parse_int(number, &whole);
+    amount->count = (double)whole;
+    if (rc < 0)
+        rc = dt_program_parse_real(number, &amount->count);
+    free(number);
+    if (rc == 0)
+        return check_range(s, amount->count, text, place, err);
+    struct dt_buffer wanted = DT_BUFFER_EMPTY;
+    dt_buffer_add_string(&wanted, "a number, or one followed by");
+    for (int i = 0; s->choices[i]; i++)
+        dt_buffer_printf(&wanted, "%s %s", i ? "," : "", s->choices[i]);
+    rc = bad_value(s, text, place, wanted.data, err);
+    dt_buffer_release(&wanted);
+    return rc;
+}
+
 /* place is "" or "FILE:LINE:COLUMN: ". */
 static int set(const struct dt_setting *s, void *object, const char *text, const char *place,
                struct dt_error *err)
@@ -88,6 +130,8 @@ static int set(const struct dt_setting *s, void *object, const char *text, const
             return bad_value(s, text, place, "written in ASCII, without control characters", err);
         strcpy(field, text);
         return 0;
+    case DT_SETTING_AMOUNT:
+        return set_amount(s, field, text, place, err);
     case DT_SETTING_FIXED:
         if (strcmp(text, s->initial) == 0)
             return 0;
@@ -302,6 +346,11 @@ void dt_config_print_value(const struct dt_setting *s, const void *object, struc
             dt_buffer_printf(b, "%s%c", *c == '\'' ? "'" : "", *c);
         dt_buffer_add_char(b, '\'');
         break;
+    case DT_SETTING_AMOUNT:
+        dt_buffer_add_real(b, ((const struct dt_config_amount *)field)->count);
+        if (((const struct dt_config_amount *)field)->unit > 0)
+            dt_buffer_printf(b, " %s", s->choices[((const struct dt_config_amount *)field)->unit]);
+        break;
     case DT_SETTING_ALIAS:
     case DT_SETTING_FIXED:
         break;
@@ -344,7 +393,7 @@ static int read_value(struct walk *w, const char *name, yaml_mark_t mark, struct
     bool quoted = w->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     const char *place = place_of(w, w->event.start_mark);
     if (quoted && s->kind != DT_SETTING_STRING && s->kind != DT_SETTING_CHOICE &&
-        s->kind != DT_SETTING_FIXED)
+        s->kind != DT_SETTING_FIXED && s->kind != DT_SETTING_AMOUNT)
         return bad_value(s, text, place, "written without quotes", err);
     return set_once(w, s, name, text, err);
 }

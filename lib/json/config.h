@@ -31,18 +31,25 @@ enum dt_setting_kind {
     DT_SETTING_BOOL,   /* bool: true or false */
     DT_SETTING_CHOICE, /* int: index into choices */
     DT_SETTING_STRING, /* char[DT_SETTING_STRING_SIZE] */
+    DT_SETTING_AMOUNT, /* struct dt_config_amount: "10", "0.5 epochs", "10M tokens" */
     DT_SETTING_ALIAS,  /* an alias of the setting named by initial */
     DT_SETTING_FIXED   /* accepts only the value initial */
 };
 #define DT_SETTING_STRING_SIZE 256
 
+/* A number and its unit, an index into the setting's choices; the first where none is written. */
+struct dt_config_amount {
+    double count;
+    int unit;
+};
+
 struct dt_setting {
     const char *name; /* NULL ends the table */
     enum dt_setting_kind kind;
-    size_t offset;       /* of the field in the caller's struct */
-    const char *initial; /* NULL: no default; the field is unchanged */
-    double min, max;     /* of numbers; both 0 means any */
-    const char *const *choices;
+    size_t offset;              /* of the field in the caller's struct */
+    const char *initial;        /* NULL: no default; the field is unchanged */
+    double min, max;            /* of numbers; both 0 means any */
+    const char *const *choices; /* of a choice; units of an amount, in the plural */
     /* Of an alias: pairs of a word and what it means to the setting, ended by NULL;
      * other values go through as they are. */
     const char *const *words;

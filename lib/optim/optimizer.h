@@ -8,14 +8,17 @@
  *     slot 0   segment 0 | segment 1 | segment 2 | ...    in the order of the table
  *     slot 1   segment 0 |             segment 2 | ...    only segments with two slots
  *
- * Segments begin at multiples of 16 elements.
+ * Segments begin at multiples of 16 elements. With optimizer.moments bf16 or int8 the arrays have
+ * codes instead (moments.h), with optimizer.offload file they are in a file that is mapped.
  */
 #ifndef DT_OPTIM_OPTIMIZER_H
 #define DT_OPTIM_OPTIMIZER_H
 
+#include "base/pool.h"
 #include "formats/safetensors.h"
 #include "model/table.h"
 #include "optim/descriptor.h"
+#include "optim/moments.h"
 #include "settings/settings.h"
 
 struct dt_segment {
@@ -24,6 +27,8 @@ struct dt_segment {
     int64_t first, count;  /* the kept elements of the parameter */
     int64_t bucket_offset; /* of first, from the start of the kept range of the bucket */
     int64_t offsets[DT_UPDATE_SLOTS_MOST]; /* in each slot's array; -1 if absent */
+    int64_t position;                      /* of first in the bucket */
+    int64_t scales;                        /* offset in each slot's array of scales */
 };
 
 struct dt_optimizer {
@@ -33,7 +38,15 @@ struct dt_optimizer {
     struct dt_segment *segments;
     int count;
     int64_t elements[DT_UPDATE_SLOTS_MOST]; /* of each slot's array */
-    float *state[DT_UPDATE_SLOTS_MOST];     /* device memory */
+    float *state[DT_UPDATE_SLOTS_MOST];     /* device memory; NULL with codes */
+    enum dt_moment_type type;
+    void *codes[DT_UPDATE_SLOTS_MOST];   /* NULL with fp32 */
+    float *scales[DT_UPDATE_SLOTS_MOST]; /* with int8 */
+    int64_t scale_count;                 /* of each slot */
+    int64_t *blocks;                     /* of each bucket: elements of a sharding block */
+    char *directory;                     /* of the file that has the state; NULL: none */
+    struct dt_arena file;
+    struct dt_pool *pool; /* for codes */
     struct dt_muon_scratch muon;
 };
 
@@ -44,12 +57,20 @@ bool dt_optimizer_needs_matrices(const struct dt_settings *settings);
 int dt_optimizer_check(const struct dt_settings *settings, const char *path,
                        struct dt_error *err) DT_MUST_CHECK;
 
-/* Plans the segments. kept: of each bucket the range of arena elements that this rank keeps
+/* Plans the segments. blocks: elements of each bucket's sharding blocks;
+ * NULL: each bucket is one. kept: of each bucket the range of arena elements that this rank keeps
  * (whole matrices if the optimizer needs them); NULL: all. Release with
  * dt_optimizer_release. */
 void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_table *table,
-                       const struct dt_range *kept, const struct dt_settings *settings);
+                       const struct dt_range *kept, const int64_t *blocks,
+                       const struct dt_settings *settings);
 void dt_optimizer_release(struct dt_optimizer *optimizer);
+/* With optimizer.offload file: makes the file, whose name is removed at once, before the state is
+ * laid out in it. DT_EINVALID if its directory is in memory (tmpfs). */
+int dt_optimizer_map(struct dt_optimizer *optimizer, struct dt_error *err) DT_MUST_CHECK;
+/* Whether the host's processor updates the state, or has it in a file. */
+bool dt_optimizer_is_on_host(const struct dt_optimizer *optimizer);
+size_t dt_optimizer_file_bytes(const struct dt_optimizer *optimizer);
 void dt_optimizer_layout_state(struct dt_optimizer *optimizer, struct dt_arena *arena);
 void dt_optimizer_layout_scratch(struct dt_optimizer *optimizer, struct dt_arena *arena);
 
@@ -59,8 +80,9 @@ void dt_optimizer_update(struct dt_optimizer *optimizer, struct dt_device *dev,
                          float *const *parameters, float *const *gradients,
                          const struct dt_settings *settings, long step, double gradient_scale);
 
-/* Bytes of one slot's array. */
-size_t dt_optimizer_slot_bytes(const struct dt_optimizer *optimizer, int slot);
+/* The coded moments of a segment; only with bf16 and int8. */
+struct dt_moments dt_optimizer_moments(const struct dt_optimizer *optimizer,
+                                       const struct dt_segment *segment, int slot);
 
 /* The state tensors of a model in checkpoint order, without data: slot 0 of every parameter, then
  * slot 1 of every parameter that has it. (*indices)[param][slot] is the index of a state tensor

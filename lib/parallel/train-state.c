@@ -225,6 +225,12 @@ static int check_device(const struct dt_train_state *s, struct dt_error *err)
     const struct dt_model_part *part = &s->model->part;
     if (dev == NULL || !dev->engine->own_memory)
         return 0;
+    if (dt_optimizer_is_on_host(&s->optimizer))
+        return dt_fail(
+            err, DT_EINVALID,
+            "optimizer.moments bf16 and int8, and optimizer.offload, need device cpu, not "
+            "'%s'",
+            dev->engine->name);
     bool tp_size = part->tp_size > 1 && !dt_comm_is_on_device(part->tp_group);
     bool cp_size = part->cp_size > 1 && !dt_comm_is_on_device(part->cp_group);
     if (part->invariant && (part->tp_size > 1 || part->cp_size > 1))
@@ -257,7 +263,6 @@ int dt_train_state_plan(struct dt_train_state *s, struct dt_model *model,
             settings->distributed.sync == DT_SYNC_DILOCO && dt_comm_size(mesh->data.all) > 1,
     };
     DT_TRY(dt_data_parallel_init(&s->dp, &mesh->data, model->device, &sharding, settings, err));
-    DT_TRY(check_device(s, err));
     exclude_replicated(s);
     dt_compression_init(&s->compression, &s->dp.staging, t, settings);
     s->shards = dt_alloc(count, sizeof *s->shards);
@@ -268,7 +273,12 @@ int dt_train_state_plan(struct dt_train_state *s, struct dt_model *model,
         s->shards[b] = clip(dt_data_parallel_shard(&s->dp, b), t->elements);
         s->elements += dt_range_count(s->shards[b]);
     }
-    dt_optimizer_init(&s->optimizer, t, s->shards, settings);
+    int64_t *blocks = dt_alloc(count, sizeof *blocks);
+    for (int b = 0; b < t->bucket_count; b++)
+        blocks[b] = dt_sharding_block_size(&sharding, b);
+    dt_optimizer_init(&s->optimizer, t, s->shards, blocks, settings);
+    free(blocks);
+    DT_TRY(check_device(s, err));
     if (is_sharded(s)) {
         dt_model_strip(model);
         dt_parameter_gather_init(&s->gather, model, &s->dp, s->shards, s->parameters);
@@ -282,6 +292,7 @@ int dt_train_state_plan(struct dt_train_state *s, struct dt_model *model,
 
 int dt_train_state_allocate(struct dt_train_state *s, struct dt_error *err)
 {
+    DT_TRY(dt_optimizer_map(&s->optimizer, err));
     DT_TRY(dt_arena_allocate(&s->arena, s->model->device, err));
     s->tied_gradients = stages_are_linked(s) ? NULL : dt_alloc(2, tied_bytes(s));
     lay_out(s);

@@ -8,6 +8,8 @@ const char *const dt_arithmetic_names[] = {"fast", "canonical", NULL};
 const char *const dt_recompute_names[] = {"none", "selective", "full", NULL};
 #define NAME_OF(NAME, name) name,
 const char *const dt_optimizer_kind_names[] = {DT_OPTIMIZER_KINDS(NAME_OF) NULL};
+const char *const dt_moment_type_names[] = {"fp32", "bf16", "int8", NULL};
+const char *const dt_offload_names[] = {"none", "file", NULL};
 const char *const dt_lr_schedule_names[] = {"constant", "linear",       "cosine",
                                             "wsd",      "inverse_sqrt", NULL};
 const char *const dt_comm_backend_names[] = {"auto", "self", "mpi", "nccl", NULL};
@@ -15,6 +17,8 @@ const char *const dt_pipeline_schedule_names[] = {"1f1b", "afab", "interleaved",
                                                   NULL};
 const char *const dt_sync_names[] = {"allreduce", "parameter_server", "local_sgd", "diloco", NULL};
 const char *const dt_compress_names[] = {"none", "bf16", "topk", "powersgd", NULL};
+const char *const dt_interval_unit_names[] = {"steps",  "tokens",  "samples",
+                                              "epochs", "minutes", NULL};
 const char *const dt_text_layout_names[] = {"list", "padded", NULL};
 
 bool dt_compress_has_error_feedback(enum dt_compress kind)

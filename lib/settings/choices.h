@@ -37,6 +37,14 @@ enum dt_optimizer_kind { DT_OPTIMIZER_KINDS(DT_OPTIMIZER_KIND_ENUMERATOR) };
 #undef DT_OPTIMIZER_KIND_ENUMERATOR
 extern const char *const dt_optimizer_kind_names[];
 
+/* optimizer.moments: the type of the optimizer's state. */
+enum dt_moment_type { DT_MOMENT_TYPE_FP32, DT_MOMENT_TYPE_BF16, DT_MOMENT_TYPE_INT8 };
+extern const char *const dt_moment_type_names[];
+
+/* optimizer.offload: where that state is. */
+enum dt_offload { DT_OFFLOAD_NONE, DT_OFFLOAD_FILE };
+extern const char *const dt_offload_names[];
+
 /* training.schedule: the learning rate after the warm-up. */
 enum dt_lr_schedule {
     DT_LR_SCHEDULE_CONSTANT,
@@ -73,6 +81,16 @@ enum dt_compress { DT_COMPRESS_NONE, DT_COMPRESS_BF16, DT_COMPRESS_TOPK, DT_COMP
 extern const char *const dt_compress_names[];
 /* Whether it keeps an error feedback residual from step to step. */
 bool dt_compress_has_error_feedback(enum dt_compress kind);
+
+/* training.log_interval and the other intervals. */
+enum dt_interval_unit {
+    DT_INTERVAL_UNIT_STEPS,
+    DT_INTERVAL_UNIT_TOKENS,
+    DT_INTERVAL_UNIT_SAMPLES,
+    DT_INTERVAL_UNIT_EPOCHS,
+    DT_INTERVAL_UNIT_MINUTES
+};
+extern const char *const dt_interval_unit_names[];
 
 /* data.layout: of text that is tokenized during training. */
 enum dt_text_layout { DT_TEXT_LAYOUT_LIST, DT_TEXT_LAYOUT_PADDED };

@@ -106,16 +106,24 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.spike_threshold", DT_SETTING_REAL, AT(training.spike_threshold), "0", 0, 1e6},
     {"training.max_skipped", DT_SETTING_INT, AT(training.max_skipped), "10", 0, 1e9},
     {"training.seed", DT_SETTING_INT, AT(training.seed), "1337", 0, 1e15},
-    {"training.log_interval", DT_SETTING_INT, AT(training.log_interval), "10", 1, 1e12},
-    {"training.eval_interval", DT_SETTING_INT, AT(training.eval_interval), "250", 0, 1e12},
+    {"training.log_interval", DT_SETTING_AMOUNT, AT(training.log_interval), "10", 0.001, 1e15,
+     .choices = dt_interval_unit_names},
+    {"training.eval_interval", DT_SETTING_AMOUNT, AT(training.eval_interval), "250", 0, 1e15,
+     .choices = dt_interval_unit_names},
     {"training.eval_batches", DT_SETTING_INT, AT(training.eval_batches), "20", 1, 1e9},
-    {"training.save_interval", DT_SETTING_INT, AT(training.save_interval), "1000", 0, 1e12},
+    {"training.save_interval", DT_SETTING_AMOUNT, AT(training.save_interval), "1000", 0, 1e15,
+     .choices = dt_interval_unit_names},
     {"training.trace_steps", DT_SETTING_STRING, AT(training.trace_steps), ""},
     {"lora.rank", DT_SETTING_INT, AT(model.lora.rank), "0", 0, 1 << 14},
     {"lora.alpha", DT_SETTING_REAL, AT(model.lora.alpha), "16", 1e-6, 1e6},
     {"lora.targets", DT_SETTING_STRING, AT(model.lora.targets), DT_LORA_ALL},
     {"lora.dropout", DT_SETTING_REAL, AT(model.lora.dropout), "0", 0, 0.99},
     {"lora.rslora", DT_SETTING_BOOL, AT(model.lora.rslora), "false"},
+    {"optimizer.moments", DT_SETTING_CHOICE, AT(optimizer.moments), "fp32",
+     .choices = dt_moment_type_names},
+    {"optimizer.offload", DT_SETTING_CHOICE, AT(optimizer.offload), "none",
+     .choices = dt_offload_names},
+    {"optimizer.offload_dir", DT_SETTING_STRING, AT(optimizer.offload_dir), ""},
     {"distributed.backend", DT_SETTING_CHOICE, AT(distributed.backend), "auto",
      .choices = dt_comm_backend_names,
      .advice = "ranks that no MPI has started meet at distributed.rendezvous"},
@@ -155,7 +163,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"fsdp.sharding_strategy", DT_SETTING_ALIAS, .initial = "distributed.zero_stage",
      .words = stages_of_sharding},
     {"fsdp.cpu_offload", DT_SETTING_FIXED, .initial = "false",
-     .advice = "training.recompute and training.precision save memory"},
+     .advice = "optimizer.offload, optimizer.moments, training.recompute and training.precision "
+               "save memory"},
     {"fsdp.activation_checkpointing", DT_SETTING_ALIAS, .initial = "training.recompute",
      .words = truth_of_recompute},
     {"data.dataset", DT_SETTING_STRING, AT(data.dataset), ""},
@@ -355,6 +364,13 @@ static bool has_whole_layers(const struct dt_settings *s)
     return s->distributed.pp * s->distributed.tp * s->distributed.cp == 1;
 }
 
+/* Whether an interval is due only after multiples of these steps. */
+static bool is_multiple(const struct dt_config_amount *interval, long steps)
+{
+    return interval->count == 0 ||
+           (interval->unit == DT_INTERVAL_UNIT_STEPS && fmod(interval->count, (double)steps) == 0);
+}
+
 static int check_parallel_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     const bool local = dt_settings_sync_is_local(s);
@@ -365,8 +381,8 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
     const bool contexts = s->distributed.cp > 1;
     const bool even = s->training.sequence_length % (2 * s->distributed.cp) == 0;
     const long parts = s->distributed.sequence_parts;
-    const bool saves = s->training.save_interval % s->distributed.local_steps == 0;
-    const bool scores = s->training.eval_interval % s->distributed.local_steps == 0;
+    const bool saves = is_multiple(&s->training.save_interval, s->distributed.local_steps);
+    const bool scores = is_multiple(&s->training.eval_interval, s->distributed.local_steps);
     const bool labels = s->model.num_labels > 0, ranks_alike = has_whole_layers(s);
     const char *const which = dt_compress_names[compress], *const how = dt_sync_names[sync];
     const struct need needs[] = {
@@ -395,9 +411,9 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
         {parts > 0 && s->training.sequence_length % parts != 0, "distributed.sequence_parts",
          "above 0", "a training.sequence_length that is a multiple of it"},
         {local && !saves, "distributed.sync", how,
-         "a training.save_interval that distributed.local_steps divides"},
+         "a training.save_interval of steps that distributed.local_steps divides"},
         {local && !scores, "distributed.sync", how,
-         "a training.eval_interval that distributed.local_steps divides"},
+         "a training.eval_interval of steps that distributed.local_steps divides"},
         {groups && !reduced, "distributed.shard_ranks", "above 0", "distributed.sync allreduce"},
         {groups && compressed, "distributed.shard_ranks", "above 0", "distributed.compress none"},
     };
@@ -453,9 +469,18 @@ static int check_training_needs(const struct dt_settings *s, const char *path, s
     const bool sgd = s->training.optimizer == DT_OPTIMIZER_KIND_SGD;
     const bool adamw = s->training.optimizer == DT_OPTIMIZER_KIND_ADAMW;
     const bool lion = s->training.optimizer == DT_OPTIMIZER_KIND_LION;
+    const bool muon = s->training.optimizer == DT_OPTIMIZER_KIND_MUON;
+    const bool coded = s->optimizer.moments != DT_MOMENT_TYPE_FP32;
+    const char *const moments = dt_moment_type_names[s->optimizer.moments];
     struct dt_settings plain;
     dt_config_defaults(dt_settings_schema, &plain);
     const struct need needs[] = {
+        {coded && muon, "optimizer.moments", moments, "training.optimizer adamw, lion or sgd"},
+        {coded && s->distributed.tp > 1, "optimizer.moments", moments, "distributed.tp 1"},
+        {coded && dt_settings_sync_is_local(s), "optimizer.moments", moments,
+         "distributed.sync allreduce or parameter_server"},
+        {*s->optimizer.offload_dir && s->optimizer.offload == DT_OFFLOAD_NONE,
+         "optimizer.offload_dir", s->optimizer.offload_dir, "optimizer.offload file"},
         {s->data.shuffle_block > 0 && !s->data.shuffle, "data.shuffle_block", "above 0",
          "data.shuffle true"},
         {s->data.shuffle_window != plain.data.shuffle_window && s->data.shuffle_block == 0,
@@ -487,6 +512,25 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
     return check_training_needs(s, path, err);
 }
 
+/* Only epochs and minutes have fractions. */
+static int check_intervals(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const struct {
+        const char *name;
+        const struct dt_config_amount *interval;
+    } rows[] = {{"log_interval", &s->training.log_interval},
+                {"eval_interval", &s->training.eval_interval},
+                {"save_interval", &s->training.save_interval}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].interval->unit < DT_INTERVAL_UNIT_EPOCHS &&
+            rows[i].interval->count != floor(rows[i].interval->count))
+            return dt_fail(err, DT_EINVALID,
+                           "%s: training.%s has to be a whole number of %s, not %g", path,
+                           rows[i].name, dt_interval_unit_names[rows[i].interval->unit],
+                           rows[i].interval->count);
+    return 0;
+}
+
 int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *path,
                         struct dt_error *err)
 {
@@ -509,6 +553,7 @@ int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *
                        "%s: training.batch_ramp_start %ld is beyond "
                        "training.gradient_accumulation_steps %ld",
                        path, s->training.batch_ramp_start, s->training.gradient_accumulation_steps);
+    DT_TRY(check_intervals(s, path, err));
     DT_TRY(check_elastic(s, path, err));
     return check_needs(s, path, err);
 }

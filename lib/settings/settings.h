@@ -44,10 +44,17 @@ struct dt_settings {
                            * spike
                            */
         long seed;
-        long log_interval, eval_interval, eval_batches; /* eval_interval 0: never */
-        long save_interval;                             /* 0: only at the end */
-        char trace_steps[DT_SETTING_STRING_SIZE];       /* "A:B" or "A"; "": none */
+        struct dt_config_amount log_interval;  /* units: enum dt_interval_unit */
+        struct dt_config_amount eval_interval; /* 0: never */
+        struct dt_config_amount save_interval; /* 0: only at the end */
+        long eval_batches;
+        char trace_steps[DT_SETTING_STRING_SIZE]; /* "A:B" or "A"; "": none */
     } training;
+    struct {
+        int moments;                              /* enum dt_moment_type */
+        int offload;                              /* enum dt_offload */
+        char offload_dir[DT_SETTING_STRING_SIZE]; /* "": TMPDIR or /var/tmp */
+    } optimizer;
     struct {
         int backend;                             /* index in dt_comm_backend_names */
         char rendezvous[DT_SETTING_STRING_SIZE]; /* of ranks not started by MPI; or "" */

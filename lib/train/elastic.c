@@ -76,6 +76,7 @@ int dt_elastic_open_world(struct dt_training *t, struct dt_error *err)
                      err));
     t->comm = t->self;
     t->leads = dt_comm_rank(t->comm) == 0;
+    t->logged_waited = 0;
     t->peak = t->options.peak * dt_comm_size(t->comm);
     return 0;
 }

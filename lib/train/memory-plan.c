@@ -18,6 +18,7 @@ struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
         .scratch = state->bytes.scratch,
         .activations = activations,
         .snapshot = dt_snapshot_bytes(snapshot),
+        .file = dt_optimizer_file_bytes(&state->optimizer),
     };
     p.weights = dt_model_bytes(model) + state->bytes.weights - (model->bare ? 0 : p.parameters);
     p.device =

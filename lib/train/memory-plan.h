@@ -17,6 +17,7 @@ struct dt_memory_plan { /* bytes */
     size_t device;      /* the sum of those above: allocated on the device */
     size_t snapshot;    /* host memory of checkpoints */
     size_t total;
+    size_t file; /* on disk: optimizer state with optimizer.offload file */
 };
 
 /* activations: dt_pipeline_executor_bytes. */

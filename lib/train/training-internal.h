@@ -12,6 +12,7 @@
 #include "parallel/local-sgd.h"
 #include "parallel/pipeline-executor.h"
 #include "parallel/watchdog.h"
+#include "settings/interval.h"
 #include "shard/loader.h"
 #include "train/memory-plan.h"
 #include "train/metrics-file.h"
@@ -113,11 +114,13 @@ struct dt_training {
     struct dt_progress_state updated; /* and the progress after it */
     bool returned;                    /* this process was left out of a generation */
     bool has_led;                     /* this process was rank 0 of the last generation */
+    double started;                   /* of this step, by dt_clock_now */
     bool unfinished;      /* what follows an update is not done: comparisons, metrics, checkpoint */
     double busy_seconds;  /* of computing, without waiting, since the last search for stragglers */
     int64_t busy_batches; /* micro-batches computed in these */
     double logged_seconds; /* progress.seconds and tokens at the last logged step */
     uint64_t logged_tokens;
+    double logged_waited; /* dt_comm_waited at that step */
     /* Validation: one batch. */
     struct dt_batch batch;
     uint32_t *val_ids;                        /* batch x (T + 1) */
@@ -175,6 +178,12 @@ bool dt_elastic_can_go_on(struct dt_training *training);
  * skipped. */
 int dt_training_update(struct dt_training *training, struct dt_step_report *report,
                        struct dt_error *err) DT_MUST_CHECK;
+
+/* Which intervals end with the step from before to after, bits of enum dt_due; of those
+ * in minutes, or of the others. */
+unsigned dt_training_due(const struct dt_training *training, bool minutes,
+                         const struct dt_interval_position *before,
+                         const struct dt_interval_position *after);
 
 /* batch-order.c: starts after that number of samples. dt_batch_order_next returns the position of
  * the next micro-batch, for dt_loader_options.next_position. */

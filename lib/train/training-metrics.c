@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "train/training-internal.h"
 #include "json/json-number.h"
@@ -85,6 +89,43 @@ int dt_training_log_ranks(struct dt_training *t, struct dt_error *err)
     return write_line(t, err);
 }
 
+/* The number of a line "NAME:   N kB" of /proc/self/status, in bytes; 0: there is none. */
+static uint64_t find_bytes(const char *status, const char *name)
+{
+    const char *line = strstr(status, name);
+    return line ? (uint64_t)strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+/* It reads the file without stdio, since a step allocates nothing. */
+static void add_memory(const struct dt_training *t, struct dt_buffer *line)
+{
+    char status[4096];
+    const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = file >= 0 ? read(file, status, sizeof status - 1) : -1;
+    if (file >= 0)
+        close(file);
+    status[bytes > 0 ? bytes : 0] = '\0';
+    dt_buffer_printf(line, ",\"device_memory\":%zu", t->memory.total);
+    if (bytes > 0)
+        dt_buffer_printf(line, ",\"resident_memory\":%" PRIu64 ",\"peak_memory\":%" PRIu64,
+                         find_bytes(status, "\nVmRSS:"), find_bytes(status, "\nVmHWM:"));
+}
+
+/* Members that differ between runs of the same bits. */
+static void add_use(struct dt_training *t, const struct dt_step_report *r, struct dt_buffer *line)
+{
+    const double length = (double)t->settings.training.sequence_length;
+    const double waited = dt_comm_waited(t->comm);
+    dt_json_add_fixed(line, "tokens_per_second", r->tokens_per_second, 1);
+    dt_json_add_fixed(line, "samples_per_second", r->tokens_per_second / length, 3);
+    dt_json_add_fixed(line, "mfu", r->mfu, 4);
+    add_memory(t, line);
+    dt_buffer_printf(line, ",\"ranks\":%d", dt_comm_size(t->comm));
+    if (dt_comm_size(t->comm) > 1)
+        dt_json_add_fixed(line, "waited_seconds", waited - t->logged_waited, 3);
+    t->logged_waited = waited;
+}
+
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     char hex[DT_SUM_HASH_HEX];
@@ -93,8 +134,8 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
     dt_json_add_real(line, "loss", r->loss, 9);
     dt_json_add_real(line, "lr", r->learning_rate, 9);
     dt_json_add_real(line, "grad_norm", r->gradient_norm, 9);
-    dt_json_add_fixed(line, "tokens_per_second", r->tokens_per_second, 1);
-    dt_json_add_fixed(line, "mfu", r->mfu, 4);
+    dt_json_add_real(line, "epoch", (double)t->progress.samples / (double)t->samples, 9);
+    add_use(t, r, line);
     dt_buffer_printf(line, ",\"batch_hash\":\"%s\"", dt_sum_hash_hex(&r->batch_hash, hex));
     dt_buffer_printf(line, ",\"parameter_hash\":\"%s\"", dt_sum_hash_hex(&r->parameter_hash, hex));
     if (t->settings.training.batch_ramp_tokens > 0)

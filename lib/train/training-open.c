@@ -205,7 +205,7 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
 static int open_validation(struct dt_training *t, const struct dt_training_options *o,
                            struct dt_error *err)
 {
-    const bool wanted = t->settings.training.eval_interval > 0;
+    const bool wanted = t->settings.training.eval_interval.count > 0;
     const bool named = strcmp(t->settings.data.val_split, DT_VAL_SPLIT) != 0;
     int rc = DT_EMISSING;
     if (wanted && dt_dataset_has_splits(o->data))
@@ -460,6 +460,7 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
     t->progress.residual_ranks = residuals ? dt_comm_size(t->mesh.data.all) : 0;
     t->first_step = t->progress.step;
     t->logged_seconds = t->progress.seconds;
+    t->logged_waited = dt_comm_waited(t->comm);
     t->logged_tokens = t->progress.samples * (uint64_t)t->settings.training.sequence_length;
     return rc;
 }

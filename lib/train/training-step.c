@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "model/context-parallel.h"
 #include "optim/learning-rate.h"
@@ -30,8 +31,9 @@ static int skip_update(struct dt_training *t, struct dt_step_report *r, struct d
     return 0;
 }
 
-/* Flags that ranks combine in every step. */
-enum { FLAG_STOP = 1, FLAG_SAVING = 2, FLAG_JOINED = 4 };
+/* Flags that ranks combine in every step. Those above are enum dt_due, of rank 0: intervals in
+ * minutes. */
+enum { FLAG_STOP = 1, FLAG_SAVING = 2, FLAG_JOINED = 4, FLAG_DUE = 8 };
 
 /* Context of struct dt_micro_batch_source. */
 struct step_source {
@@ -106,12 +108,32 @@ static int run_batches(struct dt_training *t, double scale, struct dt_token_sums
     return dt_mesh_sum_tokens(&t->mesh, sums, err);
 }
 
+unsigned dt_training_due(const struct dt_training *t, bool minutes,
+                         const struct dt_interval_position *before,
+                         const struct dt_interval_position *after)
+{
+    const struct dt_config_amount *intervals[] = {&t->settings.training.log_interval,
+                                                  &t->settings.training.eval_interval,
+                                                  &t->settings.training.save_interval};
+    unsigned due = 0;
+    for (int i = 0; i < 3; i++)
+        if ((intervals[i]->unit == DT_INTERVAL_UNIT_MINUTES) == minutes &&
+            dt_interval_is_due(&t->settings, intervals[i], t->samples, before, after))
+            due |= 1U << i;
+    return due;
+}
+
 /* Whether any rank was asked to stop: the run stops, or an elastic one loses that rank. Starts the
  * next phase of a background checkpoint when all ranks are idle. */
 static int exchange_flags(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     unsigned flags = t->stop && *t->stop ? FLAG_STOP : 0;
     unsigned char any;
+    const struct dt_interval_position last = {.seconds = t->progress.timed},
+                                      now = {.seconds =
+                                                 t->progress.seconds + dt_clock_now() - t->started};
+    if (t->leads)
+        flags |= FLAG_DUE * dt_training_due(t, true, &last, &now);
     if (!dt_checkpoint_writer_idle(t->writer))
         flags |= FLAG_SAVING;
     if (dt_elastic_is_joined(t))
@@ -119,6 +141,8 @@ static int exchange_flags(struct dt_training *t, struct dt_step_report *r, struc
     DT_TRY(dt_mesh_combine_flags(&t->mesh, (unsigned char)flags, &any, err));
     if (!(any & FLAG_SAVING))
         dt_checkpoint_writer_advance(t->writer);
+    r->due = any / FLAG_DUE;
+    r->timed = now.seconds;
     t->regroups = (any & FLAG_JOINED) != 0;
     if (dt_elastic_let_go(t, t->mesh.flags, FLAG_STOP))
         r->stop = r->leaves = (flags & FLAG_STOP) != 0;
@@ -208,6 +232,7 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
         dt_compression_rescale(&t->state.compression,
                                t->progress.loss_scale.factor / r->loss_scale);
     t->progress.step++;
+    t->progress.timed = r->timed;
     if (t->local.active &&
         dt_local_sgd_due(&t->local, t->progress.step, t->settings.training.max_steps))
         DT_TRY(dt_local_sgd_synchronize(&t->local, err));

@@ -106,12 +106,6 @@ static bool is_done(const struct dt_training *t)
     return t->progress.step >= t->settings.training.max_steps || dt_training_stopped_early(t);
 }
 
-static bool due(const struct dt_training *t, long interval)
-{
-    return t->progress.step == t->settings.training.max_steps ||
-           (interval > 0 && t->progress.step % interval == 0);
-}
-
 /* Starts a checkpoint. metrics.jsonl is fsync'ed first, so that its lines reach the checkpoint's
  * step even after a power failure. */
 static int begin_checkpoint(struct dt_training *t, struct dt_error *err)
@@ -139,7 +133,7 @@ static int check_updates(const struct dt_training *t, struct dt_error *err)
 static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     bool best = t->progress.best_step == t->progress.step;
-    bool regular = due(t, t->settings.training.save_interval) && t->progress.skipped_in_row == 0;
+    bool regular = (r->due & DT_DUE_CHECKPOINT) && t->progress.skipped_in_row == 0;
     if (t->run == NULL || (!best && !is_done(t) && !regular && !t->saves))
         return 0;
     if (is_done(t)) {
@@ -169,7 +163,7 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
     if (interval > 0 && r->step % interval == 0 && same &&
         dt_watchdog_compare_parameters(&t->state, err) < 0)
         return dt_fail_context(err, "step %ld", r->step);
-    if (!due(t, t->settings.training.log_interval))
+    if (!(r->due & DT_DUE_LOG))
         return 0;
     struct dt_straggler straggler;
     DT_TRY(dt_watchdog_find_straggler(t->comm, t->busy_seconds, t->busy_batches, &straggler, err));
@@ -183,14 +177,20 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
 /* One update. */
 static int advance(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    double start = dt_clock_now(), waited = dt_comm_waited(t->comm);
+    const struct dt_interval_position before = {t->progress.step, t->progress.samples, 0};
+    double waited = dt_comm_waited(t->comm);
+    t->started = dt_clock_now();
     *r = (struct dt_step_report){.val_loss = NAN, .ema_val_loss = NAN, .val_accuracy = NAN};
     dt_checkpoint_writer_failed(t->writer, &r->save_error);
     DT_TRY(dt_training_update(t, r, err));
-    double seconds = dt_clock_now() - start;
+    double seconds = dt_clock_now() - t->started;
     t->progress.seconds += seconds;
     t->busy_seconds += seconds - (dt_comm_waited(t->comm) - waited);
     t->busy_batches += t->state.dp.rounds;
+    const struct dt_interval_position after = {t->progress.step, t->progress.samples, 0};
+    r->due |= dt_training_due(t, false, &before, &after);
+    if (t->progress.step == t->settings.training.max_steps)
+        r->due = DT_DUE_LOG | DT_DUE_VALIDATION | DT_DUE_CHECKPOINT;
     r->step = t->progress.step;
     r->seconds = t->progress.seconds;
     r->tokens = t->progress.samples * (uint64_t)t->settings.training.sequence_length;
@@ -202,9 +202,9 @@ static int advance(struct dt_training *t, struct dt_step_report *r, struct dt_er
 static int finish(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     DT_TRY(watch(t, r, err));
-    if (due(t, t->settings.training.log_interval) || r->step == 1 || r->skipped > 0)
+    if ((r->due & DT_DUE_LOG) || r->step == 1 || r->skipped > 0)
         DT_TRY(dt_training_log_step(t, r, err));
-    if (t->val && due(t, t->settings.training.eval_interval))
+    if (t->val && (r->due & DT_DUE_VALIDATION))
         DT_TRY(dt_training_validate(t, r, err));
     DT_TRY(save_if_due(t, r, err));
     t->saves = false;

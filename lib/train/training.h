@@ -90,6 +90,9 @@ enum dt_skip {
     DT_SKIP_SPIKE
 };
 
+/* What follows a step because its interval has ended. */
+enum dt_due { DT_DUE_LOG = 1, DT_DUE_VALIDATION = 2, DT_DUE_CHECKPOINT = 4 };
+
 struct dt_step_report {
     long step;             /* this step, counted from 1 */
     uint64_t tokens;       /* consumed so far */
@@ -99,6 +102,8 @@ struct dt_step_report {
     double tokens_per_second, mfu; /* since the last logged step; mfu 0: peak unknown; NaN: above 1,
                                     * because the machine was slower when the peak was measured */
     double loss_scale;             /* of this step; 1: none */
+    unsigned due;                  /* bits of enum dt_due */
+    double timed; /* seconds of training when this rank compared them with intervals in minutes */
     enum dt_skip skip;
     long skipped; /* updates skipped so far, if this one was; otherwise 0 */
     bool logged;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/steps.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "base/progress.h"
 #include "checkpoint/checkpoint.h"
 #include "formats/model-directory.h"
-#include "settings/settings.h"
+#include "settings/interval.h"
 #include "token/tokenizer.h"
 #include "tokenizer-files/tokenizer-files.h"
 #include "train/step-trace.h"
@@ -30,7 +31,9 @@ struct verification {
     long first, last; /* the steps to verify */
     struct dt_settings settings;
     struct dt_progress progress;
-    long log_interval;                             /* of the run */
+    struct dt_config_amount log_interval;          /* of the run */
+    bool timed_validations;                        /* by an interval in minutes */
+    uint64_t samples;                              /* of an epoch */
     long equal_until;                              /* the last step with a line that is equal */
     long lines, validations, hash_lines, compared; /* that are equal: lines of both files,
                                                     * checkpoints */
@@ -166,11 +169,16 @@ static int miss_line(struct verification *v, long step, const char *kind, struct
 }
 
 /* A step without a training line. */
-static int check_unlogged(struct verification *v, long step, struct dt_error *err)
+static int check_unlogged(struct verification *v, const struct dt_step_report *r,
+                          struct dt_error *err)
 {
-    bool is_due = step == 1 || step == v->settings.training.max_steps ||
-                  (v->log_interval > 0 && step % v->log_interval == 0);
-    return is_due && is_certain(v, step) ? miss_line(v, step, "training", err) : 0;
+    const uint64_t length = (uint64_t)v->settings.training.sequence_length;
+    const struct dt_interval_position before = {r->step - 1, (r->tokens - r->batch_tokens) / length,
+                                                0},
+                                      after = {r->step, r->tokens / length, 0};
+    bool is_due = r->step == 1 || r->step == v->settings.training.max_steps ||
+                  dt_interval_is_due(&v->settings, &v->log_interval, v->samples, &before, &after);
+    return is_due && is_certain(v, r->step) ? miss_line(v, r->step, "training", err) : 0;
 }
 
 static int compare_validation(struct verification *v, const struct dt_step_report *r,
@@ -182,7 +190,7 @@ static int compare_validation(struct verification *v, const struct dt_step_repor
         return !isnan(r->val_loss) && is_certain(v, r->step)
                    ? miss_line(v, r->step, "validation", err)
                    : 0;
-    if (isnan(r->val_loss) && !is_certain(v, r->step))
+    if (isnan(r->val_loss) && (v->timed_validations || !is_certain(v, r->step)))
         return 0;
     const struct number numbers[] = {
         {"validation loss", hint(v), line->loss, r->val_loss},
@@ -259,9 +267,11 @@ static void reset_layout(struct dt_settings *s)
 /* What does not change results: nothing is written, and every step is compared. */
 static void reset_output(struct dt_settings *s)
 {
-    s->training.log_interval = 1;
+    s->training.log_interval = (struct dt_config_amount){.count = 1};
+    if (s->training.eval_interval.unit == DT_INTERVAL_UNIT_MINUTES) /* only after the last step */
+        s->training.eval_interval = (struct dt_config_amount){.count = (double)LONG_MAX};
     s->training.patience = 0;
-    s->training.save_interval = 0;
+    s->training.save_interval.count = 0;
     s->checkpoint.background = false;
     *s->training.trace_steps = '\0';
 }
@@ -308,13 +318,18 @@ static long checkpoint_after(const struct verification *v, long step)
     return newest_checkpoint(v);
 }
 
+static bool has_equal_interval(const struct dt_config_amount *a, const struct dt_config_amount *b)
+{
+    return a->count == b->count && a->unit == b->unit;
+}
+
 /* A run that was resumed with another max_steps has another learning rate schedule, and other
  * intervals have other lines. */
 static bool has_equal_lines(const struct dt_settings *a, const struct dt_settings *b)
 {
     return a->training.max_steps == b->training.max_steps &&
-           a->training.log_interval == b->training.log_interval &&
-           a->training.eval_interval == b->training.eval_interval;
+           has_equal_interval(&a->training.log_interval, &b->training.log_interval) &&
+           has_equal_interval(&a->training.eval_interval, &b->training.eval_interval);
 }
 
 /* Steps from + 1 .. *end have equal settings. */
@@ -407,6 +422,7 @@ static int set_up(struct verification *v, long end, struct dt_error *err)
     struct dt_settings *s = &v->settings;
     reset_layout(s);
     v->log_interval = s->training.log_interval;
+    v->timed_validations = s->training.eval_interval.unit == DT_INTERVAL_UNIT_MINUTES;
     reset_output(s);
     DT_TRY(change_layout(s, v->options, err));
     if (v->options->deep)
@@ -437,7 +453,7 @@ static int compare_lines(struct verification *v, const struct dt_step_report *r,
                          struct dt_error *err)
 {
     const struct dt_recorded_step *line = dt_recorded_steps_find(&v->metrics, r->step);
-    DT_TRY(line ? compare_line(v, line, r, err) : check_unlogged(v, r->step, err));
+    DT_TRY(line ? compare_line(v, line, r, err) : check_unlogged(v, r, err));
     return v->differs ? 0 : compare_validation(v, r, err);
 }
 
@@ -483,7 +499,10 @@ static int run_steps(struct verification *v, struct dt_training *t, long from, l
                      struct dt_error *err)
 {
     struct dt_sum_hash hash;
+    struct dt_training_facts facts;
     long step = from;
+    dt_training_facts(t, &facts);
+    v->samples = facts.samples;
     DT_TRY(check_start(v, t, from, err));
     while (step < end && !v->differs)
         DT_TRY(recompute(v, t, &step, err));

@@ -13,8 +13,8 @@ static void save_alone(struct dt_comm *world, void *context)
     struct dt_step_report report = {0};
     struct dt_error error;
     (void)context;
-    job.settings.training.save_interval = 1;
-    job.settings.training.log_interval = 100;
+    job.settings.training.save_interval.count = 1;
+    job.settings.training.log_interval.count = 100;
     assert_int_equal(dt_device_open(&dev, "cpu", 1, &error), 0);
     struct dt_training *t = open_rank(&job, world, dev);
     if (dt_comm_rank(world) == 0) {

@@ -17,8 +17,8 @@ static struct dt_settings settings_of(enum dt_compress compress)
     s.training.gradient_accumulation_steps = 5;
     s.training.max_steps = 6;
     s.training.warmup_steps = 2;
-    s.training.eval_interval = 0;
-    s.training.save_interval = 3;
+    s.training.eval_interval.count = 0;
+    s.training.save_interval.count = 3;
     s.distributed.compress = compress;
     s.distributed.compress_share = 0.05;
     s.distributed.local_steps = 3;

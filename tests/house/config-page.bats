@@ -42,6 +42,7 @@ first_line() {
             range="$(sed -E 's/.* must be (from .*), not .*/\1/' <<<"$output")"
             run dt-train --set "$key=0.50001" --print-config
             [[ "$output" == *"a whole number"* ]] && kind=Integer || kind=Real
+            dt-train --set "$key=1 minute" --print-config >out 2>&1 && kind=Interval
             wanted="$kind, $range: " ;;
         *" must be one of "*) wanted="Choice: " ;;
         *" must be true or false"*) wanted="Truth: " ;;

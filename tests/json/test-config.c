@@ -16,12 +16,14 @@ struct object {
     bool shuffle;
     int color;
     char name[DT_SETTING_STRING_SIZE];
+    struct dt_config_amount pause;
 };
 
 #define AT(field) offsetof(struct object, field)
 
 static const char *const colors[] = {"red", "green", NULL};
 static const char *const paints[] = {"true", "red", "none", "green", NULL};
+static const char *const units[] = {"steps", "epochs", NULL};
 static const struct dt_setting schema[] = {
     {"run.steps", DT_SETTING_INT, AT(steps), "1000", 1, 1e6},
     {"run.any", DT_SETTING_INT, AT(any), "-5"},
@@ -30,6 +32,7 @@ static const struct dt_setting schema[] = {
     {"run.shuffle", DT_SETTING_BOOL, AT(shuffle), "true"},
     {"look.color", DT_SETTING_CHOICE, AT(color), "green", .choices = colors},
     {"look.name", DT_SETTING_STRING, AT(name), "it's"},
+    {"look.pause", DT_SETTING_AMOUNT, AT(pause), "10", 0.5, 1e9, .choices = units},
     {"look.paint", DT_SETTING_ALIAS, .initial = "look.color", .words = paints},
     {"other.pace", DT_SETTING_ALIAS, .initial = "run.rate"},
     {"other.wheels", DT_SETTING_FIXED, .initial = "4", .advice = "build another car"},
@@ -95,6 +98,40 @@ static void files_change_what_they_name(void **state)
     assert_false(o.shuffle);
     assert_int_equal(o.color, 0);
     assert_string_equal(o.name, "a \"b\" 'c'");
+}
+
+static void amounts_have_units(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        double count;
+        int unit;
+        const char *printed;
+    } rows[] = {{"7", 7, 0, "7"},
+                {"1.5k", 1500, 0, "1500"},
+                {"2k steps", 2000, 0, "2000"},
+                {"1 epoch", 1, 1, "1 epochs"},
+                {"0.5epochs", 0.5, 1, "0.5 epochs"},
+                {"10M  epochs", 10e6, 1, "10000000 epochs"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct object o;
+        struct dt_buffer text = DT_BUFFER_EMPTY, printed = DT_BUFFER_EMPTY;
+        dt_buffer_printf(&text, "look:\n  pause: %s\n", rows[i].text);
+        assert_int_equal(read_text(text.data, &o), 0);
+        assert_true(o.pause.count == rows[i].count);
+        assert_int_equal(o.pause.unit, rows[i].unit);
+        dt_config_print_value(dt_config_assigned(schema, "look.pause"), &o, &printed);
+        assert_string_equal(printed.data, rows[i].printed);
+        dt_buffer_release(&text);
+        dt_buffer_release(&printed);
+    }
+    assert_refused("look:\n  pause: 7 miles\n", "2:10: look.pause must be a number, or one "
+                                                "followed by steps, epochs, not '7 miles'");
+    assert_refused("look:\n  pause: epochs\n", "2:10: look.pause must be a number, or one "
+                                               "followed by steps, epochs, not 'epochs'");
+    assert_refused("look:\n  pause: 0.1 epochs\n",
+                   "2:10: look.pause must be from 0.5 to 1000000000, not '0.1 epochs'");
 }
 
 static void files_that_say_nothing_change_nothing(void **state)
@@ -304,8 +341,9 @@ static void settings_print_as_people_write_them(void **state)
     struct dt_buffer yaml = DT_BUFFER_EMPTY;
     dt_config_defaults(schema, &o);
     dt_config_print(schema, &o, &yaml);
-    assert_string_equal(yaml.data, "run:\n  steps: 1000\n  any: -5\n  rate: 0.0006\n"
-                                   "  shuffle: true\nlook:\n  color: green\n  name: 'it''s'\n");
+    assert_string_equal(yaml.data,
+                        "run:\n  steps: 1000\n  any: -5\n  rate: 0.0006\n"
+                        "  shuffle: true\nlook:\n  color: green\n  name: 'it''s'\n  pause: 10\n");
     dt_buffer_release(&yaml);
 }
 
@@ -354,6 +392,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_those_of_the_schema),
         cmocka_unit_test(files_change_what_they_name),
+        cmocka_unit_test(amounts_have_units),
         cmocka_unit_test(files_that_say_nothing_change_nothing),
         cmocka_unit_test(unknown_names_are_named_with_the_likely_one),
         cmocka_unit_test(what_is_given_twice_is_refused),

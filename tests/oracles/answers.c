@@ -158,7 +158,7 @@ static int step(struct dt_model *m, float *gradients, struct dt_error *err)
     s.training.warmup_steps = 0;
     s.training.learning_rate = 0.01;
     s.training.epsilon = 0.1;
-    dt_optimizer_init(&o, &m->table, NULL, &s);
+    dt_optimizer_init(&o, &m->table, NULL, NULL, &s);
     dt_optimizer_layout_state(&o, &arena);
     int rc = dt_arena_allocate(&arena, m->device, err);
     if (rc == 0) {

@@ -41,7 +41,7 @@ static inline struct dt_settings invariant_settings(enum dt_family family)
     s.training.gradient_accumulation_steps = 8;
     s.training.max_steps = 3;
     s.training.warmup_steps = 1;
-    s.training.eval_interval = 0;
+    s.training.eval_interval.count = 0;
     s.training.grad_clip = 0.5; /* below most norms, so that they count */
     s.training.ema_decay = 0.9;
     s.distributed.invariant = true;

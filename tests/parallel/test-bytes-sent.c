@@ -395,8 +395,8 @@ static void count_steps_alone(struct dt_settings *s)
 {
     s->training.max_steps = 3;
     s->training.warmup_steps = 2;
-    s->training.eval_interval = 0;
-    s->training.log_interval = 1000;
+    s->training.eval_interval.count = 0;
+    s->training.log_interval.count = 1000;
     s->distributed.overlap = false;
 }
 

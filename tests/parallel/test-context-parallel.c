@@ -19,7 +19,7 @@ static struct dt_settings settings_of(bool llama)
     s.training.gradient_accumulation_steps = 4;
     s.training.max_steps = STEPS;
     s.training.warmup_steps = 2;
-    s.training.eval_interval = 0;
+    s.training.eval_interval.count = 0;
     s.training.grad_clip = 0.5; /* below most norms, so that they count */
     return s;
 }
@@ -145,7 +145,7 @@ static void a_resumed_run_has_the_bits_of_an_uninterrupted_one(void **state)
     struct dt_settings s = settings_of(false);
     s.distributed.cp = 2;
     s.distributed.zero_stage = 1;
-    s.training.save_interval = 3;
+    s.training.save_interval.count = 3;
     struct job straight = run_new(4, &s);
     char *run = dt_path_join(scratch, "new");
     assert_int_equal(dt_file_remove_tree(run, &err), 0);

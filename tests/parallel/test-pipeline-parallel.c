@@ -13,7 +13,7 @@ static struct dt_settings settings_of(long stages, long chunks, long batches)
     s.training.gradient_accumulation_steps = batches;
     s.training.max_steps = 4;
     s.training.warmup_steps = 2;
-    s.training.eval_interval = 0;
+    s.training.eval_interval.count = 0;
     s.distributed.pp = stages;
     s.distributed.virtual_stages = chunks;
     s.distributed.schedule =

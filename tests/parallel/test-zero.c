@@ -15,7 +15,7 @@ static struct dt_settings settings_of(bool llama, int ranks, int each)
     s.training.gradient_accumulation_steps = ranks * each - (each > 1);
     s.training.max_steps = STEPS;
     s.training.warmup_steps = 2;
-    s.training.eval_interval = 0;
+    s.training.eval_interval.count = 0;
     return s;
 }
 
@@ -119,7 +119,7 @@ static void any_zero_stage_resumes_from_any_other(void **state)
     struct dt_settings s = settings_of(true, 4, 2);
     s.distributed.invariant = true;
     struct job straight = run_new(2, &s);
-    s.training.save_interval = 3;
+    s.training.save_interval.count = 3;
     for (int stage = 0; stage <= 3; stage++) {
         char *name = dt_asprintf("resumed-%d", stage);
         s.distributed.zero_stage = stage;
@@ -130,6 +130,30 @@ static void any_zero_stage_resumes_from_any_other(void **state)
         struct job job = run_job(2 + stage % 2, &s, name, 1000);
         check_same(&straight, &job);
         free(name);
+    }
+}
+
+static void coded_moments_are_independent_of_ranks_zero_stages_and_resumes(void **state)
+{
+    (void)state;
+    for (int type = DT_MOMENT_TYPE_BF16; type <= DT_MOMENT_TYPE_INT8; type++) {
+        struct dt_settings s = settings_of(true, 4, 2);
+        s.distributed.invariant = true;
+        struct job fp32 = run_new(1, &s);
+        s.optimizer.moments = type;
+        struct job alone = run_new(1, &s);
+        assert_true(alone.hash != fp32.hash);
+        s.training.save_interval.count = 3;
+        s.optimizer.offload = DT_OFFLOAD_FILE;
+        for (int stage = 0; stage <= 3; stage++) {
+            char *name = dt_asprintf("coded-%d-%d", type, stage);
+            s.distributed.zero_stage = stage;
+            run_job(1 + stage, &s, name, 4); /* ends one step after the checkpoint */
+            s.distributed.zero_stage = 3 - stage;
+            struct job job = run_job(4 - stage, &s, name, 1000);
+            check_same(&alone, &job);
+            free(name);
+        }
     }
 }
 
@@ -215,8 +239,8 @@ static void compressed_and_rare_synchronization_costs_little_loss(void **state)
     struct dt_settings s = settings_of(false, 2, 1);
     s.training.batch_size = 8;
     s.training.max_steps = 66; /* the last but one step does not synchronize */
-    s.training.save_interval = 0;
-    s.training.log_interval = 1000;
+    s.training.save_interval.count = 0;
+    s.training.log_interval.count = 1000;
     s.distributed.overlap = false;
     s.distributed.compress_share = 0.1;
     struct job exact = run_new(2, &s);
@@ -335,6 +359,7 @@ int main(void)
         cmocka_unit_test(every_zero_stage_has_the_same_bits_in_16_bits_and_with_an_ema),
         cmocka_unit_test(invariant_runs_are_independent_of_ranks_and_zero_stages),
         cmocka_unit_test(any_zero_stage_resumes_from_any_other),
+        cmocka_unit_test(coded_moments_are_independent_of_ranks_zero_stages_and_resumes),
         cmocka_unit_test(a_skipped_reduction_changes_the_result),
         cmocka_unit_test(zero_stages_save_memory),
         cmocka_unit_test(hybrid_sharding_keeps_what_one_group_would),

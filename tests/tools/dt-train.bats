@@ -127,6 +127,41 @@ train() {
     grep -q "hidden_size: 32" a.yaml
 }
 
+@test "intervals of samples, tokens and epochs are those of steps, also after a resume" {
+    # Steps of 4 samples of 32 tokens.
+    dt-train -q -j 1 "${small[@]}" -o steps "$data"
+    dt-train -q -j 1 "${small[@]}" --set training.log_interval=40samples \
+        --set 'training.eval_interval=3840 tokens' --set training.save_interval=2560tokens \
+        --set training.max_steps=30 -o samples "$data"
+    dt-train -q -j 1 "${small[@]}" --set training.log_interval=40samples \
+        --set 'training.eval_interval=3840 tokens' --set training.save_interval=2560tokens \
+        -o samples "$data"
+    diff <(jq -c '[.step, has("val_loss")]' steps/metrics.jsonl) <(jq -c '[.step, has("val_loss")]' samples/metrics.jsonl)
+    diff <(ls steps) <(ls samples | grep -v step-00000030)
+    epoch=$(jq 'select(.step == 60) | .epoch // empty' steps/metrics.jsonl)
+    dt-train -q -j 1 "${small[@]}" --set training.log_interval="$epoch epochs" -o epochs "$data"
+    [ "$(jq -c 'select(.loss) | .step' epochs/metrics.jsonl | paste -sd ' ')" = "1 60" ]
+    dt-verify steps samples --quiet
+}
+
+@test "intervals in minutes are those of the clock" {
+    dt-train -q -j 1 "${small[@]}" --set training.max_steps=200 \
+        --set training.log_interval=0.002minutes --set training.eval_interval=0.004minutes -o run "$data"
+    # Each line of a multiple of 0.12 s, and no other but the first and the last.
+    jq -s '[.[] | select(.loss)][1:-1] | map(.time / 0.12 | floor) | length > 0 and . == unique' run/metrics.jsonl |
+        grep -q true
+    [ "$(jq -c 'select(.loss)' run/metrics.jsonl | wc -l)" -lt 150 ]
+    dt-verify steps run --quiet
+}
+
+@test "lines of metrics have the epoch, memory and ranks" {
+    train
+    jq -es '[.[] | select(.loss)] | all(.epoch > 0 and .ranks == 1 and .device_memory > 0 and
+        .samples_per_second > 0 and .peak_memory >= .resident_memory and .resident_memory > 1e6 and
+        (has("waited_seconds") | not))' run/metrics.jsonl
+    dt-train -q "${small[@]}" --dry-run "$data" | grep -qE "^total +$(jq -s '.[0].device_memory' run/metrics.jsonl) "
+}
+
 @test "configuration errors name file, line, column and the key that was meant" {
     printf 'training:\n  batch_size: 4\n  learnin_rate: 1\n' >bad.yaml
     run dt-train -c bad.yaml -o run "$data"

@@ -73,7 +73,7 @@ static inline struct dt_settings small_settings(void)
     s.training.max_steps = 20;
     s.training.warmup_steps = 5;
     s.training.learning_rate = 1e-2;
-    s.training.log_interval = 1;
+    s.training.log_interval.count = 1;
     return s;
 }
 
@@ -142,7 +142,7 @@ static inline uint64_t train(const char *engine, int threads, const char *name, 
 static inline void check_resuming(struct dt_settings *s, const char *straight_name,
                                   const char *name)
 {
-    s->training.save_interval = 3;
+    s->training.save_interval.count = 3;
     uint64_t straight = train("cpu", 2, straight_name, "auto", 99, NULL, s);
     train("cpu", 2, name, "auto", 8, NULL, s); /* dies two steps after step-6 */
     assert_true(straight == train("cpu", 2, name, "auto", 99, NULL, s));

@@ -74,6 +74,8 @@ static void planned_memory_is_allocated_memory(void **state)
                 s.training.optimizer = optimizer;
                 s.training.ema_decay = precision == 1 ? 0.5 : 0;
                 s.checkpoint.background = recompute == 1;
+                s.optimizer.moments = optimizer == DT_OPTIMIZER_KIND_MUON ? 0 : recompute;
+                s.optimizer.offload = precision == 2 ? DT_OFFLOAD_FILE : DT_OFFLOAD_NONE;
                 check_plan(dev, &s, name);
                 free(name);
             }
@@ -108,6 +110,13 @@ static void each_memory_saving_setting_saves_memory(void **state)
     s = small_settings();
     s.training.optimizer = DT_OPTIMIZER_KIND_SGD;
     assert_true(planned_bytes(dev, &s) < full);
+    s = small_settings();
+    s.optimizer.moments = DT_MOMENT_TYPE_BF16;
+    size_t half = planned_bytes(dev, &s);
+    s.optimizer.moments = DT_MOMENT_TYPE_INT8;
+    size_t quarter = planned_bytes(dev, &s);
+    s.optimizer.offload = DT_OFFLOAD_FILE;
+    assert_true(planned_bytes(dev, &s) < quarter && quarter < half && half < full);
     s = small_settings();
     s.checkpoint.background = true;
     assert_true(planned_bytes(dev, &s) > full);

@@ -40,7 +40,7 @@ static void resuming_and_activation_checkpointing_change_no_bit(void **state)
             char *stopped = dt_asprintf("stopped-%d-%d", precision, optimizer);
             s.training.optimizer = optimizer;
             s.model.dropout = 0.1;
-            s.training.save_interval = 3;
+            s.training.save_interval.count = 3;
             uint64_t hash = train("cpu", 2, straight, "none", 99, NULL, &s);
             s.training.recompute = 1;
             train("cpu", 2, stopped, "auto", 8, NULL, &s);
@@ -92,7 +92,7 @@ static void an_overflow_is_recovered_from(void **state)
     struct dt_step_report report;
     long overflows = 0;
     s.training.max_skipped = 0;
-    s.training.save_interval = 4;
+    s.training.save_interval.count = 4;
     assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
     struct dt_ops ops = *dev->ops;
     ops.exact_sum = squares_or_infinity;

@@ -14,8 +14,8 @@ static struct dt_settings traced_settings(void)
     s.training.gradient_accumulation_steps = 4;
     s.training.max_steps = 4;
     s.training.warmup_steps = 1;
-    s.training.save_interval = 2;
-    s.training.eval_interval = 2;
+    s.training.save_interval.count = 2;
+    s.training.eval_interval.count = 2;
     s.training.ema_decay = 0.9;
     s.distributed.invariant = true;
     strcpy(s.training.trace_steps, "1:3");

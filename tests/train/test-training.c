@@ -147,7 +147,7 @@ static void a_checkpoint_with_a_compressed_optimizer_is_resumed(void **state)
     struct dt_settings s = small_settings();
     struct dt_device *dev;
     struct dt_training *t;
-    s.training.save_interval = 3;
+    s.training.save_interval.count = 3;
     uint64_t straight = train("cpu", 2, "straight-of-compressed", "auto", 99, NULL, &s);
     train("cpu", 2, "compressed", "auto", 8, NULL, &s);
     compress_optimizer("compressed");
@@ -335,7 +335,7 @@ static void a_checkpoint_of_the_same_step_is_replaced(void **state)
 {
     (void)state;
     struct dt_settings s = small_settings();
-    s.training.save_interval = 10;
+    s.training.save_interval.count = 10;
     uint64_t hash = train("cpu", 2, "replaced", "auto", 99, NULL, &s);
     char *latest = dt_path_join(scratch, "replaced/latest");
     assert_int_equal(dt_file_replace_symlink("step-00000010", latest, &err), 0);
@@ -428,7 +428,7 @@ static void updates_that_are_not_finite_are_skipped(void **state)
     struct dt_training *t;
     uint64_t hashes[3];
     overflows = "00110001010000000000";
-    s.training.save_interval = 4;
+    s.training.save_interval.count = 4;
     s.training.max_skipped = 2;
     assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
     for (int i = 0; i < 3; i++) {
@@ -486,7 +486,7 @@ static void too_many_skipped_updates_end_the_run(void **state)
     struct dt_device *dev;
     struct dt_training *t;
     overflows = "00001110000000000000";
-    s.training.save_interval = 2;
+    s.training.save_interval.count = 2;
     s.training.max_skipped = 2;
     s.checkpoint.keep_last = 1;
     assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
@@ -547,7 +547,7 @@ static void checkpoints_in_the_background_are_the_same(void **state)
     (void)state;
     struct dt_settings s = small_settings();
     s.training.ema_decay = 0.9;
-    s.training.save_interval = 1;
+    s.training.save_interval.count = 1;
     s.checkpoint.keep_last = 2;
     uint64_t hash = train("cpu", 2, "foreground", "none", 99, NULL, &s);
     s.checkpoint.background = true;
@@ -578,7 +578,7 @@ static void a_checkpoint_that_fails_in_the_background_is_reported(void **state)
     struct dt_step_report report;
     int reports = 0;
     s.checkpoint.background = true;
-    s.training.save_interval = 5;
+    s.training.save_interval.count = 5;
     assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
     assert_int_equal(open_run(&t, dev, &s, "taken", "none"), 0);
     char *run = dt_path_join(scratch, "taken"), *away = dt_path_join(scratch, "away");
@@ -706,7 +706,7 @@ static void loss_statistics_are_resumed(void **state)
     s.training.learning_rate = 1e-7;  /* the loss stays where it is */
     s.training.max_skipped = 100;
     s.training.max_steps = 130;
-    s.training.save_interval = 115;
+    s.training.save_interval.count = 115;
     uint64_t straight = train("cpu", 2, "guarded", "none", 200, NULL, &s);
     train("cpu", 2, "guarded-stopped", "auto", 117, NULL, &s);
     assert_true(straight == train("cpu", 2, "guarded-stopped", "auto", 200, NULL, &s));

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "settings/interval.h"
+
+#include <math.h>
+
+/* How many intervals a position has completed. */
+static double completed(const struct dt_settings *s, const struct dt_config_amount *interval,
+                        uint64_t samples, const struct dt_interval_position *at)
+{
+    switch ((enum dt_interval_unit)interval->unit) {
+    case DT_INTERVAL_UNIT_STEPS:
+        return floor((double)at->step / interval->count);
+    case DT_INTERVAL_UNIT_TOKENS:
+        return floor((double)at->samples * (double)s->training.sequence_length / interval->count);
+    case DT_INTERVAL_UNIT_SAMPLES:
+        return floor((double)at->samples / interval->count);
+    case DT_INTERVAL_UNIT_EPOCHS:
+        return floor((double)at->samples / (interval->count * (double)samples));
+    case DT_INTERVAL_UNIT_MINUTES:
+        return floor(at->seconds / (60 * interval->count));
+    }
+    return 0;
+}
+
+bool dt_interval_is_due(const struct dt_settings *s, const struct dt_config_amount *interval,
+                        uint64_t samples, const struct dt_interval_position *before,
+                        const struct dt_interval_position *after)
+{
+    return interval->count > 0 &&
+           completed(s, interval, samples, after) > completed(s, interval, samples, before);
+}
