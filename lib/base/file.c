@@ -563,7 +563,7 @@ int dt_file_probe(const char *path, struct dt_error *err)
         return there;
     if (lstat(path, &st) == 0)
         return dt_fail(err, DT_EIO, "cannot open '%s': is a link to nothing", path);
-    return 0;
+    return errno == ENOENT || errno == ENOTDIR ? 0 : dt_fail_errno(err, "cannot open '%s'", path);
 }
 
 int dt_file_make_directories(const char *path, struct dt_error *err)
