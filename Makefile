@@ -178,7 +178,7 @@ UNIT_CXX := $(wildcard tests/*/test-*.cpp)
 UNITS    := $(UNIT_SRC:tests/%.c=$B/tests/%) $(UNIT_CXX:tests/%.cpp=$B/tests/%)
 SLOW     := $(filter $B/tests/full/%,$(UNITS)) $(wildcard tests/full/*.bats)
 UNITS    := $(filter-out $(SLOW),$(UNITS))
-PRELOADS := $(patsubst %,$B/tests/%.so,comm/no-mac/crypto tools/count-allocations tools/fail-allocation \
+PRELOADS := $(patsubst %,$B/tests/%.so,comm/no-mac/crypto faults/fail-call tools/count-allocations \
               tools/log-durability tools/skip-sleeps)
 # Only programs of tests can inject faults: base/fault.h.
 FAULTS   := $B/obj/tests/fault-injection.o
@@ -416,7 +416,7 @@ test-seconds: ## copy measured wall times to tests/seconds
 
 # check-MODULE runs the tests in tests/MODULE; without that directory, those that include a header
 # of the module.
-TESTED := $(sort $(filter-out full,$(notdir $(patsubst %/,%,$(dir $(BATS) $(UNIT_SRC) $(UNIT_CXX))))))
+TESTED := $(sort $(filter-out full faults,$(notdir $(patsubst %/,%,$(dir $(BATS) $(UNIT_SRC) $(UNIT_CXX))))))
 covering = $(filter $(if $(filter $1,$(TESTED)),$B/tests/$1/%,$(patsubst tests/%.c,$B/tests/%,\
            $(shell grep -l '^#include "$1/' $(UNIT_SRC)))),$(UNITS))
 CHECKED := $(sort $(TESTED) $(MODULES))
@@ -428,6 +428,12 @@ check-cuda check-device check-tools: $(CUDA_EMULATED)
 T_FILES := $(patsubst tests/%.c,$B/tests/%,$(patsubst tests/%.cpp,$B/tests/%,$T))
 test: all $(PRELOADS) $(FAULTY) $(ANSWERS) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-loader.c, .bats or man/...
 	@$(RUN_TESTS) $(T_FILES)
+
+check-faults: all $(PRELOADS) ## each call of each program fails in turn (hours); POINTS=N: N calls of each command
+	@rm -rf $B/faults && mkdir -p $B/faults && \
+	  export PATH='$(abspath $B)/bin':"$$PATH" DT_ENGINES='$(abspath $B)/lib/dt' OMP_WAIT_POLICY=passive LC_ALL=C.UTF-8 && \
+	  (cd $B/faults && '$(CURDIR)/tests/faults/make-inputs') && \
+	  exec tests/faults/inject $(POINTS:%=--points %) -j $(JOBS) $B '$(abspath $B)/faults'
 
 check-full: all $(SLOW) $(PRELOADS) $(FAULTY) ## the tests that take long
 	@export TEST_TIMEOUT=7200 && $(RUN_TESTS) $(SLOW)
@@ -656,7 +662,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always wheel deb container gpu-bundle check-gpu bench-gpu losses-gpu check-full check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always wheel deb container gpu-bundle check-gpu bench-gpu losses-gpu check-full check-faults check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories corpus html pictures fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-mlflow oracles-scores install \
         uninstall format clean help

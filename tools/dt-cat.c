@@ -468,15 +468,18 @@ static struct dt_lineage *lineage;
 static int write_foreign_lineage(struct dt_error *err)
 {
     static const char *const suffixes[] = {"", ".bin", ".idx", NULL};
+    mode_t mode;
     int rc = 0;
-    if (dt_file_is_directory(opt.output))
-        return dt_lineage_write_inside(lineage, opt.output, err);
-    for (int i = 0; rc == 0 && suffixes[i]; i++) {
+    for (int i = 0; rc >= 0 && suffixes[i]; i++) {
         char *path = dt_asprintf("%s%s", opt.output, suffixes[i]);
-        rc = dt_file_is_regular(path) ? dt_lineage_write_beside(lineage, path, err) : 0;
+        rc = dt_file_look(path, &mode, err);
+        if (rc == 1 && S_ISDIR(mode) && i == 0)
+            rc = dt_lineage_write_inside(lineage, path, err);
+        else if (rc == 1 && S_ISREG(mode))
+            rc = dt_lineage_write_beside(lineage, path, err);
         free(path);
     }
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 static int add_source_to(struct dt_converter *c, struct printer *p, const char *path,

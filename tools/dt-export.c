@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -371,6 +372,7 @@ static int write_lineage(const char *tokenizer, const struct dt_model_config *co
                          struct dt_error *err)
 {
     struct dt_lineage *l = dt_lineage_new();
+    mode_t mode;
     int rc = tokenizer ? dt_lineage_add_path(l, tokenizer, err) : 0;
     for (int i = 0; rc == 0 && i < opt.models.count; i++)
         rc = dt_lineage_add_path(l, opt.models.items[i], err);
@@ -378,8 +380,8 @@ static int write_lineage(const char *tokenizer, const struct dt_model_config *co
         rc = dt_lineage_add_path(l, opt.adapter, err);
     if (rc == 0 && format->suffix == NULL)
         rc = write_inside(l, config, err);
-    else if (rc == 0 && dt_file_is_regular(opt.output))
-        rc = dt_lineage_write_beside(l, opt.output, err);
+    else if (rc == 0 && (rc = dt_file_look(opt.output, &mode, err)) == 1)
+        rc = S_ISREG(mode) ? dt_lineage_write_beside(l, opt.output, err) : 0;
     dt_lineage_free(l);
     return rc;
 }

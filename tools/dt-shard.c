@@ -142,9 +142,13 @@ static int check_inputs(const struct dt_shard_info *info, const struct dt_shard_
     dt_shard_add_provenance(provenance, seen, info->provenance);
     for (int i = 1; rc == 0 && i < sources->count; i++) {
         const char *path = sources->items[i].path;
-        if (!dt_file_is_regular(path))
+        mode_t mode;
+        rc = dt_file_look(path, &mode, err);
+        if (rc == 0 || (rc == 1 && !S_ISREG(mode))) {
+            rc = 0;
             continue;
-        rc = dt_shard_reader_open(&r, path, err);
+        }
+        rc = rc < 0 ? rc : dt_shard_reader_open(&r, path, err);
         if (rc < 0)
             break;
         rc = dt_shard_check_same(info, dt_shard_reader_info(r), path, err);

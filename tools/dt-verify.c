@@ -16,13 +16,15 @@
 #include "verify/steps.h"
 
 static struct {
-    const char *output, *documents, *data, *init_from, *deep, *device;
+    const char *signature, *output, *documents, *data, *init_from, *deep, *device;
     struct dt_string_list inputs, set;
     long from, threads;
     bool plan, quiet;
 } opt = {.output = "replay", .device = "cpu", .from = -1};
 
 static const struct dt_option options[] = {
+    {"signature", 0, DT_OPTION_STRING, &opt.signature, "KEYS",
+     "also verify that a key of the file KEYS signed each manifest", .reads = true},
     {"output", 'o', DT_OPTION_STRING, &opt.output, "DIR",
      "replay in the new directory DIR (default: replay)"},
     {"input", 0, DT_OPTION_LIST, &opt.inputs, "OLD=NEW",
@@ -54,7 +56,7 @@ static int run_files(struct dt_verify_report *r, char **operands, int count, str
     if (count == 0)
         dt_program_usage("files needs a PATH");
     for (int i = 0; i < count; i++)
-        DT_TRY(dt_verify_files(operands[i], r, err));
+        DT_TRY(dt_verify_files(operands[i], opt.signature, r, err));
     return 0;
 }
 
@@ -144,7 +146,7 @@ static int run_document(struct dt_verify_report *r, char **operands, int count,
 
 /* The modes: a row here, a function above, the mode itself in lib/verify/MODE.c. */
 static const struct dt_use uses[] = {
-    {"files", "PATH ...", NULL, ""},
+    {"files", "PATH ...", NULL, "signature"},
     {"replay", "PATH", NULL, "output input plan"},
     {"steps", "RUN [A:B]", NULL, "data from init-from deep set device threads quiet"},
     {"document", "RUN ID", NULL, "documents data"},

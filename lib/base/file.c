@@ -544,16 +544,26 @@ bool dt_file_is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+int dt_file_look(const char *path, mode_t *mode, struct dt_error *err)
+{
+    struct stat st = {0};
+    int rc = stat(path, &st);
+    *mode = st.st_mode;
+    if (rc < 0 && errno != ENOENT && errno != ENOTDIR)
+        return dt_fail_errno(err, "cannot open '%s'", path);
+    return rc == 0;
+}
+
 int dt_file_probe(const char *path, struct dt_error *err)
 {
     struct stat st;
-    if (stat(path, &st) == 0)
-        return 1;
-    if (errno != ENOENT && errno != ENOTDIR)
-        return dt_fail_errno(err, "cannot open '%s'", path);
+    mode_t mode;
+    int there = dt_file_look(path, &mode, err);
+    if (there != 0)
+        return there;
     if (lstat(path, &st) == 0)
         return dt_fail(err, DT_EIO, "cannot open '%s': is a link to nothing", path);
-    return 0;
+    return errno == ENOENT || errno == ENOTDIR ? 0 : dt_fail_errno(err, "cannot open '%s'", path);
 }
 
 int dt_file_make_directories(const char *path, struct dt_error *err)

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -97,6 +98,9 @@ int dt_file_check_distinct(const char *const *paths, size_t count,
 
 bool dt_file_is_directory(const char *path);
 bool dt_file_is_regular(const char *path);
+/* 1 and the type and permissions of what the path names; 0 if it names nothing. DT_EIO if that
+ * cannot be determined, which the two above take for "no". */
+int dt_file_look(const char *path, mode_t *mode, struct dt_error *err) DT_MUST_CHECK;
 /* 1 if the path exists, 0 if not. DT_EIO if that cannot be determined (no permission to search a
  * directory, a loop of links) and for a dangling link: to skip such a file would go unnoticed. */
 int dt_file_probe(const char *path, struct dt_error *err) DT_MUST_CHECK;

@@ -683,11 +683,17 @@ int dt_checkpoint_find(const char *run, char **path, struct dt_error *err)
     char name[NAME_SIZE], *latest = dt_path_join(run, LATEST);
     struct stat st;
     *path = NULL;
-    if (lstat(latest, &st) == 0) { /* a dangling link: a damaged run, not a new one */
+    int rc = lstat(latest, &st);
+    if (rc == 0) { /* a dangling link: a damaged run, not a new one */
         *path = latest;
         return 0;
     }
+    if (errno != ENOENT && errno != ENOTDIR)
+        rc = dt_fail_errno(err, "cannot look at '%s'", latest);
+    else
+        rc = 0;
     free(latest);
+    DT_TRY(rc);
     DT_TRY(list_steps(run, LONG_MAX, &list, err));
     if (list.count > 0)
         *path = dt_path_join(run, name_of(list.steps[0], name));

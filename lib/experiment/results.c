@@ -240,7 +240,8 @@ int dt_results_write(FILE *file, struct json_object *line, const char *path, str
 {
     char *text = text_of(line);
     int rc = 0;
-    if (fputs(text, file) == EOF || putc('\n', file) == EOF || fflush(file) != 0)
+    if (fputs(text, file) == EOF || putc('\n', file) == EOF || fflush(file) != 0 ||
+        (fsync(fileno(file)) < 0 && errno != EINVAL)) /* EINVAL: not a file, but a device or pipe */
         rc = dt_fail_errno(err, "cannot write '%s'", path);
     free(text);
     return rc;

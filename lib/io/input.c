@@ -438,17 +438,16 @@ static int fill_plain(struct dt_input *in, struct dt_error *err)
     if (!in->utf16)
         return fill(in, out, err);
     compact(out);
-    for (size_t before = out->to, taken; out->to == before; w->from += taken) {
+    bool ended = false;
+    for (size_t before = out->to, taken; out->to == before && !ended; w->from += taken) {
         size_t had = w->to - w->from;
         if (had < 4) /* a character may need more */
             DT_TRY(fill(in, w, err));
-        bool ended = had < 4 && w->to - w->from == had;
+        ended = had < 4 && w->to - w->from == had;
         out->to += dt_utf16_decode(in->big, w->data + w->from, w->to - w->from, ended,
                                    out->data + out->to, PLAIN_SIZE - out->to, &taken);
         if (ended && taken < had)
             return truncated(in, "UTF-16 text ends inside a character", err);
-        if (ended)
-            break;
     }
     return 0;
 }

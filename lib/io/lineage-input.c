@@ -197,15 +197,16 @@ int dt_lineage_find_files(const char *path, struct dt_lineage_input **inputs, in
         return dt_fail_errno(err, "cannot open directory '%s'", path);
     *inputs = dt_alloc((size_t)found + 1, sizeof **inputs);
     for (int i = 0; i < found; i++) {
-        struct stat st;
+        mode_t mode;
         char *file = dt_path_join(path, names[i]->d_name);
-        if (rc == 0 && stat(file, &st) == 0 && S_ISREG(st.st_mode))
+        rc = rc < 0 ? rc : dt_file_look(file, &mode, err);
+        if (rc == 1 && S_ISREG(mode))
             rc = take_file(&(*inputs)[(*count)++], path, names[i]->d_name, err);
         free(file);
         free(names[i]);
     }
     free(names);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 /* The manifest of a directory; NULL: none. */
@@ -227,12 +228,13 @@ static int find_inputs(const char *path, struct dt_lineage_input **inputs, int *
                        struct dt_error *err)
 {
     const char *manifest = NULL;
-    struct stat st;
-    if (stat(path, &st) < 0 || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
-        return 0;
-    if (S_ISDIR(st.st_mode))
+    mode_t mode;
+    int there = dt_file_look(path, &mode, err);
+    if (there <= 0 || (!S_ISDIR(mode) && !S_ISREG(mode)))
+        return there < 0 ? there : 0;
+    if (S_ISDIR(mode))
         DT_TRY(find_manifest(path, &manifest, err));
-    if (S_ISDIR(st.st_mode) && manifest == NULL)
+    if (S_ISDIR(mode) && manifest == NULL)
         return dt_lineage_find_files(path, inputs, count, err);
     *inputs = dt_alloc(1, sizeof **inputs);
     *count = 1;
@@ -264,9 +266,11 @@ int dt_lineage_read(const char *path, struct json_object **records, struct dt_er
 {
     struct dt_lineage_input *inputs;
     int count;
+    mode_t mode;
     char *latest = dt_path_join(path, "latest");
-    bool is_run = dt_file_is_directory(latest);
-    int rc = dt_lineage_find_inputs(is_run ? latest : path, &inputs, &count, err);
+    int rc = dt_file_look(latest, &mode, err);
+    rc = rc < 0 ? rc
+                : dt_lineage_find_inputs(rc && S_ISDIR(mode) ? latest : path, &inputs, &count, err);
     free(latest);
     DT_TRY(rc);
     *records = count == 1 && inputs[0].upstream ? json_object_get(inputs[0].upstream) : NULL;

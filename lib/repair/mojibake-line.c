@@ -284,7 +284,9 @@ uint64_t dt_mojibake_repair_line(const char *line, size_t size, struct dt_buffer
         bool windows = e < 7;
         struct bytes b = {(const unsigned char *)bytes.data, bytes.size, windows, 0};
         repaired = decode(&b, out);
-        unsigned after = dt_mojibake_strangeness(out->data + before, out->size - before);
+        unsigned after = out->size > before
+                             ? dt_mojibake_strangeness(out->data + before, out->size - before)
+                             : 0;
         if (after > strange || (after == strange && b.whole < 2) || b.whole == 0)
             repaired = 0;
         if (repaired == 0)

@@ -12,6 +12,7 @@
 #include "io/sealed-json.h"
 #include "shard/manifest.h"
 #include "shard/shard.h"
+#include "verify/signature.h"
 #include "json/json.h"
 
 #define CHECKPOINT_MANIFEST "trainer/manifest.json"
@@ -20,6 +21,7 @@
 struct listing {
     const char *directory;
     const char *manifest;      /* within the directory */
+    const char *signers;       /* NULL: no signature is needed */
     struct json_object *files; /* an object: the listed names; owned */
     struct dt_verify_report *report;
     uint64_t agree, differ;
@@ -49,7 +51,8 @@ static int visit_entry(struct listing *l, const char *name, struct dt_error *err
     int rc = lstat(path, &st) < 0 ? dt_fail_errno(err, "cannot look at '%s'", path) : 0;
     if (rc == 0 && S_ISDIR(st.st_mode))
         rc = visit(l, name, err);
-    else if (rc == 0 && !is_known && strcmp(name, l->manifest) != 0) {
+    else if (rc == 0 && !is_known && strcmp(name, l->manifest) != 0 &&
+             !dt_signature_is_named(name, l->manifest)) {
         l->differ++;
         rc = dt_verify_report_differ(l->report, dt_asprintf("%s: is not listed", path), err);
     }
@@ -83,15 +86,16 @@ static int visit(struct listing *l, const char *below, struct dt_error *err)
 
 /* --- the manifest itself ---------------------------------------------------------------------- */
 
-/* The seal, and the records if it has them. *root is owned by the caller, NULL if it cannot be
- * read. */
+/* The signature, the seal, and the records if it has them. *root is owned by the caller, NULL if it
+ * cannot be read. */
 static int check_manifest(struct listing *l, struct json_object **root, struct dt_error *err)
 {
     struct dt_error reason;
     struct json_object *records;
     char *path = dt_path_join(l->directory, l->manifest);
     *root = NULL;
-    int rc = dt_sealed_json_check(path, &reason);
+    int rc = l->signers ? dt_signature_verify(path, l->signers, &reason) : 0;
+    rc = rc < 0 ? rc : dt_sealed_json_check(path, &reason);
     rc = rc < 0 ? rc : dt_json_read(path, root, &reason);
     if (rc >= 0 && json_object_object_get_ex(*root, "lineage", &records))
         rc = dt_lineage_check(records, path, &reason);
@@ -112,6 +116,16 @@ static int finish(struct listing *l, struct dt_error *err)
 
 /* --- a directory with a list of files: a checkpoint, an export -------------------------------- */
 
+/* A signature covers what its manifest states by SHA-256; the other hash can be forged. */
+static int check_covered(const struct listing *l, const char *path, struct json_object *entry,
+                         struct dt_error *err)
+{
+    bool covered = json_object_object_get_ex(entry, "sha256", NULL);
+    return l->signers == NULL || covered
+               ? 0
+               : dt_fail(err, DT_EFORMAT, "%s: has no SHA-256 in the signed %s", path, l->manifest);
+}
+
 static int check_listed(struct listing *l, struct json_object *list, struct dt_error *err)
 {
     int rc = 0;
@@ -121,6 +135,8 @@ static int check_listed(struct listing *l, struct json_object *list, struct dt_e
         char *path = dt_path_join(l->directory, name);
         int found = dt_path_check_inside(name, l->manifest, &reason);
         if (found == 0)
+            found = check_covered(l, path, entry, &reason);
+        if (found == 0)
             found = dt_directory_manifest_check(path, entry, &reason);
         rc = rc < 0 ? rc : count(l, found, &reason, err);
         free(path);
@@ -128,10 +144,11 @@ static int check_listed(struct listing *l, struct json_object *list, struct dt_e
     return rc;
 }
 
-static int check_list(const char *directory, const char *manifest, struct dt_verify_report *r,
-                      struct dt_error *err)
+static int check_list(const char *directory, const char *manifest, const char *signers,
+                      struct dt_verify_report *r, struct dt_error *err)
 {
-    struct listing l = {.directory = directory, .manifest = manifest, .report = r};
+    struct listing l = {
+        .directory = directory, .manifest = manifest, .signers = signers, .report = r};
     struct json_object *root, *list;
     struct dt_error reason;
     DT_TRY(check_manifest(&l, &root, err));
@@ -168,11 +185,13 @@ static int read_shard(const char *path, const struct dt_manifest_shard *shard, s
     return rc;
 }
 
-static int check_shard(const char *path, const struct dt_manifest_shard *shard,
-                       struct dt_error *err)
+static int check_shard(const struct listing *l, const char *path,
+                       const struct dt_manifest_shard *shard, struct dt_error *err)
 {
     char hex[DT_SHA256_HEX];
     uint64_t bytes;
+    if (*shard->sha256 == '\0' && l->signers)
+        return dt_fail(err, DT_EFORMAT, "%s: has no SHA-256 in the signed %s", path, l->manifest);
     if (*shard->sha256 == '\0')
         return read_shard(path, shard, err);
     DT_TRY(dt_sha256_file(path, &bytes, hex, err));
@@ -193,15 +212,17 @@ static int check_split(struct listing *l, const struct dt_manifest_split *split,
         struct dt_error reason;
         char *path = dt_path_join(l->directory, split->shards[i].file);
         dt_json_object_add(l->files, split->shards[i].file, dt_json_new_boolean(true));
-        rc = count(l, check_shard(path, &split->shards[i], &reason), &reason, err);
+        rc = count(l, check_shard(l, path, &split->shards[i], &reason), &reason, err);
         free(path);
     }
     return rc;
 }
 
-static int check_shards(const char *directory, struct dt_verify_report *r, struct dt_error *err)
+static int check_shards(const char *directory, const char *signers, struct dt_verify_report *r,
+                        struct dt_error *err)
 {
-    struct listing l = {.directory = directory, .manifest = DT_MANIFEST_NAME, .report = r};
+    struct listing l = {
+        .directory = directory, .manifest = DT_MANIFEST_NAME, .signers = signers, .report = r};
     struct dt_manifest manifest = {0};
     struct json_object *root;
     struct dt_error reason;
@@ -221,18 +242,21 @@ static int check_shards(const char *directory, struct dt_verify_report *r, struc
 
 /* --- a file with its record beside it --------------------------------------------------------- */
 
-static int check_beside(const char *path, const char *beside, struct dt_verify_report *r,
-                        struct dt_error *err)
+static int check_beside(const char *path, const char *beside, const char *signers,
+                        struct dt_verify_report *r, struct dt_error *err)
 {
-    struct listing l = {.directory = ".", .manifest = beside, .report = r};
+    struct listing l = {.directory = ".", .manifest = beside, .signers = signers, .report = r};
     struct json_object *root;
     struct dt_error reason;
     if (*beside == '/')
         l.directory = "/";
     DT_TRY(check_manifest(&l, &root, err));
     int rc = 0;
-    if (root)
-        rc = count(&l, dt_directory_manifest_check(path, root, &reason), &reason, err);
+    if (root && l.differ == 0) {
+        rc = check_covered(&l, path, root, &reason);
+        rc = rc < 0 ? rc : dt_directory_manifest_check(path, root, &reason);
+        rc = count(&l, rc, &reason, err);
+    }
     json_object_put(root);
     return rc < 0 || l.differ > 0
                ? rc
@@ -240,7 +264,8 @@ static int check_beside(const char *path, const char *beside, struct dt_verify_r
 }
 
 /* path is a file, or the record of one. */
-static int check_file(const char *path, struct dt_verify_report *r, struct dt_error *err)
+static int check_file(const char *path, const char *signers, struct dt_verify_report *r,
+                      struct dt_error *err)
 {
     size_t n = strlen(path), suffix = strlen(DT_LINEAGE_SUFFIX);
     bool is_record = n > suffix && strcmp(path + n - suffix, DT_LINEAGE_SUFFIX) == 0;
@@ -250,7 +275,7 @@ static int check_file(const char *path, struct dt_verify_report *r, struct dt_er
     if (rc == 0)
         rc = dt_fail(err, DT_EMISSING, "%s: has no record: '%s' does not exist", file, beside);
     else if (rc > 0)
-        rc = check_beside(file, beside, r, err);
+        rc = check_beside(file, beside, signers, r, err);
     free(beside);
     free(file);
     return rc;
@@ -272,7 +297,8 @@ static int is_checkpoint(const struct dirent *e)
 }
 
 /* All checkpoints of a run. */
-static int check_run(const char *path, struct dt_verify_report *r, struct dt_error *err)
+static int check_run(const char *path, const char *signers, struct dt_verify_report *r,
+                     struct dt_error *err)
 {
     struct dirent **names;
     int found = scandir(path, &names, is_checkpoint, alphasort), rc = 0;
@@ -280,7 +306,7 @@ static int check_run(const char *path, struct dt_verify_report *r, struct dt_err
         return dt_fail_errno(err, "cannot open directory '%s'", path);
     for (int i = 0; i < found; i++) {
         char *checkpoint = dt_path_join(path, names[i]->d_name);
-        rc = rc < 0 ? rc : check_list(checkpoint, CHECKPOINT_MANIFEST, r, err);
+        rc = rc < 0 ? rc : check_list(checkpoint, CHECKPOINT_MANIFEST, signers, r, err);
         free(checkpoint);
         free(names[i]);
     }
@@ -290,7 +316,8 @@ static int check_run(const char *path, struct dt_verify_report *r, struct dt_err
     return rc;
 }
 
-int dt_verify_files(const char *path, struct dt_verify_report *r, struct dt_error *err)
+int dt_verify_files(const char *path, const char *signers, struct dt_verify_report *r,
+                    struct dt_error *err)
 {
     static const char *const lists[] = {CHECKPOINT_MANIFEST, DT_LINEAGE_FILE, NULL};
     int found = dt_file_probe(path, err);
@@ -298,12 +325,12 @@ int dt_verify_files(const char *path, struct dt_verify_report *r, struct dt_erro
     if (found == 0)
         return dt_fail(err, DT_EMISSING, "%s: does not exist", path);
     if (!dt_file_is_directory(path))
-        return check_file(path, r, err);
+        return check_file(path, signers, r, err);
     for (int i = 0; lists[i]; i++) {
         DT_TRY(found = has(path, lists[i], err));
         if (found)
-            return check_list(path, lists[i], r, err);
+            return check_list(path, lists[i], signers, r, err);
     }
     DT_TRY(found = has(path, DT_MANIFEST_NAME, err));
-    return found ? check_shards(path, r, err) : check_run(path, r, err);
+    return found ? check_shards(path, signers, r, err) : check_run(path, signers, r, err);
 }

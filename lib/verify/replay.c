@@ -28,10 +28,11 @@ static void release_target(struct target *t)
     free(t->name);
 }
 
-static bool has_file(const char *directory, const char *name)
+/* 1, 0, or an error. */
+static int has_file(const char *directory, const char *name, struct dt_error *err)
 {
     char *path = dt_path_join(directory, name);
-    bool found = access(path, F_OK) == 0;
+    int found = dt_file_probe(path, err);
     free(path);
     return found;
 }
@@ -39,13 +40,17 @@ static bool has_file(const char *directory, const char *name)
 static int find_target(struct target *t, const char *path, struct dt_error *err)
 {
     *t = (struct target){0};
+    int is_run = has_file(path, "latest", err);
+    DT_TRY(is_run);
     char *latest = dt_path_join(path, "latest");
-    t->path = realpath(has_file(path, "latest") ? latest : path, NULL);
+    t->path = realpath(is_run ? latest : path, NULL);
     free(latest);
     if (t->path == NULL)
         return dt_fail_errno(err, "cannot find '%s'", path);
     char *base = strrchr(t->path, '/');
-    if (!has_file(t->path, MANIFEST)) {
+    int is_checkpoint = has_file(t->path, MANIFEST, err);
+    DT_TRY(is_checkpoint);
+    if (!is_checkpoint) {
         t->name = dt_strdup(*dt_path_base(t->path) ? dt_path_base(t->path) : "output");
         return 0;
     }
@@ -305,7 +310,9 @@ static int run_make(const char *directory, const volatile sig_atomic_t *stop, st
 /* The directory is new, or that of a replay that was interrupted. */
 static int open_directory(const char *directory, struct dt_error *err)
 {
-    if (rmdir(directory) < 0 && errno != ENOENT && !has_file(directory, DT_REPLAY_MAKEFILE))
+    struct dt_error ignored;
+    if (rmdir(directory) < 0 && errno != ENOENT &&
+        has_file(directory, DT_REPLAY_MAKEFILE, &ignored) <= 0)
         return dt_fail(err, DT_EINVALID, "'%s' is not empty: name a new directory with -o",
                        directory);
     return dt_file_make_directories(directory, err);

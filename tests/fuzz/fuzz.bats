@@ -12,3 +12,22 @@ load ../helper
     [ "$status" -eq 0 ] || { echo "$output" | tail -n 40; return 1; }
     [ "$(grep -c '^fuzz-.*: nothing found' <<<"$output")" -eq "$(ls "$ROOT"/tests/fuzz/fuzz-*.c | wc -l)" ]
 }
+
+# The functions that open or parse what others wrote.
+readers='\b(dt_file_(read|open)|dt_json_(read|read_with_zeros|parse|scan_fail)|dt_input_open(_raw)?|dt_yaml_read|dt_config_read|dt_tensor_file_open|yaml_parser_parse|recv|fgets|getline)\('
+
+@test "each reader has a fuzzer, or a reason" {
+    cd "$ROOT"
+    grep -rlE --include='*.c' "$readers" lib tools | sort >"$T/found"
+    grep -v '^#' tests/fuzz/readers | cut -d ' ' -f 1 | sort | diff "$T/found" -
+    for target in $(sed -nE 's/^[a-z].* (fuzz-[a-z-]+)$/\1/p' tests/fuzz/readers | sort -u); do
+        [ -e "tests/fuzz/$target.c" ] || { echo "tests/fuzz/$target.c is missing"; return 1; }
+    done
+    refute grep -vE '^#|^[^ ]+ (fuzz-[a-z-]+|: .+)$' tests/fuzz/readers
+}
+
+@test "each fuzzer has a corpus" {
+    for source in "$ROOT"/tests/fuzz/fuzz-*.c; do
+        [ -n "$(ls "$ROOT/tests/fuzz/corpus/$(basename "$source" .c)")" ]
+    done
+}

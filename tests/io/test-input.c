@@ -319,6 +319,26 @@ static void utf16_with_a_mark_is_converted(void **state)
     }
 }
 
+/* One unit after the mark, and a half of a pair at the end. */
+static void the_last_character_of_utf16_is_read_once(void **state)
+{
+    (void)state;
+    for (int big = 0; big < 2; big++) {
+        struct dt_buffer file = DT_BUFFER_EMPTY, text = DT_BUFFER_EMPTY;
+        add_unit(&file, big, 0xfeff);
+        add_unit(&file, big, 'a');
+        dt_buffer_add_string(&text, "a");
+        write_file("utf16", &file, file.size);
+        assert_reads("utf16", &text);
+        add_unit(&file, big, 0xd83d);
+        dt_buffer_add_string(&text, "\xed\xa0\xbd");
+        write_file("utf16", &file, file.size);
+        assert_reads("utf16", &text);
+        dt_buffer_release(&file);
+        dt_buffer_release(&text);
+    }
+}
+
 static void raw_input_is_not_decoded(void **state)
 {
     (void)state;
@@ -455,6 +475,7 @@ int main(void)
         cmocka_unit_test(what_follows_compressed_data_is_an_error),
         cmocka_unit_test(a_dictionary_above_the_limit_is_an_error),
         cmocka_unit_test(utf16_with_a_mark_is_converted),
+        cmocka_unit_test(the_last_character_of_utf16_is_read_once),
         cmocka_unit_test(raw_input_is_not_decoded),
         cmocka_unit_test(reading_exactly_needs_all_the_bytes),
         cmocka_unit_test(lines_end_at_the_delimiter_or_the_end),

@@ -393,3 +393,48 @@ END
 card = huggingface_hub.ModelCard.load(sys.argv[1])
 assert card.data.library_name == "transformers" and card.data.pipeline_tag == "text-generation"' "$S/model/README.md"
 }
+
+# A key, and the file of its signers; signs what is given.
+sign() {
+    command -v ssh-keygen >/dev/null || skip "ssh-keygen is not installed"
+    [ -e key ] || ssh-keygen -q -t ed25519 -N '' -f key
+    echo "me@example.org $(cat key.pub)" >signers
+    ssh-keygen -q -Y sign -n dt -f key "$@" 2>/dev/null
+}
+
+@test "a signed manifest is verified: shards, a checkpoint, an export, a file" {
+    cp -r "$S/data" "$S/run" "$S/model" "$S"/tok.json* .
+    sign data/index.json run/step-*/trainer/manifest.json model/lineage.json tok.json.lineage.json
+    dt-verify files --signature signers data run model tok.json
+    dt-verify files data run model tok.json
+    fails dt-verify files --signature "$S/tok.json" data
+    [[ "$output" == "data/index.json: is not signed by a key of "* ]]
+}
+
+@test "a manifest without a signature, of another key, or changed after it was signed is refused" {
+    cp -r "$S/data" .
+    mkdir other && (cd other && sign "$OLDPWD/data/index.json" && mv "$OLDPWD/data/index.json.sig" sig)
+    sign data/index.json
+    mv other/sig data/index.json.sig
+    fails dt-verify files --signature signers data
+    [[ "${lines[0]}" == "data/index.json: is not signed by a key of 'signers': "* ]]
+    rm data/index.json.sig
+    fails dt-verify files --signature signers data
+    [[ "${lines[0]}" == "data/index.json: has no signature: 'data/index.json.sig' does not exist"* ]]
+    sign data/index.json
+    sed -i 's/"list"/"LIST"/' data/index.json
+    fails dt-verify files --signature signers data
+    [[ "${lines[0]}" == "data/index.json: is not signed by a key of 'signers': "* ]]
+    cp "$S/data/index.json" data
+    dt-verify files --signature signers data
+    printf x >>data/train-00000.dts
+    fails dt-verify files --signature signers data
+}
+
+@test "a signed manifest that states no SHA-256 covers nothing" {
+    cp -r "$S/model" .
+    jq '.files |= with_entries(.value |= del(.sha256)) | del(.seal)' model/lineage.json >l && mv l model/lineage.json
+    sign model/lineage.json
+    fails dt-verify files --signature signers model
+    [[ "$output" == *"has no SHA-256 in the signed lineage.json"* ]]
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* What runs leave, and what reads it: the first byte chooses, the others are the file. Metrics,
+ * rows of experiments, event files, timelines, the state of a checkpoint, its tensors, manifests,
+ * the ledger of a job. */
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/path.h"
+#include "checkpoint/progress-state.h"
+#include "experiment/readings.h"
+#include "experiment/results.h"
+#include "formats/tensor-file.h"
+#include "fuzz.h"
+#include "io/directory-manifest.h"
+#include "io/run-metrics.h"
+#include "io/sealed-json.h"
+#include "parts/ledger.h"
+#include "plot/timeline.h"
+#include "track/crc32c.h"
+#include "track/event-file.h"
+#include "track/follow.h"
+#include "track/points.h"
+#include "track/run-watch.h"
+#include "train/metrics-file.h"
+
+/* Writes the file, and returns its path. */
+static const char *write_file(const char *name, const void *data, size_t size)
+{
+    static char path[256];
+    struct dt_error err;
+    snprintf(path, sizeof path, "%s/%s", fuzz_directory(), name);
+    if (dt_file_write(path, data, size, &err) < 0)
+        abort();
+    return path;
+}
+
+static void read_metrics(const uint8_t *data, size_t size)
+{
+    const char *path = write_file("metrics.jsonl", data, size);
+    struct dt_run_metrics metrics;
+    struct dt_follower follower;
+    struct dt_point points[DT_MOST_POINTS];
+    struct json_object *line;
+    struct dt_error err;
+    bool found = true;
+    if (dt_run_metrics_read(&metrics, path, &err) == 0)
+        dt_run_metrics_release(&metrics);
+    struct json_object *values = dt_json_new_object();
+    (void)!dt_readings_add_metrics(values, path, NULL, &err);
+    json_object_put(values);
+    dt_follow(&follower, path);
+    while (dt_follow_next(&follower, &line, &found, &err) == 0 && found) {
+        (void)dt_points_of(line, points);
+        json_object_put(line);
+    }
+    dt_follow_end(&follower);
+}
+
+/* As a resumed run does; every line that is left is JSON. */
+static void continue_metrics(const uint8_t *data, size_t size)
+{
+    const char *path = write_file("metrics.jsonl", data, size);
+    struct dt_metrics metrics;
+    struct dt_error err;
+    if (dt_metrics_open(&metrics, path, 5, &err) == 0)
+        dt_metrics_close(&metrics);
+}
+
+static void read_rows(const uint8_t *data, size_t size)
+{
+    struct dt_results results;
+    struct dt_error err;
+    if (dt_results_read(&results, write_file("rows", data, size), &err) == 0)
+        dt_results_release(&results);
+}
+
+/* Records with the checksums that they need; the first byte of each is its length. */
+static void continue_events(const uint8_t *data, size_t size)
+{
+    struct dt_event_file *file;
+    struct dt_buffer framed = DT_BUFFER_EMPTY;
+    struct dt_error err;
+    for (size_t at = 0, n; at < size; at += 1 + n) {
+        n = data[at] < size - at - 1 ? data[at] : size - at - 1;
+        uint64_t length = n;
+        uint32_t head = dt_crc32c_masked((const unsigned char *)&length, sizeof length),
+                 tail = dt_crc32c_masked(data + at + 1, n);
+        dt_buffer_append(&framed, &length, sizeof length);
+        dt_buffer_append(&framed, &head, sizeof head);
+        dt_buffer_append(&framed, data + at + 1, n);
+        dt_buffer_append(&framed, &tail, sizeof tail);
+    }
+    write_file("events.out.tfevents.0000000001.a.1.0.dt-track", framed.data ? framed.data : "",
+               framed.size);
+    dt_buffer_release(&framed);
+    if (dt_event_file_open(&file, fuzz_directory(), 1, &err) == 0 &&
+        dt_event_file_close(file, &err) < 0)
+        abort();
+}
+
+/* Without gnuplot(1) nothing is drawn. */
+static void read_timeline(const uint8_t *data, size_t size)
+{
+    const char *path = write_file("trace", data, size);
+    struct dt_output out;
+    struct dt_error err;
+    setenv("PATH", "/nonexistent", 1);
+    if (dt_output_open(&out, "/dev/null", &err) < 0)
+        abort();
+    (void)!dt_plot_timeline(DT_PLOT_TEXT, "", path, &out, &err);
+    dt_output_abandon(&out);
+}
+
+static void read_state(const uint8_t *data, size_t size)
+{
+    const char *path = write_file("state.json", data, size);
+    struct dt_progress_state state = {0};
+    struct dt_error err;
+    uint64_t hash;
+    (void)!dt_sealed_json_check(path, &err);
+    (void)!dt_progress_state_read(&state, 0, path, &err);
+    (void)!dt_progress_state_hash(path, &hash, &err);
+    (void)dt_run_watch_state(fuzz_directory(), 1, path);
+    (void)!dt_directory_manifest_verify(fuzz_directory(), "state.json", &err);
+}
+
+static void read_tensors(const uint8_t *data, size_t size)
+{
+    static const struct dt_named_tensor tensors[] = {{.name = "a", .rank = 2, .shape = {3, 2}},
+                                                     {.name = "b", .rank = 1, .shape = {2}}};
+    const char *path = write_file("tensors", data, size);
+    struct dt_tensor_file file;
+    struct dt_error err;
+    float values[8];
+    uint64_t hash;
+    if (dt_tensor_file_open(&file, path, tensors, 2, false, &err) < 0)
+        return;
+    (void)!dt_tensor_file_read(&file, 0, 1, 5, values, &err);
+    (void)!dt_tensor_file_read(&file, 1, 0, 2, values, &err);
+    (void)!dt_tensor_file_hash(&file, &hash, &err);
+    dt_tensor_file_close(&file);
+}
+
+static void read_ledger(const uint8_t *data, size_t size)
+{
+    struct json_object *stages;
+    struct dt_error err;
+    write_file("a-000000-of-000001.json", data, size);
+    if (dt_ledger_read(&stages, fuzz_directory(), NULL, 0, &err) < 0)
+        return;
+    (void)dt_ledger_left(stages);
+    json_object_put(stages);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    void (*const readers[])(const uint8_t *, size_t) = {
+        read_metrics,  continue_metrics, read_rows,    continue_events,
+        read_timeline, read_state,       read_tensors, read_ledger};
+    if (size > 0)
+        readers[data[0] % 8](data + 1, size - 1);
+    return 0;
+}
