@@ -91,9 +91,13 @@ NVCC      ?= nvcc
 CUDA      ?= $(if $(STATIC_BUILD),0,$(if $(shell command -v $(NVCC) 2>/dev/null),1,0))
 CUDA_HOME ?= $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC) 2>/dev/null))))
 CUDA_LIB  := $(CUDA_HOME)/lib64
-CUDA_ARCHITECTURES := -gencode=arch=compute_80,code=sm_80 \
-                      -gencode=arch=compute_90a,code=sm_90a
-NVCC_FLAGS := -std=c++17 -O3 -Ilib $(CUDA_ARCHITECTURES) -Werror all-warnings \
+# Machine code for each of these, as far as this nvcc knows it, and PTX of the first for all others.
+CUDA_ARCHITECTURES ?= $(foreach a,80 86 89 90a 100 120,$(if $(filter sm_$(a:a=),$(NVCC_KNOWS)),$a))
+NVCC_KNOWS = $(shell $(NVCC) --list-gpu-code 2>/dev/null)
+SM_90A     := -gencode=arch=compute_90a,code=sm_90a
+GENCODE     = $(foreach a,$(CUDA_ARCHITECTURES),-gencode=arch=compute_$a,code=sm_$a) \
+              $(foreach a,$(firstword $(CUDA_ARCHITECTURES)),-gencode=arch=compute_$a,code=compute_$a)
+NVCC_FLAGS  = -std=c++17 -O3 -Ilib $(GENCODE) -Werror all-warnings \
               -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Werror
 ifeq ($(CUDA),1)
 ENGINES += $B/lib/dt/cuda.so
@@ -324,7 +328,7 @@ $B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu | deps-build
 	@mkdir -p $(@D)
 	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 # Only sm_90a has wgmma.
-$B/obj/lib/device/cuda/%-wgmma.cu.o: NVCC_FLAGS := $(filter-out %sm_80,$(NVCC_FLAGS))
+$B/obj/lib/device/cuda/%-wgmma.cu.o: GENCODE = $(SM_90A)
 # Bits of every engine: no contraction.
 $(patsubst %,$B/obj/lib/device/cuda/%.cu.o,combine exact-sum update) \
 $(patsubst %,$B/obj/%.o,$(wildcard lib/device/cuda/canonical/*.cu)): NVCC_FLAGS += -fmad=false
@@ -360,7 +364,7 @@ $(NCCL_EMULATED): $B/emulated/tests/cuda/nccl/nccl.cpp.o
 
 $B/tests/cuda/%: $B/emulated/tests/cuda/%.cpp.o $(EMULATED_OBJ) $(LIBDT)
 	@mkdir -p $(@D)
-	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
+	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) -rdynamic $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
 $B/traffic/%.o: % | deps-check
 	@mkdir -p $(@D)
@@ -586,6 +590,9 @@ oracles-torch: oracles ## the same with torch and transformers (gigabytes)
 oracles-datatrove: oracles ## the same with datatrove and spaCy (hundreds of megabytes)
 	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-datatrove.txt
 
+oracles-cuda: | deps-oracles ## headers of other CUDA versions, CuTe, and NVIDIA's disassembler (downloads gigabytes)
+	PYTHON=$(PYTHON) tests/oracles/cuda build/oracles/cuda
+
 oracles-mlflow: oracles ## the same with an MLflow server, TensorBoard and wandb (hundreds of megabytes)
 	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-mlflow.txt
 
@@ -664,6 +671,6 @@ help: ## list the targets
 
 .PHONY: all always wheel deb container gpu-bundle check-gpu bench-gpu losses-gpu check-full check-faults check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories corpus html pictures fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
-        oracles-datatrove oracles-mlflow oracles-scores install \
+        oracles-datatrove oracles-cuda oracles-mlflow oracles-scores install \
         uninstall format clean help
 -include $(shell find $B \( -name sysroot -o -path $B/container -o -path $B/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/cuda/ptx.cuh"
+#include "profile.h"
 #include "sanitizers.h"
 #include "settings.h"
 #include "toolkit/cuda_runtime_api.h"
@@ -55,6 +56,10 @@ struct warp_state {
     std::map<float *, std::vector<float>> sums; /* that are under way, by those of lane 0 */
 };
 warp_state warps[most_warps];
+
+constexpr unsigned multiprocessor_registers = 65536, most_registers = 248;
+unsigned registers[most_threads]; /* of each thread */
+unsigned free_registers;          /* that threads of the block have given */
 
 unsigned warp()
 {
@@ -249,6 +254,32 @@ static CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType, cuuint32_t r
     }
     map->data = data, map->rank = rank, map->swizzle = swizzle;
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* --- registers -------------------------------------------------------------------------------- */
+void take_registers(unsigned count)
+{
+    unsigned &mine = registers[current->number];
+    if (!profile().wgmma)
+        stop("setmaxnreg on a GPU that does not have it");
+    if (count < mine)
+        stop("setmaxnreg.inc to %u registers of a thread that has %u", count, mine);
+    while (free_registers < count - mine)
+        wait_on(&free_registers, "registers (setmaxnreg)");
+    free_registers -= count - mine;
+    mine = count;
+}
+
+void give_registers(unsigned count)
+{
+    unsigned &mine = registers[current->number];
+    if (!profile().wgmma)
+        stop("setmaxnreg on a GPU that does not have it");
+    if (count > mine)
+        stop("setmaxnreg.dec to %u registers of a thread that has %u", count, mine);
+    free_registers += mine - count;
+    mine = count;
+    wake(&free_registers);
 }
 
 /* --- products --------------------------------------------------------------------------------- */
@@ -461,6 +492,10 @@ void begin_asynchronous_block(void *memory, size_t bytes)
     barriers.clear();
     for (warp_state &w : warps)
         w = {};
+    const unsigned each = multiprocessor_registers / (blockDim.x * blockDim.y * blockDim.z) / 8 * 8;
+    for (unsigned &count : registers)
+        count = each < most_registers ? each : most_registers;
+    free_registers = 0;
 }
 
 void end_asynchronous_thread()

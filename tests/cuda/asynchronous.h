@@ -48,6 +48,11 @@ struct product {
     uint64_t left, right; /* descriptors */
 };
 
+/* setmaxnreg: registers of this thread; a thread that takes more waits until others of its block
+ * have given as many. A block has those of a multiprocessor. */
+void take_registers(unsigned count);
+void give_registers(unsigned count);
+
 void begin_products();
 void multiply_async(const product &p);
 void commit_products();

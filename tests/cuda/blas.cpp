@@ -264,14 +264,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if (plain || !fits(*product, *a, *b, *c, *d))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    for (; *count < 2 && *count < most; ++*count) {
+    results[0] = {};
+    results[0].state = CUBLAS_STATUS_NOT_SUPPORTED; /* the library may return such, too */
+    for (*count = 1; *count < 3 && *count < most; ++*count) {
         results[*count] = {};
         results[*count].algo.data[0] = algorithm_mark;
         for (int i = 0; i < 4; i++)
             results[*count].algo.data[1 + i] = preference->alignment[i];
         results[*count].algo.data[5] = alignment_of(product->bias);
         results[*count].algo.data[6] = alignment_of(product->aux);
-        results[*count].algo.data[7] = (uint64_t)*count;
+        results[*count].algo.data[7] = (uint64_t)*count - 1;
     }
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "asynchronous.h"
+#include "profile.h"
 #include "sanitizers.h"
 #include "settings.h"
 
@@ -304,6 +305,11 @@ void *static_shared(const void *key, size_t bytes)
     for (auto &array : shared_arrays)
         if (array.key == key)
             return array.memory;
+    size_t all = bytes;
+    for (auto &array : shared_arrays)
+        all += array.bytes;
+    if (all > profile().most_shared)
+        stop("a block with %zu bytes of shared memory, of %zu", all, profile().most_shared);
     ignore_begin(); /* the thread that comes first allocates for all */
     shared_arrays.push_back({key, new_shared(bytes), bytes});
     ignore_end();
@@ -355,22 +361,10 @@ static void run_block(unsigned number, size_t shared_bytes)
     shared_arrays.clear();
 }
 
-static void check_launch(dim3 grid, dim3 block, size_t shared_bytes)
-{
-    thread_count = block.x * block.y * block.z;
-    if (thread_count == 0 || thread_count > most_threads || block.z > 64)
-        stop("a block of %u x %u x %u threads", block.x, block.y, block.z);
-    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT32_MAX || grid.y > 65535 ||
-        grid.z > 65535)
-        stop("a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
-    if (shared_bytes > most_shared)
-        stop("%zu bytes of shared memory", shared_bytes);
-}
-
 void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &kernel)
 {
     describe_host();
-    check_launch(grid, block, shared_bytes);
+    thread_count = block.x * block.y * block.z;
     gridDim = grid;
     blockDim = block;
     body = &kernel;

@@ -23,7 +23,9 @@
  *     plain       cuBLASLt does not support epilogues (blas.cpp)
  *     aligned     and multiplies 16-bit elements only where each row begins at a multiple of
  *                 16 bytes, as tensor cores want them
- *     older       the GPU has compute capability 8.0, not 9.0
+ *     sm=N        the compute capability (90): 75, 80, 86, 89, 90, 100 or 120 (profile.h)
+ *     foreign     the engine has no code for the GPU
+ *     driver=N    the CUDA version of the driver, 1000 x major + 10 x minor (13000); 0: none
  *     name=X      its name (emulated)
  *     second      of the algorithms that cuBLASLt has for a product the second is faster than the
  *                 first, and sums backwards
@@ -77,7 +79,7 @@ namespace emulator
 struct not_yet {
 };
 
-constexpr unsigned warp_lanes = 32, most_threads = 1024, most_shared = 227 << 10;
+constexpr unsigned warp_lanes = 32, most_threads = 1024;
 constexpr unsigned most_shared_unasked = 48 << 10; /* without cudaFuncSetAttribute */
 
 struct thread {

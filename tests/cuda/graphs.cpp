@@ -87,7 +87,6 @@ std::function<void()> launch_of(const void *function, dim3 grid, dim3 block, voi
                                 size_t shared_bytes)
 {
     auto bound = binder_of(function)(function, arguments);
-    emulator::check_shared_limit(function, shared_bytes);
     return [=] { emulator::run(grid, block, shared_bytes, bound); };
 }
 } // namespace
@@ -140,6 +139,9 @@ cudaError_t emulator::forbid_unsafe()
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
                              size_t shared_bytes, cudaStream_t stream)
 {
+    cudaError_t error = emulator::check_launch(function, grid, block, shared_bytes);
+    if (error != cudaSuccess)
+        return error;
     auto work = launch_of(function, grid, block, arguments, shared_bytes);
     if (emulator::is_captured(stream))
         return emulator::capture(stream, work, true);
@@ -212,6 +214,9 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGra
     size_t place = executable ? place_of(executable, node) : 0;
     if (executable == nullptr || place == executable->work.size())
         return cudaErrorInvalidValue;
+    cudaError_t error = emulator::check_launch(p->func, p->gridDim, p->blockDim, p->sharedMemBytes);
+    if (error != cudaSuccess)
+        return error;
     executable->work[place] = std::make_shared<const std::function<void()>>(
         launch_of(p->func, p->gridDim, p->blockDim, p->kernelParams, p->sharedMemBytes));
     count.set++;

@@ -38,9 +38,29 @@ ops() {
 }
 
 @test "wgmma is refused where the GPU has none" {
-    CUDA_EMULATOR="eager older" DT_CUDA_WGMMA=1 run dt-bench --device cuda-emulated attention
+    CUDA_EMULATOR="eager sm=80" DT_CUDA_WGMMA=1 run dt-bench --device cuda-emulated attention
     assert_one_line_error dt-bench
     [[ "$output" == *"DT_CUDA_WGMMA: the GPU has compute capability 8.0, needed is 9.0" ]]
+}
+
+@test "a GPU, a driver or a build that cannot run is refused by name" {
+    refused() { # WORDS TEXT
+        CUDA_EMULATOR="eager $1" run dt-bench --device cuda-emulated attention
+        assert_one_line_error dt-bench
+        [[ "$output" == *"$2"* ]] || { echo "$output"; return 1; }
+    }
+    refused "sm=75 name=T4" "the GPU (T4) has compute capability 7.5, needed is 8.0 or more"
+    refused driver=0 "no NVIDIA driver is installed, needed is 580 or later"
+    refused driver=12020 "supports CUDA 12.2; the engine is built with CUDA 13.0, which needs driver 580"
+    refused "sm=120 foreign" "has no code for the GPU emulated (sm_120): no kernel image is available"
+}
+
+@test "where a block has 99 KB of shared memory, tiles are smaller: sm_86" {
+    export CUDA_EMULATOR="eager sm=86"
+    "$UNITS/cuda/test-attention" a_few_tiles_match_the_reference
+    "$UNITS/cuda/test-attention" tensor_cores_match_the_reference
+    "$UNITS/cuda/test-attention" soft_caps_match_the_reference
+    ops sm=86 cross-entropy
 }
 
 @test "backwards, and in random orders of threads, results are the same" {

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <dlfcn.h>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <sys/mman.h>
@@ -19,6 +21,7 @@
 
 #include "capture.h"
 #include "emulator.h"
+#include "profile.h"
 #include "settings.h"
 #include "toolkit/cuda_runtime.h"
 
@@ -49,12 +52,13 @@ struct CUevent_st {
 namespace
 {
 constexpr size_t device_bytes = (size_t)64 << 30;
+constexpr unsigned needed_driver = 13000;
 stream default_stream;
 std::recursive_mutex lock; /* of all below, and of work while it is done */
 std::vector<stream *> streams;
-std::vector<std::unique_ptr<stream>> destroyed;             /* events may still be of them */
-std::vector<std::pair<void *, size_t>> device_memory;       /* and its size */
-std::vector<std::pair<const void *, size_t>> shared_limits; /* of kernels */
+std::vector<std::unique_ptr<stream>> destroyed;       /* events may still be of them */
+std::vector<std::pair<void *, size_t>> device_memory; /* and its size */
+std::map<const void *, size_t> shared_limits;         /* of kernels */
 size_t used_bytes;
 double passed;
 thread_local cudaError_t last_error; /* that a thread was told, until it asks for it */
@@ -179,26 +183,41 @@ cudaError_t emulator::enqueue(cudaStream_t where, std::function<void()> work)
     return cudaSuccess;
 }
 
-void emulator::set_shared_limit(const void *kernel, size_t bytes)
+const emulator::gpu_profile &emulator::profile()
 {
-    if (bytes > most_shared)
-        stop("a kernel is to have %zu bytes of shared memory", bytes);
-    shared_limits.emplace_back(kernel, bytes);
+    for (const gpu_profile &p : profiles)
+        if (p.capability == settings().sm)
+            return p;
+    stop("CUDA_EMULATOR: unknown compute capability, sm=%u", settings().sm);
 }
 
-void emulator::check_shared_limit(const void *kernel, size_t bytes)
+cudaError_t emulator::set_shared_limit(const void *kernel, size_t bytes)
 {
-    size_t limit = most_shared_unasked;
-    for (auto &asked : shared_limits)
-        limit = asked.first == kernel ? asked.second : limit; /* the last counts */
-    if (bytes > limit)
-        stop("a launch with %zu bytes of shared memory, of %zu that the kernel may have", bytes,
-             limit);
+    std::lock_guard<std::recursive_mutex> locked(lock);
+    if (bytes > profile().most_shared)
+        return last_error = cudaErrorInvalidValue;
+    shared_limits[kernel] = bytes;
+    return cudaSuccess;
+}
+
+cudaError_t emulator::check_launch(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes)
+{
+    std::lock_guard<std::recursive_mutex> locked(lock);
+    const unsigned threads = block.x * block.y * block.z;
+    auto asked = shared_limits.find(kernel);
+    if (shared_bytes > (asked == shared_limits.end() ? most_shared_unasked : asked->second))
+        return last_error = cudaErrorInvalidValue;
+    if (threads == 0 || threads > most_threads || block.z > 64 || grid.x == 0 || grid.y == 0 ||
+        grid.z == 0 || grid.x > INT32_MAX || grid.y > 65535 || grid.z > 65535)
+        return last_error = cudaErrorInvalidConfiguration;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = (int)emulator::settings().gpus;
+    if (emulator::settings().driver < needed_driver)
+        return last_error = cudaErrorInsufficientDriver;
     return cudaSuccess;
 }
 
@@ -218,21 +237,22 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 {
     *properties = {};
     snprintf(properties->name, sizeof properties->name, "%s", emulator::settings().name);
-    properties->major = emulator::settings().older ? 8 : 9;
+    properties->major = (int)emulator::profile().capability / 10;
+    properties->minor = (int)emulator::profile().capability % 10;
     properties->multiProcessorCount = 4;
-    properties->sharedMemPerBlockOptin = emulator::most_shared;
+    properties->sharedMemPerBlockOptin = emulator::profile().most_shared;
     return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int)
 {
-    *value = emulator::settings().older ? 8 : 9;
+    *value = (int)emulator::profile().capability / 10;
     return cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-    *version = 13000;
+    *version = (int)emulator::settings().driver;
     return cudaSuccess;
 }
 
@@ -249,7 +269,27 @@ cudaError_t cudaGetLastError(void)
 
 const char *cudaGetErrorString(cudaError_t error)
 {
-    return error == cudaErrorMemoryAllocation ? "out of memory" : "an error";
+    return error == cudaErrorMemoryAllocation       ? "out of memory"
+           : error == cudaErrorInvalidValue         ? "invalid argument"
+           : error == cudaErrorInvalidConfiguration ? "invalid configuration argument"
+           : error == cudaErrorNoKernelImageForDevice
+               ? "no kernel image is available for execution on the device"
+               : "an error";
+}
+
+cudaError_t cudaFuncGetName(const char **name, const void *function)
+{
+    Dl_info info;
+    *name = dladdr(function, &info) ? info.dli_sname : nullptr;
+    return *name ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *)
+{
+    if (emulator::settings().foreign)
+        return last_error = cudaErrorNoKernelImageForDevice;
+    attributes->binaryVersion = attributes->ptxVersion = (int)emulator::profile().capability;
+    return cudaSuccess;
 }
 
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t)

@@ -10,15 +10,23 @@
 namespace emulator
 {
 struct settings_list {
-    bool eager, hurry, account, plain, aligned, older, second, count;
-    unsigned seed, gpus;
+    bool eager, hurry, account, plain, aligned, foreign, second, count;
+    unsigned seed, gpus, sm, driver;
     char name[32];
 };
 
+inline void read_number(const char *words, const char *word, unsigned *number)
+{
+    const char *at = strstr(words, word);
+    if (at != nullptr)
+        *number = (unsigned)strtoul(at + strlen(word), nullptr, 10);
+}
+
 inline settings_list read_settings()
 {
-    settings_list s = {false, false, false, false, false, false, false, false, 0, 1, "emulated"};
-    const char *words = getenv("CUDA_EMULATOR"), *seed, *gpus, *name;
+    settings_list s = {false, false, false, false, false, false,     false,
+                       false, 0,     1,     90,    13000, "emulated"};
+    const char *words = getenv("CUDA_EMULATOR"), *name;
     if (words == nullptr)
         return s;
     s.eager = strstr(words, "eager") != nullptr;
@@ -26,13 +34,13 @@ inline settings_list read_settings()
     s.account = strstr(words, "account") != nullptr;
     s.plain = strstr(words, "plain") != nullptr;
     s.aligned = strstr(words, "aligned") != nullptr;
-    s.older = strstr(words, "older") != nullptr;
+    s.foreign = strstr(words, "foreign") != nullptr;
     s.second = strstr(words, "second") != nullptr;
     s.count = strstr(words, "count") != nullptr;
-    if ((seed = strstr(words, "seed=")) != nullptr)
-        s.seed = (unsigned)strtoul(seed + strlen("seed="), nullptr, 10);
-    if ((gpus = strstr(words, "gpus=")) != nullptr)
-        s.gpus = (unsigned)strtoul(gpus + strlen("gpus="), nullptr, 10);
+    read_number(words, "seed=", &s.seed);
+    read_number(words, "gpus=", &s.gpus);
+    read_number(words, "sm=", &s.sm);
+    read_number(words, "driver=", &s.driver);
     if ((name = strstr(words, "name=")) != nullptr)
         (void)sscanf(name, "name=%31s", s.name);
     return s;

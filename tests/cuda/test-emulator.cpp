@@ -132,17 +132,18 @@ void test_impossible_launches(void **)
 {
     float *y = nullptr;
     int blocks = 1 << 16;
-    assert_true(stops(stream, [=] { dt_cuda_launch(stream, 1, 1025, 0, uninitialized, y); }));
-    assert_true(
-        stops(stream, [=] { dt_cuda_launch(stream, dim3(1, 0), 32, 0, uninitialized, y); }));
-    assert_true(
-        stops(stream, [=] { dt_cuda_launch(stream, dim3(1, blocks), 1, 0, uninitialized, y); }));
-    assert_true(
-        stops(stream, [=] { dt_cuda_launch(stream, 1, 1, 48 * 1024 + 1, uninitialized, y); }));
-    assert_true(stops(stream, [=] {
-        cudaFuncSetAttribute(uninitialized, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             228 * 1024);
-    }));
+    assert_int_equal(dt_cuda_launch(stream, 1, 1025, 0, uninitialized, y),
+                     cudaErrorInvalidConfiguration);
+    assert_int_equal(dt_cuda_launch(stream, dim3(1, 0), 32, 0, uninitialized, y),
+                     cudaErrorInvalidConfiguration);
+    assert_int_equal(dt_cuda_launch(stream, dim3(1, blocks), 1, 0, uninitialized, y),
+                     cudaErrorInvalidConfiguration);
+    assert_int_equal(dt_cuda_launch(stream, 1, 1, 48 * 1024 + 1, uninitialized, y),
+                     cudaErrorInvalidValue);
+    assert_int_equal(cudaFuncSetAttribute(uninitialized,
+                                          cudaFuncAttributeMaxDynamicSharedMemorySize, 228 * 1024),
+                     cudaErrorInvalidValue);
+    (void)cudaGetLastError();
 }
 
 void test_what_is_not_there_yet_is_no_number(void **)

@@ -80,8 +80,32 @@ void test_what_is_done_instead_is_tuned_before(void **)
         dt_engine.ops->release(dev, x.data, side * side * sizeof(float));
 }
 
+/* A launch that fails is named, and what follows does not hide it. */
+void test_a_launch_that_fails_is_named(void **)
+{
+    constexpr int64_t size = 128;
+    struct dt_tensor x[9];
+    struct dt_attention how = {};
+    how.batch = how.heads = how.kv_heads = 1, how.queries = how.key_stride = side;
+    for (struct dt_tensor &t : x)
+        t = {dt_engine.ops->allocate(dev, side * size * 2), DT_DTYPE_BF16, side, size, size};
+    struct dt_tensor lse = {take_matrix().data, DT_DTYPE_F32, side, 1, 1};
+    const auto backward = [&] {
+        dt_engine.ops->attention_backward(dev, &x[0], &x[1], &x[2], &x[3], &x[4], &lse, &x[5],
+                                          &x[6], &x[7], &how);
+        dt_engine.ops->copy(dev, &x[8], &x[0]);
+        return dt_engine.ops->synchronize(dev, &err);
+    };
+    assert_int_equal(backward(), 0);
+    dt_cuda_of(dev)->stream->shared_limit = 1 << 20; /* which this GPU does not have */
+    assert_int_equal(backward(), DT_EIO);
+    assert_string_equal(err.text,
+                        "the GPU failed (launch of attention_backward_keys): invalid argument");
+}
+
 int open_engine(void **)
 {
+    setenv("CUDA_EMULATOR", "sm=86", 0);
     unsetenv("DT_CUDA_TUNE");
     device.ops = dt_engine.ops;
     device.engine = &dt_engine;
@@ -101,6 +125,7 @@ int main()
         cmocka_unit_test(test_products_that_cannot_be_timed),
         cmocka_unit_test(test_memory_that_is_refused),
         cmocka_unit_test(test_what_is_done_instead_is_tuned_before),
+        cmocka_unit_test(test_a_launch_that_fails_is_named), /* the last: the engine stays failed */
     };
     return cmocka_run_group_tests(tests, open_engine, close_engine);
 }

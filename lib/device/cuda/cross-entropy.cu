@@ -306,10 +306,10 @@ static void launch_rows(struct dt_device *dev, const struct dt_tensor *logits,
     int64_t groups = (logits->columns + group - 1) / group;
     groups = groups > 0 ? groups : 1; /* a part may be empty */
     dim3 block((unsigned)(groups < most_threads ? (groups + 31) / 32 * 32 : most_threads));
-    size_t bytes = (size_t)groups * 16, most = cuda->shared_limit / blocks - besides;
+    size_t bytes = (size_t)groups * 16, most = cuda->stream->shared_limit / blocks - besides;
     bool keeps = TYPE != dt_cuda_mixed && dt_cuda_view_of(logits).aligned && bytes <= most;
     if (keeps) /* set to the maximum, since deferred launches may need other widths */
-        (void)cudaFuncSetAttribute(keeping, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+        dt_cuda_allow_shared(cuda->stream, keeping, most);
     dt_cuda_launch(cuda->stream, dim3((unsigned)logits->rows), block, keeps ? bytes : 0,
                    keeps ? keeping : kernel, arguments...);
 }

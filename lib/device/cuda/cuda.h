@@ -32,7 +32,6 @@ struct dt_cuda {
     struct dt_cuda_stream *stream; /* the stream of all ops */
     int processors;                /* multiprocessors of the device */
     int capability;                /* 80, 90, ... */
-    size_t shared_limit;           /* of a block's shared memory, bytes */
     void *encode_tensor_map;       /* the driver's cuTensorMapEncodeTiled; NULL: no wgmma */
     void *scratch;
     size_t scratch_bytes;
@@ -59,6 +58,9 @@ void dt_cuda_note_text(struct dt_device *dev, const char *text);
  * the first steps only, by stream-ordered allocation: cudaFree would wait for the whole device,
  * and so for messages in flight. */
 void *dt_cuda_scratch(struct dt_device *dev, size_t bytes);
+
+/* A kernel that every build has. */
+const void *dt_cuda_any_kernel(void);
 
 /* Memory and transfers. */
 void *dt_cuda_allocate(struct dt_device *, size_t);

@@ -31,22 +31,23 @@
 #define DT_KERNEL(kernel) reinterpret_cast<const void *>(kernel)
 #endif
 
-/* Does nothing for an empty grid. The runtime keeps launch errors: synchronize() checks them. */
+/* Does nothing for an empty grid. */
 template <class... Parameters, class... Arguments>
-void dt_cuda_launch(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
-                    void (*kernel)(Parameters...), Arguments... arguments)
+cudaError_t dt_cuda_launch(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
+                           void (*kernel)(Parameters...), Arguments... arguments)
 {
     if (grid.x == 0 || block.x == 0)
-        return;
+        return cudaSuccess;
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = block;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
-    (void)cudaLaunchKernelEx(&config, kernel, arguments...);
+    return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-/* Launches in the stream of the ops, possibly deferred. */
+/* Launches in the stream of the ops, possibly deferred. A failure is recorded with the name of the
+ * kernel. */
 template <class... Parameters, class... Arguments>
 void dt_cuda_launch(struct dt_cuda_stream *stream, dim3 grid, dim3 block, size_t shared_bytes,
                     void (*kernel)(Parameters...), Arguments... arguments)
@@ -54,7 +55,9 @@ void dt_cuda_launch(struct dt_cuda_stream *stream, dim3 grid, dim3 block, size_t
     static_assert(sizeof...(Parameters) <= DT_CUDA_MOST_ARGUMENTS, "too many arguments");
     static constexpr size_t sizes[] = {sizeof(Parameters)..., 0};
     if (stream->recording == nullptr) {
-        dt_cuda_launch(stream->stream, grid, block, shared_bytes, kernel, arguments...);
+        dt_cuda_note_kernel(
+            stream->dev, DT_KERNEL(kernel),
+            dt_cuda_launch(stream->stream, grid, block, shared_bytes, kernel, arguments...));
         return;
     }
     if (grid.x == 0 || block.x == 0)
@@ -64,6 +67,16 @@ void dt_cuda_launch(struct dt_cuda_stream *stream, dim3 grid, dim3 block, size_t
         void *places[] = {&values...};
         dt_cuda_record(stream->recording, &launch, places);
     }(arguments...);
+}
+
+/* Lets a block of the kernel have up to `bytes` of dynamic shared memory. */
+template <class... Parameters>
+void dt_cuda_allow_shared(struct dt_cuda_stream *stream, void (*kernel)(Parameters...),
+                          size_t bytes)
+{
+    dt_cuda_note_kernel(
+        stream->dev, DT_KERNEL(kernel),
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
 }
 
 #endif

@@ -19,9 +19,10 @@ static __global__ void __launch_bounds__(256)
     dt_cuda_store<DT_DTYPE_F32>(sum, 0, at, s);
 }
 
-void dt_cuda_add_floats(cudaStream_t stream, float *sum, const float *x, size_t n)
+cudaError_t dt_cuda_add_floats(cudaStream_t stream, float *sum, const float *x, size_t n)
 {
     struct dt_cuda_cover cover = dt_cuda_cover_of(1, (int64_t)n, dt_cuda_group<DT_DTYPE_F32>);
-    dt_cuda_launch(stream, cover.grid, cover.block, 0, add_floats,
-                   dt_cuda_view_of_floats(sum, (int64_t)n), dt_cuda_view_of_floats(x, (int64_t)n));
+    return dt_cuda_launch(stream, cover.grid, cover.block, 0, add_floats,
+                          dt_cuda_view_of_floats(sum, (int64_t)n),
+                          dt_cuda_view_of_floats(x, (int64_t)n));
 }

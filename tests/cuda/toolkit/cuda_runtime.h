@@ -11,7 +11,9 @@
 #include "../emulator.h"
 #include "cuda_runtime_api.h"
 
-#define __global__
+/* cudaFuncGetName finds those that are not static. */
+#pragma GCC diagnostic ignored "-Wattributes"
+#define __global__ __attribute__((visibility("default")))
 #define __device__
 #define __host__
 #define __forceinline__ inline
@@ -65,8 +67,8 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 /* Memory that cudaMalloc gave. */
 void release(void *memory);
 /* Of dynamic shared memory that a kernel may ask for. */
-void set_shared_limit(const void *kernel, size_t bytes);
-void check_shared_limit(const void *kernel, size_t bytes);
+cudaError_t set_shared_limit(const void *kernel, size_t bytes);
+cudaError_t check_launch(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes);
 
 /* A kernel with a copy of the arguments that begin at these places. */
 typedef std::function<void()> (*binder)(const void *kernel, void *const *arguments);
@@ -107,8 +109,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(
 template <class Kernel>
 cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute, int value)
 {
-    emulator::set_shared_limit(reinterpret_cast<const void *>(kernel), (size_t)value);
-    return cudaSuccess;
+    return emulator::set_shared_limit(reinterpret_cast<const void *>(kernel), (size_t)value);
 }
 
 /* --- barriers, shuffles, votes ---------------------------------------------------------------- */

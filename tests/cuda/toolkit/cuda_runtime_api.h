@@ -24,6 +24,9 @@ typedef enum {
     cudaErrorNoDevice,
     cudaErrorInsufficientDriver,
     cudaErrorInvalidDevice,
+    cudaErrorInvalidConfiguration,
+    cudaErrorNoKernelImageForDevice,
+    cudaErrorUnsupportedPtxVersion,
     cudaErrorStreamCaptureUnsupported,
     cudaErrorStreamCaptureInvalidated,
     cudaErrorStreamCaptureIsolation,
@@ -46,6 +49,10 @@ struct cudaDeviceProp {
     char name[256];
     int major, minor, multiProcessorCount;
     size_t sharedMemPerBlockOptin;
+};
+
+struct cudaFuncAttributes {
+    int ptxVersion, binaryVersion;
 };
 
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
@@ -73,6 +80,8 @@ enum cudaDriverEntryPointQueryResult {
     cudaDriverEntryPointSuccess,
     cudaDriverEntryPointSymbolNotFound
 };
+
+#define CUDART_VERSION 13000
 
 #define cudaEnableDefault      0u
 #define cudaStreamNonBlocking  1u
@@ -122,6 +131,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end);
 
+cudaError_t cudaFuncGetName(const char **name, const void *function);
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function);
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
                              size_t shared_bytes, cudaStream_t stream);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);

@@ -44,11 +44,13 @@ static inline void dt_copy_box(void *shared, const CUtensorMap *map, uint64_t *b
 template <int COUNT> static inline void dt_take_registers(void)
 {
     static_assert(COUNT % 8 == 0 && COUNT >= 24 && COUNT <= 256, "registers that no thread has");
+    emulator::take_registers(COUNT);
 }
 
 template <int COUNT> static inline void dt_give_registers(void)
 {
-    dt_take_registers<COUNT>();
+    static_assert(COUNT % 8 == 0 && COUNT >= 24 && COUNT <= 256, "registers that no thread has");
+    emulator::give_registers(COUNT);
 }
 
 template <class Registers> static inline void dt_pin(Registers &)

@@ -3,13 +3,7 @@
  * attention-backward-tensor.cu, with the products of attention-general.cuh. */
 #include "device/cuda/attention/attention-general.cuh"
 
-/* Shared memory: two resident tiles, two streamed tiles, and the weights. */
-template <int SIZE> struct layout {
-    typedef dt_general<SIZE> shape;
-    static constexpr int kept_second = shape::tile, walked_first = 2 * shape::tile,
-                         walked_second = 3 * shape::tile, weights = 4 * shape::tile,
-                         floats = weights + shape::weights;
-};
+#define TILES 4 /* in shared memory, before the weights: two resident, two streamed */
 
 static __device__ __forceinline__ const struct dt_query_record *
 head_records(const struct dt_cuda_attention &a, int sequence, int head)
@@ -25,17 +19,17 @@ static __device__ __forceinline__ bool pair_counts(const struct dt_cuda_attentio
     return t < a.queries && key >= query.begin && key < query.end;
 }
 
-template <int SIZE>
+template <int SIZE, int ROWS>
 __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     attention_backward_queries_general(const __grid_constant__ struct dt_cuda_attention a)
 {
-    typedef dt_general<SIZE> shape;
+    typedef dt_general<SIZE, ROWS> shape;
     constexpr int OWN = shape::own;
     DT_DYNAMIC_SHARED(float, memory);
-    float *gradients = memory + layout<SIZE>::kept_second;
-    float *keys = memory + layout<SIZE>::walked_first;
-    float *values = memory + layout<SIZE>::walked_second;
-    float *weights = memory + layout<SIZE>::weights;
+    float *gradients = memory + shape::tile;
+    float *keys = memory + 2 * shape::tile;
+    float *values = memory + 3 * shape::tile;
+    float *weights = memory + TILES * shape::tile;
     int32_t first = (int32_t)(gridDim.x - 1 - blockIdx.x) * shape::rows;
     int head = (int)blockIdx.y, sequence = (int)blockIdx.z, shared = head / a.group;
     int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
@@ -50,16 +44,16 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
         query[i] = records[min(first + y + 16 * i, a.queries - 1)];
         scales[i] = a.scale;
     }
-    dt_read_tile<SIZE>(memory, a, a.q, base, head, first, a.queries);
-    dt_read_tile<SIZE>(gradients, a, a.dy, base, head, first, a.queries);
+    dt_read_tile<SIZE, ROWS>(memory, a, a.q, base, head, first, a.queries);
+    dt_read_tile<SIZE, ROWS>(gradients, a, a.dy, base, head, first, a.queries);
     for (int32_t tile = block.begin / shape::rows * shape::rows; tile < block.end;
          tile += shape::rows) {
-        dt_read_tile<SIZE>(keys, a, a.k, cache, shared, tile, block.end);
-        dt_read_tile<SIZE>(values, a, a.v, cache, shared, tile, block.end);
+        dt_read_tile<SIZE, ROWS>(keys, a, a.k, cache, shared, tile, block.end);
+        dt_read_tile<SIZE, ROWS>(values, a, a.v, cache, shared, tile, block.end);
         __syncthreads();
         float scores[OWN][OWN], products[OWN][OWN];
-        dt_multiply_tiles<SIZE>(scores, memory, keys);
-        dt_multiply_tiles<SIZE>(products, gradients, values);
+        dt_multiply_tiles<SIZE, ROWS>(scores, memory, keys);
+        dt_multiply_tiles<SIZE, ROWS>(products, gradients, values);
 #pragma unroll
         for (int i = 0; i < OWN; i++)
 #pragma unroll
@@ -73,25 +67,25 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
                                    ? weight * (products[i][j] - query[i].delta) * score.slope
                                    : 0.0f;
             }
-        dt_write_weights<SIZE>(weights, scores);
+        dt_write_weights<SIZE, ROWS>(weights, scores);
         __syncthreads();
-        dt_add_tile<SIZE>(sums, weights, keys);
+        dt_add_tile<SIZE, ROWS>(sums, weights, keys);
         __syncthreads(); /* all threads are done with this tile */
     }
-    dt_write_rows<SIZE>(a, a.dq, sequence, head, first, sums, scales);
+    dt_write_rows<SIZE, ROWS>(a, a.dq, sequence, head, first, sums, scales);
 }
 
-template <int SIZE>
+template <int SIZE, int ROWS>
 __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     attention_backward_keys_general(const __grid_constant__ struct dt_cuda_attention a)
 {
-    typedef dt_general<SIZE> shape;
+    typedef dt_general<SIZE, ROWS> shape;
     constexpr int OWN = shape::own;
     DT_DYNAMIC_SHARED(float, memory);
-    float *values = memory + layout<SIZE>::kept_second;
-    float *queries = memory + layout<SIZE>::walked_first;
-    float *gradients = memory + layout<SIZE>::walked_second;
-    float *weights = memory + layout<SIZE>::weights;
+    float *values = memory + shape::tile;
+    float *queries = memory + 2 * shape::tile;
+    float *gradients = memory + 3 * shape::tile;
+    float *weights = memory + TILES * shape::tile;
     int32_t first = (int32_t)blockIdx.x * shape::rows;
     int shared = (int)blockIdx.y, sequence = (int)blockIdx.z;
     int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
@@ -103,19 +97,19 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
 #pragma unroll
     for (int i = 0; i < OWN; i++)
         scales[i] = a.scale, ones[i] = 1;
-    dt_read_tile<SIZE>(memory, a, a.k, cache, shared, first, a.keys);
-    dt_read_tile<SIZE>(values, a, a.v, cache, shared, first, a.keys);
+    dt_read_tile<SIZE, ROWS>(memory, a, a.k, cache, shared, first, a.keys);
+    dt_read_tile<SIZE, ROWS>(values, a, a.v, cache, shared, first, a.keys);
     for (int head = shared * a.group; head < (shared + 1) * a.group; head++) {
         const struct dt_query_record *records = head_records(a, sequence, head);
         for (int32_t tile = 0; tile < a.queries; tile += shape::rows) {
             if (!dt_sees(ranges[tile / DT_ATTENTION_TILE], first, shape::rows))
                 continue;
-            dt_read_tile<SIZE>(queries, a, a.q, base, head, tile, a.queries);
-            dt_read_tile<SIZE>(gradients, a, a.dy, base, head, tile, a.queries);
+            dt_read_tile<SIZE, ROWS>(queries, a, a.q, base, head, tile, a.queries);
+            dt_read_tile<SIZE, ROWS>(gradients, a, a.dy, base, head, tile, a.queries);
             __syncthreads();
             float scores[OWN][OWN], products[OWN][OWN];
-            dt_multiply_tiles<SIZE>(scores, memory, queries);
-            dt_multiply_tiles<SIZE>(products, values, gradients);
+            dt_multiply_tiles<SIZE, ROWS>(scores, memory, queries);
+            dt_multiply_tiles<SIZE, ROWS>(products, values, gradients);
 #pragma unroll
             for (int j = 0; j < OWN; j++) {
                 int32_t t = tile + x + 16 * j;
@@ -134,36 +128,36 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
                     products[i][j] = weight * (products[i][j] * factor - query.delta) * score.slope;
                 }
             }
-            dt_write_weights<SIZE>(weights, scores);
+            dt_write_weights<SIZE, ROWS>(weights, scores);
             __syncthreads();
-            dt_add_tile<SIZE>(dv, weights, gradients);
+            dt_add_tile<SIZE, ROWS>(dv, weights, gradients);
             __syncthreads();
-            dt_write_weights<SIZE>(weights, products);
+            dt_write_weights<SIZE, ROWS>(weights, products);
             __syncthreads();
-            dt_add_tile<SIZE>(dk, weights, queries);
+            dt_add_tile<SIZE, ROWS>(dk, weights, queries);
             __syncthreads(); /* all threads are done with this tile */
         }
     }
-    dt_write_rows<SIZE>(a, a.dk, sequence, shared, first, dk, scales);
-    dt_write_rows<SIZE>(a, a.dv, sequence, shared, first, dv, ones);
+    dt_write_rows<SIZE, ROWS>(a, a.dk, sequence, shared, first, dk, scales);
+    dt_write_rows<SIZE, ROWS>(a, a.dv, sequence, shared, first, dv, ones);
 }
 
-template <int SIZE>
+template <int SIZE, int ROWS>
 static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
-    const int32_t rows = dt_general<SIZE>::rows;
+    const int32_t rows = dt_general<SIZE, ROWS>::rows;
     dim3 queries((unsigned)dt_tiles(a->queries, rows), (unsigned)a->heads, (unsigned)a->batch);
     dim3 keys((unsigned)dt_tiles(a->key_stride, rows), (unsigned)(a->heads / a->group),
               (unsigned)a->batch);
-    size_t bytes = layout<SIZE>::floats * sizeof(float);
-    dt_cuda_attention_launch(attention_backward_keys_general<SIZE>, keys, DT_GENERAL_THREADS, bytes,
-                             stream, a);
-    dt_cuda_attention_launch(attention_backward_queries_general<SIZE>, queries, DT_GENERAL_THREADS,
+    const size_t bytes = dt_general_bytes<SIZE, ROWS>(TILES);
+    dt_cuda_attention_launch(attention_backward_keys_general<SIZE, ROWS>, keys, DT_GENERAL_THREADS,
                              bytes, stream, a);
+    dt_cuda_attention_launch(attention_backward_queries_general<SIZE, ROWS>, queries,
+                             DT_GENERAL_THREADS, bytes, stream, a);
 }
 
 void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a,
                                         struct dt_cuda_stream *stream)
 {
-    DT_GENERAL_VARIANTS(launch, a, stream);
+    DT_GENERAL_VARIANTS(launch, TILES, a, stream);
 }

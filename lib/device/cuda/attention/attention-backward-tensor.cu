@@ -10,13 +10,13 @@
  * Both keep 128 rows: 4 warps of 32 for heads of 64 channels (64 KB of shared memory, two blocks
  * per multiprocessor), 8 warps of 16 for 128 channels (128 KB, one block), since accumulators and
  * resident operands use all registers. The other side is streamed in tiles of 64 rows,
- * double-buffered; scores are computed for 32 rows at a time.
+ * double-buffered; scores are computed for 32 rows at a time. GPUs that give a block 99 KB, those
+ * of sm_86, sm_89 and sm_120, stream 128 channels in tiles of 32 rows (97 KB).
  */
 #include "device/cuda/attention/attention-backward.cuh"
 
-#define KEPT   DT_ATTENTION_KEPT
-#define WALKED DT_ATTENTION_TILE
-#define PART   32 /* rows of scores computed at a time */
+#define KEPT DT_ATTENTION_KEPT
+#define PART 32 /* rows of scores computed at a time */
 
 /* Warps, and 16-row fragments per warp. */
 template <int SIZE> struct cut {
@@ -33,23 +33,25 @@ template <> struct choose_kept<64> {
     typedef dt_lying<64, 2> type;
 };
 
-/* Shared memory of a block: two resident tiles, two stages of two streamed tiles, and the record
- * of each query. */
-template <int SIZE> struct layout {
+/* Shared memory of a block: two resident tiles, two stages of two streamed tiles of WALKED rows,
+ * and the record of each query. */
+template <int SIZE, int WALKED> struct layout {
     static constexpr int tile = dt_tile_bytes<SIZE>(WALKED), second = dt_tile_bytes<SIZE>(KEPT),
                          walked_first = 2 * second, walked_second = walked_first + 2 * tile,
                          known = walked_second + 2 * tile,
                          bytes = known + 2 * WALKED * (int)sizeof(struct dt_query_record);
+    static_assert(2 * WALKED * sizeof(struct dt_query_record) >= KEPT * sizeof(struct dt_span),
+                  "the spans of resident queries have the place of the records");
 };
 
 /* --- queries ---------------------------------------------------------------------------------- */
 
-template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
+template <enum dt_dtype TYPE, int SIZE, bool DROPOUT, int WALKED>
 __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
     attention_backward_queries(const __grid_constant__ struct dt_cuda_attention a)
 {
     DT_DYNAMIC_SHARED(unsigned char, memory);
-    typedef layout<SIZE> at;
+    typedef layout<SIZE, WALKED> at;
     constexpr int ROWS = cut<SIZE>::rows, THREADS = cut<SIZE>::threads;
     unsigned char *keys = memory + at::walked_first, *values = memory + at::walked_second;
     struct dt_span *spans = (struct dt_span *)(memory + at::known);
@@ -127,12 +129,12 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
 /* --- keys and values -------------------------------------------------------------------------- */
 
 /* The records of a tile of queries. */
-template <int SIZE>
+template <int SIZE, int WALKED>
 static __device__ __forceinline__ void copy_queries(const struct dt_cuda_attention &a,
                                                     unsigned char *memory, int stage, int sequence,
                                                     int head, int32_t tile)
 {
-    typedef layout<SIZE> at;
+    typedef layout<SIZE, WALKED> at;
     constexpr int THREADS = cut<SIZE>::threads;
     int32_t first = tile * WALKED, thread = (int32_t)threadIdx.x;
     sequence = dt_again(sequence);
@@ -187,30 +189,27 @@ add_values(const struct dt_cuda_attention &a, float (&values)[ROWS][SIZE / 8][4]
     }
 }
 
-template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
+template <enum dt_dtype TYPE, int SIZE, bool DROPOUT, int WALKED>
 __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
     attention_backward_keys(const __grid_constant__ struct dt_cuda_attention a)
 {
     DT_DYNAMIC_SHARED(unsigned char, memory);
-    typedef layout<SIZE> at;
+    typedef layout<SIZE, WALKED> at;
     constexpr int ROWS = cut<SIZE>::rows, THREADS = cut<SIZE>::threads;
     int32_t first = (int32_t)blockIdx.x * KEPT;
     int shared = (int)blockIdx.y, sequence = (int)blockIdx.z;
     int row = (int)threadIdx.x / 32 * 16 * ROWS;
-    int32_t tiles = dt_tiles(a.queries, WALKED), start = dt_first_tile(a, first);
-    const struct dt_key_range *ranges = a.ranges + (int64_t)sequence * tiles;
 
     dt_copy_rows<SIZE, KEPT, THREADS>(memory, dt_head_rows(a.k, a, sequence, shared), a.k.stride,
                                       first, a.keys, a.size);
     dt_copy_rows<SIZE, KEPT, THREADS>(memory + at::second, dt_head_rows(a.v, a, sequence, shared),
                                       a.v.stride, first, a.keys, a.size);
     dt_commit_copies();
-    struct dt_walk w = {shared * a.group, start, 0};
-    int32_t last_head = w.head + a.group - 1;
-    dt_look_ahead(w, ranges, tiles, first);
-    int32_t tile = dt_next_tile(w, ranges, tiles, start, first, last_head);
+    dt_walk<WALKED> w;
+    w.begin(a, sequence, shared, first);
+    int32_t tile = w.next();
     if (tile >= 0)
-        copy_queries<SIZE>(a, memory, 0, sequence, w.head, tile);
+        copy_queries<SIZE, WALKED>(a, memory, 0, sequence, w.head, tile);
     dt_commit_copies();
     dt_wait_copies<1>();
     __syncthreads();
@@ -223,13 +222,13 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
     values.hold(memory + at::second, row);
     for (int stage = 0; tile >= 0; stage ^= 1) {
         int32_t head = w.head, t = tile * WALKED;
-        bool seen = dt_sees(ranges[tile], first + row, 16 * ROWS);
-        bool hidden = !dt_sees_all(ranges[tile], first + row, 16 * ROWS);
+        bool seen = dt_sees(w.range(tile), first + row, 16 * ROWS);
+        bool hidden = !dt_sees_all(w.range(tile), first + row, 16 * ROWS);
         dt_wait_copies<0>();
         __syncthreads(); /* this tile has arrived; all are done with the previous one */
-        tile = dt_next_tile(w, ranges, tiles, start, first, last_head);
+        tile = w.next();
         if (tile >= 0)
-            copy_queries<SIZE>(a, memory, stage ^ 1, sequence, w.head, tile);
+            copy_queries<SIZE, WALKED>(a, memory, stage ^ 1, sequence, w.head, tile);
         dt_commit_copies();
         if (!seen)
             continue;
@@ -267,16 +266,26 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
                                     memory + at::second, row);
 }
 
-template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
-static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
+template <enum dt_dtype TYPE, int SIZE, bool DROPOUT, int WALKED>
+static void launch_with(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
     dim3 queries((unsigned)dt_tiles(a->queries, KEPT), (unsigned)a->heads, (unsigned)a->batch);
     dim3 keys((unsigned)dt_tiles(a->key_stride, KEPT), (unsigned)(a->heads / a->group),
               (unsigned)a->batch);
-    dt_cuda_attention_launch(attention_backward_keys<TYPE, SIZE, DROPOUT>, keys, cut<SIZE>::threads,
-                             layout<SIZE>::bytes, stream, a);
-    dt_cuda_attention_launch(attention_backward_queries<TYPE, SIZE, DROPOUT>, queries,
-                             cut<SIZE>::threads, layout<SIZE>::bytes, stream, a);
+    dt_cuda_attention_launch(attention_backward_keys<TYPE, SIZE, DROPOUT, WALKED>, keys,
+                             cut<SIZE>::threads, layout<SIZE, WALKED>::bytes, stream, a);
+    dt_cuda_attention_launch(attention_backward_queries<TYPE, SIZE, DROPOUT, WALKED>, queries,
+                             cut<SIZE>::threads, layout<SIZE, WALKED>::bytes, stream, a);
+}
+
+template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
+static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
+{
+    constexpr int NARROW = SIZE == 64 ? DT_ATTENTION_TILE : 32;
+    if ((size_t)layout<SIZE, DT_ATTENTION_TILE>::bytes <= stream->shared_limit)
+        launch_with<TYPE, SIZE, DROPOUT, DT_ATTENTION_TILE>(a, stream);
+    else
+        launch_with<TYPE, SIZE, DROPOUT, NARROW>(a, stream);
 }
 
 void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a,

@@ -176,24 +176,8 @@ __global__ void __launch_bounds__(THREADS, 1)
 /* The work of a block; shared: the head of its keys. */
 struct keys_work {
     int sequence, shared;
-    int32_t first, tiles, start; /* tiles of queries, and the first of them */
-    const struct dt_key_range *ranges;
+    int32_t first;
 };
-
-static __device__ __forceinline__ struct dt_walk begin_walk(const struct dt_cuda_attention &a,
-                                                            const struct keys_work &w)
-{
-    struct dt_walk walk = {w.shared * a.group, w.start, 0};
-    dt_look_ahead(walk, w.ranges, w.tiles, w.first);
-    return walk;
-}
-
-static __device__ __forceinline__ int32_t next(const struct dt_cuda_attention &a,
-                                               const struct keys_work &w, struct dt_walk &walk)
-{
-    return dt_next_tile(walk, w.ranges, w.tiles, w.start, w.first,
-                        w.shared * a.group + a.group - 1);
-}
 
 /* Fetches a tile of queries and their records. */
 template <int SIZE>
@@ -214,10 +198,11 @@ static __device__ __forceinline__ void fetch_all(const struct backward_operands 
                                                  struct dt_ring *ring)
 {
     struct dt_ring_place to = {0, 1};
-    struct dt_walk walk = begin_walk(o.a, w);
+    dt_walk<WALKED> walk;
+    walk.begin(o.a, w.sequence, w.shared, w.first);
     if (dt_lane() == 0)
         fetch_kept<SIZE>(memory, ring, &o.k, &o.v, w.shared, w.first, w.sequence);
-    for (int32_t tile; (tile = next(o.a, w, walk)) >= 0;)
+    for (int32_t tile; (tile = walk.next()) >= 0;)
         if (dt_lane() == 0)
             fetch_queries<SIZE>(o, memory, ring, to, walk.head, tile * WALKED, w.sequence);
 }
@@ -236,21 +221,22 @@ multiply_queries(const struct dt_cuda_attention &a, const struct keys_work &w,
     uint32_t left[WALKED / 16][4], more[WALKED / 16][4];
     const uint32_t none[1] = {0};
     struct dt_ring_place from = {0, 0};
-    struct dt_walk walk = begin_walk(a, w);
+    dt_walk<WALKED> walk;
+    walk.begin(a, w.sequence, w.shared, w.first);
     dt_clear(dk), dt_clear(dv);
     dt_barrier_wait(&ring->kept, 0);
-    for (int32_t tile; (tile = next(a, w, walk)) >= 0;) {
+    for (int32_t tile; (tile = walk.next()) >= 0;) {
         int slot = dt_await_slot(ring, from);
         const unsigned char *queries = memory + at::slots + slot * at::slot;
         const unsigned char *gradients = queries + at::tile;
         const struct dt_query_record *known =
             (const struct dt_query_record *)(gradients + at::tile);
-        if (dt_sees(w.ranges[tile], warpgroup, DT_WGMMA_ROWS)) {
+        if (dt_sees(walk.range(tile), warpgroup, DT_WGMMA_ROWS)) {
             dt_multiply_tiles<TYPE, SIZE>(weights, keys, queries);
             dt_multiply_tiles<TYPE, SIZE>(products, values, gradients);
             dt_wait_products<1>();
             dt_pin(weights[0]);
-            if (!dt_sees_all(w.ranges[tile], warpgroup, DT_WGMMA_ROWS))
+            if (!dt_sees_all(walk.range(tile), warpgroup, DT_WGMMA_ROWS))
                 dt_hide_queries(weights, known, w.first + row);
             dt_weigh_keys(weights, known, a.scale * DT_LOG2_E);
             dt_pack_left<TYPE>(left, weights);
@@ -278,15 +264,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     typedef backward_layout<SIZE> at;
     const struct dt_cuda_attention &a = o.a;
     struct dt_ring *ring = (struct dt_ring *)(memory + at::ring);
-    struct keys_work w = {(int)blockIdx.z,
-                          (int)blockIdx.y,
-                          (int32_t)blockIdx.x * KEPT,
-                          dt_tiles(a.queries, WALKED),
-                          0,
-                          NULL};
+    const struct keys_work w = {(int)blockIdx.z, (int)blockIdx.y, (int32_t)blockIdx.x * KEPT};
     int warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0) - DT_WARPGROUP / 32;
-    w.start = dt_first_tile(a, w.first);
-    w.ranges = a.ranges + (int64_t)w.sequence * w.tiles;
     if (threadIdx.x == 0)
         dt_begin_ring(ring);
     __syncthreads();

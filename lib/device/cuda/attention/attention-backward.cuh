@@ -60,48 +60,58 @@ dt_differentiate_queries(const struct dt_cuda_attention &a, int sequence, int he
 
 /* --- keys and values -------------------------------------------------------------------------- */
 
-/* The first tile of queries that may see keys from first on. */
-static __device__ __forceinline__ int32_t dt_first_tile(const struct dt_cuda_attention &a,
-                                                        int32_t first)
-{
-    return max(first - a.past - a.after, 0) / DT_ATTENTION_TILE;
-}
+/* Iterator over the tiles of WALKED queries, in all heads that share the keys from `first` on, that
+ * may see any of a block's keys. It tests 32 tiles at a time, one bit each. */
+template <int WALKED> struct dt_walk {
+    const struct dt_key_range *ranges; /* of tiles of DT_ATTENTION_TILE queries */
+    int32_t first, last_head;
+    int32_t tiles, start; /* of queries, and the first that may see the keys */
+    int32_t head, base;   /* of the current tile, and of the bits */
+    uint32_t bits;        /* tiles base .. base+32 that remain */
 
-/* Iterator over the tiles of queries, in all heads that share the keys, that see any of the
- * block's keys. It tests 32 tiles at a time, one bit each. */
-struct dt_walk {
-    int32_t head, base; /* of the current tile, and of the bits */
-    uint32_t bits;      /* tiles base .. base+32 that remain */
-};
-
-static __device__ __forceinline__ void
-dt_look_ahead(struct dt_walk &w, const struct dt_key_range *ranges, int32_t tiles, int32_t key)
-{
-    int32_t tile = w.base + dt_lane();
-    w.bits = __ballot_sync(~0u, tile < tiles &&
-                                    dt_sees(ranges[min(tile, tiles - 1)], key, DT_ATTENTION_KEPT));
-}
-
-/* The next tile, or -1 at the end of the last head. start: the first tile that may see the keys. */
-static __device__ __forceinline__ int32_t dt_next_tile(struct dt_walk &w,
-                                                       const struct dt_key_range *ranges,
-                                                       int32_t tiles, int32_t start, int32_t key,
-                                                       int32_t last_head)
-{
-    while (w.bits == 0) {
-        w.base += 32;
-        if (w.base >= tiles) {
-            if (w.head == last_head)
-                return -1;
-            w.head++;
-            w.base = start;
-        }
-        dt_look_ahead(w, ranges, tiles, key);
+    /* Before the first tile of the first head. */
+    __device__ __forceinline__ void begin(const struct dt_cuda_attention &a, int sequence,
+                                          int shared, int32_t first_key)
+    {
+        ranges = a.ranges + (int64_t)sequence * dt_tiles(a.queries, DT_ATTENTION_TILE);
+        first = first_key;
+        head = shared * a.group, last_head = head + a.group - 1;
+        tiles = dt_tiles(a.queries, WALKED), start = max(first - a.past - a.after, 0) / WALKED;
+        base = start;
+        look_ahead();
     }
-    int32_t tile = w.base + __ffs((int)w.bits) - 1;
-    w.bits &= w.bits - 1;
-    return tile;
-}
+
+    /* The range of a tile, or of the larger one that it is part of. */
+    __device__ __forceinline__ const struct dt_key_range &range(int32_t tile) const
+    {
+        return ranges[tile * WALKED / DT_ATTENTION_TILE];
+    }
+
+    __device__ __forceinline__ void look_ahead()
+    {
+        int32_t tile = base + dt_lane();
+        bits = __ballot_sync(
+            ~0u, tile < tiles && dt_sees(range(min(tile, tiles - 1)), first, DT_ATTENTION_KEPT));
+    }
+
+    /* The next tile, or -1 at the end of the last head. */
+    __device__ __forceinline__ int32_t next()
+    {
+        while (bits == 0) {
+            base += 32;
+            if (base >= tiles) {
+                if (head == last_head)
+                    return -1;
+                head++;
+                base = start;
+            }
+            look_ahead();
+        }
+        int32_t tile = base + __ffs((int)bits) - 1;
+        bits &= bits - 1;
+        return tile;
+    }
+};
 
 /* Sets scores of queries that do not see a key to minus infinity. Rows are keys from first on,
  * columns the queries whose records are in known. */

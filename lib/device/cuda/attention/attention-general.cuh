@@ -15,11 +15,10 @@
 
 #define DT_GENERAL_THREADS 256
 
-/* Heads of at most 64, 128 or 256 channels; the number of rows of a tile, chosen so that four
- * tiles and the weights fit into the shared memory of a block. */
-template <int SIZE> struct dt_general {
-    static constexpr int rows = SIZE == 256 ? 32 : 64, own = rows / 16, columns = SIZE / 16,
-                         stride = SIZE + 4, tile = rows * stride, weight_stride = rows + 4,
+/* Heads of at most SIZE channels: 64, 128 or 256. ROWS: of a tile, 64, 32 or 16. */
+template <int SIZE, int ROWS> struct dt_general {
+    static constexpr int rows = ROWS, own = rows / 16, columns = SIZE / 16, stride = SIZE + 4,
+                         tile = rows * stride, weight_stride = rows + 4,
                          weights = rows * weight_stride;
 };
 
@@ -36,12 +35,12 @@ static __device__ __forceinline__ void dt_set_element(void *to, enum dt_dtype ty
 
 /* Loads rows first .. of a head of x, where row 0 of the sequence is row base; zeros from limit
  * on, and in channels from a.size on. */
-template <int SIZE>
+template <int SIZE, int ROWS>
 static __device__ __forceinline__ void dt_read_tile(float *tile, const struct dt_cuda_attention &a,
                                                     const struct dt_cuda_rows &x, int64_t base,
                                                     int head, int32_t first, int32_t limit)
 {
-    typedef dt_general<SIZE> shape;
+    typedef dt_general<SIZE, ROWS> shape;
     for (int i = (int)threadIdx.x; i < shape::rows * SIZE; i += DT_GENERAL_THREADS) {
         int row = i / SIZE, channel = i % SIZE;
         bool exists = first + row < limit && channel < a.size;
@@ -51,12 +50,12 @@ static __device__ __forceinline__ void dt_read_tile(float *tile, const struct dt
 }
 
 /* products = rows of left times rows of right. */
-template <int SIZE>
+template <int SIZE, int ROWS>
 static __device__ __forceinline__ void
-dt_multiply_tiles(float (&products)[dt_general<SIZE>::own][dt_general<SIZE>::own],
+dt_multiply_tiles(float (&products)[dt_general<SIZE, ROWS>::own][dt_general<SIZE, ROWS>::own],
                   const float *left, const float *right)
 {
-    typedef dt_general<SIZE> shape;
+    typedef dt_general<SIZE, ROWS> shape;
     int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
 #pragma unroll
     for (int i = 0; i < shape::own; i++)
@@ -84,11 +83,12 @@ dt_multiply_tiles(float (&products)[dt_general<SIZE>::own][dt_general<SIZE>::own
 }
 
 /* Writes each thread's weights to shared memory. */
-template <int SIZE>
+template <int SIZE, int ROWS>
 static __device__ __forceinline__ void
-dt_write_weights(float *weights, const float (&own)[dt_general<SIZE>::own][dt_general<SIZE>::own])
+dt_write_weights(float *weights,
+                 const float (&own)[dt_general<SIZE, ROWS>::own][dt_general<SIZE, ROWS>::own])
 {
-    typedef dt_general<SIZE> shape;
+    typedef dt_general<SIZE, ROWS> shape;
     int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
 #pragma unroll
     for (int i = 0; i < shape::own; i++)
@@ -98,12 +98,12 @@ dt_write_weights(float *weights, const float (&own)[dt_general<SIZE>::own][dt_ge
 }
 
 /* sums += weights times rows of tile. */
-template <int SIZE>
+template <int SIZE, int ROWS>
 static __device__ __forceinline__ void
-dt_add_tile(float (&sums)[dt_general<SIZE>::own][dt_general<SIZE>::columns], const float *weights,
-            const float *tile)
+dt_add_tile(float (&sums)[dt_general<SIZE, ROWS>::own][dt_general<SIZE, ROWS>::columns],
+            const float *weights, const float *tile)
 {
-    typedef dt_general<SIZE> shape;
+    typedef dt_general<SIZE, ROWS> shape;
     int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
 #pragma unroll 2
     for (int k = 0; k < shape::rows; k += 4) {
@@ -133,14 +133,14 @@ dt_add_tile(float (&sums)[dt_general<SIZE>::own][dt_general<SIZE>::columns], con
 }
 
 /* Stores the accumulators of a thread, of rows first + y + 16 i of a sequence, times factors[i]. */
-template <int SIZE>
+template <int SIZE, int ROWS>
 static __device__ __forceinline__ void
 dt_write_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, int sequence,
               int head, int32_t first,
-              const float (&sums)[dt_general<SIZE>::own][dt_general<SIZE>::columns],
-              const float (&factors)[dt_general<SIZE>::own])
+              const float (&sums)[dt_general<SIZE, ROWS>::own][dt_general<SIZE, ROWS>::columns],
+              const float (&factors)[dt_general<SIZE, ROWS>::own])
 {
-    typedef dt_general<SIZE> shape;
+    typedef dt_general<SIZE, ROWS> shape;
 #pragma unroll
     for (int i = 0; i < shape::own; i++)
 #pragma unroll
@@ -183,17 +183,25 @@ static __device__ __forceinline__ float dt_row_sum(float x)
     return x;
 }
 
-/* Calls launch<channels>(a, stream) with the channels of a. */
-#define DT_GENERAL_VARIANTS(launch, a, stream)                                                     \
-    switch (((a)->size > 64) + ((a)->size > 128)) {                                                \
-    case 0:                                                                                        \
-        launch<64>(a, stream);                                                                     \
-        break;                                                                                     \
-    case 1:                                                                                        \
-        launch<128>(a, stream);                                                                    \
-        break;                                                                                     \
-    default:                                                                                       \
-        launch<256>(a, stream);                                                                    \
-    }
+/* The shared memory of a block with `tiles` tiles and the weights. */
+template <int SIZE, int ROWS> constexpr size_t dt_general_bytes(int tiles)
+{
+    typedef dt_general<SIZE, ROWS> shape;
+    return (size_t)(tiles * shape::tile + shape::weights) * sizeof(float);
+}
+
+/* Calls launch<channels, rows of a tile>(a, stream) with the most rows, up to 64 (32 with more than
+ * 128 channels), of which `tiles` tiles fit into the shared memory of a block of this GPU. */
+#define DT_GENERAL_VARIANTS(launch, tiles, a, stream)                                              \
+    if ((a)->size <= 64)                                                                           \
+        launch<64, 64>(a, stream);                                                                 \
+    else if ((a)->size <= 128 && dt_general_bytes<128, 64>(tiles) <= (stream)->shared_limit)       \
+        launch<128, 64>(a, stream);                                                                \
+    else if ((a)->size <= 128)                                                                     \
+        launch<128, 32>(a, stream);                                                                \
+    else if (dt_general_bytes<256, 32>(tiles) <= (stream)->shared_limit)                           \
+        launch<256, 32>(a, stream);                                                                \
+    else                                                                                           \
+        launch<256, 16>(a, stream)
 
 #endif

@@ -109,8 +109,7 @@ static inline void dt_cuda_attention_launch(void (*kernel)(const Operands), dim3
                                             unsigned threads, size_t shared_bytes,
                                             struct dt_cuda_stream *stream, const Operands *operands)
 {
-    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               (int)shared_bytes);
+    dt_cuda_allow_shared(stream, kernel, shared_bytes);
     dt_cuda_launch(stream, grid, dim3(threads), shared_bytes, kernel, *operands);
 }
 

@@ -242,9 +242,9 @@ static bool lay_out_all(struct plan *p)
            lay_out(&p->c, k->c_type, m, n, k->c_stride);
 }
 
-/* The algorithms that the library's heuristic proposes; returns their number. */
+/* The algorithms that the library's heuristic proposes and that run here; returns their number. */
 static int propose(struct dt_cuda_blas *blas, const struct plan *p,
-                   cublasLtMatmulHeuristicResult_t *found, int most)
+                   cublasLtMatmulHeuristicResult_t found[CANDIDATES])
 {
     cublasLtMatmulPreference_t wish;
     const size_t workspace = WORKSPACE_BYTES;
@@ -264,10 +264,24 @@ static int propose(struct dt_cuda_blas *blas, const struct plan *p,
     cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c,
                                          sizeof c);
     if (cublasLtMatmulAlgoGetHeuristic(blas->library, p->product, p->b, p->a, p->c, p->c, wish,
-                                       most, found, &count) != CUBLAS_STATUS_SUCCESS)
+                                       CANDIDATES, found, &count) != CUBLAS_STATUS_SUCCESS)
         count = 0;
     cublasLtMatmulPreferenceDestroy(wish);
-    return count;
+    int valid = 0;
+    for (int i = 0; i < count; i++)
+        if (found[i].state == CUBLAS_STATUS_SUCCESS)
+            found[valid++] = found[i];
+    return valid;
+}
+
+/* Takes the library's first choice; false if it has none. */
+static bool choose_first(struct dt_cuda_blas *blas, struct plan *p)
+{
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    if (propose(blas, p, found) == 0)
+        return false;
+    p->choice = found[0];
+    return true;
 }
 
 static struct call call_of(const struct dt_cuda_blas *blas, const struct dt_cuda_product *product)
@@ -293,8 +307,7 @@ static struct plan *find_plan(struct dt_cuda_blas *blas, const struct call *c)
     blas->count += blas->count < MOST_PLANS;
     release_plan(p);
     p->key = c->key;
-    p->none = !describe(p, blas->tf32) || !lay_out_all(p) || !point(p, c) ||
-              propose(blas, p, &p->choice, 1) == 0;
+    p->none = !describe(p, blas->tf32) || !lay_out_all(p) || !point(p, c) || !choose_first(blas, p);
     return p;
 }
 
@@ -388,7 +401,7 @@ static bool set_aside(struct dt_device *dev, const struct dt_cuda_product *produ
 static float choose(struct dt_device *dev, struct plan *p, const struct dt_cuda_product *product)
 {
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
-    int count = propose(dt_cuda_of(dev)->blas, p, found, CANDIDATES);
+    int count = propose(dt_cuda_of(dev)->blas, p, found);
     float best = 0;
     for (int i = 0; i < count; i++) {
         float time = time_of(dev, &(struct contest){product, &found[i], NULL});

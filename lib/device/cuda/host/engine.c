@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "device/cuda/canonical/canonical.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/host/blas.h"
@@ -12,6 +13,8 @@
 #include "device/cuda/host/tensor-map.h"
 
 #define LEAST_CAPABILITY 80 /* bf16 and asynchronous copies */
+#define LEAST_SHARED     (99 << 10)
+#define LEAST_DRIVER     (CUDART_VERSION < 13000 ? 525 : 580) /* by CUDA's release notes */
 
 /* The rank within its machine: ranks take GPUs round-robin. */
 static int local_rank(void)
@@ -33,13 +36,32 @@ static int no_device(cudaError_t error, struct dt_error *err)
         cudaDriverGetVersion(&driver);
         cudaRuntimeGetVersion(&needed);
         if (driver == 0)
-            return dt_fail(err, DT_EMISSING, "no NVIDIA driver is installed");
-        return dt_fail(err, DT_EMISSING, "the NVIDIA driver supports CUDA %d.%d, needed is %d.%d",
-                       driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10);
+            return dt_fail(err, DT_EMISSING, "no NVIDIA driver is installed, needed is %d or later",
+                           LEAST_DRIVER);
+        return dt_fail(
+            err, DT_EMISSING,
+            "the NVIDIA driver supports CUDA %d.%d; the engine is built with CUDA %d.%d, "
+            "which needs driver %d or later",
+            driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10, LEAST_DRIVER);
     }
     if (error == cudaErrorNoDevice || error == cudaSuccess)
         return dt_fail(err, DT_EMISSING, "no NVIDIA GPU found");
     return dt_fail(err, DT_EMISSING, "the GPU cannot be used: %s", cudaGetErrorString(error));
+}
+
+/* The build has code for the GPU, or PTX that the driver can compile. */
+static int has_code(const struct dt_cuda *cuda, struct dt_error *err)
+{
+    struct cudaFuncAttributes attributes;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, dt_cuda_any_kernel());
+    if (error == cudaSuccess)
+        return 0;
+    (void)cudaGetLastError(); /* clears the error */
+    return dt_fail(err, DT_EMISSING, "the engine has no code for the GPU %s: %s; %s", cuda->isa,
+                   cudaGetErrorString(error),
+                   error == cudaErrorUnsupportedPtxVersion
+                       ? "install a driver as new as the CUDA that compiled the engine"
+                       : "build it with this compute capability in CUDA_ARCHITECTURES");
 }
 
 static int choose_device(struct dt_cuda *cuda, struct dt_error *err)
@@ -56,19 +78,23 @@ static int choose_device(struct dt_cuda *cuda, struct dt_error *err)
         return no_device(error, err);
     cuda->processors = gpu.multiProcessorCount;
     cuda->capability = 10 * gpu.major + gpu.minor;
-    cuda->shared_limit = gpu.sharedMemPerBlockOptin;
+    cuda->stream->shared_limit = gpu.sharedMemPerBlockOptin;
     snprintf(cuda->isa, sizeof cuda->isa, "%.48s (sm_%d)", gpu.name, cuda->capability);
     if (cuda->capability < LEAST_CAPABILITY)
         return dt_fail(err, DT_EMISSING,
-                       "the GPU has compute capability %d.%d, needed is 8.0 or more", gpu.major,
-                       gpu.minor);
-    return 0;
+                       "the GPU (%s) has compute capability %d.%d, needed is 8.0 or more", gpu.name,
+                       gpu.major, gpu.minor);
+    if (cuda->stream->shared_limit < LEAST_SHARED)
+        return dt_fail(err, DT_EMISSING,
+                       "the GPU (%s) gives a block %zu bytes of shared memory, needed are %d",
+                       gpu.name, cuda->stream->shared_limit, LEAST_SHARED);
+    return has_code(cuda, err);
 }
 
 static void close_engine(struct dt_device *dev)
 {
     struct dt_cuda *cuda = dt_cuda_of(dev);
-    if (cuda->stream)
+    if (cuda->stream->stream)
         cudaStreamSynchronize(cuda->stream->stream);
     dt_cuda_blas_close(dev);
     dt_cuda_staging_close(dev);
@@ -85,6 +111,7 @@ static int open_engine(struct dt_device *dev, struct dt_error *err)
         return dt_fail(err, DT_ENOMEM, "no memory for the cuda engine");
     dev->state = cuda;
     dev->isa = cuda->isa;
+    cuda->stream = dt_alloc(1, sizeof *cuda->stream);
     int rc = choose_device(cuda, err);
     rc = rc < 0 ? rc : dt_cuda_stream_open(dev, err);
     rc = rc < 0 ? rc : dt_cuda_wgmma_open(dev, err);

@@ -112,9 +112,9 @@ static void run_entry(struct dt_device *dev, const struct sequence *s, const str
         return;
     }
     find_arguments(s, e, arguments);
-    dt_cuda_note(dev, "launch",
-                 cudaLaunchKernel(e->kernel.function, e->kernel.grid, e->kernel.block, arguments,
-                                  e->kernel.shared_bytes, stream));
+    dt_cuda_note_kernel(dev, e->kernel.function,
+                        cudaLaunchKernel(e->kernel.function, e->kernel.grid, e->kernel.block,
+                                         arguments, e->kernel.shared_bytes, stream));
 }
 
 /* --- graphs ----------------------------------------------------------------------------------- */
@@ -169,6 +169,12 @@ static struct graph *keep_sequence(struct dt_cuda_recording *r)
     return g;
 }
 
+/* Until CUDA 13 the function with edges has the number of its version. */
+#if CUDART_VERSION < 13000
+#undef cudaStreamGetCaptureInfo
+#define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
+#endif
+
 /* The node captured last. */
 static cudaGraphNode_t last_node(struct dt_device *dev, cudaStream_t stream)
 {
@@ -205,7 +211,8 @@ static void set_node(struct dt_device *dev, struct graph *g, int i)
                                               .sharedMemBytes = (unsigned)k->shared_bytes,
                                               .kernelParams = arguments};
     find_arguments(&g->sequence, &g->sequence.entries[i], arguments);
-    dt_cuda_note(dev, "graph", cudaGraphExecKernelNodeSetParams(g->executable, g->nodes[i], &node));
+    dt_cuda_note_kernel(dev, k->function,
+                        cudaGraphExecKernelNodeSetParams(g->executable, g->nodes[i], &node));
 }
 
 /* Updates the nodes of launches that have changed. Launches of the graph that are running or
@@ -257,8 +264,8 @@ cudaStream_t dt_cuda_flush(struct dt_device *dev)
 /* --- opening ---------------------------------------------------------------------------------- */
 int dt_cuda_stream_open(struct dt_device *dev, struct dt_error *err)
 {
-    struct dt_cuda_stream *s = dt_alloc(1, sizeof *s);
-    dt_cuda_of(dev)->stream = s;
+    struct dt_cuda_stream *s = dt_cuda_of(dev)->stream;
+    s->dev = dev;
     cudaError_t error = cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking);
     if (error != cudaSuccess)
         return dt_fail(err, DT_EMISSING, "the cuda engine cannot create a stream: %s",
@@ -275,8 +282,6 @@ int dt_cuda_stream_open(struct dt_device *dev, struct dt_error *err)
 void dt_cuda_stream_close(struct dt_device *dev)
 {
     struct dt_cuda_stream *s = dt_cuda_of(dev)->stream;
-    if (s == NULL)
-        return;
     if (s->stream)
         cudaStreamDestroy(s->stream);
     for (int i = 0; s->recording && i < MOST_GRAPHS; i++)

@@ -26,6 +26,8 @@ extern "C" {
 struct dt_cuda_recording;
 
 struct dt_cuda_stream {
+    struct dt_device *dev;
+    size_t shared_limit; /* of a block's shared memory on this device, bytes */
     cudaStream_t stream;
     struct dt_cuda_recording *recording; /* NULL: graphs are off */
 };
@@ -49,6 +51,9 @@ cudaStream_t dt_cuda_flush(struct dt_device *dev);
 
 /* Runs work, now or deferred, with a copy of context, whose padding must be 0. */
 void dt_cuda_put(struct dt_device *dev, dt_cuda_work *work, const void *context, size_t bytes);
+
+/* Records the failure to launch a kernel, by the kernel's name. Does nothing for cudaSuccess. */
+void dt_cuda_note_kernel(struct dt_device *dev, const void *kernel, cudaError_t error);
 
 /* Records a launch (dt_cuda_launch of kernel.cuh). Arguments are copied. */
 void dt_cuda_record(struct dt_cuda_recording *r, const struct dt_cuda_kernel *kernel,

@@ -322,7 +322,8 @@ static int exchange(struct dt_device *dev, enum dt_link_channel which,
 
 static void add(struct dt_device *dev, float *sum, const float *x, size_t n)
 {
-    dt_cuda_add_floats(links_of(dev)->lanes[DT_LINK_ALL].stream, sum, x, n);
+    dt_cuda_note(dev, "links",
+                 dt_cuda_add_floats(links_of(dev)->lanes[DT_LINK_ALL].stream, sum, x, n));
 }
 
 static void copy(struct dt_device *dev, void *to, const void *from, size_t bytes)

@@ -14,7 +14,7 @@ extern "C" {
 extern const struct dt_links dt_cuda_links;
 
 /* sum += x, n floats, in the stream. */
-void dt_cuda_add_floats(cudaStream_t stream, float *sum, const float *x, size_t n);
+cudaError_t dt_cuda_add_floats(cudaStream_t stream, float *sum, const float *x, size_t n);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,11 @@
 #define CAPABILITY     90 /* of wgmma, which later architectures do not support */
 #define MATRIX_COLUMNS 64
 
+#if CUDART_VERSION < 12050 /* the function without a version is that of the runtime's */
+#define cudaGetDriverEntryPointByVersion(symbol, function, version, flags, found)                  \
+    cudaGetDriverEntryPoint(symbol, function, flags, found)
+#endif
+
 typedef CUresult encode_tiled(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
                               const cuuint64_t *, const cuuint64_t *, const cuuint32_t *,
                               const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
