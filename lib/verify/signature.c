@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/signature.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
