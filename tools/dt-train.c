@@ -303,8 +303,8 @@ static void print_plan(const struct dt_training *trainer)
                 {"activations", f.memory.activations},
                 {"snapshot", f.memory.snapshot},
                 {"total", f.memory.total},
-                 {"available", f.available},
-                 {"file", f.memory.file}};
+                {"available", f.available},
+                {"file", f.memory.file}};
     printf("parameters   %15" PRId64 "\n", f.parameters);
     if (f.trained < f.parameters)
         printf("trained      %15" PRId64 "\n", f.trained);

@@ -447,7 +447,7 @@ static int save_manifest(const char *directory, const struct dt_snapshot *snapsh
         files[count++] = DT_TOKENIZER_FILE;
         files[count++] = DT_TOKENIZER_CONFIG_FILE;
     }
-    for (int part = DT_SNAPSHOT_OUTER; part < DT_SNAPSHOT_PARTS; part++)
+    for (int part = DT_SNAPSHOT_EMA; part < DT_SNAPSHOT_PARTS; part++)
         if (dt_snapshot_has(s, (enum dt_snapshot_part)part))
             files[count++] = part_file(s, (enum dt_snapshot_part)part);
     if (s->has_ema)

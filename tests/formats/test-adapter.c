@@ -265,7 +265,7 @@ static void open_trainer(struct trainer *t, const struct golden *g, enum dt_dtyp
     t->settings.training.beta2 = 0.95;
     t->settings.training.epsilon = 1e-3;
     t->settings.training.weight_decay = 0.1;
-    dt_optimizer_init(&t->optimizer, table, NULL, &t->settings);
+    dt_optimizer_init(&t->optimizer, table, NULL, NULL, &t->settings);
     dt_optimizer_layout_state(&t->optimizer, &t->arena);
     check(dt_arena_allocate(&t->arena, dev, &err));
     dt_optimizer_layout_state(&t->optimizer, &t->arena);
