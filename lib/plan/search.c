@@ -199,7 +199,7 @@ static int try_chunks(struct search *s, struct dt_plan_layout *l, struct dt_erro
 {
     const struct dt_settings *asked = s->request->settings;
     long layers = asked->model.num_layers;
-    int plain = asked->distributed.schedule;
+    enum dt_pipeline_schedule plain = (enum dt_pipeline_schedule)asked->distributed.schedule;
     if (plain == DT_PIPELINE_SCHEDULE_INTERLEAVED || !is_given(s, "distributed.schedule"))
         plain = DT_PIPELINE_SCHEDULE_1F1B;
     for (int chunks = 1; chunks == 1 || chunks * l->pp <= layers; chunks++) {

@@ -375,7 +375,8 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
 {
     const bool local = dt_settings_sync_is_local(s);
     const bool groups = s->distributed.shard_ranks > 0;
-    const int compress = s->distributed.compress, sync = s->distributed.sync;
+    const enum dt_compress compress = (enum dt_compress)s->distributed.compress;
+    const int sync = s->distributed.sync;
     const bool compressed = compress != DT_COMPRESS_NONE, reduced = sync == DT_SYNC_ALL_REDUCE;
     const bool whole = s->distributed.zero_stage == 0, uncut = s->distributed.tp == 1;
     const bool contexts = s->distributed.cp > 1;
