@@ -40,8 +40,14 @@ compile = $1 2>$@.warnings; status=$$?; cat $@.warnings >&2; exit $$status
 # Initializers leave out fields that are 0.
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
             -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers -Werror=switch
+# As Debian builds its packages; objects do not name the directory that they were built in.
+HARDENED := -ffile-prefix-map='$(CURDIR)'=. -fstack-protector-strong -Wformat -Werror=format-security \
+            $(if $(or $(findstring _FORTIFY_SOURCE,$(CFLAGS)),$(findstring -fsanitize,$(CFLAGS))),,$(if $(filter -O1 -O2 -O3,$(CFLAGS)),-D_FORTIFY_SOURCE=2))
+ifneq ($(findstring linux,$(shell $(CC) -dumpmachine 2>/dev/null)),)
+override LDFLAGS += -Wl,-z,relro,-z,now
+endif
 # No contraction: results must agree between machines that have FMA and compilers that use it.
-DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(WARNINGS) $(STATIC_BUILD:1=-DDT_STATIC)
+DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ffp-contract=off $(HARDENED) $(WARNINGS) $(STATIC_BUILD:1=-DDT_STATIC)
 LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lnettle -lm -ldl -lpthread
 
 MODULES  := base math options hash unicode json template language http remote io document warc extract settings experiment hub track plot dedup repair clean synth pretokenize gguf steps token tokenizer-files vocab \
@@ -442,6 +448,17 @@ check-faults: all $(PRELOADS) ## each call of each program fails in turn (hours)
 check-full: all $(SLOW) $(PRELOADS) $(FAULTY) ## the tests that take long
 	@export TEST_TIMEOUT=7200 && $(RUN_TESTS) $(SLOW)
 
+coverage: ## lines and branches per module that the tests execute (gcov); ONLY='MODULE ...': of these, by file
+	@$(MAKE) --no-print-directory B=build/coverage CFLAGS='-O1 -g --coverage -fprofile-update=atomic -fno-inline' LDFLAGS=--coverage CC='$(GCOV_CC)' \
+	  check-covered
+	@tests/coverage build/coverage $(ONLY)
+GCOV_CC := $(filter-out ccache,$(CC)) # whose files of counts have other names
+
+COVERING := $(if $(ONLY),$(foreach m,$(ONLY),$(filter tests/$m/%,$(BATS)) $(call covering,$m)),$(BATS) $(UNITS))
+check-covered: $(if $(ONLY),$(filter $B/%,$(COVERING)),build-tests)
+	@find $B -name '*.gcda' -delete
+	-@$(RUN_TESTS) $(COVERING)
+
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' check-built
 
@@ -669,7 +686,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always wheel deb container gpu-bundle check-gpu bench-gpu losses-gpu check-full check-faults check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always wheel deb container gpu-bundle check-gpu bench-gpu losses-gpu check-full check-faults coverage check-covered check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories corpus html pictures fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-cuda oracles-mlflow oracles-scores install \
         uninstall format clean help

@@ -73,17 +73,23 @@ static int print_summary(const char *name, struct dt_error *err)
     struct dt_child child;
     int rc = dt_child_start(&child, (const char *[]){path, "--help", NULL}, -1, true, err);
     FILE *lines = rc == 0 ? fdopen(child.output, "r") : NULL;
+    int failed = rc < 0 || lines ? 0 : dt_fail_errno(err, "cannot read '%s --help'", path);
     for (size_t capacity = 0; lines && getline(&line, &capacity, lines) > 0;)
         if (strncmp(line, mark, strlen(mark)) == 0)
             printf("  %-10s%s", name, line + strlen(mark));
     free(line);
+    if (lines && ferror(lines))
+        failed = dt_fail_errno(err, "cannot read '%s --help'", path);
     if (lines)
         fclose(lines);
-    child.output = -1;
+    if (lines)
+        child.output = -1;
+    if (failed < 0)
+        dt_child_stop(&child);
     free(mark);
     free(path);
     free(bin);
-    return rc == 0 ? dt_child_finish(&child, err) : rc;
+    return rc < 0 ? rc : failed < 0 ? failed : dt_child_finish(&child, err);
 }
 
 static int list_programs(void)

@@ -56,7 +56,9 @@ int dt_ledger_lock_take(struct dt_ledger_lock *lock, const char *path, struct dt
             return dt_fail_errno(err, "cannot open '%s'", path);
         if (flock(lock->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
             return name_holder(lock, err);
-        if (fstat(lock->fd, &st) == 0 && st.st_nlink > 0) /* else the holder has just released it */
+        if (fstat(lock->fd, &st) < 0)
+            return dt_fail_errno(err, "cannot open '%s'", path);
+        if (st.st_nlink > 0) /* else the holder has just released it */
             return write_holder(lock, err);
         close(lock->fd);
     }

@@ -42,6 +42,6 @@ teardown() {
     kill "$ATTACKER"
     wait "$ATTACKER" || true
     ATTACKER=
-    echo "$jobs jobs: $(tail -n 1 attacked)"
+    echo "# $jobs jobs: $(tail -n 1 attacked)" >&3
     [[ "$(tail -n 1 attacked)" =~ ^[1-9][0-9]*\ connections,\ [1-9] ]]
 }

@@ -20,7 +20,7 @@ setup() {
 @test "each program has a command in the list" {
     for source in "$ROOT"/tools/dt*.c; do
         program=$(basename "$source" .c)
-        grep -qE "^(with .* : )?$program " "$ROOT/tests/faults/jobs" || { echo "$program"; return 1; }
+        grep -qE "^(with .* : |2 ranks : )?$program " "$ROOT/tests/faults/jobs" || { echo "$program"; return 1; }
     done
 }
 
@@ -46,4 +46,8 @@ broken() {
     [[ "$output" == *"status -11"* ]]
     broken 'while (write(1, "a", 1) != 1) sleep(1); return 0;'
     [[ "$output" == *"no end"* ]]
+}
+
+@test "programs killed at random moments and repeated leave the bytes of undisturbed ones" {
+    "$ROOT/tests/faults/kills" 15 "$BATS_FILE_TMPDIR"
 }

@@ -3,7 +3,7 @@
 load ../helper
 
 @test "each of 100,000 states that a power cut may leave is the old or the new" {
-    export CUT_STATES=10000 CUT_PROGRAMS=100000
+    export CUT_STATES=60000 CUT_PROGRAMS=100000
     run bats --tap -f 'old or the new' "$ROOT/tests/faults/power-cuts.bats"
     echo "$output"
     [ "$status" -eq 0 ]

@@ -53,7 +53,6 @@ static void read_design(const char *path)
         }
         dt_matrix_release(&matrix);
     }
-    json_object_put(design);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
