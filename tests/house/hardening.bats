@@ -11,6 +11,7 @@ setup() {
 }
 
 @test "programs are position-independent, with read-only relocations, canaries and checked buffers" {
+    [ "$build/obj/lib/base/file.o" -nt "$ROOT/Makefile" ] || skip "objects are older than the Makefile"
     for file in "$build"/bin/dt*; do
         readelf -hW "$file" | grep -q 'Type: *DYN' || { echo "$file: no PIE"; return 1; }
         readelf -lW "$file" | grep -q GNU_RELRO || { echo "$file: no RELRO"; return 1; }
