@@ -78,7 +78,7 @@ static int print_summary(const char *name, struct dt_error *err)
         if (strncmp(line, mark, strlen(mark)) == 0)
             printf("  %-10s%s", name, line + strlen(mark));
     free(line);
-    if (lines && ferror(lines))
+    if (lines && !feof(lines)) /* also without memory for a line */
         failed = dt_fail_errno(err, "cannot read '%s --help'", path);
     if (lines)
         fclose(lines);
