@@ -14,15 +14,17 @@
 #include "eval/translation-corpus.h"
 #include "hub/hub.h"
 #include "options/options.h"
+#include "tasks/library.h"
+#include "tasks/measure.h"
 
 static struct {
     const char *adapter, *tokenizer, *split, *device, *output, *items, *documents;
-    struct dt_string_list models, references;
-    long threads, batch, resamples, seed;
+    struct dt_string_list models, references, data;
+    long threads, batch, resamples, seed, shots, limit;
     int words; /* enum dt_translation_words_kind */
     double rate;
     bool no_end, alone, json, quiet;
-} opt = {.device = "cpu", .output = "-", .batch = 16, .seed = 12345, .rate = 0.15};
+} opt = {.device = "cpu", .output = "-", .batch = 16, .seed = 12345, .shots = -1, .rate = 0.15};
 
 static const struct dt_option options[] = {
     {"model", 'm', DT_OPTION_LIST, &opt.models, "DIR",
@@ -37,13 +39,19 @@ static const struct dt_option options[] = {
     {"mask-rate", 0, DT_OPTION_REAL, &opt.rate, "X", "mask fraction X of the tokens (default 0.15)",
      .min = 0.001, .max = 0.999, .without = "alone"},
     {"alone", 0, DT_OPTION_FLAG, &opt.alone, NULL, "mask one token at a time: pseudo-perplexity"},
+    {"data", 0, DT_OPTION_LIST, &opt.data, "SPLIT=FILE",
+     "read a task's split from FILE, or from a directory of files; may be given several times"},
+    {"shots", 0, DT_OPTION_INT, &opt.shots, "N", "N few-shot examples (default: as the task says)",
+     .min = 0, .max = 1000},
+    {"limit", 0, DT_OPTION_INT, &opt.limit, "N", "take the first N documents of each task",
+     .min = 1, .max = 1e9},
     {"reference", 'r', DT_OPTION_LIST, &opt.references, "FILE",
      "reference translations, one per line; may be given several times", .reads = true},
     {"words", 0, DT_OPTION_CHOICE, &opt.words, "KIND",
      "tokenization of BLEU: 13a (the default), ...", .choices = dt_translation_words_names},
     {"bootstrap", 0, DT_OPTION_INT, &opt.resamples, "N",
-     "paired bootstrap with N resamples: confidence intervals and p-values", .min = 1, .max = 1e6},
-    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "seed of resampling and of masks (default 12345)",
+     "bootstrap with N resamples: confidence intervals and p-values", .min = 1, .max = 1e6},
+    {"seed", 0, DT_OPTION_INT, &opt.seed, "N", "seed of resampling, masks and few-shot examples",
      .min = 0, .max = 1e15, .without = "alone"},
     {"items", 0, DT_OPTION_STRING, &opt.items, "FILE", "write the scores of each item to FILE",
      .writes = ""},
@@ -66,6 +74,8 @@ static const struct dt_use uses[] = {
     {"perplexity", "DATA", "model",
      "adapter tokenizer split no-end items documents json output batch device threads quiet"},
     {"choice", "DATA", "model", "adapter tokenizer items json output batch device threads quiet"},
+    {"tasks", "TASK ...", "model",
+     "adapter tokenizer data shots limit bootstrap seed items json output batch device threads quiet"},
     {"masked", "DATA", "model",
      "adapter tokenizer mask-rate alone seed items json output batch device threads quiet"},
     {"labels", "DATA", "model", "adapter tokenizer items json output batch device threads quiet"},
@@ -224,6 +234,85 @@ static int choice(char **paths, int count, struct dt_error *err)
     return rc;
 }
 
+struct task_run {
+    struct dt_task *task;
+    struct dt_task_items items;
+    struct dt_task_result *results; /* one per model */
+};
+
+struct task_runs {
+    struct task_run *items;
+    int count;
+};
+
+static int measure_tasks(void *results, int number, struct dt_scored_model *subject, void *data,
+                         struct dt_progress *progress, struct dt_error *err)
+{
+    struct task_runs *runs = data;
+    (void)results;
+    DT_TRY(dt_scored_model_need_next_token(subject, err));
+    DT_TRY(dt_scored_model_need_tokenizer(subject, opt.tokenizer, err));
+    for (int i = 0; i < runs->count; i++) {
+        struct task_run *run = &runs->items[i];
+        DT_TRY(dt_task_measure(&run->results[number], &run->items, subject, opt.batch, progress,
+                               err));
+    }
+    return 0;
+}
+
+static int fetch_data(const char *name, char **path, struct dt_error *err)
+{
+    struct dt_options_source source;
+    DT_TRY(dt_hub_fetch(name, NULL, &source, err));
+    *path = dt_strdup(source.path);
+    return 0;
+}
+
+static int read_task(struct task_run *run, const char *name, struct dt_error *err)
+{
+    const struct dt_task_sources sources = {opt.data.items, opt.data.count, fetch_data};
+    bool seeded = dt_option_is_given(&command, "seed");
+    const struct dt_task_ask how = {&sources, opt.shots, opt.limit,
+                                    seeded ? (uint64_t)opt.seed : DT_TASK_FEWSHOT_SEED};
+    char *path;
+    DT_TRY(dt_task_find(name, &path, err));
+    int rc = dt_task_read(&run->task, path, err);
+    free(path);
+    run->results = dt_alloc((size_t)opt.models.count, sizeof *run->results);
+    return rc < 0 ? rc : dt_task_items_make(&run->items, run->task, &how, err);
+}
+
+static void release_task(struct task_run *run)
+{
+    for (int i = 0; run->results && i < opt.models.count; i++)
+        dt_task_result_release(&run->results[i]);
+    free(run->results);
+    dt_task_items_release(&run->items);
+    dt_task_free(run->task);
+}
+
+static int tasks(char **names, int count, struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY, items = DT_BUFFER_EMPTY;
+    struct task_runs runs = {dt_alloc((size_t)count, sizeof *runs.items), count};
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = read_task(&runs.items[i], names[i], err);
+    rc = rc < 0 ? rc : for_each_model(measure_tasks, NULL, &runs, err);
+    for (int i = 0; rc == 0 && i < count; i++) {
+        struct task_run *run = &runs.items[i];
+        dt_task_report(run->results, opt.models.count, opt.json, opt.resamples, &text);
+        if (opt.items)
+            dt_task_items_report(run->results, opt.models.count, &items);
+    }
+    if (rc == 0)
+        rc = write_results(&text, &items, err);
+    for (int i = 0; i < count; i++)
+        release_task(&runs.items[i]);
+    free(runs.items);
+    return rc;
+}
+
 static int measure_labels(void *results, int number, struct dt_scored_model *subject, void *data,
                           struct dt_progress *progress, struct dt_error *err)
 {
@@ -277,7 +366,7 @@ static int bleu(char **paths, int count, struct dt_error *err)
 static const struct mode {
     int most; /* most operands after the name */
     int (*run)(char **operands, int count, struct dt_error *err);
-} modes[] = {{1, perplexity}, {1, choice}, {1, masked}, {1, labels}, {1000, bleu}};
+} modes[] = {{1, perplexity}, {1, choice}, {1000, tasks}, {1, masked}, {1, labels}, {1000, bleu}};
 _Static_assert(sizeof modes / sizeof *modes + 1 == sizeof uses / sizeof *uses, "one each");
 
 static const struct mode *mode_of(int count, char **operands)

@@ -10,6 +10,7 @@
 
 #define YAML_LIMIT ((size_t)1 << 24)
 #define MOST_DEPTH 64
+#define TEXT       "tag:yaml.org,2002:str"
 
 struct reader {
     yaml_parser_t parser;
@@ -78,6 +79,15 @@ static struct json_object *scalar_of(const yaml_event_t *event)
     return dt_json_new_string(text);
 }
 
+/* A tag would change what the scalar means: "!function" is a function of Python. */
+static int fail_tag(const struct reader *r, struct dt_error *err)
+{
+    char what[128];
+    snprintf(what, sizeof what, "the tag %.80s is not supported: write a plain value",
+             (const char *)r->event.data.scalar.tag);
+    return fail_at(r, r->event.start_mark, what, err);
+}
+
 /* The value that begins with the current event. */
 static int read_value(struct reader *r, int depth, struct json_object **value, struct dt_error *err)
 {
@@ -87,6 +97,8 @@ static int read_value(struct reader *r, int depth, struct json_object **value, s
         return fail_at(r, r->event.start_mark, "is nested too deeply", err);
     switch (r->event.type) {
     case YAML_SCALAR_EVENT:
+        if (r->event.data.scalar.tag && strcmp((const char *)r->event.data.scalar.tag, TEXT) != 0)
+            return fail_tag(r, err);
         *value = scalar_of(&r->event);
         return 0;
     case YAML_SEQUENCE_START_EVENT:

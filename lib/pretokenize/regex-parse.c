@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses regular expressions of Oniguruma's Ruby syntax into a tree, and compiles it. */
+/* Parses regular expressions of Oniguruma's Ruby syntax, or of Python, into a tree. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,44 +10,15 @@
 
 #define MAX_DEPTH   50    /* of groups */
 #define MAX_NODES   10000 /* of a tree */
-#define MAX_PROGRAM 20000 /* instructions */
-#define MAX_REPEAT  1000  /* in {n,m} */
-#define MAX_BACK    255   /* characters of a look-back */
 #define MAX_SETS    200   /* of 136 KiB each */
 
-enum kind { EMPTY, SET, SEQUENCE, CHOICE, REPEAT, ATOMIC, LOOK, ASSERTION };
-
-/* A node of the tree; children are a list through next. */
-struct node {
-    enum kind kind;
-    uint32_t set;                      /* SET */
-    uint32_t min, max;                 /* REPEAT; LOOK back: of the body */
-    bool lazy, possessive;             /* REPEAT */
-    bool back, negative;               /* LOOK */
-    enum dt_regex_operation operation; /* ASSERTION */
-    struct node *child, *next;
-};
-
-struct parser {
-    struct dt_regex *regex;
-    const char *start, *p, *end;
-    bool ignore_case, dot_all;
-    uint32_t folded; /* the last character, for pairs that fold to one; 0: none */
-    int depth;
-    bool in_class;
-    size_t nodes;
-    struct node **owned; /* all nodes */
-    size_t owned_count, owned_capacity;
-    struct dt_error *err;
-};
-
-static int fail(struct parser *p, const char *what)
+int dt_regex_fail(struct parser *p, const char *what)
 {
     return dt_fail(p->err, DT_EFORMAT, "%s at byte %zu of the regular expression %.200s", what,
                    (size_t)(p->p - p->start), p->start);
 }
 
-static struct node *new_node(struct parser *p, enum kind kind)
+static struct node *new_node(struct parser *p, enum dt_regex_node_kind kind)
 {
     struct node *n = dt_alloc(1, sizeof *n);
     n->kind = kind;
@@ -82,9 +53,9 @@ static bool take(struct parser *p, const char *text)
 static int read_character(struct parser *p, uint32_t *code)
 {
     if (p->p == p->end)
-        return fail(p, "an unexpected end");
+        return dt_regex_fail(p, "an unexpected end");
     p->p += dt_character((const unsigned char *)p->p, (const unsigned char *)p->end, code);
-    return *code == DT_CHAR_INVALID ? fail(p, "invalid UTF-8") : 0;
+    return *code == DT_CHAR_INVALID ? dt_regex_fail(p, "invalid UTF-8") : 0;
 }
 
 /* --- escapes and classes -----------------------------------------------------------------------
@@ -104,7 +75,7 @@ static int read_hex(struct parser *p, int most, uint32_t *code)
     int digits = 0;
     for (*code = 0; digits < most && p->p < p->end && hex_value(*p->p) >= 0; digits++)
         *code = *code << 4 | (uint32_t)hex_value(*p->p++);
-    return digits > 0 && *code < 0x110000 ? 0 : fail(p, "a wrong hexadecimal number");
+    return digits > 0 && *code < 0x110000 ? 0 : dt_regex_fail(p, "a wrong hexadecimal number");
 }
 
 /* After \x or \u. */
@@ -113,28 +84,31 @@ static int read_number(struct parser *p, bool is_u, uint32_t *code)
     if (is_u) {
         const char *from = p->p;
         DT_TRY(read_hex(p, 4, code));
-        return p->p - from == 4 ? 0 : fail(p, "a \\u without four digits");
+        return p->p - from == 4 ? 0 : dt_regex_fail(p, "a \\u without four digits");
     }
     if (take(p, "{")) {
         DT_TRY(read_hex(p, 8, code));
-        return take(p, "}") ? 0 : fail(p, "a missing }");
+        return take(p, "}") ? 0 : dt_regex_fail(p, "a missing }");
     }
+    const char *from = p->p;
     DT_TRY(read_hex(p, 2, code));
-    return *code < 0x80 ? 0 : fail(p, "a byte that is not a character");
+    if (p->python)
+        return p->p - from == 2 ? 0 : dt_regex_fail(p, "a \\x without two digits");
+    return *code < 0x80 ? 0 : dt_regex_fail(p, "a byte that is not a character");
 }
 
 /* After \p or \P. */
 static int add_property(struct parser *p, struct dt_character_set *set, bool negative)
 {
     if (!take(p, "{"))
-        return fail(p, "a \\p without {");
+        return dt_regex_fail(p, "a \\p without {");
     const char *close = memchr(p->p, '}', (size_t)(p->end - p->p));
     if (close == NULL)
-        return fail(p, "a missing }");
+        return dt_regex_fail(p, "a missing }");
     if (take(p, "^"))
         negative = !negative;
     if (!dt_character_set_add_property(set, p->p, (size_t)(close - p->p), p->in_class))
-        return fail(p, "a property that is not known");
+        return dt_regex_fail(p, "a property that is not known");
     p->p = close + 1;
     if (negative)
         dt_character_set_invert(set);
@@ -144,6 +118,8 @@ static int add_property(struct parser *p, struct dt_character_set *set, bool neg
 /* Adds the class of \d, \s, \w, \h or their complements to an empty set; false: another letter. */
 static bool add_shorthand(const struct parser *p, struct dt_character_set *set, char letter)
 {
+    if (p->python)
+        return dt_regex_add_python_class(set, letter);
     static const char *const names[][2] = {
         {"d", "nd"}, {"s", "space"}, {"w", "word"}, {"h", "xdigit"}};
     for (size_t i = 0; i < 4; i++) {
@@ -163,12 +139,12 @@ static int read_escape(struct parser *p, struct dt_character_set *set, uint32_t 
 {
     static const char letters[] = "ntrfvae", values[] = "\n\t\r\f\v\a\x1b";
     if (p->p == p->end)
-        return fail(p, "a backslash");
+        return dt_regex_fail(p, "a backslash");
     char letter = *p->p;
     *is_class = add_shorthand(p, set, letter);
     if (*is_class)
         return p->p++, 0;
-    if (letter == 'p' || letter == 'P') {
+    if (!p->python && (letter == 'p' || letter == 'P')) {
         p->p++;
         *is_class = true;
         return add_property(p, set, letter == 'P');
@@ -177,14 +153,24 @@ static int read_escape(struct parser *p, struct dt_character_set *set, uint32_t 
         p->p++;
         return read_number(p, letter == 'u', code);
     }
-    const char *known = letter ? strchr(letters, letter) : NULL;
+    const char *known = letter && !(p->python && letter == 'e') ? strchr(letters, letter) : NULL;
     if (known)
         return p->p++, *code = (uint32_t)values[known - letters], 0;
     bool is_word =
         (letter >= '0' && letter <= '9') || ((letter | 0x20) >= 'a' && (letter | 0x20) <= 'z');
     if (is_word)
-        return fail(p, "an escape that is not supported");
+        return dt_regex_fail(p, "an escape that is not supported");
     return read_character(p, code);
+}
+
+/* Python's i also equals the dotless one, and the capital one with a dot. */
+static bool fold(const struct parser *p, struct dt_character_set *set)
+{
+    bool has_i = dt_character_set_has(set, 'i') || dt_character_set_has(set, 'I');
+    bool folded = dt_character_set_fold(set);
+    if (folded && has_i && p->python)
+        dt_character_set_add(set, 0x130, 0x131);
+    return folded;
 }
 
 static int read_class(struct parser *p, struct dt_character_set *result);
@@ -194,8 +180,10 @@ static int read_element(struct parser *p, struct dt_character_set *item, uint32_
                         bool *is_class)
 {
     *is_class = false;
+    if (p->python && !at(p, "\\"))
+        return read_character(p, code);
     if (at(p, "[:"))
-        return fail(p, "a POSIX class, which is not supported,");
+        return dt_regex_fail(p, "a POSIX class, which is not supported,");
     if (take(p, "["))
         return *is_class = true, read_class(p, item);
     if (take(p, "\\"))
@@ -214,14 +202,14 @@ static int add_element(struct parser *p, struct dt_character_set *set,
     bool is_range = at(p, "-") && !at(p, "-]");
     if (is_class) {
         dt_character_set_unite(set, item);
-        return is_range ? fail(p, "a range that starts with a class") : 0;
+        return is_range ? dt_regex_fail(p, "a range that starts with a class") : 0;
     }
     last = first;
     if (is_range) {
         p->p++;
         DT_TRY(read_element(p, item, &last, &is_class));
         if (is_class || last < first)
-            return fail(p, "a wrong range");
+            return dt_regex_fail(p, "a wrong range");
     }
     dt_character_set_add(set, first, last);
     return 0;
@@ -231,15 +219,15 @@ static int read_elements(struct parser *p, struct dt_character_set *set,
                          struct dt_character_set *item, struct dt_character_set *both)
 {
     bool intersects = false;
-    for (bool first = true; !at(p, "]"); first = false) {
+    for (bool first = true; !at(p, "]") || (p->python && first); first = false) {
         if (p->p == p->end)
-            return fail(p, "a missing ]");
-        if (!take(p, "&&")) {
+            return dt_regex_fail(p, "a missing ]");
+        if (p->python || !take(p, "&&")) {
             DT_TRY(add_element(p, set, item));
             continue;
         }
         if (first)
-            return fail(p, "an empty side of &&");
+            return dt_regex_fail(p, "an empty side of &&");
         if (intersects)
             dt_character_set_intersect(both, set);
         else
@@ -257,10 +245,10 @@ static int read_elements(struct parser *p, struct dt_character_set *set,
 static int read_class(struct parser *p, struct dt_character_set *result)
 {
     bool negative = take(p, "^"), outer = p->in_class;
-    if (at(p, "]"))
-        return fail(p, "an empty class");
+    if (at(p, "]") && !p->python)
+        return dt_regex_fail(p, "an empty class");
     if (++p->depth > MAX_DEPTH)
-        return fail(p, "a group or class too deep");
+        return dt_regex_fail(p, "a group or class too deep");
     struct dt_character_set *item = dt_character_set_new(), *both = dt_character_set_new();
     memset(result, 0, sizeof *result);
     p->in_class = true;
@@ -270,8 +258,8 @@ static int read_class(struct parser *p, struct dt_character_set *result)
     free(both);
     p->depth--;
     DT_TRY(rc);
-    if (p->ignore_case && !dt_character_set_fold(result))
-        return fail(p, "a class with characters beyond ASCII that ignores case");
+    if (p->ignore_case && !fold(p, result))
+        return dt_regex_fail(p, "a class with characters beyond ASCII that ignores case");
     if (negative)
         dt_character_set_invert(result);
     return 0;
@@ -285,14 +273,14 @@ static int read_class(struct parser *p, struct dt_character_set *result)
 static int check_folding(struct parser *p, uint32_t code)
 {
     uint32_t parts[DT_UNICODE_FOLD_MAX], own[DT_UNICODE_FOLD_MAX];
-    if (!p->ignore_case)
+    if (!p->ignore_case || p->python)
         return p->folded = 0, 0;
     if (dt_unicode_fold(code, own) > 1)
-        return fail(p, "a character with a case folding of several");
+        return dt_regex_fail(p, "a character with a case folding of several");
     for (uint32_t other = 0xdf; p->folded && other < 0xfb18; other++)
         if (dt_unicode_record(other)->long_fold && dt_unicode_fold(other, parts) > 1 &&
             parts[0] == p->folded && parts[1] == own[0])
-            return fail(p, "a pair of characters that is the case folding of one");
+            return dt_regex_fail(p, "a pair of characters that is the case folding of one");
     p->folded = own[0];
     return 0;
 }
@@ -305,7 +293,7 @@ static int add_literal(struct parser *p, uint32_t code, struct node *n)
         return 0;
     struct dt_character_set *set = new_set(p, &n->set);
     dt_character_set_add(set, code, code);
-    return dt_character_set_fold(set) ? 0 : fail(p, "a character beyond ASCII that ignores case");
+    return fold(p, set) ? 0 : dt_regex_fail(p, "a character beyond ASCII that ignores case");
 }
 
 static struct node *new_assertion(struct parser *p, enum dt_regex_operation operation,
@@ -332,8 +320,12 @@ static int read_escaped_atom(struct parser *p, struct node **n)
     bool is_class = false;
     for (size_t i = 0; i < sizeof assertions / sizeof *assertions; i++)
         if (p->p < p->end && *p->p == assertions[i].letter) {
+            if (p->python && *p->p == 'z')
+                return dt_regex_fail(p, "an escape that is not supported");
             p->p++;
             *n = new_assertion(p, assertions[i].operation, assertions[i].negative);
+            if (p->python && (*n)->operation == DT_REGEX_LAST_LINE)
+                (*n)->operation = DT_REGEX_TEXT_END; /* Python's \Z is the end */
             return 0;
         }
     *n = new_node(p, SET);
@@ -343,7 +335,7 @@ static int read_escaped_atom(struct parser *p, struct node **n)
         free(p->regex->sets[--p->regex->set_count]);
         return add_literal(p, code, *n);
     }
-    return p->ignore_case ? fail(p, "a class that ignores case") : 0;
+    return p->ignore_case && !p->python ? dt_regex_fail(p, "a class that ignores case") : 0;
 }
 
 static int read_choice(struct parser *p, struct node **n);
@@ -357,13 +349,16 @@ static int read_options(struct parser *p, bool *isolated)
             on = false;
         else if (*p->p == 'i')
             p->ignore_case = on;
-        else if (*p->p == 'm')
+        else if (*p->p == (p->python ? 's' : 'm'))
             p->dot_all = on;
         else
-            return fail(p, "a group or option that is not supported");
+            return dt_regex_fail(p, "a group or option that is not supported");
     }
     *isolated = at(p, ")");
-    return p->p++ < p->end ? 0 : fail(p, "a missing )");
+    bool first = strncmp(p->start, "(?", 2) == 0 && p->p == p->start + strcspn(p->start, ")");
+    if (*isolated && p->python && !(first && p->depth == 1))
+        return dt_regex_fail(p, "options that are not at the start");
+    return p->p++ < p->end ? 0 : dt_regex_fail(p, "a missing )");
 }
 
 /* After (? and, for look-back, <. */
@@ -371,7 +366,7 @@ static int read_group_kind(struct parser *p, struct node **n, bool *isolated)
 {
     static const struct {
         const char *text;
-        enum kind kind;
+        enum dt_regex_node_kind kind;
         bool back, negative;
     } kinds[] = {{":", EMPTY, false, false}, {">", ATOMIC, false, false}, {"=", LOOK, false, false},
                  {"!", LOOK, false, true},   {"<=", LOOK, true, false},   {"<!", LOOK, true, true}};
@@ -388,14 +383,33 @@ static int read_group_kind(struct parser *p, struct node **n, bool *isolated)
     return read_options(p, isolated);
 }
 
+/* A capturing group of Python; NULL for other groups. After (. */
+static int begin_capture(struct parser *p, struct node **group)
+{
+    if (!p->python || (at(p, "?") && !at(p, "?P<")))
+        return 0;
+    if (take(p, "?P<")) {
+        const char *close = memchr(p->p, '>', (size_t)(p->end - p->p));
+        if (close == NULL)
+            return dt_regex_fail(p, "a group's name without >");
+        p->p = close + 1;
+    }
+    if (p->regex->groups + 1 == DT_REGEX_GROUPS)
+        return dt_regex_fail(p, "too many groups");
+    *group = new_node(p, GROUP);
+    (*group)->set = ++p->regex->groups;
+    return 0;
+}
+
 /* After (. */
 static int read_group(struct parser *p, struct node **n)
 {
     bool ignore_case = p->ignore_case, dot_all = p->dot_all, isolated = false;
     struct node *outer = NULL;
     if (++p->depth > MAX_DEPTH)
-        return fail(p, "a group or class too deep");
-    if (take(p, "?"))
+        return dt_regex_fail(p, "a group or class too deep");
+    DT_TRY(begin_capture(p, &outer));
+    if (outer == NULL && take(p, "?"))
         DT_TRY(read_group_kind(p, &outer, &isolated));
     DT_TRY(read_choice(p, n));
     if (outer) {
@@ -406,7 +420,7 @@ static int read_group(struct parser *p, struct node **n)
     p->ignore_case = ignore_case;
     p->dot_all = dot_all;
     p->folded = 0;
-    return isolated || take(p, ")") ? 0 : fail(p, "a missing )");
+    return isolated || take(p, ")") ? 0 : dt_regex_fail(p, "a missing )");
 }
 
 static int read_set_atom(struct parser *p, struct node **n)
@@ -432,11 +446,14 @@ static int read_atom(struct parser *p, struct node **n)
     if (at(p, "[") || at(p, "."))
         return read_set_atom(p, n);
     if (take(p, "^") || take(p, "$")) {
-        *n = new_assertion(p, p->p[-1] == '^' ? DT_REGEX_LINE_START : DT_REGEX_LINE_END, false);
+        bool start = p->p[-1] == '^';
+        *n = new_assertion(p, start ? DT_REGEX_LINE_START : DT_REGEX_LINE_END, false);
+        if (p->python)
+            (*n)->operation = start ? DT_REGEX_TEXT_START : DT_REGEX_LAST_LINE;
         return 0;
     }
     if (strchr("*+?", *p->p))
-        return fail(p, "a quantifier of nothing");
+        return dt_regex_fail(p, "a quantifier of nothing");
     p->folded = before;
     if (take(p, "\\"))
         return read_escaped_atom(p, n);
@@ -458,7 +475,7 @@ static bool take_interval(struct parser *p, uint32_t *min, uint32_t *max)
         for (; q < p->end && *q >= '0' && *q <= '9'; q++) {
             numbers[i] = (given[i] ? 10 * numbers[i] : 0) + (uint32_t)(*q - '0');
             given[i] = true;
-            if (numbers[i] > 100 * MAX_REPEAT)
+            if (numbers[i] > 100 * DT_REGEX_MAX_REPEAT)
                 return false;
         }
         if (i == 0 && q < p->end && *q == ',')
@@ -474,20 +491,18 @@ static bool take_interval(struct parser *p, uint32_t *min, uint32_t *max)
     return true;
 }
 
-static uint32_t minimum(const struct node *n);
-
 static int read_suffix(struct parser *p, struct node *n, bool interval)
 {
-    if (at(p, "?") && interval && n->min == n->max)
-        return fail(p, "{n}?, which is not supported,");
+    if (at(p, "?") && interval && n->min == n->max && !p->python)
+        return dt_regex_fail(p, "{n}?, which is not supported,");
     if (take(p, "?"))
         n->lazy = true;
-    else if (!interval && take(p, "+"))
+    else if ((!interval || p->python) && take(p, "+"))
         n->possessive = true;
     if (n->child->kind == ASSERTION || n->child->kind == LOOK)
-        return fail(p, "a quantifier of an assertion");
-    if (n->max == DT_REGEX_NO_LIMIT && minimum(n->child) == 0)
-        return fail(p, "an unlimited quantifier of what may be empty");
+        return dt_regex_fail(p, "a quantifier of an assertion");
+    if (n->max == DT_REGEX_NO_LIMIT && dt_regex_minimum(n->child) == 0)
+        return dt_regex_fail(p, "an unlimited quantifier of what may be empty");
     return 0;
 }
 
@@ -499,15 +514,15 @@ static int read_quantifiers(struct parser *p, struct node **n)
         bool interval = at(p, "{") && take_interval(p, &min, &max);
         if (!interval && !at(p, "*") && !at(p, "+") && !at(p, "?"))
             return 0;
-        if (count > 0 && !(count == 1 && at(p, "+") && !interval))
-            return fail(p, "a quantifier of a quantifier");
+        if (count > 0 && (p->python || !(count == 1 && at(p, "+") && !interval)))
+            return dt_regex_fail(p, "a quantifier of a quantifier");
         if (!interval) {
             min = *p->p == '+';
             max = *p->p == '?' ? 1 : DT_REGEX_NO_LIMIT;
             p->p++;
         }
-        if (min > max || min > MAX_REPEAT || (max > MAX_REPEAT && max != DT_REGEX_NO_LIMIT))
-            return fail(p, "a wrong or too large interval");
+        if (min > max || min > DT_REGEX_MAX_REPEAT || (max > DT_REGEX_MAX_REPEAT && max != DT_REGEX_NO_LIMIT))
+            return dt_regex_fail(p, "a wrong or too large interval");
         struct node *repeat = new_node(p, REPEAT);
         repeat->child = *n;
         repeat->min = min;
@@ -532,7 +547,7 @@ static int read_sequence(struct parser *p, struct node **result)
         DT_TRY(read_atom(p, last));
         DT_TRY(read_quantifiers(p, last));
         if (++p->nodes > MAX_NODES || p->regex->set_count > MAX_SETS)
-            return fail(p, "too many parts");
+            return dt_regex_fail(p, "too many parts");
         last = &(*last)->next;
     }
     *result = sequence;
@@ -550,237 +565,29 @@ static int read_choice(struct parser *p, struct node **result)
     return 0;
 }
 
-/* --- lengths -----------------------------------------------------------------------------------
- */
-
-/* The fewest and most characters of a match; DT_REGEX_NO_LIMIT: unlimited. */
-static void measure(const struct node *n, uint32_t *min, uint32_t *max)
-{
-    uint32_t low, high;
-    *min = *max = n->kind == SET;
-    if (n->kind == ATOMIC) {
-        measure(n->child, min, max);
-    } else if (n->kind == REPEAT) {
-        measure(n->child, &low, &high);
-        *min = low * n->min < 0x10000 ? low * n->min : 0xffff;
-        *max = high >= 0x10000 || n->max >= 0x10000 ? DT_REGEX_NO_LIMIT : high * n->max;
-    } else if (n->kind == SEQUENCE) {
-        for (const struct node *c = n->child; c; c = c->next) {
-            measure(c, &low, &high);
-            *min = *min + low < 0x10000 ? *min + low : 0xffff;
-            *max = *max >= 0x10000 || high >= 0x10000 ? DT_REGEX_NO_LIMIT : *max + high;
-        }
-    } else if (n->kind == CHOICE) {
-        *min = DT_REGEX_NO_LIMIT;
-        for (const struct node *c = n->child; c; c = c->next) {
-            measure(c, &low, &high);
-            *min = low < *min ? low : *min;
-            *max = high > *max ? high : *max;
-        }
-    }
-}
-
-static uint32_t minimum(const struct node *n)
-{
-    uint32_t min, max;
-    measure(n, &min, &max);
-    return min;
-}
-
-/* --- compilation -------------------------------------------------------------------------------
- */
-
-static size_t emit(struct parser *p, enum dt_regex_operation operation, uint32_t a, uint32_t b,
-                   uint32_t c)
-{
-    struct dt_regex *r = p->regex;
-    DT_GROW(r->program, r->count, r->capacity);
-    r->program[r->count] = (struct dt_regex_instruction){operation, a, b, c};
-    return r->count++;
-}
-
-static int compile(struct parser *p, const struct node *n);
-
-/* SPLIT to the next instruction, preferred unless lazy, and to a later one. */
-static void aim(struct parser *p, size_t split, bool lazy)
-{
-    struct dt_regex_instruction *i = &p->regex->program[split];
-    uint32_t next = (uint32_t)split + 1, end = (uint32_t)p->regex->count;
-    i->a = lazy ? end : next;
-    i->b = lazy ? next : end;
-}
-
-static int compile_copies(struct parser *p, const struct node *n)
-{
-    for (uint32_t i = 0; i < n->min; i++)
-        DT_TRY(compile(p, n->child));
-    if (n->max == DT_REGEX_NO_LIMIT) {
-        size_t split = emit(p, DT_REGEX_SPLIT, 0, 0, 0);
-        DT_TRY(compile(p, n->child));
-        emit(p, DT_REGEX_JUMP, (uint32_t)split, 0, 0);
-        aim(p, split, n->lazy);
-        return 0;
-    }
-    size_t splits[MAX_REPEAT];
-    for (uint32_t i = n->min; i < n->max; i++) {
-        splits[i] = emit(p, DT_REGEX_SPLIT, 0, 0, 0);
-        DT_TRY(compile(p, n->child));
-    }
-    for (uint32_t i = n->min; i < n->max; i++)
-        aim(p, splits[i], n->lazy);
-    return 0;
-}
-
-static int compile_body(struct parser *p, const struct node *n, enum dt_regex_operation operation,
-                        uint32_t b, uint32_t c)
-{
-    size_t start = emit(p, operation, 0, b, c);
-    DT_TRY(compile(p, n));
-    emit(p, DT_REGEX_MATCH, 0, 0, 0);
-    p->regex->program[start].a = (uint32_t)p->regex->count;
-    return 0;
-}
-
-static int compile_repeat(struct parser *p, const struct node *n)
-{
-    if (n->possessive) {
-        struct node greedy = *n;
-        greedy.possessive = false;
-        return compile_body(p, &greedy, DT_REGEX_ATOMIC, 0, 0);
-    }
-    if (n->child->kind == SET && !n->lazy) {
-        emit(p, DT_REGEX_REPEAT, n->min, n->max, n->child->set);
-        return 0;
-    }
-    return compile_copies(p, n);
-}
-
-static int compile_look(struct parser *p, const struct node *n)
-{
-    uint32_t min, max;
-    if (!n->back)
-        return compile_body(p, n->child, DT_REGEX_AHEAD, n->negative, 0);
-    measure(n->child, &min, &max);
-    if (max > MAX_BACK)
-        return fail(p, "a look-back of unlimited length");
-    return compile_body(p, n->child, DT_REGEX_BACK, n->negative, min << 16 | max);
-}
-
-static int compile_choice(struct parser *p, const struct node *n)
-{
-    size_t count = 0;
-    for (const struct node *c = n->child; c; c = c->next)
-        count++;
-    size_t *jumps = dt_alloc(count, sizeof *jumps), made = 0;
-    int rc = 0;
-    for (const struct node *c = n->child; rc == 0 && c; c = c->next) {
-        size_t split = c->next ? emit(p, DT_REGEX_SPLIT, 0, 0, 0) : 0;
-        rc = compile(p, c);
-        if (c->next == NULL)
-            break;
-        jumps[made++] = emit(p, DT_REGEX_JUMP, 0, 0, 0);
-        aim(p, split, false);
-    }
-    for (size_t i = 0; i < made; i++)
-        p->regex->program[jumps[i]].a = (uint32_t)p->regex->count;
-    free(jumps);
-    return rc;
-}
-
-static int compile(struct parser *p, const struct node *n)
-{
-    if (p->regex->count > MAX_PROGRAM)
-        return fail(p, "too many parts");
-    switch (n->kind) {
-    case EMPTY:
-        break;
-    case SET:
-        emit(p, DT_REGEX_SET, n->set, 0, 0);
-        break;
-    case SEQUENCE:
-        for (const struct node *c = n->child; c; c = c->next)
-            DT_TRY(compile(p, c));
-        break;
-    case CHOICE:
-        return compile_choice(p, n);
-    case REPEAT:
-        return compile_repeat(p, n);
-    case ATOMIC:
-        return compile_body(p, n->child, DT_REGEX_ATOMIC, 0, 0);
-    case LOOK:
-        return compile_look(p, n);
-    case ASSERTION:
-        emit(p, n->operation, n->negative, 0, 0);
-        break;
-    }
-    return 0;
-}
-
-/* --- first bytes -------------------------------------------------------------------------------
- */
-
-static void add_first_of_set(struct dt_regex *r, uint32_t set)
-{
-    for (uint32_t code = 0; code < 128; code++)
-        r->first[code] |= dt_regex_has(r, set, code);
-    bool more = set & DT_REGEX_LITERAL && (set ^ DT_REGEX_LITERAL) >= 128;
-    for (size_t i = 16; !(set & DT_REGEX_LITERAL) && !more && i < DT_CHARACTER_SET_BYTES; i++)
-        more = r->sets[set]->bits[i] != 0;
-    if (more)
-        memset(r->first + 128, 1, 128);
-}
-
-/* Adds the first bytes of n; true if n may be empty. */
-static bool add_first(struct dt_regex *r, const struct node *n)
-{
-    bool empty = false;
-    switch (n->kind) {
-    case SET:
-        add_first_of_set(r, n->set);
-        return false;
-    case SEQUENCE:
-        for (const struct node *c = n->child; c; c = c->next)
-            if (!add_first(r, c))
-                return false;
-        return true;
-    case CHOICE:
-        for (const struct node *c = n->child; c; c = c->next)
-            empty |= add_first(r, c);
-        return empty;
-    case REPEAT:
-        return add_first(r, n->child) || n->min == 0;
-    case ATOMIC:
-        return add_first(r, n->child);
-    case EMPTY:
-    case LOOK:
-    case ASSERTION:
-        return true;
-    }
-    return true;
-}
-
 static int parse(struct parser *p)
 {
     struct node *root;
     DT_TRY(read_choice(p, &root));
     if (p->p < p->end)
-        return fail(p, "a ) without (");
-    DT_TRY(compile(p, root));
-    emit(p, DT_REGEX_MATCH, 0, 0, 0);
-    p->regex->empty = add_first(p->regex, root);
-    return 0;
+        return dt_regex_fail(p, "a ) without (");
+    return dt_regex_compile(p, root);
 }
 
-int dt_regex_parse(struct dt_regex *r, const char *expression, struct dt_error *err)
+int dt_regex_parse(struct dt_regex *r, const char *expression, bool python, struct dt_error *err)
 {
     struct parser p = {.regex = r,
                        .start = expression,
                        .p = expression,
                        .end = expression + strlen(expression),
+                       .python = python,
                        .err = err};
     int rc = parse(&p);
     r->word = dt_character_set_new();
-    dt_character_set_add_property(r->word, "word", 4, false);
+    if (python)
+        dt_regex_add_python_class(r->word, 'w');
+    else
+        dt_character_set_add_property(r->word, "word", 4, false);
     for (size_t i = 0; i < p.owned_count; i++)
         free(p.owned[i]);
     free(p.owned);

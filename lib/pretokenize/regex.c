@@ -8,15 +8,27 @@
 #include "pretokenize/character.h"
 #include "pretokenize/regex-internal.h"
 
-int dt_regex_new(struct dt_regex **r, const char *expression, const char *location,
-                 struct dt_error *err)
+static int new_regex(struct dt_regex **r, const char *expression, bool python,
+                     const char *location, struct dt_error *err)
 {
     *r = dt_alloc(1, sizeof **r);
-    if (dt_regex_parse(*r, expression, err) == 0)
+    if (dt_regex_parse(*r, expression, python, err) == 0)
         return 0;
     dt_regex_free(*r);
     *r = NULL;
     return dt_fail_context(err, "%s", location);
+}
+
+int dt_regex_new(struct dt_regex **r, const char *expression, const char *location,
+                 struct dt_error *err)
+{
+    return new_regex(r, expression, false, location, err);
+}
+
+int dt_regex_new_python(struct dt_regex **r, const char *expression, const char *location,
+                        struct dt_error *err)
+{
+    return new_regex(r, expression, true, location, err);
 }
 
 void dt_regex_free(struct dt_regex *r)
@@ -34,8 +46,10 @@ void dt_regex_free(struct dt_regex *r)
 /* --- the machine -------------------------------------------------------------------------------
  */
 
+#define RESTORE 0x80000000u
+
 /* Where to go on if the current alternative fails: at instruction `next` and offset `to`, and then,
- * a character less each time, down to `from`. */
+ * a character less each time, down to `from`. Or RESTORE | slot: the slot was `to` before. */
 struct alternative {
     uint32_t next;
     size_t from, to;
@@ -48,6 +62,8 @@ struct machine {
     const unsigned char *text;
     size_t size;
     struct alternative *stack; /* first, or allocated */
+    size_t *slots;             /* of groups, or NULL */
+    bool advance;              /* the match is not empty */
     size_t count, capacity;
     struct alternative first[FIRST_STACK];
 };
@@ -143,6 +159,11 @@ static bool backtrack(struct machine *m, struct run *run, uint32_t *next, size_t
 {
     while (m->count > run->base) {
         struct alternative *a = &m->stack[m->count - 1];
+        if (a->next & RESTORE) {
+            m->slots[a->next & ~RESTORE] = a->to;
+            m->count--;
+            continue;
+        }
         *next = a->next;
         *at = a->to;
         if (a->to > a->from)
@@ -227,6 +248,12 @@ static bool step(struct machine *m, uint32_t *next, size_t *at)
             return false;
         *at = end;
         return true;
+    case DT_REGEX_SAVE:
+        if (m->slots == NULL)
+            return true;
+        push(m, RESTORE | i->a, m->slots[i->a], m->slots[i->a]);
+        m->slots[i->a] = *at;
+        return true;
     default:
         return holds(m, i, *at);
     }
@@ -240,7 +267,8 @@ static bool run_body(struct machine *m, uint32_t start, size_t at, size_t must_e
     while (alive && !matched) {
         if (m->regex->program[next].operation != DT_REGEX_MATCH)
             alive = step(m, &next, &at) || backtrack(m, &run, &next, &at);
-        else if (must_end == SIZE_MAX || at == must_end)
+        else if ((must_end == SIZE_MAX || at == must_end) &&
+                 !(m->advance && start == 0 && at == run.at))
             matched = true;
         else
             alive = backtrack(m, &run, &next, &at);
@@ -251,8 +279,8 @@ static bool run_body(struct machine *m, uint32_t start, size_t at, size_t must_e
     return matched;
 }
 
-bool dt_regex_find(const struct dt_regex *r, const char *text, size_t size, size_t from,
-                   size_t *start, size_t *end)
+bool dt_regex_search(const struct dt_regex *r, const char *text, size_t size, size_t from,
+                     bool advance, size_t *slots)
 {
     struct machine m;
     m.regex = r;
@@ -261,6 +289,8 @@ bool dt_regex_find(const struct dt_regex *r, const char *text, size_t size, size
     m.stack = m.first;
     m.count = 0;
     m.capacity = FIRST_STACK;
+    m.slots = r->groups > 0 ? slots : NULL;
+    m.advance = advance;
     bool found = false;
     uint32_t code;
     for (size_t at = from; !found && at <= size;) {
@@ -268,11 +298,24 @@ bool dt_regex_find(const struct dt_regex *r, const char *text, size_t size, size
             at++;
         if (at == size && !r->empty)
             break;
-        *start = at;
-        found = run_body(&m, 0, at, SIZE_MAX, end);
+        slots[0] = at;
+        for (size_t i = 2; i < 2 * ((size_t)r->groups + 1); i++)
+            slots[i] = SIZE_MAX;
+        found = run_body(&m, 0, at, SIZE_MAX, &slots[1]);
         at += at < size ? character(&m, at, &code) : 1;
+        m.advance = false;
     }
     if (m.stack != m.first)
         free(m.stack);
+    return found;
+}
+
+bool dt_regex_find(const struct dt_regex *r, const char *text, size_t size, size_t from,
+                   size_t *start, size_t *end)
+{
+    size_t slots[2 * DT_REGEX_GROUPS];
+    bool found = dt_regex_search(r, text, size, from, false, slots);
+    *start = slots[0];
+    *end = slots[1];
     return found;
 }

@@ -547,8 +547,10 @@ static int evaluate_call(struct render *r, const struct node *node, struct value
 {
     struct value subject = {.kind = VALUE_UNDEFINED};
     struct value *arguments = dt_template_alloc(&r->arena, node->items.count * sizeof *arguments);
+    r->lenient = node->kind != NODE_CALL && dt_template_takes_undefined(node->function);
     if (node->first)
         DT_TRY(dt_template_evaluate(r, node->first, &subject));
+    r->lenient = false;
     for (size_t i = 0; i < node->items.count; i++)
         DT_TRY(dt_template_evaluate(r, node->items.items[i], &arguments[i]));
     size_t count = node->items.count - node->name_count;
@@ -651,7 +653,9 @@ int dt_template_evaluate(struct render *r, const struct node *node, struct value
     if (++r->depth > MOST_DEPTH)
         return dt_template_error(r, "expressions and macros are nested more than %d deep",
                                  MOST_DEPTH);
+    bool lenient = r->lenient || r->template->kind != DT_TEMPLATE_TASK;
+    r->lenient = false;
     int rc = evaluate(r, node, value);
     r->depth--;
-    return rc;
+    return rc < 0 || lenient ? rc : want_defined(r, *value);
 }

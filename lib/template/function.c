@@ -325,6 +325,7 @@ static const struct function tests[] = {
 
 static const struct function list_methods[] = {
     {"count", "value /", dt_template_count, 0},
+    {"index", "value /", dt_template_index, 0},
     {NULL, NULL, NULL, 0},
 };
 
@@ -340,11 +341,11 @@ static const struct function globals[] = {
 /* Methods of Python's types that the tables lack: a dictionary's key of such a name would be
  * hidden by the method in Jinja. The sandbox refuses those that change their object. */
 static const char *const other_methods[][40] = {
-    {"casefold",    "center",  "encode",     "expandtabs", "format_map",   "index",     "isalnum",
+    {"casefold",    "center",  "encode",     "expandtabs", "format_map",   "isalnum",
      "isalpha",     "isascii", "isdecimal",  "isdigit",    "isidentifier", "islower",   "isnumeric",
      "isprintable", "isspace", "istitle",    "isupper",    "ljust",        "maketrans", "partition",
      "rindex",      "rjust",   "rpartition", "swapcase",   "title",        "translate", "zfill"},
-    {"append", "clear", "copy", "extend", "index", "insert", "pop", "remove", "reverse", "sort"},
+    {"append", "clear", "copy", "extend", "insert", "pop", "remove", "reverse", "sort"},
     {"clear", "copy", "fromkeys", "pop", "popitem", "setdefault", "update"},
 };
 
@@ -364,6 +365,13 @@ const struct function *dt_template_find_filter(const char *name)
     for (int i = 0; i < 3 && found == NULL; i++)
         found = find_in(tables[i], name);
     return found;
+}
+
+bool dt_template_takes_undefined(const struct function *f)
+{
+    return f && (f->call == otherwise ||
+                 (f->call == test_kind &&
+                  (f->number == TEST_DEFINED || f->number == TEST_UNDEFINED)));
 }
 
 const struct function *dt_template_find_test(const char *name)

@@ -57,6 +57,7 @@ struct lexer {
     const char *text, *subject;
     size_t size, at;
     long line;
+    bool trims;       /* white space, as of chat templates */
     bool line_starts; /* the text before `at` ends a line, or nothing comes before it */
     struct tokens *tokens;
     struct dt_error *err;
@@ -128,7 +129,7 @@ static void add_text(struct lexer *l, size_t end, bool block)
     char sign = end + 2 < l->size ? l->text[end + 2] : 0;
     if (sign == '-') {
         size = without_spaces_at_end(text, size);
-    } else if (sign != '+' && block) {
+    } else if (sign != '+' && block && l->trims) {
         size_t line = size;
         while (line > 0 && text[line - 1] != '\n')
             line--;
@@ -153,7 +154,7 @@ static void end_delimiter(struct lexer *l, const char *close, bool block)
         size_t from = l->at;
         skip_spaces(l);
         l->line_starts = l->at > from && l->text[l->at - 1] == '\n';
-    } else if (block && !has_sign && l->at < l->size && l->text[l->at] == '\n') {
+    } else if (block && !has_sign && l->trims && l->at < l->size && l->text[l->at] == '\n') {
         advance(l, 1);
         l->line_starts = true;
     }
@@ -378,8 +379,8 @@ static int scan(struct lexer *l)
     return 0;
 }
 
-/* Newlines of any kind as "\n"; without the last one. */
-static char *normalized(const char *text, size_t *size)
+/* Newlines of any kind as "\n"; without the last one if it is cut. */
+static char *normalized(const char *text, size_t *size, bool cut)
 {
     char *copy = dt_alloc(*size + 1, 1);
     size_t count = 0;
@@ -388,18 +389,24 @@ static char *normalized(const char *text, size_t *size)
             continue;
         copy[count++] = text[i] == '\r' ? '\n' : text[i];
     }
-    count -= count > 0 && copy[count - 1] == '\n';
+    count -= cut && count > 0 && copy[count - 1] == '\n';
     *size = count;
     return copy;
 }
 
-int dt_template_tokens(struct arena *a, const char *text, size_t size, const char *subject,
-                       struct tokens *tokens, struct dt_error *err)
+int dt_template_tokens(struct arena *a, enum dt_template_kind kind, const char *text, size_t size,
+                       const char *subject, struct tokens *tokens, struct dt_error *err)
 {
-    struct lexer l = {a, NULL, subject, size, 0, 1, true, tokens, err};
+    struct lexer l = {.arena = a,
+                      .subject = subject,
+                      .size = size,
+                      .line = 1,
+                      .trims = kind == DT_TEMPLATE_CHAT,
+                      .tokens = tokens,
+                      .err = err};
     if (dt_utf8_valid_prefix(text, size) != size || memchr(text, 0, size))
         return fail(&l, "the template is not UTF-8, or has a zero byte");
-    char *copy = normalized(text, &l.size);
+    char *copy = normalized(text, &l.size, l.trims);
     l.text = copy;
     int rc = scan(&l);
     free(copy);

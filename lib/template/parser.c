@@ -231,10 +231,17 @@ int dt_template_parse_statements(struct parser *p, struct nodes *body)
 int dt_template_parse(struct dt_template **t, const char *text, size_t size, const char *subject,
                       struct dt_error *err)
 {
+    return dt_template_parse_as(t, DT_TEMPLATE_CHAT, text, size, subject, err);
+}
+
+int dt_template_parse_as(struct dt_template **t, enum dt_template_kind kind, const char *text,
+                         size_t size, const char *subject, struct dt_error *err)
+{
     struct dt_template *new = dt_alloc(1, sizeof *new);
+    new->kind = kind;
     new->subject = dt_strdup(subject);
     struct parser p = {.arena = &new->arena, .subject = new->subject, .err = err};
-    int rc = dt_template_tokens(&new->arena, text, size, new->subject, &p.tokens, err);
+    int rc = dt_template_tokens(&new->arena, kind, text, size, new->subject, &p.tokens, err);
     if (rc == 0)
         rc = dt_template_parse_statements(&p, &new->body);
     if (rc == 0 && dt_template_peek(&p)->kind != TOKEN_END)

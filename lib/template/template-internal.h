@@ -56,8 +56,9 @@ struct tokens {
     size_t count, capacity;
 };
 
-int dt_template_tokens(struct arena *a, const char *text, size_t size, const char *subject,
-                       struct tokens *tokens, struct dt_error *err) DT_MUST_CHECK;
+int dt_template_tokens(struct arena *a, enum dt_template_kind kind, const char *text, size_t size,
+                       const char *subject, struct tokens *tokens,
+                       struct dt_error *err) DT_MUST_CHECK;
 
 /* --- values -----------------------------------------------------------------------------------*/
 
@@ -231,6 +232,7 @@ struct dt_template {
     struct arena arena;
     char *subject;
     struct nodes body;
+    enum dt_template_kind kind;
     bool marks_generation;
 };
 
@@ -255,6 +257,7 @@ struct render {
     struct dt_buffer *out;
     struct dt_template_spans *spans; /* NULL within a captured text */
     long line, steps, depth;
+    bool lenient; /* the expression that is next may be undefined */
     enum { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE } flow;
     struct dt_error *err;
 };
@@ -307,6 +310,7 @@ struct function {
 extern const struct function dt_template_string_filters[], dt_template_sequence_filters[],
     dt_template_string_methods[], dt_template_dict_methods[];
 int dt_template_join(struct call *c, struct value *result);
+int dt_template_index(struct call *c, struct value *result);
 int dt_template_count(struct call *c, struct value *result);
 int dt_template_tojson(struct call *c, struct value *result);
 
@@ -321,6 +325,8 @@ int dt_template_finish(struct call *c, struct dt_buffer *b, int rc,
 const struct function *dt_template_find_filter(const char *name);
 const struct function *dt_template_find_test(const char *name);
 const struct function *dt_template_find_global(const char *name);
+/* Whether a filter or test is for values that may be undefined; function may be NULL. */
+bool dt_template_takes_undefined(const struct function *function);
 /* A method of Python that is not supported is an error; one that does not exist is NULL. */
 int dt_template_find_method(struct render *r, struct value of, const char *name,
                             const struct function **method) DT_MUST_CHECK;

@@ -34,9 +34,17 @@ struct dt_template_spans {
     size_t count, capacity;
 };
 
+enum dt_template_kind {
+    DT_TEMPLATE_CHAT,
+    DT_TEMPLATE_TASK /* of lm-evaluation-harness: white space stays as it is written, what is
+                        undefined is an error, and there is the filter regex_replace */
+};
+
 /* subject: names the template in errors, as in "SUBJECT, line 3: ..."; copied. */
 int dt_template_parse(struct dt_template **t, const char *text, size_t size, const char *subject,
                       struct dt_error *err) DT_MUST_CHECK;
+int dt_template_parse_as(struct dt_template **t, enum dt_template_kind kind, const char *text,
+                         size_t size, const char *subject, struct dt_error *err) DT_MUST_CHECK;
 
 /* Appends the text to *out. context: an object whose members are the variables. now: the time of
  * strftime_now(), in the local time zone. spans: may be NULL; release items with free(). After a

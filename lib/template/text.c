@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pretokenize/regex.h"
 #include "template/template-internal.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
@@ -287,6 +288,46 @@ static int find(struct call *c, struct value *result)
     return 0;
 }
 
+/* str.index() and list.index() */
+int dt_template_index(struct call *c, struct value *result)
+{
+    *result = dt_template_int(-1);
+    if (c->subject.kind == VALUE_STRING) {
+        DT_TRY(find(c, result));
+    } else {
+        const struct list *list = c->subject.list;
+        for (size_t i = 0; i < list->count && result->integer < 0; i++)
+            if (dt_template_equal(list->items[i], c->a[0]))
+                *result = dt_template_int((int64_t)i);
+    }
+    return result->integer >= 0 ? 0
+                                : dt_template_error(c->r, "index: the %s does not hold the value",
+                                                    c->subject.kind == VALUE_STRING ? "text"
+                                                                                    : "list");
+}
+
+/* regex_replace(pattern, repl, count) of lm-evaluation-harness */
+static int regex_replace(struct call *c, struct value *result)
+{
+    struct dt_regex *regex;
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    struct value text;
+    if (c->r->template->kind != DT_TEMPLATE_TASK)
+        return dt_template_error(c->r, "the filter 'regex_replace' is not supported");
+    if (dt_template_int_or(c, 2, 0) != 0)
+        return dt_template_error(c->r, "regex_replace with a count is not supported");
+    DT_TRY(dt_template_subject_text(c, &text));
+    DT_TRY(dt_template_want_string(c->r, c->a[0], "regex_replace"));
+    DT_TRY(dt_template_want_string(c->r, c->a[1], "regex_replace"));
+    DT_TRY(dt_template_may_use(c->r, text.size + 1, c->a[1].size + 1));
+    char *pattern = dt_template_copy(&c->r->arena, c->a[0].text, c->a[0].size);
+    char *replacement = dt_template_copy(&c->r->arena, c->a[1].text, c->a[1].size);
+    DT_TRY(dt_regex_new_python(&regex, pattern, "regex_replace", c->r->err));
+    int rc = dt_regex_substitute(regex, replacement, text.text, text.size, &b, c->r->err);
+    dt_regex_free(regex);
+    return dt_template_finish(c, &b, rc, result);
+}
+
 static int replace(struct call *c, struct value *result)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
@@ -402,6 +443,7 @@ const struct function dt_template_string_filters[] = {
     {"capitalize", "", change_case, CASE_CAPITALIZE},
     {"indent", "width first blank", indent, 0},
     {"lower", "", change_case, CASE_LOWER},
+    {"regex_replace", "pattern repl / count", regex_replace, 0},
     {"replace", "old new / count", replace, 0},
     {"trim", "chars", strip, STRIP_LEFT | STRIP_RIGHT},
     {"upper", "", change_case, CASE_UPPER},
@@ -414,6 +456,7 @@ const struct function dt_template_string_methods[] = {
     {"endswith", "suffix /", affix, 0},
     {"find", "sub /", find, 0},
     {"format", "*", format, 0},
+    {"index", "sub /", dt_template_index, 0},
     {"join", "iterable /", dt_template_join, 1},
     {"lower", "", change_case, CASE_LOWER},
     {"lstrip", "chars", strip, STRIP_LEFT},

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "tasks/library.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/program.h"
+#include "options/completion.h"
+
+int dt_task_find(const char *name, char **path, struct dt_error *err)
+{
+    char *share = dt_program_installed_path("share/dt");
+    char *installed = dt_asprintf("%s/tasks/%s.yaml", share, name);
+    bool is_file = strchr(name, '/') || strstr(name, ".yaml") || strstr(name, ".yml");
+    free(share);
+    *path = NULL;
+    if (!is_file && dt_file_is_regular(installed)) {
+        *path = installed;
+        return 0;
+    }
+    free(installed);
+    if (!is_file && !dt_file_is_regular(name))
+        return dt_fail(err, DT_EMISSING,
+                       "'%s': no task has this name, and there is no such file; dt-tasks(7) lists "
+                       "the tasks",
+                       name);
+    *path = dt_strdup(name);
+    return 0;
+}
+
+void dt_task_add_names(struct dt_buffer *words)
+{
+    char *folder = dt_program_installed_path("share/dt/tasks");
+    dt_completion_add_files(words, folder, ".yaml");
+    free(folder);
+}

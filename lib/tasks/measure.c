@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+#include "tasks/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval/generation.h"
+#include "eval/text-frame.h"
+#include "eval/translation-words.h"
+#include "tasks/filter.h"
+#include "unicode/utf8.h"
+
+/* --- tokens -----------------------------------------------------------------------------------*/
+
+/* How texts begin, as the tokenizer's template says. */
+struct coder {
+    struct dt_scored_model *subject;
+    struct dt_text_frame frame;
+};
+
+static int open_coder(struct coder *c, struct dt_scored_model *subject, struct dt_error *err)
+{
+    c->subject = subject;
+    return dt_text_frame_read(&c->frame, subject->tokenizer, subject->directory, err);
+}
+
+static void encode(const struct coder *c, const char *text, size_t size, struct dt_ids *ids)
+{
+    if (c->frame.in_tokenizer && c->frame.frame.before_count > 0)
+        dt_ids_append(ids, c->frame.frame.before, c->frame.frame.before_count);
+    dt_encoder_encode(c->subject->encoder, text, size, ids);
+}
+
+/* The token before a text without context; DT_NO_TOKEN if there is none. */
+static uint32_t prefix(const struct coder *c)
+{
+    uint32_t bos = c->frame.tokens.bos;
+    return bos != UINT32_MAX ? bos : dt_tokenizer_eot(c->subject->tokenizer);
+}
+
+/* Size of text without the white space at its end. */
+static size_t without_space(const char *text, size_t size)
+{
+    while (size > 0) {
+        uint32_t point;
+        size_t from = size - 1;
+        while (from > 0 && ((unsigned char)text[from] & 0xc0) == 0x80)
+            from--;
+        if (dt_utf8_next(text + from, size - from, &point) == 0 ||
+            !dt_translation_words_is_space(point))
+            break;
+        size = from;
+    }
+    return size;
+}
+
+/* As in lm-evaluation-harness: trailing white space of the context moves to the answer, since
+ * tokens begin with it. The answer's tokens are those of context + answer after the first n, where
+ * n is the number of the context's tokens; they are predicted from the context's tokens. */
+static void add_answer(struct dt_likelihoods *l, const struct coder *c, const char *context,
+                       const char *answer)
+{
+    struct dt_ids ids = DT_IDS_EMPTY, before = DT_IDS_EMPTY;
+    size_t size = strlen(context), kept = without_space(context, size);
+    if (size == 0) {
+        if (prefix(c) != DT_NO_TOKEN)
+            dt_ids_add(&before, prefix(c));
+        dt_ids_append(&ids, before.data, before.count);
+        dt_encoder_encode(c->subject->encoder, answer, strlen(answer), &ids);
+    } else {
+        char *text = dt_asprintf("%s%s", context, answer);
+        encode(c, text, kept, &before);
+        encode(c, text, strlen(text), &ids);
+        free(text);
+    }
+    for (size_t i = 0; i < before.count && i < ids.count; i++)
+        ids.data[i] = before.data[i];
+    dt_likelihoods_add(l, dt_likelihoods_item(l), ids.data, ids.count,
+                       before.count > 0 ? before.count : 1);
+    dt_ids_release(&ids);
+    dt_ids_release(&before);
+}
+
+static void add_text(struct dt_likelihoods *l, const struct coder *c, const char *text)
+{
+    struct dt_ids ids = DT_IDS_EMPTY;
+    encode(c, text, strlen(text), &ids);
+    dt_likelihoods_add_rolling(l, dt_likelihoods_item(l), prefix(c), ids.data, ids.count);
+    dt_ids_release(&ids);
+}
+
+/* --- likelihoods ------------------------------------------------------------------------------*/
+
+static char *name_answer(const void *data, size_t number)
+{
+    const struct dt_task_items *all = data;
+    const struct dt_task_item *item = all->items;
+    for (; number >= (size_t)item->count; item++)
+        number -= (size_t)item->count;
+    return dt_asprintf("%s: document %zu: answer %zu", all->task->name, item->number + 1,
+                       number + 1);
+}
+
+static int measure_answers(struct dt_task_result *r, const struct coder *c, long batch,
+                           struct dt_progress *progress, struct dt_error *err)
+{
+    const struct dt_task_items *all = r->items;
+    const struct dt_item_names names = {name_answer, all};
+    struct dt_likelihoods *l =
+        dt_likelihoods_new(c->subject->model, c->subject->ranks, batch, &names, progress);
+    for (size_t i = 0; i < all->count; i++) {
+        const struct dt_task_item *item = &all->items[i];
+        for (int k = 0; k < item->count; k++, r->answer_count++)
+            if (all->task->output == DT_TASK_OUTPUT_ROLLING)
+                add_text(l, c, item->answers[k]);
+            else
+                add_answer(l, c, item->contexts[item->has_contexts ? k : 0], item->answers[k]);
+    }
+    int rc = dt_likelihoods_run(l, 1, err);
+    r->answers = dt_alloc(r->answer_count + 1, sizeof *r->answers);
+    for (size_t i = 0; rc == 0 && i < r->answer_count; i++)
+        r->answers[i] = *dt_likelihoods_of(l, i);
+    dt_likelihoods_free(l);
+    return rc;
+}
+
+/* --- generated texts --------------------------------------------------------------------------*/
+
+static int generate(struct dt_task_result *r, const struct coder *c, struct dt_generator *g,
+                    size_t room, struct dt_error *err)
+{
+    size_t count = r->items->count;
+    struct dt_continuation *all = dt_alloc(count, sizeof *all);
+    struct dt_ids ids = DT_IDS_EMPTY;
+    for (size_t i = 0; i < count; i++) {
+        const char *context = r->items->items[i].contexts[0];
+        ids.count = 0;
+        encode(c, context, strlen(context), &ids);
+        if (ids.count == 0 && prefix(c) != DT_NO_TOKEN)
+            dt_ids_add(&ids, prefix(c));
+        size_t kept = ids.count < room ? ids.count : room;
+        dt_ids_append(&all[i].ids, ids.data + ids.count - kept, kept);
+        all[i].place = r->items->task->name;
+    }
+    int rc = dt_generation_run(g, all, count, NULL, NULL, err);
+    for (size_t i = 0; i < count; i++) {
+        if (rc == 0)
+            dt_utf8_repair(all[i].text.size ? all[i].text.data : "", all[i].text.size, &r->texts[i]);
+        dt_continuation_release(&all[i]);
+    }
+    dt_ids_release(&ids);
+    free(all);
+    return rc;
+}
+
+static int measure_texts(struct dt_task_result *r, const struct coder *c, long batch,
+                         struct dt_error *err)
+{
+    const struct dt_task *t = r->items->task;
+    long positions = c->subject->model->config.max_seq_len;
+    const struct dt_generation how = {.repetition_penalty = 1,
+                                      .tokens = t->max_tokens,
+                                      .slots = batch,
+                                      .beams = 1,
+                                      .frame = &c->frame,
+                                      .stops = t->until,
+                                      .stop_count = (int)t->until_count};
+    struct dt_generator *g;
+    if (t->max_tokens >= positions)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: max_gen_toks is %ld, which leaves no room for a prompt: %s has %ld "
+                       "positions",
+                       t->path, t->max_tokens, c->subject->directory, positions);
+    r->texts = dt_alloc(r->items->count, sizeof *r->texts);
+    DT_TRY(dt_generator_new(&g, c->subject->model, c->subject->tokenizer, &how, err));
+    int rc = generate(r, c, g, (size_t)(positions - t->max_tokens), err);
+    dt_generator_free(g);
+    return rc;
+}
+
+/* --- scores -----------------------------------------------------------------------------------*/
+
+static double length_of(const char *text, enum dt_task_metric_kind kind)
+{
+    double points = 0;
+    for (const char *p = text; *p; p++)
+        points += ((unsigned char)*p & 0xc0) != 0x80;
+    return kind == DT_TASK_ACC_NORM    ? points
+           : kind == DT_TASK_ACC_BYTES ? (double)strlen(text)
+                                       : 1;
+}
+
+/* The answer with the highest probability, the first of ties. */
+static int pick(const struct dt_task_item *item, const struct dt_likelihood *answers,
+                enum dt_task_metric_kind kind)
+{
+    int best = 0;
+    double most = 0;
+    for (int k = 0; k < item->count; k++) {
+        double score = -answers[k].nats / length_of(item->choices[k], kind);
+        if (k == 0 || score > most) {
+            best = k;
+            most = score;
+        }
+    }
+    return best;
+}
+
+static struct dt_task_score score_choice(const struct dt_task_item *item,
+                                         const struct dt_likelihood *answers,
+                                         enum dt_task_metric_kind kind)
+{
+    bool right = false;
+    int answer = pick(item, answers, kind);
+    for (int i = 0; i < item->gold_count; i++)
+        right |= kind == DT_TASK_EXACT_MATCH ? answers[item->gold[i]].greedy
+                                             : item->gold[i] == answer;
+    if (kind == DT_TASK_F1)
+        return (struct dt_task_score){item->gold[0], answer};
+    return (struct dt_task_score){right, 1};
+}
+
+static struct dt_task_score score_likelihood(const struct dt_task_item *item,
+                                             const struct dt_likelihood *answer,
+                                             enum dt_task_metric_kind kind)
+{
+    if (kind == DT_TASK_ACC)
+        return (struct dt_task_score){answer->greedy, 1};
+    return (struct dt_task_score){-answer->nats,
+                                  kind == DT_TASK_WORD_PERPLEXITY ? item->words : item->bytes};
+}
+
+static struct dt_task_score score_text(const struct dt_task_item *item,
+                                       const struct dt_task_column *c, const struct dt_buffer *text)
+{
+    struct dt_buffer filtered = DT_BUFFER_EMPTY;
+    const char *bytes = text->size ? text->data : "";
+    bool right = false;
+    if (c->filter)
+        dt_task_filter_apply(c->filter, bytes, text->size, &filtered);
+    else
+        dt_buffer_append(&filtered, bytes, text->size);
+    for (int i = 0; i < item->right_count && !right; i++)
+        right = dt_task_matches(c->metric, filtered.size ? filtered.data : "", filtered.size,
+                                item->right[i]);
+    dt_buffer_release(&filtered);
+    return (struct dt_task_score){right, 1};
+}
+
+static void score_column(const struct dt_task_result *r, struct dt_task_column *c)
+{
+    const struct dt_task_items *all = r->items;
+    const struct dt_likelihood *answers = r->answers;
+    enum dt_task_metric_kind kind = (enum dt_task_metric_kind)c->metric->kind;
+    c->scores = dt_alloc(all->count, sizeof *c->scores);
+    for (size_t i = 0; i < all->count; i++) {
+        const struct dt_task_item *item = &all->items[i];
+        if (all->task->output == DT_TASK_OUTPUT_CHOICE)
+            c->scores[i] = score_choice(item, answers, kind);
+        else if (all->task->output == DT_TASK_OUTPUT_GENERATE)
+            c->scores[i] = score_text(item, c, &r->texts[i]);
+        else
+            c->scores[i] = score_likelihood(item, answers, kind);
+        answers += item->count;
+    }
+}
+
+static void score_all(struct dt_task_result *r)
+{
+    const struct dt_task *t = r->items->task;
+    size_t filters = t->filter_count ? t->filter_count : 1;
+    r->columns = dt_alloc(filters * t->metric_count, sizeof *r->columns);
+    for (size_t f = 0; f < filters; f++)
+        for (size_t i = 0; i < t->metric_count; i++) {
+            struct dt_task_column *c = &r->columns[r->column_count++];
+            c->metric = &t->metrics[i];
+            c->filter = t->filter_count ? &t->filters[f] : NULL;
+            score_column(r, c);
+        }
+}
+
+int dt_task_measure(struct dt_task_result *r, const struct dt_task_items *items,
+                    struct dt_scored_model *subject, long batch, struct dt_progress *progress,
+                    struct dt_error *err)
+{
+    struct coder c;
+    *r = (struct dt_task_result){.directory = dt_strdup(subject->directory), .items = items};
+    int rc = open_coder(&c, subject, err);
+    if (rc == 0 && items->task->output == DT_TASK_OUTPUT_GENERATE)
+        rc = measure_texts(r, &c, batch, err);
+    else if (rc == 0)
+        rc = measure_answers(r, &c, batch, progress, err);
+    if (rc == 0)
+        score_all(r);
+    dt_text_frame_release(&c.frame);
+    return rc;
+}
+
+void dt_task_result_release(struct dt_task_result *r)
+{
+    for (size_t i = 0; r->texts && i < r->items->count; i++)
+        dt_buffer_release(&r->texts[i]);
+    for (size_t i = 0; i < r->column_count; i++)
+        free(r->columns[i].scores);
+    free(r->columns);
+    free(r->texts);
+    free(r->answers);
+    free(r->directory);
+    *r = (struct dt_task_result){0};
+}
