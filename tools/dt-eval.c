@@ -254,8 +254,8 @@ static int measure_tasks(void *results, int number, struct dt_scored_model *subj
     DT_TRY(dt_scored_model_need_tokenizer(subject, opt.tokenizer, err));
     for (int i = 0; i < runs->count; i++) {
         struct task_run *run = &runs->items[i];
-        DT_TRY(dt_task_measure(&run->results[number], &run->items, subject, opt.batch, progress,
-                               err));
+        DT_TRY(
+            dt_task_measure(&run->results[number], &run->items, subject, opt.batch, progress, err));
     }
     return 0;
 }

@@ -209,12 +209,13 @@ static int find_columns(struct reader *r, const char *field, struct dt_error *er
         }
         dt_buffer_printf(&names, "%s%s", i ? ", " : "", r->names[i]);
     }
-    r->text = column(r, field);
+    bool optional = *field == 0; /* DT_DOCUMENT_RECORD */
+    r->text = column(r, optional ? "text" : field);
     r->id = column(r, "id");
     if (r->id == r->text)
         r->id = r->columns;
     int rc = 0;
-    if (r->text == r->columns)
+    if (r->text == r->columns && !optional)
         rc = dt_fail(err, DT_EFORMAT,
                      "%s: has no column '%s', but %s; --field NAME (of dt-clean, too) names the "
                      "column with the text, --from text reads the file as plain text",
@@ -320,8 +321,10 @@ static int next_document(void *state, struct dt_document *doc, struct dt_documen
                 r->count);
         return DT_DOCUMENT_BAD;
     }
-    const char *text = cell(r, r->text, &size);
-    dt_buffer_append(&doc->text, text, size);
+    if (r->text < r->columns) {
+        const char *text = cell(r, r->text, &size);
+        dt_buffer_append(&doc->text, text, size);
+    }
     if (r->id < r->columns) {
         const char *id = cell(r, r->id, &size);
         dt_buffer_append(&doc->id, id, size);

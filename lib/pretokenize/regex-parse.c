@@ -8,9 +8,9 @@
 #include "pretokenize/regex-internal.h"
 #include "unicode/unicode.h"
 
-#define MAX_DEPTH   50    /* of groups */
-#define MAX_NODES   10000 /* of a tree */
-#define MAX_SETS    200   /* of 136 KiB each */
+#define MAX_DEPTH 50    /* of groups */
+#define MAX_NODES 10000 /* of a tree */
+#define MAX_SETS  200   /* of 136 KiB each */
 
 int dt_regex_fail(struct parser *p, const char *what)
 {
@@ -521,7 +521,8 @@ static int read_quantifiers(struct parser *p, struct node **n)
             max = *p->p == '?' ? 1 : DT_REGEX_NO_LIMIT;
             p->p++;
         }
-        if (min > max || min > DT_REGEX_MAX_REPEAT || (max > DT_REGEX_MAX_REPEAT && max != DT_REGEX_NO_LIMIT))
+        if (min > max || min > DT_REGEX_MAX_REPEAT ||
+            (max > DT_REGEX_MAX_REPEAT && max != DT_REGEX_NO_LIMIT))
             return dt_regex_fail(p, "a wrong or too large interval");
         struct node *repeat = new_node(p, REPEAT);
         repeat->child = *n;

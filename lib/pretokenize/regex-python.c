@@ -29,7 +29,8 @@ size_t dt_regex_group_count(const struct dt_regex *r)
     return r->groups;
 }
 
-bool dt_regex_next(const struct dt_regex *r, const char *text, size_t size, struct dt_regex_match *m)
+bool dt_regex_next(const struct dt_regex *r, const char *text, size_t size,
+                   struct dt_regex_match *m)
 {
     if (m->at > size || !dt_regex_search(r, text, size, m->at, m->advance, m->slots))
         return false;
@@ -47,7 +48,8 @@ static void add_group(const char *text, const struct dt_regex_match *m, size_t g
         dt_buffer_append(out, text + start, end - start);
 }
 
-/* The number of \\1, \\12 or \\g<1>, of which *at is after the backslash; SIZE_MAX if it is none. */
+/* The number of \\1, \\12 or \\g<1>, of which *at is after the backslash; SIZE_MAX if it is none.
+ */
 static size_t read_reference(const char **at)
 {
     const char *p = *at;

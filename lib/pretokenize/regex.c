@@ -8,8 +8,8 @@
 #include "pretokenize/character.h"
 #include "pretokenize/regex-internal.h"
 
-static int new_regex(struct dt_regex **r, const char *expression, bool python,
-                     const char *location, struct dt_error *err)
+static int new_regex(struct dt_regex **r, const char *expression, bool python, const char *location,
+                     struct dt_error *err)
 {
     *r = dt_alloc(1, sizeof **r);
     if (dt_regex_parse(*r, expression, python, err) == 0)

@@ -11,7 +11,6 @@
 
 #define HUB "hf://"
 
-
 static int add_document(struct dt_task_split *s, struct json_object *document, const char *place,
                         struct dt_error *err)
 {
@@ -56,8 +55,8 @@ static int row_of(const struct dt_document *doc, const char *path, size_t number
                   struct json_object **row, struct dt_error *err)
 {
     char *generated = dt_asprintf("%s:%zu", path, number);
-    bool has_id = doc->id.size != strlen(generated) ||
-                  memcmp(doc->id.data, generated, doc->id.size) != 0;
+    bool has_id =
+        doc->id.size != strlen(generated) || memcmp(doc->id.data, generated, doc->id.size) != 0;
     int rc = 0;
     if (doc->meta.size > 0)
         rc = dt_json_parse(doc->meta.data, doc->meta.size, generated, row, err);
@@ -77,12 +76,11 @@ static int read_rows(struct dt_task_split *s, const char *path, struct dt_error 
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     char *paths[] = {(char *)path};
     int rc;
-    DT_TRY(dt_documents_open(
-        &docs, paths, 1,
-        &(struct dt_documents_options){.format = DT_DOCUMENT_FORMAT_AUTO,
-                                       .field = DT_DOCUMENT_RECORD,
-                                       .field_is_optional = true},
-        err));
+    DT_TRY(dt_documents_open(&docs, paths, 1,
+                             &(struct dt_documents_options){.format = DT_DOCUMENT_FORMAT_AUTO,
+                                                            .field = DT_DOCUMENT_RECORD,
+                                                            .field_is_optional = true},
+                             err));
     while ((rc = dt_documents_next(docs, &doc, err)) > 0) {
         struct json_object *row = NULL;
         rc = row_of(&doc, path, s->count + 1, &row, err);
@@ -116,8 +114,8 @@ static int read_file(struct dt_task_split *s, const char *path, const char *name
 /* A file of the split in a directory; NULL if there is none. */
 static char *find_in(const char *directory, const char *below, const char *split)
 {
-    static const char *const ends[] = {"jsonl", "jsonl.zst", "jsonl.gz", "json",
-                                       "parquet", "csv", "tsv", "arrow"};
+    static const char *const ends[] = {"jsonl",   "jsonl.zst", "jsonl.gz", "json",
+                                       "parquet", "csv",       "tsv",      "arrow"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         char *path = dt_asprintf("%s%s%s/%s.%s", directory, below ? "/" : "", below ? below : "",
                                  split, ends[i]);

@@ -117,8 +117,8 @@ static void apply_map(const struct dt_task_step *s, struct dt_buffer *b)
 {
     struct json_object *value;
     char *key = dt_strndup(b->size ? b->data : "", b->size);
-    const char *to = json_object_object_get_ex(s->map, key, &value) ? dt_json_text(value)
-                                                                    : s->fallback;
+    const char *to =
+        json_object_object_get_ex(s->map, key, &value) ? dt_json_text(value) : s->fallback;
     set(b, to, strlen(to));
     free(key);
 }
@@ -155,8 +155,8 @@ static void normalize(const struct dt_task_metric *m, struct dt_buffer *b)
     for (size_t i = 0; i < m->ignored_count; i++) {
         struct dt_buffer out = DT_BUFFER_EMPTY;
         struct dt_error none;
-        int rc = dt_regex_substitute(m->ignored[i], "", b->size ? b->data : "", b->size, &out,
-                                     &none);
+        int rc =
+            dt_regex_substitute(m->ignored[i], "", b->size ? b->data : "", b->size, &out, &none);
         (void)rc; /* an empty replacement has no escapes */
         dt_buffer_release(b);
         *b = out;
@@ -186,13 +186,13 @@ bool dt_task_matches(const struct dt_task_metric *metric, const char *text, size
 
 /* --- filter_list ------------------------------------------------------------------------------*/
 
-static const char *const functions[DT_TASK_STEPS] = {
+static const char *const functions[DT_TASK_STEP_COUNT] = {
     "regex", "take_first", "remove_whitespace", "lowercase", "uppercase", "map"};
 
 static int find_function(const struct dt_task *t, struct dt_task_step *s, const char *name,
                          struct dt_error *err)
 {
-    for (int i = 0; i < DT_TASK_STEPS; i++)
+    for (int i = 0; i < DT_TASK_STEP_COUNT; i++)
         if (strcmp(name, functions[i]) == 0) {
             s->kind = (enum dt_task_step_kind)i;
             return 0;

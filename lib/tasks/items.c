@@ -30,7 +30,8 @@ struct maker {
 
 static bool is_whole(struct json_object *value)
 {
-    return json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_boolean);
+    return json_object_is_type(value, json_type_int) ||
+           json_object_is_type(value, json_type_boolean);
 }
 
 static char *text_of(struct json_object *value)
@@ -195,8 +196,10 @@ static int choose(const struct maker *m, struct pool *pool, struct json_object *
             chosen[i] = others[numbers[i]];
     }
     if (rc < 0)
-        dt_fail(err, DT_EINVALID, "%zu few-shot examples, besides the document itself, are more "
-                                  "than there are: there are %zu documents", n, pool->count);
+        dt_fail(err, DT_EINVALID,
+                "%zu few-shot examples, besides the document itself, are more "
+                "than there are: there are %zu documents",
+                n, pool->count);
     free(others);
     free(numbers);
     return rc;
@@ -221,8 +224,8 @@ static int add_description(const struct maker *m, struct json_object *document, 
     struct json_object *text;
     if (m->task->description.source == NULL)
         return 0;
-    DT_TRY(dt_task_evaluate(&m->task->description, document, m->items->split.features, 0, &text,
-                            err));
+    DT_TRY(
+        dt_task_evaluate(&m->task->description, document, m->items->split.features, 0, &text, err));
     dt_buffer_add_string(b, dt_json_text(text));
     json_object_put(text);
     return 0;
@@ -243,7 +246,8 @@ static int set_gold(struct dt_task_item *item, struct json_object *target,
     for (int i = 0; i < item->gold_count; i++)
         DT_TRY(index_of(list ? json_object_array_get_idx(target, (size_t)i) : target, choices,
                         &item->gold[i], err));
-    return item->gold_count > 0 ? 0 : dt_fail(err, DT_EFORMAT, "the list of right answers is empty");
+    return item->gold_count > 0 ? 0
+                                : dt_fail(err, DT_EFORMAT, "the list of right answers is empty");
 }
 
 static void set_choices(const struct maker *m, struct dt_task_item *item, const struct dt_buffer *b,
@@ -338,8 +342,8 @@ static int evaluate_parts(const struct dt_task *t, struct json_object *document,
     int numbers = numbers_of(t);
     if (t->text.source)
         DT_TRY(dt_task_evaluate(&t->text, document, features, numbers, &p->text, err));
-    DT_TRY(dt_task_evaluate(&t->target, document, features, numbers | DT_TASK_VALUE_LIST, &p->target,
-                            err));
+    DT_TRY(dt_task_evaluate(&t->target, document, features, numbers | DT_TASK_VALUE_LIST,
+                            &p->target, err));
     return has_choices(t) ? evaluate_choices(&t->choice, document, features, &p->choices, err) : 0;
 }
 

@@ -23,16 +23,16 @@ struct dt_task_ask {
 };
 
 struct dt_task_item {
-    size_t number;       /* of its document, from 0 */
-    size_t group;        /* index of its group */
-    char **contexts;     /* one, or one per answer if has_contexts; owned, as all here */
+    size_t number;   /* of its document, from 0 */
+    size_t group;    /* index of its group */
+    char **contexts; /* one, or one per answer if has_contexts; owned, as all here */
     bool has_contexts;
-    char **answers;      /* continuations: one, or the choices after the delimiter */
-    char **choices;      /* the answers as they are measured; NULL: as answers */
-    int count;           /* of answers */
-    int *gold;           /* right answers, indices */
+    char **answers; /* continuations: one, or the choices after the delimiter */
+    char **choices; /* the answers as they are measured; NULL: as answers */
+    int count;      /* of answers */
+    int *gold;      /* right answers, indices */
     int gold_count;
-    char **right;        /* right texts of generate_until */
+    char **right; /* right texts of generate_until */
     int right_count;
     double words, bytes; /* of loglikelihood_rolling */
 };

@@ -22,8 +22,8 @@ int dt_task_find(const char *name, char **path, struct dt_error *err)
     free(installed);
     if (!is_file && !dt_file_is_regular(name))
         return dt_fail(err, DT_EMISSING,
-                       "'%s': no task has this name, and there is no such file; dt-tasks(7) lists "
-                       "the tasks",
+                       "'%s': neither a file nor the name of an installed task; dt-tasks(7) lists "
+                       "these",
                        name);
     *path = dt_strdup(name);
     return 0;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json-number.h"
 #include "unicode/utf8.h"
+#include "json/json-number.h"
 
 #define MOST_DEPTH 50
 
@@ -35,7 +35,7 @@ static int add_code(struct reader *r, int digits, struct dt_buffer *b)
     memcpy(text, r->p, (size_t)digits);
     uint32_t code = (uint32_t)strtoul(text, &rest, 16);
     if (*rest || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-        return fail(r, "an escape that is no character");
+        return fail(r, "an escape of a wrong code point");
     r->p += digits;
     dt_buffer_append(b, bytes, dt_utf8_encode(code, bytes));
     return 0;

@@ -146,7 +146,8 @@ static int generate(struct dt_task_result *r, const struct coder *c, struct dt_g
     int rc = dt_generation_run(g, all, count, NULL, NULL, err);
     for (size_t i = 0; i < count; i++) {
         if (rc == 0)
-            dt_utf8_repair(all[i].text.size ? all[i].text.data : "", all[i].text.size, &r->texts[i]);
+            dt_utf8_repair(all[i].text.size ? all[i].text.data : "", all[i].text.size,
+                           &r->texts[i]);
         dt_continuation_release(&all[i]);
     }
     dt_ids_release(&ids);
@@ -186,9 +187,9 @@ static double length_of(const char *text, enum dt_task_metric_kind kind)
     double points = 0;
     for (const char *p = text; *p; p++)
         points += ((unsigned char)*p & 0xc0) != 0x80;
-    return kind == DT_TASK_ACC_NORM    ? points
-           : kind == DT_TASK_ACC_BYTES ? (double)strlen(text)
-                                       : 1;
+    return kind == DT_TASK_METRIC_ACC_NORM    ? points
+           : kind == DT_TASK_METRIC_ACC_BYTES ? (double)strlen(text)
+                                              : 1;
 }
 
 /* The answer with the highest probability, the first of ties. */
@@ -214,9 +215,9 @@ static struct dt_task_score score_choice(const struct dt_task_item *item,
     bool right = false;
     int answer = pick(item, answers, kind);
     for (int i = 0; i < item->gold_count; i++)
-        right |= kind == DT_TASK_EXACT_MATCH ? answers[item->gold[i]].greedy
-                                             : item->gold[i] == answer;
-    if (kind == DT_TASK_F1)
+        right |= kind == DT_TASK_METRIC_EXACT_MATCH ? answers[item->gold[i]].greedy
+                                                    : item->gold[i] == answer;
+    if (kind == DT_TASK_METRIC_F1)
         return (struct dt_task_score){item->gold[0], answer};
     return (struct dt_task_score){right, 1};
 }
@@ -225,10 +226,10 @@ static struct dt_task_score score_likelihood(const struct dt_task_item *item,
                                              const struct dt_likelihood *answer,
                                              enum dt_task_metric_kind kind)
 {
-    if (kind == DT_TASK_ACC)
+    if (kind == DT_TASK_METRIC_ACC)
         return (struct dt_task_score){answer->greedy, 1};
-    return (struct dt_task_score){-answer->nats,
-                                  kind == DT_TASK_WORD_PERPLEXITY ? item->words : item->bytes};
+    return (struct dt_task_score){
+        -answer->nats, kind == DT_TASK_METRIC_WORD_PERPLEXITY ? item->words : item->bytes};
 }
 
 static struct dt_task_score score_text(const struct dt_task_item *item,

@@ -44,7 +44,6 @@ void dt_task_result_release(struct dt_task_result *result);
 void dt_task_report(const struct dt_task_result *results, int count, bool json, long resamples,
                     struct dt_buffer *text);
 /* Appends a JSON line per item and model. */
-void dt_task_items_report(const struct dt_task_result *results, int count,
-                          struct dt_buffer *lines);
+void dt_task_items_report(const struct dt_task_result *results, int count, struct dt_buffer *lines);
 
 #endif

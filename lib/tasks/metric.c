@@ -20,16 +20,16 @@ static const struct {
     int outputs; /* of which tasks */
     enum dt_task_aggregation aggregation;
     bool is_loss;
-} metrics[DT_TASK_METRICS] = {
-    {"acc", OF(CHOICE) | OF(LIKELIHOOD), DT_TASK_MEAN, false},
-    {"acc_norm", OF(CHOICE), DT_TASK_MEAN, false},
-    {"acc_bytes", OF(CHOICE), DT_TASK_MEAN, false},
-    {"exact_match", OF(CHOICE) | OF(GENERATE), DT_TASK_MEAN, false},
-    {"f1", OF(CHOICE), DT_TASK_BINARY_F1, false},
-    {"perplexity", OF(LIKELIHOOD), DT_TASK_MEAN_PERPLEXITY, true},
-    {"word_perplexity", OF(ROLLING), DT_TASK_WEIGHTED_PERPLEXITY, true},
-    {"byte_perplexity", OF(ROLLING), DT_TASK_WEIGHTED_PERPLEXITY, true},
-    {"bits_per_byte", OF(ROLLING), DT_TASK_WEIGHTED_BITS, true},
+} metrics[DT_TASK_METRIC_COUNT] = {
+    {"acc", OF(CHOICE) | OF(LIKELIHOOD), DT_TASK_AGGREGATION_MEAN, false},
+    {"acc_norm", OF(CHOICE), DT_TASK_AGGREGATION_MEAN, false},
+    {"acc_bytes", OF(CHOICE), DT_TASK_AGGREGATION_MEAN, false},
+    {"exact_match", OF(CHOICE) | OF(GENERATE), DT_TASK_AGGREGATION_MEAN, false},
+    {"f1", OF(CHOICE), DT_TASK_AGGREGATION_BINARY_F1, false},
+    {"perplexity", OF(LIKELIHOOD), DT_TASK_AGGREGATION_MEAN_PERPLEXITY, true},
+    {"word_perplexity", OF(ROLLING), DT_TASK_AGGREGATION_WEIGHTED_PERPLEXITY, true},
+    {"byte_perplexity", OF(ROLLING), DT_TASK_AGGREGATION_WEIGHTED_PERPLEXITY, true},
+    {"bits_per_byte", OF(ROLLING), DT_TASK_AGGREGATION_WEIGHTED_BITS, true},
 };
 
 bool dt_task_metric_is_loss(enum dt_task_metric_kind kind)
@@ -116,7 +116,7 @@ static const struct {
     const char *name;
     double (*compute)(const struct sample *s);
     bool bootstraps; /* its standard error in lm-evaluation-harness */
-} aggregations[DT_TASK_AGGREGATIONS] = {
+} aggregations[DT_TASK_AGGREGATION_COUNT] = {
     {"mean", mean, false},
     {"perplexity", mean_perplexity, true},
     {"weighted_perplexity", weighted_perplexity, false},
@@ -188,7 +188,7 @@ struct dt_task_estimate dt_task_estimate(const struct dt_task_score *scores, siz
     struct dt_task_estimate e = {.value = aggregations[aggregation].compute(&s)};
     size_t wanted = resamples > 0 ? (size_t)resamples : bootstraps ? BOOTSTRAPS : RESAMPLES;
     e.error = bootstrap(&s, aggregations[aggregation].compute, wanted, &e);
-    if (aggregation == DT_TASK_MEAN)
+    if (aggregation == DT_TASK_AGGREGATION_MEAN)
         e.error = error_of_mean(&s);
     if (count < 2)
         e.error = NAN;
@@ -210,7 +210,7 @@ double dt_task_pooled_error(const double *errors, const size_t *counts, size_t g
 
 static int find_metric(const struct dt_task *t, struct dt_task_metric *m, struct dt_error *err)
 {
-    for (int i = 0; i < DT_TASK_METRICS; i++) {
+    for (int i = 0; i < DT_TASK_METRIC_COUNT; i++) {
         if (strcmp(m->name, metrics[i].name) != 0)
             continue;
         m->kind = i;
@@ -230,16 +230,16 @@ static int find_metric(const struct dt_task *t, struct dt_task_metric *m, struct
 static int set_aggregation(const struct dt_task *t, struct dt_task_metric *m, const char *name,
                            struct dt_error *err)
 {
-    bool f1 = m->kind == DT_TASK_F1 && strcmp(name, "macro_f1") == 0;
+    bool f1 = m->kind == DT_TASK_METRIC_F1 && strcmp(name, "macro_f1") == 0;
     if (!f1 && strcmp(name, aggregations[m->aggregation].name) != 0)
         return dt_fail(err, DT_EINVALID, "%s: the metric %s has the aggregation %s, not '%s'",
                        t->path, m->name, aggregations[m->aggregation].name, name);
-    m->aggregation = f1 ? DT_TASK_MACRO_F1 : m->aggregation;
+    m->aggregation = f1 ? DT_TASK_AGGREGATION_MACRO_F1 : m->aggregation;
     return 0;
 }
 
-static int read_ignored(const struct dt_task *t, struct dt_task_metric *m,
-                        struct json_object *list, struct dt_error *err)
+static int read_ignored(const struct dt_task *t, struct dt_task_metric *m, struct json_object *list,
+                        struct dt_error *err)
 {
     if (!json_object_is_type(list, json_type_array))
         return dt_task_fail(t, "regexes_to_ignore", "must be a list", err);
@@ -254,7 +254,8 @@ static int read_ignored(const struct dt_task *t, struct dt_task_metric *m,
 static int read_metric_key(struct dt_task *t, struct dt_task_metric *m, const char *key,
                            struct json_object *value, struct dt_error *err)
 {
-    bool higher, exact = t->output == DT_TASK_OUTPUT_GENERATE && m->kind == DT_TASK_EXACT_MATCH;
+    bool higher,
+        exact = t->output == DT_TASK_OUTPUT_GENERATE && m->kind == DT_TASK_METRIC_EXACT_MATCH;
     if (strcmp(key, "metric") == 0)
         return 0;
     if (strcmp(key, "aggregation") == 0)
@@ -308,7 +309,7 @@ int dt_task_read_metrics(struct dt_task *t, const char *key, struct json_object 
 
 int dt_task_default_metrics(struct dt_task *t, struct dt_error *err)
 {
-    static const char *const defaults[DT_TASK_OUTPUTS][3] = {
+    static const char *const defaults[DT_TASK_OUTPUT_COUNT][3] = {
         {"acc", "acc_norm"},
         {"perplexity", "acc"},
         {"word_perplexity", "byte_perplexity", "bits_per_byte"},

@@ -3,7 +3,7 @@
  * Metrics of tasks: the mean or another aggregate of the scores of documents, its standard error,
  * and an interval by the bootstrap, as lm-evaluation-harness computes them.
  *
- *     struct dt_task_estimate e = dt_task_estimate(scores, count, DT_TASK_MEAN, 2, 0);
+ *     struct dt_task_estimate e = dt_task_estimate(scores, count, DT_TASK_AGGREGATION_MEAN, 2, 0);
  *     printf("%g ± %g\n", e.value, e.error);
  */
 #ifndef DT_TASKS_METRIC_H
@@ -12,26 +12,26 @@
 #include "tasks/task.h"
 
 enum dt_task_metric_kind {
-    DT_TASK_ACC,
-    DT_TASK_ACC_NORM,  /* ln p per character of the answer */
-    DT_TASK_ACC_BYTES, /* per byte */
-    DT_TASK_EXACT_MATCH,
-    DT_TASK_F1,
-    DT_TASK_PERPLEXITY,
-    DT_TASK_WORD_PERPLEXITY,
-    DT_TASK_BYTE_PERPLEXITY,
-    DT_TASK_BITS_PER_BYTE,
-    DT_TASK_METRICS
+    DT_TASK_METRIC_ACC,
+    DT_TASK_METRIC_ACC_NORM,  /* ln p per character of the answer */
+    DT_TASK_METRIC_ACC_BYTES, /* per byte */
+    DT_TASK_METRIC_EXACT_MATCH,
+    DT_TASK_METRIC_F1,
+    DT_TASK_METRIC_PERPLEXITY,
+    DT_TASK_METRIC_WORD_PERPLEXITY,
+    DT_TASK_METRIC_BYTE_PERPLEXITY,
+    DT_TASK_METRIC_BITS_PER_BYTE,
+    DT_TASK_METRIC_COUNT
 };
 
 enum dt_task_aggregation {
-    DT_TASK_MEAN,
-    DT_TASK_MEAN_PERPLEXITY,     /* exp(-mean) */
-    DT_TASK_WEIGHTED_PERPLEXITY, /* exp(-sum / sum of weights) */
-    DT_TASK_WEIGHTED_BITS,       /* the same in bits, without exp */
-    DT_TASK_BINARY_F1,           /* of label 1 */
-    DT_TASK_MACRO_F1,            /* mean over the labels */
-    DT_TASK_AGGREGATIONS
+    DT_TASK_AGGREGATION_MEAN,
+    DT_TASK_AGGREGATION_MEAN_PERPLEXITY,     /* exp(-mean) */
+    DT_TASK_AGGREGATION_WEIGHTED_PERPLEXITY, /* exp(-sum / sum of weights) */
+    DT_TASK_AGGREGATION_WEIGHTED_BITS,       /* the same in bits, without exp */
+    DT_TASK_AGGREGATION_BINARY_F1,           /* of label 1 */
+    DT_TASK_AGGREGATION_MACRO_F1,            /* mean over the labels */
+    DT_TASK_AGGREGATION_COUNT
 };
 
 /* Of a document: value, or nats and weight, or right label and answer. */

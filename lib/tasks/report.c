@@ -39,7 +39,7 @@ static struct dt_task_estimate estimate_all(const struct dt_task_result *r,
 {
     size_t groups = r->items->group_count, count;
     struct dt_task_estimate e = estimate_of(r, c, 0, true, &count, resamples);
-    if (groups < 2 || c->metric->aggregation != DT_TASK_MEAN)
+    if (groups < 2 || c->metric->aggregation != DT_TASK_AGGREGATION_MEAN)
         return e;
     double *errors = dt_alloc(groups, sizeof *errors);
     size_t *counts = dt_alloc(groups, sizeof *counts);
@@ -53,14 +53,14 @@ static struct dt_task_estimate estimate_all(const struct dt_task_result *r,
     return e;
 }
 
-/* p-value of the difference from the first model, paired by item; NAN if the metric is no mean of
- * scores of items. */
+/* p-value of the difference from the first model, paired by item; NAN of metrics that are not
+ * means. */
 static double p_value(const struct dt_task_result *results, int i, size_t column)
 {
     const struct dt_task_column *a = &results[0].columns[column], *b = &results[i].columns[column];
     int aggregation = a->metric->aggregation;
     size_t n = results[0].items->count;
-    if (aggregation == DT_TASK_BINARY_F1 || aggregation == DT_TASK_MACRO_F1)
+    if (aggregation == DT_TASK_AGGREGATION_BINARY_F1 || aggregation == DT_TASK_AGGREGATION_MACRO_F1)
         return NAN;
     double *x = dt_alloc(n, sizeof *x), *y = dt_alloc(n, sizeof *y);
     for (size_t k = 0; k < n; k++) {
@@ -108,8 +108,7 @@ static void add_groups(const struct dt_task_result *r, long resamples, struct dt
         dt_buffer_printf(b, ":{\"items\":%zu", count);
         for (size_t i = 0; i < r->column_count; i++) {
             char *name = name_of(&r->columns[i]);
-            struct dt_task_estimate e =
-                estimate_of(r, &r->columns[i], g, false, &count, resamples);
+            struct dt_task_estimate e = estimate_of(r, &r->columns[i], g, false, &count, resamples);
             add_estimate(b, name, &e);
             free(name);
         }
@@ -171,8 +170,8 @@ static void report_groups(const struct dt_task_result *results, int count, size_
     for (size_t g = 0; items->task->group_by && g < items->group_count; g++)
         for (int i = 0; i < count; i++) {
             size_t n;
-            struct dt_task_estimate e = estimate_of(&results[i], &results[i].columns[column], g,
-                                                    false, &n, resamples);
+            struct dt_task_estimate e =
+                estimate_of(&results[i], &results[i].columns[column], g, false, &n, resamples);
             dt_buffer_add_string(b, "  ");
             add_line(b, &e);
             dt_buffer_printf(b, "  %s (%zu)", items->groups[g], n);
@@ -242,7 +241,7 @@ static void add_item(const struct dt_task_result *r, size_t number,
     for (size_t k = 0; k < r->column_count; k++) {
         const struct dt_task_column *c = &r->columns[k];
         char *name = name_of(c);
-        if (c->metric->aggregation == DT_TASK_MEAN)
+        if (c->metric->aggregation == DT_TASK_AGGREGATION_MEAN)
             add_real(b, name, "", c->scores[number].value);
         free(name);
     }

@@ -73,7 +73,7 @@ static int read_part(const struct dt_task *t, const char *key, struct json_objec
 static int read_output(struct dt_task *t, const char *key, struct json_object *value,
                        struct dt_error *err)
 {
-    for (int i = 0; i < DT_TASK_OUTPUTS; i++)
+    for (int i = 0; i < DT_TASK_OUTPUT_COUNT; i++)
         if (strcmp(dt_json_text(value), dt_task_outputs[i]) == 0) {
             t->output = (enum dt_task_output)i;
             return 0;
@@ -113,9 +113,9 @@ static int read_generation(struct dt_task *t, const char *key, struct json_objec
             DT_TRY(read_until(t, setting, err));
         else if (strcmp(name, "max_gen_toks") == 0)
             DT_TRY(dt_task_whole(t, name, setting, &t->max_tokens, err));
-        else if (strcmp(name, "do_sample") == 0 ? strcasecmp(text, "false") != 0
-                                                : strcmp(name, "temperature") != 0 ||
-                                                      strtod(text, NULL) != 0)
+        else if (strcmp(name, "do_sample") == 0
+                     ? strcasecmp(text, "false") != 0
+                     : strcmp(name, "temperature") != 0 || strtod(text, NULL) != 0)
             return dt_fail(err, DT_EINVALID,
                            "%s: generation_kwargs: %s: %s is not supported: dt-eval decodes "
                            "greedily (do_sample: false, temperature: 0)",
@@ -328,7 +328,8 @@ static int check(const struct dt_task *t, struct dt_error *err)
     bool choice = t->output == DT_TASK_OUTPUT_CHOICE;
     DT_TRY(need(t, t->target.source || t->target.list, "doc_to_target", err));
     DT_TRY(need(t, t->text.source || t->output == DT_TASK_OUTPUT_ROLLING, "doc_to_text", err));
-    DT_TRY(need(t, !choice || t->choice.source || t->choice.list, "doc_to_choice", err));
+    DT_TRY(need(t, !choice || (t->choice.source && *t->choice.source) || t->choice.list,
+                "doc_to_choice", err));
     DT_TRY(need(t, t->test_split || t->validation_split, "test_split or validation_split", err));
     if (t->size.source && t->output != DT_TASK_OUTPUT_ROLLING)
         return dt_task_fail(t, "doc_to_size", "is of tasks of the kind loglikelihood_rolling", err);
@@ -413,8 +414,8 @@ void dt_task_free(struct dt_task *t)
 {
     if (t == NULL)
         return;
-    struct dt_task_part *const parts[] = {&t->text,        &t->target,     &t->choice,
-                                          &t->description, &t->size,       &t->shots.text,
+    struct dt_task_part *const parts[] = {&t->text,         &t->target,      &t->choice,
+                                          &t->description,  &t->size,        &t->shots.text,
                                           &t->shots.target, &t->shots.choice};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         dt_template_free(parts[i]->template);
@@ -439,7 +440,8 @@ static struct json_object *value_of(const char *text, size_t size, int values)
     while (digits < size && text[digits] >= '0' && text[digits] <= '9')
         digits++;
     bool list = values & DT_TASK_VALUE_LIST && size >= 2 && text[0] == '[' && text[size - 1] == ']';
-    bool number = values & DT_TASK_VALUE_NUMBER && size > 0 && digits == size && size < 19 && (*text != '0' || size == 1);
+    bool number = values & DT_TASK_VALUE_NUMBER && size > 0 && digits == size && size < 19 &&
+                  (*text != '0' || size == 1);
     if ((list || number) && dt_literal_parse(text, size, &value, &none) == 0)
         return value;
     return dt_json_new_string_len(text, size);

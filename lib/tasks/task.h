@@ -23,15 +23,15 @@ enum dt_task_output {
     DT_TASK_OUTPUT_LIKELIHOOD, /* loglikelihood: of one answer */
     DT_TASK_OUTPUT_ROLLING,    /* loglikelihood_rolling: of a whole text */
     DT_TASK_OUTPUT_GENERATE,   /* generate_until: greedy text */
-    DT_TASK_OUTPUTS
+    DT_TASK_OUTPUT_COUNT
 };
 extern const char *const dt_task_outputs[]; /* their names in task files */
 
 /* What a document's text, answer or choices are: the name of a field, a template, or a list. */
 struct dt_task_part {
-    const char *source;            /* as in the file; NULL: not given */
-    struct dt_template *template;  /* of the source */
-    struct json_object *list;      /* in place of both */
+    const char *source;           /* as in the file; NULL: not given */
+    struct dt_template *template; /* of the source */
+    struct json_object *list;     /* in place of both */
 };
 
 /* One metric of metric_list. */
@@ -52,13 +52,13 @@ enum dt_task_step_kind {
     DT_TASK_STEP_LOWERCASE,
     DT_TASK_STEP_UPPERCASE,
     DT_TASK_STEP_MAP,
-    DT_TASK_STEPS
+    DT_TASK_STEP_COUNT
 };
 struct dt_task_step {
     enum dt_task_step_kind kind;
     struct dt_regex *regex;
-    long group;             /* index of the match, from the end if negative */
-    const char *fallback;   /* without a match, or a key */
+    long group;           /* index of the match, from the end if negative */
+    const char *fallback; /* without a match, or a key */
     struct json_object *map;
 };
 struct dt_task_filter {
@@ -69,9 +69,9 @@ struct dt_task_filter {
 
 /* How few-shot examples are written, where it differs from the documents. */
 struct dt_task_shots {
-    bool first;                    /* the first ones, in order; else random ones */
-    const char *split;             /* NULL: none was named */
-    struct json_object *samples;   /* the examples themselves; NULL: of a split */
+    bool first;                  /* the first ones, in order; else random ones */
+    const char *split;           /* NULL: none was named */
+    struct json_object *samples; /* the examples themselves; NULL: of a split */
     struct dt_task_part text, target, choice;
     const char *target_delimiter, *delimiter;
 };

@@ -341,10 +341,10 @@ static const struct function globals[] = {
 /* Methods of Python's types that the tables lack: a dictionary's key of such a name would be
  * hidden by the method in Jinja. The sandbox refuses those that change their object. */
 static const char *const other_methods[][40] = {
-    {"casefold",    "center",  "encode",     "expandtabs", "format_map",   "isalnum",
-     "isalpha",     "isascii", "isdecimal",  "isdigit",    "isidentifier", "islower",   "isnumeric",
-     "isprintable", "isspace", "istitle",    "isupper",    "ljust",        "maketrans", "partition",
-     "rindex",      "rjust",   "rpartition", "swapcase",   "title",        "translate", "zfill"},
+    {"casefold", "center",     "encode",   "expandtabs",   "format_map", "isalnum",   "isalpha",
+     "isascii",  "isdecimal",  "isdigit",  "isidentifier", "islower",    "isnumeric", "isprintable",
+     "isspace",  "istitle",    "isupper",  "ljust",        "maketrans",  "partition", "rindex",
+     "rjust",    "rpartition", "swapcase", "title",        "translate",  "zfill"},
     {"append", "clear", "copy", "extend", "insert", "pop", "remove", "reverse", "sort"},
     {"clear", "copy", "fromkeys", "pop", "popitem", "setdefault", "update"},
 };
@@ -369,9 +369,8 @@ const struct function *dt_template_find_filter(const char *name)
 
 bool dt_template_takes_undefined(const struct function *f)
 {
-    return f && (f->call == otherwise ||
-                 (f->call == test_kind &&
-                  (f->number == TEST_DEFINED || f->number == TEST_UNDEFINED)));
+    return f && (f->call == otherwise || (f->call == test_kind && (f->number == TEST_DEFINED ||
+                                                                   f->number == TEST_UNDEFINED)));
 }
 
 const struct function *dt_template_find_test(const char *name)

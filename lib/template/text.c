@@ -300,10 +300,10 @@ int dt_template_index(struct call *c, struct value *result)
             if (dt_template_equal(list->items[i], c->a[0]))
                 *result = dt_template_int((int64_t)i);
     }
-    return result->integer >= 0 ? 0
-                                : dt_template_error(c->r, "index: the %s does not hold the value",
-                                                    c->subject.kind == VALUE_STRING ? "text"
-                                                                                    : "list");
+    return result->integer >= 0
+               ? 0
+               : dt_template_error(c->r, "index: the %s does not hold the value",
+                                   c->subject.kind == VALUE_STRING ? "text" : "list");
 }
 
 /* regex_replace(pattern, repl, count) of lm-evaluation-harness */

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What lm-evaluation-harness makes of the data of make_tasks.py, without a model: JSON Lines of prompts,
-random numbers, metrics and filters, tests/tasks/golden.jsonl.
+random numbers, metrics and filters, tests/tasks/golden/harness.jsonl.
 
-  tasks_golden.py DIR > tests/tasks/golden.jsonl
+  tasks_golden.py DIR > tests/tasks/golden/harness.jsonl
 """
 import contextlib
 import json

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Regular expressions against Python's module re: tests/pretokenize/python-regexes.jsonl was made by
- * tests/oracles/regex_python_oracle.py 5 400. */
+/* Regular expressions against Python's module re: tests/pretokenize/python-regexes.jsonl was made
+ * by tests/oracles/regex_python_oracle.py 5 400. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -23,7 +23,8 @@ static void check_matches(const struct dt_regex *r, struct json_object *vector, 
         assert_int_equal(2 * (dt_regex_group_count(r) + 1), json_object_array_length(match));
         for (size_t k = 0; k < json_object_array_length(match); k++)
             if ((int)m.slots[k] != json_object_get_int(json_object_array_get_idx(match, k)))
-                fail_msg("%s: match %zu: offset %zu is %zd", dt_json_text(json_object_object_get(vector, "regex")), i, k,
+                fail_msg("%s: match %zu: offset %zu is %zd",
+                         dt_json_text(json_object_object_get(vector, "regex")), i, k,
                          (ssize_t)m.slots[k]);
     }
     if (dt_regex_next(r, text, size, &m))
@@ -60,9 +61,9 @@ static void matches_and_replacements_are_those_of_python(void **state)
     size_t size;
     int known = 0, all = 0;
     struct dt_error err;
-    assert_int_equal(dt_file_read("tests/pretokenize/python-regexes.jsonl",
-                                  (size_t)1 << 22, &text, &size, &err),
-                     0);
+    assert_int_equal(
+        dt_file_read("tests/pretokenize/python-regexes.jsonl", (size_t)1 << 22, &text, &size, &err),
+        0);
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), all++) {
         struct json_object *vector;
         assert_int_equal(dt_json_parse(line, strlen(line), "vector", &vector, &err), 0);

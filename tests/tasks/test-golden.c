@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Task files of share/tasks against lm-evaluation-harness: tests/tasks/golden.jsonl was made by
- * tests/oracles/tasks_golden.py. */
+/* Task files of share/tasks against lm-evaluation-harness: tests/tasks/golden/harness.jsonl was
+ * made by tests/oracles/tasks_golden.py. */
 #include "test.h"
 
 #include <limits.h>
@@ -28,7 +28,7 @@ static const char *text_of(struct json_object *of, const char *name)
 /* Calls check for each line of a kind; returns their number. */
 static int for_each(const char *kind, void (*check)(struct json_object *line))
 {
-    char *path = dt_asprintf("%s/tests/tasks/golden.jsonl", source), *text;
+    char *path = dt_asprintf("%s/tests/tasks/golden/harness.jsonl", source), *text;
     size_t size;
     int count = 0;
     struct dt_error err;
@@ -187,7 +187,7 @@ static enum dt_task_aggregation aggregation_of(const char *name)
         if (strcmp(names[i], name) == 0)
             return (enum dt_task_aggregation)i;
     fail_msg("%s", name);
-    return DT_TASK_MEAN;
+    return DT_TASK_AGGREGATION_MEAN;
 }
 
 static void check_metric(struct json_object *line)
@@ -222,7 +222,7 @@ static void one_document_has_no_error(void **state)
 {
     (void)state;
     const struct dt_task_score score = {1, 1};
-    struct dt_task_estimate e = dt_task_estimate(&score, 1, DT_TASK_MEAN, 2, 10);
+    struct dt_task_estimate e = dt_task_estimate(&score, 1, DT_TASK_AGGREGATION_MEAN, 2, 10);
     assert_true(e.value == 1 && isnan(e.error));
 }
 

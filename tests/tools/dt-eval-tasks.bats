@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+# dt-eval tasks: benchmarks by task files. The other modes: dt-eval.bats.
+load ../helper
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    make_data 300 300
+    dt-train -q --set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2 \
+        --set model.max_seq_len=300 --set training.batch_size=2 --set training.warmup_steps=1 \
+        --set training.max_steps=20 --set training.learning_rate=3e-3 -t tok.json -o run data
+    for i in 1 2 3 4 5 6; do
+        printf '{"passage":"Once there was a cat %s.","question":"is it %s","label":%s,"topic":"t%s"}\n' \
+            $i $i $((i % 2)) $((i % 3))
+    done | tee validation.jsonl >train.jsonl
+}
+
+setup() {
+    cd "$T"
+    ln -s "$BATS_FILE_TMPDIR"/{run,train.jsonl,validation.jsonl} .
+}
+
+evaluate() { dt-eval -q -m run/latest "$@"; }
+
+task() { # LINE...: a task file, of which the lines replace those of the same key
+    cat >own.yaml <<'END'
+task: own
+output_type: multiple_choice
+validation_split: validation
+doc_to_text: "{{passage}} {{question}}?"
+doc_to_choice: ["no", "yes"]
+doc_to_target: label
+END
+    for line; do
+        sed -i "/^${line%%:*}:/d" own.yaml
+        printf '%s\n' "$line" >>own.yaml
+    done
+}
+
+refused() { # MESSAGE LINE...: the task with the lines is refused with the message
+    message=$1
+    shift
+    task "$@"
+    refute evaluate --data . tasks ./own.yaml 2>error
+    grep -qF -- "$message" error || { cat error && false; }
+    [ "$(wc -l <error)" -eq 1 ]
+}
+
+@test "a task that is installed is measured on files of the user" {
+    evaluate --data validation=validation.jsonl --json --items items tasks boolq >a
+    grep -qE '"task":"boolq","items":6,"tokens":[0-9]+,"acc":[0-9.]+,"acc_stderr":[0-9.]+,"acc_interval":\[' a
+    [ "$(wc -l <items)" -eq 6 ]
+    grep -qE '"item":5,"acc":[01],"answers":\[\{"log_likelihood":-[0-9.]+,' items
+    evaluate --data . tasks boolq | grep -qE '^  0\.[0-9]+ ± 0\.[0-9]+  \[0\.[0-9]+, [01]\.[0-9]+\]  run/latest$'
+}
+
+@test "few-shot examples are random by a seed, or the first ones" {
+    shots() { evaluate --data . --items "$1" -o /dev/null --shots 2 "${@:2}"; }
+    shots a tasks boolq
+    shots b tasks boolq
+    cmp a b
+    shots c --seed 7 tasks boolq
+    refute cmp -s a c
+    task 'fewshot_split: validation' 'fewshot_config: {sampler: first_n}'
+    shots d tasks ./own.yaml
+    shots e --seed 7 tasks ./own.yaml
+    cmp d e
+    refute evaluate --data . --shots 7 tasks boolq 2>error
+    grep -q 'few-shot examples' error
+}
+
+@test "documents are grouped by a field, with a result of each group" {
+    task 'group_by: topic'
+    evaluate --data . --json tasks ./own.yaml >a
+    grep -qE '"groups":\{"t1":\{"items":2,"acc":[^{}]*\},"t2":\{"items":2,[^{}]*\},"t0":\{' a
+    evaluate --data . tasks ./own.yaml | grep -qE '  t0 \(2\)$'
+}
+
+@test "texts are generated, filtered and compared" {
+    task 'output_type: generate_until' 'doc_to_choice: ' 'doc_to_target: question' \
+        'generation_kwargs: {until: ["zqzq"], max_gen_toks: 8}' \
+        'filter_list: [{name: word, filter: [{function: regex, regex_pattern: "(\\w+)"}, {function: take_first}]}]'
+    sed -i '/doc_to_choice/d' own.yaml
+    evaluate --data . --json --items items tasks ./own.yaml >a
+    grep -q '"exact_match,word":0,' a
+    word=$(sed -nE '1s/.*"text":"[^a-zA-Z"]*([a-zA-Z]+).*/\1/p' items)
+    task "doc_to_target: \"$word\"" 'output_type: generate_until' \
+        'generation_kwargs: {until: ["zqzq"], max_gen_toks: 8}' \
+        'filter_list: [{name: word, filter: [{function: regex, regex_pattern: "([a-zA-Z]+)"}, {function: take_first}]}]'
+    sed -i '/doc_to_choice/d' own.yaml
+    evaluate --data . --json --limit 1 tasks ./own.yaml | grep -q '"items":1,"exact_match,word":1,'
+}
+
+@test "models are compared on the same items, and several tasks are measured at once" {
+    evaluate -m run/latest --data . tasks boolq boolq >a
+    [ "$(grep -c 'p = 1.0000' a)" -eq 2 ]
+    [ "$(grep -c '^boolq  6 items' a)" -eq 2 ]
+}
+
+@test "ranks give the bits of one process" {
+    need_mpi
+    evaluate --data . --json --items one tasks boolq >a
+    mpirun -n 2 dt-eval -q -m run/latest --data . --json --items two tasks boolq >b
+    cmp a b
+    cmp one two
+}
+
+@test "data are Parquet, CSV, and files that the task names" {
+    printf 'passage,question,label\nA cat.,is it,1\nA dog.,was it,0\n' >validation.csv
+    evaluate --data validation=validation.csv --json tasks boolq >a
+    task 'dataset_path: csv' 'dataset_kwargs: {data_files: {validation: validation.csv}}' \
+        'metric_list: [{metric: acc}]' 'doc_to_text: "{{passage}}\nQuestion: {{question}}?\nAnswer:"'
+    evaluate --json tasks ./own.yaml | sed 's/"own"/"boolq"/' | cmp - a
+    if command -v duckdb >/dev/null; then
+        duckdb -c "copy (from 'validation.csv') to 'validation.parquet'" >/dev/null
+        evaluate --data validation=validation.parquet --json tasks boolq | cmp - a
+    fi
+}
+
+@test "keys that are not understood are refused by name" {
+    refused "the key 'doc_to_txt' is not known" 'doc_to_txt: x'
+    refused 'process_docs is not supported: only Python can run it' 'process_docs: utils.process'
+    refused 'the tag !function is not supported' 'doc_to_text: !function utils.text'
+    refused "the metric 'bleu' is not known" 'metric_list: [{metric: bleu}]'
+    refused 'the metric perplexity has the aggregation' 'output_type: loglikelihood' \
+        'metric_list: [{metric: perplexity, aggregation: mean}]'
+    refused "the filter 'majority_vote' is not supported" 'output_type: generate_until' \
+        'filter_list: [{name: a, filter: [{function: majority_vote}]}]'
+    refused 'temperature: 0.7 is not supported' 'output_type: generate_until' \
+        'generation_kwargs: {temperature: 0.7}'
+    refused 'must be 1: greedy texts are equal' 'repeats: 5'
+    refused 'needs doc_to_choice' 'doc_to_choice: ""'
+    refused 'include one another' 'include: own.yaml'
+}
+
+@test "documents that do not fit the task are refused with their number" {
+    printf '{"passage":"a","question":"b","label":2}\n' >bad.jsonl
+    refute evaluate --data validation=bad.jsonl tasks boolq 2>error
+    grep -qF 'document 1 of bad.jsonl: the right answer, 2, is none of the 2 choices' error
+    printf '{"passage":"a","question":"b","label":0}\n{"passage":"a","label":0}\n' >bad.jsonl
+    refute evaluate --data validation=bad.jsonl tasks boolq 2>error
+    grep -qF "document 2 of bad.jsonl" error
+    grep -qF "'question' is undefined" error
+    refute evaluate --data validation=none.jsonl tasks boolq 2>error
+    grep -qF 'none.jsonl' error
+    refute evaluate tasks ./none.yaml
+    refute evaluate tasks boolqq 2>error
+    grep -qF 'nor the name of an installed task' error
+}
