@@ -29,6 +29,9 @@ bool dt_character_set_fold(struct dt_character_set *s);
  * fractions of Latin-1. Returns false if the name is not known. */
 bool dt_character_set_add_property(struct dt_character_set *s, const char *name, size_t size,
                                    bool in_class);
+/* Adds the class of Python's \d, \s, \w or their complements to an empty set; false: another
+ * letter. */
+bool dt_character_set_add_python_class(struct dt_character_set *s, char letter);
 
 static inline bool dt_character_set_has(const struct dt_character_set *s, uint32_t code)
 {

@@ -58,6 +58,12 @@ static size_t emit(struct parser *p, enum dt_regex_operation operation, uint32_t
     return r->count++;
 }
 
+int dt_regex_fail(struct parser *p, const char *what)
+{
+    return dt_fail(p->err, DT_EFORMAT, "%s at byte %zu of the regular expression %.200s", what,
+                   (size_t)(p->p - p->start), p->start);
+}
+
 static int compile(struct parser *p, const struct node *n);
 
 /* SPLIT to the next instruction, preferred unless lazy, and to a later one. */

@@ -88,10 +88,6 @@ int dt_regex_fail(struct parser *p, const char *what) DT_MUST_CHECK;
 /* Fewest characters of a match. */
 uint32_t dt_regex_minimum(const struct node *n);
 int dt_regex_compile(struct parser *p, const struct node *root) DT_MUST_CHECK;
-/* Adds the class of Python's \d, \s, \w or their complements to an empty set; false: another
- * letter. */
-bool dt_regex_add_python_class(struct dt_character_set *set, char letter);
-
 /* Fills r, which is all-zero. Errors say what is wrong and at which character. */
 int dt_regex_parse(struct dt_regex *r, const char *expression, bool python,
                    struct dt_error *err) DT_MUST_CHECK;

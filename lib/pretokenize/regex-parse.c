@@ -12,12 +12,6 @@
 #define MAX_NODES 10000 /* of a tree */
 #define MAX_SETS  200   /* of 136 KiB each */
 
-int dt_regex_fail(struct parser *p, const char *what)
-{
-    return dt_fail(p->err, DT_EFORMAT, "%s at byte %zu of the regular expression %.200s", what,
-                   (size_t)(p->p - p->start), p->start);
-}
-
 static struct node *new_node(struct parser *p, enum dt_regex_node_kind kind)
 {
     struct node *n = dt_alloc(1, sizeof *n);
@@ -119,7 +113,7 @@ static int add_property(struct parser *p, struct dt_character_set *set, bool neg
 static bool add_shorthand(const struct parser *p, struct dt_character_set *set, char letter)
 {
     if (p->python)
-        return dt_regex_add_python_class(set, letter);
+        return dt_character_set_add_python_class(set, letter);
     static const char *const names[][2] = {
         {"d", "nd"}, {"s", "space"}, {"w", "word"}, {"h", "xdigit"}};
     for (size_t i = 0; i < 4; i++) {
@@ -586,7 +580,7 @@ int dt_regex_parse(struct dt_regex *r, const char *expression, bool python, stru
     int rc = parse(&p);
     r->word = dt_character_set_new();
     if (python)
-        dt_regex_add_python_class(r->word, 'w');
+        dt_character_set_add_python_class(r->word, 'w');
     else
         dt_character_set_add_property(r->word, "word", 4, false);
     for (size_t i = 0; i < p.owned_count; i++)

@@ -1,28 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Expressions of Python's module re: classes, all matches of a text, and replacing them. */
+/* Expressions of Python's module re: all matches of a text, and replacing them. */
 #include <string.h>
 
 #include "pretokenize/regex-internal.h"
-
-bool dt_regex_add_python_class(struct dt_character_set *set, char letter)
-{
-    static const char *const names[][4] = {
-        {"d", "nd", NULL, NULL}, {"s", "space", NULL, NULL}, {"w", "l", "n", NULL}};
-    for (size_t i = 0; i < 3; i++) {
-        if ((letter | 0x20) != names[i][0][0])
-            continue;
-        for (size_t n = 1; names[i][n]; n++)
-            dt_character_set_add_property(set, names[i][n], strlen(names[i][n]), false);
-        if (i == 1)
-            dt_character_set_add(set, 0x1c, 0x1f); /* str.isspace() */
-        if (i == 2)
-            dt_character_set_add(set, '_', '_');
-        if (letter < 'a')
-            dt_character_set_invert(set);
-        return true;
-    }
-    return false;
-}
 
 size_t dt_regex_group_count(const struct dt_regex *r)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tasks/python-random.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,15 +81,19 @@ static size_t below(struct dt_python_random *r, size_t n)
     }
 }
 
-/* Above this size CPython remembers what was chosen; below it takes numbers out of a pool. */
-static double pool_size(size_t k)
+/* Above this size CPython remembers what was chosen; below it takes numbers out of a pool:
+ * 21, and above 5 the power of 4 that 3 k needs. */
+static size_t pool_size(size_t k)
 {
-    return k > 5 ? 21 + pow(4, ceil(log((double)k * 3) / log(4))) : 21;
+    size_t power = 1;
+    while (power < 3 * k)
+        power *= 4;
+    return k > 5 ? 21 + power : 21;
 }
 
 void dt_python_random_sample(struct dt_python_random *r, size_t n, size_t k, size_t *chosen)
 {
-    if ((double)n > pool_size(k)) {
+    if (n > pool_size(k)) {
         for (size_t i = 0; i < k; i++) {
             bool again = true;
             while (again) {
