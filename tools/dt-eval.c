@@ -2,6 +2,7 @@
 /* dt-eval: scores a model. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/program.h"
@@ -14,8 +15,11 @@
 #include "eval/translation-corpus.h"
 #include "hub/hub.h"
 #include "options/options.h"
+#include "tasks/compare.h"
+#include "tasks/history.h"
 #include "tasks/library.h"
 #include "tasks/measure.h"
+#include "track/run-watch.h"
 
 static struct {
     const char *adapter, *tokenizer, *split, *device, *output, *items, *documents;
@@ -79,6 +83,9 @@ static const struct dt_use uses[] = {
     {"masked", "DATA", "model",
      "adapter tokenizer mask-rate alone seed items json output batch device threads quiet"},
     {"labels", "DATA", "model", "adapter tokenizer items json output batch device threads quiet"},
+    {"watch", "RUN TASK ...", "",
+     "data tokenizer shots limit seed bootstrap batch device threads quiet"},
+    {"compare", "ITEMS ITEMS", "", "bootstrap json output quiet"},
     {"bleu", "FILE ...", "reference", "words bootstrap seed items json output quiet"},
     {NULL},
 };
@@ -86,7 +93,8 @@ static const struct dt_use uses[] = {
 static const struct dt_command command = {"dt-eval", "score models and translations", "", options,
                                           uses};
 
-#define PATIENCE 600 /* timeout of the ranks' messages, seconds */
+#define LOOK_SECONDS 2   /* between looks for the next checkpoint */
+#define PATIENCE     600 /* timeout of the ranks' messages, seconds */
 
 static struct dt_comm *world; /* the ranks that score together */
 
@@ -313,6 +321,68 @@ static int tasks(char **names, int count, struct dt_error *err)
     return rc;
 }
 
+/* Measures the tasks on a checkpoint, and adds the line of its step to the run's results. */
+static int measure_checkpoint(struct task_runs *runs, const char *run, long step,
+                              const char *checkpoint, struct dt_error *err)
+{
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    opt.models = (struct dt_string_list){&checkpoint, 1};
+    int rc = for_each_model(measure_tasks, NULL, runs, err);
+    dt_buffer_printf(&line, "{\"step\":%ld", step);
+    for (int i = 0; i < runs->count; i++) {
+        struct dt_task_result *result = runs->items[i].results;
+        if (rc == 0)
+            dt_task_add_metrics(result, opt.resamples ? opt.resamples : 1000, &line);
+        dt_task_result_release(result);
+    }
+    dt_buffer_add_string(&line, "}\n");
+    if (rc == 0)
+        rc = dt_task_history_add(run, &line, err);
+    dt_buffer_release(&line);
+    return rc;
+}
+
+/* Each checkpoint once, until the run has ended and none is left. */
+static int follow_run(struct task_runs *runs, const char *run, struct dt_error *err)
+{
+    for (bool running = true;;) {
+        long step;
+        char *checkpoint;
+        DT_TRY(dt_task_history_next(run, &step, &checkpoint, err));
+        if (checkpoint == NULL && !running)
+            return 0;
+        if (checkpoint == NULL) {
+            running = dt_run_watch_state(run, 0, "/proc/locks") == DT_RUN_RUNNING;
+            sleep(running ? LOOK_SECONDS : 0);
+            continue;
+        }
+        int rc = measure_checkpoint(runs, run, step, checkpoint, err);
+        bool gone = rc < 0 && !dt_file_is_directory(checkpoint); /* the run removes old ones */
+        free(checkpoint);
+        if (rc < 0 && !gone)
+            return rc;
+    }
+}
+
+static int watch(char **operands, int count, struct dt_error *err)
+{
+    if (count < 2)
+        dt_program_usage("watch needs a run and a task");
+    if (dt_comm_size(world) > 1)
+        return dt_fail(err, DT_EINVALID, "watch runs as one process");
+    struct task_runs runs = {dt_alloc((size_t)count, sizeof *runs.items), count - 1};
+    int rc = 0;
+    opt.models.count = 1; /* at a time */
+    for (int i = 0; rc == 0 && i < runs.count; i++)
+        rc = read_task(&runs.items[i], operands[i + 1], err);
+    rc = rc < 0 ? rc : follow_run(&runs, operands[0], err);
+    opt.models.count = 1;
+    for (int i = 0; i < runs.count; i++)
+        release_task(&runs.items[i]);
+    free(runs.items);
+    return rc;
+}
+
 static int measure_labels(void *results, int number, struct dt_scored_model *subject, void *data,
                           struct dt_progress *progress, struct dt_error *err)
 {
@@ -343,6 +413,18 @@ static int labels(char **data, int count, struct dt_error *err)
     return rc;
 }
 
+static int compare(char **paths, int count, struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY, none = DT_BUFFER_EMPTY;
+    if (count != 2)
+        dt_program_usage("compare needs two files of --items");
+    int rc = dt_task_compare(paths[0], paths[1], opt.json, opt.resamples, &text, err);
+    if (rc == 0)
+        return write_results(&text, &none, err);
+    dt_buffer_release(&text);
+    return rc;
+}
+
 static int bleu(char **paths, int count, struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY, items = DT_BUFFER_EMPTY;
@@ -366,7 +448,8 @@ static int bleu(char **paths, int count, struct dt_error *err)
 static const struct mode {
     int most; /* most operands after the name */
     int (*run)(char **operands, int count, struct dt_error *err);
-} modes[] = {{1, perplexity}, {1, choice}, {1000, tasks}, {1, masked}, {1, labels}, {1000, bleu}};
+} modes[] = {{1, perplexity}, {1, choice},   {1000, tasks}, {1, masked},
+             {1, labels},     {1000, watch}, {2, compare},  {1000, bleu}};
 _Static_assert(sizeof modes / sizeof *modes + 1 == sizeof uses / sizeof *uses, "one each");
 
 static const struct mode *mode_of(int count, char **operands)

@@ -43,6 +43,9 @@ void dt_task_result_release(struct dt_task_result *result);
  * dt_task_estimate() chooses. */
 void dt_task_report(const struct dt_task_result *results, int count, bool json, long resamples,
                     struct dt_buffer *text);
+/* Appends the members "TASK/METRIC" and "TASK/METRIC_stderr" of a JSON object. */
+void dt_task_add_metrics(const struct dt_task_result *result, long resamples,
+                         struct dt_buffer *object);
 /* Appends a JSON line per item and model. */
 void dt_task_items_report(const struct dt_task_result *results, int count, struct dt_buffer *lines);
 

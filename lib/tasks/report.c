@@ -151,6 +151,19 @@ static void report_json(const struct dt_task_result *results, int count, long re
     }
 }
 
+void dt_task_add_metrics(const struct dt_task_result *r, long resamples, struct dt_buffer *b)
+{
+    for (size_t k = 0; k < r->column_count; k++) {
+        char *metric = name_of(&r->columns[k]);
+        char *name = dt_asprintf("%s/%s", r->items->task->name, metric);
+        struct dt_task_estimate e = estimate_all(r, &r->columns[k], resamples);
+        add_real(b, name, "", e.value);
+        add_real(b, name, "_stderr", e.error);
+        free(name);
+        free(metric);
+    }
+}
+
 /* --- text -------------------------------------------------------------------------------------*/
 
 static void add_line(struct dt_buffer *b, const struct dt_task_estimate *e)

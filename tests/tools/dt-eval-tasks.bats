@@ -146,3 +146,34 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     refute evaluate tasks boolqq 2>error
     grep -qF 'nor the name of an installed task' error
 }
+
+@test "two models are compared by the files of their items" {
+    item() { printf '{"model":"%s","task":"t","item":%d,"acc":%s,"answers":[]}\n' "$@"; }
+    for i in 1 2 3 4 5 6 7 8; do item A $i 0; done >a
+    for i in 1 2 3 4 5 6 7 8; do item B $i $((i < 7)); done >b
+    dt-eval compare a b | grep -qF 't acc  8 items  A 0.0000  B 0.7500  B - A +0.7500 ['
+    dt-eval compare a b | grep -qF 'A alone 0, B alone 6  p = 0.0312 *'
+    dt-eval --json compare b a | grep -qF '"difference":-0.75,'
+    dt-eval --json compare b a | grep -qF '"a_wins":6,"b_wins":0,"test":"mcnemar","p":0.03125}'
+    head -n 7 b >c
+    refute dt-eval compare a c 2>error
+    grep -qF 'a has 8 items, c 7' error
+    sed 's/"item":8/"item":9/' b >c
+    refute dt-eval compare a c 2>error
+    grep -qF 'line 8 is item 8 of t in a, and item 9 of t in c' error
+    evaluate --data . --items own -o /dev/null tasks boolq
+    dt-eval compare own own | grep -qF 'p = 1.0000'
+}
+
+@test "each checkpoint of a run is measured once, until the run has ended" {
+    cp -r run/ own
+    rm -rf own/tasks.jsonl
+    timeout 60 dt-eval -q --data . watch own boolq
+    [ "$(wc -l <own/tasks.jsonl)" -eq "$(ls -d own/step-* | wc -l)" ]
+    grep -qE '^\{"step":20,"boolq/acc":[0-9.]+,"boolq/acc_stderr":[0-9.]+\}$' own/tasks.jsonl
+    cp own/tasks.jsonl before
+    timeout 60 dt-eval -q --data . watch own boolq
+    cmp before own/tasks.jsonl
+    refute dt-eval -q --data . watch none boolq 2>error
+    grep -qF "cannot read the run 'none'" error
+}
