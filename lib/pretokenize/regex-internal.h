@@ -43,7 +43,7 @@ struct dt_regex {
     size_t count, capacity;
     struct dt_character_set **sets;
     size_t set_count, set_capacity;
-    struct dt_character_set *word; /* \w, for boundaries */
+    struct dt_character_set *word; /* \w; NULL without boundaries */
     bool first[256];               /* bytes that a match can start with */
     bool empty;                    /* the expression matches the empty text */
     uint32_t groups;               /* capturing ones, of Python's expressions */

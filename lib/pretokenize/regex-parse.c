@@ -569,6 +569,23 @@ static int parse(struct parser *p)
     return dt_regex_compile(p, root);
 }
 
+static bool has_boundary(const struct dt_regex *r)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (r->program[i].operation == DT_REGEX_BOUNDARY)
+            return true;
+    return false;
+}
+
+static void add_word(struct dt_regex *r, bool python)
+{
+    r->word = dt_character_set_new();
+    if (python)
+        dt_character_set_add_python_class(r->word, 'w');
+    else
+        dt_character_set_add_property(r->word, "word", 4, false);
+}
+
 int dt_regex_parse(struct dt_regex *r, const char *expression, bool python, struct dt_error *err)
 {
     struct parser p = {.regex = r,
@@ -578,11 +595,8 @@ int dt_regex_parse(struct dt_regex *r, const char *expression, bool python, stru
                        .python = python,
                        .err = err};
     int rc = parse(&p);
-    r->word = dt_character_set_new();
-    if (python)
-        dt_character_set_add_python_class(r->word, 'w');
-    else
-        dt_character_set_add_property(r->word, "word", 4, false);
+    if (has_boundary(r))
+        add_word(r, python);
     for (size_t i = 0; i < p.owned_count; i++)
         free(p.owned[i]);
     free(p.owned);

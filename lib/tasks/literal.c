@@ -17,8 +17,9 @@ struct reader {
 
 static int fail(const struct reader *r, const char *what)
 {
-    return dt_fail(r->err, DT_EFORMAT, "%s at byte %zu of a list or value of Python: %.100s", what,
-                   (size_t)(r->p - r->start), r->start);
+    size_t size = (size_t)(r->end - r->start);
+    return dt_fail(r->err, DT_EFORMAT, "%s at byte %zu of a list or value of Python: %.*s", what,
+                   (size_t)(r->p - r->start), (int)(size < 100 ? size : 100), r->start);
 }
 
 static void skip_space(struct reader *r)
