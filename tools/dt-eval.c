@@ -79,7 +79,8 @@ static const struct dt_use uses[] = {
      "adapter tokenizer split no-end items documents json output batch device threads quiet"},
     {"choice", "DATA", "model", "adapter tokenizer items json output batch device threads quiet"},
     {"tasks", "TASK ...", "model",
-     "adapter tokenizer data shots limit bootstrap seed items json output batch device threads quiet"},
+     "adapter tokenizer data shots limit bootstrap seed items json output batch device threads "
+     "quiet"},
     {"masked", "DATA", "model",
      "adapter tokenizer mask-rate alone seed items json output batch device threads quiet"},
     {"labels", "DATA", "model", "adapter tokenizer items json output batch device threads quiet"},

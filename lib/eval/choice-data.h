@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Multiple-choice questions, and texts whose ending is to be predicted: JSON Lines in dt's formats,
- * and published benchmark files. The members of the first line identify the format:
+ * Multiple-choice questions, and texts whose ending is to be predicted: JSON Lines. The members of
+ * the first line identify the format:
  *
- *     "context", "choices", "gold"; optional "id", "delimiter"    dt's own
- *     "context", "target"                                         dt's own
- *     "text"                          LAMBADA (Paperno et al. 2016): the last word
- *     "ctx_a", "ctx_b", "endings"     HellaSwag (Zellers et al. 2019)
- *     "question", "answerKey"         ARC (Clark et al. 2018)
- *     "goal", "sol1", "sol2"          PIQA (Bisk et al. 2020), with the labels in
- *                                     NAME-labels.lst next to NAME.jsonl
+ *     "context", "choices", "gold"; optional "id", "delimiter"
+ *     "context", "target"
  *
- * Prompts are those of lm-evaluation-harness.
+ * Published benchmarks are tasks (tasks/task.h).
  */
 #ifndef DT_EVAL_CHOICE_DATA_H
 #define DT_EVAL_CHOICE_DATA_H

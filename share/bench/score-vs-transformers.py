@@ -89,7 +89,9 @@ def score(model, tokenizer, directory, args):
     for name, part in (("all", lines), ("one", lines[:1])):
         paths[name] = os.path.join(directory, name + ".jsonl")
         with open(paths[name], "w", encoding="utf-8") as file:
-            file.writelines(part)
+            for line in part:
+                context, _, word = json.loads(line)["text"].rpartition(" ")
+                file.write(json.dumps({"context": context, "target": word}) + "\n")
     requests = list(lambada_ids(tokenizer, lines))
     items = os.path.join(directory, "items")
     ours, theirs = {name: [] for name in paths}, []

@@ -77,25 +77,6 @@ member() { # NAME: of the JSON object on stdin
     [ "$(wc -l <items)" -eq 1 ]
 }
 
-@test "published formats are read with their prompts" {
-    hellaswag='{"ind":7,"activity_label":"Cleaning [x] up","ctx_a":"A man [title] goes.","ctx_b":"he SITS","endings":["down  now [step] and","up"],"label":1}'
-    ask "$hellaswag" && mv items a
-    ask '{"id":"7","context":"Cleaning up: A man. goes. He sits","choices":["down now and","up"],"gold":1}'
-    cmp items a
-    ask '{"id":"m","question":{"stem":"Why?","choices":[{"text":"so","label":"A"},{"text":"no","label":"B"}]},"answerKey":"B"}'
-    mv items a
-    ask '{"id":"m","context":"Question: Why?\nAnswer:","choices":["so","no"],"gold":1}'
-    cmp items a
-    printf '0\n1\n' >q-labels.lst
-    ask '{"goal":"g","sol1":"a","sol2":"b"}' '{"goal":"h","sol1":"a","sol2":"b"}' && mv items a
-    ask '{"context":"Question: g\nAnswer:","choices":["a","b"],"gold":0}' \
-        '{"context":"Question: h\nAnswer:","choices":["a","b"],"gold":1}'
-    cmp items a
-    ask '{"text":"One day the"}' && mv items a
-    ask '{"context":"One day","target":"the"}'
-    cmp items a
-}
-
 @test "targets have a perplexity and no acc_norm" {
     for word in Once One There; do # the model's prediction, and other words
         next=$(dt-generate --no-eot -m run/latest -p "$word" -n 1 --temperature 0)
@@ -126,7 +107,8 @@ member() { # NAME: of the JSON object on stdin
         assert_one_line_error dt-eval
         [[ "$output" == "dt-eval: bad.jsonl:"*"$1"* ]] || { echo "$output"; return 1; }
     }
-    bad '1: has neither' '{"a":1}'
+    bad '1: has not' '{"a":1}'
+    bad 'dt-eval tasks reads published benchmarks' '{"text":"one two"}'
     bad '1: is not a JSON object' '[]'
     bad '1: ' '{"context":"x"'
     bad '"gold" is 2, but there are 2 choices' '{"context":"x","choices":["a","b"],"gold":2}'
@@ -134,17 +116,8 @@ member() { # NAME: of the JSON object on stdin
     bad '1: "choices" must have' '{"context":"x","choices":[],"gold":0}'
     bad '1: the members of "choices" must be strings' '{"context":"x","choices":[1],"gold":0}'
     bad '2: member "gold" is missing' '{"context":"x","choices":["a"],"gold":0}' '{"context":"x","choices":["a"]}'
-    bad '1: "text" must contain at least two words' '{"text":"one"}'
-    bad "no choice has the label 'Z'" '{"question":{"stem":"s","choices":[{"text":"a","label":"A"}]},"answerKey":"Z"}'
     : >empty.jsonl
     run dt-eval -q -m run/latest choice empty.jsonl
     assert_one_line_error dt-eval
     [ "$output" = "dt-eval: empty.jsonl: contains no question" ]
-    echo '{"goal":"g","sol1":"a","sol2":"b"}' >nolabels.jsonl
-    run dt-eval -q -m run/latest choice nolabels.jsonl
-    assert_one_line_error dt-eval
-    printf '7\n' >nolabels-labels.lst
-    run dt-eval -q -m run/latest choice nolabels.jsonl
-    assert_one_line_error dt-eval
-    [[ "$output" == "dt-eval: nolabels-labels.lst:1: the label must be 0 or 1" ]]
 }

@@ -175,7 +175,7 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     [ "$status" -eq 2 ]
     run dt-eval -m run/latest complexity data
     [ "$status" -eq 2 ]
-    [ "${lines[0]}" = "dt-eval: 'complexity' is not one of perplexity, choice, masked, labels, bleu" ]
+    [ "${lines[0]}" = "dt-eval: 'complexity' is not one of perplexity, choice, tasks, masked, labels, watch, compare, bleu" ]
     for wrong in "perplexity --words char" "choice --no-end" "masked --split val" "perplexity --alone"; do
         run dt-eval -m run/latest $wrong data
         [ "$status" -eq 2 ]
