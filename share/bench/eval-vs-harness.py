@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import io
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -31,10 +32,15 @@ import make_tasks
 import tasks_oracle
 
 
+def processor():
+    return sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
 def timed(work):
-    start = time.perf_counter()
+    """Seconds, and seconds of processors."""
+    start, used = time.perf_counter(), processor()
     work()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, processor() - used
 
 
 def main():
@@ -61,11 +67,12 @@ def main():
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 tasks_oracle.evaluate(directory, args.shots, [task], samples=False, bootstrap=0, lm=lm)
 
-        print(f"{'':20}{'dt s':>10}{'harness s':>12}{'faster by':>11}")
+        print(f"{'':20}{'dt s':>10}{'harness s':>12}{'faster by':>11}{'less processor time by':>24}")
         for task in args.tasks:
             pairs = [(timed(lambda: ours(task)), timed(lambda: theirs(task))) for _ in range(args.rounds)]
-            dt, harness = (statistics.median(p[i] for p in pairs) for i in (0, 1))
-            print(f"{task:20}{dt:10.2f}{harness:12.2f}{statistics.median(b / a for a, b in pairs):10.2f}x", flush=True)
+            dt, harness = (statistics.median(p[i][0] for p in pairs) for i in (0, 1))
+            ratios = [statistics.median(b[i] / a[i] for a, b in pairs) for i in (0, 1)]
+            print(f"{task:20}{dt:10.2f}{harness:12.2f}{ratios[0]:10.2f}x{ratios[1]:23.2f}x", flush=True)
 
 
 if __name__ == "__main__":

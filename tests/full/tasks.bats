@@ -4,7 +4,7 @@ load ../helper
 
 setup() {
     need_python lm_eval accelerate
-    export PYTHONDONTWRITEBYTECODE=1
+    export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
     oracle=$ROOT/tests/oracles/tasks_oracle.py
 }
 
