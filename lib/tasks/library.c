@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/file.h"
 #include "base/program.h"
-#include "options/completion.h"
 
 int dt_task_find(const char *name, char **path, struct dt_error *err)
 {
@@ -27,11 +27,4 @@ int dt_task_find(const char *name, char **path, struct dt_error *err)
                        name);
     *path = dt_strdup(name);
     return 0;
-}
-
-void dt_task_add_names(struct dt_buffer *words)
-{
-    char *folder = dt_program_installed_path("share/dt/tasks");
-    dt_completion_add_files(words, folder, ".yaml");
-    free(folder);
 }
