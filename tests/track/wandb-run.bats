@@ -54,7 +54,7 @@ follow() { "$PYTHON" "$ROOT/share/track/wandb-run" "$@"; }
 
 @test "lines that come while the trainer runs are sent" {
     finish 5
-    flock run -c "exec sleep 100" 3>&- &
+    flock --no-fork run sleep 100 3>&- &
     HOLDER=$!
     follow --interval 0.05 run >said 3>&- &
     FOLLOWER=$!
