@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 #
 # Compares communication-efficient data parallelism with allreduce, by loss and bytes sent: gradients
-# in bf16, top-k with 1%, PowerSGD of rank 4, and local SGD and DiLoCo with 8 local steps.
+# in bf16, top-k with 1%, PowerSGD of rank 4, and local SGD, DiLoCo and streaming DiLoCo (4 fragments, 4 bits) with 8 local steps.
 #
 #   make -f pipelines/compression.mk                needs mpirun; 4 to 8 minutes on 2 cores
 #   make -f pipelines/compression.mk CORPUS=FILE    your text, of a kilobyte or more: its last
 #                                                   tenth, for validation, must have 65 tokens
 #   make -f pipelines/compression.mk SIZE=full COUNT=8 LAUNCH='srun -n 8'
 #
-# The full size is twelve runs of 262M tokens with a Llama of 15M parameters. Steps are a
+# The full size is fourteen runs of 262M tokens with a Llama of 15M parameters. Steps are a
 # multiple of 8, so that every run ends after a synchronisation.
 NAME   := compression
 OUT    ?= build/compression
@@ -23,7 +23,7 @@ SET    ?= $(if $(filter small,$(SIZE)),$(SMALL)) training.max_steps=$(STEPS) \
 SHOW   ?= loss val_loss bytes_sent tokens_per_second
 
 COMPARISONS          := compression
-AXES_compression     ?= way=sync=allreduce,compress=bf16,compress=topk,compress=powersgd,sync=local_sgd,sync=diloco
+AXES_compression     ?= way=sync=allreduce,compress=bf16,compress=topk,compress=powersgd,sync=local_sgd,sync=diloco,sync=streaming_diloco
 SET_compression      := distributed.{way}
 BASELINE_compression := way=sync=allreduce
 PLOT_compression     := bars --value val_loss

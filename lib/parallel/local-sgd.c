@@ -9,7 +9,15 @@ void dt_local_sgd_plan(struct dt_local_sgd *l, struct dt_train_state *state,
                                .active = several && dt_settings_sync_is_local(s),
                                .every = s->distributed.local_steps,
                                .rate = (float)s->distributed.outer_learning_rate,
-                               .momentum = (float)s->distributed.outer_momentum};
+                               .momentum = (float)s->distributed.outer_momentum,
+                               .equal = true};
+    l->streams = l->active && s->distributed.sync == DT_SYNC_STREAMING_DILOCO;
+    dt_outer_fragments_init(&l->fragments, state, s);
+}
+
+void dt_local_sgd_release(struct dt_local_sgd *l)
+{
+    dt_outer_fragments_release(&l->fragments);
 }
 
 void dt_local_sgd_begin(struct dt_local_sgd *l)
@@ -53,16 +61,31 @@ static void outer_step(const struct dt_local_sgd *l)
     dev->ops->copy(dev, &parameters, &start);
 }
 
-int dt_local_sgd_synchronize(struct dt_local_sgd *l, struct dt_error *err)
+static int synchronize(struct dt_local_sgd *l, struct dt_error *err)
 {
     struct dt_train_state *s = l->state;
-    DT_TRY(average(s, s->model->parameters, s->elements, err));
+    DT_TRY(l->streams ? dt_outer_fragments_flush(&l->fragments, err)
+                      : average(s, s->model->parameters, s->elements, err));
     for (int i = 0; i < DT_UPDATE_SLOTS_MOST; i++)
         DT_TRY(average(s, s->optimizer.state[i], s->optimizer.elements[i], err));
     if (s->ema)
         DT_TRY(average(s, s->ema, s->elements, err));
-    if (s->has_outer)
+    if (s->has_outer && !l->streams)
         outer_step(l);
-    dt_train_state_refresh_weights(s);
+    return 0;
+}
+
+int dt_local_sgd_step(struct dt_local_sgd *l, long step, long last, bool needed,
+                      struct dt_error *err)
+{
+    if (!l->active)
+        return 0;
+    l->equal = dt_local_sgd_due(l, step, last) && (needed || !l->streams);
+    if (l->equal)
+        DT_TRY(synchronize(l, err));
+    else if (l->streams)
+        DT_TRY(dt_outer_fragments_step(&l->fragments, step, err));
+    if (l->equal || l->streams)
+        dt_train_state_refresh_weights(l->state);
     return 0;
 }

@@ -260,7 +260,7 @@ int dt_train_state_plan(struct dt_train_state *s, struct dt_model *model,
         .mesh = mesh,
         .has_ema = settings->training.ema_decay > 0,
         .has_outer =
-            settings->distributed.sync == DT_SYNC_DILOCO && dt_comm_size(mesh->data.all) > 1,
+            settings->distributed.sync >= DT_SYNC_DILOCO && dt_comm_size(mesh->data.all) > 1,
     };
     DT_TRY(dt_data_parallel_init(&s->dp, &mesh->data, model->device, &sharding, settings, err));
     exclude_replicated(s);

@@ -8,6 +8,7 @@
 #include "comm/comm.h"
 #include "model/block.h"
 #include "model/tensor-partition.h"
+#include "parallel/chunk-codes.h"
 #include "parallel/gradient-compression.h"
 #include "parallel/pipeline-executor.h"
 #include "train/memory-plan.h"
@@ -313,6 +314,11 @@ static double data_parallel_bytes(const struct dt_base *b, const struct dt_setti
 {
     const double others = (double)dt_layout_dp_cp_size(l) - 1, sum = 2 * others / (others + 1);
     const double average = s->training.ema_decay > 0 ? sizeof(float) : 0, n = stage->elements;
+    if (s->distributed.sync == DT_SYNC_STREAMING_DILOCO)
+        return sum * n / DT_CHUNK_CODES_SIZE *
+               (double)dt_chunk_codes_bytes(
+                   (enum dt_outer_precision)s->distributed.outer_precision) /
+               (double)s->distributed.local_steps;
     if (dt_settings_sync_is_local(s))
         return sum * n * (sizeof(float) + b->moments + average) /
                (double)s->distributed.local_steps;

@@ -72,9 +72,18 @@ enum dt_sync {
     DT_SYNC_ALL_REDUCE,
     DT_SYNC_PARAMETER_SERVER, /* the first data-parallel rank updates for all */
     DT_SYNC_LOCAL_SGD,
-    DT_SYNC_DILOCO
+    DT_SYNC_DILOCO,
+    DT_SYNC_STREAMING_DILOCO
 };
 extern const char *const dt_sync_names[];
+
+/* distributed.outer_precision: of what streaming DiLoCo sends. */
+enum dt_outer_precision {
+    DT_OUTER_PRECISION_FP32,
+    DT_OUTER_PRECISION_INT8,
+    DT_OUTER_PRECISION_INT4
+};
+extern const char *const dt_outer_precision_names[];
 
 /* distributed.compress: compression of gradients. */
 enum dt_compress { DT_COMPRESS_NONE, DT_COMPRESS_BF16, DT_COMPRESS_TOPK, DT_COMPRESS_POWERSGD };

@@ -149,6 +149,10 @@ const struct dt_setting dt_settings_schema[] = {
      0, 10},
     {"distributed.outer_momentum", DT_SETTING_REAL, AT(distributed.outer_momentum), "0.9", 0,
      0.9999},
+    {"distributed.fragments", DT_SETTING_INT, AT(distributed.fragments), "4", 1, 4096},
+    {"distributed.outer_delay", DT_SETTING_INT, AT(distributed.outer_delay), "1", 0, 1000000},
+    {"distributed.outer_precision", DT_SETTING_CHOICE, AT(distributed.outer_precision), "int4",
+     .choices = dt_outer_precision_names},
     {"distributed.compress", DT_SETTING_CHOICE, AT(distributed.compress), "none",
      .choices = dt_compress_names},
     {"distributed.compress_share", DT_SETTING_REAL, AT(distributed.compress_share), "0.01", 1e-6,
@@ -308,7 +312,7 @@ int dt_settings_read(struct dt_settings *s, const struct dt_initial_model *initi
 
 bool dt_settings_sync_is_local(const struct dt_settings *s)
 {
-    return s->distributed.sync == DT_SYNC_LOCAL_SGD || s->distributed.sync == DT_SYNC_DILOCO;
+    return s->distributed.sync >= DT_SYNC_LOCAL_SGD;
 }
 
 bool dt_settings_elastic(const struct dt_settings *s, long *least, long *most)
@@ -384,6 +388,9 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
     const long parts = s->distributed.sequence_parts;
     const bool saves = is_multiple(&s->training.save_interval, s->distributed.local_steps);
     const bool scores = is_multiple(&s->training.eval_interval, s->distributed.local_steps);
+    const bool streams = sync == DT_SYNC_STREAMING_DILOCO;
+    struct dt_settings plain;
+    dt_config_defaults(dt_settings_schema, &plain);
     const bool labels = s->model.num_labels > 0, ranks_alike = has_whole_layers(s);
     const char *const which = dt_compress_names[compress], *const how = dt_sync_names[sync];
     const struct need needs[] = {
@@ -415,6 +422,18 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
          "a training.save_interval of steps that distributed.local_steps divides"},
         {local && !scores, "distributed.sync", how,
          "a training.eval_interval of steps that distributed.local_steps divides"},
+        {streams && s->distributed.fragments > s->distributed.local_steps, "distributed.sync", how,
+         "a distributed.fragments of at most distributed.local_steps"},
+        {streams &&
+             s->distributed.outer_delay > s->distributed.local_steps / s->distributed.fragments,
+         "distributed.sync", how,
+         "a distributed.outer_delay of at most distributed.local_steps / distributed.fragments"},
+        {!streams && s->distributed.fragments != plain.distributed.fragments,
+         "distributed.fragments", "of one's own", "distributed.sync streaming_diloco"},
+        {!streams && s->distributed.outer_delay != plain.distributed.outer_delay,
+         "distributed.outer_delay", "of one's own", "distributed.sync streaming_diloco"},
+        {!streams && s->distributed.outer_precision != plain.distributed.outer_precision,
+         "distributed.outer_precision", "of one's own", "distributed.sync streaming_diloco"},
         {groups && !reduced, "distributed.shard_ranks", "above 0", "distributed.sync allreduce"},
         {groups && compressed, "distributed.shard_ranks", "above 0", "distributed.compress none"},
     };

@@ -73,6 +73,8 @@ struct dt_settings {
         int sync;          /* enum dt_sync */
         long local_steps;  /* between synchronizations of local SGD and DiLoCo */
         double outer_learning_rate, outer_momentum; /* of diloco */
+        long fragments, outer_delay;                /* of streaming_diloco; steps */
+        int outer_precision;                        /* enum dt_outer_precision */
         int compress;                               /* enum dt_compress */
         double compress_share;                      /* fraction of a bucket that topk sends */
         long compress_rank;                         /* rank of powersgd's matrices */

@@ -599,6 +599,7 @@ void dt_training_disassemble(struct dt_training *t)
     dt_checkpoint_writer_free(t->writer);
     dt_snapshot_release(&t->snapshot);
     dt_step_trace_release(&t->trace);
+    dt_local_sgd_release(&t->local);
     dt_train_state_release(&t->state);
     dt_model_free(t->model);
     dt_metrics_close(&t->metrics);

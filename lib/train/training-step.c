@@ -233,9 +233,12 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
                                t->progress.loss_scale.factor / r->loss_scale);
     t->progress.step++;
     t->progress.timed = r->timed;
-    if (t->local.active &&
-        dt_local_sgd_due(&t->local, t->progress.step, t->settings.training.max_steps))
-        DT_TRY(dt_local_sgd_synchronize(&t->local, err));
+    const long step = t->progress.step, last = t->settings.training.max_steps;
+    const struct dt_interval_position before = {.step = step - 1}, after = {.step = step};
+    const unsigned due = dt_training_due(t, false, &before, &after);
+    const bool needed =
+        step == last || r->stop || (due & (DT_DUE_VALIDATION | DT_DUE_CHECKPOINT)) != 0;
+    DT_TRY(dt_local_sgd_step(&t->local, step, last, needed, err));
     t->progress.samples += (uint64_t)(batches * t->settings.training.batch_size);
     r->batch_hash = t->trace.batch;
     return dt_step_trace_update(&t->trace, err);

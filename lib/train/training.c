@@ -159,8 +159,7 @@ static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct d
 static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     long interval = t->settings.distributed.check_interval;
-    bool same = dt_local_sgd_due(&t->local, r->step, t->settings.training.max_steps);
-    if (interval > 0 && r->step % interval == 0 && same &&
+    if (interval > 0 && r->step % interval == 0 && t->local.equal &&
         dt_watchdog_compare_parameters(&t->state, err) < 0)
         return dt_fail_context(err, "step %ld", r->step);
     if (!(r->due & DT_DUE_LOG))

@@ -234,7 +234,8 @@ static void compressed_and_rare_synchronization_costs_little_loss(void **state)
                  {DT_SYNC_ALL_REDUCE, DT_COMPRESS_TOPK, 0.25, 0.8},
                  {DT_SYNC_ALL_REDUCE, DT_COMPRESS_POWERSGD, 0.4, 0.4},
                  {DT_SYNC_LOCAL_SGD, DT_COMPRESS_NONE, 0.01, 0.2},
-                 {DT_SYNC_DILOCO, DT_COMPRESS_NONE, 0.01, 0.2}};
+                 {DT_SYNC_DILOCO, DT_COMPRESS_NONE, 0.01, 0.2},
+                 {DT_SYNC_STREAMING_DILOCO, DT_COMPRESS_NONE, 0.1, 0.3}};
     (void)state;
     struct dt_settings s = settings_of(false, 2, 1);
     s.training.batch_size = 8;
@@ -258,6 +259,31 @@ static void compressed_and_rare_synchronization_costs_little_loss(void **state)
             fail_msg("%s %s: %.3f of the bytes, loss %.3f, not %.3f", dt_sync_names[cases[i].sync],
                      dt_compress_names[cases[i].compress], bytes, job.loss, exact.loss);
     }
+}
+
+/* Where nothing is in flight and nothing is rounded, one fragment is DiLoCo but for the state of
+ * the optimizer, which SGD without momentum does not have. */
+static void one_exact_fragment_is_diloco(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_of(false, 3, 1);
+    s.training.optimizer = DT_OPTIMIZER_KIND_SGD;
+    s.training.momentum = 0;
+    s.training.max_steps = 8;
+    s.training.save_interval.count = 0;
+    s.distributed.local_steps = 2;
+    s.distributed.sync = DT_SYNC_DILOCO;
+    struct job plain = run_new(3, &s);
+    s.distributed.sync = DT_SYNC_STREAMING_DILOCO;
+    s.distributed.fragments = 1;
+    s.distributed.outer_delay = 0;
+    s.distributed.outer_precision = DT_OUTER_PRECISION_FP32;
+    struct job job = run_new(3, &s);
+    assert_true(fabs(job.loss - plain.loss) < 1e-5 * plain.loss);
+    s.distributed.outer_precision = DT_OUTER_PRECISION_INT4;
+    struct job coded = run_new(3, &s), again = run_new(3, &s);
+    assert_true(coded.hash != job.hash && fabs(coded.loss - plain.loss) < 0.1);
+    check_same(&coded, &again);
 }
 
 /* The first rank's first step is that of a run with its micro-batch alone. */
@@ -365,6 +391,7 @@ int main(void)
         cmocka_unit_test(hybrid_sharding_keeps_what_one_group_would),
         cmocka_unit_test(a_parameter_server_has_the_same_bits),
         cmocka_unit_test(compressed_and_rare_synchronization_costs_little_loss),
+        cmocka_unit_test(one_exact_fragment_is_diloco),
         cmocka_unit_test(ranks_of_local_sgd_clip_by_their_own_norms),
         cmocka_unit_test(losses_and_norms_are_those_of_any_layout),
         cmocka_unit_test(diverged_data_parallel_ranks_are_named),

@@ -32,6 +32,15 @@ static const struct {
     {{"distributed.sync=diloco", "distributed.local_steps=4", "training.save_interval=1 epoch"},
      "distributed.sync diloco needs a training.save_interval of steps that "
      "distributed.local_steps divides"},
+    {{"distributed.sync=streaming_diloco", "distributed.fragments=9"},
+     "distributed.sync streaming_diloco needs a distributed.fragments of at most "
+     "distributed.local_steps"},
+    {{"distributed.sync=streaming_diloco", "distributed.outer_delay=3"},
+     "distributed.sync streaming_diloco needs a distributed.outer_delay of at most "
+     "distributed.local_steps / distributed.fragments"},
+    {{"distributed.sync=diloco", "distributed.outer_precision=int8"},
+     "distributed.outer_precision of one's own needs distributed.sync streaming_diloco"},
+    {{"distributed.sync=streaming_diloco", "distributed.outer_delay=2"}, NULL},
     {{"optimizer.moments=int8", "training.optimizer=muon"},
      "optimizer.moments int8 needs training.optimizer adamw, lion or sgd"},
     {{"optimizer.moments=bf16", "distributed.tp=2"},

@@ -49,7 +49,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
 # Training state besides parameters and optimizer state.
 @test "compressed and local SGD runs resume to the same bits" {
     local stop="--set training.schedule=constant --set training.max_steps" way
-    for way in compress=topk compress=powersgd sync=diloco sync=local_sgd "compress=topk pp=2"; do
+    for way in compress=topk compress=powersgd sync=diloco sync=local_sgd sync=streaming_diloco "compress=topk pp=2"; do
         read -ra settings <<<"--set distributed.${way// / --set distributed.}"
         settings+=(--set distributed.local_steps=5 --set checkpoint.background=true
             --set distributed.compress_share=0.1 --set training.log_interval=1)
