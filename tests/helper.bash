@@ -129,3 +129,26 @@ assert_one_line_error() {
     [ "${#lines[@]}" -eq 1 ] || { echo "not one line: $output"; return 1; }
     [[ "$output" == "$1: "* ]] || { echo "does not name $1: $output"; return 1; }
 }
+
+# In the current directory: tokenizer m, preferences p.jsonl and their pairs p.dts, and two models of random weights,
+# base1 and base2. tests/prefer/golden/preferences.tsv is of these.
+make_preferences() {
+    local s
+    seq 1 300 | sed 's/.*/& is a number and so is 7 & the answer; one + two?/' >text.txt
+    mkdir m
+    dt-vocab -q -s 300 --special '<|endoftext|>' -o m/tokenizer.json text.txt
+    echo '{"eos_token": "<|endoftext|>"}' >m/tokenizer_config.json
+    echo '{{ messages }}' >m/chat_template.jinja
+    for s in $(seq 1 32); do
+        echo "{\"prompt\": \"$s and\", \"chosen\": \" $((s + 7)) is the answer\", \"rejected\": \" $((s * 3))\"}"
+    done >p.jsonl
+    dt-tokenize -q -t m --chat --pairs p.jsonl >p.dts
+    dt-tokenize -q -t m text.txt >text.dts
+    for s in 1 2; do
+        dt-train -q -o base$s -t m/tokenizer.json --set model.name=llama --set model.hidden_size=32 \
+            --set model.num_layers=2 --set model.num_heads=2 --set model.max_seq_len=32 \
+            --set model.initializer_range=0.2 --set training.max_steps=1 --set training.warmup_steps=0 \
+            --set training.batch_size=1 --set training.seed=$s --set training.learning_rate=0 \
+            --set training.eval_interval=0 text.dts
+    done
+}

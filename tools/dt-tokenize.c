@@ -33,7 +33,7 @@ static const char *const text_formats[] = {[TO_TEXT] = "text", [TO_JSONL] = "jso
 
 static struct {
     const char *tokenizer, *out, *separator, *template;
-    bool ids, offsets, decode, special, allow_empty, quiet, chat;
+    bool ids, offsets, decode, special, allow_empty, quiet, chat, pairs;
     long threads, max_length, stride;
     int from, to, frame, pattern, loss;
     struct dt_reading_options reading;
@@ -58,6 +58,8 @@ static const struct dt_option options[] = {
      "encode the text of special tokens as these tokens"},
     {"chat", 0, DT_OPTION_FLAG, &opt.chat, NULL,
      "read conversations, and write them through the chat template", .without = "decode"},
+    {"pairs", 0, DT_OPTION_FLAG, &opt.pairs, NULL,
+     "with --chat, read preferences, each with a chosen and a rejected answer", .with = "chat"},
     {"template", 0, DT_OPTION_STRING, &opt.template, "FILE",
      "with --chat, the template in FILE instead of the model's", .with = "chat", .reads = true},
     {"loss", 0, DT_OPTION_CHOICE, &opt.loss, "PART",
@@ -96,6 +98,7 @@ struct sink {
     struct dt_chat_marks *marks;
     struct dt_buffer conversation; /* its text */
     struct dt_ids ids;             /* of a conversation, with marks */
+    uint64_t pair;                 /* hash of the last chosen answer's text */
     uint32_t eot;                  /* that ends documents, or DT_NO_TOKEN */
     struct dt_lineage *lineage;    /* NULL: the output has no place for it */
 };
@@ -126,6 +129,9 @@ static int write_encoded(const struct dt_encoded *encoded, void *context, struct
     if (sink->chat)
         mark_loss(sink, &d);
     if (sink->writer) {
+        if (opt.pairs && sink->documents % 2 == 0) /* as lib/prefer/pairs.h checks */
+            d.hash = sink->pair;
+        sink->pair = d.hash;
         struct dt_shard_document document = {d.hash, d.count, d.bytes};
         return dt_shard_write(sink->writer, d.ids, &document, err);
     }
@@ -182,16 +188,16 @@ static void show_progress(struct dt_progress *progress, const struct dt_document
         dt_progress_show(progress, "%.1f MB", (double)taken / 1e6);
 }
 
-/* Encodes a document, or the text of its conversation. */
-static int encode_document(struct sink *sink, struct dt_batch_encoder *encoder,
-                           const struct dt_document *document, struct dt_error *err)
+/* Encodes the text of a conversation, or with an answer that of a preference. */
+static int encode_conversation(struct sink *sink, struct dt_batch_encoder *encoder,
+                               const struct dt_document *document, const char *answer,
+                               struct dt_error *err)
 {
     struct dt_conversation c;
-    if (sink->chat == NULL)
-        return dt_batch_encoder_add(encoder, document->text.data, document->text.size, err);
-    const struct dt_buffer *record = &document->meta;
-    int rc = dt_conversation_parse(&c, record->size ? record->data : "{}",
-                                   record->size ? record->size : 2, document->id.data, err);
+    const char *record = document->meta.size ? document->meta.data : "{}";
+    size_t size = document->meta.size ? document->meta.size : 2;
+    int rc = answer ? dt_conversation_parse_answer(&c, record, size, document->id.data, answer, err)
+                    : dt_conversation_parse(&c, record, size, document->id.data, err);
     dt_buffer_clear(&sink->conversation);
     if (rc == 0)
         rc = dt_chat_training_text(sink->chat, &c, (enum dt_chat_loss)opt.loss, &sink->conversation,
@@ -200,6 +206,17 @@ static int encode_document(struct sink *sink, struct dt_batch_encoder *encoder,
     return rc < 0 ? rc
                   : dt_batch_encoder_add(encoder, sink->conversation.data, sink->conversation.size,
                                          err);
+}
+
+static int encode_document(struct sink *sink, struct dt_batch_encoder *encoder,
+                           const struct dt_document *document, struct dt_error *err)
+{
+    if (sink->chat == NULL)
+        return dt_batch_encoder_add(encoder, document->text.data, document->text.size, err);
+    if (!opt.pairs)
+        return encode_conversation(sink, encoder, document, NULL, err);
+    DT_TRY(encode_conversation(sink, encoder, document, "chosen", err));
+    return encode_conversation(sink, encoder, document, "rejected", err);
 }
 
 static int encode_all(struct sink *sink, struct dt_batch_encoder *encoder,

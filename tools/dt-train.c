@@ -31,7 +31,7 @@
 #include "train/training.h"
 
 static struct {
-    const char *config, *output, *resume, *init_from, *adapter, *tokenizer, *device;
+    const char *config, *output, *resume, *init_from, *adapter, *reference, *tokenizer, *device;
     struct dt_string_list set;
     long threads;
     bool quiet, print_config, dry_run;
@@ -58,6 +58,9 @@ static const struct dt_option options[] = {
      "start from the shape and parameters of the model in DIR", .reads = true},
     {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR",
      "merge the low-rank adapter in DIR into that model", .reads = true, .with = "init-from"},
+    {"reference", 0, DT_OPTION_STRING, &opt.reference, "DIR",
+     "with training.objective=dpo, the reference model (default: that of --init-from)",
+     .reads = true},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME",
      "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic",
      .words = dt_device_add_names},
@@ -341,6 +344,8 @@ static int begin_lineage(struct dt_lineage **lineage, const char *data, struct d
         DT_TRY(dt_lineage_add_path(l, opt.init_from, err));
     if (opt.adapter)
         DT_TRY(dt_lineage_add_path(l, opt.adapter, err));
+    if (opt.reference)
+        DT_TRY(dt_lineage_add_path(l, opt.reference, err));
     return dt_dataset_add_inputs(data, l, err);
 }
 
@@ -386,6 +391,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .settings_path = source,
                                     .init_from = opt.init_from,
                                     .adapter = opt.adapter,
+                                    .reference = opt.reference,
                                     .plan_only = opt.dry_run,
                                     .data = data,
                                     .run = opt.output,

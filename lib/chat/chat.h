@@ -26,7 +26,8 @@ struct dt_conversation {
     struct json_object *messages; /* list of {"role", "content", ...}; NULL: prompt and completion
                                      are plain text */
     size_t given;                 /* messages of a prompt, which carry no loss */
-    const char *prompt, *completion; /* borrowed from record */
+    const char *prompt, *completion; /* of record, or shared; borrowed */
+    char *shared;                    /* the prompt with which two texts begin; NULL: none */
     struct json_object *record;      /* may have "tools", "documents", "chat_template_kwargs" */
     char *subject;                   /* names the record in errors */
 };
@@ -43,6 +44,16 @@ struct dt_conversation {
 int dt_conversation_parse(struct dt_conversation *c, const char *record, size_t size,
                           const char *subject, struct dt_error *err) DT_MUST_CHECK;
 void dt_conversation_release(struct dt_conversation *c);
+/* The same of a prompt and one of its answers, which are lists of messages or texts:
+ *
+ *     prompt, chosen, rejected       answer "chosen" or "rejected"
+ *     chosen, rejected               the same; the prompt is what both begin with
+ *     prompt                         answer NULL: the prompt alone
+ *
+ * The prompt that two texts share ends before a space that they share, too, as TRL's does. */
+int dt_conversation_parse_answer(struct dt_conversation *c, const char *record, size_t size,
+                                 const char *subject, const char *answer,
+                                 struct dt_error *err) DT_MUST_CHECK;
 
 struct dt_chat;
 

@@ -108,17 +108,61 @@ static int take_instruction(struct dt_conversation *c, struct dt_error *err)
     return 0;
 }
 
-static int take_completion(struct dt_conversation *c, struct dt_error *err)
+static bool is_list(const struct dt_conversation *c, const char *name)
 {
-    if (json_object_is_type(member(c, "prompt"), json_type_array)) {
+    return json_object_is_type(member(c, name), json_type_array);
+}
+
+/* answer NULL: the prompt alone. */
+static int take_completion(struct dt_conversation *c, const char *answer, struct dt_error *err)
+{
+    if (is_list(c, "prompt")) {
         DT_TRY(take_list(c, "prompt", take_message, err));
         c->given = json_object_array_length(c->messages);
-        return take_list(c, "completion", take_message, err);
+        return answer ? take_list(c, answer, take_message, err) : 0;
     }
     json_object_put(c->messages);
     c->messages = NULL;
     DT_TRY(dt_json_get_string(c->record, "prompt", c->subject, &c->prompt, err));
-    return dt_json_get_string(c->record, "completion", c->subject, &c->completion, err);
+    return answer ? dt_json_get_string(c->record, answer, c->subject, &c->completion, err) : 0;
+}
+
+/* The number of messages with which both answers begin. */
+static size_t count_shared(const struct dt_conversation *c)
+{
+    struct json_object *chosen = member(c, "chosen"), *rejected = member(c, "rejected");
+    size_t least = json_object_array_length(chosen), n = 0;
+    if (json_object_array_length(rejected) < least)
+        least = json_object_array_length(rejected);
+    while (n < least && json_object_equal(json_object_array_get_idx(chosen, n),
+                                          json_object_array_get_idx(rejected, n)))
+        n++;
+    return n;
+}
+
+/* chosen and rejected without a prompt. */
+static int take_answer(struct dt_conversation *c, const char *answer, struct dt_error *err)
+{
+    const char *chosen, *rejected;
+    if (is_list(c, "chosen") && is_list(c, "rejected")) {
+        c->given = count_shared(c);
+        return take_list(c, answer, take_message, err);
+    }
+    DT_TRY(dt_json_get_string(c->record, "chosen", c->subject, &chosen, err));
+    DT_TRY(dt_json_get_string(c->record, "rejected", c->subject, &rejected, err));
+    size_t n = 0;
+    while (chosen[n] && chosen[n] == rejected[n])
+        n++;
+    while (((unsigned char)chosen[n] & 0xC0) == 0x80 || ((unsigned char)rejected[n] & 0xC0) == 0x80)
+        n--; /* to the beginning of a character */
+    n -= n > 0 && chosen[n - 1] == ' ';
+    c->shared = dt_strdup(chosen);
+    c->shared[n] = '\0';
+    c->prompt = c->shared;
+    c->completion = (*answer == 'c' ? chosen : rejected) + n;
+    json_object_put(c->messages);
+    c->messages = NULL;
+    return 0;
 }
 
 static int take(struct dt_conversation *c, struct dt_error *err)
@@ -132,23 +176,48 @@ static int take(struct dt_conversation *c, struct dt_error *err)
     if (member(c, "instruction"))
         return take_instruction(c, err);
     if (member(c, "prompt"))
-        return take_completion(c, err);
+        return take_completion(c, "completion", err);
     return fail(c, err,
                 "a conversation has 'messages', 'conversations', 'instruction' and 'output', or "
                 "'prompt' and 'completion'");
 }
 
-int dt_conversation_parse(struct dt_conversation *c, const char *record, size_t size,
-                          const char *subject, struct dt_error *err)
+static int begin(struct dt_conversation *c, const char *record, size_t size, const char *subject,
+                 struct dt_error *err)
 {
     *c = (struct dt_conversation){.subject = dt_strdup(subject), .messages = dt_json_new_array()};
     DT_TRY(dt_json_parse(record, size, subject, &c->record, err));
     if (!json_object_is_type(c->record, json_type_object))
         return fail(c, err, "a conversation is a JSON object");
-    DT_TRY(take(c, err));
+    return 0;
+}
+
+static int check_messages(const struct dt_conversation *c, struct dt_error *err)
+{
     if (c->messages && json_object_array_length(c->messages) == 0)
         return fail(c, err, "the conversation has no messages");
     return 0;
+}
+
+int dt_conversation_parse(struct dt_conversation *c, const char *record, size_t size,
+                          const char *subject, struct dt_error *err)
+{
+    DT_TRY(begin(c, record, size, subject, err));
+    DT_TRY(take(c, err));
+    return check_messages(c, err);
+}
+
+int dt_conversation_parse_answer(struct dt_conversation *c, const char *record, size_t size,
+                                 const char *subject, const char *answer, struct dt_error *err)
+{
+    DT_TRY(begin(c, record, size, subject, err));
+    if (answer && member(c, "chosen") == NULL)
+        return fail(c, err, "a preference has 'chosen' and 'rejected', and perhaps 'prompt'");
+    if (answer == NULL || member(c, "prompt"))
+        DT_TRY(take_completion(c, answer, err));
+    else
+        DT_TRY(take_answer(c, answer, err));
+    return check_messages(c, err);
 }
 
 void dt_conversation_release(struct dt_conversation *c)
@@ -156,5 +225,6 @@ void dt_conversation_release(struct dt_conversation *c)
     json_object_put(c->messages);
     json_object_put(c->record);
     free(c->subject);
+    free(c->shared);
     *c = (struct dt_conversation){0};
 }

@@ -30,6 +30,9 @@ struct dt_workspace {
     int64_t rows;
     struct dt_block_pass pass;
     struct dt_cross_entropy loss;
+    const struct dt_token_weights *weights; /* or NULL */
+    const struct dt_batch *batch;           /* with weights */
+    float *token_losses, *token_weights;    /* with weights: B x T in host memory */
     /* On the device, one element a row. */
     int32_t *inputs, *span_begins, *span_ends;
     struct dt_exact_sum *loss_sum; /* of dt_model_backward */
@@ -171,6 +174,8 @@ void dt_workspace_free(struct dt_workspace *w)
     dt_arena_release(&w->arena, w->model->device);
     dt_head_release(&w->head);
     dt_batch_release(&w->own);
+    free(w->token_losses);
+    free(w->token_weights);
     free(w->spans);
     free(w->blocks);
     free(w->ids);
@@ -223,6 +228,9 @@ void dt_pass_begin(struct dt_workspace *w, const struct dt_batch *batch, const s
     stage_spans(w, batch);
     w->loss = how ? (struct dt_cross_entropy){how->scale, how->label_smoothing, how->z_loss}
                   : (struct dt_cross_entropy){0};
+    w->loss.map.scale = how && how->temperature != 0 ? 1 / how->temperature : 0;
+    w->weights = how ? how->weights : NULL;
+    w->batch = batch;
     if (is_first(w))
         stage_ids(w, batch);
     if (is_last(w))
@@ -479,6 +487,26 @@ static struct dt_flat begin_gradients(const struct dt_model *m, int bucket,
     return separate;
 }
 
+static void download(const struct dt_workspace *w, const struct dt_batch *batch,
+                     const float *values, float *host);
+
+/* Computes the losses of the tokens, and from them the weights of their gradients. */
+static void weigh_tokens(struct dt_workspace *w, const struct dt_tensor *norm)
+{
+    struct dt_cross_entropy forward_only = w->loss;
+    size_t most = (size_t)(w->shape.batch * w->shape.length);
+    assert(!selects_rows(w));
+    if (w->token_losses == NULL) {
+        w->token_losses = dt_alloc(most, sizeof *w->token_losses);
+        w->token_weights = dt_alloc(most, sizeof *w->token_weights);
+    }
+    forward_only.scale = 0;
+    dt_head_run(&w->head, w->model, norm, false, NULL, NULL, &forward_only);
+    download(w, w->batch, w->head.losses, w->token_losses);
+    w->weights->set(w->weights->context, w->batch, w->token_losses, w->token_weights);
+    dt_head_weigh(&w->head, w->batch, w->token_weights);
+}
+
 /* Sets common.dstream to the gradient after the last block. */
 static void head_backward(struct dt_workspace *w, const struct dt_flat *gradients)
 {
@@ -489,7 +517,11 @@ static void head_backward(struct dt_workspace *w, const struct dt_flat *gradient
     struct dt_tensor last = own_of(w, &w->last), stats = own_of(w, &w->stats);
     enter_head(m, true);
     struct dt_flat separate = begin_gradients(m, after, gradients);
+    if (w->weights)
+        weigh_tokens(w, &norm);
     dt_head_run(&w->head, m, &norm, false, &separate, &dnorm, &w->loss);
+    if (w->weights)
+        dt_head_set_losses(&w->head, m, w->batch, w->token_losses);
     m->device->ops->zero(m->device, &stream);
     dt_layer_norm_backward(m, &separate, m->table.layers, DT_ROLE_FINAL_NORM_WEIGHT,
                            DT_ROLE_FINAL_NORM_BIAS, &stream, &own, &last, &stats);

@@ -50,11 +50,23 @@ int dt_workspace_new(struct dt_workspace **work, const struct dt_model *model,
 size_t dt_workspace_bytes(const struct dt_workspace *work);
 void dt_workspace_free(struct dt_workspace *work); /* NULL is fine */
 
+/* An objective other than the mean of the token losses. */
+struct dt_token_weights {
+    void *context;
+    /* losses: of the tokens of a batch (nats; 0 without a target), B x T. Sets the weights of their
+     * gradients, and replaces the losses by those that dt_pass_backward sums. */
+    void (*set)(void *context, const struct dt_batch *batch, float *losses, float *weights);
+};
+
 /* Options of training. */
 struct dt_pass {
     float scale;                   /* of the gradients, including loss scaling */
     float label_smoothing, z_loss; /* as in struct dt_cross_entropy */
     uint64_t seed;                 /* of dropout */
+    float temperature;             /* logits are divided by it; 0: 1 */
+    /* NULL: each token has weight 1. Borrowed. The head then runs twice: for the losses, and with
+     * their weights for the gradients. The batch stays until backward; the model is not divided. */
+    const struct dt_token_weights *weights;
 };
 
 /* Forward and backward of a whole model. Adds scale * d(sum of token losses)/d(parameters)

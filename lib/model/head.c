@@ -53,6 +53,7 @@ void dt_head_init(struct dt_head *h, const struct dt_model *m, int64_t rows, int
 void dt_head_release(struct dt_head *h)
 {
     free(h->host);
+    free(h->weights);
     *h = (struct dt_head){0};
 }
 
@@ -137,6 +138,7 @@ void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_
     int32_t *positions = h->host, *targets = h->host + h->rows;
     assert(rows <= h->rows);
     h->count = 0;
+    h->weighted = false;
     for (int64_t row = 0; row < rows; row++) {
         if (batch->targets[row] >= 0) {
             positions[h->count] = (int32_t)row;
@@ -147,6 +149,31 @@ void dt_head_stage(struct dt_head *h, const struct dt_model *m, const struct dt_
     h->scattered = h->count < rows;
     ops->upload(m->device, h->positions, positions, (size_t)h->count * sizeof *positions);
     ops->upload(m->device, h->targets, targets, (size_t)h->count * sizeof *targets);
+}
+
+/* The values of the tokens with a target, one after another. */
+static void pack(const struct dt_batch *batch, const float *values, float *packed)
+{
+    for (int64_t row = 0; row < batch->count * batch->length; row++)
+        if (batch->targets[row] >= 0)
+            *packed++ = values[row];
+}
+
+void dt_head_weigh(struct dt_head *h, const struct dt_batch *batch, const float *weights)
+{
+    if (h->weights == NULL)
+        h->weights = dt_alloc((size_t)h->rows, sizeof *h->weights);
+    pack(batch, weights, h->weights);
+    h->weighted = true;
+}
+
+void dt_head_set_losses(struct dt_head *h, const struct dt_model *m, const struct dt_batch *batch,
+                        const float *losses)
+{
+    float *packed = dt_alloc((size_t)h->count + 1, sizeof *packed);
+    pack(batch, losses, packed);
+    m->device->ops->upload(m->device, h->losses, packed, (size_t)h->count * sizeof *packed);
+    free(packed);
 }
 
 static struct dt_head_work first_rows(const struct dt_head_work *all, int64_t n)
@@ -214,6 +241,10 @@ static void cross_entropy(struct dt_head_work *w, const struct dt_model *m, floa
     struct dt_cross_entropy mapped = *how;
     int64_t n = w->logits.rows;
     mapped.map = dt_head_logit_map(m);
+    if (how->map.scale != 0) { /* a temperature, of models without a map */
+        assert((mapped.map.scale == 0 || mapped.map.scale == 1) && mapped.map.softcap == 0);
+        mapped.map.scale = how->map.scale;
+    }
     if (m->part.tp_size == 1) {
         ops->cross_entropy(m->device, losses, hits, &w->logits, targets, &mapped);
         return;
@@ -225,6 +256,26 @@ static void cross_entropy(struct dt_head_work *w, const struct dt_model *m, floa
     dt_tensor_parallel_all_gather(m, &sums);
     ops->cross_entropy_of_sums(m->device, losses, hits, &w->logits, &sums, targets, &parts,
                                &mapped);
+}
+
+/* The same with weights of the rows: those of one weight are processed together. */
+static void weighted_cross_entropy(struct dt_head_work *all, const struct dt_model *m,
+                                   float *losses, const int32_t *targets, const float *weights,
+                                   const struct dt_cross_entropy *how)
+{
+    int64_t n = all->logits.rows, end;
+    assert(m->part.tp_size == 1);
+    for (int64_t from = 0; from < n; from = end) {
+        struct dt_head_work w = *all;
+        struct dt_cross_entropy weighted = *how;
+        for (end = from + 1; end < n && weights[end] == weights[from];)
+            end++;
+        w.logits = dt_tensor_rows(&all->logits, from, end - from);
+        weighted.scale *= weights[from];
+        cross_entropy(&w, m, losses + from, NULL, targets + from, &weighted);
+        if (weighted.scale == 0) /* the op computed the losses only */
+            m->device->ops->zero(m->device, &w.logits);
+    }
 }
 
 /* Whether the partial gradients of all rows are reduced once, after the last chunk. */
@@ -298,7 +349,11 @@ static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t
     struct dt_head_work w = first_rows(&h->work, n);
     struct dt_tensor x = pick(h, m, &w, from, n, norm);
     forward(&w, m, &x);
-    cross_entropy(&w, m, h->losses + from, hits ? h->hits + from : NULL, h->targets + from, how);
+    if (gradients && h->weighted)
+        weighted_cross_entropy(&w, m, h->losses + from, h->targets + from, h->weights + from, how);
+    else
+        cross_entropy(&w, m, h->losses + from, hits ? h->hits + from : NULL, h->targets + from,
+                      how);
     if (gradients == NULL)
         return;
     struct dt_tensor dx = h->scattered ? w.dpicked : dt_tensor_rows(dnorm, from, n);

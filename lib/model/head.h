@@ -42,7 +42,9 @@ struct dt_head {
     int parts;
     int64_t part_ends[1 << (DT_HEAD_LEVELS - 1)]; /* where those of each part end */
     bool scattered;                               /* some rows are without target */
-    int32_t *host; /* 2 x R in host memory: indices of those rows, and their targets */
+    int32_t *host;  /* 2 x R in host memory: indices of those rows, and their targets */
+    float *weights; /* R in host memory: factors of the gradients of those rows; NULL: all are 1 */
+    bool weighted;  /* the weights are set */
     int32_t *positions, *targets;
     float *losses, *hits;
     struct dt_head_work work; /* may be borrowed from another head */
@@ -59,6 +61,11 @@ void dt_head_layout(struct dt_head *head, struct dt_arena *arena, const struct d
 /* Uploads the targets of a batch. */
 void dt_head_stage(struct dt_head *head, const struct dt_model *model,
                    const struct dt_batch *batch);
+/* Weights the gradients of the tokens of the staged batch: B x T. Until the next batch. */
+void dt_head_weigh(struct dt_head *head, const struct dt_batch *batch, const float *weights);
+/* Replaces the losses of the staged batch: B x T. */
+void dt_head_set_losses(struct dt_head *head, const struct dt_model *model,
+                        const struct dt_batch *batch, const float *losses);
 /* Losses, and hits if wanted, of the staged batch from norm (R x C). With gradients
  * (a flat arena; or NULL) adds to them and sets dnorm (R x C; with sequence parallelism the
  * rank's rows). */

@@ -101,15 +101,15 @@ int dt_pipeline_executor_plan(struct dt_pipeline_executor *p, struct dt_model *m
     int stages = mesh->part.stages;
     int dp_size = dt_comm_size(mesh->data.all) / mesh->data.cp_size;
     int64_t most = s->training.gradient_accumulation_steps;
-    int64_t all =
-        dt_context_parallel_rows(&mesh->part, s->training.batch_size, s->training.sequence_length);
+    int64_t all = dt_context_parallel_rows(&mesh->part, dt_settings_sequences(s),
+                                           s->training.sequence_length);
     int64_t rows = dt_range_count(dt_range_part(all, mesh->part.tp_rank, mesh->part.tp_size));
     *p = (struct dt_pipeline_executor){
         .model = model,
         .mesh = mesh,
         .pp_group = dt_comm_on_device(mesh->pp_group),
         .pipeline = {(enum dt_pipeline_schedule)s->distributed.schedule, stages, mesh->part.chunks},
-        .batch_size = s->training.batch_size,
+        .batch_size = dt_settings_sequences(s),
         .length = s->training.sequence_length,
         .message_bytes = (size_t)(rows * s->model.hidden_size) * dt_dtype_size(model->compute),
     };

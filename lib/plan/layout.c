@@ -48,7 +48,7 @@ struct dt_model_part dt_layout_part(const struct dt_plan_layout *l, long stage)
 
 double dt_layout_tokens(const struct dt_plan_layout *l, const struct dt_settings *s)
 {
-    return (double)(l->batch * s->training.sequence_length) / (double)l->cp;
+    return (double)(l->batch * dt_settings_sample_tokens(s)) / (double)l->cp;
 }
 
 long dt_layout_layers(const struct dt_plan_layout *l, long layers, long chunk)
@@ -65,7 +65,7 @@ static double bound_of_activations(const struct dt_plan_layout *l, const struct 
     double width = 32 * widest + 8 * (double)m->intermediate_size;
     double held =
         l->pipeline.schedule == DT_PIPELINE_SCHEDULE_AFAB ? (double)l->batches : (double)l->pp;
-    return (double)l->batch * (double)s->training.sequence_length * width * sizeof(float) *
+    return (double)l->batch * (double)dt_settings_sample_tokens(s) * width * sizeof(float) *
            (double)m->num_layers * held;
 }
 

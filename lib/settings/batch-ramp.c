@@ -7,7 +7,7 @@
 long dt_batch_passes(const struct dt_settings *s, uint64_t samples)
 {
     long last = s->training.gradient_accumulation_steps, first = s->training.batch_ramp_start;
-    double tokens = (double)samples * (double)s->training.sequence_length;
+    double tokens = (double)samples * (double)dt_settings_sample_tokens(s);
     double end = (double)s->training.batch_ramp_tokens;
     if (tokens >= end)
         return last;

@@ -17,6 +17,17 @@ extern const char *const dt_dtype_names[];
 enum dt_arithmetic { DT_ARITHMETIC_FAST, DT_ARITHMETIC_CANONICAL };
 extern const char *const dt_arithmetic_names[];
 
+/* training.objective */
+enum dt_training_objective {
+    DT_TRAINING_OBJECTIVE_AUTO, /* the next token, masked tokens or labels, as model and data are */
+    DT_TRAINING_OBJECTIVE_DPO   /* of preferences */
+};
+extern const char *const dt_training_objective_names[];
+
+/* dpo.loss (prefer/pair-loss.h). */
+enum dt_dpo_loss { DT_DPO_LOSS_SIGMOID, DT_DPO_LOSS_IPO, DT_DPO_LOSS_HINGE };
+extern const char *const dt_dpo_loss_names[];
+
 /* training.recompute: activation checkpointing (Chen et al. 2016), which activations of a block
  * backward recomputes. The bits are the same. */
 enum dt_recompute {

@@ -69,6 +69,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"model.initializer_range", DT_SETTING_REAL, AT(model.initializer_range), "0.02", 1e-6, 10},
     {"model.gradient_checkpointing", DT_SETTING_ALIAS, .initial = "training.recompute",
      .words = truth_of_recompute},
+    {"training.objective", DT_SETTING_CHOICE, AT(training.objective), "auto",
+     .choices = dt_training_objective_names},
     {"training.batch_size", DT_SETTING_INT, AT(training.batch_size), "8", 1, 1 << 20},
     {"training.gradient_accumulation_steps", DT_SETTING_INT,
      AT(training.gradient_accumulation_steps), "1", 1, 1 << 20},
@@ -188,6 +190,9 @@ const struct dt_setting dt_settings_schema[] = {
     {"checkpoint.background", DT_SETTING_BOOL, AT(checkpoint.background), "false"},
     {"checkpoint.dir", DT_SETTING_STRING, AT(checkpoint.dir), ""},
     {"checkpoint.resume_from", DT_SETTING_STRING, AT(checkpoint.resume_from), ""},
+    {"dpo.loss", DT_SETTING_CHOICE, AT(dpo.loss), "sigmoid", .choices = dt_dpo_loss_names},
+    {"dpo.beta", DT_SETTING_REAL, AT(dpo.beta), "0.1", 1e-6, 1e6},
+    {"dpo.label_smoothing", DT_SETTING_REAL, AT(dpo.label_smoothing), "0", 0, 0.5},
     {"tracking.project", DT_SETTING_STRING, AT(tracking.project), ""},
     {"tracking.run_name", DT_SETTING_STRING, AT(tracking.run_name), ""},
     {"tracking.tags", DT_SETTING_STRING, AT(tracking.tags), ""},
@@ -523,12 +528,55 @@ static int check_training_needs(const struct dt_settings *s, const char *path, s
     return CHECK_NEEDS(needs, path, err);
 }
 
+/* Of an objective other than auto. */
+static int check_objective_needs(const struct dt_settings *s, const char *path,
+                                 struct dt_error *err)
+{
+    const char *const which = dt_training_objective_names[s->training.objective];
+    const bool ranks_alike = has_whole_layers(s), labels = s->model.num_labels > 0;
+    const bool plain = s->training.label_smoothing == 0 && s->training.z_loss == 0;
+    const struct need needs[] = {
+        {dt_model_is_masked(&s->model), "training.objective", which,
+         "a model that predicts the next token"},
+        {labels, "training.objective", which, "data.labels empty"},
+        {!ranks_alike, "training.objective", which,
+         "distributed.pp, distributed.tp and distributed.cp 1"},
+        {s->distributed.sequence_parts > 1, "training.objective", which,
+         "distributed.sequence_parts 0"},
+        {*s->distributed.elastic, "training.objective", which, "distributed.elastic empty"},
+        {!plain, "training.objective", which,
+         "training.label_smoothing and training.z_loss 0: dpo.label_smoothing is another"},
+        {s->data.document_mask, "training.objective", which, "data.document_mask false"},
+        {s->data.shuffle_block > 0, "training.objective", which, "data.shuffle_block 0"},
+        {s->data.layout != DT_TEXT_LAYOUT_LIST, "training.objective", which, "data.layout list"},
+    };
+    return s->training.objective == DT_TRAINING_OBJECTIVE_AUTO ? 0 : CHECK_NEEDS(needs, path, err);
+}
+
+static int check_dpo_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const bool dpo = s->training.objective == DT_TRAINING_OBJECTIVE_DPO;
+    const bool sigmoid = s->dpo.loss == DT_DPO_LOSS_SIGMOID;
+    struct dt_settings plain;
+    dt_config_defaults(dt_settings_schema, &plain);
+    const struct need needs[] = {
+        {!sigmoid && !dpo, "dpo.loss", dt_dpo_loss_names[s->dpo.loss], "training.objective dpo"},
+        {s->dpo.beta != plain.dpo.beta && !dpo, "dpo.beta", "of one's own",
+         "training.objective dpo"},
+        {s->dpo.label_smoothing > 0 && !(dpo && sigmoid), "dpo.label_smoothing", "above 0",
+         "training.objective dpo with dpo.loss sigmoid"},
+    };
+    return CHECK_NEEDS(needs, path, err);
+}
+
 /* Settings that need others, for any number of ranks. */
 static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     DT_TRY(check_parallel_needs(s, path, err));
     DT_TRY(check_elastic_needs(s, path, err));
     DT_TRY(check_lora_needs(s, path, err));
+    DT_TRY(check_objective_needs(s, path, err));
+    DT_TRY(check_dpo_needs(s, path, err));
     return check_training_needs(s, path, err);
 }
 
@@ -583,7 +631,7 @@ int dt_settings_limit_steps(struct dt_settings *s, uint64_t samples, const char 
 {
     double most = INFINITY;
     if (s->training.max_tokens > 0)
-        most = (double)s->training.max_tokens / (double)s->training.sequence_length;
+        most = (double)s->training.max_tokens / (double)dt_settings_sample_tokens(s);
     if (s->training.max_epochs > 0)
         most = fmin(most, s->training.max_epochs * (double)samples);
     s->training.max_steps = dt_batch_steps(s, most, s->training.max_steps);

@@ -18,7 +18,8 @@
 struct dt_settings {
     struct dt_model_config model; /* vocab_size 0: the data's */
     struct {
-        long batch_size; /* sequences of a micro-batch */
+        int objective;   /* enum dt_training_objective */
+        long batch_size; /* sequences of a micro-batch; with dpo pairs of them */
         long gradient_accumulation_steps;
         long batch_ramp_tokens; /* over which accumulation grows to that; 0: no ramp */
         long batch_ramp_start;  /* accumulation at its beginning */
@@ -102,6 +103,10 @@ struct dt_settings {
             resume_from[DT_SETTING_STRING_SIZE]; /* as --output, --resume */
     } checkpoint;
     struct {
+        int loss; /* enum dt_dpo_loss */
+        double beta, label_smoothing;
+    } dpo;
+    struct {
         char project[DT_SETTING_STRING_SIZE], run_name[DT_SETTING_STRING_SIZE],
             tags[DT_SETTING_STRING_SIZE];
     } tracking; /* written at the beginning of metrics.jsonl */
@@ -130,6 +135,22 @@ int dt_settings_read(struct dt_settings *settings, const struct dt_initial_model
 /* Derives settings from others and from the data, and checks all. path begins errors. */
 int dt_settings_resolve(struct dt_settings *settings, uint32_t vocab_size, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;
+
+/* Sequences of a sample: 2 of a pair, otherwise 1. */
+static inline long dt_settings_sample_sequences(const struct dt_settings *s)
+{
+    return s->training.objective == DT_TRAINING_OBJECTIVE_DPO ? 2 : 1;
+}
+/* Sequences of a micro-batch. */
+static inline long dt_settings_sequences(const struct dt_settings *s)
+{
+    return s->training.batch_size * dt_settings_sample_sequences(s);
+}
+/* Tokens of a sample. */
+static inline long dt_settings_sample_tokens(const struct dt_settings *s)
+{
+    return s->training.sequence_length * dt_settings_sample_sequences(s);
+}
 
 /* Whether data-parallel ranks train alone between synchronizations: local SGD and DiLoCo. */
 bool dt_settings_sync_is_local(const struct dt_settings *settings);

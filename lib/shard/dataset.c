@@ -444,6 +444,12 @@ int dt_dataset_tokens(struct dt_dataset *d, uint64_t first, uint64_t count, uint
     return get_tokens(d, first, count, ids, dt_shard_tokens, err);
 }
 
+int dt_dataset_targets(struct dt_dataset *d, uint64_t first, uint64_t count, uint32_t *ids,
+                       struct dt_error *err)
+{
+    return get_tokens(d, first, count, ids, dt_shard_targets, err);
+}
+
 int dt_dataset_document(struct dt_dataset *d, uint64_t i, uint64_t *first,
                         struct dt_shard_document *document, struct dt_error *err)
 {
@@ -522,7 +528,7 @@ int dt_dataset_sample(struct dt_dataset *d, uint32_t length, uint64_t k, uint32_
     uint64_t first = dt_dataset_sample_first(d, length, k);
     if (first == UINT64_MAX)
         return dt_fail(err, DT_EINVALID, "%s: the sample index is out of range", d->path);
-    return get_tokens(d, first, (uint64_t)length + 1, ids, dt_shard_targets, err);
+    return dt_dataset_targets(d, first, (uint64_t)length + 1, ids, err);
 }
 
 uint64_t dt_dataset_sample_at(uint64_t seed, uint64_t samples, uint64_t index)

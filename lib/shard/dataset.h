@@ -93,6 +93,9 @@ size_t dt_dataset_memory(const struct dt_dataset *d);
 
 int dt_dataset_tokens(struct dt_dataset *d, uint64_t first, uint64_t count, uint32_t *ids,
                       struct dt_error *err) DT_MUST_CHECK;
+/* The same with DT_NO_LOSS marks. */
+int dt_dataset_targets(struct dt_dataset *d, uint64_t first, uint64_t count, uint32_t *ids,
+                       struct dt_error *err) DT_MUST_CHECK;
 /* Document i of the split, over all shards. */
 int dt_dataset_document(struct dt_dataset *d, uint64_t i, uint64_t *first,
                         struct dt_shard_document *document, struct dt_error *err) DT_MUST_CHECK;

@@ -45,7 +45,9 @@ int dt_objective_open(struct dt_objective *o, const struct dt_settings *s, const
 {
     struct dt_tokenizer *tokenizer;
     bool masked = dt_model_is_masked(&s->model);
-    *o = (struct dt_objective){.classifies = s->model.num_labels > 0, .last = !masked};
+    *o = (struct dt_objective){.classifies = s->model.num_labels > 0,
+                               .last = !masked,
+                               .pairs = s->training.objective == DT_TRAINING_OBJECTIVE_DPO};
     if (!masked || o->classifies)
         return 0;
     if (path == NULL)
@@ -67,7 +69,9 @@ void dt_objective_release(struct dt_objective *o)
 static void fill(const struct dt_objective *o, const struct dt_masking *masking,
                  struct dt_batch *batch, const uint32_t *ids, int64_t count, int64_t length)
 {
-    if (o->classifies)
+    if (o->pairs)
+        dt_batch_next_token(batch, ids, 2 * count, length);
+    else if (o->classifies)
         dt_batch_classify(batch, ids, count, length, o->last);
     else if (masking)
         dt_batch_mask(batch, masking, ids, count, length, length + 1);

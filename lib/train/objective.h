@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The training objective: next-token prediction, masked language modeling (BERT, DistilBERT), or
- * classification of texts (data.labels). */
+/* The training objective: next-token prediction, masked language modeling (BERT, DistilBERT),
+ * classification of texts (data.labels), or preferences (train/preferences.h). */
 #ifndef DT_TRAIN_OBJECTIVE_H
 #define DT_TRAIN_OBJECTIVE_H
 
@@ -11,6 +11,7 @@
 struct dt_objective {
     struct dt_masking *training, *validation; /* NULL: not masked language modeling */
     bool classifies, last;                    /* and dt_batch_classify's last */
+    bool pairs;                               /* a row is two of length + 1 ids */
 };
 
 /* tokenizer: path of tokenizer.json, with the special tokens that are not masked; NULL: next-token

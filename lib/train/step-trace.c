@@ -99,7 +99,7 @@ static void see(void *context, const struct dt_workspace *work, enum dt_trace_po
     uint64_t length = (uint64_t)t->settings->training.sequence_length;
     uint64_t sample = dt_pass_token(work, 0) / length - t->samples;
     bool *seen =
-        &t->seen[which * batch_count(t) + sample / (uint64_t)t->settings->training.batch_size];
+        &t->seen[which * batch_count(t) + sample / (uint64_t)dt_settings_sequences(t->settings)];
     if (*seen || !counts_states(t))
         return;
     *seen = true;

@@ -33,7 +33,7 @@ struct dt_step_trace {
     struct dt_trace_hook hook;
     /* Of the current step: */
     long step;
-    uint64_t samples;           /* before it */
+    uint64_t samples;           /* sequences before it */
     struct dt_sum_hash *points; /* DT_TRACE_POINTS of each layer, 0 .. L; NULL: nothing is traced */
     bool *seen;                 /* of each of them, the micro-batches that were added */
 };
@@ -48,7 +48,7 @@ int dt_step_trace_init(struct dt_step_trace *trace, const struct dt_settings *se
                        const struct dt_trace_sink *sink, struct dt_error *err) DT_MUST_CHECK;
 void dt_step_trace_release(struct dt_step_trace *trace);
 
-/* step: that follows; samples: consumed before it. */
+/* step: that follows; samples: sequences consumed before it. */
 void dt_step_trace_begin(struct dt_step_trace *trace, long step, uint64_t samples);
 /* Micro-batch i of the step, once. */
 void dt_step_trace_add_batch(struct dt_step_trace *trace, int64_t i, const struct dt_batch *batch);

@@ -13,6 +13,7 @@
 #include "parallel/pipeline-executor.h"
 #include "parallel/watchdog.h"
 #include "settings/interval.h"
+#include "prefer/pairs.h"
 #include "shard/loader.h"
 #include "train/memory-plan.h"
 #include "train/metrics-file.h"
@@ -93,6 +94,7 @@ struct dt_training {
     struct dt_memory_plan memory;
     struct dt_checkpoint_writer *writer;
     struct dt_objective objective;
+    struct dt_preferences preferences; /* with dpo */
     struct dt_step_trace trace;
     struct dt_metrics metrics, hashes; /* metrics.jsonl, hashes.jsonl; not open without a run */
     struct dt_buffer line; /* of metrics; reused, so that a logged step allocates nothing */
@@ -123,9 +125,9 @@ struct dt_training {
     double logged_waited; /* dt_comm_waited at that step */
     /* Validation: one batch. */
     struct dt_batch batch;
-    uint32_t *val_ids;                        /* batch x (T + 1) */
-    int32_t *val_span_begins, *val_span_ends; /* batch x T */
-    float *val_losses, *val_hits;             /* batch x T */
+    uint32_t *val_ids;                        /* sequences x (T + 1) */
+    int32_t *val_span_begins, *val_span_ends; /* sequences x T */
+    float *val_losses, *val_hits;             /* sequences x T */
 };
 
 /* training-open.c: opens data, model and run directory, and loads the checkpoint. */
@@ -173,6 +175,18 @@ bool dt_elastic_is_joined(struct dt_training *training);
 bool dt_elastic_let_go(struct dt_training *training, const unsigned char *flags, unsigned stops);
 /* Whether an error is the loss of a rank, which this one then suspects: the others regroup. */
 bool dt_elastic_can_go_on(struct dt_training *training);
+
+/* Whether the samples are pairs of sequences. */
+static inline bool dt_training_has_pairs(const struct dt_training *t)
+{
+    return t->settings.training.objective == DT_TRAINING_OBJECTIVE_DPO;
+}
+/* The length of samples, as the data set counts it. */
+static inline uint32_t dt_training_row(const struct dt_training *t)
+{
+    uint32_t length = (uint32_t)t->settings.training.sequence_length;
+    return dt_training_has_pairs(t) ? dt_pairs_row(length) : length;
+}
 
 /* training-step.c: forward and backward of a step's micro-batches, and the update, unless it is
  * skipped. */

@@ -79,7 +79,7 @@ int dt_training_log_ranks(struct dt_training *t, struct dt_error *err)
     const long step = t->progress.step - t->unfinished;
     const struct dt_step_report now = {
         .step = step,
-        .tokens = t->progress.samples * (uint64_t)t->settings.training.sequence_length -
+        .tokens = t->progress.samples * (uint64_t)dt_settings_sample_tokens(&t->settings) -
                   (t->unfinished ? t->report.batch_tokens : 0),
         .seconds = t->progress.seconds};
     struct dt_buffer *line = begin_line(t, &now);
@@ -134,6 +134,8 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
     dt_json_add_real(line, "loss", r->loss, 9);
     dt_json_add_real(line, "lr", r->learning_rate, 9);
     dt_json_add_real(line, "grad_norm", r->gradient_norm, 9);
+    for (int i = 0; i < DT_PREFERENCE_METRICS && dt_training_has_pairs(t); i++)
+        dt_json_add_real(line, dt_preference_metric_names[i], r->preferences[i], 9);
     dt_json_add_real(line, "epoch", (double)t->progress.samples / (double)t->samples, 9);
     add_use(t, r, line);
     dt_buffer_printf(line, ",\"batch_hash\":\"%s\"", dt_sum_hash_hex(&r->batch_hash, hex));

@@ -24,8 +24,8 @@ static int check_length(const struct dt_training *t, const struct dt_dataset *sp
                         const char *name, const char *data, struct dt_error *err)
 {
     uint64_t tokens = dt_dataset_info(split)->tokens, samples;
-    uint64_t needed = (uint64_t)t->settings.training.sequence_length + 1;
-    if (tokens >= needed)
+    uint64_t needed = (uint64_t)dt_training_row(t) + 1;
+    if (tokens >= needed || dt_training_has_pairs(t))
         return dt_dataset_samples(split, (uint32_t)needed - 1, &samples, err);
     return dt_fail(err, DT_EINVALID, "%s: split '%s' has %llu tokens, a sequence needs %llu", data,
                    name, (unsigned long long)tokens, (unsigned long long)needed);
@@ -190,9 +190,12 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
     DT_TRY(dt_optimizer_check(&t->settings, o->settings_path, err));
     DT_TRY(check_layout(t, o, err));
     DT_TRY(choose_scope(t, o, err));
+    if (dt_training_has_pairs(t))
+        DT_TRY(
+            dt_pairs_open(&t->train, o->data, (uint32_t)t->settings.training.sequence_length, err));
+    info = dt_dataset_info(t->train);
     DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
-    DT_TRY(dt_dataset_samples(t->train, (uint32_t)t->settings.training.sequence_length, &t->samples,
-                              err));
+    DT_TRY(dt_dataset_samples(t->train, dt_training_row(t), &t->samples, err));
     DT_TRY(dt_settings_limit_steps(&t->settings, t->samples, o->settings_path, err));
     t->identity = (struct dt_run_identity){
         .settings = &t->settings, .eot = info->eot, .tokenizer_path = t->tokenizer_path};
@@ -214,6 +217,8 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
         rc = dt_fail(err, DT_EINVALID,
                      "%s: data.val_split names '%s', but %s is not divided into splits",
                      o->settings_path, t->settings.data.val_split, o->data);
+    if (rc == 0 && dt_training_has_pairs(t))
+        rc = dt_pairs_open(&t->val, o->data, (uint32_t)t->settings.training.sequence_length, err);
     if (rc != DT_EMISSING || (wanted && named))
         return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);
     if (t->settings.training.patience > 0)
@@ -255,7 +260,7 @@ static int check_memory(struct dt_training *t, struct dt_error *err)
 
 static int take_memory(struct dt_training *t, struct dt_error *err)
 {
-    long batch = t->settings.training.batch_size, length = t->settings.training.sequence_length;
+    long batch = dt_settings_sequences(&t->settings), length = t->settings.training.sequence_length;
     DT_TRY(dt_model_allocate(t->model, err));
     DT_TRY(dt_train_state_allocate(&t->state, err));
     DT_TRY(dt_pipeline_executor_allocate(&t->executor, err));
@@ -461,7 +466,7 @@ static int start_or_resume(struct dt_training *t, const struct dt_training_optio
     t->first_step = t->progress.step;
     t->logged_seconds = t->progress.seconds;
     t->logged_waited = dt_comm_waited(t->comm);
-    t->logged_tokens = t->progress.samples * (uint64_t)t->settings.training.sequence_length;
+    t->logged_tokens = t->progress.samples * (uint64_t)dt_settings_sample_tokens(&t->settings);
     return rc;
 }
 
@@ -502,7 +507,7 @@ static int open_streams(struct dt_training *t, const char *resume, struct dt_err
     DT_TRY(open_metrics(t, resume, err));
     dt_batch_order_begin(&t->order, &t->settings, &t->state.dp, t->progress.samples);
     const struct dt_loader_options loader = {
-        .length = (uint32_t)t->settings.training.sequence_length,
+        .length = dt_training_row(t),
         .batch = (uint32_t)t->settings.training.batch_size,
         .order = dt_sample_order_get(&t->settings),
         .first = t->progress.samples,
@@ -553,6 +558,30 @@ static int compare_origins(const struct dt_training *t, struct dt_error *err)
                                         "rank 0");
 }
 
+static int open_preferences(struct dt_training *t, const struct dt_training_options *o,
+                            struct dt_error *err)
+{
+    const struct dt_reference_source source = {
+        .model = o->reference ? o->reference : o->init_from,
+        .run = t->run,
+        .device = t->device,
+        .compute = (enum dt_dtype)t->settings.training.precision,
+        .comm = t->comm,
+        .data = {t->train, t->val},
+        .length = (uint32_t)t->settings.training.sequence_length,
+        .config = &t->settings.model,
+    };
+    if (!dt_training_has_pairs(t))
+        return o->reference == NULL
+                   ? 0
+                   : dt_fail(err, DT_EINVALID, "--reference %s needs training.objective dpo",
+                             o->reference);
+    DT_TRY(dt_preferences_open(&t->preferences, &t->settings, &source, err));
+    t->preferences.order = dt_sample_order_get(&t->settings);
+    t->preferences.padding = &t->state.dp.padding;
+    return 0;
+}
+
 static int begin(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
 {
     bool found = false;
@@ -566,6 +595,7 @@ static int begin(struct dt_training *t, const struct dt_training_options *o, str
         DT_TRY(dt_comm_agree(t->comm, compare_origins(t, err), err));
     }
     DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
+    DT_TRY(open_preferences(t, o, err));
     DT_TRY(open_trace(t, o->sink, err));
     t->trace.batch = t->report.batch_hash;
     t->trace.is_summed = t->unfinished;
@@ -595,6 +625,7 @@ void dt_training_disassemble(struct dt_training *t)
     dt_loader_free(t->loader);
     dt_pipeline_executor_release(&t->executor);
     dt_objective_release(&t->objective);
+    dt_preferences_release(&t->preferences);
     dt_batch_release(&t->batch);
     dt_checkpoint_writer_free(t->writer);
     dt_snapshot_release(&t->snapshot);

@@ -43,18 +43,26 @@ struct step_source {
     const struct dt_batch *filled; /* the batch that holds it */
 };
 
+/* What the loss is the mean of. */
+static int64_t count_targets(const struct dt_training *t, const struct dt_batch *batch)
+{
+    return dt_training_has_pairs(t) ? batch->count / 2
+                                    : dt_context_parallel_targets(&t->mesh.part, batch);
+}
+
 static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch,
                       struct dt_token_sums *sums, struct dt_error *err)
 {
     long size = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     struct dt_samples samples;
     DT_TRY(dt_loader_next(t->loader, &samples, err));
-    batch->first_sample = t->progress.samples + (uint64_t)(i * size);
+    batch->first_sample = (t->progress.samples + (uint64_t)(i * size)) *
+                          (uint64_t)dt_settings_sample_sequences(&t->settings);
     batch->begins = samples.begins;
     batch->ends = samples.ends;
     dt_objective_fill(&t->objective, batch, samples.ids, size, length);
     dt_step_trace_add_batch(&t->trace, i, batch);
-    sums->counts[0] += dt_context_parallel_targets(&t->mesh.part, batch);
+    sums->counts[0] += count_targets(t, batch);
     return 0;
 }
 
@@ -102,6 +110,7 @@ static int run_batches(struct dt_training *t, double scale, struct dt_token_sums
         .label_smoothing = (float)t->settings.training.label_smoothing,
         .z_loss = (float)t->settings.training.z_loss,
         .seed = (uint64_t)t->settings.training.seed,
+        .weights = dt_training_has_pairs(t) ? &t->preferences.weights : NULL,
     };
     DT_TRY(dt_pipeline_executor_run(&t->executor, t->state.dp.rounds, &source, &options, err));
     *sums = step.sums;
@@ -164,7 +173,7 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
                       double *gradient_factor, struct dt_error *err)
 {
     long samples = batches * t->settings.training.batch_size;
-    double positions = (double)samples * (double)t->settings.training.sequence_length;
+    double positions = (double)samples * (double)dt_settings_sample_tokens(&t->settings);
     struct dt_token_sums sums;
     dt_data_parallel_begin_step(&t->state.dp, batches);
     DT_TRY(run_batches(t, r->loss_scale / positions, &sums, err));
@@ -174,6 +183,8 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
         r->stop = false; /* not before ranks have synchronized */
     double targets = (double)sums.counts[0];
     r->loss = without_sign(targets > 0 ? dt_exact_sum_round(&sums.loss) / targets : 0);
+    if (dt_training_has_pairs(t))
+        DT_TRY(dt_preferences_means(&t->preferences, &t->mesh, targets, r->preferences, err));
     *gradient_factor = targets > 0 ? r->loss_scale * (targets / positions) : 1;
     if (t->local.active) /* gradients of one rank, not the sum of all */
         *gradient_factor /= dt_comm_size(t->mesh.data.all);
@@ -214,10 +225,11 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
 {
     long batches = dt_batch_passes(&t->settings, t->progress.samples);
     r->batch_tokens = (uint64_t)(batches * t->settings.training.batch_size *
-                                 t->settings.training.sequence_length);
+                                 dt_settings_sample_tokens(&t->settings));
     double factor;
     r->loss_scale = t->progress.loss_scale.factor;
-    dt_step_trace_begin(&t->trace, t->progress.step + 1, t->progress.samples);
+    dt_step_trace_begin(&t->trace, t->progress.step + 1,
+                        t->progress.samples * (uint64_t)dt_settings_sample_sequences(&t->settings));
     DT_TRY(accumulate(t, batches, r, &factor, err));
     if (t->members)
         DT_TRY(dt_step_trace_sum_batch(&t->trace, err));

@@ -42,7 +42,7 @@ void dt_training_free(struct dt_training *t)
 
 void dt_training_facts(const struct dt_training *t, struct dt_training_facts *facts)
 {
-    uint64_t length = (uint64_t)t->settings.training.sequence_length;
+    uint64_t tokens = (uint64_t)dt_settings_sample_tokens(&t->settings);
     *facts = (struct dt_training_facts){
         .parameters = t->model->base->parameters,
         .trained = t->model->table.parameters,
@@ -53,8 +53,8 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
         .samples = t->samples,
         .tokens_per_step = (uint64_t)(t->settings.training.batch_size *
                                       t->settings.training.gradient_accumulation_steps) *
-                           length,
-        .tokens = dt_batch_samples(&t->settings, t->settings.training.max_steps) * length,
+                           tokens,
+        .tokens = dt_batch_samples(&t->settings, t->settings.training.max_steps) * tokens,
         .first_step = t->first_step,
         .max_steps = t->settings.training.max_steps,
         .lost_lines = t->lost_lines,
@@ -192,7 +192,7 @@ static int advance(struct dt_training *t, struct dt_step_report *r, struct dt_er
         r->due = DT_DUE_LOG | DT_DUE_VALIDATION | DT_DUE_CHECKPOINT;
     r->step = t->progress.step;
     r->seconds = t->progress.seconds;
-    r->tokens = t->progress.samples * (uint64_t)t->settings.training.sequence_length;
+    r->tokens = t->progress.samples * (uint64_t)dt_settings_sample_tokens(&t->settings);
     dt_training_measure(t, r);
     return 0;
 }

@@ -32,6 +32,7 @@
 #include "io/lineage.h"
 #include "settings/settings.h"
 #include "train/memory-plan.h"
+#include "train/preferences.h"
 
 /* A hash of one tensor of a step (step-trace.h). */
 struct dt_trace_line {
@@ -56,6 +57,7 @@ struct dt_training_options {
     const char *init_from; /* model directory with the initial parameters of a new run, of the shape
                             * in settings (dt_settings_read); NULL: random */
     const char *adapter;   /* is merged into those; NULL: none */
+    const char *reference; /* directory of the reference model of dpo; NULL: init_from */
     const char *tokenizer_path;        /* copied into checkpoints; NULL: none */
     uint64_t tokenizer;                /* its fingerprint, compared with the data's */
     const char *command_line;          /* for lineage.txt */
@@ -118,8 +120,9 @@ struct dt_step_report {
     double slowest_factor; /* and its time over the median; 0: not measured */
     bool stop;             /* a rank was asked to stop: do not run another step */
     bool leaves; /* this rank leaves an elastic run, which goes on; its checkpoint is written */
-    bool stopped_early; /* the last step: training.patience is exhausted */
-    long best_step;     /* of the lowest validation loss, with training.patience; 0: none */
+    bool stopped_early;                        /* the last step: training.patience is exhausted */
+    double preferences[DT_PREFERENCE_METRICS]; /* with dpo: means over the pairs of the step */
+    long best_step; /* of the lowest validation loss, with training.patience; 0: none */
     double best_loss;
     bool saved;
     struct dt_error save_error; /* why a due checkpoint was not written; DT_OK: none failed */

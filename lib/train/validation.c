@@ -17,7 +17,7 @@ static uint64_t sample_at(uint64_t samples, uint64_t position)
 static int check_losses(const struct dt_training *t, uint64_t samples, uint64_t first,
                         uint64_t rows, struct dt_error *err)
 {
-    uint64_t length = (uint64_t)t->settings.training.sequence_length;
+    uint64_t length = (uint64_t)dt_settings_sample_tokens(&t->settings);
     for (uint64_t i = 0; i < rows * length; i++)
         if (!isfinite(t->val_losses[i]))
             return dt_fail(err, DT_EFORMAT,
@@ -29,15 +29,27 @@ static int check_losses(const struct dt_training *t, uint64_t samples, uint64_t 
     return 0;
 }
 
+/* The losses of pairs instead of those of their tokens. */
+static void judge(struct dt_training *t, uint64_t samples, uint64_t first, uint64_t rows)
+{
+    uint64_t *pairs = dt_alloc(rows, sizeof *pairs);
+    for (uint64_t i = 0; i < rows; i++)
+        pairs[i] = sample_at(samples, first + i);
+    dt_preferences_judge(&t->preferences, &t->preferences.pairs[DT_PAIR_SPLIT_VALIDATION], pairs,
+                         &t->batch, t->val_losses, NULL, NULL);
+    free(pairs);
+}
+
 /* Loss of the samples at positions first .. first + rows - 1 of the order. */
 static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t first, uint64_t rows,
                           struct dt_token_sums *sums, struct dt_error *err)
 {
     uint64_t length = (uint64_t)t->settings.training.sequence_length;
+    uint32_t row = dt_training_row(t);
+    bool has_pairs = dt_training_has_pairs(t);
     for (uint64_t i = 0; i < rows; i++) {
-        uint32_t *ids = t->val_ids + i * (length + 1);
-        DT_TRY(
-            dt_dataset_sample(t->val, (uint32_t)length, sample_at(samples, first + i), ids, err));
+        uint32_t *ids = t->val_ids + i * ((uint64_t)row + 1);
+        DT_TRY(dt_dataset_sample(t->val, row, sample_at(samples, first + i), ids, err));
         if (t->scope != DT_SCOPE_ROW)
             dt_attention_spans(t->scope, dt_dataset_info(t->val), ids, (uint32_t)length,
                                t->val_span_begins + i * length, t->val_span_ends + i * length);
@@ -49,12 +61,15 @@ static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t firs
     dt_objective_fill_validation(&t->objective, &t->batch, t->val_ids, (int64_t)rows,
                                  (int64_t)length);
     DT_TRY(dt_pipeline_executor_score(&t->executor, &t->batch, t->val_losses, hits, err));
-    for (uint64_t i = 0; i < rows * length; i++) {
+    if (has_pairs)
+        judge(t, samples, first, rows);
+    for (uint64_t i = 0; i < rows * (uint64_t)dt_settings_sample_tokens(&t->settings); i++) {
         dt_exact_sum_add(&sums->loss, t->val_losses[i]);
         sums->counts[1] += hits && hits[i] > 0;
     }
     dt_exact_sum_normalize(&sums->loss);
-    sums->counts[0] += dt_context_parallel_targets(&t->mesh.part, &t->batch);
+    sums->counts[0] +=
+        has_pairs ? (int64_t)rows : dt_context_parallel_targets(&t->mesh.part, &t->batch);
     return 0;
 }
 
@@ -78,8 +93,7 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
 {
     uint64_t batch = (uint64_t)t->settings.training.batch_size, samples = 0;
     struct dt_token_sums sums = {.counts = {0}};
-    DT_TRY(
-        dt_dataset_samples(t->val, (uint32_t)t->settings.training.sequence_length, &samples, err));
+    DT_TRY(dt_dataset_samples(t->val, dt_training_row(t), &samples, err));
     uint64_t wanted = batch * (uint64_t)t->settings.training.eval_batches;
     uint64_t count = wanted < samples ? wanted : samples;
     int64_t batches = (int64_t)((count + batch - 1) / batch);

@@ -282,6 +282,11 @@ static int search_split(struct search *s, const char *split, const struct dt_man
     uint64_t samples = 0, first;
     struct dt_shard_document document;
     uint32_t length = (uint32_t)s->settings.training.sequence_length;
+    if (s->settings.training.objective != DT_TRAINING_OBJECTIVE_AUTO)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: was trained with training.objective %s, whose samples are not looked "
+                       "up",
+                       s->checkpoint, dt_training_objective_names[s->settings.training.objective]);
     DT_TRY(dt_dataset_open(&d, s->data, split, err));
     int rc = dt_dataset_info(d)->row > 0
                  ? dt_fail(err, DT_EINVALID,
