@@ -152,3 +152,17 @@ make_preferences() {
             --set training.eval_interval=0 text.dts
     done
 }
+
+# Beside those: prompts q.jsonl, and a program reward, which counts a text in completions.
+# tests/prefer/golden/groups.tsv is of these.
+make_prompts() {
+    local s
+    for s in $(seq 1 32); do
+        echo "{\"prompt\": \"$s and\", \"want\": \"7\", \"number\": $s}"
+    done >q.jsonl
+    cat >reward <<'END'
+#!/bin/sh
+exec jq --unbuffered '[.want as $w | .completion | match($w; "g")] | length'
+END
+    chmod +x reward
+}

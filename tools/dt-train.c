@@ -31,7 +31,8 @@
 #include "train/training.h"
 
 static struct {
-    const char *config, *output, *resume, *init_from, *adapter, *reference, *tokenizer, *device;
+    const char *config, *output, *resume, *init_from, *adapter, *reference, *reward, *tokenizer,
+        *device;
     struct dt_string_list set;
     long threads;
     bool quiet, print_config, dry_run;
@@ -59,8 +60,10 @@ static const struct dt_option options[] = {
     {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR",
      "merge the low-rank adapter in DIR into that model", .reads = true, .with = "init-from"},
     {"reference", 0, DT_OPTION_STRING, &opt.reference, "DIR",
-     "with training.objective=dpo, the reference model (default: that of --init-from)",
+     "with training.objective=dpo or grpo, the reference model (default: that of --init-from)",
      .reads = true},
+    {"reward", 0, DT_OPTION_STRING, &opt.reward, "COMMAND",
+     "with training.objective=grpo, the program that reads completions and writes rewards"},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME",
      "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic",
      .words = dt_device_add_names},
@@ -392,6 +395,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .init_from = opt.init_from,
                                     .adapter = opt.adapter,
                                     .reference = opt.reference,
+                                    .reward = opt.reward,
                                     .plan_only = opt.dry_run,
                                     .data = data,
                                     .run = opt.output,

@@ -620,6 +620,16 @@ void dt_model_score(const struct dt_model *m, struct dt_workspace *w, const stru
     dt_pass_score(w, batch, losses, hits);
 }
 
+void dt_model_score_at(const struct dt_model *m, struct dt_workspace *w,
+                       const struct dt_batch *batch, float temperature, float *losses)
+{
+    assert(w->model == m && is_first(w) && is_last(w));
+    dt_pass_begin(w, batch, NULL);
+    w->loss.map.scale = 1 / temperature;
+    dt_pass_forward(w);
+    dt_pass_score(w, batch, losses, NULL);
+}
+
 void dt_model_logits(const struct dt_model *m, struct dt_workspace *w, const struct dt_batch *batch,
                      float *logits)
 {

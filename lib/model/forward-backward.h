@@ -80,6 +80,9 @@ double dt_model_backward(const struct dt_model *model, struct dt_workspace *work
  * otherwise 0. Arrays of batch->count x batch->length, 0 at tokens of other CP ranks. */
 void dt_model_score(const struct dt_model *model, struct dt_workspace *work,
                     const struct dt_batch *batch, float *losses, float *hits);
+/* The losses with logits divided by a temperature, as struct dt_pass has one. */
+void dt_model_score_at(const struct dt_model *model, struct dt_workspace *work,
+                       const struct dt_batch *batch, float temperature, float *losses);
 
 /* Forward only: writes the logits of the tokens that have a target (dt_head_logits). */
 void dt_model_logits(const struct dt_model *model, struct dt_workspace *work,

@@ -5,8 +5,9 @@
 
 const char *const dt_dtype_names[] = {"fp32", "bf16", "fp16", NULL};
 const char *const dt_arithmetic_names[] = {"fast", "canonical", NULL};
-const char *const dt_training_objective_names[] = {"auto", "dpo", NULL};
+const char *const dt_training_objective_names[] = {"auto", "dpo", "grpo", NULL};
 const char *const dt_dpo_loss_names[] = {"sigmoid", "ipo", "hinge", NULL};
+const char *const dt_grpo_loss_names[] = {"dapo", "grpo", "dr_grpo", NULL};
 const char *const dt_recompute_names[] = {"none", "selective", "full", NULL};
 #define NAME_OF(NAME, name) name,
 const char *const dt_optimizer_kind_names[] = {DT_OPTIMIZER_KINDS(NAME_OF) NULL};

@@ -20,13 +20,18 @@ extern const char *const dt_arithmetic_names[];
 /* training.objective */
 enum dt_training_objective {
     DT_TRAINING_OBJECTIVE_AUTO, /* the next token, masked tokens or labels, as model and data are */
-    DT_TRAINING_OBJECTIVE_DPO   /* of preferences */
+    DT_TRAINING_OBJECTIVE_DPO,  /* of preferences */
+    DT_TRAINING_OBJECTIVE_GRPO  /* of rewards */
 };
 extern const char *const dt_training_objective_names[];
 
 /* dpo.loss (prefer/pair-loss.h). */
 enum dt_dpo_loss { DT_DPO_LOSS_SIGMOID, DT_DPO_LOSS_IPO, DT_DPO_LOSS_HINGE };
 extern const char *const dt_dpo_loss_names[];
+
+/* grpo.loss (prefer/group-loss.h). */
+enum dt_grpo_loss { DT_GRPO_LOSS_DAPO, DT_GRPO_LOSS_GRPO, DT_GRPO_LOSS_DR_GRPO };
+extern const char *const dt_grpo_loss_names[];
 
 /* training.recompute: activation checkpointing (Chen et al. 2016), which activations of a block
  * backward recomputes. The bits are the same. */

@@ -193,6 +193,15 @@ const struct dt_setting dt_settings_schema[] = {
     {"dpo.loss", DT_SETTING_CHOICE, AT(dpo.loss), "sigmoid", .choices = dt_dpo_loss_names},
     {"dpo.beta", DT_SETTING_REAL, AT(dpo.beta), "0.1", 1e-6, 1e6},
     {"dpo.label_smoothing", DT_SETTING_REAL, AT(dpo.label_smoothing), "0", 0, 0.5},
+    {"grpo.group", DT_SETTING_INT, AT(grpo.group), "8", 2, 1 << 12},
+    {"grpo.max_new_tokens", DT_SETTING_INT, AT(grpo.max_new_tokens), "64", 1, 1 << 24},
+    {"grpo.temperature", DT_SETTING_REAL, AT(grpo.temperature), "1", 0.01, 100},
+    {"grpo.loss", DT_SETTING_CHOICE, AT(grpo.loss), "dapo", .choices = dt_grpo_loss_names},
+    {"grpo.beta", DT_SETTING_REAL, AT(grpo.beta), "0", 0, 1e6},
+    {"grpo.clip_low", DT_SETTING_REAL, AT(grpo.clip_low), "0.2", 0, 1},
+    {"grpo.clip_high", DT_SETTING_REAL, AT(grpo.clip_high), "0.2", 0, 1e6},
+    {"grpo.scale_rewards", DT_SETTING_BOOL, AT(grpo.scale_rewards), "true"},
+    {"grpo.reward_timeout", DT_SETTING_INT, AT(grpo.reward_timeout), "60", 1, 1e6},
     {"tracking.project", DT_SETTING_STRING, AT(tracking.project), ""},
     {"tracking.run_name", DT_SETTING_STRING, AT(tracking.run_name), ""},
     {"tracking.tags", DT_SETTING_STRING, AT(tracking.tags), ""},
@@ -553,6 +562,31 @@ static int check_objective_needs(const struct dt_settings *s, const char *path,
     return s->training.objective == DT_TRAINING_OBJECTIVE_AUTO ? 0 : CHECK_NEEDS(needs, path, err);
 }
 
+static int check_grpo_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const bool grpo = s->training.objective == DT_TRAINING_OBJECTIVE_GRPO;
+    const bool maps = s->model.logit_scale != 0 || s->model.logit_softcap != 0;
+    const bool warm = s->grpo.temperature != 1;
+    struct dt_settings plain, other = *s;
+    dt_config_defaults(dt_settings_schema, &plain);
+    other.grpo = plain.grpo;
+    const struct dt_setting *own = dt_config_difference(dt_settings_schema, s, &other);
+    const struct need needs[] = {
+        {own && !grpo, own ? own->name : "", "of one's own", "training.objective grpo"},
+        {grpo && s->distributed.zero_stage > 0, "training.objective", "grpo",
+         "distributed.zero_stage 0"},
+        {grpo && dt_settings_sync_is_local(s), "training.objective", "grpo",
+         "distributed.sync allreduce"},
+        {grpo && s->model.dropout + s->model.attention_dropout > 0, "training.objective", "grpo",
+         "model.dropout and model.attention_dropout 0"},
+        {grpo && warm && maps, "grpo.temperature", "of one's own",
+         "a model without model.logit_scale and model.logit_softcap"},
+        {grpo && s->grpo.max_new_tokens > s->training.sequence_length, "grpo.max_new_tokens",
+         "of that size", "a training.sequence_length that is at least as high"},
+    };
+    return CHECK_NEEDS(needs, path, err);
+}
+
 static int check_dpo_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     const bool dpo = s->training.objective == DT_TRAINING_OBJECTIVE_DPO;
@@ -577,6 +611,7 @@ static int check_needs(const struct dt_settings *s, const char *path, struct dt_
     DT_TRY(check_lora_needs(s, path, err));
     DT_TRY(check_objective_needs(s, path, err));
     DT_TRY(check_dpo_needs(s, path, err));
+    DT_TRY(check_grpo_needs(s, path, err));
     return check_training_needs(s, path, err);
 }
 

@@ -19,7 +19,8 @@ struct dt_settings {
     struct dt_model_config model; /* vocab_size 0: the data's */
     struct {
         int objective;   /* enum dt_training_objective */
-        long batch_size; /* sequences of a micro-batch; with dpo pairs of them */
+        long batch_size; /* sequences of a micro-batch; with dpo pairs of them,
+                          * with grpo prompts */
         long gradient_accumulation_steps;
         long batch_ramp_tokens; /* over which accumulation grows to that; 0: no ramp */
         long batch_ramp_start;  /* accumulation at its beginning */
@@ -107,6 +108,15 @@ struct dt_settings {
         double beta, label_smoothing;
     } dpo;
     struct {
+        long group; /* completions of a prompt */
+        long max_new_tokens;
+        double temperature;
+        int loss;                         /* enum dt_grpo_loss */
+        double beta, clip_low, clip_high; /* beta: of the divergence from the reference */
+        bool scale_rewards;               /* advantages are divided by the standard deviation */
+        long reward_timeout;              /* seconds */
+    } grpo;
+    struct {
         char project[DT_SETTING_STRING_SIZE], run_name[DT_SETTING_STRING_SIZE],
             tags[DT_SETTING_STRING_SIZE];
     } tracking; /* written at the beginning of metrics.jsonl */
@@ -136,10 +146,12 @@ int dt_settings_read(struct dt_settings *settings, const struct dt_initial_model
 int dt_settings_resolve(struct dt_settings *settings, uint32_t vocab_size, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;
 
-/* Sequences of a sample: 2 of a pair, otherwise 1. */
+/* Sequences of a sample: 2 of a pair, grpo.group of a prompt, otherwise 1. */
 static inline long dt_settings_sample_sequences(const struct dt_settings *s)
 {
-    return s->training.objective == DT_TRAINING_OBJECTIVE_DPO ? 2 : 1;
+    return s->training.objective == DT_TRAINING_OBJECTIVE_DPO    ? 2
+           : s->training.objective == DT_TRAINING_OBJECTIVE_GRPO ? s->grpo.group
+                                                                 : 1;
 }
 /* Sequences of a micro-batch. */
 static inline long dt_settings_sequences(const struct dt_settings *s)

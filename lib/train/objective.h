@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The training objective: next-token prediction, masked language modeling (BERT, DistilBERT),
- * classification of texts (data.labels), or preferences (train/preferences.h). */
+ * classification of texts (data.labels), or another: preferences (train/preferences.h),
+ * rewards (train/groups.h). */
 #ifndef DT_TRAIN_OBJECTIVE_H
 #define DT_TRAIN_OBJECTIVE_H
 

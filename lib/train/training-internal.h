@@ -95,6 +95,10 @@ struct dt_training {
     struct dt_checkpoint_writer *writer;
     struct dt_objective objective;
     struct dt_preferences preferences; /* with dpo */
+    struct dt_groups groups;           /* with grpo, as are these: */
+    struct dt_prompts prompts;
+    struct dt_chat *chat;
+    struct dt_tokenizer *tokenizer;
     struct dt_step_trace trace;
     struct dt_metrics metrics, hashes; /* metrics.jsonl, hashes.jsonl; not open without a run */
     struct dt_buffer line; /* of metrics; reused, so that a logged step allocates nothing */
@@ -180,6 +184,11 @@ bool dt_elastic_can_go_on(struct dt_training *training);
 static inline bool dt_training_has_pairs(const struct dt_training *t)
 {
     return t->settings.training.objective == DT_TRAINING_OBJECTIVE_DPO;
+}
+/* Whether the samples are prompts. */
+static inline bool dt_training_has_prompts(const struct dt_training *t)
+{
+    return t->settings.training.objective == DT_TRAINING_OBJECTIVE_GRPO;
 }
 /* The length of samples, as the data set counts it. */
 static inline uint32_t dt_training_row(const struct dt_training *t)

@@ -136,6 +136,8 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
     dt_json_add_real(line, "grad_norm", r->gradient_norm, 9);
     for (int i = 0; i < DT_PREFERENCE_METRICS && dt_training_has_pairs(t); i++)
         dt_json_add_real(line, dt_preference_metric_names[i], r->preferences[i], 9);
+    for (int i = 0; i < DT_GROUP_METRICS && dt_training_has_prompts(t); i++)
+        dt_json_add_real(line, dt_group_metric_names[i], r->groups[i], 9);
     dt_json_add_real(line, "epoch", (double)t->progress.samples / (double)t->samples, 9);
     add_use(t, r, line);
     dt_buffer_printf(line, ",\"batch_hash\":\"%s\"", dt_sum_hash_hex(&r->batch_hash, hex));

@@ -15,6 +15,7 @@
 #include "formats/model-directory.h"
 #include "hash/hash.h"
 #include "io/directory-manifest.h"
+#include "tokenizer-files/tokenizer-files.h"
 #include "train/sample-order.h"
 #include "train/text-samples.h"
 #include "train/training-internal.h"
@@ -25,7 +26,7 @@ static int check_length(const struct dt_training *t, const struct dt_dataset *sp
 {
     uint64_t tokens = dt_dataset_info(split)->tokens, samples;
     uint64_t needed = (uint64_t)dt_training_row(t) + 1;
-    if (tokens >= needed || dt_training_has_pairs(t))
+    if (tokens >= needed || dt_training_has_pairs(t) || dt_training_has_prompts(t))
         return dt_dataset_samples(split, (uint32_t)needed - 1, &samples, err);
     return dt_fail(err, DT_EINVALID, "%s: split '%s' has %llu tokens, a sequence needs %llu", data,
                    name, (unsigned long long)tokens, (unsigned long long)needed);
@@ -57,6 +58,34 @@ static int fingerprint(struct dt_dataset *data, uint64_t *hash, struct dt_error 
     return 0;
 }
 
+/* Prompts of a file, which completions follow. */
+static int open_prompts(struct dt_training *t, const struct dt_training_options *o,
+                        struct dt_error *err)
+{
+    const struct dt_settings *s = &t->settings;
+    long length =
+        s->training.sequence_length > 0 ? s->training.sequence_length : s->model.max_seq_len;
+    if (!dt_text_samples_has_name(o->data))
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.objective grpo needs prompts, a file FILE.jsonl: %s is not",
+                       o->settings_path, o->data);
+    if (o->tokenizer_path == NULL)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.objective grpo needs --tokenizer, or a tokenizer in the "
+                       "directory of --init-from",
+                       o->settings_path);
+    DT_TRY(dt_tokenizer_load(&t->tokenizer, o->tokenizer_path, err));
+    DT_TRY(dt_chat_open(&t->chat, o->tokenizer_path, NULL, t->tokenizer, err));
+    DT_TRY(dt_prompts_read(&t->prompts, o->data, t->chat, t->tokenizer,
+                           length + 1 - s->grpo.max_new_tokens, err));
+    const struct dt_shard_info info = {.vocab_size = dt_tokenizer_size(t->tokenizer),
+                                       .eot = dt_tokenizer_eot(t->tokenizer),
+                                       .tokenizer = dt_tokenizer_fingerprint(t->tokenizer)};
+    uint64_t tokens = t->prompts.count * (uint64_t)(length * s->grpo.group);
+    t->train = dt_prompts_dataset(&t->prompts, &info, (uint32_t)length, tokens);
+    return 0;
+}
+
 /* Shards, or text that is tokenized during training. */
 static int open_train_split(struct dt_training *t, const struct dt_training_options *o,
                             struct dt_error *err)
@@ -67,6 +96,8 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
         return dt_fail(err, DT_EINVALID,
                        "%s: data.train_split names '%s', but %s is not divided into splits",
                        o->settings_path, s->data.train_split, o->data);
+    if (dt_training_has_prompts(t))
+        return open_prompts(t, o, err);
     bool text = dt_text_samples_has_name(o->data);
     if (s->model.num_labels > 0 && !text)
         return dt_fail(err, DT_EINVALID,
@@ -558,6 +589,22 @@ static int compare_origins(const struct dt_training *t, struct dt_error *err)
                                         "rank 0");
 }
 
+static int open_groups(struct dt_training *t, const struct dt_training_options *o,
+                       struct dt_error *err)
+{
+    const struct dt_groups_source source = {
+        .model = t->model,
+        .prompts = &t->prompts,
+        .tokenizer = t->tokenizer,
+        .ends = {dt_tokenizer_eot(t->tokenizer), dt_chat_end(t->chat, t->tokenizer)},
+        .reward = o->reward,
+        .reference = o->reference ? o->reference : o->init_from,
+    };
+    DT_TRY(dt_groups_open(&t->groups, &t->settings, &source, err));
+    t->groups.padding = &t->state.dp.padding;
+    return 0;
+}
+
 static int open_preferences(struct dt_training *t, const struct dt_training_options *o,
                             struct dt_error *err)
 {
@@ -571,11 +618,15 @@ static int open_preferences(struct dt_training *t, const struct dt_training_opti
         .length = (uint32_t)t->settings.training.sequence_length,
         .config = &t->settings.model,
     };
+    if (dt_training_has_prompts(t))
+        return open_groups(t, o, err);
+    if (o->reward)
+        return dt_fail(err, DT_EINVALID, "--reward needs training.objective grpo");
     if (!dt_training_has_pairs(t))
         return o->reference == NULL
                    ? 0
-                   : dt_fail(err, DT_EINVALID, "--reference %s needs training.objective dpo",
-                             o->reference);
+                   : dt_fail(err, DT_EINVALID,
+                             "--reference %s needs training.objective dpo or grpo", o->reference);
     DT_TRY(dt_preferences_open(&t->preferences, &t->settings, &source, err));
     t->preferences.order = dt_sample_order_get(&t->settings);
     t->preferences.padding = &t->state.dp.padding;
@@ -595,7 +646,7 @@ static int begin(struct dt_training *t, const struct dt_training_options *o, str
         DT_TRY(dt_comm_agree(t->comm, compare_origins(t, err), err));
     }
     DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
-    DT_TRY(open_preferences(t, o, err));
+    DT_TRY(dt_comm_agree(t->comm, open_preferences(t, o, err), err));
     DT_TRY(open_trace(t, o->sink, err));
     t->trace.batch = t->report.batch_hash;
     t->trace.is_summed = t->unfinished;
@@ -626,6 +677,7 @@ void dt_training_disassemble(struct dt_training *t)
     dt_pipeline_executor_release(&t->executor);
     dt_objective_release(&t->objective);
     dt_preferences_release(&t->preferences);
+    dt_groups_release(&t->groups);
     dt_batch_release(&t->batch);
     dt_checkpoint_writer_free(t->writer);
     dt_snapshot_release(&t->snapshot);

@@ -50,6 +50,24 @@ static int64_t count_targets(const struct dt_training *t, const struct dt_batch 
                                     : dt_context_parallel_targets(&t->mesh.part, batch);
 }
 
+/* Completions of the samples, which are prompts. */
+static int fill_groups(struct dt_training *t, int64_t i, const struct dt_samples *samples,
+                       struct dt_batch *batch, struct dt_token_sums *sums, struct dt_error *err)
+{
+    long size = t->settings.training.batch_size, length = t->settings.training.sequence_length;
+    uint64_t *numbers = dt_alloc((size_t)size, sizeof *numbers);
+    int64_t count;
+    for (long j = 0; j < size; j++)
+        numbers[j] = samples->ids[j * (length + 1)];
+    int rc = dt_groups_fill(&t->groups, numbers, t->progress.samples + (uint64_t)(i * size), size,
+                            batch, &count, err);
+    free(numbers);
+    DT_TRY(rc);
+    dt_step_trace_add_batch(&t->trace, i, batch);
+    sums->counts[0] += count;
+    return 0;
+}
+
 static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch,
                       struct dt_token_sums *sums, struct dt_error *err)
 {
@@ -60,6 +78,8 @@ static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch,
                           (uint64_t)dt_settings_sample_sequences(&t->settings);
     batch->begins = samples.begins;
     batch->ends = samples.ends;
+    if (dt_training_has_prompts(t))
+        return fill_groups(t, i, &samples, batch, sums, err);
     dt_objective_fill(&t->objective, batch, samples.ids, size, length);
     dt_step_trace_add_batch(&t->trace, i, batch);
     sums->counts[0] += count_targets(t, batch);
@@ -110,7 +130,10 @@ static int run_batches(struct dt_training *t, double scale, struct dt_token_sums
         .label_smoothing = (float)t->settings.training.label_smoothing,
         .z_loss = (float)t->settings.training.z_loss,
         .seed = (uint64_t)t->settings.training.seed,
-        .weights = dt_training_has_pairs(t) ? &t->preferences.weights : NULL,
+        .temperature = dt_training_has_prompts(t) ? (float)t->settings.grpo.temperature : 0,
+        .weights = dt_training_has_pairs(t)     ? &t->preferences.weights
+                   : dt_training_has_prompts(t) ? &t->groups.weights
+                                                : NULL,
     };
     DT_TRY(dt_pipeline_executor_run(&t->executor, t->state.dp.rounds, &source, &options, err));
     *sums = step.sums;
@@ -185,6 +208,9 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
     r->loss = without_sign(targets > 0 ? dt_exact_sum_round(&sums.loss) / targets : 0);
     if (dt_training_has_pairs(t))
         DT_TRY(dt_preferences_means(&t->preferences, &t->mesh, targets, r->preferences, err));
+    if (dt_training_has_prompts(t))
+        DT_TRY(dt_groups_means(&t->groups, &t->mesh, (double)(samples * t->settings.grpo.group),
+                               r->groups, err));
     *gradient_factor = targets > 0 ? r->loss_scale * (targets / positions) : 1;
     if (t->local.active) /* gradients of one rank, not the sum of all */
         *gradient_factor /= dt_comm_size(t->mesh.data.all);

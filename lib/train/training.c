@@ -28,6 +28,9 @@ void dt_training_free(struct dt_training *t)
     dt_training_disassemble(t);
     dt_dataset_close(t->train);
     dt_dataset_close(t->val);
+    dt_prompts_release(&t->prompts);
+    dt_chat_free(t->chat);
+    dt_tokenizer_free(t->tokenizer);
     dt_labels_release(&t->labels);
     dt_buffer_release(&t->line);
     dt_comm_close(t->self);

@@ -31,6 +31,7 @@
 #include "hash/sum-hash.h"
 #include "io/lineage.h"
 #include "settings/settings.h"
+#include "train/groups.h"
 #include "train/memory-plan.h"
 #include "train/preferences.h"
 
@@ -57,7 +58,8 @@ struct dt_training_options {
     const char *init_from; /* model directory with the initial parameters of a new run, of the shape
                             * in settings (dt_settings_read); NULL: random */
     const char *adapter;   /* is merged into those; NULL: none */
-    const char *reference; /* directory of the reference model of dpo; NULL: init_from */
+    const char *reference; /* directory of the reference model of dpo and grpo; NULL: init_from */
+    const char *reward;    /* command of the program that rewards completions, with grpo */
     const char *tokenizer_path;        /* copied into checkpoints; NULL: none */
     uint64_t tokenizer;                /* its fingerprint, compared with the data's */
     const char *command_line;          /* for lineage.txt */
@@ -122,6 +124,7 @@ struct dt_step_report {
     bool leaves; /* this rank leaves an elastic run, which goes on; its checkpoint is written */
     bool stopped_early;                        /* the last step: training.patience is exhausted */
     double preferences[DT_PREFERENCE_METRICS]; /* with dpo: means over the pairs of the step */
+    double groups[DT_GROUP_METRICS];           /* with grpo */
     long best_step; /* of the lowest validation loss, with training.patience; 0: none */
     double best_loss;
     bool saved;
