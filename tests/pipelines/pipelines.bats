@@ -51,7 +51,7 @@ stages() {
     dt-synth -n 2 -o "$T/docs.jsonl"
     touch "$T"/multi30k.{train,test_2016_flickr}.{de,en}.gz
     for recipe in demo mlm pretokenize precision sweep scaling parallelism compression tinystories openwebtext \
-        gpt2-124m translate; do
+        gpt2-124m translate adapt; do
         make -n -C "$ROOT" -f "pipelines/$recipe.mk" OUT="$T/out" CORPUS="$T/docs.jsonl" \
             HELD="$T/docs.jsonl" DATA="$T" LAUNCH='srun -n 2' >"$T/plan" || { echo "$recipe"; return 1; }
         grep -q 'srun -n 2 dt-train ' "$T/plan" || { echo "$recipe"; return 1; }
