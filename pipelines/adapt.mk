@@ -25,10 +25,10 @@ BATCH       ?= 64
 # samples of each question for preferences
 SAMPLES     ?= 4
 DPO_EPOCHS  ?= 1
-DPO_RATE    ?= 2e-5
-DPO_BETA    ?= 0.1
+DPO_RATE    ?= 5e-5
+DPO_BETA    ?= 0.5
 GRPO_STEPS  ?= 150
-GRPO_RATE   ?= 2e-4
+GRPO_RATE   ?= 3e-4
 PROMPTS     ?= 32
 GROUP       ?= 8
 SET         ?=

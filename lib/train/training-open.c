@@ -618,6 +618,11 @@ static int open_preferences(struct dt_training *t, const struct dt_training_opti
         .length = (uint32_t)t->settings.training.sequence_length,
         .config = &t->settings.model,
     };
+    if (o->adapter && !o->reference && t->settings.training.objective != DT_TRAINING_OBJECTIVE_AUTO)
+        return dt_fail(err, DT_EINVALID,
+                       "--adapter with training.objective %s needs --reference, a model in which "
+                       "the adapter is merged (dt-export)",
+                       dt_training_objective_names[t->settings.training.objective]);
     if (dt_training_has_prompts(t))
         return open_groups(t, o, err);
     if (o->reward)

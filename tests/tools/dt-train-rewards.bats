@@ -22,7 +22,8 @@ grpo() {
     dt-train -q "${how[@]}" --set training.max_steps=4 --init-from base1/latest --reward ./reward -o "$@" q.jsonl
 }
 
-lines() { jq -c 'del(.time, .tokens_per_second, .mfu, .bytes_sent, .slowest_rank, .slowest_factor)' "$1/metrics.jsonl"; }
+# What the steps have trained.
+lines() { jq -c '{step, loss, lr, grad_norm, reward, reward_std, reward_chosen, reward_margin, completion_tokens, batch_hash, parameter_hash}' "$1/metrics.jsonl"; }
 
 @test "losses and gradients are TRL's, with the sampler's probabilities those of training to the bit" {
     for loss in dapo grpo dr_grpo; do
