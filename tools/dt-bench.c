@@ -229,6 +229,7 @@ static int print_streams(struct dt_model *m, int streams, double read_speed, str
     if (opt.json) {
         dt_buffer_printf(&json, ",\"streams_%d\":{", streams);
         add_real("tokens_per_second", streams / s.step_s, 2);
+        add_real("prefill_tokens_per_second", (double)s.prompt / s.prefill_s, 2);
         add_real("fastest_tokens_per_second", streams / s.least_s, 2);
         add_real("bytes_a_step", s.bytes, 0);
         add_real("read_share", speed / read_speed, 4);
@@ -239,6 +240,9 @@ static int print_streams(struct dt_model *m, int streams, double read_speed, str
                "%.0f and %.0f%%\n",
                streams, dt_plural((uint64_t)streams), streams / s.step_s, streams / s.least_s,
                speed * 1e-9, fastest * 1e-9, 100 * speed / read_speed, 100 * fastest / read_speed);
+    if (!opt.json && streams == 1)
+        printf("prompt            %.1f tokens/s, of %lld tokens\n", (double)s.prompt / s.prefill_s,
+               (long long)s.prompt);
     return 0;
 }
 

@@ -150,8 +150,8 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
     opt.how.stop_count = opt.stops.count;
     if (opt.prompts == NULL)
         opt.how.slots = 1;
-    DT_TRY(dt_generator_new(&g->generator, g->model, g->tokenizer, &opt.how, err));
     dt_model_arrange_for_decoding(g->model);
+    DT_TRY(dt_generator_new(&g->generator, g->model, g->tokenizer, &opt.how, err));
     return dt_output_open(&g->out, opt.output, err);
 }
 

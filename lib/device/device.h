@@ -43,8 +43,9 @@ enum dt_dtype { DT_DTYPE_F32, DT_DTYPE_BF16, DT_DTYPE_F16 };
  * one row to all, for operands that are only read.
  *
  * With panels the rows are divided into panels of DT_PANEL rows, the last of which may have fewer,
- * one after another, and a panel is stored column by column: ops->store_panels. Only matmul reads
- * it, as a transposed B, and embedding_forward, as tokens. */
+ * one after another, and a panel is stored column by column, of bf16 by pairs of columns, element
+ * by element; a last one without a pair follows them: ops->store_panels. Only matmul reads it, as a
+ * transposed B, and embedding_forward, as tokens. */
 struct dt_tensor {
     void *data;
     enum dt_dtype dtype;
@@ -190,10 +191,11 @@ struct dt_ops {
     void (*matmul)(struct dt_device *, struct dt_tensor *c, const struct dt_tensor *a,
                    const struct dt_tensor *b, const struct dt_matmul *how);
 
-    /* Rearranges x, which is contiguous, into panels, in place: products of few rows with its
-     * transpose then read one sequential stream. Returns whether this element type can be; NULL:
-     * the engine has no panels. */
-    bool (*store_panels)(struct dt_device *, struct dt_tensor *x);
+    /* Rearranges x, which is contiguous, into panels of its rows or columns, in place: products
+     * with its transpose, or with x itself, then read it sequentially. x becomes a tensor with
+     * panels, of columns that of its transpose. Returns whether this element type can be; NULL: the
+     * engine has no panels. */
+    bool (*store_panels)(struct dt_device *, struct dt_tensor *x, bool columns);
 
     /* y = activation(x), with the same bits as matmul's. */
     void (*activation_forward)(struct dt_device *, struct dt_tensor *y, const struct dt_tensor *x,
@@ -353,7 +355,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 19
+#define DT_ENGINE_ABI 20
 
 struct dt_device {
     const struct dt_ops *ops;

@@ -359,7 +359,7 @@ static void mlp_backward(const struct dt_model *m, const struct dt_flat *gradien
 int64_t dt_block_cache_rows(const struct dt_model *m, int layer, int64_t capacity)
 {
     int64_t window = dt_model_window(&m->config, layer);
-    int64_t blocks = (window + window / 8) / CACHE_BLOCK + 3;
+    int64_t blocks = (window + window / 8 + DT_BLOCK_MOST_CACHED) / CACHE_BLOCK + 3;
     return window > 0 && blocks * CACHE_BLOCK < capacity ? blocks * CACHE_BLOCK : capacity;
 }
 

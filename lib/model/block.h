@@ -100,6 +100,9 @@ struct dt_cache {
     int64_t first;
 };
 
+/* The most tokens of a sequence that a forward with a cache appends. */
+#define DT_BLOCK_MOST_CACHED 512
+
 /* Tokens of a layer's cache: capacity or, with a window, fewer, of which the oldest leave. */
 int64_t dt_block_cache_rows(const struct dt_model *model, int layer, int64_t capacity);
 

@@ -39,13 +39,39 @@ static double cache_bytes(const struct dt_model *m, int sequences, double length
            (double)dt_dtype_size(m->compute);
 }
 
+static double median(double *times, int count)
+{
+    qsort(times, (size_t)count, sizeof *times, compare_doubles);
+    return times[count / 2];
+}
+
+static double time_prefill(struct dt_decoder *d, const uint32_t *ids, int64_t count, float *logits,
+                           double *times, int runs)
+{
+    for (int i = 0; i < runs; i++) {
+        dt_decoder_reset(d, 0);
+        double start = dt_clock_now();
+        dt_decoder_feed(d, 0, ids, count, logits);
+        times[i] = dt_clock_now() - start;
+    }
+    dt_decoder_reset(d, 0);
+    return median(times, runs);
+}
+
+static int64_t prompt_of(const struct dt_model *m)
+{
+    int64_t half = (m->config.max_seq_len + 1) / 2;
+    return half < DT_DECODE_PROMPT ? half : DT_DECODE_PROMPT;
+}
+
 int dt_decode_bench(struct dt_model *m, int sequences, int64_t past, int steps,
                     struct dt_decode_speed *speed, struct dt_error *err)
 {
     struct dt_decoder *d;
     struct dt_rng rng;
-    DT_TRY(dt_decoder_new(&d, m, sequences, past + steps, err));
-    size_t room = (size_t)(past > sequences ? past : sequences);
+    int64_t prompt = prompt_of(m), most = past + steps > prompt ? past + steps : prompt;
+    DT_TRY(dt_decoder_new(&d, m, sequences, most, err));
+    size_t room = (size_t)(most > sequences ? most : sequences);
     uint32_t *ids = dt_alloc(room, sizeof *ids);
     int64_t *slots = dt_alloc((size_t)sequences, sizeof *slots);
     float *logits = dt_alloc((size_t)(sequences * m->config.vocab_size), sizeof *logits);
@@ -53,6 +79,7 @@ int dt_decode_bench(struct dt_model *m, int sequences, int64_t past, int steps,
     dt_rng_init(&rng, 1);
     for (size_t i = 0; i < room; i++)
         ids[i] = dt_rng_below(&rng, (uint32_t)m->config.vocab_size);
+    double prefill_s = time_prefill(d, ids, prompt, logits, times, steps < 5 ? steps : 5);
     for (int i = 0; i < sequences; i++) {
         slots[i] = i;
         dt_decoder_feed(d, i, ids, past, logits);
@@ -62,10 +89,11 @@ int dt_decode_bench(struct dt_model *m, int sequences, int64_t past, int steps,
         dt_decoder_step(d, slots, ids, sequences, logits);
         times[i] = dt_clock_now() - start;
     }
-    qsort(times, (size_t)steps, sizeof *times, compare_doubles);
     *speed = (struct dt_decode_speed){
-        .step_s = times[steps / 2],
+        .step_s = median(times, steps),
         .least_s = times[0],
+        .prefill_s = prefill_s,
+        .prompt = prompt,
         .bytes = weight_bytes(m) + cache_bytes(m, sequences, (double)past + 0.5 * (steps + 1))};
     free(ids), free(slots), free(logits), free(times);
     dt_decoder_free(d);

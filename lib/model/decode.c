@@ -9,14 +9,15 @@
 #include "model/head.h"
 #include "model/layer.h"
 
-/* Rows of one forward: the maximum of a product of few rows (device/cpu/gemm/few-rows.h), whose
- * rows have the same bits as alone. */
+/* Sequences of one forward: the maximum of a product of few rows (device/cpu/gemm/few-rows.h),
+ * whose rows have the same bits as alone. */
 #define STEP 16
 
 struct dt_decoder {
     const struct dt_model *model;
     struct dt_arena arena;
     int64_t slots, capacity;
+    int64_t most;           /* rows of one forward */
     int64_t *lengths;       /* tokens in each slot */
     struct dt_cache *cache; /* num_layers x slots */
     struct dt_block block;
@@ -28,19 +29,30 @@ static void lay_out(struct dt_decoder *d)
 {
     const struct dt_model_config *c = &d->model->config;
     struct dt_arena *a = &d->arena;
-    d->ids = dt_arena_take(a, STEP * sizeof *d->ids);
-    d->x = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
-    d->out = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
-    d->last = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
-    d->norm = dt_arena_matrix_of(a, d->model->compute, STEP, c->hidden_size);
-    d->stats = dt_arena_matrix(a, STEP, dt_layer_norm_statistics(d->model));
+    d->ids = dt_arena_take(a, (size_t)d->most * sizeof *d->ids);
+    d->x = dt_arena_matrix_of(a, d->model->compute, d->most, c->hidden_size);
+    d->out = dt_arena_matrix_of(a, d->model->compute, d->most, c->hidden_size);
+    d->last = dt_arena_matrix_of(a, d->model->compute, d->most, c->hidden_size);
+    d->norm = dt_arena_matrix_of(a, d->model->compute, d->most, c->hidden_size);
+    d->stats = dt_arena_matrix(a, d->most, dt_layer_norm_statistics(d->model));
     d->logits = dt_arena_matrix(a, STEP, c->vocab_size);
-    dt_block_layout(&d->block, a, d->model, STEP, DT_RECOMPUTE_NONE, &(struct dt_block){0});
+    dt_block_layout(&d->block, a, d->model, d->most, DT_RECOMPUTE_NONE, &(struct dt_block){0});
     for (int64_t i = 0; i < c->num_layers * d->slots; i++) {
         int64_t rows = dt_block_cache_rows(d->model, (int)(i / d->slots), d->capacity);
         d->cache[i].keys = dt_arena_matrix_of(a, d->model->compute, rows, dt_model_kv_width(c));
         d->cache[i].values = dt_arena_matrix_of(a, d->model->compute, rows, dt_model_kv_width(c));
     }
+}
+
+/* Rows of one forward. Many make prefill fast, but only where products of many rows have the bits
+ * of those of few: in fp32 and in canonical arithmetic, and of weights in panels. */
+static int64_t most_rows(const struct dt_model *m, int64_t capacity)
+{
+    bool same_bits = m->device->canonical || m->in_panels ||
+                     (m->compute == DT_DTYPE_F32 && !m->device->engine->own_memory);
+    int64_t most = same_bits ? DT_BLOCK_MOST_CACHED : STEP;
+    int64_t room = capacity < STEP ? STEP : capacity;
+    return most < room ? most : room;
 }
 
 int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t slots,
@@ -58,6 +70,7 @@ int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t
     d->model = m;
     d->slots = slots;
     d->capacity = capacity;
+    d->most = most_rows(m, capacity);
     d->lengths = dt_alloc((size_t)slots, sizeof *d->lengths);
     d->cache = dt_alloc((size_t)(m->config.num_layers * slots), sizeof *d->cache);
     lay_out(d);
@@ -118,7 +131,7 @@ static void embed(struct dt_decoder *d, const uint32_t *ids,
     const struct dt_model *m = d->model;
     struct dt_tensor tokens = dt_model_weight(m, DT_ROLE_TOKEN_EMBEDDING, -1);
     struct dt_tensor positions = dt_model_weight(m, DT_ROLE_POSITION_EMBEDDING, -1);
-    int32_t host[STEP];
+    int32_t host[DT_BLOCK_MOST_CACHED];
     for (int64_t i = 0; i < batch * length; i++)
         host[i] = (int32_t)ids[i];
     m->device->ops->upload(m->device, d->ids, host, (size_t)(batch * length) * sizeof *host);
@@ -131,7 +144,7 @@ static void embed(struct dt_decoder *d, const uint32_t *ids,
     }
 }
 
-/* Forward of up to STEP tokens, length of each sequence, into d->norm. */
+/* Forward of up to d->most tokens, length of each sequence, into d->norm. */
 static void feed_some(struct dt_decoder *d, const uint32_t *ids,
                       const struct dt_cached_sequence *sequences, int64_t batch, int64_t length)
 {
@@ -175,7 +188,7 @@ void dt_decoder_feed(struct dt_decoder *d, int64_t slot, const uint32_t *ids, in
     assert(count > 0 && d->lengths[slot] + count <= d->capacity);
     for (int64_t from = 0; from < count; from += some) {
         const struct dt_cached_sequence stream = {slot, d->lengths[slot]};
-        some = count - from < STEP ? count - from : STEP;
+        some = count - from < d->most ? count - from : d->most;
         feed_some(d, ids + from, &stream, 1, some);
     }
     read_logits(d, some - 1, 1, logits);

@@ -29,6 +29,13 @@ static int channel_parts(const struct dt_model *m, enum dt_role role)
     }
 }
 
+/* Whether a product takes the transpose of a weight. */
+static bool is_transposed(const struct dt_model *m, enum dt_role role, int layer,
+                          const struct dt_tensor *weight)
+{
+    return weight->panels || dt_table_find(m->base, role, layer)->transposed;
+}
+
 void dt_layer_linear_forward(const struct dt_model *m, int layer, enum dt_role weight,
                              enum dt_role bias, struct dt_tensor *y, const struct dt_tensor *x,
                              const struct dt_matmul *how)
@@ -36,7 +43,7 @@ void dt_layer_linear_forward(const struct dt_model *m, int layer, enum dt_role w
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor b = dt_model_weight(m, bias, layer);
     struct dt_matmul product = how ? *how : plain;
-    product.transpose_b = dt_table_find(m->base, weight, layer)->transposed;
+    product.transpose_b = is_transposed(m, weight, layer, &w);
     product.bias = b.data ? &b : NULL;
     product.accumulate = dt_adapter_forward(m, layer, weight, y, x);
     m->device->ops->matmul(m->device, y, x, &w, &product);
@@ -48,7 +55,7 @@ void dt_layer_row_parallel_forward(const struct dt_model *m, int layer, enum dt_
 {
     struct dt_tensor w = dt_model_weight(m, weight, layer);
     struct dt_tensor b = dt_model_weight(m, bias, layer);
-    struct dt_matmul product = {.transpose_b = dt_table_find(m->base, weight, layer)->transposed,
+    struct dt_matmul product = {.transpose_b = is_transposed(m, weight, layer, &w),
                                 .parts = channel_parts(m, weight)};
     if (m->part.tp_size == 1) {
         product.bias = b.data ? &b : NULL;

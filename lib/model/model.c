@@ -169,7 +169,7 @@ void dt_model_refresh(struct dt_model *m)
 {
     struct dt_tensor from = dt_matrix(m->parameters, 1, m->table.elements);
     struct dt_tensor to = dt_matrix_of(m->compute, m->narrow, 1, m->table.elements);
-    assert(!m->head_in_panels);
+    assert(!m->in_panels);
     if (m->compute != DT_DTYPE_F32)
         m->device->ops->copy(m->device, &to, &from);
 }
@@ -233,22 +233,55 @@ static enum dt_role head_role(const struct dt_model *m)
     return m->base->has[DT_ROLE_HEAD_WEIGHT] ? DT_ROLE_HEAD_WEIGHT : DT_ROLE_TOKEN_EMBEDDING;
 }
 
+/* Whether dt_model_arrange_for_decoding rearranges a weight: that of a linear map of a block, or of
+ * the head. */
+static bool has_panels(const struct dt_model *m, enum dt_role role)
+{
+    switch (role) {
+    case DT_ROLE_QKV_WEIGHT:
+    case DT_ROLE_Q_WEIGHT:
+    case DT_ROLE_K_WEIGHT:
+    case DT_ROLE_V_WEIGHT:
+    case DT_ROLE_PROJECTION_WEIGHT:
+    case DT_ROLE_GATE_WEIGHT:
+    case DT_ROLE_UP_WEIGHT:
+    case DT_ROLE_DOWN_WEIGHT:
+        return true;
+    default:
+        return role == head_role(m);
+    }
+}
+
+/* Whether products read the rows of a weight: it is stored as output x input. */
+static bool is_by_output(const struct dt_model *m, enum dt_role role, int layer)
+{
+    return role == head_role(m) || dt_table_find(m->base, role, layer)->transposed;
+}
+
 struct dt_tensor dt_model_weight(const struct dt_model *m, enum dt_role role, int layer)
 {
     const struct dt_flat *weights = m->adapter ? &m->frozen_weights : &m->weights;
     struct dt_tensor weight = dt_table_view(m->base, weights, role, layer);
-    weight.panels = m->head_in_panels && role == head_role(m);
+    if (!m->in_panels || weight.data == NULL || !has_panels(m, role))
+        return weight;
+    if (!is_by_output(m, role, layer))
+        weight = dt_matrix_of(weight.dtype, weight.data, weight.columns, weight.rows);
+    weight.panels = true;
     return weight;
 }
 
 void dt_model_arrange_for_decoding(struct dt_model *m)
 {
     const struct dt_ops *ops = m->device->ops;
-    enum dt_role role = head_role(m);
-    struct dt_tensor head =
-        dt_model_weight(m, role, role == DT_ROLE_HEAD_WEIGHT ? m->table.layers : -1);
-    assert(!m->bare && !m->head_in_panels && m->part.tp_size <= 1 && m->part.stages <= 1);
-    m->head_in_panels = ops->store_panels && ops->store_panels(m->device, &head);
+    bool can = ops->store_panels != NULL;
+    assert(!m->bare && !m->in_panels && m->part.tp_size <= 1 && m->part.stages <= 1);
+    for (int i = 0; can && i < m->base->count; i++) {
+        const struct dt_param *p = &m->base->params[i];
+        struct dt_tensor weight = dt_model_weight(m, p->role, p->layer);
+        if (has_panels(m, p->role))
+            can = ops->store_panels(m->device, &weight, !is_by_output(m, p->role, p->layer));
+    }
+    m->in_panels = can;
 }
 
 int64_t dt_model_query_columns(const struct dt_model *m)

@@ -84,7 +84,7 @@ struct dt_model {
     float *parameters;          /* a flat arena in the order of the table; NULL if bare */
     void *narrow;               /* the same in the compute type; with fp32 an alias of parameters */
     struct dt_flat weights;     /* read by forward and backward: narrow, or what hooks provide */
-    bool head_in_panels;        /* dt_model_arrange_for_decoding */
+    bool in_panels;             /* dt_model_arrange_for_decoding */
     const struct dt_bucket_hooks *hooks;       /* NULL: all buckets are resident */
     const struct dt_trace_hook *trace;         /* borrowed; NULL: none */
     struct dt_tensor_parallel_scratch scratch; /* with tensor parallelism */
@@ -120,9 +120,10 @@ void dt_model_set_frozen(struct dt_model *model, const float *parameters);
 /* Uploads parameters from a flat arena in host memory. */
 void dt_model_set_parameters(struct dt_model *model, const float *parameters);
 
-/* Rearranges the head's weight, in place, so that each new token reads it as one sequential stream.
- * From now on only decode.h may compute with the model, and its parameters stay as they are. Bits
- * do not change. Does nothing where the engine or the type has no such layout. */
+/* Rearranges the weights of linear maps and of the head, in place, into panels (device.h), which
+ * products of few rows and of many read sequentially. From now on only decode.h may compute with
+ * the model, and its parameters stay as they are. Bits do not change, but of fast products in bf16.
+ * Does nothing where the engine or the type has no such layout. */
 void dt_model_arrange_for_decoding(struct dt_model *model);
 
 /* Call the hooks, if any. */

@@ -157,17 +157,22 @@ static int64_t differences(const struct product *p, const struct dt_tensor *c)
     return differ;
 }
 
-static struct dt_tensor compute(struct product *p, int threads)
+static struct dt_tensor compute_as(struct product *p, int threads, bool canonical)
 {
     struct dt_tensor c = new_matrix(p->to, p->m, p->n);
     struct dt_device *other = open_with(threads);
-    other->canonical = true;
+    other->canonical = canonical;
     if (p->how.bias)
         p->how.bias = &p->bias;
     other->ops->copy(other, &c, &p->before);
     other->ops->matmul(other, &c, p->pairs[0].a, p->pairs[0].b, &p->how);
     dt_device_close(other);
     return c;
+}
+
+static struct dt_tensor compute(struct product *p, int threads)
+{
+    return compute_as(p, threads, true);
 }
 
 static void check(struct product *p, int threads)
@@ -286,26 +291,104 @@ static void views_have_the_bits_of_their_definition(void **state)
         }
 }
 
+/* Product number i of a matrix that is stored in panels. */
+static struct product of_panels(int i)
+{
+    static const int64_t columns[] = {1, 15, 64, 65, 200}, rows[] = {1, 2, 16, 33, 120};
+    struct product p = {.m = 1 + below(rows[i / 5 % 5]), .n = columns[i % 5], .k = below(900)};
+    p.type = i % 3 ? DT_DTYPE_F32 : DT_DTYPE_BF16;
+    p.to = i % 4 ? DT_DTYPE_F32 : p.type;
+    p.how.transpose_b = i % 2;
+    p.how.parts = i % 7 == 0 ? 4 : 1;
+    return p;
+}
+
+/* Stores b in panels, and returns it as it was. */
+static struct dt_tensor store_panels(struct product *p)
+{
+    struct dt_tensor before = copy_of(&p->b[0]);
+    assert_true(dev->ops->store_panels(dev, &p->b[0], !p->how.transpose_b));
+    assert_true(p->b[0].panels && p->b[0].rows == p->n && p->b[0].columns == p->k);
+    return before;
+}
+
 static void panels_of_rows_have_the_bits_of_their_definition(void **state)
 {
     (void)state;
     if (dev->ops->store_panels == NULL)
         skip();
-    static const int64_t columns[] = {1, 15, 64, 65, 200};
-    for (int i = 0; i < 60; i++) {
-        struct product p = {.m = 1 + below(i % 2 ? 18 : 2), .n = columns[i % 5], .k = below(900)};
-        p.type = i % 3 ? DT_DTYPE_F32 : DT_DTYPE_BF16;
-        p.to = DT_DTYPE_F32;
-        p.how.transpose_b = true;
+    for (int i = 0; i < 100; i++) {
+        struct product p = of_panels(i);
+        bool transposed = p.how.transpose_b;
         make(&p);
-        struct dt_tensor rows = copy_of(&p.b[0]);
-        assert_true(dev->ops->store_panels(dev, &p.b[0]));
+        struct dt_tensor before = store_panels(&p);
+        p.how.transpose_b = true;
         struct dt_tensor c = compute(&p, 1 + i % 3);
-        p.pairs[0].b = &rows;
+        p.pairs[0].b = &before;
+        p.how.transpose_b = transposed;
         assert_int_equal(differences(&p, &c), 0);
-        free(c.data), free(rows.data);
+        free(c.data), free(before.data);
         release(&p);
     }
+}
+
+/* The definition of device/cpu/gemm/amx.h. */
+static float by_matrix_instructions(const struct product *p, const struct dt_tensor *b, int64_t i,
+                                    int64_t j)
+{
+    float sum = 0;
+    for (int64_t first = 0; first < p->k; first += 32) {
+        float both[2] = {0, 0};
+        for (int64_t k = first; k < first + 32 && k < p->k; k++)
+            both[k % 2] =
+                fmaf(at(&p->a[0], i, k), element(b, p->how.transpose_b, k, j), both[k % 2]);
+        sum += both[0] + both[1];
+    }
+    return sum;
+}
+
+static int64_t differences_by_matrix_instructions(const struct product *p,
+                                                  const struct dt_tensor *b,
+                                                  const struct dt_tensor *c)
+{
+    int64_t differ = 0;
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            float want = by_matrix_instructions(p, b, i, j), got = at(c, i, j);
+            differ += memcmp(&want, &got, sizeof got) != 0;
+        }
+    return differ;
+}
+
+/* The same for any number of rows: in the order of the matrix instructions, or without them in the
+ * canonical one. */
+static void fast_products_of_panels_have_the_bits_of_one_definition(void **state)
+{
+    (void)state;
+    if (dev->ops->store_panels == NULL)
+        skip();
+    int canonical = 0, matrix = 0, count = 0;
+    for (int i = 0; i < 60; i++) {
+        struct product p = of_panels(i);
+        p.type = DT_DTYPE_BF16;
+        p.to = DT_DTYPE_F32;
+        p.k += 40;
+        bool transposed = p.how.transpose_b;
+        make(&p);
+        struct dt_tensor before = store_panels(&p);
+        p.how.transpose_b = true;
+        struct dt_tensor c = compute_as(&p, 1 + i % 3, false);
+        p.pairs[0].b = &before;
+        p.how.transpose_b = transposed;
+        canonical += differences(&p, &c) == 0;
+        matrix += differences_by_matrix_instructions(&p, &before, &c) == 0;
+        count++;
+        free(c.data), free(before.data);
+        release(&p);
+    }
+    assert_true(canonical == count || matrix == count);
+    print_message("fast products of panels: %s\n",
+                  matrix == count ? "matrix instructions" : "canonical");
 }
 
 /* Or this test would pass with another definition. */
@@ -337,6 +420,7 @@ int main(int argc, char **argv)
         ON_EACH_ISA(parts_may_end_anywhere),
         ON_EACH_ISA(views_have_the_bits_of_their_definition),
         ON_EACH_ISA(panels_of_rows_have_the_bits_of_their_definition),
+        ON_EACH_ISA(fast_products_of_panels_have_the_bits_of_one_definition),
         ON_EACH_ISA(other_chunks_and_missing_terms_are_noticed),
     };
     if (argc > 1)

@@ -63,13 +63,13 @@ static void embeddings_are_read_from_panels(void **state)
         struct dt_tensor tokens = random_matrix_of((enum dt_dtype)type, 131, 19);
         struct dt_tensor want = random_matrix(6, 19), got = random_matrix(6, 19);
         dev->ops->embedding_forward(dev, &want, ids, &tokens, NULL, 6, 0);
-        assert_true(dev->ops->store_panels(dev, &tokens));
+        assert_true(dev->ops->store_panels(dev, &tokens, false));
         dev->ops->embedding_forward(dev, &got, ids, &tokens, NULL, 6, 0);
         assert_same_bits(&got, &want);
         free(tokens.data), free(want.data), free(got.data);
     }
     struct dt_tensor half = random_matrix_of(DT_DTYPE_F16, 70, 5), before = copy_of(&half);
-    assert_false(dev->ops->store_panels(dev, &half)); /* no product of it reads panels */
+    assert_false(dev->ops->store_panels(dev, &half, false)); /* no product of it reads panels */
     assert_memory_equal(half.data, before.data, 70 * 5 * 2);
     free(half.data), free(before.data);
 }

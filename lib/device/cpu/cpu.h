@@ -15,7 +15,7 @@ void dt_cpu_zero(struct dt_device *, struct dt_tensor *);
 void dt_cpu_combine(struct dt_device *, struct dt_tensor *, float, const struct dt_tensor *, float);
 void dt_cpu_matmul(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                    const struct dt_tensor *, const struct dt_matmul *);
-bool dt_cpu_store_panels(struct dt_device *, struct dt_tensor *);
+bool dt_cpu_store_panels(struct dt_device *, struct dt_tensor *, bool columns);
 void dt_cpu_dropout(struct dt_device *, struct dt_tensor *, int64_t, const struct dt_dropout *);
 void dt_cpu_activation_forward(struct dt_device *, struct dt_tensor *, const struct dt_tensor *,
                                enum dt_activation);
@@ -99,6 +99,8 @@ void dt_cpu_no_memory(const char *what) __attribute__((noreturn));
 /* bf16 matrix products, opened on first use by one thread; NULL if this machine does not support
  * them. */
 struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev);
+/* Whether dt_cpu_amx_multiply may be called (gemm/amx.h); asked by one thread. */
+bool dt_cpu_has_amx(struct dt_device *dev);
 
 /* With fewer multiplications, one thread is faster than waking up others. */
 #define DT_CPU_SMALL_WORK 32768

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "device/cpu/bf16.h"
-#include "device/cpu/cpu.h"
+#include "device/cpu/gemm/amx.h"
 
 struct scratch {
     float *data;
@@ -17,6 +17,7 @@ struct state {
     struct scratch *scratch; /* threads + 1: one per thread, then the shared one */
     struct dt_cpu_bf16 *bf16;
     bool bf16_tried; /* dt_cpu_bf16_open was called, and may have returned NULL */
+    bool amx, amx_tried;
 };
 
 void dt_cpu_end(const char *reason, const char *what)
@@ -78,4 +79,13 @@ struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev)
         s->bf16 = dt_cpu_bf16_open(dev->threads);
     s->bf16_tried = true;
     return s->bf16;
+}
+
+bool dt_cpu_has_amx(struct dt_device *dev)
+{
+    struct state *s = dev->state;
+    if (!s->amx_tried)
+        s->amx = dt_cpu_amx_open();
+    s->amx_tried = true;
+    return s->amx;
 }

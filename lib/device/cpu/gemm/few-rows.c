@@ -3,6 +3,7 @@
  * in registers for a chunk of K. One inline function, called with constants, becomes the kernel of
  * each tile shape. */
 #include "device/cpu/gemm/few-rows.h"
+#include "device/cpu/panels.h"
 #include "device/cpu/transpose.h"
 
 #include <omp.h>
@@ -12,12 +13,13 @@
 #else
 #define ROWS 2 /* a multiplication and addition is a call: longer tiles only make more code */
 #endif
-#define MOST_ROWS   6
-#define MOST_DOTS   12 /* rows, where B is transposed */
-#define COLUMN_UNIT BLOCK
-#define BLOCK       DT_PANEL /* columns whose nodes are stacked */
-#define IN_SEQUENCE 3        /* rows, at most, with which B is read sequentially */
-#define BLOCK_OF_1  4096     /* columns, the same of these */
+#define MOST_ROWS      6
+#define MOST_DOTS      12 /* rows, where B is transposed */
+#define MOST_OF_PANELS 16
+#define COLUMN_UNIT    BLOCK
+#define BLOCK          DT_PANEL /* columns whose nodes are stacked */
+#define IN_SEQUENCE    3        /* rows, at most, with which B is read sequentially */
+#define BLOCK_OF_1     4096     /* columns, the same of these */
 #if DT_CPU_VECTOR == 16
 #define VECTORS 4 /* of a tile */
 #else
@@ -36,16 +38,18 @@ struct operands {
     const float *a;
     const void *b;
     int64_t length, a_stride, b_stride;
-    bool transposed; /* B is fp32 then */
-    bool sequential; /* at most IN_SEQUENCE rows, and B is not transposed */
-    bool panel;      /* B is one, whose columns are b_stride apart */
+    bool transposed;           /* B is fp32 then */
+    bool sequential;           /* at most IN_SEQUENCE rows, and B is not transposed */
+    bool panel;                /* B is one, of fp32, whose columns are b_stride apart */
+    struct dt_cpu_panel pairs; /* B is this, of bf16, from column k on */
+    int64_t k;
 };
 
 bool dt_cpu_has_few_rows(const struct dt_cpu_product *p)
 {
     const struct dt_tensor *b = p->first.b;
     if (b->panels)
-        return true;
+        return p->c->rows <= MOST_OF_PANELS;
     return p->c->rows <= (p->how->transpose_b ? MOST_DOTS : MOST_ROWS) && !p->how->transpose_a &&
            b->dtype != DT_DTYPE_F16 && !(p->how->transpose_b && b->dtype != DT_DTYPE_F32);
 }
@@ -109,7 +113,7 @@ DT_CPU_INLINE void chain_tile(const struct operands *o, int64_t j, float *to, in
         for (int v = 0; v < vectors; v++) {
             int64_t at = k * b_stride + j + v * DT_CPU_VECTOR;
             if (panel)
-                __builtin_prefetch((const char *)o->b + at * (bf16 ? 2 : 4) + AHEAD, 0, 2);
+                __builtin_prefetch((const char *)o->b + at * 4 + AHEAD, 0, 2);
             y[v] = load_b(o->b, at, bf16);
         }
         DT_CPU_UNROLL
@@ -119,6 +123,70 @@ DT_CPU_INLINE void chain_tile(const struct operands *o, int64_t j, float *to, in
             for (int v = 0; v < vectors; v++)
                 sums[r][v] = dt_cpu_vector_fma(x, y[v], sums[r][v]);
         }
+    }
+    DT_CPU_UNROLL
+    for (int r = 0; r < rows; r++)
+        DT_CPU_UNROLL
+    for (int v = 0; v < vectors; v++)
+        dt_cpu_vector_store(to + r * BLOCK + j + v * DT_CPU_VECTOR, sums[r][v]);
+}
+
+typedef uint32_t pair_vector __attribute__((vector_size(4 * DT_CPU_VECTOR), aligned(4), may_alias));
+
+/* sums += terms of rows of A and one column k of pairs, or of both columns of k. */
+DT_CPU_INLINE void add_pairs(dt_cpu_vector sums[ROWS][OF_1], const struct operands *o,
+                             const uint16_t *pairs, int64_t k, int rows, int vectors, bool even,
+                             bool odd)
+{
+    pair_vector y[OF_1];
+    DT_CPU_UNROLL
+    for (int v = 0; v < vectors; v++) {
+        const uint16_t *from = pairs + 2 * v * DT_CPU_VECTOR;
+        __builtin_prefetch((const char *)from + AHEAD, 0, 2);
+        y[v] = *(const pair_vector *)(const void *)from;
+    }
+    DT_CPU_UNROLL
+    for (int r = 0; r < rows; r++) {
+        const float *a = o->a + r * o->a_stride + k;
+        DT_CPU_UNROLL
+        for (int v = 0; v < vectors && even; v++)
+            sums[r][v] =
+                dt_cpu_vector_fma(dt_cpu_vector_of(a[0]), (dt_cpu_vector)(y[v] << 16), sums[r][v]);
+        DT_CPU_UNROLL
+        for (int v = 0; v < vectors && odd; v++)
+            sums[r][v] = dt_cpu_vector_fma(dt_cpu_vector_of(a[even]),
+                                           (dt_cpu_vector)(y[v] & 0xffff0000), sums[r][v]);
+    }
+}
+
+/* The same as chain_tile of a panel of pairs. A chunk may begin and end within a pair; the last
+ * column has none if their number is odd. */
+DT_CPU_INLINE void pair_tile(const struct operands *o, int64_t j, float *to, int rows, int vectors)
+{
+    dt_cpu_vector sums[ROWS][OF_1];
+    const uint16_t *at = (const uint16_t *)o->pairs.data + o->k / 2 * 2 * o->pairs.height + 2 * j;
+    int64_t k = 0, step = 2 * o->pairs.height;
+    DT_CPU_UNROLL
+    for (int r = 0; r < rows; r++)
+        DT_CPU_UNROLL
+    for (int v = 0; v < vectors; v++)
+        sums[r][v] = (dt_cpu_vector){0};
+    if (o->k % 2 != 0 && o->length > 0) {
+        add_pairs(sums, o, at, k++, rows, vectors, false, true);
+        at += step;
+    }
+    for (; k + 2 <= o->length; k += 2, at += step)
+        add_pairs(sums, o, at, k, rows, vectors, true, true);
+    if (k < o->length && o->k + k + 1 < o->pairs.length)
+        add_pairs(sums, o, at, k, rows, vectors, true, false);
+    else if (k < o->length)
+        DT_CPU_UNROLL
+    for (int v = 0; v < vectors; v++) {
+        dt_cpu_vector y = load_bf16(at - j + v * DT_CPU_VECTOR);
+        DT_CPU_UNROLL
+        for (int r = 0; r < rows; r++)
+            sums[r][v] =
+                dt_cpu_vector_fma(dt_cpu_vector_of(o->a[r * o->a_stride + k]), y, sums[r][v]);
     }
     DT_CPU_UNROLL
     for (int r = 0; r < rows; r++)
@@ -227,15 +295,30 @@ DT_CPU_INLINE void chain_columns(const struct operands *o, int64_t j, int64_t co
             float sum = 0;
             for (int64_t k = 0; k < o->length; k++) {
                 int64_t at = o->transposed ? i * o->b_stride + k : k * o->b_stride + i;
-                sum = dt_cpu_fmaf(o->a[r * o->a_stride + k], element(o->b, at, bf16), sum);
+                float y = o->pairs.pairs ? dt_cpu_panel_element(&o->pairs, o->k + k, i)
+                                         : element(o->b, at, bf16);
+                sum = dt_cpu_fmaf(o->a[r * o->a_stride + k], y, sum);
             }
             to[r * stride + i] = sum;
         }
 }
 
-DT_CPU_INLINE void chain_rows(const struct operands *o, int64_t columns, float *to, int rows,
-                              bool bf16, bool panel)
+/* How chain_rows reads B. */
+enum layout { LAYOUT_ROWS, LAYOUT_ROWS_BF16, LAYOUT_PANEL, LAYOUT_PAIRS };
+
+DT_CPU_INLINE void chain_vectors(const struct operands *o, int64_t j, float *to, int rows,
+                                 int vectors, enum layout layout)
 {
+    if (layout == LAYOUT_PAIRS)
+        pair_tile(o, j, to, rows, vectors);
+    else
+        chain_tile(o, j, to, rows, vectors, layout == LAYOUT_ROWS_BF16, layout == LAYOUT_PANEL);
+}
+
+DT_CPU_INLINE void chain_rows(const struct operands *o, int64_t columns, float *to, int rows,
+                              enum layout layout)
+{
+    bool panel = layout == LAYOUT_PANEL || layout == LAYOUT_PAIRS;
     int64_t j = 0;
     for (; o->transposed && rows == 1 && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
         dot_row(o, j, to);
@@ -244,40 +327,40 @@ DT_CPU_INLINE void chain_rows(const struct operands *o, int64_t columns, float *
     for (; o->transposed && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
         dot_tile(o, j, to, rows, 1);
     for (; panel && rows == 1 && j + OF_1 * DT_CPU_VECTOR <= columns; j += OF_1 * DT_CPU_VECTOR)
-        chain_tile(o, j, to, rows, OF_1, bf16, panel);
+        chain_vectors(o, j, to, rows, OF_1, layout);
     for (; !o->transposed && j + VECTORS * DT_CPU_VECTOR <= columns; j += VECTORS * DT_CPU_VECTOR)
-        chain_tile(o, j, to, rows, VECTORS, bf16, panel);
+        chain_vectors(o, j, to, rows, VECTORS, layout);
     for (; !o->transposed && j + DT_CPU_VECTOR <= columns; j += DT_CPU_VECTOR)
-        chain_tile(o, j, to, rows, 1, bf16, panel);
-    chain_columns(o, j, columns, to, rows, BLOCK, bf16);
+        chain_vectors(o, j, to, rows, 1, layout);
+    chain_columns(o, j, columns, to, rows, BLOCK, layout == LAYOUT_ROWS_BF16);
 }
 
 /* The chains of a chunk, of all rows. */
 DT_CPU_INLINE void chain_block(const struct operands *all, int64_t columns, float *to, int64_t rows,
-                               bool bf16, bool panel)
+                               enum layout layout)
 {
     struct operands o = *all;
     for (int64_t left = rows; left > 0; left -= ROWS) {
         switch (left < ROWS ? left : ROWS) {
         case 1:
-            chain_rows(&o, columns, to, 1, bf16, panel);
+            chain_rows(&o, columns, to, 1, layout);
             break;
 #if ROWS > 2
         case 2:
-            chain_rows(&o, columns, to, 2, bf16, panel);
+            chain_rows(&o, columns, to, 2, layout);
             break;
         case 3:
-            chain_rows(&o, columns, to, 3, bf16, panel);
+            chain_rows(&o, columns, to, 3, layout);
             break;
         case 4:
-            chain_rows(&o, columns, to, 4, bf16, panel);
+            chain_rows(&o, columns, to, 4, layout);
             break;
         case 5:
-            chain_rows(&o, columns, to, 5, bf16, panel);
+            chain_rows(&o, columns, to, 5, layout);
             break;
 #endif
         default:
-            chain_rows(&o, columns, to, ROWS, bf16, panel);
+            chain_rows(&o, columns, to, ROWS, layout);
         }
         o.a += ROWS * o.a_stride;
         to += ROWS * BLOCK;
@@ -340,19 +423,19 @@ DT_CPU_INLINE void chain_in_sequence(const struct operands *o, int64_t columns, 
 static void chain(const struct operands *o, int64_t columns, float *to, int64_t rows, bool bf16)
 {
     if (o->transposed)
-        chain_block(o, columns, to, rows, false, false);
-    else if (o->panel && bf16)
-        chain_block(o, columns, to, rows, true, true);
+        chain_block(o, columns, to, rows, LAYOUT_ROWS);
+    else if (o->pairs.pairs)
+        chain_block(o, columns, to, rows, LAYOUT_PAIRS);
     else if (o->panel)
-        chain_block(o, columns, to, rows, false, true);
+        chain_block(o, columns, to, rows, LAYOUT_PANEL);
     else if (o->sequential && bf16)
         chain_in_sequence(o, columns, to, rows, true);
     else if (o->sequential)
         chain_in_sequence(o, columns, to, rows, false);
     else if (bf16)
-        chain_block(o, columns, to, rows, true, false);
+        chain_block(o, columns, to, rows, LAYOUT_ROWS_BF16);
     else
-        chain_block(o, columns, to, rows, false, false);
+        chain_block(o, columns, to, rows, LAYOUT_ROWS);
 }
 
 /* left += right */
@@ -376,8 +459,11 @@ static struct operands operands_of(const struct dt_cpu_product *p, const float *
                          .transposed = p->how->transpose_b && !f.b->panels,
                          .sequential = reads_sequentially(p),
                          .panel = f.b->panels,
-                         .b_stride = f.b->panels ? area->columns : f.b->stride};
-    if (f.b->panels)
+                         .b_stride = f.b->panels ? area->columns : f.b->stride,
+                         .k = chunk->k};
+    if (f.b->panels && f.b->dtype == DT_DTYPE_BF16)
+        o.pairs = dt_cpu_panel_of(f.b, area->column);
+    else if (f.b->panels)
         o.b = dt_cpu_at(f.b, area->column, chunk->k * area->columns);
     else
         o.b = o.transposed ? dt_cpu_at(f.b, area->column, chunk->k)

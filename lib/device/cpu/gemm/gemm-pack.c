@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Packs operands for the tiles of a product, as fp32. */
 #include "device/cpu/gemm/gemm.h"
+#include "device/cpu/panels.h"
 #include "device/cpu/transpose.h"
 
 #define ROWS    DT_CPU_GEMM_ROWS
@@ -103,12 +104,58 @@ static void pack_transposed(const struct dt_tensor *b, int64_t row, int64_t rows
             to[i * COLUMNS + j] = from[j * stride + i];
 }
 
+/* Rows of a panel of B that are whole vectors, of an even number of columns of bf16. */
+static void copy_vectors(const struct dt_cpu_panel *from, int64_t row, int64_t rows, int64_t k,
+                         int64_t length, float *to)
+{
+    typedef uint32_t pairs __attribute__((vector_size(4 * SIDE), aligned(2), may_alias));
+    if (!from->pairs) {
+        const float *at = (const float *)from->data + k * from->height + row;
+        for (int64_t i = 0; i < length; i++)
+            for (int64_t j = 0; j < rows; j += SIDE)
+                dt_cpu_vector_store(to + i * COLUMNS + j,
+                                    dt_cpu_vector_load(at + i * from->height + j));
+        return;
+    }
+    const uint16_t *at = (const uint16_t *)from->data + k * from->height + 2 * row;
+    for (int64_t i = 0; i < length; i += 2)
+        for (int64_t j = 0; j < rows; j += SIDE) {
+            pairs both = *(const pairs *)(const void *)(at + i * from->height + 2 * j);
+            dt_cpu_vector_store(to + i * COLUMNS + j, (dt_cpu_vector)(both << 16));
+            dt_cpu_vector_store(to + (i + 1) * COLUMNS + j, (dt_cpu_vector)(both & 0xffff0000));
+        }
+}
+
+/* Rows row .. + rows of B, COLUMNS or fewer, from its panels; missing ones become 0. */
+static void pack_from_panel(const struct dt_tensor *b, int64_t row, int64_t rows, int64_t k,
+                            int64_t length, float *to)
+{
+    struct dt_cpu_panel panel = dt_cpu_panel_of(b, row);
+    int64_t whole = rows / SIDE * SIDE, i = 0, own = row % DT_PANEL;
+    if (!panel.pairs) {
+        i = length;
+        copy_vectors(&panel, own, whole, k, length, to);
+    } else if (k % 2 == 0) {
+        i = length / 2 * 2;
+        copy_vectors(&panel, own, whole, k, i, to);
+    }
+    for (int64_t l = 0; l < length; l++)
+        for (int64_t j = l < i ? whole : 0; j < COLUMNS; j++)
+            to[l * COLUMNS + j] = j < rows ? dt_cpu_panel_element(&panel, k + l, own + j) : 0;
+}
+
 void dt_cpu_pack_b(const struct dt_cpu_product *p, const struct dt_cpu_group *g, int64_t column,
                    int64_t columns, float *to, int64_t b_panel, float *scratch)
 {
     for (const struct dt_cpu_chunk *chunk = g->chunks; chunk < g->chunks + g->count; chunk++) {
         const struct dt_tensor *b = dt_cpu_pair(p, chunk->pair).b;
-        if (!p->how->transpose_b)
+        if (b->panels)
+            for (int64_t j = 0; j < columns; j += COLUMNS) {
+                int64_t rows = columns - j < COLUMNS ? columns - j : COLUMNS;
+                pack_from_panel(b, column + j, rows, chunk->k, chunk->length,
+                                to + j / COLUMNS * b_panel);
+            }
+        else if (!p->how->transpose_b)
             pack_panels(b, chunk->k, chunk->length, column, columns, to, b_panel, COLUMNS);
         else
             for (int64_t j = 0; j < (columns + COLUMNS - 1) / COLUMNS * COLUMNS; j += SIDE) {
