@@ -246,6 +246,16 @@ static int print_streams(struct dt_model *m, int streams, double read_speed, str
     return 0;
 }
 
+/* Random weights as small as those of a model, in a moment. */
+static int fill_weights(struct dt_model *m, struct dt_error *err)
+{
+    struct dt_tensor all = dt_matrix(m->parameters, 1, m->table.elements);
+    DT_TRY(dt_device_fill(m->device, &all, 1, err));
+    m->device->ops->combine(m->device, &all, 0, &all, 0.02f);
+    dt_model_refresh(m);
+    return 0;
+}
+
 static int print_decoding(struct dt_device *dev, const struct dt_settings *settings,
                           struct dt_error *err)
 {
@@ -258,9 +268,10 @@ static int print_decoding(struct dt_device *dev, const struct dt_settings *setti
         printf("reading memory    %.1f GB/s\n", read_speed * 1e-9);
     DT_TRY(
         dt_model_new(&m, dev, &settings->model, (enum dt_dtype)settings->training.precision, err));
-    dt_model_initialize(m, 1);
-    dt_model_arrange_for_decoding(m);
-    int rc = print_streams(m, 1, read_speed, err);
+    int rc = fill_weights(m, err);
+    if (rc == 0)
+        dt_model_arrange_for_decoding(m);
+    rc = rc < 0 ? rc : print_streams(m, 1, read_speed, err);
     rc = rc < 0 ? rc : print_streams(m, 16, read_speed, err);
     dt_model_free(m);
     return rc;

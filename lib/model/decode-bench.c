@@ -79,7 +79,7 @@ int dt_decode_bench(struct dt_model *m, int sequences, int64_t past, int steps,
     dt_rng_init(&rng, 1);
     for (size_t i = 0; i < room; i++)
         ids[i] = dt_rng_below(&rng, (uint32_t)m->config.vocab_size);
-    double prefill_s = time_prefill(d, ids, prompt, logits, times, steps < 5 ? steps : 5);
+    double prefill_s = time_prefill(d, ids, prompt, logits, times, steps < 3 ? steps : 3);
     for (int i = 0; i < sequences; i++) {
         slots[i] = i;
         dt_decoder_feed(d, i, ids, past, logits);

@@ -16,7 +16,7 @@ struct dt_decode_speed {
 #define DT_DECODE_PROMPT 512
 
 /* Decodes steps tokens of each sequence after a prompt of past tokens, and measures prefill: the
- * median of as many runs as steps, but no more than 5. */
+ * median of as many runs as steps, but no more than 3. */
 int dt_decode_bench(struct dt_model *model, int sequences, int64_t past, int steps,
                     struct dt_decode_speed *speed, struct dt_error *err) DT_MUST_CHECK;
 

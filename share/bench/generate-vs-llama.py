@@ -101,7 +101,7 @@ def time_llama(path, threads, steps):
         return time.perf_counter() - start
 
     prefill = []
-    for _ in range(min(steps, 5)):
+    for _ in range(min(steps, 3)):
         lib.llama_memory_clear(memory, True)
         prefill.append(timed(PROMPT))
     lib.llama_memory_clear(memory, True)

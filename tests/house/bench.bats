@@ -18,7 +18,7 @@ scripts() { find "$ROOT/share/bench" -type f -perm -u+x -printf '%f\n' | sort; }
 }
 
 @test "a script whose package is missing says so in one line" {
-    for call in extract-vs-datatrove.py loss-error.py score-vs-transformers.py step-vs-transformers.py tokenize-kinds.py; do
+    for call in extract-vs-datatrove.py generate-vs-llama.py loss-error.py score-vs-transformers.py step-vs-transformers.py tokenize-kinds.py; do
         run env -u PYTHONPATH TESTDATA="$T" python3 -S "$ROOT/share/bench/$call"
         [ "$status" -eq 1 ]
         [[ ${lines[-1]} == "$call: this Python has no "*": "*" -m pip install "* ]] || { echo "$output"; return 1; }

@@ -40,7 +40,7 @@ setup() {
             --set model.num_heads=4 --set model.vocab_size=500 --set training.precision=$precision decode
         [ "$status" -eq 0 ]
         for part in '"read_gb_per_second":[0-9]' '"streams_1":\{"tokens_per_second":[0-9]' \
-            '"streams_16":\{' '"fastest_read_share":[0-9]'; do
+            '"streams_16":\{' '"prefill_tokens_per_second":[0-9]' '"fastest_read_share":[0-9]'; do
             [[ "$output" =~ $part ]]
         done
     done
