@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/program.h"
+#include "base/stop.h"
 #include "chat/chat.h"
 #include "comm/launch.h"
 #include "eval/generation.h"
@@ -32,14 +33,15 @@ static struct {
     int precision;
     int arithmetic; /* enum dt_arithmetic */
     struct dt_string_list stops;
-    long seed, samples, threads;
+    long seed, samples, threads, logprobs;
     struct dt_generation how;
-    bool no_eot, chat;
+    bool no_eot, chat, json;
 } opt = {.prompt = "",
          .device = "cpu",
          .output = "-",
          .seed = 1,
          .samples = 1,
+         .logprobs = -1,
          .how = {.sampling = {.temperature = 1, .top_p = 1},
                  .repetition_penalty = 1,
                  .tokens = 256,
@@ -58,6 +60,10 @@ static const struct dt_option options[] = {
      "continue TEXT (default: start a document)", .without = "prompts"},
     {"prompts", 0, DT_OPTION_STRING, &opt.prompts, "FILE",
      "continue the prompts in FILE (JSON Lines), and write JSON Lines", .reads = true},
+    {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "write JSON Lines, also with --prompt"},
+    {"logprobs", 0, DT_OPTION_INT, &opt.logprobs, "N",
+     "write log-probabilities of the new tokens, and of the N most probable ones", .min = 0,
+     .max = 100},
     {"chat", 0, DT_OPTION_FLAG, &opt.chat, NULL,
      "answer conversations: of --prompts, of --prompt, or line by line", .without = "no-eot"},
     {"system", 0, DT_OPTION_STRING, &opt.system, "TEXT", "with --chat, begin with a system message",
@@ -109,6 +115,12 @@ static const struct dt_option options[] = {
 static const struct dt_command command = {"dt-generate", "continue a prompt with a model", "",
                                           options};
 
+/* Whether messages of a user are read, line by line. */
+static bool converses(void)
+{
+    return opt.chat && !opt.prompts && !dt_option_is_given(&command, "prompt");
+}
+
 struct generation {
     struct dt_model *model;
     struct dt_tokenizer *tokenizer;
@@ -148,7 +160,8 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
     opt.how.frame = &g->frame;
     opt.how.stops = opt.stops.items;
     opt.how.stop_count = opt.stops.count;
-    if (opt.prompts == NULL)
+    opt.how.probabilities = (int)opt.logprobs + 1;
+    if (opt.prompts == NULL && !opt.json)
         opt.how.slots = 1;
     dt_model_arrange_for_decoding(g->model);
     DT_TRY(dt_generator_new(&g->generator, g->model, g->tokenizer, &opt.how, err));
@@ -197,12 +210,28 @@ static int continue_prompt(struct generation *g, long sample, struct dt_error *e
 
 /* --- many prompts, as JSON Lines --------------------------------------------------------------*/
 
-#define READ_AHEAD 256 /* prompts per write of results */
+#define READ_AHEAD 256 /* prompts that are read before the first of them is answered */
+#define READ_SIZE  ((size_t)64 << 10)
 
 struct job {
     struct json_object *line;      /* owned */
     char *place;                   /* FILE:LINE, owned */
     struct dt_continuation *items; /* [samples] */
+    long begun, ended;             /* samples */
+};
+
+/* Prompts that are read as they come, and answered in their order. */
+struct stream {
+    struct generation *g;
+    struct dt_input *in; /* NULL: the bytes of --prompt alone */
+    struct dt_buffer bytes;
+    size_t at, searched; /* of the next line in bytes; where its end was not found yet */
+    bool ended;
+    uint64_t lines, prompts;
+    struct job jobs[READ_AHEAD]; /* a ring */
+    size_t first, count;
+    int failed;            /* status of a line that could not be read, or 0 */
+    struct dt_error error; /* of that line, told after the answers to those before it */
 };
 
 static int read_prompt(const struct job *job, struct dt_buffer *prompt, struct dt_error *err)
@@ -255,12 +284,44 @@ static void release_job(struct job *job)
     *job = (struct job){0};
 }
 
+static void add_token(const struct generation *g, const struct dt_token_probability *token,
+                      struct dt_buffer *text)
+{
+    struct dt_buffer bytes = DT_BUFFER_EMPTY;
+    dt_tokenizer_add_token_text(g->tokenizer, token->id, &bytes);
+    dt_buffer_add_string(text, "{\"token\":");
+    dt_json_add_string(text, bytes.data ? bytes.data : "", bytes.size);
+    dt_buffer_printf(text, ",\"id\":%u", token->id);
+    dt_json_add_real(text, "logprob", token->log_probability, 9);
+    dt_buffer_release(&bytes);
+}
+
+static void add_logprobs(const struct generation *g, const struct dt_continuation *item,
+                         struct dt_buffer *text)
+{
+    size_t each = (size_t)opt.how.probabilities;
+    dt_buffer_add_string(text, ",\"logprobs\":[");
+    for (size_t i = 0; i < item->probability_count; i += each) {
+        dt_buffer_add_string(text, i > 0 ? "," : "");
+        add_token(g, &item->probabilities[i], text);
+        dt_buffer_add_string(text, each > 1 ? ",\"top_logprobs\":[" : "");
+        for (size_t best = 1; best < each; best++) {
+            dt_buffer_add_string(text, best > 1 ? "," : "");
+            add_token(g, &item->probabilities[i + best], text);
+            dt_buffer_add_char(text, '}');
+        }
+        dt_buffer_add_string(text, each > 1 ? "]}" : "}");
+    }
+    dt_buffer_add_char(text, ']');
+}
+
 /* Writes the input line with the result's members added. */
 static int write_item(struct generation *g, struct job *job, const struct dt_continuation *item,
                       long sample, struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY, valid = DT_BUFFER_EMPTY;
-    static const char *const added[] = {"text", "sample", "tokens", "finish", "log_probability"};
+    static const char *const added[] = {"text",   "sample",          "tokens",
+                                        "finish", "log_probability", "logprobs"};
     for (size_t i = 0; i < sizeof added / sizeof *added; i++)
         json_object_object_del(job->line, added[i]);
     dt_json_add_value(&text, job->line, DT_JSON_COMPACT);
@@ -273,6 +334,8 @@ static int write_item(struct generation *g, struct job *job, const struct dt_con
                      dt_generation_finish_names[item->finish]);
     if (opt.how.beams > 1)
         dt_json_add_real(&text, "log_probability", item->log_probability, 9);
+    if (opt.logprobs >= 0)
+        add_logprobs(g, item, &text);
     dt_buffer_add_string(&text, "}\n");
     dt_utf8_repair(text.data, text.size, &valid); /* text may end inside a UTF-8 sequence */
     int rc = dt_output_write(&g->out, valid.data, valid.size, err);
@@ -281,74 +344,158 @@ static int write_item(struct generation *g, struct job *job, const struct dt_con
     return rc;
 }
 
-/* Generates all samples of all jobs; writes the results in the order of the prompts. */
-static int run_jobs(struct generation *g, struct job *jobs, size_t count, struct dt_error *err)
-{
-    size_t samples = (size_t)opt.samples;
-    struct dt_continuation *all = dt_alloc(count * samples + 1, sizeof *all);
-    for (size_t i = 0; i < count; i++)
-        memcpy(all + i * samples, jobs[i].items, samples * sizeof *all);
-    int rc = dt_generation_run(g->generator, all, count * samples, NULL, NULL, err);
-    for (size_t i = 0; i < count; i++)
-        memcpy(jobs[i].items, all + i * samples, samples * sizeof *all);
-    free(all);
-    for (size_t i = 0; i < count; i++)
-        for (size_t s = 0; rc == 0 && s < samples; s++)
-            rc = write_item(g, &jobs[i], &jobs[i].items[s], (long)s, err);
-    return rc < 0 ? rc : dt_output_flush(&g->out, err);
-}
-
 static bool is_blank(const struct dt_buffer *line)
 {
     return line->size == 0 || strspn(line->data, " \t\r\n") == line->size;
 }
 
-/* Lines and prompts read so far. */
-struct progress {
-    uint64_t lines, prompts;
-};
+/* Takes the next line out of the bytes that were read. */
+static bool take_line(struct stream *s, struct dt_buffer *line)
+{
+    size_t left = s->bytes.size - s->at, new = s->bytes.size - s->searched;
+    const char *from = s->bytes.data + s->at;
+    const char *end = new > 0 ? memchr(s->bytes.data + s->searched, '\n', new) : NULL;
+    s->searched = s->bytes.size;
+    if (end == NULL && (!s->ended || left == 0))
+        return false;
+    size_t size = end ? (size_t)(end - from) : left;
+    line->size = 0;
+    dt_buffer_append(line, from, size);
+    s->at += end ? size + 1 : size;
+    s->searched = s->at;
+    s->lines++;
+    return true;
+}
 
-/* Reads up to READ_AHEAD jobs; *count is 0 at the end. Blank lines are skipped. */
-static int read_jobs(struct generation *g, struct dt_input *in, struct job *jobs, size_t *count,
-                     struct progress *read, struct dt_error *err)
+static int read_bytes(struct stream *s, struct dt_error *err)
+{
+    char bytes[READ_SIZE];
+    size_t size;
+    if (s->bytes.size - s->at > DT_INPUT_LINE)
+        return dt_fail(err, DT_EFORMAT, "%s:%llu: is longer than %zu bytes", dt_input_name(s->in),
+                       (unsigned long long)s->lines + 1, DT_INPUT_LINE);
+    DT_TRY(dt_input_read(s->in, bytes, sizeof bytes, &size, err));
+    s->ended = size == 0;
+    if (s->at > 0) {
+        memmove(s->bytes.data, s->bytes.data + s->at, s->bytes.size - s->at);
+        s->bytes.size -= s->at;
+        s->searched -= s->at;
+        s->at = 0;
+    }
+    dt_buffer_append(&s->bytes, bytes, size);
+    return 0;
+}
+
+/* *found: whether there is a line that is not blank; without wait only of what has come. */
+static int next_line(struct stream *s, bool wait, struct dt_buffer *line, bool *found,
+                     struct dt_error *err)
+{
+    for (;;) {
+        while ((*found = take_line(s, line)))
+            if (!is_blank(line))
+                return 0;
+        if (s->ended || (!wait && !dt_input_is_ready(s->in)))
+            return 0;
+        DT_TRY(read_bytes(s, err));
+    }
+}
+
+static int add_job(struct stream *s, const struct dt_buffer *line, struct dt_error *err)
+{
+    struct job *job = &s->jobs[(s->first + s->count) % READ_AHEAD];
+    *job = (struct job){
+        .place = s->in ? dt_asprintf("%s:%llu", dt_input_name(s->in), (unsigned long long)s->lines)
+                       : dt_asprintf("the prompt")};
+    int rc = read_job(s->g, job, line, s->prompts, err);
+    if (rc < 0) {
+        release_job(job);
+        return rc;
+    }
+    s->prompts++;
+    s->count++;
+    return 0;
+}
+
+/* Reads a prompt, unless as many are waiting as may be. */
+static int read_ahead(struct stream *s, bool wait, struct dt_error *err)
 {
     struct dt_buffer line = DT_BUFFER_EMPTY;
-    bool found = true;
-    int rc = 0;
-    *count = 0;
-    while (rc == 0 && *count < READ_AHEAD) {
-        rc = dt_input_read_until(in, '\n', &line, &found, err);
-        if (rc < 0 || (!found && line.size == 0))
-            break;
-        read->lines++;
-        if (is_blank(&line))
-            continue;
-        struct job *job = &jobs[(*count)++];
-        job->place = dt_asprintf("%s:%llu", dt_input_name(in), (unsigned long long)read->lines);
-        rc = read_job(g, job, &line, read->prompts++, err);
+    bool found = false;
+    if (s->failed == 0 && s->count < READ_AHEAD) {
+        int rc = next_line(s, wait, &line, &found, &s->error);
+        s->failed = rc == 0 && found ? add_job(s, &line, &s->error) : rc;
     }
     dt_buffer_release(&line);
+    if (s->failed < 0 && wait)
+        *err = s->error;
+    return wait ? s->failed : 0;
+}
+
+static struct job *newest_job(struct stream *s)
+{
+    return s->count > 0 ? &s->jobs[(s->first + s->count - 1) % READ_AHEAD] : NULL;
+}
+
+static int next_prompt(void *context, bool wait, struct dt_continuation **item,
+                       struct dt_error *err)
+{
+    struct stream *s = context;
+    struct job *job = newest_job(s);
+    if (job == NULL || job->begun == opt.samples) {
+        DT_TRY(read_ahead(s, wait, err));
+        job = newest_job(s);
+    }
+    *item = job && job->begun < opt.samples ? &job->items[job->begun++] : NULL;
+    return 0;
+}
+
+/* Writes the answers to the first prompts that are complete. */
+static int write_answers(void *context, struct dt_continuation *item, struct dt_error *err)
+{
+    struct stream *s = context;
+    for (size_t i = 0; i < s->count; i++) {
+        struct job *job = &s->jobs[(s->first + i) % READ_AHEAD];
+        job->ended += item >= job->items && item < job->items + opt.samples;
+    }
+    while (s->count > 0 && s->jobs[s->first].ended == opt.samples) {
+        struct job *job = &s->jobs[s->first];
+        for (long i = 0; i < opt.samples; i++)
+            DT_TRY(write_item(s->g, job, &job->items[i], i, err));
+        release_job(job);
+        s->first = (s->first + 1) % READ_AHEAD;
+        s->count--;
+        if (strcmp(opt.output, "-") == 0)
+            DT_TRY(dt_output_flush(&s->g->out, err));
+    }
+    return 0;
+}
+
+/* Answers the prompts of a stream, and releases it. */
+static int serve(struct stream *s, struct dt_error *err)
+{
+    const struct dt_generation_feed feed = {
+        .context = s, .next = next_prompt, .finish = write_answers};
+    int rc = dt_generation_serve(s->g->generator, &feed, err);
+    if (rc == 0 && s->prompts == 0)
+        rc = dt_fail(err, DT_EFORMAT, "%s: contains no prompt", dt_input_name(s->in));
+    for (; s->count > 0; s->count--)
+        release_job(newest_job(s));
+    dt_input_close(s->in);
+    dt_buffer_release(&s->bytes);
+    free(s);
     return rc;
 }
 
 static int continue_file(struct generation *g, struct dt_error *err)
 {
-    struct dt_input *in;
-    struct job *jobs = dt_alloc(READ_AHEAD, sizeof *jobs);
-    struct progress done = {0, 0};
-    size_t count = 1;
-    int rc = dt_input_open(&in, opt.prompts, err);
-    while (rc == 0 && count > 0) {
-        rc = read_jobs(g, in, jobs, &count, &done, err);
-        rc = rc < 0 || count == 0 ? rc : run_jobs(g, jobs, count, err);
-        for (size_t i = 0; i < count; i++)
-            release_job(&jobs[i]);
+    struct stream *s = dt_alloc(1, sizeof *s);
+    s->g = g;
+    int rc = dt_input_open(&s->in, opt.prompts, err);
+    if (rc < 0) {
+        free(s);
+        return rc;
     }
-    if (rc == 0 && done.prompts == 0)
-        rc = dt_fail(err, DT_EFORMAT, "%s: contains no prompt", dt_input_name(in));
-    dt_input_close(in);
-    free(jobs);
-    return rc;
+    return serve(s, err);
 }
 
 /* --- a conversation in a terminal -------------------------------------------------------------*/
@@ -410,6 +557,21 @@ static int answer_prompt(struct generation *g, struct dt_error *err)
     return rc;
 }
 
+/* The same; SIGINT ends the answer, which then is as far as it is written. Between answers it ends
+ * the program. */
+static int answer_until_interrupt(struct generation *g, struct json_object *record, uint64_t sample,
+                                  struct dt_error *err)
+{
+    const volatile sig_atomic_t *stop = opt.how.interrupt;
+    dt_stop_attend(true);
+    int rc = answer(g, record, sample, err);
+    if (stop && *stop != 0 && *stop != SIGINT)
+        dt_stop_now(*stop);
+    dt_stop_forget();
+    dt_stop_attend(false);
+    return rc;
+}
+
 /* A line of the standard input is a message; the conversation goes on until it ends. */
 static int converse(struct generation *g, struct dt_error *err)
 {
@@ -425,7 +587,7 @@ static int converse(struct generation *g, struct dt_error *err)
         if (rc < 0 || is_blank(&line))
             continue;
         add_message(json_object_object_get(record, "messages"), "user", line.data, line.size);
-        rc = answer(g, record, turn, err);
+        rc = answer_until_interrupt(g, record, turn, err);
     }
     dt_buffer_release(&line);
     json_object_put(record);
@@ -433,20 +595,40 @@ static int converse(struct generation *g, struct dt_error *err)
     return rc;
 }
 
+/* --prompt as a record, whose answer is one. */
+static int continue_record(struct generation *g, struct dt_error *err)
+{
+    struct stream *s = dt_alloc(1, sizeof *s);
+    struct json_object *record = opt.chat ? new_conversation() : dt_json_new_object();
+    s->g = g;
+    s->ended = true;
+    if (opt.chat)
+        add_message(json_object_object_get(record, "messages"), "user", opt.prompt,
+                    strlen(opt.prompt));
+    else
+        dt_json_object_add(record, "prompt", dt_json_new_string(opt.prompt));
+    dt_json_add_value(&s->bytes, record, DT_JSON_COMPACT);
+    json_object_put(record);
+    return serve(s, err);
+}
+
 static int chat(struct generation *g, struct dt_error *err)
 {
-    return dt_option_is_given(&command, "prompt") ? answer_prompt(g, err) : converse(g, err);
+    return converses() ? converse(g, err) : answer_prompt(g, err);
 }
 
 static int generate(struct dt_device *dev, struct dt_error *err)
 {
     struct generation g = {0};
     int rc = load(&g, dev, err);
+    bool text = !opt.prompts && !opt.chat && !opt.json;
     if (rc == 0 && opt.prompts)
         rc = continue_file(&g, err);
+    else if (rc == 0 && opt.json)
+        rc = continue_record(&g, err);
     else if (rc == 0 && opt.chat)
         rc = chat(&g, err);
-    for (long sample = 0; rc == 0 && !opt.prompts && !opt.chat && sample < opt.samples; sample++)
+    for (long sample = 0; rc == 0 && text && sample < opt.samples; sample++)
         rc = continue_prompt(&g, sample, err);
     rc = rc < 0 ? rc : dt_output_commit(&g.out, err);
     dt_output_abandon(&g.out);
@@ -478,10 +660,17 @@ static void check_options(void)
         check_sampling("--temperature 0, which takes the most probable token");
     if (opt.how.beams == 1 && dt_option_is_given(&command, "length-penalty"))
         dt_program_usage("--length-penalty has no effect with --beams 1");
-    if (opt.chat && opt.samples > 1 && !opt.prompts && !dt_option_is_given(&command, "prompt"))
+    if (opt.samples > 1 && converses())
         dt_program_usage("--samples needs --prompt or --prompts: a conversation has one answer");
     if (opt.system && opt.prompts)
         dt_program_usage("--system has no effect with --prompts: give a message of that role");
+    if (opt.json && converses())
+        dt_program_usage("--json needs --prompt or --prompts: a conversation is text");
+    if (opt.logprobs >= 0 && !opt.json && !opt.prompts)
+        dt_program_usage("--logprobs needs --json or --prompts: they are members of records");
+    if (opt.logprobs >= 0 && opt.how.beams > 1)
+        dt_program_usage("--logprobs has no effect with --beams above 1, which writes the "
+                         "log_probability of the whole");
     for (int i = 0; i < opt.stops.count; i++)
         if (*opt.stops.items[i] == 0)
             dt_program_usage("--stop must not be empty");
@@ -496,6 +685,10 @@ int main(int argc, char **argv)
     if (first != argc)
         dt_program_usage("dt-generate takes no operand: '%s'", argv[first]);
     check_options();
+    if (converses() && strcmp(opt.output, "-") == 0) {
+        opt.how.interrupt = dt_stop_watch();
+        dt_stop_attend(false);
+    }
     if (dt_launch_check_alone(DT_LAUNCH_ONCE, &err) < 0 ||
         dt_device_open(&dev, opt.device, (int)opt.threads, &err) < 0)
         return dt_program_report(&err);

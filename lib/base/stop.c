@@ -52,6 +52,11 @@ void dt_stop_attend(bool attended)
         dt_stop_now(stop);
 }
 
+void dt_stop_forget(void)
+{
+    stop = 0;
+}
+
 void dt_stop_now(int number)
 {
     sigset_t one;

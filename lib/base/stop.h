@@ -27,6 +27,9 @@ const volatile sig_atomic_t *dt_stop_watch(void);
  * before this call. */
 void dt_stop_attend(bool attended);
 
+/* The first signal has been obeyed: the next one is the first again. */
+void dt_stop_forget(void);
+
 /* Ends the program by the signal's default action, so that the parent sees the signal. */
 void dt_stop_now(int number) __attribute__((noreturn));
 

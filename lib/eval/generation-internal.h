@@ -14,8 +14,11 @@ struct dt_generator {
     int64_t capacity;
     struct dt_decoder *decoder;
     struct dt_sampler *sampler;
-    float *logits; /* [slots][vocabulary] */
-    bool *seen;    /* [vocabulary]: token occurs, while logits are penalized */
+    float *logits;    /* [slots][vocabulary] */
+    bool *seen;       /* [vocabulary]: token occurs, while logits are penalized */
+    float *unchanged; /* [vocabulary]: logits before that, with how.probabilities */
+    int64_t slots;
+    struct dt_ids *held; /* [slots]: tokens in the KV cache; not in beam search */
 };
 
 /* Appends the bytes of a token. */

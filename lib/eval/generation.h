@@ -9,9 +9,15 @@
  *     DT_TRY(dt_generation_run(g, items, 2, NULL, NULL, err));
  *     use(&items[0].text);
  *     dt_continuation_release(&items[0]);
+ *
+ * Prompts that come one by one are served by dt_generation_serve(). What the KV cache of a slot
+ * holds of a new prompt (the conversation so far, or an instruction that several prompts begin
+ * with) is not computed again; bits do not change.
  */
 #ifndef DT_EVAL_GENERATION_H
 #define DT_EVAL_GENERATION_H
+
+#include <signal.h>
 
 #include "eval/text-frame.h"
 #include "model/model.h"
@@ -28,11 +34,22 @@ struct dt_generation {
     const struct dt_text_frame *frame; /* whose tokens end a continuation, excluded from it */
     const char *const *stops;          /* strings that end a continuation, excluded from it */
     int stop_count;
+    /* Log-probabilities that are kept of each new token: its own, and those of the most probable
+     * ones, probabilities - 1 of them; 0: none. Not in beam search. */
+    int probabilities;
+    const volatile sig_atomic_t *interrupt; /* not 0: continuations end; NULL: never */
 };
 
-enum dt_finish { DT_FINISH_LENGTH, DT_FINISH_END, DT_FINISH_STOP };
-/* "length", "end" (end of text), "stop" (a stop string). */
+enum dt_finish { DT_FINISH_LENGTH, DT_FINISH_END, DT_FINISH_STOP, DT_FINISH_INTERRUPT };
+/* "length", "end" (end of text), "stop" (a stop string), "interrupt". */
 extern const char *const dt_generation_finish_names[];
+
+/* The natural logarithm of the probability that the model gives a token: before the repetition
+ * penalty, temperature and filters. */
+struct dt_token_probability {
+    uint32_t id;
+    double log_probability;
+};
 
 struct dt_continuation {
     struct dt_ids ids; /* the prompt, at least one token; new ids are appended */
@@ -42,6 +59,10 @@ struct dt_continuation {
     struct dt_buffer text;  /* the new text */
     double log_probability; /* of the new tokens and the end; beam search only */
     enum dt_finish finish;
+    /* Of each new token that gave text before the stop string: its own, then those of the most
+     * probable ones, most probable first (of equal ones the lowest id). */
+    struct dt_token_probability *probabilities;
+    size_t probability_count; /* of all tokens together */
 };
 
 struct dt_generator;
@@ -55,6 +76,23 @@ typedef int dt_text_sink(void *context, const char *text, size_t size, struct dt
  * prompt; may be NULL. DT_EFORMAT, naming prompt and token, if a logit is not finite. */
 int dt_generation_run(struct dt_generator *generator, struct dt_continuation *items, size_t count,
                       dt_text_sink *sink, void *context, struct dt_error *err) DT_MUST_CHECK;
+
+/* Where prompts come from, and their continuations go. Failures end generation. */
+struct dt_generation_feed {
+    void *context;
+    /* Sets *item to the next prompt, which stays in place until finish, or to NULL if there is none
+     * yet. wait: no other prompt is being continued; then NULL means that none will come. */
+    int (*next)(void *context, bool wait, struct dt_continuation **item, struct dt_error *err);
+    /* Text of a prompt as it becomes final; or NULL. */
+    int (*text)(void *context, struct dt_continuation *item, const char *text, size_t size,
+                struct dt_error *err);
+    /* In the order in which continuations end; or NULL. */
+    int (*finish)(void *context, struct dt_continuation *item, struct dt_error *err);
+};
+/* As dt_generation_run(), until no prompt will come. A prompt that comes while others are continued
+ * takes the next free slot. */
+int dt_generation_serve(struct dt_generator *generator, const struct dt_generation_feed *feed,
+                        struct dt_error *err) DT_MUST_CHECK;
 void dt_generator_free(struct dt_generator *generator); /* may be NULL */
 void dt_continuation_release(struct dt_continuation *item);
 

@@ -44,13 +44,18 @@ static void lay_out(struct dt_decoder *d)
     }
 }
 
-/* Rows of one forward. Many make prefill fast, but only where products of many rows have the bits
- * of those of few: in fp32 and in canonical arithmetic, and of weights in panels. */
+/* Whether products of many rows have the bits of those of few: in fp32 and in canonical arithmetic,
+ * and of weights in panels. */
+static bool has_same_bits(const struct dt_model *m)
+{
+    return m->device->canonical || m->in_panels ||
+           (m->compute == DT_DTYPE_F32 && !m->device->engine->own_memory);
+}
+
+/* Rows of one forward: many make prefill fast. */
 static int64_t most_rows(const struct dt_model *m, int64_t capacity)
 {
-    bool same_bits = m->device->canonical || m->in_panels ||
-                     (m->compute == DT_DTYPE_F32 && !m->device->engine->own_memory);
-    int64_t most = same_bits ? DT_BLOCK_MOST_CACHED : STEP;
+    int64_t most = has_same_bits(m) ? DT_BLOCK_MOST_CACHED : STEP;
     int64_t room = capacity < STEP ? STEP : capacity;
     return most < room ? most : room;
 }
@@ -106,10 +111,10 @@ int64_t dt_decoder_length(const struct dt_decoder *d, int64_t slot)
     return d->lengths[slot];
 }
 
-void dt_decoder_copy(struct dt_decoder *d, int64_t to, int64_t from)
+/* The first length tokens of a slot, of which its caches hold the last ones. */
+static void copy_tokens(struct dt_decoder *d, int64_t to, int64_t from, int64_t length)
 {
     struct dt_device *dev = d->model->device;
-    int64_t length = d->lengths[from];
     for (int64_t i = 0; length > 0 && to != from && i < d->model->config.num_layers; i++) {
         struct dt_cache *caches = d->cache + i * d->slots;
         int64_t rows = length - caches[from].first;
@@ -122,6 +127,33 @@ void dt_decoder_copy(struct dt_decoder *d, int64_t to, int64_t from)
         caches[to].first = caches[from].first;
     }
     d->lengths[to] = length;
+}
+
+void dt_decoder_copy(struct dt_decoder *d, int64_t to, int64_t from)
+{
+    copy_tokens(d, to, from, d->lengths[from]);
+}
+
+/* Whether the caches of a slot hold all tokens that the one at this position attends to. */
+static bool holds_keys(const struct dt_decoder *d, int64_t slot, int64_t position)
+{
+    for (int64_t i = 0; i < d->model->config.num_layers; i++) {
+        int64_t first = d->cache[i * d->slots + slot].first;
+        if (first > 0 && first > position + 1 - dt_model_window(&d->model->config, i))
+            return false;
+    }
+    return true;
+}
+
+int64_t dt_decoder_share(struct dt_decoder *d, int64_t to, int64_t from, int64_t count)
+{
+    assert(count <= d->lengths[from]);
+    if (count == 0 || !has_same_bits(d->model) || !holds_keys(d, from, count)) {
+        dt_decoder_reset(d, to);
+        return 0;
+    }
+    copy_tokens(d, to, from, count);
+    return count;
 }
 
 /* Token and position embeddings; positions differ between sequences. */

@@ -26,6 +26,11 @@ void dt_decoder_reset(struct dt_decoder *decoder, int64_t slot); /* empties it *
 int64_t dt_decoder_length(const struct dt_decoder *decoder, int64_t slot);
 /* Copies the sequence in slot from to slot to. */
 void dt_decoder_copy(struct dt_decoder *decoder, int64_t to, int64_t from);
+/* Slot to becomes the first tokens of slot from, count or fewer, which may be the same slot;
+ * returns their number. It is 0 where layers with a window have lost tokens that the next one
+ * attends to, and where tokens that are fed together may have other bits than those fed one by one.
+ */
+int64_t dt_decoder_share(struct dt_decoder *decoder, int64_t to, int64_t from, int64_t count);
 /* Appends count tokens (they must fit) and writes the V logits after the
  * last of them to host memory. */
 void dt_decoder_feed(struct dt_decoder *decoder, int64_t slot, const uint32_t *ids, int64_t count,
