@@ -490,7 +490,7 @@ static int continue_file(struct generation *g, struct dt_error *err)
 {
     struct stream *s = dt_alloc(1, sizeof *s);
     s->g = g;
-    int rc = dt_input_open(&s->in, opt.prompts, err);
+    int rc = dt_input_open_lines(&s->in, opt.prompts, err);
     if (rc < 0) {
         free(s);
         return rc;
@@ -575,15 +575,16 @@ static int answer_until_interrupt(struct generation *g, struct json_object *reco
 /* A line of the standard input is a message; the conversation goes on until it ends. */
 static int converse(struct generation *g, struct dt_error *err)
 {
-    struct dt_input *in;
+    struct dt_input *in = NULL;
     struct dt_buffer line = DT_BUFFER_EMPTY;
     struct json_object *record = new_conversation();
     bool found = true, asks = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
-    int rc = dt_input_open(&in, "-", err);
+    int rc = 0;
     for (uint64_t turn = 0; rc == 0 && found; turn++) {
         if (asks)
             fputs("> ", stderr);
-        rc = dt_input_read_until(in, '\n', &line, &found, err);
+        rc = in ? 0 : dt_input_open_lines(&in, "-", err);
+        rc = rc < 0 ? rc : dt_input_read_until(in, '\n', &line, &found, err);
         if (rc < 0 || is_blank(&line))
             continue;
         add_message(json_object_object_get(record, "messages"), "user", line.data, line.size);

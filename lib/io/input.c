@@ -37,6 +37,7 @@ struct dt_input {
     bool regular;                 /* a file, not a pipe */
     bool cuttable;                /* a file, or a URL of known size */
     struct dt_random_access any;  /* any_bytes() */
+    bool by_lines;                /* DT_INPUT_LINES */
     bool raw_ended, in_frame;
     bool utf16, big; /* the text is UTF-16, big-endian */
     struct window raw, wide, plain;
@@ -109,9 +110,16 @@ static int check_name(const struct dt_input *in, struct dt_error *err)
     return 0;
 }
 
+/* Whether lines that are answered as they come need no more bytes. */
+static bool has_first_line(const struct dt_input *in, const struct window *w)
+{
+    return in->by_lines && w->to > w->from && memchr(w->data + w->from, '\n', w->to - w->from);
+}
+
 static int start_decoding(struct dt_input *in, struct dt_error *err)
 {
-    while (!in->raw_ended && in->raw.to < SIGNATURE) /* a pipe may deliver byte by byte */
+    /* a pipe may deliver byte by byte */
+    while (!in->raw_ended && in->raw.to < SIGNATURE && !has_first_line(in, &in->raw))
         DT_TRY(read_raw(in, err));
     size_t size = in->raw.to < SIGNATURE ? in->raw.to : SIGNATURE;
     const struct dt_file_type *what = dt_file_type_recognize((const char *)in->raw.data, size);
@@ -167,9 +175,9 @@ static int start(struct dt_input *in, enum dt_input_kind kind, struct dt_error *
     if (kind == DT_INPUT_RAW)
         return 0;
     DT_TRY(start_decoding(in, err));
-    if (kind == DT_INPUT_TEXT || kind == DT_INPUT_DECODED)
+    if (kind != DT_INPUT_BYTES)
         DT_TRY(start_text(in, err));
-    return kind == DT_INPUT_TEXT ? dt_input_need_text(in, err) : 0;
+    return kind == DT_INPUT_TEXT || kind == DT_INPUT_LINES ? dt_input_need_text(in, err) : 0;
 }
 
 static int open_descriptor(struct dt_input **result, int fd, struct dt_remote *remote,
@@ -191,6 +199,7 @@ static int open_descriptor(struct dt_input **result, int fd, struct dt_remote *r
     in->raw.data = dt_alloc(RAW_SIZE, 1);
     in->plain.data = dt_alloc(PLAIN_SIZE, 1);
     in->hash = hash;
+    in->by_lines = kind == DT_INPUT_LINES;
     if (hash)
         dt_sha256_init(hash);
     int rc = start(in, kind, err);
@@ -223,6 +232,11 @@ int dt_input_open_hashed(struct dt_input **in, const char *path, enum dt_input_k
     if (fd < 0)
         return dt_fail_errno(err, "cannot open '%s'", path);
     return open_descriptor(in, fd, NULL, is_stdin ? "stdin" : path, kind, hash, err);
+}
+
+int dt_input_open_lines(struct dt_input **in, const char *path, struct dt_error *err)
+{
+    return dt_input_open_hashed(in, path, DT_INPUT_LINES, NULL, err);
 }
 
 int dt_input_open_descriptor(struct dt_input **in, int fd, const char *name, struct dt_error *err)
@@ -632,8 +646,8 @@ int dt_input_resume(struct dt_input *in, bool *found, struct dt_error *err)
 
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size, struct dt_error *err)
 {
-    for (size_t before = SIZE_MAX;
-         in->plain.to - in->plain.from < DT_INPUT_PEEK && in->plain.to != before;) {
+    for (size_t before = SIZE_MAX; in->plain.to - in->plain.from < DT_INPUT_PEEK &&
+                                   in->plain.to != before && !has_first_line(in, &in->plain);) {
         before = in->plain.to - in->plain.from;
         if (in->damage.code != 0)
             break;

@@ -29,8 +29,17 @@ int dt_input_open(struct dt_input **in, const char *path, struct dt_error *err) 
 int dt_input_open_bytes(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Without decompression: for formats that dt reads frame by frame. */
 int dt_input_open_raw(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
-/* The three above; and text, or bytes of another type (dt_input_need_text). */
-enum dt_input_kind { DT_INPUT_TEXT, DT_INPUT_BYTES, DT_INPUT_RAW, DT_INPUT_DECODED };
+/* For lines of text that are answered as they come: what begins the text is taken from what has
+ * come with its first line, without waiting for more. */
+int dt_input_open_lines(struct dt_input **in, const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* The first three; text, or bytes of another type (dt_input_need_text); and lines. */
+enum dt_input_kind {
+    DT_INPUT_TEXT,
+    DT_INPUT_BYTES,
+    DT_INPUT_RAW,
+    DT_INPUT_DECODED,
+    DT_INPUT_LINES
+};
 /* The same as one of them. hash, if not NULL, is started, and gets the bytes of the file as
  * they are read; it is borrowed until dt_input_close. At the end of the input it has all. */
 int dt_input_open_hashed(struct dt_input **in, const char *path, enum dt_input_kind kind,

@@ -226,9 +226,45 @@ static void a_window_bounds_the_cache_and_changes_no_bit(void **state)
             assert_memory_equal(logits, want + (t + some - 1) * V, sizeof logits);
         }
     }
+    dt_decoder_reset(d, 0);
+    dt_decoder_feed(d, 0, sequence, LONG, logits);
+    assert_int_equal(dt_decoder_share(d, 1, 0, 100), 0); /* their window has left the cache */
+    assert_int_equal(dt_decoder_share(d, 1, 0, LONG - 1), LONG - 1);
+    dt_decoder_feed(d, 1, sequence + LONG - 1, 1, logits);
+    assert_memory_equal(logits, want + (LONG - 1) * V, sizeof logits);
     free(want);
     dt_decoder_free(d);
     dt_model_free(m);
+}
+
+static void shared_tokens_change_no_bit(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {1, 17, 64, LENGTH - 1};
+    for (int shape = 0; shape < 2 * SHAPES; shape++) {
+        struct dt_model *m = new_model(shape);
+        struct dt_decoder *d;
+        float logits[V];
+        bool exact = m->compute == DT_DTYPE_F32 || shape % 2;
+        if (exact)
+            dt_model_arrange_for_decoding(m);
+        float *want = one_by_one(m, ids[0]);
+        assert_int_equal(dt_decoder_new(&d, m, 2, LENGTH, &err), 0);
+        dt_decoder_feed(d, 0, ids[0], LENGTH, logits);
+        for (int i = 0; i < 8; i++) { /* by another slot, and by the same */
+            int64_t count = counts[i % 4], from = i / 4;
+            int64_t kept = dt_decoder_share(d, 1, from, count);
+            assert_int_equal(kept, exact ? count : 0);
+            assert_int_equal(dt_decoder_length(d, 1), kept);
+            dt_decoder_feed(d, 1, ids[0] + kept, LENGTH - kept, logits);
+            assert_memory_equal(logits, want + (LENGTH - 1) * V, sizeof logits);
+        }
+        assert_int_equal(dt_decoder_share(d, 1, 0, 0), 0);
+        assert_int_equal(dt_decoder_length(d, 1), 0);
+        free(want);
+        dt_decoder_free(d);
+        dt_model_free(m);
+    }
 }
 
 static void batched_sequences_have_the_bits_of_single_ones(void **state)
@@ -248,6 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_kv_cache_changes_no_bit),
         cmocka_unit_test(a_window_bounds_the_cache_and_changes_no_bit),
+        cmocka_unit_test(shared_tokens_change_no_bit),
         cmocka_unit_test(batched_sequences_have_the_bits_of_single_ones),
         cmocka_unit_test(arranging_weights_changes_no_bit),
     };
