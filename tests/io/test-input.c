@@ -435,6 +435,35 @@ static void peeking_takes_nothing(void **state)
     dt_buffer_release(&rest);
 }
 
+/* A reader of more than the first line would wait for ever. */
+static void lines_are_read_before_the_writer_ends(void **state)
+{
+    (void)state;
+    static const char *const first[] = {"7", "", "{\"prompt\":\"x\"}"};
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        struct dt_input *in;
+        bool found;
+        char name[64];
+        int ends[2];
+        assert_int_equal(pipe(ends), 0);
+        snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+        dprintf(ends[1], "%s\n", first[i]);
+        assert_int_equal(dt_input_open_lines(&in, name, &err), 0);
+        assert_int_equal(dt_input_read_until(in, '\n', &line, &found, &err), 0);
+        assert_true(found && line.size == strlen(first[i]));
+        assert_false(dt_input_is_ready(in));
+        dprintf(ends[1], "more");
+        assert_true(dt_input_is_ready(in));
+        close(ends[1]);
+        assert_int_equal(dt_input_read_until(in, '\n', &line, &found, &err), 0);
+        assert_true(!found && line.size == 4);
+        dt_input_close(in);
+        close(ends[0]);
+    }
+    dt_buffer_release(&line);
+}
+
 static void the_position_counts_bytes_of_the_file(void **state)
 {
     (void)state;
@@ -481,6 +510,7 @@ int main(void)
         cmocka_unit_test(lines_end_at_the_delimiter_or_the_end),
         cmocka_unit_test(a_long_line_comes_whole),
         cmocka_unit_test(peeking_takes_nothing),
+        cmocka_unit_test(lines_are_read_before_the_writer_ends),
         cmocka_unit_test(the_position_counts_bytes_of_the_file),
         cmocka_unit_test(what_cannot_be_opened_is_named),
     };
