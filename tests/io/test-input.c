@@ -435,7 +435,7 @@ static void peeking_takes_nothing(void **state)
     dt_buffer_release(&rest);
 }
 
-/* A reader of more than the first line would wait for ever. */
+/* With a pipe that stays open, reading more than the first line would block. */
 static void lines_are_read_before_the_writer_ends(void **state)
 {
     (void)state;
