@@ -104,7 +104,7 @@ SM_90A     := -gencode=arch=compute_90a,code=sm_90a
 GENCODE     = $(foreach a,$(CUDA_ARCHITECTURES),-gencode=arch=compute_$a,code=sm_$a) \
               $(foreach a,$(firstword $(CUDA_ARCHITECTURES)),-gencode=arch=compute_$a,code=compute_$a)
 NVCC_FLAGS  = -std=c++17 -O3 -Ilib $(GENCODE) -Werror all-warnings \
-              -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Werror
+              -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-missing-field-initializers,-Werror
 ifeq ($(CUDA),1)
 ENGINES += $B/lib/dt/cuda.so
 endif
@@ -343,7 +343,7 @@ $B/lib/dt/cuda.so: $(patsubst %.c,$B/obj/%.o,$(filter %.c,$(CUDA_SRC))) \
                    $(patsubst %.cu,$B/obj/%.cu.o,$(filter %.cu,$(CUDA_SRC))) $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) -shared $^ -Wl,-z,defs -L$(CUDA_LIB) -lcudart_static \
-	  -lcublasLt -lstdc++ -lm -ldl -lrt -lpthread -Wl,-rpath,$(CUDA_LIB) -o $@
+	  -lcublasLt -lnettle -lstdc++ -lm -ldl -lrt -lpthread -Wl,-rpath,$(CUDA_LIB) -o $@
 
 $B/emulated/%.c.o: %.c | deps-build
 	@mkdir -p $(@D)
@@ -362,7 +362,7 @@ $B/emulated/tests/cuda/visible-copy.cpp.o: EMULATED_CXXFLAGS += $(KERNEL_CFLAGS)
 # The emulated engine is a plug-in, as the engine is.
 $B/lib/dt/cuda-emulated.so: $(EMULATED_OBJ) $(LIBDT)
 	@mkdir -p $(@D)
-	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) -shared $^ $(if $(RUNTIME_OUTSIDE),,-Wl,-z,defs) -lm -lpthread -o $@
+	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) -shared $^ $(if $(RUNTIME_OUTSIDE),,-Wl,-z,defs) -lnettle -lm -lpthread -o $@
 
 $(NCCL_EMULATED): $B/emulated/tests/cuda/nccl/nccl.cpp.o
 	@mkdir -p $(@D)

@@ -12,8 +12,10 @@
 #include "comm/collective-bench.h"
 #include "comm/launch.h"
 #include "device/attention-bench.h"
+#include "device/gpu-record.h"
 #include "device/product-error.h"
 #include "experiment/design.h"
+#include "experiment/gpu-check.h"
 #include "experiment/run.h"
 #include "experiment/table.h"
 #include "hub/hub.h"
@@ -38,7 +40,7 @@ static struct {
     struct dt_string_list set;
     long steps, threads, memory, level;
     double seconds, least, limit;
-    bool json, shell, quiet;
+    bool json, shell, quiet, adopt;
     long repeats, warmup, seed;
     const char *design, *output, *metrics;
     struct dt_string_list axes, baseline, targets, values, notes;
@@ -112,6 +114,8 @@ static const struct dt_option options[] = {
     {"least", 0, DT_OPTION_REAL, &opt.least, "SHARE",
      "compare: ignore changes below SHARE (default 0.02)", .min = 0, .max = 1},
     {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "matrix: no progress"},
+    {"adopt", 0, DT_OPTION_FLAG, &opt.adopt, NULL,
+     "gpu: the cuda engine uses from now on what is proven"},
     {NULL},
 };
 
@@ -130,6 +134,7 @@ static const struct dt_use uses[] = {
      "quiet"},
     {"report", "ROWS", NULL, "json baseline value format"},
     {"compare", "BEFORE AFTER", NULL, "json value format least"},
+    {"gpu", "RESULTS", NULL, "adopt"},
     {NULL},
 };
 
@@ -731,6 +736,34 @@ static int measure_compare(char **operands, int count, struct dt_error *err)
     return rc;
 }
 
+/* What tests/gpu/check has proven; with --adopt the engine uses it. */
+static int show_gpu(char **operands, int count, struct dt_error *err)
+{
+    struct dt_gpu_check check;
+    struct dt_gpu_option_result results[DT_GPU_OPTIONS] = {{.name = NULL}};
+    struct dt_gpu_record record = {.gpu = ""};
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    (void)count;
+    for (int i = 0; i < DT_GPU_OPTIONS; i++)
+        results[i].name = dt_gpu_option_names[i];
+    DT_TRY(dt_gpu_check_read(&check, operands[1], results, DT_GPU_OPTIONS, err));
+    dt_gpu_check_print(&check, results, DT_GPU_OPTIONS, &text);
+    fwrite(text.data, 1, text.size, stdout);
+    dt_buffer_release(&text);
+    if (!opt.adopt)
+        return 0;
+    memcpy(record.gpu, check.gpu, sizeof record.gpu);
+    memcpy(record.driver, check.driver, sizeof record.driver);
+    memcpy(record.engine, check.engine, sizeof record.engine);
+    for (int i = 0; i < DT_GPU_OPTIONS; i++)
+        record.proven[i] = results[i].proven;
+    DT_TRY(dt_gpu_record_store(&record, err));
+    char *path = dt_gpu_record_path();
+    printf("recorded in %s\n", path);
+    free(path);
+    return 0;
+}
+
 /* --- several ranks ------------------------------------------------------------------------- */
 
 /* Array sizes in floats, from cache-sized to a large layer. */
@@ -806,6 +839,7 @@ static const struct measurement {
     {"one file", 1, measure_tokenize},       {"one shard", 1, measure_shard},
     {"one data set", 1, measure_load},       {"a command", -1, measure_matrix},
     {"one file of rows", 1, measure_report}, {"two files of rows", 2, measure_compare},
+    {"one file of results", 1, show_gpu},
 };
 _Static_assert(sizeof measurements / sizeof *measurements + 1 == sizeof uses / sizeof *uses,
                "one each");

@@ -19,11 +19,8 @@ int main(int argc, char **argv)
     const int sections = major == 9 ? SECTIONS : TMA;
     if (!run_conformance(words) || (sections > TMA && !run_wgmma_conformance(words)))
         return 1;
-    if (argc > 1 && strcmp(argv[1], "--dump") == 0) {
-        for (int i = 0; i < sections * WORDS; i++)
-            printf("%s0x%08x,%s", i % 8 ? " " : "    ", words[i], i % 8 == 7 ? "\n" : "");
-        return 0;
-    }
+    if (argc > 1 && strcmp(argv[1], "--dump") == 0)
+        return dump_table(words, sections) < 0;
     int i = find_difference(words, conformance_table, sections);
     if (i < 0)
         printf("conformance: %d words of ldmatrix, mma, cp.async, conversions%s agree\n",

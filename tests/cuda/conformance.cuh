@@ -28,13 +28,30 @@ enum section {
     TMA, /* from here on of sm_90a: conformance-wgmma.cuh */
     WGMMA_SHARED,
     WGMMA_HELD,
+    TMA_PLAIN,
+    WGMMA_64,
+    WGMMA_F16,
+    WGMMA_F16_HELD,
+    RING,
+    SETMAXNREG,
     SECTIONS
 };
 
-static const char *const section_names[SECTIONS] = {
-    "ldmatrix",          "ldmatrix.trans",        "mma.bf16", "mma.f16",
-    "cp.async",          "conversion to 16 bits", "TMA",      "wgmma of shared memory",
-    "wgmma of registers"};
+static const char *const section_names[SECTIONS] = {"ldmatrix",
+                                                    "ldmatrix.trans",
+                                                    "mma.bf16",
+                                                    "mma.f16",
+                                                    "cp.async",
+                                                    "conversion to 16 bits",
+                                                    "TMA",
+                                                    "wgmma of shared memory",
+                                                    "wgmma of registers",
+                                                    "TMA without swizzle",
+                                                    "wgmma of 64 columns",
+                                                    "wgmma.f16",
+                                                    "wgmma.f16 of registers",
+                                                    "a slot used again",
+                                                    "setmaxnreg"};
 
 /* A whole number from -8 to 8, another one for nearly every n nearby. */
 static __host__ __device__ __forceinline__ float conformance_number(int n)
@@ -129,6 +146,14 @@ static bool run_conformance(uint32_t *words)
     if (error != cudaSuccess)
         printf("conformance: %s\n", cudaGetErrorString(error));
     return error == cudaSuccess;
+}
+
+/* The words of conformance-table.h. */
+static int dump_table(const uint32_t *words, int sections)
+{
+    for (int i = 0; i < sections * WORDS; i++)
+        printf("%s0x%08x,%s", i % 8 ? " " : "    ", words[i], i % 8 == 7 ? "\n" : "");
+    return fflush(stdout);
 }
 
 /* The first word that differs in these sections, or -1. */

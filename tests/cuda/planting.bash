@@ -50,7 +50,7 @@ link() {
         objects+=("$object")
     done < <(cd "$BUILT/emulated" && find lib tests -name '*.o' -not -name 'test-*' \
         -not -path '*/nccl/*' -not -path '*/traffic/*')
-    "${CXX:-c++}" -shared "${objects[@]}" "$BUILT/lib/libdt.a" -lm -lpthread "$@" \
+    "${CXX:-c++}" -shared "${objects[@]}" "$BUILT/lib/libdt.a" -lnettle -lm -lpthread "$@" \
         -o "$T/engines/cuda-emulated.so"
 }
 

@@ -18,8 +18,14 @@ static void instructions_give_what_the_table_says(void **)
                  i % WORDS / REGISTERS, i % REGISTERS, words[i], conformance_table[i]);
 }
 
-int main()
+/* With --dump it prints the table of the emulator. */
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--dump") == 0) {
+        static uint32_t words[SECTIONS * WORDS];
+        return !run_conformance(words) || !run_wgmma_conformance(words) ||
+               dump_table(words, SECTIONS) < 0;
+    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(instructions_give_what_the_table_says)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -262,3 +262,36 @@ setup() {
     [ "$output" = "dt-bench: load does not use distributed.cp: remove that setting" ]
     dt-bench --seconds 0.01 -t tok.json --set training.sequence_length=32 --set data.layout=padded load docs.jsonl
 }
+
+@test "gpu records what a check proves, and the engine uses it" {
+    local engine gpu='"stage": "x", "reason": "", "seconds": 1, "gpu_mib": 0, "values": []'
+    export DT_GPU_RECORDS=$T/new/gpus DT_GPU_DRIVER=580.1
+    engine=$(sha256sum <"$DT_ENGINES/cuda-emulated.so")
+    cat >check.json <<END
+{"device": "emulated", "driver": "580.1", "engine": "${engine%% *}", "commit": "1", "steps": [
+{"step": "a", "options": "", "verdict": "agrees", $gpu},
+{"step": "b", "options": "graph", "verdict": "agrees", $gpu},
+{"step": "c", "options": "wgmma graph", "verdict": "not run", $gpu},
+{"step": "d", "options": "", "verdict": "not run", $gpu}]}
+END
+    run dt-bench gpu check.json
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "emulated, driver 580.1: 2 agree, 0 differ, 2 not run" ]
+    [ "${lines[1]}" = "wgmma   not proven: 0 agree, 0 differ, 1 not run" ]
+    [ "${lines[2]}" = "graph   not proven: 1 agree, 0 differ, 1 not run" ]
+    [ ! -e new ]
+    sed -i '/"c"/s/not run/agrees/' check.json
+    run dt-bench gpu --adopt check.json
+    [ "$status" -eq 0 ]
+    [ "${lines[3]}" = "recorded in $T/new/gpus" ]
+    sed -i '/"a"/s/agrees/differs/' check.json
+    run dt-bench gpu check.json
+    [ "${lines[2]}" = "graph   not proven: 2 agree, 0 differ, 0 not run; a step without options differs" ]
+    # graphs are used without DT_CUDA_GRAPH, and not with another driver
+    local decode=(dt-bench --json -n 4 --device cuda-emulated --set model.hidden_size=32
+        --set model.num_layers=3 --set model.num_heads=2 --set model.vocab_size=50
+        --set model.max_seq_len=16 decode)
+    export CUDA_EMULATOR=count
+    [[ "$("${decode[@]}" 2>&1)" =~ "emulator: "[1-9] ]]
+    [[ "$(DT_GPU_DRIVER=580.2 "${decode[@]}" 2>&1)" == *"emulator: 0 graphs made"* ]]
+}

@@ -18,6 +18,7 @@ extern "C" {
 #endif
 
 #include "device/device.h"
+#include "device/gpu-record.h"
 
 #define DT_CUDA_HEAD_CHANNELS 256 /* of a head of attention, at most */
 
@@ -32,6 +33,7 @@ struct dt_cuda {
     struct dt_cuda_stream *stream; /* the stream of all ops */
     int processors;                /* multiprocessors of the device */
     int capability;                /* 80, 90, ... */
+    struct dt_gpu_record record;   /* which options are on without their environment variable */
     void *encode_tensor_map;       /* the driver's cuTensorMapEncodeTiled; NULL: no wgmma */
     void *scratch;
     size_t scratch_bytes;

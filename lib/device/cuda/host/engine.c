@@ -16,6 +16,9 @@
 #define LEAST_SHARED     (99 << 10)
 #define LEAST_DRIVER     (CUDART_VERSION < 13000 ? 525 : 580) /* by CUDA's release notes */
 
+/* dt_engine is found by dlsym; the engine is built with hidden symbols otherwise. */
+extern const struct dt_engine dt_engine __attribute__((visibility("default")));
+
 /* The rank within its machine: ranks take GPUs round-robin. */
 static int local_rank(void)
 {
@@ -88,7 +91,8 @@ static int choose_device(struct dt_cuda *cuda, struct dt_error *err)
         return dt_fail(err, DT_EMISSING,
                        "the GPU (%s) gives a block %zu bytes of shared memory, needed are %d",
                        gpu.name, cuda->stream->shared_limit, LEAST_SHARED);
-    return has_code(cuda, err);
+    DT_TRY(has_code(cuda, err));
+    return dt_gpu_record_load(&cuda->record, gpu.name, &dt_engine, err);
 }
 
 static void close_engine(struct dt_device *dev)
@@ -203,8 +207,6 @@ static const struct dt_ops canonical = {
     .hash = dt_cuda_hash,
 };
 
-/* dt_engine is found by dlsym; the engine is built with hidden symbols otherwise. */
-extern const struct dt_engine dt_engine __attribute__((visibility("default")));
 const struct dt_engine dt_engine = {
     .abi = DT_ENGINE_ABI,
     .name = "cuda",

@@ -270,7 +270,7 @@ int dt_cuda_stream_open(struct dt_device *dev, struct dt_error *err)
     if (error != cudaSuccess)
         return dt_fail(err, DT_EMISSING, "the cuda engine cannot create a stream: %s",
                        cudaGetErrorString(error));
-    if (dt_cuda_is_set("DT_CUDA_GRAPH", false)) {
+    if (dt_cuda_is_set("DT_CUDA_GRAPH", dt_cuda_of(dev)->record.proven[DT_GPU_GRAPH])) {
         struct dt_cuda_recording *r = s->recording = dt_alloc(1, sizeof *r);
         r->dev = dev;
         r->now.entries = dt_alloc(MOST_ENTRIES, sizeof *r->now.entries);

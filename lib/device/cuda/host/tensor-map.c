@@ -22,7 +22,7 @@ int dt_cuda_wgmma_open(struct dt_device *dev, struct dt_error *err)
 {
     struct dt_cuda *cuda = dt_cuda_of(dev);
     enum cudaDriverEntryPointQueryResult found;
-    if (!dt_cuda_is_set("DT_CUDA_WGMMA", false))
+    if (!dt_cuda_is_set("DT_CUDA_WGMMA", cuda->record.proven[DT_GPU_WGMMA]))
         return 0;
     if (cuda->capability != CAPABILITY)
         return dt_fail(err, DT_EMISSING,
