@@ -310,6 +310,19 @@ static void chunks_of_queries_match_the_cpu(void **unused)
     check_chunk(75, 75, 150, 24, false, 0.2f, DT_DTYPE_F32);
 }
 
+/* Decoding: a query to each sequence, and parts of the keys in different blocks. */
+static void a_single_query_reads_all_parts_of_the_keys(void **unused)
+{
+    (void)unused;
+    check_chunk(299, 1, 300, 64, false, 0, DT_DTYPE_BF16);
+    check_chunk(190, 1, 200, 128, false, 0, DT_DTYPE_F16);
+    check_chunk(140, 1, 141, 96, true, 0, DT_DTYPE_BF16);
+    check_chunk(130, 1, 131, 200, false, 0, DT_DTYPE_F32);
+    check_chunk(66, 1, 70, 20, false, 0, DT_DTYPE_BF16);
+    check_chunk(0, 1, 1, 64, false, 0, DT_DTYPE_F16);
+    check_chunk(80, 1, 90, 64, false, 0.2f, DT_DTYPE_F16); /* with dropout: other kernels */
+}
+
 /* Tiles of keys outside of all spans are passed by, were they no numbers. */
 static void keys_that_no_query_sees_are_not_read(void **unused)
 {
@@ -423,6 +436,7 @@ int main(int argc, char **argv)
         BY_MMA(shapes_may_be_any),
         BY_MMA(attention_reads_a_cache),
         BY_MMA(chunks_of_queries_match_the_cpu),
+        BY_MMA(a_single_query_reads_all_parts_of_the_keys),
         BY_MMA(keys_that_no_query_sees_are_not_read),
         BY_MMA(a_query_may_see_nothing),
         BY_MMA(scores_may_be_large),

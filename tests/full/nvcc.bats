@@ -5,6 +5,7 @@ load ../helper
 setup() {
     NVCC=${NVCC:-nvcc}
     command -v "$NVCC" >/dev/null || skip "nvcc is not installed"
+    PATH=$PATH:$ROOT/build/oracles/cuda/tools/bin # make oracles-cuda
 }
 
 # resources SOURCE: one line per kernel, as ptxas reports it: name, stack, spilled bytes, registers.
@@ -39,14 +40,14 @@ unspilled() {
     unspilled rms-norm.cu 'Li[012]ELi1E'
 }
 
-# attention SOURCE KERNELS: N kernels each for 64 and for 128 channels. Without dropout the former
-# do not spill, and the latter spill at most 16 bytes, none of them operands of MMA.
+# attention SOURCE N M: N kernels for 64 channels and M for 128, backward with two sizes of tiles.
+# Without dropout the former do not spill, and the latter at most 16 bytes, none of them operands of MMA.
 attention() {
     run resources "$ROOT/lib/device/cuda/$1"
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -c Li64ELb0E <<<"$output")" -eq "$2" ]
-    [ "$(grep -c Li128ELb0E <<<"$output")" -eq "$2" ]
+    [ "$(grep -c Li128ELb0E <<<"$output")" -eq "$3" ]
     awk '/Li64ELb0E/ && $3 > 0 || /Li128ELb0E/ && $3 > 16 { exit 1 }' <<<"$output"
     command -v cuobjdump >/dev/null || skip "kernels do not spill; cuobjdump is not installed"
     cuobjdump --dump-sass "$T/kernels.o" >"$T/sass"
@@ -58,9 +59,40 @@ attention() {
 }
 
 @test "attention forward runs on tensor cores and does not spill" {
-    attention attention/attention-forward-tensor.cu 2
+    attention attention/attention-forward-tensor.cu 2 2
 }
 
 @test "attention backward runs on tensor cores and does not spill" {
-    attention attention/attention-backward-tensor.cu 4
+    attention attention/attention-backward-tensor.cu 4 8
+}
+
+# counts PATTERN: lines of FUNCTION COUNT, how many instructions of each kernel match.
+counts() {
+    cuobjdump --dump-sass "$T/kernels.o" | awk -v pattern="$1" '
+        /Function :/ { name = $3; count[name] = 0 }
+        $0 ~ pattern { count[name]++ }
+        END { for (name in count) print name, count[name] }'
+}
+
+# wgmma SOURCE KERNELS PRODUCTS: kernels that do not spill nor wait for each product, with at least as many
+# products of a warpgroup, and copies by TMA and setmaxnreg of both sides.
+wgmma() {
+    run resources "$ROOT/lib/device/cuda/attention/$1"
+    echo "$output"
+    [ "$status" -eq 0 ] # a warning says that products are serialized
+    [ "$(wc -l <<<"$output")" -eq "$2" ]
+    awk '$3 > 0 { exit 1 }' <<<"$output"
+    command -v cuobjdump >/dev/null || skip "kernels do not spill; cuobjdump is not installed"
+    [ "$(counts HGMMA | wc -l)" -eq "$2" ]
+    counts HGMMA | awk -v least="$3" '$2 < least { print; bad = 1 } END { exit bad }'
+    counts UTMALDG | awk '$2 < 6 { print; bad = 1 } END { exit bad }'
+    counts USETMAXREG | awk '$2 != 2 { print; bad = 1 } END { exit bad }'
+}
+
+@test "attention forward by wgmma: products of warpgroups, TMA, no spills" {
+    wgmma attention-forward-wgmma.cu 4 24
+}
+
+@test "attention backward by wgmma likewise" {
+    wgmma attention-backward-wgmma.cu 8 12
 }

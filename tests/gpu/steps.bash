@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Common to check, bench and losses: the bundle's environment, and steps with a time limit. The
 # results of a step are written at once. A later run with the same OUT, GPU, driver and engine goes on:
-# it does only the steps without a verdict; AGAIN=1 begins anew.
+# it does only the steps without a verdict; AGAIN=1 does all.
 
 bundle=$(realpath "$1")
 plain_path=${LD_LIBRARY_PATH:-}

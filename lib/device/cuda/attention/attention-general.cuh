@@ -20,6 +20,7 @@ template <int SIZE, int ROWS> struct dt_general {
     static constexpr int rows = ROWS, own = rows / 16, columns = SIZE / 16, stride = SIZE + 4,
                          tile = rows * stride, weight_stride = rows + 4,
                          weights = rows * weight_stride;
+    typedef float products[own][own], sums[own][columns], factors[own]; /* of a thread */
 };
 
 static __device__ __forceinline__ void dt_set_element(void *to, enum dt_dtype type, int64_t at,
@@ -52,8 +53,8 @@ static __device__ __forceinline__ void dt_read_tile(float *tile, const struct dt
 /* products = rows of left times rows of right. */
 template <int SIZE, int ROWS>
 static __device__ __forceinline__ void
-dt_multiply_tiles(float (&products)[dt_general<SIZE, ROWS>::own][dt_general<SIZE, ROWS>::own],
-                  const float *left, const float *right)
+dt_multiply_tiles(typename dt_general<SIZE, ROWS>::products &products, const float *left,
+                  const float *right)
 {
     typedef dt_general<SIZE, ROWS> shape;
     int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
@@ -85,8 +86,7 @@ dt_multiply_tiles(float (&products)[dt_general<SIZE, ROWS>::own][dt_general<SIZE
 /* Writes each thread's weights to shared memory. */
 template <int SIZE, int ROWS>
 static __device__ __forceinline__ void
-dt_write_weights(float *weights,
-                 const float (&own)[dt_general<SIZE, ROWS>::own][dt_general<SIZE, ROWS>::own])
+dt_write_weights(float *weights, const typename dt_general<SIZE, ROWS>::products &own)
 {
     typedef dt_general<SIZE, ROWS> shape;
     int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
@@ -99,9 +99,8 @@ dt_write_weights(float *weights,
 
 /* sums += weights times rows of tile. */
 template <int SIZE, int ROWS>
-static __device__ __forceinline__ void
-dt_add_tile(float (&sums)[dt_general<SIZE, ROWS>::own][dt_general<SIZE, ROWS>::columns],
-            const float *weights, const float *tile)
+static __device__ __forceinline__ void dt_add_tile(typename dt_general<SIZE, ROWS>::sums &sums,
+                                                   const float *weights, const float *tile)
 {
     typedef dt_general<SIZE, ROWS> shape;
     int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
@@ -136,9 +135,8 @@ dt_add_tile(float (&sums)[dt_general<SIZE, ROWS>::own][dt_general<SIZE, ROWS>::c
 template <int SIZE, int ROWS>
 static __device__ __forceinline__ void
 dt_write_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, int sequence,
-              int head, int32_t first,
-              const float (&sums)[dt_general<SIZE, ROWS>::own][dt_general<SIZE, ROWS>::columns],
-              const float (&factors)[dt_general<SIZE, ROWS>::own])
+              int head, int32_t first, const typename dt_general<SIZE, ROWS>::sums &sums,
+              const typename dt_general<SIZE, ROWS>::factors &factors)
 {
     typedef dt_general<SIZE, ROWS> shape;
 #pragma unroll

@@ -58,6 +58,12 @@ static bool fits_tensor_cores(const struct dt_cuda_attention *a)
            lies_in_chunks(&a->dk) && lies_in_chunks(&a->dv);
 }
 
+static bool decodes_in_chunks(const struct dt_cuda_attention *a)
+{
+    return a->dtype != DT_DTYPE_F32 && a->size % 8 == 0 && lies_in_chunks(&a->q) &&
+           lies_in_chunks(&a->k) && lies_in_chunks(&a->v);
+}
+
 static bool fits_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a)
 {
     return dt_cuda_of(dev)->encode_tensor_map && fits_tensor_cores(a) &&
@@ -71,7 +77,9 @@ extern "C" void dt_cuda_attention_forward(struct dt_device *dev, struct dt_tenso
 {
     struct dt_cuda_attention a = describe(q, k, v, y, lse, how);
     assert(y->dtype == q->dtype);
-    if (fits_wgmma(dev, &a))
+    if (a.queries == 1 && a.threshold == 0)
+        dt_cuda_attention_decode(dev, &a, decodes_in_chunks(&a));
+    else if (fits_wgmma(dev, &a))
         dt_cuda_attention_forward_wgmma(dev, &a);
     else if (fits_tensor_cores(&a))
         dt_cuda_attention_forward_tensor(&a, dt_cuda_of(dev)->stream);

@@ -69,6 +69,11 @@ void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a,
 void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a,
                                         struct dt_cuda_stream *stream);
 
+/* Forward of a single query for each sequence, without dropout; chunks: 16-bit elements, with rows
+ * and heads aligned to 16 bytes. */
+void dt_cuda_attention_decode(struct dt_device *dev, const struct dt_cuda_attention *a,
+                              bool chunks);
+
 /* On the tensor cores of sm_90a: as forward_tensor, for heads of 64 or 128 channels without
  * dropout, if dt_cuda_wgmma_open found support. */
 void dt_cuda_attention_forward_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a);
