@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "asynchronous.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -25,10 +27,25 @@ unsigned char *shared_memory;
 size_t shared_size;
 std::vector<unsigned char> shown; /* shared memory as the asynchronous proxy sees it */
 
+/* What a warp knows of the others: it comes after the first [w] releases of warp w. Lanes of a warp
+ * count as one. */
+typedef std::array<uint32_t, most_warps> knowledge;
+knowledge known[most_warps], of_barriers[16];
+
+struct writing {
+    unsigned warp;
+    uint32_t time; /* of the warp: how many releases came before */
+};
+std::vector<unsigned char> seen; /* shared memory as it was when writings were last looked for */
+std::vector<writing> writings;   /* the last of each chunk */
+bool is_asynchronous;            /* the block has used an mbarrier or a fence */
+
 struct counting_barrier {
     unsigned arrivals, missing, parity; /* parity of the phase that runs */
     int64_t bytes;                      /* that it waits for */
     bool shown;
+    writing begun;
+    knowledge order; /* of those that have arrived */
 };
 std::map<uint64_t *, counting_barrier> barriers;
 
@@ -82,12 +99,71 @@ uint32_t shared_address(const void *memory)
     return (uint32_t)(place - shared_memory);
 }
 
+/* Finds what warp w has written since the last time. Only where there are mbarriers: what was
+ * written before the first counts as that warp's. */
+static void find_writings(unsigned w)
+{
+    if (!is_asynchronous)
+        return;
+    ignore_begin();
+    const bool same = memcmp(seen.data(), shared_memory, seen.size()) == 0;
+    for (size_t i = 0; !same && i < seen.size(); i += chunk_bytes) {
+        size_t bytes = std::min(chunk_bytes, seen.size() - i);
+        if (memcmp(&seen[i], shared_memory + i, bytes) == 0)
+            continue;
+        memcpy(&seen[i], shared_memory + i, bytes);
+        writings[i / chunk_bytes] = {w, known[w][w]};
+    }
+    ignore_end();
+}
+
+void leave_warp(unsigned w)
+{
+    find_writings(w);
+}
+
+static void join(knowledge &to, const knowledge &from)
+{
+    for (unsigned w = 0; w < most_warps; w++)
+        to[w] = std::max(to[w], from[w]);
+}
+
+/* What this warp has written so far is ordered before those that acquire the order. */
+static void release(knowledge &order)
+{
+    find_writings(warp());
+    known[warp()][warp()]++;
+    join(order, known[warp()]);
+}
+
+void release_barrier(unsigned id)
+{
+    if (is_asynchronous)
+        release(of_barriers[id]);
+}
+
+void acquire_barrier(unsigned id)
+{
+    if (is_asynchronous)
+        join(known[warp()], of_barriers[id]);
+}
+
+/* Whether the fence of this warp comes after the writing. */
+static bool comes_after(const writing &w)
+{
+    return w.warp == warp() || known[warp()][w.warp] > w.time;
+}
+
 void show_shared()
 {
+    is_asynchronous = true;
+    find_writings(warp());
     ignore_begin();
-    shown.assign(shared_memory, shared_memory + shared_size);
+    for (size_t i = 0; i < shared_size; i += chunk_bytes)
+        if (comes_after(writings[i / chunk_bytes]))
+            memcpy(&shown[i], shared_memory + i, std::min(chunk_bytes, shared_size - i));
     for (auto &b : barriers)
-        b.second.shown = true;
+        b.second.shown = b.second.shown || comes_after(b.second.begun);
     ignore_end();
 }
 
@@ -108,6 +184,7 @@ static void write_shared(size_t address, const void *from, size_t bytes)
     else
         memset(shared_memory + address, 0xff, bytes);
     memcpy(&shown[address], shared_memory + address, bytes);
+    memcpy(&seen[address], shared_memory + address, bytes);
 }
 
 /* --- barriers --------------------------------------------------------------------------------- */
@@ -123,7 +200,8 @@ void barrier_begin(uint64_t *barrier, unsigned arrivals)
 {
     if (shared_address(barrier) % sizeof *barrier)
         stop("an mbarrier at an address that is not a multiple of 8");
-    barriers[barrier] = {arrivals, arrivals, 0, 0, false};
+    is_asynchronous = true;
+    barriers[barrier] = {arrivals, arrivals, 0, 0, false, {warp(), known[warp()][warp()]}, {}};
 }
 
 static void end_phase(uint64_t *barrier, counting_barrier &b)
@@ -141,6 +219,7 @@ void barrier_arrive(uint64_t *barrier, unsigned expected_bytes)
     if (b.missing == 0)
         stop("more arrivals than an mbarrier has");
     sanitizer_release(barrier);
+    release(b.order);
     b.bytes += expected_bytes;
     b.missing--;
     end_phase(barrier, b);
@@ -150,6 +229,7 @@ void barrier_wait(uint64_t *barrier, unsigned parity)
 {
     while (barrier_at(barrier).parity == parity)
         wait_on(barrier, "a phase of an mbarrier");
+    join(known[warp()], barrier_at(barrier).order);
     sanitizer_acquire(barrier);
 }
 
@@ -489,7 +569,14 @@ void begin_asynchronous_block(void *memory, size_t bytes)
     shared_memory = static_cast<unsigned char *>(memory);
     shared_size = bytes;
     shown.assign(bytes, 0xff);
+    seen.assign(bytes, 0xff);
+    writings.assign(bytes / chunk_bytes + 1, {0, 0});
+    for (knowledge &k : known)
+        k = {};
+    for (knowledge &k : of_barriers)
+        k = {};
     barriers.clear();
+    is_asynchronous = false;
     for (warp_state &w : warps)
         w = {};
     const unsigned each = multiprocessor_registers / (blockDim.x * blockDim.y * blockDim.z) / 8 * 8;

@@ -9,7 +9,8 @@
  *
  * The asynchronous proxy has its own view of shared memory: what threads wrote without
  * show_shared afterwards is found where TMA or a product meets it, and so is a barrier that
- * was not shown.
+ * was not shown. The fence shows what the thread's own warp wrote, and what others wrote before a
+ * barrier, or an mbarrier, that orders them before it; of other warps it shows nothing.
  *
  * Each of these stops the emulator: a wait that can never end; more bytes or arrivals than a
  * barrier expects; boxes, groups of products or bytes that are outstanding at the end; a
@@ -59,6 +60,11 @@ void commit_products();
 void wait_products(unsigned left);
 
 /* --- what the emulator does ------------------------------------------------------------------- */
+/* Of this thread, at barrier number id of the block. */
+void release_barrier(unsigned id);
+void acquire_barrier(unsigned id);
+/* Another warp goes on. */
+void leave_warp(unsigned warp);
 void begin_asynchronous_block(void *memory, size_t bytes);
 void end_asynchronous_block();
 void end_asynchronous_thread();

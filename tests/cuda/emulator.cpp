@@ -160,6 +160,8 @@ static void emulator_switch_stack(void **save, void *load)
 static void switch_to(fiber *to)
 {
     fiber *from = self();
+    if (from != &host && from->number / warp_lanes != to->number / warp_lanes)
+        leave_warp(from->number / warp_lanes);
     current = to;
     sanitizer_leave(&from->sanitizer, &to->sanitizer, to->stack, to->stack_size);
     emulator_switch_stack(&from->stack_pointer, to->stack_pointer);
@@ -399,6 +401,7 @@ void barrier(const char *file, int line, unsigned id, unsigned count)
         stop("a barrier at %s:%d after threads of the block have ended", file, line);
     unsigned tag = (id * 2 + b.passed % 2);
     sanitizer_release(block_tag(tag));
+    release_barrier(id);
     self()->file = file;
     self()->line = line;
     self()->barrier = id;
@@ -418,6 +421,7 @@ void barrier(const char *file, int line, unsigned id, unsigned count)
     }
     self()->file = nullptr;
     self()->meetings++;
+    acquire_barrier(id);
     sanitizer_acquire(block_tag(tag));
 }
 

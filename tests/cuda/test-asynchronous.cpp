@@ -19,6 +19,7 @@ enum mistake {
     NONE,
     NOT_SHOWN,      /* what threads wrote, and the barrier */
     SHOWN_TOO_SOON, /* before it was written */
+    SHOWN_BY_OTHER, /* by a warp that no barrier orders after the writing */
     FEWER_BYTES,
     MORE_BYTES,
     WRONG_PHASE,
@@ -46,8 +47,10 @@ template <mistake MISTAKE> __global__ void multiply(float *y, CUtensorMap tensor
         dt_show_shared();
     for (unsigned i = threadIdx.x; i < MATRIX / 4; i += THREADS)
         ((uint32_t *)memory)[i] = ones;
+    if (MISTAKE == SHOWN_BY_OTHER && threadIdx.x < 32)
+        dt_show_shared();
     __syncthreads();
-    if (MISTAKE != NOT_SHOWN && MISTAKE != SHOWN_TOO_SOON)
+    if (MISTAKE != NOT_SHOWN && MISTAKE != SHOWN_TOO_SOON && MISTAKE != SHOWN_BY_OTHER)
         dt_show_shared();
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -132,6 +135,7 @@ void test_mistakes_are_found(void **)
     assert_true(answer<NONE>(y) == 32);
     assert_true(stops(stream, [=] { launch<NOT_SHOWN>(y); }));
     assert_true(stops(stream, [=] { launch<SHOWN_TOO_SOON>(y); }));
+    assert_true(stops(stream, [=] { launch<SHOWN_BY_OTHER>(y); }));
     assert_true(stops(stream, [=] { launch<FEWER_BYTES>(y); }));
     assert_true(stops(stream, [=] { launch<MORE_BYTES>(y); }));
     assert_true(stops(stream, [=] { launch<NO_FENCE>(y); }));

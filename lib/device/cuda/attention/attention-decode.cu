@@ -158,12 +158,11 @@ template <bool CHUNKS> static void launch(const struct decoding *d, struct dt_cu
 void dt_cuda_attention_decode(struct dt_device *dev, const struct dt_cuda_attention *a, bool chunks)
 {
     struct decoding d;
-    const int32_t blocks = a->batch * a->heads,
-                  tiles = max(1, dt_tiles(a->keys, DT_ATTENTION_TILE));
+    const int32_t blocks = a->batch * a->heads, tiles = dt_tiles(a->keys, DT_ATTENTION_TILE);
     const int32_t wanted = dt_tiles(4 * dt_cuda_of(dev)->processors, blocks);
     d.a = *a;
-    d.keys = dt_tiles(tiles, min(wanted, tiles)) * DT_ATTENTION_TILE;
-    d.parts = max(1, dt_tiles(a->keys, d.keys));
+    d.keys = dt_tiles(tiles, wanted < tiles ? wanted : tiles) * DT_ATTENTION_TILE;
+    d.parts = dt_tiles(a->keys, d.keys);
     size_t count = (size_t)blocks * (size_t)d.parts * WARPS * ((size_t)a->size + 2);
     d.states = (float *)dt_cuda_scratch(dev, count * sizeof(float));
     if (d.states == NULL)
