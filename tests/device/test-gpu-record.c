@@ -2,6 +2,7 @@
 /* The file that says which options of the cuda engine are proven on a GPU. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
