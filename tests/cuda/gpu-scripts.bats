@@ -40,7 +40,11 @@ without_torch() {
     program path/ldd 'echo "libcublasLt.so.13 => not found"'
     run "$ROOT/tests/gpu/bench" "$T/bundle"
     assert_one_line_error bench
-    [[ "$output" == *"this machine has no libcublasLt.so.13" ]]
+    [[ "$output" == *"this machine has no libcublasLt.so.13 (dt-cuda(7), ON A GPU, says what is needed)" ]]
+    program path/nvidia-smi 'exit 9' # all that is missing is named at once
+    run "$ROOT/tests/gpu/bench" "$T/bundle"
+    assert_one_line_error bench
+    [[ "$output" == *"this machine has no libcublasLt.so.13, no GPU: nvidia-smi is missing or finds none ("* ]]
     program path/ldd "echo \"cuda.so: /lib/libc.so.6: version \\\`GLIBC_2.34' not found\" >&2"
     run "$ROOT/tests/gpu/bench" "$T/bundle"
     assert_one_line_error bench
