@@ -157,8 +157,9 @@ static int take_parameters(struct dt_train_state *state, const char *directory, 
     DT_TRY(dt_model_verify(directory, err));
     DT_TRY(dt_model_read_config(&source, directory, err));
     dt_table_init(&whole, &state->model->config, NULL);
+    const bool is_part = t->elements < whole.elements;
     float *all = dt_alloc((size_t)whole.elements, sizeof *all);
-    float *own = dt_alloc((size_t)t->elements, sizeof *own);
+    float *own = is_part ? dt_alloc((size_t)t->elements, sizeof *own) : all;
     if (source.num_labels != state->model->config.num_labels)
         dt_table_initialize(&whole, seed, all);
     int rc = read_parameters(&source, &whole, state, directory, all, err);
@@ -166,7 +167,8 @@ static int take_parameters(struct dt_train_state *state, const char *directory, 
         rc = dt_adapter_merge(adapter, &state->model->config, &whole, all, err);
     if (rc == 0) {
         *hash = dt_adapter_base_hash(&whole, all);
-        dt_table_shard(t, own, &whole, all);
+        if (is_part)
+            dt_table_shard(t, own, &whole, all);
         if (state->model->adapter)
             dt_model_set_frozen(state->model, own);
         else
@@ -174,7 +176,8 @@ static int take_parameters(struct dt_train_state *state, const char *directory, 
     }
     dt_table_release(&whole);
     free(all);
-    free(own);
+    if (is_part)
+        free(own);
     return rc;
 }
 
