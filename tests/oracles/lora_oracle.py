@@ -2,25 +2,25 @@
 """Compares adapters with peft, which needs Python's peft beside transformers.
 
 lora_oracle.py golden                prints tests/formats/golden/lora.txt
-lora_oracle.py write DIR             writes DIR/FAMILY, models, and DIR/FAMILY-adapter, peft's adapters of them
-lora_oracle.py logits MODEL ADAPTER IDS
-                                     the logits after the ids, one a line, of an adapter that peft loads
-lora_oracle.py losses RUN DATA STEPS BATCH LENGTH
-                                     the losses of STEPS steps of peft and torch on the batches of a run of dt
+lora_oracle.py check PROGRAM DIR     adapters that peft writes to DIR, which tests/oracles/answers reads
+lora_oracle.py same MODEL RUN MERGED
+                                     fails unless peft, with the model and dt's adapter RUN, has the logits of MERGED
 
 Values of golden are computed in fp64, from formulas that test-adapter.c also computes.
 """
 import copy
 import json
+import shutil
 import sys
 import tempfile
 
+import numpy
 import torch
 import transformers
 from peft import LoraConfig, PeftModel, get_peft_model
 
 from families import FAMILIES, SHAPES, SMALL, config_of, model_of
-from families_oracle import FIRST_ID, NO_TARGET, center, double_precision, scattered, summary
+from families_oracle import FIRST_ID, NO_TARGET, Case, center, compute, double_precision, scattered, summary
 
 ROWS, LENGTH, BATCHES, STEPS = 3, 10, 4, 20
 OPTIMIZER = dict(lr=0.01, betas=(0.9, 0.95), eps=1e-3, weight_decay=0.1)
@@ -131,31 +131,46 @@ def golden():
         print_golden(*case)
 
 
-def write(directory):
-    shape = SHAPES["plain"]
-    for name, targets, members in CASES:
+def check(program, directory):
+    failed = []
+    for number, (name, targets, members) in enumerate(CASES):
         family = family_of(name)
-        if family.masked or members:
+        if family.masked:
             continue
-        torch.manual_seed(3)
-        model = model_of(family, config_of(family, shape))
-        model.save_pretrained(f"{directory}/{name}")
-        model.config._name_or_path = f"{directory}/{name}"
-        model.name_or_path = f"{directory}/{name}"
-        wrapped = adapter(model, targets, members)
+        base, path = f"{directory}/{number}-base", f"{directory}/{number}"
+        case = Case(base, family, model_of(family, config_of(family, SHAPES["plain"])))
+        case.write()
+        wrapped = adapter(case.model, targets, members)
         with torch.no_grad():
             for p in trained(wrapped).values():
                 p.normal_(0, 0.3)
-        wrapped.save_pretrained(f"{directory}/{name}-adapter")
+        wrapped.peft_config["default"].base_model_name_or_path = base
+        wrapped.save_pretrained(path)
+        shutil.copy(f"{base}/batch", path)
+        compute(program, "all", [path])
+        with double_precision(), torch.no_grad():
+            want = copy.deepcopy(wrapped).double()(input_ids=case.inputs, return_dict=True).logits
+        got = torch.from_numpy(numpy.fromfile(f"{path}/answers/logits", numpy.float32)).view(want.shape)
+        error = ((got - want).abs().max() / want.abs().max()).item()
+        print(f"{name} {','.join(targets)}: {error:.1g}")
+        failed += [name] if not error < 1e-5 else []
+    return not failed
 
 
-def logits(base, directory, ids):
-    model = transformers.AutoModelForCausalLM.from_pretrained(base, attn_implementation="eager")
-    model = PeftModel.from_pretrained(model, directory).eval()
+def same(base, run, merged):
+    """Whether the logits of random ids are equal."""
+    load = transformers.AutoModelForCausalLM.from_pretrained
+    adapted = PeftModel.from_pretrained(load(base, attn_implementation="eager"), run).eval().double()
+    plain, whole = (load(m, attn_implementation="eager").eval().double() for m in (base, merged))
+    length = min(20, plain.config.max_position_embeddings)
+    ids = torch.randint(FIRST_ID, plain.config.vocab_size, (3, length), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        row = model(input_ids=torch.tensor([[int(i) for i in ids.split(",")]])).logits[0, -1]
-    print(*(f"{x:.9g}" for x in row.tolist()), sep="\n")
+        a, b, c = (m(input_ids=ids).logits for m in (adapted, whole, plain))
+    scale = b.abs().max()
+    print(f"{plain.config.model_type}: {((a - b).abs().max() / scale).item():.1g}, without the adapter "
+          f"{((c - b).abs().max() / scale).item():.1g}")
+    return ((a - b).abs().max() < 1e-5 * scale < (c - b).abs().max()).item()
 
 
 if __name__ == "__main__":
-    {"golden": golden, "write": write, "logits": logits}[sys.argv[1]](*sys.argv[2:])
+    sys.exit({"golden": golden, "check": check, "same": same}[sys.argv[1]](*sys.argv[2:]) is False)
