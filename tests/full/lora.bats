@@ -37,13 +37,13 @@ setup() {
     for i in {1..16}; do
         echo "{\"prompt\": [{\"role\": \"user\", \"content\": \"What is $i?\"}], \"completion\": [{\"role\": \"assistant\", \"content\": \"Once $i came after $((i - 1)).\"}]}"
     done >chats.jsonl
-    dt-tokenize -q -t model --chat chats.jsonl | dt-shard -o shards --layout padded --length 63
+    dt-tokenize -q -t model --chat chats.jsonl | dt-shard -o shards --layout padded --length 64
     dt-train -q -j 2 --init-from model -o run --set training.batch_size=16 --set training.max_steps=5 \
         --set training.warmup_steps=0 --set training.schedule=constant --set training.learning_rate=1e-3 \
         --set training.weight_decay=0 --set training.beta2=0.999 --set training.log_interval=1 \
         --set training.eval_interval=0 shards
     sed -nE 's/.*"loss":([0-9.]+).*/\1/p' run/metrics.jsonl >ours
-    "$PYTHON" -W ignore "$ROOT/tests/oracles/sft_oracle.py" model chats.jsonl 5 1e-3 2>errors >theirs
+    "$PYTHON" -W ignore "$ROOT/tests/oracles/sft_oracle.py" model chats.jsonl 5 1e-3 2>errors | grep -E "^[0-9.]+$" >theirs
     paste ours theirs
     [ "$(wc -l <theirs)" -eq 5 ]
     paste ours theirs | awk '{ d = $1 / $2 - 1; if (d > 1e-5 || d < -1e-5) bad = 1 } END { exit bad }'
