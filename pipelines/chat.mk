@@ -31,9 +31,9 @@ SET        ?=
 
 ifneq ($(MAKECMDGOALS),clean)
 $(if $(DATA),,$(error DATA=FILE must name conversations, as dt-chat(7) describes))
-$(if $(wildcard $(DATA)),,$(error DATA='$(DATA)': there is no such file))
+$(if $(wildcard $(DATA)),,$(error DATA='$(DATA)': cannot be found))
 $(if $(MODEL),,$(error MODEL=DIR must name a model directory))
-$(if $(wildcard $(MODEL)),,$(error MODEL='$(MODEL)': there is no such directory))
+$(if $(wildcard $(MODEL)),,$(error MODEL='$(MODEL)': cannot be found))
 endif
 
 SHELL       := /bin/bash

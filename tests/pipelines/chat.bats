@@ -40,5 +40,5 @@ chat() { # VARIABLE=VALUE...
     [ -e out/run/latest/model.safetensors ]
     run chat DATA=nowhere.jsonl
     [ "$status" -ne 0 ]
-    grep -qF "DATA='nowhere.jsonl': there is no such file" err
+    grep -qF "DATA='nowhere.jsonl': cannot be found" err
 }
