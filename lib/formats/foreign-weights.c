@@ -7,7 +7,6 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "json/json.h"
 
 /* %s: the path, which is the file's or the directory's. */
 #define LOADED_BY_TRANSFORMERS(how)                                                                \
@@ -58,22 +57,6 @@ static int refuse(const char *path, const char *name, size_t kind, struct dt_err
     return rc;
 }
 
-/* A fine-tuning whose weights are added to those of another model. */
-static int refuse_adapter(const char *path, const char *file, struct dt_error *err)
-{
-    struct json_object *adapter, *base;
-    DT_TRY(dt_json_read(file, &adapter, err));
-    bool named = json_object_is_type(adapter, json_type_object) &&
-                 json_object_object_get_ex(adapter, "base_model_name_or_path", &base) && base;
-    int rc = dt_fail(err, DT_EFORMAT,
-                     "%s: is an adapter of the model '%s': merge them with: python3 -c \"from peft "
-                     "import AutoPeftModelForCausalLM as p; "
-                     "p.from_pretrained('%s').merge_and_unload().save_pretrained('merged')\"",
-                     path, named ? dt_json_text(base) : "?", quoted(path));
-    json_object_put(adapter);
-    return rc;
-}
-
 static int look_for(const char *path, const char *name, bool *there, char **file,
                     struct dt_error *err)
 {
@@ -99,10 +82,5 @@ int dt_foreign_weights_refuse(const char *path, struct dt_error *err)
         if (there)
             return refuse(path, kinds[i].name, i, err);
     }
-    if (!is_directory)
-        return 0;
-    int rc = look_for(path, "adapter_config.json", &there, &file, err);
-    rc = rc == 0 && there ? refuse_adapter(path, file, err) : rc;
-    free(file);
-    return rc;
+    return 0;
 }

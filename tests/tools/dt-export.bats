@@ -541,8 +541,8 @@ END
     touch "a'b.pt"
     refused "a'b.pt" "torch.load('PATH'"
     mkdir adapter
-    echo '{"base_model_name_or_path": "owner/model", "peft_type": "LORA"}' >adapter/adapter_config.json
-    refused adapter "is an adapter of the model 'owner/model': merge them with: python3 -c"
+    echo '{"base_model_name_or_path": "owner/model", "peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["c_attn"]}' >adapter/adapter_config.json
+    refused adapter "is an adapter of the model 'owner/model', which is not there"
     cp -rL gpt2/latest quantized
     rm -r quantized/trainer
     sed -i '2i "quantization_config": {"quant_method": "gptq", "bits": 4},' quantized/config.json
