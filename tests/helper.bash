@@ -123,9 +123,10 @@ need_mpi() {
     export ASAN_OPTIONS=detect_leaks=0 # MPI does not free all of its memory
 }
 
-# The last `run` failed as bad input must: status 1, one line that begins with the program's name.
+# PROGRAM [STATUS]: the last `run` failed as bad input must: status 1, one line that begins with the
+# program's name.
 assert_one_line_error() {
-    [ "$status" -eq 1 ] || { echo "status $status: $output"; return 1; }
+    [ "$status" -eq "${2:-1}" ] || { echo "status $status: $output"; return 1; }
     [ "${#lines[@]}" -eq 1 ] || { echo "not one line: $output"; return 1; }
     [[ "$output" == "$1: "* ]] || { echo "does not name $1: $output"; return 1; }
 }

@@ -12,6 +12,7 @@
 #include "options/options.h"
 #include "plot/charts.h"
 #include "plot/curves.h"
+#include "plot/inside.h"
 #include "plot/timeline.h"
 
 static const char *const x_names[] = {"step", "tokens", "time", NULL};
@@ -36,7 +37,8 @@ static const struct dt_option options[] = {
      "draw a horizontal line at LOSS nats per token"},
     {"target", 0, DT_OPTION_REAL, &opt.target, "LOSS", "target: the target loss"},
     {"axis", 'a', DT_OPTION_STRING, &opt.axis, "NAME", "scaling: the x axis"},
-    {"value", 'v', DT_OPTION_LIST, &opt.values, "NAME", "scaling and bars: the value to draw"},
+    {"value", 'v', DT_OPTION_LIST, &opt.values, "NAME",
+     "scaling, bars and inside: the value to draw"},
     {"peak", 0, DT_OPTION_REAL, &opt.peak, "GFLOPS", "roofline: peak GFLOP/s", .min = 1e-9,
      .max = 1e12},
     {"bandwidth", 0, DT_OPTION_REAL, &opt.bandwidth, "GBS", "roofline: peak GB/s", .min = 1e-9,
@@ -50,6 +52,8 @@ static const struct dt_use uses[] = {
     {"bars", "ROWS", NULL, "output title value log"},
     {"roofline", "ROWS", NULL, "output title peak bandwidth"},
     {"timeline", "TRACE", NULL, "output title"},
+    {"difference", "PLANNED MEASURED", NULL, "output"},
+    {"inside", "RUN", NULL, "output title value"},
     {NULL},
 };
 
@@ -196,6 +200,19 @@ static int timeline(char **operands, int count, struct dt_output *out, struct dt
     return dt_plot_timeline(format_of(opt.output), opt.title, operands[1], out, err);
 }
 
+static int difference(char **operands, int count, struct dt_output *out, struct dt_error *err)
+{
+    (void)count;
+    return dt_plot_difference(operands[1], operands[2], out, err);
+}
+
+static int inside(char **operands, int count, struct dt_output *out, struct dt_error *err)
+{
+    (void)count;
+    const char *value = opt.values.count > 0 ? opt.values.items[0] : NULL;
+    return dt_plot_inside(format_of(opt.output), opt.title, operands[1], value, out, err);
+}
+
 /* *position: where the curve first reaches the target; NAN if never. */
 static int reached(const struct dt_curve *curve, const char *run, double *position,
                    struct dt_error *err)
@@ -250,7 +267,8 @@ static int time_to_target(char **operands, int count, struct dt_output *out, str
 /* In the order of uses[]. */
 static int (*const drawings[])(char **operands, int count, struct dt_output *out,
                                struct dt_error *err) = {
-    curves, time_to_target, chart_of_rows, chart_of_rows, chart_of_rows, timeline,
+    curves,        time_to_target, chart_of_rows, chart_of_rows,
+    chart_of_rows, timeline,       difference,    inside,
 };
 _Static_assert(sizeof drawings / sizeof *drawings + 1 == sizeof uses / sizeof *uses, "one each");
 
@@ -274,6 +292,9 @@ static void check_usage(char **operands, int count)
     if (count < 2)
         dt_program_usage("'%s' needs a file: dt-plot loss RUN draws the loss of a run",
                          operands[0]);
+    if (strcmp(use.name, "difference") == 0 &&
+        (count != 3 || format_of(opt.output) != DT_PLOT_TEXT))
+        dt_program_usage("difference compares two traces, planned and measured, as text");
     if (count > 2 && strchr(use.operands, ' ') == NULL)
         dt_program_usage("%s draws one file", operands[0]);
     if (opt.log >= 1 && opt.floor <= 0)
@@ -282,8 +303,9 @@ static void check_usage(char **operands, int count)
         dt_program_usage("bars have a logarithmic axis y alone");
     if (strcmp(use.name, "bars") == 0 && opt.log == 1 && opt.values.count > 1)
         dt_program_usage("stacked bars have no logarithmic axis: give one --value");
-    if (strcmp(use.name, "scaling") == 0 && opt.values.count > 1)
-        dt_program_usage("scaling draws one --value");
+    if ((strcmp(use.name, "scaling") == 0 || strcmp(use.name, "inside") == 0) &&
+        opt.values.count > 1)
+        dt_program_usage("%s draws one --value", use.name);
 }
 
 int main(int argc, char **argv)

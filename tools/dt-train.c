@@ -15,6 +15,8 @@
 #include "base/program.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "checkpoint/checkpoint-settings.h"
+#include "checkpoint/checkpoint.h"
 #include "comm/interface.h"
 #include "comm/launch.h"
 #include "comm/meeting-place.h"
@@ -31,8 +33,8 @@
 #include "train/training.h"
 
 static struct {
-    const char *config, *output, *resume, *init_from, *adapter, *reference, *reward, *tokenizer,
-        *device;
+    const char *config, *output, *resume, *init_from, *branch_from, *adapter, *reference, *reward,
+        *tokenizer, *device;
     struct dt_string_list set;
     long threads;
     bool quiet, print_config, dry_run;
@@ -64,6 +66,8 @@ static const struct dt_option options[] = {
      .reads = true},
     {"reward", 0, DT_OPTION_STRING, &opt.reward, "COMMAND",
      "with training.objective=grpo, the program that reads completions and writes rewards"},
+    {"branch-from", 0, DT_OPTION_STRING, &opt.branch_from, "DIR",
+     "start from the settings and the whole state of the checkpoint or run DIR", .reads = true},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME",
      "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic",
      .words = dt_device_add_names},
@@ -87,6 +91,7 @@ static struct dt_comm *world; /* all ranks of the run */
 static bool over_tcp;         /* ranks meet without MPI */
 static bool elastic;          /* ranks meet in dt_training_new, and may change */
 static bool has_left;         /* this rank leaves an elastic run, which goes on */
+static bool has_begun;        /* to train */
 
 /* NULL: this process was started alone. */
 static const char *launched_rank(void)
@@ -152,13 +157,19 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
 }
 
-static void warn_of_metrics(const struct dt_training *trainer)
+static void warn_of_damage(const struct dt_training *trainer)
 {
     struct dt_training_facts f;
     dt_training_facts(trainer, &f);
     if (f.damaged_metrics > 0)
         dt_program_warn("%s/metrics.jsonl: removed %ld damaged line%s", opt.output,
                         f.damaged_metrics, dt_plural((uint64_t)f.damaged_metrics));
+    char *copy = dt_strdup(f.damaged), *rest = copy;
+    for (char *reason; *copy && (reason = strsep(&rest, "\n")) != NULL;)
+        dt_program_warn("%s: the checkpoint is damaged, and passed over", reason);
+    if (*copy)
+        dt_program_warn("goes on from step %ld, the checkpoint before", f.first_step);
+    free(copy);
     if (f.lost_lines > 0)
         dt_program_warn(
             "%s/metrics.jsonl lacks %ld of its lines up to step %ld; training continues, and a "
@@ -259,6 +270,7 @@ static int train(struct dt_training *trainer, bool *stopped, struct dt_error *er
     int rc = 0;
     dt_training_facts(trainer, &facts);
     dt_stop_attend(true);
+    has_begun = true;
     dt_progress_init(&progress, opt.quiet || !leads());
     double started = dt_clock_now();
     for (*stopped = false; !*stopped; *stopped = report.stop) {
@@ -279,9 +291,10 @@ static int train(struct dt_training *trainer, bool *stopped, struct dt_error *er
 static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
 {
     struct dt_tokenizer *tokenizer;
-    if (opt.tokenizer == NULL && opt.init_from) {
+    const char *model = opt.init_from ? opt.init_from : opt.branch_from;
+    if (opt.tokenizer == NULL && model) {
         char *theirs; /* until the program ends */
-        DT_TRY(dt_model_find_tokenizer(opt.init_from, &theirs, err));
+        DT_TRY(dt_model_find_tokenizer(model, &theirs, err));
         opt.tokenizer = o->tokenizer_path = theirs;
     }
     if (opt.tokenizer == NULL)
@@ -325,8 +338,8 @@ static void print_plan(const struct dt_training *trainer)
 }
 
 /* The record of the run, which rank 0 writes into checkpoints. */
-static int begin_lineage(struct dt_lineage **lineage, const char *data, struct dt_device *dev,
-                         struct dt_error *err)
+static int begin_lineage(struct dt_lineage **lineage, const char *data, const char *stages,
+                         struct dt_device *dev, struct dt_error *err)
 {
     const char *set = getenv("DT_SET");
     *lineage = NULL;
@@ -349,7 +362,9 @@ static int begin_lineage(struct dt_lineage **lineage, const char *data, struct d
         DT_TRY(dt_lineage_add_path(l, opt.adapter, err));
     if (opt.reference)
         DT_TRY(dt_lineage_add_path(l, opt.reference, err));
-    return dt_dataset_add_inputs(data, l, err);
+    if (opt.branch_from)
+        DT_TRY(dt_lineage_add_path(l, opt.branch_from, err));
+    return data ? dt_dataset_add_inputs(data, l, err) : dt_dataset_add_stages(stages, l, err);
 }
 
 static int train_with(struct dt_training_options *o, const struct dt_settings *settings,
@@ -373,7 +388,7 @@ static int train_with(struct dt_training_options *o, const struct dt_settings *s
     if (!opt.quiet && leads())
         print_facts(trainer, dev, o->peak, dt_dtype_names[settings->training.precision]);
     if (leads())
-        warn_of_metrics(trainer);
+        warn_of_damage(trainer);
     int rc = train(trainer, stopped, err);
     char hex[DT_HASH_HEX];
     uint64_t hash;
@@ -396,6 +411,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .adapter = opt.adapter,
                                     .reference = opt.reference,
                                     .reward = opt.reward,
+                                    .branch_from = opt.branch_from,
                                     .plan_only = opt.dry_run,
                                     .data = data,
                                     .run = opt.output,
@@ -408,7 +424,8 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .stop = stop_signal};
     DT_TRY(dt_comm_agree(world, open_tokenizer(&o, err), err));
     DT_TRY(print_places(err));
-    int rc = dt_comm_agree(world, begin_lineage(&o.lineage, data, dev, err), err);
+    int rc =
+        dt_comm_agree(world, begin_lineage(&o.lineage, data, settings->data.stages, dev, err), err);
     rc = rc < 0 ? rc : train_with(&o, settings, dev, stopped, err);
     dt_lineage_free(o.lineage);
     return rc;
@@ -457,6 +474,15 @@ static void report_as_rank(const struct dt_error *err)
         dt_program_warn("rank %s: %s", launched ? launched : "unknown", err->text);
 }
 
+#define MAY_PASS 75 /* exit status, as EX_TEMPFAIL of sysexits.h */
+
+/* Whether the same command may succeed: a rank was lost or late, or a file failed while training.
+ * Settings, data and a model that diverges fail again. */
+static int status_of(const struct dt_error *err)
+{
+    return err->code == DT_ESTALLED || (has_begun && err->code == DT_EIO) ? MAY_PASS : 1;
+}
+
 /* Reports the error and ends all ranks. Rank 0 reports first: an error on which ranks have agreed
  * is printed by it alone. After a timeout each rank reports, since each knows which rank it waits
  * for. */
@@ -465,8 +491,10 @@ static int fail(const struct dt_error *err)
     const struct timespec start = {DT_COMM_FIRST_RANK_REPORTS, 0};
     const bool stalled = err->code == DT_ESTALLED;
     struct dt_error ignored;
-    if (elastic || (over_tcp && world == NULL)) /* the others go on, or have the same error */
-        return dt_program_report(err);
+    if (elastic || (over_tcp && world == NULL)) { /* the others go on, or have the same error */
+        dt_program_report(err);
+        return status_of(err);
+    }
     if (stalled)
         report_as_rank(err);
     else if (leads())
@@ -479,8 +507,8 @@ static int fail(const struct dt_error *err)
         if (!stalled && !*stop_signal) /* no signal meanwhile */
             report_as_rank(err);
     }
-    dt_comm_abort(world, 1);
-    return 1;
+    dt_comm_abort(world, status_of(err));
+    return status_of(err);
 }
 
 /* Options that are absent come from the settings. */
@@ -502,9 +530,16 @@ static void take_operands(struct dt_settings *s, int count, char **operands)
     if (opt.adapter && s->model.lora.rank > 0)
         dt_program_usage("--adapter and lora.rank above 0 exclude each other: merge the adapter "
                          "with dt-export, and train another one of the result");
-    if (count > 1 || (count == 0 && *s->data.dataset == 0))
+    if (opt.branch_from && opt.init_from)
+        dt_program_usage("--branch-from and --init-from exclude each other");
+    if (opt.branch_from && strcmp(opt.resume, "auto") != 0 && strcmp(opt.resume, "none") != 0)
+        dt_program_usage("--resume '%s' and --branch-from exclude each other", opt.resume);
+    if (count == 1 && *s->data.stages)
+        dt_program_usage("data.stages names the data: leave '%s' out, or set data.stages= empty",
+                         operands[0]);
+    if (count > 1 || (count == 0 && *s->data.dataset == 0 && *s->data.stages == 0))
         dt_program_usage("one directory of shards is required");
-    data_path = count == 1 ? operands[0] : s->data.dataset;
+    data_path = count == 1 ? operands[0] : *s->data.stages ? NULL : s->data.dataset;
     if (count == 1) /* recorded in checkpoints, if it fits */
         snprintf(s->data.dataset, sizeof s->data.dataset, "%s",
                  strlen(data_path) < sizeof s->data.dataset ? data_path : "");
@@ -627,10 +662,26 @@ static int read_labels(const struct dt_model_config *config, char *names, size_t
     return rc;
 }
 
+/* The branch's own settings are read over those of the run that it branches from. */
+static int read_branch(struct dt_settings *settings, struct dt_error *err)
+{
+    struct dt_settings parent;
+    char *checkpoint;
+    DT_TRY(dt_checkpoint_find(opt.branch_from, &checkpoint, err));
+    if (checkpoint)                                 /* of a run */
+        opt.branch_from = dt_path_real(checkpoint); /* until the program ends */
+    free(checkpoint);
+    DT_TRY(dt_checkpoint_read_settings(opt.branch_from, &parent, err));
+    return dt_settings_read_branch(settings, &parent, opt.config, opt.set.items, opt.set.count,
+                                   err);
+}
+
 /* After an error the rest is still read, so that ranks can meet and all report it. */
 static int read_settings(struct dt_settings *settings, struct dt_error *err)
 {
     char names[DT_SETTING_STRING_SIZE] = "";
+    if (opt.branch_from && opt.init_from == NULL)
+        return read_branch(settings, err);
     struct dt_initial_model initial = {.path = opt.init_from, .labels = names};
     struct dt_error later;
     int rc = opt.init_from ? dt_model_read_config(&initial.config, opt.init_from, err) : 0;

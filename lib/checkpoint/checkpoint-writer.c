@@ -59,7 +59,7 @@ static int complete(struct dt_checkpoint_writer *s, struct dt_error *err)
     DT_TRY(dt_checkpoint_complete(s->run, s->directory, s->snapshot, s->identity, err));
     if (s->snapshot->progress.skipped_in_row > 0)
         return 0; /* an older checkpoint may be the last good one */
-    return dt_checkpoint_prune(s->run, s->snapshot->progress.step, settings->checkpoint.keep_last,
+    return dt_checkpoint_prune(s->run, &s->snapshot->progress, settings->checkpoint.keep_last,
                                settings->checkpoint.keep_every, err);
 }
 

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/system.h"
+#include "checkpoint/checkpoint-settings.h"
 #include "formats/adapter.h"
 #include "formats/labels.h"
 #include "formats/model-directory.h"
@@ -31,7 +32,6 @@
 #define OUTER_FILE     "trainer/outer.safetensors"
 #define FEEDBACK_FILE  "trainer/errors.safetensors"
 #define AVERAGE_DIR    "ema"
-#define SETTINGS_FILE  "trainer/config.yaml"
 #define LINEAGE_FILE   "trainer/lineage.txt"
 #define RECORDS_FILE   "trainer/" DT_LINEAGE_FILE
 #define TEMPORARY      ".step-"
@@ -254,72 +254,6 @@ int dt_checkpoint_hash_tensors(const char *directory, const struct dt_state_hash
     return dt_state_hash_sum(comm, hashes, (size_t)own->count, err);
 }
 
-/* --- settings --------------------------------------------------------------------------------- */
-
-/* Sets the settings that a resumed run may change: logging, validation, checkpoints, the length of
- * the run (which moves the end of the learning rate schedule), and the parallel layout. */
-static void ignore_free_settings(struct dt_settings *s, const struct dt_settings *now)
-{
-    s->training.log_interval = now->training.log_interval;
-    s->training.eval_interval = now->training.eval_interval;
-    s->training.eval_batches = now->training.eval_batches;
-    s->training.save_interval = now->training.save_interval;
-    memcpy(s->training.trace_steps, now->training.trace_steps, sizeof s->training.trace_steps);
-    s->training.max_steps = now->training.max_steps;
-    s->training.max_tokens = now->training.max_tokens;
-    s->training.max_epochs = now->training.max_epochs;
-    s->training.patience = now->training.patience;
-    s->training.max_skipped = now->training.max_skipped;
-    s->checkpoint = now->checkpoint;
-    s->tracking = now->tracking;
-    memcpy(s->data.dataset, now->data.dataset, sizeof s->data.dataset);
-    s->data.num_workers = now->data.num_workers;
-    s->distributed.backend = now->distributed.backend;
-    memcpy(s->distributed.rendezvous, now->distributed.rendezvous,
-           sizeof s->distributed.rendezvous);
-    memcpy(s->distributed.interface, now->distributed.interface, sizeof s->distributed.interface);
-    s->distributed.timeout = now->distributed.timeout;
-    s->distributed.join_timeout = now->distributed.join_timeout;
-    memcpy(s->distributed.elastic, now->distributed.elastic, sizeof s->distributed.elastic);
-    s->distributed.overlap = now->distributed.overlap; /* these do not change the bits: */
-    s->distributed.zero_stage = now->distributed.zero_stage;
-    s->distributed.shard_ranks = now->distributed.shard_ranks;
-    s->distributed.check_interval = now->distributed.check_interval;
-    if (!dt_compress_has_error_feedback((enum dt_compress)now->distributed.compress)) {
-        s->distributed.pp = now->distributed.pp; /* residuals belong to a stage */
-        s->distributed.virtual_stages = now->distributed.virtual_stages;
-    }
-    s->distributed.tp = now->distributed.tp; /* unless invariant, these change the rounding: */
-    s->distributed.cp = now->distributed.cp;
-    if (!now->distributed.invariant)
-        s->distributed.sequence_parts = now->distributed.sequence_parts;
-    s->distributed.sequence_parallel = now->distributed.sequence_parallel;
-    s->distributed.schedule = now->distributed.schedule;
-    s->training.recompute = now->training.recompute;
-    memcpy(s->data.val_split, now->data.val_split, sizeof s->data.val_split);
-}
-
-static int check_settings(const char *path, const struct dt_settings *now, struct dt_error *err)
-{
-    struct dt_settings saved;
-    dt_config_defaults(dt_settings_schema, &saved);
-    DT_TRY(dt_config_read(dt_settings_schema, &saved, path, err));
-    DT_TRY(dt_model_config_check(&saved.model, path, err)); /* keys added since it was written */
-    ignore_free_settings(&saved, now);
-    const struct dt_setting *different = dt_config_difference(dt_settings_schema, &saved, now);
-    if (different == NULL)
-        return 0;
-    struct dt_buffer then = DT_BUFFER_EMPTY, asked = DT_BUFFER_EMPTY;
-    dt_config_print_value(different, &saved, &then);
-    dt_config_print_value(different, now, &asked);
-    dt_fail(err, DT_EINVALID,
-            "%s: the run was started with %s: %s, which cannot change to %s on a resume", path,
-            different->name, then.data, asked.data);
-    dt_buffer_release(&then);
-    dt_buffer_release(&asked);
-    return DT_EINVALID;
-}
-
 /* --- names ------------------------------------------------------------------------------------ */
 
 #define NAME_SIZE 32
@@ -367,7 +301,7 @@ static int save_texts(const char *directory, const struct dt_run_identity *ident
                       struct dt_error *err)
 {
     struct dt_buffer yaml = DT_BUFFER_EMPTY;
-    char *settings = dt_path_join(directory, SETTINGS_FILE);
+    char *settings = dt_path_join(directory, DT_CHECKPOINT_SETTINGS);
     char *lineage = dt_path_join(directory, LINEAGE_FILE);
     dt_config_print(dt_settings_schema, identity->settings, &yaml);
     int rc = dt_file_write(settings, yaml.data, yaml.size, err);
@@ -433,9 +367,12 @@ static int save_manifest(const char *directory, const struct dt_snapshot *snapsh
                          const struct dt_run_identity *identity, struct dt_error *err)
 {
     const struct dt_train_state *s = snapshot->state;
-    const char *files[MOST_FILES] = {DT_CONFIG_FILE, part_file(s, DT_SNAPSHOT_PARAMETERS),
-                                     STATE_FILE,     OPTIMIZER_FILE,
-                                     SETTINGS_FILE,  LINEAGE_FILE};
+    const char *files[MOST_FILES] = {DT_CONFIG_FILE,
+                                     part_file(s, DT_SNAPSHOT_PARAMETERS),
+                                     STATE_FILE,
+                                     OPTIMIZER_FILE,
+                                     DT_CHECKPOINT_SETTINGS,
+                                     LINEAGE_FILE};
     int count = 6;
     if (identity->base) {
         files[count++] = DT_ADAPTER_CONFIG_FILE;
@@ -503,7 +440,7 @@ static int publish(const char *run, const char *temporary, const struct dt_progr
     char name[NAME_SIZE], *final = dt_path_join(run, name_of(progress->step, name));
     int rc = replace_directory(temporary, final, err);
     rc = rc < 0 ? rc : dt_sync_directory(run, err);
-    if (rc == 0 && progress->best_step == progress->step)
+    if (rc == 0 && progress->best_count > 0 && progress->best[0].step == progress->step)
         rc = set_link(run, BEST, name, err);
     rc = rc < 0 ? rc : set_link(run, LATEST, name, err);
     rc = rc < 0 ? rc : dt_sync_directory(run, err);
@@ -552,7 +489,7 @@ int dt_checkpoint_complete(const char *run, const char *directory,
 /* The manifest lists every file that the resume reads, and each has the size and hash listed. */
 static int check_files(const char *directory, const struct dt_train_state *s, struct dt_error *err)
 {
-    const char *files[MOST_FILES] = {DT_CONFIG_FILE, STATE_FILE, SETTINGS_FILE};
+    const char *files[MOST_FILES] = {DT_CONFIG_FILE, STATE_FILE, DT_CHECKPOINT_SETTINGS};
     int count = 3;
     for (int i = 0; i < DT_SNAPSHOT_PARTS; i++) {
         enum dt_snapshot_part part = (enum dt_snapshot_part)i;
@@ -584,37 +521,59 @@ static int check_hash(const char *directory, const struct dt_train_state *s, str
 
 /* Rank 0 checks for all. */
 static int check(const char *directory, const struct dt_train_state *s,
-                 const struct dt_run_identity *identity, struct dt_error *err)
+                 const struct dt_run_identity *identity, enum dt_checkpoint_use use,
+                 struct dt_error *err)
 {
-    char *settings = dt_path_join(directory, SETTINGS_FILE);
-    int rc = check_files(directory, s, err);
-    rc = rc < 0 ? rc : check_settings(settings, identity->settings, err);
-    if (rc == 0 && identity->base)
-        rc = dt_adapter_check_base(directory, identity->base_hash, err);
-    rc = rc < 0 ? rc : check_hash(directory, s, err);
-    free(settings);
+    if (use == DT_CHECKPOINT_BRANCH) /* decides which files there must be */
+        DT_TRY(dt_checkpoint_check_branch(directory, identity->settings, err));
+    DT_TRY(check_files(directory, s, err));
+    if (use == DT_CHECKPOINT_RESUME)
+        DT_TRY(dt_checkpoint_check_resume(directory, identity->settings, err));
+    if (identity->base)
+        DT_TRY(dt_adapter_check_base(directory, identity->base_hash, err));
+    return check_hash(directory, s, err);
+}
+
+int dt_checkpoint_check(const char *directory, const struct dt_train_state *s,
+                        const struct dt_run_identity *identity, enum dt_checkpoint_use use,
+                        struct dt_error *err)
+{
+    struct dt_comm *comm = s->mesh->world;
+    int rc = dt_comm_rank(comm) == 0 ? check(directory, s, identity, use, err) : 0;
+    return dt_comm_agree(comm, rc, err);
+}
+
+int dt_checkpoint_read_progress(const char *directory, struct dt_progress_state *progress,
+                                uint64_t *data, struct dt_error *err)
+{
+    char *path = dt_path_join(directory, STATE_FILE);
+    int rc = dt_progress_state_read(progress, data, path, err);
+    free(path);
     return rc;
+}
+
+static int read_progress(const char *directory, struct dt_progress_state *progress,
+                         const struct dt_run_identity *identity, enum dt_checkpoint_use use,
+                         struct dt_error *err)
+{
+    uint64_t data;
+    DT_TRY(dt_checkpoint_read_progress(directory, progress, &data, err));
+    if (use == DT_CHECKPOINT_BRANCH || data == identity->data)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s/" STATE_FILE ": the run was trained on other data%s",
+                   directory, *identity->settings->data.stages ? ", or in other data.stages" : "");
 }
 
 int dt_checkpoint_load(const char *directory, struct dt_train_state *state,
                        struct dt_progress_state *progress, const struct dt_run_identity *identity,
-                       struct dt_error *err)
+                       enum dt_checkpoint_use use, struct dt_error *err)
 {
-    struct dt_comm *comm = state->mesh->world;
-    char *state_path = dt_path_join(directory, STATE_FILE);
-    int rc = dt_comm_rank(comm) == 0 ? check(directory, state, identity, err) : 0;
-    rc = dt_comm_agree(comm, rc, err);
-    if (rc == 0) {
-        rc = dt_progress_state_read(progress, identity->data, state_path, err);
-        for (int i = 0; rc == 0 && i < DT_SNAPSHOT_PARTS; i++)
-            rc = load_part(directory, state, (enum dt_snapshot_part)i, progress->residual_ranks,
-                           err);
-        rc = dt_comm_agree(comm, rc, err);
-    }
-    if (rc == 0)
-        dt_train_state_refresh_weights(state);
-    free(state_path);
-    return rc;
+    int rc = read_progress(directory, progress, identity, use, err);
+    for (int i = 0; rc == 0 && i < DT_SNAPSHOT_PARTS; i++)
+        rc = load_part(directory, state, (enum dt_snapshot_part)i, progress->residual_ranks, err);
+    DT_TRY(dt_comm_agree(state->mesh->world, rc, err));
+    dt_train_state_refresh_weights(state);
+    return 0;
 }
 
 int dt_checkpoint_hash(const char *run, uint64_t *parameters, struct dt_error *err)
@@ -701,6 +660,24 @@ int dt_checkpoint_find(const char *run, char **path, struct dt_error *err)
     return 0;
 }
 
+int dt_checkpoint_find_before(const char *run, const char *path, char **earlier,
+                              struct dt_error *err)
+{
+    char target[NAME_SIZE] = "", name[NAME_SIZE];
+    struct step_list list = {NULL, 0, 0};
+    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    ssize_t size = readlink(path, target, sizeof target - 1);
+    long step = step_of(size > 0 ? target : base);
+    *earlier = NULL;
+    if (step == 0)
+        return 0;
+    DT_TRY(list_steps(run, step > 0 ? step - 1 : LONG_MAX, &list, err));
+    if (list.count > 0)
+        *earlier = dt_path_join(run, name_of(list.steps[0], name));
+    free(list.steps);
+    return 0;
+}
+
 static bool points_to(const char *run, const char *link, const char *name)
 {
     char target[NAME_SIZE] = "", *path = dt_path_join(run, link);
@@ -721,17 +698,25 @@ static int remove_checkpoint(const char *run, long step, struct dt_error *err)
     return rc;
 }
 
-int dt_checkpoint_prune(const char *run, long newest, long keep_last, long keep_every,
-                        struct dt_error *err)
+static bool is_best(const struct dt_progress_state *progress, long step)
+{
+    for (int i = 0; i < progress->best_count; i++)
+        if (progress->best[i].step == step)
+            return true;
+    return false;
+}
+
+int dt_checkpoint_prune(const char *run, const struct dt_progress_state *progress, long keep_last,
+                        long keep_every, struct dt_error *err)
 {
     struct step_list list = {NULL, 0, 0};
     char name[NAME_SIZE];
     if (keep_last == 0)
         return 0;
-    int rc = list_steps(run, newest, &list, err);
+    int rc = list_steps(run, progress->step, &list, err);
     for (size_t i = (size_t)keep_last; rc == 0 && i < list.count; i++) {
         long step = list.steps[i];
-        bool kept = keep_every > 0 && step % keep_every == 0;
+        bool kept = (keep_every > 0 && step % keep_every == 0) || is_best(progress, step);
         name_of(step, name);
         if (!kept && !points_to(run, LATEST, name) && !points_to(run, BEST, name))
             rc = remove_checkpoint(run, step, err);

@@ -66,12 +66,24 @@ int dt_checkpoint_hash_tensors(const char *directory, const struct dt_state_hash
                                struct dt_comm *comm, struct dt_sum_hash *hashes,
                                struct dt_error *err) DT_MUST_CHECK;
 
-/* Loads parameters, optimizer state and progress. Collective. Refuses a checkpoint whose manifest
- * does not list or match a file, whose state.json does not belong to the weights, or whose settings
- * give a step another meaning; the error names the first difference. */
+enum dt_checkpoint_use {
+    DT_CHECKPOINT_RESUME, /* goes on with the run */
+    DT_CHECKPOINT_BRANCH  /* another run begins with its state; settings and data may change */
+};
+
+/* Refuses a checkpoint whose manifest does not list or match a file, whose state.json does not
+ * belong to the weights: DT_EFORMAT, DT_EIO or DT_EMISSING, it is damaged; or whose settings
+ * exclude that use: DT_EINVALID names the first (checkpoint-settings.h). Collective. */
+int dt_checkpoint_check(const char *directory, const struct dt_train_state *state,
+                        const struct dt_run_identity *identity, enum dt_checkpoint_use use,
+                        struct dt_error *err) DT_MUST_CHECK;
+/* Loads parameters, optimizer state and progress of a checkpoint after that check. Collective. */
 int dt_checkpoint_load(const char *directory, struct dt_train_state *state,
                        struct dt_progress_state *progress, const struct dt_run_identity *identity,
-                       struct dt_error *err) DT_MUST_CHECK;
+                       enum dt_checkpoint_use use, struct dt_error *err) DT_MUST_CHECK;
+/* The progress alone. *data: the fingerprint of the data that it was trained on. */
+int dt_checkpoint_read_progress(const char *directory, struct dt_progress_state *progress,
+                                uint64_t *data, struct dt_error *err) DT_MUST_CHECK;
 
 /* The steps of RUN's checkpoints, in ascending order; owned by the caller. */
 int dt_checkpoint_steps(const char *run, long **steps, size_t *count,
@@ -83,11 +95,17 @@ char *dt_checkpoint_of_step(const char *run, long step);
  * there is none. *path is owned by the caller. */
 int dt_checkpoint_find(const char *run, char **path, struct dt_error *err) DT_MUST_CHECK;
 
-/* Removes checkpoints of RUN up to step newest, except the keep_last newest of these (0: keeps
- * all), those whose step is a multiple of keep_every (0: none), and the targets of RUN/latest and
- * RUN/best. Later steps are from a run that was resumed from an older checkpoint, and stay. */
-int dt_checkpoint_prune(const char *run, long newest, long keep_last, long keep_every,
-                        struct dt_error *err) DT_MUST_CHECK;
+/* The newest checkpoint of RUN before the one at path, which may be RUN/latest; NULL: none.
+ * *earlier is owned by the caller. */
+int dt_checkpoint_find_before(const char *run, const char *path, char **earlier,
+                              struct dt_error *err) DT_MUST_CHECK;
+
+/* Removes checkpoints of RUN up to the current step, except the keep_last newest of these (0: keeps
+ * all), those whose step is a multiple of keep_every (0: none), the best ones of progress, and the
+ * targets of RUN/latest and RUN/best. Later steps are from a run that was resumed from an older
+ * checkpoint, and stay. */
+int dt_checkpoint_prune(const char *run, const struct dt_progress_state *progress, long keep_last,
+                        long keep_every, struct dt_error *err) DT_MUST_CHECK;
 
 /* Removes hidden directories that killed writers left in RUN. */
 int dt_checkpoint_clean(const char *run, struct dt_error *err) DT_MUST_CHECK;

@@ -36,13 +36,25 @@ static struct json_object *add_object(struct json_object *object, const char *na
     return inner;
 }
 
+static void add_best(struct json_object *o, const struct dt_progress_state *s, int i)
+{
+    add_int(o, "step", s->best[i].step);
+    add_real(o, "loss", s->best[i].loss);
+}
+
 static void add_parts(struct json_object *o, const struct dt_progress_state *s)
 {
-    if (s->best_step > 0) {
+    if (s->best_count > 0) {
         struct json_object *best = add_object(o, "best");
-        add_int(best, "step", s->best_step);
-        add_real(best, "loss", s->best_loss);
+        add_best(best, s, 0);
         add_int(best, "validations_since", s->validations_since_best);
+        struct json_object *next = dt_json_new_array();
+        for (int i = 1; i < s->best_count; i++) {
+            struct json_object *one = dt_json_new_object();
+            add_best(one, s, i);
+            dt_json_array_add(next, one);
+        }
+        dt_json_object_add(best, "next", next);
     }
     if (s->skipped > 0) {
         struct json_object *skipped = add_object(o, "skipped");
@@ -111,12 +123,31 @@ static int parse_logged_lines(struct dt_progress_state *s, struct json_object *o
                : 0;
 }
 
+static int get_best(struct dt_progress_state *s, struct json_object *o, const char *path,
+                    struct dt_error *err)
+{
+    if (s->best_count == DT_BEST_MOST)
+        return dt_fail(err, DT_EFORMAT, "%s: 'best' has more than %d steps", path, DT_BEST_MOST);
+    DT_TRY(get_long(o, "step", path, &s->best[s->best_count].step, err));
+    DT_TRY(dt_json_get_real(o, "loss", path, &s->best[s->best_count].loss, err));
+    s->best_count++;
+    return 0;
+}
+
+/* 'next' is absent from checkpoints of dt 0.1. */
 static int parse_best(struct dt_progress_state *s, struct json_object *o, const char *path,
                       struct dt_error *err)
 {
-    DT_TRY(get_long(o, "step", path, &s->best_step, err));
-    DT_TRY(dt_json_get_real(o, "loss", path, &s->best_loss, err));
-    return get_long(o, "validations_since", path, &s->validations_since_best, err);
+    struct json_object *next;
+    s->best_count = 0;
+    DT_TRY(get_best(s, o, path, err));
+    DT_TRY(get_long(o, "validations_since", path, &s->validations_since_best, err));
+    if (!json_object_object_get_ex(o, "next", NULL))
+        return 0;
+    DT_TRY(dt_json_get(o, "next", json_type_array, path, &next, err));
+    for (size_t i = 0; i < json_object_array_length(next); i++)
+        DT_TRY(get_best(s, json_object_array_get_idx(next, i), path, err));
+    return 0;
 }
 
 static int parse_skipped(struct dt_progress_state *s, struct json_object *o, const char *path,
@@ -164,12 +195,11 @@ static const struct {
              {"losses", parse_losses},
              {"errors", parse_errors}};
 
-static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t data,
+static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t *data,
                  const char *path, struct dt_error *err)
 {
     int64_t version, samples;
     const char *trained_on;
-    char hex[DT_HASH_HEX];
     DT_TRY(dt_json_get_int(o, "version", path, &version, err));
     if (version != 1)
         return dt_fail(err, DT_EFORMAT, "%s: version %" PRId64 " is not supported, expected 1",
@@ -181,8 +211,8 @@ static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t da
     DT_TRY(parse_timed(s, o, path, err));
     DT_TRY(parse_logged_lines(s, o, path, err));
     DT_TRY(dt_json_get_string(o, "data", path, &trained_on, err));
-    if (strcmp(trained_on, dt_hash_hex(data, hex)) != 0)
-        return dt_fail(err, DT_EINVALID, "%s: the run was trained on other data", path);
+    if (sscanf(trained_on, "%16" SCNx64, data) != 1)
+        return dt_fail(err, DT_EFORMAT, "%s: 'data' is not a hash of 16 hexadecimal digits", path);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         struct json_object *part;
         if (json_object_object_get_ex(o, parts[i].name, &part))
@@ -191,7 +221,7 @@ static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t da
     return 0;
 }
 
-int dt_progress_state_read(struct dt_progress_state *s, uint64_t data, const char *path,
+int dt_progress_state_read(struct dt_progress_state *s, uint64_t *data, const char *path,
                            struct dt_error *err)
 {
     struct json_object *o;

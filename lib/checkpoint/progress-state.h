@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "optim/loss-scale.h"
 #include "optim/loss-statistics.h"
+#include "settings/settings.h"
 
 /* With parameters, optimizer state and EMA: the whole state of a run. */
 struct dt_progress_state {
@@ -17,8 +18,11 @@ struct dt_progress_state {
     double seconds;    /* of training so far */
     double timed;      /* seconds up to which intervals in minutes have been considered */
     long logged_lines; /* lines with a step in metrics.jsonl; 0: unknown */
-    long best_step;    /* step of the lowest validation loss so far; 0: none */
-    double best_loss;
+    struct {
+        long step;
+        double loss;
+    } best[DT_BEST_MOST]; /* the lowest validation losses so far, ascending; equal ones by step */
+    int best_count;
     long validations_since_best;
     long skipped; /* updates skipped, because loss or gradient were not finite or a loss spike */
     long skipped_in_row;
@@ -31,8 +35,8 @@ struct dt_progress_state {
 int dt_progress_state_write(const struct dt_progress_state *progress, uint64_t data,
                             uint64_t parameters, const char *path,
                             struct dt_error *err) DT_MUST_CHECK;
-/* DT_EINVALID if the file names other data. Members that the file lacks keep their values. */
-int dt_progress_state_read(struct dt_progress_state *progress, uint64_t data, const char *path,
+/* *data: the fingerprint in the file. Members that the file lacks keep their values. */
+int dt_progress_state_read(struct dt_progress_state *progress, uint64_t *data, const char *path,
                            struct dt_error *err) DT_MUST_CHECK;
 /* The hash of the weights in such a file. */
 int dt_progress_state_hash(const char *path, uint64_t *parameters,

@@ -67,8 +67,8 @@ void dt_state_hash_release(struct dt_state_hash *h)
     *h = (struct dt_state_hash){0};
 }
 
-/* The gradients of a parameter's elements: buckets have the same layout in both arrays. */
-static const float *gradients_of(const struct dt_state_hash *h, const struct dt_hashed_block *b)
+/* Buckets have the same layout in the arrays of parameters and of gradients. */
+const float *dt_state_hash_gradients(const struct dt_state_hash *h, const struct dt_hashed_block *b)
 {
     int bucket = h->buckets[b->tensor];
     return dt_data_parallel_reduced(&h->state->dp, bucket) +
@@ -83,7 +83,7 @@ static int hash_own(struct dt_state_hash *h, bool gradients, struct dt_error *er
     for (size_t i = 0; i < h->block_count; i++) {
         const struct dt_hashed_block *b = &h->blocks[i];
         float *decoded = b->coded.segment ? dt_alloc((size_t)b->columns, sizeof *decoded) : NULL;
-        const float *values = gradients ? gradients_of(h, b) : b->device;
+        const float *values = gradients ? dt_state_hash_gradients(h, b) : b->device;
         if (decoded)
             dt_snapshot_download(h->state, &b->coded, decoded);
         values = decoded ? decoded : values;

@@ -51,6 +51,10 @@ int dt_state_hash_total(struct dt_state_hash *hash, struct dt_comm *comm, struct
 int dt_state_hash_tensors(struct dt_state_hash *hash, struct dt_comm *comm, bool gradients,
                           struct dt_error *err) DT_MUST_CHECK;
 
+/* The reduced gradients of a block of parameters, before an update; on the device. */
+const float *dt_state_hash_gradients(const struct dt_state_hash *hash,
+                                     const struct dt_hashed_block *block);
+
 /* Adds each of count hashes over all ranks. Collective. */
 int dt_state_hash_sum(struct dt_comm *comm, struct dt_sum_hash *hashes, size_t count,
                       struct dt_error *err) DT_MUST_CHECK;

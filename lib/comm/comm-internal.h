@@ -13,7 +13,8 @@
 
 struct dt_operation {
     const char *name;
-    size_t total; /* bytes, for error messages */
+    size_t total;                /* bytes, for error messages */
+    struct dt_time_spans *spans; /* of the thread that submitted it */
     /* Runs on the communication thread. */
     int (*run)(const struct dt_operation *, struct dt_error *);
     struct dt_comm *comm;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/plugin.h"
 #include "base/program.h"
+#include "base/time-spans.h"
 #include "comm/comm-internal.h"
 #include "comm/launch.h"
 #include "comm/meeting-place.h"
@@ -163,6 +164,16 @@ static void free_job(struct dt_job *job)
     free(job);
 }
 
+static int run_recorded(const struct dt_operation *op, struct dt_error *err)
+{
+    dt_time_spans_of_thread = op->spans;
+    double begin = dt_time_spans_begin();
+    int rc = op->run(op, err);
+    dt_time_spans_end_work(DT_TIME_LANE_TRANSFER, op->name, begin, 0, (double)op->total);
+    dt_time_spans_of_thread = NULL;
+    return rc;
+}
+
 /* The transport is opened, used and closed on this thread alone. */
 static void *serve(void *argument)
 {
@@ -189,7 +200,7 @@ static void *serve(void *argument)
         const struct dt_operation *op = &job->queue[job->finished % DT_QUEUE];
         int failed = job->failed;
         pthread_mutex_unlock(&job->lock);
-        rc = failed ? failed : op->run(op, &err);
+        rc = failed ? failed : run_recorded(op, &err);
         pthread_mutex_lock(&job->lock);
         finish(job, rc, &err);
     }
@@ -243,6 +254,7 @@ dt_comm_request dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
     while (job->submitted - job->finished == DT_QUEUE)
         pthread_cond_wait(&job->finished_one, &job->lock);
     op.comm = comm;
+    op.spans = dt_time_spans_of_thread;
     op.number = comm->number++;
     dt_comm_request request = job->submitted++;
     job->queue[request % DT_QUEUE] = op;
@@ -260,10 +272,12 @@ int dt_comm_wait(struct dt_comm *comm, dt_comm_request request, struct dt_error 
         return dt_link_wait(comm, DT_LINK_ALL, request, err);
     pthread_mutex_lock(&job->lock);
     if (job->finished <= request) {
+        double begin = dt_time_spans_begin();
         dt_job_begin_wait(job);
         while (job->finished <= request)
             pthread_cond_wait(&job->finished_one, &job->lock);
         dt_job_end_wait(job);
+        dt_time_spans_end(DT_TIME_LANE_OPERATION, "wait", -1, begin);
     }
     int rc = job->failed;
     if (rc < 0)

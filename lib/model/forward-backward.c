@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/time-spans.h"
 #include "model/block.h"
 #include "model/context-parallel.h"
 #include "model/head.h"
@@ -402,11 +403,13 @@ static void forward_blocks(struct dt_workspace *w)
     }
     for (int layer = (int)w->shape.run.first; layer < w->shape.run.end; layer++) {
         struct dt_block *block = &w->blocks[(layer - w->shape.run.first) % block_count(w)];
+        double since = dt_time_spans_begin();
         dt_model_bucket_enter(m, dt_table_layer_bucket(layer), false);
         dt_block_forward(m, layer, block, &x, add, &out, NULL, &w->pass);
         trace(w, DT_TRACE_POINT_INPUT, layer, &block->input);
         trace(w, DT_TRACE_POINT_MIDDLE, layer, &block->middle);
         dt_model_bucket_leave(m, dt_table_layer_bucket(layer), false);
+        dt_time_spans_end(DT_TIME_LANE_LAYER, "forward", layer, since);
         x = dt_block_output(m, block, w->rows);
         add = &added;
     }
@@ -536,6 +539,7 @@ static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradie
     struct dt_tensor stream = own_of(w, &w->common.dstream);
     for (int layer = (int)w->shape.run.end - 1; layer >= w->shape.run.first; layer--) {
         int bucket = dt_table_layer_bucket(layer);
+        double since = dt_time_spans_begin();
         dt_model_bucket_enter(m, bucket, true);
         struct dt_flat separate = begin_gradients(m, bucket, gradients);
         dt_block_backward(m, layer, &w->blocks[layer - w->shape.run.first], &stream,
@@ -543,6 +547,7 @@ static void blocks_backward(struct dt_workspace *w, const struct dt_flat *gradie
         trace(w, DT_TRACE_POINT_GRADIENT, layer, &stream);
         dt_tensor_parallel_add_partial(m, bucket, gradients);
         dt_model_bucket_leave(m, bucket, true);
+        dt_time_spans_end(DT_TIME_LANE_LAYER, "backward", layer, since);
     }
 }
 
@@ -551,9 +556,11 @@ void dt_pass_backward(struct dt_workspace *w, const struct dt_flat *gradients,
 {
     const struct dt_model *m = w->model;
     assert(w->shape.training);
+    double since = dt_time_spans_begin();
     begin_adapters(w);
     if (is_last(w))
         head_backward(w, gradients);
+    dt_time_spans_end(DT_TIME_LANE_LAYER, "head", -1, since);
     blocks_backward(w, gradients);
     if (is_first(w)) {
         if (!(is_last(w) && shares_gradient(m)))

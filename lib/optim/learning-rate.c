@@ -16,7 +16,8 @@ static double progress(long step, long first, long end)
 
 static long stable_end(const struct dt_settings *s)
 {
-    long steps = s->training.max_steps, warmup = s->training.warmup_steps;
+    long steps = s->training.max_steps - s->training.schedule_start;
+    long warmup = s->training.warmup_steps;
     long end = steps - lround(s->training.decay_fraction * (double)steps);
     return end > warmup ? end : warmup;
 }
@@ -24,7 +25,9 @@ static long stable_end(const struct dt_settings *s)
 double dt_learning_rate(const struct dt_settings *s, long step)
 {
     double peak = s->training.learning_rate, low = peak * s->training.min_learning_rate_ratio;
-    long warmup = s->training.warmup_steps, end = s->training.max_steps;
+    long warmup = s->training.warmup_steps;
+    long end = s->training.max_steps - s->training.schedule_start;
+    step -= s->training.schedule_start;
     if (step < warmup)
         return peak * (double)(step + 1) / (double)warmup;
     switch ((enum dt_lr_schedule)s->training.schedule) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/time-spans.h"
 #include "device/links.h"
 #include "model/context-parallel.h"
 #include "model/tensor-parallel.h"
@@ -352,7 +353,7 @@ static int begin(const struct step *s, const struct dt_action *a, struct dt_erro
     return 0;
 }
 
-static int act(const struct step *s, const struct dt_action *a, struct dt_error *err)
+static int perform(const struct step *s, const struct dt_action *a, struct dt_error *err)
 {
     struct dt_pipeline_executor *p = s->passes;
     struct dt_workspace *w = work_of(p, a);
@@ -363,8 +364,6 @@ static int act(const struct step *s, const struct dt_action *a, struct dt_error 
         prefetch(p, BOUNDARY_INPUT);
         return 0;
     case DT_ACTION_FORWARD:
-        if (a->virtual_stage == 0)
-            DT_TRY(begin(s, a, err));
         dt_pass_forward(w);
         return 0;
     case DT_ACTION_SEND_OUTPUT:
@@ -383,6 +382,25 @@ static int act(const struct step *s, const struct dt_action *a, struct dt_error 
                            a->batch, dt_pass_gradient(w), err);
     }
     abort();
+}
+
+static int act(const struct step *s, const struct dt_action *a, struct dt_error *err)
+{
+    static const char *const names[] = {[DT_ACTION_RECEIVE_INPUT] = "receive activations",
+                                        [DT_ACTION_FORWARD] = "forward",
+                                        [DT_ACTION_SEND_OUTPUT] = "send activations",
+                                        [DT_ACTION_RECEIVE_GRADIENT] = "receive gradients",
+                                        [DT_ACTION_BACKWARD] = "backward",
+                                        [DT_ACTION_SEND_GRADIENT] = "send gradients"};
+    double since = dt_time_spans_begin();
+    if (a->kind == DT_ACTION_FORWARD && a->virtual_stage == 0) {
+        DT_TRY(begin(s, a, err));
+        dt_time_spans_end(DT_TIME_LANE_PHASE, "load", a->batch, since);
+        since = dt_time_spans_begin();
+    }
+    int rc = perform(s, a, err);
+    dt_time_spans_end(DT_TIME_LANE_PHASE, names[a->kind], a->batch, since);
+    return rc;
 }
 
 /* The last stage downloads all losses at once. */
@@ -420,9 +438,12 @@ int dt_pipeline_executor_run(struct dt_pipeline_executor *p, int64_t count,
     prefetch(p, BOUNDARY_GRADIENT_IN);
     for (int64_t position = 0; next_action(p, &position, &action);)
         DT_TRY(act(&s, &action, err));
+    double since = dt_time_spans_begin();
     report_losses(p, count, source);
     DT_TRY(await_sends(p, BOUNDARY_OUTPUT, err));
-    return await_sends(p, BOUNDARY_GRADIENT_OUT, err);
+    DT_TRY(await_sends(p, BOUNDARY_GRADIENT_OUT, err));
+    dt_time_spans_end(DT_TIME_LANE_PHASE, "wait for stages", -1, since);
+    return 0;
 }
 
 int dt_pipeline_executor_score(struct dt_pipeline_executor *p, const struct dt_batch *batch,

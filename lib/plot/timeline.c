@@ -8,32 +8,12 @@
 
 #include "io/input.h"
 #include "plot/gnuplot.h"
+#include "plot/trace-internal.h"
 #include "json/json.h"
 
-enum { TEXT_COLUMNS = 56, MOST_KINDS = 7, MOST_LABELS = 400, MOST_LANES = 512 };
+enum { TEXT_COLUMNS = 56, MOST_KINDS = 7, MOST_LABELS = 400 };
 
 #define OTHER "other" /* the kind of all further kinds */
-
-struct box {
-    int lane, kind;
-    double begin, end; /* microseconds */
-    char *name;
-};
-
-struct lane {
-    long process, thread;
-    char *name;
-};
-
-struct trace {
-    struct box *boxes;
-    size_t count, capacity;
-    struct lane lanes[MOST_LANES];
-    int lane_count;
-    char *kinds[MOST_KINDS]; /* beyond that many, the last is OTHER */
-    int kind_count;
-    double end;
-};
 
 static const char *text_of(struct json_object *event, const char *name)
 {
@@ -47,20 +27,20 @@ static long number_of(struct json_object *event, const char *name)
     return json_object_object_get_ex(event, name, &value) ? (long)json_object_get_int64(value) : 0;
 }
 
-static int lane_of(struct trace *t, struct json_object *event)
+static int lane_of(struct dt_trace *t, struct json_object *event)
 {
     long process = number_of(event, "pid"), thread = number_of(event, "tid");
     for (int i = 0; i < t->lane_count; i++)
         if (t->lanes[i].process == process && t->lanes[i].thread == thread)
             return i;
-    if (t->lane_count == MOST_LANES)
+    if (t->lane_count == DT_TRACE_LANES)
         return -1;
-    t->lanes[t->lane_count] = (struct lane){process, thread, NULL};
+    t->lanes[t->lane_count] = (struct dt_trace_lane){process, thread, NULL};
     return t->lane_count++;
 }
 
 /* The first word of the name, which selects the colour. */
-static int kind_of(struct trace *t, const char *name)
+static int kind_of(struct dt_trace *t, const char *name)
 {
     size_t size = 0;
     while (isalpha((unsigned char)name[size]) || name[size] == '_' || name[size] == '-')
@@ -71,18 +51,46 @@ static int kind_of(struct trace *t, const char *name)
         kind++;
     if (kind < t->kind_count) {
         free(word);
-    } else if (kind < MOST_KINDS) {
-        t->kinds[t->kind_count++] = word;
-    } else {
-        free(word);
-        free(t->kinds[--kind]);
-        t->kinds[kind] = dt_strdup(OTHER);
+        return kind;
     }
+    DT_GROW(t->kinds, t->kind_count, t->kind_capacity);
+    t->kinds[t->kind_count++] = word;
     return kind;
 }
 
+/* Keeps the kinds that take the most time; the rest become one, the last. */
+static void join_kinds(struct dt_trace *t)
+{
+    if (t->kind_count <= MOST_KINDS)
+        return;
+    double *seconds = dt_alloc((size_t)t->kind_count, sizeof *seconds);
+    int *place = dt_alloc((size_t)t->kind_count, sizeof *place);
+    char *kept[MOST_KINDS];
+    for (size_t i = 0; i < t->count; i++)
+        seconds[t->boxes[i].kind] += t->boxes[i].end - t->boxes[i].begin;
+    for (int k = 0; k < t->kind_count; k++)
+        place[k] = MOST_KINDS - 1;
+    for (int i = 0; i < MOST_KINDS - 1; i++) {
+        int longest = 0;
+        for (int k = 1; k < t->kind_count; k++)
+            longest = seconds[k] > seconds[longest] ? k : longest;
+        seconds[longest] = -1;
+        place[longest] = i;
+        kept[i] = dt_strdup(t->kinds[longest]);
+    }
+    kept[MOST_KINDS - 1] = dt_strdup(OTHER);
+    for (size_t i = 0; i < t->count; i++)
+        t->boxes[i].kind = place[t->boxes[i].kind];
+    for (int k = 0; k < t->kind_count; k++)
+        free(t->kinds[k]);
+    memcpy(t->kinds, kept, sizeof kept);
+    t->kind_count = MOST_KINDS;
+    free(seconds);
+    free(place);
+}
+
 /* Complete events have ts and dur, which may be 0. */
-static int add_event(struct trace *t, struct json_object *event, const char *subject,
+static int add_event(struct dt_trace *t, struct json_object *event, const char *subject,
                      struct dt_error *err)
 {
     double begin, duration;
@@ -95,18 +103,26 @@ static int add_event(struct trace *t, struct json_object *event, const char *sub
     int lane = lane_of(t, event);
     if (lane < 0)
         return dt_fail(err, DT_EINVALID, "%s: more than %d lanes cannot be drawn", subject,
-                       MOST_LANES);
+                       DT_TRACE_LANES);
     if (duration == 0)
         return 0;
     const char *name = text_of(event, "name");
     DT_GROW(t->boxes, t->count, t->capacity);
-    t->boxes[t->count++] =
-        (struct box){lane, kind_of(t, name), begin, begin + duration, dt_strdup(name)};
+    const char *category = text_of(event, "cat");
+    t->boxes[t->count++] = (struct dt_trace_box){
+        .lane = lane,
+        .kind = kind_of(t, name),
+        .begin = begin,
+        .end = begin + duration,
+        .name = dt_strdup(name),
+        .is_step = strcmp(category, "step") == 0,
+        .is_phase = *category == '\0' || strcmp(category, "phase") == 0,
+    };
     t->end = fmax(t->end, begin + duration);
     return 0;
 }
 
-static int add_events(struct trace *t, struct json_object *events, const char *path,
+static int add_events(struct dt_trace *t, struct json_object *events, const char *path,
                       struct dt_error *err)
 {
     int rc = 0;
@@ -119,7 +135,7 @@ static int add_events(struct trace *t, struct json_object *events, const char *p
 }
 
 /* {"ph":"M","name":"process_name" or "thread_name","args":{"name":...}} */
-static void add_name(struct trace *t, struct json_object *event)
+static void add_name(struct dt_trace *t, struct json_object *event)
 {
     struct json_object *args;
     bool process = strcmp(text_of(event, "name"), "process_name") == 0;
@@ -128,7 +144,7 @@ static void add_name(struct trace *t, struct json_object *event)
         !json_object_object_get_ex(event, "args", &args))
         return;
     for (int i = 0; i < t->lane_count; i++) {
-        struct lane *lane = &t->lanes[i];
+        struct dt_trace_lane *lane = &t->lanes[i];
         if (lane->process != number_of(event, "pid") ||
             (!process && lane->thread != number_of(event, "tid")))
             continue;
@@ -143,16 +159,16 @@ static void add_name(struct trace *t, struct json_object *event)
 
 static int compare_lanes(const void *a, const void *b)
 {
-    const struct lane *x = a, *y = b;
+    const struct dt_trace_lane *x = a, *y = b;
     return x->process != y->process ? (x->process > y->process) - (x->process < y->process)
                                     : (x->thread > y->thread) - (x->thread < y->thread);
 }
 
 /* Sorts lanes by process and thread, and renumbers the lanes of boxes. */
-static void sort_lanes(struct trace *t)
+static void sort_lanes(struct dt_trace *t)
 {
-    struct lane old[MOST_LANES];
-    int place[MOST_LANES];
+    struct dt_trace_lane old[DT_TRACE_LANES];
+    int place[DT_TRACE_LANES];
     memcpy(old, t->lanes, sizeof old);
     qsort(t->lanes, (size_t)t->lane_count, sizeof *t->lanes, compare_lanes);
     for (int i = 0; i < t->lane_count; i++)
@@ -164,18 +180,18 @@ static void sort_lanes(struct trace *t)
 }
 
 /* Sorts kinds by lane, so that colours do not depend on the order of events. */
-static void sort_kinds(struct trace *t)
+static void sort_kinds(struct dt_trace *t)
 {
     int lowest[MOST_KINDS], place[MOST_KINDS], count = 0;
     char *old[MOST_KINDS];
     for (int k = 0; k < t->kind_count; k++) {
-        lowest[k] = MOST_LANES;
+        lowest[k] = DT_TRACE_LANES;
         old[k] = t->kinds[k];
     }
     for (size_t i = 0; i < t->count; i++)
         if (t->boxes[i].lane < lowest[t->boxes[i].kind])
             lowest[t->boxes[i].kind] = t->boxes[i].lane;
-    for (int lane = 0; lane <= MOST_LANES; lane++)
+    for (int lane = 0; lane <= DT_TRACE_LANES; lane++)
         for (int k = 0; k < t->kind_count; k++)
             if (lowest[k] == lane) {
                 t->kinds[count] = old[k];
@@ -201,9 +217,10 @@ static int read_json(const char *path, struct json_object **top, struct dt_error
     return rc;
 }
 
-static void name_lanes(struct trace *t, struct json_object *events)
+static void name_lanes(struct dt_trace *t, struct json_object *events)
 {
     sort_lanes(t);
+    join_kinds(t);
     sort_kinds(t);
     for (size_t i = 0; i < json_object_array_length(events); i++)
         add_name(t, json_object_array_get_idx(events, i));
@@ -212,7 +229,7 @@ static void name_lanes(struct trace *t, struct json_object *events)
             t->lanes[i].name = dt_asprintf("%ld.%ld", t->lanes[i].process, t->lanes[i].thread);
 }
 
-static int read_trace(struct trace *t, const char *path, struct dt_error *err)
+int dt_trace_read(struct dt_trace *t, const char *path, struct dt_error *err)
 {
     struct json_object *top, *events;
     DT_TRY(read_json(path, &top, err));
@@ -232,7 +249,7 @@ static int read_trace(struct trace *t, const char *path, struct dt_error *err)
     return rc;
 }
 
-static double first_moment(const struct trace *t)
+static double first_moment(const struct dt_trace *t)
 {
     double first = INFINITY;
     for (size_t i = 0; i < t->count; i++)
@@ -240,11 +257,11 @@ static double first_moment(const struct trace *t)
     return first;
 }
 
-static int draw(const struct trace *t, enum dt_plot_format format, const char *title,
+static int draw(const struct dt_trace *t, enum dt_plot_format format, const char *title,
                 struct dt_output *out, struct dt_error *err)
 {
     struct dt_buffer script = DT_BUFFER_EMPTY;
-    const char *names[MOST_LANES];
+    const char *names[DT_TRACE_LANES];
     double begin = first_moment(t), span = t->end - begin;
     double unit = span >= 2e6 ? 1e6 : span >= 2e3 ? 1e3 : 1;
     for (int i = 0; i < t->lane_count; i++)
@@ -260,7 +277,7 @@ static int draw(const struct trace *t, enum dt_plot_format format, const char *t
     for (int k = 0; k < t->kind_count; k++) {
         dt_buffer_printf(&script, "$kind_%d << end_of_data\n", k + 1);
         for (size_t i = 0; i < t->count; i++) {
-            const struct box *b = &t->boxes[i];
+            const struct dt_trace_box *b = &t->boxes[i];
             const char *label = b->name + strcspn(b->name, "0123456789");
             if (b->kind == k)
                 dt_buffer_printf(&script, "%.9g %.9g %d %.*s\n", (b->begin - begin) / unit,
@@ -276,12 +293,12 @@ static int draw(const struct trace *t, enum dt_plot_format format, const char *t
 }
 
 /* The letter of the kind that fills most of a column of a lane; '.' if it is empty. */
-static char letter_at(const struct trace *t, int lane, double from, double to)
+static char letter_at(const struct dt_trace *t, int lane, double from, double to)
 {
     double filled[MOST_KINDS] = {0}, most = (to - from) / 10;
     char letter = '.';
     for (size_t i = 0; i < t->count; i++) {
-        const struct box *b = &t->boxes[i];
+        const struct dt_trace_box *b = &t->boxes[i];
         if (b->lane == lane)
             filled[b->kind] += fmax(0, fmin(b->end, to) - fmax(b->begin, from));
     }
@@ -293,7 +310,7 @@ static char letter_at(const struct trace *t, int lane, double from, double to)
     return letter;
 }
 
-static int write_text(const struct trace *t, const char *title, struct dt_output *out,
+static int write_text(const struct dt_trace *t, const char *title, struct dt_output *out,
                       struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY;
@@ -316,7 +333,7 @@ static int write_text(const struct trace *t, const char *title, struct dt_output
     return rc;
 }
 
-static void release(struct trace *t)
+void dt_trace_free(struct dt_trace *t)
 {
     for (size_t i = 0; i < t->count; i++)
         free(t->boxes[i].name);
@@ -325,17 +342,18 @@ static void release(struct trace *t)
         free(t->lanes[i].name);
     for (int i = 0; i < t->kind_count; i++)
         free(t->kinds[i]);
+    free(t->kinds);
     free(t);
 }
 
 int dt_plot_timeline(enum dt_plot_format format, const char *title, const char *path,
                      struct dt_output *out, struct dt_error *err)
 {
-    struct trace *t = dt_alloc(1, sizeof *t);
-    int rc = read_trace(t, path, err);
+    struct dt_trace *t = dt_alloc(1, sizeof *t);
+    int rc = dt_trace_read(t, path, err);
     if (rc == 0)
         rc = format == DT_PLOT_TEXT ? write_text(t, title, out, err)
                                     : draw(t, format, title, out, err);
-    release(t);
+    dt_trace_free(t);
     return rc;
 }

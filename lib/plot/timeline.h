@@ -2,7 +2,8 @@
 /*
  * Draws a trace in Chrome's trace event format (JSON), as written by dt-plan --trace and Perfetto.
  * Complete events (ph "X") become boxes from ts to ts + dur. A lane is a thread of a process, named
- * by metadata events; the first word of an event's name selects its colour.
+ * by metadata events; the first word of an event's name selects its colour, and those that take
+ * the least time share one.
  */
 #ifndef DT_PLOT_TIMELINE_H
 #define DT_PLOT_TIMELINE_H
@@ -13,5 +14,10 @@
  * file is not a trace or lacks complete events. */
 int dt_plot_timeline(enum dt_plot_format format, const char *title, const char *path,
                      struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+
+/* A table of the phases of a planned step (dt-plan --trace) and of measured ones
+ * (training.timeline_steps), those that differ most first. */
+int dt_plot_difference(const char *planned, const char *measured, struct dt_output *out,
+                       struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -33,12 +33,13 @@ static long equal_steps(const struct dt_settings *s, uint64_t samples, long pass
     return high;
 }
 
-/* Advances from the first step until at_least samples were used, or to step most. */
+/* Advances from the first step, or that of a branch, until at_least samples were used, or to step
+ * most. */
 static void advance(const struct dt_settings *s, double at_least, long most, long *steps,
                     uint64_t *samples)
 {
-    *steps = 0;
-    *samples = 0;
+    *steps = s->branch.step;
+    *samples = (uint64_t)s->branch.samples;
     while (*steps < most && (double)*samples < at_least) {
         long passes = dt_batch_passes(s, *samples);
         long equal = equal_steps(s, *samples, passes);

@@ -93,6 +93,7 @@ const struct dt_setting dt_settings_schema[] = {
      .choices = dt_lr_schedule_names},
     {"training.warmup_steps", DT_SETTING_INT, AT(training.warmup_steps), "100", 0, 1e12},
     {"training.decay_fraction", DT_SETTING_REAL, AT(training.decay_fraction), "0.1", 0, 1},
+    {"training.schedule_start", DT_SETTING_INT, AT(training.schedule_start), "0", 0, 1e12},
     {"training.learning_rate", DT_SETTING_REAL, AT(training.learning_rate), "6e-4", 0, 10},
     {"training.min_learning_rate_ratio", DT_SETTING_REAL, AT(training.min_learning_rate_ratio),
      "0.1", 0, 1},
@@ -113,9 +114,12 @@ const struct dt_setting dt_settings_schema[] = {
     {"training.eval_interval", DT_SETTING_AMOUNT, AT(training.eval_interval), "250", 0, 1e15,
      .choices = dt_interval_unit_names},
     {"training.eval_batches", DT_SETTING_INT, AT(training.eval_batches), "20", 1, 1e9},
+    {"training.eval_accuracy", DT_SETTING_BOOL, AT(training.eval_accuracy), "false"},
     {"training.save_interval", DT_SETTING_AMOUNT, AT(training.save_interval), "1000", 0, 1e15,
      .choices = dt_interval_unit_names},
     {"training.trace_steps", DT_SETTING_STRING, AT(training.trace_steps), ""},
+    {"training.tensor_metrics", DT_SETTING_BOOL, AT(training.tensor_metrics), "false"},
+    {"training.timeline_steps", DT_SETTING_STRING, AT(training.timeline_steps), ""},
     {"lora.rank", DT_SETTING_INT, AT(model.lora.rank), "0", 0, 1 << 14},
     {"lora.alpha", DT_SETTING_REAL, AT(model.lora.alpha), "16", 1e-6, 1e6},
     {"lora.targets", DT_SETTING_STRING, AT(model.lora.targets), DT_LORA_ALL},
@@ -174,6 +178,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"fsdp.activation_checkpointing", DT_SETTING_ALIAS, .initial = "training.recompute",
      .words = truth_of_recompute},
     {"data.dataset", DT_SETTING_STRING, AT(data.dataset), ""},
+    {"data.stages", DT_SETTING_STRING, AT(data.stages), ""},
+    {"data.validation", DT_SETTING_STRING, AT(data.validation), ""},
     {"data.train_split", DT_SETTING_STRING, AT(data.train_split), DT_TRAIN_SPLIT},
     {"data.val_split", DT_SETTING_STRING, AT(data.val_split), DT_VAL_SPLIT},
     {"data.shuffle", DT_SETTING_BOOL, AT(data.shuffle), "true"},
@@ -187,6 +193,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"data.num_workers", DT_SETTING_INT, AT(data.num_workers), "1", 0, 64},
     {"checkpoint.keep_last", DT_SETTING_INT, AT(checkpoint.keep_last), "0", 0, 1e12},
     {"checkpoint.keep_every", DT_SETTING_INT, AT(checkpoint.keep_every), "0", 0, 1e12},
+    {"checkpoint.keep_best", DT_SETTING_INT, AT(checkpoint.keep_best), "0", 0, DT_BEST_MOST},
     {"checkpoint.background", DT_SETTING_BOOL, AT(checkpoint.background), "false"},
     {"checkpoint.dir", DT_SETTING_STRING, AT(checkpoint.dir), ""},
     {"checkpoint.resume_from", DT_SETTING_STRING, AT(checkpoint.resume_from), ""},
@@ -205,6 +212,9 @@ const struct dt_setting dt_settings_schema[] = {
     {"tracking.project", DT_SETTING_STRING, AT(tracking.project), ""},
     {"tracking.run_name", DT_SETTING_STRING, AT(tracking.run_name), ""},
     {"tracking.tags", DT_SETTING_STRING, AT(tracking.tags), ""},
+    {"branch.step", DT_SETTING_INT, AT(branch.step), "0", 0, 1e12},
+    {"branch.samples", DT_SETTING_INT, AT(branch.samples), "0", 0, 1e15},
+    {"branch.data_start", DT_SETTING_INT, AT(branch.data_start), "0", 0, 1e15},
     {NULL},
 };
 
@@ -322,6 +332,24 @@ int dt_settings_read(struct dt_settings *s, const struct dt_initial_model *initi
     if (initial)
         DT_TRY(check_labels(s, &begun, initial->path, err));
     return initial ? check_shape(s, &begun, initial->path, err) : 0;
+}
+
+int dt_settings_read_branch(struct dt_settings *s, const struct dt_settings *parent,
+                            const char *path, const char *const *overrides, int count,
+                            struct dt_error *err)
+{
+    struct dt_settings plain;
+    dt_config_defaults(dt_settings_schema, &plain);
+    *s = *parent;
+    memcpy(s->checkpoint.dir, plain.checkpoint.dir, sizeof s->checkpoint.dir);
+    memcpy(s->checkpoint.resume_from, plain.checkpoint.resume_from,
+           sizeof s->checkpoint.resume_from);
+    memcpy(s->tracking.run_name, plain.tracking.run_name, sizeof s->tracking.run_name);
+    DT_TRY(read_all(s, path, overrides, count, err));
+    if (memcmp(&s->branch, &parent->branch, sizeof s->branch) == 0)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: section branch is set by --branch-from alone",
+                   path ? path : "--set");
 }
 
 bool dt_settings_sync_is_local(const struct dt_settings *s)
@@ -467,6 +495,8 @@ static int check_elastic_needs(const struct dt_settings *s, const char *path, st
         {!reduced, "distributed.elastic", elastic, "distributed.sync allreduce"},
         {s->distributed.backend != 0, "distributed.elastic", elastic, "distributed.backend auto"},
         {*s->training.trace_steps, "distributed.elastic", elastic, "training.trace_steps empty"},
+        {*s->training.timeline_steps, "distributed.elastic", elastic,
+         "training.timeline_steps empty"},
     };
     return *elastic ? CHECK_NEEDS(needs, path, err) : 0;
 }
@@ -531,6 +561,8 @@ static int check_training_needs(const struct dt_settings *s, const char *path, s
          "of one's own", "training.optimizer adamw or muon"},
         {s->training.momentum != plain.training.momentum && (adamw || lion), "training.momentum",
          "of one's own", "training.optimizer sgd or muon"},
+        {*s->data.stages && s->training.max_epochs > 0, "data.stages", s->data.stages,
+         "training.max_epochs 0: a stage has a number of tokens"},
         {s->training.batch_ramp_start > 1 && s->training.batch_ramp_tokens == 0,
          "training.batch_ramp_start", "above 1", "training.batch_ramp_tokens above 0"},
     };
@@ -670,10 +702,20 @@ int dt_settings_limit_steps(struct dt_settings *s, uint64_t samples, const char 
     if (s->training.max_epochs > 0)
         most = fmin(most, s->training.max_epochs * (double)samples);
     s->training.max_steps = dt_batch_steps(s, most, s->training.max_steps);
-    if (s->training.warmup_steps > s->training.max_steps)
+    if (s->branch.step > 0 && s->training.max_steps <= s->branch.step)
         return dt_fail(err, DT_EINVALID,
-                       "%s: training.warmup_steps %ld is beyond the last step, %ld", path,
-                       s->training.warmup_steps, s->training.max_steps);
+                       "%s: the run branches at step %ld, and ends at step %ld: raise "
+                       "training.max_steps, max_tokens or max_epochs",
+                       path, s->branch.step, s->training.max_steps);
+    if (s->training.schedule_start > s->branch.step)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.schedule_start is %ld, but the run begins at step %ld: the "
+                       "learning rate until then is undefined",
+                       path, s->training.schedule_start, s->branch.step);
+    if (s->training.schedule_start + s->training.warmup_steps > s->training.max_steps)
+        return dt_fail(
+            err, DT_EINVALID, "%s: training.warmup_steps %ld is beyond the last step, %ld", path,
+            s->training.schedule_start + s->training.warmup_steps, s->training.max_steps);
     return 0;
 }
 

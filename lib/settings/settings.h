@@ -14,6 +14,7 @@
 #define DT_SEQUENCE_PARTS_MOST   128
 #define DT_TRAIN_SPLIT           "train" /* where none is named */
 #define DT_VAL_SPLIT             "val"
+#define DT_BEST_MOST             16 /* checkpoint.keep_best */
 
 struct dt_settings {
     struct dt_model_config model; /* vocab_size 0: the data's */
@@ -36,6 +37,7 @@ struct dt_settings {
         int schedule;      /* enum dt_lr_schedule */
         long warmup_steps;
         double decay_fraction; /* of max_steps, with DT_LR_SCHEDULE_WSD */
+        long schedule_start;   /* the step at which the schedule begins, with its warm-up */
         double learning_rate, min_learning_rate_ratio;
         double weight_decay, beta1, beta2, epsilon, momentum;
         double grad_clip;               /* 0: none */
@@ -50,7 +52,10 @@ struct dt_settings {
         struct dt_config_amount eval_interval; /* 0: never */
         struct dt_config_amount save_interval; /* 0: only at the end */
         long eval_batches;
-        char trace_steps[DT_SETTING_STRING_SIZE]; /* "A:B" or "A"; "": none */
+        char trace_steps[DT_SETTING_STRING_SIZE];    /* "A:B" or "A"; "": none */
+        bool eval_accuracy;                          /* of the next token, too */
+        bool tensor_metrics;                         /* norms of each tensor */
+        char timeline_steps[DT_SETTING_STRING_SIZE]; /* as trace_steps */
     } training;
     struct {
         int moments;                              /* enum dt_moment_type */
@@ -86,6 +91,8 @@ struct dt_settings {
     } distributed;
     struct {
         char dataset[DT_SETTING_STRING_SIZE]; /* if the command line names no data */
+        char stages[DT_SETTING_STRING_SIZE]; /* "DATA:TOKENS,DATA" in its place (shard/dataset.h) */
+        char validation[DT_SETTING_STRING_SIZE]; /* "NAME=DATA,NAME=DATA": more validation sets */
         char train_split[DT_SETTING_STRING_SIZE], val_split[DT_SETTING_STRING_SIZE];
         bool shuffle, document_mask;
         long shuffle_block;  /* tokens that stay neighbours; 0: all are shuffled at once */
@@ -99,6 +106,7 @@ struct dt_settings {
     struct {
         long keep_last;  /* newest checkpoints to keep; 0: all */
         long keep_every; /* also keep multiples of this step; 0: none */
+        long keep_best;  /* also write and keep those of the lowest validation losses; 0: none */
         bool background; /* written by a thread */
         char dir[DT_SETTING_STRING_SIZE],
             resume_from[DT_SETTING_STRING_SIZE]; /* as --output, --resume */
@@ -120,6 +128,11 @@ struct dt_settings {
         char project[DT_SETTING_STRING_SIZE], run_name[DT_SETTING_STRING_SIZE],
             tags[DT_SETTING_STRING_SIZE];
     } tracking; /* written at the beginning of metrics.jsonl */
+    struct {
+        long step;       /* at which the run branched from another; 0: it did not */
+        long samples;    /* sequences consumed until then, of this run's length */
+        long data_start; /* and before its data began */
+    } branch;            /* set by --branch-from alone */
 };
 
 extern const struct dt_setting dt_settings_schema[];
@@ -138,6 +151,11 @@ struct dt_initial_model {
     struct dt_model_config config;
     const char *labels; /* of a classifier: data.labels */
 };
+/* As initial in dt_settings_read: the settings of a run that this one branches from. They replace
+ * the defaults; its directories and names do not. */
+int dt_settings_read_branch(struct dt_settings *settings, const struct dt_settings *parent,
+                            const char *path, const char *const *overrides, int count,
+                            struct dt_error *err) DT_MUST_CHECK;
 int dt_settings_read(struct dt_settings *settings, const struct dt_initial_model *initial,
                      const char *path, const char *const *overrides, int count,
                      struct dt_error *err) DT_MUST_CHECK;

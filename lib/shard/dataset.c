@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/program.h"
 #include "math/rng.h"
 #include "shard/format.h"
 #include "shard/manifest.h"
@@ -23,7 +24,7 @@
 /* One shard in the concatenation. */
 struct member {
     char *path;
-    const struct dt_manifest *manifest;
+    int component;
     const struct dt_manifest_shard *listed; /* NULL: a file outside an index.json */
     uint64_t first_token, first_document, tokens, documents;
     struct dt_shard *shard; /* NULL while closed */
@@ -34,12 +35,25 @@ struct component {
     struct dt_manifest manifest;
     uint64_t first_token, tokens;
     uint32_t first_slot, slots; /* of DT_MIXTURE_SLOTS */
+    char *real_path;            /* identifies it in other stages */
+    int stream;                 /* of its order: its number in its mixture; -1: no mixture */
+    uint64_t used;              /* samples that earlier stages used */
+};
+
+/* Components that are read together, from a position of a run on. */
+struct stage {
+    int first, count;
+    uint64_t begin;
 };
 
 struct dt_dataset {
     char *path, *split;
     struct component *components;
-    int component_count;
+    int component_count, component_capacity;
+    struct stage *stages; /* one, unless the data set is staged */
+    int stage_count, stage_capacity;
+    bool is_staged;
+    uint32_t length; /* of a sample of a staged one */
     struct dt_shard_info info;
     struct member *members;
     int count, capacity;
@@ -55,7 +69,8 @@ struct dt_dataset {
 static int open_listed(struct dt_dataset *d, struct member *p, struct dt_error *err)
 {
     DT_TRY(dt_shard_open_shared(&p->shard, p->path, &d->cache, d->memory, err));
-    int rc = p->listed ? dt_manifest_check(p->manifest, p->listed, p->shard, p->path, err) : 0;
+    const struct dt_manifest *manifest = &d->components[p->component].manifest;
+    int rc = p->listed ? dt_manifest_check(manifest, p->listed, p->shard, p->path, err) : 0;
     if (rc < 0) {
         dt_shard_close(p->shard);
         p->shard = NULL;
@@ -134,7 +149,7 @@ static int add_directory(struct dt_dataset *d, struct component *c, const char *
     for (int i = 0; i < split->count; i++) {
         const struct dt_manifest_shard *listed = &split->shards[i];
         struct member *p = add_member(d, dt_path_join(path, listed->file));
-        p->manifest = &c->manifest;
+        p->component = (int)(c - d->components);
         p->listed = listed;
         p->tokens = listed->tokens;
         p->documents = listed->documents;
@@ -230,20 +245,111 @@ static int add_component(struct dt_dataset *d, int i, const char *path, struct d
     return 0;
 }
 
-static int open_mixture(struct dt_dataset *d, const char *path, struct dt_error *err)
+/* The components of one path, of which each has its slots. */
+static int add_stage(struct dt_dataset *d, const char *path, uint64_t begin, struct dt_error *err)
 {
-    struct dt_mixture m;
-    int rc = dt_mixture_read(&m, path, err);
-    d->component_count = m.count;
-    d->components = dt_alloc((size_t)m.count + 1, sizeof *d->components);
+    const bool mixed = !dt_file_is_directory(path) && dt_mixture_is_named(path);
+    struct dt_mixture_part whole = {.path = (char *)path, .slots = DT_MIXTURE_SLOTS};
+    struct dt_mixture m = {.parts = &whole, .count = 1};
+    int rc = mixed ? dt_mixture_read(&m, path, err) : 0;
     uint32_t slot = 0;
+    DT_GROW(d->stages, d->stage_count, d->stage_capacity);
+    d->stages[d->stage_count++] = (struct stage){.first = d->component_count, .begin = begin};
     for (int i = 0; rc == 0 && i < m.count; i++) {
-        d->components[i].first_slot = slot;
-        d->components[i].slots = m.parts[i].slots;
+        DT_GROW(d->components, d->component_count, d->component_capacity);
+        d->components[d->component_count++] = (struct component){
+            .first_slot = slot,
+            .slots = m.parts[i].slots,
+            .stream = m.count > 1 ? i : -1,
+            .real_path = dt_path_real(m.parts[i].path),
+        };
         slot += m.parts[i].slots;
-        rc = add_component(d, i, m.parts[i].path, err);
+        d->stages[d->stage_count - 1].count++;
+        rc = add_component(d, d->component_count - 1, m.parts[i].path, err);
     }
-    dt_mixture_release(&m);
+    if (mixed)
+        dt_mixture_release(&m);
+    return rc;
+}
+
+/* --- stages ----------------------------------------------------------------------------------- */
+
+/* Samples of component c among the first count positions of a stage. Positions are divided evenly:
+ * of n positions the first component has floor(n x slots / all slots), the next one its part of the
+ * rest, and so on. */
+static uint64_t samples_before(const struct component *of_stage, const struct component *c,
+                               uint64_t count)
+{
+    uint64_t left = DT_MIXTURE_SLOTS;
+    for (; of_stage < c; of_stage++) {
+        count -= count * of_stage->slots / left;
+        left -= of_stage->slots;
+    }
+    return count * c->slots / left;
+}
+
+/* The component at a position of a stage. */
+static const struct component *component_at(const struct component *of_stage, uint64_t position)
+{
+    const struct component *c = of_stage;
+    while (samples_before(of_stage, c, position + 1) == samples_before(of_stage, c, position))
+        c++;
+    return c;
+}
+
+/* A component of several stages continues in each where it was in the last. */
+static void continue_components(struct dt_dataset *d, const struct stage *stage)
+{
+    for (int i = stage->first; i < stage->first + stage->count; i++) {
+        struct component *c = &d->components[i], *last = NULL;
+        const struct stage *of_last = NULL;
+        for (const struct stage *s = d->stages; s < stage; s++)
+            for (int k = s->first; k < s->first + s->count; k++)
+                if (strcmp(d->components[k].real_path, c->real_path) == 0) {
+                    last = &d->components[k];
+                    of_last = s;
+                }
+        if (last == NULL)
+            continue;
+        c->stream = last->stream;
+        c->used = last->used + samples_before(&d->components[of_last->first], last,
+                                              of_last[1].begin - of_last->begin);
+    }
+}
+
+/* One item of the list, "DATA:TOKENS", or "DATA" for the last. *tokens 0: the last. */
+static int read_stage(char *item, bool is_last, const char *list, long *tokens,
+                      struct dt_error *err)
+{
+    char *colon = strrchr(item, ':');
+    bool counted = colon && dt_program_parse_int(colon + 1, tokens) == 0;
+    if (!counted)
+        *tokens = 0;
+    if (counted != !is_last || (counted && *tokens <= 0) || *item == '\0')
+        return dt_fail(err, DT_EINVALID,
+                       "data.stages '%s': expected DATA:TOKENS,...,DATA: the tokens of each stage "
+                       "but the last, which has the rest of the run",
+                       list);
+    if (counted)
+        *colon = '\0';
+    return 0;
+}
+
+static int open_stages(struct dt_dataset *d, const char *list, struct dt_error *err)
+{
+    char *copy = dt_strdup(list), *rest = copy;
+    uint64_t tokens = 0;
+    int rc = 0;
+    for (char *item; rc == 0 && (item = strsep(&rest, ",")) != NULL;) {
+        long count;
+        uint64_t begin = (tokens + d->length - 1) / d->length;
+        rc = read_stage(item, rest == NULL, list, &count, err);
+        rc = rc < 0 ? rc : add_stage(d, item, begin, err);
+        if (rc == 0)
+            continue_components(d, &d->stages[d->stage_count - 1]);
+        tokens += (uint64_t)count;
+    }
+    free(copy);
     return rc;
 }
 
@@ -256,29 +362,64 @@ static int open_all(struct dt_dataset *d, const char *path, struct dt_error *err
     d->open_ring = dt_alloc((size_t)d->max_open, sizeof *d->open_ring);
     for (int i = 0; i < d->max_open; i++)
         d->open_ring[i] = -1;
-    if (!dt_file_is_directory(path) && dt_mixture_is_named(path))
-        return open_mixture(d, path, err);
-    d->component_count = 1;
-    d->components = dt_alloc(1, sizeof *d->components);
-    d->components->slots = DT_MIXTURE_SLOTS;
-    return add_component(d, 0, path, err);
+    return d->is_staged ? open_stages(d, path, err) : add_stage(d, path, 0, err);
 }
 
-int dt_dataset_open(struct dt_dataset **result, const char *path, const char *split,
-                    struct dt_error *err)
+static int open_dataset(struct dt_dataset **result, const struct dt_dataset *like,
+                        struct dt_error *err)
 {
     *result = NULL;
     struct dt_dataset *d = dt_alloc(1, sizeof *d);
-    d->path = dt_strdup(path);
-    d->split = dt_strdup(split);
+    d->path = dt_strdup(like->path);
+    d->split = dt_strdup(like->split);
     d->memory = DT_DATASET_MEMORY;
-    int rc = open_all(d, path, err);
+    d->is_staged = like->is_staged;
+    d->length = like->length;
+    int rc = open_all(d, d->path, err);
     if (rc < 0) {
         dt_dataset_close(d);
         return rc;
     }
     *result = d;
     return 0;
+}
+
+int dt_dataset_open(struct dt_dataset **d, const char *path, const char *split,
+                    struct dt_error *err)
+{
+    return open_dataset(d, &(struct dt_dataset){.path = (char *)path, .split = (char *)split}, err);
+}
+
+int dt_dataset_open_stages(struct dt_dataset **d, const char *stages, const char *split,
+                           uint32_t length, struct dt_error *err)
+{
+    const struct dt_dataset staged = {
+        .path = (char *)stages, .split = (char *)split, .is_staged = true, .length = length};
+    return open_dataset(d, &staged, err);
+}
+
+char *dt_dataset_first_stage(const char *stages)
+{
+    char *first = dt_strdup(stages), *comma = strchr(first, ',');
+    if (comma)
+        *comma = '\0';
+    char *colon = comma ? strrchr(first, ':') : NULL;
+    if (colon)
+        *colon = '\0';
+    return first;
+}
+
+int dt_dataset_add_stages(const char *stages, struct dt_lineage *lineage, struct dt_error *err)
+{
+    int rc = 0;
+    for (const char *rest = stages; rc == 0 && rest;) {
+        char *path = dt_dataset_first_stage(rest);
+        rc = dt_dataset_add_inputs(path, lineage, err);
+        free(path);
+        rest = strchr(rest, ',');
+        rest = rest ? rest + 1 : NULL;
+    }
+    return rc;
 }
 
 int dt_dataset_add_inputs(const char *path, struct dt_lineage *lineage, struct dt_error *err)
@@ -314,6 +455,10 @@ uint64_t dt_dataset_weights(const struct dt_dataset *d)
     uint64_t hash = 0;
     for (int i = 0; d->component_count > 1 && i < d->component_count; i++)
         hash = dt_format_join_hashes(hash, d->components[i].slots);
+    for (int i = 1; i < d->stage_count; i++) {
+        hash = dt_format_join_hashes(hash, d->stages[i].begin);
+        hash = dt_format_join_hashes(hash, (uint64_t)d->stages[i].first);
+    }
     return hash;
 }
 
@@ -344,7 +489,7 @@ int dt_dataset_clone(struct dt_dataset **copy, const struct dt_dataset *d, struc
 {
     if (d->source.read)
         return clone_source(copy, d, err);
-    DT_TRY(dt_dataset_open(copy, d->path, d->split, err));
+    DT_TRY(open_dataset(copy, d, err));
     if ((*copy)->info.hash == d->info.hash)
         return 0;
     dt_dataset_close(*copy);
@@ -362,10 +507,13 @@ void dt_dataset_close(struct dt_dataset *d)
     }
     for (int i = 0; d->components && i < d->component_count; i++)
         dt_manifest_release(&d->components[i].manifest);
+    for (int i = 0; i < d->component_count; i++)
+        free(d->components[i].real_path);
     if (d->source.free)
         d->source.free(d->source.state);
     dt_frame_cache_free(d->cache);
     free(d->components);
+    free(d->stages);
     free(d->open_ring);
     free(d->members);
     free(d->path);
@@ -566,24 +714,40 @@ static uint64_t shuffled_sample_at(const struct dt_sample_order *order, uint64_t
     return block_sample_at(seed, samples, block, order->window, index);
 }
 
+static const struct stage *stage_at(const struct dt_dataset *d, uint64_t index)
+{
+    const struct stage *s = &d->stages[d->stage_count - 1];
+    while (s->begin > index)
+        s--;
+    return s;
+}
+
 uint64_t dt_dataset_order(const struct dt_dataset *d, uint32_t length,
                           const struct dt_sample_order *order, uint64_t index)
 {
     uint64_t before = 0, seed = order->seed;
-    const struct component *c = d->components;
     if (d->source.has_order)
         return index;
     if (d->source.read)
         return shuffled_sample_at(order, seed, d->source.samples, length, index);
-    if (d->component_count > 1) {
+    const struct stage *stage = stage_at(d, index);
+    const struct component *c = &d->components[stage->first];
+    index -= stage->begin;
+    if (d->is_staged) {
+        c = component_at(c, index);
+        index = samples_before(&d->components[stage->first], c, index);
+    } else if (stage->count > 1) {
         uint64_t block = index / DT_MIXTURE_SLOTS;
         uint64_t slot = dt_rng_permute(dt_random_key(seed, MIXTURE_KEY, block), DT_MIXTURE_SLOTS,
                                        index % DT_MIXTURE_SLOTS);
-        for (; slot >= c->first_slot + c->slots; c++)
-            before += count_samples(d, c, length);
+        while (slot >= c->first_slot + c->slots)
+            c++;
         index = block * c->slots + slot - c->first_slot;
-        seed = dt_random_key(seed, MIXTURE_KEY, (uint64_t)(c - d->components));
     }
+    for (const struct component *other = d->components; other < c; other++)
+        before += count_samples(d, other, length);
+    if (c->stream >= 0)
+        seed = dt_random_key(seed, MIXTURE_KEY, (uint64_t)c->stream);
     uint64_t samples = count_samples(d, c, length);
-    return before + shuffled_sample_at(order, seed, samples, length, index);
+    return before + shuffled_sample_at(order, seed, samples, length, index + c->used);
 }

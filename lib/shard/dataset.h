@@ -70,15 +70,30 @@ struct dt_sample_order {
  * footers are checked when a shard is first opened: now for splits up to DT_CHECKED_TOKENS. */
 int dt_dataset_open(struct dt_dataset **d, const char *path, const char *split,
                     struct dt_error *err) DT_MUST_CHECK;
-/* Adds the files of a data set to the inputs of a command: path itself, and what a mixture names.
- */
+/* A staged data set, whose data change during a run:
+ *
+ *     "web:8G,mixture.json:1.5G,books"
+ *
+ * The first 8 billion tokens of the order come from web, the next 1.5 billion from a mixture, the
+ * rest from books. length: of a sample. A stage begins with the first sample after the tokens of
+ * those before. Of a mixture each component has its weight of any number of samples, rounded to
+ * one. Data that several stages name continue in each where they were in the last. */
+int dt_dataset_open_stages(struct dt_dataset **d, const char *stages, const char *split,
+                           uint32_t length, struct dt_error *err) DT_MUST_CHECK;
+/* The data of the first stage; owned by the caller. */
+char *dt_dataset_first_stage(const char *stages);
+/* Adds the files of a data set to the inputs of a command: path itself, and what a mixture names;
+ * and those of all stages. */
 int dt_dataset_add_inputs(const char *path, struct dt_lineage *lineage,
+                          struct dt_error *err) DT_MUST_CHECK;
+int dt_dataset_add_stages(const char *stages, struct dt_lineage *lineage,
                           struct dt_error *err) DT_MUST_CHECK;
 /* Whether path has splits: a directory or a mixture, not a single file. */
 bool dt_dataset_has_splits(const char *path);
 /* Whether the splits of path have names: it has splits, or is a shard listed by an index.json. */
 bool dt_dataset_names_splits(const char *path);
-/* A hash of the weights of a mixture, which determine its sample order; 0 for other data. */
+/* A hash of the weights of a mixture and of the beginnings of stages, which determine the sample
+ * order; 0 for other data. */
 uint64_t dt_dataset_weights(const struct dt_dataset *d);
 /* Opens the same data set for another thread, with a separate cache. */
 int dt_dataset_clone(struct dt_dataset **copy, const struct dt_dataset *d,

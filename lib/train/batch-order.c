@@ -18,5 +18,6 @@ uint64_t dt_batch_order_next(void *order)
         uint64_t samples = r->samples + (uint64_t)r->batches * batch;
         dt_batch_order_begin(r, r->settings, r->dp, samples);
     }
-    return r->samples + (uint64_t)dt_data_parallel_batch(r->dp, r->batches, r->next++) * batch;
+    return r->samples - (uint64_t)r->settings->branch.data_start +
+           (uint64_t)dt_data_parallel_batch(r->dp, r->batches, r->next++) * batch;
 }

@@ -23,6 +23,8 @@ int dt_training_compare_profiles(const struct dt_training *t,
     struct dt_training_profile own, theirs = *other;
     dt_training_profile(t, &own);
     strcpy(theirs.settings.data.dataset, t->settings.data.dataset);
+    strcpy(theirs.settings.data.stages, t->settings.data.stages);
+    strcpy(theirs.settings.data.validation, t->settings.data.validation);
     strcpy(theirs.settings.checkpoint.dir, t->settings.checkpoint.dir);
     strcpy(theirs.settings.checkpoint.resume_from, t->settings.checkpoint.resume_from);
     if (theirs.plan_only != own.plan_only)

@@ -18,7 +18,9 @@
 #include "train/memory-plan.h"
 #include "train/metrics-file.h"
 #include "train/objective.h"
+#include "train/step-timeline.h"
 #include "train/step-trace.h"
+#include "train/tensor-norms.h"
 #include "train/training.h"
 
 /* The micro-batches that this rank's loader reads, step by step. */
@@ -37,6 +39,13 @@ struct dt_training_profile {
     uint64_t data;
     uint64_t plan_only;
     char engine[DT_ENGINE_NAME];
+};
+
+/* A further validation set, and its last loss and accuracy. */
+struct dt_validation_set {
+    char *name;
+    struct dt_dataset *data;
+    double loss, accuracy; /* NAN: no target; not computed */
 };
 
 /* A rank's shard after the update of a step. */
@@ -71,8 +80,12 @@ struct dt_training {
     struct dt_training_options options;
     struct dt_run_identity identity;
     char *run, *lineage, *tokenizer_path;
-    int lock;        /* file descriptor of the run directory, with flock */
-    uint64_t origin; /* hash of the parameters of --init-from; 0: none */
+    char *parent;               /* the checkpoint that the run branches from; NULL: none */
+    struct json_object *branch; /* what the branch changes, for lineage and metrics; or NULL */
+    char *first_stage;          /* of data.stages; NULL: none */
+    struct dt_buffer damaged;   /* why newer checkpoints were passed over, a line each */
+    int lock;                   /* file descriptor of the run directory, with flock */
+    uint64_t origin;            /* hash of the parameters of --init-from; 0: none */
     struct dt_device *device;
     double peak;          /* operations a second, of all ranks' devices */
     struct dt_comm *comm; /* all ranks of the run */
@@ -82,7 +95,9 @@ struct dt_training {
     const volatile sig_atomic_t *stop;
     struct dt_labels labels;        /* of a classifier */
     struct dt_dataset *train, *val; /* val NULL: no validation */
-    uint64_t samples;               /* of one epoch */
+    struct dt_validation_set *sets; /* of data.validation */
+    int set_count, set_capacity;
+    uint64_t samples; /* of one epoch */
     struct dt_loader *loader;
     enum dt_scope scope;         /* of attention: row, document, or row without padding */
     struct dt_batch_order order; /* the loader's position */
@@ -100,7 +115,11 @@ struct dt_training {
     struct dt_chat *chat;
     struct dt_tokenizer *tokenizer;
     struct dt_step_trace trace;
-    struct dt_metrics metrics, hashes; /* metrics.jsonl, hashes.jsonl; not open without a run */
+    struct dt_step_timeline timeline;
+    struct dt_tensor_norms norms; /* with training.tensor_metrics */
+    bool has_norms;               /* of the last update */
+    /* metrics.jsonl, hashes.jsonl, tensors.jsonl; not open without a run. */
+    struct dt_metrics metrics, hashes, tensors;
     struct dt_buffer line; /* of metrics; reused, so that a logged step allocates nothing */
     long lost_lines;       /* as in struct dt_training_facts */
     struct dt_progress_state progress;
@@ -137,6 +156,17 @@ struct dt_training {
 /* training-open.c: opens data, model and run directory, and loads the checkpoint. */
 int dt_training_open(struct dt_training *training, const struct dt_training_options *options,
                      struct dt_error *err) DT_MUST_CHECK;
+
+/* training-start.c: finds what the run branches from, if it does, and sets settings.branch. */
+int dt_training_begin_branch(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+/* The base model of an adapter, if one is trained. */
+int dt_training_take_base(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+/* Takes the state of a checkpoint, or the initial one. Collective, as is the next. */
+int dt_training_start(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+/* The state is of other ranks, or of this one. */
+int dt_training_go_on(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+/* Whether an elastic run has begun before these ranks met. */
+bool dt_training_goes_on(const struct dt_training *training);
 
 /* Releases what depends on the ranks. */
 void dt_training_disassemble(struct dt_training *training);
@@ -214,18 +244,30 @@ void dt_batch_order_begin(struct dt_batch_order *order, const struct dt_settings
                           const struct dt_data_parallel *dp, uint64_t samples);
 uint64_t dt_batch_order_next(void *order);
 
-/* validation.c: the loss on the validation split, and whether it is the best so far. */
+/* validation-sets.c: the sets of data.validation. */
+int dt_validation_sets_open(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+void dt_validation_sets_release(struct dt_training *training);
+
+/* Whether validation counts the targets that were the most likely token. */
+bool dt_training_scores_accuracy(const struct dt_training *training);
+/* validation.c: the loss on the validation split and the sets, and whether the first is the best so
+ * far. */
 int dt_training_validate(struct dt_training *training, struct dt_step_report *report,
                          struct dt_error *err) DT_MUST_CHECK;
+/* Whether the current step is among the best of checkpoint.keep_best, or the best one with
+ * training.patience. */
+bool dt_training_is_best(const struct dt_training *training);
 bool dt_training_stopped_early(const struct dt_training *training);
 
 /* training-metrics.c: throughput since the last logged step, and lines of metrics.jsonl
  * (dt-metrics(5)). */
 void dt_training_measure(const struct dt_training *training, struct dt_step_report *report);
-/* The line with the run's name, if it has one and the file is new. */
+/* The lines with the run's name and with its branch, if it has them and the file is new. */
 int dt_training_log_run(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 /* The line with the number of lines that a resumed run has lost, if any. */
 int dt_training_log_lost(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+/* A line for each damaged checkpoint that was passed over. */
+int dt_training_log_damaged(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 int dt_training_log_step(struct dt_training *training, struct dt_step_report *report,
                          struct dt_error *err) DT_MUST_CHECK;
 /* The line with the ranks of an elastic run. */
@@ -233,6 +275,8 @@ int dt_training_log_ranks(struct dt_training *training, struct dt_error *err) DT
 /* The sink of traced steps: RUN/hashes.jsonl. */
 int dt_training_log_hash(void *training, const struct dt_trace_line *line,
                          struct dt_error *err) DT_MUST_CHECK;
+/* Lines of tensors.jsonl: the norms of each tensor in the current step. */
+int dt_training_log_norms(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 int dt_training_log_validation(struct dt_training *training, const struct dt_step_report *report,
                                struct dt_error *err) DT_MUST_CHECK;
 

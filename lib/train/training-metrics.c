@@ -49,6 +49,21 @@ int dt_training_log_hash(void *training, const struct dt_trace_line *line, struc
         line->step, line->operation, line->tensor, dt_sum_hash_hex(&line->hash, hex));
 }
 
+/* The line with what a branch changes. */
+static int log_branch(struct dt_training *t, struct dt_error *err)
+{
+    struct json_object *line = dt_json_new_object(), *branch = dt_json_new_object();
+    dt_json_object_add(branch, "from", dt_json_new_string(t->parent));
+    json_object_object_foreach(t->branch, name, value)
+    {
+        dt_json_object_add(branch, name, json_object_get(value));
+    }
+    dt_json_object_add(line, "branch", branch);
+    int rc = dt_metrics_write(&t->metrics, err, "%s", dt_json_text(line));
+    json_object_put(line);
+    return rc;
+}
+
 int dt_training_log_run(struct dt_training *t, struct dt_error *err)
 {
     const char *const members[][2] = {{"run", t->settings.tracking.run_name},
@@ -59,9 +74,30 @@ int dt_training_log_run(struct dt_training *t, struct dt_error *err)
         if (*members[i][1])
             dt_json_object_add(line, members[i][0], dt_json_new_string(members[i][1]));
     int rc = 0;
-    if (json_object_object_length(line) > 0 && ftell(t->metrics.file) == 0)
+    const bool is_new = ftell(t->metrics.file) == 0;
+    if (json_object_object_length(line) > 0 && is_new)
         rc = dt_metrics_write(&t->metrics, err, "%s", dt_json_text(line));
     json_object_put(line);
+    if (rc == 0 && t->branch && is_new)
+        rc = log_branch(t, err);
+    return rc;
+}
+
+int dt_training_log_damaged(struct dt_training *t, struct dt_error *err)
+{
+    char *copy = dt_strdup(t->damaged.data ? t->damaged.data : ""), *rest = copy;
+    int rc = 0;
+    for (char *reason; rc == 0 && (reason = strsep(&rest, "\n")) != NULL;) {
+        if (*reason == '\0')
+            continue;
+        struct json_object *line = dt_json_new_object(), *damaged = dt_json_new_object();
+        dt_json_object_add(damaged, "reason", dt_json_new_string(reason));
+        dt_json_object_add(damaged, "resumed", dt_json_new_int(t->progress.step));
+        dt_json_object_add(line, "damaged", damaged);
+        rc = dt_metrics_write(&t->metrics, err, "%s", dt_json_text(line));
+        json_object_put(line);
+    }
+    free(copy);
     return rc;
 }
 
@@ -161,15 +197,47 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
     return write_line(t, err);
 }
 
+static void add_of_set(struct dt_buffer *line, const char *what,
+                       const struct dt_validation_set *set, double value)
+{
+    char *name = dt_asprintf("%s%s", what, set->name);
+    dt_json_add_real(line, name, value, 9);
+    free(name);
+}
+
+int dt_training_log_norms(struct dt_training *t, struct dt_error *err)
+{
+    const struct dt_state_hash *owned = t->norms.owned;
+    for (int i = 0; t->tensors.file && i < owned->count; i++) {
+        const struct dt_tensor_norm *n = &t->norms.norms[i];
+        dt_buffer_clear(&t->line);
+        dt_buffer_printf(&t->line, "{\"step\":%ld,\"tensor\":\"%s\"", t->progress.step,
+                         owned->tensors[i].name);
+        dt_json_add_real(&t->line, "parameter_norm", n->parameter, 9);
+        dt_json_add_real(&t->line, "gradient_norm", n->gradient, 9);
+        dt_json_add_real(&t->line, "update_norm", n->update, 9);
+        dt_json_add_real(&t->line, "update_ratio",
+                         n->parameter > 0 ? n->update / n->parameter : NAN, 9);
+        DT_TRY(dt_metrics_write(&t->tensors, err, "%s}", t->line.data));
+    }
+    return 0;
+}
+
 int dt_training_log_validation(struct dt_training *t, const struct dt_step_report *r,
                                struct dt_error *err)
 {
     struct dt_buffer *line = begin_line(t, r);
-    dt_json_add_real(line, "val_loss", r->val_loss, 9);
-    if (t->objective.validation)
+    if (t->val)
+        dt_json_add_real(line, "val_loss", r->val_loss, 9);
+    if (t->val && dt_training_scores_accuracy(t))
         dt_json_add_real(line, "val_accuracy", r->val_accuracy, 9);
-    if (t->state.ema)
+    if (t->val && t->state.ema)
         dt_json_add_real(line, "ema_val_loss", r->ema_val_loss, 9);
+    for (int i = 0; i < t->set_count; i++) {
+        add_of_set(line, "val_loss_", &t->sets[i], t->sets[i].loss);
+        if (dt_training_scores_accuracy(t))
+            add_of_set(line, "val_accuracy_", &t->sets[i], t->sets[i].accuracy);
+    }
     t->progress.logged_lines++;
     return write_line(t, err);
 }

@@ -103,82 +103,20 @@ static int open_train_split(struct dt_training *t, const struct dt_training_opti
         return dt_fail(err, DT_EINVALID,
                        "%s: data.labels needs documents with labels, a file FILE.jsonl: %s is not",
                        o->settings_path, o->data);
+    const uint32_t wanted = (uint32_t)(length > 0 ? length : s->model.max_seq_len);
+    if (*s->data.stages)
+        return dt_dataset_open_stages(&t->train, s->data.stages, s->data.train_split, wanted, err);
     if (!text)
         return dt_dataset_open(&t->train, o->data, s->data.train_split, err);
     return dt_text_samples_open(
         &t->train, o->data,
-        &(struct dt_text_samples_options){
-            .tokenizer_path = o->tokenizer_path,
-            .layout = (enum dt_text_layout)s->data.layout,
-            .labels = s->model.num_labels > 0 ? &t->labels : NULL,
-            .length = (uint32_t)(length > 0 ? length : s->model.max_seq_len),
-            .seed = (uint64_t)s->training.seed,
-            .shuffle = s->data.shuffle},
+        &(struct dt_text_samples_options){.tokenizer_path = o->tokenizer_path,
+                                          .layout = (enum dt_text_layout)s->data.layout,
+                                          .labels = s->model.num_labels > 0 ? &t->labels : NULL,
+                                          .length = wanted,
+                                          .seed = (uint64_t)s->training.seed,
+                                          .shuffle = s->data.shuffle},
         err);
-}
-
-static bool is_of_head(const struct dt_param *p)
-{
-    return p->role >= DT_ROLE_HEAD_DENSE_WEIGHT && p->role <= DT_ROLE_HEAD_BIAS;
-}
-
-/* all (a table whole) = the parameters of a model; those of a classifier's head, which a model of
- * tokens lacks, stay. */
-static int read_parameters(const struct dt_model_config *source, const struct dt_table *whole,
-                           const struct dt_train_state *state, const char *directory, float *all,
-                           struct dt_error *err)
-{
-    enum dt_dtype compute = state->model->compute;
-    struct dt_table theirs;
-    if (source->num_labels == state->model->config.num_labels)
-        return dt_model_read_parameters(source, whole, compute, directory, all, err);
-    dt_table_init(&theirs, source, NULL);
-    float *values = dt_alloc((size_t)theirs.elements, sizeof *values);
-    int rc = dt_model_read_parameters(source, &theirs, compute, directory, values, err);
-    for (int i = 0; rc == 0 && i < whole->count; i++) {
-        const struct dt_param *to = &whole->params[i];
-        const struct dt_param *from = dt_table_find(&theirs, to->role, to->layer);
-        if (from && !is_of_head(to))
-            memcpy(all + to->offset, values + from->offset, (size_t)to->count * sizeof *all);
-    }
-    dt_table_release(&theirs);
-    free(values);
-    return rc;
-}
-
-/* Sets the parameters from a model directory, after checking its manifest if it has one; of an
- * adapter, the weights that it leaves frozen. */
-static int take_parameters(struct dt_train_state *state, const char *directory, const char *adapter,
-                           uint64_t seed, uint64_t *hash, struct dt_error *err)
-{
-    const struct dt_table *t = state->model->base;
-    struct dt_table whole;
-    struct dt_model_config source; /* whose number of positions may differ */
-    DT_TRY(dt_model_verify(directory, err));
-    DT_TRY(dt_model_read_config(&source, directory, err));
-    dt_table_init(&whole, &state->model->config, NULL);
-    const bool is_part = t->elements < whole.elements;
-    float *all = dt_alloc((size_t)whole.elements, sizeof *all);
-    float *own = is_part ? dt_alloc((size_t)t->elements, sizeof *own) : all;
-    if (source.num_labels != state->model->config.num_labels)
-        dt_table_initialize(&whole, seed, all);
-    int rc = read_parameters(&source, &whole, state, directory, all, err);
-    if (rc == 0 && adapter)
-        rc = dt_adapter_merge(adapter, &state->model->config, &whole, all, err);
-    if (rc == 0) {
-        *hash = dt_adapter_base_hash(&whole, all);
-        if (is_part)
-            dt_table_shard(t, own, &whole, all);
-        if (state->model->adapter)
-            dt_model_set_frozen(state->model, own);
-        else
-            dt_train_state_set_parameters(state, own);
-    }
-    dt_table_release(&whole);
-    free(all);
-    if (is_part)
-        free(own);
-    return rc;
 }
 
 /* A causal model needs no mask for padding: it is after all other tokens. */
@@ -230,10 +168,11 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
     info = dt_dataset_info(t->train);
     DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
     DT_TRY(dt_dataset_samples(t->train, dt_training_row(t), &t->samples, err));
-    DT_TRY(dt_settings_limit_steps(&t->settings, t->samples, o->settings_path, err));
     t->identity = (struct dt_run_identity){
         .settings = &t->settings, .eot = info->eot, .tokenizer_path = t->tokenizer_path};
     DT_TRY(fingerprint(t->train, &t->identity.data, err));
+    DT_TRY(dt_training_begin_branch(t, err));
+    DT_TRY(dt_settings_limit_steps(&t->settings, t->samples, o->settings_path, err));
     t->lineage = dt_asprintf("%s%s\n", info->provenance ? info->provenance : "", o->command_line);
     t->identity.lineage = t->lineage;
     return 0;
@@ -255,10 +194,10 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
         rc = dt_pairs_open(&t->val, o->data, (uint32_t)t->settings.training.sequence_length, err);
     if (rc != DT_EMISSING || (wanted && named))
         return rc < 0 ? rc : check_length(t, t->val, t->settings.data.val_split, o->data, err);
-    if (t->settings.training.patience > 0)
-        return dt_fail(err, DT_EINVALID,
-                       "%s: training.patience needs validation, and there is none",
-                       o->settings_path);
+    if (t->settings.training.patience > 0 || t->settings.checkpoint.keep_best > 0)
+        return dt_fail(
+            err, DT_EINVALID, "%s: %s needs validation, and there is none", o->settings_path,
+            t->settings.training.patience > 0 ? "training.patience" : "checkpoint.keep_best");
     return 0; /* no validation split: no validation */
 }
 
@@ -316,194 +255,6 @@ static int open_channels(struct dt_training *t, struct dt_error *err)
     return dt_comm_open_channels(t->mesh.pp_group, t->mesh.part.chunks > 1, err);
 }
 
-/* Two programs in one run directory would remove each other's hidden directories. The lock ends
- * with the process. */
-static int lock_run(struct dt_training *t, struct dt_error *err)
-{
-    DT_TRY(dt_file_make_directories(t->run, err));
-    t->lock = open(t->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (t->lock < 0)
-        return dt_fail_errno(err, "cannot open '%s'", t->run);
-    if (flock(t->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-        return dt_fail(err, DT_EINVALID, "another program is training into '%s'", t->run);
-    return 0; /* without a lock on file systems that have none */
-}
-
-static bool goes_on(const struct dt_training *t)
-{
-    return t->members && dt_membership_seat(t->members)->generation > 1;
-}
-
-/* In an elastic run that goes on, an earlier rank 0 that was stopped may still hold the lock. */
-static int hold_run(struct dt_training *t, struct dt_error *err)
-{
-    if (t->lock >= 0)
-        return 0;
-    int rc = lock_run(t, err);
-    return goes_on(t) && t->lock >= 0 ? 0 : rc;
-}
-
-/* The checkpoint to resume from; NULL: none; owned by the caller. */
-static int find_checkpoint(const struct dt_training *t, const char *resume, char **found,
-                           struct dt_error *err)
-{
-    char *newest;
-    *found = NULL;
-    DT_TRY(dt_checkpoint_find(t->run, &newest, err));
-    if (strcmp(resume, "auto") == 0 || (newest && goes_on(t))) {
-        *found = newest;
-        return 0;
-    }
-    bool exists = newest != NULL;
-    free(newest);
-    if (strcmp(resume, "none") == 0 && exists)
-        return dt_fail(err, DT_EINVALID,
-                       "'%s' already holds a run: resume it with --resume auto, or "
-                       "choose another directory",
-                       t->run);
-    if (strcmp(resume, "none") == 0)
-        return 0;
-    /* A run directory means its newest checkpoint. */
-    char *state = dt_path_join(resume, DT_TRAINER_DIR);
-    int is_checkpoint = dt_file_probe(state, err);
-    free(state);
-    DT_TRY(is_checkpoint);
-    if (!is_checkpoint)
-        DT_TRY(dt_checkpoint_find(resume, found, err));
-    if (*found == NULL)
-        *found = dt_strdup(resume);
-    return 0;
-}
-
-/* A run resumed without --tokenizer keeps the checkpoint's. */
-static int keep_tokenizer(struct dt_training *t, const char *checkpoint, struct dt_error *err)
-{
-    if (t->tokenizer_path)
-        return 0;
-    char *path = dt_path_join(checkpoint, DT_TOKENIZER_FILE);
-    int there = dt_file_probe(path, err);
-    if (there > 0)
-        t->identity.tokenizer_path = t->tokenizer_path = path;
-    else
-        free(path);
-    return there < 0 ? there : 0;
-}
-
-#define PATH_BYTES 4096
-
-/* Rank 0 of an elastic run that goes on. *saved: the step of a checkpoint of the current step; -1:
- * there is none. */
-static int take_over_run(struct dt_training *t, long *saved, struct dt_error *err)
-{
-    char *newest = NULL;
-    *saved = -1;
-    DT_TRY(hold_run(t, err));
-    DT_TRY(dt_checkpoint_clean(t->run, err));
-    DT_TRY(dt_checkpoint_find(t->run, &newest, err));
-    int rc = newest ? keep_tokenizer(t, newest, err) : 0;
-    if (rc == 0 && t->options.lineage && t->identity.records == NULL) { /* it joined the run */
-        rc = newest ? dt_lineage_continue(t->options.lineage, newest, err) : 0;
-        t->identity.records = dt_lineage_records(t->options.lineage);
-    }
-    free(newest);
-    char *own = dt_checkpoint_of_step(t->run, t->progress.step);
-    int there = rc == 0 ? dt_file_probe(own, err) : rc;
-    free(own);
-    *saved = there > 0 ? t->progress.step : -1;
-    return there < 0 ? there : 0;
-}
-
-/* Locks and cleans the run directory. path: of the checkpoint to resume from; empty: none. */
-static int prepare_run(struct dt_training *t, const char *resume, char path[PATH_BYTES],
-                       struct dt_error *err)
-{
-    char *found;
-    DT_TRY(hold_run(t, err));
-    DT_TRY(dt_checkpoint_clean(t->run, err));
-    DT_TRY(find_checkpoint(t, resume, &found, err));
-    snprintf(path, PATH_BYTES, "%s", found ? found : "");
-    free(found);
-    return 0;
-}
-
-static int agree_on_checkpoint(struct dt_training *t, const char *resume, char path[PATH_BYTES],
-                               struct dt_error *err)
-{
-    int rc = t->leads && t->run ? prepare_run(t, resume, path, err) : 0;
-    if (t->run == NULL)
-        snprintf(path, PATH_BYTES, "%s", strcmp(resume, "none") == 0 ? "" : resume);
-    DT_TRY(dt_comm_agree(t->comm, rc, err));
-    return dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, path, PATH_BYTES, 0), err);
-}
-
-/* The state is of other ranks, or of this one. */
-static int go_on(struct dt_training *t, struct dt_error *err)
-{
-    long saved = -1;
-    int rc = t->leads && t->run ? take_over_run(t, &saved, err) : 0;
-    DT_TRY(dt_comm_agree(t->comm, rc, err));
-    DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, &saved, sizeof saved, 0), err));
-    t->writer = dt_checkpoint_writer_new(t->run, t->comm, &t->snapshot, &t->identity, saved);
-    return 0;
-}
-
-/* The base model of an adapter. */
-static int take_base(struct dt_training *t, const struct dt_training_options *o,
-                     struct dt_error *err)
-{
-    if (t->model->adapter == NULL)
-        return 0;
-    if (o->init_from == NULL)
-        return dt_fail(err, DT_EINVALID,
-                       "%s: lora.rank above 0 needs --init-from, the model that the adapter is of",
-                       o->settings_path);
-    int adapter = dt_adapter_probe(o->init_from, err);
-    if (adapter != 0)
-        return adapter < 0 ? adapter
-                           : dt_fail(err, DT_EINVALID,
-                                     "%s: is an adapter itself: merge it with dt-export first",
-                                     o->init_from);
-    DT_TRY(take_parameters(&t->state, o->init_from, NULL, 0, &t->origin, err));
-    t->identity.base = o->init_from;
-    t->identity.base_hash = t->origin;
-    return 0;
-}
-
-static int start_or_resume(struct dt_training *t, const struct dt_training_options *o,
-                           struct dt_error *err)
-{
-    char checkpoint[PATH_BYTES];
-    DT_TRY(agree_on_checkpoint(t, o->resume, checkpoint, err));
-    int rc = 0;
-    t->progress.loss_scale.factor = 1;
-    if (t->settings.training.precision == DT_DTYPE_F16)
-        t->progress.loss_scale = dt_loss_scale_first();
-    if (*checkpoint) {
-        rc = dt_checkpoint_load(checkpoint, &t->state, &t->progress, &t->identity, err);
-        rc = rc < 0 ? rc : keep_tokenizer(t, checkpoint, err);
-        if (rc == 0 && t->identity.records == NULL) /* not yet begun to train */
-            rc = dt_lineage_continue(o->lineage, checkpoint, err);
-    } else {
-        if (o->init_from && t->model->adapter == NULL)
-            rc = take_parameters(&t->state, o->init_from, o->adapter,
-                                 (uint64_t)t->settings.training.seed, &t->origin, err);
-        else
-            dt_train_state_initialize(&t->state, (uint64_t)t->settings.training.seed);
-        dt_train_state_begin_ema(&t->state);
-    }
-    t->identity.records = o->lineage ? dt_lineage_records(o->lineage) : NULL;
-    t->writer = dt_checkpoint_writer_new(t->run, t->comm, &t->snapshot, &t->identity,
-                                         *checkpoint ? t->progress.step : -1);
-    dt_local_sgd_begin(&t->local);
-    bool residuals = dt_snapshot_has(&t->state, DT_SNAPSHOT_ERROR_FEEDBACK);
-    t->progress.residual_ranks = residuals ? dt_comm_size(t->mesh.data.all) : 0;
-    t->first_step = t->progress.step;
-    t->logged_seconds = t->progress.seconds;
-    t->logged_waited = dt_comm_waited(t->comm);
-    t->logged_tokens = t->progress.samples * (uint64_t)dt_settings_sample_tokens(&t->settings);
-    return rc;
-}
-
 /* Lines are fsync'ed before their checkpoint, so a run resumed in its own directory finds all lines
  * up to it. In another directory it starts a new file. */
 static int open_metrics(struct dt_training *t, const char *resume, struct dt_error *err)
@@ -511,7 +262,7 @@ static int open_metrics(struct dt_training *t, const char *resume, struct dt_err
     if (!t->leads || t->run == NULL)
         return 0;
     char *path = dt_path_join(t->run, "metrics.jsonl");
-    int rc = goes_on(t) && !t->has_led ? dt_metrics_take_over(path, err) : 0;
+    int rc = dt_training_goes_on(t) && !t->has_led ? dt_metrics_take_over(path, err) : 0;
     rc = rc < 0 ? rc : dt_metrics_open(&t->metrics, path, t->progress.step - t->unfinished, err);
     free(path);
     if (strcmp(resume, "auto") == 0 && !t->has_state && t->metrics.lines < t->progress.logged_lines)
@@ -519,32 +270,45 @@ static int open_metrics(struct dt_training *t, const char *resume, struct dt_err
     t->progress.logged_lines = t->metrics.lines;
     rc = rc < 0 ? rc : dt_training_log_run(t, err);
     rc = rc < 0 ? rc : dt_training_log_lost(t, err);
+    rc = rc < 0 ? rc : dt_training_log_damaged(t, err);
     return rc < 0 || !t->members ? rc : dt_training_log_ranks(t, err);
 }
 
-/* Hashes of traced steps, which have lines as metrics do. */
+/* A file of rank 0 that has lines as metrics do. */
+static int open_lines(struct dt_training *t, struct dt_metrics *lines, const char *name,
+                      struct dt_error *err)
+{
+    if (!t->leads || t->run == NULL)
+        return 0;
+    char *path = dt_path_join(t->run, name);
+    int rc = dt_metrics_open(lines, path, t->progress.step, err);
+    free(path);
+    return rc;
+}
+
+/* Hashes of traced steps, and norms of tensors. */
 static int open_trace(struct dt_training *t, const struct dt_trace_sink *sink, struct dt_error *err)
 {
     const struct dt_trace_sink file = {t, dt_training_log_hash};
     DT_TRY(
         dt_step_trace_init(&t->trace, &t->settings, &t->state, t->comm, sink ? sink : &file, err));
-    if (!t->leads || t->run == NULL || t->trace.last == 0)
-        return 0;
-    char *path = dt_path_join(t->run, "hashes.jsonl");
-    int rc = dt_metrics_open(&t->hashes, path, t->progress.step, err);
-    free(path);
-    return rc;
+    if (t->settings.training.tensor_metrics)
+        dt_tensor_norms_init(&t->norms, &t->trace.parameters);
+    if (t->settings.training.tensor_metrics)
+        DT_TRY(open_lines(t, &t->tensors, "tensors.jsonl", err));
+    return t->trace.last == 0 ? 0 : open_lines(t, &t->hashes, "hashes.jsonl", err);
 }
 
 static int open_streams(struct dt_training *t, const char *resume, struct dt_error *err)
 {
     DT_TRY(open_metrics(t, resume, err));
+    const uint64_t data_start = (uint64_t)t->settings.branch.data_start;
     dt_batch_order_begin(&t->order, &t->settings, &t->state.dp, t->progress.samples);
     const struct dt_loader_options loader = {
         .length = dt_training_row(t),
         .batch = (uint32_t)t->settings.training.batch_size,
         .order = dt_sample_order_get(&t->settings),
-        .first = t->progress.samples,
+        .first = t->progress.samples - data_start,
         .next_position = dt_batch_order_next,
         .context = &t->order,
         .workers = (int)t->settings.data.num_workers,
@@ -569,6 +333,8 @@ static int open_inputs(struct dt_training *t, const struct dt_training_options *
                        struct dt_error *err)
 {
     DT_TRY(open_data(t, o, err));
+    if (t->settings.training.eval_interval.count > 0)
+        DT_TRY(dt_validation_sets_open(t, err));
     return open_validation(t, o, err);
 }
 
@@ -644,18 +410,20 @@ static int open_preferences(struct dt_training *t, const struct dt_training_opti
 static int begin(struct dt_training *t, const struct dt_training_options *o, struct dt_error *err)
 {
     bool found = false;
-    DT_TRY(dt_comm_agree(t->comm, take_base(t, o, err), err));
+    DT_TRY(dt_comm_agree(t->comm, dt_training_take_base(t, err), err));
     if (t->members)
         DT_TRY(dt_elastic_take_state(t, &found, err));
     if (found) {
-        DT_TRY(go_on(t, err));
+        DT_TRY(dt_training_go_on(t, err));
     } else {
-        DT_TRY(dt_comm_agree(t->comm, start_or_resume(t, o, err), err));
+        DT_TRY(dt_comm_agree(t->comm, dt_training_start(t, err), err));
         DT_TRY(dt_comm_agree(t->comm, compare_origins(t, err), err));
     }
     DT_TRY(dt_objective_open(&t->objective, &t->settings, t->tokenizer_path, err));
     DT_TRY(dt_comm_agree(t->comm, open_preferences(t, o, err), err));
     DT_TRY(open_trace(t, o->sink, err));
+    DT_TRY(
+        dt_step_timeline_init(&t->timeline, t->settings.training.timeline_steps, t->device, err));
     t->trace.batch = t->report.batch_hash;
     t->trace.is_summed = t->unfinished;
     DT_TRY(dt_shard_copies_open(t, err));
@@ -689,12 +457,15 @@ void dt_training_disassemble(struct dt_training *t)
     dt_batch_release(&t->batch);
     dt_checkpoint_writer_free(t->writer);
     dt_snapshot_release(&t->snapshot);
+    dt_step_timeline_release(&t->timeline);
+    dt_tensor_norms_release(&t->norms);
     dt_step_trace_release(&t->trace);
     dt_local_sgd_release(&t->local);
     dt_train_state_release(&t->state);
     dt_model_free(t->model);
     dt_metrics_close(&t->metrics);
     dt_metrics_close(&t->hashes);
+    dt_metrics_close(&t->tensors);
     free(t->val_ids);
     free(t->val_span_begins);
     free(t->val_span_ends);
@@ -752,6 +523,9 @@ int dt_training_open(struct dt_training *t, const struct dt_training_options *o,
 {
     t->settings = *o->settings;
     t->options = *o;
+    if (*t->settings.data.stages)
+        t->options.data = t->first_stage = dt_dataset_first_stage(t->settings.data.stages);
+    o = &t->options;
     t->device = o->device;
     t->run = o->run ? dt_strdup(o->run) : NULL;
     t->lock = -1;

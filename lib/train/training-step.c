@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/time-spans.h"
 #include "model/context-parallel.h"
 #include "optim/learning-rate.h"
 #include "settings/batch-ramp.h"
@@ -73,7 +74,9 @@ static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch,
 {
     long size = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     struct dt_samples samples;
+    double since = dt_time_spans_begin();
     DT_TRY(dt_loader_next(t->loader, &samples, err));
+    dt_time_spans_end(DT_TIME_LANE_LAYER, "loader", -1, since);
     batch->first_sample = (t->progress.samples + (uint64_t)(i * size)) *
                           (uint64_t)dt_settings_sample_sequences(&t->settings);
     batch->begins = samples.begins;
@@ -137,7 +140,10 @@ static int run_batches(struct dt_training *t, double scale, struct dt_token_sums
     };
     DT_TRY(dt_pipeline_executor_run(&t->executor, t->state.dp.rounds, &source, &options, err));
     *sums = step.sums;
-    return dt_mesh_sum_tokens(&t->mesh, sums, err);
+    double since = dt_time_spans_begin();
+    DT_TRY(dt_mesh_sum_tokens(&t->mesh, sums, err));
+    dt_time_spans_end(DT_TIME_LANE_PHASE, "wait for ranks", -1, since);
+    return 0;
 }
 
 unsigned dt_training_due(const struct dt_training *t, bool minutes,
@@ -200,8 +206,11 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
     struct dt_token_sums sums;
     dt_data_parallel_begin_step(&t->state.dp, batches);
     DT_TRY(run_batches(t, r->loss_scale / positions, &sums, err));
+    double since = dt_time_spans_begin();
     DT_TRY(dt_shard_copies_wait(t, err)); /* before any rank updates */
     DT_TRY(exchange_flags(t, r, err));
+    dt_time_spans_end(DT_TIME_LANE_PHASE, "wait for ranks", -1, since);
+    since = dt_time_spans_begin();
     if (!dt_local_sgd_due(&t->local, t->progress.step + 1, t->settings.training.max_steps))
         r->stop = false; /* not before ranks have synchronized */
     double targets = (double)sums.counts[0];
@@ -216,6 +225,7 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
         *gradient_factor /= dt_comm_size(t->mesh.data.all);
     DT_TRY(dt_train_state_reduce_gradients(&t->state, &r->gradient_norm, err));
     r->gradient_norm = without_sign(r->gradient_norm / *gradient_factor);
+    dt_time_spans_end(DT_TIME_LANE_PHASE, "reduce gradients", -1, since);
     return 0;
 }
 
@@ -236,15 +246,38 @@ static enum dt_skip judge(struct dt_training *t, const struct dt_step_report *r)
 static int apply(struct dt_training *t, const struct dt_step_report *r, double gradient_factor,
                  struct dt_error *err)
 {
+    const bool measures =
+        t->settings.training.tensor_metrics && ((r->due & DT_DUE_LOG) || t->progress.step == 0);
+    double since = dt_time_spans_begin();
+    if (measures)
+        dt_tensor_norms_before(&t->norms, gradient_factor);
+    dt_time_spans_end(DT_TIME_LANE_PHASE, "norms of tensors", -1, since);
+    since = dt_time_spans_begin();
     dt_train_state_update(&t->state, &t->settings, t->progress.step, r->gradient_norm,
                           gradient_factor);
     DT_TRY(t->device->ops->synchronize(t->device, err));
+    dt_time_spans_end(DT_TIME_LANE_PHASE, "update", -1, since);
+    if (measures)
+        DT_TRY(dt_tensor_norms_after(&t->norms, t->comm, err));
+    t->has_norms = measures;
     t->progress.skipped_in_row = 0;
     if (t->settings.training.precision == DT_DTYPE_F16)
         dt_loss_scale_grow(&t->progress.loss_scale);
     if (t->settings.training.spike_threshold > 0)
         dt_loss_statistics_add(&t->progress.losses, r->loss);
     return 0;
+}
+
+/* What is due after the step, besides what exchange_flags has found. */
+static void find_due(const struct dt_training *t, struct dt_step_report *r, long batches)
+{
+    const struct dt_progress_state *p = &t->progress;
+    const uint64_t samples = (uint64_t)(batches * t->settings.training.batch_size);
+    const struct dt_interval_position before = {p->step, p->samples, 0};
+    const struct dt_interval_position after = {p->step + 1, p->samples + samples, 0};
+    r->due |= dt_training_due(t, false, &before, &after);
+    if (p->step + 1 == t->settings.training.max_steps)
+        r->due = DT_DUE_LOG | DT_DUE_VALIDATION | DT_DUE_CHECKPOINT;
 }
 
 int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
@@ -257,6 +290,7 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
     dt_step_trace_begin(&t->trace, t->progress.step + 1,
                         t->progress.samples * (uint64_t)dt_settings_sample_sequences(&t->settings));
     DT_TRY(accumulate(t, batches, r, &factor, err));
+    find_due(t, r, batches);
     if (t->members)
         DT_TRY(dt_step_trace_sum_batch(&t->trace, err));
     DT_TRY(dt_step_trace_passes(&t->trace, err));
@@ -271,11 +305,11 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
                                t->progress.loss_scale.factor / r->loss_scale);
     t->progress.step++;
     t->progress.timed = r->timed;
+    if (r->skip == DT_SKIP_NONE && t->has_norms)
+        DT_TRY(dt_training_log_norms(t, err));
     const long step = t->progress.step, last = t->settings.training.max_steps;
-    const struct dt_interval_position before = {.step = step - 1}, after = {.step = step};
-    const unsigned due = dt_training_due(t, false, &before, &after);
     const bool needed =
-        step == last || r->stop || (due & (DT_DUE_VALIDATION | DT_DUE_CHECKPOINT)) != 0;
+        step == last || r->stop || (r->due & (DT_DUE_VALIDATION | DT_DUE_CHECKPOINT)) != 0;
     DT_TRY(dt_local_sgd_step(&t->local, step, last, needed, err));
     t->progress.samples += (uint64_t)(batches * t->settings.training.batch_size);
     r->batch_hash = t->trace.batch;

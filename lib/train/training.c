@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/time-spans.h"
 #include "formats/model-directory.h"
 #include "settings/batch-ramp.h"
 #include "train/training-internal.h"
@@ -31,8 +32,13 @@ void dt_training_free(struct dt_training *t)
     dt_prompts_release(&t->prompts);
     dt_chat_free(t->chat);
     dt_tokenizer_free(t->tokenizer);
+    dt_validation_sets_release(t);
     dt_labels_release(&t->labels);
     dt_buffer_release(&t->line);
+    dt_buffer_release(&t->damaged);
+    json_object_put(t->branch);
+    free(t->parent);
+    free(t->first_stage);
     dt_comm_close(t->self);
     dt_elastic_close(t);
     if (t->lock >= 0)
@@ -61,6 +67,7 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
         .first_step = t->first_step,
         .max_steps = t->settings.training.max_steps,
         .lost_lines = t->lost_lines,
+        .damaged = t->damaged.data ? t->damaged.data : "",
         .damaged_metrics = t->metrics.damaged,
     };
 }
@@ -116,6 +123,8 @@ static int begin_checkpoint(struct dt_training *t, struct dt_error *err)
     int rc = t->leads ? dt_metrics_sync(&t->metrics, err) : 0;
     if (rc == 0 && t->hashes.file)
         rc = dt_metrics_sync(&t->hashes, err);
+    if (rc == 0 && t->tensors.file)
+        rc = dt_metrics_sync(&t->tensors, err);
     DT_TRY(dt_comm_agree(t->comm, rc, err));
     return dt_checkpoint_writer_save(t->writer, &t->progress, err);
 }
@@ -135,7 +144,7 @@ static int check_updates(const struct dt_training *t, struct dt_error *err)
  * have diverged, and the previous checkpoint is the one to return to. */
 static int save_if_due(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    bool best = t->progress.best_step == t->progress.step;
+    bool best = dt_training_is_best(t);
     bool regular = (r->due & DT_DUE_CHECKPOINT) && t->progress.skipped_in_row == 0;
     if (t->run == NULL || (!best && !is_done(t) && !regular && !t->saves))
         return 0;
@@ -179,7 +188,6 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
 /* One update. */
 static int advance(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    const struct dt_interval_position before = {t->progress.step, t->progress.samples, 0};
     double waited = dt_comm_waited(t->comm);
     t->started = dt_clock_now();
     *r = (struct dt_step_report){.val_loss = NAN, .ema_val_loss = NAN, .val_accuracy = NAN};
@@ -189,10 +197,6 @@ static int advance(struct dt_training *t, struct dt_step_report *r, struct dt_er
     t->progress.seconds += seconds;
     t->busy_seconds += seconds - (dt_comm_waited(t->comm) - waited);
     t->busy_batches += t->state.dp.rounds;
-    const struct dt_interval_position after = {t->progress.step, t->progress.samples, 0};
-    r->due |= dt_training_due(t, false, &before, &after);
-    if (t->progress.step == t->settings.training.max_steps)
-        r->due = DT_DUE_LOG | DT_DUE_VALIDATION | DT_DUE_CHECKPOINT;
     r->step = t->progress.step;
     r->seconds = t->progress.seconds;
     r->tokens = t->progress.samples * (uint64_t)dt_settings_sample_tokens(&t->settings);
@@ -203,18 +207,37 @@ static int advance(struct dt_training *t, struct dt_step_report *r, struct dt_er
 /* What follows an update. */
 static int finish(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
+    double since = dt_time_spans_begin();
     DT_TRY(watch(t, r, err));
     if ((r->due & DT_DUE_LOG) || r->step == 1 || r->skipped > 0)
         DT_TRY(dt_training_log_step(t, r, err));
-    if (t->val && (r->due & DT_DUE_VALIDATION))
+    dt_time_spans_end(DT_TIME_LANE_PHASE, "log", -1, since);
+    since = dt_time_spans_begin();
+    if ((t->val || t->set_count > 0) && (r->due & DT_DUE_VALIDATION))
         DT_TRY(dt_training_validate(t, r, err));
+    dt_time_spans_end(DT_TIME_LANE_PHASE, "validation", -1, since);
+    since = dt_time_spans_begin();
     DT_TRY(save_if_due(t, r, err));
+    dt_time_spans_end(DT_TIME_LANE_PHASE, "checkpoint", -1, since);
     t->saves = false;
     if (!t->regroups)
         return 0;
     dt_checkpoint_writer_wait(t->writer);
     DT_TRY(dt_shard_copies_wait(t, err));
     return dt_comm_barrier(t->comm, err);
+}
+
+/* The timeline's file, after its last step. */
+static int end_timeline(struct dt_training *t, struct dt_error *err)
+{
+    const bool is_last = t->progress.step == t->timeline.last || is_done(t);
+    dt_step_timeline_end(&t->timeline, t->progress.step);
+    if (t->run == NULL || t->progress.step < t->timeline.first || !is_last ||
+        t->timeline.spans.count == 0)
+        return 0;
+    int rc = dt_step_timeline_write(&t->timeline, t->run, dt_comm_rank(t->comm), err);
+    t->timeline.spans.count = 0;
+    return dt_comm_agree(t->comm, rc, err);
 }
 
 /* Both, or what is left to do. An update is done by all ranks or by none that stays: after a
@@ -227,6 +250,7 @@ static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error
     if (!t->unfinished) {
         if (is_done(t))
             return 0;
+        dt_step_timeline_begin(&t->timeline, t->progress.step + 1);
         DT_TRY(advance(t, &next, err));
         t->report = next;
         t->updated = t->progress;
@@ -235,6 +259,7 @@ static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error
     }
     *r = t->report;
     DT_TRY(finish(t, r, err));
+    DT_TRY(end_timeline(t, err));
     t->unfinished = false;
     return 1;
 }

@@ -50,7 +50,7 @@ struct dt_trace_sink {
 struct dt_training_options {
     const struct dt_settings *settings;
     const char *settings_path; /* names the configuration in errors */
-    const char *data;          /* a directory of shards, or one .dts */
+    const char *data;          /* a directory of shards, or one .dts; not with data.stages */
     const char *run;           /* directory of metrics.jsonl and checkpoints; created if absent;
                                 * NULL: nothing is written, and resume is "none" or a checkpoint */
     const char *resume;    /* "auto": RUN/latest if it exists; "none"; or a checkpoint; or a run, of
@@ -60,6 +60,8 @@ struct dt_training_options {
     const char *adapter;   /* is merged into those; NULL: none */
     const char *reference; /* directory of the reference model of dpo and grpo; NULL: init_from */
     const char *reward;    /* command of the program that rewards completions, with grpo */
+    const char *branch_from; /* checkpoint, or run, whose state and settings a new run begins with,
+                              * as dt_settings_read_branch has read them; NULL: none */
     const char *tokenizer_path;        /* copied into checkpoints; NULL: none */
     uint64_t tokenizer;                /* its fingerprint, compared with the data's */
     const char *command_line;          /* for lineage.txt */
@@ -83,6 +85,7 @@ struct dt_training_facts {
     uint64_t tokens;                   /* of the whole run */
     long first_step, max_steps;        /* first_step > 0: resumed */
     long lost_lines; /* lines of metrics.jsonl up to first_step that were written and are missing */
+    const char *damaged;  /* why newer checkpoints were passed over, a line each; or "" */
     long damaged_metrics; /* lines of metrics.jsonl that were not JSON and were removed */
 };
 
@@ -122,10 +125,10 @@ struct dt_step_report {
     double slowest_factor; /* and its time over the median; 0: not measured */
     bool stop;             /* a rank was asked to stop: do not run another step */
     bool leaves; /* this rank leaves an elastic run, which goes on; its checkpoint is written */
-    bool stopped_early;                        /* the last step: training.patience is exhausted */
+    bool stopped_early; /* the last step: training.patience is exhausted */
     double preferences[DT_PREFERENCE_METRICS]; /* with dpo: means over the pairs of the step */
     double groups[DT_GROUP_METRICS];           /* with grpo */
-    long best_step; /* of the lowest validation loss, with training.patience; 0: none */
+    long best_step;     /* of the lowest validation loss; 0: none, or not followed */
     double best_loss;
     bool saved;
     struct dt_error save_error; /* why a due checkpoint was not written; DT_OK: none failed */

@@ -54,7 +54,7 @@ static int validate_batch(struct dt_training *t, uint64_t samples, uint64_t firs
             dt_attention_spans(t->scope, dt_dataset_info(t->val), ids, (uint32_t)length,
                                t->val_span_begins + i * length, t->val_span_ends + i * length);
     }
-    float *hits = t->objective.validation ? t->val_hits : NULL;
+    float *hits = dt_training_scores_accuracy(t) ? t->val_hits : NULL;
     t->batch.first_sample = first;
     t->batch.begins = t->val_span_begins;
     t->batch.ends = t->val_span_ends;
@@ -87,7 +87,12 @@ static int run_padding(struct dt_training *t, uint64_t samples, int64_t own, int
     return 0;
 }
 
-/* Mean loss, and for masked models the accuracy, over a fixed random sample of the validation
+bool dt_training_scores_accuracy(const struct dt_training *t)
+{
+    return t->objective.validation || t->settings.training.eval_accuracy;
+}
+
+/* Mean loss, and perhaps the accuracy, over a fixed random sample of the validation
  * split's sequences. Batches are distributed over the data-parallel ranks. */
 static int validate(struct dt_training *t, double *loss, double *accuracy, struct dt_error *err)
 {
@@ -114,19 +119,38 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
         DT_TRY(dt_comm_agree(t->comm, found, err));
     }
     *loss = targets > 0 ? sum / targets : NAN;
-    *accuracy = t->objective.validation ? (double)sums.counts[1] / targets : NAN;
+    *accuracy = dt_training_scores_accuracy(t) ? (double)sums.counts[1] / targets : NAN;
     return 0;
 }
 
-static void note_best(struct dt_training *t, double loss)
+/* The best validations that are remembered; 0: none. */
+static int best_places(const struct dt_training *t)
 {
-    if (t->progress.best_step > 0 && !(loss < t->progress.best_loss)) {
-        t->progress.validations_since_best++;
-        return;
+    const long kept = t->settings.checkpoint.keep_best;
+    return kept > 0 ? (int)kept : t->settings.training.patience > 0;
+}
+
+/* Inserts the loss where it belongs; equal losses are in the order of their steps. */
+static void note_best(struct dt_progress_state *p, int places, double loss)
+{
+    int i = p->best_count < places ? p->best_count : places;
+    p->best_count = i < places ? i + 1 : places;
+    for (; i > 0 && loss < p->best[i - 1].loss; i--)
+        if (i < places)
+            p->best[i] = p->best[i - 1];
+    p->validations_since_best = i == 0 ? 0 : p->validations_since_best + 1;
+    if (i < places) {
+        p->best[i].step = p->step;
+        p->best[i].loss = loss;
     }
-    t->progress.best_step = t->progress.step;
-    t->progress.best_loss = loss;
-    t->progress.validations_since_best = 0;
+}
+
+bool dt_training_is_best(const struct dt_training *t)
+{
+    for (int i = 0; i < t->progress.best_count; i++)
+        if (t->progress.best[i].step == t->progress.step)
+            return true;
+    return false;
 }
 
 bool dt_training_stopped_early(const struct dt_training *t)
@@ -145,15 +169,32 @@ static int validate_ema(struct dt_training *t, double *loss, struct dt_error *er
     return rc;
 }
 
+/* The losses of data.validation's sets, each in place of the split. */
+static int validate_sets(struct dt_training *t, struct dt_error *err)
+{
+    struct dt_dataset *split = t->val;
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < t->set_count; i++) {
+        struct dt_validation_set *set = &t->sets[i];
+        t->val = set->data;
+        if (validate(t, &set->loss, &set->accuracy, err) < 0)
+            rc = dt_fail_context(err, "data.validation: %s", set->name);
+    }
+    t->val = split;
+    return rc;
+}
+
 int dt_training_validate(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
-    DT_TRY(validate(t, &r->val_loss, &r->val_accuracy, err));
-    if (t->state.ema)
+    DT_TRY(validate_sets(t, err));
+    if (t->val)
+        DT_TRY(validate(t, &r->val_loss, &r->val_accuracy, err));
+    if (t->val && t->state.ema)
         DT_TRY(validate_ema(t, &r->ema_val_loss, err));
-    if (t->settings.training.patience > 0 && isfinite(r->val_loss))
-        note_best(t, r->val_loss);
+    if (best_places(t) > 0 && isfinite(r->val_loss))
+        note_best(&t->progress, best_places(t), r->val_loss);
     r->stopped_early = dt_training_stopped_early(t);
-    r->best_step = t->progress.best_step;
-    r->best_loss = t->progress.best_loss;
+    r->best_step = t->progress.best[0].step;
+    r->best_loss = t->progress.best[0].loss;
     return dt_training_log_validation(t, r, err);
 }

@@ -118,7 +118,7 @@ static void read_state(const uint8_t *data, size_t size)
     struct dt_error err;
     uint64_t hash;
     (void)!dt_sealed_json_check(path, &err);
-    (void)!dt_progress_state_read(&state, 0, path, &err);
+    (void)!dt_progress_state_read(&state, &hash, path, &err);
     (void)!dt_progress_state_hash(path, &hash, &err);
     (void)dt_run_watch_state(fuzz_directory(), 1, path);
     (void)!dt_directory_manifest_verify(fuzz_directory(), "state.json", &err);

@@ -47,6 +47,18 @@ static void cosine_is_the_default(void **state)
     assert_int_equal(s.training.schedule, DT_LR_SCHEDULE_COSINE);
 }
 
+static void a_schedule_can_begin_later(void **state)
+{
+    (void)state;
+    for (int i = 0; dt_lr_schedule_names[i]; i++) {
+        struct dt_settings now = settings_of((enum dt_lr_schedule)i), later = now;
+        later.training.schedule_start = 1000;
+        later.training.max_steps += 1000;
+        for (long step = 0; step < now.training.max_steps; step++)
+            assert_rate(&later, 1000 + step, dt_learning_rate(&now, step));
+    }
+}
+
 static void constant_stays_at_the_peak(void **state)
 {
     (void)state;
@@ -120,6 +132,7 @@ static void a_decay_of_one_step_has_the_lowest_rate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_schedule_can_begin_later),
         cmocka_unit_test(every_schedule_warms_up_to_the_peak),
         cmocka_unit_test(cosine_is_the_default),
         cmocka_unit_test(constant_stays_at_the_peak),

@@ -260,6 +260,60 @@ static void the_loader_refuses_what_is_too_short(void **state)
     free(path);
 }
 
+static int write_mixture(const char *path, const char *other, struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    dt_buffer_printf(
+        &text,
+        "{\"version\": 1, \"mixture\": [{\"data\": \"%s/train-00000.dts\", \"weight\": 3},"
+        " {\"data\": \"%s\", \"weight\": 1}]}",
+        scratch, other);
+    int rc = dt_file_write(path, text.data, text.size, err);
+    dt_buffer_release(&text);
+    return rc;
+}
+
+/* The first shard in three stages, alone, in a mixture and alone again, goes on where it was. */
+static void stages_continue_their_data(void **state)
+{
+    (void)state;
+    enum { SEQUENCE = 4, FIRST = 50, SECOND = 100 };
+    struct dt_error err = {0};
+    struct dt_dataset *d, *alone, *copy;
+    const struct dt_sample_order order = {.seed = 5, .shuffle = true};
+    char *path = dt_path_join(scratch, "train-00000.dts"),
+         *mixture = dt_path_join(scratch, "m.json");
+    char *other = dt_path_join(scratch, "train-00001.dts"), *list;
+    assert_int_equal(write_mixture(mixture, other, &err), 0);
+    list =
+        dt_asprintf("%s:%d,%s:%d,%s", path, SEQUENCE * FIRST - 1, mixture, SEQUENCE * SECOND, path);
+    assert_int_equal(dt_dataset_open(&alone, path, "train", &err), 0);
+    assert_int_equal(dt_dataset_open_stages(&d, list, "train", SEQUENCE, &err), 0);
+    assert_int_equal(dt_dataset_clone(&copy, d, &err), 0);
+    uint64_t samples, next = 0;
+    assert_int_equal(dt_dataset_samples(alone, SEQUENCE, &samples, &err), 0);
+    for (uint64_t i = 0; i < FIRST + SECOND + 70; i++) {
+        uint32_t ids[SEQUENCE + 1], expected[SEQUENCE + 1];
+        uint64_t k = dt_dataset_order(d, SEQUENCE, &order, i);
+        assert_int_equal(k, dt_dataset_order(copy, SEQUENCE, &order, i));
+        assert_int_equal(dt_dataset_sample(d, SEQUENCE, k, ids, &err), 0);
+        uint64_t own = dt_dataset_order(alone, SEQUENCE, &order, next);
+        assert_int_equal(dt_dataset_sample(alone, SEQUENCE, own, expected, &err), 0);
+        bool same = memcmp(ids, expected, sizeof ids) == 0;
+        assert_true(same || (i >= FIRST && i < FIRST + SECOND));
+        next += same;
+    }
+    assert_int_equal(next, FIRST + SECOND * 3 / 4 + 70);
+    assert_true(dt_dataset_weights(d) != 0);
+    dt_dataset_close(copy);
+    dt_dataset_close(d);
+    dt_dataset_close(alone);
+    free(list);
+    free(mixture);
+    free(other);
+    free(path);
+}
+
 /* Changes one byte of a shard, runs check, and mends it. */
 static void with_damage(const char *name, long offset, void (*check)(void))
 {
@@ -346,6 +400,7 @@ int main(void)
         cmocka_unit_test(the_loader_follows_the_order),
         cmocka_unit_test(one_integer_resumes_the_loader),
         cmocka_unit_test(the_loader_refuses_what_is_too_short),
+        cmocka_unit_test(stages_continue_their_data),
         cmocka_unit_test(damage_is_found_where_it_is_read),
         cmocka_unit_test(another_shard_in_its_place_is_found),
     };

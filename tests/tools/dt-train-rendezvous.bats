@@ -83,13 +83,13 @@ meet() {
     hold_port
     port=$(cat port)
     MASTER_PORT=$port run "${train[@]}"
-    assert_one_line_error dt-train
+    assert_one_line_error dt-train 75
     [ "$output" = "dt-train: ranks have not met at 'tcp://localhost:$port' within 2 s: rank 1 of 2 is missing, or has another DT_KEY" ]
     MASTER_PORT=$port RANK=1 run "${train[@]}"
-    assert_one_line_error dt-train
+    assert_one_line_error dt-train 75
     [[ "$output" == *"rank 0 of 2 is missing, or has another DT_KEY" ]]
     MASTER_ADDR=host.invalid RANK=1 run "${train[@]}"
-    assert_one_line_error dt-train
+    assert_one_line_error dt-train 75
     [[ "$output" == *"at 'tcp://host.invalid:1': the host has had no IPv4 address for 2 s" ]]
     end_process HOLDER
     DT_KEY=0123456789abcde run "${train[@]}"
@@ -152,8 +152,8 @@ ends_with() {
     skip_sleeps "$T/slept"
     start 3
     kill -KILL "${pids[1]}"
-    ends_with 1 "${pids[0]}"
-    ends_with 1 "${pids[2]}"
+    ends_with 75 "${pids[0]}"
+    ends_with 75 "${pids[2]}"
     grep -qE '^dt-train: rank [12] has left$' said.0
     grep -qE '^dt-train: rank 2: rank [01] has left$' said.2
     [ ! -s slept ]
@@ -398,7 +398,7 @@ announced() {
     [[ "$output" == *"ranks cannot meet at '$T/no/meet': directory '$T/no/' does not exist" ]]
     RANK=0 WORLD_SIZE=2 run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" \
         --set distributed.timeout=1 -o run "$data"
-    assert_one_line_error dt-train
+    assert_one_line_error dt-train 75
     [ "$output" = "dt-train: ranks have not met at '$T/meet' within 1 s: rank 1 of 2 is missing" ]
     [ ! -e meet ]
     RANK=0 WORLD_SIZE=1 run dt-train --set distributed.rendezvous=x --set distributed.backend=mpi -o run "$data"

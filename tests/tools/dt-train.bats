@@ -298,7 +298,7 @@ mount_small() {
     kept=$(dt-eval -m small/run/latest -q perplexity --split val "$data" | head -n 1)
     left=$(find small -name '.step*')
     umount small
-    [ "$saved" -eq 1 ]
+    [ "$saved" -eq 75 ]
     [ "${#lines[@]}" -gt 1 ]
     last=$((${#lines[@]} - 1))
     for i in $(seq 0 $((last - 1))); do

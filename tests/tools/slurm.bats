@@ -107,14 +107,33 @@ start_now() { # JOB
     [ "$(grep -c '"loss":' parted/metrics.jsonl)" = "$(grep -c '"loss":' whole/metrics.jsonl)" ]
 }
 
-@test "a failed run is retried MAX_RESTARTS times, one with a usage error never" {
-    export MAX_RESTARTS=1
+# A dt-train that ends with STATUS, except when it prints settings.
+failing_train() { # STATUS
+    printf '#!/bin/bash\ncase " $* " in *" --print-config "*) ;; *) exit %d ;; esac\n' "$1" >train
+    chmod +x train
+    export DT_TRAIN=$PWD/train
+}
+
+@test "a run that may succeed is retried MAX_RESTARTS times, or MAX_IN_VAIN times in vain" {
     end_at 5
-    job=$(data=$T/missing submit failing)
+    failing_train 75
+    job=$(MAX_RESTARTS=1 submit failing)
     await "$job" is_requeued "$job" 1
     start_now "$job"
     await "$job" job_is "$job" 'JobState=FAILED '
-    grep -q "ended with status 1 after 1 restarts" failing.log
+    grep -q "ended with status 75 after 1 restarts" failing.log
+    mkdir vain
+    job=$(MAX_IN_VAIN=1 submit vain)
+    await "$job" job_is "$job" 'JobState=FAILED '
+    grep -q "ended with status 75, after 1 starts in a row without a new checkpoint" vain.log
+}
+
+@test "a run that cannot succeed is not retried" {
+    end_at 5
+    job=$(data=$T/missing submit missing)
+    await "$job" job_is "$job" 'JobState=FAILED '
+    grep -q "ended with status 1: another start would fail as well" missing.log
+    refute grep -q "start 2" missing.log
     for nonsense in --no-such-option --set=training.steps=5; do
         job=$(submit wrong $nonsense)
         await "$job" job_is "$job" 'JobState=FAILED '
