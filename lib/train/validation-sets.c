@@ -73,3 +73,8 @@ void dt_validation_sets_release(struct dt_training *t)
     }
     free(t->sets);
 }
+
+bool dt_training_scores_accuracy(const struct dt_training *t)
+{
+    return t->objective.validation || t->settings.training.eval_accuracy;
+}

@@ -87,11 +87,6 @@ static int run_padding(struct dt_training *t, uint64_t samples, int64_t own, int
     return 0;
 }
 
-bool dt_training_scores_accuracy(const struct dt_training *t)
-{
-    return t->objective.validation || t->settings.training.eval_accuracy;
-}
-
 /* Mean loss, and perhaps the accuracy, over a fixed random sample of the validation
  * split's sequences. Batches are distributed over the data-parallel ranks. */
 static int validate(struct dt_training *t, double *loss, double *accuracy, struct dt_error *err)
