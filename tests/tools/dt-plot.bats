@@ -307,7 +307,7 @@ END
     for kind in a b c d e f g h a g; do
         printf '{"ph":"X","name":"%s 1","pid":0,"ts":%d,"dur":1}\n' $kind $((n++))
     done | paste -sd , | sed 's/.*/[&]/' >"$T/trace.json" # eight kinds, of seven colours
-    [[ "$(dt-plot timeline "$T/trace.json" | tail -n 1)" == "A a, B b, C c, D d, E e, F f, O other; "* ]]
+    [[ "$(dt-plot timeline "$T/trace.json" | tail -n 1)" == "A a, G g, B b, C c, D d, E e, O other; "* ]]
     echo '[{"ph":null},{"ph":"X","name":null,"pid":0,"ts":0,"dur":1}]' >"$T/trace.json"
     [[ "$(dt-plot timeline "$T/trace.json" | tail -n 1)" == "O other; "* ]]
     for wrong in '{}' '[]' '{"traceEvents":[]}' '{"traceEvents":[{"ph":"X"}]}' '[1,2]' 'x'; do
