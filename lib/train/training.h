@@ -125,10 +125,10 @@ struct dt_step_report {
     double slowest_factor; /* and its time over the median; 0: not measured */
     bool stop;             /* a rank was asked to stop: do not run another step */
     bool leaves; /* this rank leaves an elastic run, which goes on; its checkpoint is written */
-    bool stopped_early; /* the last step: training.patience is exhausted */
+    bool stopped_early;                        /* the last step: training.patience is exhausted */
     double preferences[DT_PREFERENCE_METRICS]; /* with dpo: means over the pairs of the step */
     double groups[DT_GROUP_METRICS];           /* with grpo */
-    long best_step;     /* of the lowest validation loss; 0: none, or not followed */
+    long best_step; /* of the lowest validation loss; 0: none, or not followed */
     double best_loss;
     bool saved;
     struct dt_error save_error; /* why a due checkpoint was not written; DT_OK: none failed */
