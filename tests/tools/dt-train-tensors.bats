@@ -19,7 +19,7 @@ setup() {
     data=$BATS_FILE_TMPDIR/data run=$BATS_FILE_TMPDIR/run
 }
 
-@test "norms of tensors add up to the norm of the gradients, and leave the bits as they are" {
+@test "the squares of the norms of tensors sum to that of the gradients, and leave the bits as they are" {
     dt-train "${small[@]}" -o plain "$data" | cmp - "$BATS_FILE_TMPDIR/hash"
     refute test -e plain/tensors.jsonl
     python3 - "$run" <<'EOF'
