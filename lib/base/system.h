@@ -41,6 +41,9 @@ int dt_system_watch(pid_t child);
 /* Whether a folder holds the kernel's own data (/proc, /sys), where no file can be created. */
 bool dt_system_is_kernel_data(const char *folder);
 
+/* Whether a directory is of a file system in memory (tmpfs). */
+bool dt_system_is_in_memory(const char *directory);
+
 /* Whether dt_system_sync_all writes all of the directory's file system to the disk, and tells
  * errors. */
 bool dt_system_can_sync_all(int directory);

@@ -4,15 +4,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/system.h"
 #include "math/math.h"
 #include "math/rng.h"
 #include "optim/learning-rate.h"
@@ -192,10 +191,9 @@ bool dt_optimizer_is_on_host(const struct dt_optimizer *o)
 int dt_optimizer_map(struct dt_optimizer *o, struct dt_error *err)
 {
     const char *directory = o->directory;
-    struct statfs system;
     if (directory == NULL || o->file.used == 0)
         return 0;
-    if (statfs(directory, &system) == 0 && system.f_type == TMPFS_MAGIC)
+    if (dt_system_is_in_memory(directory))
         return dt_fail(err, DT_EINVALID,
                        "optimizer.offload file: '%s' is in memory (tmpfs): name a directory on a "
                        "disk in optimizer.offload_dir",

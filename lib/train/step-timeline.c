@@ -82,7 +82,9 @@ static void print_span(struct dt_buffer *json, const struct dt_time_span *s, int
     dt_json_add_fixed(json, "ts", (s->begin - origin) * 1e6, 3);
     dt_json_add_fixed(json, "dur", seconds * 1e6, 3);
     if (s->flops > 0 || s->bytes > 0) {
-        dt_buffer_printf(json, ",\"args\":{\"operations\":%.0f,\"bytes\":%.0f", s->flops, s->bytes);
+        dt_buffer_add_string(json, ",\"args\":{");
+        dt_json_add_fixed(json, "operations", s->flops, 0);
+        dt_json_add_fixed(json, "bytes", s->bytes, 0);
         dt_json_add_fixed(json, "gflops_per_second", seconds > 0 ? s->flops / seconds / 1e9 : 0, 3);
         dt_json_add_fixed(json, "gb_per_second", seconds > 0 ? s->bytes / seconds / 1e9 : 0, 3);
         dt_buffer_add_char(json, '}');

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What accompanies a model and its data: the first byte chooses, the others are the file. The
- * tokens around a text, labels, chat templates, conversations, lists of URLs. */
+ * tokens around a text, labels, conversations, lists of URLs, the configuration of an adapter. */
 #include "base/buffer.h"
 #include "base/path.h"
 #include "chat/chat.h"
 #include "clean/url-list.h"
+#include "formats/adapter.h"
 #include "formats/foreign-weights.h"
 #include "formats/labels.h"
 #include "formats/text-tokens.h"
@@ -56,10 +57,23 @@ static void read_urls(const uint8_t *data, size_t size)
     close(fd);
 }
 
+static void read_adapter(const uint8_t *data, size_t size)
+{
+    struct dt_lora lora;
+    struct dt_error err;
+    char *base = NULL;
+    write_file(DT_ADAPTER_CONFIG_FILE, data, size);
+    write_file(DT_ADAPTER_BASE_FILE, data, size);
+    if (dt_adapter_read_config(fuzz_directory(), &lora, &base, &err) == 0)
+        free(base);
+    (void)!dt_adapter_check_base(fuzz_directory(), 1, &err);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    void (*const readers[])(const uint8_t *, size_t) = {read_tokens, read_conversation, read_urls};
+    void (*const readers[])(const uint8_t *, size_t) = {read_tokens, read_conversation, read_urls,
+                                                        read_adapter};
     if (size > 0)
-        readers[data[0] % 3](data + 1, size - 1);
+        readers[data[0] % 4](data + 1, size - 1);
     return 0;
 }

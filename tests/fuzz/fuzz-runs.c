@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What runs leave, and what reads it: the first byte chooses, the others are the file. Metrics,
  * rows of experiments, event files, timelines, the state of a checkpoint, its tensors, manifests,
- * the ledger of a job. */
+ * the ledger of a job, norms of tensors. */
 #include <string.h>
 
 #include "base/buffer.h"
@@ -15,6 +15,7 @@
 #include "io/run-metrics.h"
 #include "io/sealed-json.h"
 #include "parts/ledger.h"
+#include "plot/inside.h"
 #include "plot/timeline.h"
 #include "track/crc32c.h"
 #include "track/event-file.h"
@@ -111,6 +112,18 @@ static void read_timeline(const uint8_t *data, size_t size)
     dt_output_abandon(&out);
 }
 
+static void read_norms(const uint8_t *data, size_t size)
+{
+    struct dt_output out;
+    struct dt_error err;
+    write_file("tensors.jsonl", data, size);
+    setenv("PATH", "/nonexistent", 1);
+    if (dt_output_open(&out, "/dev/null", &err) < 0)
+        abort();
+    (void)!dt_plot_inside(DT_PLOT_TEXT, "", fuzz_directory(), NULL, &out, &err);
+    dt_output_abandon(&out);
+}
+
 static void read_state(const uint8_t *data, size_t size)
 {
     const char *path = write_file("state.json", data, size);
@@ -155,9 +168,9 @@ static void read_ledger(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     void (*const readers[])(const uint8_t *, size_t) = {
-        read_metrics,  continue_metrics, read_rows,    continue_events,
-        read_timeline, read_state,       read_tensors, read_ledger};
+        read_metrics, continue_metrics, read_rows,   continue_events, read_timeline,
+        read_state,   read_tensors,     read_ledger, read_norms};
     if (size > 0)
-        readers[data[0] % 8](data + 1, size - 1);
+        readers[data[0] % 9](data + 1, size - 1);
     return 0;
 }

@@ -1,27 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* Task files: the first byte chooses; the rest is a file, a list of Python, or an expression. */
+/* Task files: the first byte chooses; the rest is a file, a list of Python, an expression, or items
+ * of an evaluation, which are compared with themselves. */
 #include "fuzz.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "tasks/compare.h"
 #include "tasks/filter.h"
 #include "tasks/literal.h"
 #include "tasks/task.h"
 
+static const char *write_file(const uint8_t *data, size_t size)
+{
+    static char path[256];
+    struct dt_error err;
+    snprintf(path, sizeof path, "%s/file", fuzz_directory());
+    if (dt_file_write(path, data, size, &err) < 0)
+        abort();
+    return path;
+}
+
+static void compare(const uint8_t *data, size_t size)
+{
+    const char *path = write_file(data, size);
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    struct dt_error err;
+    (void)!dt_task_compare(path, path, false, 1, &text, &err);
+    dt_buffer_release(&text);
+}
+
 static void read_file(const uint8_t *data, size_t size)
 {
-    static char path[] = "/tmp/dt-fuzz-task-XXXXXX";
-    static int fd = -1;
     struct dt_task *task;
     struct dt_error err;
     struct dt_buffer out = DT_BUFFER_EMPTY;
-    if (fd < 0 && (fd = mkstemp(path)) < 0)
-        __builtin_trap();
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
-        return;
-    if (dt_task_read(&task, path, &err) < 0)
+    if (dt_task_read(&task, write_file(data, size), &err) < 0)
         return;
     for (size_t i = 0; i < task->filter_count; i++)
         dt_task_filter_apply(&task->filters[i], "#### 12 (A)", 11, &out);
@@ -55,6 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         json_object_put(value);
     else if (data[0] % 4 == 2)
         find(text);
+    else if (data[0] % 4 == 3)
+        compare(data + 1, size - 1);
     else if (data[0] % 4 == 0)
         read_file(data + 1, size - 1);
     free(text);

@@ -214,6 +214,7 @@ lib/plan/goodput log1p
 lib/plot/charts exp10
 lib/plot/charts log
 lib/plot/charts log10
+lib/plot/inside log
 lib/tasks/metric exp
 END
     diff "$T/allowed" "$T/found"

@@ -31,5 +31,6 @@ LINUX='memfd_create|getrandom|renameat2|sched_[gs]etaffinity|SYS_[a-z]|[^_a-z]sy
     cd "$ROOT"
     run grep -rnE "$LINUX" lib tools --include='*.[ch]' --exclude-dir=cuda
     grep -q '^lib/base/system\.c:' <<<"$output"
-    refute grep -v '^lib/base/system\.[ch]:' <<<"$output"
+    # amx.c asks Linux for the tiles of AMX, in an engine, which has no other file of lib/base
+    refute grep -vE '^lib/base/system\.[ch]:|^lib/device/cpu/gemm/amx\.c:[0-9]+:.*SYS_arch_prctl, ' <<<"$output"
 }

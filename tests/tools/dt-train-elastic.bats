@@ -110,7 +110,7 @@ is_undisturbed() {
     leader=$(grep -l '^engine' said.*)
     other=$((1 - ${leader#said.}))
     kill -KILL "${pids[${leader#said.}]}"
-    ends $other 1
+    ends $other 75
     grep -q "^dt-train: 1 rank has met at 'meet' within 2 s, and distributed.elastic needs at least 2: 1 is missing$" said.$other
     [ -e run/metrics.jsonl ]
 }
@@ -129,7 +129,7 @@ is_undisturbed() {
     [ "$output" = "dt-train: training.seed differs from that of the run" ]
     DT_KEY=fedcba9876543210 run timeout 60 dt-train -q -j 1 "${small[@]}" "${endless[@]}" "${elastic[@]}" \
         --set distributed.join_timeout=1 -o run "$data"
-    assert_one_line_error dt-train
+    assert_one_line_error dt-train 75
     [[ "$output" == *"no rank has answered at 'tcp://localhost:$port' within 1 s: it is not reachable, or has another DT_KEY" ]]
     member 1
     await "${pids[1]}" ranks_are 2
