@@ -17,10 +17,24 @@
 
 extern char **environ;
 
+/* The signals of a new program: this one may block some (base/stop.h). */
+static void reset_signals(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &all);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
 static int spawn(struct dt_child *c, const char *const *arguments, int input, int output,
                  struct dt_error *err)
 {
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes); /* does not fail in glibc and musl */
+    reset_signals(&attributes);
     int rc = posix_spawn_file_actions_init(&actions);
     if (rc == 0)
         rc = input >= 0 ? posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
@@ -31,9 +45,10 @@ static int spawn(struct dt_child *c, const char *const *arguments, int input, in
     if (rc == 0 && c->log >= 0)
         rc = posix_spawn_file_actions_adddup2(&actions, c->log, STDERR_FILENO);
     if (rc == 0)
-        rc = posix_spawnp(&c->pid, arguments[0], &actions, NULL,
+        rc = posix_spawnp(&c->pid, arguments[0], &actions, &attributes,
                           (char *const *)(uintptr_t)arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     if (rc == 0)
         return 0;
     c->pid = 0;

@@ -88,7 +88,7 @@ END
 # refused MESSAGE OPTION ...: with status 1, or 75 where another start may succeed
 refused() {
     run timeout 20 dt-train -q "${how[@]}" --set training.max_steps=4 --init-from base1/latest -o refused "${@:2}" q.jsonl
-    [ "$status" -eq 1 ] || [ "$status" -eq 75 ]
+    [ "$status" -eq 1 ] || [ "$status" -eq 75 ] || { echo "status $status: $output"; return 1; }
     [[ "$output" = *"$1"* ]] || { echo "$output"; return 1; }
 }
 
