@@ -43,7 +43,8 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 # As Debian builds its packages; objects do not name the directory that they were built in.
 HARDENED := -ffile-prefix-map='$(CURDIR)'=. -fstack-protector-strong -Wformat -Werror=format-security \
             $(if $(or $(findstring _FORTIFY_SOURCE,$(CFLAGS)),$(findstring -fsanitize,$(CFLAGS))),,$(if $(filter -O1 -O2 -O3,$(CFLAGS)),-D_FORTIFY_SOURCE=2))
-ifneq ($(findstring linux,$(shell $(CC) -dumpmachine 2>/dev/null)),)
+# Target of the compiler, or the system if a compiler is yet to be installed.
+ifneq ($(findstring linux,$(shell $(CC) -dumpmachine 2>/dev/null || uname -s | tr A-Z a-z)),)
 override LDFLAGS += -Wl,-z,relro,-z,now
 endif
 # No contraction: results must agree between machines that have FMA and compilers that use it.

@@ -59,9 +59,9 @@ int dt_fail_errno(struct dt_error *err, const char *fmt, ...)
     va_end(args);
     append(err, strerror(saved));
     make_one_line(err->text);
-    err->code = DT_EIO;
+    err->code = saved == ENOMEM || saved == EMFILE || saved == ENFILE ? DT_ENOMEM : DT_EIO;
     err->agreed = false;
-    return DT_EIO;
+    return err->code;
 }
 
 int dt_fail_context(struct dt_error *err, const char *fmt, ...)

@@ -24,7 +24,7 @@ enum dt_code {
     DT_EIO = -1,      /* a system call failed: open, read, write, rename */
     DT_EFORMAT = -2,  /* a file or stream is malformed */
     DT_EINVALID = -3, /* an argument or a combination of settings is impossible */
-    DT_ENOMEM = -4,
+    DT_ENOMEM = -4,   /* memory, or another limit of the process, is exhausted */
     DT_EMISSING = -5, /* something asked for by name does not exist */
     DT_ESTOP = -6,    /* stopped on request; not a failure */
     DT_ESTALLED = -7  /* another rank did not respond in time */
@@ -45,7 +45,8 @@ struct dt_error {
  * (base/credentials.h). */
 int dt_fail(struct dt_error *err, enum dt_code code, const char *fmt, ...) DT_PRINTF(3, 4);
 
-/* As dt_fail with DT_EIO, and appends ": " and the text of errno. */
+/* As dt_fail with DT_EIO, or DT_ENOMEM if memory or descriptors are exhausted, and appends ": " and
+ * the text of errno. */
 int dt_fail_errno(struct dt_error *err, const char *fmt, ...) DT_PRINTF(2, 3);
 
 /* Puts "formatted text: " before the text already in *err; returns its code. */

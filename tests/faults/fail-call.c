@@ -8,7 +8,9 @@
  * With CALL_LOG=FILE no call fails; the file gets a line for each call: function and a hash of its
  * call stack. Calls on stderr are left alone: without it a program cannot report. Programs that dt
  * starts, such as gnuplot(1), are not tested. */
-#undef _FORTIFY_SOURCE /* whose functions are defined below */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* of functions that no header declares */
+#pragma GCC diagnostic ignored "-Wpedantic"           /* macros whose last arguments are empty */
+#undef _FORTIFY_SOURCE                                /* whose functions are defined below */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
