@@ -22,6 +22,9 @@ static void errno_is_spelled_out(void **state)
     errno = ENOENT;
     assert_int_equal(dt_fail_errno(&err, "cannot open '%s'", "x"), DT_EIO);
     assert_string_equal(err.text, "cannot open 'x': No such file or directory");
+    errno = ENOMEM;
+    assert_int_equal(dt_fail_errno(&err, "cannot open '%s'", "x"), DT_ENOMEM);
+    assert_int_equal(err.code, DT_ENOMEM);
 }
 
 static void context_goes_before_the_text(void **state)
