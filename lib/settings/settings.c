@@ -590,6 +590,9 @@ static int check_objective_needs(const struct dt_settings *s, const char *path,
         {s->data.document_mask, "training.objective", which, "data.document_mask false"},
         {s->data.shuffle_block > 0, "training.objective", which, "data.shuffle_block 0"},
         {s->data.layout != DT_TEXT_LAYOUT_LIST, "training.objective", which, "data.layout list"},
+        {*s->data.stages, "training.objective", which, "data.stages empty"},
+        {*s->data.validation, "training.objective", which, "data.validation empty"},
+        {s->training.eval_accuracy, "training.objective", which, "training.eval_accuracy false"},
     };
     return s->training.objective == DT_TRAINING_OBJECTIVE_AUTO ? 0 : CHECK_NEEDS(needs, path, err);
 }

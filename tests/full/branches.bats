@@ -25,7 +25,8 @@ print(how, path)
 EOF
 }
 
-@test "100 of 100 restarts with a randomly damaged newest checkpoint end with the same bits" {
+# RESTARTS of them, 100 by default
+@test "restarts with a randomly damaged newest checkpoint end with the same bits" {
     cd "$T"
     make_data 300 300
     train=(dt-train -q -j 1 --set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2

@@ -121,6 +121,9 @@ refused() {
     refused 'pair 0, counted from 0, has an answer that ends at token' --set training.sequence_length=4 p.dts
     refused 'training.objective dpo needs distributed.pp, distributed.tp and distributed.cp 1' --set distributed.tp=2 p.dts
     refused 'training.objective dpo needs data.document_mask false' --set data.document_mask=true p.dts
+    refused 'training.objective dpo needs data.stages empty' --set data.stages=p.dts
+    refused 'training.objective dpo needs data.validation empty' --set data.validation=other=p.dts p.dts
+    refused 'training.objective dpo needs training.eval_accuracy false' --set training.eval_accuracy=true p.dts
     refused 'training.objective dpo needs training.label_smoothing and training.z_loss 0' \
         --set training.label_smoothing=0.1 p.dts
     refused 'dpo.label_smoothing above 0 needs training.objective dpo with dpo.loss sigmoid' --set dpo.loss=ipo \
