@@ -8,29 +8,12 @@
 
 #include "eval/confidence.h"
 #include "eval/translation-words.h"
-#include "unicode/utf8.h"
 #include "json/json-number.h"
 #include "json/json.h"
 
 static const char *const rule_names[DT_CHOICE_RULES] = {"acc", "acc_norm", "acc_bytes"};
 
 /* --- scoring ----------------------------------------------------------------------------------*/
-
-/* Offset of the trailing white space of text; its size without any. */
-static size_t end_without_space(const char *text, size_t size)
-{
-    while (size > 0) {
-        uint32_t point;
-        size_t from = size - 1;
-        while (from > 0 && ((unsigned char)text[from] & 0xc0) == 0x80)
-            from--;
-        if (dt_utf8_next(text + from, size - from, &point) == 0 ||
-            !dt_translation_words_is_space(point))
-            break;
-        size = from;
-    }
-    return size;
-}
 
 /* As in lm-evaluation-harness: trailing white space of the context moves to the answer, since
  * tokens begin with it. The answer's tokens are those of context + answer after the first n, where
@@ -40,7 +23,7 @@ static void add_answer(struct dt_likelihoods *l, struct dt_scored_model *s,
 {
     struct dt_ids ids = DT_IDS_EMPTY, context = DT_IDS_EMPTY;
     char *text = dt_asprintf("%s%s%s", item->context, item->delimiter, item->choices[choice]);
-    size_t size = strlen(item->context), kept = end_without_space(item->context, size);
+    size_t size = strlen(item->context), kept = dt_translation_words_trim(item->context, size);
     uint32_t eot = dt_tokenizer_eot(s->tokenizer);
     dt_encoder_encode(s->encoder, text, kept, &context);
     if (kept == 0 && eot != DT_NO_TOKEN)

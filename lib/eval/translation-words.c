@@ -29,6 +29,21 @@ bool dt_translation_words_is_space(uint32_t c)
            c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
+size_t dt_translation_words_trim(const char *text, size_t size)
+{
+    while (size > 0) {
+        uint32_t point;
+        size_t from = size - 1;
+        while (from > 0 && ((unsigned char)text[from] & 0xc0) == 0x80)
+            from--;
+        if (dt_utf8_next(text + from, size - from, &point) == 0 ||
+            !dt_translation_words_is_space(point))
+            break;
+        size = from;
+    }
+    return size;
+}
+
 /* --- classes of characters --------------------------------------------------------------------*/
 
 typedef bool is_member(uint32_t point);

@@ -30,6 +30,8 @@ int dt_code_points(const char *text, size_t size, struct dt_ids *points,
                    struct dt_error *err) DT_MUST_CHECK;
 
 bool dt_translation_words_is_space(uint32_t point);
+/* Size of a text (UTF-8) without the white space at its end. */
+size_t dt_translation_words_trim(const char *text, size_t size);
 
 /* Replaces words by the words of the sentence. */
 void dt_translation_words(enum dt_translation_words_kind kind, const struct dt_ids *sentence,

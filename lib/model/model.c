@@ -237,19 +237,7 @@ static enum dt_role head_role(const struct dt_model *m)
  * the head. */
 static bool has_panels(const struct dt_model *m, enum dt_role role)
 {
-    switch (role) {
-    case DT_ROLE_QKV_WEIGHT:
-    case DT_ROLE_Q_WEIGHT:
-    case DT_ROLE_K_WEIGHT:
-    case DT_ROLE_V_WEIGHT:
-    case DT_ROLE_PROJECTION_WEIGHT:
-    case DT_ROLE_GATE_WEIGHT:
-    case DT_ROLE_UP_WEIGHT:
-    case DT_ROLE_DOWN_WEIGHT:
-        return true;
-    default:
-        return role == head_role(m);
-    }
+    return dt_role_is_layer_map(role) || role == head_role(m);
 }
 
 /* Whether products read the rows of a weight: it is stored as output x input. */

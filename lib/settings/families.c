@@ -9,6 +9,23 @@ static const struct dt_family_descriptor *const families[] = {DT_EACH_FAMILY(ADD
 
 _Static_assert(sizeof families / sizeof *families == DT_FAMILY_COUNT, "a descriptor a family");
 
+bool dt_role_is_layer_map(enum dt_role role)
+{
+    switch (role) {
+    case DT_ROLE_QKV_WEIGHT:
+    case DT_ROLE_Q_WEIGHT:
+    case DT_ROLE_K_WEIGHT:
+    case DT_ROLE_V_WEIGHT:
+    case DT_ROLE_PROJECTION_WEIGHT:
+    case DT_ROLE_GATE_WEIGHT:
+    case DT_ROLE_UP_WEIGHT:
+    case DT_ROLE_DOWN_WEIGHT:
+        return true;
+    default:
+        return false;
+    }
+}
+
 const struct dt_family_descriptor *dt_family_of(const struct dt_model_config *c)
 {
     return families[c->family];

@@ -89,6 +89,8 @@ enum dt_role {
     DT_ROLE_COUNT,
     DT_ROLE_NONE = DT_ROLE_COUNT
 };
+/* Whether a tensor is the weight of a linear map of a layer. */
+bool dt_role_is_layer_map(enum dt_role role);
 
 /* Sizes of tensors, in terms of the configuration. */
 enum dt_dimension {

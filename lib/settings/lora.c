@@ -18,23 +18,6 @@ int dt_lora_map_length(const char *weight)
     return (int)(strlen(weight) - strlen(".weight"));
 }
 
-static bool is_map_of_layer(enum dt_role role)
-{
-    switch (role) {
-    case DT_ROLE_QKV_WEIGHT:
-    case DT_ROLE_Q_WEIGHT:
-    case DT_ROLE_K_WEIGHT:
-    case DT_ROLE_V_WEIGHT:
-    case DT_ROLE_PROJECTION_WEIGHT:
-    case DT_ROLE_GATE_WEIGHT:
-    case DT_ROLE_UP_WEIGHT:
-    case DT_ROLE_DOWN_WEIGHT:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Whether a target of n bytes names the map of a weight. */
 static bool names(const char *target, size_t n, const char *weight)
 {
@@ -47,7 +30,7 @@ static bool names(const char *target, size_t n, const char *weight)
 
 bool dt_lora_targets(const struct dt_lora *l, enum dt_role role, const char *weight)
 {
-    if (!is_map_of_layer(role))
+    if (!dt_role_is_layer_map(role))
         return false;
     for (const char *at = l->targets; *at; at += *at == ',') {
         size_t n = strcspn(at, ",");
@@ -69,7 +52,7 @@ static const char *name_of(const struct dt_tensor_spec *s, int layer, char name[
 
 static bool is_map(const struct dt_model_config *c, const struct dt_tensor_spec *s)
 {
-    return is_map_of_layer(s->role) && dt_model_has_role(c, s->role);
+    return dt_role_is_layer_map(s->role) && dt_model_has_role(c, s->role);
 }
 
 static bool is_known(const struct dt_model_config *c, const char *target, size_t n)

@@ -39,22 +39,6 @@ static uint32_t prefix(const struct coder *c)
     return bos != UINT32_MAX ? bos : dt_tokenizer_eot(c->subject->tokenizer);
 }
 
-/* Size of text without the white space at its end. */
-static size_t without_space(const char *text, size_t size)
-{
-    while (size > 0) {
-        uint32_t point;
-        size_t from = size - 1;
-        while (from > 0 && ((unsigned char)text[from] & 0xc0) == 0x80)
-            from--;
-        if (dt_utf8_next(text + from, size - from, &point) == 0 ||
-            !dt_translation_words_is_space(point))
-            break;
-        size = from;
-    }
-    return size;
-}
-
 /* As in lm-evaluation-harness: trailing white space of the context moves to the answer, since
  * tokens begin with it. The answer's tokens are those of context + answer after the first n, where
  * n is the number of the context's tokens; they are predicted from the context's tokens. */
@@ -62,7 +46,7 @@ static void add_answer(struct dt_likelihoods *l, const struct coder *c, const ch
                        const char *answer)
 {
     struct dt_ids ids = DT_IDS_EMPTY, before = DT_IDS_EMPTY;
-    size_t size = strlen(context), kept = without_space(context, size);
+    size_t size = strlen(context), kept = dt_translation_words_trim(context, size);
     if (size == 0) {
         if (prefix(c) != DT_NO_TOKEN)
             dt_ids_add(&before, prefix(c));
