@@ -24,7 +24,7 @@
 static struct {
     const char *adapter, *tokenizer, *split, *device, *output, *items, *documents;
     struct dt_string_list models, references, data;
-    long threads, batch, resamples, seed, shots, limit;
+    long threads, batch, resamples, seed, shots, limit, context;
     int words; /* enum dt_translation_words_kind */
     double rate;
     bool no_end, alone, json, quiet;
@@ -64,6 +64,8 @@ static const struct dt_option options[] = {
     {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print one JSON object"},
     {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE", "write the result to FILE",
      .writes = ""},
+    {"context", 0, DT_OPTION_INT, &opt.context, "N",
+     "use a context of N tokens (default: the model's)", .min = 1, .max = 1 << 24},
     {"batch", 0, DT_OPTION_INT, &opt.batch, "N", "score N sequences at a time (default 16)",
      .min = 1, .max = 65536},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ...",
@@ -76,14 +78,18 @@ static const struct dt_option options[] = {
 
 static const struct dt_use uses[] = {
     {"perplexity", "DATA", "model",
-     "adapter tokenizer split no-end items documents json output batch device threads quiet"},
-    {"choice", "DATA", "model", "adapter tokenizer items json output batch device threads quiet"},
+     "adapter tokenizer split no-end items documents json output context batch device "
+     "threads quiet"},
+    {"choice", "DATA", "model",
+     "adapter tokenizer items json output context batch device threads quiet"},
     {"tasks", "TASK ...", "model",
-     "adapter tokenizer data shots limit bootstrap seed items json output batch device threads "
+     "adapter tokenizer data shots limit bootstrap seed items json output context batch device "
+     "threads "
      "quiet"},
     {"masked", "DATA", "model",
-     "adapter tokenizer mask-rate alone seed items json output batch device threads quiet"},
-    {"labels", "DATA", "model", "adapter tokenizer items json output batch device threads quiet"},
+     "adapter tokenizer mask-rate alone seed items json output context batch device threads quiet"},
+    {"labels", "DATA", "model",
+     "adapter tokenizer items json output context batch device threads quiet"},
     {"watch", "RUN TASK ...", "",
      "data tokenizer shots limit seed bootstrap batch device threads quiet"},
     {"compare", "ITEMS ITEMS", "", "bootstrap json output quiet"},
@@ -142,7 +148,8 @@ static int for_each_model(measure_model *measure, void *results, void *data, str
     int rc = 0;
     for (int i = 0; rc == 0 && i < opt.models.count; i++) {
         struct dt_scored_model subject;
-        rc = dt_scored_model_open(&subject, dev, world, opt.models.items[i], err);
+        rc =
+            dt_scored_model_open(&subject, dev, world, (long)opt.context, opt.models.items[i], err);
         if (rc == 0 && opt.adapter)
             rc = dt_model_merge_adapter(subject.model, opt.adapter, err);
         rc = rc < 0 ? rc : measure(results, i, &subject, data, &progress, err);

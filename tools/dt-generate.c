@@ -33,7 +33,7 @@ static struct {
     int precision;
     int arithmetic; /* enum dt_arithmetic */
     struct dt_string_list stops;
-    long seed, samples, threads, logprobs;
+    long seed, samples, threads, logprobs, context;
     struct dt_generation how;
     bool no_eot, chat, json;
 } opt = {.prompt = "",
@@ -73,6 +73,8 @@ static const struct dt_option options[] = {
      .reads = true},
     {"batch", 0, DT_OPTION_INT, &opt.how.slots, "N", "continue N prompts in a batch (default 16)",
      .min = 1, .max = 4096, .with = "prompts"},
+    {"context", 0, DT_OPTION_INT, &opt.context, "N",
+     "use a context of N tokens (default: the model's)", .min = 1, .max = 1 << 24},
     {"tokens", 'n', DT_OPTION_INT, &opt.how.tokens, "N", "generate at most N tokens (default 256)",
      .min = 1, .max = 1e9},
     {"samples", 's', DT_OPTION_INT, &opt.samples, "N",
@@ -144,8 +146,9 @@ static int open_chat(struct generation *g, const char *tokenizer, struct dt_erro
 static int load(struct generation *g, struct dt_device *dev, struct dt_error *err)
 {
     const char *tokenizer = opt.tokenizer ? opt.tokenizer : opt.model;
-    DT_TRY(dt_model_load_as(&g->model, dev, opt.precision == BF16 ? DT_DTYPE_BF16 : DT_DTYPE_F32,
-                            opt.model, err));
+    const struct dt_model_use use = {opt.precision == BF16 ? DT_DTYPE_BF16 : DT_DTYPE_F32,
+                                     opt.context};
+    DT_TRY(dt_model_load_as(&g->model, dev, use, opt.model, err));
     if (opt.adapter)
         DT_TRY(dt_model_merge_adapter(g->model, opt.adapter, err));
     DT_TRY(dt_tokenizer_load(&g->tokenizer, tokenizer, err));

@@ -3,10 +3,11 @@
 #include "tokenizer-files/tokenizer-files.h"
 
 int dt_scored_model_open(struct dt_scored_model *s, struct dt_device *dev, struct dt_comm *ranks,
-                         const char *directory, struct dt_error *err)
+                         long context, const char *directory, struct dt_error *err)
 {
     *s = (struct dt_scored_model){.directory = directory, .ranks = ranks};
-    return dt_model_load(&s->model, dev, directory, err);
+    return dt_model_load_as(&s->model, dev, (struct dt_model_use){.context = context}, directory,
+                            err);
 }
 
 int dt_scored_model_need_next_token(const struct dt_scored_model *s, struct dt_error *err)

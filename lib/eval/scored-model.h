@@ -15,9 +15,10 @@ struct dt_scored_model {
     struct dt_encoder *encoder;
 };
 
-/* Loads the model. Release with dt_scored_model_release, also after a failure. */
+/* Loads the model. context: in tokens; 0: as the model says. Release with dt_scored_model_release,
+ * also after a failure. */
 int dt_scored_model_open(struct dt_scored_model *subject, struct dt_device *dev,
-                         struct dt_comm *ranks, const char *directory,
+                         struct dt_comm *ranks, long context, const char *directory,
                          struct dt_error *err) DT_MUST_CHECK;
 /* DT_EINVALID for a masked model, or a classifier, which give no probability of whole texts. */
 int dt_scored_model_need_next_token(const struct dt_scored_model *subject,

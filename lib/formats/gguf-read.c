@@ -439,16 +439,19 @@ int dt_gguf_read_parameters(const struct dt_table *table, enum dt_dtype compute,
 /* --- the model --------------------------------------------------------------------------------*/
 
 static int make_model(const struct source *s, struct dt_model **model, struct dt_device *dev,
-                      enum dt_dtype compute)
+                      struct dt_model_use use)
 {
+    struct dt_model_config config = s->config;
+    if (use.context > 0)
+        DT_TRY(dt_model_config_set_context(&config, use.context, s->file->path, s->err));
     /* Bounds the allocation by the size of the file. */
     if ((uint64_t)s->config.num_layers > s->file->tensor_count)
         return dt_fail(s->err, DT_EFORMAT, "%s: has fewer tensors than layers", s->file->path);
-    struct dt_model *m = dt_model_plan(dev, &s->config, compute, NULL);
+    struct dt_model *m = dt_model_plan(dev, &config, use.compute, NULL);
     int rc = check_tensors(s, &m->table);
     rc = rc < 0 ? rc : dt_model_allocate(m, s->err);
     float *host = rc < 0 ? NULL : dt_alloc((size_t)m->table.elements, sizeof *host);
-    rc = rc < 0 ? rc : read_parameters(s, &m->table, compute, host);
+    rc = rc < 0 ? rc : read_parameters(s, &m->table, use.compute, host);
     if (rc == 0)
         dt_model_set_parameters(m, host);
     free(host);
@@ -459,14 +462,14 @@ static int make_model(const struct source *s, struct dt_model **model, struct dt
     return rc;
 }
 
-int dt_gguf_read(struct dt_model **model, struct dt_device *dev, enum dt_dtype compute,
+int dt_gguf_read(struct dt_model **model, struct dt_device *dev, struct dt_model_use use,
                  const char *path, struct dt_error *err)
 {
     struct source s = {.err = err};
     *model = NULL;
     DT_TRY(dt_gguf_file_open(&s.file, path, err));
     int rc = read_config(&s);
-    rc = rc < 0 ? rc : make_model(&s, model, dev, compute);
+    rc = rc < 0 ? rc : make_model(&s, model, dev, use);
     dt_gguf_file_close(s.file);
     return rc;
 }

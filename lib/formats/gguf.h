@@ -44,7 +44,7 @@ int dt_gguf_write(const struct dt_model *model, const struct dt_gguf_options *op
 
 /* Reads a model of any type that gguf-types.h decodes, to compute in this type. Refuses a file that
  * violates the format. */
-int dt_gguf_read(struct dt_model **model, struct dt_device *dev, enum dt_dtype compute,
+int dt_gguf_read(struct dt_model **model, struct dt_device *dev, struct dt_model_use use,
                  const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* The configuration alone. */
 int dt_gguf_read_config(struct dt_model_config *config, const char *path,

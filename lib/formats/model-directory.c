@@ -166,7 +166,7 @@ static int read_config_file(struct dt_model_config *config, const char *path, st
 int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *directory,
                   struct dt_error *err)
 {
-    return dt_model_load_as(model, dev, DT_DTYPE_F32, directory, err);
+    return dt_model_load_as(model, dev, (struct dt_model_use){DT_DTYPE_F32}, directory, err);
 }
 
 static int read_base_config(struct dt_model_config *config, const char *adapter,
@@ -196,16 +196,18 @@ int dt_model_read_config(struct dt_model_config *config, const char *path, struc
     return rc;
 }
 
-int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dtype compute,
+int dt_model_load_as(struct dt_model **model, struct dt_device *dev, struct dt_model_use use,
                      const char *path, struct dt_error *err)
 {
     struct dt_model_config config;
     *model = NULL;
     if (dt_gguf_file_is_named(path))
-        return dt_gguf_read(model, dev, compute, path, err);
+        return dt_gguf_read(model, dev, use, path, err);
     DT_TRY(dt_model_verify(path, err));
     int rc = dt_model_read_config(&config, path, err);
-    rc = rc < 0 ? rc : dt_model_new(model, dev, &config, compute, err);
+    if (rc == 0 && use.context > 0)
+        rc = dt_model_config_set_context(&config, use.context, path, err);
+    rc = rc < 0 ? rc : dt_model_new(model, dev, &config, use.compute, err);
     rc = rc < 0 ? rc : dt_model_restore(*model, path, err);
     if (rc < 0) {
         dt_model_free(*model);

@@ -24,8 +24,8 @@ int dt_model_verify(const char *directory, struct dt_error *err) DT_MUST_CHECK;
 /* Loads the model, after checking its manifest, if any. */
 int dt_model_load(struct dt_model **model, struct dt_device *dev, const char *path,
                   struct dt_error *err) DT_MUST_CHECK;
-/* The same with another compute type than fp32. */
-int dt_model_load_as(struct dt_model **model, struct dt_device *dev, enum dt_dtype compute,
+/* The same with another compute type than fp32, or another context. */
+int dt_model_load_as(struct dt_model **model, struct dt_device *dev, struct dt_model_use use,
                      const char *path, struct dt_error *err) DT_MUST_CHECK;
 
 /* Merges an adapter (adapter.h) into a loaded model. */

@@ -65,6 +65,12 @@ struct dt_tensor_parallel_scratch {
 };
 #define DT_SCRATCH_ELEMENTS ((int64_t)1 << 18)
 
+/* How a model that is loaded is to compute. */
+struct dt_model_use {
+    enum dt_dtype compute;
+    long context; /* max_seq_len, by dt_model_config_set_context; 0: as the file says */
+};
+
 struct dt_model {
     struct dt_device *device; /* borrowed */
     struct dt_model_config config;

@@ -104,7 +104,8 @@ static double scaled(const struct scaling *s, double frequency, int64_t pair)
     case DT_ROPE_SCALING_YARN:
         return yarn(s, frequency, pair);
     case DT_ROPE_SCALING_LONGROPE:
-        return frequency / s->config->rope_short_factors[pair];
+        return frequency / (s->longest > s->original ? s->config->rope_long_factors
+                                                     : s->config->rope_short_factors)[pair];
     }
     abort();
 }

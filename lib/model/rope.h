@@ -29,7 +29,7 @@ void dt_rope_frequencies(const struct dt_model_config *config, enum dt_rope_tabl
                          double *frequencies);
 
 /* Fills a table, max_seq_len x columns: row t has the cosines of t frequencies[j], followed by the
- * sines, both times YaRN's attention factor. */
+ * sines, both times the attention factor of YaRN and LongRoPE. */
 void dt_rope_fill(const struct dt_model_config *config, enum dt_rope_table table, float *values);
 
 #endif

@@ -35,9 +35,11 @@ int dt_config_architecture_read(struct dt_config_reader *reader,
                                 struct dt_error *err) DT_MUST_CHECK;
 void dt_config_architecture_add(struct json_object *object, const struct dt_model_config *config);
 
-/* rope_scaling and rope_parameters; members have been read. */
+/* rope_scaling and rope_parameters; members have been read. context: max_seq_len, which longrope
+ * has beside that of the file. */
 int dt_config_rope_read(struct dt_config_reader *reader, struct dt_error *err) DT_MUST_CHECK;
-void dt_config_rope_add(struct json_object *object, const struct dt_model_config *config);
+void dt_config_rope_add(struct json_object *object, const struct dt_model_config *config,
+                        long context);
 
 /* Which layers are local, and which have no RoPE; members have been read. */
 int dt_config_layers_read(struct dt_config_reader *reader, struct dt_error *err) DT_MUST_CHECK;

@@ -584,7 +584,7 @@ struct json_object *dt_model_config_to_json(const struct dt_model_config *config
         add_member(object, &c, m);
     add_member(object, &c, &initializer_range);
     if (dt_model_is_rotary(&c))
-        dt_config_rope_add(object, &c);
+        dt_config_rope_add(object, &c, config->max_seq_len);
     dt_config_layers_add(object, &c);
     add_tokens(object, &c, eot);
     add_truth(object, "tie_word_embeddings", c.tie_word_embeddings);

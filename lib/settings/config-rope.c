@@ -3,6 +3,7 @@
  * RoPE in config.json: transformers 4 has rope_theta and rope_scaling, transformers 5
  * rope_parameters with both, in some families one a type of layers.
  */
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -122,12 +123,17 @@ static int read_factors(const struct dt_config_reader *r, const struct rope *rop
     return 0;
 }
 
-/* The file's longest context is that of the long factors, which dt does not compute. */
+/* The context in which dt uses the model, where it is not the original one: transformers chooses
+ * the factors by the length of each pass, and has no member for it. */
+static const char context_name[] = "dt_context_length";
+
+/* The file's longest context is that of the long factors; a model is read with the short ones
+ * unless the file, or dt_model_config_set_context, says otherwise. */
 static int take_longrope(struct dt_config_reader *r, struct dt_error *err)
 {
     static const char name[] = "original_max_position_embeddings";
     struct dt_model_config *c = r->config;
-    int64_t original = r->family->original_length;
+    int64_t original = r->family->original_length, context = 0;
     if (c->rope_scaling != DT_ROPE_SCALING_LONGROPE)
         return 0;
     if (dt_config_reader_has(r, name))
@@ -139,6 +145,13 @@ static int take_longrope(struct dt_config_reader *r, struct dt_error *err)
                        r->path, name, c->max_seq_len, (long long)original);
     c->rope_factor = (double)c->max_seq_len / (double)original;
     c->max_seq_len = c->rope_original_length = (long)original;
+    if (!dt_config_reader_has(r, context_name))
+        return 0;
+    DT_TRY(dt_json_get_int(r->object, context_name, r->path, &context, err));
+    if (context < 1 || context > LONG_MAX)
+        return dt_fail(err, DT_EFORMAT, "%s: %s must be above 0, not %lld", r->path, context_name,
+                       (long long)context);
+    c->max_seq_len = (long)context; /* dt_rope_keys_check bounds it */
     return 0;
 }
 
@@ -326,7 +339,7 @@ static struct json_object *parameters_of(const struct dt_model_config *c)
     return object;
 }
 
-void dt_config_rope_add(struct json_object *object, const struct dt_model_config *c)
+void dt_config_rope_add(struct json_object *object, const struct dt_model_config *c, long context)
 {
     const struct dt_family_json *family = dt_family_of(c)->json;
     struct json_object *parameters = parameters_of(c), *types = dt_json_new_object();
@@ -344,7 +357,10 @@ void dt_config_rope_add(struct json_object *object, const struct dt_model_config
         json_object_put(types);
     }
     dt_json_object_add(object, "rope_parameters", parameters);
-    if (c->rope_scaling == DT_ROPE_SCALING_LONGROPE)
-        dt_json_object_add(object, "original_max_position_embeddings",
-                           dt_json_new_int(c->rope_original_length));
+    if (c->rope_scaling != DT_ROPE_SCALING_LONGROPE)
+        return;
+    dt_json_object_add(object, "original_max_position_embeddings",
+                       dt_json_new_int(c->rope_original_length));
+    if (context != c->rope_original_length)
+        dt_json_object_add(object, context_name, dt_json_new_int(context));
 }

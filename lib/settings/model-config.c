@@ -320,6 +320,23 @@ int dt_model_config_check(struct dt_model_config *c, const char *subject, struct
     return check_positions(c, subject, err);
 }
 
+int dt_model_config_set_context(struct dt_model_config *c, long context, const char *subject,
+                                struct dt_error *err)
+{
+    if (!dt_model_is_rotary(c))
+        return dt_fail(err, DT_EINVALID,
+                       "%s: has learned embeddings of %ld positions, so that its context cannot be "
+                       "set to %ld",
+                       subject, c->max_seq_len, context);
+    if (c->rope_scaling == DT_ROPE_SCALING_DYNAMIC && context > c->max_seq_len)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: dynamic scaling beyond its %ld positions depends on the length of each "
+                       "sequence, which dt does not compute: its context cannot be set to %ld",
+                       subject, c->max_seq_len, context);
+    c->max_seq_len = context;
+    return dt_model_config_check(c, subject, err);
+}
+
 bool dt_model_has_role(const struct dt_model_config *c, enum dt_role role)
 {
     bool configured = dt_family_of(c)->biases == DT_BIAS_CONFIGURED;

@@ -18,7 +18,7 @@ enum dt_rope_scaling {
     DT_ROPE_SCALING_DYNAMIC, /* NTK-aware, by the length of the sequence */
     DT_ROPE_SCALING_LLAMA3,
     DT_ROPE_SCALING_YARN,    /* Peng et al. 2023 */
-    DT_ROPE_SCALING_LONGROPE /* Ding et al. 2024: of the short factors only, see rope_factors */
+    DT_ROPE_SCALING_LONGROPE /* Ding et al. 2024 */
 };
 extern const char *const dt_rope_scaling_names[]; /* by enumerator, ended by NULL */
 
@@ -61,9 +61,9 @@ struct dt_model_config {
     double rope_high_frequency_factor;
     double rope_beta_fast, rope_beta_slow; /* yarn: turns over the original context */
     double rope_attention_factor;          /* yarn: of cosines and sines; 0: from the factor */
-    /* longrope, from config.json only: what each pair's frequency is divided by, in sequences of up
-     * to rope_original_length tokens, which max_seq_len is, and in longer ones, for other readers
-     * of config.json. */
+    /* longrope, from config.json only: what each pair's frequency is divided by. The long factors
+     * if max_seq_len is above rope_original_length, whatever the length of a sequence, so that a
+     * token's key does not depend on what follows. */
     double rope_short_factors[DT_ROPE_PAIRS], rope_long_factors[DT_ROPE_PAIRS];
     long rotary_dim;          /* rotated channels of each head, the first ones; 0 means D */
     double rope_local_theta;  /* base of RoPE, not scaled, in local layers; 0 means rope_theta */
@@ -93,6 +93,11 @@ void dt_model_config_derive(struct dt_model_config *config);
  * begins errors: "FILE: model" or "FILE". */
 int dt_model_config_check(struct dt_model_config *config, const char *subject,
                           struct dt_error *err) DT_MUST_CHECK;
+
+/* Changes max_seq_len, of a loaded model too: scalings keep the original context. DT_EINVALID where
+ * positions are a tensor, or where no scaling has factors for the length. */
+int dt_model_config_set_context(struct dt_model_config *config, long context, const char *subject,
+                                struct dt_error *err) DT_MUST_CHECK;
 
 /* Whether the model has tensors of a role that its family lists: biases, norms of queries and keys
  * and the head depend on the configuration. */

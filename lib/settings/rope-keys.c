@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "settings/rope-keys-internal.h"
 
+#include <math.h>
+
 #define AT(field) offsetof(struct dt_model_config, field)
 #define OF(kind)  (1u << DT_ROPE_SCALING_##kind)
 
@@ -64,11 +66,12 @@ static int check_longrope(const struct dt_model_config *c, const char *subject,
                        "%s.rope_scaling longrope needs the factors of a model's config.json: give "
                        "the model with --init-from",
                        subject);
-    if (c->max_seq_len != c->rope_original_length)
-        return dt_fail(err, DT_EINVALID,
-                       "%s.max_seq_len must be %ld with longrope, not %ld: dt computes the factors "
-                       "of short sequences only",
-                       subject, c->rope_original_length, c->max_seq_len);
+    long longest = lround(c->rope_factor * (double)c->rope_original_length);
+    if (c->max_seq_len > longest)
+        return dt_fail(
+            err, DT_EINVALID,
+            "%s.max_seq_len must be at most %ld, for which longrope has factors, not %ld", subject,
+            longest, c->max_seq_len);
     return 0;
 }
 

@@ -202,8 +202,8 @@ static int open_reference(struct dt_groups *g, const struct dt_settings *s,
         return dt_fail(err, DT_EINVALID,
                        "grpo.beta above 0 needs --init-from or --reference, the model to compare "
                        "with");
-    DT_TRY(dt_model_load_as(&g->reference, source->model->device, source->model->compute,
-                            source->reference, err));
+    DT_TRY(dt_model_load_as(&g->reference, source->model->device,
+                            (struct dt_model_use){source->model->compute}, source->reference, err));
     if (g->reference->config.vocab_size != source->model->config.vocab_size ||
         g->reference->config.max_seq_len < shape.length || g->reference->config.num_labels > 0)
         return dt_fail(err, DT_EINVALID,

@@ -154,7 +154,8 @@ static int open_scorer(struct scorer *s, const struct dt_reference_source *sourc
                        struct dt_error *err)
 {
     size_t tokens = 2 * (size_t)source->length;
-    DT_TRY(dt_model_load_as(&s->model, source->device, source->compute, source->model, err));
+    DT_TRY(dt_model_load_as(&s->model, source->device, (struct dt_model_use){source->compute},
+                            source->model, err));
     DT_TRY(dt_workspace_new(&s->work, s->model,
                             &(struct dt_workspace_shape){.batch = 2, .length = source->length},
                             err));

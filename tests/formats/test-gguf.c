@@ -151,7 +151,7 @@ static void gemmas_norms_are_stored_with_1_added(void **state)
     float *norm = m->parameters + dt_table_find(&m->table, DT_ROLE_NORM2_WEIGHT, 0)->offset;
     memcpy(norm, weights, sizeof weights);
     assert_int_equal(write_model(m, DT_GGUF_F16), 0);
-    assert_int_equal(dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err), 0);
+    assert_int_equal(dt_gguf_read(&again, dev, (struct dt_model_use){DT_DTYPE_F32}, path, &err), 0);
     const float *back =
         again->parameters + dt_table_find(&again->table, DT_ROLE_NORM2_WEIGHT, 0)->offset;
     for (int i = 0; i < 4; i++)
@@ -164,7 +164,8 @@ static void gemmas_norms_are_stored_with_1_added(void **state)
     assert_non_null(at);
     memcpy(at, &other, sizeof other);
     assert_int_equal(dt_file_write(path, file, size, &err), 0);
-    assert_int_equal(dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err), DT_EFORMAT);
+    assert_int_equal(dt_gguf_read(&again, dev, (struct dt_model_use){DT_DTYPE_F32}, path, &err),
+                     DT_EFORMAT);
     assert_non_null(
         strstr(err.text, "element 0 is 0.100000001, which is not 1 + a number in fp32"));
     free(file);
@@ -183,7 +184,8 @@ static void damaged_files_are_refused_or_read(void **state)
     dt_rng_init(&rng, 1);
     for (size_t n = 0; n < size; n += n < 2000 ? 7 : 501) {
         assert_int_equal(dt_file_write(path, file, n, &err), 0);
-        assert_int_equal(dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err), DT_EFORMAT);
+        assert_int_equal(dt_gguf_read(&again, dev, (struct dt_model_use){DT_DTYPE_F32}, path, &err),
+                         DT_EFORMAT);
         assert_null(again);
     }
     for (int times = 0; times < 1500; times++) {
@@ -191,7 +193,7 @@ static void damaged_files_are_refused_or_read(void **state)
         char before = file[at];
         file[at] = (char)(times % 3 ? before ^ 1 << dt_rng_below(&rng, 8) : 0xff);
         assert_int_equal(dt_file_write(path, file, size, &err), 0);
-        int rc = dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err);
+        int rc = dt_gguf_read(&again, dev, (struct dt_model_use){DT_DTYPE_F32}, path, &err);
         if (rc < 0 && strncmp(err.text, path, strlen(path)) != 0)
             fail_msg("does not name the file: %s", err.text);
         dt_model_free(again);
@@ -214,7 +216,7 @@ static void assert_refused(const char *needle, size_t offset, uint64_t value, si
     assert_non_null(at);
     memcpy(at + offset, &value, bytes);
     assert_int_equal(dt_file_write(path, file, size, &err), 0);
-    assert_true(dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err) < 0);
+    assert_true(dt_gguf_read(&again, dev, (struct dt_model_use){DT_DTYPE_F32}, path, &err) < 0);
     if (strstr(err.text, reason) == NULL)
         fail_msg("'%s', not '%s'", err.text, reason);
     free(file);
@@ -230,7 +232,7 @@ static int write_and_read(float x, enum dt_gguf_weights type)
         p++;
     m->parameters[p->offset + 5] = x;
     int rc = write_model(m, type);
-    rc = rc < 0 ? rc : dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err);
+    rc = rc < 0 ? rc : dt_gguf_read(&again, dev, (struct dt_model_use){DT_DTYPE_F32}, path, &err);
     dt_model_free(again);
     dt_model_free(m);
     return rc;
@@ -264,7 +266,8 @@ static void weights_that_are_not_finite_are_not_read(void **state)
     const float infinite = -INFINITY;
     memcpy(file + ((const char *)(q + 7) - file), &infinite, sizeof infinite);
     assert_int_equal(dt_file_write(path, file, size, &err), 0);
-    assert_int_equal(dt_gguf_read(&again, dev, DT_DTYPE_F32, path, &err), DT_EFORMAT);
+    assert_int_equal(dt_gguf_read(&again, dev, (struct dt_model_use){DT_DTYPE_F32}, path, &err),
+                     DT_EFORMAT);
     assert_non_null(strstr(err.text, "tensor 'blk.0.attn_q.weight': element 7 is -Inf"));
     assert_null(again);
     free(file);

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct json_object *tokenizer;
     if (dt_gguf_tokenizer_load(path, &tokenizer, &err) == 0)
         json_object_put(tokenizer);
-    if (dt_gguf_read(&model, &dev, DT_DTYPE_F32, path, &err) == 0)
+    if (dt_gguf_read(&model, &dev, (struct dt_model_use){DT_DTYPE_F32}, path, &err) == 0)
         dt_model_free(model);
     if (dt_safetensors_read(path, tensors, 2, extras, &err) == 0 && size < 40)
         abort();

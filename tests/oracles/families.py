@@ -63,6 +63,10 @@ def longrope(shape, members):
 # Members that depend on the shape and on the others. The context is long enough for the sequences compared.
 LONGROPE = {"rope_scaling": longrope,
             "original_max_position_embeddings": lambda shape, _: shape.positions * 3 // 4}
+# The sequences compared are longer than the original context.
+LONGROPE_BEYOND = {"rope_scaling": longrope,
+                   "original_max_position_embeddings": lambda shape, _: shape.positions // 2,
+                   "dt_context_length": lambda shape, _: shape.positions}
 TIED = {"tied": {"tie_word_embeddings": True}}
 THETA = {"theta": {"rope_theta": 300.0, "rms_norm_eps": 1e-3}}
 
@@ -94,7 +98,9 @@ FAMILIES = [
             "biased": {"attention_bias": True, "mlp_bias": True}}),
     Family("phi3", "Phi3", settings=dict(pad_token_id=0), variants=TIED | SCORE | {
         "window": {"sliding_window": 5}, "partial": {"partial_rotary_factor": 0.5}, "longrope": LONGROPE,
-        "longrope-partial": LONGROPE | {"partial_rotary_factor": 0.5}}),
+        "longrope-partial": LONGROPE | {"partial_rotary_factor": 0.5},
+        "longrope-beyond": LONGROPE_BEYOND,
+        "longrope-beyond-partial": LONGROPE_BEYOND | {"partial_rotary_factor": 0.5}}),
     Family("olmo2", "Olmo2", settings=dict(rms_norm_eps=1e-6), variants=TIED | THETA | {
         "linear": {"rope_scaling": {"type": "linear", "factor": 4.0}},
         "biased": {"attention_bias": True}}),

@@ -296,6 +296,17 @@ static const struct {
      "\"short_factor\":[1,2,3,4],\"long_factor\":[1,2,3,4]}}",
      "x: original_max_position_embeddings must be from 2 to max_position_embeddings, 16, with "
      "longrope, not 4096"},
+    {"{\"model_type\":\"phi3\",\"dt_context_length\":16," SIZES LONGROPE("longrope", "[1,2,3,4]",
+                                                                         "[1,2,3,4]") "}",
+     NULL},
+    {"{\"model_type\":\"phi3\",\"dt_context_length\":17," SIZES LONGROPE("longrope", "[1,2,3,4]",
+                                                                         "[1,2,3,4]") "}",
+     "x: model.max_seq_len must be at most 16, for which longrope has factors, not 17"},
+    {"{\"model_type\":\"phi3\",\"dt_context_length\":0," SIZES LONGROPE("longrope", "[1,2,3,4]",
+                                                                        "[1,2,3,4]") "}",
+     "x: dt_context_length must be above 0, not 0"},
+    {"{\"model_type\":\"llama\",\"dt_context_length\":16," SIZES "\"rope_theta\":10000}",
+     "x: dt_context_length is not a member that dt knows with llama"},
     {"{\"model_type\":\"llama\"," SIZES LONGROPE("longrope", "[1,2,3,4]", "[1,2,3,4]") "}",
      "x: rope_scaling of type 'longrope' is not known with llama"},
     {"{\"model_type\":\"llama\"," SIZES "\"architectures\":[\"LlamaModel\"]}", NULL},
@@ -331,11 +342,40 @@ static void what_dt_computes_otherwise_is_refused_by_name(void **state)
     }
 }
 
+/* transformers has no member for the context in which dt uses the model. */
+static void longrope_keeps_its_context(void **state)
+{
+    static const char text[] = "{\"model_type\":\"phi3\",\"dt_context_length\":12," SIZES LONGROPE(
+        "longrope", "[1,2,3,4]", "[1,2,3,4]") "}";
+    struct dt_model_config c;
+    struct json_object *object, *written;
+    (void)state;
+    assert_int_equal(dt_json_parse(text, strlen(text), "x", &object, &err), 0);
+    assert_int_equal(dt_model_config_from_json(&c, object, "x", &err), 0);
+    assert_int_equal(c.max_seq_len, 12);
+    written = dt_model_config_to_json(&c, UINT32_MAX);
+    const char *const names[] = {"dt_context_length", "max_position_embeddings",
+                                 "original_max_position_embeddings"};
+    const int values[] = {12, 16, 8};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(json_object_get_int(json_object_object_get(written, names[i])), values[i]);
+    assert_int_equal(dt_model_config_from_json(&c, written, "x", &err), 0);
+    assert_int_equal(c.max_seq_len, 12);
+    json_object_put(written);
+    assert_int_equal(dt_model_config_set_context(&c, 8, "x", &err), 0);
+    written = dt_model_config_to_json(&c, UINT32_MAX);
+    assert_null(json_object_object_get(written, names[0]));
+    assert_int_equal(dt_model_config_set_context(&c, 17, "x", &err), DT_EINVALID);
+    json_object_put(written);
+    json_object_put(object);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(configurations_of_transformers_are_read_and_written),
         cmocka_unit_test(what_dt_computes_otherwise_is_refused_by_name),
+        cmocka_unit_test(longrope_keeps_its_context),
         cmocka_unit_test(transformers_makes_the_same_model_of_what_dt_writes),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

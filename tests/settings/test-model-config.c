@@ -125,11 +125,35 @@ static void values_of_one_meaning_become_one(void **state)
     assert_int_equal(s.model.rotary_dim, 0);
 }
 
+static void a_context_needs_rope_and_a_scaling_that_has_it(void **state)
+{
+    static const struct {
+        const char *settings, *fault;
+    } cases[] = {
+        {"model.name=gpt2", "has learned embeddings of 1024 positions"},
+        {"model.name=llama model.rope_scaling=dynamic model.rope_factor=2",
+         "dynamic scaling beyond its 1024 positions"},
+        {"model.name=llama model.rope_scaling=linear model.rope_factor=2", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_settings s;
+        assert_int_equal(read_settings(&s, cases[i].settings), 0);
+        int rc = dt_model_config_set_context(&s.model, 2048, "x", &err);
+        assert_int_equal(rc, cases[i].fault ? DT_EINVALID : 0);
+        if (cases[i].fault)
+            assert_non_null(strstr(err.text, cases[i].fault));
+        else
+            assert_int_equal(s.model.max_seq_len, 2048);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_that_a_family_does_not_have_are_refused),
         cmocka_unit_test(values_of_one_meaning_become_one),
+        cmocka_unit_test(a_context_needs_rope_and_a_scaling_that_has_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,6 +104,22 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     dt-eval -q --json -j 3 --batch 5 -m llama-false/latest perplexity docs.jsonl | cmp - a
 }
 
+@test "a context is obeyed as one that config.json says, or refused" {
+    train_llama true
+    dt-export -m llama-true/latest -o short
+    jq '.max_position_embeddings = 20' short/config.json >config.json
+    mv config.json short/config.json
+    dt-eval -q --json -m llama-true/latest perplexity --context 20 docs.jsonl | member loss >a
+    dt-eval -q --json -m short perplexity docs.jsonl | member loss | cmp - a
+    dt-eval -q --json -m llama-true/latest perplexity docs.jsonl | member loss >b
+    ! cmp -s a b
+    dt-generate -m short -n 40 >text
+    dt-generate -m llama-true/latest --context 20 -n 40 | cmp - text
+    run dt-generate -m run/latest --context 20
+    assert_one_line_error dt-generate
+    [[ "$output" == *"has learned embeddings of 48 positions, so that its context cannot be set to 20"* ]]
+}
+
 @test "bad input is named" {
     run dt-eval -q -m nowhere perplexity data
     assert_one_line_error dt-eval
