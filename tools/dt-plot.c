@@ -69,7 +69,12 @@ static void add_curves(struct dt_buffer *words)
                                         "resident_memory",
                                         "peak_memory",
                                         "ranks",
-                                        "waited_seconds"};
+                                        "waited_seconds",
+                                        "loader_seconds",
+                                        "logit_rms",
+                                        "logit_max",
+                                        "gradient_signal",
+                                        "gradient_noise"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         dt_completion_add(words, names[i]);
 }

@@ -17,6 +17,8 @@ static void ignore_free_settings(struct dt_settings *s, const struct dt_settings
     s->training.save_interval = now->training.save_interval;
     memcpy(s->training.trace_steps, now->training.trace_steps, sizeof s->training.trace_steps);
     s->training.tensor_metrics = now->training.tensor_metrics;
+    memcpy(s->training.layer_metrics, now->training.layer_metrics,
+           sizeof s->training.layer_metrics);
     s->training.eval_accuracy = now->training.eval_accuracy;
     memcpy(s->data.validation, now->data.validation, sizeof s->data.validation);
     memcpy(s->training.timeline_steps, now->training.timeline_steps,

@@ -486,7 +486,8 @@ int dt_checkpoint_complete(const char *run, const char *directory,
     return publish(run, directory, &snapshot->progress, err);
 }
 
-/* The manifest lists every file that the resume reads, and each has the size and hash listed. */
+/* The manifest is as it was written, lists every file that the resume reads, and each has the size
+ * and hash listed. */
 static int check_files(const char *directory, const struct dt_train_state *s, struct dt_error *err)
 {
     const char *files[MOST_FILES] = {DT_CONFIG_FILE, STATE_FILE, DT_CHECKPOINT_SETTINGS};
@@ -499,7 +500,11 @@ static int check_files(const char *directory, const struct dt_train_state *s, st
             DT_TRY(find_part(directory, s, part, &files[count++], err));
     }
     DT_TRY(dt_directory_manifest_require(directory, DT_MANIFEST_FILE, files, err));
-    return dt_directory_manifest_verify(directory, DT_MANIFEST_FILE, err);
+    DT_TRY(dt_directory_manifest_verify(directory, DT_MANIFEST_FILE, err));
+    char *manifest = dt_path_join(directory, DT_MANIFEST_FILE);
+    int sealed = dt_sealed_json_check(manifest, err);
+    free(manifest);
+    return sealed < 0 ? sealed : 0; /* 0: of an earlier version */
 }
 
 /* state.json belongs to these weights. */

@@ -2,8 +2,10 @@
 #include "model/block.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
+#include "base/buffer.h"
 #include "math/rng.h"
 #include "model/context-parallel.h"
 #include "model/layer.h"
@@ -460,6 +462,34 @@ static struct dt_attention attention_of(const struct dt_model *m, int layer,
     how.scale = (float)m->config.attention_scale;
     how.softcap = (float)m->config.attention_softcap;
     return how;
+}
+
+/* Attention sets lse again, whose bits may differ without dropout, and backward needs the first. */
+struct dt_mean_keys dt_block_mean_keys(const struct dt_model *m, int layer,
+                                       const struct dt_block *b,
+                                       const struct dt_block_scratch *scratch,
+                                       const struct dt_block_pass *pass)
+{
+    const struct dt_ops *ops = m->device->ops;
+    struct dt_attention how = attention_of(m, layer, pass);
+    struct dt_tensor qkv = dt_tensor_rows(&b->qkv, 0, pass->rows);
+    struct dt_qkv s = split(m, &qkv);
+    struct dt_mean_keys keys = {
+        .queries = s.q,
+        .means = dt_matrix_of(m->compute, scratch->qkv.data, pass->rows, s.q.columns),
+        .lse = dt_tensor_rows(&b->lse, 0, pass->rows),
+        .scale =
+            how.scale > 0 ? (double)how.scale : 1 / sqrt((double)dt_model_head_dim(&m->config)),
+    };
+    size_t bytes = (size_t)(keys.lse.rows * keys.lse.stride) * sizeof(float);
+    float *kept = dt_alloc(bytes, 1);
+    how.dropout.rate = 0;
+    s.v = s.k;
+    ops->download(m->device, kept, keys.lse.data, bytes);
+    dt_context_attention_forward(m, pass->context, &keys.means, &keys.lse, &s, &how);
+    ops->upload(m->device, keys.lse.data, kept, bytes);
+    free(kept);
+    return keys;
 }
 
 struct dt_tensor dt_block_output(const struct dt_model *m, const struct dt_block *b, int64_t rows)

@@ -125,6 +125,19 @@ void dt_block_forward(const struct dt_model *model, int layer, struct dt_block *
                       const struct dt_tensor *x, const struct dt_tensor *add, struct dt_tensor *out,
                       struct dt_cache *caches, const struct dt_block_pass *pass);
 
+/* From which the entropies of attention's weights follow, before dropout: that of a query is
+ * lse - scale q k, with its mean key k under these weights, if scores have no softcap. */
+struct dt_mean_keys {
+    struct dt_tensor queries, means; /* R x A, R: pass->rows; means are in scratch->qkv */
+    struct dt_tensor lse;            /* R x H; minus infinity: a query without keys */
+    double scale;
+};
+/* Attention again, with the keys as values, after dt_block_forward. */
+struct dt_mean_keys dt_block_mean_keys(const struct dt_model *model, int layer,
+                                       const struct dt_block *block,
+                                       const struct dt_block_scratch *scratch,
+                                       const struct dt_block_pass *pass);
+
 /* The residual stream after attention, to which the MLP's output is added: middle or, with
  * post-norm, its norm. */
 struct dt_tensor dt_block_output(const struct dt_model *model, const struct dt_block *block,

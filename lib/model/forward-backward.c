@@ -283,10 +283,25 @@ uint64_t dt_pass_token(const struct dt_workspace *w, int64_t i)
 static void trace(const struct dt_workspace *w, enum dt_trace_point point, int layer,
                   const struct dt_tensor *buffer)
 {
-    const struct dt_trace_hook *hook = w->model->trace;
     struct dt_tensor states = own_of(w, buffer);
-    if (hook)
-        hook->see(hook->context, w, point, layer, &states);
+    if (w->shape.training)
+        dt_model_trace(w->model, w, point, layer, &states);
+}
+
+static const struct dt_block *block_of(const struct dt_workspace *w, int layer)
+{
+    return &w->blocks[(layer - w->shape.run.first) % block_count(w)];
+}
+
+struct dt_tensor dt_pass_units(const struct dt_workspace *w, int layer)
+{
+    const struct dt_block *b = block_of(w, layer);
+    return rows_of(w, dt_model_is_gated(&w->model->config) ? &b->gate : &b->up);
+}
+
+struct dt_mean_keys dt_pass_mean_keys(const struct dt_workspace *w, int layer)
+{
+    return dt_block_mean_keys(w->model, layer, block_of(w, layer), &w->common.scratch, &w->pass);
 }
 
 /* Repeats the first row of x: all tokens are of type 0. */
@@ -418,6 +433,7 @@ static void forward_blocks(struct dt_workspace *w)
         dt_model_bucket_enter(m, dt_table_layer_bucket(m->table.layers), false);
         dt_layer_norm_forward(m, m->table.layers, DT_ROLE_FINAL_NORM_WEIGHT,
                               DT_ROLE_FINAL_NORM_BIAS, &norm, &stats, &last, &x, add);
+        trace(w, DT_TRACE_POINT_INPUT, m->table.layers, &last);
         trace(w, DT_TRACE_POINT_OUTPUT, m->table.layers, &norm);
         dt_tensor_parallel_gather_hidden(m, &rows);
         dt_model_bucket_leave(m, dt_table_layer_bucket(m->table.layers), false);

@@ -109,6 +109,12 @@ struct dt_tensor dt_pass_output(const struct dt_workspace *work);
  */
 struct dt_tensor dt_pass_gradient(const struct dt_workspace *work);
 
+/* For a hook that sees the middle of a layer in forward: the inputs of the activation of the MLP or
+ * of its gate, R x I of this TP rank, */
+struct dt_tensor dt_pass_units(const struct dt_workspace *work, int layer);
+/* and what the keys are on average (block.h). Collective: context-parallel ranks. */
+struct dt_mean_keys dt_pass_mean_keys(const struct dt_workspace *work, int layer);
+
 /* The token of row i of hidden states (S x C), for struct dt_trace_hook: its index in the samples
  * of all steps, sample x T + position. */
 uint64_t dt_pass_token(const struct dt_workspace *work, int64_t i);

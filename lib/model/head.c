@@ -349,6 +349,8 @@ static void run_chunk(const struct dt_head *h, const struct dt_model *m, int64_t
     struct dt_head_work w = first_rows(&h->work, n);
     struct dt_tensor x = pick(h, m, &w, from, n, norm);
     forward(&w, m, &x);
+    if (gradients)
+        dt_model_trace(m, NULL, DT_TRACE_POINT_LOGITS, m->table.layers, &w.logits);
     if (gradients && h->weighted)
         weighted_cross_entropy(&w, m, h->losses + from, h->targets + from, h->weights + from, how);
     else

@@ -228,6 +228,13 @@ void dt_model_bucket_leave(const struct dt_model *m, int bucket, bool gradients)
         m->hooks->leave(m->hooks->context, bucket, gradients);
 }
 
+void dt_model_trace(const struct dt_model *m, const struct dt_workspace *work,
+                    enum dt_trace_point point, int layer, const struct dt_tensor *states)
+{
+    for (const struct dt_trace_hook *hook = m->trace; hook; hook = hook->next)
+        hook->see(hook->context, work, point, layer, states);
+}
+
 static enum dt_role head_role(const struct dt_model *m)
 {
     return m->base->has[DT_ROLE_HEAD_WEIGHT] ? DT_ROLE_HEAD_WEIGHT : DT_ROLE_TOKEN_EMBEDDING;

@@ -31,22 +31,26 @@ struct dt_bucket_hooks {
     void (*leave)(void *context, int bucket, bool gradients);
 };
 
-/* Hidden states of a layer, S x C (block.h), that a trace sees: of layer L, the final norm's output
- * and the gradient of its input. */
+/* Hidden states of a layer, S x C (block.h), that a trace sees: of layer L, the final norm's input,
+ * its output and the gradient of its input. And logits. */
 enum dt_trace_point {
     DT_TRACE_POINT_INPUT,    /* the residual stream at the layer's entry */
     DT_TRACE_POINT_MIDDLE,   /* between attention and MLP */
     DT_TRACE_POINT_OUTPUT,   /* of the final norm */
     DT_TRACE_POINT_GRADIENT, /* of the residual stream at the layer's entry */
-    DT_TRACE_POINTS
+    DT_TRACE_POINTS,
+    /* Of some rows with a target, before dt_head_logit_map; those of the TP rank. */
+    DT_TRACE_POINT_LOGITS = DT_TRACE_POINTS
 };
 
 struct dt_workspace;
-/* Called by forward and backward when such a tensor is complete. */
+/* Called by the forward and backward of training when such a tensor is complete. */
 struct dt_trace_hook {
     void *context;
+    /* work: NULL with logits, which backward computes. */
     void (*see)(void *context, const struct dt_workspace *work, enum dt_trace_point point,
                 int layer, const struct dt_tensor *states);
+    const struct dt_trace_hook *next; /* called after this one; borrowed, NULL: none */
 };
 
 struct dt_block_pass;
@@ -92,7 +96,7 @@ struct dt_model {
     struct dt_flat weights;     /* read by forward and backward: narrow, or what hooks provide */
     bool in_panels;             /* dt_model_arrange_for_decoding */
     const struct dt_bucket_hooks *hooks;       /* NULL: all buckets are resident */
-    const struct dt_trace_hook *trace;         /* borrowed; NULL: none */
+    const struct dt_trace_hook *trace;         /* a list; borrowed, NULL: none */
     struct dt_tensor_parallel_scratch scratch; /* with tensor parallelism */
     float *norm_sums; /* with qk_norm: gradients of a norm's weight, of DT_ROW_PARTS of rows and
                        * DT_TENSOR_PARTS of heads */
@@ -135,6 +139,10 @@ void dt_model_arrange_for_decoding(struct dt_model *model);
 /* Call the hooks, if any. */
 void dt_model_bucket_enter(const struct dt_model *model, int bucket, bool gradients);
 void dt_model_bucket_leave(const struct dt_model *model, int bucket, bool gradients);
+
+/* Shows a tensor to the model's trace. */
+void dt_model_trace(const struct dt_model *model, const struct dt_workspace *work,
+                    enum dt_trace_point point, int layer, const struct dt_tensor *states);
 
 /* A tensor of base in the compute type; data NULL if the model does not have it. */
 struct dt_tensor dt_model_weight(const struct dt_model *model, enum dt_role role, int layer);

@@ -51,9 +51,15 @@ static int owner_of(const struct dt_data_parallel *p)
     return dt_comm_rank(p->dp_group.group);
 }
 
+static struct dt_range bucket_range(const struct dt_data_parallel *p, int bucket)
+{
+    return (struct dt_range){p->sharding.buckets[bucket], p->sharding.buckets[bucket + 1]};
+}
+
 static int64_t bucket_size(const struct dt_data_parallel *p, int bucket)
 {
-    return p->sharding.buckets[bucket + 1] - p->sharding.buckets[bucket];
+    struct dt_range run = bucket_range(p, bucket);
+    return dt_range_count(run);
 }
 
 /* --- assignment of micro-batches -------------------------------------------------------------- */
@@ -383,6 +389,8 @@ void dt_data_parallel_begin_step(struct dt_data_parallel *p, int64_t batches)
         p->group_first_leaves[g] = p->first_leaves[g * p->sharding.owners];
     for (int b = 0; b < p->sharding.count; b++)
         begin_bucket(p, b);
+    if (p->sums_first)
+        dt_gradient_norm_begin(&p->norm, p->device);
 }
 
 /* --- staging ---------------------------------------------------------------------------------- */
@@ -552,6 +560,8 @@ void dt_data_parallel_leave_bucket(struct dt_data_parallel *p, int bucket)
     s->entered = false;
     if (bucket_size(p, bucket) == 0 || (p->padding && p->storage != DT_GRADIENT_STORAGE_TREE_SHARD))
         return;
+    if (p->sums_first && s->passes == 0)
+        dt_gradient_norm_add(&p->norm, p->device, bucket_range(p, bucket), p->gradients[bucket]);
     s->passes++;
     if (p->storage == DT_GRADIENT_STORAGE_TREE) {
         float *values = s->spares[--s->spare_count];
@@ -581,7 +591,7 @@ struct dt_range dt_data_parallel_shard(const struct dt_data_parallel *p, int buc
 {
     if (p->zero_stage > 0)
         return dt_sharding_owned(&p->sharding, bucket, owner_of(p));
-    return (struct dt_range){p->sharding.buckets[bucket], p->sharding.buckets[bucket + 1]};
+    return bucket_range(p, bucket);
 }
 
 struct dt_range dt_data_parallel_owned(const struct dt_data_parallel *p, int bucket)

@@ -97,7 +97,9 @@ struct dt_data_parallel {
                                    * micro-batches with distributed.invariant, otherwise ranks. */
     int64_t *group_first_leaves;  /* sharding groups + 1 */
     struct dt_gradient_norm norm;
-    int failed; /* code of the first failure of the step */
+    bool sums_first; /* set by the caller: norm.sum becomes the squares of the gradients of this
+                      * rank's first micro-batch of the step */
+    int failed;      /* code of the first failure of the step */
     struct dt_error error;
 };
 

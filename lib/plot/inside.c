@@ -12,20 +12,34 @@
 #include "plot/gnuplot.h"
 #include "json/json.h"
 
-enum { PARAMETER, GRADIENT, UPDATE, SUMS, TEXT_COLUMNS = 56, MOST_TICKS = 40 };
+enum { TEXT_COLUMNS = 56, MOST_TICKS = 40 };
 
-static const char *const members[SUMS] = {"parameter_norm", "gradient_norm", "update_norm"};
-static const char *const labels[] = {"L2 norm of the parameters", "L2 norm of the gradients",
-                                     "L2 norm of the updates",
-                                     "norm of the update / norm of the parameters"};
-#define RATIO SUMS
+/* What can be drawn. Norms are of the tensors of a layer together. */
+static const struct quantity {
+    const char *name, *label;
+    const char *member, *divisor; /* of a line; NULL: the name itself; none */
+    bool is_linear;               /* from 0, not logarithmic */
+} quantities[] = {
+    {"update_ratio", "norm of the update / norm of the parameters", "update_norm", "parameter_norm",
+     false},
+    {"parameter_norm", "L2 norm of the parameters", NULL, NULL, false},
+    {"gradient_norm", "L2 norm of the gradients", NULL, NULL, false},
+    {"update_norm", "L2 norm of the updates", NULL, NULL, false},
+    {"input_rms", "RMS of the residual stream at the layer's entry", NULL, NULL, false},
+    {"middle_rms", "RMS of the residual stream between attention and MLP", NULL, NULL, false},
+    {"attention_entropy", "mean entropy of attention, in nats", NULL, NULL, true},
+    {"head_entropies", "entropy of the attention of each head, in nats", NULL, NULL, true},
+    {"dead_units", "fraction of the MLP's units that are off for every token", NULL, NULL, true},
+};
+#define QUANTITIES (sizeof quantities / sizeof *quantities)
 
 struct cell {
-    double squares[SUMS];
+    bool is_set;
+    double squares, divisor_squares; /* of the values of its lines */
 };
 
 struct map {
-    int what;    /* a member, or RATIO */
+    const struct quantity *what;
     char **rows; /* names, in the order of the file */
     int row_count, row_capacity;
     long *steps;
@@ -47,10 +61,9 @@ static char *row_name(const char *tensor)
     return dt_strdup(tensor);
 }
 
-static int row_of(struct map *m, const char *tensor, const char *subject, int *row,
-                  struct dt_error *err)
+/* Takes the name. */
+static int row_of(struct map *m, char *name, const char *subject, int *row, struct dt_error *err)
 {
-    char *name = row_name(tensor);
     for (*row = 0; *row < m->row_count && strcmp(m->rows[*row], name) != 0; ++*row)
         ;
     if (*row < m->row_count) {
@@ -59,7 +72,7 @@ static int row_of(struct map *m, const char *tensor, const char *subject, int *r
     }
     if (m->row_count == MOST_ROWS) {
         free(name);
-        return dt_fail(err, DT_EINVALID, "%s: more than %d layers cannot be drawn", subject,
+        return dt_fail(err, DT_EINVALID, "%s: more than %d rows cannot be drawn", subject,
                        MOST_ROWS);
     }
     DT_GROW(m->rows, m->row_count, m->row_capacity);
@@ -88,23 +101,63 @@ static void begin_step(struct map *m, long step)
     m->cell_count = needed;
 }
 
+/* Adds a value, and what it is divided by, to the row of that name, which it takes. */
+static int add_value(struct map *m, int64_t step, char *name, double value, double divisor,
+                     const char *subject, struct dt_error *err)
+{
+    int row;
+    if (m->step_count == 0 || m->steps[m->step_count - 1] != step)
+        begin_step(m, (long)step);
+    DT_TRY(row_of(m, name, subject, &row, err));
+    struct cell *cell = cell_at(m, m->step_count - 1, row);
+    cell->is_set = true;
+    cell->squares += value * value;
+    cell->divisor_squares += divisor * divisor;
+    return 0;
+}
+
+static int add_heads(struct map *m, int64_t step, int64_t layer, struct json_object *heads,
+                     const char *subject, struct dt_error *err)
+{
+    for (size_t i = 0; i < json_object_array_length(heads); i++) {
+        struct json_object *entropy = json_object_array_get_idx(heads, i);
+        char *name = dt_asprintf("layer %ld head %zu", (long)layer, i);
+        DT_TRY(add_value(m, step, name, entropy ? json_object_get_double(entropy) : NAN, 1, subject,
+                         err));
+    }
+    return 0;
+}
+
+/* A line about a tensor or a layer; without the member that is drawn, it is passed over. */
 static int add_line(struct map *m, struct json_object *line, const char *subject,
                     struct dt_error *err)
 {
-    int64_t step;
-    const char *tensor;
-    int row;
+    const char *member = m->what->member ? m->what->member : m->what->name, *tensor;
+    struct json_object *found;
+    int64_t step, layer;
+    double value = NAN, divisor = 1;
     DT_TRY(dt_json_get_int(line, "step", subject, &step, err));
-    DT_TRY(dt_json_get_string(line, "tensor", subject, &tensor, err));
-    if (m->step_count == 0 || m->steps[m->step_count - 1] != step)
-        begin_step(m, (long)step);
-    DT_TRY(row_of(m, tensor, subject, &row, err));
-    for (int k = 0; k < SUMS; k++) {
-        double norm;
-        DT_TRY(dt_json_get_real(line, members[k], subject, &norm, err));
-        cell_at(m, m->step_count - 1, row)->squares[k] += norm * norm;
-    }
-    return 0;
+    if (!json_object_object_get_ex(line, member, &found))
+        return 0;
+    const bool is_layer = json_object_object_get_ex(line, "layer", NULL);
+    DT_TRY(is_layer ? dt_json_get_int(line, "layer", subject, &layer, err)
+                    : dt_json_get_string(line, "tensor", subject, &tensor, err));
+    if (is_layer && json_object_is_type(found, json_type_array))
+        return add_heads(m, step, layer, found, subject, err);
+    if (found) /* otherwise it was not finite */
+        DT_TRY(dt_json_get_real(line, member, subject, &value, err));
+    if (m->what->divisor)
+        DT_TRY(dt_json_get_real(line, m->what->divisor, subject, &divisor, err));
+    char *name = is_layer ? dt_asprintf("layer %ld", (long)layer) : row_name(tensor);
+    return add_value(m, step, name, value, divisor, subject, err);
+}
+
+/* That makes dt-train measure a quantity. */
+static const char *setting_of(const struct quantity *what)
+{
+    return what->is_linear             ? "layer_metrics=attention_entropy,dead_units"
+           : strstr(what->name, "rms") ? "layer_metrics=activation_rms"
+                                       : "tensor_metrics=true";
 }
 
 static int read_lines(struct map *m, struct dt_input *in, const char *path, struct dt_error *err)
@@ -128,7 +181,9 @@ static int read_lines(struct map *m, struct dt_input *in, const char *path, stru
     }
     dt_buffer_release(&line);
     if (rc == 0 && m->step_count == 0)
-        rc = dt_fail(err, DT_EFORMAT, "%s: has no line", path);
+        rc = dt_fail(err, DT_EMISSING,
+                     "%s: has no %s: name another --value, or train with training.%s", path,
+                     m->what->name, setting_of(m->what));
     return rc;
 }
 
@@ -138,8 +193,8 @@ static int read_map(struct map *m, const char *run, struct dt_error *err)
     char *path = dt_path_join(run, "tensors.jsonl");
     int rc = dt_file_probe(path, err);
     if (rc == 0)
-        rc = dt_fail(err, DT_EMISSING,
-                     "run '%s' has no tensors.jsonl: train with training.tensor_metrics=true", run);
+        rc = dt_fail(err, DT_EMISSING, "run '%s' has no tensors.jsonl: train with training.%s", run,
+                     setting_of(m->what));
     rc = rc < 0 ? rc : dt_input_open(&in, path, err);
     if (rc == 0) {
         rc = read_lines(m, in, path, err);
@@ -149,14 +204,16 @@ static int read_map(struct map *m, const char *run, struct dt_error *err)
     return rc;
 }
 
-/* NAN: not measured, or 0, which has no logarithm. */
+/* NAN: not measured, or 0 where that has no logarithm. */
 static double value_at(const struct map *m, int step, int row)
 {
-    const double *s = cell_at(m, step, row)->squares;
-    double value = m->what == RATIO ? sqrt(s[UPDATE] / s[PARAMETER]) : sqrt(s[m->what]);
-    return value > 0 && isfinite(value) ? value : NAN;
+    const struct cell *c = cell_at(m, step, row);
+    const double value = sqrt(m->what->divisor ? c->squares / c->divisor_squares : c->squares);
+    const bool is_drawn = c->is_set && isfinite(value) && (value > 0 || m->what->is_linear);
+    return is_drawn ? value : NAN;
 }
 
+/* Of what is drawn; with nothing drawn or a single value still a range. */
 static void find_range(const struct map *m, double *low, double *high)
 {
     *low = INFINITY;
@@ -167,14 +224,17 @@ static void find_range(const struct map *m, double *low, double *high)
             *low = value < *low ? value : *low;
             *high = value > *high ? value : *high;
         }
+    *low = m->what->is_linear ? 0 : isfinite(*low) ? *low : 1;
+    if (*high <= *low)
+        *high = *low > 0 ? 2 * *low : 1;
 }
 
 /* Darker is larger. */
-static char shade(double value, double low, double high)
+static char shade(const struct map *m, double value, double low, double high)
 {
     static const char shades[] = ".:-=+*#%@";
     const int last = sizeof shades - 2;
-    double place = high > low ? log(value / low) / log(high / low) : 1;
+    const double place = m->what->is_linear ? value / high : log(value / low) / log(high / low);
     return isnan(value) ? ' ' : shades[(int)lround(place * last)];
 }
 
@@ -192,14 +252,34 @@ static int write_text(const struct map *m, const char *title, struct dt_output *
         dt_buffer_printf(&text, "%-20.20s |", m->rows[row] + (length > 20 ? length - 20 : 0));
         for (int c = 0; c < columns; c++)
             dt_buffer_add_char(&text,
-                               shade(value_at(m, c * m->step_count / columns, row), low, high));
+                               shade(m, value_at(m, c * m->step_count / columns, row), low, high));
         dt_buffer_add_string(&text, "|\n");
     }
-    dt_buffer_printf(&text, "%s: %.3g . to %.3g @, logarithmic; steps %ld to %ld\n",
-                     labels[m->what], low, high, m->steps[0], m->steps[m->step_count - 1]);
+    dt_buffer_printf(&text, "%s: %.3g . to %.3g @, %s; steps %ld to %ld\n", m->what->label, low,
+                     high, m->what->is_linear ? "linear" : "logarithmic", m->steps[0],
+                     m->steps[m->step_count - 1]);
     int rc = dt_output_write(out, text.data, text.size, err);
     dt_buffer_release(&text);
     return rc;
+}
+
+/* Cells meet halfway between steps, and end at the first and the last of these. */
+static double cell_begin(const struct map *m, int step)
+{
+    if (m->step_count == 1)
+        return (double)m->steps[0] + (step > 0 ? 0.5 : -0.5);
+    return step == 0               ? (double)m->steps[0]
+           : step == m->step_count ? (double)m->steps[step - 1]
+                                   : (double)(m->steps[step - 1] + m->steps[step]) / 2;
+}
+
+static void add_cells(const struct map *m, struct dt_buffer *script)
+{
+    for (int step = 0; step < m->step_count; step++)
+        for (int row = 0; row < m->row_count; row++)
+            if (!isnan(value_at(m, step, row)))
+                dt_buffer_printf(script, "%.12g %.12g %d %.9g\n", cell_begin(m, step),
+                                 cell_begin(m, step + 1), row + 1, value_at(m, step, row));
 }
 
 static int draw(const struct map *m, enum dt_plot_format format, const char *title,
@@ -208,47 +288,45 @@ static int draw(const struct map *m, enum dt_plot_format format, const char *tit
     struct dt_buffer script = DT_BUFFER_EMPTY;
     double low, high;
     find_range(m, &low, &high);
-    dt_gnuplot_set_string(&script, "value_label", labels[m->what]);
-    dt_buffer_printf(&script, "rows = %d\nevery_row = %d\nlow = %.9g\nhigh = %.9g\n", m->row_count,
-                     (m->row_count + MOST_TICKS - 1) / MOST_TICKS, low,
-                     high > low ? high : 2 * low);
+    dt_gnuplot_set_string(&script, "value_label", m->what->label);
+    dt_buffer_printf(&script, "rows = %d\nevery_row = %d\nlow = %.9g\nhigh = %.9g\nlinear = %d\n",
+                     m->row_count, (m->row_count + MOST_TICKS - 1) / MOST_TICKS, low, high,
+                     m->what->is_linear);
     dt_figure_set_ticks(&script, "row", (const char *const *)m->rows, m->row_count);
     dt_buffer_add_string(&script, "$cells << end_of_data\n");
-    for (int step = 0; step < m->step_count; step++) {
-        long from = m->steps[step];
-        long to = step + 1 < m->step_count ? m->steps[step + 1]
-                  : step > 0               ? 2 * from - m->steps[step - 1]
-                                           : from + 1;
-        for (int row = 0; row < m->row_count; row++)
-            if (!isnan(value_at(m, step, row)))
-                dt_buffer_printf(&script, "%ld %ld %d %.9g\n", from, to, row + 1,
-                                 value_at(m, step, row));
-    }
+    add_cells(m, &script);
     dt_buffer_add_string(&script, "end_of_data\n");
     int rc = dt_figure_draw(&(struct dt_figure){format, title, "inside", 1}, &script, out, err);
     dt_buffer_release(&script);
     return rc;
 }
 
-static int find_value(const char *value, int *what, struct dt_error *err)
+static int find_quantity(const char *name, const struct quantity **what, struct dt_error *err)
 {
-    *what = RATIO;
-    if (value == NULL || strcmp(value, "update_ratio") == 0)
-        return 0;
-    for (*what = 0; *what < SUMS; ++*what)
-        if (strcmp(value, members[*what]) == 0)
+    struct dt_buffer names = DT_BUFFER_EMPTY;
+    for (size_t i = 0; i < QUANTITIES; i++) {
+        *what = &quantities[i];
+        if (name == NULL || strcmp(name, quantities[i].name) == 0) {
+            dt_buffer_release(&names);
             return 0;
-    return dt_fail(err, DT_EINVALID,
-                   "'%s' is not measured of tensors: choose parameter_norm, gradient_norm, "
-                   "update_norm or update_ratio",
-                   value);
+        }
+        dt_buffer_printf(&names, "%s%s",
+                         i == 0               ? ""
+                         : i + 1 < QUANTITIES ? ", "
+                                              : " or ",
+                         quantities[i].name);
+    }
+    int rc =
+        dt_fail(err, DT_EINVALID, "'%s' is not measured of layers: choose %s", name, names.data);
+    dt_buffer_release(&names);
+    return rc;
 }
 
 int dt_plot_inside(enum dt_plot_format format, const char *title, const char *run,
                    const char *value, struct dt_output *out, struct dt_error *err)
 {
     struct map m = {0};
-    DT_TRY(find_value(value, &m.what, err));
+    DT_TRY(find_quantity(value, &m.what, err));
     int rc = read_map(&m, run, err);
     if (rc == 0)
         rc = format == DT_PLOT_TEXT ? write_text(&m, title, out, err)

@@ -9,6 +9,8 @@ const char *const dt_training_objective_names[] = {"auto", "dpo", "grpo", NULL};
 const char *const dt_dpo_loss_names[] = {"sigmoid", "ipo", "hinge", NULL};
 const char *const dt_grpo_loss_names[] = {"dapo", "grpo", "dr_grpo", NULL};
 const char *const dt_recompute_names[] = {"none", "selective", "full", NULL};
+const char *const dt_layer_metric_names[] = {"activation_rms", "attention_entropy", "dead_units",
+                                             "logits",         "gradient_noise",    NULL};
 #define NAME_OF(NAME, name) name,
 const char *const dt_optimizer_kind_names[] = {DT_OPTIMIZER_KINDS(NAME_OF) NULL};
 const char *const dt_moment_type_names[] = {"fp32", "bf16", "int8", NULL};

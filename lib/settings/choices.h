@@ -42,6 +42,16 @@ enum dt_recompute {
 };
 extern const char *const dt_recompute_names[];
 
+/* training.layer_metrics (train/layer-metrics.h), of which several may be chosen. */
+enum dt_layer_metric {
+    DT_LAYER_METRIC_RMS,
+    DT_LAYER_METRIC_ENTROPY,
+    DT_LAYER_METRIC_DEAD_UNITS,
+    DT_LAYER_METRIC_LOGITS,
+    DT_LAYER_METRIC_NOISE
+};
+extern const char *const dt_layer_metric_names[];
+
 /* training.optimizer: enumerator and name. optim/descriptor.c describes each. */
 #define DT_OPTIMIZER_KINDS(X)                                                                      \
     X(ADAMW, "adamw")                                                                              \

@@ -119,6 +119,7 @@ const struct dt_setting dt_settings_schema[] = {
      .choices = dt_interval_unit_names},
     {"training.trace_steps", DT_SETTING_STRING, AT(training.trace_steps), ""},
     {"training.tensor_metrics", DT_SETTING_BOOL, AT(training.tensor_metrics), "false"},
+    {"training.layer_metrics", DT_SETTING_STRING, AT(training.layer_metrics), ""},
     {"training.timeline_steps", DT_SETTING_STRING, AT(training.timeline_steps), ""},
     {"lora.rank", DT_SETTING_INT, AT(model.lora.rank), "0", 0, 1 << 14},
     {"lora.alpha", DT_SETTING_REAL, AT(model.lora.alpha), "16", 1e-6, 1e6},
@@ -638,12 +639,73 @@ static int check_dpo_needs(const struct dt_settings *s, const char *path, struct
     return CHECK_NEEDS(needs, path, err);
 }
 
+static bool is_named(const char *name, const char *at, size_t n)
+{
+    return strlen(name) == n && memcmp(name, at, n) == 0;
+}
+
+bool dt_settings_measures(const struct dt_settings *s, enum dt_layer_metric metric)
+{
+    const char *at = s->training.layer_metrics;
+    while (*at && !is_named(dt_layer_metric_names[metric], at, strcspn(at, ","))) {
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    return *at;
+}
+
+static bool is_layer_metric(const char *at, size_t n)
+{
+    int i = 0;
+    while (dt_layer_metric_names[i] && !is_named(dt_layer_metric_names[i], at, n))
+        i++;
+    return dt_layer_metric_names[i];
+}
+
+/* Of training.layer_metrics. */
+static int check_layer_metrics(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    static const char setting[] = "training.layer_metrics";
+    const bool entropy = dt_settings_measures(s, DT_LAYER_METRIC_ENTROPY);
+    const bool noise = dt_settings_measures(s, DT_LAYER_METRIC_NOISE);
+    const bool apart = s->distributed.pp > 1 || s->distributed.invariant;
+    for (const char *at = s->training.layer_metrics; *at;) {
+        size_t n = strcspn(at, ",");
+        if (!is_layer_metric(at, n))
+            return dt_fail(err, DT_EINVALID,
+                           "%s: %s: '%.*s' is not one of activation_rms, attention_entropy, "
+                           "dead_units, logits and gradient_noise",
+                           path, setting, (int)n, at);
+        at += n;
+        if (*at == ',' && *++at == '\0')
+            return dt_fail(err, DT_EINVALID, "%s: %s ends with a comma", path, setting);
+    }
+    const struct need needs[] = {
+        {*s->training.layer_metrics && s->training.log_interval.unit == DT_INTERVAL_UNIT_MINUTES,
+         setting, s->training.layer_metrics,
+         "a training.log_interval that is known before a step: not in minutes"},
+        {entropy && s->model.attention_softcap > 0, setting, "attention_entropy",
+         "model.attention_softcap 0"},
+        {noise && s->training.gradient_accumulation_steps < 2, setting, "gradient_noise",
+         "a training.gradient_accumulation_steps of 2 or more"},
+        {noise && s->distributed.cp > 1, setting, "gradient_noise", "distributed.cp 1"},
+        {noise && apart && s->model.tie_word_embeddings, setting, "gradient_noise",
+         "distributed.pp 1 and distributed.invariant false, or model.tie_word_embeddings false"},
+        {noise && dt_settings_sync_is_local(s), setting, "gradient_noise",
+         "distributed.sync allreduce or parameter_server"},
+        {noise && s->distributed.compress != 0, setting, "gradient_noise",
+         "distributed.compress none"},
+    };
+    return CHECK_NEEDS(needs, path, err);
+}
+
 /* Settings that need others, for any number of ranks. */
 static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     DT_TRY(check_parallel_needs(s, path, err));
     DT_TRY(check_elastic_needs(s, path, err));
     DT_TRY(check_lora_needs(s, path, err));
+    DT_TRY(check_layer_metrics(s, path, err));
     DT_TRY(check_objective_needs(s, path, err));
     DT_TRY(check_dpo_needs(s, path, err));
     DT_TRY(check_grpo_needs(s, path, err));

@@ -55,6 +55,7 @@ struct dt_settings {
         char trace_steps[DT_SETTING_STRING_SIZE];    /* "A:B" or "A"; "": none */
         bool eval_accuracy;                          /* of the next token, too */
         bool tensor_metrics;                         /* norms of each tensor */
+        char layer_metrics[DT_SETTING_STRING_SIZE];  /* dt_layer_metric_names, with commas */
         char timeline_steps[DT_SETTING_STRING_SIZE]; /* as trace_steps */
     } training;
     struct {
@@ -184,6 +185,8 @@ static inline long dt_settings_sample_tokens(const struct dt_settings *s)
 
 /* Whether data-parallel ranks train alone between synchronizations: local SGD and DiLoCo. */
 bool dt_settings_sync_is_local(const struct dt_settings *settings);
+/* Whether training.layer_metrics names the metric. */
+bool dt_settings_measures(const struct dt_settings *settings, enum dt_layer_metric metric);
 
 /* Reads distributed.elastic; false: it is empty or malformed. */
 #define DT_ELASTIC_MOST 1024 /* ranks */

@@ -95,7 +95,9 @@ static void see(void *context, const struct dt_workspace *work, enum dt_trace_po
     struct dt_step_trace *t = context;
     char name[NAME_BYTES];
     struct dt_device *dev = t->state->model->device;
-    size_t which = (size_t)layer * DT_TRACE_POINTS + point;
+    size_t which = (size_t)layer * DT_TRACE_POINTS + (size_t)point;
+    if (point == DT_TRACE_POINT_LOGITS)
+        return;
     uint64_t length = (uint64_t)t->settings->training.sequence_length;
     uint64_t sample = dt_pass_token(work, 0) / length - t->samples;
     bool *seen =

@@ -15,6 +15,7 @@
 #include "prefer/pairs.h"
 #include "settings/interval.h"
 #include "shard/loader.h"
+#include "train/layer-metrics.h"
 #include "train/memory-plan.h"
 #include "train/metrics-file.h"
 #include "train/objective.h"
@@ -116,8 +117,11 @@ struct dt_training {
     struct dt_tokenizer *tokenizer;
     struct dt_step_trace trace;
     struct dt_step_timeline timeline;
-    struct dt_tensor_norms norms; /* with training.tensor_metrics */
-    bool has_norms;               /* of the last update */
+    struct dt_tensor_norms norms;   /* with training.tensor_metrics */
+    bool has_norms;                 /* of the last update */
+    struct dt_layer_metrics layers; /* with training.layer_metrics */
+    bool has_layers;                /* of the last step, as has */
+    struct dt_gradient_noise noise;
     /* metrics.jsonl, hashes.jsonl, tensors.jsonl; not open without a run. */
     struct dt_metrics metrics, hashes, tensors;
     struct dt_buffer line; /* of metrics; reused, so that a logged step allocates nothing */
@@ -145,7 +149,8 @@ struct dt_training {
     int64_t busy_batches; /* micro-batches computed in these */
     double logged_seconds; /* progress.seconds and tokens at the last logged step */
     uint64_t logged_tokens;
-    double logged_waited; /* dt_comm_waited at that step */
+    double logged_waited;  /* dt_comm_waited at that step */
+    double loader_seconds; /* that this rank has waited for its loader since that step */
     /* Validation: one batch. */
     struct dt_batch batch;
     uint32_t *val_ids;                        /* sequences x (T + 1) */
@@ -275,7 +280,8 @@ int dt_training_log_ranks(struct dt_training *training, struct dt_error *err) DT
 /* The sink of traced steps: RUN/hashes.jsonl. */
 int dt_training_log_hash(void *training, const struct dt_trace_line *line,
                          struct dt_error *err) DT_MUST_CHECK;
-/* Lines of tensors.jsonl: the norms of each tensor in the current step. */
+/* Lines of tensors.jsonl: what layers, and the norms of what tensors were in the current step. */
+int dt_training_log_layers(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 int dt_training_log_norms(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 int dt_training_log_validation(struct dt_training *training, const struct dt_step_report *report,
                                struct dt_error *err) DT_MUST_CHECK;

@@ -160,6 +160,21 @@ static void add_use(struct dt_training *t, const struct dt_step_report *r, struc
     if (dt_comm_size(t->comm) > 1)
         dt_json_add_fixed(line, "waited_seconds", waited - t->logged_waited, 3);
     t->logged_waited = waited;
+    dt_json_add_fixed(line, "loader_seconds", t->loader_seconds, 6);
+    t->loader_seconds = 0;
+}
+
+/* Of training.layer_metrics, what is not of a layer. */
+static void add_layers(const struct dt_training *t, struct dt_buffer *line)
+{
+    if (t->has_layers && dt_settings_measures(&t->settings, DT_LAYER_METRIC_LOGITS)) {
+        dt_json_add_real(line, "logit_rms", dt_layer_metrics_logit_rms(&t->layers), 9);
+        dt_json_add_real(line, "logit_max", dt_layer_metrics_logit_max(&t->layers), 9);
+    }
+    if (t->has_layers && dt_settings_measures(&t->settings, DT_LAYER_METRIC_NOISE)) {
+        dt_json_add_real(line, "gradient_signal", t->noise.signal, 9);
+        dt_json_add_real(line, "gradient_noise", t->noise.noise, 9);
+    }
 }
 
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
@@ -174,6 +189,7 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
         dt_json_add_real(line, dt_preference_metric_names[i], r->preferences[i], 9);
     for (int i = 0; i < DT_GROUP_METRICS && dt_training_has_prompts(t); i++)
         dt_json_add_real(line, dt_group_metric_names[i], r->groups[i], 9);
+    add_layers(t, line);
     dt_json_add_real(line, "epoch", (double)t->progress.samples / (double)t->samples, 9);
     add_use(t, r, line);
     dt_buffer_printf(line, ",\"batch_hash\":\"%s\"", dt_sum_hash_hex(&r->batch_hash, hex));
@@ -203,6 +219,44 @@ static void add_of_set(struct dt_buffer *line, const char *what,
     char *name = dt_asprintf("%s%s", what, set->name);
     dt_json_add_real(line, name, value, 9);
     free(name);
+}
+
+/* Members of a line about layer 0 .. L; L is the final norm. */
+static void add_layer(const struct dt_training *t, int layer, bool is_final, struct dt_buffer *line)
+{
+    const struct dt_layer_metrics *m = &t->layers;
+    const bool states = dt_settings_measures(&t->settings, DT_LAYER_METRIC_RMS);
+    if (states)
+        dt_json_add_real(line, "input_rms", dt_layer_metrics_rms(m, layer, DT_TRACE_POINT_INPUT),
+                         9);
+    if (states)
+        dt_json_add_real(line, is_final ? "output_rms" : "middle_rms",
+                         dt_layer_metrics_rms(
+                             m, layer, is_final ? DT_TRACE_POINT_OUTPUT : DT_TRACE_POINT_MIDDLE),
+                         9);
+    if (!is_final && dt_settings_measures(&t->settings, DT_LAYER_METRIC_DEAD_UNITS))
+        dt_json_add_real(line, "dead_units", dt_layer_metrics_dead_units(m, layer), 9);
+    if (is_final || !dt_settings_measures(&t->settings, DT_LAYER_METRIC_ENTROPY))
+        return;
+    dt_json_add_real(line, "attention_entropy", dt_layer_metrics_entropy(m, layer, -1), 9);
+    dt_buffer_add_string(line, ",\"head_entropies\":[");
+    for (int head = 0; head < t->model->config.num_heads; head++) {
+        dt_buffer_add_string(line, head > 0 ? "," : "");
+        dt_json_add_number(line, dt_layer_metrics_entropy(m, layer, head));
+    }
+    dt_buffer_add_char(line, ']');
+}
+
+int dt_training_log_layers(struct dt_training *t, struct dt_error *err)
+{
+    const int layers = t->model->table.layers;
+    for (int layer = 0; t->tensors.file && layer <= layers; layer++) {
+        dt_buffer_clear(&t->line);
+        dt_buffer_printf(&t->line, "{\"step\":%ld,\"layer\":%d", t->progress.step, layer);
+        add_layer(t, layer, layer == layers, &t->line);
+        DT_TRY(dt_metrics_write(&t->tensors, err, "%s}", t->line.data));
+    }
+    return 0;
 }
 
 int dt_training_log_norms(struct dt_training *t, struct dt_error *err)

@@ -286,7 +286,18 @@ static int open_lines(struct dt_training *t, struct dt_metrics *lines, const cha
     return rc;
 }
 
-/* Hashes of traced steps, and norms of tensors. */
+static int open_layers(struct dt_training *t, struct dt_error *err)
+{
+    const struct dt_settings *s = &t->settings;
+    unsigned wanted = 0;
+    for (int i = 0; dt_layer_metric_names[i]; i++)
+        wanted |= (unsigned)dt_settings_measures(s, (enum dt_layer_metric)i) << i;
+    return dt_layer_metrics_init(
+        &t->layers, wanted, t->model, dt_settings_sequences(s), s->training.sequence_length,
+        s->training.gradient_accumulation_steps, &t->state.dp.padding, err);
+}
+
+/* Hashes of traced steps, norms of tensors, and metrics of layers. */
 static int open_trace(struct dt_training *t, const struct dt_trace_sink *sink, struct dt_error *err)
 {
     const struct dt_trace_sink file = {t, dt_training_log_hash};
@@ -294,7 +305,8 @@ static int open_trace(struct dt_training *t, const struct dt_trace_sink *sink, s
         dt_step_trace_init(&t->trace, &t->settings, &t->state, t->comm, sink ? sink : &file, err));
     if (t->settings.training.tensor_metrics)
         dt_tensor_norms_init(&t->norms, &t->trace.parameters);
-    if (t->settings.training.tensor_metrics)
+    DT_TRY(open_layers(t, err));
+    if (t->settings.training.tensor_metrics || t->layers.wanted)
         DT_TRY(open_lines(t, &t->tensors, "tensors.jsonl", err));
     return t->trace.last == 0 ? 0 : open_lines(t, &t->hashes, "hashes.jsonl", err);
 }
@@ -459,6 +471,7 @@ void dt_training_disassemble(struct dt_training *t)
     dt_snapshot_release(&t->snapshot);
     dt_step_timeline_release(&t->timeline);
     dt_tensor_norms_release(&t->norms);
+    dt_layer_metrics_release(&t->layers);
     dt_step_trace_release(&t->trace);
     dt_local_sgd_release(&t->local);
     dt_train_state_release(&t->state);

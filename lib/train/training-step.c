@@ -74,8 +74,9 @@ static int load_batch(struct dt_training *t, int64_t i, struct dt_batch *batch,
 {
     long size = t->settings.training.batch_size, length = t->settings.training.sequence_length;
     struct dt_samples samples;
-    double since = dt_time_spans_begin();
+    double since = dt_time_spans_begin(), begun = dt_clock_now();
     DT_TRY(dt_loader_next(t->loader, &samples, err));
+    t->loader_seconds += dt_clock_now() - begun;
     dt_time_spans_end(DT_TIME_LANE_LAYER, "loader", -1, since);
     batch->first_sample = (t->progress.samples + (uint64_t)(i * size)) *
                           (uint64_t)dt_settings_sample_sequences(&t->settings);
@@ -195,6 +196,41 @@ static double without_sign(double x)
     return isnan(x) ? NAN : x;
 }
 
+/* Before other squares take the place of these. */
+static void add_first_gradient(struct dt_training *t)
+{
+    struct dt_exact_sum squares;
+    if (!t->state.dp.sums_first)
+        return;
+    dt_gradient_norm_end(&t->state.dp.norm, t->device, &squares);
+    dt_layer_metrics_add_gradient(&t->layers, dt_exact_sum_round(&squares));
+}
+
+/* What training.layer_metrics measures in the step, if it will be logged. */
+static void begin_layers(struct dt_training *t, unsigned due)
+{
+    const bool measures =
+        t->layers.wanted != 0 && ((due & DT_DUE_LOG) != 0 || t->progress.step == 0);
+    t->has_layers = measures;
+    t->state.dp.sums_first = measures && dt_settings_measures(&t->settings, DT_LAYER_METRIC_NOISE);
+    if (measures)
+        dt_layer_metrics_begin(
+            &t->layers, t->progress.samples * (uint64_t)dt_settings_sample_sequences(&t->settings));
+}
+
+static int end_layers(struct dt_training *t, const struct dt_step_report *r, double factor,
+                      struct dt_error *err)
+{
+    const struct dt_data_parallel *dp = &t->state.dp;
+    if (!t->has_layers)
+        return 0;
+    DT_TRY(dt_layer_metrics_end(&t->layers, t->comm, err));
+    t->noise = dt_layer_metrics_noise(&t->layers, r->gradient_norm, factor, dp->batches,
+                                      (double)r->batch_tokens / (double)dp->batches,
+                                      dt_data_parallel_size(dp));
+    return 0;
+}
+
 /* Gradients and mean loss of the step's micro-batches, over all ranks. The gradients are
  * gradient_factor times those of the mean loss: the loss scale, and a correction for positions
  * without targets, whose number is known only afterwards. */
@@ -223,6 +259,7 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
     *gradient_factor = targets > 0 ? r->loss_scale * (targets / positions) : 1;
     if (t->local.active) /* gradients of one rank, not the sum of all */
         *gradient_factor /= dt_comm_size(t->mesh.data.all);
+    add_first_gradient(t);
     DT_TRY(dt_train_state_reduce_gradients(&t->state, &r->gradient_norm, err));
     r->gradient_norm = without_sign(r->gradient_norm / *gradient_factor);
     dt_time_spans_end(DT_TIME_LANE_PHASE, "reduce gradients", -1, since);
@@ -268,16 +305,16 @@ static int apply(struct dt_training *t, const struct dt_step_report *r, double g
     return 0;
 }
 
-/* What is due after the step, besides what exchange_flags has found. */
-static void find_due(const struct dt_training *t, struct dt_step_report *r, long batches)
+/* What is due after the step, besides what exchange_flags finds. */
+static unsigned find_due(const struct dt_training *t, long batches)
 {
     const struct dt_progress_state *p = &t->progress;
     const uint64_t samples = (uint64_t)(batches * t->settings.training.batch_size);
     const struct dt_interval_position before = {p->step, p->samples, 0};
     const struct dt_interval_position after = {p->step + 1, p->samples + samples, 0};
-    r->due |= dt_training_due(t, false, &before, &after);
     if (p->step + 1 == t->settings.training.max_steps)
-        r->due = DT_DUE_LOG | DT_DUE_VALIDATION | DT_DUE_CHECKPOINT;
+        return DT_DUE_LOG | DT_DUE_VALIDATION | DT_DUE_CHECKPOINT;
+    return dt_training_due(t, false, &before, &after);
 }
 
 int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
@@ -289,11 +326,14 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
     r->loss_scale = t->progress.loss_scale.factor;
     dt_step_trace_begin(&t->trace, t->progress.step + 1,
                         t->progress.samples * (uint64_t)dt_settings_sample_sequences(&t->settings));
+    const unsigned due = find_due(t, batches);
+    begin_layers(t, due);
     DT_TRY(accumulate(t, batches, r, &factor, err));
-    find_due(t, r, batches);
+    r->due |= due;
     if (t->members)
         DT_TRY(dt_step_trace_sum_batch(&t->trace, err));
     DT_TRY(dt_step_trace_passes(&t->trace, err));
+    DT_TRY(end_layers(t, r, factor, err));
     r->learning_rate = dt_learning_rate(&t->settings, t->progress.step);
     r->skip = judge(t, r);
     if (r->skip == DT_SKIP_NONE)
@@ -305,6 +345,8 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
                                t->progress.loss_scale.factor / r->loss_scale);
     t->progress.step++;
     t->progress.timed = r->timed;
+    if (t->has_layers)
+        DT_TRY(dt_training_log_layers(t, err));
     if (r->skip == DT_SKIP_NONE && t->has_norms)
         DT_TRY(dt_training_log_norms(t, err));
     const long step = t->progress.step, last = t->settings.training.max_steps;

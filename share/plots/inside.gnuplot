@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A heat map. Before this: style.gnuplot, value_label, rows, row[], every_row (of which one is
-# labelled), low and high of the values, and $cells: first step, next measured step, row, value.
+# labelled), low and high of the values, linear (1: colours are), and $cells: where it begins and
+# ends, row, value.
 set xlabel "step"
 set format x "%.10g"
 set yrange [rows + 0.5:0.5]
@@ -10,7 +11,7 @@ do for [i=1:rows:every_row] { set ytics add (row[i] i) }
 unset grid
 unset key
 set style fill solid 1 noborder
-set logscale cb
+if (!linear) { set logscale cb }
 set cbrange [low:high]
 set format cb "%g"
 set colorbox

@@ -39,6 +39,6 @@ EOF
         damage damaged/step-00000030
         "${train[@]}" -o damaged data >again 2>messages
         cmp whole again
-        grep -q 'goes on from step 20' messages
+        grep -q 'goes on from step 20' messages || { echo "restart $i" && cat messages && return 1; }
     done
 }

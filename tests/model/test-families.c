@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each family compared with transformers: logits, losses, gradients and a step of AdamW.
+ * Each family compared with transformers: logits, losses, gradients, a step of AdamW, and what is
+ * measured of layers.
  *
  *     build/oracles/bin/python tests/oracles/families_oracle.py golden
  *
@@ -11,6 +12,7 @@
  *     model NAME TENSORS LOSS
  *     the text of config.json
  *     logits NORM ALONG
+ *     layers COUNT NUMBER...                 (answers.c)
  *     TENSOR ROWS COLUMNS CENTER GRADIENT-NORM GRADIENT-ALONG STEP-NORM STEP-ALONG
  *
  * ALONG is the product with scattered numbers. Vectors have one column.
@@ -33,7 +35,7 @@ static struct dt_error err;
 /* --- the file --------------------------------------------------------------------------------- */
 
 enum { ROWS = 3, LENGTH = 10, TOKENS = ROWS * LENGTH, VOCABULARY = 29, FIRST_ID = 2 };
-enum { TENSORS_MOST = 80, MODELS_MOST = 112 };
+enum { TENSORS_MOST = 80, MODELS_MOST = 112, NUMBERS_MOST = 40 };
 
 struct summary {
     double norm, along;
@@ -52,6 +54,8 @@ struct golden {
     double loss;
     char json[4096];
     struct summary logits;
+    int number_count;
+    double numbers[NUMBERS_MOST]; /* of layers */
     struct golden_tensor tensors[TENSORS_MOST];
 };
 
@@ -63,9 +67,13 @@ static void read_model(FILE *file, struct golden *g)
     assert_true(g->count <= TENSORS_MOST);
     assert_non_null(fgets(g->json, sizeof g->json, file));
     assert_int_equal(fscanf(file, " logits %lf %lf", &g->logits.norm, &g->logits.along), 2);
+    assert_int_equal(fscanf(file, " layers %d", &g->number_count), 1);
+    assert_true(g->number_count <= NUMBERS_MOST);
+    for (int i = 0; i < g->number_count; i++)
+        assert_int_equal(fscanf(file, "%lf", &g->numbers[i]), 1);
     for (int i = 0; i < g->count; i++) {
         struct golden_tensor *t = &g->tensors[i];
-        assert_int_equal(fscanf(file, "%79s %ld %ld %lf %lf %lf %lf %lf", t->name, &t->shape[0],
+        assert_int_equal(fscanf(file, " %79s %ld %ld %lf %lf %lf %lf %lf", t->name, &t->shape[0],
                                 &t->shape[1], &t->center, &t->gradient.norm, &t->gradient.along,
                                 &t->step.norm, &t->step.along),
                          8);
@@ -276,6 +284,23 @@ static void check_loss(const struct golden *g)
     free(path);
 }
 
+/* RMS and entropies of layers, their dead units, and the logits' size. */
+static void check_layers(const struct golden *g)
+{
+    char *path = path_of(g->name, "answers/layers");
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    for (int i = 0; i < g->number_count; i++) {
+        double got, want = g->numbers[i];
+        assert_int_equal(fscanf(file, "%lf", &got), 1);
+        if (isnan(want) ? !isnan(got) : !(fabs(got - want) <= 1e-5 * fmax(1, fabs(want))))
+            fail_msg("%s: number %d of layers is %.9g instead of %.9g", g->name, i, got, want);
+    }
+    assert_int_equal(fscanf(file, " %*s"), EOF);
+    fclose(file);
+    free(path);
+}
+
 /* The bound of a gradient's error. Without RoPE, softmax is invariant to the bias of keys, whose
  * gradient is rounding error alone. */
 static double slack_of(const struct golden_tensor *t)
@@ -352,6 +377,7 @@ static void models_match_the_golden_file(void **state)
         if (is_refused(g))
             continue;
         check_logits(g);
+        check_layers(g);
         check_loss(g);
         check_training(g);
     }

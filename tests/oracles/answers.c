@@ -9,6 +9,9 @@
  *                 a classifier
  *                 and with all:
  *     loss        the sum of the losses of the batch's targets, as text
+ *     layers      what train/layer-metrics.h measures, as text: of each layer input and middle RMS,
+ *                 dead units and the entropy of each head (nan with a softcap); then RMS before and
+ *                 after the final norm, RMS and largest magnitude of the logits
  *     gradients/  its gradients, as a model directory
  *     stepped/    the model after one step of AdamW
  *
@@ -24,6 +27,7 @@
 #include "model/decode.h"
 #include "model/forward-backward.h"
 #include "optim/optimizer.h"
+#include "train/layer-metrics.h"
 
 enum { LOSSES = 16, PREFILL = 3 };
 
@@ -128,6 +132,48 @@ static int answer_losses(const struct question *q, struct dt_error *err)
     return rc;
 }
 
+static void print_layer(const struct dt_layer_metrics *m, int layer, struct dt_buffer *text)
+{
+    dt_buffer_printf(text, "%.9g %.9g %.9g", dt_layer_metrics_rms(m, layer, DT_TRACE_POINT_INPUT),
+                     dt_layer_metrics_rms(m, layer, DT_TRACE_POINT_MIDDLE),
+                     dt_layer_metrics_dead_units(m, layer));
+    for (int head = 0; head < m->model->config.num_heads; head++)
+        dt_buffer_printf(text, " %.9g", dt_layer_metrics_entropy(m, layer, head));
+    dt_buffer_add_char(text, '\n');
+}
+
+static int write_layers(const struct question *q, struct dt_layer_metrics *m, struct dt_error *err)
+{
+    const int layers = q->model->table.layers;
+    struct dt_comm *self;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    DT_TRY(dt_comm_open(&self, "self", NULL, err));
+    int rc = dt_layer_metrics_end(m, self, err);
+    dt_comm_close(self);
+    for (int layer = 0; layer < layers; layer++)
+        print_layer(m, layer, &text);
+    dt_buffer_printf(&text, "%.9g %.9g %.9g %.9g\n",
+                     dt_layer_metrics_rms(m, layers, DT_TRACE_POINT_INPUT),
+                     dt_layer_metrics_rms(m, layers, DT_TRACE_POINT_OUTPUT),
+                     dt_layer_metrics_logit_rms(m), dt_layer_metrics_logit_max(m));
+    rc = rc < 0 ? rc : write_answer(q, "layers", text.data, text.size, err);
+    dt_buffer_release(&text);
+    return rc;
+}
+
+/* All that can be measured, from now on. */
+static int begin_layers(const struct question *q, struct dt_layer_metrics *m, struct dt_error *err)
+{
+    unsigned wanted =
+        1U << DT_LAYER_METRIC_RMS | 1U << DT_LAYER_METRIC_DEAD_UNITS | 1U << DT_LAYER_METRIC_LOGITS;
+    if (q->model->config.attention_softcap == 0)
+        wanted |= 1U << DT_LAYER_METRIC_ENTROPY;
+    DT_TRY(
+        dt_layer_metrics_init(m, wanted, q->model, q->batch.count, q->batch.length, 1, NULL, err));
+    dt_layer_metrics_begin(m, 0);
+    return 0;
+}
+
 /* Without dropout, as the loss is compared. */
 static int backward(const struct question *q, float *gradients, struct dt_error *err)
 {
@@ -138,11 +184,17 @@ static int backward(const struct question *q, float *gradients, struct dt_error 
     DT_TRY(dt_workspace_new(
         &w, q->model, &(struct dt_workspace_shape){q->batch.count, q->batch.length, true}, err));
     struct dt_flat flat = {0};
+    struct dt_layer_metrics layers;
+    int rc = begin_layers(q, &layers, err);
     dt_flat_set(&flat, &q->model->table, DT_DTYPE_F32, gradients);
     double loss = dt_model_backward(q->model, w, &q->batch, &flat, &(struct dt_pass){.scale = 1});
     dt_flat_release(&flat);
+    q->model->trace = NULL;
+    rc = rc < 0 ? rc : write_layers(q, &layers, err);
+    dt_layer_metrics_release(&layers);
     dt_workspace_free(w);
     *c = kept;
+    DT_TRY(rc);
     int size = snprintf(text, sizeof text, "%.12g\n", loss);
     return write_answer(q, "loss", text, (size_t)size, err);
 }

@@ -15,11 +15,13 @@ import collections
 import contextlib
 import copy
 import json
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
+from typing import NamedTuple
 
 import numpy
 import torch
@@ -76,6 +78,112 @@ def run(model, inputs, targets):
     """The same in fp64."""
     with double_precision():
         return run_as_is(copy.deepcopy(model).double(), inputs, targets)
+
+
+# --- what layers do (train/layer-metrics.h) -------------------------------------------------------
+
+
+class Places(NamedTuple):
+    """Modules of a model of transformers, by name, {} for the number of a layer. Residual streams
+    are inputs of modules, units of the MLP an output."""
+    input: str = "layers.{}.input_layernorm"
+    middle: str = "layers.{}.post_attention_layernorm"
+    unit: str = "layers.{}.mlp.gate_proj"
+    final: str = "norm"
+    first: str = None  # in place of the input of layer 0, before a norm of embeddings
+    attention: str = None  # whose output added to the input is the middle, with a parallel residual
+
+
+def after_norms(layer, embeddings, middle, output, unit):
+    """Post-norm: a layer's stream before its norm is the input of the norm of the layer before."""
+    return Places(f"{layer}.{{}}.{output}", f"{layer}.{{}}.{middle}", f"{layer}.{{}}.{unit}", None, embeddings)
+
+
+BERT = after_norms("encoder.layer", "embeddings.LayerNorm", "attention.output.LayerNorm",
+                   "output.LayerNorm", "intermediate.dense")
+PLACES = {
+    "gpt2": Places("h.{}.ln_1", "h.{}.ln_2", "h.{}.mlp.c_fc", "ln_f"),
+    "phi3": Places(unit="layers.{}.mlp.gate_up_proj"),
+    "olmo2": Places(input="layers.{}", middle="layers.{}.mlp"),
+    "gemma2": Places(middle="layers.{}.pre_feedforward_layernorm"),
+    "gemma3_text": Places(middle="layers.{}.pre_feedforward_layernorm"),
+    "gpt_neox": Places(unit="layers.{}.mlp.dense_h_to_4h", final="final_layer_norm"),
+    "bert": BERT,
+    "roberta": BERT,
+    "distilbert": after_norms("transformer.layer", "embeddings.LayerNorm", "sa_layer_norm",
+                              "output_layer_norm", "ffn.lin1"),
+    "modernbert": Places("layers.{}.attn_norm", "layers.{}.mlp_norm", "layers.{}.mlp.Wi", "final_norm",
+                         "embeddings.norm"),
+}
+
+
+def places_of(config):
+    places = PLACES.get(config.model_type, Places())
+    if getattr(config, "use_parallel_residual", False):
+        attention = "attention" if config.model_type == "gpt_neox" else "self_attn"
+        return places._replace(attention="layers.{}." + attention, middle=None)
+    return places
+
+
+class Watched:
+    """The inputs and outputs of modules in the last forward of a model, by name."""
+
+    def __init__(self, model, names):
+        self.inputs, self.outputs = {}, {}
+        for name in names:
+            model.get_submodule(name).register_forward_hook(
+                lambda module, args, kwargs, out, name=name: self.note(name, args, kwargs, out),
+                with_kwargs=True)
+
+    def note(self, name, args, kwargs, output):
+        self.inputs[name] = args[0] if args else kwargs.get("hidden_states")
+        self.outputs[name] = output[0] if isinstance(output, tuple) else output
+
+
+def rms(x):
+    return x.double().pow(2).mean().sqrt().item()
+
+
+def entropies(weights):
+    """The mean of each head, of attention's weights (B, H, T, T)."""
+    return -torch.xlogy(weights, weights).sum(-1).mean((0, 2))
+
+
+def layer_values(model, inputs, targets):
+    """The numbers of answers.c's file layers, computed in fp64."""
+    with double_precision(), torch.no_grad():
+        return layer_values_of(copy.deepcopy(model).double(), inputs, targets)
+
+
+def layer_values_of(model, inputs, targets):
+    config, base = model.config, getattr(model, model.base_model_prefix, None) or model.model
+    places, count = places_of(config), config.num_hidden_layers
+    names = [n.format(i) for n in (places.input, places.middle, places.unit, places.attention) if n
+             for i in range(count)]
+    watched = Watched(base, names + [n for n in (places.first, places.final) if n])
+    answer = model(input_ids=inputs, output_attentions=True, return_dict=True)
+    post_norm = places.final is None  # the output's norm stands in the stream
+
+    def stream(i):
+        if i == 0 and places.first:
+            return watched.inputs[places.first]
+        if i == count and not post_norm:
+            return watched.inputs[places.final]
+        return watched.inputs[places.input.format(i - post_norm)]
+
+    for i in range(count):
+        units = watched.outputs[places.unit.format(i)]
+        if places.unit.endswith(("gate_up_proj", "Wi")):
+            units = units.chunk(2, -1)[0]
+        middle = (watched.inputs[places.middle.format(i)] if places.middle
+                  else stream(i) + watched.outputs[places.attention.format(i)])
+        dead = (units.flatten(0, -2) <= 0).all(0).double().mean().item()
+        capped = getattr(config, "attn_logit_softcapping", None)
+        heads = [math.nan] * config.num_attention_heads if capped else entropies(answer.attentions[i]).tolist()
+        yield from (rms(stream(i)), rms(middle), dead, *heads)
+    last = places.final or places.input.format(count - 1)
+    logits = answer.logits[targets != NO_TARGET] if answer.logits.dim() == 3 else answer.logits
+    yield from (rms(stream(count)), rms(watched.outputs[last]), rms(logits), logits.abs().max().item())
 
 
 def forward(model, inputs):
@@ -137,6 +245,8 @@ def print_golden(name, family, members):
     print(json.dumps(config.to_diff_dict() | {"model_type": config.model_type,
                                               "architectures": [type(model).__name__]}))
     print(f"logits {summary('logits', logits)}")
+    layers = list(layer_values(model, ids.view(rows, length), targets.view(rows, length)))
+    print("layers", len(layers), *(f"{x:.9g}" for x in layers))
     before = {n: p.detach().clone() for n, p in model.named_parameters()}
     step(model, gradients)
     for n, p in model.named_parameters():
@@ -199,6 +309,7 @@ class Case:
         yield from self.logit_differences(logits)
         with open(self.path("loss")) as f:
             yield "loss", abs(float(f.read()) / loss - 1), 1e-6
+        yield from self.layer_differences()
         yield from self.gradient_differences(gradients)
         yield from self.step_differences(gradients)
 
@@ -213,6 +324,14 @@ class Case:
         want = -torch.log_softmax(logits, -1)[..., asked].permute(2, 0, 1)
         got = self.numbers("losses", want.shape)
         yield "losses", (got - want).abs().max().item() / scale, 1e-5
+
+    def layer_differences(self):
+        want = list(layer_values(self.model, self.inputs, self.targets))
+        with open(self.path("layers")) as f:
+            got = [float(x) for x in f.read().split()]
+        yield "numbers of layers", float(len(got) != len(want)), 0
+        for i, (a, b) in enumerate(zip(got, want)):
+            yield f"number {i} of layers", 0 if math.isnan(a) and math.isnan(b) else abs(a - b) / max(1, abs(b)), 1e-5
 
     def gradient_differences(self, gradients):
         got = load_file(self.path("gradients/model.safetensors"))

@@ -150,7 +150,7 @@ branch() {
         --set training.max_steps=40)
     for damage in 'truncate -s -1 d/latest/model.safetensors' \
         'rm d/latest/trainer/manifest.json' 'rm -r d/step-00000040' \
-        'echo >>d/latest/trainer/state.json' 'rm d/latest/trainer/optimizer.safetensors'; do
+        'echo >>d/latest/trainer/state.json' "sed -i 's/\"seal\"/\"seam\"/' d/latest/trainer/manifest.json" 'rm d/latest/trainer/optimizer.safetensors'; do
         rm -rf d
         cp -r "$run" d
         eval "$damage"

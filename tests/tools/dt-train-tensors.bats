@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Norms of each tensor, and their heat maps.
+# Norms of each tensor, metrics of each layer, and their heat maps.
 load ../helper
 
 small=(-q -j 1 --set model.name=llama --set model.hidden_size=32 --set model.num_layers=3
@@ -61,13 +61,106 @@ for a, b in zip(one, two):
 EOF
 }
 
+layers=(--set training.layer_metrics=activation_rms,attention_entropy,dead_units,logits)
+
+# ranks N DIR OPTION...: a run of N ranks.
+ranks() {
+    local size=$1 dir=$2 pids=() rank
+    shift 2
+    for ((rank = 0; rank < size; rank++)); do
+        RANK=$rank WORLD_SIZE=$size LOCAL_RANK=$rank timeout 60 dt-train "${small[@]}" \
+            --set distributed.rendezvous="$T/meet-$dir" -o "$dir" "$@" "$data" >/dev/null &
+        pids+=($!)
+    done
+    for rank in "${pids[@]}"; do wait "$rank"; done
+}
+
+@test "metrics of layers leave the bits as they are, and are those of every parallel layout" {
+    dt-train "${small[@]}" "${layers[@]}" -o one "$data" | cmp - "$BATS_FILE_TMPDIR/hash"
+    ranks 2 dp "${layers[@]}" --set distributed.zero_stage=3
+    ranks 2 tp "${layers[@]}" --set distributed.tp=2
+    ranks 2 pp "${layers[@]}" --set distributed.pp=2
+    ranks 2 cp "${layers[@]}" --set distributed.cp=2 --set distributed.sequence_parts=4
+    dt-train "${small[@]}" "${layers[@]}" --set training.recompute=full -o full "$data"
+    python3 - one dp tp pp cp full <<'EOF'
+import json, math, sys
+def close(a, b):
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(close, a, b))
+    return math.isclose(a, b, rel_tol=2e-6, abs_tol=1e-12)
+def read(run):
+    layers = [json.loads(line) for line in open(run + '/tensors.jsonl')]
+    steps = [m for m in map(json.loads, open(run + '/metrics.jsonl')) if 'loss' in m]
+    return layers + [{n: m[n] for n in ('step', 'logit_rms', 'logit_max')} for m in steps]
+one = read(sys.argv[1])
+assert [(m['step'], m['layer']) for m in one if 'layer' in m] == [
+    (s, l) for s in (1, 4, 8, 12) for l in range(4)]
+assert all(len(m['head_entropies']) == 2 for m in one if m.get('layer', 3) < 3)
+assert math.isclose(one[0]['attention_entropy'], sum(one[0]['head_entropies']) / 2, rel_tol=1e-6)
+for run in sys.argv[2:]:
+    for a, b in zip(one, read(run), strict=True):
+        assert a.keys() == b.keys() and all(close(a[n], b[n]) for n in a), (run, a, b)
+EOF
+}
+
+@test "the gradient noise is that of the norms of single micro-batches, on one rank and on two" {
+    small+=(--set distributed.invariant=false --set training.max_steps=2
+        --set training.log_interval=1 --set training.warmup_steps=0 --set training.learning_rate=0)
+    noise=(--set training.layer_metrics=gradient_noise)
+    dt-train "${small[@]}" "${noise[@]}" -o one "$data"
+    ranks 2 two "${noise[@]}"
+    ranks 2 sharded "${noise[@]}" --set distributed.zero_stage=2
+    ranks 2 tp "${noise[@]}" --set distributed.tp=2
+    # Nothing is learned: its steps are the micro-batches of the first steps of the others.
+    dt-train "${small[@]}" --set training.gradient_accumulation_steps=1 -o single "$data"
+    python3 - <<'EOF'
+import json, math
+def steps(run):
+    return [m for m in map(json.loads, open(run + '/metrics.jsonl')) if 'loss' in m]
+first, second = (m['grad_norm'] ** 2 for m in steps('single'))
+both = (first + second) / 2
+for run, one in (('one', first), ('two', both), ('sharded', both), ('tp', first)):
+    step = steps(run)[0]
+    whole = step['grad_norm'] ** 2
+    assert math.isclose(step['gradient_signal'], 2 * whole - one, rel_tol=1e-5), (run, step)
+    assert math.isclose(step['gradient_noise'], (one - whole) * 2 * 64, rel_tol=1e-5), (run, step)
+EOF
+}
+
+@test "what cannot be measured of layers is refused by name" {
+    refused() { # METRIC TEXT OPTION...
+        run -1 dt-train "${small[@]}" --set training.layer_metrics="$1" "${@:3}" -o no "$data"
+        [[ $output == *"training.layer_metrics"*"$2"* ]] || { echo "$output" && return 1; }
+    }
+    refused entropy "'entropy' is not one of activation_rms,"
+    refused logits, "ends with a comma"
+    refused logits "not in minutes" --set training.log_interval='1 minutes'
+    refused gradient_noise gradient_accumulation_steps --set training.gradient_accumulation_steps=1
+    refused gradient_noise tie_word_embeddings --set model.tie_word_embeddings=true
+    refused gradient_noise "distributed.cp 1" --set distributed.cp=2 --set distributed.sequence_parts=4
+    refused logits,attention_entropy "attention_entropy needs model.attention_softcap 0" \
+        --set model.name=gemma2 --set model.num_layers=2 --set model.attention_softcap=50
+}
+
+@test "dt-plot inside draws metrics of layers" {
+    dt-train "${small[@]}" "${layers[@]}" -o run "$data"
+    [ "$(dt-plot inside run -v input_rms | grep -c '^layer [0123]  *|....|$')" -eq 4 ]
+    dt-plot inside run -v attention_entropy | grep -q '^mean entropy of attention, in nats: 0 . to .* linear;'
+    [ "$(dt-plot inside run -v head_entropies | grep -c '^layer [012] head [01]  *|')" -eq 6 ]
+    run -1 dt-plot inside run
+    [[ $output == *"has no update_ratio: name another --value, or train with training.tensor_metrics=true" ]]
+    command -v gnuplot >/dev/null || skip "no gnuplot"
+    dt-plot inside -o map.svg run -v dead_units
+    grep -q 'layer 2' map.svg
+}
+
 @test "dt-plot inside draws layers over steps" {
     dt-plot inside "$run" >map
     [ "$(grep -c '^layer [012]  *|....|$' map)" -eq 3 ]
     grep -q '^norm of the update / norm of the parameters: .* steps 1 to 12$' map
     dt-plot inside "$run" -v gradient_norm | grep -q '^L2 norm of the gradients: '
     run -1 dt-plot inside "$run" -v loss
-    [[ $output == *"'loss' is not measured of tensors: choose parameter_norm,"* ]]
+    [[ $output == *"'loss' is not measured of layers: choose update_ratio, parameter_norm,"* ]]
     mkdir none
     run -1 dt-plot inside none
     [[ $output == *"run 'none' has no tensors.jsonl: train with training.tensor_metrics=true" ]]
