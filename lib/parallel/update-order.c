@@ -99,12 +99,11 @@ const struct dt_pending_update *dt_update_order_next(const struct dt_update_orde
 }
 
 struct dt_ordered_update dt_update_order_apply(struct dt_update_order *o,
-                                       const struct dt_pending_update *p)
+                                               const struct dt_pending_update *p)
 {
     const struct dt_ordered_update u = {++o->version, p->batch, p->version};
     const size_t which = (size_t)(p - o->pending);
-    memmove(o->pending + which, o->pending + which + 1,
-            (--o->count - which) * sizeof *o->pending);
+    memmove(o->pending + which, o->pending + which + 1, (--o->count - which) * sizeof *o->pending);
     if (o->recorded) {
         o->recorded++;
         o->recorded_count--;

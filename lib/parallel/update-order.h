@@ -36,13 +36,14 @@ struct dt_pending_update {
 };
 
 struct dt_update_order {
-    long bound;   /* of the staleness */
-    long version; /* updates applied */
-    long begun;   /* batches up to this one have begun */
+    long bound;                        /* of the staleness */
+    long version;                      /* updates applied */
+    long begun;                        /* batches up to this one have begun */
     struct dt_pending_update *pending; /* in the order in which they began: versions ascend */
     size_t count, capacity;
     long arrivals;
-    const struct dt_ordered_update *recorded; /* to replay, from update version + 1 on; borrowed; or NULL */
+    const struct dt_ordered_update
+        *recorded; /* to replay, from update version + 1 on; borrowed; or NULL */
     size_t recorded_count;
 };
 
@@ -63,6 +64,6 @@ void dt_update_order_arrive(struct dt_update_order *order, int worker);
 const struct dt_pending_update *dt_update_order_next(const struct dt_update_order *order);
 /* It has been. Returns the update. */
 struct dt_ordered_update dt_update_order_apply(struct dt_update_order *order,
-                                       const struct dt_pending_update *pending);
+                                               const struct dt_pending_update *pending);
 
 #endif

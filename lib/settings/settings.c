@@ -497,8 +497,8 @@ static int check_async_needs(const struct dt_settings *s, const char *path, stru
     struct dt_settings plain;
     dt_config_defaults(dt_settings_schema, &plain);
     const struct need needs[] = {
-        {!async && s->distributed.staleness != plain.distributed.staleness,
-         "distributed.staleness", "of one's own", "distributed.sync async"},
+        {!async && s->distributed.staleness != plain.distributed.staleness, "distributed.staleness",
+         "of one's own", "distributed.sync async"},
         {!async && *s->distributed.replay, "distributed.replay", s->distributed.replay,
          "distributed.sync async"},
         {async && !ranks_alike, "distributed.sync", "async",
@@ -509,8 +509,8 @@ static int check_async_needs(const struct dt_settings *s, const char *path, stru
          "distributed.invariant false: a run is repeated with distributed.replay"},
         {async && s->distributed.check_interval > 0, "distributed.sync", "async",
          "distributed.check_interval 0"},
-        {async && strcmp(dt_dtype_names[s->training.precision], "fp16") == 0, "distributed.sync", "async",
-         "training.precision fp32 or bf16"},
+        {async && strcmp(dt_dtype_names[s->training.precision], "fp16") == 0, "distributed.sync",
+         "async", "training.precision fp32 or bf16"},
         {async && objective, "distributed.sync", "async", "training.objective auto"},
         {async && s->training.batch_ramp_tokens > 0, "distributed.sync", "async",
          "training.batch_ramp_tokens 0"},

@@ -50,7 +50,8 @@ static int open_record(struct dt_training *t, struct dt_error *err)
     if (*s->distributed.replay) {
         DT_TRY(dt_update_record_read(&a->record, s->distributed.replay, s->distributed.staleness,
                                      err));
-        DT_TRY(dt_update_record_check(&a->record, t->progress.step, s->training.max_steps, err));
+        DT_TRY(dt_update_record_check(&a->record, t->progress.step,
+                                      t->run ? s->training.max_steps : t->progress.step + 1, err));
         dt_update_order_follow(&a->order, a->record.updates, a->record.count);
     }
     if (t->run == NULL)
@@ -107,7 +108,8 @@ static void copy_gradients(struct dt_training *t, float *host, bool to_device)
     for (int b = 0; b < dp->sharding.count; b++) {
         const size_t n = (size_t)dt_range_count(dt_data_parallel_shard(dp, b));
         if (n > 0 && to_device)
-            t->device->ops->upload(t->device, dt_data_parallel_reduced(dp, b), host, n * sizeof *host);
+            t->device->ops->upload(t->device, dt_data_parallel_reduced(dp, b), host,
+                                   n * sizeof *host);
         else if (n > 0)
             t->device->ops->download(t->device, host, dt_data_parallel_reduced(dp, b),
                                      n * sizeof *host);
@@ -124,7 +126,8 @@ static int compute(struct dt_training *t, const struct dt_async_work *work,
     t->progress.samples = work->samples;
     dt_batch_order_begin(&t->order, &t->settings, &t->state.dp, work->samples);
     dt_step_trace_begin(&t->trace, (long)work->batch, work->samples);
-    int rc = dt_training_gradients(t, dt_batch_passes(&t->settings, work->samples), 1, &g->sums, err);
+    int rc =
+        dt_training_gradients(t, dt_batch_passes(&t->settings, work->samples), 1, &g->sums, err);
     t->progress = progress;
     DT_TRY(rc);
     DT_TRY(dt_data_parallel_wait(&t->state.dp, err));
@@ -158,8 +161,8 @@ static uint64_t samples_of_batch(const struct dt_training *t)
  * been applied. */
 static uint64_t samples_before(const struct dt_training *t, long batch)
 {
-    return t->progress.samples -
-           (uint64_t)t->progress.step * samples_of_batch(t) + (uint64_t)(batch - 1) * samples_of_batch(t);
+    return t->progress.samples - (uint64_t)t->progress.step * samples_of_batch(t) +
+           (uint64_t)(batch - 1) * samples_of_batch(t);
 }
 
 static bool is_due_after(const struct dt_training *t, long batch)
@@ -196,8 +199,7 @@ static int employ(struct dt_training *t, int w, struct dt_error *err)
     struct dt_async_gradient *g = take_spare(t);
     struct dt_pending_update *p = dt_update_order_begin(&a->order, w);
     p->gradient = g;
-    const struct dt_async_work work = {.batch = p->batch,
-                                       .samples = samples_before(t, p->batch)};
+    const struct dt_async_work work = {.batch = p->batch, .samples = samples_before(t, p->batch)};
     a->closed |= is_due_after(t, p->batch);
     if (dt_comm_size(t->comm) == 1) {
         DT_TRY(compute(t, &work, g, err));
@@ -261,6 +263,9 @@ int dt_async_take_gradient(struct dt_training *t, struct dt_token_sums *sums, st
     const struct dt_pending_update *next;
     while ((next = dt_update_order_next(&a->order)) == NULL) {
         DT_TRY(employ_all(t, err));
+        if (a->order.count == 0)
+            return dt_fail(err, DT_EINVALID, "distributed.replay: %s has no update %ld",
+                           t->settings.distributed.replay, t->progress.step + 1);
         if (dt_comm_size(t->comm) > 1)
             DT_TRY(await_one(t, err));
     }

@@ -114,8 +114,8 @@ struct dt_async {
     size_t spare_count, spare_capacity;
     float *parameters; /* of a version, for workers; of a worker: those received */
     long version;      /* -1: none */
-    bool closed;       /* no batch begins until all are applied: a validation or checkpoint is due, */
-    bool stops;        /* or a rank was asked to stop */
+    bool closed; /* no batch begins until all are applied: a validation or checkpoint is due, */
+    bool stops;  /* or a rank was asked to stop */
 };
 
 struct dt_training {

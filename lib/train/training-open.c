@@ -294,8 +294,8 @@ static int open_lines(struct dt_training *t, struct dt_metrics *lines, const cha
 static int open_trace(struct dt_training *t, const struct dt_trace_sink *sink, struct dt_error *err)
 {
     const struct dt_trace_sink file = {t, dt_training_log_hash};
-    DT_TRY(
-        dt_step_trace_init(&t->trace, &t->settings, &t->state, t->mesh.world, sink ? sink : &file, err));
+    DT_TRY(dt_step_trace_init(&t->trace, &t->settings, &t->state, t->mesh.world,
+                              sink ? sink : &file, err));
     if (t->settings.training.tensor_metrics)
         dt_tensor_norms_init(&t->norms, &t->trace.parameters);
     if (t->settings.training.tensor_metrics)

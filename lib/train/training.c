@@ -179,7 +179,8 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
     if (!(r->due & DT_DUE_LOG))
         return 0;
     struct dt_straggler straggler;
-    DT_TRY(dt_watchdog_find_straggler(t->mesh.world, t->busy_seconds, t->busy_batches, &straggler, err));
+    DT_TRY(dt_watchdog_find_straggler(t->mesh.world, t->busy_seconds, t->busy_batches, &straggler,
+                                      err));
     t->busy_seconds = 0;
     t->busy_batches = 0;
     r->slowest_rank = straggler.rank;

@@ -18,8 +18,8 @@ static const struct dt_ordered_update *last_of(const struct dt_update_record *r)
     return r->count > 0 ? &r->updates[r->count - 1] : NULL;
 }
 
-static int check(const struct reading *reading, const struct dt_ordered_update *u, const char *subject,
-                 struct dt_error *err)
+static int check(const struct reading *reading, const struct dt_ordered_update *u,
+                 const char *subject, struct dt_error *err)
 {
     const struct dt_ordered_update *last = last_of(reading->record);
     const long stale = u->step - 1 - u->version;

@@ -18,8 +18,9 @@ struct dt_update_record {
     size_t count, capacity, loss_capacity;
 };
 
-/* Reads a record. DT_EFORMAT or DT_EINVALID names the line: for an update that is missing or that no
- * run can have made, and one whose staleness exceeds the bound. *record is empty after a failure. */
+/* Reads a record. DT_EFORMAT or DT_EINVALID names the line: for an update that is missing or that
+ * no run can have made, and one whose staleness exceeds the bound. *record is empty after a
+ * failure. */
 int dt_update_record_read(struct dt_update_record *record, const char *path, long bound,
                           struct dt_error *err) DT_MUST_CHECK;
 void dt_update_record_release(struct dt_update_record *record);
@@ -31,7 +32,7 @@ int dt_update_record_compare(const struct dt_update_record *record, long step, d
                              struct dt_error *err) DT_MUST_CHECK;
 
 /* Appends a line. */
-int dt_update_record_write(struct dt_metrics *file, const struct dt_ordered_update *update, int rank,
-                           double loss, struct dt_error *err) DT_MUST_CHECK;
+int dt_update_record_write(struct dt_metrics *file, const struct dt_ordered_update *update,
+                           int rank, double loss, struct dt_error *err) DT_MUST_CHECK;
 
 #endif
