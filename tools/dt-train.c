@@ -338,8 +338,9 @@ static void print_plan(const struct dt_training *trainer)
 }
 
 /* The record of the run, which rank 0 writes into checkpoints. */
-static int begin_lineage(struct dt_lineage **lineage, const char *data, const char *stages,
-                         struct dt_device *dev, struct dt_error *err)
+static int begin_lineage(struct dt_lineage **lineage, const char *data,
+                         const struct dt_settings *settings, struct dt_device *dev,
+                         struct dt_error *err)
 {
     const char *set = getenv("DT_SET");
     *lineage = NULL;
@@ -364,7 +365,10 @@ static int begin_lineage(struct dt_lineage **lineage, const char *data, const ch
         DT_TRY(dt_lineage_add_path(l, opt.reference, err));
     if (opt.branch_from)
         DT_TRY(dt_lineage_add_path(l, opt.branch_from, err));
-    return data ? dt_dataset_add_inputs(data, l, err) : dt_dataset_add_stages(stages, l, err);
+    if (*settings->distributed.replay)
+        DT_TRY(dt_lineage_add_path(l, settings->distributed.replay, err));
+    return data ? dt_dataset_add_inputs(data, l, err)
+                : dt_dataset_add_stages(settings->data.stages, l, err);
 }
 
 static int train_with(struct dt_training_options *o, const struct dt_settings *settings,
@@ -424,8 +428,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .stop = stop_signal};
     DT_TRY(dt_comm_agree(world, open_tokenizer(&o, err), err));
     DT_TRY(print_places(err));
-    int rc =
-        dt_comm_agree(world, begin_lineage(&o.lineage, data, settings->data.stages, dev, err), err);
+    int rc = dt_comm_agree(world, begin_lineage(&o.lineage, data, settings, dev, err), err);
     rc = rc < 0 ? rc : train_with(&o, settings, dev, stopped, err);
     dt_lineage_free(o.lineage);
     return rc;

@@ -40,6 +40,8 @@ static void ignore_free_settings(struct dt_settings *s, const struct dt_settings
     s->distributed.timeout = now->distributed.timeout;
     s->distributed.join_timeout = now->distributed.join_timeout;
     memcpy(s->distributed.elastic, now->distributed.elastic, sizeof s->distributed.elastic);
+    s->distributed.staleness = now->distributed.staleness;
+    memcpy(s->distributed.replay, now->distributed.replay, sizeof s->distributed.replay);
     s->distributed.overlap = now->distributed.overlap; /* these do not change the bits: */
     s->distributed.zero_stage = now->distributed.zero_stage;
     s->distributed.shard_ranks = now->distributed.shard_ranks;

@@ -152,6 +152,11 @@ struct dt_message *dt_comm_receive(struct dt_comm *comm, int from, int channel, 
 int dt_comm_await(struct dt_comm *comm, struct dt_message *message,
                   struct dt_error *err) DT_MUST_CHECK;
 
+/* Waits until one of the messages has ended, for which dt_comm_await then returns at once; entries
+ * may be NULL. *which: its index. Not for linked devices. */
+int dt_comm_await_any(struct dt_comm *comm, struct dt_message *const *messages, int count,
+                      int *which, struct dt_error *err) DT_MUST_CHECK;
+
 /* An exchange of messages with one other rank; on links both are one operation, after all ops so
  * far. */
 struct dt_passing {

@@ -115,6 +115,36 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *e
     return rc;
 }
 
+static int find_over(struct dt_message *const *messages, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (messages[i] && messages[i]->over)
+            return i;
+    return -1;
+}
+
+int dt_comm_await_any(struct dt_comm *comm, struct dt_message *const *messages, int count,
+                      int *which, struct dt_error *err)
+{
+    struct dt_job *job = comm->job;
+    assert(!comm->is_on_device);
+    pthread_mutex_lock(&job->lock);
+    *which = find_over(messages, count);
+    if (*which < 0) {
+        dt_job_begin_wait(job);
+        while (*which < 0 && job->failed == 0) {
+            pthread_cond_wait(&job->finished_one, &job->lock);
+            *which = find_over(messages, count);
+        }
+        dt_job_end_wait(job);
+    }
+    int rc = job->failed;
+    if (rc < 0)
+        *err = job->error;
+    pthread_mutex_unlock(&job->lock);
+    return rc;
+}
+
 /* --- exchanges with one rank ------------------------------------------------------------------ */
 
 static int run_swap(const struct dt_operation *op, struct dt_error *err)

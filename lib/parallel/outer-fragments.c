@@ -33,7 +33,7 @@ void dt_outer_fragments_release(struct dt_outer_fragments *f)
     free(f->own);
     free(f->received);
     free(f->means);
-    free(f->messages);
+    dt_bulk_release(&f->messages);
     *f = (struct dt_outer_fragments){.pending = -1};
 }
 
@@ -93,30 +93,6 @@ static void copy(const struct dt_outer_fragments *f, float *array, float *host, 
 /* --- messages ----------------------------------------------------------------------------------
  */
 
-static void post(struct dt_outer_fragments *f, int other, bool sends, unsigned char *data,
-                 size_t bytes)
-{
-    for (size_t at = 0; at < bytes; at += DT_TRANSFER_MOST) {
-        const size_t n = bytes - at < DT_TRANSFER_MOST ? bytes - at : DT_TRANSFER_MOST;
-        DT_GROW(f->messages, f->message_count, f->message_capacity);
-        f->messages[f->message_count++] =
-            sends ? dt_comm_send(group_of(f), other, CHANNEL, data + at, n)
-                  : dt_comm_receive(group_of(f), other, CHANNEL, data + at, n);
-    }
-}
-
-static int await_all(struct dt_outer_fragments *f, struct dt_error *err)
-{
-    int rc = 0;
-    for (size_t i = 0; i < f->message_count; i++) {
-        struct dt_error later;
-        int next = dt_comm_await(group_of(f), f->messages[i], rc < 0 ? &later : err);
-        rc = rc < 0 ? rc : next;
-    }
-    f->message_count = 0;
-    return rc;
-}
-
 static unsigned char *slot_of(const struct dt_outer_fragments *f, int rank)
 {
     const struct dt_range own = piece_of(f, dt_comm_rank(group_of(f)));
@@ -152,9 +128,9 @@ static void begin(struct dt_outer_fragments *f, int fragment, long step)
         const struct dt_range piece = piece_of(f, r);
         if (r == own)
             continue;
-        post(f, r, false, slot_of(f, r), mine);
-        post(f, r, true, f->own + (size_t)piece.first * bytes,
-             (size_t)dt_range_count(piece) * bytes);
+        dt_bulk_receive(&f->messages, group_of(f), r, CHANNEL, slot_of(f, r), mine);
+        dt_bulk_send(&f->messages, group_of(f), r, CHANNEL, f->own + (size_t)piece.first * bytes,
+                     (size_t)dt_range_count(piece) * bytes);
     }
 }
 
@@ -164,7 +140,7 @@ static int gather(struct dt_outer_fragments *f, struct dt_error *err)
     const size_t bytes = dt_chunk_codes_bytes(f->type);
     const int own = dt_comm_rank(group_of(f)), size = dt_comm_size(group_of(f));
     const struct dt_range mine = piece_of(f, own);
-    DT_TRY(await_all(f, err));
+    DT_TRY(dt_bulk_await(&f->messages, group_of(f), err));
     memcpy(slot_of(f, own), f->own + (size_t)mine.first * bytes,
            (size_t)dt_range_count(mine) * bytes);
     for (int64_t c = mine.first; c < mine.end; c++) {
@@ -178,10 +154,11 @@ static int gather(struct dt_outer_fragments *f, struct dt_error *err)
         const struct dt_range piece = piece_of(f, r);
         if (r == own)
             continue;
-        post(f, r, false, f->means + (size_t)piece.first * bytes,
-             (size_t)dt_range_count(piece) * bytes);
-        post(f, r, true, f->means + (size_t)mine.first * bytes,
-             (size_t)dt_range_count(mine) * bytes);
+        dt_bulk_receive(&f->messages, group_of(f), r, CHANNEL,
+                        f->means + (size_t)piece.first * bytes,
+                        (size_t)dt_range_count(piece) * bytes);
+        dt_bulk_send(&f->messages, group_of(f), r, CHANNEL, f->means + (size_t)mine.first * bytes,
+                     (size_t)dt_range_count(mine) * bytes);
     }
     f->gathers = true;
     return 0;
@@ -191,7 +168,7 @@ static int gather(struct dt_outer_fragments *f, struct dt_error *err)
 static int apply(struct dt_outer_fragments *f, float mixing, struct dt_error *err)
 {
     const size_t bytes = dt_chunk_codes_bytes(f->type);
-    DT_TRY(await_all(f, err));
+    DT_TRY(dt_bulk_await(&f->messages, group_of(f), err));
     memset(f->values, 0, (size_t)f->elements * sizeof *f->values);
     for (int64_t c = 0; c < f->chunks; c++)
         dt_chunk_codes_add(f->type, f->means + (size_t)c * bytes, count_in(f, c), 1,

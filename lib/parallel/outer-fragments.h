@@ -20,6 +20,7 @@
 #ifndef DT_PARALLEL_OUTER_FRAGMENTS_H
 #define DT_PARALLEL_OUTER_FRAGMENTS_H
 
+#include "comm/bulk.h"
 #include "parallel/chunk-codes.h"
 #include "parallel/train-state.h"
 
@@ -36,8 +37,7 @@ struct dt_outer_fragments {
     float *values;                         /* host: elements of the largest fragment */
     float *start, *velocity;               /* host, the same */
     unsigned char *own, *received, *means; /* codes of all its chunks; pieces of all ranks */
-    struct dt_message **messages;
-    size_t message_count, message_capacity;
+    struct dt_bulk messages;
 };
 
 /* Allocates nothing. */

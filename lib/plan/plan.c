@@ -197,6 +197,10 @@ int dt_plan_request_read(struct dt_plan_request *r, struct dt_settings *settings
                                   .set = source->set,
                                   .set_count = source->set_count};
     DT_TRY(dt_settings_read(settings, NULL, source->config, source->set, source->set_count, err));
+    if (settings->distributed.sync == DT_SYNC_ASYNC)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: distributed.sync async is not planned: its ranks do not work in step",
+                       name);
     if (settings->model.vocab_size == 0)
         return dt_fail(err, DT_EINVALID,
                        "%s: model.vocab_size is needed, because no data set gives it", name);

@@ -20,7 +20,7 @@ const char *const dt_lr_schedule_names[] = {"constant", "linear",       "cosine"
 const char *const dt_comm_backend_names[] = {"auto", "self", "mpi", "nccl", NULL};
 const char *const dt_pipeline_schedule_names[] = {"1f1b", "afab", "interleaved", "model_parallel",
                                                   NULL};
-const char *const dt_sync_names[] = {"allreduce", "parameter_server", "local_sgd",
+const char *const dt_sync_names[] = {"allreduce", "parameter_server", "async", "local_sgd",
                                      "diloco",    "streaming_diloco", NULL};
 const char *const dt_outer_precision_names[] = {"fp32", "int8", "int4", NULL};
 const char *const dt_compress_names[] = {"none", "bf16", "topk", "powersgd", NULL};

@@ -97,6 +97,7 @@ extern const char *const dt_pipeline_schedule_names[];
 enum dt_sync {
     DT_SYNC_ALL_REDUCE,
     DT_SYNC_PARAMETER_SERVER, /* the first data-parallel rank updates for all */
+    DT_SYNC_ASYNC,            /* and applies gradients in the order of their arrival */
     DT_SYNC_LOCAL_SGD,
     DT_SYNC_DILOCO,
     DT_SYNC_STREAMING_DILOCO

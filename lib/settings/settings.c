@@ -151,6 +151,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"distributed.shard_ranks", DT_SETTING_INT, AT(distributed.shard_ranks), "0", 0, 1 << 20},
     {"distributed.sync", DT_SETTING_CHOICE, AT(distributed.sync), "allreduce",
      .choices = dt_sync_names},
+    {"distributed.staleness", DT_SETTING_INT, AT(distributed.staleness), "16", 0, 4096},
+    {"distributed.replay", DT_SETTING_STRING, AT(distributed.replay), ""},
     {"distributed.local_steps", DT_SETTING_INT, AT(distributed.local_steps), "8", 1, 1000000},
     {"distributed.outer_learning_rate", DT_SETTING_REAL, AT(distributed.outer_learning_rate), "0.7",
      0, 10},
@@ -483,6 +485,48 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
     return CHECK_NEEDS(needs, path, err);
 }
 
+static bool is_in_minutes(const struct dt_config_amount *interval)
+{
+    return interval->count > 0 && interval->unit == DT_INTERVAL_UNIT_MINUTES;
+}
+
+/* Of asynchronous updates. */
+static int check_async_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const bool async = s->distributed.sync == DT_SYNC_ASYNC, ranks_alike = has_whole_layers(s);
+    const bool objective = s->training.objective != DT_TRAINING_OBJECTIVE_AUTO;
+    struct dt_settings plain;
+    dt_config_defaults(dt_settings_schema, &plain);
+    const struct need needs[] = {
+        {!async && s->distributed.staleness != plain.distributed.staleness, "distributed.staleness",
+         "of one's own", "distributed.sync async"},
+        {!async && *s->distributed.replay, "distributed.replay", s->distributed.replay,
+         "distributed.sync async"},
+        {async && !ranks_alike, "distributed.sync", "async",
+         "distributed.pp, distributed.tp and distributed.cp 1"},
+        {async && s->distributed.zero_stage > 0, "distributed.sync", "async",
+         "distributed.zero_stage 0"},
+        {async && s->distributed.invariant, "distributed.sync", "async",
+         "distributed.invariant false: a run is repeated with distributed.replay"},
+        {async && s->distributed.check_interval > 0, "distributed.sync", "async",
+         "distributed.check_interval 0"},
+        {async && strcmp(dt_dtype_names[s->training.precision], "fp16") == 0, "distributed.sync",
+         "async", "training.precision fp32 or bf16"},
+        {async && objective, "distributed.sync", "async", "training.objective auto"},
+        {async && s->training.batch_ramp_tokens > 0, "distributed.sync", "async",
+         "training.batch_ramp_tokens 0"},
+        {async && is_in_minutes(&s->training.eval_interval), "distributed.sync", "async",
+         "a training.eval_interval that is not in minutes"},
+        {async && is_in_minutes(&s->training.save_interval), "distributed.sync", "async",
+         "a training.save_interval that is not in minutes"},
+        {async && *s->training.trace_steps, "distributed.sync", "async",
+         "training.trace_steps empty"},
+        {async && *s->training.timeline_steps, "distributed.sync", "async",
+         "training.timeline_steps empty"},
+    };
+    return CHECK_NEEDS(needs, path, err);
+}
+
 static int check_elastic_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     const char *const elastic = s->distributed.elastic;
@@ -703,6 +747,7 @@ static int check_layer_metrics(const struct dt_settings *s, const char *path, st
 static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     DT_TRY(check_parallel_needs(s, path, err));
+    DT_TRY(check_async_needs(s, path, err));
     DT_TRY(check_elastic_needs(s, path, err));
     DT_TRY(check_lora_needs(s, path, err));
     DT_TRY(check_layer_metrics(s, path, err));

@@ -79,7 +79,9 @@ struct dt_settings {
         char elastic[DT_SETTING_STRING_SIZE]; /* "MIN:MAX" ranks that come and go; or "" */
         long join_timeout; /* seconds that an elastic run waits for the least number of ranks */
         int sync;          /* enum dt_sync */
-        long local_steps;  /* between synchronizations of local SGD and DiLoCo */
+        long staleness;    /* of updates with async, at most */
+        char replay[DT_SETTING_STRING_SIZE]; /* updates.jsonl of a run that is repeated; or "" */
+        long local_steps;                    /* between synchronizations of local SGD and DiLoCo */
         double outer_learning_rate, outer_momentum; /* of diloco */
         long fragments, outer_delay;                /* of streaming_diloco; steps */
         int outer_precision;                        /* enum dt_outer_precision */

@@ -83,18 +83,17 @@ int dt_elastic_open_world(struct dt_training *t, struct dt_error *err)
 
 /* --- the state -------------------------------------------------------------------------------- */
 
-/* Values of at most DT_TRANSFER_MOST bytes at a time. */
 static int transfer(struct dt_training *t, int other, bool sends, struct dt_error *err)
 {
-    const size_t all = (size_t)t->copy.count * sizeof(float);
-    char *values = (char *)t->copy.values;
-    for (size_t at = 0; at < all; at += DT_TRANSFER_MOST) {
-        size_t bytes = all - at < DT_TRANSFER_MOST ? all - at : DT_TRANSFER_MOST;
-        struct dt_message *m = sends ? dt_comm_send(t->comm, other, 0, values + at, bytes)
-                                     : dt_comm_receive(t->comm, other, 0, values + at, bytes);
-        DT_TRY(dt_comm_await(t->comm, m, err));
-    }
-    return 0;
+    const size_t bytes = (size_t)t->copy.count * sizeof *t->copy.values;
+    struct dt_bulk bulk = {0};
+    if (sends)
+        dt_bulk_send(&bulk, t->comm, other, 0, t->copy.values, bytes);
+    else
+        dt_bulk_receive(&bulk, t->comm, other, 0, t->copy.values, bytes);
+    int rc = dt_bulk_await(&bulk, t->comm, err);
+    dt_bulk_release(&bulk);
+    return rc;
 }
 
 static bool has_whole(const struct standing *s, long step)

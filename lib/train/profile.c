@@ -25,6 +25,7 @@ int dt_training_compare_profiles(const struct dt_training *t,
     strcpy(theirs.settings.data.dataset, t->settings.data.dataset);
     strcpy(theirs.settings.data.stages, t->settings.data.stages);
     strcpy(theirs.settings.data.validation, t->settings.data.validation);
+    strcpy(theirs.settings.distributed.replay, t->settings.distributed.replay);
     strcpy(theirs.settings.checkpoint.dir, t->settings.checkpoint.dir);
     strcpy(theirs.settings.checkpoint.resume_from, t->settings.checkpoint.resume_from);
     if (theirs.plan_only != own.plan_only)

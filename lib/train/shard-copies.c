@@ -35,7 +35,7 @@ static void release_values(struct dt_shard_copies *c)
     }
     free(c->own_shard.runs);
     free(c->other_shard.runs);
-    free(c->messages);
+    dt_bulk_release(&c->messages);
 }
 
 void dt_shard_copies_release(struct dt_shard_copies *c)
@@ -68,25 +68,6 @@ static int pass_runs(struct dt_training *t, struct dt_error *err)
                 (size_t)other->run_count * sizeof *other->runs, err);
 }
 
-static size_t pieces_of(int64_t count)
-{
-    return ((size_t)count * sizeof(float) + DT_TRANSFER_MOST - 1) / DT_TRANSFER_MOST;
-}
-
-/* Starts to send values, or to receive them, in messages of at most DT_TRANSFER_MOST bytes. */
-static void post(struct dt_training *t, bool sends, float *values, int64_t count)
-{
-    struct dt_shard_copies *c = &t->copies;
-    const size_t all = (size_t)count * sizeof *values;
-    char *data = (char *)values;
-    for (size_t at = 0; at < all; at += DT_TRANSFER_MOST) {
-        size_t bytes = all - at < DT_TRANSFER_MOST ? all - at : DT_TRANSFER_MOST;
-        c->messages[c->message_count++] =
-            sends ? dt_comm_send(t->comm, next_of(c), CHANNEL, data + at, bytes)
-                  : dt_comm_receive(t->comm, before(c), CHANNEL, data + at, bytes);
-    }
-}
-
 void dt_shard_copies_begin(struct dt_training *t)
 {
     struct dt_shard_copies *c = &t->copies;
@@ -99,19 +80,20 @@ void dt_shard_copies_begin(struct dt_training *t)
     own->report = t->report;
     dt_state_shard_take(own->values, &t->state);
     other->step = -1;
-    post(t, false, other->values, c->other_shard.count);
-    post(t, true, own->values, c->own_shard.count);
+    dt_bulk_receive(&c->messages, t->comm, before(c), CHANNEL, other->values,
+                    (size_t)c->other_shard.count * sizeof *other->values);
+    dt_bulk_send(&c->messages, t->comm, next_of(c), CHANNEL, own->values,
+                 (size_t)c->own_shard.count * sizeof *own->values);
     c->pending = step;
 }
 
 int dt_shard_copies_wait(struct dt_training *t, struct dt_error *err)
 {
     struct dt_shard_copies *c = &t->copies;
-    for (size_t i = 0; i < c->message_count; i++)
-        DT_TRY(dt_comm_await(t->comm, c->messages[i], err));
-    if (c->message_count > 0)
+    const bool some = c->messages.count > 0;
+    DT_TRY(dt_bulk_await(&c->messages, t->comm, err));
+    if (some)
         c->other[c->pending % 2].step = c->pending;
-    c->message_count = 0;
     return 0;
 }
 
@@ -130,8 +112,6 @@ int dt_shard_copies_open(struct dt_training *t, struct dt_error *err)
         c->own[i].values = dt_alloc((size_t)c->own_shard.count + 1, sizeof(float));
         c->other[i].values = dt_alloc((size_t)c->other_shard.count + 1, sizeof(float));
     }
-    c->messages = dt_alloc(pieces_of(c->own_shard.count) + pieces_of(c->other_shard.count) + 1,
-                           sizeof(struct dt_message *));
     c->generation = dt_membership_seat(t->members)->generation;
     dt_shard_copies_begin(t);
     DT_TRY(dt_shard_copies_wait(t, err));

@@ -7,10 +7,12 @@
 
 #include "checkpoint/checkpoint-writer.h"
 #include "checkpoint/state-copy.h"
+#include "comm/bulk.h"
 #include "formats/labels.h"
 #include "model/forward-backward.h"
 #include "parallel/local-sgd.h"
 #include "parallel/pipeline-executor.h"
+#include "parallel/update-order.h"
 #include "parallel/watchdog.h"
 #include "prefer/pairs.h"
 #include "settings/interval.h"
@@ -23,6 +25,7 @@
 #include "train/step-trace.h"
 #include "train/tensor-norms.h"
 #include "train/training.h"
+#include "train/update-record.h"
 
 /* The micro-batches that this rank's loader reads, step by step. */
 struct dt_batch_order {
@@ -63,8 +66,7 @@ struct dt_shard_copies {
     int rank, size;
     struct dt_state_shard own_shard, other_shard;
     struct dt_shard_copy own[2], other[2]; /* of even and odd steps */
-    struct dt_message **messages;          /* in flight */
-    size_t message_count;
+    struct dt_bulk messages;
     long pending; /* step of these */
 };
 
@@ -74,6 +76,47 @@ struct dt_shard_standing {
     int rank, size;
     long own[2], other[2]; /* steps */
     bool updated[2];       /* own is the result of an update, not from disk */
+};
+
+/* async.c: what a worker receives: a batch, and the parameters with which it computes the
+ * gradient, or DT_ASYNC_END. */
+struct dt_async_work {
+    int64_t batch;
+    uint64_t samples; /* consumed by the batches before */
+    int64_t stop;     /* with the end: because a rank was asked to stop */
+};
+
+/* What it sends: the gradients of all buckets, and the sums of the batch. */
+struct dt_async_gradient {
+    struct dt_token_sums sums;
+    struct dt_sum_hash batch;
+    int64_t stop; /* this rank was asked to stop */
+    float values[];
+};
+
+/* A worker as its server sees it. */
+struct dt_async_worker {
+    bool computes;
+    struct dt_async_work work;
+    struct dt_bulk sent, received;
+};
+
+/* Asynchronous updates (distributed.sync=async). Rank 0 is the server, and its own worker if it is
+ * alone. */
+struct dt_async {
+    bool active, serves, ended;
+    struct dt_update_order order;
+    struct dt_update_record record;  /* distributed.replay */
+    struct dt_metrics file;          /* RUN/updates.jsonl */
+    struct dt_async_worker *workers; /* rank 1 is the first */
+    struct dt_message **arriving;    /* of each worker, or NULL */
+    int worker_count;
+    struct dt_async_gradient **spares; /* buffers that no batch uses */
+    size_t spare_count, spare_capacity;
+    float *parameters; /* of a version, for workers; of a worker: those received */
+    long version;      /* -1: none */
+    bool closed; /* no batch begins until all are applied: a validation or checkpoint is due, */
+    bool stops;  /* or a rank was asked to stop */
 };
 
 struct dt_training {
@@ -105,6 +148,7 @@ struct dt_training {
     struct dt_model *model;
     struct dt_train_state state;
     struct dt_local_sgd local;
+    struct dt_async async;
     struct dt_pipeline_executor executor;
     struct dt_snapshot snapshot;
     struct dt_memory_plan memory;
@@ -200,6 +244,25 @@ long dt_shard_copies_newest(const struct dt_shard_standing *all, int size, long 
 int dt_shard_copies_gather(struct dt_training *training, const struct dt_shard_standing *all,
                            long step, struct dt_error *err) DT_MUST_CHECK;
 
+/* async.c: lays out nothing before the model; the mesh is then of this rank alone. */
+void dt_async_plan(struct dt_training *training);
+/* Reads the order to replay, and opens the record of this run's. */
+int dt_async_open(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+void dt_async_close(struct dt_training *training);
+/* The server: puts the gradients that are to be applied next into training->state. */
+int dt_async_take_gradient(struct dt_training *training, struct dt_token_sums *sums,
+                           struct dt_error *err) DT_MUST_CHECK;
+/* Whether no worker computes: the state is that of the first batches, each applied. */
+bool dt_async_is_even(const struct dt_training *training);
+/* DT_EINVALID if a validation or checkpoint is due, and the order that is replayed has no pause. */
+int dt_async_check_due(const struct dt_training *training, const struct dt_step_report *report,
+                       struct dt_error *err) DT_MUST_CHECK;
+/* The server: no more updates. */
+int dt_async_end(struct dt_training *training, bool stop, struct dt_error *err) DT_MUST_CHECK;
+/* A worker: computes gradients until the server ends. Returns as dt_training_step. */
+int dt_async_work(struct dt_training *training, struct dt_step_report *report,
+                  struct dt_error *err) DT_MUST_CHECK;
+
 /* elastic.c: ranks that come and go. */
 int dt_elastic_open(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 void dt_elastic_close(struct dt_training *training);
@@ -236,6 +299,12 @@ static inline uint32_t dt_training_row(const struct dt_training *t)
  * skipped. */
 int dt_training_update(struct dt_training *training, struct dt_step_report *report,
                        struct dt_error *err) DT_MUST_CHECK;
+
+/* Forward and backward of this rank's micro-batches of a step. *sums: over those of all ranks of
+ * the mesh. The gradients are of the mean loss times loss_scale, but for positions without
+ * targets. */
+int dt_training_gradients(struct dt_training *training, long batches, double loss_scale,
+                          struct dt_token_sums *sums, struct dt_error *err) DT_MUST_CHECK;
 
 /* Which intervals end with the step from before to after, bits of enum dt_due; of those
  * in minutes, or of the others. */

@@ -202,7 +202,7 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
         dt_buffer_printf(line, ",\"skipped\":%ld", r->skipped);
     if (dt_comm_size(t->comm) > 1)
         dt_buffer_printf(line, ",\"bytes_sent\":%" PRIu64, dt_comm_bytes_sent(t->comm));
-    if (r->slowest_factor > 0 && dt_comm_size(t->comm) > 1) {
+    if (r->slowest_factor > 0 && dt_comm_size(t->mesh.world) > 1) {
         dt_buffer_printf(line, ",\"slowest_rank\":%d", r->slowest_rank);
         dt_json_add_real(line, "slowest_factor", r->slowest_factor, 9);
     }

@@ -204,7 +204,11 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
 /* Plans all memory; allocates none. */
 static int lay_out(struct dt_training *t, struct dt_error *err)
 {
-    DT_TRY(dt_mesh_open(&t->mesh, t->comm, &t->settings, err));
+    const int own = dt_comm_rank(t->comm);
+    dt_async_plan(t);
+    DT_TRY(dt_mesh_open(&t->mesh,
+                        t->async.active ? dt_comm_group(t->comm, "this rank", &own, 1) : t->comm,
+                        &t->settings, err));
     t->model = dt_model_plan(t->device, &t->settings.model,
                              (enum dt_dtype)t->settings.training.precision, &t->mesh.part);
     DT_TRY(dt_pipeline_executor_plan(&t->executor, t->model, &t->mesh, &t->settings, err));
@@ -301,8 +305,8 @@ static int open_layers(struct dt_training *t, struct dt_error *err)
 static int open_trace(struct dt_training *t, const struct dt_trace_sink *sink, struct dt_error *err)
 {
     const struct dt_trace_sink file = {t, dt_training_log_hash};
-    DT_TRY(
-        dt_step_trace_init(&t->trace, &t->settings, &t->state, t->comm, sink ? sink : &file, err));
+    DT_TRY(dt_step_trace_init(&t->trace, &t->settings, &t->state, t->mesh.world,
+                              sink ? sink : &file, err));
     if (t->settings.training.tensor_metrics)
         dt_tensor_norms_init(&t->norms, &t->trace.parameters);
     DT_TRY(open_layers(t, err));
@@ -323,7 +327,7 @@ static int open_streams(struct dt_training *t, const char *resume, struct dt_err
         .first = t->progress.samples - data_start,
         .next_position = dt_batch_order_next,
         .context = &t->order,
-        .workers = (int)t->settings.data.num_workers,
+        .workers = t->async.active ? 0 : (int)t->settings.data.num_workers,
         .scope = t->scope,
     };
     return dt_loader_open(&t->loader, t->train, &loader, err);
@@ -439,6 +443,7 @@ static int begin(struct dt_training *t, const struct dt_training_options *o, str
     t->trace.batch = t->report.batch_hash;
     t->trace.is_summed = t->unfinished;
     DT_TRY(dt_shard_copies_open(t, err));
+    DT_TRY(dt_comm_agree(t->comm, dt_async_open(t, err), err));
     return open_streams(t, o->resume, err);
 }
 
@@ -474,6 +479,7 @@ void dt_training_disassemble(struct dt_training *t)
     dt_layer_metrics_release(&t->layers);
     dt_step_trace_release(&t->trace);
     dt_local_sgd_release(&t->local);
+    dt_async_close(t);
     dt_train_state_release(&t->state);
     dt_model_free(t->model);
     dt_metrics_close(&t->metrics);

@@ -286,7 +286,7 @@ int dt_training_go_on(struct dt_training *t, struct dt_error *err)
     int rc = t->leads && t->run ? take_over_run(t, &saved, err) : 0;
     DT_TRY(dt_comm_agree(t->comm, rc, err));
     DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, &saved, sizeof saved, 0), err));
-    t->writer = dt_checkpoint_writer_new(t->run, t->comm, &t->snapshot, &t->identity, saved);
+    t->writer = dt_checkpoint_writer_new(t->run, t->mesh.world, &t->snapshot, &t->identity, saved);
     return 0;
 }
 
@@ -400,7 +400,7 @@ int dt_training_start(struct dt_training *t, struct dt_error *err)
         dt_lineage_set(o->lineage, "branch", json_object_get(t->branch));
     int rc = *checkpoint ? resume_from(t, checkpoint, err) : begin_new(t, err);
     t->identity.records = o->lineage ? dt_lineage_records(o->lineage) : NULL;
-    t->writer = dt_checkpoint_writer_new(t->run, t->comm, &t->snapshot, &t->identity,
+    t->writer = dt_checkpoint_writer_new(t->run, t->mesh.world, &t->snapshot, &t->identity,
                                          *checkpoint ? t->progress.step : -1);
     dt_local_sgd_begin(&t->local);
     bool residuals = dt_snapshot_has(&t->state, DT_SNAPSHOT_ERROR_FEEDBACK);

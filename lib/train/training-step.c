@@ -147,6 +147,15 @@ static int run_batches(struct dt_training *t, double scale, struct dt_token_sums
     return 0;
 }
 
+int dt_training_gradients(struct dt_training *t, long batches, double loss_scale,
+                          struct dt_token_sums *sums, struct dt_error *err)
+{
+    double positions = (double)(batches * t->settings.training.batch_size) *
+                       (double)dt_settings_sample_tokens(&t->settings);
+    dt_data_parallel_begin_step(&t->state.dp, batches);
+    return run_batches(t, loss_scale / positions, sums, err);
+}
+
 unsigned dt_training_due(const struct dt_training *t, bool minutes,
                          const struct dt_interval_position *before,
                          const struct dt_interval_position *after)
@@ -240,8 +249,10 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
     long samples = batches * t->settings.training.batch_size;
     double positions = (double)samples * (double)dt_settings_sample_tokens(&t->settings);
     struct dt_token_sums sums;
-    dt_data_parallel_begin_step(&t->state.dp, batches);
-    DT_TRY(run_batches(t, r->loss_scale / positions, &sums, err));
+    if (t->async.active)
+        DT_TRY(dt_async_take_gradient(t, &sums, err));
+    else
+        DT_TRY(dt_training_gradients(t, batches, r->loss_scale, &sums, err));
     double since = dt_time_spans_begin();
     DT_TRY(dt_shard_copies_wait(t, err)); /* before any rank updates */
     DT_TRY(exchange_flags(t, r, err));
@@ -249,6 +260,8 @@ static int accumulate(struct dt_training *t, long batches, struct dt_step_report
     since = dt_time_spans_begin();
     if (!dt_local_sgd_due(&t->local, t->progress.step + 1, t->settings.training.max_steps))
         r->stop = false; /* not before ranks have synchronized */
+    if (t->async.active)
+        r->stop = (r->stop || t->async.stops) && dt_async_is_even(t);
     double targets = (double)sums.counts[0];
     r->loss = without_sign(targets > 0 ? dt_exact_sum_round(&sums.loss) / targets : 0);
     if (dt_training_has_pairs(t))
@@ -295,7 +308,7 @@ static int apply(struct dt_training *t, const struct dt_step_report *r, double g
     DT_TRY(t->device->ops->synchronize(t->device, err));
     dt_time_spans_end(DT_TIME_LANE_PHASE, "update", -1, since);
     if (measures)
-        DT_TRY(dt_tensor_norms_after(&t->norms, t->comm, err));
+        DT_TRY(dt_tensor_norms_after(&t->norms, t->mesh.world, err));
     t->has_norms = measures;
     t->progress.skipped_in_row = 0;
     if (t->settings.training.precision == DT_DTYPE_F16)
@@ -330,6 +343,8 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
     begin_layers(t, due);
     DT_TRY(accumulate(t, batches, r, &factor, err));
     r->due |= due;
+    if (t->async.active)
+        DT_TRY(dt_async_check_due(t, r, err));
     if (t->members)
         DT_TRY(dt_step_trace_sum_batch(&t->trace, err));
     DT_TRY(dt_step_trace_passes(&t->trace, err));

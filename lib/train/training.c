@@ -82,7 +82,7 @@ int dt_training_hash(struct dt_training *t, uint64_t *hash, struct dt_error *err
 int dt_training_parameter_hash(struct dt_training *t, struct dt_sum_hash *hash,
                                struct dt_error *err)
 {
-    return dt_state_hash_total(&t->trace.parameters, t->comm, hash, err);
+    return dt_state_hash_total(&t->trace.parameters, t->mesh.world, hash, err);
 }
 
 static int compare_part(struct dt_training *t, const char *checkpoint, enum dt_snapshot_part part,
@@ -91,8 +91,8 @@ static int compare_part(struct dt_training *t, const char *checkpoint, enum dt_s
     struct dt_state_hash own;
     dt_state_hash_init(&own, &t->state, part);
     struct dt_sum_hash *theirs = dt_alloc((size_t)own.count, sizeof *theirs);
-    int rc = dt_checkpoint_hash_tensors(checkpoint, &own, t->comm, theirs, err);
-    rc = rc < 0 ? rc : dt_state_hash_tensors(&own, t->comm, false, err);
+    int rc = dt_checkpoint_hash_tensors(checkpoint, &own, t->mesh.world, theirs, err);
+    rc = rc < 0 ? rc : dt_state_hash_tensors(&own, t->mesh.world, false, err);
     for (int i = 0; rc == 0 && i < own.count && *tensor == '\0'; i++)
         if (!dt_sum_hash_equal(&theirs[i], &own.hashes[i]))
             snprintf(tensor, DT_TENSOR_NAME, "%s", own.tensors[i].name);
@@ -125,7 +125,9 @@ static int begin_checkpoint(struct dt_training *t, struct dt_error *err)
         rc = dt_metrics_sync(&t->hashes, err);
     if (rc == 0 && t->tensors.file)
         rc = dt_metrics_sync(&t->tensors, err);
-    DT_TRY(dt_comm_agree(t->comm, rc, err));
+    if (rc == 0 && t->async.file.file)
+        rc = dt_metrics_sync(&t->async.file, err);
+    DT_TRY(dt_comm_agree(t->mesh.world, rc, err));
     return dt_checkpoint_writer_save(t->writer, &t->progress, err);
 }
 
@@ -177,7 +179,8 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
     if (!(r->due & DT_DUE_LOG))
         return 0;
     struct dt_straggler straggler;
-    DT_TRY(dt_watchdog_find_straggler(t->comm, t->busy_seconds, t->busy_batches, &straggler, err));
+    DT_TRY(dt_watchdog_find_straggler(t->mesh.world, t->busy_seconds, t->busy_batches, &straggler,
+                                      err));
     t->busy_seconds = 0;
     t->busy_batches = 0;
     r->slowest_rank = straggler.rank;
@@ -245,11 +248,13 @@ static int end_timeline(struct dt_training *t, struct dt_error *err)
 static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     struct dt_step_report next;
+    if (t->async.active && !t->async.serves)
+        return dt_async_work(t, r, err);
     if (t->regroups)
         DT_TRY(dt_training_regroup(t, err));
     if (!t->unfinished) {
         if (is_done(t))
-            return 0;
+            return dt_async_end(t, false, err);
         dt_step_timeline_begin(&t->timeline, t->progress.step + 1);
         DT_TRY(advance(t, &next, err));
         t->report = next;
@@ -261,6 +266,8 @@ static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error
     DT_TRY(finish(t, r, err));
     DT_TRY(end_timeline(t, err));
     t->unfinished = false;
+    if (r->stop || is_done(t))
+        DT_TRY(dt_async_end(t, r->stop, err));
     return 1;
 }
 
@@ -282,6 +289,8 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
 int dt_training_save(struct dt_training *t, struct dt_error *err)
 {
     struct dt_error earlier; /* of a checkpoint that this one replaces */
+    if (t->async.active && !t->async.serves)
+        return 0;
     dt_checkpoint_writer_wait(t->writer);
     if (!dt_checkpoint_writer_failed(t->writer, &earlier) &&
         dt_checkpoint_writer_saved_step(t->writer) == t->progress.step)

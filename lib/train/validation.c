@@ -111,7 +111,7 @@ static int validate(struct dt_training *t, double *loss, double *accuracy, struc
     double sum = dt_exact_sum_round(&sums.loss), targets = (double)sums.counts[0];
     if (!isfinite(sum)) { /* on all ranks; those that computed it have the reason */
         *err = reason;
-        DT_TRY(dt_comm_agree(t->comm, found, err));
+        DT_TRY(dt_comm_agree(t->mesh.world, found, err));
     }
     *loss = targets > 0 ? sum / targets : NAN;
     *accuracy = dt_training_scores_accuracy(t) ? (double)sums.counts[1] / targets : NAN;

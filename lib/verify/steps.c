@@ -416,6 +416,21 @@ static int open_tokenizer(struct dt_training_options *o, const char *checkpoint,
     return 0;
 }
 
+/* An asynchronous run is replayed. */
+static int follow_order(struct verification *v, struct dt_error *err)
+{
+    struct dt_settings *s = &v->settings;
+    const size_t size = sizeof s->distributed.replay;
+    if (s->distributed.sync != DT_SYNC_ASYNC)
+        return 0;
+    if (dt_comm_size(v->options->comm) > 1)
+        return dt_fail(err, DT_EINVALID, "%s: one rank verifies an asynchronous run, not %d",
+                       v->options->run, dt_comm_size(v->options->comm));
+    if (snprintf(s->distributed.replay, size, "%s/updates.jsonl", v->options->run) >= (int)size)
+        return dt_fail(err, DT_EINVALID, "%s: its path is too long", v->options->run);
+    return 0;
+}
+
 /* Settings of training of the steps up to end. */
 static int set_up(struct verification *v, long end, struct dt_error *err)
 {
@@ -425,6 +440,7 @@ static int set_up(struct verification *v, long end, struct dt_error *err)
     v->timed_validations = s->training.eval_interval.unit == DT_INTERVAL_UNIT_MINUTES;
     reset_output(s);
     DT_TRY(change_layout(s, v->options, err));
+    DT_TRY(follow_order(v, err));
     if (v->options->deep)
         snprintf(s->training.trace_steps, sizeof s->training.trace_steps, "%ld:%ld", v->first, end);
     return 0;

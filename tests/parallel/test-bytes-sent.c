@@ -483,7 +483,8 @@ static void other_synchronizations_send_the_planned_bytes(void **state)
     (void)state;
     for (int compress = DT_COMPRESS_BF16; compress <= DT_COMPRESS_POWERSGD; compress++)
         check_way(DT_SYNC_ALL_REDUCE, compress);
-    for (int sync = DT_SYNC_PARAMETER_SERVER; sync <= DT_SYNC_DILOCO; sync++)
+    check_way(DT_SYNC_PARAMETER_SERVER, DT_COMPRESS_NONE);
+    for (int sync = DT_SYNC_LOCAL_SGD; sync <= DT_SYNC_DILOCO; sync++)
         check_way(sync, DT_COMPRESS_NONE);
 }
 

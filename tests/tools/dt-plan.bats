@@ -408,3 +408,9 @@ END
     assert_one_line_error dt-plan
     [[ "$output" == "dt-plan: model.gguf: is a GGUF file, a model, and not settings in YAML"* ]]
 }
+
+@test "asynchronous updates are not planned" {
+    run dt-plan --cluster cpu-box -n 2 $small --set distributed.sync=async
+    [ "$status" -eq 1 ]
+    grep -qF "distributed.sync async is not planned" <<<"$output"
+}
