@@ -38,8 +38,7 @@ bool dt_system_is_own_peer(int socket)
     int domain = 0;
     socklen_t size = sizeof peer, domain_size = sizeof domain;
     return getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) == 0 &&
-           domain == AF_UNIX &&
-           getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           domain == AF_UNIX && getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
            peer.uid == geteuid() && peer.uid != UNMAPPED;
 }
 

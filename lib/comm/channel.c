@@ -13,8 +13,8 @@
 _Static_assert(sizeof(struct dt_sealed_header) == 16 + DT_TAG, "no padding");
 
 struct dt_channel *dt_channel_open(const struct dt_crypto *crypto, int socket,
-                                   enum dt_protection protection,
-                                   const uint8_t out[DT_KEY], const uint8_t in[DT_KEY])
+                                   enum dt_protection protection, const uint8_t out[DT_KEY],
+                                   const uint8_t in[DT_KEY])
 {
     struct dt_channel *c = dt_alloc(1, sizeof *c);
     c->socket = socket;

@@ -50,7 +50,7 @@ struct dt_channel_frame {
     struct dt_sealed_header head;
     const char *data;
     bool begun;
-    size_t sent;          /* bytes of head, payload and MAC */
+    size_t sent;     /* bytes of head, payload and MAC */
     size_t prepared; /* bytes of the payload that may be sent */
     uint8_t mac[DT_TAG];
 };
@@ -76,8 +76,8 @@ struct dt_channel {
 
 /* Takes ownership of the socket. NULL, and the socket is closed, if the library failed. */
 struct dt_channel *dt_channel_open(const struct dt_crypto *crypto, int socket,
-                                   enum dt_protection protection,
-                                   const uint8_t out[DT_KEY], const uint8_t in[DT_KEY]);
+                                   enum dt_protection protection, const uint8_t out[DT_KEY],
+                                   const uint8_t in[DT_KEY]);
 void dt_channel_close(struct dt_channel *channel); /* NULL is fine */
 
 struct dt_channel_frame dt_channel_frame_of(int64_t tag, const void *data, size_t bytes);

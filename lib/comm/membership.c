@@ -769,9 +769,8 @@ int dt_membership_new(struct dt_membership **result, const struct dt_membership_
     m->how = *o;
     m->file = -1;
     dt_reception_init(&m->reception);
-    m->own = (struct dt_introduction){.size = 2,
-                                      .job = o->job ? dt_hash(o->job, strlen(o->job)) : 0,
-                                      .encrypts = o->encrypt};
+    m->own = (struct dt_introduction){
+        .size = 2, .job = o->job ? dt_hash(o->job, strlen(o->job)) : 0, .encrypts = o->encrypt};
     if (dt_launch_find(&launch, &unnumbered) < 0) /* members need no numbers */
         launch = (struct dt_launch){.size = o->most};
     int rc = dt_meeting_place_find(&m->place, o->where, &launch, err);

@@ -15,6 +15,14 @@ void dt_reception_init(struct dt_reception *r)
     *r = (struct dt_reception){.listener = -1, .local = -1};
 }
 
+/* Bytes that a local socket holds, as far as the system allows: messages of a reduction have a
+ * quarter of that, and by default ranks would wait for each other within one. */
+static void widen(int local_socket)
+{
+    const int bytes = 1 << 20;
+    setsockopt(local_socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
 int dt_reception_socket(void)
 {
     const int yes = 1;
@@ -79,8 +87,8 @@ void dt_reception_listen_locally(struct dt_reception *r, const struct dt_secret 
     if (!name_rank(secret, rank, port, &at, &length))
         return;
     r->local = local_socket();
-    if (r->local >= 0 && (bind(r->local, (struct sockaddr *)&at, length) < 0 ||
-                          listen(r->local, SOMAXCONN) < 0))
+    if (r->local >= 0 &&
+        (bind(r->local, (struct sockaddr *)&at, length) < 0 || listen(r->local, SOMAXCONN) < 0))
         dt_reception_close_socket(&r->local);
 }
 
@@ -89,7 +97,10 @@ int dt_reception_call_locally(const struct dt_secret *secret, int rank, uint32_t
     struct sockaddr_un at;
     socklen_t length;
     int s = name_rank(secret, rank, port, &at, &length) ? local_socket() : -1;
-    if (s >= 0 && connect(s, (struct sockaddr *)&at, length) < 0)
+    if (s < 0)
+        return -1;
+    widen(s);
+    if (connect(s, (struct sockaddr *)&at, length) < 0)
         dt_reception_close_socket(&s);
     return s;
 }
@@ -130,6 +141,8 @@ static void accept_from(struct dt_reception *r, int listener)
 {
     for (int i = 0; i < DT_RECEPTION_MOST / 2; i++) {
         int s = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (s >= 0 && listener == r->local)
+            widen(s);
         if (s >= 0)
             challenge(r, s);
         else if ((errno == EMFILE || errno == ENFILE) && r->count > 0)

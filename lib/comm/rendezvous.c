@@ -686,16 +686,14 @@ int dt_rendezvous_join(const struct dt_meeting_place *place, const struct dt_ope
     if (size == 1)
         return 0;
     struct meeting *m = dt_alloc(1, sizeof *m);
-    *m = (struct meeting){.place = place,
-                          .how = how,
-                          .own = {.job = identify(how->job),
-                                  .rank = rank,
-                                  .size = size,
-                                  .encrypts = how->encrypt},
-                          .rank = rank,
-                          .size = size,
-                          .file = -1,
-                          .until = dt_clock_now() + how->patience};
+    *m = (struct meeting){
+        .place = place,
+        .how = how,
+        .own = {.job = identify(how->job), .rank = rank, .size = size, .encrypts = how->encrypt},
+        .rank = rank,
+        .size = size,
+        .file = -1,
+        .until = dt_clock_now() + how->patience};
     dt_reception_init(&m->reception);
     m->peers = dt_alloc((size_t)size, sizeof *m->peers);
     m->polled = dt_alloc((size_t)(size + 2 + DT_RECEPTION_MOST), sizeof *m->polled);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Authenticated and encrypted channels with an attacker between their ends, and the tcp transport over them. */
+/* Authenticated and encrypted channels with an attacker between their ends, and the tcp transport
+ * over them. */
 #include "test.h"
 
 #include <stdlib.h>

@@ -114,7 +114,8 @@ static bool command(const char *format, ...)
 static bool lay_end(int number, enum place place)
 {
     return command("ip link set lo up && ip address add 10.99.0.%d/24 dev dt%d && "
-                   "ip link set dt%d up", number + 1, number, number) &&
+                   "ip link set dt%d up",
+                   number + 1, number, number) &&
            (place != GIGABIT_LINK ||
             command("tc qdisc add dev dt%d root tbf rate 1gbit burst 1mb latency 50ms", number));
 }
@@ -126,9 +127,8 @@ static bool lay_end(int number, enum place place)
 static void run_other(enum place place, int rounds, int ready, int told)
 {
     char go = 0;
-    if (place != ONE_MACHINE &&
-        (unshare(CLONE_NEWNET) < 0 || write(ready, "", 1) != 1 || read(told, &go, 1) != 1 ||
-         !lay_end(1, place)))
+    if (place != ONE_MACHINE && (unshare(CLONE_NEWNET) < 0 || write(ready, "", 1) != 1 ||
+                                 read(told, &go, 1) != 1 || !lay_end(1, place)))
         _exit(NO_LINK);
     measure(1, place == ONE_MACHINE ? "lo" : "10.99.0.2", rounds);
     _exit(0);
@@ -146,8 +146,7 @@ static bool lay_link(enum place place, pid_t other, int ready, int told)
 static void run_ranks(enum place place, int rounds, int out)
 {
     int ready[2], told[2], status = 1;
-    if (pipe(ready) < 0 || pipe(told) < 0 ||
-        (place != ONE_MACHINE && unshare(CLONE_NEWNET) < 0))
+    if (pipe(ready) < 0 || pipe(told) < 0 || (place != ONE_MACHINE && unshare(CLONE_NEWNET) < 0))
         _exit(NO_LINK);
     pid_t other = fork();
     if (other == 0) {

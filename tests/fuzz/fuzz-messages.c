@@ -63,8 +63,8 @@ static int verify(void *cipher, const uint8_t tag[DT_TAG])
     return !picky || (*tag & 1) == 0;
 }
 
-static const struct dt_crypto crypto = {DT_CRYPTO_ABI, make_hmac, are_equal, open_cipher,
-                                        close_cipher,  begin,     add,       end, verify};
+static const struct dt_crypto crypto = {
+    DT_CRYPTO_ABI, make_hmac, are_equal, open_cipher, close_cipher, begin, add, end, verify};
 
 static void read_notice(const uint8_t *data, size_t size)
 {
@@ -101,7 +101,8 @@ static void receive(const uint8_t *data, size_t size)
         send(pair[1], data, size, 0) != (ssize_t)size)
         abort();
     close(pair[1]);
-    struct dt_channel *channels[2] = {dt_channel_open(&crypto, pair[0], protection, key, key), NULL};
+    struct dt_channel *channels[2] = {dt_channel_open(&crypto, pair[0], protection, key, key),
+                                      NULL};
     void *tcp = dt_tcp_over(channels, 2), *requests[2];
     struct dt_error err;
     char *to = dt_alloc(2, ROOM);
