@@ -580,6 +580,10 @@ static int check_backend(const struct dt_settings *s, struct dt_error *err)
         return dt_fail(err, DT_EINVALID,
                        "distributed.interface is for ranks that meet at distributed.rendezvous; "
                        "MPI has its own options for that");
+    if (s->distributed.encrypt && strcmp(backend, "nccl") == 0)
+        return dt_fail(err, DT_EINVALID,
+                       "distributed.encrypt excludes distributed.backend nccl: messages over NCCL "
+                       "are not encrypted");
     return *interface ? dt_interface_find(interface, &address, err) : 0;
 }
 
@@ -622,6 +626,7 @@ static int meet(const struct dt_settings *s, int rc, struct dt_error *err)
                   "distributed.backend=self, to train each separately",
         .patience =
             over_tcp && rc < 0 ? DT_COMM_FIRST_RANK_REPORTS : (double)s->distributed.timeout,
+        .encrypt = rc == 0 && s->distributed.encrypt,
         .stop = stop_signal,
     };
     const char *name = over_tcp ? "tcp" : !alone ? backend : dt_launch_rank() ? "mpi" : "self";

@@ -7,10 +7,13 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -18,6 +21,25 @@
 bool dt_system_draw(void *bytes, size_t size)
 {
     return getrandom(bytes, size, 0) == (ssize_t)size;
+}
+
+socklen_t dt_system_name_local(struct sockaddr_un *address, const void *name, size_t bytes)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(address->sun_path + 1, name, bytes); /* after a 0: an abstract name */
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes);
+}
+
+#define UNMAPPED 65534 /* what users of other namespaces are shown as */
+
+bool dt_system_is_own_peer(int socket)
+{
+    struct ucred peer;
+    int domain = 0;
+    socklen_t size = sizeof peer, domain_size = sizeof domain;
+    return getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) == 0 &&
+           domain == AF_UNIX && getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           peer.uid == geteuid() && peer.uid != UNMAPPED;
 }
 
 int dt_system_memory_file(const char *name)

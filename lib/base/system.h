@@ -10,10 +10,18 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 /* Random bytes for keys; false, with errno, if there are none. */
 bool dt_system_draw(void *bytes, size_t size);
+
+/* The address of a local socket of that name, which is in no file system; returns its length. */
+socklen_t dt_system_name_local(struct sockaddr_un *address, const void *name, size_t bytes);
+
+/* Whether this is a local socket whose other end a process of this user opened. */
+bool dt_system_is_own_peer(int socket);
 
 /* A file in memory, closed by exec; -1 with errno. */
 int dt_system_memory_file(const char *name);

@@ -37,6 +37,7 @@ static void ignore_free_settings(struct dt_settings *s, const struct dt_settings
     memcpy(s->distributed.rendezvous, now->distributed.rendezvous,
            sizeof s->distributed.rendezvous);
     memcpy(s->distributed.interface, now->distributed.interface, sizeof s->distributed.interface);
+    s->distributed.encrypt = now->distributed.encrypt;
     s->distributed.timeout = now->distributed.timeout;
     s->distributed.join_timeout = now->distributed.join_timeout;
     memcpy(s->distributed.elastic, now->distributed.elastic, sizeof s->distributed.elastic);

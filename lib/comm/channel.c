@@ -13,14 +13,20 @@
 _Static_assert(sizeof(struct dt_sealed_header) == 16 + DT_TAG, "no padding");
 
 struct dt_channel *dt_channel_open(const struct dt_crypto *crypto, int socket,
-                                   const uint8_t out[DT_KEY], const uint8_t in[DT_KEY])
+                                   enum dt_protection protection, const uint8_t out[DT_KEY],
+                                   const uint8_t in[DT_KEY])
 {
     struct dt_channel *c = dt_alloc(1, sizeof *c);
     c->socket = socket;
     c->crypto = crypto;
-    c->out.mac = crypto->open(out);
-    c->in.mac = crypto->open(in);
-    if (c->out.mac && c->in.mac)
+    c->protection = protection;
+    if (protection == DT_BY_KERNEL)
+        return c;
+    c->out.cipher = crypto->open(out, false);
+    c->in.cipher = crypto->open(in, true);
+    if (protection == DT_ENCRYPTED)
+        c->encrypted = dt_alloc(SEGMENT, 1);
+    if (c->out.cipher && c->in.cipher)
         return c;
     dt_channel_close(c);
     return NULL;
@@ -30,9 +36,10 @@ void dt_channel_close(struct dt_channel *c)
 {
     if (c == NULL)
         return;
-    c->crypto->close(c->out.mac);
-    c->crypto->close(c->in.mac);
+    c->crypto->close(c->out.cipher);
+    c->crypto->close(c->in.cipher);
     close(c->socket);
+    free(c->encrypted);
     free(c);
 }
 
@@ -47,14 +54,6 @@ static ssize_t moved(ssize_t n)
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         return DT_CHANNEL_LOST;
     return n > 0 ? n : 0;
-}
-
-static bool authenticate(struct dt_channel *c, struct dt_channel_way *way, const void *data,
-                         size_t bytes, uint8_t mac[DT_TAG])
-{
-    c->crypto->begin(way->mac, way->number++);
-    c->crypto->add(way->mac, data, bytes);
-    return c->crypto->end(way->mac, mac);
 }
 
 /* --- sending ---------------------------------------------------------------------------------- */
@@ -75,23 +74,37 @@ bool dt_channel_frame_is_sent(const struct dt_channel_frame *f)
     return f->sent == size_of(f);
 }
 
-/* Computes the MACs of the header and of the next segment of the payload. */
+static bool prepare_header(struct dt_channel *c, struct dt_channel_frame *f)
+{
+    struct dt_channel_way *out = &c->out;
+    c->encrypted_at = 0;
+    c->crypto->begin(out->cipher, out->number++);
+    c->crypto->add(out->cipher, NULL, &f->head.header, sizeof f->head.header);
+    if (!c->crypto->end(out->cipher, f->head.mac))
+        return false;
+    if (f->head.header.bytes > 0)
+        c->crypto->begin(out->cipher, out->number++);
+    return true;
+}
+
+/* Computes the MACs of the header and of the next segment of the payload, and encrypts it. */
 static bool prepare(struct dt_channel *c, struct dt_channel_frame *f)
 {
-    const size_t bytes = f->head.header.bytes, before = f->authenticated;
+    const size_t bytes = f->head.header.bytes, before = f->prepared;
     size_t sent = f->sent > sizeof f->head ? f->sent - sizeof f->head : 0;
-    if (!f->begun) {
-        f->begun = true;
-        if (!authenticate(c, &c->out, &f->head.header, sizeof f->head.header, f->head.mac))
-            return false;
-        if (bytes > 0)
-            c->crypto->begin(c->out.mac, c->out.number++);
+    if (c->protection == DT_BY_KERNEL) {
+        f->prepared = bytes;
+        return true;
     }
+    if (!f->begun && !prepare_header(c, f))
+        return false;
+    f->begun = true;
     if (before == bytes || before > sent)
         return true;
-    f->authenticated += least(SEGMENT, bytes - before);
-    c->crypto->add(c->out.mac, f->data + before, f->authenticated - before);
-    return f->authenticated < bytes || c->crypto->end(c->out.mac, f->mac);
+    f->prepared += least(SEGMENT, bytes - before);
+    c->encrypted_at = before;
+    c->crypto->add(c->out.cipher, c->encrypted, f->data + before, f->prepared - before);
+    return f->prepared < bytes || c->crypto->end(c->out.cipher, f->mac);
 }
 
 /* Adds the unsent bytes of a part that begins at offset from of the frame. */
@@ -113,8 +126,10 @@ int dt_channel_send(struct dt_channel *c, struct dt_channel_frame *f)
         if (!prepare(c, f))
             return DT_CHANNEL_CRYPTO;
         add_part(&m, f, 0, &f->head, sizeof f->head);
-        add_part(&m, f, sizeof f->head, f->data, f->authenticated);
-        if (bytes > 0 && f->authenticated == bytes)
+        size_t from = c->encrypted ? c->encrypted_at : 0;
+        add_part(&m, f, sizeof f->head + from, c->encrypted ? c->encrypted : f->data,
+                 f->prepared - from);
+        if (bytes > 0 && f->prepared == bytes)
             add_part(&m, f, sizeof f->head + bytes, f->mac, DT_TAG);
         ssize_t n = moved(sendmsg(c->socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT));
         if (n <= 0)
@@ -126,17 +141,26 @@ int dt_channel_send(struct dt_channel *c, struct dt_channel_frame *f)
 
 /* --- receiving -------------------------------------------------------------------------------- */
 
-static int check(const struct dt_channel *c, bool good, const uint8_t computed[DT_TAG],
-                 const uint8_t received[DT_TAG])
+static int check(const struct dt_channel *c, const uint8_t mac[DT_TAG])
 {
-    if (!good)
-        return DT_CHANNEL_CRYPTO;
-    return c->crypto->equal(computed, received, DT_TAG) ? 1 : DT_CHANNEL_FORGED;
+    int good = c->crypto->verify(c->in.cipher, mac);
+    return good < 0 ? DT_CHANNEL_CRYPTO : good == 0 ? DT_CHANNEL_FORGED : 1;
+}
+
+static int check_header(struct dt_channel *c)
+{
+    if (c->protection == DT_BY_KERNEL)
+        return 1;
+    c->crypto->begin(c->in.cipher, c->in.number++);
+    c->crypto->add(c->in.cipher, NULL, &c->head.header, sizeof c->head.header);
+    DT_TRY(check(c, c->head.mac));
+    if (c->head.header.bytes > 0)
+        c->crypto->begin(c->in.cipher, c->in.number++);
+    return 1;
 }
 
 int dt_channel_receive_header(struct dt_channel *c, size_t most, struct dt_frame_header *header)
 {
-    uint8_t mac[DT_TAG];
     *header = c->head.header;
     if (c->begun)
         return 1;
@@ -144,8 +168,7 @@ int dt_channel_receive_header(struct dt_channel *c, size_t most, struct dt_frame
         recv(c->socket, (char *)&c->head + c->head_at, sizeof c->head - c->head_at, MSG_DONTWAIT));
     if (n <= 0 || (c->head_at += (size_t)n) < sizeof c->head)
         return n < 0 ? (int)n : 0;
-    bool good = authenticate(c, &c->in, &c->head.header, sizeof c->head.header, mac);
-    int rc = check(c, good, mac, c->head.mac);
+    int rc = check_header(c);
     if (rc > 0 && c->head.header.bytes > most)
         rc = DT_CHANNEL_ODD;
     if (rc < 0)
@@ -153,15 +176,13 @@ int dt_channel_receive_header(struct dt_channel *c, size_t most, struct dt_frame
     *header = c->head.header;
     c->begun = true;
     c->head_at = c->at = 0;
-    if (header->bytes > 0)
-        c->crypto->begin(c->in.mac, c->in.number++);
     return 1;
 }
 
 int dt_channel_receive_payload(struct dt_channel *c, void *to)
 {
     const size_t bytes = c->head.header.bytes, all = bytes + (bytes > 0 ? DT_TAG : 0);
-    uint8_t mac[DT_TAG];
+    const bool plain = c->protection == DT_BY_KERNEL;
     while (c->at < all) {
         const size_t left = bytes > c->at ? bytes - c->at : 0, piece = least(left, SEGMENT);
         const size_t of_mac = c->at > bytes ? c->at - bytes : 0;
@@ -171,11 +192,13 @@ int dt_channel_receive_payload(struct dt_channel *c, void *to)
         ssize_t n = moved(recvmsg(c->socket, &m, MSG_DONTWAIT));
         if (n <= 0)
             return (int)n;
-        c->crypto->add(c->in.mac, parts[0].iov_base, least((size_t)n, piece));
+        if (!plain)
+            c->crypto->add(c->in.cipher, c->encrypted ? parts[0].iov_base : NULL, parts[0].iov_base,
+                           least((size_t)n, piece));
         c->at += (size_t)n;
     }
     c->begun = false;
-    return bytes == 0 ? 1 : check(c, c->crypto->end(c->in.mac, mac), mac, c->mac);
+    return bytes == 0 || plain ? 1 : check(c, c->mac);
 }
 
 int dt_channel_fail(int failure, int rank, struct dt_error *err)

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection between two ranks whose messages are authenticated.
+ * A connection between two ranks whose messages are authenticated, and on demand encrypted.
  *
  *     header: bytes, tag    16 bytes
  *     MAC of the header     16 bytes
  *     payload               as many bytes as the header says
  *     MAC of the payload    16 bytes; absent without a payload
  *
- * Each direction has a separate key, and the nonce of each MAC is a counter, so a message that was
- * changed, dropped, replayed, reordered or reflected fails. A header is used only after its MAC was
- * verified, so no peer without the key can make this rank allocate memory.
+ * Each direction of each connection has a separate key, and the nonce of each MAC is a counter, so
+ * no nonce is used twice, and a message that was changed, dropped, replayed, reordered or reflected
+ * fails. A header is used only after its MAC was verified, so no peer without the key can make this
+ * rank allocate memory. Headers are not encrypted: who sees the wire sees lengths anyway.
  *
- * The socket does not block. Payloads are authenticated piece by piece, while caches hold them.
+ * Between two processes of one user on one machine the kernel does all that: MACs are then zeros.
+ *
+ * The socket does not block. Payloads are processed piece by piece, while caches hold them.
  */
 #ifndef DT_COMM_CHANNEL_H
 #define DT_COMM_CHANNEL_H
@@ -24,6 +27,12 @@ enum dt_channel_failure {
     DT_CHANNEL_FORGED = -2, /* a MAC is wrong */
     DT_CHANNEL_ODD = -3,    /* authentic, but not expected here */
     DT_CHANNEL_CRYPTO = -4  /* the cryptographic library failed */
+};
+
+enum dt_protection {
+    DT_BY_KERNEL, /* the other end is a process of this user on this machine (handshake.h) */
+    DT_AUTHENTICATED,
+    DT_ENCRYPTED /* and authenticated */
 };
 
 struct dt_frame_header {
@@ -41,21 +50,24 @@ struct dt_channel_frame {
     struct dt_sealed_header head;
     const char *data;
     bool begun;
-    size_t sent;          /* bytes of head, payload and MAC */
-    size_t authenticated; /* bytes of the payload */
+    size_t sent;     /* bytes of head, payload and MAC */
+    size_t prepared; /* bytes of the payload that may be sent */
     uint8_t mac[DT_TAG];
 };
 
 /* One direction of a channel. */
 struct dt_channel_way {
-    void *mac;
+    void *cipher;    /* NULL: by the kernel */
     uint64_t number; /* of the next MAC */
 };
 
 struct dt_channel {
     int socket;
     const struct dt_crypto *crypto;
+    enum dt_protection protection;
     struct dt_channel_way out, in;
+    char *encrypted;              /* piece of a payload that is being sent; NULL: as it is */
+    size_t encrypted_at;          /* offset of that piece */
     bool begun;                   /* head is verified; the payload is being received */
     struct dt_sealed_header head; /* of the message that is being received */
     size_t head_at, at;           /* bytes received of head, and then of payload and MAC */
@@ -64,7 +76,8 @@ struct dt_channel {
 
 /* Takes ownership of the socket. NULL, and the socket is closed, if the library failed. */
 struct dt_channel *dt_channel_open(const struct dt_crypto *crypto, int socket,
-                                   const uint8_t out[DT_KEY], const uint8_t in[DT_KEY]);
+                                   enum dt_protection protection, const uint8_t out[DT_KEY],
+                                   const uint8_t in[DT_KEY]);
 void dt_channel_close(struct dt_channel *channel); /* NULL is fine */
 
 struct dt_channel_frame dt_channel_frame_of(int64_t tag, const void *data, size_t bytes);

@@ -397,6 +397,12 @@ static int open_plugin(struct dt_comm **world, const char *name, const struct dt
                        struct dt_error *err)
 {
     const struct dt_transport *transport = NULL;
+    if (how && how->encrypt)
+        return dt_fail(
+            err, DT_EINVALID,
+            "distributed.encrypt is for ranks that meet without MPI: messages over %s are "
+            "not encrypted",
+            name);
     DT_TRY(load(name, &transport, err));
     DT_TRY(dt_comm_open_on(world, transport, how, err));
     int rc = dt_launch_check_joined(dt_comm_size(*world), err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cryptography of the tcp transport: HMAC, and a fast MAC for messages.
+ * Cryptography of the tcp transport: HMAC, and a fast cipher that authenticates messages.
  *
  * It is a plug-in, crypto.so (comm/openssl), so that programs run without OpenSSL on one rank and
  * over MPI.
@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-#define DT_CRYPTO_ABI 1
+#define DT_CRYPTO_ABI 2
 #define DT_KEY        32 /* bytes of a key, a nonce and an HMAC */
 #define DT_TAG        16 /* bytes of a message's MAC */
 
@@ -24,14 +24,21 @@ struct dt_crypto {
     bool (*hmac)(const uint8_t key[DT_KEY], const void *data, size_t bytes, uint8_t out[DT_KEY]);
     /* Whether the bytes are equal, in constant time. */
     bool (*equal)(const void *a, const void *b, size_t bytes);
-    /* AES-256-GMAC under one key; NULL: the library failed. */
-    void *(*open)(const uint8_t key[DT_KEY]);
-    void (*close)(void *mac); /* NULL is fine */
-    /* The MAC of one message: begin, add any number of times, end. number: the nonce, used once
-     * per key. end returns false if any of the calls failed. */
-    void (*begin)(void *mac, uint64_t number);
-    void (*add)(void *mac, const void *data, size_t bytes);
-    bool (*end)(void *mac, uint8_t tag[DT_TAG]);
+    /* AES-256-GCM under one key, of messages that are sent or received; NULL: the library
+     * failed. */
+    void *(*open)(const uint8_t key[DT_KEY], bool receives);
+    void (*close)(void *cipher); /* NULL is fine */
+    /* One message: begin, add any number of times, then end or verify. number: the nonce, used
+     * once per key. */
+    void (*begin)(void *cipher, uint64_t number);
+    /* Authenticates data and, unless to is NULL, writes it encrypted or decrypted to `to`, which
+     * may be data itself. A message is encrypted as a whole or not at all. */
+    void (*add)(void *cipher, void *to, const void *data, size_t bytes);
+    /* The MAC of a message that is sent; false if any of the calls failed. */
+    bool (*end)(void *cipher, uint8_t tag[DT_TAG]);
+    /* Whether that is the MAC of a message that is received, in constant time; -1 if an earlier
+     * call failed. */
+    int (*verify)(void *cipher, const uint8_t tag[DT_TAG]);
 };
 
 /* Loads the plug-in; DT_EMISSING if it or OpenSSL is not installed. */

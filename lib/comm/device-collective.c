@@ -117,6 +117,11 @@ int dt_comm_link(struct dt_comm *world, struct dt_device *dev, bool required, st
     struct dt_job *job = world->job;
     if (world->size == 1)
         return 0;
+    if (job->how.encrypt) {
+        snprintf(job->links_name, sizeof job->links_name,
+                 "distributed.encrypt: messages over NCCL are not encrypted");
+        return required ? dt_fail(err, DT_EINVALID, "%s", job->links_name) : 0;
+    }
     struct device_report *reports = dt_alloc((size_t)world->size, sizeof *reports);
     describe(&reports[world->rank], dev);
     int rc = dt_comm_share(world, reports, sizeof *reports, err);

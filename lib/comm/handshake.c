@@ -6,11 +6,11 @@
 
 #include "base/system.h"
 
-#define SIGN "dt-meet1" /* magic number and version */
+#define SIGN "dt-meet2" /* magic number and version */
 
-_Static_assert(sizeof(struct dt_introduction) == 32 && sizeof(struct dt_call) == 40 + 2 * DT_KEY &&
-                   sizeof(struct dt_answer) == 32 + DT_KEY &&
-                   sizeof(struct dt_handshake) == 8 + 72 + 4 * DT_KEY,
+_Static_assert(sizeof(struct dt_introduction) == 40 && sizeof(struct dt_call) == 48 + 2 * DT_KEY &&
+                   sizeof(struct dt_answer) == 40 + DT_KEY &&
+                   sizeof(struct dt_handshake) == 8 + 88 + 4 * DT_KEY,
                "no padding");
 
 /* The HMAC of a name and of the handshake up to end. */
@@ -69,10 +69,14 @@ struct dt_channel *dt_handshake_channel(const struct dt_handshake *h, const stru
                                         int socket, bool called)
 {
     uint8_t to_caller[DT_KEY], to_listener[DT_KEY];
+    const enum dt_protection protection = h->call.caller.encrypts || h->answer.listener.encrypts
+                                              ? DT_ENCRYPTED
+                                          : dt_system_is_own_peer(socket) ? DT_BY_KERNEL
+                                                                          : DT_AUTHENTICATED;
     if (derive(h, s, "to the caller", h + 1, to_caller) &&
         derive(h, s, "to the listener", h + 1, to_listener))
-        return called ? dt_channel_open(s->crypto, socket, to_caller, to_listener)
-                      : dt_channel_open(s->crypto, socket, to_listener, to_caller);
+        return called ? dt_channel_open(s->crypto, socket, protection, to_caller, to_listener)
+                      : dt_channel_open(s->crypto, socket, protection, to_listener, to_caller);
     close(socket);
     return NULL;
 }

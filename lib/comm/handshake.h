@@ -10,6 +10,10 @@
  * closes a connection whose first message is not a valid proof. The nonces prevent replay from
  * another connection; the names prevent reflection of a proof to its sender. The keys of the
  * channel, one per direction, are HMACs of the whole handshake.
+ *
+ * Ranks of one user on one machine connect by a Unix socket. There the kernel says whose process is
+ * at the other end and nobody else is between, so their messages are neither encrypted nor have
+ * MACs, unless a rank wants them encrypted.
  */
 #ifndef DT_COMM_HANDSHAKE_H
 #define DT_COMM_HANDSHAKE_H
@@ -28,6 +32,7 @@ struct dt_introduction {
     int32_t rank, size;
     double patience; /* seconds */
     struct dt_rank_address endpoint;
+    uint64_t encrypts; /* 1: the rank wants messages encrypted, which one of both suffices for */
 };
 
 struct dt_call {

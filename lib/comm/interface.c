@@ -60,12 +60,12 @@ int dt_interface_find(const char *name, uint32_t *address, struct dt_error *err)
     return rc;
 }
 
-static uint32_t address_of_route(void)
+uint32_t dt_interface_towards(uint32_t address)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)};
     socklen_t length = sizeof to;
     int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    to.sin_addr.s_addr = htonl(ELSEWHERE);
+    to.sin_addr.s_addr = address;
     bool routed = s >= 0 && connect(s, (struct sockaddr *)&to, sizeof to) == 0 &&
                   getsockname(s, (struct sockaddr *)&to, &length) == 0;
     if (s >= 0)
@@ -76,7 +76,7 @@ static uint32_t address_of_route(void)
 uint32_t dt_interface_default(void)
 {
     struct ifaddrs *all = NULL;
-    uint32_t address = address_of_route();
+    uint32_t address = dt_interface_towards(htonl(ELSEWHERE));
     if (address == 0 && getifaddrs(&all) == 0)
         for (const struct ifaddrs *i = all; i && address == 0; i = i->ifa_next)
             address = i->ifa_flags & IFF_LOOPBACK ? 0 : address_of(i);

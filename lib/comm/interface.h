@@ -11,6 +11,9 @@
  * one of this machine's; in network byte order. DT_EMISSING lists the interfaces found. */
 int dt_interface_find(const char *name, uint32_t *address, struct dt_error *err) DT_MUST_CHECK;
 
+/* This machine's address on the way to that one, both in network byte order; 0 without a route. */
+uint32_t dt_interface_towards(uint32_t address);
+
 /* The default: the address of the default route; else the first address that is not loopback; else
  * 127.0.0.1. */
 uint32_t dt_interface_default(void);

@@ -414,7 +414,8 @@ static int convene(struct dt_membership *m, const struct identities *last, int64
                    struct dt_error *err)
 {
     struct identities next = {0};
-    struct dt_reception door = {.listener = -1};
+    struct dt_reception door;
+    dt_reception_init(&door);
     choose(m, last, &next);
     struct roster r = {.generation = generation + 1, .size = next.count};
     for (int i = 0; i < last->count; i++)
@@ -767,9 +768,9 @@ int dt_membership_new(struct dt_membership **result, const struct dt_membership_
     *result = m;
     m->how = *o;
     m->file = -1;
-    m->reception.listener = -1;
-    m->own =
-        (struct dt_introduction){.size = 2, .job = o->job ? dt_hash(o->job, strlen(o->job)) : 0};
+    dt_reception_init(&m->reception);
+    m->own = (struct dt_introduction){
+        .size = 2, .job = o->job ? dt_hash(o->job, strlen(o->job)) : 0, .encrypts = o->encrypt};
     if (dt_launch_find(&launch, &unnumbered) < 0) /* members need no numbers */
         launch = (struct dt_launch){.size = o->most};
     int rc = dt_meeting_place_find(&m->place, o->where, &launch, err);

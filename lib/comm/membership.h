@@ -43,6 +43,7 @@ struct dt_membership_options {
     double timeout;                      /* seconds for a member that does not come */
     double patience;                   /* seconds for the least number of ranks, and for a place */
     const volatile sig_atomic_t *stop; /* not 0: a meeting fails with DT_ESTOP; may be NULL */
+    bool encrypt;                      /* messages, also of the meeting */
     const void *profile;               /* of this process, in an agreed format; borrowed */
     size_t profile_bytes;
     /* Compares with the leader's profile, of the same size; fails if they exclude each other. */

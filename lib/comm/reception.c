@@ -5,9 +5,23 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/system.h"
+
+void dt_reception_init(struct dt_reception *r)
+{
+    *r = (struct dt_reception){.listener = -1, .local = -1};
+}
+
+/* Bytes that a local socket holds, as far as the system allows: messages of a reduction have a
+ * quarter of that, and by default ranks would wait for each other within one. */
+static void widen(int local_socket)
+{
+    const int bytes = 1 << 20;
+    setsockopt(local_socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
 
 int dt_reception_socket(void)
 {
@@ -43,6 +57,54 @@ int dt_reception_listen(struct dt_reception *r, uint32_t address, int port)
     return 0;
 }
 
+/* Only who has the key can tell the name, so that no stranger has it before. */
+static bool name_rank(const struct dt_secret *s, int rank, uint32_t port, struct sockaddr_un *at,
+                      socklen_t *length)
+{
+    struct {
+        char what[16];
+        int32_t rank;
+        uint32_t port;
+    } const input = {"local socket of", rank, port};
+    uint8_t name[DT_KEY];
+    if (!s->crypto->hmac(s->key, &input, sizeof input, name))
+        return false;
+    *length = dt_system_name_local(at, name, sizeof name);
+    return true;
+}
+
+static int local_socket(void)
+{
+    return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+void dt_reception_listen_locally(struct dt_reception *r, const struct dt_secret *secret, int rank,
+                                 uint32_t port)
+{
+    struct sockaddr_un at;
+    socklen_t length;
+    dt_reception_close_socket(&r->local);
+    if (!name_rank(secret, rank, port, &at, &length))
+        return;
+    r->local = local_socket();
+    if (r->local >= 0 &&
+        (bind(r->local, (struct sockaddr *)&at, length) < 0 || listen(r->local, SOMAXCONN) < 0))
+        dt_reception_close_socket(&r->local);
+}
+
+int dt_reception_call_locally(const struct dt_secret *secret, int rank, uint32_t port)
+{
+    struct sockaddr_un at;
+    socklen_t length;
+    int s = name_rank(secret, rank, port, &at, &length) ? local_socket() : -1;
+    if (s < 0)
+        return -1;
+    widen(s);
+    if (connect(s, (struct sockaddr *)&at, length) < 0)
+        dt_reception_close_socket(&s);
+    return s;
+}
+
 void dt_reception_refuse(struct dt_reception *r, int index)
 {
     dt_reception_close_socket(&r->pending[index].socket);
@@ -75,10 +137,12 @@ static void challenge(struct dt_reception *r, int socket)
         dt_reception_refuse(r, index);
 }
 
-void dt_reception_accept(struct dt_reception *r)
+static void accept_from(struct dt_reception *r, int listener)
 {
     for (int i = 0; i < DT_RECEPTION_MOST / 2; i++) {
-        int s = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int s = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (s >= 0 && listener == r->local)
+            widen(s);
         if (s >= 0)
             challenge(r, s);
         else if ((errno == EMFILE || errno == ENFILE) && r->count > 0)
@@ -86,6 +150,14 @@ void dt_reception_accept(struct dt_reception *r)
         else if (errno != ECONNABORTED && errno != EINTR)
             return;
     }
+}
+
+void dt_reception_accept(struct dt_reception *r)
+{
+    if (r->listener >= 0)
+        accept_from(r, r->listener);
+    if (r->local >= 0)
+        accept_from(r, r->local);
 }
 
 int dt_reception_read(struct dt_reception *r, int index, const struct dt_secret *secret, int called)
@@ -126,4 +198,5 @@ void dt_reception_close(struct dt_reception *r)
     while (r->count > 0)
         dt_reception_refuse(r, 0);
     dt_reception_close_socket(&r->listener);
+    dt_reception_close_socket(&r->local);
 }

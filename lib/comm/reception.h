@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A listening socket, and the connections to it whose handshake (handshake.h) is not complete.
+ * Listening sockets, and the connections to them whose handshake (handshake.h) is not complete.
  *
  * A connection without a handshake costs a socket and little memory, and nothing waits for it. If
  * there are too many, random ones are closed: a rank that is hit connects again at once and
@@ -14,7 +14,8 @@
 #define DT_RECEPTION_MOST 256 /* connections without a handshake; one more closes a random one */
 
 struct dt_reception {
-    int listener; /* socket; -1: none */
+    int listener; /* TCP socket; -1: none */
+    int local;    /* Unix socket; -1: none */
     struct dt_rank_address endpoint;
     int count;
     struct {
@@ -24,6 +25,9 @@ struct dt_reception {
     } pending[DT_RECEPTION_MOST];
 };
 
+/* Nothing listens yet. */
+void dt_reception_init(struct dt_reception *r);
+
 /* A socket that does not block and sends at once; -1 on failure. */
 int dt_reception_socket(void);
 /* Closes the socket, if there is one, and sets it to -1. */
@@ -32,6 +36,12 @@ void dt_reception_close_socket(int *socket);
 /* Listens on the address (network byte order) and port (0: any) instead of the earlier ones.
  * Returns -1 with errno. */
 int dt_reception_listen(struct dt_reception *r, uint32_t address, int port);
+/* Listens for ranks of this machine, too, at a name made from the job's key, this rank and its port
+ * (network byte order). Where the system refuses that, they connect over TCP. */
+void dt_reception_listen_locally(struct dt_reception *r, const struct dt_secret *secret, int rank,
+                                 uint32_t port);
+/* A connection to that name; -1: no such rank listens on this machine. */
+int dt_reception_call_locally(const struct dt_secret *secret, int rank, uint32_t port);
 /* Accepts connections and sends their challenges. At most half of the capacity at a time, so that
  * calls are read in between. */
 void dt_reception_accept(struct dt_reception *r);

@@ -41,6 +41,7 @@ struct peer {
     struct dt_channel *channel; /* NULL: not connected */
     bool called, done;          /* called: the call is sent; done: CONNECTED is sent or received */
     struct dt_rank_address endpoint;
+    bool found_here;    /* a rank of this machine had its name; call it only once by that */
     double patience;    /* timeout of a connection attempt in seconds */
     double until, next; /* deadline of this attempt; earliest time of the next one */
     struct dt_handshake handshake;
@@ -65,7 +66,7 @@ struct meeting {
     double lookup;           /* by address: time of the next lookup of the host */
     struct peer *peers;
     struct dt_reception reception;
-    struct pollfd *polled;             /* peers, listener, pending */
+    struct pollfd *polled;             /* peers, listeners, pending */
     struct dt_rank_address *addresses; /* of all ranks */
     int due;                           /* messages that rank 0 sends to each rank so far */
     struct failure failure;            /* received from rank 0 */
@@ -105,22 +106,25 @@ static int listen_at(struct meeting *m, uint32_t address, int port, struct dt_er
     return 0;
 }
 
-/* Listens on the chosen interface; without one, on the local address of the connection to rank 0,
- * and rank 0 (socket -1) on the default interface. */
-static int listen_for_others(struct meeting *m, int socket, struct dt_error *err)
+/* Listens on the chosen interface; without one, on the address from which it reaches rank 0, and
+ * rank 0 on the default interface. */
+static int listen_for_others(struct meeting *m, struct dt_error *err)
 {
-    struct sockaddr_in own = {0};
-    socklen_t length = sizeof own;
     uint32_t address;
     if (m->how->interface)
         DT_TRY(dt_interface_find(m->how->interface, &address, err));
-    else if (socket < 0)
+    else if (m->leads)
         address = dt_interface_default();
-    else if (getsockname(socket, (struct sockaddr *)&own, &length) == 0)
-        address = own.sin_addr.s_addr;
-    else
-        return dt_fail_errno(err, "cannot find the local address of the connection to rank 0");
+    else if ((address = dt_interface_towards(m->peers[0].endpoint.address)) == 0)
+        return dt_fail_errno(err, "cannot find this machine's address on the way to rank 0");
     return listen_at(m, address, 0, err);
+}
+
+/* Ranks of this machine then need no MACs (handshake.h). Call it with the key and the port. */
+static void listen_locally(struct meeting *m)
+{
+    if (!m->how->encrypt && m->rank < m->size - 1)
+        dt_reception_listen_locally(&m->reception, &m->secret, m->rank, m->own.endpoint.port);
 }
 
 /* --- the rendezvous file ---------------------------------------------------------------------- */
@@ -134,11 +138,12 @@ static int publish_notice(struct meeting *m, struct dt_error *err)
         return 0;
     m->leads = true;
     dt_reception_close_socket(&m->peers[0].socket); /* to the earlier owner */
-    DT_TRY(listen_for_others(m, -1, err));
+    DT_TRY(listen_for_others(m, err));
     struct dt_notice notice = {.endpoint = m->own.endpoint};
     if (!dt_system_draw(notice.key, sizeof notice.key))
         return dt_fail_errno(err, "cannot draw the key of the job");
     memcpy(m->secret.key, notice.key, sizeof notice.key);
+    listen_locally(m);
     return dt_notice_write(m->place->name, m->file, &notice, err);
 }
 
@@ -156,6 +161,7 @@ static int find_first(struct meeting *m, struct dt_error *err)
     memcpy(m->secret.key, notice.key, sizeof notice.key);
     dt_reception_close_socket(&first->socket);
     first->patience = CALL_S;
+    first->found_here = false;
     first->endpoint = notice.endpoint;
     return 0;
 }
@@ -174,6 +180,7 @@ static int listen_at_place(struct meeting *m, struct dt_error *err)
     if (m->place->listens) {
         m->reception.listener = m->place->listener;
         m->own.endpoint.port = htons((uint16_t)m->place->port);
+        listen_locally(m);
         return 0;
     }
     if (m->how->interface)
@@ -182,7 +189,9 @@ static int listen_at_place(struct meeting *m, struct dt_error *err)
         address = htonl(INADDR_LOOPBACK);
     else if (dt_interface_find(host, &address, &ignored) < 0)
         address = INADDR_ANY;
-    return listen_at(m, address, m->place->port, err);
+    DT_TRY(listen_at(m, address, m->place->port, err));
+    listen_locally(m);
+    return 0;
 }
 
 /* The host may get its address late, or another one when its process starts again. */
@@ -224,8 +233,9 @@ static int callable(const struct meeting *m)
     return m->leads ? 0 : m->complete ? m->rank : 1;
 }
 
-static void call(struct peer *p)
+static void call(const struct meeting *m, int rank)
 {
+    struct peer *p = &m->peers[rank];
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = (in_port_t)p->endpoint.port,
                              .sin_addr.s_addr = p->endpoint.address};
@@ -233,6 +243,12 @@ static void call(struct peer *p)
     p->next = dt_clock_now() + TICK_MS * 1e-3;
     p->moved = 0;
     p->called = false;
+    p->socket = m->how->encrypt || p->found_here
+                    ? -1
+                    : dt_reception_call_locally(&m->secret, rank, p->endpoint.port);
+    p->found_here |= p->socket >= 0;
+    if (p->socket >= 0)
+        return;
     p->socket = dt_reception_socket();
     if (p->socket >= 0 && connect(p->socket, (struct sockaddr *)&to, sizeof to) < 0 &&
         errno != EINPROGRESS)
@@ -255,7 +271,7 @@ static int call_others(struct meeting *m, struct dt_error *err)
             p->patience *= 2;
         }
         if (p->socket < 0 && p->endpoint.port && dt_clock_now() >= p->next)
-            call(p);
+            call(m, r);
     }
     return 0;
 }
@@ -265,8 +281,10 @@ static int answer_challenge(struct meeting *m, int rank, struct dt_error *err)
 {
     struct peer *p = &m->peers[rank];
     struct dt_call *own = &p->handshake.call;
-    if (rank == 0)
-        DT_TRY(listen_for_others(m, p->socket, err));
+    if (rank == 0) {
+        DT_TRY(listen_for_others(m, err));
+        listen_locally(m);
+    }
     own->caller = m->own;
     own->caller.patience = m->until - dt_clock_now();
     own->called = rank;
@@ -357,9 +375,9 @@ static int read_calls(struct meeting *m, struct dt_error *err)
 {
     struct dt_reception *r = &m->reception;
     for (int i = r->count - 1; i >= 0; i--)
-        if (m->polled[m->size + 1 + i].revents && dt_reception_read(r, i, &m->secret, m->rank) > 0)
+        if (m->polled[m->size + 2 + i].revents && dt_reception_read(r, i, &m->secret, m->rank) > 0)
             DT_TRY(admit(m, i, err));
-    if (m->polled[m->size].revents)
+    if (m->polled[m->size].revents || m->polled[m->size + 1].revents)
         dt_reception_accept(r);
     return 0;
 }
@@ -607,10 +625,11 @@ static void wait_for_events(struct meeting *m)
     for (int r = 0; r < m->size; r++)
         m->polled[r] = watch(m, r);
     const struct dt_reception *own = &m->reception;
-    const nfds_t count = (nfds_t)(m->size + 1 + own->count);
+    const nfds_t count = (nfds_t)(m->size + 2 + own->count);
     m->polled[m->size] = (struct pollfd){.fd = own->listener, .events = POLLIN};
+    m->polled[m->size + 1] = (struct pollfd){.fd = own->local, .events = POLLIN};
     for (int i = 0; i < own->count; i++)
-        m->polled[m->size + 1 + i] =
+        m->polled[m->size + 2 + i] =
             (struct pollfd){.fd = own->pending[i].socket, .events = POLLIN};
     if (poll(m->polled, count, TICK_MS) < 0)
         memset(m->polled, 0, count * sizeof *m->polled);
@@ -667,16 +686,17 @@ int dt_rendezvous_join(const struct dt_meeting_place *place, const struct dt_ope
     if (size == 1)
         return 0;
     struct meeting *m = dt_alloc(1, sizeof *m);
-    *m = (struct meeting){.place = place,
-                          .how = how,
-                          .own = {.job = identify(how->job), .rank = rank, .size = size},
-                          .rank = rank,
-                          .size = size,
-                          .file = -1,
-                          .reception.listener = -1,
-                          .until = dt_clock_now() + how->patience};
+    *m = (struct meeting){
+        .place = place,
+        .how = how,
+        .own = {.job = identify(how->job), .rank = rank, .size = size, .encrypts = how->encrypt},
+        .rank = rank,
+        .size = size,
+        .file = -1,
+        .until = dt_clock_now() + how->patience};
+    dt_reception_init(&m->reception);
     m->peers = dt_alloc((size_t)size, sizeof *m->peers);
-    m->polled = dt_alloc((size_t)(size + 1 + DT_RECEPTION_MOST), sizeof *m->polled);
+    m->polled = dt_alloc((size_t)(size + 2 + DT_RECEPTION_MOST), sizeof *m->polled);
     m->addresses = dt_alloc((size_t)size, sizeof *m->addresses);
     for (int r = 0; r < size; r++)
         m->peers[r].socket = -1;

@@ -29,6 +29,7 @@ struct dt_opening {
     const struct dt_seat *seat;        /* of an elastic job (membership.h); NULL: by the launcher */
     const char *remedy;                /* advice if ranks run alone; NULL: start them by MPI */
     double patience;                   /* timeout in seconds */
+    bool encrypt;                      /* messages; fails with a transport that does not */
     const volatile sig_atomic_t *stop; /* not 0: opening fails with DT_ESTOP; may be NULL */
 };
 

@@ -136,6 +136,7 @@ const struct dt_setting dt_settings_schema[] = {
      .advice = "ranks that no MPI has started meet at distributed.rendezvous"},
     {"distributed.rendezvous", DT_SETTING_STRING, AT(distributed.rendezvous), ""},
     {"distributed.interface", DT_SETTING_STRING, AT(distributed.interface), ""},
+    {"distributed.encrypt", DT_SETTING_BOOL, AT(distributed.encrypt), "false"},
     {"distributed.pp", DT_SETTING_INT, AT(distributed.pp), "1", 1, 4096},
     {"distributed.tp", DT_SETTING_INT, AT(distributed.tp), "1", 1, 4096},
     {"distributed.cp", DT_SETTING_INT, AT(distributed.cp), "1", 1, DT_CONTEXT_PARALLEL_MOST},

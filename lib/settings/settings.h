@@ -67,6 +67,7 @@ struct dt_settings {
         int backend;                             /* index in dt_comm_backend_names */
         char rendezvous[DT_SETTING_STRING_SIZE]; /* of ranks not started by MPI; or "" */
         char interface[DT_SETTING_STRING_SIZE];  /* network interface they listen on; or "" */
+        bool encrypt;                            /* messages between them */
         long pp, tp;                             /* pipeline stages, tensor-parallel ranks */
         long cp;                /* context-parallel ranks; data-parallel ranks follow */
         long sequence_parts;    /* chunks of a sequence; 0: 1, or twice cp */

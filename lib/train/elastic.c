@@ -54,6 +54,7 @@ int dt_elastic_open(struct dt_training *t, struct dt_error *err)
             .most = (int)most,
             .timeout = (double)s->distributed.timeout,
             .patience = (double)s->distributed.join_timeout,
+            .encrypt = s->distributed.encrypt,
             .stop = t->stop,
             .profile = &t->profile,
             .profile_bytes = sizeof t->profile,
@@ -72,6 +73,7 @@ int dt_elastic_open_world(struct dt_training *t, struct dt_error *err)
                          .job = t->run_path,
                          .seat = dt_membership_seat(t->members),
                          .patience = (double)s->distributed.timeout,
+                         .encrypt = s->distributed.encrypt,
                          .stop = t->stop},
                      err));
     t->comm = t->self;

@@ -256,6 +256,7 @@ static void reset_layout(struct dt_settings *s)
     dt_config_defaults(dt_settings_schema, &plain);
     s->distributed.backend = plain.distributed.backend;
     *s->distributed.rendezvous = *s->distributed.interface = '\0';
+    s->distributed.encrypt = false;
     s->distributed.pp = s->distributed.tp = s->distributed.cp = 1;
     s->distributed.sequence_parallel = false;
     s->distributed.schedule = plain.distributed.schedule;

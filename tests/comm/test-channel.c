@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Authenticated channels with an attacker between their ends, and the tcp transport over them. */
+/* Authenticated and encrypted channels with an attacker between their ends, and the tcp transport
+ * over them. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -20,6 +21,8 @@ static const struct dt_crypto *crypto;
 static const uint8_t keys[2][DT_KEY] = {"from the first to the second",
                                         "and from there to the first"};
 
+static enum dt_protection protection;
+
 /* Two channels; the test has the other end of each socket. */
 struct line {
     struct dt_channel *ends[2];
@@ -35,7 +38,7 @@ static int make_line(void **state)
     for (int i = 0; i < 2; i++) {
         int pair[2];
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-        l->ends[i] = dt_channel_open(crypto, pair[0], keys[i], keys[1 - i]);
+        l->ends[i] = dt_channel_open(crypto, pair[0], protection, keys[i], keys[1 - i]);
         assert_non_null(l->ends[i]);
         l->wires[i] = pair[1];
     }
@@ -52,6 +55,18 @@ static int cut_line(void **state)
     }
     free(l);
     return 0;
+}
+
+static int make_encrypted_line(void **state)
+{
+    protection = DT_ENCRYPTED;
+    return make_line(state);
+}
+
+static int make_authenticated_line(void **state)
+{
+    protection = DT_AUTHENTICATED;
+    return make_line(state);
 }
 
 static const char *payload(void)
@@ -99,6 +114,59 @@ static void a_message_arrives_byte_by_byte(void **state)
         }
         assert_int_equal(receive_one(l, data), 1);
         assert_memory_equal(data, payload(), BYTES);
+    }
+}
+
+/* The wire has the payload, or a text that is another one each time. */
+static void a_payload_is_visible_unless_encrypted(void **state)
+{
+    const bool visible = protection == DT_AUTHENTICATED;
+    char first[WHOLE], second[WHOLE];
+    send_one(*state, first);
+    send_one(*state, second);
+    assert_int_equal(memcmp(first + HEAD, payload(), BYTES) == 0, visible);
+    assert_int_equal(memcmp(first + HEAD, second + HEAD, BYTES) == 0, visible);
+    assert_int_equal(memmem(first, WHOLE, "xxxxxxxx", 8) != NULL, visible);
+    assert_memory_not_equal(first + HEAD + BYTES, second + HEAD + BYTES, DT_TAG);
+}
+
+/* Of any length, through sockets that take a part at a time. */
+static void long_messages_arrive(int peers[2])
+{
+    static const size_t sizes[] = {1, 15, 16, 17, 131071, 131072, 131073, 300000, 0, 1 << 20};
+    struct dt_channel *to = dt_channel_open(crypto, peers[1], protection, keys[1], keys[0]);
+    struct dt_channel *from = dt_channel_open(crypto, peers[0], protection, keys[0], keys[1]);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *sent = dt_alloc(1, sizes[i] + 1), *received = dt_alloc(1, sizes[i] + 1);
+        for (size_t k = 0; k < sizes[i]; k++)
+            sent[k] = (char)(k * 7 + k / 251);
+        struct dt_channel_frame f = dt_channel_frame_of(TAG, sent, sizes[i]);
+        struct dt_frame_header h;
+        int done = 0, over = 0;
+        while (!done || !over) {
+            done = done ? done : dt_channel_send(from, &f);
+            int rc = over ? 0 : dt_channel_receive_header(to, 1 << 20, &h);
+            over = rc > 0 ? dt_channel_receive_payload(to, received) : rc < 0 ? rc : over;
+            assert_true(done >= 0 && over >= 0);
+        }
+        assert_int_equal(h.bytes, sizes[i]);
+        assert_memory_equal(sent, received, sizes[i] + 1);
+        free(sent);
+        free(received);
+    }
+    dt_channel_close(to);
+    dt_channel_close(from);
+}
+
+static void messages_of_any_length_arrive(void **state)
+{
+    (void)state;
+    const enum dt_protection all[] = {DT_BY_KERNEL, DT_AUTHENTICATED, DT_ENCRYPTED};
+    for (int i = 0; i < 3; i++) {
+        int pair[2];
+        protection = all[i];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+        long_messages_arrive(pair);
     }
 }
 
@@ -219,6 +287,52 @@ static struct dt_handshake shake_hands(const struct dt_secret *s)
     return h;
 }
 
+/* The same job and ranks: a new connection has new keys, so that no nonce comes twice with one. */
+static void each_connection_has_other_keys(void **state)
+{
+    const struct dt_secret s = {crypto, "the job's"};
+    char wires[2][WHOLE];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct dt_handshake h = shake_hands(&s);
+        struct dt_channel_frame frame = dt_channel_frame_of(TAG, payload(), BYTES);
+        int pair[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+        h.call.caller.encrypts = 1;
+        struct dt_channel *c = dt_handshake_channel(&h, &s, pair[0], false);
+        assert_int_equal(c->protection, DT_ENCRYPTED);
+        assert_int_equal(dt_channel_send(c, &frame), 1);
+        assert_int_equal(recv(pair[1], wires[i], WHOLE, 0), WHOLE);
+        dt_channel_close(c);
+        close(pair[1]);
+    }
+    assert_memory_equal(wires[0], wires[1], sizeof(struct dt_frame_header));
+    assert_memory_not_equal(wires[0] + HEAD, wires[1] + HEAD, 16);
+}
+
+/* By the kernel only between processes of one user. */
+static void a_channel_has_no_macs_only_between_processes_of_one_user(void **state)
+{
+    const struct dt_secret s = {crypto, "the job's"};
+    struct dt_handshake h = shake_hands(&s);
+    int pair[2];
+    (void)state;
+    for (int other = 0; other < 2; other++) {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+        if (other && seteuid(geteuid() + 1) < 0)
+            skip(); /* only root becomes another user */
+        struct dt_channel *c = dt_handshake_channel(&h, &s, pair[0], true);
+        assert_true(!other || seteuid(0) == 0);
+        assert_int_equal(c->protection, other ? DT_AUTHENTICATED : DT_BY_KERNEL);
+        dt_channel_close(c);
+        close(pair[1]);
+    }
+    int tcp = socket(AF_INET, SOCK_STREAM, 0);
+    struct dt_channel *c = dt_handshake_channel(&h, &s, tcp, true);
+    assert_int_equal(c->protection, DT_AUTHENTICATED);
+    dt_channel_close(c);
+}
+
 static void every_byte_of_a_handshake_is_authenticated(void **state)
 {
     struct dt_secret s = {crypto, "the job's"};
@@ -262,18 +376,24 @@ static void a_reflected_proof_is_rejected(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_line, cut_line)
+#define ONCE(name)      cmocka_unit_test_setup_teardown(name, make_authenticated_line, cut_line)
+#define ENCRYPTED(name) cmocka_unit_test_setup_teardown(name, make_encrypted_line, cut_line)
+#define TEST(name)      ONCE(name), ENCRYPTED(name)
     const struct CMUnitTest tests[] = {
         TEST(a_message_arrives_byte_by_byte),
+        TEST(a_payload_is_visible_unless_encrypted),
+        ONCE(messages_of_any_length_arrive),
         TEST(a_flipped_bit_fails),
         TEST(a_replayed_or_dropped_message_fails),
         TEST(a_reflected_message_fails),
         TEST(a_length_is_bounded_by_what_is_expected),
         TEST(a_huge_length_ends_a_receive_with_an_error),
         TEST(a_message_is_received_and_a_longer_one_is_not),
-        TEST(every_byte_of_a_handshake_is_authenticated),
-        TEST(a_call_is_rejected_by_another_rank_or_challenge),
-        TEST(a_reflected_proof_is_rejected),
+        ONCE(each_connection_has_other_keys),
+        ONCE(a_channel_has_no_macs_only_between_processes_of_one_user),
+        ONCE(every_byte_of_a_handshake_is_authenticated),
+        ONCE(a_call_is_rejected_by_another_rank_or_challenge),
+        ONCE(a_reflected_proof_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "fuzz.h"
 
 static bool picky;
+static enum dt_protection protection;
 
 static bool make_hmac(const uint8_t key[DT_KEY], const void *data, size_t bytes,
                       uint8_t out[DT_KEY])
@@ -25,39 +26,45 @@ static bool are_equal(const void *a, const void *b, size_t bytes)
     return !picky || bytes == 0 || ((*(const uint8_t *)a ^ *(const uint8_t *)b) & 1) == 0;
 }
 
-static void *open_mac(const uint8_t key[DT_KEY])
+static void *open_cipher(const uint8_t key[DT_KEY], bool receives)
 {
-    static char mac;
-    (void)key;
-    return &mac;
+    static char state;
+    (void)key, (void)receives;
+    return &state;
 }
 
-static void close_mac(void *mac)
+static void close_cipher(void *cipher)
 {
-    (void)mac;
+    (void)cipher;
 }
 
-static void begin(void *mac, uint64_t number)
+static void begin(void *cipher, uint64_t number)
 {
-    (void)mac, (void)number;
+    (void)cipher, (void)number;
 }
 
-static void add(void *mac, const void *data, size_t bytes)
+static void add(void *cipher, void *to, const void *data, size_t bytes)
 {
-    (void)mac;
+    (void)cipher, (void)to;
     for (size_t i = 0; i < bytes; i++) /* so that a sanitizer sees what is read */
         (void)((const volatile char *)data)[i];
 }
 
-static bool end(void *mac, uint8_t tag[DT_TAG])
+static bool end(void *cipher, uint8_t tag[DT_TAG])
 {
-    (void)mac;
+    (void)cipher;
     memset(tag, 0, DT_TAG);
     return true;
 }
 
-static const struct dt_crypto crypto = {DT_CRYPTO_ABI, make_hmac, are_equal, open_mac,
-                                        close_mac,     begin,     add,       end};
+static int verify(void *cipher, const uint8_t tag[DT_TAG])
+{
+    (void)cipher;
+    return !picky || (*tag & 1) == 0;
+}
+
+static const struct dt_crypto crypto = {
+    DT_CRYPTO_ABI, make_hmac, are_equal, open_cipher, close_cipher, begin, add, end, verify};
 
 static void read_notice(const uint8_t *data, size_t size)
 {
@@ -94,7 +101,8 @@ static void receive(const uint8_t *data, size_t size)
         send(pair[1], data, size, 0) != (ssize_t)size)
         abort();
     close(pair[1]);
-    struct dt_channel *channels[2] = {dt_channel_open(&crypto, pair[0], key, key), NULL};
+    struct dt_channel *channels[2] = {dt_channel_open(&crypto, pair[0], protection, key, key),
+                                      NULL};
     void *tcp = dt_tcp_over(channels, 2), *requests[2];
     struct dt_error err;
     char *to = dt_alloc(2, ROOM);
@@ -131,7 +139,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                         receive_some};
     if (size < 2)
         return 0;
+    static const enum dt_protection protections[] = {DT_AUTHENTICATED, DT_ENCRYPTED, DT_BY_KERNEL,
+                                                     DT_AUTHENTICATED};
     picky = data[0] & 4;
+    protection = protections[data[0] >> 3 & 3];
     readers[data[0] & 3](data + 1, size - 1);
     return 0;
 }

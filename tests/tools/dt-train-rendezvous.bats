@@ -375,6 +375,24 @@ announced() {
     end_process first
 }
 
+@test "distributed.encrypt: the same bits, and refused where messages are not encrypted" {
+    dt-train -q -j 1 "${small[@]}" -o one "$data"
+    results one >one.results
+    meet 2 -o run --set distributed.encrypt=true
+    results run | cmp one.results -
+    RANK=0 WORLD_SIZE=2 run dt-train -q "${small[@]}" --set distributed.rendezvous="$T/meet" \
+        --set distributed.timeout=1 --set distributed.encrypt=true --set distributed.backend=nccl -o no "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"distributed.encrypt excludes distributed.backend nccl: messages over NCCL are not encrypted" ]]
+    for backend in auto mpi; do
+        OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 run dt-train -q "${small[@]}" \
+            --set distributed.encrypt=true --set distributed.backend=$backend -o no "$data"
+        assert_one_line_error dt-train
+        [[ "$output" == *"distributed.encrypt is for ranks that meet without MPI: messages over mpi are not encrypted" ]]
+    done
+    [ ! -e no ]
+}
+
 @test "missing variables and settings are named in one line" {
     run dt-train "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
     assert_one_line_error dt-train

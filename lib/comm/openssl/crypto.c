@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* HMAC-SHA256 and AES-256-GMAC by libcrypto of OpenSSL 3. */
+/* HMAC-SHA256 and AES-256-GCM by libcrypto of OpenSSL 3. */
 #include "comm/crypto.h"
 
 #include <limits.h>
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IV 12 /* bytes of GMAC's nonce */
+#define IV 12 /* bytes of GCM's nonce */
 
-struct mac {
+struct cipher {
     EVP_CIPHER_CTX *context;
     bool failed;
 };
@@ -28,59 +28,71 @@ static bool are_equal(const void *a, const void *b, size_t bytes)
     return CRYPTO_memcmp(a, b, bytes) == 0;
 }
 
-static void close_mac(void *state)
+static void close_cipher(void *state)
 {
-    struct mac *m = state;
-    if (m)
-        EVP_CIPHER_CTX_free(m->context); /* clears the key */
-    free(m);
+    struct cipher *c = state;
+    if (c)
+        EVP_CIPHER_CTX_free(c->context); /* clears the key */
+    free(c);
 }
 
-static void *open_mac(const uint8_t key[DT_KEY])
+static void *open_cipher(const uint8_t key[DT_KEY], bool receives)
 {
-    struct mac *m = calloc(1, sizeof *m);
-    if (m == NULL)
+    struct cipher *c = calloc(1, sizeof *c);
+    if (c == NULL)
         return NULL;
-    m->context = EVP_CIPHER_CTX_new();
-    if (m->context == NULL ||
-        EVP_EncryptInit_ex(m->context, EVP_aes_256_gcm(), NULL, key, NULL) != 1) {
-        close_mac(m);
+    c->context = EVP_CIPHER_CTX_new();
+    if (c->context == NULL ||
+        EVP_CipherInit_ex(c->context, EVP_aes_256_gcm(), NULL, key, NULL, !receives) != 1) {
+        close_cipher(c);
         return NULL;
     }
-    return m;
+    return c;
 }
 
 static void begin(void *state, uint64_t number)
 {
-    struct mac *m = state;
+    struct cipher *c = state;
     uint8_t iv[IV] = {0};
     memcpy(iv, &number, sizeof number);
-    m->failed = EVP_EncryptInit_ex(m->context, NULL, NULL, NULL, iv) != 1;
+    c->failed = EVP_CipherInit_ex(c->context, NULL, NULL, NULL, iv, -1) != 1;
 }
 
-/* GMAC is AES-GCM of an empty text; the message is additional authenticated data. */
-static void add(void *state, const void *data, size_t bytes)
+/* Without encryption the message is additional authenticated data of an empty text. */
+static void add(void *state, void *to, const void *data, size_t bytes)
 {
-    struct mac *m = state;
+    struct cipher *c = state;
     const uint8_t *rest = data;
+    uint8_t *out = to;
     int length;
     for (size_t n; bytes > 0; rest += n, bytes -= n) {
         n = bytes < INT_MAX ? bytes : INT_MAX;
-        m->failed |= EVP_EncryptUpdate(m->context, NULL, &length, rest, (int)n) != 1;
+        c->failed |= EVP_CipherUpdate(c->context, out, &length, rest, (int)n) != 1;
+        out = out ? out + n : NULL;
     }
 }
 
 static bool end(void *state, uint8_t tag[DT_TAG])
 {
-    struct mac *m = state;
+    struct cipher *c = state;
     uint8_t none[DT_TAG];
     int length;
-    m->failed |= EVP_EncryptFinal_ex(m->context, none, &length) != 1 ||
-                 EVP_CIPHER_CTX_ctrl(m->context, EVP_CTRL_AEAD_GET_TAG, DT_TAG, tag) != 1;
-    return !m->failed;
+    c->failed |= EVP_CipherFinal_ex(c->context, none, &length) != 1 ||
+                 EVP_CIPHER_CTX_ctrl(c->context, EVP_CTRL_AEAD_GET_TAG, DT_TAG, tag) != 1;
+    return !c->failed;
+}
+
+static int verify(void *state, const uint8_t tag[DT_TAG])
+{
+    struct cipher *c = state;
+    uint8_t expected[DT_TAG], none[DT_TAG];
+    int length;
+    memcpy(expected, tag, DT_TAG);
+    c->failed |= EVP_CIPHER_CTX_ctrl(c->context, EVP_CTRL_AEAD_SET_TAG, DT_TAG, expected) != 1;
+    return c->failed ? -1 : EVP_CipherFinal_ex(c->context, none, &length) == 1;
 }
 
 /* Found by dlsym. */
 extern const struct dt_crypto dt_crypto __attribute__((visibility("default")));
-const struct dt_crypto dt_crypto = {DT_CRYPTO_ABI, make_hmac, are_equal, open_mac,
-                                    close_mac,     begin,     add,       end};
+const struct dt_crypto dt_crypto = {DT_CRYPTO_ABI, make_hmac, are_equal, open_cipher, close_cipher,
+                                    begin,         add,       end,       verify};
