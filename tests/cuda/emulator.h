@@ -27,6 +27,8 @@
  *     foreign     the engine has no code for the GPU
  *     driver=N    the CUDA version of the driver, 1000 x major + 10 x minor (13000); 0: none
  *     name=X      its name (emulated)
+ *     kernels=F   what the compiler made of each kernel, as kernels.py lists it in the file F; a launch
+ *                 then fails where registers, launch bounds or shared memory do not allow it
  *     second      of the algorithms that cuBLASLt has for a product the second is faster than the
  *                 first, and sums backwards
  *     count       stderr says in the end how often graphs were made, launched and changed
