@@ -61,8 +61,8 @@ std::string name_of(const void *function)
     const char *elf = bytes.data();
     const auto *header = reinterpret_cast<const Elf64_Ehdr *>(elf);
     const auto *sections = reinterpret_cast<const Elf64_Shdr *>(elf + header->e_shoff);
-    const auto place = (uintptr_t)function -
-                       (header->e_type == ET_DYN ? (uintptr_t)info.dli_fbase : (uintptr_t)0);
+    const auto place =
+        (uintptr_t)function - (header->e_type == ET_DYN ? (uintptr_t)info.dli_fbase : (uintptr_t)0);
     for (unsigned i = 0; i < header->e_shnum; i++) {
         if (sections[i].sh_type != SHT_SYMTAB)
             continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the compiler made of a kernel for the GPU that is emulated, if CUDA_EMULATOR names a list that
- * tests/cuda/kernels.py made of a compiled engine (kernels=FILE). */
+/* What the compiler made of a kernel for the GPU that is emulated, if CUDA_EMULATOR names a list
+ * that tests/cuda/kernels.py made of a compiled engine (kernels=FILE). */
 #ifndef DT_TEST_CUDA_KERNELS_H
 #define DT_TEST_CUDA_KERNELS_H
 

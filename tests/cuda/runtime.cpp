@@ -221,8 +221,8 @@ cudaError_t emulator::check_launch(const void *kernel, dim3 grid, dim3 block, si
     const compiled_kernel *made = compiled(kernel);
     if (made && made->shared + shared_bytes > profile().most_shared)
         return last_error = cudaErrorInvalidValue;
-    if (made && ((made->threads && threads > made->threads) ||
-                 !has_registers(threads, made->registers)))
+    if (made &&
+        ((made->threads && threads > made->threads) || !has_registers(threads, made->registers)))
         return last_error = cudaErrorLaunchOutOfResources;
     return cudaSuccess;
 }

@@ -24,7 +24,7 @@ inline void read_number(const char *words, const char *word, unsigned *number)
 
 inline settings_list read_settings()
 {
-    settings_list s = {false, false, false, false, false, false,     false,
+    settings_list s = {false, false, false, false, false, false,      false,
                        false, 0,     1,     90,    13000, "emulated", ""};
     const char *words = getenv("CUDA_EMULATOR"), *name;
     if (words == nullptr)

@@ -34,9 +34,10 @@ __global__ void greedy(struct hidden h)
 }
 
 /* Of sm_86, what nvcc would say; bounded<2> is for another GPU. */
-constexpr char list[] = "86 32 128 1024 0 _ZN12_GLOBAL__N_17boundedILi1EEEvPf\n"
-                        "90 32 128 1024 0 _ZN12_GLOBAL__N_17boundedILi2EEEvPf\n"
-                        "86 168 0 0 0 _ZN39_GLOBAL__N__9c9155d0_7_sort_cu_9396c1cc6greedyENS_6hiddenE\n";
+constexpr char list[] =
+    "86 32 128 1024 0 _ZN12_GLOBAL__N_17boundedILi1EEEvPf\n"
+    "90 32 128 1024 0 _ZN12_GLOBAL__N_17boundedILi2EEEvPf\n"
+    "86 168 0 0 0 _ZN39_GLOBAL__N__9c9155d0_7_sort_cu_9396c1cc6greedyENS_6hiddenE\n";
 
 float *x;
 
@@ -54,9 +55,9 @@ void test_launch_bounds(void **)
 /* 99 KB of a block, of which the kernel has one already. */
 void test_shared_memory(void **)
 {
-    assert_int_equal(cudaFuncSetAttribute(
-                         bounded<1>, cudaFuncAttributeMaxDynamicSharedMemorySize, 99 << 10),
-                     cudaSuccess);
+    assert_int_equal(
+        cudaFuncSetAttribute(bounded<1>, cudaFuncAttributeMaxDynamicSharedMemorySize, 99 << 10),
+        cudaSuccess);
     assert_int_equal(launch(32, 98 << 10), cudaSuccess);
     assert_int_equal(launch(32, (98 << 10) + 1), cudaErrorInvalidValue);
 }
@@ -65,8 +66,7 @@ void test_shared_memory(void **)
 void test_registers(void **)
 {
     const struct hidden h = {x};
-    assert_int_equal(dt_cuda_launch(cudaStream_t(), dim3(1), dim3(384), 0, greedy, h),
-                     cudaSuccess);
+    assert_int_equal(dt_cuda_launch(cudaStream_t(), dim3(1), dim3(384), 0, greedy, h), cudaSuccess);
     assert_int_equal(dt_cuda_launch(cudaStream_t(), dim3(1), dim3(385), 0, greedy, h),
                      cudaErrorLaunchOutOfResources);
 }

@@ -50,17 +50,15 @@ setup_file() {
     diff "$ROOT/tests/cuda/spills" "$T/spilled"
 }
 
-# instructions SM PATTERN...: a line for each kernel that has the first, with how many it has of each.
+# instructions SM WORD...: a line for each kernel that has the first, with how many lines have each.
 instructions() {
-    local gpu=$1
+    local gpu=$1 IFS='|'
     shift
-    cuobjdump -sass -arch "sm_$gpu" "$ENGINE" | awk -v patterns="$*" '
-        BEGIN { n = split(patterns, pattern, " ") }
-        /Function :/ { name = $3 }
-        / +\/\*[0-9a-f]+\*\/ / {
-            for (i = 1; i <= n; i++)
-                if ($0 ~ pattern[i]) { count[name, i]++; seen[name] = 1 }
-        }
+    cuobjdump -sass -arch "sm_$gpu" "$ENGINE" | grep -F -e 'Function :' "${@/#/-e}" | awk -v patterns="$*" '
+        BEGIN { n = split(patterns, pattern, "[|]") }
+        /Function :/ { name = $3; next }
+        { for (i = 1; i <= n; i++)
+              if (index($0, pattern[i])) { count[name, i]++; seen[name] = 1 } }
         END {
             for (name in seen) {
                 line = name
@@ -71,7 +69,7 @@ instructions() {
 }
 
 @test "H100: products of warpgroups whose groups are not serialized, TMA, setmaxnreg" {
-    instructions 90a HGMMA 'HGMMA.*gsb0' UTMALDG USETMAXREG >"$T/counts"
+    instructions 90a HGMMA ', gsb0 ;' UTMALDG USETMAXREG >"$T/counts"
     cat "$T/counts"
     [ "$(wc -l <"$T/counts")" -eq 12 ]
     # Where products wait for each other each is the end of a group (gsb0).
