@@ -23,6 +23,7 @@
 #include "model/decode-bench.h"
 #include "optim/optimizer.h"
 #include "options/options.h"
+#include "plan/roofline.h"
 #include "pretokenize/pattern.h"
 #include "shard/load-bench.h"
 #include "shard/write-bench.h"
@@ -43,7 +44,7 @@ static struct {
     bool json, shell, quiet, adopt;
     long repeats, warmup, seed;
     const char *design, *output, *metrics;
-    struct dt_string_list axes, baseline, targets, values, notes;
+    struct dt_string_list axes, baseline, targets, values, notes, machine;
     int format, pattern;
 } opt = {.pattern = -1,
          .format = -1,
@@ -62,12 +63,17 @@ static const char *const format_names[] = {"text", "markdown", "tsv", "json", NU
 
 static const struct dt_option options[] = {
     {"config", 'c', DT_OPTION_STRING, &opt.config, "FILE",
-     "attention, step, decode and load: read settings from FILE, as dt-train"},
+     "attention, step, decode, roofline and load: read settings from FILE, as dt-train"},
     {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE",
-     "attention, step, decode and load: change one setting", .words = dt_settings_add_words},
+     "attention, step, decode, roofline and load: change one setting",
+     .words = dt_settings_add_words},
+    {"machine", 0, DT_OPTION_LIST, &opt.machine, "KEY=VALUE",
+     "roofline: change one value of the device, such as device.bandwidth=4800",
+     .words = dt_cluster_add_settings},
     {"steps", 'n', DT_OPTION_INT, &opt.steps, "N", "step and decode: measure N steps (default 5)",
      .min = 1, .max = 1e6},
-    {"device", 0, DT_OPTION_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ...",
+    {"device", 0, DT_OPTION_STRING, &opt.device, "NAME",
+     "cpu (the default), cpu-avx512, ...; roofline: that of a cluster, such as h100",
      .words = dt_device_add_names},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N",
      "use N threads (default: all processors; load: the caller; tokenize and shard: 1)", .min = 1,
@@ -126,6 +132,7 @@ static const struct dt_use uses[] = {
     {"step", "", NULL, "config set steps device threads json"},
     {"decode", "", NULL, "config set steps device threads json"},
     {"collective", "", NULL, "json"},
+    {"roofline", "", "device", "config set machine json"},
     {"tokenize", "FILE", "tokenizer", "threads pattern seconds json"},
     {"shard", "STREAM", NULL, "threads level seconds json"},
     {"load", "DATA", NULL, "config set threads memory tokenizer seconds json"},
@@ -586,6 +593,34 @@ static int measure_error(char **operands, int count, struct dt_error *err)
     return 0;
 }
 
+/* What a step asks of a device that need not be here. */
+static int count_roofline(char **operands, int count, struct dt_error *err)
+{
+    struct dt_settings settings;
+    struct dt_cluster cluster;
+    struct dt_plan_layout layout;
+    struct dt_plan_request request;
+    struct dt_step_work work;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    const struct dt_plan_source source = {.config = opt.config,
+                                          .cluster = opt.device,
+                                          .set = opt.set.items,
+                                          .machine = opt.machine.items,
+                                          .set_count = opt.set.count,
+                                          .machine_count = opt.machine.count};
+    (void)count;
+    DT_TRY(dt_plan_request_read(&request, &settings, &cluster, &layout, &source, err));
+    DT_TRY(check_unused(operands[0], &settings, false, err));
+    DT_TRY(dt_roofline_make(&work, &request, &layout, err));
+    if (opt.json)
+        dt_roofline_print_json(&text, &work, &request, &layout);
+    else
+        dt_roofline_print(&text, &work, &request, &layout);
+    fwrite(text.data, 1, text.size, stdout);
+    dt_buffer_release(&text);
+    return 0;
+}
+
 /* --- matrices of commands ------------------------------------------------------------------ */
 
 static void add_lists(struct json_object *design)
@@ -833,13 +868,13 @@ static const struct measurement {
     int count;            /* their number; -1: any */
     int (*measure)(char **operands, int count, struct dt_error *err);
 } measurements[] = {
-    {"no operand", 0, measure_on_device},    {"no operand", 0, measure_error},
-    {"no operand", 0, measure_on_device},    {"no operand", 0, measure_on_device},
-    {"no operand", 0, measure_on_device},    {"no operand", 0, measure_collective},
-    {"one file", 1, measure_tokenize},       {"one shard", 1, measure_shard},
-    {"one data set", 1, measure_load},       {"a command", -1, measure_matrix},
-    {"one file of rows", 1, measure_report}, {"two files of rows", 2, measure_compare},
-    {"one file of results", 1, show_gpu},
+    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_error},
+    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_on_device},
+    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_collective},
+    {"no operand", 0, count_roofline},         {"one file", 1, measure_tokenize},
+    {"one shard", 1, measure_shard},           {"one data set", 1, measure_load},
+    {"a command", -1, measure_matrix},         {"one file of rows", 1, measure_report},
+    {"two files of rows", 2, measure_compare}, {"one file of results", 1, show_gpu},
 };
 _Static_assert(sizeof measurements / sizeof *measurements + 1 == sizeof uses / sizeof *uses,
                "one each");

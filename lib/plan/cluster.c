@@ -77,7 +77,11 @@ static int find(const char *place, char **path, struct dt_error *err)
         return there < 0 ? there : 0;
     char *folder = dt_program_installed_path("share/dt/clusters");
     char *installed = dt_asprintf("%s/%s.yaml", folder, place);
-    there = dt_file_probe(installed, err);
+    if ((there = dt_file_probe(installed, err)) == 0) { /* h100: 8xh100 */
+        free(installed);
+        installed = dt_asprintf("%s/8x%s.yaml", folder, place);
+        there = dt_file_probe(installed, err);
+    }
     int rc = there == 0 ? fail_unknown(place, folder, err) : there;
     *path = rc > 0 ? installed : NULL;
     if (rc <= 0)

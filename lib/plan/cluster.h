@@ -48,8 +48,8 @@ struct dt_cluster {
 void dt_cluster_add_names(struct dt_buffer *words);
 void dt_cluster_add_settings(struct dt_buffer *words);
 
-/* place: a path, or the name of a file in share/dt/clusters without ".yaml". overrides:
- * "section.key=value", the values of --machine. */
+/* place: a path, or the name of a file in share/dt/clusters without ".yaml", of which a leading
+ * "8x" may be left out. overrides: "section.key=value", the values of --machine. */
 int dt_cluster_read(struct dt_cluster *cluster, const char *place, const char *const *overrides,
                     int count, struct dt_error *err) DT_MUST_CHECK;
 

@@ -8,11 +8,15 @@
 #include "model/tensor-partition.h"
 #include "json/json.h"
 
+const char *const dt_work_names[] = {"products",  "attention", "norms", "elements",
+                                     "embedding", "head",      "loss",  NULL};
+
 #define FLASH 2.5 /* five products of backward over two of forward (Dao 2022) */
 
 /* Achieved rates of a device. */
 struct rates {
     double gemm, attention, memory; /* FLOP/s, FLOP/s, bytes/s */
+    double peak, bandwidth;         /* FLOP/s and bytes/s that the device could do at most */
     double launch;                  /* seconds per kernel launch */
     double element;                 /* bytes */
 };
@@ -24,34 +28,57 @@ static struct rates rates_of(const struct dt_cluster *c, double element)
         .gemm = gemm,
         .attention = gemm / c->device.gemm_efficiency * c->device.attention_efficiency,
         .memory = dt_cluster_memory_rate(c),
+        .peak = gemm / c->device.gemm_efficiency,
+        .bandwidth = c->device.bandwidth * 1e9,
         .launch = c->device.launch * 1e-6,
         .element = element,
     };
 }
 
+static struct dt_work work(const struct rates *r, double flops, double bytes, double seconds,
+                           double launches)
+{
+    return (struct dt_work){flops, bytes, launches, seconds + launches * r->launch,
+                            fmax(flops / r->peak, bytes / r->bandwidth)};
+}
+
+static void add_work(struct dt_work *to, struct dt_work more, double times)
+{
+    to->flops += times * more.flops;
+    to->bytes += times * more.bytes;
+    to->launches += times * more.launches;
+    to->seconds += times * more.seconds;
+    to->least += times * more.least;
+}
+
 /* Reads overlap with arithmetic; writes do not, because a tile's result is written when its sums
  * are complete. extra: further bytes read and written. */
-static double product(const struct rates *r, double rows, double inner, double columns,
-                      double extra)
+static struct dt_work product(const struct rates *r, double rows, double inner, double columns,
+                              double extra)
 {
-    double read = r->element * (rows * inner + inner * columns);
+    double read = r->element * (rows * inner + inner * columns), flops = 2 * rows * inner * columns;
     double written = r->element * rows * columns + extra;
-    return fmax(2 * rows * inner * columns / r->gemm, read / r->memory) + written / r->memory +
-           r->launch;
+    return work(r, flops, read + written,
+                fmax(flops / r->gemm, read / r->memory) + written / r->memory, 1);
 }
 
 /* Backward of a linear layer: the gradients of its input and of its weight, which accumulates in
  * fp32. */
-static double product_backward(const struct rates *r, double rows, double inner, double columns)
+static struct dt_work product_backward(const struct rates *r, double rows, double inner,
+                                       double columns)
 {
-    return product(r, rows, columns, inner, 0) +
-           product(r, inner, rows, columns, (2 * sizeof(float) - r->element) * inner * columns);
+    struct dt_work w = product(r, rows, columns, inner, 0);
+    add_work(&w,
+             product(r, inner, rows, columns, (2 * sizeof(float) - r->element) * inner * columns),
+             1);
+    return w;
 }
 
 /* Memory-bound operations that read and write elements in total. */
-static double memory_bound(const struct rates *r, double elements, double operations)
+static struct dt_work memory_bound(const struct rates *r, double elements, double operations)
 {
-    return elements * r->element / r->memory + operations * r->launch;
+    double bytes = elements * r->element;
+    return work(r, 0, bytes, bytes / r->memory, operations);
 }
 
 /* Sizes of a transformer block on one rank. */
@@ -86,75 +113,90 @@ static struct block block_of(const struct dt_settings *s, const struct dt_plan_l
     };
 }
 
-static double attention(const struct rates *r, const struct block *b)
+/* Reads queries, keys and values, writes outputs; backward reads outputs and their gradients too,
+ * and writes three gradients. */
+static struct dt_work attention(const struct rates *r, const struct block *b, bool backward)
 {
-    return 4 * b->rows * b->seen * b->heads / r->attention + r->launch;
+    double flops = 4 * b->rows * b->seen * b->heads, times = backward ? FLASH : 1;
+    double bytes = 2 * b->rows * (b->heads + b->keys) * r->element * (backward ? 2 : 1);
+    return work(r, times * flops, bytes, times * flops / r->attention, backward ? 3 : 1);
 }
 
 /* Extra memory traffic of context parallelism: keys and values are copied before the all-gather,
  * and those of all ranks after it, into the order of positions. Backward also adds, copies back
  * and sums over the ranks the fp32 gradients of all keys and values. */
-static double gathering(const struct rates *r, const struct block *b, bool backward)
+static struct dt_work gathering(const struct rates *r, const struct block *b, bool backward)
 {
     double block = 2 * b->rows * b->keys, ranks = b->others + 1;
     double copied = 2 * block * (1 + ranks), added = block * (5 * ranks + 3 * b->others + 2);
+    double bytes = copied * r->element + (backward ? added * sizeof(float) : 0);
     if (b->others == 0)
-        return 0;
-    return (copied * r->element + (backward ? added * sizeof(float) : 0)) / r->memory +
-           (2 + 2 * ranks) * (backward ? 3 : 1) * r->launch;
+        return (struct dt_work){0};
+    return work(r, 0, bytes, bytes / r->memory, (2 + 2 * ranks) * (backward ? 3 : 1));
 }
 
 /* Each of two norms reads the residual hidden and a branch, and writes their sum and its norm. */
-static double norms(const struct rates *r, const struct block *b)
+static struct dt_work norms(const struct rates *r, const struct block *b)
 {
     return memory_bound(r, 2 * 4 * b->own * b->width, 2);
 }
 
-static double activation(const struct rates *r, const struct block *b)
+static struct dt_work activation(const struct rates *r, const struct block *b)
 {
     return b->gated ? memory_bound(r, 3 * b->rows * b->inner, 1)
                     : memory_bound(r, b->rows * b->inner, 0);
 }
 
-static double rotation(const struct rates *r, const struct block *b)
+static struct dt_work rotation(const struct rates *r, const struct block *b)
 {
-    return b->rotary ? memory_bound(r, 2 * b->rows * (b->heads + b->keys), 2) : 0;
+    return b->rotary ? memory_bound(r, 2 * b->rows * (b->heads + b->keys), 2) : (struct dt_work){0};
 }
 
-static double up(const struct rates *r, const struct block *b)
+static void block_forward(const struct rates *r, const struct block *b, struct dt_work *parts)
 {
-    return (b->gated ? 2 : 1) * product(r, b->rows, b->width, b->inner, 0);
+    struct dt_work *products = &parts[DT_WORK_PRODUCTS];
+    add_work(&parts[DT_WORK_NORMS], norms(r, b), 1);
+    add_work(products, product(r, b->rows, b->width, b->heads + 2 * b->keys, 0), 1);
+    add_work(&parts[DT_WORK_ELEMENTS], rotation(r, b), 1);
+    add_work(&parts[DT_WORK_ATTENTION], attention(r, b, false), 1);
+    add_work(&parts[DT_WORK_ELEMENTS], gathering(r, b, false), 1);
+    add_work(products, product(r, b->rows, b->heads, b->width, 0), 1);
+    add_work(products, product(r, b->rows, b->width, b->inner, 0), b->gated ? 2 : 1);
+    add_work(&parts[DT_WORK_ELEMENTS], activation(r, b), 1);
+    add_work(products, product(r, b->rows, b->inner, b->width, 0), 1);
 }
 
-static double block_forward(const struct rates *r, const struct block *b)
+static void block_again(const struct rates *r, const struct block *b, enum dt_recompute recompute,
+                        struct dt_work *parts)
 {
-    return norms(r, b) + product(r, b->rows, b->width, b->heads + 2 * b->keys, 0) + rotation(r, b) +
-           attention(r, b) + gathering(r, b, false) + product(r, b->rows, b->heads, b->width, 0) +
-           up(r, b) + activation(r, b) + product(r, b->rows, b->inner, b->width, 0);
+    if (recompute == DT_RECOMPUTE_SELECTIVE) {
+        add_work(&parts[DT_WORK_NORMS], norms(r, b), 1);
+        add_work(&parts[DT_WORK_ELEMENTS], activation(r, b), 1);
+    } else if (recompute == DT_RECOMPUTE_FULL) {
+        block_forward(r, b, parts);
+        add_work(&parts[DT_WORK_PRODUCTS], product(r, b->rows, b->inner, b->width, 0), -1);
+    }
 }
 
-static double block_again(const struct rates *r, const struct block *b, enum dt_recompute recompute)
+static void block_backward(const struct rates *r, const struct block *b,
+                           enum dt_recompute recompute, struct dt_work *parts)
 {
-    if (recompute == DT_RECOMPUTE_NONE)
-        return 0;
-    if (recompute == DT_RECOMPUTE_SELECTIVE)
-        return norms(r, b) + activation(r, b);
-    return block_forward(r, b) - product(r, b->rows, b->inner, b->width, 0);
-}
-
-static double block_backward(const struct rates *r, const struct block *b,
-                             enum dt_recompute recompute)
-{
-    double biases =
-        b->biased ? memory_bound(r, b->rows * (2 * b->width + b->heads + b->inner), 4) : 0;
-    return block_again(r, b, recompute) + norms(r, b) + rotation(r, b) + biases +
-           FLASH * attention(r, b) + gathering(r, b, true) +
-           (b->gated ? memory_bound(r, 5 * b->rows * b->inner, 1)
-                     : memory_bound(r, b->rows * b->inner, 0)) +
-           product_backward(r, b->rows, b->width, b->heads + 2 * b->keys) +
-           product_backward(r, b->rows, b->heads, b->width) +
-           (b->gated ? 2 : 1) * product_backward(r, b->rows, b->width, b->inner) +
-           product_backward(r, b->rows, b->inner, b->width);
+    struct dt_work *products = &parts[DT_WORK_PRODUCTS], *elements = &parts[DT_WORK_ELEMENTS];
+    block_again(r, b, recompute, parts);
+    add_work(&parts[DT_WORK_NORMS], norms(r, b), 1);
+    add_work(elements, rotation(r, b), 1);
+    if (b->biased)
+        add_work(elements, memory_bound(r, b->rows * (2 * b->width + b->heads + b->inner), 4), 1);
+    add_work(&parts[DT_WORK_ATTENTION], attention(r, b, true), 1);
+    add_work(elements, gathering(r, b, true), 1);
+    add_work(elements,
+             b->gated ? memory_bound(r, 5 * b->rows * b->inner, 1)
+                      : memory_bound(r, b->rows * b->inner, 0),
+             1);
+    add_work(products, product_backward(r, b->rows, b->width, b->heads + 2 * b->keys), 1);
+    add_work(products, product_backward(r, b->rows, b->heads, b->width), 1);
+    add_work(products, product_backward(r, b->rows, b->width, b->inner), b->gated ? 2 : 1);
+    add_work(products, product_backward(r, b->rows, b->inner, b->width), 1);
 }
 
 struct head {
@@ -173,14 +215,53 @@ static struct head head_of(const struct dt_settings *s, const struct dt_plan_lay
 }
 
 /* The loss reads the logits and writes their gradients. */
-static double head_forward(const struct rates *r, const struct head *h)
+static void head_forward(const struct rates *r, const struct head *h, struct dt_work *parts)
 {
-    return product(r, h->rows, h->width, h->vocab, 0) + memory_bound(r, 3 * h->rows * h->vocab, 1);
+    add_work(&parts[DT_WORK_HEAD], product(r, h->rows, h->width, h->vocab, 0), 1);
+    add_work(&parts[DT_WORK_LOSS], memory_bound(r, 3 * h->rows * h->vocab, 1), 1);
 }
 
-static double head_backward(const struct rates *r, const struct head *h)
+static void head_backward(const struct rates *r, const struct head *h, struct dt_work *parts)
 {
-    return product_backward(r, h->rows, h->width, h->vocab);
+    add_work(&parts[DT_WORK_HEAD], product_backward(r, h->rows, h->width, h->vocab), 1);
+}
+
+/* A micro-batch through one model chunk. */
+struct chunk_work {
+    struct dt_work forward[DT_WORK_PARTS], backward[DT_WORK_PARTS];
+};
+
+static struct chunk_work chunk_work(const struct rates *r, const struct dt_settings *s,
+                                    const struct dt_plan_layout *l, long chunk)
+{
+    const struct block block = block_of(s, l);
+    const struct head head = head_of(s, l);
+    const double hidden = block.own * block.width;
+    struct chunk_work layer = {.forward = {{0}}}, w = {.forward = {{0}}};
+    block_forward(r, &block, layer.forward);
+    block_backward(r, &block, (enum dt_recompute)l->recompute, layer.backward);
+    for (int i = 0; i < DT_WORK_PARTS; i++) {
+        const double layers = (double)dt_layout_layers(l, s->model.num_layers, chunk);
+        add_work(&w.forward[i], layer.forward[i], layers);
+        add_work(&w.backward[i], layer.backward[i], layers);
+    }
+    if (chunk == 0) {
+        add_work(&w.forward[DT_WORK_EMBEDDING], memory_bound(r, 2 * hidden, 1), 1);
+        add_work(&w.backward[DT_WORK_EMBEDDING], memory_bound(r, 6 * hidden, 1), 1);
+    }
+    if (chunk == dt_layout_chunks(l) - 1) {
+        head_forward(r, &head, w.forward);
+        head_backward(r, &head, w.backward);
+    }
+    return w;
+}
+
+static double seconds_of(const struct dt_work *parts)
+{
+    double seconds = 0;
+    for (int i = 0; i < DT_WORK_PARTS; i++)
+        seconds += parts[i].seconds;
+    return seconds;
 }
 
 /* An all-gather or reduce-scatter of bytes over ranks that are stride apart. Each byte enters a
@@ -285,20 +366,18 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
                                          long chunk)
 {
     const struct rates r = rates_of(c, b->element);
-    const struct block block = block_of(s, l);
-    const struct head head = head_of(s, l);
+    const struct chunk_work w = chunk_work(&r, s, l, chunk);
     long layers = dt_layout_layers(l, s->model.num_layers, chunk);
     double count = (double)layers, again = l->recompute == DT_RECOMPUTE_FULL ? 2 : 1;
     bool gathers = !s->distributed.sequence_parallel; /* activations received from other stages */
     double sums = 2 + 2 * sizeof(float) / b->element; /* all-gathers, and reductions of fp32 */
     double qk = qk_collectives(&s->model);
     double received = gathers && chunk > 0, sent = gathers && chunk < dt_layout_chunks(l) - 1;
-    double hidden = block.own * block.width;
     double each = b->chunk_elements[chunk] / count;
     struct dt_chunk_costs k = {
         .layers = layers,
-        .forward = count * block_forward(&r, &block),
-        .backward = count * block_backward(&r, &block, (enum dt_recompute)l->recompute),
+        .forward = seconds_of(w.forward),
+        .backward = seconds_of(w.backward),
         .forward_tensor = tensor_seconds((sums + qk) * count + received, b, s, l, c) +
                           count * context_seconds(false, b, s, l, c),
         .backward_tensor =
@@ -308,25 +387,34 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
         .reduce = reduce(each * sizeof(float), l, c),
         .reduce_earlier = sharded_collective(each * sizeof(float), l, c),
     };
-    if (chunk == 0) {
-        k.forward += memory_bound(&r, 2 * hidden, 1);
-        k.backward += memory_bound(&r, 6 * hidden, 1);
-    }
-    if (chunk == dt_layout_chunks(l) - 1) {
-        k.forward += head_forward(&r, &head);
-        k.backward += head_backward(&r, &head);
-    }
     return k;
 }
 
 /* Reads and writes parameters and moments; reads gradients twice, once for their norm, and zeroes
  * them; writes weights. */
-static double update_seconds(const struct dt_base *b, const struct dt_plan_layout *l,
+static struct dt_work update(const struct dt_base *b, const struct dt_plan_layout *l,
                              const struct dt_cluster *c, double elements)
 {
+    const struct rates r = rates_of(c, b->element);
     double owned = l->zero_stage >= 1 ? elements / (double)dt_layout_shard_size(l) : elements;
-    double bytes = owned * (2 * b->moments + 2 * sizeof(float) + sizeof(float) + b->element);
-    return (bytes + elements * 2 * sizeof(float)) / dt_cluster_memory_rate(c);
+    double bytes = owned * (2 * b->moments + 2 * sizeof(float) + sizeof(float) + b->element) +
+                   elements * 2 * sizeof(float);
+    return work(&r, 0, bytes, bytes / r.memory, 0);
+}
+
+void dt_costs_step_work(struct dt_step_work *w, const struct dt_base *b,
+                        const struct dt_settings *s, const struct dt_plan_layout *l,
+                        const struct dt_cluster *c)
+{
+    const struct rates r = rates_of(c, b->element);
+    *w = (struct dt_step_work){.update = update(b, l, c, b->stages->elements)};
+    for (long chunk = 0; chunk < dt_layout_chunks(l); chunk++) {
+        const struct chunk_work one = chunk_work(&r, s, l, chunk);
+        for (int i = 0; i < DT_WORK_PARTS; i++) {
+            add_work(&w->forward[i], one.forward[i], (double)l->batches);
+            add_work(&w->backward[i], one.backward[i], (double)l->batches);
+        }
+    }
 }
 
 void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_settings *s,
@@ -345,7 +433,7 @@ void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_
     }
     for (long stage = 0; stage < l->pp; stage++)
         most = fmax(most, b->stages[stage].elements);
-    k->update = update_seconds(b, l, c, most) * measured->update;
+    k->update = update(b, l, c, most).seconds * measured->update;
     if (l->zero_stage == 1 || l->zero_stage == 2)
         k->weight_gather = sharded_collective(most * b->element, l, c);
     k->reductions = dt_sizes_reductions(s, l);

@@ -38,6 +38,34 @@ struct dt_costs {
     double tokens;   /* of a step */
 };
 
+/* What operations ask of a device, on a rank. seconds: at the rates that the cluster achieves;
+ * least: at its peaks, the longer of arithmetic and of memory, each operation for itself. */
+struct dt_work {
+    double flops, bytes, launches, seconds, least;
+};
+
+enum dt_work_part {
+    DT_WORK_PRODUCTS, /* of layers */
+    DT_WORK_ATTENTION,
+    DT_WORK_NORMS,
+    DT_WORK_ELEMENTS, /* activations, rotations, biases */
+    DT_WORK_EMBEDDING,
+    DT_WORK_HEAD,
+    DT_WORK_LOSS,
+    DT_WORK_PARTS
+};
+extern const char *const dt_work_names[]; /* of each; NULL-terminated */
+
+/* Of a step, without its transfers. */
+struct dt_step_work {
+    struct dt_work forward[DT_WORK_PARTS], backward[DT_WORK_PARTS], update;
+};
+
+/* layout: of one device. */
+void dt_costs_step_work(struct dt_step_work *work, const struct dt_base *base,
+                        const struct dt_settings *settings, const struct dt_plan_layout *layout,
+                        const struct dt_cluster *cluster);
+
 /* Correction factors from a measurement on one device. */
 struct dt_measured {
     double passes, update; /* measured seconds / predicted seconds; 1: no correction */

@@ -74,7 +74,7 @@ struct warp_state {
 };
 warp_state warps[most_warps];
 
-constexpr unsigned multiprocessor_registers = 65536, most_registers = 248;
+constexpr unsigned most_registers = 248;
 unsigned registers[most_threads]; /* of each thread */
 unsigned free_registers;          /* that threads of the block have given */
 
@@ -579,7 +579,7 @@ void begin_asynchronous_block(void *memory, size_t bytes)
     is_asynchronous = false;
     for (warp_state &w : warps)
         w = {};
-    const unsigned each = multiprocessor_registers / (blockDim.x * blockDim.y * blockDim.z) / 8 * 8;
+    const unsigned each = block_registers / (blockDim.x * blockDim.y * blockDim.z) / 8 * 8;
     for (unsigned &count : registers)
         count = each < most_registers ? each : most_registers;
     free_registers = 0;

@@ -24,6 +24,8 @@ constexpr gpu_profile profiles[] = {
     {120, 99 << 10, false},  /* RTX 50 */
 };
 
+constexpr unsigned block_registers = 64 << 10; /* of each of them */
+
 /* That of CUDA_EMULATOR's sm=N. */
 const gpu_profile &profile();
 } // namespace emulator

@@ -21,6 +21,7 @@
 
 #include "capture.h"
 #include "emulator.h"
+#include "kernels.h"
 #include "profile.h"
 #include "settings.h"
 #include "toolkit/cuda_runtime.h"
@@ -200,6 +201,13 @@ cudaError_t emulator::set_shared_limit(const void *kernel, size_t bytes)
     return cudaSuccess;
 }
 
+/* Whether a block of so many threads has registers: a warp takes them 256 at a time. */
+static bool has_registers(unsigned threads, unsigned each)
+{
+    const unsigned lanes = emulator::warp_lanes, warps = (threads + lanes - 1) / lanes;
+    return warps * ((each * lanes + 255) / 256 * 256) <= emulator::block_registers;
+}
+
 cudaError_t emulator::check_launch(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes)
 {
     std::lock_guard<std::recursive_mutex> locked(lock);
@@ -210,6 +218,12 @@ cudaError_t emulator::check_launch(const void *kernel, dim3 grid, dim3 block, si
     if (threads == 0 || threads > most_threads || block.z > 64 || grid.x == 0 || grid.y == 0 ||
         grid.z == 0 || grid.x > INT32_MAX || grid.y > 65535 || grid.z > 65535)
         return last_error = cudaErrorInvalidConfiguration;
+    const compiled_kernel *made = compiled(kernel);
+    if (made && made->shared + shared_bytes > profile().most_shared)
+        return last_error = cudaErrorInvalidValue;
+    if (made &&
+        ((made->threads && threads > made->threads) || !has_registers(threads, made->registers)))
+        return last_error = cudaErrorLaunchOutOfResources;
     return cudaSuccess;
 }
 
@@ -272,6 +286,7 @@ const char *cudaGetErrorString(cudaError_t error)
     return error == cudaErrorMemoryAllocation       ? "out of memory"
            : error == cudaErrorInvalidValue         ? "invalid argument"
            : error == cudaErrorInvalidConfiguration ? "invalid configuration argument"
+           : error == cudaErrorLaunchOutOfResources ? "too many resources requested for launch"
            : error == cudaErrorNoKernelImageForDevice
                ? "no kernel image is available for execution on the device"
                : "an error";

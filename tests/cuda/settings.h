@@ -12,7 +12,7 @@ namespace emulator
 struct settings_list {
     bool eager, hurry, account, plain, aligned, foreign, second, count;
     unsigned seed, gpus, sm, driver;
-    char name[32];
+    char name[32], kernels[1024];
 };
 
 inline void read_number(const char *words, const char *word, unsigned *number)
@@ -24,8 +24,8 @@ inline void read_number(const char *words, const char *word, unsigned *number)
 
 inline settings_list read_settings()
 {
-    settings_list s = {false, false, false, false, false, false,     false,
-                       false, 0,     1,     90,    13000, "emulated"};
+    settings_list s = {false, false, false, false, false, false,      false,
+                       false, 0,     1,     90,    13000, "emulated", ""};
     const char *words = getenv("CUDA_EMULATOR"), *name;
     if (words == nullptr)
         return s;
@@ -43,6 +43,8 @@ inline settings_list read_settings()
     read_number(words, "driver=", &s.driver);
     if ((name = strstr(words, "name=")) != nullptr)
         (void)sscanf(name, "name=%31s", s.name);
+    if ((name = strstr(words, "kernels=")) != nullptr)
+        (void)sscanf(name, "kernels=%1023s", s.kernels);
     return s;
 }
 

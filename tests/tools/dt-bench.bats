@@ -182,6 +182,28 @@ setup() {
     [ "$status" -eq 2 ]
 }
 
+@test "roofline counts a step on a device that is not here" {
+    dt-bench roofline --json --device h100 --set model.vocab_size=50257 --set training.precision=bf16 \
+        --set training.batch_size=32 >counts
+    jq -e '.device == "H100 SXM5 80 GB" and .tokens == 32768 and (.parts | length) == 16' counts
+    jq -e '.parts[-1] | .flops / 1e12 > 26.4 and .flops / 1e12 < 26.5 and .likely_s > .least_s' counts
+    jq -e '[.parts[:-1][].flops] | add' counts >sum
+    jq -e --slurpfile sum sum '.parts[-1].flops == $sum[0]' counts
+    dt-bench roofline --device h100 --set model.vocab_size=50257 \
+        --machine device.attention_efficiency=0.1 >slow
+    grep -q 'attention 10%' slow
+    refuses() {
+        run dt-bench roofline "${@:2}"
+        [ "$status" -eq 1 ]
+        grep -qF "$1" <<<"$output"
+    }
+    refuses "model.vocab_size is needed" --device h100
+    refuses "is neither a file nor a cluster" --device v100 --set model.vocab_size=99
+    refuses "does not use distributed.tp" --device h100 --set model.vocab_size=99 --set distributed.tp=2
+    run dt-bench roofline --set model.vocab_size=99
+    [ "$status" -eq 2 ]
+}
+
 @test "collective measures collectives between ranks" {
     need_mpi
     cd "$T"
@@ -234,7 +256,7 @@ setup() {
     run dt-bench matrix true
     [ "$status" -eq 2 ]
     [[ "$output" == "dt-bench: matrix needs --output"* ]]
-    [ "$(dt-bench --help | grep -cE '^(usage:|      ) dt-bench ')" -eq 13 ]
+    [ "$(dt-bench --help | grep -cE '^(usage:|      ) dt-bench ')" -eq 14 ]
 }
 
 @test "settings that a measurement does not use are refused by name" {

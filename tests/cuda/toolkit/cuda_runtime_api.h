@@ -25,6 +25,7 @@ typedef enum {
     cudaErrorInsufficientDriver,
     cudaErrorInvalidDevice,
     cudaErrorInvalidConfiguration,
+    cudaErrorLaunchOutOfResources,
     cudaErrorNoKernelImageForDevice,
     cudaErrorUnsupportedPtxVersion,
     cudaErrorStreamCaptureUnsupported,
