@@ -8,12 +8,14 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/program.h"
+#include "io/lineage.h"
 #include "options/completion.h"
 #include "options/options.h"
 #include "plot/charts.h"
 #include "plot/curves.h"
 #include "plot/inside.h"
 #include "plot/timeline.h"
+#include "report/report.h"
 
 static const char *const x_names[] = {"step", "tokens", "time", NULL};
 static const char *const log_names[] = {"x", "y", "xy", NULL};
@@ -27,7 +29,7 @@ static struct {
 
 static const struct dt_option options[] = {
     {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE",
-     "write FILE.svg, FILE.png or FILE.txt (default: text on stdout)", .writes = ""},
+     "write FILE.svg, .pdf, .eps, .png or .txt (default: text on stdout)", .writes = ""},
     {"title", 0, DT_OPTION_STRING, &opt.title, "TEXT", "write TEXT above the plot"},
     {"x", 0, DT_OPTION_CHOICE, &opt.x, "AXIS", "draw over step, tokens or time (default step)",
      .choices = x_names},
@@ -54,6 +56,7 @@ static const struct dt_use uses[] = {
     {"timeline", "TRACE", NULL, "output title"},
     {"difference", "PLANNED MEASURED", NULL, "output"},
     {"inside", "RUN", NULL, "output title value"},
+    {"report", "RUN ...", NULL, "output title x log floor"},
     {NULL},
 };
 
@@ -80,14 +83,14 @@ static const struct dt_command command = {
 
 static enum dt_plot_format format_of(const char *path)
 {
+    static const char *const suffixes[] = {".txt", ".svg", ".png", ".pdf", ".eps"};
     const char *dot = strrchr(dt_path_base(path), '.');
-    if (strcmp(path, "-") == 0 || (dot && strcmp(dot, ".txt") == 0))
+    if (strcmp(path, "-") == 0)
         return DT_PLOT_TEXT;
-    if (dot && strcmp(dot, ".svg") == 0)
-        return DT_PLOT_SVG;
-    if (dot && strcmp(dot, ".png") == 0)
-        return DT_PLOT_PNG;
-    dt_program_usage("'%s' must end in .svg, .png or .txt", path);
+    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcmp(dot, suffixes[i]) == 0)
+            return (enum dt_plot_format)i;
+    dt_program_usage("'%s' must end in .svg, .pdf, .eps, .png or .txt", path);
 }
 
 static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count)
@@ -100,13 +103,23 @@ static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count
                         dt_plural(points));
 }
 
-static int draw(const char *member, struct dt_run_metrics *runs, int count, struct dt_output *out,
+static bool is_log_x(void)
+{
+    return opt.log == 0 || opt.log == 2;
+}
+
+static bool is_log_y(void)
+{
+    return opt.log >= 1;
+}
+
+static int draw(const char *member, struct dt_run_metrics *runs, int count, struct dt_buffer *out,
                 struct dt_error *err)
 {
     struct dt_plot plot = {.format = format_of(opt.output),
                            .x = (enum dt_plot_x)opt.x,
-                           .log_x = opt.log == 0 || opt.log == 2,
-                           .log_y = opt.log >= 1,
+                           .log_x = is_log_x(),
+                           .log_y = is_log_y(),
                            .floor = opt.floor,
                            .title = opt.title,
                            .member = strcmp(member, "loss") == 0 ? NULL : member};
@@ -146,7 +159,7 @@ static void tell_runs_apart(struct dt_run_metrics *runs, char *const *paths, int
     free(names);
 }
 
-static int curves(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int curves(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     int read = 0, rc = 0;
     struct dt_run_metrics *runs = dt_alloc((size_t)count, sizeof *runs);
@@ -180,7 +193,7 @@ static struct dt_chart chart(void)
                              .bandwidth = opt.bandwidth};
 }
 
-static int chart_of_rows(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int chart_of_rows(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     struct dt_results results;
     const struct dt_chart c = chart();
@@ -194,19 +207,19 @@ static int chart_of_rows(char **operands, int count, struct dt_output *out, stru
     return rc;
 }
 
-static int timeline(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int timeline(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     (void)count;
     return dt_plot_timeline(format_of(opt.output), opt.title, operands[1], out, err);
 }
 
-static int difference(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int difference(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     (void)count;
     return dt_plot_difference(operands[1], operands[2], out, err);
 }
 
-static int inside(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int inside(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     (void)count;
     const char *value = opt.values.count > 0 ? opt.values.items[0] : NULL;
@@ -233,7 +246,7 @@ static int reached(const struct dt_curve *curve, const char *run, double *positi
 }
 
 /* Uses the validation loss, or without validation the smoothed training loss. */
-static int time_to_target(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int time_to_target(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     static const char *const units[] = {"steps", "tokens", "seconds"};
     int runs = count - 1, rc = 0, names_read = 0;
@@ -264,11 +277,38 @@ static int time_to_target(char **operands, int count, struct dt_output *out, str
     return rc;
 }
 
+/* The page is for readers: HTML or Markdown, by its name. */
+static enum dt_page_format page_format(const char *path)
+{
+    const char *dot = strrchr(dt_path_base(path), '.');
+    if (strcmp(path, "-") == 0 || (dot && strcmp(dot, ".md") == 0))
+        return DT_PAGE_MARKDOWN;
+    if (dot && strcmp(dot, ".html") == 0)
+        return DT_PAGE_HTML;
+    dt_program_usage("'%s' must end in .html or .md", path);
+}
+
+static int report(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
+{
+    const struct dt_report_options wanted = {.title = opt.title,
+                                             .x = (enum dt_plot_x)opt.x,
+                                             .log_x = is_log_x(),
+                                             .log_y = is_log_y(),
+                                             .floor = opt.floor};
+    struct dt_page page = {.format = page_format(opt.output),
+                           .file = strcmp(opt.output, "-") == 0 ? NULL : opt.output};
+    int rc = dt_report(&wanted, operands + 1, count - 1, &page, err);
+    if (rc == 0)
+        dt_buffer_append(out, page.text.data, page.text.size);
+    dt_page_release(&page);
+    return rc;
+}
+
 /* In the order of uses[]. */
-static int (*const drawings[])(char **operands, int count, struct dt_output *out,
+static int (*const drawings[])(char **operands, int count, struct dt_buffer *out,
                                struct dt_error *err) = {
-    curves,        time_to_target, chart_of_rows, chart_of_rows,
-    chart_of_rows, timeline,       difference,    inside,
+    curves,   time_to_target, chart_of_rows, chart_of_rows, chart_of_rows,
+    timeline, difference,     inside,        report,
 };
 _Static_assert(sizeof drawings / sizeof *drawings + 1 == sizeof uses / sizeof *uses, "one each");
 
@@ -314,11 +354,16 @@ int main(int argc, char **argv)
     struct dt_output out;
     struct dt_error err;
     check_usage(argv + first, count);
-    format_of(opt.output);
+    bool is_report = strcmp(argv[first], "report") == 0;
+    (void)(is_report ? (int)page_format(opt.output) : (int)format_of(opt.output));
     int rc = dt_output_open(&out, opt.output, &err);
     if (rc < 0)
         return dt_program_report(&err);
-    rc = drawings[find_use(argv[first])](argv + first, count, &out, &err);
+    struct dt_buffer drawing = DT_BUFFER_EMPTY;
+    rc = drawings[find_use(argv[first])](argv + first, count, &drawing, &err);
+    if (rc == 0)
+        rc = dt_output_write(&out, drawing.data, drawing.size, &err);
+    dt_buffer_release(&drawing);
     if (rc == 0)
         rc = dt_output_commit(&out, &err);
     if (rc < 0)

@@ -178,32 +178,27 @@ static char shade(double value, double low, double high)
     return isnan(value) ? ' ' : shades[(int)lround(place * last)];
 }
 
-static int write_text(const struct map *m, const char *title, struct dt_output *out,
-                      struct dt_error *err)
+static void write_text(const struct map *m, const char *title, struct dt_buffer *out)
 {
-    struct dt_buffer text = DT_BUFFER_EMPTY;
     double low, high;
     const int columns = m->step_count < TEXT_COLUMNS ? m->step_count : TEXT_COLUMNS;
     find_range(m, &low, &high);
     if (title)
-        dt_buffer_printf(&text, "%s\n", title);
+        dt_buffer_printf(out, "%s\n", title);
     for (int row = 0; row < m->row_count; row++) {
         size_t length = strlen(m->rows[row]);
-        dt_buffer_printf(&text, "%-20.20s |", m->rows[row] + (length > 20 ? length - 20 : 0));
+        dt_buffer_printf(out, "%-20.20s |", m->rows[row] + (length > 20 ? length - 20 : 0));
         for (int c = 0; c < columns; c++)
-            dt_buffer_add_char(&text,
+            dt_buffer_add_char(out,
                                shade(value_at(m, c * m->step_count / columns, row), low, high));
-        dt_buffer_add_string(&text, "|\n");
+        dt_buffer_add_string(out, "|\n");
     }
-    dt_buffer_printf(&text, "%s: %.3g . to %.3g @, logarithmic; steps %ld to %ld\n",
-                     labels[m->what], low, high, m->steps[0], m->steps[m->step_count - 1]);
-    int rc = dt_output_write(out, text.data, text.size, err);
-    dt_buffer_release(&text);
-    return rc;
+    dt_buffer_printf(out, "%s: %.3g . to %.3g @, logarithmic; steps %ld to %ld\n", labels[m->what],
+                     low, high, m->steps[0], m->steps[m->step_count - 1]);
 }
 
 static int draw(const struct map *m, enum dt_plot_format format, const char *title,
-                struct dt_output *out, struct dt_error *err)
+                struct dt_buffer *out, struct dt_error *err)
 {
     struct dt_buffer script = DT_BUFFER_EMPTY;
     double low, high;
@@ -215,10 +210,7 @@ static int draw(const struct map *m, enum dt_plot_format format, const char *tit
     dt_figure_set_ticks(&script, "row", (const char *const *)m->rows, m->row_count);
     dt_buffer_add_string(&script, "$cells << end_of_data\n");
     for (int step = 0; step < m->step_count; step++) {
-        long from = m->steps[step];
-        long to = step + 1 < m->step_count ? m->steps[step + 1]
-                  : step > 0               ? 2 * from - m->steps[step - 1]
-                                           : from + 1;
+        long to = m->steps[step], from = step > 0 ? m->steps[step - 1] : to - 1;
         for (int row = 0; row < m->row_count; row++)
             if (!isnan(value_at(m, step, row)))
                 dt_buffer_printf(&script, "%ld %ld %d %.9g\n", from, to, row + 1,
@@ -245,14 +237,15 @@ static int find_value(const char *value, int *what, struct dt_error *err)
 }
 
 int dt_plot_inside(enum dt_plot_format format, const char *title, const char *run,
-                   const char *value, struct dt_output *out, struct dt_error *err)
+                   const char *value, struct dt_buffer *out, struct dt_error *err)
 {
     struct map m = {0};
     DT_TRY(find_value(value, &m.what, err));
     int rc = read_map(&m, run, err);
-    if (rc == 0)
-        rc = format == DT_PLOT_TEXT ? write_text(&m, title, out, err)
-                                    : draw(&m, format, title, out, err);
+    if (rc == 0 && format == DT_PLOT_TEXT)
+        write_text(&m, title, out);
+    else if (rc == 0)
+        rc = draw(&m, format, title, out, err);
     for (int i = 0; i < m.row_count; i++)
         free(m.rows[i]);
     free(m.rows);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # A heat map. Before this: style.gnuplot, value_label, rows, row[], every_row (of which one is
-# labelled), low and high of the values, and $cells: first step, next measured step, row, value.
+# labelled), low and high of the values, and $cells: the measured step before and this one, row, value.
 set xlabel "step"
 set format x "%.10g"
 set yrange [rows + 0.5:0.5]
