@@ -29,7 +29,8 @@ static struct {
 
 static const struct dt_option options[] = {
     {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE",
-     "write FILE.svg, .pdf, .eps, .png or .txt (default: text on stdout)", .writes = ""},
+     "write FILE.svg, .pdf, .eps, .png or .txt; report: .html or .md (default: text on stdout)",
+     .writes = ""},
     {"title", 0, DT_OPTION_STRING, &opt.title, "TEXT", "write TEXT above the plot"},
     {"x", 0, DT_OPTION_CHOICE, &opt.x, "AXIS", "draw over step, tokens or time (default step)",
      .choices = x_names},
@@ -78,8 +79,9 @@ static void add_curves(struct dt_buffer *words)
 }
 
 static const struct dt_command command = {
-    "dt-plot", "draw curves of runs, results of matrices, and traces", "", options, uses,
-    add_curves};
+    "dt-plot", "draw curves of runs, results of matrices, and traces; report on runs",
+    "",        options,
+    uses,      add_curves};
 
 static enum dt_plot_format format_of(const char *path)
 {
@@ -348,6 +350,32 @@ static void check_usage(char **operands, int count)
         dt_program_usage("%s draws one --value", use.name);
 }
 
+/* The runs' metrics, from which a report is made. */
+static int add_inputs(struct dt_lineage *lineage, char **runs, int count, struct dt_error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < count && rc == 0; i++) {
+        char *file = dt_file_is_directory(runs[i]) ? dt_path_join(runs[i], "metrics.jsonl")
+                                                   : dt_strdup(runs[i]);
+        rc = dt_lineage_add_path(lineage, file, err);
+        free(file);
+    }
+    return rc;
+}
+
+static int write_drawing(char **operands, int count, struct dt_output *out,
+                         struct dt_lineage *lineage, struct dt_error *err)
+{
+    struct dt_buffer drawing = DT_BUFFER_EMPTY;
+    int rc = drawings[find_use(operands[0])](operands, count, &drawing, err);
+    if (rc == 0)
+        rc = dt_output_write(out, drawing.data, drawing.size, err);
+    if (rc == 0 && lineage)
+        rc = add_inputs(lineage, operands + 1, count - 1, err);
+    dt_buffer_release(&drawing);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     int first = dt_options_parse(&command, argc, argv), count = argc - first;
@@ -355,18 +383,19 @@ int main(int argc, char **argv)
     struct dt_error err;
     check_usage(argv + first, count);
     bool is_report = strcmp(argv[first], "report") == 0;
-    (void)(is_report ? (int)page_format(opt.output) : (int)format_of(opt.output));
+    if (is_report)
+        page_format(opt.output);
+    else
+        format_of(opt.output);
     int rc = dt_output_open(&out, opt.output, &err);
     if (rc < 0)
         return dt_program_report(&err);
-    struct dt_buffer drawing = DT_BUFFER_EMPTY;
-    rc = drawings[find_use(argv[first])](argv + first, count, &drawing, &err);
+    struct dt_lineage *lineage = is_report ? dt_lineage_for(opt.output) : NULL;
+    rc = write_drawing(argv + first, count, &out, lineage, &err);
     if (rc == 0)
-        rc = dt_output_write(&out, drawing.data, drawing.size, &err);
-    dt_buffer_release(&drawing);
-    if (rc == 0)
-        rc = dt_output_commit(&out, &err);
+        rc = dt_lineage_commit(lineage, &out, &err);
     if (rc < 0)
         dt_output_abandon(&out);
+    dt_lineage_free(lineage);
     return rc < 0 ? dt_program_report(&err) : 0;
 }

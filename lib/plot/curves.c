@@ -206,7 +206,7 @@ static bool is_noisy(const char *member)
 static void release_curve(struct dt_curve *curve)
 {
     free(curve->items);
-    *curve = (struct dt_curve){NULL, 0, 0};
+    *curve = (struct dt_curve){.items = NULL};
 }
 
 void dt_band_release(struct dt_band *band)
@@ -217,21 +217,25 @@ void dt_band_release(struct dt_band *band)
     release_curve(&band->valid_high);
 }
 
-/* Appends the mean of points of the same step, and its interval unless there is one. */
+/* Appends the mean of points of the same step, and its interval unless there is one point. That of
+ * numbers from 0 on ends at 0. */
 static void add_mean(const struct dt_metric *points, int count, struct dt_curve *mean,
                      struct dt_curve *low, struct dt_curve *high)
 {
     double *values = dt_alloc((size_t)count, sizeof *values);
     struct dt_metric m = {.step = points->step};
+    double least = INFINITY;
     for (int i = 0; i < count; i++) {
         values[i] = points[i].loss;
+        least = fmin(least, values[i]);
         m.tokens += points[i].tokens / count;
         m.time += points[i].time / count;
     }
     double center = dt_statistics_mean(values, (size_t)count),
            margin = dt_statistics_margin(values, (size_t)count);
     struct dt_curve *const curves[] = {mean, low, high};
-    const double losses[] = {center, center - margin, center + margin};
+    double bottom = least >= 0 ? fmax(center - margin, 0) : center - margin;
+    const double losses[] = {center, bottom, center + margin};
     for (int k = 0; k < (count > 1 ? 3 : 1); k++) {
         m.loss = losses[k];
         DT_GROW(curves[k]->items, curves[k]->count, curves[k]->capacity);
@@ -269,7 +273,7 @@ void dt_plot_average(const struct dt_run_metrics *const *runs, int count, const 
                     *valid = dt_alloc((size_t)count, sizeof *valid);
     bool smoothed = count > 1 && is_noisy(member);
     *mean = (struct dt_run_metrics){.name = dt_strdup(name)};
-    *band = (struct dt_band){{NULL, 0, 0}, {NULL, 0, 0}, {NULL, 0, 0}, {NULL, 0, 0}};
+    *band = (struct dt_band){.train_low = {.items = NULL}};
     for (int r = 0; r < count; r++) {
         train[r] = smoothed ? dt_curve_smooth(&runs[r]->train) : runs[r]->train;
         valid[r] = runs[r]->valid;
@@ -292,7 +296,7 @@ static void add_data(struct dt_buffer *script, const struct dt_plot *plot, const
     for (int r = 0; r < count; r++) {
         bool smoothed = is_noisy(plot->member) && !is_mean(plot, r);
         struct dt_curve smooth =
-            smoothed ? dt_curve_smooth(&runs[r].train) : (struct dt_curve){NULL, 0, 0};
+            smoothed ? dt_curve_smooth(&runs[r].train) : (struct dt_curve){.items = NULL};
         add_thinned(script, axis, smoothed ? smooth : runs[r].train);
         free(smooth.items);
     }
@@ -323,8 +327,8 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
     double lowest = INFINITY, highest = -INFINITY;
     find_range(runs, count, &lowest, &highest);
     dt_gnuplot_set_string(script, "y_label", kind ? kind->label : plot->member);
-    dt_buffer_printf(script, "log_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\n", plot->log_x,
-                     plot->log_y, count, count <= DT_MOST_NAMED);
+    dt_buffer_printf(script, "of_loss = %d\nlog_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\n",
+                     plot->member == NULL, plot->log_x, plot->log_y, count, count <= DT_MOST_NAMED);
     if (plot->log_y)
         dt_buffer_printf(script, "lowest = %.9g\nhighest = %.9g\n", lowest, highest);
     const char **names = dt_alloc((size_t)count, sizeof *names);

@@ -14,9 +14,10 @@ struct figure {
 
 static const struct figure figures[] = {
     {"loss", "Training and validation loss.", -1},
-    {"learning-rate", "Learning rate.", DT_CURVE_LR},
-    {"gradients", "L2 norm of the gradients before clipping.", DT_CURVE_GRADIENTS},
-    {"speed", "Tokens per second, without startup, validation and checkpoints.", DT_CURVE_SPEED},
+    {"learning-rate", "Learning rate.", DT_REPORTED_CURVE_LR},
+    {"gradients", "L2 norm of the gradients before clipping.", DT_REPORTED_CURVE_GRADIENTS},
+    {"speed", "Tokens per second, without startup, validation and checkpoints.",
+     DT_REPORTED_CURVE_SPEED},
 };
 
 static const struct dt_run_metrics *metrics_of(const struct dt_reported_run *run, int curve)

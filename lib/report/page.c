@@ -26,7 +26,7 @@ static const char style[] =
     "table { border-collapse: collapse; font-size: 0.9em; margin: 0.5em 0; display: block; "
     "overflow-x: auto }\n"
     "th, td { padding: 0.2em 0.7em; text-align: left; vertical-align: top; "
-    "overflow-wrap: anywhere; min-width: 3em }\n"
+    "overflow-wrap: break-word }\n"
     "thead th { border-bottom: 1px solid #444 } td { border-bottom: 1px solid #ddd }\n"
     ".n { text-align: right; white-space: nowrap }\n"
     "figure { margin: 1em 0 } img { max-width: 100%; height: auto }\n"
@@ -34,7 +34,8 @@ static const char style[] =
     "pre { background: #f4f4f4; padding: 0.7em; white-space: pre-wrap; overflow-wrap: anywhere }\n"
     "@media print { body { max-width: none; margin: 0; font-size: 10pt }\n"
     "  figure, pre, tr { break-inside: avoid } h2 { break-after: avoid }\n"
-    "  table { display: table; overflow: visible } }\n"
+    "  table { display: table; overflow: visible; font-size: 8pt }\n"
+    "  th, td { padding: 0.2em 0.4em } }\n"
     "</style>\n</head>\n<body>\n";
 
 /* Characters that would begin markup. Of Markdown an underscore within a word does not. */

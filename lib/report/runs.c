@@ -13,7 +13,7 @@
 #define HASH_DIGITS    12
 #define MOST_IN_LABELS 2 /* differing facts */
 
-const char *const dt_reported_curves[DT_CURVES] = {"lr", "grad_norm", "tokens_per_second"};
+const char *const dt_reported_curves[DT_REPORTED_CURVES] = {"lr", "grad_norm", "tokens_per_second"};
 
 /* --- one run ------------------------------------------------------------------------------- */
 
@@ -84,7 +84,7 @@ static int read_curves(struct dt_reported_run *run, const char *file, struct dt_
 {
     uint64_t bytes;
     DT_TRY(dt_run_metrics_read(&run->loss, run->path, err));
-    for (int k = 0; k < DT_CURVES; k++) {
+    for (int k = 0; k < DT_REPORTED_CURVES; k++) {
         int rc = dt_run_metrics_read_member(&run->curves[k], run->path, dt_reported_curves[k], err);
         if (rc < 0 && rc != DT_EFORMAT) /* the lines are fine, since they have losses */
             return rc;
@@ -114,7 +114,7 @@ static int read_run(struct dt_reported_run *run, const char *path, struct dt_err
 static void release_run(struct dt_reported_run *run)
 {
     dt_run_metrics_release(&run->loss);
-    for (int k = 0; k < DT_CURVES; k++)
+    for (int k = 0; k < DT_REPORTED_CURVES; k++)
         dt_run_metrics_release(&run->curves[k]);
     json_object_put(run->facts);
     json_object_put(run->records);

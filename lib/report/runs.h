@@ -20,14 +20,19 @@
 #include "json/json.h"
 
 /* Curves beside the loss. */
-enum { DT_CURVE_LR, DT_CURVE_GRADIENTS, DT_CURVE_SPEED, DT_CURVES };
-extern const char *const dt_reported_curves[DT_CURVES]; /* members of dt-metrics(5) */
+enum dt_reported_curve {
+    DT_REPORTED_CURVE_LR,
+    DT_REPORTED_CURVE_GRADIENTS,
+    DT_REPORTED_CURVE_SPEED,
+    DT_REPORTED_CURVES
+};
+extern const char *const dt_reported_curves[DT_REPORTED_CURVES]; /* members of dt-metrics(5) */
 
 struct dt_reported_run {
-    const char *path;                        /* borrowed */
-    char *name;                              /* different for all runs */
-    struct dt_run_metrics loss;              /* training and validation */
-    struct dt_run_metrics curves[DT_CURVES]; /* without points if no line has the member */
+    const char *path;                                 /* borrowed */
+    char *name;                                       /* different for all runs */
+    struct dt_run_metrics loss;                       /* training and validation */
+    struct dt_run_metrics curves[DT_REPORTED_CURVES]; /* without points if no line has the member */
     /* Settings and what identifies program, machine and inputs, by name, as strings:
      * {"training.seed": "1", "dt": "0.2.0", ...}; NULL without a readable checkpoint. */
     struct json_object *facts;

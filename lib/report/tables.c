@@ -132,8 +132,14 @@ static void add_parameters(struct dt_grid *g, const struct dt_reported *r)
     }
 }
 
+/* A row; none if the fact is unknown of all. */
 static void add_fact(struct dt_grid *g, const struct dt_reported *r, const char *name)
 {
+    bool known = false;
+    for (int c = 0; c < r->configuration_count; c++)
+        known = known || *dt_reported_fact(dt_reported_first(r, c), name);
+    if (!known)
+        return;
     dt_grid_add(g, name);
     for (int c = 0; c < r->configuration_count; c++) {
         const char *value = dt_reported_fact(dt_reported_first(r, c), name);
@@ -189,11 +195,14 @@ void dt_report_settings(struct dt_page *page, const struct dt_reported *r)
                                         "instruction set",
                                         "ranks"};
     struct dt_grid g = grid_of_configurations(r, "");
-    dt_page_heading(page, "Configurations");
     add_parameters(&g, r);
+    size_t unknown = g.count;
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         add_fact(&g, r, shown[i]);
-    dt_page_table(page, &g);
+    if (g.count > unknown) {
+        dt_page_heading(page, "Configurations");
+        dt_page_table(page, &g);
+    }
     dt_grid_release(&g);
     if (r->configuration_count > 1)
         add_differences(page, r);

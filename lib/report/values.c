@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 static double last_validation(const struct dt_reported_run *run)
 {
     const struct dt_curve *valid = &run->loss.valid;
-    return valid->count > 0 ? valid->items[valid->count - 1].loss : NAN;
+    return valid->count > 0 && !valid->lost ? valid->items[valid->count - 1].loss : NAN;
 }
 
 static double best_validation(const struct dt_reported_run *run)
@@ -30,12 +31,12 @@ static double last_training(const struct dt_reported_run *run)
     double sum = 0;
     for (size_t i = train->count - count; i < train->count; i++)
         sum += train->items[i].loss;
-    return count > 0 ? sum / (double)count : NAN;
+    return count > 0 && !train->lost ? sum / (double)count : NAN;
 }
 
 static double median_speed(const struct dt_reported_run *run)
 {
-    const struct dt_curve *speed = &run->curves[DT_CURVE_SPEED].train;
+    const struct dt_curve *speed = &run->curves[DT_REPORTED_CURVE_SPEED].train;
     double *values = dt_alloc(speed->count + 1, sizeof *values);
     for (size_t i = 0; i < speed->count; i++)
         values[i] = speed->items[i].loss;
@@ -71,15 +72,18 @@ static size_t collect(const struct dt_reported *r, int configuration, const stru
     return count;
 }
 
-static void add_mean(struct dt_grid *g, const double *found, size_t count)
+static void add_mean(struct dt_grid *g, const double *found, size_t count, size_t runs)
 {
+    char of[64] = "";
     double mean = dt_statistics_mean(found, count), margin = dt_statistics_margin(found, count);
+    if (count < runs)
+        snprintf(of, sizeof of, " (%zu of %zu runs)", count, runs);
     if (count == 0)
         dt_grid_add(g, "-");
     else if (count == 1)
-        dt_grid_printf(g, "%.5g", mean);
+        dt_grid_printf(g, "%.5g%s", mean, of);
     else
-        dt_grid_printf(g, "%.5g \302\261 %.2g", mean, margin);
+        dt_grid_printf(g, "%.5g \302\261 %.2g%s", mean, margin, of);
 }
 
 static void add_means(struct dt_page *page, const struct dt_reported *r)
@@ -94,7 +98,8 @@ static void add_means(struct dt_page *page, const struct dt_reported *r)
         dt_grid_add(&g, r->configurations[c].label);
         dt_grid_printf(&g, "%d", r->configurations[c].count);
         for (int v = 0; v < VALUES; v++)
-            add_mean(&g, found, collect(r, c, &values[v], found));
+            add_mean(&g, found, collect(r, c, &values[v], found),
+                     (size_t)r->configurations[c].count);
     }
     dt_page_table(page, &g);
     dt_grid_release(&g);
@@ -109,6 +114,7 @@ struct test {
     size_t pairs;
     double difference, margin; /* mean of the pairs' differences, half its 95% interval */
     double p, needed;
+    bool equal; /* all differences are 0 */
 };
 
 /* The value of the configuration's run with this seed; NAN without one. */
@@ -127,7 +133,7 @@ static struct test test_of(const struct dt_reported *r, int configuration,
                            const struct value *value)
 {
     const struct dt_configuration *c = &r->configurations[configuration];
-    struct test t = {.configuration = configuration, .value = value};
+    struct test t = {.configuration = configuration, .value = value, .equal = true};
     double *base = dt_alloc(3 * (size_t)c->count, sizeof *base), *own = base + c->count,
            *difference = own + c->count;
     for (int i = 0; i < c->count; i++) {
@@ -136,6 +142,7 @@ static struct test test_of(const struct dt_reported *r, int configuration,
         base[t.pairs] = *seed ? with_seed(r, 0, value, seed) : NAN;
         own[t.pairs] = value->of(run);
         difference[t.pairs] = own[t.pairs] - base[t.pairs];
+        t.equal = t.equal && !(fabs(difference[t.pairs]) > 0);
         t.pairs += isfinite(difference[t.pairs]);
     }
     if (t.pairs > 0) {
@@ -153,8 +160,10 @@ static void add_verdict(struct dt_grid *g, const struct test *t)
     size_t least = dt_statistics_least_pairs();
     if (t->p < DT_CHANCE)
         dt_grid_add(g, t->difference < 0 ? "lower" : "higher");
-    else if (t->difference == 0)
+    else if (t->equal)
         dt_grid_add(g, "no difference in any pair");
+    else if (t->difference == 0)
+        dt_grid_add(g, "~ not decided; no number of pairs would do: the mean difference is 0");
     else if (t->needed > 1e6)
         dt_grid_add(g, "~ not decided; more than 1000000 pairs would be needed");
     else if (t->needed > 0)
@@ -205,7 +214,7 @@ static void add_tests(struct dt_page *page, const struct dt_reported *r)
     for (size_t i = 0; i < count; i++)
         add_test(&g, r, &tests[i]);
     if (count == 0) {
-        dt_page_paragraph(page, "No run has the seed of a run of %s: there is no paired test.",
+        dt_page_paragraph(page, "No run shares a seed with %s, so nothing is paired.",
                           r->configurations[0].label);
     } else {
         dt_page_paragraph(
@@ -228,7 +237,8 @@ void dt_report_values(struct dt_page *page, const struct dt_reported *r)
     dt_page_paragraph(page, "Losses in nats per token: the last validation, the best one, and the "
                             "mean over the last 1/50 of the logged steps; the median speed. Of "
                             "several runs the mean with its 95%% interval by Student's t, which "
-                            "covers seeds alone.");
+                            "covers seeds alone. '-' is a value that a run lacks, or "
+                            "that is not finite at its end.");
     add_means(page, r);
     if (r->configuration_count > 1)
         add_tests(page, r);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Loss curves. dt-plot writes before this style.gnuplot and: x_label, y_label, log_x,
-# log_y, runs, keyed, name[1..runs], has_train_I, has_valid_I, is_mean_I,
+# Loss curves. dt-plot writes before this style.gnuplot and: x_label, y_label, of_loss,
+# log_x, log_y, runs, keyed, name[1..runs], has_train_I, has_valid_I, is_mean_I,
 # floor_level (if any), lowest and highest (if log_y), the data blocks $train, $smooth and $valid with a data set per run, and
 # $band and $valid_band: x, mean, low, high of those that are means of runs.
 
@@ -12,9 +12,9 @@ do for [i=1:runs] { means = means || is_mean(i) }
 # One run needs no name in the key, since the title has it. For many runs the key would not fit
 # with two entries each: one entry explains the points of all.
 many = runs > 3 && format ne "text"
-label(i, what) = runs == 1 ? what : many ? name[i] : name[i] . ", " . what
+label(i, what) = runs == 1 && of_loss ? what : many || !of_loss ? name[i] : name[i] . ", " . what
 
-if (!keyed) { unset key }
+if (!keyed || runs == 1 && !of_loss && !means) { unset key }
 set xlabel x_label . (log_x ? ", log scale" : "")
 set ylabel y_label . (log_y ? ", log scale" : "")
 if (log_x) {
