@@ -8,12 +8,14 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/program.h"
+#include "io/lineage.h"
 #include "options/completion.h"
 #include "options/options.h"
 #include "plot/charts.h"
 #include "plot/curves.h"
 #include "plot/inside.h"
 #include "plot/timeline.h"
+#include "report/report.h"
 
 static const char *const x_names[] = {"step", "tokens", "time", NULL};
 static const char *const log_names[] = {"x", "y", "xy", NULL};
@@ -27,7 +29,8 @@ static struct {
 
 static const struct dt_option options[] = {
     {"output", 'o', DT_OPTION_STRING, &opt.output, "FILE",
-     "write FILE.svg, FILE.png or FILE.txt (default: text on stdout)", .writes = ""},
+     "write FILE.svg, .pdf, .eps, .png or .txt; report: .html or .md (default: text on stdout)",
+     .writes = ""},
     {"title", 0, DT_OPTION_STRING, &opt.title, "TEXT", "write TEXT above the plot"},
     {"x", 0, DT_OPTION_CHOICE, &opt.x, "AXIS", "draw over step, tokens or time (default step)",
      .choices = x_names},
@@ -54,6 +57,7 @@ static const struct dt_use uses[] = {
     {"timeline", "TRACE", NULL, "output title"},
     {"difference", "PLANNED MEASURED", NULL, "output"},
     {"inside", "RUN", NULL, "output title value"},
+    {"report", "RUN ...", NULL, "output title x log floor"},
     {NULL},
 };
 
@@ -80,19 +84,20 @@ static void add_curves(struct dt_buffer *words)
 }
 
 static const struct dt_command command = {
-    "dt-plot", "draw curves of runs, results of matrices, and traces", "", options, uses,
-    add_curves};
+    "dt-plot", "draw curves of runs, results of matrices, and traces; report on runs",
+    "",        options,
+    uses,      add_curves};
 
 static enum dt_plot_format format_of(const char *path)
 {
+    static const char *const suffixes[] = {".txt", ".svg", ".png", ".pdf", ".eps"};
     const char *dot = strrchr(dt_path_base(path), '.');
-    if (strcmp(path, "-") == 0 || (dot && strcmp(dot, ".txt") == 0))
+    if (strcmp(path, "-") == 0)
         return DT_PLOT_TEXT;
-    if (dot && strcmp(dot, ".svg") == 0)
-        return DT_PLOT_SVG;
-    if (dot && strcmp(dot, ".png") == 0)
-        return DT_PLOT_PNG;
-    dt_program_usage("'%s' must end in .svg, .png or .txt", path);
+    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcmp(dot, suffixes[i]) == 0)
+            return (enum dt_plot_format)i;
+    dt_program_usage("'%s' must end in .svg, .pdf, .eps, .png or .txt", path);
 }
 
 static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count)
@@ -105,13 +110,23 @@ static void warn_of_losses_left_out(const struct dt_run_metrics *runs, int count
                         dt_plural(points));
 }
 
-static int draw(const char *member, struct dt_run_metrics *runs, int count, struct dt_output *out,
+static bool is_log_x(void)
+{
+    return opt.log == 0 || opt.log == 2;
+}
+
+static bool is_log_y(void)
+{
+    return opt.log >= 1;
+}
+
+static int draw(const char *member, struct dt_run_metrics *runs, int count, struct dt_buffer *out,
                 struct dt_error *err)
 {
     struct dt_plot plot = {.format = format_of(opt.output),
                            .x = (enum dt_plot_x)opt.x,
-                           .log_x = opt.log == 0 || opt.log == 2,
-                           .log_y = opt.log >= 1,
+                           .log_x = is_log_x(),
+                           .log_y = is_log_y(),
                            .floor = opt.floor,
                            .title = opt.title,
                            .member = strcmp(member, "loss") == 0 ? NULL : member};
@@ -151,7 +166,7 @@ static void tell_runs_apart(struct dt_run_metrics *runs, char *const *paths, int
     free(names);
 }
 
-static int curves(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int curves(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     int read = 0, rc = 0;
     struct dt_run_metrics *runs = dt_alloc((size_t)count, sizeof *runs);
@@ -185,7 +200,7 @@ static struct dt_chart chart(void)
                              .bandwidth = opt.bandwidth};
 }
 
-static int chart_of_rows(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int chart_of_rows(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     struct dt_results results;
     const struct dt_chart c = chart();
@@ -199,19 +214,19 @@ static int chart_of_rows(char **operands, int count, struct dt_output *out, stru
     return rc;
 }
 
-static int timeline(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int timeline(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     (void)count;
     return dt_plot_timeline(format_of(opt.output), opt.title, operands[1], out, err);
 }
 
-static int difference(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int difference(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     (void)count;
     return dt_plot_difference(operands[1], operands[2], out, err);
 }
 
-static int inside(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int inside(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     (void)count;
     const char *value = opt.values.count > 0 ? opt.values.items[0] : NULL;
@@ -238,7 +253,7 @@ static int reached(const struct dt_curve *curve, const char *run, double *positi
 }
 
 /* Uses the validation loss, or without validation the smoothed training loss. */
-static int time_to_target(char **operands, int count, struct dt_output *out, struct dt_error *err)
+static int time_to_target(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
 {
     static const char *const units[] = {"steps", "tokens", "seconds"};
     int runs = count - 1, rc = 0, names_read = 0;
@@ -269,11 +284,38 @@ static int time_to_target(char **operands, int count, struct dt_output *out, str
     return rc;
 }
 
+/* The page is for readers: HTML or Markdown, by its name. */
+static enum dt_page_format page_format(const char *path)
+{
+    const char *dot = strrchr(dt_path_base(path), '.');
+    if (strcmp(path, "-") == 0 || (dot && strcmp(dot, ".md") == 0))
+        return DT_PAGE_MARKDOWN;
+    if (dot && strcmp(dot, ".html") == 0)
+        return DT_PAGE_HTML;
+    dt_program_usage("'%s' must end in .html or .md", path);
+}
+
+static int report(char **operands, int count, struct dt_buffer *out, struct dt_error *err)
+{
+    const struct dt_report_options wanted = {.title = opt.title,
+                                             .x = (enum dt_plot_x)opt.x,
+                                             .log_x = is_log_x(),
+                                             .log_y = is_log_y(),
+                                             .floor = opt.floor};
+    struct dt_page page = {.format = page_format(opt.output),
+                           .file = strcmp(opt.output, "-") == 0 ? NULL : opt.output};
+    int rc = dt_report(&wanted, operands + 1, count - 1, &page, err);
+    if (rc == 0)
+        dt_buffer_append(out, page.text.data, page.text.size);
+    dt_page_release(&page);
+    return rc;
+}
+
 /* In the order of uses[]. */
-static int (*const drawings[])(char **operands, int count, struct dt_output *out,
+static int (*const drawings[])(char **operands, int count, struct dt_buffer *out,
                                struct dt_error *err) = {
-    curves,        time_to_target, chart_of_rows, chart_of_rows,
-    chart_of_rows, timeline,       difference,    inside,
+    curves,   time_to_target, chart_of_rows, chart_of_rows, chart_of_rows,
+    timeline, difference,     inside,        report,
 };
 _Static_assert(sizeof drawings / sizeof *drawings + 1 == sizeof uses / sizeof *uses, "one each");
 
@@ -313,20 +355,52 @@ static void check_usage(char **operands, int count)
         dt_program_usage("%s draws one --value", use.name);
 }
 
+/* The runs' metrics, from which a report is made. */
+static int add_inputs(struct dt_lineage *lineage, char **runs, int count, struct dt_error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < count && rc == 0; i++) {
+        char *file = dt_file_is_directory(runs[i]) ? dt_path_join(runs[i], "metrics.jsonl")
+                                                   : dt_strdup(runs[i]);
+        rc = dt_lineage_add_path(lineage, file, err);
+        free(file);
+    }
+    return rc;
+}
+
+static int write_drawing(char **operands, int count, struct dt_output *out,
+                         struct dt_lineage *lineage, struct dt_error *err)
+{
+    struct dt_buffer drawing = DT_BUFFER_EMPTY;
+    int rc = drawings[find_use(operands[0])](operands, count, &drawing, err);
+    if (rc == 0)
+        rc = dt_output_write(out, drawing.data, drawing.size, err);
+    if (rc == 0 && lineage)
+        rc = add_inputs(lineage, operands + 1, count - 1, err);
+    dt_buffer_release(&drawing);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     int first = dt_options_parse(&command, argc, argv), count = argc - first;
     struct dt_output out;
     struct dt_error err;
     check_usage(argv + first, count);
-    format_of(opt.output);
+    bool is_report = strcmp(argv[first], "report") == 0;
+    if (is_report)
+        page_format(opt.output);
+    else
+        format_of(opt.output);
     int rc = dt_output_open(&out, opt.output, &err);
     if (rc < 0)
         return dt_program_report(&err);
-    rc = drawings[find_use(argv[first])](argv + first, count, &out, &err);
+    struct dt_lineage *lineage = is_report ? dt_lineage_for(opt.output) : NULL;
+    rc = write_drawing(argv + first, count, &out, lineage, &err);
     if (rc == 0)
-        rc = dt_output_commit(&out, &err);
+        rc = dt_lineage_commit(lineage, &out, &err);
     if (rc < 0)
         dt_output_abandon(&out);
+    dt_lineage_free(lineage);
     return rc < 0 ? dt_program_report(&err) : 0;
 }

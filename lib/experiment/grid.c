@@ -51,6 +51,14 @@ static bool is_numeric(const char *text)
             (size == 1 || isdigit((unsigned char)text[1]) || text[1] == '.'));
 }
 
+bool dt_grid_is_numeric(const struct dt_grid *grid, int column)
+{
+    for (size_t i = (size_t)(grid->columns + column); i < grid->count; i += (size_t)grid->columns)
+        if (!is_numeric(grid->texts[i]))
+            return false;
+    return true;
+}
+
 struct column {
     int width;
     bool numeric;
@@ -58,12 +66,10 @@ struct column {
 
 static struct column measure(const struct dt_grid *grid, int c)
 {
-    struct column column = {3, true};
+    struct column column = {3, dt_grid_is_numeric(grid, c)};
     for (size_t i = (size_t)c; i < grid->count; i += (size_t)grid->columns) {
         int width = width_of(grid->texts[i]);
         column.width = width > column.width ? width : column.width;
-        if (i >= (size_t)grid->columns)
-            column.numeric = column.numeric && is_numeric(grid->texts[i]);
     }
     return column;
 }

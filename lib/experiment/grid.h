@@ -13,6 +13,8 @@
 #ifndef DT_EXPERIMENT_GRID_H
 #define DT_EXPERIMENT_GRID_H
 
+#include <stdbool.h>
+
 #include "base/buffer.h"
 
 enum dt_grid_format { DT_GRID_TEXT, DT_GRID_MARKDOWN, DT_GRID_TSV };
@@ -27,6 +29,8 @@ struct dt_grid {
 
 void dt_grid_add(struct dt_grid *grid, const char *text);
 void dt_grid_printf(struct dt_grid *grid, const char *fmt, ...) DT_PRINTF(2, 3);
+/* Whether all texts of a column but its heading are numbers or empty. */
+bool dt_grid_is_numeric(const struct dt_grid *grid, int column);
 /* Numeric columns are right-aligned. Tabs and line feeds in a text become spaces; '|' is escaped in
  * Markdown. */
 void dt_grid_print(const struct dt_grid *grid, enum dt_grid_format format, struct dt_buffer *out);

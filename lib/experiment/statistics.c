@@ -162,6 +162,14 @@ double dt_statistics_signed_rank_least(size_t count)
     return fmin(1, ldexp(2, -(int)(count < MOST_EXACT ? count : MOST_EXACT)));
 }
 
+size_t dt_statistics_least_pairs(void)
+{
+    size_t pairs = 1;
+    while (dt_statistics_signed_rank_least(pairs) >= DT_CHANCE)
+        pairs++;
+    return pairs;
+}
+
 double dt_statistics_shift_ratio(const double *a, size_t a_count, const double *b, size_t b_count)
 {
     double *quotients = dt_alloc(a_count * b_count + 1, sizeof *quotients);
@@ -183,6 +191,52 @@ double dt_statistics_superiority(const double *a, size_t a_count, const double *
         for (size_t j = 0; j < b_count; j++)
             above += b[j] > a[i] ? 1 : b[j] == a[i] ? 0.5 : 0;
     return above / ((double)a_count * (double)b_count);
+}
+
+double dt_statistics_mean(const double *values, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += values[i];
+    return sum / (double)count;
+}
+
+static double deviation(const double *values, size_t count)
+{
+    double mean = dt_statistics_mean(values, count), sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (values[i] - mean) * (values[i] - mean);
+    return sqrt(sum / (double)(count - 1));
+}
+
+/* Quantile 0.975 of Student's t. */
+static double student(size_t freedom)
+{
+    static const double few[] = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,
+                                 2.2622,  2.2281, 2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199,
+                                 2.1098,  2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687, 2.0639};
+    const double z = 1.959964, v = (double)freedom;
+    if (freedom <= sizeof few / sizeof *few)
+        return few[freedom - 1];
+    return z + (z * z * z + z) / (4 * v) + /* Abramowitz and Stegun 26.7.5 */
+           (5 * z * z * z * z * z + 16 * z * z * z + 3 * z) / (96 * v * v);
+}
+
+double dt_statistics_margin(const double *values, size_t count)
+{
+    return count < 2 ? NAN : student(count - 1) * deviation(values, count) / sqrt((double)count);
+}
+
+double dt_statistics_needed(const double *differences, size_t count)
+{
+    const double chance = 1.959964, power = 0.841621, efficiency = 0.954930; /* 3 / pi */
+    double mean = dt_statistics_mean(differences, count);
+    if (count < 2 || !(fabs(mean) > 0))
+        return 0;
+    double effect = mean / deviation(differences, count);
+    double pairs = (chance + power) * (chance + power) / (effect * effect) + chance * chance / 2;
+    return fmax(fmax(ceil(pairs / efficiency), (double)dt_statistics_least_pairs()),
+                (double)count + 1);
 }
 
 void dt_statistics_adjust_holm(double *p, size_t count)

@@ -36,9 +36,10 @@ double dt_statistics_rank_sum_test(const double *a, size_t a_count, const double
  * Exact up to 100 pairs. */
 double dt_statistics_signed_rank_test(const double *a, const double *b, size_t count);
 
-/* The smallest p of the signed rank test with count pairs: 2^(1 - count). Fewer than 6 pairs cannot
- * be below DT_CHANCE. */
+/* The smallest p of the signed rank test with count pairs: 2^(1 - count). */
 double dt_statistics_signed_rank_least(size_t count);
+/* Fewer pairs cannot be below DT_CHANCE: 6. */
+size_t dt_statistics_least_pairs(void);
 
 /* Median of all ratios b[j] / a[i] (Hodges and Lehmann 1963, of logarithms). NAN unless all values
  * are above 0. */
@@ -47,6 +48,17 @@ double dt_statistics_shift_ratio(const double *a, size_t a_count, const double *
 /* Probability that a value of b exceeds one of a, ties counting half (Vargha and Delaney 2000): 0.5
  * without an effect, 0 or 1 for disjoint groups. */
 double dt_statistics_superiority(const double *a, size_t a_count, const double *b, size_t b_count);
+
+/* The mean; NAN if count is 0. */
+double dt_statistics_mean(const double *values, size_t count);
+/* Half the width of the 95% interval of the mean, by Student's t (1908), which assumes that values
+ * are distributed normally; NAN for fewer than 2. */
+double dt_statistics_margin(const double *values, size_t count);
+
+/* The number of differences like these that the signed rank test needs to be below DT_CHANCE with a
+ * probability of 80%: by the normal approximation (Guenther 1981), and the test's efficiency of
+ * 3/pi. More than count; 0 if their mean is 0 or unknown: no number would do. */
+double dt_statistics_needed(const double *differences, size_t count);
 
 /* Holm's correction (1979) of count p-values, in place. */
 void dt_statistics_adjust_holm(double *p, size_t count);

@@ -174,14 +174,6 @@ static const char *fact(struct json_object *machine, const char *name)
     return json_object_object_get_ex(machine, name, &value) && value ? dt_json_text(value) : "?";
 }
 
-static int rounds_needed(void)
-{
-    int rounds = 1;
-    while (dt_statistics_signed_rank_least((size_t)rounds) >= DT_CHANCE)
-        rounds++;
-    return rounds;
-}
-
 static void add_machine(struct dt_buffer *out, const struct dt_results *r, bool markdown)
 {
     size_t count = json_object_array_length(r->machines);
@@ -198,8 +190,8 @@ static void add_machine(struct dt_buffer *out, const struct dt_results *r, bool 
         dt_buffer_add_string(out, "; ratios of pairs, ~: within chance\n");
     else
         dt_buffer_printf(out,
-                         "; ratios of pairs, ?: too few rounds to tell from chance (%d needed)\n",
-                         rounds_needed());
+                         "; ratios of pairs, ?: too few rounds to tell from chance (%zu needed)\n",
+                         dt_statistics_least_pairs());
     for (size_t i = 0; i + 1 < count; i++) {
         struct json_object *other = json_object_array_get_idx(r->machines, i);
         if (strcmp(fact(machine, "host"), fact(other, "host")) != 0 ||

@@ -25,12 +25,13 @@ static bool get_number(struct json_object *line, const char *name, double *value
 #define MOST 1e300 /* means and axes of larger numbers overflow */
 
 /* A loss, present in the line; one that is NaN, infinite, huge or null is counted instead. */
-static bool get_loss(struct dt_run_metrics *m, struct json_object *line, const char *name,
-                     double *loss)
+static bool get_loss(struct dt_run_metrics *m, struct dt_curve *curve, struct json_object *line,
+                     const char *name, double *loss)
 {
     bool there = json_object_object_get_ex(line, name, NULL), finite = get_number(line, name, loss);
     finite = finite && fabs(*loss) <= MOST;
     m->not_finite += there && !finite;
+    curve->lost = there ? !finite : curve->lost;
     return finite;
 }
 
@@ -65,8 +66,9 @@ static int add_line(void *context, struct json_object *line, const char *subject
         m->name = dt_strdup(dt_json_text(run));
     }
     double train, valid = NAN;
-    bool trains = get_loss(m, line, r->member, &train);
-    bool validates = strcmp(r->member, LOSS) == 0 && get_loss(m, line, "val_loss", &valid);
+    bool trains = get_loss(m, &m->train, line, r->member, &train);
+    bool validates =
+        strcmp(r->member, LOSS) == 0 && get_loss(m, &m->valid, line, "val_loss", &valid);
     if (!trains && !validates)
         return 0;
     DT_TRY(dt_json_get_real(line, "step", subject, &point.step, err));

@@ -19,6 +19,7 @@
 #ifndef DT_IO_RUN_METRICS_H
 #define DT_IO_RUN_METRICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -31,6 +32,7 @@ struct dt_metric {
 struct dt_curve { /* steps increase */
     struct dt_metric *items;
     size_t count, capacity;
+    bool lost; /* after the last point comes a value that is not finite */
 };
 
 struct dt_run_metrics {

@@ -157,38 +157,36 @@ static double length_of(double x, double base, double largest)
 }
 
 /* Bars as text, one per line, instead of gnuplot's text terminal. */
-static int write_text_bars(const struct bars *b, const char *title, const char *label, double base,
-                           struct dt_output *out, struct dt_error *err)
+static void write_text_bars(const struct bars *b, const char *title, const char *label, double base,
+                            struct dt_buffer *out)
 {
-    struct dt_buffer text = DT_BUFFER_EMPTY;
     double largest = 0;
     for (int i = 0; i < b->groups * b->series; i++)
         largest = fmax(largest, isfinite(b->median[i]) ? b->median[i] : 0);
-    dt_buffer_printf(&text, "%s%s%s\n", title ? title : "", title ? ": " : "", label);
+    dt_buffer_printf(out, "%s%s%s\n", title ? title : "", title ? ": " : "", label);
     for (int i = 0; i < b->groups * b->series; i++) {
         char number[DT_SHORT_NUMBER];
         const char *group = b->group_names[i / b->series], *series = b->series_names[i % b->series];
         char *name = b->series == 1 ? dt_strdup(group)
                                     : dt_asprintf("%s%s%s", group, *group ? ", " : "", series);
         double part = length_of(b->median[i], base, largest);
-        dt_buffer_printf(&text, "%-30.30s |", name);
+        dt_buffer_printf(out, "%-30.30s |", name);
         for (int c = 0; c < (int)lround(part * BAR_COLUMNS); c++)
-            dt_buffer_add_char(&text, '#');
-        dt_buffer_printf(&text, " %s\n", dt_grid_number(b->median[i], number));
+            dt_buffer_add_char(out, '#');
+        dt_buffer_printf(out, " %s\n", dt_grid_number(b->median[i], number));
         free(name);
     }
-    int rc = dt_output_write(out, text.data, text.size, err);
-    dt_buffer_release(&text);
-    return rc;
 }
 
 static int draw_bars(const struct dt_chart *chart, const struct bars *b, const char *label,
-                     struct dt_output *out, struct dt_error *err)
+                     struct dt_buffer *out, struct dt_error *err)
 {
     struct dt_buffer script = DT_BUFFER_EMPTY;
     double most = 0, base = base_of(chart, b);
-    if (chart->format == DT_PLOT_TEXT)
-        return write_text_bars(b, chart->title, label, base, out, err);
+    if (chart->format == DT_PLOT_TEXT) {
+        write_text_bars(b, chart->title, label, base, out);
+        return 0;
+    }
     for (int i = 0; i < b->groups * b->series; i++)
         most = b->median[i] > most ? b->median[i] : most;
     dt_gnuplot_set_string(&script, "y_label", label);
@@ -203,7 +201,7 @@ static int draw_bars(const struct dt_chart *chart, const struct bars *b, const c
     return rc;
 }
 
-int dt_plot_bars(const struct dt_chart *chart, const struct dt_results *r, struct dt_output *out,
+int dt_plot_bars(const struct dt_chart *chart, const struct dt_results *r, struct dt_buffer *out,
                  struct dt_error *err)
 {
     static const char *const usual[] = {"peak_bytes"};
@@ -219,7 +217,7 @@ int dt_plot_bars(const struct dt_chart *chart, const struct dt_results *r, struc
 }
 
 int dt_plot_named_bars(const struct dt_chart *chart, const char *label, const char *const *names,
-                       const double *values, int count, struct dt_output *out, struct dt_error *err)
+                       const double *values, int count, struct dt_buffer *out, struct dt_error *err)
 {
     struct bars b = new_bars(count, 1);
     b.series_names[0] = dt_strdup(label);
@@ -295,7 +293,7 @@ static void add_line(struct dt_buffer *script, const struct scaling *s, int firs
 }
 
 static int draw_scaling(const struct dt_chart *chart, const struct scaling *s,
-                        struct dt_output *out, struct dt_error *err)
+                        struct dt_buffer *out, struct dt_error *err)
 {
     const struct dt_matrix *m = &s->r->matrix;
     struct dt_buffer script = DT_BUFFER_EMPTY;
@@ -321,7 +319,7 @@ static int draw_scaling(const struct dt_chart *chart, const struct scaling *s,
     return rc;
 }
 
-int dt_plot_scaling(const struct dt_chart *chart, const struct dt_results *r, struct dt_output *out,
+int dt_plot_scaling(const struct dt_chart *chart, const struct dt_results *r, struct dt_buffer *out,
                     struct dt_error *err)
 {
     struct scaling s = {.r = r,
@@ -348,7 +346,7 @@ static double largest(const struct dt_results *r, const char *name)
 }
 
 int dt_plot_roofline(const struct dt_chart *chart, const struct dt_results *r,
-                     struct dt_output *out, struct dt_error *err)
+                     struct dt_buffer *out, struct dt_error *err)
 {
     const struct dt_matrix *m = &r->matrix;
     double peak = chart->peak > 0 ? chart->peak : largest(r, "gemm_gflops");

@@ -26,22 +26,22 @@ struct dt_chart {
  * other axes and the line of linear scaling; the efficiency relative to that; and mfu, if measured.
  */
 int dt_plot_scaling(const struct dt_chart *chart, const struct dt_results *results,
-                    struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+                    struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
 
 /* Draws medians of a value (default peak_bytes) with quartiles as bars: a group per combination of
  * the axes except the last, a bar per value of the last axis. Several values are stacked per cell.
  */
 int dt_plot_bars(const struct dt_chart *chart, const struct dt_results *results,
-                 struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+                 struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
 
 /* Draws the roofline (Williams, Waterman and Patterson 2009), and gflops over flops_per_byte of
  * each cell. */
 int dt_plot_roofline(const struct dt_chart *chart, const struct dt_results *results,
-                     struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+                     struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
 
 /* Draws given numbers as bars, such as times to a loss; NAN: missing. */
 int dt_plot_named_bars(const struct dt_chart *chart, const char *label, const char *const *names,
-                       const double *values, int count, struct dt_output *out,
+                       const double *values, int count, struct dt_buffer *out,
                        struct dt_error *err) DT_MUST_CHECK;
 
 #endif

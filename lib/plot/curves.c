@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiment/statistics.h"
 #include "plot/gnuplot.h"
 
 enum { MOST_POINTS = 2000 };
@@ -109,6 +110,55 @@ static void add_curve(struct dt_buffer *script, const struct axis *axis,
     dt_buffer_add_string(script, "\n\n");
 }
 
+static struct dt_metric thinned(const struct dt_curve *curve, size_t i)
+{
+    size_t interval = curve->count / MOST_POINTS + 1;
+    return curve->items[i * interval];
+}
+
+/* A data set: position, mean, low, high. */
+static void add_band(struct dt_buffer *script, const struct dt_plot *plot, const struct axis *axis,
+                     const struct dt_curve *mean, const struct dt_curve *low,
+                     const struct dt_curve *high)
+{
+    if (low->count == 0)
+        dt_buffer_add_string(script, "NaN NaN NaN NaN\n");
+    for (size_t i = 0; i * (low->count / MOST_POINTS + 1) < low->count; i++) {
+        struct dt_metric m = thinned(mean, i);
+        double bottom = thinned(low, i).loss;
+        if (plot->log_y && bottom <= 0) /* the axis has no place for it */
+            bottom = m.loss / 100;
+        dt_buffer_printf(script, "%.9g %.9g %.9g %.9g\n", position(axis, &m), m.loss, bottom,
+                         thinned(high, i).loss);
+    }
+    dt_buffer_add_string(script, "\n\n");
+}
+
+static const struct dt_band *band_of(const struct dt_plot *plot, int run)
+{
+    static const struct dt_band none;
+    return plot->bands ? &plot->bands[run] : &none;
+}
+
+static void add_bands(struct dt_buffer *script, const struct dt_plot *plot, const struct axis *axis,
+                      const struct dt_run_metrics *runs, int count)
+{
+    dt_buffer_add_string(script, "$band << end_of_data\n");
+    for (int r = 0; r < count; r++)
+        add_band(script, plot, axis, &runs[r].train, &band_of(plot, r)->train_low,
+                 &band_of(plot, r)->train_high);
+    dt_buffer_add_string(script, "end_of_data\n$valid_band << end_of_data\n");
+    for (int r = 0; r < count; r++)
+        add_band(script, plot, axis, &runs[r].valid, &band_of(plot, r)->valid_low,
+                 &band_of(plot, r)->valid_high);
+    dt_buffer_add_string(script, "end_of_data\n");
+}
+
+static bool is_mean(const struct dt_plot *plot, int run)
+{
+    return band_of(plot, run)->train_low.count + band_of(plot, run)->valid_low.count > 0;
+}
+
 static void add_thinned(struct dt_buffer *script, const struct axis *axis, struct dt_curve curve)
 {
     struct dt_curve thin = dt_curve_thin(&curve, MOST_POINTS);
@@ -116,17 +166,127 @@ static void add_thinned(struct dt_buffer *script, const struct axis *axis, struc
     free(thin.items);
 }
 
-/* Values of a schedule are exact, and are not smoothed. */
-static bool is_noisy(const char *member)
+/* Members of dt-metrics(5) with their labels. Values of a schedule are exact, and are not smoothed.
+ */
+static const struct kind {
+    const char *member, *label;
+    bool exact;
+} kinds[] = {
+    {"loss", "loss (nats per token)", false},
+    {"lr", "learning rate", true},
+    {"grad_norm", "L2 norm of the gradients, before clipping", false},
+    {"tokens_per_second", "tokens per second", false},
+    {"samples_per_second", "samples per second", false},
+    {"mfu", "model FLOPs utilization (1: the GEMM peak)", false},
+    {"resident_memory", "memory of rank 0 (bytes)", false},
+    {"peak_memory", "peak memory of rank 0 (bytes)", false},
+    {"device_memory", "memory on the device (bytes)", false},
+    {"waited_seconds", "time that rank 0 waited for others (seconds)", false},
+    {"bytes_sent", "bytes that rank 0 has sent", false},
+    {"ranks", "ranks", true},
+    {"batch_tokens", "tokens of a step", true},
+    {"loss_scale", "loss scale", true},
+    {"skipped", "skipped updates so far", true},
+};
+
+static const struct kind *kind_of(const char *member)
 {
-    static const char *const exact[] = {"lr", "batch_tokens", "loss_scale", "skipped"};
-    for (size_t i = 0; member && i < sizeof exact / sizeof *exact; i++)
-        if (strcmp(member, exact[i]) == 0)
-            return false;
-    return true;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(member ? member : "loss", kinds[i].member) == 0)
+            return &kinds[i];
+    return NULL;
 }
 
-static void add_data(struct dt_buffer *script, const struct axis *axis, const char *member,
+static bool is_noisy(const char *member)
+{
+    const struct kind *kind = kind_of(member);
+    return kind == NULL || !kind->exact;
+}
+
+static void release_curve(struct dt_curve *curve)
+{
+    free(curve->items);
+    *curve = (struct dt_curve){.items = NULL};
+}
+
+void dt_band_release(struct dt_band *band)
+{
+    release_curve(&band->train_low);
+    release_curve(&band->train_high);
+    release_curve(&band->valid_low);
+    release_curve(&band->valid_high);
+}
+
+/* Appends the mean of points of the same step, and its interval unless there is one point. That of
+ * numbers from 0 on ends at 0. */
+static void add_mean(const struct dt_metric *points, int count, struct dt_curve *mean,
+                     struct dt_curve *low, struct dt_curve *high)
+{
+    double *values = dt_alloc((size_t)count, sizeof *values);
+    struct dt_metric m = {.step = points->step};
+    double least = INFINITY;
+    for (int i = 0; i < count; i++) {
+        values[i] = points[i].loss;
+        least = fmin(least, values[i]);
+        m.tokens += points[i].tokens / count;
+        m.time += points[i].time / count;
+    }
+    double center = dt_statistics_mean(values, (size_t)count),
+           margin = dt_statistics_margin(values, (size_t)count);
+    struct dt_curve *const curves[] = {mean, low, high};
+    double bottom = least >= 0 ? fmax(center - margin, 0) : center - margin;
+    const double losses[] = {center, bottom, center + margin};
+    for (int k = 0; k < (count > 1 ? 3 : 1); k++) {
+        m.loss = losses[k];
+        DT_GROW(curves[k]->items, curves[k]->count, curves[k]->capacity);
+        curves[k]->items[curves[k]->count++] = m;
+    }
+    free(values);
+}
+
+static void average(const struct dt_curve *curves, int count, struct dt_curve *mean,
+                    struct dt_curve *low, struct dt_curve *high)
+{
+    struct dt_metric *points = dt_alloc((size_t)count, sizeof *points);
+    size_t *next = dt_alloc((size_t)count, sizeof *next);
+    for (size_t i = 0; i < curves[0].count; i++) {
+        double step = curves[0].items[i].step;
+        bool all = true;
+        for (int r = 0; r < count; r++) {
+            while (next[r] < curves[r].count && curves[r].items[next[r]].step < step)
+                next[r]++;
+            all = all && next[r] < curves[r].count && curves[r].items[next[r]].step == step;
+            if (all)
+                points[r] = curves[r].items[next[r]];
+        }
+        if (all)
+            add_mean(points, count, mean, low, high);
+    }
+    free(points);
+    free(next);
+}
+
+void dt_plot_average(const struct dt_run_metrics *const *runs, int count, const char *member,
+                     const char *name, struct dt_run_metrics *mean, struct dt_band *band)
+{
+    struct dt_curve *train = dt_alloc((size_t)count, sizeof *train),
+                    *valid = dt_alloc((size_t)count, sizeof *valid);
+    bool smoothed = count > 1 && is_noisy(member);
+    *mean = (struct dt_run_metrics){.name = dt_strdup(name)};
+    *band = (struct dt_band){.train_low = {.items = NULL}};
+    for (int r = 0; r < count; r++) {
+        train[r] = smoothed ? dt_curve_smooth(&runs[r]->train) : runs[r]->train;
+        valid[r] = runs[r]->valid;
+    }
+    average(train, count, &mean->train, &band->train_low, &band->train_high);
+    average(valid, count, &mean->valid, &band->valid_low, &band->valid_high);
+    for (int r = 0; smoothed && r < count; r++)
+        free(train[r].items);
+    free(train);
+    free(valid);
+}
+
+static void add_data(struct dt_buffer *script, const struct dt_plot *plot, const struct axis *axis,
                      const struct dt_run_metrics *runs, int count)
 {
     dt_buffer_add_string(script, "$train << end_of_data\n");
@@ -134,29 +294,49 @@ static void add_data(struct dt_buffer *script, const struct axis *axis, const ch
         add_thinned(script, axis, runs[r].train);
     dt_buffer_add_string(script, "end_of_data\n$smooth << end_of_data\n");
     for (int r = 0; r < count; r++) {
+        bool smoothed = is_noisy(plot->member) && !is_mean(plot, r);
         struct dt_curve smooth =
-            is_noisy(member) ? dt_curve_smooth(&runs[r].train) : (struct dt_curve){NULL, 0, 0};
-        add_thinned(script, axis, is_noisy(member) ? smooth : runs[r].train);
+            smoothed ? dt_curve_smooth(&runs[r].train) : (struct dt_curve){.items = NULL};
+        add_thinned(script, axis, smoothed ? smooth : runs[r].train);
         free(smooth.items);
     }
     dt_buffer_add_string(script, "end_of_data\n$valid << end_of_data\n");
     for (int r = 0; r < count; r++)
         add_curve(script, axis, &runs[r].valid);
     dt_buffer_add_string(script, "end_of_data\n");
+    add_bands(script, plot, axis, runs, count);
+}
+
+static void find_range(const struct dt_run_metrics *runs, int count, double *low, double *high)
+{
+    for (int r = 0; r < count; r++)
+        for (int k = 0; k < 2; k++) {
+            const struct dt_curve *curve = k == 0 ? &runs[r].train : &runs[r].valid;
+            for (size_t i = 0; i < curve->count; i++) {
+                *low = fmin(*low, curve->items[i].loss);
+                *high = fmax(*high, curve->items[i].loss);
+            }
+        }
 }
 
 static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
                          const struct axis *axis, const struct dt_run_metrics *runs, int count)
 {
     dt_gnuplot_set_string(script, "x_label", axis->label);
-    dt_gnuplot_set_string(script, "y_label", plot->member ? plot->member : "loss (nats per token)");
-    dt_buffer_printf(script, "log_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\n", plot->log_x,
-                     plot->log_y, count, count <= DT_MOST_NAMED);
+    const struct kind *kind = kind_of(plot->member);
+    double lowest = INFINITY, highest = -INFINITY;
+    find_range(runs, count, &lowest, &highest);
+    dt_gnuplot_set_string(script, "y_label", kind ? kind->label : plot->member);
+    dt_buffer_printf(script, "of_loss = %d\nlog_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\n",
+                     plot->member == NULL, plot->log_x, plot->log_y, count, count <= DT_MOST_NAMED);
+    if (plot->log_y)
+        dt_buffer_printf(script, "lowest = %.9g\nhighest = %.9g\n", lowest, highest);
     const char **names = dt_alloc((size_t)count, sizeof *names);
     for (int r = 0; r < count; r++) {
         names[r] = runs[r].name;
-        dt_buffer_printf(script, "has_train_%d = %d\nhas_valid_%d = %d\n", r + 1,
-                         runs[r].train.count > 0, r + 1, runs[r].valid.count > 0);
+        dt_buffer_printf(script, "has_train_%d = %d\nhas_valid_%d = %d\nis_mean_%d = %d\n", r + 1,
+                         runs[r].train.count > 0, r + 1, runs[r].valid.count > 0, r + 1,
+                         is_mean(plot, r));
     }
     dt_figure_set_array(script, "name", names, count);
     free(names);
@@ -165,7 +345,7 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
 }
 
 int dt_plot_loss(const struct dt_plot *plot, const struct dt_run_metrics *runs, int count,
-                 struct dt_output *out, struct dt_error *err)
+                 struct dt_buffer *out, struct dt_error *err)
 {
     struct axis axis;
     struct dt_buffer script = DT_BUFFER_EMPTY;
@@ -176,7 +356,7 @@ int dt_plot_loss(const struct dt_plot *plot, const struct dt_run_metrics *runs, 
         return dt_fail(err, DT_EINVALID, "nothing to draw: no point is above 0");
     DT_TRY(choose_axis(&axis, plot->x, runs, count, err));
     add_settings(&script, plot, &axis, runs, count);
-    add_data(&script, &axis, plot->member, runs, count);
+    add_data(&script, plot, &axis, runs, count);
     int rc = dt_figure_draw(&(struct dt_figure){plot->format, plot->title, "loss", 1}, &script, out,
                             err);
     dt_buffer_release(&script);

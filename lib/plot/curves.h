@@ -13,9 +13,14 @@
 
 #include <stdbool.h>
 
-#include "base/file.h"
 #include "io/run-metrics.h"
 #include "plot/figure.h"
+
+/* The interval around a curve that is a mean of runs: its lower and upper edge, at the same steps;
+ * empty if the curve is of one run. */
+struct dt_band {
+    struct dt_curve train_low, train_high, valid_low, valid_high;
+};
 
 enum dt_plot_x { DT_PLOT_STEP, DT_PLOT_TOKENS, DT_PLOT_TIME };
 
@@ -25,7 +30,8 @@ struct dt_plot {
     bool log_x, log_y;
     double floor;       /* horizontal line, nats per token; NAN: none */
     const char *title;  /* or NULL */
-    const char *member; /* member of the metrics, the y label; NULL: the loss */
+    const char *member; /* member of the metrics, which decides the y label; NULL: the loss */
+    const struct dt_band *bands; /* one for each run; NULL: none */
 };
 
 /* Most runs with labelled curves; more are drawn without labels. */
@@ -34,10 +40,17 @@ struct dt_plot {
 /* Removes points that logarithmic axes cannot show; returns their number. */
 size_t dt_plot_drop_below_zero(const struct dt_plot *plot, struct dt_run_metrics *runs, int count);
 
-/* Draws the curves of the runs into out. DT_EMISSING if gnuplot is not installed or a run lacks the
- * member of the x axis; DT_EINVALID if no point remains. */
+/* Appends a drawing of the curves of the runs to out. DT_EMISSING if gnuplot is not installed or a
+ * run lacks the member of the x axis; DT_EINVALID if no point remains. */
 int dt_plot_loss(const struct dt_plot *plot, const struct dt_run_metrics *runs, int count,
-                 struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+                 struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
+
+/* The mean of repetitions and its 95% interval, at the steps that all of them have; training curves
+ * are smoothed first if the member is noisy. One run is copied, without a band. The caller owns
+ * *mean (dt_run_metrics_release), named name, and *band. */
+void dt_plot_average(const struct dt_run_metrics *const *runs, int count, const char *member,
+                     const char *name, struct dt_run_metrics *mean, struct dt_band *band);
+void dt_band_release(struct dt_band *band);
 
 /* Smooths a curve by a centered running mean over about 1/50 of its points, without lag; over fewer
  * at the start, where losses fall fast. The result is owned by the caller (free items). */

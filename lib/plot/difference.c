@@ -111,21 +111,18 @@ static void print(const struct rows *rows, struct dt_buffer *text)
     }
 }
 
-int dt_plot_difference(const char *planned, const char *measured, struct dt_output *out,
+int dt_plot_difference(const char *planned, const char *measured, struct dt_buffer *out,
                        struct dt_error *err)
 {
     struct rows rows = {0};
-    struct dt_buffer text = DT_BUFFER_EMPTY;
     int rc = add(&rows, 0, planned, err);
     rc = rc < 0 ? rc : add(&rows, 1, measured, err);
     if (rc == 0) {
         qsort(rows.items, (size_t)rows.count, sizeof *rows.items, compare);
-        print(&rows, &text);
-        rc = dt_output_write(out, text.data, text.size, err);
+        print(&rows, out);
     }
     for (int i = 0; i < rows.count; i++)
         free(rows.items[i].name);
     free(rows.items);
-    dt_buffer_release(&text);
     return rc;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/program.h"
 #include "plot/gnuplot.h"
 
@@ -25,18 +26,10 @@ static int add_template(struct dt_buffer *script, const char *name, struct dt_er
     return rc;
 }
 
-static int write_drawing(const struct dt_figure *figure, const struct dt_buffer *drawing,
-                         struct dt_output *out, struct dt_error *err)
-{
-    /* gnuplot's text terminal begins with a form feed and an empty line. */
-    size_t skip = figure->format == DT_PLOT_TEXT ? strspn(drawing->data, "\f\n") : 0;
-    return dt_output_write(out, drawing->data + skip, drawing->size - skip, err);
-}
-
 int dt_figure_draw(const struct dt_figure *figure, const struct dt_buffer *settings,
-                   struct dt_output *out, struct dt_error *err)
+                   struct dt_buffer *out, struct dt_error *err)
 {
-    static const char *const formats[] = {"text", "svg", "png"};
+    static const char *const formats[] = {"text", "svg", "png", "pdf", "eps"};
     struct dt_buffer script = DT_BUFFER_EMPTY, drawing = DT_BUFFER_EMPTY;
     dt_gnuplot_set_string(&script, "format", formats[figure->format]);
     dt_gnuplot_set_string(&script, "heading", figure->title ? figure->title : "");
@@ -47,8 +40,11 @@ int dt_figure_draw(const struct dt_figure *figure, const struct dt_buffer *setti
         rc = add_template(&script, figure->template, err);
     if (rc == 0)
         rc = dt_gnuplot_run(&script, &drawing, err);
-    if (rc == 0)
-        rc = write_drawing(figure, &drawing, out, err);
+    if (rc == 0) {
+        /* gnuplot's text terminal begins with a form feed and an empty line. */
+        size_t skip = figure->format == DT_PLOT_TEXT ? strspn(drawing.data, "\f\n") : 0;
+        dt_buffer_append(out, drawing.data + skip, drawing.size - skip);
+    }
     dt_buffer_release(&script);
     dt_buffer_release(&drawing);
     return rc;

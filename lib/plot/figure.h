@@ -7,9 +7,8 @@
 #define DT_PLOT_FIGURE_H
 
 #include "base/buffer.h"
-#include "base/file.h"
 
-enum dt_plot_format { DT_PLOT_TEXT, DT_PLOT_SVG, DT_PLOT_PNG };
+enum dt_plot_format { DT_PLOT_TEXT, DT_PLOT_SVG, DT_PLOT_PNG, DT_PLOT_PDF, DT_PLOT_EPS };
 
 struct dt_figure {
     enum dt_plot_format format;
@@ -18,9 +17,9 @@ struct dt_figure {
     int panels;           /* panels, from left to right */
 };
 
-/* Runs gnuplot and writes the drawing to out. DT_EMISSING if it is not installed. */
+/* Runs gnuplot and appends the drawing to out. DT_EMISSING if it is not installed. */
 int dt_figure_draw(const struct dt_figure *figure, const struct dt_buffer *settings,
-                   struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+                   struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
 
 /* Appends strings as a gnuplot array NAME, quoted so that they are never interpreted. */
 void dt_figure_set_array(struct dt_buffer *settings, const char *name, const char *const *texts,

@@ -238,29 +238,24 @@ static char shade(const struct map *m, double value, double low, double high)
     return isnan(value) ? ' ' : shades[(int)lround(place * last)];
 }
 
-static int write_text(const struct map *m, const char *title, struct dt_output *out,
-                      struct dt_error *err)
+static void write_text(const struct map *m, const char *title, struct dt_buffer *out)
 {
-    struct dt_buffer text = DT_BUFFER_EMPTY;
     double low, high;
     const int columns = m->step_count < TEXT_COLUMNS ? m->step_count : TEXT_COLUMNS;
     find_range(m, &low, &high);
     if (title)
-        dt_buffer_printf(&text, "%s\n", title);
+        dt_buffer_printf(out, "%s\n", title);
     for (int row = 0; row < m->row_count; row++) {
         size_t length = strlen(m->rows[row]);
-        dt_buffer_printf(&text, "%-20.20s |", m->rows[row] + (length > 20 ? length - 20 : 0));
+        dt_buffer_printf(out, "%-20.20s |", m->rows[row] + (length > 20 ? length - 20 : 0));
         for (int c = 0; c < columns; c++)
-            dt_buffer_add_char(&text,
+            dt_buffer_add_char(out,
                                shade(m, value_at(m, c * m->step_count / columns, row), low, high));
-        dt_buffer_add_string(&text, "|\n");
+        dt_buffer_add_string(out, "|\n");
     }
-    dt_buffer_printf(&text, "%s: %.3g . to %.3g @, %s; steps %ld to %ld\n", m->what->label, low,
+    dt_buffer_printf(out, "%s: %.3g . to %.3g @, %s; steps %ld to %ld\n", m->what->label, low,
                      high, m->what->is_linear ? "linear" : "logarithmic", m->steps[0],
                      m->steps[m->step_count - 1]);
-    int rc = dt_output_write(out, text.data, text.size, err);
-    dt_buffer_release(&text);
-    return rc;
 }
 
 /* Cells meet halfway between steps, and end at the first and the last of these. */
@@ -283,7 +278,7 @@ static void add_cells(const struct map *m, struct dt_buffer *script)
 }
 
 static int draw(const struct map *m, enum dt_plot_format format, const char *title,
-                struct dt_output *out, struct dt_error *err)
+                struct dt_buffer *out, struct dt_error *err)
 {
     struct dt_buffer script = DT_BUFFER_EMPTY;
     double low, high;
@@ -323,14 +318,15 @@ static int find_quantity(const char *name, const struct quantity **what, struct 
 }
 
 int dt_plot_inside(enum dt_plot_format format, const char *title, const char *run,
-                   const char *value, struct dt_output *out, struct dt_error *err)
+                   const char *value, struct dt_buffer *out, struct dt_error *err)
 {
     struct map m = {0};
     DT_TRY(find_quantity(value, &m.what, err));
     int rc = read_map(&m, run, err);
-    if (rc == 0)
-        rc = format == DT_PLOT_TEXT ? write_text(&m, title, out, err)
-                                    : draw(&m, format, title, out, err);
+    if (rc == 0 && format == DT_PLOT_TEXT)
+        write_text(&m, title, out);
+    else if (rc == 0)
+        rc = draw(&m, format, title, out, err);
     for (int i = 0; i < m.row_count; i++)
         free(m.rows[i]);
     free(m.rows);

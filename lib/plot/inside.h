@@ -10,6 +10,6 @@
  * (the quotient of two of these). NULL: update_ratio. Colours are logarithmic. DT_EMISSING if the
  * run has no such file; DT_EINVALID for another value. */
 int dt_plot_inside(enum dt_plot_format format, const char *title, const char *run,
-                   const char *value, struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+                   const char *value, struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -258,7 +258,7 @@ static double first_moment(const struct dt_trace *t)
 }
 
 static int draw(const struct dt_trace *t, enum dt_plot_format format, const char *title,
-                struct dt_output *out, struct dt_error *err)
+                struct dt_buffer *out, struct dt_error *err)
 {
     struct dt_buffer script = DT_BUFFER_EMPTY;
     const char *names[DT_TRACE_LANES];
@@ -310,27 +310,22 @@ static char letter_at(const struct dt_trace *t, int lane, double from, double to
     return letter;
 }
 
-static int write_text(const struct dt_trace *t, const char *title, struct dt_output *out,
-                      struct dt_error *err)
+static void write_text(const struct dt_trace *t, const char *title, struct dt_buffer *out)
 {
-    struct dt_buffer text = DT_BUFFER_EMPTY;
     double begin = first_moment(t), column = (t->end - begin) / TEXT_COLUMNS;
     if (title)
-        dt_buffer_printf(&text, "%s\n", title);
+        dt_buffer_printf(out, "%s\n", title);
     for (int lane = 0; lane < t->lane_count; lane++) {
-        dt_buffer_printf(&text, "%-20.20s |", t->lanes[lane].name);
+        dt_buffer_printf(out, "%-20.20s |", t->lanes[lane].name);
         for (int c = 0; c < TEXT_COLUMNS; c++)
-            dt_buffer_add_char(&text,
+            dt_buffer_add_char(out,
                                letter_at(t, lane, begin + c * column, begin + (c + 1) * column));
-        dt_buffer_add_string(&text, "|\n");
+        dt_buffer_add_string(out, "|\n");
     }
     for (int k = 0; k < t->kind_count; k++)
-        dt_buffer_printf(&text, "%s%c %s", k > 0 ? ", " : "",
-                         toupper((unsigned char)t->kinds[k][0]), t->kinds[k]);
-    dt_buffer_printf(&text, "; %.6g ms in all\n", (t->end - begin) / 1e3);
-    int rc = dt_output_write(out, text.data, text.size, err);
-    dt_buffer_release(&text);
-    return rc;
+        dt_buffer_printf(out, "%s%c %s", k > 0 ? ", " : "", toupper((unsigned char)t->kinds[k][0]),
+                         t->kinds[k]);
+    dt_buffer_printf(out, "; %.6g ms in all\n", (t->end - begin) / 1e3);
 }
 
 void dt_trace_free(struct dt_trace *t)
@@ -347,13 +342,14 @@ void dt_trace_free(struct dt_trace *t)
 }
 
 int dt_plot_timeline(enum dt_plot_format format, const char *title, const char *path,
-                     struct dt_output *out, struct dt_error *err)
+                     struct dt_buffer *out, struct dt_error *err)
 {
     struct dt_trace *t = dt_alloc(1, sizeof *t);
     int rc = dt_trace_read(t, path, err);
-    if (rc == 0)
-        rc = format == DT_PLOT_TEXT ? write_text(t, title, out, err)
-                                    : draw(t, format, title, out, err);
+    if (rc == 0 && format == DT_PLOT_TEXT)
+        write_text(t, title, out);
+    else if (rc == 0)
+        rc = draw(t, format, title, out, err);
     dt_trace_free(t);
     return rc;
 }

@@ -13,11 +13,11 @@
 /* As text: 80 columns, each with the letter of the kind that fills most of it. DT_EFORMAT if the
  * file is not a trace or lacks complete events. */
 int dt_plot_timeline(enum dt_plot_format format, const char *title, const char *path,
-                     struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
+                     struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
 
 /* A table of the phases of a planned step (dt-plan --trace) and of measured ones
  * (training.timeline_steps), those that differ most first. */
-int dt_plot_difference(const char *planned, const char *measured, struct dt_output *out,
+int dt_plot_difference(const char *planned, const char *measured, struct dt_buffer *out,
                        struct dt_error *err) DT_MUST_CHECK;
 
 #endif

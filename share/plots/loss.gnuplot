@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: MIT
-# Loss curves. dt-plot writes before this style.gnuplot and: x_label, y_label, log_x,
-# log_y, runs, keyed, name[1..runs], has_train_I, has_valid_I, floor_level (if any),
-# and the data blocks $train, $smooth and $valid with a data set per run.
+# Loss curves. dt-plot writes before this style.gnuplot and: x_label, y_label, of_loss,
+# log_x, log_y, runs, keyed, name[1..runs], has_train_I, has_valid_I, is_mean_I,
+# floor_level (if any), lowest and highest (if log_y), the data blocks $train, $smooth and $valid with a data set per run, and
+# $band and $valid_band: x, mean, low, high of those that are means of runs.
 
 has_train(i) = value(sprintf("has_train_%d", i))
 has_valid(i) = value(sprintf("has_valid_%d", i))
+is_mean(i) = value(sprintf("is_mean_%d", i))
+means = 0
+do for [i=1:runs] { means = means || is_mean(i) }
 # One run needs no name in the key, since the title has it. For many runs the key would not fit
 # with two entries each: one entry explains the points of all.
 many = runs > 3 && format ne "text"
-label(i, what) = runs == 1 ? what : many ? name[i] : name[i] . ", " . what
+label(i, what) = runs == 1 && of_loss ? what : many || !of_loss ? name[i] : name[i] . ", " . what
 
-if (!keyed) { unset key }
-set xlabel x_label
-set ylabel y_label
+if (!keyed || runs == 1 && !of_loss && !means) { unset key }
+set xlabel x_label . (log_x ? ", log scale" : "")
+set ylabel y_label . (log_y ? ", log scale" : "")
 if (log_x) {
     set logscale x
     set autoscale xfix
@@ -24,8 +28,15 @@ if (log_x) {
 if (log_y) {
     set logscale y
     set autoscale yfix
-    set ytics (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1, 1.5, \
-               2, 3, 4, 5, 6, 8, 10, 15, 20, 50, 100)
+    # At least three marks with numbers, and no more than fit.
+    decades = log10(highest / lowest)
+    marks = decades > 6 ? "1" : decades > 1.3 ? "1 2 5" : decades > 0.5 ? "1 1.5 2 3 4 5 6 8" : \
+        "1 1.1 1.2 1.3 1.4 1.6 1.8 2 2.25 2.5 2.75 3 3.5 4 4.5 5 5.5 6 6.5 7 7.5 8 9"
+    every = decades > 12 ? int(decades / 6) : 1
+    set ytics ()
+    do for [e=int(floor(log10(lowest))) - 1:int(ceil(log10(highest))) + 1:every] {
+        do for [m in marks] { set ytics add (sprintf("%g", m * 10.0**e) m * 10.0**e) }
+    }
 }
 
 has_floor = exists("floor_level")
@@ -40,13 +51,19 @@ if (format eq "text") {
          for [i=1:runs] $valid index i-1 with points title valid_label(i), \
          level with lines title floor_name
 } else {
-    plot for [i=1:runs] $train index i-1 with lines \
+    plot for [i=1:runs] $band index i-1 using 1:3:4 with filledcurves \
+             fillcolor rgb light(i) fillstyle solid noborder notitle, \
+         for [i=1:runs] $train index i-1 using 1:(is_mean(i) ? NaN : $2) with lines \
              linecolor rgb light(i) linewidth 0.7 notitle, \
          for [i=1:runs] $smooth index i-1 with lines \
              linecolor rgb color_of(i) dashtype dash_of(i) linewidth 1.6 title train_label(i), \
          for [i=1:runs] $valid index i-1 with linespoints \
              linecolor rgb color_of(i) linewidth 0.8 dashtype 3 \
              pointtype shape_of(i) pointsize 0.7 title valid_label(i), \
+         for [i=1:runs] $valid_band index i-1 using 1:2:3:4 with yerrorbars \
+             linecolor rgb color_of(i) linewidth 0.8 pointtype shape_of(i) pointsize 0.7 notitle, \
+         NaN with filledcurves fillcolor rgb "#BBBBBB" fillstyle solid noborder \
+             title means ? "shaded, bars: 95% interval" : "", \
          NaN with points linecolor rgb "#444444" pointtype 7 pointsize 0.7 \
              title many && points ? "points: validation" : "", \
          level with lines linecolor rgb "#444444" dashtype (30, 10) linewidth 1.2 title floor_name, \

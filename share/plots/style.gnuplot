@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
-# Settings of all plots. dt-plot writes before this: format (svg, png or text), heading,
+# Settings of all plots. dt-plot writes before this: format (svg, png, pdf, eps or text), heading,
 # panels (number of plots side by side).
 
 # Colours that are distinguishable with colour blindness (Okabe and Ito 2008), without the yellow,
 # which is too light for lines on paper.
 array color[7] = [0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0x56B4E9, 0xE69F00, 0x000000]
 color_of(i) = color[(i - 1) % 7 + 1]
-light(i) = color_of(i) + 0xB0000000
+# Of transparency EPS would make an image: a lighter colour instead.
+mixed(c) = (c & 0xFF) * 0.3 + 178
+lighter(c) = int(mixed(c)) + 256 * int(mixed(c / 256)) + 65536 * int(mixed(c / 65536))
+light(i) = format eq "eps" ? lighter(color_of(i)) : color_of(i) + 0xB0000000
 # In greyscale, lines differ by dashes and points, and areas by their lightness.
 array dash[4] = [1, 2, 4, 5]
 dash_of(i) = dash[(i - 1) % 4 + 1]
@@ -24,6 +27,13 @@ if (format eq "png" && strstrt(GPVAL_TERMINALS, "pngcairo")) \
 if (format eq "png" && !strstrt(GPVAL_TERMINALS, "pngcairo")) \
     set terminal png truecolor size panels == 1 ? 1600 : 1040 * panels,1000 noenhanced \
         font "DejaVuSans" 24 linewidth 2
+# For print: the width of a text column and a half, with 9 points of type.
+if (format eq "pdf" || format eq "eps") \
+    set terminal pdfcairo size (panels == 1 ? 5.6 : 3.6 * panels)in,3.5in noenhanced \
+        font "DejaVu Sans,9" linewidth 0.8 pointscale 0.7
+if (format eq "eps") \
+    set terminal epscairo size (panels == 1 ? 5.6 : 3.6 * panels)in,3.5in noenhanced \
+        font "DejaVu Sans,9" linewidth 0.8 pointscale 0.7
 if (format eq "text") set terminal dumb 80 24 noenhanced
 
 # Above the drawing, so that no curve runs through it.

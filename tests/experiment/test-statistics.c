@@ -118,9 +118,40 @@ static void times_and_rates_follow_the_processor(void **state)
     assert_true(dt_reference_seconds() > 1e-4);
 }
 
+/* The margins are those of scipy.stats.t.interval. */
+static void intervals_are_of_students_t(void **state)
+{
+    (void)state;
+    double many[30];
+    for (int i = 0; i < 30; i++)
+        many[i] = i;
+    assert_near(dt_statistics_mean((double[]){1, 2, 6}, 3), 3);
+    assert_float_equal(dt_statistics_margin((double[]){1, 2, 3}, 3), 2.4841377, 1e-4);
+    assert_float_equal(dt_statistics_margin((double[]){5.1, 5.3, 4.9, 5.0, 5.2}, 5), 0.1963243,
+                       1e-5);
+    assert_float_equal(dt_statistics_margin(many, 30), 3.2872603, 1e-3);
+    assert_true(isnan(dt_statistics_margin(many, 1)));
+}
+
+/* With normal differences of mean 0.5 and deviation 1, 35 pairs have a power of 80%. */
+static void pairs_needed_have_a_power_of_80_percent(void **state)
+{
+    (void)state;
+    const double root = 0.70710678; /* these two have a deviation of 1 */
+    assert_near(dt_statistics_needed((double[]){0.5 - root, 0.5 + root}, 2), 35);
+    assert_near(dt_statistics_needed((double[]){-0.5 - root, -0.5 + root}, 2), 35);
+    assert_near(dt_statistics_needed((double[]){1, 1, 1.1}, 3), 6);
+    assert_near(dt_statistics_needed((double[]){1, 1, 1.1, 1, 1, 1}, 6), 7);
+    assert_near(dt_statistics_needed((double[]){1, -1}, 2), 0);
+    assert_near(dt_statistics_needed((double[]){1}, 1), 0);
+    assert_int_equal(dt_statistics_least_pairs(), 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(intervals_are_of_students_t),
+        cmocka_unit_test(pairs_needed_have_a_power_of_80_percent),
         cmocka_unit_test(quartiles_are_those_of_type_7),
         cmocka_unit_test(tests_give_the_p_of_scipy),
         cmocka_unit_test(effects_are_ratio_and_superiority),

@@ -17,6 +17,7 @@
 #include "parts/ledger.h"
 #include "plot/inside.h"
 #include "plot/timeline.h"
+#include "report/report-internal.h"
 #include "track/crc32c.h"
 #include "track/event-file.h"
 #include "track/follow.h"
@@ -103,25 +104,43 @@ static void continue_events(const uint8_t *data, size_t size)
 static void read_timeline(const uint8_t *data, size_t size)
 {
     const char *path = write_file("trace", data, size);
-    struct dt_output out;
+    struct dt_buffer out = DT_BUFFER_EMPTY;
     struct dt_error err;
     setenv("PATH", "/nonexistent", 1);
-    if (dt_output_open(&out, "/dev/null", &err) < 0)
-        abort();
     (void)!dt_plot_timeline(DT_PLOT_TEXT, "", path, &out, &err);
-    dt_output_abandon(&out);
+    dt_buffer_release(&out);
 }
 
 static void read_norms(const uint8_t *data, size_t size)
 {
-    struct dt_output out;
+    struct dt_buffer out = DT_BUFFER_EMPTY;
     struct dt_error err;
     write_file("tensors.jsonl", data, size);
     setenv("PATH", "/nonexistent", 1);
-    if (dt_output_open(&out, "/dev/null", &err) < 0)
-        abort();
     (void)!dt_plot_inside(DT_PLOT_TEXT, "", fuzz_directory(), NULL, &out, &err);
-    dt_output_abandon(&out);
+    dt_buffer_release(&out);
+}
+
+/* A run with an evaluation and a sample of these bytes. */
+static void read_report(const uint8_t *data, size_t size)
+{
+    static const char metrics[] = "{\"step\":1,\"loss\":2}\n";
+    static const enum dt_page_format formats[] = {DT_PAGE_HTML, DT_PAGE_MARKDOWN};
+    char *paths[] = {(char *)fuzz_directory()};
+    struct dt_reported runs;
+    struct dt_error err;
+    write_file("metrics.jsonl", metrics, sizeof metrics - 1);
+    write_file("evaluation.json", data, size);
+    write_file("sample.txt", data, size);
+    if (dt_reported_read(&runs, paths, 1, &err) < 0)
+        return;
+    for (int i = 0; i < 2; i++) {
+        struct dt_page page = {.format = formats[i]};
+        (void)!dt_report_evaluations(&page, &runs, &err);
+        (void)!dt_report_samples(&page, &runs, &err);
+        dt_page_release(&page);
+    }
+    dt_reported_release(&runs);
 }
 
 static void read_state(const uint8_t *data, size_t size)
@@ -169,8 +188,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     void (*const readers[])(const uint8_t *, size_t) = {
         read_metrics, continue_metrics, read_rows,   continue_events, read_timeline,
-        read_state,   read_tensors,     read_ledger, read_norms};
+        read_state,   read_tensors,     read_ledger, read_norms,      read_report};
     if (size > 0)
-        readers[data[0] % 9](data + 1, size - 1);
+        readers[data[0] % 10](data + 1, size - 1);
     return 0;
 }

@@ -104,6 +104,40 @@ static void strings_are_quoted_for_gnuplot(void **state)
     dt_buffer_release(&script);
 }
 
+static struct dt_metric at(double step, double loss)
+{
+    return (struct dt_metric){.step = step, .tokens = 10 * step, .time = loss, .loss = loss};
+}
+
+static void repetitions_have_a_mean_and_an_interval_where_all_have_a_step(void **state)
+{
+    (void)state;
+    struct dt_metric a[] = {at(1, 2), at(2, 4), at(3, 1), at(5, 7)},
+                     b[] = {at(1, 4), at(3, 3), at(4, 1), at(5, 7)}, c[] = {at(1, 6), at(3, 2)};
+    const struct dt_run_metrics runs[] = {
+        {.train = {a, 4, 4}}, {.train = {b, 4, 4}}, {.train = {c, 2, 2}}};
+    const struct dt_run_metrics *const three[] = {&runs[0], &runs[1], &runs[2]};
+    struct dt_run_metrics mean;
+    struct dt_band band;
+    dt_plot_average(three, 3, "lr", "A", &mean, &band);
+    assert_string_equal(mean.name, "A");
+    assert_int_equal(mean.train.count, 2);
+    assert_float_equal(mean.train.items[0].loss, 4, 1e-12);
+    assert_float_equal(mean.train.items[1].step, 3, 0);
+    assert_float_equal(mean.train.items[1].tokens, 30, 1e-12);
+    assert_float_equal(mean.train.items[1].loss, 2, 1e-12);
+    assert_float_equal(band.train_high.items[1].loss, 4.48414F, 1e-4);
+    assert_float_equal(band.train_low.items[1].loss, 0, 0); /* no value is below 0 */
+    assert_int_equal(band.valid_low.count, 0);
+    dt_run_metrics_release(&mean);
+    dt_band_release(&band);
+    dt_plot_average(three, 1, "lr", "A", &mean, &band);
+    assert_int_equal(mean.train.count, 4);
+    assert_int_equal(band.train_low.count, 0);
+    dt_run_metrics_release(&mean);
+    dt_band_release(&band);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +147,7 @@ int main(void)
         cmocka_unit_test(thinning_keeps_the_extremes_and_the_order),
         cmocka_unit_test(a_short_curve_is_not_thinned),
         cmocka_unit_test(strings_are_quoted_for_gnuplot),
+        cmocka_unit_test(repetitions_have_a_mean_and_an_interval_where_all_have_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,20 @@ setup() {
     [ "$(wc -c <"$T/a.png")" -gt 5000 ]
 }
 
+@test "draws PDF and EPS for print, without images, and marks a logarithmic axis" {
+    dt-plot loss "$T/run" -o "$T/a.pdf" --log y
+    [ "$(head -c 5 "$T/a.pdf")" = %PDF- ]
+    tail -n 1 "$T/a.pdf" | grep -q EOF
+    dt-plot loss "$T/run" -o "$T/a.eps" --log y
+    [[ "$(head -n 1 "$T/a.eps")" == "%!PS-Adobe-"*EPSF* ]]
+    tail -n 1 "$T/a.eps" | grep -q EOF
+    refute grep -q /ImageType "$T/a.eps"
+    dt-plot loss "$T/run" -o "$T/a.svg" --log xy
+    grep -q '>step, log scale<' "$T/a.svg"
+    grep -q '>loss (nats per token), log scale<' "$T/a.svg"
+    [ "$(grep -cE '>(1|1.5|2|3|4|5|6)<' "$T/a.svg")" -ge 5 ]
+}
+
 @test "without -o draws 80 columns of text" {
     dt-plot loss "$T/run" --floor 0.9 >"$T/a"
     grep -q 'floor 0.900' "$T/a"
@@ -150,7 +164,13 @@ set output 'pwned'"
     [ "$status" -eq 2 ]
     run dt-plot loss
     [ "$status" -eq 2 ]
-    run dt-plot loss "$T/run" -o "$T/a.pdf"
+    run dt-plot loss "$T/run" -o "$T/a.jpg"
+    [ "$status" -eq 2 ]
+    run dt-plot loss "$T/run" -o "$T/a.html"
+    [ "$status" -eq 2 ]
+    run dt-plot report "$T/run" -o "$T/a.svg"
+    [ "$status" -eq 2 ]
+    run dt-plot report
     [ "$status" -eq 2 ]
 }
 
@@ -175,7 +195,7 @@ set output 'pwned'"
     cd "$T"
     printf '{"step":%d,"loss":%d,"lr":%s}\n' 1 8 1e-3 2 4 2e-3 3 3 3e-3 >metrics.jsonl
     dt-plot lr metrics.jsonl -o lr.svg
-    grep -q '>lr<' lr.svg
+    grep -q '>learning rate<' lr.svg
     refute grep -q 'nats' lr.svg
     dt-plot loss metrics.jsonl -o loss.svg
     grep -q 'nats per token' loss.svg

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "plot/inside.h"
+#include "report/report-internal.h"
+
+struct figure {
+    const char *name, *caption; /* of the files beside a page; below the figure */
+    int curve;                  /* of enum; -1: the loss */
+};
+
+static const struct figure figures[] = {
+    {"loss", "Training and validation loss.", -1},
+    {"learning-rate", "Learning rate.", DT_REPORTED_CURVE_LR},
+    {"gradients", "L2 norm of the gradients before clipping.", DT_REPORTED_CURVE_GRADIENTS},
+    {"speed", "Tokens per second, without startup, validation and checkpoints.",
+     DT_REPORTED_CURVE_SPEED},
+};
+
+static const struct dt_run_metrics *metrics_of(const struct dt_reported_run *run, int curve)
+{
+    return curve < 0 ? &run->loss : &run->curves[curve];
+}
+
+/* A mean with its interval of each configuration whose runs all have the curve. Returns their
+ * number. */
+static int average(const struct dt_reported *r, int curve, struct dt_run_metrics *means,
+                   struct dt_band *bands)
+{
+    const struct dt_run_metrics **runs = dt_alloc((size_t)r->count, sizeof *runs);
+    int used = 0;
+    for (int c = 0; c < r->configuration_count; c++) {
+        const struct dt_configuration *k = &r->configurations[c];
+        for (int i = 0; i < k->count; i++)
+            runs[i] = metrics_of(&r->runs[k->runs[i]], curve);
+        dt_plot_average(runs, k->count, curve < 0 ? NULL : dt_reported_curves[curve], k->label,
+                        &means[used], &bands[used]);
+        if (means[used].train.count + means[used].valid.count > 0) {
+            used++;
+            continue;
+        }
+        dt_run_metrics_release(&means[used]);
+        dt_band_release(&bands[used]);
+    }
+    free(runs);
+    return used;
+}
+
+static int draw(struct dt_page *page, const struct dt_plot *plot, const struct figure *figure,
+                struct dt_run_metrics *means, int count, struct dt_error *err)
+{
+    struct dt_buffer drawing = DT_BUFFER_EMPTY;
+    (void)dt_plot_drop_below_zero(plot, means, count);
+    int rc = dt_plot_loss(plot, means, count, &drawing, err);
+    if (rc == 0)
+        rc = dt_page_figure(page, figure->name, figure->caption, &drawing, err);
+    dt_buffer_release(&drawing);
+    return rc;
+}
+
+static int add_curve(struct dt_page *page, const struct dt_reported *r,
+                     const struct dt_report_options *o, const struct figure *figure,
+                     struct dt_error *err)
+{
+    const size_t most = (size_t)r->configuration_count;
+    struct dt_run_metrics *means = dt_alloc(most, sizeof *means);
+    struct dt_band *bands = dt_alloc(most, sizeof *bands);
+    int count = average(r, figure->curve, means, bands), rc = 0;
+    const struct dt_plot plot = {.format = dt_page_figure_format(page),
+                                 .x = o->x,
+                                 .log_x = o->log_x && figure->curve < 0,
+                                 .log_y = o->log_y && figure->curve < 0,
+                                 .floor = figure->curve < 0 ? o->floor : NAN,
+                                 .member =
+                                     figure->curve < 0 ? NULL : dt_reported_curves[figure->curve],
+                                 .bands = bands};
+    if (count > 0)
+        rc = draw(page, &plot, figure, means, count, err);
+    for (int i = 0; i < count; i++) {
+        dt_run_metrics_release(&means[i]);
+        dt_band_release(&bands[i]);
+    }
+    free(means);
+    free(bands);
+    return rc;
+}
+
+int dt_report_curves(struct dt_page *page, const struct dt_reported *r,
+                     const struct dt_report_options *options, struct dt_error *err)
+{
+    dt_page_heading(page, "Curves");
+    dt_page_paragraph(page,
+                      "Of a configuration with several seeds: the mean over them, at the steps "
+                      "that all have, with its 95%% interval by Student's t. Training losses, "
+                      "norms and speeds are running means over 1/50 of a run.");
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        DT_TRY(add_curve(page, r, options, &figures[i], err));
+    return 0;
+}
+
+/* A heat map of the first run of each configuration that recorded its tensors. */
+int dt_report_tensors(struct dt_page *page, const struct dt_reported *r, struct dt_error *err)
+{
+    bool begun = false;
+    int rc = 0;
+    for (int c = 0; c < r->configuration_count && rc == 0; c++) {
+        const struct dt_reported_run *run = dt_reported_first(r, c);
+        struct dt_buffer drawing = DT_BUFFER_EMPTY;
+        char *file = dt_path_join(run->path, "tensors.jsonl");
+        bool there = dt_file_is_directory(run->path) && dt_file_is_regular(file);
+        free(file);
+        if (!there)
+            continue;
+        if (!begun)
+            dt_page_heading(page, "Tensors");
+        begun = true;
+        char *name = dt_asprintf("tensors-%d", c + 1),
+             *caption = dt_asprintf("%s: L2 norm of the update over that of the parameters, of run "
+                                    "'%s'.",
+                                    r->configurations[c].label, run->name);
+        rc = dt_plot_inside(dt_page_figure_format(page), NULL, run->path, NULL, &drawing, err);
+        if (rc == 0)
+            rc = dt_page_figure(page, name, caption, &drawing, err);
+        dt_buffer_release(&drawing);
+        free(caption);
+        free(name);
+    }
+    return rc;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "io/lineage.h"
+
+#define SEED           "training.seed"
+#define HASH_DIGITS    12
+#define MOST_IN_LABELS 2 /* differing facts */
+
+const char *const dt_reported_curves[DT_REPORTED_CURVES] = {"lr", "grad_norm", "tokens_per_second"};
+
+/* --- one run ------------------------------------------------------------------------------- */
+
+static void add_text(struct json_object *facts, const char *name, struct json_object *from,
+                     const char *member)
+{
+    struct json_object *value;
+    if (json_object_object_get_ex(from, member, &value) && value)
+        dt_json_object_add(facts, name, dt_json_new_string(dt_json_text(value)));
+}
+
+/* What the run read, whatever its path: the beginnings of hashes. */
+static void add_inputs(struct json_object *facts, struct json_object *record)
+{
+    struct json_object *inputs, *hash;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    if (!json_object_object_get_ex(record, "inputs", &inputs) ||
+        !json_object_is_type(inputs, json_type_array))
+        return;
+    dt_buffer_add_string(&text, "");
+    for (size_t i = 0; i < json_object_array_length(inputs); i++) {
+        struct json_object *input = json_object_array_get_idx(inputs, i);
+        if (json_object_object_get_ex(input, "content", &hash) ||
+            json_object_object_get_ex(input, "sha256", &hash))
+            dt_buffer_printf(&text, "%s%.*s", text.size > 0 ? " " : "", HASH_DIGITS,
+                             dt_json_text(hash));
+    }
+    dt_json_object_add(facts, "inputs", dt_json_new_string(text.data));
+    dt_buffer_release(&text);
+}
+
+/* The command that trained: the last record of dt-train. */
+static struct json_object *training_record(struct json_object *records)
+{
+    struct json_object *program;
+    for (size_t i = records ? json_object_array_length(records) : 0; i-- > 0;) {
+        struct json_object *record = json_object_array_get_idx(records, i);
+        if (json_object_object_get_ex(record, "program", &program) && program &&
+            strcmp(dt_json_text(program), "dt-train") == 0)
+            return record;
+    }
+    return NULL;
+}
+
+/* Before the settings, so that tables begin with them. */
+static struct json_object *read_facts(const char *path, struct json_object *records)
+{
+    struct json_object *settings = dt_run_watch_settings(path), *facts = dt_json_new_object(),
+                       *record = training_record(records);
+    if (record) {
+        add_text(facts, "dt", record, "version");
+        add_text(facts, "device", record, "device");
+        add_text(facts, "instruction set", record, "isa");
+        add_text(facts, "ranks", record, "ranks");
+        add_inputs(facts, record);
+    }
+    if (settings) {
+        json_object_object_foreach(settings, name, value)
+            dt_json_object_add(facts, name, json_object_get(value));
+        json_object_put(settings);
+        return facts;
+    }
+    json_object_put(facts);
+    return NULL;
+}
+
+static int read_curves(struct dt_reported_run *run, const char *file, struct dt_error *err)
+{
+    uint64_t bytes;
+    DT_TRY(dt_run_metrics_read(&run->loss, run->path, err));
+    for (int k = 0; k < DT_REPORTED_CURVES; k++) {
+        int rc = dt_run_metrics_read_member(&run->curves[k], run->path, dt_reported_curves[k], err);
+        if (rc < 0 && rc != DT_EFORMAT) /* the lines are fine, since they have losses */
+            return rc;
+    }
+    return dt_sha256_file(file, &bytes, run->metrics_hash, err);
+}
+
+static int read_run(struct dt_reported_run *run, const char *path, struct dt_error *err)
+{
+    run->path = path;
+    bool directory = dt_file_is_directory(path);
+    char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
+    int rc = read_curves(run, file, err);
+    free(file);
+    if (rc == 0 && directory)
+        rc = dt_lineage_read(path, &run->records, err);
+    if (rc < 0 && rc != DT_EMISSING)
+        return rc;
+    run->facts = read_facts(path, run->records);
+    const struct dt_curve *train = &run->loss.train;
+    run->state = dt_run_watch_state(
+        path, train->count > 0 ? (long)train->items[train->count - 1].step : 0, "/proc/locks");
+    run->name = dt_strdup(run->loss.name);
+    return 0;
+}
+
+static void release_run(struct dt_reported_run *run)
+{
+    dt_run_metrics_release(&run->loss);
+    for (int k = 0; k < DT_REPORTED_CURVES; k++)
+        dt_run_metrics_release(&run->curves[k]);
+    json_object_put(run->facts);
+    json_object_put(run->records);
+    free(run->name);
+}
+
+/* Runs with equal names are called by their paths. */
+static void tell_apart(struct dt_reported *r)
+{
+    bool *twice = dt_alloc((size_t)r->count, sizeof *twice);
+    for (int i = 0; i < r->count; i++)
+        for (int j = 0; j < r->count; j++)
+            twice[i] |= i != j && strcmp(r->runs[i].name, r->runs[j].name) == 0;
+    for (int i = 0; i < r->count; i++)
+        if (twice[i]) {
+            free(r->runs[i].name);
+            r->runs[i].name = dt_strdup(r->runs[i].path);
+        }
+    free(twice);
+}
+
+/* --- configurations ------------------------------------------------------------------------ */
+
+/* Facts in which repetitions may differ: the seed, names, and where files are; "inputs" says what
+ * is in them. */
+static bool is_free(const char *name)
+{
+    return strcmp(name, SEED) == 0 || strcmp(name, "data.dataset") == 0 ||
+           strncmp(name, "tracking.", 9) == 0 || strncmp(name, "checkpoint.", 11) == 0;
+}
+
+/* Adds the names of facts of a that b lacks or has otherwise. */
+static void add_differences(struct json_object *names, struct json_object *a, struct json_object *b)
+{
+    json_object_object_foreach(a, name, value)
+    {
+        struct json_object *other;
+        bool known = false;
+        if (is_free(name) ||
+            (json_object_object_get_ex(b, name, &other) && json_object_equal(value, other)))
+            continue;
+        for (size_t i = 0; i < json_object_array_length(names) && !known; i++)
+            known = strcmp(dt_json_text(json_object_array_get_idx(names, i)), name) == 0;
+        if (!known)
+            dt_json_array_add(names, dt_json_new_string(name));
+    }
+}
+
+static bool are_repetitions(const struct dt_reported_run *a, const struct dt_reported_run *b)
+{
+    if (a->facts == NULL || b->facts == NULL)
+        return false;
+    struct json_object *names = dt_json_new_array();
+    add_differences(names, a->facts, b->facts);
+    add_differences(names, b->facts, a->facts);
+    bool same = json_object_array_length(names) == 0;
+    json_object_put(names);
+    return same;
+}
+
+static void add_to_configurations(struct dt_reported *r, int run)
+{
+    int c = 0;
+    while (c < r->configuration_count && !are_repetitions(dt_reported_first(r, c), &r->runs[run]))
+        c++;
+    if (c == r->configuration_count) {
+        r->configurations[c].runs = dt_alloc((size_t)r->count, sizeof *r->configurations[c].runs);
+        r->configuration_count++;
+    }
+    r->configurations[c].runs[r->configurations[c].count++] = run;
+}
+
+/* "A" to "Z", then "A1". Owned by the caller. */
+static char *letter(int configuration)
+{
+    char c = (char)('A' + configuration % 26);
+    return configuration < 26 ? dt_asprintf("%c", c) : dt_asprintf("%c%d", c, configuration / 26);
+}
+
+/* The few facts in which it differs, else the name of its run. */
+static char *label_of(const struct dt_reported *r, int configuration)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    const struct dt_reported_run *first = dt_reported_first(r, configuration);
+    size_t count = json_object_array_length(r->different);
+    char *begin = letter(configuration);
+    dt_buffer_printf(&text, "%s: ", begin);
+    free(begin);
+    if (count == 0 && r->configurations[configuration].count > 1)
+        dt_buffer_printf(&text, "%d seeds", r->configurations[configuration].count);
+    else if (count == 0 || count > MOST_IN_LABELS || first->facts == NULL)
+        dt_buffer_add_string(&text, first->name);
+    for (size_t i = 0; count <= MOST_IN_LABELS && first->facts && i < count; i++) {
+        const char *name = dt_json_text(json_object_array_get_idx(r->different, i));
+        const char *dot = strchr(name, '.');
+        dt_buffer_printf(&text, "%s%s=%s", i > 0 ? ", " : "", dot ? dot + 1 : name,
+                         dt_reported_fact(first, name));
+    }
+    return text.data;
+}
+
+static void find_configurations(struct dt_reported *r)
+{
+    r->configurations = dt_alloc((size_t)r->count, sizeof *r->configurations);
+    r->different = dt_json_new_array();
+    for (int i = 0; i < r->count; i++)
+        add_to_configurations(r, i);
+    for (int a = 0; a < r->configuration_count; a++)
+        for (int b = 0; b < r->configuration_count; b++)
+            if (dt_reported_first(r, a)->facts && dt_reported_first(r, b)->facts)
+                add_differences(r->different, dt_reported_first(r, a)->facts,
+                                dt_reported_first(r, b)->facts);
+    for (int c = 0; c < r->configuration_count; c++)
+        r->configurations[c].label = label_of(r, c);
+}
+
+int dt_reported_read(struct dt_reported *r, char *const *paths, int count, struct dt_error *err)
+{
+    *r = (struct dt_reported){.runs = dt_alloc((size_t)count, sizeof *r->runs), .count = count};
+    for (int i = 0; i < count; i++) {
+        int rc = read_run(&r->runs[i], paths[i], err);
+        if (rc < 0) {
+            dt_reported_release(r);
+            return rc;
+        }
+    }
+    tell_apart(r);
+    find_configurations(r);
+    return 0;
+}
+
+void dt_reported_release(struct dt_reported *r)
+{
+    for (int i = 0; i < r->count; i++)
+        release_run(&r->runs[i]);
+    for (int c = 0; c < r->configuration_count; c++) {
+        free(r->configurations[c].runs);
+        free(r->configurations[c].label);
+    }
+    free(r->runs);
+    free(r->configurations);
+    json_object_put(r->different);
+}
+
+const char *dt_reported_fact(const struct dt_reported_run *run, const char *name)
+{
+    struct json_object *value;
+    return run->facts && json_object_object_get_ex(run->facts, name, &value) ? dt_json_text(value)
+                                                                             : "";
+}
+
+const struct dt_reported_run *dt_reported_first(const struct dt_reported *r, int configuration)
+{
+    return &r->runs[r->configurations[configuration].runs[0]];
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiment/statistics.h"
+#include "report/report-internal.h"
+
+/* --- values of a run; NAN if it has none --------------------------------------------------- */
+
+static double last_validation(const struct dt_reported_run *run)
+{
+    const struct dt_curve *valid = &run->loss.valid;
+    return valid->count > 0 && !valid->lost ? valid->items[valid->count - 1].loss : NAN;
+}
+
+static double best_validation(const struct dt_reported_run *run)
+{
+    double best = NAN;
+    for (size_t i = 0; i < run->loss.valid.count; i++)
+        best = fmin(best, run->loss.valid.items[i].loss);
+    return best;
+}
+
+/* The mean over the last 1/50 of the lines, of one at least. */
+static double last_training(const struct dt_reported_run *run)
+{
+    const struct dt_curve *train = &run->loss.train;
+    size_t count = train->count / 50 + (train->count > 0);
+    double sum = 0;
+    for (size_t i = train->count - count; i < train->count; i++)
+        sum += train->items[i].loss;
+    return count > 0 && !train->lost ? sum / (double)count : NAN;
+}
+
+static double median_speed(const struct dt_reported_run *run)
+{
+    const struct dt_curve *speed = &run->curves[DT_REPORTED_CURVE_SPEED].train;
+    double *values = dt_alloc(speed->count + 1, sizeof *values);
+    for (size_t i = 0; i < speed->count; i++)
+        values[i] = speed->items[i].loss;
+    double median = dt_summary_of(values, speed->count).median;
+    free(values);
+    return median;
+}
+
+static const struct value {
+    const char *name;
+    double (*of)(const struct dt_reported_run *run);
+} values[] = {
+    {"last validation loss", last_validation},
+    {"best validation loss", best_validation},
+    {"last training loss", last_training},
+    {"tokens per second", median_speed},
+};
+enum { VALUES = sizeof values / sizeof *values };
+
+/* --- means --------------------------------------------------------------------------------- */
+
+/* Of the runs that have the value. Returns their number. */
+static size_t collect(const struct dt_reported *r, int configuration, const struct value *value,
+                      double *found)
+{
+    const struct dt_configuration *c = &r->configurations[configuration];
+    size_t count = 0;
+    for (int i = 0; i < c->count; i++) {
+        double x = value->of(&r->runs[c->runs[i]]);
+        if (isfinite(x))
+            found[count++] = x;
+    }
+    return count;
+}
+
+static void add_mean(struct dt_grid *g, const double *found, size_t count, size_t runs)
+{
+    char of[64] = "";
+    double mean = dt_statistics_mean(found, count), margin = dt_statistics_margin(found, count);
+    if (count < runs)
+        snprintf(of, sizeof of, " (%zu of %zu runs)", count, runs);
+    if (count == 0)
+        dt_grid_add(g, "-");
+    else if (count == 1)
+        dt_grid_printf(g, "%.5g%s", mean, of);
+    else
+        dt_grid_printf(g, "%.5g \302\261 %.2g%s", mean, margin, of);
+}
+
+static void add_means(struct dt_page *page, const struct dt_reported *r)
+{
+    struct dt_grid g = {.columns = 2 + VALUES};
+    double *found = dt_alloc((size_t)r->count, sizeof *found);
+    dt_grid_add(&g, "configuration");
+    dt_grid_add(&g, "runs");
+    for (int v = 0; v < VALUES; v++)
+        dt_grid_add(&g, values[v].name);
+    for (int c = 0; c < r->configuration_count; c++) {
+        dt_grid_add(&g, r->configurations[c].label);
+        dt_grid_printf(&g, "%d", r->configurations[c].count);
+        for (int v = 0; v < VALUES; v++)
+            add_mean(&g, found, collect(r, c, &values[v], found),
+                     (size_t)r->configurations[c].count);
+    }
+    dt_page_table(page, &g);
+    dt_grid_release(&g);
+    free(found);
+}
+
+/* --- tests --------------------------------------------------------------------------------- */
+
+struct test {
+    int configuration;
+    const struct value *value;
+    size_t pairs;
+    double difference, margin; /* mean of the pairs' differences, half its 95% interval */
+    double p, needed;
+    bool equal; /* all differences are 0 */
+};
+
+/* The value of the configuration's run with this seed; NAN without one. */
+static double with_seed(const struct dt_reported *r, int configuration, const struct value *value,
+                        const char *seed)
+{
+    const struct dt_configuration *c = &r->configurations[configuration];
+    for (int i = 0; i < c->count; i++)
+        if (strcmp(dt_reported_fact(&r->runs[c->runs[i]], "training.seed"), seed) == 0)
+            return value->of(&r->runs[c->runs[i]]);
+    return NAN;
+}
+
+/* Pairs of runs with equal seeds; the baseline is the first configuration. */
+static struct test test_of(const struct dt_reported *r, int configuration,
+                           const struct value *value)
+{
+    const struct dt_configuration *c = &r->configurations[configuration];
+    struct test t = {.configuration = configuration, .value = value, .equal = true};
+    double *base = dt_alloc(3 * (size_t)c->count, sizeof *base), *own = base + c->count,
+           *difference = own + c->count;
+    for (int i = 0; i < c->count; i++) {
+        const struct dt_reported_run *run = &r->runs[c->runs[i]];
+        const char *seed = dt_reported_fact(run, "training.seed");
+        base[t.pairs] = *seed ? with_seed(r, 0, value, seed) : NAN;
+        own[t.pairs] = value->of(run);
+        difference[t.pairs] = own[t.pairs] - base[t.pairs];
+        t.equal = t.equal && !(fabs(difference[t.pairs]) > 0);
+        t.pairs += isfinite(difference[t.pairs]);
+    }
+    if (t.pairs > 0) {
+        t.difference = dt_statistics_mean(difference, t.pairs);
+        t.margin = dt_statistics_margin(difference, t.pairs);
+        t.p = dt_statistics_signed_rank_test(base, own, t.pairs);
+        t.needed = dt_statistics_needed(difference, t.pairs);
+    }
+    free(base);
+    return t;
+}
+
+static void add_verdict(struct dt_grid *g, const struct test *t)
+{
+    size_t least = dt_statistics_least_pairs();
+    if (t->p < DT_CHANCE)
+        dt_grid_add(g, t->difference < 0 ? "lower" : "higher");
+    else if (t->equal)
+        dt_grid_add(g, "no difference in any pair");
+    else if (t->difference == 0)
+        dt_grid_add(g, "~ not decided; no number of pairs would do: the mean difference is 0");
+    else if (t->needed > 1e6)
+        dt_grid_add(g, "~ not decided; more than 1000000 pairs would be needed");
+    else if (t->needed > 0)
+        dt_grid_printf(g, "~ not decided; about %.0f pairs would be needed", t->needed);
+    else
+        dt_grid_printf(g, "~ not decided; at least %zu pairs are needed", least);
+}
+
+static void add_test(struct dt_grid *g, const struct dt_reported *r, const struct test *t)
+{
+    dt_grid_add(g, r->configurations[t->configuration].label);
+    dt_grid_add(g, t->value->name);
+    dt_grid_printf(g, "%zu", t->pairs);
+    if (t->pairs > 1)
+        dt_grid_printf(g, "%+.4g \302\261 %.2g", t->difference, t->margin);
+    else
+        dt_grid_printf(g, "%+.4g", t->difference);
+    dt_grid_printf(g, "%.2g", t->p);
+    add_verdict(g, t);
+}
+
+static void correct(struct test *tests, size_t count)
+{
+    double *p = dt_alloc(count, sizeof *p);
+    for (size_t i = 0; i < count; i++)
+        p[i] = tests[i].p;
+    dt_statistics_adjust_holm(p, count);
+    for (size_t i = 0; i < count; i++)
+        tests[i].p = p[i];
+    free(p);
+}
+
+static void add_tests(struct dt_page *page, const struct dt_reported *r)
+{
+    static const char *const headings[] = {
+        "configuration", "value", "pairs", "difference from the first", "p", "verdict"};
+    struct dt_grid g = {.columns = 6};
+    size_t count = 0;
+    struct test *tests = dt_alloc((size_t)r->configuration_count * VALUES, sizeof *tests);
+    for (int c = 1; c < r->configuration_count; c++)
+        for (int v = 0; v < VALUES; v++) {
+            tests[count] = test_of(r, c, &values[v]);
+            count += tests[count].pairs > 0;
+        }
+    for (int i = 0; i < 6; i++)
+        dt_grid_add(&g, headings[i]);
+    correct(tests, count);
+    for (size_t i = 0; i < count; i++)
+        add_test(&g, r, &tests[i]);
+    if (count == 0) {
+        dt_page_paragraph(page, "No run shares a seed with %s, so nothing is paired.",
+                          r->configurations[0].label);
+    } else {
+        dt_page_paragraph(
+            page,
+            "Pairs of runs with the same seed, compared with %s: mean difference with "
+            "its 95%% interval, and p of the signed rank test, Holm-corrected for %zu "
+            "tests. A difference counts with p below %g. Of one that is not decided, "
+            "the number of pairs that the test would need for a difference of this "
+            "size and spread, without the correction, to find it in 80%% of cases.",
+            r->configurations[0].label, count, DT_CHANCE);
+        dt_page_table(page, &g);
+    }
+    dt_grid_release(&g);
+    free(tests);
+}
+
+void dt_report_values(struct dt_page *page, const struct dt_reported *r)
+{
+    dt_page_heading(page, "Final values");
+    dt_page_paragraph(page, "Losses in nats per token: the last validation, the best one, and the "
+                            "mean over the last 1/50 of the logged steps; the median speed. Of "
+                            "several runs the mean with its 95%% interval by Student's t, which "
+                            "covers seeds alone. '-' is a value that a run lacks, or "
+                            "that is not finite at its end.");
+    add_means(page, r);
+    if (r->configuration_count > 1)
+        add_tests(page, r);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "scratch.h"
+
+#include <string.h>
+
+#include "base/buffer.h"
+#include "report/report-internal.h"
+
+static void write_text(const char *path, const char *text)
+{
+    struct dt_error err;
+    assert_int_equal(dt_file_make_parent(path, &err), 0);
+    assert_int_equal(dt_file_write(path, text, strlen(text), &err), 0);
+}
+
+/* A run with a checkpoint of these settings, and losses that end at the last one. */
+static void make_run(const char *name, const char *settings, double loss)
+{
+    char *path = dt_asprintf("%s/metrics.jsonl", name),
+         *config = dt_asprintf("%s/latest/trainer/config.yaml", name),
+         *lines = dt_asprintf("{\"step\":1,\"loss\":9}\n{\"step\":2,\"loss\":%g}\n"
+                              "{\"step\":2,\"val_loss\":%g}\n",
+                              loss, loss);
+    write_text(path, lines);
+    write_text(config, settings);
+    free(path);
+    free(config);
+    free(lines);
+}
+
+static struct dt_reported read_runs(char *const *paths, int count)
+{
+    struct dt_reported r;
+    struct dt_error err;
+    if (dt_reported_read(&r, paths, count, &err) < 0)
+        fail_msg("%s", err.text);
+    return r;
+}
+
+static void seeds_and_names_do_not_make_a_configuration(void **state)
+{
+    (void)state;
+    char *const paths[] = {"a", "b", "c", "d"};
+    make_run("a", "training:\n  seed: 1\n  max_steps: 2\n  batch_size: 8\n", 3);
+    make_run("b", "training:\n  seed: 1\n  max_steps: 2\n  batch_size: 16\n", 2);
+    make_run("c",
+             "training:\n  seed: 2\n  max_steps: 2\n  batch_size: 8\ntracking:\n  run_name: 'x'\n",
+             3);
+    make_run("d", "training:\n  seed: 2\n  max_steps: 2\n  batch_size: 16\n", 2);
+    struct dt_reported r = read_runs(paths, 4);
+    assert_int_equal(r.configuration_count, 2);
+    assert_int_equal(r.configurations[0].count, 2);
+    assert_int_equal(r.configurations[0].runs[1], 2);
+    assert_string_equal(r.configurations[0].label, "A: batch_size=8");
+    assert_string_equal(r.configurations[1].label, "B: batch_size=16");
+    assert_int_equal(json_object_array_length(r.different), 1);
+    assert_string_equal(dt_json_text(json_object_array_get_idx(r.different, 0)),
+                        "training.batch_size");
+    assert_string_equal(dt_reported_fact(&r.runs[3], "training.seed"), "2");
+    assert_string_equal(dt_reported_fact(&r.runs[3], "none"), "");
+    dt_reported_release(&r);
+}
+
+static void a_setting_that_one_lacks_is_a_difference(void **state)
+{
+    (void)state;
+    char *const paths[] = {"a", "b"};
+    make_run("a", "training:\n  seed: 1\n", 3);
+    make_run("b", "training:\n  seed: 1\n  beta1: 0.9\n", 3);
+    struct dt_reported r = read_runs(paths, 2);
+    assert_int_equal(r.configuration_count, 2);
+    assert_int_equal(json_object_array_length(r.different), 1);
+    dt_reported_release(&r);
+}
+
+static void runs_with_unknown_settings_are_not_repetitions(void **state)
+{
+    (void)state;
+    char *const paths[] = {"a/metrics.jsonl", "b/metrics.jsonl"};
+    make_run("a", "training:\n  seed: 1\n", 3);
+    make_run("b", "training:\n  seed: 1\n", 3);
+    struct dt_reported r = read_runs(paths, 2);
+    assert_int_equal(r.configuration_count, 2);
+    assert_null(r.runs[0].facts);
+    assert_string_equal(r.configurations[1].label, "B: b");
+    dt_reported_release(&r);
+}
+
+static void what_is_no_run_is_refused(void **state)
+{
+    (void)state;
+    struct dt_reported r;
+    struct dt_error err;
+    write_text("text/notes", "x");
+    write_text("empty/metrics.jsonl", "");
+    write_text("nan/metrics.jsonl", "{\"step\":1,\"loss\":null}\n");
+    make_run("good", "training:\n  seed: 1\n", 3);
+    assert_int_equal(dt_reported_read(&r, (char *[]){"good", "text"}, 2, &err), DT_EIO);
+    assert_int_equal(dt_reported_read(&r, (char *[]){"empty"}, 1, &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "holds no loss"));
+    assert_int_equal(dt_reported_read(&r, (char *[]){"nan"}, 1, &err), DT_EFORMAT);
+    assert_int_equal(dt_reported_read(&r, (char *[]){"absent"}, 1, &err), DT_EIO);
+}
+
+/* Runs of spaces count as one. */
+static void assert_there(const struct dt_page *page, const char *text)
+{
+    struct dt_buffer squeezed = DT_BUFFER_EMPTY;
+    for (const char *c = page->text.data; *c; c++)
+        if (*c != ' ' || c[1] != ' ')
+            dt_buffer_add_char(&squeezed, *c);
+    if (strstr(squeezed.data, text) == NULL)
+        fail_msg("no '%s' in: %s", text, strstr(squeezed.data, "\n|"));
+    dt_buffer_release(&squeezed);
+}
+
+/* A report of values of count pairs; the second configuration is lower by these differences. */
+static struct dt_page compare(const double *differences, int count)
+{
+    char *paths[16];
+    struct dt_page page = {.format = DT_PAGE_MARKDOWN};
+    for (int i = 0; i < 2 * count; i++) {
+        char *settings = dt_asprintf("training:\n  seed: %d\n  batch_size: %d\n", i % count + 1,
+                                     i < count ? 8 : 16);
+        paths[i] = dt_asprintf("r%d", i);
+        make_run(paths[i], settings, 4 + i % count - (i < count ? 0 : differences[i % count]));
+        free(settings);
+    }
+    struct dt_reported r = read_runs(paths, 2 * count);
+    dt_report_values(&page, &r);
+    dt_reported_release(&r);
+    for (int i = 0; i < 2 * count; i++)
+        free(paths[i]);
+    return page;
+}
+
+static void pairs_of_seeds_decide(void **state)
+{
+    (void)state;
+    struct dt_page page = compare((double[]){0.1, 0.2, 0.3, 0.15, 0.25, 0.12, 0.18, 0.22}, 8);
+    /* p = 2 / 2^8, times 3 tests: the speed was not measured. The interval is scipy's. */
+    assert_there(&page, "| A: batch_size=8 | 8 | 7.5 \302\261 2 |");
+    assert_there(&page, "| B: batch_size=16 | last validation loss | 8 | -0.19 \302\261 "
+                        "0.056 | 0.023 | lower |");
+    dt_page_release(&page);
+}
+
+static void what_is_not_decided_says_how_many_pairs_would_do(void **state)
+{
+    (void)state;
+    struct dt_page page = compare((double[]){0.5, -0.25, 0.25}, 3);
+    assert_there(&page, "~ not decided; about 46 pairs would be needed");
+    dt_page_release(&page);
+    page = compare((double[]){0.5, -0.5}, 2);
+    assert_there(&page, "~ not decided; no number of pairs would do: the mean difference is 0");
+    dt_page_release(&page);
+    page = compare((double[]){0.5}, 1);
+    assert_there(&page, "~ not decided; at least 6 pairs are needed");
+    dt_page_release(&page);
+    page = compare((double[]){0, 0}, 2);
+    assert_there(&page, "no difference in any pair");
+    dt_page_release(&page);
+}
+
+static void a_run_that_ended_in_nan_has_no_final_value(void **state)
+{
+    (void)state;
+    char *const paths[] = {"a", "b"};
+    struct dt_page page = {.format = DT_PAGE_MARKDOWN};
+    make_run("a", "training:\n  seed: 1\n", 3);
+    make_run("b", "training:\n  seed: 2\n", 2);
+    write_text("b/metrics.jsonl", "{\"step\":1,\"loss\":2}\n{\"step\":1,\"val_loss\":2}\n"
+                                  "{\"step\":2,\"loss\":null}\n{\"step\":2,\"val_loss\":null}\n");
+    struct dt_reported r = read_runs(paths, 2);
+    dt_report_values(&page, &r);
+    assert_there(&page,
+                 "| A: 2 seeds | 2 | 3 (1 of 2 runs) | 2.5 \302\261 6.4 | 3 (1 of 2 runs) |");
+    dt_reported_release(&r);
+    dt_page_release(&page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, enter_scratch, remove_scratch)
+        CASE(seeds_and_names_do_not_make_a_configuration),
+        CASE(a_setting_that_one_lacks_is_a_difference),
+        CASE(runs_with_unknown_settings_are_not_repetitions),
+        CASE(what_is_no_run_is_refused),
+        CASE(pairs_of_seeds_decide),
+        CASE(what_is_not_decided_says_how_many_pairs_would_do),
+        CASE(a_run_that_ended_in_nan_has_no_final_value),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

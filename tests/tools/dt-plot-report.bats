@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+load ../helper
+
+setup() {
+    command -v gnuplot >/dev/null || skip "no gnuplot"
+    cd "$T"
+}
+
+# Two models with two seeds each, of a few steps.
+make_runs() {
+    dt-synth -n 300 -o docs.jsonl
+    dt-vocab -q -s 400 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data --split val=0.1
+    local layers seed
+    for layers in 1 2; do
+        for seed in 1 2; do
+            dt-train -q -t tok.json -o run-$layers-$seed --set model.num_layers=$layers \
+                --set model.hidden_size=16 --set model.num_heads=2 --set model.max_seq_len=16 \
+                --set training.max_steps=6 --set training.warmup_steps=1 --set training.batch_size=2 \
+                --set training.log_interval=2 --set training.eval_interval=3 --set training.eval_batches=2 \
+                --set training.tensor_metrics=true --set training.seed=$seed data >/dev/null
+        done
+    done
+    echo 'Once upon a time' >run-1-1/story.txt
+    echo '{"acc":0.5,"acc_stderr":0.1,"words":"x"}' >run-1-1/task.json
+}
+
+# The tree of an HTML file must be whole, and nothing may be loaded from elsewhere.
+check_html() {
+    python3 - "$1" <<'END'
+import html.parser, sys
+
+class Page(html.parser.HTMLParser):
+    void, open, ids = {"meta", "img"}, [], 0
+    def handle_starttag(self, tag, attributes):
+        assert tag not in ("script", "link", "iframe", "object", "base", "form", "a"), tag
+        for name, value in attributes:
+            assert not name.startswith("on"), (tag, name)
+            assert name not in ("href", "srcset") and (name != "src" or value.startswith("data:image/svg+xml;base64,")), value
+        if tag not in self.void:
+            self.open.append(tag)
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, (tag, self.open)
+
+text = open(sys.argv[1], encoding="utf-8").read()
+assert text.startswith("<!DOCTYPE html>\n<html lang=\"en\">")
+page = Page()
+page.feed(text)
+page.close()
+assert not page.open, page.open
+assert "url(" not in text and "@import" not in text
+END
+}
+
+@test "a report is one page with what the runs are, differ in, and came to" {
+    make_runs
+    dt-plot report run-1-1 run-1-2 run-2-1 run-2-2 -o report.html --title 'Depth'
+    check_html report.html
+    grep -o '<h[12]>[^<]*' report.html | sed 's/.*>//' | paste -sd , >headings
+    [ "$(cat headings)" = "Depth,Runs,Configurations,Differences,Curves,Final values,Evaluations,Tensors,Samples of text,Lineage" ]
+    [ "$(grep -c '<img alt="[^"]*" src="data:image/svg' report.html)" -eq 6 ] # 4 curves, 2 heat maps
+    dt-plot report run-1-1 run-1-2 run-2-1 run-2-2 >report.txt
+    grep -qE '^\| model.num_layers +\| +1 \| +2 \|$' report.txt
+    [ "$(sed -n '/^## Differences/,/^## Curves/p' report.txt | grep -c '^| [a-z]*\.')" -eq 1 ]
+    grep -qE '^\| run-2-2 +\| B +\| +2 \| finished \| 6 of 6 \|' report.txt
+    grep -qE '^\| A: num_layers=1 +\| +2 \| .* ± ' report.txt
+    grep -qE '^\| B: num_layers=2 +\| last validation loss +\| +2 \| .*~ not decided' report.txt
+    grep -qE '^\| run-1-1 \| task.json \| acc +\| 0.5 ± 0.2 \|$' report.txt
+    grep -qx '    Once upon a time' report.txt
+    hash=$(sha256sum run-1-1/metrics.jsonl | cut -c 1-12)
+    grep -qE "^\| run-1-1 .* $hash" report.txt
+    [ "$(grep -c '| dt-train ' report.txt)" -eq 4 ]
+    [ "$(grep -c '| dt-vocab ' report.txt)" -eq 1 ]
+
+    # equal runs give equal pages, and the page knows them
+    dt-plot report run-1-1 run-1-2 run-2-1 run-2-2 -o again.html --title 'Depth'
+    cmp report.html again.html
+    [ "$(jq -r '.lineage[-1].inputs[0].sha256' report.html.lineage.json | cut -c 1-12)" = "$hash" ]
+
+    # what was recorded and changed since is refused
+    sed -i 's/"400"/"401"/' run-2-2/latest/trainer/lineage.json
+    run dt-plot report run-1-1 run-2-2 -o bad.html
+    assert_one_line_error dt-plot
+    [ ! -e bad.html ]
+}
+
+@test "texts of runs are text: no markup, no script, no command" {
+    mkdir run
+    printf '%s\n' '{"run":"<script>alert(1)</script>\u001b[2J`touch pwned`"}' \
+        '{"step":1,"loss":3}' '{"step":2,"loss":2}' '{"step":2,"val_loss":null}' >run/metrics.jsonl
+    printf '</pre><img src=x onerror=alert(1)>\xff\x1b[2J\n' >run/x.txt
+    printf '{"<b>":1}' >run/x.json
+    dt-plot report run -o a.html --title '</title><script>'
+    check_html a.html
+    refute grep -aqE '<script|<b>|onerror=alert.1.>|'$'\x1b' a.html
+    grep -q '&lt;/pre&gt;&lt;img src=x onerror=alert(1)&gt;\\xff\\x1b' a.html
+    grep -qE '<td class="n">1</td><td[^>]*>[0-9a-f]{12}</td></tr>' a.html # one loss is not finite
+    dt-plot report run >a.txt
+    refute grep -aq $'\x1b' a.txt
+    [ ! -e pwned ]
+}
+
+@test "Markdown has its figures in files beside it" {
+    mkdir run
+    printf '{"step":%d,"loss":%d,"lr":0.1}\n' 1 8 2 4 >run/metrics.jsonl
+    mkdir 'out put'
+    dt-plot report run -o 'out put/my report.md'
+    [ "$(ls 'out put' | paste -sd ,)" = "my report-learning-rate.svg,my report-loss.svg,my report.md,my report.md.lineage.json" ]
+    grep -qF '](my%20report-loss.svg)' 'out put/my report.md'
+    grep -q '</svg>' 'out put/my report-loss.svg'
+}
+
+@test "what is not a run is one line, and leaves no page" {
+    mkdir none empty nan
+    : >empty/metrics.jsonl
+    echo '{"step":1,"loss":NaN}' >nan/metrics.jsonl
+    for wrong in none empty nan absent; do
+        run dt-plot report $wrong -o a.html
+        assert_one_line_error dt-plot
+        [[ "$output" == *"$wrong"* ]]
+        [ ! -e a.html ]
+    done
+    mkdir run
+    echo '{"step":1,"loss":2}' >run/metrics.jsonl
+    run bash -c 'dt-plot report run >/dev/full'
+    assert_one_line_error dt-plot
+    echo '{"acc":NaN}' >run/eval.json
+    run dt-plot report run -o a.html
+    assert_one_line_error dt-plot
+    [[ "$output" == *run/eval.json* ]]
+}
