@@ -119,6 +119,15 @@ static int check_trace(const struct dt_plan_request *request, const struct dt_pl
         opt.trace, spans, MOST_SPANS, l->batches);
 }
 
+static struct dt_timeline_rates rates_of(const struct dt_plan_request *request)
+{
+    const struct dt_cluster *c = request->cluster;
+    size_t size = dt_dtype_size((enum dt_dtype)request->settings->training.precision);
+    return (struct dt_timeline_rates){dt_cluster_gemm_rate(c, size),
+                                      dt_cluster_attention_rate(c, size), dt_cluster_memory_rate(c),
+                                      c->device.launch * 1e-6};
+}
+
 static int plan(struct dt_plan_request *request, const struct dt_plan_layout *layout,
                 struct dt_error *err)
 {
@@ -130,6 +139,7 @@ static int plan(struct dt_plan_request *request, const struct dt_plan_layout *la
     request->simulation.timeline = opt.trace ? &timeline : NULL;
     int rc = dt_plan_make(&made, request, layout, err);
     dt_progress_clear(request->simulation.progress);
+    timeline.rates = rates_of(request);
     if (rc == 0 && opt.trace)
         rc = dt_timeline_write(&timeline, opt.trace, err);
     dt_timeline_release(&timeline);

@@ -20,6 +20,7 @@
 #include "comm/interface.h"
 #include "comm/launch.h"
 #include "comm/meeting-place.h"
+#include "formats/adapter.h"
 #include "formats/labels.h"
 #include "formats/model-directory.h"
 #include "hash/hash.h"
@@ -291,7 +292,7 @@ static int train(struct dt_training *trainer, bool *stopped, struct dt_error *er
 static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
 {
     struct dt_tokenizer *tokenizer;
-    const char *model = opt.init_from ? opt.init_from : opt.branch_from;
+    const char *model = opt.branch_from ? opt.branch_from : opt.init_from;
     if (opt.tokenizer == NULL && model) {
         char *theirs; /* until the program ends */
         DT_TRY(dt_model_find_tokenizer(model, &theirs, err));
@@ -533,7 +534,7 @@ static void take_operands(struct dt_settings *s, int count, char **operands)
     if (opt.adapter && s->model.lora.rank > 0)
         dt_program_usage("--adapter and lora.rank above 0 exclude each other: merge the adapter "
                          "with dt-export, and train another one of the result");
-    if (opt.branch_from && opt.init_from)
+    if (opt.branch_from && opt.init_from && s->model.lora.rank == 0)
         dt_program_usage("--branch-from and --init-from exclude each other");
     if (opt.branch_from && strcmp(opt.resume, "auto") != 0 && strcmp(opt.resume, "none") != 0)
         dt_program_usage("--resume '%s' and --branch-from exclude each other", opt.resume);
@@ -670,6 +671,21 @@ static int read_labels(const struct dt_model_config *config, char *names, size_t
     return rc;
 }
 
+/* The model that the adapter of the run is of, unless --init-from says where it is now. */
+static int find_base(const struct dt_settings *parent, struct dt_error *err)
+{
+    char *base; /* until the program ends */
+    if (parent->model.lora.rank == 0 || opt.init_from)
+        return 0;
+    int rc = dt_adapter_find_base(opt.branch_from, &base, err);
+    opt.init_from = base;
+    return rc != DT_EMISSING ? rc
+                             : dt_fail(err, rc,
+                                       "%s: the model of its adapter is not where it was: name it "
+                                       "with --init-from",
+                                       opt.branch_from);
+}
+
 /* The branch's own settings are read over those of the run that it branches from. */
 static int read_branch(struct dt_settings *settings, struct dt_error *err)
 {
@@ -680,6 +696,7 @@ static int read_branch(struct dt_settings *settings, struct dt_error *err)
         opt.branch_from = dt_path_real(checkpoint); /* until the program ends */
     free(checkpoint);
     DT_TRY(dt_checkpoint_read_settings(opt.branch_from, &parent, err));
+    DT_TRY(find_base(&parent, err));
     return dt_settings_read_branch(settings, &parent, opt.config, opt.set.items, opt.set.count,
                                    err);
 }
@@ -688,7 +705,7 @@ static int read_branch(struct dt_settings *settings, struct dt_error *err)
 static int read_settings(struct dt_settings *settings, struct dt_error *err)
 {
     char names[DT_SETTING_STRING_SIZE] = "";
-    if (opt.branch_from && opt.init_from == NULL)
+    if (opt.branch_from)
         return read_branch(settings, err);
     struct dt_initial_model initial = {.path = opt.init_from, .labels = names};
     struct dt_error later;

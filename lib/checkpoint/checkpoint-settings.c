@@ -140,7 +140,7 @@ static bool can_change(const struct dt_setting *s, const struct dt_settings *sav
     if (strcmp(s->name, "model.max_seq_len") == 0 && !dt_model_is_rotary(&saved->model))
         return false; /* a row of a tensor for each position */
     if (strncmp(s->name, "lora.", 5) == 0)
-        return false;
+        return strcmp(s->name, "lora.dropout") == 0;
     if (strncmp(s->name, "model.", 6) == 0)
         return IS_ONE_OF(s->name, free_of_model);
     return !IS_ONE_OF(s->name, fixed_of_run);

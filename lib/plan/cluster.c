@@ -137,6 +137,12 @@ double dt_cluster_gemm_rate(const struct dt_cluster *c, size_t element_size)
     return peak * 1e12 * c->device.gemm_efficiency;
 }
 
+double dt_cluster_attention_rate(const struct dt_cluster *c, size_t element_size)
+{
+    return dt_cluster_gemm_rate(c, element_size) / c->device.gemm_efficiency *
+           c->device.attention_efficiency;
+}
+
 double dt_cluster_memory_rate(const struct dt_cluster *c)
 {
     return c->device.bandwidth * 1e9 * c->device.bandwidth_efficiency;

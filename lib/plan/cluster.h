@@ -57,6 +57,7 @@ long dt_cluster_ranks(const struct dt_cluster *cluster); /* total */
 long dt_cluster_node_ranks(const struct dt_cluster *cluster);
 /* Achieved FLOP/s of matrix products at an element size in bytes. */
 double dt_cluster_gemm_rate(const struct dt_cluster *cluster, size_t element_size);
+double dt_cluster_attention_rate(const struct dt_cluster *cluster, size_t element_size);
 double dt_cluster_memory_rate(const struct dt_cluster *cluster); /* achieved bytes/s */
 /* Bytes of device memory available to a rank. */
 double dt_cluster_rank_memory(const struct dt_cluster *cluster);

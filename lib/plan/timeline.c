@@ -59,7 +59,12 @@ static void print(const struct dt_timeline *t, struct dt_buffer *json)
         print_names(json, stage);
     for (long i = 0; i < t->count; i++)
         print_span(json, &t->spans[i], i + 1 < t->count ? "," : "");
-    dt_buffer_add_string(json, "]}\n");
+    dt_buffer_add_string(json, "],\"otherData\":{");
+    dt_json_add_real(json, "gemm_flops_per_second", t->rates.gemm, 9);
+    dt_json_add_real(json, "attention_flops_per_second", t->rates.attention, 9);
+    dt_json_add_real(json, "bytes_per_second", t->rates.memory, 9);
+    dt_json_add_real(json, "launch_seconds", t->rates.launch, 9);
+    dt_buffer_add_string(json, "}}\n");
 }
 
 int dt_timeline_write(const struct dt_timeline *t, const char *path, struct dt_error *err)

@@ -15,15 +15,23 @@ struct dt_timeline_span {
     double start, end; /* seconds */
 };
 
+/* What the plan assumes of a device, from which those who read the timeline can plan single
+ * operations; all 0: nothing. */
+struct dt_timeline_rates {
+    double gemm, attention, memory; /* FLOP/s, FLOP/s, bytes/s */
+    double launch;                  /* seconds of an operation */
+};
+
 struct dt_timeline {
     struct dt_timeline_span *spans;
     long count, capacity;
+    struct dt_timeline_rates rates;
 };
 
 void dt_timeline_add(struct dt_timeline *timeline,
                      const struct dt_timeline_span *span); /* may be NULL */
-/* Writes {"traceEvents": [...]}: a process per pipeline stage, a thread per lane, times in
- * microseconds. path: "-" for stdout. */
+/* Writes {"traceEvents": [...], "otherData": {rates}}: a process per pipeline stage, a thread per
+ * lane, times in microseconds. path: "-" for stdout. */
 int dt_timeline_write(const struct dt_timeline *timeline, const char *path,
                       struct dt_error *err) DT_MUST_CHECK;
 void dt_timeline_release(struct dt_timeline *timeline);

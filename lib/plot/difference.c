@@ -37,32 +37,58 @@ static struct row *row_of(struct rows *rows, const char *name, size_t size)
     return &rows->items[rows->count++];
 }
 
-/* Adds the phases of a trace, per step, and its steps as one row. */
-static int add(struct rows *rows, int side, const char *path, struct dt_error *err)
+static void add_to(struct rows *rows, const struct dt_trace_box *b, int side, double milliseconds)
 {
-    struct dt_trace *t = dt_alloc(1, sizeof *t);
-    double steps = 0, seconds = 0, first = INFINITY;
-    int rc = dt_trace_read(t, path, err);
-    for (size_t i = 0; rc == 0 && i < t->count; i++) {
+    double *value = &row_of(rows, b->name, stem(b->name))->milliseconds[side];
+    *value = (isnan(*value) ? 0 : *value) + milliseconds;
+}
+
+/* The steps of a trace, and their microseconds. */
+static double count_steps(const struct dt_trace *t, double *duration)
+{
+    double steps = 0, first = INFINITY;
+    *duration = 0;
+    for (size_t i = 0; i < t->count; i++) {
         const struct dt_trace_box *b = &t->boxes[i];
         steps += b->is_step;
-        seconds += b->is_step ? b->end - b->begin : 0;
+        *duration += b->is_step ? b->end - b->begin : 0;
         first = fmin(first, b->begin);
     }
-    if (steps == 0) { /* a plan is one step */
-        steps = 1;
-        seconds = t->end - first;
-    }
-    for (size_t i = 0; rc == 0 && i < t->count; i++) {
+    if (steps > 0)
+        return steps;
+    *duration = t->end - first; /* a plan is one step */
+    return 1;
+}
+
+/* Adds the phases of a trace, per step, and its steps as one row. */
+static void add_phases(struct rows *rows, int side, const struct dt_trace *t)
+{
+    double duration, steps = count_steps(t, &duration);
+    for (size_t i = 0; i < t->count; i++)
+        if (t->boxes[i].is_phase)
+            add_to(rows, &t->boxes[i], side, (t->boxes[i].end - t->boxes[i].begin) / 1e3 / steps);
+    row_of(rows, "step", 4)->milliseconds[side] = duration / 1e3 / steps;
+}
+
+/* By the model of dt-plan: the longer of arithmetic and memory, and the launch. */
+static double planned_seconds(const struct dt_trace *plan, const struct dt_trace_box *b)
+{
+    bool is_attention = strncmp(b->name, "attention", strlen("attention")) == 0;
+    double rate = is_attention ? plan->attention_rate : plan->gemm_rate;
+    return plan->launch + fmax(b->flops / rate, b->bytes / plan->memory_rate);
+}
+
+/* Adds the measured operations, and what the plan's device would take for them. */
+static void add_operations(struct rows *rows, const struct dt_trace *plan, const struct dt_trace *t)
+{
+    double duration, steps = count_steps(t, &duration);
+    for (size_t i = 0; i < t->count && plan->gemm_rate > 0 && plan->memory_rate > 0; i++) {
         const struct dt_trace_box *b = &t->boxes[i];
-        double *value = &row_of(rows, b->name, stem(b->name))->milliseconds[side];
-        if (b->is_phase)
-            *value = (isnan(*value) ? 0 : *value) + (b->end - b->begin) / 1e3 / steps;
+        if (!b->is_operation)
+            continue;
+        add_to(rows, b, 0, planned_seconds(plan, b) * 1e3 / steps);
+        add_to(rows, b, 1, (b->end - b->begin) / 1e3 / steps);
     }
-    if (rc == 0)
-        row_of(rows, "step", 4)->milliseconds[side] = seconds / 1e3 / steps;
-    dt_trace_free(t);
-    return rc;
 }
 
 static double zero_if_absent(double value)
@@ -91,15 +117,13 @@ static void print_value(struct dt_buffer *text, double value)
         dt_buffer_printf(text, " %12.3f", value);
 }
 
-static void print(const struct rows *rows, struct dt_buffer *text)
+static void print(const struct rows *rows, const char *heading, struct dt_buffer *text)
 {
-    dt_buffer_printf(text, "%-24s %12s %12s %12s %9s\n", "milliseconds a step", "planned",
-                     "measured", "difference", "ratio");
+    dt_buffer_printf(text, "%-24s %12s %12s %12s %9s\n", heading, "planned", "measured",
+                     "difference", "ratio");
     for (int i = 0; i < rows->count; i++) {
         const struct row *r = &rows->items[i];
         double planned = r->milliseconds[0], measured = r->milliseconds[1];
-        if (isnan(planned) && isnan(measured)) /* of layers and operations alone */
-            continue;
         dt_buffer_printf(text, "%-24.24s", r->name);
         print_value(text, planned);
         print_value(text, measured);
@@ -111,18 +135,33 @@ static void print(const struct rows *rows, struct dt_buffer *text)
     }
 }
 
+/* Sorts, prints and releases rows. */
+static void finish(struct rows *rows, const char *heading, struct dt_buffer *text)
+{
+    if (rows->count > 0) {
+        qsort(rows->items, (size_t)rows->count, sizeof *rows->items, compare);
+        print(rows, heading, text);
+    }
+    for (int i = 0; i < rows->count; i++)
+        free(rows->items[i].name);
+    free(rows->items);
+}
+
 int dt_plot_difference(const char *planned, const char *measured, struct dt_buffer *out,
                        struct dt_error *err)
 {
-    struct rows rows = {0};
-    int rc = add(&rows, 0, planned, err);
-    rc = rc < 0 ? rc : add(&rows, 1, measured, err);
+    struct dt_trace *plan = dt_alloc(1, sizeof *plan), *run = dt_alloc(1, sizeof *run);
+    int rc = dt_trace_read(plan, planned, err);
+    rc = rc < 0 ? rc : dt_trace_read(run, measured, err);
     if (rc == 0) {
-        qsort(rows.items, (size_t)rows.count, sizeof *rows.items, compare);
-        print(&rows, out);
+        struct rows operations = {0}, phases = {0};
+        add_operations(&operations, plan, run);
+        add_phases(&phases, 0, plan);
+        add_phases(&phases, 1, run);
+        finish(&operations, "operation, ms a step", out);
+        finish(&phases, "milliseconds a step", out);
     }
-    for (int i = 0; i < rows.count; i++)
-        free(rows.items[i].name);
-    free(rows.items);
+    dt_trace_free(plan);
+    dt_trace_free(run);
     return rc;
 }

@@ -27,6 +27,16 @@ static long number_of(struct json_object *event, const char *name)
     return json_object_object_get_ex(event, name, &value) ? (long)json_object_get_int64(value) : 0;
 }
 
+/* A number of a member of event; 0: there is none. */
+static double number_in(struct json_object *event, const char *member, const char *name)
+{
+    struct json_object *inner, *value;
+    return json_object_object_get_ex(event, member, &inner) &&
+                   json_object_object_get_ex(inner, name, &value)
+               ? json_object_get_double(value)
+               : 0;
+}
+
 static int lane_of(struct dt_trace *t, struct json_object *event)
 {
     long process = number_of(event, "pid"), thread = number_of(event, "tid");
@@ -117,6 +127,9 @@ static int add_event(struct dt_trace *t, struct json_object *event, const char *
         .name = dt_strdup(name),
         .is_step = strcmp(category, "step") == 0,
         .is_phase = *category == '\0' || strcmp(category, "phase") == 0,
+        .is_operation = strcmp(category, "operation") == 0,
+        .flops = number_in(event, "args", "operations"),
+        .bytes = number_in(event, "args", "bytes"),
     };
     t->end = fmax(t->end, begin + duration);
     return 0;
@@ -243,8 +256,13 @@ int dt_trace_read(struct dt_trace *t, const char *path, struct dt_error *err)
         rc = add_events(t, events, path, err);
     if (rc == 0 && t->count == 0)
         rc = dt_fail(err, DT_EFORMAT, "%s: contains no complete event (\"ph\":\"X\")", path);
-    if (rc == 0)
+    if (rc == 0) {
         name_lanes(t, events);
+        t->gemm_rate = number_in(top, "otherData", "gemm_flops_per_second");
+        t->attention_rate = number_in(top, "otherData", "attention_flops_per_second");
+        t->memory_rate = number_in(top, "otherData", "bytes_per_second");
+        t->launch = number_in(top, "otherData", "launch_seconds");
+    }
     json_object_put(top);
     return rc;
 }

@@ -15,8 +15,9 @@
 int dt_plot_timeline(enum dt_plot_format format, const char *title, const char *path,
                      struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
 
-/* A table of the phases of a planned step (dt-plan --trace) and of measured ones
- * (training.timeline_steps), those that differ most first. */
+/* Tables of the operations and of the phases of a planned step (dt-plan --trace) and of measured
+ * ones (training.timeline_steps), those that differ most first. An operation is planned from what
+ * was recorded of it, by the rates of the plan. */
 int dt_plot_difference(const char *planned, const char *measured, struct dt_buffer *out,
                        struct dt_error *err) DT_MUST_CHECK;
 

@@ -14,7 +14,9 @@ struct dt_trace_box {
     int lane, kind;
     double begin, end; /* microseconds */
     char *name;
-    bool is_step, is_phase; /* of the spans that dt-train records; all of a plan are phases */
+    /* Of the spans that dt-train records; all of a plan are phases. */
+    bool is_step, is_phase, is_operation;
+    double flops, bytes; /* of an operation */
 };
 
 struct dt_trace_lane {
@@ -30,6 +32,8 @@ struct dt_trace {
     char **kinds; /* first words of names; the rarer ones are one */
     int kind_count, kind_capacity;
     double end;
+    /* What a plan assumes of a device, per second; and seconds of an operation. 0: unknown. */
+    double gemm_rate, attention_rate, memory_rate, launch;
 };
 
 /* timeline.c. *trace is zeroed before; free it with dt_trace_free, also after a failure. */

@@ -79,6 +79,27 @@ EOF
     dt-plot difference planned.json run/timeline-0.json >table
     grep -qE '^forward +[0-9.]+ +[0-9.]+ +[-+][0-9.]+ +[0-9.]+$' table
     grep -qE '^validation +- +[0-9.]+ ' table
+    # Each operation by the plan's rates: as plain arithmetic on the traces has it.
+    python3 - <<'EOF'
+import collections, json, math
+plan, run = (json.load(open(f)) for f in ('planned.json', 'run/timeline-0.json'))
+rates, spans = plan['otherData'], [e for e in run['traceEvents'] if e['ph'] == 'X' and e['dur'] > 0]
+steps = sum(e['cat'] == 'step' for e in spans)
+want = collections.defaultdict(lambda: [0, 0])
+for e in spans:
+    if e['cat'] == 'operation':
+        name, args = e['name'], e.get('args', {'operations': 0, 'bytes': 0})
+        rate = rates['attention_flops_per_second' if name.startswith('attention') else 'gemm_flops_per_second']
+        want[name][0] += 1e3 / steps * (rates['launch_seconds'] + max(
+            args['operations'] / rate, args['bytes'] / rates['bytes_per_second']))
+        want[name][1] += e['dur'] / 1e3 / steps
+lines = open('table').read().split('milliseconds a step')[0].splitlines()
+assert lines[0].startswith('operation, ms a step')
+got = {line.split()[0]: [float(x) for x in line.split()[1:3]] for line in lines[1:]}
+assert got.keys() == want.keys() and {'matmul', 'attention_backward', 'update'} <= got.keys()
+for name, values in got.items():
+    assert all(math.isclose(a, b, abs_tol=6e-4) for a, b in zip(values, want[name])), (name, values, want[name])
+EOF
     [ "$(tail -n 1 table | cut -d ' ' -f 1)" = step ]
     run -2 dt-plot difference planned.json
     run -2 dt-plot difference -o x.svg planned.json run/timeline-0.json

@@ -65,6 +65,37 @@ loss_falls() { # of the ten last steps, below that of the ten first
     cmp run/latest/adapter_model.safetensors straight/latest/adapter_model.safetensors
 }
 
+@test "a branch of an adapter has its moments and counters, and the model that it is of" {
+    settings=(--set training.save_interval=10 --set training.schedule=constant)
+    whole=$(train "${settings[@]}")
+    branch() { # OPTION...: of step 20
+        dt-train -q -j 1 --branch-from run/step-00000020 "$@"
+    }
+    [ "$(branch -o same)" = "$whole" ]
+    cmp same/latest/adapter_model.safetensors run/latest/adapter_model.safetensors
+    cmp same/latest/trainer/optimizer.safetensors run/latest/trainer/optimizer.safetensors
+    cmp same/latest/adapter_config.json run/latest/adapter_config.json
+    slower=$(branch -o slower --set training.learning_rate=1e-3 --set lora.dropout=0.1)
+    [ "$slower" != "$whole" ]
+    [ "$(branch -o again --set training.learning_rate=1e-3 --set lora.dropout=0.1)" = "$slower" ]
+    grep -q '"training.learning_rate":\["0.01","0.001"\]' again/metrics.jsonl
+    # Stopped, and where the model is now.
+    rm -r again/step-00000040 again/latest
+    [ "$(branch -o again --init-from "$base" --set training.learning_rate=1e-3 --set lora.dropout=0.1)" = "$slower" ]
+    score --model again/latest | grep -q '^[0-9]'
+    run branch -o other --set lora.rank=8
+    [[ $output == *"lora.rank: 4, which cannot change to 8"* ]]
+    dt-train -q -j 1 --init-from "$base" --set training.max_steps=1 --set training.warmup_steps=0 -o changed "$data"
+    run -1 branch -o other --init-from changed/latest
+    [[ $output == *"the adapter was trained on a model whose parameters have the hash"* ]]
+    cp -r run alone
+    sed -i 's/"base_model_name_or_path": "[^"]*"/"base_model_name_or_path": "away"/' alone/latest/adapter_config.json
+    run -1 dt-train --branch-from alone/latest -o other "$data"
+    [[ $output == *"alone/latest: the model of its adapter is not where it was: name it with --init-from" ]]
+    run -2 dt-train --branch-from "$base" --init-from "$base" -o other "$data"
+    [[ $output == *"--branch-from and --init-from exclude each other"* ]]
+}
+
 @test "an adapter is not resumed on another model, nor without one" {
     cp -rL "$base" own
     base=own train >/dev/null
