@@ -157,8 +157,7 @@ static uint64_t samples_of_batch(const struct dt_training *t)
                       t->settings.training.batch_size);
 }
 
-/* Samples that the batches before this one have: those up to the present step are as many as have
- * been applied. */
+/* The batches up to the present step have as many samples as those that have been applied. */
 static uint64_t samples_before(const struct dt_training *t, long batch)
 {
     return t->progress.samples - (uint64_t)t->progress.step * samples_of_batch(t) +

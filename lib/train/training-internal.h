@@ -295,13 +295,13 @@ static inline uint32_t dt_training_row(const struct dt_training *t)
 int dt_training_update(struct dt_training *training, struct dt_step_report *report,
                        struct dt_error *err) DT_MUST_CHECK;
 
-/* Forward and backward of this rank's micro-batches of a step. *sums: over those of all ranks of
- * the mesh. The gradients are of the mean loss times loss_scale, but for positions without
- * targets. */
+/* step-gradients.c: forward and backward of this rank's micro-batches of a step. *sums: over those
+ * of all ranks of the mesh. The gradients are of the mean loss times loss_scale, but for positions
+ * without targets. */
 int dt_training_gradients(struct dt_training *training, long batches, double loss_scale,
                           struct dt_token_sums *sums, struct dt_error *err) DT_MUST_CHECK;
 
-/* Which intervals end with the step from before to after, bits of enum dt_due; of those
+/* due.c: which intervals end with the step from before to after, bits of enum dt_due; of those
  * in minutes, or of the others. */
 unsigned dt_training_due(const struct dt_training *training, bool minutes,
                          const struct dt_interval_position *before,
