@@ -322,6 +322,7 @@ static void print_plan(const struct dt_training *trainer)
                 {"scratch", f.memory.scratch},
                 {"activations", f.memory.activations},
                 {"snapshot", f.memory.snapshot},
+                {"copies", f.memory.copies},
                 {"total", f.memory.total},
                 {"available", f.available},
                 {"file", f.memory.file}};
@@ -332,10 +333,10 @@ static void print_plan(const struct dt_training *trainer)
            "\nepochs       %15.2f\n\nmemory                 bytes"
            "        GiB\n",
            f.max_steps, f.tokens, f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
-    size_t count = sizeof rows / sizeof *rows - (f.memory.file == 0);
-    for (size_t i = 0; i < count; i++)
-        printf("%-11s  %15zu  %9.3f\n", rows[i].name, rows[i].bytes,
-               (double)rows[i].bytes / (1 << 30));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].bytes > 0 || (strcmp(rows[i].name, "copies") && strcmp(rows[i].name, "file")))
+            printf("%-11s  %15zu  %9.3f\n", rows[i].name, rows[i].bytes,
+                   (double)rows[i].bytes / (1 << 30));
 }
 
 /* The record of the run, which rank 0 writes into checkpoints. */

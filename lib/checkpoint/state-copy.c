@@ -70,6 +70,11 @@ static void upload(struct visitor *v, int64_t first, const struct dt_snapshot_pi
     dt_snapshot_upload(v->state, p, v->values + first);
 }
 
+size_t dt_state_copy_bytes(const struct dt_train_state *s)
+{
+    return (size_t)visit_pieces(s, true, NULL) * sizeof(float);
+}
+
 void dt_state_copy_take(struct dt_state_copy *c, const struct dt_train_state *s)
 {
     dt_state_copy_allocate(c, s);

@@ -13,6 +13,8 @@ struct dt_state_copy {
 
 /* Allocates the copy, unless it is. Release with dt_state_copy_release. */
 void dt_state_copy_allocate(struct dt_state_copy *copy, const struct dt_train_state *state);
+/* Its bytes. */
+size_t dt_state_copy_bytes(const struct dt_train_state *state);
 /* Copies what this rank holds: with zero_stage 0 everything. */
 void dt_state_copy_take(struct dt_state_copy *copy, const struct dt_train_state *state);
 /* Sets what this rank holds, and refreshes the weights. Collective: sharding group. */

@@ -21,7 +21,7 @@ struct dt_bulk {
     size_t count, capacity;
 };
 
-/* Channels as for dt_comm_send. 0 bytes are no message, on both sides. */
+/* Channels as for dt_comm_send. A transfer of 0 bytes sends nothing. */
 void dt_bulk_send(struct dt_bulk *bulk, struct dt_comm *comm, int to, int channel, const void *data,
                   size_t bytes);
 void dt_bulk_receive(struct dt_bulk *bulk, struct dt_comm *comm, int from, int channel, void *data,

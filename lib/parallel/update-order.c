@@ -70,6 +70,14 @@ void dt_update_order_arrive(struct dt_update_order *o, int worker)
             o->pending[i].arrival = ++o->arrivals;
 }
 
+bool dt_update_order_has_pending(const struct dt_update_order *o, int worker)
+{
+    for (size_t i = 0; i < o->count; i++)
+        if (o->pending[i].worker == worker)
+            return true;
+    return false;
+}
+
 /* Whether those that began before can still be applied in time, one after the other. */
 static bool leaves_time(const struct dt_update_order *o, size_t which)
 {

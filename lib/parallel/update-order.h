@@ -60,6 +60,8 @@ long dt_update_order_next_batch(const struct dt_update_order *order);
 struct dt_pending_update *dt_update_order_begin(struct dt_update_order *order, int worker);
 /* The worker's gradient has arrived. */
 void dt_update_order_arrive(struct dt_update_order *order, int worker);
+/* Whether a batch of the worker is not applied yet. */
+bool dt_update_order_has_pending(const struct dt_update_order *order, int worker);
 /* The gradient that is to be applied now; NULL: none has arrived that may be. */
 const struct dt_pending_update *dt_update_order_next(const struct dt_update_order *order);
 /* It has been. Returns the update. */

@@ -43,6 +43,18 @@ static size_t gradient_bytes(const struct dt_training *t)
     return sizeof(struct dt_async_gradient) + (size_t)s->buckets[s->count] * sizeof(float);
 }
 
+size_t dt_async_bytes(const struct dt_training *t)
+{
+    const struct dt_async *a = &t->async;
+    const size_t pending = (size_t)t->settings.distributed.staleness + 1,
+                 workers = (size_t)(dt_comm_size(t->comm) - (dt_comm_size(t->comm) > 1));
+    const bool replays = *t->settings.distributed.replay;
+    size_t gradients = 1;
+    if (a->serves)
+        gradients = replays || pending < workers ? pending : workers;
+    return a->active ? parameter_bytes(t) + gradients * gradient_bytes(t) : 0;
+}
+
 static int open_record(struct dt_training *t, struct dt_error *err)
 {
     struct dt_async *a = &t->async;
@@ -157,8 +169,7 @@ static uint64_t samples_of_batch(const struct dt_training *t)
                       t->settings.training.batch_size);
 }
 
-/* Samples that the batches before this one have: those up to the present step are as many as have
- * been applied. */
+/* The batches up to the present step have as many samples as those that have been applied. */
 static uint64_t samples_before(const struct dt_training *t, long batch)
 {
     return t->progress.samples - (uint64_t)t->progress.step * samples_of_batch(t) +
@@ -216,6 +227,14 @@ static int employ(struct dt_training *t, int w, struct dt_error *err)
     return 0;
 }
 
+/* Gradients that wait are of one worker each, which bounds their number; those of a replay may be
+ * of fewer workers. */
+static bool is_idle(const struct dt_async *a, int w)
+{
+    return !a->workers[w].computes &&
+           (a->order.recorded || !dt_update_order_has_pending(&a->order, w));
+}
+
 /* Idle workers begin what they may. */
 static int employ_all(struct dt_training *t, struct dt_error *err)
 {
@@ -225,7 +244,7 @@ static int employ_all(struct dt_training *t, struct dt_error *err)
         a->closed = false;
     for (int w = 0; w < a->worker_count; w++) {
         const bool is_open = a->order.recorded || a->order.count == 0 || !(a->closed || a->stops);
-        if (is_open && !a->workers[w].computes && dt_update_order_next_batch(&a->order) > 0)
+        if (is_open && is_idle(a, w) && dt_update_order_next_batch(&a->order) > 0)
             DT_TRY(employ(t, w, err));
     }
     return 0;

@@ -27,6 +27,12 @@ struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
     return p;
 }
 
+void dt_memory_plan_add_copies(struct dt_memory_plan *p, size_t bytes)
+{
+    p->copies += bytes;
+    p->total += bytes;
+}
+
 int dt_memory_plan_check(const struct dt_memory_plan *p, const struct dt_model *model, int ranks,
                          struct dt_error *err)
 {
@@ -34,19 +40,19 @@ int dt_memory_plan_check(const struct dt_memory_plan *p, const struct dt_model *
     if (p->total <= available / (size_t)ranks)
         return 0;
     char each[40] = "", needed[DT_PROGRESS_BYTES], room[DT_PROGRESS_BYTES],
-         text[6][DT_PROGRESS_BYTES];
-    const size_t parts[6] = {p->parameters,  p->weights,
-                             p->gradients,   p->moments + p->average + p->scratch,
-                             p->activations, p->snapshot};
-    for (int i = 0; i < 6; i++)
+         text[7][DT_PROGRESS_BYTES];
+    const size_t parts[7] = {
+        p->parameters,  p->weights,  p->gradients, p->moments + p->average + p->scratch,
+        p->activations, p->snapshot, p->copies};
+    for (int i = 0; i < 7; i++)
         dt_progress_bytes((double)parts[i], text[i]);
     if (ranks > 1)
         snprintf(each, sizeof each, " for each of %d ranks", ranks);
     return dt_fail(err, DT_ENOMEM,
                    "a model of %.1f million parameters needs %s%s, and %s are free: parameters %s, "
-                   "weights %s, gradients %s, moments %s, activations %s, snapshot %s",
+                   "weights %s, gradients %s, moments %s, activations %s, snapshot %s, copies %s",
                    (double)model->base->parameters * 1e-6,
                    dt_progress_bytes((double)p->total, needed), each,
                    dt_progress_bytes((double)available, room), text[0], text[1], text[2], text[3],
-                   text[4], text[5]);
+                   text[4], text[5], text[6]);
 }

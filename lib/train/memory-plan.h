@@ -16,6 +16,8 @@ struct dt_memory_plan { /* bytes */
     size_t activations; /* saved by forward for backward, and their gradients */
     size_t device;      /* the sum of those above: allocated on the device */
     size_t snapshot;    /* host memory of checkpoints */
+    size_t copies;      /* host memory: of the state in an elastic run; of parameters and gradients
+                         * with asynchronous updates */
     size_t total;
     size_t file; /* on disk: optimizer state with optimizer.offload file */
 };
@@ -25,8 +27,10 @@ struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
                                      const struct dt_train_state *state, size_t activations,
                                      const struct dt_snapshot *snapshot);
 
+void dt_memory_plan_add_copies(struct dt_memory_plan *plan, size_t bytes);
+
 /* DT_ENOMEM with the numbers, if free memory is too small for that number of ranks on this machine.
- * The snapshot counts too, since the device's memory is the host's. */
+ * Snapshot and copies count too, since the device's memory is the host's. */
 int dt_memory_plan_check(const struct dt_memory_plan *plan, const struct dt_model *model, int ranks,
                          struct dt_error *err) DT_MUST_CHECK;
 

@@ -97,11 +97,38 @@ int dt_shard_copies_wait(struct dt_training *t, struct dt_error *err)
     return 0;
 }
 
+static bool has_copies(const struct dt_training *t)
+{
+    return t->members && t->state.dp.zero_stage > 0;
+}
+
+static size_t values_of(int64_t count)
+{
+    return (size_t)count + 1; /* a shard may be empty */
+}
+
+int dt_shard_copies_plan(struct dt_training *t, size_t *bytes, struct dt_error *err)
+{
+    const int rank = dt_comm_rank(t->comm), size = dt_comm_size(t->comm);
+    *bytes = 0;
+    if (!has_copies(t))
+        return 0;
+    int64_t *counts = dt_alloc((size_t)size, sizeof *counts);
+    struct dt_state_shard own = dt_state_shard_of(&t->state);
+    counts[rank] = own.count;
+    free(own.runs);
+    int rc = dt_comm_share(t->comm, counts, sizeof *counts, err);
+    *bytes =
+        2 * (values_of(counts[rank]) + values_of(counts[(rank + size - 1) % size])) * sizeof(float);
+    free(counts);
+    return rc;
+}
+
 int dt_shard_copies_open(struct dt_training *t, struct dt_error *err)
 {
     struct dt_shard_copies *c = &t->copies;
     dt_shard_copies_release(c);
-    if (t->members == NULL || t->state.dp.zero_stage == 0)
+    if (!has_copies(t))
         return 0;
     c->rank = dt_comm_rank(t->comm);
     c->size = dt_comm_size(t->comm);
@@ -109,8 +136,8 @@ int dt_shard_copies_open(struct dt_training *t, struct dt_error *err)
     DT_TRY(pass_runs(t, err));
     for (int i = 0; i < 2; i++) {
         c->own[i].step = c->other[i].step = -1;
-        c->own[i].values = dt_alloc((size_t)c->own_shard.count + 1, sizeof(float));
-        c->other[i].values = dt_alloc((size_t)c->other_shard.count + 1, sizeof(float));
+        c->own[i].values = dt_alloc(values_of(c->own_shard.count), sizeof(float));
+        c->other[i].values = dt_alloc(values_of(c->other_shard.count), sizeof(float));
     }
     c->generation = dt_membership_seat(t->members)->generation;
     dt_shard_copies_begin(t);

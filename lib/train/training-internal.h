@@ -231,6 +231,9 @@ int dt_training_compare_profiles(const struct dt_training *training,
 /* shard-copies.c: for new ranks; does nothing unless the run is elastic and its state is sharded.
  * Collective. */
 int dt_shard_copies_open(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+/* Bytes that dt_shard_copies_open takes; before memory is allocated. Collective. */
+int dt_shard_copies_plan(struct dt_training *training, size_t *bytes,
+                         struct dt_error *err) DT_MUST_CHECK;
 void dt_shard_copies_release(struct dt_shard_copies *copies);
 /* After an update: copies this rank's shard, and begins to send it. */
 void dt_shard_copies_begin(struct dt_training *training);
@@ -246,6 +249,8 @@ int dt_shard_copies_gather(struct dt_training *training, const struct dt_shard_s
 
 /* async.c: lays out nothing before the model; the mesh is then of this rank alone. */
 void dt_async_plan(struct dt_training *training);
+/* Bytes of host memory for parameters and gradients, at most. */
+size_t dt_async_bytes(const struct dt_training *training);
 /* Reads the order to replay, and opens the record of this run's. */
 int dt_async_open(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 void dt_async_close(struct dt_training *training);
@@ -300,13 +305,13 @@ static inline uint32_t dt_training_row(const struct dt_training *t)
 int dt_training_update(struct dt_training *training, struct dt_step_report *report,
                        struct dt_error *err) DT_MUST_CHECK;
 
-/* Forward and backward of this rank's micro-batches of a step. *sums: over those of all ranks of
- * the mesh. The gradients are of the mean loss times loss_scale, but for positions without
- * targets. */
+/* step-gradients.c: forward and backward of this rank's micro-batches of a step. *sums: over those
+ * of all ranks of the mesh. The gradients are of the mean loss times loss_scale, but for positions
+ * without targets. */
 int dt_training_gradients(struct dt_training *training, long batches, double loss_scale,
                           struct dt_token_sums *sums, struct dt_error *err) DT_MUST_CHECK;
 
-/* Which intervals end with the step from before to after, bits of enum dt_due; of those
+/* due.c: which intervals end with the step from before to after, bits of enum dt_due; of those
  * in minutes, or of the others. */
 unsigned dt_training_due(const struct dt_training *training, bool minutes,
                          const struct dt_interval_position *before,

@@ -217,6 +217,9 @@ static int lay_out(struct dt_training *t, struct dt_error *err)
     dt_local_sgd_plan(&t->local, &t->state, &t->settings);
     t->memory =
         dt_memory_plan(t->model, &t->state, dt_pipeline_executor_bytes(&t->executor), &t->snapshot);
+    dt_memory_plan_add_copies(&t->memory, dt_async_bytes(t));
+    if (*t->settings.distributed.elastic) /* while ranks meet */
+        dt_memory_plan_add_copies(&t->memory, dt_state_copy_bytes(&t->state));
     return 0;
 }
 
@@ -230,7 +233,10 @@ static int plan_memory(struct dt_training *t, const struct dt_training_options *
 static int check_memory(struct dt_training *t, struct dt_error *err)
 {
     int neighbours;
+    size_t copies;
     DT_TRY(dt_comm_neighbours(t->comm, &neighbours, err));
+    DT_TRY(dt_shard_copies_plan(t, &copies, err));
+    dt_memory_plan_add_copies(&t->memory, copies);
     int rc = dt_memory_plan_check(&t->memory, t->model, neighbours, err);
     return dt_comm_agree(t->comm, rc, err);
 }

@@ -102,6 +102,26 @@ is_undisturbed() {
     is_undisturbed --set training.ema_decay=0.9
 }
 
+# The memory of an elastic run less that of another run of two ranks: the whole state while ranks
+# meet, which is three values for each parameter, and of two steps the shards of both ranks.
+@test "copies of the state are planned to the byte" {
+    local planned r two=(--set distributed.zero_stage=3)
+    for r in 0 1; do
+        member $r "${two[@]}" --set distributed.elastic=2:2
+        RANK=$r WORLD_SIZE=2 dt-train -q -j 1 "${small[@]}" "${two[@]}" -o plain "$data" \
+            --set training.max_steps=1 --set distributed.rendezvous=plain-meet >/dev/null &
+        plain[r]=$!
+    done
+    wait "${plain[0]}" "${plain[1]}"
+    await "${pids[0]}" ranks_are 2
+    memory() { sed -nE 's/.*"device_memory":([0-9]+).*/\1/p' "$1/metrics.jsonl" | head -n 1; }
+    dt-train "${small[@]}" --set distributed.elastic=1:2 --dry-run "$data" >dry
+    planned=$(sed -nE 's/^copies +([0-9]+) .*/\1/p' dry)
+    [ "$planned" -eq $((3 * 4 * $(sed -nE 's/^parameters +([0-9]+)$/\1/p' dry))) ]
+    [ $(($(memory run) - $(memory plain))) -eq $((3 * planned + 2 * 2 * 4)) ]
+    kill -KILL "${pids[@]}"
+}
+
 @test "rank 0 is killed, another one leads; a run of too few ranks waits, and then ends" {
     for r in 0 1; do
         member $r --set distributed.elastic=2:2 --set distributed.join_timeout=2
