@@ -137,8 +137,8 @@ static void channels_accept_no_changed_message(void **state)
 {
     long count = number_of_messages() * 3 / 10;
     (void)state;
-    no_changed_message_is_accepted(DT_AUTHENTICATED, count);
-    no_changed_message_is_accepted(DT_ENCRYPTED, count);
+    no_changed_message_is_accepted(DT_PROTECTION_MAC, count);
+    no_changed_message_is_accepted(DT_PROTECTION_CIPHER, count);
     print_message("# %ld messages, 0 accepted\n", 2 * count);
 }
 
