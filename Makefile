@@ -589,7 +589,8 @@ cuda-traffic: $B/tests/cuda/test-traffic ## memory traffic of each op, counted i
 	@$< table
 
 fuzz: $(FUZZERS) ## run every fuzzer for FUZZ_SECONDS (needs clang); findings are kept in build/fuzz
-	@for f in $(FUZZERS); do name=$${f##*/}; mkdir -p $$f.found && \
+	@for f in $(FUZZERS); do name=$${f##*/} kept=tests/fuzz/kept/$${f##*/}.tar.zst; mkdir -p $$f.found && \
+	  { [ ! -e $$kept ] || zstd -dc $$kept | tar -x -C $$f.found; } && \
 	  $$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=2048 $(FUZZ_FLAGS) \
 	    -artifact_prefix=$$f.found/ $$f.found $$(ls -d tests/fuzz/corpus/$$name 2>/dev/null) \
 	    >$$f.log 2>&1 || { tail -n 40 $$f.log; echo "$$name: see $$f.found"; exit 1; }; \
