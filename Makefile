@@ -589,7 +589,8 @@ cuda-traffic: $B/tests/cuda/test-traffic ## memory traffic of each op, counted i
 	@$< table
 
 fuzz: $(FUZZERS) ## run every fuzzer for FUZZ_SECONDS (needs clang); findings are kept in build/fuzz
-	@for f in $(FUZZERS); do name=$${f##*/}; mkdir -p $$f.found && \
+	@for f in $(FUZZERS); do name=$${f##*/} kept=tests/fuzz/kept/$${f##*/}.tar.zst; mkdir -p $$f.found && \
+	  { [ ! -e $$kept ] || zstd -dc $$kept | tar -x -C $$f.found; } && \
 	  $$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=2048 $(FUZZ_FLAGS) \
 	    -artifact_prefix=$$f.found/ $$f.found $$(ls -d tests/fuzz/corpus/$$name 2>/dev/null) \
 	    >$$f.log 2>&1 || { tail -n 40 $$f.log; echo "$$name: see $$f.found"; exit 1; }; \
@@ -598,24 +599,24 @@ fuzz: $(FUZZERS) ## run every fuzzer for FUZZ_SECONDS (needs clang); findings ar
 oracles: build/oracles/ready ## a Python environment to compare with other implementations
 build/oracles/ready: tests/oracles/requirements.txt tests/oracles/requirements-files.txt | deps-oracles
 	$(PYTHON) -m venv build/oracles
-	build/oracles/bin/pip install -q --disable-pip-version-check -r $<
-	build/oracles/bin/pip install -q --disable-pip-version-check --no-deps -r tests/oracles/requirements-files.txt
+	tests/oracles/install build/oracles $<
+	tests/oracles/install build/oracles tests/oracles/requirements-files.txt --no-deps
 	@touch $@
 
 oracles-torch: oracles ## the same with torch and transformers (gigabytes)
-	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-torch.txt
+	tests/oracles/install build/oracles tests/oracles/requirements-torch.txt
 
 oracles-datatrove: oracles ## the same with datatrove and spaCy (hundreds of megabytes)
-	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-datatrove.txt
+	tests/oracles/install build/oracles tests/oracles/requirements-datatrove.txt
 
 oracles-cuda: | deps-oracles ## headers of other CUDA versions, CuTe, and NVIDIA's disassembler (downloads gigabytes)
 	PYTHON=$(PYTHON) tests/oracles/cuda build/oracles/cuda
 
 oracles-mlflow: oracles ## the same with an MLflow server, TensorBoard and wandb (hundreds of megabytes)
-	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-mlflow.txt
+	tests/oracles/install build/oracles tests/oracles/requirements-mlflow.txt
 
 oracles-scores: oracles-torch ## the same with lm-evaluation-harness and llama.cpp (compiles)
-	build/oracles/bin/pip install -q --disable-pip-version-check -r tests/oracles/requirements-scores.txt
+	tests/oracles/install build/oracles tests/oracles/requirements-scores.txt
 
 demo: deps-demo all ## train a small model from text in minutes; CORPUS=FILE for your text
 	@$(MAKE) --no-print-directory -f pipelines/demo.mk
@@ -669,7 +670,7 @@ wheel: $B/wheel/venv/ready ## Python's wheel and sdist of dt-tools, in build/whe
 	@mv $B/wheel/raw/*.tar.gz $B/wheel && ls -l $B/wheel/*.whl $B/wheel/*.tar.gz
 $B/wheel/venv/ready: python/requirements-wheel.txt | deps-oracles
 	$(PYTHON) -m venv $B/wheel/venv
-	$B/wheel/venv/bin/pip install -q --disable-pip-version-check -r $<
+	tests/oracles/install $B/wheel/venv $<
 	@touch $@
 
 container: deps-container ## image localhost/dt and build/container/dt.tar; BASE=debootstrap without a registry

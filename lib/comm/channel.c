@@ -20,11 +20,11 @@ struct dt_channel *dt_channel_open(const struct dt_crypto *crypto, int socket,
     c->socket = socket;
     c->crypto = crypto;
     c->protection = protection;
-    if (protection == DT_BY_KERNEL)
+    if (protection == DT_PROTECTION_KERNEL)
         return c;
     c->out.cipher = crypto->open(out, false);
     c->in.cipher = crypto->open(in, true);
-    if (protection == DT_ENCRYPTED)
+    if (protection == DT_PROTECTION_CIPHER)
         c->encrypted = dt_alloc(SEGMENT, 1);
     if (c->out.cipher && c->in.cipher)
         return c;
@@ -92,7 +92,7 @@ static bool prepare(struct dt_channel *c, struct dt_channel_frame *f)
 {
     const size_t bytes = f->head.header.bytes, before = f->prepared;
     size_t sent = f->sent > sizeof f->head ? f->sent - sizeof f->head : 0;
-    if (c->protection == DT_BY_KERNEL) {
+    if (c->protection == DT_PROTECTION_KERNEL) {
         f->prepared = bytes;
         return true;
     }
@@ -149,7 +149,7 @@ static int check(const struct dt_channel *c, const uint8_t mac[DT_TAG])
 
 static int check_header(struct dt_channel *c)
 {
-    if (c->protection == DT_BY_KERNEL)
+    if (c->protection == DT_PROTECTION_KERNEL)
         return 1;
     c->crypto->begin(c->in.cipher, c->in.number++);
     c->crypto->add(c->in.cipher, NULL, &c->head.header, sizeof c->head.header);
@@ -182,7 +182,7 @@ int dt_channel_receive_header(struct dt_channel *c, size_t most, struct dt_frame
 int dt_channel_receive_payload(struct dt_channel *c, void *to)
 {
     const size_t bytes = c->head.header.bytes, all = bytes + (bytes > 0 ? DT_TAG : 0);
-    const bool plain = c->protection == DT_BY_KERNEL;
+    const bool plain = c->protection == DT_PROTECTION_KERNEL;
     while (c->at < all) {
         const size_t left = bytes > c->at ? bytes - c->at : 0, piece = least(left, SEGMENT);
         const size_t of_mac = c->at > bytes ? c->at - bytes : 0;

@@ -30,9 +30,10 @@ enum dt_channel_failure {
 };
 
 enum dt_protection {
-    DT_BY_KERNEL, /* the other end is a process of this user on this machine (handshake.h) */
-    DT_AUTHENTICATED,
-    DT_ENCRYPTED /* and authenticated */
+    DT_PROTECTION_KERNEL, /* the other end is a process of this user on this machine (handshake.h)
+                           */
+    DT_PROTECTION_MAC,
+    DT_PROTECTION_CIPHER /* and authenticated */
 };
 
 struct dt_frame_header {

@@ -70,9 +70,9 @@ struct dt_channel *dt_handshake_channel(const struct dt_handshake *h, const stru
 {
     uint8_t to_caller[DT_KEY], to_listener[DT_KEY];
     const enum dt_protection protection = h->call.caller.encrypts || h->answer.listener.encrypts
-                                              ? DT_ENCRYPTED
-                                          : dt_system_is_own_peer(socket) ? DT_BY_KERNEL
-                                                                          : DT_AUTHENTICATED;
+                                              ? DT_PROTECTION_CIPHER
+                                          : dt_system_is_own_peer(socket) ? DT_PROTECTION_KERNEL
+                                                                          : DT_PROTECTION_MAC;
     if (derive(h, s, "to the caller", h + 1, to_caller) &&
         derive(h, s, "to the listener", h + 1, to_listener))
         return called ? dt_channel_open(s->crypto, socket, protection, to_caller, to_listener)

@@ -12,7 +12,7 @@ struct json_object *dt_json_new_object(void)
 
 struct json_object *dt_json_new_array(void)
 {
-    return dt_checked(json_object_new_array());
+    return dt_checked(json_object_new_array_ext(2));
 }
 
 struct json_object *dt_json_new_string(const char *text)

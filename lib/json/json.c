@@ -11,7 +11,11 @@
 #include "base/file.h"
 #include "json/json-scan.h"
 
-#define JSON_LIMIT ((size_t)1 << 30)
+#define JSON_LIMIT  ((size_t)1 << 30)
+#define JSON_MEMORY ((size_t)2 << 30)
+
+/* Bytes that json-c takes for a value besides its text, rounded up. */
+enum { SCALAR = 96, ARRAY = 160, OBJECT = 800, MEMBER = 160 };
 
 static int line_of(const char *text, size_t offset)
 {
@@ -27,6 +31,7 @@ struct reader {
     const char *member;    /* the innermost one around the value, NULL if none is */
     bool strict;           /* NaN and Infinity are errors */
     bool takes_zeros;      /* in names: DT_JSON_ZERO */
+    size_t taken;          /* memory */
 };
 
 /* A whole number of 64 bits is an integer; any other number keeps its digits beside its value. */
@@ -59,6 +64,14 @@ static bool read_number(struct reader *r, struct json_object **value)
     return true;
 }
 
+/* Before the memory is taken. */
+static bool take(struct reader *r, size_t bytes)
+{
+    r->taken += bytes;
+    return r->taken <= JSON_MEMORY ||
+           dt_json_scan_fail(&r->scan, "the values so far would take more than 2 GiB of memory");
+}
+
 static bool read_value(struct reader *r, int depth, struct json_object **value);
 
 /* The name of a member, the last string that was read, of which the caller owns a copy; NULL: its
@@ -89,6 +102,8 @@ static bool read_members(struct reader *r, int depth, struct json_object *object
         struct dt_json_span span;
         struct json_object *member = NULL;
         if (!dt_json_skip_name(&r->scan, &span))
+            return false;
+        if (!take(r, MEMBER + (size_t)(span.to - span.from)))
             return false;
         dt_json_unescape(span, &r->text);
         char *name = copy_name(r);
@@ -162,19 +177,24 @@ static bool read_value(struct reader *r, int depth, struct json_object **value)
         return dt_json_scan_fail(&r->scan, "nesting too deep");
     switch (c) {
     case '{':
+        if (!take(r, OBJECT))
+            return false;
         r->scan.p++;
         return read_members(r, depth + 1, *value = dt_json_new_object());
     case '[':
+        if (!take(r, ARRAY))
+            return false;
         r->scan.p++;
         return read_elements(r, depth + 1, *value = dt_json_new_array());
     case '"':
-        if (!dt_json_skip_string(&r->scan, &span))
+        if (!dt_json_skip_string(&r->scan, &span) ||
+            !take(r, SCALAR + (size_t)(span.to - span.from)))
             return false;
         dt_json_unescape(span, &r->text);
         *value = dt_json_new_string_len(r->text.data, r->text.size);
         return true;
     default:
-        if (r->strict && !check_word(r))
+        if (!take(r, SCALAR) || (r->strict && !check_word(r)))
             return false;
         if (read_word(r, value))
             return true;

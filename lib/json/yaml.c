@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 
-#define YAML_LIMIT ((size_t)1 << 24)
+#define YAML_LIMIT ((size_t)1 << 22)
 #define MOST_DEPTH 64
 #define TEXT       "tag:yaml.org,2002:str"
 

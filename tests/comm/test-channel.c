@@ -59,13 +59,13 @@ static int cut_line(void **state)
 
 static int make_encrypted_line(void **state)
 {
-    protection = DT_ENCRYPTED;
+    protection = DT_PROTECTION_CIPHER;
     return make_line(state);
 }
 
 static int make_authenticated_line(void **state)
 {
-    protection = DT_AUTHENTICATED;
+    protection = DT_PROTECTION_MAC;
     return make_line(state);
 }
 
@@ -120,7 +120,7 @@ static void a_message_arrives_byte_by_byte(void **state)
 /* The wire has the payload, or a text that is another one each time. */
 static void a_payload_is_visible_unless_encrypted(void **state)
 {
-    const bool visible = protection == DT_AUTHENTICATED;
+    const bool visible = protection == DT_PROTECTION_MAC;
     char first[WHOLE], second[WHOLE];
     send_one(*state, first);
     send_one(*state, second);
@@ -161,7 +161,8 @@ static void long_messages_arrive(int peers[2])
 static void messages_of_any_length_arrive(void **state)
 {
     (void)state;
-    const enum dt_protection all[] = {DT_BY_KERNEL, DT_AUTHENTICATED, DT_ENCRYPTED};
+    const enum dt_protection all[] = {DT_PROTECTION_KERNEL, DT_PROTECTION_MAC,
+                                      DT_PROTECTION_CIPHER};
     for (int i = 0; i < 3; i++) {
         int pair[2];
         protection = all[i];
@@ -300,7 +301,7 @@ static void each_connection_has_other_keys(void **state)
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
         h.call.caller.encrypts = 1;
         struct dt_channel *c = dt_handshake_channel(&h, &s, pair[0], false);
-        assert_int_equal(c->protection, DT_ENCRYPTED);
+        assert_int_equal(c->protection, DT_PROTECTION_CIPHER);
         assert_int_equal(dt_channel_send(c, &frame), 1);
         assert_int_equal(recv(pair[1], wires[i], WHOLE, 0), WHOLE);
         dt_channel_close(c);
@@ -323,13 +324,13 @@ static void a_channel_has_no_macs_only_between_processes_of_one_user(void **stat
             skip(); /* only root becomes another user */
         struct dt_channel *c = dt_handshake_channel(&h, &s, pair[0], true);
         assert_true(!other || seteuid(0) == 0);
-        assert_int_equal(c->protection, other ? DT_AUTHENTICATED : DT_BY_KERNEL);
+        assert_int_equal(c->protection, other ? DT_PROTECTION_MAC : DT_PROTECTION_KERNEL);
         dt_channel_close(c);
         close(pair[1]);
     }
     int tcp = socket(AF_INET, SOCK_STREAM, 0);
     struct dt_channel *c = dt_handshake_channel(&h, &s, tcp, true);
-    assert_int_equal(c->protection, DT_AUTHENTICATED);
+    assert_int_equal(c->protection, DT_PROTECTION_MAC);
     dt_channel_close(c);
 }
 

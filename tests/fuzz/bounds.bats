@@ -33,6 +33,19 @@ refused() {
     [[ "$output" == *"1 too-long"* ]]
 }
 
+@test "small values, of which a tree of JSON has the most a byte, take what dt-documents(5) says" {
+    { printf '[[]'; head -c 3000000 /dev/zero | sed 's/\x0\x0\x0/,[]/g'; printf ']'; } >arrays
+    [ "$(stat -c %s arrays)" -eq 3000004 ]
+    refused dt-tokenize -q -t arrays /dev/null # 150 MB; 380 MB with json-c's own arrays
+    [[ "$output" == *"is not a JSON object"* ]]
+    head -c 5000000 /dev/zero | tr '\0' '#' >long.yaml
+    refused dt-bench matrix -q -o rows -d long.yaml
+    [[ "$output" == *"is larger than 4194304 bytes"* ]]
+    printf 'GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0x\11\0\0\0\10\0\0\0\0\0\0\0\0\1\0\0' >many.gguf
+    refused dt-tokenize -q -t many.gguf /dev/null
+    [[ "$output" == *"an array is longer than the file"* ]]
+}
+
 @test "aliases of YAML, which multiply, and deep nesting are refused" {
     printf 'axes: {a: [1]}\nx: &x [1, 1]\ny: &y [*x, *x]\ncommand: echo\n' >bomb.yaml
     refused dt-bench matrix -q -o rows -d bomb.yaml

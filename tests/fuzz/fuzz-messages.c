@@ -139,8 +139,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                         receive_some};
     if (size < 2)
         return 0;
-    static const enum dt_protection protections[] = {DT_AUTHENTICATED, DT_ENCRYPTED, DT_BY_KERNEL,
-                                                     DT_AUTHENTICATED};
+    static const enum dt_protection protections[] = {DT_PROTECTION_MAC, DT_PROTECTION_CIPHER,
+                                                     DT_PROTECTION_KERNEL, DT_PROTECTION_MAC};
     picky = data[0] & 4;
     protection = protections[data[0] >> 3 & 3];
     readers[data[0] & 3](data + 1, size - 1);

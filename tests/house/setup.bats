@@ -190,3 +190,13 @@ END
         grep -q 'Makefile:.*DEPS' messages
     done
 }
+
+@test "each package that a file of requirements names has a version and a hash in its lock" {
+    cd "$ROOT"
+    for lock in tests/oracles/*.lock python/*.lock; do
+        refute grep -vE '^(# CPython 3\.[0-9]+ [a-z0-9_]+|[a-z0-9.-]+==[^ ]+ --hash=sha256:[0-9a-f]{64})$' "$lock"
+        sed -E 's/#.*//; s/[ <>=!;].*//; /^-r|^$/d; s/_/-/g' "${lock%.lock}.txt" | tr A-Z a-z | while read -r name; do
+            grep -q "^$name==" "$lock" || { echo "$lock has no $name"; return 1; }
+        done
+    done
+}

@@ -431,6 +431,32 @@ sign() {
     fails dt-verify files --signature signers data
 }
 
+@test "minisign's signatures: of this key, of another, of a changed manifest" {
+    command -v minisign >/dev/null || skip "minisign is not installed"
+    cp -r "$S/data" .
+    for name in mine other; do
+        minisign -G -f -W -p "$name.pub" -s "$name.key" >/dev/null # without a password
+    done
+    minisign -S -s mine.key -m data/index.json >/dev/null
+    dt-verify files --signature mine.pub data
+    fails dt-verify files --signature other.pub data
+    [[ "${lines[0]}" == "data/index.json: is not signed by a key of 'other.pub': "* ]]
+    fails dt-verify files --signature "$S/tok.json" data
+    [[ "${lines[0]}" == "data/index.json: is not signed by a key of "* ]]
+    head -c 100 data/index.json.minisig >short && mv data/index.json.minisig whole && mv short data/index.json.minisig
+    fails dt-verify files --signature mine.pub data
+    mv whole data/index.json.minisig
+    sed -i 's/"list"/"LIST"/' data/index.json
+    fails dt-verify files --signature mine.pub data
+    [[ "${lines[0]}" == "data/index.json: is not signed by a key of 'mine.pub': "* ]]
+    cp "$S/data/index.json" data
+    dt-verify files --signature mine.pub data
+    printf x >>data/train-00000.dts
+    fails dt-verify files --signature mine.pub data
+    PATH=$(dirname "$(command -v dt-verify)"):/nowhere fails dt-verify files --signature mine.pub data
+    [[ "${lines[0]}" == *minisign* ]]
+}
+
 @test "a signed manifest that states no SHA-256 covers nothing" {
     cp -r "$S/model" .
     jq '.files |= with_entries(.value |= del(.sha256)) | del(.seal)' model/lineage.json >l && mv l model/lineage.json

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+# Programs, engines and libraries have the same bytes from two directories of two bare Debian systems.
+# CHROOTS: a directory that keeps these; without it they are made, in minutes, and removed.
+load ../helper
+
+built='find bin lib -type f \( -name "dt*" -o -name "*.so*" \) -exec sha256sum {} + | sort -k 2'
+
+# build SYSTEM DIRECTORY: builds there and lists what came out in SYSTEM.sums.
+build() {
+    local root=${CHROOTS:-$T}/$1
+    if ! "$ROOT/tests/chroot" "$root" 'apt-get install -y -q make >/dev/null' \
+        "mkdir -p '$2' && cp -a /root/dt/. '$2' && cd '$2' && make -s DEPS=1 CUDA=0 >/dev/null" \
+        "cd '$2/build' && $built >/root/sums" >"$T/$1.log" 2>&1; then
+        [ $? -ne 125 ] || skip "$(tail -n 1 "$T/$1.log")"
+        tail -n 20 "$T/$1.log"
+        return 1
+    fi
+    cp "$root/root/sums" "$T/$1.sums"
+}
+
+@test "two chroots and two directories give the same bytes" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    command -v debootstrap >/dev/null || skip "no debootstrap"
+    build one /root/one
+    build two /srv/another/place
+    [ "$(grep -c . "$T/one.sums")" -gt 25 ]
+    diff "$T/one.sums" "$T/two.sums"
+    refute grep -rqaF /srv/another/place "${CHROOTS:-$T}/two/srv/another/place/build/bin"
+}
