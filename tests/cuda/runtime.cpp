@@ -250,7 +250,7 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int length, int device)
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 {
     *properties = {};
-    snprintf(properties->name, sizeof properties->name, "%s", emulator::settings().name);
+    snprintf(properties->name, sizeof properties->name, "%.31s", emulator::settings().name);
     properties->major = (int)emulator::profile().capability / 10;
     properties->minor = (int)emulator::profile().capability % 10;
     properties->multiProcessorCount = 4;
