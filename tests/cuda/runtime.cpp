@@ -201,7 +201,7 @@ cudaError_t emulator::set_shared_limit(const void *kernel, size_t bytes)
     return cudaSuccess;
 }
 
-/* Whether a block of so many threads has registers: a warp takes them 256 at a time. */
+/* Whether the threads of a block have registers: a warp takes them 256 at a time. */
 static bool has_registers(unsigned threads, unsigned each)
 {
     const unsigned lanes = emulator::warp_lanes, warps = (threads + lanes - 1) / lanes;

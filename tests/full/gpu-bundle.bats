@@ -4,7 +4,7 @@ load ../helper
 
 setup() {
     BUNDLE=${DT_BUILD:-$ROOT/build}/gpu
-    [ -e "$BUNDLE/commit" ] || skip "there is no bundle: make gpu-bundle"
+    [ -e "$BUNDLE/commit" ] || skip "the bundle is not made: make gpu-bundle"
     [ "$(id -u)" -eq 0 ] || skip "only root makes a chroot"
 }
 
