@@ -410,7 +410,7 @@ RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(P
 TEST_JOBS ?= $(shell echo $$((2 * $(JOBS) + 1)))
 FAST_SECONDS ?= 2
 
-build-tests: all $(UNITS) $(PRELOADS) $(FAULTY) $(ANSWERS) $(CUDA_EMULATED) ## build everything that the tests run
+build-tests: all $(UNITS) $(PRELOADS) $(FAULTY) $(ANSWERS) $(CUDA_EMULATED) $B/gpu/op-speed ## build everything that the tests run
 
 # A second make finds the plug-ins that can be built with the installed packages.
 check: deps-check deps-demo deps-download $(DEPS_PLUGINS) ## run every test; ends with "N passed, M failed, K skipped"

@@ -41,7 +41,7 @@ kernel_list read_list(const char *path)
         unsigned capability, stack;
         std::string name;
         if (!(words >> capability >> k.registers >> k.threads >> k.shared >> stack >> name))
-            emulator::stop("%s is no list of kernels: %s", path, line.c_str());
+            emulator::stop("%s does not list kernels: %s", path, line.c_str());
         if (capability == emulator::profile().capability)
             list[demangled(name)] = k;
     }

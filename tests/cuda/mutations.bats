@@ -53,12 +53,16 @@ run_tests() {
 }
 
 @test "a mask one too far" {
-    plant attention-tile.cuh 'key >= span.end' 'key > span.end'
+    plant attention-scores.cuh 'of::column(c);
+            if (key < seen.begin || key >= seen.end)' 'of::column(c);
+            if (key < seen.begin || key > seen.end)'
     caught attention-forward-tensor
 }
 
 @test "a mask one too far, in what goes back to the keys" {
-    plant attention-backward.cuh 'key >= span.end' 'key > span.end'
+    plant attention-scores.cuh 'of::row(r);
+            if (key < seen.begin || key >= seen.end)' 'of::row(r);
+            if (key < seen.begin || key > seen.end)'
     caught attention-backward-tensor
 }
 
@@ -101,14 +105,13 @@ run_tests() {
 }
 
 @test "sums that are not brought to a new maximum" {
-    plant attention-softmax.cuh 'p.total[m][side] * factors[m][side] + sum' \
-        'p.total[m][side] + sum'
+    plant attention-scores.cuh 'p.total[r] * factors[r] + sum' 'p.total[r] + sum'
     caught attention-forward-tensor
 }
 
 @test "a shuffle that not all lanes come to" {
-    plant attention-softmax.cuh 'most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));' \
-        'if (dt_lane() < 16) most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));'
+    plant attention-scores.cuh 'most = fmaxf(most, __shfl_xor_sync(~0u, most, offset));' \
+        'if (dt_lane() < 16) most = fmaxf(most, __shfl_xor_sync(~0u, most, offset));'
     caught attention-forward-tensor
 }
 

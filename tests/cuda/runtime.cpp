@@ -201,7 +201,7 @@ cudaError_t emulator::set_shared_limit(const void *kernel, size_t bytes)
     return cudaSuccess;
 }
 
-/* Whether a block of so many threads has registers: a warp takes them 256 at a time. */
+/* Whether the threads of a block have registers: a warp takes them 256 at a time. */
 static bool has_registers(unsigned threads, unsigned each)
 {
     const unsigned lanes = emulator::warp_lanes, warps = (threads + lanes - 1) / lanes;
@@ -250,7 +250,7 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int length, int device)
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 {
     *properties = {};
-    snprintf(properties->name, sizeof properties->name, "%s", emulator::settings().name);
+    snprintf(properties->name, sizeof properties->name, "%.31s", emulator::settings().name);
     properties->major = (int)emulator::profile().capability / 10;
     properties->minor = (int)emulator::profile().capability % 10;
     properties->multiProcessorCount = 4;

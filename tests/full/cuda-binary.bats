@@ -47,7 +47,11 @@ setup_file() {
         c++filt | sed -E 's/void |\((dt_cuda_attention|\(anonymous namespace\)::[a-z]+)\)//g; s/\(dt_dtype\)//g' |
         sort -k 2 >"$T/spilled"
     cat "$T/spilled"
-    diff "$ROOT/tests/cuda/spills" "$T/spilled"
+    [ -s "$T/spilled" ] # the list is read as it was written
+    awk '{ bytes = $1; $1 = "" }
+         NR == FNR { most[$0] = bytes; next }
+         bytes > most[$0] { print "more than listed: " bytes $0; bad = 1 }
+         END { exit bad }' "$ROOT/tests/cuda/spills" "$T/spilled"
 }
 
 # instructions SM WORD...: a line for each kernel that has the first, with how many lines have each.

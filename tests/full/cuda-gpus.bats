@@ -3,10 +3,19 @@
 # (tests/cuda/profile.h).
 load ../helper
 
-# on SM: all of them, on a GPU of this compute capability.
+setup_file() {
+    local engine=${DT_BUILD:-$ROOT/build}/lib/dt/cuda.so
+    PATH=$PATH:$ROOT/build/oracles/cuda/tools/bin # make oracles-cuda
+    [ -e "$engine" ] && command -v cuobjdump >/dev/null || return 0
+    python3 "$ROOT/tests/cuda/kernels.py" "$engine" >"$BATS_FILE_TMPDIR/kernels"
+    export KERNELS="kernels=$BATS_FILE_TMPDIR/kernels"
+}
+
+# on SM: all of them, on a GPU of this compute capability; with the registers, launch bounds and shared
+# memory that the kernels have there, if the engine is compiled.
 on() {
-    local t units="${DT_BUILD:-$ROOT/build}/tests"
-    export CUDA_EMULATOR="eager sm=$1" DT_TEST_ENGINE=cuda-emulated CMOCKA_MESSAGE_OUTPUT=STDOUT
+    local t units="${DT_BUILD:-$ROOT/build}/tests" gpu="sm=$1 ${KERNELS:-}"
+    export CUDA_EMULATOR="eager $gpu" DT_TEST_ENGINE=cuda-emulated CMOCKA_MESSAGE_OUTPUT=STDOUT
     for t in activations adamw attention cross-entropy dropout elements exact-sum largest matmul \
         norms orthonormalize rows types update; do
         "$units/device/test-$t"
@@ -16,8 +25,8 @@ on() {
     done
     "$units/cuda/test-ops"
     "$units/cuda/test-attention"
-    CUDA_EMULATOR="sm=$1" "$units/cuda/test-training"
-    CUDA_EMULATOR="sm=$1" "$units/cuda/test-graphs"
+    CUDA_EMULATOR=$gpu "$units/cuda/test-training"
+    CUDA_EMULATOR=$gpu "$units/cuda/test-graphs"
 }
 
 @test "sm_80" { on 80; }

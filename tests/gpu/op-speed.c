@@ -170,7 +170,7 @@ static void rms_norm(struct operands *o)
 
 static void rope(struct operands *o)
 {
-    o->dev->ops->rope(o->dev, &o->x, &o->turns, LENGTH, 0, false);
+    o->dev->ops->rope(o->dev, &o->x, &o->turns, WIDTH / HEADS, LENGTH, 0, false);
 }
 
 static void swiglu(struct operands *o)
@@ -186,8 +186,17 @@ static void cross_entropy(struct operands *o)
 
 static void adamw(struct operands *o)
 {
-    o->dev->ops->adamw(o->dev, o->moments[0], o->moments[2], o->moments[1], o->dtable.data,
-                       o->parameters, &(struct dt_adamw){1e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, 1, 1});
+    float *const state[] = {o->moments[1], o->moments[2]};
+    o->dev->ops->update(o->dev, o->moments[0], state, o->dtable.data, o->parameters,
+                        &(struct dt_update){.rule = DT_UPDATE_RULE_ADAMW,
+                                            .learning_rate = 1e-4f,
+                                            .weight_decay = 0.1f,
+                                            .gradient_scale = 1,
+                                            .beta1 = 0.9f,
+                                            .beta2 = 0.95f,
+                                            .epsilon = 1e-8f,
+                                            .correction1 = 1,
+                                            .correction2 = 1});
 }
 
 static void sum_squares(struct operands *o)

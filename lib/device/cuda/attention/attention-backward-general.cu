@@ -11,12 +11,14 @@ head_records(const struct dt_cuda_attention &a, int sequence, int head)
     return a.records + ((int64_t)sequence * a.heads + head) * a.queries;
 }
 
-/* Whether query t sees the key; t may be past the last query. */
-static __device__ __forceinline__ bool pair_counts(const struct dt_cuda_attention &a,
-                                                   const struct dt_query_record &query, int32_t t,
-                                                   int32_t key)
+/* The record of query t, which sees no key if it is past the last. */
+static __device__ __forceinline__ struct dt_query_record
+record_of(const struct dt_cuda_attention &a, const struct dt_query_record *records, int32_t t)
 {
-    return t < a.queries && key >= query.begin && key < query.end;
+    struct dt_query_record query = records[min(t, a.queries - 1)];
+    if (t >= a.queries)
+        query.end = 0;
+    return query;
 }
 
 template <int SIZE, int ROWS>
@@ -24,25 +26,25 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     attention_backward_queries_general(const __grid_constant__ struct dt_cuda_attention a)
 {
     typedef dt_general<SIZE, ROWS> shape;
-    constexpr int OWN = shape::own;
+    typedef typename shape::products products_of_thread;
+    typedef dt_layout<products_of_thread> of;
     DT_DYNAMIC_SHARED(float, memory);
     float *gradients = memory + shape::tile;
     float *keys = memory + 2 * shape::tile;
     float *values = memory + 3 * shape::tile;
     float *weights = memory + TILES * shape::tile;
-    int32_t first = (int32_t)(gridDim.x - 1 - blockIdx.x) * shape::rows;
+    int32_t first = dt_first_query(shape::rows);
     int head = (int)blockIdx.y, sequence = (int)blockIdx.z, shared = head / a.group;
-    int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
     int64_t base = (int64_t)sequence * a.queries, cache = (int64_t)sequence * a.key_stride;
     const struct dt_query_record *records = head_records(a, sequence, head);
     struct dt_key_range block = dt_find_range(a, sequence, first, shape::rows);
-    struct dt_query_record query[OWN];
-    float sums[OWN][shape::columns] = {};
-    float scales[OWN];
+    struct dt_query_record query[of::rows];
+    typename shape::sums sums = {};
+    typename shape::factors scales;
 #pragma unroll
-    for (int i = 0; i < OWN; i++) {
-        query[i] = records[min(first + y + 16 * i, a.queries - 1)];
-        scales[i] = a.scale;
+    for (int r = 0; r < of::rows; r++) {
+        query[r] = record_of(a, records, first + of::row(r));
+        scales[r] = a.scale;
     }
     dt_read_tile<SIZE, ROWS>(memory, a, a.q, base, head, first, a.queries);
     dt_read_tile<SIZE, ROWS>(gradients, a, a.dy, base, head, first, a.queries);
@@ -51,23 +53,24 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
         dt_read_tile<SIZE, ROWS>(keys, a, a.k, cache, shared, tile, block.end);
         dt_read_tile<SIZE, ROWS>(values, a, a.v, cache, shared, tile, block.end);
         __syncthreads();
-        float scores[OWN][OWN], products[OWN][OWN];
-        dt_multiply_tiles<SIZE, ROWS>(scores, memory, keys);
+        products_of_thread raw, scores, products;
+        typename shape::bits kept;
+        dt_multiply_tiles<SIZE, ROWS>(raw, memory, keys);
         dt_multiply_tiles<SIZE, ROWS>(products, gradients, values);
-#pragma unroll
-        for (int i = 0; i < OWN; i++)
-#pragma unroll
-            for (int j = 0; j < OWN; j++) {
-                int32_t t = first + y + 16 * i, key = tile + x + 16 * j;
-                struct dt_general_score score = dt_find_score(a, scores[i][j]);
-                float weight = exp2f(score.value - query[i].log_sum);
-                if (a.threshold > 0)
-                    products[i][j] *= dt_weight_factor(a, sequence, head, t, key);
-                scores[i][j] = pair_counts(a, query[i], t, key)
-                                   ? weight * (products[i][j] - query[i].delta) * score.slope
-                                   : 0.0f;
-            }
-        dt_write_weights<SIZE, ROWS>(weights, scores);
+        dt_score(a, scores, raw);
+        dt_hide_keys(
+            scores,
+            [&](int r) -> struct dt_span {
+                return {query[r].begin, query[r].end};
+            },
+            tile);
+        dt_weigh_again(
+            scores, [&](int r, int) { return query[r].log_sum; }, 1);
+        dt_draw_each<products_of_thread, false>(a, sequence, head, kept, first, tile);
+        dt_differentiate<true>(
+            a, products, scores, [&](int r, int) { return query[r].delta; }, kept);
+        dt_uncap(a, products, raw);
+        dt_write_weights<SIZE, ROWS>(weights, products);
         __syncthreads();
         dt_add_tile<SIZE, ROWS>(sums, weights, keys);
         __syncthreads(); /* all threads are done with this tile */
@@ -80,7 +83,8 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     attention_backward_keys_general(const __grid_constant__ struct dt_cuda_attention a)
 {
     typedef dt_general<SIZE, ROWS> shape;
-    constexpr int OWN = shape::own;
+    typedef typename shape::products products_of_thread;
+    typedef dt_layout<products_of_thread> of;
     DT_DYNAMIC_SHARED(float, memory);
     float *values = memory + shape::tile;
     float *queries = memory + 2 * shape::tile;
@@ -88,15 +92,14 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     float *weights = memory + TILES * shape::tile;
     int32_t first = (int32_t)blockIdx.x * shape::rows;
     int shared = (int)blockIdx.y, sequence = (int)blockIdx.z;
-    int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
     int64_t base = (int64_t)sequence * a.queries, cache = (int64_t)sequence * a.key_stride;
     int32_t tiles = dt_tiles(a.queries, DT_ATTENTION_TILE);
     const struct dt_key_range *ranges = a.ranges + (int64_t)sequence * tiles;
-    float dk[OWN][shape::columns] = {}, dv[OWN][shape::columns] = {};
-    float scales[OWN], ones[OWN];
+    typename shape::sums dk = {}, dv = {};
+    typename shape::factors scales, ones;
 #pragma unroll
-    for (int i = 0; i < OWN; i++)
-        scales[i] = a.scale, ones[i] = 1;
+    for (int r = 0; r < of::rows; r++)
+        scales[r] = a.scale, ones[r] = 1;
     dt_read_tile<SIZE, ROWS>(memory, a, a.k, cache, shared, first, a.keys);
     dt_read_tile<SIZE, ROWS>(values, a, a.v, cache, shared, first, a.keys);
     for (int head = shared * a.group; head < (shared + 1) * a.group; head++) {
@@ -107,27 +110,28 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
             dt_read_tile<SIZE, ROWS>(queries, a, a.q, base, head, tile, a.queries);
             dt_read_tile<SIZE, ROWS>(gradients, a, a.dy, base, head, tile, a.queries);
             __syncthreads();
-            float scores[OWN][OWN], products[OWN][OWN];
-            dt_multiply_tiles<SIZE, ROWS>(scores, memory, queries);
+            products_of_thread raw, scores, products;
+            typename shape::bits kept;
+            struct dt_query_record query[of::columns];
+#pragma unroll
+            for (int c = 0; c < of::columns; c++)
+                query[c] = record_of(a, records, tile + of::column(c));
+            dt_multiply_tiles<SIZE, ROWS>(raw, memory, queries);
             dt_multiply_tiles<SIZE, ROWS>(products, values, gradients);
-#pragma unroll
-            for (int j = 0; j < OWN; j++) {
-                int32_t t = tile + x + 16 * j;
-                struct dt_query_record query = records[min(t, a.queries - 1)];
-#pragma unroll
-                for (int i = 0; i < OWN; i++) {
-                    int32_t key = first + y + 16 * i;
-                    struct dt_general_score score = dt_find_score(a, scores[i][j]);
-                    float weight = exp2f(score.value - query.log_sum);
-                    float factor = 1;
-                    if (a.threshold > 0)
-                        factor = dt_weight_factor(a, sequence, head, t, key);
-                    if (!pair_counts(a, query, t, key))
-                        weight = 0;
-                    scores[i][j] = weight * factor;
-                    products[i][j] = weight * (products[i][j] * factor - query.delta) * score.slope;
-                }
-            }
+            dt_score(a, scores, raw);
+            dt_hide_queries(
+                scores,
+                [&](int c) -> struct dt_span {
+                    return {query[c].begin, query[c].end};
+                },
+                first);
+            dt_weigh_again(
+                scores, [&](int, int c) { return query[c].log_sum; }, 1);
+            dt_draw_each<products_of_thread, true>(a, sequence, head, kept, tile, first);
+            dt_differentiate<true>(
+                a, products, scores, [&](int, int c) { return query[c].delta; }, kept);
+            dt_uncap(a, products, raw);
+            dt_drop(a, scores, scores, kept);
             dt_write_weights<SIZE, ROWS>(weights, scores);
             __syncthreads();
             dt_add_tile<SIZE, ROWS>(dv, weights, gradients);
@@ -142,22 +146,17 @@ __global__ void __launch_bounds__(DT_GENERAL_THREADS, 1)
     dt_write_rows<SIZE, ROWS>(a, a.dv, sequence, shared, first, dv, ones);
 }
 
-template <int SIZE, int ROWS>
-static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
-{
-    const int32_t rows = dt_general<SIZE, ROWS>::rows;
-    dim3 queries((unsigned)dt_tiles(a->queries, rows), (unsigned)a->heads, (unsigned)a->batch);
-    dim3 keys((unsigned)dt_tiles(a->key_stride, rows), (unsigned)(a->heads / a->group),
-              (unsigned)a->batch);
-    const size_t bytes = dt_general_bytes<SIZE, ROWS>(TILES);
-    dt_cuda_attention_launch(attention_backward_keys_general<SIZE, ROWS>, keys, DT_GENERAL_THREADS,
-                             bytes, stream, a);
-    dt_cuda_attention_launch(attention_backward_queries_general<SIZE, ROWS>, queries,
-                             DT_GENERAL_THREADS, bytes, stream, a);
-}
-
 void dt_cuda_attention_backward_general(const struct dt_cuda_attention *a,
                                         struct dt_cuda_stream *stream)
 {
-    DT_GENERAL_VARIANTS(launch, TILES, a, stream);
+    dt_general_choose(a, stream->shared_limit, TILES, [=](auto size, auto rows) {
+        constexpr int SIZE = decltype(size)::value, ROWS = decltype(rows)::value;
+        const size_t bytes = dt_general_bytes<SIZE, ROWS>(TILES);
+        dt_cuda_attention_launch(attention_backward_keys_general<SIZE, ROWS>,
+                                 dt_attention_grid(a, a->key_stride, ROWS, a->heads / a->group),
+                                 DT_GENERAL_THREADS, bytes, stream, a);
+        dt_cuda_attention_launch(attention_backward_queries_general<SIZE, ROWS>,
+                                 dt_attention_grid(a, a->queries, ROWS, a->heads),
+                                 DT_GENERAL_THREADS, bytes, stream, a);
+    });
 }

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
     constexpr int ROWS = cut<SIZE>::rows, THREADS = cut<SIZE>::threads;
     unsigned char *keys = memory + at::walked_first, *values = memory + at::walked_second;
     struct dt_span *spans = (struct dt_span *)(memory + at::known);
-    int32_t first = (int32_t)(gridDim.x - 1 - blockIdx.x) * KEPT;
+    int32_t first = dt_first_query(KEPT);
     int head = (int)blockIdx.y, sequence = (int)blockIdx.z;
     int row = (int)threadIdx.x / 32 * 16 * ROWS, thread = (int)threadIdx.x;
     const uint16_t *k = dt_head_rows(a.k, a, sequence, head / a.group);
@@ -75,17 +75,17 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
     dt_copy_rows<SIZE, WALKED, THREADS>(values, v, a.v.stride, from, block.end, a.size);
     dt_commit_copies();
 
-    float log_sums[ROWS][2], deltas[ROWS][2], sums[ROWS][SIZE / 8][4];
+    typedef float products_of_warp[ROWS][PART / 8][4];
+    typedef dt_layout<products_of_warp> of;
+    float log_sums[of::rows], deltas[of::rows], sums[ROWS][SIZE / 8][4];
     const struct dt_query_record *records =
         a.records + ((int64_t)sequence * a.heads + head) * a.queries;
 #pragma unroll
-    for (int m = 0; m < ROWS; m++)
-#pragma unroll
-        for (int side = 0; side < 2; side++) {
-            int32_t t = min(first + row + 16 * m + 8 * side + dt_lane() / 4, a.queries - 1);
-            log_sums[m][side] = records[t].log_sum;
-            deltas[m][side] = records[t].delta;
-        }
+    for (int r = 0; r < of::rows; r++) {
+        int32_t t = min(first + row + of::row(r), a.queries - 1);
+        log_sums[r] = records[t].log_sum;
+        deltas[r] = records[t].delta;
+    }
     dt_clear(sums);
     dt_wait_copies<1>();
     __syncthreads();
@@ -108,22 +108,23 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
         for (int part = 0; part < WALKED; part += PART) {
             if (!dt_sees(warp, tile + part, PART))
                 continue;
-            float scores[ROWS][PART / 8][4], products[ROWS][PART / 8][4];
+            products_of_warp scores, products;
+            uint32_t kept[ROWS] = {};
             dt_multiply_rows<TYPE, SIZE>(scores, queries, keys + stage, part);
             if (!dt_sees_all(warp, tile + part, PART))
-                dt_hide_keys(scores, spans + row, tile + part);
+                dt_hide_keys(
+                    scores, [=](int r) { return spans[row + of::row(r)]; }, tile + part);
             dt_multiply_rows<TYPE, SIZE>(products, gradients, values + stage, part);
-            dt_differentiate_queries<DROPOUT>(a, sequence, head, scores, products, log_sums, deltas,
-                                              first + row, tile + part);
-            dt_add_rows<TYPE, SIZE>(sums, scores, keys + stage, part);
+            if (DROPOUT)
+                dt_draw<products_of_warp, false>(a, sequence, head, kept, first + row, tile + part);
+            dt_weigh_again(
+                scores, [&](int r, int) { return log_sums[r]; }, a.scale * DT_LOG2_E);
+            dt_differentiate<DROPOUT>(
+                a, products, scores, [&](int r, int) { return deltas[r]; }, kept);
+            dt_add_rows<TYPE, SIZE>(sums, products, keys + stage, part);
         }
     }
-    float scales[ROWS][2];
-#pragma unroll
-    for (int m = 0; m < ROWS; m++)
-        scales[m][0] = scales[m][1] = a.scale;
-    dt_store_rows<TYPE, SIZE, ROWS>(a, a.dq, sequence, head, first + row, sums, scales, memory,
-                                    row);
+    dt_store_rows<TYPE, SIZE>(a, a.dq, sequence, head, first + row, sums, a.scale, memory, row);
 }
 
 /* --- keys and values -------------------------------------------------------------------------- */
@@ -153,37 +154,17 @@ static __device__ __forceinline__ void copy_queries(const struct dt_cuda_attenti
                       exists ? 16 : 0);
 }
 
-/* Bit 4 n + 2 side + i of bits[m]: whether a weight was kept. t: index of the first query. */
-template <int ROWS>
-static __device__ __forceinline__ void find_kept(const struct dt_cuda_attention &a, int sequence,
-                                                 int head, uint32_t (&bits)[ROWS], int32_t t,
-                                                 int32_t first)
-{
-#pragma unroll
-    for (int m = 0; m < ROWS; m++) {
-        bits[m] = 0;
-        for (int n = 0; n < PART / 8; n++)
-            bits[m] |= dt_keep_queries(a, sequence, head, t + 8 * n + dt_lane() % 4 * 2,
-                                       first + 16 * m + dt_lane() / 4)
-                       << 4 * n;
-    }
-}
-
 /* values (16 ROWS x SIZE) += weights, after dropout, times gradients of outputs. */
 template <enum dt_dtype TYPE, int SIZE, int ROWS, bool DROPOUT>
 static __device__ __forceinline__ void
 add_values(const struct dt_cuda_attention &a, float (&values)[ROWS][SIZE / 8][4],
-           const float (&weights)[ROWS][PART / 8][4], const uint32_t (&bits)[ROWS],
+           const float (&weights)[ROWS][PART / 8][4], const uint32_t (&kept)[ROWS],
            unsigned char *gradients, int part)
 {
     if constexpr (DROPOUT) {
-        float kept[ROWS][PART / 8][4];
-#pragma unroll
-        for (int m = 0; m < ROWS; m++)
-#pragma unroll
-            for (int i = 0; i < PART / 2; i++)
-                kept[m][i / 4][i % 4] = bits[m] >> i & 1 ? weights[m][i / 4][i % 4] * a.kept : 0.0f;
-        dt_add_rows<TYPE, SIZE>(values, kept, gradients, part);
+        float left[ROWS][PART / 8][4];
+        dt_drop(a, left, weights, kept);
+        dt_add_rows<TYPE, SIZE>(values, left, gradients, part);
     } else {
         dt_add_rows<TYPE, SIZE>(values, weights, gradients, part);
     }
@@ -240,56 +221,52 @@ __global__ void __launch_bounds__(cut<SIZE>::threads, cut<SIZE>::blocks)
         for (int part = 0; part < WALKED; part += PART) {
             if (a.past + t + part + PART + a.after <= first + row)
                 continue;
-            float weights[ROWS][PART / 8][4], products[ROWS][PART / 8][4];
-            uint32_t bits[ROWS] = {};
+            typedef float products_of_warp[ROWS][PART / 8][4];
+            typedef dt_layout<products_of_warp> of;
+            products_of_warp weights, products;
+            const struct dt_query_record *query = known + part;
+            uint32_t kept[ROWS] = {};
             if (DROPOUT)
-                find_kept<ROWS>(a, sequence, head, bits, t + part, first + row);
+                dt_draw<products_of_warp, true>(a, sequence, head, kept, t + part, first + row);
             dt_multiply_rows<TYPE, SIZE>(weights, keys, queries, part);
             if (hidden)
-                dt_hide_queries(weights, known + part, first + row);
-            dt_weigh_keys(weights, known + part, a.scale * DT_LOG2_E);
-            add_values<TYPE, SIZE, ROWS, DROPOUT>(a, dv, weights, bits, gradients, part);
+                dt_hide_queries(weights, dt_spans_of(query), first + row);
+            dt_weigh_again(
+                weights, [=](int, int c) { return query[of::column(c)].log_sum; },
+                a.scale * DT_LOG2_E);
+            add_values<TYPE, SIZE, ROWS, DROPOUT>(a, dv, weights, kept, gradients, part);
             dt_multiply_rows<TYPE, SIZE>(products, values, gradients, part);
-            dt_differentiate_keys<DROPOUT>(a, products, weights, bits, known + part);
+            dt_differentiate<DROPOUT>(
+                a, products, weights, [=](int, int c) { return query[of::column(c)].delta; }, kept);
             dt_add_rows<TYPE, SIZE>(dk, products, queries, part);
         }
     }
-    float scales[ROWS][2], ones[ROWS][2];
-#pragma unroll
-    for (int m = 0; m < ROWS; m++) {
-        scales[m][0] = scales[m][1] = a.scale;
-        ones[m][0] = ones[m][1] = 1;
-    }
-    dt_store_rows<TYPE, SIZE, ROWS>(a, a.dk, sequence, shared, first + row, dk, scales, memory,
-                                    row);
-    dt_store_rows<TYPE, SIZE, ROWS>(a, a.dv, sequence, shared, first + row, dv, ones,
-                                    memory + at::second, row);
+    dt_store_rows<TYPE, SIZE>(a, a.dk, sequence, shared, first + row, dk, a.scale, memory, row);
+    dt_store_rows<TYPE, SIZE>(a, a.dv, sequence, shared, first + row, dv, 1, memory + at::second,
+                              row);
 }
 
 template <enum dt_dtype TYPE, int SIZE, bool DROPOUT, int WALKED>
-static void launch_with(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
-{
-    dim3 queries((unsigned)dt_tiles(a->queries, KEPT), (unsigned)a->heads, (unsigned)a->batch);
-    dim3 keys((unsigned)dt_tiles(a->key_stride, KEPT), (unsigned)(a->heads / a->group),
-              (unsigned)a->batch);
-    dt_cuda_attention_launch(attention_backward_keys<TYPE, SIZE, DROPOUT, WALKED>, keys,
-                             cut<SIZE>::threads, layout<SIZE, WALKED>::bytes, stream, a);
-    dt_cuda_attention_launch(attention_backward_queries<TYPE, SIZE, DROPOUT, WALKED>, queries,
-                             cut<SIZE>::threads, layout<SIZE, WALKED>::bytes, stream, a);
-}
-
-template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
 static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
 {
-    constexpr int NARROW = SIZE == 64 ? DT_ATTENTION_TILE : 32;
-    if ((size_t)layout<SIZE, DT_ATTENTION_TILE>::bytes <= stream->shared_limit)
-        launch_with<TYPE, SIZE, DROPOUT, DT_ATTENTION_TILE>(a, stream);
-    else
-        launch_with<TYPE, SIZE, DROPOUT, NARROW>(a, stream);
+    dt_cuda_attention_launch(attention_backward_keys<TYPE, SIZE, DROPOUT, WALKED>,
+                             dt_attention_grid(a, a->key_stride, KEPT, a->heads / a->group),
+                             cut<SIZE>::threads, layout<SIZE, WALKED>::bytes, stream, a);
+    dt_cuda_attention_launch(attention_backward_queries<TYPE, SIZE, DROPOUT, WALKED>,
+                             dt_attention_grid(a, a->queries, KEPT, a->heads), cut<SIZE>::threads,
+                             layout<SIZE, WALKED>::bytes, stream, a);
 }
 
 void dt_cuda_attention_backward_tensor(const struct dt_cuda_attention *a,
                                        struct dt_cuda_stream *stream)
 {
-    DT_ATTENTION_VARIANTS(launch, a, stream);
+    dt_attention_choose(a, [=](auto type, auto size, auto dropout) {
+        constexpr enum dt_dtype TYPE = decltype(type)::value;
+        constexpr int SIZE = decltype(size)::value, NARROW = SIZE == 64 ? DT_ATTENTION_TILE : 32;
+        constexpr bool DROPOUT = decltype(dropout)::value;
+        if ((size_t)layout<SIZE, DT_ATTENTION_TILE>::bytes <= stream->shared_limit)
+            launch<TYPE, SIZE, DROPOUT, DT_ATTENTION_TILE>(a, stream);
+        else
+            launch<TYPE, SIZE, DROPOUT, NARROW>(a, stream);
+    });
 }

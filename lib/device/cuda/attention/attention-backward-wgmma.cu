@@ -59,17 +59,8 @@ static __device__ __forceinline__ void fetch_kept(unsigned char *memory, struct 
     dt_fetch_kept<SIZE>(memory + at::second, other, ring, head, first, sequence);
 }
 
-/* Stores the rows of a warp, times factor, through the warpgroup's resident tile. */
-template <enum dt_dtype TYPE, int SIZE>
-static __device__ __forceinline__ void store(const struct dt_cuda_attention &a,
-                                             const struct dt_cuda_rows &to, int sequence, int head,
-                                             int32_t first, const float (&sums)[1][SIZE / 8][4],
-                                             float factor, unsigned char *tile, int row)
-{
-    const float factors[1][2] = {{factor, factor}};
-    dt_store_rows<TYPE, SIZE, 1>(a, to, sequence, head, first + row, sums, factors, tile,
-                                 row % DT_WGMMA_ROWS);
-}
+typedef float products_of_warp[1][WALKED / 8][4];
+typedef dt_layout<products_of_warp> of;
 
 /* --- queries ---------------------------------------------------------------------------------- */
 
@@ -103,16 +94,17 @@ multiply_keys(const struct dt_cuda_attention &a, const struct queries_work &w,
     unsigned char *gradients = queries + at::second;
     const struct dt_key_range range =
         dt_find_range(a, w.sequence, w.first + row / DT_WGMMA_ROWS * DT_WGMMA_ROWS, DT_WGMMA_ROWS);
-    float scores[1][WALKED / 8][4], products[1][WALKED / 8][4], sums[1][SIZE / 8][4];
-    float log_sums[1][2], deltas[1][2];
+    products_of_warp scores, products;
+    float log_sums[of::rows], deltas[of::rows], sums[1][SIZE / 8][4];
+    const uint32_t none[1] = {0};
     uint32_t left[WALKED / 16][4];
     struct dt_ring_place from = {0, 0};
 #pragma unroll
-    for (int side = 0; side < 2; side++) {
-        int32_t t = min(w.first + row + 8 * side + dt_lane() / 4, a.queries - 1);
+    for (int r = 0; r < of::rows; r++) {
+        int32_t t = min(w.first + row + of::row(r), a.queries - 1);
         const struct dt_query_record *record =
             a.records + ((int64_t)w.sequence * a.heads + w.head) * a.queries + t;
-        log_sums[0][side] = record->log_sum, deltas[0][side] = record->delta;
+        log_sums[r] = record->log_sum, deltas[r] = record->delta;
     }
     dt_clear(sums);
     dt_barrier_wait(&ring->kept, 0);
@@ -125,12 +117,15 @@ multiply_keys(const struct dt_cuda_attention &a, const struct queries_work &w,
             dt_wait_products<1>();
             dt_pin(scores[0]);
             if (!dt_sees_all(range, key, WALKED))
-                dt_hide_keys(scores, spans, key);
+                dt_hide_keys(
+                    scores, [=](int r) { return spans[of::row(r)]; }, key);
+            dt_weigh_again(
+                scores, [&](int r, int) { return log_sums[r]; }, a.scale * DT_LOG2_E);
             dt_wait_products<0>();
             dt_pin(products[0]);
-            dt_differentiate_queries<false>(a, w.sequence, w.head, scores, products, log_sums,
-                                            deltas, w.first + row, key);
-            dt_pack_left<TYPE>(left, scores);
+            dt_differentiate<false>(
+                a, products, scores, [&](int r, int) { return deltas[r]; }, none);
+            dt_pack_left<TYPE>(left, products);
             dt_add_tile<TYPE>(sums, left, keys);
             dt_wait_products<0>();
             dt_pin(sums[0]);
@@ -138,7 +133,8 @@ multiply_keys(const struct dt_cuda_attention &a, const struct queries_work &w,
         dt_release_slot(ring, slot);
     }
     dt_await_warpgroup(row);
-    store<TYPE, SIZE>(a, a.dq, w.sequence, w.head, w.first, sums, a.scale, queries, row);
+    dt_store_rows<TYPE, SIZE>(a, a.dq, w.sequence, w.head, w.first + row, sums, a.scale, queries,
+                              row % DT_WGMMA_ROWS);
 }
 
 template <enum dt_dtype TYPE, int SIZE>
@@ -150,8 +146,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     const struct dt_cuda_attention &a = o.a;
     struct dt_ring *ring = (struct dt_ring *)(memory + at::ring);
     struct dt_span *spans = (struct dt_span *)(memory + at::spans);
-    struct queries_work w = {(int)blockIdx.z, (int)blockIdx.y,
-                             (int32_t)(gridDim.x - 1 - blockIdx.x) * KEPT, 0, 0};
+    struct queries_work w = {(int)blockIdx.z, (int)blockIdx.y, dt_first_query(KEPT), 0, 0};
     int thread = (int)threadIdx.x;
     int warp = __shfl_sync(~0u, thread / 32, 0) - DT_WARPGROUP / 32; /* among the consumer warps */
     struct dt_key_range block = dt_find_range(a, w.sequence, w.first, KEPT);
@@ -216,7 +211,7 @@ multiply_queries(const struct dt_cuda_attention &a, const struct keys_work &w,
     typedef backward_layout<SIZE> at;
     const int32_t warpgroup = w.first + row / DT_WGMMA_ROWS * DT_WGMMA_ROWS;
     unsigned char *keys = memory + row / DT_WGMMA_ROWS * at::tile, *values = keys + at::second;
-    float weights[1][WALKED / 8][4], products[1][WALKED / 8][4];
+    products_of_warp weights, products;
     float dk[1][SIZE / 8][4], dv[1][SIZE / 8][4];
     uint32_t left[WALKED / 16][4], more[WALKED / 16][4];
     const uint32_t none[1] = {0};
@@ -237,13 +232,16 @@ multiply_queries(const struct dt_cuda_attention &a, const struct keys_work &w,
             dt_wait_products<1>();
             dt_pin(weights[0]);
             if (!dt_sees_all(walk.range(tile), warpgroup, DT_WGMMA_ROWS))
-                dt_hide_queries(weights, known, w.first + row);
-            dt_weigh_keys(weights, known, a.scale * DT_LOG2_E);
+                dt_hide_queries(weights, dt_spans_of(known), w.first + row);
+            dt_weigh_again(
+                weights, [=](int, int c) { return known[of::column(c)].log_sum; },
+                a.scale * DT_LOG2_E);
             dt_pack_left<TYPE>(left, weights);
             dt_add_tile<TYPE>(dv, left, gradients);
             dt_wait_products<1>();
             dt_pin(products[0]);
-            dt_differentiate_keys<false>(a, products, weights, none, known);
+            dt_differentiate<false>(
+                a, products, weights, [=](int, int c) { return known[of::column(c)].delta; }, none);
             dt_pack_left<TYPE>(more, products);
             dt_add_tile<TYPE>(dk, more, queries);
             dt_wait_products<0>();
@@ -252,8 +250,10 @@ multiply_queries(const struct dt_cuda_attention &a, const struct keys_work &w,
         dt_release_slot(ring, slot);
     }
     dt_await_warpgroup(row);
-    store<TYPE, SIZE>(a, a.dk, w.sequence, w.shared, w.first, dk, a.scale, keys, row);
-    store<TYPE, SIZE>(a, a.dv, w.sequence, w.shared, w.first, dv, 1, values, row);
+    dt_store_rows<TYPE, SIZE>(a, a.dk, w.sequence, w.shared, w.first + row, dk, a.scale, keys,
+                              row % DT_WGMMA_ROWS);
+    dt_store_rows<TYPE, SIZE>(a, a.dv, w.sequence, w.shared, w.first + row, dv, 1, values,
+                              row % DT_WGMMA_ROWS);
 }
 
 template <enum dt_dtype TYPE, int SIZE>
@@ -280,19 +280,6 @@ __global__ void __launch_bounds__(THREADS, 1)
 }
 
 /* --- the host --------------------------------------------------------------------------------- */
-template <enum dt_dtype TYPE, int SIZE>
-static void launch(const struct backward_operands *o, struct dt_cuda_stream *stream)
-{
-    const struct dt_cuda_attention *a = &o->a;
-    dim3 queries((unsigned)dt_tiles(a->queries, KEPT), (unsigned)a->heads, (unsigned)a->batch);
-    dim3 keys((unsigned)dt_tiles(a->key_stride, KEPT), (unsigned)(a->heads / a->group),
-              (unsigned)a->batch);
-    dt_cuda_attention_launch(attention_backward_keys<TYPE, SIZE>, keys, THREADS,
-                             backward_layout<SIZE>::bytes, stream, o);
-    dt_cuda_attention_launch(attention_backward_queries<TYPE, SIZE>, queries, THREADS,
-                             backward_layout<SIZE>::bytes, stream, o);
-}
-
 /* A tensor map of the records, as rows of a few channels, each head as a sequence. */
 static int map_records(struct dt_device *dev, CUtensorMap *map, const struct dt_cuda_attention *a)
 {
@@ -316,10 +303,14 @@ void dt_cuda_attention_backward_wgmma(struct dt_device *dev, const struct dt_cud
         dt_cuda_map_rows(dev, &o.v, a, &a->v, shared, step, a->keys, WALKED) < 0 ||
         map_records(dev, &o.records, a) < 0)
         return;
-    if (a->dtype == DT_DTYPE_BF16)
-        a->size == 64 ? launch<DT_DTYPE_BF16, 64>(&o, stream)
-                      : launch<DT_DTYPE_BF16, 128>(&o, stream);
-    else
-        a->size == 64 ? launch<DT_DTYPE_F16, 64>(&o, stream)
-                      : launch<DT_DTYPE_F16, 128>(&o, stream);
+    dt_attention_choose(a, [=](auto type, auto size, auto) {
+        constexpr enum dt_dtype TYPE = decltype(type)::value;
+        constexpr int SIZE = decltype(size)::value;
+        dt_cuda_attention_launch(attention_backward_keys<TYPE, SIZE>,
+                                 dt_attention_grid(a, a->key_stride, KEPT, shared), THREADS,
+                                 backward_layout<SIZE>::bytes, stream, &o);
+        dt_cuda_attention_launch(attention_backward_queries<TYPE, SIZE>,
+                                 dt_attention_grid(a, a->queries, KEPT, a->heads), THREADS,
+                                 backward_layout<SIZE>::bytes, stream, &o);
+    });
 }

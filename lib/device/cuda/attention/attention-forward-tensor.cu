@@ -9,7 +9,7 @@
  * tile; 96 KB. Either way two blocks fit on a multiprocessor of sm_90 (on sm_80, with 164 KB, one
  * block of the second kind, which is slower).
  */
-#include "device/cuda/attention/attention-softmax.cuh"
+#include "device/cuda/attention/attention-tile.cuh"
 
 #define QUERIES 128
 #define THREADS 128
@@ -30,23 +30,6 @@ template <> struct choose_left<64> {
     typedef dt_held<64, 2> type;
 };
 
-/* first_query: the first query of the warp. */
-static __device__ __forceinline__ void drop(const struct dt_cuda_attention &a, int sequence,
-                                            int head, float (&weights)[2][KEYS / 8][4],
-                                            int32_t first_query, int32_t first_key)
-{
-#pragma unroll
-    for (int m = 0; m < 2; m++)
-#pragma unroll
-        for (int n = 0; n < KEYS / 8; n++) {
-            uint32_t bits = dt_keep_keys(a, sequence, head, first_query + 16 * m + dt_lane() / 4,
-                                         first_key + 8 * n + dt_lane() % 4 * 2);
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                weights[m][n][i] = bits >> i & 1 ? weights[m][n][i] * a.kept : 0.0f;
-        }
-}
-
 /* The first key, or value, of the block's sequence and head: recomputed for each tile, to save
  * registers. */
 static __device__ __forceinline__ const uint16_t *cached(const struct dt_cuda_attention &a,
@@ -63,8 +46,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     typedef layout<SIZE> at;
     unsigned char *keys = memory + at::keys, *values = memory + at::values;
     struct dt_span *spans = (struct dt_span *)(memory + at::spans);
-    /* Blocks with the most keys run first, so that short ones fill the tail. */
-    int32_t first = (int32_t)(gridDim.x - 1 - blockIdx.x) * QUERIES;
+    int32_t first = dt_first_query(QUERIES);
     int head = (int)blockIdx.y, sequence = (int)blockIdx.z, row = (int)threadIdx.x / 32 * 32;
     const uint16_t *q =
         (const uint16_t *)a.q.data + (int64_t)sequence * a.queries * a.q.stride + head * a.size;
@@ -86,7 +68,8 @@ __global__ void __launch_bounds__(THREADS, 2)
                                       a.size);
     dt_commit_copies();
 
-    struct dt_progress<2, SIZE> p;
+    typedef float products[2][KEYS / 8][4];
+    struct dt_progress<float[2][SIZE / 8][4]> p;
     typename choose_left<SIZE>::type queries;
     p.begin();
     dt_wait_copies<1>();
@@ -107,29 +90,34 @@ __global__ void __launch_bounds__(THREADS, 2)
         struct dt_key_range warp = *range;
         if (!dt_sees(warp, tile, KEYS))
             continue;
-        float scores[2][KEYS / 8][4], factors[2][2];
+        products scores;
+        float factors[4];
         dt_multiply_rows<TYPE, SIZE>(scores, queries, keys + stage, 0);
         if (!dt_sees_all(warp, tile, KEYS))
-            dt_hide_keys(scores, spans + row, tile);
+            dt_hide_keys(
+                scores, [=](int r) { return spans[row + dt_layout<products>::row(r)]; }, tile);
         dt_weigh(p, scores, a.scale * DT_LOG2_E, factors);
         dt_rescale(p, factors);
-        if (DROPOUT)
-            drop(a, sequence, head, scores, first + row, tile);
+        if (DROPOUT) {
+            uint32_t kept[2];
+            dt_draw<products, false>(a, sequence, head, kept, first + row, tile);
+            dt_drop(a, scores, scores, kept);
+        }
         dt_add_rows<TYPE, SIZE>(p.sums, scores, values + stage, 0);
     }
-    dt_finish<TYPE>(a, sequence, head, p, first + row, memory, row);
-}
-
-template <enum dt_dtype TYPE, int SIZE, bool DROPOUT>
-static void launch(const struct dt_cuda_attention *a, struct dt_cuda_stream *stream)
-{
-    dim3 grid((unsigned)dt_tiles(a->queries, QUERIES), (unsigned)a->heads, (unsigned)a->batch);
-    dt_cuda_attention_launch(attention_forward<TYPE, SIZE, DROPOUT>, grid, THREADS,
-                             layout<SIZE>::bytes, stream, a);
+    float factors[4];
+    dt_finish(a, sequence, head, p, first + row, a.scale, factors);
+    dt_store_rows<TYPE, SIZE>(a, a.y, sequence, head, first + row, p.sums, factors, memory, row);
 }
 
 void dt_cuda_attention_forward_tensor(const struct dt_cuda_attention *a,
                                       struct dt_cuda_stream *stream)
 {
-    DT_ATTENTION_VARIANTS(launch, a, stream);
+    dt_attention_choose(a, [=](auto type, auto size, auto dropout) {
+        constexpr int SIZE = decltype(size)::value;
+        dt_cuda_attention_launch(
+            attention_forward<decltype(type)::value, SIZE, decltype(dropout)::value>,
+            dt_attention_grid(a, a->queries, QUERIES, a->heads), THREADS, layout<SIZE>::bytes,
+            stream, a);
+    });
 }

@@ -11,7 +11,6 @@
  * Scores, accumulators and weights take 64, SIZE / 2 and 32 registers per thread; a multiprocessor
  * runs one block, with 82 or 162 KB of shared memory.
  */
-#include "device/cuda/attention/attention-softmax.cuh"
 #include "device/cuda/attention/attention-wgmma.cuh"
 
 #define QUERIES (DT_MULTIPLIERS * DT_WGMMA_ROWS)
@@ -71,14 +70,17 @@ static __device__ __forceinline__ void fetch_all(const struct forward_operands &
 
 /* --- the consumer warpgroups ------------------------------------------------------------------ */
 
+typedef float products[1][KEYS / 8][4]; /* of a warp */
+
 /* Replaces the scores of a tile by weights. spans, range: of the warp's 16 queries. */
-template <int SIZE>
-static __device__ __forceinline__ void
-weigh(struct dt_progress<1, SIZE> &p, float (&scores)[1][KEYS / 8][4], float (&factors)[1][2],
-      const struct dt_key_range &range, const struct dt_span *spans, int32_t key, float scale)
+template <class Sums>
+static __device__ __forceinline__ void weigh(struct dt_progress<Sums> &p, products &scores,
+                                             float (&factors)[2], const struct dt_key_range &range,
+                                             const struct dt_span *spans, int32_t key, float scale)
 {
     if (!dt_sees_all(range, key, KEYS))
-        dt_hide_keys(scores, spans, key);
+        dt_hide_keys(
+            scores, [=](int r) { return spans[dt_layout<products>::row(r)]; }, key);
     dt_weigh(p, scores, scale * DT_LOG2_E, factors);
 }
 
@@ -93,8 +95,9 @@ static __device__ __forceinline__ void multiply(const struct dt_cuda_attention &
     unsigned char *slots = memory + at::slots;
     unsigned char *queries = memory + row / DT_WGMMA_ROWS * dt_tile_bytes<SIZE>(DT_WGMMA_ROWS);
     const struct dt_key_range range = dt_find_range(a, w.sequence, w.first + row, 16);
-    struct dt_progress<1, SIZE> p;
-    float scores[1][KEYS / 8][4], factors[1][2];
+    struct dt_progress<float[1][SIZE / 8][4]> p;
+    products scores;
+    float factors[2];
     uint32_t weights[KEYS / 16][4];
     struct dt_ring_place from = {0, 0};
     int32_t key = w.key;
@@ -128,7 +131,9 @@ static __device__ __forceinline__ void multiply(const struct dt_cuda_attention &
     dt_wait_products<0>();
     dt_pin(p.sums[0]);
     dt_await_warpgroup(row);
-    dt_finish<TYPE>(a, w.sequence, w.head, p, w.first + row, queries, row % DT_WGMMA_ROWS);
+    dt_finish(a, w.sequence, w.head, p, w.first + row, a.scale, factors);
+    dt_store_rows<TYPE, SIZE>(a, a.y, w.sequence, w.head, w.first + row, p.sums, factors, queries,
+                              row % DT_WGMMA_ROWS);
 }
 
 /* --- the block -------------------------------------------------------------------------------- */
@@ -141,9 +146,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     const struct dt_cuda_attention &a = o.a;
     struct dt_ring *ring = (struct dt_ring *)(memory + at::ring);
     struct dt_span *spans = (struct dt_span *)(memory + at::spans);
-    /* Blocks with the most keys run first, so that short ones fill the tail. */
-    struct work w = {(int)blockIdx.z, (int)blockIdx.y, 1,
-                     (int32_t)(gridDim.x - 1 - blockIdx.x) * QUERIES, 0};
+    struct work w = {(int)blockIdx.z, (int)blockIdx.y, 1, dt_first_query(QUERIES), 0};
     int thread = (int)threadIdx.x;
     int warp = __shfl_sync(~0u, thread / 32, 0) - DT_WARPGROUP / 32; /* among the consumer warps */
     struct dt_key_range block = dt_find_range(a, w.sequence, w.first, QUERIES);
@@ -164,15 +167,6 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
 }
 
-template <enum dt_dtype TYPE, int SIZE>
-static void launch(const struct forward_operands *o, struct dt_cuda_stream *stream)
-{
-    dim3 grid((unsigned)dt_tiles(o->a.queries, QUERIES), (unsigned)o->a.heads,
-              (unsigned)o->a.batch);
-    dt_cuda_attention_launch(attention_forward<TYPE, SIZE>, grid, THREADS,
-                             forward_layout<SIZE>::bytes, stream, o);
-}
-
 void dt_cuda_attention_forward_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a)
 {
     struct forward_operands o;
@@ -183,10 +177,10 @@ void dt_cuda_attention_forward_wgmma(struct dt_device *dev, const struct dt_cuda
         dt_cuda_map_rows(dev, &o.k, a, &a->k, shared, a->key_stride, keys, KEYS) < 0 ||
         dt_cuda_map_rows(dev, &o.v, a, &a->v, shared, a->key_stride, keys, KEYS) < 0)
         return;
-    if (a->dtype == DT_DTYPE_BF16)
-        a->size == 64 ? launch<DT_DTYPE_BF16, 64>(&o, stream)
-                      : launch<DT_DTYPE_BF16, 128>(&o, stream);
-    else
-        a->size == 64 ? launch<DT_DTYPE_F16, 64>(&o, stream)
-                      : launch<DT_DTYPE_F16, 128>(&o, stream);
+    dt_attention_choose(a, [=](auto type, auto size, auto) {
+        constexpr int SIZE = decltype(size)::value;
+        dt_cuda_attention_launch(attention_forward<decltype(type)::value, SIZE>,
+                                 dt_attention_grid(a, a->queries, QUERIES, a->heads), THREADS,
+                                 forward_layout<SIZE>::bytes, stream, &o);
+    });
 }

@@ -11,7 +11,7 @@
 #ifndef DT_DEVICE_CUDA_ATTENTION_GENERAL_CUH
 #define DT_DEVICE_CUDA_ATTENTION_GENERAL_CUH
 
-#include "device/cuda/attention/attention.cuh"
+#include "device/cuda/attention/attention-scores.cuh"
 
 #define DT_GENERAL_THREADS 256
 
@@ -21,6 +21,7 @@ template <int SIZE, int ROWS> struct dt_general {
                          tile = rows * stride, weight_stride = rows + 4,
                          weights = rows * weight_stride;
     typedef float products[own][own], sums[own][columns], factors[own]; /* of a thread */
+    typedef uint32_t bits[own];
 };
 
 static __device__ __forceinline__ void dt_set_element(void *to, enum dt_dtype type, int64_t at,
@@ -58,11 +59,7 @@ dt_multiply_tiles(typename dt_general<SIZE, ROWS>::products &products, const flo
 {
     typedef dt_general<SIZE, ROWS> shape;
     int y = (int)threadIdx.x / 16, x = (int)threadIdx.x % 16;
-#pragma unroll
-    for (int i = 0; i < shape::own; i++)
-#pragma unroll
-        for (int j = 0; j < shape::own; j++)
-            products[i][j] = 0;
+    dt_clear(products);
 #pragma unroll 2
     for (int c = 0; c < SIZE; c += 4) {
         float4 l[shape::own], r[shape::own];
@@ -166,19 +163,46 @@ dt_find_score(const struct dt_cuda_attention &a, float product)
     return {a.softcap * DT_LOG2_E * x, 1 - x * x};
 }
 
-/* Maximum over the 16 threads of a row. */
-static __device__ __forceinline__ float dt_row_maximum(float x)
+/* Scores in units of log2, from products of queries and keys. */
+template <class Scores>
+static __device__ __forceinline__ void dt_score(const struct dt_cuda_attention &a, Scores &scores,
+                                                const Scores &products)
 {
-    for (int offset = 8; offset > 0; offset /= 2)
-        x = fmaxf(x, __shfl_xor_sync(~0u, x, offset));
-    return x;
+    typedef dt_layout<Scores> of;
+    dt_each<Scores>([&](int r, int c) {
+        of::at(scores, r, c) = dt_find_score(a, of::at(products, r, c)).value;
+    });
 }
 
-static __device__ __forceinline__ float dt_row_sum(float x)
+/* Multiplies by what a soft cap leaves of the derivative; products: of queries and keys. */
+template <class Scores>
+static __device__ __forceinline__ void dt_uncap(const struct dt_cuda_attention &a,
+                                                Scores &gradients, const Scores &products)
 {
-    for (int offset = 8; offset > 0; offset /= 2)
-        x += __shfl_xor_sync(~0u, x, offset);
-    return x;
+    typedef dt_layout<Scores> of;
+    if (a.softcap != 0)
+        dt_each<Scores>([&](int r, int c) {
+            of::at(gradients, r, c) *= dt_find_score(a, of::at(products, r, c)).slope;
+        });
+}
+
+/* Which of a thread's weights are kept, as dt_drop takes it. TRANSPOSED: rows are keys. t, first:
+ * the first query and the first key of the block's. */
+template <class Scores, bool TRANSPOSED>
+static __device__ __forceinline__ void
+dt_draw_each(const struct dt_cuda_attention &a, int32_t sequence, int32_t head,
+             uint32_t (&kept)[dt_layout<Scores>::words], int32_t t, int32_t first)
+{
+    typedef dt_layout<Scores> of;
+#pragma unroll
+    for (int r = 0; r < of::rows; r++) {
+        kept[r] = a.threshold > 0 ? 0 : ~0u;
+        for (int c = 0; c < of::columns && a.threshold > 0; c++) {
+            const int query = TRANSPOSED ? of::column(c) : of::row(r);
+            const int key = TRANSPOSED ? of::row(r) : of::column(c);
+            kept[r] |= dt_keeps_weight(a, sequence, head, t + query, first + key) << c;
+        }
+    }
 }
 
 /* The shared memory of a block with `tiles` tiles and the weights. */
@@ -188,18 +212,26 @@ template <int SIZE, int ROWS> constexpr size_t dt_general_bytes(int tiles)
     return (size_t)(tiles * shape::tile + shape::weights) * sizeof(float);
 }
 
-/* Calls launch<channels, rows of a tile>(a, stream) with the most rows, up to 64 (32 with more than
+/* Calls call(channels, rows of a tile) with constants: the most rows, up to 64 (32 with more than
  * 128 channels), of which `tiles` tiles fit into the shared memory of a block of this GPU. */
-#define DT_GENERAL_VARIANTS(launch, tiles, a, stream)                                              \
-    if ((a)->size <= 64)                                                                           \
-        launch<64, 64>(a, stream);                                                                 \
-    else if ((a)->size <= 128 && dt_general_bytes<128, 64>(tiles) <= (stream)->shared_limit)       \
-        launch<128, 64>(a, stream);                                                                \
-    else if ((a)->size <= 128)                                                                     \
-        launch<128, 32>(a, stream);                                                                \
-    else if (dt_general_bytes<256, 32>(tiles) <= (stream)->shared_limit)                           \
-        launch<256, 32>(a, stream);                                                                \
-    else                                                                                           \
-        launch<256, 16>(a, stream)
+template <class Call>
+static inline void dt_general_choose(const struct dt_cuda_attention *a, size_t limit, int tiles,
+                                     Call call)
+{
+    const std::integral_constant<int, 64> narrow;
+    const std::integral_constant<int, 128> wide;
+    const std::integral_constant<int, 256> widest;
+    const std::integral_constant<int, 32> half;
+    if (a->size <= 64)
+        call(narrow, narrow);
+    else if (a->size <= 128 && dt_general_bytes<128, 64>(tiles) <= limit)
+        call(wide, narrow);
+    else if (a->size <= 128)
+        call(wide, half);
+    else if (dt_general_bytes<256, 32>(tiles) <= limit)
+        call(widest, half);
+    else
+        call(widest, std::integral_constant<int, 16>());
+}
 
 #endif

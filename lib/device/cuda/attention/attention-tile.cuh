@@ -18,12 +18,7 @@
 #ifndef DT_DEVICE_CUDA_ATTENTION_TILE_CUH
 #define DT_DEVICE_CUDA_ATTENTION_TILE_CUH
 
-#include "device/cuda/attention/attention.cuh"
-
-static __device__ __forceinline__ int dt_lane(void)
-{
-    return (int)threadIdx.x % 32;
-}
+#include "device/cuda/attention/attention-scores.cuh"
 
 /* Offset of a chunk in a tile. */
 template <int SIZE> static __device__ __forceinline__ int dt_place(int row, int chunk)
@@ -111,13 +106,7 @@ static __device__ __forceinline__ void dt_multiply_rows(float (&products)[ROWS][
                                                         const Left &left, unsigned char *tile,
                                                         int first)
 {
-#pragma unroll
-    for (int m = 0; m < ROWS; m++)
-#pragma unroll
-        for (int n = 0; n < COLUMNS; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                products[m][n][i] = 0;
+    dt_clear(products);
     int lane = dt_lane();
     int place = dt_place<SIZE>(lane % 8 + lane / 16 * 8, lane / 8 % 2);
     tile += first * SIZE * 2;
@@ -176,7 +165,7 @@ static __device__ __forceinline__ void dt_add_rows(float (&sums)[ROWS][SIZE / 8]
 template <enum dt_dtype TYPE, int SIZE, int ROWS>
 static __device__ __forceinline__ void
 dt_round_rows(uint16_t *to, int64_t stride, int32_t rows, int32_t size,
-              const float (&sums)[ROWS][SIZE / 8][4], const float (&factors)[ROWS][2],
+              const float (&sums)[ROWS][SIZE / 8][4], const float (&factors)[2 * ROWS],
               unsigned char *tile, int row)
 {
     int lane = dt_lane();
@@ -187,7 +176,7 @@ dt_round_rows(uint16_t *to, int64_t stride, int32_t rows, int32_t size,
         for (int n = 0; n < SIZE / 8; n++)
 #pragma unroll
             for (int side = 0; side < 2; side++) {
-                float factor = factors[m][side];
+                float factor = factors[2 * m + side];
                 uint32_t pair =
                     dt_pack<TYPE>(sums[m][n][2 * side] * factor, sums[m][n][2 * side + 1] * factor);
                 unsigned char *chunk = dt_chunk<SIZE>(tile, row + 16 * m + 8 * side + lane / 4, n);
@@ -208,14 +197,14 @@ dt_round_rows(uint16_t *to, int64_t stride, int32_t rows, int32_t size,
 template <int SIZE, int ROWS>
 static __device__ __forceinline__ void
 dt_store_floats(float *to, int64_t stride, int32_t rows, int32_t size,
-                const float (&sums)[ROWS][SIZE / 8][4], const float (&factors)[ROWS][2])
+                const float (&sums)[ROWS][SIZE / 8][4], const float (&factors)[2 * ROWS])
 {
 #pragma unroll
     for (int m = 0; m < ROWS; m++)
 #pragma unroll
         for (int side = 0; side < 2; side++) {
             int r = 16 * m + 8 * side + dt_lane() / 4;
-            float factor = factors[m][side];
+            float factor = factors[2 * m + side];
 #pragma unroll
             for (int n = 0; n < SIZE / 8; n++) {
                 if (r >= rows || 8 * n >= size)
@@ -232,7 +221,7 @@ template <enum dt_dtype TYPE, int SIZE, int ROWS>
 static __device__ __forceinline__ void
 dt_store_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, int sequence,
               int head, int32_t first, const float (&sums)[ROWS][SIZE / 8][4],
-              const float (&factors)[ROWS][2], unsigned char *tile, int row)
+              const float (&factors)[2 * ROWS], unsigned char *tile, int row)
 {
     int64_t at = ((int64_t)sequence * x.rows + first) * x.stride + head * a.size;
     int32_t rows = x.rows - first;
@@ -243,27 +232,18 @@ dt_store_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, i
                                         factors, tile, row);
 }
 
-/* Sets scores of keys that a query does not see to minus infinity; rows are queries, with spans
- * from the warp's first query on, columns keys from first on. */
-template <int ROWS, int COLUMNS>
-static __device__ __forceinline__ void dt_hide_keys(float (&scores)[ROWS][COLUMNS][4],
-                                                    const struct dt_span *spans, int32_t first)
+/* The same with one factor. */
+template <enum dt_dtype TYPE, int SIZE, int ROWS>
+static __device__ __forceinline__ void
+dt_store_rows(const struct dt_cuda_attention &a, const struct dt_cuda_rows &x, int sequence,
+              int head, int32_t first, const float (&sums)[ROWS][SIZE / 8][4], float factor,
+              unsigned char *tile, int row)
 {
-    int lane = dt_lane();
+    float factors[2 * ROWS];
 #pragma unroll
-    for (int m = 0; m < ROWS; m++)
-#pragma unroll
-        for (int side = 0; side < 2; side++) {
-            struct dt_span span = spans[16 * m + 8 * side + lane / 4];
-#pragma unroll
-            for (int n = 0; n < COLUMNS; n++)
-#pragma unroll
-                for (int i = 0; i < 2; i++) {
-                    int32_t key = first + 8 * n + lane % 4 * 2 + i;
-                    if (key < span.begin || key >= span.end)
-                        scores[m][n][2 * side + i] = -INFINITY;
-                }
-        }
+    for (int r = 0; r < 2 * ROWS; r++)
+        factors[r] = factor;
+    dt_store_rows<TYPE, SIZE>(a, x, sequence, head, first, sums, factors, tile, row);
 }
 
 /* Whether one draw of random words covers the weights of keys 4 n .. 4 n + 4. */
@@ -286,10 +266,8 @@ static __device__ __forceinline__ uint32_t dt_keep_keys(const struct dt_cuda_att
         uint32_t other = __shfl_xor_sync(~0u, mine, 1);
         return upper ? (other >> 2) | (mine >> 2) << 2 : (mine & 3) | (other & 3) << 2;
     }
-    for (int i = 0; i < 4; i++) {
-        uint64_t element = dt_first_weight(a, head, t + i / 2 * 8) + (uint64_t)(key + i % 2);
-        bits |= (dt_keep_bits(a, sequence, element / 4) >> element % 4 & 1) << i;
-    }
+    for (int i = 0; i < 4; i++)
+        bits |= dt_keeps_weight(a, sequence, head, t + i / 2 * 8, key + i % 2) << i;
     return bits;
 }
 
@@ -311,11 +289,30 @@ static __device__ __forceinline__ uint32_t dt_keep_queries(const struct dt_cuda_
         }
         return bits;
     }
-    for (int i = 0; i < 4; i++) {
-        uint64_t element = dt_first_weight(a, head, t + i % 2) + (uint64_t)(key + i / 2 * 8);
-        bits |= (dt_keep_bits(a, sequence, element / 4) >> element % 4 & 1) << i;
-    }
+    for (int i = 0; i < 4; i++)
+        bits |= dt_keeps_weight(a, sequence, head, t + i % 2, key + i / 2 * 8) << i;
     return bits;
+}
+
+/* Which of a warp's weights are kept, as dt_drop takes it. TRANSPOSED: rows are keys. t, first: the
+ * first query and the first key. */
+template <class Scores, bool TRANSPOSED>
+static __device__ __forceinline__ void
+dt_draw(const struct dt_cuda_attention &a, int32_t sequence, int32_t head,
+        uint32_t (&kept)[dt_layout<Scores>::words], int32_t t, int32_t first)
+{
+    typedef dt_layout<Scores> of;
+#pragma unroll
+    for (int m = 0; m < of::words; m++) {
+        kept[m] = 0;
+#pragma unroll
+        for (int n = 0; n < of::columns / 2; n++) {
+            const int row = of::row(2 * m), column = of::column(2 * n);
+            kept[m] |= (TRANSPOSED ? dt_keep_queries(a, sequence, head, t + column, first + row)
+                                   : dt_keep_keys(a, sequence, head, t + row, first + column))
+                       << 4 * n;
+        }
+    }
 }
 
 #endif

@@ -14,6 +14,7 @@
 #define DT_DEVICE_CUDA_ATTENTION_CUH
 
 #include <math.h>
+#include <type_traits>
 
 #include "device/cuda/ptx.cuh"
 #include "device/cuda/random.cuh"
@@ -79,33 +80,21 @@ void dt_cuda_attention_decode(struct dt_device *dev, const struct dt_cuda_attent
 void dt_cuda_attention_forward_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a);
 void dt_cuda_attention_backward_wgmma(struct dt_device *dev, const struct dt_cuda_attention *a);
 
-/* Calls launch<element type, channels, dropout>(a, stream) with the values of a. */
-#define DT_ATTENTION_VARIANTS(launch, a, stream)                                                   \
-    switch (((a)->dtype == DT_DTYPE_F16) * 4 + ((a)->size > 64) * 2 + ((a)->threshold > 0)) {      \
-    case 0:                                                                                        \
-        launch<DT_DTYPE_BF16, 64, false>(a, stream);                                               \
-        break;                                                                                     \
-    case 1:                                                                                        \
-        launch<DT_DTYPE_BF16, 64, true>(a, stream);                                                \
-        break;                                                                                     \
-    case 2:                                                                                        \
-        launch<DT_DTYPE_BF16, 128, false>(a, stream);                                              \
-        break;                                                                                     \
-    case 3:                                                                                        \
-        launch<DT_DTYPE_BF16, 128, true>(a, stream);                                               \
-        break;                                                                                     \
-    case 4:                                                                                        \
-        launch<DT_DTYPE_F16, 64, false>(a, stream);                                                \
-        break;                                                                                     \
-    case 5:                                                                                        \
-        launch<DT_DTYPE_F16, 64, true>(a, stream);                                                 \
-        break;                                                                                     \
-    case 6:                                                                                        \
-        launch<DT_DTYPE_F16, 128, false>(a, stream);                                               \
-        break;                                                                                     \
-    default:                                                                                       \
-        launch<DT_DTYPE_F16, 128, true>(a, stream);                                                \
-    }
+/* Calls call(element type, channels, whether there is dropout) with constants for the values of a.
+ */
+template <class Call>
+static inline void dt_attention_choose(const struct dt_cuda_attention *a, Call call)
+{
+    const auto choose = [=](auto type, auto size) {
+        a->threshold > 0 ? call(type, size, std::true_type()) : call(type, size, std::false_type());
+    };
+    const auto choose_size = [=](auto type) {
+        a->size > 64 ? choose(type, std::integral_constant<int, 128>())
+                     : choose(type, std::integral_constant<int, 64>());
+    };
+    a->dtype == DT_DTYPE_F16 ? choose_size(std::integral_constant<enum dt_dtype, DT_DTYPE_F16>())
+                             : choose_size(std::integral_constant<enum dt_dtype, DT_DTYPE_BF16>());
+}
 
 typedef void dt_cuda_attention_kernel(const struct dt_cuda_attention a);
 
@@ -124,12 +113,26 @@ static __device__ __forceinline__ float dt_element(const void *from, enum dt_dty
                                 : dt_number(type, ((const uint16_t *)from)[at]);
 }
 
+/* A block for each tile of the rows of a head. */
+static inline dim3 dt_attention_grid(const struct dt_cuda_attention *a, int32_t rows, int32_t tile,
+                                     int32_t heads)
+{
+    return dim3((unsigned)((rows + tile - 1) / tile), (unsigned)heads, (unsigned)a->batch);
+}
+
 #define DT_LOG2_E 1.4426950408889634f
 #define DT_LN_2   0.6931471805599453f
 
 static inline __host__ __device__ int32_t dt_tiles(int32_t rows, int32_t tile)
 {
     return (rows + tile - 1) / tile;
+}
+
+/* The first of a block's rows, of queries: blocks with the most keys run first, so that short ones
+ * fill the tail. */
+static __device__ __forceinline__ int32_t dt_first_query(int32_t rows)
+{
+    return (int32_t)(gridDim.x - 1 - blockIdx.x) * rows;
 }
 
 /* --- which keys queries see ------------------------------------------------------------------- */
@@ -216,12 +219,12 @@ static __device__ __forceinline__ uint64_t dt_first_weight(const struct dt_cuda_
            (uint64_t)a.length;
 }
 
-static __device__ __forceinline__ float dt_weight_factor(const struct dt_cuda_attention &a,
-                                                         int32_t sequence, int32_t head, int32_t t,
-                                                         int32_t key)
+static __device__ __forceinline__ uint32_t dt_keeps_weight(const struct dt_cuda_attention &a,
+                                                           int32_t sequence, int32_t head,
+                                                           int32_t t, int32_t key)
 {
     uint64_t element = dt_first_weight(a, head, t) + (uint64_t)key;
-    return dt_keep_bits(a, sequence, element / 4) >> element % 4 & 1 ? a.kept : 0.0f;
+    return dt_keep_bits(a, sequence, element / 4) >> element % 4 & 1;
 }
 
 #endif
