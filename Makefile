@@ -134,7 +134,7 @@ ENGINES += $B/lib/dt/$1.so
 endif
 SOURCES_$1 := $2
 $(patsubst %.c,$B/obj/%.o,$(filter %.c,$2)): DT_CFLAGS += $5
-$B/lib/dt/$1.so: $2 $$(LIBDT)
+$B/lib/dt/$1.so: $2 $$(LIBDT) $B/flags
 	@mkdir -p $$(@D)
 	$$(call say,LD) $$(CC) $$(DT_CFLAGS) $5 -fvisibility=hidden $$(CFLAGS) $$(LDFLAGS) -shared $$(filter %.c,$$^) $$(LIBDT) -Wl,-z,defs -Wl,--as-needed $4 $$(LIBS) -o $$@
 endef
@@ -263,7 +263,25 @@ $B/include/dt-version.h: always
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $B/obj/lib/base/version.o $B/fuzz/lib/base/version.o: $B/include/dt-version.h
 
-$B/obj/%.o: %.c | deps-build
+# recorded FILE,VARIABLE,ALWAYS: the file has the flags; where they change it is written, and what
+# depends on it is compiled again.
+define recorded
+ifneq ($$(strip $$(file <$1)),$$(strip $$($2)))
+$1: $3
+endif
+$1:
+	@mkdir -p $$(@D) && printf '%s\n' '$$(subst ','\'',$$($2))' >$$@
+endef
+BUILD_FLAGS := $(subst -I$B/include,,$(CC) $(CFLAGS) $(LDFLAGS) $(ENGINE_CFLAGS) $(ISA_avx2) $(ISA_avx512) $(NVCC) \
+               $(CXX) $(EMULATED_CXXFLAGS) $(KERNEL_CFLAGS) $(EMULATOR_CFLAGS) $(TRAFFIC_FLAGS) \
+               $(if $(filter-out file,$(origin CUDA_ARCHITECTURES)),$(CUDA_ARCHITECTURES)))
+FUZZ_FLAGS_OF_BUILD := $(subst -I$B/include,,$(FUZZ_CFLAGS))
+# Tests set it: they run make without the flags of the build, which must stay as it is.
+KEEP_FLAGS  ?=
+$(eval $(call recorded,$B/flags,BUILD_FLAGS,$(if $(KEEP_FLAGS),,always)))
+$(eval $(call recorded,$B/fuzz/flags,FUZZ_FLAGS_OF_BUILD,always))
+
+$B/obj/%.o: %.c $B/flags | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC) $(call compile,$(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@)
 
@@ -304,7 +322,7 @@ $(foreach i,$(CPU_ISAS),$(eval $(call linked,engine,cpu-$i,$(CPU_SRC:lib/device/
 $(eval $(call linked,crypto,crypto,$(CRYPTO_SRC:%.c=$B/obj/%.o)))
 $(foreach k,brotli charset_detector codec html_parser,$(foreach p,$(KIND_$k),$(eval \
   $(call linked,$k,$p,$(patsubst %.c,$B/obj/%.o,$(filter %.c,$(SOURCES_$p)))))))
-$B/plugins/kind-%.o: $B/plugins/kind-%.c
+$B/plugins/kind-%.o: $B/plugins/kind-%.c $B/flags
 	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -c $< -o $@
 $B/lib/libplugins.a: $(PLUGIN_KINDS:%=$B/plugins/kind-%.o) $(foreach k,$(PLUGIN_KINDS),$(KIND_$k:%=$B/plugins/%.o))
 	@mkdir -p $(@D)
@@ -314,7 +332,7 @@ $(PROGRAMS): $B/lib/libplugins.a
 endif
 
 define engine_rules
-$B/obj/cpu-$1/%.o: lib/device/cpu/%.c | deps-build
+$B/obj/cpu-$1/%.o: lib/device/cpu/%.c $B/flags | deps-build
 	@mkdir -p $$(@D)
 	$$(call say,CC) $$(call compile,$$(CC) $$(ENGINE_CFLAGS) $$(filter-out -O%,$$(CFLAGS)) $$(ISA_$1) -DDT_ISA='"$1"' -MMD -MP -c $$< -o $$@)
 $B/lib/dt/cpu-$1.so: $(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$1/%.o) $(LIBDT)
@@ -323,15 +341,15 @@ $B/lib/dt/cpu-$1.so: $(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$1/%.o) $(LIBDT)
 endef
 $(foreach i,$(CPU_ISAS),$(eval $(call engine_rules,$i)))
 
-$B/lib/dt/mpi.so: $(MPI_SRC) lib/comm/transport.h $(LIBDT)
+$B/lib/dt/mpi.so: $(MPI_SRC) lib/comm/transport.h $(LIBDT) $B/flags
 	@mkdir -p $(@D)
 	$(call say,LD) $(MPICC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(MPI_SRC) $(LIBDT) -Wl,-z,defs -o $@
 
-$B/lib/dt/crypto.so: $(CRYPTO_SRC) lib/comm/crypto.h | deps-build
+$B/lib/dt/crypto.so: $(CRYPTO_SRC) lib/comm/crypto.h $B/flags | deps-build
 	@mkdir -p $(@D)
 	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(CRYPTO_SRC) -Wl,-z,defs -lcrypto -o $@
 
-$B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu | deps-build
+$B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu $B/flags | deps-build
 	@mkdir -p $(@D)
 	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 # Only sm_90a has wgmma.
@@ -346,13 +364,13 @@ $B/lib/dt/cuda.so: $(patsubst %.c,$B/obj/%.o,$(filter %.c,$(CUDA_SRC))) \
 	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) -shared $^ -Wl,-z,defs -L$(CUDA_LIB) -lcudart_static \
 	  -lcublasLt -lnettle -lstdc++ -lm -ldl -lrt -lpthread -Wl,-rpath,$(CUDA_LIB) -o $@
 
-$B/emulated/%.c.o: %.c | deps-build
+$B/emulated/%.c.o: %.c $B/flags | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(EMULATED) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
-$B/emulated/%.cu.o: %.cu | deps-check
+$B/emulated/%.cu.o: %.cu $B/flags | deps-check
 	@mkdir -p $(@D)
 	$(call say,CXX) $(CXX) -x c++ $(EMULATED_CXXFLAGS) $(CFLAGS) $(KERNEL_CFLAGS) -MMD -MP -c $< -o $@
-$B/emulated/%.cpp.o: %.cpp | deps-check
+$B/emulated/%.cpp.o: %.cpp $B/flags | deps-check
 	@mkdir -p $(@D)
 	$(call say,CXX) $(CXX) $(EMULATED_CXXFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
@@ -373,7 +391,7 @@ $B/tests/cuda/%: $B/emulated/tests/cuda/%.cpp.o $(EMULATED_OBJ) $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) -rdynamic $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
-$B/traffic/%.o: % | deps-check
+$B/traffic/%.o: % $B/flags | deps-check
 	@mkdir -p $(@D)
 	$(call say,CXX) $(CXX) -x c++ $(EMULATED_CXXFLAGS) $(TRAFFIC_FLAGS) -MMD -MP -c $< -o $@
 
@@ -382,12 +400,12 @@ $B/tests/cuda/test-traffic: $(TRAFFIC_OBJ) $B/emulated/tests/cuda/traffic/traffi
 	@mkdir -p $(@D)
 	$(call say,LD) $(CXX) $(CFLAGS) $(LDFLAGS) $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
-$(PRELOADS): $B/%.so: %.c | deps-check
+$(PRELOADS): $B/%.so: %.c $B/flags | deps-check
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) -shared -MMD -MP $< -ldl -o $@
 
 $B/obj/tests/%.o: DT_CFLAGS += -Itests
-$B/obj/tests/%.o: tests/%.c | deps-check
+$B/obj/tests/%.o: tests/%.c $B/flags | deps-check
 	@mkdir -p $(@D)
 	$(call say,CC) $(call compile,$(CC) $(DT_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@)
 
@@ -405,7 +423,7 @@ $B/tests/%: $B/obj/tests/%.o $(FAULTS) $(LIBDT)
 	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $< $(FAULTS) $(LIBDT) -Wl,--as-needed $(LIBS) -lcmocka -o $@
 
 # exec: signals of make reach tests/run.
-RUN_TESTS = exec env DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(TEST_JOBS)' tests/run
+RUN_TESTS = exec env KEEP_FLAGS=1 DT_BUILD='$(abspath $B)' TESTDATA='$(TESTDATA)' PYTHON='$(PYTHON)' JOBS='$(TEST_JOBS)' tests/run
 # More than there are cores, since tests of ranks, signals and servers often wait.
 TEST_JOBS ?= $(shell echo $$((2 * $(JOBS) + 1)))
 FAST_SECONDS ?= 2
@@ -506,11 +524,11 @@ $B/gpu/op-speed: tests/gpu/op-speed.c $(LIBDT)
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP $< $(LIBDT) -Wl,--as-needed $(LIBS) -o $@
 
-$B/gpu/host-memory.so: tests/gpu/host-memory.c | deps-build
+$B/gpu/host-memory.so: tests/gpu/host-memory.c $B/flags | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC) $(CC) $(DT_CFLAGS) -isystem $(CUDA_HOME)/include $(CFLAGS) -shared $< -L$(CUDA_LIB) -lcudart_static -ldl -lrt -lpthread -o $@
 
-$B/gpu/conformance: tests/cuda/conformance.cu | deps-build
+$B/gpu/conformance: tests/cuda/conformance.cu $B/flags | deps-build
 	@mkdir -p $(@D)
 	$(call say,NVCC) $(NVCC) $(NVCC_FLAGS) $< -o $@
 
@@ -566,15 +584,15 @@ check-format: ## sources are formatted by clang-format 14
 	  if grep .; then exit 1; fi
 	@echo 'format: as clang-format formats it'
 
-$B/fuzz/%.o: %.c | deps-build
+$B/fuzz/%.o: %.c $B/fuzz/flags | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC) clang $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
 
 # The part of the library that fuzzers link, as the linker takes it from $(LIBDT); file names of two
 # modules are both in it.
-$B/fuzz/libdt.a: $(FUZZ_SRC) $(LIBDT)
+$B/fuzz/libdt.a: $(FUZZ_SRC) $(LIBDT) $B/fuzz/flags
 	@mkdir -p $(@D)
-	@objects=$$($(CC) $(DT_CFLAGS) -w -Itests/fuzz -r -nostdlib -Wl,-z,muldefs,-M $^ -o $@.o | \
+	@objects=$$($(CC) $(DT_CFLAGS) -w -Itests/fuzz -r -nostdlib -Wl,-z,muldefs,-M $(filter-out %/flags,$^) -o $@.o | \
 	  sed -nE 's|^[^ ]*libdt\.a\(([^)]*)\.o\).*|\1|p' | sort -u | while read -r name; do \
 	    for source in lib/*/$$name.c; do echo "$B/fuzz/$${source%.c}.o"; done; done) && \
 	  rm -f $@ $@.o && $(MAKE) --no-print-directory $$objects && $(AR) rcs $@ $$objects

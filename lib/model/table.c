@@ -92,9 +92,9 @@ static bool is_partial(enum dt_role role, const struct dt_model_config *c,
 
 /* Shards a tensor of the whole model. */
 static void shard(struct dt_param *p, const struct dt_tensor_spec *s,
-                  const struct dt_model_config *c, const struct dt_model_part *part)
+                  const struct dt_model_config *c, const struct dt_model_part *part,
+                  const struct dt_tensor_partition *partition)
 {
-    struct dt_tensor_partition partition = dt_tensor_partition_of(c, part->tp_rank, part->tp_size);
     bool outputs_last = p->rank == 2 && !p->transposed;
     p->split = splits[p->role];
     p->axis = (p->split == DT_TENSOR_SPLIT_COLUMN) == outputs_last && p->rank == 2 ? 1 : 0;
@@ -108,9 +108,9 @@ static void shard(struct dt_param *p, const struct dt_tensor_spec *s,
     if (p->split != DT_TENSOR_SPLIT_NONE) {
         bool keys = (p->axis == 0 ? s->rows : s->columns) == DT_DIMENSION_KEYS;
         p->holders =
-            keys ? partition.key_holders : (struct dt_range){part->tp_rank, part->tp_rank + 1};
+            keys ? partition->key_holders : (struct dt_range){part->tp_rank, part->tp_rank + 1};
         p->partial = keys && c->num_kv_heads < part->tp_size;
-        p->range_count = ranges_of(p->axis == 0 ? s->rows : s->columns, c, &partition, p->ranges);
+        p->range_count = ranges_of(p->axis == 0 ? s->rows : s->columns, c, partition, p->ranges);
         p->shape[p->axis] = 0;
         for (int i = 0; i < p->range_count; i++)
             p->shape[p->axis] += dt_range_count(p->ranges[i]);
@@ -161,8 +161,9 @@ struct builder {
     struct dt_table *table;
     const struct dt_model_config *config;
     const struct dt_model_part *part;
-    int number;    /* tensors of the whole model so far */
-    bool adapters; /* of the weights, instead of them */
+    struct dt_tensor_partition partition; /* of part */
+    int number;                           /* tensors of the whole model so far */
+    bool adapters;                        /* of the weights, instead of them */
     char last_a[DT_PARAM_NAME];
 };
 
@@ -254,7 +255,7 @@ static void add(struct builder *m, const struct dt_tensor_spec *s, int layer, in
         add_adapter(m, &p);
         return;
     }
-    shard(&p, s, c, m->part);
+    shard(&p, s, c, m->part, &m->partition);
     finish(m, &p);
 }
 
@@ -298,6 +299,7 @@ static void init(struct dt_table *t, const struct dt_model_config *c,
     int layers = (int)c->num_layers, roles = DT_TABLE_ROLES * (layers + 2);
     struct builder m = {
         .table = t, .config = c, .part = part ? part : &DT_MODEL_PART_WHOLE, .adapters = adapters};
+    m.partition = dt_tensor_partition_of(c, m.part->tp_rank, m.part->tp_size);
     *t = (struct dt_table){.layers = layers, .bucket_count = dt_table_layer_bucket(layers) + 2};
     t->params = dt_alloc((size_t)roles, sizeof *t->params);
     t->index = dt_alloc((size_t)roles, sizeof *t->index);

@@ -3,8 +3,8 @@
 load ../helper
 
 small=(model.hidden_size=32 model.num_layers=2 model.num_heads=4 model.max_seq_len=16
-    training.batch_size=2 training.gradient_accumulation_steps=2 training.max_steps=6
-    training.warmup_steps=2 training.learning_rate=0.003 training.eval_interval=3
+    training.batch_size=2 training.gradient_accumulation_steps=2 training.max_steps=3
+    training.warmup_steps=1 training.learning_rate=0.003 training.eval_interval=2
     training.log_interval=1 training.arithmetic=canonical)
 
 setup_file() {
@@ -43,7 +43,7 @@ same() {
     done
 }
 
-@test "GPT-2 with dropout: one hash after six steps; without canonical another one" {
+@test "GPT-2 with dropout: one hash after three steps; without canonical another one" {
     local dropout=(model.dropout=0.1 model.attention_dropout=0.1)
     same "${dropout[@]}"
     cpu=$(train cpu "${dropout[@]}")

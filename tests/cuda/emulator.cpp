@@ -23,6 +23,7 @@ namespace emulator
 namespace
 {
 constexpr size_t stack_bytes = 256 << 10;
+constexpr size_t stack_colors = 31, color_bytes = 576; /* stacks begin in other sets of the cache */
 constexpr unsigned most_barriers = 16, most_warps = most_threads / warp_lanes;
 
 struct pending_copy {
@@ -65,9 +66,10 @@ fiber host;
 warp_group groups[most_warps][warp_lanes];
 block_barrier barriers[most_barriers];
 struct thread_queue {
-    unsigned numbers[warp_lanes], count;
+    unsigned numbers[warp_lanes], first, count; /* a ring */
 } ready[most_warps];           /* each warp's threads that can go on, the first first */
 unsigned priority[most_warps]; /* the highest of those that can go on runs */
+uint32_t ready_warps;          /* a bit for each that has such threads */
 unsigned thread_count, alive;
 const std::function<void()> *body;
 struct shared_array {
@@ -168,22 +170,42 @@ static void switch_to(fiber *to)
     sanitizer_enter(&from->sanitizer);
 }
 
+static unsigned &place(thread_queue &queue, unsigned i)
+{
+    return queue.numbers[(queue.first + i) % warp_lanes];
+}
+
 static void make_ready(unsigned number)
 {
     thread_queue &queue = ready[number / warp_lanes];
     unsigned last = queue.count++, other = settings().seed > 1 ? draw() % queue.count : last;
-    queue.numbers[last] = queue.numbers[other];
-    queue.numbers[other] = number;
+    place(queue, last) = place(queue, other);
+    place(queue, other) = number;
+    ready_warps |= 1u << number / warp_lanes;
 }
 
 /* The warp that comes first of those that can go on, or -1. */
 static int first_warp()
 {
     int best = -1;
-    for (unsigned w = 0; w < (thread_count + warp_lanes - 1) / warp_lanes; w++)
-        if (ready[w].count > 0 && (best < 0 || priority[w] > priority[best]))
-            best = (int)w;
+    if (settings().seed == 0) /* none has priority */
+        return __builtin_ffs((int)ready_warps) - 1;
+    for (uint32_t left = ready_warps; left != 0; left &= left - 1) {
+        int w = __builtin_ctz(left);
+        if (best < 0 || priority[w] > priority[best])
+            best = w;
+    }
     return best;
+}
+
+/* The warp's next thread: with seed 1 the last one. */
+static unsigned take_ready(int warp)
+{
+    thread_queue &queue = ready[warp];
+    if (--queue.count == 0)
+        ready_warps &= ~(1u << warp);
+    return settings().seed == 1 ? place(queue, queue.count)
+                                : queue.numbers[queue.first++ % warp_lanes];
 }
 
 /* The next thread of the warp that comes first, or the host when all have ended. */
@@ -200,10 +222,7 @@ static void run_next()
         switch_to(&host);
         return;
     }
-    thread_queue &queue = ready[best];
-    unsigned at = settings().seed == 1 ? queue.count - 1 : 0, number = queue.numbers[at];
-    for (queue.count--; at < queue.count; at++)
-        queue.numbers[at] = queue.numbers[at + 1];
+    unsigned number = take_ready(best);
     if ((*fibers)[number].get() != current)
         switch_to((*fibers)[number].get());
 }
@@ -257,6 +276,7 @@ static void new_fiber(std::vector<std::unique_ptr<fiber>> &set)
     if (f->stack == MAP_FAILED)
         stop("no memory for a thread's stack");
     sanitizer_new_fiber(&f->sanitizer);
+    f->stack_size -= f->number % stack_colors * color_bytes;
     prepare_stack(f.get(), fiber_main);
     set.push_back(std::move(f));
 }
@@ -332,6 +352,7 @@ static void start_threads()
     alive = thread_count;
     for (auto &queue : ready)
         queue.count = 0;
+    ready_warps = 0;
     for (auto &b : barriers)
         b = {};
     for (unsigned w = 0; w < most_warps; w++)

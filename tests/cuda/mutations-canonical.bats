@@ -15,6 +15,11 @@ setup() {
     case $BATS_TEST_DESCRIPTION in
     products:*) TEST=matmul CASE="other_chunks*" ;;
     attention:*) TEST=attention ;;
+    norms:*) TEST=rows CASE="norms_*" ;;
+    sums:*) TEST=rows CASE="bias_*" ;;
+    embeddings:*) TEST=rows CASE="embedding_*" ;;
+    losses:*) TEST=rows CASE="cross_entropy_*" ;;
+    elements:*) TEST=rows CASE="gates_*" ;;
     *) TEST=rows CASE="*defined_bits*" ;;
     esac
 }

@@ -41,7 +41,8 @@ compile() {
     "${language[@]}" "${planted_flags[@]}" "$@" -c "$source" -o "$T/planted/$source.o"
 }
 
-# link FLAG...: the engine of what was compiled, and of what the Makefile compiled.
+# link FLAG...: the engine of what was compiled, and of what the Makefile compiled, without what
+# debuggers read, which takes longer than all else.
 link() {
     local object
     local -a objects=()
@@ -50,7 +51,7 @@ link() {
         objects+=("$object")
     done < <(cd "$BUILT/emulated" && find lib tests -name '*.o' -not -name 'test-*' \
         -not -path '*/nccl/*' -not -path '*/traffic/*')
-    "${CXX:-c++}" -shared "${objects[@]}" "$BUILT/lib/libdt.a" -lnettle -lm -lpthread "$@" \
+    "${CXX:-c++}" -shared -Wl,-S "${objects[@]}" "$BUILT/lib/libdt.a" -lnettle -lm -lpthread "$@" \
         -o "$T/engines/cuda-emulated.so"
 }
 

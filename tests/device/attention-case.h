@@ -90,11 +90,11 @@ static inline double drop_factor(const struct dt_attention *how, int64_t b, int6
                                  int64_t key)
 {
     const struct dt_dropout *d = &how->dropout;
+    if (d->rate == 0)
+        return 1;
     uint64_t e = (uint64_t)(((how->first_head + h) * how->queries + t) * how->queries + key);
     uint32_t word = dt_random(d->key, d->sample + (uint64_t)b, e / 4).word[e % 4];
-    return d->rate == 0                               ? 1
-           : (double)word >= (double)d->rate * 0x1p32 ? 1 / (1 - (double)d->rate)
-                                                      : 0;
+    return (double)word >= (double)d->rate * 0x1p32 ? 1 / (1 - (double)d->rate) : 0;
 }
 
 static inline double scale_of(const struct attention *l)
@@ -131,8 +131,26 @@ static inline void weigh(const struct attention *l, int64_t b, int64_t h, int64_
         w[s] /= sum;
 }
 
-static inline void attention_reference(const struct attention *l, double *y)
+/* The operands in fp32, in which the loops of the references read them faster. */
+static inline struct attention widened(const struct attention *narrow)
 {
+    struct attention l = *narrow;
+    struct dt_tensor *operands[] = {&l.q, &l.k, &l.v, &l.r};
+    for (int i = 0; i < 4 && narrow->q.dtype != DT_DTYPE_F32; i++)
+        if (operands[i]->data)
+            *operands[i] = as_type(DT_DTYPE_F32, operands[i]);
+    return l;
+}
+
+static inline void free_widened(struct attention *l, const struct attention *narrow)
+{
+    if (narrow->q.dtype != DT_DTYPE_F32)
+        free(l->q.data), free(l->k.data), free(l->v.data), free(l->r.data);
+}
+
+static inline void attention_reference(const struct attention *given, double *y)
+{
+    struct attention wide = widened(given), *l = &wide;
     const struct dt_attention *how = &l->how;
     int64_t size = l->q.columns / how->heads, width = l->q.columns;
     int64_t keys = how->past + how->queries;
@@ -153,6 +171,7 @@ static inline void attention_reference(const struct attention *l, double *y)
         }
     }
     free(w);
+    free_widened(l, given);
 }
 
 /* Adds the gradients of query t of head h, and of the keys and values that it attends to. */
@@ -184,8 +203,9 @@ static inline void query_backward(const struct attention *l, int64_t b, int64_t 
         }
 }
 
-static inline void backward_reference(const struct attention *l, double *dqkv)
+static inline void backward_reference(const struct attention *given, double *dqkv)
 {
+    struct attention wide = widened(given), *l = &wide;
     const struct dt_attention *how = &l->how;
     double *w = dt_alloc((size_t)how->queries, sizeof *w);
     double *dw = dt_alloc((size_t)how->queries, sizeof *dw);
@@ -195,6 +215,7 @@ static inline void backward_reference(const struct attention *l, double *dqkv)
         query_backward(l, i / how->queries / how->heads, i / how->queries % how->heads,
                        i % how->queries, w, dw, slopes, dqkv);
     free(w), free(dw), free(slopes);
+    free_widened(l, given);
 }
 
 /* Attention of a chunk of tokens queries, to all keys of their sequence; of a batch of 1. */

@@ -39,9 +39,10 @@ static struct {
     int64_t chunk, dropped; /* the longest chain; a term that is left out, or -1 */
 } definition = {256, -1};
 
+/* Of a matrix in fp32. */
 static float element(const struct dt_tensor *x, bool transpose, int64_t i, int64_t j)
 {
-    return transpose ? at(x, j, i) : at(x, i, j);
+    return ((const float *)x->data)[transpose ? j * x->stride + i : i * x->stride + j];
 }
 
 static struct sum chain(const struct dt_factors *f, const struct dt_matmul *how, int64_t i,
@@ -136,24 +137,56 @@ static bool is_compared(const struct product *p, int64_t i, int64_t j)
            (i == p->m - 1 && j == p->n - 1);
 }
 
-/* Elements that differ from the definition, of those compared. */
-static int64_t differences(const struct product *p, const struct dt_tensor *c)
+/* The factors of a product in fp32. */
+struct wide_factors {
+    struct dt_tensor a[3], b[3];
+    struct dt_factors pairs[3];
+};
+
+static void widen(const struct product *p, struct wide_factors *wide)
 {
-    int64_t differ = 0;
+    for (int i = 0; i <= p->how.more_count; i++) {
+        wide->a[i] = as_type(DT_DTYPE_F32, p->pairs[i].a);
+        wide->b[i] = as_type(DT_DTYPE_F32, p->pairs[i].b);
+        wide->pairs[i] = (struct dt_factors){&wide->a[i], &wide->b[i]};
+    }
+}
+
+/* What the definition has for the elements that are compared. */
+static struct dt_tensor all_defined(const struct product *p)
+{
+    struct dt_tensor sums = new_matrix(DT_DTYPE_F32, p->m, p->n);
+    struct wide_factors wide;
+    widen(p, &wide);
     for (int64_t i = 0; i < p->m; i++)
         for (int64_t j = 0; j < p->n; j++) {
             if (!is_compared(p, i, j))
                 continue;
-            float sum = defined(p->pairs, &p->how, i, j);
+            float sum = defined(wide.pairs, &p->how, i, j);
             if (p->how.accumulate)
                 sum = at(&p->before, i, j) + sum;
             if (p->how.bias)
                 sum += at(&p->bias, 0, j);
-            struct dt_tensor wide = dt_matrix(&sum, 1, 1), rounded = as_type(p->to, &wide);
-            float want = at(&rounded, 0, 0), got = at(c, i, j);
-            differ += memcmp(&want, &got, sizeof got) != 0;
-            free(rounded.data);
+            ((float *)sums.data)[i * p->n + j] = sum;
         }
+    for (int i = 0; i <= p->how.more_count; i++)
+        free(wide.a[i].data), free(wide.b[i].data);
+    struct dt_tensor rounded = as_type(p->to, &sums);
+    free(sums.data);
+    return rounded;
+}
+
+/* Elements that differ from the definition, of those compared. */
+static int64_t differences(const struct product *p, const struct dt_tensor *c)
+{
+    struct dt_tensor all = all_defined(p);
+    int64_t differ = 0;
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            float want = at(&all, i, j), got = at(c, i, j);
+            differ += is_compared(p, i, j) && memcmp(&want, &got, sizeof got) != 0;
+        }
+    free(all.data);
     return differ;
 }
 
@@ -340,8 +373,8 @@ static float by_matrix_instructions(const struct product *p, const struct dt_ten
     for (int64_t first = 0; first < p->k; first += 32) {
         float both[2] = {0, 0};
         for (int64_t k = first; k < first + 32 && k < p->k; k++)
-            both[k % 2] =
-                fmaf(at(&p->a[0], i, k), element(b, p->how.transpose_b, k, j), both[k % 2]);
+            both[k % 2] = fmaf(at(&p->a[0], i, k), p->how.transpose_b ? at(b, j, k) : at(b, k, j),
+                               both[k % 2]);
         sum += both[0] + both[1];
     }
     return sum;

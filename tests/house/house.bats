@@ -53,6 +53,19 @@ copy_house() {
     [ "$status" -eq 0 ]
 }
 
+@test "a changed flag compiles again, the same flags do not, and tests keep those of the build" {
+    compile() { # FLAG...: what make compiles
+        env -u KEEP_FLAGS -u CFLAGS -u LDFLAGS make -C "$ROOT" DEPS=0 CC=cc B="$T/build" "$@" \
+            "$T/build/obj/lib/base/clock.o" | grep '^  CC' || true
+    }
+    made="  CC  $T/build/obj/lib/base/clock.o"
+    [ "$(compile CFLAGS=-O0)" = "$made" ]
+    [ -z "$(compile CFLAGS=-O0)" ]
+    [ "$(compile CFLAGS='-O0 -DA="b c"')" = "$made" ]
+    [ -z "$(compile KEEP_FLAGS=1)" ]
+    [ "$(compile CFLAGS='-O0 -DA="b c"' LDFLAGS=-Wl,-O1)" = "$made" ]
+}
+
 @test "sources are formatted by clang-format 14" {
     [[ "$(clang-format --version 2>/dev/null)" == *"version 14."* ]] || skip "no clang-format 14"
     house check-format

@@ -334,7 +334,8 @@ END
     jq -en "$seconds / $half | . > 1.9999 and . < 2.0001"
     in_time 100 dt-plan $million --search 1024 | grep -q ' simulated$'
     in_time 60 dt-plan -c "$ROOT/share/configs/llama-8b.yaml" --set model.vocab_size=128256 \
-        --set training.batch_size=1 --set training.gradient_accumulation_steps=131072 \
+        --set model.num_layers=8 --set training.batch_size=1 \
+        --set training.gradient_accumulation_steps=131072 \
         --machine cluster.nodes=16384 --search 131072 | grep -q ' simulated$'
 }
 
