@@ -313,6 +313,7 @@ static void print_plan(const struct dt_training *trainer)
     const struct {
         const char *name;
         size_t bytes;
+        bool optional; /* not printed if it is 0 */
     } rows[] = {{"parameters", f.memory.parameters},
                 {"weights", f.memory.weights},
                 {"gradients", f.memory.gradients},
@@ -320,10 +321,11 @@ static void print_plan(const struct dt_training *trainer)
                 {"average", f.memory.average},
                 {"scratch", f.memory.scratch},
                 {"activations", f.memory.activations},
+                {"sampler", f.memory.sampler, true},
                 {"snapshot", f.memory.snapshot},
                 {"total", f.memory.total},
                 {"available", f.available},
-                {"file", f.memory.file}};
+                {"file", f.memory.file, true}};
     printf("parameters   %15" PRId64 "\n", f.parameters);
     if (f.trained < f.parameters)
         printf("trained      %15" PRId64 "\n", f.trained);
@@ -331,10 +333,10 @@ static void print_plan(const struct dt_training *trainer)
            "\nepochs       %15.2f\n\nmemory                 bytes"
            "        GiB\n",
            f.max_steps, f.tokens, f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
-    size_t count = sizeof rows / sizeof *rows - (f.memory.file == 0);
-    for (size_t i = 0; i < count; i++)
-        printf("%-11s  %15zu  %9.3f\n", rows[i].name, rows[i].bytes,
-               (double)rows[i].bytes / (1 << 30));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].bytes > 0 || !rows[i].optional)
+            printf("%-11s  %15zu  %9.3f\n", rows[i].name, rows[i].bytes,
+                   (double)rows[i].bytes / (1 << 30));
 }
 
 /* The record of the run, which rank 0 writes into checkpoints. */

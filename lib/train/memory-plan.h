@@ -14,16 +14,17 @@ struct dt_memory_plan { /* bytes */
     size_t average;     /* EMA of the parameters */
     size_t scratch;     /* of the optimizer and the gradient norm */
     size_t activations; /* saved by forward for backward, and their gradients */
+    size_t sampler;     /* of completions, and the reference model: objective grpo */
     size_t device;      /* the sum of those above: allocated on the device */
     size_t snapshot;    /* host memory of checkpoints */
     size_t total;
     size_t file; /* on disk: optimizer state with optimizer.offload file */
 };
 
-/* activations: dt_pipeline_executor_bytes. */
+/* activations: dt_pipeline_executor_bytes. sampler: dt_groups_bytes, or 0. */
 struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
                                      const struct dt_train_state *state, size_t activations,
-                                     const struct dt_snapshot *snapshot);
+                                     size_t sampler, const struct dt_snapshot *snapshot);
 
 /* DT_ENOMEM with the numbers, if free memory is too small for that number of ranks on this machine.
  * The snapshot counts too, since the device's memory is the host's. */
