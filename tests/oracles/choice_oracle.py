@@ -88,8 +88,8 @@ def strided(directory, path, window, stride, result):
     model = transformers.AutoModelForCausalLM.from_pretrained(directory).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
     text, ours = open(path, encoding="utf-8", newline="").read(), json.load(open(result))
-    print(len(text), tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids("<|endoftext|>"))
-    ids = torch.tensor([[tokenizer.eos_token_id] + tokenizer(text)["input_ids"]])
+    ids = [tokenizer.eos_token_id] + tokenizer(text, add_special_tokens=False)["input_ids"]
+    ids = torch.tensor([ids])
     total, count, previous = 0.0, 0, 0
     for first in range(0, ids.size(1), int(stride)):
         end = min(first + int(window), ids.size(1))
