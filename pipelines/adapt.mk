@@ -16,20 +16,23 @@ CONFIG      ?= share/configs/demo.yaml
 STORY_COUNT ?= 12000
 VOCAB_SIZE  ?= 1024
 # steps of pretraining and fine-tuning
-PRE_STEPS   ?= 1500
-SFT_STEPS   ?= 260
-# questions to learn, and held out; each in a batch of fine-tuning
-QUESTIONS   ?= 6000
-HELD        ?= 1000
+PRE_STEPS   ?= 500
+SFT_STEPS   ?= 380
+# questions to learn; questions to answer, and of which part: dev is for choosing settings, and test
+# for the table
+QUESTIONS   ?= 7000
+HELD        ?= 2000
+PART        ?= test
+# questions in a batch of fine-tuning
 BATCH       ?= 64
 # samples of each question for preferences
 SAMPLES     ?= 4
 DPO_EPOCHS  ?= 1
-DPO_RATE    ?= 5e-5
-DPO_BETA    ?= 0.5
-GRPO_STEPS  ?= 150
+DPO_RATE    ?= 1e-4
+DPO_BETA    ?= 2
+GRPO_STEPS  ?= 50
 GRPO_RATE   ?= 3e-4
-PROMPTS     ?= 32
+PROMPTS     ?= 64
 GROUP       ?= 8
 SET         ?=
 LAUNCH      ?=
@@ -54,7 +57,7 @@ answer := dt-generate -t $(chat)/tokenizer.json --template $(chat)/chat_template
 right   = sed -u -E 's/.*"answer":"([^"]*)".*"$1":"\1".*/1/; t; s/.*/0/'
 export REWARD := $(call right,completion)
 
-SETTINGS_data = $(STORY_COUNT) $(VOCAB_SIZE) $(QUESTIONS) $(HELD)
+SETTINGS_data = $(STORY_COUNT) $(VOCAB_SIZE) $(QUESTIONS) $(HELD) $(PART)
 SETTINGS_pre  = $(CONFIG) $(PRE_STEPS) $(SET)
 SETTINGS_sft  = $(SFT_STEPS) $(BATCH)
 SETTINGS_dpo  = $(SAMPLES) $(DPO_EPOCHS) $(DPO_RATE) $(DPO_BETA)
@@ -80,9 +83,9 @@ $(OUT)/stories/index.json: $(OUT)/stories.jsonl $(chat)/tokenizer.json
 
 $(OUT)/%.jsonl: $(OUT)/settings/data
 	$(here)/adapt-sums $(sums_$*) >$@
-sums_answers   := -v n=$(QUESTIONS) -v seed=1 -v held=0 -v form=answers
-sums_questions := -v n=$(QUESTIONS) -v seed=1 -v held=0 -v form=prompts
-sums_held-out  := -v n=$(HELD) -v seed=2 -v held=1 -v form=prompts
+sums_answers   := -v n=$(QUESTIONS) -v seed=1 -v part=learn -v form=answers
+sums_questions := -v n=$(QUESTIONS) -v seed=1 -v part=learn -v form=prompts
+sums_held-out  := -v n=$(HELD) -v seed=2 -v part=$(PART) -v form=prompts
 
 $(OUT)/sums/index.json: $(OUT)/answers.jsonl $(chat)/tokenizer.json
 	dt-tokenize -q -t $(chat) --chat $< | dt-shard -o $(@D) --layout padded --length 12

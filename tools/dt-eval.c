@@ -24,7 +24,7 @@
 static struct {
     const char *adapter, *tokenizer, *split, *device, *output, *items, *documents;
     struct dt_string_list models, references, data;
-    long threads, batch, resamples, seed, shots, limit, context;
+    long threads, batch, resamples, seed, shots, limit, context, stride, window;
     int words; /* enum dt_translation_words_kind */
     double rate;
     bool no_end, alone, json, quiet;
@@ -40,6 +40,10 @@ static const struct dt_option options[] = {
     {"split", 0, DT_OPTION_STRING, &opt.split, "NAME",
      "score split NAME of a directory of shards (default val)"},
     {"no-end", 0, DT_OPTION_FLAG, &opt.no_end, NULL, "do not predict the ends of documents"},
+    {"stride", 0, DT_OPTION_INT, &opt.stride, "N",
+     "overlapping windows, one every N tokens (default: rolling windows)", .min = 1, .max = 1e9},
+    {"window", 0, DT_OPTION_INT, &opt.window, "N",
+     "tokens of an overlapping window (default: all that the model takes)", .min = 2, .max = 1e9},
     {"mask-rate", 0, DT_OPTION_REAL, &opt.rate, "X", "mask fraction X of the tokens (default 0.15)",
      .min = 0.001, .max = 0.999, .without = "alone"},
     {"alone", 0, DT_OPTION_FLAG, &opt.alone, NULL, "mask one token at a time: pseudo-perplexity"},
@@ -78,8 +82,8 @@ static const struct dt_option options[] = {
 
 static const struct dt_use uses[] = {
     {"perplexity", "DATA", "model",
-     "adapter tokenizer split no-end items documents json output context batch device "
-     "threads quiet"},
+     "adapter tokenizer split no-end stride window items documents json output context batch "
+     "device threads quiet"},
     {"choice", "DATA", "model",
      "adapter tokenizer items json output context batch device threads quiet"},
     {"tasks", "TASK ...", "model",
@@ -164,8 +168,13 @@ static int measure_perplexity(void *results, int number, struct dt_scored_model 
                               void *data, struct dt_progress *progress, struct dt_error *err)
 {
     struct dt_perplexity *all = results;
-    const struct dt_perplexity_options how = {opt.tokenizer, opt.split, opt.batch, !opt.no_end,
-                                              opt.documents != NULL};
+    const struct dt_perplexity_options how = {.tokenizer = opt.tokenizer,
+                                              .split = opt.split,
+                                              .batch = opt.batch,
+                                              .stride = opt.stride,
+                                              .window = opt.window,
+                                              .end = !opt.no_end,
+                                              .documents = opt.documents != NULL};
     DT_TRY(dt_scored_model_need_next_token(subject, err));
     DT_TRY(dt_perplexity_measure(&all[number], subject, data, &how, progress, err));
     if (all[number].documents != all[0].documents)

@@ -314,6 +314,7 @@ static void print_plan(const struct dt_training *trainer)
     const struct {
         const char *name;
         size_t bytes;
+        bool optional; /* not printed if it is 0 */
     } rows[] = {{"parameters", f.memory.parameters},
                 {"weights", f.memory.weights},
                 {"gradients", f.memory.gradients},
@@ -321,11 +322,12 @@ static void print_plan(const struct dt_training *trainer)
                 {"average", f.memory.average},
                 {"scratch", f.memory.scratch},
                 {"activations", f.memory.activations},
+                {"sampler", f.memory.sampler, true},
                 {"snapshot", f.memory.snapshot},
-                {"copies", f.memory.copies},
+                {"copies", f.memory.copies, true},
                 {"total", f.memory.total},
                 {"available", f.available},
-                {"file", f.memory.file}};
+                {"file", f.memory.file, true}};
     printf("parameters   %15" PRId64 "\n", f.parameters);
     if (f.trained < f.parameters)
         printf("trained      %15" PRId64 "\n", f.trained);
@@ -334,7 +336,7 @@ static void print_plan(const struct dt_training *trainer)
            "        GiB\n",
            f.max_steps, f.tokens, f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].bytes > 0 || (strcmp(rows[i].name, "copies") && strcmp(rows[i].name, "file")))
+        if (rows[i].bytes > 0 || !rows[i].optional)
             printf("%-11s  %15zu  %9.3f\n", rows[i].name, rows[i].bytes,
                    (double)rows[i].bytes / (1 << 30));
 }

@@ -102,20 +102,40 @@ void dt_likelihoods_add(struct dt_likelihoods *l, size_t item, const uint32_t *i
     add_numbered(l, item, ids, count, from, 1);
 }
 
-void dt_likelihoods_add_rolling(struct dt_likelihoods *l, size_t item, uint32_t prefix,
-                                const uint32_t *ids, size_t count)
+static struct dt_ids with_prefix(uint32_t prefix, const uint32_t *ids, size_t count)
 {
-    size_t length = (size_t)l->model->config.max_seq_len;
     struct dt_ids all = DT_IDS_EMPTY;
     if (prefix != UINT32_MAX)
         dt_ids_add(&all, prefix);
     if (count > 0)
         dt_ids_append(&all, ids, count);
+    return all;
+}
+
+void dt_likelihoods_add_rolling(struct dt_likelihoods *l, size_t item, uint32_t prefix,
+                                const uint32_t *ids, size_t count)
+{
+    size_t length = (size_t)l->model->config.max_seq_len;
+    struct dt_ids all = with_prefix(prefix, ids, count);
     for (size_t from = 1, to; from < all.count; from = to) {
         to = all.count - from < length ? all.count : from + length;
         size_t context = to > length + 1 ? to - length - 1 : 0;
         add_numbered(l, item, all.data + context, to - context, from - context,
                      context + (prefix == UINT32_MAX));
+    }
+    dt_ids_release(&all);
+}
+
+void dt_likelihoods_add_overlapping(struct dt_likelihoods *l, size_t item, uint32_t prefix,
+                                    const uint32_t *ids, size_t count, size_t length, size_t stride)
+{
+    struct dt_ids all = with_prefix(prefix, ids, count);
+    size_t predicted = 1;
+    for (size_t first = 0; predicted < all.count; first += stride) {
+        size_t end = all.count - first < length ? all.count : first + length;
+        add_numbered(l, item, all.data + first, end - first, predicted - first,
+                     first + (prefix == UINT32_MAX));
+        predicted = end;
     }
     dt_ids_release(&all);
 }

@@ -54,6 +54,13 @@ void dt_likelihoods_add(struct dt_likelihoods *likelihoods, size_t item, const u
  * Each window has max_seq_len tokens. prefix UINT32_MAX: the first token is not predicted. */
 void dt_likelihoods_add_rolling(struct dt_likelihoods *likelihoods, size_t item, uint32_t prefix,
                                 const uint32_t *ids, size_t count);
+/* Queues a document in windows that overlap: every stride tokens begins one of length tokens, at
+ * most max_seq_len, and it predicts those that no window before did. This is the recipe of
+ * transformers' page on the perplexity of fixed-length models. 1 <= stride < length. prefix: as
+ * above. */
+void dt_likelihoods_add_overlapping(struct dt_likelihoods *likelihoods, size_t item,
+                                    uint32_t prefix, const uint32_t *ids, size_t count,
+                                    size_t length, size_t stride);
 /* Number of queued tokens. */
 size_t dt_likelihoods_waiting(const struct dt_likelihoods *likelihoods);
 /* Scores the queue. share: its fraction of all that is to be scored, for the progress line; 0:

@@ -21,6 +21,7 @@ struct measurement {
     struct dt_scored_model *subject;
     const struct dt_perplexity_options *how;
     struct dt_likelihoods *likelihoods;
+    size_t window;
 };
 
 /* Queues a document; taken / total is the fraction of the input read so far. */
@@ -29,8 +30,12 @@ static int add_document(struct measurement *m, uint32_t eot, const uint32_t *ids
 {
     bool ends = count > 0 && ids[count - 1] == eot;
     size_t item = dt_likelihoods_item(m->likelihoods);
-    dt_likelihoods_add_rolling(m->likelihoods, item, eot, ids,
-                               count - (ends && !m->how->end ? 1 : 0));
+    count -= ends && !m->how->end ? 1 : 0;
+    if (m->how->stride > 0)
+        dt_likelihoods_add_overlapping(m->likelihoods, item, eot, ids, count, m->window,
+                                       (size_t)m->how->stride);
+    else
+        dt_likelihoods_add_rolling(m->likelihoods, item, eot, ids, count);
     m->result->documents++;
     if (dt_likelihoods_waiting(m->likelihoods) < QUEUE)
         return 0;
@@ -197,11 +202,30 @@ static char *name_document(const void *data, size_t number)
                        number + 1);
 }
 
+static int choose_window(struct measurement *m, struct dt_error *err)
+{
+    long most = m->subject->model->config.max_seq_len;
+    long window = m->how->window > 0 ? m->how->window : most;
+    m->window = (size_t)window;
+    if (m->how->stride == 0)
+        return m->how->window == 0
+                   ? 0
+                   : dt_fail(err, DT_EINVALID, "--window is of windows that overlap: add --stride");
+    if (window > most)
+        return dt_fail(err, DT_EINVALID, "--window %ld is longer than the model's %ld tokens",
+                       window, most);
+    return m->how->stride < window
+               ? 0
+               : dt_fail(err, DT_EINVALID, "--stride %ld must be below the window of %ld tokens",
+                         m->how->stride, window);
+}
+
 int dt_perplexity_measure(struct dt_perplexity *result, struct dt_scored_model *subject, char *data,
                           const struct dt_perplexity_options *how, struct dt_progress *progress,
                           struct dt_error *err)
 {
-    struct measurement m = {result, subject, how, NULL};
+    struct measurement m = {result, subject, how, NULL, 0};
+    DT_TRY(choose_window(&m, err));
     if (how->documents && (holds_shards(data) || strcmp(data, "-") == 0))
         return dt_fail(err, DT_EINVALID, "%s: documents are read twice, from a file of documents",
                        strcmp(data, "-") == 0 ? "stdin" : data);

@@ -2,9 +2,9 @@
 /*
  * Perplexity of documents: nats per token, perplexity, bits per byte.
  *
- * Each document is scored separately, in rolling windows (eval/likelihood.h), after an end-of-text
- * token as in training. Every token is predicted once; with end, also the end-of-text token at the
- * end of the document.
+ * Each document is scored separately, in rolling windows or in windows that overlap
+ * (eval/likelihood.h), after an end-of-text token as in training. Every token is predicted once;
+ * with end, also the end-of-text token at the end of the document.
  */
 #ifndef DT_EVAL_PERPLEXITY_H
 #define DT_EVAL_PERPLEXITY_H
@@ -17,6 +17,9 @@ struct dt_perplexity_options {
     const char *tokenizer; /* of documents; NULL: the one in the model's directory */
     const char *split;     /* of a directory of shards; NULL: val, if it has splits */
     long batch;
+    /* Of windows that overlap (dt_likelihoods_add_overlapping); stride 0: rolling windows; window
+     * 0: max_seq_len */
+    long stride, window;
     bool end;       /* also predict the end of documents */
     bool documents; /* they are to be written: data must be a file of documents */
 };

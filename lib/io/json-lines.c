@@ -19,7 +19,8 @@ static int take_line(const struct dt_buffer *text, const char *path, long number
     return rc;
 }
 
-int dt_json_lines_read(const char *path, dt_json_taker *take, void *context, struct dt_error *err)
+static int read_lines(const char *path, bool complete, dt_json_taker *take, void *context,
+                      struct dt_error *err)
 {
     struct dt_input *in;
     struct dt_buffer text = DT_BUFFER_EMPTY;
@@ -28,10 +29,21 @@ int dt_json_lines_read(const char *path, dt_json_taker *take, void *context, str
     int rc = 0;
     for (long number = 1; rc == 0 && whole; number++) {
         rc = dt_input_read_until(in, '\n', &text, &whole, err);
-        if (rc == 0 && whole)
+        if (rc == 0 && (complete ? text.size > 0 : whole))
             rc = take_line(&text, path, number, take, context, err);
     }
     dt_buffer_release(&text);
     dt_input_close(in);
     return rc;
+}
+
+int dt_json_lines_read(const char *path, dt_json_taker *take, void *context, struct dt_error *err)
+{
+    return read_lines(path, false, take, context, err);
+}
+
+int dt_json_lines_read_complete(const char *path, dt_json_taker *take, void *context,
+                                struct dt_error *err)
+{
+    return read_lines(path, true, take, context, err);
 }

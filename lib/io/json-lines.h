@@ -21,5 +21,9 @@ typedef int dt_json_taker(void *context, struct json_object *line, const char *s
  * which another program may still be writing, is skipped. */
 int dt_json_lines_read(const char *path, dt_json_taker *take, void *context,
                        struct dt_error *err) DT_MUST_CHECK;
+/* The same of a file that is complete: a last line needs no newline, and empty lines are skipped.
+ */
+int dt_json_lines_read_complete(const char *path, dt_json_taker *take, void *context,
+                                struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -60,6 +60,28 @@ static int64_t most_rows(const struct dt_model *m, int64_t capacity)
     return most < room ? most : room;
 }
 
+/* Before its memory is allocated. */
+static struct dt_decoder *plan(const struct dt_model *m, int64_t slots, int64_t capacity)
+{
+    struct dt_decoder *d = dt_alloc(1, sizeof *d);
+    d->model = m;
+    d->slots = slots;
+    d->capacity = capacity;
+    d->most = most_rows(m, capacity);
+    d->lengths = dt_alloc((size_t)slots, sizeof *d->lengths);
+    d->cache = dt_alloc((size_t)(m->config.num_layers * slots), sizeof *d->cache);
+    lay_out(d);
+    return d;
+}
+
+size_t dt_decoder_bytes(const struct dt_model *m, int64_t slots, int64_t capacity)
+{
+    struct dt_decoder *d = plan(m, slots, capacity);
+    size_t bytes = d->arena.used;
+    dt_decoder_free(d);
+    return bytes;
+}
+
 int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t slots,
                    int64_t capacity, struct dt_error *err)
 {
@@ -71,14 +93,7 @@ int dt_decoder_new(struct dt_decoder **result, const struct dt_model *m, int64_t
                        "does not continue text",
                        dt_family_names[m->config.family]);
     DT_TRY(dt_model_need_tokens(&m->config, "decoding", err));
-    struct dt_decoder *d = dt_alloc(1, sizeof *d);
-    d->model = m;
-    d->slots = slots;
-    d->capacity = capacity;
-    d->most = most_rows(m, capacity);
-    d->lengths = dt_alloc((size_t)slots, sizeof *d->lengths);
-    d->cache = dt_alloc((size_t)(m->config.num_layers * slots), sizeof *d->cache);
-    lay_out(d);
+    struct dt_decoder *d = plan(m, slots, capacity);
     int rc = dt_arena_allocate(&d->arena, m->device, err);
     if (rc < 0) {
         dt_decoder_free(d);

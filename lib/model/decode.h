@@ -22,6 +22,8 @@ struct dt_decoder;
  * masked model is refused. */
 int dt_decoder_new(struct dt_decoder **decoder, const struct dt_model *model, int64_t slots,
                    int64_t capacity, struct dt_error *err) DT_MUST_CHECK;
+/* The device memory of such a decoder; the model may be a plan. */
+size_t dt_decoder_bytes(const struct dt_model *model, int64_t slots, int64_t capacity);
 void dt_decoder_reset(struct dt_decoder *decoder, int64_t slot); /* empties it */
 int64_t dt_decoder_length(const struct dt_decoder *decoder, int64_t slot);
 /* Copies the sequence in slot from to slot to. */

@@ -58,23 +58,25 @@ static void print_layout(struct dt_buffer *b, const struct dt_plan *p,
 struct row {
     const char *name;
     double bytes;
+    bool optional; /* not printed if it is 0 */
 };
 
 static void print_bytes(struct dt_buffer *b, const struct row *rows, int count)
 {
     for (int i = 0; i < count; i++)
-        dt_buffer_printf(b, "  %-13s  %15.0f  %9.3f\n", rows[i].name, rows[i].bytes,
-                         rows[i].bytes / GIB);
+        if (rows[i].bytes > 0 || !rows[i].optional)
+            dt_buffer_printf(b, "  %-13s  %15.0f  %9.3f\n", rows[i].name, rows[i].bytes,
+                             rows[i].bytes / GIB);
 }
 
-#define MEMORY_ROWS 8
+#define MEMORY_ROWS 9
 
 static void memory_rows(const struct dt_rank_sizes *s, struct row rows[MEMORY_ROWS])
 {
-    const struct row all[MEMORY_ROWS] = {{"parameters", s->parameters},   {"weights", s->weights},
-                                         {"gradients", s->gradients},     {"moments", s->moments},
-                                         {"average", s->average},         {"scratch", s->scratch},
-                                         {"activations", s->activations}, {"total", s->total}};
+    const struct row all[MEMORY_ROWS] = {
+        {"parameters", s->parameters},   {"weights", s->weights},       {"gradients", s->gradients},
+        {"moments", s->moments},         {"average", s->average},       {"scratch", s->scratch},
+        {"activations", s->activations}, {"sampler", s->sampler, true}, {"total", s->total}};
     for (int i = 0; i < MEMORY_ROWS; i++)
         rows[i] = all[i];
 }

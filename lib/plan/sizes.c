@@ -11,6 +11,7 @@
 #include "parallel/chunk-codes.h"
 #include "parallel/gradient-compression.h"
 #include "parallel/pipeline-executor.h"
+#include "train/groups.h"
 #include "train/memory-plan.h"
 
 static double *part_of(struct dt_part_sizes *p, enum dt_role role)
@@ -208,7 +209,10 @@ static struct dt_rank_sizes sizes_of(struct dt_train_state *store, size_t activa
 {
     struct dt_snapshot snapshot;
     dt_snapshot_plan(&snapshot, store, s->checkpoint.background);
-    const struct dt_memory_plan p = dt_memory_plan(store->model, store, activations, &snapshot);
+    const struct dt_memory_plan p = dt_memory_plan(
+        store->model, store, activations,
+        s->training.objective == DT_TRAINING_OBJECTIVE_GRPO ? dt_groups_bytes(store->model, s) : 0,
+        &snapshot);
     return (struct dt_rank_sizes){
         .parameters = (double)p.parameters,
         .weights = (double)p.weights,
@@ -217,6 +221,7 @@ static struct dt_rank_sizes sizes_of(struct dt_train_state *store, size_t activa
         .average = (double)p.average,
         .scratch = (double)p.scratch,
         .activations = (double)p.activations,
+        .sampler = (double)p.sampler,
         .total = (double)p.device,
         .snapshot = (double)p.snapshot,
     };

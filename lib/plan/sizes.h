@@ -24,6 +24,7 @@ struct dt_rank_sizes {
     double average;     /* moving average of the parameters */
     double scratch;     /* of the optimizer */
     double activations; /* of all micro-batches in flight */
+    double sampler;     /* of completions, and the reference model: objective grpo */
     double total;       /* device memory: the sum of the above */
     double snapshot;    /* host memory of the checkpoint snapshot */
 };

@@ -55,6 +55,13 @@ static void allocate(struct dt_rollout *r)
     }
 }
 
+size_t dt_rollout_bytes(const struct dt_model *m, const struct dt_rollout_options *how)
+{
+    struct dt_rollout r = {.model = m, .slots = how->prompts * how->group};
+    lay_out(&r);
+    return r.arena.used + dt_decoder_bytes(m, r.slots, how->length);
+}
+
 int dt_rollout_new(struct dt_rollout **result, const struct dt_model *m,
                    const struct dt_rollout_options *how, struct dt_error *err)
 {

@@ -32,6 +32,8 @@ struct dt_rollout;
 /* model: borrowed, of one device and not divided. */
 int dt_rollout_new(struct dt_rollout **rollout, const struct dt_model *model,
                    const struct dt_rollout_options *how, struct dt_error *err) DT_MUST_CHECK;
+/* The device memory of a rollout. */
+size_t dt_rollout_bytes(const struct dt_model *model, const struct dt_rollout_options *how);
 /* The group of prompt i begins at completion i * group of dt_rollout_completion. keys: of each
  * prompt's random numbers. DT_EFORMAT if a logit is not finite. */
 int dt_rollout_run(struct dt_rollout *rollout, const struct dt_ids *const *prompts,

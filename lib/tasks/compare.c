@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "eval/confidence.h"
-#include "io/input.h"
+#include "io/json-lines.h"
 #include "tasks/metric.h"
 #include "json/json-number.h"
 
@@ -23,13 +23,12 @@ static const char *text_member(struct json_object *item, const char *name)
     return json_object_object_get_ex(item, name, &value) ? dt_json_text(value) : "";
 }
 
-static int add_line(struct answers *a, const struct dt_buffer *line, const char *place,
+static int add_line(void *context, struct json_object *item, const char *place,
                     struct dt_error *err)
 {
-    struct json_object *item;
-    DT_TRY(dt_json_parse(line->data, line->size, place, &item, err));
+    struct answers *a = context;
     DT_GROW(a->items, a->count, a->capacity);
-    a->items[a->count++] = item;
+    a->items[a->count++] = json_object_get(item);
     if (!json_object_is_type(item, json_type_object) || *text_member(item, "task") == 0 ||
         *text_member(item, "item") == 0)
         return dt_fail(err, DT_EFORMAT, "%s: is not a line of dt-eval --items ... tasks", place);
@@ -40,25 +39,9 @@ static int add_line(struct answers *a, const struct dt_buffer *line, const char 
 
 static int read_answers(struct answers *a, const char *path, struct dt_error *err)
 {
-    struct dt_input *in;
-    struct dt_buffer line = DT_BUFFER_EMPTY;
-    bool found = true;
-    int rc = 0;
     *a = (struct answers){.path = path};
-    DT_TRY(dt_input_open(&in, path, err));
-    for (size_t number = 1; rc == 0; number++) {
-        rc = dt_input_read_until(in, '\n', &line, &found, err);
-        if (rc < 0 || (!found && line.size == 0))
-            break;
-        char *place = dt_asprintf("%s:%zu", path, number);
-        rc = add_line(a, &line, place, err);
-        free(place);
-    }
-    if (rc == 0 && a->count == 0)
-        rc = dt_fail(err, DT_EFORMAT, "%s: contains no item", path);
-    dt_input_close(in);
-    dt_buffer_release(&line);
-    return rc;
+    DT_TRY(dt_json_lines_read_complete(path, add_line, a, err));
+    return a->count > 0 ? 0 : dt_fail(err, DT_EFORMAT, "%s: contains no item", path);
 }
 
 static void release(struct answers *a)

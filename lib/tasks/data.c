@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "document/document.h"
-#include "io/input.h"
+#include "io/json-lines.h"
 
 #define HUB "hf://"
 
@@ -25,29 +25,10 @@ static int add_document(struct dt_task_split *s, struct json_object *document, c
 
 /* --- files ------------------------------------------------------------------------------------*/
 
-/* JSON Lines keep the types of all members, also of those that documents treat as their own. */
-static int read_lines(struct dt_task_split *s, const char *path, struct dt_error *err)
+static int take_line(void *context, struct json_object *line, const char *place,
+                     struct dt_error *err)
 {
-    struct dt_input *in;
-    struct dt_buffer line = DT_BUFFER_EMPTY;
-    bool found = true;
-    int rc = 0;
-    DT_TRY(dt_input_open(&in, path, err));
-    for (size_t number = 1; rc == 0; number++) {
-        rc = dt_input_read_until(in, '\n', &line, &found, err);
-        if (rc < 0 || (!found && line.size == 0))
-            break;
-        char *place = dt_asprintf("%s:%zu", dt_input_name(in), number);
-        struct json_object *document = NULL;
-        if (line.size > 0)
-            rc = dt_json_parse(line.data, line.size, place, &document, err);
-        if (rc == 0 && line.size > 0)
-            rc = add_document(s, document, place, err);
-        free(place);
-    }
-    dt_input_close(in);
-    dt_buffer_release(&line);
-    return rc;
+    return add_document(context, json_object_get(line), place, err);
 }
 
 /* A document as the row that it was read from. */
@@ -104,7 +85,8 @@ static int read_file(struct dt_task_split *s, const char *path, const char *name
     s->path = s->path ? s->path : dt_strdup(path);
     bool lines = strcmp(path, "-") == 0 || strstr(dt_path_base(path), ".jsonl") ||
                  strstr(dt_path_base(path), ".ndjson");
-    int rc = lines ? read_lines(s, path, err) : read_rows(s, path, err);
+    /* JSON Lines keep the types of all members, also of those that documents treat as their own */
+    int rc = lines ? dt_json_lines_read_complete(path, take_line, s, err) : read_rows(s, path, err);
     free(local);
     return rc < 0 ? dt_fail_context(err, "split '%s'", name) : 0;
 }
@@ -175,16 +157,21 @@ static int read_data_files(struct dt_task_split *s, const struct dt_task *t, con
     return 0;
 }
 
-/* The branch that the hub itself makes of each data set. */
+/* The files of the branch that the hub itself makes of each data set: 0000.parquet, 0001.parquet
+ * ...
+ */
 static int read_hub(struct dt_task_split *s, const struct dt_task *t, const char *name,
                     const struct dt_task_sources *sources, struct dt_error *err)
 {
     const char *config = t->dataset_name && *t->dataset_name ? t->dataset_name : "default";
-    char *path = dt_asprintf(HUB "datasets/%s@refs%%2Fconvert%%2Fparquet/%s/%s/0000.parquet",
-                             t->dataset_path, config, name);
-    int rc = read_file(s, path, name, sources, err);
-    free(path);
-    if (rc == 0)
+    int rc = 0, files = 0;
+    for (; rc == 0; files++) {
+        char *path = dt_asprintf(HUB "datasets/%s@refs%%2Fconvert%%2Fparquet/%s/%s/%04d.parquet",
+                                 t->dataset_path, config, name, files);
+        rc = read_file(s, path, name, sources, err);
+        free(path);
+    }
+    if (rc == DT_EMISSING && files > 1) /* after the last one */
         return 0;
     return dt_fail_context(err, "%s: to read files of yours, give --data %s=FILE", t->path, name);
 }

@@ -191,11 +191,42 @@ int dt_groups_means(struct dt_groups *g, const struct dt_mesh *mesh, double comp
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
+static struct dt_workspace_shape reference_shape(const struct dt_settings *s)
+{
+    return (struct dt_workspace_shape){.batch = dt_settings_sequences(s),
+                                       .length = s->training.sequence_length};
+}
+
+static struct dt_rollout_options rollout_options(const struct dt_settings *s)
+{
+    return (struct dt_rollout_options){.prompts = s->training.batch_size,
+                                       .group = s->grpo.group,
+                                       .length = s->training.sequence_length,
+                                       .max_new_tokens = s->grpo.max_new_tokens,
+                                       .temperature = s->grpo.temperature};
+}
+
+size_t dt_groups_bytes(const struct dt_model *m, const struct dt_settings *s)
+{
+    const struct dt_rollout_options how = rollout_options(s);
+    const struct dt_workspace_shape shape = reference_shape(s);
+    struct dt_model_config config = m->config;
+    size_t bytes = dt_rollout_bytes(m, &how);
+    if (s->grpo.beta == 0)
+        return bytes;
+    config.lora.rank = 0; /* the reference is the model without its adapter */
+    struct dt_model *reference = dt_model_plan(m->device, &config, m->compute, NULL);
+    struct dt_workspace *work = dt_workspace_plan(reference, &shape);
+    bytes += dt_model_bytes(reference) + dt_workspace_bytes(work);
+    dt_workspace_free(work);
+    dt_model_free(reference);
+    return bytes;
+}
+
 static int open_reference(struct dt_groups *g, const struct dt_settings *s,
                           const struct dt_groups_source *source, struct dt_error *err)
 {
-    const struct dt_workspace_shape shape = {.batch = dt_settings_sequences(s),
-                                             .length = s->training.sequence_length};
+    const struct dt_workspace_shape shape = reference_shape(s);
     if (s->grpo.beta == 0)
         return 0;
     if (source->reference == NULL)
@@ -216,13 +247,9 @@ static int open_reference(struct dt_groups *g, const struct dt_settings *s,
 int dt_groups_open(struct dt_groups *g, const struct dt_settings *s,
                    const struct dt_groups_source *source, struct dt_error *err)
 {
-    const struct dt_rollout_options how = {.prompts = s->training.batch_size,
-                                           .group = s->grpo.group,
-                                           .length = s->training.sequence_length,
-                                           .max_new_tokens = s->grpo.max_new_tokens,
-                                           .temperature = s->grpo.temperature,
-                                           .vocabulary = dt_tokenizer_size(source->tokenizer),
-                                           .ends = {source->ends[0], source->ends[1]}};
+    struct dt_rollout_options how = rollout_options(s);
+    how.vocabulary = dt_tokenizer_size(source->tokenizer);
+    memcpy(how.ends, source->ends, sizeof how.ends);
     size_t sequences = (size_t)dt_settings_sequences(s);
     size_t tokens = sequences * (size_t)s->training.sequence_length;
     *g = (struct dt_groups){.loss = {(enum dt_grpo_loss)s->grpo.loss, s->grpo.beta,

@@ -60,6 +60,9 @@ struct dt_groups_source {
     const char *reference; /* model directory; used with grpo.beta above 0 */
 };
 
+/* Device memory of the sampler, with its KV cache, and of a reference model of the sizes of model,
+ * which may be a plan. */
+size_t dt_groups_bytes(const struct dt_model *model, const struct dt_settings *settings);
 /* All pointers stay borrowed. Release with dt_groups_release, also after a failure. */
 int dt_groups_open(struct dt_groups *groups, const struct dt_settings *settings,
                    const struct dt_groups_source *source, struct dt_error *err) DT_MUST_CHECK;

@@ -7,7 +7,7 @@
 
 struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
                                      const struct dt_train_state *state, size_t activations,
-                                     const struct dt_snapshot *snapshot)
+                                     size_t sampler, const struct dt_snapshot *snapshot)
 {
     struct dt_memory_plan p = {
         .parameters =
@@ -17,12 +17,13 @@ struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
         .average = state->bytes.average,
         .scratch = state->bytes.scratch,
         .activations = activations,
+        .sampler = sampler,
         .snapshot = dt_snapshot_bytes(snapshot),
         .file = dt_optimizer_file_bytes(&state->optimizer),
     };
     p.weights = dt_model_bytes(model) + state->bytes.weights - (model->bare ? 0 : p.parameters);
-    p.device =
-        p.parameters + p.weights + p.gradients + p.moments + p.average + p.scratch + p.activations;
+    p.device = p.parameters + p.weights + p.gradients + p.moments + p.average + p.scratch +
+               p.activations + p.sampler;
     p.total = p.device + p.snapshot;
     return p;
 }
@@ -40,19 +41,20 @@ int dt_memory_plan_check(const struct dt_memory_plan *p, const struct dt_model *
     if (p->total <= available / (size_t)ranks)
         return 0;
     char each[40] = "", needed[DT_PROGRESS_BYTES], room[DT_PROGRESS_BYTES],
-         text[7][DT_PROGRESS_BYTES];
-    const size_t parts[7] = {
+         text[8][DT_PROGRESS_BYTES];
+    const size_t parts[8] = {
         p->parameters,  p->weights,  p->gradients, p->moments + p->average + p->scratch,
-        p->activations, p->snapshot, p->copies};
-    for (int i = 0; i < 7; i++)
+        p->activations, p->snapshot, p->sampler, p->copies};
+    for (int i = 0; i < 8; i++)
         dt_progress_bytes((double)parts[i], text[i]);
     if (ranks > 1)
         snprintf(each, sizeof each, " for each of %d ranks", ranks);
     return dt_fail(err, DT_ENOMEM,
                    "a model of %.1f million parameters needs %s%s, and %s are free: parameters %s, "
-                   "weights %s, gradients %s, moments %s, activations %s, snapshot %s, copies %s",
+                   "weights %s, gradients %s, moments %s, activations %s, snapshot %s, sampler %s, "
+                   "copies %s",
                    (double)model->base->parameters * 1e-6,
                    dt_progress_bytes((double)p->total, needed), each,
                    dt_progress_bytes((double)available, room), text[0], text[1], text[2], text[3],
-                   text[4], text[5], text[6]);
+                   text[4], text[5], text[6], text[7]);
 }

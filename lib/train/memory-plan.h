@@ -14,6 +14,7 @@ struct dt_memory_plan { /* bytes */
     size_t average;     /* EMA of the parameters */
     size_t scratch;     /* of the optimizer and the gradient norm */
     size_t activations; /* saved by forward for backward, and their gradients */
+    size_t sampler;     /* of completions, and the reference model: objective grpo */
     size_t device;      /* the sum of those above: allocated on the device */
     size_t snapshot;    /* host memory of checkpoints */
     size_t copies;      /* host memory: of the state in an elastic run; of parameters and gradients
@@ -22,10 +23,10 @@ struct dt_memory_plan { /* bytes */
     size_t file; /* on disk: optimizer state with optimizer.offload file */
 };
 
-/* activations: dt_pipeline_executor_bytes. */
+/* activations: dt_pipeline_executor_bytes. sampler: dt_groups_bytes, or 0. */
 struct dt_memory_plan dt_memory_plan(const struct dt_model *model,
                                      const struct dt_train_state *state, size_t activations,
-                                     const struct dt_snapshot *snapshot);
+                                     size_t sampler, const struct dt_snapshot *snapshot);
 
 void dt_memory_plan_add_copies(struct dt_memory_plan *plan, size_t bytes);
 

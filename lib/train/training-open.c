@@ -215,8 +215,9 @@ static int lay_out(struct dt_training *t, struct dt_error *err)
     DT_TRY(dt_train_state_plan(&t->state, t->model, &t->settings, &t->mesh, err));
     dt_snapshot_plan(&t->snapshot, &t->state, t->settings.checkpoint.background);
     dt_local_sgd_plan(&t->local, &t->state, &t->settings);
-    t->memory =
-        dt_memory_plan(t->model, &t->state, dt_pipeline_executor_bytes(&t->executor), &t->snapshot);
+    t->memory = dt_memory_plan(
+        t->model, &t->state, dt_pipeline_executor_bytes(&t->executor),
+        dt_training_has_prompts(t) ? dt_groups_bytes(t->model, &t->settings) : 0, &t->snapshot);
     dt_memory_plan_add_copies(&t->memory, dt_async_bytes(t));
     if (*t->settings.distributed.elastic) /* while ranks meet */
         dt_memory_plan_add_copies(&t->memory, dt_state_copy_bytes(&t->state));

@@ -47,6 +47,16 @@ for line in sys.stdin:
     "$PYTHON" "$ORACLE" rolling model "$TESTDATA/wikitext2.test.txt" "$T/score" >&3
 }
 
+@test "windows that overlap: the recipe of transformers to 5 digits" {
+    need_data wikitext2.test.txt
+    need_python torch transformers
+    head -c 20000 "$TESTDATA/wikitext2.test.txt" >text.txt
+    for window in 256 100; do
+        dt-eval -q -m model --no-end --window $window --stride 60 --json perplexity text.txt >"$T/score"
+        "$PYTHON" "$ORACLE" strided model text.txt $window 60 "$T/score" >&3
+    done
+}
+
 @test "the test set of Multi30k: BLEU, chrF and chrF++ to 1e-9, with their signatures" {
     need_data multi30k.test_2016_flickr.en.gz
     need_python sacrebleu

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """hub.py DIRECTORY LOG PORT: a hub on 127.0.0.1. DIRECTORY/OWNER/NAME has the files of the model
-OWNER/NAME, of one commit. Files of model.safetensors* are redirected to a store, another port, as
+OWNER/NAME, of one commit, and DIRECTORY/datasets/OWNER/NAME those of a data set. Files of model.safetensors* are redirected to a store, another port, as
 large files are, and named by SHA-256; others by git's hash. Requests are appended to LOG, with their
 Authorization and Range. Files in DIRECTORY change behaviour while they exist: "cut" (the store ends
 a transfer after 10000 bytes, once each time it is written), "no-range", "corrupt", "token" (that it
@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 root, log, port_file = sys.argv[1:4]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-REVISIONS = ("main", "v1/x", COMMIT)
+REVISIONS = ("main", "v1/x", "refs/convert/parquet", COMMIT)
 
 
 def switch(name):
@@ -76,6 +76,8 @@ class Handler(BaseHTTPRequestHandler):
                 return self.answer(401, X_Error_Code="RepoNotFound")
         if parts[0] == "api":
             return self.describe(parts)
+        if parts[0] == "datasets":
+            parts[:2] = ["/".join(parts[:2])]
         name, revision, file = "/".join(parts[:2]), parts[3], "/".join(parts[4:])
         path = os.path.join(root, name, file)
         if revision not in REVISIONS or not os.path.isfile(path):
@@ -90,8 +92,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_file(path, X_Repo_Commit=COMMIT, **headers)
 
     def describe(self, parts):
-        name, revision = "/".join(parts[2:4]), parts[5]
-        directory = os.path.join(root, name)
+        revision = parts[5]
+        directory = os.path.join(root, *(["datasets"] if parts[1] == "datasets" else []), *parts[2:4])
         if not os.path.isdir(directory):
             return self.answer(404, X_Error_Code="RepoNotFound")
         if revision not in REVISIONS:

@@ -4,6 +4,8 @@
   choice_oracle.py questions SEED COUNT            generated questions as JSON Lines
   choice_oracle.py compare MODEL DATA ITEMS        items of dt-eval choice: log-likelihoods to
                                                    1e-4 per token, the same decisions
+  choice_oracle.py strided MODEL FILE WINDOW STRIDE JSON   result of dt-eval perplexity --no-end
+                                                   --window WINDOW --stride STRIDE
   choice_oracle.py rolling MODEL FILE JSON         result of dt-eval perplexity --no-end over
                                                    one document: perplexities to 5 digits
 """
@@ -79,5 +81,29 @@ def rolling(directory, path, result):
             sys.exit(1)
 
 
+def strided(directory, path, window, stride, result):
+    """The recipe of transformers' page on the perplexity of fixed-length models, after an end-of-text."""
+    import torch
+    import transformers
+    model = transformers.AutoModelForCausalLM.from_pretrained(directory).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
+    text, ours = open(path, encoding="utf-8", newline="").read(), json.load(open(result))
+    ids = [tokenizer.eos_token_id] + tokenizer(text, add_special_tokens=False)["input_ids"]
+    ids = torch.tensor([ids])
+    total, count, previous = 0.0, 0, 0
+    for first in range(0, ids.size(1), int(stride)):
+        end = min(first + int(window), ids.size(1))
+        labels = ids[:, first:end].clone()
+        labels[:, :previous - first] = -100
+        with torch.no_grad():
+            loss = model(ids[:, first:end], labels=labels).loss
+        predicted = int((labels[:, 1:] != -100).sum())
+        total, count, previous = total + loss.item() * predicted, count + predicted, end
+        if end == ids.size(1):
+            break
+    print(f"{count} tokens, {total / count:.7f} nats a token, dt {ours['loss']:.7f}")
+    sys.exit(count != ours["tokens"] or abs(total / count - ours["loss"]) > 1e-5)
+
+
 if __name__ == "__main__":
-    {"questions": questions, "compare": compare, "rolling": rolling}[sys.argv[1]](*sys.argv[2:])
+    {"questions": questions, "compare": compare, "rolling": rolling, "strided": strided}[sys.argv[1]](*sys.argv[2:])

@@ -27,11 +27,14 @@ setup() {
 
 @test "questions are sums, and those held out are not learnt" {
     PATH="$ROOT/pipelines:$PATH"
-    adapt-sums -v n=500 -v seed=1 -v held=0 -v form=prompts >learned
-    adapt-sums -v n=100 -v seed=2 -v held=1 -v form=prompts >held
-    jq -e '(.prompt[0].content | split("+") | map(tonumber) | add) == (.answer | tonumber)' learned held >sums
-    [ "$(cut -d'"' -f 10 learned | sort -u | grep -Fxc -f <(cut -d'"' -f 10 held))" -eq 0 ]
-    adapt-sums -v n=2 -v seed=1 -v held=0 -v form=answers | jq -e '.completion[0].role == "assistant"'
+    for part in learn:7000 dev:1000 test:2000; do
+        adapt-sums -v n="${part#*:}" -v seed=1 -v part="${part%:*}" -v form=prompts >"${part%:*}"
+        refute adapt-sums -v n="$((${part#*:} + 1))" -v seed=1 -v part="${part%:*}" -v form=prompts >none 2>error
+        grep -qF "part ${part%:*} has ${part#*:} questions, not $((${part#*:} + 1))" error
+    done
+    jq -e '(.prompt[0].content | split("+") | map(tonumber) | add) == (.answer | tonumber)' learn dev test >sums
+    [ "$(cat learn dev test | sort -u | wc -l)" -eq 10000 ] # all, each once
+    adapt-sums -v n=2 -v seed=1 -v part=learn -v form=answers | jq -e '.completion[0].role == "assistant"'
     cat >samples <<'END'
 {"messages":[{"role":"user","content":"1+2"}],"answer":"3","text":"4","sample":0}
 {"messages":[{"role":"user","content":"1+2"}],"answer":"3","text":"no","sample":1}

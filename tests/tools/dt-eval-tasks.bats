@@ -165,6 +165,17 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     dt-eval compare own own | grep -qF 'p = 1.0000'
 }
 
+@test "checkpoints are measured while the run that writes them goes on" {
+    cp -r "$BATS_FILE_TMPDIR"/{data,tok.json} .
+    dt-train -q --set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2 \
+        --set model.max_seq_len=300 --set training.batch_size=2 --set training.warmup_steps=1 \
+        --set training.max_steps=40 --set training.save_interval=10 -t tok.json -o live data 3>&- &
+    await $! test -s live/metrics.jsonl
+    timeout 60 dt-eval -q --data . watch live boolq
+    wait $! # watch has ended with the run
+    [ "$(jq -c .step live/tasks.jsonl | tr '\n' ' ')" = "10 20 30 40 " ]
+}
+
 @test "each checkpoint of a run is measured once, until the run has ended" {
     cp -r run/ own
     rm -rf own/tasks.jsonl

@@ -43,6 +43,23 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     [ "$(member documents <a)" -eq 300 ]
 }
 
+@test "windows that overlap predict each token once, from what is in its window" {
+    for n in 3 6 9; do printf '{"text":"%s"}\n' "$(printf 'zq%.0s' $(seq $n))"; done >same.jsonl
+    dt-eval -q --items pairs -m run/latest --no-end --window 2 --stride 1 perplexity same.jsonl >score
+    jq -es '[.[].nats] | (.[1] - .[0]) as $d | .[2] - .[1] - $d | fabs < 1e-4' pairs # of a token before only
+    dt-eval -q --items whole -m run/latest --no-end perplexity same.jsonl >score
+    jq -es '[.[].nats] | (.[1] - .[0]) as $d | .[2] - .[1] - $d | fabs > 1e-4' whole
+    [ "$(jq .tokens pairs)" = "$(jq .tokens whole)" ]
+    echo '{"text":"zq"}' >one.jsonl
+    dt-eval -q --json -m run/latest --stride 3 perplexity one.jsonl >overlapping
+    dt-eval -q --json -m run/latest perplexity one.jsonl | cmp - overlapping # shorter than a window
+    for wrong in '--window 8' '--stride 8 --window 8' '--stride 2 --window 100000'; do
+        run dt-eval -m run/latest $wrong perplexity same.jsonl
+        [ "$status" -eq 1 ]
+        [[ "$output" == *--window* || "$output" == *"--stride 8 must be below the window of 8 tokens"* ]]
+    done
+}
+
 @test "documents are written with their perplexity" {
     { head -n 5 docs.jsonl && echo '{"text":"zq% xx@ @@","meta":{"perplexity":3,"n":1.50}}'; } >in.jsonl
     dt-eval -q --json -m run/latest --documents out.jsonl --items items perplexity in.jsonl >result

@@ -112,7 +112,7 @@ p = json.load(open("plan.json"))
 assert p["layout"]["dp"] == 2 and p["layout"]["micro_batches"] == 4, p["layout"]
 m = p["memory"]
 assert m["total"] == sum(m[k] for k in ("parameters", "weights", "gradients", "moments", "average",
-                                        "scratch", "activations"))
+                                        "scratch", "activations", "sampler"))
 t = p["traffic"]
 assert t["total"] == t["data"] + t["context"] + t["tensor"] + t["pipeline"] and t["pipeline"] > 0
 s = p["step"]

@@ -89,6 +89,34 @@ for name in ['config.json', 'generation_config.json', 'tokenizer.json', 'tokeniz
     grep -q -- "--init-from hf://owner/whole@$commit" next/latest/trainer/lineage.txt
 }
 
+@test "a task reads all Parquet files of its split from the hub" {
+    part=root/datasets/owner/words/small/test
+    mkdir -p $part bin
+    printf '#!/bin/sh\ntail -n +2 /dev/stdin\n' >bin/duckdb # in place of the program that reads Parquet
+    chmod +x bin/duckdb
+    PATH=$T/bin:$PATH
+    { printf 'PAR1\025\004\025\000\n' && head -n 9 docs.jsonl; } >$part/0000.parquet
+    { printf 'PAR1\025\004\025\000\n' && sed -n 10,12p docs.jsonl; } >$part/0001.parquet
+    cat >words.yaml <<'END'
+task: words
+dataset_path: owner/words
+dataset_name: small
+output_type: loglikelihood_rolling
+test_split: test
+doc_to_text: ""
+doc_to_target: "{{text}}"
+metric_list: [{metric: word_perplexity}]
+END
+    dt-eval -q -m whole --json tasks ./words.yaml >hub
+    head -n 12 docs.jsonl >local.jsonl
+    dt-eval -q -m whole --json --data test=local.jsonl tasks ./words.yaml | cmp - hub
+    HF_HUB_OFFLINE=1 dt-eval -q -m whole --json tasks ./words.yaml | cmp - hub
+    rm -r root/datasets home
+    run dt-eval -q -m whole tasks ./words.yaml
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"words.yaml: to read files of yours, give --data test=FILE"* ]]
+}
+
 @test "an interrupted download continues, and a server without ranges sends the whole" {
     touch root/cut
     [ "$(text hf://owner/whole)" = "$(text whole)" ]

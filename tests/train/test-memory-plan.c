@@ -4,6 +4,9 @@
 
 #include "../comm/threads.h"
 #include "base/path.h"
+#include "formats/model-directory.h"
+#include "tokenizer-files/tokenizer-files.h"
+#include "train/groups.h"
 #include "train/small-run.h"
 
 static const struct dt_ops *sound_ops;
@@ -79,6 +82,68 @@ static void planned_memory_is_allocated_memory(void **state)
                 check_plan(dev, &s, name);
                 free(name);
             }
+    dev->ops = sound_ops;
+    dt_device_close(dev);
+}
+
+/* A model of s, and what opening its sampler takes; the reference is a run's. */
+static size_t taken_by_sampler(struct dt_device *dev, const struct dt_settings *s,
+                               const struct dt_tokenizer *tokenizer, size_t *planned)
+{
+    struct dt_model *m;
+    struct dt_groups groups;
+    char *reference = dt_path_join(scratch, "reference/latest");
+    const struct dt_prompts none = {0};
+    assert_int_equal(dt_model_new(&m, dev, &s->model, (enum dt_dtype)s->training.precision, &err),
+                     0);
+    *planned = dt_groups_bytes(m, s);
+    taken = 0;
+    const struct dt_groups_source source = {.model = m,
+                                            .prompts = &none,
+                                            .tokenizer = tokenizer,
+                                            .reward = "cat",
+                                            .reference = reference};
+    if (dt_groups_open(&groups, s, &source, &err) < 0)
+        fail_msg("%s", err.text);
+    size_t result = taken;
+    dt_groups_release(&groups);
+    dt_model_free(m);
+    free(reference);
+    return result;
+}
+
+static void a_sampler_and_its_reference_take_what_is_planned(void **state)
+{
+    (void)state;
+    struct dt_ops ops;
+    struct dt_tokenizer *tokenizer;
+    struct dt_device *dev = counting_device(&ops);
+    struct dt_settings s = small_settings();
+    struct dt_training *t;
+    struct dt_step_report report;
+    size_t planned, without = 0;
+    assert_int_equal(dt_tokenizer_load(&tokenizer, "tests/token/golden/tokenizer.json", &err), 0);
+    s.training.warmup_steps = 0;
+    s.training.max_steps = 1;
+    assert_int_equal(open_run(&t, dev, &s, "reference", "none"), 0);
+    assert_true(dt_training_step(t, &report, &err) > 0);
+    assert_int_equal(dt_training_save(t, &err), 0);
+    dt_training_free(t);
+    char *reference = dt_path_join(scratch, "reference/latest");
+    assert_int_equal(dt_model_read_config(&s.model, reference, &err), 0);
+    free(reference);
+    s.training.objective = DT_TRAINING_OBJECTIVE_GRPO;
+    s.training.sequence_length = 20;
+    s.grpo.group = 3;
+    for (int i = 0; i < 4; i++) {
+        s.training.precision = i < 2 ? DT_DTYPE_F32 : DT_DTYPE_BF16;
+        s.grpo.beta = i % 2 ? 0.1 : 0;
+        size_t real = taken_by_sampler(dev, &s, tokenizer, &planned);
+        assert_int_equal(real, planned);
+        assert_true(i % 2 == 0 || planned > without);
+        without = planned;
+    }
+    dt_tokenizer_free(tokenizer);
     dev->ops = sound_ops;
     dt_device_close(dev);
 }
@@ -194,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planned_memory_is_allocated_memory),
+        cmocka_unit_test(a_sampler_and_its_reference_take_what_is_planned),
         cmocka_unit_test(each_memory_saving_setting_saves_memory),
         cmocka_unit_test(a_model_too_large_is_refused_before_it_is_allocated),
         cmocka_unit_test(memory_for_checkpoints_is_counted),

@@ -99,8 +99,8 @@ void dt_cpu_no_memory(const char *what) __attribute__((noreturn));
 /* bf16 matrix products, opened on first use by one thread; NULL if this machine does not support
  * them. */
 struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev);
-/* Whether dt_cpu_amx_multiply may be called (gemm/amx.h); asked by one thread. */
-bool dt_cpu_has_amx(struct dt_device *dev);
+/* The kernel of products with panels of bf16 (gemm/bf16-panels.h), or NULL; asked by one thread. */
+const struct dt_cpu_bf16_kernel *dt_cpu_bf16_kernel(struct dt_device *dev);
 
 /* With fewer multiplications, one thread is faster than waking up others. */
 #define DT_CPU_SMALL_WORK 32768

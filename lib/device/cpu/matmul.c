@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Products: in the order of gemm.h, or of bf16 matrices by the processor's instructions for bf16,
- * with panels those of amx.h and otherwise through oneDNN, unless the caller wants the bits of
- * every machine. The library chooses its kernel and its order of summation by the shape and the
+ * with panels those of bf16-panels.h and otherwise through oneDNN, unless the caller wants the bits
+ * of every machine. The library chooses its kernel and its order of summation by the shape and the
  * number of threads. Therefore the shape alone determines its tiles, and each is one call by one
  * thread: the bits do not depend on the number of threads. */
 #include <assert.h>
 #include <omp.h>
 
 #include "device/cpu/bf16.h"
-#include "device/cpu/gemm/amx.h"
+#include "device/cpu/gemm/bf16-panels.h"
 #include "device/cpu/gemm/few-rows.h"
 
 #define ROW_UNIT    16 /* tiles begin at multiples of these */
@@ -147,8 +147,8 @@ void dt_cpu_matmul(struct dt_device *dev, struct dt_tensor *c, const struct dt_t
     struct dt_cpu_bf16 *bf16 = fast_product(dev, &p);
     if (bf16)
         multiply_bf16(dev, bf16, &p);
-    else if (!dev->canonical && dt_cpu_amx_supports(&p) && dt_cpu_has_amx(dev))
-        dt_cpu_amx_multiply(dev, &p);
+    else if (!dev->canonical && dt_cpu_bf16_panels_support(&p) && dt_cpu_bf16_kernel(dev))
+        dt_cpu_bf16_panels(dev, &p, dt_cpu_bf16_kernel(dev));
     else if (c->rows > 0 && c->columns > 0)
         multiply_in_order(dev, &p);
 }

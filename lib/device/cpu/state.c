@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "device/cpu/bf16.h"
-#include "device/cpu/gemm/amx.h"
+#include "device/cpu/gemm/bf16-panels.h"
 
 struct scratch {
     float *data;
@@ -17,7 +17,8 @@ struct state {
     struct scratch *scratch; /* threads + 1: one per thread, then the shared one */
     struct dt_cpu_bf16 *bf16;
     bool bf16_tried; /* dt_cpu_bf16_open was called, and may have returned NULL */
-    bool amx, amx_tried;
+    const struct dt_cpu_bf16_kernel *kernel;
+    bool kernel_tried; /* the same of dt_cpu_bf16_kernel_open */
 };
 
 void dt_cpu_end(const char *reason, const char *what)
@@ -81,11 +82,11 @@ struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev)
     return s->bf16;
 }
 
-bool dt_cpu_has_amx(struct dt_device *dev)
+const struct dt_cpu_bf16_kernel *dt_cpu_bf16_kernel(struct dt_device *dev)
 {
     struct state *s = dev->state;
-    if (!s->amx_tried)
-        s->amx = dt_cpu_amx_open();
-    s->amx_tried = true;
-    return s->amx;
+    if (!s->kernel_tried)
+        s->kernel = dt_cpu_bf16_kernel_open();
+    s->kernel_tried = true;
+    return s->kernel;
 }
