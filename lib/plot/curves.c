@@ -166,41 +166,14 @@ static void add_thinned(struct dt_buffer *script, const struct axis *axis, struc
     free(thin.items);
 }
 
-/* Members of dt-metrics(5) with their labels. Values of a schedule are exact, and are not smoothed.
- */
-static const struct kind {
-    const char *member, *label;
-    bool exact;
-} kinds[] = {
-    {"loss", "loss (nats per token)", false},
-    {"lr", "learning rate", true},
-    {"grad_norm", "L2 norm of the gradients, before clipping", false},
-    {"tokens_per_second", "tokens per second", false},
-    {"samples_per_second", "samples per second", false},
-    {"mfu", "model FLOPs utilization (1: the GEMM peak)", false},
-    {"resident_memory", "memory of rank 0 (bytes)", false},
-    {"peak_memory", "peak memory of rank 0 (bytes)", false},
-    {"device_memory", "memory on the device (bytes)", false},
-    {"waited_seconds", "time that rank 0 waited for others (seconds)", false},
-    {"bytes_sent", "bytes that rank 0 has sent", false},
-    {"ranks", "ranks", true},
-    {"batch_tokens", "tokens of a step", true},
-    {"loss_scale", "loss scale", true},
-    {"skipped", "skipped updates so far", true},
-};
-
-static const struct kind *kind_of(const char *member)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(member ? member : "loss", kinds[i].member) == 0)
-            return &kinds[i];
-    return NULL;
-}
-
+/* Values of a schedule are exact, and are not smoothed. */
 static bool is_noisy(const char *member)
 {
-    const struct kind *kind = kind_of(member);
-    return kind == NULL || !kind->exact;
+    static const char *const exact[] = {"lr", "batch_tokens", "loss_scale", "skipped"};
+    for (size_t i = 0; member && i < sizeof exact / sizeof *exact; i++)
+        if (strcmp(member, exact[i]) == 0)
+            return false;
+    return true;
 }
 
 static void release_curve(struct dt_curve *curve)
@@ -323,10 +296,9 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
                          const struct axis *axis, const struct dt_run_metrics *runs, int count)
 {
     dt_gnuplot_set_string(script, "x_label", axis->label);
-    const struct kind *kind = kind_of(plot->member);
     double lowest = INFINITY, highest = -INFINITY;
     find_range(runs, count, &lowest, &highest);
-    dt_gnuplot_set_string(script, "y_label", kind ? kind->label : plot->member);
+    dt_gnuplot_set_string(script, "y_label", dt_figure_label(plot->member ? plot->member : "loss"));
     dt_buffer_printf(script, "of_loss = %d\nlog_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\n",
                      plot->member == NULL, plot->log_x, plot->log_y, count, count <= DT_MOST_NAMED);
     if (plot->log_y)
