@@ -224,14 +224,12 @@ static void add_needed(struct dt_buffer *out, const struct dt_results *r, struct
                                  dt_grid_number(e.needed, text));
         }
         if (line.size > size) {
-            dt_buffer_printf(out, "%s%s%s\n",
-                             begun      ? ""
-                             : markdown ? "\n"
-                                        : "",
-                             begun ? ""
-                                   : "rounds that would decide, in 80% of cases, if ratios and "
-                                     "spread stay as they are:\n",
-                             line.data);
+            if (!begun)
+                dt_buffer_printf(out,
+                                 "%srounds that would decide, in 80%% of cases, if ratios and "
+                                 "spread stay as they are:\n%s",
+                                 markdown ? "\n" : "", markdown ? "\n" : "");
+            dt_buffer_printf(out, "%s%s\n", markdown ? "- " : "", line.data);
             begun = true;
         }
         dt_buffer_release(&line);

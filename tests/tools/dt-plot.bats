@@ -307,6 +307,16 @@ make_rows() {
     done
 }
 
+@test "a logarithmic axis has marks in any range" {
+    local low high
+    for range in '1e-300 1e300' '5 5.0000001' '5 5' '0.99 1.01' '1 900' '1e-5 3e-3'; do
+        read -r low high <<<"$range"
+        printf '{"step":%d,"loss":%s}\n' 1 $high 2 $low >"$T/m"
+        dt-plot loss "$T/m" --log y -o "$T/a.svg"
+        [ "$range" = '5 5' ] || [ "$(places "$T/a.svg" | grep -E ' [0-9][0-9.e+-]*$' | cut -d ' ' -f 1 | sort -u | wc -l)" -ge 4 ] || { echo "$range"; places "$T/a.svg"; return 1; }
+    done
+}
+
 @test "a percent sign in a label is not a number format" {
     dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a kind=50%s,%d%n,100% -a n=1,2 -- \
         sh -c 'echo "{\"x\":$1}"' {kind} {n} >/dev/null
