@@ -175,6 +175,23 @@ static bool are_repetitions(const struct dt_reported_run *a, const struct dt_rep
     return same;
 }
 
+/* Its seed makes a run, bit for bit: the same one twice would pass for two. */
+static int check_seeds(const struct dt_reported *r, const struct dt_configuration *c,
+                       struct dt_error *err)
+{
+    for (int i = 0; i < c->count; i++)
+        for (int j = 0; j < i; j++) {
+            const struct dt_reported_run *a = &r->runs[c->runs[j]], *b = &r->runs[c->runs[i]];
+            if (strcmp(dt_reported_fact(a, SEED), dt_reported_fact(b, SEED)) == 0)
+                return dt_fail(
+                    err, DT_EINVALID,
+                    "'%s' and '%s' have the same settings and the same seed, so they are "
+                    "one run twice: name one of them",
+                    a->path, b->path);
+        }
+    return 0;
+}
+
 static void add_to_configurations(struct dt_reported *r, int run)
 {
     int c = 0;
@@ -243,7 +260,12 @@ int dt_reported_read(struct dt_reported *r, char *const *paths, int count, struc
     }
     tell_apart(r);
     find_configurations(r);
-    return 0;
+    int rc = 0;
+    for (int c = 0; c < r->configuration_count && rc == 0; c++)
+        rc = check_seeds(r, &r->configurations[c], err);
+    if (rc < 0)
+        dt_reported_release(r);
+    return rc;
 }
 
 void dt_reported_release(struct dt_reported *r)

@@ -56,7 +56,8 @@ struct dt_reported {
     struct json_object *different; /* array: names of facts that differ between configurations */
 };
 
-/* paths: directories of dt-train, or files of metrics. DT_EFORMAT if one has no finite loss. */
+/* paths: directories of dt-train, or files of metrics. DT_EFORMAT if one has no finite loss or a
+ * damaged lineage; DT_EINVALID if two of a configuration have the same seed. */
 int dt_reported_read(struct dt_reported *r, char *const *paths, int count,
                      struct dt_error *err) DT_MUST_CHECK;
 void dt_reported_release(struct dt_reported *r);
