@@ -656,9 +656,20 @@ html: ## write the website of the manual pages to build/html
 
 PICTURES := share/results/pictures
 FLOOR    := 0.619647 # of the stories that make demo holds out
-pictures: all ## draw README's pictures from the data beside them
-	@$B/bin/dt-plot loss $(PICTURES)/loss.jsonl --log y --floor $(FLOOR) --title 'make demo: the loss of a story model' -o $(PICTURES)/loss.svg
+RESULTS  := share/results/two-cores
+pictures: all ## draw README's pictures and those of share/results from the data beside them
+	@$B/bin/dt-plot loss $(PICTURES)/loss.jsonl --log y --floor $(FLOOR) --title 'make demo: the loss of a story model; floor: the entropy of its stories' -o $(PICTURES)/loss.svg
 	@$B/bin/dt-plot bars $(PICTURES)/speed.jsonl --log y -v 'times as fast' --title 'dt, times as fast as others on the same two cores' -o $(PICTURES)/speed.svg
+	@$B/bin/dt-plot scaling -a ranks $(RESULTS)/scaling.json --title 'scaling of dt-train on two cores' -o $(RESULTS)/scaling.svg
+	@$B/bin/dt-plot points --log x -v bytes_sent -v val_loss $(RESULTS)/compression.json \
+	  --title 'data parallelism that sends less: loss after 1600 steps, medians and quartiles of 6 seeds' -o $(RESULTS)/compression.svg
+	@$B/bin/dt-plot bars -v val_loss $(RESULTS)/sweep-rate.json --title 'learning rates: medians and quartiles of 6 seeds' -o $(RESULTS)/sweep-rate.svg
+	@mkdir -p $B/pictures
+	@for kind in reading_tokens_per_core_second training_tokens_per_second; do jq -r --arg kind $$kind \
+	  '. as $$all | range(.batches | length) as $$i | [.batches[$$i], ("fly-padded", "fly-list", "pre-padded", "pre-list" | $$all[.][$$kind][$$i])] | join(" ")' \
+	  $(RESULTS)/pretokenize.json >$B/pictures/$${kind%%_*}.dat; done
+	@jq -r '.checkpoints[] | [(.model | capture("step-0*(?<n>[0-9]+)").n), .accuracy, .loss] | join(" ")' $(RESULTS)/mlm.json >$B/pictures/mlm.dat
+	@for plot in pretokenize mlm; do gnuplot -e "format='svg'; directory='$B/pictures'; output='$(RESULTS)/$$plot.svg'" share/plots/$$plot.gnuplot; done
 
 install: all ## install below DESTDIR and PREFIX
 	@for f in $(PROGRAMS); do install -D -m 755 $$f '$(DEST)'/bin/$${f##*/}; done

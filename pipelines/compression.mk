@@ -28,7 +28,7 @@ COMPARISONS          := compression
 AXES_compression     ?= way=sync=allreduce,compress=bf16,compress=topk,compress=powersgd,sync=local_sgd,sync=diloco,sync=streaming_diloco,sync=async
 SET_compression      := distributed.{way}
 BASELINE_compression := way=sync=allreduce
-PLOT_compression     := bars --value val_loss
+PLOT_compression     := points --log x --value bytes_sent --value val_loss
 
 SPLIT_FLAGS ?= --split val=0.1 --split-by tail
 VOCAB_SIZE  ?= 512

@@ -41,7 +41,7 @@ static const struct dt_option options[] = {
     {"target", 0, DT_OPTION_REAL, &opt.target, "LOSS", "target: the target loss"},
     {"axis", 'a', DT_OPTION_STRING, &opt.axis, "NAME", "scaling: the x axis"},
     {"value", 'v', DT_OPTION_LIST, &opt.values, "NAME",
-     "scaling, bars and inside: the value to draw"},
+     "scaling, bars, points and inside: the value to draw"},
     {"peak", 0, DT_OPTION_REAL, &opt.peak, "GFLOPS", "roofline: peak GFLOP/s", .min = 1e-9,
      .max = 1e12},
     {"bandwidth", 0, DT_OPTION_REAL, &opt.bandwidth, "GBS", "roofline: peak GB/s", .min = 1e-9,
@@ -53,6 +53,7 @@ static const struct dt_use uses[] = {
     {"target", "RUN ...", "target", "output title x"},
     {"scaling", "ROWS", NULL, "output title axis value"},
     {"bars", "ROWS", NULL, "output title value log"},
+    {"points", "ROWS", NULL, "output title value log"},
     {"roofline", "ROWS", NULL, "output title peak bandwidth"},
     {"timeline", "TRACE", NULL, "output title"},
     {"difference", "PLANNED MEASURED", NULL, "output"},
@@ -195,7 +196,8 @@ static struct dt_chart chart(void)
                              .axis = opt.axis,
                              .values = opt.values.items,
                              .value_count = opt.values.count,
-                             .log_y = opt.log == 1,
+                             .log_x = is_log_x(),
+                             .log_y = is_log_y(),
                              .peak = opt.peak,
                              .bandwidth = opt.bandwidth};
 }
@@ -206,10 +208,13 @@ static int chart_of_rows(char **operands, int count, struct dt_buffer *out, stru
     const struct dt_chart c = chart();
     const char *kind = operands[0];
     (void)count;
-    DT_TRY(dt_results_read(&results, operands[1], err));
-    int rc = strcmp(kind, "scaling") == 0 ? dt_plot_scaling(&c, &results, out, err)
-             : strcmp(kind, "bars") == 0  ? dt_plot_bars(&c, &results, out, err)
-                                          : dt_plot_roofline(&c, &results, out, err);
+    const char *dot = strrchr(dt_path_base(operands[1]), '.');
+    DT_TRY(dot && strcmp(dot, ".json") == 0 ? dt_results_read_report(&results, operands[1], err)
+                                            : dt_results_read(&results, operands[1], err));
+    int rc = strcmp(kind, "scaling") == 0  ? dt_plot_scaling(&c, &results, out, err)
+             : strcmp(kind, "bars") == 0   ? dt_plot_bars(&c, &results, out, err)
+             : strcmp(kind, "points") == 0 ? dt_plot_points(&c, &results, out, err)
+                                           : dt_plot_roofline(&c, &results, out, err);
     dt_results_release(&results);
     return rc;
 }
@@ -314,8 +319,8 @@ static int report(char **operands, int count, struct dt_buffer *out, struct dt_e
 /* In the order of uses[]. */
 static int (*const drawings[])(char **operands, int count, struct dt_buffer *out,
                                struct dt_error *err) = {
-    curves,   time_to_target, chart_of_rows, chart_of_rows, chart_of_rows,
-    timeline, difference,     inside,        report,
+    curves,        time_to_target, chart_of_rows, chart_of_rows, chart_of_rows,
+    chart_of_rows, timeline,       difference,    inside,        report,
 };
 _Static_assert(sizeof drawings / sizeof *drawings + 1 == sizeof uses / sizeof *uses, "one each");
 
@@ -350,6 +355,8 @@ static void check_usage(char **operands, int count)
         dt_program_usage("bars have a logarithmic axis y alone");
     if (strcmp(use.name, "bars") == 0 && opt.log == 1 && opt.values.count > 1)
         dt_program_usage("stacked bars have no logarithmic axis: give one --value");
+    if (strcmp(use.name, "points") == 0 && opt.values.count != 2)
+        dt_program_usage("points need two values: --value X --value Y");
     if ((strcmp(use.name, "scaling") == 0 || strcmp(use.name, "inside") == 0) &&
         opt.values.count > 1)
         dt_program_usage("%s draws one --value", use.name);

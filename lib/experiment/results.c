@@ -131,8 +131,45 @@ int dt_results_read(struct dt_results *r, const char *path, struct dt_error *err
     return rc;
 }
 
+static int take_report(struct dt_results *r, struct json_object *report, struct dt_error *err)
+{
+    struct json_object *design, *cells;
+    DT_TRY(dt_json_get(report, "design", json_type_object, r->path, &design, err));
+    DT_TRY(dt_json_get(report, "cells", json_type_array, r->path, &cells, err));
+    DT_TRY(take_design(r, design, r->path, err));
+    r->reported = dt_json_new_object();
+    for (size_t i = 0; i < json_object_array_length(cells); i++) {
+        struct json_object *cell, *values, *item = json_object_array_get_idx(cells, i);
+        DT_TRY(dt_json_get(item, "cell", json_type_object, r->path, &cell, err));
+        DT_TRY(dt_json_get(item, "values", json_type_object, r->path, &values, err));
+        int place = dt_matrix_find(&r->matrix, cell);
+        if (place < 0)
+            return dt_fail(err, DT_EFORMAT, "%s: a cell is not of its design: %s", r->path,
+                           dt_json_text(cell));
+        char *key = dt_asprintf("%d", place);
+        dt_json_object_add(r->reported, key, json_object_get(values));
+        free(key);
+    }
+    return 0;
+}
+
+int dt_results_read_report(struct dt_results *r, const char *path, struct dt_error *err)
+{
+    struct json_object *report;
+    *r = (struct dt_results){.path = dt_strdup(path), .machines = dt_json_new_array()};
+    int rc = dt_json_read(path, &report, err);
+    if (rc == 0) {
+        rc = take_report(r, report, err);
+        json_object_put(report);
+    }
+    if (rc < 0)
+        dt_results_release(r);
+    return rc;
+}
+
 void dt_results_release(struct dt_results *r)
 {
+    json_object_put(r->reported);
     for (int i = 0; i < r->count; i++) {
         json_object_put(r->rows[i].values);
         free(r->rows[i].error);
@@ -167,8 +204,33 @@ size_t dt_results_values(const struct dt_results *r, int cell, const char *name,
     return count;
 }
 
+/* Members that a report lacks are NAN. */
+static struct dt_summary reported_summary(const struct dt_results *r, int cell, const char *name)
+{
+    static const char *const members[] = {"count", "median", "low", "high", "least", "most"};
+    struct json_object *values, *value, *x;
+    double numbers[6];
+    char *key = dt_asprintf("%d", cell);
+    bool found = json_object_object_get_ex(r->reported, key, &values) &&
+                 json_object_object_get_ex(values, name, &value);
+    free(key);
+    for (int i = 0; i < 6; i++) {
+        bool there = found && json_object_object_get_ex(value, members[i], &x) && is_number(x) &&
+                     fabs(json_object_get_double(x)) <= MOST_VALUE;
+        numbers[i] = there ? json_object_get_double(x) : NAN;
+    }
+    return (struct dt_summary){.count = numbers[0] > 0 ? (size_t)numbers[0] : 0,
+                               .median = numbers[1],
+                               .low = numbers[2],
+                               .high = numbers[3],
+                               .least = numbers[4],
+                               .most = numbers[5]};
+}
+
 struct dt_summary dt_results_summary(const struct dt_results *r, int cell, const char *name)
 {
+    if (r->reported)
+        return reported_summary(r, cell, name);
     double *values = dt_alloc((size_t)r->matrix.repeats, sizeof *values);
     size_t used = 0;
     dt_results_values(r, cell, name, values);

@@ -38,10 +38,15 @@ struct dt_results {
     struct json_object *machines; /* an array */
     struct dt_row *rows;
     int count, capacity;
+    struct json_object
+        *reported; /* of a report: by cell, {"0": {"loss": {"median": 1, ...}}}; else NULL */
 };
 
 /* An incomplete last line, without newline, is ignored. */
 int dt_results_read(struct dt_results *r, const char *path, struct dt_error *err) DT_MUST_CHECK;
+/* What dt-bench report --json printed of such a file: no rows, but dt_results_summary. */
+int dt_results_read_report(struct dt_results *r, const char *path,
+                           struct dt_error *err) DT_MUST_CHECK;
 void dt_results_release(struct dt_results *r);
 
 /* Re-reads matrix.design after a change of keys that rows do not depend on. */

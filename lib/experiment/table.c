@@ -13,7 +13,8 @@
 /* Statistics of one value in one cell. */
 struct entry {
     struct dt_summary value, ratio;
-    double p; /* of the pairs with the baseline; NAN without pairs */
+    double p;      /* of the pairs with the baseline; NAN without pairs */
+    double needed; /* pairs that would decide (dt_statistics_needed) */
 };
 
 /* Default columns. */
@@ -80,6 +81,9 @@ static struct entry look_up(const struct dt_results *r, int cell, const char *na
         e.p = dt_statistics_signed_rank_test(a, b, pairs);
     for (size_t i = 0; i < pairs; i++)
         a[i] = b[i] / a[i];
+    for (size_t i = 0; i < pairs; i++)
+        b[i] = a[i] - 1;
+    e.needed = dt_statistics_needed(b, pairs);
     e.ratio = dt_summary_of(a, pairs);
     e.value = dt_results_summary(r, cell, name);
     free(own);
@@ -202,6 +206,36 @@ static void add_machine(struct dt_buffer *out, const struct dt_results *r, bool 
     }
 }
 
+/* Of each cell the values whose ratio is not decided, with the rounds that would do. */
+static void add_needed(struct dt_buffer *out, const struct dt_results *r, struct json_object *names,
+                       bool markdown)
+{
+    bool begun = false;
+    for (int cell = 0; cell < r->matrix.cell_count; cell++) {
+        struct dt_buffer line = DT_BUFFER_EMPTY;
+        dt_matrix_name(&r->matrix, cell, &line);
+        size_t size = line.size;
+        for (size_t i = 0; i < json_object_array_length(names); i++) {
+            const char *name = dt_json_text(json_object_array_get_idx(names, i));
+            struct entry e = look_up(r, cell, name);
+            char text[DT_SHORT_NUMBER];
+            if (e.ratio.count > 0 && *mark(&e) && e.needed > 0)
+                dt_buffer_printf(&line, "%s %s %s", line.size > size ? "," : ":", name,
+                                 dt_grid_number(e.needed, text));
+        }
+        if (line.size > size) {
+            if (!begun)
+                dt_buffer_printf(out,
+                                 "%srounds that would decide, in 80%% of cases, if ratios and "
+                                 "spread stay as they are:\n%s",
+                                 markdown ? "\n" : "", markdown ? "\n" : "");
+            dt_buffer_printf(out, "%s%s\n", markdown ? "- " : "", line.data);
+            begun = true;
+        }
+        dt_buffer_release(&line);
+    }
+}
+
 static void print_for_people(const struct dt_results *r, struct json_object *names,
                              enum dt_table_format format, struct dt_buffer *out)
 {
@@ -215,6 +249,8 @@ static void print_for_people(const struct dt_results *r, struct json_object *nam
     dt_grid_print(&g, markdown ? DT_GRID_MARKDOWN : DT_GRID_TEXT, out);
     add_failures(out, r, markdown);
     add_machine(out, r, markdown);
+    if (r->matrix.has_baseline)
+        add_needed(out, r, names, markdown);
     dt_grid_release(&g);
 }
 

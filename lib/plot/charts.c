@@ -75,12 +75,23 @@ static void release_bars(struct bars *b)
     free(b->median);
 }
 
+/* Quartiles; of two or three values, which have none, the extremes. */
+static double low_of(const struct dt_summary *s)
+{
+    return s->count == 2 || s->count == 3 ? s->least : s->low;
+}
+
+static double high_of(const struct dt_summary *s)
+{
+    return s->count == 2 || s->count == 3 ? s->most : s->high;
+}
+
 static void set_bar(struct bars *b, int group, int series, struct dt_summary s)
 {
     int i = group * b->series + series;
     b->median[i] = s.median;
-    b->low[i] = s.low;
-    b->high[i] = s.high;
+    b->low[i] = low_of(&s);
+    b->high[i] = high_of(&s);
 }
 
 /* A group per combination of the axes except the last, whose values are the series; with one axis,
@@ -138,7 +149,7 @@ static void add_bar_data(struct dt_buffer *script, const struct bars *b)
     dt_buffer_add_string(script, "end_of_data\n");
 }
 
-/* Where bars begin: 0, or on a logarithmic axis the power of ten below the smallest. */
+/* Where an axis begins: 0, or if a logarithmic axis the power of ten below the smallest. */
 static double base_of(const struct dt_chart *chart, const struct bars *b)
 {
     double least = INFINITY;
@@ -163,7 +174,8 @@ static void write_text_bars(const struct bars *b, const char *title, const char 
     double largest = 0;
     for (int i = 0; i < b->groups * b->series; i++)
         largest = fmax(largest, isfinite(b->median[i]) ? b->median[i] : 0);
-    dt_buffer_printf(out, "%s%s%s\n", title ? title : "", title ? ": " : "", label);
+    dt_buffer_printf(out, "%s%s%s%s\n", title ? title : "", title ? ": " : "", label,
+                     base > 0 ? ", log scale" : "");
     for (int i = 0; i < b->groups * b->series; i++) {
         char number[DT_SHORT_NUMBER];
         const char *group = b->group_names[i / b->series], *series = b->series_names[i % b->series];
@@ -171,15 +183,16 @@ static void write_text_bars(const struct bars *b, const char *title, const char 
                                     : dt_asprintf("%s%s%s", group, *group ? ", " : "", series);
         double part = length_of(b->median[i], base, largest);
         dt_buffer_printf(out, "%-30.30s |", name);
-        for (int c = 0; c < (int)lround(part * BAR_COLUMNS); c++)
-            dt_buffer_add_char(out, '#');
+        int length = (int)lround(part * BAR_COLUMNS);
+        for (int c = 1; c <= length; c++)
+            dt_buffer_add_char(out, base == 0 ? '#' : c == length ? 'o' : ' ');
         dt_buffer_printf(out, " %s\n", dt_grid_number(b->median[i], number));
         free(name);
     }
 }
 
 static int draw_bars(const struct dt_chart *chart, const struct bars *b, const char *label,
-                     struct dt_buffer *out, struct dt_error *err)
+                     const char *note, struct dt_buffer *out, struct dt_error *err)
 {
     struct dt_buffer script = DT_BUFFER_EMPTY;
     double most = 0, base = base_of(chart, b);
@@ -190,6 +203,7 @@ static int draw_bars(const struct dt_chart *chart, const struct bars *b, const c
     for (int i = 0; i < b->groups * b->series; i++)
         most = b->median[i] > most ? b->median[i] : most;
     dt_gnuplot_set_string(&script, "y_label", label);
+    dt_gnuplot_set_string(&script, "note", note ? note : "");
     dt_buffer_printf(&script, "groups = %d\nseries = %d\nstacked = %d\nmost = %.9g\nbase = %.9g\n",
                      b->groups, b->series, b->stacked, most, base);
     dt_figure_set_ticks(&script, "group", (const char *const *)b->group_names, b->groups);
@@ -199,6 +213,30 @@ static int draw_bars(const struct dt_chart *chart, const struct bars *b, const c
                             out, err);
     dt_buffer_release(&script);
     return rc;
+}
+
+/* The value of a numeric axis, of three values at least, at which a loss is lowest, if that is its
+ * first or last: a lower loss may be beyond. Owned by the caller; NULL: none. */
+static char *note_of_edge(const struct dt_results *r, const char *name)
+{
+    const struct dt_matrix *m = &r->matrix;
+    double lowest = INFINITY, number;
+    int best = -1;
+    for (int cell = 0; cell < m->cell_count; cell++) {
+        double x = dt_results_summary(r, cell, name).median;
+        if (x < lowest) {
+            lowest = x;
+            best = cell;
+        }
+    }
+    for (int a = 0; a < m->axis_count && best >= 0 && strstr(name, "loss"); a++) {
+        int place = dt_matrix_value(m, best, a), last = m->axes[a].count - 1;
+        bool numeric = dt_program_parse_real(m->axes[a].values[place], &number) == 0;
+        if (numeric && last >= 2 && (place == 0 || place == last))
+            return dt_asprintf("lowest at the edge of the range, %s %s: the best may be beyond",
+                               m->axes[a].name, m->axes[a].values[place]);
+    }
+    return NULL;
 }
 
 int dt_plot_bars(const struct dt_chart *chart, const struct dt_results *r, struct dt_buffer *out,
@@ -211,7 +249,13 @@ int dt_plot_bars(const struct dt_chart *chart, const struct dt_results *r, struc
         if (!was_measured(r, names[i]))
             return dt_fail(err, DT_EMISSING, "%s: no run has a value '%s'", r->path, names[i]);
     struct bars b = count > 1 ? bars_of_values(r, names, count) : bars_of_one_value(r, names[0]);
-    int rc = draw_bars(chart, &b, count > 1 ? "" : names[0], out, err);
+    char *note = count > 1 ? NULL : note_of_edge(r, names[0]);
+    char *label = dt_asprintf("%s%s%s", count > 1 ? "" : dt_figure_label(names[0]),
+                              note && chart->format == DT_PLOT_TEXT ? "; " : "",
+                              note && chart->format == DT_PLOT_TEXT ? note : "");
+    int rc = draw_bars(chart, &b, label, chart->format == DT_PLOT_TEXT ? NULL : note, out, err);
+    free(label);
+    free(note);
     release_bars(&b);
     return rc;
 }
@@ -226,8 +270,45 @@ int dt_plot_named_bars(const struct dt_chart *chart, const char *label, const ch
         set_bar(&b, g, 0,
                 (struct dt_summary){.median = values[g], .low = values[g], .high = values[g]});
     }
-    int rc = draw_bars(chart, &b, label, out, err);
+    int rc = draw_bars(chart, &b, label, NULL, out, err);
     release_bars(&b);
+    return rc;
+}
+
+/* --- points --------------------------------------------------------------------------------- */
+
+int dt_plot_points(const struct dt_chart *chart, const struct dt_results *r, struct dt_buffer *out,
+                   struct dt_error *err)
+{
+    const struct dt_matrix *m = &r->matrix;
+    struct dt_buffer script = DT_BUFFER_EMPTY;
+    for (int i = 0; i < 2; i++)
+        if (!was_measured(r, chart->values[i]))
+            return dt_fail(err, DT_EMISSING, "%s: no run has a value '%s'", r->path,
+                           chart->values[i]);
+    dt_gnuplot_set_string(&script, "x_label", dt_figure_label(chart->values[0]));
+    dt_gnuplot_set_string(&script, "y_label", dt_figure_label(chart->values[1]));
+    dt_buffer_printf(&script, "log_x = %d\nlog_y = %d\npoints = %d\n$points << end_of_data\n",
+                     chart->log_x, chart->log_y, m->cell_count);
+    char **names = dt_alloc((size_t)m->cell_count, sizeof *names);
+    for (int cell = 0; cell < m->cell_count; cell++) {
+        names[cell] = name_without(m, cell, -1);
+        for (int i = 0; i < 2; i++) {
+            struct dt_summary s = dt_results_summary(r, cell, chart->values[i]);
+            add_number(&script, s.median);
+            add_number(&script, low_of(&s));
+            add_number(&script, high_of(&s));
+        }
+        dt_buffer_add_char(&script, '\n');
+    }
+    dt_buffer_add_string(&script, "end_of_data\n");
+    dt_figure_set_array(&script, "name", (const char *const *)names, m->cell_count);
+    int rc = dt_figure_draw(&(struct dt_figure){chart->format, chart->title, "points", 1}, &script,
+                            out, err);
+    for (int cell = 0; cell < m->cell_count; cell++)
+        free(names[cell]);
+    free(names);
+    dt_buffer_release(&script);
     return rc;
 }
 
@@ -282,8 +363,8 @@ static void add_line(struct dt_buffer *script, const struct scaling *s, int firs
             unit = v.median / s->x[i];
         dt_buffer_printf(script, "%.9g", s->x[i]);
         add_number(script, v.median);
-        add_number(script, v.low);
-        add_number(script, v.high);
+        add_number(script, low_of(&v));
+        add_number(script, high_of(&v));
         add_number(script, 100 * v.median / (unit * s->x[i]));
         add_number(script, 100 * mfu.median);
         add_number(script, unit * s->x[i]);
@@ -308,7 +389,7 @@ static int draw_scaling(const struct dt_chart *chart, const struct scaling *s,
     dt_buffer_printf(&script, "end_of_data\nlines = %d\n", lines);
     dt_figure_set_array(&script, "name", (const char *const *)names, lines);
     dt_gnuplot_set_string(&script, "x_label", m->axes[s->axis].name);
-    dt_gnuplot_set_string(&script, "y_label", s->value);
+    dt_gnuplot_set_string(&script, "y_label", dt_figure_label(s->value));
     int rc = dt_figure_draw(&(struct dt_figure){chart->format, chart->title, "scaling",
                                                 chart->format == DT_PLOT_TEXT ? 1 : panels},
                             &script, out, err);

@@ -26,15 +26,19 @@ static double position(const struct axis *axis, const struct dt_metric *point)
     return value / axis->unit;
 }
 
-static size_t drop_below_zero(struct dt_curve *curve, const struct dt_plot *plot)
+/* Whether logarithmic axes can show it. */
+static bool is_shown(const struct dt_plot *plot, const struct dt_metric *m)
 {
     const struct axis axis = {plot->x, 1, NULL};
+    return !(plot->log_x && position(&axis, m) <= 0) && !(plot->log_y && m->loss <= 0);
+}
+
+static size_t drop_below_zero(struct dt_curve *curve, const struct dt_plot *plot)
+{
     size_t kept = 0, count = curve->count;
-    for (size_t i = 0; i < count; i++) {
-        const struct dt_metric *m = &curve->items[i];
-        if (!(plot->log_x && position(&axis, m) <= 0) && !(plot->log_y && m->loss <= 0))
-            curve->items[kept++] = *m;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (is_shown(plot, &curve->items[i]))
+            curve->items[kept++] = curve->items[i];
     curve->count = kept;
     return count - kept;
 }
@@ -166,41 +170,14 @@ static void add_thinned(struct dt_buffer *script, const struct axis *axis, struc
     free(thin.items);
 }
 
-/* Members of dt-metrics(5) with their labels. Values of a schedule are exact, and are not smoothed.
- */
-static const struct kind {
-    const char *member, *label;
-    bool exact;
-} kinds[] = {
-    {"loss", "loss (nats per token)", false},
-    {"lr", "learning rate", true},
-    {"grad_norm", "L2 norm of the gradients, before clipping", false},
-    {"tokens_per_second", "tokens per second", false},
-    {"samples_per_second", "samples per second", false},
-    {"mfu", "model FLOPs utilization (1: the GEMM peak)", false},
-    {"resident_memory", "memory of rank 0 (bytes)", false},
-    {"peak_memory", "peak memory of rank 0 (bytes)", false},
-    {"device_memory", "memory on the device (bytes)", false},
-    {"waited_seconds", "time that rank 0 waited for others (seconds)", false},
-    {"bytes_sent", "bytes that rank 0 has sent", false},
-    {"ranks", "ranks", true},
-    {"batch_tokens", "tokens of a step", true},
-    {"loss_scale", "loss scale", true},
-    {"skipped", "skipped updates so far", true},
-};
-
-static const struct kind *kind_of(const char *member)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(member ? member : "loss", kinds[i].member) == 0)
-            return &kinds[i];
-    return NULL;
-}
-
+/* Values of a schedule are exact, and are not smoothed. */
 static bool is_noisy(const char *member)
 {
-    const struct kind *kind = kind_of(member);
-    return kind == NULL || !kind->exact;
+    static const char *const exact[] = {"lr", "batch_tokens", "loss_scale", "skipped"};
+    for (size_t i = 0; member && i < sizeof exact / sizeof *exact; i++)
+        if (strcmp(member, exact[i]) == 0)
+            return false;
+    return true;
 }
 
 static void release_curve(struct dt_curve *curve)
@@ -244,46 +221,53 @@ static void add_mean(const struct dt_metric *points, int count, struct dt_curve 
     free(values);
 }
 
-static void average(const struct dt_curve *curves, int count, struct dt_curve *mean,
-                    struct dt_curve *low, struct dt_curve *high)
+/* Returns the number of steps with a point that cannot be shown. */
+static size_t average(const struct dt_plot *plot, const struct dt_curve *curves, int count,
+                      struct dt_curve *mean, struct dt_curve *low, struct dt_curve *high)
 {
     struct dt_metric *points = dt_alloc((size_t)count, sizeof *points);
-    size_t *next = dt_alloc((size_t)count, sizeof *next);
+    size_t *next = dt_alloc((size_t)count, sizeof *next), left_out = 0;
     for (size_t i = 0; i < curves[0].count; i++) {
         double step = curves[0].items[i].step;
-        bool all = true;
+        bool all = true, shown = true;
         for (int r = 0; r < count; r++) {
             while (next[r] < curves[r].count && curves[r].items[next[r]].step < step)
                 next[r]++;
             all = all && next[r] < curves[r].count && curves[r].items[next[r]].step == step;
             if (all)
                 points[r] = curves[r].items[next[r]];
+            shown = shown && all && is_shown(plot, &points[r]);
         }
-        if (all)
+        left_out += all && !shown;
+        if (shown)
             add_mean(points, count, mean, low, high);
     }
     free(points);
     free(next);
+    return left_out;
 }
 
-void dt_plot_average(const struct dt_run_metrics *const *runs, int count, const char *member,
-                     const char *name, struct dt_run_metrics *mean, struct dt_band *band)
+size_t dt_plot_average(const struct dt_plot *plot, const struct dt_run_metrics *const *runs,
+                       int count, const char *name, struct dt_run_metrics *mean,
+                       struct dt_band *band)
 {
     struct dt_curve *train = dt_alloc((size_t)count, sizeof *train),
                     *valid = dt_alloc((size_t)count, sizeof *valid);
-    bool smoothed = count > 1 && is_noisy(member);
+    bool smoothed = count > 1 && is_noisy(plot->member);
     *mean = (struct dt_run_metrics){.name = dt_strdup(name)};
     *band = (struct dt_band){.train_low = {.items = NULL}};
     for (int r = 0; r < count; r++) {
         train[r] = smoothed ? dt_curve_smooth(&runs[r]->train) : runs[r]->train;
         valid[r] = runs[r]->valid;
     }
-    average(train, count, &mean->train, &band->train_low, &band->train_high);
-    average(valid, count, &mean->valid, &band->valid_low, &band->valid_high);
+    size_t left_out =
+        average(plot, train, count, &mean->train, &band->train_low, &band->train_high) +
+        average(plot, valid, count, &mean->valid, &band->valid_low, &band->valid_high);
     for (int r = 0; smoothed && r < count; r++)
         free(train[r].items);
     free(train);
     free(valid);
+    return left_out;
 }
 
 static void add_data(struct dt_buffer *script, const struct dt_plot *plot, const struct axis *axis,
@@ -323,10 +307,9 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
                          const struct axis *axis, const struct dt_run_metrics *runs, int count)
 {
     dt_gnuplot_set_string(script, "x_label", axis->label);
-    const struct kind *kind = kind_of(plot->member);
     double lowest = INFINITY, highest = -INFINITY;
     find_range(runs, count, &lowest, &highest);
-    dt_gnuplot_set_string(script, "y_label", kind ? kind->label : plot->member);
+    dt_gnuplot_set_string(script, "y_label", dt_figure_label(plot->member ? plot->member : "loss"));
     dt_buffer_printf(script, "of_loss = %d\nlog_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\n",
                      plot->member == NULL, plot->log_x, plot->log_y, count, count <= DT_MOST_NAMED);
     if (plot->log_y)

@@ -45,11 +45,13 @@ size_t dt_plot_drop_below_zero(const struct dt_plot *plot, struct dt_run_metrics
 int dt_plot_loss(const struct dt_plot *plot, const struct dt_run_metrics *runs, int count,
                  struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
 
-/* The mean of repetitions and its 95% interval, at the steps that all of them have; training curves
- * are smoothed first if the member is noisy. One run is copied, without a band. The caller owns
- * *mean (dt_run_metrics_release), named name, and *band. */
-void dt_plot_average(const struct dt_run_metrics *const *runs, int count, const char *member,
-                     const char *name, struct dt_run_metrics *mean, struct dt_band *band);
+/* The mean of repetitions and its 95% interval, at the steps that all of them have and that the
+ * axes of the plot can show; returns the number of those they cannot. Training curves are smoothed
+ * first if plot->member is noisy. One run is copied, without a band. The caller owns *mean
+ * (dt_run_metrics_release), named name, and *band. */
+size_t dt_plot_average(const struct dt_plot *plot, const struct dt_run_metrics *const *runs,
+                       int count, const char *name, struct dt_run_metrics *mean,
+                       struct dt_band *band);
 void dt_band_release(struct dt_band *band);
 
 /* Smooths a curve by a centered running mean over about 1/50 of its points, without lag; over fewer

@@ -50,6 +50,38 @@ int dt_figure_draw(const struct dt_figure *figure, const struct dt_buffer *setti
     return rc;
 }
 
+const char *dt_figure_label(const char *name)
+{
+    static const struct {
+        const char *name, *label;
+    } labels[] = {
+        {"loss", "loss (nats per token)"},
+        {"val_loss", "validation loss (nats per token)"},
+        {"lr", "learning rate"},
+        {"grad_norm", "L2 norm of the gradients, before clipping"},
+        {"tokens_per_second", "tokens per second"},
+        {"samples_per_second", "samples per second"},
+        {"mfu", "model FLOPs utilization (1: the GEMM peak)"},
+        {"resident_memory", "memory of rank 0 (bytes)"},
+        {"peak_memory", "peak memory of rank 0 (bytes)"},
+        {"peak_bytes", "peak memory of the largest process (bytes)"},
+        {"device_memory", "memory on the device (bytes)"},
+        {"bytes_sent", "bytes that rank 0 sent"},
+        {"waited_seconds", "time that rank 0 waited for others (seconds)"},
+        {"batch_tokens", "tokens of a step"},
+        {"loss_scale", "loss scale"},
+        {"skipped", "skipped updates so far"},
+        {"wall_s", "wall time (seconds)"},
+        {"cpu_s", "CPU time (seconds)"},
+        {"reached_val_loss_step", "steps to the target validation loss"},
+        {"reached_val_loss_time", "seconds to the target validation loss"},
+    };
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+        if (strcmp(name, labels[i].name) == 0)
+            return labels[i].label;
+    return name;
+}
+
 static void set_element(struct dt_buffer *settings, const char *name, int place, const char *text)
 {
     char element[64];

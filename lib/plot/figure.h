@@ -21,6 +21,10 @@ struct dt_figure {
 int dt_figure_draw(const struct dt_figure *figure, const struct dt_buffer *settings,
                    struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
 
+/* Words and unit of a number of dt-metrics(5) or dt-bench(1), for an axis; other names as they are.
+ */
+const char *dt_figure_label(const char *name);
+
 /* Appends strings as a gnuplot array NAME, quoted so that they are never interpreted. */
 void dt_figure_set_array(struct dt_buffer *settings, const char *name, const char *const *texts,
                          int count);

@@ -83,19 +83,26 @@ static bool is_stderr(const char *name)
     return size > 7 && strcmp(name + size - 7, "_stderr") == 0;
 }
 
-/* A row for each number of an object, with its standard error if there is one. */
+/* A row for each number of an object, with its standard error if there is one; numbers of objects
+ * in it after the name of that, "a.b". */
 static void add_numbers(struct dt_grid *g, const struct dt_reported_run *run, const char *file,
-                        struct json_object *object)
+                        const char *before, struct json_object *object)
 {
     json_object_object_foreach(object, name, value)
     {
         struct json_object *error;
+        if (json_object_is_type(value, json_type_object)) {
+            char *deeper = dt_asprintf("%s%s.", before, name);
+            add_numbers(g, run, file, deeper, value);
+            free(deeper);
+        }
         if (!is_number(value) || is_stderr(name))
             continue;
-        char *of_error = dt_asprintf("%s_stderr", name);
+        char *of_error = dt_asprintf("%s_stderr", name), *whole = dt_asprintf("%s%s", before, name);
         dt_grid_add(g, run->name);
         dt_grid_add(g, dt_path_base(file));
-        dt_grid_add(g, name);
+        dt_grid_add(g, whole);
+        free(whole);
         if (json_object_object_get_ex(object, of_error, &error) && is_number(error))
             dt_grid_printf(g, "%.6g \302\261 %.2g", json_object_get_double(value),
                            1.959964 * json_object_get_double(error));
@@ -111,7 +118,7 @@ static int add_evaluation(struct dt_grid *g, const struct dt_reported_run *run, 
     struct json_object *object;
     DT_TRY(dt_json_read(file, &object, err));
     if (json_object_is_type(object, json_type_object))
-        add_numbers(g, run, file, object);
+        add_numbers(g, run, file, "", object);
     json_object_put(object);
     return 0;
 }
@@ -136,7 +143,7 @@ static int add_tasks(struct dt_grid *g, const struct dt_reported_run *run, struc
     if (rc > 0)
         rc = dt_json_lines_read(file, keep_line, &last, err);
     if (rc == 0 && last)
-        add_numbers(g, run, file, last);
+        add_numbers(g, run, file, "", last);
     json_object_put(last);
     free(file);
     return rc;

@@ -26,9 +26,9 @@ static const struct dt_run_metrics *metrics_of(const struct dt_reported_run *run
 }
 
 /* A mean with its interval of each configuration whose runs all have the curve. Returns their
- * number. */
-static int average(const struct dt_reported *r, int curve, struct dt_run_metrics *means,
-                   struct dt_band *bands)
+ * number. left_out: steps that the axes cannot show. */
+static int average(const struct dt_reported *r, const struct dt_plot *plot, int curve,
+                   struct dt_run_metrics *means, struct dt_band *bands, size_t *left_out)
 {
     const struct dt_run_metrics **runs = dt_alloc((size_t)r->count, sizeof *runs);
     int used = 0;
@@ -36,8 +36,7 @@ static int average(const struct dt_reported *r, int curve, struct dt_run_metrics
         const struct dt_configuration *k = &r->configurations[c];
         for (int i = 0; i < k->count; i++)
             runs[i] = metrics_of(&r->runs[k->runs[i]], curve);
-        dt_plot_average(runs, k->count, curve < 0 ? NULL : dt_reported_curves[curve], k->label,
-                        &means[used], &bands[used]);
+        *left_out += dt_plot_average(plot, runs, k->count, k->label, &means[used], &bands[used]);
         if (means[used].train.count + means[used].valid.count > 0) {
             used++;
             continue;
@@ -50,15 +49,24 @@ static int average(const struct dt_reported *r, int curve, struct dt_run_metrics
 }
 
 static int draw(struct dt_page *page, const struct dt_plot *plot, const struct figure *figure,
-                struct dt_run_metrics *means, int count, struct dt_error *err)
+                const struct dt_run_metrics *means, int count, struct dt_error *err)
 {
     struct dt_buffer drawing = DT_BUFFER_EMPTY;
-    (void)dt_plot_drop_below_zero(plot, means, count);
     int rc = dt_plot_loss(plot, means, count, &drawing, err);
     if (rc == 0)
         rc = dt_page_figure(page, figure->name, figure->caption, &drawing, err);
     dt_buffer_release(&drawing);
     return rc;
+}
+
+static void add_notes(struct dt_page *page, size_t left_out, int count)
+{
+    if (left_out > 0)
+        dt_page_paragraph(page, "%zu steps are not drawn: not above 0, on a logarithmic axis.",
+                          left_out);
+    if (count > DT_MOST_NAMED)
+        dt_page_paragraph(page, "More than %d configurations are drawn without their names.",
+                          DT_MOST_NAMED);
 }
 
 static int add_curve(struct dt_page *page, const struct dt_reported *r,
@@ -68,17 +76,20 @@ static int add_curve(struct dt_page *page, const struct dt_reported *r,
     const size_t most = (size_t)r->configuration_count;
     struct dt_run_metrics *means = dt_alloc(most, sizeof *means);
     struct dt_band *bands = dt_alloc(most, sizeof *bands);
-    int count = average(r, figure->curve, means, bands), rc = 0;
+    const bool loss = figure->curve < 0;
     const struct dt_plot plot = {.format = dt_page_figure_format(page),
                                  .x = o->x,
-                                 .log_x = o->log_x && figure->curve < 0,
-                                 .log_y = o->log_y && figure->curve < 0,
-                                 .floor = figure->curve < 0 ? o->floor : NAN,
-                                 .member =
-                                     figure->curve < 0 ? NULL : dt_reported_curves[figure->curve],
+                                 .log_x = o->log_x && loss,
+                                 .log_y = o->log_y && loss,
+                                 .floor = loss ? o->floor : NAN,
+                                 .member = loss ? NULL : dt_reported_curves[figure->curve],
                                  .bands = bands};
+    size_t left_out = 0;
+    int count = average(r, &plot, figure->curve, means, bands, &left_out), rc = 0;
     if (count > 0)
         rc = draw(page, &plot, figure, means, count, err);
+    if (rc == 0)
+        add_notes(page, left_out, count);
     for (int i = 0; i < count; i++) {
         dt_run_metrics_release(&means[i]);
         dt_band_release(&bands[i]);

@@ -27,6 +27,7 @@ static const char style[] =
     "overflow-x: auto }\n"
     "th, td { padding: 0.2em 0.7em; text-align: left; vertical-align: top; "
     "overflow-wrap: break-word }\n"
+    "td:first-child { min-width: 6em }\n"
     "thead th { border-bottom: 1px solid #444 } td { border-bottom: 1px solid #ddd }\n"
     ".n { text-align: right; white-space: nowrap }\n"
     "figure { margin: 1em 0 } img { max-width: 100%; height: auto }\n"

@@ -23,7 +23,7 @@ struct dt_report_options {
 };
 
 /* paths: directories of dt-train, or files of metrics. DT_EFORMAT if one has no finite loss or a
- * damaged lineage, DT_EMISSING without gnuplot. */
+ * damaged lineage, DT_EINVALID if a run is named twice, DT_EMISSING without gnuplot. */
 int dt_report(const struct dt_report_options *options, char *const *paths, int count,
               struct dt_page *page, struct dt_error *err) DT_MUST_CHECK;
 

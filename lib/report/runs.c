@@ -3,10 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "io/input.h"
 #include "io/lineage.h"
 
 #define SEED           "training.seed"
@@ -59,10 +61,9 @@ static struct json_object *training_record(struct json_object *records)
 }
 
 /* Before the settings, so that tables begin with them. */
-static struct json_object *read_facts(const char *path, struct json_object *records)
+static struct json_object *join_facts(struct json_object *settings, struct json_object *records)
 {
-    struct json_object *settings = dt_run_watch_settings(path), *facts = dt_json_new_object(),
-                       *record = training_record(records);
+    struct json_object *facts = dt_json_new_object(), *record = training_record(records);
     if (record) {
         add_text(facts, "dt", record, "version");
         add_text(facts, "device", record, "device");
@@ -70,14 +71,19 @@ static struct json_object *read_facts(const char *path, struct json_object *reco
         add_text(facts, "ranks", record, "ranks");
         add_inputs(facts, record);
     }
-    if (settings) {
-        json_object_object_foreach(settings, name, value)
-            dt_json_object_add(facts, name, json_object_get(value));
-        json_object_put(settings);
-        return facts;
-    }
-    json_object_put(facts);
-    return NULL;
+    json_object_object_foreach(settings, name, value)
+        dt_json_object_add(facts, name, json_object_get(value));
+    return facts;
+}
+
+static int read_facts(struct dt_reported_run *run, struct dt_error *err)
+{
+    struct json_object *settings;
+    DT_TRY(dt_run_watch_read_settings(run->path, &settings, err));
+    if (settings)
+        run->facts = join_facts(settings, run->records);
+    json_object_put(settings);
+    return 0;
 }
 
 static int read_curves(struct dt_reported_run *run, const char *file, struct dt_error *err)
@@ -92,6 +98,37 @@ static int read_curves(struct dt_reported_run *run, const char *file, struct dt_
     return dt_sha256_file(file, &bytes, run->metrics_hash, err);
 }
 
+/* Reads the length of a safetensors file's header, its first 8 bytes. */
+static int read_length(const char *path, uint64_t *length, struct dt_error *err)
+{
+    struct dt_input *in;
+    uint8_t bytes[8];
+    DT_TRY(dt_input_open_raw(&in, path, err));
+    int rc = dt_input_read_exactly(in, bytes, sizeof bytes, err);
+    dt_input_close(in);
+    *length = 0;
+    for (int i = 8; rc == 0 && i-- > 0;)
+        *length = *length << 8 | bytes[i];
+    return rc;
+}
+
+/* After the header come the parameters, in fp32. */
+static int count_parameters(struct dt_reported_run *run, struct dt_error *err)
+{
+    struct stat st;
+    uint64_t header = 0;
+    char *path = dt_path_join(run->path, "latest/model.safetensors");
+    int rc = dt_file_probe(path, err);
+    if (rc > 0) {
+        rc = stat(path, &st) < 0 ? dt_fail_errno(err, "cannot read '%s'", path)
+                                 : read_length(path, &header, err);
+        if (rc == 0 && header < (uint64_t)st.st_size - 8)
+            run->parameters = ((uint64_t)st.st_size - 8 - header) / 4;
+    }
+    free(path);
+    return rc;
+}
+
 static int read_run(struct dt_reported_run *run, const char *path, struct dt_error *err)
 {
     run->path = path;
@@ -103,12 +140,16 @@ static int read_run(struct dt_reported_run *run, const char *path, struct dt_err
         rc = dt_lineage_read(path, &run->records, err);
     if (rc < 0 && rc != DT_EMISSING)
         return rc;
-    run->facts = read_facts(path, run->records);
-    const struct dt_curve *train = &run->loss.train;
-    run->state = dt_run_watch_state(
-        path, train->count > 0 ? (long)train->items[train->count - 1].step : 0, "/proc/locks");
     run->name = dt_strdup(run->loss.name);
-    return 0;
+    run->state = DT_RUN_BROKEN;
+    if (!directory)
+        return 0;
+    const struct dt_curve *train = &run->loss.train;
+    DT_TRY(read_facts(run, err));
+    DT_TRY(count_parameters(run, err));
+    return dt_run_watch_read_state(path,
+                                   train->count > 0 ? (long)train->items[train->count - 1].step : 0,
+                                   "/proc/locks", &run->state, err);
 }
 
 static void release_run(struct dt_reported_run *run)
@@ -173,6 +214,23 @@ static bool are_repetitions(const struct dt_reported_run *a, const struct dt_rep
     bool same = json_object_array_length(names) == 0;
     json_object_put(names);
     return same;
+}
+
+/* Its seed makes a run, bit for bit: the same one twice would pass for two. */
+static int check_seeds(const struct dt_reported *r, const struct dt_configuration *c,
+                       struct dt_error *err)
+{
+    for (int i = 0; i < c->count; i++)
+        for (int j = 0; j < i; j++) {
+            const struct dt_reported_run *a = &r->runs[c->runs[j]], *b = &r->runs[c->runs[i]];
+            if (strcmp(dt_reported_fact(a, SEED), dt_reported_fact(b, SEED)) == 0)
+                return dt_fail(
+                    err, DT_EINVALID,
+                    "'%s' and '%s' have the same settings and the same seed, so they are "
+                    "one run twice: name one of them",
+                    a->path, b->path);
+        }
+    return 0;
 }
 
 static void add_to_configurations(struct dt_reported *r, int run)
@@ -243,7 +301,12 @@ int dt_reported_read(struct dt_reported *r, char *const *paths, int count, struc
     }
     tell_apart(r);
     find_configurations(r);
-    return 0;
+    int rc = 0;
+    for (int c = 0; c < r->configuration_count && rc == 0; c++)
+        rc = check_seeds(r, &r->configurations[c], err);
+    if (rc < 0)
+        dt_reported_release(r);
+    return rc;
 }
 
 void dt_reported_release(struct dt_reported *r)

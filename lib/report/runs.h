@@ -34,10 +34,11 @@ struct dt_reported_run {
     struct dt_run_metrics loss;                       /* training and validation */
     struct dt_run_metrics curves[DT_REPORTED_CURVES]; /* without points if no line has the member */
     /* Settings and what identifies program, machine and inputs, by name, as strings:
-     * {"training.seed": "1", "dt": "0.2.0", ...}; NULL without a readable checkpoint. */
+     * {"training.seed": "1", "dt": "0.2.0", ...}; NULL without a checkpoint. */
     struct json_object *facts;
     struct json_object *records; /* its lineage, an array; NULL if unknown */
     enum dt_run_state state;
+    uint64_t parameters;              /* of the last checkpoint; 0 if unknown */
     char metrics_hash[DT_SHA256_HEX]; /* of metrics.jsonl */
 };
 
@@ -56,7 +57,8 @@ struct dt_reported {
     struct json_object *different; /* array: names of facts that differ between configurations */
 };
 
-/* paths: directories of dt-train, or files of metrics. DT_EFORMAT if one has no finite loss. */
+/* paths: directories of dt-train, or files of metrics. DT_EFORMAT if one has no finite loss or a
+ * damaged checkpoint; DT_EINVALID if two of a configuration have the same seed. */
 int dt_reported_read(struct dt_reported *r, char *const *paths, int count,
                      struct dt_error *err) DT_MUST_CHECK;
 void dt_reported_release(struct dt_reported *r);

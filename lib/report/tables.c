@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
 #include "report/report-internal.h"
 
 enum { HASH_DIGITS = 12 };
@@ -89,42 +84,19 @@ void dt_report_runs(struct dt_page *page, const struct dt_reported *r)
     dt_grid_release(&g);
     for (int i = 0; i < r->count; i++)
         if (r->runs[i].facts == NULL)
-            dt_page_paragraph(
-                page,
-                "Run '%s' has no readable checkpoint: its settings are unknown, and it "
-                "counts as a configuration.",
-                r->runs[i].name);
+            dt_page_paragraph(page,
+                              "Run '%s' has no checkpoint: its settings are unknown, and it "
+                              "counts as a configuration.",
+                              r->runs[i].name);
 }
 
 /* --- settings ------------------------------------------------------------------------------ */
-
-/* Parameters are fp32 in a file of 8 bytes, a header of so many, and them; 0 if it is not there. */
-static uint64_t count_parameters(const struct dt_reported_run *run)
-{
-    struct dt_error unknown;
-    struct stat st;
-    uint8_t bytes[8];
-    uint64_t header = 0, count = 0;
-    char *path = dt_path_join(run->path, "latest/model.safetensors");
-    int fd = dt_file_open(path, &unknown);
-    free(path);
-    if (fd < 0)
-        return 0;
-    if (read(fd, bytes, sizeof bytes) == sizeof bytes && fstat(fd, &st) == 0) {
-        for (int i = 8; i-- > 0;)
-            header = header << 8 | bytes[i];
-        if (header < (uint64_t)st.st_size - 8)
-            count = ((uint64_t)st.st_size - 8 - header) / 4;
-    }
-    close(fd);
-    return count;
-}
 
 static void add_parameters(struct dt_grid *g, const struct dt_reported *r)
 {
     dt_grid_add(g, "parameters");
     for (int c = 0; c < r->configuration_count; c++) {
-        uint64_t count = count_parameters(dt_reported_first(r, c));
+        uint64_t count = dt_reported_first(r, c)->parameters;
         if (count > 0)
             dt_grid_printf(g, "%llu", (unsigned long long)count);
         else

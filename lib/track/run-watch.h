@@ -26,4 +26,11 @@ enum dt_run_state dt_run_watch_state(const char *run, long last_step, const char
  * checkpoint. Owned by the caller. */
 struct json_object *dt_run_watch_settings(const char *run);
 
+/* The same for those who must know: a file that exists and cannot be read is an error. *settings:
+ * NULL without a checkpoint. */
+int dt_run_watch_read_state(const char *run, long last_step, const char *locks,
+                            enum dt_run_state *state, struct dt_error *err) DT_MUST_CHECK;
+int dt_run_watch_read_settings(const char *run, struct json_object **settings,
+                               struct dt_error *err) DT_MUST_CHECK;
+
 #endif

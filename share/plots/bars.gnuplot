@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Bars with quartiles. Before this: style.gnuplot, y_label, groups, series, stacked, most (the
-# largest value), base (of a logarithmic axis; 0: linear), group[], name[], and $bars: a line per group, with its index and median, low and
+# largest value), base (of a logarithmic axis; 0: linear), note (or ""), group[], name[], and $bars: a line per group, with its index and median, low and
 # high of each series.
 power = most < 1e5 ? 0 : int(floor(log10(most) / 3))
 power = power > 4 ? 4 : power
 unit = 1000.0**power
 array unit_name[5] = ["", " (thousands)", " (millions)", " (billions)", " (10^12)"]
-set ylabel y_label . unit_name[power + 1]
+set ylabel y_label . unit_name[power + 1] . (base > 0 ? ", log scale" : "")
+if (note ne "") { set xlabel note }
 set yrange [0:*]
 if (base > 0) {
     set logscale y
@@ -17,11 +18,17 @@ set style fill solid 0.9 noborder
 set xtics scale 0
 set xtics ()
 longest = 0
+# "A: B" has two lines.
+colon(g) = strstrt(group[g], ": ")
+first(g) = colon(g) ? group[g][1:colon(g) - 1] : group[g]
+second(g) = colon(g) ? group[g][colon(g) + 2:*] : ""
 do for [g=1:groups] {
-    set xtics add (group[g] g - 1)
-    longest = strlen(group[g]) > longest ? strlen(group[g]) : longest
+    if (colon(g) && note eq "") { set xlabel " " } # room for the second line
+    set xtics add (first(g) . (colon(g) ? "\n" . second(g) : "") g - 1)
+    longest = strlen(first(g)) > longest ? strlen(first(g)) : longest
+    longest = strlen(second(g)) > longest ? strlen(second(g)) : longest
 }
-if (groups * (longest + 2) > 80) { set xtics rotate by 30 right }
+if (groups * (longest + 2) > 84) { set xtics rotate by 30 right }
 if (series == 1) { unset key }
 gap = 0.8
 width = stacked ? gap : gap / series
@@ -32,6 +39,10 @@ medians = groups * series > 16 ? 0 : series
 short(x) = x < 1000 ? sprintf("%.4g", x) : sprintf("%.0f", x)
 label_of(x) = valid(x) ? short(column(x) / unit) : ""
 set offsets 0, 0, graph 0.07, 0
+# Of a point its interval, where that is wide enough to be seen.
+range_of(low, high) = high > 1.05 * low ? short(low / unit) . " to " . short(high / unit) : ""
+said(s) = base > 0 && range_of(column(3 * s), column(3 * s + 1)) ne "" ? \
+    range_of(column(3 * s), column(3 * s + 1)) : label_of(3 * s - 1)
 under(s) = s <= 1 ? 0 : under(s - 1) + (valid(3 * s - 4) ? column(3 * s - 4) / unit : 0)
 if (stacked) {
     plot for [s=1:series] $bars using (column(1)):(width / 2):(under(s)) \
@@ -40,11 +51,16 @@ if (stacked) {
             (column(1) + width / 2):(under(s)):(under(s) + column(3 * s - 1) / unit) \
         with boxxyerror linecolor rgb fill_of(s) title name[s]
 } else {
-    plot for [s=1:series] $bars using (place(column(1), s)):(column(3 * s - 1) / unit):(0.92 * width) \
+    # A bar has a length from 0, which a logarithmic axis lacks: a point.
+    plot for [s=1:base > 0 ? 0 : series] $bars \
+            using (place(column(1), s)):(column(3 * s - 1) / unit):(0.92 * width) \
             with boxes linecolor rgb fill_of(s) title name[s], \
+        for [s=1:base > 0 ? series : 0] $bars \
+            using (place(column(1), s)):(column(3 * s - 1) / unit) with points \
+            linecolor rgb fill_of(s) pointtype shape_of(s) pointsize 1.1 title name[s], \
         for [s=1:series] $bars using (place(column(1), s)):(column(3 * s) / unit):(0):\
             ((column(3 * s + 1) - column(3 * s)) / unit) \
             with vectors nohead linecolor rgb "#999999" linewidth 1.5 notitle, \
         for [s=1:medians] $bars using (place(column(1), s)):(column(3 * s + 1) / unit):\
-            (label_of(3 * s - 1)) with labels offset 0,0.7 notitle
+            (said(s)) with labels offset 0,0.7 notitle
 }

@@ -29,14 +29,21 @@ if (log_y) {
     set logscale y
     set autoscale yfix
     # At least three marks with numbers, and no more than fit.
-    decades = log10(highest / lowest)
-    marks = decades > 6 ? "1" : decades > 1.3 ? "1 2 5" : decades > 0.5 ? "1 1.5 2 3 4 5 6 8" : \
-        "1 1.1 1.2 1.3 1.4 1.6 1.8 2 2.25 2.5 2.75 3 3.5 4 4.5 5 5.5 6 6.5 7 7.5 8 9"
+    decades = log10(highest) - log10(lowest)
+    marks = decades > 6 ? "1" : decades > 1.3 ? "1 2 5" : "1 1.5 2 3 4 5 6 8"
+    # In a narrow range, round numbers.
+    wanted = (highest - lowest) / 4
+    power = wanted > 0 ? 10.0**floor(log10(wanted)) : 1
+    apart = wanted >= 5 * power ? 5 * power : wanted >= 2 * power ? 2 * power : power
     every = decades > 12 ? int(decades / 6) : 1
     set ytics ()
-    do for [e=int(floor(log10(lowest))) - 1:int(ceil(log10(highest))) + 1:every] {
+    if (decades < 0.3 && wanted > 0) {
+        do for [k=int(lowest / apart):int(highest / apart) + 1] {
+            set ytics add (sprintf("%.10g", k * apart) k * apart)
+        }
+    } else { do for [e=int(floor(log10(lowest))) - 1:int(ceil(log10(highest))) + 1:every] {
         do for [m in marks] { set ytics add (sprintf("%g", m * 10.0**e) m * 10.0**e) }
-    }
+    } }
 }
 
 has_floor = exists("floor_level")

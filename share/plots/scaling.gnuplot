@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 # Scaling. Before this: style.gnuplot, x_label, y_label, lines, name[], and $lines with a data
 # set per line: x, median, low, high, per cent of the ideal, mfu in per cent, the ideal.
-set xlabel x_label
+set xlabel x_label . ", log scale"
 set logscale x 2
 set format x "%.10g"
 set offsets graph 0.05, graph 0.05, 0, 0
 titled(i) = lines == 1 && name[i] eq "" ? y_label : name[i]
 if (panels > 1) { set multiplot layout 1,panels title heading noenhanced }
-set title y_label noenhanced
+set title y_label . ", log scale" noenhanced
 set logscale y 10
 set yrange [*:*] noextend
 set ytics ()
-do for [e=-6:15] { do for [m in "1 2 5"] {
+do for [e=-6:15] { do for [m in "1 1.5 2 3 4 5 7"] {
     set ytics add (gprintf("%.0s%c", m * 10.0**e) m * 10.0**e)
 } }
 if (format ne "text") { set key inside top left vertical }

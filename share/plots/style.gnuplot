@@ -19,7 +19,7 @@ array shape[5] = [7, 5, 9, 13, 11]
 shape_of(i) = shape[(i - 1) % 5 + 1]
 
 if (format eq "svg") \
-    set terminal svg size panels == 1 ? 800 : 520 * panels,500 noenhanced \
+    set terminal svg size panels == 1 ? 800 : 400 * panels,panels == 1 ? 500 : 420 noenhanced \
         font "DejaVu Sans,14" background "white"
 if (format eq "png" && strstrt(GPVAL_TERMINALS, "pngcairo")) \
     set terminal pngcairo size panels == 1 ? 1600 : 1040 * panels,1000 noenhanced \
@@ -29,10 +29,10 @@ if (format eq "png" && !strstrt(GPVAL_TERMINALS, "pngcairo")) \
         font "DejaVuSans" 24 linewidth 2
 # For print: the width of a text column and a half, with 9 points of type.
 if (format eq "pdf" || format eq "eps") \
-    set terminal pdfcairo size (panels == 1 ? 5.6 : 3.6 * panels)in,3.5in noenhanced \
+    set terminal pdfcairo size (panels == 1 ? 5.6 : 2.9 * panels)in,3.5in noenhanced \
         font "DejaVu Sans,9" linewidth 0.8 pointscale 0.7
 if (format eq "eps") \
-    set terminal epscairo size (panels == 1 ? 5.6 : 3.6 * panels)in,3.5in noenhanced \
+    set terminal epscairo size (panels == 1 ? 5.6 : 2.9 * panels)in,3.5in noenhanced \
         font "DejaVu Sans,9" linewidth 0.8 pointscale 0.7
 if (format eq "text") set terminal dumb 80 24 noenhanced
 

@@ -119,7 +119,8 @@ static void repetitions_have_a_mean_and_an_interval_where_all_have_a_step(void *
     const struct dt_run_metrics *const three[] = {&runs[0], &runs[1], &runs[2]};
     struct dt_run_metrics mean;
     struct dt_band band;
-    dt_plot_average(three, 3, "lr", "A", &mean, &band);
+    struct dt_plot plot = {.member = "lr"};
+    assert_int_equal(dt_plot_average(&plot, three, 3, "A", &mean, &band), 0);
     assert_string_equal(mean.name, "A");
     assert_int_equal(mean.train.count, 2);
     assert_float_equal(mean.train.items[0].loss, 4, 1e-12);
@@ -131,9 +132,16 @@ static void repetitions_have_a_mean_and_an_interval_where_all_have_a_step(void *
     assert_int_equal(band.valid_low.count, 0);
     dt_run_metrics_release(&mean);
     dt_band_release(&band);
-    dt_plot_average(three, 1, "lr", "A", &mean, &band);
+    assert_int_equal(dt_plot_average(&plot, three, 1, "A", &mean, &band), 0);
     assert_int_equal(mean.train.count, 4);
     assert_int_equal(band.train_low.count, 0);
+    dt_run_metrics_release(&mean);
+    dt_band_release(&band);
+    c[1].loss = -1;
+    plot.log_y = true;
+    assert_int_equal(dt_plot_average(&plot, three, 3, "A", &mean, &band), 1);
+    assert_int_equal(mean.train.count, 1);
+    assert_int_equal(band.train_low.count, 1);
     dt_run_metrics_release(&mean);
     dt_band_release(&band);
 }

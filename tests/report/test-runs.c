@@ -86,6 +86,17 @@ static void runs_with_unknown_settings_are_not_repetitions(void **state)
     dt_reported_release(&r);
 }
 
+static void one_run_twice_is_refused(void **state)
+{
+    (void)state;
+    struct dt_reported r;
+    struct dt_error err;
+    make_run("a", "training:\n  seed: 1\n", 3);
+    make_run("b", "training:\n  seed: 1\n", 3);
+    assert_int_equal(dt_reported_read(&r, (char *[]){"a", "b"}, 2, &err), DT_EINVALID);
+    assert_non_null(strstr(err.text, "'a' and 'b' have the same settings and the same seed"));
+}
+
 static void what_is_no_run_is_refused(void **state)
 {
     (void)state;
@@ -186,6 +197,7 @@ int main(void)
         CASE(seeds_and_names_do_not_make_a_configuration),
         CASE(a_setting_that_one_lacks_is_a_difference),
         CASE(runs_with_unknown_settings_are_not_repetitions),
+        CASE(one_run_twice_is_refused),
         CASE(what_is_no_run_is_refused),
         CASE(pairs_of_seeds_decide),
         CASE(what_is_not_decided_says_how_many_pairs_would_do),

@@ -194,6 +194,7 @@ END
     dt-bench matrix -q -o same -r 8 -w 0 -a a=1,2 -b a=1 -v n -- \
         sh -c 'echo "{\"n\":$((100 + ($0 * $1 * 7919) % 10))}"' '{a}' '{round}' >out
     grep -qE '[0-9]~$' out
+    grep -A 9 '^rounds that would decide' out | grep -qE '^a=[^:]+: n [0-9.]+k?$'
 }
 
 @test "too few rounds for significance are reported, with the number needed" {
@@ -201,6 +202,7 @@ END
         sh -c 'echo "{\"n\":$(($0 * 1000 + $1))}"' '{a}' '{round}' >out
     grep -qE '^ *20 .* [0-9.]+\?$' out
     grep -q 'medians of 5 rounds; ratios of pairs, ?: too few rounds to tell from chance (6 needed)$' out
+    grep -qx 'a=20: n 6' out
     dt-bench matrix -q -o few -r 6 -w 0 -a a=10,20 -b a=10 -v n -- \
         sh -c 'echo "{\"n\":$(($0 * 1000 + $1))}"' '{a}' '{round}' >out
     grep -qE '^ *20 .* [0-9.]+$' out

@@ -22,7 +22,7 @@ make_runs() {
         done
     done
     echo 'Once upon a time' >run-1-1/story.txt
-    echo '{"acc":0.5,"acc_stderr":0.1,"words":"x"}' >run-1-1/task.json
+    echo '{"acc":0.5,"acc_stderr":0.1,"words":"x","all":{"f1":0.25}}' >run-1-1/task.json
 }
 
 # The tree of an HTML file must be whole, and nothing may be loaded from elsewhere.
@@ -66,6 +66,7 @@ END
     grep -qE '^\| A: num_layers=1 +\| +2 \| .* ± ' report.txt
     grep -qE '^\| B: num_layers=2 +\| last validation loss +\| +2 \| .*~ not decided' report.txt
     grep -qE '^\| run-1-1 \| task.json \| acc +\| 0.5 ± 0.2 \|$' report.txt
+    grep -qE '^\| run-1-1 \| task.json \| all.f1 +\| +0.25 \|$' report.txt
     grep -qx '    Once upon a time' report.txt
     hash=$(sha256sum run-1-1/metrics.jsonl | cut -c 1-12)
     grep -qE "^\| run-1-1 .* $hash" report.txt

@@ -213,7 +213,7 @@ make_rows() {
 @test "scaling draws throughput, efficiency and MFU of each line, beside the ideal" {
     make_rows
     dt-plot scaling -a ranks "$T/rows" -o "$T/a.svg" --title 'Two kinds'
-    for text in good bad ideal ranks tokens_per_second 'efficiency (%)' 'MFU (%)' 'Two kinds'; do
+    for text in good bad ideal 'ranks, log scale' 'tokens per second, log scale' 'efficiency (%)' 'MFU (%)' 'Two kinds'; do
         grep -qF ">$text<" "$T/a.svg" || { echo "no $text"; return 1; }
     done
     dt-plot scaling -a ranks "$T/rows" >"$T/a.txt"
@@ -242,20 +242,59 @@ make_rows() {
     grep -qF '>weights<' "$T/b.svg"
 }
 
-@test "bars have a logarithmic axis on request, from a power of ten below the smallest" {
+@test "on a logarithmic axis, from a power of ten below the smallest, are points instead of bars" {
     rows="$ROOT/share/results/pictures/speed.jsonl"
     dt-plot bars --log y -v 'times as fast' "$rows" >"$T/log"
     dt-plot bars -v 'times as fast' "$rows" >"$T/linear"
     # log(1.85) / log(130) of 40 columns, and 1.85 / 130 of them
-    grep -qE '^torch\.compile +\|#{5} 1\.85$' "$T/log"
-    grep -qE '^torch\.compile +\|# 1\.85$' "$T/linear"
+    grep -qE '^torch\.compile: training +\| {4}o 1\.85$' "$T/log"
+    grep -qE '^torch\.compile: training +\|# 1\.85$' "$T/linear"
+    head -n 1 "$T/log" | grep -qx 'times as fast, log scale'
     dt-plot bars --log y -v 'times as fast' "$rows" -o "$T/log.svg"
     grep -q '<tspan[^>]*> 10</tspan>\|<text>10</text>\|> *10 *<' "$T/log.svg"
+    grep -q '>times as fast, log scale<' "$T/log.svg"
+    grep -q '>1.5 to 2.2<' "$T/log.svg" # of two values, both
+    refute grep -q 'polygon' "$T/log.svg"
     run dt-plot bars --log x "$rows"
     [ "$status" -eq 2 ]
     [ "${lines[0]}" = "dt-plot: bars have a logarithmic axis y alone" ]
     run dt-plot bars --log y -v a -v b "$rows"
     [ "$status" -eq 2 ]
+}
+
+@test "points are one value over another, and a report of a matrix is drawn as its rows are" {
+    dt-bench matrix -q -o "$T/rows" -r 3 -w 0 -a way=all,few -- \
+        sh -c 'case $1 in all) echo "{\"bytes_sent\":1e9,\"val_loss\":2}";; *) echo "{\"bytes_sent\":1e7,\"val_loss\":3}";; esac' {way} >/dev/null
+    dt-plot points -v bytes_sent -v val_loss --log x "$T/rows" -o "$T/a.svg"
+    for text in all few 'bytes that rank 0 sent, log scale' 'validation loss (nats per token)' 10M; do
+        grep -qF ">$text<" "$T/a.svg" || { echo "no $text"; return 1; }
+    done
+    dt-bench report --json "$T/rows" >"$T/rows.json"
+    dt-plot points -v bytes_sent -v val_loss --log x "$T/rows.json" -o "$T/b.svg"
+    cmp "$T/a.svg" "$T/b.svg"
+    dt-plot bars -v val_loss "$T/rows" >"$T/a.txt"
+    dt-plot bars -v val_loss "$T/rows.json" | cmp "$T/a.txt" -
+    run dt-plot points -v val_loss "$T/rows"
+    [ "$status" -eq 2 ]
+    run dt-plot points -v val_loss -v none "$T/rows"
+    assert_one_line_error dt-plot
+    for wrong in '{}' '[1]' '{"design":{"command":["x"],"axes":{"a":["1"]}},"cells":[{"cell":{"a":"2"},"values":{}}]}' x; do
+        echo "$wrong" >"$T/wrong.json"
+        run dt-plot bars -v val_loss "$T/wrong.json"
+        assert_one_line_error dt-plot
+    done
+}
+
+@test "a sweep whose lowest loss is at the edge of its range says so" {
+    dt-bench matrix -q -o "$T/edge" -r 1 -w 0 -a rate=1e-3,2e-3,4e-3 -- \
+        awk 'BEGIN { print "{\"val_loss\":" 3 - 100 * {rate} ",\"speed\":" 3 - 100 * {rate} "}" }' >/dev/null
+    dt-bench matrix -q -o "$T/inside" -r 1 -w 0 -a rate=1e-3,2e-3,4e-3 -- \
+        awk 'BEGIN { print "{\"val_loss\":" ({rate} == 2e-3 ? 1 : 2) "}" }' >/dev/null
+    dt-plot bars -v val_loss "$T/edge" -o "$T/edge.svg"
+    grep -q '>lowest at the edge of the range, rate 4e-3: the best may be beyond<' "$T/edge.svg"
+    dt-plot bars -v val_loss "$T/edge" | head -n 1 | grep -q 'lowest at the edge of the range, rate 4e-3'
+    dt-plot bars -v speed "$T/edge" | head -n 1 | grep -qx speed
+    dt-plot bars -v val_loss "$T/inside" | head -n 1 | grep -qx 'validation loss (nats per token)'
 }
 
 @test "bars of one axis are labelled below, with medians above" {
@@ -265,6 +304,16 @@ make_rows() {
     dt-plot bars -v speed "$T/rows" -o "$T/b.svg"
     for text in 'rate 1e-3' 'rate 2e-3' 3.123 3.247 12346 24691; do
         grep -hqF ">$text<" "$T"/[ab].svg || { echo "no $text"; return 1; }
+    done
+}
+
+@test "a logarithmic axis has marks in any range" {
+    local low high
+    for range in '1e-300 1e300' '5 5.0000001' '5 5' '0.99 1.01' '1 900' '1e-5 3e-3'; do
+        read -r low high <<<"$range"
+        printf '{"step":%d,"loss":%s}\n' 1 $high 2 $low >"$T/m"
+        dt-plot loss "$T/m" --log y -o "$T/a.svg"
+        [ "$range" = '5 5' ] || [ "$(places "$T/a.svg" | grep -E ' [0-9][0-9.e+-]*$' | cut -d ' ' -f 1 | sort -u | wc -l)" -ge 4 ] || { echo "$range"; places "$T/a.svg"; return 1; }
     done
 }
 
