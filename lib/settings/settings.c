@@ -524,6 +524,8 @@ static int check_async_needs(const struct dt_settings *s, const char *path, stru
          "training.trace_steps empty"},
         {async && *s->training.timeline_steps, "distributed.sync", "async",
          "training.timeline_steps empty"},
+        {async && *s->training.layer_metrics, "distributed.sync", "async",
+         "training.layer_metrics empty"},
     };
     return CHECK_NEEDS(needs, path, err);
 }

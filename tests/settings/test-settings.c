@@ -54,6 +54,8 @@ static const struct {
      "distributed.sync async needs a training.save_interval that is not in minutes"},
     {{"distributed.sync=async", "training.precision=fp16"},
      "distributed.sync async needs training.precision fp32 or bf16"},
+    {{"distributed.sync=async", "training.layer_metrics=activation_rms"},
+     "distributed.sync async needs training.layer_metrics empty"},
     {{"distributed.sync=allreduce", "distributed.staleness=3"},
      "distributed.staleness of one's own needs distributed.sync async"},
     {{"distributed.sync=diloco", "distributed.replay=updates.jsonl"},
