@@ -27,3 +27,11 @@ build() {
     diff "$T/one.sums" "$T/two.sums"
     refute grep -rqaF /srv/another/place "${CHROOTS:-$T}/two/srv/another/place/build/bin"
 }
+
+@test "the list of packages is valid SPDX, by SPDX's own checker" {
+    command -v pyspdxtools >/dev/null || skip "pyspdxtools is not installed (Python package spdx-tools)"
+    "$ROOT/share/packaging/sbom" dt >"$T/dt.spdx.json"
+    pyspdxtools -i "$T/dt.spdx.json"
+    sed -i 's/SPDX-2.3/SPDX-9.9/' "$T/dt.spdx.json"
+    refute pyspdxtools -i "$T/dt.spdx.json"
+}
