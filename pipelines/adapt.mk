@@ -2,7 +2,7 @@
 #
 # From text to a model that calculates, with a program that knows the right answers:
 #
-#   make -f pipelines/adapt.mk          about 20 minutes on 2 cores
+#   make -f pipelines/adapt.mk          less than 20 minutes on 2 cores
 #
 #   stories ─> pre/ ──sums, with answers──> sft/ ─┬─ samples, right and wrong ──> dpo/ ──┐
 #                                                 └────────────────────────────────────┴─ grpo/
