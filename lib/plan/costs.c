@@ -23,8 +23,9 @@ struct rates {
 
 static struct rates rates_of(const struct dt_cluster *c, double element)
 {
+    const double gemm = dt_cluster_gemm_rate(c, (size_t)element);
     return (struct rates){
-        .gemm = dt_cluster_gemm_rate(c, (size_t)element),
+        .gemm = gemm,
         .attention = dt_cluster_attention_rate(c, (size_t)element),
         .memory = dt_cluster_memory_rate(c),
         .peak = gemm / c->device.gemm_efficiency,
