@@ -5,7 +5,7 @@
 # bits) with 8 local steps, and asynchronous updates, in which each rank but the first computes whole
 # steps. bytes_sent is that of rank 0.
 #
-#   make -f pipelines/compression.mk                needs mpirun; 4 to 8 minutes on 2 cores
+#   make -f pipelines/compression.mk                needs mpirun; 5 to 9 minutes on 2 cores
 #   make -f pipelines/compression.mk CORPUS=FILE    your text, of a kilobyte or more: its last
 #                                                   tenth, for validation, must have 65 tokens
 #   make -f pipelines/compression.mk SIZE=full COUNT=8 LAUNCH='srun -n 8'
@@ -15,8 +15,8 @@
 NAME   := compression
 OUT    ?= build/compression
 SIZE   ?= small
-COUNT  ?= $(if $(filter full,$(SIZE)),8,4)
-STEPS  ?= $(if $(filter full,$(SIZE)),4000,800)
+COUNT  ?= $(if $(filter full,$(SIZE)),8,2)
+STEPS  ?= $(if $(filter full,$(SIZE)),4000,1600)
 LAUNCH ?= mpirun --oversubscribe -n $(COUNT)
 SMALL  := model.hidden_size=64 model.num_layers=2 model.max_seq_len=64 training.batch_size=4
 SET    ?= $(if $(filter small,$(SIZE)),$(SMALL)) training.max_steps=$(STEPS) \

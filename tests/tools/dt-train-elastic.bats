@@ -90,7 +90,7 @@ is_undisturbed() {
 @test "a sharded state: the shard of a lost rank is in its neighbour's memory, of two on the disk" {
     for r in 0 1 2 3; do
         member $r --set distributed.zero_stage=3 --set training.ema_decay=0.9 \
-            --set distributed.timeout=3 --set training.save_interval=10
+            --set distributed.timeout=10 --set training.save_interval=10
     done
     await "${pids[0]}" ranks_are 4
     kill -KILL "${pids[1]}"
