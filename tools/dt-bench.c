@@ -167,8 +167,7 @@ static void print_machine(const struct dt_device *dev, const struct dt_peak *pea
         dt_buffer_printf(&json, "{\"engine\":\"%s\",\"isa\":\"%s\",\"threads\":%d",
                          dev->engine->name, dev->isa, dev->threads);
         add_real("gemm_gflops", peak->speed * 1e-9, 1);
-        dt_buffer_printf(&json, ",\"gemm_type\":\"%s\",\"gemm_origin\":\"%s\"", type,
-                         peak->origin);
+        dt_buffer_printf(&json, ",\"gemm_type\":\"%s\",\"gemm_origin\":\"%s\"", type, peak->origin);
     } else
         printf("engine            %s, %s, %d thread%s\nGEMM peak         %.1f GFLOP/s of %s, %s\n",
                dev->engine->name, dev->isa, dev->threads, dt_plural((uint64_t)dev->threads),
@@ -198,6 +197,7 @@ static void add_step(const struct dt_step_times *t, double peak)
     add_real("forward_backward_s", t->forward_backward, 6);
     add_real("update_s", t->update, 6);
     add_real("step_s", t->total, 6);
+    add_real("processor_s", t->processor, 6);
     add_real("tokens_per_second", (double)t->tokens / t->total, 1);
     add_real("gflops", rate * 1e-9, 1);
     add_real("mfu", rate <= peak ? rate / peak : NAN, 4);
@@ -569,7 +569,8 @@ static void print_peaks(const struct dt_device *dev, const struct dt_machine_pea
     if (opt.json)
         dt_peaks_print(dev, p, &json);
     else
-        printf("%2d thread%-2s  fp32 %.1f, bf16 %.1f, fp16 %.1f GFLOP/s; memory is read at %.1f GB/s\n",
+        printf("%2d thread%-2s  fp32 %.1f, bf16 %.1f, fp16 %.1f GFLOP/s; memory is read at %.1f "
+               "GB/s\n",
                dev->threads, dt_plural((uint64_t)dev->threads), p->gemm[DT_DTYPE_F32] * 1e-9,
                p->gemm[DT_DTYPE_BF16] * 1e-9, p->gemm[DT_DTYPE_F16] * 1e-9, p->read * 1e-9);
     if (p->share < DT_PEAKS_BUSY)
@@ -888,14 +889,13 @@ static const struct measurement {
     int count;            /* their number; -1: any */
     int (*measure)(char **operands, int count, struct dt_error *err);
 } measurements[] = {
-    {"no operand", 0, measure_on_device},    {"no operand", 0, measure_machine},
-    {"no operand", 0, measure_error},
-    {"no operand", 0, measure_on_device},    {"no operand", 0, measure_on_device},
-    {"no operand", 0, measure_on_device},    {"no operand", 0, measure_collective},
-    {"one file", 1, measure_tokenize},       {"one shard", 1, measure_shard},
-    {"one data set", 1, measure_load},       {"a command", -1, measure_matrix},
-    {"one file of rows", 1, measure_report}, {"two files of rows", 2, measure_compare},
-    {"one file of results", 1, show_gpu},
+    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_machine},
+    {"no operand", 0, measure_error},          {"no operand", 0, measure_on_device},
+    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_on_device},
+    {"no operand", 0, measure_collective},     {"one file", 1, measure_tokenize},
+    {"one shard", 1, measure_shard},           {"one data set", 1, measure_load},
+    {"a command", -1, measure_matrix},         {"one file of rows", 1, measure_report},
+    {"two files of rows", 2, measure_compare}, {"one file of results", 1, show_gpu},
 };
 _Static_assert(sizeof measurements / sizeof *measurements + 1 == sizeof uses / sizeof *uses,
                "one each");

@@ -154,10 +154,9 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
             "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
             dev->engine->name, dev->isa, dev->threads, peak.speed * 1e-9, precision, peak.origin,
-            (double)f.parameters * 1e-6,
-            trained, dt_progress_bytes((double)f.memory.total, memory), f.train_tokens,
-            f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps,
-            f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
+            (double)f.parameters * 1e-6, trained, dt_progress_bytes((double)f.memory.total, memory),
+            f.train_tokens, f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1,
+            f.max_steps, f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
 }
 
 static void warn_of_damage(const struct dt_training *trainer)

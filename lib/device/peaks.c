@@ -14,14 +14,15 @@
 #include "base/version.h"
 #include "json/json-number.h"
 
-#define MOST_BYTES   ((size_t)1 << 20)
-#define TOLD_DAYS    365 /* more is old */
-#define GIGA         1e9
-#define READ_MEMBER  "read_gb_per_second"
-#define REMEDY       "'dt-bench machine' measures it"
+#define MOST_BYTES  ((size_t)1 << 20)
+#define TOLD_DAYS   365 /* more is old */
+#define GIGA        1e9
+#define READ_MEMBER "read_gb_per_second"
+#define REMEDY      "'dt-bench machine' measures it"
 
-static const char *const gemm_members[DT_PEAK_TYPES] = {
-    [DT_DTYPE_F32] = "fp32_gflops", [DT_DTYPE_BF16] = "bf16_gflops", [DT_DTYPE_F16] = "fp16_gflops"};
+static const char *const gemm_members[DT_PEAK_TYPES] = {[DT_DTYPE_F32] = "fp32_gflops",
+                                                        [DT_DTYPE_BF16] = "bf16_gflops",
+                                                        [DT_DTYPE_F16] = "fp16_gflops"};
 
 char *dt_peaks_path(void)
 {

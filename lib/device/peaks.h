@@ -20,13 +20,13 @@
 #include "base/buffer.h"
 #include "device/device.h"
 
-#define DT_PEAK_VARIABLE "DT_GEMM_PEAK" /* GFLOP/s */
+#define DT_PEAK_VARIABLE "DT_GEMM_PEAK"  /* GFLOP/s */
 #define DT_READ_VARIABLE "DT_READ_SPEED" /* GB/s */
 
 struct dt_peak {
-    double speed;      /* FLOP/s, or bytes per second */
-    char origin[32];   /* "given", "stored 2026-11-23", "measured now" */
-    char doubt[1024];  /* why a stored speed is not used, or may be wrong; "": there is none */
+    double speed;     /* FLOP/s, or bytes per second */
+    char origin[32];  /* "given", "stored 2026-11-23", "measured now" */
+    char doubt[1024]; /* why a stored speed is not used, or may be wrong; "": there is none */
 };
 
 /* Speed of matrix products of this element type. A file that is damaged, or has no line of this
