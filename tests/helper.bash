@@ -9,6 +9,7 @@ export BATS_FILE_TMPDIR="${BATS_FILE_TMPDIR:-$BATS_TMPDIR/dt-${BATS_TEST_FILENAM
 mkdir -p "$BATS_FILE_TMPDIR"
 # dt-train and dt-bench would measure these at every start, for a second each.
 export DT_GEMM_PEAK=1000 DT_READ_SPEED=10
+export DT_PEAKS=$T/peaks.jsonl # not those of the user
 
 # Skips the test unless $TESTDATA holds the named file.
 need_data() {

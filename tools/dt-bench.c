@@ -13,6 +13,7 @@
 #include "comm/launch.h"
 #include "device/attention-bench.h"
 #include "device/gpu-record.h"
+#include "device/peaks.h"
 #include "device/product-error.h"
 #include "experiment/design.h"
 #include "experiment/gpu-check.h"
@@ -87,7 +88,7 @@ static const struct dt_option options[] = {
     {"pattern", 0, DT_OPTION_CHOICE, &opt.pattern, "PATTERN", "tokenize: pretokenization pattern",
      .choices = dt_pattern_names},
     {"seconds", 0, DT_OPTION_REAL, &opt.seconds, "S",
-     "attention, tokenize, shard and load: measure for S seconds (default 3)", .min = 0.01,
+     "attention, machine, tokenize, shard and load: measure for S seconds (default 3)", .min = 0.01,
      .max = 1e6},
     {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print one JSON object"},
     {"design", 'd', DT_OPTION_STRING, &opt.design, "FILE",
@@ -127,6 +128,7 @@ static const struct dt_option options[] = {
 
 static const struct dt_use uses[] = {
     {"gemm", "", NULL, "device threads json"},
+    {"machine", "", NULL, "device threads seconds json"},
     {"error", "", NULL, "device threads json"},
     {"attention", "", NULL, "config set device threads seconds json"},
     {"step", "", NULL, "config set steps device threads json"},
@@ -164,17 +166,19 @@ static void print_json(void)
     dt_buffer_release(&json);
 }
 
-static void print_machine(const struct dt_device *dev, double peak, const char *type)
+static void print_machine(const struct dt_device *dev, const struct dt_peak *peak, const char *type)
 {
+    if (*peak->doubt)
+        dt_program_warn("%s", peak->doubt);
     if (opt.json) {
         dt_buffer_printf(&json, "{\"engine\":\"%s\",\"isa\":\"%s\",\"threads\":%d",
                          dev->engine->name, dev->isa, dev->threads);
-        add_real("gemm_gflops", peak * 1e-9, 1);
-        dt_buffer_printf(&json, ",\"gemm_type\":\"%s\"", type);
+        add_real("gemm_gflops", peak->speed * 1e-9, 1);
+        dt_buffer_printf(&json, ",\"gemm_type\":\"%s\",\"gemm_origin\":\"%s\"", type, peak->origin);
     } else
-        printf("engine            %s, %s, %d thread%s\nGEMM peak         %.1f GFLOP/s of %s\n",
+        printf("engine            %s, %s, %d thread%s\nGEMM peak         %.1f GFLOP/s of %s, %s\n",
                dev->engine->name, dev->isa, dev->threads, dt_plural((uint64_t)dev->threads),
-               peak * 1e-9, type);
+               peak->speed * 1e-9, type, peak->origin);
 }
 
 #define SHARE_TEXT 96
@@ -200,6 +204,7 @@ static void add_step(const struct dt_step_times *t, double peak)
     add_real("forward_backward_s", t->forward_backward, 6);
     add_real("update_s", t->update, 6);
     add_real("step_s", t->total, 6);
+    add_real("processor_s", t->processor, 6);
     add_real("tokens_per_second", (double)t->tokens / t->total, 1);
     add_real("gflops", rate * 1e-9, 1);
     add_real("mfu", rate <= peak ? rate / peak : NAN, 4);
@@ -272,19 +277,19 @@ static int print_decoding(struct dt_device *dev, const struct dt_settings *setti
                           struct dt_error *err)
 {
     struct dt_model *m;
-    double read_speed;
-    DT_TRY(dt_device_find_read_speed(dev, &read_speed, err));
+    struct dt_peak reading;
+    DT_TRY(dt_peak_find_read(dev, &reading, err));
     if (opt.json)
-        add_real("read_gb_per_second", read_speed * 1e-9, 2);
+        add_real("read_gb_per_second", reading.speed * 1e-9, 2);
     else
-        printf("reading memory    %.1f GB/s\n", read_speed * 1e-9);
+        printf("reading memory    %.1f GB/s, %s\n", reading.speed * 1e-9, reading.origin);
     DT_TRY(
         dt_model_new(&m, dev, &settings->model, (enum dt_dtype)settings->training.precision, err));
     int rc = fill_weights(m, err);
     if (rc == 0)
         dt_model_arrange_for_decoding(m);
-    rc = rc < 0 ? rc : print_streams(m, 1, read_speed, err);
-    rc = rc < 0 ? rc : print_streams(m, 16, read_speed, err);
+    rc = rc < 0 ? rc : print_streams(m, 1, reading.speed, err);
+    rc = rc < 0 ? rc : print_streams(m, 16, reading.speed, err);
     dt_model_free(m);
     return rc;
 }
@@ -307,9 +312,9 @@ static int print_attention(struct dt_device *dev, double peak, const struct dt_s
         .keys = dt_model_keys_seen(m, 0, settings->training.sequence_length)};
     struct dt_attention_speed s;
     char forward_share[SHARE_TEXT], backward_share[SHARE_TEXT];
-    double memory;
+    struct dt_peak reading;
     DT_TRY(dt_attention_bench(dev, &size, opt.seconds, &s, err));
-    DT_TRY(dt_device_find_read_speed(dev, &memory, err));
+    DT_TRY(dt_peak_find_read(dev, &reading, err));
     double forward = s.forward_flops / s.forward, backward = s.backward_flops / s.backward;
     if (opt.json) {
         add_real("forward_s", s.forward, 9);
@@ -317,14 +322,14 @@ static int print_attention(struct dt_device *dev, double peak, const struct dt_s
         add_real("gflops", forward * 1e-9, 1);
         add_real("backward_gflops", backward * 1e-9, 1);
         add_real("flops_per_byte", s.forward_flops / s.bytes, 2);
-        add_real("memory_gb_per_second", memory * 1e-9, 2);
+        add_real("memory_gb_per_second", reading.speed * 1e-9, 2);
     } else
         printf("forward           %.3f ms, %.1f GFLOP/s, %s\n"
                "backward          %.3f ms, %.1f GFLOP/s, %s\n"
                "FLOP per byte     %.1f of forward; memory is read at %.1f GB/s\n",
                s.forward * 1e3, forward * 1e-9, share_text(forward, peak, forward_share),
                s.backward * 1e3, backward * 1e-9, share_text(backward, peak, backward_share),
-               s.forward_flops / s.bytes, memory * 1e-9);
+               s.forward_flops / s.bytes, reading.speed * 1e-9);
     return 0;
 }
 
@@ -369,16 +374,16 @@ static int bench(const char *what, struct dt_device *dev, struct dt_error *err)
                        "measured");
     enum dt_dtype type =
         step || attention ? (enum dt_dtype)settings.training.precision : DT_DTYPE_F32;
-    double peak;
+    struct dt_peak peak = {.origin = "measured now"};
     if (strcmp(what, "gemm") == 0)
-        peak = dt_device_peak(dev, type);
+        peak.speed = dt_device_peak(dev, type, 1);
     else
-        DT_TRY(dt_device_find_peak(dev, type, &peak, err));
-    print_machine(dev, peak, dt_dtype_names[type]);
+        DT_TRY(dt_peak_find(dev, type, &peak, err));
+    print_machine(dev, &peak, dt_dtype_names[type]);
     if (step)
-        DT_TRY(print_step(dev, peak, &settings, err));
+        DT_TRY(print_step(dev, peak.speed, &settings, err));
     if (attention)
-        DT_TRY(print_attention(dev, peak, &settings, err));
+        DT_TRY(print_attention(dev, peak.speed, &settings, err));
     if (decode)
         DT_TRY(print_decoding(dev, &settings, err));
     print_json();
@@ -562,6 +567,57 @@ static int measure_on_device(char **operands, int count, struct dt_error *err)
     int rc = bench(operands[0], dev, err);
     dt_device_close(dev);
     return rc;
+}
+
+/* --- the peaks of this machine ------------------------------------------------------------- */
+
+static void print_peaks(const struct dt_device *dev, const struct dt_machine_peaks *p)
+{
+    if (opt.json)
+        dt_peaks_print(dev, p, &json);
+    else
+        printf("%2d thread%-2s  fp32 %.1f, bf16 %.1f, fp16 %.1f GFLOP/s; memory is read at %.1f "
+               "GB/s\n",
+               dev->threads, dt_plural((uint64_t)dev->threads), p->gemm[DT_DTYPE_F32] * 1e-9,
+               p->gemm[DT_DTYPE_BF16] * 1e-9, p->gemm[DT_DTYPE_F16] * 1e-9, p->read * 1e-9);
+    if (p->share < DT_PEAKS_BUSY)
+        dt_program_warn("%d thread%s had %.0f%% of their time, because other programs ran: measure "
+                        "again when they have ended",
+                        dev->threads, dt_plural((uint64_t)dev->threads), 100 * p->share);
+}
+
+/* Opens the device, measures and stores its peaks; *used: its threads. */
+static int measure_threads(int threads, int *used, struct dt_error *err)
+{
+    struct dt_device *dev;
+    struct dt_machine_peaks peaks;
+    DT_TRY(dt_device_open(&dev, opt.device, threads, err));
+    *used = dev->threads;
+    dt_peaks_measure(dev, opt.seconds, &peaks);
+    int rc = dt_peaks_store(dev, &peaks, err);
+    if (rc >= 0)
+        print_peaks(dev, &peaks);
+    dt_device_close(dev);
+    return rc;
+}
+
+/* All threads, then 1, 2, 4 ... of them; or those of --threads. */
+static int measure_machine(char **operands, int count, struct dt_error *err)
+{
+    int all, ignored;
+    (void)operands, (void)count;
+    DT_TRY(dt_launch_check_alone(DT_LAUNCH_ONCE, err));
+    DT_TRY(measure_threads((int)opt.threads, &all, err));
+    for (int threads = 1; opt.threads == 0 && threads < all; threads *= 2)
+        DT_TRY(measure_threads(threads, &ignored, err));
+    char *path = dt_peaks_path();
+    if (opt.json)
+        fwrite(json.data, 1, json.size, stdout);
+    else
+        printf("stored in %s\n", path);
+    dt_buffer_release(&json);
+    free(path);
+    return 0;
 }
 
 static void print_product_error(const struct dt_product_error *e, bool first, bool last)
@@ -868,10 +924,11 @@ static const struct measurement {
     int count;            /* their number; -1: any */
     int (*measure)(char **operands, int count, struct dt_error *err);
 } measurements[] = {
-    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_error},
+    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_machine},
+    {"no operand", 0, measure_error},          {"no operand", 0, measure_on_device},
     {"no operand", 0, measure_on_device},      {"no operand", 0, measure_on_device},
-    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_collective},
-    {"no operand", 0, count_roofline},         {"one file", 1, measure_tokenize},
+    {"no operand", 0, measure_collective},     {"no operand", 0, count_roofline},
+    {"one file", 1, measure_tokenize},
     {"one shard", 1, measure_shard},           {"one data set", 1, measure_load},
     {"a command", -1, measure_matrix},         {"one file of rows", 1, measure_report},
     {"two files of rows", 2, measure_compare}, {"one file of results", 1, show_gpu},

@@ -20,6 +20,7 @@
 #include "comm/interface.h"
 #include "comm/launch.h"
 #include "comm/meeting-place.h"
+#include "device/peaks.h"
 #include "formats/adapter.h"
 #include "formats/labels.h"
 #include "formats/model-directory.h"
@@ -133,7 +134,9 @@ static int print_places(struct dt_error *err)
     return rc;
 }
 
-static void print_facts(const struct dt_training *trainer, const struct dt_device *dev, double peak,
+static struct dt_peak peak; /* of this rank's device */
+
+static void print_facts(const struct dt_training *trainer, const struct dt_device *dev,
                         const char *precision)
 {
     struct dt_training_facts f;
@@ -151,11 +154,10 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             "model       %.2f M parameters%s, %s with gradients, moments and activations\n"
             "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
             "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
-            dev->engine->name, dev->isa, dev->threads, peak * 1e-9, precision,
-            getenv(DT_DEVICE_PEAK_VARIABLE) ? "given" : "measured", (double)f.parameters * 1e-6,
-            trained, dt_progress_bytes((double)f.memory.total, memory), f.train_tokens,
-            f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps,
-            f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
+            dev->engine->name, dev->isa, dev->threads, peak.speed * 1e-9, precision, peak.origin,
+            (double)f.parameters * 1e-6, trained, dt_progress_bytes((double)f.memory.total, memory),
+            f.train_tokens, f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1,
+            f.max_steps, f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
 }
 
 static void warn_of_damage(const struct dt_training *trainer)
@@ -186,7 +188,7 @@ static const char *const reasons[] = {
 
 #define MFU_TEXT 16
 
-/* "54.3%", or "unknown" if the speed exceeds the measured peak. */
+/* "54.3%", or "unknown" if the speed exceeds the peak. */
 static const char *mfu_text(double mfu, char text[MFU_TEXT])
 {
     snprintf(text, MFU_TEXT, isnan(mfu) ? "unknown" : "%.1f%%", 100 * mfu);
@@ -200,9 +202,9 @@ static void warn_of_peak(const struct dt_step_report *r)
         return;
     warned = true;
     dt_program_warn(
-        "step %ld: faster than the GEMM peak, which was measured while the machine was slower; "
-        "MFU is unknown",
-        r->step);
+        "step %ld: faster than the GEMM peak (%s), so MFU is unknown: the machine was slower when "
+        "that was measured; on an idle one 'dt-bench machine' measures and stores it",
+        r->step, peak.origin);
 }
 
 #define SLOW 1.5 /* times the median of all ranks: prints a line */
@@ -381,8 +383,10 @@ static int train_with(struct dt_training_options *o, const struct dt_settings *s
     struct dt_training *trainer;
     struct dt_comm *alone = world; /* of an elastic run, until its ranks meet */
     enum dt_dtype type = (enum dt_dtype)settings->training.precision;
-    DT_TRY(
-        dt_comm_agree(world, opt.dry_run ? 0 : dt_device_find_peak(dev, type, &o->peak, err), err));
+    DT_TRY(dt_comm_agree(world, opt.dry_run ? 0 : dt_peak_find(dev, type, &peak, err), err));
+    o->peak = peak.speed;
+    if (*peak.doubt && leads())
+        dt_program_warn("%s", peak.doubt);
     DT_TRY(dt_training_new(&trainer, o, err));
     world = dt_training_comm(trainer);
     if (opt.dry_run) {
@@ -394,7 +398,7 @@ static int train_with(struct dt_training_options *o, const struct dt_settings *s
         return 0;
     }
     if (!opt.quiet && leads())
-        print_facts(trainer, dev, o->peak, dt_dtype_names[settings->training.precision]);
+        print_facts(trainer, dev, dt_dtype_names[settings->training.precision]);
     if (leads())
         warn_of_damage(trainer);
     int rc = train(trainer, stopped, err);

@@ -153,15 +153,15 @@ int dt_device_fill(struct dt_device *dev, struct dt_tensor *x, uint64_t key, str
     return 0;
 }
 
-/* Seconds of the fastest product within 0.3 s; 0 if it failed. */
+/* Seconds of the fastest product within limit seconds; 0 if it failed. */
 static double time_matmul(struct dt_device *dev, struct dt_tensor *c, struct dt_tensor *a,
-                          struct dt_tensor *b)
+                          struct dt_tensor *b, double limit)
 {
     struct dt_error ignored;
     double best = 1e30;
     if (dt_device_fill(dev, a, 1, &ignored) < 0 || dt_device_fill(dev, b, 2, &ignored) < 0)
         return 0;
-    for (double begin = dt_clock_now(); best == 1e30 || dt_clock_now() - begin < 0.3;) {
+    for (double begin = dt_clock_now(); best == 1e30 || dt_clock_now() - begin < limit;) {
         double start = dt_clock_now();
         dev->ops->matmul(dev, c, a, b, &(struct dt_matmul){.accumulate = false});
         if (dev->ops->synchronize(dev, &ignored) < 0)
@@ -173,7 +173,8 @@ static double time_matmul(struct dt_device *dev, struct dt_tensor *c, struct dt_
 }
 
 /* The same for M, N and K, in temporary memory. */
-static double time_shape(struct dt_device *dev, enum dt_dtype type, const int64_t side[3])
+static double time_shape(struct dt_device *dev, enum dt_dtype type, const int64_t side[3],
+                         double limit)
 {
     int64_t m = side[0], n = side[1], k = side[2], size = (int64_t)dt_dtype_size(type);
     size_t bytes = (size_t)((m * k + k * n + m * n) * size);
@@ -183,7 +184,7 @@ static double time_shape(struct dt_device *dev, enum dt_dtype type, const int64_
     struct dt_tensor a = dt_matrix_of(type, memory, m, k);
     struct dt_tensor b = dt_matrix_of(type, memory + m * k * size, k, n);
     struct dt_tensor c = dt_matrix_of(type, memory + (m * k + k * n) * size, m, n);
-    double seconds = time_matmul(dev, &c, &a, &b);
+    double seconds = time_matmul(dev, &c, &a, &b, limit);
     dev->ops->release(dev, memory, bytes);
     return seconds;
 }
@@ -193,16 +194,16 @@ static double time_shape(struct dt_device *dev, enum dt_dtype type, const int64_
 #define FIRST_SHAPES 3
 #define SHORT        0.002
 
-double dt_device_peak(struct dt_device *dev, enum dt_dtype type)
+double dt_device_peak(struct dt_device *dev, enum dt_dtype type, double within)
 {
     static const int64_t shapes[][3] = {{512, 512, 512},    {1024, 1024, 1024}, {1024, 3072, 768},
                                         {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}};
     double peak = 0, seconds = 0, begin = dt_clock_now();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const int64_t *side = shapes[i];
-        if (i < FIRST_SHAPES ? dt_clock_now() - begin > 1 : seconds > SHORT)
+        if (i < FIRST_SHAPES ? dt_clock_now() - begin > within : seconds > SHORT)
             break;
-        if ((seconds = time_shape(dev, type, side)) == 0)
+        if ((seconds = time_shape(dev, type, side, 0.3 * within)) == 0)
             break;
         double speed = 2.0 * (double)side[0] * (double)side[1] * (double)side[2] / seconds;
         peak = speed > peak ? speed : peak;
@@ -265,7 +266,7 @@ static double sum_speed(struct dt_device *dev)
 }
 
 /* Bytes per second that the host's threads read. */
-static double host_read_speed(struct dt_device *dev)
+static double host_read_speed(struct dt_device *dev, double within)
 {
     const size_t count = (size_t)1 << 23, bytes = count * sizeof(line);
     size_t threads = (size_t)dev->threads, share = count / threads;
@@ -277,7 +278,7 @@ static double host_read_speed(struct dt_device *dev)
     struct reading *shares = dt_alloc(threads, sizeof *shares);
     double best = 1e30, begin = dt_clock_now();
     dev->ops->zero(dev, &all);
-    for (int i = 0; i < 5 || dt_clock_now() - begin < 1; i++) {
+    for (int i = 0; i < 5 || dt_clock_now() - begin < within; i++) {
         double start = dt_clock_now();
         for (size_t t = 0; t < threads; t++) {
             shares[t] = (struct reading){memory + t * share, share, 0};
@@ -294,39 +295,9 @@ static double host_read_speed(struct dt_device *dev)
     return (double)bytes / best;
 }
 
-double dt_device_read_speed(struct dt_device *dev)
+double dt_device_read_speed(struct dt_device *dev, double within)
 {
-    return dev->engine->own_memory ? sum_speed(dev) : host_read_speed(dev);
-}
-
-/* 1 and *speed in units a second if the environment gives it in 10^9 of them; 0 if it does not. */
-static int speed_given(const char *variable, const char *unit, double *speed, struct dt_error *err)
-{
-    const char *given = getenv(variable);
-    if (given == NULL)
-        return 0;
-    if (dt_program_parse_real(given, speed) < 0 || !(*speed > 0))
-        return dt_fail(err, DT_EINVALID, "%s must be a number of %s above 0, not '%s'", variable,
-                       unit, given);
-    *speed *= 1e9;
-    return 1;
-}
-
-int dt_device_find_peak(struct dt_device *dev, enum dt_dtype type, double *peak,
-                        struct dt_error *err)
-{
-    int found = speed_given(DT_DEVICE_PEAK_VARIABLE, "GFLOP/s", peak, err);
-    if (found == 0)
-        *peak = dt_device_peak(dev, type);
-    return found < 0 ? found : 0;
-}
-
-int dt_device_find_read_speed(struct dt_device *dev, double *speed, struct dt_error *err)
-{
-    int found = speed_given("DT_READ_SPEED", "GB/s", speed, err);
-    if (found == 0)
-        *speed = dt_device_read_speed(dev);
-    return found < 0 ? found : 0;
+    return dev->engine->own_memory ? sum_speed(dev) : host_read_speed(dev, within);
 }
 
 size_t dt_dtype_size(enum dt_dtype dtype)

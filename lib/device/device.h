@@ -386,20 +386,13 @@ void dt_device_set_canonical(struct dt_device *dev);
  * seed. The same 65536 numbers repeat. */
 int dt_device_fill(struct dt_device *dev, struct dt_tensor *x, uint64_t key,
                    struct dt_error *err) DT_MUST_CHECK;
-/* The highest speed of matrix products of this element type within about a second of measurement,
- * in FLOP/s: the reference of MFU. 0 if out of memory. */
-double dt_device_peak(struct dt_device *dev, enum dt_dtype type);
+/* The highest speed of matrix products of this element type, measured for about `within` seconds,
+ * in FLOP/s. 0 if out of memory. The reference of MFU is dt_peak_find (device/peaks.h). */
+double dt_device_peak(struct dt_device *dev, enum dt_dtype type, double within);
 /* Memory bandwidth in bytes per second: the highest speed at which processors read memory larger
- * than their caches, or a device with separate memory sums floats. The reference of generation's
- * speed. 0 if out of memory. */
-double dt_device_read_speed(struct dt_device *dev);
-/* The same as the environment gives them, $DT_GEMM_PEAK in GFLOP/s and $DT_READ_SPEED in GB/s;
- * measured where it does not. */
-#define DT_DEVICE_PEAK_VARIABLE "DT_GEMM_PEAK"
-int dt_device_find_peak(struct dt_device *dev, enum dt_dtype type, double *peak,
-                        struct dt_error *err) DT_MUST_CHECK;
-int dt_device_find_read_speed(struct dt_device *dev, double *speed,
-                              struct dt_error *err) DT_MUST_CHECK;
+ * than their caches, for about `within` seconds, or a device with separate memory sums floats. 0
+ * if out of memory. */
+double dt_device_read_speed(struct dt_device *dev, double within);
 
 size_t dt_dtype_size(enum dt_dtype dtype); /* bytes of an element */
 

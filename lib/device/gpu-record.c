@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/system.h"
 #include "hash/sha256.h"
 
 #define DRIVER_VERSION "/sys/module/nvidia/version"
@@ -17,13 +18,7 @@ const char *const dt_gpu_option_names[] = {"wgmma", "graph", NULL};
 
 char *dt_gpu_record_path(void)
 {
-    const char *path = getenv("DT_GPU_RECORDS"), *xdg = getenv("XDG_CONFIG_HOME");
-    const char *user = getenv("HOME");
-    if (path && *path)
-        return dt_asprintf("%s", path);
-    if (xdg && *xdg)
-        return dt_asprintf("%s/dt/gpus", xdg);
-    return dt_asprintf("%s/.config/dt/gpus", user ? user : ".");
+    return dt_system_configuration("DT_GPU_RECORDS", "gpus");
 }
 
 /* Reads the text of the file, "" if there is none; owned by the caller. */

@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/system.h"
 #include "base/version.h"
 #include "hash/hash.h"
 
@@ -19,23 +20,6 @@
 static void add_text(struct json_object *facts, const char *name, const char *text)
 {
     dt_json_object_add(facts, name, dt_json_new_string(text));
-}
-
-/* The first processor's model name in /proc/cpuinfo; absent on some architectures. */
-static void add_cpu(struct json_object *facts)
-{
-    char line[512];
-    FILE *file = dt_checked_errno(fopen("/proc/cpuinfo", "re"));
-    while (file && fgets(line, sizeof line, file)) {
-        char *colon = strchr(line, ':');
-        if (colon == NULL || strncmp(line, "model name", 10) != 0)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        add_text(facts, "cpu", colon + 1 + strspn(colon + 1, " "));
-        break;
-    }
-    if (file)
-        fclose(file);
 }
 
 /* The file that execvp would run, or NULL. Owned by the caller. */
@@ -81,10 +65,11 @@ struct json_object *dt_machine_facts(const char *command)
 {
     struct json_object *facts = dt_json_new_object();
     struct utsname system;
+    char processor[DT_SYSTEM_PROCESSOR];
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (uname(&system) == 0) {
         add_text(facts, "host", system.nodename);
-        add_cpu(facts);
+        add_text(facts, "cpu", dt_system_find_processor(processor));
         add_text(facts, "architecture", system.machine);
         add_text(facts, "kernel", system.release);
     }

@@ -89,6 +89,7 @@ static int run(struct bench *b, struct dt_device *dev, int steps, struct dt_step
     double ignored[2];
     DT_TRY(open_bench(b, dev, steps, err));
     DT_TRY(one_step(b, 0, &ignored[0], &ignored[1], err));
+    const double processor = dt_clock_processor_now();
     for (int i = 0; i < steps; i++) {
         DT_TRY(one_step(b, i + 1, &b->forward_backward[i], &b->update[i], err));
         b->total[i] = b->forward_backward[i] + b->update[i];
@@ -96,6 +97,7 @@ static int run(struct bench *b, struct dt_device *dev, int steps, struct dt_step
     long length = b->settings->training.sequence_length;
     int64_t tokens = b->settings->training.batch_size * length;
     *times = (struct dt_step_times){
+        .processor = (dt_clock_processor_now() - processor) / steps,
         .forward_backward = median(b->forward_backward, steps),
         .update = median(b->update, steps),
         .total = median(b->total, steps),

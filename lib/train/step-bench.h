@@ -9,6 +9,7 @@
 struct dt_step_times {
     double forward_backward, update; /* seconds, medians over the steps */
     double total;                    /* median of their sum */
+    double processor;                /* seconds of all threads in one step, mean */
     double flops;                    /* of one step, by dt_model_flops_per_token */
     int64_t tokens, parameters;
     size_t memory; /* bytes of the device */

@@ -155,6 +155,8 @@ static void add_use(struct dt_training *t, const struct dt_step_report *r, struc
     dt_json_add_fixed(line, "tokens_per_second", r->tokens_per_second, 1);
     dt_json_add_fixed(line, "samples_per_second", r->tokens_per_second / length, 3);
     dt_json_add_fixed(line, "mfu", r->mfu, 4);
+    if (t->peak > 0)
+        dt_json_add_fixed(line, "peak_gflops", t->peak * 1e-9, 1);
     add_memory(t, line);
     dt_buffer_printf(line, ",\"ranks\":%d", dt_comm_size(t->comm));
     if (dt_comm_size(t->comm) > 1)

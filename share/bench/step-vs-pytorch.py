@@ -4,7 +4,7 @@
 
     share/bench/step-vs-pytorch.py -c share/configs/gpt2-124m.yaml --set training.batch_size=1
 
-The same model, batch, precision fp32, clipping and AdamW on the same number of
+The same model, batch, precision (fp32, or bf16 by autocast), clipping and AdamW on the same number of
 threads, in one run: `dt-bench step`, PyTorch eager and torch.compile take turns,
 each in a separate process. The PyTorch model is written for speed (fused
 scaled_dot_product_attention, fused AdamW) and holds no dropout. Reported are the
@@ -137,29 +137,42 @@ def build(torch, c):
     return Model()
 
 
-def torch_steps(s, steps, threads, compiled=False, build=build):
+def torch_step(s, threads, compiled=False, build=build):
+    """A function that trains one step, and the number of parameters."""
     import torch
     torch.set_num_threads(threads)
     torch.manual_seed(1)
     batch = s["training"]["batch_size"]
     length = s["training"]["sequence_length"] or s["model"]["max_seq_len"]
+    bf16 = s["training"].get("precision", "fp32") == "bf16"
     model = build(torch, s["model"])
     forward = torch.compile(model) if compiled else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95),
                                   weight_decay=0.1, fused=True)
     ids = torch.randint(s["model"]["vocab_size"], (batch, length + 1))
-    times = []
-    for i in range(steps + 2):  # two to warm up: compiling, memory
-        start = time.perf_counter()
-        loss = forward(ids[:, :-1], ids[:, 1:])
+
+    def step():
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            loss = forward(ids[:, :-1], ids[:, 1:])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+
+    return step, sum(p.numel() for p in model.parameters())
+
+
+def torch_steps(s, steps, threads, compiled=False, build=build):
+    step, parameters = torch_step(s, threads, compiled, build)
+    times = []
+    for i in range(steps + 2):  # two to warm up: compiling, memory
+        start = time.perf_counter()
+        step()
         if i >= 2:
             times.append(time.perf_counter() - start)
-    print(json.dumps({"step_s": statistics.median(times), "tokens": batch * length,
-                      "parameters": sum(p.numel() for p in model.parameters())}))
+    length = s["training"]["sequence_length"] or s["model"]["max_seq_len"]
+    print(json.dumps({"step_s": statistics.median(times), "parameters": parameters,
+                      "tokens": s["training"]["batch_size"] * length}))
 
 
 # Where dt's programs are built, if PATH does not have them.

@@ -9,7 +9,7 @@ setup() {
     run dt-bench -j 1 gemm
     [ "$status" -eq 0 ]
     [[ "${lines[0]}" == "engine "*"cpu, "*", 1 thread" ]]
-    [[ "${lines[1]}" =~ ^"GEMM peak "+[0-9.]+" GFLOP/s of fp32"$ ]]
+    [[ "${lines[1]}" =~ ^"GEMM peak "+[0-9.]+" GFLOP/s of fp32, measured now"$ ]]
 }
 
 @test "step measures a step and its fraction of the peak" {
@@ -67,6 +67,30 @@ setup() {
     grep -qE '"gflops":[0-9.]+,"backward_gflops":[0-9.]+,' out
     dt-bench -j 1 --seconds 0.05 "${shape[@]}" --set model.name=llama --set model.num_kv_heads=2 attention |
         grep -qE '^backward +[0-9.]+ ms'
+}
+
+@test "machine measures the peaks and stores them, one line for each number of threads" {
+    export DT_PEAKS=$T/new/peaks.jsonl
+    unset DT_GEMM_PEAK DT_READ_SPEED
+    dt-bench machine -j 1 --seconds 0.01 >out 2>err
+    grep -qE '^ 1 thread +fp32 [0-9.]+, bf16 [0-9.]+, fp16 [0-9.]+ GFLOP/s; memory is read at [0-9.]+ GB/s$' out
+    grep -q "^stored in $DT_PEAKS$" out
+    dt-bench machine -j 1 --seconds 0.01 --json >line 2>>err # takes its place
+    cmp line "$DT_PEAKS"
+    jq -e '.threads == 1 and .fp32_gflops > 0 and .bf16_gflops > 0 and .read_gb_per_second > 0 and
+        .processor_share > 0 and .processor_share <= 1' line
+    sed 's/"threads":1/"threads":7/' line >>"$DT_PEAKS"
+    dt-bench machine -j 1 --seconds 0.01 >/dev/null 2>>err # and leaves the others
+    [ "$(jq -sc 'map(.threads) | sort' "$DT_PEAKS")" = '[1,7]' ]
+    dt-bench --json -j 1 -n 1 --set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2 \
+        --set model.vocab_size=100 --set model.max_seq_len=8 decode 2>>err |
+        jq -e --slurpfile stored "$DT_PEAKS" '.gemm_origin | startswith("stored 20")'
+    echo '{' >>"$DT_PEAKS"
+    run dt-bench machine -j 1 --seconds 0.01
+    assert_one_line_error dt-bench
+    [[ "$output" == *"$DT_PEAKS:3:"* ]]
+    DT_PEAKS=/proc/none/peaks.jsonl run dt-bench machine -j 1 --seconds 0.01
+    assert_one_line_error dt-bench
 }
 
 @test "DT_GEMM_PEAK and DT_READ_SPEED give speeds in place of the measured ones" {

@@ -30,7 +30,7 @@ train() {
     unset DT_GEMM_PEAK
     dt-train -j 2 "${small[@]}" -t "$tok" -o run "$data" >out 2>messages
     grep -qE '^parameters [0-9a-f]{16}$' out
-    grep -qE '^engine +cpu, .*, 2 threads, GEMM peak [0-9]+ GFLOP/s of fp32 measured$' messages
+    grep -qE '^engine +cpu, .*, 2 threads, GEMM peak [0-9]+ GFLOP/s of fp32 measured now$' messages
     grep -qE '^step 60 .*validation [0-9.]+ ' messages
     [ "$(ls run)" = "$(printf 'latest\nmetrics.jsonl\nstep-00000020\nstep-00000040\nstep-00000060')" ]
     [ "$(readlink run/latest)" = step-00000060 ]
@@ -451,7 +451,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     for precision in fp32 bf16; do
         dt-train -j 1 "${small[@]}" --set training.precision=$precision -o $precision "$data" >/dev/null 2>err
         grep -qE '^model .* [0-9.]+ [KM]iB with gradients' err
-        grep -qE "GEMM peak [0-9]+ GFLOP/s of $precision measured$" err
+        grep -qE "GEMM peak [0-9]+ GFLOP/s of $precision measured now$" err
     done
 }
 
@@ -464,6 +464,71 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
         assert_one_line_error dt-train
         [[ "$output" == *"DT_GEMM_PEAK must be a number of GFLOP/s above 0, not '$peak'" ]]
     done
+}
+
+# plant NAME=VALUE ...: a file of peaks with one line, of this machine but for these members
+plant() {
+    local isa processor pair
+    isa=$(DT_GEMM_PEAK=1 dt-bench --json -j 1 -n 1 "${shape[@]}" step | jq -r .isa)
+    processor=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
+    jq -nc --arg isa "$isa" --arg processor "${processor:-$(uname -m)}" --arg now "$(date -u +%FT%TZ)" \
+        --arg version "$(dt-train --version | awk '{ print $NF; exit }')" \
+        '{engine: "cpu", isa: $isa, processor: $processor, threads: 1, fp32_gflops: 5e5,
+          bf16_gflops: 7e5, fp16_gflops: 5e5, read_gb_per_second: 10, processor_share: 1,
+          measured: $now, version: $version}' >peaks.jsonl
+    for pair; do
+        jq -c --arg name "${pair%%=*}" --arg value "${pair#*=}" \
+            '.[$name] = (if .[$name] | type == "number" then $value | tonumber else $value end)' \
+            peaks.jsonl >changed
+        mv changed peaks.jsonl
+    done
+}
+
+shape=(--set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2
+    --set model.vocab_size=100 --set model.max_seq_len=8)
+
+@test "MFU is relative to the stored peak, and the run says when that was measured" {
+    unset DT_GEMM_PEAK
+    plant
+    for precision in fp32 bf16; do
+        dt-train -j 1 "${small[@]}" --set training.precision=$precision -o $precision "$data" >/dev/null 2>err
+        grep -q "GEMM peak $([ $precision = fp32 ] && echo 5 || echo 7)00000 GFLOP/s of $precision stored $(date -u +%F)$" err
+        refute grep -q peaks.jsonl err
+    done
+    grep -q '"peak_gflops":500000.0' fp32/metrics.jsonl
+    DT_GEMM_PEAK=1e6 train >/dev/null 2>err # the environment comes first
+    grep -q '"peak_gflops":1000000.0' run/metrics.jsonl
+    plant fp32_gflops=1e-3 # slower than any machine: above 100%
+    rm -r run
+    dt-train -j 1 "${small[@]}" -o run "$data" >/dev/null 2>err
+    grep -qE 'faster than the GEMM peak \(stored .*dt-bench machine' err
+    grep -q '"mfu":null,"peak_gflops":0.0' run/metrics.jsonl
+    refute grep -qE '"mfu":[1-9]' run/metrics.jsonl
+}
+
+@test "a stored peak that is old, of a busy machine or of another processor is named, and a damaged file" {
+    unset DT_GEMM_PEAK
+    while IFS='|' read -r change message origin; do
+        plant ${change:+"$change"}
+        rm -rf run
+        train >/dev/null 2>err
+        [[ "$(<err)" == "dt-train: "*peaks.jsonl*"$message"* ]] || { cat err; false; }
+        [ "$(wc -l <err)" -eq 1 ]
+        grep -q "\"peak_gflops\":500000.0" run/metrics.jsonl && used=stored || used=now
+        [ "$used" = "$origin" ]
+    done <<'EOF'
+version=0.0.1|was measured by dt 0.0.1, this is|stored
+measured=2001-02-03T04:05:06Z|was measured on 2001-02-03|stored
+processor_share=0.5|while other programs ran (its threads had 50% of their time)|stored
+processor=Another|has no peak of|now
+threads=3|and 1 thread: 'dt-bench machine' measures it|now
+fp32_gflops=0|:1: a speed is not above 0, or the time is not one; the peak is measured now|now
+EOF
+    plant
+    head -c 100 peaks.jsonl >cut && mv cut peaks.jsonl
+    rm -rf run
+    train >/dev/null 2>err
+    [[ "$(<err)" == *"peaks.jsonl:1:"*"measured now" ]]
 }
 
 @test "a resumed run remembers its best validation" {

@@ -3,6 +3,10 @@
 
 #define BLOCK 16384
 
+/* One thread updates fewer elements in less than half a millisecond. On a busy machine, to wait for
+ * the others takes several: until each of them had its turn. */
+#define FEW (16 * BLOCK)
+
 /* rule is a constant in each inlined copy, so that the loop vectorizes without branches. */
 __attribute__((always_inline)) static inline void
 update(enum dt_update_rule rule, float *restrict p, float *restrict state0, float *restrict state1,
@@ -36,7 +40,7 @@ void dt_cpu_update(struct dt_device *dev, float *parameters, float *const *state
                    const float *gradients, int64_t n, const struct dt_update *how)
 {
     const bool two = dt_update_slots(how->rule) > 1;
-#pragma omp parallel for num_threads(dev->threads) schedule(static)
+#pragma omp parallel for num_threads(dev->threads) schedule(static) if (n > FEW)
     for (int64_t from = 0; from < n; from += BLOCK) {
         int64_t size = n - from < BLOCK ? n - from : BLOCK;
         loops[how->rule](parameters + from, state[0] + from, two ? state[1] + from : NULL,

@@ -35,8 +35,8 @@ struct backward {
 
 static size_t lay_out_dots(struct backward *w, uint32_t *scratch)
 {
-    uint32_t **parts[] = {&w->q_dots.rows,   &w->q_dots.lanes,  &w->q_dots.pairs, &w->dy_dots.lanes,
-                          &w->dy_dots.pairs, &w->k_dots.rows,   &w->k_dots.pairs, &w->v_dots.rows};
+    uint32_t **parts[] = {&w->q_dots.rows,   &w->q_dots.lanes, &w->q_dots.pairs, &w->dy_dots.lanes,
+                          &w->dy_dots.pairs, &w->k_dots.rows,  &w->k_dots.pairs, &w->v_dots.rows};
     size_t size = (size_t)dt_cpu_dots_size(w->width);
     for (size_t i = 0; i < 8; i++)
         *parts[i] = scratch ? scratch + i * size : NULL;

@@ -76,9 +76,9 @@ DT_CPU_INLINE DOTS void tile(const struct dots_product *p, int64_t column, int v
         for (int i = 0; i < DT_CPU_TILE_ROWS; i++)
             DT_CPU_UNROLL
         for (int j = 0; j < vectors; j++)
-            sum[i][j] = _mm512_dpbf16_ps(sum[i][j],
-                                         (__m512bh)_mm512_set1_epi32((int)a[i * p->row_step]),
-                                         (__m512bh)_mm512_loadu_si512(b + j * 16));
+            sum[i][j] =
+                _mm512_dpbf16_ps(sum[i][j], (__m512bh)_mm512_set1_epi32((int)a[i * p->row_step]),
+                                 (__m512bh)_mm512_loadu_si512(b + j * 16));
     }
     const __m512 factor = _mm512_set1_ps(p->factor);
     DT_CPU_UNROLL
