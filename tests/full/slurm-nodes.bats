@@ -59,7 +59,7 @@ await() {
     done
 }
 
-# has_step STEP [RANKS]: a line of metrics.jsonl has that step or a later one, with so many ranks.
+# has_step STEP [RANKS]: a line of metrics.jsonl has that step or a later one, with that number of ranks.
 has_step() {
     [ -e run/metrics.jsonl ] &&
         sed -nE 's/.*"step":([0-9]+),.*"ranks":([0-9]+).*/\1 \2/p' run/metrics.jsonl |
