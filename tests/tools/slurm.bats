@@ -75,7 +75,7 @@ has_step() { # RUN STEP
 # The job waits for start RESTARTS + 1, and all processes of the previous start have ended.
 is_requeued() { # JOB RESTARTS
     job_is "$1" "JobState=PENDING.*Restarts=$2 " &&
-        [ -z "$(find "$BATS_FILE_TMPDIR/cluster/spool" -maxdepth 2 -name "*_$1.*")" ] # of slurmstepd
+        [ -z "$(find "$BATS_FILE_TMPDIR/cluster/spool" -maxdepth 1 -name "*_$1.*")" ] # of slurmstepd
 }
 
 # A requeued job is delayed by two minutes. Credentials of two starts differ only in the second of
