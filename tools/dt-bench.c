@@ -924,14 +924,14 @@ static const struct measurement {
     int count;            /* their number; -1: any */
     int (*measure)(char **operands, int count, struct dt_error *err);
 } measurements[] = {
-    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_machine},
-    {"no operand", 0, measure_error},          {"no operand", 0, measure_on_device},
-    {"no operand", 0, measure_on_device},      {"no operand", 0, measure_on_device},
-    {"no operand", 0, measure_collective},     {"no operand", 0, count_roofline},
-    {"one file", 1, measure_tokenize},
-    {"one shard", 1, measure_shard},           {"one data set", 1, measure_load},
-    {"a command", -1, measure_matrix},         {"one file of rows", 1, measure_report},
-    {"two files of rows", 2, measure_compare}, {"one file of results", 1, show_gpu},
+    {"no operand", 0, measure_on_device},    {"no operand", 0, measure_machine},
+    {"no operand", 0, measure_error},        {"no operand", 0, measure_on_device},
+    {"no operand", 0, measure_on_device},    {"no operand", 0, measure_on_device},
+    {"no operand", 0, measure_collective},   {"no operand", 0, count_roofline},
+    {"one file", 1, measure_tokenize},       {"one shard", 1, measure_shard},
+    {"one data set", 1, measure_load},       {"a command", -1, measure_matrix},
+    {"one file of rows", 1, measure_report}, {"two files of rows", 2, measure_compare},
+    {"one file of results", 1, show_gpu},
 };
 _Static_assert(sizeof measurements / sizeof *measurements + 1 == sizeof uses / sizeof *uses,
                "one each");

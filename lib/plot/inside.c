@@ -253,8 +253,8 @@ static void write_text(const struct map *m, const char *title, struct dt_buffer 
                                shade(m, value_at(m, c * m->step_count / columns, row), low, high));
         dt_buffer_add_string(out, "|\n");
     }
-    dt_buffer_printf(out, "%s: %.3g . to %.3g @, %s; steps %ld to %ld\n", m->what->label, low,
-                     high, m->what->is_linear ? "linear" : "logarithmic", m->steps[0],
+    dt_buffer_printf(out, "%s: %.3g . to %.3g @, %s; steps %ld to %ld\n", m->what->label, low, high,
+                     m->what->is_linear ? "linear" : "logarithmic", m->steps[0],
                      m->steps[m->step_count - 1]);
 }
 

@@ -44,7 +44,7 @@ int dt_memory_plan_check(const struct dt_memory_plan *p, const struct dt_model *
          text[8][DT_PROGRESS_BYTES];
     const size_t parts[8] = {
         p->parameters,  p->weights,  p->gradients, p->moments + p->average + p->scratch,
-        p->activations, p->snapshot, p->sampler, p->copies};
+        p->activations, p->snapshot, p->sampler,   p->copies};
     for (int i = 0; i < 8; i++)
         dt_progress_bytes((double)parts[i], text[i]);
     if (ranks > 1)
