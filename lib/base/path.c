@@ -67,3 +67,13 @@ char *dt_path_hub_name(const char *path)
     return dt_asprintf("hf://%s%.*s/%.*s@%s", data ? "datasets/" : "", (int)(dashes - owner), owner,
                        (int)(at - dashes - 2), dashes + 2, commit);
 }
+
+char *dt_path_configuration(const char *variable, const char *name)
+{
+    const char *path = getenv(variable), *xdg = getenv("XDG_CONFIG_HOME"), *user = getenv("HOME");
+    if (path && *path)
+        return dt_strdup(path);
+    if (xdg && *xdg)
+        return dt_asprintf("%s/dt/%s", xdg, name);
+    return dt_asprintf("%s/.config/dt/%s", user ? user : ".", name);
+}

@@ -16,6 +16,10 @@ const char *dt_path_base(const char *path);
  * caller. */
 char *dt_path_real(const char *path);
 
+/* The path of a file of the user's configuration: what the environment variable says, or dt/NAME in
+ * $XDG_CONFIG_HOME or ~/.config. Owned by the caller. */
+char *dt_path_configuration(const char *variable, const char *name);
+
 /* "hf://OWNER/NAME@COMMIT/FILE" for a path in the cache of Hugging Face's hub, in
  * models--OWNER--NAME/snapshots/COMMIT, or with "datasets/" before OWNER; NULL for any other path.
  * Owned by the caller. */

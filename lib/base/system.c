@@ -18,8 +18,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
-
 bool dt_system_draw(void *bytes, size_t size)
 {
     return getrandom(bytes, size, 0) == (ssize_t)size;
@@ -62,36 +60,6 @@ int dt_system_processors(bool *may, int limit)
     for (int i = 0; i < limit; i++)
         may[i] = i < CPU_SETSIZE && CPU_ISSET((size_t)i, &set);
     return CPU_COUNT(&set);
-}
-
-char *dt_system_find_processor(char name[DT_SYSTEM_PROCESSOR])
-{
-    char line[512];
-    struct utsname system;
-    FILE *file = dt_checked_errno(fopen("/proc/cpuinfo", "re"));
-    snprintf(name, DT_SYSTEM_PROCESSOR, "%s", uname(&system) == 0 ? system.machine : "unknown");
-    while (file && fgets(line, sizeof line, file)) {
-        char *colon = strchr(line, ':');
-        if (colon == NULL || strncmp(line, "model name", 10) != 0)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        snprintf(name, DT_SYSTEM_PROCESSOR, "%.*s", DT_SYSTEM_PROCESSOR - 1,
-                 colon + 1 + strspn(colon + 1, " "));
-        break;
-    }
-    if (file)
-        fclose(file);
-    return name;
-}
-
-char *dt_system_configuration(const char *variable, const char *name)
-{
-    const char *path = getenv(variable), *xdg = getenv("XDG_CONFIG_HOME"), *user = getenv("HOME");
-    if (path && *path)
-        return dt_strdup(path);
-    if (xdg && *xdg)
-        return dt_asprintf("%s/dt/%s", xdg, name);
-    return dt_asprintf("%s/.config/dt/%s", user ? user : ".", name);
 }
 
 void dt_system_set_program_name(const char *name)

@@ -33,14 +33,6 @@ void dt_system_prefer_huge_pages(void *memory, size_t size);
  * the first limit processors. */
 int dt_system_processors(bool *may, int limit);
 
-/* The model name of the first processor, or the architecture's where the kernel does not tell. */
-#define DT_SYSTEM_PROCESSOR 128
-char *dt_system_find_processor(char name[DT_SYSTEM_PROCESSOR]); /* returns name */
-
-/* The path of a file of the user's configuration: what the environment variable says, or dt/NAME in
- * $XDG_CONFIG_HOME or ~/.config. Owned by the caller. */
-char *dt_system_configuration(const char *variable, const char *name);
-
 /* The name that messages begin with: that of the program's file until one is set (borrowed). */
 void dt_system_set_program_name(const char *name);
 const char *dt_system_program_name(void);

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/system.h"
 #include "hash/sha256.h"
 
@@ -18,7 +19,7 @@ const char *const dt_gpu_option_names[] = {"wgmma", "graph", NULL};
 
 char *dt_gpu_record_path(void)
 {
-    return dt_system_configuration("DT_GPU_RECORDS", "gpus");
+    return dt_path_configuration("DT_GPU_RECORDS", "gpus");
 }
 
 /* Reads the text of the file, "" if there is none; owned by the caller. */

@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/path.h"
+#include "base/processor.h"
 #include "base/program.h"
 #include "base/system.h"
 #include "base/version.h"
@@ -26,7 +28,7 @@ static const char *const gemm_members[DT_PEAK_TYPES] = {[DT_DTYPE_F32] = "fp32_g
 
 char *dt_peaks_path(void)
 {
-    return dt_system_configuration("DT_PEAKS", "peaks.jsonl");
+    return dt_path_configuration("DT_PEAKS", "peaks.jsonl");
 }
 
 /* --- lines of the file --------------------------------------------------------------------- */
@@ -34,14 +36,14 @@ char *dt_peaks_path(void)
 /* Which speeds a line holds. */
 struct key {
     const char *engine, *isa;
-    char processor[DT_SYSTEM_PROCESSOR];
+    char processor[DT_PROCESSOR_NAME];
     int64_t threads;
 };
 
 static struct key key_of(const struct dt_device *dev)
 {
     struct key key = {dev->engine->name, dev->isa, "", dev->threads};
-    dt_system_find_processor(key.processor);
+    dt_processor_find(key.processor);
     return key;
 }
 

@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/processor.h"
 #include "base/system.h"
 #include "base/version.h"
 #include "hash/hash.h"
@@ -65,11 +66,11 @@ struct json_object *dt_machine_facts(const char *command)
 {
     struct json_object *facts = dt_json_new_object();
     struct utsname system;
-    char processor[DT_SYSTEM_PROCESSOR];
+    char processor[DT_PROCESSOR_NAME];
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (uname(&system) == 0) {
         add_text(facts, "host", system.nodename);
-        add_text(facts, "cpu", dt_system_find_processor(processor));
+        add_text(facts, "cpu", dt_processor_find(processor));
         add_text(facts, "architecture", system.machine);
         add_text(facts, "kernel", system.release);
     }

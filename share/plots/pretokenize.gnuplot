@@ -22,7 +22,7 @@ titles = "'padded, tokenized while reading' 'list, tokenized while reading' 'pad
 set title 'reading alone, shuffled, one core'
 set ylabel 'tokens per core-second, log scale'
 set logscale y
-set yrange [5e7:5e9]
+set yrange [*<5e7:5e9<*]
 set ytics ('50 million' 50e6, '100 million' 100e6, '200 million' 200e6, '500 million' 500e6, \
     '1 billion' 1e9, '2 billion' 2e9, '20 million' 20e6, '10 million' 10e6, '1 million' 1e6, '5 billion' 5e9)
 plot for [i=2:5] directory.'/reading.dat' using 1:i with linespoints lt i - 1 notitle

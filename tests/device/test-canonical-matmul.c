@@ -385,7 +385,8 @@ static float by_pairs(const struct product *p, const struct dt_tensor *b, int64_
     float sum = 0;
     for (int64_t k = 0; k < p->k; k += 2)
         for (int64_t odd = p->k - k > 1; odd >= 0; odd--)
-            sum = fmaf(at(&p->a[0], i, k + odd), element(b, p->how.transpose_b, k + odd, j), sum);
+            sum = fmaf(at(&p->a[0], i, k + odd),
+                       p->how.transpose_b ? at(b, j, k + odd) : at(b, k + odd, j), sum);
     return sum;
 }
 

@@ -229,6 +229,7 @@ lib/plot/charts log
 lib/plot/charts log10
 lib/plot/inside log
 lib/tasks/metric exp
+lib/train/layer-metrics tanh
 END
     diff "$T/allowed" "$T/found"
 }

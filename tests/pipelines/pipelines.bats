@@ -186,7 +186,7 @@ need_curl() { command -v curl >/dev/null || skip "no curl"; }
     [ "$(wc -L <"$T/out/table.txt")" -le 80 ]
     [ "$(wc -l <"$T/out/training.dat")" -eq 2 ]
     [ "$(jq -c '[.documents, .batches, (."pre-list".training_tokens_per_second | length)]' "$T/out/results.json")" = '[60,[1,2],2]' ]
-    grep -q 'list, pretokenized' "$T/out/plot.svg"
+    grep -q 'list, tokenized before' "$T/out/plot.svg"
     [ -s "$T/out/plot.png" ]
 }
 

@@ -280,7 +280,7 @@ setup() {
     run dt-bench matrix true
     [ "$status" -eq 2 ]
     [[ "$output" == "dt-bench: matrix needs --output"* ]]
-    [ "$(dt-bench --help | grep -cE '^(usage:|      ) dt-bench ')" -eq 14 ]
+    [ "$(dt-bench --help | grep -cE '^(usage:|      ) dt-bench ')" -eq 15 ]
 }
 
 @test "settings that a measurement does not use are refused by name" {

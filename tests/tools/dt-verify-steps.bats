@@ -120,6 +120,7 @@ m = json.load(open("trainer/manifest.json"))
 config = m["files"]["trainer/config.yaml"]
 config["bytes"] = os.path.getsize("trainer/config.yaml")
 config["xxh3"] = json.load(open("../step-00000005/trainer/manifest.json"))["files"]["trainer/config.yaml"]["xxh3"]
+del m["seal"]
 json.dump(m, open("trainer/manifest.json", "w"))
 END
     )

@@ -47,10 +47,15 @@ static int decode_gzip(void *state, struct dt_codec_data *d, struct dt_error *er
         s->in_frame = true;
     }
     s->stream.next_in = (uint8_t *)(uintptr_t)d->in + d->in_at;
-    s->stream.avail_in = (uint32_t)(d->in_size - d->in_at);
+    const uint32_t given = (uint32_t)(d->in_size - d->in_at);
+    s->stream.avail_in = given;
     s->stream.next_out = d->out + d->out_at;
     s->stream.avail_out = (uint32_t)(d->out_size - d->out_at);
     int rc = isal_inflate(&s->stream);
+    if (s->stream.avail_in > given) { /* ISA-L 2.30 counts below 0 after some damaged headers */
+        d->in_at = d->in_size;
+        return dt_fail(err, DT_EFORMAT, "%s", reason(ISAL_INVALID_BLOCK));
+    }
     d->in_at = d->in_size - s->stream.avail_in;
     d->out_at = d->out_size - s->stream.avail_out;
     d->in_frame = s->in_frame = s->stream.block_state != ISAL_BLOCK_FINISH;
