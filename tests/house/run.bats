@@ -31,7 +31,7 @@ all_ended() {
 check_until() {
     touch endless
     env --default-signal=INT setsid make -s -C "$ROOT" B="$T/build" PROGRAMS= SHARED= ENGINES= ANSWERS= MAN= BATS= \
-        PRELOADS= FAULTY= CUDA_EMULATED= UNITS="$T/suite" check 3>&- &
+        PRELOADS= FAULTY= CUDA_EMULATED= OP_SPEED= UNITS="$T/suite" check 3>&- &
     await $! test -e begun
     kill -"$1" -- "${2:-}$!"
     refute wait $!
