@@ -87,6 +87,7 @@ start_with_slow() {
 }
 
 @test "ranks wait for one that is slower than the bound of the staleness" {
+    [ -n "${ASYNC_STOPS:-}" ] || skip "a stopped worker was once left stopped: set ASYNC_STOPS=1"
     local before=-1 now=0
     start_with_slow --set distributed.staleness=4
     while [ "$now" -ne "$before" ]; do # until nothing is applied
@@ -110,6 +111,7 @@ ends_with_75() { # PID
 }
 
 @test "a worker that dies or does not answer is an error that names it, and the run resumes" {
+    [ -n "${ASYNC_STOPS:-}" ] || skip "a stopped worker was once left stopped: set ASYNC_STOPS=1"
     start_with_slow --set distributed.timeout=2
     for r in 0 2; do
         ends_with_75 "${pids[r]}"
