@@ -132,7 +132,7 @@ static const struct dt_use uses[] = {
 static const struct dt_command command = {
     "dt-bench", "measure kernels, stages, steps and matrices of commands", "", options, uses};
 
-/* What a step asks of a device that need not be here. */
+/* The roofline of a step on a device that this machine need not have. */
 static int count_roofline(char **operands, int count, struct dt_error *err)
 {
     struct dt_settings settings;

@@ -240,7 +240,7 @@ static int print_streams(struct dt_bench *b, struct dt_model *m, int streams, do
     return 0;
 }
 
-/* Random weights as small as those of a model, in a moment. */
+/* Random weights of the magnitude of a model's, generated on the device. */
 static int fill_weights(struct dt_model *m, struct dt_error *err)
 {
     struct dt_tensor all = dt_matrix(m->parameters, 1, m->table.elements);
