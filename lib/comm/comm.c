@@ -10,11 +10,11 @@
 #include "base/clock.h"
 #include "base/plugin.h"
 #include "base/program.h"
-#include "base/time-spans.h"
 #include "comm/comm-internal.h"
 #include "comm/launch.h"
 #include "comm/meeting-place.h"
 #include "comm/tcp.h"
+#include "device/time-spans.h"
 
 #define REDUCE_CHUNK ((size_t)1 << 16) /* floats reduced at a time: fits into caches */
 

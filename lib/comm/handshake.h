@@ -11,8 +11,9 @@
  * another connection; the names prevent reflection of a proof to its sender. The keys of the
  * channel, one per direction, are HMACs of the whole handshake.
  *
- * Ranks of one user on one machine connect by a Unix socket, whose peer's user the kernel tells and
- * whose bytes no other user can change: messages have no MACs, unless a rank wants them encrypted.
+ * Ranks of one user on one machine connect by a Unix socket, whose peer's user the kernel reports
+ * and whose bytes no other user can change: messages have no MACs, unless a rank wants them
+ * encrypted.
  */
 #ifndef DT_COMM_HANDSHAKE_H
 #define DT_COMM_HANDSHAKE_H

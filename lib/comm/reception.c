@@ -57,7 +57,7 @@ int dt_reception_listen(struct dt_reception *r, uint32_t address, int port)
     return 0;
 }
 
-/* Only who has the key can tell the name, so that no stranger has it before. */
+/* The name depends on the job's key, so that no other process can take it first. */
 static bool name_rank(const struct dt_secret *s, int rank, uint32_t port, struct sockaddr_un *at,
                       socklen_t *length)
 {

@@ -39,7 +39,7 @@ int dt_peak_find_read(struct dt_device *dev, struct dt_peak *peak,
 
 /* One line of the file. */
 #define DT_PEAK_TYPES 3
-#define DT_PEAKS_BUSY 0.9 /* a smaller share of the time is told */
+#define DT_PEAKS_BUSY 0.9 /* a smaller share of the time gives a warning */
 struct dt_machine_peaks {
     double gemm[DT_PEAK_TYPES], read; /* FLOP/s by enum dt_dtype, bytes per second */
     double share;                     /* of the threads' time that they had a processor, 0 to 1 */

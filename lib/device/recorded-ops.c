@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "base/time-spans.h"
+#include "device/time-spans.h"
 
 static const struct dt_ops *engine_ops; /* those that are recorded; NULL: none */
 static _Thread_local int depth;         /* an engine's op may call others */

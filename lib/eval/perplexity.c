@@ -210,7 +210,8 @@ static int choose_window(struct measurement *m, struct dt_error *err)
     if (m->how->stride == 0)
         return m->how->window == 0
                    ? 0
-                   : dt_fail(err, DT_EINVALID, "--window is of windows that overlap: add --stride");
+                   : dt_fail(err, DT_EINVALID,
+                             "--window is the length of windows that overlap: add --stride");
     if (window > most)
         return dt_fail(err, DT_EINVALID, "--window %ld is longer than the model's %ld tokens",
                        window, most);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/time-spans.h"
+#include "device/time-spans.h"
 #include "model/block.h"
 #include "model/context-parallel.h"
 #include "model/head.h"

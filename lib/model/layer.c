@@ -13,20 +13,15 @@ static const struct dt_matmul plain = {.activation = DT_ACTIVATION_NONE};
 /* Of a sum over split channels or heads; 1: not split. */
 static int channel_parts(const struct dt_model *m, enum dt_role role)
 {
-    switch (role) {
-    case DT_ROLE_QKV_WEIGHT:
-    case DT_ROLE_Q_WEIGHT:
-    case DT_ROLE_K_WEIGHT:
-    case DT_ROLE_V_WEIGHT:
-    case DT_ROLE_PROJECTION_WEIGHT:
+    switch (dt_role_split_of(role)) {
+    case DT_ROLE_SPLIT_HEADS:
         return m->partition.head_parts;
-    case DT_ROLE_GATE_WEIGHT:
-    case DT_ROLE_UP_WEIGHT:
-    case DT_ROLE_DOWN_WEIGHT:
+    case DT_ROLE_SPLIT_CHANNELS:
         return m->partition.inner_parts;
-    default:
-        return 1;
+    case DT_ROLE_SPLIT_NONE:
+        break;
     }
+    return 1;
 }
 
 /* Whether a product takes the transpose of a weight. */

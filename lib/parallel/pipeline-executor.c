@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/time-spans.h"
 #include "device/links.h"
+#include "device/time-spans.h"
 #include "model/context-parallel.h"
 #include "model/tensor-parallel.h"
 

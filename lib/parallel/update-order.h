@@ -56,7 +56,7 @@ void dt_update_order_follow(struct dt_update_order *order, const struct dt_order
 
 /* The batch that a worker may begin now, with the present parameters; 0: none. */
 long dt_update_order_next_batch(const struct dt_update_order *order);
-/* That batch begins. The result is valid until the next call. */
+/* Begins that batch. The result is valid until the next call. */
 struct dt_pending_update *dt_update_order_begin(struct dt_update_order *order, int worker);
 /* The worker's gradient has arrived. */
 void dt_update_order_arrive(struct dt_update_order *order, int worker);
@@ -64,7 +64,7 @@ void dt_update_order_arrive(struct dt_update_order *order, int worker);
 bool dt_update_order_has_pending(const struct dt_update_order *order, int worker);
 /* The gradient that is to be applied now; NULL: none has arrived that may be. */
 const struct dt_pending_update *dt_update_order_next(const struct dt_update_order *order);
-/* It has been. Returns the update. */
+/* Records that it has been applied. Returns the update. */
 struct dt_ordered_update dt_update_order_apply(struct dt_update_order *order,
                                                const struct dt_pending_update *pending);
 

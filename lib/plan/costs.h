@@ -38,8 +38,9 @@ struct dt_costs {
     double tokens;   /* of a step */
 };
 
-/* What operations ask of a device, on a rank. seconds: at the rates that the cluster achieves;
- * least: at its peaks, the longer of arithmetic and of memory, each operation for itself. */
+/* Arithmetic and memory traffic of operations on one rank. seconds: with the cluster's
+ * efficiencies; least: at its peaks, the sum over operations of the longer of arithmetic and
+ * memory. */
 struct dt_work {
     double flops, bytes, launches, seconds, least;
 };

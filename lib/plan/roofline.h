@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The roofline of a training step on one device (Williams et al. 2009): what its operations ask of
- * arithmetic and of memory, by count, and the seconds that they cannot take less than.
+ * The roofline of a training step on one device (Williams et al. 2009): arithmetic and
+ * memory traffic of its operations, by count, and lower bounds of their time in seconds.
  */
 #ifndef DT_PLAN_ROOFLINE_H
 #define DT_PLAN_ROOFLINE_H

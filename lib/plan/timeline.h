@@ -15,8 +15,8 @@ struct dt_timeline_span {
     double start, end; /* seconds */
 };
 
-/* What the plan assumes of a device, from which those who read the timeline can plan single
- * operations; all 0: nothing. */
+/* The rates that the plan assumes of a device, from which a reader of the timeline can predict
+ * single operations; all 0: unknown. */
 struct dt_timeline_rates {
     double gemm, attention, memory; /* FLOP/s, FLOP/s, bytes/s */
     double launch;                  /* seconds of an operation */

@@ -158,8 +158,8 @@ int dt_plot_difference(const char *planned, const char *measured, struct dt_buff
         add_operations(&operations, plan, run);
         add_phases(&phases, 0, plan);
         add_phases(&phases, 1, run);
-        finish(&operations, "operation, ms a step", out);
-        finish(&phases, "milliseconds a step", out);
+        finish(&operations, "operation, ms per step", out);
+        finish(&phases, "milliseconds per step", out);
     }
     dt_trace_free(plan);
     dt_trace_free(run);

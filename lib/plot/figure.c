@@ -68,7 +68,7 @@ const char *dt_figure_label(const char *name)
         {"device_memory", "memory on the device (bytes)"},
         {"bytes_sent", "bytes that rank 0 sent"},
         {"waited_seconds", "time that rank 0 waited for others (seconds)"},
-        {"batch_tokens", "tokens of a step"},
+        {"batch_tokens", "tokens per step"},
         {"loss_scale", "loss scale"},
         {"skipped", "skipped updates so far"},
         {"wall_s", "wall time (seconds)"},

@@ -29,7 +29,7 @@ static const struct quantity {
     {"middle_rms", "RMS of the residual stream between attention and MLP", NULL, NULL, false},
     {"attention_entropy", "mean entropy of attention, in nats", NULL, NULL, true},
     {"head_entropies", "entropy of the attention of each head, in nats", NULL, NULL, true},
-    {"dead_units", "fraction of the MLP's units that are off for every token", NULL, NULL, true},
+    {"dead_units", "dead units of the MLP (never activated), fraction", NULL, NULL, true},
 };
 #define QUANTITIES (sizeof quantities / sizeof *quantities)
 
@@ -128,7 +128,7 @@ static int add_heads(struct map *m, int64_t step, int64_t layer, struct json_obj
     return 0;
 }
 
-/* A line about a tensor or a layer; without the member that is drawn, it is passed over. */
+/* A line about a tensor or a layer; one without the member that is drawn is skipped. */
 static int add_line(struct map *m, struct json_object *line, const char *subject,
                     struct dt_error *err)
 {

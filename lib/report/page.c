@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/printable.h"
+#include "encoding/base64.h"
 
 /* Nothing is loaded, not even if a reader finds a way around the escapes. */
 static const char head[] =

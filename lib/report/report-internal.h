@@ -17,7 +17,7 @@ int dt_report_curves(struct dt_page *page, const struct dt_reported *r,
                      const struct dt_report_options *options, struct dt_error *err) DT_MUST_CHECK;
 int dt_report_tensors(struct dt_page *page, const struct dt_reported *r,
                       struct dt_error *err) DT_MUST_CHECK;
-/* beside.c: what other programs wrote into the directories of the runs */
+/* run-files.c: evaluations and samples of text that other programs wrote into the runs */
 int dt_report_evaluations(struct dt_page *page, const struct dt_reported *r,
                           struct dt_error *err) DT_MUST_CHECK;
 int dt_report_samples(struct dt_page *page, const struct dt_reported *r,

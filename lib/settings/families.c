@@ -9,7 +9,7 @@ static const struct dt_family_descriptor *const families[] = {DT_EACH_FAMILY(ADD
 
 _Static_assert(sizeof families / sizeof *families == DT_FAMILY_COUNT, "a descriptor a family");
 
-bool dt_role_is_layer_map(enum dt_role role)
+enum dt_role_split dt_role_split_of(enum dt_role role)
 {
     switch (role) {
     case DT_ROLE_QKV_WEIGHT:
@@ -17,13 +17,19 @@ bool dt_role_is_layer_map(enum dt_role role)
     case DT_ROLE_K_WEIGHT:
     case DT_ROLE_V_WEIGHT:
     case DT_ROLE_PROJECTION_WEIGHT:
+        return DT_ROLE_SPLIT_HEADS;
     case DT_ROLE_GATE_WEIGHT:
     case DT_ROLE_UP_WEIGHT:
     case DT_ROLE_DOWN_WEIGHT:
-        return true;
+        return DT_ROLE_SPLIT_CHANNELS;
     default:
-        return false;
+        return DT_ROLE_SPLIT_NONE;
     }
+}
+
+bool dt_role_is_layer_map(enum dt_role role)
+{
+    return dt_role_split_of(role) != DT_ROLE_SPLIT_NONE;
 }
 
 const struct dt_family_descriptor *dt_family_of(const struct dt_model_config *c)

@@ -89,6 +89,9 @@ enum dt_role {
     DT_ROLE_COUNT,
     DT_ROLE_NONE = DT_ROLE_COUNT
 };
+/* What tensor parallelism splits the weight of a linear map of a layer by; NONE: another tensor. */
+enum dt_role_split { DT_ROLE_SPLIT_NONE, DT_ROLE_SPLIT_HEADS, DT_ROLE_SPLIT_CHANNELS };
+enum dt_role_split dt_role_split_of(enum dt_role role);
 /* Whether a tensor is the weight of a linear map of a layer. */
 bool dt_role_is_layer_map(enum dt_role role);
 

@@ -729,8 +729,7 @@ static int check_layer_metrics(const struct dt_settings *s, const char *path, st
     }
     const struct need needs[] = {
         {*s->training.layer_metrics && s->training.log_interval.unit == DT_INTERVAL_UNIT_MINUTES,
-         setting, s->training.layer_metrics,
-         "a training.log_interval that is known before a step: not in minutes"},
+         setting, s->training.layer_metrics, "a training.log_interval that is not in minutes"},
         {entropy && s->model.attention_softcap > 0, setting, "attention_entropy",
          "model.attention_softcap 0"},
         {noise && s->training.gradient_accumulation_steps < 2, setting, "gradient_noise",

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base64.h"
+#include "encoding/base64.h"
 #include "steps/steps-internal.h"
 #include "unicode/grapheme.h"
 #include "unicode/utf8.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "base/file.h"
+#include "encoding/base64.h"
 #include "hash/hash.h"
 #include "tokenizer-files/tokenizer-file.h"
 #include "json/json.h"

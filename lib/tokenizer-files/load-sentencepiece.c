@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "base/file.h"
+#include "encoding/base64.h"
 #include "token/unigram.h"
 #include "tokenizer-files/sentencepiece.h"
 #include "tokenizer-files/tokenizer-file.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/protobuf.h"
+#include "encoding/protobuf.h"
 #include "steps/sentencepiece-pieces.h"
 #include "token/tokenizer.h"
 #include "unicode/utf8.h"

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/program.h"
-#include "base/protobuf.h"
+#include "encoding/protobuf.h"
 #include "track/crc32c.h"
 
 #define FILE_LIMIT   ((size_t)1 << 32)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the layers of a model do in a step: RMS of hidden states, entropies of attention, units of
- * the MLP that are never on, logits, and the gradient noise scale. Measured from what each rank
- * computes, for any parallel layout, and equal between layouts up to rounding.
+ * Statistics of a model's layers in a step: RMS of hidden states, entropies of attention, dead
+ * units of the MLP (never activated), logits, and the gradient noise scale. Measured from what each
+ * rank computes, for any parallel layout, and equal between layouts up to rounding.
  *
  *     dt_layer_metrics_begin(&metrics, samples);
  *     forward and backward, whose hook adds
@@ -28,7 +28,7 @@ struct dt_layer_metrics {
     bool active;      /* between begin and end */
     double *sums;     /* layer-metrics.c */
     size_t sum_count;
-    unsigned char *units;  /* L x intermediate_size: was on for a token */
+    unsigned char *units;  /* L x intermediate_size: activated by a token */
     bool *seen;            /* of each layer and micro-batch */
     struct dt_arena arena; /* of rows: fp32, to read tensors of any type and stride */
     float *rows, *host;
@@ -54,7 +54,7 @@ double dt_layer_metrics_rms(const struct dt_layer_metrics *metrics, int layer,
                             enum dt_trace_point point);
 /* Mean entropy of attention's weights in nats, before dropout; head -1: of all heads. */
 double dt_layer_metrics_entropy(const struct dt_layer_metrics *metrics, int layer, int head);
-/* Fraction of the units of the MLP whose activation's input was above 0 for no token. */
+/* Fraction of dead units of the MLP: the input of the activation was above 0 for no token. */
 double dt_layer_metrics_dead_units(const struct dt_layer_metrics *metrics, int layer);
 /* RMS of the logits of the tokens with a target, and the largest magnitude. */
 double dt_layer_metrics_logit_rms(const struct dt_layer_metrics *metrics);

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/time-spans.h"
+#include "device/time-spans.h"
 #include "model/context-parallel.h"
 #include "train/training-internal.h"
 

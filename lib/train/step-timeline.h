@@ -4,8 +4,8 @@
 #ifndef DT_TRAIN_STEP_TIMELINE_H
 #define DT_TRAIN_STEP_TIMELINE_H
 
-#include "base/time-spans.h"
 #include "device/device.h"
+#include "device/time-spans.h"
 
 struct dt_step_timeline {
     long first, last; /* steps, from 1; last 0: none */

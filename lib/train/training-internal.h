@@ -15,8 +15,8 @@
 #include "parallel/update-order.h"
 #include "parallel/watchdog.h"
 #include "prefer/pairs.h"
-#include "settings/interval.h"
 #include "shard/loader.h"
+#include "train/interval.h"
 #include "train/layer-metrics.h"
 #include "train/memory-plan.h"
 #include "train/metrics-file.h"
@@ -311,13 +311,13 @@ int dt_training_update(struct dt_training *training, struct dt_step_report *repo
 int dt_training_gradients(struct dt_training *training, long batches, double loss_scale,
                           struct dt_token_sums *sums, struct dt_error *err) DT_MUST_CHECK;
 
-/* due.c: which intervals end with the step from before to after, bits of enum dt_due; of those
+/* interval.c: which intervals end with the step from before to after, bits of enum dt_due; of those
  * in minutes, or of the others. */
 unsigned dt_training_due(const struct dt_training *training, bool minutes,
                          const struct dt_interval_position *before,
                          const struct dt_interval_position *after);
 
-/* batch-order.c: starts after that number of samples. dt_batch_order_next returns the position of
+/* sample-order.c: starts after that number of samples. dt_batch_order_next returns the position of
  * the next micro-batch, for dt_loader_options.next_position. */
 void dt_batch_order_begin(struct dt_batch_order *order, const struct dt_settings *settings,
                           const struct dt_data_parallel *dp, uint64_t samples);

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "base/time-spans.h"
+#include "device/time-spans.h"
 #include "optim/learning-rate.h"
 #include "settings/batch-ramp.h"
 #include "train/training-internal.h"

@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/time-spans.h"
+#include "device/time-spans.h"
 #include "formats/model-directory.h"
 #include "settings/batch-ramp.h"
 #include "train/training-internal.h"

@@ -107,6 +107,43 @@ END
     while read -r file; do [ -e "$ROOT/$file" ] || { echo "$file"; return 1; }; done <files
 }
 
+# README without its blocks of commands, a line for each paragraph, item or row of a table.
+paragraphs() {
+    sed -E '/^```/,/^```/d; /^    /d' "${1:-$ROOT/README.md}" |
+        awk '/^(- |\||$)/ { print text; text = "" } { text = text " " $0 } END { print text }'
+}
+
+# Paragraphs with a measured number, but neither a link to share/results nor a command.
+unsourced() {
+    paragraphs "$1" | grep -iE '([0-9] ?|\ban? )(%|times|minutes?|hours?|seconds?|ms|s|[GM]B(/s)?|tokens/s)($|[^a-z0-9])' |
+        grep -vE '\]\(share/results/[^)]*\)|`(make|dt|dt-[a-z]+|mpirun|man)( [^`]*)?`' || true
+}
+
+@test "each measured number of README has a link to its data or a command beside it" {
+    [ "$(unsourced "$ROOT/README.md")" = '' ]
+    [ "$(paragraphs | grep -cE '[0-9] times')" -ge 2 ]
+    for claim in 'dt is 3 times as fast.' '- An item: it takes 20 s.' '| in a row 5% | less |' 'In a minute.'; do
+        printf '%s\n' "A \`make demo\`, in 3 s." '' "$claim" >claim.md
+        [ -n "$(unsourced claim.md)" ] || { echo "$claim"; return 1; }
+    done
+}
+
+@test "the measured numbers of README are those of its data" {
+    local pictures=$ROOT/share/results/pictures peer range loss floor
+    jq -rs 'map(select(.cell)) | group_by(.cell.peer)[] | map(.values["times as fast"]) as $v |
+        [(.[0].cell.peer | split(":")[0]), ([$v | min, max] | unique | map(tostring | if test("^[0-9]$") then . + ".0" else . end) | join(" to "))] | @tsv' \
+        "$pictures/speed.jsonl" >ratios
+    [ "$(wc -l <ratios)" -eq 5 ]
+    while IFS=$'\t' read -r peer range; do
+        grep -qE "$range times as (fast as )?$peer" "$ROOT/README.md" || { echo "$peer: $range"; return 1; }
+    done <ratios
+    range=$(awk -F '\t' '$1 == "torch.compile" { print $2 }' ratios)
+    grep -qF "$range times as fast as torch.compile's" "$ROOT/README.md"
+    loss=$(jq -rs '[.[].val_loss // empty] | last' "$pictures/loss.jsonl")
+    floor=$(sed -n 's/^FLOOR *:= *\([0-9.]*\).*/\1/p' "$ROOT/Makefile")
+    grep -qF "$(awk -v l="$loss" -v f="$floor" 'BEGIN { printf "validation loss, %.3f, is %.0f%% above %.3f", l, 100 * (l / f - 1), f }')" "$ROOT/README.md"
+}
+
 @test "the commands of measurements are complete" {
     command -v python3 >/dev/null || skip "no python3"
     measurements >lines

@@ -93,8 +93,8 @@ for e in spans:
         want[name][0] += 1e3 / steps * (rates['launch_seconds'] + max(
             args['operations'] / rate, args['bytes'] / rates['bytes_per_second']))
         want[name][1] += e['dur'] / 1e3 / steps
-lines = open('table').read().split('milliseconds a step')[0].splitlines()
-assert lines[0].startswith('operation, ms a step')
+lines = open('table').read().split('milliseconds per step')[0].splitlines()
+assert lines[0].startswith('operation, ms per step')
 got = {line.split()[0]: [float(x) for x in line.split()[1:3]] for line in lines[1:]}
 assert got.keys() == want.keys() and {'matmul', 'attention_backward', 'update'} <= got.keys()
 for name, values in got.items():

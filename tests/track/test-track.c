@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/protobuf.h"
+#include "encoding/protobuf.h"
 #include "track/crc32c.h"
 #include "track/follow.h"
 #include "track/points.h"

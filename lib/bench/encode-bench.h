@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Throughput of encoding. */
-#ifndef DT_TOKEN_ENCODE_BENCH_H
-#define DT_TOKEN_ENCODE_BENCH_H
+#ifndef DT_BENCH_ENCODE_BENCH_H
+#define DT_BENCH_ENCODE_BENCH_H
 
 #include "base/error.h"
 #include "token/tokenizer.h"

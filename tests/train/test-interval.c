@@ -2,7 +2,7 @@
 /* Intervals in steps, tokens, samples, epochs and minutes. */
 #include "test.h"
 
-#include "settings/interval.h"
+#include "train/interval.h"
 
 /* Writes the steps, of 3 samples and 20 seconds, after which the interval is due. */
 static void find_due(struct dt_config_amount interval, long first, long due[8])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/protobuf.h"
+#include "encoding/protobuf.h"
 
 #include <string.h>
 

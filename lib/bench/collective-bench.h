@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Speed of collectives. */
-#ifndef DT_COMM_COLLECTIVE_BENCH_H
-#define DT_COMM_COLLECTIVE_BENCH_H
+#ifndef DT_BENCH_COLLECTIVE_BENCH_H
+#define DT_BENCH_COLLECTIVE_BENCH_H
 
 #include "comm/comm.h"
 

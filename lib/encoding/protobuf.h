@@ -12,8 +12,8 @@
  *         if (r.field == 2)
  *             step = r.number;
  */
-#ifndef DT_BASE_PROTOBUF_H
-#define DT_BASE_PROTOBUF_H
+#ifndef DT_ENCODING_PROTOBUF_H
+#define DT_ENCODING_PROTOBUF_H
 
 #include <stdbool.h>
 

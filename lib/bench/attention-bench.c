@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/attention-bench.h"
+#include "bench/attention-bench.h"
 
 #include <math.h>
 

@@ -4,8 +4,8 @@
  *     if (!dt_base64_decode(text, strlen(text), &bytes))
  *         ... not Base64
  */
-#ifndef DT_BASE_BASE64_H
-#define DT_BASE_BASE64_H
+#ifndef DT_ENCODING_BASE64_H
+#define DT_ENCODING_BASE64_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures a training step on random tokens, without data or files. */
-#ifndef DT_TRAIN_STEP_BENCH_H
-#define DT_TRAIN_STEP_BENCH_H
+#ifndef DT_BENCH_STEP_BENCH_H
+#define DT_BENCH_STEP_BENCH_H
 
 #include "device/device.h"
 #include "settings/settings.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Benchmark of the attention ops on random values. */
-#ifndef DT_DEVICE_ATTENTION_BENCH_H
-#define DT_DEVICE_ATTENTION_BENCH_H
+#ifndef DT_BENCH_ATTENTION_BENCH_H
+#define DT_BENCH_ATTENTION_BENCH_H
 
 #include "device/device.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The error of matrix products of random operands, compared with fp64. */
-#ifndef DT_DEVICE_PRODUCT_ERROR_H
-#define DT_DEVICE_PRODUCT_ERROR_H
+#ifndef DT_BENCH_PRODUCT_ERROR_H
+#define DT_BENCH_PRODUCT_ERROR_H
 
 #include "device/device.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "device/product-error.h"
+#include "bench/product-error.h"
 
 #include <math.h>
 #include <stdlib.h>

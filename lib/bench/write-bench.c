@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shard/write-bench.h"
+#include "bench/write-bench.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Throughput of writing shards, without a disk. */
-#ifndef DT_SHARD_WRITE_BENCH_H
-#define DT_SHARD_WRITE_BENCH_H
+#ifndef DT_BENCH_WRITE_BENCH_H
+#define DT_BENCH_WRITE_BENCH_H
 
 #include "shard/shard.h"
 

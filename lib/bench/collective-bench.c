@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "comm/collective-bench.h"
+#include "bench/collective-bench.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "token/encode-bench.h"
+#include "bench/encode-bench.h"
 
 #include "base/clock.h"
 #include "pretokenize/pattern.h"

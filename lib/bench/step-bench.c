@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "train/step-bench.h"
+#include "bench/step-bench.h"
 
 #include <stdlib.h>
 

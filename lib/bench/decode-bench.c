@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "model/decode-bench.h"
+#include "bench/decode-bench.h"
 
 #include <stdlib.h>
 

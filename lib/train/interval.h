@@ -3,14 +3,14 @@
  * Intervals of logging, validation and checkpoints: in steps, tokens, samples, epochs or minutes of
  * training.
  *
- *     if (dt_interval_is_due(&settings, &settings.training.save_interval, samples, &before,
- * &after)) save();
+ *     if (dt_interval_is_due(&settings, &settings.training.save_interval, samples, &before, &after))
+ *         save();
  *
  * An interval is due after the step that reaches or passes a multiple of it, so that a resumed run
  * keeps the cadence.
  */
-#ifndef DT_SETTINGS_INTERVAL_H
-#define DT_SETTINGS_INTERVAL_H
+#ifndef DT_TRAIN_INTERVAL_H
+#define DT_TRAIN_INTERVAL_H
 
 #include <stdint.h>
 

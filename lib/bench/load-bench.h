@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Throughput of a loader without a consumer. */
-#ifndef DT_SHARD_LOAD_BENCH_H
-#define DT_SHARD_LOAD_BENCH_H
+#ifndef DT_BENCH_LOAD_BENCH_H
+#define DT_BENCH_LOAD_BENCH_H
 
 #include "shard/loader.h"
 

@@ -7,8 +7,8 @@
  *     work();
  *     dt_time_spans_end(DT_TIME_LANE_PHASE, "load", -1, begin);
  */
-#ifndef DT_BASE_TIME_SPANS_H
-#define DT_BASE_TIME_SPANS_H
+#ifndef DT_DEVICE_TIME_SPANS_H
+#define DT_DEVICE_TIME_SPANS_H
 
 #include <pthread.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/time-spans.h"
+#include "device/time-spans.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/base64.h"
+#include "encoding/base64.h"
 
 #include <string.h>
 

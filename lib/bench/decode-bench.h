@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Speed of decoding with a random model and several sequences at a time. */
-#ifndef DT_MODEL_DECODE_BENCH_H
-#define DT_MODEL_DECODE_BENCH_H
+#ifndef DT_BENCH_DECODE_BENCH_H
+#define DT_BENCH_DECODE_BENCH_H
 
 #include "model/model.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shard/load-bench.h"
+#include "bench/load-bench.h"
 
 #include "base/clock.h"
 
