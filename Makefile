@@ -52,7 +52,7 @@ DT_CFLAGS := -std=c11 -D_GNU_SOURCE -Ilib -I$B/include -fPIC -fno-math-errno -ff
 LIBS      := -lzstd -lz -ljson-c -lyaml -lxxhash -lnettle -lm -ldl -lpthread
 
 MODULES  := base math encoding options hash unicode json template language http remote io document warc extract settings experiment hub track plot report dedup repair clean synth pretokenize gguf steps token tokenizer-files vocab \
-            shard foreign parts api device doctor comm model formats chat optim prefer parallel checkpoint train eval tasks plan verify bench
+            shard foreign parts api device doctor comm elastic model formats chat optim prefer parallel checkpoint train eval tasks plan verify bench
 LIB_SRC  := $(foreach m,$(MODULES),$(wildcard lib/$m/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$B/obj/%.o)
 LIBDT    := $B/lib/libdt.a

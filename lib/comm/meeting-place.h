@@ -33,6 +33,16 @@ struct dt_meeting_place {
     int listener;        /* rendezvous takes over */
 };
 
+/* A rank of a generation of an elastic job (elastic/membership.h): dt_opening.seat. */
+struct dt_seat {
+    int rank, size;
+    long generation; /* from 1 */
+    int left;        /* members of the last generation that are not in this one */
+    bool returned;   /* this process was left out of a generation */
+    double waited;   /* seconds that the meeting took */
+    struct dt_meeting_place place;
+};
+
 /* Whether the environment announces several ranks without MPI, and where they meet. */
 bool dt_meeting_place_is_announced(void);
 

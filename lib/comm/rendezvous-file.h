@@ -24,7 +24,7 @@ struct dt_rank_address {
 struct dt_notice {
     uint8_t key[DT_KEY];
     struct dt_rank_address endpoint;
-    uint64_t generation; /* of an elastic job (membership.h); otherwise 0 */
+    uint64_t generation; /* of an elastic job (elastic/membership.h); otherwise 0 */
 };
 
 /* Creates the file, or takes over one without an owner. *file: its descriptor, until

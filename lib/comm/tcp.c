@@ -9,7 +9,6 @@
 
 #include "base/buffer.h"
 #include "comm/launch.h"
-#include "comm/membership.h"
 #include "comm/rendezvous.h"
 #include "comm/tcp.h"
 

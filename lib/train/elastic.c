@@ -5,7 +5,6 @@
 
 #include "base/buffer.h"
 #include "base/path.h"
-#include "comm/membership.h"
 #include "train/training-internal.h"
 
 /* What each rank tells the others about its state. */

@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint-writer.h"
 #include "checkpoint/state-copy.h"
 #include "comm/bulk.h"
+#include "elastic/membership.h"
 #include "formats/labels.h"
 #include "model/forward-backward.h"
 #include "parallel/local-sgd.h"

@@ -27,7 +27,7 @@
 #include <stdbool.h>
 
 #include "comm/comm.h"
-#include "comm/membership.h"
+#include "comm/meeting-place.h"
 #include "hash/sum-hash.h"
 #include "io/lineage.h"
 #include "settings/settings.h"

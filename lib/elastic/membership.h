@@ -27,8 +27,8 @@
  * If the leader ends, another takes its place: at a path each can, by address only processes on
  * that host. If it stops (SIGSTOP) and the place is a path, its members replace the file.
  */
-#ifndef DT_COMM_MEMBERSHIP_H
-#define DT_COMM_MEMBERSHIP_H
+#ifndef DT_ELASTIC_MEMBERSHIP_H
+#define DT_ELASTIC_MEMBERSHIP_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -49,16 +49,6 @@ struct dt_membership_options {
     /* Compares with the leader's profile, of the same size; fails if they exclude each other. */
     int (*check)(void *context, const void *leaders, struct dt_error *err);
     void *context;
-};
-
-/* A rank of a generation: dt_opening.seat. */
-struct dt_seat {
-    int rank, size;
-    long generation; /* from 1 */
-    int left;        /* members of the last generation that are not in this one */
-    bool returned;   /* this process was left out of a generation */
-    double waited;   /* seconds that the meeting took */
-    struct dt_meeting_place place;
 };
 
 struct dt_membership;
