@@ -3,7 +3,7 @@
  * Intervals of logging, validation and checkpoints: in steps, tokens, samples, epochs or minutes of
  * training.
  *
- *     if (dt_interval_is_due(&settings, &settings.training.save_interval, samples, &before, &after))
+ *     if (dt_interval_is_due(&s, &s.training.save_interval, samples, &before, &after))
  *         save();
  *
  * An interval is due after the step that reaches or passes a multiple of it, so that a resumed run
