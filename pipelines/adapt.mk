@@ -9,7 +9,8 @@
 #
 # A small model is pretrained on stories of dt-synth, fine-tuned on sums of two numbers, trained on
 # preferences between its own right and wrong answers, and then on the rewards of a program that
-# checks its answers. After each stage it answers questions that no stage has seen: the results are
+# checks its answers. Fine-tuning sees the answers to half of the questions; the other half is only
+# asked. After each stage it answers questions that no stage has seen: the results are
 # a table with confidence intervals, and plots. The variables below change the sizes.
 OUT         ?= build/adapt
 CONFIG      ?= share/configs/demo.yaml
@@ -18,9 +19,10 @@ VOCAB_SIZE  ?= 1024
 # steps of pretraining and fine-tuning
 PRE_STEPS   ?= 500
 SFT_STEPS   ?= 380
-# questions to learn; questions to answer, and of which part: dev is for choosing settings, and test
-# for the table
+# questions to ask, and how many of them have answers to learn from; questions for the results, and
+# of which part: dev is for choosing settings, and test for the table
 QUESTIONS   ?= 7000
+ANSWERS     ?= 3500
 HELD        ?= 2000
 PART        ?= test
 # questions in a batch of fine-tuning
@@ -30,7 +32,7 @@ SAMPLES     ?= 4
 DPO_EPOCHS  ?= 1
 DPO_RATE    ?= 1e-4
 DPO_BETA    ?= 2
-GRPO_STEPS  ?= 50
+GRPO_STEPS  ?= 300
 GRPO_RATE   ?= 3e-4
 PROMPTS     ?= 64
 GROUP       ?= 8
@@ -57,7 +59,7 @@ answer := dt-generate -t $(chat)/tokenizer.json --template $(chat)/chat_template
 right   = sed -u -E 's/.*"answer":"([^"]*)".*"$1":"\1".*/1/; t; s/.*/0/'
 export REWARD := $(call right,completion)
 
-SETTINGS_data = $(STORY_COUNT) $(VOCAB_SIZE) $(QUESTIONS) $(HELD) $(PART)
+SETTINGS_data = $(STORY_COUNT) $(VOCAB_SIZE) $(QUESTIONS) $(ANSWERS) $(HELD) $(PART)
 SETTINGS_pre  = $(CONFIG) $(PRE_STEPS) $(SET)
 SETTINGS_sft  = $(SFT_STEPS) $(BATCH)
 SETTINGS_dpo  = $(SAMPLES) $(DPO_EPOCHS) $(DPO_RATE) $(DPO_BETA)
@@ -83,7 +85,7 @@ $(OUT)/stories/index.json: $(OUT)/stories.jsonl $(chat)/tokenizer.json
 
 $(OUT)/%.jsonl: $(OUT)/settings/data
 	$(here)/adapt-sums $(sums_$*) >$@
-sums_answers   := -v n=$(QUESTIONS) -v seed=1 -v part=learn -v form=answers
+sums_answers   := -v n=$(ANSWERS) -v seed=1 -v part=learn -v form=answers
 sums_questions := -v n=$(QUESTIONS) -v seed=1 -v part=learn -v form=prompts
 sums_held-out  := -v n=$(HELD) -v seed=2 -v part=$(PART) -v form=prompts
 

@@ -285,7 +285,14 @@ static struct dt_qkv project(const struct dt_model *m, int layer, struct dt_bloc
     return s;
 }
 
-/* dx: the gradient of b->norm1; how: whether it is accumulated. */
+/* Whether anything reads the gradient of a layer's input: below the first layer, embeddings are
+ * frozen with an adapter. */
+static bool needs_input_gradient(const struct dt_model *m, int layer)
+{
+    return layer > 0 || m->adapter == NULL || m->trace != NULL;
+}
+
+/* dx: the gradient of b->norm1, unless nothing needs it; how: whether it is accumulated. */
 static void project_backward(const struct dt_model *m, const struct dt_flat *gradients, int layer,
                              struct dt_tensor *dx, const struct dt_qkv *d,
                              const struct dt_tensor *dqkv, const struct dt_block *b,
@@ -300,7 +307,8 @@ static void project_backward(const struct dt_model *m, const struct dt_flat *gra
             {DT_ROLE_QKV_WEIGHT, &d->v, {queries + keys, queries + 2 * keys}}};
         dt_layer_weight_backward(m, gradients, layer, DT_ROLE_QKV_WEIGHT, DT_ROLE_QKV_BIAS, dqkv,
                                  x);
-        dt_layer_input_backward(m, layer, parts, 3, dx, how);
+        if (needs_input_gradient(m, layer))
+            dt_layer_input_backward(m, layer, parts, 3, dx, how);
         return;
     }
     const struct dt_layer_map maps[] = {{.weight = DT_ROLE_Q_WEIGHT, .dy = &d->q},
@@ -309,7 +317,8 @@ static void project_backward(const struct dt_model *m, const struct dt_flat *gra
     dt_layer_weight_backward(m, gradients, layer, DT_ROLE_Q_WEIGHT, DT_ROLE_Q_BIAS, &d->q, x);
     dt_layer_weight_backward(m, gradients, layer, DT_ROLE_K_WEIGHT, DT_ROLE_K_BIAS, &d->k, x);
     dt_layer_weight_backward(m, gradients, layer, DT_ROLE_V_WEIGHT, DT_ROLE_V_BIAS, &d->v, x);
-    dt_layer_input_backward(m, layer, maps, 3, dx, how);
+    if (needs_input_gradient(m, layer))
+        dt_layer_input_backward(m, layer, maps, 3, dx, how);
 }
 
 /* The MLP up to the down map. */
@@ -790,6 +799,8 @@ void dt_block_backward(const struct dt_model *m, int layer, struct dt_block *buf
     end_input_gradient(m, entry, &to);
     through_norm(m, gradients, layer, MLP, &flow, mlp_stream(m, &b), &b.stats2);
     attention_backward(m, layer, &b, &flow, parallel ? &s.after : flow.stream, &s, gradients, pass);
+    if (!needs_input_gradient(m, layer))
+        return;
     if (dt_block_drops_embedding(m, layer))
         dt_block_dropout(m, -1, DT_DROPOUT_SITE_EMBEDDING, flow.stream, pass);
     through_norm(m, gradients, layer, ATTENTION, &flow, &b.input, &b.stats1);

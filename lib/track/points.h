@@ -17,7 +17,7 @@ struct dt_point {
     int64_t step;
 };
 
-#define DT_MOST_POINTS 32 /* per line; further members are ignored */
+#define DT_MOST_POINTS 512 /* per line; further members are ignored */
 
 /* The numeric members of a line with a step, except the step. Returns their number; 0 for a line
  * whose step or time is not a number, or out of range. */

@@ -22,9 +22,13 @@
 #define TEXT_LIMIT  ((size_t)1 << 20)
 #define MEMORY_FILE "track/state.json"
 
+/* What is followed: metrics, and results of tasks. */
+static const char *const followed[] = {"metrics.jsonl", "tasks.jsonl"};
+enum { METRICS, FOLLOWED = sizeof followed / sizeof *followed };
+
 struct tracker {
     const struct dt_track_options *o;
-    char *metrics;
+    char *paths[FOLLOWED];
     struct json_object *memory; /* contents of state.json */
     struct json_object *header; /* the first line of the metrics, if it names the run */
     double start;               /* Unix time of the run's start */
@@ -32,11 +36,11 @@ struct tracker {
     struct json_object *settings; /* NULL until the first checkpoint */
 
     struct dt_event_file *events;
-    struct dt_follower to_events;
+    struct dt_follower to_events[FOLLOWED];
 
     struct dt_mlflow *mlflow;
     struct dt_mlflow_options mlflow_options;
-    struct dt_follower to_mlflow;
+    struct dt_follower to_mlflow[FOLLOWED];
     bool waiting; /* the client has unsent points */
     bool settings_sent;
     int files_sent;
@@ -73,7 +77,7 @@ static int scan(struct tracker *t, double *seconds, struct dt_error *err)
     bool found = true;
     int rc = 0;
     *seconds = 0;
-    dt_follow(&f, t->metrics);
+    dt_follow(&f, t->paths[METRICS]);
     while (rc == 0 && found) {
         rc = dt_follow_next(&f, &line, &found, err);
         if (rc < 0 || !found)
@@ -92,7 +96,7 @@ static int scan(struct tracker *t, double *seconds, struct dt_error *err)
 static double guess_start(const struct tracker *t, double seconds)
 {
     struct stat st;
-    if (stat(t->metrics, &st) < 0)
+    if (stat(t->paths[METRICS], &st) < 0)
         return (double)time(NULL);
     return (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec * 1e-9 - seconds;
 }
@@ -219,13 +223,13 @@ static void pause_for(const struct tracker *t, double seconds)
 static int wait_for_metrics(const struct tracker *t, struct dt_error *err)
 {
     int there;
-    for (double begin = dt_clock_now(); (there = dt_file_probe(t->metrics, err)) <= 0;
+    for (double begin = dt_clock_now(); (there = dt_file_probe(t->paths[METRICS], err)) <= 0;
          pause_for(t, 0.2)) {
         DT_TRY(there);
         if (*t->o->stop)
             return dt_fail(err, DT_ESTOP, "stopped by signal %d", (int)*t->o->stop);
         if (t->o->once || dt_clock_now() - begin > t->o->patience)
-            return dt_fail(err, DT_EMISSING, "no run: '%s' does not exist", t->metrics);
+            return dt_fail(err, DT_EMISSING, "no run: '%s' does not exist", t->paths[METRICS]);
     }
     return 0;
 }
@@ -235,6 +239,12 @@ static const char *header_text(const struct tracker *t, const char *name)
     struct json_object *value;
     return t->header && json_object_object_get_ex(t->header, name, &value) ? dt_json_text(value)
                                                                            : NULL;
+}
+
+static void follow_files(const struct tracker *t, struct dt_follower *files)
+{
+    for (int i = 0; i < FOLLOWED; i++)
+        dt_follow(&files[i], t->paths[i]);
 }
 
 static int open_mlflow(struct tracker *t, struct dt_error *err)
@@ -259,7 +269,7 @@ static int open_mlflow(struct tracker *t, struct dt_error *err)
         t->mlflow_options.tags = dt_json_new_object();
         dt_json_object_add(t->mlflow_options.tags, "tags", dt_json_new_string(tags));
     }
-    dt_follow(&t->to_mlflow, t->metrics);
+    follow_files(t, t->to_mlflow);
     t->answered = dt_clock_now();
     return dt_mlflow_open(&t->mlflow, http, &t->mlflow_options, err);
 }
@@ -270,17 +280,20 @@ static int open_sinks(struct tracker *t, struct dt_error *err)
     DT_TRY(remember(t, err));
     if (t->o->tensorboard) {
         DT_TRY(dt_event_file_open(&t->events, t->o->tensorboard, t->start, err));
-        dt_follow(&t->to_events, t->metrics);
+        follow_files(t, t->to_events);
     }
     return t->o->mlflow ? open_mlflow(t, err) : 0;
 }
 
 /* --- sending --------------------------------------------------------------------------------- */
 
-static int next_points(struct tracker *t, struct dt_follower *from, struct json_object **line,
+/* Of the next line of any of the files. */
+static int next_points(struct tracker *t, struct dt_follower *files, struct json_object **line,
                        struct dt_point *points, int *count, bool *found, struct dt_error *err)
 {
-    DT_TRY(dt_follow_next(from, line, found, err));
+    *found = false;
+    for (int i = 0; i < FOLLOWED && !*found; i++)
+        DT_TRY(dt_follow_next(&files[i], line, found, err));
     *count = *found ? dt_points_of(*line, points) : 0;
     if (*count > 0 && points[0].step > t->last_step)
         t->last_step = (long)points[0].step;
@@ -294,7 +307,7 @@ static int feed_events(struct tracker *t, struct dt_error *err)
     bool found = true;
     int count, rc = 0;
     while (rc == 0 && found) {
-        DT_TRY(next_points(t, &t->to_events, &line, points, &count, &found, err));
+        DT_TRY(next_points(t, t->to_events, &line, points, &count, &found, err));
         for (int i = 0; i < count && rc == 0; i++)
             rc = dt_event_file_add(t->events, &points[i], err);
         if (found)
@@ -322,7 +335,7 @@ static bool was_taken(struct tracker *t, int rc, const struct dt_error *why)
         t->answered = dt_clock_now();
     } else if (rc == DT_EIO) {
         if (t->pause == 0) {
-            char *text = dt_asprintf("%s; new points wait in '%s'", why->text, t->metrics);
+            char *text = dt_asprintf("%s; new points wait in '%s'", why->text, t->paths[METRICS]);
             say(t, text);
             free(text);
         }
@@ -342,7 +355,7 @@ static int fill_mlflow(struct tracker *t, struct dt_error *err)
     bool found = true;
     int count;
     while (found && dt_mlflow_room(t->mlflow)) {
-        DT_TRY(next_points(t, &t->to_mlflow, &line, points, &count, &found, err));
+        DT_TRY(next_points(t, t->to_mlflow, &line, points, &count, &found, err));
         for (int i = 0; i < count; i++)
             dt_mlflow_add(t->mlflow, &points[i]);
         t->waiting = t->waiting || count > 0;
@@ -398,17 +411,21 @@ static int add_texts(struct tracker *t, struct dt_error *err)
     return 0;
 }
 
+/* Of the run, those that exist. */
+static const char *const own_files[] = {"metrics.jsonl", "tasks.jsonl",
+                                        "latest/trainer/config.yaml", "latest/trainer/lineage.txt"};
+enum { OWN_FILES = sizeof own_files / sizeof *own_files };
+
 /* The file to send after count others; NULL after the last. Owned by the caller. */
 static char *file_to_send(const struct tracker *t, int count)
 {
-    static const char *const own[] = {"metrics.jsonl", "latest/trainer/config.yaml",
-                                      "latest/trainer/lineage.txt"};
     const struct dt_track_options *o = t->o;
-    if (count < 3)
-        return dt_path_join(o->run, own[count]);
-    if (count - 3 < o->text_count)
-        return dt_strdup(o->texts[count - 3]);
-    count -= 3 + o->text_count;
+    if (count < OWN_FILES)
+        return dt_path_join(o->run, own_files[count]);
+    count -= OWN_FILES;
+    if (count < o->text_count)
+        return dt_strdup(o->texts[count]);
+    count -= o->text_count;
     return count < o->artifact_count ? dt_strdup(o->artifacts[count]) : NULL;
 }
 
@@ -416,7 +433,7 @@ static char *file_to_send(const struct tracker *t, int count)
 static int send_files(struct tracker *t, struct dt_error *err)
 {
     for (char *path; (path = file_to_send(t, t->files_sent)); t->files_sent++) {
-        bool own = t->files_sent < 3;
+        bool own = t->files_sent < OWN_FILES;
         struct dt_error ignored; /* sending it reports why it cannot be opened */
         int rc = own && dt_file_probe(path, &ignored) == 0
                      ? 0
@@ -504,22 +521,27 @@ static void close_all(struct tracker *t)
     if (t->events) {
         if (dt_event_file_close(t->events, &ignored) < 0)
             say(t, ignored.text);
-        dt_follow_end(&t->to_events);
     }
-    if (t->to_mlflow.path)
-        dt_follow_end(&t->to_mlflow);
     dt_mlflow_close(t->mlflow);
     json_object_put(t->mlflow_options.tags);
     json_object_put(t->settings);
     json_object_put(t->header);
     json_object_put(t->memory);
-    free(t->metrics);
+    for (int i = 0; i < FOLLOWED; i++) {
+        if (t->to_events[i].path)
+            dt_follow_end(&t->to_events[i]);
+        if (t->to_mlflow[i].path)
+            dt_follow_end(&t->to_mlflow[i]);
+        free(t->paths[i]);
+    }
 }
 
 int dt_track(const struct dt_track_options *options, struct dt_track_report *report,
              struct dt_error *err)
 {
-    struct tracker t = {.o = options, .metrics = dt_path_join(options->run, "metrics.jsonl")};
+    struct tracker t = {.o = options};
+    for (int i = 0; i < FOLLOWED; i++)
+        t.paths[i] = dt_path_join(options->run, followed[i]);
     *report = (struct dt_track_report){.state = DT_RUN_RUNNING};
     int rc = open_sinks(&t, err);
     if (rc == 0)

@@ -12,6 +12,7 @@ conversations has. Needs torch, transformers and peft; dt's programs on PATH or 
 """
 import argparse
 import json
+import multiprocessing
 import os
 import statistics
 import subprocess
@@ -53,13 +54,11 @@ def train_peft(model, a):
     print(json.dumps(seconds))
 
 
-def make_model(folder, layers):
+def make_model(path, layers):
     import transformers
-    path = os.path.join(folder, "model")
     config = transformers.GPT2Config(vocab_size=VOCABULARY, n_layer=layers, n_head=HEADS, n_embd=WIDTH,
                                      embd_pdrop=0.0, resid_pdrop=0.0, attn_pdrop=0.0)
     transformers.GPT2LMHeadModel(config).save_pretrained(path)
-    return path
 
 
 def make_data(folder, masked):
@@ -78,6 +77,16 @@ def make_data(folder, masked):
         source = f"dt-tokenize -q --chat -t {tokenizer} {records}"
     subprocess.run(f"{source} | dt-shard -o {data}", shell=True, check=True)
     return data
+
+
+def apart(work, *arguments):
+    """Calls a function in another process: the peak memory of the programs that this process starts is at least
+    its own."""
+    process = multiprocessing.get_context("spawn").Process(target=work, args=arguments)
+    process.start()
+    process.join()
+    if process.exitcode != 0:
+        common.fail(f"{work.__name__} failed")
 
 
 def run(command, **how):
@@ -128,7 +137,8 @@ def main():
         return
     common.need_programs("dt-train", "dt-tokenize", "dt-shard", "dt-synth", "dt-vocab", "dt-clean")
     with tempfile.TemporaryDirectory() as folder:
-        model, data = make_model(folder, a.layers), make_data(folder, a.masked)
+        model, data = os.path.join(folder, "model"), make_data(folder, a.masked)
+        apart(make_model, model, a.layers)
         results = {"dt": ([], []), "peft": ([], [])}
         for _ in range(a.rounds):
             for name, (seconds, peaks) in results.items():

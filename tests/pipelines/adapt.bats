@@ -9,7 +9,7 @@ setup() {
 
 @test "adapt.mk trains through four stages, ends in a table, and runs nothing twice" {
     adapt=(make -C "$ROOT" --no-print-directory -f pipelines/adapt.mk B="${DT_BUILD:-build}" OUT="$T/out" STORY_COUNT=100
-        VOCAB_SIZE=400 PRE_STEPS=2 SFT_STEPS=150 BATCH=8 QUESTIONS=40 HELD=20 SAMPLES=8 GRPO_STEPS=3 PROMPTS=4 GROUP=4
+        VOCAB_SIZE=400 PRE_STEPS=2 SFT_STEPS=150 BATCH=8 QUESTIONS=40 ANSWERS=40 HELD=20 SAMPLES=8 GRPO_STEPS=3 PROMPTS=4 GROUP=4
         SET='model.hidden_size=32 model.num_layers=1 training.batch_size=2 model.max_seq_len=64')
     "${adapt[@]}" >log 2>err || { cat log err; return 1; }
     for stage in 'pretrained on stories' 'fine-tuned on answers' 'trained on preferences' 'trained on rewards'; do

@@ -71,6 +71,23 @@ count_tag() {
     [ "$(count_tag grad_norm)" -eq 499 ]
 }
 
+@test "results of tasks are points of their step, all of a line and those of later checkpoints" {
+    awk 'BEGIN { printf "{\"step\":100"; for (i = 0; i < 200; i++) printf ",\"boolq/acc%d\":0.5", i; print "}" }' >run/tasks.jsonl
+    dt-track -q -t run/tb run
+    [ "$(count_tag boolq/acc)" -eq 200 ]
+    [ "$(count_tag val_loss)" -eq 5 ]
+    (cat run/tasks.jsonl; echo '{"step":200,"boolq/acc7":0.75}') >later
+    mv later run/tasks.jsonl # as dt-eval watch replaces the file
+    dt-track -q -t run/tb run
+    [ "$(count_tag boolq/acc)" -eq 201 ]
+    need_http
+    serve well
+    dt-track -q -m "$URL/" run
+    cat run/metrics.jsonl run/tasks.jsonl >both
+    [ "$(python3 "$ROOT/tests/track/exactly-once.py" both store.json)" = FINISHED ]
+    jq -rj '.runs[0].files["tasks.jsonl"]' store.json | cmp - run/tasks.jsonl
+}
+
 @test "TensorBoard's reader reads every event, hyperparameters and texts" {
     need_python tensorboard
     echo 'Once upon a time' >story.txt
