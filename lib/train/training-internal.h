@@ -265,9 +265,9 @@ bool dt_async_is_even(const struct dt_training *training);
 /* DT_EINVALID if a validation or checkpoint is due, and the order that is replayed has no pause. */
 int dt_async_check_due(const struct dt_training *training, const struct dt_step_report *report,
                        struct dt_error *err) DT_MUST_CHECK;
-/* The server: no more updates, because all are done, a rank was asked to stop, or of rc < 0, the error
- * *err. Then, or if a worker had one, all ranks that still communicate return the same error. Returns
- * rc without effect on workers, after an earlier call, and if communication has failed. */
+/* The server: no more updates, because all are done, a rank was asked to stop, or of rc < 0, the
+ * error *err. Then, or if a worker had one, all ranks that still communicate return the same error.
+ * Returns rc without effect on workers, after an earlier call, and if communication has failed. */
 int dt_async_end(struct dt_training *training, bool stop, int rc,
                  struct dt_error *err) DT_MUST_CHECK;
 /* A worker: computes gradients until the server ends. Returns as dt_training_step. */
