@@ -221,6 +221,7 @@ static int employ(struct dt_training *t, int w, struct dt_error *err)
     DT_TRY(take_parameters(t, err));
     worker->work = work;
     worker->computes = true;
+    worker->gradient = g;
     dt_bulk_receive(&worker->received, t->comm, w + 1, CHANNEL, g, gradient_bytes(t));
     dt_bulk_send(&worker->sent, t->comm, w + 1, CHANNEL, &worker->work, sizeof worker->work);
     dt_bulk_send(&worker->sent, t->comm, w + 1, CHANNEL, a->parameters, parameter_bytes(t));
@@ -260,7 +261,8 @@ static int await_one(struct dt_training *t, struct dt_error *err)
     DT_TRY(dt_bulk_await(&a->workers[w].received, t->comm, err));
     a->workers[w].computes = false;
     dt_update_order_arrive(&a->order, w);
-    return 0;
+    a->worker_failed = a->workers[w].gradient->failed != 0;
+    return a->worker_failed ? dt_fail(err, DT_EINVALID, "rank %d has an error", w + 1) : 0;
 }
 
 /* Records the update, or compares it with the record. */
@@ -316,12 +318,9 @@ int dt_async_check_due(const struct dt_training *t, const struct dt_step_report 
                    t->settings.distributed.replay, t->progress.step + 1);
 }
 
-int dt_async_end(struct dt_training *t, bool stop, struct dt_error *err)
+static int end_workers(struct dt_training *t, bool stop, struct dt_error *err)
 {
     struct dt_async *a = &t->async;
-    if (!a->serves || a->ended)
-        return 0;
-    a->ended = true;
     for (int w = 0; w < a->worker_count && dt_comm_size(t->comm) > 1; w++) {
         struct dt_async_worker *worker = &a->workers[w];
         DT_TRY(dt_bulk_await(&worker->sent, t->comm, err));
@@ -331,6 +330,19 @@ int dt_async_end(struct dt_training *t, bool stop, struct dt_error *err)
     for (int w = 0; w < a->worker_count; w++)
         DT_TRY(dt_bulk_await(&a->workers[w].sent, t->comm, err));
     return 0;
+}
+
+int dt_async_end(struct dt_training *t, bool stop, int rc, struct dt_error *err)
+{
+    struct dt_async *a = &t->async;
+    struct dt_error other;
+    int suspect;
+    if (!a->serves || a->ended || dt_comm_has_failed(t->comm, &suspect))
+        return rc;
+    a->ended = true;
+    if (end_workers(t, stop, rc < 0 ? &other : err) < 0)
+        return rc < 0 ? rc : err->code;
+    return dt_comm_agree(t->comm, a->worker_failed ? 0 : rc, err);
 }
 
 /* --- a worker --------------------------------------------------------------------------------- */
@@ -344,13 +356,14 @@ static int receive(struct dt_training *t, void *data, size_t bytes, struct dt_er
     return rc;
 }
 
+/* If the gradient cannot be computed, fills *own, and tells the server. */
 static int serve_batch(struct dt_training *t, const struct dt_async_work *work,
-                       struct dt_async_gradient *g, struct dt_error *err)
+                       struct dt_async_gradient *g, struct dt_error *own, struct dt_error *err)
 {
     struct dt_bulk bulk = {0};
     DT_TRY(receive(t, t->async.parameters, parameter_bytes(t), err));
     dt_train_state_set_parameters(&t->state, t->async.parameters);
-    DT_TRY(compute(t, work, g, err));
+    g->failed = compute(t, work, g, own);
     dt_bulk_send(&bulk, t->comm, 0, CHANNEL, g, gradient_bytes(t));
     int rc = dt_bulk_await(&bulk, t->comm, err);
     dt_bulk_release(&bulk);
@@ -361,13 +374,21 @@ int dt_async_work(struct dt_training *t, struct dt_step_report *r, struct dt_err
 {
     struct dt_async_gradient *g = dt_alloc(1, gradient_bytes(t));
     struct dt_async_work work = {.batch = END};
-    int rc;
+    struct dt_error own;
+    int rc, failed = 0;
     do {
         rc = receive(t, &work, sizeof work, err);
-        if (rc == 0 && work.batch != END)
-            rc = serve_batch(t, &work, g, err);
+        if (rc == 0 && work.batch != END) {
+            rc = serve_batch(t, &work, g, &own, err);
+            failed = (int)g->failed;
+        }
     } while (rc == 0 && work.batch != END);
     free(g);
     *r = (struct dt_step_report){.step = t->progress.step, .stop = work.stop != 0};
-    return rc < 0 ? rc : r->stop;
+    if (rc < 0)
+        return rc;
+    if (failed < 0)
+        *err = own;
+    DT_TRY(dt_comm_agree(t->comm, failed, err));
+    return r->stop;
 }

@@ -69,7 +69,7 @@ int dt_elastic_open_world(struct dt_training *t, struct dt_error *err)
         dt_comm_open(&t->self, "tcp",
                      &(struct dt_opening){
                          .interface = *s->distributed.interface ? s->distributed.interface : NULL,
-                         .job = t->run_path,
+                         /* whose key is of this generation; members may be of several jobs */
                          .seat = dt_membership_seat(t->members),
                          .patience = (double)s->distributed.timeout,
                          .encrypt = s->distributed.encrypt,

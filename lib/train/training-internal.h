@@ -91,7 +91,8 @@ struct dt_async_work {
 struct dt_async_gradient {
     struct dt_token_sums sums;
     struct dt_sum_hash batch;
-    int64_t stop; /* this rank was asked to stop */
+    int64_t stop;   /* this rank was asked to stop */
+    int64_t failed; /* the code of its error, in place of a gradient; or 0 */
     float values[];
 };
 
@@ -99,6 +100,7 @@ struct dt_async_gradient {
 struct dt_async_worker {
     bool computes;
     struct dt_async_work work;
+    struct dt_async_gradient *gradient; /* that it sends, or has sent; borrowed */
     struct dt_bulk sent, received;
 };
 
@@ -118,6 +120,7 @@ struct dt_async {
     long version;      /* -1: none */
     bool closed; /* no batch begins until all are applied: a validation or checkpoint is due, */
     bool stops;  /* or a rank was asked to stop */
+    bool worker_failed;
 };
 
 struct dt_training {
@@ -263,8 +266,11 @@ bool dt_async_is_even(const struct dt_training *training);
 /* DT_EINVALID if a validation or checkpoint is due, and the order that is replayed has no pause. */
 int dt_async_check_due(const struct dt_training *training, const struct dt_step_report *report,
                        struct dt_error *err) DT_MUST_CHECK;
-/* The server: no more updates. */
-int dt_async_end(struct dt_training *training, bool stop, struct dt_error *err) DT_MUST_CHECK;
+/* The server: no more updates, because all are done, a rank was asked to stop, or of rc < 0, the
+ * error *err. Then, or if a worker had one, all ranks that still communicate return the same error.
+ * Returns rc without effect on workers, after an earlier call, and if communication has failed. */
+int dt_async_end(struct dt_training *training, bool stop, int rc,
+                 struct dt_error *err) DT_MUST_CHECK;
 /* A worker: computes gradients until the server ends. Returns as dt_training_step. */
 int dt_async_work(struct dt_training *training, struct dt_step_report *report,
                   struct dt_error *err) DT_MUST_CHECK;

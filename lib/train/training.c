@@ -254,7 +254,7 @@ static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error
         DT_TRY(dt_training_regroup(t, err));
     if (!t->unfinished) {
         if (is_done(t))
-            return dt_async_end(t, false, err);
+            return dt_async_end(t, false, 0, err);
         dt_step_timeline_begin(&t->timeline, t->progress.step + 1);
         DT_TRY(advance(t, &next, err));
         t->report = next;
@@ -267,7 +267,7 @@ static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error
     DT_TRY(end_timeline(t, err));
     t->unfinished = false;
     if (r->stop || is_done(t))
-        DT_TRY(dt_async_end(t, r->stop, err));
+        DT_TRY(dt_async_end(t, r->stop, 0, err));
     return 1;
 }
 
@@ -279,6 +279,8 @@ int dt_training_step(struct dt_training *t, struct dt_step_report *r, struct dt_
         DT_TRY(dt_training_regroup(t, err));
         rc = step(t, r, err);
     }
+    if (rc < 0)
+        rc = dt_async_end(t, false, rc, err);
     if (t->members)
         r->regrouped = dt_membership_seat(t->members)->generation > generation;
     r->returned = t->returned;

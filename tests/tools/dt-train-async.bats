@@ -126,6 +126,35 @@ ends_with_75() { # PID
     grep -qF "rank 1 has left" log-0
 }
 
+# All three ranks end with status 1, and this message is that of one or more.
+fail_with_1() { # MESSAGE
+    local r
+    for r in 0 1 2; do
+        local status=0
+        wait "${pids[r]}" || status=$?
+        [ "$status" -eq 1 ] || { echo "rank $r: status $status" && cat log-$r && return 1; }
+    done
+    cat log-? | grep -F "$1" || { cat log-? && return 1; }
+}
+
+@test "an error of the server or of a worker is that of all ranks, and no reason to try again" {
+    for r in 0 1 2; do
+        tcp $r 3 --set training.optimizer=sgd --set training.learning_rate=10 --set training.warmup_steps=0 \
+            --set training.grad_clip=0 --set training.eval_interval=0 2>log-$r 3>&- &
+        pids[r]=$!
+    done
+    fail_with_1 "not finite, after 10 skipped updates in a row"
+    rm -rf run
+    cp -r "$data" damaged
+    printf 'damage' | dd of=damaged/train-00000.dts bs=1 conv=notrunc status=none \
+        seek=$(($(stat -c %s damaged/train-00000.dts) / 2))
+    for r in 0 1 2; do
+        data=damaged tcp $r 3 2>log-$r 3>&- &
+        pids[r]=$!
+    done
+    fail_with_1 "damaged/train-00000.dts"
+}
+
 @test "a record that is damaged, too short, or of another run is refused" {
     ranks 3 "${async[@]}" --set training.save_interval=0 -o run >/dev/null
     local replay=("${async[@]}" --set distributed.replay=bad -o again)

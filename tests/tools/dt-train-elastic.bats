@@ -76,7 +76,7 @@ is_undisturbed() {
     await "${pids[0]}" ranks_are 3
     kill -KILL "${pids[1]}"
     await "${pids[0]}" ranks_are 2
-    member 3
+    SLURM_JOB_ID=2 SLURM_STEP_ID=0 member 3 # of another job
     await "${pids[3]}" ranks_are 3
     finish 0 2 3
     ends 1 137
