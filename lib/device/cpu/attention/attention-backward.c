@@ -11,7 +11,7 @@
 #include <math.h>
 #include <omp.h>
 
-#include "device/cpu/attention/attention.h"
+#include "device/cpu/attention/attention-bf16.h"
 
 /* A thread's work and scratch memory. Loaded queries are scaled. */
 struct backward {
@@ -28,8 +28,21 @@ struct backward {
     float *slopes;            /* the soft cap's, keys x queries */
     float *dq_sums;           /* DT_CPU_BLOCK x width */
     float *dk_sums, *dv_sums; /* keys x width, of one block or of all */
+    bool by_dots;             /* the products of attention-bf16.h, of these: */
+    struct dt_cpu_dots q_dots, dy_dots, k_dots, v_dots;
     float log_sums[DT_CPU_BLOCK], deltas[DT_CPU_BLOCK];
 };
+
+static size_t lay_out_dots(struct backward *w, uint32_t *scratch)
+{
+    uint32_t **parts[] = {&w->q_dots.rows,   &w->q_dots.lanes, &w->q_dots.pairs, &w->dy_dots.lanes,
+                          &w->dy_dots.pairs, &w->k_dots.rows,  &w->k_dots.pairs, &w->v_dots.rows};
+    size_t size = (size_t)dt_cpu_dots_size(w->width);
+    for (size_t i = 0; i < 8; i++)
+        *parts[i] = scratch ? scratch + i * size : NULL;
+    w->dy_dots.rows = w->q_dots.rows; /* needed only while the others are made */
+    return 8 * size;
+}
 
 static size_t lay_out(struct backward *w, float *scratch, int64_t key_blocks)
 {
@@ -42,6 +55,7 @@ static size_t lay_out(struct backward *w, float *scratch, int64_t key_blocks)
         *parts[i] = scratch ? scratch + used : NULL;
         used += (size_t)(i < 7 ? rows : i < 11 ? square : key_blocks * rows);
     }
+    used += w->by_dots ? lay_out_dots(w, scratch ? (uint32_t *)(scratch + used) : NULL) : 0;
     return used;
 }
 
@@ -70,6 +84,11 @@ static void load_queries(struct backward *w, int64_t sequence, int64_t head, int
     dt_cpu_load_head(w->q_rows, q->lanes, w->y, row, q->count, head, w->size);
     dt_cpu_transpose(w->q_transposed, w->q_rows, w->width, q->lanes, w->width);
     find_deltas(w->deltas, w->dy_transposed, w->q_transposed, q->lanes, w->size);
+    if (w->by_dots) {
+        dt_cpu_dots_load(&w->q_dots, q->lanes, w->q, row, q->count, head, w->size);
+        dt_cpu_dots_load(&w->dy_dots, q->lanes, w->dy, row, q->count, head, w->size);
+        return;
+    }
     dt_cpu_load_head(w->q_rows, q->lanes, w->q, row, q->count, head, w->size);
     dt_cpu_scale(w->q_rows, q->lanes * w->width, dt_attention_scale(w->how, w->size));
     dt_cpu_transpose(w->q_transposed, w->q_rows, w->width, q->lanes, w->width);
@@ -91,6 +110,57 @@ static void softmax_backward(float *restrict scores, const float *restrict weigh
         scores[i] = weights[i] * (scores[i] - deltas[i]);
 }
 
+static void load_keys(struct backward *w, const struct dt_cpu_keys *keys, int64_t first,
+                      int64_t head)
+{
+    if (w->by_dots) {
+        dt_cpu_dots_load(&w->k_dots, keys->rows, w->k, first, keys->count, head, w->size);
+        dt_cpu_dots_load(&w->v_dots, keys->rows, w->v, first, keys->count, head, w->size);
+        return;
+    }
+    dt_cpu_load_head(w->k_rows, keys->rows, w->k, first, keys->count, head, w->size);
+    dt_cpu_load_head(w->v_rows, keys->rows, w->v, first, keys->count, head, w->size);
+}
+
+static void score(struct backward *w, const struct dt_cpu_keys *keys)
+{
+    if (w->by_dots)
+        dt_cpu_dots_score(w->weights, &w->k_dots, &w->q_dots, keys, &w->queries, w->width,
+                          dt_attention_scale(w->how, w->size));
+    else
+        dt_cpu_score(w->weights, w->k_rows, w->q_transposed, keys, &w->queries, w->size);
+}
+
+static void score_gradients(struct backward *w, const struct dt_cpu_keys *keys)
+{
+    if (w->by_dots)
+        dt_cpu_dots_score(w->scores, &w->v_dots, &w->dy_dots, keys, &w->queries, w->width, 1);
+    else
+        dt_cpu_score(w->scores, w->v_rows, w->dy_transposed, keys, &w->queries, w->size);
+}
+
+static void sum_keys(struct backward *w, const struct dt_cpu_keys *keys, float *dq)
+{
+    if (w->by_dots)
+        dt_cpu_dots_sum_keys(dq, w->scores, &w->k_dots, keys, &w->queries, w->width,
+                             (uint32_t *)w->slopes);
+    else
+        dt_cpu_sum_keys(dq, w->scores, w->k_rows, keys, &w->queries, w->width);
+}
+
+static void sum_queries(struct backward *w, const struct dt_cpu_keys *keys, float *dk, float *dv)
+{
+    const struct dt_cpu_queries *q = &w->queries;
+    if (w->by_dots) {
+        uint32_t *scratch = (uint32_t *)w->slopes; /* no longer needed */
+        dt_cpu_dots_sum_queries(dk, w->scores, &w->q_dots, keys, q, w->width, scratch);
+        dt_cpu_dots_sum_queries(dv, w->weights, &w->dy_dots, keys, q, w->width, scratch);
+        return;
+    }
+    dt_cpu_sum_queries(dk, w->scores, w->q_rows, keys, q, w->width);
+    dt_cpu_sum_queries(dv, w->weights, w->dy_rows, keys, q, w->width);
+}
+
 /* Adds the contributions of the loaded queries and a block of keys to dq, and to dk and dv. dq, or
  * dk and dv, may be NULL. */
 static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *dq, float *dk,
@@ -98,17 +168,16 @@ static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *
 {
     const struct dt_cpu_queries *q = &w->queries;
     int64_t first = q->sequence * w->how->key_stride + keys->first;
-    int64_t shared = q->head / (w->how->heads / w->how->kv_heads), width = w->width;
-    dt_cpu_load_head(w->k_rows, keys->rows, w->k, first, keys->count, shared, w->size);
-    dt_cpu_load_head(w->v_rows, keys->rows, w->v, first, keys->count, shared, w->size);
-    dt_cpu_score(w->weights, w->k_rows, w->q_transposed, keys, q, w->size);
+    int64_t shared = q->head / (w->how->heads / w->how->kv_heads);
+    load_keys(w, keys, first, shared);
+    score(w, keys);
     if (w->how->softcap > 0)
         dt_cpu_cap(w->weights, w->slopes, w->how, keys, q);
     dt_cpu_mask(w->weights, keys, q);
     DT_CPU_EACH_ROW(keys, q, row, lane)
     recompute_weights(w->weights + row * DT_CPU_BLOCK + lane, w->log_sums + lane,
                       (q->lanes - lane) / DT_CPU_VECTOR);
-    dt_cpu_score(w->scores, w->v_rows, w->dy_transposed, keys, q, w->size);
+    score_gradients(w, keys);
     if (w->how->dropout.rate > 0) {
         dt_cpu_weight_dropout(w->factors, w->how, keys, q);
         dt_cpu_scale_weights(w->scores, w->factors, keys, q);
@@ -119,13 +188,12 @@ static void add_pair(struct backward *w, const struct dt_cpu_keys *keys, float *
     if (w->how->softcap > 0)
         dt_cpu_scale_weights(w->scores, w->slopes, keys, q);
     if (dq)
-        dt_cpu_sum_keys(dq, w->scores, w->k_rows, keys, q, width);
+        sum_keys(w, keys, dq);
     if (dk == NULL)
         return;
     if (w->how->dropout.rate > 0)
         dt_cpu_scale_weights(w->weights, w->factors, keys, q);
-    dt_cpu_sum_queries(dk, w->scores, w->q_rows, keys, q, width);
-    dt_cpu_sum_queries(dv, w->weights, w->dy_rows, keys, q, width);
+    sum_queries(w, keys, dk, dv);
 }
 
 /* dq of one block of queries, over all its keys; all: also adds to dk and dv. */
@@ -144,7 +212,7 @@ static void query_block(struct backward *w, int64_t sequence, int64_t head, int6
 }
 
 /* dk and dv of one block of keys, over all queries that attend to it. */
-static void sum_queries(struct backward *w, int64_t sequence, int64_t head, int64_t block)
+static void all_queries(struct backward *w, int64_t sequence, int64_t head, int64_t block)
 {
     const struct dt_attention *how = w->how;
     struct dt_attention_band band = dt_attention_band_of(how);
@@ -172,7 +240,9 @@ static void store_key_sums(struct backward *w, int64_t sequence, int64_t shared,
                            int64_t count)
 {
     int64_t row = sequence * w->how->key_stride + first;
-    dt_cpu_finish_sums(w->dk_sums, count * w->width, 1);
+    /* Queries of dots are not scaled. */
+    dt_cpu_finish_sums(w->dk_sums, count * w->width,
+                       w->by_dots ? dt_attention_scale(w->how, w->size) : 1);
     dt_cpu_finish_sums(w->dv_sums, count * w->width, 1);
     dt_cpu_store_head(w->dk, row, count, shared, w->size, w->dk_sums);
     dt_cpu_store_head(w->dv, row, count, shared, w->size, w->dv_sums);
@@ -195,7 +265,7 @@ static void key_block(struct backward *w, int64_t sequence, int64_t shared, int6
     int64_t left = w->how->key_stride - first;
     clear_key_sums(w, 1);
     for (int64_t h = shared * group; h < (shared + 1) * group; h++)
-        sum_queries(w, sequence, h, block);
+        all_queries(w, sequence, h, block);
     store_key_sums(w, sequence, shared, first, left < DT_CPU_BLOCK ? left : DT_CPU_BLOCK);
 }
 
@@ -245,6 +315,7 @@ void dt_cpu_attention_backward(struct dt_device *dev, struct dt_tensor *dq, stru
     assert(how->key_stride >= how->past + how->queries);
     int64_t size = q->columns / how->heads;
     struct backward w = {how, dq, dk, dv, dy, y, lse, q, k, v, size, dt_cpu_head_width(size)};
+    w.by_dots = dt_cpu_has_dots(dev, q);
     /* Separate loops compute 2 of the 5 products of a pair twice. */
     int64_t heads = how->batch * how->kv_heads, rounds = (heads + dev->threads - 1) / dev->threads;
     if (5 * rounds * dev->threads <= 7 * heads)

@@ -3,12 +3,14 @@
  * Forward of few queries with many keys (decoding), with the same order of operations, and so the
  * same bits, as attention.c. A block of keys is transposed, so that keys are lanes of the vectors;
  * it is used by all queries of a head of keys before the next block is read. Values are read in
- * place.
+ * place, or, for the products of attention-bf16.h, as pairs of rows.
  */
 #include "device/cpu/attention/attention-few.h"
 
 #include <math.h>
 #include <omp.h>
+
+#include "device/cpu/attention/attention-bf16.h"
 
 /* The online softmax of a query of a head. */
 struct state {
@@ -27,6 +29,8 @@ struct few {
     float *transposed; /* width x DT_CPU_BLOCK: keys */
     float *loaded;     /* DT_CPU_BLOCK x width: keys, then values */
     float *weights;    /* DT_CPU_BLOCK */
+    bool by_dots;      /* the products of attention-bf16.h, of queries' words and of: */
+    struct dt_cpu_dots k_dots, v_dots; /* in the memory of transposed and loaded */
 };
 
 static int64_t pairs_of(const struct dt_attention *how)
@@ -45,6 +49,9 @@ static size_t lay_out(struct few *f, float *scratch)
         f->queries = f->weights + DT_CPU_BLOCK;
         f->sums = f->queries + pairs * width;
         f->states = (struct state *)(f->sums + pairs * width);
+        uint32_t *rows = (uint32_t *)f->loaded, *lanes = (uint32_t *)f->transposed;
+        f->k_dots = (struct dt_cpu_dots){.rows = rows, .lanes = lanes};
+        f->v_dots = (struct dt_cpu_dots){.rows = rows, .pairs = rows + block / 2};
     }
     return 2 * block + DT_CPU_BLOCK + pairs * (2 * width + 2);
 }
@@ -59,13 +66,28 @@ static int64_t row_of(const struct few *f, int64_t pair)
     return f->sequence * f->how->queries + pair % f->how->queries;
 }
 
+static uint32_t *words_of(const struct few *f, int64_t pair)
+{
+    return (uint32_t *)(f->queries + pair * f->width);
+}
+
+/* Those of dots are not scaled: scores are. */
+static void load_query(const struct few *f, int64_t pair)
+{
+    int64_t row = row_of(f, pair), head = head_of(f, pair);
+    if (f->by_dots) {
+        struct dt_cpu_dots query = {.rows = words_of(f, pair)};
+        dt_cpu_dots_load(&query, 1, f->q, row, 1, head, f->size);
+        return;
+    }
+    dt_cpu_load_head(f->queries + pair * f->width, 1, f->q, row, 1, head, f->size);
+    dt_cpu_scale(f->queries + pair * f->width, f->width, dt_attention_scale(f->how, f->size));
+}
+
 static void begin(struct few *f)
 {
-    float scale = dt_attention_scale(f->how, f->size);
     for (int64_t i = f->from; i < f->to; i++) {
-        dt_cpu_load_head(f->queries + i * f->width, 1, f->q, row_of(f, i), 1, head_of(f, i),
-                         f->size);
-        dt_cpu_scale(f->queries + i * f->width, f->width, scale);
+        load_query(f, i);
         f->states[i] = (struct state){DT_CPU_LOWEST, 0};
     }
     memset(f->sums + f->from * f->width, 0,
@@ -97,6 +119,10 @@ static bool in_place(const struct few *f, const struct dt_tensor *x)
 static void load_keys(struct few *f, int64_t first, int64_t count)
 {
     int64_t row = f->sequence * f->how->key_stride + first;
+    if (f->by_dots) {
+        dt_cpu_dots_load(&f->k_dots, padded(count), f->k, row, count, f->shared, f->size);
+        return;
+    }
     int64_t whole = in_place(f, f->k) ? count / DT_CPU_LANES * DT_CPU_LANES : 0;
     if (whole > 0)
         dt_cpu_transpose(f->transposed, dt_cpu_row(f->k, row) + f->shared * f->size, f->k->stride,
@@ -108,11 +134,15 @@ static void load_keys(struct few *f, int64_t first, int64_t count)
     dt_cpu_transpose(f->transposed + whole, f->loaded, f->width, padded(count) - whole, f->width);
 }
 
-/* The values of count keys, with a stride. */
+/* The values of count keys, with a stride; NULL: as dots. */
 static const float *load_values(struct few *f, int64_t first, int64_t count, int64_t *stride)
 {
     int64_t row = f->sequence * f->how->key_stride + first;
     *stride = f->v->stride;
+    if (f->by_dots) {
+        dt_cpu_dots_load(&f->v_dots, padded(count), f->v, row, count, f->shared, f->size);
+        return NULL;
+    }
     if (in_place(f, f->v))
         return dt_cpu_row(f->v, row) + f->shared * f->size;
     dt_cpu_load_head(f->loaded, count, f->v, row, count, f->shared, f->size);
@@ -231,7 +261,11 @@ static struct span span_of(const struct few *f, int64_t pair, int64_t first)
 static void score_span(struct few *f, int64_t pair, const struct span *own)
 {
     float *scores = f->weights;
-    score(scores, f->queries + pair * f->width, f->transposed, f->size, padded(own->end));
+    if (f->by_dots)
+        dt_cpu_dots_score_row(scores, words_of(f, pair), &f->k_dots, padded(own->end), f->width,
+                              dt_attention_scale(f->how, f->size));
+    else
+        score(scores, f->queries + pair * f->width, f->transposed, f->size, padded(own->end));
     if (f->how->softcap > 0)
         dt_cpu_cap_scores(scores, f->how->softcap, padded(own->end));
     for (int64_t t = 0; t < own->begin; t++)
@@ -257,7 +291,10 @@ static void attend(struct few *f)
                 continue;
             score_span(f, i, &own);
             exponentiate(&f->states[i], f->weights, sums, f->width, own.end);
-            add_values(sums, f->weights, values, stride, own.end, f->width);
+            if (f->by_dots)
+                dt_cpu_dots_sum_row(sums, f->weights, &f->v_dots, own.end, f->width);
+            else
+                add_values(sums, f->weights, values, stride, own.end, f->width);
         }
     }
 }
@@ -288,6 +325,7 @@ void dt_cpu_attend_few(struct dt_device *dev, struct dt_tensor *y, struct dt_ten
 #pragma omp parallel num_threads(dev->threads) if (large)
     {
         struct few f = {how, q, k, v, .size = size, .width = dt_cpu_head_width(size)};
+        f.by_dots = dt_cpu_has_dots(dev, q);
         size_t scratch = lay_out(&f, NULL);
         lay_out(&f, dt_cpu_scratch(dev, omp_get_thread_num(), scratch));
 #pragma omp for schedule(static)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <omp.h>
 
+#include "device/cpu/attention/attention-bf16.h"
 #include "device/cpu/attention/attention-few.h"
 
 /* A thread's scratch. */
@@ -16,15 +17,17 @@ struct forward {
     float *transposed; /* queries, width x DT_CPU_BLOCK */
     float *loaded;     /* queries, keys or values, DT_CPU_BLOCK x width */
     float *weights;    /* keys x queries */
-    float *factors;    /* dropout's, keys x queries */
+    float *factors;    /* dropout's, keys x queries; or scratch of dots */
     float *sums;       /* DT_CPU_BLOCK x width: weighted values */
+    bool by_dots;      /* the products of attention-bf16.h, of these: */
+    struct dt_cpu_dots q_dots, k_dots, v_dots;
     float highest[DT_CPU_BLOCK], total[DT_CPU_BLOCK];
 };
 
 static size_t forward_scratch(int64_t size)
 {
     int64_t width = dt_cpu_head_width(size);
-    return (size_t)(DT_CPU_BLOCK * (3 * width + 2 * DT_CPU_BLOCK));
+    return (size_t)(DT_CPU_BLOCK * (3 * width + 2 * DT_CPU_BLOCK) + 3 * dt_cpu_dots_size(width));
 }
 
 static void lay_out(struct forward *f, float *scratch)
@@ -34,6 +37,11 @@ static void lay_out(struct forward *f, float *scratch)
     f->sums = f->loaded + DT_CPU_BLOCK * f->width;
     f->weights = f->sums + DT_CPU_BLOCK * f->width;
     f->factors = f->weights + DT_CPU_BLOCK * DT_CPU_BLOCK;
+    uint32_t *rows = (uint32_t *)(f->factors + DT_CPU_BLOCK * DT_CPU_BLOCK);
+    int64_t size = dt_cpu_dots_size(f->width);
+    f->q_dots = (struct dt_cpu_dots){.rows = rows, .lanes = rows + size};
+    f->k_dots = (struct dt_cpu_dots){.rows = rows};
+    f->v_dots = (struct dt_cpu_dots){.rows = rows, .pairs = rows + 2 * size};
 }
 
 static void raise_maxima(float *restrict highest, const float *restrict scores, int64_t vectors)
@@ -65,14 +73,39 @@ static void rescale(struct forward *f, const float *restrict before)
     }
 }
 
+/* Scores of the keys from row first on, in head number head. */
+static void score(struct forward *f, const struct dt_cpu_keys *keys, int64_t first, int64_t head)
+{
+    if (f->by_dots) {
+        dt_cpu_dots_load(&f->k_dots, keys->rows, f->k, first, keys->count, head, f->size);
+        dt_cpu_dots_score(f->weights, &f->k_dots, &f->q_dots, keys, &f->queries, f->width,
+                          dt_attention_scale(f->how, f->size));
+        return;
+    }
+    dt_cpu_load_head(f->loaded, keys->rows, f->k, first, keys->count, head, f->size);
+    dt_cpu_score(f->weights, f->loaded, f->transposed, keys, &f->queries, f->size);
+}
+
+static void sum_values(struct forward *f, const struct dt_cpu_keys *keys, int64_t first,
+                       int64_t head)
+{
+    if (f->by_dots) {
+        dt_cpu_dots_load(&f->v_dots, keys->rows, f->v, first, keys->count, head, f->size);
+        dt_cpu_dots_sum_keys(f->sums, f->weights, &f->v_dots, keys, &f->queries, f->width,
+                             (uint32_t *)f->factors);
+        return;
+    }
+    dt_cpu_load_head(f->loaded, keys->rows, f->v, first, keys->count, head, f->size);
+    dt_cpu_sum_keys(f->sums, f->weights, f->loaded, keys, &f->queries, f->width);
+}
+
 static void add_keys(struct forward *f, const struct dt_cpu_keys *keys)
 {
     const struct dt_cpu_queries *q = &f->queries;
     int64_t first = q->sequence * f->how->key_stride + keys->first;
     int64_t shared = q->head / (f->how->heads / f->how->kv_heads);
     float before[DT_CPU_BLOCK];
-    dt_cpu_load_head(f->loaded, keys->rows, f->k, first, keys->count, shared, f->size);
-    dt_cpu_score(f->weights, f->loaded, f->transposed, keys, q, f->size);
+    score(f, keys, first, shared);
     if (f->how->softcap > 0)
         dt_cpu_cap(f->weights, NULL, f->how, keys, q);
     dt_cpu_mask(f->weights, keys, q);
@@ -88,8 +121,7 @@ static void add_keys(struct forward *f, const struct dt_cpu_keys *keys)
         dt_cpu_weight_dropout(f->factors, f->how, keys, q);
         dt_cpu_scale_weights(f->weights, f->factors, keys, q);
     }
-    dt_cpu_load_head(f->loaded, keys->rows, f->v, first, keys->count, shared, f->size);
-    dt_cpu_sum_keys(f->sums, f->weights, f->loaded, keys, q, f->width);
+    sum_values(f, keys, first, shared);
 }
 
 static void begin_sums(struct forward *f)
@@ -110,13 +142,24 @@ static void end_sums(struct forward *f, struct dt_tensor *y, struct dt_tensor *l
     dt_cpu_store_head(y, row, q->count, q->head, f->size, f->sums);
 }
 
+/* Those of dots are not scaled: scores are. */
+static void load_queries(struct forward *f, int64_t row)
+{
+    const struct dt_cpu_queries *q = &f->queries;
+    if (f->by_dots) {
+        dt_cpu_dots_load(&f->q_dots, q->lanes, f->q, row, q->count, q->head, f->size);
+        return;
+    }
+    dt_cpu_load_head(f->loaded, q->lanes, f->q, row, q->count, q->head, f->size);
+    dt_cpu_scale(f->loaded, q->lanes * f->width, dt_attention_scale(f->how, f->size));
+    dt_cpu_transpose(f->transposed, f->loaded, f->width, q->lanes, f->width);
+}
+
 static void forward_block(struct forward *f, struct dt_tensor *y, struct dt_tensor *lse)
 {
     const struct dt_cpu_queries *q = &f->queries;
     int64_t row = q->sequence * f->how->queries + q->first;
-    dt_cpu_load_head(f->loaded, q->lanes, f->q, row, q->count, q->head, f->size);
-    dt_cpu_scale(f->loaded, q->lanes * f->width, dt_attention_scale(f->how, f->size));
-    dt_cpu_transpose(f->transposed, f->loaded, f->width, q->lanes, f->width);
+    load_queries(f, row);
     begin_sums(f);
     struct dt_cpu_keys keys;
     for (int64_t block = q->begin / DT_CPU_BLOCK; dt_cpu_find_keys(&keys, q, block); block++)
@@ -141,6 +184,7 @@ void dt_cpu_attention_forward(struct dt_device *dev, struct dt_tensor *y, struct
         /* Every thread allocates its scratch memory at the first call, even without work. */
         float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), forward_scratch(size));
         struct forward f = {how, q, k, v, .size = size, .width = dt_cpu_head_width(size)};
+        f.by_dots = dt_cpu_has_dots(dev, q);
         lay_out(&f, scratch);
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < how->batch * how->heads * blocks; i++) {
