@@ -6,9 +6,13 @@ setup_file() {
     ENGINE=${DT_BUILD:-$ROOT/build}/lib/dt/cuda.so
     PATH=$PATH:$ROOT/build/oracles/cuda/tools/bin
     export ENGINE PATH
+    [ ! -e "$ENGINE" ] || ! command -v cuobjdump >/dev/null ||
+        python3 "$ROOT/tests/cuda/kernels.py" "$ENGINE" >"$BATS_FILE_TMPDIR/kernels"
+}
+
+setup() {
     [ -e "$ENGINE" ] || skip "the cuda engine is not built"
     command -v cuobjdump >/dev/null || skip "cuobjdump is not installed: make oracles-cuda"
-    python3 "$ROOT/tests/cuda/kernels.py" "$ENGINE" >"$BATS_FILE_TMPDIR/kernels"
 }
 
 @test "machine code of six GPUs from each file of kernels, PTX of the first, and the size that the page states" {

@@ -19,7 +19,9 @@ within() {
     need_data tinyshakespeare.txt
     command -v gnuplot >/dev/null || skip "no gnuplot"
     need_mpi
+    # the ways that are compared below
     make -C "$ROOT" --no-print-directory -f pipelines/compression.mk B="${DT_BUILD:-build}" \
+        AXES_compression="way=sync=allreduce,compress=bf16,compress=topk,compress=powersgd,sync=local_sgd,sync=diloco" \
         OUT="$T/out" CORPUS="$TESTDATA/tinyshakespeare.txt" STEPS=320 REPEATS=1 >"$T/log" 2>&1 ||
         { cat "$T/log"; return 1; }
     within compress=bf16 1.002 0.51
