@@ -23,13 +23,13 @@ struct dt_seat;
 
 /* Options of opening. */
 struct dt_opening {
-    const char *where;                 /* of tcp, as in meeting-place.h; NULL: by the launcher */
-    const char *interface;             /* name or address on which tcp listens; NULL: default */
-    const char *job;                   /* identifies the job, equal on all its ranks; may be NULL */
-    const struct dt_seat *seat;        /* of an elastic job (meeting-place.h); NULL: by the launcher */
-    const char *remedy;                /* advice if ranks run alone; NULL: start them by MPI */
-    double patience;                   /* timeout in seconds */
-    bool encrypt;                      /* messages; fails with a transport that does not */
+    const char *where;          /* of tcp, as in meeting-place.h; NULL: by the launcher */
+    const char *interface;      /* name or address on which tcp listens; NULL: default */
+    const char *job;            /* identifies the job, equal on all its ranks; may be NULL */
+    const struct dt_seat *seat; /* of an elastic job (meeting-place.h); NULL: by the launcher */
+    const char *remedy;         /* advice if ranks run alone; NULL: start them by MPI */
+    double patience;            /* timeout in seconds */
+    bool encrypt;               /* messages; fails with a transport that does not */
     const volatile sig_atomic_t *stop; /* not 0: opening fails with DT_ESTOP; may be NULL */
 };
 

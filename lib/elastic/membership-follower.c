@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "comm/interface.h"
-#include "elastic/membership-internal.h"
+#include "elastic/meeting.h"
 
 #define LOOK_S  0.1 /* interval of looks at the file */
 #define STUCK_S 2.0 /* for a suspected leader */

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/system.h"
 #include "comm/interface.h"
-#include "elastic/membership-internal.h"
+#include "elastic/meeting.h"
 
 #define SUSPECT_S 0.5 /* for a suspect */
 #define PRESENT_S 0.5 /* interval of PRESENT */

@@ -27,7 +27,7 @@ static struct dt_comm *ring(const struct dt_training *t)
     return t->mesh.data.all;
 }
 
-/* The rank of the ring that is so many groups further. */
+/* The rank of the ring at the same place, a number of groups further. */
 static int neighbour(const struct dt_training *t, int groups)
 {
     const int size = dt_comm_size(ring(t));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files of membership: what its messages are, and what both sides of them do. */
-#ifndef DT_ELASTIC_MEMBERSHIP_INTERNAL_H
-#define DT_ELASTIC_MEMBERSHIP_INTERNAL_H
+/* A meeting of the members of an elastic job: its messages, and what both sides of them do. Shared
+ * by the files of membership.h. */
+#ifndef DT_ELASTIC_MEETING_H
+#define DT_ELASTIC_MEETING_H
 
 #include "comm/reception.h"
 #include "comm/rendezvous-file.h"
