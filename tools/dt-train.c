@@ -259,9 +259,10 @@ static void show_ranks(struct dt_progress *progress, const struct dt_training *t
                         r->step);
     if (opt.quiet || seat->rank > 0)
         return;
+    const int ranks = dt_comm_size(dt_training_comm(trainer));
     dt_progress_init(progress, false); /* this process may have become rank 0 */
-    fprintf(stderr, "step %-7ld %d rank%s from here on, %d left, met in %.1f s\n", r->step,
-            seat->size, dt_plural((uint64_t)seat->size), seat->left, seat->waited);
+    fprintf(stderr, "step %-7ld %d rank%s from here on, %d left, met in %.1f s\n", r->step, ranks,
+            dt_plural((uint64_t)ranks), seat->left, seat->waited);
 }
 
 /* *stopped: a rank was asked to stop. */

@@ -104,10 +104,10 @@ static void add_run(struct visitor *v, int64_t first, const struct dt_snapshot_p
     s->count += p->count;
 }
 
-struct dt_state_shard dt_state_shard_of(const struct dt_train_state *s)
+struct dt_state_shard dt_state_shard_of(const struct dt_train_state *s, bool held)
 {
     struct dt_state_shard shard = {0};
-    visit_pieces(s, false, &(struct visitor){.visit = add_run, .shard = &shard});
+    visit_pieces(s, held, &(struct visitor){.visit = add_run, .shard = &shard});
     return shard;
 }
 
@@ -118,9 +118,9 @@ static void append(struct visitor *v, int64_t first, const struct dt_snapshot_pi
     v->values += p->count;
 }
 
-void dt_state_shard_take(float *values, const struct dt_train_state *s)
+void dt_state_shard_take(float *values, const struct dt_train_state *s, bool held)
 {
-    visit_pieces(s, false, &(struct visitor){.visit = append, .state = s, .values = values});
+    visit_pieces(s, held, &(struct visitor){.visit = append, .state = s, .values = values});
 }
 
 void dt_state_shard_put(const struct dt_state_shard *shard, const float *values,

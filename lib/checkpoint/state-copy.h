@@ -21,7 +21,8 @@ void dt_state_copy_take(struct dt_state_copy *copy, const struct dt_train_state 
 void dt_state_copy_restore(const struct dt_state_copy *copy, struct dt_train_state *state);
 void dt_state_copy_release(struct dt_state_copy *copy);
 
-/* The values of a copy that one rank owns: of all ranks, each value has one owner. */
+/* The values of a copy that one rank owns: of all ranks, each value has one owner. Or all values
+ * that it holds. */
 struct dt_state_shard {
     struct dt_state_run {
         int64_t first, count; /* in the copy */
@@ -30,10 +31,10 @@ struct dt_state_shard {
     int64_t count; /* of values: sum of the runs */
 };
 
-/* The shard of this rank. Release with free(shard.runs). */
-struct dt_state_shard dt_state_shard_of(const struct dt_train_state *state);
+/* The shard of this rank; held: of all that it holds. Release with free(shard.runs). */
+struct dt_state_shard dt_state_shard_of(const struct dt_train_state *state, bool held);
 /* Copies the shard's values, run after run. */
-void dt_state_shard_take(float *values, const struct dt_train_state *state);
+void dt_state_shard_take(float *values, const struct dt_train_state *state, bool held);
 /* Sets the shard's values in the copy. */
 void dt_state_shard_put(const struct dt_state_shard *shard, const float *values,
                         struct dt_state_copy *copy);

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,6 +27,8 @@ static bool is_stuck(const struct dt_membership *m)
 
 static int give_up(const struct dt_membership *m, struct dt_error *err)
 {
+    char several[64];
+    snprintf(several, sizeof several, "or fewer than %d wait for a place, ", m->how.group);
     if (!m->connected)
         return dt_fail(err, DT_ESTALLED, "no rank has answered at '%s' within %.0f s%s",
                        m->place.name, m->how.patience,
@@ -33,8 +36,8 @@ static int give_up(const struct dt_membership *m, struct dt_error *err)
     return dt_fail(
         err, DT_ESTALLED,
         "the run at '%s' has had no place for this rank for %.0f s: it has its %d ranks, "
-        "or none of its steps ends",
-        m->place.name, m->how.patience, m->how.most);
+        "%sor none of its steps ends",
+        m->place.name, m->how.patience, m->how.most, m->how.group > 1 ? several : "");
 }
 
 /* 1: this process may wait for the leader; 0: it looks for another one. */

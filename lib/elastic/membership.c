@@ -33,12 +33,22 @@ int dt_membership_newcomers(struct dt_membership *m)
         return 0;
     dt_membership_attend(m, false);
     int free_places = m->how.most - m->roster.count, heard = dt_membership_count_heard(m);
-    return heard < free_places ? heard : free_places;
+    const int joining = heard < free_places ? heard : free_places;
+    return joining - joining % m->how.group;
 }
 
 void dt_membership_suspect(struct dt_membership *m, int rank)
 {
     m->suspect = rank >= 0 && rank < m->roster.count ? m->roster.ids[rank] : 0;
+}
+
+void dt_membership_keep(struct dt_membership *m, int count)
+{
+    m->roster.count = count < m->roster.count ? count : m->roster.count;
+    if (m->seat.rank < count)
+        return;
+    m->roster.count = 0;
+    m->generation = 0;
 }
 
 void dt_membership_forget(struct dt_membership *m, int rank)

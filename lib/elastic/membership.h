@@ -39,8 +39,9 @@
 
 struct dt_membership_options {
     const char *where, *interface, *job; /* as in struct dt_opening */
-    int least, most;                     /* ranks */
-    double timeout;                      /* seconds for a member that does not come */
+    int least, most;                     /* ranks, */
+    int group; /* of which as many are needed at once, or a multiple: newcomers wait for others */
+    double timeout;                    /* seconds for a member that does not come */
     double patience;                   /* seconds for the least number of ranks, and for a place */
     const volatile sig_atomic_t *stop; /* not 0: a meeting fails with DT_ESTOP; may be NULL */
     bool encrypt;                      /* messages, also of the meeting */
@@ -61,10 +62,13 @@ int dt_membership_new(struct dt_membership **membership,
 int dt_membership_meet(struct dt_membership *m, struct dt_error *err) DT_MUST_CHECK;
 /* Of the last meeting; valid until the next. */
 const struct dt_seat *dt_membership_seat(const struct dt_membership *m);
-/* The number of newcomers that can become ranks; always 0 for ranks above 0. Does not block. */
+/* The number of newcomers that can become ranks, a multiple of a group; always 0 for ranks above 0.
+ * Does not block. */
 int dt_membership_newcomers(struct dt_membership *m);
 /* That rank of this generation does not answer; -1: none. */
 void dt_membership_suspect(struct dt_membership *m, int rank);
+/* Ranks from count on leave this generation, and are newcomers if they meet the others again. */
+void dt_membership_keep(struct dt_membership *m, int count);
 /* That rank leaves after this generation. */
 void dt_membership_forget(struct dt_membership *m, int rank);
 void dt_membership_free(struct dt_membership *m); /* NULL is fine */

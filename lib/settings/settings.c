@@ -361,6 +361,11 @@ bool dt_settings_sync_is_local(const struct dt_settings *s)
     return s->distributed.sync >= DT_SYNC_LOCAL_SGD;
 }
 
+long dt_settings_group(const struct dt_settings *s)
+{
+    return s->distributed.pp * s->distributed.cp * s->distributed.tp;
+}
+
 bool dt_settings_elastic(const struct dt_settings *s, long *least, long *most)
 {
     char rest;
@@ -370,6 +375,7 @@ bool dt_settings_elastic(const struct dt_settings *s, long *least, long *most)
 
 static int check_elastic(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
+    const long group = dt_settings_group(s);
     long least, most, batches = s->training.gradient_accumulation_steps;
     if (s->training.batch_ramp_tokens > 0)
         batches = s->training.batch_ramp_start;
@@ -380,11 +386,17 @@ static int check_elastic(const struct dt_settings *s, const char *path, struct d
                        "%s: distributed.elastic is the least and the most ranks, as 2:8, up to %d, "
                        "not '%s'",
                        path, DT_ELASTIC_MOST, s->distributed.elastic);
-    if (most > batches)
+    if (least % group != 0 || most % group != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: distributed.elastic %s: both have to be multiples of distributed.pp "
+                       "times distributed.cp times distributed.tp, which is %ld",
+                       path, s->distributed.elastic, group);
+    if (most / group > batches)
         return dt_fail(err, DT_EINVALID,
                        "%s: distributed.elastic %s: a step has %ld micro-batch%s, and each of %ld "
-                       "ranks needs one: raise %s",
-                       path, s->distributed.elastic, batches, batches == 1 ? "" : "es", most,
+                       "%s needs one: raise %s",
+                       path, s->distributed.elastic, batches, batches == 1 ? "" : "es",
+                       most / group, group > 1 ? "groups of ranks" : "ranks",
                        s->training.batch_ramp_tokens > 0 ? "training.batch_ramp_start"
                                                          : "training.gradient_accumulation_steps");
     return 0;
@@ -533,12 +545,10 @@ static int check_async_needs(const struct dt_settings *s, const char *path, stru
 static int check_elastic_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     const char *const elastic = s->distributed.elastic;
-    const bool groups = s->distributed.shard_ranks > 0, ranks_alike = has_whole_layers(s);
+    const bool groups = s->distributed.shard_ranks > 0;
     const bool reduced = s->distributed.sync == DT_SYNC_ALL_REDUCE;
     const struct need needs[] = {
         {!s->distributed.invariant, "distributed.elastic", elastic, "distributed.invariant true"},
-        {!ranks_alike, "distributed.elastic", elastic,
-         "distributed.pp, distributed.tp and distributed.cp 1"},
         {groups, "distributed.elastic", elastic, "distributed.shard_ranks 0"},
         {!reduced, "distributed.elastic", elastic, "distributed.sync allreduce"},
         {s->distributed.backend != 0, "distributed.elastic", elastic, "distributed.backend auto"},

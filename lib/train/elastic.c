@@ -51,6 +51,7 @@ int dt_elastic_open(struct dt_training *t, struct dt_error *err)
             .job = t->run_path,
             .least = (int)least,
             .most = (int)most,
+            .group = (int)dt_settings_group(s),
             .timeout = (double)s->distributed.timeout,
             .patience = (double)s->distributed.join_timeout,
             .encrypt = s->distributed.encrypt,
@@ -60,6 +61,32 @@ int dt_elastic_open(struct dt_training *t, struct dt_error *err)
             .check = check_profile,
             .context = t},
         err);
+}
+
+/* As many ranks train as fill whole groups. */
+static void open_training_ranks(struct dt_training *t)
+{
+    const int size = dt_comm_size(t->self);
+    t->trains = size - size % (int)dt_settings_group(&t->settings);
+    t->comm = t->self;
+    dt_membership_keep(t->members, t->trains);
+    if (t->trains == size || dt_elastic_is_spare(t))
+        return;
+    int *ranks = dt_alloc((size_t)t->trains, sizeof *ranks);
+    for (int r = 0; r < t->trains; r++)
+        ranks[r] = r;
+    t->comm = dt_comm_group(t->self, "training", ranks, t->trains);
+    free(ranks);
+}
+
+bool dt_elastic_is_spare(const struct dt_training *t)
+{
+    return t->self && dt_comm_rank(t->self) >= t->trains;
+}
+
+bool dt_elastic_is_sharded(const struct dt_training *t)
+{
+    return t->state.dp.zero_stage > 0 || t->mesh.part.stages > 1 || t->mesh.part.tp_size > 1;
 }
 
 int dt_elastic_open_world(struct dt_training *t, struct dt_error *err)
@@ -75,7 +102,7 @@ int dt_elastic_open_world(struct dt_training *t, struct dt_error *err)
                          .encrypt = s->distributed.encrypt,
                          .stop = t->stop},
                      err));
-    t->comm = t->self;
+    open_training_ranks(t);
     t->leads = dt_comm_rank(t->comm) == 0;
     t->logged_waited = 0;
     t->peak = t->options.peak * dt_comm_size(t->comm);
@@ -89,10 +116,10 @@ static int transfer(struct dt_training *t, int other, bool sends, struct dt_erro
     const size_t bytes = (size_t)t->copy.count * sizeof *t->copy.values;
     struct dt_bulk bulk = {0};
     if (sends)
-        dt_bulk_send(&bulk, t->comm, other, 0, t->copy.values, bytes);
+        dt_bulk_send(&bulk, t->self, other, 0, t->copy.values, bytes);
     else
-        dt_bulk_receive(&bulk, t->comm, other, 0, t->copy.values, bytes);
-    int rc = dt_bulk_await(&bulk, t->comm, err);
+        dt_bulk_receive(&bulk, t->self, other, 0, t->copy.values, bytes);
+    int rc = dt_bulk_await(&bulk, t->self, err);
     dt_bulk_release(&bulk);
     return rc;
 }
@@ -102,17 +129,18 @@ static bool has_whole(const struct standing *s, long step)
     return s->is_whole && s->step == step;
 }
 
-/* Ranks without the state receive it from those with it, which take turns. */
+/* Ranks without the state, except spares, receive it from those with it, which take turns. */
 static int pass_on(struct dt_training *t, const struct standing *all, long step,
                    struct dt_error *err)
 {
-    const int size = dt_comm_size(t->comm), own = dt_comm_rank(t->comm);
+    const int size = dt_comm_size(t->self), own = dt_comm_rank(t->self);
     int *holders = dt_alloc((size_t)size, sizeof *holders), count = 0, served = 0, rc = 0;
-    dt_state_copy_allocate(&t->copy, &t->state);
+    if (!dt_elastic_is_spare(t))
+        dt_state_copy_allocate(&t->copy, &t->state);
     for (int r = 0; r < size; r++)
         if (has_whole(&all[r], step))
             holders[count++] = r;
-    for (int r = 0; rc == 0 && r < size; r++) {
+    for (int r = 0; rc == 0 && r < t->trains; r++) {
         if (has_whole(&all[r], step))
             continue;
         int holder = holders[served++ % count];
@@ -125,7 +153,7 @@ static int pass_on(struct dt_training *t, const struct standing *all, long step,
 
 static int share_standings(struct dt_training *t, struct standing *all, struct dt_error *err)
 {
-    all[dt_comm_rank(t->comm)] = (struct standing){
+    all[dt_comm_rank(t->self)] = (struct standing){
         .step = t->has_state ? t->progress.step : -1,
         .is_whole = t->has_state && t->is_whole,
         .unfinished = t->unfinished,
@@ -134,8 +162,8 @@ static int share_standings(struct dt_training *t, struct standing *all, struct d
         .updated = t->report.step,
         .shards = dt_shard_copies_standing(&t->copies),
     };
-    DT_TRY(dt_comm_share(t->comm, all, sizeof *all, err));
-    for (int r = 0; r < dt_comm_size(t->comm); r++)
+    DT_TRY(dt_comm_share(t->self, all, sizeof *all, err));
+    for (int r = 0; r < dt_comm_size(t->self); r++)
         t->saves |= all[r].saves;
     return 0;
 }
@@ -197,7 +225,7 @@ static int take_position(struct dt_training *t, const struct standing *all, cons
         p = (struct position){copy->progress, copy->report};
     while (!knows(&all[root], c))
         root++;
-    DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, &p, sizeof p, root), err));
+    DT_TRY(dt_comm_wait(t->self, dt_comm_broadcast(t->self, &p, sizeof p, root), err));
     t->progress = t->updated = p.progress;
     t->report = p.report;
     t->unfinished = c->unfinished;
@@ -213,19 +241,29 @@ static int take_position(struct dt_training *t, const struct standing *all, cons
 static int take_state(struct dt_training *t, const struct standing *all, const struct choice *c,
                       struct dt_error *err)
 {
-    struct dt_shard_standing *shards = shards_of(all, dt_comm_size(t->comm));
+    struct dt_shard_standing *shards = shards_of(all, dt_comm_size(t->self));
+    t->is_whole &= t->progress.step == c->step; /* or what it has is written over */
     int rc = c->gathers ? dt_shard_copies_gather(t, shards, c->step, err)
                         : pass_on(t, all, c->step, err);
     free(shards);
     rc = rc < 0 ? rc : take_position(t, all, c, err);
-    if (rc == 0)
+    if (rc == 0 && t->trains < dt_comm_size(t->self))
+        rc = dt_comm_barrier(t->self, err); /* spares may forget what they have */
+    if (rc == 0 && !dt_elastic_is_spare(t))
         dt_state_copy_restore(&t->copy, &t->state);
     return rc;
 }
 
+static void forget_state(struct dt_training *t)
+{
+    dt_state_copy_release(&t->copy);
+    dt_shard_copies_release(&t->copies);
+    t->has_state = t->is_whole = t->unfinished = t->saves = false;
+}
+
 int dt_elastic_take_state(struct dt_training *t, bool *found, struct dt_error *err)
 {
-    const int size = dt_comm_size(t->comm);
+    const int size = dt_comm_size(t->self);
     struct standing *all = dt_alloc((size_t)size, sizeof *all);
     struct choice c = {.step = -1};
     int rc = share_standings(t, all, err);
@@ -236,6 +274,8 @@ int dt_elastic_take_state(struct dt_training *t, bool *found, struct dt_error *e
         rc = take_state(t, all, &c, err);
     if (rc == 0 && !*found)
         t->has_state = t->is_whole = t->unfinished = false;
+    if (rc == 0 && dt_elastic_is_spare(t))
+        forget_state(t);
     free(all);
     return rc;
 }

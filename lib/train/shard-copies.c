@@ -4,10 +4,14 @@
  * elastic run loses at most one step with a rank (Wang et al. 2023, GEMINI).
  *
  * After the update of step N a rank copies its shard, and sends the copy to the next rank while the
- * next step computes. All ranks have received theirs before any updates N + 1: they wait for the
- * copies before they exchange flags. Each keeps the last two steps of two shards, its own and that
- * of the rank before. So either all shards of step N exist twice, or no rank has passed that
- * exchange in step N + 1, and all shards of step N - 1 do.
+ * next step computes. The next rank is that of the next data-parallel group, at the same pipeline
+ * stage and tensor shard, so that the two are not lost together. All ranks have received theirs
+ * before any updates N + 1: they wait for the copies before they exchange flags. Each keeps the
+ * last two steps of two shards, its own and that of the rank before. So either all shards of step N
+ * exist twice, or no rank has passed that exchange in step N + 1, and all shards of step N - 1 do.
+ *
+ * Without ZeRO, ranks of pipeline stages and tensor shards copy what they hold, and send nothing:
+ * the same is held by every data-parallel group.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +21,17 @@
 
 #define CHANNEL 1 /* of copies of values */
 
-static int next_of(const struct dt_shard_copies *c)
+/* The data-parallel group, whose ranks exchange shards. */
+static struct dt_comm *ring(const struct dt_training *t)
 {
-    return (c->rank + 1) % c->size;
+    return t->mesh.data.all;
 }
 
-static int before(const struct dt_shard_copies *c)
+/* The rank of the ring at the same place, a number of groups further. */
+static int neighbour(const struct dt_training *t, int groups)
 {
-    return (c->rank + c->size - 1) % c->size;
+    const int size = dt_comm_size(ring(t));
+    return (dt_comm_rank(ring(t)) + size + groups * t->mesh.data.cp_size) % size;
 }
 
 static void release_values(struct dt_shard_copies *c)
@@ -49,20 +56,21 @@ static int pass(struct dt_training *t, void *own, size_t bytes, void *other, siz
                 struct dt_error *err)
 {
     const struct dt_shard_copies *c = &t->copies;
-    struct dt_message *received = dt_comm_receive(t->comm, before(c), 0, other, other_bytes);
-    struct dt_message *sent = dt_comm_send(t->comm, next_of(c), 0, own, bytes);
-    DT_TRY(dt_comm_await(t->comm, sent, err));
-    return dt_comm_await(t->comm, received, err);
+    struct dt_message *received = dt_comm_receive(ring(t), c->before, 0, other, other_bytes);
+    struct dt_message *sent = dt_comm_send(ring(t), c->next, 0, own, bytes);
+    DT_TRY(dt_comm_await(ring(t), sent, err));
+    return dt_comm_await(ring(t), received, err);
 }
 
-/* Tells the next rank where the values of this rank's shard are in the whole state. */
+/* Tells the next rank which shard this rank has, and where its values are in the whole state. */
 static int pass_runs(struct dt_training *t, struct dt_error *err)
 {
     struct dt_state_shard *own = &t->copies.own_shard, *other = &t->copies.other_shard;
-    int64_t counts[2] = {own->run_count, own->count}, others[2];
+    int64_t counts[3] = {own->run_count, own->count, t->copies.numbers.own}, others[3];
     DT_TRY(pass(t, counts, sizeof counts, others, sizeof others, err));
     other->run_count = others[0];
     other->count = others[1];
+    t->copies.numbers.other = (int)others[2];
     other->runs = dt_alloc((size_t)other->run_count + 1, sizeof *other->runs);
     return pass(t, own->runs, (size_t)own->run_count * sizeof *own->runs, other->runs,
                 (size_t)other->run_count * sizeof *other->runs, err);
@@ -78,11 +86,13 @@ void dt_shard_copies_begin(struct dt_training *t)
     own->step = step;
     own->progress = t->progress;
     own->report = t->report;
-    dt_state_shard_take(own->values, &t->state);
+    dt_state_shard_take(own->values, &t->state, c->replicated);
+    if (c->replicated)
+        return;
     other->step = -1;
-    dt_bulk_receive(&c->messages, t->comm, before(c), CHANNEL, other->values,
+    dt_bulk_receive(&c->messages, ring(t), c->before, CHANNEL, other->values,
                     (size_t)c->other_shard.count * sizeof *other->values);
-    dt_bulk_send(&c->messages, t->comm, next_of(c), CHANNEL, own->values,
+    dt_bulk_send(&c->messages, ring(t), c->next, CHANNEL, own->values,
                  (size_t)c->own_shard.count * sizeof *own->values);
     c->pending = step;
 }
@@ -91,7 +101,7 @@ int dt_shard_copies_wait(struct dt_training *t, struct dt_error *err)
 {
     struct dt_shard_copies *c = &t->copies;
     const bool some = c->messages.count > 0;
-    DT_TRY(dt_bulk_await(&c->messages, t->comm, err));
+    DT_TRY(dt_bulk_await(&c->messages, ring(t), err));
     if (some)
         c->other[c->pending % 2].step = c->pending;
     return 0;
@@ -99,7 +109,7 @@ int dt_shard_copies_wait(struct dt_training *t, struct dt_error *err)
 
 static bool has_copies(const struct dt_training *t)
 {
-    return t->members && t->state.dp.zero_stage > 0;
+    return t->members && dt_elastic_is_sharded(t);
 }
 
 static size_t values_of(int64_t count)
@@ -109,19 +119,29 @@ static size_t values_of(int64_t count)
 
 int dt_shard_copies_plan(struct dt_training *t, size_t *bytes, struct dt_error *err)
 {
-    const int rank = dt_comm_rank(t->comm), size = dt_comm_size(t->comm);
+    const bool replicated = t->state.dp.zero_stage == 0;
     *bytes = 0;
     if (!has_copies(t))
         return 0;
-    int64_t *counts = dt_alloc((size_t)size, sizeof *counts);
-    struct dt_state_shard own = dt_state_shard_of(&t->state);
-    counts[rank] = own.count;
+    int64_t *counts = dt_alloc((size_t)dt_comm_size(ring(t)), sizeof *counts);
+    struct dt_state_shard own = dt_state_shard_of(&t->state, replicated);
+    counts[dt_comm_rank(ring(t))] = own.count;
     free(own.runs);
-    int rc = dt_comm_share(t->comm, counts, sizeof *counts, err);
-    *bytes =
-        2 * (values_of(counts[rank]) + values_of(counts[(rank + size - 1) % size])) * sizeof(float);
+    int rc = dt_comm_share(ring(t), counts, sizeof *counts, err);
+    const int64_t other = replicated ? 0 : counts[neighbour(t, -1)];
+    *bytes = 2 * (values_of(own.count) + values_of(other)) * sizeof(float);
     free(counts);
     return rc;
+}
+
+/* With ZeRO each rank has another shard, otherwise each rank of a data-parallel group. */
+static struct dt_shard_numbers number_shards(const struct dt_training *t)
+{
+    const struct dt_model_part *p = &t->mesh.part;
+    if (t->state.dp.zero_stage == 0)
+        return (struct dt_shard_numbers){p->stage * p->tp_size + p->tp_rank, -1,
+                                         p->stages * p->tp_size};
+    return (struct dt_shard_numbers){dt_comm_rank(t->comm), -1, dt_comm_size(t->comm)};
 }
 
 int dt_shard_copies_open(struct dt_training *t, struct dt_error *err)
@@ -130,10 +150,13 @@ int dt_shard_copies_open(struct dt_training *t, struct dt_error *err)
     dt_shard_copies_release(c);
     if (!has_copies(t))
         return 0;
-    c->rank = dt_comm_rank(t->comm);
-    c->size = dt_comm_size(t->comm);
-    c->own_shard = dt_state_shard_of(&t->state);
-    DT_TRY(pass_runs(t, err));
+    c->replicated = t->state.dp.zero_stage == 0;
+    c->next = neighbour(t, 1);
+    c->before = neighbour(t, -1);
+    c->numbers = number_shards(t);
+    c->own_shard = dt_state_shard_of(&t->state, c->replicated);
+    if (!c->replicated)
+        DT_TRY(pass_runs(t, err));
     for (int i = 0; i < 2; i++) {
         c->own[i].step = c->other[i].step = -1;
         c->own[i].values = dt_alloc(values_of(c->own_shard.count), sizeof(float));
@@ -147,7 +170,7 @@ int dt_shard_copies_open(struct dt_training *t, struct dt_error *err)
 
 /* --- putting shards together ------------------------------------------------------------------ */
 
-/* The rank that has this shard of that generation and step; -1: none. *other: as that of the rank
+/* The rank that has this shard of that generation and step; -1: none. *other: as a copy of the rank
  * before. */
 static int find_holder(const struct dt_shard_standing *all, int size, long generation, int shard,
                        long step, bool *other)
@@ -156,7 +179,7 @@ static int find_holder(const struct dt_shard_standing *all, int size, long gener
         for (int r = 0; r < size; r++) {
             const struct dt_shard_standing *s = &all[r];
             const long *steps = pass_of == 0 ? s->own : s->other;
-            const int has = pass_of == 0 ? s->rank : (s->rank + s->size - 1) % (s->size + !s->size);
+            const int has = pass_of == 0 ? s->numbers.own : s->numbers.other;
             *other = pass_of == 1;
             if (s->generation == generation && has == shard &&
                 (steps[0] == step || steps[1] == step))
@@ -167,7 +190,7 @@ static int find_holder(const struct dt_shard_standing *all, int size, long gener
 
 struct dt_shard_standing dt_shard_copies_standing(const struct dt_shard_copies *c)
 {
-    struct dt_shard_standing s = {.generation = c->generation, .rank = c->rank, .size = c->size};
+    struct dt_shard_standing s = {.generation = c->generation, .numbers = c->numbers};
     for (int i = 0; i < 2; i++) {
         s.own[i] = c->generation > 0 ? c->own[i].step : -1;
         s.updated[i] = s.own[i] > 0 && c->own[i].report.step == s.own[i];
@@ -181,7 +204,7 @@ static bool is_whole(const struct dt_shard_standing *all, int size,
                      const struct dt_shard_standing *newest, long step)
 {
     bool other, whole = step >= 0;
-    for (int shard = 0; whole && shard < newest->size; shard++)
+    for (int shard = 0; whole && shard < newest->numbers.count; shard++)
         whole = find_holder(all, size, newest->generation, shard, step, &other) >= 0;
     return whole;
 }
@@ -194,7 +217,7 @@ long dt_shard_copies_newest(const struct dt_shard_standing *all, int size, long 
     for (int r = 1; r < size; r++)
         newest = all[r].generation > newest->generation ? &all[r] : newest;
     *generation = newest->generation;
-    *shards = newest->size;
+    *shards = newest->numbers.count;
     for (int r = 0; r < size && newest->generation > 0; r++)
         for (int i = 0; i < 2 && all[r].generation == newest->generation; i++)
             if (all[r].own[i] > found && is_whole(all, size, newest, all[r].own[i]))
@@ -207,7 +230,7 @@ static int broadcast(struct dt_training *t, void *data, size_t bytes, int root,
 {
     for (size_t at = 0; at < bytes; at += DT_TRANSFER_MOST) {
         size_t n = bytes - at < DT_TRANSFER_MOST ? bytes - at : DT_TRANSFER_MOST;
-        DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, (char *)data + at, n, root), err));
+        DT_TRY(dt_comm_wait(t->self, dt_comm_broadcast(t->self, (char *)data + at, n, root), err));
     }
     return 0;
 }
@@ -216,7 +239,7 @@ static int gather_shard(struct dt_training *t, int holder, bool other, long step
                         struct dt_error *err)
 {
     struct dt_shard_copies *c = &t->copies;
-    const bool own = dt_comm_rank(t->comm) == holder;
+    const bool own = dt_comm_rank(t->self) == holder;
     struct dt_state_shard shard =
         own ? (other ? c->other_shard : c->own_shard) : (struct dt_state_shard){0};
     int64_t counts[2] = {shard.run_count, shard.count};
@@ -228,7 +251,7 @@ static int gather_shard(struct dt_training *t, int holder, bool other, long step
                                         counts[0], counts[1]};
     int rc = broadcast(t, shard.runs, (size_t)counts[0] * sizeof *shard.runs, holder, err);
     rc = rc < 0 ? rc : broadcast(t, values, (size_t)counts[1] * sizeof *values, holder, err);
-    if (rc == 0)
+    if (rc == 0 && !dt_elastic_is_spare(t))
         dt_state_shard_put(&shard, values, &t->copy);
     if (!own) {
         free(shard.runs);
@@ -240,12 +263,13 @@ static int gather_shard(struct dt_training *t, int holder, bool other, long step
 int dt_shard_copies_gather(struct dt_training *t, const struct dt_shard_standing *all, long step,
                            struct dt_error *err)
 {
-    const int size = dt_comm_size(t->comm);
+    const int size = dt_comm_size(t->self);
     long generation;
     int shards;
     bool other;
     dt_shard_copies_newest(all, size, &generation, &shards);
-    dt_state_copy_allocate(&t->copy, &t->state);
+    if (!dt_elastic_is_spare(t))
+        dt_state_copy_allocate(&t->copy, &t->state);
     for (int shard = 0; shard < shards; shard++) {
         int holder = find_holder(all, size, generation, shard, step, &other);
         DT_TRY(gather_shard(t, holder, other, step, err));

@@ -61,10 +61,17 @@ struct dt_shard_copy {
     struct dt_step_report report;
 };
 
+/* Numbers of shards. */
+struct dt_shard_numbers {
+    int own, other, count; /* of this rank, of which it has a copy (-1: none), of all */
+};
+
 /* shard-copies.c: this rank's shard and that of the rank before, after the last two updates. */
 struct dt_shard_copies {
-    long generation; /* whose ranks have these shards; 0: there are none */
-    int rank, size;
+    long generation;  /* whose ranks have these shards; 0: there are none */
+    bool replicated;  /* other ranks hold the same shard: no copies are sent */
+    int next, before; /* ranks of the data-parallel group */
+    struct dt_shard_numbers numbers;
     struct dt_state_shard own_shard, other_shard;
     struct dt_shard_copy own[2], other[2]; /* of even and odd steps */
     struct dt_bulk messages;
@@ -74,7 +81,7 @@ struct dt_shard_copies {
 /* Which copies a rank has. */
 struct dt_shard_standing {
     long generation;
-    int rank, size;
+    struct dt_shard_numbers numbers;
     long own[2], other[2]; /* steps */
     bool updated[2];       /* own is the result of an update, not from disk */
 };
@@ -180,6 +187,7 @@ struct dt_training {
     struct dt_membership *members; /* NULL: the ranks do not change */
     struct dt_training_profile profile;
     char *run_path; /* identifies the job */
+    int trains;     /* ranks of self that do, in whole groups: those above are spares, which wait */
     bool regroups;  /* after this step, because newcomers have come or */
     bool saves;     /* a checkpoint is due: ranks leave, or one was abandoned */
     bool has_state; /* this rank has been one of the run */
@@ -280,7 +288,12 @@ int dt_elastic_open(struct dt_training *training, struct dt_error *err) DT_MUST_
 void dt_elastic_close(struct dt_training *training);
 /* The communicator of the ranks that have met. */
 int dt_elastic_open_world(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
-/* Takes the newest state of all ranks; *found false: no rank has one. Collective. */
+/* Whether this rank waits for others that make a group whole. */
+bool dt_elastic_is_spare(const struct dt_training *training);
+/* Whether a rank holds a part of the state only. */
+bool dt_elastic_is_sharded(const struct dt_training *training);
+/* Takes the newest state of all ranks; *found false: no rank has one. Spares give what they have,
+ * and keep nothing. Collective, with them. */
 int dt_elastic_take_state(struct dt_training *training, bool *found,
                           struct dt_error *err) DT_MUST_CHECK;
 /* Whether newcomers wait, as far as this rank knows. */

@@ -119,7 +119,8 @@ int dt_training_log_ranks(struct dt_training *t, struct dt_error *err)
                   (t->unfinished ? t->report.batch_tokens : 0),
         .seconds = t->progress.seconds};
     struct dt_buffer *line = begin_line(t, &now);
-    dt_buffer_printf(line, ",\"ranks\":%d,\"generation\":%ld", seat->size, seat->generation);
+    dt_buffer_printf(line, ",\"ranks\":%d,\"generation\":%ld", dt_comm_size(t->comm),
+                     seat->generation);
     dt_json_add_fixed(line, "waited", seat->waited, 3);
     t->progress.logged_lines += step > 0;
     return write_line(t, err);

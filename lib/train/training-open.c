@@ -520,26 +520,39 @@ static void disband(struct dt_training *t)
 
 #define ATTEMPTS 20 /* generations in a row that come to nothing */
 
+/* Meets the others. *vain: a rank has left meanwhile. */
+static int join(struct dt_training *t, bool *vain, struct dt_error *err)
+{
+    bool found;
+    *vain = false;
+    disband(t);
+    DT_TRY(dt_membership_meet(t->members, err));
+    t->returned |= dt_membership_seat(t->members)->returned;
+    int rc = dt_elastic_open_world(t, err);
+    if (rc < 0) {
+        *vain = rc != DT_ESTOP;
+        return rc;
+    }
+    rc = dt_elastic_is_spare(t) ? dt_elastic_take_state(t, &found, err) : assemble(t, err);
+    *vain = rc < 0 && dt_elastic_can_go_on(t);
+    return rc;
+}
+
 int dt_training_regroup(struct dt_training *t, struct dt_error *err)
 {
     int rc = DT_EIO;
+    bool vain = true;
     t->regroups = false;
-    for (int i = 0; i < ATTEMPTS && rc < 0; i++) {
-        disband(t);
-        DT_TRY(dt_membership_meet(t->members, err));
-        t->returned |= dt_membership_seat(t->members)->returned;
-        rc = dt_elastic_open_world(t, err);
-        if (rc == DT_ESTOP)
-            return rc;
-        if (rc < 0)
-            continue; /* a rank has left meanwhile */
-        rc = assemble(t, err);
-        if (rc < 0 && !dt_elastic_can_go_on(t))
-            return rc;
+    for (int i = 0; vain && i < ATTEMPTS; i++) {
+        rc = join(t, &vain, err);
+        if (rc == 0 && dt_elastic_is_spare(t)) {
+            vain = true;
+            i = 0;
+        }
     }
     DT_TRY(rc);
     t->loaded = t->has_state = true;
-    t->is_whole = t->state.dp.zero_stage == 0;
+    t->is_whole = !dt_elastic_is_sharded(t);
     dt_state_copy_release(&t->copy);
     return 0;
 }

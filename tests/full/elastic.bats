@@ -108,3 +108,26 @@ disturb() {
     disturb 25 1000000 --set distributed.zero_stage=3
     is_undisturbed
 }
+
+# in_groups OPTION...: 25 events for ranks that come in groups of two. A rank that no other joins
+# waits long.
+in_groups() {
+    disturb 25 1000000 --set distributed.elastic=2:6 --set distributed.join_timeout=600 "$@"
+    is_undisturbed
+}
+
+@test "the same in tensor-parallel groups" {
+    in_groups --set distributed.tp=2
+}
+
+@test "the same in pipelines" {
+    in_groups --set distributed.pp=2
+}
+
+@test "the same in pipelines with a sharded state" {
+    in_groups --set distributed.pp=2 --set distributed.zero_stage=1
+}
+
+@test "the same in context-parallel groups" {
+    in_groups --set distributed.cp=2
+}

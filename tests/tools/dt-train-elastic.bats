@@ -122,6 +122,46 @@ is_undisturbed() {
     kill -KILL "${pids[@]}"
 }
 
+# in_groups OPTION...: ranks in two groups of two, of which one loses a rank.
+in_groups() {
+    local r
+    for r in 0 1 2 3; do
+        member $r --set distributed.elastic=2:4 "$@"
+    done
+    await "${pids[0]}" ranks_are 4
+    kill -KILL "${pids[1]}"
+    await "${pids[0]}" ranks_are 2
+    member 4 --set distributed.elastic=2:4 "$@"
+    await "${pids[4]}" ranks_are 4
+    unset 'pids[1]'
+    kill -TERM "${pids[@]}"
+    for r in 0 2 3 4; do
+        ends $r 143
+    done
+    generations | paste -sd ' ' | grep -qE '^(2 )?4 2 4( 2)?$'
+    is_undisturbed
+}
+
+@test "tensor-parallel groups: one that loses a rank waits until it is whole: the bits of one rank" {
+    in_groups --set distributed.tp=2
+}
+
+@test "pipelines with a sharded state: one that loses a rank waits until it is whole" {
+    in_groups --set distributed.pp=2 --set distributed.zero_stage=1
+}
+
+@test "a rank without a whole group waits for distributed.join_timeout, and then ends" {
+    for r in 0 1 2; do
+        member $r --set distributed.elastic=2:4 --set distributed.tp=2 \
+            --set distributed.join_timeout=3
+    done
+    status=0
+    wait -n "${pids[@]}" || status=$?
+    [ "$status" -eq 75 ]
+    ranks_are 2
+    grep -qx "dt-train: the run at 'meet' has had no place for this rank for 3 s: it has its 4 ranks, or fewer than 2 wait for a place, or none of its steps ends" said.*
+}
+
 @test "rank 0 is killed, another one leads; a run of too few ranks waits, and then ends" {
     for r in 0 1; do
         member $r --set distributed.elastic=2:2 --set distributed.join_timeout=2
@@ -181,7 +221,8 @@ is_undisturbed() {
         [distributed.elastic=3:2]="not '3:2'"
         [distributed.elastic=1:5]="a step has 4 micro-batches, and each of 5 ranks needs one: raise training.gradient_accumulation_steps"
         [distributed.invariant=false]="distributed.elastic 1:4 needs distributed.invariant true"
-        [distributed.pp=2]="distributed.elastic 1:4 needs distributed.pp, distributed.tp and distributed.cp 1"
+        [distributed.pp=2]="distributed.elastic 1:4: both have to be multiples of distributed.pp times distributed.cp times distributed.tp, which is 2"
+        [distributed.shard_ranks=1]="distributed.elastic 1:4 needs distributed.shard_ranks 0"
         [training.trace_steps=1]="distributed.elastic 1:4 needs training.trace_steps empty"
         [distributed.rendezvous=]="the environment does not say where the 4 ranks meet"
     )
