@@ -79,16 +79,6 @@ static void open_training_ranks(struct dt_training *t)
     free(ranks);
 }
 
-bool dt_elastic_is_spare(const struct dt_training *t)
-{
-    return t->self && dt_comm_rank(t->self) >= t->trains;
-}
-
-bool dt_elastic_is_sharded(const struct dt_training *t)
-{
-    return t->state.dp.zero_stage > 0 || t->mesh.part.stages > 1 || t->mesh.part.tp_size > 1;
-}
-
 int dt_elastic_open_world(struct dt_training *t, struct dt_error *err)
 {
     const struct dt_settings *s = &t->settings;

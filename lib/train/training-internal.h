@@ -289,9 +289,17 @@ void dt_elastic_close(struct dt_training *training);
 /* The communicator of the ranks that have met. */
 int dt_elastic_open_world(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 /* Whether this rank waits for others that make a group whole. */
-bool dt_elastic_is_spare(const struct dt_training *training);
+static inline bool dt_elastic_is_spare(const struct dt_training *t)
+{
+    return t->self && dt_comm_rank(t->self) >= t->trains;
+}
+
 /* Whether a rank holds a part of the state only. */
-bool dt_elastic_is_sharded(const struct dt_training *training);
+static inline bool dt_elastic_is_sharded(const struct dt_training *t)
+{
+    return t->state.dp.zero_stage > 0 || t->mesh.part.stages > 1 || t->mesh.part.tp_size > 1;
+}
+
 /* Takes the newest state of all ranks; *found false: no rank has one. Spares give what they have,
  * and keep nothing. Collective, with them. */
 int dt_elastic_take_state(struct dt_training *training, bool *found,

@@ -129,5 +129,5 @@ in_groups() {
 }
 
 @test "the same in context-parallel groups" {
-    in_groups --set distributed.cp=2
+    in_groups --set distributed.cp=2 --set distributed.sequence_parts=4
 }

@@ -8,8 +8,10 @@
  */
 static struct dt_shard_standing standing_of(int rank)
 {
-    return (struct dt_shard_standing){
-        .generation = 3, .rank = rank, .size = 4, .own = {8, 9}, .other = {8, 9}};
+    return (struct dt_shard_standing){.generation = 3,
+                                      .numbers = {.own = rank, .other = (rank + 3) % 4, .count = 4},
+                                      .own = {8, 9},
+                                      .other = {8, 9}};
 }
 
 static long newest_of(const struct dt_shard_standing *all, int size)
@@ -44,12 +46,15 @@ static void every_second_rank_suffices_and_two_lost_neighbours_are_too_many(void
 static void newcomers_and_ranks_of_an_older_generation_do_not_count(void **state)
 {
     (void)state;
-    struct dt_shard_standing all[] = {
-        {.own = {-1, -1}, .other = {-1, -1}}, standing_of(1), standing_of(3), standing_of(0)};
+    struct dt_shard_standing all[] = {{.numbers = {-1, -1, 0}, .own = {-1, -1}, .other = {-1, -1}},
+                                      standing_of(1),
+                                      standing_of(3),
+                                      standing_of(0)};
     assert_int_equal(newest_of(all, 4), 9);
     all[2].generation = 2; /* whose shards are of other ranks */
     assert_int_equal(newest_of(all, 4), -1);
-    const struct dt_shard_standing none = {.own = {-1, -1}, .other = {-1, -1}};
+    const struct dt_shard_standing none = {
+        .numbers = {-1, -1, 0}, .own = {-1, -1}, .other = {-1, -1}};
     long generation;
     int shards;
     assert_int_equal(dt_shard_copies_newest(&none, 1, &generation, &shards), -1);
