@@ -38,14 +38,14 @@ ops() {
 }
 
 @test "wgmma is refused where the GPU has none" {
-    CUDA_EMULATOR="eager sm=80" DT_CUDA_WGMMA=1 run dt-bench --device cuda-emulated attention
+    CUDA_EMULATOR="eager sm=80" DT_CUDA_WGMMA=1 run dt-bench --device cuda-emulated --set model.vocab_size=64 attention
     assert_one_line_error dt-bench
     [[ "$output" == *"DT_CUDA_WGMMA: the GPU has compute capability 8.0, needed is 9.0" ]]
 }
 
 @test "a GPU, a driver or a build that cannot run is refused by name" {
     refused() { # WORDS TEXT
-        CUDA_EMULATOR="eager $1" run dt-bench --device cuda-emulated attention
+        CUDA_EMULATOR="eager $1" run dt-bench --device cuda-emulated --set model.vocab_size=64 attention
         assert_one_line_error dt-bench
         [[ "$output" == *"$2"* ]] || { echo "$output"; return 1; }
     }
