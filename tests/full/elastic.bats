@@ -127,7 +127,3 @@ in_groups() {
 @test "the same in pipelines with a sharded state" {
     in_groups --set distributed.pp=2 --set distributed.zero_stage=1
 }
-
-@test "the same in context-parallel groups" {
-    in_groups --set distributed.cp=2 --set distributed.sequence_parts=4
-}
