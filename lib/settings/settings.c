@@ -363,7 +363,7 @@ bool dt_settings_sync_is_local(const struct dt_settings *s)
 
 long dt_settings_group(const struct dt_settings *s)
 {
-    return s->distributed.pp * s->distributed.cp * s->distributed.tp;
+    return s->distributed.pp * s->distributed.tp;
 }
 
 bool dt_settings_elastic(const struct dt_settings *s, long *least, long *most)

@@ -168,7 +168,7 @@ fail_with_1() { # MESSAGE
     refused "bad:9: is update 10, not 9"
     sed '9s/"batch":[0-9]*/"batch":0/' run/updates.jsonl >bad
     refused "bad:9: update 9 cannot be of batch 0 with the parameters of update"
-    sed "9s/\"batch\":[0-9]*/$(sed -nE '8s/.*("batch":[0-9]+).*/\1/p' run/updates.jsonl)/" \
+    sed -E "9s/\"batch\":[0-9]+,\"version\":[0-9]+/$(sed -nE '8s/.*("batch":[0-9]+,"version":[0-9]+).*/\1/p' run/updates.jsonl)/" \
         run/updates.jsonl >bad
     refused "bad: updates 8 and 9 are both of batch"
     sed '9s/"step"/"sTep"/' run/updates.jsonl >bad
