@@ -222,7 +222,6 @@ in_groups() {
         [distributed.elastic=1:5]="a step has 4 micro-batches, and each of 5 ranks needs one: raise training.gradient_accumulation_steps"
         [distributed.invariant=false]="distributed.elastic 1:4 needs distributed.invariant true"
         [distributed.pp=2]="distributed.elastic 1:4: both have to be multiples of distributed.pp times distributed.tp, which is 2"
-        [distributed.cp=2]="distributed.elastic 1:4 needs distributed.cp 1"
         [distributed.shard_ranks=1]="distributed.elastic 1:4 needs distributed.shard_ranks 0"
         [training.trace_steps=1]="distributed.elastic 1:4 needs training.trace_steps empty"
         [distributed.rendezvous=]="the environment does not say where the 4 ranks meet"
@@ -230,8 +229,11 @@ in_groups() {
     for set in "${!wrong[@]}"; do
         run "${train[@]}" --set "$set" "$data"
         assert_one_line_error dt-train
-        [[ "$output" == *"${wrong[$set]}"* ]]
+        [[ "$output" == *"${wrong[$set]}"* ]] || { echo "$set: $output"; return 1; }
     done
+    run "${train[@]}" --set distributed.cp=2 --set distributed.sequence_parts=4 "$data"
+    assert_one_line_error dt-train
+    [[ "$output" == *"distributed.elastic 1:4 needs distributed.cp 1"* ]]
     OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 run "${train[@]}" "$data"
     assert_one_line_error dt-train
     [[ "$output" == *"distributed.elastic is for ranks that no MPI has started"* ]]
