@@ -74,7 +74,10 @@ def make_data(folder, masked):
                 at = line.rfind(" ", 0, int(len(line) * masked))
                 if at > 0:
                     out.write(json.dumps({"prompt": line[:at], "completion": line[at:].rstrip()}) + "\n")
-        source = f"dt-tokenize -q --chat -t {tokenizer} {records}"
+        template = os.path.join(folder, "template.jinja")
+        with open(template, "w") as out:
+            out.write("{% for message in messages %}{{ message.content }}{% endfor %}")
+        source = f"dt-tokenize -q --chat --template {template} -t {tokenizer} {records}"
     subprocess.run(f"{source} | dt-shard -o {data}", shell=True, check=True)
     return data
 
