@@ -520,33 +520,33 @@ static void disband(struct dt_training *t)
 
 #define ATTEMPTS 20 /* generations in a row that come to nothing */
 
-/* Meets the others. *vain: a rank has left meanwhile. */
-static int join(struct dt_training *t, bool *vain, struct dt_error *err)
+/* Meets the others. *retry: a rank has left meanwhile. */
+static int join(struct dt_training *t, bool *retry, struct dt_error *err)
 {
     bool found;
-    *vain = false;
+    *retry = false;
     disband(t);
     DT_TRY(dt_membership_meet(t->members, err));
     t->returned |= dt_membership_seat(t->members)->returned;
     int rc = dt_elastic_open_world(t, err);
     if (rc < 0) {
-        *vain = rc != DT_ESTOP;
+        *retry = rc != DT_ESTOP;
         return rc;
     }
     rc = dt_elastic_is_spare(t) ? dt_elastic_take_state(t, &found, err) : assemble(t, err);
-    *vain = rc < 0 && dt_elastic_can_go_on(t);
+    *retry = rc < 0 && dt_elastic_can_go_on(t);
     return rc;
 }
 
 int dt_training_regroup(struct dt_training *t, struct dt_error *err)
 {
     int rc = DT_EIO;
-    bool vain = true;
+    bool retry = true;
     t->regroups = false;
-    for (int i = 0; vain && i < ATTEMPTS; i++) {
-        rc = join(t, &vain, err);
+    for (int i = 0; retry && i < ATTEMPTS; i++) {
+        rc = join(t, &retry, err);
         if (rc == 0 && dt_elastic_is_spare(t)) {
-            vain = true;
+            retry = true;
             i = 0;
         }
     }
