@@ -31,8 +31,8 @@ struct dt_mlflow {
     struct json_object *parameters;   /* of the server; NULL before the first query */
     struct dt_last_steps has, queued; /* last steps on the server; with points[] */
     bool synchronized;                /* has matches the server */
-    struct waiting_point points[MOST_METRICS];
-    int count;
+    struct waiting_point *points;
+    int count, capacity;
     struct dt_http_answer answer;
 };
 
@@ -390,7 +390,7 @@ static int prepare(struct dt_mlflow *m, struct dt_error *err)
 
 bool dt_mlflow_room(const struct dt_mlflow *m)
 {
-    return m->count + DT_MOST_POINTS <= MOST_METRICS;
+    return m->count < MOST_METRICS;
 }
 
 void dt_mlflow_add(struct dt_mlflow *m, const struct dt_point *point)
@@ -404,6 +404,7 @@ void dt_mlflow_add(struct dt_mlflow *m, const struct dt_point *point)
         return;
     }
     dt_last_steps_set(&m->queued, name, point->step);
+    DT_GROW(m->points, m->count, m->capacity);
     m->points[m->count++] =
         (struct waiting_point){name, point->value, point->step,
                                m->options->start + (int64_t)(point->seconds * 1000 + 0.5)};
@@ -429,28 +430,6 @@ static int log_batch(struct dt_mlflow *m, const char *what, struct json_object *
     return rc;
 }
 
-int dt_mlflow_send(struct dt_mlflow *m, struct dt_error *err)
-{
-    DT_TRY(prepare(m, err));
-    struct json_object *metrics = dt_json_new_array();
-    for (int i = 0; i < m->count; i++)
-        if (dt_point_is_new(&m->has, m->points[i].name, m->points[i].step))
-            dt_json_array_add(metrics, metric_json(&m->points[i]));
-    if (json_object_array_length(metrics) > 0)
-        DT_TRY(log_batch(m, "metrics", metrics, err));
-    else
-        json_object_put(metrics);
-    for (int i = 0; i < m->count; i++) {
-        if (dt_point_is_new(&m->has, m->points[i].name, m->points[i].step))
-            dt_last_steps_set(&m->has, m->points[i].name, m->points[i].step);
-        free(m->points[i].name);
-    }
-    m->count = 0;
-    return 0;
-}
-
-/* --- settings, files, status ---------------------------------------------------------------- */
-
 static int send_in_parts(struct dt_mlflow *m, const char *what, struct json_object *all,
                          size_t most, struct dt_error *err)
 {
@@ -465,6 +444,25 @@ static int send_in_parts(struct dt_mlflow *m, const char *what, struct json_obje
     json_object_put(all);
     return rc;
 }
+
+int dt_mlflow_send(struct dt_mlflow *m, struct dt_error *err)
+{
+    DT_TRY(prepare(m, err));
+    struct json_object *metrics = dt_json_new_array();
+    for (int i = 0; i < m->count; i++)
+        if (dt_point_is_new(&m->has, m->points[i].name, m->points[i].step))
+            dt_json_array_add(metrics, metric_json(&m->points[i]));
+    DT_TRY(send_in_parts(m, "metrics", metrics, MOST_METRICS, err));
+    for (int i = 0; i < m->count; i++) {
+        if (dt_point_is_new(&m->has, m->points[i].name, m->points[i].step))
+            dt_last_steps_set(&m->has, m->points[i].name, m->points[i].step);
+        free(m->points[i].name);
+    }
+    m->count = 0;
+    return 0;
+}
+
+/* --- settings, files, status ---------------------------------------------------------------- */
 
 int dt_mlflow_send_settings(struct dt_mlflow *m, struct json_object *settings, struct dt_error *err)
 {
@@ -562,6 +560,7 @@ void dt_mlflow_close(struct dt_mlflow *m)
         return;
     for (int i = 0; i < m->count; i++)
         free(m->points[i].name);
+    free(m->points);
     m->http->close(m->client);
     free(m->experiment_id);
     free(m->run_id);

@@ -37,7 +37,7 @@ int dt_mlflow_open(struct dt_mlflow **m, const struct dt_http *http,
                    const struct dt_mlflow_options *options, struct dt_error *err) DT_MUST_CHECK;
 void dt_mlflow_close(struct dt_mlflow *m); /* may be NULL */
 
-/* Whether the buffer has space for the points of another line. */
+/* Whether the buffer has space for another line: fewer points than one request. */
 bool dt_mlflow_room(const struct dt_mlflow *m);
 void dt_mlflow_add(struct dt_mlflow *m, const struct dt_point *point);
 

@@ -28,19 +28,21 @@ bool dt_points_time(struct json_object *line, double *seconds)
     return false;
 }
 
-int dt_points_of(struct json_object *line, struct dt_point points[DT_MOST_POINTS])
+int dt_points_of(struct json_object *line, struct dt_point **points)
 {
     struct json_object *member;
     double step, seconds, x;
     int count = 0;
+    *points = NULL;
     if (!json_object_is_type(line, json_type_object) ||
         !json_object_object_get_ex(line, "step", &member) || !number_of(member, &step) ||
         fabs(step) > MOST_STEP || !dt_points_time(line, &seconds))
         return 0;
+    *points = dt_alloc((size_t)json_object_object_length(line), sizeof **points);
     json_object_object_foreach(line, name, value)
     {
-        if (strcmp(name, "step") != 0 && number_of(value, &x) && count < DT_MOST_POINTS)
-            points[count++] = (struct dt_point){name, x, seconds, (int64_t)step};
+        if (strcmp(name, "step") != 0 && number_of(value, &x))
+            (*points)[count++] = (struct dt_point){name, x, seconds, (int64_t)step};
     }
     return count;
 }

@@ -17,11 +17,9 @@ struct dt_point {
     int64_t step;
 };
 
-#define DT_MOST_POINTS 512 /* per line; further members are ignored */
-
 /* The numeric members of a line with a step, except the step. Returns their number; 0 for a line
- * whose step or time is not a number, or out of range. */
-int dt_points_of(struct json_object *line, struct dt_point points[DT_MOST_POINTS]);
+ * whose step or time is not a number, or out of range. *points is owned by the caller: free it. */
+int dt_points_of(struct json_object *line, struct dt_point **points);
 
 /* The time of a line; 0 where it has none. False if what it has is not a number, or is a huge one.
  */

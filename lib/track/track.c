@@ -287,29 +287,31 @@ static int open_sinks(struct tracker *t, struct dt_error *err)
 
 /* --- sending --------------------------------------------------------------------------------- */
 
-/* Of the next line of any of the files. */
+/* Of the next line of any of the files. *points is owned by the caller. */
 static int next_points(struct tracker *t, struct dt_follower *files, struct json_object **line,
-                       struct dt_point *points, int *count, bool *found, struct dt_error *err)
+                       struct dt_point **points, int *count, bool *found, struct dt_error *err)
 {
     *found = false;
+    *points = NULL;
     for (int i = 0; i < FOLLOWED && !*found; i++)
         DT_TRY(dt_follow_next(&files[i], line, found, err));
     *count = *found ? dt_points_of(*line, points) : 0;
-    if (*count > 0 && points[0].step > t->last_step)
-        t->last_step = (long)points[0].step;
+    if (*count > 0 && (*points)[0].step > t->last_step)
+        t->last_step = (long)(*points)[0].step;
     return 0;
 }
 
 static int feed_events(struct tracker *t, struct dt_error *err)
 {
-    struct dt_point points[DT_MOST_POINTS];
+    struct dt_point *points;
     struct json_object *line;
     bool found = true;
     int count, rc = 0;
     while (rc == 0 && found) {
-        DT_TRY(next_points(t, t->to_events, &line, points, &count, &found, err));
+        DT_TRY(next_points(t, t->to_events, &line, &points, &count, &found, err));
         for (int i = 0; i < count && rc == 0; i++)
             rc = dt_event_file_add(t->events, &points[i], err);
+        free(points);
         if (found)
             json_object_put(line);
     }
@@ -350,15 +352,16 @@ static bool was_taken(struct tracker *t, int rc, const struct dt_error *why)
 
 static int fill_mlflow(struct tracker *t, struct dt_error *err)
 {
-    struct dt_point points[DT_MOST_POINTS];
+    struct dt_point *points;
     struct json_object *line;
     bool found = true;
     int count;
     while (found && dt_mlflow_room(t->mlflow)) {
-        DT_TRY(next_points(t, t->to_mlflow, &line, points, &count, &found, err));
+        DT_TRY(next_points(t, t->to_mlflow, &line, &points, &count, &found, err));
         for (int i = 0; i < count; i++)
             dt_mlflow_add(t->mlflow, &points[i]);
         t->waiting = t->waiting || count > 0;
+        free(points);
         if (found)
             json_object_put(line);
     }

@@ -2,6 +2,7 @@
 /* What runs leave, and what reads it: the first byte chooses, the others are the file. Metrics,
  * rows of experiments, event files, timelines, the state of a checkpoint, its tensors, manifests,
  * the ledger of a job, norms of tensors. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -41,7 +42,7 @@ static void read_metrics(const uint8_t *data, size_t size)
     const char *path = write_file("metrics.jsonl", data, size);
     struct dt_run_metrics metrics;
     struct dt_follower follower;
-    struct dt_point points[DT_MOST_POINTS];
+    struct dt_point *points;
     struct json_object *line;
     struct dt_error err;
     bool found = true;
@@ -52,7 +53,8 @@ static void read_metrics(const uint8_t *data, size_t size)
     json_object_put(values);
     dt_follow(&follower, path);
     while (dt_follow_next(&follower, &line, &found, &err) == 0 && found) {
-        (void)dt_points_of(line, points);
+        (void)dt_points_of(line, &points);
+        free(points);
         json_object_put(line);
     }
     dt_follow_end(&follower);

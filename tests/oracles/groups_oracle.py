@@ -4,7 +4,7 @@
 RECORDED are the lines that `dt-train --reward` has given to the program: 32 completions a step, 8
 of each prompt. The reward is how often the completion has the text "want". Prints for each name,
 which is that of a variant below, and each step: name, step, loss, gradient norm, mean reward,
-divergence. tests/tools/dt-train-rewards.bats compares dt-train's with these lines
+divergence, computed in fp64. tests/tools/dt-train-rewards.bats compares dt-train's with these lines
 (golden/groups.tsv)."""
 import json
 import sys
@@ -46,7 +46,7 @@ def pad(rows, left):
 def inputs_of(trainer, reference, tokenizer, records):
     prompts = [tokenizer.encode(r["prompt"], add_special_tokens=False).ids for r in records]
     completions = [r["completion_ids"] for r in records]
-    rewards = torch.tensor([float(r["completion"].count(r["want"])) for r in records])
+    rewards = torch.tensor([float(r["completion"].count(r["want"])) for r in records], dtype=torch.float64)
     grouped = rewards.view(-1, GROUP)
     advantages = rewards - grouped.mean(dim=1).repeat_interleave(GROUP)
     if trainer.scale:
@@ -65,8 +65,8 @@ def inputs_of(trainer, reference, tokenizer, records):
 
 def run(name, path, tokenizer):
     trainer = trainer_of(**VARIANTS[name])
-    model = AutoModelForCausalLM.from_pretrained(sys.argv[1], torch_dtype=torch.float32)
-    reference = AutoModelForCausalLM.from_pretrained(sys.argv[2], torch_dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(sys.argv[1], torch_dtype=torch.float64)
+    reference = AutoModelForCausalLM.from_pretrained(sys.argv[2], torch_dtype=torch.float64)
     trainer.model = model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), eps=1e-8,
                                   weight_decay=0)

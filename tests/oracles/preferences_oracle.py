@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""preferences_oracle.py MODEL REFERENCE IDS LEARNED: trains MODEL on pairs with TRL's DPOTrainer.
+"""preferences_oracle.py MODEL REFERENCE IDS LEARNED: trains MODEL on pairs with TRL's DPOTrainer, in
+fp64.
 
 IDS and LEARNED are `dt-cat --ids` and `dt-cat --ids --loss` of the pairs: the documents, and of
 each the tokens at its end that carry loss. Prints for each loss 20 steps of 4 pairs, in order:
@@ -57,8 +58,8 @@ def trainer_of(model, reference, options):
 
 
 def run(name, options, everything, learned):
-    model = AutoModelForCausalLM.from_pretrained(sys.argv[1], torch_dtype=torch.float32)
-    reference = AutoModelForCausalLM.from_pretrained(sys.argv[2], torch_dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(sys.argv[1], torch_dtype=torch.float64)
+    reference = AutoModelForCausalLM.from_pretrained(sys.argv[2], torch_dtype=torch.float64)
     trainer = trainer_of(model, reference, options)
     trainer.padding_value = 0
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), eps=1e-8,

@@ -71,15 +71,15 @@ count_tag() {
     [ "$(count_tag grad_norm)" -eq 499 ]
 }
 
-@test "results of tasks are points of their step, all of a line and those of later checkpoints" {
-    awk 'BEGIN { printf "{\"step\":100"; for (i = 0; i < 200; i++) printf ",\"boolq/acc%d\":0.5", i; print "}" }' >run/tasks.jsonl
+@test "results of tasks are points of their step, all 2200 of a line and those of later checkpoints" {
+    awk 'BEGIN { printf "{\"step\":100"; for (i = 0; i < 2200; i++) printf ",\"boolq/acc%d\":0.5", i; print "}" }' >run/tasks.jsonl
     dt-track -q -t run/tb run
-    [ "$(count_tag boolq/acc)" -eq 200 ]
+    [ "$(count_tag boolq/acc)" -eq 2200 ]
     [ "$(count_tag val_loss)" -eq 5 ]
     (cat run/tasks.jsonl; echo '{"step":200,"boolq/acc7":0.75}') >later
     mv later run/tasks.jsonl # as dt-eval watch replaces the file
     dt-track -q -t run/tb run
-    [ "$(count_tag boolq/acc)" -eq 201 ]
+    [ "$(count_tag boolq/acc)" -eq 2201 ]
     need_http
     serve well
     dt-track -q -m "$URL/" run
