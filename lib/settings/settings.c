@@ -363,7 +363,7 @@ bool dt_settings_sync_is_local(const struct dt_settings *s)
 
 long dt_settings_group(const struct dt_settings *s)
 {
-    return s->distributed.pp * s->distributed.tp;
+    return s->distributed.pp * s->distributed.cp * s->distributed.tp;
 }
 
 bool dt_settings_elastic(const struct dt_settings *s, long *least, long *most)
@@ -389,7 +389,7 @@ static int check_elastic(const struct dt_settings *s, const char *path, struct d
     if (least % group != 0 || most % group != 0)
         return dt_fail(err, DT_EINVALID,
                        "%s: distributed.elastic %s: both have to be multiples of distributed.pp "
-                       "times distributed.tp, which is %ld",
+                       "times distributed.cp times distributed.tp, which is %ld",
                        path, s->distributed.elastic, group);
     if (most / group > batches)
         return dt_fail(err, DT_EINVALID,
@@ -549,7 +549,6 @@ static int check_elastic_needs(const struct dt_settings *s, const char *path, st
     const bool reduced = s->distributed.sync == DT_SYNC_ALL_REDUCE;
     const struct need needs[] = {
         {!s->distributed.invariant, "distributed.elastic", elastic, "distributed.invariant true"},
-        {s->distributed.cp > 1, "distributed.elastic", elastic, "distributed.cp 1"},
         {groups, "distributed.elastic", elastic, "distributed.shard_ranks 0"},
         {!reduced, "distributed.elastic", elastic, "distributed.sync allreduce"},
         {s->distributed.backend != 0, "distributed.elastic", elastic, "distributed.backend auto"},

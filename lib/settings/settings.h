@@ -191,7 +191,7 @@ bool dt_settings_sync_is_local(const struct dt_settings *settings);
 /* Whether training.layer_metrics names the metric. */
 bool dt_settings_measures(const struct dt_settings *settings, enum dt_layer_metric metric);
 
-/* Ranks of an elastic run that compute the same micro-batches: distributed.pp x tp. */
+/* Ranks of an elastic run that compute the same micro-batches: distributed.pp x cp x tp. */
 long dt_settings_group(const struct dt_settings *settings);
 /* Reads distributed.elastic; false: it is empty or malformed. */
 #define DT_ELASTIC_MOST 1024 /* ranks */

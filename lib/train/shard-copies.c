@@ -27,11 +27,13 @@ static struct dt_comm *ring(const struct dt_training *t)
     return t->mesh.data.all;
 }
 
-/* The rank of the ring at the same place, a number of groups further. */
+/* The rank of the ring at the same place, a number of groups further; of a single group, whose
+ * context-parallel ranks have different shards, that number of ranks further. */
 static int neighbour(const struct dt_training *t, int groups)
 {
-    const int size = dt_comm_size(ring(t));
-    return (dt_comm_rank(ring(t)) + size + groups * t->mesh.data.cp_size) % size;
+    const int size = dt_comm_size(ring(t)), cp_size = t->mesh.data.cp_size;
+    const int distance = size > cp_size ? cp_size : 1;
+    return (dt_comm_rank(ring(t)) + size + groups * distance) % size;
 }
 
 static void release_values(struct dt_shard_copies *c)

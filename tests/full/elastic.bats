@@ -127,3 +127,8 @@ in_groups() {
 @test "the same in pipelines with a sharded state" {
     in_groups --set distributed.pp=2 --set distributed.zero_stage=1
 }
+
+@test "the same in context-parallel groups" {
+    small+=(--set distributed.sequence_parts=4)
+    in_groups --set distributed.cp=2
+}
