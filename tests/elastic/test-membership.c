@@ -18,7 +18,7 @@
 
 /* What a member is told to do, and what it answers. */
 enum what { MEET, SUSPECT, FORGET, KEEP, NEWCOMERS, JOIN };
-/* Of JOIN: the key of the rank, or that somebody lacks it. */
+/* Of JOIN: the key of a rank, alone or equal on all ranks, or a wrong one. */
 enum key { OF_ALL, OWN, ANOTHER };
 struct order {
     enum what what;
