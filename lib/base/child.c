@@ -56,17 +56,49 @@ static int spawn(struct dt_child *c, const char *const *arguments, int input, in
                    strerror(rc));
 }
 
-int dt_child_start(struct dt_child *c, const char *const *arguments, int input, bool quiet,
-                   struct dt_error *err)
+/* *output: the end that the child writes to. */
+static int open_ends(struct dt_child *c, const char *name, bool quiet, int *output,
+                     struct dt_error *err)
 {
     int ends[2];
-    *c = (struct dt_child){.name = arguments[0], .output = -1, .log = -1};
+    *c = (struct dt_child){.name = name, .output = -1, .log = -1};
     if (pipe2(ends, O_CLOEXEC) < 0)
         return dt_fail_errno(err, "cannot open a pipe");
     c->output = ends[0];
     c->log = quiet ? dt_system_memory_file("log") : -1;
-    int rc = spawn(c, arguments, input, ends[1], err);
-    close(ends[1]);
+    *output = ends[1];
+    return 0;
+}
+
+int dt_child_start(struct dt_child *c, const char *const *arguments, int input, bool quiet,
+                   struct dt_error *err)
+{
+    int output = -1;
+    DT_TRY(open_ends(c, arguments[0], quiet, &output, err));
+    int rc = spawn(c, arguments, input, output, err);
+    close(output);
+    if (rc < 0)
+        dt_child_stop(c);
+    return rc;
+}
+
+int dt_child_call(struct dt_child *c, const char *name, int (*work)(void *), void *context,
+                  struct dt_error *err)
+{
+    sigset_t none;
+    int output = -1;
+    DT_TRY(open_ends(c, name, true, &output, err));
+    c->pid = fork();
+    if (c->pid == 0) {
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        dup2(output, STDOUT_FILENO);
+        if (c->log >= 0)
+            dup2(c->log, STDERR_FILENO);
+        _exit(work(context));
+    }
+    int rc = c->pid > 0 ? 0 : dt_fail_errno(err, "cannot start a process for '%s'", name);
+    close(output);
     if (rc < 0)
         dt_child_stop(c);
     return rc;
@@ -93,7 +125,8 @@ int dt_child_finish(struct dt_child *c, struct dt_error *err)
     line[n > 0 ? n : 0] = '\0';
     line[strcspn(line, "\r\n")] = '\0';
     if (WIFSIGNALED(status))
-        rc = dt_fail(err, DT_EIO, "'%s' was ended by signal %d", c->name, WTERMSIG(status));
+        rc = dt_fail(err, DT_EIO, "'%s' was ended by signal %d%s%s", c->name, WTERMSIG(status),
+                     *line ? ": " : "", line);
     else if (WEXITSTATUS(status) != 0)
         rc = dt_fail(err, DT_EIO, "'%s' failed with status %d%s%s", c->name, WEXITSTATUS(status),
                      *line ? ": " : "", line);

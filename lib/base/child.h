@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Another program, found on PATH, whose standard output is read.
+ * Another program, found on PATH, or a function in a process of its own, whose standard output is
+ * read.
  *
  *     const char *const arguments[] = {"duckdb", "-c", sql, NULL};
  *     DT_TRY(dt_child_start(&child, arguments, fd, err));
@@ -27,6 +28,12 @@ struct dt_child {
  * on PATH. */
 int dt_child_start(struct dt_child *child, const char *const *arguments, int input, bool quiet,
                    struct dt_error *err) DT_MUST_CHECK;
+/* Calls work in a copy of this process, which ends with the status that it returns: a crash in code
+ * of others ends the copy alone. What it writes to standard error is kept for the error of finish.
+ * name: in errors; borrowed. This program may have other threads only if work needs none of what
+ * they hold. */
+int dt_child_call(struct dt_child *child, const char *name, int (*work)(void *context),
+                  void *context, struct dt_error *err) DT_MUST_CHECK;
 /* Waits for its end. DT_EIO "'NAME' failed: ..." unless its exit status is 0, with the first line
  * that it wrote to standard error. */
 int dt_child_finish(struct dt_child *child, struct dt_error *err) DT_MUST_CHECK;

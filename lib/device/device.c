@@ -30,7 +30,7 @@ static bool has_avx512(void)
 }
 #endif
 
-static const char *best_cpu_engine(void)
+const char *dt_device_cpu_name(void)
 {
 #if defined(__x86_64__)
     if (has_avx512())
@@ -81,7 +81,7 @@ int dt_device_open(struct dt_device **result, const char *name, int threads, str
     struct dt_device *dev = dt_alloc(1, sizeof *dev);
     *result = NULL;
     dev->threads = threads > 0 ? threads : default_threads();
-    int rc = load(dev, strcmp(name, "cpu") == 0 ? best_cpu_engine() : name, err);
+    int rc = load(dev, strcmp(name, "cpu") == 0 ? dt_device_cpu_name() : name, err);
     if (rc == 0) {
         dev->ops = dev->engine->ops;
         rc = dev->engine->open(dev, err);

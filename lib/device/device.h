@@ -373,6 +373,7 @@ struct dt_device {
 int dt_device_open(struct dt_device **dev, const char *name, int threads,
                    struct dt_error *err) DT_MUST_CHECK;
 void dt_device_close(struct dt_device *dev); /* NULL is fine */
+const char *dt_device_cpu_name(void);        /* the engine that "cpu" opens */
 /* Appends the names that are installed (options/completion.h). */
 struct dt_buffer;
 void dt_device_add_names(struct dt_buffer *words);

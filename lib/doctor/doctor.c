@@ -20,6 +20,8 @@
 #include "base/version.h"
 #include "device/device.h"
 
+#define TEXT (2 * DT_ERROR_TEXT) /* bytes of an explanation, at most */
+
 struct report {
     struct dt_buffer *lines;
     int faults;
@@ -33,7 +35,7 @@ static void add(struct report *r, enum state state, const char *name, const char
 static void add(struct report *r, enum state state, const char *name, const char *fmt, ...)
 {
     static const char *const names[] = {"ok", "absent", "missing", "broken"};
-    char text[2 * DT_ERROR_TEXT];
+    char text[TEXT];
     va_list arguments;
     va_start(arguments, fmt);
     vsnprintf(text, sizeof text, fmt, arguments);
@@ -109,21 +111,79 @@ static void check_locale(struct report *r)
             "text is UTF-8, which other programs may show wrongly: export LANG=C.UTF-8");
 }
 
-/* --- engines and plug-ins --------------------------------------------------------------------- */
+/* --- engines and plug-ins -----------------------------------------------------------------------
+ *
+ * Each loads libraries of others in a process of its own: a crash there is a line of the report.
+ */
+
+struct part {
+    const char *name, *path, *use; /* use: of plug-ins */
+    bool necessary;
+    enum state (*load)(const struct part *, char text[TEXT]);
+};
+
+static enum state load_engine(const struct part *p, char text[TEXT])
+{
+    struct dt_device *device;
+    struct dt_error err;
+    if (dt_device_open(&device, p->name, 1, &err) < 0) {
+        bool wrong = p->necessary || is_there(p->path);
+        snprintf(text, TEXT, "%s%s", wrong ? "" : "there is no ", wrong ? err.text : p->path);
+        return p->necessary ? STATE_BROKEN : STATE_ABSENT;
+    }
+    snprintf(text, TEXT, "%s%s", device->isa, p->necessary ? ", the default" : "");
+    dt_device_close(device);
+    return STATE_OK;
+}
+
+/* Prints a line of the state and the text, after what the library may have printed. */
+static int load(void *context)
+{
+    const struct part *p = context;
+    char text[TEXT];
+    enum state state = p->load(p, text);
+    printf("\n%d%s", (int)state, text);
+    return dt_finish_stdout();
+}
+
+/* Up to capacity - 1 bytes, as text. */
+static void read_text(int fd, char *text, size_t capacity)
+{
+    size_t size = 0;
+    ssize_t n;
+    while (size < capacity - 1 && (n = read(fd, text + size, capacity - 1 - size)) > 0)
+        size += (size_t)n;
+    text[size] = '\0';
+}
+
+static void check_part(struct report *r, const char *label, struct part *p)
+{
+    char said[2 * TEXT];
+    struct dt_child child;
+    struct dt_error err;
+    if (dt_child_call(&child, p->path, load, p, &err) < 0) {
+        add(r, STATE_BROKEN, label, "%s", err.text);
+        return;
+    }
+    read_text(child.output, said, sizeof said);
+    const char *line = strrchr(said, '\n');
+    if (dt_child_finish(&child, &err) < 0)
+        add(r, STATE_BROKEN, label, "its library failed while loading: %s", err.text);
+    else if (line == NULL || line[1] < '0' || line[1] > '0' + STATE_BROKEN)
+        add(r, STATE_BROKEN, label, "its library ended the program while loading");
+    else
+        add(r, (enum state)(line[1] - '0'), label, "%s", line + 2);
+}
 
 /* The engine that --device cpu opens is necessary. */
-static void check_engine(struct report *r, const char *name, bool best)
+static void check_engine(struct report *r, const char *name)
 {
-    struct dt_device *device = NULL;
-    struct dt_error err;
     char *label = dt_asprintf("engine %s", name), *path = dt_plugin_path(name);
-    if (dt_device_open(&device, name, 1, &err) == 0)
-        add(r, STATE_OK, label, "%s%s", device->isa, best ? ", the default" : "");
-    else if (!is_there(path) && !best)
-        add(r, STATE_ABSENT, label, "there is no %s", path);
-    else
-        add(r, best ? STATE_BROKEN : STATE_ABSENT, label, "%s", err.text);
-    dt_device_close(device);
+    check_part(r, label,
+               &(struct part){.name = name,
+                              .path = path,
+                              .necessary = strcmp(name, dt_device_cpu_name()) == 0,
+                              .load = load_engine});
     free(label);
     free(path);
 }
@@ -137,16 +197,8 @@ static void check_engines(struct report *r)
 #endif
         "cpu-generic"
     };
-    struct dt_device *device = NULL;
-    struct dt_error err;
-    char best[64] = "";
-    if (dt_device_open(&device, "cpu", 1, &err) == 0)
-        snprintf(best, sizeof best, "cpu-%s", device->isa);
-    else
-        add(r, STATE_BROKEN, "engine cpu", "%s", err.text);
-    dt_device_close(device);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        check_engine(r, names[i], strcmp(names[i], best) == 0);
+        check_engine(r, names[i]);
 }
 
 static void check_gpu(struct report *r)
@@ -161,7 +213,7 @@ static void check_gpu(struct report *r)
         add(r, STATE_ABSENT, "engine cuda",
             "to train on GPUs: install nvcc (nvidia-cuda-toolkit) and run make");
     else
-        check_engine(r, "cuda", false);
+        check_engine(r, "cuda");
     free(path);
 }
 
@@ -188,15 +240,20 @@ static const struct plugin {
     {"crypto", "ranks that meet over TCP", "libssl-dev"},
 };
 
+static enum state load_plugin(const struct part *p, char text[TEXT])
+{
+    bool loaded = dlopen(p->path, RTLD_NOW | RTLD_LOCAL) != NULL;
+    snprintf(text, TEXT, "%s", loaded ? p->use : dlerror());
+    return loaded ? STATE_OK : STATE_BROKEN;
+}
+
 static void check_plugin(struct report *r, const struct plugin *p)
 {
     char *label = dt_asprintf("plug-in %s", p->name), *path = dt_plugin_path(p->name);
     if (!is_there(path))
         add(r, STATE_ABSENT, label, "%s: install %s and run make", p->use, p->package);
-    else if (dlopen(path, RTLD_NOW | RTLD_LOCAL) == NULL)
-        add(r, STATE_BROKEN, label, "%s", dlerror());
     else
-        add(r, STATE_OK, label, "%s", p->use);
+        check_part(r, label, &(struct part){.path = path, .use = p->use, .load = load_plugin});
     free(label);
     free(path);
 }
@@ -227,13 +284,9 @@ static int first_line(const char *const *command, char *line, size_t capacity)
 {
     struct dt_child child;
     struct dt_error err;
-    size_t size = 0;
-    ssize_t n;
     if (dt_child_start(&child, command, -1, true, &err) < 0)
         return -1;
-    while (size < capacity - 1 && (n = read(child.output, line + size, capacity - 1 - size)) > 0)
-        size += (size_t)n;
-    line[size] = '\0';
+    read_text(child.output, line, capacity);
     line[strcspn(line, "\n")] = '\0';
     return dt_child_finish(&child, &err);
 }

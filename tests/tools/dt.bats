@@ -127,7 +127,31 @@ copy_tree() {
     rm tree/lib/dt/cpu-*.so
     run tree/bin/dt doctor
     [ "$status" -eq 1 ]
-    [[ "$output" == *"broken   engine cpu           no engine 'cpu-"* ]]
+    [[ "$output" == *"broken   engine cpu-"*"no engine 'cpu-"* ]]
+}
+
+# library NAME CODE: a plug-in whose loading runs it.
+library() {
+    rm -f "tree/lib/dt/$1.so" # a link
+    printf '#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n
+        __attribute__((constructor)) static void load(void) { %s }\n' "$2" |
+        "${CC:-cc}" -w -shared -fPIC -x c - -o "tree/lib/dt/$1.so"
+}
+
+@test "dt doctor outlives libraries that crash, end it or print while they are loaded" {
+    copy_tree
+    library cuda 'raise(SIGSEGV);'
+    library icu 'fputs("no memory\nat all\n", stderr); abort();'
+    library mpi 'exit(0);'
+    library http 'printf("9 greetings\n");'
+    run tree/bin/dt doctor
+    [ "$status" -eq 1 ]
+    loading="its library failed while loading: '$T/tree/lib/dt"
+    grep -qF "broken   engine cuda          $loading/cuda.so' was ended by signal 11" <<<"$output"
+    grep -qF "broken   plug-in icu          $loading/icu.so' was ended by signal 6: no memory" <<<"$output"
+    grep -qF "broken   plug-in mpi          its library ended the program while loading" <<<"$output"
+    grep -qF "ok       plug-in http         URLs" <<<"$output"
+    grep -qE "^ok +engine cpu-.*, the default$" <<<"$output"
 }
 
 @test "dt doctor looks at the shell's PATH and locale" {
