@@ -129,7 +129,7 @@ unsourced() {
 }
 
 @test "the measured numbers of README are those of its data" {
-    local pictures=$ROOT/share/results/pictures peer range loss floor
+    local pictures=$ROOT/share/results/pictures peer range loss floor cells
     jq -rs 'map(select(.cell)) | group_by(.cell.peer)[] | map(.values["times as fast"]) as $v |
         [(.[0].cell.peer | split(":")[0]), ([$v | min, max] | unique | map(tostring | if test("^[0-9]$") then . + ".0" else . end) | join(" to "))] | @tsv' \
         "$pictures/speed.jsonl" >ratios
@@ -139,6 +139,15 @@ unsourced() {
     done <ratios
     range=$(awk -F '\t' '$1 == "torch.compile" { print $2 }' ratios)
     grep -qF "$range times as fast as torch.compile's" "$ROOT/README.md"
+    read -r cells floor range < <(jq -rs 'def hundredths: . * 100 | round / 100;
+        map((if .threads == 1 then "processor_s" else "step_s" end) as $s |
+            . + {ratio: (.["torch_" + $s] / .["dt_" + $s])}) |
+        group_by([.width, .length, .vocabulary, .precision, .threads]) |
+        (map(map(.ratio) | sort) | min_by(.[1])) as $worst |
+        [length, ($worst[1] | hundredths), ($worst | map(hundredths) | "\(min) to \(max)")] | join(" ")' \
+        "$ROOT/share/results/two-cores/step-grid.jsonl")
+    grep -qF "of $cells shapes of a two-layer GPT-2, the worst is $floor times" "$ROOT/README.md"
+    grep -qF "($range in three rounds" "$ROOT/README.md"
     loss=$(jq -rs '[.[].val_loss // empty] | last' "$pictures/loss.jsonl")
     floor=$(sed -n 's/^FLOOR *:= *\([0-9.]*\).*/\1/p' "$ROOT/Makefile")
     grep -qF "$(awk -v l="$loss" -v f="$floor" 'BEGIN { printf "validation loss, %.3f, is %.0f%% above %.3f", l, 100 * (l / f - 1), f }')" "$ROOT/README.md"
