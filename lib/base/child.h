@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Another program, found on PATH, or a function in a process of its own, whose standard output is
+ * Another program, found on PATH, or a function in a separate process, whose standard output is
  * read.
  *
  *     const char *const arguments[] = {"duckdb", "-c", sql, NULL};

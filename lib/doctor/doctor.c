@@ -113,7 +113,7 @@ static void check_locale(struct report *r)
 
 /* --- engines and plug-ins -----------------------------------------------------------------------
  *
- * Each loads libraries of others in a process of its own: a crash there is a line of the report.
+ * Each loads foreign libraries in a separate process: a crash there is a line of the report.
  */
 
 struct part {
