@@ -156,10 +156,13 @@ $(OUT)/table.txt: $(stages:%=$(OUT)/right-%)
 $(OUT)/loss.%: $(stages:%=$(OUT)/%/finished)
 	dt-plot loss $(OUT)/pre $(OUT)/sft --log y --title 'pretraining and fine-tuning' -o $@
 
-adapt: $(OUT)/table.txt $(OUT)/loss.svg $(OUT)/loss.png ## train through all stages, and show the table
+$(OUT)/reward.%: $(OUT)/grpo/finished
+	dt-plot reward $(OUT)/grpo --title 'share of right answers while training on rewards' -o $@
+
+adapt: $(OUT)/table.txt $(foreach p,loss reward,$(OUT)/$p.svg $(OUT)/$p.png) ## train through all stages, and show the table
 	@cat $(OUT)/table.txt
 	@echo
-	@echo 'plots: $(OUT)/loss.svg, $(OUT)/loss.png'
+	@echo 'plots: $(OUT)/loss.svg, $(OUT)/reward.svg, and the same as .png'
 
 remove: ## remove all that the experiment made
 	rm -rf $(OUT)

@@ -16,6 +16,7 @@ setup() {
         grep -qE "^$stage +[0-9.]+% +[0-9.]+% to +[0-9.]+% +[0-9.]+$" "$T/out/table.txt"
     done
     [ -s "$T/out/loss.svg" ]
+    grep -q 'share of right answers' "$T/out/reward.svg"
     jq -e '.reward_accuracy >= 0' "$T/out/dpo/metrics.jsonl" >accuracy
     jq -e '.ratio_deviation == 0' "$T/out/grpo/metrics.jsonl" >exact
     run "${adapt[@]}"
