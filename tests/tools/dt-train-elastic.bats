@@ -174,9 +174,12 @@ in_groups() {
             --set distributed.join_timeout=3
     done
     status=0
-    wait -n "${pids[@]}" || status=$?
+    wait -n -p gone "${pids[@]}" || status=$?
     [ "$status" -eq 75 ]
-    ranks_are 2
+    for r in 0 1 2; do
+        [ "${pids[r]}" -eq "$gone" ] || others=${pids[r]}
+    done
+    await "$others" ranks_are 2
     grep -qx "dt-train: the run at 'meet' has had no place for this rank for 3 s: it has its 4 ranks, or fewer than 2 wait for a place, or none of its steps ends" said.*
 }
 

@@ -5,7 +5,7 @@ load ../helper
 setup() {
     need_python yaml
     cd "$T"
-    mkdir -p run/latest/trainer
+    mkdir run
     awk 'BEGIN {
         print "{\"run\":\"tale\",\"project\":\"lessons\",\"tags\":\"a b\"}"
         for (s = 1; s <= 20; s++) {
@@ -18,10 +18,13 @@ setup() {
     export PYTHONPATH="$ROOT/tests/track/fake" RECORD="$T/calls"
 }
 
-# The run has a checkpoint of step $1, of 20.
+# The run has a checkpoint of step $1, of 20. As dt-train does, it replaces the one before at once.
 finish() {
-    printf 'training:\n  max_steps: 20\n' >run/latest/trainer/config.yaml
-    echo "{\"step\":$1}" >run/latest/trainer/state.json
+    mkdir -p "checkpoint-$1/trainer"
+    printf 'training:\n  max_steps: 20\n' >"checkpoint-$1/trainer/config.yaml"
+    echo "{\"step\":$1}" >"checkpoint-$1/trainer/state.json"
+    ln -sfn "../checkpoint-$1" run/latest.new
+    mv -T run/latest.new run/latest
 }
 
 teardown() {
