@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Loaded after ranks.bash: short runs of ranks that each have an emulated GPU.
 
+LAUNCH=mpi # but for runs of over with another backend
+
 small=(--device cuda-emulated --set model.hidden_size=16 --set model.num_layers=2
     --set model.num_heads=2 --set model.max_seq_len=8 --set training.batch_size=1
     --set training.gradient_accumulation_steps=5 --set training.max_steps=2
@@ -16,6 +18,8 @@ links() {
 
 # over BACKEND N NAME OPTION...: a run of N ranks; what it comes to is in NAME.results.
 over() {
+    local LAUNCH
+    [ "$1" != mpi ] || LAUNCH=mpi
     (links "${emulator:-}" && ranks "$2" --set distributed.backend="$1" "${@:4}" -o "$3")
     results "$3" >"$3.results"
 }

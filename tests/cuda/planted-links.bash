@@ -4,7 +4,7 @@
 setup() {
     need_mpi
     prepare_planting
-    ln -s "$BUILT/lib/dt/mpi.so" "$T/engines"
+    ln -s "$BUILT"/lib/dt/{mpi,crypto}.so "$T/engines"
     cd "$T"
     data=$BATS_FILE_TMPDIR/data
     reference=$BATS_FILE_TMPDIR/one

@@ -75,6 +75,7 @@ run_ranks() {
 }
 
 @test "ranks on GPUs of another name or capability are refused" {
+    need_mpi
     for gpu in "name=another another (sm_90)" "sm=80 emulated (sm_80)"; do
         run timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" -o run "$data" : \
             -n 1 env CUDA_EMULATOR="${gpu%% *}" dt-train -q -j 1 "${small[@]}" -o run "$data"

@@ -92,6 +92,12 @@ void open_memory(bool open)
         mprotect(block.first, block.second, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
+void open_memory_locked(bool open)
+{
+    std::lock_guard<std::recursive_mutex> locked(lock);
+    open_memory(open);
+}
+
 /* What a stream has to do, up to what was number end; not_yet: it waits for another rank, and so
  * for what other streams may have to do first. */
 void work_off(stream *s, uint64_t end)
@@ -116,15 +122,19 @@ void work_off(stream *s, uint64_t end)
     open_memory(false);
 }
 
-/* The host waits, and leaves the device to whoever else has it work. */
+/* The host waits, and leaves the device to whoever else has it work. Meanwhile it does not touch
+ * device memory, which is open all the time: to open it again for each attempt took longer. */
 void await(stream *s, uint64_t end)
 {
+    open_memory_locked(true);
     for (timespec pause = {0, 50000};; nanosleep(&pause, nullptr))
         try {
-            return work_off(s, end);
+            work_off(s, end);
+            break;
         } catch (emulator::not_yet &) {
             pause.tv_nsec = std::min(2 * pause.tv_nsec, 1000000L);
         }
+    open_memory_locked(false);
 }
 
 cudaError_t allocate(void **memory, size_t bytes)

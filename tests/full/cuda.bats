@@ -2,6 +2,8 @@
 # Longer tests of the emulated cuda engine.
 load ../helper
 load ../ranks
+
+LAUNCH=mpi
 load ../cuda/links
 
 @test "cp=4, which needs every block of keys, and cp=2 with dp=2" {

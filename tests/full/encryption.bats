@@ -3,6 +3,8 @@
 load ../helper
 load ../ranks
 
+LAUNCH=mpi
+
 small=(--set model.hidden_size=16 --set model.num_layers=2 --set model.num_heads=2
     --set model.max_seq_len=8 --set training.batch_size=1 --set distributed.zero_stage=1
     --set training.gradient_accumulation_steps=4 --set training.max_steps=3 --set training.warmup_steps=1

@@ -2,6 +2,8 @@
 # SHA-256 of parameters and optimizer state after 20 steps, compared between layouts.
 load ../helper
 load ../ranks
+
+LAUNCH=mpi
 inject_faults
 
 # A tied head; the number of layers is not divisible by 2, 3 or 4 stages.

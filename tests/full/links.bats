@@ -3,6 +3,8 @@
 # tests/cuda/nccl.bats and tests/cuda/mutations-links.bats, which `make check` runs.
 load ../helper
 load ../ranks
+
+LAUNCH=mpi
 load ../cuda/links
 load ../cuda/planting
 load ../cuda/planted-links

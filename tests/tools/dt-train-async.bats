@@ -45,6 +45,7 @@ same() { results "$1" | sed -E 's/,"slowest_[a-z]+":[0-9.]+//g'; }
 }
 
 @test "before checkpoints all gradients are applied; a resumed run is replayed as a whole" {
+    need_mpi
     ranks 3 "${async[@]}" --set training.max_steps=20 -o run >/dev/null
     ranks 4 "${async[@]}" -o run >parameters
     updates run | awk '{ if ($2 > most) most = $2; if ($1 % 10 == 0 && most > $1) exit 1 }'

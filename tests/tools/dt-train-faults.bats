@@ -3,6 +3,8 @@
 load ../helper
 load ../ranks
 
+LAUNCH=mpi
+
 small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads=2
     --set model.max_seq_len=32 --set training.batch_size=2 --set training.max_steps=8
     --set training.gradient_accumulation_steps=4 --set training.warmup_steps=2

@@ -3,6 +3,8 @@
 load ../helper
 load ../ranks
 
+LAUNCH=mpi
+
 small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2
     --set model.max_seq_len=32 --set training.batch_size=2 --set model.dropout=0.1
     --set training.gradient_accumulation_steps=8 --set training.max_steps=20
@@ -17,6 +19,17 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
         cmp results-1 results-$count
     done
     [ "$(wc -l <results-1)" -ge 5 ]
+}
+
+@test "each kind of parallelism over MPI has the bits of ranks that meet without it" {
+    for kind in zero_stage=2 zero_stage=3 pp=2 tp=2 cp=2 compress=topk; do
+        ranks 2 --set distributed.$kind -o mpi >parameters
+        LAUNCH= ranks 2 --set distributed.$kind -o path >got
+        cmp parameters got || { echo "$kind"; return 1; }
+        results mpi >expected
+        results path | cmp expected
+        rm -r mpi path
+    done
 }
 
 @test "the host of every rank is printed at the start" {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# ZeRO, and checkpoints that all ranks write, over MPI.
+# ZeRO, and checkpoints that all ranks write.
 load ../helper
 load ../ranks
 
@@ -90,6 +90,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
 }
 
 @test "a rank that cannot write is named; the previous checkpoint stays" {
+    need_mpi
     ranks 2 --set training.max_steps=5 --set training.schedule=constant -o run
     for background in false true; do
         run timeout 900 mpirun -n 1 dt-train -q -j 1 "${small[@]}" --set training.schedule=constant \
