@@ -196,6 +196,8 @@ FAULTS   := $B/obj/tests/fault-injection.o
 FAULTY   := $B/tests/bin/dt-train
 ANSWERS  := $B/tests/oracles/answers
 BATS     := $(filter-out $(SLOW),$(wildcard tests/*/*.bats))
+# Do the tests find planted mistakes, do fuzzers find others? Of 10 minutes these take 2.
+APART    := tests/planted/% tests/fuzz/%
 ASAN     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer
 MSAN     := -O1 -g -fsanitize=memory -fno-omit-frame-pointer
@@ -433,14 +435,14 @@ OP_SPEED := $B/gpu/op-speed
 build-tests: all $(UNITS) $(PRELOADS) $(FAULTY) $(ANSWERS) $(CUDA_EMULATED) $(OP_SPEED) ## build everything that the tests run
 
 # A second make finds the plug-ins that can be built with the installed packages.
-check: deps-check deps-demo deps-download $(DEPS_PLUGINS) ## run every test; ends with "N passed, M failed, K skipped"
+check: deps-check deps-demo deps-download $(DEPS_PLUGINS) ## run the tests; ends with "N passed, M failed, K skipped"; APART= adds planted mistakes and fuzzers
 	@exec $(MAKE) --no-print-directory check-installed
 
 check-installed: build-tests
-	@$(RUN_TESTS) $(MAN) $(BATS) $(UNITS)
+	@$(RUN_TESTS) $(MAN) $(filter-out $(APART),$(BATS)) $(UNITS)
 
 check-fast: build-tests ## tests that take up to FAST_SECONDS, and two cases of each program
-	@$(RUN_TESTS) --fast '$(FAST_SECONDS)' $(MAN) $(BATS) $(UNITS)
+	@$(RUN_TESTS) --fast '$(FAST_SECONDS)' $(MAN) $(filter-out $(APART),$(BATS)) $(UNITS)
 
 test-seconds: ## copy measured wall times to tests/seconds
 	@cp $B/seconds tests/seconds
@@ -455,6 +457,9 @@ $(foreach m,$(CHECKED),$(eval check-$m: $(call covering,$m)))
 $(CHECKED:%=check-%): check-%: all $(PRELOADS) $(FAULTY) $(ANSWERS)
 	@$(RUN_TESTS) $(filter tests/$*/%,$(BATS)) $(call covering,$*)
 check-cuda check-device check-tools: $(CUDA_EMULATED)
+
+CUDA_UNITS := $(filter $B/tests/cuda/%,$(UNITS))
+check-planted: $(CUDA_EMULATED) $(CUDA_UNITS)
 
 T_FILES := $(patsubst tests/%.c,$B/tests/%,$(patsubst tests/%.cpp,$B/tests/%,$T))
 test: all $(PRELOADS) $(FAULTY) $(ANSWERS) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-loader.c, .bats or man/...
@@ -507,8 +512,6 @@ GPU_TESTS := $(foreach t,adamw attention cross-entropy dropout elements largest 
 
 # Also on the canonical kernels, with DT_TEST_CANONICAL=1.
 CANONICAL_TESTS := $(foreach t,matmul rows attention,$B/tests/device/test-canonical-$t)
-
-CUDA_UNITS := $(filter $B/tests/cuda/%,$(UNITS))
 
 # These also need the cpu engine, whose libraries are not instrumented.
 KERNEL_TESTS := $B/tests/cuda/test-ops $B/tests/cuda/test-attention

@@ -87,7 +87,7 @@ static void check(const struct shape *shape)
     free_attention(&l);
 }
 
-/* Small, and enough to show most mistakes: tests/cuda/mutations.bats. */
+/* Small, and enough to show most mistakes: tests/planted/kernels.bats. */
 static void a_few_tiles_match_the_reference(void **unused)
 {
     (void)unused;

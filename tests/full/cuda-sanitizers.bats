@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The checks of compute-sanitizer(1), for all kernels in emulation.
 load ../helper
-load ../cuda/planting
+load ../planted/planting
 
 TEST=test-rows
 

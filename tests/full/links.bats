@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Pipeline stages that send from GPU to GPU: more layouts and more planted mistakes than in
-# tests/cuda/nccl.bats and tests/cuda/mutations-links.bats, which `make check` runs.
+# tests/cuda/nccl.bats and tests/planted/links.bats, which `make check` runs.
 load ../helper
 load ../ranks
 
 LAUNCH=mpi
 load ../cuda/links
-load ../cuda/planting
-load ../cuda/planted-links
+load ../planted/planting
+load ../planted/two-ranks
 
 @test "pp with dp, and every schedule: the bits of one rank" {
     local emulator

@@ -26,6 +26,7 @@ order=()
 
 # The directory of a CUDA library: of the toolkit or of PyTorch.
 folder_of() {
+    [ "$1" ] || return 0
     find "${CUDA_HOME:-/usr/local/cuda}/" /usr/local/cuda-*/ /usr/lib/x86_64-linux-gnu \
         $(python3 -c 'import site; print(*site.getsitepackages())' 2>/dev/null) \
         -name "$1" -printf '%h\n' -quit 2>/dev/null

@@ -3,9 +3,9 @@
 # to other bits than one rank.
 load ../helper
 load ../ranks
-load links
+load ../cuda/links
 load planting
-load planted-links
+load two-ranks
 
 @test "nothing planted: the bits of one rank, with messages late and at once" {
     train links.c
