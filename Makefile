@@ -447,22 +447,25 @@ check-fast: build-tests ## tests that take up to FAST_SECONDS, and two cases of 
 test-seconds: ## copy measured wall times to tests/seconds
 	@cp $B/seconds tests/seconds
 
-# check-MODULE runs the tests in tests/MODULE; without that directory, those that include a header
-# of the module.
+# check-MODULE runs the tests in tests/MODULE, or without that directory those that include a header
+# of the module, and tests/tools/MODULE.bats.
 TESTED := $(sort $(filter-out full faults,$(notdir $(patsubst %/,%,$(dir $(BATS) $(UNIT_SRC) $(UNIT_CXX))))))
 covering = $(filter $(if $(filter $1,$(TESTED)),$B/tests/$1/%,$(patsubst tests/%.c,$B/tests/%,\
            $(shell grep -l '^#include "$1/' $(UNIT_SRC)))),$(UNITS))
 CHECKED := $(sort $(TESTED) $(MODULES))
 $(foreach m,$(CHECKED),$(eval check-$m: $(call covering,$m)))
-$(CHECKED:%=check-%): check-%: all $(PRELOADS) $(FAULTY) $(ANSWERS)
-	@$(RUN_TESTS) $(filter tests/$*/%,$(BATS)) $(call covering,$*)
+# Kernels are tested by cuda-emulated, so that nvcc, which is slow, need not compile what changed.
+ALL_BUT_CUDA := $(PROGRAMS) $(filter-out %/cuda.so,$(ENGINES)) $(SHARED) share
+$(CHECKED:%=check-%): check-%: $(ALL_BUT_CUDA) $(PRELOADS) $(FAULTY) $(ANSWERS)
+	@$(RUN_TESTS) $(filter tests/$*/% tests/tools/$*.bats,$(BATS)) $(call covering,$*)
 check-cuda check-device check-tools: $(CUDA_EMULATED)
 
 CUDA_UNITS := $(filter $B/tests/cuda/%,$(UNITS))
+CUDA_TESTS := $(CUDA_EMULATED) $(CUDA_UNITS) $(filter $B/tests/device/%,$(UNITS))
 check-planted: $(CUDA_EMULATED) $(CUDA_UNITS)
 
-T_FILES := $(patsubst tests/%.c,$B/tests/%,$(patsubst tests/%.cpp,$B/tests/%,$T))
-test: all $(PRELOADS) $(FAULTY) $(ANSWERS) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-loader.c, .bats or man/...
+T_FILES    := $(patsubst tests/%.c,$B/tests/%,$(patsubst tests/%.cpp,$B/tests/%,$T))
+test: $(ALL_BUT_CUDA) $(PRELOADS) $(FAULTY) $(ANSWERS) $(if $(filter tests/cuda/%,$T),$(CUDA_TESTS)) $(filter $B/tests/%,$(T_FILES)) ## one test: T=tests/shard/test-loader.c, .bats or man/...
 	@$(RUN_TESTS) $(T_FILES)
 
 check-faults: all $(PRELOADS) ## each call of each program fails in turn (hours); POINTS=N: N calls of each command
@@ -480,7 +483,7 @@ coverage: ## lines and branches per module that the tests execute (gcov); ONLY='
 	@tests/coverage build/coverage $(ONLY)
 GCOV_CC := $(filter-out ccache,$(CC)) # whose files of counts have other names
 
-COVERING := $(if $(ONLY),$(foreach m,$(ONLY),$(filter tests/$m/%,$(BATS)) $(call covering,$m)),$(BATS) $(UNITS))
+COVERING := $(if $(ONLY),$(foreach m,$(ONLY),$(filter tests/$m/% tests/tools/$m.bats,$(BATS)) $(call covering,$m)),$(BATS) $(UNITS))
 check-covered: $(if $(ONLY),$(filter $B/%,$(COVERING)),build-tests)
 	@find $B -name '*.gcda' -delete
 	-@$(RUN_TESTS) $(COVERING)

@@ -168,3 +168,12 @@ exec jq --unbuffered '[.want as $w | .completion | match($w; "g")] | length'
 END
     chmod +x reward
 }
+
+# A copy of the built tree, of links, in which tests remove things.
+copy_tree() {
+    mkdir -p tree/bin tree/lib/dt tree/share
+    cp "$DT_BUILD"/bin/* tree/bin
+    ln -s "$DT_BUILD"/lib/dt/*.so tree/lib/dt
+    ln -s "$ROOT/share" tree/share/dt
+    ln -s "$ROOT/man" tree/share/man
+}

@@ -7,7 +7,7 @@
 #include "parallel/pipeline-schedule.h"
 #include "train/rank-run.h"
 
-#define STEPS 8
+#define STEPS 4
 
 static struct dt_settings settings_of(bool llama)
 {
@@ -18,7 +18,7 @@ static struct dt_settings settings_of(bool llama)
     s.training.batch_size = 2;
     s.training.gradient_accumulation_steps = 4;
     s.training.max_steps = STEPS;
-    s.training.warmup_steps = 2;
+    s.training.warmup_steps = 1;
     s.training.eval_interval.count = 0;
     s.training.grad_clip = 0.5; /* below most norms, so that they count */
     return s;
@@ -145,11 +145,11 @@ static void a_resumed_run_has_the_bits_of_an_uninterrupted_one(void **state)
     struct dt_settings s = settings_of(false);
     s.distributed.cp = 2;
     s.distributed.zero_stage = 1;
-    s.training.save_interval.count = 3;
+    s.training.save_interval.count = 2;
     struct job straight = run_new(4, &s);
     char *run = dt_path_join(scratch, "new");
     assert_int_equal(dt_file_remove_tree(run, &err), 0);
-    run_job(4, &s, "new", 5);
+    run_job(4, &s, "new", 3);
     struct job resumed = run_job(4, &s, "new", 1000);
     check_same(&straight, &resumed);
     free(run);

@@ -12,17 +12,25 @@ static const struct layout each[] = {
 /* Of other structures of blocks. */
 static const struct layout some[] = {{2, 2, 1, 1, 1, 3, 0, true}, {1, 2, 2, 2, 1, 1, 0, false}};
 
+/* Each of two data-parallel ranks has two micro-batches. */
+static struct dt_settings settings_of(enum dt_family family)
+{
+    struct dt_settings s = invariant_settings(family);
+    s.training.gradient_accumulation_steps = 4;
+    return s;
+}
+
 static void gpt2_has_the_bits_of_one_rank(void **state)
 {
     (void)state;
-    struct dt_settings s = invariant_settings(DT_FAMILY_GPT2);
+    struct dt_settings s = settings_of(DT_FAMILY_GPT2);
     check_layouts(&s, each, sizeof each / sizeof *each);
 }
 
 static void llama_has_the_bits_of_one_rank(void **state)
 {
     (void)state;
-    struct dt_settings s = invariant_settings(DT_FAMILY_LLAMA);
+    struct dt_settings s = settings_of(DT_FAMILY_LLAMA);
     s.model.qk_norm = true;
     check_layouts(&s, each, sizeof each / sizeof *each);
 }
@@ -30,14 +38,14 @@ static void llama_has_the_bits_of_one_rank(void **state)
 static void parallel_residuals_have_the_bits_of_one_rank(void **state)
 {
     (void)state;
-    struct dt_settings s = invariant_settings(DT_FAMILY_GPT_NEOX);
+    struct dt_settings s = settings_of(DT_FAMILY_GPT_NEOX);
     check_layouts(&s, some, sizeof some / sizeof *some);
 }
 
 static void scales_and_biases_have_the_bits_of_one_rank(void **state)
 {
     (void)state;
-    struct dt_settings s = invariant_settings(DT_FAMILY_GRANITE);
+    struct dt_settings s = settings_of(DT_FAMILY_GRANITE);
     s.model.dropout = 0.1;
     s.training.recompute = DT_RECOMPUTE_FULL;
     check_layouts(&s, some, sizeof some / sizeof *some);
@@ -46,7 +54,7 @@ static void scales_and_biases_have_the_bits_of_one_rank(void **state)
 static void norms_of_inputs_and_outputs_have_the_bits_of_one_rank(void **state)
 {
     (void)state;
-    struct dt_settings s = invariant_settings(DT_FAMILY_GEMMA2);
+    struct dt_settings s = settings_of(DT_FAMILY_GEMMA2);
     check_layouts(&s, some, sizeof some / sizeof *some);
 }
 
@@ -54,7 +62,7 @@ static void norms_of_inputs_and_outputs_have_the_bits_of_one_rank(void **state)
 static void norms_of_all_heads_have_the_bits_of_one_rank(void **state)
 {
     (void)state;
-    struct dt_settings s = invariant_settings(DT_FAMILY_OLMO2);
+    struct dt_settings s = settings_of(DT_FAMILY_OLMO2);
     check_layouts(&s, each, sizeof each / sizeof *each);
     s.model.dropout = 0.1;
     s.training.recompute = DT_RECOMPUTE_FULL;

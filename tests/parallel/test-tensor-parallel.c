@@ -6,7 +6,7 @@
 
 #include "train/rank-run.h"
 
-#define STEPS 20
+#define STEPS 12
 
 static struct dt_settings settings_of(bool llama)
 {
@@ -18,6 +18,7 @@ static struct dt_settings settings_of(bool llama)
     s.training.batch_size = 1;
     s.training.gradient_accumulation_steps = 4;
     s.training.max_steps = STEPS;
+    s.training.warmup_steps = 2;
     s.training.eval_interval.count = 0;
     s.training.grad_clip = 0.5; /* below most norms, so that they count */
     return s;
