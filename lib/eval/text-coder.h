@@ -24,7 +24,7 @@ void dt_text_coder_encode(const struct dt_text_coder *coder, const char *text, s
                           struct dt_ids *ids);
 /* The token before a text without context; DT_NO_TOKEN if there is none. */
 uint32_t dt_text_coder_prefix(const struct dt_text_coder *coder);
-/* Queues an answer after its context, as an item of its own. */
+/* Queues an answer after its context, as a new item. */
 void dt_text_coder_add_answer(const struct dt_text_coder *coder, const char *context,
                               const char *answer, struct dt_likelihoods *likelihoods);
 
