@@ -307,6 +307,19 @@ static int read_task(struct task_run *run, const char *name, struct dt_error *er
     return rc < 0 ? rc : dt_task_items_make(&run->items, run->task, &how, err);
 }
 
+/* Tasks are told apart by their names in items, results and a run's history. */
+static int read_tasks(struct task_runs *runs, char **names, struct dt_error *err)
+{
+    for (int i = 0; i < runs->count; i++) {
+        DT_TRY(read_task(&runs->items[i], names[i], err));
+        for (int k = 0; k < i; k++)
+            if (strcmp(runs->items[k].task->name, runs->items[i].task->name) == 0)
+                return dt_fail(err, DT_EINVALID, "the task '%s' is given twice",
+                               runs->items[i].task->name);
+    }
+    return 0;
+}
+
 static void release_task(struct task_run *run)
 {
     for (int i = 0; run->results && i < opt.models.count; i++)
@@ -320,9 +333,7 @@ static int tasks(char **names, int count, struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY, items = DT_BUFFER_EMPTY;
     struct task_runs runs = {dt_alloc((size_t)count, sizeof *runs.items), count};
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < count; i++)
-        rc = read_task(&runs.items[i], names[i], err);
+    int rc = read_tasks(&runs, names, err);
     rc = rc < 0 ? rc : for_each_model(measure_tasks, NULL, &runs, err);
     for (int i = 0; rc == 0 && i < count; i++) {
         struct task_run *run = &runs.items[i];
@@ -388,10 +399,8 @@ static int watch(char **operands, int count, struct dt_error *err)
     if (dt_comm_size(world) > 1)
         return dt_fail(err, DT_EINVALID, "watch runs as one process");
     struct task_runs runs = {dt_alloc((size_t)count, sizeof *runs.items), count - 1};
-    int rc = 0;
     opt.models.count = 1; /* at a time */
-    for (int i = 0; rc == 0 && i < runs.count; i++)
-        rc = read_task(&runs.items[i], operands[i + 1], err);
+    int rc = read_tasks(&runs, operands + 1, err);
     rc = rc < 0 ? rc : follow_run(&runs, operands[0], err);
     opt.models.count = 1;
     for (int i = 0; i < runs.count; i++)

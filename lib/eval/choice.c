@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "eval/confidence.h"
-#include "eval/translation-words.h"
+#include "eval/text-coder.h"
 #include "json/json-number.h"
 #include "json/json.h"
 
@@ -15,28 +15,12 @@ static const char *const rule_names[DT_CHOICE_RULES] = {"acc", "acc_norm", "acc_
 
 /* --- scoring ----------------------------------------------------------------------------------*/
 
-/* As in lm-evaluation-harness: trailing white space of the context moves to the answer, since
- * tokens begin with it. The answer's tokens are those of context + answer after the first n, where
- * n is the number of the context's tokens; they are predicted from the context's tokens. */
-static void add_answer(struct dt_likelihoods *l, struct dt_scored_model *s,
+static void add_answer(struct dt_likelihoods *l, const struct dt_text_coder *coder,
                        const struct dt_choice_item *item, int choice)
 {
-    struct dt_ids ids = DT_IDS_EMPTY, context = DT_IDS_EMPTY;
-    char *text = dt_asprintf("%s%s%s", item->context, item->delimiter, item->choices[choice]);
-    size_t size = strlen(item->context), kept = dt_translation_words_trim(item->context, size);
-    uint32_t eot = dt_tokenizer_eot(s->tokenizer);
-    dt_encoder_encode(s->encoder, text, kept, &context);
-    if (kept == 0 && eot != DT_NO_TOKEN)
-        dt_ids_add(&ids, eot);
-    size_t before = ids.count;
-    dt_encoder_encode(s->encoder, text, strlen(text), &ids);
-    for (size_t i = 0; i < context.count && before + i < ids.count; i++)
-        ids.data[before + i] = context.data[i];
-    dt_likelihoods_add(l, dt_likelihoods_item(l), ids.data, ids.count,
-                       before + context.count > 0 ? before + context.count : 1);
-    free(text);
-    dt_ids_release(&ids);
-    dt_ids_release(&context);
+    char *answer = dt_asprintf("%s%s", item->delimiter, item->choices[choice]);
+    dt_text_coder_add_answer(coder, item->context, answer, l);
+    free(answer);
 }
 
 static double length_of(const char *text, enum dt_choice_rule rule)
@@ -98,14 +82,16 @@ int dt_choice_measure(struct dt_choice_result *r, struct dt_scored_model *s,
                       struct dt_progress *progress, struct dt_error *err)
 {
     size_t answers = 0;
+    struct dt_text_coder coder;
     *r = (struct dt_choice_result){.directory = dt_strdup(s->directory), .data = data};
     DT_TRY(dt_scored_model_need_tokenizer(s, tokenizer, err));
+    int rc = dt_text_coder_open(&coder, s, err);
     const struct dt_item_names names = {name_choice, data};
     struct dt_likelihoods *l = dt_likelihoods_new(s->model, s->ranks, batch, &names, progress);
-    for (size_t i = 0; i < data->count; i++)
+    for (size_t i = 0; rc == 0 && i < data->count; i++)
         for (int c = 0; c < data->items[i].count; c++, answers++)
-            add_answer(l, s, &data->items[i], c);
-    int rc = dt_likelihoods_run(l, 1, err);
+            add_answer(l, &coder, &data->items[i], c);
+    rc = rc < 0 ? rc : dt_likelihoods_run(l, 1, err);
     if (rc == 0) {
         allocate(r, answers);
         for (size_t i = 0; i < answers; i++)
@@ -113,6 +99,7 @@ int dt_choice_measure(struct dt_choice_result *r, struct dt_scored_model *s,
         judge(r);
     }
     dt_likelihoods_free(l);
+    dt_text_coder_release(&coder);
     return rc;
 }
 

@@ -6,75 +6,20 @@
 #include <string.h>
 
 #include "eval/generation.h"
-#include "eval/text-frame.h"
-#include "eval/translation-words.h"
+#include "eval/text-coder.h"
 #include "tasks/filter.h"
 #include "unicode/utf8.h"
 
-/* --- tokens -----------------------------------------------------------------------------------*/
+/* --- likelihoods ------------------------------------------------------------------------------*/
 
-/* How texts begin, as the tokenizer's template says. */
-struct coder {
-    struct dt_scored_model *subject;
-    struct dt_text_frame frame;
-};
-
-static int open_coder(struct coder *c, struct dt_scored_model *subject, struct dt_error *err)
-{
-    c->subject = subject;
-    return dt_text_frame_read(&c->frame, subject->tokenizer, subject->directory, err);
-}
-
-static void encode(const struct coder *c, const char *text, size_t size, struct dt_ids *ids)
-{
-    if (c->frame.in_tokenizer && c->frame.frame.before_count > 0)
-        dt_ids_append(ids, c->frame.frame.before, c->frame.frame.before_count);
-    dt_encoder_encode(c->subject->encoder, text, size, ids);
-}
-
-/* The token before a text without context; DT_NO_TOKEN if there is none. */
-static uint32_t prefix(const struct coder *c)
-{
-    uint32_t bos = c->frame.tokens.bos;
-    return bos != UINT32_MAX ? bos : dt_tokenizer_eot(c->subject->tokenizer);
-}
-
-/* As in lm-evaluation-harness: trailing white space of the context moves to the answer, since
- * tokens begin with it. The answer's tokens are those of context + answer after the first n, where
- * n is the number of the context's tokens; they are predicted from the context's tokens. */
-static void add_answer(struct dt_likelihoods *l, const struct coder *c, const char *context,
-                       const char *answer)
-{
-    struct dt_ids ids = DT_IDS_EMPTY, before = DT_IDS_EMPTY;
-    size_t size = strlen(context), kept = dt_translation_words_trim(context, size);
-    if (size == 0) {
-        if (prefix(c) != DT_NO_TOKEN)
-            dt_ids_add(&before, prefix(c));
-        dt_ids_append(&ids, before.data, before.count);
-        dt_encoder_encode(c->subject->encoder, answer, strlen(answer), &ids);
-    } else {
-        char *text = dt_asprintf("%s%s", context, answer);
-        encode(c, text, kept, &before);
-        encode(c, text, strlen(text), &ids);
-        free(text);
-    }
-    for (size_t i = 0; i < before.count && i < ids.count; i++)
-        ids.data[i] = before.data[i];
-    dt_likelihoods_add(l, dt_likelihoods_item(l), ids.data, ids.count,
-                       before.count > 0 ? before.count : 1);
-    dt_ids_release(&ids);
-    dt_ids_release(&before);
-}
-
-static void add_text(struct dt_likelihoods *l, const struct coder *c, const char *text)
+static void add_text(struct dt_likelihoods *l, const struct dt_text_coder *c, const char *text)
 {
     struct dt_ids ids = DT_IDS_EMPTY;
-    encode(c, text, strlen(text), &ids);
-    dt_likelihoods_add_rolling(l, dt_likelihoods_item(l), prefix(c), ids.data, ids.count);
+    dt_text_coder_encode(c, text, strlen(text), &ids);
+    dt_likelihoods_add_rolling(l, dt_likelihoods_item(l), dt_text_coder_prefix(c), ids.data,
+                               ids.count);
     dt_ids_release(&ids);
 }
-
-/* --- likelihoods ------------------------------------------------------------------------------*/
 
 static char *name_answer(const void *data, size_t number)
 {
@@ -86,7 +31,7 @@ static char *name_answer(const void *data, size_t number)
                        number + 1);
 }
 
-static int measure_answers(struct dt_task_result *r, const struct coder *c, long batch,
+static int measure_answers(struct dt_task_result *r, const struct dt_text_coder *c, long batch,
                            struct dt_progress *progress, struct dt_error *err)
 {
     const struct dt_task_items *all = r->items;
@@ -99,7 +44,8 @@ static int measure_answers(struct dt_task_result *r, const struct coder *c, long
             if (all->task->output == DT_TASK_OUTPUT_ROLLING)
                 add_text(l, c, item->answers[k]);
             else
-                add_answer(l, c, item->contexts[item->has_contexts ? k : 0], item->answers[k]);
+                dt_text_coder_add_answer(c, item->contexts[item->has_contexts ? k : 0],
+                                         item->answers[k], l);
     }
     int rc = dt_likelihoods_run(l, 1, err);
     r->answers = dt_alloc(r->answer_count + 1, sizeof *r->answers);
@@ -111,7 +57,7 @@ static int measure_answers(struct dt_task_result *r, const struct coder *c, long
 
 /* --- generated texts --------------------------------------------------------------------------*/
 
-static int generate(struct dt_task_result *r, const struct coder *c, struct dt_generator *g,
+static int generate(struct dt_task_result *r, const struct dt_text_coder *c, struct dt_generator *g,
                     size_t room, struct dt_error *err)
 {
     size_t count = r->items->count;
@@ -120,9 +66,9 @@ static int generate(struct dt_task_result *r, const struct coder *c, struct dt_g
     for (size_t i = 0; i < count; i++) {
         const char *context = r->items->items[i].contexts[0];
         ids.count = 0;
-        encode(c, context, strlen(context), &ids);
-        if (ids.count == 0 && prefix(c) != DT_NO_TOKEN)
-            dt_ids_add(&ids, prefix(c));
+        dt_text_coder_encode(c, context, strlen(context), &ids);
+        if (ids.count == 0 && dt_text_coder_prefix(c) != DT_NO_TOKEN)
+            dt_ids_add(&ids, dt_text_coder_prefix(c));
         size_t kept = ids.count < room ? ids.count : room;
         dt_ids_append(&all[i].ids, ids.data + ids.count - kept, kept);
         all[i].place = r->items->task->name;
@@ -139,7 +85,7 @@ static int generate(struct dt_task_result *r, const struct coder *c, struct dt_g
     return rc;
 }
 
-static int measure_texts(struct dt_task_result *r, const struct coder *c, long batch,
+static int measure_texts(struct dt_task_result *r, const struct dt_text_coder *c, long batch,
                          struct dt_error *err)
 {
     const struct dt_task *t = r->items->task;
@@ -269,16 +215,16 @@ int dt_task_measure(struct dt_task_result *r, const struct dt_task_items *items,
                     struct dt_scored_model *subject, long batch, struct dt_progress *progress,
                     struct dt_error *err)
 {
-    struct coder c;
+    struct dt_text_coder c;
     *r = (struct dt_task_result){.directory = dt_strdup(subject->directory), .items = items};
-    int rc = open_coder(&c, subject, err);
+    int rc = dt_text_coder_open(&c, subject, err);
     if (rc == 0 && items->task->output == DT_TASK_OUTPUT_GENERATE)
         rc = measure_texts(r, &c, batch, err);
     else if (rc == 0)
         rc = measure_answers(r, &c, batch, progress, err);
     if (rc == 0)
         score_all(r);
-    dt_text_frame_release(&c.frame);
+    dt_text_coder_release(&c);
     return rc;
 }
 

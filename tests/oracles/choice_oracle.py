@@ -28,12 +28,12 @@ def questions(seed, count):
                           "gold": rng.randrange(len(choices)), "delimiter": rng.choice([" ", " ", "", "\n"])}))
 
 
-def harness(directory):
+def harness(directory, **options):
     import torch
     from lm_eval.models.huggingface import HFLM
     torch.set_num_threads(2)
     return HFLM(pretrained=directory, device="cpu", batch_size=16, dtype="float32",
-                prefix_token_id=None)
+                prefix_token_id=None, **options)
 
 
 def instances(lines):
@@ -70,8 +70,8 @@ def rolling(directory, path, result):
     from lm_eval.api.instance import Instance
     text = open(path, encoding="utf-8", newline="").read()
     ours = json.load(open(result))
-    total = harness(directory).loglikelihood_rolling([Instance("loglikelihood_rolling", {}, (text,), 0)],
-                                                     disable_tqdm=True)[0]
+    model = harness(directory, add_bos_token=False)  # it puts one before the text itself
+    total = model.loglikelihood_rolling([Instance("loglikelihood_rolling", {}, (text,), 0)], disable_tqdm=True)[0]
     theirs = {"word_perplexity": math.exp(-total / len(re.split(r"\s+", text))),
               "byte_perplexity": math.exp(-total / len(text.encode())),
               "bits_per_byte": -total / len(text.encode()) / math.log(2)}

@@ -91,6 +91,18 @@ member() { # NAME: of the JSON object on stdin
     awk -v a="$(member perplexity <a)" -v b="$sum" 'BEGIN { exit !((a / b - 1) ^ 2 < 1e-12) }'
 }
 
+@test "a question begins with the tokens of the tokenizer's template, as in a task" {
+    dt-export -m run/latest -o m
+    echo '{"context":"One day","choices":["the","a"],"gold":0}' >q.jsonl
+    printf '%s\n' 'task: own' 'output_type: multiple_choice' 'test_split: test' \
+        'doc_to_text: context' 'doc_to_choice: choices' 'doc_to_target: gold' >own.yaml
+    dt-eval -q -m m --items items -o /dev/null choice q.jsonl
+    dt-eval -q -m m --data test=q.jsonl --items task -o /dev/null tasks ./own.yaml
+    cmp <(grep -oE '"log_likelihood":[-0-9.e]+' items) <(grep -oE '"log_likelihood":[-0-9.e]+' task)
+    ask "$(cat q.jsonl)" # a checkpoint's tokenizer has no template
+    refute cmp -s <(grep -oE '"log_likelihood":[-0-9.e]+' items) <(grep -oE '"log_likelihood":[-0-9.e]+' task)
+}
+
 @test "likelihoods and decisions are those of lm-evaluation-harness" {
     need_python lm_eval accelerate
     cp -rL run/latest m

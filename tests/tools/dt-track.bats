@@ -143,6 +143,26 @@ count_tag() {
     [ "$(jq '.requests' store.json)" -lt 60 ]
 }
 
+@test "a server that ends between two requests of one line has every point exactly once" {
+    need_http
+    echo '{"run":"tale"}' >run/metrics.jsonl
+    awk 'BEGIN { printf "{\"step\":100"; for (i = 0; i < 2200; i++) printf ",\"boolq/acc%d\":0.5", i; print "}" }' >run/tasks.jsonl
+    cp -r run new
+    local kind
+    for kind in halfway:1000 halfway-late:2000; do
+        rm -rf run store.json
+        cp -r new run
+        serve "${kind%:*}"
+        run dt-track -q --once -m "$URL" run
+        [ "$status" -eq 1 ]
+        [ "$(jq '.runs[0].metrics | length' store.json)" -eq "${kind#*:}" ]
+        serve well
+        dt-track -q --once -m "$URL" run
+        [ "$(python3 "$ROOT/tests/track/exactly-once.py" run/tasks.jsonl store.json)" = FINISHED ]
+        end_process SERVER
+    done
+}
+
 @test "dt-track killed and restarted continues from the server's state" {
     need_http
     serve badly

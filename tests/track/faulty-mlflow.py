@@ -6,7 +6,8 @@ Makes the file READY when it listens on PORT, and keeps what it was sent in STOR
 file, written before each answer. KIND: "well" answers all; "badly" answers every
 third request with status 503, and closes the connection of every fifth after it has acted;
 "refusing" refuses every log-batch with status 400; "odd" answers each request whose path the file
-odd.json has with its [status, text, header...], though it has acted. As a proxy it is every server.
+odd.json has with its [status, text, header...], though it has acted; "halfway" ends at the second
+log-batch, "halfway-late" does after it has acted. As a proxy it is every server.
 """
 import json, os, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -14,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 port, ready, store = sys.argv[1:4]
 kind = sys.argv[4] if len(sys.argv) > 4 else "well"
 data = {"experiments": [], "runs": [], "requests": 0, "logins": []}
+batches = 0
 if os.path.exists(store):
     data = json.load(open(store))
 
@@ -72,12 +74,16 @@ def answer(method, path, query, body):
 
 class Handler(BaseHTTPRequestHandler):
     def act(self):
+        global batches
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         data["requests"] += 1
         number = data["requests"]
         if kind == "badly" and number % 3 == 0:
             self.reply(503, {"message": "busy"})
             return
+        batches += self.path.endswith("runs/log-batch")
+        if kind == "halfway" and batches == 2:
+            os._exit(0)
         login = self.headers.get("Authorization")
         if login not in data["logins"]:
             data["logins"].append(login)
@@ -93,6 +99,8 @@ class Handler(BaseHTTPRequestHandler):
         with open(store + ".new", "w") as f:
             json.dump(data, f)
         os.replace(store + ".new", store)
+        if kind == "halfway-late" and batches == 2:
+            os._exit(0)
         if kind == "badly" and number % 5 == 0:
             self.connection.close()
             return
