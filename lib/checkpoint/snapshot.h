@@ -49,10 +49,11 @@ struct dt_snapshot_piece {
     int tensor;           /* index in dt_snapshot_tensors */
     int64_t first, count; /* elements of the whole tensor, flattened row by row */
     float *device;        /* this rank's values, in device memory; NULL before allocation,
-                           * and for coded moments */
-    bool accumulate;      /* loading adds to the values that an earlier piece loaded there: error
+                           * and for moments in bf16 or int8 */
+    bool accumulate;      /* whoever loads adds the file's values to those of earlier pieces: error
                            * feedback residuals of several ranks, where fewer ranks resume */
-    const struct dt_segment *segment; /* of coded moments (optim/moments.h): what has them, */
+    const struct dt_segment *segment; /* of moments in bf16 or int8 (optim/moments.h), which files
+                                       * have as fp32: what has them, */
     int slot;                         /* in which slot, */
     int64_t position;                 /* and the first element in the bucket */
 };
@@ -70,7 +71,8 @@ struct dt_snapshot_piece *dt_snapshot_pieces(const struct dt_train_state *state,
                                              enum dt_snapshot_part part, bool replicated,
                                              long dp_size, size_t *count);
 
-/* Copies the values of a piece to host memory; sets them. */
+/* Copies the values of a piece to host memory, and from there to the device. After the last upload
+ * of parameters call dt_train_state_refresh_weights. */
 void dt_snapshot_download(const struct dt_train_state *state, const struct dt_snapshot_piece *piece,
                           float *values);
 void dt_snapshot_upload(const struct dt_train_state *state, const struct dt_snapshot_piece *piece,

@@ -23,21 +23,22 @@
  *     contiguous    0 1 | 2 3 4 | 5 6 7
  *     round-robin   0 3 6 | 1 4 7 | 2 5 .     . padding: only takes part in collective calls
  *
- * A bucket's reduce-scatter starts when the rank's last micro-batch leaves the bucket; with
- * zero_stage 0 an all-gather follows, which makes it an all-reduce. Storage of gradients:
+ * A bucket's reduce-scatter starts when the rank's last micro-batch leaves the bucket, with
+ * TREE_SHARD when each does; with zero_stage 0 an all-gather follows, which makes it an all-reduce.
+ * Storage of gradients:
  *
  *     FULL         zero_stage 0 and 1; also 2 and 3, if a step has more micro-batches than
  *                  data-parallel ranks. One full array: a rank accumulates its micro-batches in
  *                  order, then the ranks' sums are reduced.
  *     SHARD        zero_stage 2 and 3 with one micro-batch for each data-parallel rank. Backward
  *                  uses a temporary buffer for a bucket; a rank stores its shard.
- *     TREE         distributed.invariant, zero_stage 0 and 1. The order of the sum is a binary tree
- *                  over micro-batches, its leaves (comm/tree.h): the same bits for any number of
- *                  ranks. A rank stores a few full arrays, for nodes of the tree.
- *     TREE_SHARD   distributed.invariant, zero_stage 2 and 3, or context parallelism. After every
+ *     TREE         distributed.invariant, zero_stage 0 and 1, cp 1. The order of the sum is a
+ *                  binary tree over micro-batches, its leaves (comm/tree.h): the same bits for any
+ *                  number of ranks. A rank stores a few full arrays, for nodes of the tree.
+ *     TREE_SHARD   distributed.invariant with zero_stage 2 or 3, or with cp above 1. After every
  *                  round a bucket is reduce-scattered into nodes of the tree, of which a rank
- *                  stores its shards. The leaves are cp for each micro-batch: of leaf l,
- * micro-batch l / cp, of context-parallel rank l mod cp.
+ *                  stores its shards. Each micro-batch has cp leaves: leaf l is that of
+ *                  micro-batch l / cp and context-parallel rank l mod cp.
  *
  * Hybrid sharding (mesh.h): a sharding group reduces its micro-batches as above, then the ranks of
  * all sharding groups that own the same blocks (sharding.h) all-reduce these.
@@ -71,9 +72,10 @@ struct dt_data_parallel {
                                      * invariant */
     bool invariant, overlap;        /* distributed.invariant, distributed.overlap */
     bool staged;                    /* messages are copied to host memory: no device communicator */
-    bool local;                     /* reduces nothing: local SGD synchronizes parameters instead,
-                                     * compression reduces after dt_data_parallel_wait */
-    bool separate;                  /* local SGD: gradients of ranks differ */
+    bool local;                     /* starts no reduction, and dt_data_parallel_reduced has the
+                                     * rank's own sums: compression (gradient-compression.h) reduces
+                                     * them after dt_data_parallel_wait; with local SGD they stay so */
+    bool separate;                  /* local SGD: ranks update by their own gradients */
     enum dt_gradient_storage storage;
     int64_t max_batches; /* micro-batches of any step, of all ranks */
     int64_t batches;     /* of this step */

@@ -77,20 +77,22 @@ struct dt_train_state {
     bool has_ema;             /* keeps an exponential moving average of the parameters */
     float *ema;               /* all shards, side by side */
     float **ema_shards;       /* of each bucket: its shard, in ema */
-    bool has_outer;           /* DiLoCo (local-sgd.h), which has the two arrays that follow */
+    bool has_outer;           /* DiLoCo (local-sgd.h), whose outer step uses the next two arrays,
+                               * which are in arena */
     float *outer_start;       /* parameters after the last outer step */
     float *outer_momentum;    /* of the outer step */
-    float *master;            /* zero_stage 1 to 3: parameters, all shards side by side. NULL if the
-                               * weights are the parameters (fp32, full, no EMA), and with zero_stage
-                               * 0, where the parameters are model->parameters. */
+    float *master;            /* zero_stage 1 to 3: parameters, all shards side by side, if weights
+                               * differ from them: in bf16 or fp16, gathered per bucket (zero_stage
+                               * 3), or swapped with an EMA. NULL otherwise, and with zero_stage 0,
+                               * where the parameters are model->parameters. */
     struct {
         size_t parameters, weights, gradients, moments, average, scratch;
     } bytes; /* of the arena; average: EMA; moments: optimizer and outer step */
 };
 
 /* "Collective" names the ranks that must make the call together. A failed transfer in a function
- * without a return code makes every later wait fail (comm/comm.h):
- * dt_train_state_reduce_gradients returns the error. */
+ * without a return code makes every later wait fail (comm/comm.h): the next collective call that
+ * returns a code, at the latest dt_train_state_reduce_gradients, returns the error. */
 
 /* Lays out the state without allocating it; dt_train_state_release accepts that too. With
  * zero_stage > 0 the state has the parameters and weights, and the model does not allocate any
