@@ -484,7 +484,7 @@ coverage: ## lines and branches per module that the tests execute (gcov); ONLY='
 GCOV_CC := $(filter-out ccache,$(CC)) # whose files of counts have other names
 
 COVERING := $(if $(ONLY),$(foreach m,$(ONLY),$(filter tests/$m/% tests/tools/$m.bats,$(BATS)) $(call covering,$m)),$(BATS) $(UNITS))
-check-covered: $(if $(ONLY),$(filter $B/%,$(COVERING)),build-tests)
+check-covered: $(if $(ONLY),$(ALL_BUT_CUDA) $(filter $B/%,$(COVERING)),build-tests)
 	@find $B -name '*.gcda' -delete
 	-@$(RUN_TESTS) $(COVERING)
 

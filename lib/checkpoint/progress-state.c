@@ -2,8 +2,6 @@
 #include "checkpoint/progress-state.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "hash/hash.h"
 #include "json/json-number.h"
@@ -94,12 +92,34 @@ int dt_progress_state_write(const struct dt_progress_state *s, uint64_t data, ui
     return rc;
 }
 
-static int get_long(struct json_object *o, const char *name, const char *path, long *value,
-                    struct dt_error *err)
+/* A count of steps, samples, updates or lines. */
+static int get_count(struct json_object *o, const char *name, const char *path, long *value,
+                     struct dt_error *err)
 {
     int64_t wide;
     DT_TRY(dt_json_get_int(o, name, path, &wide, err));
+    if (wide < 0)
+        return dt_fail(err, DT_EFORMAT, "%s: '%s' is %" PRId64 ", which is below 0", path, name,
+                       wide);
     *value = (long)wide;
+    return 0;
+}
+
+static int get_amount(struct json_object *o, const char *name, const char *path, double *value,
+                      struct dt_error *err)
+{
+    DT_TRY(dt_json_get_real(o, name, path, value, err));
+    return *value < 0 ? dt_fail(err, DT_EFORMAT, "%s: '%s' is below 0", path, name) : 0;
+}
+
+static int get_hash(struct json_object *o, const char *name, const char *path, uint64_t *value,
+                    struct dt_error *err)
+{
+    const char *hex;
+    DT_TRY(dt_json_get_string(o, name, path, &hex, err));
+    if (!dt_hash_parse(hex, value))
+        return dt_fail(err, DT_EFORMAT, "%s: '%s' is not a hash of 16 hexadecimal digits", path,
+                       name);
     return 0;
 }
 
@@ -109,7 +129,7 @@ static int parse_timed(struct dt_progress_state *s, struct json_object *o, const
 {
     s->timed = s->seconds;
     return json_object_object_get_ex(o, "timed", NULL)
-               ? dt_json_get_real(o, "timed", path, &s->timed, err)
+               ? get_amount(o, "timed", path, &s->timed, err)
                : 0;
 }
 
@@ -119,7 +139,7 @@ static int parse_logged_lines(struct dt_progress_state *s, struct json_object *o
 {
     s->logged_lines = 0;
     return json_object_object_get_ex(o, "logged_lines", NULL)
-               ? get_long(o, "logged_lines", path, &s->logged_lines, err)
+               ? get_count(o, "logged_lines", path, &s->logged_lines, err)
                : 0;
 }
 
@@ -128,7 +148,7 @@ static int get_best(struct dt_progress_state *s, struct json_object *o, const ch
 {
     if (s->best_count == DT_BEST_MOST)
         return dt_fail(err, DT_EFORMAT, "%s: 'best' has more than %d steps", path, DT_BEST_MOST);
-    DT_TRY(get_long(o, "step", path, &s->best[s->best_count].step, err));
+    DT_TRY(get_count(o, "step", path, &s->best[s->best_count].step, err));
     DT_TRY(dt_json_get_real(o, "loss", path, &s->best[s->best_count].loss, err));
     s->best_count++;
     return 0;
@@ -141,7 +161,7 @@ static int parse_best(struct dt_progress_state *s, struct json_object *o, const 
     struct json_object *next;
     s->best_count = 0;
     DT_TRY(get_best(s, o, path, err));
-    DT_TRY(get_long(o, "validations_since", path, &s->validations_since_best, err));
+    DT_TRY(get_count(o, "validations_since", path, &s->validations_since_best, err));
     if (!json_object_object_get_ex(o, "next", NULL))
         return 0;
     DT_TRY(dt_json_get(o, "next", json_type_array, path, &next, err));
@@ -153,8 +173,8 @@ static int parse_best(struct dt_progress_state *s, struct json_object *o, const 
 static int parse_skipped(struct dt_progress_state *s, struct json_object *o, const char *path,
                          struct dt_error *err)
 {
-    DT_TRY(get_long(o, "updates", path, &s->skipped, err));
-    return get_long(o, "in_a_row", path, &s->skipped_in_row, err);
+    DT_TRY(get_count(o, "updates", path, &s->skipped, err));
+    return get_count(o, "in_a_row", path, &s->skipped_in_row, err);
 }
 
 static int parse_loss_scale(struct dt_progress_state *s, struct json_object *o, const char *path,
@@ -163,15 +183,15 @@ static int parse_loss_scale(struct dt_progress_state *s, struct json_object *o, 
     DT_TRY(dt_json_get_real(o, "factor", path, &s->loss_scale.factor, err));
     if (!(s->loss_scale.factor >= 1))
         return dt_fail(err, DT_EFORMAT, "%s: 'loss_scale': 'factor' is below 1", path);
-    return get_long(o, "updates", path, &s->loss_scale.updates, err);
+    return get_count(o, "updates", path, &s->loss_scale.updates, err);
 }
 
 static int parse_losses(struct dt_progress_state *s, struct json_object *o, const char *path,
                         struct dt_error *err)
 {
     DT_TRY(dt_json_get_real(o, "mean", path, &s->losses.mean, err));
-    DT_TRY(dt_json_get_real(o, "variance", path, &s->losses.variance, err));
-    return get_long(o, "updates", path, &s->losses.updates, err);
+    DT_TRY(get_amount(o, "variance", path, &s->losses.variance, err));
+    return get_count(o, "updates", path, &s->losses.updates, err);
 }
 
 #define MAX_RANKS 65536
@@ -179,7 +199,7 @@ static int parse_losses(struct dt_progress_state *s, struct json_object *o, cons
 static int parse_errors(struct dt_progress_state *s, struct json_object *o, const char *path,
                         struct dt_error *err)
 {
-    DT_TRY(get_long(o, RESIDUAL_RANKS, path, &s->residual_ranks, err));
+    DT_TRY(get_count(o, RESIDUAL_RANKS, path, &s->residual_ranks, err));
     if (s->residual_ranks >= 1 && s->residual_ranks <= MAX_RANKS)
         return 0;
     return dt_fail(err, DT_EFORMAT, "%s: 'errors': '" RESIDUAL_RANKS "' is %ld, expected 1 to %d",
@@ -198,21 +218,19 @@ static const struct {
 static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t *data,
                  const char *path, struct dt_error *err)
 {
-    int64_t version, samples;
-    const char *trained_on;
+    int64_t version;
+    long samples;
     DT_TRY(dt_json_get_int(o, "version", path, &version, err));
     if (version != 1)
         return dt_fail(err, DT_EFORMAT, "%s: version %" PRId64 " is not supported, expected 1",
                        path, version);
-    DT_TRY(get_long(o, "step", path, &s->step, err));
-    DT_TRY(dt_json_get_int(o, "samples", path, &samples, err));
+    DT_TRY(get_count(o, "step", path, &s->step, err));
+    DT_TRY(get_count(o, "samples", path, &samples, err));
     s->samples = (uint64_t)samples;
-    DT_TRY(dt_json_get_real(o, "seconds", path, &s->seconds, err));
+    DT_TRY(get_amount(o, "seconds", path, &s->seconds, err));
     DT_TRY(parse_timed(s, o, path, err));
     DT_TRY(parse_logged_lines(s, o, path, err));
-    DT_TRY(dt_json_get_string(o, "data", path, &trained_on, err));
-    if (sscanf(trained_on, "%16" SCNx64, data) != 1)
-        return dt_fail(err, DT_EFORMAT, "%s: 'data' is not a hash of 16 hexadecimal digits", path);
+    DT_TRY(get_hash(o, "data", path, data, err));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         struct json_object *part;
         if (json_object_object_get_ex(o, parts[i].name, &part))
@@ -234,12 +252,8 @@ int dt_progress_state_read(struct dt_progress_state *s, uint64_t *data, const ch
 int dt_progress_state_hash(const char *path, uint64_t *parameters, struct dt_error *err)
 {
     struct json_object *o;
-    const char *hex = NULL;
     DT_TRY(dt_json_read(path, &o, err));
-    int rc = dt_json_get_string(o, "parameters", path, &hex, err);
-    if (rc == 0 && sscanf(hex, "%16" SCNx64, parameters) != 1)
-        rc = dt_fail(err, DT_EFORMAT, "%s: 'parameters' is not a hash of 16 hexadecimal digits",
-                     path);
+    int rc = get_hash(o, "parameters", path, parameters, err);
     json_object_put(o);
     return rc;
 }

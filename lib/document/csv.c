@@ -179,8 +179,10 @@ static const char *cell(const struct reader *r, size_t i, size_t *size)
 /* --- the header ------------------------------------------------------------------------------- */
 
 /* A name that is empty, as of the index that pandas writes, is replaced by the column's number. */
-static void take_names(struct reader *r)
+static int take_names(struct reader *r, struct dt_error *err)
 {
+    if (r->cells.size > 0 && memchr(r->cells.data, 0, r->cells.size))
+        return dt_fail(err, DT_EFORMAT, "%s: its header holds a zero byte", dt_input_name(r->in));
     r->columns = r->count;
     r->names = dt_alloc(r->count, sizeof *r->names);
     for (size_t i = 0; i < r->count; i++) {
@@ -188,6 +190,7 @@ static void take_names(struct reader *r)
         const char *name = cell(r, i, &size);
         r->names[i] = size > 0 ? dt_strndup(name, size) : dt_asprintf("column%zu", i + 1);
     }
+    return 0;
 }
 
 static size_t column(const struct reader *r, const char *name)
@@ -260,7 +263,7 @@ static int open_reader(void **state, const struct dt_document_source *source, ch
     if (r->count > COLUMNS)
         return dt_fail(err, DT_EFORMAT, "%s: its header has more than %d columns",
                        dt_input_name(r->in), COLUMNS);
-    take_names(r);
+    DT_TRY(take_names(r, err));
     return find_columns(r, source->field ? source->field : "text", err);
 }
 

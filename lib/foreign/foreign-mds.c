@@ -236,8 +236,9 @@ static int use_columns(struct state *s, struct json_object *entry, const char *s
     bool found = false;
     for (size_t i = 0; i < count; i++) {
         const char *name = dt_json_text(json_object_array_get_idx(names, i));
-        int64_t size = json_object_get_int64(json_object_array_get_idx(sizes, i));
-        if (size < 0 || size > UINT32_MAX)
+        struct json_object *fixed = json_object_array_get_idx(sizes, i); /* null: varies */
+        int64_t size = json_object_get_int64(fixed);
+        if ((fixed && !json_object_is_type(fixed, json_type_int)) || size < 0 || size > UINT32_MAX)
             return dt_fail(err, DT_EFORMAT, "the size of a column is out of range");
         s->columns[i] =
             (struct column){.size = (size_t)size, .tokens = name && strcmp(name, "tokens") == 0};

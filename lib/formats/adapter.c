@@ -223,10 +223,12 @@ static int read_targets(struct json_object *root, const char *path, char *target
 static int read_lora(struct json_object *root, const char *path, struct dt_lora *l,
                      struct dt_error *err)
 {
+    static const char *const flags[] = {"use_rslora", NULL};
     int64_t rank;
     struct json_object *rslora = json_object_object_get(root, "use_rslora");
     *l = (struct dt_lora){.rslora = rslora && json_object_get_boolean(rslora)};
     DT_TRY(check_members(root, path, err));
+    DT_TRY(dt_json_check_flags(root, flags, path, err));
     DT_TRY(dt_json_get_int(root, "r", path, &rank, err));
     DT_TRY(dt_json_get_real(root, "lora_alpha", path, &l->alpha, err));
     if (json_object_object_get(root, "lora_dropout"))

@@ -45,9 +45,12 @@ static int take_ids(struct dt_text_tokens *t, struct json_object *config, uint32
         return add_end(t, json_object_get_int64(eos), size, path, err);
     if (!json_object_is_type(eos, json_type_array))
         return dt_fail(err, DT_EFORMAT, "%s: eos_token_id is neither an integer nor a list", path);
-    for (size_t i = 0; i < json_object_array_length(eos); i++)
-        DT_TRY(
-            add_end(t, json_object_get_int64(json_object_array_get_idx(eos, i)), size, path, err));
+    for (size_t i = 0; i < json_object_array_length(eos); i++) {
+        struct json_object *id = json_object_array_get_idx(eos, i);
+        if (!json_object_is_type(id, json_type_int))
+            return dt_fail(err, DT_EFORMAT, "%s: an id of eos_token_id is not an integer", path);
+        DT_TRY(add_end(t, json_object_get_int64(id), size, path, err));
+    }
     return 0;
 }
 
@@ -57,24 +60,29 @@ static struct json_object *find_template(struct json_object *chat)
     struct json_object *found = json_object_is_type(chat, json_type_string) ? chat : NULL;
     for (size_t i = 0;
          json_object_is_type(chat, json_type_array) && i < json_object_array_length(chat); i++) {
-        struct json_object *one = json_object_array_get_idx(chat, i), *name, *text;
-        if (json_object_is_type(one, json_type_object) &&
-            json_object_object_get_ex(one, "name", &name) &&
-            json_object_object_get_ex(one, "template", &text) &&
+        struct json_object *one = json_object_array_get_idx(chat, i);
+        struct json_object *name = json_object_object_get(one, "name");
+        struct json_object *text = json_object_object_get(one, "template");
+        if (json_object_is_type(name, json_type_string) &&
+            json_object_is_type(text, json_type_string) &&
             strcmp(dt_json_text(name), "default") == 0)
             found = text;
     }
     return found;
 }
 
-static void take_tokenizer_config(struct dt_text_tokens *t, struct json_object *config)
+static int take_tokenizer_config(struct dt_text_tokens *t, struct json_object *config,
+                                 const char *path, struct dt_error *err)
 {
+    static const char *const flags[] = {"add_bos_token", NULL};
     struct json_object *adds = json_object_object_get(config, "add_bos_token");
     struct json_object *chat = find_template(json_object_object_get(config, "chat_template"));
-    if (json_object_is_type(adds, json_type_boolean))
+    DT_TRY(dt_json_check_flags(config, flags, path, err));
+    if (adds)
         t->adds_bos = json_object_get_boolean(adds);
     if (chat)
         t->chat_template = dt_strdup(dt_json_text(chat));
+    return 0;
 }
 
 /* Reads a JSON object of the directory; *config is NULL if there is none. */
@@ -103,7 +111,7 @@ static int read_directory(struct dt_text_tokens *t, const char *directory, uint3
         if (rc == 0 && config && i < 2)
             rc = take_ids(t, config, size, path, err);
         else if (rc == 0 && config)
-            take_tokenizer_config(t, config);
+            rc = take_tokenizer_config(t, config, path, err);
         json_object_put(config);
         free(path);
     }

@@ -219,10 +219,11 @@ static int size_tensor(const struct cursor *c, struct dt_gguf_tensor *t, uint32_
             return bad(c, "a tensor is too large");
     t->type = dt_gguf_type_of(code);
     if (t->type == NULL)
-        return dt_fail(c->err, DT_EFORMAT,
-                       "%s: tensor '%.*s' is of type %s, which dt does not read: convert the file, "
-                       "for example with: llama-quantize --allow-requantize %s f32.gguf F32",
-                       c->path, (int)t->name.size, t->name.data, dt_gguf_type_name(code), c->path);
+        return dt_fail(
+            c->err, DT_EFORMAT,
+            "%s: tensor '%.*s' is of type %s (%u), which dt does not read: convert the file, "
+            "for example with: llama-quantize --allow-requantize %s f32.gguf F32",
+            c->path, (int)t->name.size, t->name.data, dt_gguf_type_name(code), code, c->path);
     if (t->shape[0] % t->type->block != 0)
         return bad(c, "a row of a quantized tensor must be a multiple of its blocks");
     t->bytes = count / t->type->block * t->type->bytes;

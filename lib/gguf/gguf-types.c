@@ -167,7 +167,7 @@ const char *dt_gguf_type_name(uint32_t code)
         "I64",     "F64",   "IQ1_M",  "BF16",  NULL,    NULL,     NULL,   "TQ1_0",   "TQ2_0",
         NULL,      NULL,    NULL,     "MXFP4", "NVFP4"};
     const char *name = code < sizeof names / sizeof *names ? names[code] : NULL;
-    return name ? name : "an unknown one";
+    return name ? name : "unknown";
 }
 
 void dt_gguf_decode(const struct dt_gguf_type *type, float *to, const char *from, int64_t count)

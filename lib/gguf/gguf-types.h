@@ -31,7 +31,7 @@ struct dt_gguf_type {
 
 /* NULL: dt does not read tensors of this type. */
 const struct dt_gguf_type *dt_gguf_type_of(uint32_t code);
-/* "Q4_K"; "an unknown one". */
+/* "Q4_K"; "unknown". */
 const char *dt_gguf_type_name(uint32_t code);
 
 /* count elements, a multiple of the block. */

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <xxhash.h>
 
 #define SHORT 240 /* bytes that XXH3 hashes without vectors */
@@ -36,4 +38,10 @@ char *dt_hash_hex(uint64_t hash, char text[DT_HASH_HEX])
 {
     snprintf(text, DT_HASH_HEX, "%016" PRIx64, hash);
     return text;
+}
+
+bool dt_hash_parse(const char *text, uint64_t *hash)
+{
+    *hash = strtoull(text, NULL, 16);
+    return strlen(text) == DT_HASH_HEX - 1 && strspn(text, "0123456789abcdef") == DT_HASH_HEX - 1;
 }

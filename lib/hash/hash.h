@@ -3,6 +3,7 @@
 #ifndef DT_HASH_HASH_H
 #define DT_HASH_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,5 +22,7 @@ struct dt_hash128 dt_hash128(const void *data, size_t size);
 
 #define DT_HASH_HEX 17 /* 16 digits and the final 0 */
 char *dt_hash_hex(uint64_t hash, char text[DT_HASH_HEX]);
+/* The inverse: false if text is not 16 digits, of which letters are small. */
+bool dt_hash_parse(const char *text, uint64_t *hash);
 
 #endif

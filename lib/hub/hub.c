@@ -192,7 +192,7 @@ static void forget(struct fetch *f)
 
 static int take_description(struct fetch *f, struct json_object *description)
 {
-    struct json_object *siblings, *name;
+    struct json_object *siblings;
     const char *commit;
     DT_TRY(dt_json_get_string(description, "sha", f->name.repository, &commit, f->err));
     if (!dt_hub_is_commit(commit))
@@ -201,9 +201,12 @@ static int take_description(struct fetch *f, struct json_object *description)
     f->files = dt_json_new_object();
     DT_TRY(dt_json_get(description, "siblings", json_type_array, f->name.repository, &siblings,
                        f->err));
-    for (size_t i = 0; i < json_object_array_length(siblings); i++)
-        if (json_object_object_get_ex(json_object_array_get_idx(siblings, i), "rfilename", &name))
-            dt_json_object_add(f->files, dt_json_text(name), dt_json_new_boolean(true));
+    for (size_t i = 0; i < json_object_array_length(siblings); i++) {
+        const char *name;
+        DT_TRY(dt_json_get_string(json_object_array_get_idx(siblings, i), "rfilename",
+                                  f->name.repository, &name, f->err));
+        dt_json_object_add(f->files, name, dt_json_new_boolean(true));
+    }
     return 0;
 }
 

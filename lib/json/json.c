@@ -324,3 +324,15 @@ int dt_json_get_real(struct json_object *object, const char *name, const char *s
         return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" is too large a number", subject, name);
     return 0;
 }
+
+int dt_json_check_flags(struct json_object *object, const char *const *names, const char *subject,
+                        struct dt_error *err)
+{
+    for (; *names; names++) {
+        struct json_object *value = json_object_object_get(object, *names);
+        if (value && !json_object_is_type(value, json_type_boolean))
+            return dt_fail(err, DT_EFORMAT, "%s: member \"%s\" is not true or false", subject,
+                           *names);
+    }
+    return 0;
+}

@@ -46,6 +46,10 @@ int dt_json_get_int(struct json_object *object, const char *name, const char *su
 /* DT_EFORMAT for a string with a zero byte, which would truncate it. */
 int dt_json_get_string(struct json_object *object, const char *name, const char *subject,
                        const char **value, struct dt_error *err) DT_MUST_CHECK;
+/* Refuses members of the list of names, which NULL ends, that are neither true, false nor null:
+ * json-c takes any text for true. */
+int dt_json_check_flags(struct json_object *object, const char *const *names, const char *subject,
+                        struct dt_error *err) DT_MUST_CHECK;
 /* Accepts integers and reals; one that is not finite in double precision (1e400) is DT_EFORMAT. */
 int dt_json_get_real(struct json_object *object, const char *name, const char *subject,
                      double *value, struct dt_error *err) DT_MUST_CHECK;

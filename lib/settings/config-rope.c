@@ -171,7 +171,8 @@ static int read_key(struct dt_config_reader *r, const struct rope *rope, const c
     bool longrope = r->config->rope_scaling == DT_ROPE_SCALING_LONGROPE;
     if (longrope && (strcmp(name, "short_factor") == 0 || strcmp(name, "long_factor") == 0))
         return 0; /* read_factors */
-    if (yarn && strcmp(name, "truncate") == 0 && json_object_get_boolean(value))
+    if (yarn && strcmp(name, "truncate") == 0 && json_object_is_type(value, json_type_boolean) &&
+        json_object_get_boolean(value))
         return 0;
     if (k == NULL || longrope || !(k->kinds & 1u << r->config->rope_scaling))
         return dt_fail(err, DT_EFORMAT, "%s: %s.%s is not known with type %s", r->path, rope->place,

@@ -111,10 +111,8 @@ static int get_hash(struct json_object *object, const char *name, const char *su
                     uint64_t *value, struct dt_error *err)
 {
     const char *text;
-    char *end;
     DT_TRY(dt_json_get_string(object, name, subject, &text, err));
-    *value = strtoull(text, &end, 16);
-    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16 || *end != '\0')
+    if (!dt_hash_parse(text, value))
         return dt_fail(err, DT_EFORMAT, "%s: '%s' is not 16 hexadecimal digits", subject, name);
     return 0;
 }
@@ -220,8 +218,14 @@ static int read_provenance(struct dt_manifest *m, struct json_object *root, cons
     struct json_object *lines;
     struct dt_buffer text = DT_BUFFER_EMPTY;
     DT_TRY(dt_json_get(root, "provenance", json_type_array, subject, &lines, err));
-    for (size_t i = 0; i < json_object_array_length(lines); i++)
-        dt_buffer_printf(&text, "%s\n", dt_json_text(json_object_array_get_idx(lines, i)));
+    for (size_t i = 0; i < json_object_array_length(lines); i++) {
+        struct json_object *line = json_object_array_get_idx(lines, i);
+        if (!json_object_is_type(line, json_type_string)) {
+            dt_buffer_release(&text);
+            return dt_fail(err, DT_EFORMAT, "%s: a line of 'provenance' is not a string", subject);
+        }
+        dt_buffer_printf(&text, "%s\n", dt_json_text(line));
+    }
     m->provenance = text.data ? text.data : dt_strdup("");
     m->info.provenance = m->provenance;
     return 0;

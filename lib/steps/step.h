@@ -64,7 +64,10 @@ bool dt_step_cut_anywhere(const void *data, struct dt_word_cuts *cuts);
 /* For steps that separate words at spaces. */
 bool dt_step_cut_pieces(const void *data, struct dt_word_cuts *cuts);
 
-/* For readers: a member that is a boolean; `absent` if it is missing or null. */
+/* Refuses members of a component, model or added token that are read as booleans and are not. */
+int dt_step_check_flags(struct json_object *component, const char *subject,
+                        struct dt_error *err) DT_MUST_CHECK;
+/* For readers, after dt_step_check_flags: a member; `absent` if it is missing or null. */
 bool dt_step_flag(struct json_object *component, const char *name, bool absent);
 
 #endif

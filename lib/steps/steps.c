@@ -54,7 +54,8 @@ static int read_step(struct dt_steps *steps, enum dt_steps_kind kind, const char
     struct dt_step *step = &steps->items[steps->count++];
     *step = (struct dt_step){.type = *type, .json = json_object_get(component)};
     char *location = dt_asprintf("%s: %s %s", path, kinds[kind].component, name);
-    int rc = (*type)->read ? (*type)->read(&step->data, component, location, err) : 0;
+    int rc = dt_step_check_flags(component, location, err);
+    rc = rc == 0 && (*type)->read ? (*type)->read(&step->data, component, location, err) : rc;
     free(location);
     return rc;
 }

@@ -229,6 +229,7 @@ static int add_escape(struct lexer *l, struct dt_buffer *b)
 static int add_string(struct lexer *l)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
+    const size_t from = l->at;
     char quote = l->text[l->at++];
     int rc = 0;
     while (rc == 0 && l->at < l->size && l->text[l->at] != quote) {
@@ -242,8 +243,8 @@ static int add_string(struct lexer *l)
         rc = fail(l, "a string does not end");
     if (rc == 0)
         add(l, TOKEN_STRING, b.data, b.size);
-    for (size_t i = 0; rc == 0 && i < b.size; i++)
-        l->line += b.data[i] == '\n';
+    for (size_t i = from; rc == 0 && i < l->at; i++)
+        l->line += l->text[i] == '\n';
     l->at++;
     dt_buffer_release(&b);
     return rc;
@@ -332,11 +333,12 @@ static int add_inside(struct lexer *l, bool block)
 
 static int skip_comment(struct lexer *l)
 {
+    const size_t from = l->at;
     while (l->at < l->size && !starts(l, l->at, "#}"))
         advance(l, 1);
     if (l->at >= l->size)
         return fail(l, "{# without #}");
-    if (strchr("-+", l->text[l->at - 1])) /* of "-#}" */
+    if (l->at > from && strchr("-+", l->text[l->at - 1])) /* of "-#}" */
         l->at--;
     end_delimiter(l, "#}", true);
     return 0;

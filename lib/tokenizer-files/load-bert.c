@@ -66,6 +66,8 @@ static int mark_specials(struct dt_tokenizer *t, struct dt_error *err)
 /* tokenizer_config.json in the same directory overrides what the tokens suggest. */
 static int read_config(const char *path, struct dt_tokenizer *t, struct dt_error *err)
 {
+    static const char *const flags[] = {"do_lower_case", "strip_accents", "tokenize_chinese_chars",
+                                        NULL};
     const char *slash = strrchr(path, '/');
     char *beside =
         dt_asprintf("%.*stokenizer_config.json", slash ? (int)(slash + 1 - path) : 0, path);
@@ -73,8 +75,13 @@ static int read_config(const char *path, struct dt_tokenizer *t, struct dt_error
     int rc = dt_file_probe(beside, err);
     if (rc > 0)
         rc = dt_json_read(beside, &root, err);
+    if (rc == 0 && root)
+        rc = dt_json_check_flags(root, flags, beside, err);
     free(beside);
-    DT_TRY(rc);
+    if (rc < 0) {
+        json_object_put(root);
+        return rc;
+    }
     if (json_object_object_get_ex(root, "do_lower_case", &value))
         t->bert.lower = t->bert.strip_accents = json_object_get_boolean(value);
     if (json_object_object_get_ex(root, "strip_accents", &value) && value)

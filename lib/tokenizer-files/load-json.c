@@ -118,6 +118,7 @@ static int index_added(struct json_object *list, struct json_object *index, cons
         snprintf(location, sizeof location, "%s: added token %zu", path, i + 1);
         DT_TRY(dt_json_get_string(token, "content", location, &content, err));
         DT_TRY(dt_json_get_int(token, "id", location, &id, err));
+        DT_TRY(dt_step_check_flags(token, location, err));
         if (id < 0 || json_object_object_get_ex(index, content, NULL))
             return dt_fail(err, DT_EFORMAT, "%s: '%s' %s", location, content,
                            id < 0 ? "has a negative id" : "is listed twice");
@@ -187,10 +188,13 @@ static int load_model(struct dt_tokenizer *t, struct json_object *root, struct j
         return dt_fail(err, DT_EFORMAT, "%s: model %s is not supported", path, name);
     if (pattern && format->model != DT_TOKEN_BPE_MERGES)
         return dt_fail(err, DT_EINVALID, "%s: %s takes no pattern: remove --pattern", path, name);
+    DT_TRY(dt_step_check_flags(model, path, err));
     t->model = format->model;
     if (is_bert(root, model)) {
+        struct json_object *normalizer = json_object_object_get(root, "normalizer");
+        DT_TRY(dt_step_check_flags(normalizer, path, err));
         t->byte_level = false;
-        t->bert = dt_bert_rules_read(json_object_object_get(root, "normalizer"));
+        t->bert = dt_bert_rules_read(normalizer);
     } else {
         DT_TRY(read_steps(t, root, pattern, path, err));
     }

@@ -3,9 +3,12 @@
 #include "tokenizer-files/tokenizer-file.h"
 #include "json/json.h"
 
-static int add_template_id(const struct dt_tokenizer *t, struct dt_ids *ids, int64_t id,
-                           const char *path, struct dt_error *err)
+static int add_template_id(const struct dt_tokenizer *t, struct dt_ids *ids,
+                           struct json_object *value, const char *path, struct dt_error *err)
 {
+    int64_t id = json_object_get_int64(value);
+    if (!json_object_is_type(value, json_type_int))
+        return dt_fail(err, DT_EFORMAT, "%s: post_processor: an id is not a whole number", path);
     if (id < 0 || id >= t->size || t->tokens[id].length == 0 || ids->count == DT_FRAME_MAX)
         return dt_fail(
             err, DT_EFORMAT,
@@ -21,8 +24,7 @@ static int add_named_id(const struct dt_tokenizer *t, struct json_object *post, 
 {
     struct json_object *pair;
     DT_TRY(dt_json_get(post, name, json_type_array, path, &pair, err));
-    return add_template_id(t, ids, json_object_get_int64(json_object_array_get_idx(pair, 1)), path,
-                           err);
+    return add_template_id(t, ids, json_object_array_get_idx(pair, 1), path, err);
 }
 
 static int add_template_step(struct dt_tokenizer *t, struct json_object *post,
@@ -33,7 +35,11 @@ static int add_template_step(struct dt_tokenizer *t, struct json_object *post,
     const char *name;
     if (special == NULL) {
         *after_text = true;
-        return 0;
+        return json_object_object_get(step, "Sequence")
+                   ? 0
+                   : dt_fail(err, DT_EFORMAT,
+                             "%s: post_processor: a step is neither a SpecialToken nor a Sequence",
+                             path);
     }
     DT_TRY(dt_json_get_string(special, "id", path, &name, err));
     DT_TRY(dt_json_get(post, "special_tokens", json_type_object, path, &all, err));
@@ -41,8 +47,7 @@ static int add_template_step(struct dt_tokenizer *t, struct json_object *post,
     DT_TRY(dt_json_get(token, "ids", json_type_array, path, &ids, err));
     for (size_t i = 0; i < json_object_array_length(ids); i++)
         DT_TRY(add_template_id(t, *after_text ? &t->after : &t->before,
-                               json_object_get_int64(json_object_array_get_idx(ids, i)), path,
-                               err));
+                               json_object_array_get_idx(ids, i), path, err));
     return 0;
 }
 

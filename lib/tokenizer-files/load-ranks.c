@@ -258,7 +258,7 @@ static int add_ranked(struct dt_tokenizer *t, struct json_object *token, int64_t
     if (rank < 0 || !dt_base64_decode(base64, strlen(base64), bytes))
         return dt_fail(err, DT_EFORMAT, "%s: expected a \"rank\" from 0 and Base64 \"token_bytes\"",
                        location);
-    if (rank + specials >= size)
+    if (rank >= size - specials)
         return 0; /* outside default_vocab_size */
     if (dt_tokenizer_add(t, (uint64_t)(rank + specials), bytes->data, bytes->size, err) < 0)
         return dt_fail_context(err, "%s", location);

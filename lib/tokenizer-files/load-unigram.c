@@ -37,6 +37,14 @@ static double power_of_ten(int exponent)
     return strtod(text, NULL);
 }
 
+/* The exponent at the end of a number, limited so that a sum with that of its digits fits. */
+static long written_exponent(const char *text)
+{
+    const long most = 1L << 30;
+    long exponent = *text == 'e' || *text == 'E' ? strtol(text + 1, NULL, 10) : 0;
+    return exponent < -most ? -most : exponent > most ? most : exponent;
+}
+
 /* The value of a JSON number that is finite in double precision. */
 static double parse_score(const char *text)
 {
@@ -48,7 +56,7 @@ static double parse_score(const char *text)
             fraction = true;
         else
             add_digit(&d, (unsigned)(*p - '0'), fraction);
-    long exponent = d.exponent + (*p == 'e' || *p == 'E' ? strtol(p + 1, NULL, 10) : 0);
+    long exponent = d.exponent + written_exponent(p);
     double value = (double)d.digits;
     for (; exponent < -308 && value != 0; exponent += 308)
         value /= 1e308;

@@ -119,7 +119,8 @@ static int refuse_denormalizer(const struct dt_pb_reader *message, struct dt_err
     struct dt_sentencepiece_text map = {NULL, 0};
     const struct target targets[] = {{2, TARGET_BYTES, "precompiled_charsmap", &map},
                                      {0, 0, NULL, NULL}};
-    DT_TRY(read_message(message, targets, err));
+    if (read_message(message, targets, err) < 0)
+        return dt_fail_context(err, "denormalizer_spec");
     if (map.size > 0)
         return dt_fail(err, DT_EFORMAT, "denormalizer_spec: a character map is not supported");
     return 0;

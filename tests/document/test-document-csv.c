@@ -106,6 +106,18 @@ static void bad_rows_follow_the_policy(void **state)
     dt_buffer_release(&out);
 }
 
+/* A name would end there, and "text\0" be "text". */
+static void a_zero_byte_in_the_header_is_refused(void **state)
+{
+    static const char data[] = "text\0s,n\na,1\n";
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_CSV};
+    (void)state;
+    assert_int_equal(list(&options, data, sizeof data - 1, &out, NULL), DT_EFORMAT);
+    assert_string_equal(err.text, "f: its header holds a zero byte");
+    dt_buffer_release(&out);
+}
+
 static void a_header_of_too_many_columns_is_refused(void **state)
 {
     struct dt_buffer file = DT_BUFFER_EMPTY, out = DT_BUFFER_EMPTY;
@@ -127,6 +139,7 @@ int main(void)
         cmocka_unit_test(other_separators_are_found),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(bad_rows_follow_the_policy),
+        cmocka_unit_test(a_zero_byte_in_the_header_is_refused),
         cmocka_unit_test(a_header_of_too_many_columns_is_refused),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);

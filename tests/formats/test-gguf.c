@@ -293,8 +293,9 @@ static void invalid_files_are_refused(void **state)
     assert_refused(q, 19, 5, 4, "a tensor must have 1 to 4 dimensions");
     assert_refused(q, 23, UINT64_MAX / 2, 8, "a tensor is too large");
     assert_refused(q, 23, 31, 8, "tensor 'blk.0.attn_q.weight' of the model's shape is missing");
-    assert_refused(q, 39, 10, 4,
-                   "tensor 'blk.0.attn_q.weight' is of type Q2_K, which dt does not read: convert");
+    assert_refused(
+        q, 39, 10, 4,
+        "tensor 'blk.0.attn_q.weight' is of type Q2_K (10), which dt does not read: convert");
     assert_refused(q, 43, 4, 8, "a tensor is not aligned");
     assert_refused(q, 43, 0, 8, "tensors overlap");
     assert_refused(q, 43, UINT64_MAX - 31, 8, "the file ends before its tensors");

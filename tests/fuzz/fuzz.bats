@@ -26,8 +26,10 @@ readers='\b(dt_file_(read|open)|dt_json_(read|read_with_zeros|parse|scan_fail)|d
     refute grep -vE '^#|^[^ ]+ (fuzz-[a-z-]+|: .+)$' tests/fuzz/readers
 }
 
-@test "each fuzzer has a corpus" {
+@test "each fuzzer has a corpus, and a small one of what it has found" {
     for source in "$ROOT"/tests/fuzz/fuzz-*.c; do
-        [ -n "$(ls "$ROOT/tests/fuzz/corpus/$(basename "$source" .c)")" ]
+        target=$(basename "$source" .c)
+        [ -n "$(ls "$ROOT/tests/fuzz/corpus/$target")" ]
+        [ "$(stat -c %s "$ROOT/tests/fuzz/kept/$target.tar.zst")" -lt 100000 ]
     done
 }

@@ -4,7 +4,7 @@ OWNER/NAME, of one commit, and DIRECTORY/datasets/OWNER/NAME those of a data set
 large files are, and named by SHA-256; others by git's hash. Requests are appended to LOG, with their
 Authorization and Range. Files in DIRECTORY change behaviour while they exist: "cut" (the store ends
 a transfer after 10000 bytes, once each time it is written), "no-range", "corrupt", "token" (that it
-demands), "missing-hash". The port of the hub is written to PORT."""
+demands), "missing-hash", "odd" (what it says of each model). The port of the hub is written to PORT."""
 import hashlib
 import json
 import os
@@ -101,6 +101,9 @@ class Handler(BaseHTTPRequestHandler):
         files = [os.path.relpath(os.path.join(where, file), directory)
                  for where, _, names in os.walk(directory) for file in names]
         body = json.dumps({"sha": COMMIT, "siblings": [{"rfilename": file} for file in files]})
+        if switch("odd"):
+            with open(os.path.join(root, "odd")) as odd:
+                body = odd.read()
         self.answer(200, body.encode())
 
 

@@ -129,6 +129,120 @@ static void errors_name_the_line_and_what_is_wrong(void **state)
     fails("{{ 'ß'.upper() }}", "upper of U+00DF is not supported");
 }
 
+/* What is not a template: each error of the lexer and of statements. */
+static void malformed_templates_are_refused(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{{ '\\x4g' }}", "line 1: an escape in a string wants hexadecimal digits"},
+        {"{{ '\\u00'", "an escape in a string wants hexadecimal digits"},
+        {"{{ '\\x\x10\x10' }}", "an escape in a string wants hexadecimal digits"},
+        {"{{ '\\ud800' }}", "an escape in a string is not a character of Unicode"},
+        {"{{ '\\U00110000' }}", "an escape in a string is not a character of Unicode"},
+        {"{{ '\\N{DASH}' }}", "\\N{...} in a string is not supported: write the character"},
+        {"{{ 'x\\", "a string does not end"},
+        {"{{ '\\n\\n' }}{% nope %}", "line 1: the statement 'nope' is not supported"},
+        {"{{ '\n\\\n' }}{% nope %}", "line 3: the statement 'nope' is not supported"},
+        {"{{ 0x10 }}", "a number ends with a letter; only decimal numbers are supported"},
+        {"{{ 1e }}", "a number ends with a letter"},
+        {"{{ 1.5e+ }}", "a number ends with a letter"},
+        {"{{ 1_a }}", "a number ends with a letter"},
+        {"x\n{# y\n", "line 2: {# without #}"},
+        {"{#", "{# without #}"},
+        {"{% if n", "{% without %}"},
+        {"\n{% raw %}", "line 2: {% raw %} is not supported"},
+        {"{%raw-%}", "{% raw %} is not supported"},
+        {"{% rawness %}", "the statement 'rawness' is not supported"},
+        {"{% %}", "the statement '' is not supported"},
+        {"{{ n n }}", "expected '}}', found 'n'"},
+        {"{{ n", "{{ without }}"},
+        {"{% if n x %}", "expected '%}', found 'x'"},
+        {"{% if n %}{% endfor %}", "expected {% endif %}"},
+        {"{% if n %}{% else x %}", "expected '%}', found 'x'"},
+        {"{% if n %}{% else %}{% elif n %}", "expected {% endif %}"},
+        {"{% if n %}{% elif %}", "line 1: "},
+        {"{% endif %}", "{% endif %} ends nothing"},
+        {"{% else %}", "{% else %} ends nothing"},
+        {"{% elif n %}", "{% elif %} ends nothing"},
+        {"{% for %}", "expected 'a name', found '%}'"},
+        {"{% for x of n %}", "expected 'in', found 'of'"},
+        {"{% for (x, y in n) %}", "expected ')', found 'in'"},
+        {"{% for x. in n %}", "line 1: "},
+        {"{% for x in n if %}", "line 1: "},
+        {"{% for x in [1] recursive %}", "recursive loops are not supported"},
+        {"{% for x in [1] y %}", "expected '%}', found 'y'"},
+        {"{% for x in [1] %}", "expected {% endfor %}"},
+        {"{% for x in [1] %}{% else y %}", "expected '%}', found 'y'"},
+        {"{% for x in [1] %}{% else %}{% if %}", "line 1: "},
+        {"{% set 5 = 1 %}", "expected 'a name', found '5'"},
+        {"{% set a = %}", "line 1: "},
+        {"{% set a, b %}x{% endset %}", "{% set %} of a block has one name"},
+        {"{% set a|5 %}x{% endset %}", "line 1: "},
+        {"{% set a %}x", "expected {% endset %}"},
+        {"{% set a 1 %}x", "expected '%}', found '1'"},
+        {"{% set a %}{% if %}", "line 1: "},
+        {"{% macro 1() %}", "expected 'a name', found '1'"},
+        {"{% macro f %}", "expected '(', found '%}'"},
+        {"{% macro f(a b) %}", "expected ',', found 'b'"},
+        {"{% macro f(1) %}", "expected 'a name', found '1'"},
+        {"{% macro f(a=) %}", "line 1: "},
+        {"{% macro f(a,) x %}", "expected '%}', found 'x'"},
+        {"{% macro f() %}{% if %}", "line 1: "},
+        {"{% macro f() %}", "expected {% endmacro %}"},
+        {"{% filter 5 %}", "line 1: "},
+        {"{% filter upper x %}", "expected '%}', found 'x'"},
+        {"{% filter upper %}{% if %}", "line 1: "},
+        {"{% filter upper %}", "expected {% endfilter %}"},
+        {"{% generation x %}", "expected '%}', found 'x'"},
+        {"{% generation %}{% if %}", "line 1: "},
+        {"{% generation %}", "expected {% endgeneration %}"},
+        {"{% break %}", "{% break %} stands outside of a loop"},
+        {"{% continue %}", "{% continue %} stands outside of a loop"},
+        {"{% for i in [1] %}{% macro f() %}{% break %}", "{% break %} stands outside of a loop"},
+    };
+    struct dt_template *t;
+    struct dt_buffer deep = DT_BUFFER_EMPTY;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        fails(cases[i][0], cases[i][1]);
+    for (int i = 0; i < 101; i++)
+        dt_buffer_add_string(&deep, "{% if n %}");
+    fails(deep.data, "statements are nested more than 100 deep");
+    dt_buffer_release(&deep);
+    assert_int_equal(dt_template_parse(&t, "a\0b", 3, "test", &err), DT_EFORMAT);
+    assert_string_equal(err.text, "test, line 1: the template is not UTF-8, or has a zero byte");
+    assert_int_equal(dt_template_parse(&t, "\xff", 1, "test", &err), DT_EFORMAT);
+    assert_null(t);
+}
+
+/* As Jinja with trim_blocks and lstrip_blocks renders it, and Python's strings. */
+static void delimiters_and_escapes_are_those_of_jinja(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{{ '\\101\\7\\12345' }}", "A\aS45"},
+        {"{{ '\\q\\'\\\"\\x41\\u00e9\\U0001f600' }}", "\\q'\"A\u00e9\U0001f600"},
+        {"{{ 'a\\\nb' }}", "ab"},
+        {"{{ 1_000 }} {{ 1.5e1 }} {{ 1e+2 }} {{ 2E1 }}", "1000 15.0 100.0 20.0"},
+        {"a {#-#} b", "a b"},
+        {"a {#--#} b", "ab"},
+        {"a {#+#}\nb", "a b"},
+        {"a  {%- if n -%}  b  {%- endif +%}\nc", "ab\nc"},
+        {"a\n  {%+ if n %}\nb{% endif %}\n", "a\n  b"},
+        {"a\r\nb\rc", "a\nb\nc"},
+        {"{", "{"},
+        {"", ""},
+    };
+    struct json_object *values;
+    (void)state;
+    assert_int_equal(dt_json_parse("{\"n\":7}", 7, "values", &values, &err), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *made = render(cases[i][0], values, NULL);
+        if (made == NULL || strcmp(made, cases[i][1]) != 0)
+            fail_msg("'%s' gives '%s'", cases[i][0], made ? made : err.text);
+        free(made);
+    }
+    json_object_put(values);
+}
+
 /* A template is a program of a stranger. */
 static void time_memory_and_depth_are_bounded(void **state)
 {
@@ -176,6 +290,8 @@ int main(void)
         cmocka_unit_test(templates_give_the_text_that_jinja_gives),
         cmocka_unit_test(what_generation_blocks_wrote_is_known),
         cmocka_unit_test(errors_name_the_line_and_what_is_wrong),
+        cmocka_unit_test(malformed_templates_are_refused),
+        cmocka_unit_test(delimiters_and_escapes_are_those_of_jinja),
         cmocka_unit_test(time_memory_and_depth_are_bounded),
         cmocka_unit_test(numbers_beyond_64_bits_are_refused),
     };

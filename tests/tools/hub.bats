@@ -233,3 +233,14 @@ END
     DT_ENGINES=$T/engines PATH=$T/bin:$PATH run text hf://owner/whole@v2
     assert_one_line_error dt-generate
 }
+
+@test "an answer of a hub without a commit, or with names that are not text, is refused" {
+    for odd in '{}' '[]' '{"sha":5,"siblings":[]}' '{"sha":"main","siblings":[]}' '{"sha":"'$commit'"}' \
+        '{"sha":"'$commit'","siblings":[{"rfilename":null}]}' '{"sha":"'$commit'","siblings":[5]}' \
+        '{"sha":"'$commit'","siblings":[{"rfilename":["config.json"]}]}'; do
+        echo "$odd" >root/odd
+        run dt-generate -m hf://owner/whole -p Once -n 6
+        assert_one_line_error dt-generate
+        [ ! -e $cache ] || [ -z "$(ls $cache/snapshots)" ]
+    done
+}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A small MLflow server that fails on purpose: faulty-mlflow.py PORT READY STORE [KIND].
 
-Makes the file READY when it listens on PORT, and keeps what it was sent in STORE, a JSON
+Writes its port to the file READY when it listens on PORT (0: any), and keeps what it was sent in STORE, a JSON
 file, written before each answer. KIND: "well" answers all; "badly" answers every
 third request with status 503, and closes the connection of every fifth after it has acted;
 "refusing" refuses every log-batch with status 400; "odd" answers each request whose path the file
@@ -134,5 +134,6 @@ class Server(HTTPServer):
 
 
 server = Server(("127.0.0.1", int(port)), Handler)
-open(ready, "w").close()
+with open(ready, "w") as f:
+    f.write(str(server.server_port))
 server.serve_forever()
