@@ -727,4 +727,4 @@ help: ## list the targets
         demo pretokenize mlm tinystories corpus html pictures fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-cuda oracles-mlflow oracles-scores install \
         uninstall format clean help
--include $(shell find $B \( -name sysroot -o -path $B/container -o -path $B/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)
+-include $(shell find $B \( -name 'sysroot*' -o -path $B/container -o -path $B/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)
