@@ -340,7 +340,7 @@ $B/obj/cpu-$1/%.o: lib/device/cpu/%.c $B/flags | deps-build
 	$$(call say,CC) $$(call compile,$$(CC) $$(ENGINE_CFLAGS) $$(filter-out -O%,$$(CFLAGS)) $$(ISA_$1) -DDT_ISA='"$1"' -MMD -MP -c $$< -o $$@)
 $B/lib/dt/cpu-$1.so: $(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$1/%.o) $(LIBDT)
 	@mkdir -p $$(@D)
-	$$(call say,LD) $$(CC) $$(CFLAGS) $$(LDFLAGS) -shared -fopenmp $$^ -Wl,-z,defs $$(LIBS_$1) -lm -o $$@
+	$$(call say,LD) $$(CC) $$(CFLAGS) $$(LDFLAGS) -shared -fopenmp $$^ -Wl,-z,defs $$(LIBS_$1) -lm -ldl -lpthread -o $$@
 endef
 $(foreach i,$(CPU_ISAS),$(eval $(call engine_rules,$i)))
 
