@@ -63,6 +63,7 @@ PROGRAMS := $(TOOLS:%=$B/bin/%)
 
 # --- engines: one plug-in per instruction set -----------------------------------------------------
 # Target of the compiler, or the machine if a compiler is yet to be installed.
+SYSROOT := $(patsubst --sysroot=%,%,$(filter --sysroot=%,$(CC)))
 ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
 CPU_SRC := $(wildcard lib/device/cpu/*.c lib/device/cpu/*/*.c)
 ifeq ($(ARCH),x86_64)
@@ -146,7 +147,7 @@ $(eval $(call plugin,codec-gzip,lib/io/codecs/gzip.c lib/io/codec.h,isa-l/igzip_
 $(eval $(call plugin,codec-xz,lib/io/codecs/xz.c lib/io/codec.h,lzma.h,-llzma))
 $(eval $(call plugin,codec-bzip2,lib/io/codecs/bzip2.c lib/io/codec.h,bzlib.h,-lbz2))
 $(eval $(call plugin,codec-lz4,lib/io/codecs/lz4.c lib/io/codec.h,lz4frame.h,-llz4))
-$(eval $(call plugin,html,lib/extract/libxml2/html.c lib/extract/html-parser.h,libxml/HTMLparser.h,-lxml2,-I/usr/include/libxml2))
+$(eval $(call plugin,html,lib/extract/libxml2/html.c lib/extract/html-parser.h,libxml/HTMLparser.h,-lxml2,-I$(SYSROOT)/usr/include/libxml2))
 $(eval $(call plugin,charset,lib/extract/uchardet/charset.c lib/extract/charset-detector.h,uchardet/uchardet.h,-luchardet))
 $(eval $(call plugin,brotli,lib/warc/brotli/brotli.c lib/warc/coding.h,brotli/decode.h,-lbrotlidec))
 $(eval $(call plugin,icu,lib/language/icu/icu.c lib/language/icu.h,unicode/ubrk.h,-licuuc))
@@ -339,7 +340,7 @@ $B/obj/cpu-$1/%.o: lib/device/cpu/%.c $B/flags | deps-build
 	$$(call say,CC) $$(call compile,$$(CC) $$(ENGINE_CFLAGS) $$(filter-out -O%,$$(CFLAGS)) $$(ISA_$1) -DDT_ISA='"$1"' -MMD -MP -c $$< -o $$@)
 $B/lib/dt/cpu-$1.so: $(CPU_SRC:lib/device/cpu/%.c=$B/obj/cpu-$1/%.o) $(LIBDT)
 	@mkdir -p $$(@D)
-	$$(call say,LD) $$(CC) $$(CFLAGS) $$(LDFLAGS) -shared -fopenmp $$^ -Wl,-z,defs $$(LIBS_$1) -lm -o $$@
+	$$(call say,LD) $$(CC) $$(CFLAGS) $$(LDFLAGS) -shared -fopenmp $$^ -Wl,-z,defs $$(LIBS_$1) -lm -ldl -lpthread -o $$@
 endef
 $(foreach i,$(CPU_ISAS),$(eval $(call engine_rules,$i)))
 
@@ -700,13 +701,8 @@ uninstall: ## remove what install put below DESTDIR and PREFIX
 	@rm -rf '$(DEST)'/lib/dt '$(DEST)'/share/dt
 
 # Links of programs to the libraries beside them work on machines whose C library is not older.
-wheel: $B/wheel/venv/ready ## Python's wheel and sdist of dt-tools, in build/wheel
-	@rm -rf $B/wheel/raw $B/wheel/*.whl $B/wheel/*.tar.gz
-	@DT_BUILD=$B/wheel/objects $B/wheel/venv/bin/python -m build -n --sdist --wheel -o $B/wheel/raw . >$B/wheel/log 2>&1 || \
-	  { tail -n 40 $B/wheel/log; exit 1; }
-	@PATH="$(CURDIR)/$B/wheel/venv/bin:$$PATH" auditwheel -v repair -w $B/wheel $B/wheel/raw/*.whl >>$B/wheel/log 2>&1 || \
-	  { tail -n 40 $B/wheel/log; exit 1; }
-	@mv $B/wheel/raw/*.tar.gz $B/wheel && ls -l $B/wheel/*.whl $B/wheel/*.tar.gz
+wheel: $B/wheel/venv/ready ## Python's wheel and sdist of dt-tools, in build/wheel; SUITE=bullseye MACHINE=aarch64
+	@SUITE='$(SUITE)' MACHINE='$(MACHINE)' share/packaging/wheel $B/wheel
 $B/wheel/venv/ready: python/requirements-wheel.txt | deps-oracles
 	$(PYTHON) -m venv $B/wheel/venv
 	tests/oracles/install $B/wheel/venv $<
@@ -731,4 +727,4 @@ help: ## list the targets
         demo pretokenize mlm tinystories corpus html pictures fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-cuda oracles-mlflow oracles-scores install \
         uninstall format clean help
--include $(shell find $B \( -name sysroot -o -path $B/container -o -path $B/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)
+-include $(shell find $B \( -name 'sysroot*' -o -path $B/container -o -path $B/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

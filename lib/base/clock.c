@@ -18,6 +18,15 @@ double dt_clock_now(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
+void dt_clock_init_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t how;
+    pthread_condattr_init(&how);
+    pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &how);
+    pthread_condattr_destroy(&how);
+}
+
 double dt_clock_processor_now(void)
 {
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);

@@ -3,8 +3,12 @@
 #ifndef DT_BASE_CLOCK_H
 #define DT_BASE_CLOCK_H
 
+#include <pthread.h>
+
 /* Seconds of a monotonic clock. */
 double dt_clock_now(void);
+/* Initializes a condition whose pthread_cond_timedwait(3) ends by this clock. */
+void dt_clock_init_condition(pthread_cond_t *condition);
 /* Processor time of all threads, in seconds. */
 double dt_clock_processor_now(void);
 

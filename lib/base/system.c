@@ -13,6 +13,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
@@ -81,12 +82,21 @@ void dt_system_program_path(char path[PATH_MAX])
 
 int dt_system_exchange(const char *one, const char *other)
 {
+#ifdef RENAME_EXCHANGE
     return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE);
+#else /* musl before 1.2.6 */
+    return (int)syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, 2 /* RENAME_EXCHANGE */);
+#endif
 }
 
 int dt_system_watch(pid_t child)
 {
     return (int)syscall(SYS_pidfd_open, child, 0);
+}
+
+bool dt_system_is_device(dev_t device, unsigned high, unsigned low)
+{
+    return high == major(device) && low == minor(device);
 }
 
 bool dt_system_is_kernel_data(const char *folder)

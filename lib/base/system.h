@@ -46,6 +46,9 @@ int dt_system_exchange(const char *one, const char *other);
 /* A descriptor that becomes readable when the child ends; -1 if there is none. */
 int dt_system_watch(pid_t child);
 
+/* Whether a file's device has these numbers, of which /proc names it. */
+bool dt_system_is_device(dev_t device, unsigned high, unsigned low);
+
 /* Whether a folder holds the kernel's own data (/proc, /sys), where no file can be created. */
 bool dt_system_is_kernel_data(const char *folder);
 

@@ -123,7 +123,7 @@ static void sleep_until_work(struct dt_job *job)
         if (!dt_links_busy(job))
             pthread_cond_wait(&job->submitted_one, &job->lock);
         else
-            pthread_cond_clockwait(&job->submitted_one, &job->lock, CLOCK_MONOTONIC, &end);
+            pthread_cond_timedwait(&job->submitted_one, &job->lock, &end);
         check_links(job);
     }
 }
@@ -299,8 +299,8 @@ static struct dt_job *new_job(const struct dt_transport *transport, const struct
         job->how.where = job->where = how->where ? dt_strdup(how->where) : NULL;
     }
     pthread_mutex_init(&job->lock, NULL);
-    pthread_cond_init(&job->submitted_one, NULL);
-    pthread_cond_init(&job->finished_one, NULL);
+    dt_clock_init_condition(&job->submitted_one);
+    dt_clock_init_condition(&job->finished_one);
     return job;
 }
 
@@ -341,7 +341,7 @@ static int await_opening(struct dt_job *job, struct dt_error *err)
     pthread_mutex_lock(&job->lock);
     while (!job->opened && may_open(job, until)) {
         const struct timespec next = dt_timespec(dt_clock_now() + LOOK_S);
-        pthread_cond_clockwait(&job->finished_one, &job->lock, CLOCK_MONOTONIC, &next);
+        pthread_cond_timedwait(&job->finished_one, &job->lock, &next);
     }
     if (!job->opened)
         rc = abandon(job, err);

@@ -126,7 +126,7 @@ void dt_job_pause(struct dt_job *job, double since)
     double pause = pause_after(job->waiting > 0, now - last);
     const struct timespec end = dt_timespec(now + pause);
     if (pause > 0)
-        pthread_cond_clockwait(&job->submitted_one, &job->lock, CLOCK_MONOTONIC, &end);
+        pthread_cond_timedwait(&job->submitted_one, &job->lock, &end);
 }
 
 int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers, int count,

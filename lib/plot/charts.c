@@ -156,7 +156,7 @@ static double base_of(const struct dt_chart *chart, const struct bars *b)
     for (int i = 0; i < b->groups * b->series; i++)
         if (b->low[i] > 0)
             least = fmin(least, b->low[i]);
-    return chart->log_y && isfinite(least) ? exp10(floor(log10(least))) : 0;
+    return chart->log_y && isfinite(least) ? pow(10, floor(log10(least))) : 0;
 }
 
 /* The length of a bar of x as a fraction of one of largest. */

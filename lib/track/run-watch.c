@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/system.h"
 #include "json/json.h"
 #include "json/yaml.h"
 
@@ -25,7 +25,7 @@ static int is_locked(const char *run, const char *locks)
         unsigned long inode;
         /* 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF */
         if (sscanf(line, "%*d: FLOCK %*s %*s %*d %x:%x:%lu", &high, &low, &inode) == 3 &&
-            inode == st.st_ino && high == major(st.st_dev) && low == minor(st.st_dev))
+            inode == st.st_ino && dt_system_is_device(st.st_dev, high, low))
             held = 1;
     }
     fclose(file);

@@ -44,3 +44,21 @@ there() {
     done
     [ $compared = 5 ]
 }
+
+@test "AArch64: README's tour has this machine's documents, ids, shards, checkpoint and story" {
+    for of in here there; do
+        mkdir $of
+        export AUTOPKGTEST_TMP=$T/$of STEPS=110
+        if [ $of = here ]; then run=env; else run=there; fi
+        (cd "$ROOT" && $run debian/tests/tour) >$of.log
+        sed -n '/^Once upon a time/,$p' $of.log >$of/build/tour/story
+        [ -s $of/build/tour/story ]
+    done
+    cd here/build/tour
+    for file in stories.jsonl clean.jsonl tokenizer.json story shards/*.dts \
+        run/latest/model.safetensors run/latest/trainer/*.safetensors; do
+        cmp "$file" "$T/there/build/tour/$file"
+        compared=$((compared + 1))
+    done
+    [ $compared -eq 8 ]
+}

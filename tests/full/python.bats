@@ -17,7 +17,7 @@ small_data() {
 }
 
 @test "the wheel installs on every Python, its programs and module work, and nothing is left" {
-    wheel=$(find "$ROOT/build/wheel" -maxdepth 1 -name 'dt_tools-*.whl' 2>/dev/null | head -n 1)
+    wheel=$(find "$ROOT/build/wheel" -maxdepth 1 -name "dt_tools-*_$(uname -m).whl" 2>/dev/null | head -n 1)
     [ -n "$wheel" ] || skip "make wheel has not been run"
     [ -n "$(pythons)" ] || skip "no Python with venv"
     unset DT_LIBRARY DT_ENGINES PYTHONPATH
@@ -49,6 +49,52 @@ END
         env/bin/pip uninstall -q -y --disable-pip-version-check dt-tools
         find env -type f | sort | diff before -
     done
+}
+
+# try_wheel MACHINE ARCHITECTURE COMMAND...: the wheel for the C library of Debian 11, on such a system, which
+# has only Python; COMMAND runs its programs.
+try_wheel() {
+    wheel=$(find "$ROOT/build/wheel" -maxdepth 1 -name "dt_tools-*manylinux_2_31_$1.whl" 2>/dev/null)
+    [ -n "$wheel" ] || skip "make wheel SUITE=bullseye MACHINE=$1 has not been run"
+    [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null || skip "this needs root and debootstrap"
+    "$ROOT/share/packaging/sysroot" "$T/system" bullseye "$2" python3-venv
+    local system=("${@:3}" chroot "$T/system" /usr/bin/env -i -C /work
+        PATH=/usr/bin:/bin HOME=/work DT_GEMM_PEAK=1000 DT_READ_SPEED=10)
+    mkdir "$T/system/work"
+    mknod -m 666 "$T/system/dev/null" c 1 3 2>/dev/null || [ -e "$T/system/dev/null" ]
+    small_data 100
+    dt-tokenize -q -t tok.json --frame none --ids docs.jsonl >ids.txt
+    run_settings=(--set model.num_layers=1 --set model.num_heads=2 --set model.hidden_size=16 --set model.max_seq_len=32
+        --set training.max_steps=3 --set training.warmup_steps=0 --set training.batch_size=4)
+    dt-train -q -t tok.json -o run data "${run_settings[@]}"
+    cp -r "$wheel" docs.jsonl ids.txt tok.json data "$T/system/work"
+    cat >"$T/system/work/check.py" <<'END'
+import json, platform
+import dt
+texts = [json.loads(line)["text"] for line in open("docs.jsonl", encoding="utf-8")]
+ids = [list(map(int, line.split())) for line in open("ids.txt", encoding="utf-8")]
+assert [dt.Tokenizer("tok.json").encode(text) for text in texts] == ids
+assert not dt.clean("too short", "gopher", identify=True)
+print(platform.machine(), platform.libc_ver(), dt.__version__)
+END
+    "${system[@]}" python3 -m venv env
+    (cd "$T/system/work" && find env -type f ! -path '*/__pycache__/*' | sort >before)
+    "${system[@]}" env/bin/pip install -q --no-index --disable-pip-version-check "${wheel##*/}"
+    "${system[@]}" env/bin/python check.py
+    "${system[@]}" env/bin/dt doctor
+    "${system[@]}" env/bin/dt-train -q -t tok.json -o run data "${run_settings[@]}"
+    cmp run/latest/model.safetensors "$T/system/work/run/latest/model.safetensors"
+    "${system[@]}" env/bin/pip uninstall -q -y --disable-pip-version-check dt-tools
+    (cd "$T/system/work" && find env -type f ! -path '*/__pycache__/*' | sort | diff before -)
+}
+
+@test "the wheel for Debian 11 works there" {
+    try_wheel x86_64 amd64 env
+}
+
+@test "the wheel for Debian 11 on AArch64 works there, under qemu" {
+    "$ROOT/tests/emulate" true || skip "emulate: no emulation"
+    try_wheel aarch64 arm64 "$ROOT/tests/emulate"
 }
 
 @test "the example nanogpt.py has equal losses with a loader in Python of the same order, and resumes" {

@@ -24,13 +24,13 @@ refused() {
     done
 }
 
-# What POSIX has not; the cuda engine, whose systems are Linux, has its own.
-LINUX='memfd_create|getrandom|renameat2|sched_[gs]etaffinity|SYS_[a-z]|[^_a-z]syscall\(|madvise\(|getauxval|prctl\(|epoll|eventfd|signalfd|inotify|<linux/|sys/vfs\.h|[^a-z]statfs|copy_file_range|sync_file_range|[^x]_fallocate|splice\(|syncfs\(|O_TMPFILE|O_PATH|gettid|mremap|process_vm'
+# What neither POSIX nor FreeBSD has; the cuda engine, whose systems are Linux, has its own.
+LINUX='memfd_create|getrandom|renameat2|sched_[gs]etaffinity|SYS_[a-z]|[^_a-z]syscall\(|madvise\(|getauxval|prctl\(|epoll|eventfd|signalfd|inotify|<linux/|sys/vfs\.h|[^a-z]statfs|copy_file_range|sync_file_range|[^x]_fallocate|splice\(|syncfs\(|O_TMPFILE|O_PATH|gettid|mremap|process_vm|sysmacros|cond_clockwait|exp10|program_invocation|CPU_SET|SO_PEERCRED|MAP_POPULATE|MAP_HUGETLB|timerfd|F_SETPIPE_SZ|pthread_[gs]etname_np|TCP_USER_TIMEOUT|RUSAGE_THREAD|_SUPER_MAGIC|TMPFS_MAGIC'
 
 @test "calls that only Linux has are in base/system.c alone" {
     cd "$ROOT"
     run grep -rnE "$LINUX" lib tools --include='*.[ch]' --exclude-dir=cuda
     grep -q '^lib/base/system\.c:' <<<"$output"
-    # amx.c asks Linux for the tiles of AMX, in an engine, which has no other file of lib/base
-    refute grep -vE '^lib/base/system\.[ch]:|^lib/device/cpu/gemm/amx\.c:[0-9]+:.*SYS_arch_prctl, ' <<<"$output"
+    # engines have no other file of lib/base: amx.c asks for the tiles of AMX, state.c for the program's name
+    refute grep -vE '^lib/base/system\.[ch]:|^lib/device/cpu/gemm/amx\.c:[0-9]+:.*SYS_arch_prctl, |^lib/device/cpu/state\.c:[0-9]+:.*program_invocation_short_name, ' <<<"$output"
 }
