@@ -24,7 +24,7 @@ setup() {
     [ "$(dt-clean -q --identify --identifier m.bin test.jsonl | jq -r .meta.lang | sort -u | xargs)" = "sorted story" ]
 }
 
-@test "words alone cannot tell them apart, since the words are the same" {
+@test "by words without pairs they are not distinguished" {
     dt-classify train -q --dim 8 --epochs 2 -o w.bin labelled.jsonl
     [ "$(dt-classify test --json w.bin test.jsonl | jq '.accuracy < 0.9')" = true ]
 }
