@@ -185,6 +185,11 @@ static int write_report(const struct dt_clean_options *how, struct dt_error *err
     return rc;
 }
 
+static bool may_be_empty(void)
+{
+    return opt.allow_empty || opt.reading.part != NULL;
+}
+
 /* Rejects, the report and statistics are written even if all documents were dropped. */
 static int finish(const struct dt_clean_options *how, const struct dt_clean_statistics *s,
                   double seconds, struct dt_output *out, struct dt_output *rejects,
@@ -197,7 +202,7 @@ static int finish(const struct dt_clean_options *how, const struct dt_clean_stat
         rc = write_report(how, err);
     if (rc == 0 && opt.stats)
         rc = write_statistics(s, seconds, err);
-    if (rc == 0 && s->documents_out == 0 && opt.reading.part == NULL && !opt.allow_empty)
+    if (rc == 0 && s->documents_out == 0 && !may_be_empty())
         rc = dt_fail(err, DT_EFORMAT, "no document came out: %s", text.data);
     if (rc == 0)
         rc = dt_lineage_commit(how->lineage, out, err);
@@ -243,6 +248,7 @@ static struct dt_clean_options settings(const struct aids *aids, struct dt_linea
         .measure_only = opt.attributes,
         .to = (enum dt_document_output)opt.to,
         .lineage = lineage,
+        .may_be_empty = may_be_empty(),
     };
 }
 

@@ -609,6 +609,7 @@ static int cut_documents(struct dt_documents *in, struct dt_output *out, struct 
     struct corpus c = {.s = dt_substrings_new((size_t)opt.length), .spans = {.fd = -1}};
     struct dt_document_writer to = dt_document_writer_to(out, DT_DOCUMENT_OUTPUT_JSONL);
     to.lineage = lineage;
+    to.may_be_empty = true; /* others were refused before */
     int rc = find_and_write(&c, in, &to, err);
     dt_document_writer_release(&to);
     for (size_t i = 0; i < c.count; i++)

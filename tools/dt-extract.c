@@ -124,7 +124,8 @@ static int open_and_run(struct dt_documents *in, const struct dt_documents_optio
                                               .drop_truncated = opt.truncated == 1,
                                               .most = reading->most,
                                               .min_bytes = (uint64_t)opt.min_bytes},
-                                     .lineage = reading->lineage};
+                                     .lineage = reading->lineage,
+                                     .may_be_empty = opt.reading.part != NULL};
     int rc = dt_html_parser_load(&how.page.parser, err);
     rc = rc < 0 ? rc : dt_charset_detector_load(&how.page.detector, err);
     if (rc == 0)

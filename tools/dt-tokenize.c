@@ -394,6 +394,7 @@ static int decode(struct sink *sink, const struct dt_tokenizer *t, char **files,
     DT_TRY(opt.ids ? 0 : check_listed(files, count, err));
     sink->decoded = dt_document_writer_to(&sink->out, DT_DOCUMENT_OUTPUT_JSONL);
     sink->decoded.lineage = sink->lineage;
+    sink->decoded.may_be_empty = opt.allow_empty;
     for (int i = 0; i < (count ? count : 1); i++) {
         const char *path = count ? files[i] : "-";
         DT_TRY(opt.ids ? decode_lines(sink, t, path, err) : decode_stream(sink, t, path, err));

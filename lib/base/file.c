@@ -415,10 +415,22 @@ int dt_file_write(const char *path, const void *data, size_t size, struct dt_err
     return dt_output_commit(&out, err);
 }
 
+static bool is_pipe(mode_t mode)
+{
+    return S_ISFIFO(mode) || S_ISSOCK(mode);
+}
+
 bool dt_output_is_pipe(const struct dt_output *out)
 {
     struct stat st;
-    return fstat(out->fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+    return fstat(out->fd, &st) == 0 && is_pipe(st.st_mode);
+}
+
+bool dt_file_is_pipe(const char *path)
+{
+    struct stat st;
+    int rc = strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &st) : stat(path, &st);
+    return rc == 0 && is_pipe(st.st_mode);
 }
 
 bool dt_output_is_terminal(const char *path)

@@ -80,6 +80,8 @@ int dt_file_write(const char *path, const void *data, size_t size,
 
 /* Whether another program reads the bytes as they are written: a pipe or a socket. */
 bool dt_output_is_pipe(const struct dt_output *out);
+/* Whether an input is written by another program as it is read; "-" is stdin. */
+bool dt_file_is_pipe(const char *path);
 /* Whether dt_output_open(path) would write to a terminal. */
 bool dt_output_is_terminal(const char *path);
 

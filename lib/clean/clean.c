@@ -351,8 +351,10 @@ int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *op
     c->out =
         dt_document_writer_to(out, options->measure_only ? DT_DOCUMENT_OUTPUT_TEXT : options->to);
     c->out.lineage = options->lineage;
+    c->out.may_be_empty = options->may_be_empty;
     if (rejects)
         c->rejects = dt_document_writer_to(rejects, DT_DOCUMENT_OUTPUT_JSONL);
+    c->rejects.may_be_empty = true;
     for (int i = 0; i < c->rule_count; i++)
         add_count(c, true, c->rules[i].name);
     c->near = add_count(c, options->drop != NULL, "near-duplicate");

@@ -61,6 +61,7 @@ struct dt_clean_options {
     bool measure_only;                            /* write attributes, drop nothing */
     enum dt_document_output to;
     struct dt_lineage *lineage; /* of the output; borrowed, or NULL */
+    bool may_be_empty;          /* a stream of no documents is not a failure */
 };
 
 #define DT_RULES_MAX 128

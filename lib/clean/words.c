@@ -155,6 +155,15 @@ static inline void add_letters(struct dt_words *w, const char *from, size_t size
     add_word(w, from + at, from + size, (uint32_t)size - at, DT_WORD_HAS_LETTER);
 }
 
+/* Of a word of some characters, by the kinds that some and that all of them have. */
+static inline uint32_t kinds_of_word(unsigned some, unsigned all, size_t chars)
+{
+    return (some & DT_CHARACTER_LETTER ? DT_WORD_HAS_LETTER : 0) |
+           (all & DT_CHARACTER_SYMBOL ? DT_WORD_IS_SYMBOL : 0) |
+           (all & DT_CHARACTER_PUNCTUATION ? DT_WORD_IS_MARK : 0) |
+           (chars == 1 && all & DT_CHARACTER_STOP ? DT_WORD_IS_STOP : 0);
+}
+
 /* The characters [from, to) of the chunk as a word. */
 static void add_characters(struct dt_words *w, size_t from, size_t to)
 {
@@ -165,11 +174,8 @@ static void add_characters(struct dt_words *w, size_t from, size_t to)
         some |= w->chunk[i].kind;
         all &= w->chunk[i].kind;
     }
-    uint32_t kind = (some & DT_CHARACTER_LETTER ? DT_WORD_HAS_LETTER : 0) |
-                    (all & DT_CHARACTER_SYMBOL ? DT_WORD_IS_SYMBOL : 0) |
-                    (all & DT_CHARACTER_PUNCTUATION ? DT_WORD_IS_MARK : 0) |
-                    (to - from == 1 && all & DT_CHARACTER_STOP ? DT_WORD_IS_STOP : 0);
-    add_word(w, w->chunk[from].at, w->chunk[to].at, (uint32_t)(to - from), kind);
+    add_word(w, w->chunk[from].at, w->chunk[to].at, (uint32_t)(to - from),
+             kinds_of_word(some, all, to - from));
 }
 
 static bool is_dot(const struct dt_words *w, size_t i)
@@ -565,6 +571,44 @@ static void split_unspaced(struct dt_words *w, const char *text, size_t size)
     }
 }
 
+static bool ends_chunk(const char *text, size_t size)
+{
+    size_t n;
+    return size == 0 || dt_character_kind(text, &n) & DT_CHARACTER_BLANK;
+}
+
+#define WIDE (DT_CHARACTER_LETTER | DT_CHARACTER_LOWER | DT_CHARACTER_UPPER | DT_CHARACTER_MARK)
+
+/* The same for letters and combining marks of scripts with blanks, of which one at least is not
+ * ASCII: split_chunk() would find nothing in them, and cut off a mark that closes. */
+static size_t take_wide(struct dt_words *w, const char *text, size_t size)
+{
+    unsigned some = 0, last = 0, kind = 0;
+    uint32_t chars = 0;
+    size_t n = 0, length = 0;
+    for (; n < size; n += length, chars++, last = kind, some |= kind) {
+        kind = dt_character_kind(text + n, &length);
+        if (kind == 0 || kind & ~(unsigned)WIDE)
+            break;
+        if (length > 2 && dt_script_is_unspaced(dt_utf8_decode(text + n)))
+            return 0;
+    }
+    if (n == chars) /* ASCII, or nothing */
+        return 0;
+    uint32_t letters = some & DT_CHARACTER_LETTER ? DT_WORD_HAS_LETTER : 0;
+    if (n == size || kind & DT_CHARACTER_BLANK) {
+        add_word(w, text, text + n, chars, letters);
+        return n;
+    }
+    bool closes = kind & DT_CHARACTER_CLOSING && !(kind & DT_CHARACTER_ICON);
+    if (!(closes || (text[n] == '.' && last & DT_CHARACTER_LOWER)) ||
+        !ends_chunk(text + n + length, size - n - length))
+        return 0;
+    add_word(w, text, text + n, chars, letters);
+    add_word(w, text + n, text + n + length, 1, kinds_of_word(kind, kind, 1));
+    return n + length;
+}
+
 /* Fast path: letters with at most one punctuation character after them. Returns the bytes read,
  * or 0 for any other chunk. */
 static inline size_t take_simple(struct dt_words *w, const char *text, size_t size)
@@ -611,6 +655,8 @@ void dt_words_split(struct dt_words *w, const char *text, size_t size)
         }
         size_t first = w->count;
         taken = take_simple(w, text + i, size - i);
+        if (taken == 0)
+            taken = take_wide(w, text + i, size - i);
         if (taken == 0) {
             bool unspaced;
             taken = read_chunk(w, text + i, size - i, &unspaced);

@@ -103,6 +103,8 @@ int dt_substrings_find(struct dt_substrings *s, struct dt_error *err)
     DT_TRY(dt_plugin_load(&kind, "suffixes", (const void **)&sorter, err));
     const unsigned char *text = (const unsigned char *)s->all.data;
     s->repeated = dt_alloc(s->all.size / 8 + 1, 1);
+    if (s->all.size == 0)
+        return 0;
     void *suffixes = dt_alloc(s->all.size + 1, is_short(s) ? sizeof(int32_t) : sizeof(int64_t));
     int rc = is_short(s) ? sorter->sort(text, suffixes, (int32_t)s->all.size)
                          : sorter->sort_long(text, suffixes, (int64_t)s->all.size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "document/document.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -186,10 +187,12 @@ static int choose_reader(struct dt_documents *d, const char *head, size_t size,
     const struct dt_file_type *what = damaged ? NULL : dt_file_type_recognize(head, size);
     if (what == NULL && any && (size > 0 || damaged))
         what = dt_file_type_named(dt_input_name(d->in));
-    if (what == NULL && any)
+    if (what == NULL && any && !dt_stream_is_empty(head, size))
         what = dt_file_type_suspect(head, size);
     const struct dt_document_reader *theirs = dt_document_reader_named(what ? what->format : NULL);
+    bool lines = any && dt_stream_is_empty(head, size);
     d->reader = !any     ? dt_document_reader_at((int)o->format)
+                : lines  ? dt_document_reader_at(DT_DOCUMENT_FORMAT_JSONL)
                 : theirs ? theirs
                          : dt_document_reader_at(o->separator ? DT_DOCUMENT_FORMAT_SEPARATOR
                                                               : DT_DOCUMENT_FORMAT_TEXT);
@@ -320,6 +323,49 @@ static int count_before(struct dt_documents *d, struct dt_error *err)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
+/* The number of the record in its file, for errors. */
+static uint64_t number_of(struct dt_documents *d)
+{
+    struct dt_error ignored;
+    (void)!count_before(d, &ignored);
+    return d->before.records + d->number;
+}
+
+/* Of the record, in errors. */
+static uint64_t place(struct dt_documents *d)
+{
+    uint64_t number = number_of(d);
+    return d->record.line ? d->before.lines + d->record.line : number;
+}
+
+/* Returns the error of dt_stream_check unless partial streams are allowed. */
+static int judge_stream(struct dt_documents *d, int found, struct dt_error *err)
+{
+    if (found == 0)
+        return 0;
+    struct dt_error reason = *err;
+    char at[32] = ""; /* nowhere in an input without a byte */
+    if (d->number > 0)
+        snprintf(at, sizeof at, ":%llu", (unsigned long long)place(d));
+    dt_fail(err, reason.code, "%s%s: %s%s", dt_input_name(d->in), at, reason.text,
+            d->options.partial ? "" : "; if that was intended, see --partial in dt-documents(5)");
+    if (!d->options.partial)
+        return found;
+    if (d->first_partial == NULL)
+        d->first_partial = dt_strdup(err->text);
+    return 0;
+}
+
+/* In a pipe, a stream without documents has its mark. */
+static int check_arrival(struct dt_documents *d, size_t size, struct dt_error *err)
+{
+    bool stream = d->options.format == DT_DOCUMENT_FORMAT_AUTO ||
+                  d->options.format == DT_DOCUMENT_FORMAT_JSONL;
+    if (size > 0 || !stream || !dt_file_is_pipe(d->paths[d->next_path - 1]))
+        return 0;
+    return judge_stream(d, dt_stream_fail_absent(err), err);
+}
+
 /* Opens the next file; d->in is NULL if it belongs to another part. */
 static int open_next(struct dt_documents *d, struct dt_error *err)
 {
@@ -331,6 +377,7 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
     d->number = 0;
     d->record = (struct dt_document_record){0};
     DT_TRY(dt_input_peek(d->in, &head, &size, err));
+    DT_TRY(check_arrival(d, size, err));
     DT_TRY(choose_reader(d, head, size, err));
     if (size > 0)
         DT_TRY(check_field(d, err));
@@ -369,21 +416,6 @@ static int record_input(struct dt_documents *d, struct dt_error *err)
     json_object_put(d->upstream);
     d->upstream = NULL;
     return 0;
-}
-
-/* The number of the record in its file, for errors. */
-static uint64_t number_of(struct dt_documents *d)
-{
-    struct dt_error ignored;
-    (void)!count_before(d, &ignored);
-    return d->before.records + d->number;
-}
-
-/* Of the record, in errors. */
-static uint64_t place(struct dt_documents *d)
-{
-    uint64_t number = number_of(d);
-    return d->record.line ? d->before.lines + d->record.line : number;
 }
 
 static int take_lineage(struct dt_documents *d, struct dt_error *err)
@@ -458,22 +490,6 @@ static int fail_long(const struct dt_documents *d, bool cut, struct dt_error *er
 {
     return dt_fail(err, DT_EFORMAT, "a document of more than %zu bytes%s", d->most,
                    cut ? ", of which only the beginning was kept" : "");
-}
-
-/* Returns the error of dt_stream_check unless partial streams are allowed. */
-static int judge_stream(struct dt_documents *d, int found, struct dt_error *err)
-{
-    if (found == 0)
-        return 0;
-    struct dt_error reason = *err;
-    dt_fail(err, reason.code, "%s:%llu: %s%s", dt_input_name(d->in), (unsigned long long)place(d),
-            reason.text,
-            d->options.partial ? "" : "; if that was intended, see --partial in dt-documents(5)");
-    if (!d->options.partial)
-        return found;
-    if (d->first_partial == NULL)
-        d->first_partial = dt_strdup(err->text);
-    return 0;
 }
 
 /* A bad line inside a stream: its writer did not send it, so the stream was altered. */

@@ -82,7 +82,9 @@ int dt_document_writer_end(struct dt_document_writer *w, struct dt_error *err)
     if (!w->marked)
         return w->out ? write_bytes(w, "", 0, true, err) : 0;
     if (w->documents == 0)
-        return 0;
+        return w->may_be_empty
+                   ? dt_output_write(w->out, DT_STREAM_EMPTY, strlen(DT_STREAM_EMPTY), err)
+                   : 0;
     dt_buffer_printf(&text, ",\"" DT_STREAM_MEMBER "\":{\"documents\":%" PRIu64 ",\"xxh3\":\"%s\"",
                      w->documents, dt_hash_hex(w->hash, hash));
     if (w->lineage) {
@@ -91,6 +93,7 @@ int dt_document_writer_end(struct dt_document_writer *w, struct dt_error *err)
     }
     dt_buffer_add_string(&text, "}" CLOSE);
     w->documents = 0;
+    w->may_be_empty = false;
     int rc = dt_output_write(w->out, text.data, text.size, err);
     dt_buffer_release(&text);
     return rc;
@@ -201,4 +204,16 @@ int dt_stream_check_end(struct dt_stream_check *check, struct dt_error *err)
                    " document%s without its end record: its writer failed or was stopped, or a "
                    "program between them cut it",
                    seen.documents, dt_plural(seen.documents));
+}
+
+bool dt_stream_is_empty(const char *input, size_t size)
+{
+    return size == strlen(DT_STREAM_EMPTY) && memcmp(input, DT_STREAM_EMPTY, size) == 0;
+}
+
+int dt_stream_fail_absent(struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT,
+                   "no byte arrived, while a document stream without documents has a mark: its "
+                   "writer failed, or is another program that wrote nothing");
 }

@@ -5,7 +5,8 @@
  * A pipe ends in the same way whether its writer finished, failed or was killed. So the documents
  * in a pipe carry two marks, in the member "dt_stream" of a line of JSON: the first document has
  * "begin", and the last one the end record, the number of documents and a hash of their texts. A
- * reader that sees the first mark requires the second. Files carry neither: they are atomic
+ * reader that sees the first mark requires the second. A stream without documents is two line
+ * feeds, so that it differs from that of a writer that failed. Files carry no mark: they are atomic
  * (base/file.h). A file named .gz or .zst is compressed, one named .parquet a table.
  *
  *     struct dt_document_writer w = dt_document_writer_to(&out, DT_DOCUMENT_OUTPUT_JSONL);
@@ -25,6 +26,7 @@
 #include "io/lineage.h"
 
 #define DT_STREAM_MEMBER "dt_stream"
+#define DT_STREAM_EMPTY  "\n\n" /* blank to other programs, and to $(...) of shells */
 
 struct dt_document_writer {
     struct dt_output *out; /* borrowed */
@@ -34,6 +36,7 @@ struct dt_document_writer {
     struct dt_lineage *lineage;    /* goes into the end record; borrowed, or NULL */
     struct dt_output_codec *codec; /* of a file named .gz, .zst or .parquet */
     bool begun;                    /* codec was looked for */
+    bool may_be_empty;             /* without documents it is a finished stream, not a failure */
 };
 
 struct dt_document_writer dt_document_writer_to(struct dt_output *out,
@@ -77,5 +80,9 @@ int dt_stream_check_add(struct dt_stream_check *check, const struct dt_stream_ma
                         const struct dt_buffer *text, struct dt_error *err) DT_MUST_CHECK;
 /* At the end of a file: DT_EFORMAT inside a stream. */
 int dt_stream_check_end(struct dt_stream_check *check, struct dt_error *err) DT_MUST_CHECK;
+/* Whether an input is the mark of a stream without documents. */
+bool dt_stream_is_empty(const char *input, size_t size);
+/* DT_EFORMAT: a pipe without a byte. */
+int dt_stream_fail_absent(struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -165,8 +165,10 @@ void dt_extractor_new(struct dt_extractor **result, const struct dt_extract_opti
     x->in = in;
     x->out = dt_document_writer_to(out, DT_DOCUMENT_OUTPUT_JSONL);
     x->out.lineage = options->lineage;
+    x->out.may_be_empty = options->may_be_empty;
     if (rejects)
         x->rejects = dt_document_writer_to(rejects, DT_DOCUMENT_OUTPUT_JSONL);
+    x->rejects.may_be_empty = true;
     x->pool = dt_pool_on(dt_documents_threads(in), extract_batch, x);
     *result = x;
 }

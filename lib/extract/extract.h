@@ -20,6 +20,7 @@
 struct dt_extract_options {
     struct dt_page_options page;
     struct dt_lineage *lineage; /* goes into the end record; borrowed, or NULL */
+    bool may_be_empty;          /* a stream of no documents is not a failure */
 };
 
 struct dt_extract_statistics {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A model of fastText in memory: read by model-file.c, applied by classifier.c. */
+/* A model of fastText in memory: read by model-file.c, applied by classifier.c, trained by
+ * classifier-trainer.c. */
 #ifndef DT_LANGUAGE_CLASSIFIER_INTERNAL_H
 #define DT_LANGUAGE_CLASSIFIER_INTERNAL_H
 
@@ -8,15 +9,24 @@
 
 #include "language/classifier.h"
 
-#define DT_MODEL_FILE_LABEL    "__label__"
-#define DT_MODEL_FILE_LINE_END "</s>" /* the word at the end of each line */
-#define DT_MODEL_FILE_CODES    256    /* centroids of each part of a quantized row */
+#define DT_MODEL_FILE_MAGIC      793712314
+#define DT_MODEL_FILE_VERSION    12
+#define DT_MODEL_FILE_SUPERVISED 3
+#define DT_MODEL_FILE_LABEL      "__label__"
+#define DT_MODEL_FILE_LINE_END   "</s>" /* the word at the end of each line */
+#define DT_MODEL_FILE_CODES      256    /* centroids of each part of a quantized row */
 
 enum dt_model_file_loss {
     DT_MODEL_FILE_LOSS_TREE = 1, /* hierarchical softmax */
     DT_MODEL_FILE_LOSS_SAMPLES,  /* negative sampling: a sigmoid for each label */
     DT_MODEL_FILE_LOSS_SOFTMAX,
     DT_MODEL_FILE_LOSS_EACH /* one against all: likewise */
+};
+
+/* As they stand in a file, before a threshold of 8 bytes. */
+struct dt_model_arguments {
+    int32_t dim, window, epochs, least, negative, word_ngrams, loss, model, bucket, shortest,
+        longest, rate;
 };
 
 /* Rows of a quantized matrix: `parts` codes each, that select centroids of `width` numbers
@@ -78,6 +88,14 @@ static inline uint32_t dt_model_hash_byte(uint32_t hash, char byte)
     return (hash ^ (uint32_t)extended) * UINT32_C(16777619);
 }
 
+static inline uint32_t dt_model_hash(const char *word, size_t size)
+{
+    uint32_t hash = DT_MODEL_HASH_START;
+    for (size_t i = 0; i < size; i++)
+        hash = dt_model_hash_byte(hash, word[i]);
+    return hash;
+}
+
 static inline uint32_t dt_model_table_start(const struct dt_model_table *t, uint32_t key)
 {
     return (key ^ key >> 15) & t->mask;
@@ -89,6 +107,17 @@ static inline float dt_model_float(const char *values, size_t i)
     memcpy(&x, values + i * sizeof x, sizeof x);
     return x;
 }
+
+/* Slots for count values, all free. */
+void dt_model_table_make(struct dt_model_table *t, size_t count);
+/* Makes the table of c->entries. */
+void dt_model_index_entries(struct dt_classifier *c);
+
+/* The length of the next word, which ends at *at; 0 at the end of the line. */
+size_t dt_model_next_word(const char *text, size_t size, size_t *at);
+/* Sets s->rows, the rows of the input matrix that a text selects, in fastText's order. */
+void dt_model_features(const struct dt_classifier *c, const char *text, size_t size,
+                       struct dt_classifier_scratch *s);
 
 int dt_model_file_parse(struct dt_classifier *c, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;

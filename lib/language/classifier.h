@@ -30,10 +30,9 @@ struct dt_classifier;
 
 /* Scratch memory of one thread; all-zero is valid. */
 struct dt_classifier_scratch {
-    float *hidden, *scores; /* dim; labels, or twice as many with hierarchical softmax */
-    uint32_t *hashes;       /* of the words, for word n-grams */
-    size_t size, hash_count, hash_capacity;
-    uint64_t features; /* rows that were added to hidden */
+    float *hidden, *scores;  /* dim; labels, or twice as many with hierarchical softmax */
+    uint32_t *hashes, *rows; /* of the words, for word n-grams; of the features */
+    size_t size, hash_count, hash_capacity, row_count, row_capacity;
 };
 
 /* Reads a model; *c is owned by the caller. DT_EFORMAT names the byte where a file is damaged, and

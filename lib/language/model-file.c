@@ -11,10 +11,6 @@
 
 #include "base/buffer.h"
 
-#define MAGIC     793712314
-#define VERSION   12
-#define MODEL_SUP 3 /* supervised */
-
 /* What is left of the file. */
 struct input {
     const char *at, *end, *start, *path;
@@ -72,25 +68,20 @@ static int take_floats(struct input *in, const char **array, int64_t rows, int64
 
 /* --- arguments -------------------------------------------------------------------------------- */
 
-struct arguments {
-    int32_t dim, window, epochs, least, negative, word_ngrams, loss, model, bucket, shortest,
-        longest, rate;
-};
-
 static int take_arguments(struct input *in, struct dt_classifier *c)
 {
     int32_t magic = 0, version = 0;
-    struct arguments a = {0};
+    struct dt_model_arguments a = {0};
     double threshold;
     DT_TRY(take(in, &magic, sizeof magic, "no magic number"));
-    if (magic != MAGIC)
+    if (magic != DT_MODEL_FILE_MAGIC)
         return damaged(in, "another magic number");
     DT_TRY(take(in, &version, sizeof version, "no version"));
-    if (version > VERSION || version < VERSION - 1)
+    if (version > DT_MODEL_FILE_VERSION || version < DT_MODEL_FILE_VERSION - 1)
         return damaged(in, "an unknown version");
     DT_TRY(take(in, &a, sizeof a, "the arguments"));
     DT_TRY(take(in, &threshold, sizeof threshold, "the arguments"));
-    if (a.model != MODEL_SUP)
+    if (a.model != DT_MODEL_FILE_SUPERVISED)
         return dt_fail(in->err, DT_EFORMAT,
                        "%s: word vectors of fastText; a classifier expected (fasttext supervised)",
                        in->path);
@@ -101,7 +92,7 @@ static int take_arguments(struct input *in, struct dt_classifier *c)
     c->word_ngrams = a.word_ngrams;
     c->bucket = a.bucket;
     c->shortest = a.shortest;
-    c->longest = version == VERSION ? a.longest : 0; /* version 11 did not use them */
+    c->longest = version == DT_MODEL_FILE_VERSION ? a.longest : 0; /* version 11 did not use them */
     if (c->bucket <= 0 && (c->longest > 0 || c->word_ngrams > 1))
         return damaged(in, "n-grams without buckets");
     return 0;
@@ -109,7 +100,7 @@ static int take_arguments(struct input *in, struct dt_classifier *c)
 
 /* --- dictionary ------------------------------------------------------------------------------- */
 
-static void make_table(struct dt_model_table *t, size_t count)
+void dt_model_table_make(struct dt_model_table *t, size_t count)
 {
     size_t slots = 16;
     while (slots < 2 * count)
@@ -118,14 +109,6 @@ static void make_table(struct dt_model_table *t, size_t count)
     t->slots = dt_alloc(slots, sizeof *t->slots);
     for (size_t i = 0; i < slots; i++)
         t->slots[i].value = -1;
-}
-
-static uint32_t hash_text(const char *text)
-{
-    uint32_t hash = DT_MODEL_HASH_START;
-    for (; *text; text++)
-        hash = dt_model_hash_byte(hash, *text);
-    return hash;
 }
 
 /* Of equal words the last one counts, as in fastText. */
@@ -140,6 +123,13 @@ static void add_entry(struct dt_classifier *c, int32_t entry)
     c->words.slots[i] = (struct dt_model_slot){e->hash, entry};
 }
 
+void dt_model_index_entries(struct dt_classifier *c)
+{
+    dt_model_table_make(&c->words, (size_t)c->entry_count);
+    for (int32_t i = 0; i < c->entry_count; i++)
+        add_entry(c, i);
+}
+
 static int take_entry(struct input *in, struct dt_model_entry *e)
 {
     const char *zero = memchr(in->at, '\0', (size_t)(in->end - in->at));
@@ -147,7 +137,7 @@ static int take_entry(struct input *in, struct dt_model_entry *e)
     if (zero == NULL)
         return damaged(in, "a word of the dictionary");
     e->text = in->at;
-    e->hash = hash_text(e->text);
+    e->hash = dt_model_hash(e->text, (size_t)(zero - in->at));
     in->at = zero + 1;
     DT_TRY(take(in, &e->count, sizeof e->count, "a count of the dictionary"));
     DT_TRY(take(in, &kind, 1, "an entry of the dictionary"));
@@ -164,13 +154,12 @@ static int take_entries(struct input *in, struct dt_classifier *c)
         c->entry_count > (in->end - in->at) / ENTRY_BYTES)
         return damaged(in, "the size of the dictionary");
     c->entries = dt_alloc((size_t)c->entry_count, sizeof *c->entries);
-    make_table(&c->words, (size_t)c->entry_count);
     for (int32_t i = 0; i < c->entry_count; i++) {
         DT_TRY(take_entry(in, &c->entries[i]));
         if (c->entries[i].is_label != (i >= c->word_count))
             return damaged(in, "a label among words, or a word among labels");
-        add_entry(c, i);
     }
+    dt_model_index_entries(c);
     return 0;
 }
 
@@ -181,7 +170,7 @@ static int take_kept(struct input *in, struct dt_classifier *c, int64_t count)
     DT_TRY(take_array(in, &pairs, count, 2 * sizeof(int32_t), "the kept n-grams"));
     if (count > INT32_MAX)
         return damaged(in, "the kept n-grams");
-    make_table(&c->kept, (size_t)count);
+    dt_model_table_make(&c->kept, (size_t)count);
     for (int64_t k = 0; k < count; k++) {
         int32_t pair[2];
         memcpy(pair, pairs + k * (int64_t)sizeof pair, sizeof pair);

@@ -48,6 +48,8 @@ bool dt_script_is_unspaced(uint32_t code)
     size_t low = 0, high = sizeof ranges / sizeof *ranges;
     if (code < ranges[0].first)
         return false;
+    if (code >= 0x4e00 && code <= 0x9fff) /* most ideographs: one of the ranges */
+        return true;
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (code > ranges[middle].last)

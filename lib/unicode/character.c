@@ -2,7 +2,9 @@
 #include "unicode/character.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 
+#include "base/buffer.h"
 #include "unicode/unicode.h"
 
 #define SYM    DT_CHARACTER_SYMBOL
@@ -135,7 +137,7 @@ static unsigned kind_of_category(enum dt_category category)
     }
 }
 
-unsigned dt_character_kind_of_code(uint32_t point)
+static unsigned kind_of(uint32_t point)
 {
     if (point < 128)
         return dt_character_ascii_kinds[point];
@@ -153,4 +155,21 @@ unsigned dt_character_kind_of_code(uint32_t point)
     if (point == 0x2026)
         kind |= DT_CHARACTER_ICON;
     return point == 0x85 ? kind | DT_CHARACTER_BLANK : kind;
+}
+
+_Atomic(const uint16_t *) dt_character_blocks[DT_CHARACTER_BLOCKS];
+
+/* Of several threads that make the same block, one keeps it. */
+unsigned dt_character_find_kind(uint32_t point)
+{
+    uint32_t number = point / DT_CHARACTER_BLOCK;
+    const uint16_t *expected = NULL;
+    if (number >= DT_CHARACTER_BLOCKS)
+        return kind_of(point);
+    uint16_t *kinds = dt_alloc(DT_CHARACTER_BLOCK, sizeof *kinds);
+    for (uint32_t i = 0; i < DT_CHARACTER_BLOCK; i++)
+        kinds[i] = (uint16_t)kind_of(number * DT_CHARACTER_BLOCK + i);
+    if (!atomic_compare_exchange_strong(&dt_character_blocks[number], &expected, kinds))
+        free(kinds);
+    return kind_of(point);
 }

@@ -14,6 +14,7 @@
 #ifndef DT_UNICODE_CHARACTER_H
 #define DT_UNICODE_CHARACTER_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,8 +40,22 @@ enum dt_character_flag {
 /* Of the ASCII characters, by code; dt_character_kind gives the same. */
 extern const uint16_t dt_character_ascii_kinds[128];
 
+/* The kinds of blocks of code points, NULL until one of them was asked for. */
+#define DT_CHARACTER_BLOCK  256
+#define DT_CHARACTER_BLOCKS (0x110000 / DT_CHARACTER_BLOCK)
+extern _Atomic(const uint16_t *) dt_character_blocks[DT_CHARACTER_BLOCKS];
+/* Makes the block; of a point above U+10FFFF, only finds its kinds. */
+unsigned dt_character_find_kind(uint32_t point);
+
 /* The kinds of a code point. */
-unsigned dt_character_kind_of_code(uint32_t point);
+static inline unsigned dt_character_kind_of_code(uint32_t point)
+{
+    uint32_t number = point / DT_CHARACTER_BLOCK;
+    const uint16_t *kinds = NULL;
+    if (number < DT_CHARACTER_BLOCKS)
+        kinds = atomic_load_explicit(&dt_character_blocks[number], memory_order_acquire);
+    return kinds ? kinds[point % DT_CHARACTER_BLOCK] : dt_character_find_kind(point);
+}
 
 /* The classes of the character at text; *length is its size in bytes. */
 static inline unsigned dt_character_kind(const char *text, size_t *length)

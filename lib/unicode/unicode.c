@@ -101,8 +101,14 @@ uint32_t dt_unicode_compose(uint32_t first, uint32_t second)
     return index ? dt_unicode_decompositions[*index].code : 0;
 }
 
+/* Ideographs, which the table does not have: between U+3299 and U+A66F. */
+#define IDEOGRAPHS     0x3400u
+#define IDEOGRAPHS_END 0xa000u
+
 enum dt_unicode_break dt_unicode_break_of(uint32_t code)
 {
+    if (code >= IDEOGRAPHS && code < IDEOGRAPHS_END)
+        return DT_UNICODE_BREAK_OTHER;
     if (code >= 0xac00 && code <= 0xd7a3)
         return (code - 0xac00) % 28 == 0 ? DT_UNICODE_BREAK_LV : DT_UNICODE_BREAK_LVT;
     unsigned low = 0, high = dt_unicode_break_count;

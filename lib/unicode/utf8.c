@@ -124,27 +124,6 @@ uint64_t dt_utf8_count_byte(const char *text, size_t size, char byte)
     return count;
 }
 
-size_t dt_utf8_length(char first)
-{
-    unsigned char lead = (unsigned char)first;
-    return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-}
-
-uint32_t dt_utf8_decode(const char *text)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    switch (dt_utf8_length(*text)) {
-    case 1:
-        return p[0];
-    case 2:
-        return (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
-    case 3:
-        return (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
-    default:
-        return (p[0] & 0x07u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 | (p[3] & 0x3fu);
-    }
-}
-
 size_t dt_utf8_next(const char *text, size_t size, uint32_t *code)
 {
     bool valid;

@@ -7,9 +7,9 @@
 #include "base/path.h"
 
 /* The programs that keep records: a record with another name is not dt's. */
-static const char *const programs[] = {"dt-cat",   "dt-clean", "dt-dedup",    "dt-export",
-                                       "dt-shard", "dt-synth", "dt-tokenize", "dt-train",
-                                       "dt-vocab", NULL};
+static const char *const programs[] = {
+    "dt-cat",   "dt-classify", "dt-clean",    "dt-dedup", "dt-eval",  "dt-export", "dt-extract",
+    "dt-shard", "dt-synth",    "dt-tokenize", "dt-train", "dt-vocab", NULL};
 
 /* Those that write directories alone, and nothing to a pipe. */
 static const char *const writers_of_directories[] = {"dt-export", "dt-shard", "dt-train", NULL};

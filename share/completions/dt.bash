@@ -45,5 +45,5 @@ _dt_complete() {
     fi
 }
 
-complete -F _dt_complete dt dt-bench dt-cat dt-clean dt-dedup dt-eval dt-export dt-extract \
+complete -F _dt_complete dt dt-bench dt-cat dt-classify dt-clean dt-dedup dt-eval dt-export dt-extract \
     dt-generate dt-plan dt-part dt-plot dt-shard dt-synth dt-tokenize dt-track dt-train dt-verify dt-vocab

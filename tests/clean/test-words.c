@@ -88,6 +88,75 @@ static void scripts_without_blanks_are_cut_into_characters(void **state)
                  "\xe3\x81\x8b\xe3\x82\x99 \xe3\x81\x8d \xea\xb0\x80\xeb\x82\x98");
 }
 
+static void split(struct dt_words *words, const char *language, const char *text)
+{
+    words->traits = dt_words_traits(language);
+    dt_words_split(words, text, strlen(text));
+}
+
+/* Words of letters take a short path, but not after a bracket: it must not make a difference. */
+static void a_bracket_before_a_text_does_not_change_its_words(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"\xc3\xa9",
+                                        "\xc3\xb1",
+                                        "\xd0\xaf",
+                                        "\xd1\x8b",
+                                        "\xd9\x88",
+                                        "\xcc\x81",
+                                        "a",
+                                        "s",
+                                        "T",
+                                        "\xe0\xa4\x95",
+                                        "\xe0\xa4\xbf",
+                                        "\xea\xb0\x80",
+                                        "\xe4\xb8\xad",
+                                        "\xe0\xb8\x97",
+                                        "1",
+                                        ".",
+                                        ",",
+                                        ";",
+                                        "!",
+                                        ")",
+                                        "'",
+                                        "-",
+                                        "/",
+                                        "\xd8\x8c",
+                                        "\xe0\xa5\xa4",
+                                        "\xc2\xbb",
+                                        "\xe2\x80\x9d",
+                                        "\xe2\x80\x99",
+                                        "\xe2\x80\xa6",
+                                        "\xe2\x98\x83",
+                                        "\xe2\x80\x8d",
+                                        " ",
+                                        "\xe3\x80\x82",
+                                        "%",
+                                        "\xc2\xb2"};
+    static const char *const languages[] = {"en", "de", "fr", "cs", "sv", "pl"};
+    struct dt_rng rng;
+    struct dt_words plain = {0}, bracketed = {0};
+    dt_rng_init(&rng, 1);
+    for (int run = 0; run < 30000; run++) {
+        char text[64] = "(";
+        const char *language = languages[dt_rng_below(&rng, 6)];
+        strcat(text, parts[dt_rng_below(&rng, 12)]);
+        for (uint32_t k = dt_rng_below(&rng, 8); k > 0; k--)
+            strcat(text, parts[dt_rng_below(&rng, dt_rng_below(&rng, 2) ? 12 : 35)]);
+        split(&plain, language, text + 1);
+        split(&bracketed, language, text);
+        assert_int_equal(plain.count + 1, bracketed.count);
+        for (size_t i = 0; i < plain.count; i++) {
+            assert_int_equal(plain.items[i].hash, bracketed.items[i + 1].hash);
+            assert_int_equal(plain.items[i].chars, bracketed.items[i + 1].chars);
+            assert_int_equal(plain.items[i].kind & ~(unsigned)DT_WORD_STARTS_LINE,
+                             bracketed.items[i + 1].kind & ~(unsigned)DT_WORD_STARTS_LINE);
+        }
+    }
+    dt_words_release(&plain);
+    dt_words_release(&bracketed);
+}
+
 static size_t sentences(const char *text)
 {
     struct dt_words words = {.traits = DT_WORD_TRAITS_ENGLISH};
@@ -204,6 +273,7 @@ int main(void)
         cmocka_unit_test(words_are_cut_as_spacy_cuts_them),
         cmocka_unit_test(words_of_other_languages_are_cut_as_spacy_cuts_them),
         cmocka_unit_test(scripts_without_blanks_are_cut_into_characters),
+        cmocka_unit_test(a_bracket_before_a_text_does_not_change_its_words),
         cmocka_unit_test(sentences_end_at_stops_and_with_lines),
         cmocka_unit_test(repeated_sequences_are_those_of_plain_counting),
         cmocka_unit_test(any_valid_text_can_be_split),

@@ -22,6 +22,18 @@ setup() {
     done
 }
 
+@test "fastText reads the models of dt-classify, and gives texts the same labels" {
+    need_python fasttext
+    for label in a b; do
+        dt-synth -n 300 | jq -c --arg l $label '{text: (.text | if $l == "a" then . else split(" ") | sort | join(" ") end), label: $l}'
+    done >labelled.jsonl
+    for features in "" "--word-ngrams 2" "--max-ngram 4" "--word-ngrams 3 --min-ngram 2 --max-ngram 5"; do
+        dt-classify train -q --dim 7 --buckets 20k --rate 0.5 $features -o m.bin labelled.jsonl
+        dt-clean -q --identify --identifier m.bin labelled.jsonl -o identified.jsonl
+        "$PYTHON" "$ROOT/tests/oracles/fasttext_oracle.py" check m.bin <identified.jsonl
+    done
+}
+
 @test "in each of ten languages the shares of documents that dt-clean and datatrove keep are within 5 %" {
     need_python datatrove spacy
     [ -d "${DOCUMENTS:-}" ] || skip "DOCUMENTS is not set: a directory with LANGUAGE.jsonl"

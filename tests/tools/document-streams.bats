@@ -137,6 +137,38 @@ END
     ends_early dt-clean -q -o o cut.zst b
 }
 
+@test "a writer that fails before its first document is not taken for one without documents" {
+    : >none
+    for writer in "dt-clean -q missing" "dt-clean -q --from lines none" "dt-extract -q missing --part 0/2" \
+        "dt-tokenize -d --to jsonl -t tok.json --allow-empty missing"; do
+        for reader in "dt-clean -q --allow-empty -o o" "dt-tokenize -q --allow-empty -t tok.json -o o" \
+            "dt-dedup sign -q --allow-empty -o o"; do
+            run bash -c "$writer | $reader; echo \${PIPESTATUS[*]}"
+            echo "$writer | $reader: $output"
+            [ "${lines[-1]}" = "1 1" ]
+            [[ "$output" == *"stdin: no byte arrived"*"--partial"* ]]
+            [ ! -e o ]
+        done
+    done
+    : | dt-clean -q --allow-empty --partial -o o
+    [ ! -s o ]
+}
+
+@test "a finished stream without documents has a mark, which other programs take for blank lines" {
+    : >none
+    dt-clean -q --from lines --allow-empty none | cat >stream
+    [ "$(jq -c . stream | wc -l)" -eq 0 ]
+    dt-clean -q --allow-empty stream
+    cat stream docs.jsonl stream | dt-clean -q | jq -c 'del(.dt_stream)' | cmp - <(dt-clean -q docs.jsonl | jq -c "del(.dt_stream)")
+    dt-clean -q --part 0/2 none | dt-clean -q --allow-empty | dt-dedup substrings -q --allow-empty -o /dev/stdout |
+        dt-tokenize -q --allow-empty -t tok.json | dt-shard --allow-empty -o out
+    dt-cat --verify out
+    dt-clean -q --rejects >(dt-clean -q --allow-empty -o rejects) -o o docs.jsonl
+    await $! test -e rejects
+    dt-clean -q --from lines --allow-empty none >redirected
+    [ ! -s redirected ]
+}
+
 @test "programs between may rewrite lines and add to meta; documents without marks are not checked" {
     dt-synth -n 50 | jq -c . | dt-clean -q -o o
     dt-synth -n 50 | jq -c '.meta.source = "x"' | dt-clean -q -o o

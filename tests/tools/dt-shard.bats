@@ -683,7 +683,7 @@ same() {
         [ ! -e out ]
     done
     for name in empty none; do
-        : | dt-tokenize -q -t tok.json --allow-empty --from jsonl | dt-shard -o $name --allow-empty
+        dt-tokenize -q -t tok.json --allow-empty --from jsonl </dev/null | dt-shard -o $name --allow-empty
     done
     dt-shard -o out --join empty part/00 none
     [ "$(dt-cat --ids out | wc -l)" -eq "$(dt-cat --ids part/00 | wc -l)" ]

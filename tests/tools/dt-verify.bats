@@ -224,6 +224,16 @@ END
     dt-verify replay -o a --input -=there/raw there/two.jsonl
 }
 
+@test "replay knows pages and classifiers, too" {
+    cd "$T"
+    printf '<title>A</title><p>%s' "$(seq -s ' is a number, and so is ' 60)." >page.html
+    dt-extract -q -o page.jsonl page.html
+    dt-verify replay -o pages page.jsonl
+    for label in a b; do dt-synth -n 20 --seed ${#label} | jq -c --arg l $label '{text, label: $l}'; done >labelled.jsonl
+    dt-classify train -q --dim 4 --epochs 1 -o m.bin labelled.jsonl
+    dt-verify replay -o models m.bin
+}
+
 @test "replay says which stage differs" {
     printf 'one\ntwo\n' >raw.txt
     dt-clean -q --from lines -o clean.jsonl raw.txt

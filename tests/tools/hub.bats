@@ -80,6 +80,7 @@ for name in ['config.json', 'generation_config.json', 'tokenizer.json', 'tokeniz
     [ "$(text hf://owner/gguf/m.gguf)" = "$(text whole)" ]
     dt-tokenize -t hf://owner/whole@$commit hf://owner/gguf/docs.jsonl -o b.dts
     cmp <(dt-cat a.dts | head -1) <(dt-cat b.dts | head -1)
+    for i in 0 1 2; do dt-clean -q --part $i/3 --to text hf://owner/gguf/docs.jsonl; done | cmp - <(dt-clean -q --to text docs.jsonl)
     dt-export -m hf://owner/whole -o out
     grep -q "\"hf://owner/whole@$commit\"" out/lineage.json
     refute grep -q "$T/home" out/lineage.json

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "unicode/grapheme.h"
+#include "unicode/unicode.h"
 
 /* Clusters are separated by '|', which is removed. */
 static void assert_clusters(const char *marked)
@@ -45,10 +46,20 @@ static void clusters_are_those_of_the_rules(void **state)
     assert_clusters("\xf0\x9f\x91\xa9\xe2\x80\x8d\xe2\x80\x8d|\xf0\x9f\x92\xbb");
 }
 
+static void ideographs_are_not_in_the_table(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < dt_unicode_break_count; i++) {
+        const struct dt_unicode_break_range *range = &dt_unicode_breaks[i];
+        assert_true(range->last < 0x3400 || range->first > 0x9fff);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clusters_are_those_of_the_rules),
+        cmocka_unit_test(ideographs_are_not_in_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
