@@ -20,6 +20,7 @@ DT_NCCL_FUNCTIONS(SAME)
 int main(void)
 {
     printf("values %d %d %d %d\n", ncclSuccess, ncclInternalError, ncclInProgress, ncclUint8);
+    printf("sums %d %d %d\n", ncclFloat32, ncclBfloat16, ncclSum);
     printf("types %zu %zu %zu\n", sizeof(ncclUniqueId), sizeof(ncclResult_t),
            sizeof(ncclDataType_t));
     printf("size %zu\n", offsetof(ncclConfig_t, size));
