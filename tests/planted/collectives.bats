@@ -55,7 +55,7 @@ begin_reference() {
     begin_reference nccl_bf16
     plant links.c '{ncclBfloat16, 2, "reduce-scatter"}' '{ncclUint8, 2, "reduce-scatter"}'
     run train links.c
-    [ "$status" -ne 0 ]
+    [ ! -e two/latest ]
     [[ "$output" == *"NCCL: reduce-scatter: "* ]]
 }
 

@@ -19,9 +19,11 @@ static const struct {
     {{"distributed.compress=powersgd", "distributed.tp=2"},
      "distributed.compress powersgd needs distributed.tp 1"},
     {{"distributed.compress=bf16", "distributed.tp=2"}, NULL},
-    {{"distributed.collectives=nccl"}, "distributed.collectives nccl needs distributed.backend nccl"},
+    {{"distributed.collectives=nccl", "distributed.backend=mpi"},
+     "distributed.collectives nccl needs distributed.backend nccl"},
     {{"distributed.collectives=nccl_bf16", "distributed.backend=nccl"}, NULL},
-    {{"distributed.collectives=nccl", "distributed.backend=nccl", "distributed.zero_stage=3"}, NULL},
+    {{"distributed.collectives=nccl", "distributed.backend=nccl", "distributed.zero_stage=3"},
+     NULL},
     {{"distributed.collectives=nccl", "distributed.backend=nccl", "distributed.invariant=true"},
      "distributed.collectives nccl needs distributed.invariant false: the order of NCCL's sums "
      "depends on the ranks"},
