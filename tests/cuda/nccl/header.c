@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #if BUILT_WITH
+#include <cuda_bf16.h> /* without it nccl.h up to 2.21 does not declare bf16 */
 #include <nccl.h>
 #endif
 #include "device/cuda/host/nccl.h"
