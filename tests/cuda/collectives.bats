@@ -59,7 +59,7 @@ even=(--set model.hidden_size=64 --set model.vocab_size=320 --set model.max_seq_
     refute cmp nccl.results nccl_bf16.results
 }
 
-@test "bf16 with ZeRO, stages, tensor parallelism: late and at once the same; replicas stay equal" {
+@test "bf16 in other layouts: late and at once the same bits" {
     local way emulator
     local -a how
     for way in '2 zero_stage=0' '4 zero_stage=1' '2 zero_stage=3' '4 tp=2' '4 pp=2'; do

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #if BUILT_WITH
-#include <cuda_bf16.h> /* without it nccl.h up to 2.21 does not declare bf16 */
+#define __CUDA_BF16_TYPES_EXIST__ 1 /* older ones of nccl.h declare bf16 with it alone */
 #include <nccl.h>
 #endif
 #include "device/cuda/host/nccl.h"
