@@ -463,7 +463,8 @@ static int open_and_run(const char *data, const struct dt_settings *settings, bo
     int threads = (int)opt.threads;
     if (threads == 0 && dt_comm_size(world) > 1)
         DT_TRY(dt_comm_processors(world, &threads, err));
-    if (settings->distributed.pp > 1) /* lazy loading would wait for messages in flight */
+    /* With several communicators lazy loading would wait for messages in flight. */
+    if (settings->distributed.pp > 1 || settings->distributed.collectives != DT_COLLECTIVES_ORDERED)
         setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     bool opened = dt_device_open(&dev, opt.device, threads, err) == 0;
     if (opened && settings->training.arithmetic == DT_ARITHMETIC_CANONICAL)

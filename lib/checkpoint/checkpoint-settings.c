@@ -53,6 +53,7 @@ static void ignore_free_settings(struct dt_settings *s, const struct dt_settings
     }
     s->distributed.tp = now->distributed.tp; /* unless invariant, these change the rounding: */
     s->distributed.cp = now->distributed.cp;
+    s->distributed.collectives = now->distributed.collectives;
     if (!now->distributed.invariant)
         s->distributed.sequence_parts = now->distributed.sequence_parts;
     s->distributed.sequence_parallel = now->distributed.sequence_parallel;

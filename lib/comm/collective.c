@@ -98,11 +98,15 @@ static int run_all_gather(const struct dt_operation *op, struct dt_error *err)
 
 dt_comm_request dt_comm_all_gather(struct dt_comm *comm, void *data, const size_t *offsets)
 {
-    return dt_comm_submit(comm, (struct dt_operation){.name = "all-gather",
-                                                      .total = offsets[comm->size],
-                                                      .run = run_all_gather,
-                                                      .data = data,
-                                                      .offsets = offsets});
+    bool library = comm->channel == DT_LINK_DATA;
+    return dt_comm_submit(comm,
+                          (struct dt_operation){.name = "all-gather",
+                                                .total = offsets[comm->size],
+                                                .run = library ? dt_link_collect : run_all_gather,
+                                                .channel = comm->channel,
+                                                .peer = DT_LINK_BYTES,
+                                                .data = data,
+                                                .offsets = offsets});
 }
 
 int dt_comm_share(struct dt_comm *comm, void *all, size_t bytes, struct dt_error *err)
@@ -384,6 +388,21 @@ dt_comm_request dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_red
                                                 .total = reduction->offsets[owners] * sizeof(float),
                                                 .run = run_reduce_scatter,
                                                 .reduction = *reduction});
+}
+
+dt_comm_request dt_comm_library_reduce_scatter(struct dt_comm *comm, void *data, enum dt_dtype type,
+                                               const size_t *offsets)
+{
+    assert(comm->channel == DT_LINK_DATA && type != DT_DTYPE_F16);
+    return dt_comm_submit(
+        comm, (struct dt_operation){
+                  .name = "reduce-scatter",
+                  .total = offsets[comm->size] * (type == DT_DTYPE_F32 ? sizeof(float) : 2),
+                  .run = dt_link_collect,
+                  .channel = DT_LINK_DATA,
+                  .peer = type == DT_DTYPE_F32 ? DT_LINK_F32_SUMS : DT_LINK_BF16_SUMS,
+                  .data = data,
+                  .offsets = offsets});
 }
 
 /* --- rounds of a reduce-scatter --------------------------------------------------------------- */

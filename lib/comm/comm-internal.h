@@ -116,7 +116,9 @@ struct dt_comm {
     uint64_t number; /* operations submitted */
     bool is_on_device;
     struct dt_comm *on_device; /* the group for device memory; NULL: devices are not linked */
-    const char *name;          /* NULL: all ranks */
+    /* On device: of its collective operations. DT_LINK_DATA: the library runs them. */
+    enum dt_link_channel channel;
+    const char *name; /* NULL: all ranks */
 };
 
 /* Starts count transfers; dt_exchange_end waits for all of them. Transfers of 0 bytes are
@@ -160,6 +162,9 @@ int dt_link_wait(struct dt_comm *comm, enum dt_link_channel channel, dt_comm_req
                  struct dt_error *err) DT_MUST_CHECK;
 int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *transfers, int count,
                      struct dt_error *err) DT_MUST_CHECK;
+/* Runs the operation in the library, on op->data with op->offsets; op->peer: enum
+ * dt_link_elements. */
+int dt_link_collect(const struct dt_operation *op, struct dt_error *err) DT_MUST_CHECK;
 /* Whether operations on linked devices are in flight. Call it with the lock. */
 bool dt_links_busy(const struct dt_job *job);
 void dt_links_forget(struct dt_job *job);

@@ -248,8 +248,10 @@ dt_comm_request dt_comm_submit(struct dt_comm *comm, struct dt_operation op)
 {
     struct dt_job *job = comm->job;
     struct dt_error err;
-    if (comm->is_on_device)
+    if (comm->is_on_device) {
+        assert(op.channel == comm->channel);
         return dt_link_submit(comm, op);
+    }
     pthread_mutex_lock(&job->lock);
     while (job->submitted - job->finished == DT_QUEUE)
         pthread_cond_wait(&job->finished_one, &job->lock);
@@ -269,7 +271,7 @@ int dt_comm_wait(struct dt_comm *comm, dt_comm_request request, struct dt_error 
 {
     struct dt_job *job = comm->job;
     if (comm->is_on_device)
-        return dt_link_wait(comm, DT_LINK_ALL, request, err);
+        return dt_link_wait(comm, comm->channel, request, err);
     pthread_mutex_lock(&job->lock);
     if (job->finished <= request) {
         double begin = dt_time_spans_begin();

@@ -108,6 +108,12 @@ void dt_comm_give_scratch(struct dt_comm *comm, void *memory, size_t bytes);
 /* Opens channels (device/links.h) for messages between neighbours of a linked group, with ring also
  * between the last and the first rank. No effect without links. Collective. */
 int dt_comm_open_channels(struct dt_comm *comm, bool ring, struct dt_error *err) DT_MUST_CHECK;
+/* Lets the library of the links run the group's all-gathers of device memory, and
+ * dt_comm_library_reduce_scatter: one group of a job, before its first operation on devices, which
+ * has no others then. Its pieces have one size, but that the last rank's may be larger. DT_EINVALID
+ * if the engine has no such collectives. No effect without links or on a group of one rank.
+ * Collective. */
+int dt_comm_open_collectives(struct dt_comm *comm, struct dt_error *err) DT_MUST_CHECK;
 /* Call it before an operation on results of ops: waits for the ops unless the operation does. */
 int dt_comm_finish_ops(const struct dt_comm *comm, struct dt_device *device,
                        struct dt_error *err) DT_MUST_CHECK;
@@ -187,6 +193,13 @@ struct dt_reduction {
     int groups; /* 0: one group */
 };
 dt_comm_request dt_comm_reduce_scatter(struct dt_comm *comm, const struct dt_reduction *reduction);
+
+/* Reduce-scatter in place by the library, after dt_comm_open_collectives: rank r's piece of data,
+ * from offsets[r] to below offsets[r + 1] elements of type fp32 or bf16, becomes its sum over all
+ * ranks, in an order and with roundings that are the library's. Other pieces are undefined. offsets
+ * must stay valid until the wait. */
+dt_comm_request dt_comm_library_reduce_scatter(struct dt_comm *comm, void *data, enum dt_dtype type,
+                                               const size_t *offsets);
 
 /* All-reduce of n values, in the order of a tree of the ranks; blocks until it has ended. */
 int dt_comm_all_reduce(struct dt_comm *comm, float *values, int64_t n,

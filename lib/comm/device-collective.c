@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations on memory of linked devices. The thread that calls ops enqueues them at once; the
  * communication thread is their watchdog. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,25 @@ int dt_comm_open_channels(struct dt_comm *c, bool ring, struct dt_error *err)
     return rc;
 }
 
+int dt_comm_open_collectives(struct dt_comm *c, struct dt_error *err)
+{
+    struct dt_link_end end = {.lane = DT_LINK_DATA, .rank = c->rank, .size = c->size};
+    if (c->on_device == NULL || c->size == 1)
+        return 0;
+    struct dt_device *dev = c->job->linked;
+    const struct dt_links *links = links_of(c->job);
+    int rc = 0;
+    if (links->collect == NULL)
+        rc = dt_fail(err, DT_EINVALID, "device '%s' has no collectives of a library",
+                     dev->engine->name);
+    else if (c->rank == 0)
+        rc = links->make_id(dev, &end.id, err);
+    DT_TRY(dt_comm_agree(c, rc, err));
+    DT_TRY(dt_comm_wait(c, dt_comm_broadcast(c, &end.id, sizeof end.id, 0), err));
+    c->on_device->channel = DT_LINK_DATA;
+    return links->open(dev, &end, 1, c->job->patience, err);
+}
+
 int dt_comm_link(struct dt_comm *world, struct dt_device *dev, bool required, struct dt_error *err)
 {
     struct dt_job *job = world->job;
@@ -200,6 +220,41 @@ int dt_link_exchange(const struct dt_operation *op, const struct dt_transfer *tr
     int rc = moving > 0 ? links_of(job)->exchange(job->linked, op->channel, list, moving, err) : 0;
     free(list);
     return rc;
+}
+
+/* The pieces of op->offsets as the library takes them: of one size, but that the last one may be
+ * longer. */
+static struct dt_link_collective pieces_of(const struct dt_operation *op)
+{
+    const size_t *at = op->offsets, last = (size_t)op->comm->size - 1;
+    size_t count = at[1] - at[0];
+    for (size_t r = 0; r < last; r++)
+        assert(at[r + 1] - at[r] == count && at[last + 1] - at[last] >= count);
+    return (struct dt_link_collective){.elements = (enum dt_link_elements)op->peer,
+                                       .data = op->data,
+                                       .count = count,
+                                       .rest = at[last + 1] - at[last] - count};
+}
+
+/* What a rank sends at least: of an all-gather its piece to each other rank, of a sum the others'
+ * pieces. */
+static size_t least_sent(const struct dt_operation *op)
+{
+    static const size_t bytes[] = {
+        [DT_LINK_BYTES] = 1, [DT_LINK_F32_SUMS] = 4, [DT_LINK_BF16_SUMS] = 2};
+    const struct dt_comm *c = op->comm;
+    size_t own = op->offsets[c->rank + 1] - op->offsets[c->rank];
+    if (op->peer == DT_LINK_BYTES)
+        return own * ((size_t)c->size - 1);
+    return (op->offsets[c->size] - own) * bytes[op->peer];
+}
+
+int dt_link_collect(const struct dt_operation *op, struct dt_error *err)
+{
+    struct dt_job *job = op->comm->job;
+    const struct dt_link_collective pieces = pieces_of(op);
+    job->bytes_sent += least_sent(op);
+    return links_of(job)->collect(job->linked, &pieces, err);
 }
 
 static int name_operation(const struct dt_operation *op, struct dt_error *err)

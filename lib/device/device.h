@@ -355,7 +355,7 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 20
+#define DT_ENGINE_ABI 21
 
 struct dt_device {
     const struct dt_ops *ops;

@@ -34,10 +34,12 @@ struct dt_link_id {
     unsigned char bytes[128];
 };
 
-/* DT_LINK_ALL connects all ranks of a group. The others carry messages in one direction, to or from
- * the next or previous rank: a rank's TO_NEXT is the next rank's FROM_BEFORE. */
+/* DT_LINK_ALL connects all ranks, DT_LINK_DATA those of a group whose collectives the library runs.
+ * The others carry messages in one direction, to or from the next or previous rank: a rank's
+ * TO_NEXT is the next rank's FROM_BEFORE. */
 enum dt_link_channel {
     DT_LINK_ALL,
+    DT_LINK_DATA,
     DT_LINK_TO_NEXT,
     DT_LINK_FROM_BEFORE,
     DT_LINK_TO_BEFORE,
@@ -58,6 +60,18 @@ struct dt_link_transfer {
     size_t bytes;
 };
 
+/* A collective operation of the library, in place. data has a piece of count elements for each rank
+ * of the channel, in their order, and then rest elements more, which are the last rank's, too. */
+struct dt_link_collective {
+    enum dt_link_elements {
+        DT_LINK_BYTES,     /* all-gather: each rank contributes its piece */
+        DT_LINK_F32_SUMS,  /* reduce-scatter: each rank's piece becomes the sum, in an order and */
+        DT_LINK_BF16_SUMS, /* with roundings that are the library's; other pieces are undefined */
+    } elements;
+    void *data;
+    size_t count, rest;
+};
+
 struct dt_links {
     /* Finds the library: its name and version, and the identity of the device on its machine.
      * DT_EMISSING, with an error that names what is missing. */
@@ -74,6 +88,8 @@ struct dt_links {
     /* Concurrent transfers; those between two ranks match in their order. */
     int (*exchange)(struct dt_device *, enum dt_link_channel, const struct dt_link_transfer *,
                     int count, struct dt_error *);
+    /* On DT_LINK_DATA. NULL: not supported. */
+    int (*collect)(struct dt_device *, const struct dt_link_collective *, struct dt_error *);
     /* sum += x, n floats; add and copy use DT_LINK_ALL. */
     void (*add)(struct dt_device *, float *sum, const float *x, size_t n);
     void (*copy)(struct dt_device *, void *to, const void *from, size_t bytes);

@@ -34,6 +34,17 @@ static int rank_of(const struct dt_data_parallel *p)
     return dt_comm_rank(p->dp_group.all);
 }
 
+/* Whether NCCL sums gradients; in bf16. */
+static bool uses_library(const struct dt_data_parallel *p)
+{
+    return p->collectives != DT_COLLECTIVES_ORDERED;
+}
+
+static bool rounds(const struct dt_data_parallel *p)
+{
+    return p->collectives == DT_COLLECTIVES_NCCL_BF16;
+}
+
 /* Data-parallel ranks, without context parallelism, and the number of one. */
 static int dp_size_of(const struct dt_data_parallel *p)
 {
@@ -181,7 +192,7 @@ static void allocate_bucket(struct dt_data_parallel *p, int bucket)
         s->offsets[r + 1] = (size_t)(run.end - p->sharding.buckets[bucket]);
     }
     for (int r = 0; r <= owners; r++)
-        s->bytes[r] = s->offsets[r] * sizeof(float);
+        s->bytes[r] = s->offsets[r] * (rounds(p) ? sizeof(uint16_t) : sizeof(float));
     s->shard[1] = s->offsets[owner_of(p) + 1] - s->offsets[owner_of(p)];
 }
 
@@ -214,7 +225,7 @@ static int check(const struct dt_settings *settings, int size, struct dt_error *
 static size_t link_scratch_of(const struct dt_data_parallel *p)
 {
     size_t most = 0;
-    if (!dt_comm_is_on_device(p->device_group.all) || size_of(p) == 1)
+    if (!dt_comm_is_on_device(p->device_group.all) || size_of(p) == 1 || uses_library(p))
         return 0;
     for (int b = 0; b < p->sharding.count; b++)
         most = (size_t)bucket_size(p, b) > most ? (size_t)bucket_size(p, b) : most;
@@ -255,6 +266,9 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
     }
     if (p->invariant && p->dp_group.cp_size > 1 && p->zero_stage == 0)
         p->zero_stage = 1;
+    if (size > 1)
+        p->collectives = (enum dt_collectives)settings->distributed.collectives;
+    p->sharding.even = uses_library(p);
     p->link_scratch_bytes = link_scratch_of(p);
     p->storage = storage_of(p, most);
     bool tree =
@@ -265,6 +279,8 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
     p->reductions = dt_alloc((size_t)sharding->count, sizeof *p->reductions);
     if (uses_slots(p))
         dt_bucket_slots_init(&p->slots, &p->sharding);
+    if (rounds(p))
+        dt_bucket_slots_init(&p->rounded, &p->sharding);
     return 0;
 }
 
@@ -290,6 +306,8 @@ void dt_data_parallel_layout(struct dt_data_parallel *p, struct dt_arena *arena)
         p->device_sums = dt_arena_take(arena, (size_t)elements * sizeof(float));
     if (uses_slots(p))
         dt_bucket_slots_layout(&p->slots, sizeof(float), arena);
+    if (rounds(p))
+        dt_bucket_slots_layout(&p->rounded, sizeof(uint16_t), arena);
     p->link_scratch = dt_arena_take(arena, p->link_scratch_bytes);
     if (arena->memory && p->link_scratch_bytes > 0)
         dt_comm_give_scratch(p->device_group.all, p->link_scratch, p->link_scratch_bytes);
@@ -306,6 +324,7 @@ void dt_data_parallel_release(struct dt_data_parallel *p)
     for (int i = 0; i < p->arena_count && nodes_on_host(p); i++)
         free(p->arenas[i]);
     dt_bucket_slots_release(&p->slots);
+    dt_bucket_slots_release(&p->rounded);
     dt_host_staging_release(&p->staging);
     dt_gradient_norm_release(&p->norm);
     free(p->reductions);
@@ -439,6 +458,18 @@ static void store_shard(struct dt_data_parallel *p, int bucket)
     copy(p, gradients_in(p, 0, bucket), own_blocks(p, bucket), p->reductions[bucket].shard[1]);
 }
 
+/* The sums of NCCL_BF16, in fp32: of the whole bucket, or of this rank's shard. */
+static void store_rounded(struct dt_data_parallel *p, int bucket)
+{
+    struct dt_range run = dt_data_parallel_shard(p, bucket);
+    const uint16_t *sums = dt_bucket_slots_buffer(&p->rounded, bucket);
+    int64_t n = dt_range_count(run);
+    struct dt_tensor to = dt_matrix(dt_data_parallel_reduced(p, bucket), 1, n);
+    struct dt_tensor from = dt_matrix_of(
+        DT_DTYPE_BF16, (void *)(uintptr_t)(sums + (run.first - p->sharding.buckets[bucket])), 1, n);
+    p->device->ops->copy(p->device, &to, &from);
+}
+
 /* Waits for a bucket's reduction. */
 static void finish_reduction(struct dt_data_parallel *p, int bucket)
 {
@@ -454,6 +485,8 @@ static void finish_reduction(struct dt_data_parallel *p, int bucket)
     }
     if (p->staged && rc == 0)
         upload_reduced(p, bucket);
+    else if (rounds(p))
+        store_rounded(p, bucket);
     else if (p->storage == DT_GRADIENT_STORAGE_SHARD)
         store_shard(p, bucket);
 }
@@ -495,6 +528,34 @@ static void skip_reduction(struct dt_data_parallel *p, int bucket)
     } else if (p->storage == DT_GRADIENT_STORAGE_SHARD) {
         store_shard(p, bucket);
     }
+}
+
+/* The bucket in bf16, in a slot whose last bucket has been summed. */
+static void *round_bucket(struct dt_data_parallel *p, int bucket, float *values)
+{
+    int holder = dt_bucket_slots_holder(&p->rounded, bucket);
+    int64_t n = bucket_size(p, bucket);
+    if (holder >= 0)
+        finish_reduction(p, holder);
+    void *rounded = dt_bucket_slots_take(&p->rounded, bucket);
+    struct dt_tensor to = dt_matrix_of(DT_DTYPE_BF16, rounded, 1, n),
+                     from = dt_matrix(values, 1, n);
+    p->device->ops->copy(p->device, &to, &from);
+    return rounded;
+}
+
+/* As start_reduction, by NCCL. */
+static void start_library_reduction(struct dt_data_parallel *p, int bucket)
+{
+    struct dt_bucket_reduction *s = &p->reductions[bucket];
+    enum dt_dtype type = rounds(p) ? DT_DTYPE_BF16 : DT_DTYPE_F32;
+    void *values = uses_slots(p) ? p->gradients[bucket] : gradients_in(p, 0, bucket);
+    if (rounds(p))
+        values = round_bucket(p, bucket, values);
+    s->request = dt_comm_library_reduce_scatter(p->device_group.all, values, type, s->offsets);
+    if (p->zero_stage == 0)
+        s->request = dt_comm_all_gather(p->device_group.all, values, s->bytes);
+    s->pending = true;
 }
 
 static void start_reduction(struct dt_data_parallel *p, int bucket)
@@ -579,6 +640,8 @@ void dt_data_parallel_leave_bucket(struct dt_data_parallel *p, int bucket)
         skip_reduction(p, bucket);
     else if (p->storage == DT_GRADIENT_STORAGE_TREE_SHARD)
         start_round_reduction(p, bucket);
+    else if (uses_library(p))
+        start_library_reduction(p, bucket);
     else
         start_reduction(p, bucket);
     if (!p->overlap)

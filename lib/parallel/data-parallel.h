@@ -65,17 +65,18 @@ struct dt_data_parallel {
     struct dt_data_group dp_group;     /* communicators for host memory */
     struct dt_data_group device_group; /* the same group's, for device memory */
     struct dt_device *device;
-    struct dt_host_staging staging; /* blocking collectives of compression and local SGD */
-    struct dt_sharding sharding;    /* over the ranks of a sharding group */
-    int zero_stage;                 /* as set; 0 where a sharding group is one rank; at least 1
-                                     * with a parameter server, and with context parallelism if
-                                     * invariant */
-    bool invariant, overlap;        /* distributed.invariant, distributed.overlap */
-    bool staged;                    /* messages are copied to host memory: no device communicator */
-    bool local;                     /* starts no reduction, and dt_data_parallel_reduced has the
-                                     * rank's own sums: compression (gradient-compression.h) reduces
-                                     * them after dt_data_parallel_wait; with local SGD they stay so */
-    bool separate;                  /* local SGD: ranks update by their own gradients */
+    struct dt_host_staging staging;  /* blocking collectives of compression and local SGD */
+    struct dt_sharding sharding;     /* over the ranks of a sharding group */
+    int zero_stage;                  /* as set; 0 where a sharding group is one rank; at least 1
+                                      * with a parameter server, and with context parallelism if
+                                      * invariant */
+    bool invariant, overlap;         /* distributed.invariant, distributed.overlap */
+    enum dt_collectives collectives; /* distributed.collectives; of one rank: ordered */
+    bool staged;   /* messages are copied to host memory: no device communicator */
+    bool local;    /* starts no reduction, and dt_data_parallel_reduced has the
+                    * rank's own sums: compression (gradient-compression.h) reduces
+                    * them after dt_data_parallel_wait; with local SGD they stay so */
+    bool separate; /* local SGD: ranks update by their own gradients */
     enum dt_gradient_storage storage;
     int64_t max_batches; /* micro-batches of any step, of all ranks */
     int64_t batches;     /* of this step */
@@ -95,9 +96,10 @@ struct dt_data_parallel {
     float *device_sums; /* TREE_SHARD and staged: the result, on the device; arenas are in host
                          * memory */
     struct dt_bucket_slots slots; /* SHARD, TREE_SHARD: temporary buffers of buckets in backward */
-    int64_t *first_leaves;        /* ranks + 1: each rank's first leaf of the sum's tree. Leaves are
-                                   * micro-batches with distributed.invariant, otherwise ranks. */
-    int64_t *group_first_leaves;  /* sharding groups + 1 */
+    struct dt_bucket_slots rounded; /* NCCL_BF16: buckets in bf16, which are reduced */
+    int64_t *first_leaves;       /* ranks + 1: each rank's first leaf of the sum's tree. Leaves are
+                                  * micro-batches with distributed.invariant, otherwise ranks. */
+    int64_t *group_first_leaves; /* sharding groups + 1 */
     struct dt_gradient_norm norm;
     bool sums_first; /* set by the caller: norm.sum becomes the squares of the gradients of this
                       * rank's first micro-batch of the step */

@@ -41,8 +41,19 @@ static int64_t first_element(const struct dt_sharding *s, int bucket, int64_t bl
     return element < s->buckets[bucket + 1] ? element : s->buckets[bucket + 1];
 }
 
+static struct dt_range even_piece(const struct dt_sharding *s, int bucket, int owner)
+{
+    int64_t first = s->buckets[bucket];
+    int64_t size = bucket_size(s, bucket) / (s->owners * ALIGNMENT) * ALIGNMENT;
+    return (struct dt_range){first + owner * size, owner + 1 < s->owners
+                                                       ? first + (owner + 1) * size
+                                                       : s->buckets[bucket + 1]};
+}
+
 struct dt_range dt_sharding_owned(const struct dt_sharding *s, int bucket, int owner)
 {
+    if (s->even)
+        return even_piece(s, bucket, owner);
     struct dt_range blocks = dt_sharding_owned_blocks(s, bucket, owner);
     return (struct dt_range){first_element(s, bucket, blocks.first),
                              first_element(s, bucket, blocks.end)};
@@ -113,8 +124,13 @@ int dt_bucket_slots_holder(const struct dt_bucket_slots *s, int bucket)
     return s->holders[s->slots[bucket]];
 }
 
+void *dt_bucket_slots_buffer(const struct dt_bucket_slots *s, int bucket)
+{
+    return s->buffers[s->slots[bucket]];
+}
+
 void *dt_bucket_slots_take(struct dt_bucket_slots *s, int bucket)
 {
     s->holders[s->slots[bucket]] = bucket;
-    return s->buffers[s->slots[bucket]];
+    return dt_bucket_slots_buffer(s, bucket);
 }

@@ -28,6 +28,8 @@ struct dt_sharding {
     int owners;              /* of a group */
     int groups;              /* each holds the whole arena */
     bool root_owns_all;      /* the first owner owns everything: a parameter server */
+    bool even;               /* all owners have as many elements, but that the last may have more,
+                              * instead of whole blocks: for a library's collectives */
 };
 
 /* Elements of a block, and blocks of a bucket. */
@@ -65,6 +67,8 @@ void dt_bucket_slots_layout(struct dt_bucket_slots *slots, size_t element_bytes,
 void dt_bucket_slots_release(struct dt_bucket_slots *slots);
 /* The bucket in this bucket's slot, which may be the bucket itself; -1: none. */
 int dt_bucket_slots_holder(const struct dt_bucket_slots *slots, int bucket);
+/* The buffer of this bucket's slot. */
+void *dt_bucket_slots_buffer(const struct dt_bucket_slots *slots, int bucket);
 /* Puts the bucket into its slot and returns the buffer. */
 void *dt_bucket_slots_take(struct dt_bucket_slots *slots, int bucket);
 

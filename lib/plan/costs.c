@@ -384,7 +384,7 @@ static struct dt_chunk_costs chunk_costs(const struct dt_base *b, const struct d
             tensor_seconds((sums * again + (1 + again) * qk) * count + sent, b, s, l, c) +
             count * context_seconds(true, b, s, l, c),
         .gather = sharded_collective(each * b->element, l, c),
-        .reduce = reduce(each * sizeof(float), l, c),
+        .reduce = reduce(each * dt_sizes_sent_gradient(s), l, c),
         .reduce_earlier = sharded_collective(each * sizeof(float), l, c),
     };
     return k;

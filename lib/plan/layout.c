@@ -119,6 +119,8 @@ const char *dt_layout_fault(const struct dt_plan_layout *l, const struct dt_sett
         return "keys and values of a sequence chunk exceed the largest message";
     if (dt_layout_dp_cp_size(l) % dt_layout_shard_size(l) != 0)
         return "shard_ranks does not divide dp * cp";
+    if (l->shard > 0 && s->distributed.collectives != DT_COLLECTIVES_ORDERED)
+        return "distributed.collectives nccl and nccl_bf16 do not support shard_ranks";
     bool sharded = l->zero_stage > 0 || (l->cp > 1 && s->distributed.invariant);
     if ((sharded || l->tp > 1) && dt_optimizer_needs_matrices(s))
         return "the optimizer needs unsharded matrices: no ZeRO, no tp";

@@ -299,11 +299,17 @@ static double tied_bytes(const struct dt_base *b, const struct dt_settings *s,
     return b->tied * sizeof(float) / (l->zero_stage > 0 ? (double)dt_layout_shard_size(l) : 1);
 }
 
+double dt_sizes_sent_gradient(const struct dt_settings *s)
+{
+    return s->distributed.collectives == DT_COLLECTIVES_NCCL_BF16 ? sizeof(uint16_t)
+                                                                  : sizeof(float);
+}
+
 /* Bytes per parameter: reduce-scatter and all-gather in a ZeRO group, all-reduce across groups. */
 static double data_bytes(const struct dt_base *b, const struct dt_settings *s,
                          const struct dt_plan_layout *l)
 {
-    const double gradient = sizeof(float), owners = (double)dt_layout_shard_size(l);
+    const double gradient = dt_sizes_sent_gradient(s), owners = (double)dt_layout_shard_size(l);
     double groups = (double)dt_layout_shard_groups(l), copies = (double)dt_layout_dp_cp_size(l);
     double reduced = gradient * (double)dt_sizes_reductions(s, l);
     double gathered = l->zero_stage == 0   ? gradient

@@ -70,6 +70,8 @@ struct dt_traffic dt_sizes_stage_traffic(const struct dt_base *base,
  * their gradients. */
 double dt_sizes_context_bytes(const struct dt_base *base, const struct dt_settings *settings,
                               const struct dt_plan_layout *layout, bool backward);
+/* Bytes of a gradient in a reduction over the data-parallel ranks. */
+double dt_sizes_sent_gradient(const struct dt_settings *settings);
 /* Reductions of gradients over the data-parallel ranks per step. */
 long dt_sizes_reductions(const struct dt_settings *settings, const struct dt_plan_layout *layout);
 

@@ -23,6 +23,7 @@ const char *const dt_pipeline_schedule_names[] = {"1f1b", "afab", "interleaved",
 const char *const dt_sync_names[] = {"allreduce", "parameter_server", "async", "local_sgd",
                                      "diloco",    "streaming_diloco", NULL};
 const char *const dt_outer_precision_names[] = {"fp32", "int8", "int4", NULL};
+const char *const dt_collectives_names[] = {"ordered", "nccl", "nccl_bf16", NULL};
 const char *const dt_compress_names[] = {"none", "bf16", "topk", "powersgd", NULL};
 const char *const dt_interval_unit_names[] = {"steps",  "tokens",  "samples",
                                               "epochs", "minutes", NULL};

@@ -112,6 +112,11 @@ enum dt_outer_precision {
 };
 extern const char *const dt_outer_precision_names[];
 
+/* distributed.collectives: who sums gradients and gathers weights of data-parallel ranks on GPUs,
+ * and in which type. */
+enum dt_collectives { DT_COLLECTIVES_ORDERED, DT_COLLECTIVES_NCCL, DT_COLLECTIVES_NCCL_BF16 };
+extern const char *const dt_collectives_names[];
+
 /* distributed.compress: compression of gradients. */
 enum dt_compress { DT_COMPRESS_NONE, DT_COMPRESS_BF16, DT_COMPRESS_TOPK, DT_COMPRESS_POWERSGD };
 extern const char *const dt_compress_names[];

@@ -163,6 +163,8 @@ const struct dt_setting dt_settings_schema[] = {
     {"distributed.outer_delay", DT_SETTING_INT, AT(distributed.outer_delay), "1", 0, 1000000},
     {"distributed.outer_precision", DT_SETTING_CHOICE, AT(distributed.outer_precision), "int4",
      .choices = dt_outer_precision_names},
+    {"distributed.collectives", DT_SETTING_CHOICE, AT(distributed.collectives), "ordered",
+     .choices = dt_collectives_names},
     {"distributed.compress", DT_SETTING_CHOICE, AT(distributed.compress), "none",
      .choices = dt_compress_names},
     {"distributed.compress_share", DT_SETTING_REAL, AT(distributed.compress_share), "0.01", 1e-6,
@@ -498,6 +500,26 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
     return CHECK_NEEDS(needs, path, err);
 }
 
+/* Of sums by NCCL. */
+static int check_collectives(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const bool library = s->distributed.collectives != DT_COLLECTIVES_ORDERED;
+    const bool linked = strcmp(dt_comm_backend_names[s->distributed.backend], "nccl") == 0;
+    const bool reduced = s->distributed.sync == DT_SYNC_ALL_REDUCE;
+    const char *const which = dt_collectives_names[s->distributed.collectives];
+    const struct need needs[] = {
+        {library && s->distributed.invariant, "distributed.collectives", which,
+         "distributed.invariant false: the order of NCCL's sums depends on the ranks"},
+        {library && !linked, "distributed.collectives", which, "distributed.backend nccl"},
+        {library && !reduced, "distributed.collectives", which, "distributed.sync allreduce"},
+        {library && s->distributed.compress != DT_COMPRESS_NONE, "distributed.collectives", which,
+         "distributed.compress none"},
+        {library && s->distributed.shard_ranks > 0, "distributed.collectives", which,
+         "distributed.shard_ranks 0"},
+    };
+    return CHECK_NEEDS(needs, path, err);
+}
+
 static bool is_in_minutes(const struct dt_config_amount *interval)
 {
     return interval->count > 0 && interval->unit == DT_INTERVAL_UNIT_MINUTES;
@@ -759,6 +781,7 @@ static int check_layer_metrics(const struct dt_settings *s, const char *path, st
 static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     DT_TRY(check_parallel_needs(s, path, err));
+    DT_TRY(check_collectives(s, path, err));
     DT_TRY(check_async_needs(s, path, err));
     DT_TRY(check_elastic_needs(s, path, err));
     DT_TRY(check_lora_needs(s, path, err));

@@ -86,6 +86,7 @@ struct dt_settings {
         double outer_learning_rate, outer_momentum; /* of diloco */
         long fragments, outer_delay;                /* of streaming_diloco; steps */
         int outer_precision;                        /* enum dt_outer_precision */
+        int collectives;                            /* enum dt_collectives */
         int compress;                               /* enum dt_compress */
         double compress_share;                      /* fraction of a bucket that topk sends */
         long compress_rank;                         /* rank of powersgd's matrices */

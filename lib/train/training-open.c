@@ -263,6 +263,8 @@ static int take_memory(struct dt_training *t, struct dt_error *err)
 /* With several model chunks a stage, stages form a ring. */
 static int open_channels(struct dt_training *t, struct dt_error *err)
 {
+    if (t->settings.distributed.collectives != DT_COLLECTIVES_ORDERED)
+        DT_TRY(dt_comm_open_collectives(t->mesh.data.all, err));
     return dt_comm_open_channels(t->mesh.pp_group, t->mesh.part.chunks > 1, err);
 }
 

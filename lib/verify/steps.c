@@ -324,11 +324,12 @@ static bool has_equal_interval(const struct dt_config_amount *a, const struct dt
     return a->count == b->count && a->unit == b->unit;
 }
 
-/* A run that was resumed with another max_steps has another learning rate schedule, and other
- * intervals have other lines. */
+/* A run that was resumed with another max_steps has another learning rate schedule, other intervals
+ * have other lines, and other collectives other sums. */
 static bool has_equal_lines(const struct dt_settings *a, const struct dt_settings *b)
 {
     return a->training.max_steps == b->training.max_steps &&
+           a->distributed.collectives == b->distributed.collectives &&
            has_equal_interval(&a->training.log_interval, &b->training.log_interval) &&
            has_equal_interval(&a->training.eval_interval, &b->training.eval_interval);
 }
@@ -432,6 +433,19 @@ static int follow_order(struct verification *v, struct dt_error *err)
     return 0;
 }
 
+/* The order of NCCL's sums is not known. */
+static int refuse_library_sums(const struct verification *v, struct dt_error *err)
+{
+    const int which = v->settings.distributed.collectives;
+    if (which == DT_COLLECTIVES_ORDERED)
+        return 0;
+    return dt_fail(
+        err, DT_EINVALID,
+        "%s: distributed.collectives %s: steps whose gradients NCCL has summed cannot be "
+        "recomputed to the same bits",
+        v->options->run, dt_collectives_names[which]);
+}
+
 /* Settings of training of the steps up to end. */
 static int set_up(struct verification *v, long end, struct dt_error *err)
 {
@@ -441,6 +455,7 @@ static int set_up(struct verification *v, long end, struct dt_error *err)
     v->timed_validations = s->training.eval_interval.unit == DT_INTERVAL_UNIT_MINUTES;
     reset_output(s);
     DT_TRY(change_layout(s, v->options, err));
+    DT_TRY(refuse_library_sums(v, err));
     DT_TRY(follow_order(v, err));
     if (v->options->deep)
         snprintf(s->training.trace_steps, sizeof s->training.trace_steps, "%ld:%ld", v->first, end);

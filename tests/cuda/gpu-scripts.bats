@@ -163,6 +163,21 @@ canonical_hash() {
     [ "$(grep -c '^=== ' "$OUT/gpu-check.log")" -ge 16 ] # nothing is lost of the log
 }
 
+@test "the time limits of a stage are less than 8 minutes, and of all stages less than the time that there is" {
+    local stage all=0 limit
+    program path/timeout 'shift 2; echo "$1" >>"$LIMITS"; exit 124' # each step takes its time
+    program path/nvidia-smi 'case $1 in *cap*) echo 9.0 ;; *) echo "Some GPU, 1.2"; echo "Some GPU, 1.2" ;; esac'
+    for stage in arithmetic training ops options links; do
+        export LIMITS=$T/limits-$stage
+        GPU_SECONDS=100000 "$ROOT/tests/gpu/check" "$T/bundle" $stage >/dev/null
+        limit=$(awk '{ n += $1 } END { print n }' "$LIMITS")
+        echo "$stage: $(wc -l <"$LIMITS") steps, $limit s"
+        [ "$limit" -gt 0 ] && [ "$limit" -lt 480 ]
+        all=$((all + limit))
+    done
+    [ "$all" -le "$(sed -nE 's/.*GPU_SECONDS:=([0-9]+).*/\1/p' "$ROOT/tests/gpu/check")" ]
+}
+
 @test "on two GPUs two ranks over NCCL have the bits of one" {
     runs data 2 settings
     printf '%s\n' "${small[@]}" --set training.warmup_steps=1 --set model.max_seq_len=8 \
@@ -177,6 +192,8 @@ canonical_hash() {
     echo "$output"; cat $OUT/gpu-check.log | head -30
     grep -q "^agrees .*canonical bf16 has the processor's hash" <<<"$output"
     grep -q '^agrees .*two ranks over NCCL' <<<"$output"
+    grep -q "^agrees .*sums by NCCL have the losses of dt's" <<<"$output"
+    grep -q '"losses": 2, "nccl_apart": ' "$OUT/gpu-check.json"
     grep -q '^agrees .*bf16 by graphs has the bits of launches' <<<"$output"
     export CUDA_EMULATOR=gpus=1
     AGAIN=1 run "$ROOT/tests/gpu/check" "$T/bundle"

@@ -324,6 +324,28 @@ static void every_rank_needs_a_micro_batch(void **state)
     run_ranks(3, too_few_batches_for_the_ranks_are_refused, NULL);
 }
 
+/* As a library's collectives need them: in the order of the ranks, of one size but the last. */
+static void even_pieces_cover_each_bucket(void **state)
+{
+    (void)state;
+    for (int owners = 1; owners <= 7; owners++) {
+        const struct dt_sharding s = {
+            .buckets = buckets, .count = BUCKETS, .owners = owners, .groups = 1, .even = true};
+        for (int b = 0; b < BUCKETS; b++) {
+            int64_t next = buckets[b], size = dt_range_count(dt_sharding_owned(&s, b, 0));
+            for (int r = 0; r < owners; r++) {
+                struct dt_range run = dt_sharding_owned(&s, b, r);
+                int64_t more = dt_range_count(run) - size;
+                assert_int_equal(run.first, next);
+                assert_in_range(more, 0, r < owners - 1 ? 0 : 16 * owners - 1);
+                next = run.end;
+            }
+            assert_int_equal(next, buckets[b + 1]);
+            assert_true(owners == 1 || size % 16 == 0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +355,7 @@ int main(void)
         cmocka_unit_test(bytes_sent_match_the_formulas),
         cmocka_unit_test(a_skipped_reduction_changes_the_result),
         cmocka_unit_test(every_rank_needs_a_micro_batch),
+        cmocka_unit_test(even_pieces_cover_each_bucket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

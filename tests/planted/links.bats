@@ -64,7 +64,7 @@ load two-ranks
 }
 
 @test "a call of NCCL that is not waited for" {
-    plant links.c 'return rc < 0 ? rc : await(l, lane, "transfers", err);' 'return rc;'
+    plant links.c 'return rc < 0 ? rc : await(l, lane, what, err);' 'return rc;'
     run train links.c
     [ "$status" -ne 0 ]
     [[ "$output" == *"emulated NCCL: a group begins before the last one is over"* ]]

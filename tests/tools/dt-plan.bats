@@ -138,6 +138,13 @@ END
     dt-plan $small -n 2 --json --set distributed.sync=diloco --set distributed.local_steps=10 >diloco
     # half of each element; parameters and two moments in fp32, every 10 steps
     jq -es 'map(.traffic.data) | .[0] / 2 == .[1] and (.[0] * 3 / 10 - .[2] | fabs) < 1' all bf16 diloco
+    local -a nccl=(--set distributed.backend=nccl --set distributed.collectives=nccl_bf16)
+    dt-plan $small -n 2 --json "${nccl[@]}" >nccl
+    jq -es '.[0] == .[1]' <(jq .traffic.data bf16) <(jq .traffic.data nccl)
+    # ZeRO: gradients in 2 bytes, weights in 4
+    dt-plan $small -n 2 --json --set distributed.zero_stage=2 >all
+    dt-plan $small -n 2 --json "${nccl[@]}" --set distributed.zero_stage=2 >nccl
+    jq -es '.[0] * 6 / 8 == .[1]' <(jq .traffic.data all) <(jq .traffic.data nccl)
     [ "$(jq -c .step.not_timed all bf16 diloco | paste -sd ' ')" = \
         '[] ["distributed.compress"] ["distributed.sync"]' ]
     dt-plan $small -n 2 >plain

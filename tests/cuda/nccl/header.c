@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #if BUILT_WITH
+#define __CUDA_BF16_TYPES_EXIST__ 1 /* older ones of nccl.h declare bf16 with it alone */
 #include <nccl.h>
 #endif
 #include "device/cuda/host/nccl.h"
@@ -20,6 +21,7 @@ DT_NCCL_FUNCTIONS(SAME)
 int main(void)
 {
     printf("values %d %d %d %d\n", ncclSuccess, ncclInternalError, ncclInProgress, ncclUint8);
+    printf("sums %d %d %d\n", ncclFloat32, ncclBfloat16, ncclSum);
     printf("types %zu %zu %zu\n", sizeof(ncclUniqueId), sizeof(ncclResult_t),
            sizeof(ncclDataType_t));
     printf("size %zu\n", offsetof(ncclConfig_t, size));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests have for libnccl.so.2: point-to-point messages between the emulated GPUs of
- * several processes of one machine, through shared memory. As NCCL does for communicators
- * that do not block, calls return before they are over, and a group is in its stream only when
- * ncclCommGetAsyncError has said so: of two ranks that have not met in a communicator yet, when
- * both have named the other. A group before that, or a message of another length than
- * is expected, ends the process: on a GPU it would be undefined. So do several communicators where
+ * What the tests have for libnccl.so.2: point-to-point messages and collectives between the
+ * emulated GPUs of several processes of one machine, through shared memory. As NCCL does for
+ * communicators that do not block, calls return before they are over, and a group is in its stream
+ * only when ncclCommGetAsyncError has said so: of two ranks that have not met in a communicator
+ * yet, when both have named the other. A group before that, or a message of another length than is
+ * expected, ends the process: on a GPU it would be undefined. So do several communicators where
  * CUDA may load kernels when they are first used, for which it may wait for all that is under way.
  *
  * A group that begins before all that was put into the first stream before it ends the process too:
@@ -13,6 +13,9 @@
  *
  * What a stream has to do is done in its order, and a send is over when all of it has been
  * received, though what is sent may be read before: code that relies on less deadlocks.
+ *
+ * Sums are those of a ring that begins after the rank that gets the sum, in the type of the
+ * elements: of bf16 each is rounded.
  *
  * The emulator does a stream's work when its host waits for it; another rank that waits for a
  * message has the sender's work done by a thread of the sender's process. With "hurry" that
@@ -25,6 +28,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <sys/mman.h>
@@ -71,6 +75,7 @@ struct transfer {
 struct group {
     cudaStream_t stream;
     std::vector<transfer> transfers;
+    std::vector<std::function<void()>> sums; /* when all is received */
     std::thread::id by;
 };
 } // namespace emulated
@@ -93,6 +98,7 @@ std::vector<ncclComm_t> opened; /* with the lock: the helper's */
 std::thread helper;
 std::atomic<bool> closing;
 std::atomic<int> id_count;
+std::atomic<uint64_t> bytes_sent;
 thread_local std::vector<ncclComm_t> grouped; /* since this thread's group began */
 
 ring &ring_of(ncclComm_t c, int from, int to)
@@ -132,6 +138,7 @@ bool open_message(ncclComm_t c, ring &r, transfer &t)
         abort();
     }
     t.end = r.written + t.bytes;
+    bytes_sent += t.sends ? t.bytes : 0;
     return t.opened = true;
 }
 
@@ -241,10 +248,13 @@ void put_into_stream(ncclComm_t c)
     uint64_t ops = g.stream->ops_put();
     c->ended = {};
     c->stream = g.stream;
-    auto transfers = std::make_shared<std::vector<transfer>>(std::move(g.transfers));
-    g.stream->put([=] {
+    auto all = std::make_shared<group>(std::move(g));
+    all->stream->put([=] {
         check_order(c, ops);
-        run(c, *transfers);
+        run(c, all->transfers);
+        for (const auto &sum : all->sums)
+            if (!c->aborted)
+                sum();
     });
 }
 
@@ -263,7 +273,8 @@ bool have_met(ncclComm_t c)
     return met;
 }
 
-ncclResult_t add(ncclComm_t c, cudaStream_t stream, const transfer &t)
+/* Begins the communicator's part of this thread's group. */
+void join_group(ncclComm_t c, cudaStream_t stream)
 {
     bool begun = std::find(grouped.begin(), grouped.end(), c) != grouped.end();
     if (c->ended.stream != nullptr && !begun) {
@@ -274,7 +285,80 @@ ncclResult_t add(ncclComm_t c, cudaStream_t stream, const transfer &t)
         grouped.push_back(c);
     c->ended.stream = stream;
     c->ended.by = std::this_thread::get_id();
+}
+
+ncclResult_t add(ncclComm_t c, cudaStream_t stream, const transfer &t)
+{
+    join_group(c, stream);
     c->ended.transfers.push_back(t);
+    return ncclInProgress;
+}
+
+/* --- collectives
+ * ---------------------------------------------------------------------------------- */
+
+size_t size_of(ncclDataType_t type)
+{
+    return type == ncclFloat32 ? 4 : type == ncclBfloat16 ? 2 : 1;
+}
+
+/* sum += x, of floats or of bf16. */
+void add_elements(char *sum, const char *x, size_t count, ncclDataType_t type)
+{
+    for (size_t i = 0; i < count; i++, sum += size_of(type), x += size_of(type)) {
+        uint32_t a = 0, b = 0;
+        size_t at = 4 - size_of(type); /* bf16 is the upper half */
+        memcpy(reinterpret_cast<char *>(&a) + at, sum, size_of(type));
+        memcpy(reinterpret_cast<char *>(&b) + at, x, size_of(type));
+        float total, other;
+        memcpy(&total, &a, sizeof total);
+        memcpy(&other, &b, sizeof other);
+        total += other;
+        memcpy(&a, &total, sizeof a);
+        if (type == ncclBfloat16)
+            a += 0x7fff + (a >> 16 & 1);
+        memcpy(sum, reinterpret_cast<char *>(&a) + at, size_of(type));
+    }
+}
+
+/* The sum of what all ranks have at from is the root's, at to. */
+ncclResult_t add_reduce(ncclComm_t c, int root, const void *from, void *to, size_t count,
+                        ncclDataType_t type, cudaStream_t stream)
+{
+    char *own = static_cast<char *>(const_cast<void *>(from));
+    size_t bytes = count * size_of(type);
+    if (type != ncclFloat32 && type != ncclBfloat16)
+        return ncclInternalError;
+    if (c->rank != root)
+        return add(c, stream, {true, root, own, bytes, 0, false, 0});
+    auto received = std::make_shared<std::vector<std::vector<char>>>(c->size);
+    for (int r = 0; r < c->size; r++) {
+        if (r == root)
+            continue;
+        (*received)[r].resize(bytes);
+        add(c, stream, {false, r, (*received)[r].data(), bytes, 0, false, 0});
+    }
+    c->ended.sums.push_back([=] {
+        std::vector<char> sum = (*received)[(root + 1) % c->size];
+        for (int i = 2; i < c->size; i++)
+            add_elements(sum.data(), (*received)[(root + i) % c->size].data(), count, type);
+        add_elements(sum.data(), own, count, type);
+        memcpy(to, sum.data(), bytes);
+    });
+    return ncclInProgress;
+}
+
+/* All ranks have at to what the root has at from. */
+ncclResult_t add_broadcast(ncclComm_t c, int root, const void *from, void *to, size_t bytes,
+                           cudaStream_t stream)
+{
+    if (c->rank != root)
+        return add(c, stream, {false, root, static_cast<char *>(to), bytes, 0, false, 0});
+    for (int r = 0; r < c->size; r++)
+        if (r != root)
+            add(c, stream,
+                {true, r, static_cast<char *>(const_cast<void *>(from)), bytes, 0, false, 0});
+    c->ended.sums.push_back([=] { memmove(to, from, bytes); });
     return ncclInProgress;
 }
 } // namespace
@@ -341,6 +425,8 @@ ncclResult_t ncclCommFinalize(ncclComm_t)
 ncclResult_t ncclCommDestroy(ncclComm_t c)
 {
     leave(c);
+    if (emulator::settings().count && opened.empty())
+        fprintf(stderr, "emulated NCCL: %zu bytes sent\n", (size_t)bytes_sent);
     munmap(c->shared, c->bytes);
     delete c;
     return ncclSuccess;
@@ -380,4 +466,36 @@ ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t, int peer, ncclCo
                       cudaStream_t stream)
 {
     return add(c, stream, {false, peer, static_cast<char *>(data), count, 0, false, 0});
+}
+
+ncclResult_t ncclAllGather(const void *own, void *all, size_t count, ncclDataType_t type,
+                           ncclComm_t c, cudaStream_t stream)
+{
+    size_t bytes = count * size_of(type);
+    for (int r = 0; r < c->size; r++)
+        add_broadcast(c, r, own, static_cast<char *>(all) + (size_t)r * bytes, bytes, stream);
+    return ncclInProgress;
+}
+
+ncclResult_t ncclReduceScatter(const void *all, void *own, size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t c, cudaStream_t stream)
+{
+    size_t bytes = count * size_of(type);
+    for (int r = 0; r < c->size; r++)
+        if (ncclReduce(static_cast<const char *>(all) + (size_t)r * bytes, own, count, type, op, r,
+                       c, stream) != ncclInProgress)
+            return ncclInternalError;
+    return ncclInProgress;
+}
+
+ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t c, cudaStream_t stream)
+{
+    return add_broadcast(c, root, from, to, count * size_of(type), stream);
+}
+
+ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t c, cudaStream_t stream)
+{
+    return op == ncclSum ? add_reduce(c, root, from, to, count, type, stream) : ncclInternalError;
 }

@@ -21,6 +21,7 @@
 
 struct lane {
     ncclComm_t comm; /* NULL: none yet, or aborted */
+    int rank, size;
     cudaStream_t stream;
     cudaEvent_t ended[REQUESTS];
     uint64_t requests;
@@ -224,6 +225,12 @@ static int open_common(struct dt_cuda_links *l, double patience, struct dt_error
     return dt_fail(err, DT_EIO, "the GPU cannot allocate memory or events for NCCL");
 }
 
+/* Channels of two ranks carry messages in one direction. */
+static bool is_of_two(enum dt_link_channel lane)
+{
+    return lane != DT_LINK_ALL && lane != DT_LINK_DATA;
+}
+
 /* Starts to initialize the communicator of a channel. */
 static int enter(struct dt_cuda_links *l, const struct dt_link_end *end, struct dt_error *err)
 {
@@ -234,9 +241,11 @@ static int enter(struct dt_cuda_links *l, const struct dt_link_end *end, struct 
                            .blocking = 0,
                            .cgaClusterSize = DT_NCCL_UNDEFINED,
                            .minCTAs = DT_NCCL_UNDEFINED,
-                           .maxCTAs = end->lane == DT_LINK_ALL ? DT_NCCL_UNDEFINED : LANE_BLOCKS};
+                           .maxCTAs = is_of_two(end->lane) ? LANE_BLOCKS : DT_NCCL_UNDEFINED};
     ncclUniqueId unique;
     memcpy(unique.internal, end->id.bytes, sizeof unique.internal);
+    lane->rank = end->rank;
+    lane->size = end->size;
     DT_TRY(open_stream(lane, err));
     return check(l, lane,
                  l->nccl.CommInitRankConfig(&lane->comm, end->size, unique, end->rank, &config),
@@ -265,7 +274,7 @@ static int greet(struct dt_cuda_links *l, const struct dt_link_end *ends, int co
         const struct lane *lane = &l->lanes[ends[i].lane];
         const struct dt_link_transfer t = {ends[i].rank == 0, 1 - ends[i].rank,
                                            (char *)l->greeting + ends[i].lane, 1};
-        if (ends[i].lane != DT_LINK_ALL)
+        if (is_of_two(ends[i].lane))
             rc = check(l, lane, put_transfer(l, lane, &t), "a first message", err);
     }
     ncclResult_t ended = l->nccl.GroupEnd();
@@ -301,24 +310,83 @@ static void begin(struct dt_device *dev, enum dt_link_channel lane)
     dt_cuda_note(dev, "links", cudaStreamWaitEvent(l->lanes[lane].stream, l->ready, 0));
 }
 
+/* Takes the lock and begins a group of calls. */
+static int begin_group(struct dt_cuda_links *l, const struct lane *lane, struct dt_error *err)
+{
+    pthread_mutex_lock(&l->lock);
+    if (lane->comm == NULL)
+        return dt_fail(err, DT_EIO, "NCCL: the communicator was aborted");
+    return check(l, lane, l->nccl.GroupStart(), "a group", err);
+}
+
+/* Ends the group and releases the lock; waits until its work is in the stream. rc: of the calls. */
+static int end_group(struct dt_cuda_links *l, struct lane *lane, int rc, const char *what,
+                     struct dt_error *err)
+{
+    ncclResult_t ended = lane->comm ? l->nccl.GroupEnd() : ncclSuccess;
+    rc = rc < 0 ? rc : check(l, lane, ended, what, err);
+    pthread_mutex_unlock(&l->lock);
+    return rc < 0 ? rc : await(l, lane, what, err);
+}
+
 static int exchange(struct dt_device *dev, enum dt_link_channel which,
                     const struct dt_link_transfer *transfers, int count, struct dt_error *err)
 {
     struct dt_cuda_links *l = links_of(dev);
     struct lane *lane = &l->lanes[which];
-    pthread_mutex_lock(&l->lock);
-    int rc = lane->comm ? 0 : dt_fail(err, DT_EIO, "NCCL: the communicator was aborted");
-    if (rc == 0) {
-        rc = check(l, lane, l->nccl.GroupStart(), "transfers", err);
-        for (int i = 0; i < count && rc == 0; i++)
-            rc = check(l, lane, put_transfer(l, lane, &transfers[i]),
-                       transfers[i].sends ? "send" : "receive", err);
-        ncclResult_t ended = l->nccl.GroupEnd();
-        rc = rc < 0 ? rc : check(l, lane, ended, "transfers", err);
-    }
-    pthread_mutex_unlock(&l->lock);
-    return rc < 0 ? rc : await(l, lane, "transfers", err);
+    int rc = begin_group(l, lane, err);
+    for (int i = 0; i < count && rc == 0; i++)
+        rc = check(l, lane, put_transfer(l, lane, &transfers[i]),
+                   transfers[i].sends ? "send" : "receive", err);
+    return end_group(l, lane, rc, "transfers", err);
 }
+
+/* --- collectives of NCCL ---------------------------------------------------------------------- */
+
+static const struct {
+    ncclDataType_t type;
+    size_t bytes;
+    const char *name;
+} elements_of[] = {[DT_LINK_BYTES] = {ncclUint8, 1, "all-gather"},
+                   [DT_LINK_F32_SUMS] = {ncclFloat32, 4, "reduce-scatter"},
+                   [DT_LINK_BF16_SUMS] = {ncclBfloat16, 2, "reduce-scatter"}};
+
+/* Requires the lock, as does put_rest. */
+static ncclResult_t put_pieces(struct dt_cuda_links *l, const struct lane *lane,
+                               const struct dt_link_collective *c)
+{
+    const ncclDataType_t type = elements_of[c->elements].type;
+    char *own = (char *)c->data + (size_t)lane->rank * c->count * elements_of[c->elements].bytes;
+    if (c->elements == DT_LINK_BYTES)
+        return l->nccl.AllGather(own, c->data, c->count, type, lane->comm, lane->stream);
+    return l->nccl.ReduceScatter(c->data, own, c->count, type, ncclSum, lane->comm, lane->stream);
+}
+
+static ncclResult_t put_rest(struct dt_cuda_links *l, const struct lane *lane,
+                             const struct dt_link_collective *c)
+{
+    const ncclDataType_t type = elements_of[c->elements].type;
+    char *rest = (char *)c->data + (size_t)lane->size * c->count * elements_of[c->elements].bytes;
+    int root = lane->size - 1;
+    if (c->elements == DT_LINK_BYTES)
+        return l->nccl.Broadcast(rest, rest, c->rest, type, root, lane->comm, lane->stream);
+    return l->nccl.Reduce(rest, rest, c->rest, type, ncclSum, root, lane->comm, lane->stream);
+}
+
+static int collect(struct dt_device *dev, const struct dt_link_collective *c, struct dt_error *err)
+{
+    struct dt_cuda_links *l = links_of(dev);
+    struct lane *lane = &l->lanes[DT_LINK_DATA];
+    const char *name = elements_of[c->elements].name;
+    int rc = begin_group(l, lane, err);
+    if (rc == 0 && c->count > 0)
+        rc = check(l, lane, put_pieces(l, lane, c), name, err);
+    if (rc == 0 && c->rest > 0)
+        rc = check(l, lane, put_rest(l, lane, c), name, err);
+    return end_group(l, lane, rc, name, err);
+}
+
+/* --- sums and copies of dt -------------------------------------------------------------------- */
 
 static void add(struct dt_device *dev, float *sum, const float *x, size_t n)
 {
@@ -370,6 +438,7 @@ const struct dt_links dt_cuda_links = {.find = find,
                                        .close = close_links,
                                        .begin = begin,
                                        .exchange = exchange,
+                                       .collect = collect,
                                        .add = add,
                                        .copy = copy,
                                        .end = end,

@@ -17,7 +17,8 @@ typedef struct {
     char internal[128];
 } ncclUniqueId;
 typedef enum { ncclSuccess = 0, ncclInternalError = 3, ncclInProgress = 7 } ncclResult_t;
-typedef enum { ncclUint8 = 1 } ncclDataType_t;
+typedef enum { ncclUint8 = 1, ncclFloat32 = 7, ncclBfloat16 = 9 } ncclDataType_t;
+typedef enum { ncclSum = 0 } ncclRedOp_t;
 /* The fields of version 2.17; the library reads size and version. */
 typedef struct {
     size_t size;
@@ -51,7 +52,19 @@ typedef struct {
        cudaStream_t stream))                                                                       \
     X(ncclResult_t, Recv,                                                                          \
       (void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,                   \
-       cudaStream_t stream))
+       cudaStream_t stream))                                                                       \
+    X(ncclResult_t, AllGather,                                                                     \
+      (const void *own, void *all, size_t count, ncclDataType_t type, ncclComm_t comm,             \
+       cudaStream_t stream))                                                                       \
+    X(ncclResult_t, ReduceScatter,                                                                 \
+      (const void *all, void *own, size_t count, ncclDataType_t type, ncclRedOp_t op,              \
+       ncclComm_t comm, cudaStream_t stream))                                                      \
+    X(ncclResult_t, Broadcast,                                                                     \
+      (const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,   \
+       cudaStream_t stream))                                                                       \
+    X(ncclResult_t, Reduce,                                                                        \
+      (const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,    \
+       ncclComm_t comm, cudaStream_t stream))
 
 #define DT_NCCL_POINTER(result, name, parameters) result(*name) parameters;
 struct dt_nccl {
