@@ -107,6 +107,7 @@ static bool cut(const void *data, struct dt_word_cuts *cuts)
     const struct dt_character_map *map = data;
     for (int c = 0; map && c < 128; c++)
         cuts->after[c] = cuts->after[c] && dt_character_map_keeps(map, (unsigned char)c);
+    cuts->joins_lines = map && dt_character_map_joins_lines(map);
     return cuts->start == DT_WORD_START_SPACE && (map == NULL || !dt_character_map_has_space(map));
 }
 
@@ -157,6 +158,7 @@ static bool normalize_nmt(const void *data, const struct dt_traced_text *in,
 static bool cut_nmt(const void *data, struct dt_word_cuts *cuts)
 {
     (void)data;
+    cuts->joins_lines = true;
     return cuts->start == DT_WORD_START_SPACE;
 }
 

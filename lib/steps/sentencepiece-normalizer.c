@@ -17,7 +17,7 @@ struct rules {
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, space_is_suffix;
     bool plain[256];   /* ASCII that nothing changes if ASCII or the end follows */
     bool plain_spaces; /* so are spaces, but for the mark */
-    bool symbols_have_space;
+    bool symbols_have_space, symbols_have_line;
 };
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -26,6 +26,13 @@ static void forbid(struct rules *r, unsigned char byte)
 {
     r->plain[byte] = false;
     r->plain_spaces = r->plain_spaces && byte != ' ';
+}
+
+static void note_symbol(struct rules *r, const char *symbol, size_t size)
+{
+    r->symbols_have_space = r->symbols_have_space || memchr(symbol, ' ', size);
+    r->symbols_have_line = r->symbols_have_line || memchr(symbol, '\n', size);
+    forbid(r, (unsigned char)symbol[0]);
 }
 
 static int read_symbols(struct rules *r, struct json_object *component, const char *path,
@@ -43,9 +50,8 @@ static int read_symbols(struct rules *r, struct json_object *component, const ch
             rc = dt_fail(err, DT_EFORMAT, "%s: user-defined symbol %zu is not a string", path, i);
         else
             pieces[i] = (struct dt_trie_piece){dt_json_text(item), (uint32_t)size, 0};
-        r->symbols_have_space = r->symbols_have_space || (rc == 0 && strchr(pieces[i].bytes, ' '));
         if (rc == 0)
-            forbid(r, (unsigned char)pieces[i].bytes[0]);
+            note_symbol(r, dt_json_text(item), (size_t)size);
     }
     if (rc == 0)
         dt_piece_trie_build(&r->symbols, pieces, count);
@@ -246,6 +252,7 @@ static bool cut(const void *data, struct dt_word_cuts *cuts)
     if (cuts->start != DT_WORD_START_SPACE || map_has_space || r->symbols_have_space)
         return false;
     cuts->start = r->escape_whitespaces ? DT_WORD_START_MARK : DT_WORD_START_SPACE;
+    cuts->joins_lines = r->map && dt_character_map_joins_lines(r->map) && !r->symbols_have_line;
     return true;
 }
 

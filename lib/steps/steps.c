@@ -141,8 +141,10 @@ bool dt_steps_cut_words(const struct dt_steps *steps, struct dt_word_cuts *cuts)
 {
     for (size_t i = 0; i < steps->count; i++) {
         const struct dt_step *step = &steps->items[i];
+        bool joined = cuts->joins_lines;
         if (step->type->cut == NULL || !step->type->cut(step->data, cuts))
             return false;
+        cuts->joins_lines = i == 0 ? cuts->joins_lines : joined;
     }
     return true;
 }

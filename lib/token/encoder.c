@@ -542,6 +542,8 @@ static void find_sets(struct dt_encoder *e, const struct words *w, size_t start,
         struct dt_words_key key =
             dt_words_key(w->text + from, to - from, w->size - from,
                          (from == 0 ? DT_WORDS_FIRST : 0) | (to == w->size ? DT_WORDS_LAST : 0));
+        if (e->tokenizer->words.joins_lines)
+            dt_words_join_lines(&key);
         found[i] = (struct word){key, dt_words_set_of(&e->words_cache, key)};
         __builtin_prefetch(found[i].set);
     }
@@ -558,15 +560,24 @@ static inline bool take(const struct dt_words_entry *entry, struct dt_unigram_su
     return true;
 }
 
-/* Appends the ids of words up to the first that is not the last used of its set; returns its
+/* The entry of a word among the first two of its set, or NULL. Only that is a branch: which of two
+ * it is, is not predictable. */
+static inline const struct dt_words_entry *look_up_word(const struct word *word)
+{
+    const struct dt_words_entry *entry = word->set->entries;
+    entry += !dt_words_same(entry->key, word->key);
+    return dt_words_same(entry->key, word->key) ? entry : NULL;
+}
+
+/* Appends the ids of words up to the first that is not among the first of its set; returns its
  * index. Without calls, so that the sum stays in a register. */
 static size_t take_known(const struct word *found, size_t i, size_t count,
                          struct dt_unigram_sum *sum, struct dt_ids *ids)
 {
     struct dt_unigram_sum s = *sum;
     struct dt_ids to = *ids;
-    while (i < count && found[i].set && dt_words_same(found[i].set->entries[0].key, found[i].key) &&
-           take(&found[i].set->entries[0], &s, &to))
+    const struct dt_words_entry *entry;
+    while (i < count && found[i].set && (entry = look_up_word(&found[i])) && take(entry, &s, &to))
         i++;
     *sum = s;
     ids->count = to.count;

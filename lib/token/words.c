@@ -47,16 +47,22 @@ void dt_words_prepare(struct dt_tokenizer *t)
                    (cuts->separates || cut_model(t, cuts)) && cut_added(t);
 }
 
-/* A bit for each of 64 bytes that is a space. */
-static inline uint64_t find_spaces(const unsigned char *text)
+/* The high bit of each of eight bytes that is not `byte`. */
+static inline uint64_t find_others(uint64_t eight, unsigned char byte)
 {
     const uint64_t ones = 0x0101010101010101u, low = 0x7f7f7f7f7f7f7f7fu;
+    eight ^= ones * byte;
+    return ((eight & low) + low) | eight | low;
+}
+
+/* A bit for each of 64 bytes that is a space or `other`. */
+static inline uint64_t find_starts(const unsigned char *text, unsigned char other)
+{
     uint64_t found = 0, eight;
     for (unsigned i = 0; i < 64; i += 8) {
         memcpy(&eight, text + i, 8);
-        eight ^= ones * ' ';
-        eight = ~(((eight & low) + low) | eight | low) >> 7; /* the low bit of each byte */
-        found |= (eight * 0x0102040810204080u >> 56) << i;
+        eight = ~(find_others(eight, ' ') & find_others(eight, other)) >> 7;
+        found |= (eight * 0x0102040810204080u >> 56) << i; /* the low bit of each byte */
     }
     return found;
 }
@@ -65,20 +71,23 @@ size_t dt_words_find(const struct dt_tokenizer *t, const unsigned char *text, si
                      size_t *ends, size_t capacity)
 {
     const bool *after = t->words.after;
+    const bool lines = t->words.joins_lines;
     size_t count = 0, at = 1;
     for (; size - at >= 64; at += 64) {
         if (capacity - count < 65)
             return count;
-        for (uint64_t spaces = find_spaces(text + at); spaces; spaces &= spaces - 1) {
-            size_t space = at + (size_t)__builtin_ctzll(spaces);
-            ends[count] = space;
-            count += text[space - 1] < 128 && after[text[space - 1]];
+        uint64_t starts = lines ? find_starts(text + at, '\n') : find_starts(text + at, ' ');
+        for (; starts; starts &= starts - 1) {
+            size_t start = at + (size_t)__builtin_ctzll(starts);
+            ends[count] = start;
+            count += text[start - 1] < 128 && after[text[start - 1]];
         }
     }
     if (capacity - count <= size - at)
         return count;
     for (; at < size; at++)
-        if (text[at] == ' ' && text[at - 1] < 128 && after[text[at - 1]])
+        if ((text[at] == ' ' || (lines && text[at] == '\n')) && text[at - 1] < 128 &&
+            after[text[at - 1]])
             ends[count++] = at;
     ends[count++] = size;
     return count;

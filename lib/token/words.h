@@ -2,10 +2,12 @@
 /*
  * Words: the parts of a text that is cut before spaces after visible ASCII characters, where the
  * steps and the model of a tokenizer make the same ids of the parts as of the whole text. A cache
- * has the ids of words as they are in the text, before normalization.
+ * has the ids of words as they are in the text, before normalization; of words that begin with a
+ * line feed, which the tokenizer makes a space, as if they began with a space.
  *
  *     size_t n = dt_words_find(t, text, size, ends, capacity);
  *     key = dt_words_key(text, size, readable, edges);
+ *     dt_words_join_lines(&key);                               if t->words.joins_lines
  *     set = dt_words_set_of(&cache, key);
  *     entry = dt_words_move_to_front(set, key);
  *
@@ -85,6 +87,13 @@ static inline struct dt_words_key dt_words_key(const unsigned char *word, size_t
     }
     key.parts[2] |= (uint64_t)(size | edges) << 56;
     return key;
+}
+
+/* Makes a line feed at the start a space. */
+static inline void dt_words_join_lines(struct dt_words_key *key)
+{
+    if ((key->parts[0] & 0xff) == '\n')
+        key->parts[0] ^= '\n' ^ ' ';
 }
 
 /* A hash of this many bits. */

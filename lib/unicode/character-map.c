@@ -18,7 +18,7 @@ struct dt_character_map {
     const char *texts; /* in bytes */
     size_t text_size;
     bool keeps[128];
-    bool has_space;
+    bool has_space, joins_lines;
 };
 
 static uint32_t offset_of(uint32_t unit)
@@ -127,32 +127,59 @@ static void find_kept(struct dt_character_map *m)
     }
 }
 
-/* Looks for a space in the nodes below the root. Damaged units may form cycles. */
-static bool find_space(const struct dt_character_map *m)
+static bool has_children(const struct dt_character_map *m, uint32_t children)
 {
-    bool *seen = dt_alloc(m->count, sizeof *seen), found = false;
+    const uint32_t *value;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        uint32_t at = children;
+        if (follow(m, &at, (unsigned char)byte, &value))
+            return true;
+    }
+    return false;
+}
+
+/* Finds the bytes of sequences of several, in the nodes below the root. Damaged units may form
+ * cycles. */
+static void find_inner(const struct dt_character_map *m, bool inner[256])
+{
+    bool *seen = dt_alloc(m->count, sizeof *seen);
     uint32_t *nodes = dt_alloc(m->count, sizeof *nodes), count = 0; /* their children's offsets */
     const uint32_t *value;
     nodes[count++] = offset_of(m->units[0]);
-    while (count > 0 && !found) {
+    for (bool root = true; count > 0; root = false) {
         uint32_t node = nodes[--count];
         for (unsigned byte = 0; byte < 256; byte++) {
             uint32_t children = node, unit = node ^ byte;
-            if (!follow(m, &children, (unsigned char)byte, &value) || seen[unit])
+            if (!follow(m, &children, (unsigned char)byte, &value))
+                continue;
+            inner[byte] = inner[byte] || !root || has_children(m, children);
+            if (seen[unit])
                 continue;
             seen[unit] = true;
-            found |= byte == ' ';
             nodes[count++] = children;
         }
     }
     free(seen);
     free(nodes);
-    return found;
+}
+
+static void find_spaces(struct dt_character_map *m)
+{
+    bool inner[256] = {false};
+    struct dt_character_map_text to;
+    find_inner(m, inner);
+    m->has_space = inner[' '] || find(m, " ", 1, false, &to) > 0;
+    m->joins_lines = !inner['\n'] && find(m, "\n", 1, false, &to) > 0 && strcmp(to.data, " ") == 0;
 }
 
 bool dt_character_map_has_space(const struct dt_character_map *map)
 {
     return map->has_space;
+}
+
+bool dt_character_map_joins_lines(const struct dt_character_map *map)
+{
+    return map->joins_lines;
 }
 
 static int read_map(struct dt_character_map *m, struct dt_error *err)
@@ -175,7 +202,7 @@ static int read_map(struct dt_character_map *m, struct dt_error *err)
         m->units[i] = read_unit(m->bytes.data + 4 + 4 * (size_t)i);
     DT_TRY(check_units(m, err));
     find_kept(m);
-    m->has_space = find_space(m);
+    find_spaces(m);
     return 0;
 }
 

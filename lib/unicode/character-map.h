@@ -48,5 +48,7 @@ size_t dt_character_map_shortest(const struct dt_character_map *map, const char 
 bool dt_character_map_keeps(const struct dt_character_map *map, unsigned char byte);
 /* Whether a rule replaces a sequence that contains a space. */
 bool dt_character_map_has_space(const struct dt_character_map *map);
+/* Whether a rule replaces a line feed by a space, and no other sequence has one. */
+bool dt_character_map_joins_lines(const struct dt_character_map *map);
 
 #endif

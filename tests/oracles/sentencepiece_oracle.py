@@ -40,6 +40,9 @@ def make(folder, corpus):
     train(folder, "unigram", corpus, vocab_size=400, normalization_rule_tsv=rules,
           normalization_rule_name="own", user_defined_symbols=["<sep>", "the ring", "an", "and"],
           control_symbols=["<2en>"])
+    with open(rules, "w") as out:
+        out.write("A\t20\nD\n41\t61\n")
+    train(folder, "unigram-lines", corpus, vocab_size=300, normalization_rule_tsv=rules, normalization_rule_name="own")
     os.remove(rules)
     train(folder, "unigram-bytes", corpus, vocab_size=560, byte_fallback=True,
           remove_extra_whitespaces=False, add_dummy_prefix=False, allow_whitespace_only_pieces=True)

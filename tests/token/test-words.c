@@ -26,6 +26,7 @@ static const struct {
     {"pieces/bpe-bytes.model", true},       {"pieces/unigram.model", false},
     {"pieces/unigram-bytes.model", true},   {"pieces/unigram-suffix.model", false},
     {"pieces/unigram-across.model", false}, {"pieces/unigram.json", true},
+    {"pieces/unigram-lines.model", true},
 };
 
 static const char *const parts[] = {"the",
@@ -125,6 +126,33 @@ static void words_end_before_spaces_after_visible_characters(void **state)
     assert_int_equal(ends[3], strlen(text));
 }
 
+static void words_begin_with_line_feeds_that_become_spaces(void **state)
+{
+    (void)state;
+    static struct dt_tokenizer t;
+    const char *text = "ab\nb\n\nb \n";
+    const unsigned char *bytes = (const unsigned char *)text;
+    size_t ends[32];
+    t.words.after['b'] = true;
+    assert_int_equal(dt_words_find(&t, bytes, strlen(text), ends, 32), 2);
+    t.words.joins_lines = true;
+    assert_int_equal(dt_words_find(&t, bytes, strlen(text), ends, 32), 4);
+    assert_int_equal(ends[0], 2);
+    assert_int_equal(ends[1], 4);
+    assert_int_equal(ends[2], 7);
+    struct dt_words_key line = dt_words_key(bytes + 2, 2, 2, 0);
+    struct dt_words_key space = dt_words_key((const unsigned char *)" b", 2, 2, 0);
+    assert_false(dt_words_same(line, space));
+    dt_words_join_lines(&line);
+    dt_words_join_lines(&space);
+    assert_true(dt_words_same(line, space));
+}
+
+static bool starts_word(const struct dt_tokenizer *t, unsigned char byte)
+{
+    return byte == ' ' || (t->words.joins_lines && byte == '\n');
+}
+
 /* Every offset in a block of 64 bytes, and texts of more words than fit. */
 static void words_of_long_texts_are_found_in_parts(void **state)
 {
@@ -136,13 +164,14 @@ static void words_of_long_texts_are_found_in_parts(void **state)
     t.words.after['b'] = true;
     for (int round = 0; round < 500; round++) {
         size_t size = 1 + dt_rng_below(&rng, sizeof text), ends[65], at = 0;
+        t.words.joins_lines = round % 4 < 2;
         for (size_t i = 0; i < size; i++)
-            text[i] = (unsigned char)"b \xa0\x21"[dt_rng_below(&rng, round % 2 ? 2 : 4)];
+            text[i] = (unsigned char)"b \n\xa0\x21"[dt_rng_below(&rng, round % 2 ? 3 : 5)];
         while (at < size) {
             size_t count = dt_words_find(&t, text + at, size - at, ends, 65);
             assert_true(count >= 1 && count <= 65);
             for (size_t i = 1, k = 0; i <= ends[count - 1]; i++)
-                if (at + i == size || (text[at + i] == ' ' && text[at + i - 1] == 'b'))
+                if (at + i == size || (starts_word(&t, text[at + i]) && text[at + i - 1] == 'b'))
                     assert_int_equal(ends[k++], i);
             at += ends[count - 1];
         }
@@ -154,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_have_the_ids_of_the_whole_text),
         cmocka_unit_test(words_end_before_spaces_after_visible_characters),
+        cmocka_unit_test(words_begin_with_line_feeds_that_become_spaces),
         cmocka_unit_test(words_of_long_texts_are_found_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@ load ../helper
 
 PIECES="$BATS_TEST_DIRNAME/../token/pieces"
 ORACLES="$BATS_TEST_DIRNAME/../oracles"
-MODELS="unigram unigram-bytes unigram-suffix unigram-across bpe bpe-bytes bpe-ties"
+MODELS="unigram unigram-lines unigram-bytes unigram-suffix unigram-across bpe bpe-bytes bpe-ties"
 
 setup() {
     cd "$T"

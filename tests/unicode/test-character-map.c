@@ -22,19 +22,20 @@ static void put(char *bytes, uint32_t unit, uint32_t value)
 #define HAS_VALUE        (1u << 8)
 #define VALUE            (1u << 31)
 
-static const char texts[] = "a\0\0\xc3\xa9"; /* at 0, 2 and 3 */
+static const char texts[] = " \0a\0\0\xc3\xa9"; /* at 0, 2, 4 and 5 */
 
 static size_t make(char bytes[4 + 4 * UNITS + sizeof texts])
 {
-    memset(bytes, 0, 4 + 4 * UNITS);
+    for (uint32_t unit = 0; unit < UNITS; unit++)
+        put(bytes, unit, VALUE);       /* no byte leads there */
     put(bytes, UINT32_MAX, 4 * UNITS); /* the size, before unit 0 */
     put(bytes, 0, OFFSET(0, 0x100));
     put(bytes, 0x100 ^ 'A', OFFSET(0x100 ^ 'A', 0x200) | HAS_VALUE | 'A');
-    put(bytes, 0x200, VALUE | 0);
+    put(bytes, 0x200, VALUE | 2);
     put(bytes, 0x200 ^ 'B', OFFSET(0x200 ^ 'B', 0x280) | HAS_VALUE | 'B');
-    put(bytes, 0x280, VALUE | 3);
+    put(bytes, 0x280, VALUE | 5);
     put(bytes, 0x100 ^ 'B', OFFSET(0x100 ^ 'B', 0x2c0) | HAS_VALUE | 'B');
-    put(bytes, 0x2c0, VALUE | 2);
+    put(bytes, 0x2c0, VALUE | 4);
     memcpy(bytes + 4 + 4 * UNITS, texts, sizeof texts);
     return 4 + 4 * UNITS + sizeof texts;
 }
@@ -59,7 +60,45 @@ static void the_longest_and_the_shortest_rule_match(void **state)
     assert_int_equal(dt_character_map_longest(map, "", 0, &to), 0);
     assert_true(dt_character_map_keeps(map, 'C') && !dt_character_map_keeps(map, 'A'));
     assert_false(dt_character_map_keeps(map, 0x80));
+    assert_false(dt_character_map_has_space(map) || dt_character_map_joins_lines(map));
     dt_character_map_free(map);
+}
+
+/* Adds a rule for a line feed; its text is at this offset. */
+static void put_line(char *bytes, uint32_t text)
+{
+    put(bytes, 0x100 ^ '\n', OFFSET(0x100 ^ '\n', 0x240) | HAS_VALUE | '\n');
+    put(bytes, 0x240, VALUE | text);
+}
+
+static bool joins_lines(const char *bytes, size_t size)
+{
+    struct dt_character_map *map;
+    struct dt_error err;
+    assert_int_equal(dt_character_map_new(&map, bytes, size, &err), 0);
+    bool joins = dt_character_map_joins_lines(map);
+    dt_character_map_free(map);
+    return joins;
+}
+
+static void lines_are_joined_where_no_other_rule_has_a_line_feed(void **state)
+{
+    (void)state;
+    char bytes[4 + 4 * UNITS + sizeof texts], changed[sizeof bytes];
+    size_t size = make(bytes);
+    put_line(bytes, 0);
+    assert_true(joins_lines(bytes, size));
+    memcpy(changed, bytes, size);
+    put_line(changed, 2); /* not a space */
+    assert_false(joins_lines(changed, size));
+    memcpy(changed, bytes, size);
+    put(changed, 0x240 ^ 'x', OFFSET(0x240 ^ 'x', 0x260) | HAS_VALUE | 'x'); /* LF x */
+    put(changed, 0x260, VALUE | 2);
+    assert_false(joins_lines(changed, size));
+    memcpy(changed, bytes, size);
+    put(changed, 0x280 ^ '\n', OFFSET(0x280 ^ '\n', 0x260) | HAS_VALUE | '\n'); /* A B LF */
+    put(changed, 0x260, VALUE | 0);
+    assert_false(joins_lines(changed, size));
 }
 
 static void assert_refused(const char *bytes, size_t size, const char *why)
@@ -81,10 +120,10 @@ static void damaged_maps_are_refused(void **state)
     assert_refused(bytes, 4 + 4 * UNITS - 1, "expected a trie");
     assert_refused(bytes, 4 + 4 * UNITS, "not ended by 0");
     assert_refused(bytes, size - 1, "not ended by 0");
+    put(bytes, 0x200, VALUE | 8);
+    assert_refused(bytes, size, "leads to byte 8");
     put(bytes, 0x200, VALUE | 6);
     assert_refused(bytes, size, "leads to byte 6");
-    put(bytes, 0x200, VALUE | 4);
-    assert_refused(bytes, size, "leads to byte 4");
     make(bytes);
     put(bytes, 0x280, 0);
     assert_refused(bytes, size, "has no value");
@@ -126,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_longest_and_the_shortest_rule_match),
+        cmocka_unit_test(lines_are_joined_where_no_other_rule_has_a_line_feed),
         cmocka_unit_test(damaged_maps_are_refused),
         cmocka_unit_test(any_bytes_are_refused_or_searched),
     };
