@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "device/cpu/bf16.h"
 #include "device/cpu/gemm/bf16-panels.h"
+
+#define LINE      ((size_t)64)
+#define HUGE_PAGE ((size_t)2 << 20)
 
 struct scratch {
     float *data;
@@ -55,14 +59,24 @@ void dt_cpu_state_close(struct dt_device *dev)
     free(s);
 }
 
+/* Blocks of products are in few pages, so that their addresses stay in the TLB. */
+static float *new_scratch(size_t bytes)
+{
+    size_t unit = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE, whole = (bytes + unit - 1) / unit * unit;
+    float *memory = aligned_alloc(unit, whole);
+    if (memory == NULL)
+        dt_cpu_no_memory("scratch memory of an operation");
+    if (unit == HUGE_PAGE)
+        dt_system_prefer_huge_pages(memory, whole);
+    return memory;
+}
+
 float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size)
 {
     struct scratch *s = &((struct state *)dev->state)->scratch[thread];
     if (s->size < size) {
         free(s->data);
-        s->data = aligned_alloc(64, (size * sizeof *s->data + 63) / 64 * 64);
-        if (s->data == NULL)
-            dt_cpu_no_memory("scratch memory of an operation");
+        s->data = new_scratch(size * sizeof *s->data);
         s->size = size;
     }
     return s->data;

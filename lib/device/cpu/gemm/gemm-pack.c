@@ -144,6 +144,13 @@ static void pack_from_panel(const struct dt_tensor *b, int64_t row, int64_t rows
             to[l * COLUMNS + j] = j < rows ? dt_cpu_panel_element(&panel, k + l, own + j) : 0;
 }
 
+bool dt_cpu_reads_in_place(const struct dt_cpu_product *p, int64_t column)
+{
+    const struct dt_tensor *b = p->first.b;
+    return b->panels && b->dtype == DT_DTYPE_F32 && !p->how->transpose_a &&
+           column % DT_PANEL + COLUMNS <= dt_cpu_panel_of(b, column).height;
+}
+
 void dt_cpu_pack_b(const struct dt_cpu_product *p, const struct dt_cpu_group *g, int64_t column,
                    int64_t columns, float *to, int64_t b_panel, float *scratch)
 {
@@ -152,8 +159,9 @@ void dt_cpu_pack_b(const struct dt_cpu_product *p, const struct dt_cpu_group *g,
         if (b->panels)
             for (int64_t j = 0; j < columns; j += COLUMNS) {
                 int64_t rows = columns - j < COLUMNS ? columns - j : COLUMNS;
-                pack_from_panel(b, column + j, rows, chunk->k, chunk->length,
-                                to + j / COLUMNS * b_panel);
+                if (!dt_cpu_reads_in_place(p, column + j))
+                    pack_from_panel(b, column + j, rows, chunk->k, chunk->length,
+                                    to + j / COLUMNS * b_panel);
             }
         else if (!p->how->transpose_b)
             pack_panels(b, chunk->k, chunk->length, column, columns, to, b_panel, COLUMNS);

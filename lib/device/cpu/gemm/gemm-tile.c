@@ -39,8 +39,8 @@ DT_CPU_INLINE void prefetch_rows(const float *c, int64_t stride, int rows)
 
 /* The chains of a chunk. */
 DT_CPU_INLINE void chain(dt_cpu_vector sum[ROWS][VECTORS], const float *a, const float *b,
-                         const char *next, int64_t next_step, int64_t length, int rows,
-                         bool transposed_a)
+                         int64_t b_step, const char *next, int64_t next_step, int64_t length,
+                         int rows, bool transposed_a)
 {
     const int64_t row_step = transposed_a ? 1 : DT_CPU_GEMM_A_STRIDE;
     const int64_t k_step = transposed_a ? ROWS : 1;
@@ -49,14 +49,14 @@ DT_CPU_INLINE void chain(dt_cpu_vector sum[ROWS][VECTORS], const float *a, const
         DT_CPU_UNROLL
     for (int j = 0; j < VECTORS; j++)
         sum[i][j] = (dt_cpu_vector){0};
-    for (int64_t k = 0; k < length; k++, a += k_step, b += COLUMNS, next += next_step) {
+    for (int64_t k = 0; k < length; k++, a += k_step, b += b_step, next += next_step) {
         dt_cpu_vector y[VECTORS];
         DT_CPU_UNROLL
         for (int j = 0; j < VECTORS; j++)
             y[j] = dt_cpu_vector_load(b + j * DT_CPU_VECTOR);
         DT_CPU_UNROLL
         for (int j = 0; j < COLUMNS; j += 16)
-            __builtin_prefetch(b + AHEAD * COLUMNS + j);
+            __builtin_prefetch(b + AHEAD * b_step + j);
         __builtin_prefetch(next, 0, 2);
         DT_CPU_UNROLL
         for (int i = 0; i < rows; i++) {
@@ -69,19 +69,19 @@ DT_CPU_INLINE void chain(dt_cpu_vector sum[ROWS][VECTORS], const float *a, const
 }
 
 DT_CPU_INLINE void compute(const struct dt_cpu_group *g, const struct dt_cpu_gemm_tile *t, int rows,
-                           bool transposed_a)
+                           bool transposed_a, int64_t b_step)
 {
-    const float *a = t->a, *b = t->b;
+    const float *a = t->a;
     const char *next = t->next;
     float *own = t->own, *kept = t->kept + g->kept * t->kept_step;
     for (const struct dt_cpu_chunk *chunk = g->chunks; chunk < g->chunks + g->count; chunk++) {
         dt_cpu_vector sum[ROWS][VECTORS];
         if (chunk->to == DT_CPU_NODE_RESULT)
             prefetch_rows(t->c, t->stride, rows);
-        chain(sum, a, b, next, t->next_step, chunk->length, rows, transposed_a);
+        chain(sum, a, t->b[chunk - g->chunks], b_step, next, t->next_step, chunk->length, rows,
+              transposed_a);
         next += chunk->length * t->next_step;
         a += chunk->length * (transposed_a ? ROWS : 1);
-        b += chunk->length * COLUMNS;
         for (int i = 0; i < chunk->adds_own; i++)
             add(sum, own -= DT_CPU_GEMM_TILE, COLUMNS, rows);
         for (int i = 0; i < chunk->adds_kept; i++)
@@ -103,9 +103,11 @@ DT_CPU_INLINE void compute(const struct dt_cpu_group *g, const struct dt_cpu_gem
 #define KERNEL(rows)                                                                               \
     case rows:                                                                                     \
         if (transposed_a)                                                                          \
-            compute(g, t, rows, true);                                                             \
+            compute(g, t, rows, true, COLUMNS);                                                    \
+        else if (t->b_step == COLUMNS)                                                             \
+            compute(g, t, rows, false, COLUMNS);                                                   \
         else                                                                                       \
-            compute(g, t, rows, false);                                                            \
+            compute(g, t, rows, false, t->b_step);                                                 \
         break;
 
 void dt_cpu_gemm_tile(const struct dt_cpu_group *g, const struct dt_cpu_gemm_tile *t, int rows,

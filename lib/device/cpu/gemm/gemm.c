@@ -3,6 +3,7 @@
  * in its L2 cache, and blocks of A, whose panels stream through the L1 cache. Several chunks of K
  * are packed at once; nodes of the sums' trees that later ones need are kept in memory. */
 #include "device/cpu/gemm/gemm.h"
+#include "device/cpu/panels.h"
 
 #include <omp.h>
 
@@ -11,6 +12,9 @@
 #define BLOCK_OF_B  (1 << 20)                                   /* floats */
 #define FEW_PANELS  4 /* of B at once, for few rows, so that they stay in the L1 or L2 cache */
 #define A_OF_GROUPS (256 << 10) /* floats of A that are packed once for all blocks of B */
+
+#define LINE  64                               /* bytes of a cache line */
+#define LINES (DT_CPU_GEMM_COLUMNS * 4 / LINE) /* of a row of a panel */
 
 /* What packing an element costs, in multiplications. */
 #define COST_OF_ROWS       8
@@ -118,16 +122,43 @@ static void multiply_edge(const struct worker *w, const struct dt_cpu_group *g,
         }
 }
 
-/* A row of A that the next block packs, for a tile to prefetch. Rows of a transposed A are long,
- * and the processor prefetches them. */
+/* Panel j of B of a block. */
+static void locate_b(const struct worker *w, const struct dt_cpu_group *g,
+                     const struct dt_cpu_area *block, int64_t j, struct dt_cpu_gemm_tile *t)
+{
+    int64_t column = block->column + j * DT_CPU_GEMM_COLUMNS;
+    const float *packed = w->b + j * w->b_panel;
+    bool reads_in_place = dt_cpu_reads_in_place(w->p, column);
+    t->b_step = DT_CPU_GEMM_COLUMNS;
+    for (int64_t i = 0; i < g->count; packed += g->chunks[i++].length * DT_CPU_GEMM_COLUMNS) {
+        t->b[i] = packed;
+        if (reads_in_place) {
+            struct dt_cpu_panel panel =
+                dt_cpu_panel_of(dt_cpu_pair(w->p, g->chunks[i].pair).b, column);
+            t->b_step = panel.height;
+            t->b[i] = (const float *)panel.data + g->chunks[i].k * panel.height + column % DT_PANEL;
+        }
+    }
+}
+
+/* What a tile prefetches, the i-th one of panel j of B: a part of the next panel, with a cache line
+ * for each k; or a row of A that the next block packs. Rows of a transposed A are long, and the
+ * processor prefetches them. */
 static void prefetch(const struct worker *w, const struct dt_cpu_group *g,
-                     const struct dt_cpu_area *block, int64_t tile, struct dt_cpu_gemm_tile *t)
+                     const struct dt_cpu_area *block, int64_t i, int64_t j,
+                     struct dt_cpu_gemm_tile *t)
 {
     const struct dt_tensor *a = dt_cpu_pair(w->p, g->chunks[0].pair).a;
-    int64_t row = block->row + block->rows + tile;
+    int64_t row = block->row + block->rows + j * panels(block->rows, DT_CPU_GEMM_ROWS) + i;
     bool packs = row < w->area.row + w->area.rows && !w->p->how->transpose_a;
-    t->next = packs ? dt_cpu_at(a, row, g->chunks[0].k) : (const char *)t->b;
+    t->next = packs ? dt_cpu_at(a, row, g->chunks[0].k) : (const char *)t->b[0];
     t->next_step = packs ? (int64_t)dt_dtype_size(a->dtype) : 0;
+    if (i < LINES && (j + 1) * DT_CPU_GEMM_COLUMNS < block->columns) {
+        struct dt_cpu_gemm_tile after;
+        locate_b(w, g, block, j + 1, &after);
+        t->next = (const char *)after.b[0] + i * LINE;
+        t->next_step = after.b_step * (int64_t)sizeof(float);
+    }
 }
 
 /* The products of packed blocks, block: of C; first: the first row whose nodes are kept. */
@@ -140,22 +171,22 @@ static void multiply_block(const struct worker *w, const struct dt_cpu_group *g,
                                  .kept_step = w->kept_step,
                                  .stride = stride,
                                  .accumulate = w->p->how->accumulate};
-    for (int64_t j = 0; j < across; j++)
+    for (int64_t j = 0; j < across; j++) {
+        locate_b(w, g, block, j, &t);
         for (int64_t i = 0; i < block->rows; i += DT_CPU_GEMM_ROWS) {
             int64_t tile = (block->row - first + i) / DT_CPU_GEMM_ROWS * across + j;
             int64_t columns = block->columns - j * DT_CPU_GEMM_COLUMNS;
             int rows = (int)least(block->rows - i, DT_CPU_GEMM_ROWS);
             t.a = a + i * DT_CPU_GEMM_A_STRIDE;
-            t.b = w->b + j * w->b_panel;
             t.kept = w->kept + tile * DT_CPU_GEMM_TILE;
             t.c = sums + i * stride + j * DT_CPU_GEMM_COLUMNS;
-            prefetch(w, g, block, j * panels(block->rows, DT_CPU_GEMM_ROWS) + i / DT_CPU_GEMM_ROWS,
-                     &t);
+            prefetch(w, g, block, i / DT_CPU_GEMM_ROWS, j, &t);
             if (columns < DT_CPU_GEMM_COLUMNS)
                 multiply_edge(w, g, &t, rows, columns);
             else
                 dt_cpu_gemm_tile(g, &t, rows, w->p->how->transpose_a);
         }
+    }
 }
 
 /* A group's part of a block of C; after the last group, the block is finished. */

@@ -94,15 +94,21 @@ struct dt_cpu_group {
 
 void dt_cpu_pack_a(const struct dt_cpu_product *p, const struct dt_cpu_group *g, int64_t row,
                    int64_t rows, float *to);
-/* b_panel: floats from one panel to the next. scratch: DT_CPU_VECTOR * DT_CPU_CHUNK floats. */
+/* Whether a tile reads its columns of B, from column on, in place: they are in one panel of floats,
+ * and A is not transposed. */
+bool dt_cpu_reads_in_place(const struct dt_cpu_product *p, int64_t column);
+/* The other tiles' columns. b_panel: floats from one panel to the next. scratch: DT_CPU_VECTOR *
+ * DT_CPU_CHUNK floats. */
 void dt_cpu_pack_b(const struct dt_cpu_product *p, const struct dt_cpu_group *g, int64_t column,
                    int64_t columns, float *to, int64_t b_panel, float *scratch);
 
 /* One tile. */
 struct dt_cpu_gemm_tile {
-    const float *a, *b; /* panels */
-    float *own;         /* DT_CPU_GEMM_GROUP nodes */
-    float *kept;        /* node 0, kept_step floats before node 1 */
+    const float *a;                    /* panel */
+    const float *b[DT_CPU_GEMM_GROUP]; /* of each chunk, in rows of b_step floats */
+    int64_t b_step;
+    float *own;  /* DT_CPU_GEMM_GROUP nodes */
+    float *kept; /* node 0, kept_step floats before node 1 */
     int64_t kept_step;
     float *c; /* result, in rows of stride floats */
     int64_t stride;
