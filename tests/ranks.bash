@@ -56,7 +56,7 @@ layout() {
 # Hashes of parameters and optimizer state, and the metrics without times.
 results() {
     (cd "$1/latest" && find . -name '*.safetensors' | sort | xargs sha256sum)
-    sed -E 's/,"(time|[a-z]+_per_second|mfu|peak_gflops|[a-z]+_memory|ranks|waited_seconds|loader_seconds|bytes_sent|slowest_[a-z]+)":[^,}]*//g' "$1/metrics.jsonl"
+    sed -E 's/,"(time|[a-z]+_per_second|mfu|peak_gflops|[a-z]+_memory|threads|ranks|waited_seconds|loader_seconds|bytes_sent|slowest_[a-z]+)":[^,}]*//g' "$1/metrics.jsonl"
 }
 
 # numbers RUN NAME: the values of that metric, one per step.

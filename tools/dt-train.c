@@ -73,8 +73,9 @@ static const struct dt_option options[] = {
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME",
      "cpu (the default), or one instruction set of it: cpu-avx512, cpu-avx2, cpu-generic",
      .words = dt_device_add_names},
-    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
-     .min = 1, .max = 4096},
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N",
+     "use N threads (default: at most all processors, by the time of steps)", .min = 1,
+     .max = 4096},
     {"print-config", 0, DT_OPTION_FLAG, &opt.print_config, NULL,
      "print all settings as YAML, and stop"},
     {"dry-run", 0, DT_OPTION_FLAG, &opt.dry_run, NULL,
@@ -136,6 +137,13 @@ static int print_places(struct dt_error *err)
 
 static struct dt_peak peak; /* of this rank's device */
 
+/* Whether one rank uses as many threads as are fastest: unless the user says how many. */
+static bool chooses_threads(void)
+{
+    return opt.threads == 0 && getenv("OMP_NUM_THREADS") == NULL && dt_comm_size(world) == 1 &&
+           !elastic;
+}
+
 static void print_facts(const struct dt_training *trainer, const struct dt_device *dev,
                         const char *precision)
 {
@@ -150,14 +158,15 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
         fprintf(stderr, "exchange    %s%s\n",
                 dt_comm_is_linked(world) ? "" : "through host memory: ", dt_comm_links(world));
     fprintf(stderr,
-            "engine      %s, %s, %d threads, GEMM peak %.0f GFLOP/s of %s %s\n"
+            "engine      %s, %s, %s%d threads, GEMM peak %.0f GFLOP/s of %s %s\n"
             "model       %.2f M parameters%s, %s with gradients, moments and activations\n"
             "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
             "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
-            dev->engine->name, dev->isa, dev->threads, peak.speed * 1e-9, precision, peak.origin,
-            (double)f.parameters * 1e-6, trained, dt_progress_bytes((double)f.memory.total, memory),
-            f.train_tokens, f.val_tokens, f.first_step > 0 ? "; resumed" : "", f.first_step + 1,
-            f.max_steps, f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
+            dev->engine->name, dev->isa, chooses_threads() ? "up to " : "", dev->threads,
+            peak.speed * 1e-9, precision, peak.origin, (double)f.parameters * 1e-6, trained,
+            dt_progress_bytes((double)f.memory.total, memory), f.train_tokens, f.val_tokens,
+            f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps, f.tokens_per_step,
+            (double)f.tokens / (double)f.train_tokens);
 }
 
 static void warn_of_damage(const struct dt_training *trainer)
@@ -432,6 +441,7 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .tokenizer_path = opt.tokenizer,
                                     .command_line = dt_command_line(),
                                     .device = dev,
+                                    .choose_threads = chooses_threads(),
                                     .comm = elastic ? NULL : world,
                                     .elastic = elastic,
                                     .stop = stop_signal};

@@ -80,7 +80,7 @@ int dt_device_open(struct dt_device **result, const char *name, int threads, str
 {
     struct dt_device *dev = dt_alloc(1, sizeof *dev);
     *result = NULL;
-    dev->threads = threads > 0 ? threads : default_threads();
+    dev->threads = dev->most_threads = threads > 0 ? threads : default_threads();
     int rc = load(dev, strcmp(name, "cpu") == 0 ? dt_device_cpu_name() : name, err);
     if (rc == 0) {
         dev->ops = dev->engine->ops;
@@ -93,6 +93,12 @@ int dt_device_open(struct dt_device **result, const char *name, int threads, str
     }
     *result = dev;
     return 0;
+}
+
+void dt_device_use_threads(struct dt_device *dev, int threads)
+{
+    assert(threads >= 1 && threads <= dev->most_threads);
+    dev->threads = threads;
 }
 
 void dt_device_add_names(struct dt_buffer *words)

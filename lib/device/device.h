@@ -362,9 +362,10 @@ struct dt_device {
     const struct dt_engine *engine;
     const char
         *isa; /* determines the bits: instruction set, or GPU; set by open, owned by the engine */
-    int threads;
-    bool canonical; /* dt_device_set_canonical */
-    void *state;    /* of the engine */
+    int threads;      /* that the next op uses: dt_device_use_threads */
+    int most_threads; /* that it was opened with */
+    bool canonical;   /* dt_device_set_canonical */
+    void *state;      /* of the engine */
 };
 
 /* name: "cpu" picks the best instruction set of this machine, "cpu-avx2" that
@@ -373,7 +374,9 @@ struct dt_device {
 int dt_device_open(struct dt_device **dev, const char *name, int threads,
                    struct dt_error *err) DT_MUST_CHECK;
 void dt_device_close(struct dt_device *dev); /* NULL is fine */
-const char *dt_device_cpu_name(void);        /* the engine that "cpu" opens */
+/* From now on ops use that number of threads, from 1 to most_threads; the bits stay the same. */
+void dt_device_use_threads(struct dt_device *dev, int threads);
+const char *dt_device_cpu_name(void); /* the engine that "cpu" opens */
 /* Appends the names that are installed (options/completion.h). */
 struct dt_buffer;
 void dt_device_add_names(struct dt_buffer *words);

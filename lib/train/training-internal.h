@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint-writer.h"
 #include "checkpoint/state-copy.h"
 #include "comm/bulk.h"
+#include "device/thread-choice.h"
 #include "elastic/membership.h"
 #include "formats/labels.h"
 #include "model/forward-backward.h"
@@ -142,6 +143,8 @@ struct dt_training {
     int lock;                   /* file descriptor of the run directory, with flock */
     uint64_t origin;            /* hash of the parameters of --init-from; 0: none */
     struct dt_device *device;
+    bool chooses_threads;
+    struct dt_thread_choice threads;
     double peak;          /* operations a second, of all ranks' devices */
     struct dt_comm *comm; /* all ranks of the run */
     struct dt_comm *self; /* the communicator, if it was opened here */

@@ -159,7 +159,7 @@ static void add_use(struct dt_training *t, const struct dt_step_report *r, struc
     if (t->peak > 0)
         dt_json_add_fixed(line, "peak_gflops", t->peak * 1e-9, 1);
     add_memory(t, line);
-    dt_buffer_printf(line, ",\"ranks\":%d", dt_comm_size(t->comm));
+    dt_buffer_printf(line, ",\"threads\":%d,\"ranks\":%d", r->threads, dt_comm_size(t->comm));
     if (dt_comm_size(t->comm) > 1)
         dt_json_add_fixed(line, "waited_seconds", waited - t->logged_waited, 3);
     t->logged_waited = waited;

@@ -188,6 +188,15 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
     return 0;
 }
 
+/* A step took that time on the number of threads that was chosen for it. */
+static void choose_threads(struct dt_training *t, double seconds, uint64_t tokens)
+{
+    if (!t->chooses_threads)
+        return;
+    dt_thread_choice_add(&t->threads, seconds, (double)tokens);
+    dt_device_use_threads(t->device, t->threads.threads);
+}
+
 /* One update. */
 static int advance(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
@@ -202,8 +211,10 @@ static int advance(struct dt_training *t, struct dt_step_report *r, struct dt_er
     t->busy_batches += t->state.dp.rounds;
     r->step = t->progress.step;
     r->seconds = t->progress.seconds;
+    r->threads = t->device->threads;
     r->tokens = t->progress.samples * (uint64_t)dt_settings_sample_tokens(&t->settings);
     dt_training_measure(t, r);
+    choose_threads(t, seconds, r->batch_tokens);
     return 0;
 }
 

@@ -67,6 +67,7 @@ struct dt_training_options {
     const char *command_line;          /* for lineage.txt */
     struct dt_lineage *lineage;        /* with the inputs; borrowed, NULL: none is written */
     struct dt_device *device;          /* borrowed */
+    bool choose_threads;               /* of the device, by the time of steps; one rank only */
     double peak;                       /* operations a second of the device; 0: not measured */
     struct dt_comm *comm;              /* all ranks of the run, borrowed; NULL: one rank */
     const volatile sig_atomic_t *stop; /* nonzero: stop after this step; NULL: never */
@@ -105,6 +106,7 @@ struct dt_step_report {
     uint64_t tokens;       /* consumed so far */
     uint64_t batch_tokens; /* of this step */
     double seconds;        /* of training so far, without validation and checkpoints */
+    int threads;           /* of the device in this step */
     double loss, learning_rate, gradient_norm;
     double tokens_per_second, mfu; /* since the last logged step; mfu 0: peak unknown; NaN: above 1,
                                     * because the machine was slower when the peak was measured */

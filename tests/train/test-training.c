@@ -63,6 +63,54 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
     assert_true(one == train("cpu", 5, "llama-five", "none", 99, NULL, &s));
 }
 
+static uint64_t train_on_changing_threads(const struct dt_settings *s)
+{
+    struct dt_device *dev;
+    struct dt_training *t;
+    struct dt_step_report report;
+    assert_int_equal(dt_device_open(&dev, "cpu", 7, &err), 0);
+    if (open_run(&t, dev, s, NULL, "none") < 0)
+        fail_msg("%s", err.text);
+    for (int i = 0; dt_training_step(t, &report, &err) > 0; i++) {
+        assert_int_equal(report.threads, dev->threads);
+        dt_device_use_threads(dev, 1 + 4 * i % 7);
+    }
+    uint64_t hash = hash_of(t);
+    dt_training_free(t);
+    dt_device_close(dev);
+    return hash;
+}
+
+static void the_number_of_threads_may_change_at_any_step(void **state)
+{
+    (void)state;
+    const struct dt_settings gpt2 = small_settings(), llama = small_llama();
+    assert_true(train("cpu", 7, NULL, "none", 99, NULL, &gpt2) == train_on_changing_threads(&gpt2));
+    assert_true(train("cpu", 7, NULL, "none", 99, NULL, &llama) ==
+                train_on_changing_threads(&llama));
+}
+
+static void a_run_that_chooses_its_threads_tries_fewer(void **state)
+{
+    (void)state;
+    struct dt_settings s = small_settings();
+    struct dt_device *dev;
+    struct dt_training *t;
+    struct dt_step_report report = {.threads = 2};
+    s.training.max_steps = 1000000;
+    assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
+    struct dt_training_options o = options_of(&s, dev);
+    o.choose_threads = true;
+    assert_int_equal(dt_training_new(&t, &o, &err), 0);
+    while (report.threads == 2)
+        assert_true(dt_training_step(t, &report, &err) > 0);
+    assert_int_equal(report.threads, 1);
+    uint64_t hash = hash_of(t);
+    dt_training_free(t);
+    dt_device_close(dev);
+    assert_true(hash == train("cpu", 2, NULL, "none", (int)report.step, NULL, &s));
+}
+
 static void a_resumed_run_equals_one_never_stopped(void **state)
 {
     (void)state;
@@ -737,6 +785,8 @@ int main(void)
         cmocka_unit_test(twenty_steps_have_the_recorded_losses),
         cmocka_unit_test(twenty_steps_of_llama_have_the_recorded_losses),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
+        cmocka_unit_test(the_number_of_threads_may_change_at_any_step),
+        cmocka_unit_test(a_run_that_chooses_its_threads_tries_fewer),
         cmocka_unit_test(a_resumed_run_equals_one_never_stopped),
         cmocka_unit_test(every_optimizer_is_resumed_and_another_is_refused),
         cmocka_unit_test(a_run_older_than_a_setting_is_resumed),

@@ -52,7 +52,7 @@ static int open_engine(struct dt_device *dev, struct dt_error *err)
 {
     DT_TRY(dt_cpu_state_open(dev, err));
     dev->isa = DT_ISA;
-    omp_set_num_threads(dev->threads);
+    omp_set_num_threads(dev->most_threads);
     omp_set_dynamic(0);
     return 0;
 }

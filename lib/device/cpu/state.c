@@ -18,7 +18,7 @@ struct scratch {
 };
 
 struct state {
-    struct scratch *scratch; /* threads + 1: one per thread, then the shared one */
+    struct scratch *scratch; /* most_threads + 1: one per thread, then the shared one */
     struct dt_cpu_bf16 *bf16;
     bool bf16_tried; /* dt_cpu_bf16_open was called, and may have returned NULL */
     const struct dt_cpu_bf16_kernel *kernel;
@@ -40,7 +40,7 @@ int dt_cpu_state_open(struct dt_device *dev, struct dt_error *err)
 {
     struct state *s = calloc(1, sizeof *s);
     if (s)
-        s->scratch = calloc((size_t)dev->threads + 1, sizeof *s->scratch);
+        s->scratch = calloc((size_t)dev->most_threads + 1, sizeof *s->scratch);
     if (s == NULL || s->scratch == NULL) {
         free(s);
         return dt_fail(err, DT_ENOMEM, "out of memory for the cpu engine");
@@ -52,7 +52,7 @@ int dt_cpu_state_open(struct dt_device *dev, struct dt_error *err)
 void dt_cpu_state_close(struct dt_device *dev)
 {
     struct state *s = dev->state;
-    for (int i = 0; i <= dev->threads; i++)
+    for (int i = 0; i <= dev->most_threads; i++)
         free(s->scratch[i].data);
     free(s->scratch);
     dt_cpu_bf16_close(s->bf16);
@@ -84,14 +84,14 @@ float *dt_cpu_scratch(struct dt_device *dev, int thread, size_t size)
 
 float *dt_cpu_shared_scratch(struct dt_device *dev, size_t size)
 {
-    return dt_cpu_scratch(dev, dev->threads, size);
+    return dt_cpu_scratch(dev, dev->most_threads, size);
 }
 
 struct dt_cpu_bf16 *dt_cpu_bf16(struct dt_device *dev)
 {
     struct state *s = dev->state;
     if (!s->bf16_tried)
-        s->bf16 = dt_cpu_bf16_open(dev->threads);
+        s->bf16 = dt_cpu_bf16_open(dev->most_threads);
     s->bf16_tried = true;
     return s->bf16;
 }
