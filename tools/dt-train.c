@@ -38,7 +38,7 @@ static struct {
     const char *config, *output, *resume, *init_from, *branch_from, *adapter, *reference, *reward,
         *tokenizer, *device;
     struct dt_string_list set;
-    long threads;
+    long threads, rank, world;
     bool quiet, print_config, dry_run;
 } opt = {.device = "cpu"};
 
@@ -76,6 +76,11 @@ static const struct dt_option options[] = {
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N",
      "use N threads (default: at most all processors, by the time of steps)", .min = 1,
      .max = 4096},
+    {"rank", 0, DT_OPTION_INT, &opt.rank, "N",
+     "be rank N, from 0 on, of a run that no launcher has started", .max = DT_LAUNCH_MOST - 1,
+     .with = "world"},
+    {"world", 0, DT_OPTION_INT, &opt.world, "N", "of N ranks", .min = 1, .max = DT_LAUNCH_MOST,
+     .with = "rank"},
     {"print-config", 0, DT_OPTION_FLAG, &opt.print_config, NULL,
      "print all settings as YAML, and stop"},
     {"dry-run", 0, DT_OPTION_FLAG, &opt.dry_run, NULL,
@@ -747,6 +752,8 @@ int main(int argc, char **argv)
     dt_options_set_fetch(dt_hub_fetch);
     int first = dt_options_parse(&command, argc, argv);
     int rc = read_settings(&settings, &err);
+    if (rc == 0 && opt.world > 0)
+        rc = dt_launch_number(opt.rank, opt.world, &err);
     if (rc == 0 && opt.print_config)
         return leads() ? print_settings(&settings) : 0;
     name_source();

@@ -10,7 +10,7 @@
  *                                    WRITING             COMPLETING
  *
  * In the background a phase ends when all ranks have reported that they are idle, in the flags that
- * they exchange in every step (dt_mesh_combine_flags), so that all see its end in the same step.
+ * they exchange in every step (dt_step_trace_share), so that all see its end in the same step.
  */
 #ifndef DT_CHECKPOINT_CHECKPOINT_WRITER_H
 #define DT_CHECKPOINT_CHECKPOINT_WRITER_H

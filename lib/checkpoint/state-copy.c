@@ -111,16 +111,17 @@ struct dt_state_shard dt_state_shard_of(const struct dt_train_state *s, bool hel
     return shard;
 }
 
-static void append(struct visitor *v, int64_t first, const struct dt_snapshot_piece *p)
-{
-    (void)first;
-    dt_snapshot_download(v->state, p, v->values);
-    v->values += p->count;
-}
-
+/* Every step of an elastic run needs this: names and places of tensors are not looked up. */
 void dt_state_shard_take(float *values, const struct dt_train_state *s, bool held)
 {
-    visit_pieces(s, held, &(struct visitor){.visit = append, .state = s, .values = values});
+    for (int part = 0; part < DT_SNAPSHOT_PARTS; part++) {
+        size_t count;
+        struct dt_snapshot_piece *pieces =
+            dt_snapshot_pieces(s, (enum dt_snapshot_part)part, held, 1, &count);
+        for (size_t i = 0; i < count; values += pieces[i++].count)
+            dt_snapshot_download(s, &pieces[i], values);
+        free(pieces);
+    }
 }
 
 void dt_state_shard_put(const struct dt_state_shard *shard, const float *values,

@@ -49,11 +49,13 @@ static size_t least(size_t a, size_t b)
 }
 
 /* The result of a system call: bytes moved, 0 if it would block, or DT_CHANNEL_LOST. */
-static ssize_t moved(ssize_t n)
+static ssize_t moved(struct dt_channel *c, ssize_t n)
 {
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         return DT_CHANNEL_LOST;
-    return n > 0 ? n : 0;
+    n = n > 0 ? n : 0;
+    c->moved += (uint64_t)n;
+    return n;
 }
 
 /* --- sending ---------------------------------------------------------------------------------- */
@@ -131,7 +133,7 @@ int dt_channel_send(struct dt_channel *c, struct dt_channel_frame *f)
                  f->prepared - from);
         if (bytes > 0 && f->prepared == bytes)
             add_part(&m, f, sizeof f->head + bytes, f->mac, DT_TAG);
-        ssize_t n = moved(sendmsg(c->socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT));
+        ssize_t n = moved(c, sendmsg(c->socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT));
         if (n <= 0)
             return (int)n;
         f->sent += (size_t)n;
@@ -164,8 +166,8 @@ int dt_channel_receive_header(struct dt_channel *c, size_t most, struct dt_frame
     *header = c->head.header;
     if (c->begun)
         return 1;
-    ssize_t n = moved(
-        recv(c->socket, (char *)&c->head + c->head_at, sizeof c->head - c->head_at, MSG_DONTWAIT));
+    ssize_t n = moved(c, recv(c->socket, (char *)&c->head + c->head_at, sizeof c->head - c->head_at,
+                              MSG_DONTWAIT));
     if (n <= 0 || (c->head_at += (size_t)n) < sizeof c->head)
         return n < 0 ? (int)n : 0;
     int rc = check_header(c);
@@ -189,7 +191,7 @@ int dt_channel_receive_payload(struct dt_channel *c, void *to)
         struct iovec parts[2] = {{(char *)to + (bytes - left), piece},
                                  {c->mac + of_mac, piece == left ? DT_TAG - of_mac : 0}};
         struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
-        ssize_t n = moved(recvmsg(c->socket, &m, MSG_DONTWAIT));
+        ssize_t n = moved(c, recvmsg(c->socket, &m, MSG_DONTWAIT));
         if (n <= 0)
             return (int)n;
         if (!plain)

@@ -67,6 +67,7 @@ struct dt_channel {
     const struct dt_crypto *crypto;
     enum dt_protection protection;
     struct dt_channel_way out, in;
+    uint64_t moved;               /* bytes sent and received */
     char *encrypted;              /* piece of a payload that is being sent; NULL: as it is */
     size_t encrypted_at;          /* offset of that piece */
     bool begun;                   /* head is verified; the payload is being received */

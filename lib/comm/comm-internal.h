@@ -144,8 +144,8 @@ void dt_job_pause(struct dt_job *job, double since);
 
 /* Starts posted messages and tests those in flight. Call it on the communication thread, with the
  * lock; it releases the lock while it calls the transport, so that submissions do not wait for a
- * slow transport. *moved: at least one has completed. */
-int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err) DT_MUST_CHECK;
+ * slow transport. *completed: at least one has. */
+int dt_messages_advance(struct dt_job *job, bool *completed, struct dt_error *err) DT_MUST_CHECK;
 void dt_messages_release(struct dt_job *job);
 
 /* Host memory for the lists of the running operation, valid until the next call. */

@@ -128,19 +128,25 @@ static void sleep_until_work(struct dt_job *job)
     }
 }
 
-/* With the lock, which a pause releases. since: when a message
- * last started or completed. */
+static uint64_t moved_bytes(const struct dt_job *job)
+{
+    return job->transport->moved ? job->transport->moved(job->state) : 0;
+}
+
+/* With the lock, which a pause releases. since: when a message last started, moved or completed. A
+ * long one moves in pieces, as many bytes as the kernel buffers: pauses between them are short. */
 static void advance_messages(struct dt_job *job, double *since)
 {
     struct dt_error err;
-    bool moved, begun = job->posted != NULL;
-    int rc = dt_messages_advance(job, &moved, &err);
+    bool completed, begun = job->posted != NULL;
+    const uint64_t before = moved_bytes(job);
+    int rc = dt_messages_advance(job, &completed, &err);
     if (rc < 0)
         dt_job_fail(job, rc, &err);
     check_links(job);
-    if (rc < 0 || moved)
+    if (rc < 0 || completed)
         pthread_cond_broadcast(&job->finished_one);
-    if (begun || moved)
+    if (begun || completed || moved_bytes(job) != before)
         *since = dt_clock_now();
     if (job->finished == job->submitted && !is_idle(job))
         dt_job_pause(job, *since);

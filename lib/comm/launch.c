@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/launch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/program.h"
-
-#define MOST_RANKS (1 << 20)
 
 /* Environment variables of a launcher. */
 struct variables {
@@ -74,10 +73,10 @@ static int read_number(const char *name, long least, int *number, struct dt_erro
 {
     const char *value = value_of(name);
     long n;
-    if (dt_program_parse_int(value, &n) < 0 || n < least || n > MOST_RANKS)
+    if (dt_program_parse_int(value, &n) < 0 || n < least || n > DT_LAUNCH_MOST)
         return dt_fail(err, DT_EINVALID,
                        "the environment's %s must be a whole number from %ld to %d, not '%s'", name,
-                       least, MOST_RANKS, value);
+                       least, DT_LAUNCH_MOST, value);
     *number = (int)n;
     return 0;
 }
@@ -137,6 +136,22 @@ bool dt_launch_is_numbered(struct dt_launch *l)
     struct dt_error ignored;
     bool numbered = value_of(of_torch.rank) || value_of(of_kubernetes.rank) || find_step();
     return numbered && find_mpi() == NULL && dt_launch_find(l, &ignored) == 0 && l->size > 1;
+}
+
+int dt_launch_number(long rank, long size, struct dt_error *err)
+{
+    char numbers[2][32];
+    if (value_of(of_torch.rank) || value_of(of_kubernetes.rank) || find_step() || find_mpi())
+        return dt_fail(err, DT_EINVALID,
+                       "--rank: a launcher has numbered this process in its environment already");
+    if (rank >= size)
+        return dt_fail(err, DT_EINVALID, "--rank %ld of --world %ld: ranks count from 0 to %ld",
+                       rank, size, size - 1);
+    snprintf(numbers[0], sizeof numbers[0], "%ld", rank);
+    snprintf(numbers[1], sizeof numbers[1], "%ld", size);
+    return setenv(of_torch.rank, numbers[0], 1) == 0 && setenv(of_torch.size, numbers[1], 1) == 0
+               ? 0
+               : dt_fail_errno(err, "cannot set %s", of_torch.rank);
 }
 
 /* The number of ranks that the variables announce: 1 if unset, at least rank + 1. */

@@ -13,6 +13,8 @@
 
 #include "base/error.h"
 
+#define DT_LAUNCH_MOST (1 << 20) /* ranks */
+
 struct dt_launch {
     int rank, size;
     bool one_machine; /* all ranks are on this one */
@@ -23,6 +25,10 @@ const char *dt_launch_rank(void);
 
 /* Fails if the variables of the MPI launcher are malformed. */
 int dt_launch_check_numbers(struct dt_error *err) DT_MUST_CHECK;
+
+/* Numbers this process, by RANK and WORLD_SIZE in its environment; fails if a launcher has done so.
+ */
+int dt_launch_number(long rank, long size, struct dt_error *err) DT_MUST_CHECK;
 
 /* Reads RANK and WORLD_SIZE, JOB_COMPLETION_INDEX and WORLD_SIZE, or SLURM_PROCID and SLURM_NTASKS.
  */

@@ -34,6 +34,7 @@ struct dt_meeting_place {
 };
 
 /* A rank of a generation of an elastic job (elastic/membership.h): dt_opening.seat. */
+#define DT_SEAT_STOP_S 2.0 /* for which a rank that is told to stop still meets the others */
 struct dt_seat {
     int rank, size;
     long generation; /* from 1 */

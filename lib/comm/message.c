@@ -229,10 +229,10 @@ static int test_all(struct dt_job *job, struct dt_message **over, struct dt_erro
     return 0;
 }
 
-int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err)
+int dt_messages_advance(struct dt_job *job, bool *completed, struct dt_error *err)
 {
     struct dt_message *over = NULL;
-    *moved = false;
+    *completed = false;
     if (job->failed < 0) { /* their waits have failed */
         job->posted = job->in_flight = NULL;
         return 0;
@@ -243,7 +243,7 @@ int dt_messages_advance(struct dt_job *job, bool *moved, struct dt_error *err)
     rc = rc < 0 ? rc : test_all(job, &over, err);
     pthread_mutex_lock(&job->lock);
     for (struct dt_message *m = over; m; m = m->next)
-        m->over = *moved = true;
+        m->over = *completed = true;
     return rc;
 }
 

@@ -60,7 +60,7 @@ struct meeting {
     int file;      /* of rank 0 at a path; -1: none */
     bool complete; /* all ranks have connected to rank 0; addresses are known */
     bool over;     /* all ranks are connected to all */
-    double until;
+    double begun, until;
     struct dt_secret secret;
     struct dt_notice notice; /* last content of the file */
     double lookup;           /* by address: time of the next lookup of the host */
@@ -594,7 +594,8 @@ static int fail_missing(const struct meeting *m, struct dt_error *err)
 static int check_time(const struct meeting *m, struct dt_error *err)
 {
     double grace = !m->leads && is_connected(&m->peers[0]) ? GRACE_S : 0;
-    if (m->how->stop && *m->how->stop)
+    const bool meets_first = m->how->seat && dt_clock_now() < m->begun + DT_SEAT_STOP_S;
+    if (m->how->stop && *m->how->stop && !meets_first)
         return dt_fail(err, DT_ESTOP, "told to stop before ranks had met");
     return dt_clock_now() > m->until + grace ? fail_missing(m, err) : 0;
 }
@@ -693,6 +694,7 @@ int dt_rendezvous_join(const struct dt_meeting_place *place, const struct dt_ope
         .rank = rank,
         .size = size,
         .file = -1,
+        .begun = dt_clock_now(),
         .until = dt_clock_now() + how->patience};
     dt_reception_init(&m->reception);
     m->peers = dt_alloc((size_t)size, sizeof *m->peers);

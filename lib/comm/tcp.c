@@ -332,6 +332,15 @@ static bool is_waiting(void *state, int from, int *tag, size_t *bytes)
     return true;
 }
 
+static uint64_t moved_bytes(void *state)
+{
+    const struct tcp *t = state;
+    uint64_t bytes = 0;
+    for (int r = 0; r < t->size; r++)
+        bytes += t->peers[r].channel ? t->peers[r].channel->moved : 0;
+    return bytes;
+}
+
 /* The end of the process closes the connections, which the other ranks notice. */
 static void abort_job(void *state, int status)
 {
@@ -350,5 +359,6 @@ const struct dt_transport dt_tcp_transport = {
     .receive = receive_bytes,
     .test = test_request,
     .waiting = is_waiting,
+    .moved = moved_bytes,
     .abort = abort_job,
 };

@@ -14,10 +14,11 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
-#define DT_TRANSPORT_ABI 5
+#define DT_TRANSPORT_ABI 6
 
 struct dt_seat;
 
@@ -53,6 +54,9 @@ struct dt_transport {
     int (*test)(void *state, void **request, size_t *bytes, struct dt_error *);
     /* Whether an unmatched message from that rank has arrived; its tag and size. */
     bool (*waiting)(void *state, int from, int *tag, size_t *bytes);
+    /* The bytes that all transfers have sent and received so far; NULL: the transport does not
+     * tell. */
+    uint64_t (*moved)(void *state);
     /* Ends every rank of the job with the exit status; does not return. */
     void (*abort)(void *state, int status);
 };

@@ -99,9 +99,11 @@ int dt_membership_set_seat(struct dt_membership *m, const struct dt_roster *r, u
                : dt_fail(err, DT_EIO, "OpenSSL cannot derive a key");
 }
 
+/* A member still meets the others, who would wait for it, and leaves in the generation. */
 int dt_membership_check_stop(const struct dt_membership *m, struct dt_error *err)
 {
-    if (m->how.stop && *m->how.stop)
+    const bool meets_first = m->generation > 0 && dt_clock_now() < m->begun + DT_SEAT_STOP_S;
+    if (m->how.stop && *m->how.stop && !meets_first)
         return dt_fail(err, DT_ESTOP, "told to stop before ranks had met");
     return 0;
 }

@@ -54,6 +54,7 @@ struct dt_membership {
     uint64_t id, suspect;
     int64_t generation;
     struct dt_identities roster; /* of the generation, without ranks that left */
+    struct dt_identities lost;   /* whose connection to this leader has ended in the meeting */
     bool leads;
     int file; /* of the leader at a path; -1: none */
     struct dt_notice notice;

@@ -211,6 +211,8 @@ static int attend_leader(struct dt_membership *m, struct dt_channel *channel, st
         poll(&p, 1, DT_MEETING_TICK_MS);
         int got = dt_meeting_receive(channel, &h, &received);
         valid = got >= 0;
+        if (got < 0 && m->suspect == 0 && m->roster.count > 0)
+            m->suspect = m->roster.ids[0]; /* it led the last generation, and mostly this meeting */
         if (got <= 0)
             continue;
         m->heard = dt_clock_now();

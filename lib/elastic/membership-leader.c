@@ -154,9 +154,13 @@ void dt_membership_attend(struct dt_membership *m, bool meets)
         DT_GROW(m->guests, m->guest_count, m->guest_capacity);
         m->guests[m->guest_count++] = g;
     }
-    for (size_t i = m->guest_count; i-- > 0;)
-        if (!attend_guest(m, &m->guests[i], meets))
-            dismiss(m, i);
+    for (size_t i = m->guest_count; i-- > 0;) {
+        if (attend_guest(m, &m->guests[i], meets))
+            continue;
+        if (m->guests[i].heard)
+            dt_identities_add(&m->lost, m->guests[i].hello.id);
+        dismiss(m, i);
+    }
 }
 
 static const uint64_t *known_to(const struct dt_guest *g)
@@ -188,7 +192,7 @@ static bool is_here(const struct dt_membership *m, uint64_t id)
 
 static bool is_suspected(const struct dt_membership *m, uint64_t id)
 {
-    bool suspected = id == m->suspect;
+    bool suspected = id == m->suspect || dt_identities_find(&m->lost, id) >= 0;
     for (size_t i = 0; i < m->guest_count; i++)
         suspected |= m->guests[i].heard && m->guests[i].hello.suspect == id;
     return suspected;

@@ -16,6 +16,7 @@ int dt_membership_meet(struct dt_membership *m, struct dt_error *err)
     m->begun = m->arrived = dt_clock_now();
     m->connected = false;
     m->seat.returned = false;
+    dt_identities_set(&m->lost, NULL, 0);
     while (rc == 0)
         rc = m->leads ? dt_membership_lead(m, err) : dt_membership_follow(m, err);
     m->suspect = 0;
@@ -93,6 +94,7 @@ void dt_membership_free(struct dt_membership *m)
     explicit_bzero(m->secret.key, sizeof m->secret.key);
     explicit_bzero(m->notice.key, sizeof m->notice.key);
     free(m->roster.ids);
+    free(m->lost.ids);
     free(m->guests);
     free(m);
 }

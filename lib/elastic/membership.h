@@ -21,8 +21,10 @@
  *     leader -> others   FAILURE   why the meeting failed
  *
  * The leader waits for all members of the last generation. A suspect that does not come within
- * half a second is left out, any other within the timeout. Who is left out may come back as a
- * newcomer. A newcomer is heard at any time and becomes a rank at the next meeting.
+ * half a second is left out, any other within the timeout; whose connection ends in the meeting is
+ * a suspect. Who is left out may come back as a newcomer. A newcomer is heard at any time and
+ * becomes a rank at the next meeting. A member that is told to stop still meets the others, for two
+ * seconds.
  *
  * If the leader ends, another takes its place: at a path each can, by address only processes on
  * that host. If it stops (SIGSTOP) and the place is a path, its members replace the file.

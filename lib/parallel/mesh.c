@@ -200,7 +200,6 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
     DT_TRY(find_position(&p, world, s, err));
     *m = (struct dt_mesh){.world = world};
     open_groups(m, &p);
-    m->flags = dt_alloc((size_t)dt_comm_size(world), 1);
     m->part = (struct dt_model_part){
         .stage = p.stage,
         .stages = p.stages,
@@ -221,19 +220,7 @@ int dt_mesh_open(struct dt_mesh *m, struct dt_comm *world, const struct dt_setti
 
 void dt_mesh_release(struct dt_mesh *m)
 {
-    free(m->flags);
     *m = (struct dt_mesh){0};
-}
-
-int dt_mesh_combine_flags(const struct dt_mesh *m, unsigned char own, unsigned char *any,
-                          struct dt_error *err)
-{
-    m->flags[dt_comm_rank(m->world)] = own;
-    DT_TRY(dt_comm_share(m->world, m->flags, 1, err));
-    *any = 0;
-    for (int r = 0; r < dt_comm_size(m->world); r++)
-        *any |= m->flags[r];
-    return 0;
 }
 
 int dt_mesh_sum_integers(struct dt_comm *group, int64_t *values, size_t count, struct dt_error *err)

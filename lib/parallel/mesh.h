@@ -47,7 +47,6 @@ struct dt_mesh {
     struct dt_data_group data;
     struct dt_comm *tp_group, *cp_group, *pp_group;
     struct dt_model_part part; /* what this rank holds */
-    unsigned char *flags;      /* of each rank of the world */
 };
 
 /* DT_EINVALID if distributed.pp, .cp, .tp and .shard_ranks do not fit the ranks or the model.
@@ -66,11 +65,7 @@ struct dt_data_group dt_data_group_on_device(const struct dt_data_group *dp_grou
 /* Number of sharding groups. */
 int dt_data_group_count(const struct dt_data_group *dp_group);
 
-/* *any: bitwise or of the flags of all ranks of the world. Collective, as are those below. */
-int dt_mesh_combine_flags(const struct dt_mesh *mesh, unsigned char own, unsigned char *any,
-                          struct dt_error *err) DT_MUST_CHECK;
-
-/* values: the sums over the ranks of a group. */
+/* values: the sums over the ranks of a group. Collective, as are those below. */
 int dt_mesh_sum_integers(struct dt_comm *group, int64_t *values, size_t count,
                          struct dt_error *err) DT_MUST_CHECK;
 int dt_mesh_sum_exact(struct dt_comm *group, struct dt_exact_sum *sum,

@@ -120,6 +120,7 @@ int dt_step_trace_init(struct dt_step_trace *t, const struct dt_settings *settin
 {
     *t = (struct dt_step_trace){
         .settings = settings, .state = state, .comm = comm, .sink = *sink, .hook = {t, see}};
+    t->flags = dt_alloc((size_t)dt_comm_size(comm), 1);
     dt_state_hash_init(&t->parameters, state, DT_SNAPSHOT_PARAMETERS);
     DT_TRY(dt_step_trace_read_range(settings->training.trace_steps, "training.trace_steps",
                                     &t->first, &t->last, err));
@@ -135,6 +136,7 @@ void dt_step_trace_release(struct dt_step_trace *t)
 {
     dt_state_hash_release(&t->parameters);
     dt_state_hash_release(&t->optimizer);
+    free(t->flags);
     free(t->points);
     free(t->seen);
     *t = (struct dt_step_trace){0};
@@ -145,7 +147,6 @@ void dt_step_trace_begin(struct dt_step_trace *t, long step, uint64_t samples)
     t->step = step;
     t->samples = samples;
     t->batch = (struct dt_sum_hash){{0}};
-    t->is_summed = false;
     if (!is_traced(t))
         return;
     memset(t->points, 0, point_count(t) * sizeof *t->points);
@@ -203,12 +204,25 @@ static int write_passes(const struct dt_step_trace *t, const struct dt_sum_hash 
     return write_tensors(t, &t->parameters, "gradient", err);
 }
 
-int dt_step_trace_sum_batch(struct dt_step_trace *t, struct dt_error *err)
+/* What each rank tells the others in every step. */
+struct notice {
+    struct dt_sum_hash batch;
+    uint64_t flags;
+};
+
+int dt_step_trace_share(struct dt_step_trace *t, unsigned char own, struct dt_error *err)
 {
-    if (!t->is_summed)
-        DT_TRY(dt_state_hash_sum(t->comm, &t->batch, 1, err));
-    t->is_summed = true;
-    return 0;
+    const int size = dt_comm_size(t->comm);
+    struct notice *all = dt_alloc((size_t)size, sizeof *all);
+    all[dt_comm_rank(t->comm)] = (struct notice){t->batch, own};
+    int rc = dt_comm_share(t->comm, all, sizeof *all, err);
+    t->batch = (struct dt_sum_hash){{0}};
+    for (int r = 0; r < size; r++) {
+        dt_sum_hash_merge(&t->batch, &all[r].batch);
+        t->flags[r] = (unsigned char)all[r].flags;
+    }
+    free(all);
+    return rc;
 }
 
 int dt_step_trace_passes(struct dt_step_trace *t, struct dt_error *err)
@@ -216,7 +230,6 @@ int dt_step_trace_passes(struct dt_step_trace *t, struct dt_error *err)
     t->state->model->trace = NULL;
     if (!is_traced(t))
         return 0;
-    DT_TRY(dt_step_trace_sum_batch(t, err));
     DT_TRY(dt_state_hash_sum(t->comm, t->points, point_count(t), err));
     DT_TRY(dt_state_hash_tensors(&t->parameters, t->comm, true, err));
     return write_passes(t, &t->batch, err);
@@ -230,12 +243,4 @@ int dt_step_trace_update(struct dt_step_trace *t, struct dt_error *err)
     DT_TRY(write_tensors(t, &t->parameters, "parameter", err));
     DT_TRY(dt_state_hash_tensors(&t->optimizer, t->comm, false, err));
     return write_tensors(t, &t->optimizer, "optimizer", err);
-}
-
-int dt_step_trace_totals(struct dt_step_trace *t, struct dt_sum_hash *batch,
-                         struct dt_sum_hash *parameters, struct dt_error *err)
-{
-    DT_TRY(dt_step_trace_sum_batch(t, err));
-    *batch = t->batch;
-    return dt_state_hash_total(&t->parameters, t->comm, parameters, err);
 }

@@ -8,6 +8,7 @@
  *     dt_step_trace_begin(&trace, step);
  *     dt_step_trace_add_batch(&trace, i, &batch);      each micro-batch of this rank
  *     forward and backward, whose hook adds hidden states
+ *     DT_TRY(dt_step_trace_share(&trace, flags, err)); the passes of all ranks have ended
  *     DT_TRY(dt_step_trace_passes(&trace, err));       gradients are reduced
  *     DT_TRY(dt_step_trace_update(&trace, err));       after the update
  *
@@ -28,7 +29,7 @@ struct dt_step_trace {
     struct dt_trace_sink sink;
     long first, last;         /* steps that are traced; last 0: none */
     struct dt_sum_hash batch; /* of this rank, or of all */
-    bool is_summed;
+    unsigned char *flags;     /* of each rank */
     struct dt_state_hash parameters, optimizer;
     struct dt_trace_hook hook;
     /* Of the current step: */
@@ -52,15 +53,14 @@ void dt_step_trace_release(struct dt_step_trace *trace);
 void dt_step_trace_begin(struct dt_step_trace *trace, long step, uint64_t samples);
 /* Micro-batch i of the step, once. */
 void dt_step_trace_add_batch(struct dt_step_trace *trace, int64_t i, const struct dt_batch *batch);
-/* Sums the hash of the batch over all ranks. Collective, as are those below. */
-int dt_step_trace_sum_batch(struct dt_step_trace *trace, struct dt_error *err) DT_MUST_CHECK;
+/* Sums the hash of the batch over all ranks, and exchanges their flags with it, which costs no more
+ * than one of the two. Collective, as are those below. */
+int dt_step_trace_share(struct dt_step_trace *trace, unsigned char own,
+                        struct dt_error *err) DT_MUST_CHECK;
 /* Writes the lines of batch, forward and backward, and gradients.
  */
 int dt_step_trace_passes(struct dt_step_trace *trace, struct dt_error *err) DT_MUST_CHECK;
 /* Writes the lines of parameters and optimizer state. */
 int dt_step_trace_update(struct dt_step_trace *trace, struct dt_error *err) DT_MUST_CHECK;
-/* Hashes of the whole batch of the step and of the parameters after it. */
-int dt_step_trace_totals(struct dt_step_trace *trace, struct dt_sum_hash *batch,
-                         struct dt_sum_hash *parameters, struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -451,8 +451,6 @@ static int begin(struct dt_training *t, const struct dt_training_options *o, str
     DT_TRY(open_trace(t, o->sink, err));
     DT_TRY(
         dt_step_timeline_init(&t->timeline, t->settings.training.timeline_steps, t->device, err));
-    t->trace.batch = t->report.batch_hash;
-    t->trace.is_summed = t->unfinished;
     DT_TRY(dt_shard_copies_open(t, err));
     DT_TRY(dt_comm_agree(t->comm, dt_async_open(t, err), err));
     return open_streams(t, o->resume, err);

@@ -37,7 +37,7 @@ enum { FLAG_STOP = 1, FLAG_SAVING = 2, FLAG_JOINED = 4, FLAG_DUE = 8 };
 static int exchange_flags(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     unsigned flags = t->stop && *t->stop ? FLAG_STOP : 0;
-    unsigned char any;
+    unsigned any = 0;
     const struct dt_interval_position last = {.seconds = t->progress.timed},
                                       now = {.seconds =
                                                  t->progress.seconds + dt_clock_now() - t->started};
@@ -47,13 +47,15 @@ static int exchange_flags(struct dt_training *t, struct dt_step_report *r, struc
         flags |= FLAG_SAVING;
     if (dt_elastic_is_joined(t))
         flags |= FLAG_JOINED;
-    DT_TRY(dt_mesh_combine_flags(&t->mesh, (unsigned char)flags, &any, err));
+    DT_TRY(dt_step_trace_share(&t->trace, (unsigned char)flags, err));
+    for (int rank = 0; rank < dt_comm_size(t->trace.comm); rank++)
+        any |= t->trace.flags[rank];
     if (!(any & FLAG_SAVING))
         dt_checkpoint_writer_advance(t->writer);
     r->due = any / FLAG_DUE;
     r->timed = now.seconds;
     t->regroups = (any & FLAG_JOINED) != 0;
-    if (dt_elastic_let_go(t, t->mesh.flags, FLAG_STOP))
+    if (dt_elastic_let_go(t, t->trace.flags, FLAG_STOP))
         r->stop = r->leaves = (flags & FLAG_STOP) != 0;
     else
         r->stop |= (any & FLAG_STOP) != 0;
@@ -206,8 +208,6 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
     r->due |= due;
     if (t->async.active)
         DT_TRY(dt_async_check_due(t, r, err));
-    if (t->members)
-        DT_TRY(dt_step_trace_sum_batch(&t->trace, err));
     DT_TRY(dt_step_trace_passes(&t->trace, err));
     DT_TRY(end_layers(t, r, factor, err));
     r->learning_rate = dt_learning_rate(&t->settings, t->progress.step);

@@ -271,7 +271,9 @@ static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error
         t->report = next;
         t->updated = t->progress;
         t->unfinished = t->members != NULL;
+        const double since = dt_clock_now();
         dt_shard_copies_begin(t);
+        t->progress.seconds += dt_clock_now() - since;
     }
     *r = t->report;
     DT_TRY(finish(t, r, err));

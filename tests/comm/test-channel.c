@@ -110,8 +110,10 @@ static void a_message_arrives_byte_by_byte(void **state)
         memset(data, 0, BYTES);
         for (size_t i = 0; i < WHOLE; i++) {
             assert_int_equal(receive_one(l, data), 0);
+            assert_int_equal(l->ends[1]->moved, (size_t)message * WHOLE + i);
             deliver(l, wire + i, 1);
         }
+        assert_int_equal(l->ends[0]->moved, (size_t)(message + 1) * WHOLE);
         assert_int_equal(receive_one(l, data), 1);
         assert_memory_equal(data, payload(), BYTES);
     }

@@ -230,8 +230,8 @@ static void threads_abort(void *state, int status)
 }
 
 static const struct dt_transport threads_transport = {
-    DT_TRANSPORT_ABI, "threads",       false,        threads_open,    threads_close,
-    threads_send,     threads_receive, threads_test, threads_waiting, threads_abort};
+    DT_TRANSPORT_ABI, "threads",    false,           threads_open, threads_close, threads_send,
+    threads_receive,  threads_test, threads_waiting, NULL,         threads_abort};
 
 /* The function of every rank; the job returns the result of the first rank that failed. */
 typedef void rank_work(struct dt_comm *world, void *context);

@@ -522,6 +522,45 @@ static void too_few_members_and_a_signal_end_a_meeting(void **state)
     free(where);
 }
 
+/* No one suspects who leaves, and members wait without a limit: told to stop in a meeting, a member
+ * is a rank of the next generation, which it can leave. */
+static void a_member_that_is_told_to_stop_meets_the_others_first(void **state)
+{
+    struct member m[3];
+    char *where = path_of(0);
+    (void)state;
+    found(m, 3, where);
+    for (int leaver = 0; leaver < 2; leaver++) {
+        kill(of_rank(m, leaver)->process, SIGTERM);
+        meet(m, 3, 2 + leaver, 3);
+    }
+    free(where);
+}
+
+/* Here a third member, which is alive and does not come, keeps the meeting from ending. */
+static void a_member_whose_connection_ends_in_a_meeting_is_not_awaited(void **state)
+{
+    (void)state;
+    for (int leaver = 0; leaver < 2; leaver++) {
+        struct member m[3];
+        char *where = path_of(leaver);
+        found(m, 3, where);
+        struct member *leaves = of_rank(m, leaver), *stays = of_rank(m, 1 - leaver),
+                      *late = of_rank(m, 2);
+        tell(leaves, MEET, 0);
+        tell(stays, MEET, 0);
+        kill(leaves->process, SIGTERM);
+        assert_int_equal(hear(leaves)->rc, DT_ESTOP);
+        die(leaves);
+        tell(late, MEET, 0);
+        assert_int_equal(hear(stays)->rc, 0);
+        assert_int_equal(hear(late)->rc, 0);
+        assert_int_equal(late->last.size, 2);
+        assert_int_equal(late->last.left, 1);
+        free(where);
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_scratch, end_all)
 
 int main(void)
@@ -536,6 +575,8 @@ int main(void)
         CASE(newcomers_that_do_not_belong_there_are_refused_alone),
         CASE(ranks_beyond_whole_groups_are_newcomers_and_only_whole_groups_join),
         CASE(too_few_members_and_a_signal_end_a_meeting),
+        CASE(a_member_that_is_told_to_stop_meets_the_others_first),
+        CASE(a_member_whose_connection_ends_in_a_meeting_is_not_awaited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

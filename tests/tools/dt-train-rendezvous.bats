@@ -77,6 +77,23 @@ meet() {
     end_process HOLDER
 }
 
+@test "ranks that --rank and --world number; no launcher may have done so" {
+    dt-train -q -j 1 "${small[@]}" -o one "$data"
+    dt-train -q -j 1 "${small[@]}" --rank 1 --world 2 --set distributed.rendezvous=meet -o two "$data" &
+    dt-train -q -j 1 "${small[@]}" --rank 0 --world 2 --set distributed.rendezvous=meet -o two "$data"
+    wait $!
+    cmp one/latest/model.safetensors two/latest/model.safetensors
+    run dt-train -q "${small[@]}" --rank 2 --world 2 -o run "$data"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"--rank 2 of --world 2: ranks count from 0 to 1" ]]
+    for number in RANK=0 PMI_RANK=0; do
+        run env $number WORLD_SIZE=2 PMI_SIZE=2 dt-train -q "${small[@]}" --rank 0 --world 2 -o run "$data"
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"--rank: a launcher has numbered this process in its environment already" ]]
+    done
+    [ ! -e run ]
+}
+
 @test "ranks that do not meet by address say who is missing, or what the environment lacks" {
     export RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 DT_KEY=0123456789abcdef port
     local -a train=(timeout 60 dt-train -q -j 1 "${small[@]}" --set distributed.timeout=2 -o run "$data")

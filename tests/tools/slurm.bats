@@ -1,108 +1,47 @@
 # SPDX-License-Identifier: MIT
 # share/slurm, on a Slurm cluster of one node that the tests start.
 load ../helper
+load ../slurm/jobs
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export ASAN_OPTIONS=detect_leaks=0
 
-root=$BATS_TEST_DIRNAME/../..
 small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads=2
     --set model.max_seq_len=32 --set training.batch_size=2 --set training.warmup_steps=2
     --set training.gradient_accumulation_steps=2 --set training.save_interval=50
     --set training.eval_interval=0 --set training.log_interval=1 --set checkpoint.keep_last=2)
 
-usable() {
-    for program in munged slurmctld slurmd sbatch; do
-        PATH=$PATH:/usr/sbin command -v $program >/dev/null || { echo "there is no $program" && return 1; }
-    done
-    [ "$(id -u)" = 0 ] || { echo "Slurm's daemons need root" && return 1; }
-    [ -e "$(dirname "$(command -v dt-train)")/../lib/dt/mpi.so" ] || { echo "dt was built without MPI" && return 1; }
-}
-
 setup_file() {
-    cd "$BATS_FILE_TMPDIR"
-    usable >reason || return 0
-    PATH=$PATH:/usr/sbin "$BATS_TEST_DIRNAME/../slurm/cluster" start "$PWD/cluster"
-    make_data 300 300
-}
-
-teardown_file() {
-    "$BATS_TEST_DIRNAME/../slurm/cluster" stop "$BATS_FILE_TMPDIR/cluster"
+    start_cluster 1
 }
 
 setup() {
-    usable || skip "$(usable)"
-    export SLURM_CONF=$BATS_FILE_TMPDIR/cluster/slurm.conf
-    cd "$T"
-    data=$BATS_FILE_TMPDIR/data
-}
-
-# submit RUN OPTION ...: prints the job's number. config.yaml is read again at every start.
-submit() {
-    local run=$1
-    shift
-    sbatch --parsable --time=300 --output="$run.log" "$root/share/slurm/train.sbatch" config.yaml \
-        "$run" "$data" -q -j 1 "${small[@]}" "$@"
-}
-
-# The run of config.yaml, with a constant learning rate, ends after STEPS steps.
-end_at() { # STEPS
-    printf 'training:\n  schedule: constant\n  max_steps: %d\n' "$1" >config.yaml
-}
-
-job_is() { # JOB PATTERN: of scontrol's output
-    scontrol show job "$1" | tr -d '\n' | grep -qE "$2"
-}
-
-# await JOB COMMAND ...: until it succeeds; fails if the job is over before.
-await() {
-    local job=$1
-    shift
-    until "$@"; do
-        if job_is "$job" 'JobState=(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL) ' && ! "$@"; then
-            scontrol show job "$job"
-            cat ./*.log
-            return 1
-        fi
-        sleep 0.1
-    done
+    need_plugin mpi MPI
+    enter_cluster
 }
 
 has_step() { # RUN STEP
     grep -qs "\"step\":$2," "$1/metrics.jsonl"
 }
 
-# The job waits for start RESTARTS + 1, and all processes of the previous start have ended.
-is_requeued() { # JOB RESTARTS
-    job_is "$1" "JobState=PENDING.*Restarts=$2 " &&
-        [ -z "$(find "$BATS_FILE_TMPDIR/cluster/spool" -maxdepth 1 -name "*_$1.*")" ] # of slurmstepd
-}
-
-# A requeued job is delayed by two minutes. Credentials of two starts differ only in the second of
-# their creation.
-start_now() { # JOB
-    sleep 5
-    scontrol update JobId="$1" StartTime=now
-}
-
 @test "stopped and requeued jobs are bit-identical to an uninterrupted one" {
     end_at 1000000 # unless stopped
     parted=$(submit parted)
-    await "$parted" has_step parted 100
+    await_job "$parted" has_step parted 100
     scancel --signal=TERM "$parted" # as two minutes before the time limit
-    await "$parted" is_requeued "$parted" 1
+    await_job "$parted" is_requeued "$parted" 1
     between=$(readlink parted/latest)
     start_now "$parted"
-    await "$parted" has_step parted $((10#${between#step-} + 100))
+    await_job "$parted" has_step parted $((10#${between#step-} + 100))
     scontrol requeue "$parted" # as a preemption, or another node's failure
-    await "$parted" is_requeued "$parted" 2
+    await_job "$parted" is_requeued "$parted" 2
     last=$(readlink parted/latest)
     end_at $((10#${last#step-} + 100))
     start_now "$parted"
-    await "$parted" job_is "$parted" 'JobState=COMPLETED '
+    await_job "$parted" job_is "$parted" 'JobState=COMPLETED '
     grep -q "start 3 on 1 nodes" parted.log
     whole=$(submit whole)
-    await "$whole" job_is "$whole" 'JobState=COMPLETED '
+    await_job "$whole" job_is "$whole" 'JobState=COMPLETED '
     cmp whole/latest/model.safetensors parted/latest/model.safetensors
     [ "$(grep -c '"loss":' parted/metrics.jsonl)" = "$(grep -c '"loss":' whole/metrics.jsonl)" ]
 }
@@ -118,25 +57,25 @@ failing_train() { # STATUS
     end_at 5
     failing_train 75
     job=$(MAX_RESTARTS=1 submit failing)
-    await "$job" is_requeued "$job" 1
+    await_job "$job" is_requeued "$job" 1
     start_now "$job"
-    await "$job" job_is "$job" 'JobState=FAILED '
+    await_job "$job" job_is "$job" 'JobState=FAILED '
     grep -q "ended with status 75 after 1 restarts" failing.log
     mkdir vain
     job=$(MAX_IN_VAIN=1 submit vain)
-    await "$job" job_is "$job" 'JobState=FAILED '
+    await_job "$job" job_is "$job" 'JobState=FAILED '
     grep -q "ended with status 75, after 1 starts in a row without a new checkpoint" vain.log
 }
 
 @test "a run that cannot succeed is not retried" {
     end_at 5
     job=$(data=$T/missing submit missing)
-    await "$job" job_is "$job" 'JobState=FAILED '
+    await_job "$job" job_is "$job" 'JobState=FAILED '
     grep -q "ended with status 1: another start would fail as well" missing.log
     refute grep -q "start 2" missing.log
     for nonsense in --no-such-option --set=training.steps=5; do
         job=$(submit wrong $nonsense)
-        await "$job" job_is "$job" 'JobState=FAILED '
+        await_job "$job" job_is "$job" 'JobState=FAILED '
         grep -q "start 1" wrong.log
         refute grep -q "start 2" wrong.log
         rm wrong.log
