@@ -219,7 +219,7 @@ static int parse(struct dt_progress_state *s, struct json_object *o, uint64_t *d
                  const char *path, struct dt_error *err)
 {
     int64_t version;
-    long samples;
+    long samples = 0;
     DT_TRY(dt_json_get_int(o, "version", path, &version, err));
     if (version != 1)
         return dt_fail(err, DT_EFORMAT, "%s: version %" PRId64 " is not supported, expected 1",
