@@ -183,7 +183,7 @@ static void add_layers(const struct dt_training *t, struct dt_buffer *line)
 int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
 {
     char hex[DT_SUM_HASH_HEX];
-    DT_TRY(dt_training_parameter_hash(t, &r->parameter_hash, err));
+    DT_TRY(dt_state_hash_total(&t->trace.parameters, t->mesh.world, &r->parameter_hash, err));
     struct dt_buffer *line = begin_line(t, r);
     dt_json_add_real(line, "loss", r->loss, 9);
     dt_json_add_real(line, "lr", r->learning_rate, 9);

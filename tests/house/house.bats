@@ -224,9 +224,9 @@ lib/plan/costs log2
 lib/plan/goodput exp
 lib/plan/goodput expm1
 lib/plan/goodput log1p
-lib/plot/charts exp10
 lib/plot/charts log
 lib/plot/charts log10
+lib/plot/charts pow
 lib/plot/inside log
 lib/tasks/metric exp
 lib/train/layer-metrics tanh

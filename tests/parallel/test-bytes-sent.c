@@ -10,6 +10,8 @@
 #include "train/rank-run.h"
 
 #define CHUNK 65536 /* floats that are reduced at a time */
+/* Flags of a rank and the hash of its batch (train/step-trace.c). */
+#define FLAGS_SIZE ((int64_t)(sizeof(struct dt_sum_hash) + sizeof(uint64_t)))
 
 /* A layout, and the rank of it that bytes are counted for. */
 struct counted {
@@ -242,7 +244,8 @@ static int64_t slice_bytes(const struct counted *c)
 
 /* --- all of a step --------------------------------------------------------------------------- */
 
-/* Sums over tokens, to the ranks of the group and from the last stage; squares; flags. */
+/* Sums over tokens, to the ranks of the group and from the last stage; squares; flags with the hash
+ * of the batch. */
 static int64_t told_bytes(const struct counted *c)
 {
     int64_t tokens = (int64_t)sizeof(struct dt_token_sums), told = tokens * (copies(c) - 1);
@@ -250,7 +253,7 @@ static int64_t told_bytes(const struct counted *c)
     if (is_last(c))
         told += tokens * (c->stages - 1);
     return told + (int64_t)sizeof(struct dt_exact_sum) * others +
-           c->stages * copies(c) * c->tp_size - 1;
+           FLAGS_SIZE * (c->stages * copies(c) * c->tp_size - 1);
 }
 
 static void open_counted(struct counted *c, int stage, int copy, int tp_rank)
