@@ -34,9 +34,10 @@ static const struct dt_use uses[] = {
 };
 
 /* Each is dt-NAME, in the order in which text passes through them. */
-static const char *const programs[] = {
-    "synth",  "extract",  "clean",  "dedup", "vocab", "tokenize", "shard", "cat",  "train", "eval",
-    "export", "generate", "verify", "plot",  "track", "part",     "bench", "plan", NULL};
+static const char *const programs[] = {"synth", "extract",  "clean",    "classify", "dedup",
+                                       "vocab", "tokenize", "shard",    "cat",      "train",
+                                       "eval",  "export",   "generate", "verify",   "plot",
+                                       "track", "part",     "bench",    "plan",     NULL};
 
 static void add_programs(struct dt_buffer *words)
 {

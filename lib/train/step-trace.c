@@ -112,6 +112,12 @@ static void see(void *context, const struct dt_workspace *work, enum dt_trace_po
     free(host);
 }
 
+/* What each rank tells the others in every step. */
+struct dt_step_notice {
+    struct dt_sum_hash batch;
+    uint64_t flags;
+};
+
 /* --- a step ----------------------------------------------------------------------------------- */
 
 int dt_step_trace_init(struct dt_step_trace *t, const struct dt_settings *settings,
@@ -121,6 +127,7 @@ int dt_step_trace_init(struct dt_step_trace *t, const struct dt_settings *settin
     *t = (struct dt_step_trace){
         .settings = settings, .state = state, .comm = comm, .sink = *sink, .hook = {t, see}};
     t->flags = dt_alloc((size_t)dt_comm_size(comm), 1);
+    t->notices = dt_alloc((size_t)dt_comm_size(comm), sizeof *t->notices);
     dt_state_hash_init(&t->parameters, state, DT_SNAPSHOT_PARAMETERS);
     DT_TRY(dt_step_trace_read_range(settings->training.trace_steps, "training.trace_steps",
                                     &t->first, &t->last, err));
@@ -137,6 +144,7 @@ void dt_step_trace_release(struct dt_step_trace *t)
     dt_state_hash_release(&t->parameters);
     dt_state_hash_release(&t->optimizer);
     free(t->flags);
+    free(t->notices);
     free(t->points);
     free(t->seen);
     *t = (struct dt_step_trace){0};
@@ -204,24 +212,17 @@ static int write_passes(const struct dt_step_trace *t, const struct dt_sum_hash 
     return write_tensors(t, &t->parameters, "gradient", err);
 }
 
-/* What each rank tells the others in every step. */
-struct notice {
-    struct dt_sum_hash batch;
-    uint64_t flags;
-};
-
 int dt_step_trace_share(struct dt_step_trace *t, unsigned char own, struct dt_error *err)
 {
     const int size = dt_comm_size(t->comm);
-    struct notice *all = dt_alloc((size_t)size, sizeof *all);
-    all[dt_comm_rank(t->comm)] = (struct notice){t->batch, own};
+    struct dt_step_notice *all = t->notices;
+    all[dt_comm_rank(t->comm)] = (struct dt_step_notice){t->batch, own};
     int rc = dt_comm_share(t->comm, all, sizeof *all, err);
     t->batch = (struct dt_sum_hash){{0}};
     for (int r = 0; r < size; r++) {
         dt_sum_hash_merge(&t->batch, &all[r].batch);
         t->flags[r] = (unsigned char)all[r].flags;
     }
-    free(all);
     return rc;
 }
 

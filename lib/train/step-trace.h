@@ -27,9 +27,10 @@ struct dt_step_trace {
     struct dt_train_state *state;
     struct dt_comm *comm; /* all ranks */
     struct dt_trace_sink sink;
-    long first, last;         /* steps that are traced; last 0: none */
-    struct dt_sum_hash batch; /* of this rank, or of all */
-    unsigned char *flags;     /* of each rank */
+    long first, last;               /* steps that are traced; last 0: none */
+    struct dt_sum_hash batch;       /* of this rank, or of all */
+    unsigned char *flags;           /* of each rank */
+    struct dt_step_notice *notices; /* scratch: what each rank tells */
     struct dt_state_hash parameters, optimizer;
     struct dt_trace_hook hook;
     /* Of the current step: */
