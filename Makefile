@@ -128,9 +128,9 @@ EMULATED_CXXFLAGS := -std=c++17 -D_GNU_SOURCE $(EMULATED) $(EMULATED_ISA) -ffp-c
 
 # --- plug-ins over libraries, each built if the library is installed; CURL=0 leaves out the HTTP ---
 # --- client, DATA=0 the others, which programs of documents load ----------------------------------
-# plugin NAME,SOURCES,HEADER,LIBRARY[,FLAGS]
+# plugin NAME,SOURCES,HEADER,LIBRARY[,FLAGS[,CONDITION]]: the condition is of the preprocessor
 define plugin
-ifeq ($$(shell printf '\043include <$3>\n' | $$(CC) $5 -E -x c - >/dev/null 2>&1 && echo 1),1)
+ifeq ($$(shell printf '\043include <$3>\n\043if !($(or $6,1))\n\043error\n\043endif\n' | $$(CC) $5 -E -x c - >/dev/null 2>&1 && echo 1),1)
 ENGINES += $B/lib/dt/$1.so
 endif
 SOURCES_$1 := $2
@@ -144,7 +144,7 @@ $(eval $(call plugin,http,$(wildcard lib/http/curl/*.c) lib/http/http.h,curl/cur
 endif
 ifneq ($(DATA),0)
 $(eval $(call plugin,codec-gzip,lib/io/codecs/gzip.c lib/io/codec.h,isa-l/igzip_lib.h,-lisal))
-$(eval $(call plugin,codec-xz,lib/io/codecs/xz.c lib/io/codec.h,lzma.h,-llzma))
+$(eval $(call plugin,codec-xz,lib/io/codecs/xz.c lib/io/codec.h,lzma.h,-llzma,,LZMA_VERSION >= 50040002))
 $(eval $(call plugin,codec-bzip2,lib/io/codecs/bzip2.c lib/io/codec.h,bzlib.h,-lbz2))
 $(eval $(call plugin,codec-lz4,lib/io/codecs/lz4.c lib/io/codec.h,lz4frame.h,-llz4))
 $(eval $(call plugin,html,lib/extract/libxml2/html.c lib/extract/html-parser.h,libxml/HTMLparser.h,-lxml2,-I$(SYSROOT)/usr/include/libxml2))
