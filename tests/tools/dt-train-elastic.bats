@@ -126,12 +126,12 @@ is_undisturbed() {
 in_groups() {
     local r
     for r in 0 1 2 3; do
-        member $r --set distributed.elastic=2:4 "$@"
+        member $r --set distributed.elastic=2:4 --set distributed.join_timeout=60 "$@"
     done
     await "${pids[0]}" ranks_are 4
     kill -KILL "${pids[1]}"
     await "${pids[0]}" ranks_are 2
-    member 4 --set distributed.elastic=2:4 "$@"
+    member 4 --set distributed.elastic=2:4 --set distributed.join_timeout=60 "$@"
     await "${pids[4]}" ranks_are 4
     unset 'pids[1]'
     kill -TERM "${pids[@]}"
