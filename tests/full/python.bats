@@ -58,7 +58,9 @@ try_wheel() {
     [ -n "$wheel" ] || skip "make wheel SUITE=bullseye MACHINE=$1 has not been run"
     [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null || skip "this needs root and debootstrap"
     "$ROOT/share/packaging/sysroot" "$T/system" bullseye "$2" python3-venv
-    local system=("${@:3}" chroot "$T/system" /usr/bin/env -i -C /work
+    # Programs find their libraries by /proc/self/exe.
+    local system=("${@:3}" unshare --mount sh -c 'mount --rbind /proc "$0/proc" && exec chroot "$0" "$@"'
+        "$T/system" /usr/bin/env -i -C /work
         PATH=/usr/bin:/bin HOME=/work DT_GEMM_PEAK=1000 DT_READ_SPEED=10)
     mkdir "$T/system/work"
     mknod -m 666 "$T/system/dev/null" c 1 3 2>/dev/null || [ -e "$T/system/dev/null" ]
