@@ -60,17 +60,17 @@ try_wheel() {
     "$ROOT/share/packaging/sysroot" "$T/system" bullseye "$2" python3-venv
     # Programs find their libraries by /proc/self/exe.
     local system=("${@:3}" unshare --mount sh -c 'mount --rbind /proc "$0/proc" && exec chroot "$0" "$@"'
-        "$T/system" /usr/bin/env -i -C /work
-        PATH=/usr/bin:/bin HOME=/work DT_GEMM_PEAK=1000 DT_READ_SPEED=10)
-    mkdir "$T/system/work"
+        "$T/system" /usr/bin/env -i -C /trial
+        PATH=/usr/bin:/bin HOME=/trial DT_GEMM_PEAK=1000 DT_READ_SPEED=10)
+    mkdir "$T/system/trial"
     mknod -m 666 "$T/system/dev/null" c 1 3 2>/dev/null || [ -e "$T/system/dev/null" ]
     small_data 100
     dt-tokenize -q -t tok.json --frame none --ids docs.jsonl >ids.txt
     run_settings=(--set model.num_layers=1 --set model.num_heads=2 --set model.hidden_size=16 --set model.max_seq_len=32
         --set training.max_steps=3 --set training.warmup_steps=0 --set training.batch_size=4)
     dt-train -q -t tok.json -o run data "${run_settings[@]}"
-    cp -r "$wheel" docs.jsonl ids.txt tok.json data "$T/system/work"
-    cat >"$T/system/work/check.py" <<'END'
+    cp -r "$wheel" docs.jsonl ids.txt tok.json data "$T/system/trial"
+    cat >"$T/system/trial/check.py" <<'END'
 import json, platform
 import dt
 texts = [json.loads(line)["text"] for line in open("docs.jsonl", encoding="utf-8")]
@@ -80,14 +80,14 @@ assert not dt.clean("too short", "gopher", identify=True)
 print(platform.machine(), platform.libc_ver(), dt.__version__)
 END
     "${system[@]}" python3 -m venv env
-    (cd "$T/system/work" && find env -type f ! -path '*/__pycache__/*' | sort >before)
+    (cd "$T/system/trial" && find env -type f ! -path '*/__pycache__/*' | sort >before)
     "${system[@]}" env/bin/pip install -q --no-index --disable-pip-version-check "${wheel##*/}"
     "${system[@]}" env/bin/python check.py
     "${system[@]}" env/bin/dt doctor
     "${system[@]}" env/bin/dt-train -q -t tok.json -o run data "${run_settings[@]}"
-    cmp run/latest/model.safetensors "$T/system/work/run/latest/model.safetensors"
+    cmp run/latest/model.safetensors "$T/system/trial/run/latest/model.safetensors"
     "${system[@]}" env/bin/pip uninstall -q -y --disable-pip-version-check dt-tools
-    (cd "$T/system/work" && find env -type f ! -path '*/__pycache__/*' | sort | diff before -)
+    (cd "$T/system/trial" && find env -type f ! -path '*/__pycache__/*' | sort | diff before -)
 }
 
 @test "the wheel for Debian 11 works there" {
