@@ -4,7 +4,9 @@
  *
  *     struct dt_classifier_trainer *t = dt_classifier_trainer_new(&options);
  *     DT_TRY(dt_classifier_trainer_add(t, "good", text, size, err));      for each document
- *     DT_TRY(dt_classifier_trainer_run(t, err));
+ *     DT_TRY(dt_classifier_trainer_begin(t, err));
+ *     while ((rc = dt_classifier_trainer_step(t, err)) > 0)
+ *         continue;
  *     DT_TRY(dt_classifier_trainer_write(t, &out, err));
  *     dt_classifier_trainer_free(t);
  *
@@ -41,11 +43,11 @@ dt_classifier_trainer_new(const struct dt_classifier_trainer_options *options);
 int dt_classifier_trainer_add(struct dt_classifier_trainer *t, const char *label, const char *text,
                               size_t size, struct dt_error *err) DT_MUST_CHECK;
 
-/* Builds the dictionary and learns, in two steps so that the program can tell what is there. Fails
- * with fewer than two labels or without a word, and if numbers grow beyond all limits. */
+/* Builds the dictionary and the initial matrices. DT_EINVALID with fewer than two labels or without
+ * a word. */
 int dt_classifier_trainer_begin(struct dt_classifier_trainer *t,
                                 struct dt_error *err) DT_MUST_CHECK;
-/* Learns an epoch: 1, or 0 after the last. */
+/* Learns an epoch: 1, or 0 after the last one. DT_EINVALID if the loss is not finite. */
 int dt_classifier_trainer_step(struct dt_classifier_trainer *t, struct dt_error *err) DT_MUST_CHECK;
 
 struct dt_classifier_trainer_state {

@@ -58,8 +58,7 @@ void dt_step_trace_add_batch(struct dt_step_trace *trace, int64_t i, const struc
  * than one of the two. Collective, as are those below. */
 int dt_step_trace_share(struct dt_step_trace *trace, unsigned char own,
                         struct dt_error *err) DT_MUST_CHECK;
-/* Writes the lines of batch, forward and backward, and gradients.
- */
+/* Writes the lines of batch, forward and backward, and gradients. */
 int dt_step_trace_passes(struct dt_step_trace *trace, struct dt_error *err) DT_MUST_CHECK;
 /* Writes the lines of parameters and optimizer state. */
 int dt_step_trace_update(struct dt_step_trace *trace, struct dt_error *err) DT_MUST_CHECK;
