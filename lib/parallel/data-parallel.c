@@ -34,13 +34,13 @@ static int rank_of(const struct dt_data_parallel *p)
     return dt_comm_rank(p->dp_group.all);
 }
 
-/* Whether NCCL sums gradients; in bf16. */
+/* Whether NCCL sums gradients, and whether it does so in bf16. */
 static bool uses_library(const struct dt_data_parallel *p)
 {
     return p->collectives != DT_COLLECTIVES_ORDERED;
 }
 
-static bool rounds(const struct dt_data_parallel *p)
+static bool sums_in_bf16(const struct dt_data_parallel *p)
 {
     return p->collectives == DT_COLLECTIVES_NCCL_BF16;
 }
@@ -192,7 +192,7 @@ static void allocate_bucket(struct dt_data_parallel *p, int bucket)
         s->offsets[r + 1] = (size_t)(run.end - p->sharding.buckets[bucket]);
     }
     for (int r = 0; r <= owners; r++)
-        s->bytes[r] = s->offsets[r] * (rounds(p) ? sizeof(uint16_t) : sizeof(float));
+        s->bytes[r] = s->offsets[r] * (sums_in_bf16(p) ? sizeof(uint16_t) : sizeof(float));
     s->shard[1] = s->offsets[owner_of(p) + 1] - s->offsets[owner_of(p)];
 }
 
@@ -279,7 +279,7 @@ int dt_data_parallel_init(struct dt_data_parallel *p, const struct dt_data_group
     p->reductions = dt_alloc((size_t)sharding->count, sizeof *p->reductions);
     if (uses_slots(p))
         dt_bucket_slots_init(&p->slots, &p->sharding);
-    if (rounds(p))
+    if (sums_in_bf16(p))
         dt_bucket_slots_init(&p->rounded, &p->sharding);
     return 0;
 }
@@ -306,7 +306,7 @@ void dt_data_parallel_layout(struct dt_data_parallel *p, struct dt_arena *arena)
         p->device_sums = dt_arena_take(arena, (size_t)elements * sizeof(float));
     if (uses_slots(p))
         dt_bucket_slots_layout(&p->slots, sizeof(float), arena);
-    if (rounds(p))
+    if (sums_in_bf16(p))
         dt_bucket_slots_layout(&p->rounded, sizeof(uint16_t), arena);
     p->link_scratch = dt_arena_take(arena, p->link_scratch_bytes);
     if (arena->memory && p->link_scratch_bytes > 0)
@@ -485,7 +485,7 @@ static void finish_reduction(struct dt_data_parallel *p, int bucket)
     }
     if (p->staged && rc == 0)
         upload_reduced(p, bucket);
-    else if (rounds(p))
+    else if (sums_in_bf16(p))
         store_rounded(p, bucket);
     else if (p->storage == DT_GRADIENT_STORAGE_SHARD)
         store_shard(p, bucket);
@@ -548,9 +548,9 @@ static void *round_bucket(struct dt_data_parallel *p, int bucket, float *values)
 static void start_library_reduction(struct dt_data_parallel *p, int bucket)
 {
     struct dt_bucket_reduction *s = &p->reductions[bucket];
-    enum dt_dtype type = rounds(p) ? DT_DTYPE_BF16 : DT_DTYPE_F32;
+    enum dt_dtype type = sums_in_bf16(p) ? DT_DTYPE_BF16 : DT_DTYPE_F32;
     void *values = uses_slots(p) ? p->gradients[bucket] : gradients_in(p, 0, bucket);
-    if (rounds(p))
+    if (sums_in_bf16(p))
         values = round_bucket(p, bucket, values);
     s->request = dt_comm_library_reduce_scatter(p->device_group.all, values, type, s->offsets);
     if (p->zero_stage == 0)
