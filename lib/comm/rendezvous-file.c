@@ -91,11 +91,14 @@ static bool read_key(const char *text, uint8_t key[DT_KEY])
 }
 
 /* *n is all 0 if the line is incomplete or malformed. */
-static void parse(const char *text, struct dt_notice *n)
+static void parse(char *text, struct dt_notice *n)
 {
     char address[INET_ADDRSTRLEN];
     unsigned port;
-    const char *line = strchr(text, '\n') ? text + strlen(SIGN) : "";
+    char *end = strchr(text, '\n');
+    const char *line = end ? text + strlen(SIGN) : "";
+    if (end)
+        *end = '\0'; /* the rest is of an earlier, longer line */
     if (!read_key(line, n->key) ||
         sscanf(line + 2 * DT_KEY, "%u %15s %" SCNu64, &port, address, &n->generation) < 2 ||
         port == 0 || port > UINT16_MAX || inet_pton(AF_INET, address, &n->endpoint.address) != 1)
@@ -218,8 +221,10 @@ int dt_notice_write(const char *path, int file, const struct dt_notice *notice,
     struct dt_buffer line = DT_BUFFER_EMPTY;
     describe(notice, &line);
     int rc = 0;
-    if (ftruncate(file, 0) < 0 || pwrite(file, line.data, line.size, 0) != (ssize_t)line.size ||
-        fsync(file) < 0) /* the file stays open; without fsync other machines may not see it */
+    /* Never empty: that would tell other processes that the file has no owner. The file stays open;
+     * without fsync other machines may not see it. */
+    if (pwrite(file, line.data, line.size, 0) != (ssize_t)line.size ||
+        ftruncate(file, (off_t)line.size) < 0 || fsync(file) < 0)
         rc = cannot_meet(path, err);
     dt_buffer_release(&line);
     return rc;

@@ -40,6 +40,15 @@ static int give_up(const struct dt_membership *m, struct dt_error *err)
         m->place.name, m->how.patience, m->how.most, m->how.group > 1 ? several : "");
 }
 
+/* A leader that begins another generation has sent its members the roster before it wrote so, and
+ * still hears the others. */
+static bool is_of_leader(const struct dt_membership *m, const struct dt_notice *now)
+{
+    struct dt_notice same = *now;
+    same.generation = m->notice.generation;
+    return memcmp(&same, &m->notice, sizeof same) == 0;
+}
+
 /* 1: this process may wait for the leader; 0: it looks for another one. */
 static int may_wait(struct dt_membership *m, struct dt_error *err)
 {
@@ -52,8 +61,9 @@ static int may_wait(struct dt_membership *m, struct dt_error *err)
         return 1;
     m->looked = now;
     DT_TRY(dt_notice_read(m->place.name, &notice, err));
-    if (memcmp(&notice, &m->notice, sizeof notice) != 0)
+    if (!is_of_leader(m, &notice))
         return 0;
+    m->notice.generation = notice.generation;
     if (is_stuck(m)) {
         dt_notice_discard(m->place.name, &m->notice);
         return 0;

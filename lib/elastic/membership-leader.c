@@ -317,13 +317,13 @@ int dt_membership_lead(struct dt_membership *m, struct dt_error *err)
     int rc = 0;
     bool complete = false;
     while (rc == 0 && !complete) {
+        rc = dt_membership_check_stop(m, err);
+        if (rc < 0 || (m->file >= 0 && !dt_notice_is_held(m->place.name, m->file)))
+            break;
         dt_membership_attend(m, true);
         recall(m, &last, &generation);
         complete = is_complete(m, &last);
-        rc = dt_membership_check_stop(m, err);
-        if (rc == 0 && m->file >= 0 && !dt_notice_is_held(m->place.name, m->file))
-            break;
-        if (rc == 0 && !complete && dt_clock_now() - m->begun > m->how.patience &&
+        if (!complete && dt_clock_now() - m->begun > m->how.patience &&
             1 + dt_membership_count_heard(m) < m->how.least)
             rc = fail_meeting(m, err);
         if (rc == 0 && !complete)

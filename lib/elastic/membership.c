@@ -13,7 +13,7 @@
 int dt_membership_meet(struct dt_membership *m, struct dt_error *err)
 {
     int rc = 0;
-    m->begun = m->arrived = dt_clock_now();
+    m->begun = m->arrived = m->heard = dt_clock_now();
     m->connected = false;
     m->seat.returned = false;
     dt_identities_set(&m->lost, NULL, 0);

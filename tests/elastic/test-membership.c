@@ -5,9 +5,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "comm/rendezvous.h"
@@ -49,6 +52,28 @@ static int compare(void *own, const void *leaders, struct dt_error *err)
 }
 
 /* --- a member --------------------------------------------------------------------------------- */
+
+/* Shared by processes: one that is slow sets it from ASKED to LOOKING when it reads the file. */
+enum { NO, ASKED, LOOKING };
+static volatile int *slow;
+static bool is_slow; /* this process */
+
+/* The library's. The slow process loses the processor there until the leader has written the next
+ * generation. */
+ssize_t pread(int file, void *to, size_t bytes, off_t at)
+{
+    char before[256] = "";
+    ssize_t n = syscall(SYS_pread64, file, to, bytes, at);
+    if (!is_slow || *slow != ASKED || n <= 0 || (size_t)n > sizeof before)
+        return n;
+    memcpy(before, to, (size_t)n);
+    *slow = LOOKING;
+    while (n <= 0 || memcmp(before, to, (size_t)n) == 0) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        n = syscall(SYS_pread64, file, to, bytes, at);
+    }
+    return n;
+}
 
 static void be_told_to_stop(int number)
 {
@@ -499,6 +524,39 @@ static void ranks_beyond_whole_groups_are_newcomers_and_only_whole_groups_join(v
     free(where);
 }
 
+/* One that takes the next generation in the file for another leader leaves with the roster unread:
+ * the others wait for it, and newcomers for them. */
+static void a_member_that_sees_the_next_generation_first_still_reads_the_roster(void **state)
+{
+    struct member m[3];
+    char *where = path_of(0);
+    struct dt_membership_options how = job(where, 1, 3);
+    (void)state;
+    slow = mmap(NULL, sizeof *slow, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(slow != MAP_FAILED);
+    for (int i = 0; i < 2; i++)
+        start(&m[i], &how);
+    meet(m, 2, 1, 2);
+    struct member *first = of_rank(m, 0);
+    how.patience = 5; /* without the roster it ends then */
+    is_slow = true;
+    start(&m[2], &how);
+    is_slow = false;
+    tell(&m[2], MEET, 0);
+    await_newcomers(first, 1);
+    *slow = ASKED;
+    while (*slow != LOOKING)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    tell(first, MEET, 0);
+    tell(of_rank(m, 1), MEET, 0);
+    assert_int_equal(hear(first)->size, 3);
+    assert_int_equal(hear(of_rank(m, 1))->size, 3);
+    assert_int_equal(hear(&m[2])->rc, 0);
+    assert_int_equal(m[2].last.size, 3);
+    munmap((void *)(uintptr_t)slow, sizeof *slow);
+    free(where);
+}
+
 static void too_few_members_and_a_signal_end_a_meeting(void **state)
 {
     struct member m[2];
@@ -574,6 +632,7 @@ int main(void)
         CASE(each_generation_has_another_key_and_a_rank_without_it_is_missing),
         CASE(newcomers_that_do_not_belong_there_are_refused_alone),
         CASE(ranks_beyond_whole_groups_are_newcomers_and_only_whole_groups_join),
+        CASE(a_member_that_sees_the_next_generation_first_still_reads_the_roster),
         CASE(too_few_members_and_a_signal_end_a_meeting),
         CASE(a_member_that_is_told_to_stop_meets_the_others_first),
         CASE(a_member_whose_connection_ends_in_a_meeting_is_not_awaited),
