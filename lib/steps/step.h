@@ -31,7 +31,7 @@ enum dt_word_start { DT_WORD_START_SPACE, DT_WORD_START_MARK, DT_WORD_START_EITH
 /* Cuts of a text before a space, or several, after a visible ASCII character. The parts may be
  * prepared separately if no step makes more of the text than of the parts. */
 struct dt_word_cuts {
-    bool after[128];          /* characters with cuts after them */
+    bool after[256];          /* ASCII characters with cuts after them */
     bool joins_lines;         /* also before a line feed, which the first step makes a space */
     enum dt_word_start start; /* of the parts, after the steps so far */
     bool separates;           /* no piece spans a cut, after the steps so far */

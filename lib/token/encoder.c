@@ -9,38 +9,18 @@
 #include "token/model.h"
 #include "token/piece-cache.h"
 #include "token/replaced-bytes.h"
+#include "token/short-pieces.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
 #include "token/word-piece.h"
 #include "token/words.h"
 
-/* A cache of the ids of short pieces: a 2-way set-associative table of fixed size, a set per
- * cache line, the older entry replaced. Entries come only from running the merges: a piece
- * that is in the vocabulary need not be the result of its merges. */
-#define CACHE_BITS 17
-#define KEY_BYTES  15 /* and one for the length */
-#define KEY_IDS    4
 #define BATCH      256
 #define SHORT_WORD 48 /* bytes of a normalized word that is encoded without the cache */
 
-struct key {
-    uint64_t low, high; /* the bytes, zeros, and in the last byte the length, below 16 */
-};
-
-struct entry {
-    struct key key; /* zero if empty; its last four bits are the number of ids */
-    uint32_t ids[KEY_IDS];
-};
-
-struct line {
-    struct entry entries[2]; /* the newer first */
-};
-
-#define CACHE_BYTES (sizeof(struct line) << CACHE_BITS)
-
 struct dt_encoder {
     const struct dt_tokenizer *tokenizer;
-    struct line *cache;
+    struct dt_short_line *cache;        /* of pieces, or with Unigram of words of the text */
     struct dt_piece_cache pieces_cache; /* of those that are not in the other cache */
     struct dt_words_cache words_cache;
     struct dt_model_work work;
@@ -87,7 +67,7 @@ struct dt_encoder *dt_encoder_new(const struct dt_tokenizer *t)
 {
     struct dt_encoder *e = dt_alloc(1, sizeof *e);
     e->tokenizer = t;
-    e->cache = dt_cache_memory_new(CACHE_BYTES);
+    e->cache = dt_cache_memory_new(DT_SHORT_BYTES);
     dt_model_work_init(&e->work, t);
     dt_encoder_allow_special(e, 0);
     dt_encoder_keep_spans(e, NULL);
@@ -98,7 +78,7 @@ void dt_encoder_free(struct dt_encoder *e)
 {
     if (e == NULL)
         return;
-    dt_cache_memory_free(e->cache, CACHE_BYTES);
+    dt_cache_memory_free(e->cache, DT_SHORT_BYTES);
     dt_piece_cache_release(&e->pieces_cache);
     dt_words_release_cache(&e->words_cache);
     dt_added_release(&e->raw);
@@ -113,42 +93,6 @@ void dt_encoder_free(struct dt_encoder *e)
     free(e->piece_ends);
     dt_model_work_release(&e->work);
     free(e);
-}
-
-/* The key of a piece of 1 .. KEY_BYTES bytes; readable bytes may be read from piece. */
-static inline struct key make_key(const unsigned char *piece, size_t size, size_t readable)
-{
-    static const unsigned char masks[32] = {255, 255, 255, 255, 255, 255, 255, 255,
-                                            255, 255, 255, 255, 255, 255, 255, 255};
-    struct key key = {0, 0}, mask;
-    if (readable >= sizeof key) {
-        memcpy(&key, piece, sizeof key);
-        memcpy(&mask, masks + 16 - size, sizeof mask);
-        key.low &= mask.low;
-        key.high &= mask.high;
-    } else {
-        memcpy(&key, piece, size);
-    }
-    key.high |= (uint64_t)size << 56;
-    return key;
-}
-
-static inline size_t line_of(struct key key)
-{
-    uint64_t h = (key.low ^ key.high * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
-    return (h ^ h << 29) >> (64 - CACHE_BITS);
-}
-
-/* NULL if the key is not in its line. Only that is a branch: which of two it is, is not
- * predictable. */
-static inline const struct entry *look_up(const struct line *line, struct key key, size_t *count)
-{
-    const struct entry *entry = line->entries;
-    uint64_t differs = (entry->key.low ^ key.low) | (entry->key.high ^ key.high) << 4;
-    entry += differs != 0;
-    uint64_t high = entry->key.high ^ key.high;
-    *count = high >> 60;
-    return ((entry->key.low ^ key.low) | high << 4) == 0 ? entry : NULL;
 }
 
 /* The bytes of the next part of a long piece, of whole characters. */
@@ -173,28 +117,17 @@ static void encode_long(struct dt_encoder *e, const unsigned char *piece, size_t
     }
 }
 
-static void remember(struct line *line, struct key key, const uint32_t *ids, size_t count)
-{
-    if (count == 0 || count > KEY_IDS)
-        return;
-    struct entry made = {.key = key};
-    made.key.high |= (uint64_t)count << 60;
-    memcpy(made.ids, ids, count * sizeof *made.ids);
-    line->entries[1] = line->entries[0];
-    line->entries[0] = made;
-}
-
 /* Where the ids of a piece are, if they are known. */
 struct place {
-    struct key key;
-    struct line *line; /* NULL: the piece is too long for a key; key.low: its hash */
+    struct dt_short_key key;
+    struct dt_short_line *line; /* NULL: the piece is too long for a key; key.low: its hash */
 };
 
 /* Whether a line will remember a piece without losing another one, as most pieces of a first pass:
  * they need not be in pieces_cache too. */
 static bool stays_in_line(const struct place *place, size_t count)
 {
-    return place->line && count <= KEY_IDS && place->line->entries[1].key.high == 0;
+    return place->line && count <= DT_SHORT_IDS && place->line->entries[1].key.high == 0;
 }
 
 /* Encodes a piece that is not in its line. */
@@ -219,22 +152,22 @@ static void encode_rare(struct dt_encoder *e, const unsigned char *piece, size_t
     }
     ids->count += count;
     if (place->line)
-        remember(place->line, place->key, to, count);
+        dt_short_remember(place->line, place->key, to, count);
 }
 
 /* Finds the places of pieces and loads them into the processor's cache. */
 static void find_places(struct dt_encoder *e, const unsigned char *text, size_t size,
                         const size_t *ends, size_t count, struct place *places)
 {
-    struct line *cache = e->cache;
+    struct dt_short_line *cache = e->cache;
     size_t from = 0, many = 0;
     uint16_t several[BATCH]; /* those of long pieces */
     for (size_t i = 0; i < count; from = ends[i++]) {
         struct place *place = &places[i];
         size_t n = ends[i] - from;
-        if (n <= KEY_BYTES) {
-            place->key = make_key(text + from, n, size - from);
-            place->line = &cache[line_of(place->key)];
+        if (n <= DT_SHORT_KEY) {
+            place->key = dt_short_key_of(text + from, n, size - from);
+            place->line = dt_short_line_of(cache, place->key);
             __builtin_prefetch(place->line);
             continue;
         }
@@ -254,11 +187,12 @@ static void encode_pieces(struct dt_encoder *e, const unsigned char *text, size_
 {
     struct place places[BATCH];
     find_places(e, text, size, ends, count, places);
-    dt_ids_reserve(ids, ids->count + count * KEY_IDS);
+    dt_ids_reserve(ids, ids->count + count * DT_SHORT_IDS);
     uint32_t *out = ids->data + ids->count;
     for (size_t i = 0, from = 0, known; i < count; from = ends[i++]) {
         const struct place *place = &places[i];
-        const struct entry *entry = place->line ? look_up(place->line, place->key, &known) : NULL;
+        const struct dt_short_entry *entry =
+            place->line ? dt_short_look_up(place->line, place->key, &known) : NULL;
         if (entry) {
             memcpy(out, entry->ids, sizeof entry->ids);
             out += known;
@@ -266,7 +200,7 @@ static void encode_pieces(struct dt_encoder *e, const unsigned char *text, size_
         }
         ids->count = (size_t)(out - ids->data);
         encode_rare(e, text + from, ends[i] - from, place, ids);
-        dt_ids_reserve(ids, ids->count + (count - i) * KEY_IDS);
+        dt_ids_reserve(ids, ids->count + (count - i) * DT_SHORT_IDS);
         out = ids->data + ids->count;
     }
     ids->count = (size_t)(out - ids->data);
@@ -310,14 +244,14 @@ static void add_spans(struct dt_encoder *e, const struct dt_ids *ids, size_t fir
 static void encode_word(struct dt_encoder *e, struct dt_ids *ids)
 {
     struct dt_bert_words *w = &e->words;
-    struct line *line = NULL;
-    struct key key = {0, 0};
-    if (w->size <= KEY_BYTES) {
-        key = make_key((const unsigned char *)w->word, w->size, sizeof key);
-        line = &e->cache[line_of(key)];
-        dt_ids_reserve(ids, ids->count + KEY_IDS);
+    struct dt_short_line *line = NULL;
+    struct dt_short_key key = {0, 0};
+    if (w->size <= DT_SHORT_KEY) {
+        key = dt_short_key_of((const unsigned char *)w->word, w->size, sizeof key);
+        line = dt_short_line_of(e->cache, key);
+        dt_ids_reserve(ids, ids->count + DT_SHORT_IDS);
         size_t known;
-        const struct entry *entry = look_up(line, key, &known);
+        const struct dt_short_entry *entry = dt_short_look_up(line, key, &known);
         if (entry) {
             memcpy(ids->data + ids->count, entry->ids, sizeof entry->ids);
             ids->count += known;
@@ -328,7 +262,7 @@ static void encode_word(struct dt_encoder *e, struct dt_ids *ids)
                                         e->word_ends);
     dt_ids_append(ids, e->word_ids, count);
     if (line)
-        remember(line, key, e->word_ids, count);
+        dt_short_remember(line, key, e->word_ids, count);
 }
 
 static void encode_word_with_spans(struct dt_encoder *e, size_t offset, struct dt_ids *ids)
@@ -530,65 +464,22 @@ static void encode_new_word(struct dt_encoder *e, const struct words *w, size_t 
     entry->limit = limit;
 }
 
-/* Finds the sets of words and loads them into the processor's cache. */
-static void find_sets(struct dt_encoder *e, const struct words *w, size_t start, const size_t *ends,
-                      size_t count, struct word *found)
+static struct word find_word(struct dt_encoder *e, const struct words *w, size_t from, size_t to)
 {
-    for (size_t i = 0, from = start, to; i < count; i++, from = to) {
-        to = start + ends[i];
-        found[i].set = NULL;
-        if (to - from > DT_WORDS_KEY_BYTES || (from == 0 && w->offset > 0))
-            continue;
-        struct dt_words_key key =
-            dt_words_key(w->text + from, to - from, w->size - from,
-                         (from == 0 ? DT_WORDS_FIRST : 0) | (to == w->size ? DT_WORDS_LAST : 0));
-        if (e->tokenizer->words.joins_lines)
-            dt_words_join_lines(&key);
-        found[i] = (struct word){key, dt_words_set_of(&e->words_cache, key)};
-        __builtin_prefetch(found[i].set);
-    }
+    if (to - from > DT_WORDS_KEY_BYTES || (from == 0 && w->offset > 0))
+        return (struct word){.set = NULL};
+    struct dt_words_key key =
+        dt_words_key(w->text + from, to - from, w->size - from,
+                     (from == 0 ? DT_WORDS_FIRST : 0) | (to == w->size ? DT_WORDS_LAST : 0));
+    if (e->tokenizer->words.joins_lines)
+        dt_words_join_lines(&key);
+    return (struct word){key, dt_words_set_of(&e->words_cache, key)};
 }
 
-/* Appends the ids of a word's entry. False: they may be others after the text so far. */
-static inline bool take(const struct dt_words_entry *entry, struct dt_unigram_sum *sum,
-                        struct dt_ids *ids)
+static void take(const struct dt_words_entry *entry, struct dt_ids *ids)
 {
-    if (sum->unigram && !dt_unigram_pass(sum, entry->ids, entry->count, entry->limit))
-        return false;
     memcpy(ids->data + ids->count, entry->ids, sizeof entry->ids);
     ids->count += entry->count;
-    return true;
-}
-
-/* The entry of a word among the first two of its set, or NULL. Only that is a branch: which of two
- * it is, is not predictable. */
-static inline const struct dt_words_entry *look_up_word(const struct word *word)
-{
-    const struct dt_words_entry *entry = word->set->entries;
-    entry += !dt_words_same(entry->key, word->key);
-    return dt_words_same(entry->key, word->key) ? entry : NULL;
-}
-
-/* Appends the ids of words up to the first that is not among the first of its set; returns its
- * index. Without calls, so that the sum stays in a register. */
-static size_t take_known(const struct word *found, size_t i, size_t count,
-                         struct dt_unigram_sum *sum, struct dt_ids *ids)
-{
-    struct dt_unigram_sum s = *sum;
-    struct dt_ids to = *ids;
-    const struct dt_words_entry *entry;
-    while (i < count && found[i].set && (entry = look_up_word(&found[i])) && take(entry, &s, &to))
-        i++;
-    *sum = s;
-    ids->count = to.count;
-    return i;
-}
-
-static struct dt_unigram_sum take_sum(const struct dt_encoder *e)
-{
-    if (e->work.unigram == NULL || e->tokenizer->words.separates)
-        return (struct dt_unigram_sum){.unigram = NULL};
-    return dt_unigram_take_sum(e->tokenizer->unigram, e->work.unigram);
 }
 
 /* Encodes the words from offset `start` on that end at start + ends[0 .. count-1]. */
@@ -596,25 +487,110 @@ static void encode_batch(struct dt_encoder *e, const struct words *w, size_t sta
                          const size_t *ends, size_t count, struct dt_ids *ids)
 {
     struct word found[BATCH];
-    find_sets(e, w, start, ends, count, found);
+    for (size_t i = 0, from = start; i < count; from = start + ends[i++]) {
+        found[i] = find_word(e, w, from, start + ends[i]);
+        __builtin_prefetch(found[i].set);
+    }
     dt_ids_reserve(ids, ids->count + count * DT_WORDS_IDS);
-    if (start == 0 && e->work.unigram)
-        dt_unigram_start(e->work.unigram);
-    struct dt_unigram_sum sum = take_sum(e);
-    for (size_t i = 0; (i = take_known(found, i, count, &sum, ids)) < count; i++) {
-        size_t from = start + (i > 0 ? ends[i - 1] : 0), to = start + ends[i];
-        const struct dt_words_entry *entry =
-            found[i].set ? dt_words_move_to_front(found[i].set, found[i].key) : NULL;
-        if (entry && take(entry, &sum, ids))
+    for (size_t i = 0, from = start; i < count; from = start + ends[i++]) {
+        const struct dt_words_entry *entry = dt_words_look_up(found[i].set, found[i].key);
+        if (entry) {
+            take(entry, ids);
             continue;
-        if (sum.unigram)
-            dt_unigram_give_sum(e->work.unigram, sum);
-        encode_new_word(e, w, from, to, entry ? NULL : &found[i], ids);
-        sum = take_sum(e);
+        }
+        encode_new_word(e, w, from, start + ends[i], &found[i], ids);
         dt_ids_reserve(ids, ids->count + (count - i) * DT_WORDS_IDS);
     }
-    if (sum.unigram)
-        dt_unigram_give_sum(e->work.unigram, sum);
+}
+
+/* --- words of Unigram --------------------------------------------------------------------------
+ * The segmentation of a word depends on the sum of the text before it, up to a limit. Short words
+ * are looked up in e->cache, whose entries have the limit in the place of their last id. */
+
+#define LIMITED_IDS (DT_SHORT_IDS - 1)
+
+/* Finds the lines of short words inside the text and loads them into the processor's cache. */
+static void find_lines(struct dt_encoder *e, const struct words *w, size_t start,
+                       const size_t *ends, size_t count, struct place *places)
+{
+    struct dt_short_line *cache = e->cache;
+    size_t most = w->size < sizeof places->key ? 0 : w->size - sizeof places->key;
+    for (size_t i = 0, from = start, to; i < count; i++, from = to) {
+        to = start + ends[i];
+        places[i].line = NULL;
+        if (to - from > DT_SHORT_KEY || from - 1 >= most)
+            continue;
+        places[i].key = dt_short_key_of(w->text + from, to - from, sizeof places->key);
+        places[i].line = dt_short_line_of(cache, places[i].key);
+        __builtin_prefetch(places[i].line);
+    }
+}
+
+/* Appends the ids of words up to the first that is not in its line, or may have others after the
+ * text so far; returns its index. Without calls, so that the sum stays in a register. */
+static size_t take_short(const struct place *places, size_t i, size_t count,
+                         struct dt_unigram_sum *sum, struct dt_ids *ids)
+{
+    struct dt_unigram_sum s = *sum;
+    uint32_t *out = ids->data + ids->count;
+    for (size_t known; i < count && places[i].line; i++, out += known) {
+        const struct dt_short_entry *entry =
+            dt_short_look_up(places[i].line, places[i].key, &known);
+        float limit;
+        if (entry == NULL)
+            break;
+        memcpy(&limit, &entry->ids[LIMITED_IDS], sizeof limit);
+        if (!dt_unigram_pass(&s, entry->ids, known, limit))
+            break;
+        memcpy(out, entry->ids, sizeof entry->ids);
+    }
+    *sum = s;
+    ids->count = (size_t)(out - ids->data);
+    return i;
+}
+
+static void remember_limited(const struct place *place, const struct dt_words_entry *entry)
+{
+    struct dt_short_entry made = {.key = place->key};
+    if (place->line == NULL || entry->count > LIMITED_IDS)
+        return;
+    memcpy(made.ids, entry->ids, LIMITED_IDS * sizeof *made.ids);
+    memcpy(&made.ids[LIMITED_IDS], &entry->limit, sizeof entry->limit);
+    dt_short_insert(place->line, made, entry->count);
+}
+
+/* Encodes the word at from .. to-1 that is not in its line. */
+static void encode_limited(struct dt_encoder *e, const struct words *w, size_t from, size_t to,
+                           const struct place *place, struct dt_unigram_sum *sum,
+                           struct dt_ids *ids)
+{
+    struct word word = find_word(e, w, from, to);
+    const struct dt_words_entry *entry = dt_words_look_up(word.set, word.key);
+    if (entry && dt_unigram_pass(sum, entry->ids, entry->count, entry->limit)) {
+        take(entry, ids);
+        remember_limited(place, entry);
+        return;
+    }
+    dt_unigram_give_sum(e->work.unigram, *sum);
+    encode_new_word(e, w, from, to, entry ? NULL : &word, ids);
+    *sum = dt_unigram_take_sum(e->tokenizer->unigram, e->work.unigram);
+}
+
+static void encode_limited_batch(struct dt_encoder *e, const struct words *w, size_t start,
+                                 const size_t *ends, size_t count, struct dt_ids *ids)
+{
+    struct place places[BATCH];
+    find_lines(e, w, start, ends, count, places);
+    if (start == 0)
+        dt_unigram_start(e->work.unigram);
+    struct dt_unigram_sum sum = dt_unigram_take_sum(e->tokenizer->unigram, e->work.unigram);
+    dt_ids_reserve(ids, ids->count + count * DT_WORDS_IDS);
+    for (size_t i = 0; (i = take_short(places, i, count, &sum, ids)) < count; i++) {
+        size_t from = start + (i > 0 ? ends[i - 1] : 0), to = start + ends[i];
+        encode_limited(e, w, from, to, &places[i], &sum, ids);
+        dt_ids_reserve(ids, ids->count + (count - i) * DT_WORDS_IDS);
+    }
+    dt_unigram_give_sum(e->work.unigram, sum);
 }
 
 static void encode_by_words(struct dt_encoder *e, const char *text, size_t size, size_t offset,
@@ -624,7 +600,10 @@ static void encode_by_words(struct dt_encoder *e, const char *text, size_t size,
     size_t ends[BATCH];
     for (size_t from = 0, count; from < size; from += ends[count - 1]) {
         count = dt_words_find(e->tokenizer, w.text + from, size - from, ends, BATCH);
-        encode_batch(e, &w, from, ends, count, ids);
+        if (e->work.unigram && !e->tokenizer->words.separates)
+            encode_limited_batch(e, &w, from, ends, count, ids);
+        else
+            encode_batch(e, &w, from, ends, count, ids);
     }
 }
 

@@ -85,7 +85,7 @@ struct dt_unigram_sum dt_unigram_take_sum(const struct dt_unigram *u,
                                           const struct dt_unigram_work *w);
 void dt_unigram_give_sum(struct dt_unigram_work *w, struct dt_unigram_sum sum);
 
-#define DT_UNIGRAM_LEAST 2 /* ids that dt_unigram_pass() reads */
+#define DT_UNIGRAM_LEAST 3 /* ids that dt_unigram_pass() reads */
 
 /* Goes on by ids of a part that was encoded with this limit after other text. Fewer than
  * DT_UNIGRAM_LEAST are padded by unigram->size, which has the score 0, so that few branches depend
@@ -99,6 +99,7 @@ static inline bool dt_unigram_pass(struct dt_unigram_sum *sum, const uint32_t *i
             return false;
         sum->rounded += u->float_scores[ids[0]];
         sum->rounded += u->float_scores[ids[1]];
+        sum->rounded += u->float_scores[ids[2]];
         for (size_t i = DT_UNIGRAM_LEAST; i < count; i++)
             sum->rounded += u->float_scores[ids[i]];
     } else {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "token/words.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "steps/sentencepiece-pieces.h"
 #include "token/bpe.h"
 #include "token/cache-memory.h"
@@ -47,6 +51,20 @@ void dt_words_prepare(struct dt_tokenizer *t)
                    (cuts->separates || cut_model(t, cuts)) && cut_added(t);
 }
 
+#ifdef __SSE2__
+/* A bit for each of 64 bytes that is a space or `other`. */
+static inline uint64_t find_starts(const unsigned char *text, unsigned char other)
+{
+    const __m128i space = _mm_set1_epi8(' '), second = _mm_set1_epi8((char)other);
+    uint64_t found = 0;
+    for (unsigned i = 0; i < 64; i += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(text + i));
+        __m128i starts = _mm_or_si128(_mm_cmpeq_epi8(bytes, space), _mm_cmpeq_epi8(bytes, second));
+        found |= (uint64_t)_mm_movemask_epi8(starts) << i;
+    }
+    return found;
+}
+#else
 /* The high bit of each of eight bytes that is not `byte`. */
 static inline uint64_t find_others(uint64_t eight, unsigned char byte)
 {
@@ -55,7 +73,6 @@ static inline uint64_t find_others(uint64_t eight, unsigned char byte)
     return ((eight & low) + low) | eight | low;
 }
 
-/* A bit for each of 64 bytes that is a space or `other`. */
 static inline uint64_t find_starts(const unsigned char *text, unsigned char other)
 {
     uint64_t found = 0, eight;
@@ -66,6 +83,7 @@ static inline uint64_t find_starts(const unsigned char *text, unsigned char othe
     }
     return found;
 }
+#endif
 
 size_t dt_words_find(const struct dt_tokenizer *t, const unsigned char *text, size_t size,
                      size_t *ends, size_t capacity)
@@ -80,14 +98,13 @@ size_t dt_words_find(const struct dt_tokenizer *t, const unsigned char *text, si
         for (; starts; starts &= starts - 1) {
             size_t start = at + (size_t)__builtin_ctzll(starts);
             ends[count] = start;
-            count += text[start - 1] < 128 && after[text[start - 1]];
+            count += after[text[start - 1]];
         }
     }
     if (capacity - count <= size - at)
         return count;
     for (; at < size; at++)
-        if ((text[at] == ' ' || (lines && text[at] == '\n')) && text[at - 1] < 128 &&
-            after[text[at - 1]])
+        if ((text[at] == ' ' || (lines && text[at] == '\n')) && after[text[at - 1]])
             ends[count++] = at;
     ends[count++] = size;
     return count;

@@ -9,7 +9,7 @@
  *     key = dt_words_key(text, size, readable, edges);
  *     dt_words_join_lines(&key);                               if t->words.joins_lines
  *     set = dt_words_set_of(&cache, key);
- *     entry = dt_words_move_to_front(set, key);
+ *     entry = dt_words_look_up(set, key);
  *
  * Private to lib/token.
  */
@@ -118,5 +118,17 @@ static inline bool dt_words_same(struct dt_words_key a, struct dt_words_key b)
 /* Moves the entry of a key to the front of its set. NULL: there is none. */
 const struct dt_words_entry *dt_words_move_to_front(struct dt_words_set *set,
                                                     struct dt_words_key key);
+
+/* The entry of a word in its set, which may be NULL. NULL: there is none. Only that it is among the
+ * first two is a branch: which of them it is, is not predictable. */
+static inline const struct dt_words_entry *dt_words_look_up(struct dt_words_set *set,
+                                                            struct dt_words_key key)
+{
+    if (set == NULL)
+        return NULL;
+    const struct dt_words_entry *entry = set->entries;
+    entry += !dt_words_same(entry->key, key);
+    return dt_words_same(entry->key, key) ? entry : dt_words_move_to_front(set, key);
+}
 
 #endif

@@ -69,7 +69,19 @@ static void make_text(struct dt_rng *rng, struct dt_buffer *text)
         dt_buffer_add_string(text, parts[dt_rng_below(rng, sizeof parts / sizeof *parts)]);
 }
 
-static void check_file(const char *path, bool has_words)
+/* Words of few letters, whose segmentations have near ties, until their sum is large. */
+static void make_long_text(struct dt_rng *rng, struct dt_buffer *text)
+{
+    dt_buffer_clear(text);
+    while (text->size < 400000) {
+        dt_buffer_add_string(text, " ");
+        for (uint64_t n = 1 + dt_rng_below(rng, 4); n > 0; n--)
+            dt_buffer_append(text, &"aenst"[dt_rng_below(rng, 5)], 1);
+    }
+}
+
+static void check_file(const char *path, bool has_words, int rounds,
+                       void (*make)(struct dt_rng *, struct dt_buffer *))
 {
     struct dt_tokenizer *t;
     struct dt_error err;
@@ -84,8 +96,8 @@ static void check_file(const char *path, bool has_words)
     struct dt_encoder *by_words = dt_encoder_new(t), *whole = dt_encoder_new(t);
     dt_encoder_keep_spans(whole, &spans);
     dt_rng_init(&rng, 5);
-    for (int round = 0; round < 2000; round++) {
-        make_text(&rng, &text);
+    for (int round = 0; round < rounds; round++) {
+        make(&rng, &text);
         ids.count = expected.count = spans.count = 0;
         dt_encoder_encode(by_words, text.data, text.size, &ids);
         dt_encoder_encode(whole, text.data, text.size, &expected);
@@ -107,9 +119,17 @@ static void words_have_the_ids_of_the_whole_text(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char *path = dt_asprintf("tests/token/%s", files[i].path);
-        check_file(path, files[i].has_words);
+        check_file(path, files[i].has_words, 2000, make_text);
         free(path);
     }
+}
+
+static void words_after_large_sums_have_the_ids_of_the_whole_text(void **state)
+{
+    (void)state;
+    check_file("tests/token/pieces/unigram-bytes.model", true, 2, make_long_text);
+    check_file("tests/token/pieces/unigram-lines.model", true, 2, make_long_text);
+    check_file("tests/token/pieces/unigram.json", true, 2, make_long_text);
 }
 
 static void words_end_before_spaces_after_visible_characters(void **state)
@@ -182,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_have_the_ids_of_the_whole_text),
+        cmocka_unit_test(words_after_large_sums_have_the_ids_of_the_whole_text),
         cmocka_unit_test(words_end_before_spaces_after_visible_characters),
         cmocka_unit_test(words_begin_with_line_feeds_that_become_spaces),
         cmocka_unit_test(words_of_long_texts_are_found_in_parts),
