@@ -375,9 +375,10 @@ $B/emulated/%.cu.o: %.cu $B/flags | deps-check
 	$(call say,CXX) $(CXX) -x c++ $(EMULATED_CXXFLAGS) $(CFLAGS) $(KERNEL_CFLAGS) -MMD -MP -c $< -o $@
 $B/emulated/%.cpp.o: %.cpp $B/flags | deps-check
 	@mkdir -p $(@D)
-	$(call say,CXX) $(CXX) $(EMULATED_CXXFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CXX) $(CXX) $(EMULATED_CXXFLAGS) $(CFLAGS) $(EMULATED_SPEED) -MMD -MP -c $< -o $@
 
-$B/emulated/tests/cuda/blas.cpp.o: EMULATED_CXXFLAGS += -O3
+# After CFLAGS, whose -O2 would undo it.
+$B/emulated/tests/cuda/blas.cpp.o $B/emulated/tests/cuda/asynchronous.cpp.o: EMULATED_SPEED := -O3
 $B/emulated/tests/cuda/emulator.cpp.o: EMULATED_CXXFLAGS += $(EMULATOR_CFLAGS)
 $B/emulated/tests/cuda/visible-copy.cpp.o: EMULATED_CXXFLAGS += $(KERNEL_CFLAGS)
 

@@ -99,6 +99,11 @@ uint32_t shared_address(const void *memory)
     return (uint32_t)(place - shared_memory);
 }
 
+static bool is_seen(size_t at, size_t bytes)
+{
+    return memcmp(&seen[at], shared_memory + at, bytes) == 0;
+}
+
 /* Finds what warp w has written since the last time. Only where there are mbarriers: what was
  * written before the first counts as that warp's. */
 static void find_writings(unsigned w)
@@ -106,13 +111,17 @@ static void find_writings(unsigned w)
     if (!is_asynchronous)
         return;
     ignore_begin();
-    const bool same = memcmp(seen.data(), shared_memory, seen.size()) == 0;
-    for (size_t i = 0; !same && i < seen.size(); i += chunk_bytes) {
-        size_t bytes = std::min(chunk_bytes, seen.size() - i);
-        if (memcmp(&seen[i], shared_memory + i, bytes) == 0)
+    for (size_t atom = 0; atom < seen.size(); atom += atom_bytes) {
+        const size_t end = std::min(atom + atom_bytes, seen.size());
+        if (is_seen(atom, end - atom))
             continue;
-        memcpy(&seen[i], shared_memory + i, bytes);
-        writings[i / chunk_bytes] = {w, known[w][w]};
+        for (size_t i = atom; i < end; i += chunk_bytes) {
+            size_t bytes = std::min(chunk_bytes, end - i);
+            if (is_seen(i, bytes))
+                continue;
+            memcpy(&seen[i], shared_memory + i, bytes);
+            writings[i / chunk_bytes] = {w, known[w][w]};
+        }
     }
     ignore_end();
 }
@@ -168,7 +177,7 @@ void show_shared()
 }
 
 /* The asynchronous proxy meets these bytes. */
-static void check_shown(size_t address, size_t bytes, const char *what)
+static inline void check_shown(size_t address, size_t bytes, const char *what)
 {
     if (address + bytes > shared_size)
         stop("%s past the end of shared memory", what);
@@ -431,12 +440,22 @@ static void read_held(const warp_product &w, uint16_t (*to)[16])
         }
 }
 
+static void widen(enum dt_dtype type, const uint16_t (&from)[16], float (&to)[16])
+{
+    if (type == DT_DTYPE_BF16)
+        for (unsigned k = 0; k < 16; k++) /* at once */
+            to[k] = dt_number(DT_DTYPE_BF16, from[k]);
+    else
+        for (unsigned k = 0; k < 16; k++)
+            to[k] = dt_number(type, from[k]);
+}
+
 /* The product of what its operands are now. */
 static void read_operands(warp_product &w, unsigned warp_number)
 {
     const product &p = w.lanes[0];
     static uint16_t left[16][16], right[256][16];
-    static float a[16][16], b[256][16];
+    static float a[16][16], b[16][256]; /* the latter transposed */
     if (p.held)
         read_held(w, left);
     else
@@ -445,17 +464,21 @@ static void read_operands(warp_product &w, unsigned warp_number)
         read_columns(p.right, p.columns, right);
     else
         read_rows(p.right, 0, p.columns, right);
-    for (unsigned k = 0; k < 16; k++) {
-        for (unsigned i = 0; i < 16; i++)
-            a[i][k] = dt_number(p.type, left[i][k]);
-        for (unsigned i = 0; i < p.columns; i++)
-            b[i][k] = dt_number(p.type, right[i][k]);
+    for (unsigned i = 0; i < 16; i++)
+        widen(p.type, left[i], a[i]);
+    for (unsigned j = 0; j < p.columns; j++) {
+        float row[16];
+        widen(p.type, right[j], row);
+        for (unsigned k = 0; k < 16; k++)
+            b[k][j] = row[k];
     }
     w.values.assign(16 * p.columns, 0);
     for (unsigned i = 0; i < 16; i++)
-        for (unsigned j = 0; j < p.columns; j++)
-            for (unsigned k = 0; k < 16; k++)
-                w.values[i * p.columns + j] += a[i][k] * b[j][k];
+        for (unsigned k = 0; k < 16; k++) {
+            float *sums = &w.values[i * p.columns];
+            for (unsigned j = 0; j < p.columns; j++) /* many at once */
+                sums[j] += a[i][k] * b[k][j];
+        }
     w.read = true;
 }
 

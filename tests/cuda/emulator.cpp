@@ -4,8 +4,9 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
+#include <iterator>
 #include <memory>
+#include <numeric>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <vector>
@@ -22,8 +23,10 @@ namespace emulator
 {
 namespace
 {
-constexpr size_t stack_bytes = 256 << 10;
-constexpr size_t stack_colors = 31, color_bytes = 576; /* stacks begin in other sets of the cache */
+/* Stacks are in one piece, so that few entries of page tables hold them, and begin in different
+ * sets of the cache. No kernel takes more than 5 KB; sanitizers add to that. */
+constexpr size_t stack_bytes = (sanitizer_grows_stacks ? 256 << 10 : 32 << 10) + 576;
+constexpr size_t huge_page = 2 << 20;
 constexpr unsigned most_barriers = 16, most_warps = most_threads / warp_lanes;
 
 struct pending_copy {
@@ -32,18 +35,18 @@ struct pending_copy {
     unsigned bytes, filled;
 };
 
-struct fiber : thread {
+struct alignas(64) fiber : thread {
     void *stack_pointer;
-    char *stack;
-    size_t stack_size;
     bool done, waits;
     const char *waits_for;
     const void *object; /* that it waits on */
     const char *file;   /* of the barrier that it waits at */
     int line;
     unsigned barrier;
-    std::deque<pending_copy> copies;
-    std::deque<size_t> groups; /* of copies: how many each has */
+    char *stack;
+    size_t stack_size;
+    std::vector<pending_copy> copies;
+    std::vector<size_t> groups; /* of copies: how many each has */
     size_t uncommitted;
     sanitized_fiber sanitizer;
 };
@@ -59,18 +62,23 @@ struct warp_group : slots {
     const char *what;
 };
 
-/* Two sets of fibers that blocks take in turn: to TSan, blocks then run at once. */
-std::vector<std::unique_ptr<fiber>> fiber_sets[2];
-std::vector<std::unique_ptr<fiber>> *fibers = &fiber_sets[0];
+/* To TSan, blocks run at once if they take two sets of fibers in turn. */
+struct fiber_set {
+    std::unique_ptr<fiber[]> fibers;
+    char *stacks;
+    unsigned count; /* that have begun */
+} fiber_sets[sanitizer_keeps_memory ? 2 : 1];
+fiber *fibers; /* of the running block */
 fiber host;
 warp_group groups[most_warps][warp_lanes];
 block_barrier barriers[most_barriers];
 struct thread_queue {
-    unsigned numbers[warp_lanes], first, count; /* a ring */
-} ready[most_warps];           /* each warp's threads that can go on, the first first */
-unsigned priority[most_warps]; /* the highest of those that can go on runs */
-uint32_t ready_warps;          /* a bit for each that has such threads */
-unsigned thread_count, alive;
+    unsigned first, count;
+    uint16_t numbers[warp_lanes]; /* a ring */
+} ready[most_warps];              /* each warp's threads that can go on, the first first */
+unsigned priority[most_warps];    /* the highest of those that can go on runs */
+uint32_t ready_warps;             /* a bit for each that has such threads */
+unsigned thread_count, alive, seed;
 const std::function<void()> *body;
 struct shared_array {
     const void *key; /* of dynamic memory, the first: nullptr */
@@ -105,8 +113,8 @@ void stop(const char *format, ...)
     va_end(arguments);
     fprintf(stderr, "\n  block (%u, %u, %u), thread (%u, %u, %u)\n", blockIdx.x, blockIdx.y,
             blockIdx.z, current->index.x, current->index.y, current->index.z);
-    for (unsigned i = 0, shown = 0; i < thread_count && i < fibers->size() && shown < 8; i++) {
-        const fiber *f = (*fibers)[i].get();
+    for (unsigned i = 0, shown = 0; i < thread_count && fibers && shown < 8; i++) {
+        const fiber *f = &fibers[i];
         if (!f->done && f->waits && ++shown)
             fprintf(stderr, "  thread %u waits for %s %s:%d\n", i, f->waits_for,
                     f->file ? f->file : "", f->file ? f->line : 0);
@@ -170,7 +178,7 @@ static void switch_to(fiber *to)
     sanitizer_enter(&from->sanitizer);
 }
 
-static unsigned &place(thread_queue &queue, unsigned i)
+static uint16_t &place(thread_queue &queue, unsigned i)
 {
     return queue.numbers[(queue.first + i) % warp_lanes];
 }
@@ -178,9 +186,9 @@ static unsigned &place(thread_queue &queue, unsigned i)
 static void make_ready(unsigned number)
 {
     thread_queue &queue = ready[number / warp_lanes];
-    unsigned last = queue.count++, other = settings().seed > 1 ? draw() % queue.count : last;
+    unsigned last = queue.count++, other = seed > 1 ? draw() % queue.count : last;
     place(queue, last) = place(queue, other);
-    place(queue, other) = number;
+    place(queue, other) = (uint16_t)number;
     ready_warps |= 1u << number / warp_lanes;
 }
 
@@ -188,7 +196,7 @@ static void make_ready(unsigned number)
 static int first_warp()
 {
     int best = -1;
-    if (settings().seed == 0) /* none has priority */
+    if (seed == 0) /* none has priority */
         return __builtin_ffs((int)ready_warps) - 1;
     for (uint32_t left = ready_warps; left != 0; left &= left - 1) {
         int w = __builtin_ctz(left);
@@ -204,15 +212,14 @@ static unsigned take_ready(int warp)
     thread_queue &queue = ready[warp];
     if (--queue.count == 0)
         ready_warps &= ~(1u << warp);
-    return settings().seed == 1 ? place(queue, queue.count)
-                                : queue.numbers[queue.first++ % warp_lanes];
+    return seed == 1 ? place(queue, queue.count) : queue.numbers[queue.first++ % warp_lanes];
 }
 
 /* The next thread of the warp that comes first, or the host when all have ended. */
 static void run_next()
 {
     int best;
-    if (settings().seed > 1 && draw() % 16 == 0)
+    if (seed > 1 && draw() % 16 == 0)
         arrive_one_box();
     while ((best = first_warp()) < 0 && arrive_one_box())
         ;
@@ -223,8 +230,8 @@ static void run_next()
         return;
     }
     unsigned number = take_ready(best);
-    if ((*fibers)[number].get() != current)
-        switch_to((*fibers)[number].get());
+    if (&fibers[number] != current)
+        switch_to(&fibers[number]);
 }
 
 static void wait_for(const char *what)
@@ -244,7 +251,7 @@ void wait_on(const void *object, const char *what)
 void wake(const void *object)
 {
     for (unsigned i = 0; i < thread_count; i++) {
-        fiber *f = (*fibers)[i].get();
+        fiber *f = &fibers[i];
         if (f->object == object && !f->done)
             f->object = nullptr, make_ready(i);
     }
@@ -266,19 +273,27 @@ NO_ADDRESS_SANITIZER static void fiber_main()
     }
 }
 
-static void new_fiber(std::vector<std::unique_ptr<fiber>> &set)
+static void begin_set(fiber_set &set)
 {
-    std::unique_ptr<fiber> f(new fiber{});
-    f->number = (unsigned)set.size();
+    const size_t bytes = most_threads * stack_bytes;
+    void *memory = mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        stop("no memory for the threads' stacks");
+    set.stacks =
+        reinterpret_cast<char *>(((uintptr_t)memory + huge_page - 1) / huge_page * huge_page);
+    madvise(set.stacks, bytes, MADV_HUGEPAGE);
+    set.fibers.reset(new fiber[most_threads]{});
+}
+
+static void new_fiber(fiber_set &set)
+{
+    fiber *f = &set.fibers[set.count];
+    f->number = set.count++;
+    f->stack = set.stacks + f->number * stack_bytes;
     f->stack_size = stack_bytes;
-    f->stack = static_cast<char *>(mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
-                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    if (f->stack == MAP_FAILED)
-        stop("no memory for a thread's stack");
     sanitizer_new_fiber(&f->sanitizer);
-    f->stack_size -= f->number % stack_colors * color_bytes;
-    prepare_stack(f.get(), fiber_main);
-    set.push_back(std::move(f));
+    prepare_stack(f, fiber_main);
 }
 
 /* The calling thread's stack, for sanitizers. Asked once: libc reads /proc/self/maps for it. */
@@ -356,10 +371,9 @@ static void start_threads()
     for (auto &b : barriers)
         b = {};
     for (unsigned w = 0; w < most_warps; w++)
-        priority[w] = settings().seed > 1 ? draw() : settings().seed == 1 ? w : 0;
+        priority[w] = seed > 1 ? draw() : seed == 1 ? w : 0;
     for (unsigned i = 0; i < thread_count; i++) {
-        fiber *f = (*fibers)[i].get();
-        f->index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y)};
+        fiber *f = &fibers[i];
         f->done = false;
         f->object = nullptr;
         f->uncommitted = 0;
@@ -372,7 +386,7 @@ static void run_block(unsigned number, size_t shared_bytes)
 {
     blockIdx = {number % gridDim.x, number / gridDim.x % gridDim.y,
                 number / (gridDim.x * gridDim.y)};
-    fibers = &fiber_sets[number % 2];
+    fibers = fiber_sets[number % std::size(fiber_sets)].fibers.get();
     begin_asynchronous_block(static_shared(nullptr, shared_bytes), shared_bytes);
     start_threads();
     sanitizer_new_block();
@@ -384,6 +398,18 @@ static void run_block(unsigned number, size_t shared_bytes)
     shared_arrays.clear();
 }
 
+/* The fibers of a launch. */
+static void prepare_set(fiber_set &set)
+{
+    if (set.stacks == nullptr)
+        begin_set(set);
+    while (set.count < thread_count)
+        new_fiber(set);
+    for (unsigned i = 0; i < thread_count; i++)
+        set.fibers[i].index = {i % blockDim.x, i / blockDim.x % blockDim.y,
+                               i / (blockDim.x * blockDim.y)};
+}
+
 void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &kernel)
 {
     describe_host();
@@ -392,13 +418,13 @@ void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>
     blockDim = block;
     body = &kernel;
     for (auto &set : fiber_sets)
-        while (set.size() < thread_count)
-            new_fiber(set);
-    random_state += settings().seed;
+        prepare_set(set);
+    seed = settings().seed;
+    random_state += seed;
     uint64_t count = (uint64_t)grid.x * grid.y * grid.z, step = 1, first = 0;
-    if (settings().seed == 1) /* blocks in another order too */
+    if (seed == 1) /* blocks in another order too */
         first = count - 1, step = count - 1;
-    else if (settings().seed > 1)
+    else if (seed > 1)
         first = draw() % count;
     for (uint64_t i = 0; i < count; i++)
         run_block((unsigned)((first + i * step) % count), shared_bytes);
@@ -415,7 +441,7 @@ void barrier(const char *file, int line, unsigned id, unsigned count)
     count = count ? count : thread_count;
     if (b.arrived == 0)
         b.file = file, b.line = line;
-    else if (id == 0 && (b.line != line || strcmp(b.file, file) != 0))
+    else if (id == 0 && (b.line != line || (b.file != file && strcmp(b.file, file) != 0)))
         stop("threads of one block wait at different barriers, %s:%d and %s:%d", b.file, b.line,
              file, line);
     if (count == thread_count && alive != thread_count)
@@ -432,7 +458,7 @@ void barrier(const char *file, int line, unsigned id, unsigned count)
         b.arrived = 0;
         b.passed++;
         for (unsigned i = 0; i < thread_count; i++) {
-            fiber *f = (*fibers)[i].get();
+            fiber *f = &fibers[i];
             if (!f->done && f->waits && f->file && f->barrier == id)
                 make_ready(i), f->file = nullptr;
         }
@@ -462,22 +488,25 @@ static warp_group *group_of(unsigned mask, const char *what)
     return unused;
 }
 
-bool arrive(unsigned mask, const char *what, const void *in, size_t bytes, slots **result)
+slots *meet(unsigned mask, const char *what)
 {
-    unsigned bit = 1u << lane();
-    if (!(mask & bit))
+    if (!(mask >> lane() & 1))
         stop("a lane takes part in %s, but is not in its mask %08x", what, mask);
     warp_group *g = group_of(mask, what);
     if (g->arrived == 0)
         g->what = what, g->mask = mask;
     else if (g->what != what && strcmp(g->what, what) != 0)
         stop("lanes of one warp meet in %s and %s", g->what, what);
-    memcpy(g->in[lane()], in, bytes);
-    g->arrived |= bit;
-    *result = g;
-    if (g->arrived == mask)
+    return g;
+}
+
+bool arrive(slots *group)
+{
+    warp_group *g = static_cast<warp_group *>(group);
+    g->arrived |= 1u << lane();
+    if (g->arrived == g->mask)
         return true;
-    wait_for(what);
+    wait_for(g->what);
     return false;
 }
 
@@ -489,12 +518,6 @@ void complete(slots *group)
     for (unsigned i = 0; i < warp_lanes; i++)
         if (g->mask >> i & 1 && i != lane())
             make_ready(first + i);
-}
-
-void take(const slots *group, void *out, size_t bytes)
-{
-    memcpy(out, group->out[lane()], bytes);
-    current->meetings++;
 }
 
 void ignore_begin()
@@ -543,13 +566,16 @@ void commit_async()
 void wait_async(unsigned groups_left)
 {
     fiber *f = self();
-    for (; f->groups.size() > groups_left; f->groups.pop_front())
-        for (size_t i = 0; i < f->groups.front(); i++) {
-            pending_copy c = f->copies.front();
-            uint64_t value[2] = {};
-            f->copies.pop_front();
-            memcpy(value, c.source, c.filled);
-            visible_copy(c.destination, value, c.bytes);
-        }
+    if (f->groups.size() <= groups_left)
+        return;
+    auto last = f->groups.end() - groups_left;
+    auto end = f->copies.begin() + std::accumulate(f->groups.begin(), last, (ptrdiff_t)0);
+    for (auto c = f->copies.begin(); c != end; ++c) {
+        uint64_t value[2] = {};
+        memcpy(value, c->source, c->filled);
+        visible_copy(c->destination, value, c->bytes);
+    }
+    f->copies.erase(f->copies.begin(), end);
+    f->groups.erase(f->groups.begin(), last);
 }
 } // namespace emulator

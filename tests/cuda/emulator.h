@@ -123,44 +123,62 @@ bool is_shared(const void *address);
  * asynchronous copies, and matrices. */
 extern void (*on_access)(const void *address, size_t bytes, bool writes);
 
-/* What a lane brings to an operation of its warp, and takes from it. */
+/* What lanes bring to an operation of their warp, one after the other, and what they take from it:
+ * `all` if it is one of the whole warp, whose lanes then have all taken theirs of earlier ones. */
 constexpr size_t slot_bytes = 128;
 struct slots {
     unsigned mask;
-    alignas(16) unsigned char in[warp_lanes][slot_bytes], out[warp_lanes][slot_bytes];
+    alignas(64) unsigned char in[warp_lanes * slot_bytes], all[warp_lanes * slot_bytes];
+    alignas(64) unsigned char out[warp_lanes][slot_bytes];
 };
 
-/* Deposits bytes of in for this lane. Returns once all lanes of mask have, and says
- * whether this lane is the last, that computes for all and then calls complete. */
-bool arrive(unsigned mask, const char *what, const void *in, size_t bytes, slots **group);
+/* Where the lanes of mask meet. */
+slots *meet(unsigned mask, const char *what);
+/* This lane's operands are there. Returns once all lanes' are, and says whether this lane is the
+ * last, that computes for all and then calls complete. */
+bool arrive(slots *group);
 void complete(slots *group);
-void take(const slots *group, void *out, size_t bytes);
 /* Accesses between the two do not count as the kernel's for TSan. */
 void ignore_begin();
 void ignore_end();
 
-/* One operation of a warp: compute(lane, in, out, mask) turns what the lanes of mask
- * deposited, in[lane], into what they get, out[lane]. */
+/* An operation of some lanes alone. */
+template <class In, class Out, class Compute> void compute_for_some(slots *group, Compute compute)
+{
+    In brought[warp_lanes] = {};
+    Out results[warp_lanes] = {};
+    for (unsigned i = 0; i < warp_lanes; i++)
+        if (group->mask >> i & 1)
+            memcpy((void *)&brought[i], group->in + i * sizeof(In), sizeof(In));
+    compute(static_cast<const In *>(brought), static_cast<Out *>(results), group->mask);
+    for (unsigned i = 0; i < warp_lanes; i++)
+        if (group->mask >> i & 1) /* others may not have taken theirs of an earlier operation */
+            memcpy(group->out[i], (const void *)&results[i], sizeof(Out));
+}
+
+/* One operation of a warp: compute(in, out, mask) turns what the lanes of mask brought, in[lane],
+ * into what they get, out[lane]. */
 template <class In, class Out, class Compute>
 Out collective(unsigned mask, const char *what, const In &in, Compute compute)
 {
     static_assert(sizeof(In) <= slot_bytes && sizeof(Out) <= slot_bytes, "more than a slot");
-    slots *group;
     ignore_begin();
-    if (arrive(mask, what, &in, sizeof in, &group)) {
-        In all[warp_lanes] = {};
-        Out results[warp_lanes] = {};
-        for (unsigned i = 0; i < warp_lanes; i++)
-            if (mask >> i & 1)
-                memcpy((void *)&all[i], group->in[i], sizeof(In));
-        compute(static_cast<const In *>(all), static_cast<Out *>(results), mask);
-        for (unsigned i = 0; i < warp_lanes; i++)
-            if (mask >> i & 1) /* others may not have taken theirs of an earlier operation */
-                memcpy(group->out[i], (const void *)&results[i], sizeof(Out));
+    slots *group = meet(mask, what);
+    memcpy(group->in + lane() * sizeof in, (const void *)&in, sizeof in);
+    if (arrive(group)) {
+        if (mask == ~0u) {
+            memset(group->all, 0, warp_lanes * sizeof(Out));
+            compute(reinterpret_cast<const In *>(group->in), reinterpret_cast<Out *>(group->all),
+                    mask);
+        } else {
+            compute_for_some<In, Out>(group, compute);
+        }
         complete(group);
     }
     Out out;
-    take(group, (void *)&out, sizeof out);
+    memcpy((void *)&out, mask == ~0u ? group->all + lane() * sizeof out : group->out[lane()],
+           sizeof out);
+    current->meetings++;
     ignore_end();
     return out;
 }

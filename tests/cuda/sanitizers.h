@@ -97,6 +97,11 @@ constexpr bool sanitizer_keeps_memory = true;
 #else
 constexpr bool sanitizer_keeps_memory = false;
 #endif
+#if defined(EMULATOR_ADDRESSES) || defined(EMULATOR_MEMORY) || defined(EMULATOR_RACES)
+constexpr bool sanitizer_grows_stacks = true;
+#else
+constexpr bool sanitizer_grows_stacks = false;
+#endif
 
 /* Addresses that stand for what threads synchronize on: the launch, the barriers of
  * the running block, and its warps. */

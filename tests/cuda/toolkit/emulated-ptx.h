@@ -90,7 +90,7 @@ inline void multiply_add(enum dt_dtype type, float (&sums)[4], const uint32_t (&
     product_sums got = collective<product_operands, product_sums>(
         ~0u, type == DT_DTYPE_BF16 ? "mma.bf16" : "mma.f16", mine,
         [type](const product_operands *in, product_sums *out, unsigned) {
-            float left[16][16], right[8][16]; /* the latter transposed */
+            float left[16][16], right[16][8], sum[16][8] = {};
             for (int lane = 0; lane < 32; lane++)
                 for (int i = 0; i < 2; i++) {
                     int group = lane / 4, column = lane % 4 * 2 + i;
@@ -99,17 +99,17 @@ inline void multiply_add(enum dt_dtype type, float (&sums)[4], const uint32_t (&
                             element_value(type, in[lane].a[2 * half], i);
                         left[group + 8][column + 8 * half] =
                             element_value(type, in[lane].a[2 * half + 1], i);
-                        right[group][column + 8 * half] = element_value(type, in[lane].b[half], i);
+                        right[column + 8 * half][group] = element_value(type, in[lane].b[half], i);
                     }
                 }
+            for (int row = 0; row < 16; row++)
+                for (int k = 0; k < 16; k++)
+                    for (int column = 0; column < 8; column++) /* at once */
+                        sum[row][column] += left[row][k] * right[k][column];
             for (int lane = 0; lane < 32; lane++)
-                for (int i = 0; i < 4; i++) {
-                    int row = lane / 4 + (i & 2) * 4, column = lane % 4 * 2 + (i & 1);
-                    float sum = 0;
-                    for (int k = 0; k < 16; k++)
-                        sum += left[row][k] * right[column][k];
-                    out[lane].value[i] = in[lane].sums[i] + sum;
-                }
+                for (int i = 0; i < 4; i++)
+                    out[lane].value[i] =
+                        in[lane].sums[i] + sum[lane / 4 + (i & 2) * 4][lane % 4 * 2 + (i & 1)];
         });
     memcpy(sums, got.value, sizeof got.value);
 }
