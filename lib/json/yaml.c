@@ -10,7 +10,7 @@
 
 #define YAML_LIMIT ((size_t)1 << 22)
 #define MOST_DEPTH 64
-#define TEXT       "tag:yaml.org,2002:str"
+#define STANDARD   "tag:yaml.org,2002:" /* begins the standard tags */
 
 struct reader {
     yaml_parser_t parser;
@@ -32,6 +32,28 @@ static int next(struct reader *r, struct dt_error *err)
     const char *problem = r->parser.problem ? r->parser.problem : "is not YAML";
     memset(&r->event, 0, sizeof r->event);
     return fail_at(r, r->parser.problem_mark, problem, err);
+}
+
+/* A text that C can hold: a zero byte would cut it silently. */
+static int check_text(const struct reader *r, struct dt_error *err)
+{
+    if (strlen((const char *)r->event.data.scalar.value) == r->event.data.scalar.length)
+        return 0;
+    return fail_at(r, r->event.start_mark, "a text holds a zero byte", err);
+}
+
+/* Another tag than the standard one of this kind would change what the value means: "!function" is a
+ * function of Python. */
+static int check_tag(const struct reader *r, const unsigned char *given, const char *kind,
+                     struct dt_error *err)
+{
+    const char *tag = (const char *)given;
+    const size_t standard = strlen(STANDARD);
+    char what[128];
+    if (tag == NULL || (strncmp(tag, STANDARD, standard) == 0 && strcmp(tag + standard, kind) == 0))
+        return 0;
+    snprintf(what, sizeof what, "the tag %.80s is not supported: write a plain value", tag);
+    return fail_at(r, r->event.start_mark, what, err);
 }
 
 static int read_value(struct reader *r, int depth, struct json_object **value,
@@ -61,6 +83,8 @@ static int read_mapping(struct reader *r, int depth, struct json_object *object,
             return 0;
         if (r->event.type != YAML_SCALAR_EVENT || r->event.data.scalar.length >= sizeof key)
             return fail_at(r, r->event.start_mark, "a key must be a short text", err);
+        DT_TRY(check_text(r, err));
+        DT_TRY(check_tag(r, r->event.data.scalar.tag, "str", err));
         snprintf(key, sizeof key, "%s", (const char *)r->event.data.scalar.value);
         if (json_object_object_get_ex(object, key, NULL))
             return fail_at(r, r->event.start_mark, "this key was given before", err);
@@ -79,15 +103,6 @@ static struct json_object *scalar_of(const yaml_event_t *event)
     return dt_json_new_string(text);
 }
 
-/* A tag would change what the scalar means: "!function" is a function of Python. */
-static int fail_tag(const struct reader *r, struct dt_error *err)
-{
-    char what[128];
-    snprintf(what, sizeof what, "the tag %.80s is not supported: write a plain value",
-             (const char *)r->event.data.scalar.tag);
-    return fail_at(r, r->event.start_mark, what, err);
-}
-
 /* The value that begins with the current event. */
 static int read_value(struct reader *r, int depth, struct json_object **value, struct dt_error *err)
 {
@@ -97,15 +112,17 @@ static int read_value(struct reader *r, int depth, struct json_object **value, s
         return fail_at(r, r->event.start_mark, "is nested too deeply", err);
     switch (r->event.type) {
     case YAML_SCALAR_EVENT:
-        if (r->event.data.scalar.tag && strcmp((const char *)r->event.data.scalar.tag, TEXT) != 0)
-            return fail_tag(r, err);
+        DT_TRY(check_text(r, err));
+        DT_TRY(check_tag(r, r->event.data.scalar.tag, "str", err));
         *value = scalar_of(&r->event);
         return 0;
     case YAML_SEQUENCE_START_EVENT:
+        DT_TRY(check_tag(r, r->event.data.sequence_start.tag, "seq", err));
         *value = dt_json_new_array();
         rc = read_sequence(r, depth + 1, *value, err);
         break;
     case YAML_MAPPING_START_EVENT:
+        DT_TRY(check_tag(r, r->event.data.mapping_start.tag, "map", err));
         *value = dt_json_new_object();
         rc = read_mapping(r, depth + 1, *value, err);
         break;

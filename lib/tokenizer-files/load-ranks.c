@@ -225,7 +225,7 @@ static int add_listed_special(struct dt_tokenizer *t, struct json_object *token,
     if (rank < 0 || rank >= most)
         return dt_fail(err, DT_EFORMAT, "%s: rank %lld is not below %lld", location,
                        (long long)rank, (long long)most);
-    return add_special(t, (uint32_t)rank, text, err);
+    return add_special(t, (uint32_t)rank, text, err) < 0 ? dt_fail_context(err, "%s", location) : 0;
 }
 
 /* Ids 0 .. count-1 are special; those that the file does not name are <SPECIAL_id>. */
@@ -242,7 +242,8 @@ static int add_specials(struct dt_tokenizer *t, struct json_object *list, int64_
             continue;
         snprintf(text, sizeof text, "<SPECIAL_%u>", id);
         bool named = list == NULL && id < FIRST_SPECIALS;
-        DT_TRY(add_special(t, id, named ? first_specials[id] : text, err));
+        if (add_special(t, id, named ? first_specials[id] : text, err) < 0)
+            return dt_fail_context(err, "%s", path);
     }
     return 0;
 }
