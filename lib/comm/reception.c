@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -137,6 +138,13 @@ static void challenge(struct dt_reception *r, int socket)
         dt_reception_refuse(r, index);
 }
 
+/* Without a free descriptor accept fails also if nobody calls. */
+static bool is_called(int listener)
+{
+    struct pollfd polled = {.fd = listener, .events = POLLIN};
+    return poll(&polled, 1, 0) > 0;
+}
+
 static void accept_from(struct dt_reception *r, int listener)
 {
     for (int i = 0; i < DT_RECEPTION_MOST / 2; i++) {
@@ -145,7 +153,7 @@ static void accept_from(struct dt_reception *r, int listener)
             widen(s);
         if (s >= 0)
             challenge(r, s);
-        else if ((errno == EMFILE || errno == ENFILE) && r->count > 0)
+        else if ((errno == EMFILE || errno == ENFILE) && r->count > 0 && is_called(listener))
             refuse_random(r);
         else if (errno != ECONNABORTED && errno != EINTR)
             return;
