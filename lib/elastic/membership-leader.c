@@ -318,7 +318,7 @@ int dt_membership_lead(struct dt_membership *m, struct dt_error *err)
     bool complete = false;
     while (rc == 0 && !complete) {
         rc = dt_membership_check_stop(m, err);
-        if (rc < 0 || (m->file >= 0 && !dt_notice_is_held(m->place.name, m->file)))
+        if (rc < 0 || !dt_membership_leads(m))
             break;
         dt_membership_attend(m, true);
         recall(m, &last, &generation);

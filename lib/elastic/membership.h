@@ -67,6 +67,8 @@ const struct dt_seat *dt_membership_seat(const struct dt_membership *m);
 /* The number of newcomers that can become ranks, a multiple of a group; always 0 for ranks above 0.
  * Does not block. */
 int dt_membership_newcomers(struct dt_membership *m);
+/* Whether this process leads: no other has taken its place, as while it was stopped. */
+bool dt_membership_leads(const struct dt_membership *m);
 /* That rank of this generation does not answer; -1: none. */
 void dt_membership_suspect(struct dt_membership *m, int rank);
 /* Ranks from count on leave this generation, and are newcomers if they meet the others again. */

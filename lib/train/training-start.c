@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "checkpoint/checkpoint-settings.h"
@@ -83,6 +85,29 @@ static int take_parameters(struct dt_train_state *state, const char *directory, 
     return rc;
 }
 
+bool dt_training_goes_on(const struct dt_training *t)
+{
+    return t->members && dt_membership_seat(t->members)->generation > 1;
+}
+
+/* Of an elastic run, an earlier rank 0 that leaves, or was stopped, may still hold the lock: ranks
+ * that know it go on, and others wait for it. */
+static int await_lock(const struct dt_training *t, struct dt_error *err)
+{
+    const double until =
+        dt_clock_now() + (t->members ? (double)t->settings.distributed.join_timeout : 0);
+    while (flock(t->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        if (dt_training_goes_on(t))
+            break;
+        if (dt_clock_now() >= until)
+            return dt_fail(err, DT_EINVALID, "another program is training into '%s'", t->run);
+        if (t->stop && *t->stop)
+            return dt_fail(err, DT_ESTOP, "told to stop before '%s' was free", t->run);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+    return 0; /* without a lock on file systems that have none */
+}
+
 /* Two programs in one run directory would remove each other's hidden directories. The lock ends
  * with the process. */
 static int lock_run(struct dt_training *t, struct dt_error *err)
@@ -91,23 +116,19 @@ static int lock_run(struct dt_training *t, struct dt_error *err)
     t->lock = open(t->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (t->lock < 0)
         return dt_fail_errno(err, "cannot open '%s'", t->run);
-    if (flock(t->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-        return dt_fail(err, DT_EINVALID, "another program is training into '%s'", t->run);
-    return 0; /* without a lock on file systems that have none */
+    return await_lock(t, err);
 }
 
-bool dt_training_goes_on(const struct dt_training *t)
-{
-    return t->members && dt_membership_seat(t->members)->generation > 1;
-}
-
-/* In an elastic run that goes on, an earlier rank 0 that was stopped may still hold the lock. */
 static int hold_run(struct dt_training *t, struct dt_error *err)
 {
+    return t->lock >= 0 ? 0 : lock_run(t, err);
+}
+
+void dt_training_let_run_go(struct dt_training *t)
+{
     if (t->lock >= 0)
-        return 0;
-    int rc = lock_run(t, err);
-    return dt_training_goes_on(t) && t->lock >= 0 ? 0 : rc;
+        close(t->lock);
+    t->lock = -1;
 }
 
 /* A checkpoint, or a run, of which it is the newest; owned by the caller. */
@@ -393,7 +414,9 @@ int dt_training_start(struct dt_training *t, struct dt_error *err)
     const struct dt_training_options *o = &t->options;
     char checkpoint[PATH_BYTES];
     DT_TRY(agree_on_checkpoint(t, o->resume, checkpoint, err));
-    t->progress.loss_scale.factor = 1;
+    /* Ranks of an elastic run that lost the state were further than a checkpoint, or a new rank. */
+    t->progress = (struct dt_progress_state){.loss_scale.factor = 1};
+    t->report = (struct dt_step_report){0};
     if (t->settings.training.precision == DT_DTYPE_F16)
         t->progress.loss_scale = dt_loss_scale_first();
     if (t->branch && o->lineage && t->identity.records == NULL)

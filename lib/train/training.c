@@ -41,8 +41,7 @@ void dt_training_free(struct dt_training *t)
     free(t->first_stage);
     dt_comm_close(t->self);
     dt_elastic_close(t);
-    if (t->lock >= 0)
-        close(t->lock);
+    dt_training_let_run_go(t);
     free(t->run);
     free(t->lineage);
     free(t->tokenizer_path);

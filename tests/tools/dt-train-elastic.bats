@@ -102,6 +102,19 @@ is_undisturbed() {
     is_undisturbed --set training.ema_decay=0.9
 }
 
+@test "a sharded state that is lost before the first checkpoint: the run begins again" {
+    small+=(--set training.save_interval=0)
+    for r in 0 1 2 3; do
+        member $r --set distributed.zero_stage=3
+    done
+    await "${pids[0]}" ranks_are 4
+    await "${pids[0]}" grep -q '"step":3,' run/metrics.jsonl
+    kill -KILL "${pids[0]}" "${pids[1]}" "${pids[2]}"
+    await "${pids[3]}" ranks_are 1
+    finish 3
+    is_undisturbed
+}
+
 # The memory of an elastic run less that of another run of two ranks: the whole state while ranks
 # meet, which is three values for each parameter, and of two steps the shards of both ranks.
 @test "copies of the state are planned to the byte" {
@@ -232,6 +245,24 @@ in_groups() {
     await "${pids[0]}" ranks_are 3
     finish 1 2 0
     grep -q '^dt-train: step .*: the run went on without this rank, which has joined it again$' said.0
+    is_undisturbed
+}
+
+@test "a rank that was stopped holds the run: one that comes after all others waits for it" {
+    for r in 0 1; do
+        member $r --set distributed.timeout=1
+    done
+    await "${pids[0]}" ranks_are 2
+    leader=$(grep -l '^engine' said.*)
+    leader=${leader#said.}
+    kill -STOP "${pids[leader]}"
+    await "${pids[1 - leader]}" ranks_are 1
+    finish $((1 - leader))
+    member 2 --set distributed.timeout=1
+    await "${pids[2]}" grep -qs " 1$" meet # generation 1 has begun: it needs the run
+    kill -CONT "${pids[leader]}"
+    await "${pids[2]}" ranks_are 2
+    finish $leader 2
     is_undisturbed
 }
 
