@@ -28,13 +28,13 @@ DT_CPU_INLINE void store(float *to, int64_t stride, dt_cpu_vector sum[ROWS][VECT
         dt_cpu_vector_store(to + i * stride + j * DT_CPU_VECTOR, sum[i][j]);
 }
 
-DT_CPU_INLINE void prefetch_rows(const float *c, int64_t stride, int rows)
+/* Rows of C from first to below end. */
+DT_CPU_INLINE void prefetch_rows(const struct dt_cpu_gemm_tile *t, int64_t first, int64_t end)
 {
-    DT_CPU_UNROLL
-    for (int i = 0; i < rows; i++)
+    for (const float *c = t->c + first * t->stride; first < end; first++, c += t->stride)
         DT_CPU_UNROLL
     for (int j = 0; j < COLUMNS; j += 16)
-        __builtin_prefetch(c + i * stride + j, 1);
+        __builtin_prefetch(c + j, 1);
 }
 
 /* The chains of a chunk. */
@@ -76,9 +76,10 @@ DT_CPU_INLINE void compute(const struct dt_cpu_group *g, const struct dt_cpu_gem
     float *own = t->own, *kept = t->kept + g->kept * t->kept_step;
     for (const struct dt_cpu_chunk *chunk = g->chunks; chunk < g->chunks + g->count; chunk++) {
         dt_cpu_vector sum[ROWS][VECTORS];
-        if (chunk->to == DT_CPU_NODE_RESULT)
-            prefetch_rows(t->c, t->stride, rows);
-        chain(sum, a, t->b[chunk - g->chunks], b_step, next, t->next_step, chunk->length, rows,
+        int64_t at = chunk - g->chunks;
+        if (g->chunks[g->count - 1].to == DT_CPU_NODE_RESULT) /* some with each chunk */
+            prefetch_rows(t, rows * at / g->count, rows * (at + 1) / g->count);
+        chain(sum, a, t->b[at], b_step, next, t->next_step, chunk->length, rows,
               transposed_a);
         next += chunk->length * t->next_step;
         a += chunk->length * (transposed_a ? ROWS : 1);
