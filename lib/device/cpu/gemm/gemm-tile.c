@@ -79,8 +79,7 @@ DT_CPU_INLINE void compute(const struct dt_cpu_group *g, const struct dt_cpu_gem
         int64_t at = chunk - g->chunks;
         if (g->chunks[g->count - 1].to == DT_CPU_NODE_RESULT) /* some with each chunk */
             prefetch_rows(t, rows * at / g->count, rows * (at + 1) / g->count);
-        chain(sum, a, t->b[at], b_step, next, t->next_step, chunk->length, rows,
-              transposed_a);
+        chain(sum, a, t->b[at], b_step, next, t->next_step, chunk->length, rows, transposed_a);
         next += chunk->length * t->next_step;
         a += chunk->length * (transposed_a ? ROWS : 1);
         for (int i = 0; i < chunk->adds_own; i++)

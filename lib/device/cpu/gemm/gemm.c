@@ -141,42 +141,50 @@ static void locate_b(const struct worker *w, const struct dt_cpu_group *g,
     }
 }
 
-/* Prefetches, by the tiles from first to below end, size bytes that lie at data, evenly: where memory
- * is slow, all of them in one tile would keep it waiting. */
-static void prefetch_evenly(const char *data, int64_t size, int64_t i, int64_t tiles, int64_t depth,
-                            struct dt_cpu_gemm_tile *t)
+/* The last tiles of each panel of B prefetch a row each of A that the next block packs. Rows of a
+ * transposed A are long, and the processor prefetches them. */
+static int64_t count_next_rows(const struct worker *w, const struct dt_cpu_area *block)
 {
-    t->next = data + i * (size / tiles);
-    t->next_step = panels(size, tiles * depth);
+    bool last = block->row + block->rows >= w->area.row + w->area.rows;
+    int64_t across = panels(block->columns, DT_CPU_GEMM_COLUMNS);
+    int64_t tiles = panels(block->rows, DT_CPU_GEMM_ROWS);
+    return last || w->p->how->transpose_a ? 0 : least(panels(block->rows, across), tiles / 2);
 }
 
-/* What a tile prefetches, the i-th one of panel j of B: a part of the next panel or, the last tiles,
- * a row of A that the next block packs. Rows of a transposed A are long, and the processor
- * prefetches them. */
+/* The i-th of a number of tiles prefetches its share of panel j of B: where memory is slow, a tile
+ * that did so for the others would wait for it. */
+static void prefetch_b(const struct worker *w, const struct dt_cpu_group *g,
+                       const struct dt_cpu_area *block, int64_t j, int64_t i, int64_t tiles,
+                       struct dt_cpu_gemm_tile *t)
+{
+    const int64_t row = DT_CPU_GEMM_COLUMNS * (int64_t)sizeof(float);
+    struct dt_cpu_gemm_tile next;
+    locate_b(w, g, block, j, &next);
+    if (next.b_step == DT_CPU_GEMM_COLUMNS) {
+        t->next = (const char *)next.b[0] + i * (g->depth * row / tiles);
+        t->next_step = panels(row, tiles);
+    } else if (i < LINES) {
+        t->next = (const char *)next.b[0] + i * LINE;
+        t->next_step = next.b_step * (int64_t)sizeof(float);
+    }
+}
+
+/* What a tile prefetches, the i-th one of panel j of B. */
 static void prefetch(const struct worker *w, const struct dt_cpu_group *g,
                      const struct dt_cpu_area *block, int64_t i, int64_t j,
                      struct dt_cpu_gemm_tile *t)
 {
     const struct dt_tensor *a = dt_cpu_pair(w->p, g->chunks[0].pair).a;
-    int64_t tiles = panels(block->rows, DT_CPU_GEMM_ROWS);
-    int64_t across = panels(block->columns, DT_CPU_GEMM_COLUMNS);
-    int64_t rows = w->p->how->transpose_a ? 0 : least(panels(block->rows, across), tiles / 2);
-    int64_t row = block->row + block->rows + (j + 1) * rows + i - tiles;
+    int64_t rows = count_next_rows(w, block);
+    int64_t tiles = panels(block->rows, DT_CPU_GEMM_ROWS) - rows;
+    int64_t row = block->row + block->rows + j * rows + i - tiles;
     t->next = (const char *)t->b[0];
     t->next_step = 0;
-    if (i >= tiles - rows && row < w->area.row + w->area.rows) {
+    if (i >= tiles && row < w->area.row + w->area.rows) {
         t->next = dt_cpu_at(a, row, g->chunks[0].k);
         t->next_step = (int64_t)dt_dtype_size(a->dtype);
-    } else if (j + 1 < across) {
-        struct dt_cpu_gemm_tile after;
-        locate_b(w, g, block, j + 1, &after);
-        if (after.b_step == DT_CPU_GEMM_COLUMNS)
-            prefetch_evenly((const char *)after.b[0], g->depth * LINES * LINE, i, tiles - rows,
-                            g->depth, t);
-        else if (i < LINES) {
-            t->next = (const char *)after.b[0] + i * LINE;
-            t->next_step = after.b_step * (int64_t)sizeof(float);
-        }
+    } else if (i < tiles && (j + 1) * DT_CPU_GEMM_COLUMNS < block->columns) {
+        prefetch_b(w, g, block, j + 1, i, tiles, t);
     }
 }
 
