@@ -90,7 +90,7 @@ static enum dt_warc_body decode_zstd(const char *data, size_t size, size_t most,
         ZSTD_outBuffer to = {out->data + out->size, room, 0};
         rc = ZSTD_decompressStream(stream, &to, &in);
         out->size += ZSTD_isError(rc) ? 0 : to.pos;
-        stuck = in.pos == before && to.pos == 0;
+        stuck = !ZSTD_isError(rc) && in.pos == before && to.pos == 0;
     }
     ZSTD_freeDStream(stream);
     if (ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation)
