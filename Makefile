@@ -490,6 +490,23 @@ check-covered: $(if $(ONLY),$(ALL_BUT_CUDA) $(filter $B/%,$(COVERING)),build-tes
 	@find $B -name '*.gcda' -delete
 	-@$(RUN_TESTS) $(COVERING)
 
+# Only the readers of input from outside are instrumented, so that this takes minutes.
+READERS      := $(shell sed -nE 's|^(lib/.*)\.c.*|\1|p' tests/unreached)
+READER_OBJ   := $(READERS:%=$B/readers/obj/%.o)
+READER_TESTS := $(patsubst $B/%,$B/readers/%,$(sort $(foreach m,$(sort $(foreach r,$(READERS),$(word 2,$(subst /, ,$r)))),$(call covering,$m))))
+
+$(READER_OBJ): $B/readers/obj/%.o: %.c $B/flags | deps-check
+	@mkdir -p $(@D)
+	$(call say,CC) $(GCOV_CC) $(DT_CFLAGS) $(CFLAGS) -O1 --coverage -fprofile-update=atomic -fno-inline -MMD -MP -c $< -o $@
+
+$(READER_TESTS): $B/readers/%: $B/obj/%.o $(FAULTS) $(READER_OBJ) $(LIBDT)
+	@mkdir -p $(@D)
+	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) --coverage $^ -Wl,--as-needed $(LIBS) -lcmocka -o $@
+
+check-readers: $(READER_TESTS) $(ALL_BUT_CUDA) ## branches that unit tests take in readers of input from outside, against tests/unreached
+	@find $B/readers -name '*.gcda' -delete
+	@($(RUN_TESTS) $(READER_TESTS)) && tests/coverage --readers $B/readers
+
 asan: ## run unit and program tests under AddressSanitizer and UBSan, in build/asan
 	@$(MAKE) --no-print-directory B=build/asan CFLAGS='$(ASAN)' LDFLAGS='$(ASAN)' check-built
 
@@ -724,7 +741,7 @@ clean: ## remove build/
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-.PHONY: all always wheel deb container gpu-bundle check-gpu bench-gpu losses-gpu check-full check-faults coverage check-covered check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
+.PHONY: all always wheel deb container gpu-bundle check-gpu bench-gpu losses-gpu check-full check-faults coverage check-covered check-readers check-fast test-seconds check-words test $(CHECKED:%=check-%) share deps $(DEPS_RULES) build-tests check check-installed check-built check-emulated check-kernels asan asan-cuda tsan-cuda msan-cuda cuda-registers cuda-traffic \
         demo pretokenize mlm tinystories corpus html pictures fuzz check-deps check-headers check-warnings check-format oracles oracles-torch \
         oracles-datatrove oracles-cuda oracles-mlflow oracles-scores install \
         uninstall format clean help
