@@ -46,6 +46,15 @@ void *dt_plugin_symbol(const char *library, const char *symbol)
 
 #else
 
+/* The usual reason is a library that the plug-in was linked with. */
+static int not_loaded(const struct dt_plugin *p, const char *name, const char *why,
+                      struct dt_error *err)
+{
+    bool is_missing = strstr(why, ".so") && strstr(why, "cannot open shared object file");
+    return dt_fail(err, DT_EMISSING, "cannot load %s '%s': %s%s", p->kind, name, why,
+                   is_missing ? "; install the library, of that version" : "");
+}
+
 static int load(const struct dt_plugin *p, const char *name, const char *path, const void **table,
                 struct dt_error *err)
 {
@@ -56,7 +65,7 @@ static int load(const struct dt_plugin *p, const char *name, const char *path, c
                        p->advice);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
-        return dt_fail(err, DT_EMISSING, "cannot load %s '%s': %s", p->kind, name, dlerror());
+        return not_loaded(p, name, dlerror(), err);
     *table = dlsym(library, p->symbol);
     if (*table == NULL || *(const int *)*table != p->abi)
         return dt_fail(err, DT_EFORMAT, "'%s' is not of the kind '%s' of this version of dt", path,

@@ -4,7 +4,7 @@ load ../helper
 
 small=(model.hidden_size=32 model.num_layers=2 model.num_heads=4 model.max_seq_len=16
     training.batch_size=2 training.gradient_accumulation_steps=2 training.max_steps=3
-    training.warmup_steps=1 training.learning_rate=0.003 training.eval_interval=2
+    training.warmup_steps=1 training.learning_rate=0.003 training.eval_interval=2 training.eval_batches=2
     training.log_interval=1 training.arithmetic=canonical)
 
 setup_file() {

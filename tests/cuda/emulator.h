@@ -25,12 +25,14 @@
  *                 16 bytes, as tensor cores want them
  *     sm=N        the compute capability (90): 75, 80, 86, 89, 90, 100 or 120 (profile.h)
  *     foreign     the engine has no code for the GPU
+ *     newer       and its PTX is of a later CUDA than the driver
  *     driver=N    the CUDA version of the driver, 1000 x major + 10 x minor (13000); 0: none
  *     name=X      its name (emulated)
  *     kernels=F   what the compiler made of each kernel, as kernels.py lists it in the file F; a
- * launch then fails where registers, launch bounds or shared memory do not allow it second      of
- * the algorithms that cuBLASLt has for a product the second is faster than the first, and sums
- * backwards count       stderr says in the end how often graphs were made, launched and changed
+ *                 launch then fails where registers, launch bounds or shared memory do not allow it
+ *     second      of the algorithms that cuBLASLt has for a product the second is faster than the
+ *                 first, and sums backwards
+ *     count       stderr says in the end how often graphs were made, launched and changed
  *     seed=N      0: threads in their order; 1: backwards; others: a random order, in
  *                 which some warps of a block hurry ahead of others as far as they can.
  *                 With 0 what is asynchronous happens as late as it may, with 1 at once

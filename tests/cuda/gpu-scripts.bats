@@ -188,15 +188,16 @@ canonical_hash() {
     small+=(--set training.warmup_steps=1 --set model.max_seq_len=8 --set model.hidden_size=16)
     canonical_hash bf16
     export LD_LIBRARY_PATH="${DT_BUILD:-$ROOT/build}/tests/cuda/nccl"
-    run "$ROOT/tests/gpu/check" "$T/bundle"
-    echo "$output"; cat $OUT/gpu-check.log | head -30
+    run "$ROOT/tests/gpu/check" "$T/bundle" arithmetic options links
+    echo "$output"
+    head -30 "$OUT/gpu-check.log"
     grep -q "^agrees .*canonical bf16 has the processor's hash" <<<"$output"
     grep -q '^agrees .*two ranks over NCCL' <<<"$output"
     grep -q "^agrees .*sums by NCCL have the losses of dt's" <<<"$output"
     grep -q '"losses": 2, "nccl_apart": ' "$OUT/gpu-check.json"
     grep -q '^agrees .*bf16 by graphs has the bits of launches' <<<"$output"
     export CUDA_EMULATOR=gpus=1
-    AGAIN=1 run "$ROOT/tests/gpu/check" "$T/bundle"
+    AGAIN=1 run "$ROOT/tests/gpu/check" "$T/bundle" links
     grep -q '^differs .*two ranks over NCCL' <<<"$output"
 }
 

@@ -4,6 +4,7 @@
 load ../helper
 
 setup() {
+    cd "$T"
     export DT_TEST_ENGINE=cuda-emulated
     UNITS="${DT_BUILD:-$ROOT/build}/tests"
 }
@@ -53,6 +54,18 @@ ops() {
     refused driver=0 "no NVIDIA driver is installed, needed is 580 or later"
     refused driver=12020 "supports CUDA 12.2; the engine is built with CUDA 13.0, which needs driver 580"
     refused "sm=120 foreign" "has no code for the GPU emulated (sm_120): no kernel image is available"
+    refused "sm=120 newer" "unsupported toolchain.; install a driver as new as the CUDA that compiled the engine"
+}
+
+@test "an engine whose cuBLASLt is not here names the library, and says what to install" {
+    mkdir engines
+    echo 'void sums(void) {} ' | "${CC:-cc}" -shared -fPIC -x c - -Wl,-soname,libcublasLt.so.999 -o libcublasLt.so
+    echo 'void sums(void); void open(void) { sums(); }' |
+        "${CC:-cc}" -shared -fPIC -x c - -L. -lcublasLt -o engines/cuda.so
+    DT_ENGINES=$T/engines run dt-bench --device cuda --set model.vocab_size=64 attention
+    echo "$output"
+    assert_one_line_error dt-bench
+    [[ "$output" == *"engine 'cuda': libcublasLt.so.999: cannot open shared object file: "*"; install the library, of that version" ]]
 }
 
 @test "where a block has 99 KB of shared memory, tiles are smaller: sm_86" {

@@ -299,6 +299,8 @@ const char *cudaGetErrorString(cudaError_t error)
            : error == cudaErrorLaunchOutOfResources ? "too many resources requested for launch"
            : error == cudaErrorNoKernelImageForDevice
                ? "no kernel image is available for execution on the device"
+           : error == cudaErrorUnsupportedPtxVersion
+               ? "the provided PTX was compiled with an unsupported toolchain."
                : "an error";
 }
 
@@ -313,6 +315,8 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
 {
     if (emulator::settings().foreign)
         return last_error = cudaErrorNoKernelImageForDevice;
+    if (emulator::settings().newer)
+        return last_error = cudaErrorUnsupportedPtxVersion;
     attributes->binaryVersion = attributes->ptxVersion = (int)emulator::profile().capability;
     return cudaSuccess;
 }

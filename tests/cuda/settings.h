@@ -10,7 +10,7 @@
 namespace emulator
 {
 struct settings_list {
-    bool eager, hurry, account, plain, aligned, foreign, second, count;
+    bool eager, hurry, account, plain, aligned, foreign, newer, second, count;
     unsigned seed, gpus, sm, driver;
     char name[32], kernels[1024];
 };
@@ -24,8 +24,9 @@ inline void read_number(const char *words, const char *word, unsigned *number)
 
 inline settings_list read_settings()
 {
-    settings_list s = {false, false, false, false, false, false,      false,
-                       false, 0,     1,     90,    13000, "emulated", ""};
+    settings_list s = {};
+    s.gpus = 1, s.sm = 90, s.driver = 13000;
+    (void)snprintf(s.name, sizeof s.name, "emulated");
     const char *words = getenv("CUDA_EMULATOR"), *name;
     if (words == nullptr)
         return s;
@@ -35,6 +36,7 @@ inline settings_list read_settings()
     s.plain = strstr(words, "plain") != nullptr;
     s.aligned = strstr(words, "aligned") != nullptr;
     s.foreign = strstr(words, "foreign") != nullptr;
+    s.newer = strstr(words, "newer") != nullptr;
     s.second = strstr(words, "second") != nullptr;
     s.count = strstr(words, "count") != nullptr;
     read_number(words, "seed=", &s.seed);

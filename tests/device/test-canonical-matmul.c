@@ -266,9 +266,9 @@ static void every_length_of_a_sum_has_the_bits_of_its_definition(void **state)
 static void large_products_have_the_bits_of_their_definition(void **state)
 {
     (void)state;
-    static const int64_t sizes[][3] = {
-        {130, 40, 2500}, {20, 5, 33000}, {150, 1300, 300}, {1500, 36, 600}, {3, 4500, 350}};
-    /* blocks of the other engine are of one tile */
+    static const int64_t sizes[][3] = {{20, 5, 33000},   {33, 40, 2500},  {130, 40, 2500},
+                                       {150, 1300, 300}, {1500, 36, 600}, {3, 4500, 350}};
+    /* blocks of the other engine are of 128 elements */
     const size_t count = getenv("DT_TEST_ENGINE") ? 2 : sizeof sizes / sizeof *sizes;
     for (size_t i = 0; i < count; i++)
         for (int variant = 0; variant < 8; variant++) {
