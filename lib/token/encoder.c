@@ -12,6 +12,7 @@
 #include "token/short-pieces.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
+#include "token/whole-tokens.h"
 #include "token/word-piece.h"
 #include "token/words.h"
 
@@ -130,6 +131,22 @@ static bool stays_in_line(const struct place *place, size_t count)
     return place->line && count <= DT_SHORT_IDS && place->line->entries[1].key.high == 0;
 }
 
+/* Encodes a piece that is not in its line, if it is a token. */
+static bool encode_whole(const struct dt_encoder *e, const struct place *place, struct dt_ids *ids)
+{
+    const struct dt_whole_tokens *whole = e->tokenizer->whole;
+    size_t count;
+    if (whole == NULL || place->line == NULL)
+        return false;
+    const struct dt_short_entry *entry =
+        dt_short_line_find(dt_whole_tokens_line(whole, place->key), place->key, &count);
+    if (entry == NULL)
+        return false;
+    dt_ids_add(ids, entry->ids[0]);
+    dt_short_line_add(place->line, place->key, entry->ids, 1);
+    return true;
+}
+
 /* Encodes a piece that is not in its line. */
 static void encode_rare(struct dt_encoder *e, const unsigned char *piece, size_t size,
                         const struct place *place, struct dt_ids *ids)
@@ -152,7 +169,7 @@ static void encode_rare(struct dt_encoder *e, const unsigned char *piece, size_t
     }
     ids->count += count;
     if (place->line)
-        dt_short_remember(place->line, place->key, to, count);
+        dt_short_line_add(place->line, place->key, to, count);
 }
 
 /* Finds the places of pieces and loads them into the processor's cache. */
@@ -192,14 +209,15 @@ static void encode_pieces(struct dt_encoder *e, const unsigned char *text, size_
     for (size_t i = 0, from = 0, known; i < count; from = ends[i++]) {
         const struct place *place = &places[i];
         const struct dt_short_entry *entry =
-            place->line ? dt_short_look_up(place->line, place->key, &known) : NULL;
+            place->line ? dt_short_line_find(place->line, place->key, &known) : NULL;
         if (entry) {
             memcpy(out, entry->ids, sizeof entry->ids);
             out += known;
             continue;
         }
         ids->count = (size_t)(out - ids->data);
-        encode_rare(e, text + from, ends[i] - from, place, ids);
+        if (!encode_whole(e, place, ids))
+            encode_rare(e, text + from, ends[i] - from, place, ids);
         dt_ids_reserve(ids, ids->count + (count - i) * DT_SHORT_IDS);
         out = ids->data + ids->count;
     }
@@ -251,7 +269,7 @@ static void encode_word(struct dt_encoder *e, struct dt_ids *ids)
         line = dt_short_line_of(e->cache, key);
         dt_ids_reserve(ids, ids->count + DT_SHORT_IDS);
         size_t known;
-        const struct dt_short_entry *entry = dt_short_look_up(line, key, &known);
+        const struct dt_short_entry *entry = dt_short_line_find(line, key, &known);
         if (entry) {
             memcpy(ids->data + ids->count, entry->ids, sizeof entry->ids);
             ids->count += known;
@@ -262,7 +280,7 @@ static void encode_word(struct dt_encoder *e, struct dt_ids *ids)
                                         e->word_ends);
     dt_ids_append(ids, e->word_ids, count);
     if (line)
-        dt_short_remember(line, key, e->word_ids, count);
+        dt_short_line_add(line, key, e->word_ids, count);
 }
 
 static void encode_word_with_spans(struct dt_encoder *e, size_t offset, struct dt_ids *ids)
@@ -535,7 +553,7 @@ static size_t take_short(const struct place *places, size_t i, size_t count,
     uint32_t *out = ids->data + ids->count;
     for (size_t known; i < count && places[i].line; i++, out += known) {
         const struct dt_short_entry *entry =
-            dt_short_look_up(places[i].line, places[i].key, &known);
+            dt_short_line_find(places[i].line, places[i].key, &known);
         float limit;
         if (entry == NULL)
             break;
@@ -556,7 +574,7 @@ static void remember_limited(const struct place *place, const struct dt_words_en
         return;
     memcpy(made.ids, entry->ids, LIMITED_IDS * sizeof *made.ids);
     memcpy(&made.ids[LIMITED_IDS], &entry->limit, sizeof entry->limit);
-    dt_short_insert(place->line, made, entry->count);
+    dt_short_line_insert(place->line, made, entry->count);
 }
 
 /* Encodes the word at from .. to-1 that is not in its line. */

@@ -6,9 +6,9 @@
  *     struct dt_short_line *lines = dt_cache_memory_new(DT_SHORT_BYTES);
  *     struct dt_short_key key = dt_short_key_of(piece, size, readable);
  *     struct dt_short_line *line = dt_short_line_of(lines, key);
- *     const struct dt_short_entry *entry = dt_short_look_up(line, key, &count);
+ *     const struct dt_short_entry *entry = dt_short_line_find(line, key, &count);
  *     if (entry == NULL)
- *         dt_short_remember(line, key, ids, count);
+ *         dt_short_line_add(line, key, ids, count);
  */
 #ifndef DT_TOKEN_SHORT_PIECES_H
 #define DT_TOKEN_SHORT_PIECES_H
@@ -54,17 +54,22 @@ static inline struct dt_short_key dt_short_key_of(const unsigned char *piece, si
     return key;
 }
 
+static inline uint64_t dt_short_key_hash(struct dt_short_key key)
+{
+    uint64_t h = (key.low ^ key.high * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
+    return h ^ h << 29;
+}
+
 static inline struct dt_short_line *dt_short_line_of(struct dt_short_line *lines,
                                                      struct dt_short_key key)
 {
-    uint64_t h = (key.low ^ key.high * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
-    return &lines[(h ^ h << 29) >> (64 - DT_SHORT_BITS)];
+    return &lines[dt_short_key_hash(key) >> (64 - DT_SHORT_BITS)];
 }
 
 /* NULL if the key is not in its line. Only that is a branch: which of two it is, is not
  * predictable. */
-static inline const struct dt_short_entry *dt_short_look_up(const struct dt_short_line *line,
-                                                            struct dt_short_key key, size_t *count)
+static inline const struct dt_short_entry *
+dt_short_line_find(const struct dt_short_line *line, struct dt_short_key key, size_t *count)
 {
     const struct dt_short_entry *entry = line->entries;
     uint64_t differs = (entry->key.low ^ key.low) | (entry->key.high ^ key.high) << 4;
@@ -75,8 +80,8 @@ static inline const struct dt_short_entry *dt_short_look_up(const struct dt_shor
 }
 
 /* Adds an entry that is not in the line. */
-static inline void dt_short_insert(struct dt_short_line *line, struct dt_short_entry made,
-                                   size_t count)
+static inline void dt_short_line_insert(struct dt_short_line *line, struct dt_short_entry made,
+                                        size_t count)
 {
     made.key.high |= (uint64_t)count << 60;
     line->entries[1] = line->entries[0];
@@ -84,14 +89,14 @@ static inline void dt_short_insert(struct dt_short_line *line, struct dt_short_e
 }
 
 /* Adds a piece that is not in the line, if it has from 1 to DT_SHORT_IDS ids. */
-static inline void dt_short_remember(struct dt_short_line *line, struct dt_short_key key,
+static inline void dt_short_line_add(struct dt_short_line *line, struct dt_short_key key,
                                      const uint32_t *ids, size_t count)
 {
     if (count == 0 || count > DT_SHORT_IDS)
         return;
     struct dt_short_entry made = {.key = key};
     memcpy(made.ids, ids, count * sizeof *ids);
-    dt_short_insert(line, made, count);
+    dt_short_line_insert(line, made, count);
 }
 
 #endif

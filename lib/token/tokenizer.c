@@ -12,6 +12,7 @@
 #include "token/replaced-bytes.h"
 #include "token/unigram.h"
 #include "token/vocabulary.h"
+#include "token/whole-tokens.h"
 #include "token/words.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
@@ -41,6 +42,7 @@ void dt_tokenizer_free(struct dt_tokenizer *t)
     free(t->rules.prefix);
     free(t->rules.suffix);
     free(t->char_ids);
+    dt_whole_tokens_free(t->whole);
     dt_bpe_cuts_free(t->cuts);
     dt_buffer_release(&t->bytes);
     free(t->tokens);
@@ -50,6 +52,7 @@ void dt_tokenizer_free(struct dt_tokenizer *t)
     free(t->ranks);
     free(t->results);
     free(t->slots);
+    free(t->pair_filter);
     free(t->byte_pairs);
     free(t->added);
     dt_unigram_free(t->unigram);
@@ -125,16 +128,18 @@ static void reserve_slots(struct dt_tokenizer *t, size_t pairs)
     t->slots = dt_alloc(count, sizeof *t->slots);
     for (size_t i = 0; i < count; i++)
         t->slots[i] = (struct dt_merge_slot){DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_RANK};
+    t->pair_filter = dt_alloc((count << DT_PAIR_FILTER_BITS) / 64, sizeof *t->pair_filter);
 }
 
 /* The pair must be new. */
 static void add_slot(struct dt_tokenizer *t, uint32_t left, uint32_t right, uint32_t rank)
 {
-    uint32_t mask = (1u << t->slot_bits) - 1,
-             i = dt_vocabulary_pair_hash(left, right, t->slot_bits);
+    uint64_t hash = dt_vocabulary_pair_hash(left, right), bit = dt_vocabulary_filter_bit(t, hash);
+    size_t mask = ((size_t)1 << t->slot_bits) - 1, i = hash >> (64 - t->slot_bits);
     while (t->slots[i].rank != DT_NO_RANK)
         i = (i + 1) & mask;
     t->slots[i] = (struct dt_merge_slot){left, right, rank};
+    t->pair_filter[bit / 64] |= (uint64_t)1 << bit % 64;
 }
 
 static int add_listed_merges(struct dt_tokenizer *t, struct dt_error *err)
@@ -349,6 +354,7 @@ static int make_tables(struct dt_tokenizer *t, struct dt_error *err)
         break;
     }
     make_byte_pairs(t);
+    t->whole = dt_whole_tokens_new(t);
     t->cuts = dt_bpe_cuts_new(t);
     return 0;
 }

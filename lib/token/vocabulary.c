@@ -7,7 +7,10 @@
 
 #include "hash/hash.h"
 
-#define ID_LIMIT (1u << 22) /* tables have this size; published vocabularies are far smaller */
+#define ID_BITS 22
+#define ID_LIMIT                                                                                   \
+    (1u << ID_BITS) /* tables have this size; published vocabularies are far smaller               \
+                     */
 
 static bool has_bytes(const struct dt_tokenizer *t, uint32_t id, const char *bytes, size_t size)
 {
@@ -15,22 +18,41 @@ static bool has_bytes(const struct dt_tokenizer *t, uint32_t id, const char *byt
     return extent.length == size && memcmp(t->bytes.data + extent.start, bytes, size) == 0;
 }
 
-/* The index slot of the token with these bytes, or the empty slot for it. */
-static uint32_t *index_slot(const struct dt_tokenizer *t, const char *bytes, size_t size)
+/* Of an entry of the index. */
+static inline uint32_t id_of(uint32_t entry)
 {
-    uint32_t mask = t->index_size - 1;
-    for (uint32_t i = (uint32_t)dt_hash(bytes, size) & mask;; i = (i + 1) & mask)
-        if (t->index[i] == DT_NO_TOKEN || has_bytes(t, t->index[i], bytes, size))
+    return entry & (ID_LIMIT - 1);
+}
+
+/* The bits of an entry above its id; never all of them, which DT_NO_TOKEN has. */
+static inline uint32_t tag_of(uint64_t hash)
+{
+    return (uint32_t)(hash >> (33 + ID_BITS)) << ID_BITS;
+}
+
+/* The index slot of the token with these bytes, or the empty slot for it. Tags spare most looks at
+ * other tokens. */
+static uint32_t *index_slot(const struct dt_tokenizer *t, const char *bytes, size_t size,
+                            uint64_t hash)
+{
+    uint32_t mask = t->index_size - 1, tag = tag_of(hash);
+    for (uint32_t i = (uint32_t)hash & mask;; i = (i + 1) & mask) {
+        uint32_t entry = t->index[i];
+        if (entry == DT_NO_TOKEN ||
+            ((entry ^ tag) < ID_LIMIT && has_bytes(t, id_of(entry), bytes, size)))
             return &t->index[i];
+    }
 }
 
 static void insert_into_index(struct dt_tokenizer *t, uint32_t id)
 {
     struct dt_token_extent extent = t->tokens[id];
-    uint32_t *slot = index_slot(t, t->bytes.data + extent.start, extent.length);
+    const char *bytes = t->bytes.data + extent.start;
+    uint64_t hash = dt_hash(bytes, extent.length);
+    uint32_t *slot = index_slot(t, bytes, extent.length, hash);
     if (*slot != DT_NO_TOKEN)
         return;
-    *slot = id;
+    *slot = id | tag_of(hash);
     t->indexed++;
 }
 
@@ -43,7 +65,7 @@ static void grow_index(struct dt_tokenizer *t)
     t->indexed = 0;
     for (uint32_t i = 0; i < old_size; i++)
         if (old[i] != DT_NO_TOKEN)
-            insert_into_index(t, old[i]);
+            insert_into_index(t, id_of(old[i]));
     free(old);
 }
 
@@ -121,7 +143,10 @@ void dt_tokenizer_add_merge(struct dt_tokenizer *t, struct dt_merge merge)
 
 uint32_t dt_tokenizer_find(const struct dt_tokenizer *t, const char *bytes, size_t size)
 {
-    return t->index_size ? *index_slot(t, bytes, size) : DT_NO_TOKEN;
+    if (t->index_size == 0)
+        return DT_NO_TOKEN;
+    uint32_t entry = *index_slot(t, bytes, size, dt_hash(bytes, size));
+    return entry == DT_NO_TOKEN ? DT_NO_TOKEN : id_of(entry);
 }
 
 uint32_t dt_tokenizer_find_mask(const struct dt_tokenizer *t)

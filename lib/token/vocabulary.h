@@ -94,7 +94,8 @@ struct dt_tokenizer {
     uint8_t *traits;         /* [size], filled by dt_tokenizer_finish */
     uint32_t size, capacity; /* highest id + 1 */
     uint32_t longest;        /* bytes of the longest token */
-    uint32_t *index;         /* hash table of ids by bytes, DT_NO_TOKEN: empty */
+    uint32_t *index; /* hash table of ids by bytes, with bits of their hash above; DT_NO_TOKEN:
+                        empty */
     uint32_t index_size, indexed;
     struct dt_merge *merges;
     uint32_t merge_count, merge_capacity;
@@ -104,13 +105,16 @@ struct dt_tokenizer {
     uint32_t *results;   /* [rank]: id of the merged token */
     struct dt_merge_slot *slots;
     unsigned slot_bits;
-    uint32_t *byte_pairs;       /* [first byte << 8 | second]: rank of the pair */
-    uint32_t byte_ids[256];     /* with byte_fallback of the tokens <0x00> .., or DT_NO_TOKEN */
-    bool lacks_bytes;           /* byte_level has no tokens for bytes of token/replaced-bytes.h */
-    bool drops_bytes;           /* byte_level has none for others, which are unknown characters */
-    uint32_t *char_ids;         /* [65536], of characters, unless byte_level; or DT_NO_TOKEN */
-    struct dt_bpe_cuts *cuts;   /* where a text may be cut before its merges; NULL: nowhere */
-    struct dt_unigram *unigram; /* DT_TOKEN_UNIGRAM; owned */
+    uint64_t *pair_filter;  /* a bit of each pair of the slots: most others have none, which this
+                               small table says */
+    uint32_t *byte_pairs;   /* [first byte << 8 | second]: rank of the pair */
+    uint32_t byte_ids[256]; /* with byte_fallback of the tokens <0x00> .., or DT_NO_TOKEN */
+    bool lacks_bytes;       /* byte_level has no tokens for bytes of token/replaced-bytes.h */
+    bool drops_bytes;       /* byte_level has none for others, which are unknown characters */
+    uint32_t *char_ids;     /* [65536], of characters, unless byte_level; or DT_NO_TOKEN */
+    struct dt_whole_tokens *whole; /* token/whole-tokens.h; NULL: none */
+    struct dt_bpe_cuts *cuts;      /* where a text may be cut before its merges; NULL: nowhere */
+    struct dt_unigram *unigram;    /* DT_TOKEN_UNIGRAM; owned */
     struct dt_added_token *added;
     uint32_t added_count, added_capacity;
     uint32_t bos, eot;
@@ -163,19 +167,30 @@ static inline bool dt_vocabulary_is_plain_bytes(const struct dt_tokenizer *t)
     return t->byte_level && !t->drops_bytes && t->rules.prefix == NULL && t->rules.suffix == NULL;
 }
 
-static inline uint32_t dt_vocabulary_pair_hash(uint32_t left, uint32_t right, unsigned bits)
+/* The first bits are the index of a slot. */
+static inline uint64_t dt_vocabulary_pair_hash(uint32_t left, uint32_t right)
 {
     uint64_t key = (uint64_t)left << 32 | right;
-    return (uint32_t)((key * 0x9e3779b97f4a7c15u ^ (uint64_t)right << 40) * 0xd6e8feb86659fd93u >>
-                      (64 - bits));
+    return (key * 0x9e3779b97f4a7c15u ^ (uint64_t)right << 40) * 0xd6e8feb86659fd93u;
+}
+
+#define DT_PAIR_FILTER_BITS 2 /* 4 bits of the filter for each slot */
+
+/* The bit of a pair in the filter. */
+static inline uint64_t dt_vocabulary_filter_bit(const struct dt_tokenizer *t, uint64_t hash)
+{
+    return hash >> (64 - t->slot_bits - DT_PAIR_FILTER_BITS);
 }
 
 /* The rank of a pair; DT_NO_RANK if it does not merge. */
 static inline uint32_t dt_vocabulary_pair_rank(const struct dt_tokenizer *t, uint32_t left,
                                                uint32_t right)
 {
-    uint32_t mask = (1u << t->slot_bits) - 1;
-    for (uint32_t i = dt_vocabulary_pair_hash(left, right, t->slot_bits);; i = (i + 1) & mask) {
+    uint64_t hash = dt_vocabulary_pair_hash(left, right), bit = dt_vocabulary_filter_bit(t, hash);
+    if ((t->pair_filter[bit / 64] >> bit % 64 & 1) == 0)
+        return DT_NO_RANK;
+    size_t mask = ((size_t)1 << t->slot_bits) - 1;
+    for (size_t i = hash >> (64 - t->slot_bits);; i = (i + 1) & mask) {
         const struct dt_merge_slot *s = &t->slots[i];
         if ((s->left == left && s->right == right) || s->rank == DT_NO_RANK)
             return s->rank;
