@@ -97,6 +97,34 @@ static void merges_happen_in_the_order_of_the_definition(void **state)
 }
 
 /* The cache gives what the merges give: the same words again and again. */
+/* Not all tokens are what the merges make of their bytes. */
+static void the_bytes_of_tokens_are_encoded_by_merges(void **state)
+{
+    (void)state;
+    size_t others = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct dt_tokenizer *t = random_tokenizer(seed);
+        struct dt_encoder *e = dt_encoder_new(t);
+        for (uint32_t id = 0; id < t->size; id++) {
+            uint32_t expected[64];
+            struct dt_ids ids = DT_IDS_EMPTY;
+            size_t size;
+            const char *bytes = dt_tokenizer_bytes(t, id, &size);
+            if (size > 64)
+                continue;
+            size_t count = encode_by_definition(t, (const unsigned char *)bytes, size, expected);
+            dt_encoder_encode(e, bytes, size, &ids);
+            assert_int_equal(ids.count, count);
+            assert_memory_equal(ids.data, expected, count * sizeof *expected);
+            others += count > 1 && size <= 15;
+            dt_ids_release(&ids);
+        }
+        dt_encoder_free(e);
+        dt_tokenizer_free(t);
+    }
+    assert_true(others > 0);
+}
+
 static void remembered_pieces_have_the_ids_of_new_ones(void **state)
 {
     (void)state;
@@ -287,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merges_happen_in_the_order_of_the_definition),
+        cmocka_unit_test(the_bytes_of_tokens_are_encoded_by_merges),
         cmocka_unit_test(remembered_pieces_have_the_ids_of_new_ones),
         cmocka_unit_test(endless_pieces_take_no_square_of_their_length),
         cmocka_unit_test(documents_come_back_in_order_whole_and_once),
