@@ -497,7 +497,7 @@ READER_TESTS := $(patsubst $B/%,$B/readers/%,$(sort $(foreach m,$(sort $(foreach
 
 $(READER_OBJ): $B/readers/obj/%.o: %.c $B/flags | deps-check
 	@mkdir -p $(@D)
-	$(call say,CC) $(GCOV_CC) $(DT_CFLAGS) $(CFLAGS) -O1 --coverage -fprofile-update=atomic -fno-inline -MMD -MP -c $< -o $@
+	$(call say,CC) $(GCOV_CC) $(DT_CFLAGS) $(CFLAGS) -O1 --coverage -fno-inline -MMD -MP -c $< -o $@
 
 $(READER_TESTS): $B/readers/%: $B/obj/%.o $(FAULTS) $(READER_OBJ) $(LIBDT)
 	@mkdir -p $(@D)

@@ -68,8 +68,8 @@ int dt_checkpoint_read_settings(const char *directory, struct dt_settings *saved
     char *path = dt_path_join(directory, DT_CHECKPOINT_SETTINGS);
     dt_config_defaults(dt_settings_schema, saved);
     int rc = dt_config_read(dt_settings_schema, saved, path, err);
-    if (rc == 0) /* keys added since it was written */
-        rc = dt_model_config_check(&saved->model, path, err);
+    if (rc == 0 && dt_model_config_check(&saved->model, "model", err) < 0)
+        rc = dt_fail_context(err, "%s", path); /* keys added since it was written */
     free(path);
     return rc;
 }

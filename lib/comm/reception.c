@@ -138,7 +138,7 @@ static void challenge(struct dt_reception *r, int socket)
         dt_reception_refuse(r, index);
 }
 
-/* Without a free descriptor accept fails also if nobody calls. */
+/* Without a free descriptor accept4 fails also if no connection waits. */
 static bool is_called(int listener)
 {
     struct pollfd polled = {.fd = listener, .events = POLLIN};

@@ -42,8 +42,8 @@ static int check_text(const struct reader *r, struct dt_error *err)
     return fail_at(r, r->event.start_mark, "a text holds a zero byte", err);
 }
 
-/* Another tag than the standard one of this kind would change what the value means: "!function" is a
- * function of Python. */
+/* Another tag than the standard one of this kind would change what the value means: "!function" is
+ * a function of Python. */
 static int check_tag(const struct reader *r, const unsigned char *given, const char *kind,
                      struct dt_error *err)
 {

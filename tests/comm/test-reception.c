@@ -271,14 +271,13 @@ static void strangers_are_sent_away(void **state)
 /* Receives the challenge and sends the call of rank 1. */
 static void call(int s, struct dt_handshake *h)
 {
-    assert_int_equal(recv(s, &h->challenge, sizeof h->challenge, MSG_WAITALL),
-                     sizeof h->challenge);
+    assert_int_equal(recv(s, &h->challenge, sizeof h->challenge, MSG_WAITALL), sizeof h->challenge);
     h->call.caller = (struct dt_introduction){.rank = 1, .size = 2};
     assert_true(dt_handshake_call(h, &secret));
     assert_int_equal(send(s, &h->call, sizeof h->call, 0), sizeof h->call);
 }
 
-/* The library fails, or the caller has left: there is no channel, and nothing is kept. */
+/* The library fails, or the caller has left: the connection is closed. */
 static void an_answer_that_fails_opens_no_channel(void **state)
 {
     const struct dt_introduction own = {.size = 2};

@@ -25,7 +25,8 @@ static int enter(void **state)
     return rc;
 }
 
-/* What comes of a file of this format if its program runs these commands: "id=text|" and the error. */
+/* What comes of a file of this format if its program runs these commands: "id=text|" and the error.
+ */
 static void expect(enum dt_document_format format, const char *data, size_t size,
                    const char *commands, const char *rows, const char *error)
 {
@@ -48,7 +49,8 @@ static void rows_are_documents(void **state)
         expect(format, "PAR1", 4, ROWS, "f:1=a|f:2=b|", "");
         expect(format, "PAR1", 4, "cat >/dev/null; " ROWS, "f:1=a|f:2=b|", "");
         expect(format, "PAR1", 4, "exit 0", "", "");
-        expect(format, "PAR1", 4, "printf '{\"text\":\"'; cat /dev/stdin; printf '\"}\\n'", "f:1=PAR1|", "");
+        expect(format, "PAR1", 4, "printf '{\"text\":\"'; cat /dev/stdin; printf '\"}\\n'",
+               "f:1=PAR1|", "");
     }
 }
 

@@ -25,8 +25,8 @@ static void bytes_come_back(void **state)
 
 static void other_texts_are_refused(void **state)
 {
-    static const char *const cases[] = {"",     "YQ",   "YQ=",  "YQ=a", "=YQ=",
-                                        "====", "Y Q=", "YQ@=", "YQ[=", "Y{{="};
+    static const char *const cases[] = {
+        "", "YQ", "YQ=", "YQ=a", "=YQ=", "====", "Y Q=", "YQ@=", "YQ[=", "Y{{="};
     struct dt_buffer b = DT_BUFFER_EMPTY;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -44,9 +44,15 @@ static void members_of_another_type_are_missing(void **state)
         const char *meta, *text;
         double number;
     } cases[] = {
-        {"", "", -1},          {"{}", "", -1},          {"{\"a\":5}", "", 5},
-        {"{\"a\":2.5}", "", 2.5}, {"{\"a\":\"x\"}", "x", -1}, {"{\"a\":true}", "", -1},
-        {"{\"b\":\"a\"}", "", -1}, {"{\"a\":", "", -1},        {"{\"a\":null}", "", -1},
+        {"", "", -1},
+        {"{}", "", -1},
+        {"{\"a\":5}", "", 5},
+        {"{\"a\":2.5}", "", 2.5},
+        {"{\"a\":\"x\"}", "x", -1},
+        {"{\"a\":true}", "", -1},
+        {"{\"b\":\"a\"}", "", -1},
+        {"{\"a\":", "", -1},
+        {"{\"a\":null}", "", -1},
     };
     struct dt_buffer meta = DT_BUFFER_EMPTY, value = DT_BUFFER_EMPTY;
     (void)state;

@@ -61,7 +61,9 @@ static void texts_are_read_or_refused(void **state)
         {"]", "1:1: did not find expected node content"},
         {"!x!y z", "1:1: found undefined tag handle"},
         {"{}\n\"", "2:2: found unexpected end of stream"},
-        {"\xff\xfe" "a", "1:1: incomplete UTF-16 character"},
+        {"\xff\xfe"
+         "a",
+         "1:1: incomplete UTF-16 character"},
         {"%YAML 3.0\n---\na: 1", "1:1: found incompatible YAML document"},
         {"\x01", "1:1: control characters are not allowed"},
         {"a: \xff", "1:1: invalid leading UTF-8 octet"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Vocabularies without merges: lines of "BASE64 RANK", tekken.json and vocab.txt; what each malformed
- * one gives. */
+/* Vocabularies without merges: lines of "BASE64 RANK", tekken.json and vocab.txt; what each
+ * malformed one gives. */
 #include "changed.h"
 
 #include "encoding/base64.h"
@@ -35,7 +35,8 @@ static uint32_t id_of(const struct dt_tokenizer *t, const char *token)
 /* --- lines of "BASE64 RANK" ------------------------------------------------------------------- */
 
 /* The 256 bytes as tokens, each with before, between and after its Base64 and rank. */
-static void add_bytes(struct dt_buffer *b, const char *before, const char *between, const char *after)
+static void add_bytes(struct dt_buffer *b, const char *before, const char *between,
+                      const char *after)
 {
     for (int i = 0; i < 256; i++) {
         const char byte = (char)i;
@@ -72,8 +73,9 @@ static void lines_of_ranks_are_read(void **state)
 static void malformed_lines_of_ranks_are_refused(void **state)
 {
     static const char *const lines[] = {
-        "YQ==",    "YQ== ",  "YQ==1",    "YQ 1",   "YQ== x", "YQ== -1", "YQ== 1.5",         "YQ== 1 2",
-        "YQ== 1 ", "Y!== 1", "Y+/! 1", " 1", "= ", "YQ=a 1", "=YQ= 1", "==== 1", "YQ== 12345678901"};
+        "YQ==",     "YQ== ",    "YQ==1",   "YQ 1",   "YQ== x",          "YQ== -1",
+        "YQ== 1.5", "YQ== 1 2", "YQ== 1 ", "Y!== 1", "Y+/! 1",          " 1",
+        "= ",       "YQ=a 1",   "=YQ= 1",  "==== 1", "YQ== 12345678901"};
     (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         load_lines(lines[i], "gpt2", ":257: expected 'BASE64 RANK'");
@@ -88,7 +90,7 @@ static void malformed_lines_of_ranks_are_refused(void **state)
 /* --- tekken.json ------------------------------------------------------------------------------ */
 
 #define TEKKEN "tekken.json"
-#define SIZES "\"default_num_special_tokens\":3,\"default_vocab_size\":261"
+#define SIZES  "\"default_num_special_tokens\":3,\"default_vocab_size\":261"
 
 static struct dt_buffer tekken; /* a good one */
 
@@ -121,7 +123,8 @@ static const struct change refused[] = {
     {"\"default_vocab_size\":261", "\"x\":6", "member \"default_vocab_size\" is missing"},
     {SIZES, "\"default_num_special_tokens\":-1,\"default_vocab_size\":261", CONTRADICT "261"},
     {SIZES, "\"default_num_special_tokens\":3,\"default_vocab_size\":2", CONTRADICT "2"},
-    {SIZES, "\"default_num_special_tokens\":3,\"default_vocab_size\":9999999", CONTRADICT "9999999"},
+    {SIZES, "\"default_num_special_tokens\":3,\"default_vocab_size\":9999999",
+     CONTRADICT "9999999"},
     {"\"special_tokens\":[", "\"special_tokens\":5,\"other\":[",
      "member \"special_tokens\" is not an array"},
     {"\"pattern\":\"'s|", "\"pattern\":\"", "the pattern 't|"},
@@ -172,7 +175,8 @@ static void tekken_is_read(void **state)
     t = load_tekken("\"<s>\"", "\"<x>\"", NULL); /* nothing begins a text */
     assert_int_equal(id_of(t, "<x>"), 1);
     dt_tokenizer_free(t);
-    write_changed(TEKKEN, tekken.data, SIZES, "\"default_num_special_tokens\":22,\"default_vocab_size\":280");
+    write_changed(TEKKEN, tekken.data, SIZES,
+                  "\"default_num_special_tokens\":22,\"default_vocab_size\":280");
     assert_int_equal(dt_tokenizer_load(&t, TEKKEN, &err), 0);
     assert_int_equal(id_of(t, "<SPECIAL_21>"), 21);
     dt_tokenizer_free(t);

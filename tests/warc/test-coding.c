@@ -65,7 +65,8 @@ static void unknown_codings_are_named(void **state)
     expect("", &data, 9, DT_WARC_BODY_UNKNOWN, "");
 }
 
-/* Each coding whole, cut at every byte, one byte too long for the limit, and with each byte changed. */
+/* Each coding whole, cut at every byte, one byte too long for the limit, and with each byte
+ * changed. */
 static void compressed_bodies_are_decoded_or_named(void **state)
 {
     static const struct {
@@ -103,7 +104,11 @@ static void members_of_gzip_are_joined(void **state)
     expect("gzip", &data, 99, DT_WARC_BODY_DAMAGED, "one two");
     for (int i = 0; i < 3; i++) { /* what follows is not a member */
         data.size = size;
-        dt_buffer_append(&data, i == 0 ? "\x1f\x8b" : i == 1 ? "\x1fxx" : "\0\x8bx", i == 0 ? 2 : 3);
+        dt_buffer_append(&data,
+                         i == 0   ? "\x1f\x8b"
+                         : i == 1 ? "\x1fxx"
+                                  : "\0\x8bx",
+                         i == 0 ? 2 : 3);
         expect("gzip", &data, 99, DT_WARC_BODY_DECODED, "one two");
     }
     dt_buffer_release(&data);

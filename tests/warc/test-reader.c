@@ -7,10 +7,12 @@
 #include "warc/reader.h"
 
 #define RECORD(type, more, length, block)                                                          \
-    "WARC/1.0\r\nWARC-Type: " type "\r\n" more "Content-Length: " length "\r\n\r\n" block "\r\n\r\n"
+    "WARC/1.0\r\nWARC-Type: " type "\r\n" more "Content-Length: " length "\r\n\r\n" block "\r\n\r" \
+                                                                                          "\n"
 #define TEXT(more) RECORD("conversion", more, "4", "text")
 #define BAD                                                                                        \
-    RECORD("conversion", "WARC-Block-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\r\n", "4", "text")
+    RECORD("conversion", "WARC-Block-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\r\n", "4",      \
+           "text")
 
 /* What a reader makes of a file: "ID{META}TEXT|", "!bad|" or at the end "!ERROR". */
 static struct dt_buffer list(const struct dt_document_reader *reader, const char *data)
@@ -79,7 +81,8 @@ static void all_records_have_their_fields(void **state)
 {
     (void)state;
     expect(&dt_warc_reader_records, RECORD("response", "WARC-Record-ID: <a>\r\n", "1", "x") BAD,
-           "aresponse\nWARC-Type: response\r\nWARC-Record-ID: <a>\r\nContent-Length: 1\r\n\r\nx|!bad|");
+           "aresponse\nWARC-Type: response\r\nWARC-Record-ID: <a>\r\nContent-Length: "
+           "1\r\n\r\nx|!bad|");
     dt_warc_reader_records.close(NULL);
     dt_warc_reader_texts.close(NULL);
 }
