@@ -217,13 +217,6 @@ double dt_device_peak(struct dt_device *dev, enum dt_dtype type, double within)
     return peak;
 }
 
-/* The widest loads of the processor: narrower ones keep fewer cache lines in flight. */
-#if defined(__x86_64__)
-#define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define WIDEST
-#endif
-
 typedef uint64_t line __attribute__((vector_size(64)));
 
 /* A thread's part of the memory to read. */
@@ -233,7 +226,8 @@ struct reading {
     uint64_t sum; /* keeps compilers from removing the loads */
 };
 
-WIDEST static void read_lines(struct reading *r)
+/* Narrower loads keep fewer cache lines in flight. */
+DT_WIDEST static void read_lines(struct reading *r)
 {
     line even = {0}, odd = {0};
     for (size_t i = 0; i + 2 <= r->count; i += 2) {

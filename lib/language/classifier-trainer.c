@@ -214,11 +214,10 @@ static int make_dictionary(struct dt_classifier_trainer *t, struct dt_error *err
 
 /* --- learning --------------------------------------------------------------------------------- */
 
-/* Vectors of n numbers; element by element, so that all instruction sets give the same bits. */
-#define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
-#define LANES  16
+/* Vectors of n numbers. */
+#define LANES 16
 
-static WIDEST void add_scaled(float *restrict x, const float *restrict y, float scale, size_t n)
+static DT_WIDEST void add_scaled(float *restrict x, const float *restrict y, float scale, size_t n)
 {
     size_t whole = n / LANES * LANES;
     for (size_t i = 0; i < whole; i += LANES)
@@ -228,7 +227,7 @@ static WIDEST void add_scaled(float *restrict x, const float *restrict y, float 
         x[i] += scale * y[i];
 }
 
-static WIDEST float multiply(const float *restrict x, const float *restrict y, size_t n)
+static DT_WIDEST float multiply(const float *restrict x, const float *restrict y, size_t n)
 {
     float sums[LANES] = {0};
     size_t whole = n / LANES * LANES;

@@ -34,3 +34,13 @@ LINUX='memfd_create|getrandom|renameat2|sched_[gs]etaffinity|SYS_[a-z]|[^_a-z]sy
     # engines have no other file of lib/base: amx.c asks for the tiles of AMX, state.c for the program's name
     refute grep -vE '^lib/base/system\.[ch]:|^lib/device/cpu/gemm/amx\.c:[0-9]+:.*SYS_arch_prctl, |^lib/device/cpu/state\.c:[0-9]+:.*program_invocation_short_name, ' <<<"$output"
 }
+
+@test "instruction sets of x86-64 are named where other processors compile, too" {
+    cd "$ROOT"
+    run grep -rn 'target_clones' lib tools --include='*.[ch]' --exclude-dir=cuda
+    [ "$(wc -l <<<"$output")" -eq 1 ]
+    [[ "$output" == lib/base/platform.h:* ]]
+    for file in $(grep -rlE 'target\("|<.?(imm|xmm|emm|pmm|tmm|smm|nmm|wmm)intrin\.h>' lib tools --include='*.[ch]' --exclude-dir=device); do
+        grep -qE '^#if.*(__x86_64__|__SSE[0-9_]*__|__AVX[0-9A-Z_]*__)' "$file" || { echo "$file" && return 1; }
+    done
+}
