@@ -66,7 +66,7 @@ ended() {
     wait "${pids[$((1 - $1))]}" || status=$?
     kill -KILL "${pids[$1]}" || true
     wait "${pids[$1]}" || true
-    [ "$status" -eq 1 ]
+    [ "$status" -eq 75 ]
     [ "$(grep -c ^dt-train "said-$((1 - $1))")" -eq 1 ]
 }
 
