@@ -450,35 +450,41 @@ static void widen(enum dt_dtype type, const uint16_t (&from)[16], float (&to)[16
             to[k] = dt_number(type, from[k]);
 }
 
-/* The product of what its operands are now. */
+/* What the operands are now. */
+static uint16_t left_bits[16][16], right_bits[256][16];
+
+static void read_bits(const warp_product &w, unsigned warp_number)
+{
+    const product &p = w.lanes[0];
+    if (p.held)
+        read_held(w, left_bits);
+    else
+        read_rows(p.left, warp_number % warpgroup_warps * 16, 16, left_bits);
+    if (p.transposed)
+        read_columns(p.right, p.columns, right_bits);
+    else
+        read_rows(p.right, 0, p.columns, right_bits);
+}
+
 static void read_operands(warp_product &w, unsigned warp_number)
 {
     const product &p = w.lanes[0];
-    static uint16_t left[16][16], right[256][16];
-    static float a[16][16], b[16][256]; /* the latter transposed */
-    if (p.held)
-        read_held(w, left);
-    else
-        read_rows(p.left, warp_number % warpgroup_warps * 16, 16, left);
-    if (p.transposed)
-        read_columns(p.right, p.columns, right);
-    else
-        read_rows(p.right, 0, p.columns, right);
-    for (unsigned i = 0; i < 16; i++)
-        widen(p.type, left[i], a[i]);
+    static float right[16][256]; /* transposed */
+    float row[16];
+    read_bits(w, warp_number);
     for (unsigned j = 0; j < p.columns; j++) {
-        float row[16];
-        widen(p.type, right[j], row);
+        widen(p.type, right_bits[j], row);
         for (unsigned k = 0; k < 16; k++)
-            b[k][j] = row[k];
+            right[k][j] = row[k];
     }
     w.values.assign(16 * p.columns, 0);
-    for (unsigned i = 0; i < 16; i++)
-        for (unsigned k = 0; k < 16; k++) {
-            float *sums = &w.values[i * p.columns];
+    for (unsigned i = 0; i < 16; i++) {
+        float *sums = &w.values[i * p.columns];
+        widen(p.type, left_bits[i], row);
+        for (unsigned k = 0; k < 16; k++)
             for (unsigned j = 0; j < p.columns; j++) /* many at once */
-                sums[j] += a[i][k] * b[k][j];
-        }
+                sums[j] += row[k] * right[k][j];
+    }
     w.read = true;
 }
 
