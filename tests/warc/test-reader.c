@@ -8,7 +8,7 @@
 
 #define RECORD(type, more, length, block)                                                          \
     "WARC/1.0\r\nWARC-Type: " type "\r\n" more "Content-Length: " length "\r\n\r\n" block "\r\n\r" \
-                                                                                          "\n"
+    "\n"
 #define TEXT(more) RECORD("conversion", more, "4", "text")
 #define BAD                                                                                        \
     RECORD("conversion", "WARC-Block-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\r\n", "4",      \
