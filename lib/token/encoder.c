@@ -147,17 +147,22 @@ static bool encode_whole(const struct dt_encoder *e, const struct place *place, 
     return true;
 }
 
-/* Encodes a piece that is not in its line. */
-static void encode_rare(struct dt_encoder *e, const unsigned char *piece, size_t size,
-                        const struct place *place, struct dt_ids *ids)
+/* Encodes a piece that is not in its line. Not inline, for the registers of the caller's loop. */
+static __attribute__((noinline)) void encode_rare(struct dt_encoder *e, const unsigned char *piece,
+                                                  size_t size, const struct place *place,
+                                                  struct dt_ids *ids)
 {
     size_t count;
+    if (e->tokenizer->whole && place->line)
+        __builtin_prefetch(dt_whole_tokens_line(e->tokenizer->whole, place->key));
     if (size > DT_PIECE_CACHE_LONGEST) {
         encode_long(e, piece, size, ids);
         return;
     }
     uint64_t hash = place->line ? dt_piece_cache_hash(piece, size) : place->key.low;
     const uint32_t *found = dt_piece_cache_find(&e->pieces_cache, piece, size, hash, &count);
+    if (found == NULL && encode_whole(e, place, ids))
+        return;
     dt_ids_reserve(ids, ids->count + (found ? count : size));
     uint32_t *to = ids->data + ids->count;
     if (found) {
@@ -216,8 +221,7 @@ static void encode_pieces(struct dt_encoder *e, const unsigned char *text, size_
             continue;
         }
         ids->count = (size_t)(out - ids->data);
-        if (!encode_whole(e, place, ids))
-            encode_rare(e, text + from, ends[i] - from, place, ids);
+        encode_rare(e, text + from, ends[i] - from, place, ids);
         dt_ids_reserve(ids, ids->count + (count - i) * DT_SHORT_IDS);
         out = ids->data + ids->count;
     }
