@@ -122,7 +122,9 @@ static int take_rotary(struct source *s)
     if (rotary < 0 || rotary > dt_model_head_dim(&s->config))
         return wrong(s, name, "at most the size of a head");
     s->config.rotary_dim = (long)rotary;
-    return dt_model_config_check(&s->config, s->file->path, s->err);
+    if (dt_model_config_check(&s->config, "model", s->err) < 0)
+        return dt_fail_context(s->err, "%s", s->file->path);
+    return 0;
 }
 
 static const struct dt_gguf_tensor *factors_of(const struct source *s)

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/progress.h"
+#include "checkpoint/checkpoint-settings.h"
 #include "checkpoint/checkpoint.h"
 #include "formats/model-directory.h"
 #include "token/tokenizer.h"
@@ -299,12 +300,8 @@ static int read_settings(const struct verification *v, long checkpoint, struct d
                          struct dt_error *err)
 {
     char *directory = dt_checkpoint_of_step(v->options->run, checkpoint);
-    char *path = dt_path_join(directory, "trainer/config.yaml");
     memset(s, 0, sizeof *s);
-    dt_config_defaults(dt_settings_schema, s);
-    int rc = dt_config_read(dt_settings_schema, s, path, err);
-    rc = rc < 0 ? rc : dt_model_config_check(&s->model, path, err);
-    free(path);
+    int rc = dt_checkpoint_read_settings(directory, s, err);
     free(directory);
     return rc;
 }

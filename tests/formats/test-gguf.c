@@ -203,11 +203,11 @@ static void damaged_files_are_refused_or_read(void **state)
     dt_model_free(m);
 }
 
-/* Overwrites bytes of the file with value, offset bytes after the start of needle. */
-static void assert_refused(const char *needle, size_t offset, uint64_t value, size_t bytes,
-                           const char *reason)
+/* Overwrites bytes of a model's file with value, offset bytes after the start of needle. */
+static void assert_model_refused(struct dt_model *m, const char *needle, size_t offset,
+                                 uint64_t value, size_t bytes, const char *reason)
 {
-    struct dt_model *m = new_model(DT_FAMILY_LLAMA), *again;
+    struct dt_model *again;
     char *file;
     size_t size;
     assert_int_equal(write_model(m, DT_GGUF_F32), 0);
@@ -221,6 +221,12 @@ static void assert_refused(const char *needle, size_t offset, uint64_t value, si
         fail_msg("'%s', not '%s'", err.text, reason);
     free(file);
     dt_model_free(m);
+}
+
+static void assert_refused(const char *needle, size_t offset, uint64_t value, size_t bytes,
+                           const char *reason)
+{
+    assert_model_refused(new_model(DT_FAMILY_LLAMA), needle, offset, value, bytes, reason);
 }
 
 /* Writes and reads a model with x among the weights of queries. Returns the first error. */
@@ -300,6 +306,8 @@ static void invalid_files_are_refused(void **state)
     assert_refused(q, 43, 0, 8, "tensors overlap");
     assert_refused(q, 43, UINT64_MAX - 31, 8, "the file ends before its tensors");
     assert_refused(q, 5, '1', 1, "");
+    assert_model_refused(new_model(DT_FAMILY_STABLELM), "stablelm.rope.dimension_count", 33, 1, 4,
+                         "m.gguf: model.rotary_dim must be even");
 }
 
 int main(void)

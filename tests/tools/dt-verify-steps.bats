@@ -141,6 +141,10 @@ END
     sed -i 's/seed: 1337/seed: 1338/' seed/step-00000005/trainer/config.yaml
     verify seed
     [[ "$output" == "step 1: batch differs: recorded "*": the data, or their order" ]]
+    sed -i 's/num_heads: .*/num_heads: 5/' seed/step-00000005/trainer/config.yaml
+    verify seed
+    [ "$status" -eq 1 ]
+    [[ "$output" == "dt-verify: seed/step-00000005/trainer/config.yaml: model.hidden_size "* ]]
     # One letter of the fifth document: the batches before it are the same.
     sed -E '5s/("text": ?"[^"]{20})[a-z]/\1q/' "$BATS_FILE_TMPDIR/docs.jsonl" >docs.jsonl
     refute cmp -s docs.jsonl "$BATS_FILE_TMPDIR/docs.jsonl"
