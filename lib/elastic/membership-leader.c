@@ -309,6 +309,11 @@ static int fail_meeting(struct dt_membership *m, struct dt_error *err)
     return err->code;
 }
 
+bool dt_membership_leads(const struct dt_membership *m)
+{
+    return m->leads && (m->file < 0 || dt_notice_is_held(m->place.name, m->file));
+}
+
 /* 1: the meeting has ended; 0: another process has replaced the file. */
 int dt_membership_lead(struct dt_membership *m, struct dt_error *err)
 {

@@ -38,11 +38,6 @@ int dt_membership_newcomers(struct dt_membership *m)
     return joining - joining % m->how.group;
 }
 
-bool dt_membership_leads(const struct dt_membership *m)
-{
-    return m->leads && (m->file < 0 || dt_notice_is_held(m->place.name, m->file));
-}
-
 void dt_membership_suspect(struct dt_membership *m, int rank)
 {
     m->suspect = rank >= 0 && rank < m->roster.count ? m->roster.ids[rank] : 0;

@@ -1,9 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-#include "settings/settings-internal.h"
+#include "settings/settings.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+static int check_elastic(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const long group = dt_settings_group(s);
+    long least, most, batches = s->training.gradient_accumulation_steps;
+    if (s->training.batch_ramp_tokens > 0)
+        batches = s->training.batch_ramp_start;
+    if (!*s->distributed.elastic)
+        return 0;
+    if (!dt_settings_elastic(s, &least, &most))
+        return dt_fail(err, DT_EINVALID,
+                       "%s: distributed.elastic is the least and the most ranks, as 2:8, up to %d, "
+                       "not '%s'",
+                       path, DT_ELASTIC_MOST, s->distributed.elastic);
+    if (least % group != 0 || most % group != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: distributed.elastic %s: both have to be multiples of distributed.pp "
+                       "times distributed.cp times distributed.tp, which is %ld",
+                       path, s->distributed.elastic, group);
+    if (most / group > batches)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: distributed.elastic %s: a step has %ld micro-batch%s, and each of %ld "
+                       "%s needs one: raise %s",
+                       path, s->distributed.elastic, batches, batches == 1 ? "" : "es",
+                       most / group, group > 1 ? "groups of ranks" : "ranks",
+                       s->training.batch_ramp_tokens > 0 ? "training.batch_ramp_start"
+                                                         : "training.gradient_accumulation_steps");
+    return 0;
+}
 
 /* A setting with a value that needs another setting. */
 struct need {
@@ -378,7 +407,8 @@ static int check_layer_metrics(const struct dt_settings *s, const char *path, st
     return CHECK_NEEDS(needs, path, err);
 }
 
-int dt_settings_check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
+/* Settings that need others, for any number of ranks. */
+static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     DT_TRY(check_parallel_needs(s, path, err));
     DT_TRY(check_collectives(s, path, err));
@@ -390,4 +420,50 @@ int dt_settings_check_needs(const struct dt_settings *s, const char *path, struc
     DT_TRY(check_dpo_needs(s, path, err));
     DT_TRY(check_grpo_needs(s, path, err));
     return check_training_needs(s, path, err);
+}
+
+/* Only epochs and minutes have fractions. */
+static int check_intervals(const struct dt_settings *s, const char *path, struct dt_error *err)
+{
+    const struct {
+        const char *name;
+        const struct dt_config_amount *interval;
+    } rows[] = {{"log_interval", &s->training.log_interval},
+                {"eval_interval", &s->training.eval_interval},
+                {"save_interval", &s->training.save_interval}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].interval->unit < DT_INTERVAL_UNIT_EPOCHS &&
+            rows[i].interval->count != floor(rows[i].interval->count))
+            return dt_fail(err, DT_EINVALID,
+                           "%s: training.%s has to be a whole number of %s, not %g", path,
+                           rows[i].name, dt_interval_unit_names[rows[i].interval->unit],
+                           rows[i].interval->count);
+    return 0;
+}
+
+int dt_settings_resolve(struct dt_settings *s, uint32_t vocab_size, const char *path,
+                        struct dt_error *err)
+{
+    if (s->model.vocab_size == 0)
+        s->model.vocab_size = vocab_size;
+    if (s->training.sequence_length == 0)
+        s->training.sequence_length = s->model.max_seq_len;
+    if (dt_model_config_check(&s->model, "model", err) < 0)
+        return dt_fail_context(err, "%s", path);
+    if ((uint32_t)s->model.vocab_size < vocab_size)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: model.vocab_size is %ld, but the data's tokenizer has %u tokens", path,
+                       s->model.vocab_size, vocab_size);
+    if (s->training.sequence_length > s->model.max_seq_len)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.sequence_length %ld is beyond model.max_seq_len %ld", path,
+                       s->training.sequence_length, s->model.max_seq_len);
+    if (s->training.batch_ramp_start > s->training.gradient_accumulation_steps)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: training.batch_ramp_start %ld is beyond "
+                       "training.gradient_accumulation_steps %ld",
+                       path, s->training.batch_ramp_start, s->training.gradient_accumulation_steps);
+    DT_TRY(check_intervals(s, path, err));
+    DT_TRY(check_elastic(s, path, err));
+    return check_needs(s, path, err);
 }
