@@ -20,15 +20,15 @@ setup() {
 @test "each program has a command in the list" {
     for source in "$ROOT"/tools/dt*.c; do
         program=$(basename "$source" .c)
-        grep -qE "^(with .* : |2 ranks : )?$program " "$ROOT/tests/faults/jobs" || { echo "$program"; return 1; }
+        grep -qE "^(with .* : |2 ranks : |2 members : )?$program " "$ROOT/tests/faults/jobs" || { echo "$program"; return 1; }
     done
 }
 
-# broken CODE: a program whose main begins with it.
+# broken CODE [RANKS]: a program whose main begins with it.
 broken() {
-    printf '#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\nint main(void) { %s }\n' "$1" >dt-broken.c
+    printf '#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) { %s }\n' "$1" >dt-broken.c
     cc -w dt-broken.c -o dt-broken
-    echo "$T/dt-broken" >jobs
+    echo "${2:+$2 : }$T/dt-broken" >jobs
     run "${inject[@]}" --patience 2 "${DT_BUILD:-$ROOT/build}" "$T" jobs
     echo "$output"
     [ "$status" -eq 1 ]
@@ -46,6 +46,12 @@ broken() {
     [[ "$output" == *"status -11"* ]]
     broken 'while (write(1, "a", 1) != 1) sleep(1); return 0;'
     [[ "$output" == *"no end"* ]]
+}
+
+@test "an elastic run whose other member ends with status 0 and without the files is found" {
+    broken 'if (!getenv("LD_PRELOAD")) return 0; int f = open("f", O_WRONLY | O_CREAT, 0600);
+        if (write(f, "ab", 2) == 2) return 0; fputs("broken: cannot write\n", stderr); return 1;' "2 members"
+    [[ "$output" == *"the other member: status 0, and other files: f"* ]]
 }
 
 @test "programs killed at random moments and repeated leave the bytes of undisturbed ones" {
