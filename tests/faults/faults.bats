@@ -14,7 +14,8 @@ setup() {
 }
 
 @test "a program whose call fails writes the same bytes, or one line and no file" {
-    "${inject[@]}" "${DT_BUILD:-$ROOT/build}" "$BATS_FILE_TMPDIR"
+    grep -v '^2 members : ' "$ROOT/tests/faults/jobs" >jobs # these take seconds each
+    "${inject[@]}" "${DT_BUILD:-$ROOT/build}" "$BATS_FILE_TMPDIR" jobs
 }
 
 @test "each program has a command in the list" {
