@@ -52,7 +52,7 @@ static int not_loaded(const struct dt_plugin *p, const char *name, const char *w
 {
     bool is_missing = strstr(why, ".so") && strstr(why, "cannot open shared object file");
     return dt_fail(err, DT_EMISSING, "cannot load %s '%s': %s%s", p->kind, name, why,
-                   is_missing ? "; install the library, of that version" : "");
+                   is_missing ? "; install that version of the library" : "");
 }
 
 static int load(const struct dt_plugin *p, const char *name, const char *path, const void **table,

@@ -138,8 +138,9 @@ static void challenge(struct dt_reception *r, int socket)
         dt_reception_refuse(r, index);
 }
 
-/* Without a free descriptor accept4 fails also if no connection waits. */
-static bool is_called(int listener)
+/* Whether a connection waits to be accepted. Without a free descriptor accept4 fails also if none
+ * does. */
+static bool has_pending(int listener)
 {
     struct pollfd polled = {.fd = listener, .events = POLLIN};
     return poll(&polled, 1, 0) > 0;
@@ -153,7 +154,7 @@ static void accept_from(struct dt_reception *r, int listener)
             widen(s);
         if (s >= 0)
             challenge(r, s);
-        else if ((errno == EMFILE || errno == ENFILE) && r->count > 0 && is_called(listener))
+        else if ((errno == EMFILE || errno == ENFILE) && r->count > 0 && has_pending(listener))
             refuse_random(r);
         else if (errno != ECONNABORTED && errno != EINTR)
             return;

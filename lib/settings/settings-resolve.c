@@ -98,12 +98,13 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
         {labels && s->data.document_mask, "data.labels", "of a classifier",
          "data.document_mask false"},
         {contexts && parts == 0 && !even, "distributed.cp", "above 1",
-         "a training.sequence_length that is a multiple of twice as much"},
+         "a training.sequence_length that is a multiple of 2 * distributed.cp"},
         {contexts && parts > 0 && parts % (2 * s->distributed.cp) != 0, "distributed.cp", "above 1",
-         "a distributed.sequence_parts that is 0 or a multiple of twice as much"},
-        {contexts && parts == 0 && s->distributed.invariant, "distributed.cp", "above 1",
-         "with distributed.invariant a distributed.sequence_parts, the same for every layout, that "
-         "is a multiple of twice as much"},
+         "a distributed.sequence_parts that is 0 or a multiple of 2 * distributed.cp"},
+        {contexts && parts == 0 && s->distributed.invariant, "distributed.cp",
+         "above 1 with distributed.invariant",
+         "a distributed.sequence_parts that is a multiple of 2 * distributed.cp, equal in all "
+         "layouts"},
         {parts > 0 && (parts & (parts - 1)) != 0, "distributed.sequence_parts", "above 0",
          "a power of two"},
         {parts > 0 && s->training.sequence_length % parts != 0, "distributed.sequence_parts",

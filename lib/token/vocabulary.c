@@ -7,10 +7,9 @@
 
 #include "hash/hash.h"
 
-#define ID_BITS 22
-#define ID_LIMIT                                                                                   \
-    (1u << ID_BITS) /* tables have this size; published vocabularies are far smaller               \
-                     */
+/* Tables have this size; published vocabularies are far smaller. */
+#define ID_BITS  22
+#define ID_LIMIT (1u << ID_BITS)
 
 static bool has_bytes(const struct dt_tokenizer *t, uint32_t id, const char *bytes, size_t size)
 {

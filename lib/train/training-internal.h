@@ -230,7 +230,7 @@ int dt_training_start(struct dt_training *training, struct dt_error *err) DT_MUS
 /* The state is of other ranks, or of this one. */
 int dt_training_go_on(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 /* Unlocks the run directory. */
-void dt_training_let_run_go(struct dt_training *training);
+void dt_training_unlock_run(struct dt_training *training);
 /* Whether an elastic run has begun before these ranks met. */
 bool dt_training_goes_on(const struct dt_training *training);
 

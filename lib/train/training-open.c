@@ -515,7 +515,7 @@ static void disband(struct dt_training *t)
         dt_state_copy_take(&t->copy, &t->state);
     t->loaded = false;
     if (!dt_membership_leads(t->members))
-        dt_training_let_run_go(t);
+        dt_training_unlock_run(t);
     t->saves |= t->writer && dt_checkpoint_writer_is_busy(t->writer);
     dt_training_disassemble(t);
     dt_comm_close(t->self);

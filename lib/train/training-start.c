@@ -124,7 +124,7 @@ static int hold_run(struct dt_training *t, struct dt_error *err)
     return t->lock >= 0 ? 0 : lock_run(t, err);
 }
 
-void dt_training_let_run_go(struct dt_training *t)
+void dt_training_unlock_run(struct dt_training *t)
 {
     if (t->lock >= 0)
         close(t->lock);

@@ -41,7 +41,7 @@ void dt_training_free(struct dt_training *t)
     free(t->first_stage);
     dt_comm_close(t->self);
     dt_elastic_close(t);
-    dt_training_let_run_go(t);
+    dt_training_unlock_run(t);
     free(t->run);
     free(t->lineage);
     free(t->tokenizer_path);

@@ -65,7 +65,7 @@ ops() {
     DT_ENGINES=$T/engines run dt-bench --device cuda --set model.vocab_size=64 attention
     echo "$output"
     assert_one_line_error dt-bench
-    [[ "$output" == *"engine 'cuda': libcublasLt.so.999: cannot open shared object file: "*"; install the library, of that version" ]]
+    [[ "$output" == *"engine 'cuda': libcublasLt.so.999: cannot open shared object file: "*"; install that version of the library" ]]
 }
 
 @test "where a block has 99 KB of shared memory, tiles are smaller: sm_86" {

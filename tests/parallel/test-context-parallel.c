@@ -209,12 +209,12 @@ static void settings_that_exclude_context_parallelism_are_refused(void **state)
     s.training.sequence_length = 24;
     s.distributed.invariant = true;
     check_why(s, 2,
-              "distributed.cp above 1 needs with distributed.invariant a "
-              "distributed.sequence_parts, the same for every layout");
+              "distributed.cp above 1 with distributed.invariant needs a "
+              "distributed.sequence_parts that is a multiple of 2 * distributed.cp");
     s.distributed.sequence_parts = 2;
     check_why(s, 2,
               "distributed.cp above 1 needs a distributed.sequence_parts that is 0 or a "
-              "multiple of twice as much");
+              "multiple of 2 * distributed.cp");
     s.distributed.sequence_parts = 12;
     check_why(s, 2, "distributed.sequence_parts above 0 needs a power of two");
     s.distributed.sequence_parts = 16;

@@ -93,17 +93,17 @@ static const struct {
     {{"distributed.cp=2", "distributed.sync=local_sgd"},
      "distributed.sync local_sgd needs distributed.cp 1"},
     {{"distributed.cp=2", "distributed.invariant=true"},
-     "distributed.cp above 1 needs with distributed.invariant a distributed.sequence_parts, the "
-     "same for every layout, that is a multiple of twice as much"},
+     "distributed.cp above 1 with distributed.invariant needs a distributed.sequence_parts that is "
+     "a multiple of 2 * distributed.cp, equal in all layouts"},
     {{"distributed.cp=2", "distributed.invariant=true", "distributed.sequence_parts=4"}, NULL},
     {{"distributed.cp=4", "distributed.sequence_parts=4"},
-     "distributed.cp above 1 needs a distributed.sequence_parts that is 0 or a multiple of twice "
-     "as much"},
+     "distributed.cp above 1 needs a distributed.sequence_parts that is 0 or a multiple of 2 * "
+     "distributed.cp"},
     {{"distributed.sequence_parts=6", "distributed.cp=1"},
      "distributed.sequence_parts above 0 needs a power of two"},
     {{"distributed.cp=2", "training.sequence_length=22"},
-     "distributed.cp above 1 needs a training.sequence_length that is a multiple of twice as "
-     "much"},
+     "distributed.cp above 1 needs a training.sequence_length that is a multiple of 2 * "
+     "distributed.cp"},
     {{"distributed.cp=3", "training.sequence_length=24", "distributed.zero_stage=3"}, NULL},
     {{"distributed.sync=parameter_server", "distributed.zero_stage=3"}, NULL},
     {{"distributed.shard_ranks=2", "distributed.sync=parameter_server"},

@@ -85,7 +85,7 @@ logged=(--set training.log_interval=1)
 @test "settings that exclude context parallelism are named" {
     run ranks 4 --set distributed.cp=4 --set training.sequence_length=20 -o run
     [ "$status" -ne 0 ]
-    [[ "$output" == *"distributed.cp above 1 needs a training.sequence_length that is a multiple of twice as much"* ]]
+    [[ "$output" == *"distributed.cp above 1 needs a training.sequence_length that is a multiple of 2 * distributed.cp"* ]]
     for set in sync=local_sgd sync=diloco; do
         run ranks 2 --set distributed.cp=2 --set distributed.$set -o run
         [ "$status" -ne 0 ]
