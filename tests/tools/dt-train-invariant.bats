@@ -45,7 +45,7 @@ small=(--set model.name=llama --set model.hidden_size=32 --set model.num_layers=
     [[ "$output" == *"distributed.tp that is a power of two up to 4 with this model, not 3"* ]]
     run ranks 2 -o run --set distributed.cp=2 --set distributed.sequence_parts=0
     [ $status = 1 ]
-    [[ "$output" == *"distributed.cp above 1 needs with distributed.invariant a distributed.sequence_parts"* ]]
+    [[ "$output" == *"distributed.cp above 1 with distributed.invariant needs a distributed.sequence_parts"* ]]
     [ ! -e run ]
 }
 
