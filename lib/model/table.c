@@ -153,6 +153,7 @@ static void append(struct dt_table *t, struct dt_param *p)
     t->index[(int)p->role * (t->layers + 2) + p->layer + 1] = t->count;
     for (int bucket = p->bucket + 1; bucket <= t->bucket_count; bucket++)
         t->buckets[bucket] = t->elements;
+    DT_GROW(t->params, t->count, t->capacity);
     t->params[t->count++] = *p;
 }
 
@@ -301,7 +302,6 @@ static void init(struct dt_table *t, const struct dt_model_config *c,
         .table = t, .config = c, .part = part ? part : &DT_MODEL_PART_WHOLE, .adapters = adapters};
     m.partition = dt_tensor_partition_of(c, m.part->tp_rank, m.part->tp_size);
     *t = (struct dt_table){.layers = layers, .bucket_count = dt_table_layer_bucket(layers) + 2};
-    t->params = dt_alloc((size_t)roles, sizeof *t->params);
     t->index = dt_alloc((size_t)roles, sizeof *t->index);
     t->buckets = dt_alloc((size_t)t->bucket_count + 1, sizeof *t->buckets);
     t->partials = dt_alloc((size_t)t->bucket_count, sizeof *t->partials);

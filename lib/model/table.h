@@ -74,7 +74,7 @@ struct dt_partials {
 
 struct dt_table {
     struct dt_param *params;
-    int count;
+    int count, capacity;
     int64_t elements;          /* of a flat arena, padding included */
     int64_t gradient_elements; /* of gradients: these and the last bucket */
     int64_t parameters;        /* of the whole model, without padding */

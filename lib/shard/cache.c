@@ -63,7 +63,7 @@ static void *take_from_slab(struct dt_frame_cache *c)
         uint32_t left = c->capacity - c->count + 1;
         c->slab_left = left < SLAB_FRAMES ? left : SLAB_FRAMES;
         DT_GROW(c->slabs, c->slab_count, c->slab_capacity);
-        c->slabs[c->slab_count++] = dt_alloc(c->slab_left, c->frame_size);
+        c->slabs[c->slab_count++] = dt_realloc(NULL, c->slab_left, c->frame_size);
     }
     return c->slabs[c->slab_count - 1] + --c->slab_left * c->frame_size;
 }
@@ -77,7 +77,7 @@ static void make_room(struct dt_frame_cache *c, struct slot *s, size_t size)
         free(s->frame);
     s->own = size > c->frame_size;
     s->size = s->own ? size : c->frame_size;
-    s->frame = s->own ? dt_alloc(size, 1) : take_from_slab(c);
+    s->frame = s->own ? dt_realloc(NULL, size, 1) : take_from_slab(c);
 }
 
 /* A free slot, or the victim of the clock algorithm. */
