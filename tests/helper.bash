@@ -52,7 +52,7 @@ await() {
     shift
     until "$@"; do
         kill -0 "$pid" 2>/dev/null || { "$@" && return; } || { echo "over before: $*"; return 1; }
-        sleep 0.02
+        sleep 0.1
     done
 }
 
