@@ -58,8 +58,7 @@ static struct json_object *sequence(const char *name, struct json_object *first,
 {
     struct json_object *object = of_type("Sequence"), *list = dt_json_new_array();
     dt_json_array_add(list, first);
-    if (second)
-        dt_json_array_add(list, second);
+    dt_json_array_add(list, second);
     dt_json_object_add(object, name, list);
     return object;
 }
@@ -112,7 +111,7 @@ static int find_arrays(struct source *s)
     DT_TRY(dt_gguf_file_get_array(f, KEY("tokens"), DT_GGUF_KIND_STRING, &s->tokens, s->err));
     DT_TRY(dt_gguf_file_get_array(f, KEY("token_type"), DT_GGUF_KIND_I32, &s->types, s->err));
     DT_TRY(dt_gguf_file_get_array(f, KEY("scores"), DT_GGUF_KIND_F32, &s->scores, s->err));
-    if (s->tokens == NULL || s->tokens->count > INT32_MAX)
+    if (s->tokens == NULL)
         return bad(s, KEY("tokens") " is missing");
     if ((s->types && s->types->count != s->tokens->count) ||
         (s->scores && s->scores->count != s->tokens->count))

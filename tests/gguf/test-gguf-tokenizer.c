@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tokenizers of GGUF files: tokenizer.json to GGUF and back, and what is refused. */
-#include "scratch.h"
+#include "gguf-of.h"
 
 #include <string.h>
 
@@ -158,6 +158,102 @@ static void unknown_kinds_are_refused_by_name(void **state)
     assert_null(json);
 }
 
+/* --- files of others --------------------------------------------------------------------------*/
+
+#define K "tokenizer.ggml."
+/* clang-format off */
+#define BYTES  K "model=str:gpt2 " K "pre=str:gpt-2 " K "merges=str[]: "
+#define SCORED K "model=str:llama " K "scores=f32[]:0,-1,-2,0 "
+#define TOKENS K "tokens=str[]:a,b,ab,end " K "token_type=i32[]:1,4,1,3 "
+#define STRIP  "{\"type\":\"Strip\""
+#define AROUND "\"single\":[{\"SpecialToken\":{\"id\":\"end\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\""
+
+static const struct {
+    const char *file;
+    const char *part; /* of the JSON */
+} readable[] = {
+    {BYTES TOKENS, "{\"id\":3,\"content\":\"end\""},
+    {BYTES K "tokens=str[]:a", "\"added_tokens\":[]"},
+    {BYTES K "tokens=str[]:a,b " K "token_type=i32[]:1,5", "\"vocab\":{\"a\":0}"},
+    {BYTES TOKENS K "add_bos_token=bool:1 " K "bos_token_id=u32:3", AROUND},
+    {BYTES TOKENS K "add_bos_token=bool:1", "\"added_tokens\""},
+    {BYTES TOKENS K "add_bos_token=bool:1 " K "bos_token_id=i32:-1", "\"added_tokens\""},
+    {BYTES TOKENS K "add_bos_token=bool:1 " K "add_eos_token=bool:1 " K "eos_token_id=u32:3",
+     "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":{\"id\":\"end\""},
+    {BYTES TOKENS K "add_eos_token=bool:1 " K "add_bos_token=bool:1 " K "bos_token_id=u32:3", AROUND},
+    {BYTES TOKENS K "add_eos_token=bool:1", "\"added_tokens\""},
+    {BYTES TOKENS K "bos_token_id=u32:0 " K "add_eos_token=bool:1 " K "eos_token_id=u32:3",
+     "\"single\":[{\"Sequence\":{\"id\":\"A\""},
+    {K "model=str:gpt2 " K "merges=str[]:a,b " K "pre=str:qwen2 " TOKENS, "\"merges\":[\"a\",\"b\"]"},
+    {SCORED TOKENS K "bos_token_id=u32:3", AROUND},
+    {SCORED TOKENS, STRIP},
+    {SCORED TOKENS K "unknown_token_id=u32:3", "\"unk_token\":\"end\""},
+    {SCORED TOKENS K "add_space_prefix=bool:0", "\"unk_token\":\"<unk>\""},
+};
+
+static const struct {
+    const char *file, *message;
+} unreadable[] = {
+    {K "model=u32:1", "t.gguf: tokenizer.ggml.model must be a string"},
+    {BYTES, "t.gguf: tokenizer: tokenizer.ggml.tokens is missing"},
+    {BYTES K "tokens=i32[]:1", "t.gguf: tokenizer.ggml.tokens must be an array of strings"},
+    {BYTES K "tokens=str[]:a " K "token_type=str[]:a", "t.gguf: tokenizer.ggml.token_type must be an array"},
+    {BYTES K "tokens=str[]:a " K "scores=i32[]:1", "t.gguf: tokenizer.ggml.scores must be an array"},
+    {BYTES K "tokens=str[]:a " K "scores=f32[]:1,2", "t.gguf: tokenizer: tokens, scores and types differ in number"},
+    {BYTES K "tokens=str[]:a " K "token_type=i32[]:1,2", "t.gguf: tokenizer: tokens, scores and types differ in number"},
+    {BYTES K "tokens=str[]:a " K "token_type=i32[]:0", "t.gguf: tokenizer: a token is of an unknown type"},
+    {BYTES K "tokens=str[]:a " K "token_type=i32[]:7", "t.gguf: tokenizer: a token is of an unknown type"},
+    {BYTES K "tokens=str[]:a,,b", "t.gguf: tokenizer: a token is empty or has a zero byte"},
+    {BYTES K "tokens=str[]:a,b~c", "t.gguf: tokenizer: a token is empty or has a zero byte"},
+    {BYTES K "tokens=str[]:a,a", "t.gguf: tokenizer: a token is given twice"},
+    {BYTES TOKENS K "add_bos_token=str:yes", "t.gguf: tokenizer.ggml.add_bos_token must be an integer"},
+    {BYTES TOKENS K "add_eos_token=str:yes", "t.gguf: tokenizer.ggml.add_eos_token must be an integer"},
+    {BYTES TOKENS K "bos_token_id=u32:4", "t.gguf: tokenizer.ggml.bos_token_id is not a token"},
+    {BYTES TOKENS K "eos_token_id=i32:-2", "t.gguf: tokenizer.ggml.eos_token_id is not a token"},
+    {BYTES TOKENS K "eos_token_id=f32:0", "t.gguf: tokenizer.ggml.eos_token_id must be an integer"},
+    {K "model=str:gpt2 " K "pre=u32:1 " TOKENS, "t.gguf: tokenizer.ggml.pre must be a string"},
+    {K "model=str:gpt2 " K "pre=str:gpt-2 " TOKENS, "t.gguf: tokenizer: tokenizer.ggml.merges is missing"},
+    {K "model=str:gpt2 " K "pre=str:gpt-2 " K "merges=f32[]:1 " TOKENS, "t.gguf: tokenizer.ggml.merges must be an array of strings"},
+    {K "model=str:gpt2 " K "pre=str:0123456789012345678901234567890123456789012345678901234567890123xyz " TOKENS,
+     "t.gguf: tokenizer.ggml.pre '0123456789012345678901234567890123456789012345678901234567890123' is not"},
+    {K "model=str:0123456789012345678901234567890123456789012345678901234567890123xyz " TOKENS,
+     "t.gguf: tokenizer.ggml.model '0123456789012345678901234567890123456789012345678901234567890123' is not"},
+    {K "model=str:llama " TOKENS, "t.gguf: tokenizer: tokenizer.ggml.scores is missing"},
+    {K "model=str:llama " K "scores=f32[]:0,nan,-2,0 " TOKENS, "t.gguf: tokenizer: a score is NaN"},
+    {SCORED TOKENS K "add_space_prefix=str:yes", "t.gguf: tokenizer.ggml.add_space_prefix must be an integer"},
+    {SCORED TOKENS K "unknown_token_id=u32:9", "t.gguf: tokenizer.ggml.unknown_token_id is not a token"},
+    {"general.name=str:x", "t.gguf: has no tokenizer: name one with --tokenizer"},
+};
+/* clang-format on */
+
+static void files_of_others_are_read(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof readable / sizeof *readable; i++) {
+        write_gguf(path, readable[i].file);
+        char *text = read_back();
+        if (strstr(text, readable[i].part) == NULL)
+            fail_msg("%s: %s is not in %s", readable[i].file, readable[i].part, text);
+        free(text);
+    }
+}
+
+static void files_that_contradict_themselves_are_refused(void **state)
+{
+    struct json_object *json;
+    (void)state;
+    for (size_t i = 0; i < sizeof unreadable / sizeof *unreadable; i++) {
+        const char *message = unreadable[i].message;
+        write_gguf(path, unreadable[i].file);
+        assert_true(dt_gguf_tokenizer_load(path, &json, &err) < 0);
+        if (strncmp(err.text, message, strlen(message)) != 0)
+            fail_msg("%s: '%s', not '%s'", unreadable[i].file, err.text, message);
+        assert_null(json);
+    }
+    remove(path);
+    assert_true(dt_gguf_tokenizer_load(path, &json, &err) < 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +261,8 @@ int main(void)
         cmocka_unit_test(pre_tokenizers_that_llama_cpp_lacks_are_refused),
         cmocka_unit_test(sentencepiece_tokenizers_are_kept),
         cmocka_unit_test(unknown_kinds_are_refused_by_name),
+        cmocka_unit_test(files_of_others_are_read),
+        cmocka_unit_test(files_that_contradict_themselves_are_refused),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }
