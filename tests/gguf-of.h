@@ -3,7 +3,7 @@
  *
  *     KEY=KIND:VALUE            a value: u32, i32, u64, f32, f64, bool or str
  *     KEY=KIND[]:VALUE,VALUE    an array; ~ in a string is a zero byte
- *     NAME@COLUMNS[xROWS][:X]   a tensor of fp32, each element X or 0
+ *     NAME@COLUMNS[xROWS][:X]   a tensor of fp32, each element X or 0; of fp16 zeros with h for :X
  */
 #ifndef DT_TESTS_GGUF_OF_H
 #define DT_TESTS_GGUF_OF_H
@@ -26,8 +26,9 @@ static inline enum dt_gguf_kind gguf_kind_of(const char *name)
     static const struct {
         const char *name;
         enum dt_gguf_kind kind;
-    } kinds[] = {{"u32", DT_GGUF_KIND_U32}, {"i32", DT_GGUF_KIND_I32},   {"u64", DT_GGUF_KIND_U64},
-                 {"f32", DT_GGUF_KIND_F32}, {"f64", DT_GGUF_KIND_F64},   {"bool", DT_GGUF_KIND_BOOL},
+    } kinds[] = {{"u32", DT_GGUF_KIND_U32},   {"i32", DT_GGUF_KIND_I32},
+                 {"u64", DT_GGUF_KIND_U64},   {"f32", DT_GGUF_KIND_F32},
+                 {"f64", DT_GGUF_KIND_F64},   {"bool", DT_GGUF_KIND_BOOL},
                  {"str", DT_GGUF_KIND_STRING}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].name, name) == 0)
@@ -85,13 +86,14 @@ static inline void gguf_add_tensor(struct gguf_writing *w, char *name)
     if (rank == 2)
         shape[1] = strtoull(next + 1, &next, 10);
     const float x = *next == ':' ? strtof(next + 1, NULL) : 0;
+    const bool half = *next == 'h';
     dt_gguf_add_text(&w->tensors, name, (size_t)(at - name));
     dt_gguf_add_number(&w->tensors, rank, 4);
     dt_buffer_append(&w->tensors, shape, rank * sizeof *shape);
-    dt_gguf_add_number(&w->tensors, DT_GGUF_CODE_F32, 4);
+    dt_gguf_add_number(&w->tensors, half ? DT_GGUF_CODE_F16 : DT_GGUF_CODE_F32, 4);
     dt_gguf_add_number(&w->tensors, w->data.size, 8);
     for (uint64_t i = 0; i < shape[0] * shape[1]; i++)
-        dt_buffer_append(&w->data, &x, sizeof x);
+        dt_buffer_append(&w->data, &x, half ? 2 : sizeof x);
     while (w->data.size % DT_GGUF_ALIGN != 0)
         dt_buffer_add_char(&w->data, '\0');
     w->tensor_count++;

@@ -10,7 +10,7 @@
 enum dt_gguf_key_kind {
     DT_GGUF_KEY_INT,
     DT_GGUF_KEY_REAL,
-    DT_GGUF_KEY_SAME,    /* an integer that must equal the member's, or C / H for "head_dim" */
+    DT_GGUF_KEY_SAME,    /* an integer that must equal the member's */
     DT_GGUF_KEY_SCALING, /* the kind of RoPE scaling, a string */
     DT_GGUF_KEY_TRUTH,
     DT_GGUF_KEY_ROTARY /* rotary_dim; the member is its share of a head */

@@ -33,15 +33,14 @@ static int find_architecture(struct source *s)
     return rc;
 }
 
-/* The shortest decimal of an fp32 number, so that 1e-6 is the one of config.json. */
+/* The shortest decimal of an fp32 number that is not NaN, so that 1e-6 is the one of config.json.
+ */
 static struct json_object *number_of(double value)
 {
     char digits[32];
-    for (int precision = 6; precision <= 9; precision++) {
+    snprintf(digits, sizeof digits, "%.6g", value);
+    for (int precision = 7; (float)strtod(digits, NULL) != (float)value; precision++) /* to 9 */
         snprintf(digits, sizeof digits, "%.*g", precision, value);
-        if ((float)strtod(digits, NULL) == (float)value)
-            break;
-    }
     return dt_json_new_double_s(strtod(digits, NULL), digits);
 }
 
@@ -89,13 +88,15 @@ static int add_member(const struct source *s, const struct dt_gguf_key *k,
     const struct dt_gguf_value *v = dt_gguf_file_find(s->file, name);
     if (v == NULL && k->needed)
         return dt_fail(s->err, DT_EFORMAT, "%s: %s is missing", s->file->path, name);
+    if (k->kind == DT_GGUF_KEY_ROTARY) /* take_rotary; the default may not fit the heads */
+        put(config, k->member, number_of(1));
     if (v == NULL || k->kind == DT_GGUF_KEY_SAME || k->kind == DT_GGUF_KEY_ROTARY)
         return 0;
     if (k->kind == DT_GGUF_KEY_SCALING)
         return add_scaling(s, name, k, config);
     if (k->kind == DT_GGUF_KEY_REAL) {
-        if (v->kind != DT_GGUF_KIND_F32 && v->kind != DT_GGUF_KIND_F64)
-            return wrong(s, name, "a floating-point number");
+        if ((v->kind != DT_GGUF_KIND_F32 && v->kind != DT_GGUF_KIND_F64) || !isfinite(v->real))
+            return wrong(s, name, "a finite floating-point number");
         put(config, k->member, number_of(v->real));
         return 0;
     }
@@ -163,9 +164,9 @@ static int check_factors(const struct source *s)
 {
     const struct dt_gguf_tensor *t = factors_of(s);
     uint64_t pairs = (uint64_t)dt_rope_columns(&s->config, DT_ROPE_TABLE_GLOBAL) / 2;
-    bool same = t && t->shape[0] == pairs;
     if (t == NULL)
         return 0;
+    bool same = t->shape[0] == pairs;
     float *have = dt_alloc(t->shape[0], sizeof *have), *want = dt_alloc(pairs, sizeof *want);
     dt_gguf_decode(t->type, have, t->data, (int64_t)t->shape[0]);
     dt_gguf_rope_factors(&s->config, want);
@@ -214,12 +215,9 @@ static int check_same(const struct source *s, const struct dt_gguf_key *k,
                       struct json_object *config)
 {
     char name[96];
-    struct json_object *member;
-    int64_t expected = dt_model_head_dim(&s->config), value;
-    if (json_object_object_get_ex(config, k->member, &member) && member)
-        expected = json_object_get_int64(member);
+    int64_t expected = json_object_get_int64(json_object_object_get(config, k->member));
+    int64_t value = expected;
     snprintf(name, sizeof name, "%s.%s", s->architecture->name, k->key);
-    value = expected;
     DT_TRY(dt_gguf_file_get_int(s->file, name, &value, s->err));
     if (value == expected)
         return 0;
@@ -349,8 +347,8 @@ static int check_tensors(const struct source *s, const struct dt_table *table)
     for (int i = 0; rc == 0 && i < table->count; i++) {
         char name[64] = "";
         const struct dt_param *p = &table->params[i];
-        const struct dt_gguf_tensor *t =
-            dt_gguf_name(s->architecture, p, name) ? dt_gguf_file_find_tensor(f, name) : NULL;
+        dt_gguf_name(s->architecture, p, name);
+        const struct dt_gguf_tensor *t = dt_gguf_file_find_tensor(f, name);
         if (t == NULL || !fits(t, p, rows_of(s, table, i).all))
             rc = dt_fail(s->err, DT_EFORMAT, "%s: tensor '%s' of the model's shape is missing",
                          f->path, name);

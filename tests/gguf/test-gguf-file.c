@@ -98,6 +98,9 @@ static const struct damage files[] = {
     {BYTES(HEAD("\1", "\0") TENSOR("\x63", "\1", "\0") "-------"
                                                        "----"),
      "tensor 't' is of type unknown (99), which dt does not read"},
+    {BYTES(HEAD("\1", "\0") TENSOR("\4", "\1", "\0") "-------"
+                                                     "----"),
+     "tensor 't' is of type unknown (4), which dt does not read"},
     {BYTES(HEAD("\1", "\0") TENSOR("\x08", "\x1f", "\0") "-------" PADDING32),
      "byte 57: a row of a quantized tensor must be a multiple of its blocks"},
     {BYTES(HEAD("\1", "\0") U64("\0") U32("\1") PADDING32),
