@@ -24,7 +24,7 @@ int dt_normalizer_read_map(struct dt_character_map **map, struct json_object *co
     if (!json_object_is_type(text, json_type_string) ||
         !dt_base64_decode(dt_json_text(text), (size_t)json_object_get_string_len(text), &bytes))
         rc = dt_fail(err, DT_EFORMAT, "\"precompiled_charsmap\" is not Base64");
-    if (rc == 0)
+    else
         rc = dt_character_map_new(map, bytes.data, bytes.size, err);
     dt_buffer_release(&bytes);
     return rc < 0 ? dt_fail_context(err, "%s", path) : 0;

@@ -3,8 +3,12 @@
  * `tokenizers`. */
 #include "json-of.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "character-map-of.h"
+#include "encoding/base64.h"
+#include "steps/steps-internal.h"
 #include "steps/steps.h"
 
 #define MARK "\xe2\x96\x81"
@@ -24,6 +28,14 @@ static const struct {
     {DT_STEPS_NORMALIZER,
      "{'type': 'Sequence', 'normalizers': [{'type': 'NFD'}, {'type': 'StripAccents'}]}",
      "\xc3\xa4h", "0-3:ah"},
+    {DT_STEPS_NORMALIZER, "{'type': 'Precompiled'}", "A", "0-1:A"},
+    {DT_STEPS_NORMALIZER, "{'type': 'Nmt'}", "ab", "0-2:ab"},
+    {DT_STEPS_NORMALIZER, "{'type': 'Nmt'}", /* controls are dropped */
+     "\x01\x08\x0b\x0e\x1f\x7f\xc2\x8f\xc2\x9f|", "10-11:|"},
+    {DT_STEPS_NORMALIZER, "{'type': 'Nmt'}", /* white space becomes a space, other text stays */
+     "\t\n\f\r\xe1\x9a\x80\xe2\x80\x8b\xe2\x80\x8f\xe2\x80\xa8\xe2\x80\xa9" MARK
+     "\xef\xbb\xbf\xef\xbf\xbd\xc2\x80\xff\xe2\x80\x90\xe2\x80\xaa\xf0\x9f\x98\x80",
+     "0-41:            \xc2\x80\xff\xe2\x80\x90\xe2\x80\xaa\xf0\x9f\x98\x80"},
     {DT_STEPS_PRE_TOKENIZER,
      "{'type': 'Metaspace', 'replacement': '" MARK "', 'prepend_scheme': 'always'}", "ab c",
      "0-2:" MARK "ab 2-4:" MARK "c"},
@@ -79,6 +91,150 @@ static void steps_edit_and_split_and_keep_origins(void **state)
     }
 }
 
+/* --- Precompiled ------------------------------------------------------------------------------*/
+
+/* The step with the map of a text in Base64. */
+static int read_map(struct dt_steps *steps, const char *text, size_t size, struct dt_error *err)
+{
+    char *json = dt_asprintf("{\"type\": \"Precompiled\", \"precompiled_charsmap\": %s%.*s%s}",
+                             size ? "\"" : "1", (int)size, text, size ? "\"" : "");
+    struct json_object *component = json_of(json);
+    int rc = dt_steps_read(steps, DT_STEPS_NORMALIZER, component, "t", err);
+    json_object_put(component);
+    free(json);
+    return rc;
+}
+
+/* A -> a, B -> nothing, and if other is not 0 that character -> a space. */
+static struct dt_steps map_of(char other)
+{
+    char bytes[MAP_BYTES];
+    struct dt_steps steps = {NULL, 0, 0};
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    struct dt_error err;
+    size_t size = make_map(bytes);
+    if (other)
+        put_rule(bytes, other, 0);
+    dt_base64_encode(bytes, size, &text);
+    assert_int_equal(read_map(&steps, text.data, text.size, &err), 0);
+    dt_buffer_release(&text);
+    return steps;
+}
+
+static void rules_replace_short_clusters_and_characters_of_long_ones(void **state)
+{
+#define ACUTE "\xcc\x81"
+    static const struct {
+        const char *text, *normalized;
+    } texts_of[] = {
+        {"xAx", "xax"},
+        {"AA\xff\xfe|A", "aa\xff\xfe|a"},
+        {"xB", "x"},
+        {"AB", "a"},
+        {"x\r\nA", "x\r\na"},
+        {"A" ACUTE "x", "ax"},
+        {"A" ACUTE ACUTE ACUTE "x", "a" ACUTE ACUTE ACUTE "x"},
+        {"xe" ACUTE, "xe" ACUTE},
+        {"e" ACUTE, "e" ACUTE},
+        {ACUTE, ACUTE},
+    };
+    struct dt_steps steps = map_of('\0');
+    (void)state;
+    for (size_t i = 0; i < sizeof texts_of / sizeof *texts_of; i++) {
+        struct dt_traced_text text = {.keep_origins = true}, spare = {.keep_origins = true};
+        dt_traced_text_set(&text, texts_of[i].text, strlen(texts_of[i].text), 0);
+        dt_steps_normalize(&steps, &text, &spare);
+        dt_buffer_add_char(&text.bytes, '\0');
+        assert_string_equal(text.bytes.data, texts_of[i].normalized);
+        dt_traced_text_release(&text);
+        dt_traced_text_release(&spare);
+    }
+    dt_steps_release(&steps);
+}
+
+static void words_are_cut_where_no_rule_matches(void **state)
+{
+    static const struct {
+        char rule; /* 0: only those of A and B */
+        enum dt_word_start start;
+        bool cut, joins_lines;
+    } rows[] = {
+        {0, DT_WORD_START_SPACE, true, false},
+        {0, DT_WORD_START_MARK, false, false},
+        {' ', DT_WORD_START_SPACE, false, false},
+        {'\n', DT_WORD_START_SPACE, true, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct dt_steps steps = map_of(rows[i].rule);
+        struct dt_word_cuts cuts = {.start = rows[i].start};
+        memset(cuts.after, true, 128);
+        cuts.after['.'] = false;
+        assert_int_equal(dt_steps_cut_words(&steps, &cuts), rows[i].cut);
+        assert_int_equal(cuts.joins_lines, rows[i].joins_lines);
+        assert_true(cuts.after['x'] && !cuts.after['A'] && !cuts.after['.']);
+        dt_steps_release(&steps);
+    }
+    for (int marked = 0; marked < 2; marked++) { /* without a map, and of Nmt */
+        struct dt_word_cuts cuts = {.start = marked ? DT_WORD_START_MARK : DT_WORD_START_SPACE};
+        assert_int_equal(dt_normalizer_precompiled.cut(NULL, &cuts), !marked);
+        assert_false(cuts.joins_lines);
+        assert_int_equal(dt_normalizer_nmt.cut(NULL, &cuts), !marked);
+        assert_true(cuts.joins_lines);
+    }
+}
+
+static void damaged_maps_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"", "t: normalizer Precompiled: \"precompiled_charsmap\" is not Base64"},
+        {"!", "t: normalizer Precompiled: \"precompiled_charsmap\" is not Base64"},
+        {"AAAA", "t: normalizer Precompiled: character map: expected a trie"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct dt_steps steps = {NULL, 0, 0};
+        struct dt_error err;
+        assert_int_equal(read_map(&steps, rows[i].text, strlen(rows[i].text), &err), DT_EFORMAT);
+        assert_memory_equal(err.text, rows[i].message, strlen(rows[i].message));
+        dt_steps_release(&steps);
+    }
+}
+
+/* --- several steps ----------------------------------------------------------------------------*/
+
+static void steps_may_be_many_and_change_nothing(void **state)
+{
+    struct dt_buffer json = DT_BUFFER_EMPTY;
+    struct dt_steps steps = {NULL, 0, 0};
+    struct dt_pieces p = {.items = NULL}, spare = {.items = NULL};
+    struct dt_error err;
+    (void)state;
+    dt_buffer_add_string(&json, "{\"type\": \"Sequence\", \"decoders\": [");
+    for (int i = 0; i < 32; i++)
+        dt_buffer_printf(&json, "%s{\"type\": \"ByteLevel\"}", i ? "," : "");
+    dt_buffer_printf(&json, "]}");
+    struct json_object *component = json_of(json.data);
+    assert_int_equal(dt_steps_read(&steps, DT_STEPS_DECODER, component, "t", &err), 0);
+    dt_steps_insert(&steps, 0, &dt_decoder_fuse);
+    assert_int_equal(steps.count, 33);
+    dt_traced_text_set(&p.text, "ab", 2, 0);
+    dt_pieces_add(&p, 0, 1);
+    dt_pieces_add(&p, 1, 2);
+    dt_steps_decode(&steps, &p, &spare);
+    assert_int_equal(p.count, 1); /* Fuse */
+    dt_steps_release(&steps);
+    dt_steps_insert(&steps, 0, &dt_decoder_fuse);
+    assert_int_equal(steps.count, 1);
+    dt_steps_release(&steps);
+    dt_pieces_release(&p);
+    dt_pieces_release(&spare);
+    json_object_put(component);
+    dt_buffer_release(&json);
+}
+
 static void unknown_steps_are_refused_by_name(void **state)
 {
     (void)state;
@@ -95,6 +251,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_edit_and_split_and_keep_origins),
+        cmocka_unit_test(rules_replace_short_clusters_and_characters_of_long_ones),
+        cmocka_unit_test(words_are_cut_where_no_rule_matches),
+        cmocka_unit_test(damaged_maps_are_refused),
+        cmocka_unit_test(steps_may_be_many_and_change_nothing),
         cmocka_unit_test(unknown_steps_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

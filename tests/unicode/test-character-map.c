@@ -1,53 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-#include "test.h"
+#include "character-map-of.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "math/rng.h"
 #include "unicode/character-map.h"
 
-/* A map of three rules, "A" -> "a", "B" -> "", "AB" -> U+00E9, whose trie is laid out by hand:
- * the children of the root are at 0x100 ^ label, those of "A" at 0x200 ^ label, and so on. */
-#define UNITS 0x300
-
-static void put(char *bytes, uint32_t unit, uint32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        bytes[4 + 4 * unit + (unsigned)i] = (char)(value >> 8 * i);
-}
-
-#define OFFSET(from, to) (((from) ^ (to)) << 10)
-#define HAS_VALUE        (1u << 8)
-#define VALUE            (1u << 31)
-
-static const char texts[] = " \0a\0\0\xc3\xa9"; /* at 0, 2, 4 and 5 */
-
-static size_t make(char bytes[4 + 4 * UNITS + sizeof texts])
-{
-    for (uint32_t unit = 0; unit < UNITS; unit++)
-        put(bytes, unit, VALUE);       /* no byte leads there */
-    put(bytes, UINT32_MAX, 4 * UNITS); /* the size, before unit 0 */
-    put(bytes, 0, OFFSET(0, 0x100));
-    put(bytes, 0x100 ^ 'A', OFFSET(0x100 ^ 'A', 0x200) | HAS_VALUE | 'A');
-    put(bytes, 0x200, VALUE | 2);
-    put(bytes, 0x200 ^ 'B', OFFSET(0x200 ^ 'B', 0x280) | HAS_VALUE | 'B');
-    put(bytes, 0x280, VALUE | 5);
-    put(bytes, 0x100 ^ 'B', OFFSET(0x100 ^ 'B', 0x2c0) | HAS_VALUE | 'B');
-    put(bytes, 0x2c0, VALUE | 4);
-    memcpy(bytes + 4 + 4 * UNITS, texts, sizeof texts);
-    return 4 + 4 * UNITS + sizeof texts;
-}
-
 static void the_longest_and_the_shortest_rule_match(void **state)
 {
     (void)state;
-    char bytes[4 + 4 * UNITS + sizeof texts];
+    char bytes[MAP_BYTES];
     struct dt_character_map *map;
     struct dt_character_map_text to;
     struct dt_error err;
-    assert_int_equal(dt_character_map_new(&map, bytes, make(bytes), &err), 0);
+    assert_int_equal(dt_character_map_new(&map, bytes, make_map(bytes), &err), 0);
     assert_int_equal(dt_character_map_longest(map, "ABC", 3, &to), 2);
     assert_int_equal(to.size, 2);
     assert_memory_equal(to.data, "\xc3\xa9", 2);
@@ -64,13 +31,6 @@ static void the_longest_and_the_shortest_rule_match(void **state)
     dt_character_map_free(map);
 }
 
-/* Adds a rule for a line feed; its text is at this offset. */
-static void put_line(char *bytes, uint32_t text)
-{
-    put(bytes, 0x100 ^ '\n', OFFSET(0x100 ^ '\n', 0x240) | HAS_VALUE | '\n');
-    put(bytes, 0x240, VALUE | text);
-}
-
 static bool joins_lines(const char *bytes, size_t size)
 {
     struct dt_character_map *map;
@@ -84,20 +44,20 @@ static bool joins_lines(const char *bytes, size_t size)
 static void lines_are_joined_where_no_other_rule_has_a_line_feed(void **state)
 {
     (void)state;
-    char bytes[4 + 4 * UNITS + sizeof texts], changed[sizeof bytes];
-    size_t size = make(bytes);
-    put_line(bytes, 0);
+    char bytes[MAP_BYTES], changed[sizeof bytes];
+    size_t size = make_map(bytes);
+    put_rule(bytes, '\n', 0);
     assert_true(joins_lines(bytes, size));
     memcpy(changed, bytes, size);
-    put_line(changed, 2); /* not a space */
+    put_rule(changed, '\n', 2); /* not a space */
     assert_false(joins_lines(changed, size));
     memcpy(changed, bytes, size);
-    put(changed, 0x240 ^ 'x', OFFSET(0x240 ^ 'x', 0x260) | HAS_VALUE | 'x'); /* LF x */
-    put(changed, 0x260, VALUE | 2);
+    put_unit(changed, 0x240 ^ 'x', OFFSET(0x240 ^ 'x', 0x260) | HAS_VALUE | 'x'); /* LF x */
+    put_unit(changed, 0x260, VALUE | 2);
     assert_false(joins_lines(changed, size));
     memcpy(changed, bytes, size);
-    put(changed, 0x280 ^ '\n', OFFSET(0x280 ^ '\n', 0x260) | HAS_VALUE | '\n'); /* A B LF */
-    put(changed, 0x260, VALUE | 0);
+    put_unit(changed, 0x280 ^ '\n', OFFSET(0x280 ^ '\n', 0x260) | HAS_VALUE | '\n'); /* A B LF */
+    put_unit(changed, 0x260, VALUE | 0);
     assert_false(joins_lines(changed, size));
 }
 
@@ -113,23 +73,23 @@ static void assert_refused(const char *bytes, size_t size, const char *why)
 static void damaged_maps_are_refused(void **state)
 {
     (void)state;
-    char bytes[4 + 4 * UNITS + sizeof texts];
-    size_t size = make(bytes);
+    char bytes[MAP_BYTES];
+    size_t size = make_map(bytes);
     assert_refused(bytes, 0, "expected a trie");
     assert_refused(bytes, 3, "expected a trie");
     assert_refused(bytes, 4 + 4 * UNITS - 1, "expected a trie");
     assert_refused(bytes, 4 + 4 * UNITS, "not ended by 0");
     assert_refused(bytes, size - 1, "not ended by 0");
-    put(bytes, 0x200, VALUE | 8);
+    put_unit(bytes, 0x200, VALUE | 8);
     assert_refused(bytes, size, "leads to byte 8");
-    put(bytes, 0x200, VALUE | 6);
+    put_unit(bytes, 0x200, VALUE | 6);
     assert_refused(bytes, size, "leads to byte 6");
-    make(bytes);
-    put(bytes, 0x280, 0);
+    make_map(bytes);
+    put_unit(bytes, 0x280, 0);
     assert_refused(bytes, size, "has no value");
-    put(bytes, 0x200 ^ 'B', 0x7ffffc00 | HAS_VALUE | 'B');
+    put_unit(bytes, 0x200 ^ 'B', 0x7ffffc00 | HAS_VALUE | 'B');
     assert_refused(bytes, size, "has no value");
-    make(bytes);
+    make_map(bytes);
     bytes[size - 2] = 'x'; /* U+00E9 is cut off */
     assert_refused(bytes, size, "not UTF-8");
 }
@@ -141,11 +101,11 @@ static void any_bytes_are_refused_or_searched(void **state)
     struct dt_rng rng;
     dt_rng_init(&rng, 5);
     for (int n = 0; n < 3000; n++) {
-        char *bytes = malloc(4 + 4 * UNITS + sizeof texts), text[8];
+        char *bytes = malloc(MAP_BYTES), text[8];
         struct dt_character_map *map;
         struct dt_character_map_text to;
         struct dt_error err;
-        size_t size = make(bytes);
+        size_t size = make_map(bytes);
         for (int i = 0; i < 3; i++)
             bytes[4 * dt_rng_below(&rng, UNITS) + dt_rng_below(&rng, 4)] ^=
                 (char)(1 << dt_rng_below(&rng, 8));
