@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* config.json: the configuration under the names that Hugging Face gives each family. */
+#include <assert.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -156,7 +157,7 @@ static enum dt_attention_bias all_biases(const struct dt_model_config *c)
     return all ? DT_ATTENTION_BIAS_ALL : DT_ATTENTION_BIAS_QKV;
 }
 
-/* The field of a value of the file. */
+/* The field of a value of the file, which is not 0. */
 static double of_file(const struct dt_model_config *c, const struct dt_member_spec *m, double value)
 {
     switch (m->kind) {
@@ -174,7 +175,7 @@ static double of_file(const struct dt_model_config *c, const struct dt_member_sp
     case DT_MEMBER_INVERSE_ROOT:
         return 1 / sqrt(value);
     case DT_MEMBER_BIAS:
-        return value != 0 ? all_biases(c) : DT_ATTENTION_BIAS_NONE;
+        return all_biases(c);
     case DT_MEMBER_GELU:
         return value == DT_GELU_NAME_EXACT ? DT_GELU_ERF : DT_GELU_TANH;
     }
@@ -190,7 +191,7 @@ static double shorten(const struct dt_model_config *c, const struct dt_member_sp
     return of_file(c, m, shorter) == get_field(c, m) ? shorter : value;
 }
 
-/* The inverse of of_file. */
+/* The inverse of of_file; GELU that is the family's is DT_GELU_DEFAULT. */
 static double to_file(const struct dt_model_config *c, const struct dt_member_spec *m)
 {
     double field = get_field(c, m);
@@ -211,9 +212,9 @@ static double to_file(const struct dt_model_config *c, const struct dt_member_sp
     case DT_MEMBER_BIAS:
         return field != DT_ATTENTION_BIAS_NONE;
     case DT_MEMBER_GELU:
-        return field == of_file(c, m, m->otherwise) || field == DT_GELU_DEFAULT ? m->otherwise
-               : field == DT_GELU_ERF                                           ? DT_GELU_NAME_EXACT
-                                      : DT_GELU_NAME_PYTORCH_TANH;
+        return field == DT_GELU_DEFAULT ? m->otherwise
+               : field == DT_GELU_ERF   ? DT_GELU_NAME_EXACT
+                                        : DT_GELU_NAME_PYTORCH_TANH;
     }
     abort();
 }
@@ -530,10 +531,14 @@ static void add_fixed(struct json_object *object, const struct dt_fixed_spec *f)
 {
     struct json_object *value;
     struct dt_error ignored_error;
-    for (; f && f->name; f++)
-        if (f->written &&
-            dt_json_parse(f->value, strlen(f->value), f->name, &value, &ignored_error) == 0)
-            dt_json_object_add(object, f->name, value);
+    for (; f && f->name; f++) {
+        if (!f->written)
+            continue;
+        int rc = dt_json_parse(f->value, strlen(f->value), f->name, &value, &ignored_error);
+        assert(rc == 0);
+        (void)rc;
+        dt_json_object_add(object, f->name, value);
+    }
 }
 
 /* Ids of the tokens that begin and end documents and, with masked models, pad rows. Without one,

@@ -3,7 +3,6 @@
  * RoPE in config.json: transformers 4 has rope_theta and rope_scaling, transformers 5
  * rope_parameters with both, in some families one a type of layers.
  */
-#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,7 +107,7 @@ static int read_factors(const struct dt_config_reader *r, const struct rope *rop
     const struct dt_model_config *c = r->config;
     size_t pairs = (size_t)(c->rotary_dim > 0 ? c->rotary_dim : dt_model_head_dim(c)) / 2;
     DT_TRY(dt_json_get(rope->object, name, json_type_array, r->path, &list, err));
-    if (json_object_array_length(list) != pairs || pairs > DT_ROPE_PAIRS)
+    if (pairs > DT_ROPE_PAIRS || json_object_array_length(list) != pairs)
         return dt_fail(err, DT_EFORMAT, "%s: %s.%s has %zu factors, but heads have %zu pairs%s",
                        r->path, rope->place, name, json_object_array_length(list), pairs,
                        pairs > DT_ROPE_PAIRS ? ", too many for dt" : "");
@@ -148,7 +147,7 @@ static int take_longrope(struct dt_config_reader *r, struct dt_error *err)
     if (!dt_config_reader_has(r, context_name))
         return 0;
     DT_TRY(dt_json_get_int(r->object, context_name, r->path, &context, err));
-    if (context < 1 || context > LONG_MAX)
+    if (context < 1)
         return dt_fail(err, DT_EFORMAT, "%s: %s must be above 0, not %lld", r->path, context_name,
                        (long long)context);
     c->max_seq_len = (long)context; /* dt_rope_keys_check bounds it */
