@@ -296,10 +296,10 @@ int dt_tokenizer_fill_from_tekken(struct dt_tokenizer *t, struct json_object *ro
                                   const struct dt_pattern *pattern, const char *path,
                                   struct dt_error *err)
 {
-    struct json_object *config, *vocabulary, *list = json_object_object_get(root, "special_tokens");
+    struct json_object *config, *list = json_object_object_get(root, "special_tokens");
+    struct json_object *vocabulary = json_object_object_get(root, "vocab"); /* an array */
     int64_t specials, size;
     DT_TRY(dt_json_get(root, "config", json_type_object, path, &config, err));
-    DT_TRY(dt_json_get(root, "vocab", json_type_array, path, &vocabulary, err));
     DT_TRY(dt_json_get_int(config, "default_num_special_tokens", path, &specials, err));
     DT_TRY(dt_json_get_int(config, "default_vocab_size", path, &size, err));
     if (specials < 0 || size < specials || size > 1 << 22)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the model Unigram of tokenizer.json. */
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -152,29 +153,29 @@ static size_t collect_pieces(const struct dt_tokenizer *t, uint32_t count,
     return kept;
 }
 
-static int read_scores(struct dt_unigram *u, struct json_object *vocabulary, const char *path,
-                       struct dt_error *err)
+/* Of a vocabulary that dt_unigram_read_vocabulary has read. */
+static void read_scores(struct dt_unigram *u, struct json_object *vocabulary)
 {
     struct json_object *piece;
+    struct dt_error err;
     double least = DBL_MAX;
     u->size = (uint32_t)json_object_array_length(vocabulary);
     u->scores = dt_alloc(u->size, sizeof *u->scores);
     for (uint32_t id = 0; id < u->size; id++) {
-        DT_TRY(get_piece(vocabulary, id, path, &piece, &u->scores[id], err));
+        int rc = get_piece(vocabulary, id, "", &piece, &u->scores[id], &err);
+        assert(rc == 0);
+        (void)rc;
         least = u->scores[id] < least ? u->scores[id] : least;
     }
     u->unknown_score = least - DT_UNIGRAM_UNKNOWN_PENALTY;
-    return 0;
 }
 
 int dt_unigram_read_json(struct dt_tokenizer *t, struct json_object *model, const char *path,
                          struct dt_error *err)
 {
     struct dt_unigram *u = t->unigram = dt_alloc(1, sizeof *u);
-    struct json_object *vocabulary;
     int64_t unknown;
-    DT_TRY(dt_json_get(model, "vocab", json_type_array, path, &vocabulary, err));
-    DT_TRY(read_scores(u, vocabulary, path, err));
+    read_scores(u, json_object_object_get(model, "vocab"));
     DT_TRY(dt_json_get_int(model, "unk_id", path, &unknown, err));
     if (unknown < 0 || unknown >= u->size)
         return dt_fail(err, DT_EFORMAT, "%s: \"unk_id\" %lld is not in the vocabulary", path,

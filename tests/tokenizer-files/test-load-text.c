@@ -83,6 +83,7 @@ static void malformed_lines_of_ranks_are_refused(void **state)
     load_lines("YWI= 9999999999\n", "gpt2", ":257: ");
     load_lines("", NULL, ": does not define a pre-tokenizer pattern");
     load("t.tiktoken", "YQ== 0\n", "gpt2", ": the byte 0x00 is not in the vocabulary");
+    assert_true(dt_tokenizer_load(&(struct dt_tokenizer *){NULL}, "vocab.txt", &err) < 0);
     assert_int_equal(dt_tokenizer_load(&(struct dt_tokenizer *){NULL}, "none.tiktoken", &err),
                      DT_EIO);
 }
@@ -243,6 +244,7 @@ static void malformed_lines_of_tokens_are_refused(void **state)
     static const char *const cases[][2] = {
         {"[PAD]\n[CLS]\n[SEP]\n", ": does not contain the token [UNK], which WordPiece needs"},
         {"[UNK]\n[SEP]\n", ": does not contain the token [CLS], which WordPiece needs"},
+        {"[UNK]\n\n[CLS]\n", ": token 1 is empty"},
         {"[UNK]\n[CLS]\n", ": does not contain the token [SEP], which WordPiece needs"},
     };
     char path[sizeof scratch + 16];

@@ -7,6 +7,8 @@
 
 #include "base/buffer.h"
 #include "token/tokenizer.h"
+#include "token/unigram.h"
+#include "token/vocabulary.h"
 #include "tokenizer-files/sentencepiece.h"
 #include "tokenizer-files/tokenizer-files.h"
 
@@ -127,6 +129,13 @@ static void pieces_have_a_limit(void **state)
 /* A trainer_spec with the type of the model. */
 #define TYPE(t) "\x12\x02\x18" t
 
+#define PAIR(text) "\x0a\x04\x0a\x02" text
+#define AB         PAIR("ab")
+#define BA         PAIR("ba")
+#define AA         PAIR("aa")
+#define SYMBOL     "\x0a\x06\x0a\x02xy\x18\x04"
+#define CONTROL    "\x0a\x06\x0a\x02zz\x18\x03"
+
 static const struct damage models[] = {
     {BYTES(UNKNOWN A B), NULL},
     {BYTES(UNKNOWN A B TYPE("\x02")), NULL},
@@ -150,6 +159,19 @@ static const struct damage models[] = {
                                     "\x0a\x09\x0a\x02"
                                     "aa\x15\x00\x00\x80\xbf"),
      "piece 4 has the score of others, which is supported in BPE for the lowest score only"},
+    {BYTES(UNKNOWN A B TYPE("\x02") AB BA AA), NULL},
+    {BYTES(UNKNOWN A B TYPE("\x02") "\x0a\x06\x0a\x02"
+                                    "cb\x18\x05\x0a\x06\x0a\x02"
+                                    "ac\x18\x05"),
+     NULL},
+    {BYTES(UNKNOWN A TYPE("\x02") SYMBOL), NULL},
+    {BYTES(UNKNOWN A SYMBOL CONTROL), NULL},
+    {BYTES(UNKNOWN "\x0a\x02\x18\x05"), "piece 1 is empty, holds a zero byte or is not UTF-8"},
+    {BYTES("\x0a\x05"
+           "a"),
+     NO_MODEL},
+    {BYTES(""), "does not define a pre-tokenizer pattern"},
+    {BYTES("YQ== 0\n"), "does not define a pre-tokenizer pattern"},
     {BYTES(UNKNOWN "\x1a\x03\x12\x01x"),
      "normalizer_spec: normalizer SentencePiece: character map: "
      "expected a trie of whole units within 1 bytes"},
@@ -173,6 +195,30 @@ static void each_model_is_loaded_or_refused(void **state)
     }
 }
 
+/* Without one of them: tests above. */
+static void pieces_of_bytes_are_read(void **state)
+{
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    struct dt_tokenizer *t;
+    struct dt_error err;
+    (void)state;
+    dt_buffer_append(&b, UNKNOWN "\x12\x03\x98\x02\x01", sizeof UNKNOWN + 4);
+    for (int byte = 0; byte < 256; byte++)
+        dt_buffer_printf(&b, "\x0a\x0a\x0a\x06<0x%02X>\x18\x06", byte);
+    write_bytes("m.model", b.data, b.size);
+    assert_int_equal(dt_tokenizer_load(&t, "m.model", &err), 0);
+    assert_int_equal(t->unigram->byte_ids['A'], 1 + 'A');
+    dt_tokenizer_free(t);
+    assert_int_equal(dt_tokenizer_load_with(&t, "m.model", "gpt2", &err), DT_EINVALID);
+    assert_string_equal(err.text,
+                        "m.model: a SentencePiece model takes no pattern: remove --pattern");
+    write_bytes("sentencepiece.bpe.model", b.data, b.size);
+    assert_int_equal(dt_tokenizer_load(&t, "sentencepiece.bpe.model", &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "XLM-RoBERTa, mBART and others with this file"));
+    assert_true(dt_tokenizer_load(&t, "a.much.longer.name.of.an.absent.model", &err) < 0);
+    dt_buffer_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +226,7 @@ int main(void)
         cmocka_unit_test(pieces_have_a_limit),
         cmocka_unit_test_setup_teardown(each_model_is_loaded_or_refused, enter_scratch,
                                         leave_scratch),
+        cmocka_unit_test_setup_teardown(pieces_of_bytes_are_read, enter_scratch, leave_scratch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
