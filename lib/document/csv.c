@@ -98,7 +98,7 @@ static int next_line(struct reader *r, bool *ended, struct dt_document_record *r
 {
     size_t start = r->row.size, most = QUOTED_MOST * r->most;
     DT_TRY(dt_input_add_until(r->in, '\n', most, &r->row, ended, err));
-    r->lines += *ended || r->row.size > start || r->row.size > most;
+    r->lines += *ended || r->row.size > start;
     record->cut = r->row.size > most;
     if (r->row.size == start)
         return 0;
@@ -148,7 +148,7 @@ static int next_row(struct reader *r, struct dt_document_record *record, struct 
     r->at = AT_START;
     r->doubtful = false;
     record->as = &r->row;
-    while (ended && (empty || r->at == QUOTED) && !record->cut) {
+    while (ended && (empty || r->at == QUOTED)) { /* of a row that is cut no end is found */
         if (r->at == QUOTED) {
             dt_buffer_add_char(&r->row, '\n');
             dt_buffer_add_char(&r->cells, '\n');

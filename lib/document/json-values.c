@@ -4,6 +4,7 @@
  * another, or elements of a list inside an object, which --field LIST[].NAME names. An element may
  * be a string, which is the text. One is in memory at a time, without white space between values.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,9 +120,11 @@ static bool is_structure(char c)
 /* White space stays where it separates two values, which is an error that the parser reports. */
 static void take_blank(struct reader *r, int c)
 {
-    if (r->keep && r->blank && r->text.size > 0 && !is_structure((char)c) &&
-        !is_structure(r->text.data[r->text.size - 1]))
-        dt_buffer_add_char(&r->text, ' ');
+    if (r->keep && r->blank) {
+        assert(r->text.size > 0); /* a value is read from its first byte on */
+        if (!is_structure((char)c) && !is_structure(r->text.data[r->text.size - 1]))
+            dt_buffer_add_char(&r->text, ' ');
+    }
     r->blank = false;
 }
 
@@ -183,14 +186,13 @@ static int no_list(const struct reader *r, struct dt_error *err)
 /* Reads on to the value of a member of the object that begins here. */
 static int find_member(struct reader *r, const char *name, size_t size, struct dt_error *err)
 {
-    bool found = false;
     int c;
     if (r->depth == sizeof r->open)
         return fail(r, "nesting too deep", err);
     DT_TRY(next_byte(r, &c, err));
     if (c != '{')
         return no_list(r, err);
-    while (!found) {
+    for (;;) {
         r->at++;
         DT_TRY(next_byte(r, &c, err));
         if (c != '"')
@@ -199,7 +201,7 @@ static int find_member(struct reader *r, const char *name, size_t size, struct d
         r->keep = true;
         DT_TRY(read_string(r, err));
         r->keep = false;
-        found = r->text.size == size + 2 && memcmp(r->text.data + 1, name, size) == 0;
+        bool found = r->text.size == size + 2 && memcmp(r->text.data + 1, name, size) == 0;
         DT_TRY(expect(r, ':', "':' expected", err));
         if (found)
             break;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "document/document-internal.h"
 #include "listed.h"
 
 #define CSV(field, data, expected)                                                                 \
@@ -131,6 +132,90 @@ static void a_header_of_too_many_columns_is_refused(void **state)
     dt_buffer_release(&out);
 }
 
+static void a_record_needs_no_text(void **state)
+{
+    (void)state;
+    CSV("", "a,id\n1,x\n2,\n", "x={\"a\":\"1\"}|f:2={\"a\":\"2\"}|");
+    CSV("", "text\n1\n", "f:1=1|");
+    CSV(NULL, "text,a,b\n1,2,3\n", "f:1=1{\"a\":\"2\",\"b\":\"3\"}|");
+    assert_field_refused(NULL, ",\n1,2\n", "f: has no column 'text', but column1, column2");
+    assert_field_refused(NULL, "te\"xt\n", "f:1: a quotation mark is inside a value");
+    AUTO("n\ttext\n1\t\"a\nb\"\n", "f:1=a\nb{\"n\":\"1\"}|");
+    assert_error(
+        DT_DOCUMENT_FORMAT_TSV, NULL, "n\ttext\n1\t\"stray\n2\tb\n3\t\"\n",
+        "f:2: the quoted value ends in line 4 with '\\x09\"', as if a value began there: remove "
+        "the quotation mark that has no partner, or the tab");
+}
+
+/* With a limit of 4 bytes of a text, and 16 of a row. */
+static void rows_above_the_limit_are_passed_over(void **state)
+{
+    static const char *const rows[] = {
+        "aaaaaaaaaaaaaaaaaaaaaaaaaa",           "aaaaaaaaaaaaaaaaaaaaaaa\r",
+        "a\"aaaaaaaaaaaaaaaaaaaaaaaaaa",        "\"aaaaaaaaaaaaaaaaaaaaaaaaa\"",
+        "\"aaaaaaaaaaaa\naaaaaaaaaaaaa\"",      "\"aaaaaaaaaaaaaaaaa\naaa\naaaaa\"",
+        "\"aaaaaaaaaaaaaaaaa\n\n\naaa\"",       "\"aaaaaaaaaaaaaaaaaaaaaa\"a\"aaaa",
+        "\"aaaaaaaaaaaaaaaaaaaaaaaaa\na\"b\"c", "a,\"bb\nccccccccccccccccccccccc,\"",
+        "\"aaaaaaaaaaaa\naaaaaaaaaaaa,\"",      "aaaaaaaaaaaaaaaaaaaaaaaaaa,\"b\nc\""};
+    const struct dt_documents_options options = {
+        .format = DT_DOCUMENT_FORMAT_CSV, .most = 4, .bad_lines = {.skip = true, .most = 9}};
+    struct dt_buffer out = DT_BUFFER_EMPTY, file = DT_BUFFER_EMPTY;
+    struct dt_documents_losses losses;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int last = 0; last < 2; last++) {
+            dt_buffer_clear(&file);
+            dt_buffer_printf(&file, "text\n%s%s", rows[i], last ? "" : "\nb\n");
+            if (list(&options, file.data, file.size, &out, &losses) < 0)
+                fail_msg("%s: %s", rows[i], err.text);
+            if (strstr(out.data, last ? "" : "=b|") == NULL)
+                fail_msg("%s: %s", rows[i], out.data);
+            assert_true(losses.skipped > 0);
+        }
+    for (int size = 12; size < 20; size++) { /* the limit is at a carriage return, or near */
+        dt_buffer_clear(&file);
+        dt_buffer_printf(&file, "text\n%.*s\r\rx\nb\n", size, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+        assert_int_equal(list(&options, file.data, file.size, &out, &losses), 0);
+        assert_non_null(strstr(out.data, "=b|"));
+    }
+    dt_buffer_clear(&file);
+    dt_buffer_add_string(&file, "text\n\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\nbbb");
+    assert_int_equal(list(&options, file.data, file.size, &out, &losses), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "the input ends inside a quoted value"));
+    dt_buffer_clear(&file);
+    dt_buffer_add_string(&file, "text,n,aaaaaaaaaaaaaaaaaaaaaaaaa\n1,2,3\n");
+    assert_int_equal(list(&options, file.data, file.size, &out, &losses), DT_EFORMAT);
+    assert_string_equal(err.text, "f: its header has more than 16 bytes");
+    dt_buffer_release(&file);
+    dt_buffer_release(&out);
+}
+
+static void files_that_break_off_are_refused(void **state)
+{
+    static const char data[] = "text,n\na,1\n\"b\nc\",2\n";
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    char *const paths[] = {"f.gz"};
+    const struct dt_documents_options options = {
+        .format = DT_DOCUMENT_FORMAT_CSV, .most = 1, .bad_lines = {.skip = true, .most = 9}};
+    (void)state;
+    assert_cuts_refused(DT_DOCUMENT_FORMAT_CSV, NULL, data, sizeof data - 1);
+    assert_cuts_refused(DT_DOCUMENT_FORMAT_TSV, NULL, data, sizeof data - 1);
+    static char row[4 << 20] = "text\n"; /* while a row is passed over */
+    memset(row + 5, 'a', sizeof row - 5);
+    write_cut_gzip("f.gz", row, sizeof row);
+    assert_true(list_on(0, paths, 1, &options, &out, NULL) < 0);
+    dt_buffer_release(&out);
+}
+
+static void readers_that_were_not_opened_may_be_closed(void **state)
+{
+    (void)state;
+    dt_document_reader_csv.close(NULL);
+    dt_document_reader_json.close(NULL);
+    dt_document_reader_jsonl.close(NULL);
+    dt_document_reader_parquet.close(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +226,10 @@ int main(void)
         cmocka_unit_test(bad_rows_follow_the_policy),
         cmocka_unit_test(a_zero_byte_in_the_header_is_refused),
         cmocka_unit_test(a_header_of_too_many_columns_is_refused),
+        cmocka_unit_test(a_record_needs_no_text),
+        cmocka_unit_test(rows_above_the_limit_are_passed_over),
+        cmocka_unit_test(readers_that_were_not_opened_may_be_closed),
+        cmocka_unit_test(files_that_break_off_are_refused),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

@@ -111,6 +111,69 @@ static void elements_may_lie_anywhere(void **state)
     dt_buffer_release(&expected);
 }
 
+#define CUT(line)                                                                                  \
+    "f: ends inside the value of JSON that begins in line " line                                   \
+    ": the file was cut, or a quotation mark or a bracket is missing"
+
+static void a_list_is_looked_for_in_objects_only(void **state)
+{
+    static const char none[] = "f: has no list 'r', which --field r[].t names";
+    struct dt_buffer deep = DT_BUFFER_EMPTY, field = DT_BUFFER_EMPTY;
+    (void)state;
+    assert_field_refused("r[].t", "{\"r\" 1}", "f:1: ':' expected");
+    assert_field_refused("r[].t", "{\"r\"", CUT("1"));
+    assert_field_refused("r[].t", "{1:2}", none);
+    assert_field_refused("r[].t", "{}", none);
+    assert_field_refused("r[].t", "{", CUT("1"));
+    assert_field_refused("r[].t", "{\"a\":1", CUT("1"));
+    assert_field_refused("r[].t", "{\"a\":1]", none);
+    assert_field_refused("r[].t", "{\"a\":[}",
+                         "f:1: a bracket closes one of the other kind, or none");
+    assert_field_refused("r[].t", "{\"r\":1}", none);
+    assert_field_refused("r[].t", "{\"r", CUT("1"));
+    assert_field_refused("r.s[].t", "{\"r\":5}",
+                         "f: has no list 'r.s', which --field r.s[].t names");
+    static const char spaced[] = "{\t\"s\"\r:\"x\" , \"r\":[ {\"t\":\"a\"}\t,\r\n{\"t\":\"b\"}] }";
+    assert_reads(DT_DOCUMENT_FORMAT_JSON, "r[].t", spaced, sizeof spaced - 1, "f:1=a|f:2=b|");
+    for (int i = 0; i < 2000; i++) {
+        dt_buffer_add_string(&field, i ? ".a" : "a");
+        dt_buffer_add_string(&deep, "{\"a\":");
+    }
+    dt_buffer_add_string(&field, "[].t");
+    assert_field_refused(field.data, deep.data, "f:1: nesting too deep");
+    dt_buffer_clear(&deep);
+    for (int i = 0; i < 2000; i++)
+        dt_buffer_add_char(&deep, '[');
+    assert_field_refused("text", deep.data, "f:1: nesting too deep");
+    dt_buffer_release(&deep);
+    dt_buffer_release(&field);
+}
+
+static void values_are_checked_where_they_are_read(void **state)
+{
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_JSON};
+    static const char bad[] = "[\"a\\x\"]";
+    (void)state;
+    assert_field_refused(NULL, "[{\"text\":\"a\"}", CUT("1"));
+    assert_int_equal(list(&options, bad, sizeof bad - 1, &out, NULL), DT_EFORMAT);
+    assert_int_equal(strncmp(err.text, "f:1: ", 5), 0);
+    READS(NULL, "[ {\t\"text\" :\r\"a\" , \"n\" : 1 } ]", "f:1=a{\"n\":1}|");
+    dt_buffer_release(&out);
+}
+
+static void files_that_break_off_are_refused(void **state)
+{
+    static const char list_of[] =
+        "{\"a\":[1,{}],\"r\" : [ {\"t\" : \"a\\n\", \"n\":12} , {\"t\":\"b\"} ] , \"z\":1 } ";
+    static const char plain[] = " [ {\"text\" : \"a\\n\", \"n\":12} , \"s\" ] ";
+    (void)state;
+    assert_cuts_refused(DT_DOCUMENT_FORMAT_JSON, "r[].t", list_of, sizeof list_of - 1);
+    static const char inner[] = "{\"r\":{\"s\":[{\"t\":\"a\"}]}}";
+    assert_cuts_refused(DT_DOCUMENT_FORMAT_JSON, "r.s[].t", inner, sizeof inner - 1);
+    assert_cuts_refused(DT_DOCUMENT_FORMAT_JSON, NULL, plain, sizeof plain - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +182,9 @@ int main(void)
         cmocka_unit_test(errors_between_elements_end_the_file),
         cmocka_unit_test(bad_elements_follow_the_policy),
         cmocka_unit_test(elements_may_lie_anywhere),
+        cmocka_unit_test(a_list_is_looked_for_in_objects_only),
+        cmocka_unit_test(values_are_checked_where_they_are_read),
+        cmocka_unit_test(files_that_break_off_are_refused),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

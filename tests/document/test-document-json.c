@@ -252,10 +252,52 @@ static void documents_are_written_as_json(void **state)
     dt_buffer_release(&line);
 }
 
+#define FIELD(field, data, expected)                                                               \
+    assert_reads(DT_DOCUMENT_FORMAT_JSONL, field, data "\n", sizeof data, expected)
+
+static void a_text_may_be_inside_of_objects(void **state)
+{
+    struct dt_buffer deep = DT_BUFFER_EMPTY, field = DT_BUFFER_EMPTY, out = DT_BUFFER_EMPTY;
+    struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_JSONL, .field = "a.b"};
+    static const char *const wrong[] = {"{\"a\":{}}",
+                                        "{\"a\":1}",
+                                        "{\"a\":{1:2}}",
+                                        "{\"a\":{\"b\":x}}",
+                                        "{\"a\":{\"b\":\"x\"",
+                                        "{\"a\":{\"b\":\"x\"]}",
+                                        "{\"a\":{\"c\":{\"d\":1}}}",
+                                        "{\"a\":{\"b\":1}}"};
+    (void)state;
+    FIELD("a.b", "{\"a\":{\"b\":\"x\",\"c\":{},\"d\":1}}", "f:1=x{\"a\":{\"c\":{},\"d\":1}}|");
+    FIELD("a.b.c", "{\"a\":{\"b\":{\"c\":\"x\"},\"e\":1}}", "f:1=x{\"a\":{\"b\":{},\"e\":1}}|");
+    FIELD("a.b.c", "{\"a\":{\"b\":1,\"b\":{\"c\":\"x\"}}}", "f:1=x{\"a\":{\"b\":1,\"b\":{}}}|");
+    FIELD("a.b", "{\"\\u0061\":1,\"a\":{\"\\u0062\":\"x\",\"\\u0063\":1}}",
+          "f:1=x{\"\\u0061\":1,\"a\":{\"\\u0063\":1}}|");
+    FIELD(NULL, "{\"tex\\u0074\":\"x\",\"te\\u0074s\":1,\"\\u0074\":2}",
+          "f:1=x{\"te\\u0074s\":1,\"\\u0074\":2}|");
+    FIELD("a.", "{\"a\":{\"\":1},\"a.\":\"x\"}", "f:1=x{\"a\":{\"\":1}}|");
+    FIELD(NULL, "{\"text\":\"x\",\"id\":null}", "f:1=x|");
+    FIELD("", "{\"n\":1,\"id\":\"i\"}", "i={\"n\":1}|");
+    FIELD("", "{\"n\":1,\"text\":\"x\"}", "f:1=x{\"n\":1}|");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(list(&options, wrong[i], strlen(wrong[i]), &out, NULL), DT_EFORMAT);
+    for (int i = 0; i < 2000; i++) {
+        dt_buffer_add_string(&field, i ? ".a" : "a");
+        dt_buffer_add_string(&deep, "{\"a\":");
+    }
+    options.field = field.data;
+    assert_int_equal(list(&options, deep.data, deep.size, &out, NULL), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "nesting too deep"));
+    dt_buffer_release(&deep);
+    dt_buffer_release(&field);
+    dt_buffer_release(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_gives_id_text_and_meta),
+        cmocka_unit_test(a_text_may_be_inside_of_objects),
         cmocka_unit_test(meta_passes_byte_for_byte),
         cmocka_unit_test(other_members_go_into_meta),
         cmocka_unit_test(of_two_members_the_last_counts),
