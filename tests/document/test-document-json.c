@@ -293,11 +293,30 @@ static void a_text_may_be_inside_of_objects(void **state)
     dt_buffer_release(&out);
 }
 
+static void files_that_break_off_are_refused(void **state)
+{
+    static const char data[] = "{\"text\":\"a\"}\n{\"text\":\"b\"}\n";
+    const struct dt_documents_options options = {
+        .format = DT_DOCUMENT_FORMAT_JSONL, .most = 4, .bad_lines = {.skip = true, .most = 9}};
+    struct dt_buffer out = DT_BUFFER_EMPTY, file = DT_BUFFER_EMPTY;
+    struct dt_documents_losses losses;
+    (void)state;
+    assert_cuts_refused(DT_DOCUMENT_FORMAT_JSONL, NULL, data, sizeof data - 1);
+    /* too long, and no JSON */
+    dt_buffer_printf(&file, "x%0100d\n{\"text\":%0100d\n{\"text\":\"b\"}\n", 1, 1);
+    assert_int_equal(list(&options, file.data, file.size, &out, &losses), 0);
+    assert_string_equal(out.data, "f:3=b|");
+    assert_int_equal(losses.skipped, 2);
+    dt_buffer_release(&file);
+    dt_buffer_release(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_gives_id_text_and_meta),
         cmocka_unit_test(a_text_may_be_inside_of_objects),
+        cmocka_unit_test(files_that_break_off_are_refused),
         cmocka_unit_test(meta_passes_byte_for_byte),
         cmocka_unit_test(other_members_go_into_meta),
         cmocka_unit_test(of_two_members_the_last_counts),

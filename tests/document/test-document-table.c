@@ -85,6 +85,34 @@ static void compressed_files_are_decompressed_before(void **state)
     expect(DT_DOCUMENT_FORMAT_PARQUET, (const char *)packed, size - 4, ROWS, "", "f: ");
 }
 
+/* Rows that are wrong, too long, or cut. */
+static void bad_rows_follow_the_policy(void **state)
+{
+    static const struct {
+        const char *commands, *rows;
+    } cases[] = {
+        {"printf 'x\\n{\"text\":\"b\"}\\n'", "f:2=b|"},
+        {"printf '{\"text\":\"b\"}\\n{\"te'", "f:1=b|"},
+        {"printf '{\"text\":\"%0100d\"}\\n{\"text\":\"b\"}\\n' 1", "f:2=b|"},
+    };
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_PARQUET,
+                                                 .most = 4,
+                                                 .bad_lines = {.skip = true, .most = 9}};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    struct dt_documents_losses losses;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_script("duckdb", cases[i].commands);
+        if (list(&options, "PAR1", 4, &out, &losses) < 0)
+            fail_msg("%s: %s", cases[i].commands, err.text);
+        assert_string_equal(out.data, cases[i].rows);
+        assert_int_equal(losses.skipped, 1);
+    }
+    write_script("duckdb", ROWS);
+    assert_cuts_refused(DT_DOCUMENT_FORMAT_PARQUET, NULL, "PAR1----", 8);
+    dt_buffer_release(&out);
+}
+
 static void a_program_that_is_missing_is_named(void **state)
 {
     const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_PARQUET};
@@ -105,6 +133,7 @@ int main(void)
         cmocka_unit_test(rows_are_documents),
         cmocka_unit_test(what_a_program_says_is_the_error),
         cmocka_unit_test(compressed_files_are_decompressed_before),
+        cmocka_unit_test(bad_rows_follow_the_policy),
         cmocka_unit_test(a_program_that_is_missing_is_named),
     };
     return cmocka_run_group_tests(tests, enter, leave_scratch);
