@@ -95,9 +95,8 @@ static void bad_rows_follow_the_policy(void **state)
         {"printf '{\"text\":\"b\"}\\n{\"te'", "f:1=b|"},
         {"printf '{\"text\":\"%0100d\"}\\n{\"text\":\"b\"}\\n' 1", "f:2=b|"},
     };
-    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_PARQUET,
-                                                 .most = 4,
-                                                 .bad_lines = {.skip = true, .most = 9}};
+    const struct dt_documents_options options = {
+        .format = DT_DOCUMENT_FORMAT_PARQUET, .most = 4, .bad_lines = {.skip = true, .most = 9}};
     struct dt_buffer out = DT_BUFFER_EMPTY;
     struct dt_documents_losses losses;
     (void)state;

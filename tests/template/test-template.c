@@ -284,11 +284,51 @@ static void numbers_beyond_64_bits_are_refused(void **state)
     json_object_put(values);
 }
 
+/* Templates that break off anywhere are read, or refused by line. */
+static void templates_may_be_cut_anywhere(void **state)
+{
+    static const char *const texts[] = {
+        "a\r\nb\rc \xc3\xa9\xe2\x80\x83\n  {%- if n %}x{%+ endif -%}  \n y{# c -#} z\r",
+        "{{ 'a\\x4F\\u00e9\\U0001F600\\101\\7\\n\\q\\\\' ~ \"b\" }}{{ 1_000 + 1.5e-3 + 2e+7 + 3.5 "
+        "+ 4e }}",
+        "{% set x = {'a': [1, (2)]} %}{{ x.a[0] + x['a'][1] ** 2 // 3 != 4 }}{{- x -}}{{+ x +}}",
+        "{%raw %}",
+        "{%  raw%}",
+        "{% rawer %}",
+        "{{ 12.a }}",
+        "{{ 1e }}",
+        "{{ 'a\\N{DASH}' }}",
+        "{{ '\\ud800' }}",
+        "{{ '\\xZZ' }}",
+        "{{ '\\x0:' }}",
+        "{{ 1x }}",
+        "{{ ; }}",
+        "{#+#}\x85 {#-#}",
+        "{% for i in range(2) %}{{ i }}{% else %}b{% endfor %}{% generation %}a{% endgeneration %}",
+        "{% if n %}a{% elif n > 2 %}b{% else %}c{% endif %}{% macro m(a, b=1) %}{% endmacro %}"};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (size_t n = 0; n <= strlen(texts[i]); n++)
+            for (int kind = 0; kind < 2; kind++) {
+                struct dt_template *t = NULL;
+                char *cut = strndup(texts[i], n); /* ends where the template does */
+                int rc =
+                    dt_template_parse_as(&t, (enum dt_template_kind)kind, cut, n, "test", &err);
+                if (rc < 0 && strncmp(err.text, "test, line ", 11) != 0)
+                    fail_msg("'%s': %s", cut, err.text);
+                if (rc == 0)
+                    dt_template_marks_generation(t);
+                dt_template_free(rc < 0 ? NULL : t);
+                free(cut);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(templates_give_the_text_that_jinja_gives),
         cmocka_unit_test(what_generation_blocks_wrote_is_known),
+        cmocka_unit_test(templates_may_be_cut_anywhere),
         cmocka_unit_test(errors_name_the_line_and_what_is_wrong),
         cmocka_unit_test(malformed_templates_are_refused),
         cmocka_unit_test(delimiters_and_escapes_are_those_of_jinja),
