@@ -113,9 +113,25 @@ static void members_are_read(void **state)
     assert_int_equal(dt_progress_state_read(&progress, &data, PATH, &err), DT_EIO);
 }
 
+static void all_that_is_written_is_read(void **state)
+{
+    (void)state;
+    assert_int_equal(read_changed("", ""), 0);
+    const struct dt_progress_state first = progress;
+    assert_int_equal(dt_progress_state_write(&first, data, 7, PATH, &err), 0);
+    memset(&progress, 0, sizeof progress);
+    assert_int_equal(dt_progress_state_read(&progress, &data, PATH, &err), 0);
+    assert_int_equal(progress.best_count, 2);
+    assert_true(progress.best[1].step == 2 && progress.best[1].loss == 3);
+    assert_int_equal(progress.validations_since_best, 1);
+    assert_true(progress.losses.mean == 2 && progress.losses.variance == 0.5);
+    assert_int_equal(progress.losses.updates, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_that_is_written_is_read),
         cmocka_unit_test(each_malformed_state_is_refused),
         cmocka_unit_test(best_steps_have_a_limit),
         cmocka_unit_test(members_are_read),

@@ -387,9 +387,25 @@ static void a_fixed_setting_takes_one_value_and_says_what_to_do(void **state)
     assert_int_equal(dt_config_override(schema, &o, "other.wheels=4", "--set", &err), 0);
 }
 
+static void words_for_shells_have_the_values_of_choices(void **state)
+{
+    struct dt_buffer words = DT_BUFFER_EMPTY;
+    struct object o;
+    (void)state;
+    dt_config_add_words(schema, &words);
+    assert_string_equal(words.data, "run.steps= run.any= run.rate= run.shuffle=true "
+                                    "run.shuffle=false look.color=red look.color=green look.name= "
+                                    "look.pause=");
+    dt_buffer_release(&words);
+    assert_true(read_text("GGUF", &o) < 0);
+    if (strstr(err.text, "GGUF") == NULL)
+        fail_msg("%s", err.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_for_shells_have_the_values_of_choices),
         cmocka_unit_test(defaults_are_those_of_the_schema),
         cmocka_unit_test(files_change_what_they_name),
         cmocka_unit_test(amounts_have_units),

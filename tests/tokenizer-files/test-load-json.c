@@ -107,6 +107,8 @@ static const struct change cases[] = {
      "member \"added_tokens\" is not an array"},
     {"{\"id\":4,", "7,{\"id\":4,", "added token 1: is not a JSON object"},
     {"\"content\":\"<s>\"", "\"content\":5", "added token 1: member \"content\" is not a string"},
+    {"\"content\":\"<s>\"", "\"content\":\"<\\u0000>\"",
+     "added token 1: member \"content\" holds a zero byte"},
     {"\"id\":4,", "", "added token 1: member \"id\" is missing"},
     {"\"id\":4", "\"id\":-4", "added token 1: '<s>' has a negative id"},
     {"\"id\":4", "\"id\":99999999999", ""},
