@@ -229,7 +229,7 @@ static int read_record(struct dt_warc *w, struct dt_warc_record *r, struct dt_er
     size_t ends = line_ends(w);
     bool suspect = w->damaged && w->at > w->ahead.size - w->suspect;
     bool followed = available(w) - ends >= 5 && memcmp(here(w) + ends, "WARC/", 5) == 0;
-    if (!suspect && (followed || (ends == available(w) && w->ended))) {
+    if (!suspect && (followed || ends == available(w))) { /* then the file has ended */
         consume(w, ends);
         return 1;
     }

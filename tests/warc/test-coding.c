@@ -139,9 +139,38 @@ static int release(void **state)
     return 0;
 }
 
+/* In more than one piece, and no more of them than the limit allows. */
+static void long_bodies_are_decoded_up_to_the_limit(void **state)
+{
+    static const int windows[] = {31, 15, -15, 0};
+    static const char *const names[] = {"gzip", "deflate", "deflate", "zstd"};
+    static char text[500001];
+    struct dt_buffer data = DT_BUFFER_EMPTY;
+    (void)state;
+    memset(text, 'a', sizeof text - 1);
+    for (int i = 0; i < 4; i++) {
+        dt_buffer_clear(&data);
+        add_compressed(&data, windows[i], text);
+        expect(names[i], &data, sizeof text, DT_WARC_BODY_DECODED, text);
+        assert_int_equal(
+            dt_coding_decode(names[i], strlen(names[i]), data.data, data.size, 9, &body),
+            DT_WARC_BODY_TOO_LONG);
+        assert_true(body.size < 100);
+    }
+    /* raw deflate whose first byte could be zlib's */
+    dt_buffer_clear(&data);
+    dt_buffer_append(&data,
+                     "\x08\1\0\xfe\xff"
+                     "a\1\0\0\xff\xff",
+                     11);
+    expect("deflate", &data, 9, DT_WARC_BODY_DECODED, "a");
+    dt_buffer_release(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_bodies_are_decoded_up_to_the_limit),
         cmocka_unit_test(plain_bodies_are_copied_within_the_limit),
         cmocka_unit_test(unknown_codings_are_named),
         cmocka_unit_test(compressed_bodies_are_decoded_or_named),

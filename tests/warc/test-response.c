@@ -186,9 +186,57 @@ static void br_is_decoded(void **state)
                    "<p>text");
 }
 
+static void what_is_no_status_is_no_response(void **state)
+{
+    static const char *const lines[] = {
+        "HTTP/1.1\n\n",       "HTTP/1.1   \n\n",  "HTTP/1.1 2x0\n\n",
+        "HTTP/1.1 x00\n\n",   "HTTP/1.1 20x\n\n", "HTTP\n\n",
+        "HTTP/1.1 200\nA: b", "HTTP/1.1 200\n\r", "HTTP/1.1 2:0\n\n"};
+    struct dt_warc_response r;
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (dt_warc_response_parse(lines[i], strlen(lines[i]), &r))
+            fail_msg("%s", lines[i]);
+    assert_true(dt_warc_response_parse("HTTP/1.1 200\nA\n\rb\n\n", 20, &r));
+    assert_int_equal(r.headers_size, 5);
+}
+
+static void sizes_of_chunks_are_read_or_left(void **state)
+{
+    static const char *const stored[] = {"123456789\r\nab", "zab", "1xy\n", "1", "", "F"};
+    (void)state;
+    for (size_t i = 0; i < sizeof stored / sizeof *stored; i++) {
+        char *block = dt_asprintf(CHUNKED "%s", stored[i]);
+        assert_decodes(block, DT_WARC_BODY_DECODED, stored[i]);
+        free(block);
+    }
+    assert_decodes(CHUNKED "2 \r\nab\r\n0\r\n\r\n", DT_WARC_BODY_DECODED, "ab");
+    assert_decodes(CHUNKED "2\r\nab\r\n/\r\n", DT_WARC_BODY_DAMAGED, "ab");
+}
+
+static void lists_of_codings_are_split(void **state)
+{
+    static const char zero[] = "HTTP/1.1 200 OK\nContent-Encoding: \0, \0x\n\nab";
+    struct dt_buffer body = DT_BUFFER_EMPTY;
+    (void)state;
+    assert_decodes("HTTP/1.1 200 OK\nContent-Encoding: ,identity,,\n\nab", DT_WARC_BODY_DECODED,
+                   "ab");
+    assert_decodes("HTTP/1.1 200 OK\nTransfer-Encoding: identity\n\nab", DT_WARC_BODY_DECODED,
+                   "ab");
+    assert_decodes("HTTP/1.1 200 OK\nContent-Encoding: a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q\n\nab",
+                   DT_WARC_BODY_UNKNOWN, "ab");
+    assert_int_equal(decode(zero, sizeof zero - 1, LIMIT, &body), DT_WARC_BODY_UNKNOWN);
+    assert_int_equal(decode("HTTP/1.1 200\n\nabc", 17, 2, &body), DT_WARC_BODY_TOO_LONG);
+    assert_int_equal(decode("HTTP/1.1 200\n\nab", 16, 2, &body), DT_WARC_BODY_DECODED);
+    dt_buffer_release(&body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_status_is_no_response),
+        cmocka_unit_test(sizes_of_chunks_are_read_or_left),
+        cmocka_unit_test(lists_of_codings_are_split),
         cmocka_unit_test(status_and_headers_are_parsed),
         cmocka_unit_test(chunks_are_joined),
         cmocka_unit_test(transfer_codings_besides_chunks_are_undone),

@@ -102,6 +102,8 @@ static void each_damage_is_named(void **state)
 {
     static const char *const damaged[][2] = {
         {"XARC/1.0\r\n\r\n", "expected the version line WARC/1.0 or WARC/1.1"},
+        {"WAR", "expected the version line WARC/1.0 or WARC/1.1"},
+        {"WARC/1.0\r\nContent-Length: 9\r\n\rA: b\r\n", "its header ends too early"},
         {"WARC/1.0\r\nWARC-Type: response\r\n\r\n", "has no Content-Length"},
         {"WARC/1.0\r\nContent-Length: -1\r\n\r\n", "its Content-Length is not a number"},
         {"WARC/1.0\r\nContent-Length: \r\n\r\n", "its Content-Length is empty"},
@@ -267,11 +269,63 @@ static void fields_are_found_without_case(void **state)
     assert_non_null(dt_warc_field(lines, sizeof lines - 1, "empty", &size));
     assert_int_equal(size, 0);
     assert_null(dt_warc_field(lines, sizeof lines - 1, "Absent", &size));
+    static const char zeros[] = "A:\0b\nB: c\0\nD:\nC: \t d";
+    assert_memory_equal(dt_warc_field(zeros, sizeof zeros - 1, "A", &size), "\0b", 2);
+    assert_int_equal(size, 2);
+    assert_memory_equal(dt_warc_field(zeros, sizeof zeros - 1, "B", &size), "c\0", 2);
+    assert_int_equal(size, 2);
+    assert_non_null(dt_warc_field(zeros, sizeof zeros - 1, "D", &size));
+    assert_int_equal(size, 0);
+    assert_memory_equal(dt_warc_field(zeros, sizeof zeros - 1, "C", &size), "d", 1);
+    assert_int_equal(size, 1);
+}
+
+static void other_digests_are_not_compared(void **state)
+{
+    static const struct {
+        enum dt_warc_type type;
+        const char *fields;
+        bool refused;
+    } cases[] = {
+        {DT_WARC_TYPE_OTHER, "WARC-Block-Digest: sha1:VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE6\n", false},
+        {DT_WARC_TYPE_RESOURCE, "A: b\n", false},
+        {DT_WARC_TYPE_RESOURCE, "WARC-Block-Digest: sha\n", false},
+        {DT_WARC_TYPE_RESOURCE, "WARC-Block-Digest: sha1:short\n", true},
+        {DT_WARC_TYPE_RESOURCE,
+         "WARC-Block-Digest: sha1:b9993e364706816aba3e25717850c26c9cd0d89d\n", true},
+    };
+    struct dt_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_warc_record r = {.type = cases[i].type};
+        dt_buffer_add_string(&r.fields, cases[i].fields);
+        dt_buffer_add_string(&r.block, "abc");
+        assert_int_equal(dt_warc_check_digest(&r, &err), cases[i].refused ? DT_EFORMAT : 0);
+        dt_warc_record_release(&r);
+    }
+    dt_warc_close(NULL);
+}
+
+static void line_ends_are_few_or_many(void **state)
+{
+    static const char zero[] = "WARC/1.0\r\nContent-Length: 2\r\nA:\r b\r\n\r\nab\r\n\0";
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    (void)state;
+    dt_buffer_add_string(&b, "\n\n\n\n\r\n\r\n\r\n");
+    add_record(&b, "response", "", "one");
+    assert_reads(&b, "response:one ");
+    dt_buffer_release(&b);
+    struct dt_buffer all = read_all(zero, sizeof zero - 1, LIMIT);
+    assert_string_equal(all.data,
+                        "!record at byte 0: its Content-Length does not lead to the next record ");
+    dt_buffer_release(&all);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_digests_are_not_compared),
+        cmocka_unit_test(line_ends_are_few_or_many),
         cmocka_unit_test(records_of_each_type_are_read),
         cmocka_unit_test(missing_carriage_returns_and_lines_are_accepted),
         cmocka_unit_test(a_length_that_is_wrong_loses_one_record),
