@@ -203,6 +203,17 @@ int dt_channel_receive_payload(struct dt_channel *c, void *to)
     return bytes == 0 || plain ? 1 : check(c, c->mac);
 }
 
+int dt_channel_poll(struct pollfd *polled, int count, int milliseconds, struct dt_error *err)
+{
+    if (poll(polled, (nfds_t)count, milliseconds) >= 0)
+        return 0;
+    if (errno != EINTR && errno != EAGAIN)
+        return dt_fail_errno(err, "cannot wait for messages of other ranks");
+    for (int i = 0; i < count; i++)
+        polled[i].revents = 0;
+    return 0;
+}
+
 int dt_channel_fail(int failure, int rank, struct dt_error *err)
 {
     if (failure == DT_CHANNEL_LOST)

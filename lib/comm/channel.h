@@ -19,6 +19,8 @@
 #ifndef DT_COMM_CHANNEL_H
 #define DT_COMM_CHANNEL_H
 
+#include <poll.h>
+
 #include "comm/crypto.h"
 
 /* Errors of a channel, after which it is unusable. */
@@ -94,6 +96,9 @@ int dt_channel_receive_header(struct dt_channel *channel, size_t most,
 /* Then receives its payload to a buffer of that size, the same in each call. 1: received and
  * authentic; 0: not yet; or an error. The buffer must not be read before 1. */
 int dt_channel_receive_payload(struct dt_channel *channel, void *to);
+
+/* Waits for events of sockets, at most for so many milliseconds or until a signal. */
+int dt_channel_poll(struct pollfd *polled, int count, int milliseconds, struct dt_error *err);
 
 /* Fails with the message for an error of the channel to that rank. */
 int dt_channel_fail(int failure, int rank, struct dt_error *err);

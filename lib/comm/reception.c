@@ -146,18 +146,28 @@ static bool has_pending(int listener)
     return poll(&polled, 1, 0) > 0;
 }
 
+static void note_error(struct dt_reception *r, int listener)
+{
+    const int error = errno;
+    if (error != EAGAIN && has_pending(listener))
+        r->error = error;
+}
+
 static void accept_from(struct dt_reception *r, int listener)
 {
     for (int i = 0; i < DT_RECEPTION_MOST / 2; i++) {
         int s = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (s >= 0 && listener == r->local)
             widen(s);
+        r->error = s >= 0 ? 0 : r->error;
         if (s >= 0)
             challenge(r, s);
         else if ((errno == EMFILE || errno == ENFILE) && r->count > 0 && has_pending(listener))
             refuse_random(r);
-        else if (errno != ECONNABORTED && errno != EINTR)
+        else if (errno != ECONNABORTED && errno != EINTR) {
+            note_error(r, listener);
             return;
+        }
     }
 }
 

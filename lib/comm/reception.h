@@ -17,6 +17,7 @@ struct dt_reception {
     int listener; /* TCP socket; -1: none */
     int local;    /* Unix socket; -1: none */
     struct dt_rank_address endpoint;
+    int error; /* errno, if a connection waits that could not be accepted; or 0 */
     int count;
     struct {
         int socket;

@@ -3,10 +3,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -21,6 +21,7 @@
 #define TICK_MS  20 /* interval of checks of the file, the clock and signals */
 #define LOOKUP_S 1  /* interval of lookups of the host of rank 0 */
 #define CALL_S   2  /* timeout of the first connection attempt; it doubles with each attempt */
+#define ACCEPT_S 5  /* for an error of accept4 to pass */
 #define GRACE_S  2  /* extra time for rank 0 to report which ranks are missing */
 
 /* Tags of messages after the handshake. */
@@ -61,6 +62,7 @@ struct meeting {
     bool complete; /* all ranks have connected to rank 0; addresses are known */
     bool over;     /* all ranks are connected to all */
     double begun, until;
+    double deaf_since; /* when the first of the calls came that this rank cannot accept */
     struct dt_secret secret;
     struct dt_notice notice; /* last content of the file */
     double lookup;           /* by address: time of the next lookup of the host */
@@ -371,6 +373,24 @@ static int admit(struct meeting *m, int index, struct dt_error *err)
     return 0;
 }
 
+/* An error may pass, as that of too many open files in the system does. */
+static int accept_calls(struct meeting *m, struct dt_error *err)
+{
+    const double now = dt_clock_now();
+    dt_reception_accept(&m->reception);
+    if (m->reception.error == 0 || m->deaf_since == 0)
+        m->deaf_since = m->reception.error ? now : 0;
+    if (m->reception.error == 0)
+        return 0;
+    if (now - m->deaf_since > ACCEPT_S) {
+        errno = m->reception.error;
+        return dt_fail_errno(err, "rank %d cannot accept connections of other ranks at '%s'",
+                             m->rank, m->place->name);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = TICK_MS * 1000000L}, NULL);
+    return 0;
+}
+
 static int read_calls(struct meeting *m, struct dt_error *err)
 {
     struct dt_reception *r = &m->reception;
@@ -378,7 +398,7 @@ static int read_calls(struct meeting *m, struct dt_error *err)
         if (m->polled[m->size + 2 + i].revents && dt_reception_read(r, i, &m->secret, m->rank) > 0)
             DT_TRY(admit(m, i, err));
     if (m->polled[m->size].revents || m->polled[m->size + 1].revents)
-        dt_reception_accept(r);
+        DT_TRY(accept_calls(m, err));
     return 0;
 }
 
@@ -621,19 +641,17 @@ static struct pollfd watch(const struct meeting *m, int rank)
                            .events = (short)((receives ? POLLIN : 0) | (sends ? POLLOUT : 0))};
 }
 
-static void wait_for_events(struct meeting *m)
+static int wait_for_events(struct meeting *m, struct dt_error *err)
 {
     for (int r = 0; r < m->size; r++)
         m->polled[r] = watch(m, r);
     const struct dt_reception *own = &m->reception;
-    const nfds_t count = (nfds_t)(m->size + 2 + own->count);
     m->polled[m->size] = (struct pollfd){.fd = own->listener, .events = POLLIN};
     m->polled[m->size + 1] = (struct pollfd){.fd = own->local, .events = POLLIN};
     for (int i = 0; i < own->count; i++)
         m->polled[m->size + 2 + i] =
             (struct pollfd){.fd = own->pending[i].socket, .events = POLLIN};
-    if (poll(m->polled, count, TICK_MS) < 0)
-        memset(m->polled, 0, count * sizeof *m->polled);
+    return dt_channel_poll(m->polled, m->size + 2 + own->count, TICK_MS, err);
 }
 
 static int run(struct meeting *m, struct dt_error *err)
@@ -642,7 +660,7 @@ static int run(struct meeting *m, struct dt_error *err)
     while (!is_over(m)) {
         DT_TRY(check_time(m, err));
         DT_TRY(call_others(m, err));
-        wait_for_events(m);
+        DT_TRY(wait_for_events(m, err));
         DT_TRY(m->leads ? advance_leader(m, err) : advance_others(m, err));
         DT_TRY(read_calls(m, err));
     }

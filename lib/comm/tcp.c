@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tcp transport after the rendezvous (comm/rendezvous.h): messages on authenticated channels.
  */
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,15 +213,14 @@ static bool advance_message(struct peer *p)
     return rc > 0;
 }
 
-static void advance(struct tcp *t)
+static int advance(struct tcp *t, struct dt_error *err)
 {
     for (int r = 0; r < t->size; r++) {
         struct peer *p = &t->peers[r];
         t->polled[r].fd = p->failure || p->channel == NULL ? -1 : p->channel->socket;
         t->polled[r].events = (short)(POLLIN | (p->sends ? POLLOUT : 0));
     }
-    if (poll(t->polled, (nfds_t)t->size, 0) <= 0)
-        return;
+    DT_TRY(dt_channel_poll(t->polled, t->size, 0, err));
     for (int r = 0; r < t->size; r++) {
         struct peer *p = &t->peers[r];
         if (t->polled[r].revents & POLLOUT)
@@ -230,6 +228,7 @@ static void advance(struct tcp *t)
         while (t->polled[r].revents & ~POLLOUT && p->failure == 0 && advance_message(p))
             ;
     }
+    return 0;
 }
 
 static void append(struct request **end, struct request *r)
@@ -308,7 +307,7 @@ static int test_request(void *state, void **request, size_t *bytes, struct dt_er
     struct request *r = *request;
     bool over = is_over(t, r, bytes);
     if (!over) {
-        advance(t);
+        DT_TRY(advance(t, err));
         over = is_over(t, r, bytes);
     }
     if (!over && t->peers[r->peer].failure)
@@ -323,7 +322,8 @@ static int test_request(void *state, void **request, size_t *bytes, struct dt_er
 static bool is_waiting(void *state, int from, int *tag, size_t *bytes)
 {
     struct tcp *t = state;
-    advance(t);
+    struct dt_error ignored; /* dt_transport's test tells it */
+    (void)advance(t, &ignored);
     const struct message *m = t->peers[from].messages;
     if (m == NULL)
         return false;

@@ -55,7 +55,8 @@ bool dt_meeting_send(struct dt_channel *c, int tag, const void *data, size_t byt
     int rc;
     while ((rc = dt_channel_send(c, &f)) == 0 && dt_clock_now() < until) {
         struct pollfd p = {.fd = c->socket, .events = POLLOUT};
-        poll(&p, 1, DT_MEETING_TICK_MS);
+        if (poll(&p, 1, DT_MEETING_TICK_MS) < 0)
+            dt_meeting_nap();
     }
     return rc > 0;
 }

@@ -2,7 +2,6 @@
 /* A process that does not lead: it finds the leader, and waits for a place among the ranks. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,17 +70,24 @@ static int may_wait(struct dt_membership *m, struct dt_error *err)
     return 1;
 }
 
+/* 1: the socket may have bytes; 0: this process looks for another leader. */
+static int await_bytes(struct dt_membership *m, int socket, struct dt_error *err)
+{
+    struct pollfd p = {.fd = socket, .events = POLLIN};
+    int rc = may_wait(m, err);
+    if (rc > 0)
+        DT_TRY(dt_channel_poll(&p, 1, DT_MEETING_TICK_MS, err));
+    return rc;
+}
+
 /* Receives bytes of the handshake. 1: all; 0: the connection is closed, or useless. */
 static int receive_all(struct dt_membership *m, int socket, void *to, size_t bytes,
                        struct dt_error *err)
 {
     for (size_t got = 0; got < bytes;) {
-        struct pollfd p = {.fd = socket, .events = POLLIN};
-        int rc = may_wait(m, err);
+        int rc = await_bytes(m, socket, err);
         if (rc <= 0)
             return rc;
-        if (poll(&p, 1, DT_MEETING_TICK_MS) <= 0)
-            continue;
         ssize_t n = recv(socket, (char *)to + got, bytes - got, MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             return 0;
@@ -213,12 +219,10 @@ static int attend_leader(struct dt_membership *m, struct dt_channel *channel, st
     m->connected = true;
     while (rc == 0 && valid) {
         struct dt_frame_header h;
-        struct pollfd p = {.fd = channel->socket, .events = POLLIN};
-        int waits = may_wait(m, err);
+        int waits = await_bytes(m, channel->socket, err);
         rc = waits < 0 ? waits : 0;
         if (waits <= 0)
             break;
-        poll(&p, 1, DT_MEETING_TICK_MS);
         int got = dt_meeting_receive(channel, &h, &received);
         valid = got >= 0;
         if (got < 0 && m->suspect == 0 && m->roster.count > 0)

@@ -295,12 +295,15 @@ static int convene(struct dt_membership *m, const struct dt_identities *last, in
 static int fail_meeting(struct dt_membership *m, struct dt_error *err)
 {
     const int here = 1 + dt_membership_count_heard(m), missing = m->how.least - here;
+    const int refused = m->reception.error;
     struct dt_meeting_failure f;
     dt_fail(err, DT_ESTALLED,
             "%d rank%s met at '%s' within %.0f s, and distributed.elastic needs at least %d: %d %s "
-            "missing",
+            "missing%s%s",
             here, here == 1 ? " has" : "s have", m->place.name, m->how.patience, m->how.least,
-            missing, missing == 1 ? "is" : "are");
+            missing, missing == 1 ? "is" : "are",
+            refused ? "; a connection could not be accepted: " : "",
+            refused ? strerror(refused) : "");
     f.code = err->code;
     memcpy(f.text, err->text, sizeof f.text);
     for (size_t i = 0; i < m->guest_count; i++)

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -134,7 +135,8 @@ static int start(struct child *c, char *const *words, struct dt_error *err)
 static bool has_ended(struct child *c, int *status)
 {
     struct pollfd p = {c->watch, POLLIN, 0};
-    poll(&p, c->watch >= 0, c->watch >= 0 ? POLL_MS : 2);
+    if (poll(&p, c->watch >= 0, c->watch >= 0 ? POLL_MS : 2) < 0)
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     pid_t pid = wait4(c->pid, status, WNOHANG, &c->used);
     return pid == c->pid || (pid < 0 && errno == ECHILD);
 }

@@ -56,6 +56,51 @@ broken() {
     [[ "$output" == *"the other member: status 0, and other files: f"* ]]
 }
 
+# start RANK [NAME=VALUE...]: one of two ranks, with the settings of how.
+start() {
+    local rank=$1
+    shift
+    env RANK="$rank" LOCAL_RANK="$rank" WORLD_SIZE=2 "$@" timeout -s KILL 60 dt-train -q -j 1 -c "$BATS_FILE_TMPDIR/run.yaml" \
+        --set training.gradient_accumulation_steps=2 --set training.max_steps=100000 --set distributed.rendezvous=meet \
+        --set distributed.invariant=true "${how[@]/#/--set=}" \
+        -t "$BATS_FILE_TMPDIR/tok.json" -o run "$BATS_FILE_TMPDIR/data" >"$rank.out" 2>&1 &
+    pids[rank]=$!
+}
+
+# fail_for_good RANK CALL NUMBER ERRNO: of one rank; rank 0 leads the meeting.
+fail_for_good() {
+    local pids=() faulty=(FAIL_CALL="$2 $3 $4 on" LD_PRELOAD="${DT_BUILD:-$ROOT/build}/tests/faults/fail-call.so")
+    rm -rf run meet
+    start 0 "${faulty[@]:0:$1 == 0 ? 2 : 0}"
+    while [ ! -s meet ] && kill -0 "${pids[0]}"; do sleep 0.02; done
+    start 1 "${faulty[@]:0:$1 == 1 ? 2 : 0}"
+    wait "${pids[$1]}" && status=0 || status=$?
+    kill "${pids[1 - $1]}" 2>/dev/null || true
+    wait "${pids[1 - $1]}" 2>/dev/null || true
+    cat "$1.out"
+}
+
+@test "a rank whose poll fails for good says so at once: in a meeting, in a step, as a member of an elastic run" {
+    for how in distributed.timeout=600 distributed.elastic=1:2; do
+        for number in 1 2 400; do
+            fail_for_good 1 poll "$number" 12
+            [ "$status" -eq 1 ] || [ "$status" -eq 75 ]
+            grep -c "" 1.out | grep -qx 1
+            grep -q "cannot wait for messages of other ranks: Cannot allocate memory" 1.out
+        done
+    done
+}
+
+@test "a rank 0 that cannot accept connections says so" {
+    how=(distributed.timeout=600)
+    fail_for_good 0 accept4 1 12
+    [ "$status" -eq 1 ]
+    grep -q "rank 0 cannot accept connections of other ranks at 'meet': Cannot allocate memory" 0.out
+    how=(distributed.elastic=2:2 distributed.join_timeout=1)
+    fail_for_good 0 accept4 1 12
+    grep -q "1 is missing; a connection could not be accepted: Cannot allocate memory" 0.out
+}
+
 @test "programs killed at random moments and repeated leave the bytes of undisturbed ones" {
     "$ROOT/tests/faults/kills" 15 "$BATS_FILE_TMPDIR"
 }
