@@ -128,6 +128,17 @@ int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, siz
     return 0;
 }
 
+int dt_tokenizer_add_distinct(struct dt_tokenizer *t, uint64_t id, const char *bytes, size_t size,
+                              struct dt_error *err)
+{
+    char text[4 * SHOWN_BYTES + 4];
+    const uint32_t other = dt_tokenizer_find(t, bytes, size);
+    if (other != DT_NO_TOKEN)
+        return dt_fail(err, DT_EFORMAT, "tokens %u and %llu are both '%s'", other,
+                       (unsigned long long)id, shown(bytes, size, text));
+    return dt_tokenizer_add(t, id, bytes, size, err);
+}
+
 void dt_tokenizer_mark_added(struct dt_tokenizer *t, struct dt_added_token token)
 {
     DT_GROW(t->added, t->added_count, t->added_capacity);

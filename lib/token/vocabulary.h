@@ -128,6 +128,9 @@ struct dt_tokenizer *dt_tokenizer_new(const struct dt_pattern *pattern);
  * bytes, dt_tokenizer_find returns the first added. */
 int dt_tokenizer_add(struct dt_tokenizer *t, uint64_t id, const char *bytes, size_t size,
                      struct dt_error *err) DT_MUST_CHECK;
+/* The same for a token whose bytes no other id may have. */
+int dt_tokenizer_add_distinct(struct dt_tokenizer *t, uint64_t id, const char *bytes, size_t size,
+                              struct dt_error *err) DT_MUST_CHECK;
 /* The same for a token that text cannot encode to: dt_tokenizer_find does not return it. */
 int dt_tokenizer_add_unreachable(struct dt_tokenizer *t, uint64_t id, const char *bytes,
                                  size_t size, struct dt_error *err) DT_MUST_CHECK;

@@ -38,7 +38,7 @@ static int add_lines(struct dt_tokenizer *t, const char *text, size_t size, bool
         end = end ? end : text + size;
         next = end + 1;
         end -= end > line && end[-1] == '\r';
-        DT_TRY(dt_tokenizer_add(t, id++, line, (size_t)(end - line), err));
+        DT_TRY(dt_tokenizer_add_distinct(t, id++, line, (size_t)(end - line), err));
         *capitals |= line[0] != '[' && has_capital(line, (size_t)(end - line));
     }
     return 0;

@@ -18,7 +18,7 @@ static struct dt_added_token special_token(uint32_t id)
 
 static int add_special(struct dt_tokenizer *t, uint32_t id, const char *text, struct dt_error *err)
 {
-    DT_TRY(dt_tokenizer_add(t, id, text, strlen(text), err));
+    DT_TRY(dt_tokenizer_add_distinct(t, id, text, strlen(text), err));
     dt_tokenizer_mark_added(t, special_token(id));
     return 0;
 }
@@ -133,7 +133,7 @@ static int add_ranked_line(struct dt_tokenizer *t, const char *line, const char 
             return dt_fail(err, DT_EFORMAT, "expected 'BASE64 RANK'");
         rank = 10 * rank + (uint64_t)(*p - '0');
     }
-    return dt_tokenizer_add(t, rank, bytes->data, bytes->size, err);
+    return dt_tokenizer_add_distinct(t, rank, bytes->data, bytes->size, err);
 }
 
 static int add_ranked_lines(struct dt_tokenizer *t, const char *text, size_t size, const char *path,
@@ -261,7 +261,8 @@ static int add_ranked(struct dt_tokenizer *t, struct json_object *token, int64_t
                        location);
     if (rank >= size - specials)
         return 0; /* outside default_vocab_size */
-    if (dt_tokenizer_add(t, (uint64_t)(rank + specials), bytes->data, bytes->size, err) < 0)
+    if (dt_tokenizer_add_distinct(t, (uint64_t)(rank + specials), bytes->data, bytes->size, err) <
+        0)
         return dt_fail_context(err, "%s", location);
     return 0;
 }

@@ -239,21 +239,33 @@ static int by_text(const void *a, const void *b)
     return order ? order : (m > n) - (m < n);
 }
 
-/* Refuses two pieces of the same text that text may segment into. */
+/* Whether SentencePiece finds the piece by its text in text, or only by name. */
+static bool is_in_text(const struct dt_sentencepiece_piece *p)
+{
+    return is_segment(p) || p->kind == DT_SENTENCEPIECE_UNUSED;
+}
+
+static int by_group(const void *a, const void *b)
+{
+    const struct dt_sentencepiece_piece *const *x = a, *const *y = b;
+    const int order = is_in_text(*x) - is_in_text(*y);
+    return order ? order : by_text(a, b);
+}
+
+/* Refuses what SentencePiece refuses, two pieces of the same text that are both in text, or both
+ * not; and in BPE, where pieces are looked up by their text, any two. */
 static int check_distinct(const struct dt_sentencepiece *m, struct dt_error *err)
 {
     const struct dt_sentencepiece_piece **sorted = dt_alloc(m->count, sizeof *sorted);
-    size_t count = 0, i = 1;
-    for (uint32_t id = 0; id < m->count; id++)
-        if (is_segment(&m->pieces[id]))
-            sorted[count++] = &m->pieces[id];
-    qsort(sorted, count, sizeof *sorted, by_text);
-    while (i < count && by_text(&sorted[i - 1], &sorted[i]) != 0)
-        i++;
+    const bool alone = m->type == DT_SENTENCEPIECE_UNIGRAM;
     int rc = 0;
-    if (i < count)
-        rc = dt_fail(err, DT_EFORMAT, "pieces %u and %u have the same text",
-                     (unsigned)(sorted[i - 1] - m->pieces), (unsigned)(sorted[i] - m->pieces));
+    for (uint32_t id = 0; id < m->count; id++)
+        sorted[id] = &m->pieces[id];
+    qsort(sorted, m->count, sizeof *sorted, alone ? by_group : by_text);
+    for (uint32_t i = 1; rc == 0 && i < m->count; i++)
+        if ((alone ? by_group : by_text)(&sorted[i - 1], &sorted[i]) == 0)
+            rc = dt_fail(err, DT_EFORMAT, "pieces %u and %u have the same text",
+                         (unsigned)(sorted[i - 1] - m->pieces), (unsigned)(sorted[i] - m->pieces));
     free(sorted);
     return rc;
 }

@@ -183,6 +183,18 @@ static void flags_may_be_null_or_missing(void **state)
     }
 }
 
+/* As `tokenizers`. */
+static void the_last_of_two_ids_of_a_token_counts(void **state)
+{
+    struct dt_tokenizer *t;
+    struct dt_error err;
+    (void)state;
+    assert_int_equal(load(&t, "\"c\":3", "\"c\":5,\"c\":3", &err), 0);
+    assert_int_equal(dt_tokenizer_find(t, "c", 1), 3);
+    assert_int_equal(dt_tokenizer_size(t), 5);
+    dt_tokenizer_free(t);
+}
+
 #define UNIGRAM                                                                                    \
     "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"byte_fallback\":false,"                       \
     "\"vocab\":[[\"u\",0],[\"a\",-1.5],[\"b\",2]]}}"
@@ -395,6 +407,7 @@ int main(void)
         cmocka_unit_test(bytes_of_unigram_are_tokens),
         cmocka_unit_test(mistrals_tokens_with_another_pattern_are_refused),
         cmocka_unit_test(tokenizers_of_gguf_are_read),
+        cmocka_unit_test(the_last_of_two_ids_of_a_token_counts),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

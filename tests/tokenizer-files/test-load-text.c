@@ -79,7 +79,9 @@ static void malformed_lines_of_ranks_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         load_lines(lines[i], "gpt2", ":257: expected 'BASE64 RANK'");
-    load_lines("YWI= 0\n", "gpt2", ":257: ");
+    load_lines("YWI= 0\n", "gpt2", ":257: id 0 has two tokens, '\\x00' and 'ab'");
+    load_lines("YWI= 256\nYWI= 257\n", "gpt2", ":258: tokens 256 and 257 are both 'ab'");
+    load_lines("YQ== 256\n", "gpt2", ":257: tokens 97 and 256 are both 'a'");
     load_lines("YWI= 9999999999\n", "gpt2", ":257: ");
     load_lines("", NULL, ": does not define a pre-tokenizer pattern");
     load("t.tiktoken", "YQ== 0\n", "gpt2", ": the byte 0x00 is not in the vocabulary");
@@ -145,6 +147,9 @@ static const struct change refused[] = {
     {"{\"rank\":256", "{\"rank\":-1", "token 257: expected a \"rank\" from 0"},
     {"{\"rank\":256,", "{", "token 257: member \"rank\" is missing"},
     {"{\"rank\":257", "{\"rank\":256", "token 258: "},
+    {"\"YWM=\"", "\"YWI=\"", "token 258: tokens 259 and 260 are both 'ab'"},
+    {"\"YWM=\"", "\"PHM+\"", "token 258: tokens 1 and 260 are both '<s>'"},
+    {"\"</s>\"", "\"<s>\"", "special token 2: tokens 1 and 2 are both '<s>'"},
     {"\"YQ==\",\"rank\":97", "\"YWQ=\",\"rank\":97", "the byte 0x61 is not in the vocabulary"},
 };
 
@@ -246,6 +251,7 @@ static void malformed_lines_of_tokens_are_refused(void **state)
         {"[UNK]\n[SEP]\n", ": does not contain the token [CLS], which WordPiece needs"},
         {"[UNK]\n\n[CLS]\n", ": token 1 is empty"},
         {"[UNK]\n[CLS]\n", ": does not contain the token [SEP], which WordPiece needs"},
+        {VOCAB "a\nthe\n", ": tokens 5 and 8 are both 'the'"},
     };
     char path[sizeof scratch + 16];
     (void)state;

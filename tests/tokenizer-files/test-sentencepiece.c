@@ -126,6 +126,9 @@ static void pieces_have_a_limit(void **state)
     dt_buffer_release(&b);
 }
 
+#define CONTROL                                                                                    \
+    "\x0a\x05\x0a\x01"                                                                             \
+    "a\x18\x03"
 /* A trainer_spec with the type of the model. */
 #define TYPE(t) "\x12\x02\x18" t
 
@@ -146,6 +149,12 @@ static const struct damage models[] = {
     {BYTES(UNKNOWN A TYPE("\x09")), "model type 9 (unknown) is not supported: train one with "
                                     "--model_type unigram or bpe"},
     {BYTES(UNKNOWN A B A), "pieces 1 and 3 have the same text"},
+    {BYTES(UNKNOWN A "\x0a\x05\x0a\x01"
+                     "a\x18\x05"),
+     "pieces 1 and 2 have the same text"},
+    {BYTES(UNKNOWN CONTROL CONTROL), "pieces 1 and 2 have the same text"},
+    {BYTES(UNKNOWN A CONTROL), NULL}, /* as SentencePiece, which encodes to the other one */
+    {BYTES(UNKNOWN A CONTROL TYPE("\x02")), "pieces 1 and 2 have the same text"},
     {BYTES(UNKNOWN A TYPE("\x02") "\x0a\x04\x0a\x02"
                                   "ac"),
      "piece 2 has a character without a piece, which is not supported in BPE"},
