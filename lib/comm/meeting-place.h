@@ -29,8 +29,8 @@ struct dt_meeting_place {
     char *host; /* NULL: at a path */
     int port;
     uint8_t key[DT_KEY]; /* by address */
-    bool listens;        /* rank 0 listens there already, on the socket listener, which the */
-    int listener;        /* rendezvous takes over */
+    bool listens;        /* rank 0 listens there already, on these sockets, which the rendezvous */
+    int listener, local; /* takes over: of TCP, and for ranks of this machine or -1 */
 };
 
 /* A rank of a generation of an elastic job (elastic/membership.h): dt_opening.seat. */

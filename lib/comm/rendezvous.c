@@ -181,8 +181,8 @@ static int listen_at_place(struct meeting *m, struct dt_error *err)
     memcpy(m->secret.key, m->place->key, sizeof m->secret.key);
     if (m->place->listens) {
         m->reception.listener = m->place->listener;
+        m->reception.local = m->place->local;
         m->own.endpoint.port = htons((uint16_t)m->place->port);
-        listen_locally(m);
         return 0;
     }
     if (m->how->interface)

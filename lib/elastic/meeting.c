@@ -73,10 +73,8 @@ int dt_meeting_receive(struct dt_channel *c, struct dt_frame_header *header, cha
     return dt_channel_receive_payload(c, *partial);
 }
 
-/* Where the ranks of a generation meet: rank 0 listens there already. The key is of this generation
- * alone. */
 int dt_membership_set_seat(struct dt_membership *m, const struct dt_roster *r, uint32_t address,
-                           int listener, struct dt_error *err)
+                           struct dt_error *err)
 {
     struct dt_meeting_place *place = &m->seat.place;
     char host[INET_ADDRSTRLEN] = "";
@@ -90,9 +88,7 @@ int dt_membership_set_seat(struct dt_membership *m, const struct dt_roster *r, u
     m->seat.waited = dt_clock_now() - m->begun;
     *place = (struct dt_meeting_place){.name = dt_strdup(m->place.name),
                                        .host = dt_strdup(host),
-                                       .port = ntohs((uint16_t)r->port),
-                                       .listens = listener >= 0,
-                                       .listener = listener};
+                                       .port = ntohs((uint16_t)r->port)};
     memcpy(input, r->nonce, DT_KEY);
     memcpy(input + DT_KEY, &r->generation, sizeof r->generation);
     return m->secret.crypto->hmac(m->secret.key, input, sizeof input, place->key)

@@ -80,10 +80,9 @@ bool dt_meeting_send(struct dt_channel *channel, int tag, const void *data, size
  * dt_channel_failure. *partial: of a frame that is being received; NULL before the first call. */
 int dt_meeting_receive(struct dt_channel *channel, struct dt_frame_header *header, char **partial);
 
-/* Where the ranks of a generation meet: rank 0 listens there already, or listener is -1. The key is
- * of this generation alone. */
+/* Where the ranks of a generation meet. The key is of this generation alone. */
 int dt_membership_set_seat(struct dt_membership *m, const struct dt_roster *roster,
-                           uint32_t address, int listener, struct dt_error *err) DT_MUST_CHECK;
+                           uint32_t address, struct dt_error *err) DT_MUST_CHECK;
 int dt_membership_check_stop(const struct dt_membership *m, struct dt_error *err) DT_MUST_CHECK;
 
 /* membership-leader.c. Returns 1 if this process leads now, 0 if another does. */

@@ -181,7 +181,7 @@ static int take_roster(struct dt_membership *m, const char *data, size_t bytes,
     m->generation = r.generation;
     dt_identities_set(&m->roster, ids, r.size);
     free(ids);
-    DT_TRY(dt_membership_set_seat(m, &r, m->address, -1, err));
+    DT_TRY(dt_membership_set_seat(m, &r, m->address, err));
     return 1;
 }
 

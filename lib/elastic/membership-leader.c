@@ -263,30 +263,45 @@ static void send_roster(struct dt_membership *m, struct dt_roster *r,
     free(message);
 }
 
+/* Listens for the ranks of the next generation, also for those of this machine: one that comes at
+ * once would connect over TCP, whose messages need MACs (comm/handshake.h). */
+static int take_seat(struct dt_membership *m, struct dt_roster *r, struct dt_error *err)
+{
+    struct dt_meeting_place *place = &m->seat.place;
+    struct dt_secret secret = {.crypto = m->secret.crypto};
+    struct dt_reception door;
+    dt_reception_init(&door);
+    if (!dt_system_draw(r->nonce, sizeof r->nonce) ||
+        (r->size > 1 && dt_reception_listen(&door, m->reception.endpoint.address, 0) < 0))
+        return dt_fail_errno(err, "cannot listen for ranks of '%s'", m->place.name);
+    r->port = door.endpoint.port;
+    DT_TRY(dt_membership_set_seat(m, r, m->reception.endpoint.address, err));
+    memcpy(secret.key, place->key, sizeof secret.key);
+    if (r->size > 1 && !m->how.encrypt)
+        dt_reception_listen_locally(&door, &secret, 0, r->port);
+    explicit_bzero(secret.key, sizeof secret.key);
+    place->listens = r->size > 1;
+    place->listener = door.listener;
+    place->local = door.local;
+    return 0;
+}
+
 /* Ends the meeting: begins the next generation. */
 static int convene(struct dt_membership *m, const struct dt_identities *last, int64_t generation,
                    struct dt_error *err)
 {
     struct dt_identities next = {0};
-    struct dt_reception door;
-    dt_reception_init(&door);
     choose(m, last, &next);
     struct dt_roster r = {.generation = generation + 1, .size = next.count};
     for (int i = 0; i < last->count; i++)
         r.left += dt_identities_find(&next, last->ids[i]) < 0;
-    int rc = 0;
-    if (!dt_system_draw(r.nonce, sizeof r.nonce) ||
-        (next.count > 1 && dt_reception_listen(&door, m->reception.endpoint.address, 0) < 0))
-        rc = dt_fail_errno(err, "cannot listen for ranks of '%s'", m->place.name);
+    int rc = take_seat(m, &r, err);
     if (rc == 0) {
-        r.port = door.endpoint.port;
         send_roster(m, &r, &next);
         m->generation = r.generation;
         dt_identities_set(&m->roster, next.ids, next.count);
         rc = write_notice(m, err);
     }
-    rc = rc < 0 ? rc
-                : dt_membership_set_seat(m, &r, m->reception.endpoint.address, door.listener, err);
     free(next.ids);
     return rc;
 }

@@ -2,6 +2,7 @@
 /* Meetings of the members of an elastic job, each a process, which may be killed and stopped. */
 #include "scratch.h"
 
+#include <arpa/inet.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "comm/reception.h"
 #include "comm/rendezvous.h"
 #include "elastic/membership.h"
 
@@ -31,6 +33,7 @@ struct answer {
     int rc, rank, size, left, newcomers;
     long generation;
     bool returned;
+    int port;
     uint8_t key[DT_KEY]; /* of the generation */
     char text[DT_ERROR_TEXT];
 };
@@ -120,6 +123,7 @@ static struct answer obey(struct dt_membership *m, const struct order *o)
     const struct dt_seat *s = dt_membership_seat(m);
     a.rank = s->rank, a.size = s->size, a.left = s->left, a.generation = s->generation;
     a.returned = s->returned;
+    a.port = s->place.port;
     memcpy(a.key, s->place.key, sizeof a.key);
     memcpy(a.text, err.text, sizeof a.text);
     return a;
@@ -451,6 +455,24 @@ static void each_generation_has_another_key_and_a_rank_without_it_is_missing(voi
     free(where);
 }
 
+/* The leader has not joined it yet. */
+static void ranks_of_this_machine_can_call_the_leader_of_a_generation_at_once(void **state)
+{
+    struct member m[2];
+    struct dt_secret secret;
+    struct dt_error err;
+    char *where = path_of(0);
+    (void)state;
+    found(m, 2, where);
+    const struct answer *a = &of_rank(m, 1)->last;
+    assert_int_equal(dt_crypto_load(&secret.crypto, &err), 0);
+    memcpy(secret.key, a->key, sizeof secret.key);
+    int s = dt_reception_call_locally(&secret, 0, htons((uint16_t)a->port));
+    assert_true(s >= 0);
+    close(s);
+    free(where);
+}
+
 /* Tells the newcomer to meet; the leader of a generation answers it meanwhile. */
 static const struct answer *knock(struct member *newcomer, struct member *leader)
 {
@@ -630,6 +652,7 @@ int main(void)
         CASE(a_death_that_nobody_has_noticed_ends_the_wait_after_the_timeout),
         CASE(a_rank_that_is_not_reached_comes_back_as_a_newcomer),
         CASE(each_generation_has_another_key_and_a_rank_without_it_is_missing),
+        CASE(ranks_of_this_machine_can_call_the_leader_of_a_generation_at_once),
         CASE(newcomers_that_do_not_belong_there_are_refused_alone),
         CASE(ranks_beyond_whole_groups_are_newcomers_and_only_whole_groups_join),
         CASE(a_member_that_sees_the_next_generation_first_still_reads_the_roster),
