@@ -11,8 +11,9 @@ struct visitor {
     void (*visit)(struct visitor *, int64_t first, const struct dt_snapshot_piece *piece);
     const struct dt_train_state *state;
     float *values;
+    enum dt_snapshot_part part; /* of the piece */
     struct dt_state_shard *shard;
-    size_t capacity;
+    size_t run_capacity, piece_capacity;
 };
 
 /* Where each tensor of a part begins, and as the last entry where the part ends; the caller frees
@@ -43,6 +44,8 @@ static int64_t visit_pieces(const struct dt_train_state *s, bool held, struct vi
         int64_t *offsets = offsets_of(s, (enum dt_snapshot_part)part, end, &tensors);
         struct dt_snapshot_piece *pieces =
             v ? dt_snapshot_pieces(s, (enum dt_snapshot_part)part, held, 1, &count) : NULL;
+        if (v)
+            v->part = (enum dt_snapshot_part)part;
         for (size_t i = 0; i < count; i++)
             v->visit(v, offsets[pieces[i].tensor] + pieces[i].first, &pieces[i]);
         end = offsets[tensors];
@@ -95,33 +98,55 @@ void dt_state_copy_release(struct dt_state_copy *c)
 
 /* --- shards ----------------------------------------------------------------------------------- */
 
+/* With zero_stage 1 and 2 in fp32 the weights are the parameters of all ranks. */
+static int64_t place_in_weights(const struct visitor *v, const struct dt_snapshot_piece *p)
+{
+    const float *weights = v->state->master ? NULL : v->state->gather.weights;
+    return v->part == DT_SNAPSHOT_PARAMETERS && weights && p->device ? p->device - weights : -1;
+}
+
 static void add_run(struct visitor *v, int64_t first, const struct dt_snapshot_piece *p)
 {
     struct dt_state_shard *s = v->shard;
-    size_t count = (size_t)s->run_count;
-    DT_GROW(s->runs, count, v->capacity);
-    s->runs[s->run_count++] = (struct dt_state_run){first, p->count};
+    const size_t count = (size_t)s->run_count++;
+    const int64_t held = place_in_weights(v, p);
+    DT_GROW(s->runs, count, v->run_capacity);
+    DT_GROW(s->pieces, count, v->piece_capacity);
+    s->runs[count] = (struct dt_state_run){first, p->count, held};
+    s->pieces[count] = *p;
     s->count += p->count;
+    s->all_have += held < 0 ? 0 : p->count;
 }
 
 struct dt_state_shard dt_state_shard_of(const struct dt_train_state *s, bool held)
 {
     struct dt_state_shard shard = {0};
-    visit_pieces(s, held, &(struct visitor){.visit = add_run, .shard = &shard});
+    visit_pieces(s, held, &(struct visitor){.visit = add_run, .state = s, .shard = &shard});
     return shard;
 }
 
-/* Every step of an elastic run needs this: names and places of tensors are not looked up. */
-void dt_state_shard_take(float *values, const struct dt_train_state *s, bool held)
+void dt_state_shard_release(struct dt_state_shard *shard)
 {
-    for (int part = 0; part < DT_SNAPSHOT_PARTS; part++) {
-        size_t count;
-        struct dt_snapshot_piece *pieces =
-            dt_snapshot_pieces(s, (enum dt_snapshot_part)part, held, 1, &count);
-        for (size_t i = 0; i < count; values += pieces[i++].count)
-            dt_snapshot_download(s, &pieces[i], values);
-        free(pieces);
-    }
+    free(shard->runs);
+    free(shard->pieces);
+    *shard = (struct dt_state_shard){0};
+}
+
+void dt_state_shard_take(const struct dt_state_shard *shard, float *values,
+                         const struct dt_train_state *s)
+{
+    for (int64_t i = 0; i < shard->run_count; values += shard->runs[i++].count)
+        dt_snapshot_download(s, &shard->pieces[i], values);
+}
+
+void dt_state_shard_take_held(const struct dt_state_shard *shard, float *values,
+                              const struct dt_train_state *s)
+{
+    struct dt_device *dev = s->model->device;
+    const float *weights = s->gather.weights;
+    for (int64_t i = 0, taken = 0; taken < shard->all_have; taken += shard->runs[i++].count)
+        dev->ops->download(dev, values + taken, weights + shard->runs[i].held,
+                           (size_t)shard->runs[i].count * sizeof *values);
 }
 
 void dt_state_shard_put(const struct dt_state_shard *shard, const float *values,

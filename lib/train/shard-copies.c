@@ -4,11 +4,13 @@
  * elastic run loses at most one step with a rank (Wang et al. 2023, GEMINI).
  *
  * After the update of step N a rank copies its shard, and sends the copy to the next rank while the
- * next step computes. The next rank is that of the next data-parallel group, at the same pipeline
- * stage and tensor shard, so that the two are not lost together. All ranks have received theirs
- * before any updates N + 1: they wait for the copies before they exchange flags. Each keeps the
- * last two steps of two shards, its own and that of the rank before. So either all shards of step N
- * exist twice, or no rank has passed that exchange in step N + 1, and all shards of step N - 1 do.
+ * next step computes: after the first forward pass, which waits for weights on the same connection.
+ * Parameters that all ranks have in their weights are not sent: the next rank copies them from its
+ * own. The next rank is that of the next data-parallel group, at the same pipeline stage and tensor
+ * shard, so that the two are not lost together. All ranks have received theirs before any updates
+ * N + 1: they wait for the copies before they exchange flags. Each keeps the last two steps of two
+ * shards, its own and that of the rank before. So either all shards of step N exist twice, or no
+ * rank has passed that exchange in step N + 1, and all shards of step N - 1 do.
  *
  * Without ZeRO, ranks of pipeline stages and tensor shards copy what they hold, and send nothing:
  * the same is held by every data-parallel group.
@@ -42,8 +44,8 @@ static void release_values(struct dt_shard_copies *c)
         free(c->own[i].values);
         free(c->other[i].values);
     }
-    free(c->own_shard.runs);
-    free(c->other_shard.runs);
+    dt_state_shard_release(&c->own_shard);
+    dt_state_shard_release(&c->other_shard);
     dt_bulk_release(&c->messages);
 }
 
@@ -68,11 +70,13 @@ static int pass(struct dt_training *t, void *own, size_t bytes, void *other, siz
 static int pass_runs(struct dt_training *t, struct dt_error *err)
 {
     struct dt_state_shard *own = &t->copies.own_shard, *other = &t->copies.other_shard;
-    int64_t counts[3] = {own->run_count, own->count, t->copies.numbers.own}, others[3];
+    int64_t counts[4] = {own->run_count, own->count, t->copies.numbers.own, own->all_have},
+            others[4];
     DT_TRY(pass(t, counts, sizeof counts, others, sizeof others, err));
     other->run_count = others[0];
     other->count = others[1];
     t->copies.numbers.other = (int)others[2];
+    other->all_have = others[3];
     other->runs = dt_alloc((size_t)other->run_count + 1, sizeof *other->runs);
     return pass(t, own->runs, (size_t)own->run_count * sizeof *own->runs, other->runs,
                 (size_t)other->run_count * sizeof *other->runs, err);
@@ -88,24 +92,48 @@ void dt_shard_copies_begin(struct dt_training *t)
     own->step = step;
     own->progress = t->progress;
     own->report = t->report;
-    dt_state_shard_take(own->values, &t->state, c->replicated);
+    dt_state_shard_take(&c->own_shard, own->values, &t->state);
     if (c->replicated)
         return;
     other->step = -1;
-    dt_bulk_receive(&c->messages, ring(t), c->before, CHANNEL, other->values,
-                    (size_t)c->other_shard.count * sizeof *other->values);
-    dt_bulk_send(&c->messages, ring(t), c->next, CHANNEL, own->values,
-                 (size_t)c->own_shard.count * sizeof *own->values);
-    c->pending = step;
+    c->last = step;
+    c->stage = DT_COPIES_TAKEN;
+}
+
+static void post(struct dt_training *t, bool sends, int other, const struct dt_state_shard *shard,
+                 float *values)
+{
+    struct dt_bulk *b = &t->copies.messages;
+    const size_t bytes = (size_t)(shard->count - shard->all_have) * sizeof *values;
+    if (sends)
+        dt_bulk_send(b, ring(t), other, CHANNEL, values + shard->all_have, bytes);
+    else
+        dt_bulk_receive(b, ring(t), other, CHANNEL, values + shard->all_have, bytes);
+}
+
+void dt_shard_copies_send(struct dt_training *t)
+{
+    struct dt_shard_copies *c = &t->copies;
+    if (c->stage != DT_COPIES_TAKEN)
+        return;
+    post(t, false, c->before, &c->other_shard, c->other[c->last % 2].values);
+    post(t, true, c->next, &c->own_shard, c->own[c->last % 2].values);
+    c->stage = DT_COPIES_SENT;
 }
 
 int dt_shard_copies_wait(struct dt_training *t, struct dt_error *err)
 {
     struct dt_shard_copies *c = &t->copies;
-    const bool some = c->messages.count > 0;
+    struct dt_shard_copy *other = &c->other[c->last % 2];
+    if (c->stage == DT_COPIES_EXCHANGED)
+        return 0;
+    dt_shard_copies_send(t);
     DT_TRY(dt_bulk_await(&c->messages, ring(t), err));
-    if (some)
-        c->other[c->pending % 2].step = c->pending;
+    if (c->other_shard.all_have > 0)
+        DT_TRY(dt_parameter_gather_wait(&t->state.gather, err));
+    dt_state_shard_take_held(&c->other_shard, other->values, &t->state);
+    other->step = c->last;
+    c->stage = DT_COPIES_EXCHANGED;
     return 0;
 }
 
@@ -128,10 +156,10 @@ int dt_shard_copies_plan(struct dt_training *t, size_t *bytes, struct dt_error *
     int64_t *counts = dt_alloc((size_t)dt_comm_size(ring(t)), sizeof *counts);
     struct dt_state_shard own = dt_state_shard_of(&t->state, replicated);
     counts[dt_comm_rank(ring(t))] = own.count;
-    free(own.runs);
     int rc = dt_comm_share(ring(t), counts, sizeof *counts, err);
     const int64_t other = replicated ? 0 : counts[neighbour(t, -1)];
     *bytes = 2 * (values_of(own.count) + values_of(other)) * sizeof(float);
+    dt_state_shard_release(&own);
     free(counts);
     return rc;
 }

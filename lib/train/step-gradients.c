@@ -86,6 +86,7 @@ static const struct dt_flat *gradients(void *context, int64_t round)
 {
     struct step_source *s = context;
     struct dt_train_state *state = &s->training->state;
+    dt_shard_copies_send(s->training); /* the weights have arrived */
     state->dp.padding = dt_data_parallel_round_batch(&state->dp, round) < 0;
     return &state->gradients;
 }

@@ -76,7 +76,8 @@ struct dt_shard_copies {
     struct dt_state_shard own_shard, other_shard;
     struct dt_shard_copy own[2], other[2]; /* of even and odd steps */
     struct dt_bulk messages;
-    long pending; /* step of these */
+    long last; /* step of the last copies */
+    enum { DT_COPIES_EXCHANGED, DT_COPIES_TAKEN, DT_COPIES_SENT } stage;
 };
 
 /* Which copies a rank has. */
@@ -252,8 +253,11 @@ int dt_shard_copies_open(struct dt_training *training, struct dt_error *err) DT_
 int dt_shard_copies_plan(struct dt_training *training, size_t *bytes,
                          struct dt_error *err) DT_MUST_CHECK;
 void dt_shard_copies_release(struct dt_shard_copies *copies);
-/* After an update: copies this rank's shard, and begins to send it. */
+/* After an update: copies this rank's shard. */
 void dt_shard_copies_begin(struct dt_training *training);
+/* Begins to exchange the copies, if that is not done. */
+void dt_shard_copies_send(struct dt_training *training);
+/* Until they are exchanged. */
 int dt_shard_copies_wait(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 struct dt_shard_standing dt_shard_copies_standing(const struct dt_shard_copies *copies);
 /* The newest step of which size ranks have all shards; -1: none. *generation: of these; *shards:
