@@ -135,6 +135,45 @@ is_undisturbed() {
     kill -KILL "${pids[@]}"
 }
 
+# The ranks' weights have the parameters of the lost shard; its neighbour's memory has the rest.
+@test "zero_stage 2: the shard of a lost rank comes from the memory of the others" {
+    small+=(--set training.save_interval=0)
+    elastic+=(--set distributed.zero_stage=2)
+    for r in 0 1 2; do
+        member $r
+    done
+    await "${pids[0]}" ranks_are 3
+    await "${pids[0]}" grep -q '"step":3,' run/metrics.jsonl
+    kill -KILL "${pids[1]}"
+    await "${pids[0]}" ranks_are 2
+    member 3
+    await "${pids[3]}" ranks_are 3
+    finish 0 2 3
+    grep -E '"step":[1-9][0-9]*,.*"generation":2,' run/metrics.jsonl # not from the beginning
+    is_undisturbed
+}
+
+# Of two ranks each sends the moments of half of the parameters, of 8 bytes each.
+@test "a copy of a shard is sent without the parameters that all ranks have" {
+    local r out parameters members=()
+    for out in fixed run; do
+        for r in 0 1; do
+            [ $out = fixed ] || members=(--set distributed.elastic=2:2)
+            RANK=$r WORLD_SIZE=2 dt-train -q -j 1 "${small[@]}" --set training.max_steps=6 \
+                --set distributed.zero_stage=2 --set distributed.rendezvous=$out-meet \
+                "${members[@]}" -o $out "$data" >/dev/null &
+            pids[r]=$!
+        done
+        wait "${pids[0]}"
+        wait "${pids[1]}"
+    done
+    sent() { jq -s 'map(select(.loss)) | (.[4].bytes_sent - .[1].bytes_sent) / 3 | floor' "$1/metrics.jsonl"; }
+    parameters=$(dt-train "${small[@]}" --dry-run "$data" | sed -nE 's/^parameters +([0-9]+)$/\1/p')
+    for r in fixed run; do echo "$r $(sent $r) of $parameters"; done
+    [ $((($(sent run) - $(sent fixed)) * 10 / parameters)) -ge 36 ]
+    [ $((($(sent run) - $(sent fixed)) * 10 / parameters)) -lt 44 ]
+}
+
 # in_groups OPTION...: ranks in two groups of two, of which one loses a rank.
 in_groups() {
     local r
