@@ -24,6 +24,36 @@ except ImportError:
 END
 }
 
+@test "rattler-build renders the recipe for conda" {
+    need_python rattler_build
+    "$PYTHON" - "$ROOT/share/packaging/conda/recipe.yaml" >"$T/rendered" <<'END'
+import sys
+
+from rattler_build import Stage0Recipe, VariantConfig
+
+variants = VariantConfig({"c_compiler": ["gcc"], "c_stdlib": ["sysroot"]})
+[rendered] = Stage0Recipe.from_file(sys.argv[1]).render(variants)
+print(rendered.recipe.package.name, rendered.recipe.package.version)
+assert len(rendered.recipe.requirements.to_dict()["host"]) > 10
+END
+    [ "$(cat "$T/rendered")" = "dt-tools $(cat "$ROOT/VERSION")" ]
+}
+
+@test "the commands by which the recipe for conda tests its package succeed" {
+    need_python yaml
+    cd "$T"
+    "$PYTHON" - "$ROOT/share/packaging/conda/recipe.yaml" >commands <<'END'
+import sys
+
+import yaml
+
+tests = yaml.safe_load(open(sys.argv[1]))["tests"]
+print(*(line for test in tests for line in test["script"]), sep="\n")
+END
+    sh -e commands
+    [ -e run/latest/model.safetensors ]
+}
+
 @test "the formula for Homebrew is Ruby" {
     command -v ruby >/dev/null || skip "no ruby"
     ruby -c "$ROOT/share/packaging/homebrew/dt-tools.rb"
