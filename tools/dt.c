@@ -108,16 +108,38 @@ static int list_programs(void)
     return dt_finish_stdout();
 }
 
+/* Whether one of WORDS is NAME. */
+static bool is_one_of(const char *const *words, const char *name)
+{
+    while (*words && strcmp(*words, name) != 0)
+        words++;
+    return *words != NULL;
+}
+
+/* The page that shows NAME: dt(1) for dt and what it does itself, else dt-NAME. */
+static char *page_of(const char *name)
+{
+    if (is_one_of((const char *const[]){"dt", "help", "tour", "doctor", NULL}, name))
+        return dt_strdup("dt");
+    return dt_asprintf("%s%s", strncmp(name, PREFIX, strlen(PREFIX)) == 0 ? "" : PREFIX, name);
+}
+
 /* The manual page of dt-NAME, or its --help. */
 static int help(const char *name)
 {
-    const bool whole = strcmp(name, "dt") == 0 || strncmp(name, PREFIX, strlen(PREFIX)) == 0;
-    char *page = dt_asprintf("%s%s", whole ? "" : PREFIX, name);
-    char *man = dt_program_installed_path("share/man"),
+    char *page = page_of(name), *man = dt_program_installed_path("share/man"),
          *pattern = dt_asprintf("%s/man?/%s.*", man, page);
     glob_t found;
-    if (glob(pattern, 0, NULL, &found) == 0)
+    const bool exists = glob(pattern, 0, NULL, &found) == 0;
+    if (exists)
         execlp("man", "man", "-M", man, page, (char *)NULL);
+    const bool has_help = strcmp(page, "dt") == 0 || is_one_of(programs, page + strlen(PREFIX));
+    if (exists && !has_help) {
+        dt_program_warn("cannot show the manual page '%s': there is no program 'man'; install it "
+                        "(Debian: man-db)",
+                        found.gl_pathv[0]);
+        return 1;
+    }
     run(page, (char *[]){NULL, "--help", NULL});
     return 1;
 }

@@ -271,6 +271,7 @@ static const struct other {
     const char *name, *use, *remedy, *command[4];
 } others[] = {
     {"gnuplot", "drawings of dt-plot", "gnuplot-nox", {"gnuplot", "--version"}},
+    {"man", "manual pages: dt help", "man-db", {"man", "--version"}},
     {"mpirun", "several ranks", "openmpi-bin", {"mpirun", "--version"}},
     {"duckdb", "Parquet", "DuckDB (pip install duckdb-cli)", {"duckdb", "--version"}},
     {"Python's dt",

@@ -62,9 +62,21 @@ setup() {
     for page in train dt-train tutorial config; do
         dt help "$page" 2>&1 </dev/null | grep -i "^DT-${page#dt-}(" || { echo "$page"; return 1; }
     done
+    for page in dt tour doctor; do
+        dt help $page 2>&1 </dev/null | grep '^DT(1)' || { echo "$page"; return 1; }
+    done
     copy_tree
     rm tree/share/man
     tree/bin/dt help shard | cmp - <(dt-shard --help)
+}
+
+@test "dt help names man where it is not installed and a page has no program with --help" {
+    mkdir "$T/none"
+    PATH=$T/none "$DT_BUILD/bin/dt" help train | cmp - <(dt-train --help)
+    PATH=$T/none "$DT_BUILD/bin/dt" help tour | cmp - <(dt --help)
+    PATH=$T/none run "$DT_BUILD/bin/dt" help tutorial
+    [ "$status" -eq 1 ]
+    [ "$output" = "dt: cannot show the manual page '$DT_BUILD/share/man/man7/dt-tutorial.7': there is no program 'man'; install it (Debian: man-db)" ]
 }
 
 @test "the tour runs in a new directory, says its commands, and stops at the first that fails" {
