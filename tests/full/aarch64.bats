@@ -45,12 +45,16 @@ there() {
     [ $compared = 5 ]
 }
 
-@test "AArch64: README's tour has this machine's documents, ids, shards, checkpoint and story" {
+@test "AArch64: README's tour, with less text and fewer steps, has this machine's documents, ids, shards, checkpoint and story" {
+    mkdir -p tree/debian/tests
+    cp "$ROOT/debian/tests/tour" tree/debian/tests
+    sed 's/--bytes 5M/--bytes 300K/' "$ROOT/README.md" >tree/README.md # a step takes half a minute under qemu
+    refute cmp tree/README.md "$ROOT/README.md"
     for of in here there; do
         mkdir $of
-        export AUTOPKGTEST_TMP=$T/$of STEPS=110
+        export AUTOPKGTEST_TMP=$T/$of STEPS=4
         if [ $of = here ]; then run=env; else run=there; fi
-        (cd "$ROOT" && $run debian/tests/tour) >$of.log
+        (cd tree && $run debian/tests/tour) >$of.log
         sed -n '/^Once upon a time/,$p' $of.log >$of/build/tour/story
         [ -s $of/build/tour/story ]
     done
