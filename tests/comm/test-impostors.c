@@ -1,46 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes without the key at the rendezvous, and permissions of the rendezvous file. */
-#include "meet.h"
+#include "strangers.h"
 
 #include <fcntl.h>
 
 #include "base/clock.h"
 #include "comm/handshake.h"
 #include "comm/interface.h"
-
-static int listen_anywhere(struct sockaddr_in *at)
-{
-    socklen_t length = sizeof *at;
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    *at = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    assert_int_equal(bind(listener, (struct sockaddr *)at, sizeof *at), 0);
-    assert_int_equal(listen(listener, 8), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)at, &length), 0);
-    return listener;
-}
-
-/* Writes a rendezvous file with that key and address. */
-static void write_notice(const char *path, const uint8_t key[DT_KEY], const struct sockaddr_in *at)
-{
-    struct dt_notice notice = {.endpoint = {at->sin_port, at->sin_addr.s_addr}};
-    struct dt_error err;
-    int file;
-    memcpy(notice.key, key, DT_KEY);
-    assert_int_equal(dt_notice_take(path, &file, &err), 0);
-    assert_true(file >= 0);
-    assert_int_equal(dt_notice_write(path, file, &notice, &err), 0);
-    close(file);
-}
-
-static void hear_all(int s, void *to, size_t bytes)
-{
-    assert_int_equal(recv(s, to, bytes, MSG_WAITALL), bytes);
-}
-
-static void say_all(int s, const void *what, size_t bytes)
-{
-    assert_int_equal(send(s, what, bytes, MSG_NOSIGNAL), bytes);
-}
 
 /* The connection is closed, with or without a reset. */
 static void is_hung_up(int s)

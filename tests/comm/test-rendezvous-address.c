@@ -14,9 +14,14 @@ static void *meet_there(void *argument)
 
 static void begin_there(struct rank *r, int number, int size, double patience, bool encrypt)
 {
+    static const struct dt_seat seat = {.generation = 1};
     *r = (struct rank){.number = number, .size = size};
-    r->how = (struct dt_opening){
-        .interface = interface, .patience = patience, .stop = &r->stop, .encrypt = encrypt};
+    r->how = (struct dt_opening){.interface = interface,
+                                 .job = "job",
+                                 .patience = patience,
+                                 .stop = &r->stop,
+                                 .seat = encrypt ? &seat : NULL,
+                                 .encrypt = encrypt};
     assert_int_equal(pthread_create(&r->thread, NULL, meet_there, r), 0);
 }
 
@@ -56,7 +61,11 @@ static void meet_at(const char *host, bool encrypt, bool listens)
 static void ranks_meet_at_each_kind_of_address(void **state)
 {
     (void)state;
+    setenv("SLURM_JOB_ID", "1", 1);
+    setenv("SLURM_STEP_ID", "2", 1);
     meet_at("localhost", false, false);
+    unsetenv("SLURM_JOB_ID");
+    unsetenv("SLURM_STEP_ID");
     meet_at("127.0.0.1", true, false);
     meet_at("localhost", false, true);
     interface = "lo";

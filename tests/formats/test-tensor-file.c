@@ -2,7 +2,9 @@
 #include "scratch.h"
 
 #include <math.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/file.h"
 #include "formats/tensor-file.h"
@@ -102,9 +104,102 @@ static void fused_tensors_are_written_in_pieces(void **state)
     }
 }
 
+static void what_cannot_be_opened_is_named(void **state)
+{
+    (void)state;
+    struct dt_tensor_file file;
+    assert_int_equal(dt_tensor_file_create("no/x.safetensors", list, 2, &err), DT_EIO);
+    assert_non_null(strstr(err.text, "cannot create 'no/x.safetensors'"));
+    for (int writes = 0; writes < 2; writes++) {
+        assert_true(dt_tensor_file_open(&file, "none", list, 2, writes, &err) < 0);
+        assert_non_null(strstr(err.text, "'none'"));
+        assert_int_equal(file.fd, -1);
+    }
+}
+
+static void files_of_another_layout_are_read_whole(void **state)
+{
+    (void)state;
+    struct dt_tensor_file file;
+    float a[12] = {1, 2}, b[5] = {3, 4}, got[5];
+    struct dt_named_tensor other[] = {list[1], list[0]};
+    other[0].data = b;
+    other[1].data = a;
+    assert_int_equal(dt_safetensors_write(path, other, 2, false, &err), 0);
+    assert_int_equal(dt_tensor_file_open(&file, path, list, 2, false, &err), 0);
+    assert_int_equal(dt_tensor_file_read(&file, 1, 0, 5, got, &err), 0);
+    assert_memory_equal(got, b, sizeof b);
+    dt_tensor_file_close(&file);
+    other[0].name[0] = 'c'; /* of the size that is expected, but without b */
+    assert_int_equal(dt_tensor_file_create(path, other, 2, &err), 0);
+    assert_int_equal(dt_tensor_file_open(&file, path, list, 2, false, &err), DT_EFORMAT);
+    assert_int_equal(file.fd, -1);
+}
+
+static void files_that_change_are_found(void **state)
+{
+    (void)state;
+    struct dt_tensor_file file;
+    const float b[5] = {1, 2, 3, 4, 5};
+    float got[5];
+    create(b);
+    assert_int_equal(dt_tensor_file_open(&file, path, list, 2, false, &err), 0);
+    assert_int_equal(dt_tensor_file_write(&file, 1, 0, 5, b, &err), DT_EIO); /* not for writing */
+    assert_non_null(strstr(err.text, "cannot write 'x.safetensors'"));
+    assert_int_equal(truncate(path, 8), 0);
+    assert_int_equal(dt_tensor_file_read(&file, 1, 0, 5, got, &err), DT_EFORMAT);
+    assert_string_equal(err.text, "x.safetensors: ends too early");
+    dt_tensor_file_close(&file);
+}
+
+static void files_may_not_exceed_the_limit_of_the_system(void **state)
+{
+    static const rlim_t limits[] = {4, 200}; /* within the header, and after it */
+    struct rlimit before, less;
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    for (int i = 0; i < 2; i++) {
+        less = (struct rlimit){limits[i], before.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &less), 0);
+        int rc = dt_tensor_file_create(path, list, 2, &err);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_int_equal(rc, DT_EIO);
+        assert_string_equal(err.text, "cannot write 'x.safetensors': File too large");
+    }
+    signal(SIGXFSZ, SIG_DFL);
+}
+
+static void elements_that_are_not_finite_are_not_hashed(void **state)
+{
+    struct dt_named_tensor fused[] = {{.name = "q", .rank = 2, .shape = {6, 3}, .head_rows = 3},
+                                      {.name = "q", .rank = 2, .shape = {6, 3}, .head_rows = 3}};
+    struct dt_tensor_file file;
+    float q[2][18] = {{0}};
+    uint64_t hash;
+    (void)state;
+    assert_int_equal(dt_tensor_file_create(path, fused, 2, &err), 0);
+    char *data;
+    size_t size;
+    assert_int_equal(dt_file_read(path, 1 << 20, &data, &size, &err), 0);
+    q[0][0] = NAN;
+    memcpy(data + size - sizeof q, q, sizeof q);
+    assert_int_equal(dt_file_write(path, data, size, &err), 0);
+    free(data);
+    assert_int_equal(dt_tensor_file_open(&file, path, fused, 2, false, &err), 0);
+    assert_int_equal(dt_tensor_file_hash(&file, &hash, &err), DT_EFORMAT);
+    assert_int_equal(dt_tensor_file_sync(&file, &err), 0);
+    dt_tensor_file_close(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_opened_is_named),
+        cmocka_unit_test(files_of_another_layout_are_read_whole),
+        cmocka_unit_test(files_that_change_are_found),
+        cmocka_unit_test(files_may_not_exceed_the_limit_of_the_system),
+        cmocka_unit_test(elements_that_are_not_finite_are_not_hashed),
         cmocka_unit_test(non_finite_elements_are_not_read),
         cmocka_unit_test(non_finite_elements_are_not_written),
         cmocka_unit_test(fused_tensors_are_written_in_pieces),
