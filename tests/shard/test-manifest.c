@@ -2,7 +2,11 @@
 /* index.json of a directory of shards: what each malformed one gives. */
 #include "changed.h"
 
+#include <stddef.h>
+
 #include "shard/manifest.h"
+#include "shard/rows.h"
+#include "shard/shard-internal.h"
 
 #define HASH   "0123456789abcdef"
 #define SHA256 HASH HASH HASH HASH
@@ -153,9 +157,100 @@ static void names_of_shards_have_numbers(void **state)
     assert_true(dt_manifest_is_shard_name(good[0]) && dt_manifest_is_shard_name(good[1]));
 }
 
+/* --- shards ----------------------------------------------------------------------------------- */
+
+/* A shard in rows, and what a manifest says of it. */
+static struct dt_shard *make_shard(struct dt_manifest *m, struct dt_manifest_shard *listed)
+{
+    static const uint32_t ids[] = {1, 2, 99};
+    const struct dt_shard_info info = {.vocab_size = 100,
+                                       .eot = 99,
+                                       .tokenizer = 5,
+                                       .row = 3,
+                                       .masked = true,
+                                       .provenance = "x\n"};
+    const struct dt_shard_document d = {1, 3, 8};
+    struct dt_output out;
+    struct dt_shard_writer *w;
+    struct dt_shard *shard;
+    struct dt_rows *rows = dt_rows_new(info.row, 0, true);
+    assert_int_equal(dt_output_open(&out, "a-00000.dts", &err), 0);
+    assert_int_equal(dt_shard_writer_new(&w, &out, &info, 0, &err), 0);
+    assert_int_equal(dt_rows_add(rows, w, ids, &d, &err), 0);
+    assert_int_equal(dt_rows_flush(rows, w, &err), 0);
+    dt_rows_free(rows);
+    assert_int_equal(dt_shard_writer_finish(w, &err), 0);
+    dt_shard_writer_free(w);
+    assert_int_equal(dt_output_commit(&out, &err), 0);
+    assert_int_equal(dt_shard_open(&shard, "a-00000.dts", &err), 0);
+    *m = (struct dt_manifest){.info = *dt_shard_get_info(shard)};
+    *listed = (struct dt_manifest_shard){.size = dt_shard_file_size(shard)};
+    dt_manifest_set(listed, &m->info);
+    return shard;
+}
+
+static void a_shard_that_differs_is_named(void **state)
+{
+#define INFO(field) offsetof(struct dt_shard_info, field)
+#define HERE(field) offsetof(struct dt_manifest_shard, field)
+    static const struct {
+        size_t info, here; /* the changed byte of one of them */
+        const char *what;
+    } differences[] = {
+        {INFO(tokenizer), 0, "tokenizer"}, {INFO(vocab_size), 0, "tokenizer"},
+        {INFO(eot), 0, "tokenizer"},       {INFO(row), 0, "layout"},
+        {INFO(masked), 0, "layout"},       {INFO(padding_id), 0, "layout"},
+        {0, HERE(size), "file size"},      {0, HERE(tokens), "contents"},
+        {0, HERE(documents), "contents"},  {0, HERE(text_bytes), "contents"},
+        {0, HERE(hash), "contents"},       {0, HERE(padding), "contents"},
+        {0, HERE(targets), "contents"},
+    };
+    struct dt_manifest m;
+    struct dt_manifest_shard listed;
+    struct dt_shard *shard = make_shard(&m, &listed);
+    (void)state;
+    assert_int_equal(dt_manifest_check(&m, &listed, shard, "p", &err), 0);
+    for (size_t i = 0; i < sizeof differences / sizeof *differences; i++) {
+        char *byte = differences[i].here ? (char *)&listed + differences[i].here
+                                         : (char *)&m.info + differences[i].info;
+        char *message = dt_asprintf("p: differs from index.json in its %s", differences[i].what);
+        *byte ^= 1;
+        assert_int_equal(dt_manifest_check(&m, &listed, shard, "p", &err), DT_EFORMAT);
+        assert_string_equal(err.text, message);
+        *byte ^= 1;
+        free(message);
+    }
+    dt_shard_close(shard);
+}
+
+static void what_is_written_is_read(void **state)
+{
+    static const char *const changes[][2] = {
+        {"", ""}, {"\"eot\":99", "\"eot\":null"}, {",\"lineage\":[]", ""}};
+    struct dt_manifest m, again;
+    (void)state;
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        assert_int_equal(read_changed(&m, changes[i][0], changes[i][1]), 0);
+        for (int k = 0; k < 20; k++)
+            dt_manifest_add_split(&m, k % 2 ? "odd" : "even");
+        dt_manifest_drop_empty(&m);
+        assert_int_equal(m.count, 1);
+        assert_int_equal(dt_manifest_write(&m, ".", &err), 0);
+        assert_int_equal(dt_manifest_read(&again, ".", &err), 0);
+        assert_int_equal(again.info.eot, m.info.eot);
+        assert_int_equal(again.info.targets, m.info.targets);
+        assert_int_equal(again.lineage != NULL, m.lineage != NULL);
+        assert_true(dt_manifest_write(&m, "absent", &err) < 0);
+        dt_manifest_release(&m);
+        dt_manifest_release(&again);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_shard_that_differs_is_named),
+        cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(each_malformed_manifest_is_refused),
         cmocka_unit_test(others_are_read),
         cmocka_unit_test(names_of_shards_have_numbers),
