@@ -155,12 +155,12 @@ static int bad(const char *path, const char *name, const char *reason, struct dt
     return dt_fail(err, DT_EFORMAT, "%s: tensor '%s' %s", path, name, reason);
 }
 
-/* An unsigned integer; json-c would convert any value. */
+/* An unsigned integer; json-c would convert any value. One above INT64_MAX is that as an int64_t.
+ */
 static bool get_size(struct json_object *value, uint64_t *size)
 {
     *size = json_object_get_uint64(value);
-    return json_object_is_type(value, json_type_int) &&
-           (json_object_get_int64(value) >= 0 || *size > INT64_MAX);
+    return json_object_is_type(value, json_type_int) && json_object_get_int64(value) >= 0;
 }
 
 /* *bytes: of an element on entry, of the tensor on return. */

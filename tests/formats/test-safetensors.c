@@ -378,6 +378,9 @@ static void an_index_must_match_its_shards(void **state)
         {"{}", "weight_map"},
         {"[]", "x.index.json: is not a JSON object"},
         {"{\"weight_map\":[]}", "weight_map"},
+        {"{", "x.index.json: byte 1: JSON text ends too early"},
+        {"{\"weight_map\":{" ONE ",\"b\":\"1.safetensors\",\"c\":\"2.safetensors\"}}",
+         "2.safetensors: tensor 'b' is not where the index says"},
         {"{\"weight_map\":{}}", "tensor 'a' is missing"},
         {"{\"weight_map\":{" ONE "}}", "tensor 'b' is missing"},
         {"{\"weight_map\":{" ONE ",\"b\":\"1.safetensors\"}}", "tensor 'b' is missing"},
@@ -489,8 +492,89 @@ static void unreadable_files_are_named(void **state)
     (void)state;
     assert_true(dt_safetensors_read("no-such-file", two, 2, NULL, &err) < 0);
     assert_non_null(strstr(err.text, "no-such-file"));
+    assert_true(dt_safetensors_read_index("no-such-file", two, 2, NULL, &err) < 0);
     assert_int_equal(dt_safetensors_write("no-such-dir/x", two, 2, false, &err), DT_EIO);
     assert_non_null(strstr(err.text, "no-such-dir/x"));
+}
+
+static const char *is_two(const struct dt_raw_tensor *t, const void *context)
+{
+    (void)context;
+    assert_true(dt_safetensors_raw_rounding(t) <= 0x1p-8);
+    return dt_safetensors_raw_value(t, 0) == 2 ? NULL : "is not two";
+}
+
+/* Values of each type, in little endian. */
+static void extra_tensors_of_any_type_are_checked(void **state)
+{
+    static const struct {
+        const char *dtype;
+        size_t bytes;
+        const char *data;
+        bool two;
+    } types[] = {
+        {"F64", 8, "\0\0\0\0\0\0\0\x40", true},
+        {"F32", 4, "\0\0\0\x40", true},
+        {"F16", 2, "\0\x40", true},
+        {"BF16", 2, "\0\x40", true},
+        {"I64", 8, "\2\0\0\0\0\0\0\0", true},
+        {"U8", 1, "\2", true},
+        {"I8", 1, "\xfe", false},
+        {"F8_E4M3", 1, "\x40", false},
+    };
+    const struct dt_extra_tensor extras[] = {
+        {.name = "x", .equals = -1, .check = is_two}, {.name = "y", .equals = -1}, {.name = NULL}};
+    const struct dt_extra_tensor equal[] = {{.name = "x", .equals = 1, .unequal = "say so"},
+                                            {.name = "y", .equals = -1},
+                                            {.name = NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char data[40] = {0};
+        char *header = dt_asprintf("{" A "," B ",\"x\":{\"dtype\":\"%s\",\"shape\":[1],"
+                                   "\"data_offsets\":[32,%zu]},\"y\":{\"dtype\":\"F32\",\"shape\":"
+                                   "[0],\"data_offsets\":[32,32]}}",
+                                   types[i].dtype, 32 + types[i].bytes);
+        memcpy(data + 32, types[i].data, types[i].bytes);
+        write_file(path, header, data, 32 + types[i].bytes);
+        assert_int_equal(read_two(extras), types[i].two ? 0 : DT_EFORMAT);
+        assert_int_equal(read_two(equal), DT_EFORMAT);
+        assert_non_null(strstr(err.text, "tensor 'x' has another shape or type than 'b', say so"));
+        free(header);
+    }
+    assert_refused("{" A "," B ",\"x\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[32,48]}}",
+                   48, "'x' is not part of the model");
+    const struct dt_extra_tensor pair[] = {{.name = "x", .equals = 1, .unequal = "say so"},
+                                           {.name = NULL}};
+    assert_int_equal(read_two(pair), DT_EFORMAT); /* of the shape, but not the type */
+    assert_non_null(strstr(err.text, "tensor 'x' has another shape or type than 'b', say so"));
+    assert_int_equal(dt_safetensors_read(path, two, 0, pair, &err), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "is not part of the model"));
+}
+
+static void names_may_lack_their_prefix(void **state)
+{
+    static const char *const names[] = {"b", "m.b", "old", "m.old"};
+    const struct dt_extra_tensor extras[] = {{.name = "m.x", .equals = -1}, {.name = NULL}};
+    struct dt_named_tensor named[] = {two[0], two[1]};
+    (void)state;
+    strcpy(named[0].name, "m.a");
+    strcpy(named[1].name, "m.b");
+    strcpy(named[1].alias, "m.old");
+    named[0].prefix = named[1].prefix = 2;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *header =
+            dt_asprintf("{" A ",\"%s\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":"
+                        "[24,32]},\"%sx\":{\"dtype\":\"F32\",\"shape\":[1],"
+                        "\"data_offsets\":[32,36]}}",
+                        names[i], i % 2 ? "m." : "");
+        write_header(header, 36);
+        if (dt_safetensors_read(path, named, 2, extras, &err) < 0)
+            fail_msg("%s: %s", names[i], err.text);
+        free(header);
+    }
+    write_header("{" A "," B ",\"z\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[32,36]}}",
+                 36);
+    assert_int_equal(dt_safetensors_read(path, named, 2, extras, &err), DT_EFORMAT);
 }
 
 int main(void)
@@ -515,6 +599,8 @@ int main(void)
         cmocka_unit_test(damaged_compressed_files_are_refused),
         cmocka_unit_test(tensors_of_one_name_are_one_of_the_file),
         cmocka_unit_test(unreadable_files_are_named),
+        cmocka_unit_test(extra_tensors_of_any_type_are_checked),
+        cmocka_unit_test(names_may_lack_their_prefix),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }
