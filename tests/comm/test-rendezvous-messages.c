@@ -124,7 +124,7 @@ static void unexpected_messages_to_rank_0_are_refused(void **state)
         memcpy(secret.key, notice.key, DT_KEY);
         assert_int_equal(dt_crypto_load(&secret.crypto, &err), 0);
         struct dt_channel *c = call_as(rows[i].rank, &secret);
-        assert_null(call_as(3, &secret)); /* there is no such rank */
+        assert_null(call_as(3, &secret)); /* of ranks 0 to 2 */
         assert_non_null(c);
         send_steps(c, rows[i].steps, "");
         end_with(&first, DT_EIO,
