@@ -2,6 +2,7 @@
 #include "hash/sha256.h"
 
 #include <errno.h>
+#include <nettle/hmac.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,22 @@ void dt_sha256_add(struct dt_sha256 *s, const void *data, size_t size)
     s->bytes += size;
 }
 
+char *dt_sha256_hex(const uint8_t hash[DT_SHA256], char text[DT_SHA256_HEX])
+{
+    for (size_t i = 0; i < DT_SHA256; i++)
+        snprintf(text + 2 * i, 3, "%02x", hash[i]);
+    return text;
+}
+
+void dt_sha256_hmac(const void *key, size_t size, const char *text, uint8_t mac[DT_SHA256])
+{
+    struct hmac_sha256_ctx context;
+    hmac_sha256_set_key(&context, size, key);
+    hmac_sha256_update(&context, strlen(text), (const uint8_t *)text);
+    hmac_sha256_digest(&context, DT_SHA256, mac);
+    explicit_bzero(&context, sizeof context);
+}
+
 char *dt_sha256_finish(struct dt_sha256 *s, char text[DT_SHA256_HEX])
 {
     uint8_t digest[SHA256_DIGEST_SIZE];
@@ -139,10 +156,8 @@ char *dt_sha256_finish(struct dt_sha256 *s, char text[DT_SHA256_HEX])
         dt_sha256_release(s);
     }
     sha256_digest(&s->state, sizeof digest, digest);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(text + 2 * i, 3, "%02x", digest[i]);
     s->bytes = 0;
-    return text;
+    return dt_sha256_hex(digest, text);
 }
 
 static int add_file(struct dt_sha256 *s, int fd, const char *path, struct dt_error *err)

@@ -21,6 +21,7 @@ struct dt_sha256 {
     struct dt_sha256_thread *thread; /* that hashes; NULL: the caller does */
 };
 
+#define DT_SHA256     32 /* bytes */
 #define DT_SHA256_HEX 65 /* 64 digits and the final 0 */
 
 void dt_sha256_init(struct dt_sha256 *s);
@@ -32,6 +33,11 @@ void dt_sha256_add(struct dt_sha256 *s, const void *data, size_t size);
 char *dt_sha256_finish(struct dt_sha256 *s, char text[DT_SHA256_HEX]);
 /* Discards what was added; fine on an all-zero one. */
 void dt_sha256_release(struct dt_sha256 *s);
+
+/* Those digits of a hash; returns text. */
+char *dt_sha256_hex(const uint8_t hash[DT_SHA256], char text[DT_SHA256_HEX]);
+/* HMAC of a text; mac may be the key. */
+void dt_sha256_hmac(const void *key, size_t size, const char *text, uint8_t mac[DT_SHA256]);
 
 /* Reads a regular file: its size and hash. Errors are those of dt_file_open(). */
 int dt_sha256_file(const char *path, uint64_t *bytes, char text[DT_SHA256_HEX],

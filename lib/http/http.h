@@ -17,14 +17,13 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-#define DT_HTTP_ABI 4
+#define DT_HTTP_ABI 5
 
 /* Credentials. */
 struct dt_http_login {
     char *token;           /* bearer token, or NULL */
     char *user, *password; /* used without a token; may be NULL */
-    const char *sigv4; /* sign with user and password as AWS does: "aws:amz:REGION:s3", or NULL */
-    bool direct;       /* the server is on this machine: use no proxy */
+    bool direct;           /* the server is on this machine: use no proxy */
 };
 
 struct dt_http_request {

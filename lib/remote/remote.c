@@ -18,9 +18,8 @@
 
 #define ATTEMPTS       5 /* without a byte between them */
 #define MOST_REDIRECTS 10
-#define MOST_HEADERS   4
+#define MOST_HEADERS   7 /* and NULL */
 #define BUFFER         (1 << 20)
-#define EMPTY_SHA256   "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 struct dt_remote {
     char *name; /* without secrets */
@@ -191,14 +190,14 @@ static int request(struct dt_remote *r, void *client, struct dt_error *err)
 {
     const char *headers[MOST_HEADERS] = {NULL};
     char *if_range = r->at > 0 && r->tag ? dt_asprintf("If-Range: %s", r->tag) : NULL;
-    char *session = r->s3.session ? dt_asprintf("x-amz-security-token: %s", r->s3.session) : NULL;
+    struct dt_remote_headers s3 = {NULL};
     int n = 0, rc = 0;
-    if (if_range)
-        headers[n++] = if_range;
-    if (session)
-        headers[n++] = session;
     if (r->s3.key)
-        headers[n++] = "x-amz-content-sha256: " EMPTY_SHA256;
+        dt_remote_s3_sign(&r->s3, time(NULL), &s3);
+    char *const lines[] = {if_range, s3.host, s3.date, s3.content, s3.session, s3.authorization};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (lines[i])
+            headers[n++] = lines[i];
     for (int i = 0; i <= MOST_REDIRECTS; i++) {
         r->judged = false;
         rc = r->http->request(client,
@@ -222,7 +221,7 @@ static int request(struct dt_remote *r, void *client, struct dt_error *err)
             break;
     }
     free(if_range);
-    free(session);
+    dt_remote_headers_release(&s3);
     return rc;
 }
 
@@ -273,17 +272,14 @@ static int receive_all(struct dt_remote *r, void *client, struct dt_error *err)
 
 static int transfer(struct dt_remote *r, struct dt_error *err)
 {
-    char *sigv4 = r->s3.key ? dt_asprintf("aws:amz:%s:s3", r->s3.region) : NULL;
     bool local = strstr(r->url, "//127.0.0.1") || strstr(r->url, "//localhost");
-    struct dt_http_login login = {
-        .user = r->s3.key, .password = r->s3.secret, .sigv4 = sigv4, .direct = local};
+    struct dt_http_login login = {.direct = local};
     void *client = NULL;
     int rc = r->http->open(&client, &login, err);
     if (rc == 0) {
         rc = receive_all(r, client, err);
         r->http->close(client);
     }
-    free(sigv4);
     return rc;
 }
 

@@ -7,9 +7,8 @@
 
 #include "http/http.h"
 
-#define MOST_ANSWER   ((size_t)64 << 20)
-#define MOST_HEADERS  ((size_t)1 << 20)
-#define SIGNS_FOR_AWS (LIBCURL_VERSION_NUM >= 0x074b00)
+#define MOST_ANSWER  ((size_t)64 << 20)
+#define MOST_HEADERS ((size_t)1 << 20)
 
 struct client {
     CURL *curl;
@@ -97,10 +96,6 @@ static struct curl_slist *add_login(const struct client *c, struct curl_slist *h
         headers = curl_slist_append(headers, line);
         free(line);
     } else if (login->user) {
-#if SIGNS_FOR_AWS
-        if (login->sigv4)
-            curl_easy_setopt(c->curl, CURLOPT_AWS_SIGV4, login->sigv4);
-#endif
         curl_easy_setopt(c->curl, CURLOPT_USERNAME, login->user);
         curl_easy_setopt(c->curl, CURLOPT_PASSWORD, login->password);
     }
@@ -150,11 +145,7 @@ static int request(void *state, const struct dt_http_request *r, struct dt_http_
     const struct client *c = state;
     char complaint[CURL_ERROR_SIZE] = "";
     struct exchange x = {c->curl, r, answer, err, false};
-    if (c->login->sigv4 && !SIGNS_FOR_AWS)
-        return dt_fail(err, DT_EINVALID,
-                       "%s: dt was built with libcurl " LIBCURL_VERSION
-                       ", and signatures for S3 need 7.75 or later",
-                       r->url);
+
     dt_buffer_clear(&answer->body);
     dt_buffer_add_string(&answer->body, "");
     dt_buffer_clear(&answer->headers);

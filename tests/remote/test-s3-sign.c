@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Signatures of requests to S3: golden ones of botocore 1.x (S3SigV4Auth). tests/full/s3.bats
+ * compares others with an installed botocore. */
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "hash/sha256.h"
+#include "remote/remote-internal.h"
+
+#define DATE 1700000000 /* 2023-11-14 22:13:20 */
+
+static void requests_are_signed_as_by_botocore(void **state)
+{
+    static const struct {
+        char *session;
+        const char *names, *signature;
+    } cases[] = {{NULL, "host;x-amz-content-sha256;x-amz-date",
+                  "3a2edfeb3a551140d4f18a429ab16854854272f9a8e7b5c91b9f1751349f4e06"},
+                 {"TOK/+=", "host;x-amz-content-sha256;x-amz-date;x-amz-security-token",
+                  "31f67689b0339dce56d40761598f30ad4a5769fa2deb4e0174b74a89b2e4271a"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_remote_s3 s3 = {.url = "http://127.0.0.1:81/bucket/a%20b%2Bc/%C3%A9~.jsonl",
+                                  .region = "eu-west-1",
+                                  .key = "AK",
+                                  .secret = "SK",
+                                  .session = cases[i].session};
+        struct dt_remote_headers h;
+        char expected[512];
+        dt_remote_s3_sign(&s3, DATE, &h);
+        snprintf(expected, sizeof expected,
+                 "Authorization: AWS4-HMAC-SHA256 Credential=AK/20231114/eu-west-1/s3/aws4_request,"
+                 "SignedHeaders=%s,Signature=%s",
+                 cases[i].names, cases[i].signature);
+        assert_string_equal(h.authorization, expected);
+        assert_string_equal(h.host, "Host: 127.0.0.1:81");
+        assert_string_equal(h.date, "x-amz-date: 20231114T221320Z");
+        assert_true(i == 0 ? h.session == NULL
+                           : strcmp(h.session, "x-amz-security-token: TOK/+=") == 0);
+        dt_remote_headers_release(&h);
+    }
+}
+
+/* RFC 4231, cases 2 and 6: a short key, and one that is longer than a block. */
+static void macs_are_those_of_the_standard(void **state)
+{
+    uint8_t mac[DT_SHA256], key[131];
+    char hex[DT_SHA256_HEX];
+    (void)state;
+    dt_sha256_hmac("Jefe", 4, "what do ya want for nothing?", mac);
+    assert_string_equal(dt_sha256_hex(mac, hex),
+                        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    memset(key, 0xaa, sizeof key);
+    dt_sha256_hmac(key, sizeof key, "Test Using Larger Than Block-Size Key - Hash Key First", mac);
+    assert_string_equal(dt_sha256_hex(mac, hex),
+                        "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_are_signed_as_by_botocore),
+        cmocka_unit_test(macs_are_those_of_the_standard),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
