@@ -348,9 +348,9 @@ $B/lib/dt/mpi.so: $(MPI_SRC) lib/comm/transport.h $(LIBDT) $B/flags
 	@mkdir -p $(@D)
 	$(call say,LD) $(MPICC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(MPI_SRC) $(LIBDT) -Wl,-z,defs -o $@
 
-$B/lib/dt/crypto.so: $(CRYPTO_SRC) lib/comm/crypto.h $B/flags | deps-build
+$B/lib/dt/crypto.so: $(CRYPTO_SRC) lib/comm/crypto.h $(LIBDT) $B/flags | deps-build
 	@mkdir -p $(@D)
-	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(CRYPTO_SRC) -Wl,-z,defs -lcrypto -o $@
+	$(call say,LD) $(CC) $(DT_CFLAGS) -fvisibility=hidden $(CFLAGS) $(LDFLAGS) -shared $(CRYPTO_SRC) $(LIBDT) -Wl,-z,defs -lcrypto -o $@
 
 $B/obj/lib/device/cuda/%.cu.o: lib/device/cuda/%.cu $B/flags | deps-build
 	@mkdir -p $(@D)

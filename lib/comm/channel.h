@@ -97,7 +97,7 @@ int dt_channel_receive_header(struct dt_channel *channel, size_t most,
  * authentic; 0: not yet; or an error. The buffer must not be read before 1. */
 int dt_channel_receive_payload(struct dt_channel *channel, void *to);
 
-/* Waits for events of sockets, at most for so many milliseconds or until a signal. */
+/* Waits for events of sockets until a signal, or as long. An error other than EINTR is told. */
 int dt_channel_poll(struct pollfd *polled, int count, int milliseconds, struct dt_error *err);
 
 /* Fails with the message for an error of the channel to that rank. */

@@ -9,12 +9,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
+
 #define IV 12 /* bytes of GCM's nonce */
 
 struct cipher {
     EVP_CIPHER_CTX *context;
     bool failed;
 };
+
+/* --- memory ------------------------------------------------------------------------------------
+ * OpenSSL 3.0 uses a null lock where memory for it was exhausted: dt ends instead, with its line.
+ */
+
+static void *take(size_t size, const char *file, int line)
+{
+    (void)file, (void)line;
+    return size > 0 ? dt_checked(malloc(size)) : NULL;
+}
+
+static void give_back(void *p, const char *file, int line)
+{
+    (void)file, (void)line;
+    free(p);
+}
+
+static void *take_again(void *p, size_t size, const char *file, int line)
+{
+    if (size > 0)
+        return dt_checked(realloc(p, size));
+    give_back(p, file, line);
+    return NULL;
+}
+
+/* Without effect where another library has used OpenSSL before. */
+__attribute__((constructor)) static void check_memory(void)
+{
+    CRYPTO_set_mem_functions(take, take_again, give_back);
+}
+
+/* --- HMAC and cipher -------------------------------------------------------------------------- */
 
 static bool make_hmac(const uint8_t key[DT_KEY], const void *data, size_t bytes,
                       uint8_t out[DT_KEY])
