@@ -16,14 +16,18 @@ need_data() {
     [ -n "${TESTDATA:-}" ] && [ -e "$TESTDATA/$1" ] || skip "TESTDATA has no $1"
 }
 
-# Skips the test unless Python can import the named modules (build/oracles first).
+# Sets PYTHON to the first that can import the named modules, of build/oracles and $PYTHON; skips the
+# test if neither can.
 need_python() {
-    PYTHON="${PYTHON:-python3}"
-    [ -x "$ROOT/build/oracles/bin/python" ] && PYTHON="$ROOT/build/oracles/bin/python"
-    local module
-    for module in "$@"; do
-        "$PYTHON" -c "import $module" 2>/dev/null || skip "Python module $module is not installed"
+    local own="${PYTHON:-python3}" module missing
+    for PYTHON in "$ROOT/build/oracles/bin/python" "$own"; do
+        missing=
+        for module in "$@"; do
+            "$PYTHON" -c "import $module" 2>/dev/null || { missing=$module; break; }
+        done
+        [ "$missing" ] || return 0
     done
+    skip "Python module $missing is not installed"
 }
 
 # Skips the test unless script(1) can run commands on a pseudo-terminal.
