@@ -70,6 +70,31 @@ END
     done
 }
 
+@test "the Jobs are valid by the schema of Kubernetes, which allows no other members" {
+    need_python kubernetes_validate yaml
+    "$ROOT/share/kubernetes/train-job" gpt2 4 example/dt claim /data 'dt-train -o run shards' >job.yaml
+    "$ROOT/share/kubernetes/corpus-jobs" out words 8 example/dt claim /data 'make -f corpus.mk'
+    "$PYTHON" - job.yaml out/kubernetes/*.yaml <<'END'
+import sys, yaml, kubernetes_validate as schema
+
+def is_valid(document):
+    try:
+        return bool(schema.validate(document, schema.latest_version(), strict=True))
+    except schema.ValidationError:
+        return False
+
+for path in sys.argv[1:]:
+    for document in yaml.safe_load_all(open(path)):
+        assert is_valid(document), document
+        assert not is_valid(document | {"nonsense": 1}), path
+        if document["kind"] == "Job":
+            document["spec"]["completionMode"] = 1
+            assert not is_valid(document), path
+            del document["spec"]["completionMode"], document["spec"]["template"]
+            assert not is_valid(document), path
+END
+}
+
 @test "SkyPilot reads the task" {
     need_python sky
     HOME="$T" "$PYTHON" - "$ROOT/share/cloud/train.sky.yaml" <<'END'
