@@ -39,6 +39,9 @@ static const char *const programs[] = {"synth", "extract",  "clean",    "classif
                                        "eval",  "export",   "generate", "verify",   "plot",
                                        "track", "part",     "bench",    "plan",     NULL};
 
+/* What dt does itself. */
+static const char *const own[] = {"help", "tour", "doctor", NULL};
+
 static void add_programs(struct dt_buffer *words)
 {
     for (int i = 0; programs[i]; i++)
@@ -60,7 +63,8 @@ static void run(const char *program, char **arguments)
         dt_program_warn("cannot run '%s': %s", program, strerror(errno));
         exit(1);
     }
-    const char *near = dt_program_did_you_mean(program + strlen(PREFIX), programs);
+    const char *name = program + strlen(PREFIX), *near = dt_program_did_you_mean(name, programs);
+    near = near ? near : dt_program_did_you_mean(name, own);
     if (near)
         dt_program_usage("unknown program '%s': did you mean 'dt %s'?", program, near);
     dt_program_usage("unknown program '%s': 'dt help' lists them", program);
@@ -119,7 +123,7 @@ static bool is_one_of(const char *const *words, const char *name)
 /* The page that shows NAME: dt(1) for dt and what it does itself, else dt-NAME. */
 static char *page_of(const char *name)
 {
-    if (is_one_of((const char *const[]){"dt", "help", "tour", "doctor", NULL}, name))
+    if (strcmp(name, "dt") == 0 || is_one_of(own, name))
         return dt_strdup("dt");
     return dt_asprintf("%s%s", strncmp(name, PREFIX, strlen(PREFIX)) == 0 ? "" : PREFIX, name);
 }

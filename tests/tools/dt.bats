@@ -34,6 +34,8 @@ setup() {
     run dt trian
     [ "$status" -eq 2 ]
     [ "${lines[0]}" = "dt: unknown program 'dt-trian': did you mean 'dt train'?" ]
+    run dt doctr
+    [ "${lines[0]}" = "dt: unknown program 'dt-doctr': did you mean 'dt doctor'?" ]
     run dt foo
     [ "${lines[0]}" = "dt: unknown program 'dt-foo': 'dt help' lists them" ]
     run dt no-such
