@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Loaded after helper.bash by the tests that compare hashes between machines and layouts.
-# They set steps, the number of steps of a run.
+# They set steps, the number of steps of a run, and limit, its seconds if not 900.
 
 # Shapes that 8 tensor-parallel parts and 8 chunks of a sequence divide.
 shape=(model.hidden_size=64 model.num_layers=4 model.num_heads=8 model.max_seq_len=32
@@ -52,7 +52,7 @@ train() {
     if [ "$of" = distilbert ]; then
         data=$BATS_FILE_TMPDIR/rows tokenizer=$BATS_FILE_TMPDIR/bert.json
     fi
-    timeout 900 "${launch[@]}" dt-train -q -t "$tokenizer" -o "$out" "${options[@]}" "$@" "$data" \
+    timeout "${limit:-900}" "${launch[@]}" dt-train -q -t "$tokenizer" -o "$out" "${options[@]}" "$@" "$data" \
         >/dev/null
 }
 

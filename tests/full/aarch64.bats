@@ -3,6 +3,7 @@
 load ../helper
 load ../one-hash
 steps=50
+limit=7200 # qemu takes two seconds a step where nothing else runs
 
 setup_file() {
     local status=0
