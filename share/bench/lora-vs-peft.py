@@ -46,7 +46,7 @@ def random_batches(a):
 
 
 def padded_batches(folder, count):
-    """Inputs, attention mask and labels of so many records, padded to the longest."""
+    """Inputs, attention mask and labels of count records a batch, padded to the longest."""
     import random
     import torch
     import transformers
