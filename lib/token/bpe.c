@@ -6,7 +6,8 @@
 
 #include "pretokenize/character.h"
 
-#define SHORT_PIECE 48 /* bytes up to which a linear scan is faster than a heap */
+#define PLACES      64
+#define SHORT_PIECE (PLACES - 2) /* symbols up to which a linear scan is faster than a heap */
 #define NONE        UINT32_MAX
 
 /* A node of the linked list of symbols of a long piece. rank is the rank of the pair with the
@@ -109,51 +110,157 @@ static size_t find_symbols(const struct dt_tokenizer *t, struct dt_bpe_work *w,
 }
 
 /* --- short pieces ------------------------------------------------------------------------------
+ * Several merge in turn: while the ranks of one's new pairs are loaded from memory, others go on.
  */
 
-/* Merges up to SHORT_PIECE symbols; ranks[i] is that of the pair i, i + 1. */
-static size_t merge_short(const struct dt_tokenizer *t, uint32_t *ids, uint32_t *ranks, size_t size)
+#define TOGETHER 8
+#define NO_KEY   ((int32_t)(DT_NO_PAIR * PLACES)) /* keys from this on are of no pair */
+#define LANES    4
+
+typedef int32_t lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
+
+/* Symbols have the places 1, 2, ... of their first bytes or characters; at both ends is a place
+ * without token, so that each symbol has neighbors. */
+struct short_piece {
+    struct dt_bpe_piece *piece;
+    uint64_t starts;      /* a bit of each symbol and end */
+    unsigned lane_count;
+    unsigned merged, before, after; /* the symbol of the last merge and its neighbors; the pairs
+                                       have no keys yet, which are in these groups: */
+    size_t group_before, group_after;
+    uint32_t ids[PLACES];
+    union {
+        int32_t keys[PLACES]; /* of the pair with the next symbol: its rank, and its place */
+    lanes lanes[PLACES / LANES];
+    };
+};
+
+static inline int32_t key_of(uint32_t rank, unsigned at)
 {
-    while (size > 1) {
-        size_t best = 0;
-        for (size_t i = 1; i + 1 < size; i++)
-            best = ranks[i] < ranks[best] ? i : best;
-        if (ranks[best] == DT_NO_RANK)
-            break;
-        if (ranks[best] >= t->first_tied)
-            for (best = 0; ranks[best] == DT_NO_RANK;)
-                best++;
-        ids[best] = t->results[ranks[best]];
-        size--;
-        for (size_t i = best + 1; i < size; i++) {
-            ids[i] = ids[i + 1];
-            ranks[i - 1] = ranks[i];
-        }
-        if (best > 0)
-            ranks[best - 1] = dt_vocabulary_pair_rank(t, ids[best - 1], ids[best]);
-        if (best + 1 < size)
-            ranks[best] = dt_vocabulary_pair_rank(t, ids[best], ids[best + 1]);
+    return (int32_t)(rank * PLACES + at);
+}
+static inline unsigned place_before(uint64_t starts, unsigned at)
+{
+    return 63 - (unsigned)__builtin_clzll(starts & (((uint64_t)1 << at) - 1));
+}
+
+static inline unsigned place_after(uint64_t starts, unsigned at)
+{
+    return (unsigned)__builtin_ctzll(starts & ~(uint64_t)1 << at);
+}
+
+/* Gives keys to the pairs of the last merge. */
+static inline void find_keys(const struct dt_tokenizer *t, struct short_piece *s)
+{
+    uint32_t id = s->ids[s->merged];
+    uint64_t before = dt_pairs_key(s->ids[s->before], id);
+    uint64_t after = dt_pairs_key(id, s->ids[s->after]);
+    s->keys[s->before] = key_of(dt_pairs_find(&t->pairs, s->group_before, before), s->before);
+    s->keys[s->merged] = key_of(dt_pairs_find(&t->pairs, s->group_after, after), s->merged);
+}
+
+static inline lanes lesser(lanes a, lanes b)
+{
+    lanes a_is = a < b;
+    return (a & a_is) | (b & ~a_is);
+}
+
+static inline int32_t least_key(const struct short_piece *s)
+{
+    lanes even = s->lanes[0], odd = s->lanes[1];
+    for (unsigned i = 2; i < s->lane_count; i += 2) {
+        even = lesser(even, s->lanes[i]);
+        odd = lesser(odd, s->lanes[i + 1]);
     }
-    return size;
+    even = lesser(even, odd);
+    int32_t left = even[0] < even[1] ? even[0] : even[1];
+    int32_t right = even[2] < even[3] ? even[2] : even[3];
+    return left < right ? left : right;
 }
 
-static size_t encode_short_bytes(const struct dt_tokenizer *t, const unsigned char *piece,
-                                 size_t size, uint32_t *ids)
+/* The key of the first pair, if their ranks are equal. */
+static int32_t first_key(const struct short_piece *s)
 {
-    uint32_t ranks[SHORT_PIECE];
-    for (size_t i = 0; i < size; i++)
-        ids[i] = t->byte_ids[piece[i]];
-    for (size_t i = 0; i + 1 < size; i++)
-        ranks[i] = t->byte_pairs[piece[i] << 8 | piece[i + 1]];
-    return merge_short(t, ids, ranks, size);
+    unsigned i = 1;
+    while (s->keys[i] >= NO_KEY)
+        i++;
+    return s->keys[i];
 }
 
-static size_t encode_short(const struct dt_tokenizer *t, uint32_t *ids, size_t count)
+/* Starts to load the group of a pair, if both tokens are there. */
+static inline size_t load_group(const struct dt_tokenizer *t, uint32_t left, uint32_t right)
 {
-    uint32_t ranks[SHORT_PIECE];
-    for (size_t i = 0; i + 1 < count; i++)
-        ranks[i] = dt_vocabulary_pair_rank(t, ids[i], ids[i + 1]);
-    return merge_short(t, ids, ranks, count);
+    size_t i = dt_pairs_group(&t->pairs, dt_pairs_key(left, right));
+    i &= -(size_t)((left | right) != DT_NO_TOKEN);
+    __builtin_prefetch(&t->pairs.groups[i]);
+    return i;
+}
+
+/* Makes the next merge; false: there is none. */
+static inline bool merge_next(const struct dt_tokenizer *t, struct short_piece *s)
+{
+    find_keys(t, s);
+    int32_t key = least_key(s);
+    if (key >= NO_KEY)
+        return false;
+    if ((uint32_t)key / PLACES >= t->first_tied)
+        key = first_key(s);
+    unsigned at = (uint32_t)key % PLACES;
+    unsigned absorbed = place_after(s->starts, at);
+    uint32_t id = t->results[(uint32_t)key / PLACES];
+    s->ids[at] = id;
+    s->keys[absorbed] = NO_KEY;
+    s->starts &= ~((uint64_t)1 << absorbed);
+    s->merged = at;
+    s->before = place_before(s->starts, at);
+    s->after = place_after(s->starts, at);
+    s->group_before = load_group(t, s->ids[s->before], id);
+    s->group_after = load_group(t, id, s->ids[s->after]);
+    return true;
+}
+
+/* Fills all fields but the ids and keys of 1 .. SHORT_PIECE symbols. */
+static void start_symbols(struct short_piece *s, struct dt_bpe_piece *piece, size_t count)
+{
+    s->piece = piece;
+    s->starts = UINT64_MAX >> (PLACES - 2 - count);
+    s->lane_count = (unsigned)count / (2 * LANES) * 2 + 2;
+    s->merged = s->before = s->after = 0;
+    s->group_before = s->group_after = 0;
+    s->ids[0] = s->ids[count + 1] = DT_NO_TOKEN;
+    s->keys[0] = NO_KEY;
+    for (size_t i = count; i < s->lane_count * LANES; i++)
+        s->keys[i] = NO_KEY;
+}
+
+static void start_bytes(const struct dt_tokenizer *t, struct short_piece *s,
+                        struct dt_bpe_piece *piece)
+{
+    const unsigned char *bytes = piece->bytes;
+    unsigned count = (unsigned)piece->size, i;
+    start_symbols(s, piece, count);
+    for (i = 1; i < count; i++) {
+        s->ids[i] = t->byte_ids[bytes[i - 1]];
+        s->keys[i] = key_of(t->byte_pairs[bytes[i - 1] << 8 | bytes[i]], i);
+    }
+    s->ids[i] = t->byte_ids[bytes[i - 1]];
+}
+
+static void start_ids(const struct dt_tokenizer *t, struct short_piece *s,
+                      struct dt_bpe_piece *piece, size_t count)
+{
+    start_symbols(s, piece, count);
+    memcpy(s->ids + 1, piece->ids, count * sizeof *s->ids);
+    for (unsigned i = 1; i < count; i++)
+        s->keys[i] = key_of(dt_pairs_rank(&t->pairs, s->ids[i], s->ids[i + 1]), i);
+}
+
+static void give_ids(const struct short_piece *s)
+{
+    struct dt_bpe_piece *piece = s->piece;
+    piece->count = 0;
+    for (uint64_t left = s->starts & ~(uint64_t)1; left & (left - 1); left &= left - 1)
+        piece->ids[piece->count++] = s->ids[__builtin_ctzll(left)];
 }
 
 /* --- long pieces -------------------------------------------------------------------------------
@@ -163,7 +270,7 @@ static size_t encode_short(const struct dt_tokenizer *t, uint32_t *ids, size_t c
  * has changed. */
 static inline uint64_t entry_of(const struct dt_tokenizer *t, uint32_t rank, uint32_t position)
 {
-    bool tied = rank >= t->first_tied && rank != DT_NO_RANK;
+    bool tied = rank >= t->first_tied && rank != DT_NO_PAIR;
     return (uint64_t)(tied ? t->first_tied : rank) << 32 | position;
 }
 
@@ -211,10 +318,10 @@ static size_t fill_symbols(const struct dt_tokenizer *t, struct dt_bpe_work *w, 
     size_t count = 0;
     for (size_t i = 0; i < size; i++) {
         uint32_t here = (uint32_t)i;
-        uint32_t rank = i + 1 < size ? dt_vocabulary_pair_rank(t, ids[i], ids[i + 1]) : DT_NO_RANK;
+        uint32_t rank = i + 1 < size ? dt_pairs_rank(&t->pairs, ids[i], ids[i + 1]) : DT_NO_PAIR;
         w->symbols[i] = (struct dt_bpe_symbol){ids[i], rank, i ? here - 1 : NONE,
                                                i + 1 < size ? here + 1 : NONE};
-        if (rank != DT_NO_RANK)
+        if (rank != DT_NO_PAIR)
             w->heap[count++] = entry_of(t, rank, here);
     }
     for (size_t i = count / 2; i-- > 0;)
@@ -227,8 +334,8 @@ static void update_rank(const struct dt_tokenizer *t, struct dt_bpe_work *w, siz
 {
     struct dt_bpe_symbol *s = &w->symbols[i];
     s->rank =
-        s->next == NONE ? DT_NO_RANK : dt_vocabulary_pair_rank(t, s->id, w->symbols[s->next].id);
-    if (s->rank != DT_NO_RANK)
+        s->next == NONE ? DT_NO_PAIR : dt_pairs_rank(&t->pairs, s->id, w->symbols[s->next].id);
+    if (s->rank != DT_NO_PAIR)
         push(w->heap, count, entry_of(t, s->rank, i));
 }
 
@@ -237,7 +344,7 @@ static void merge_at(const struct dt_tokenizer *t, struct dt_bpe_work *w, size_t
     struct dt_bpe_symbol *s = &w->symbols[i], *absorbed = &w->symbols[s->next];
     s->id = t->results[s->rank];
     s->next = absorbed->next;
-    absorbed->rank = DT_NO_RANK;
+    absorbed->rank = DT_NO_PAIR;
     if (s->next != NONE)
         w->symbols[s->next].previous = i;
     update_rank(t, w, count, i);
@@ -266,29 +373,71 @@ static size_t encode_long(const struct dt_tokenizer *t, struct dt_bpe_work *w, u
     return n;
 }
 
-static size_t encode_bytes(const struct dt_tokenizer *t, struct dt_bpe_work *work,
-                           const unsigned char *piece, size_t size, uint32_t *ids)
+/* --- pieces ------------------------------------------------------------------------------------
+ */
+
+static size_t first_symbols(const struct dt_tokenizer *t, struct dt_bpe_work *work,
+                            const unsigned char *piece, size_t size, uint32_t *ids, size_t *ends)
 {
-    if (size <= SHORT_PIECE)
-        return encode_short_bytes(t, piece, size, ids);
+    if (!dt_vocabulary_is_plain_bytes(t))
+        return find_symbols(t, work, piece, size, ids, ends);
     for (size_t i = 0; i < size; i++)
         ids[i] = t->byte_ids[piece[i]];
-    return encode_long(t, work, ids, size, NULL);
+    for (size_t i = 0; ends && i < size; i++)
+        ends[i] = i + 1;
+    return size;
+}
+
+/* Starts a short piece, or encodes a longer one: false. */
+static bool start(const struct dt_tokenizer *t, struct dt_bpe_work *work, struct short_piece *s,
+                  struct dt_bpe_piece *piece)
+{
+    if (piece->size <= SHORT_PIECE && dt_vocabulary_is_plain_bytes(t)) {
+        start_bytes(t, s, piece);
+        return true;
+    }
+    size_t count = first_symbols(t, work, piece->bytes, piece->size, piece->ids, NULL);
+    if (count > 0 && count <= SHORT_PIECE) {
+        start_ids(t, s, piece, count);
+        return true;
+    }
+    piece->count = count > 0 ? encode_long(t, work, piece->ids, count, NULL) : 0;
+    return false;
+}
+
+void dt_bpe_encode_pieces(const struct dt_tokenizer *t, struct dt_bpe_work *work,
+                          struct dt_bpe_piece *pieces, size_t count)
+{
+    struct short_piece some[TOGETHER], *turns[TOGETHER];
+    size_t next = 0, open = 0;
+    for (size_t i = 0; i < TOGETHER; i++)
+        turns[i] = &some[i];
+    do {
+        while (open < TOGETHER && next < count)
+            open += start(t, work, turns[open], &pieces[next++]);
+        for (size_t i = 0; i < open;) {
+            if (merge_next(t, turns[i])) {
+                i++;
+                continue;
+            }
+            give_ids(turns[i]);
+            struct short_piece *done = turns[i];
+            turns[i] = turns[--open];
+            turns[open] = done;
+        }
+    } while (open > 0 || next < count);
 }
 
 size_t dt_bpe_encode(const struct dt_tokenizer *t, struct dt_bpe_work *work,
                      const unsigned char *piece, size_t size, uint32_t *ids, size_t *ends)
 {
-    if (dt_vocabulary_is_plain_bytes(t)) {
-        size_t count = encode_bytes(t, work, piece, size, ids), end = 0;
-        for (size_t i = 0; ends && i < count; i++)
-            ends[i] = end += t->tokens[ids[i]].length;
-        return count;
+    struct dt_bpe_piece one = {.bytes = piece, .size = size, .ids = ids};
+    if (ends) {
+        size_t count = first_symbols(t, work, piece, size, ids, ends);
+        return count > 0 ? encode_long(t, work, ids, count, ends) : 0;
     }
-    size_t count = find_symbols(t, work, piece, size, ids, ends);
-    if (count <= SHORT_PIECE && ends == NULL)
-        return encode_short(t, ids, count);
-    return count > 0 ? encode_long(t, work, ids, count, ends) : 0;
+    dt_bpe_encode_pieces(t, work, &one, 1);
+    return one.count;
 }
 
 /* --- cuts --------------------------------------------------------------------------------------
@@ -341,9 +490,10 @@ static bool merges_unspelled(const struct dt_tokenizer *t)
     for (int c = 0; t->rules.byte_fallback && c < 256; c++)
         if (t->byte_ids[c] != DT_NO_TOKEN)
             unspelled[t->byte_ids[c]] = true;
-    for (size_t i = 0; i < (size_t)1 << t->slot_bits; i++)
-        found |= t->slots[i].rank != DT_NO_RANK &&
-                 (unspelled[t->slots[i].left] || unspelled[t->slots[i].right]);
+    for (size_t i = 0; i < dt_pairs_slots(&t->pairs); i++) {
+        struct dt_pair pair = dt_pairs_at(&t->pairs, i);
+        found |= pair.rank != DT_NO_PAIR && (unspelled[pair.left] || unspelled[pair.right]);
+    }
     free(unspelled);
     return found;
 }
@@ -354,11 +504,12 @@ struct dt_bpe_cuts *dt_bpe_cuts_new(const struct dt_tokenizer *t)
         t->char_ids[MARK] == DT_NO_TOKEN || merges_unspelled(t))
         return NULL;
     struct dt_bpe_cuts *cuts = dt_alloc(1, sizeof *cuts);
-    for (size_t i = 0; i < (size_t)1 << t->slot_bits; i++) {
+    for (size_t i = 0; i < dt_pairs_slots(&t->pairs); i++) {
         size_t size;
-        if (t->slots[i].rank == DT_NO_RANK)
+        struct dt_pair pair = dt_pairs_at(&t->pairs, i);
+        if (pair.rank == DT_NO_PAIR)
             continue;
-        const char *bytes = dt_tokenizer_bytes(t, t->results[t->slots[i].rank], &size);
+        const char *bytes = dt_tokenizer_bytes(t, t->results[pair.rank], &size);
         add_joined(cuts, bytes, size);
     }
     sort_others(cuts);

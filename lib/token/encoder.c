@@ -5,24 +5,20 @@
 #include "pretokenize/nfc.h"
 #include "steps/bert-words.h"
 #include "token/added.h"
-#include "token/cache-memory.h"
 #include "token/model.h"
-#include "token/piece-cache.h"
+#include "token/piece-encoder.h"
 #include "token/replaced-bytes.h"
-#include "token/short-pieces.h"
 #include "token/tokenizer.h"
 #include "token/vocabulary.h"
-#include "token/whole-tokens.h"
 #include "token/word-piece.h"
 #include "token/words.h"
 
-#define BATCH      256
+#define BATCH      DT_PIECE_BATCH
 #define SHORT_WORD 48 /* bytes of a normalized word that is encoded without the cache */
 
 struct dt_encoder {
     const struct dt_tokenizer *tokenizer;
-    struct dt_short_line *cache;        /* of pieces, or with Unigram of words of the text */
-    struct dt_piece_cache pieces_cache; /* of those that are not in the other cache */
+    struct dt_piece_encoder by_pieces; /* its cache is for words of the text, too */
     struct dt_words_cache words_cache;
     struct dt_model_work work;
     struct dt_added_finder raw, normalized; /* added tokens, in the text and the normalized text */
@@ -68,8 +64,8 @@ struct dt_encoder *dt_encoder_new(const struct dt_tokenizer *t)
 {
     struct dt_encoder *e = dt_alloc(1, sizeof *e);
     e->tokenizer = t;
-    e->cache = dt_cache_memory_new(DT_SHORT_BYTES);
     dt_model_work_init(&e->work, t);
+    dt_piece_encoder_init(&e->by_pieces, t, &e->work);
     dt_encoder_allow_special(e, 0);
     dt_encoder_keep_spans(e, NULL);
     return e;
@@ -79,8 +75,7 @@ void dt_encoder_free(struct dt_encoder *e)
 {
     if (e == NULL)
         return;
-    dt_cache_memory_free(e->cache, DT_SHORT_BYTES);
-    dt_piece_cache_release(&e->pieces_cache);
+    dt_piece_encoder_release(&e->by_pieces);
     dt_words_release_cache(&e->words_cache);
     dt_added_release(&e->raw);
     dt_added_release(&e->normalized);
@@ -96,145 +91,13 @@ void dt_encoder_free(struct dt_encoder *e)
     free(e);
 }
 
-/* The bytes of the next part of a long piece, of whole characters. */
-static size_t part_of(const struct dt_tokenizer *t, const unsigned char *piece, size_t size)
-{
-    if (size <= dt_model_longest_piece(t))
-        return size;
-    size_t part = DT_BPE_MAX_PIECE;
-    while (part > DT_BPE_MAX_PIECE - 3 && (piece[part] & 0xc0) == 0x80)
-        part--;
-    return part;
-}
-
-static void encode_long(struct dt_encoder *e, const unsigned char *piece, size_t size,
-                        struct dt_ids *ids)
-{
-    for (size_t part; size > 0; piece += part, size -= part) {
-        part = part_of(e->tokenizer, piece, size);
-        dt_ids_reserve(ids, ids->count + part);
-        ids->count +=
-            dt_model_encode(e->tokenizer, &e->work, piece, part, ids->data + ids->count, NULL);
-    }
-}
-
-/* Where the ids of a piece are, if they are known. */
-struct place {
-    struct dt_short_key key;
-    struct dt_short_line *line; /* NULL: the piece is too long for a key; key.low: its hash */
-};
-
-/* Whether a line will remember a piece without losing another one, as most pieces of a first pass:
- * they need not be in pieces_cache too. */
-static bool stays_in_line(const struct place *place, size_t count)
-{
-    return place->line && count <= DT_SHORT_IDS && place->line->entries[1].key.high == 0;
-}
-
-/* Encodes a piece that is not in its line, if it is a token. */
-static bool encode_whole(const struct dt_encoder *e, const struct place *place, struct dt_ids *ids)
-{
-    const struct dt_whole_tokens *whole = e->tokenizer->whole;
-    size_t count;
-    if (whole == NULL || place->line == NULL)
-        return false;
-    const struct dt_short_entry *entry =
-        dt_short_line_find(dt_whole_tokens_line(whole, place->key), place->key, &count);
-    if (entry == NULL)
-        return false;
-    dt_ids_add(ids, entry->ids[0]);
-    dt_short_line_add(place->line, place->key, entry->ids, 1);
-    return true;
-}
-
-/* Encodes a piece that is not in its line. Not inline, for the registers of the caller's loop. */
-static __attribute__((noinline)) void encode_rare(struct dt_encoder *e, const unsigned char *piece,
-                                                  size_t size, const struct place *place,
-                                                  struct dt_ids *ids)
-{
-    size_t count;
-    if (e->tokenizer->whole && place->line)
-        __builtin_prefetch(dt_whole_tokens_line(e->tokenizer->whole, place->key));
-    if (size > DT_PIECE_CACHE_LONGEST) {
-        encode_long(e, piece, size, ids);
-        return;
-    }
-    uint64_t hash = place->line ? dt_piece_cache_hash(piece, size) : place->key.low;
-    const uint32_t *found = dt_piece_cache_find(&e->pieces_cache, piece, size, hash, &count);
-    if (found == NULL && encode_whole(e, place, ids))
-        return;
-    dt_ids_reserve(ids, ids->count + (found ? count : size));
-    uint32_t *to = ids->data + ids->count;
-    if (found) {
-        memcpy(to, found, count * sizeof *to);
-    } else {
-        count = dt_model_encode(e->tokenizer, &e->work, piece, size, to, NULL);
-        if (!stays_in_line(place, count))
-            dt_piece_cache_add(&e->pieces_cache, piece, size, hash, to, count);
-    }
-    ids->count += count;
-    if (place->line)
-        dt_short_line_add(place->line, place->key, to, count);
-}
-
-/* Finds the places of pieces and loads them into the processor's cache. */
-static void find_places(struct dt_encoder *e, const unsigned char *text, size_t size,
-                        const size_t *ends, size_t count, struct place *places)
-{
-    struct dt_short_line *cache = e->cache;
-    size_t from = 0, many = 0;
-    uint16_t several[BATCH]; /* those of long pieces */
-    for (size_t i = 0; i < count; from = ends[i++]) {
-        struct place *place = &places[i];
-        size_t n = ends[i] - from;
-        if (n <= DT_SHORT_KEY) {
-            place->key = dt_short_key_of(text + from, n, size - from);
-            place->line = dt_short_line_of(cache, place->key);
-            __builtin_prefetch(place->line);
-            continue;
-        }
-        place->line = NULL;
-        if (n > DT_PIECE_CACHE_LONGEST)
-            continue;
-        place->key.low = dt_piece_cache_hash(text + from, n);
-        dt_piece_cache_prefetch_slot(&e->pieces_cache, place->key.low);
-        several[many++] = (uint16_t)i;
-    }
-    for (size_t i = 0; i < many; i++)
-        dt_piece_cache_prefetch_ids(&e->pieces_cache, places[several[i]].key.low);
-}
-
-static void encode_pieces(struct dt_encoder *e, const unsigned char *text, size_t size,
-                          const size_t *ends, size_t count, struct dt_ids *ids)
-{
-    struct place places[BATCH];
-    find_places(e, text, size, ends, count, places);
-    dt_ids_reserve(ids, ids->count + count * DT_SHORT_IDS);
-    uint32_t *out = ids->data + ids->count;
-    for (size_t i = 0, from = 0, known; i < count; from = ends[i++]) {
-        const struct place *place = &places[i];
-        const struct dt_short_entry *entry =
-            place->line ? dt_short_line_find(place->line, place->key, &known) : NULL;
-        if (entry) {
-            memcpy(out, entry->ids, sizeof entry->ids);
-            out += known;
-            continue;
-        }
-        ids->count = (size_t)(out - ids->data);
-        encode_rare(e, text + from, ends[i] - from, place, ids);
-        dt_ids_reserve(ids, ids->count + (count - i) * DT_SHORT_IDS);
-        out = ids->data + ids->count;
-    }
-    ids->count = (size_t)(out - ids->data);
-}
-
 static void encode_plain(struct dt_encoder *e, const unsigned char *text, size_t size,
                          struct dt_ids *ids)
 {
     size_t ends[BATCH];
     while (size > 0) {
         size_t count = e->tokenizer->pattern->split(text, text + size, ends, BATCH);
-        encode_pieces(e, text, size, ends, count, ids);
+        dt_piece_encoder_encode(&e->by_pieces, text, size, ends, count, ids);
         text += ends[count - 1];
         size -= ends[count - 1];
     }
@@ -268,9 +131,10 @@ static void encode_word(struct dt_encoder *e, struct dt_ids *ids)
     struct dt_bert_words *w = &e->words;
     struct dt_short_line *line = NULL;
     struct dt_short_key key = {0, 0};
+    dt_short_cache_grow(&e->by_pieces.cache);
     if (w->size <= DT_SHORT_KEY) {
         key = dt_short_key_of((const unsigned char *)w->word, w->size, sizeof key);
-        line = dt_short_line_of(e->cache, key);
+        line = dt_short_line_of(&e->by_pieces.cache, key);
         dt_ids_reserve(ids, ids->count + DT_SHORT_IDS);
         size_t known;
         const struct dt_short_entry *entry = dt_short_line_find(line, key, &known);
@@ -284,7 +148,7 @@ static void encode_word(struct dt_encoder *e, struct dt_ids *ids)
                                         e->word_ends);
     dt_ids_append(ids, e->word_ids, count);
     if (line)
-        dt_short_line_add(line, key, e->word_ids, count);
+        dt_short_cache_add(&e->by_pieces.cache, line, key, e->word_ids, count);
 }
 
 static void encode_word_with_spans(struct dt_encoder *e, size_t offset, struct dt_ids *ids)
@@ -361,7 +225,7 @@ static void trace_piece(struct dt_encoder *e, const struct dt_traced_text *text,
     for (size_t from = piece.start; from < piece.end;) {
         dt_model_split(e->tokenizer, bytes + from, bytes + piece.end, &end, 1);
         for (size_t part, to = from + end; from < to; from += part) {
-            part = part_of(e->tokenizer, bytes + from, to - from);
+            part = dt_piece_encoder_part(e->tokenizer, bytes + from, to - from);
             trace_part(e, text, from, part, ids);
         }
     }
@@ -376,7 +240,7 @@ static size_t encode_adjacent(struct dt_encoder *e, const struct dt_pieces *p, s
     if (e->tokenizer->cuts) {
         for (; from < to; from += ends[count - 1]) {
             count = dt_model_split(e->tokenizer, bytes + from, bytes + to, ends, BATCH);
-            encode_pieces(e, bytes + from, p->text.bytes.size - from, ends, count, ids);
+            dt_piece_encoder_encode(&e->by_pieces, bytes + from, p->text.bytes.size - from, ends, count, ids);
         }
         return i + 1;
     }
@@ -385,7 +249,7 @@ static size_t encode_adjacent(struct dt_encoder *e, const struct dt_pieces *p, s
         ends[count++] = to - from;
         i++;
     } while (count < BATCH && i < p->count && p->items[i].start == to);
-    encode_pieces(e, bytes + from, p->text.bytes.size - from, ends, count, ids);
+    dt_piece_encoder_encode(&e->by_pieces, bytes + from, p->text.bytes.size - from, ends, count, ids);
     return i;
 }
 
@@ -401,7 +265,7 @@ static size_t encode_uncached(struct dt_encoder *e, const struct dt_pieces *p, s
                               struct dt_ids *ids)
 {
     const unsigned char *bytes = (const unsigned char *)p->text.bytes.data;
-    encode_long(e, bytes + p->items[i].start, p->items[i].end - p->items[i].start, ids);
+    dt_piece_encoder_encode_long(&e->by_pieces, bytes + p->items[i].start, p->items[i].end - p->items[i].start, ids);
     return i + 1;
 }
 
@@ -527,15 +391,15 @@ static void encode_batch(struct dt_encoder *e, const struct words *w, size_t sta
 
 /* --- words of Unigram --------------------------------------------------------------------------
  * The segmentation of a word depends on the sum of the text before it, up to a limit. Short words
- * are looked up in e->cache, whose entries have the limit in the place of their last id. */
+ * are looked up in the encoder's cache, whose entries have the limit in the place of their last id. */
 
 #define LIMITED_IDS (DT_SHORT_IDS - 1)
 
 /* Finds the lines of short words inside the text and loads them into the processor's cache. */
 static void find_lines(struct dt_encoder *e, const struct words *w, size_t start,
-                       const size_t *ends, size_t count, struct place *places)
+                       const size_t *ends, size_t count, struct dt_piece_place *places)
 {
-    struct dt_short_line *cache = e->cache;
+    const struct dt_short_cache *cache = &e->by_pieces.cache;
     size_t most = w->size < sizeof places->key ? 0 : w->size - sizeof places->key;
     for (size_t i = 0, from = start, to; i < count; i++, from = to) {
         to = start + ends[i];
@@ -550,7 +414,7 @@ static void find_lines(struct dt_encoder *e, const struct words *w, size_t start
 
 /* Appends the ids of words up to the first that is not in its line, or may have others after the
  * text so far; returns its index. Without calls, so that the sum stays in a register. */
-static size_t take_short(const struct place *places, size_t i, size_t count,
+static size_t take_short(const struct dt_piece_place *places, size_t i, size_t count,
                          struct dt_unigram_sum *sum, struct dt_ids *ids)
 {
     struct dt_unigram_sum s = *sum;
@@ -571,26 +435,27 @@ static size_t take_short(const struct place *places, size_t i, size_t count,
     return i;
 }
 
-static void remember_limited(const struct place *place, const struct dt_words_entry *entry)
+static void remember_limited(struct dt_encoder *e, const struct dt_piece_place *place,
+                             const struct dt_words_entry *entry)
 {
     struct dt_short_entry made = {.key = place->key};
     if (place->line == NULL || entry->count > LIMITED_IDS)
         return;
     memcpy(made.ids, entry->ids, LIMITED_IDS * sizeof *made.ids);
     memcpy(&made.ids[LIMITED_IDS], &entry->limit, sizeof entry->limit);
-    dt_short_line_insert(place->line, made, entry->count);
+    dt_short_cache_insert(&e->by_pieces.cache, place->line, made, entry->count);
 }
 
 /* Encodes the word at from .. to-1 that is not in its line. */
 static void encode_limited(struct dt_encoder *e, const struct words *w, size_t from, size_t to,
-                           const struct place *place, struct dt_unigram_sum *sum,
+                           const struct dt_piece_place *place, struct dt_unigram_sum *sum,
                            struct dt_ids *ids)
 {
     struct word word = find_word(e, w, from, to);
     const struct dt_words_entry *entry = dt_words_look_up(word.set, word.key);
     if (entry && dt_unigram_pass(sum, entry->ids, entry->count, entry->limit)) {
         take(entry, ids);
-        remember_limited(place, entry);
+        remember_limited(e, place, entry);
         return;
     }
     dt_unigram_give_sum(e->work.unigram, *sum);
@@ -601,7 +466,8 @@ static void encode_limited(struct dt_encoder *e, const struct words *w, size_t f
 static void encode_limited_batch(struct dt_encoder *e, const struct words *w, size_t start,
                                  const size_t *ends, size_t count, struct dt_ids *ids)
 {
-    struct place places[BATCH];
+    struct dt_piece_place places[BATCH];
+    dt_short_cache_grow(&e->by_pieces.cache);
     find_lines(e, w, start, ends, count, places);
     if (start == 0)
         dt_unigram_start(e->work.unigram);

@@ -23,8 +23,7 @@ size_t dt_model_longest_piece(const struct dt_tokenizer *t)
     return t->model == DT_TOKEN_UNIGRAM ? SIZE_MAX : DT_BPE_MAX_PIECE;
 }
 
-/* The token equal to the whole piece, with ignore_merges; else DT_NO_TOKEN. */
-static uint32_t whole_token(const struct dt_tokenizer *t, const unsigned char *piece, size_t size)
+uint32_t dt_model_find_whole(const struct dt_tokenizer *t, const unsigned char *piece, size_t size)
 {
     if (!t->ignore_merges || size > t->longest)
         return DT_NO_TOKEN;
@@ -35,7 +34,7 @@ static uint32_t whole_token(const struct dt_tokenizer *t, const unsigned char *p
 static size_t encode_bpe(const struct dt_tokenizer *t, struct dt_model_work *work,
                          const unsigned char *piece, size_t size, uint32_t *ids, size_t *ends)
 {
-    uint32_t whole = whole_token(t, piece, size);
+    uint32_t whole = dt_model_find_whole(t, piece, size);
     if (whole == DT_NO_TOKEN)
         return dt_bpe_encode(t, &work->bpe, piece, size, ids, ends);
     ids[0] = whole;
@@ -100,4 +99,16 @@ size_t dt_model_encode(const struct dt_tokenizer *t, struct dt_model_work *work,
         return encode_word_piece(t, work, piece, size, ids, ends);
     }
     return 0;
+}
+
+void dt_model_encode_pieces(const struct dt_tokenizer *t, struct dt_model_work *work,
+                            struct dt_bpe_piece *pieces, size_t count)
+{
+    if (t->model == DT_TOKEN_BPE_MERGES || t->model == DT_TOKEN_BPE_RANKS) {
+        dt_bpe_encode_pieces(t, &work->bpe, pieces, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        pieces[i].count =
+            dt_model_encode(t, work, pieces[i].bytes, pieces[i].size, pieces[i].ids, NULL);
 }

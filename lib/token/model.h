@@ -31,4 +31,12 @@ size_t dt_model_longest_piece(const struct dt_tokenizer *t);
 size_t dt_model_encode(const struct dt_tokenizer *t, struct dt_model_work *work,
                        const unsigned char *piece, size_t size, uint32_t *ids, size_t *ends);
 
+/* The token of all bytes of a piece, if the tokenizer ignores the merges of such pieces; else
+ * DT_NO_TOKEN. */
+uint32_t dt_model_find_whole(const struct dt_tokenizer *t, const unsigned char *piece, size_t size);
+
+/* Encodes pieces without tokens of dt_model_find_whole(), in less time than one by one. */
+void dt_model_encode_pieces(const struct dt_tokenizer *t, struct dt_model_work *work,
+                            struct dt_bpe_piece *pieces, size_t count);
+
 #endif

@@ -51,8 +51,7 @@ void dt_tokenizer_free(struct dt_tokenizer *t)
     free(t->merges);
     free(t->ranks);
     free(t->results);
-    free(t->slots);
-    free(t->pair_filter);
+    dt_pairs_release(&t->pairs);
     free(t->byte_pairs);
     free(t->added);
     dt_unigram_free(t->unigram);
@@ -119,40 +118,19 @@ static int find_bytes(struct dt_tokenizer *t, struct dt_error *err)
     return 0;
 }
 
-static void reserve_slots(struct dt_tokenizer *t, size_t pairs)
-{
-    t->slot_bits = 4;
-    while (((size_t)1 << t->slot_bits) < 2 * pairs)
-        t->slot_bits++;
-    size_t count = (size_t)1 << t->slot_bits;
-    t->slots = dt_alloc(count, sizeof *t->slots);
-    for (size_t i = 0; i < count; i++)
-        t->slots[i] = (struct dt_merge_slot){DT_NO_TOKEN, DT_NO_TOKEN, DT_NO_RANK};
-    t->pair_filter = dt_alloc((count << DT_PAIR_FILTER_BITS) / 64, sizeof *t->pair_filter);
-}
-
-/* The pair must be new. */
-static void add_slot(struct dt_tokenizer *t, uint32_t left, uint32_t right, uint32_t rank)
-{
-    uint64_t hash = dt_vocabulary_pair_hash(left, right), bit = dt_vocabulary_filter_bit(t, hash);
-    size_t mask = ((size_t)1 << t->slot_bits) - 1, i = hash >> (64 - t->slot_bits);
-    while (t->slots[i].rank != DT_NO_RANK)
-        i = (i + 1) & mask;
-    t->slots[i] = (struct dt_merge_slot){left, right, rank};
-    t->pair_filter[bit / 64] |= (uint64_t)1 << bit % 64;
-}
-
 static int add_listed_merges(struct dt_tokenizer *t, struct dt_error *err)
 {
-    reserve_slots(t, t->merge_count);
+    if (t->merge_count >= DT_NO_PAIR)
+        return dt_fail(err, DT_EFORMAT, "%u merges; at most %u are possible", t->merge_count,
+                       DT_NO_PAIR - 1);
     t->results = dt_alloc(t->merge_count, sizeof *t->results);
     for (uint32_t rank = 0; rank < t->merge_count; rank++) {
         const struct dt_merge *m = &t->merges[rank];
-        uint32_t earlier = dt_vocabulary_pair_rank(t, m->left, m->right);
-        if (earlier != DT_NO_RANK)
+        uint32_t earlier = dt_pairs_rank(&t->pairs, m->left, m->right);
+        if (earlier != DT_NO_PAIR)
             return dt_fail(err, DT_EFORMAT, "merges %u and %u (counted from 1) are the same",
                            earlier + 1, rank + 1);
-        add_slot(t, m->left, m->right, rank);
+        dt_pairs_add(&t->pairs, m->left, m->right, rank);
         t->results[rank] = m->result;
     }
     return 0;
@@ -166,38 +144,24 @@ static uint32_t rank_of(const struct dt_tokenizer *t, uint32_t id)
     return t->ranks ? t->ranks[id] : id;
 }
 
-/* Adds a slot for each split of a token into two tokens, if the slots are allocated. Returns
- * the number of splits. */
-static size_t add_cuts(struct dt_tokenizer *t, uint32_t id)
+/* The token takes no part in merges if its rank is DT_NO_RANK. */
+static bool merges(const struct dt_tokenizer *t, uint32_t id)
 {
-    size_t size, cuts = 0;
+    return id != DT_NO_TOKEN && rank_of(t, id) != DT_NO_RANK;
+}
+
+/* Adds a pair for each split of a token into two tokens. */
+static void add_cuts(struct dt_tokenizer *t, uint32_t id)
+{
+    size_t size;
     const char *bytes = dt_tokenizer_bytes(t, id, &size);
     for (size_t cut = 1; cut < size; cut++) {
         uint32_t left = dt_tokenizer_find(t, bytes, cut);
-        if (left == DT_NO_TOKEN || rank_of(t, left) == DT_NO_RANK)
+        if (!merges(t, left))
             continue;
         uint32_t right = dt_tokenizer_find(t, bytes + cut, size - cut);
-        if (right == DT_NO_TOKEN || rank_of(t, right) == DT_NO_RANK)
-            continue;
-        cuts++;
-        if (t->slots)
-            add_slot(t, left, right, rank_of(t, id));
-    }
-    return cuts;
-}
-
-static void add_ranked_merges(struct dt_tokenizer *t)
-{
-    size_t cuts = 0;
-    for (uint32_t id = 0; id < t->size; id++)
-        cuts += rank_of(t, id) == DT_NO_RANK ? 0 : add_cuts(t, id);
-    reserve_slots(t, cuts);
-    t->results = dt_alloc(t->size, sizeof *t->results);
-    for (uint32_t id = 0; id < t->size; id++) {
-        if (rank_of(t, id) == DT_NO_RANK)
-            continue;
-        t->results[rank_of(t, id)] = id;
-        add_cuts(t, id);
+        if (merges(t, right))
+            dt_pairs_add(&t->pairs, left, right, rank_of(t, id));
     }
 }
 
@@ -207,7 +171,48 @@ static void make_byte_pairs(struct dt_tokenizer *t)
         return;
     t->byte_pairs = dt_alloc(65536, sizeof *t->byte_pairs);
     for (unsigned i = 0; i < 65536; i++)
-        t->byte_pairs[i] = dt_vocabulary_pair_rank(t, t->byte_ids[i >> 8], t->byte_ids[i & 255]);
+        t->byte_pairs[i] = dt_pairs_rank(&t->pairs, t->byte_ids[i >> 8], t->byte_ids[i & 255]);
+}
+
+/* Adds the pairs that may merge to a token. If the merges before it leave two parts of its bytes,
+ * it is only these: wherever the token appears in a text, all merges inside it were made in the
+ * same order. */
+static void add_last_merge(struct dt_tokenizer *t, struct dt_bpe_work *work, uint32_t id,
+                           uint32_t *parts)
+{
+    struct dt_token_extent token = t->tokens[id];
+    const unsigned char *bytes = (const unsigned char *)t->bytes.data + token.start;
+    if (token.length == 2) {
+        add_cuts(t, id);
+        t->byte_pairs[bytes[0] << 8 | bytes[1]] =
+            dt_pairs_rank(&t->pairs, t->byte_ids[bytes[0]], t->byte_ids[bytes[1]]);
+    } else if (token.length > 2 && rank_of(t, id) < t->first_tied &&
+               dt_bpe_encode(t, work, bytes, token.length, parts, NULL) == 2 &&
+               merges(t, parts[0]) && merges(t, parts[1])) {
+        dt_pairs_add(&t->pairs, parts[0], parts[1], rank_of(t, id));
+    } else {
+        add_cuts(t, id);
+    }
+}
+
+/* Adds the merges of all tokens in the order of their ranks. */
+static void add_ranked_merges(struct dt_tokenizer *t)
+{
+    struct dt_bpe_work work = {.symbols = NULL};
+    uint32_t *parts = dt_alloc(t->longest, sizeof *parts);
+    bool plain = dt_vocabulary_is_plain_bytes(t);
+    t->results = dt_alloc(t->size, sizeof *t->results);
+    memset(t->results, 0xff, t->size * sizeof *t->results);
+    for (uint32_t id = 0; id < t->size; id++)
+        if (rank_of(t, id) != DT_NO_RANK)
+            t->results[rank_of(t, id)] = id;
+    for (uint32_t rank = 0; rank < t->size; rank++)
+        if (t->results[rank] != DT_NO_TOKEN && plain)
+            add_last_merge(t, &work, t->results[rank], parts);
+        else if (t->results[rank] != DT_NO_TOKEN)
+            add_cuts(t, t->results[rank]);
+    dt_bpe_work_release(&work);
+    free(parts);
 }
 
 /* A partial character counts as part of a word: most such tokens are. */
@@ -345,15 +350,18 @@ static int make_tables(struct dt_tokenizer *t, struct dt_error *err)
     case DT_TOKEN_UNIGRAM:
         return 0;
     case DT_TOKEN_BPE_RANKS:
-        DT_TRY(find_bytes(t, err));
-        add_ranked_merges(t);
-        break;
     case DT_TOKEN_BPE_MERGES:
-        DT_TRY(find_bytes(t, err));
-        DT_TRY(add_listed_merges(t, err));
         break;
     }
+    if (t->size > DT_PAIR_IDS)
+        return dt_fail(err, DT_EFORMAT, "%u tokens; merges take at most %u", t->size, DT_PAIR_IDS);
+    DT_TRY(find_bytes(t, err));
+    dt_pairs_init(&t->pairs);
+    if (t->model == DT_TOKEN_BPE_MERGES)
+        DT_TRY(add_listed_merges(t, err));
     make_byte_pairs(t);
+    if (t->model == DT_TOKEN_BPE_RANKS)
+        add_ranked_merges(t);
     t->whole = dt_whole_tokens_new(t);
     t->cuts = dt_bpe_cuts_new(t);
     return 0;

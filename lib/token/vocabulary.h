@@ -18,6 +18,7 @@
 #include "pretokenize/pattern.h"
 #include "steps/bert-words.h"
 #include "steps/steps.h"
+#include "token/pairs.h"
 #include "token/tokenizer.h"
 
 #define DT_NO_RANK          UINT32_MAX
@@ -38,11 +39,6 @@ enum dt_token_model {
 /* A merge of two adjacent tokens; its index in the list is its rank. */
 struct dt_merge {
     uint32_t left, right, result;
-};
-
-/* A slot of the hash table from pairs to ranks. */
-struct dt_merge_slot {
-    uint32_t left, right, rank; /* DT_NO_RANK: empty */
 };
 
 /* The bytes of a token, at bytes.data[start]; length 0: the id is unused. */
@@ -103,10 +99,7 @@ struct dt_tokenizer {
                         makes it or takes it; NULL: the ids */
     uint32_t first_tied; /* ranks from this on are equal: the leftmost pair merges first */
     uint32_t *results;   /* [rank]: id of the merged token */
-    struct dt_merge_slot *slots;
-    unsigned slot_bits;
-    uint64_t *pair_filter;  /* a bit of each pair of the slots: most others have none, which this
-                               small table says */
+    struct dt_pairs pairs;
     uint32_t *byte_pairs;   /* [first byte << 8 | second]: rank of the pair */
     uint32_t byte_ids[256]; /* with byte_fallback of the tokens <0x00> .., or DT_NO_TOKEN */
     bool lacks_bytes;       /* byte_level has no tokens for bytes of token/replaced-bytes.h */
@@ -168,36 +161,6 @@ static inline bool dt_vocabulary_is_bert(const struct dt_tokenizer *t)
 static inline bool dt_vocabulary_is_plain_bytes(const struct dt_tokenizer *t)
 {
     return t->byte_level && !t->drops_bytes && t->rules.prefix == NULL && t->rules.suffix == NULL;
-}
-
-/* The first bits are the index of a slot. */
-static inline uint64_t dt_vocabulary_pair_hash(uint32_t left, uint32_t right)
-{
-    uint64_t key = (uint64_t)left << 32 | right;
-    return (key * 0x9e3779b97f4a7c15u ^ (uint64_t)right << 40) * 0xd6e8feb86659fd93u;
-}
-
-#define DT_PAIR_FILTER_BITS 2 /* 4 bits of the filter for each slot */
-
-/* The bit of a pair in the filter. */
-static inline uint64_t dt_vocabulary_filter_bit(const struct dt_tokenizer *t, uint64_t hash)
-{
-    return hash >> (64 - t->slot_bits - DT_PAIR_FILTER_BITS);
-}
-
-/* The rank of a pair; DT_NO_RANK if it does not merge. */
-static inline uint32_t dt_vocabulary_pair_rank(const struct dt_tokenizer *t, uint32_t left,
-                                               uint32_t right)
-{
-    uint64_t hash = dt_vocabulary_pair_hash(left, right), bit = dt_vocabulary_filter_bit(t, hash);
-    if ((t->pair_filter[bit / 64] >> bit % 64 & 1) == 0)
-        return DT_NO_RANK;
-    size_t mask = ((size_t)1 << t->slot_bits) - 1;
-    for (size_t i = hash >> (64 - t->slot_bits);; i = (i + 1) & mask) {
-        const struct dt_merge_slot *s = &t->slots[i];
-        if ((s->left == left && s->right == right) || s->rank == DT_NO_RANK)
-            return s->rank;
-    }
 }
 
 #endif

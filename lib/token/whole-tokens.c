@@ -38,7 +38,15 @@ static void add(struct dt_whole_tokens *whole, const struct dt_tokenizer *t, uin
     struct dt_token_extent token = t->tokens[id];
     const unsigned char *bytes = (const unsigned char *)t->bytes.data + token.start;
     struct dt_short_key key = dt_short_key_of(bytes, token.length, token.length);
-    dt_short_line_add(dt_whole_tokens_line(whole, key), key, &id, 1);
+    struct dt_whole_line *line = dt_whole_tokens_line(whole, key);
+    int i = 0;
+    while (i < DT_WHOLE_TOKENS && line->keys[i].high != 0)
+        i++;
+    line->is_full |= i == DT_WHOLE_TOKENS;
+    if (i == DT_WHOLE_TOKENS)
+        return;
+    line->keys[i] = key;
+    line->ids[i] = id;
 }
 
 struct dt_whole_tokens *dt_whole_tokens_new(const struct dt_tokenizer *t)
@@ -47,10 +55,10 @@ struct dt_whole_tokens *dt_whole_tokens_new(const struct dt_tokenizer *t)
         return NULL;
     struct dt_whole_tokens *whole = dt_alloc(1, sizeof *whole);
     struct dt_bpe_work work = {.symbols = NULL};
-    for (whole->bits = LEAST_BITS; (size_t)t->size >> whole->bits > 0;)
+    for (whole->bits = LEAST_BITS; (size_t)t->size / 2 >> whole->bits > 0;)
         whole->bits++;
     whole->lines = dt_cache_memory_new(memory_of(whole));
-    for (uint32_t id = t->size; id-- > 0;)
+    for (uint32_t id = 0; id < t->size; id++)
         if (is_whole(t, &work, id))
             add(whole, t, id);
     dt_bpe_work_release(&work);

@@ -86,7 +86,7 @@ static void queue(struct learner *l, uint32_t number)
 static uint32_t *pair_slot(const struct learner *l, uint32_t left, uint32_t right)
 {
     uint32_t mask = (1u << l->index_bits) - 1;
-    uint64_t hash = dt_vocabulary_pair_hash(left, right);
+    uint64_t hash = dt_pairs_hash(dt_pairs_key(left, right));
     for (uint64_t i = hash >> (64 - l->index_bits);; i = (i + 1) & mask) {
         uint32_t number = l->index[i];
         if (number == EMPTY || (l->pairs[number].left == left && l->pairs[number].right == right))
