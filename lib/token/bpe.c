@@ -123,7 +123,7 @@ typedef int32_t lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
  * without token, so that each symbol has neighbors. */
 struct short_piece {
     struct dt_bpe_piece *piece;
-    uint64_t starts;      /* a bit of each symbol and end */
+    uint64_t starts; /* a bit of each symbol and end */
     unsigned lane_count;
     unsigned merged, before, after; /* the symbol of the last merge and its neighbors; the pairs
                                        have no keys yet, which are in these groups: */
@@ -131,7 +131,7 @@ struct short_piece {
     uint32_t ids[PLACES];
     union {
         int32_t keys[PLACES]; /* of the pair with the next symbol: its rank, and its place */
-    lanes lanes[PLACES / LANES];
+        lanes lanes[PLACES / LANES];
     };
 };
 

@@ -240,7 +240,8 @@ static size_t encode_adjacent(struct dt_encoder *e, const struct dt_pieces *p, s
     if (e->tokenizer->cuts) {
         for (; from < to; from += ends[count - 1]) {
             count = dt_model_split(e->tokenizer, bytes + from, bytes + to, ends, BATCH);
-            dt_piece_encoder_encode(&e->by_pieces, bytes + from, p->text.bytes.size - from, ends, count, ids);
+            dt_piece_encoder_encode(&e->by_pieces, bytes + from, p->text.bytes.size - from, ends,
+                                    count, ids);
         }
         return i + 1;
     }
@@ -249,7 +250,8 @@ static size_t encode_adjacent(struct dt_encoder *e, const struct dt_pieces *p, s
         ends[count++] = to - from;
         i++;
     } while (count < BATCH && i < p->count && p->items[i].start == to);
-    dt_piece_encoder_encode(&e->by_pieces, bytes + from, p->text.bytes.size - from, ends, count, ids);
+    dt_piece_encoder_encode(&e->by_pieces, bytes + from, p->text.bytes.size - from, ends, count,
+                            ids);
     return i;
 }
 
@@ -265,7 +267,8 @@ static size_t encode_uncached(struct dt_encoder *e, const struct dt_pieces *p, s
                               struct dt_ids *ids)
 {
     const unsigned char *bytes = (const unsigned char *)p->text.bytes.data;
-    dt_piece_encoder_encode_long(&e->by_pieces, bytes + p->items[i].start, p->items[i].end - p->items[i].start, ids);
+    dt_piece_encoder_encode_long(&e->by_pieces, bytes + p->items[i].start,
+                                 p->items[i].end - p->items[i].start, ids);
     return i + 1;
 }
 
@@ -391,7 +394,8 @@ static void encode_batch(struct dt_encoder *e, const struct words *w, size_t sta
 
 /* --- words of Unigram --------------------------------------------------------------------------
  * The segmentation of a word depends on the sum of the text before it, up to a limit. Short words
- * are looked up in the encoder's cache, whose entries have the limit in the place of their last id. */
+ * are looked up in the encoder's cache, whose entries have the limit in the place of their last id.
+ */
 
 #define LIMITED_IDS (DT_SHORT_IDS - 1)
 

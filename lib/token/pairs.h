@@ -69,8 +69,8 @@ static inline struct dt_pair dt_pairs_at(const struct dt_pairs *pairs, size_t i)
                             (uint32_t)slot & DT_NO_PAIR};
 }
 
-/* The slot of a group that has the key; if none, UINT64_MAX. Without branches, for which pairs merge
- * is not predictable. */
+/* The slot of a group that has the key; if none, UINT64_MAX. Without branches, for which pairs
+ * merge is not predictable. */
 static inline uint64_t dt_pairs_compare(const struct dt_pair_group *group, uint64_t key)
 {
     uint64_t found = UINT64_MAX;

@@ -353,8 +353,9 @@ static int make_tables(struct dt_tokenizer *t, struct dt_error *err)
     case DT_TOKEN_BPE_MERGES:
         break;
     }
-    if (t->size > DT_PAIR_IDS)
-        return dt_fail(err, DT_EFORMAT, "%u tokens; merges take at most %u", t->size, DT_PAIR_IDS);
+    if (t->size >= DT_PAIR_IDS)
+        return dt_fail(err, DT_EFORMAT, "%u tokens; merges take at most %u", t->size,
+                       DT_PAIR_IDS - 1);
     DT_TRY(find_bytes(t, err));
     dt_pairs_init(&t->pairs);
     if (t->model == DT_TOKEN_BPE_MERGES)

@@ -96,7 +96,148 @@ static void merges_happen_in_the_order_of_the_definition(void **state)
     dt_bpe_work_release(&work);
 }
 
-/* The cache gives what the merges give: the same words again and again. */
+/* A tokenizer of ranks whose tokens, of a few letters, are random and in any order: many have no
+ * parts that are tokens, or only ones of higher ranks. */
+static struct dt_tokenizer *random_ranks(uint64_t seed)
+{
+    struct dt_tokenizer *t = dt_tokenizer_new(dt_pattern_find("gpt2"));
+    struct dt_error err;
+    struct dt_rng rng;
+    t->model = DT_TOKEN_BPE_RANKS;
+    dt_rng_init(&rng, seed);
+    for (unsigned i = 0; i < 256; i++)
+        assert_int_equal(dt_tokenizer_add(t, i, &(char){(char)i}, 1, &err), 0);
+    while (t->size < 400) {
+        char token[6];
+        size_t size = 2 + dt_rng_below(&rng, sizeof token - 1);
+        for (size_t i = 0; i < size; i++)
+            token[i] = (char)('a' + dt_rng_below(&rng, 3));
+        if (dt_tokenizer_find(t, token, size) == DT_NO_TOKEN)
+            assert_int_equal(dt_tokenizer_add(t, t->size, token, size, &err), 0);
+    }
+    assert_int_equal(dt_tokenizer_finish(t, &err), 0);
+    return t;
+}
+
+/* Merges the two tokens whose bytes together are the token of the lowest rank, the first of them,
+ * until there are none. */
+static size_t encode_by_ranks(const struct dt_tokenizer *t, const char *piece, size_t size,
+                              uint32_t *ids)
+{
+    size_t ends[64], count = size;
+    for (size_t i = 0; i < size; i++)
+        ends[i] = i + 1;
+    for (;;) {
+        uint32_t least = DT_NO_TOKEN;
+        size_t at = 0;
+        for (size_t i = 0, from = 0; i + 1 < count; from = ends[i++]) {
+            uint32_t id = dt_tokenizer_find(t, piece + from, ends[i + 1] - from);
+            at = id < least ? i : at;
+            least = id < least ? id : least;
+        }
+        if (least == DT_NO_TOKEN)
+            break;
+        memmove(ends + at, ends + at + 1, (--count - at) * sizeof *ends);
+    }
+    for (size_t i = 0, from = 0; i < count; from = ends[i++])
+        ids[i] = dt_tokenizer_find(t, piece + from, ends[i] - from);
+    return count;
+}
+
+static void ranks_in_any_order_merge_as_defined(void **state)
+{
+    (void)state;
+    struct dt_rng rng;
+    struct dt_bpe_work work = {NULL, NULL, 0};
+    dt_rng_init(&rng, 29);
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        struct dt_tokenizer *t = random_ranks(seed);
+        for (int round = 0; round < 300; round++) {
+            char piece[64];
+            uint32_t expected[64], ids[64];
+            size_t size = 1 + dt_rng_below(&rng, sizeof piece);
+            for (size_t i = 0; i < size; i++)
+                piece[i] = (char)('a' + dt_rng_below(&rng, 3));
+            size_t count = encode_by_ranks(t, piece, size, expected);
+            assert_int_equal(dt_bpe_encode(t, &work, (const unsigned char *)piece, size, ids, NULL),
+                             count);
+            assert_memory_equal(ids, expected, count * sizeof *ids);
+        }
+        dt_tokenizer_free(t);
+    }
+    dt_bpe_work_release(&work);
+}
+
+static void pieces_merge_together_as_alone(void **state)
+{
+    (void)state;
+    enum { COUNT = 40, MOST = 80 };
+    struct dt_tokenizer *t = random_tokenizer(5);
+    struct dt_bpe_work work = {NULL, NULL, 0};
+    struct dt_bpe_piece pieces[COUNT];
+    unsigned char text[COUNT][MOST];
+    uint32_t ids[COUNT][MOST], expected[MOST];
+    struct dt_rng rng;
+    dt_rng_init(&rng, 31);
+    for (int i = 0; i < COUNT; i++) {
+        size_t size = 1 + dt_rng_below(&rng, MOST);
+        for (size_t k = 0; k < size; k++)
+            text[i][k] = (unsigned char)('a' + dt_rng_below(&rng, 4));
+        pieces[i] = (struct dt_bpe_piece){text[i], size, ids[i], 0};
+    }
+    dt_bpe_encode_pieces(t, &work, pieces, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        size_t count = encode_by_definition(t, text[i], pieces[i].size, expected);
+        assert_int_equal(pieces[i].count, count);
+        assert_memory_equal(ids[i], expected, count * sizeof *expected);
+    }
+    dt_bpe_work_release(&work);
+    dt_tokenizer_free(t);
+}
+
+static void pairs_are_found_in_full_groups_too(void **state)
+{
+    (void)state;
+    enum { SIDE = 300 };
+    struct dt_pairs pairs;
+    dt_pairs_init(&pairs);
+    for (uint32_t i = 0; i < SIDE * SIDE; i++)
+        dt_pairs_add(&pairs, i / SIDE, i % SIDE, i);
+    size_t full = 0;
+    for (size_t i = 0; i < (size_t)1 << pairs.bits; i++)
+        full += pairs.groups[i].slots[DT_PAIR_GROUP - 1] != UINT64_MAX;
+    assert_true(full > 0);
+    for (uint32_t i = 0; i < SIDE * SIDE; i++) {
+        assert_int_equal(dt_pairs_rank(&pairs, i / SIDE, i % SIDE), i);
+        assert_int_equal(dt_pairs_rank(&pairs, SIDE + i / SIDE, i % SIDE), DT_NO_PAIR);
+        assert_int_equal(dt_pairs_rank(&pairs, i / SIDE, DT_NO_TOKEN), DT_NO_PAIR);
+    }
+    dt_pairs_release(&pairs);
+}
+
+/* More words than the table of short pieces starts with. */
+static void ids_stay_when_the_table_of_short_pieces_grows(void **state)
+{
+    (void)state;
+    struct dt_tokenizer *t = random_tokenizer(3);
+    struct dt_encoder *e = dt_encoder_new(t);
+    struct dt_ids ids = DT_IDS_EMPTY;
+    for (uint32_t i = 0; i < 100000; i++) {
+        char word[10];
+        uint32_t expected[10];
+        for (size_t k = 0; k < sizeof word; k++)
+            word[k] = (char)('a' + (i % 50000 >> 2 * k & 3));
+        size_t count = encode_by_definition(t, (unsigned char *)word, sizeof word, expected);
+        ids.count = 0;
+        dt_encoder_encode(e, word, sizeof word, &ids);
+        assert_int_equal(ids.count, count);
+        assert_memory_equal(ids.data, expected, count * sizeof *expected);
+    }
+    dt_ids_release(&ids);
+    dt_encoder_free(e);
+    dt_tokenizer_free(t);
+}
+
 /* Not all tokens are what the merges make of their bytes. */
 static void the_bytes_of_tokens_are_encoded_by_merges(void **state)
 {
@@ -125,6 +266,7 @@ static void the_bytes_of_tokens_are_encoded_by_merges(void **state)
     assert_true(others > 0);
 }
 
+/* The cache gives what the merges give: the same words again and again. */
 static void remembered_pieces_have_the_ids_of_new_ones(void **state)
 {
     (void)state;
@@ -315,6 +457,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merges_happen_in_the_order_of_the_definition),
+        cmocka_unit_test(ranks_in_any_order_merge_as_defined),
+        cmocka_unit_test(pieces_merge_together_as_alone),
+        cmocka_unit_test(pairs_are_found_in_full_groups_too),
+        cmocka_unit_test(ids_stay_when_the_table_of_short_pieces_grows),
         cmocka_unit_test(the_bytes_of_tokens_are_encoded_by_merges),
         cmocka_unit_test(remembered_pieces_have_the_ids_of_new_ones),
         cmocka_unit_test(endless_pieces_take_no_square_of_their_length),
