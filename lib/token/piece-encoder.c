@@ -201,7 +201,8 @@ static __attribute__((noinline)) void encode_gaps(struct dt_piece_encoder *p, st
 /* --- all pieces --------------------------------------------------------------------------------
  */
 
-/* Copies the ids of a piece without line, if they are known; returns their number. */
+/* Copies the ids of a piece without line, if they are known, and up to three words more; returns
+ * their number. After the ids the cache has the 16 bytes or more of the piece. */
 static __attribute__((noinline)) size_t copy_longer(const struct dt_piece_encoder *p,
                                                     const struct dt_piece_place *place,
                                                     const unsigned char *piece, size_t size,
@@ -209,8 +210,8 @@ static __attribute__((noinline)) size_t copy_longer(const struct dt_piece_encode
 {
     size_t count = 0;
     const uint32_t *found = dt_piece_cache_find(&p->longer, piece, size, place->key.low, &count);
-    if (found)
-        memcpy(to, found, count * sizeof *to);
+    for (size_t i = 0; i < count; i += 4)
+        memcpy(to + i, found + i, 4 * sizeof *to);
     return count;
 }
 
