@@ -3,7 +3,7 @@
 load ../helper
 load ../one-hash
 steps=50
-limit=7200 # qemu takes two seconds a step where nothing else runs
+limit=7200 # qemu took 26 to 53 s a step beside other work
 
 setup_file() {
     local status=0
