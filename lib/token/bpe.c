@@ -491,7 +491,7 @@ static bool merges_unspelled(const struct dt_tokenizer *t)
         if (t->byte_ids[c] != DT_NO_TOKEN)
             unspelled[t->byte_ids[c]] = true;
     for (size_t i = 0; i < dt_pairs_slots(&t->pairs); i++) {
-        struct dt_pair pair = dt_pairs_at(&t->pairs, i);
+        struct dt_ranked_pair pair = dt_pairs_at(&t->pairs, i);
         found |= pair.rank != DT_NO_PAIR && (unspelled[pair.left] || unspelled[pair.right]);
     }
     free(unspelled);
@@ -506,7 +506,7 @@ struct dt_bpe_cuts *dt_bpe_cuts_new(const struct dt_tokenizer *t)
     struct dt_bpe_cuts *cuts = dt_alloc(1, sizeof *cuts);
     for (size_t i = 0; i < dt_pairs_slots(&t->pairs); i++) {
         size_t size;
-        struct dt_pair pair = dt_pairs_at(&t->pairs, i);
+        struct dt_ranked_pair pair = dt_pairs_at(&t->pairs, i);
         if (pair.rank == DT_NO_PAIR)
             continue;
         const char *bytes = dt_tokenizer_bytes(t, t->results[pair.rank], &size);

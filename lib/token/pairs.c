@@ -32,7 +32,7 @@ static size_t next_group(const struct dt_pairs *p, size_t i)
     return (i + 1) & (((size_t)1 << p->bits) - 1);
 }
 
-static void insert(struct dt_pairs *p, struct dt_pair pair)
+static void insert(struct dt_pairs *p, struct dt_ranked_pair pair)
 {
     uint64_t key = dt_pairs_key(pair.left, pair.right);
     for (size_t i = dt_pairs_group(p, key);; i = next_group(p, i))
@@ -68,5 +68,5 @@ void dt_pairs_add(struct dt_pairs *p, uint32_t left, uint32_t right, uint32_t ra
 {
     if (5 * p->count >= 2 * dt_pairs_slots(p))
         grow(p);
-    insert(p, (struct dt_pair){left, right, rank});
+    insert(p, (struct dt_ranked_pair){left, right, rank});
 }

@@ -29,7 +29,7 @@ struct dt_pairs {
     unsigned bits; /* of the number of groups */
 };
 
-struct dt_pair {
+struct dt_ranked_pair {
     uint32_t left, right, rank; /* DT_NO_PAIR: the slot is empty */
 };
 
@@ -61,12 +61,12 @@ static inline size_t dt_pairs_slots(const struct dt_pairs *pairs)
     return (size_t)DT_PAIR_GROUP << pairs->bits;
 }
 
-static inline struct dt_pair dt_pairs_at(const struct dt_pairs *pairs, size_t i)
+static inline struct dt_ranked_pair dt_pairs_at(const struct dt_pairs *pairs, size_t i)
 {
     uint64_t slot = pairs->groups[i / DT_PAIR_GROUP].slots[i % DT_PAIR_GROUP];
     uint64_t key = slot >> (64 - 2 * DT_PAIR_ID_BITS);
-    return (struct dt_pair){(uint32_t)(key >> DT_PAIR_ID_BITS), (uint32_t)key & (DT_PAIR_IDS - 1),
-                            (uint32_t)slot & DT_NO_PAIR};
+    return (struct dt_ranked_pair){(uint32_t)(key >> DT_PAIR_ID_BITS),
+                                   (uint32_t)key & (DT_PAIR_IDS - 1), (uint32_t)slot & DT_NO_PAIR};
 }
 
 /* The slot of a group that has the key; if none, UINT64_MAX. Without branches, for which pairs
