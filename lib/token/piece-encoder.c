@@ -88,7 +88,7 @@ struct gap {
     const struct dt_piece_place *place;
     const unsigned char *bytes;
     size_t size;
-    size_t at;           /* ids of the batch before it that are no other gap's */
+    size_t at;           /* ids of the batch before it, without those of gaps */
     uint64_t hash;       /* in the cache of longer pieces */
     const uint32_t *ids; /* NULL: not known */
     size_t count;        /* of the ids */

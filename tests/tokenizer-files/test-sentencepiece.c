@@ -137,7 +137,7 @@ static void pieces_have_a_limit(void **state)
 #define BA         PAIR("ba")
 #define AA         PAIR("aa")
 #define SYMBOL     "\x0a\x06\x0a\x02xy\x18\x04"
-#define CONTROL    "\x0a\x06\x0a\x02zz\x18\x03"
+#define END_TOKEN  "\x0a\x06\x0a\x02zz\x18\x03"
 
 static const struct damage models[] = {
     {BYTES(UNKNOWN A B), NULL},
@@ -174,7 +174,7 @@ static const struct damage models[] = {
                                     "ac\x18\x05"),
      NULL},
     {BYTES(UNKNOWN A TYPE("\x02") SYMBOL), NULL},
-    {BYTES(UNKNOWN A SYMBOL CONTROL), NULL},
+    {BYTES(UNKNOWN A SYMBOL END_TOKEN), NULL},
     {BYTES(UNKNOWN "\x0a\x02\x18\x05"), "piece 1 is empty, holds a zero byte or is not UTF-8"},
     {BYTES("\x0a\x05"
            "a"),
