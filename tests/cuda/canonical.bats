@@ -20,7 +20,7 @@ train() {
     shift
     rm -rf "${T:?}/$device"
     for setting in "${small[@]}" "$@"; do options+=(--set "$setting"); done
-    dt-train -q --device "$device" -t "$BATS_FILE_TMPDIR/tok.json" -o "$T/$device" \
+    dt-train -q -j 1 --device "$device" -t "$BATS_FILE_TMPDIR/tok.json" -o "$T/$device" \
         "${options[@]}" "$BATS_FILE_TMPDIR/data" >/dev/null || return 1
     (cd "$T/$device/latest" && sha256sum model.safetensors trainer/optimizer.safetensors)
 }

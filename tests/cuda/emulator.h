@@ -33,6 +33,8 @@
  *     second      of the algorithms that cuBLASLt has for a product the second is faster than the
  *                 first, and sums backwards
  *     count       stderr says in the end how often graphs were made, launched and changed
+ *     pages       device memory is closed page by page, as where the processor has no protection
+ *                 keys, which closes it for all threads and takes longer
  *     seed=N      0: threads in their order; 1: backwards; others: a random order, in
  *                 which some warps of a block hurry ahead of others as far as they can.
  *                 With 0 what is asynchronous happens as late as it may, with 1 at once

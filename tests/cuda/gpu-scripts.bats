@@ -102,7 +102,7 @@ END
     grep -qE '^1 x 2 heads, 3 x 4 +nan +nan +nan +nan +5\.0 +6\.0 +nan +nan$' <<<"$output"
 }
 
-# Text and settings of short runs, as the scripts find them in a bundle: KIND-settings.
+# runs NAME STEPS SETTINGS [TOKENS]: text and settings of short runs, as the scripts find them in a bundle.
 runs() {
     cd "$T"
     cp -s "$(realpath "${DT_BUILD:-$ROOT/build}")"/lib/dt/cpu-*.so bundle/lib/dt
@@ -111,7 +111,7 @@ runs() {
     cp tok.json bundle/share
     dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o "bundle/share/$1.dts"
     small=(--set model.vocab_size=300 --set model.hidden_size=64 --set model.num_layers=2
-        --set model.num_heads=2 --set model.max_seq_len=32 --set training.batch_size=4
+        --set model.num_heads=2 --set model.max_seq_len="${4:-32}" --set training.batch_size=4
         --set training.max_steps="$2" --set training.warmup_steps=4 --set training.weight_decay=1
         --set training.schedule=constant --set training.log_interval=1 --set data.shuffle=false
         --set training.learning_rate=3e-3 --set training.grad_clip=0.5)
@@ -129,7 +129,7 @@ canonical_hash() {
 }
 
 @test "a run whose losses are the processor's passes; instructions that differ do not" {
-    runs data 60 settings
+    runs data 60 settings 8
     for precision in fp32 bf16 fp16; do
         dt-train -q "${small[@]}" --set training.precision=$precision -o $precision \
             bundle/share/data.dts

@@ -6,7 +6,7 @@ LAUNCH=mpi # but for runs of over with another backend
 small=(--device cuda-emulated --set model.hidden_size=16 --set model.num_layers=2
     --set model.num_heads=2 --set model.max_seq_len=8 --set training.batch_size=1
     --set training.gradient_accumulation_steps=5 --set training.max_steps=2
-    --set training.warmup_steps=1 --set training.save_interval=1 --set training.log_interval=1
+    --set training.warmup_steps=1 --set training.save_interval=2 --set training.log_interval=1
     --set training.eval_interval=0)
 invariant=(--set distributed.invariant=true)
 

@@ -84,6 +84,10 @@ ops() {
     done
 }
 
+@test "the emulator is as strict where the processor has no protection keys" {
+    CUDA_EMULATOR=pages "$UNITS/cuda/test-emulator"
+}
+
 @test "a masked model in 16 bits follows the cpu engine, and --device names the engine" {
     cd "$T"
     dt-synth -n 200 -o docs.jsonl
@@ -93,8 +97,8 @@ ops() {
         --set model.num_heads=2 --set model.max_seq_len=32 --set training.batch_size=4
         --set training.max_steps=4 --set training.warmup_steps=1
         --set training.precision=bf16 --set training.log_interval=1)
-    dt-train -q "${small[@]}" -t tok.json -o cpu masked.dts
-    dt-train -q "${small[@]}" -t tok.json --device cuda-emulated -o cuda masked.dts
+    dt-train -q -j 1 "${small[@]}" -t tok.json -o cpu masked.dts
+    dt-train -q -j 1 "${small[@]}" -t tok.json --device cuda-emulated -o cuda masked.dts
     losses() { sed -nE 's/.*"loss":([0-9.]+).*/\1/p' "$1/metrics.jsonl"; }
     [ "$(losses cuda | wc -l)" -eq 4 ]
     paste <(losses cpu) <(losses cuda) |

@@ -64,6 +64,7 @@ size_t used_bytes;
 double passed;
 thread_local cudaError_t last_error; /* that a thread was told, until it asks for it */
 int opened;                          /* how many times device memory is open, one in the other */
+thread_local int opened_here;        /* and that is by this thread, with a key */
 
 /* With "account" the end of the program says how much was taken since it first asked how much
  * there is. */
@@ -83,13 +84,38 @@ stream *stream_of(cudaStream_t s)
     return s ? static_cast<stream *>(s) : &default_stream;
 }
 
+/* The protection key of device memory, which a thread opens for itself without a system call; -1:
+ * the processor has none, and memory is opened page by page. */
+int memory_key()
+{
+    static const int key = emulator::settings().pages ? -1 : pkey_alloc(0, PKEY_DISABLE_ACCESS);
+    return key;
+}
+
 void open_memory(bool open)
 {
-    opened += open ? 1 : -1;
-    if (opened > (open ? 1 : 0) || emulator::settings().eager)
+    if (emulator::settings().eager)
         return;
-    for (auto &block : device_memory)
-        mprotect(block.first, block.second, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+    int &times = memory_key() < 0 ? opened : opened_here;
+    times += open ? 1 : -1;
+    if (times > (open ? 1 : 0))
+        return;
+    if (memory_key() >= 0)
+        pkey_set(memory_key(), open ? 0 : PKEY_DISABLE_ACCESS);
+    else
+        for (auto &block : device_memory)
+            mprotect(block.first, block.second, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+/* New memory is as open as the rest. */
+void protect(void *memory, size_t bytes)
+{
+    if (emulator::settings().eager)
+        return;
+    if (memory_key() >= 0)
+        pkey_mprotect(memory, bytes, PROT_READ | PROT_WRITE, memory_key());
+    else if (opened == 0)
+        mprotect(memory, bytes, PROT_NONE);
 }
 
 void open_memory_locked(bool open)
@@ -329,8 +355,7 @@ cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t)
     memset(*memory, 0xff, bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20);
     device_memory.emplace_back(*memory, bytes);
     used_bytes += bytes;
-    if (!emulator::settings().eager && opened == 0)
-        mprotect(*memory, bytes, PROT_NONE);
+    protect(*memory, bytes);
     return cudaSuccess;
 }
 

@@ -10,7 +10,7 @@
 namespace emulator
 {
 struct settings_list {
-    bool eager, hurry, account, plain, aligned, foreign, newer, second, count;
+    bool eager, hurry, account, plain, aligned, foreign, newer, second, count, pages;
     unsigned seed, gpus, sm, driver;
     char name[32], kernels[1024];
 };
@@ -39,6 +39,7 @@ inline settings_list read_settings()
     s.newer = strstr(words, "newer") != nullptr;
     s.second = strstr(words, "second") != nullptr;
     s.count = strstr(words, "count") != nullptr;
+    s.pages = strstr(words, "pages") != nullptr;
     read_number(words, "seed=", &s.seed);
     read_number(words, "gpus=", &s.gpus);
     read_number(words, "sm=", &s.sm);

@@ -230,10 +230,11 @@ static void random_products_have_the_bits_of_their_definition(void **state)
 {
     (void)state;
     static const struct dt_tensor some;
+    const int slow = getenv("DT_TEST_ENGINE") ? 2 : 1;      /* emulated GPUs are */
     const int count = getenv("DT_TEST_ENGINE") ? 120 : 400; /* on each instruction set */
     for (int i = 0; i < count; i++) {
-        struct product p = {.m = 1 + below(i % 3 ? 40 : 150),
-                            .n = 1 + below(i % 5 ? 100 : 300),
+        struct product p = {.m = 1 + below(i % 3 ? 40 : 150) / slow,
+                            .n = 1 + below(i % 5 ? 100 : 300) / slow,
                             .k = below(i % 4 ? 300 : 1500)};
         p.type = (enum dt_dtype)(i % 3);
         p.to = below(2) ? DT_DTYPE_F32 : p.type;
@@ -255,7 +256,8 @@ static void every_length_of_a_sum_has_the_bits_of_its_definition(void **state)
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (int64_t m = 1; m <= 33; m += m < 4 ? 1 : 14)
             for (int variant = 0; variant < 4; variant++) {
-                struct product p = {.m = m, .n = 70, .k = lengths[i]};
+                struct product p = {
+                    .m = m, .n = getenv("DT_TEST_ENGINE") ? 20 : 70, .k = lengths[i]};
                 p.how.transpose_a = variant & 1;
                 p.how.transpose_b = variant & 2;
                 check(&p, 2);
@@ -293,7 +295,7 @@ static void parts_may_end_anywhere(void **state)
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         for (int pairs = 1; pairs <= 3; pairs++)
             for (int64_t m = 1; m < 40; m += 19) {
-                struct product p = {.m = m, .n = 50, .k = 900};
+                struct product p = {.m = m, .n = getenv("DT_TEST_ENGINE") ? 15 : 50, .k = 900};
                 p.how.parts = 4;
                 p.how.part_ends = ends[i];
                 p.how.more_count = pairs - 1;

@@ -98,7 +98,7 @@ std::vector<ncclComm_t> opened; /* with the lock: the helper's */
 std::thread helper;
 std::atomic<bool> closing;
 std::atomic<int> id_count;
-std::atomic<uint64_t> bytes_sent;
+std::atomic<uint64_t> bytes_sent, sums_made;
 thread_local std::vector<ncclComm_t> grouped; /* since this thread's group began */
 
 ring &ring_of(ncclComm_t c, int from, int to)
@@ -340,6 +340,7 @@ ncclResult_t add_reduce(ncclComm_t c, int root, const void *from, void *to, size
     }
     c->ended.sums.push_back([=] {
         std::vector<char> sum = (*received)[(root + 1) % c->size];
+        sums_made++;
         for (int i = 2; i < c->size; i++)
             add_elements(sum.data(), (*received)[(root + i) % c->size].data(), count, type);
         add_elements(sum.data(), own, count, type);
@@ -426,7 +427,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
 {
     leave(c);
     if (emulator::settings().count && opened.empty())
-        fprintf(stderr, "emulated NCCL: %zu bytes sent\n", (size_t)bytes_sent);
+        fprintf(stderr, "emulated NCCL: %zu bytes sent, %zu sums\n", (size_t)bytes_sent,
+                (size_t)sums_made);
     munmap(c->shared, c->bytes);
     delete c;
     return ncclSuccess;
