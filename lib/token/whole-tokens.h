@@ -6,8 +6,8 @@
  *     const struct dt_whole_line *line = dt_whole_tokens_line(t->whole, key);
  *     uint32_t id = dt_whole_line_find(line, key);
  *
- * A line has the three tokens of the lowest ids that belong there. If a piece is not in its line,
- * and the line is not full, no such token has its bytes.
+ * A line has the three tokens of the lowest ids that belong there. A piece that is not in its line
+ * encodes to none of these tokens, unless the line is full.
  */
 #ifndef DT_TOKEN_WHOLE_TOKENS_H
 #define DT_TOKEN_WHOLE_TOKENS_H
