@@ -284,6 +284,20 @@ static void large_products_have_the_bits_of_their_definition(void **state)
         }
 }
 
+/* As those of an adapter; rows of 512 floats are packed, others stay in place. */
+static void few_columns_have_the_bits_of_their_definition(void **state)
+{
+    (void)state;
+    static const int64_t columns[] = {1, 8, 16, 17}, depths[] = {1, 520, 512, 1100};
+    for (int64_t m = 13; m <= 44; m++)
+        for (int i = 0; i < 16; i++) {
+            struct product p = {.m = m, .n = columns[i % 4], .k = depths[i / 4]};
+            p.how.transpose_b = m & 1;
+            p.how.accumulate = m & 2;
+            check(&p, 2);
+        }
+}
+
 static void parts_may_end_anywhere(void **state)
 {
     (void)state;
@@ -464,6 +478,7 @@ int main(int argc, char **argv)
         ON_EACH_ISA(random_products_have_the_bits_of_their_definition),
         ON_EACH_ISA(every_length_of_a_sum_has_the_bits_of_its_definition),
         ON_EACH_ISA(large_products_have_the_bits_of_their_definition),
+        ON_EACH_ISA(few_columns_have_the_bits_of_their_definition),
         ON_EACH_ISA(parts_may_end_anywhere),
         ON_EACH_ISA(views_have_the_bits_of_their_definition),
         ON_EACH_ISA(panels_of_rows_have_the_bits_of_their_definition),

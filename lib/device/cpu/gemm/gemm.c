@@ -13,6 +13,9 @@
 #define FEW_PANELS  4 /* of B at once, for few rows, so that they stay in the L1 or L2 cache */
 #define A_OF_GROUPS (256 << 10) /* floats of A that are packed once for all blocks of B */
 
+/* Rows a multiple of this many bytes apart share few sets of the L1 cache. */
+#define SETS 2048
+
 #define LINE  64                               /* bytes of a cache line */
 #define LINES (DT_CPU_GEMM_COLUMNS * 4 / LINE) /* of a row of a panel */
 
@@ -27,6 +30,8 @@ struct worker {
     int64_t groups, columns, kept_rows; /* columns of a block of B */
     int64_t b_panel, a_block;           /* floats */
     bool packs_once;                    /* A of each group has its place */
+    bool narrow;                        /* C has one vector of columns, or less */
+    bool reads_rows;                    /* of A in place: with few columns, packing costs as much */
     float *a, *b, *own, *kept, *sums, *row, *wide;
     int64_t kept_step;
 };
@@ -87,6 +92,13 @@ static size_t divide_memory(struct worker *w, float *memory)
     return used;
 }
 
+static bool lies_well(const struct dt_cpu_product *p)
+{
+    const struct dt_tensor *a = p->first.a;
+    return p->how->more_count == 0 && a->dtype == DT_DTYPE_F32 &&
+           a->stride * (int64_t)sizeof(float) % SETS != 0;
+}
+
 static struct worker plan(const struct dt_cpu_product *p, const struct dt_cpu_area *area)
 {
     struct worker w = {.p = p, .area = *area, .groups = panels(p->count, p->group)};
@@ -97,6 +109,8 @@ static struct worker plan(const struct dt_cpu_product *p, const struct dt_cpu_ar
     }
     w.b_panel = depth * DT_CPU_GEMM_COLUMNS + 16;
     w.a_block = panels(least(area->rows, BLOCK_ROWS), DT_CPU_GEMM_ROWS) * DT_CPU_GEMM_A_PANEL;
+    w.narrow = area->columns <= DT_CPU_VECTOR && !p->how->transpose_a && !p->first.b->panels;
+    w.reads_rows = w.narrow && lies_well(p);
     w.packs_once = area->rows <= BLOCK_ROWS && w.groups * w.a_block <= A_OF_GROUPS;
     int64_t most = !w.packs_once ? BLOCK_OF_B / w.b_panel : p->how->transpose_b ? 1 : FEW_PANELS;
     w.columns = least(most, panels(area->columns, DT_CPU_GEMM_COLUMNS)) * DT_CPU_GEMM_COLUMNS;
@@ -120,6 +134,15 @@ static void multiply_edge(const struct worker *w, const struct dt_cpu_group *g,
             float *c = whole->c + i * whole->stride + j, sum = t.c[i * t.stride + j];
             *c = whole->accumulate ? *c + sum : sum;
         }
+}
+
+/* Row of A, of which the block at packed is the i-th. */
+static void locate_a(const struct worker *w, const struct dt_cpu_group *g, const float *packed,
+                     int64_t row, int64_t i, struct dt_cpu_gemm_tile *t)
+{
+    const struct dt_tensor *a = w->p->first.a;
+    t->a = w->reads_rows ? dt_cpu_at(a, row, g->chunks[0].k) : packed + i * DT_CPU_GEMM_A_STRIDE;
+    t->a_step = w->reads_rows ? a->stride : w->narrow ? DT_CPU_GEMM_A_STRIDE : 0;
 }
 
 /* Panel j of B of a block. */
@@ -204,7 +227,7 @@ static void multiply_block(const struct worker *w, const struct dt_cpu_group *g,
             int64_t tile = (block->row - first + i) / DT_CPU_GEMM_ROWS * across + j;
             int64_t columns = block->columns - j * DT_CPU_GEMM_COLUMNS;
             int rows = (int)least(block->rows - i, DT_CPU_GEMM_ROWS);
-            t.a = a + i * DT_CPU_GEMM_A_STRIDE;
+            locate_a(w, g, a, block->row + i, i, &t);
             t.kept = w->kept + tile * DT_CPU_GEMM_TILE;
             t.c = sums + i * stride + j * DT_CPU_GEMM_COLUMNS;
             prefetch(w, g, block, i / DT_CPU_GEMM_ROWS, j, &t);
@@ -244,7 +267,7 @@ static void multiply_columns(const struct worker *w, const struct dt_cpu_area *a
             float *a = w->packs_once ? w->a + number * w->a_block : w->a;
             block.row += i;
             block.rows = least(area->rows - i, BLOCK_ROWS);
-            if (!w->packs_once || area->column == w->area.column)
+            if (!w->reads_rows && (!w->packs_once || area->column == w->area.column))
                 dt_cpu_pack_a(w->p, &g, block.row, block.rows, a);
             add_group(w, &g, a, &block, area->row);
         }

@@ -104,7 +104,8 @@ void dt_cpu_pack_b(const struct dt_cpu_product *p, const struct dt_cpu_group *g,
 
 /* One tile. */
 struct dt_cpu_gemm_tile {
-    const float *a;                    /* panel */
+    const float *a;                    /* panel, or rows a_step floats apart */
+    int64_t a_step;                    /* 0: panel; otherwise C has one vector of columns */
     const float *b[DT_CPU_GEMM_GROUP]; /* of each chunk, in rows of b_step floats */
     int64_t b_step;
     float *own;  /* DT_CPU_GEMM_GROUP nodes */
