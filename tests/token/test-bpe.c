@@ -453,9 +453,32 @@ static void bytes_that_utf8_never_has_need_no_token(void **state)
     dt_tokenizer_free(t);
 }
 
+/* The error of a tokenizer of ranks that has a token of that id; NULL: it is ready. */
+static const char *error_with_id(uint64_t id, struct dt_error *err)
+{
+    struct dt_tokenizer *t = dt_tokenizer_new(dt_pattern_find("gpt2"));
+    t->model = DT_TOKEN_BPE_RANKS;
+    for (unsigned i = 0; i < 256; i++)
+        assert_int_equal(dt_tokenizer_add(t, i, &(char){(char)i}, 1, err), 0);
+    assert_int_equal(dt_tokenizer_add(t, id, "ab", 2, err), 0);
+    int rc = dt_tokenizer_finish(t, err);
+    dt_tokenizer_free(t);
+    return rc < 0 ? err->text : NULL;
+}
+
+static void ids_that_pairs_cannot_have_are_refused(void **state)
+{
+    struct dt_error err;
+    (void)state;
+    assert_null(error_with_id(2097150, &err));
+    assert_string_equal(error_with_id(2097151, &err),
+                        "2097152 tokens; merges take at most 2097151");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_that_pairs_cannot_have_are_refused),
         cmocka_unit_test(merges_happen_in_the_order_of_the_definition),
         cmocka_unit_test(ranks_in_any_order_merge_as_defined),
         cmocka_unit_test(pieces_merge_together_as_alone),
