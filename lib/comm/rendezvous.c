@@ -85,8 +85,6 @@ static bool send_whole(int s, const void *what, size_t bytes)
 /* 1: all bytes are received; 0: not yet; -1: the connection is closed. */
 static int receive_whole(int s, void *what, size_t bytes, size_t *got)
 {
-    if (*got >= bytes)
-        return 1;
     ssize_t n = recv(s, (char *)what + *got, bytes - *got, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         return -1;
@@ -598,7 +596,7 @@ static int fail_missing(const struct meeting *m, struct dt_error *err)
     if (count > 0)
         dt_comm_name_ranks(missing, count, names);
     free(missing);
-    if (!m->leads && m->place->host && m->peers[0].endpoint.port == 0 && !m->complete)
+    if (!m->leads && m->place->host && m->peers[0].endpoint.port == 0)
         return dt_fail(err, DT_ESTALLED,
                        "ranks cannot meet at '%s': the host has had no IPv4 address for %.0f s",
                        m->place->name, m->how->patience);

@@ -68,11 +68,9 @@ int dt_tensor_file_create(const char *path, const struct dt_named_tensor *tensor
     struct dt_tensor_file f = {.path = dt_strdup(path), .count = count};
     struct dt_buffer header = header_of(tensors, count);
     f.offsets = places_of(tensors, count, header.size);
-    int rc = 0;
     f.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (f.fd < 0)
-        rc = dt_fail_errno(err, "cannot create '%s'", path);
-    rc = rc < 0 ? rc : move_bytes(&f, header.data, header.size, 0, true, err);
+    int rc = f.fd < 0 ? dt_fail_errno(err, "cannot create '%s'", path)
+                      : move_bytes(&f, header.data, header.size, 0, true, err);
     if (rc == 0 && ftruncate(f.fd, (off_t)f.offsets[count]) < 0)
         rc = dt_fail_errno(err, "cannot write '%s'", path);
     dt_buffer_release(&header);

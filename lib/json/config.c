@@ -13,6 +13,7 @@
 
 #define CONFIG_LIMIT ((size_t)1 << 20)
 #define MAX_SETTINGS 256
+#define MAX_SECTIONS 32
 
 static int bad_value(const struct dt_setting *s, const char *text, const char *place,
                      const char *wanted, struct dt_error *err)
@@ -196,8 +197,10 @@ static int unknown(const struct dt_setting *schema, const char *name, const char
                    struct dt_error *err)
 {
     const char *names[MAX_SETTINGS + 1] = {NULL};
-    for (int i = 0; schema[i].name && i < MAX_SETTINGS; i++)
+    for (int i = 0; schema[i].name; i++) {
+        assert(i < MAX_SETTINGS);
         names[i] = schema[i].name;
+    }
     const char *near = find_by_key(schema, name);
     if (near == NULL)
         near = dt_program_did_you_mean(name, names);
@@ -409,18 +412,15 @@ static bool is_section(const struct dt_setting *schema, const char *name)
 
 static int unknown_section(struct walk *w, const char *name, yaml_mark_t mark, struct dt_error *err)
 {
-    char sections[8][32] = {""};
-    const char *names[9] = {NULL};
+    char sections[MAX_SECTIONS + 1][32] = {""};
+    const char *names[MAX_SECTIONS + 1] = {NULL};
     int count = 0;
     for (const struct dt_setting *s = w->schema; s->name; s++) {
-        int n = (int)strcspn(s->name, ".");
-        if (count < 8 &&
-            (count == 0 || strncmp(sections[count - 1], s->name, (size_t)n + 1) != 0)) {
-            snprintf(sections[count], sizeof *sections, "%.*s", n, s->name);
-            if (count == 0 || strcmp(sections[count - 1], sections[count]) != 0) {
-                names[count] = sections[count];
-                count++;
-            }
+        snprintf(sections[count], sizeof *sections, "%.*s", (int)strcspn(s->name, "."), s->name);
+        if (count == 0 || strcmp(sections[count - 1], sections[count]) != 0) {
+            assert(count < MAX_SECTIONS);
+            names[count] = sections[count];
+            count++;
         }
     }
     const char *near = dt_program_did_you_mean(name, names);

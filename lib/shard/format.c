@@ -295,8 +295,6 @@ struct dt_frame_decoder *dt_frame_decoder_new(void)
 
 void dt_frame_decoder_free(struct dt_frame_decoder *d)
 {
-    if (d == NULL)
-        return;
     ZSTD_freeDCtx(d->zstd);
     free(d->documents);
     free(d);
@@ -533,8 +531,6 @@ void dt_format_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t 
 {
     const uint16_t *narrow = from;
     size_t i = 0;
-    if (count == 0) /* the pointers may be NULL */
-        return;
     if (token_bytes == 4) {
         memcpy(to, from, count * 4);
         return;

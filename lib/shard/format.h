@@ -131,7 +131,7 @@ size_t dt_frame_limit(uint32_t magic);
 /* Decodes frames, reusing its buffers. */
 struct dt_frame_decoder;
 struct dt_frame_decoder *dt_frame_decoder_new(void);
-void dt_frame_decoder_free(struct dt_frame_decoder *d); /* NULL is fine */
+void dt_frame_decoder_free(struct dt_frame_decoder *d);
 /* The document records of an index frame parsed by dt_format_get_index; borrowed until the
  * next call. Checks them against index. */
 int dt_format_decode_documents(struct dt_frame_decoder *d, const void *frame, size_t size,
@@ -183,7 +183,7 @@ uint64_t dt_format_join_hashes(uint64_t before, uint64_t next);
  * count if absent. */
 uint64_t dt_format_find_id_above(const void *ids, uint64_t count, uint32_t token_bytes,
                                  uint32_t last);
-/* Converts ids of 2 or 4 bytes to 4 bytes. */
+/* Converts ids of 2 or 4 bytes to 4 bytes, at least one. */
 void dt_format_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t token_bytes);
 
 #endif

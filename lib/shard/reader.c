@@ -147,6 +147,17 @@ static int begin_stream(struct dt_shard_reader *r, struct dt_error *err)
     return 0;
 }
 
+/* Opens the input and reads the header. */
+static int open_input(struct dt_shard_reader *r, struct dt_error *err)
+{
+    uint32_t magic;
+    DT_TRY(dt_input_open_hashed(&r->in, r->path, DT_INPUT_RAW, r->lineage ? &r->hash : NULL, err));
+    DT_TRY(check_beginning(r, err));
+    int rc = read_frame(r, &magic, err);
+    rc = rc < 0 ? rc : begin_stream(r, err);
+    return rc < 0 ? at_frame(r, err) : 0;
+}
+
 int dt_shard_reader_open(struct dt_shard_reader **r, const char *path, struct dt_error *err)
 {
     return dt_shard_reader_open_for(r, path, NULL, err);
@@ -157,20 +168,10 @@ int dt_shard_reader_open_for(struct dt_shard_reader **result, const char *path,
 {
     *result = NULL;
     struct dt_shard_reader *r = dt_alloc(1, sizeof *r);
-    uint32_t magic = 0;
     r->decoder = dt_frame_decoder_new();
     r->lineage = lineage;
     r->path = dt_strdup(path);
-    int rc = dt_input_open_hashed(&r->in, path, DT_INPUT_RAW, lineage ? &r->hash : NULL, err);
-    if (rc == 0)
-        rc = check_beginning(r, err);
-    if (rc == 0) {
-        rc = read_frame(r, &magic, err);
-        if (rc == 0)
-            rc = begin_stream(r, err);
-        if (rc < 0)
-            at_frame(r, err);
-    }
+    int rc = open_input(r, err);
     if (rc < 0) {
         dt_shard_reader_close(r);
         return rc;

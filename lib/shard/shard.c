@@ -281,11 +281,11 @@ static int get_frame(struct dt_shard *s, uint64_t k, const char **ids, struct dt
     return 0;
 }
 
-/* The frame that holds a token of the shard. */
+/* The frame that holds a token of the shard, which has some. */
 static uint64_t find_frame(const struct dt_shard *s, uint64_t token)
 {
     uint64_t low = 0, high = s->frames, guess = 0;
-    if (high > 0 && s->first_token[1] > 0)
+    if (s->first_token[1] > 0)
         guess = token / s->first_token[1];
     if (guess < high && s->first_token[guess] <= token && token < s->first_token[guess + 1])
         return guess; /* frames of equal size */

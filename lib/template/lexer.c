@@ -160,11 +160,11 @@ static void end_delimiter(struct lexer *l, const char *close, bool block)
     }
 }
 
+/* l->at is before the end of the template. */
 static bool at_end(const struct lexer *l, const char *close)
 {
     return starts(l, l->at, close) ||
-           (l->at < l->size && (l->text[l->at] == '-' || l->text[l->at] == '+') &&
-            starts(l, l->at + 1, close));
+           ((l->text[l->at] == '-' || l->text[l->at] == '+') && starts(l, l->at + 1, close));
 }
 
 static bool is_letter(char c)
@@ -182,7 +182,7 @@ static int hexadecimal(struct lexer *l, size_t digits, struct dt_buffer *b)
     uint32_t code = 0;
     for (size_t i = 0; i < digits; i++) {
         char c = l->at < l->size ? l->text[l->at] : 0;
-        const char *found = c ? strchr("0123456789abcdef", c | 32) : NULL;
+        const char *found = strchr("0123456789abcdef", c | 32); /* 0 becomes a space */
         if (found == NULL || (c < 'A' && !is_digit(c)))
             return fail(l, "an escape in a string wants hexadecimal digits");
         code = code * 16 + (uint32_t)(found - "0123456789abcdef");

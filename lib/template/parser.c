@@ -186,7 +186,7 @@ static int parse_statement(struct parser *p, struct nodes *body)
 {
     const struct token *name = dt_template_peek(p) + 1;
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
-        if (strcmp(name->text, statements[i].name) == 0) {
+        if (name->kind == TOKEN_NAME && strcmp(name->text, statements[i].name) == 0) {
             struct node *node = dt_template_node(p, statements[i].kind);
             p->at += 2;
             dt_template_add_node(p, body, node);

@@ -36,7 +36,7 @@ static void an_impostor_at_the_address_of_rank_0_is_rejected(void **state)
     struct sockaddr_in at;
     int listener = listen_anywhere(&at);
     (void)state;
-    write_notice(where, key, &at);
+    close(write_notice(where, key, &at));
     begin(&ranks[1], 1, 2, UNHURRIED);
     for (int number = 0; number < 4; number++) {
         struct dt_handshake h;
@@ -100,7 +100,7 @@ static int begin_through(struct rank *ranks, struct sockaddr_in *to, char **othe
     *to = first_rank();
     assert_int_equal(dt_notice_read(where, &notice, &err), 0);
     *other = dt_asprintf("%s-other", where);
-    write_notice(*other, notice.key, &at);
+    close(write_notice(*other, notice.key, &at));
     char *own = where;
     where = *other;
     begin(&ranks[1], 1, 2, UNHURRIED);

@@ -353,6 +353,27 @@ static void a_pending_connection_makes_room_for_a_new_one(void **state)
     dt_reception_close(&reception);
 }
 
+/* Without one, the new one is accepted when there is a descriptor for it. */
+static void a_connection_waits_for_a_descriptor(void **state)
+{
+    struct rlimit limit, none;
+    (void)state;
+    open_reception();
+    int s = stranger(), next = dup(s);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = (rlim_t)next;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    dt_reception_accept(&reception);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(reception.count, 0);
+    dt_reception_accept(&reception);
+    assert_int_equal(reception.count, 1);
+    close(s);
+    dt_reception_close(&reception);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, reset)
@@ -367,6 +388,7 @@ int main(void)
         TEST(an_answer_that_fails_opens_no_channel),
         TEST(a_place_that_is_taken_is_not_listened_at),
         TEST(a_pending_connection_makes_room_for_a_new_one),
+        TEST(a_connection_waits_for_a_descriptor),
     };
     return cmocka_run_group_tests(tests, load, NULL);
 }

@@ -68,6 +68,7 @@ static void ranks_meet_at_each_kind_of_address(void **state)
     unsetenv("SLURM_STEP_ID");
     meet_at("127.0.0.1", true, false);
     meet_at("localhost", false, true);
+    meet_at("Localhost", false, false); /* a name: rank 0 listens on all interfaces */
     interface = "lo";
     meet_at("localhost", true, false);
     interface = NULL;

@@ -100,6 +100,12 @@ static void ranks_of_two_jobs_end_the_rendezvous(void **state)
         assert_int_equal(end(&ranks[r]), 0);
     check_connections(ranks, 2);
     nothing_is_left();
+    begin_in(NULL, &ranks[0], 0, 2, UNHURRIED); /* rank 0 takes a rank of any job */
+    begin_in("run-b", &ranks[1], 1, 2, UNHURRIED);
+    for (int r = 0; r < 2; r++)
+        assert_int_equal(end(&ranks[r]), 0);
+    check_connections(ranks, 2);
+    nothing_is_left();
 }
 
 /* number twice among ranks 0 to 2 of 4 */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "listed.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -365,6 +366,33 @@ static void a_reader_can_be_closed_before_the_end(void **state)
     dt_document_release(&doc);
 }
 
+/* While a pipe waits for more, with threads that could read ahead. */
+static void documents_that_are_there_come_first(void **state)
+{
+    char path[32], *const paths[] = {path};
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_LINES, .threads = 3};
+    struct dt_documents *docs;
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    int ends[2], there = 50000; /* documents; more bytes than a file is recognized by */
+    (void)state;
+    for (int i = 0; i < there; i++)
+        dt_buffer_add_string(&text, "x\n");
+    assert_int_equal(pipe(ends), 0);
+    assert_true(fcntl(ends[1], F_SETPIPE_SZ, 1 << 20) >= (int)text.size);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    assert_int_equal(write(ends[1], text.data, text.size), text.size);
+    assert_int_equal(dt_documents_open(&docs, paths, 1, &options, &err), 0);
+    for (int i = 0; i < there; i++)
+        assert_int_equal(dt_documents_next(docs, &doc, &err), 1);
+    close(ends[1]);
+    assert_int_equal(dt_documents_next(docs, &doc, &err), 0);
+    close(ends[0]);
+    dt_document_release(&doc);
+    dt_buffer_release(&text);
+    dt_documents_close(docs);
+}
+
 /* Records above the limit, one of which is longer than what is read at once. */
 static void long_lines_are_skipped(void **state)
 {
@@ -431,6 +459,7 @@ int main(void)
         cmocka_unit_test(a_module_above_adds_a_format),
         cmocka_unit_test(lines_of_many_blocks_come_in_order),
         cmocka_unit_test(a_reader_can_be_closed_before_the_end),
+        cmocka_unit_test(documents_that_are_there_come_first),
         cmocka_unit_test(long_lines_are_skipped),
         cmocka_unit_test(a_text_is_the_file),
         cmocka_unit_test(a_line_is_a_document_and_may_be_empty),

@@ -166,6 +166,7 @@ static void invalid_headers_are_refused(void **state)
     assert_refused("{" A ",\"b\\u0000c\":{\"dtype\":\"F32\",\"shape\":[2],"
                    "\"data_offsets\":[24,32]}}",
                    32, "name contains a zero byte");
+    assert_refused("{\"__metadata__\":{\"x\":\"a\\u0000\"}," A "," B "}", 32, "holds a zero byte");
 }
 
 static void duplicate_names_are_refused(void **state)
@@ -431,6 +432,24 @@ static void damaged_compressed_files_are_refused(void **state)
     free(file);
 }
 
+/* 100 MB of zeros in 3 kB, and more after them. */
+static void compressed_files_much_larger_than_their_tensors_are_refused(void **state)
+{
+    enum { BLOCK = 1 << 17, BLOCKS = 100000000 / BLOCK + 1 };
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    (void)state;
+    dt_buffer_append(&b, "\x28\xb5\x2f\xfd\0\x38", 6); /* a window of 128 KiB */
+    for (uint32_t i = 1; i <= BLOCKS; i++) {
+        const uint32_t block = (uint32_t)BLOCK << 3 | 1 << 1 | (i == BLOCKS); /* of one byte */
+        dt_buffer_append(&b, &block, 4);
+    }
+    dt_buffer_append(&b, "more", 4);
+    write_bytes(path, b.data, b.size);
+    assert_int_equal(read_two(NULL), DT_EFORMAT);
+    assert_non_null(strstr(err.text, "is much larger, decompressed, than its tensors"));
+    dt_buffer_release(&b);
+}
+
 /* Queries of two heads of two rows, keys and values likewise, and another tensor. */
 static float queries[8], keys[8], values[8], other[2];
 
@@ -597,6 +616,7 @@ int main(void)
         cmocka_unit_test(sharded_models_are_read),
         cmocka_unit_test(an_index_must_match_its_shards),
         cmocka_unit_test(damaged_compressed_files_are_refused),
+        cmocka_unit_test(compressed_files_much_larger_than_their_tensors_are_refused),
         cmocka_unit_test(tensors_of_one_name_are_one_of_the_file),
         cmocka_unit_test(unreadable_files_are_named),
         cmocka_unit_test(extra_tensors_of_any_type_are_checked),

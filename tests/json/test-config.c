@@ -309,6 +309,8 @@ static void bad_overrides_are_named(void **state)
     assert_override_refused("=1", "--set: unknown key '': a key is SECTION.NAME");
     assert_override_refused("run.steps=", "--set: run.steps must be a whole number, not ''");
     assert_override_refused("run.steps='5'", "--set: run.steps must be a whole number, not ''5''");
+    assert_override_refused("look.pause= epochs", "--set: look.pause must be a number, or one "
+                                                  "followed by steps, epochs, not ' epochs'");
     assert_override_refused("run.rate=2", "--set: run.rate must be from 0 to 1, not '2'");
 }
 
@@ -387,6 +389,70 @@ static void a_fixed_setting_takes_one_value_and_says_what_to_do(void **state)
     assert_int_equal(dt_config_override(schema, &o, "other.wheels=4", "--set", &err), 0);
 }
 
+/* Settings without a default, of sections whose names have one length, and an alias of a fixed one.
+ */
+static const struct dt_setting others[] = {
+    {"aa.user_name", DT_SETTING_STRING, AT(name)},
+    {"aa.steps", DT_SETTING_INT, AT(steps)},
+    {"bb.color", DT_SETTING_CHOICE, AT(color), .choices = colors, .advice = "ask a painter"},
+    {"bb.wheels", DT_SETTING_FIXED, .initial = "4", .advice = "build another car"},
+    {"bb.tires", DT_SETTING_ALIAS, .initial = "bb.wheels"},
+    {NULL},
+};
+
+static void settings_may_have_no_default(void **state)
+{
+    (void)state;
+    struct object o = {.steps = 5};
+    struct dt_buffer yaml = DT_BUFFER_EMPTY;
+    dt_config_defaults(others, &o);
+    strcpy(o.name, "x");
+    o.steps = 7;
+    write_bytes(path, "bb: {wheels: 4, tires: 4}", 25);
+    assert_int_equal(dt_config_read(others, &o, path, &err), 0);
+    dt_config_print(others, &o, &yaml);
+    assert_string_equal(yaml.data, "aa:\n  user_name: 'x'\n  steps: 7\nbb:\n  color: red\n");
+    dt_buffer_release(&yaml);
+    assert_int_equal(dt_config_override(others, &o, "bb.color=blue", "--set", &err), DT_EINVALID);
+    assert_string_equal(err.text,
+                        "--set: bb.color must be one of red, green, not 'blue': ask a painter");
+    assert_int_equal(dt_config_override(others, &o, "aa.u=x", "--set", &err), DT_EINVALID);
+    assert_string_equal(err.text, "--set: unknown key 'aa.u'");
+}
+
+/* Of many sections too, the likely one is named. */
+static void sections_have_no_small_limit(void **state)
+{
+    static const char *const names[] = {"a.x", "b.x", "c.x",  "d.x",  "e.x",   "f.x",
+                                        "g.x", "h.x", "ii.x", "jj.x", "last.x"};
+    struct dt_setting many[sizeof names / sizeof *names + 1] = {{NULL}};
+    struct object o;
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        many[i] = (struct dt_setting){names[i], DT_SETTING_INT, AT(steps), "1"};
+    dt_config_defaults(many, &o);
+    write_bytes(path, "lats:\n  x: 1\n", 13);
+    assert_int_equal(dt_config_read(many, &o, path, &err), DT_EINVALID);
+    assert_string_equal(err.text, "config.yaml:1:1: unknown section 'lats': did you mean 'last'?");
+}
+
+/* Where each part of a document breaks off. */
+static void broken_yaml_is_found_at_each_event(void **state)
+{
+    static const char *const cases[][2] = {
+        {"%YAML x\n", ":1:"},
+        {"---\n@x\n", ":2:1: "},
+        {"run:\n  steps: 5\n@x: 1\n", ":3:1: "},
+        {"{run:\n {steps: 5}\n@\n", ":3:1: "},
+        {"{run:\n {steps: 5}}\n@\n", ":3:1: "},
+        {"run:\n  steps: 5\n...\n@\n", ":4:1: "},
+        {"run: !!map {steps: 5}\n", ":1:6: anchors and tags are not read"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_refused_at(cases[i][0], cases[i][1]);
+}
+
 static void words_for_shells_have_the_values_of_choices(void **state)
 {
     struct dt_buffer words = DT_BUFFER_EMPTY;
@@ -407,6 +473,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_for_shells_have_the_values_of_choices),
         cmocka_unit_test(defaults_are_those_of_the_schema),
+        cmocka_unit_test(settings_may_have_no_default),
+        cmocka_unit_test(sections_have_no_small_limit),
+        cmocka_unit_test(broken_yaml_is_found_at_each_event),
         cmocka_unit_test(files_change_what_they_name),
         cmocka_unit_test(amounts_have_units),
         cmocka_unit_test(files_that_say_nothing_change_nothing),

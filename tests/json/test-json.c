@@ -326,6 +326,48 @@ static void nan_and_infinity_in_a_file_are_refused_by_name(void **state)
     }
 }
 
+/* As vocabularies have them. */
+static void zero_bytes_of_names_are_kept_where_they_are_taken(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *name;
+    } cases[] = {{"{\"a\\u0000b\":1}", "a" DT_JSON_ZERO "b"},
+                 {"{\"\\u0000\":1}", DT_JSON_ZERO},
+                 {"{\"\\u0000" DT_JSON_ZERO "\":1}", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_error err;
+        struct json_object *v;
+        assert_int_equal(dt_file_write("v.json", cases[i].text, strlen(cases[i].text), &err), 0);
+        assert_int_equal(dt_json_read_with_zeros("v.json", &v, &err),
+                         cases[i].name ? 0 : DT_EFORMAT);
+        if (cases[i].name)
+            assert_non_null(json_object_object_get(v, cases[i].name));
+        else
+            assert_non_null(strstr(err.text, "a member's name contains a zero byte"));
+        json_object_put(v);
+    }
+}
+
+static void whole_numbers_beyond_64_bits_are_too_large(void **state)
+{
+    static const char *const numbers[] = {"9223372036854775807", "9223372036854775808",
+                                          "-9223372036854775808", "-9223372036854775809",
+                                          "18446744073709551616"};
+    (void)state;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct dt_error err;
+        struct json_object *v;
+        int64_t value;
+        char *text = dt_asprintf("{\"n\":%s}", numbers[i]);
+        assert_int_equal(parse(text, &v, &err), 0);
+        assert_int_equal(dt_json_get_int(v, "n", "f", &value, &err), DT_EFORMAT);
+        assert_string_equal(err.text, "f: member \"n\" is too large a number");
+        json_object_put(v);
+        free(text);
+    }
+}
+
 /* Pairs whose character ends in 0xd800 .. 0xdfff are those that json-c loses. */
 static void escaped_pairs_are_their_characters(void **state)
 {
@@ -364,6 +406,9 @@ int main(void)
         cmocka_unit_test(strings_survive_a_round_trip),
         cmocka_unit_test(escapes_are_the_short_ones),
         cmocka_unit_test(escaped_pairs_are_their_characters),
+        cmocka_unit_test(whole_numbers_beyond_64_bits_are_too_large),
+        cmocka_unit_test_setup_teardown(zero_bytes_of_names_are_kept_where_they_are_taken,
+                                        enter_scratch, leave_scratch),
         cmocka_unit_test(plain_bytes_are_told_from_others_at_any_place),
         cmocka_unit_test_setup_teardown(files_are_written_and_read, enter_scratch, leave_scratch),
         cmocka_unit_test_setup_teardown(nan_and_infinity_in_a_file_are_refused_by_name,

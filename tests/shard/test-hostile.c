@@ -132,20 +132,6 @@ static void changed_files_do_no_harm(void **state)
     try_changes(3, 129, 1500);
 }
 
-static void ids_beyond_the_vocabulary_are_found(void **state)
-{
-    (void)state;
-    size_t size, starts[MOST_FRAMES] = {0};
-    char *data = make_file(0, 0, &size);
-    size_t count = find_frames(data, size, starts);
-    data[starts[2] + 9 + 3 + 1] = 2; /* the first id becomes 512 */
-    seal(data, starts, count);
-    write_plain(data, size);
-    assert_int_equal(read_in_order(), DT_EFORMAT);
-    assert_int_equal(read_anywhere(), DT_EFORMAT);
-    free(data);
-}
-
 static void the_first_id_above_is_found(void **state)
 {
     (void)state;
@@ -174,7 +160,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changed_files_do_no_harm),
         cmocka_unit_test(the_first_id_above_is_found),
-        cmocka_unit_test(ids_beyond_the_vocabulary_are_found),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

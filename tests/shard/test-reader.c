@@ -106,6 +106,7 @@ static void other_files_are_named(void **state)
         {"\x50\x2a", 2, "all.dts: frame 0 at byte 0: unexpected end"},
         {"\x50\x2b", 2, "all.dts: is not a .dts file"},
         {"text", 4, "all.dts: is not a .dts file"},
+        {"{\\rtf1 x}", 9, "all.dts: is not a .dts file"}, /* or text that begins so */
         {"\x1f\x8b\x08\0\0\0\0\0\0\xff", 10, "all.dts: is "},
         {"----\1\0\0\0dtsH", 12, "all.dts: frame 0 at byte 0: "},
     };

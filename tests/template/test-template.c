@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "template/template.h"
 #include "test.h"
+#include "unicode/utf8.h"
 #include "json/json.h"
 
 #define NOW 1753500000 /* of make_templates.py */
@@ -167,6 +168,11 @@ static void malformed_templates_are_refused(void **state)
         {"{% for x of n %}", "expected 'in', found 'of'"},
         {"{% for (x, y in n) %}", "expected ')', found 'in'"},
         {"{% for x. in n %}", "line 1: "},
+        {"{% set x.'y' = 1 %}", "expected 'a name', found 'y'"},
+        {"{% for x in %}", "line 1: "},
+        {"{% 'if' n %}{% endif %}", "the statement 'if' is not supported"},
+        {"{% if n %}{% 'endif' %}", "expected {% endif %}"},
+        {"{% if n %}{% else %}{% if %}", "line 1: "},
         {"{% for x in n if %}", "line 1: "},
         {"{% for x in [1] recursive %}", "recursive loops are not supported"},
         {"{% for x in [1] y %}", "expected '%}', found 'y'"},
@@ -229,6 +235,8 @@ static void delimiters_and_escapes_are_those_of_jinja(void **state)
         {"a\n  {%+ if n %}\nb{% endif %}\n", "a\n  b"},
         {"a\r\nb\rc", "a\nb\nc"},
         {"{", "{"},
+        {"a{b{{ n }}", "a{b7"},
+        {"{{ '\\7!\\78' }}", "\a!\a8"},
         {"", ""},
     };
     struct json_object *values;
@@ -238,6 +246,31 @@ static void delimiters_and_escapes_are_those_of_jinja(void **state)
         char *made = render(cases[i][0], values, NULL);
         if (made == NULL || strcmp(made, cases[i][1]) != 0)
             fail_msg("'%s' gives '%s'", cases[i][0], made ? made : err.text);
+        free(made);
+    }
+    json_object_put(values);
+}
+
+/* White space as Python's str.strip has it: each character of it, and its neighbours. */
+static void white_space_is_that_of_python(void **state)
+{
+    static const struct {
+        uint32_t first, last;
+    } spaces[] = {{9, 13},          {0x1c, 0x20},     {0x85, 0x85},     {0xa0, 0xa0},
+                  {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f},
+                  {0x205f, 0x205f}, {0x3000, 0x3000}};
+    struct json_object *values = dt_json_new_object();
+    (void)state;
+    for (uint32_t c = 1; c < 0x3100; c++) {
+        char text[16] = "{#- -#}";
+        bool space = false;
+        for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+            space |= c >= spaces[i].first && c <= spaces[i].last;
+        size_t size = dt_utf8_encode(c, text + strlen(text));
+        char *made = render(text, values, NULL);
+        assert_non_null(made);
+        if (strlen(made) != (space ? 0 : size))
+            fail_msg("U+%04X", c);
         free(made);
     }
     json_object_put(values);
@@ -332,6 +365,7 @@ int main(void)
         cmocka_unit_test(errors_name_the_line_and_what_is_wrong),
         cmocka_unit_test(malformed_templates_are_refused),
         cmocka_unit_test(delimiters_and_escapes_are_those_of_jinja),
+        cmocka_unit_test(white_space_is_that_of_python),
         cmocka_unit_test(time_memory_and_depth_are_bounded),
         cmocka_unit_test(numbers_beyond_64_bits_are_refused),
     };

@@ -2,6 +2,7 @@
 /* Content codings: what each body gives within a limit. */
 #include "test.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -114,6 +115,25 @@ static void members_of_gzip_are_joined(void **state)
     dt_buffer_release(&data);
 }
 
+/* Of which zstd has the end before there is room for it. */
+static void a_block_larger_than_the_room_is_decoded(void **state)
+{
+    enum { SIZE = 200000 };
+    struct dt_buffer data = DT_BUFFER_EMPTY;
+    char *text = dt_alloc(SIZE + 1, 1);
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++)
+        text[i] = (char)('a' + (i * i / 7) % 26);
+    dt_buffer_reserve(&data, ZSTD_compressBound(SIZE));
+    data.size = ZSTD_compress(data.data, ZSTD_compressBound(SIZE), text, SIZE, 1);
+    for (size_t most = SIZE; most < 2 * SIZE; most += SIZE - 1)
+        expect("zstd", &data, most, DT_WARC_BODY_DECODED, text);
+    assert_int_equal(dt_coding_decode("zstd", 4, data.data, data.size, 70000, &body),
+                     DT_WARC_BODY_TOO_LONG);
+    dt_buffer_release(&data);
+    free(text);
+}
+
 static void damaged_bodies_are_named(void **state)
 {
     struct dt_buffer data = DT_BUFFER_EMPTY;
@@ -175,6 +195,7 @@ int main(void)
         cmocka_unit_test(unknown_codings_are_named),
         cmocka_unit_test(compressed_bodies_are_decoded_or_named),
         cmocka_unit_test(members_of_gzip_are_joined),
+        cmocka_unit_test(a_block_larger_than_the_room_is_decoded),
         cmocka_unit_test(damaged_bodies_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, release);
