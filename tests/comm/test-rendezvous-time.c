@@ -28,7 +28,7 @@ static void goes_on(struct rank *r)
     }
 }
 
-/* Waits until a rank has read its messages: it refuses a caller of its own rank. */
+/* Waits until a rank has read its messages: it refuses a caller that has the same rank. */
 static void wait_until_read(const struct dt_handshake *h)
 {
     const struct dt_introduction *there = &h->call.caller;
