@@ -39,8 +39,8 @@ static const char *const programs[] = {"synth", "extract",  "clean",    "classif
                                        "eval",  "export",   "generate", "verify",   "plot",
                                        "track", "part",     "bench",    "plan",     NULL};
 
-/* What dt does itself. */
-static const char *const own[] = {"help", "tour", "doctor", NULL};
+/* Commands of dt itself, not programs. */
+static const char *const builtins[] = {"help", "tour", "doctor", NULL};
 
 static void add_programs(struct dt_buffer *words)
 {
@@ -64,7 +64,7 @@ static void run(const char *program, char **arguments)
         exit(1);
     }
     const char *name = program + strlen(PREFIX), *near = dt_program_did_you_mean(name, programs);
-    near = near ? near : dt_program_did_you_mean(name, own);
+    near = near ? near : dt_program_did_you_mean(name, builtins);
     if (near)
         dt_program_usage("unknown program '%s': did you mean 'dt %s'?", program, near);
     dt_program_usage("unknown program '%s': 'dt help' lists them", program);
@@ -120,10 +120,10 @@ static bool is_one_of(const char *const *words, const char *name)
     return *words != NULL;
 }
 
-/* The page that shows NAME: dt(1) for dt and what it does itself, else dt-NAME. */
+/* The page that shows NAME: dt(1) for dt and its builtins, else dt-NAME. */
 static char *page_of(const char *name)
 {
-    if (strcmp(name, "dt") == 0 || is_one_of(own, name))
+    if (strcmp(name, "dt") == 0 || is_one_of(builtins, name))
         return dt_strdup("dt");
     return dt_asprintf("%s%s", strncmp(name, PREFIX, strlen(PREFIX)) == 0 ? "" : PREFIX, name);
 }
