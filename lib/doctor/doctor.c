@@ -211,7 +211,8 @@ static void check_gpu(struct report *r)
         add(r, STATE_OK, "GPU", "NVIDIA's driver is loaded");
     if (!is_there(path))
         add(r, STATE_ABSENT, "engine cuda",
-            "to train on GPUs: install nvcc (nvidia-cuda-toolkit) and run make");
+            "to train on GPUs: install nvcc (nvidia-cuda-toolkit) and build dt again: "
+            "dt-install(7)");
     else
         check_engine(r, "cuda");
     free(path);
@@ -251,7 +252,8 @@ static void check_plugin(struct report *r, const struct plugin *p)
 {
     char *label = dt_asprintf("plug-in %s", p->name), *path = dt_plugin_path(p->name);
     if (!is_there(path))
-        add(r, STATE_ABSENT, label, "%s: install %s and run make", p->use, p->package);
+        add(r, STATE_ABSENT, label, "%s: install %s and build dt again: dt-install(7)", p->use,
+            p->package);
     else
         check_part(r, label, &(struct part){.path = path, .use = p->use, .load = load_plugin});
     free(label);

@@ -8,7 +8,7 @@
  * A line has a state, a name and an explanation:
  *
  *     ok       engine cpu-avx512  the default of this processor
- *     absent   plug-in codec-lz4  lz4 input: install liblz4-dev and run make
+ *     absent   plug-in codec-lz4  lz4 input: install liblz4-dev and build dt again
  *     broken   plug-in icu        libicuuc.so.72: cannot open shared object file: ...
  *
  * "absent" is optional; "missing" and "broken" are faults.

@@ -78,7 +78,7 @@ int dt_hub_program_fetch(const struct dt_hub_name *n, bool tokenizer, char **com
     if (rc == DT_EMISSING)
         return dt_fail(err, DT_EMISSING,
                        "hf://%s: built without libcurl, and the program hf is missing: install "
-                       "libcurl4-openssl-dev and run make, or install huggingface_hub",
+                       "libcurl4-openssl-dev and build dt again, or install huggingface_hub",
                        n->repository);
     if (rc < 0 || *commit == NULL)
         return dt_fail(err, DT_EIO, "hf://%s: '%s' failed", n->repository, arguments[0]);

@@ -89,9 +89,10 @@ int dt_codec_find(const char *name, const struct dt_codec **codec, struct dt_err
                                          gzip_decode,  gzip_close, NULL,       NULL},
                                  zstd = {DT_CODEC_ABI, "zstd",     "zstd -dc", zstd_open,
                                          zstd_decode,  zstd_close, NULL,       NULL};
-    DT_PLUGIN(kind, codec, "decompressor", DT_CODEC_ABI,
-              ": install liblzma-dev, libbz2-dev and liblz4-dev (make deps-data) and run make, or "
-              "decompress it before");
+    DT_PLUGIN(
+        kind, codec, "decompressor", DT_CODEC_ABI,
+        ": install liblzma-dev, libbz2-dev and liblz4-dev (make deps-data) and build dt again, or "
+        "decompress it before");
     if (strcmp(name, "zstd") == 0) {
         *codec = &zstd;
         return 0;

@@ -25,7 +25,7 @@ setup() {
     copy_tree
     rm tree/lib/dt/icu.so tree/lib/dt/mpi.so
     tree/bin/dt doctor >said
-    grep -qE '^absent +plug-in icu +words of Chinese.*: install libicu-dev and run make$' said
+    grep -qE '^absent +plug-in icu +words of Chinese.*: install libicu-dev and build dt again: dt-install\(7\)$' said
     echo text >tree/lib/dt/icu.so
     run tree/bin/dt doctor
     [ "$status" -eq 1 ]
