@@ -109,8 +109,9 @@ static const struct dt_option options[] = {
      .choices = dt_arithmetic_names, .with = "precision"},
     {"device", 0, DT_OPTION_STRING, &opt.device, "NAME", "cpu (the default), cpu-avx512, ...",
      .words = dt_device_add_names},
-    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "use N threads (default: all processors)",
-     .min = 1, .max = 4096},
+    {"threads", 'j', DT_OPTION_INT, &opt.threads, "N",
+     "use N threads (default: at most all processors, by the time of steps)", .min = 1,
+     .max = 4096},
     {NULL},
 };
 

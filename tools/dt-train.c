@@ -142,13 +142,6 @@ static int print_places(struct dt_error *err)
 
 static struct dt_peak peak; /* of this rank's device */
 
-/* Whether one rank uses as many threads as are fastest: unless the user says how many. */
-static bool chooses_threads(void)
-{
-    return opt.threads == 0 && getenv("OMP_NUM_THREADS") == NULL && dt_comm_size(world) == 1 &&
-           !elastic;
-}
-
 static void print_facts(const struct dt_training *trainer, const struct dt_device *dev,
                         const char *precision)
 {
@@ -167,7 +160,7 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             "model       %.2f M parameters%s, %s with gradients, moments and activations\n"
             "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
             "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
-            dev->engine->name, dev->isa, chooses_threads() ? "up to " : "", dev->threads,
+            dev->engine->name, dev->isa, dev->chooses_threads ? "up to " : "", dev->threads,
             peak.speed * 1e-9, precision, peak.origin, (double)f.parameters * 1e-6, trained,
             dt_progress_bytes((double)f.memory.total, memory), f.train_tokens, f.val_tokens,
             f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps, f.tokens_per_step,
@@ -446,7 +439,6 @@ static int run(const char *data, const struct dt_settings *settings, struct dt_d
                                     .tokenizer_path = opt.tokenizer,
                                     .command_line = dt_command_line(),
                                     .device = dev,
-                                    .choose_threads = chooses_threads(),
                                     .comm = elastic ? NULL : world,
                                     .elastic = elastic,
                                     .stop = stop_signal};
@@ -482,6 +474,8 @@ static int open_and_run(const char *data, const struct dt_settings *settings, bo
     if (settings->distributed.pp > 1 || settings->distributed.collectives != DT_COLLECTIVES_ORDERED)
         setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     bool opened = dt_device_open(&dev, opt.device, threads, err) == 0;
+    if (opened && elastic) /* the others would wait while one tries fewer */
+        dev->chooses_threads = false;
     if (opened && settings->training.arithmetic == DT_ARITHMETIC_CANONICAL)
         dt_device_set_canonical(dev);
     int rc = dt_comm_agree(world, opened ? 0 : err->code, err);

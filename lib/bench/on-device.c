@@ -73,6 +73,7 @@ static int on_device(struct dt_bench *b, enum dt_dtype type, print_results *prin
     struct dt_peak peak = {.origin = "measured now"};
     DT_TRY(dt_launch_check_alone(DT_LAUNCH_ONCE, err));
     DT_TRY(dt_device_open(&dev, b->device, (int)b->threads, err));
+    dev->chooses_threads = false; /* what is printed is measured with one number of threads */
     int rc = print ? dt_peak_find(dev, type, &peak, err) : 0;
     if (!print)
         peak.speed = dt_device_peak(dev, type, 1);

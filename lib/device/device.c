@@ -84,6 +84,8 @@ int dt_device_open(struct dt_device **result, const char *name, int threads, str
     int rc = load(dev, strcmp(name, "cpu") == 0 ? dt_device_cpu_name() : name, err);
     if (rc == 0) {
         dev->ops = dev->engine->ops;
+        dev->chooses_threads =
+            threads <= 0 && !getenv("OMP_NUM_THREADS") && !dev->engine->own_memory;
         rc = dev->engine->open(dev, err);
     }
     if (rc < 0) {

@@ -355,21 +355,22 @@ struct dt_engine {
     int (*open)(struct dt_device *, struct dt_error *);
     void (*close)(struct dt_device *);
 };
-#define DT_ENGINE_ABI 21
+#define DT_ENGINE_ABI 22
 
 struct dt_device {
     const struct dt_ops *ops;
     const struct dt_engine *engine;
     const char
         *isa; /* determines the bits: instruction set, or GPU; set by open, owned by the engine */
-    int threads;      /* that the next op uses: dt_device_use_threads */
-    int most_threads; /* that it was opened with */
-    bool canonical;   /* dt_device_set_canonical */
-    void *state;      /* of the engine */
+    int threads;          /* that the next op uses: dt_device_use_threads */
+    int most_threads;     /* that it was opened with */
+    bool chooses_threads; /* they were not given: as many as are fastest, device/thread-choice.h */
+    bool canonical;       /* dt_device_set_canonical */
+    void *state;          /* of the engine */
 };
 
 /* name: "cpu" picks the best instruction set of this machine, "cpu-avx2" that
- * one. threads 0: OMP_NUM_THREADS, or all processors. Engines are loaded
+ * one. threads 0: OMP_NUM_THREADS, or up to all processors. Engines are loaded
  * from $DT_ENGINES, or from lib/dt beside the program's bin/. */
 int dt_device_open(struct dt_device **dev, const char *name, int threads,
                    struct dt_error *err) DT_MUST_CHECK;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
+#include "device/thread-choice.h"
 #include "model/block.h"
 #include "model/head.h"
 #include "model/layer.h"
@@ -21,6 +23,7 @@ struct dt_decoder {
     int64_t *lengths;       /* tokens in each slot */
     struct dt_cache *cache; /* num_layers x slots */
     struct dt_block block;
+    struct dt_thread_choice threads; /* of steps, where the device chooses */
     int32_t *ids;
     struct dt_tensor x, out, last, norm, stats, logits;
 };
@@ -70,6 +73,7 @@ static struct dt_decoder *plan(const struct dt_model *m, int64_t slots, int64_t 
     d->most = most_rows(m, capacity);
     d->lengths = dt_alloc((size_t)slots, sizeof *d->lengths);
     d->cache = dt_alloc((size_t)(m->config.num_layers * slots), sizeof *d->cache);
+    dt_thread_choice_init(&d->threads, m->device->most_threads);
     lay_out(d);
     return d;
 }
@@ -241,7 +245,7 @@ void dt_decoder_feed(struct dt_decoder *d, int64_t slot, const uint32_t *ids, in
     read_logits(d, some - 1, 1, logits);
 }
 
-void dt_decoder_step(struct dt_decoder *d, const int64_t *slots, const uint32_t *ids, int64_t count,
+static void step_all(struct dt_decoder *d, const int64_t *slots, const uint32_t *ids, int64_t count,
                      float *logits)
 {
     for (int64_t from = 0, some; from < count; from += some) {
@@ -255,4 +259,17 @@ void dt_decoder_step(struct dt_decoder *d, const int64_t *slots, const uint32_t 
         feed_some(d, ids + from, sequences, some, 1);
         read_logits(d, 0, some, logits + from * d->model->config.vocab_size);
     }
+}
+
+void dt_decoder_step(struct dt_decoder *d, const int64_t *slots, const uint32_t *ids, int64_t count,
+                     float *logits)
+{
+    struct dt_device *dev = d->model->device;
+    const int before = dev->threads;
+    const double start = dt_clock_now();
+    if (dev->chooses_threads)
+        dt_device_use_threads(dev, d->threads.threads);
+    step_all(d, slots, ids, count, logits);
+    dt_device_use_threads(dev, before);
+    dt_thread_choice_add(&d->threads, dt_clock_now() - start, (double)count);
 }

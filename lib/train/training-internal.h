@@ -144,7 +144,6 @@ struct dt_training {
     int lock;                   /* file descriptor of the run directory, with flock */
     uint64_t origin;            /* hash of the parameters of --init-from; 0: none */
     struct dt_device *device;
-    bool chooses_threads;
     struct dt_thread_choice threads;
     double peak;          /* operations a second, of all ranks' devices */
     struct dt_comm *comm; /* all ranks of the run */

@@ -350,7 +350,6 @@ static int join_ranks(struct dt_training *t, const struct dt_training_options *o
     t->comm = o->comm ? o->comm : t->self;
     t->leads = dt_comm_rank(t->comm) == 0;
     t->peak = o->peak * dt_comm_size(t->comm);
-    t->chooses_threads = o->choose_threads && !o->device->engine->own_memory;
     dt_thread_choice_init(&t->threads, o->device->most_threads);
     return 0;
 }

@@ -190,7 +190,7 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
 /* A step took that time on the number of threads that was chosen for it. */
 static void choose_threads(struct dt_training *t, double seconds, uint64_t tokens)
 {
-    if (!t->chooses_threads)
+    if (!t->device->chooses_threads)
         return;
     dt_thread_choice_add(&t->threads, seconds, (double)tokens);
     dt_device_use_threads(t->device, t->threads.threads);

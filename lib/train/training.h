@@ -67,7 +67,6 @@ struct dt_training_options {
     const char *command_line;          /* for lineage.txt */
     struct dt_lineage *lineage;        /* with the inputs; borrowed, NULL: none is written */
     struct dt_device *device;          /* borrowed */
-    bool choose_threads;               /* of the device, by the time of steps; one rank only */
     double peak;                       /* operations a second of the device; 0: not measured */
     struct dt_comm *comm;              /* all ranks of the run, borrowed; NULL: one rank */
     const volatile sig_atomic_t *stop; /* nonzero: stop after this step; NULL: never */

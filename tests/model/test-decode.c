@@ -279,6 +279,51 @@ static void arranging_weights_changes_no_bit(void **state)
     check_batched(true);
 }
 
+static struct dt_ops watched;
+static void (*embed)(struct dt_device *, struct dt_tensor *, const int32_t *,
+                     const struct dt_tensor *, const struct dt_tensor *, int64_t, int64_t);
+static int fewest;
+
+static void embed_watched(struct dt_device *device, struct dt_tensor *x, const int32_t *tokens,
+                          const struct dt_tensor *table, const struct dt_tensor *positions,
+                          int64_t length, int64_t first)
+{
+    fewest = device->threads < fewest ? device->threads : fewest;
+    embed(device, x, tokens, table, positions, length, first);
+}
+
+static void steps_choose_their_threads_and_change_no_bit(void **state)
+{
+    (void)state;
+    struct dt_model *m = new_model(0);
+    struct dt_decoder *d;
+    float *want = one_by_one(m, ids[0]), logits[V];
+    const struct dt_ops *ops = dev->ops;
+    watched = *ops;
+    embed = ops->embedding_forward;
+    watched.embedding_forward = embed_watched;
+    dev->ops = &watched;
+    for (int chooses = 0; chooses < 2; chooses++) {
+        dev->chooses_threads = chooses;
+        fewest = dev->threads;
+        assert_int_equal(dt_decoder_new(&d, m, 1, LENGTH, &err), 0);
+        for (int pass = 0; chooses ? fewest == 2 : pass < 50; pass++) {
+            dt_decoder_reset(d, 0);
+            for (int t = 0; t < LENGTH; t++) {
+                dt_decoder_step(d, &(int64_t){0}, ids[0] + t, 1, logits);
+                assert_memory_equal(logits, want + t * V, sizeof logits);
+                assert_int_equal(dev->threads, 2);
+            }
+        }
+        assert_int_equal(fewest, chooses ? 1 : 2);
+        dt_decoder_free(d);
+    }
+    dev->chooses_threads = false;
+    dev->ops = ops;
+    free(want);
+    dt_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +332,7 @@ int main(void)
         cmocka_unit_test(shared_tokens_change_no_bit),
         cmocka_unit_test(batched_sequences_have_the_bits_of_single_ones),
         cmocka_unit_test(arranging_weights_changes_no_bit),
+        cmocka_unit_test(steps_choose_their_threads_and_change_no_bit),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -100,7 +100,7 @@ static void a_run_that_chooses_its_threads_tries_fewer(void **state)
     s.training.max_steps = 1000000;
     assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
     struct dt_training_options o = options_of(&s, dev);
-    o.choose_threads = true;
+    dev->chooses_threads = true;
     assert_int_equal(dt_training_new(&t, &o, &err), 0);
     while (report.threads == 2)
         assert_true(dt_training_step(t, &report, &err) > 0);
