@@ -194,8 +194,10 @@ static __attribute__((noinline)) void encode_gaps(struct dt_piece_encoder *p, st
         find_ids(p, &gaps[i]);
     make_ids(p, gaps, count);
     fill_gaps(gaps, count, first, ids);
-    for (size_t i = 0; i < count; i++)
-        remember(p, &gaps[i]);
+    for (int made = 0; made < 2; made++) /* those found are in the cache that the others move */
+        for (size_t i = 0; i < count; i++)
+            if (gaps[i].is_made == made)
+                remember(p, &gaps[i]);
 }
 
 /* --- all pieces --------------------------------------------------------------------------------
