@@ -121,11 +121,24 @@ static int receive_lines(struct dt_reward *r, struct question *q, struct dt_erro
     return parse_lines(r, q, err);
 }
 
+/* Nothing has come since the last answer: it would be taken for the first one of the next. */
+static int check_silence(const struct dt_reward *r, struct dt_error *err)
+{
+    struct pollfd output = {.fd = r->child.output, .events = POLLIN};
+    return poll(&output, 1, 0) > 0 && output.revents & POLLIN
+               ? dt_fail(err, DT_EFORMAT,
+                         "the reward program '%s' wrote more lines than it was given: a line with a "
+                         "number for each was expected",
+                         r->command)
+               : 0;
+}
+
 int dt_reward_ask(struct dt_reward *r, const char *lines, size_t size, size_t count,
                   double *rewards, struct dt_error *err)
 {
     struct question q = {.lines = lines, .size = size, .count = count, .rewards = rewards};
     double end = dt_clock_now() + r->timeout;
+    DT_TRY(check_silence(r, err));
     dt_buffer_clear(&r->answer);
     while (q.sent < q.size || q.answered < q.count) {
         struct pollfd ends[2] = {{r->child.output, POLLIN, 0},
