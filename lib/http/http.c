@@ -30,17 +30,23 @@ char *dt_http_header(const struct dt_http_answer *a, const char *name)
     return NULL;
 }
 
+/* Whether a reference begins with a scheme: its query may have another URL. */
+static bool is_absolute(const char *location)
+{
+    return strncmp(location + strcspn(location, ":/?#"), "://", 3) == 0;
+}
+
 char *dt_http_redirection(const struct dt_http_answer *a, const char *url)
 {
     bool moved = a->status == 301 || a->status == 302 || a->status == 303 || a->status == 307 ||
                  a->status == 308;
     char *location = moved ? dt_http_header(a, "Location") : NULL, *target;
-    if (location == NULL || strstr(location, "://"))
+    if (location == NULL || is_absolute(location))
         return location;
     const char *scheme = strstr(url, "://");
     const char *host = scheme ? scheme + 3 : url, *path = host + strcspn(host, "/?#");
     const char *query = path + strcspn(path, "?#"), *end = query;
-    while (end > path && end[-1] != '/')
+    while (*location != '?' && end > path && end[-1] != '/')
         end--;
     if (strncmp(location, "//", 2) == 0)
         target = dt_asprintf("%.*s%s", scheme ? (int)(scheme + 1 - url) : 0, url, location);

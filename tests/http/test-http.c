@@ -26,6 +26,9 @@ static void a_redirection_may_be_relative(void **state)
     assert_redirects("https://a.b:1/c/d?e/f", "y", "https://a.b:1/c/y");
     assert_redirects("https://a.b", "y", "https://a.b/y");
     assert_redirects("https://a.b?q", "/y", "https://a.b/y");
+    assert_redirects("https://a.b/c/d?e", "?f=g", "https://a.b/c/d?f=g");
+    assert_redirects("https://a.b/c", "/y?from=https://x/z", "https://a.b/y?from=https://x/z");
+    assert_redirects("https://a.b/c/d", "y?from=http://x", "https://a.b/c/y?from=http://x");
 }
 
 int main(void)
