@@ -23,7 +23,7 @@
 
 struct dt_remote {
     char *name; /* without secrets */
-    char *url;  /* after redirections */
+    char *url;
     struct dt_remote_s3 s3;
     const struct dt_http *http;
     int ends[2]; /* the caller's and the thread's */
@@ -185,41 +185,49 @@ static int refuse(const struct dt_remote *r, struct dt_error *err)
     return rc;
 }
 
-/* Requests what the caller does not have; follows redirections. */
+/* Requests url, and then what it redirects to: each attempt from the first URL on, since those after
+ * it are often signed for a time. */
+static int follow(struct dt_remote *r, void *client, const char *const *headers,
+                  struct dt_error *err)
+{
+    char *url = dt_strdup(r->url), *target;
+    int rc = 0;
+    for (int i = 0; rc == 0; i++, url = target) {
+        r->judged = false;
+        const struct dt_http_request request = {.method = "GET",
+                                                .url = url,
+                                                .sink = take,
+                                                .context = r,
+                                                .from = r->at,
+                                                .headers = headers};
+        rc = r->http->request(client, &request, &r->answer, err);
+        target = rc < 0 || r->s3.url ? NULL : dt_http_redirection(&r->answer, url);
+        if (target == NULL)
+            break;
+        bool open = strncmp(url, "https", 5) == 0 && strncmp(target, "https", 5) != 0;
+        if (i == MOST_REDIRECTS || open)
+            rc = dt_fail(err, DT_EFORMAT, "%s: redirects %s", r->name,
+                         open ? "from https to http" : "too often");
+        free(url);
+    }
+    free(url);
+    return rc;
+}
+
+/* Requests what the caller does not have. */
 static int request(struct dt_remote *r, void *client, struct dt_error *err)
 {
     const char *headers[MOST_HEADERS] = {NULL};
     char *if_range = r->at > 0 && r->tag ? dt_asprintf("If-Range: %s", r->tag) : NULL;
     struct dt_remote_headers s3 = {NULL};
-    int n = 0, rc = 0;
+    int n = 0;
     if (r->s3.key)
         dt_remote_s3_sign(&r->s3, time(NULL), &s3);
     char *const lines[] = {if_range, s3.host, s3.date, s3.content, s3.session, s3.authorization};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (lines[i])
             headers[n++] = lines[i];
-    for (int i = 0; i <= MOST_REDIRECTS; i++) {
-        r->judged = false;
-        rc = r->http->request(client,
-                              &(struct dt_http_request){.method = "GET",
-                                                        .url = r->url,
-                                                        .sink = take,
-                                                        .context = r,
-                                                        .from = r->at,
-                                                        .headers = headers},
-                              &r->answer, err);
-        char *target = rc < 0 || r->s3.url ? NULL : dt_http_redirection(&r->answer, r->url);
-        if (target == NULL)
-            break;
-        bool open = strncmp(r->url, "https", 5) == 0 && strncmp(target, "https", 5) != 0;
-        free(r->url);
-        r->url = target;
-        if (i == MOST_REDIRECTS || open)
-            rc = dt_fail(err, DT_EFORMAT, "%s: redirects %s", r->name,
-                         open ? "from https to http" : "too often");
-        if (rc < 0)
-            break;
-    }
+    int rc = follow(r, client, headers, err);
     free(if_range);
     dt_remote_headers_release(&s3);
     return rc;

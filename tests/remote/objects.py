@@ -5,7 +5,9 @@ to PORT. The first parts of a path change the answer: /cut/N/FILE ends each afte
 /once/N/FILE the first only, /stuck/... always at the start after that, /fail/N/FILE answers the
 first N requests with 503, /plain/FILE has no Range and no tags, /endless/FILE no length,
 /norange/N/FILE no Range and is cut after N bytes once, /changes/N/FILE is cut after N bytes and
-then has another tag, /to/URL redirects, /status/N answers N."""
+then has another tag, /to/URL redirects, /status/N answers N, /signed/N/FILE redirects to a URL that
+answers once and is cut after N bytes, /hints/N/FILE is cut after N bytes and has other tags in an
+answer 103 before."""
 import hashlib
 import os
 import sys
@@ -40,11 +42,21 @@ class Handler(BaseHTTPRequestHandler):
         first = seen[path] == 1
         if kind == "to":
             return self.answer(302, Location=rest if "://" in rest else "/" + rest)
+        if kind == "signed":
+            return self.answer(302, Location=f"/ticket/{rest}?{seen[path]}")
+        if kind == "ticket":
+            seen[self.path] += 1
+            if seen[self.path] > 1:
+                return self.answer(403)
+        if kind == "hints":
+            self.send_response_only(103)
+            self.send_header("ETag", f'"{seen[path]}"')
+            self.end_headers()
         if kind == "status":
             return self.answer(int(number), **{"x-amz-bucket-region": "eu-west-3"} if number == "301" else {})
         if kind == "fail" and seen[path] <= int(number):
             return self.answer(503)
-        numbered = kind in ("cut", "once", "fail", "norange", "changes", "stuck")
+        numbered = kind in ("cut", "once", "fail", "norange", "changes", "stuck", "ticket", "hints")
         name = name if numbered else rest if kind in ("plain", "endless") else path[1:]
         try:
             data = open(os.path.join(root, name or "index"), "rb").read()
@@ -66,7 +78,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(part)))
         self.end_headers()
         stop = len(part)
-        if kind == "cut" or kind == "plain" and "cut" in name or (
+        if kind in ("cut", "ticket", "hints") or kind == "plain" and "cut" in name or (
                 kind in ("once", "norange", "changes", "stuck") and first):
             stop = int(number) if numbered else 1000
         if kind == "stuck" and not first:

@@ -61,8 +61,15 @@ read_from() {
     grep -q "^/cut/.* bytes=$((size / 3 + 1))- None" log
     read_from "$url/fail/2/docs.jsonl"
     read_from "$url/norange/1000/docs.jsonl"
+    read_from "$url/hints/$((size / 3 + 1))/docs.jsonl"
     run dt-clean -q -o out "$url/plain/docs.jsonl"
     [ "$status" -eq 0 ]
+}
+
+@test "a broken connection to a URL that was redirected to is redirected again, as it may have expired" {
+    read_from "$url/signed/$((size / 3 + 1))/docs.jsonl"
+    [ "$(grep -c "^/signed" log)" -eq 3 ]
+    [ "$(grep -c "^/ticket.*?3 bytes=" log)" -eq 1 ]
 }
 
 # in_parts N COMMAND...: the outputs of the parts, one after the other.

@@ -60,9 +60,12 @@ static size_t take(char *data, size_t one, size_t size, void *context)
     return size;
 }
 
+/* Other answers may come first: 103, or that of a proxy. */
 static size_t take_header(char *data, size_t one, size_t size, void *context)
 {
     struct exchange *x = context;
+    if (size >= 5 && memcmp(data, "HTTP/", 5) == 0)
+        dt_buffer_clear(&x->answer->headers);
     if (x->answer->headers.size + size > MOST_HEADERS)
         return 0;
     dt_buffer_append(&x->answer->headers, data, one * size);
