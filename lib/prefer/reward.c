@@ -126,10 +126,11 @@ static int check_silence(const struct dt_reward *r, struct dt_error *err)
 {
     struct pollfd output = {.fd = r->child.output, .events = POLLIN};
     return poll(&output, 1, 0) > 0 && output.revents & POLLIN
-               ? dt_fail(err, DT_EFORMAT,
-                         "the reward program '%s' wrote more lines than it was given: a line with a "
-                         "number for each was expected",
-                         r->command)
+               ? dt_fail(
+                     err, DT_EFORMAT,
+                     "the reward program '%s' wrote more lines than it was given: a line with a "
+                     "number for each was expected",
+                     r->command)
                : 0;
 }
 

@@ -185,8 +185,8 @@ static int refuse(const struct dt_remote *r, struct dt_error *err)
     return rc;
 }
 
-/* Requests url, and then what it redirects to: each attempt from the first URL on, since those after
- * it are often signed for a time. */
+/* Requests url, and then what it redirects to: each attempt from the first URL on, since those
+ * after it are often signed for a time. */
 static int follow(struct dt_remote *r, void *client, const char *const *headers,
                   struct dt_error *err)
 {

@@ -42,37 +42,60 @@ static char *find_value(const char *text, const char *section, const char *name)
     return NULL;
 }
 
-/* A file of ~/.aws, or where the variable says; "" if there is none. */
-static char *read_settings(const char *variable, const char *base)
+/* A file of ~/.aws, or where the variable says. Owned by the caller. */
+static char *settings_path(const char *variable, const char *base)
 {
     const char *home = environment("HOME"), *given = environment(variable);
-    char *path = given ? dt_strdup(given) : dt_asprintf("%s/.aws/%s", home ? home : ".", base);
+    return given ? dt_strdup(given) : dt_asprintf("%s/.aws/%s", home ? home : ".", base);
+}
+
+/* Its text; "" if there is none. */
+static char *read_settings(const char *path)
+{
     struct dt_error ignored;
     char *text = NULL;
     size_t size;
     if (!dt_file_is_regular(path) || dt_file_read(path, MOST_FILE, &text, &size, &ignored) < 0)
         text = dt_strdup("");
-    free(path);
     return text;
 }
 
-static void find_keys(struct dt_remote_s3 *s3)
+/* Keys of the environment; 0: it has none. */
+static int find_own_keys(struct dt_remote_s3 *s3, struct dt_error *err)
 {
-    const char *key = environment("AWS_ACCESS_KEY_ID"), *profile = environment("AWS_PROFILE");
-    const char *secret = environment("AWS_SECRET_ACCESS_KEY");
+    static const char *const names[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"};
+    const char *values[] = {environment(names[0]), environment(names[1])};
     const char *session = environment("AWS_SESSION_TOKEN");
-    if (key && secret) {
-        s3->key = dt_strdup(key);
-        s3->secret = dt_strdup(secret);
-        s3->session = session ? dt_strdup(session) : NULL;
-        return;
-    }
-    char *text = read_settings("AWS_SHARED_CREDENTIALS_FILE", "credentials");
-    profile = profile ? profile : "default";
+    const int missing = values[0] != NULL;
+    if (!values[0] && !values[1])
+        return 0;
+    if (!values[0] || !values[1])
+        return dt_fail(err, DT_EINVALID, "%s is set, and %s is not", names[1 - missing],
+                       names[missing]);
+    s3->key = dt_strdup(values[0]);
+    s3->secret = dt_strdup(values[1]);
+    s3->session = session ? dt_strdup(session) : NULL;
+    return 1;
+}
+
+/* Those of the profile: if it is named, it must have some. */
+static int find_keys(struct dt_remote_s3 *s3, struct dt_error *err)
+{
+    const char *named = environment("AWS_PROFILE"), *profile = named ? named : "default";
+    int rc = find_own_keys(s3, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    char *path = settings_path("AWS_SHARED_CREDENTIALS_FILE", "credentials");
+    char *text = read_settings(path);
     s3->key = find_value(text, profile, "aws_access_key_id");
     s3->secret = find_value(text, profile, "aws_secret_access_key");
     s3->session = find_value(text, profile, "aws_session_token");
+    if ((named || s3->key || s3->secret) && !(s3->key && s3->secret))
+        rc = dt_fail(err, DT_EINVALID, "the profile '%s' of %s has no %s", profile, path,
+                     s3->key ? "aws_secret_access_key" : "aws_access_key_id");
     free(text);
+    free(path);
+    return rc;
 }
 
 static void find_region(struct dt_remote_s3 *s3)
@@ -82,21 +105,46 @@ static void find_region(struct dt_remote_s3 *s3)
     s3->region = region ? dt_strdup(region) : NULL;
     if (s3->region)
         return;
-    char *text = read_settings("AWS_CONFIG_FILE", "config");
-    char *section = profile ? dt_asprintf("profile %s", profile) : dt_strdup("default");
+    char *path = settings_path("AWS_CONFIG_FILE", "config"), *text = read_settings(path);
+    char *section = profile && strcmp(profile, "default") != 0 ? dt_asprintf("profile %s", profile)
+                                                               : dt_strdup("default");
     s3->region = find_value(text, section, "region");
     if (s3->region == NULL)
         s3->region = dt_strdup("us-east-1");
     free(section);
     free(text);
+    free(path);
+}
+
+/* The endpoint; NULL: Amazon's. */
+static int find_endpoint(const char **endpoint, struct dt_error *err)
+{
+    static const char *const names[] = {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"};
+    const char *name = environment(names[0]) ? names[0] : names[1];
+    *endpoint = environment(name);
+    if (*endpoint && strncmp(*endpoint, "http://", 7) != 0 &&
+        strncmp(*endpoint, "https://", 8) != 0)
+        return dt_fail(err, DT_EINVALID, "%s: '%s' is not a URL: http:// or https:// is missing",
+                       name, *endpoint);
+    return 0;
+}
+
+/* Whether libcurl would take away a part of a path: "." or ".." between slashes. */
+static bool has_dots(const char *key)
+{
+    for (size_t n; *key; key += n + (key[n] == '/')) {
+        n = strcspn(key, "/");
+        if ((n == 1 || n == 2) && strspn(key, ".") >= n)
+            return true;
+    }
+    return false;
 }
 
 /* Buckets with a dot are in the path, since no certificate has their host. */
-static char *make_url(const struct dt_remote_s3 *s3, const char *bucket, size_t n, const char *key)
+static char *make_url(const struct dt_remote_s3 *s3, const char *endpoint, const char *bucket,
+                      size_t n, const char *key)
 {
-    const char *endpoint = environment("AWS_ENDPOINT_URL_S3");
     struct dt_buffer url = DT_BUFFER_EMPTY;
-    endpoint = endpoint ? endpoint : environment("AWS_ENDPOINT_URL");
     size_t length = endpoint ? strlen(endpoint) : 0;
     while (length > 0 && endpoint[length - 1] == '/')
         length--;
@@ -116,7 +164,7 @@ static char *make_url(const struct dt_remote_s3 *s3, const char *bucket, size_t 
 
 int dt_remote_s3_find(struct dt_remote_s3 *s3, const char *url, struct dt_error *err)
 {
-    const char *bucket = url + strlen(S3);
+    const char *bucket = url + strlen(S3), *endpoint;
     size_t n = strcspn(bucket, "/");
     *s3 = (struct dt_remote_s3){0};
     for (size_t i = 0; i < n; i++)
@@ -124,9 +172,13 @@ int dt_remote_s3_find(struct dt_remote_s3 *s3, const char *url, struct dt_error 
             n = 0;
     if (n == 0 || bucket[n] == '\0' || bucket[n + 1] == '\0')
         return dt_fail(err, DT_EINVALID, "%s: expected s3://BUCKET/KEY", url);
+    if (has_dots(bucket + n + 1))
+        return dt_fail(err, DT_EINVALID,
+                       "%s: dt cannot request a key with '.' or '..' between slashes", url);
     find_region(s3);
-    find_keys(s3);
-    s3->url = make_url(s3, bucket, n, bucket + n + 1);
+    if (find_endpoint(&endpoint, err) < 0 || find_keys(s3, err) < 0)
+        return dt_fail_context(err, "%s", url);
+    s3->url = make_url(s3, endpoint, bucket, n, bucket + n + 1);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that write another number of lines than they were given. tests/tools/dt-train-rewards.bats
- * has what training makes of other mistakes. */
+/* Programs that write another number of lines than they were given.
+ * tests/tools/dt-train-rewards.bats has what training makes of other mistakes. */
 #include "test.h"
 
 #include <poll.h>
@@ -17,7 +17,8 @@ static void a_line_that_comes_late_is_not_an_answer_to_the_next_question(void **
     struct dt_error err = {.text = ""};
     double rewards[2];
     (void)state;
-    assert_int_equal(dt_reward_open(&r, "read x; echo 1; read x; echo 2; read x; echo 3; cat", 60, &err), 0);
+    assert_int_equal(
+        dt_reward_open(&r, "read x; echo 1; read x; echo 2; read x; echo 3; cat", 60, &err), 0);
     assert_int_equal(dt_reward_ask(&r, "a\n", 2, 1, rewards, &err), 0);
     assert_true(rewards[0] == 1);
     assert_int_equal(write(r.input, "b\n", 2), 2);

@@ -212,3 +212,28 @@ in_parts() {
         [[ "$output" == *"expected s3://BUCKET/KEY"* ]]
     done
 }
+
+@test "settings of S3 that are incomplete or cannot be obeyed are refused by name" {
+    refused() { # MESSAGE URL
+        run dt-clean -q -o out "$2"
+        assert_one_line_error dt-clean
+        [[ "$output" == *"$1"* ]] || { echo "$output"; return 1; }
+        [ ! -s log ]
+    }
+    mkdir -p root/bucket .aws
+    cp root/docs.jsonl root/bucket/docs
+    export AWS_ENDPOINT_URL=$url
+    AWS_ACCESS_KEY_ID=AKIA refused "AWS_ACCESS_KEY_ID is set, and AWS_SECRET_ACCESS_KEY is not" s3://bucket/docs
+    AWS_SECRET_ACCESS_KEY=x refused "AWS_SECRET_ACCESS_KEY is set, and AWS_ACCESS_KEY_ID is not" s3://bucket/docs
+    printf '[half]\naws_access_key_id = AKIAHALF\n' >.aws/credentials
+    AWS_PROFILE=half refused "the profile 'half' of $T/.aws/credentials has no aws_secret_access_key" s3://bucket/docs
+    AWS_PROFILE=absent refused "the profile 'absent' of $T/.aws/credentials has no aws_access_key_id" s3://bucket/docs
+    AWS_ENDPOINT_URL=127.0.0.1:1 refused "AWS_ENDPOINT_URL: '127.0.0.1:1' is not a URL: http:// or https:// is missing" s3://bucket/docs
+    for key in a/../docs ./docs docs/..; do
+        refused "dt cannot request a key with '.' or '..' between slashes" s3://bucket/$key
+    done
+    printf '[default]\naws_access_key_id = AKIA\naws_secret_access_key = S\n' >.aws/credentials
+    printf '[default]\nregion = us-west-2\n' >.aws/config
+    AWS_PROFILE=default dt-clean -q -o out s3://bucket/docs
+    grep -q "Credential=AKIA/[0-9]*/us-west-2/s3/" log
+}
