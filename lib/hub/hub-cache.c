@@ -78,16 +78,22 @@ static const char *setting(const char *name)
     return value && *value ? value : NULL;
 }
 
+char *dt_hub_home(void)
+{
+    const char *home = setting("HF_HOME"), *xdg = setting("XDG_CACHE_HOME"),
+               *user = setting("HOME");
+    if (home)
+        return dt_strdup(home);
+    return xdg ? dt_asprintf("%s/huggingface", xdg)
+               : dt_asprintf("%s/.cache/huggingface", user ? user : ".");
+}
+
 static char *cache_root(void)
 {
-    const char *cache = setting("HF_HUB_CACHE"), *home = setting("HF_HOME");
-    const char *xdg = setting("XDG_CACHE_HOME"), *user = setting("HOME");
-    if (cache)
-        return dt_strdup(cache);
-    if (home)
-        return dt_path_join(home, "hub");
-    return xdg ? dt_asprintf("%s/huggingface/hub", xdg)
-               : dt_asprintf("%s/.cache/huggingface/hub", user ? user : ".");
+    const char *cache = setting("HF_HUB_CACHE");
+    char *home = dt_hub_home(), *root = cache ? dt_strdup(cache) : dt_path_join(home, "hub");
+    free(home);
+    return root;
 }
 
 static char *folder_of(const struct dt_hub_name *n)

@@ -34,10 +34,9 @@ static char *find_token(void)
     for (int i = 0; i < 2; i++)
         if (getenv(names[i]) && *getenv(names[i]))
             return dt_strdup(getenv(names[i]));
-    const char *given = getenv("HF_TOKEN_PATH"), *home = getenv("HF_HOME"), *user = getenv("HOME");
-    char *path = given           ? dt_strdup(given)
-                 : home && *home ? dt_path_join(home, "token")
-                                 : dt_asprintf("%s/.cache/huggingface/token", user ? user : ".");
+    const char *given = getenv("HF_TOKEN_PATH");
+    char *home = dt_hub_home(), *path = given ? dt_strdup(given) : dt_path_join(home, "token");
+    free(home);
     if (dt_file_is_regular(path) && dt_file_read(path, 4096, &text, &size, &ignored) == 0)
         text[strcspn(text, " \r\n")] = '\0';
     free(path);
@@ -100,7 +99,7 @@ static int request(struct dt_hub *h, const struct dt_http_request *r, struct dt_
         if (target == NULL)
             break;
         if (i == MOST_REDIRECTS)
-            rc = dt_fail(err, DT_EFORMAT, "%s: redirects more than %d times", r->url,
+            rc = dt_fail(err, DT_EINVALID, "%s: redirects more than %d times", r->url,
                          MOST_REDIRECTS);
         free(url);
         url = target;
@@ -138,9 +137,10 @@ static int refuse(const struct dt_hub *h, const struct dt_hub_name *n, const cha
                      code && strcmp(code, "RevisionNotFound") == 0 ? "has no such revision"
                      : what                                        ? "has no such file"
                                                                    : "does not exist");
-    else
-        rc = dt_fail(err, a->status >= 500 ? DT_EIO : DT_EFORMAT, "hf://%s%s: the hub answers %ld",
-                     kind, n->repository, a->status);
+    else /* DT_EFORMAT would discard what is here of a file */
+        rc = dt_fail(
+            err, a->status >= 500 || a->status == 429 || a->status == 408 ? DT_EIO : DT_EINVALID,
+            "hf://%s%s: the hub answers %ld", kind, n->repository, a->status);
     free(code);
     return rc < 0 && what ? dt_fail_context(err, "%s", what) : rc;
 }

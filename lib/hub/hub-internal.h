@@ -26,6 +26,8 @@ bool dt_hub_is_commit(const char *revision);
 
 /* --- the cache --- */
 
+/* $HF_HOME, or where Python has it without: of the cache and the token. Owned by the caller. */
+char *dt_hub_home(void);
 /* models--OWNER--NAME in the cache; owned by the caller. */
 char *dt_hub_cache_directory(const struct dt_hub_name *name);
 /* snapshots/COMMIT/FILE there; file NULL: the directory. */

@@ -77,11 +77,13 @@ static int each_shard(struct fetch *f, each_function *each)
     if (rc == 0) {
         json_object_object_foreach(map, tensor, file)
         {
-            const char *name = dt_json_text(file);
-            (void)tensor;
+            bool named = json_object_is_type(file, json_type_string);
+            const char *name = named ? dt_json_text(file) : "";
             if (rc < 0 || json_object_object_get_ex(done, name, NULL))
                 continue;
-            rc = dt_path_check_inside(name, path, f->err);
+            rc = named ? dt_path_check_inside(name, path, f->err)
+                       : dt_fail(f->err, DT_EFORMAT, "%s: the file of tensor '%s' is not a string",
+                                 path, tensor);
             dt_json_object_add(done, name, dt_json_new_boolean(true));
             rc = rc < 0 ? rc : each(f, name);
         }

@@ -4,7 +4,8 @@ OWNER/NAME, of one commit, and DIRECTORY/datasets/OWNER/NAME those of a data set
 large files are, and named by SHA-256; others by git's hash. Requests are appended to LOG, with their
 Authorization and Range. Files in DIRECTORY change behaviour while they exist: "cut" (the store ends
 a transfer after 10000 bytes, once each time it is written), "no-range", "corrupt", "token" (that it
-demands), "missing-hash", "odd" (what it says of each model). The port of the hub is written to PORT."""
+demands), "missing-hash", "odd" (what it says of each model), "busy" (the store answers with its first
+number, as often as the second, after "cut"). The port of the hub is written to PORT."""
 import hashlib
 import json
 import os
@@ -63,6 +64,12 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(206 if start else 200, part[:10000], Content_Length=str(len(part)), **headers)
             self.close_connection = True
             return self.wfile.flush()
+        if switch("busy") and self.command == "GET" and self.server is store:
+            status, often = map(int, open(os.path.join(root, "busy")).read().split())
+            if often > 0:
+                with open(os.path.join(root, "busy"), "w") as busy:
+                    print(status, often - 1, file=busy)
+                return self.answer(status)
         self.answer(206 if start else 200, part, **headers)
 
     def do_GET(self):

@@ -133,6 +133,22 @@ END
     done
 }
 
+@test "a hub that is busy is asked again, and one that refuses leaves the part" {
+    echo 429 2 >root/busy
+    [ "$(text hf://owner/whole)" = "$(text whole)" ]
+    [ "$(grep -c "store GET" log)" -eq 3 ]
+    rm -rf home
+    touch root/cut
+    echo 400 1 >root/busy
+    run text hf://owner/whole
+    assert_one_line_error dt-generate
+    [[ "$output" == *"hf://owner/whole: the hub answers 400" ]]
+    [ "$(wc -c <"$(echo $cache/blobs/*.incomplete)")" -eq 10000 ]
+    : >log
+    [ "$(text hf://owner/whole)" = "$(text whole)" ]
+    grep -q "^store GET .* bytes=10000-" log
+}
+
 @test "data with another hash are discarded" {
     touch root/corrupt
     run text hf://owner/whole
@@ -162,6 +178,11 @@ END
     unset HF_TOKEN
     echo hf_secret >home/token
     rm -rf home/hub
+    [ "$(text hf://owner/whole)" = "$(text whole)" ]
+    unset HF_HOME
+    export XDG_CACHE_HOME=$T/cache
+    mkdir -p cache/huggingface
+    mv home/token cache/huggingface/
     [ "$(text hf://owner/whole)" = "$(text whole)" ]
 }
 
@@ -243,5 +264,13 @@ END
         run dt-generate -m hf://owner/whole -p Once -n 6
         assert_one_line_error dt-generate
         [ ! -e $cache ] || [ -z "$(ls $cache/snapshots)" ]
+    done
+    rm root/odd
+    for odd in null 5 '["model.safetensors"]'; do
+        echo '{"weight_map":{"x":'$odd'}}' >root/owner/cut/model.safetensors.index.json
+        rm -rf home
+        run dt-generate -m hf://owner/cut -p Once -n 6
+        assert_one_line_error dt-generate
+        [[ "$output" == *"model.safetensors.index.json: the file of tensor 'x' is not a string" ]]
     done
 }
