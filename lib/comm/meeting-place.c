@@ -34,9 +34,14 @@ static const char *job_name(void)
     return value_of("MASTER_PORT") ? value_of("MASTER_PORT") : value_of("SLURM_JOB_ID");
 }
 
+static bool has_master(void)
+{
+    return value_of("MASTER_ADDR") && value_of("MASTER_PORT");
+}
+
 static bool has_address(void)
 {
-    return (value_of("MASTER_ADDR") && value_of("MASTER_PORT")) ||
+    return has_master() ||
            (value_of("DT_KEY") && value_of("SLURM_STEP_NODELIST") && value_of("SLURM_JOB_ID"));
 }
 
@@ -147,7 +152,7 @@ static int find_by_environment(struct dt_meeting_place *p, const struct dt_launc
                        "and MASTER_PORT, and DT_KEY; or set distributed.rendezvous to a path that "
                        "all ranks reach",
                        l->size);
-    if (value_of("MASTER_ADDR")) {
+    if (has_master()) {
         const char *agent = value_of("TORCHELASTIC_USE_AGENT_STORE");
         DT_TRY(read_port(getenv("MASTER_PORT"), &port, err));
         port += agent && strcmp(agent, "True") == 0 && port < UINT16_MAX;

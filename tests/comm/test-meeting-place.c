@@ -72,6 +72,7 @@ static void each_launcher_has_its_place(void **state)
     expect(SLURM KEY "SLURM_STEP_NODELIST=n[3,9]", "tcp://n3:22345");
     expect(SLURM KEY "SLURM_STEP_NODELIST=n1,n2", "tcp://n1:22345");
     expect(SLURM KEY "SLURM_STEP_NODELIST=n[1", "tcp://n1:22345");
+    expect(SLURM KEY "SLURM_STEP_NODELIST=n1,n2 MASTER_ADDR=a.b", "tcp://n1:22345");
     expect(SLURM "SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1", "/tmp/dt-");
 }
 
