@@ -60,6 +60,13 @@ static int fail_ended(struct dt_reward *r, const struct question *q, struct dt_e
                    r->command, q->answered, q->count, failed ? ": " : "", failed ? how.text : "");
 }
 
+static int fail_more(const struct dt_reward *r, size_t given, struct dt_error *err)
+{
+    return dt_fail(err, DT_EFORMAT,
+                   "the reward program '%s' wrote more lines than the %zu that it was given",
+                   r->command, given);
+}
+
 /* Writes as much as the pipe takes. */
 static int send_lines(struct dt_reward *r, struct question *q, struct dt_error *err)
 {
@@ -81,9 +88,7 @@ static int parse(const struct dt_reward *r, struct question *q, const char *line
     double value = strtod(line, &end);
     end += strspn(end, " \t\r");
     if (q->answered == q->count)
-        return dt_fail(err, DT_EFORMAT,
-                       "the reward program '%s' wrote more lines than the %zu that it was given",
-                       r->command, q->count);
+        return fail_more(r, q->count, err);
     if (size == 0 || end != line + size || !isfinite(value))
         return dt_fail(
             err, DT_EFORMAT,
@@ -125,13 +130,8 @@ static int receive_lines(struct dt_reward *r, struct question *q, struct dt_erro
 static int check_silence(const struct dt_reward *r, struct dt_error *err)
 {
     struct pollfd output = {.fd = r->child.output, .events = POLLIN};
-    return poll(&output, 1, 0) > 0 && output.revents & POLLIN
-               ? dt_fail(
-                     err, DT_EFORMAT,
-                     "the reward program '%s' wrote more lines than it was given: a line with a "
-                     "number for each was expected",
-                     r->command)
-               : 0;
+    bool silent = poll(&output, 1, 0) <= 0 || !(output.revents & POLLIN);
+    return silent ? 0 : fail_more(r, r->given, err);
 }
 
 int dt_reward_ask(struct dt_reward *r, const char *lines, size_t size, size_t count,
@@ -140,6 +140,7 @@ int dt_reward_ask(struct dt_reward *r, const char *lines, size_t size, size_t co
     struct question q = {.lines = lines, .size = size, .count = count, .rewards = rewards};
     double end = dt_clock_now() + r->timeout;
     DT_TRY(check_silence(r, err));
+    r->given = count;
     dt_buffer_clear(&r->answer);
     while (q.sent < q.size || q.answered < q.count) {
         struct pollfd ends[2] = {{r->child.output, POLLIN, 0},
@@ -163,7 +164,5 @@ int dt_reward_ask(struct dt_reward *r, const char *lines, size_t size, size_t co
     }
     if (q.read == r->answer.size)
         return 0;
-    return dt_fail(err, DT_EFORMAT,
-                   "the reward program '%s' wrote more than the %zu lines that it was given",
-                   r->command, count);
+    return fail_more(r, count, err);
 }

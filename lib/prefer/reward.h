@@ -22,6 +22,7 @@ struct dt_reward {
     char *command;
     int input; /* the end of a pipe to it */
     double timeout;
+    size_t given;            /* lines of the last question */
     struct dt_buffer answer; /* what it has written since the last question */
 };
 

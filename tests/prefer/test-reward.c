@@ -24,7 +24,7 @@ static void a_line_that_comes_late_is_not_an_answer_to_the_next_question(void **
     assert_int_equal(write(r.input, "b\n", 2), 2);
     assert_int_equal(poll(&(struct pollfd){.fd = r.child.output, .events = POLLIN}, 1, -1), 1);
     assert_int_equal(dt_reward_ask(&r, "c\n", 2, 1, rewards, &err), DT_EFORMAT);
-    assert_non_null(strstr(err.text, "wrote more lines than it was given"));
+    assert_non_null(strstr(err.text, "wrote more lines than the 1 that it was given"));
     dt_reward_close(&r);
 }
 
