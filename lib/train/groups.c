@@ -110,7 +110,7 @@ static void add_line(struct dt_groups *g, const struct dt_prompt *prompt,
     dt_json_object_add(prompt->record, "completion_ids", ids);
     add_text(g, c, &text);
     dt_json_object_add(prompt->record, "completion",
-                       dt_json_new_string(text.data ? text.data : ""));
+                       dt_json_new_string_len(text.data ? text.data : "", text.size));
     dt_json_add_value(&g->lines, prompt->record, DT_JSON_COMPACT);
     dt_buffer_append(&g->lines, "\n", 1);
     dt_buffer_release(&text);

@@ -51,6 +51,24 @@ lines() { jq -c '{step, loss, lr, grad_norm, reward, reward_std, reward_chosen, 
     jq -e '.ratio_deviation == 0' run/metrics.jsonl
 }
 
+@test "a completion with a zero byte is not cut there" {
+    cat >count <<'END'
+import json, sys
+for line in sys.stdin:
+    r = json.loads(line)
+    tokens = json.load(open("tokens"))
+    assert r["completion"].count("\0") == sum(i in tokens for i in r["completion_ids"]), r
+    with open("seen", "a") as seen:
+        seen.write("x" * r["completion"].count("\0"))
+    print(1, flush=True)
+END
+    printf '\0' | dt-tokenize -q --from text --ids --frame none -t base1/latest/tokenizer.json | jq -s . >tokens
+    [ "$(jq length tokens)" -eq 1 ]
+    dt-train -q "${how[@]}" --set training.max_steps=3 --set grpo.temperature=100 --init-from base1/latest \
+        --reward 'python3 count' -o zero q.jsonl
+    [ -s seen ]
+}
+
 @test "rewards rise" {
     grpo run --set training.max_steps=30
     jq -se '(.[:5] | map(.reward) | add) * 4 < (.[-5:] | map(.reward) | add)' run/metrics.jsonl
