@@ -126,11 +126,11 @@ static int receive_lines(struct dt_reward *r, struct question *q, struct dt_erro
     return parse_lines(r, q, err);
 }
 
-/* Nothing has come since the last answer: it would be taken for the first one of the next. */
+/* Nothing has come since the last question: it would be taken for the first answer to the next. */
 static int check_silence(const struct dt_reward *r, struct dt_error *err)
 {
     struct pollfd output = {.fd = r->child.output, .events = POLLIN};
-    bool silent = poll(&output, 1, 0) <= 0 || !(output.revents & POLLIN);
+    bool silent = r->given == 0 || poll(&output, 1, 0) <= 0 || !(output.revents & POLLIN);
     return silent ? 0 : fail_more(r, r->given, err);
 }
 
