@@ -103,16 +103,16 @@ static struct json_object *new_stage(const char *name)
 static void add_done(struct json_object *stage, struct json_object *record)
 {
     static const char *const counts[] = {"documents", "tokens", "text_bytes", "bytes"};
-    struct json_object *outputs = member(record, "outputs"), *stats = member(record, "stats");
+    struct json_object *outputs = member(record, "outputs"), *stats = member(record, "stats"), *sum;
     add_int(stage, "done", 1);
     for (size_t i = 0; outputs && i < json_object_array_length(outputs); i++)
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
             add_int(stage, counts[k], int_of(json_object_array_get_idx(outputs, i), counts[k]));
     if (stats == NULL)
         return;
-    struct json_object *sum = member(stage, "stats");
+    bool first = !json_object_object_get_ex(stage, "stats", &sum); /* NULL: they cannot be added */
     dt_json_object_add(stage, "stats",
-                       sum ? dt_ledger_add_stats(sum, stats) : json_object_get(stats));
+                       first ? json_object_get(stats) : dt_ledger_add_stats(sum, stats));
 }
 
 static int add_record(struct json_object *stage, struct json_object *record, const char *path,
@@ -164,7 +164,10 @@ struct stage {
 static bool parse_name(const char *file, struct stage *s)
 {
     int length = 0;
-    const char *end = strstr(file, "-of-"), *number = end;
+    const char *end = NULL, *number;
+    for (const char *at = file; (at = strstr(at, "-of-")) != NULL; at++)
+        end = at; /* the name of a stage may have others */
+    number = end;
     while (number && number > file && number[-1] >= '0' && number[-1] <= '9')
         number--;
     size_t n = number && number > file ? (size_t)(number - file) - 1 : 0;

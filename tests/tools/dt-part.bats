@@ -59,6 +59,15 @@ record() { # FILE FILTER
     done
 }
 
+@test "a record beside an output that the command did not write is not taken for that of the output" {
+    dt-synth -n 20 -o docs.jsonl
+    dt-clean -q -o c.jsonl docs.jsonl
+    dt-part run --ledger ledger --stage a --part 0/1 --produces c.jsonl -- sh -c 'echo other >c.jsonl'
+    [ "$(record a-000000-of-000001 '.outputs[0] | [.bytes, .sha256]')" = \
+        "[6,\"$(sha256sum <c.jsonl | cut -d ' ' -f 1)\"]" ]
+    [ "$(record a-000000-of-000001 .inputs)" = '[]' ]
+}
+
 @test "a failed part is recorded with its reason, and done after another attempt" {
     run part work 1/2 sh -c 'echo detail; echo "line 7: bad" >&2; test -e ready'
     [ "$status" -eq 1 ]
@@ -79,7 +88,7 @@ record() { # FILE FILTER
 @test "a part whose output is missing, or whose program does not exist, has failed" {
     run dt-part run --ledger ledger --stage a --part 0/1 --produces none -- true
     assert_one_line_error dt-part
-    [ "$(record a-000000-of-000001 .state)" = '"failed"' ]
+    [ "$(record a-000000-of-000001 '[.state, .outputs]')" = '["failed",[{"path":"none"}]]' ]
     run part b 0/1 ./no-such-program
     assert_one_line_error dt-part
     [ "$(record b-000000-of-000001 .state)" = '"failed"' ]
@@ -156,6 +165,16 @@ record() { # FILE FILTER
         '[{"lines_skipped":4},{"lines_skipped":6,"documents":{"out":14}}]' ]
 }
 
+@test "statistics of different numbers of files are not summed, nor those of a part taken for the sum" {
+    for i in 0 1 2; do
+        echo '{"documents":{"in":5,"out":5}}' >s
+        options=(--stats s)
+        [ $i -ne 1 ] || options+=(--stats t)
+        dt-part run --ledger ledger --stage a --part $i/3 "${options[@]}" -- sh -c 'cp s u; cp s t; mv u s'
+    done
+    dt-part list --json ledger | jq -e '.[0] | .done == 3 and .stats == null'
+}
+
 @test "list names missing parts and stages, and sums over what is done" {
     for i in 0 2 3 7; do
         echo "{\"documents\":{\"in\":$i},\"rules\":[{\"rule\":\"x\",\"dropped\":1}],\"rate\":1.$i}" >s$i.json
@@ -172,6 +191,16 @@ record() { # FILE FILTER
     run dt-part list "$T"
     assert_one_line_error dt-part
     [[ "$output" == *"is not a ledger: it has no record of a part" ]]
+}
+
+@test "the name of a stage may be like the numbers of its parts" {
+    part best-of-n 0/2 true
+    part 3-of-4 1/2 true
+    part 000003-of-000004 0/1 true
+    refute dt-part list ledger >table
+    [ "$(awk 'NR < 5 { print $1, $2, $3 }' table)" = "$(printf 'stage parts done\n000003-of-000004 1 1\n3-of-4 2 1\nbest-of-n 2 1')" ]
+    run dt-part list ledger best-of-n/2
+    [[ "$output" == *"best-of-n: missing 1 of 0-1"* ]]
 }
 
 @test "wrong parts, stages and files are refused" {
