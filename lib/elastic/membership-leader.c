@@ -21,13 +21,15 @@ struct dt_guest {
     bool sending, heard;           /* heard: hello is received */
     double present;                /* time of the last PRESENT */
     struct dt_hello hello;
-    char *received;
+    char *received; /* the hello, with the members that it lists; NULL: not yet */
+    char *partial;  /* of a message that is being received */
 };
 
 static void dismiss(struct dt_membership *m, size_t index)
 {
     dt_channel_close(m->guests[index].channel);
     free(m->guests[index].received);
+    free(m->guests[index].partial);
     m->guest_count--;
     memmove(m->guests + index, m->guests + index + 1, (m->guest_count - index) * sizeof *m->guests);
 }
@@ -105,10 +107,10 @@ int dt_membership_try_to_lead(struct dt_membership *m, struct dt_error *err)
 static bool hear(struct dt_membership *m, struct dt_guest *g)
 {
     struct dt_frame_header h;
-    int rc = dt_meeting_receive(g->channel, &h, &g->received);
+    int rc = dt_meeting_receive(g->channel, &h, &g->partial);
     if (rc <= 0)
         return rc == 0;
-    const struct dt_hello *hello = (const void *)g->received;
+    const struct dt_hello *hello = (const void *)g->partial;
     const size_t bytes = h.bytes;
     bool valid = h.tag == DT_MEETING_HELLO && !g->heard && bytes >= sizeof *hello &&
                  hello->count >= 0 && hello->count <= DT_MEMBERS_MOST &&
@@ -117,6 +119,8 @@ static bool hear(struct dt_membership *m, struct dt_guest *g)
         return false;
     g->heard = true;
     g->hello = *hello;
+    g->received = g->partial;
+    g->partial = NULL;
     m->arrived = dt_clock_now();
     return true;
 }

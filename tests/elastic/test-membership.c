@@ -3,11 +3,13 @@
 #include "scratch.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,7 +18,8 @@
 #include "base/buffer.h"
 #include "comm/reception.h"
 #include "comm/rendezvous.h"
-#include "elastic/membership.h"
+#include "elastic/meeting.h"
+#include "hash/hash.h"
 
 #define UNHURRIED 3600.0 /* seconds: members may wait long for a processor */
 #define MOST      4
@@ -641,6 +644,71 @@ static void a_member_whose_connection_ends_in_a_meeting_is_not_awaited(void **st
     }
 }
 
+/* The leader attends to who calls it when it is asked for newcomers. */
+static void receive_from(struct member *leader, int socket, void *to, size_t bytes)
+{
+    for (size_t got = 0; got < bytes;) {
+        ssize_t n = recv(socket, (char *)to + got, bytes - got, MSG_DONTWAIT);
+        assert_true(n > 0 || (n < 0 && errno == EAGAIN));
+        got += n > 0 ? (size_t)n : 0;
+        ask(leader, NEWCOMERS, 0);
+    }
+}
+
+/* A process with the key, which is no member. */
+static struct dt_channel *call_leader(struct member *leader, const char *where)
+{
+    struct dt_notice notice;
+    struct dt_secret secret;
+    struct dt_error err;
+    struct dt_handshake h = {.call = {.caller = {.rank = 1, .size = 2, .job = dt_hash("run", 3)}}};
+    assert_int_equal(dt_notice_read(where, &notice, &err), 0);
+    assert_int_equal(dt_crypto_load(&secret.crypto, &err), 0);
+    memcpy(secret.key, notice.key, sizeof secret.key);
+    const struct sockaddr_in to = {.sin_family = AF_INET,
+                                   .sin_port = (in_port_t)notice.endpoint.port,
+                                   .sin_addr.s_addr = notice.endpoint.address};
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(s, (const struct sockaddr *)&to, sizeof to), 0);
+    receive_from(leader, s, &h.challenge, sizeof h.challenge);
+    assert_true(dt_handshake_call(&h, &secret));
+    assert_int_equal(send(s, &h.call, sizeof h.call, 0), sizeof h.call);
+    receive_from(leader, s, &h.answer, sizeof h.answer);
+    assert_true(dt_handshake_check_answer(&h, &secret));
+    return dt_handshake_channel(&h, &secret, s, false);
+}
+
+/* The leader may close the channel meanwhile. */
+static void send_to(struct member *leader, struct dt_channel *c, const void *data, size_t bytes)
+{
+    struct dt_channel_frame f = dt_channel_frame_of(DT_MEETING_HELLO, data, bytes);
+    while (dt_channel_send(c, &f) == 0)
+        ask(leader, NEWCOMERS, 0);
+}
+
+/* A second message has another size than the first, whose memory the leader still uses. */
+static void who_sends_more_than_one_hello_is_dismissed(void **state)
+{
+    struct member m[2];
+    char *where = path_of(0), *long_one = dt_alloc(1, 1 << 20);
+    const struct dt_membership_options how = job(where, 1, 3);
+    const struct dt_hello hello = {.id = 1};
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        start(&m[i], &how);
+    meet(m, 2, 1, 2);
+    struct member *leader = of_rank(m, 0);
+    struct dt_channel *c = call_leader(leader, where);
+    send_to(leader, c, &hello, sizeof hello);
+    await_newcomers(leader, 1);
+    send_to(leader, c, long_one, 1 << 20);
+    await_newcomers(leader, 0);
+    meet(m, 2, 2, 2);
+    dt_channel_close(c);
+    free(long_one);
+    free(where);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_scratch, end_all)
 
 int main(void)
@@ -659,6 +727,7 @@ int main(void)
         CASE(too_few_members_and_a_signal_end_a_meeting),
         CASE(a_member_that_is_told_to_stop_meets_the_others_first),
         CASE(a_member_whose_connection_ends_in_a_meeting_is_not_awaited),
+        CASE(who_sends_more_than_one_hello_is_dismissed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
