@@ -363,40 +363,40 @@ static int save_state(const char *directory, const struct dt_snapshot *snapshot,
 
 #define MOST_FILES 24
 
+/* Adds the files of a model directory, below AVERAGE_DIR or not, but for its weights. */
+static int list_model(const char *directory, const struct dt_run_identity *identity, bool averaged,
+                      const char **files, int *count, struct dt_error *err)
+{
+    static const char *const names[][2] = {
+        {DT_CONFIG_FILE, AVERAGE_DIR "/" DT_CONFIG_FILE},
+        {DT_ADAPTER_CONFIG_FILE, AVERAGE_DIR "/" DT_ADAPTER_CONFIG_FILE},
+        {DT_ADAPTER_BASE_FILE, AVERAGE_DIR "/" DT_ADAPTER_BASE_FILE},
+        {DT_TOKENIZER_FILE, AVERAGE_DIR "/" DT_TOKENIZER_FILE},
+        {DT_TOKENIZER_CONFIG_FILE, AVERAGE_DIR "/" DT_TOKENIZER_CONFIG_FILE},
+        {DT_CHAT_TEMPLATE_FILE, AVERAGE_DIR "/" DT_CHAT_TEMPLATE_FILE}};
+    const bool adapter = identity->base, tokenizer = identity->tokenizer_path;
+    const int template = tokenizer ? probe_file(directory, names[5][averaged], err) : 0;
+    const bool there[] = {true, adapter, adapter, tokenizer, tokenizer, template > 0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (there[i])
+            files[(*count)++] = names[i][averaged];
+    return template <0 ? template : 0;
+}
+
 static int save_manifest(const char *directory, const struct dt_snapshot *snapshot,
                          const struct dt_run_identity *identity, struct dt_error *err)
 {
     const struct dt_train_state *s = snapshot->state;
-    const char *files[MOST_FILES] = {DT_CONFIG_FILE,
-                                     part_file(s, DT_SNAPSHOT_PARAMETERS),
-                                     STATE_FILE,
-                                     OPTIMIZER_FILE,
-                                     DT_CHECKPOINT_SETTINGS,
-                                     LINEAGE_FILE};
-    int count = 6;
-    if (identity->base) {
-        files[count++] = DT_ADAPTER_CONFIG_FILE;
-        files[count++] = DT_ADAPTER_BASE_FILE;
-    }
+    const char *files[MOST_FILES] = {STATE_FILE, DT_CHECKPOINT_SETTINGS, LINEAGE_FILE};
+    int count = 3;
+    DT_TRY(list_model(directory, identity, false, files, &count, err));
     if (identity->records)
         files[count++] = RECORDS_FILE;
-    if (identity->tokenizer_path) {
-        files[count++] = DT_TOKENIZER_FILE;
-        files[count++] = DT_TOKENIZER_CONFIG_FILE;
-    }
-    for (int part = DT_SNAPSHOT_EMA; part < DT_SNAPSHOT_PARTS; part++)
+    for (int part = 0; part < DT_SNAPSHOT_PARTS; part++)
         if (dt_snapshot_has(s, (enum dt_snapshot_part)part))
             files[count++] = part_file(s, (enum dt_snapshot_part)part);
     if (s->has_ema)
-        files[count++] = AVERAGE_DIR "/" DT_CONFIG_FILE;
-    if (s->has_ema && identity->base) {
-        files[count++] = AVERAGE_DIR "/" DT_ADAPTER_CONFIG_FILE;
-        files[count++] = AVERAGE_DIR "/" DT_ADAPTER_BASE_FILE;
-    }
-    if (s->has_ema && identity->tokenizer_path) {
-        files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_FILE;
-        files[count++] = AVERAGE_DIR "/" DT_TOKENIZER_CONFIG_FILE;
-    }
+        DT_TRY(list_model(directory, identity, true, files, &count, err));
     return dt_directory_manifest_write(directory, DT_MANIFEST_FILE, files, err);
 }
 

@@ -119,8 +119,15 @@ END
     dt-train -q -j 1 -t m/tokenizer.json --set model.hidden_size=32 --set model.num_layers=1 \
         --set model.num_heads=2 --set model.max_seq_len=32 --set training.batch_size=4 \
         --set training.max_steps=150 --set training.learning_rate=1e-2 --set training.warmup_steps=5 \
-        -o run d >/dev/null
+        --set training.ema_decay=0.9 -o run d >/dev/null
     cmp m/chat_template.jinja run/latest/chat_template.jinja
+    (cd run/latest && find . -type f ! -path ./trainer/manifest.json | cut -c 3- | sort) >files
+    jq -r '.files | keys[]' run/latest/trainer/manifest.json | sort | cmp - files
+    cp -rL run/latest changed
+    echo x >>changed/chat_template.jinja
+    run dt-generate -m changed --chat -n 20 -p '3?'
+    assert_one_line_error dt-generate
+    [[ "$output" == *"changed/chat_template.jinja: has "*" bytes, its manifest says "* ]]
     [ "$(dt-generate -m run/latest --chat --temperature 0 -n 20 -p '3?')" = "4 so" ]
     [ "$(printf '2?\n' | dt-generate -m run/latest --chat --temperature 0 -n 20)" = "3 so" ]
     echo '{"messages": [{"role": "user", "content": "1?"}]}' |
