@@ -2,10 +2,12 @@
 /*
  * Rendezvous of ranks at a path, or at the address of rank 0 (meeting-place.h).
  *
- *     rank 0 writes its address and a key to the file (rendezvous-file.h), or listens at the
- * address other ranks -> rank 0      connect rank 0 -> other ranks      addresses of all ranks,
- * after all have connected rank r -> ranks 1 .. r-1   connect other ranks -> rank 0      connected
- * to all rank 0 -> other ranks      finished
+ *     rank 0 -> file (rendezvous-file.h)   its address and a key; or it listens at the address
+ *     other ranks -> rank 0                connect
+ *     rank 0 -> other ranks                addresses of all ranks, after all have connected
+ *     rank r -> ranks 1 .. r-1             connect
+ *     other ranks -> rank 0                connected to all
+ *     rank 0 -> other ranks                finished
  *
  * Until then the loss of a rank, or a second job at that place, ends the rendezvous of all ranks.
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tcp transport, for ranks started without MPI: rank and size are in the environment
- * (comm/launch.h), and ranks meet at a path on a shared file system (comm/rendezvous.h). Every
- * message is authenticated (comm/channel.h), but not encrypted.
+ * (comm/launch.h), and ranks meet at a path on a shared file system or at an address
+ * (comm/meeting-place.h). Every message is authenticated, and on demand encrypted (comm/channel.h).
  */
 #ifndef DT_COMM_TCP_H
 #define DT_COMM_TCP_H
