@@ -646,9 +646,9 @@ int dt_input_resume(struct dt_input *in, bool *found, struct dt_error *err)
 
 int dt_input_peek(struct dt_input *in, const char **data, size_t *size, struct dt_error *err)
 {
-    for (size_t before = SIZE_MAX; in->plain.to - in->plain.from < DT_INPUT_PEEK &&
-                                   in->plain.to != before && !has_first_line(in, &in->plain);) {
-        before = in->plain.to - in->plain.from;
+    for (size_t before = SIZE_MAX, have; (have = in->plain.to - in->plain.from) < DT_INPUT_PEEK &&
+                                         have != before && !has_first_line(in, &in->plain);) {
+        before = have;
         if (in->damage.code != 0)
             break;
         int rc = fill_plain(in, err);

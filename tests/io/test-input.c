@@ -411,6 +411,36 @@ static void a_long_line_comes_whole(void **state)
     dt_buffer_release(&line);
 }
 
+/* The range has both members: its last record ends in the second. */
+static void peeking_ends_inside_the_last_record_of_a_range(void **state)
+{
+    (void)state;
+    struct dt_buffer file = DT_BUFFER_EMPTY;
+    struct dt_input *in;
+    const char *ahead;
+    char read[3];
+    size_t size;
+    uint64_t at;
+    add_gzip(&file, "aa\n", 3);
+    const uint64_t end = file.size;
+    add_gzip(&file, "bb\ncc\n", 6);
+    write_file("range.gz", &file, file.size);
+    assert_int_equal(dt_input_open(&in, "range.gz", &err), 0);
+    const struct dt_input_cut cut = {.ends = "\n"};
+    assert_int_equal(dt_input_limit_frames(in, 0, end, cut, &at, &err), 0);
+    assert_int_equal(dt_input_read_exactly(in, read, 3, &err), 0);
+    assert_int_equal(dt_input_read_exactly(in, read, 1, &err), 0);
+    for (int i = 0; i < 2; i++) {
+        alarm(10);
+        assert_int_equal(dt_input_peek(in, &ahead, &size, &err), 0);
+        alarm(0);
+        assert_int_equal(size, 2);
+        assert_memory_equal(ahead, "b\n", 2);
+    }
+    dt_input_close(in);
+    dt_buffer_release(&file);
+}
+
 static void peeking_takes_nothing(void **state)
 {
     (void)state;
@@ -510,6 +540,7 @@ int main(void)
         cmocka_unit_test(lines_end_at_the_delimiter_or_the_end),
         cmocka_unit_test(a_long_line_comes_whole),
         cmocka_unit_test(peeking_takes_nothing),
+        cmocka_unit_test(peeking_ends_inside_the_last_record_of_a_range),
         cmocka_unit_test(lines_are_read_before_the_writer_ends),
         cmocka_unit_test(the_position_counts_bytes_of_the_file),
         cmocka_unit_test(what_cannot_be_opened_is_named),
