@@ -200,12 +200,11 @@ static int add_as_one(struct dt_lineage *l, const char *const *paths, int count,
     uint64_t bytes, sum = 0;
     int rc = 0;
     dt_sha256_init(&hash);
-    for (int i = 0; rc == 0 && i < count; i++) {
-        rc = dt_sha256_file(paths[i], &bytes, hex, err);
+    for (int i = 0; i < count && (rc = dt_sha256_file(paths[i], &bytes, hex, err)) == 0; i++) {
         dt_buffer_clear(&line);
         dt_buffer_printf(&line, "%s  %s\n", hex, paths[i]);
         dt_sha256_add(&hash, line.data, line.size);
-        sum += rc == 0 ? bytes : 0;
+        sum += bytes;
     }
     dt_buffer_release(&line);
     DT_TRY(rc);

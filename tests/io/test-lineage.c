@@ -107,6 +107,22 @@ static void a_sealed_file_shows_every_change(void **state)
     assert_int_equal(dt_sealed_json_check("f", &err), 0);
 }
 
+/* More than are listed one by one. */
+static void each_of_many_merged_files_must_be_readable(void **state)
+{
+    (void)state;
+    const char *paths[DT_LINEAGE_SEPARATE + 1];
+    struct dt_error err;
+    struct dt_lineage *l = dt_lineage_new();
+    assert_int_equal(dt_file_write("f", "1", 1, &err), 0);
+    for (int i = 0; i <= DT_LINEAGE_SEPARATE; i++)
+        paths[i] = "f";
+    assert_int_equal(dt_lineage_add_files(l, paths, DT_LINEAGE_SEPARATE + 1, &err), 0);
+    paths[0] = "missing";
+    assert_int_equal(dt_lineage_add_files(l, paths, DT_LINEAGE_SEPARATE + 1, &err), DT_EIO);
+    dt_lineage_free(l);
+}
+
 /* Writes an output of 2 MB with its record beside it, watched by threads unless they are 0. */
 static void write_output(const char *path, int threads)
 {
@@ -151,6 +167,8 @@ int main(void)
         cmocka_unit_test(a_record_cannot_name_itself_or_a_later_one),
         cmocka_unit_test(what_is_not_a_list_of_records_is_refused),
         cmocka_unit_test_setup_teardown(a_sealed_file_shows_every_change, enter_scratch,
+                                        leave_scratch),
+        cmocka_unit_test_setup_teardown(each_of_many_merged_files_must_be_readable, enter_scratch,
                                         leave_scratch),
         cmocka_unit_test_setup_teardown(a_watched_output_has_the_record_of_one_that_is_read,
                                         enter_scratch, leave_scratch),
