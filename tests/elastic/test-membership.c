@@ -655,7 +655,7 @@ static void receive_from(struct member *leader, int socket, void *to, size_t byt
     }
 }
 
-/* A process with the key, which is no member. */
+/* A process that has the key, but is not a member. */
 static struct dt_channel *call_leader(struct member *leader, const char *where)
 {
     struct dt_notice notice;

@@ -43,8 +43,8 @@ class Handler(BaseHTTPRequestHandler):
         if kind == "to":
             return self.answer(302, Location=rest if "://" in rest else "/" + rest)
         if kind == "signed":
-            return self.answer(302, Location=f"/ticket/{rest}?{seen[path]}")
-        if kind == "ticket":
+            return self.answer(302, Location=f"/expiring/{rest}?{seen[path]}")
+        if kind == "expiring":
             seen[self.path] += 1
             if seen[self.path] > 1:
                 return self.answer(403)
@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(int(number), **{"x-amz-bucket-region": "eu-west-3"} if number == "301" else {})
         if kind == "fail" and seen[path] <= int(number):
             return self.answer(503)
-        numbered = kind in ("cut", "once", "fail", "norange", "changes", "stuck", "ticket", "hints")
+        numbered = kind in ("cut", "once", "fail", "norange", "changes", "stuck", "expiring", "hints")
         name = name if numbered else rest if kind in ("plain", "endless") else path[1:]
         try:
             data = open(os.path.join(root, name or "index"), "rb").read()
@@ -78,7 +78,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(part)))
         self.end_headers()
         stop = len(part)
-        if kind in ("cut", "ticket", "hints") or kind == "plain" and "cut" in name or (
+        if kind in ("cut", "expiring", "hints") or kind == "plain" and "cut" in name or (
                 kind in ("once", "norange", "changes", "stuck") and first):
             stop = int(number) if numbered else 1000
         if kind == "stuck" and not first:

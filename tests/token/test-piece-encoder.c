@@ -32,8 +32,8 @@ static void fill(struct dt_rng *rng, unsigned char *text, size_t ends[DT_PIECE_B
 }
 
 /* More short pieces than the caches hold, so that a batch finds some among the longer ones while it
- * adds others there, which moves them and in the end begins anew. */
-static void ids_stay_right_while_the_caches_grow_and_begin_anew(void **state)
+ * adds others there, which moves them, and in the end the caches are emptied. */
+static void ids_stay_right_while_the_caches_grow_and_are_emptied(void **state)
 {
     struct dt_tokenizer *t = byte_tokenizer();
     struct dt_model_work work;
@@ -63,6 +63,6 @@ static void ids_stay_right_while_the_caches_grow_and_begin_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_stay_right_while_the_caches_grow_and_begin_anew)};
+        cmocka_unit_test(ids_stay_right_while_the_caches_grow_and_are_emptied)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ read_from() {
 @test "a broken connection to a URL that was redirected to is redirected again, as it may have expired" {
     read_from "$url/signed/$((size / 3 + 1))/docs.jsonl"
     [ "$(grep -c "^/signed" log)" -eq 3 ]
-    [ "$(grep -c "^/ticket.*?3 bytes=" log)" -eq 1 ]
+    [ "$(grep -c "^/expiring.*?3 bytes=" log)" -eq 1 ]
 }
 
 # in_parts N COMMAND...: the outputs of the parts, one after the other.
