@@ -364,7 +364,7 @@ struct dt_device {
         *isa; /* determines the bits: instruction set, or GPU; set by open, owned by the engine */
     int threads;          /* that the next op uses: dt_device_use_threads */
     int most_threads;     /* that it was opened with */
-    bool chooses_threads; /* they were not given: as many as are fastest, device/thread-choice.h */
+    bool chooses_threads; /* none was given: the fastest number is found, device/thread-choice.h */
     bool canonical;       /* dt_device_set_canonical */
     void *state;          /* of the engine */
 };
