@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""greedy_oracle.py MODEL PROMPT TOKENS: greedy continuation by transformers,
-after the end-of-text token, as dt-generate writes it."""
+"""greedy_oracle.py MODEL PROMPT TOKENS: greedy continuation by transformers, after the
+end-of-text token, which tokenizers of exported models give by themselves, as dt-generate writes it."""
 import sys
 
 import torch
@@ -10,6 +10,8 @@ directory, prompt, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 model = AutoModelForCausalLM.from_pretrained(directory, attn_implementation="eager").eval()
 tokenizer = AutoTokenizer.from_pretrained(directory)
 end = model.config.eos_token_id
-ids = torch.tensor([[end] + tokenizer(prompt).input_ids])
-out = model.generate(ids, max_new_tokens=count, do_sample=False, pad_token_id=end)[0, 1:]
+ids = tokenizer(prompt).input_ids
+if ids[0] != end:
+    ids = [end] + ids
+out = model.generate(torch.tensor([ids]), max_new_tokens=count, do_sample=False, pad_token_id=end)[0]
 sys.stdout.write(tokenizer.decode([i for i in out if i != end]) + "\n")
