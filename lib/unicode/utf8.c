@@ -49,19 +49,34 @@ static size_t take(const char *p, size_t size, bool *valid)
     return length;
 }
 
+/* Bytes of the character of two or three bytes, of four that begin with it, as a little-endian
+ * number; 0 for any other and for what is ill-formed. */
+static size_t take_short(uint32_t bytes)
+{
+    if ((bytes & 0xc0e0) == 0x80c0)
+        return bytes & 0x1e ? 2 : 0; /* not C0 and C1, which are overlong */
+    if ((bytes & 0xc0c0f0) != 0x8080e0)
+        return 0;
+    uint32_t second = bytes & 0x200f; /* with E0, which may be overlong; with ED, a surrogate */
+    return second != 0 && second != 0x200d ? 3 : 0;
+}
+
 size_t dt_utf8_valid_prefix(const char *text, size_t size)
 {
-    size_t i = 0;
-    while (i < size) {
-        if ((text[i] & 0x80) == 0) {
-            i += dt_utf8_ascii_prefix(text + i, size - i);
-            continue;
+    for (size_t i = 0, n; i < size; i += n) {
+        n = 0;
+        if (size - i >= 8) {
+            uint64_t word = load8(text + i), high = word & HIGH_BITS;
+            if (high == 0)
+                n = dt_utf8_ascii_prefix(text + i, size - i);
+            else
+                n = high & 0x80 ? take_short((uint32_t)word) : (size_t)__builtin_ctzll(high) / 8;
         }
-        bool valid;
-        size_t n = take(text + i, size - i, &valid);
+        bool valid = n > 0;
+        if (!valid)
+            n = take(text + i, size - i, &valid);
         if (!valid)
             return i;
-        i += n;
     }
     return size;
 }
@@ -94,12 +109,21 @@ static unsigned continuations_in_block(const char *text)
     return count;
 }
 
+/* Of 8 bytes. */
+static uint64_t continuations_in_word(uint64_t word)
+{
+    uint64_t each = (word & HIGH_BITS) >> 7 & ~word >> 6; /* 1 or 0 in each byte */
+    return each * (HIGH_BITS >> 7) >> 56;
+}
+
 uint64_t dt_utf8_count(const char *text, size_t size)
 {
     uint64_t continuations = 0;
     size_t i = 0;
     for (; i + BLOCK <= size; i += BLOCK)
         continuations += continuations_in_block(text + i);
+    for (; i + 8 <= size; i += 8)
+        continuations += continuations_in_word(load8(text + i));
     for (; i < size; i++)
         continuations += (text[i] & 0xc0) == 0x80;
     return size - continuations;

@@ -61,6 +61,23 @@ static void a_sequence_cut_off_by_the_end_is_one_subpart(void **state)
     REPAIRED("ab\xc3", "ab" FFFD, 1);
 }
 
+/* Characters before other text are decoded from eight bytes, those at the end one by one. */
+static void a_sequence_is_judged_alike_at_the_end_and_before_other_text(void **state)
+{
+    static const unsigned char bytes[] = {0x00, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf,
+                                          0xc0, 0xc1, 0xc2, 0xc3, 0xdf, 0xe0, 0xe1, 0xec, 0xed,
+                                          0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff};
+    const int count = sizeof bytes;
+    (void)state;
+    for (int i = 0; i < count * count * count * count; i++) {
+        char text[13] = "....xxxxxxxx";
+        for (int k = 0, rest = i; k < 4; k++, rest /= count)
+            text[k] = (char)bytes[rest % count];
+        size_t alone = dt_utf8_valid_prefix(text, 4), before = dt_utf8_valid_prefix(text, 12);
+        assert_int_equal(before, alone == 4 ? 12 : alone);
+    }
+}
+
 /* The eight-byte steps must see a high bit at every place. */
 static void one_bad_byte_is_found_at_every_place(void **state)
 {
@@ -127,6 +144,7 @@ int main(void)
         cmocka_unit_test(the_bounds_of_each_length_are_valid),
         cmocka_unit_test(what_is_beyond_the_bounds_is_not),
         cmocka_unit_test(a_sequence_cut_off_by_the_end_is_one_subpart),
+        cmocka_unit_test(a_sequence_is_judged_alike_at_the_end_and_before_other_text),
         cmocka_unit_test(one_bad_byte_is_found_at_every_place),
         cmocka_unit_test(code_points_are_counted_and_decoded),
         cmocka_unit_test(counts_are_right_at_any_length),
