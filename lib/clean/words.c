@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/buffer.h"
+#include "base/byte-scan.h"
 #include "unicode/character.h"
 #include "unicode/utf8.h"
 
@@ -49,13 +50,6 @@ static const char *const units[] = {"km", "m",   "dm",  "cm", "mm",  "nm",   "yd
                                     "kb", "KB",  "gb",  "GB", "tb",  "TB",   "T",  "G",  "M",
                                     "K",  "kmh", "mph", "ha", "hPa", "mbar", NULL};
 
-static uint64_t load8(const char *p)
-{
-    uint64_t x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
 static uint64_t scramble(uint64_t x)
 {
     x *= UINT64_C(0x9e3779b97f4a7c15);
@@ -69,21 +63,29 @@ static uint64_t scramble(uint64_t x)
 static inline uint64_t bytes_of(const char *p, size_t size, size_t readable)
 {
     uint64_t x = 0;
-    if (readable >= 8)
-        return load8(p) & UINT64_MAX >> (64 - 8 * size);
-    for (size_t i = 0; i < size; i++)
-        x |= (uint64_t)(unsigned char)p[i] << 8 * i;
-    return x;
+    memcpy(&x, p, readable < 8 ? size : 8);
+    return x & UINT64_MAX >> (64 - 8 * size);
 }
 
-/* XXH3 for long words; most are short, and two multiplications do. */
+/* Of the first size bytes of the block, without a branch. */
+static inline uint64_t hash_block(dt_block b, size_t size)
+{
+    static const char kept[2 * DT_BLOCK] = {-1, -1, -1, -1, -1, -1, -1, -1,
+                                            -1, -1, -1, -1, -1, -1, -1, -1};
+    uint64_t halves[2];
+    b &= dt_block_load(kept + DT_BLOCK - size);
+    memcpy(halves, &b, sizeof halves);
+    return scramble(halves[0] + halves[1] * UINT64_C(0xa0761d6478bd642f) + size);
+}
+
+/* XXH3 for long words; most are short, and three multiplications do. */
 static inline uint64_t hash_word(const char *p, size_t size, size_t readable)
 {
-    if (size > 16 || size == 0)
+    dt_block b = {0};
+    if (size > DT_BLOCK || size == 0)
         return XXH3_64bits(p, size);
-    if (size <= 8)
-        return scramble(bytes_of(p, size, readable) + size);
-    return scramble(scramble(bytes_of(p, 8, readable)) ^ bytes_of(p + size - 8, 8, 8)) + size;
+    memcpy(&b, p, readable < DT_BLOCK ? size : DT_BLOCK);
+    return hash_block(b, size);
 }
 
 uint64_t dt_word_hash(const char *word, size_t size)
@@ -123,12 +125,16 @@ static void make_tables(void)
     }
 }
 
+static inline void add_hashed(struct dt_words *w, uint64_t hash, uint32_t chars, uint32_t kind)
+{
+    DT_GROW(w->items, w->count, w->capacity);
+    w->items[w->count++] = (struct dt_word){hash, chars, kind};
+}
+
 static inline void add_word(struct dt_words *w, const char *from, const char *to, uint32_t chars,
                             uint32_t kind)
 {
-    uint64_t hash = hash_word(from, (size_t)(to - from), (size_t)(w->end - from));
-    DT_GROW(w->items, w->count, w->capacity);
-    w->items[w->count++] = (struct dt_word){hash, chars, kind};
+    add_hashed(w, hash_word(from, (size_t)(to - from), (size_t)(w->end - from)), chars, kind);
 }
 
 /* Where a word is split in two, or 0. */
@@ -143,14 +149,13 @@ static inline uint32_t cut_of(const struct dt_word_tables *t, uint64_t hash)
 }
 
 /* A word of ASCII letters without marks around it. */
-static inline void add_letters(struct dt_words *w, const char *from, size_t size)
+static inline void add_letters(struct dt_words *w, const char *from, size_t size, uint64_t hash)
 {
-    add_word(w, from, from + size, (uint32_t)size, DT_WORD_HAS_LETTER);
-    bool may_cut = size <= 7 && w->traits & DT_WORD_TRAIT_ENGLISH;
-    uint32_t at = may_cut ? cut_of(w->tables, w->items[w->count - 1].hash) : 0;
-    if (at == 0)
+    uint32_t at = w->traits & DT_WORD_TRAIT_ENGLISH ? cut_of(w->tables, hash) : 0;
+    if (at == 0) {
+        add_hashed(w, hash, (uint32_t)size, DT_WORD_HAS_LETTER);
         return;
-    w->count--;
+    }
     add_word(w, from, from + at, at, DT_WORD_HAS_LETTER);
     add_word(w, from + at, from + size, (uint32_t)size - at, DT_WORD_HAS_LETTER);
 }
@@ -433,27 +438,18 @@ static size_t contraction(const struct dt_words *w, size_t from, size_t to)
     return is ? i - 1 : to;
 }
 
-#define EACH_BYTE(x) (UINT64_C(0x0101010101010101) * (x))
-
-/* The highest bit of each byte that is not an ASCII letter. */
-static inline uint64_t no_letters(uint64_t bytes)
+/* Bytes of ASCII letters at the start of the block. */
+static inline size_t letters_of(dt_block b)
 {
-    uint64_t small = (bytes | EACH_BYTE(0x20)) & EACH_BYTE(0x7f);
-    uint64_t from_a = small + EACH_BYTE(0x80 - 'a'), behind_z = small + EACH_BYTE(0x7f - 'z');
-    return ~(from_a & ~behind_z & ~bytes) & EACH_BYTE(0x80);
+    return dt_block_first((dt_block)((b | 0x20) - 'a' > 'z' - 'a'));
 }
 
-/* Bytes of ASCII letters at the start of text. */
-static inline size_t letters_prefix(const char *text, size_t size)
+static size_t letters_prefix(const char *text, size_t size)
 {
-    size_t n = 0;
-    for (; n + 8 <= size; n += 8) {
-        uint64_t others = no_letters(load8(text + n));
-        if (others)
-            return n + (size_t)__builtin_ctzll(others) / 8;
-    }
-    while (n < size && (unsigned char)text[n] < 0x80 &&
-           dt_character_ascii_kinds[(int)text[n]] & DT_CHARACTER_LETTER)
+    size_t n = 0, letters = DT_BLOCK;
+    for (; letters == DT_BLOCK && n + DT_BLOCK <= size; n += letters)
+        letters = letters_of(dt_block_load(text + n));
+    while (letters == DT_BLOCK && n < size && has_letter(text[n]))
         n++;
     return n;
 }
@@ -488,7 +484,7 @@ static void add_core(struct dt_words *w, size_t from, size_t to, bool plain)
     }
     size_t size = (size_t)(w->chunk[to].at - w->chunk[from].at);
     if (start == from && from < to && letters_prefix(w->chunk[from].at, size) == size) {
-        add_letters(w, w->chunk[from].at, size);
+        add_letters(w, w->chunk[from].at, size, dt_word_hash(w->chunk[from].at, size));
         return;
     }
     bool may_cut = start == from && from < to && w->traits & DT_WORD_TRAIT_ENGLISH;
@@ -545,7 +541,7 @@ static size_t read_chunk(struct dt_words *w, const char *text, size_t size, bool
         if (kind & DT_CHARACTER_BLANK)
             break;
         uint32_t point = n == 1 ? (unsigned char)text[i] : dt_utf8_decode(text + i);
-        bool is = dt_script_is_unspaced(point) || (*unspaced && kind & DT_CHARACTER_MARK);
+        bool is = kind & DT_CHARACTER_UNSPACED || (*unspaced && kind & DT_CHARACTER_MARK);
         if (w->chunk_size > 0 && is != *unspaced)
             break;
         *unspaced = is;
@@ -557,7 +553,7 @@ static size_t read_chunk(struct dt_words *w, const char *text, size_t size, bool
     return i;
 }
 
-/* The words of a chunk of scripts without blanks. */
+/* The words of ICU in a chunk of scripts without blanks. */
 static void split_unspaced(struct dt_words *w, const char *text, size_t size)
 {
     const uint32_t *ends;
@@ -571,13 +567,38 @@ static void split_unspaced(struct dt_words *w, const char *text, size_t size)
     }
 }
 
+/* The words of letters without blanks at text, each a grapheme cluster. */
+static size_t take_unspaced(struct dt_words *w, const char *text, size_t size)
+{
+    size_t n = 0, from = 0, length;
+    unsigned some = 0, all = 0;
+    uint32_t chars = 0;
+    for (; n < size; n += length, chars++) {
+        unsigned kind = dt_character_kind(text + n, &length);
+        if (!(kind & (DT_CHARACTER_UNSPACED | DT_CHARACTER_MARK)))
+            break;
+        if (n > 0 && !(kind & DT_CHARACTER_JOINS)) {
+            add_word(w, text + from, text + n, chars, kinds_of_word(some, all, chars));
+            from = n, chars = 0, some = 0;
+        }
+        all = chars ? all & kind : kind;
+        some |= kind;
+    }
+    add_word(w, text + from, text + n, chars, kinds_of_word(some, all, chars));
+    return n;
+}
+
+#define END (DT_CHARACTER_BLANK | DT_CHARACTER_UNSPACED) /* of a chunk of any other script */
+
 static bool ends_chunk(const char *text, size_t size)
 {
     size_t n;
-    return size == 0 || dt_character_kind(text, &n) & DT_CHARACTER_BLANK;
+    return size == 0 || dt_character_kind(text, &n) & END;
 }
 
-#define WIDE (DT_CHARACTER_LETTER | DT_CHARACTER_LOWER | DT_CHARACTER_UPPER | DT_CHARACTER_MARK)
+#define WIDE                                                                                       \
+    (DT_CHARACTER_LETTER | DT_CHARACTER_LOWER | DT_CHARACTER_UPPER | DT_CHARACTER_MARK |           \
+     DT_CHARACTER_JOINS)
 
 /* The same for letters and combining marks of scripts with blanks, of which one at least is not
  * ASCII: split_chunk() would find nothing in them, and cut off a mark that closes. */
@@ -590,13 +611,11 @@ static size_t take_wide(struct dt_words *w, const char *text, size_t size)
         kind = dt_character_kind(text + n, &length);
         if (kind == 0 || kind & ~(unsigned)WIDE)
             break;
-        if (length > 2 && dt_script_is_unspaced(dt_utf8_decode(text + n)))
-            return 0;
     }
     if (n == chars) /* ASCII, or nothing */
         return 0;
     uint32_t letters = some & DT_CHARACTER_LETTER ? DT_WORD_HAS_LETTER : 0;
-    if (n == size || kind & DT_CHARACTER_BLANK) {
+    if (n == size || kind & END) {
         add_word(w, text, text + n, chars, letters);
         return n;
     }
@@ -609,32 +628,110 @@ static size_t take_wide(struct dt_words *w, const char *text, size_t size)
     return n + length;
 }
 
-/* Fast path: letters with at most one punctuation character after them. Returns the bytes read,
- * or 0 for any other chunk. */
+/* What the byte after ASCII letters is: a blank, or a mark, with the kind of its word. */
+enum word_end {
+    WORD_END_BLANK = 1 << 5,
+    WORD_END_DOT = 1 << 6, /* a mark, but after abbreviations */
+    WORD_END_MARK = DT_WORD_IS_SYMBOL | DT_WORD_IS_MARK,
+    WORD_END_STOP = WORD_END_MARK | DT_WORD_IS_STOP
+};
+
+static const unsigned char word_ends[256] = {
+    ['\t'] = WORD_END_BLANK,
+    ['\n'] = WORD_END_BLANK,
+    ['\v'] = WORD_END_BLANK,
+    ['\f'] = WORD_END_BLANK,
+    ['\r'] = WORD_END_BLANK,
+    [0x1c] = WORD_END_BLANK,
+    [0x1d] = WORD_END_BLANK,
+    [0x1e] = WORD_END_BLANK,
+    [0x1f] = WORD_END_BLANK,
+    [' '] = WORD_END_BLANK,
+    [','] = WORD_END_MARK,
+    [';'] = WORD_END_MARK,
+    [':'] = WORD_END_MARK,
+    ['!'] = WORD_END_STOP,
+    ['?'] = WORD_END_STOP,
+    [')'] = WORD_END_MARK,
+    ['.'] = WORD_END_STOP | WORD_END_DOT,
+};
+
+/* Whether the stop after n letters is split from them. */
+static bool dot_is_mark(const struct dt_words *w, const char *text, size_t n)
+{
+    return dt_character_ascii_kinds[(int)text[n - 1]] & DT_CHARACTER_LOWER &&
+           !is_whole_word(w, text, n + 1);
+}
+
+/* Fast path: letters with at most one punctuation character after them, and a blank. Returns the
+ * bytes read, or 0 for any other chunk, and at the end of the text. */
 static inline size_t take_simple(struct dt_words *w, const char *text, size_t size)
 {
-    size_t n = letters_prefix(text, size);
-    if (n == 0 || (n < size && (unsigned char)text[n] >= 0x80))
+    if (size < DT_BLOCK)
         return 0;
-    bool ends = n == size || dt_character_ascii_kinds[(int)text[n]] & DT_CHARACTER_BLANK;
-    if (!ends) {
-        char c = text[n];
-        bool simple =
-            c == ',' || c == ';' || c == ':' || c == '!' || c == '?' || c == ')' ||
-            (c == '.' && dt_character_ascii_kinds[(int)text[n - 1]] & DT_CHARACTER_LOWER &&
-             !is_whole_word(w, text, n + 1));
-        if (!simple ||
-            (n + 1 < size && ((unsigned char)text[n + 1] >= 0x80 ||
-                              !(dt_character_ascii_kinds[(int)text[n + 1]] & DT_CHARACTER_BLANK))))
-            return 0;
-    }
-    add_letters(w, text, n);
-    if (ends)
-        return n;
-    unsigned stop =
-        dt_character_ascii_kinds[(int)text[n]] & DT_CHARACTER_STOP ? DT_WORD_IS_STOP : 0;
-    add_word(w, text + n, text + n + 1, 1, DT_WORD_IS_SYMBOL | DT_WORD_IS_MARK | stop);
-    return n + 1;
+    dt_block b = dt_block_load(text);
+    size_t n = letters_of(b);
+    if (n == DT_BLOCK)
+        n += letters_prefix(text + n, size - n);
+    if (n == 0 || n + 2 > size)
+        return 0;
+    unsigned char c = (unsigned char)text[n], end = word_ends[c];
+    bool mark = end & WORD_END_MARK && (!(end & WORD_END_DOT) || dot_is_mark(w, text, n));
+    if (!(word_ends[(unsigned char)text[n + mark]] & WORD_END_BLANK))
+        return 0;
+    add_letters(w, text, n, n > DT_BLOCK ? XXH3_64bits(text, n) : hash_block(b, n));
+    DT_GROW(w->items, w->count, w->capacity);
+    w->items[w->count] = (struct dt_word){scramble(c + UINT64_C(1)), 1, end & WORD_END_STOP};
+    w->count += mark; /* no branch: it would often be mispredicted */
+    return n + mark + (text[n + mark] == ' ');
+}
+
+/* Fast path: letters. */
+static inline size_t take_letters(struct dt_words *w, const char *text, size_t size)
+{
+    size_t taken = take_simple(w, text, size);
+    return taken ? taken : take_wide(w, text, size);
+}
+
+/* Fast path: a chunk of one character, of `length` bytes, or that opens before letters. */
+static size_t take_mark(struct dt_words *w, const char *text, size_t size, unsigned kind,
+                        size_t length)
+{
+    bool alone = ends_chunk(text + length, size - length);
+    size_t taken = 0;
+    if (!alone && (!(kind & DT_CHARACTER_OPENING) || *text == '\'')) /* "'em" is a word */
+        return 0;
+    add_word(w, text, text + length, 1, kinds_of_word(kind, kind, 1));
+    if (!alone)
+        taken = take_letters(w, text + length, size - length);
+    if (alone || taken > 0)
+        return length + taken;
+    w->count--;
+    return 0;
+}
+
+/* Fast path: digits. */
+static size_t take_number(struct dt_words *w, const char *text, size_t size)
+{
+    size_t n = 0;
+    while (n < size && text[n] >= '0' && text[n] <= '9')
+        n++;
+    if (n == 0 || !ends_chunk(text + n, size - n))
+        return 0;
+    add_word(w, text, text + n, (uint32_t)n, 0);
+    return n;
+}
+
+/* The words of a chunk that no shorter path takes. */
+static size_t take_chunk(struct dt_words *w, const char *text, size_t size)
+{
+    bool unspaced;
+    size_t taken = read_chunk(w, text, size, &unspaced);
+    if (unspaced)
+        split_unspaced(w, text, taken);
+    else
+        split_chunk(w);
+    return taken;
 }
 
 void dt_words_split(struct dt_words *w, const char *text, size_t size)
@@ -645,26 +742,23 @@ void dt_words_split(struct dt_words *w, const char *text, size_t size)
     w->end = text + size;
     w->tables = &tables;
     for (size_t i = 0, n, taken; i < size; i += taken) {
-        unsigned char c = (unsigned char)text[i];
-        taken = n = 1;
-        if ((c < 0x80 ? dt_character_ascii_kinds[c] : dt_character_kind(text + i, &n)) &
-            DT_CHARACTER_BLANK) {
-            starts_line = starts_line || c == '\n';
-            taken = n;
+        unsigned kind = dt_character_kind(text + i, &n);
+        taken = n;
+        if (kind & DT_CHARACTER_BLANK) {
+            starts_line = starts_line || text[i] == '\n';
             continue;
         }
         size_t first = w->count;
-        taken = take_simple(w, text + i, size - i);
+        if (kind & DT_CHARACTER_UNSPACED && w->segmentation == DT_SEGMENTATION_CHARACTERS)
+            taken = take_unspaced(w, text + i, size - i);
+        else if (kind & WIDE)
+            taken = take_letters(w, text + i, size - i);
+        else if (kind & DT_CHARACTER_DIGIT)
+            taken = take_number(w, text + i, size - i);
+        else
+            taken = take_mark(w, text + i, size - i, kind, n);
         if (taken == 0)
-            taken = take_wide(w, text + i, size - i);
-        if (taken == 0) {
-            bool unspaced;
-            taken = read_chunk(w, text + i, size - i, &unspaced);
-            if (unspaced)
-                split_unspaced(w, text + i, taken);
-            else
-                split_chunk(w);
-        }
+            taken = take_chunk(w, text + i, size - i);
         if (starts_line)
             w->items[first].kind |= DT_WORD_STARTS_LINE;
         starts_line = false;

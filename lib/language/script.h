@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Words in scripts that are written without blanks between words: Han, Hiragana and Katakana,
- * Thai, Lao, Khmer and Burmese.
+ * Thai, Lao, Khmer and Burmese. Their letters are DT_CHARACTER_UNSPACED (unicode/character.h).
  *
  *     DT_TRY(dt_segmentation_load(DT_SEGMENTATION_CHARACTERS, err));
  *     struct dt_segmenter *s = dt_segmenter_new(DT_SEGMENTATION_CHARACTERS);   one for each thread
@@ -33,10 +33,6 @@ extern const char *const dt_segmentation_names[];
 int dt_segmentation_load(enum dt_segmentation segmentation, struct dt_error *err) DT_MUST_CHECK;
 /* "characters" or "ICU 72.1". */
 const char *dt_segmentation_describe(enum dt_segmentation segmentation);
-
-/* Whether the code point is a letter or mark of one of these scripts; digits and punctuation are
- * not. */
-bool dt_script_is_unspaced(uint32_t code);
 
 struct dt_segmenter; /* of one thread */
 

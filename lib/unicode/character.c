@@ -84,6 +84,19 @@ static const struct range quotes[] = {
     {0x00ab, 0x00ab}, {0x00b4, 0x00b4}, {0x00bb, 0x00bb}, {0x2018, 0x201a}, {0x201c, 0x201e},
     {0x2329, 0x232a}, {0x27e6, 0x27e7}, {0x3008, 0x3011}, {0x3014, 0x3015}, {0xff08, 0xff09},
 };
+
+/* Letters and marks of Unicode 15 whose Script is Thai, Lao, Myanmar or Khmer; letters and numbers
+ * of Han, Hiragana and Katakana, and the marks that all kana share. */
+static const struct range unspaced[] = {
+    {0x0e01, 0x0e3a},   {0x0e40, 0x0e4e},   {0x0e81, 0x0ecf},   {0x0edc, 0x0edf},
+    {0x1000, 0x103f},   {0x1050, 0x108f},   {0x109a, 0x109d},   {0x1780, 0x17d3},
+    {0x17d7, 0x17d7},   {0x17dc, 0x17dd},   {0x3005, 0x3007},   {0x3021, 0x3029},
+    {0x3031, 0x3035},   {0x3038, 0x303b},   {0x3041, 0x309f},   {0x30a1, 0x30fa},
+    {0x30fc, 0x30ff},   {0x31f0, 0x31ff},   {0x3400, 0x4dbf},   {0x4e00, 0x9fff},
+    {0xa9e0, 0xa9ef},   {0xa9fa, 0xa9fe},   {0xaa60, 0xaa76},   {0xaa7a, 0xaa7f},
+    {0xf900, 0xfad9},   {0xff66, 0xff9f},   {0x16fe3, 0x16fe3}, {0x16ff0, 0x16ff1},
+    {0x1aff0, 0x1b167}, {0x20000, 0x323af},
+};
 /* clang-format on */
 
 static bool listed(const struct range *ranges, size_t count, uint32_t point)
@@ -137,11 +150,19 @@ static unsigned kind_of_category(enum dt_category category)
     }
 }
 
+static unsigned kind_of_clusters(uint32_t point)
+{
+    enum dt_unicode_break b = dt_unicode_break_of(point);
+    bool joins =
+        b == DT_UNICODE_BREAK_EXTEND || b == DT_UNICODE_BREAK_ZWJ || b == DT_UNICODE_BREAK_SPACING;
+    return (joins ? DT_CHARACTER_JOINS : 0) | (LISTED(unspaced, point) ? DT_CHARACTER_UNSPACED : 0);
+}
+
 static unsigned kind_of(uint32_t point)
 {
     if (point < 128)
         return dt_character_ascii_kinds[point];
-    unsigned kind = kind_of_category(dt_unicode_category(point));
+    unsigned kind = kind_of_category(dt_unicode_category(point)) | kind_of_clusters(point);
     if (kind & (DT_CHARACTER_LETTER | DT_CHARACTER_MARK))
         return kind;
     if (LISTED(stops, point))

@@ -34,7 +34,11 @@ enum dt_character_flag {
     DT_CHARACTER_QUOTE = 1 << 10,      /* a quotation mark */
     DT_CHARACTER_ICON = 1 << 11,       /* a pictogram: category So, and the ellipsis U+2026 */
     DT_CHARACTER_MARK = 1 << 12,       /* category Mn: a combining mark */
-    DT_CHARACTER_NUMBER = 1 << 13      /* category Nd: a decimal digit of any script */
+    DT_CHARACTER_NUMBER = 1 << 13,     /* category Nd: a decimal digit of any script */
+    DT_CHARACTER_UNSPACED = 1 << 14,   /* letter or mark of a script without blanks between words:
+                                        * Han, Hiragana, Katakana, Thai, Lao, Khmer, Burmese */
+    DT_CHARACTER_JOINS = 1 << 15       /* in the grapheme cluster of the one before it: Extend,
+                                        * ZWJ, SpacingMark */
 };
 
 /* Of the ASCII characters, by code; dt_character_kind gives the same. */
