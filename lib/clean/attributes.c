@@ -51,6 +51,7 @@ void dt_attributes_write(const struct dt_rule *rules, int count, struct dt_docum
     dt_json_add_string(out, document->id.data, document->id.size);
     dt_buffer_add_string(out, ",\"attributes\":{");
     dt_rule_start(scratch);
+    scratch->exact = true;
     assert(count > 0);
     for (int i = 0; i < count; i++) {
         struct dt_finding finding;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "clean/measure.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,11 @@ enum {
     KNOWN_LINES = 1 << 4,
     KNOWN_PARAGRAPHS = 1 << 5,
     KNOWN_SPLIT_LINES = 1 << 6,
-    KNOWN_SEQUENCES = 1 << 7
+    KNOWN_SHORT_SEQUENCES = 1 << 7,
+    KNOWN_FILLED_LINES = 1 << 8,
+    KNOWN_BOUNDS = 1 << 9,
+    KNOWN_LONG_SEQUENCES = 1 << 10,
+    KNOWN_OF_WORDS = KNOWN_WORDS | KNOWN_SHORT_SEQUENCES | KNOWN_LONG_SEQUENCES | KNOWN_BOUNDS
 };
 
 void dt_measures_start(struct dt_measures *m, const char *text, size_t size)
@@ -27,20 +32,13 @@ void dt_measures_start(struct dt_measures *m, const char *text, size_t size)
     m->known = 0;
 }
 
-void dt_measures_restart(struct dt_measures *m, const char *text, size_t size)
-{
-    unsigned known = m->known & KNOWN_WORDS;
-    dt_measures_start(m, text, size);
-    m->known = known;
-}
-
 void dt_measures_set_words(struct dt_measures *m, enum dt_segmentation segmentation,
                            unsigned traits)
 {
     struct dt_words *w = &m->words;
     if (w->segmentation == segmentation && w->traits == traits)
         return;
-    m->known &= ~(unsigned)(KNOWN_WORDS | KNOWN_SEQUENCES);
+    m->known &= ~(unsigned)KNOWN_OF_WORDS;
     if (w->segmentation != segmentation) {
         dt_segmenter_free(w->segmenter);
         w->segmenter = NULL;
@@ -120,26 +118,55 @@ uint64_t dt_measure_ellipses(struct dt_measures *m)
 
 static void count_words(struct dt_measures *m)
 {
-    struct dt_word_counts c = {0};
-    dt_words_split(&m->words, m->text, m->size);
+    struct dt_word_counts c = {.count = m->words.count, .items = m->words.items};
     for (size_t i = 0; i < m->words.count; i++) {
         const struct dt_word *w = &m->words.items[i];
-        bool proper = !(w->kind & DT_WORD_IS_SYMBOL);
-        c.proper += proper;
-        c.proper_chars += proper ? w->chars : 0;
-        c.with_letter += w->kind & DT_WORD_HAS_LETTER;
+        uint32_t symbol = w->kind / DT_WORD_IS_SYMBOL & 1;
+        c.proper += 1 - symbol;
+        c.proper_chars += w->chars & (symbol - 1); /* branchless: mispredicted often */
+        c.with_letter += w->kind / DT_WORD_HAS_LETTER & 1;
     }
-    _Static_assert(DT_WORD_HAS_LETTER == 1, "used as a number");
-    c.count = m->words.count;
-    c.items = m->words.items;
     m->word_counts = c;
 }
 
 const struct dt_word_counts *dt_measure_words(struct dt_measures *m)
 {
-    if (is_due(m, KNOWN_WORDS))
+    if (is_due(m, KNOWN_WORDS)) {
+        dt_words_split(&m->words, m->text, m->size);
         count_words(m);
+    }
     return &m->word_counts;
+}
+
+void dt_measures_keep_start(struct dt_measures *m)
+{
+    m->seen_words = m->kept_words = 0;
+}
+
+void dt_measures_keep_line(struct dt_measures *m, bool stays)
+{
+    struct dt_words *w = &m->words;
+    size_t from = m->seen_words, to = from + 1;
+    if (!(m->known & KNOWN_WORDS))
+        return;
+    assert(from < w->count); /* a line that is not blank has a word */
+    while (to < w->count && !(w->items[to].kind & DT_WORD_STARTS_LINE))
+        to++;
+    if (stays && m->kept_words < from)
+        memmove(w->items + m->kept_words, w->items + from, (to - from) * sizeof *w->items);
+    m->kept_words += stays ? to - from : 0;
+    m->seen_words = to;
+}
+
+void dt_measures_restart(struct dt_measures *m, const char *text, size_t size)
+{
+    unsigned known = m->known & KNOWN_WORDS;
+    dt_measures_start(m, text, size);
+    m->known = known;
+    if (!known)
+        return;
+    m->words.count = m->kept_words;
+    count_words(m);
 }
 
 static const struct dt_stop_words *stop_words_of(const struct dt_measures *m)
@@ -273,7 +300,7 @@ static void count_marked_line(struct dt_line_counts *c, const char *line, size_t
     c->ellipses += ends_with(line, end, "...") || ends_with(line, end, "\xe2\x80\xa6");
 }
 
-/* Lines end with LF here, and also with U+2028 and U+2029. */
+/* A line up to LF, which U+2028 and U+2029 end, too. */
 static void count_marked_lines(struct dt_line_counts *c, const char *line, size_t size)
 {
     size_t from = 0;
@@ -301,32 +328,48 @@ static bool ends_with_stop(const char *line, size_t size)
 /* A line as FineWeb's rules see it. */
 static void count_filled_line(struct dt_measures *m, const char *line, size_t size)
 {
-    struct dt_line_counts *c = &m->lines;
+    struct dt_filled_lines *c = &m->filled_lines;
     if (leading_blanks(line, size) == size)
         return;
-    c->filled++;
     c->stopped += ends_with_stop(line, size);
     c->brief += size <= 30 || (size <= 120 && dt_utf8_count(line, size) <= 30);
-    add_element(m, &c->filled_repeats, line, size);
+    add_element(m, &c->all, line, size);
 }
 
-static void count_lines(struct dt_measures *m)
+/* The line at i, and the start of the next one; false at the end. */
+static bool next_line(const struct dt_measures *m, size_t *i, const char **line, size_t *size)
 {
-    m->lines = (struct dt_line_counts){.feeds = dt_utf8_count_byte(m->text, m->size, '\n')};
-    dt_hash_table_clear(&m->table, m->lines.feeds + 1);
-    for (size_t i = 0, end; i < m->size; i = end + 1) {
-        const char *feed = memchr(m->text + i, '\n', m->size - i);
-        end = feed ? (size_t)(feed - m->text) : m->size;
-        count_marked_lines(&m->lines, m->text + i, end - i);
-        count_filled_line(m, m->text + i, end - i);
-    }
+    if (*i >= m->size)
+        return false;
+    *line = m->text + *i;
+    const char *feed = memchr(*line, '\n', m->size - *i);
+    *size = feed ? (size_t)(feed - *line) : m->size - *i;
+    *i += *size + 1;
+    return true;
 }
 
 const struct dt_line_counts *dt_measure_lines(struct dt_measures *m)
 {
-    if (is_due(m, KNOWN_LINES))
-        count_lines(m);
+    const char *line;
+    if (!is_due(m, KNOWN_LINES))
+        return &m->lines;
+    m->lines = (struct dt_line_counts){0};
+    for (size_t i = 0, size; next_line(m, &i, &line, &size);)
+        count_marked_lines(&m->lines, line, size);
     return &m->lines;
+}
+
+const struct dt_filled_lines *dt_measure_filled_lines(struct dt_measures *m)
+{
+    struct dt_filled_lines *c = &m->filled_lines;
+    const char *line;
+    if (!is_due(m, KNOWN_FILLED_LINES))
+        return c;
+    *c = (struct dt_filled_lines){.feeds = dt_utf8_count_byte(m->text, m->size, '\n')};
+    dt_hash_table_clear(&m->table, c->feeds + 1);
+    for (size_t i = 0, size; next_line(m, &i, &line, &size);)
+        count_filled_line(m, line, size);
+    return c;
 }
 
 /* The elements between runs of `least` or more LFs. */
@@ -370,7 +413,16 @@ const struct dt_repeats *dt_measure_split_lines(struct dt_measures *m)
 
 const struct dt_sequences *dt_measure_sequences(struct dt_measures *m, int n)
 {
-    if (is_due(m, KNOWN_SEQUENCES))
-        dt_measure_all_sequences(m);
+    if (n <= DT_SHORT_SEQUENCE && is_due(m, KNOWN_SHORT_SEQUENCES))
+        dt_measure_range_of_sequences(m, 2, DT_SHORT_SEQUENCE);
+    if (n > DT_SHORT_SEQUENCE && is_due(m, KNOWN_LONG_SEQUENCES))
+        dt_measure_range_of_sequences(m, DT_SHORT_SEQUENCE + 1, DT_LONGEST_SEQUENCE);
     return &m->sequences[n];
+}
+
+const struct dt_sequence_bounds *dt_measure_sequence_bounds(struct dt_measures *m)
+{
+    if (is_due(m, KNOWN_BOUNDS))
+        dt_measure_bounds_of_sequences(m);
+    return &m->bounds;
 }

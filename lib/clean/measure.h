@@ -45,18 +45,27 @@ struct dt_line_counts {
     size_t count;    /* as Python's splitlines() sees them */
     size_t bullets;  /* begin with a bullet or a hyphen, after blanks */
     size_t ellipses; /* end with an ellipsis, before blanks */
-    size_t filled;   /* split at LF only: those that are not blank; likewise the next two */
-    size_t stopped;  /* end with a mark that ends sentences */
-    size_t brief;    /* at most 30 code points */
-    struct dt_repeats filled_repeats; /* of the filled lines */
-    uint64_t feeds;                   /* LFs in the text */
+};
+
+/* Lines that are not blank, split at LF only. */
+struct dt_filled_lines {
+    size_t stopped; /* end with a mark that ends sentences */
+    size_t brief;   /* at most 30 code points */
+    struct dt_repeats all;
+    uint64_t feeds; /* LFs in the text */
 };
 
 struct dt_sequences {        /* of n words */
     uint64_t top_chars;      /* count times length of the most frequent one, blanks included */
     uint64_t repeated_chars; /* in repeated sequences, without blanks */
 };
+#define DT_SHORT_SEQUENCE   4 /* up to here one search, from the next on another */
 #define DT_LONGEST_SEQUENCE 10
+
+/* What struct dt_sequences does not exceed; faster to find. */
+struct dt_sequence_bounds {
+    uint64_t top_chars[5]; /* of n words, n from 2 to 4 */
+};
 
 struct dt_hash_slot {
     uint64_t key;
@@ -76,12 +85,15 @@ struct dt_measures {
     unsigned known;                         /* which fields below are valid */
     uint64_t chars, hashes, dots;
     struct dt_words words;
+    size_t seen_words, kept_words; /* of dt_measures_keep_line(): in the lines so far */
     struct dt_word_counts word_counts;
     struct dt_plain_words plain_words;
     struct dt_line_counts lines;
+    struct dt_filled_lines filled_lines;
     struct dt_repeats paragraphs,
         split_lines; /* split at LF runs of two and more; of one and more */
     struct dt_sequences sequences[DT_LONGEST_SEQUENCE + 1];
+    struct dt_sequence_bounds bounds;
     struct dt_hash_table table;
     uint32_t *places, *names; /* scratch memory of the sequences */
     uint64_t *seen;
@@ -92,9 +104,13 @@ struct dt_measures {
 
 /* Discards all measurements; text is borrowed and must be valid UTF-8. */
 void dt_measures_start(struct dt_measures *m, const char *text, size_t size);
-/* The same for a text that lost only blank lines and blanks at line ends: its words are
- * unchanged. */
+/* The same for a text that lost only lines and blanks around them: words that are known are kept,
+ * but for those of the lines that went. */
 void dt_measures_restart(struct dt_measures *m, const char *text, size_t size);
+/* Before that, of each line of the old text that is not blank, in order: whether it stays; before
+ * the first one, dt_measures_keep_start(). */
+void dt_measures_keep_start(struct dt_measures *m);
+void dt_measures_keep_line(struct dt_measures *m, bool stays);
 void dt_measures_release(struct dt_measures *m);
 /* How words are found from now on: see struct dt_words. Words of another kind are discarded. */
 void dt_measures_set_words(struct dt_measures *m, enum dt_segmentation segmentation,
@@ -109,10 +125,12 @@ const struct dt_plain_words *dt_measure_plain_words(struct dt_measures *m);
 size_t dt_measure_stop_words(struct dt_measures *m);
 size_t dt_measure_plain_stop_words(struct dt_measures *m);
 const struct dt_line_counts *dt_measure_lines(struct dt_measures *m);
+const struct dt_filled_lines *dt_measure_filled_lines(struct dt_measures *m);
 const struct dt_repeats *dt_measure_paragraphs(struct dt_measures *m);
 const struct dt_repeats *dt_measure_split_lines(struct dt_measures *m);
 /* n from 2 to DT_LONGEST_SEQUENCE. */
 const struct dt_sequences *dt_measure_sequences(struct dt_measures *m, int n);
+const struct dt_sequence_bounds *dt_measure_sequence_bounds(struct dt_measures *m);
 
 /* Shared by the files that measure. */
 void dt_hash_table_clear(struct dt_hash_table *t, size_t elements); /* makes room for elements */
@@ -131,6 +149,7 @@ static inline struct dt_hash_slot *dt_hash_table_find(struct dt_hash_table *t, u
         }
     }
 }
-void dt_measure_all_sequences(struct dt_measures *m);
+void dt_measure_range_of_sequences(struct dt_measures *m, size_t from, size_t to);
+void dt_measure_bounds_of_sequences(struct dt_measures *m);
 
 #endif

@@ -52,8 +52,12 @@ static bool apply_measure(const struct dt_rule *rule, struct dt_document *docume
                                           : DT_SEGMENTATION_CHARACTERS,
                           dt_words_traits(dt_rule_language(document, scratch)));
     scratch->measures.stop_words = dt_rule_stop_words(rule, document, scratch);
+    double limit = dt_rule_setting(rule, document, scratch);
+    if (quality->bound_of && !scratch->exact &&
+        !crosses(rule, limit, quality->bound_of(&scratch->measures)))
+        return true;
     finding->value = quality->measure(&scratch->measures);
-    return !crosses(rule, dt_rule_setting(rule, document, scratch), finding->value);
+    return !crosses(rule, limit, finding->value);
 }
 
 static bool is_blank_at(const char *p)
@@ -115,6 +119,7 @@ static int judge_line(const struct dt_rule *rules, const double *limits, int cou
         const struct dt_quality_rule *quality = rules[i].object;
         if (isnan(limits[i]))
             continue;
+        line->limit = limits[i];
         *value = quality->measure_line(line);
         if (quality->effect == DT_LINE_EFFECT_EDIT)
             changes[i] += (uint64_t)*value;
@@ -124,14 +129,14 @@ static int judge_line(const struct dt_rule *rules, const double *limits, int cou
     return -1;
 }
 
-/* Copies the lines that stay, without surrounding blanks, to scratch->text; *same_words: only
- * blanks were removed. Returns the rule that drops the document, or -1. */
+/* Copies the lines that stay, without surrounding blanks, to scratch->text. Returns the rule that
+ * drops the document, or -1. scratch->measured is false where the words of a line changed. */
 static int copy_lines(const struct dt_rule *rules, struct dt_buffer *text,
-                      struct dt_rule_scratch *scratch, bool *same_words)
+                      struct dt_rule_scratch *scratch)
 {
     struct dt_buffer *out = &scratch->text;
     bool started = false;
-    *same_words = true;
+    dt_measures_keep_start(&scratch->measures);
     dt_buffer_clear(out);
     dt_buffer_reserve(out, text->size + 1);
     for (size_t i = 0, size, ending; i < text->size; i += size + ending) {
@@ -144,17 +149,41 @@ static int copy_lines(const struct dt_rule *rules, struct dt_buffer *text,
         line.text = out->data + out->size;
         int rule = judge_line(rules, scratch->line_limits, rules->group, &line,
                               scratch->line_changes, &scratch->line_value);
-        *same_words = *same_words && ending < 3 && (rule < 0 ? line.size == filled : filled == 0);
+        if (ending == 3 || (rule < 0 && line.size != filled))
+            scratch->measured = false;
+        else if (scratch->measured && filled > 0)
+            dt_measures_keep_line(&scratch->measures, rule < 0);
         out->size = rule < 0 ? out->size + line.size : before;
         started = started || rule < 0;
         if (rule < 0)
             continue;
         if (((const struct dt_quality_rule *)rules[rule].object)->effect ==
-            DT_LINE_EFFECT_DROP_DOCUMENT)
+            DT_LINE_EFFECT_DROP_DOCUMENT) {
+            scratch->measured = false;
             return rule;
+        }
         scratch->line_changes[rule]++;
     }
     return -1;
+}
+
+/* The limits of a group. Rules that find nothing in the text, whose limit is NaN then, need not
+ * look at each line; after a rule that edits lines, such as one that joins two halves of a word,
+ * they do. */
+static void find_limits(const struct dt_rule *rules, struct dt_document *document,
+                        struct dt_rule_scratch *scratch)
+{
+    const struct dt_buffer *text = &document->text;
+    bool edited = false;
+    for (int i = 0; i < rules->group; i++) {
+        const struct dt_quality_rule *quality = rules[i].object;
+        double limit = dt_rule_setting(&rules[i], document, scratch);
+        if (!edited && limit >= 0 && text->size > 0 && quality->may_find &&
+            !quality->may_find(text->data, text->size))
+            limit = NAN;
+        edited = edited || (quality->effect == DT_LINE_EFFECT_EDIT && !isnan(limit));
+        scratch->line_limits[i] = limit;
+    }
 }
 
 /* Applies a whole group. */
@@ -162,24 +191,21 @@ static void apply_group(const struct dt_rule *rules, struct dt_document *documen
                         struct dt_rule_scratch *scratch)
 {
     struct dt_buffer *text = &document->text;
-    for (int i = 0; i < rules->group; i++)
-        scratch->line_limits[i] = dt_rule_setting(&rules[i], document, scratch);
+    find_limits(rules, document, scratch);
     memset(scratch->line_changes, 0, (size_t)rules->group * sizeof *scratch->line_changes);
-    bool same_words;
-    scratch->line_drop = copy_lines(rules, text, scratch, &same_words);
+    scratch->line_drop = copy_lines(rules, text, scratch);
     if (scratch->line_drop >= 0) {
         memset(scratch->line_changes, 0, (size_t)rules->group * sizeof *scratch->line_changes);
         return;
     }
     struct dt_line all = trimmed(scratch->text.data, scratch->text.size);
-    size_t before = text->size;
+    bool same = all.size == text->size;
     dt_buffer_clear(text);
     dt_buffer_append(text, all.text, all.size);
-    scratch->measured = scratch->measured && same_words;
-    if (scratch->measured && before != text->size)
-        dt_measures_restart(&scratch->measures, text->data, text->size);
-    else if (scratch->measured)
+    if (scratch->measured && same)
         scratch->measures.text = text->data; /* the same content, perhaps moved */
+    else if (scratch->measured)
+        dt_measures_restart(&scratch->measures, text->data, text->size);
 }
 
 static bool apply_lines(const struct dt_rule *rule, struct dt_document *document,

@@ -19,6 +19,7 @@
 struct dt_line {
     char *text; /* not ended by 0; may be changed */
     size_t size;
+    double limit; /* of the rule: values that are not beyond it need not be exact */
 };
 
 /* What happens when the threshold is crossed; or measure_line changes the line and returns the
@@ -30,8 +31,11 @@ struct dt_quality_rule {
     const char *name; /* NULL ends a table */
     enum dt_bound bound;
     double (*measure)(struct dt_measures *m);
+    double (*bound_of)(struct dt_measures *m);    /* not below measure, and faster; or NULL */
     double (*measure_line)(struct dt_line *line); /* or this, of one line */
     enum dt_line_effect effect;
+    /* If not NULL: false if measure_line is 0 for all lines of this text. */
+    bool (*may_find)(const char *text, size_t size);
 };
 
 extern const struct dt_quality_rule dt_quality_rules_gopher[], dt_quality_rules_c4[],

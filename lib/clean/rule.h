@@ -77,6 +77,7 @@ struct dt_rule_scratch {
     const struct dt_rule_languages *languages; /* NULL, or that whose section for the document is */
     size_t section;
     bool measured; /* false after the text changed */
+    bool exact;    /* what rules find is asked for, also where a document stays */
     struct dt_shingles shingles;
     uint64_t masked;                     /* in the document so far */
     uint64_t line_changes[DT_RULES_MAX]; /* of the rules of a group: struct dt_rule */
@@ -89,7 +90,8 @@ void dt_rule_scratch_release(struct dt_rule_scratch *scratch);
 
 struct dt_finding {
     uint64_t changes; /* made to the text, as the rule counts them */
-    double value;     /* what the rule measured; the number of changes, if it measures nothing */
+    double value;     /* what the rule measured; the number of changes, if it measures nothing;
+                       * not set where the document stays, unless scratch->exact is */
 };
 
 struct dt_rule {

@@ -6,8 +6,7 @@
 #include "clean/quality.h"
 #include "unicode/character.h"
 
-#define STRIDE        256 /* bytes */
-#define COUNTED_WORDS 20  /* the largest threshold of words in a line */
+#define STRIDE 256 /* bytes */
 
 /* --- phrases ---------------------------------------------------------------------------------- */
 
@@ -66,12 +65,20 @@ static size_t count_phrase(const char *text, size_t size, const char *phrase)
     return count;
 }
 
+static bool may_hold_lorem(const char *text, size_t size)
+{
+    static const char *const rare[] = {"psu", NULL};
+    return may_hold(text, size, rare) && count_phrase(text, size, "lorem ipsum") > 0;
+}
+
 static double lorem_ipsum(struct dt_line *line)
 {
-    static const char *const rare[] = {"rem", NULL};
-    return may_hold(line->text, line->size, rare)
-               ? (double)count_phrase(line->text, line->size, "lorem ipsum")
-               : 0;
+    return (double)count_phrase(line->text, line->size, "lorem ipsum");
+}
+
+static bool may_hold_brace(const char *text, size_t size)
+{
+    return memchr(text, '{', size) != NULL;
 }
 
 static double braces(struct dt_line *line)
@@ -83,21 +90,29 @@ static double braces(struct dt_line *line)
     return count;
 }
 
-static double javascript(struct dt_line *line)
+static bool may_hold_javascript(const char *text, size_t size)
 {
     static const char *const rare[] = {"jav", NULL};
-    return may_hold(line->text, line->size, rare)
-               ? (double)count_phrase(line->text, line->size, "javascript")
-               : 0;
+    return may_hold(text, size, rare);
+}
+
+static double javascript(struct dt_line *line)
+{
+    return (double)count_phrase(line->text, line->size, "javascript");
+}
+
+static bool may_hold_policy(const char *text, size_t size)
+{
+    static const char *const rare[] = {"f u", "vac", "kie", NULL};
+    return may_hold(text, size, rare);
 }
 
 static double policy_phrases(struct dt_line *line)
 {
     static const char *const phrases[] = {"terms of use", "privacy policy", "cookie policy",
                                           "uses cookies", "use of cookies", "use cookies"};
-    static const char *const rare[] = {"f u", "vac", "kie", NULL};
     size_t count = 0;
-    if (!may_hold(line->text, line->size, rare))
+    if (!may_hold_policy(line->text, line->size))
         return 0;
     for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
         count += count_phrase(line->text, line->size, phrases[i]);
@@ -106,12 +121,12 @@ static double policy_phrases(struct dt_line *line)
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
-/* Words between blanks, counted up to limit. */
-static size_t plain_words(const struct dt_line *line, size_t limit)
+/* Words between blanks, counted up to the limit. */
+static double words(struct dt_line *line)
 {
-    size_t count = 0;
+    double count = 0;
     bool inside = false;
-    for (size_t i = 0, n; i < line->size && count < limit; i += n) {
+    for (size_t i = 0, n; i < line->size && count < line->limit; i += n) {
         bool blank = dt_character_kind(line->text + i, &n) & DT_CHARACTER_BLANK;
         count += !blank && !inside;
         inside = !blank;
@@ -148,11 +163,6 @@ static double longest_word(struct dt_line *line)
     return (double)longest;
 }
 
-static double words(struct dt_line *line)
-{
-    return (double)plain_words(line, COUNTED_WORDS);
-}
-
 static bool is_end_mark(char c)
 {
     return c == '.' || c == '?' || c == '!' || c == '"' || c == '\'';
@@ -177,6 +187,11 @@ static size_t note_length(const char *p, size_t size)
     while (n < size && p[n] >= '0' && p[n] <= '9')
         n++;
     return n < size && p[n] == ']' ? n + 1 : longer;
+}
+
+static bool may_hold_note(const char *text, size_t size)
+{
+    return memchr(text, '[', size) != NULL;
 }
 
 static double remove_notes(struct dt_line *line)
@@ -206,11 +221,16 @@ static double sentences(struct dt_measures *m)
 const struct dt_quality_rule dt_quality_rules_c4[] = {
     {"c4-line-longest-word", DT_BOUND_AT_MOST, .measure_line = longest_word},
     {"c4-line-words", DT_BOUND_AT_LEAST, .measure_line = words},
-    {"c4-notes", DT_BOUND_AT_MOST, .measure_line = remove_notes, DT_LINE_EFFECT_EDIT},
+    {"c4-notes", DT_BOUND_AT_MOST, .measure_line = remove_notes, DT_LINE_EFFECT_EDIT,
+     may_hold_note},
     {"c4-line-end-mark", DT_BOUND_AT_LEAST, .measure_line = end_mark},
-    {"c4-lorem-ipsum", DT_BOUND_AT_MOST, .measure_line = lorem_ipsum, DT_LINE_EFFECT_DROP_DOCUMENT},
-    {"c4-line-javascript", DT_BOUND_AT_MOST, .measure_line = javascript},
-    {"c4-braces", DT_BOUND_AT_MOST, .measure_line = braces, DT_LINE_EFFECT_DROP_DOCUMENT},
-    {"c4-line-policy", DT_BOUND_AT_MOST, .measure_line = policy_phrases},
+    {"c4-lorem-ipsum", DT_BOUND_AT_MOST, .measure_line = lorem_ipsum, DT_LINE_EFFECT_DROP_DOCUMENT,
+     may_hold_lorem},
+    {"c4-line-javascript", DT_BOUND_AT_MOST, .measure_line = javascript,
+     .may_find = may_hold_javascript},
+    {"c4-braces", DT_BOUND_AT_MOST, .measure_line = braces, DT_LINE_EFFECT_DROP_DOCUMENT,
+     may_hold_brace},
+    {"c4-line-policy", DT_BOUND_AT_MOST, .measure_line = policy_phrases,
+     .may_find = may_hold_policy},
     {"c4-sentences", DT_BOUND_AT_LEAST, sentences},
     {NULL}};

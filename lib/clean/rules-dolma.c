@@ -37,13 +37,13 @@ static double stop_words(struct dt_measures *m)
 
 static double duplicate_lines(struct dt_measures *m)
 {
-    const struct dt_line_counts *l = dt_measure_lines(m);
-    return ratio(l->filled_repeats.repeated, l->filled);
+    const struct dt_repeats *r = &dt_measure_filled_lines(m)->all;
+    return ratio(r->repeated, r->elements);
 }
 
 static double duplicate_line_chars(struct dt_measures *m)
 {
-    return ratio(dt_measure_lines(m)->filled_repeats.chars, dt_measure_chars(m));
+    return ratio(dt_measure_filled_lines(m)->all.chars, dt_measure_chars(m));
 }
 
 const struct dt_quality_rule dt_quality_rules_dolma[] = {

@@ -10,25 +10,25 @@ static double ratio(uint64_t part, uint64_t whole)
 
 static double stopped_lines(struct dt_measures *m)
 {
-    const struct dt_line_counts *l = dt_measure_lines(m);
-    return ratio(l->stopped, l->filled);
+    const struct dt_filled_lines *l = dt_measure_filled_lines(m);
+    return ratio(l->stopped, l->all.elements);
 }
 
 static double brief_lines(struct dt_measures *m)
 {
-    const struct dt_line_counts *l = dt_measure_lines(m);
-    return ratio(l->brief, l->filled);
+    const struct dt_filled_lines *l = dt_measure_filled_lines(m);
+    return ratio(l->brief, l->all.elements);
 }
 
 static double duplicate_line_chars(struct dt_measures *m)
 {
-    const struct dt_line_counts *l = dt_measure_lines(m);
-    return ratio(l->filled_repeats.chars, dt_measure_chars(m) - l->feeds);
+    const struct dt_filled_lines *l = dt_measure_filled_lines(m);
+    return ratio(l->all.chars, dt_measure_chars(m) - l->feeds);
 }
 
 static double line_feeds(struct dt_measures *m)
 {
-    return ratio(dt_measure_lines(m)->feeds, dt_measure_words(m)->count);
+    return ratio(dt_measure_filled_lines(m)->feeds, dt_measure_words(m)->count);
 }
 
 const struct dt_quality_rule dt_quality_rules_fineweb[] = {

@@ -52,6 +52,26 @@ static double top_4(struct dt_measures *m)
     return top(m, 4);
 }
 
+static double most_top(struct dt_measures *m, int n)
+{
+    return ratio(dt_measure_sequence_bounds(m)->top_chars[n], dt_measure_chars(m));
+}
+
+static double most_top_2(struct dt_measures *m)
+{
+    return most_top(m, 2);
+}
+
+static double most_top_3(struct dt_measures *m)
+{
+    return most_top(m, 3);
+}
+
+static double most_top_4(struct dt_measures *m)
+{
+    return most_top(m, 4);
+}
+
 static double repeated(struct dt_measures *m, int n)
 {
     return ratio(dt_measure_sequences(m, n)->repeated_chars, dt_measure_chars(m));
@@ -138,9 +158,9 @@ const struct dt_quality_rule dt_quality_rules_gopher[] = {
     {"gopher-duplicate-paragraph-chars", DT_BOUND_AT_MOST, duplicate_paragraph_chars},
     {"gopher-duplicate-lines", DT_BOUND_AT_MOST, duplicate_lines},
     {"gopher-duplicate-line-chars", DT_BOUND_AT_MOST, duplicate_line_chars},
-    {"gopher-top-2-gram-chars", DT_BOUND_AT_MOST, top_2},
-    {"gopher-top-3-gram-chars", DT_BOUND_AT_MOST, top_3},
-    {"gopher-top-4-gram-chars", DT_BOUND_AT_MOST, top_4},
+    {"gopher-top-2-gram-chars", DT_BOUND_AT_MOST, top_2, most_top_2},
+    {"gopher-top-3-gram-chars", DT_BOUND_AT_MOST, top_3, most_top_3},
+    {"gopher-top-4-gram-chars", DT_BOUND_AT_MOST, top_4, most_top_4},
     {"gopher-duplicate-5-gram-chars", DT_BOUND_AT_MOST, repeated_5},
     {"gopher-duplicate-6-gram-chars", DT_BOUND_AT_MOST, repeated_6},
     {"gopher-duplicate-7-gram-chars", DT_BOUND_AT_MOST, repeated_7},

@@ -49,28 +49,38 @@ static void keep_repeated(struct dt_hash_table *t, struct candidates *c)
     c->count = kept;
 }
 
-/* Counts the candidates by key in the table and keeps the repeated ones. */
-static void name_pairs(struct dt_measures *m, struct candidates *c)
+#define FACTOR UINT64_C(0x9e3779b97f4a7c15)
+
+/* A polynomial of the hashes of n words. */
+static uint64_t key_of(const struct dt_word *words, size_t n)
 {
-    const struct dt_word *words = m->words.items;
+    uint64_t key = 0;
+    for (size_t i = 0; i < n; i++)
+        key = key * FACTOR + words[i].hash;
+    return key;
+}
+
+/* Counts the candidates, of n words, by key in the table and keeps the repeated ones. */
+static void name_candidates(struct dt_measures *m, struct candidates *c, size_t n)
+{
     dt_hash_table_clear(&m->table, c->count);
     for (size_t i = 0; i < c->count; i++) {
-        const struct dt_word *pair = words + c->place[i];
-        struct dt_hash_slot *slot = dt_hash_table_find(&m->table, mix(pair[0].hash, pair[1].hash));
+        uint64_t key = key_of(m->words.items + c->place[i], n);
+        struct dt_hash_slot *slot = dt_hash_table_find(&m->table, key);
         slot->count++;
         c->name[i] = (uint32_t)(slot - m->table.slots);
     }
     keep_repeated(&m->table, c);
 }
 
-#define BITS_A_PAIR 8
-#define MOST_SEEN   (1u << 26) /* words of 64 bits: a bit index has 32 bits */
+#define BITS_A_PLACE 8
+#define MOST_SEEN    (1u << 26) /* words of 64 bits: a bit index has 32 bits */
 
 /* Two zeroed bit sets of a power of two bits each, in words of 64. */
-static size_t clear_seen(struct dt_measures *m, size_t pairs)
+static size_t clear_seen(struct dt_measures *m, size_t bits)
 {
     size_t words = 1;
-    while (words * 64 < pairs * BITS_A_PAIR && words < MOST_SEEN)
+    while (words * 64 < bits && words < MOST_SEEN)
         words *= 2;
     if (2 * words > m->seen_capacity) {
         free(m->seen);
@@ -82,25 +92,31 @@ static size_t clear_seen(struct dt_measures *m, size_t pairs)
     return words;
 }
 
-/* The pairs. Most are unique and need no table slot: those whose bit (eight bits per pair) no
- * other pair sets. */
-static void find_pairs(struct dt_measures *m, struct candidates *c)
+/* The sequences of n words. Most are unique and need no table slot: those whose bit (eight bits per
+ * place) no other sequence sets. */
+static void find_candidates(struct dt_measures *m, struct candidates *c, size_t n)
 {
     const struct dt_word *words = m->words.items;
-    size_t count = m->words.count - 1, mask = clear_seen(m, count) - 1, kept = 0;
+    size_t count = m->words.count - n + 1, kept = 0;
+    size_t mask = clear_seen(m, count * BITS_A_PLACE) - 1;
     uint64_t *seen = m->seen, *again = m->seen + mask + 1;
+    uint64_t key = key_of(words, n - 1), oldest = 1; /* the factor of the first of n words */
+    for (size_t i = 1; i < n; i++)
+        oldest *= FACTOR;
     for (size_t i = 0; i < count; i++) {
-        uint64_t key = mix(words[i].hash, words[i + 1].hash), bit = UINT64_C(1) << (key >> 58);
+        key = key * FACTOR + words[i + n - 1].hash;
+        uint64_t bit = UINT64_C(1) << (key >> 58);
         again[key & mask] |= seen[key & mask] & bit;
         seen[key & mask] |= bit;
         c->name[i] = (uint32_t)(key & mask) << 6 | (uint32_t)(key >> 58);
+        key -= words[i].hash * oldest;
     }
     for (size_t i = 0; i < count; i++) {
         c->place[kept] = (uint32_t)i;
         kept += again[c->name[i] >> 6] >> (c->name[i] & 63) & 1;
     }
     c->count = kept;
-    name_pairs(m, c);
+    name_candidates(m, c, n);
 }
 
 /* Candidates of one more word: those whose next position is a candidate, too. */
@@ -158,25 +174,94 @@ static uint64_t repeated_chars(struct dt_measures *m, const struct candidates *c
     return chars;
 }
 
-void dt_measure_all_sequences(struct dt_measures *m)
+static struct candidates reserve(struct dt_measures *m, size_t words)
 {
-    size_t count = dt_measure_words(m)->count;
-    for (int n = 0; n <= DT_LONGEST_SEQUENCE; n++)
-        m->sequences[n] = (struct dt_sequences){0};
-    if (count < 2 || count > UINT32_MAX)
-        return;
-    if (count > m->places_capacity) {
-        m->places_capacity = count + count / 2;
+    if (words > m->places_capacity) {
+        m->places_capacity = words + words / 2;
         m->places = dt_realloc(m->places, 2 * m->places_capacity, sizeof *m->places);
         m->names = dt_realloc(m->names, m->places_capacity, sizeof *m->names);
     }
-    struct candidates c = {.place = m->places, .name = m->places + m->places_capacity};
-    for (size_t n = 2; n <= DT_LONGEST_SEQUENCE && n <= count; n++) {
-        if (n == 2)
-            find_pairs(m, &c);
+    return (struct candidates){.place = m->places, .name = m->places + m->places_capacity};
+}
+
+void dt_measure_range_of_sequences(struct dt_measures *m, size_t from, size_t to)
+{
+    size_t count = dt_measure_words(m)->count;
+    for (size_t n = from; n <= to; n++)
+        m->sequences[n] = (struct dt_sequences){0};
+    if (count < from || count > UINT32_MAX)
+        return;
+    struct candidates c = reserve(m, count);
+    for (size_t n = from; n <= to && n <= count; n++) {
+        if (n == from)
+            find_candidates(m, &c, n);
         else if (c.count > 0)
             lengthen(m, &c);
         m->sequences[n].top_chars = top_chars(m, &c, n);
         m->sequences[n].repeated_chars = repeated_chars(m, &c, n);
     }
+}
+
+/* --- bounds ----------------------------------------------------------------------------------- */
+
+#define MOST_BOUNDED UINT16_MAX /* words */
+
+/* Counts the pairs by hash; names[i] is the place of pair i among the counts. Pairs of equal hash
+ * are counted together. */
+static void count_pairs(struct dt_measures *m, uint16_t *counts, size_t mask)
+{
+    const struct dt_word *words = m->words.items;
+    uint32_t *names = m->names;
+    for (size_t i = 0, pairs = m->words.count - 1; i < pairs; i++) {
+        size_t at = (words[i].hash * FACTOR + words[i + 1].hash) & mask;
+        counts[at]++;
+        names[i] = (uint32_t)at;
+    }
+}
+
+static inline uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A sequence is not more frequent than its rarest pair. */
+static void bound_top_chars(struct dt_measures *m, const uint16_t *counts)
+{
+    const struct dt_word *words = m->words.items;
+    const uint32_t *names = m->names;
+    uint64_t two = 0, three = 0, four = 0;
+    uint32_t last = 0, both = 0;  /* the count of the pair before, of the rarer of two pairs */
+    uint64_t chars = 0, more = 0; /* of the word before, of two words, with blanks */
+    for (size_t i = 0, pairs = m->words.count - 1; i < pairs; i++) {
+        uint32_t count = counts[names[i]], rarer = smaller(count, last);
+        uint64_t here = words[i].chars + UINT64_C(1), pair = here + words[i + 1].chars;
+        two = larger(two, count * pair);
+        three = larger(three, rarer * (pair + chars));
+        four = larger(four, smaller(count, both) * (pair + more));
+        last = count, both = rarer;
+        more = chars + here, chars = here;
+    }
+    m->bounds = (struct dt_sequence_bounds){.top_chars = {0, 0, two, three, four}};
+}
+
+void dt_measure_bounds_of_sequences(struct dt_measures *m)
+{
+    size_t count = dt_measure_words(m)->count;
+    m->bounds = (struct dt_sequence_bounds){0};
+    if (count < 2)
+        return;
+    if (count > MOST_BOUNDED) {
+        memset(&m->bounds, 0xff, sizeof m->bounds);
+        return;
+    }
+    (void)reserve(m, count);
+    size_t words = 2 * clear_seen(m, 16 * count); /* of 64 bits: two counts and more for a pair */
+    uint16_t *counts = (uint16_t *)m->seen;
+    count_pairs(m, counts, 4 * words - 1);
+    bound_top_chars(m, counts);
 }

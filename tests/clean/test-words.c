@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "clean/measure.h"
 #include "math/rng.h"
+#include "unicode/character.h"
 #include "unicode/utf8.h"
 
 /* The words of text in a language are those of expected, where they have spaces between them. */
@@ -216,6 +217,8 @@ static void compare_with_plain_counting(const char *text, const char *const *wor
             continue;
         assert_int_equal(dt_measure_sequences(&m, (int)n)->top_chars, top * top_chars);
         assert_int_equal(dt_measure_sequences(&m, (int)n)->repeated_chars, repeated);
+        if (n <= DT_SHORT_SEQUENCE)
+            assert_true(dt_measure_sequence_bounds(&m)->top_chars[n] >= top * top_chars);
     }
     dt_measures_release(&m);
 }
@@ -239,6 +242,89 @@ static void repeated_sequences_are_those_of_plain_counting(void **state)
         compare_with_plain_counting(text.data, word, count);
         dt_buffer_release(&text);
     }
+}
+
+/* 70,000 words: counts of pairs would not fit their type. */
+static void the_bound_of_a_long_text_is_not_exceeded(void **state)
+{
+    (void)state;
+    struct dt_measures m = {0};
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    for (int i = 0; i < 70000; i++)
+        dt_buffer_add_string(&text, "a ");
+    dt_measures_start(&m, text.data, text.size);
+    assert_int_equal(dt_measure_sequences(&m, 2)->top_chars, 69999 * 3);
+    assert_true(dt_measure_sequence_bounds(&m)->top_chars[2] >= 69999 * 3);
+    dt_measures_release(&m);
+    dt_buffer_release(&text);
+}
+
+/* Words are found up to the next character that starts a cluster, without a segmenter. */
+static void words_of_scripts_without_blanks_are_grapheme_clusters(void **state)
+{
+    static const uint32_t marks[] = {0x0301, 0x0e35, 0x0e48, 0x0e33,
+                                     0x102c, 0x17b6, 0x3099, 0xff9e};
+    struct dt_segmenter *segmenter = dt_segmenter_new(DT_SEGMENTATION_CHARACTERS);
+    struct dt_words words = {0};
+    (void)state;
+    for (uint32_t code = 0x80; code < 0x33000; code++) {
+        char text[16];
+        unsigned size = 0;
+        const uint32_t *ends;
+        if (!(dt_character_kind_of_code(code) & DT_CHARACTER_UNSPACED))
+            continue;
+        size += dt_utf8_encode(code, text);
+        size += dt_utf8_encode(marks[code % 8], text + size);
+        size += dt_utf8_encode(code, text + size);
+        dt_words_split(&words, text, size);
+        assert_int_equal(dt_segmenter_split(segmenter, text, size, &ends), words.count);
+        for (size_t i = 0, from = 0; i < words.count; from = ends[i++])
+            assert_int_equal(dt_word_hash(text + from, ends[i] - from), words.items[i].hash);
+    }
+    dt_segmenter_free(segmenter);
+    dt_words_release(&words);
+}
+
+/* As where rules drop lines: the words of the others need not be found again. */
+static void words_of_lines_that_stay_are_those_of_the_text_without_the_others(void **state)
+{
+    static const char *const lines[] = {"The end.", "", "  it's so ", "\xe4\xb8\xad x", "a-b (c)"};
+    struct dt_measures kept = {0}, fresh = {0};
+    struct dt_rng rng;
+    (void)state;
+    dt_rng_init(&rng, 3);
+    for (int trial = 0; trial < 300; trial++) {
+        struct dt_buffer old = DT_BUFFER_EMPTY, new = DT_BUFFER_EMPTY;
+        bool stays[6];
+        for (int i = 0; i < 6; i++) {
+            const char *line = lines[dt_rng_below(&rng, 5)];
+            stays[i] = dt_rng_below(&rng, 2);
+            dt_buffer_add_string(&old, line);
+            dt_buffer_add_char(&old, '\n');
+            if (stays[i])
+                dt_buffer_add_string(&new, line);
+            dt_buffer_add_char(&new, '\n');
+        }
+        dt_measures_start(&kept, old.data, old.size);
+        (void)dt_measure_words(&kept);
+        dt_measures_keep_start(&kept);
+        for (size_t i = 0, line = 0, size; line < 6; line++, i += size + 1) {
+            size = strcspn(old.data + i, "\n");
+            if (size > 0)
+                dt_measures_keep_line(&kept, stays[line]);
+        }
+        dt_measures_restart(&kept, new.data, new.size);
+        dt_measures_start(&fresh, new.data, new.size);
+        const struct dt_word_counts *a = dt_measure_words(&kept), *b = dt_measure_words(&fresh);
+        assert_int_equal(a->count, b->count);
+        assert_int_equal(a->proper_chars, b->proper_chars);
+        if (b->count > 0)
+            assert_memory_equal(a->items, b->items, b->count * sizeof *b->items);
+        dt_buffer_release(&old);
+        dt_buffer_release(&new);
+    }
+    dt_measures_release(&kept);
+    dt_measures_release(&fresh);
 }
 
 static void any_valid_text_can_be_split(void **state)
@@ -276,6 +362,9 @@ int main(void)
         cmocka_unit_test(a_bracket_before_a_text_does_not_change_its_words),
         cmocka_unit_test(sentences_end_at_stops_and_with_lines),
         cmocka_unit_test(repeated_sequences_are_those_of_plain_counting),
+        cmocka_unit_test(the_bound_of_a_long_text_is_not_exceeded),
+        cmocka_unit_test(words_of_scripts_without_blanks_are_grapheme_clusters),
+        cmocka_unit_test(words_of_lines_that_stay_are_those_of_the_text_without_the_others),
         cmocka_unit_test(any_valid_text_can_be_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

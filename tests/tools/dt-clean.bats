@@ -517,6 +517,17 @@ END
     [ "$output" = "dt-clean: no document came out: 1 in, 0 out (dropped: 1 c4-sentences)" ]
 }
 
+@test "C4 looks for phrases after it removed notes, and counts as many words as a rule file asks for" {
+    printf 'All of ja[1]vascript is here.\nIt is a good end.\n' >in
+    printf 'c4-notes: 0\nc4-line-javascript: 0\n' >one.rules
+    run dt-clean -q --rules ./one.rules in
+    [ "$(text_of <<<"$output")" = 'It is a good end.' ]
+    { seq -s ' ' 30; seq -s ' ' 24; } >in
+    printf 'c4-line-words: 25\n' >words.rules
+    run dt-clean -q --rules ./words.rules in
+    [ "$(text_of <<<"$output")" = "$(seq -s ' ' 30)" ]
+}
+
 @test "documents with evaluation texts are dropped" {
     printf 'It was the best of times, it was the worst of times, it was the age of wisdom.\n' >eval.txt
     printf 'short\n' >short.txt
