@@ -83,7 +83,7 @@ static struct dt_line trimmed(char *text, size_t size)
             break;
         size = at;
     }
-    return (struct dt_line){text, size};
+    return (struct dt_line){.text = text, .size = size};
 }
 
 /* Bytes of the end of line at p: LF, U+2028 or U+2029; 0 if there is none. */

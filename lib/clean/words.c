@@ -699,7 +699,8 @@ static size_t take_mark(struct dt_words *w, const char *text, size_t size, unsig
 {
     bool alone = ends_chunk(text + length, size - length);
     size_t taken = 0;
-    if (!alone && (!(kind & DT_CHARACTER_OPENING) || *text == '\'')) /* "'em" is a word */
+    bool may_be_whole = *text == '\'' || *text == ':'; /* "'em", ":P" */
+    if (!alone && (!(kind & DT_CHARACTER_OPENING) || may_be_whole))
         return 0;
     add_word(w, text, text + length, 1, kinds_of_word(kind, kind, 1));
     if (!alone)

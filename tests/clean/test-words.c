@@ -54,6 +54,8 @@ static void words_are_cut_as_spacy_cuts_them(void **state)
                  "na\xc3\xafve caf\xc3\xa9 \xe2\x80\x94 bar");
     assert_words("(((x)))", "( ( ( x ) ) )");
     assert_words("lower.Upper stays.lower", "lower . Upper stays.lower");
+    assert_words("a :P :D 'em 'bout :x (y) in the middle of a text",
+                 "a :P :D 'em 'bout : x ( y ) in the middle of a text");
 }
 
 /* Golden: likewise, spacy.blank(language); "xx" where it has no tokenizer for it. */
