@@ -72,6 +72,8 @@ static int assign_slots(struct dt_mixture *m, const char *subject, struct dt_err
     uint32_t left = DT_MIXTURE_SLOTS;
     for (int i = 0; i < m->count; i++)
         sum += m->parts[i].weight;
+    if (!isfinite(sum))
+        return dt_fail(err, DT_EFORMAT, "%s: the sum of the weights is too large", subject);
     for (int i = 0; i < m->count; i++) {
         double exact = m->parts[i].weight / sum * DT_MIXTURE_SLOTS;
         m->parts[i].slots = (uint32_t)exact;

@@ -415,6 +415,10 @@ static void mixtures_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
     expect_refusal("m.json", MIXTURE(""), "m.json: 'mixture' is empty");
+    expect_refusal("m.json",
+                   MIXTURE("{\"data\": \"a\", \"weight\": 1e308},"
+                           "{\"data\": \"b\", \"weight\": 1e308}"),
+                   "m.json: the sum of the weights is too large");
     expect_refusal("m.json", "[]", "is not a JSON object");
     expect_refusal("m.json", "{\"version\": 2, \"mixture\": []}", "reads version 1");
     expect_refusal("m.json", MIXTURE("1"), "part 0 is not an object");
