@@ -639,7 +639,7 @@ int dt_dataset_samples(const struct dt_dataset *d, uint32_t length, uint64_t *sa
 {
     *samples = d->source.samples;
     if (d->source.read && length != d->source.length)
-        return dt_fail(err, DT_EINVALID, "%s was open_ring for sequences of %u tokens, not of %u",
+        return dt_fail(err, DT_EINVALID, "%s was opened for sequences of %u tokens, not of %u",
                        d->path, d->source.length, length);
     if (length == 0 || (d->info.row && length != d->info.row - 1))
         return dt_fail(err, DT_EINVALID, "%s: has rows for sequences of %u tokens, not of %u",

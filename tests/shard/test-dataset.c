@@ -260,6 +260,25 @@ static void the_loader_refuses_what_is_too_short(void **state)
     free(path);
 }
 
+static int read_none(void *state, uint64_t k, uint32_t *ids, struct dt_error *err)
+{
+    (void)state, (void)k, (void)ids;
+    return dt_fail(err, DT_EINVALID, "there is none");
+}
+
+static void a_source_of_other_samples_is_named(void **state)
+{
+    (void)state;
+    struct dt_error err = {0};
+    uint64_t samples;
+    const struct dt_sample_source source = {.length = 4, .samples = 1, .read = read_none};
+    struct dt_dataset *d = dt_dataset_from_source(&source);
+    assert_int_equal(dt_dataset_samples(d, 4, &samples, &err), 0);
+    assert_int_equal(dt_dataset_samples(d, 8, &samples, &err), DT_EINVALID);
+    assert_string_equal(err.text, "the text was opened for sequences of 4 tokens, not of 8");
+    dt_dataset_close(d);
+}
+
 static int write_mixture(const char *path, const char *other, struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY;
@@ -400,6 +419,7 @@ int main(void)
         cmocka_unit_test(the_loader_follows_the_order),
         cmocka_unit_test(one_integer_resumes_the_loader),
         cmocka_unit_test(the_loader_refuses_what_is_too_short),
+        cmocka_unit_test(a_source_of_other_samples_is_named),
         cmocka_unit_test(stages_continue_their_data),
         cmocka_unit_test(damage_is_found_where_it_is_read),
         cmocka_unit_test(another_shard_in_its_place_is_found),
