@@ -279,11 +279,17 @@ static void swap(struct dt_buffer *a, struct dt_buffer *b)
     *b = other;
 }
 
+static bool has_members(const struct dt_buffer *json)
+{
+    return json->size > 2 && json->data[0] == '{' &&
+           json->data[1 + strspn(json->data + 1, " \t\r\n")] != '}';
+}
+
 /* Replaces meta: members of a JSON object stay before the new ones. */
 static void set_meta(struct dt_document *document, struct dt_buffer *meta)
 {
     struct dt_buffer *old = &document->meta;
-    if (old->size > 2 && old->data[0] == '{') {
+    if (has_members(old)) {
         old->size--;
         dt_buffer_add_string(old, meta->size > 1 ? "," : "");
         dt_buffer_append(old, meta->data + 1, meta->size - 1);

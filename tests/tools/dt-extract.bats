@@ -184,6 +184,17 @@ END
     [ "$(dt-extract -q --field html pages.jsonl | jq -c '[.id,.meta.a,.meta.title]')" = '["x",1,"Line"]' ]
 }
 
+@test "meta is an object of JSON after blanks in that of the page, too" {
+    for meta in '{}' '{ }' $'{\t}' $'{\r}' '{ "a":1 }'; do
+        printf '{"id":"1","text":"%s","meta":%s}\n' "$(html Here)" "$meta" >in
+        dt-extract -q in >out
+        python3 -c 'import json; assert json.loads(open("out").read())["meta"]["title"] == "Here"'
+        printf '{"id":"1","text":"","meta":%s}\n' "$meta" >in
+        run dt-extract -q --rejects r in
+        python3 -c 'import json; assert json.loads(open("r").read())["meta"]["reject"]["rule"] == "no-text"'
+    done
+}
+
 @test "codings and encodings are decoded" {
     html 'Café' | iconv -t latin1 | gzip -c >body
     { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1\r\nContent-Encoding: gzip\r\n\r\n'
