@@ -253,16 +253,18 @@ static int reject_duplicate(struct dt_cleaner *c, struct batch *b, int i, struct
 static int write_new_parts(struct dt_cleaner *c, struct batch *b, int i, struct dt_error *err)
 {
     struct dt_document *document = &b->documents[i];
+    size_t before = document->text.size;
     uint64_t removed = dt_paragraphs_remove_seen(&c->seen_parts, c->options.seen,
                                                  c->options.dedup_part == DT_DEDUP_PARAGRAPHS,
                                                  document->text.data, &document->text.size);
-    if (document->text.data)
-        document->text.data[document->text.size] = '\0';
     if (removed > 0 && document->text.size == 0) {
         char value[24];
+        document->text.size = before; /* its bytes are as they were */
         snprintf(value, sizeof value, "%llu", (unsigned long long)removed);
         return reject_late(c, b, i, c->part, value, err);
     }
+    if (document->text.data)
+        document->text.data[document->text.size] = '\0';
     c->part->changed += removed > 0;
     c->part->changes += removed;
     c->statistics.documents_out++;

@@ -430,7 +430,7 @@ END
     [ "$(text_of <<<"${lines[0]}")" = 'menu\none\n\n' ]
     [ "$(text_of <<<"${lines[1]}")" = '\ntwo\n' ]
     [ "${#lines[@]}" -eq 2 ]
-    grep -q '"rule":"duplicate-lines","value":1' r
+    [ "$(cat r)" = '{"id":"in:3","text":"menu","meta":{"reject":{"rule":"duplicate-lines","value":1}}}' ]
     run dt-clean -q --dedup-parts paragraphs in
     [ "$(text_of <<<"${lines[1]}")" = 'menu\n\ntwo\n menu ' ]
     [ "${#lines[@]}" -eq 2 ]
