@@ -325,15 +325,27 @@ static int64_t decode_utf8(const char *page, size_t size, struct dt_buffer *text
 }
 
 /* What iconv cannot decode at *from: one byte, or an incomplete character at the end. */
-static void replace(const char **from, size_t *left, struct dt_buffer *text)
+static void replace(int reason, const char **from, size_t *left, struct dt_buffer *text)
 {
-    size_t skip = errno == EINVAL ? *left : 1;
+    size_t skip = reason == EINVAL ? *left : 1;
     dt_buffer_append(text, "\xef\xbf\xbd", 3);
     *from += skip;
     *left -= skip;
 }
 
-static int64_t decode_by_iconv(iconv_t cd, const char *page, size_t size, struct dt_buffer *text)
+/* The letter that iconv keeps until it knows whether a mark follows it, as in Vietnamese. */
+static void take_last(iconv_t cd, struct dt_buffer *text)
+{
+    dt_buffer_reserve(text, text->size + 16);
+    char *to = text->data + text->size;
+    size_t room = text->capacity - text->size - 1;
+    (void)iconv(cd, NULL, NULL, &to, &room);
+    text->size = (size_t)(to - text->data);
+}
+
+/* shifts: the encoding has a state, which stays after what is replaced. */
+static int64_t decode_by_iconv(iconv_t cd, bool shifts, const char *page, size_t size,
+                               struct dt_buffer *text)
 {
     int64_t replaced = 0;
     while (size > 0) {
@@ -344,10 +356,14 @@ static int64_t decode_by_iconv(iconv_t cd, const char *page, size_t size, struct
         text->size = (size_t)(to - text->data);
         page = from;
         if (rc == (size_t)-1 && errno != E2BIG) {
-            replace(&page, &size, text);
+            const int reason = errno;
+            if (!shifts)
+                take_last(cd, text);
+            replace(reason, &page, &size, text);
             replaced++;
         }
     }
+    take_last(cd, text);
     dt_buffer_append(text, "", 0);
     return replaced;
 }
@@ -369,7 +385,8 @@ int64_t dt_charset_decode(const struct dt_charset *charset, const char *page, si
         dt_out_of_memory();
     if (cd == (iconv_t)-1)
         return -1;
-    int64_t replaced = decode_by_iconv(cd, page, size, text);
+    bool shifts = strncmp(charset->iconv, "ISO-2022", 8) == 0;
+    int64_t replaced = decode_by_iconv(cd, shifts, page, size, text);
     iconv_close(cd);
     return replaced;
 }

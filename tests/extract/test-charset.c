@@ -123,6 +123,17 @@ static void bytes_become_utf8_and_replacements_are_counted(void **state)
                    "a\xef\xbf\xbd\xef\xbf\xbd"
                    "b",
                    2);
+    /* letters that a mark may follow */
+    assert_decoded("windows-1258", "Xin ch\xe0o", 8, "Xin chào", 0);
+    assert_decoded("windows-1255", "\xf9\xec\xe5\xed", 4, "שלום", 0);
+    assert_decoded("windows-1258",
+                   "a\x8a"
+                   "b",
+                   3,
+                   "a\xef\xbf\xbd"
+                   "b",
+                   1);
+    assert_decoded("iso-2022-jp", "\x1b$B\xff$\x22", 6, "\xef\xbf\xbdあ", 1); /* its state stays */
     assert_decoded("euc-jp", "a\xc6", 2, "a\xef\xbf\xbd", 1); /* cut in a character */
     assert_int_equal(dt_charset_decode(dt_charset_find("hz-gb-2312", 10), "a", 1, &text), -1);
     dt_buffer_release(&text);
