@@ -37,6 +37,19 @@ static bool quote_nan(const char *line, size_t size, struct dt_buffer *quoted)
     return any;
 }
 
+/* An end record is borrowed from the line, which outlives the text with quotes. */
+static int parse_quoted(const struct dt_buffer *quoted, const char *field, const char *line,
+                        size_t size, struct dt_document *doc, struct dt_stream_mark *mark,
+                        struct dt_error *err)
+{
+    DT_TRY(dt_json_line_read(quoted->data, quoted->size, field, doc, mark, err));
+    if (mark->kind == DT_STREAM_MARK_END)
+        mark->json = memmem(line, size, mark->json, mark->size);
+    return mark->kind != DT_STREAM_MARK_END || mark->json
+               ? 0
+               : dt_fail(err, DT_EFORMAT, "member \"" DT_STREAM_MEMBER "\" has NaN or Infinity");
+}
+
 static int parse(const struct dt_document_source *source, const char *line, size_t size, bool whole,
                  struct dt_document *doc, struct dt_stream_mark *mark, struct dt_error *err)
 {
@@ -45,7 +58,7 @@ static int parse(const struct dt_document_source *source, const char *line, size
     int rc = dt_json_line_read(line, size, field, doc, mark, err);
     (void)whole;
     if (rc < 0 && source->has_nan && quote_nan(line, size, &quoted))
-        rc = dt_json_line_read(quoted.data, quoted.size, field, doc, mark, err);
+        rc = parse_quoted(&quoted, field, line, size, doc, mark, err);
     dt_buffer_release(&quoted);
     return rc;
 }

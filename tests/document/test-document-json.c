@@ -2,6 +2,7 @@
 /* JSON Lines: members, escapes, and what is refused. */
 #include "listed.h"
 
+#include "document/document-internal.h"
 #include "math/rng.h"
 
 static void json_gives_id_text_and_meta(void **state)
@@ -311,12 +312,36 @@ static void files_that_break_off_are_refused(void **state)
     dt_buffer_release(&out);
 }
 
+/* Of a row with NaN, which is parsed in a copy, too. */
+static void an_end_record_is_in_the_line(void **state)
+{
+    static const char row[] = "{\"text\":\"a\",\"x\":NaN,\"" DT_STREAM_MEMBER
+                              "\":{\"documents\":1,\"xxh3\":\"0123456789abcdef\"}}\n";
+    struct dt_document_source source = {.most = 1000, .has_nan = true};
+    struct dt_document doc = DT_DOCUMENT_EMPTY;
+    struct dt_document_record record = {0};
+    void *reader;
+    (void)state;
+    write_bytes("f", row, sizeof row - 1);
+    source.threads = dt_threads_new(1);
+    assert_int_equal(dt_input_open_raw(&source.in, "f", &err), 0);
+    assert_int_equal(dt_document_reader_jsonl.open(&reader, &source, &err), 0);
+    assert_int_equal(dt_document_reader_jsonl.next(reader, &doc, &record, &err), 1);
+    assert_int_equal(record.mark.kind, DT_STREAM_MARK_END);
+    assert_ptr_equal(record.mark.json, strstr(record.as->data, "{\"documents"));
+    dt_document_reader_jsonl.close(reader);
+    dt_document_release(&doc);
+    dt_input_close(source.in);
+    dt_threads_free(source.threads);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_gives_id_text_and_meta),
         cmocka_unit_test(a_text_may_be_inside_of_objects),
         cmocka_unit_test(files_that_break_off_are_refused),
+        cmocka_unit_test(an_end_record_is_in_the_line),
         cmocka_unit_test(meta_passes_byte_for_byte),
         cmocka_unit_test(other_members_go_into_meta),
         cmocka_unit_test(of_two_members_the_last_counts),
