@@ -397,7 +397,7 @@ int dt_manifest_write(const struct dt_manifest *m, const char *directory, struct
     int rc = dt_sealed_json_write(path, root, err);
     free(path);
     json_object_put(root);
-    return rc < 0 ? rc : dt_sync_directory(directory, err);
+    return rc;
 }
 
 void dt_manifest_set(struct dt_manifest_shard *s, const struct dt_shard_info *totals)

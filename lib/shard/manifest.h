@@ -44,6 +44,7 @@ struct dt_manifest {
  * failure. */
 int dt_manifest_read(struct dt_manifest *m, const char *directory,
                      struct dt_error *err) DT_MUST_CHECK;
+/* The directory is not synced: after a failure index.json is the old one. */
 int dt_manifest_write(const struct dt_manifest *m, const char *directory,
                       struct dt_error *err) DT_MUST_CHECK;
 void dt_manifest_release(struct dt_manifest *m);

@@ -160,6 +160,7 @@ static int take_first_names(const struct dt_shard_directory *d, struct dt_manife
         for (int k = 0; k < m->splits[i].count; k++)
             DT_TRY(link_first_name(d, &m->splits[i].shards[k], err));
     DT_TRY(dt_manifest_write(m, d->path, err));
+    DT_TRY(dt_sync_directory(d->path, err));
     struct json_object *names = names_of(m);
     int rc = remove_shards(d, names, false, names, err);
     json_object_put(names);
@@ -174,10 +175,10 @@ int dt_shard_directory_publish(struct dt_shard_directory *d, struct dt_manifest 
     int rc = d->unsynced ? dt_file_sync_all(d->lock, d->path, err) : 0;
     rc = rc < 0 ? rc : move_shards(d, names, old, err);
     rc = rc < 0 ? rc : dt_manifest_write(m, d->path, err);
-    if (rc == 0)
-        rc = remove_shards(d, names, false, names, err);
-    else
+    if (rc < 0)
         (void)!remove_shards(d, names, true, old, &ignored);
+    rc = rc < 0 ? rc : dt_sync_directory(d->path, err);
+    rc = rc < 0 ? rc : remove_shards(d, names, false, names, err);
     json_object_put(names);
     json_object_put(old);
     return rc == 0 && d->alternate ? take_first_names(d, m, err) : rc;

@@ -722,3 +722,16 @@ same() {
     [ -e out/train-00000.dts ]
     [ -e part/00/train-00000.dts ]
 }
+
+@test "whichever sync fails, index.json names shards that are there" {
+    [[ "$(ldd "$(command -v dt-shard)")" != *asan* ]] || skip "sanitizers allocate for themselves"
+    local fail_call=${DT_BUILD:-$ROOT/build}/tests/faults/fail-call.so status=1
+    for ((n = 1; status != 0; n++)); do
+        rm -rf out
+        dt-shard -o out all.dts
+        run env FAIL_CALL="fsync $n 5" LD_PRELOAD="$fail_call" dt-shard -o out --tokens-per-shard 10k all.dts
+        dt-cat --verify out
+        dt-cat --ids out | cmp - <(dt-cat --ids all.dts)
+    done
+    [ $n -gt 6 ]
+}
