@@ -184,6 +184,14 @@ END
     [ "$(dt-extract -q --field html pages.jsonl | jq -c '[.id,.meta.a,.meta.title]')" = '["x",1,"Line"]' ]
 }
 
+@test "comments end where they end in a browser" {
+    for comment in '<!---->' '<!-->' '<!--->' '<!-- a --!>' '<!-- -- > -->' '<!--[if !IE]><!-->'; do
+        printf '<article><p>One. %s</p>%s<p>Two. %s</p><!-- <p>Three. %s</p> --><p>Four. %s</p></article>' \
+            "$text" "$comment" "$text" "$text" "$text" >page.html
+        [ "$(dt-extract -q page.html | grep -oE 'One|Two|Three|Four' | tr '\n' ' ')" = "One Two Four " ]
+    done
+}
+
 @test "meta is an object of JSON after blanks in that of the page, too" {
     for meta in '{}' '{ }' $'{\t}' $'{\r}' '{ "a":1 }'; do
         printf '{"id":"1","text":"%s","meta":%s}\n' "$(html Here)" "$meta" >in

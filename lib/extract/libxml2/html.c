@@ -155,12 +155,20 @@ static const char *end_of_raw_text(const char *tag, const char *p, const char *s
     return stop;
 }
 
-/* After the comment at p; without an end, after its start. */
+/* After the comment at p, which "<!-->" and "<!--->" are, too; without an end, after its start. */
 static const char *end_of_comment(const char *p, const char *stop, bool *unended)
 {
-    const char *end = *unended ? NULL : memmem(p + 4, (size_t)(stop - p) - 4, "-->", 3);
-    *unended = end == NULL;
-    return end ? end + 3 : p + 4;
+    const char *q = p + 4;
+    if (*q == '>' || (stop - q > 1 && q[0] == '-' && q[1] == '>'))
+        return q + (*q == '-') + 1;
+    for (; !*unended && (q = memmem(q, (size_t)(stop - q), "--", 2)) != NULL; q++) {
+        if (stop - q > 2 && q[2] == '>')
+            return q + 3;
+        if (stop - q > 3 && q[2] == '!' && q[3] == '>')
+            return q + 4;
+    }
+    *unended = true;
+    return p + 4;
 }
 
 /* Appends the page to out without comments, the content of script and style, and attributes that
