@@ -200,7 +200,7 @@ static int add_file(struct dt_dataset *d, struct component *c, const char *path,
     return 0;
 }
 
-/* Adds a component to the totals; all must have the same tokenizer and rows. */
+/* Adds a component to the totals; all must have the same tokenizer, rows and padding. */
 static int join(struct dt_dataset *d, struct component *c, const char *path, struct dt_error *err)
 {
     const struct dt_shard_info *a = &d->info, *b = &c->manifest.info;
@@ -218,6 +218,11 @@ static int join(struct dt_dataset *d, struct component *c, const char *path, str
         return dt_fail(err, DT_EINVALID,
                        "%s: has rows of another length than the data before it in %s", path,
                        d->path);
+    if (a->padding_id != b->padding_id) /* by which attention finds padding */
+        return dt_fail(err, DT_EINVALID,
+                       "%s: its rows are padded with id %u, and those of the data before it in %s "
+                       "with %u: make them with one --padding-id",
+                       path, b->padding_id, d->path, a->padding_id);
     if (b->tokens > INT64_MAX - a->tokens)
         return dt_fail(err, DT_EINVALID, "%s: the counts of tokens are impossible", path);
     d->info.masked = a->masked || b->masked;

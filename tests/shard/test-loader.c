@@ -27,6 +27,8 @@ static char *in_scratch(const char *name)
     return dt_path_join(scratch, name);
 }
 
+static uint32_t padding_id = EOT; /* of rows */
+
 /* Documents of up to 200 tokens, each ended by EOT; ids follow from the seed. */
 static int write_shards(const char *name, uint64_t seed, int documents, uint32_t row,
                         enum dt_sharder_layout layout)
@@ -37,7 +39,7 @@ static int write_shards(const char *name, uint64_t seed, int documents, uint32_t
                                  .eot = EOT,
                                  .tokenizer = 5,
                                  .row = row,
-                                 .padding_id = row ? EOT : 0,
+                                 .padding_id = row ? padding_id : 0,
                                  .masked = row > 0,
                                  .provenance = "dt-test\n"};
     struct dt_sharder_options o = {
@@ -433,6 +435,13 @@ static void mixtures_that_make_no_sense_are_refused(void **state)
                    MIXTURE("{\"data\": \"list\", \"weight\": 1},"
                            "{\"data\": \"padded\", \"weight\": 1}"),
                    "padded: has rows of another length");
+    padding_id = 3;
+    assert_int_equal(write_shards("threes", 3, 40, LENGTH + 1, DT_SHARDER_LAYOUT_PADDED), 0);
+    padding_id = EOT;
+    expect_refusal("m.json",
+                   MIXTURE("{\"data\": \"padded\", \"weight\": 1},"
+                           "{\"data\": \"threes\", \"weight\": 1}"),
+                   "threes: its rows are padded with id 3, and those of the data before it");
     expect_refusal("m.json",
                    MIXTURE("{\"data\": \"list\", \"weight\": 1000000},"
                            "{\"data\": \"other\", \"weight\": 1}"),
