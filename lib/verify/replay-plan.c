@@ -14,6 +14,10 @@ static const char *const programs[] = {
 /* Those that write directories alone, and nothing to a pipe. */
 static const char *const writers_of_directories[] = {"dt-export", "dt-shard", "dt-train", NULL};
 
+/* The options that write a file besides the output. */
+static const char *const other_outputs[] = {"--rejects", "--stats", "--contamination-report",
+                                            "--spans",   "--items", NULL};
+
 static bool is_among(const char *const *names, const char *name)
 {
     while (*names && strcmp(*names, name) != 0)
@@ -60,20 +64,27 @@ static int refuse(int stage, const struct dt_replay_stage *s, const char *why, s
                    why);
 }
 
+/* Whether an argument abbreviates the name of an option. */
+static bool abbreviates(const char *a, const char *option)
+{
+    size_t n = strlen(a);
+    return n > 2 && n < strlen(option) && strncmp(a, option, n) == 0;
+}
+
 /* dt records options by their whole long names, with the value as the next argument, and no output.
  * What has another form could write a file anywhere. */
 static bool is_foreign(const char *a)
 {
-    static const char *const outputs[] = {"--output", "--rejects", "--stats", "--on-error"};
     size_t n = strlen(a);
     if (a[0] != '-' || n == 1 || (a[1] >= '0' && a[1] <= '9'))
         return false;
     if (a[1] != '-' || strchr(a, '=') || strcmp(a, "--output") == 0)
         return true;
-    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        if (n > 2 && n < strlen(outputs[i]) && strncmp(a, outputs[i], n) == 0)
+    for (int i = 0; other_outputs[i]; i++)
+        if (abbreviates(a, other_outputs[i]))
             return true;
-    return false;
+    return abbreviates(a, "--output") || abbreviates(a, "--on-error") ||
+           abbreviates(a, "--documents") || abbreviates(a, "--reward");
 }
 
 static bool has_argument(const struct dt_replay_stage *s, const char *name)
@@ -100,6 +111,8 @@ static int check_arguments(int stage, const struct dt_replay_stage *s, struct dt
                       err);
     if (has_argument(s, "--append"))
         return refuse(stage, s, "--append changes shards in place", err);
+    if (has_argument(s, "--reward"))
+        return refuse(stage, s, "--reward runs a program that is not dt's", err);
     for (size_t i = 1; i < argument_count(s); i++)
         if (strcmp(argument(s, i - 1), "--resume") == 0 && strcmp(argument(s, i), "auto") != 0 &&
             strcmp(argument(s, i), "none") != 0)
@@ -424,13 +437,19 @@ static void add_argument(struct dt_buffer *b, const struct dt_replay_stage *s, c
     add_word(b, text);
 }
 
+/* The option that names the output: dt-eval's documents have a lineage, its report has none. */
+static const char *output_option(const struct dt_replay_stage *s)
+{
+    return is_program(s, "dt-eval") && has_argument(s, "--documents") ? "--documents" : "--output";
+}
+
 /* Leaves out files besides the output: they would be written where the recorded command did. */
 static void add_arguments(struct dt_buffer *b, const struct dt_replay_stage *s)
 {
     for (size_t i = 0; i < argument_count(s); i++) {
         const char *a = argument(s, i);
         bool has_value = i + 1 < argument_count(s);
-        if (has_value && (strcmp(a, "--rejects") == 0 || strcmp(a, "--stats") == 0)) {
+        if (has_value && (is_among(other_outputs, a) || strcmp(a, output_option(s)) == 0)) {
             i++;
         } else if (has_value && strcmp(a, "--on-error") == 0 &&
                    strncmp(argument(s, i + 1), "quarantine=", strlen("quarantine=")) == 0) {
@@ -474,7 +493,7 @@ static void add_command(struct dt_buffer *b, const struct dt_replay_plan *p, int
     add_launcher(b, s);
     dt_buffer_printf(b, "$(PROGRAMS)/%s", s->program);
     if (s->place) {
-        dt_buffer_add_string(b, " --output");
+        dt_buffer_printf(b, " %s", output_option(s));
         add_word(b, s->place);
     }
     add_arguments(b, s);

@@ -286,6 +286,44 @@ END
     [ ! -e victim ] && [ ! -e a/victim ]
 }
 
+@test "replay runs no program that rewards completions" {
+    printf 'one\ntwo\n' >raw.txt
+    dt-clean -q --from lines -o clean.jsonl raw.txt
+    for option in --reward --rewar; do
+        edit clean.jsonl.lineage.json "v['lineage'][0].update(program='dt-train', arguments=['$option', 'touch victim', 'raw.txt'])"
+        reseal clean.jsonl.lineage.json
+        run dt-verify replay -o a clean.jsonl
+        assert_one_line_error dt-verify
+        [[ "$output" == *"stage 1, dt-train, cannot be replayed: "* ]] && [ ! -e a ]
+    done
+}
+
+@test "replay writes none of the files besides the output that a command wrote" {
+    printf 'one two three four\nfive six seven eight\n' >raw.txt
+    printf '{"text":"one two three four"}\n' >bench.jsonl
+    dt-clean -q --from lines --decontaminate bench.jsonl --sequence 3 -o clean.jsonl raw.txt \
+        --contamination-report "$T/found" --stats "$T/stats" --rejects "$T/rejects"
+    dt-dedup substrings -q --length 8 --spans "$T/spans" -o short.jsonl clean.jsonl
+    for file in found stats rejects spans; do
+        [ -s $file ] || [ $file = spans ]
+        echo mine >$file
+    done
+    dt-verify replay -o a short.jsonl
+    for file in found stats rejects spans; do
+        [ "$(cat $file)" = mine ]
+    done
+}
+
+@test "replay rebuilds documents with their perplexity" {
+    cp -r "$S"/run "$S"/data "$S"/stories.jsonl* "$S"/clean.jsonl* "$S"/tok.json* "$S"/demo.yaml .
+    head -n 3 stories.jsonl >few.jsonl
+    dt-eval -q -m run/latest -t tok.json --items "$T/items" --documents scored.jsonl -o report perplexity few.jsonl
+    echo mine >items
+    dt-verify replay -o a scored.jsonl
+    cmp scored.jsonl a/scored.jsonl
+    [ "$(cat items)" = mine ]
+}
+
 @test "replay has the DT_SET of the record, and not that of the environment" {
     cp -r "$S"/data "$S"/tok.json .
     DT_SET=training.weight_decay=0.3 dt-train -q -j 1 "${tiny[@]}" -t tok.json -o set data
