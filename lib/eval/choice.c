@@ -15,12 +15,13 @@ static const char *const rule_names[DT_CHOICE_RULES] = {"acc", "acc_norm", "acc_
 
 /* --- scoring ----------------------------------------------------------------------------------*/
 
-static void add_answer(struct dt_likelihoods *l, const struct dt_text_coder *coder,
-                       const struct dt_choice_item *item, int choice)
+static int add_answer(struct dt_likelihoods *l, const struct dt_text_coder *coder,
+                      const struct dt_choice_item *item, int choice, struct dt_error *err)
 {
     char *answer = dt_asprintf("%s%s", item->delimiter, item->choices[choice]);
-    dt_text_coder_add_answer(coder, item->context, answer, l);
+    int rc = dt_text_coder_add_answer(coder, item->context, answer, l, err);
     free(answer);
+    return rc < 0 ? dt_fail_context(err, "item '%s': choice %d", item->id, choice + 1) : 0;
 }
 
 static double length_of(const char *text, enum dt_choice_rule rule)
@@ -89,8 +90,8 @@ int dt_choice_measure(struct dt_choice_result *r, struct dt_scored_model *s,
     const struct dt_item_names names = {name_choice, data};
     struct dt_likelihoods *l = dt_likelihoods_new(s->model, s->ranks, batch, &names, progress);
     for (size_t i = 0; rc == 0 && i < data->count; i++)
-        for (int c = 0; c < data->items[i].count; c++, answers++)
-            add_answer(l, &coder, &data->items[i], c);
+        for (int c = 0; rc == 0 && c < data->items[i].count; c++, answers++)
+            rc = add_answer(l, &coder, &data->items[i], c, err);
     rc = rc < 0 ? rc : dt_likelihoods_run(l, 1, err);
     if (rc == 0) {
         allocate(r, answers);

@@ -40,8 +40,8 @@ uint32_t dt_text_coder_prefix(const struct dt_text_coder *c)
 /* As in lm-evaluation-harness: trailing white space of the context moves to the answer, since
  * tokens begin with it. The answer's tokens are those of context + answer after the first n, where
  * n is the number of the context's tokens; they are predicted from the context's tokens. */
-void dt_text_coder_add_answer(const struct dt_text_coder *c, const char *context,
-                              const char *answer, struct dt_likelihoods *l)
+int dt_text_coder_add_answer(const struct dt_text_coder *c, const char *context, const char *answer,
+                             struct dt_likelihoods *l, struct dt_error *err)
 {
     struct dt_ids ids = DT_IDS_EMPTY, before = DT_IDS_EMPTY;
     size_t kept = dt_translation_words_trim(context, strlen(context));
@@ -55,9 +55,16 @@ void dt_text_coder_add_answer(const struct dt_text_coder *c, const char *context
     dt_encoder_encode(c->subject->encoder, text, strlen(text), &ids);
     for (size_t i = 0; i < before.count && i < ids.count; i++)
         ids.data[i] = before.data[i];
-    dt_likelihoods_add(l, dt_likelihoods_item(l), ids.data, ids.count,
-                       before.count > 0 ? before.count : 1);
+    size_t from = before.count > 0 ? before.count : 1;
+    int rc = ids.count > from ? 0
+                              : dt_fail(err, DT_EFORMAT,
+                                        "the answer '%s' adds no token to those of its context, so "
+                                        "that it has no probability",
+                                        answer);
+    if (rc == 0)
+        dt_likelihoods_add(l, dt_likelihoods_item(l), ids.data, ids.count, from);
     free(text);
     dt_ids_release(&ids);
     dt_ids_release(&before);
+    return rc;
 }

@@ -24,8 +24,10 @@ void dt_text_coder_encode(const struct dt_text_coder *coder, const char *text, s
                           struct dt_ids *ids);
 /* The token before a text without context; DT_NO_TOKEN if there is none. */
 uint32_t dt_text_coder_prefix(const struct dt_text_coder *coder);
-/* Queues an answer after its context, as a new item. */
-void dt_text_coder_add_answer(const struct dt_text_coder *coder, const char *context,
-                              const char *answer, struct dt_likelihoods *likelihoods);
+/* Queues an answer after its context, as a new item. DT_EFORMAT if no token is the answer's, whose
+ * probability would be 1. */
+int dt_text_coder_add_answer(const struct dt_text_coder *coder, const char *context,
+                             const char *answer, struct dt_likelihoods *likelihoods,
+                             struct dt_error *err) DT_MUST_CHECK;
 
 #endif

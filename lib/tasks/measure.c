@@ -31,6 +31,24 @@ static char *name_answer(const void *data, size_t number)
                        number + 1);
 }
 
+/* number: of the answer among those of all items. */
+static int add_answer(struct dt_likelihoods *l, const struct dt_text_coder *c,
+                      const struct dt_task_items *all, const struct dt_task_item *item, int k,
+                      size_t number, struct dt_error *err)
+{
+    if (all->task->output == DT_TASK_OUTPUT_ROLLING) {
+        add_text(l, c, item->answers[k]);
+        return 0;
+    }
+    if (dt_text_coder_add_answer(c, item->contexts[item->has_contexts ? k : 0], item->answers[k], l,
+                                 err) == 0)
+        return 0;
+    char *name = name_answer(all, number);
+    dt_fail_context(err, "%s", name);
+    free(name);
+    return err->code;
+}
+
 static int measure_answers(struct dt_task_result *r, const struct dt_text_coder *c, long batch,
                            struct dt_progress *progress, struct dt_error *err)
 {
@@ -38,16 +56,11 @@ static int measure_answers(struct dt_task_result *r, const struct dt_text_coder 
     const struct dt_item_names names = {name_answer, all};
     struct dt_likelihoods *l =
         dt_likelihoods_new(c->subject->model, c->subject->ranks, batch, &names, progress);
-    for (size_t i = 0; i < all->count; i++) {
-        const struct dt_task_item *item = &all->items[i];
-        for (int k = 0; k < item->count; k++, r->answer_count++)
-            if (all->task->output == DT_TASK_OUTPUT_ROLLING)
-                add_text(l, c, item->answers[k]);
-            else
-                dt_text_coder_add_answer(c, item->contexts[item->has_contexts ? k : 0],
-                                         item->answers[k], l);
-    }
-    int rc = dt_likelihoods_run(l, 1, err);
+    int rc = 0;
+    for (size_t i = 0; i < all->count; i++)
+        for (int k = 0; rc == 0 && k < all->items[i].count; k++)
+            rc = add_answer(l, c, all, &all->items[i], k, r->answer_count++, err);
+    rc = rc < 0 ? rc : dt_likelihoods_run(l, 1, err);
     r->answers = dt_alloc(r->answer_count + 1, sizeof *r->answers);
     for (size_t i = 0; rc == 0 && i < r->answer_count; i++)
         r->answers[i] = *dt_likelihoods_of(l, i);

@@ -128,6 +128,10 @@ member() { # NAME: of the JSON object on stdin
     bad '1: "choices" must have' '{"context":"x","choices":[],"gold":0}'
     bad '1: the members of "choices" must be strings' '{"context":"x","choices":[1],"gold":0}'
     bad '2: member "gold" is missing' '{"context":"x","choices":["a"],"gold":0}' '{"context":"x","choices":["a"]}'
+    echo '{"id":"x","context":"a","choices":["b",""],"gold":0,"delimiter":""}' >bad.jsonl
+    run dt-eval -q -m run/latest choice bad.jsonl
+    assert_one_line_error dt-eval
+    [[ "$output" == "dt-eval: item 'x': choice 2: the answer '' adds no token to those of its context"* ]]
     : >empty.jsonl
     run dt-eval -q -m run/latest choice empty.jsonl
     assert_one_line_error dt-eval

@@ -143,6 +143,9 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     refute evaluate --data validation=bad.jsonl tasks boolq 2>error
     grep -qF "document 2 of bad.jsonl" error
     grep -qF "'question' is undefined" error
+    task 'target_delimiter: ""' 'doc_to_choice: ["no", ""]'
+    refute evaluate --data . tasks ./own.yaml 2>error
+    grep -qF "own: document 1: answer 2: the answer '' adds no token to those of its context" error
     refute evaluate --data validation=none.jsonl tasks boolq 2>error
     grep -qF 'none.jsonl' error
     refute evaluate tasks ./none.yaml
