@@ -164,17 +164,47 @@ static void compare_metric(const struct answers *a, const struct answers *b, siz
     free(p.differences);
 }
 
-/* The metrics are the numbers of the first item but its own. */
-static void compare_task(const struct answers *a, const struct answers *b, size_t first, size_t end,
-                         bool json, long resamples, struct dt_buffer *text)
+static bool is_number(struct json_object *value)
 {
+    return json_object_is_type(value, json_type_int) ||
+           json_object_is_type(value, json_type_double);
+}
+
+/* The metrics are the numbers of an item but its own. */
+static bool is_metric(const char *name, struct json_object *value)
+{
+    return is_number(value) && strcmp(name, "item") != 0;
+}
+
+/* All items of a task have the metrics of one item. */
+static int check_metrics(const struct answers *a, size_t first, size_t end,
+                         struct json_object *item, struct dt_error *err)
+{
+    json_object_object_foreach(item, name, value)
+    {
+        for (size_t i = first; is_metric(name, value) && i < end; i++)
+            if (!is_number(json_object_object_get(a->items[i], name)))
+                return dt_fail(err, DT_EFORMAT,
+                               "%s: item %s of %s has no number '%s', which others have: compare "
+                               "the same metrics",
+                               a->path, text_member(a->items[i], "item"),
+                               text_member(a->items[i], "task"), name);
+    }
+    return 0;
+}
+
+static int compare_task(const struct answers *a, const struct answers *b, size_t first, size_t end,
+                        bool json, long resamples, struct dt_buffer *text, struct dt_error *err)
+{
+    DT_TRY(check_metrics(a, first, end, a->items[first], err));
+    DT_TRY(check_metrics(b, first, end, a->items[first], err));
+    DT_TRY(check_metrics(a, first, end, b->items[first], err));
     json_object_object_foreach(a->items[first], name, value)
     {
-        bool number = json_object_is_type(value, json_type_int) ||
-                      json_object_is_type(value, json_type_double);
-        if (number && strcmp(name, "item") != 0)
+        if (is_metric(name, value))
             compare_metric(a, b, first, end, name, json, resamples, text);
     }
+    return 0;
 }
 
 int dt_task_compare(const char *first, const char *second, bool json, long resamples,
@@ -188,7 +218,7 @@ int dt_task_compare(const char *first, const char *second, bool json, long resam
         const char *task = text_member(a.items[i], "task");
         for (end = i + 1; end < a.count && strcmp(text_member(a.items[end], "task"), task) == 0;)
             end++;
-        compare_task(&a, &b, i, end, json, resamples, text);
+        rc = compare_task(&a, &b, i, end, json, resamples, text, err);
     }
     release(&a);
     release(&b);
