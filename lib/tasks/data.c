@@ -51,11 +51,24 @@ static int row_of(const struct dt_document *doc, const char *path, size_t number
     return rc;
 }
 
+/* A text that is empty is not told from one that is absent: in a table it is in all rows, or in
+ * none. */
+static void complete_rows(struct dt_task_split *s, size_t first, const char *path)
+{
+    bool is_table = strstr(dt_path_base(path), ".json") == NULL, has_text = false;
+    for (size_t i = first; i < s->count; i++)
+        has_text = has_text || json_object_object_get(s->documents[i], "text");
+    for (size_t i = first; is_table && has_text && i < s->count; i++)
+        if (json_object_object_get(s->documents[i], "text") == NULL)
+            dt_json_object_add(s->documents[i], "text", dt_json_new_string(""));
+}
+
 static int read_rows(struct dt_task_split *s, const char *path, struct dt_error *err)
 {
     struct dt_documents *docs;
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     char *paths[] = {(char *)path};
+    size_t first = s->count;
     int rc;
     DT_TRY(dt_documents_open(&docs, paths, 1,
                              &(struct dt_documents_options){.format = DT_DOCUMENT_FORMAT_AUTO,
@@ -69,6 +82,7 @@ static int read_rows(struct dt_task_split *s, const char *path, struct dt_error 
         if (rc < 0)
             break;
     }
+    complete_rows(s, first, path);
     dt_documents_close(docs);
     dt_document_release(&doc);
     return rc;
