@@ -68,6 +68,14 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     grep -q 'few-shot examples' error
 }
 
+@test "a number of examples that is null may be given, one that is 0 may not" {
+    shots() { evaluate --data . --items - -o /dev/null --shots "$1" tasks ./own.yaml; }
+    task 'num_fewshot: null'
+    refute cmp -s <(shots 0) <(shots 2)
+    task 'num_fewshot: 0'
+    cmp <(shots 0) <(shots 2)
+}
+
 @test "documents are grouped by a field, with a result of each group" {
     task 'group_by: topic'
     evaluate --data . --json tasks ./own.yaml >a
@@ -119,6 +127,21 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     fi
 }
 
+@test "a text of a table that is empty is not taken for one that is absent" {
+    task 'doc_to_text: text' 'doc_to_target: label'
+    for first in '' text; do
+        printf 'text,label\n%s,1\nhello there,0\n' "$first" >rows.csv
+        evaluate --data validation=rows.csv --items items -o /dev/null tasks ./own.yaml
+        tail -n 1 items >"second$first"
+    done
+    cmp second secondtext
+    printf '{"text":"","label":1}\n{"text":"hello there","label":0}\n' >rows.jsonl
+    evaluate --data validation=rows.jsonl --items lines -o /dev/null tasks ./own.yaml
+    printf 'text,label\n,1\nhello there,0\n' >rows.csv
+    evaluate --data validation=rows.csv --items items -o /dev/null tasks ./own.yaml
+    cmp items lines
+}
+
 @test "keys that are not understood are refused by name" {
     refused "the key 'doc_to_txt' is not known" 'doc_to_txt: x'
     refused 'process_docs is not supported: only Python can run it' 'process_docs: utils.process'
@@ -167,6 +190,14 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     sed 's/"item":8/"item":9/' b >c
     refute dt-eval compare a c 2>error
     grep -qF 'line 8 is item 8 of t in a, and item 9 of t in c' error
+    sed 's/"acc":/"acc_norm":1,"acc":/' b >d
+    for files in 'a d' 'd a'; do
+        refute dt-eval compare $files 2>error
+        grep -qF "a: item 1 of t has no number 'acc_norm', which others have" error
+    done
+    sed '8s/"acc":0/"acc":null/' b >e
+    refute dt-eval compare a e 2>error
+    grep -qF "e: item 8 of t has no number 'acc'" error
     evaluate --data . --items own -o /dev/null tasks boolq
     dt-eval compare own own | grep -qF 'p = 1.0000'
 }
