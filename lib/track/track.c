@@ -48,6 +48,8 @@ struct tracker {
     double answered;    /* time of the last response */
     bool refused;       /* permanently, for this reason: */
     struct dt_error refusal;
+    struct dt_error unread; /* why the first file that could not be read was not sent; code 0: none
+                             */
 };
 
 /* --- state.json ------------------------------------------------------------------------------ */
@@ -432,15 +434,25 @@ static char *file_to_send(const struct tracker *t, int count)
     return count < o->artifact_count ? dt_strdup(o->artifacts[count]) : NULL;
 }
 
+/* A file that cannot be read is not for the server to answer: it is told at the end. */
+static int send_file(struct tracker *t, const char *path, bool own, struct dt_error *err)
+{
+    struct dt_error why, ignored;
+    int fd = dt_file_open(path, &why);
+    if (fd >= 0) {
+        close(fd);
+        return dt_mlflow_send_file(t->mlflow, path, dt_path_base(path), err);
+    }
+    if (t->unread.code == 0 && !(own && dt_file_probe(path, &ignored) == 0))
+        t->unread = why;
+    return 0;
+}
+
 /* Sends the existing files, each once, also across retries. */
 static int send_files(struct tracker *t, struct dt_error *err)
 {
     for (char *path; (path = file_to_send(t, t->files_sent)); t->files_sent++) {
-        bool own = t->files_sent < OWN_FILES;
-        struct dt_error ignored; /* sending it reports why it cannot be opened */
-        int rc = own && dt_file_probe(path, &ignored) == 0
-                     ? 0
-                     : dt_mlflow_send_file(t->mlflow, path, dt_path_base(path), err);
+        int rc = send_file(t, path, t->files_sent < OWN_FILES, err);
         free(path);
         DT_TRY(rc);
     }
@@ -486,7 +498,10 @@ static int finish_mlflow(struct tracker *t, enum dt_run_state state, struct dt_e
         *err = t->refusal;
         return err->code;
     }
-    return remember_run(t, err);
+    DT_TRY(remember_run(t, err));
+    if (t->unread.code != 0)
+        *err = t->unread;
+    return t->unread.code;
 }
 
 static int finish(struct tracker *t, enum dt_run_state state, struct dt_error *err)

@@ -193,6 +193,17 @@ count_tag() {
     [ "$(once)" = FINISHED ]
 }
 
+@test "a file that cannot be read is an error after all others and the status are sent" {
+    need_http
+    serve well
+    echo sample >sample.txt
+    run timeout 60 dt-track -m "$URL" --interval 0.05 --give-up 0.3 --artifact none.txt --artifact sample.txt run
+    assert_one_line_error dt-track
+    [[ "$output" == "dt-track: cannot open 'none.txt': No such file or directory" ]]
+    [ "$(once)" = FINISHED ]
+    jq -e '.runs[0].files["sample.txt"] == "sample\n"' store.json
+}
+
 @test "--once sends what the run holds, and does not wait for an unreachable server" {
     need_http
     serve well
