@@ -151,11 +151,16 @@ static void look_ahead(struct search *s)
     free(ids);
 }
 
+static bool is_interrupted(const struct search *s)
+{
+    return s->g->how.interrupt && *s->g->how.interrupt;
+}
+
 /* Whether to continue: until width beams have finished, and no live beam, at its current length,
  * ranks above the last of them. */
 static bool is_open(const struct search *s, size_t added, size_t most)
 {
-    if (s->count == 0 || added == most)
+    if (s->count == 0 || added == most || (added > 0 && is_interrupted(s)))
         return false;
     if (s->ranked < s->width || added == 0)
         return true;
@@ -205,8 +210,9 @@ int dt_generation_beam_search(struct dt_generator *g, struct dt_continuation *it
         if (++added < most && s.count > 0)
             look_ahead(&s);
     }
+    enum dt_finish how = is_interrupted(&s) && added < most ? DT_FINISH_INTERRUPT : DT_FINISH_LENGTH;
     for (int i = 0; rc == 0 && i < s.count; i++)
-        finish(&s, &s.live[i].ids, s.live[i].score, s.live[i].ids.count, DT_FINISH_LENGTH);
+        finish(&s, &s.live[i].ids, s.live[i].score, s.live[i].ids.count, how);
     if (rc == 0)
         answer(&s);
     for (size_t i = 0; i < width; i++) {

@@ -75,6 +75,29 @@ prompts() { # COUNT: lines of JSON, all of which begin alike
     [ ! -s err ]
 }
 
+@test "SIGINT ends a beam search with the best beam so far" {
+    dt-train -q --set model.name=llama --set model.hidden_size=32 --set model.num_layers=1 --set model.num_heads=2 \
+        --set model.max_seq_len=20000 --set training.sequence_length=32 --set training.batch_size=4 \
+        --set training.max_steps=1 --set training.warmup_steps=0 --set training.eval_interval=0 \
+        -t "$BATS_FILE_TMPDIR/tok.json" -o long "$BATS_FILE_TMPDIR/data"
+    mkfifo to
+    dt-generate -m long/latest --chat --template "$ROOT/share/templates/chatml.jinja" --beams 8 \
+        -n 1000000000 -j 1 <to >answers 2>err 3>&- &
+    pid=$!
+    exec 8>to
+    echo hello >&8
+    searches() { # has used a second of processor time, which loading does not
+        [ "$(awk '{ print $14 }' "/proc/$pid/stat")" -ge "$(getconf CLK_TCK)" ]
+    }
+    await "$pid" searches
+    kill -INT "$pid"
+    await "$pid" test -s answers
+    [ "$(stat -c %s answers)" -lt 20000 ] # the context would hold more
+    exec 8>&-
+    wait "$pid"
+    [ ! -s err ]
+}
+
 @test "--json writes a record of --prompt, as of a file of prompts" {
     dt-generate -m "$model" -p 'Once there' -n 9 -s 2 --json >a
     echo '{"prompt":"Once there"}' | dt-generate -m "$model" --prompts - -n 9 -s 2 | cmp - a
