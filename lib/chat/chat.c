@@ -261,13 +261,47 @@ static size_t last_answer(const struct dt_conversation *c)
     return i > 0 ? i - 1 : 0;
 }
 
-/* Keeps the last of the spans that {% generation %} blocks wrote, or those after the messages that
- * were given, of which each answer has one. */
-static void keep_last(struct dt_template_spans *spans, size_t first, size_t count)
+static size_t count_answers(const struct dt_conversation *c, size_t from)
 {
-    size_t kept = spans->count - first > count ? count : spans->count - first;
-    memmove(spans->items + first, spans->items + spans->count - kept, kept * sizeof *spans->items);
-    spans->count = first + kept;
+    size_t answers = 0;
+    for (size_t i = from; i < json_object_array_length(c->messages); i++)
+        answers += is_answer(c, i);
+    return answers;
+}
+
+/* Sets *count to the number of spans, of text from begin on, that the messages before `from` write
+ * alone, too. */
+static int count_earlier(const struct dt_chat *chat, const struct dt_conversation *c, size_t from,
+                         const struct dt_template_span *spans, size_t size, size_t begin,
+                         size_t *count, struct dt_error *err)
+{
+    struct dt_buffer part = DT_BUFFER_EMPTY;
+    struct dt_template_spans earlier = {0};
+    size_t n = 0;
+    int rc = from > 0 ? render(chat, c, from, false, &part, &earlier, err) : 0;
+    while (n < size && n < earlier.count && spans[n].begin == earlier.items[n].begin + begin &&
+           spans[n].end == earlier.items[n].end + begin)
+        n++;
+    *count = n;
+    free(earlier.items);
+    dt_buffer_release(&part);
+    return rc;
+}
+
+/* Keeps those of the spans, which {% generation %} blocks wrote, that are of the messages from
+ * `from` on. An answer usually has one, so that they are counted from the end, where earlier answers
+ * may be written otherwise; of several blocks an answer has several. */
+static int keep_later(const struct dt_chat *chat, const struct dt_conversation *c, size_t from,
+                      struct dt_template_spans *spans, size_t first, size_t begin,
+                      struct dt_error *err)
+{
+    size_t all = spans->count - first, dropped = all - count_answers(c, from);
+    if (all != count_answers(c, 0))
+        DT_TRY(count_earlier(chat, c, from, spans->items + first, all, begin, &dropped, err));
+    spans->count -= dropped;
+    memmove(spans->items + first, spans->items + first + dropped,
+            (all - dropped) * sizeof *spans->items);
+    return 0;
 }
 
 static int plain_text(const struct dt_chat *chat, const struct dt_conversation *c, bool all,
@@ -291,11 +325,9 @@ int dt_chat_training_text(const struct dt_chat *chat, const struct dt_conversati
     size_t begin = text->size, first = spans->count;
     if (c->messages == NULL)
         return plain_text(chat, c, loss == DT_CHAT_LOSS_ALL, text, spans);
-    size_t count = json_object_array_length(c->messages), answers = 0;
+    size_t count = json_object_array_length(c->messages);
     size_t from = loss == DT_CHAT_LOSS_LAST ? last_answer(c) : c->given;
-    for (size_t i = from; i < count; i++)
-        answers += is_answer(c, i);
-    if (answers == 0)
+    if (count_answers(c, from) == 0)
         return dt_fail(err, DT_EFORMAT, "%s: no message of the role 'assistant' to learn",
                        c->subject);
     DT_TRY(render(chat, c, count, false, text, spans, err));
@@ -304,10 +336,8 @@ int dt_chat_training_text(const struct dt_chat *chat, const struct dt_conversati
         add_span(spans, begin, text->size);
         return 0;
     }
-    if (dt_template_marks_generation(chat->template)) {
-        keep_last(spans, first, answers);
-        return 0;
-    }
+    if (dt_template_marks_generation(chat->template))
+        return keep_later(chat, c, from, spans, first, begin, err);
     size_t added = spans->count;
     DT_TRY(find_answers(chat, c, from, text->data + begin, text->size - begin, spans, err));
     for (size_t i = added; i < spans->count; i++) {

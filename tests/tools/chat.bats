@@ -68,6 +68,17 @@ Assistant: two<|endoftext|>" ]
         c.jsonl | dt-cat -t plain.json --text --loss --doc 0 | grep -Fx " so"
 }
 
+@test "an answer that several generation blocks write is learned as a whole" {
+    cat >several.jinja <<'END'
+{%- for m in messages %}{{ m.role }}:{% if m.role == 'assistant' %}{% generation %}7{% endgeneration %}<|im_start|>{% generation %}{{ m.content }}<|im_end|>{% endgeneration %}{% else %}{{ m.content }}<|im_end|>{% endif %}{% endfor %}
+END
+    head -1 c.jsonl >one.jsonl
+    tail -1 c.jsonl >given.jsonl
+    [ "$(learned one.jsonl --template several.jinja)" = "7two<|im_end|>7so<|im_end|>" ]
+    [ "$(learned one.jsonl --template several.jinja --loss last)" = "7so<|im_end|>" ]
+    [ "$(learned given.jsonl --template several.jinja)" = "7d<|im_end|>" ]
+}
+
 @test "a template that rewrites earlier answers learns only the last one" {
     cat >r.jinja <<'END'
 {%- for m in messages %}{{ m.role }}:{% if loop.last and m.role == 'assistant' %}<think>{% endif %}{{ m.content }};{%- endfor %}
