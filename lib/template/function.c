@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What templates may call: filters, tests, methods of strings, lists and dictionaries, and global
  * functions, each a row of a table. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -74,10 +75,12 @@ static bool read_number(struct value text, bool real, struct value *result)
     digits[count] = 0;
     if (from < text.size || strpbrk(digits, "xXpPnN_"))
         return false;
+    errno = 0;
     *result =
         real ? dt_template_float(strtod(digits, &end)) : dt_template_int(strtoll(digits, &end, 10));
     struct value rest = dt_template_text(end);
-    return end > digits && dt_template_skip_space(rest, 0) == rest.size;
+    return end > digits && dt_template_skip_space(rest, 0) == rest.size &&
+           (real || errno != ERANGE);
 }
 
 /* number: 0 int(default, base), 1 float(default) */
@@ -102,6 +105,8 @@ static int number(struct call *c, struct value *result)
         *result = v;
     else if (v.kind == VALUE_FLOAT && fabs(x) < 9e18)
         *result = dt_template_int((int64_t)x);
+    else if (v.kind == VALUE_FLOAT && isfinite(x))
+        return dt_template_error(c->r, "the number %.17g is beyond 64 bits", x);
     return 0;
 }
 

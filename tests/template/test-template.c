@@ -127,6 +127,10 @@ static void errors_name_the_line_and_what_is_wrong(void **state)
     fails("{{ n ? 1 }}", "unexpected character '?'");
     fails("{{ [].append(1) }}", "the method 'append' of a list is not supported");
     fails("{{ 9223372036854775807 * 2 }}", "beyond 64 bits");
+    fails("{{ '99999999999999999999'|int }}", "the number 1e+20 is beyond 64 bits");
+    fails("{{ '-99999999999999999999'|int }}", "the number -1e+20 is beyond 64 bits");
+    fails("{{ 1e19|int }}", "the number 1e+19 is beyond 64 bits");
+    fails("{{ '1e19'|int }}", "the number 1e+19 is beyond 64 bits");
     fails("{{ 'ß'.upper() }}", "upper of U+00DF is not supported");
 }
 
