@@ -289,8 +289,8 @@ static int count_earlier(const struct dt_chat *chat, const struct dt_conversatio
 }
 
 /* Keeps those of the spans, which {% generation %} blocks wrote, that are of the messages from
- * `from` on. An answer usually has one, so that they are counted from the end, where earlier answers
- * may be written otherwise; of several blocks an answer has several. */
+ * `from` on. An answer usually has one, so that they are counted from the end, where earlier
+ * answers may be written otherwise; of several blocks an answer has several. */
 static int keep_later(const struct dt_chat *chat, const struct dt_conversation *c, size_t from,
                       struct dt_template_spans *spans, size_t first, size_t begin,
                       struct dt_error *err)

@@ -210,7 +210,8 @@ int dt_generation_beam_search(struct dt_generator *g, struct dt_continuation *it
         if (++added < most && s.count > 0)
             look_ahead(&s);
     }
-    enum dt_finish how = is_interrupted(&s) && added < most ? DT_FINISH_INTERRUPT : DT_FINISH_LENGTH;
+    enum dt_finish how =
+        is_interrupted(&s) && added < most ? DT_FINISH_INTERRUPT : DT_FINISH_LENGTH;
     for (int i = 0; rc == 0 && i < s.count; i++)
         finish(&s, &s.live[i].ids, s.live[i].score, s.live[i].ids.count, how);
     if (rc == 0)

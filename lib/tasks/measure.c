@@ -70,30 +70,43 @@ static int measure_answers(struct dt_task_result *r, const struct dt_text_coder 
 
 /* --- generated texts --------------------------------------------------------------------------*/
 
+/* The last tokens of a prompt for which there is room. */
+static int set_prompt(const struct dt_task_result *r, const struct dt_text_coder *c, size_t i,
+                      size_t room, struct dt_continuation *prompt, struct dt_error *err)
+{
+    const char *context = r->items->items[i].contexts[0], *name = r->items->task->name;
+    struct dt_ids ids = DT_IDS_EMPTY;
+    dt_text_coder_encode(c, context, strlen(context), &ids);
+    if (ids.count == 0 && dt_text_coder_prefix(c) != DT_NO_TOKEN)
+        dt_ids_add(&ids, dt_text_coder_prefix(c));
+    size_t kept = ids.count < room ? ids.count : room;
+    if (kept > 0)
+        dt_ids_append(&prompt->ids, ids.data + ids.count - kept, kept);
+    prompt->place = name;
+    dt_ids_release(&ids);
+    return kept > 0
+               ? 0
+               : dt_fail(err, DT_EFORMAT,
+                         "%s: document %zu: the prompt has no token, nor has the tokenizer one "
+                         "that begins a text",
+                         name, r->items->items[i].number + 1);
+}
+
 static int generate(struct dt_task_result *r, const struct dt_text_coder *c, struct dt_generator *g,
                     size_t room, struct dt_error *err)
 {
     size_t count = r->items->count;
     struct dt_continuation *all = dt_alloc(count, sizeof *all);
-    struct dt_ids ids = DT_IDS_EMPTY;
-    for (size_t i = 0; i < count; i++) {
-        const char *context = r->items->items[i].contexts[0];
-        ids.count = 0;
-        dt_text_coder_encode(c, context, strlen(context), &ids);
-        if (ids.count == 0 && dt_text_coder_prefix(c) != DT_NO_TOKEN)
-            dt_ids_add(&ids, dt_text_coder_prefix(c));
-        size_t kept = ids.count < room ? ids.count : room;
-        dt_ids_append(&all[i].ids, ids.data + ids.count - kept, kept);
-        all[i].place = r->items->task->name;
-    }
-    int rc = dt_generation_run(g, all, count, NULL, NULL, err);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = set_prompt(r, c, i, room, &all[i], err);
+    rc = rc < 0 ? rc : dt_generation_run(g, all, count, NULL, NULL, err);
     for (size_t i = 0; i < count; i++) {
         if (rc == 0)
             dt_utf8_repair(all[i].text.size ? all[i].text.data : "", all[i].text.size,
                            &r->texts[i]);
         dt_continuation_release(&all[i]);
     }
-    dt_ids_release(&ids);
     free(all);
     return rc;
 }

@@ -98,6 +98,20 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     evaluate --data . --json --limit 1 tasks ./own.yaml | grep -q '"items":1,"exact_match,word":1,'
 }
 
+@test "a prompt without a token is an error where no token begins a text" {
+    mkdir m
+    cp -rL run/latest/. m
+    rm -r m/trainer
+    jq '.bos_token_id = null | .eos_token_id = null' run/latest/config.json >m/config.json
+    jq '.added_tokens = [] | del(.model.vocab["<|endoftext|>"])' run/latest/tokenizer.json >m/tokenizer.json
+    printf '%s\n' 'task: own' 'output_type: generate_until' 'validation_split: validation' 'doc_to_text: ""' \
+        'doc_to_target: question' 'generation_kwargs: {max_gen_toks: 4}' >own.yaml
+    evaluate --data . --json tasks ./own.yaml # after the end-of-text token
+    run dt-eval -q -m m --data . tasks ./own.yaml
+    assert_one_line_error dt-eval
+    [[ "$output" == "dt-eval: own: document 1: the prompt has no token"* ]]
+}
+
 @test "models are compared on the same items, and several tasks are measured at once" {
     task
     evaluate -m run/latest --data . tasks boolq ./own.yaml >a
