@@ -14,6 +14,7 @@
 
 #include "capture.h"
 #include "emulator.h"
+#include "kernel-table.h"
 #include "settings.h"
 #include "toolkit/cuda_runtime.h"
 
@@ -55,7 +56,7 @@ struct counts {
 std::recursive_mutex lock; /* of all below */
 std::map<cudaStream_t, ongoing> captures;
 std::vector<cudaGraph_t> graphs;
-std::map<const void *, emulator::binder> kernels;
+emulator::kernel_table<emulator::binder> kernels;
 counts count;
 
 bool is_thread_local(const ongoing &c)
@@ -77,10 +78,10 @@ size_t place_of(cudaGraphExec_t executable, cudaGraphNode_t node)
 emulator::binder binder_of(const void *function)
 {
     std::lock_guard<std::recursive_mutex> locked(lock);
-    auto kernel = kernels.find(function);
-    if (kernel == kernels.end())
+    const emulator::binder *bind = kernels.find(function);
+    if (bind == nullptr)
         emulator::stop("a launch of a function that is not known as DT_KERNEL");
-    return kernel->second;
+    return *bind;
 }
 
 std::function<void()> launch_of(const void *function, dim3 grid, dim3 block, void *const *arguments,
@@ -94,7 +95,7 @@ std::function<void()> launch_of(const void *function, dim3 grid, dim3 block, voi
 const void *emulator::remember(const void *kernel, binder bind)
 {
     std::lock_guard<std::recursive_mutex> locked(lock);
-    kernels.emplace(kernel, bind);
+    kernels.set(kernel, bind);
     return kernel;
 }
 

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <deque>
 #include <dlfcn.h>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <sys/mman.h>
@@ -21,6 +20,7 @@
 
 #include "capture.h"
 #include "emulator.h"
+#include "kernel-table.h"
 #include "kernels.h"
 #include "profile.h"
 #include "settings.h"
@@ -59,7 +59,7 @@ std::recursive_mutex lock; /* of all below, and of work while it is done */
 std::vector<stream *> streams;
 std::vector<std::unique_ptr<stream>> destroyed;       /* events may still be of them */
 std::vector<std::pair<void *, size_t>> device_memory; /* and its size */
-std::map<const void *, size_t> shared_limits;         /* of kernels */
+emulator::kernel_table<size_t> shared_limits;
 size_t used_bytes;
 double passed;
 thread_local cudaError_t last_error; /* that a thread was told, until it asks for it */
@@ -233,7 +233,7 @@ cudaError_t emulator::set_shared_limit(const void *kernel, size_t bytes)
     std::lock_guard<std::recursive_mutex> locked(lock);
     if (bytes > profile().most_shared)
         return last_error = cudaErrorInvalidValue;
-    shared_limits[kernel] = bytes;
+    shared_limits.set(kernel, bytes);
     return cudaSuccess;
 }
 
@@ -248,8 +248,8 @@ cudaError_t emulator::check_launch(const void *kernel, dim3 grid, dim3 block, si
 {
     std::lock_guard<std::recursive_mutex> locked(lock);
     const unsigned threads = block.x * block.y * block.z;
-    auto asked = shared_limits.find(kernel);
-    if (shared_bytes > (asked == shared_limits.end() ? most_shared_unasked : asked->second))
+    const size_t *asked = shared_limits.find(kernel);
+    if (shared_bytes > (asked ? *asked : most_shared_unasked))
         return last_error = cudaErrorInvalidValue;
     if (threads == 0 || threads > most_threads || block.z > 64 || grid.x == 0 || grid.y == 0 ||
         grid.z == 0 || grid.x > INT32_MAX || grid.y > 65535 || grid.z > 65535)

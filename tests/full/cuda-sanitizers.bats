@@ -16,7 +16,7 @@ setup() {
 }
 
 sanitize() {
-    env -u DT_BUILD -u DT_ENGINES -u DT_TEST_ENGINE -u CC -u CXX make -C "$ROOT" --no-print-directory "$1"
+    env -i HOME="$HOME" PATH="$PATH" LC_ALL=C.UTF-8 TMPDIR="$T" make -C "$ROOT" --no-print-directory "$1"
 }
 
 @test "memcheck: AddressSanitizer and UBSan find nothing in kernels and engine" {
