@@ -341,7 +341,7 @@ static int read_file(struct dt_task *t, struct dt_error *err)
         DT_TRY(read_output(t, "output_type", value, err));
     if (json_object_object_get_ex(t->file, "num_fewshot", &value) && *dt_json_text(value))
         DT_TRY(dt_task_whole(t, "num_fewshot", value, &t->num_fewshot, err));
-    t->no_shots = value && *dt_json_text(value) && t->num_fewshot == 0; /* null says nothing */
+    t->no_shots = value && *dt_json_text(value) && t->num_fewshot == 0; /* null: not given */
     json_object_object_foreach(t->file, key, member)
     {
         DT_TRY(read_key(t, key, member, err));
