@@ -95,10 +95,19 @@ static bool has_argument(const struct dt_replay_stage *s, const char *name)
     return false;
 }
 
+/* An option in the place of a value that add_arguments leaves out would give its own to another. */
+static bool is_displaced(const struct dt_replay_stage *s, size_t i)
+{
+    const char *a = argument(s, i);
+    bool leaves_out =
+        is_among(other_outputs, a) || strcmp(a, "--on-error") == 0 || strcmp(a, "--documents") == 0;
+    return leaves_out && i + 1 < argument_count(s) && strncmp(argument(s, i + 1), "--", 2) == 0;
+}
+
 static int check_arguments(int stage, const struct dt_replay_stage *s, struct dt_error *err)
 {
     for (size_t i = 0; i < argument_count(s) && strcmp(argument(s, i), "--") != 0; i++)
-        if (is_foreign(argument(s, i)))
+        if (is_foreign(argument(s, i)) || is_displaced(s, i))
             return refuse(stage, s, "an argument is not as dt records it", err);
     for (size_t i = 0; i < argument_count(s); i++)
         if (strpbrk(argument(s, i), "\n\r"))
