@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """greedy_oracle.py MODEL PROMPT TOKENS: greedy continuation by transformers, after the
-end-of-text token, which tokenizers of exported models give by themselves, as dt-generate writes it."""
+end-of-text token, which tokenizers of exported models add, as dt-generate writes it."""
 import sys
 
 import torch
