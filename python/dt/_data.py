@@ -91,7 +91,7 @@ class Batch:
 
     @property
     def inputs(self):
-        """[rows, length], int32: a view of ids; a copy if some targets carry no loss."""
+        """[rows, length], int32: a view of ids; a copy if the data have a loss mask."""
         ids = self._signed()[:, :-1]
         return ids & (_NO_LOSS - 1) if self._masked else ids
 
@@ -163,8 +163,8 @@ class Loader:
         ids = self._array(batch.ids, c_uint32, "I", rows, length + 1)
         begins, ends = (self._array(at, c_int32, "i", rows, length) if at else None
                         for at in (batch.begins, batch.ends))
-        return Batch(ids, batch.position, begins, ends, batch.targets < rows * length,
-                     self.ignore_index)
+        # Not by the targets: a row's first id may be marked, which is an input alone.
+        return Batch(ids, batch.position, begins, ends, self.dataset.masked, self.ignore_index)
 
     def _array(self, address, kind, code, *shape):
         found = _arrays.view(own(address, kind, shape[0] * shape[1]), code, *shape)

@@ -2,11 +2,17 @@
 # The module dt of Python, over libdt.so.
 load ../helper
 
+# The id of a token of tok.json.
+token_id() {
+    python3 -c 'import json, sys; print(json.load(open("tok.json"))["model"]["vocab"][sys.argv[1]])' "$1"
+}
+
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
     make_data 300 400 --split val=0.1
     dt-tokenize -q -t tok.json --frame none --ids docs.jsonl >ids.txt
     dt-tokenize -q -t tok.json docs.jsonl | dt-shard --layout padded --length 32 -o masked
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard --loss-after "$(token_id .)" -o prompts
     dt-train -q -t tok.json -o run data --set model.num_layers=1 --set model.num_heads=2 \
         --set model.hidden_size=16 --set model.max_seq_len=32 --set training.max_steps=3 \
         --set training.warmup_steps=0 --set training.batch_size=4 --set training.log_interval=1

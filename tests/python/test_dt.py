@@ -352,6 +352,14 @@ class Numpy(unittest.TestCase):
         self.assertTrue((inputs == batch.ids[:, :-1] & 0x7fffffff).all())
         self.assertTrue((batch.begins < batch.ends).all())
 
+    def test_inputs_are_ids_where_all_targets_of_a_masked_batch_count(self):
+        data, whole = dt.Dataset("prompts"), 0
+        self.assertTrue(data.masked)
+        for _, batch in zip(range(data.num_samples(4)), dt.Loader(data, 4, 1, shuffle=False)):
+            self.assertTrue(((0 <= batch.inputs) & (batch.inputs < data.vocab_size)).all())
+            whole += bool(batch.ids[0, 0] >> 31) and not (batch.ids[:, 1:] >> 31).any()
+        self.assertGreater(whole, 0)
+
 
 class Torch(unittest.TestCase):
     def test_tensors_have_the_memory_of_the_library(self):
