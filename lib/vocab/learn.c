@@ -238,8 +238,9 @@ static void take_words(struct learner *l, const struct dt_tokenizer *t,
         queue(l, i);
 }
 
-/* Adds the token that a pair makes. It is always new: an existing token's bytes, between two
- * boundaries that no merge crossed, have already been merged into that token. */
+/* Adds the token that a pair makes. No merge has made it before: an existing token's bytes, between
+ * two boundaries that no merge crossed, have already been merged into that token. But the special
+ * tokens of WordPiece come first. */
 static int add_merge(struct dt_tokenizer *t, const struct pair *p, struct dt_error *err)
 {
     struct dt_buffer bytes = DT_BUFFER_EMPTY;
@@ -249,10 +250,13 @@ static int add_merge(struct dt_tokenizer *t, const struct pair *p, struct dt_err
     const char *right = dt_tokenizer_bytes(t, p->right, &right_size);
     dt_buffer_append(&bytes, left, left_size);
     dt_buffer_append(&bytes, right + prefix, right_size - prefix);
-    assert(dt_tokenizer_find(t, bytes.data, bytes.size) == DT_NO_TOKEN);
-    if (!dt_vocabulary_is_word_piece(t))
+    bool taken = dt_tokenizer_find(t, bytes.data, bytes.size) != DT_NO_TOKEN;
+    assert(!taken || prefix > 0);
+    if (prefix == 0)
         dt_tokenizer_add_merge(t, (struct dt_merge){p->left, p->right, made});
-    int rc = dt_tokenizer_add(t, made, bytes.data, bytes.size, err);
+    int rc = taken ? dt_fail(err, DT_EINVALID, "the special token '%s' is also an ordinary one",
+                             bytes.data)
+                   : dt_tokenizer_add(t, made, bytes.data, bytes.size, err);
     dt_buffer_release(&bytes);
     return rc;
 }

@@ -251,6 +251,17 @@ int dt_vocab_trainer_save_counts(struct dt_vocab_trainer *t, const char *path, s
     return dt_word_counts_write(words ? words : &none, kind_of(t, kind), path, err);
 }
 
+/* Bytes of WordPiece and Unigram are whole characters. */
+static bool are_text(const struct dt_word_table *words, uint32_t first)
+{
+    for (uint32_t i = first; i < words->count; i++) {
+        const struct dt_counted_word *w = &words->words[i];
+        if (dt_utf8_valid_prefix(words->bytes.data + w->start, w->length) != w->length)
+            return false;
+    }
+    return true;
+}
+
 int dt_vocab_trainer_add_counts(struct dt_vocab_trainer *t, const char *path, struct dt_error *err)
 {
     char kind[64];
@@ -258,7 +269,11 @@ int dt_vocab_trainer_add_counts(struct dt_vocab_trainer *t, const char *path, st
         DT_GROW(t->counts, t->count, t->capacity);
         t->counts[t->count++] = (struct dt_word_table){.words = NULL};
     }
-    return dt_word_counts_read(&t->counts[0], kind_of(t, kind), path, err);
+    uint32_t before = t->counts[0].count;
+    DT_TRY(dt_word_counts_read(&t->counts[0], kind_of(t, kind), path, err));
+    return t->options.model == DT_VOCAB_TRAINER_BPE || are_text(&t->counts[0], before)
+               ? 0
+               : dt_fail(err, DT_EFORMAT, "%s: is damaged: a word is not UTF-8", path);
 }
 
 static int add_bytes(struct dt_tokenizer *t, struct dt_error *err)
@@ -325,8 +340,12 @@ static void count_letters(const struct dt_word_table *words, struct letter *lett
 static int add_letter(struct dt_tokenizer *t, uint32_t code, size_t prefix, struct dt_error *err)
 {
     char spelled[2 + 4] = DT_WORD_PIECE_PREFIX;
-    size_t length = dt_utf8_encode(code, spelled + 2);
-    return dt_tokenizer_add(t, t->size, spelled + 2 - prefix, length + prefix, err);
+    const char *token = spelled + 2 - prefix;
+    size_t size = prefix + dt_utf8_encode(code, spelled + 2);
+    if (dt_tokenizer_find(t, token, size) != DT_NO_TOKEN)
+        return dt_fail(err, DT_EINVALID, "the special token '%.*s' is also an ordinary one",
+                       (int)size, token);
+    return dt_tokenizer_add(t, t->size, token, size, err);
 }
 
 /* Adds the most frequent characters, up to limit, as tokens. */

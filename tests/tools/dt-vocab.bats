@@ -112,6 +112,11 @@ merges_of() {
     assert_one_line_error dt-vocab
     run dt-vocab -s 300 --special '<a>' --special '<a>' -o out "$GOLDEN/corpus.txt"
     assert_one_line_error dt-vocab
+    for special in the a '##e'; do
+        run dt-vocab --model wordpiece -s 300 --special "$special" -o out "$GOLDEN/corpus.txt"
+        assert_one_line_error dt-vocab
+        [[ "$output" == *"the special token '$special' is also an ordinary one" ]]
+    done
     [ ! -e out ]
 }
 
@@ -239,6 +244,12 @@ merges_of() {
         run dt-vocab -q -s 300 --counts -o x cut.counts
         assert_one_line_error dt-vocab
         [[ "$output" == *"cut.counts: is damaged or incomplete" ]]
+    done
+    for kind in unigram "wordpiece uncased"; do
+        printf 'dt-counts 1 %s\n5 4 \xff\xff\xff\xff\nend 1 5\n' "$kind" >bytes.counts
+        run dt-vocab -q --model "${kind% *}" -s 400 --counts -o x bytes.counts
+        assert_one_line_error dt-vocab
+        [[ "$output" == *"bytes.counts: is damaged: a word is not UTF-8" ]]
     done
     sed '3s/^[0-9]*/9/' bpe.counts >changed.counts
     for wrong in docs.jsonl changed.counts none; do
