@@ -46,7 +46,7 @@ def ids(tokens):
             tokens = numpy.ascontiguousarray(_checked(tokens), numpy.uint32)
         return tokens.ctypes.data, tokens.size, tokens
     if not isinstance(tokens, array) or tokens.typecode != "I":
-        tokens = array("I", tokens)
+        tokens = array("I", iter(tokens))  # of bytes it would take the machine's words
     address, count = tokens.buffer_info()
     return address, count, tokens
 

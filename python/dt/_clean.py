@@ -6,7 +6,7 @@ import json
 from ctypes import byref, c_char_p
 
 from ._library import (CleanedDocument, CleanerOptions, checked, open_handle, path_bytes, plain,
-                       text_bytes)
+                       string_bytes, structure, text_bytes)
 
 _apply, _release = checked("cleaner_apply"), plain("cleaned_release")
 
@@ -42,21 +42,22 @@ class Cleaner:
         names = [rules] if isinstance(rules, str) else list(rules)
         optional = {"rule_text": rule_text, "mask": mask, "languages": language,
                     "normalize": normalize, "space": space}
-        options = CleanerOptions(
-            size=ctypes.sizeof(CleanerOptions), rule_count=len(names),
+        options = structure(
+            CleanerOptions, size=ctypes.sizeof(CleanerOptions), rule_count=len(names),
             rules=(c_char_p * len(names))(*map(path_bytes, names)),
             identifier=b"" if identify is True else path_bytes(identify) if identify else None,
             language_score=language_score, min_chars=min_chars, max_chars=max_chars,
             reject_invalid=invalid == "reject", mojibake=mojibake, invisible=invisible,
             casefold=casefold, keep_line_ends=line_ends == "keep",
-            **{name: value.encode() for name, value in optional.items() if value is not None})
+            **{name: string_bytes(name, value) for name, value in optional.items()
+               if value is not None})
         self._handle = open_handle("cleaner", byref(options))
         self._self = self._handle.value
 
     def __call__(self, text, *, id=None, meta=None):
         """Cleans a text, str or bytes. id: what rules of URLs look at. meta: a dict."""
         data, result = text_bytes(text), CleanedDocument()
-        _apply(self._self, data, len(data), id and id.encode(),
+        _apply(self._self, data, len(data), id and string_bytes("id", id),
                json.dumps(meta).encode() if meta else None, byref(result))
         found = Cleaned(ctypes.string_at(result.text, result.text_size).decode("utf-8", "replace"),
                         result.rule.decode() if result.rule else None, result.value,

@@ -7,7 +7,7 @@ from ctypes import byref, c_int32, c_uint32, c_uint64
 
 from . import _arrays
 from ._library import (NO_TOKEN, DatasetInfo, InputError, LoadedBatch, LoaderOptions, checked,
-                       open_handle, own, path_bytes, plain)
+                       open_handle, own, path_bytes, plain, string_bytes, structure, whole)
 
 _read, _document, _samples = (checked("dataset_" + n) for n in ("read", "document", "samples"))
 _next = checked("loader_next")
@@ -21,7 +21,8 @@ class Dataset:
 
     def __init__(self, path, split="train"):
         self.path, self.split = os.fspath(path), split
-        self._handle = open_handle("dataset", path_bytes(path), split.encode())
+        self._handle = open_handle("dataset", path_bytes(path),
+                                   string_bytes("split", split))
         self._self = self._handle.value
         info = DatasetInfo()
         plain("dataset_describe")(self._self, byref(info), ctypes.sizeof(info))
@@ -66,7 +67,7 @@ class Dataset:
     def num_samples(self, length):
         """Samples of length + 1 ids in an epoch; sample k begins at token k * length."""
         samples = c_uint64()
-        _samples(self._self, length, byref(samples))
+        _samples(self._self, whole("length", length, c_uint32), byref(samples))
         return samples.value
 
 
@@ -139,18 +140,18 @@ class Loader:
         self.ignore_index = ignore_index
         self._torch = _torch() if to == "torch" else None
         self._options = dict(seed=seed, length=length, batch=batch_size, ranks=world_size,
-                             rank=rank, shuffle=shuffle, workers=workers, scope=_SCOPES[scope],
+                             rank=rank, shuffle=bool(shuffle), workers=workers, scope=_SCOPES[scope],
                              memory=memory, shuffle_block=shuffle_block,
                              shuffle_window=shuffle_window)
-        self._open(position)
+        self._open(self._options_at(position))
 
-    def _open(self, position):
-        for name, value in self._options.items():
-            if value < 0:
-                raise InputError(f"{name} must not be negative")
-        options = LoaderOptions(size=ctypes.sizeof(LoaderOptions), first=position, **self._options)
+    def _options_at(self, position):
+        return structure(LoaderOptions, size=ctypes.sizeof(LoaderOptions),
+                         first=whole("position", position, c_uint64), **self._options)
+
+    def _open(self, options):
         self._handle = open_handle("loader", self.dataset._self, byref(options))
-        self.position = position
+        self.position = options.first
 
     def __iter__(self):
         return self
@@ -175,7 +176,7 @@ class Loader:
         blocks = {name: o[name] for name in ("shuffle_block", "shuffle_window")
                   if o["shuffle_block"]}
         return {"version": 1, "data": self.dataset.hash, "weights": self.dataset._weights,
-                "seed": o["seed"], "shuffle": bool(o["shuffle"]), "length": o["length"],
+                "seed": o["seed"], "shuffle": o["shuffle"], "length": o["length"],
                 "batch_size": o["batch"], **blocks}
 
     def state_dict(self):
@@ -190,8 +191,11 @@ class Loader:
             if name != "position" and then != now:
                 raise InputError(f"the state was saved with {name} {then!r}; this loader has "
                                  f"{now!r}")
+        if "position" not in state:
+            raise InputError("the state has no position")
+        options = self._options_at(state["position"])
         self._handle.close()
-        self._open(state["position"])
+        self._open(options)
 
     def close(self):
         """Ends the threads; batches stay valid."""

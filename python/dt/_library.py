@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """libdt.so.0 through ctypes: the functions of dt.h, and its errors as exceptions."""
 import ctypes
+import operator
 import os
 import threading
 import weakref
@@ -185,6 +186,32 @@ def path_bytes(path):
     if b"\0" in path:
         raise InputError("a path holds a NUL byte")
     return path
+
+
+def string_bytes(name, text):
+    """A text that the library takes up to its first zero."""
+    data = text.encode()
+    if b"\0" in data:
+        raise InputError(f"{name} holds a NUL byte")
+    return data
+
+
+def whole(name, value, kind):
+    """A number of a type of ctypes, which takes the low bits of one that does not fit."""
+    value, bits = operator.index(value), 8 * ctypes.sizeof(kind)
+    if value < 0:
+        raise InputError(f"{name} must not be negative, but is {value}")
+    if value >= 1 << (bits - (kind(-1).value < 0)):
+        raise InputError(f"{name} is too large: {value}")
+    return value
+
+
+def structure(kind, **values):
+    """A structure of ctypes with these members."""
+    for name, of in kind._fields_:
+        if name in values and of in (c_size_t, c_uint32, c_uint64, c_int32):
+            values[name] = whole(name, values[name], of)
+    return kind(**values)
 
 
 def text_bytes(text):

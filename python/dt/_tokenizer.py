@@ -4,11 +4,11 @@ import ctypes
 import os
 import re
 from collections.abc import Sequence
-from ctypes import byref, c_char_p, c_size_t, c_uint32, c_uint64
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint32, c_uint64
 
 from . import _arrays
 from ._library import (NO_TOKEN, Encoding, InputError, MissingError, checked, free, open_handle,
-                       own, path_bytes, plain, text_bytes)
+                       own, path_bytes, plain, string_bytes, text_bytes, whole)
 
 _encode, _decode = checked("tokenizer_encode"), checked("tokenizer_decode")
 _release, _token = plain("encoding_release"), plain("tokenizer_token")
@@ -48,7 +48,8 @@ class Tokenizer:
         one. pattern: "gpt2", "cl100k", ... instead of the file's."""
         self.path = os.fspath(path)
         self._pattern = pattern
-        self._handle = open_handle("tokenizer", path_bytes(path), pattern and pattern.encode())
+        self._handle = open_handle("tokenizer", path_bytes(path),
+                                   pattern and string_bytes("pattern", pattern))
         self._self = self._handle.value
         self._special = None
 
@@ -106,7 +107,8 @@ class Tokenizer:
         return set(self.special_tokens)
 
     def is_special_token(self, token):
-        return bool(plain("tokenizer_is_special")(self._self, token))
+        return 0 <= token < self.n_vocab and bool(
+            plain("tokenizer_is_special")(self._self, token))
 
     def encode_single_token(self, token):
         """The id of a whole token; KeyError if there is none."""
@@ -117,6 +119,9 @@ class Tokenizer:
         return found
 
     def decode_single_token_bytes(self, token):
+        """The bytes of a token; KeyError beyond the vocabulary."""
+        if not 0 <= token < self.n_vocab:
+            raise KeyError(token)
         size = c_size_t()
         found = _token(self._self, token, byref(size))
         return ctypes.string_at(found, size.value)
@@ -175,7 +180,7 @@ class Tokenizer:
         data = [text_bytes(text) for text in texts]
         count = len(data)
         result = self._call((c_char_p * count)(*data), (c_size_t * count)(*map(len, data)), count,
-                            frame, flags, threads)
+                            frame, flags, whole("num_threads", threads, c_int))
         ends = own(result.ends, c_uint64, count)
         total = ends[-1] if count else 0
         ids = own(result.ids, c_uint32, total) if result.ids else None
@@ -201,7 +206,7 @@ class Tokenizer:
             for text in texts:
                 if token in text:
                     self._refuse(text, [token])
-        return self._batch(texts, frame.encode(), _SPECIAL if allowed else 0, num_threads)
+        return self._batch(texts, string_bytes("frame", frame), _SPECIAL if allowed else 0, num_threads)
 
     def encode_to_numpy(self, text, *, allowed_special=frozenset(), disallowed_special="all"):
         """encode() as an array of uint32."""

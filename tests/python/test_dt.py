@@ -133,6 +133,25 @@ class Tokenizers(unittest.TestCase):
         for ids in ([-1], [2**32]):
             with self.assertRaises(OverflowError):
                 self.t.decode(ids)
+        for beyond in (-1, self.t.n_vocab, 2**32 + self.t.eot_token):
+            self.assertFalse(self.t.is_special_token(beyond))
+            with self.assertRaises(KeyError):
+                self.t.decode_single_token_bytes(beyond)
+        for wrong in (-1, 2**32):
+            with self.assertRaisesRegex(dt.InputError, "^num_threads"):
+                self.t.encode_batch(["a"], num_threads=wrong)
+
+    def test_bytes_are_ids_like_any_other_numbers(self):
+        self.assertEqual(self.t.decode_bytes(bytes([5, 6, 7, 8])), self.t.decode_bytes([5, 6, 7, 8]))
+
+    def test_strings_are_not_cut_at_a_zero(self):
+        for call in (lambda: dt.Tokenizer("tok.json", pattern="gpt2\0"),
+                     lambda: self.t.encode_batch(["a"], frame="eot\0"),
+                     lambda: dt.Dataset("data", "train\0"),
+                     lambda: dt.clean("a", rule_text="gopher-words-min: 1\n\0"),
+                     lambda: dt.clean("a", id="http://a\0")):
+            with self.assertRaisesRegex(dt.InputError, "holds a NUL byte"):
+                call()
 
     def test_threads_and_pickle(self):
         found, copy = [None] * 4, pickle.loads(pickle.dumps(self.t))
@@ -241,6 +260,17 @@ class Data(unittest.TestCase):
                 loader.load_state_dict(other.state_dict())
         self.assertNotEqual(rows(next(in_blocks)), rows(next(self.loader())))
 
+    def test_a_state_that_is_refused_leaves_the_loader_open(self):
+        loader = self.loader()
+        expected, state = rows(next(self.loader())), loader.state_dict()
+        for wrong in ({"position": -1}, {"position": 2**64}, {"seed": 5}):
+            with self.assertRaises(dt.InputError):
+                loader.load_state_dict({**state, **wrong})
+        del state["position"]
+        with self.assertRaisesRegex(dt.InputError, "no position"):
+            loader.load_state_dict(state)
+        self.assertEqual(rows(next(loader)), expected)
+
     def test_batches_outlive_the_loader_and_differ_in_memory(self):
         loader = self.loader(workers=1)
         kept = [next(loader) for _ in range(10)]
@@ -255,6 +285,17 @@ class Data(unittest.TestCase):
                       {"to": "jax"}, {"workers": -1}):
             with self.assertRaises((dt.Error, ImportError)):
                 self.loader(**wrong)
+        for name, most in (("seed", 64), ("position", 64), ("world_size", 32), ("rank", 32),
+                           ("workers", 31), ("memory", 64), ("shuffle_block", 64)):
+            for wrong in (-1, 2**most, 2**most + 1):
+                with self.assertRaisesRegex(dt.InputError, f"^{name.replace('world_size', 'ranks')} "):
+                    self.loader(**{name: wrong})
+        for wrong in (-1, 2**32 + 8):
+            for call in (lambda: dt.Loader("data", wrong, 4), lambda: dt.Loader("data", 8, wrong),
+                         lambda: dt.Dataset("data").num_samples(wrong),
+                         lambda: dt.clean("a", min_chars=wrong * 2**32)):
+                with self.assertRaisesRegex(dt.InputError, "must not be negative|is too large"):
+                    call()
         with self.assertRaises(dt.MissingError) as raised:
             dt.Dataset("data", "test")
         self.assertIn("split 'test' does not exist", str(raised.exception))
