@@ -63,9 +63,11 @@ timed   = $(here)/timed $(OUT)/seconds/$1
 corpus_problem = $(shell $(here)/corpus-problem '$(subst ','\'',$(CORPUS))')
 
 # --- settings: for each SETTINGS_STAGE a file that changes with it      --------------------------
-SETTINGS_synth = $(strip $(STORY_COUNT) $(STORY_SEED) $(HELD_OUT))
+SETTINGS_synth = $(strip $(STORY_COUNT) $(STORY_SEED))
+SETTINGS_held  = $(strip $(HELD_OUT) $(HELD_SEED))
 SETTINGS_clean = $(CLEAN_FLAGS)
-SETTINGS_vocab = $(strip $(VOCAB_FLAGS) $(VOCAB_SIZE))
+SETTINGS_input = $(CORPUS)
+SETTINGS_vocab = $(strip $(TOKENIZER) $(VOCAB_FLAGS) $(VOCAB_SIZE))
 SETTINGS_shard = $(SPLIT_FLAGS)
 SETTINGS_train = $(CONFIG) $(SET)
 SETTINGS_eval  = $(EVAL_DATA) $(EVAL_FLAGS)
@@ -75,7 +77,9 @@ include $(here)/settings.mk
 
 # --- stages -------------------------------------------------------------------------------------
 ifneq ($(origin CORPUS),undefined)
-$(OUT)/corpus: $(if $(corpus_problem),$(error CORPUS='$(CORPUS)': $(corpus_problem)),$(CORPUS))
+# (The link has the time of its file, which may be older than the settings.)
+$(OUT)/corpus: $(if $(corpus_problem),$(error CORPUS='$(CORPUS)': $(corpus_problem)),$(CORPUS)) \
+    $(if $(call same,$(shell readlink '$(OUT)/corpus'),$(abspath $(CORPUS))),,FORCE)
 	mkdir -p $(@D)
 	ln -sfn '$(abspath $(CORPUS))' $@
 else ifneq ($(STORY_COUNT),)
@@ -83,15 +87,15 @@ $(OUT)/corpus: $(OUT)/settings/synth
 	$(call timed,synth) dt-synth -n $(STORY_COUNT) --seed $(STORY_SEED) -o $@
 
 # Stories of another seed: documents that the model has not seen, of known probability.
-$(OUT)/held-out.jsonl: $(OUT)/settings/synth $(OUT)/settings/clean
+$(OUT)/held-out.jsonl: $(OUT)/settings/held $(OUT)/settings/clean
 	dt-synth -n $(HELD_OUT) --seed $(HELD_SEED) | dt-clean -q $(CLEAN_FLAGS) -o $@
 endif
 
-$(OUT)/documents.jsonl: $(OUT)/corpus $(OUT)/settings/clean
+$(OUT)/documents.jsonl: $(OUT)/corpus $(OUT)/settings/input $(OUT)/settings/clean
 	$(call timed,clean) dt-clean $(CLEAN_FLAGS) --stats $(OUT)/clean.json -o $@ $<
 
 ifneq ($(TOKENIZER),)
-$(OUT)/tokenizer.json: $(TOKENIZER)
+$(OUT)/tokenizer.json: $(TOKENIZER) $(OUT)/settings/vocab
 	@mkdir -p $(@D)
 	cp '$<' $@
 else

@@ -70,6 +70,25 @@ stages() {
     [ -e "$T/out/run.before/finished" ]
 }
 
+@test "another corpus, tokenizer or seed is used though its file is older" {
+    echo 'a text' >"$T/one.txt"
+    echo 'another text' >"$T/other.txt"
+    touch -d 2020-01-01 "$T/other.txt"
+    demo CORPUS="$T/one.txt" "$T/out/documents.jsonl" >/dev/null 2>&1
+    demo CORPUS="$T/other.txt" "$T/out/documents.jsonl" >/dev/null 2>&1
+    grep -q '"another text' "$T/out/documents.jsonl"
+    run demo -n CORPUS="$T/other.txt" "$T/out/documents.jsonl"
+    [[ "$output" == *"is up to date." ]]
+    demo OUT="$T/stories" "$T/stories/tokenizer.json" "$T/stories/held-out.jsonl" >/dev/null 2>&1
+    dt-vocab -q -s 300 -o "$T/tok.json" "$T/stories/documents.jsonl"
+    touch -d 2020-01-01 "$T/tok.json"
+    demo OUT="$T/stories" TOKENIZER="$T/tok.json" "$T/stories/tokenizer.json" >/dev/null 2>&1
+    cmp "$T/tok.json" "$T/stories/tokenizer.json"
+    cp "$T/stories/held-out.jsonl" "$T/before.jsonl"
+    demo OUT="$T/stories" HELD_SEED=77 "$T/stories/held-out.jsonl" >/dev/null 2>&1
+    ! cmp -s "$T/before.jsonl" "$T/stories/held-out.jsonl"
+}
+
 @test "interrupted training resumes in the same run" {
     demo "$T/out/run/begun" >/dev/null 2>&1
     echo kept >"$T/out/run/witness"
