@@ -8,7 +8,7 @@
 #include "shard/loader.h"
 
 struct dt_api_dataset {
-    pthread_mutex_t lock;
+    struct dt_guard guard;
     struct dt_dataset *dataset;
 };
 
@@ -32,7 +32,7 @@ int dt_api_dataset_open(struct dt_api_dataset **result, const char *path, const 
     if (rc < 0)
         return dt_told(rc, &err, error);
     struct dt_api_dataset *d = dt_alloc(1, sizeof *d);
-    pthread_mutex_init(&d->lock, NULL);
+    dt_guard_init(&d->guard);
     d->dataset = dataset;
     *result = d;
     return 0;
@@ -42,8 +42,8 @@ void dt_api_dataset_close(struct dt_api_dataset *d)
 {
     if (d == NULL)
         return;
+    dt_guard_release(&d->guard);
     dt_dataset_close(d->dataset);
-    pthread_mutex_destroy(&d->lock);
     free(d);
 }
 
@@ -72,9 +72,9 @@ int dt_api_dataset_read(struct dt_api_dataset *d, uint64_t first, uint64_t count
                         char *error)
 {
     struct dt_error err;
-    pthread_mutex_lock(&d->lock);
+    pthread_mutex_lock(&d->guard.lock);
     int rc = dt_dataset_tokens(d->dataset, first, count, ids, &err);
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_unlock(&d->guard.lock);
     return dt_told(rc, &err, error);
 }
 
@@ -83,9 +83,9 @@ int dt_api_dataset_document(struct dt_api_dataset *d, uint64_t i, uint64_t *firs
 {
     struct dt_error err;
     struct dt_shard_document document = {0};
-    pthread_mutex_lock(&d->lock);
+    pthread_mutex_lock(&d->guard.lock);
     int rc = dt_dataset_document(d->dataset, i, first, &document, &err);
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_unlock(&d->guard.lock);
     *count = document.tokens & ~DT_KINDS;
     return dt_told(rc, &err, error);
 }

@@ -28,6 +28,16 @@ int dt_taken_options(void *options, size_t known, const void *given, size_t size
  * locks of objects that are older are not those of this process. */
 unsigned dt_fork_count(void);
 
+/* The lock of an object that children of fork(2) use: fork waits until no call holds it, so that
+ * the child has the object as it is between calls, and the lock free. */
+struct dt_guard {
+    pthread_mutex_t lock;
+    struct dt_guard *next, *last;
+};
+
+void dt_guard_init(struct dt_guard *guard);
+void dt_guard_release(struct dt_guard *guard);
+
 /* Encoders and scratch memory that no call uses: each call takes one out and puts it back, so that
  * threads do not wait for each other and caches stay warm. In a child of fork(2) the list begins
  * empty, as threads of the parent's objects do not exist there. */
@@ -36,7 +46,7 @@ struct dt_idle_item {
     uint64_t key; /* only equal ones can replace each other */
 };
 struct dt_idle {
-    pthread_mutex_t lock;
+    struct dt_guard guard;
     unsigned forks; /* when the list was made */
     struct dt_idle_item *first;
     void (*free)(struct dt_idle_item *item);

@@ -7,10 +7,49 @@
 #include "base/version.h"
 
 static unsigned forks;
+static struct dt_guard *guards; /* of all objects that have one */
+static pthread_mutex_t guards_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void count_fork(void)
+void dt_guard_init(struct dt_guard *guard)
+{
+    pthread_mutex_init(&guard->lock, NULL);
+    pthread_mutex_lock(&guards_lock);
+    guard->next = guards;
+    guard->last = NULL;
+    if (guards)
+        guards->last = guard;
+    guards = guard;
+    pthread_mutex_unlock(&guards_lock);
+}
+
+void dt_guard_release(struct dt_guard *guard)
+{
+    pthread_mutex_lock(&guards_lock);
+    if (guard->next)
+        guard->next->last = guard->last;
+    *(guard->last ? &guard->last->next : &guards) = guard->next;
+    pthread_mutex_unlock(&guards_lock);
+    pthread_mutex_destroy(&guard->lock);
+}
+
+static void lock_guards(void)
+{
+    pthread_mutex_lock(&guards_lock);
+    for (struct dt_guard *g = guards; g; g = g->next)
+        pthread_mutex_lock(&g->lock);
+}
+
+static void unlock_guards(void)
+{
+    for (struct dt_guard *g = guards; g; g = g->next)
+        pthread_mutex_unlock(&g->lock);
+    pthread_mutex_unlock(&guards_lock);
+}
+
+static void begin_child(void)
 {
     forks++;
+    unlock_guards();
 }
 
 unsigned dt_fork_count(void)
@@ -22,7 +61,7 @@ unsigned dt_fork_count(void)
 __attribute__((constructor)) static void prepare(void)
 {
     Dl_info here;
-    pthread_atfork(NULL, NULL, count_fork);
+    pthread_atfork(lock_guards, unlock_guards, begin_child);
     if (dladdr(dt_version, &here) != 0 && here.dli_fname)
         dt_program_set_location(here.dli_fname);
 }

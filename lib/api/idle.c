@@ -6,15 +6,16 @@
 void dt_idle_init(struct dt_idle *idle, void (*free)(struct dt_idle_item *item))
 {
     *idle = (struct dt_idle){.forks = dt_fork_count(), .free = free};
-    pthread_mutex_init(&idle->lock, NULL);
+    dt_guard_init(&idle->guard);
 }
 
-/* The child of fork(2) has one thread, and the lock may have been another's. */
+/* In a child of fork(2) the list begins empty. */
 static void lock(struct dt_idle *idle)
 {
+    pthread_mutex_lock(&idle->guard.lock);
     if (idle->forks != dt_fork_count())
-        dt_idle_init(idle, idle->free);
-    pthread_mutex_lock(&idle->lock);
+        idle->first = NULL;
+    idle->forks = dt_fork_count();
 }
 
 struct dt_idle_item *dt_idle_take(struct dt_idle *idle, uint64_t key)
@@ -26,7 +27,7 @@ struct dt_idle_item *dt_idle_take(struct dt_idle *idle, uint64_t key)
     struct dt_idle_item *found = *at;
     if (found)
         *at = found->next;
-    pthread_mutex_unlock(&idle->lock);
+    pthread_mutex_unlock(&idle->guard.lock);
     return found;
 }
 
@@ -41,7 +42,7 @@ void dt_idle_put(struct dt_idle *idle, struct dt_idle_item *item, uint64_t key)
         at = &(*at)->next;
     struct dt_idle_item *oldest = *at;
     *at = NULL;
-    pthread_mutex_unlock(&idle->lock);
+    pthread_mutex_unlock(&idle->guard.lock);
     if (oldest)
         idle->free(oldest);
 }
@@ -53,6 +54,6 @@ void dt_idle_release(struct dt_idle *idle)
         next = item->next;
         idle->free(item);
     }
-    pthread_mutex_unlock(&idle->lock);
-    pthread_mutex_destroy(&idle->lock);
+    pthread_mutex_unlock(&idle->guard.lock);
+    dt_guard_release(&idle->guard);
 }

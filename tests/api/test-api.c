@@ -4,6 +4,7 @@
 #include "scratch.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -471,6 +472,51 @@ static void a_child_encodes_and_is_refused_a_loader_of_its_parent(void **state)
     dt_api_loader_close(l);
 }
 
+struct endless {
+    struct dt_api_dataset *dataset;
+    atomic_bool ends;
+};
+
+static void *read_all_tokens(void *argument)
+{
+    struct endless *e = argument;
+    struct dt_api_dataset_info info;
+    char text[DT_API_ERROR_TEXT];
+    dt_api_dataset_describe(e->dataset, &info, sizeof info);
+    uint32_t *ids = dt_alloc(info.tokens, sizeof *ids);
+    while (!e->ends)
+        assert_int_equal(dt_api_dataset_read(e->dataset, 0, info.tokens, ids, text), 0);
+    free(ids);
+    return NULL;
+}
+
+static void a_child_reads_a_dataset_that_a_thread_of_its_parent_reads(void **state)
+{
+    (void)state;
+    struct endless e = {.dataset = open_shards()};
+    pthread_t reader;
+    uint32_t ids[9], same[9];
+    assert_int_equal(dt_api_dataset_read(e.dataset, 5, 9, ids, error), 0);
+    assert_int_equal(pthread_create(&reader, NULL, read_all_tokens, &e), 0);
+    for (int i = 0; i < 50; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            bool equal = dt_api_dataset_read(e.dataset, 5, 9, same, error) == 0 &&
+                         memcmp(same, ids, sizeof ids) == 0;
+            const char *end = equal ? "true" : "false";
+            execlp(end, end, (char *)NULL);
+            _exit(1);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        assert_int_equal(status, 0);
+    }
+    e.ends = true;
+    pthread_join(reader, NULL);
+    dt_api_dataset_close(e.dataset);
+}
+
 /* --- cleaning --------------------------------------------------------------------------------- */
 
 static struct dt_api_cleaner *open_cleaner(struct dt_api_cleaner_options o)
@@ -547,6 +593,7 @@ int main(void)
         cmocka_unit_test(impossible_options_are_refused),
         cmocka_unit_test(options_that_are_cut_have_defaults),
         cmocka_unit_test(a_child_encodes_and_is_refused_a_loader_of_its_parent),
+        cmocka_unit_test(a_child_reads_a_dataset_that_a_thread_of_its_parent_reads),
         cmocka_unit_test(a_document_is_repaired_and_kept_or_dropped_with_its_rule),
         cmocka_unit_test(rules_and_models_of_the_installation_are_found),
         cmocka_unit_test(unknown_rules_and_choices_are_refused),
