@@ -107,7 +107,9 @@ int dt_api_cleaner_open(struct dt_api_cleaner **result, const struct dt_api_clea
     struct dt_error err;
     struct dt_api_cleaner *c = dt_alloc(1, sizeof *c);
     dt_idle_init(&c->scratches, free_scratch);
+    locale_t callers = uselocale(dt_c_locale());
     int rc = open_cleaner(c, given, &err);
+    uselocale(callers);
     if (rc < 0)
         dt_api_cleaner_close(c);
     *result = rc < 0 ? NULL : c;
@@ -171,7 +173,9 @@ int dt_api_cleaner_apply(struct dt_api_cleaner *c, const char *text, size_t size
     struct scratch *s = (struct scratch *)dt_idle_take(&c->scratches, 0);
     if (s == NULL)
         s = dt_alloc(1, sizeof *s);
+    locale_t callers = uselocale(dt_c_locale());
     const struct dt_rule *rule = apply_rules(c, &d, &s->rules, &cleaned->value);
+    uselocale(callers);
     dt_idle_put(&c->scratches, &s->item, 0);
     cleaned->rule = rule ? rule->name : NULL;
     cleaned->text_size = d.text.size;

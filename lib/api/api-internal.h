@@ -3,6 +3,7 @@
 #ifndef DT_API_INTERNAL_H
 #define DT_API_INTERNAL_H
 
+#include <locale.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
@@ -23,6 +24,10 @@ static inline int dt_told(int rc, const struct dt_error *err, char *error)
  * it has members that this version does not. */
 int dt_taken_options(void *options, size_t known, const void *given, size_t size,
                      struct dt_error *err) DT_MUST_CHECK;
+
+/* For uselocale(3) around calls that read or write numbers: their decimal point is that of C,
+ * whatever the caller's setlocale(3) says. */
+locale_t dt_c_locale(void);
 
 /* How many calls of fork(2) led from the process that loaded the library to this one: threads and
  * locks of objects that are older are not those of this process. */

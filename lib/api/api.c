@@ -6,6 +6,7 @@
 #include "base/program.h"
 #include "base/version.h"
 
+static locale_t c_locale;
 static unsigned forks;
 static struct dt_guard *guards; /* of all objects that have one */
 static pthread_mutex_t guards_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -52,6 +53,11 @@ static void begin_child(void)
     unlock_guards();
 }
 
+locale_t dt_c_locale(void)
+{
+    return c_locale;
+}
+
 unsigned dt_fork_count(void)
 {
     return forks;
@@ -61,6 +67,7 @@ unsigned dt_fork_count(void)
 __attribute__((constructor)) static void prepare(void)
 {
     Dl_info here;
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     pthread_atfork(lock_guards, unlock_guards, begin_child);
     if (dladdr(dt_version, &here) != 0 && here.dli_fname)
         dt_program_set_location(here.dli_fname);

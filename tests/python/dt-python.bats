@@ -49,6 +49,12 @@ cases() {
     done
 }
 
+@test "in a locale of decimal commas: numbers have points" {
+    command -v localedef >/dev/null && [ -e /usr/share/i18n/locales/de_DE ] || skip "no sources of locales"
+    localedef -i de_DE -f UTF-8 "$T/de_DE.UTF-8"
+    LOCPATH="$T" WITHOUT_NUMPY=1 cases python3 Locale
+}
+
 @test "with torch: tensors without a copy" {
     need_python torch numpy
     cases "$PYTHON" Torch

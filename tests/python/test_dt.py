@@ -358,6 +358,19 @@ class Others(unittest.TestCase):
             dt.read_metrics("docs.txt")
 
 
+class Locale(unittest.TestCase):
+    def test_rules_and_meta_have_decimal_points(self):
+        import locale
+        text = "the cat is here and the dog"
+        expected = dt.Cleaner("gopher", identify=True)(text)
+        locale.setlocale(locale.LC_NUMERIC, "de_DE.UTF-8")
+        self.assertEqual(locale.localeconv()["decimal_point"], ",")
+        found = dt.Cleaner("gopher", identify=True)(text)
+        self.assertEqual((found.rule, found.value, found.meta),
+                         (expected.rule, expected.value, expected.meta))
+        self.assertGreater(found.meta["lang_score"], 0.1)
+
+
 class Numpy(unittest.TestCase):
     def test_arrays_are_of_numpy(self):
         import numpy
