@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,10 +81,34 @@ static int named_descriptor(const char *path)
     return sscanf(path, "/dev/fd/%d%n", &fd, &length) == 1 && path[length] == '\0' ? fd : -1;
 }
 
+/* What a link names, if it is one, relative to its directory; else NULL. Owned by the caller. */
+static char *read_link(const char *path)
+{
+    char named[PATH_MAX];
+    ssize_t size = readlink(path, named, sizeof named - 1);
+    if (size < 0)
+        return NULL;
+    named[size] = '\0';
+    char *dir = directory_of(path);
+    char *target = *named == '/' ? dt_strdup(named) : dt_path_join(dir, named);
+    free(dir);
+    return target;
+}
+
+#define MOST_LINKS 40 /* that follow each other, as in Linux */
+
+/* The file may not exist yet, also where a link names it. */
 static char *follow_links(const char *path)
 {
-    char *target = dt_checked_errno(realpath(path, NULL));
-    return target ? target : dt_strdup(path);
+    char *target = dt_checked_errno(realpath(path, NULL)), *next;
+    if (target)
+        return target;
+    target = dt_strdup(path);
+    for (int n = 0; n < MOST_LINKS && (next = read_link(target)) != NULL; n++) {
+        free(target);
+        target = next;
+    }
+    return target;
 }
 
 /* Creates and locks a temporary file. Retries if another process took the file for stale and

@@ -128,6 +128,25 @@ static void a_symbolic_link_stays_one(void **state)
     assert_holds("there/target", "new");
 }
 
+static void a_link_to_a_file_that_is_not_there_stays_one(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct stat st;
+    assert_int_equal(dt_file_make_directories("there", &err), 0);
+    assert_int_equal(symlink("there/second", "first"), 0);
+    assert_int_equal(symlink("target", "there/second"), 0);
+    assert_int_equal(dt_file_write("first", "new", 3, &err), 0);
+    assert_int_equal(lstat("first", &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(lstat("there/second", &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_holds("there/target", "new");
+    assert_int_equal(symlink("nowhere/target", "far"), 0);
+    assert_int_equal(dt_file_write("far", "new", 3, &err), DT_EIO);
+    assert_string_equal(err.text, "cannot create 'far': No such file or directory");
+}
+
 static void permissions_stay(void **state)
 {
     (void)state;
@@ -538,6 +557,7 @@ int main(void)
         IN_SCRATCH(what_cannot_be_written_is_an_error),
         IN_SCRATCH(a_device_is_written_in_place),
         IN_SCRATCH(a_symbolic_link_stays_one),
+        IN_SCRATCH(a_link_to_a_file_that_is_not_there_stays_one),
         IN_SCRATCH(permissions_stay),
         IN_SCRATCH(a_descriptor_by_name_is_written_and_not_replaced),
         IN_SCRATCH(a_name_with_a_dash_is_no_stdout),
