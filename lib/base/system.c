@@ -105,13 +105,13 @@ bool dt_system_is_kernel_data(const char *folder)
     return statfs(folder, &fs) == 0 && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC);
 }
 
-/* Before Linux 5.8 syncfs does not report errors, and a network file system may not pass it on. */
 bool dt_system_is_in_memory(const char *directory)
 {
     struct statfs system;
     return statfs(directory, &system) == 0 && system.f_type == TMPFS_MAGIC;
 }
 
+/* Before Linux 5.8 syncfs does not report errors, and a network file system may not pass it on. */
 bool dt_system_can_sync_all(int directory)
 {
     static const unsigned long types[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
