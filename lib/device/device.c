@@ -68,12 +68,15 @@ static int load(struct dt_device *dev, const char *name, struct dt_error *err)
     return dt_plugin_load(&kind, name, (const void **)&dev->engine, err);
 }
 
+/* OMP_NUM_THREADS may be a list, of which the first number is that of the outermost level. */
 static int default_threads(void)
 {
     long n;
     const char *set = getenv("OMP_NUM_THREADS");
-    return set && dt_program_parse_int(set, &n) == 0 && n > 0 && n <= 4096 ? (int)n
-                                                                           : dt_pool_processors();
+    char *first = dt_strndup(set ? set : "", set ? strcspn(set, ",") : 0);
+    bool known = dt_program_parse_int(first, &n) == 0 && n > 0 && n <= 4096;
+    free(first);
+    return known ? (int)n : dt_pool_processors();
 }
 
 int dt_device_open(struct dt_device **result, const char *name, int threads, struct dt_error *err)

@@ -50,6 +50,8 @@ train() {
     grep -q '^engine .*, 3 threads' messages
     jq -se 'map(select(.loss).threads) | all(. == 3)' given/metrics.jsonl
     cmp out out.given
+    OMP_NUM_THREADS=3,2 dt-train "${small[@]}" -o list "$data" >out.list 2>messages
+    grep -q '^engine .*, 3 threads' messages
 }
 
 @test "the installed configurations are valid" {
