@@ -35,7 +35,7 @@ include pipelines/rules.mk
 # The documents to score, with CORPUS.
 ifneq ($(origin CORPUS),undefined)
 HELD ?= $(error HELD=FILE must name text to score, which CORPUS does not hold)
-$(OUT)/held-out.jsonl: $(HELD) $(OUT)/settings/clean
+$(OUT)/held-out.jsonl: $(HELD) $(OUT)/settings/held $(OUT)/settings/clean
 	@mkdir -p $(@D)
 	dt-clean -q $(CLEAN_FLAGS) -o $@ $<
 endif

@@ -64,7 +64,7 @@ corpus_problem = $(shell $(here)/corpus-problem '$(subst ','\'',$(CORPUS))')
 
 # --- settings: for each SETTINGS_STAGE a file that changes with it      --------------------------
 SETTINGS_synth = $(strip $(STORY_COUNT) $(STORY_SEED))
-SETTINGS_held  = $(strip $(HELD_OUT) $(HELD_SEED))
+SETTINGS_held  = $(strip $(HELD_OUT) $(HELD_SEED) $(HELD))
 SETTINGS_clean = $(CLEAN_FLAGS)
 SETTINGS_input = $(CORPUS)
 SETTINGS_vocab = $(strip $(TOKENIZER) $(VOCAB_FLAGS) $(VOCAB_SIZE))

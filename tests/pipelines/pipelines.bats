@@ -87,6 +87,11 @@ stages() {
     cp "$T/stories/held-out.jsonl" "$T/before.jsonl"
     demo OUT="$T/stories" HELD_SEED=77 "$T/stories/held-out.jsonl" >/dev/null 2>&1
     ! cmp -s "$T/before.jsonl" "$T/stories/held-out.jsonl"
+    for held in one other; do
+        make -C "$ROOT" -f pipelines/mlm.mk B="${DT_BUILD:-build}" OUT="$T/mlm" CORPUS="$T/one.txt" \
+            HELD="$T/$held.txt" "$T/mlm/held-out.jsonl" >/dev/null 2>&1
+    done
+    grep -q '"another text' "$T/mlm/held-out.jsonl"
 }
 
 @test "interrupted training resumes in the same run" {
