@@ -34,6 +34,11 @@ stages() {
     [ -z "$(stages "$(cat "$T/log")")" ]
 }
 
+@test "the summary has the sizes of models of any family" {
+    demo CONFIG=share/configs/llama-tiny.yaml SET='model.hidden_size=16 model.num_layers=1 model.num_heads=2 model.num_kv_heads=1 model.max_seq_len=64 training.batch_size=2 training.max_steps=4 training.warmup_steps=1' >"$T/log" 2>"$T/err" || { cat "$T/log" "$T/err"; return 1; }
+    grep -q ' parameters, 1 layer, 16 wide, 2 heads, context 64$' "$T/log" || { cat "$T/log"; return 1; }
+}
+
 @test "make -n is the plan of an experiment: each stage once, and nothing of what is done" {
     run demo -n
     [ "$status" -eq 0 ]
