@@ -77,6 +77,9 @@ static int open_cleaner(struct dt_api_cleaner *c, const struct dt_api_cleaner_op
     DT_TRY(choose("normalize", o.normalize, dt_normal_form_names, &form, err));
     DT_TRY(choose("space", o.space, dt_space_names, &space, err));
     DT_TRY(read_masks(o.mask, &masks, err));
+    if (!(o.language_score >= 0 && o.language_score <= 1))
+        return dt_fail(err, DT_EINVALID, "language_score must be from 0 to 1, not %g",
+                       o.language_score);
     DT_TRY(read_identifier(c, o.identifier, err));
     c->languages = o.languages ? dt_strdup(o.languages) : NULL;
     const struct dt_clean_options options = {
@@ -156,6 +159,19 @@ static int add_string(const char *name, const char *text, struct dt_buffer *to,
     return 0;
 }
 
+/* Rules add members to its text; whether the others are JSON is not looked at. */
+static int add_meta(const char *meta, struct dt_buffer *to, struct dt_error *err)
+{
+    static const char blanks[] = " \t\r\n";
+    DT_TRY(add_string("meta", meta, to, err));
+    size_t first = to->data ? strspn(to->data, blanks) : 0, size = to->size;
+    while (size > first && strchr(blanks, to->data[size - 1]))
+        size--;
+    if (size == first || (to->data[first] == '{' && to->data[size - 1] == '}'))
+        return 0;
+    return dt_fail(err, DT_EINVALID, "meta of a document is not a JSON object");
+}
+
 int dt_api_cleaner_apply(struct dt_api_cleaner *c, const char *text, size_t size, const char *id,
                          const char *meta, struct dt_api_cleaned *cleaned, char *error)
 {
@@ -164,7 +180,7 @@ int dt_api_cleaner_apply(struct dt_api_cleaner *c, const char *text, size_t size
     *cleaned = (struct dt_api_cleaned){0};
     int rc = add_string("the id", id, &d.id, &err);
     if (rc == 0)
-        rc = add_string("meta", meta, &d.meta, &err);
+        rc = add_meta(meta, &d.meta, &err);
     if (rc < 0) {
         dt_document_release(&d);
         return dt_told(rc, &err, error);

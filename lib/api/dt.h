@@ -197,13 +197,13 @@ struct dt_api_cleaner_options {
     const char *const *rules; /* [rule_count]: names of sets (gopher, c4, fineweb, fineweb2, dolma)
                                  or paths of rule files */
     size_t rule_count;
-    const char *rule_text;  /* more rules, as the text of a rule file; or NULL */
-    const char *normalize;  /* "none", "nfc", "nfkc" */
-    const char *space;      /* "keep", "trim", "squeeze" */
-    const char *mask;       /* "email,ipv4", ..., "all" */
-    const char *languages;  /* "en,de" */
-    const char *identifier; /* a model that identifies languages; "": dt's own; NULL: none */
-    double language_score;
+    const char *rule_text;         /* more rules, as the text of a rule file; or NULL */
+    const char *normalize;         /* "none", "nfc", "nfkc" */
+    const char *space;             /* "keep", "trim", "squeeze" */
+    const char *mask;              /* "email,ipv4", ..., "all" */
+    const char *languages;         /* "en,de" */
+    const char *identifier;        /* a model that identifies languages; "": dt's own; NULL: none */
+    double language_score;         /* 0 to 1 */
     uint64_t min_chars, max_chars; /* code points; max_chars 0: unlimited */
     int32_t reject_invalid;        /* --invalid reject */
     int32_t mojibake, invisible, casefold;

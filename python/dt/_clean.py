@@ -5,8 +5,8 @@ import functools
 import json
 from ctypes import byref, c_char_p
 
-from ._library import (CleanedDocument, CleanerOptions, checked, open_handle, path_bytes, plain,
-                       string_bytes, structure, text_bytes)
+from ._library import (CleanedDocument, CleanerOptions, InputError, checked, open_handle,
+                       path_bytes, plain, string_bytes, structure, text_bytes)
 
 _apply, _release = checked("cleaner_apply"), plain("cleaned_release")
 
@@ -56,14 +56,18 @@ class Cleaner:
 
     def __call__(self, text, *, id=None, meta=None):
         """Cleans a text, str or bytes. id: what rules of URLs look at. meta: a dict."""
+        if not (meta is None or isinstance(meta, dict)):
+            raise InputError(f"meta must be a dict, not {meta!r:.100}")
         data, result = text_bytes(text), CleanedDocument()
         _apply(self._self, data, len(data), id and string_bytes("id", id),
                json.dumps(meta).encode() if meta else None, byref(result))
-        found = Cleaned(ctypes.string_at(result.text, result.text_size).decode("utf-8", "replace"),
-                        result.rule.decode() if result.rule else None, result.value,
-                        json.loads(ctypes.string_at(result.meta, result.meta_size) or b"{}"))
-        _release(byref(result))
-        return found
+        try:
+            return Cleaned(
+                ctypes.string_at(result.text, result.text_size).decode("utf-8", "replace"),
+                result.rule.decode() if result.rule else None, result.value,
+                json.loads(ctypes.string_at(result.meta, result.meta_size) or b"{}"))
+        finally:
+            _release(byref(result))
 
 
 @functools.lru_cache(maxsize=16)

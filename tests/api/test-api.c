@@ -545,6 +545,12 @@ static void a_document_is_repaired_and_kept_or_dropped_with_its_rule(void **stat
     assert_true(d.value == 2);
     dt_api_cleaned_release(&d);
     assert_int_equal(dt_api_cleaner_apply(c, "x", 1, "\xFF", NULL, &d, error), DT_API_EINVALID);
+    static const char *const wrong[] = {"[1]", "5", "{", "}", "{\"a\":1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(dt_api_cleaner_apply(c, "x", 1, "u", wrong[i], &d, error),
+                         DT_API_EINVALID);
+        assert_string_equal(error, "meta of a document is not a JSON object");
+    }
     dt_api_cleaner_close(c);
 }
 

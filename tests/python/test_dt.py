@@ -334,6 +334,12 @@ class Others(unittest.TestCase):
         self.assertEqual(dt.clean("", "gopher").rule, "min-chars")
         self.assertEqual(dt.clean("a b", rule_text="gopher-words-min: 3").rule, "gopher-words-min")
         self.assertTrue(dt.clean("a b", id="u", meta={"x": 1}).meta == {"x": 1})
+        for meta in ([1], "s", 5, []):
+            with self.assertRaisesRegex(dt.InputError, "meta must be a dict"):
+                dt.clean("a b", identify=True, meta=meta)
+        for score in (-0.5, 40, float("nan")):
+            with self.assertRaisesRegex(dt.InputError, "language_score must be from 0 to 1"):
+                dt.clean("a b", identify=True, language_score=score)
         with self.assertRaisesRegex(dt.InputError, "rules:1: unknown rule"):
             dt.clean("a", rule_text="nothing: 3")
         with self.assertRaisesRegex(dt.Error, "'nothing': not found"):
