@@ -91,7 +91,7 @@ stages() {
     cmp "$T/tok.json" "$T/stories/tokenizer.json"
     cp "$T/stories/held-out.jsonl" "$T/before.jsonl"
     demo OUT="$T/stories" HELD_SEED=77 "$T/stories/held-out.jsonl" >/dev/null 2>&1
-    ! cmp -s "$T/before.jsonl" "$T/stories/held-out.jsonl"
+    refute cmp -s "$T/before.jsonl" "$T/stories/held-out.jsonl"
     for held in one other; do
         make -C "$ROOT" -f pipelines/mlm.mk B="${DT_BUILD:-build}" OUT="$T/mlm" CORPUS="$T/one.txt" \
             HELD="$T/$held.txt" "$T/mlm/held-out.jsonl" >/dev/null 2>&1
