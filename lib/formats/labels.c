@@ -91,6 +91,8 @@ long dt_labels_find(const struct dt_labels *l, const char *name)
 
 void dt_labels_add(const struct dt_labels *l, struct json_object *config)
 {
+    if (l->count == 0)
+        return;
     struct json_object *names = dt_json_new_object(), *ids = dt_json_new_object();
     for (long i = 0; l->names && i < l->count; i++) {
         char *key = key_of(i);
@@ -98,8 +100,6 @@ void dt_labels_add(const struct dt_labels *l, struct json_object *config)
         dt_json_object_add(ids, l->names[i], dt_json_new_int(i));
         free(key);
     }
-    if (l->count == 0)
-        return;
     if (l->names) {
         dt_json_object_add(config, "id2label", json_object_get(names));
         dt_json_object_add(config, "label2id", json_object_get(ids));
