@@ -15,9 +15,8 @@
  *
  * A blob gets its name after its size and hash were checked: SHA-256, or git's SHA-1 of small
  * files. With HF_HUB_OFFLINE, or while the hub cannot be reached, the cache alone is used. The
- * token
- * ($HF_TOKEN or its file) goes to $HF_ENDPOINT only, not to hosts that it redirects to. Without
- * libcurl the program hf or huggingface-cli downloads.
+ * token ($HF_TOKEN or its file) goes to $HF_ENDPOINT only, not to hosts that it redirects to.
+ * Without libcurl the program hf or huggingface-cli downloads.
  */
 #ifndef DT_HUB_HUB_H
 #define DT_HUB_HUB_H

@@ -267,8 +267,11 @@ void dt_decoder_step(struct dt_decoder *d, const int64_t *slots, const uint32_t 
     struct dt_device *dev = d->model->device;
     const int before = dev->threads;
     const double start = dt_clock_now();
-    if (dev->chooses_threads)
-        dt_device_use_threads(dev, d->threads.threads);
+    if (!dev->chooses_threads) {
+        step_all(d, slots, ids, count, logits);
+        return;
+    }
+    dt_device_use_threads(dev, d->threads.threads);
     step_all(d, slots, ids, count, logits);
     dt_device_use_threads(dev, before);
     dt_thread_choice_add(&d->threads, dt_clock_now() - start, (double)count);

@@ -48,8 +48,7 @@ struct tracker {
     double answered;    /* time of the last response */
     bool refused;       /* permanently, for this reason: */
     struct dt_error refusal;
-    struct dt_error unread; /* why the first file that could not be read was not sent; code 0: none
-                             */
+    struct dt_error unread; /* of the first file that could not be read; code 0: none */
 };
 
 /* --- state.json ------------------------------------------------------------------------------ */

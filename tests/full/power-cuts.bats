@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# tests/faults/power-cuts.bats for 100,000 states and more.
+# tests/faults/power-cuts.bats for 100,000 states and more; CUT_STATES a scenario, and CUT_LEAST of all, shorten it.
 load ../helper
 
 @test "each of 100,000 states that a power cut may leave is the old or the new" {

@@ -159,8 +159,10 @@ static const char *end_of_raw_text(const char *tag, const char *p, const char *s
 static const char *end_of_comment(const char *p, const char *stop, bool *unended)
 {
     const char *q = p + 4;
-    if (*q == '>' || (stop - q > 1 && q[0] == '-' && q[1] == '>'))
-        return q + (*q == '-') + 1;
+    if (stop - q > 0 && q[0] == '>')
+        return q + 1;
+    if (stop - q > 1 && q[0] == '-' && q[1] == '>')
+        return q + 2;
     for (; !*unended && (q = memmem(q, (size_t)(stop - q), "--", 2)) != NULL; q++) {
         if (stop - q > 2 && q[2] == '>')
             return q + 3;
