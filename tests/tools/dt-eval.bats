@@ -99,6 +99,17 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     [ "$(member loss <a)" = "$(member loss <b)" ]
 }
 
+@test "a tokenizer without an end of text gives no floor, as first tokens and ends are not predicted" {
+    jq 'del(.added_tokens[])' tok.json >plain.json
+    dt-tokenize -q --frame none -t plain.json docs.jsonl >plain.dts
+    dt-train -q -j 1 -o plain -t plain.json --set model.hidden_size=32 --set model.num_layers=1 \
+        --set model.num_heads=2 --set model.max_seq_len=32 --set training.batch_size=1 \
+        --set training.max_steps=1 --set training.warmup_steps=0 --set training.eval_interval=0 plain.dts
+    dt-eval -q --json -m plain/latest perplexity docs.jsonl >a
+    [ "$(member loss <a)" ]
+    [ -z "$(member floor <a)" ]
+}
+
 @test "the score is that of transformers" {
     need_python torch transformers
     dt-eval -q --json -m run/latest perplexity docs.jsonl >a
