@@ -144,14 +144,16 @@ static void add_escaped(const struct rules *r, struct dt_character_map_text text
     }
 }
 
-/* Appends plain bytes and spaces; without origins. Returns their number. */
+#define PLAIN_BYTES 4096 /* at a time, as its output may be three times as long */
+
+/* Appends plain bytes and spaces, some of text; without origins. Returns their number. */
 static size_t add_plain(const struct rules *r, const char *text, size_t size, bool *after_space,
                         struct dt_buffer *out)
 {
-    size_t n = 0;
-    dt_buffer_reserve(out, out->size + 3 * size + 1);
+    size_t n = 0, most = size < PLAIN_BYTES ? size : PLAIN_BYTES;
+    dt_buffer_reserve(out, out->size + 3 * most + 1);
     char *to = out->data + out->size;
-    for (; n < size; n++) {
+    for (; n < most; n++) {
         unsigned char c = (unsigned char)text[n];
         bool space = c == ' ' && r->plain_spaces;
         if ((!r->plain[c] && !space) || (n + 1 < size && (text[n + 1] & 0x80)))
@@ -169,16 +171,13 @@ static size_t add_plain(const struct rules *r, const char *text, size_t size, bo
     return n;
 }
 
-#define PLAIN_BYTES 4096 /* at a time, as its output may be three times as long */
-
 static size_t plain_run(const struct rules *r, const struct dt_traced_text *in, size_t at,
                         bool *after_space, struct dt_traced_text *out)
 {
     const char *text = in->bytes.data + at;
     size_t n = 0, size = in->bytes.size - at;
     if (!in->keep_origins)
-        return add_plain(r, text, size < PLAIN_BYTES ? size : PLAIN_BYTES, after_space,
-                         &out->bytes);
+        return add_plain(r, text, size, after_space, &out->bytes);
     while (n < size && r->plain[(unsigned char)text[n]])
         n++;
     n -= n > 0 && n < size && (text[n] & 0x80);

@@ -152,6 +152,51 @@ static void rules_replace_short_clusters_and_characters_of_long_ones(void **stat
     dt_steps_release(&steps);
 }
 
+/* A map of one more rule: C and an acute accent -> U+00E9. */
+static void map_of_a_letter_and_an_accent(struct dt_buffer *base64)
+{
+    char bytes[MAP_BYTES];
+    size_t size = make_map(bytes);
+    put_unit(bytes, 0x100 ^ 'C', OFFSET(0x100 ^ 'C', 0x210) | 'C');
+    put_unit(bytes, 0x210 ^ 0xcc, OFFSET(0x210 ^ 0xcc, 0x220) | 0xcc);
+    put_unit(bytes, 0x220 ^ 0x81, OFFSET(0x220 ^ 0x81, 0x230) | HAS_VALUE | 0x81);
+    put_unit(bytes, 0x230, VALUE | 5);
+    dt_base64_encode(bytes, size, base64);
+}
+
+/* Text is copied in blocks. */
+static void accents_are_composed_after_a_run_of_ascii_of_any_length(void **state)
+{
+    struct dt_steps steps = {NULL, 0, 0};
+    struct dt_buffer map = DT_BUFFER_EMPTY;
+    struct dt_error err;
+    (void)state;
+    map_of_a_letter_and_an_accent(&map);
+    char *json = dt_asprintf("{\"type\": \"SentencePiece\", \"add_dummy_prefix\": false, "
+                             "\"user_defined_symbols\": [], \"precompiled_charsmap\": \"%.*s\"}",
+                             (int)map.size, map.data);
+    struct json_object *component = json_of(json);
+    assert_int_equal(dt_steps_read(&steps, DT_STEPS_NORMALIZER, component, "t", &err), 0);
+    for (size_t length = 1; length <= 1 << 16; length *= 2) {
+        struct dt_traced_text text = {.keep_origins = false}, spare = {.keep_origins = false};
+        struct dt_buffer bytes = DT_BUFFER_EMPTY;
+        for (size_t i = 1; i < length; i++)
+            dt_buffer_add_char(&bytes, 'x');
+        dt_buffer_add_string(&bytes, "C" ACUTE "x");
+        dt_traced_text_set(&text, bytes.data, bytes.size, 0);
+        dt_steps_normalize(&steps, &text, &spare);
+        assert_int_equal(text.bytes.size, length + 2);
+        assert_memory_equal(text.bytes.data + length - 1, "\xc3\xa9x", 3);
+        dt_buffer_release(&bytes);
+        dt_traced_text_release(&text);
+        dt_traced_text_release(&spare);
+    }
+    dt_steps_release(&steps);
+    json_object_put(component);
+    dt_buffer_release(&map);
+    free(json);
+}
+
 static void words_are_cut_where_no_rule_matches(void **state)
 {
     static const struct {
@@ -252,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_edit_and_split_and_keep_origins),
         cmocka_unit_test(rules_replace_short_clusters_and_characters_of_long_ones),
+        cmocka_unit_test(accents_are_composed_after_a_run_of_ascii_of_any_length),
         cmocka_unit_test(words_are_cut_where_no_rule_matches),
         cmocka_unit_test(damaged_maps_are_refused),
         cmocka_unit_test(steps_may_be_many_and_change_nothing),
