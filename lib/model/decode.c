@@ -209,6 +209,8 @@ static void feed_some(struct dt_decoder *d, const uint32_t *ids,
     struct dt_block_pass pass = {.rows = batch * length,
                                  .attention = dt_model_attention(m, batch, length),
                                  .sequences = sequences};
+    if (m->adapter) /* that of training has dropout, and may be freed */
+        m->adapter->pass = NULL;
     embed(d, ids, sequences, batch, length);
     const struct dt_tensor *add = NULL;
     for (int layer = 0; layer < layers; layer++) {
