@@ -13,9 +13,7 @@
 #define V      19
 
 static const struct dt_model_config dropping = {
-    TINY_LLAMA,
-    .num_heads = 4,
-    .num_kv_heads = 2,
+    TINY_LLAMA, .num_heads = 4, .num_kv_heads = 2,
     .lora = {.rank = 2, .alpha = 16, .dropout = 0.5, .targets = DT_LORA_ALL}};
 
 static const uint32_t ids[LENGTH + 1] = {3, 1, 4, 1, 5, 9, 2, 6, 5};
