@@ -438,7 +438,8 @@ void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_
         k->weight_gather = sharded_collective(most * b->element, l, c);
     k->reductions = dt_sizes_reductions(s, l);
     k->send = dt_layout_tokens(l, s) * (double)s->model.hidden_size * b->element / (double)l->tp;
-    k->tokens = (double)(l->batch * length) * (double)(l->batches * l->dp);
+    k->tokens = (double)(l->batch * dt_settings_sample_tokens(s)) *
+                (double)s->training.gradient_accumulation_steps;
     k->flops = k->tokens * dt_model_flops_per_token(&s->model, length);
 }
 

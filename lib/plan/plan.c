@@ -7,11 +7,21 @@
 
 #define ROUNDING 1e-9 /* above the rounding of times in the simulation */
 
+/* Micro-batches of a step: those of the settings, which dp need not divide, if the layout is
+ * theirs. */
+static long micro_batches(const struct dt_settings *s, const struct dt_plan_layout *l)
+{
+    long given = s->training.gradient_accumulation_steps;
+    bool own = l->batch == s->training.batch_size && given >= l->dp &&
+               (given + l->dp - 1) / l->dp == l->batches;
+    return own ? given : l->batches * l->dp;
+}
+
 struct dt_settings dt_plan_settings(const struct dt_settings *s, const struct dt_plan_layout *l)
 {
     struct dt_settings own = *s;
     own.training.batch_size = l->batch;
-    own.training.gradient_accumulation_steps = l->batches * l->dp;
+    own.training.gradient_accumulation_steps = micro_batches(s, l);
     own.training.recompute = l->recompute;
     own.distributed.cp = l->cp;
     own.distributed.zero_stage = l->zero_stage;
@@ -165,12 +175,13 @@ static int read_measured(struct dt_plan_request *r, const char *path, struct dt_
                                          .batches = 1,
                                          .batch = r->settings->training.batch_size,
                                          .recompute = r->settings->training.recompute};
+    const struct dt_settings one = dt_plan_settings(r->settings, &alone);
     struct dt_base base;
     r->measured = (struct dt_measured){1, 1};
     if (path == NULL)
         return 0;
-    DT_TRY(dt_base_init(&base, r->settings, &alone, err));
-    int rc = dt_measured_read(&r->measured, path, &base, r->settings, &alone, r->cluster, err);
+    DT_TRY(dt_base_init(&base, &one, &alone, err));
+    int rc = dt_measured_read(&r->measured, path, &base, &one, &alone, r->cluster, err);
     dt_base_release(&base);
     return rc;
 }

@@ -46,13 +46,13 @@ static void print_layout(struct dt_buffer *b, const struct dt_plan *p,
         dt_buffer_printf(b, ", %s", dt_pipeline_schedule_names[l->pipeline.schedule]);
     if (l->pipeline.chunks > 1)
         dt_buffer_printf(b, ", %d virtual stages", l->pipeline.chunks);
-    dt_buffer_printf(b,
-                     "\nstep             %.0f tokens: %ld micro-batch%s of %ld x %ld per DP rank\n"
-                     "precision        %s, recompute: %s\n",
-                     p->tokens, l->batches, l->batches == 1 ? "" : "es", l->batch,
-                     r->settings->training.sequence_length,
-                     dt_dtype_names[r->settings->training.precision],
-                     dt_recompute_names[l->recompute]);
+    dt_buffer_printf(
+        b,
+        "\nstep             %.0f tokens: %ld micro-batch%s of %ld x %ld per DP rank\n"
+        "precision        %s, recompute: %s\n",
+        p->tokens, l->batches, l->batches == 1 ? "" : "es",
+        l->batch * dt_settings_sample_sequences(r->settings), r->settings->training.sequence_length,
+        dt_dtype_names[r->settings->training.precision], dt_recompute_names[l->recompute]);
 }
 
 struct row {
