@@ -164,9 +164,9 @@ static int try_mesh(struct search *s, struct dt_plan_layout *l, struct dt_error 
 }
 
 /* Halving cp and the micro-batch leaves memory and compute per rank equal, and sends less. */
-static bool can_be_halved(const struct dt_plan_layout *l)
+static bool can_be_halved(const struct search *s, const struct dt_plan_layout *l)
 {
-    return l->cp % 2 == 0 && l->batch % 2 == 0;
+    return l->cp % 2 == 0 && l->batch % 2 == 0 && !is_given(s, "distributed.cp");
 }
 
 /* All factorizations of a stage's ranks into dp, cp and tp. */
@@ -176,7 +176,7 @@ static int try_ranks(struct search *s, struct dt_plan_layout *l, struct dt_error
     for (l->tp = 1; l->tp <= tp_size && l->tp <= ranks; l->tp++)
         for (l->cp = 1; l->cp <= DT_CONTEXT_PARALLEL_MOST && l->cp * l->tp <= ranks; l->cp++) {
             l->dp = ranks / l->tp / l->cp;
-            if (l->dp * l->cp * l->tp == ranks && !can_be_halved(l))
+            if (l->dp * l->cp * l->tp == ranks && !can_be_halved(s, l))
                 DT_TRY(try_mesh(s, l, err));
         }
     return 0;

@@ -215,6 +215,21 @@ static void halving_cp_and_micro_batch_costs_nothing(void **state)
     cluster.link.inside = 1e6;
 }
 
+/* Ranks that have fewer micro-batches than others, and samples of several sequences. */
+static void tokens_of_a_step_are_those_of_training(void **state)
+{
+    (void)state;
+    struct dt_plan_layout l;
+    settings.training.gradient_accumulation_steps = 3;
+    assert_int_equal(dt_layout_read(&l, &settings, 2, &err), 0);
+    assert_int_equal(l.batches, 2);
+    assert_near(plan_of(&l).tokens, 3 * 2 * 32, 0);
+    settings.training.objective = DT_TRAINING_OBJECTIVE_DPO;
+    assert_near(plan_of(&l).tokens, 2 * 3 * 2 * 32, 0);
+    settings.training.objective = DT_TRAINING_OBJECTIVE_AUTO;
+    settings.training.gradient_accumulation_steps = 16;
+}
+
 /* The formulas of dt-config(5). */
 static void traffic_follows_the_formulas(void **state)
 {
@@ -481,6 +496,25 @@ static void search_finds_the_fastest(void **state)
     cluster.device.memory = 1;
 }
 
+/* A cp of --set cannot be halved with the micro-batch. */
+static void search_tries_every_micro_batch_of_a_fixed_cp(void **state)
+{
+    (void)state;
+    struct dt_search found;
+    const char *const set[] = {"distributed.cp=2"};
+    request.set = set;
+    request.set_count = 1;
+    settings.distributed.cp = 2;
+    cluster.device.launch = 100;
+    assert_int_equal(dt_search(&found, &request, 2, 1, &err), 0);
+    assert_int_equal(found.best->layout.cp, 2);
+    assert_int_equal(found.best->layout.batch, 32);
+    dt_search_release(&found);
+    request.set_count = 0;
+    settings.distributed.cp = 1;
+    cluster.device.launch = 0;
+}
+
 /* The lower bound prunes none of the fastest layouts that fit. */
 static void search_prunes_none_of_the_fastest(void **state)
 {
@@ -624,6 +658,7 @@ int main(void)
         cmocka_unit_test(zero_groups_shard_within_the_group),
         cmocka_unit_test(context_parallelism_costs_its_communication),
         cmocka_unit_test(halving_cp_and_micro_batch_costs_nothing),
+        cmocka_unit_test(tokens_of_a_step_are_those_of_training),
         cmocka_unit_test(traffic_follows_the_formulas),
         cmocka_unit_test(simulated_bubbles_are_those_of_the_formulas),
         cmocka_unit_test(ranks_on_one_device_share_its_time),
@@ -635,6 +670,7 @@ int main(void)
         cmocka_unit_test(a_plan_fits_to_the_byte),
         cmocka_unit_test(expected_goodput_matches_simulated_failures),
         cmocka_unit_test(search_finds_the_fastest),
+        cmocka_unit_test(search_tries_every_micro_batch_of_a_fixed_cp),
         cmocka_unit_test(search_prunes_none_of_the_fastest),
         cmocka_unit_test(thousands_of_ranks_cost_no_more),
         cmocka_unit_test(skipped_rounds_change_no_bit),
