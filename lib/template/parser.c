@@ -147,9 +147,12 @@ static int parse_filtered(struct parser *p, struct node *node)
 
 static int parse_generation(struct parser *p, struct node *node)
 {
+    int loops = p->loops;
     p->marks_generation = true;
     DT_TRY(end_block(p));
+    p->loops = 0; /* the block is a macro of Jinja, which {% break %} does not leave */
     DT_TRY(dt_template_parse_statements(p, &node->body));
+    p->loops = loops;
     return parse_end(p, "endgeneration");
 }
 

@@ -173,6 +173,16 @@ static int filter_items(struct render *r, const struct node *node, const struct 
     return rc;
 }
 
+/* {% break %} and {% continue %} there are those of the loop around this one. */
+static int render_else(struct render *r, const struct node *node)
+{
+    struct scope *outer = r->scope;
+    r->scope = new_scope(r, outer);
+    int rc = render_body(r, &node->otherwise);
+    r->scope = outer;
+    return rc;
+}
+
 static int render_for(struct render *r, const struct node *node)
 {
     struct value over;
@@ -184,17 +194,19 @@ static int render_for(struct render *r, const struct node *node)
         DT_TRY(filter_items(r, node, &items));
     struct loop *loop = dt_template_alloc(&r->arena, sizeof *loop);
     *loop = (struct loop){items, 0};
-    int rc = items->count == 0 ? render_body(r, &node->otherwise) : 0;
+    int rc = 0;
+    bool ended = false; /* an iteration, without {% break %} and {% continue %} */
     for (; rc == 0 && loop->index < items->count && r->flow != FLOW_BREAK; loop->index++) {
         r->flow = FLOW_NEXT;
         r->scope = new_scope(r, outer);
         dt_template_assign(r, "loop", (struct value){.kind = VALUE_LOOP, .loop = loop});
         rc = assign_all(r, &node->items, items->items[loop->index]);
         rc = rc == 0 ? render_body(r, &node->body) : rc;
+        ended |= r->flow == FLOW_NEXT;
         r->scope = outer;
     }
     r->flow = FLOW_NEXT;
-    return rc;
+    return rc < 0 || ended ? rc : render_else(r, node);
 }
 
 /* --- statements -------------------------------------------------------------------------------*/
@@ -220,6 +232,8 @@ static int render_set(struct render *r, const struct node *node)
         DT_TRY(dt_template_evaluate(r, node->first, &value));
     } else {
         DT_TRY(capture(r, &node->body, new_scope(r, r->scope), &value));
+        if (r->flow != FLOW_NEXT)
+            return 0;
         if (node->second)
             DT_TRY(apply_filters(r, node->second, value, &value));
     }
@@ -230,6 +244,8 @@ static int render_filtered(struct render *r, const struct node *node)
 {
     struct value value;
     DT_TRY(capture(r, &node->body, new_scope(r, r->scope), &value));
+    if (r->flow != FLOW_NEXT)
+        return 0;
     DT_TRY(apply_filters(r, node->first, value, &value));
     return dt_template_add_text(r, value, r->out);
 }

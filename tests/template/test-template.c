@@ -208,6 +208,7 @@ static void malformed_templates_are_refused(void **state)
         {"{% break %}", "{% break %} stands outside of a loop"},
         {"{% continue %}", "{% continue %} stands outside of a loop"},
         {"{% for i in [1] %}{% macro f() %}{% break %}", "{% break %} stands outside of a loop"},
+        {"{% for i in [1] %}{% generation %}{% break %}", "{% break %} stands outside of a loop"},
     };
     struct dt_template *t;
     struct dt_buffer deep = DT_BUFFER_EMPTY;
@@ -253,6 +254,42 @@ static void delimiters_and_escapes_are_those_of_jinja(void **state)
         free(made);
     }
     json_object_put(values);
+}
+
+/* Renders each template of cases with values, until one without a text. */
+static void give(const char *const cases[][2], const char *json)
+{
+    struct json_object *values;
+    assert_int_equal(dt_json_parse(json, strlen(json), "values", &values, &err), 0);
+    for (size_t i = 0; cases[i][0]; i++) {
+        char *made = render(cases[i][0], values, NULL);
+        if (made == NULL || strcmp(made, cases[i][1]) != 0)
+            fail_msg("'%s' gives '%s', not '%s'", cases[i][0], made ? made : err.text, cases[i][1]);
+        free(made);
+    }
+    json_object_put(values);
+}
+
+/* Jinja takes the else of a loop unless an iteration came to its end. */
+static void loops_and_their_else_are_those_of_jinja(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{% for a in l %}{% break %}{% else %}E{% endfor %}", "E"},
+        {"{% for a in l %}{% continue %}{% else %}E{% endfor %}", "E"},
+        {"{% for a in l %}{% if a < 3 %}{% continue %}{% endif %}{% else %}E{% endfor %}", ""},
+        {"{% for a in l %}{% for b in [] %}{% else %}{% break %}{% endfor %}{{ a }}{% endfor %}",
+         ""},
+        {"{% for a in l %}{% for b in [] %}{% else %}{% continue %}{% endfor %}{{ a }}{% endfor %}",
+         ""},
+        {"{% for a in [] %}{% else %}{% set q = 1 %}{% endfor %}{{ q }}", ""},
+        {"{% for a in l %}{% filter upper %}a{% break %}{% endfilter %}b{% endfor %}", ""},
+        {"{% set ns = namespace() %}{% for a in l %}{% set ns.x %}a{% break %}{% endset %}"
+         "{% endfor %}{{ ns.x }}",
+         ""},
+        {NULL, NULL},
+    };
+    (void)state;
+    give(cases, "{\"l\":[3,1,2]}");
 }
 
 /* White space as Python's str.strip has it: each character of it, and its neighbours. */
@@ -369,6 +406,7 @@ int main(void)
         cmocka_unit_test(errors_name_the_line_and_what_is_wrong),
         cmocka_unit_test(malformed_templates_are_refused),
         cmocka_unit_test(delimiters_and_escapes_are_those_of_jinja),
+        cmocka_unit_test(loops_and_their_else_are_those_of_jinja),
         cmocka_unit_test(white_space_is_that_of_python),
         cmocka_unit_test(time_memory_and_depth_are_bounded),
         cmocka_unit_test(numbers_beyond_64_bits_are_refused),
