@@ -163,8 +163,7 @@ static int measure_documents(struct measurement *m, char *path, struct dt_error 
     DT_TRY(dt_documents_open(&docs, &path, 1,
                              &(struct dt_documents_options){DT_DOCUMENT_FORMAT_AUTO}, err));
     /* The true probabilities are of whole documents, from the first token to the end. */
-    m->result->has_floor =
-        m->how->end && dt_tokenizer_eot(m->subject->tokenizer) != DT_NO_TOKEN;
+    m->result->has_floor = m->how->end && dt_tokenizer_eot(m->subject->tokenizer) != DT_NO_TOKEN;
     while ((rc = dt_documents_next(docs, &doc, err)) > 0) {
         uint64_t taken, total;
         dt_documents_position(docs, &taken, &total);
