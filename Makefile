@@ -101,7 +101,7 @@ CUDA_HOME ?= $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC) 2>/
 CUDA_LIB  := $(CUDA_HOME)/lib64
 # Machine code for each of these, as far as this nvcc knows it, and PTX of the first for all others.
 CUDA_ARCHITECTURES ?= $(foreach a,80 86 89 90a 100 120,$(if $(filter sm_$(a:a=),$(NVCC_KNOWS)),$a))
-NVCC_KNOWS = $(shell $(NVCC) --list-gpu-code 2>/dev/null)
+NVCC_KNOWS = $(eval NVCC_KNOWS := $$(shell $(NVCC) --list-gpu-code 2>/dev/null))$(NVCC_KNOWS)
 SM_90A     := -gencode=arch=compute_90a,code=sm_90a
 GENCODE     = $(foreach a,$(CUDA_ARCHITECTURES),-gencode=arch=compute_$a,code=sm_$a) \
               $(foreach a,$(firstword $(CUDA_ARCHITECTURES)),-gencode=arch=compute_$a,code=compute_$a)

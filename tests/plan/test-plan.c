@@ -521,6 +521,7 @@ static void search_prunes_none_of_the_fastest(void **state)
     (void)state;
     const double links[] = {1e6, 2, 0.05};
     cluster.nodes = 2;
+    settings.training.gradient_accumulation_steps = 8;
     for (int i = 0; i < 6; i++) {
         struct dt_search some, all;
         cluster.link.inside = links[i % 3];
@@ -537,6 +538,7 @@ static void search_prunes_none_of_the_fastest(void **state)
         dt_search_release(&all);
     }
     cluster.nodes = 16;
+    settings.training.gradient_accumulation_steps = 16;
     cluster.link.inside = cluster.link.between = 1e6;
     request.simulation.spread = 0;
 }

@@ -223,7 +223,7 @@ in_groups() {
 @test "a rank without a whole group waits for distributed.join_timeout, and then ends" {
     for r in 0 1 2; do
         member $r --set distributed.elastic=2:4 --set distributed.tp=2 \
-            --set distributed.join_timeout=3
+            --set distributed.join_timeout=1
     done
     status=0
     wait -n -p gone "${pids[@]}" || status=$?
@@ -232,7 +232,7 @@ in_groups() {
         [ "${pids[r]}" -eq "$gone" ] || others=${pids[r]}
     done
     await "$others" ranks_are 2
-    grep -qx "dt-train: the run at 'meet' has had no place for this rank for 3 s: it has its 4 ranks, or fewer than 2 wait for a place, or none of its steps ends" said.*
+    grep -qx "dt-train: the run at 'meet' has had no place for this rank for 1 s: it has its 4 ranks, or fewer than 2 wait for a place, or none of its steps ends" said.*
 }
 
 @test "rank 0 is killed, another one leads; a run of too few ranks waits, and then ends" {
