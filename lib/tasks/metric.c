@@ -147,10 +147,11 @@ static double error_of_mean(const struct sample *s)
     return result;
 }
 
+/* NaN, as of a resample without a byte, is last. */
 static int compare_reals(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return isnan(x) || isnan(y) ? (isnan(x) != 0) - (isnan(y) != 0) : (x > y) - (x < y);
 }
 
 /* Fills the interval; returns the standard deviation of the resamples. */

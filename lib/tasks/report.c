@@ -88,11 +88,23 @@ static void add_text(struct dt_buffer *b, const char *name, const char *text)
     dt_json_add_string(b, text, strlen(text));
 }
 
+static void add_bound(struct dt_buffer *b, double x)
+{
+    if (isfinite(x))
+        dt_buffer_printf(b, "%.9g", x);
+    else
+        dt_buffer_add_string(b, "null");
+}
+
 static void add_estimate(struct dt_buffer *b, const char *name, const struct dt_task_estimate *e)
 {
     add_real(b, name, "", e->value);
     add_real(b, name, "_stderr", e->error);
-    dt_buffer_printf(b, ",\"%s_interval\":[%.9g,%.9g]", name, e->low, e->high);
+    dt_buffer_printf(b, ",\"%s_interval\":[", name);
+    add_bound(b, e->low);
+    dt_buffer_add_char(b, ',');
+    add_bound(b, e->high);
+    dt_buffer_add_char(b, ']');
 }
 
 static void add_groups(const struct dt_task_result *r, long resamples, struct dt_buffer *b)

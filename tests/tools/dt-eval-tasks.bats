@@ -76,6 +76,15 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     cmp <(shots 0) <(shots 2)
 }
 
+@test "an interval whose bounds are not finite has null in JSON" {
+    printf '{"text":""}\n{"text":"%01500d"}\n' 0 >texts.jsonl
+    printf '%s\n' 'task: whole' 'output_type: loglikelihood_rolling' 'validation_split: validation' \
+        'doc_to_target: text' >own.yaml
+    evaluate --data validation=texts.jsonl --json tasks ./own.yaml >a
+    python3 -c 'import json, sys; json.loads(sys.stdin.read(), parse_constant=lambda x: 1 / 0)' <a
+    grep -q '"word_perplexity_interval":\[1,null\]' a
+}
+
 @test "documents are grouped by a field, with a result of each group" {
     task 'group_by: topic'
     evaluate --data . --json tasks ./own.yaml >a
