@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 struct json_object *dt_json_number(double x)
 {
@@ -21,7 +22,9 @@ void dt_json_add_number(struct dt_buffer *b, double x)
 static void add_name(struct dt_buffer *b, const char *name)
 {
     bool first = b->size > 0 && b->data[b->size - 1] == '{';
-    dt_buffer_printf(b, "%s\"%s\":", first ? "" : ",", name);
+    dt_buffer_add_string(b, first ? "" : ",");
+    dt_json_add_string(b, name, strlen(name));
+    dt_buffer_add_char(b, ':');
 }
 
 void dt_json_add_real(struct dt_buffer *b, const char *name, double x, int digits)

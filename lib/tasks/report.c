@@ -100,7 +100,11 @@ static void add_estimate(struct dt_buffer *b, const char *name, const struct dt_
 {
     add_real(b, name, "", e->value);
     add_real(b, name, "_stderr", e->error);
-    dt_buffer_printf(b, ",\"%s_interval\":[", name);
+    char *interval = dt_asprintf("%s_interval", name);
+    dt_buffer_add_char(b, ',');
+    dt_json_add_string(b, interval, strlen(interval));
+    free(interval);
+    dt_buffer_add_string(b, ":[");
     add_bound(b, e->low);
     dt_buffer_add_char(b, ',');
     add_bound(b, e->high);

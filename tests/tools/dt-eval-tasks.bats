@@ -85,6 +85,15 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     grep -q '"word_perplexity_interval":\[1,null\]' a
 }
 
+@test "names of tasks and filters are escaped in JSON" {
+    task "task: 'a\"b'" 'output_type: generate_until' 'generation_kwargs: {max_gen_toks: 2}' \
+        "filter_list: [{name: 'x\"y', filter: [{function: lowercase}]}]" 'doc_to_target: question'
+    sed -i '/doc_to_choice/d' own.yaml
+    evaluate --data . --json --items items tasks ./own.yaml >a
+    [ "$(jq -c '.["exact_match,x\"y_interval"]' a)" = '[0,0]' ]
+    jq -e '.task == "a\"b" and .["exact_match,x\"y"] == 0' items >/dev/null
+}
+
 @test "documents are grouped by a field, with a result of each group" {
     task 'group_by: topic'
     evaluate --data . --json tasks ./own.yaml >a
