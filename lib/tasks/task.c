@@ -15,7 +15,8 @@
 static int read_part(const struct dt_task *t, const char *key, struct json_object *value,
                      struct dt_task_part *part, struct dt_error *err)
 {
-    if (json_object_is_type(value, json_type_array)) {
+    bool may_be_list = strcmp(key, "doc_to_choice") == 0 || strcmp(key, "doc_to_target") == 0;
+    if (may_be_list && json_object_is_type(value, json_type_array)) {
         part->list = value;
         return 0;
     }

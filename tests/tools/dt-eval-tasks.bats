@@ -187,6 +187,8 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
         'generation_kwargs: {temperature: 0.7}'
     refused 'must be 1: greedy texts are equal' 'repeats: 5'
     refused 'needs doc_to_choice' 'doc_to_choice: ""'
+    refused 'description: must be a text' 'description: [a, b]'
+    refused 'doc_to_size: must be a text' 'doc_to_size: [a, b]'
     refused 'include one another' 'include: own.yaml'
 }
 
