@@ -321,7 +321,7 @@ static int include(struct json_object *file, const char *path, int depth, struct
                 dt_json_object_add(file, key, json_object_get(value));
         }
     }
-    json_object_put(rc < 0 ? NULL : base);
+    json_object_put(base);
     free(other);
     return rc;
 }
