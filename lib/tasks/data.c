@@ -77,7 +77,7 @@ static int read_rows(struct dt_task_split *s, const char *path, struct dt_error 
                              err));
     while ((rc = dt_documents_next(docs, &doc, err)) > 0) {
         struct json_object *row = NULL;
-        rc = row_of(&doc, path, s->count + 1, &row, err);
+        rc = row_of(&doc, path, s->count - first + 1, &row, err);
         rc = rc < 0 ? rc : add_document(s, row, path, err);
         if (rc < 0)
             break;
