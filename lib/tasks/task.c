@@ -405,9 +405,21 @@ static struct json_object *value_of(const char *text, size_t size, int values)
     return dt_json_new_string_len(text, size);
 }
 
-int dt_task_evaluate(const struct dt_task_part *part, struct json_object *document,
-                     struct json_object *features, int values, struct json_object **value,
-                     struct dt_error *err)
+/* Prompts and answers are texts without a zero byte. */
+static bool has_zero(struct json_object *value)
+{
+    bool zero = json_object_is_type(value, json_type_string) &&
+                strlen(dt_json_text(value)) < (size_t)json_object_get_string_len(value);
+    size_t count =
+        json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;
+    for (size_t i = 0; !zero && i < count; i++)
+        zero = has_zero(json_object_array_get_idx(value, i));
+    return zero;
+}
+
+static int evaluate(const struct dt_task_part *part, struct json_object *document,
+                    struct json_object *features, int values, struct json_object **value,
+                    struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY;
     *value = NULL;
@@ -427,4 +439,16 @@ int dt_task_evaluate(const struct dt_task_part *part, struct json_object *docume
         *value = value_of(text.size ? text.data : "", text.size, values);
     dt_buffer_release(&text);
     return rc;
+}
+
+int dt_task_evaluate(const struct dt_task_part *part, struct json_object *document,
+                     struct json_object *features, int values, struct json_object **value,
+                     struct dt_error *err)
+{
+    DT_TRY(evaluate(part, document, features, values, value, err));
+    if (!has_zero(*value))
+        return 0;
+    json_object_put(*value);
+    *value = NULL;
+    return dt_fail(err, DT_EFORMAT, "a text has a zero byte");
 }
