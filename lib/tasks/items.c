@@ -22,6 +22,7 @@ struct maker {
     struct pool *pools;            /* one per group */
     long shots;
     bool leaves_out; /* a document is not its own example */
+    bool in_file;    /* the examples are in the task file */
     bool inputs;     /* the choices are contexts, and the answer follows them */
     bool targets;    /* there are several right texts */
 };
@@ -119,6 +120,37 @@ static int example_answer(struct json_object *target, struct json_object *choice
     return 0;
 }
 
+static bool has_text(struct json_object *choices, const char *text)
+{
+    bool found = false;
+    for (size_t i = 0; i < json_object_array_length(choices); i++)
+        found = found || strcmp(dt_json_text(json_object_array_get_idx(choices, i)), text) == 0;
+    return found;
+}
+
+/* Scalars of task files are texts: digits as the answer of an example there are an index. */
+static int index_of_sample(struct json_object **target, struct json_object *choices,
+                           struct dt_error *err)
+{
+    const char *text = dt_json_text(*target);
+    size_t count = json_object_array_length(choices), digits = strspn(text, "0123456789");
+    if (!json_object_is_type(*target, json_type_string) || digits == 0 || text[digits] ||
+        digits > 9)
+        return 0;
+    size_t index = (size_t)atol(text);
+    bool is_text = has_text(choices, text);
+    if (is_text && index >= count)
+        return 0;
+    if (is_text && strcmp(dt_json_text(json_object_array_get_idx(choices, index)), text) != 0)
+        return dt_fail(err, DT_EINVALID,
+                       "the answer of an example, %s, is the index of a choice and the text of "
+                       "another: write it as a template",
+                       text);
+    json_object_put(*target);
+    *target = dt_json_new_int((int64_t)index);
+    return 0;
+}
+
 /* The text before an example's answer. */
 static int example_question(const struct maker *m, struct json_object *text,
                             struct json_object *choices, char **question, struct dt_error *err)
@@ -147,6 +179,8 @@ static int add_example(const struct maker *m, struct json_object *document, stru
     if (rc == 0)
         rc = dt_task_evaluate(other_or(&s->target, &t->target), document, features,
                               numbers | DT_TASK_VALUE_LIST, &target, err);
+    if (rc == 0 && m->in_file && choices && !m->inputs)
+        rc = index_of_sample(&target, choices, err);
     if (rc == 0)
         rc = example_question(m, text, choices, &question, err);
     if (rc == 0)
@@ -437,6 +471,7 @@ static void take_samples(struct maker *m)
         s->documents[s->count++] = json_object_get(json_object_array_get_idx(samples, i));
     }
     s->features = json_object_get(m->items->split.features);
+    m->in_file = true;
 }
 
 /* lm-evaluation-harness's rule: the named split, samples, else training, validation or test. */

@@ -85,6 +85,37 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     grep -q '"word_perplexity_interval":\[1,null\]' a
 }
 
+@test "files of a table are rows of one split, without names that dt gives" {
+    for file in a b; do
+        printf 'question,label\nis it,1\nwas it,0\n' >$file.csv
+    done
+    task "doc_to_text: \"{{id if id is defined else 'none'}} {{question}}\""
+    evaluate --data validation=a.csv --data validation=b.csv --items items -o /dev/null tasks ./own.yaml
+    [ "$(sed -n 1p items)" = "$(sed -n '3s/"item":2/"item":0/p' items)" ]
+}
+
+@test "the numbers of examples in a task file are indices of choices" {
+    examples() { # LABEL FILE [CHOICES]
+        task "doc_to_choice: ${3:-[\"no\", \"yes\"]}" 'num_fewshot: 2' \
+            "fewshot_config: {sampler: first_n, samples: [{passage: a, question: is it, label: $1}, {passage: b, question: c, label: 0}]}"
+        evaluate --data . --items "$2" -o /dev/null tasks ./own.yaml
+    }
+    examples 1 number
+    examples 'yes' texts
+    sed -i 's/label: 0/label: no/' own.yaml
+    evaluate --data . --items texts -o /dev/null tasks ./own.yaml
+    cmp number texts
+    refute examples 0 ambiguous '["1", "0"]' 2>error
+    grep -qF "the answer of an example, 0, is the index of a choice and the text of another" error
+}
+
+@test "a text with a zero byte is refused" {
+    printf '{"passage":"a\\u0000b","question":"c","label":0}\n' >bad.jsonl
+    task
+    refute evaluate --data validation=bad.jsonl tasks ./own.yaml 2>error
+    grep -qF 'document 1 of bad.jsonl: a text has a zero byte' error
+}
+
 @test "names of tasks and filters are escaped in JSON" {
     task "task: 'a\"b'" 'output_type: generate_until' 'generation_kwargs: {max_gen_toks: 2}' \
         "filter_list: [{name: 'x\"y', filter: [{function: lowercase}]}]" 'doc_to_target: question'
