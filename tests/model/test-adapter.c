@@ -2,6 +2,7 @@
 /* The dropout of adapters is that of training. */
 #include "test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
