@@ -143,6 +143,7 @@ static int read_tokenizer(struct included *t, const struct dt_model *m, struct d
     DT_TRY(dt_tokenizer_load(&tokenizer, t->path, err));
     t->eot = dt_tokenizer_eot(tokenizer);
     int rc = check_size(t, tokenizer, m, err);
+    rc = rc < 0 ? rc : dt_tokenizer_need_json(t->path, err);
     rc = rc < 0
              ? rc
              : dt_text_frame_read(&t->frame, tokenizer, t->own ? opt.models.items[0] : NULL, err);

@@ -314,7 +314,7 @@ static int open_tokenizer(struct dt_training_options *o, struct dt_error *err)
     DT_TRY(dt_tokenizer_load(&tokenizer, opt.tokenizer, err));
     o->tokenizer = dt_tokenizer_fingerprint(tokenizer);
     dt_tokenizer_free(tokenizer);
-    return 0;
+    return dt_tokenizer_need_json(opt.tokenizer, err);
 }
 
 static void print_plan(const struct dt_training *trainer)

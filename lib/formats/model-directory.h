@@ -51,6 +51,9 @@ int dt_model_read_parameters(const struct dt_model_config *config, const struct 
 /* The path of the model's tokenizer: the directory's tokenizer.json, or a GGUF file that has one.
  * *tokenizer is owned by the caller; NULL: there is none. */
 int dt_model_find_tokenizer(const char *path, char **tokenizer, struct dt_error *err) DT_MUST_CHECK;
+/* DT_EINVALID if a tokenizer's file, which was loaded, is of another kind than dt_tokenizer_copy
+ * takes: vocab.txt, tokenizer.model ... */
+int dt_tokenizer_need_json(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Copies a tokenizer.json, or writes that of a GGUF file. */
 int dt_tokenizer_copy(const char *from, const char *to, struct dt_error *err) DT_MUST_CHECK;
 

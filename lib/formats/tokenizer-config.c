@@ -77,6 +77,23 @@ int dt_model_find_tokenizer(const char *path, char **tokenizer, struct dt_error 
     return there < 0 ? there : 0;
 }
 
+int dt_tokenizer_need_json(const char *path, struct dt_error *err)
+{
+    struct json_object *tokenizer = NULL;
+    struct dt_error none;
+    bool is_json = dt_gguf_file_is_named(path) ||
+                   (dt_json_read(path, &tokenizer, &none) == 0 &&
+                    json_object_is_type(json_object_object_get(tokenizer, "model"),
+                                        json_type_object));
+    json_object_put(tokenizer);
+    if (is_json)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s: is not a tokenizer.json, which models have: save_pretrained() of "
+                   "transformers' AutoTokenizer writes one",
+                   path);
+}
+
 int dt_tokenizer_copy(const char *from, const char *to, struct dt_error *err)
 {
     struct json_object *tokenizer;

@@ -233,6 +233,14 @@ spoilt() {
     [ "$output" = "dt-export: llama/latest: its shape differs from the first model's" ]
 }
 
+@test "tokenizers of other kinds than tokenizer.json are refused" {
+    printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' a >vocab.txt
+    run dt-export -m gpt2/latest -t vocab.txt -o out
+    assert_one_line_error dt-export
+    [[ "$output" == "dt-export: vocab.txt: is not a tokenizer.json, which models have: "* ]]
+    [ ! -e out ]
+}
+
 @test "invalid operands and options are refused, and no file is left" {
     run dt-export -m gpt2/latest -o gpt2/latest
     assert_one_line_error dt-export

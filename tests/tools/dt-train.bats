@@ -126,6 +126,15 @@ train() {
     refute grep -q val_loss run/metrics.jsonl
 }
 
+@test "tokenizers of other kinds than tokenizer.json are refused before training" {
+    jq .model.vocab "$tok" >vocab.json
+    { echo '#version: 0.2' && jq -r '.model.merges[] | if type == "array" then join(" ") else . end' "$tok"; } >merges.txt
+    dt-tokenize -t vocab.json "$BATS_FILE_TMPDIR/docs.jsonl" | dt-shard -o pairs
+    run dt-train -q -t vocab.json -o run pairs
+    assert_one_line_error dt-train
+    [[ "$output" == "dt-train: vocab.json: is not a tokenizer.json, which models have: "* ]]
+}
+
 @test "a run resumed without -t keeps its tokenizer" {
     train -t "$tok" --set training.max_steps=20
     train --set training.max_steps=30
