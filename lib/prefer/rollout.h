@@ -4,7 +4,8 @@
  * dt-generate (model/decode.h), with the weights of the model itself: nothing is copied.
  *
  * Each token's loss (-log-probability, at the temperature) is computed as the training pass
- * computes it; on the cpu engine it has the same bits.
+ * computes it; on the cpu engine it has the same bits, but of adapters with dropout, which sampling
+ * leaves out.
  */
 #ifndef DT_PREFER_ROLLOUT_H
 #define DT_PREFER_ROLLOUT_H

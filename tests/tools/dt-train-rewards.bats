@@ -51,6 +51,14 @@ lines() { jq -c '{step, loss, lr, grad_norm, reward, reward_std, reward_chosen, 
     jq -e '.ratio_deviation == 0' run/metrics.jsonl
 }
 
+@test "adapters with dropout are trained on rewards, and a resumed run goes on as it would have" {
+    adapt() { grpo "$1" --set lora.rank=2 --set lora.dropout=0.5 "${@:2}"; }
+    expected=$(adapt whole)
+    adapt run --set training.max_steps=2
+    [ "$(adapt run)" = "$expected" ]
+    jq -se 'map(.ratio_deviation) | .[0] == 0 and .[2] > 0' whole/metrics.jsonl
+}
+
 @test "a completion with a zero byte is not cut there" {
     cat >count <<'END'
 import json, sys
