@@ -159,7 +159,7 @@ void dt_sampling_penalize_repetition(float *logits, bool *seen, const uint32_t *
     float factor = (float)penalty;
     for (size_t i = 0; i < count; i++) {
         if (!seen[ids[i]])
-            logits[ids[i]] *= logits[ids[i]] > 0 ? 1 / factor : factor;
+            logits[ids[i]] = logits[ids[i]] > 0 ? logits[ids[i]] / factor : logits[ids[i]] * factor;
         seen[ids[i]] = true;
     }
 }

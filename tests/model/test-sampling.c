@@ -101,6 +101,10 @@ static void repeated_tokens_are_penalized_once(void **state)
     assert_true(x[0] == 0.5f && x[1] == -8 && x[2] == 0 && x[3] == 1);
     dt_sampling_penalize_repetition(x, seen, (const uint32_t[]){0, 3}, 2, 4);
     assert_true(x[0] == 0.5f && x[3] == 0.25f);
+    float one = 8.25f;
+    seen[0] = false;
+    dt_sampling_penalize_repetition(&one, seen, ids, 1, 1.3);
+    assert_true(one == 8.25f / 1.3f); /* rounded once */
 }
 
 int main(void)
