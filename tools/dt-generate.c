@@ -164,7 +164,7 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
     opt.how.frame = &g->frame;
     opt.how.stops = opt.stops.items;
     opt.how.stop_count = opt.stops.count;
-    opt.how.probabilities = (int)opt.logprobs + 1;
+    opt.how.probabilities = (int)(opt.logprobs < (long)size ? opt.logprobs : (long)size) + 1;
     if (opt.prompts == NULL && !opt.json)
         opt.how.slots = 1;
     dt_model_arrange_for_decoding(g->model);

@@ -35,7 +35,8 @@ struct dt_generation {
     const char *const *stops;          /* strings that end a continuation, excluded from it */
     int stop_count;
     /* Log-probabilities that are kept of each new token: its own, and those of the most probable
-     * ones, probabilities - 1 of them; 0: none. Not in beam search. */
+     * ones, probabilities - 1 of them, at most those that the vocabulary has; 0: none. Not in beam
+     * search. */
     int probabilities;
     const volatile sig_atomic_t *interrupt; /* not 0: continuations end; NULL: never */
 };

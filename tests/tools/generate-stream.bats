@@ -119,6 +119,10 @@ prompts() { # COUNT: lines of JSON, all of which begin alike
     jq -e --argjson best "$best" '(.logprobs[0].logprob - $best) | fabs < 1e-6' greedy
     dt-generate -m "$model" -p Once -n 8 --json --repetition-penalty 1.5 --temperature 2 >without
     [ "$(jq -c 'del(.logprobs)' a)" = "$(jq -c . without)" ] # the text is the same
+    jq '.added_tokens = [.added_tokens[0] | .id = 0] | .model.vocab = {"<|endoftext|>": 0, "O": 1, "n": 2} | .model.merges = []' \
+        "$model/tokenizer.json" >small.json
+    dt-generate -m "$model" -t small.json -p On -n 1 --json --logprobs 5 >a # of a vocabulary of 3
+    jq -e '.logprobs[0].top_logprobs | length == 3 and (map(.id) | unique | length == 3)' a
     for refused in '--json --logprobs 1 --beams 2' '--logprobs 1'; do
         run dt-generate -m "$model" -p x $refused
         [ "$status" -eq 2 ]
