@@ -81,10 +81,10 @@ int dt_tokenizer_need_json(const char *path, struct dt_error *err)
 {
     struct json_object *tokenizer = NULL;
     struct dt_error none;
-    bool is_json = dt_gguf_file_is_named(path) ||
-                   (dt_json_read(path, &tokenizer, &none) == 0 &&
-                    json_object_is_type(json_object_object_get(tokenizer, "model"),
-                                        json_type_object));
+    bool is_json =
+        dt_gguf_file_is_named(path) ||
+        (dt_json_read(path, &tokenizer, &none) == 0 &&
+         json_object_is_type(json_object_object_get(tokenizer, "model"), json_type_object));
     json_object_put(tokenizer);
     if (is_json)
         return 0;
