@@ -92,6 +92,36 @@ static int set_prompt(const struct dt_task_result *r, const struct dt_text_coder
                          name, r->items->items[i].number + 1);
 }
 
+static size_t first_stop(const struct dt_task *t, const struct dt_buffer *text)
+{
+    size_t first = text->size;
+    for (size_t i = 0; i < t->until_count; i++) {
+        const char *at = memmem(text->data, first, t->until[i], strlen(t->until[i]));
+        first = at ? (size_t)(at - text->data) : first;
+    }
+    return first;
+}
+
+/* As in lm-evaluation-harness: the new tokens are a text of their own, which some decoders do not
+ * begin with a space, without special tokens. */
+static int set_text(const struct dt_task_result *r, const struct dt_text_coder *c,
+                    const struct dt_continuation *item, struct dt_buffer *text,
+                    struct dt_error *err)
+{
+    const struct dt_tokenizer *tokenizer = c->subject->tokenizer;
+    struct dt_buffer all = DT_BUFFER_EMPTY;
+    struct dt_ids ids = DT_IDS_EMPTY;
+    for (size_t i = item->ids.count - item->added; i < item->ids.count; i++)
+        if (!dt_tokenizer_is_special(tokenizer, item->ids.data[i]))
+            dt_ids_add(&ids, item->ids.data[i]);
+    int rc = dt_tokenizer_decode(tokenizer, ids.data, ids.count, &all, err);
+    if (rc == 0 && all.size > 0)
+        dt_utf8_repair(all.data, first_stop(r->items->task, &all), text);
+    dt_buffer_release(&all);
+    dt_ids_release(&ids);
+    return rc;
+}
+
 static int generate(struct dt_task_result *r, const struct dt_text_coder *c, struct dt_generator *g,
                     size_t room, struct dt_error *err)
 {
@@ -102,9 +132,7 @@ static int generate(struct dt_task_result *r, const struct dt_text_coder *c, str
         rc = set_prompt(r, c, i, room, &all[i], err);
     rc = rc < 0 ? rc : dt_generation_run(g, all, count, NULL, NULL, err);
     for (size_t i = 0; i < count; i++) {
-        if (rc == 0)
-            dt_utf8_repair(all[i].text.size ? all[i].text.data : "", all[i].text.size,
-                           &r->texts[i]);
+        rc = rc < 0 ? rc : set_text(r, c, &all[i], &r->texts[i], err);
         dt_continuation_release(&all[i]);
     }
     free(all);

@@ -147,6 +147,23 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     evaluate --data . --json --limit 1 tasks ./own.yaml | grep -q '"items":1,"exact_match,word":1,'
 }
 
+@test "a generated text is decoded as a whole, without special tokens" {
+    generate() { # FILTER: of jq, makes the tokenizer
+        jq "$1" run/latest/tokenizer.json >other.json
+        task 'output_type: generate_until' 'doc_to_target: question' 'doc_to_text: "Once"' \
+            "generation_kwargs: {until: [\"$2\"], max_gen_toks: 6}"
+        sed -i '/doc_to_choice/d' own.yaml
+        evaluate -t other.json --data . --limit 1 --items items -o /dev/null tasks ./own.yaml
+        jq -r .text items
+    }
+    [ "$(generate . zqzq)" = eeeeee ]
+    spaces='{type: "Replace", pattern: {String: "e"}, content: " e"}, {type: "Fuse"}, {type: "Strip", content: " ", start: 1, stop: 0}'
+    decoder=".decoder = {type: \"Sequence\", decoders: [{type: \"ByteLevel\"}, $spaces]}"
+    [ "$(generate "$decoder" zqzq)" = 'e e e e e e' ]
+    [ "$(generate "$decoder" 'e e e')" = '' ]
+    [ "$(generate '.added_tokens[0] as $t | .added_tokens += [$t | .content = "e" | .id = 68]' zqzq)" = '' ]
+}
+
 @test "a prompt without a token is an error where no token begins a text" {
     mkdir m
     cp -rL run/latest/. m
