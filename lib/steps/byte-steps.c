@@ -56,17 +56,17 @@ int dt_byte_steps_settle(struct dt_steps *steps, bool *byte_level, const char *p
     return 0;
 }
 
-/* A token outside the byte-level alphabet stays as it is. */
+/* A token outside the byte-level alphabet stays as it is. All become one. */
 static void decode_spelled(const void *data, const struct dt_pieces *in, struct dt_pieces *out)
 {
     (void)data;
     for (size_t i = 0; i < in->count; i++) {
         const char *token = in->text.bytes.data + in->items[i].start;
-        size_t from = out->text.bytes.size, size = in->items[i].end - in->items[i].start;
+        size_t size = in->items[i].end - in->items[i].start;
         if (!dt_byte_level_decode(token, size, &out->text.bytes))
             dt_buffer_append(&out->text.bytes, token, size);
-        dt_pieces_add_token(out, from, out->text.bytes.size);
     }
+    dt_pieces_add_token(out, 0, out->text.bytes.size);
 }
 
 static const struct dt_step_type spelled = {.name = "ByteLevel", .decode = decode_spelled};

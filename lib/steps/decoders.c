@@ -45,11 +45,6 @@ static void add_replaced(struct token token, const char *from, const char *to,
     dt_buffer_append(out, p, (size_t)(end - p));
 }
 
-/* --- ByteLevel: tokens are bytes already -------------------------------------------------------
- */
-
-const struct dt_step_type dt_decoder_byte_level = {.name = "ByteLevel"};
-
 /* --- Metaspace ---------------------------------------------------------------------------------
  */
 
@@ -135,6 +130,11 @@ static void decode_fuse(const void *data, const struct dt_pieces *in, struct dt_
 }
 
 const struct dt_step_type dt_decoder_fuse = {.name = "Fuse", .decode = decode_fuse};
+
+/* --- ByteLevel: the same, as tokens are bytes already ------------------------------------------
+ */
+
+const struct dt_step_type dt_decoder_byte_level = {.name = "ByteLevel", .decode = decode_fuse};
 
 /* --- Strip -------------------------------------------------------------------------------------
  */

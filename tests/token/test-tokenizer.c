@@ -462,6 +462,31 @@ static void merges_as_pairs_and_a_split_by_the_same_regex_are_the_same_tokenizer
     dt_tokenizer_free(whole);
 }
 
+/* As of `tokenizers`: later steps of a decoder see one text. */
+static void the_decoder_byte_level_joins_tokens(void **state)
+{
+    (void)state;
+    char *path = write_changed(
+        "\"decoder\": {",
+        "\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"ByteLevel\"}, {\"type\": "
+        "\"Replace\", \"pattern\": {\"String\": \"q z\"}, \"content\": \"Q\"}, {\"type\": \"Strip\", "
+        "\"content\": \" \", \"start\": 1, \"stop\": 0}]},\n\"x\": {");
+    struct dt_tokenizer *t = load(path);
+    struct dt_encoder *e = dt_encoder_new(t);
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    struct dt_error err;
+    dt_encoder_encode(e, "  a q z a", 9, &ids);
+    assert_int_equal(dt_tokenizer_decode(t, ids.data, ids.count, &text, &err), 0);
+    dt_buffer_add_char(&text, '\0');
+    assert_string_equal(text.data, " a Q a");
+    dt_ids_release(&ids);
+    dt_buffer_release(&text);
+    dt_encoder_free(e);
+    dt_tokenizer_free(t);
+    free(path);
+}
+
 static void missing_files_are_named(void **state)
 {
     (void)state;
@@ -583,6 +608,7 @@ int main(void)
         cmocka_unit_test(added_tokens_that_are_not_special_are_always_found),
         cmocka_unit_test(wrong_files_are_refused_by_name_and_place),
         cmocka_unit_test(merges_as_pairs_and_a_split_by_the_same_regex_are_the_same_tokenizer),
+        cmocka_unit_test(the_decoder_byte_level_joins_tokens),
         cmocka_unit_test(missing_files_are_named),
         cmocka_unit_test(damaged_files_do_no_harm),
         cmocka_unit_test(lines_of_ids_are_read_and_written),
