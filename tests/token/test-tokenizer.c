@@ -466,11 +466,12 @@ static void merges_as_pairs_and_a_split_by_the_same_regex_are_the_same_tokenizer
 static void the_decoder_byte_level_joins_tokens(void **state)
 {
     (void)state;
-    char *path = write_changed(
-        "\"decoder\": {",
-        "\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"ByteLevel\"}, {\"type\": "
-        "\"Replace\", \"pattern\": {\"String\": \"q z\"}, \"content\": \"Q\"}, {\"type\": \"Strip\", "
-        "\"content\": \" \", \"start\": 1, \"stop\": 0}]},\n\"x\": {");
+    char *path = write_changed("\"decoder\": {",
+                               "\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": "
+                               "\"ByteLevel\"}, {\"type\": "
+                               "\"Replace\", \"pattern\": {\"String\": \"q z\"}, \"content\": "
+                               "\"Q\"}, {\"type\": \"Strip\", "
+                               "\"content\": \" \", \"start\": 1, \"stop\": 0}]},\n\"x\": {");
     struct dt_tokenizer *t = load(path);
     struct dt_encoder *e = dt_encoder_new(t);
     struct dt_ids ids = DT_IDS_EMPTY;
