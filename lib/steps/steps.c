@@ -124,14 +124,6 @@ void dt_steps_write(const struct dt_steps *steps, enum dt_steps_kind kind, struc
     dt_buffer_add_string(json, steps->count > 1 ? "]}" : "");
 }
 
-bool dt_steps_have(const struct dt_steps *steps, const char *name)
-{
-    for (size_t i = 0; i < steps->count; i++)
-        if (strcmp(steps->items[i].type->name, name) == 0)
-            return true;
-    return false;
-}
-
 bool dt_steps_are_only(const struct dt_steps *steps, const char *name)
 {
     return steps->count == 1 && strcmp(steps->items[0].type->name, name) == 0;

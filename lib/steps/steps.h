@@ -46,8 +46,7 @@ void dt_steps_insert(struct dt_steps *steps, size_t index, const struct dt_step_
 void dt_steps_release(struct dt_steps *steps);
 /* Appends the steps as a component of tokenizer.json: "null", a step, or a Sequence. */
 void dt_steps_write(const struct dt_steps *steps, enum dt_steps_kind kind, struct dt_buffer *json);
-/* Whether a step is of this type; whether the only one is. */
-bool dt_steps_have(const struct dt_steps *steps, const char *name);
+/* Whether there is one step, of this type. */
 bool dt_steps_are_only(const struct dt_steps *steps, const char *name);
 
 /* Normalizes text in place; spare is scratch. */

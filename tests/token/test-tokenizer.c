@@ -395,6 +395,10 @@ static const struct {
      "post_processor: id 9999 is not in the vocabulary"},
     {"\"decoder\": {\"type\": \"ByteLevel\"", "\"decoder\": {\"type\": \"Fuse\"",
      "decoder Fuse is not supported"},
+    {"\"decoder\": {",
+     "\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"Fuse\"}, {\"type\": "
+     "\"ByteLevel\"}]}, \"x\": {",
+     "decoder Fuse is not supported"},
     {"\"dropout\": null", "\"dropout\": 0.1", "\"dropout\": 0.1 is not supported"},
     {"\"added_tokens\": [", "\"added_tokens\": [{\"id\": 9000}, ",
      "added token 1: member \"content\" is missing"},
