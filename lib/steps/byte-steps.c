@@ -42,6 +42,9 @@ int dt_byte_steps_settle(struct dt_steps *steps, bool *byte_level, const char *p
 {
     size_t count = steps->count, found = count;
     for (size_t i = 0; i < count; i++) {
+        if (found < count && steps->items[i].type == &dt_pre_tokenizer_metaspace)
+            return dt_fail(err, DT_EFORMAT,
+                           "%s: pre_tokenizer: Metaspace after ByteLevel is not supported", path);
         if (steps->items[i].type != &dt_pre_tokenizer_byte_level)
             continue;
         if (found < count)

@@ -395,6 +395,12 @@ static const struct {
      "post_processor: id 9999 is not in the vocabulary"},
     {"\"decoder\": {\"type\": \"ByteLevel\"", "\"decoder\": {\"type\": \"Fuse\"",
      "decoder Fuse is not supported"},
+    {"\"pre_tokenizer\": {",
+     "\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"ByteLevel\", "
+     "\"add_prefix_space\": false}, {\"type\": \"Metaspace\", \"replacement\": "
+     "\"\xe2\x96\x81\"}]}, "
+     "\"x\": {",
+     "pre_tokenizer: Metaspace after ByteLevel is not supported"},
     {"\"decoder\": {",
      "\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"Fuse\"}, {\"type\": "
      "\"ByteLevel\"}]}, \"x\": {",
