@@ -71,16 +71,20 @@ static void multiply_bf16(struct dt_device *dev, struct dt_cpu_bf16 *bf16,
                           const struct dt_cpu_product *p)
 {
     struct grid grid = grid_of(p->c->rows, p->c->columns, dt_cpu_depth(p, 0));
-#pragma omp parallel for num_threads(dev->threads) schedule(static)
-    for (int64_t i = 0; i < grid.rows * grid.columns; i++) {
-        struct dt_cpu_area t;
-        int64_t row_end, column_end;
-        dt_cpu_share(p->c->rows, ROW_UNIT, i / grid.columns, grid.rows, &t.row, &row_end);
-        dt_cpu_share(p->c->columns, COLUMN_UNIT, i % grid.columns, grid.columns, &t.column,
-                     &column_end);
-        t.rows = row_end - t.row;
-        t.columns = column_end - t.column;
-        multiply_tile(dev, bf16, p, &t);
+#pragma omp parallel num_threads(dev->threads)
+    {
+        omp_set_num_threads(1); /* in a team of one the library would start others, and split K */
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < grid.rows * grid.columns; i++) {
+            struct dt_cpu_area t;
+            int64_t row_end, column_end;
+            dt_cpu_share(p->c->rows, ROW_UNIT, i / grid.columns, grid.rows, &t.row, &row_end);
+            dt_cpu_share(p->c->columns, COLUMN_UNIT, i % grid.columns, grid.columns, &t.column,
+                         &column_end);
+            t.rows = row_end - t.row;
+            t.columns = column_end - t.column;
+            multiply_tile(dev, bf16, p, &t);
+        }
     }
 }
 
