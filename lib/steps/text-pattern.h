@@ -31,7 +31,7 @@ struct dt_text_match {
     bool found; /* start .. end-1 is the last match */
 };
 /* Finds the next match; false, and *match stays, if there is none. An empty match is not directly
- * after another match. */
+ * after another match, and an empty text has none, as in `tokenizers`. */
 bool dt_text_pattern_next(const struct dt_text_pattern *p, const char *text, size_t size,
                           struct dt_text_match *match);
 

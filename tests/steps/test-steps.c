@@ -8,6 +8,7 @@
 
 #include "character-map-of.h"
 #include "encoding/base64.h"
+#include "steps/byte-steps.h"
 #include "steps/steps-internal.h"
 #include "steps/steps.h"
 
@@ -280,6 +281,41 @@ static void steps_may_be_many_and_change_nothing(void **state)
     dt_buffer_release(&json);
 }
 
+/* As those of `tokenizers` 0.22.2. */
+static void decoders_see_the_tokens_of_those_before(void **state)
+{
+    static const struct {
+        const char *json, *text; /* of the tokens "ab", "" and "ac" */
+    } rows[] = {
+        {"{'type': 'Replace', 'pattern': {'Regex': '^a'}, 'content': '-'}", "-b-c"},
+        {"{'type': 'Replace', 'pattern': {'Regex': 'x*'}, 'content': '-'}", "-a-b--a-c-"},
+        {"{'type': 'Sequence', 'decoders': [{'type': 'ByteLevel'},"
+         " {'type': 'Strip', 'content': 'a', 'start': 1, 'stop': 0}]}",
+         "bac"},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        struct dt_steps steps = {NULL, 0, 0};
+        struct dt_pieces p = {.items = NULL}, spare = {.items = NULL};
+        struct dt_error err;
+        struct json_object *component = parse(rows[i / 2].json);
+        assert_int_equal(dt_steps_read(&steps, DT_STEPS_DECODER, component, "t", &err), 0);
+        if (i % 2 != 0)
+            dt_byte_steps_settle_decoder(&steps);
+        dt_traced_text_set(&p.text, "abac", 4, 0);
+        dt_pieces_add_token(&p, 0, 2);
+        dt_pieces_add_token(&p, 2, 2);
+        dt_pieces_add_token(&p, 2, 4);
+        dt_steps_decode(&steps, &p, &spare);
+        assert_int_equal(p.text.bytes.size, strlen(rows[i / 2].text));
+        assert_memory_equal(p.text.bytes.data, rows[i / 2].text, p.text.bytes.size);
+        dt_pieces_release(&p);
+        dt_pieces_release(&spare);
+        dt_steps_release(&steps);
+        json_object_put(component);
+    }
+}
+
 static void unknown_steps_are_refused_by_name(void **state)
 {
     (void)state;
@@ -301,6 +337,7 @@ int main(void)
         cmocka_unit_test(words_are_cut_where_no_rule_matches),
         cmocka_unit_test(damaged_maps_are_refused),
         cmocka_unit_test(steps_may_be_many_and_change_nothing),
+        cmocka_unit_test(decoders_see_the_tokens_of_those_before),
         cmocka_unit_test(unknown_steps_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
