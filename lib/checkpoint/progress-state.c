@@ -59,7 +59,7 @@ static void add_parts(struct json_object *o, const struct dt_progress_state *s)
         add_int(skipped, "updates", s->skipped);
         add_int(skipped, "in_a_row", s->skipped_in_row);
     }
-    if (s->loss_scale.factor != 1) {
+    if (s->loss_scale.factor != 1 || s->loss_scale.updates > 0) {
         struct json_object *scale = add_object(o, "loss_scale");
         add_real(scale, "factor", s->loss_scale.factor);
         add_int(scale, "updates", s->loss_scale.updates);

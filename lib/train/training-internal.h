@@ -138,6 +138,7 @@ struct dt_training {
     struct dt_run_identity identity;
     char *run, *lineage, *tokenizer_path;
     char *parent;               /* the checkpoint that the run branches from; NULL: none */
+    bool parent_is_scaled;      /* it has a loss scale */
     struct json_object *branch; /* what the branch changes, for lineage and metrics; or NULL */
     char *first_stage;          /* of data.stages; NULL: none */
     struct dt_buffer damaged;   /* why newer checkpoints were passed over, a line each */

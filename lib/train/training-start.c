@@ -180,6 +180,7 @@ static int read_parent(struct dt_training *t, const char *checkpoint, struct dt_
     free(state);
     DT_TRY(rc);
     const bool other_data = data != t->identity.data;
+    t->parent_is_scaled = then.training.precision == DT_DTYPE_F16;
     t->settings.branch.step = progress.step;
     t->settings.branch.samples = in_length(t, &then, progress.samples);
     t->settings.branch.data_start = other_data
@@ -212,6 +213,8 @@ static void take_branch(struct dt_training *t)
         p->losses = (struct dt_loss_statistics){0};
     if (t->settings.training.precision != DT_DTYPE_F16)
         p->loss_scale = (struct dt_loss_scale){.factor = 1};
+    else if (!t->parent_is_scaled)
+        p->loss_scale = dt_loss_scale_first();
 }
 
 /* --- checkpoints ------------------------------------------------------------------------------ */
@@ -379,6 +382,8 @@ static int begin_new(struct dt_training *t, struct dt_error *err)
                        "%s: branch.step is %ld, but a new run begins at step 0: give --branch-from "
                        "or leave section branch out",
                        o->settings_path, t->settings.branch.step);
+    if (t->settings.training.precision == DT_DTYPE_F16)
+        t->progress.loss_scale = dt_loss_scale_first();
     if (o->init_from && t->model->adapter == NULL)
         DT_TRY(take_parameters(&t->state, o->init_from, o->adapter,
                                (uint64_t)t->settings.training.seed, &t->origin, err));
@@ -417,8 +422,6 @@ int dt_training_start(struct dt_training *t, struct dt_error *err)
     /* Ranks of an elastic run that lost the state were further than a checkpoint, or a new rank. */
     t->progress = (struct dt_progress_state){.loss_scale.factor = 1};
     t->report = (struct dt_step_report){0};
-    if (t->settings.training.precision == DT_DTYPE_F16)
-        t->progress.loss_scale = dt_loss_scale_first();
     if (t->branch && o->lineage && t->identity.records == NULL)
         dt_lineage_set(o->lineage, "branch", json_object_get(t->branch));
     int rc = *checkpoint ? resume_from(t, checkpoint, err) : begin_new(t, err);

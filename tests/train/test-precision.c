@@ -130,9 +130,45 @@ static void an_overflow_is_recovered_from(void **state)
     dt_device_close(dev);
 }
 
+/* The loss scale of the last step, of a run that stops and goes on after some steps. */
+static double last_scale(struct dt_device *dev, const struct dt_settings *s, const char *run,
+                         long stop)
+{
+    struct dt_training *t;
+    struct dt_step_report report = {0};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(open_run(&t, dev, s, run, "auto"), 0);
+        while ((i > 0 || report.step < stop) && dt_training_step(t, &report, &err) > 0)
+            continue;
+        assert_int_equal(dt_training_save(t, &err), 0);
+        dt_training_free(t);
+    }
+    return report.loss_scale;
+}
+
+static void the_least_loss_scale_is_resumed(void **state)
+{
+    (void)state;
+    struct dt_settings s = settings_in(DT_DTYPE_F16);
+    struct dt_device *dev;
+    s.training.max_steps = 20;
+    assert_int_equal(dt_device_open(&dev, "cpu", 2, &err), 0);
+    struct dt_ops ops = *dev->ops;
+    ops.exact_sum = squares_or_infinity;
+    sound_ops = dev->ops;
+    dev->ops = &ops;
+    limit = 1.2;
+    assert_true(last_scale(dev, &s, "least", 20) == 1);
+    assert_true(last_scale(dev, &s, "least-stopped", 18) == 1);
+    assert_true(last_scale(dev, &s, "least-stopped-early", 16) == 1);
+    dev->ops = sound_ops;
+    dt_device_close(dev);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_least_loss_scale_is_resumed),
         cmocka_unit_test(sixteen_bits_follow_the_curve_of_fp32),
         cmocka_unit_test(resuming_and_activation_checkpointing_change_no_bit),
         cmocka_unit_test(the_loss_scale_halves_and_doubles),
