@@ -13,7 +13,7 @@ static double completed(const struct dt_settings *s, const struct dt_config_amou
     case DT_INTERVAL_UNIT_STEPS:
         return floor((double)at->step / interval->count);
     case DT_INTERVAL_UNIT_TOKENS:
-        return floor((double)at->samples * (double)s->training.sequence_length / interval->count);
+        return floor((double)at->samples * (double)dt_settings_sample_tokens(s) / interval->count);
     case DT_INTERVAL_UNIT_SAMPLES:
         return floor((double)at->samples / interval->count);
     case DT_INTERVAL_UNIT_EPOCHS:

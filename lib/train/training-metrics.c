@@ -151,10 +151,10 @@ static void add_memory(const struct dt_training *t, struct dt_buffer *line)
 /* Members that differ between runs of the same bits. */
 static void add_use(struct dt_training *t, const struct dt_step_report *r, struct dt_buffer *line)
 {
-    const double length = (double)t->settings.training.sequence_length;
+    const double sample = (double)dt_settings_sample_tokens(&t->settings);
     const double waited = dt_comm_waited(t->comm);
     dt_json_add_fixed(line, "tokens_per_second", r->tokens_per_second, 1);
-    dt_json_add_fixed(line, "samples_per_second", r->tokens_per_second / length, 3);
+    dt_json_add_fixed(line, "samples_per_second", r->tokens_per_second / sample, 3);
     dt_json_add_fixed(line, "mfu", r->mfu, 4);
     if (t->peak > 0)
         dt_json_add_fixed(line, "peak_gflops", t->peak * 1e-9, 1);

@@ -72,6 +72,13 @@ lines() { jq -c '{step, loss, lr, grad_norm, reward, reward_std, reward_chosen, 
     done
 }
 
+@test "an interval of tokens, and the samples of a second, count both answers of a pair" {
+    dpo run --set 'training.save_interval=512 tokens' --set training.max_steps=5 # 256 tokens a step
+    [ "$(ls -d run/step-* | tr '\n' ' ')" = "run/step-00000002 run/step-00000004 run/step-00000005 " ]
+    tail -1 run/metrics.jsonl | jq -e '.tokens == 5 * 256 and
+        ((.samples_per_second * 64 - .tokens_per_second) | fabs) < 0.001 * .tokens_per_second'
+}
+
 @test "the reference is kept with the run, and another one is refused" {
     dpo run --set training.max_steps=2 --reference base2/latest
     run dpo run --set training.max_steps=4
