@@ -148,11 +148,12 @@ static int find_named(const char *name, char **found, struct dt_error *err)
 
 /* --- branches --------------------------------------------------------------------------------- */
 
-/* Sequences of this run's length that have as many tokens, rounded down. */
-static long in_length(const struct dt_training *t, const struct dt_settings *then, uint64_t samples)
+/* Samples of this run that have as many tokens, rounded down. */
+static long own_samples(const struct dt_training *t, const struct dt_settings *then,
+                        uint64_t samples)
 {
-    return (long)(samples * (uint64_t)then->training.sequence_length /
-                  (uint64_t)t->settings.training.sequence_length);
+    return (long)(samples * (uint64_t)dt_settings_sample_tokens(then) /
+                  (uint64_t)dt_settings_sample_tokens(&t->settings));
 }
 
 /* What the branch changes, for lineage and metrics. */
@@ -182,10 +183,10 @@ static int read_parent(struct dt_training *t, const char *checkpoint, struct dt_
     const bool other_data = data != t->identity.data;
     t->parent_is_scaled = then.training.precision == DT_DTYPE_F16;
     t->settings.branch.step = progress.step;
-    t->settings.branch.samples = in_length(t, &then, progress.samples);
+    t->settings.branch.samples = own_samples(t, &then, progress.samples);
     t->settings.branch.data_start = other_data
                                         ? t->settings.branch.samples
-                                        : in_length(t, &then, (uint64_t)then.branch.data_start);
+                                        : own_samples(t, &then, (uint64_t)then.branch.data_start);
     json_object_put(t->branch);
     t->branch = describe(t, &then, parameters, other_data);
     return 0;

@@ -79,6 +79,15 @@ lines() { jq -c '{step, loss, lr, grad_norm, reward, reward_std, reward_chosen, 
         ((.samples_per_second * 64 - .tokens_per_second) | fabs) < 0.001 * .tokens_per_second'
 }
 
+@test "a branch from a run on text goes on at its tokens" {
+    dt-tokenize -q -t m "$BATS_FILE_TMPDIR/text.txt" >text.dts
+    dt-train -q -o text -t m/tokenizer.json --set model.name=llama --set model.hidden_size=32 --set model.num_layers=2 \
+        --set model.num_heads=2 --set model.max_seq_len=32 --set training.max_steps=2 --set training.warmup_steps=0 \
+        --set training.batch_size=2 --set training.eval_interval=0 text.dts
+    dt-train -q "${how[@]}" --set training.max_steps=3 --branch-from text --reference base1/latest -o branch p.dts
+    [ "$(jq -r .tokens text/metrics.jsonl branch/metrics.jsonl | xargs)" = "64 128 null 384" ]
+}
+
 @test "the reference is kept with the run, and another one is refused" {
     dpo run --set training.max_steps=2 --reference base2/latest
     run dpo run --set training.max_steps=4
