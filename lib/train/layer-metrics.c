@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "model/head.h"
 
-#define ROW_ELEMENTS ((int64_t)1 << 20) /* read at a time */
+#define ROW_ELEMENTS ((int64_t)1 << 20) /* read at a time, but at least one row */
 
 /* Places in sums: means as their sum and their count, then single numbers. */
 enum { SUM, COUNT, MEAN };
@@ -54,6 +54,12 @@ static double *singles(const struct dt_layer_metrics *m)
     return logit_mean(m) + MEAN;
 }
 
+static int64_t row_elements(const struct dt_layer_metrics *m)
+{
+    const int64_t widest = dt_model_logit_count(&m->model->config);
+    return widest > ROW_ELEMENTS ? widest : ROW_ELEMENTS;
+}
+
 /* NaN stays. */
 static double larger(double a, double b)
 {
@@ -70,7 +76,7 @@ static void read_rows(struct dt_layer_metrics *m, const struct dt_tensor *x, row
                       void *context)
 {
     struct dt_device *dev = m->model->device;
-    const int64_t most = ROW_ELEMENTS / x->columns;
+    const int64_t most = row_elements(m) / x->columns;
     for (int64_t first = 0, n; first < x->rows; first += n) {
         n = x->rows - first < most ? x->rows - first : most;
         struct dt_tensor from = dt_tensor_rows(x, first, n), to = dt_matrix(m->rows, n, x->columns);
@@ -225,7 +231,7 @@ int dt_layer_metrics_init(struct dt_layer_metrics *m, unsigned wanted, struct dt
                                    .hook = {m, see, NULL}};
     if (wanted == 0)
         return 0;
-    const size_t bytes = (size_t)ROW_ELEMENTS * sizeof *m->rows;
+    const size_t bytes = (size_t)row_elements(m) * sizeof *m->rows;
     dt_arena_take(&m->arena, bytes);
     DT_TRY(dt_arena_allocate(&m->arena, model->device, err));
     m->rows = dt_arena_take(&m->arena, bytes);

@@ -103,6 +103,13 @@ for run in sys.argv[2:]:
 EOF
 }
 
+@test "logits of more than a million ids are measured" {
+    timeout -k 1 60 dt-train "${small[@]}" --set model.name=gpt2 --set model.hidden_size=2 --set model.max_seq_len=4 \
+        --set model.vocab_size=1048577 --set training.batch_size=1 --set training.max_steps=1 \
+        --set training.warmup_steps=0 --set training.layer_metrics=logits -o wide "$data"
+    jq -e '.logit_rms > 0 and .logit_max > .logit_rms' wide/metrics.jsonl
+}
+
 @test "the gradient noise is that of the norms of single micro-batches, on one rank and on two" {
     small+=(--set distributed.invariant=false --set training.max_steps=2
         --set training.log_interval=1 --set training.warmup_steps=0 --set training.learning_rate=0)
