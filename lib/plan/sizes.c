@@ -160,9 +160,11 @@ static int count_state(struct dt_base *b, const struct dt_settings *s, struct dt
         .pp = 1, .dp = 1, .cp = 1, .tp = 1, .pipeline = {DT_PIPELINE_SCHEDULE_1F1B, 1, 1}};
     struct dt_stage_base none = {0};
     const struct dt_base base = {.stages = &none};
-    DT_TRY(dt_sizes_stage(&whole, &base, s, &one, 0, err));
+    struct dt_settings full = *s;
+    full.checkpoint.background = true; /* its snapshot is what checkpoints hold, all of it in fp32 */
+    DT_TRY(dt_sizes_stage(&whole, &base, &full, &one, 0, err));
     b->moments = whole.moments / (whole.parameters / sizeof(float));
-    b->state = whole.parameters + whole.moments + whole.average;
+    b->state = whole.snapshot;
     return 0;
 }
 

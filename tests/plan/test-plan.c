@@ -452,6 +452,20 @@ static void expected_goodput_matches_simulated_failures(void **state)
     cluster.reliability.device_mtbf = 0;
 }
 
+/* Parameters and two moments in fp32, whatever the optimizer holds in memory. */
+static void a_checkpoint_takes_the_time_of_its_bytes(void **state)
+{
+    (void)state;
+    const struct dt_plan_layout l = layout_of(1, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    for (int i = 0; i < 4; i++) {
+        settings.optimizer.moments = i < 3 ? i : DT_MOMENT_TYPE_FP32;
+        settings.optimizer.offload = i < 3 ? DT_OFFLOAD_NONE : DT_OFFLOAD_FILE;
+        const struct dt_plan p = plan_of(&l);
+        assert_near(p.goodput.checkpoint * 1e9, 12 * p.parts.total, 1e-12);
+    }
+    settings.optimizer.offload = DT_OFFLOAD_NONE;
+}
+
 /* The best layout of a search is the best of all valid layouts, simulated one by one. */
 static void search_finds_the_fastest(void **state)
 {
@@ -671,6 +685,7 @@ int main(void)
         cmocka_unit_test(slow_links_are_exposed),
         cmocka_unit_test(a_plan_fits_to_the_byte),
         cmocka_unit_test(expected_goodput_matches_simulated_failures),
+        cmocka_unit_test(a_checkpoint_takes_the_time_of_its_bytes),
         cmocka_unit_test(search_finds_the_fastest),
         cmocka_unit_test(search_tries_every_micro_batch_of_a_fixed_cp),
         cmocka_unit_test(search_prunes_none_of_the_fastest),
