@@ -161,7 +161,7 @@ static int count_state(struct dt_base *b, const struct dt_settings *s, struct dt
     struct dt_stage_base none = {0};
     const struct dt_base base = {.stages = &none};
     struct dt_settings full = *s;
-    full.checkpoint.background = true; /* its snapshot is what checkpoints hold, all of it in fp32 */
+    full.checkpoint.background = true; /* its snapshot is what a checkpoint holds, in fp32 */
     DT_TRY(dt_sizes_stage(&whole, &base, &full, &one, 0, err));
     b->moments = whole.moments / (whole.parameters / sizeof(float));
     b->state = whole.snapshot;
