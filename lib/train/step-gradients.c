@@ -30,8 +30,9 @@ static int fill_groups(struct dt_training *t, int64_t i, const struct dt_samples
                        struct dt_batch *batch, struct dt_token_sums *sums, struct dt_error *err)
 {
     long size = t->settings.training.batch_size, length = t->settings.training.sequence_length;
-    uint64_t *numbers = dt_alloc((size_t)size, sizeof *numbers);
     int64_t count;
+    DT_TRY(dt_parameter_gather_wait(&t->state.gather, err)); /* the sampler reads all weights */
+    uint64_t *numbers = dt_alloc((size_t)size, sizeof *numbers);
     for (long j = 0; j < size; j++)
         numbers[j] = samples->ids[j * (length + 1)];
     int rc = dt_groups_fill(&t->groups, numbers, t->progress.samples + (uint64_t)(i * size), size,

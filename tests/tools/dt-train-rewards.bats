@@ -95,6 +95,21 @@ END
     lines ranks | cmp - whole.lines
 }
 
+@test "completions of ranks of a parameter server are of the weights of their step" {
+    for sync in allreduce parameter_server; do
+        for rank in 0 1; do
+            RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank timeout 60 dt-train -q -j 1 "${how[@]}" --set training.max_steps=6 \
+                --set training.log_interval=6 --set training.learning_rate=3e-2 --set distributed.sync=$sync \
+                --set training.gradient_accumulation_steps=2 --set distributed.rendezvous="$T/meet" \
+                --init-from base1/latest --reward ./reward -o $sync q.jsonl &
+        done
+        wait
+        lines $sync >$sync.lines
+    done
+    [ "$(wc -l <allreduce.lines)" -eq 2 ]
+    cmp allreduce.lines parameter_server.lines
+}
+
 @test "the program gets records with completions, and is started once" {
     cat >record <<'END'
 #!/bin/sh
