@@ -272,6 +272,8 @@ static int check_training_needs(const struct dt_settings *s, const char *path, s
          "of one's own", "training.optimizer adamw or muon"},
         {s->training.momentum != plain.training.momentum && (adamw || lion), "training.momentum",
          "of one's own", "training.optimizer sgd or muon"},
+        {s->training.tensor_metrics && dt_settings_sync_is_local(s), "training.tensor_metrics",
+         "true", "distributed.sync allreduce, parameter_server or async: ranks have other tensors"},
         {*s->data.stages && s->training.max_epochs > 0, "data.stages", s->data.stages,
          "training.max_epochs 0: a stage has a number of tokens"},
         {s->training.batch_ramp_start > 1 && s->training.batch_ramp_tokens == 0,

@@ -134,7 +134,7 @@ for run, one in (('one', first), ('two', both), ('sharded', both), ('tp', first)
 EOF
 }
 
-@test "what cannot be measured of layers is refused by name" {
+@test "what cannot be measured of layers and tensors is refused by name" {
     refused() { # METRIC TEXT OPTION...
         run -1 dt-train "${small[@]}" --set training.layer_metrics="$1" "${@:3}" -o no "$data"
         [[ $output == *"training.layer_metrics"*"$2"* ]] || { echo "$output" && return 1; }
@@ -147,6 +147,9 @@ EOF
     refused gradient_noise "distributed.cp 1" --set distributed.cp=2 --set distributed.sequence_parts=4
     refused logits,attention_entropy "attention_entropy needs model.attention_softcap 0" \
         --set model.name=gemma2 --set model.num_layers=2 --set model.attention_softcap=50
+    run -1 dt-train "${small[@]}" --set distributed.invariant=false --set training.save_interval=0 \
+        --set distributed.sync=local_sgd --set training.tensor_metrics=true -o local "$data"
+    [[ $output == *"training.tensor_metrics true needs distributed.sync allreduce, parameter_server or async"* ]]
 }
 
 @test "dt-plot inside draws metrics of layers" {
