@@ -79,6 +79,7 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
     const bool saves = is_multiple(&s->training.save_interval, s->distributed.local_steps);
     const bool scores = is_multiple(&s->training.eval_interval, s->distributed.local_steps);
     const bool streams = sync == DT_SYNC_STREAMING_DILOCO;
+    const bool ramps = s->training.batch_ramp_tokens > 0;
     struct dt_settings plain;
     dt_config_defaults(dt_settings_schema, &plain);
     const bool labels = s->model.num_labels > 0, ranks_alike = has_whole_layers(s);
@@ -125,6 +126,9 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
          "distributed.outer_delay", "of one's own", "distributed.sync streaming_diloco"},
         {!streams && s->distributed.outer_precision != plain.distributed.outer_precision,
          "distributed.outer_precision", "of one's own", "distributed.sync streaming_diloco"},
+        {ramps && s->distributed.virtual_stages > 1, "training.batch_ramp_tokens", "above 0",
+         "distributed.virtual_stages 1: interleaving needs multiples of distributed.pp "
+         "micro-batches in every step"},
         {groups && !reduced, "distributed.shard_ranks", "above 0", "distributed.sync allreduce"},
         {groups && compressed, "distributed.shard_ranks", "above 0", "distributed.compress none"},
     };

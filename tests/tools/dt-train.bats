@@ -722,6 +722,8 @@ EOF
     refused "data.mask_rate of one's own needs a model that fills in" --set data.mask_rate=0.2 "$data"
     refused "training.batch_ramp_start above 1 needs training.batch_ramp_tokens above 0" \
         --set training.batch_ramp_start=2 --set training.gradient_accumulation_steps=2 "$data"
+    refused "training.batch_ramp_tokens above 0 needs distributed.virtual_stages 1" --set distributed.virtual_stages=2 \
+        --set training.batch_ramp_tokens=1000 "$data"
     refused "data.layout padded needs text" --set data.layout=padded "$data"
     refused "split 'test' does not exist" --set data.val_split=test "$data"
     refused "data.val_split names 'test', but" --set data.val_split=test "$(echo "$data"/train-00000.dts)"
