@@ -14,8 +14,8 @@ void dt_training_profile(const struct dt_training *t, struct dt_training_profile
     snprintf(p->engine, sizeof p->engine, "%s, %s", t->device->engine->name, t->device->isa);
 }
 
-/* All ranks must have the same settings, data and engine. Paths may differ: each rank finds its own
- * data, and rank 0 the run. */
+/* All ranks must have the same settings, data and engine. Paths may differ, since each rank finds
+ * its own data, and rank 0 the run; and so may addresses, as machines have their own. */
 int dt_training_compare_profiles(const struct dt_training *t,
                                  const struct dt_training_profile *other, const char *whose,
                                  struct dt_error *err)
@@ -26,6 +26,8 @@ int dt_training_compare_profiles(const struct dt_training *t,
     strcpy(theirs.settings.data.stages, t->settings.data.stages);
     strcpy(theirs.settings.data.validation, t->settings.data.validation);
     strcpy(theirs.settings.distributed.replay, t->settings.distributed.replay);
+    strcpy(theirs.settings.distributed.rendezvous, t->settings.distributed.rendezvous);
+    strcpy(theirs.settings.distributed.interface, t->settings.distributed.interface);
     strcpy(theirs.settings.checkpoint.dir, t->settings.checkpoint.dir);
     strcpy(theirs.settings.checkpoint.resume_from, t->settings.checkpoint.resume_from);
     if (theirs.plan_only != own.plan_only)

@@ -372,6 +372,16 @@ announced() {
     RANK=0 WORLD_SIZE=1 dt-train -q -j 1 "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
 }
 
+@test "ranks may name their own interface, and the meeting place in their own way" {
+    local -a places=("$T/meet" ./meet)
+    for r in 0 1; do
+        RANK=$r LOCAL_RANK=$r WORLD_SIZE=2 DT_SET="distributed.interface=$([ $r = 0 ] && echo lo || echo 127.0.0.1)" \
+            timeout 60 dt-train -q -j 1 "${small[@]}" --set distributed.rendezvous="${places[r]}" -o run "$data" &
+    done
+    wait
+    [ -e run/latest ]
+}
+
 @test "ranks listen on distributed.interface" {
     local -a train=(dt-train -q -j 1 "${small[@]}" -o run)
     meet 2 -o run --set distributed.interface=lo
