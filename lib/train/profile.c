@@ -10,6 +10,8 @@ void dt_training_profile(const struct dt_training *t, struct dt_training_profile
     memset(p, 0, sizeof *p);
     p->settings = t->settings;
     p->data = t->identity.data;
+    if (t->settings.distributed.sync != DT_SYNC_ASYNC) /* whose rank 0 validates alone */
+        p->validation = t->validation;
     p->plan_only = t->options.plan_only;
     snprintf(p->engine, sizeof p->engine, "%s, %s", t->device->engine->name, t->device->isa);
 }
@@ -34,6 +36,8 @@ int dt_training_compare_profiles(const struct dt_training *t,
         return dt_fail(err, DT_EINVALID, "--dry-run must be given to all ranks or to none");
     if (theirs.data != own.data)
         return dt_fail(err, DT_EINVALID, "its training data differ from those of %s", whose);
+    if (theirs.validation != own.validation)
+        return dt_fail(err, DT_EINVALID, "its validation data differ from those of %s", whose);
     if (strcmp(theirs.engine, own.engine) != 0)
         return dt_fail(err, DT_EINVALID,
                        "its engine is %s, that of %s is %s: their results differ; choose one that "

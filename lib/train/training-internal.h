@@ -42,7 +42,7 @@ struct dt_batch_order {
 #define DT_ENGINE_NAME 128
 struct dt_training_profile {
     struct dt_settings settings; /* without paths */
-    uint64_t data;
+    uint64_t data, validation;
     uint64_t plan_only;
     char engine[DT_ENGINE_NAME];
 };
@@ -156,7 +156,8 @@ struct dt_training {
     struct dt_dataset *train, *val; /* val NULL: no validation */
     struct dt_validation_set *sets; /* of data.validation */
     int set_count, set_capacity;
-    uint64_t samples; /* of one epoch */
+    uint64_t validation; /* hash of both */
+    uint64_t samples;    /* of one epoch */
     struct dt_loader *loader;
     enum dt_scope scope;         /* of attention: row, document, or row without padding */
     struct dt_batch_order order; /* the loader's position */

@@ -354,6 +354,22 @@ static int join_ranks(struct dt_training *t, const struct dt_training_options *o
     return 0;
 }
 
+/* The hash of what validation reads. */
+static int note_validation(struct dt_training *t, struct dt_error *err)
+{
+    uint64_t hash = 0;
+    if (t->val)
+        DT_TRY(fingerprint(t->val, &hash, err));
+    t->validation = hash;
+    for (int i = 0; i < t->set_count; i++) {
+        const char *name = t->sets[i].name;
+        DT_TRY(fingerprint(t->sets[i].data, &hash, err));
+        t->validation = dt_hash_seeded(&hash, sizeof hash, t->validation);
+        t->validation = dt_hash_seeded(name, strlen(name), t->validation);
+    }
+    return 0;
+}
+
 /* The part of opening that each rank does alone. */
 static int open_inputs(struct dt_training *t, const struct dt_training_options *o,
                        struct dt_error *err)
@@ -361,7 +377,8 @@ static int open_inputs(struct dt_training *t, const struct dt_training_options *
     DT_TRY(open_data(t, o, err));
     if (t->settings.training.eval_interval.count > 0)
         DT_TRY(dt_validation_sets_open(t, err));
-    return open_validation(t, o, err);
+    DT_TRY(open_validation(t, o, err));
+    return note_validation(t, err);
 }
 
 static int compare_with_rank_0(const struct dt_training *t, struct dt_error *err)

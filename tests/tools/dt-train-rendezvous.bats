@@ -372,6 +372,18 @@ announced() {
     RANK=0 WORLD_SIZE=1 dt-train -q -j 1 "${small[@]}" --set distributed.rendezvous="$T/meet" -o run "$data"
 }
 
+@test "ranks with other validation data are refused" {
+    local -a sets=("$data/val-00000.dts" "$T/other.dts")
+    dt-synth -n 20 --seed 3 | dt-tokenize -q -t "$BATS_FILE_TMPDIR/tok.json" >other.dts
+    for r in 0 1; do
+        RANK=$r LOCAL_RANK=$r WORLD_SIZE=2 timeout 60 dt-train -q -j 1 "${small[@]}" --set training.eval_interval=1 \
+            --set distributed.rendezvous="$T/meet" --set data.validation="held=${sets[r]}" -o run "$data" &>said.$r &
+    done
+    wait
+    grep -qx 'dt-train: rank 1: its validation data differ from those of rank 0' said.*
+    [ ! -e run/latest ]
+}
+
 @test "ranks may name their own interface, and the meeting place in their own way" {
     local -a places=("$T/meet" ./meet)
     for r in 0 1; do
