@@ -14,11 +14,12 @@ size_t dt_chunk_codes_bytes(enum dt_outer_precision type)
     return bytes[type];
 }
 
+/* NaN if one is NaN. */
 static float largest(const float *values, int64_t count)
 {
     float most = 0;
-    for (int64_t i = 0; i < count; i++)
-        most = fabsf(values[i]) > most ? fabsf(values[i]) : most;
+    for (int64_t i = 0; i < count && !isnan(most); i++)
+        most = fabsf(values[i]) <= most ? most : fabsf(values[i]);
     return most;
 }
 
@@ -49,7 +50,7 @@ void dt_chunk_codes_encode(enum dt_outer_precision type, const float *values, in
     const float most = largest(values, count);
     unsigned char *codes = chunk + sizeof most;
     memcpy(chunk, &most, sizeof most);
-    for (int64_t i = 0; i < count && most > 0; i++) {
+    for (int64_t i = 0; i < count && most > 0 && isfinite(most); i++) {
         const float x = values[i] / most;
         if (type == DT_OUTER_PRECISION_INT8)
             codes[i] = (unsigned char)(signed char)rintf(127 * x);

@@ -7,6 +7,8 @@
  *     int8   multiples of 1/127 of the largest magnitude, rounded to the nearest
  *     int4   a sign and 3 bits of exponent, the type E3M0 of Streaming DiLoCo (Douillard et al.
  *            2025): 0, or 2^-6 to 2^0 of the largest magnitude
+ *
+ * Where one of the numbers is not finite, int8 and int4 make NaN of all.
  */
 #ifndef DT_PARALLEL_CHUNK_CODES_H
 #define DT_PARALLEL_CHUNK_CODES_H

@@ -48,6 +48,21 @@ static void zeros_stay_zeros(void **state)
     }
 }
 
+/* A rank whose parameters are not finite must not look as if they were. */
+static void what_is_not_finite_stays_so(void **state)
+{
+    (void)state;
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int type = 0; dt_outer_precision_names[type]; type++)
+        for (int i = 0; i < 3; i++) {
+            float values[SIZE] = {1, bad[i], 2}, sums[SIZE] = {0};
+            unsigned char chunk[SIZE * sizeof(float)];
+            dt_chunk_codes_encode((enum dt_outer_precision)type, values, SIZE, chunk);
+            dt_chunk_codes_add((enum dt_outer_precision)type, chunk, SIZE, 1, sums);
+            assert_false(isfinite(sums[1]));
+        }
+}
+
 static void a_chunk_of_256_numbers_takes_1024_260_or_132_bytes(void **state)
 {
     (void)state;
@@ -61,6 +76,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_near_what_they_were),
         cmocka_unit_test(zeros_stay_zeros),
+        cmocka_unit_test(what_is_not_finite_stays_so),
         cmocka_unit_test(a_chunk_of_256_numbers_takes_1024_260_or_132_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
