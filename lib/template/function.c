@@ -65,22 +65,37 @@ static int otherwise(struct call *c, struct value *result)
     return 0;
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Without underscores between digits; ends with a zero byte. */
+static void add_digits(struct value text, struct dt_buffer *b)
+{
+    for (size_t i = dt_template_skip_space(text, 0); i < text.size; i++) {
+        const char *at = text.text + i;
+        if (*at != '_' || i == 0 || i + 1 == text.size || !is_digit(at[-1]) || !is_digit(at[1]))
+            dt_buffer_add_char(b, *at);
+    }
+    dt_buffer_add_char(b, 0);
+}
+
 /* A number of a string as Python's int() and float() read it. */
 static bool read_number(struct value text, bool real, struct value *result)
 {
-    char digits[64], *end;
-    size_t from = dt_template_skip_space(text, 0), count = 0;
-    for (; from < text.size && count < sizeof digits - 1; from++)
-        digits[count++] = text.text[from];
-    digits[count] = 0;
-    if (from < text.size || strpbrk(digits, "xXpPnN_"))
-        return false;
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    char *end;
+    add_digits(text, &b);
     errno = 0;
     *result =
-        real ? dt_template_float(strtod(digits, &end)) : dt_template_int(strtoll(digits, &end, 10));
-    struct value rest = dt_template_text(end);
-    return end > digits && dt_template_skip_space(rest, 0) == rest.size &&
-           (real || errno != ERANGE);
+        real ? dt_template_float(strtod(b.data, &end)) : dt_template_int(strtoll(b.data, &end, 10));
+    struct value rest = {
+        .kind = VALUE_STRING, .text = end, .size = b.size - 1 - (size_t)(end - b.data)};
+    bool whole = end > b.data && dt_template_skip_space(rest, 0) == rest.size &&
+                 strpbrk(b.data, "xXpP(") == NULL && (real || errno != ERANGE);
+    dt_buffer_release(&b);
+    return whole;
 }
 
 /* number: 0 int(default, base), 1 float(default) */
@@ -88,6 +103,8 @@ static int number(struct call *c, struct value *result)
 {
     struct value v = c->subject, read;
     bool real = c->function->number;
+    if (v.kind == VALUE_UNDEFINED)
+        return dt_template_error(c->r, "%s is undefined", v.text);
     if (!real && c->given[1] && dt_template_int_or(c, 1, 0) != 10)
         return dt_template_error(c->r, "int of another base than 10 is not supported");
     *result = c->given[0] ? c->a[0] : real ? dt_template_float(0) : dt_template_int(0);

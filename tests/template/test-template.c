@@ -292,6 +292,39 @@ static void loops_and_their_else_are_those_of_jinja(void **state)
     give(cases, "{\"l\":[3,1,2]}");
 }
 
+static void numbers_of_texts_are_those_of_python(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{{ 'nan'|float }} {{ '-Inf'|float }} {{ 'infinity'|float }}", "nan -inf inf"},
+        {"{{ 'inf'|int(4) }} {{ 'nan'|int }} {{ 'nan(1)'|float }}", "4 0 0.0"},
+        {"{{ '1_000'|int }} {{ '1__0'|int }} {{ '_1'|int }} {{ '1_'|int }}", "1000 0 0 0"},
+        {"{{ '0.3333333333333333333333333333333333333333333333333333333333333333'|float }}",
+         "0.3333333333333333"},
+        {"{{ ' 12\\t'|int }} {{ '0x10'|int(7) }} {{ '1e5'|int }} {{ '- 5'|int }}", "12 7 100000 0"},
+        {NULL, NULL},
+    };
+    (void)state;
+    give(cases, "{}");
+    fails("{{ missing|int }}", "'missing' is undefined");
+    fails("{{ missing|float }}", "'missing' is undefined");
+}
+
+static void generators_keep_what_was_not_read(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{% set g = l|map('string') %}{{ g|first }}{{ g|list }}", "3['1', '2']"},
+        {"{% set g = l|map('string') %}{{ '1' in g }}{{ g|list }}", "True['2']"},
+        {"{% set g = l|map('string') %}{{ 'x' in g }}{{ g|list }}", "False[]"},
+        {"{{ o|map(attribute='q.z', default='-')|join }}{{ []|map('string')|first }}", "--"},
+        {NULL, NULL},
+    };
+    (void)state;
+    give(cases, "{\"l\":[3,1,2],\"o\":[{},{\"n\":1}]}");
+    fails("{{ [1]|map('string')|last }}", "a generator has no last item: use |list");
+    fails("{{ [{}]|map(attribute='q.z')|list }}", "'q' of a dictionary is undefined");
+    fails("{{ [{}]|selectattr('q.z')|list }}", "'q' of a dictionary is undefined");
+}
+
 /* White space as Python's str.strip has it: each character of it, and its neighbours. */
 static void white_space_is_that_of_python(void **state)
 {
@@ -407,6 +440,8 @@ int main(void)
         cmocka_unit_test(malformed_templates_are_refused),
         cmocka_unit_test(delimiters_and_escapes_are_those_of_jinja),
         cmocka_unit_test(loops_and_their_else_are_those_of_jinja),
+        cmocka_unit_test(numbers_of_texts_are_those_of_python),
+        cmocka_unit_test(generators_keep_what_was_not_read),
         cmocka_unit_test(white_space_is_that_of_python),
         cmocka_unit_test(time_memory_and_depth_are_bounded),
         cmocka_unit_test(numbers_beyond_64_bits_are_refused),
