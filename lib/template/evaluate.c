@@ -255,6 +255,15 @@ int dt_template_iterate(struct render *r, struct value of, const struct list **i
     }
 }
 
+/* What a generator has left after the first `used` of its items. */
+static void put_back(struct value of, const struct list *items, size_t used)
+{
+    if (of.kind == VALUE_LIST && of.list->kind == LIST_GENERATOR)
+        *of.list = (struct list){.items = items->items + used,
+                                 .count = items->count - used,
+                                 .kind = LIST_GENERATOR};
+}
+
 int dt_template_contains(struct render *r, struct value in, struct value what, bool *found)
 {
     const struct list *items;
@@ -272,7 +281,10 @@ int dt_template_contains(struct render *r, struct value in, struct value what, b
     }
     DT_TRY(dt_template_iterate(r, in, &items));
     for (size_t i = 0; i < items->count && !*found; i++)
-        *found = dt_template_equal(items->items[i], what);
+        if (dt_template_equal(items->items[i], what)) {
+            *found = true;
+            put_back(in, items, i + 1);
+        }
     return 0;
 }
 

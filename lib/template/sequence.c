@@ -38,10 +38,25 @@ static int to_list(struct call *c, struct value *result)
     return 0;
 }
 
+/* The first item of a generator, which has the others left. */
+static void next_item(struct list *generator, struct value *item)
+{
+    *item = *generator->items++;
+    generator->count--;
+}
+
 /* number: 0 first, 1 last */
 static int end_item(struct call *c, struct value *result)
 {
     const struct list *items;
+    if (c->subject.kind == VALUE_LIST && c->subject.list->kind == LIST_GENERATOR) {
+        if (c->function->number)
+            return dt_template_error(c->r, "a generator has no last item: use |list");
+        if (c->subject.list->count > 0) {
+            next_item(c->subject.list, result);
+            return 0;
+        }
+    }
     DT_TRY(dt_template_iterate(c->r, c->subject, &items));
     *result = items->count ? items->items[c->function->number ? items->count - 1 : 0]
                            : dt_template_undefined(c->r, "an item of an empty sequence");
@@ -63,12 +78,23 @@ static int reverse(struct call *c, struct value *result)
     return c->subject.kind == VALUE_STRING ? dt_template_buffer(c->r, &b, result) : 0;
 }
 
+/* An item, or otherwise, which may be NULL, if there is none. */
+static int item_or(struct render *r, struct value of, struct value key,
+                   const struct value *otherwise, struct value *result)
+{
+    DT_TRY(dt_template_item(r, of, key, result));
+    if (result->kind == VALUE_UNDEFINED && otherwise && otherwise->kind != VALUE_NONE)
+        *result = *otherwise;
+    return 0;
+}
+
 /* a.b.0 of a value, as filters take attributes. */
-static int path_of(struct render *r, struct value of, struct value path, struct value *result)
+static int path_of(struct render *r, struct value of, struct value path,
+                   const struct value *otherwise, struct value *result)
 {
     *result = of;
     if (path.kind == VALUE_INT)
-        return dt_template_item(r, of, path, result);
+        return item_or(r, of, path, otherwise, result);
     DT_TRY(dt_template_want_string(r, path, "attribute"));
     for (const char *at = path.text, *end = at + path.size; at <= end;) {
         const char *dot = memchr(at, '.', (size_t)(end - at));
@@ -78,8 +104,7 @@ static int path_of(struct render *r, struct value of, struct value path, struct 
         long index = strtol(name, &stop, 10);
         if (size > 0 && *stop == 0)
             key = dt_template_int(index);
-        if (result->kind != VALUE_UNDEFINED)
-            DT_TRY(dt_template_item(r, *result, key, result));
+        DT_TRY(item_or(r, *result, key, otherwise, result));
         at += size + 1;
     }
     return 0;
@@ -91,7 +116,7 @@ static int key_of(struct call *c, struct value item, int attribute, int sensitiv
 {
     *key = item;
     if (c->given[attribute] && c->a[attribute].kind != VALUE_NONE)
-        DT_TRY(path_of(c->r, item, c->a[attribute], key));
+        DT_TRY(path_of(c->r, item, c->a[attribute], NULL, key));
     if (key->kind != VALUE_STRING || (c->given[sensitive] && dt_template_is_true(c->a[sensitive])))
         return 0;
     return dt_template_invoke(c->r, dt_template_find_filter("lower"), *key, NULL, 0, NULL, 0, key);
@@ -242,7 +267,7 @@ int dt_template_join(struct call *c, struct value *result)
         if (method)
             rc = dt_template_want_string(c->r, item, "join");
         else if (c->given[1])
-            rc = path_of(c->r, item, c->a[1], &item);
+            rc = path_of(c->r, item, c->a[1], NULL, &item);
         if (rc == 0 && i > 0)
             rc = dt_template_add_text(c->r, separator, &b);
         rc = rc == 0 ? dt_template_add_text(c->r, item, &b) : rc;
@@ -270,12 +295,8 @@ static const struct value *named(const struct call *c, const char *name)
 static int map_item(struct call *c, struct value item, struct value *result)
 {
     const struct value *attribute = named(c, "attribute"), *otherwise = named(c, "default");
-    if (attribute) {
-        DT_TRY(path_of(c->r, item, *attribute, result));
-        if (result->kind == VALUE_UNDEFINED && otherwise)
-            *result = *otherwise;
-        return 0;
-    }
+    if (attribute)
+        return path_of(c->r, item, *attribute, otherwise, result);
     if (c->count == 0 || c->arguments[0].kind != VALUE_STRING)
         return dt_template_error(c->r, "map wants a filter or attribute=");
     const struct function *f = dt_template_find_filter(c->arguments[0].text);
@@ -322,7 +343,7 @@ static int select_items(struct call *c, struct value *result)
     for (size_t i = 0; i < all->count; i++) {
         struct value item = all->items[i];
         if (by)
-            DT_TRY(path_of(c->r, item, c->arguments[0], &item));
+            DT_TRY(path_of(c->r, item, c->arguments[0], NULL, &item));
         if (test)
             DT_TRY(call_named(c, test, item, by + 1, &item));
         if (dt_template_is_true(item) != (c->function->number & SELECT_REJECTS))
