@@ -100,6 +100,12 @@ static int want_defined(struct render *r, struct value v)
     return v.kind == VALUE_UNDEFINED ? dt_template_error(r, "%s is undefined", v.text) : 0;
 }
 
+int dt_template_want_usable(struct render *r, struct value v)
+{
+    bool strict = r->template->kind == DT_TEMPLATE_TASK && !v.optional;
+    return strict ? want_defined(r, v) : 0;
+}
+
 /* a.name: methods come before the items of a dictionary. */
 int dt_template_attribute(struct render *r, struct value of, const char *name, size_t size,
                           struct value *value)
@@ -259,9 +265,8 @@ int dt_template_iterate(struct render *r, struct value of, const struct list **i
 static void put_back(struct value of, const struct list *items, size_t used)
 {
     if (of.kind == VALUE_LIST && of.list->kind == LIST_GENERATOR)
-        *of.list = (struct list){.items = items->items + used,
-                                 .count = items->count - used,
-                                 .kind = LIST_GENERATOR};
+        *of.list = (struct list){
+            .items = items->items + used, .count = items->count - used, .kind = LIST_GENERATOR};
 }
 
 int dt_template_contains(struct render *r, struct value in, struct value what, bool *found)
@@ -387,7 +392,9 @@ static int repeat(struct render *r, struct value v, int64_t times, struct value 
     if (v.kind == VALUE_STRING) {
         for (size_t i = 0; i < count; i++)
             dt_buffer_append(&b, v.text, v.size);
-        return dt_template_buffer(r, &b, value);
+        DT_TRY(dt_template_buffer(r, &b, value));
+        value->safe = v.safe;
+        return 0;
     }
     *value = dt_template_list(r, v.list->kind);
     for (size_t i = 0; i < count; i++)
@@ -611,6 +618,7 @@ static int evaluate_choice(struct render *r, const struct node *node, struct val
     if (node->third)
         return dt_template_evaluate(r, node->third, value);
     *value = dt_template_undefined(r, "the value of 'if' without 'else'");
+    value->optional = true;
     return 0;
 }
 
@@ -665,9 +673,9 @@ int dt_template_evaluate(struct render *r, const struct node *node, struct value
     if (++r->depth > MOST_DEPTH)
         return dt_template_error(r, "expressions and macros are nested more than %d deep",
                                  MOST_DEPTH);
-    bool lenient = r->lenient || r->template->kind != DT_TEMPLATE_TASK;
+    bool lenient = r->lenient;
     r->lenient = false;
     int rc = evaluate(r, node, value);
     r->depth--;
-    return rc < 0 || lenient ? rc : want_defined(r, *value);
+    return rc < 0 || lenient ? rc : dt_template_want_usable(r, *value);
 }

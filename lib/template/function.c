@@ -15,7 +15,9 @@
 
 int64_t dt_template_int_or(const struct call *c, int i, int64_t otherwise)
 {
-    return c->given[i] && c->a[i].kind == VALUE_INT ? c->a[i].integer : otherwise;
+    return c->given[i] && (c->a[i].kind == VALUE_INT || c->a[i].kind == VALUE_BOOL)
+               ? dt_template_integer_of(c->a[i])
+               : otherwise;
 }
 
 /* The subject as text, as filters of text want it. */
@@ -176,7 +178,8 @@ static bool has_kind(struct value v, int test)
     case TEST_ITERABLE:
         return sequence || v.kind == VALUE_LIST || v.kind == VALUE_LOOP;
     case TEST_SEQUENCE:
-        return sequence || (v.kind == VALUE_LIST && v.list->kind <= LIST_TUPLE);
+        return sequence ||
+               (v.kind == VALUE_LIST && (v.list->kind <= LIST_TUPLE || v.list->kind == LIST_RANGE));
     case TEST_NUMBER:
         return v.kind == VALUE_INT || v.kind == VALUE_FLOAT || v.kind == VALUE_BOOL;
     case TEST_INTEGER:
@@ -241,7 +244,7 @@ static int range(struct call *c, struct value *result)
     int64_t from = c->given[1] ? dt_template_int_or(c, 0, 0) : 0,
             step = dt_template_int_or(c, 2, 1);
     int64_t to = c->given[1] ? dt_template_int_or(c, 1, 0) : dt_template_int_or(c, 0, 0);
-    *result = dt_template_list(c->r, LIST_VIEW);
+    *result = dt_template_list(c->r, LIST_RANGE);
     for (int i = 0; i < 3; i++)
         if (c->given[i] && c->a[i].kind != VALUE_INT)
             return dt_template_error(c->r, "range wants integers, not %s",
@@ -470,6 +473,26 @@ static int bind(struct call *c)
     return 0;
 }
 
+/* Filters that make a plain string of one that is safe, too. */
+static bool makes_str(const struct function *f)
+{
+    static const char *const names[] = {"first", "join", "regex_replace", "replace", "tojson"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        found |= dt_template_find_filter(names[i]) == f;
+    return found;
+}
+
+/* Methods of safe strings that escape their arguments. */
+static bool escapes(const struct function *f)
+{
+    static const char *const names[] = {"format", "join", "replace"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        found |= find_in(dt_template_string_methods, names[i]) == f;
+    return found;
+}
+
 int dt_template_invoke(struct render *r, const struct function *f, struct value subject,
                        const struct value *arguments, size_t count, const char *const *names,
                        size_t name_count, struct value *result)
@@ -481,10 +504,13 @@ int dt_template_invoke(struct render *r, const struct function *f, struct value 
                      .count = count,
                      .names = names,
                      .name_count = name_count};
+    if (subject.kind == VALUE_STRING && subject.safe && escapes(f))
+        return dt_template_error(r, "'%s' of a 'safe' string is not supported", f->name);
     if (strcmp(f->parameters, "*") != 0)
         DT_TRY(bind(&c));
     DT_TRY(f->call(&c, result));
-    if (subject.kind == VALUE_STRING && subject.safe && result->kind == VALUE_STRING)
+    if (subject.kind == VALUE_STRING && subject.safe && result->kind == VALUE_STRING &&
+        !makes_str(f))
         result->safe = true;
     return 0;
 }

@@ -139,6 +139,8 @@ int dt_template_call_macro(struct render *r, const struct macro *macro,
         given[at] = true;
     }
     r->scope = scope;
+    dt_template_assign(r, "varargs", dt_template_list(r, LIST_TUPLE)); /* more are refused */
+    dt_template_assign(r, "kwargs", dt_template_dict(r));
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < parameters->count; i++) {
         const struct node *p = parameters->items[i];

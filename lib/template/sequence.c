@@ -279,6 +279,8 @@ int dt_template_join(struct call *c, struct value *result)
 static int call_named(struct call *c, const struct function *f, struct value subject, size_t from,
                       struct value *result)
 {
+    if (!dt_template_takes_undefined(f))
+        DT_TRY(dt_template_want_usable(c->r, subject));
     return dt_template_invoke(c->r, f, subject, c->arguments + from, c->count - from, c->names,
                               c->name_count, result);
 }
@@ -346,6 +348,8 @@ static int select_items(struct call *c, struct value *result)
             DT_TRY(path_of(c->r, item, c->arguments[0], NULL, &item));
         if (test)
             DT_TRY(call_named(c, test, item, by + 1, &item));
+        else
+            DT_TRY(dt_template_want_usable(c->r, item));
         if (dt_template_is_true(item) != (c->function->number & SELECT_REJECTS))
             DT_TRY(dt_template_append(c->r, result->list, all->items[i]));
     }

@@ -80,7 +80,8 @@ enum value_kind {
 enum list_kind {
     LIST_PLAIN,
     LIST_TUPLE,    /* printed as (1, 2) */
-    LIST_VIEW,     /* dict.items(), range(): without index and text */
+    LIST_VIEW,     /* dict.items(): without index and text */
+    LIST_RANGE,    /* range(): without index and text, but a sequence for tests */
     LIST_GENERATOR /* always true, read once, without length, index and text */
 };
 
@@ -97,7 +98,8 @@ struct dict {
 
 struct value {
     enum value_kind kind;
-    bool safe; /* a string that was marked with |safe */
+    bool safe;     /* a string that was marked with |safe */
+    bool optional; /* an undefined value that tasks may use */
     union {
         bool boolean;
         int64_t integer;
@@ -314,7 +316,7 @@ int dt_template_index(struct call *c, struct value *result);
 int dt_template_count(struct call *c, struct value *result);
 int dt_template_tojson(struct call *c, struct value *result);
 
-/* Argument i, if it is an integer. */
+/* Argument i, if it is an integer or boolean. */
 int64_t dt_template_int_or(const struct call *c, int i, int64_t otherwise);
 /* The subject as text, as filters of strings want it. */
 int dt_template_subject_text(struct call *c, struct value *text) DT_MUST_CHECK;
@@ -365,6 +367,8 @@ bool dt_template_equal(struct value a, struct value b);
 int dt_template_compare(struct render *r, struct value a, struct value b, int *order) DT_MUST_CHECK;
 int dt_template_contains(struct render *r, struct value in, struct value what,
                          bool *found) DT_MUST_CHECK;
+/* Fails for an undefined value in a task, unless it is optional. */
+int dt_template_want_usable(struct render *r, struct value v) DT_MUST_CHECK;
 /* Python's str(), without ''; and repr(). */
 int dt_template_add_text(struct render *r, struct value v, struct dt_buffer *b) DT_MUST_CHECK;
 int dt_template_add_repr(struct render *r, struct value v, struct dt_buffer *b) DT_MUST_CHECK;

@@ -97,7 +97,8 @@ static int strip(struct call *c, struct value *result)
 
 static int add_piece(struct call *c, struct value *result, const char *text, size_t size)
 {
-    struct value piece = {.kind = VALUE_STRING, .text = text, .size = size};
+    struct value piece = {
+        .kind = VALUE_STRING, .text = text, .size = size, .safe = c->subject.safe};
     return dt_template_append(c->r, result->list, piece);
 }
 

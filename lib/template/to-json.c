@@ -12,13 +12,16 @@ struct json_style {
     const char *item, *member; /* separators */
     int64_t indent;            /* -1: on one line */
     bool sort, ascii;
+    bool html; /* <, >, & and ' as escapes */
 };
 
 static int add_json(struct render *r, const struct json_style *s, struct value v, int64_t depth,
                     struct dt_buffer *b);
 
-static void add_json_string(struct dt_buffer *b, const char *text, size_t size, bool ascii)
+static void add_json_string(const struct json_style *s, struct dt_buffer *b, const char *text,
+                            size_t size)
 {
+    const bool ascii = s->ascii;
     static const char letters[] = "\"\\\n\r\t\f\b", meanings[] = "\"\\nrtfb";
     dt_buffer_add_char(b, '"');
     for (size_t i = 0, length; i < size; i += length) {
@@ -27,7 +30,8 @@ static void add_json_string(struct dt_buffer *b, const char *text, size_t size, 
         const char *letter = code && code < 128 ? strchr(letters, (int)code) : NULL;
         if (letter)
             dt_buffer_printf(b, "\\%c", meanings[letter - letters]);
-        else if (code < 0x20 || (ascii && code >= 0x7f && code < 0x10000))
+        else if (code < 0x20 || (ascii && code >= 0x7f && code < 0x10000) ||
+                 (s->html && code < 0x7f && strchr("<>&'", (int)code)))
             dt_buffer_printf(b, "\\u%04" PRIx32, code);
         else if (ascii && code >= 0x10000)
             dt_buffer_printf(b, "\\u%04" PRIx32 "\\u%04" PRIx32, 0xd7c0 + (code >> 10),
@@ -63,7 +67,7 @@ static int add_json_key(struct render *r, const struct json_style *s, struct val
                         struct dt_buffer *b)
 {
     if (key.kind == VALUE_STRING) {
-        add_json_string(b, key.text, key.size, s->ascii);
+        add_json_string(s, b, key.text, key.size);
         return 0;
     }
     dt_buffer_add_char(b, '"');
@@ -109,7 +113,7 @@ static int add_json(struct render *r, const struct json_style *s, struct value v
         return 0;
     case VALUE_STRING:
         DT_TRY(dt_template_may_use(r, b->size + v.size, 1));
-        add_json_string(b, v.text, v.size, s->ascii);
+        add_json_string(s, b, v.text, v.size);
         return 0;
     case VALUE_INT:
         return dt_template_add_text(r, v, b);
@@ -134,19 +138,39 @@ static int add_json(struct render *r, const struct json_style *s, struct value v
     }
 }
 
-/* ensure_ascii, indent, separators, sort_keys, as transformers has them. */
+/* The arguments of Jinja's own tojson, which has only indent. */
+static int bind_of_task(struct call *c)
+{
+    bool first = c->given[0] && c->count == 1;
+    if (c->given[0] + c->given[1] > 1 || c->given[0] != first || c->given[2] || c->given[3])
+        return dt_template_error(c->r, "tojson of a task has no argument but indent");
+    if (first)
+        c->a[1] = c->a[0];
+    c->given[1] |= first;
+    return 0;
+}
+
+/* ensure_ascii, indent, separators, sort_keys, as transformers has them; in tasks Jinja's own, for
+ * HTML. */
 int dt_template_tojson(struct call *c, struct value *result)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
-    struct json_style s = {
-        .indent = c->given[1] && c->a[1].kind != VALUE_NONE ? dt_template_int_or(c, 1, 0) : -1,
-        .member = ": ",
-        .sort = c->given[3] && dt_template_is_true(c->a[3]),
-        .ascii = c->given[0] && dt_template_is_true(c->a[0])};
+    bool task = c->r->template->kind == DT_TEMPLATE_TASK;
+    if (task)
+        DT_TRY(bind_of_task(c));
+    struct json_style s = {.indent = -1,
+                           .member = ": ",
+                           .sort = task || (c->given[3] && dt_template_is_true(c->a[3])),
+                           .ascii = task || (c->given[0] && dt_template_is_true(c->a[0])),
+                           .html = task};
+    if (c->given[1] && c->a[1].kind != VALUE_NONE) {
+        s.indent = dt_template_int_or(c, 1, 0);
+        s.indent = s.indent < 0 ? 0 : s.indent;
+    }
     s.item = s.indent >= 0 ? "," : ", ";
     if (s.indent > 100 || (c->given[1] && c->a[1].kind != VALUE_INT && c->a[1].kind != VALUE_NONE))
         return dt_template_error(c->r, "tojson: indent is not an integer up to 100");
-    if (c->given[2] && c->a[2].kind != VALUE_NONE) {
+    if (!task && c->given[2] && c->a[2].kind != VALUE_NONE) {
         const struct list *l = c->a[2].kind == VALUE_LIST ? c->a[2].list : NULL;
         if (l == NULL || l->count != 2 || l->items[0].kind != VALUE_STRING ||
             l->items[1].kind != VALUE_STRING)
@@ -154,5 +178,7 @@ int dt_template_tojson(struct call *c, struct value *result)
         s.item = dt_template_copy(&c->r->arena, l->items[0].text, l->items[0].size);
         s.member = dt_template_copy(&c->r->arena, l->items[1].text, l->items[1].size);
     }
-    return dt_template_finish(c, &b, add_json(c->r, &s, c->subject, 0, &b), result);
+    DT_TRY(dt_template_finish(c, &b, add_json(c->r, &s, c->subject, 0, &b), result));
+    result->safe = task;
+    return 0;
 }

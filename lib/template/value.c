@@ -484,5 +484,7 @@ int dt_template_add_text(struct render *r, struct value v, struct dt_buffer *b)
         dt_buffer_append(b, v.text, v.size);
     else if (v.kind != VALUE_UNDEFINED)
         return dt_template_add_repr(r, v, b);
+    else
+        return dt_template_want_usable(r, v);
     return 0;
 }

@@ -325,6 +325,56 @@ static void generators_keep_what_was_not_read(void **state)
     fails("{{ [{}]|selectattr('q.z')|list }}", "'q' of a dictionary is undefined");
 }
 
+static void safe_texts_and_names_of_macros_are_those_of_jinja(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{{ '<'|safe|tojson + '<' }}", "\"<\"<"},
+        {"{{ '<'|safe * 2 + '<' }}", "<<&lt;"},
+        {"{{ '<'|safe|first + '<' }} {{ '<'|safe|join + '<' }}", "<< <<"},
+        {"{{ '<'|safe|replace('a', 'b') + '<' }} {{ ('<'|safe).split('a')[0] + '<' }}", "<< <&lt;"},
+        {"{{ ['é']|tojson(indent=-1) }}", "[\n\"é\"\n]"},
+        {"{{ range(3) is sequence }} {{ {}.items() is sequence }}", "True False"},
+        {"{% macro f() %}{{ kwargs }}{{ varargs }}{% endmacro %}{{ f() }}", "{}()"},
+        {"{{ 'a,b,c'.replace(',', '-', true) }}", "a-b,c"},
+        {NULL, NULL},
+    };
+    (void)state;
+    give(cases, "{}");
+    fails("{{ ('{}'|safe).format('<') }}", "'format' of a 'safe' string is not supported");
+}
+
+/* Jinja without settings, as lm-evaluation-harness has it. */
+static void tasks_have_the_filters_of_jinja(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{{ {'b': \"é<'&\", 'a': 1}|tojson }}",
+         "{\"a\": 1, \"b\": \"\\u00e9\\u003c\\u0027\\u0026\"}"},
+        {"{{ [1]|tojson(1) }}", "[\n 1\n]"},
+        {"{{ 'a' if false }}|{{ 'x' ~ ('a' if false) }}", "|x"},
+        {"{{ [{}, {'k': 1}]|selectattr('k', 'defined')|list }}", "[{'k': 1}]"},
+        {"{{ [1]|tojson(sort_keys=true) }}", NULL},
+        {"{{ [{}]|map(attribute='k')|join }}", NULL},
+        {"{{ [{}]|selectattr('k')|list }}", NULL},
+        {"{{ [{}]|selectattr('k', 'eq', 1)|list }}", NULL},
+    };
+    struct json_object *values = dt_json_new_object();
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_template *t;
+        struct dt_buffer out = DT_BUFFER_EMPTY;
+        const char *text = cases[i][0], *expected = cases[i][1];
+        assert_int_equal(
+            dt_template_parse_as(&t, DT_TEMPLATE_TASK, text, strlen(text), "test", &err), 0);
+        int rc = dt_template_render(t, values, NOW, &out, NULL, &err);
+        dt_buffer_add_string(&out, "");
+        if (expected ? rc < 0 || strcmp(out.data, expected) != 0 : rc == 0)
+            fail_msg("'%s' gives '%s'", text, rc < 0 ? err.text : out.data);
+        dt_buffer_release(&out);
+        dt_template_free(t);
+    }
+    json_object_put(values);
+}
+
 /* White space as Python's str.strip has it: each character of it, and its neighbours. */
 static void white_space_is_that_of_python(void **state)
 {
@@ -442,6 +492,8 @@ int main(void)
         cmocka_unit_test(loops_and_their_else_are_those_of_jinja),
         cmocka_unit_test(numbers_of_texts_are_those_of_python),
         cmocka_unit_test(generators_keep_what_was_not_read),
+        cmocka_unit_test(safe_texts_and_names_of_macros_are_those_of_jinja),
+        cmocka_unit_test(tasks_have_the_filters_of_jinja),
         cmocka_unit_test(white_space_is_that_of_python),
         cmocka_unit_test(time_memory_and_depth_are_bounded),
         cmocka_unit_test(numbers_beyond_64_bits_are_refused),
