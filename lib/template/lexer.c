@@ -164,7 +164,8 @@ static void end_delimiter(struct lexer *l, const char *close, bool block)
 static bool at_end(const struct lexer *l, const char *close)
 {
     return starts(l, l->at, close) ||
-           ((l->text[l->at] == '-' || l->text[l->at] == '+') && starts(l, l->at + 1, close));
+           ((l->text[l->at] == '-' || (l->text[l->at] == '+' && *close == '%')) &&
+            starts(l, l->at + 1, close));
 }
 
 static bool is_letter(char c)
@@ -213,6 +214,8 @@ static int add_escape(struct lexer *l, struct dt_buffer *b)
     const char *letter = strchr(letters, c);
     if (c >= '0' && c <= '7')
         return octal(l, b);
+    if ((unsigned char)c >= 128)
+        return fail(l, "a backslash before a character beyond ASCII is not supported");
     if (c == 'N')
         return fail(l, "\\N{...} in a string is not supported: write the character");
     l->at++;
@@ -257,6 +260,18 @@ static size_t digits_from(const struct lexer *l, size_t at)
     return at;
 }
 
+/* Underscores are between digits, and 012 is no integer. */
+static bool is_number(const char *text, size_t size, bool real)
+{
+    bool zeros = text[0] == '0';
+    for (size_t i = 0; i < size; i++) {
+        zeros &= text[i] == '0' || text[i] == '_';
+        if (text[i] == '_' && (i + 1 == size || !is_digit(text[i - 1]) || !is_digit(text[i + 1])))
+            return false;
+    }
+    return real || text[0] != '0' || zeros;
+}
+
 /* 12, 1_000, 1.5, 1e-3; a "." that no digit follows is an attribute's. */
 static int add_number(struct lexer *l)
 {
@@ -275,6 +290,9 @@ static int add_number(struct lexer *l)
     }
     if (end < l->size && is_letter(l->text[end]))
         return fail(l, "a number ends with a letter; only decimal numbers are supported");
+    if (!is_number(l->text + l->at, end - l->at, real))
+        return fail(l,
+                    "a number has a zero before it, or an underscore that is not between digits");
     add(l, real ? TOKEN_FLOAT : TOKEN_INT, l->text + l->at, end - l->at);
     l->at = end;
     return 0;
