@@ -357,6 +357,8 @@ static int parse_test(struct parser *p, struct node **node)
         DT_TRY(parse_primary(p, &operand));
         DT_TRY(parse_postfix(p, &operand));
         dt_template_add_node(p, &test->items, operand);
+    } else if (dt_template_at(p, TOKEN_NAME, "is")) {
+        return dt_template_parse_error(p, "a test follows another one: use parentheses");
     }
     *node = not ? negated(p, test, OPERATOR_NOT) : test;
     return 0;

@@ -193,7 +193,8 @@ static bool has_kind(struct value v, int test)
     case TEST_FALSE:
         return v.kind == VALUE_BOOL && !v.boolean;
     case TEST_CALLABLE:
-        return v.kind == VALUE_MACRO || v.kind == VALUE_FUNCTION;
+        return v.kind == VALUE_MACRO || v.kind == VALUE_FUNCTION || v.kind == VALUE_LOOP ||
+               v.kind == VALUE_UNDEFINED;
     default:
         return dt_template_is_true(v);
     }

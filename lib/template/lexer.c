@@ -121,7 +121,8 @@ static void skip_spaces(struct lexer *l)
     }
 }
 
-/* Adds the text up to `end`, where the delimiter "{%", "{#" or "{{" begins; moves after it. */
+/* Adds the text up to `end`, where the delimiter "{%", "{#" or "{{" begins, or the template ends;
+ * moves after it. */
 static void add_text(struct lexer *l, size_t end, bool block)
 {
     const char *text = l->text + l->at;
@@ -386,7 +387,7 @@ static int scan(struct lexer *l)
     while (l->at < l->size) {
         size_t begin = find_delimiter(l);
         char kind = begin < l->size ? l->text[begin + 1] : 0;
-        add_text(l, begin, kind != '{');
+        add_text(l, begin, kind == '%' || kind == '#');
         l->line_starts = false;
         if (kind == '%' && is_raw(l, l->at, "raw"))
             return fail(l, "{% raw %} is not supported");

@@ -429,6 +429,7 @@ static int indent(struct call *c, struct value *result)
         DT_TRY(dt_template_buffer(c->r, &b, &with));
     }
     DT_TRY(dt_template_want_string(c->r, with, "indent"));
+    DT_TRY(dt_template_want_string(c->r, c->subject, "indent"));
     DT_TRY(dt_template_subject_text(c, &text));
     dt_buffer_append(&b, text.text, text.size);
     dt_buffer_add_char(&b, '\n');
