@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/system.h"
 #include "experiment/energy.h"
 
@@ -213,6 +214,17 @@ static bool is_of_make(const char *line)
     return strncmp(line, "make: *** [", 11) == 0 && strstr(line, "] Error ");
 }
 
+/* A row holds it, so it must be UTF-8. */
+static void set_complaint(struct dt_child_result *r, const char *line)
+{
+    size_t size = strlen(line), most = sizeof r->complaint - 1;
+    if (size > most)
+        size = most - dt_printable_unfinished(line, most);
+    memcpy(r->complaint, line, size);
+    r->complaint[size] = '\0';
+    dt_printable_line(r->complaint, sizeof r->complaint);
+}
+
 /* The last non-blank line; the last one before the ruled box in which mpirun repeats that a rank
  * failed, and before the line in which make does. */
 static void take_complaint(char *text, struct dt_child_result *r)
@@ -224,7 +236,7 @@ static void take_complaint(char *text, struct dt_child_result *r)
         if ((is_rule(line, size) || is_of_make(line)) && *r->complaint)
             return;
         if (line[strspn(line, " \t-=*")])
-            snprintf(r->complaint, sizeof r->complaint, "%s", line);
+            set_complaint(r, line);
     }
 }
 

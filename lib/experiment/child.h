@@ -28,7 +28,8 @@ struct dt_child_result {
                               * this program's */
     double joules;           /* energy of the processor packages meanwhile; NAN if unreadable */
     struct dt_buffer output; /* stdout, the last 64 MiB */
-    char complaint[256];     /* last line of stderr, or why it was ended; may be "" */
+    char complaint[256];     /* last line of stderr, printable, or why it was ended;
+                              * may be "" */
 };
 
 /* words: NULL-terminated; words[0] is searched on PATH. A command that exceeds limit seconds (0: no

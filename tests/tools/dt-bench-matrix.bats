@@ -113,6 +113,25 @@ END
     [[ "$output" == *"cannot run 'no-such-program': No such file or directory" ]]
 }
 
+@test "a warm-up that fails later does not replace a row" {
+    run dt-bench matrix -q -o rows -r 1 -w 1 -v n -- sh -c 'if [ -e stop ]; then exit 1; fi; echo "{\"n\":5}"'
+    [ "$status" -eq 0 ]
+    touch stop
+    run dt-bench matrix -q -o rows -r 2 -w 1 -v n -- sh -c 'if [ -e stop ]; then exit 1; fi; echo "{\"n\":5}"'
+    [ "$status" -eq 1 ]
+    [ "$(dt-bench report rows --json | jq '.cells[0].values.n.count')" -eq 1 ]
+    [ "$(grep -c '"round":2,.*"status":1' rows)" -eq 1 ]
+}
+
+@test "the last line of a command that failed is text" {
+    run dt-bench matrix -q -o rows -r 1 -w 0 -- sh -c 'printf "a\033[2Jb \377 %0250dé\n" 0 >&2; exit 3'
+    [ "$status" -eq 1 ]
+    iconv -f utf-8 -t utf-8 rows >copy
+    [ "$(jq -r 'select(.error).error' rows | cut -c1-17)" = 'a\x1b[2Jb \xff 00' ]
+    run dt-bench matrix -q -o rows2 -r 1 -w 0 -- sh -c 'printf "%0254dé\n" 0 >&2; exit 3'
+    [ "$(jq -r 'select(.error).error' rows2)" = "$(printf '%0254d' 0)" ]
+}
+
 @test "a run with missing or damaged metrics has failed, and the others continue" {
     echo '{"loss":1}' >m1
     echo junk >m2
