@@ -99,6 +99,21 @@ static void warn_of_failure(const struct matrix_run *run, int cell, const struct
     dt_buffer_release(&name);
 }
 
+static bool has_row(const struct matrix_run *run, int cell, long round)
+{
+    const struct dt_row *row = dt_results_row(&run->done, cell, round);
+    return row && row->status == 0;
+}
+
+/* The first round that an earlier call has not measured: a failure replaces none. */
+static long first_missing(const struct matrix_run *run, int cell)
+{
+    long round = 1;
+    while (round < run->matrix->repeats && has_row(run, cell, round))
+        round++;
+    return round;
+}
+
 /* Round 0 is warm-up, and writes a row only if it fails. */
 static int run_cell(struct matrix_run *run, int cell, long round, struct dt_error *err)
 {
@@ -111,7 +126,8 @@ static int run_cell(struct matrix_run *run, int cell, long round, struct dt_erro
     around.reference = (around.reference + dt_reference_seconds()) / 2;
     struct json_object *values = take_values(run, cell, round, &r);
     if (round > 0 || r.status != 0)
-        rc = write_row(run, cell, round > 0 ? round : 1, around, &r, values, err);
+        rc = write_row(run, cell, round > 0 ? round : first_missing(run, cell), around, &r, values,
+                       err);
     json_object_put(values);
     run->failed[cell] = r.status != 0;
     if (r.status != 0) {
@@ -120,12 +136,6 @@ static int run_cell(struct matrix_run *run, int cell, long round, struct dt_erro
     }
     dt_child_release(&r);
     return rc;
-}
-
-static bool has_row(const struct matrix_run *run, int cell, long round)
-{
-    const struct dt_row *row = dt_results_row(&run->done, cell, round);
-    return row && row->status == 0;
 }
 
 static bool lacks_rows(const struct matrix_run *run, int cell)
