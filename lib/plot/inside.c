@@ -128,6 +128,17 @@ static int add_heads(struct map *m, int64_t step, int64_t layer, struct json_obj
     return 0;
 }
 
+/* A number of a line; NAN for null, which stands for one that was not finite. */
+static int get_number(struct json_object *line, const char *name, const char *subject, double *x,
+                      struct dt_error *err)
+{
+    struct json_object *found;
+    *x = NAN;
+    if (json_object_object_get_ex(line, name, &found) && found == NULL)
+        return 0;
+    return dt_json_get_real(line, name, subject, x, err);
+}
+
 /* A line about a tensor or a layer; one without the member that is drawn is skipped. */
 static int add_line(struct map *m, struct json_object *line, const char *subject,
                     struct dt_error *err)
@@ -135,7 +146,7 @@ static int add_line(struct map *m, struct json_object *line, const char *subject
     const char *member = m->what->member ? m->what->member : m->what->name, *tensor;
     struct json_object *found;
     int64_t step, layer;
-    double value = NAN, divisor = 1;
+    double value, divisor = 1;
     DT_TRY(dt_json_get_int(line, "step", subject, &step, err));
     if (!json_object_object_get_ex(line, member, &found))
         return 0;
@@ -144,10 +155,9 @@ static int add_line(struct map *m, struct json_object *line, const char *subject
                     : dt_json_get_string(line, "tensor", subject, &tensor, err));
     if (is_layer && json_object_is_type(found, json_type_array))
         return add_heads(m, step, layer, found, subject, err);
-    if (found) /* otherwise it was not finite */
-        DT_TRY(dt_json_get_real(line, member, subject, &value, err));
+    DT_TRY(get_number(line, member, subject, &value, err));
     if (m->what->divisor)
-        DT_TRY(dt_json_get_real(line, m->what->divisor, subject, &divisor, err));
+        DT_TRY(get_number(line, m->what->divisor, subject, &divisor, err));
     char *name = is_layer ? dt_asprintf("layer %ld", (long)layer) : row_name(tensor);
     return add_value(m, step, name, value, divisor, subject, err);
 }

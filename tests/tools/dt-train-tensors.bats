@@ -171,7 +171,9 @@ EOF
     dt-plot inside "$run" -v gradient_norm | grep -q '^L2 norm of the gradients: '
     run -1 dt-plot inside "$run" -v loss
     [[ $output == *"'loss' is not measured of layers: choose update_ratio, parameter_norm,"* ]]
-    mkdir none
+    mkdir none diverged
+    printf '{"step":%d,"tensor":"a","parameter_norm":%s,"update_norm":%s}\n' 1 2 1 2 null null >diverged/tensors.jsonl
+    [ "$(dt-plot inside diverged | head -n 1)" = 'a                    |. |' ]
     run -1 dt-plot inside none
     [[ $output == *"run 'none' has no tensors.jsonl: train with training.tensor_metrics=true" ]]
     command -v gnuplot >/dev/null || skip "no gnuplot"
