@@ -295,7 +295,9 @@ static int fetch_data(const char *name, char **path, struct dt_error *err)
 
 static int read_task(struct task_run *run, const char *name, struct dt_error *err)
 {
-    const struct dt_task_sources sources = {opt.data.items, opt.data.count, fetch_data};
+    const char *const outputs[] = {opt.output, opt.items};
+    const struct dt_task_sources sources = {opt.data.items, opt.data.count, fetch_data, outputs,
+                                            opt.items ? 2 : 1};
     bool seeded = dt_option_is_given(&command, "seed");
     const struct dt_task_ask how = {&sources, opt.shots, opt.limit,
                                     seeded ? (uint64_t)opt.seed : DT_TASK_FEWSHOT_SEED};

@@ -97,10 +97,12 @@ static int read_file(struct dt_task_split *s, const char *path, const char *name
         path = local;
     }
     s->path = s->path ? s->path : dt_strdup(path);
+    int rc = dt_output_check_inputs(sources->outputs, sources->output_count, &path, 1, err);
     bool lines = strcmp(path, "-") == 0 || strstr(dt_path_base(path), ".jsonl") ||
                  strstr(dt_path_base(path), ".ndjson");
     /* JSON Lines keep the types of all members, also of those that documents treat as their own */
-    int rc = lines ? dt_json_lines_read_complete(path, take_line, s, err) : read_rows(s, path, err);
+    if (rc == 0)
+        rc = lines ? dt_json_lines_read_complete(path, take_line, s, err) : read_rows(s, path, err);
     free(local);
     return rc < 0 ? dt_fail_context(err, "split '%s'", name) : 0;
 }

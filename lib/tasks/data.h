@@ -18,7 +18,9 @@ typedef int dt_task_fetch(const char *name, char **path, struct dt_error *err);
 struct dt_task_sources {
     const char *const *named; /* SPLIT=FILE, or a directory that has SPLIT.* or TASK/SPLIT.* */
     int count;
-    dt_task_fetch *fetch; /* of names on the hub */
+    dt_task_fetch *fetch;       /* of names on the hub */
+    const char *const *outputs; /* files that will be written: none of them is read */
+    size_t output_count;
 };
 
 struct dt_task_split {

@@ -53,6 +53,18 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     evaluate --data . tasks boolq | grep -qE '^  0\.[0-9]+ ± 0\.[0-9]+  \[0\.[0-9]+, [01]\.[0-9]+\]  run/latest$'
 }
 
+@test "no data of a task are written over" {
+    cp validation.jsonl copy
+    for data in validation=copy .; do
+        file=$([ $data = . ] && echo validation.jsonl || echo copy)
+        for option in --items -o; do
+            refute evaluate --data $data $option $file tasks boolq 2>error
+            grep -qF "'$file' would be written, and is the input " error
+        done
+    done
+    cmp copy validation.jsonl
+}
+
 @test "few-shot examples are random by a seed, or the first ones" {
     shots() { evaluate --data . --items "$1" -o /dev/null --shots 2 "${@:2}"; }
     shots a tasks boolq
