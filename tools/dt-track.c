@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "base/stop.h"
 #include "options/options.h"
@@ -90,6 +91,17 @@ static bool find_server(struct dt_server *server)
     return true;
 }
 
+/* Servers and event files know a file by its name alone: a second one would replace the first, or
+ * be left out. */
+static void check_names(const struct dt_string_list *a, const struct dt_string_list *b)
+{
+    for (int i = 0; i < a->count; i++)
+        for (int k = 0; k < (a == b ? i : b->count); k++)
+            if (strcmp(dt_path_base(a->items[i]), dt_path_base(b->items[k])) == 0)
+                dt_program_usage("'%s' and '%s' would be sent under one name", b->items[k],
+                                 a->items[i]);
+}
+
 int main(int argc, char **argv)
 {
     struct dt_error err;
@@ -102,6 +114,9 @@ int main(int argc, char **argv)
     if (!with_server && opt.tensorboard == NULL)
         dt_program_usage("--tensorboard DIR or --mlflow URL is needed");
     dt_options_check_use(&command, &uses[with_server ? SERVER : EVENT_FILES]);
+    check_names(&opt.texts, &opt.texts);
+    check_names(&opt.artifacts, &opt.artifacts);
+    check_names(&opt.artifacts, &opt.texts);
     if (with_server && dt_server_log_in(&server, opt.cleartext, &err) < 0)
         return dt_program_report(&err);
     const volatile sig_atomic_t *stop = dt_stop_watch();

@@ -474,6 +474,17 @@ refused_response() { # PATH TEXT WHY
     [ "$(count_tag grad_norm)" -eq 499 ]
 }
 
+@test "files of one name are refused" {
+    mkdir a b
+    touch a/s.txt b/s.txt
+    for wrong in "--text a/s.txt --text b/s.txt" "--artifact a/s.txt --text b/s.txt" \
+        "--artifact a/s.txt --artifact b/s.txt"; do
+        run dt-track -m http://127.0.0.1:1 -t run/tb $wrong run
+        [ "$status" -eq 2 ]
+        [[ "${lines[0]}" == "dt-track: '"?"/s.txt' and '"?"/s.txt' would be sent under one name" ]]
+    done
+}
+
 @test "options without effect are refused" {
     for wrong in "-e name" "--artifact run/metrics.jsonl" "--give-up 1" --cleartext; do
         MLFLOW_TRACKING_URI= run dt-track -t run/tb $wrong run
