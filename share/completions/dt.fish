@@ -29,6 +29,6 @@ function __dt_complete
     end
 end
 
-for program in dt dt-{bench,cat,clean,dedup,eval,export,extract,generate,plan,part,plot,shard,synth,tokenize,track,train,verify,vocab}
+for program in dt dt-{bench,cat,classify,clean,dedup,eval,export,extract,generate,plan,part,plot,shard,synth,tokenize,track,train,verify,vocab}
     complete -c $program -f -a '(__dt_complete)'
 end

@@ -43,6 +43,13 @@ bash_offers() {
     done
 }
 
+@test "fish completes every program" {
+    for program in $(programs); do
+        [ "$program" = dt ] || grep -qE "^for program in dt dt-\{(.*,)?${program#dt-}[,}]" \
+            "$ROOT/share/completions/dt.fish" || { echo "$program"; return 1; }
+    done
+}
+
 @test "bash offers the choices of an option, and nothing where it takes a file" {
     [ "$(bash_offers dt-bench --format '' | tr '\n' ' ')" = 'json markdown text tsv ' ]
     [ "$(bash_offers dt-bench matrix --format m)" = markdown ]
