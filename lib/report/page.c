@@ -39,7 +39,7 @@ static const char style[] =
     "  th, td { padding: 0.2em 0.4em } }\n"
     "</style>\n</head>\n<body>\n";
 
-/* Characters that would begin markup. Of Markdown an underscore within a word does not. */
+/* Characters that would begin markup. */
 static const char *escape_of(enum dt_page_format format, char c)
 {
     switch (c) {
@@ -66,6 +66,18 @@ static const char *escape_of(enum dt_page_format format, char c)
     }
 }
 
+/* Those of Markdown that do so at some places: an underscore, but within a word, and a tilde, but
+ * before a blank. */
+static const char *escape_here(const char *text, size_t size, size_t i)
+{
+    bool last = i + 1 == size;
+    if (text[i] == '~' && !last && text[i + 1] != ' ')
+        return "\\~";
+    bool within = i > 0 && !last && isalnum((unsigned char)text[i - 1]) &&
+                  isalnum((unsigned char)text[i + 1]);
+    return text[i] == '_' && !within ? "\\_" : NULL;
+}
+
 /* Control characters and bytes that are not UTF-8 are spelled out; lines: except line feeds and
  * tabs. */
 static void escape(struct dt_buffer *out, enum dt_page_format format, const char *text, size_t size,
@@ -75,6 +87,8 @@ static void escape(struct dt_buffer *out, enum dt_page_format format, const char
         char spelling[DT_SPELLING];
         step = dt_printable_next(text + i, size - i, spelling);
         const char *escaped = escape_of(format, text[i]);
+        if (format == DT_PAGE_MARKDOWN && escaped == NULL)
+            escaped = escape_here(text, size, i);
         if (text[i] == '\n' || text[i] == '\t')
             dt_buffer_add_char(out, lines ? text[i] : ' ');
         else if (*spelling)

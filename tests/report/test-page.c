@@ -76,6 +76,15 @@ static void markdown_has_no_markup_of_its_texts(void **state)
     dt_page_release(&page);
 }
 
+static void emphasis_of_markdown_is_escaped(void **state)
+{
+    (void)state;
+    struct dt_page page = {.format = DT_PAGE_MARKDOWN};
+    dt_page_heading(&page, "_a_ ~~b~~ c_d ~ e ~f~");
+    assert_string_equal(page.text.data, "\n## \\_a\\_ \\~\\~b\\~~ c_d ~ e \\~f~\n");
+    dt_page_release(&page);
+}
+
 static void verbatim_lines_stay_in_their_block(void **state)
 {
     (void)state;
@@ -114,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(html_has_no_markup_of_its_texts),
         cmocka_unit_test(markdown_has_no_markup_of_its_texts),
+        cmocka_unit_test(emphasis_of_markdown_is_escaped),
         cmocka_unit_test(verbatim_lines_stay_in_their_block),
         cmocka_unit_test_setup_teardown(figures_of_markdown_are_files_beside_it, enter_scratch,
                                         remove_scratch),
