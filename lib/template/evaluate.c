@@ -265,8 +265,10 @@ int dt_template_iterate(struct render *r, struct value of, const struct list **i
 static void put_back(struct value of, const struct list *items, size_t used)
 {
     if (of.kind == VALUE_LIST && of.list->kind == LIST_GENERATOR)
-        *of.list = (struct list){
-            .items = items->items + used, .count = items->count - used, .kind = LIST_GENERATOR};
+        *of.list = (struct list){.items = items->items + used,
+                                 .count = items->count - used,
+                                 .kind = LIST_GENERATOR,
+                                 .nesting = items->nesting};
 }
 
 int dt_template_contains(struct render *r, struct value in, struct value what, bool *found)
@@ -597,7 +599,7 @@ static int evaluate_elements(struct render *r, const struct node *node, struct v
             return dt_template_error(r, "%s cannot be a key", dt_template_kind_name(item));
         key = item;
     }
-    return 0;
+    return node->kind == NODE_DICT ? dt_template_check_nesting(r, value->dict->nesting) : 0;
 }
 
 static int evaluate_name(struct render *r, const struct node *node, struct value *value)
@@ -665,14 +667,21 @@ static int evaluate(struct render *r, const struct node *node, struct value *val
     }
 }
 
+int dt_template_enter(struct render *r)
+{
+    return ++r->depth > MOST_DEPTH
+               ? dt_template_error(
+                     r, "statements, expressions and macros are nested more than %d deep",
+                     MOST_DEPTH)
+               : 0;
+}
+
 int dt_template_evaluate(struct render *r, const struct node *node, struct value *value)
 {
     r->line = node->line;
     if (++r->steps > MOST_STEPS)
         return dt_template_error(r, "takes more than %d steps", MOST_STEPS);
-    if (++r->depth > MOST_DEPTH)
-        return dt_template_error(r, "expressions and macros are nested more than %d deep",
-                                 MOST_DEPTH);
+    DT_TRY(dt_template_enter(r));
     bool lenient = r->lenient;
     r->lenient = false;
     int rc = evaluate(r, node, value);

@@ -275,7 +275,7 @@ static int dictionary(struct call *c, struct value *result)
     for (size_t i = 0; i < c->name_count; i++)
         dt_template_dict_set(&c->r->arena, result->dict, dt_template_text(c->names[i]),
                              c->arguments[c->count + i]);
-    return 0;
+    return dt_template_check_nesting(c->r, result->dict->nesting);
 }
 
 static int raise_exception(struct call *c, struct value *result)

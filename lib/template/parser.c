@@ -51,14 +51,15 @@ int dt_template_parse_target(struct parser *p, struct nodes *targets)
 /* The rest of {% if %}, from its condition to {% endif %}. */
 static int parse_if(struct parser *p, struct node *node)
 {
-    DT_TRY(dt_template_parse_expression(p, true, true, &node->first));
-    DT_TRY(end_block(p));
-    DT_TRY(dt_template_parse_statements(p, &node->body));
-    if (at_block(p, "elif")) {
-        struct node *other = dt_template_node(p, NODE_IF);
+    for (struct node *other;; node = other) {
+        DT_TRY(dt_template_parse_expression(p, true, true, &node->first));
+        DT_TRY(end_block(p));
+        DT_TRY(dt_template_parse_statements(p, &node->body));
+        if (!at_block(p, "elif"))
+            break;
+        other = dt_template_node(p, NODE_IF);
         p->at += 2;
         dt_template_add_node(p, &node->otherwise, other);
-        return parse_if(p, other);
     }
     if (at_block(p, "else")) {
         p->at += 2;

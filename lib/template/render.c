@@ -306,8 +306,10 @@ static int render_node(struct render *r, const struct node *node)
 
 static int render_body(struct render *r, const struct nodes *body)
 {
+    DT_TRY(dt_template_enter(r));
     for (size_t i = 0; i < body->count && r->flow == FLOW_NEXT; i++)
         DT_TRY(render_node(r, body->items[i]));
+    r->depth--;
     return 0;
 }
 

@@ -85,15 +85,22 @@ enum list_kind {
     LIST_GENERATOR /* always true, read once, without length, index and text */
 };
 
+/* Of a value, whose parts it may hold several times. */
+struct nesting {
+    size_t depth, parts;
+};
+
 struct list {
     struct value *items;
     size_t count, capacity;
     enum list_kind kind;
+    struct nesting nesting;
 };
 
 struct dict {
     struct entry *entries; /* in the order of insertion */
     size_t count, capacity;
+    struct nesting nesting;
 };
 
 struct value {
@@ -267,6 +274,8 @@ struct render {
 int dt_template_error(struct render *r, const char *fmt, ...) DT_PRINTF(2, 3) DT_MUST_CHECK;
 /* Fails if size more bytes are above the limit. */
 int dt_template_may_use(struct render *r, size_t count, size_t size) DT_MUST_CHECK;
+/* Adds 1 to depth, which the caller subtracts; fails if it is too deep. */
+int dt_template_enter(struct render *r) DT_MUST_CHECK;
 int dt_template_evaluate(struct render *r, const struct node *node,
                          struct value *value) DT_MUST_CHECK;
 int dt_template_call(struct render *r, struct value function, const struct value *arguments,
@@ -355,6 +364,8 @@ struct value dt_template_dict(struct render *r);
 struct value *dt_template_dict_get(const struct dict *d, const char *name, size_t size);
 struct value *dt_template_dict_find(const struct dict *d, struct value key);
 void dt_template_dict_set(struct arena *a, struct dict *d, struct value key, struct value value);
+/* Fails for one that is nested too deep, or has too many parts, to be read as a whole. */
+int dt_template_check_nesting(struct render *r, struct nesting nesting) DT_MUST_CHECK;
 int dt_template_from_json(struct render *r, struct json_object *json,
                           struct value *value) DT_MUST_CHECK;
 

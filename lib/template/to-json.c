@@ -104,6 +104,7 @@ static int add_json(struct render *r, const struct json_style *s, struct value v
 {
     if (depth > 100)
         return dt_template_error(r, "tojson: values are nested more than 100 deep");
+    DT_TRY(dt_template_may_use(r, b->size, 1));
     switch (v.kind) {
     case VALUE_NONE:
         dt_buffer_add_string(b, "null");

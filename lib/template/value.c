@@ -12,6 +12,8 @@
 #include "unicode/utf8.h"
 
 #define MOST_MEMORY ((size_t)256 << 20)
+#define MOST_NESTED 1000
+#define MOST_PARTS  ((size_t)1 << 24)
 
 int dt_template_error(struct render *r, const char *fmt, ...)
 {
@@ -99,9 +101,37 @@ static void *grow(struct arena *a, void *items, size_t count, size_t *capacity, 
     return grown;
 }
 
+static struct nesting nesting_of(struct value v)
+{
+    if (v.kind == VALUE_FUNCTION) /* equal ones have equal subjects */
+        v = v.bound->subject;
+    return v.kind == VALUE_LIST   ? v.list->nesting
+           : v.kind == VALUE_DICT ? v.dict->nesting
+                                  : (struct nesting){0};
+}
+
+/* Adds a part to what holds it. */
+static void nest(struct nesting *n, struct value part)
+{
+    struct nesting inner = nesting_of(part);
+    n->depth = n->depth > inner.depth ? n->depth : inner.depth + 1;
+    n->parts += inner.parts + 1;
+}
+
+int dt_template_check_nesting(struct render *r, struct nesting nesting)
+{
+    if (nesting.depth > MOST_NESTED)
+        return dt_template_error(r, "a value is nested more than %d deep", MOST_NESTED);
+    if (nesting.parts > MOST_PARTS)
+        return dt_template_error(r, "a value has more than %zu parts", MOST_PARTS);
+    return 0;
+}
+
 int dt_template_append(struct render *r, struct list *list, struct value value)
 {
     DT_TRY(dt_template_may_use(r, 2 * list->count + 4, sizeof value));
+    nest(&list->nesting, value);
+    DT_TRY(dt_template_check_nesting(r, list->nesting));
     list->items = grow(&r->arena, list->items, list->count, &list->capacity, sizeof value);
     list->items[list->count++] = value;
     return 0;
@@ -130,6 +160,7 @@ struct value *dt_template_dict_get(const struct dict *d, const char *name, size_
 void dt_template_dict_set(struct arena *a, struct dict *d, struct value key, struct value value)
 {
     struct value *old = dt_template_dict_find(d, key);
+    nest(&d->nesting, value);
     if (old) {
         *old = value;
         return;
@@ -147,6 +178,7 @@ static int from_object(struct render *r, struct json_object *json, struct value 
         DT_TRY(dt_template_string(r, name, strlen(name), &key));
         DT_TRY(dt_template_from_json(r, member, &item));
         struct dict *d = value->dict; /* names differ, and are not looked for */
+        nest(&d->nesting, item);
         d->entries = grow(&r->arena, d->entries, d->count, &d->capacity, sizeof *d->entries);
         d->entries[d->count++] = (struct entry){key, item};
     }

@@ -431,6 +431,30 @@ static void time_memory_and_depth_are_bounded(void **state)
     fails("{{ (['x' * 1000000] * 1000)|join }}", "needs more than");
     fails("{{ range(100000000) }}", "range of more than");
     fails("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "nested more than");
+    fails("{% set s = namespace(l=[]) %}{% for i in range(100000) %}{% set s.l = [s.l] %}"
+          "{% endfor %}{{ s.l }}",
+          "a value is nested more than 1000 deep");
+    fails("{% set s = namespace(l=0) %}{% for i in range(100000) %}{% set s.l = {'a': s.l}.get %}"
+          "{% endfor %}{{ s.l == s.l }}",
+          "a value is nested more than 1000 deep");
+    fails("{% set s = namespace(l=0) %}{% for i in range(60) %}{% set s.l = [s.l, s.l] %}"
+          "{% endfor %}{{ s.l == s.l }}",
+          "a value has more than 16777216 parts");
+    fails("{{ ([[]] * 4000000)|tojson(indent=100) }}", "needs more than");
+    dt_buffer_add_string(&deep, "{% macro f() %}");
+    for (int i = 0; i < 190; i++)
+        dt_buffer_add_string(&deep, i < 95    ? "{% filter trim %}"
+                                    : i == 95 ? "{{ f() }}{% endfilter %}"
+                                              : "{% endfilter %}");
+    dt_buffer_add_string(&deep, "{% endmacro %}{{ f() }}");
+    fails(deep.data, "nested more than 1500 deep");
+    dt_buffer_clear(&deep);
+    dt_buffer_add_string(&deep, "{% if n == 8 %}");
+    for (int i = 0; i < 300000; i++)
+        dt_buffer_add_string(&deep, "{% elif n == 8 %}");
+    dt_buffer_add_string(&deep, "{% endif %}");
+    fails(deep.data, "nested more than 1500 deep");
+    dt_buffer_clear(&deep);
     for (int i = 0; i < 100000; i++)
         dt_buffer_add_string(&deep, "{{ [");
     fails(deep.data, "without }}");
