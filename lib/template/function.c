@@ -287,12 +287,31 @@ static int raise_exception(struct call *c, struct value *result)
     return dt_template_error(c->r, "%.*s", (int)text.size, text.text);
 }
 
+/* Without %z and %Z, which are empty for Python's datetime.now(). */
+static int without_zones(struct render *r, struct value from, char **pattern)
+{
+    size_t size = 0, step;
+    *pattern = dt_template_copy(&r->arena, from.text, from.size);
+    for (size_t i = 0; i < from.size; i += step) {
+        char what = from.text[i] == '%' && i + 1 < from.size ? from.text[i + 1] : 0;
+        step = what ? 2 : 1;
+        if (what == 'f')
+            return dt_template_error(r, "%%f in strftime_now is not supported");
+        if (what == 'z' || what == 'Z')
+            continue;
+        memmove(*pattern + size, from.text + i, step);
+        size += step;
+    }
+    (*pattern)[size] = 0;
+    return 0;
+}
+
 static int strftime_now(struct call *c, struct value *result)
 {
-    char text[256];
+    char text[256], *pattern;
     struct tm tm;
     DT_TRY(dt_template_want_string(c->r, c->a[0], "strftime_now"));
-    char *pattern = dt_template_copy(&c->r->arena, c->a[0].text, c->a[0].size);
+    DT_TRY(without_zones(c->r, c->a[0], &pattern));
     localtime_r(&c->r->now, &tm);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"

@@ -356,6 +356,21 @@ static void safe_texts_and_names_of_macros_are_those_of_jinja(void **state)
     fails("{{ ('{}'|safe).format('<') }}", "'format' of a 'safe' string is not supported");
 }
 
+static void dates_are_those_of_python(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{{ strftime_now('%d %b %Y %H:%M %z%Z%%Z|') }}", "26 Jul 2025 03:20 %Z|"},
+        {"{{ strftime_now('%Z') }}{{ strftime_now('') }}", ""},
+        {"{{ strftime_now('%Y%') }}", "2025%"},
+        {NULL, NULL},
+    };
+    (void)state;
+    setenv("TZ", "UTC", 1);
+    tzset();
+    give(cases, "{}");
+    fails("{{ strftime_now('%f') }}", "%f in strftime_now is not supported");
+}
+
 /* Jinja without settings, as lm-evaluation-harness has it. */
 static void tasks_have_the_filters_of_jinja(void **state)
 {
@@ -530,6 +545,7 @@ int main(void)
         cmocka_unit_test(numbers_of_texts_are_those_of_python),
         cmocka_unit_test(generators_keep_what_was_not_read),
         cmocka_unit_test(safe_texts_and_names_of_macros_are_those_of_jinja),
+        cmocka_unit_test(dates_are_those_of_python),
         cmocka_unit_test(tasks_have_the_filters_of_jinja),
         cmocka_unit_test(white_space_is_that_of_python),
         cmocka_unit_test(time_memory_and_depth_are_bounded),
