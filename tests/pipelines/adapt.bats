@@ -43,4 +43,6 @@ setup() {
 {"messages":[{"role":"user","content":"5+2"}],"answer":"7","text":"7","sample":0}
 END
     [ "$(adapt-pairs samples | jq -r '[.prompt[0].content, .chosen[0].content, .rejected[0].content] | join(" ")')" = "1+2 3 4" ]
+    sed 's/,"sample":[0-9]*//' samples >single # samples of one each have no number
+    [ -z "$(adapt-pairs single)" ]
 }
