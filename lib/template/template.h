@@ -37,7 +37,8 @@ struct dt_template_spans {
 enum dt_template_kind {
     DT_TEMPLATE_CHAT,
     DT_TEMPLATE_TASK /* of lm-evaluation-harness: white space stays as it is written, what is
-                        undefined is an error, and there is the filter regex_replace */
+                        undefined is an error, tojson is Jinja's own, and there is the filter
+                        regex_replace */
 };
 
 /* subject: names the template in errors, as in "SUBJECT, line 3: ..."; copied. */
