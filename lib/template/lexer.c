@@ -261,7 +261,7 @@ static size_t digits_from(const struct lexer *l, size_t at)
     return at;
 }
 
-/* Underscores are between digits, and 012 is no integer. */
+/* Underscores are between digits, and 012 is not an integer. */
 static bool is_number(const char *text, size_t size, bool real)
 {
     bool zeros = text[0] == '0';
