@@ -100,12 +100,6 @@ static int want_defined(struct render *r, struct value v)
     return v.kind == VALUE_UNDEFINED ? dt_template_error(r, "%s is undefined", v.text) : 0;
 }
 
-int dt_template_want_usable(struct render *r, struct value v)
-{
-    bool strict = r->template->kind == DT_TEMPLATE_TASK && !v.optional;
-    return strict ? want_defined(r, v) : 0;
-}
-
 /* a.name: methods come before the items of a dictionary. */
 int dt_template_attribute(struct render *r, struct value of, const char *name, size_t size,
                           struct value *value)

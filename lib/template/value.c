@@ -390,6 +390,13 @@ int dt_template_want_string(struct render *r, struct value v, const char *who)
     return dt_template_error(r, "%s wants a string, not %s", who, dt_template_kind_name(v));
 }
 
+int dt_template_want_usable(struct render *r, struct value v)
+{
+    bool refused =
+        v.kind == VALUE_UNDEFINED && r->template->kind == DT_TEMPLATE_TASK && !v.optional;
+    return refused ? dt_template_error(r, "%s is undefined", v.text) : 0;
+}
+
 void dt_template_add_float(struct dt_buffer *b, double x)
 {
     char text[40];
