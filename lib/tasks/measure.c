@@ -102,8 +102,8 @@ static size_t first_stop(const struct dt_task *t, const struct dt_buffer *text)
     return first;
 }
 
-/* As in lm-evaluation-harness: the new tokens are a text of their own, which some decoders do not
- * begin with a space, without special tokens. */
+/* As in lm-evaluation-harness, the new tokens are decoded without the prompt and without special
+ * tokens: some decoders remove the space before the first. */
 static int set_text(const struct dt_task_result *r, const struct dt_text_coder *c,
                     const struct dt_continuation *item, struct dt_buffer *text,
                     struct dt_error *err)

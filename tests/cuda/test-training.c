@@ -6,7 +6,7 @@
 
 #include "model/forward-backward.h"
 
-#define STEPS 4
+#define STEPS 6
 
 static const char *const emulated = "cuda-emulated";
 
