@@ -413,6 +413,7 @@ static int find_matches(struct dt_tokenizer *t, struct dt_error *err)
 
 int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err)
 {
+    dt_character_table_init(); /* added tokens look for spaces beside them */
     DT_TRY(find_matches(t, err));
     find_traits(t);
     DT_TRY(make_tables(t, err));

@@ -149,6 +149,16 @@ ${all[*]:6:2} 1" ]
     [ "$status" -eq 2 ]
 }
 
+@test "added tokens take the space beside them, also without a pre-tokenizer" {
+    cat >t.json <<'END'
+{"added_tokens": [{"id": 4, "content": "QL", "lstrip": true, "special": false},
+                  {"id": 5, "content": "QR", "rstrip": true, "special": false}],
+ "model": {"type": "BPE", "vocab": {"Q": 0, "L": 1, "R": 2, " ": 3}, "merges": []}}
+END
+    echo '{"text": "L  QL  QR  R"}' >d.jsonl
+    [ "$(dt-tokenize -q -t t.json --frame none --ids d.jsonl)" = "1 4 3 3 5 2" ]
+}
+
 @test "--offsets are bytes of the document" {
     printf 'h\303\251 s\n' >f
     [ "$(dt-tokenize -t "$KINDS/bert-cased.json" --frame none --offsets --from lines f | sed 's/[0-9]*:\([0-9]*:[0-9]*\)/\1/g')" = "0:1 1:3 4:5" ]
