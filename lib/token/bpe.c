@@ -33,7 +33,7 @@ static uint32_t plain_symbol(const struct dt_tokenizer *t, const unsigned char *
 {
     if (!t->byte_level && code < 65536)
         return t->char_ids[code];
-    return dt_tokenizer_find(t, (const char *)p, length);
+    return dt_vocabulary_find(t, (const char *)p, length);
 }
 
 static uint32_t affixed_symbol(const struct dt_tokenizer *t, struct dt_buffer *spelled,
@@ -45,7 +45,7 @@ static uint32_t affixed_symbol(const struct dt_tokenizer *t, struct dt_buffer *s
     dt_buffer_append(spelled, p, length);
     if (last && t->rules.suffix)
         dt_buffer_add_string(spelled, t->rules.suffix);
-    return dt_tokenizer_find(t, spelled->data, spelled->size);
+    return dt_vocabulary_find(t, spelled->data, spelled->size);
 }
 
 /* The list of symbols under construction. An unknown token waits for characters to fuse. */

@@ -27,7 +27,7 @@ uint32_t dt_model_find_whole(const struct dt_tokenizer *t, const unsigned char *
 {
     if (!t->ignore_merges || size > t->longest)
         return DT_NO_TOKEN;
-    uint32_t id = dt_tokenizer_find(t, (const char *)piece, size);
+    uint32_t id = dt_vocabulary_find(t, (const char *)piece, size);
     return dt_tokenizer_is_special(t, id) ? DT_NO_TOKEN : id;
 }
 
@@ -46,7 +46,7 @@ static size_t encode_bpe(const struct dt_tokenizer *t, struct dt_model_work *wor
 static size_t encode_word_level(const struct dt_tokenizer *t, const unsigned char *piece,
                                 size_t size, uint32_t *ids, size_t *ends)
 {
-    uint32_t id = dt_tokenizer_find(t, (const char *)piece, size);
+    uint32_t id = dt_vocabulary_find(t, (const char *)piece, size);
     ids[0] = id == DT_NO_TOKEN ? t->unknown : id;
     if (ends)
         ends[0] = size;

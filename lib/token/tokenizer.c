@@ -97,7 +97,7 @@ static void find_characters(struct dt_tokenizer *t)
     t->char_ids = dt_alloc(65536, sizeof *t->char_ids);
     for (uint32_t code = 0; code < 65536; code++) {
         unsigned length = dt_utf8_encode(code, text);
-        t->char_ids[code] = dt_tokenizer_find(t, text, length);
+        t->char_ids[code] = dt_vocabulary_find(t, text, length);
     }
     for (unsigned c = 0; c < 256; c++) {
         snprintf(text, sizeof text, "<0x%02X>", c);
@@ -239,7 +239,8 @@ static void find_traits(struct dt_tokenizer *t)
         if (begins_inside_word(t, id))
             t->traits[id] = DT_TOKEN_CONTINUES;
     for (uint32_t i = 0; i < t->added_count; i++)
-        t->traits[t->added[i].id] = t->added[i].special ? DT_TOKEN_SPECIAL : 0;
+        t->traits[t->added[i].id] = (uint8_t)((t->added[i].special ? DT_TOKEN_SPECIAL : 0) |
+                                              (t->added[i].apart ? DT_TOKEN_APART : 0));
 }
 
 static bool is_added(const struct dt_tokenizer *t, uint32_t id)

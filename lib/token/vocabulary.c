@@ -159,6 +159,12 @@ uint32_t dt_tokenizer_find(const struct dt_tokenizer *t, const char *bytes, size
     return entry == DT_NO_TOKEN ? DT_NO_TOKEN : id_of(entry);
 }
 
+uint32_t dt_vocabulary_find(const struct dt_tokenizer *t, const char *bytes, size_t size)
+{
+    uint32_t id = dt_tokenizer_find(t, bytes, size);
+    return id != DT_NO_TOKEN && t->traits[id] & DT_TOKEN_APART ? DT_NO_TOKEN : id;
+}
+
 uint32_t dt_tokenizer_find_mask(const struct dt_tokenizer *t)
 {
     static const char *const spellings[] = {"[MASK]", "<mask>", "<|mask|>"};

@@ -53,12 +53,13 @@ struct dt_added_token {
     bool normalized;              /* matched in the normalized text */
     bool single_word;             /* not next to a word character */
     bool strip_left, strip_right; /* includes adjacent white space */
+    bool apart;                   /* not in the model's vocabulary */
     struct dt_token_extent match; /* what is matched: set by the reader, or found by
                                      dt_tokenizer_finish: the token, or its normalized form */
 };
 
 /* Bits of traits[id]. */
-enum dt_token_trait { DT_TOKEN_SPECIAL = 1, DT_TOKEN_CONTINUES = 2 };
+enum dt_token_trait { DT_TOKEN_SPECIAL = 1, DT_TOKEN_CONTINUES = 2, DT_TOKEN_APART = 4 };
 
 /* How a piece becomes the first symbols of BPE; all-zero: bytes, each of which has a token. */
 struct dt_bpe_rules {
@@ -134,6 +135,9 @@ void dt_tokenizer_add_merge(struct dt_tokenizer *t, struct dt_merge merge);
 /* Checks that each byte has a token and that merges are distinct; builds the tables for
  * encoding. With DT_TOKEN_BPE_RANKS ids, except those of added tokens, are in rank order. */
 int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err) DT_MUST_CHECK;
+/* As dt_tokenizer_find, of the tokens to which the model encodes: not of added tokens apart from its
+ * vocabulary. After dt_tokenizer_finish has found traits. */
+uint32_t dt_vocabulary_find(const struct dt_tokenizer *t, const char *bytes, size_t size);
 /* The fingerprint with the tables of a Unicode version. */
 uint64_t dt_tokenizer_compute_fingerprint(const struct dt_tokenizer *t, const char *unicode);
 

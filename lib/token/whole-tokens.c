@@ -26,7 +26,7 @@ static bool merges_to(const struct dt_tokenizer *t, struct dt_bpe_work *work, ui
 static bool is_whole(const struct dt_tokenizer *t, struct dt_bpe_work *work, uint32_t id)
 {
     size_t size = t->tokens[id].length;
-    if (size == 0 || size > DT_SHORT_KEY || (t->traits[id] & DT_TOKEN_SPECIAL))
+    if (size == 0 || size > DT_SHORT_KEY || (t->traits[id] & (DT_TOKEN_SPECIAL | DT_TOKEN_APART)))
         return false;
     if (t->ignore_merges)
         return dt_tokenizer_find(t, t->bytes.data + t->tokens[id].start, size) == id;

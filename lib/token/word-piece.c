@@ -17,7 +17,7 @@ static uint32_t longest_token(const struct dt_tokenizer *t, char *word, size_t f
         bool cuts_character = *end < size && (word[*end] & 0xc0) == 0x80;
         if (cuts_character)
             continue;
-        id = dt_tokenizer_find(t, start, *end - from + prefix);
+        id = dt_vocabulary_find(t, start, *end - from + prefix);
         if (id != DT_NO_TOKEN)
             break;
     }

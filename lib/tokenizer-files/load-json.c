@@ -127,9 +127,11 @@ static int index_added(struct json_object *list, struct json_object *index, cons
     return 0;
 }
 
-static int add_added(struct dt_tokenizer *t, struct json_object *index, const char *path,
-                     struct dt_error *err)
+static int add_added(struct dt_tokenizer *t, struct json_object *index, struct json_object *model,
+                     const char *path, struct dt_error *err)
 {
+    struct json_object *vocabulary = json_object_object_get(model, "vocab");
+    bool known = json_object_is_type(vocabulary, json_type_object); /* Unigram has a list */
     int rc = 0;
     json_object_object_foreach(index, content, token)
     {
@@ -138,12 +140,14 @@ static int add_added(struct dt_tokenizer *t, struct json_object *index, const ch
             rc = dt_tokenizer_add(t, (uint64_t)id, content, strlen(content), err);
         if (rc == 0)
             dt_tokenizer_mark_added(
-                t, (struct dt_added_token){.id = (uint32_t)id,
-                                           .special = dt_step_flag(token, "special", false),
-                                           .normalized = dt_step_flag(token, "normalized", false),
-                                           .single_word = dt_step_flag(token, "single_word", false),
-                                           .strip_left = dt_step_flag(token, "lstrip", false),
-                                           .strip_right = dt_step_flag(token, "rstrip", false)});
+                t, (struct dt_added_token){
+                       .id = (uint32_t)id,
+                       .special = dt_step_flag(token, "special", false),
+                       .normalized = dt_step_flag(token, "normalized", false),
+                       .single_word = dt_step_flag(token, "single_word", false),
+                       .strip_left = dt_step_flag(token, "lstrip", false),
+                       .strip_right = dt_step_flag(token, "rstrip", false),
+                       .apart = known && !json_object_object_get_ex(vocabulary, content, NULL)});
     }
     return rc < 0 ? dt_fail_context(err, "%s", path) : 0;
 }
@@ -171,7 +175,7 @@ static int fill(struct dt_tokenizer *t, const struct dt_model_format *format,
         return dt_fail(err, DT_EFORMAT, "%s: member \"added_tokens\" is not an array", path);
     DT_TRY(index_added(added, index, path, err));
     DT_TRY(format->read_vocabulary(t, model, index, path, err));
-    DT_TRY(add_added(t, index, path, err));
+    DT_TRY(add_added(t, index, model, path, err));
     DT_TRY(format->read_rest(t, model, path, err));
     DT_TRY(dt_tokenizer_read_post_processor(t, json_object_object_get(root, "post_processor"), path,
                                             err));

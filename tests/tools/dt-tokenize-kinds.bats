@@ -159,6 +159,25 @@ END
     [ "$(dt-tokenize -q -t t.json --frame none --ids d.jsonl)" = "1 4 3 3 5 2" ]
 }
 
+@test "an added token that is not in the model's vocabulary is not a symbol of the model" {
+    word='"single_word": true, "special": false'
+    cat >bpe.json <<END
+{"added_tokens": [{"id": 4, "content": "Q", $word}],
+ "model": {"type": "BPE", "unk_token": "?", "vocab": {"?": 0, "L": 1, " ": 2, "R": 3}, "merges": []}}
+END
+    echo '{"text": "LQ Q R"}' >d.jsonl
+    [ "$(dt-tokenize -q -t bpe.json --frame none --ids d.jsonl)" = "1 0 2 4 2 3" ]
+    for model in WordPiece WordLevel; do
+        cat >words.json <<END
+{"added_tokens": [{"id": 4, "content": "Q", $word}], "pre_tokenizer": {"type": "Digits", "individual_digits": true},
+ "model": {"type": "$model", "unk_token": "?", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+ "vocab": {"?": 0, "L": 1, "1": 2, "##Q": 3}}}
+END
+        echo '{"text": "Q1"}' >d.jsonl
+        [ "$(dt-tokenize -q -t words.json --frame none --ids d.jsonl)" = "0 2" ]
+    done
+}
+
 @test "--offsets are bytes of the document" {
     printf 'h\303\251 s\n' >f
     [ "$(dt-tokenize -t "$KINDS/bert-cased.json" --frame none --offsets --from lines f | sed 's/[0-9]*:\([0-9]*:[0-9]*\)/\1/g')" = "0:1 1:3 4:5" ]
