@@ -498,10 +498,19 @@ static bool merges_unspelled(const struct dt_tokenizer *t)
     return found;
 }
 
+/* Whether a character may have no token, so that those beside it can merge. */
+static bool drops_characters(const struct dt_tokenizer *t)
+{
+    bool drops = false;
+    for (int c = 0; c < 256; c++)
+        drops = drops || !t->rules.byte_fallback || t->byte_ids[c] == DT_NO_TOKEN;
+    return drops && t->unknown == DT_NO_TOKEN;
+}
+
 struct dt_bpe_cuts *dt_bpe_cuts_new(const struct dt_tokenizer *t)
 {
     if (t->byte_level || t->rules.prefix || t->rules.suffix || t->ignore_merges ||
-        t->char_ids[MARK] == DT_NO_TOKEN || merges_unspelled(t))
+        t->char_ids[MARK] == DT_NO_TOKEN || drops_characters(t) || merges_unspelled(t))
         return NULL;
     struct dt_bpe_cuts *cuts = dt_alloc(1, sizeof *cuts);
     for (size_t i = 0; i < dt_pairs_slots(&t->pairs); i++) {

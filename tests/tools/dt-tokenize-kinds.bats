@@ -178,6 +178,14 @@ END
     done
 }
 
+@test "characters that have no token and no unknown token do not keep merges apart" {
+    cat >t.json <<'END'
+{"model": {"type": "BPE", "vocab": {"c": 0, "\u2581": 1, "c\u2581": 2}, "merges": ["c \u2581"]}}
+END
+    echo '{"text": "c,\u2581c"}' >d.jsonl
+    [ "$(dt-tokenize -q -t t.json --frame none --ids d.jsonl)" = "2 0" ]
+}
+
 @test "--offsets are bytes of the document" {
     printf 'h\303\251 s\n' >f
     [ "$(dt-tokenize -t "$KINDS/bert-cased.json" --frame none --offsets --from lines f | sed 's/[0-9]*:\([0-9]*:[0-9]*\)/\1/g')" = "0:1 1:3 4:5" ]
