@@ -70,8 +70,7 @@ static void add_unknown(const struct dt_tokenizer *t, struct symbols *s)
     s->unknown_size = 0;
 }
 
-/* Appends the byte tokens of a character; false if one is missing. With affixes `tokenizers` spells
- * their bytes, too. */
+/* Appends the byte tokens of a character; false if one is missing. Not with affixes. */
 static bool add_bytes(const struct dt_tokenizer *t, struct symbols *s, const unsigned char *p,
                       size_t size)
 {

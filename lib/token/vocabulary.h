@@ -135,8 +135,8 @@ void dt_tokenizer_add_merge(struct dt_tokenizer *t, struct dt_merge merge);
 /* Checks that each byte has a token and that merges are distinct; builds the tables for
  * encoding. With DT_TOKEN_BPE_RANKS ids, except those of added tokens, are in rank order. */
 int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err) DT_MUST_CHECK;
-/* As dt_tokenizer_find, of the tokens to which the model encodes: not of added tokens apart from its
- * vocabulary. After dt_tokenizer_finish has found traits. */
+/* As dt_tokenizer_find, of the tokens to which the model encodes: not of added tokens apart from
+ * its vocabulary. After dt_tokenizer_finish has found traits. */
 uint32_t dt_vocabulary_find(const struct dt_tokenizer *t, const char *bytes, size_t size);
 /* The fingerprint with the tables of a Unicode version. */
 uint64_t dt_tokenizer_compute_fingerprint(const struct dt_tokenizer *t, const char *unicode);

@@ -122,6 +122,11 @@ static int read_bpe(struct dt_tokenizer *t, struct json_object *model, const cha
                        "%s: \"byte_fallback\" is not supported with the pre_tokenizer ByteLevel "
                        "and tokens that lack bytes",
                        path);
+    if (t->rules.byte_fallback && (t->rules.prefix || t->rules.suffix))
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: \"byte_fallback\" is not supported with affixes, whose bytes "
+                       "`tokenizers` spells",
+                       path);
     t->rules.fuse_unknown = dt_step_flag(model, "fuse_unk", false);
     t->ignore_merges = dt_step_flag(model, "ignore_merges", false);
     return add_merges(t, merges, path, err);
