@@ -213,6 +213,27 @@ static void large_scores_stay_finite(void **state)
     free_attention(&l);
 }
 
+/* Of one key the weight is 1, whatever its score; all of a sequence, and few queries. */
+static void the_lowest_scores_have_weights(void **state)
+{
+    (void)state;
+    if (!has_defined_bits())
+        skip(); /* their exponentials are those of scores times log2(e), with another rounding */
+    for (int64_t length = 1; length <= 20; length += 19) {
+        struct attention l = make_attention(&(struct shape){1, 1, 1, length, 1, .window = 1});
+        for (int64_t t = 0; t < length; t++) {
+            ((float *)l.q.data)[t * l.q.stride] = -2e16f;
+            ((float *)l.k.data)[t * l.k.stride] = 1e16f;
+        }
+        run_attention(dev, &l);
+        for (int64_t t = 0; t < length; t++) {
+            assert_true(at(&l.y, t, 0) == at(&l.v, t, 0));
+            assert_true(at(&l.lse, t, 0) == -2e16f * 1e16f && at(&l.dq, t, 0) == 0);
+        }
+        free_attention(&l);
+    }
+}
+
 static void attention_dropout_matches_the_reference(void **state)
 {
     (void)state;
@@ -367,6 +388,7 @@ int main(void)
         cmocka_unit_test(masked_keys_are_not_read),
         cmocka_unit_test(attention_reads_a_kv_cache),
         cmocka_unit_test(large_scores_stay_finite),
+        cmocka_unit_test(the_lowest_scores_have_weights),
         cmocka_unit_test(attention_dropout_matches_the_reference),
         cmocka_unit_test(sixteen_bit_tensors_match_the_reference),
         cmocka_unit_test(tensor_parallel_heads_match_all_heads),

@@ -14,6 +14,8 @@
 #ifndef DT_DEVICE_CPU_ATTENTION_H
 #define DT_DEVICE_CPU_ATTENTION_H
 
+#include <float.h>
+
 #include "device/cpu/cpu.h"
 #include "device/cpu/gemm/tile.h"
 #include "device/cpu/random.h"
@@ -24,7 +26,7 @@
 #define DT_CPU_QUERY_UNIT (DT_CPU_VECTOR > DT_CPU_TILE_ROWS ? DT_CPU_VECTOR : DT_CPU_TILE_ROWS)
 
 /* The highest score before the first key. Finite: minus infinity minus itself is NaN. */
-#define DT_CPU_LOWEST -1e30f
+#define DT_CPU_LOWEST (-FLT_MAX)
 
 static inline int64_t dt_cpu_round_up(int64_t n, int64_t unit)
 {
