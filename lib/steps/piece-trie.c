@@ -103,7 +103,7 @@ static void place_children(struct builder *b, struct task task)
     for (size_t i = 0; i < count; i++) {
         uint32_t child = base ^ labels[i], begin = starts[i];
         take(b, child, task.node);
-        if (b->pieces[begin].size == task.depth + 1)
+        while (begin < starts[i + 1] && b->pieces[begin].size == task.depth + 1)
             b->trie->units[child].id = b->pieces[begin++].id;
         if (begin < starts[i + 1])
             add_task(b, (struct task){child, begin, starts[i + 1], task.depth + 1});

@@ -35,8 +35,8 @@ struct dt_trie_piece {
     uint32_t size, id;
 };
 
-/* Sorts pieces, which are distinct and not empty. Memory: 12 bytes a node, at most one node for
- * each byte; 20 while it builds. */
+/* Sorts pieces, which are not empty; of equal ones the trie has one. Memory: 12 bytes a node, at
+ * most one node for each byte; 20 while it builds. */
 void dt_piece_trie_build(struct dt_piece_trie *trie, struct dt_trie_piece *pieces, size_t count);
 void dt_piece_trie_release(struct dt_piece_trie *trie);
 

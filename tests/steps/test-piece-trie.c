@@ -35,11 +35,25 @@ static void tries_find_all_pieces(void **state)
     free(pieces);
 }
 
-/* Words that are made of few parts: these are learned. */
+static void equal_pieces_are_one(void **state)
+{
+    struct dt_trie_piece pieces[] = {{"ab", 2, 7}, {"a", 1, 5}, {"ab", 2, 7}, {"ab", 2, 7}};
+    struct dt_piece_trie trie;
+    uint32_t node = DT_PIECE_TRIE_ROOT, id;
+    (void)state;
+    dt_piece_trie_build(&trie, pieces, 4);
+    assert_true(dt_piece_trie_follow(&trie, &node, 'a', &id) && id == 5);
+    assert_true(dt_piece_trie_follow(&trie, &node, 'b', &id) && id == 7);
+    for (unsigned byte = 0; byte < 256; byte++)
+        assert_false(dt_piece_trie_follow(&trie, &node, (unsigned char)byte, &id));
+    dt_piece_trie_release(&trie);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tries_find_all_pieces),
+        cmocka_unit_test(equal_pieces_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
