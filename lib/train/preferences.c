@@ -253,19 +253,43 @@ static int write_file(const struct dt_preferences *p, const char *path, struct h
     return rc;
 }
 
-/* header: as the file's must be; its parameters 0: of any reference. */
+#define MOST_BYTES ((size_t)1 << 34)
+
+/* The file is as it was written. */
+static int check_values(const char *path, const char *bytes, size_t size, struct dt_error *err)
+{
+    struct header h;
+    const size_t pair = 2 * sizeof(double), most = MOST_BYTES / pair;
+    uint64_t hash = 0;
+    memcpy(&h, bytes, sizeof h);
+    if (h.counts[0] > most || h.counts[1] > most)
+        return dt_fail(err, DT_EFORMAT, "%s: is damaged", path);
+    const size_t whole = sizeof h + (size_t)(h.counts[0] + h.counts[1]) * pair;
+    if (size != whole)
+        return dt_fail(err, DT_EFORMAT, "%s: has %zu bytes instead of %zu", path, size, whole);
+    bytes += sizeof h;
+    for (int i = 0; i < DT_PAIR_SPLITS; bytes += h.counts[i++] * pair)
+        hash = dt_hash_seeded(bytes, h.counts[i] * pair, hash);
+    return h.hash == hash ? 0 : dt_fail(err, DT_EFORMAT, "%s: is damaged", path);
+}
+
+static bool has_split(const struct header *h, const struct header *wanted, int split)
+{
+    return h->data[split] == wanted->data[split] && h->counts[split] == wanted->counts[split];
+}
+
+/* wanted: as the file's header must be; its parameters 0: of any reference. Returns 1, or 0 if the
+ * file has no values of these validation data, which a resumed run may change. */
 static int take_values(struct dt_preferences *p, const char *path, const char *bytes, size_t size,
                        const struct header *wanted, struct dt_error *err)
 {
     struct header h;
-    size_t counts = (size_t)(wanted->counts[0] + wanted->counts[1]);
     if (size < sizeof h)
         return dt_fail(err, DT_EFORMAT, "%s: is cut short", path);
     memcpy(&h, bytes, sizeof h);
     if (h.magic != wanted->magic)
         return dt_fail(err, DT_EFORMAT, "%s: is not a file of reference log-probabilities", path);
-    if (memcmp(h.data, wanted->data, sizeof h.data) != 0 ||
-        memcmp(h.counts, wanted->counts, sizeof h.counts) != 0)
+    if (!has_split(&h, wanted, DT_PAIR_SPLIT_TRAIN))
         return dt_fail(err, DT_EINVALID,
                        "%s: has the reference log-probabilities of other data: choose another "
                        "--output",
@@ -275,18 +299,17 @@ static int take_values(struct dt_preferences *p, const char *path, const char *b
                        "%s: is of another reference model than the one given: give that one, or "
                        "choose another --output",
                        path);
-    if (size != sizeof h + 2 * counts * sizeof(double))
-        return dt_fail(err, DT_EFORMAT, "%s: has %zu bytes instead of %zu", path, size,
-                       sizeof h + 2 * counts * sizeof(double));
-    memcpy(p->pairs[0].log_probabilities, bytes + sizeof h, 2 * p->pairs[0].count * sizeof(double));
-    memcpy(p->pairs[1].log_probabilities, bytes + sizeof h + 2 * h.counts[0] * sizeof(double),
-           2 * p->pairs[1].count * sizeof(double));
-    return h.hash == hash_values(p) ? 0 : dt_fail(err, DT_EFORMAT, "%s: is damaged", path);
+    DT_TRY(check_values(path, bytes, size, err));
+    const bool validates = wanted->counts[DT_PAIR_SPLIT_VALIDATION] > 0;
+    if (validates && !has_split(&h, wanted, DT_PAIR_SPLIT_VALIDATION))
+        return 0;
+    bytes += sizeof h;
+    for (int i = 0; i < DT_PAIR_SPLITS; bytes += 2 * h.counts[i++] * sizeof(double))
+        memcpy(p->pairs[i].log_probabilities, bytes, 2 * p->pairs[i].count * sizeof(double));
+    return 1;
 }
 
-#define MOST_BYTES ((size_t)1 << 34)
-
-/* Returns 1 if the file was read, 0 if there is none. */
+/* Returns 1 if the file was read, 0 if there is none of these data. */
 static int read_file(struct dt_preferences *p, const char *path, const struct header *wanted,
                      struct dt_error *err)
 {
@@ -298,7 +321,7 @@ static int read_file(struct dt_preferences *p, const char *path, const struct he
     DT_TRY(dt_file_read(path, MOST_BYTES, &bytes, &size, err));
     int rc = take_values(p, path, bytes, size, wanted, err);
     free(bytes);
-    return rc < 0 ? rc : 1;
+    return rc;
 }
 
 static int find_file(struct dt_preferences *p, const struct dt_reference_source *s,

@@ -118,6 +118,16 @@ lines() { jq -c '{step, loss, lr, grad_norm, reward, reward_std, reward_chosen, 
     jq -e 'select(.val_loss) | (.val_loss - 0.693147182 | fabs) < 1e-8' still/metrics.jsonl
 }
 
+@test "a resumed run may begin to validate, and cease to" {
+    dt-shard -o shards --split val=0.3 p.dts
+    some() { dt-train -q "${how[@]}" --set training.schedule=constant --init-from base1/latest -o run "$@" shards; }
+    dt-train -q "${how[@]}" --set training.schedule=constant --init-from base1/latest --set training.max_steps=6 -o whole shards >hash
+    some --set training.max_steps=2
+    some --set training.max_steps=4 --set training.eval_interval=1
+    [ "$(jq 'select(.val_loss) | .step' run/metrics.jsonl | xargs)" = "3 4" ]
+    some --set training.max_steps=6 | cmp - hash
+}
+
 # refused MESSAGE OPTION ...
 refused() {
     run dt-train -q "${how[@]}" --init-from base1/latest -o refused "${@:2}"
