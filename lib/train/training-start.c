@@ -201,6 +201,20 @@ int dt_training_begin_branch(struct dt_training *t, struct dt_error *err)
     return read_parent(t, t->parent, err) < 0 ? dt_fail_context(err, "--branch-from") : 0;
 }
 
+/* That of the parent, if it has one and this run has one. What compression has not sent yet is
+ * scaled, too. */
+static void take_loss_scale(struct dt_training *t)
+{
+    struct dt_loss_scale *scale = &t->progress.loss_scale;
+    const double before = scale->factor;
+    if (t->settings.training.precision != DT_DTYPE_F16)
+        *scale = (struct dt_loss_scale){.factor = 1};
+    else if (!t->parent_is_scaled)
+        *scale = dt_loss_scale_first();
+    if (scale->factor != before)
+        dt_compression_rescale(&t->state.compression, scale->factor / before);
+}
+
 /* After the parent's state was loaded. Its validation losses may be of other data. */
 static void take_branch(struct dt_training *t)
 {
@@ -212,10 +226,7 @@ static void take_branch(struct dt_training *t)
     p->logged_lines = 0;
     if (other_data)
         p->losses = (struct dt_loss_statistics){0};
-    if (t->settings.training.precision != DT_DTYPE_F16)
-        p->loss_scale = (struct dt_loss_scale){.factor = 1};
-    else if (!t->parent_is_scaled)
-        p->loss_scale = dt_loss_scale_first();
+    take_loss_scale(t);
 }
 
 /* --- checkpoints ------------------------------------------------------------------------------ */

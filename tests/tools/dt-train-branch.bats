@@ -145,6 +145,23 @@ branch() {
     cmp branch1.0 branch2.0
 }
 
+@test "what gradient compression has not sent has the scale of the branch's precision" {
+    compressed() { # RUN OPTION ...
+        for rank in 0 1; do
+            RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank timeout 60 dt-train -q -j 1 "${@:2}" \
+                --set training.gradient_accumulation_steps=2 --set training.log_interval=1 \
+                --set distributed.compress=topk --set distributed.rendezvous="$T/meet" -o "$1" "$data" >said.$rank &
+        done
+        wait
+    }
+    compressed fp16 "${small[@]}" --set training.precision=fp16 --set training.max_steps=10
+    compressed fp32 "${small[@]}" --set training.max_steps=10
+    compressed lowered --branch-from fp32 --set training.precision=fp16 --set training.max_steps=11
+    compressed raised --branch-from fp16 --set training.precision=fp32 --set training.max_steps=11
+    jq -es 'map(select(.step == 11) | .grad_norm) | length == 2 and (.[0] / .[1] | . > 0.99 and . < 1.01)' \
+        lowered/metrics.jsonl raised/metrics.jsonl
+}
+
 @test "a damaged newest checkpoint is passed over for the one before, and said so" {
     resumed=("${small[@]}" --set training.schedule=wsd --set training.decay_fraction=0
         --set training.max_steps=40)
