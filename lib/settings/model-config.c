@@ -54,7 +54,7 @@ static void derive_defaults(struct dt_model_config *c)
         *scales[i] = *scales[i] == 1 ? 0 : *scales[i];
     if (count == 2 && c->embedding_scale == 0)
         c->embedding_scale = sqrt((double)c->hidden_size);
-    if (c->head_dim * c->num_heads == c->hidden_size)
+    if ((double)c->head_dim * (double)c->num_heads == (double)c->hidden_size)
         c->head_dim = 0;
     if (c->attention_scale == 1 / sqrt((double)size))
         c->attention_scale = 0;

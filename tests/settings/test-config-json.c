@@ -326,6 +326,9 @@ static const struct {
      "x: hidden_size must be from 1 to 2^40, not 0"},
     {"{\"model_type\":\"llama\"," SIZES "\"hidden_size\":1099511627776}",
      "x: hidden_size must be from 1 to 2^40, not 1099511627776"},
+    {"{\"model_type\":\"llama\"," SIZES
+     "\"num_attention_heads\":1099511627775,\"head_dim\":1099511627775}",
+     "x: model.num_heads must be from 1 to 4096, not 1099511627775"},
     {"{\"model_type\":\"llama\"," SIZES "\"hidden_size\":1.5}",
      "x: member \"hidden_size\" is not a whole number"},
     {"{\"model_type\":\"llama\"," SIZES "\"hidden_size\":\"16\"}",
