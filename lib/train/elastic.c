@@ -282,9 +282,9 @@ bool dt_elastic_let_go(struct dt_training *t, const unsigned char *flags, unsign
     const int size = dt_comm_size(t->comm);
     long least = 1, most = 1;
     int stopping = 0;
-    for (int r = 0; r < size; r++)
+    for (int r = 0; t->members && r < size; r++) /* else flags may be of fewer ranks */
         stopping += (flags[r] & stops) != 0;
-    if (t->members == NULL || stopping == 0 || !dt_settings_elastic(&t->settings, &least, &most) ||
+    if (stopping == 0 || !dt_settings_elastic(&t->settings, &least, &most) ||
         size - stopping < least)
         return false;
     for (int r = 0; r < size; r++)
