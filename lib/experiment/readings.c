@@ -16,7 +16,7 @@ static bool is_number(struct json_object *value)
 {
     return (json_object_is_type(value, json_type_int) ||
             json_object_is_type(value, json_type_double)) &&
-           isfinite(json_object_get_double(value));
+           fabs(json_object_get_double(value)) <= DT_READINGS_MOST;
 }
 
 static void add_members(struct json_object *values, struct json_object *object, const char *before,

@@ -12,6 +12,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
+/* Larger numbers are not values, as those that are not finite: their means and ratios overflow. */
+#define DT_READINGS_MOST 1e300
+
 /* Adds the numbers of a command's output: one JSON object, or the last line that is one. Output
  * without an object adds nothing. */
 void dt_readings_add_output(struct json_object *values, const struct dt_buffer *output);

@@ -13,6 +13,7 @@
 
 #include "base/credentials.h"
 #include "base/file.h"
+#include "experiment/readings.h"
 #include "io/json-lines.h"
 #include "json/json.h"
 
@@ -20,7 +21,6 @@
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-#define MOST_VALUE     1e300 /* means and ratios of larger numbers overflow */
 #define MOST_REFERENCE 1e9
 
 static bool is_number(struct json_object *value)
@@ -34,7 +34,7 @@ static int check_values(struct json_object *values, const char *subject, struct 
 {
     json_object_object_foreach(values, name, value)
     {
-        bool fits = is_number(value) && fabs(json_object_get_double(value)) <= MOST_VALUE;
+        bool fits = is_number(value) && fabs(json_object_get_double(value)) <= DT_READINGS_MOST;
         if (value && !fits)
             return dt_fail(err, DT_EFORMAT,
                            "%s: the value '%s' must be a number from -1e300 to 1e300, not %s",
@@ -216,7 +216,7 @@ static struct dt_summary reported_summary(const struct dt_results *r, int cell, 
     free(key);
     for (int i = 0; i < 6; i++) {
         bool there = found && json_object_object_get_ex(value, members[i], &x) && is_number(x) &&
-                     fabs(json_object_get_double(x)) <= MOST_VALUE;
+                     fabs(json_object_get_double(x)) <= DT_READINGS_MOST;
         numbers[i] = there ? json_object_get_double(x) : NAN;
     }
     return (struct dt_summary){.count = numbers[0] > 0 ? (size_t)numbers[0] : 0,

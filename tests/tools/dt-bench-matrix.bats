@@ -365,6 +365,13 @@ make_measured() {
     [ "$(dt-bench report null --json | jq -c '.cells[0].values.n | [.count, .least == 2]')" = '[2,true]' ]
 }
 
+@test "a number above 1e300 is not a value, and leaves the rows readable" {
+    printf '{"step":1,"loss":2}\n{"step":2,"loss":1e302}\n' >metrics
+    run dt-bench matrix -q -o rows -r 1 -w 0 --metrics metrics -- echo '{"x":-1e305,"y":2}'
+    [ "$status" -eq 0 ]
+    [ "$(jq -c 'select(.values).values | [.x, .y, .loss, .step]' rows)" = '[null,2,null,2]' ]
+}
+
 @test "a metric whose last value is null is not a value" {
     printf '{"step":%d,"loss":%s}\n' 1 2.5 2 1.5 3 null >metrics.jsonl
     run dt-bench matrix -q -w 0 -r 1 -o rows -v loss --metrics metrics.jsonl -- true
