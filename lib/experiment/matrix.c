@@ -382,6 +382,19 @@ static void fill(const struct dt_matrix *m, int cell, long round, const char *te
     }
 }
 
+/* The words of a value, each quoted. */
+static void add_quoted_words(struct dt_buffer *line, const char *value)
+{
+    char **words = dt_alloc(1, sizeof *words);
+    int count = 0;
+    add_split(&words, &count, value);
+    for (int i = 0; i < count; i++) {
+        dt_buffer_add_string(line, i > 0 ? " " : "");
+        add_quoted(line, words[i]);
+    }
+    dt_matrix_free_words(words);
+}
+
 static char **shell_words(const struct dt_matrix *m, int cell, long round)
 {
     struct dt_buffer line = DT_BUFFER_EMPTY;
@@ -390,7 +403,7 @@ static char **shell_words(const struct dt_matrix *m, int cell, long round)
         int a = splitting_axis(m, m->command[i]);
         dt_buffer_add_string(&line, i > 0 ? " " : "");
         if (a >= 0)
-            dt_buffer_add_string(&line, dt_matrix_text(m, cell, a));
+            add_quoted_words(&line, dt_matrix_text(m, cell, a));
         else
             fill(m, cell, round, m->command[i], true, &line);
     }

@@ -76,6 +76,11 @@ static void a_value_cannot_leave_its_word_in_a_shell(void **state)
                                      "\"axes\":{\"a\":[\"1'; rm x\"]}}");
     assert_words(&m, 0, 1, "sh|-c|echo '1'\\''; rm x' $HOME|");
     dt_matrix_release(&m);
+    m = open_matrix("{\"command\":\"echo {a:words} $HOME\",\"shell\":\"true\","
+                    "\"axes\":{\"a\":[\"-x 1; rm  *\",\"\"]}}");
+    assert_words(&m, 0, 1, "sh|-c|echo '-x' '1;' 'rm' '*' $HOME|");
+    assert_words(&m, 1, 1, "sh|-c|echo  $HOME|");
+    dt_matrix_release(&m);
 }
 
 static void the_baseline_shares_the_other_axes(void **state)
