@@ -563,7 +563,7 @@ static bool equal(struct json_object *a, struct json_object *b, const char *key)
     return json_object_equal(x, y);
 }
 
-/* Whether both have axes of the same names in the same order. */
+/* Whether both have axes of the same names. */
 static bool equal_axes(struct json_object *a, struct json_object *b)
 {
     struct json_object *x = NULL, *y = NULL;
