@@ -504,13 +504,18 @@ static int continue_file(struct generation *g, struct dt_error *err)
 
 /* --- a conversation in a terminal -------------------------------------------------------------*/
 
+/* text may end inside a UTF-8 sequence, as an answer that has reached its most tokens. */
 static void add_message(struct json_object *messages, const char *role, const char *text,
                         size_t size)
 {
     struct json_object *message = dt_json_new_object();
+    struct dt_buffer valid = DT_BUFFER_EMPTY;
+    dt_buffer_add_string(&valid, "");
+    dt_utf8_repair(text, size, &valid);
     dt_json_object_add(message, "role", dt_json_new_string(role));
-    dt_json_object_add(message, "content", dt_json_new_string_len(text, size));
+    dt_json_object_add(message, "content", dt_json_new_string_len(valid.data, valid.size));
     dt_json_array_add(messages, message);
+    dt_buffer_release(&valid);
 }
 
 /* Writes the answer to the messages, and adds it to them. */

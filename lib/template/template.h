@@ -47,9 +47,9 @@ int dt_template_parse(struct dt_template **t, const char *text, size_t size, con
 int dt_template_parse_as(struct dt_template **t, enum dt_template_kind kind, const char *text,
                          size_t size, const char *subject, struct dt_error *err) DT_MUST_CHECK;
 
-/* Appends the text to *out. context: an object whose members are the variables. now: the time of
- * strftime_now(), in the local time zone. spans: may be NULL; release items with free(). After a
- * failure *out and *spans have what was written before it. Threads may share a template. */
+/* Appends the text to *out. context: an object, in UTF-8, whose members are the variables. now: the
+ * time of strftime_now(), in the local time zone. spans: may be NULL; release items with free().
+ * After a failure *out and *spans have what was written before it. Threads may share a template. */
 int dt_template_render(const struct dt_template *t, struct json_object *context, time_t now,
                        struct dt_buffer *out, struct dt_template_spans *spans,
                        struct dt_error *err) DT_MUST_CHECK;

@@ -22,6 +22,8 @@ int dt_template_error(struct render *r, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    if (r->line == 0) /* in what the template is given */
+        return dt_fail(r->err, DT_EFORMAT, "%s: %s", r->template->subject, text);
     return dt_fail(r->err, DT_EFORMAT, "%s, line %ld: %s", r->template->subject, r->line, text);
 }
 
@@ -169,13 +171,21 @@ void dt_template_dict_set(struct arena *a, struct dict *d, struct value key, str
     d->entries[d->count++] = (struct entry){key, value};
 }
 
+/* Filters and methods read characters, of which the template's own texts consist. */
+static int from_string(struct render *r, const char *text, size_t size, struct value *value)
+{
+    if (dt_utf8_valid_prefix(text, size) != size)
+        return dt_template_error(r, "a text that the template is given is not UTF-8");
+    return dt_template_string(r, text, size, value);
+}
+
 static int from_object(struct render *r, struct json_object *json, struct value *value)
 {
     *value = dt_template_dict(r);
     json_object_object_foreach(json, name, member)
     {
         struct value key, item;
-        DT_TRY(dt_template_string(r, name, strlen(name), &key));
+        DT_TRY(from_string(r, name, strlen(name), &key));
         DT_TRY(dt_template_from_json(r, member, &item));
         struct dict *d = value->dict; /* names differ, and are not looked for */
         nest(&d->nesting, item);
@@ -210,8 +220,7 @@ int dt_template_from_json(struct render *r, struct json_object *json, struct val
     case json_type_double:
         return from_number(r, json, value);
     case json_type_string:
-        return dt_template_string(r, dt_json_text(json), (size_t)json_object_get_string_len(json),
-                                  value);
+        return from_string(r, dt_json_text(json), (size_t)json_object_get_string_len(json), value);
     case json_type_object:
         return from_object(r, json, value);
     case json_type_array:

@@ -493,6 +493,21 @@ static void numbers_beyond_64_bits_are_refused(void **state)
     json_object_put(values);
 }
 
+/* Filters would read beyond such a text, or not end. */
+static void texts_that_are_not_utf_8_are_refused(void **state)
+{
+    static const char *const contexts[] = {"{\"s\":\"a\xf0\"}", "{\"s\":[{\"\xff\":1}]}"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct json_object *values;
+        assert_int_equal(dt_json_parse(contexts[i], strlen(contexts[i]), "values", &values, &err),
+                         0);
+        assert_null(render("{{ s|trim }}{{ s|upper }}{{ s|list }}", values, NULL));
+        assert_string_equal(err.text, "test: a text that the template is given is not UTF-8");
+        json_object_put(values);
+    }
+}
+
 /* Templates that break off anywhere are read, or refused by line. */
 static void templates_may_be_cut_anywhere(void **state)
 {
@@ -550,6 +565,7 @@ int main(void)
         cmocka_unit_test(white_space_is_that_of_python),
         cmocka_unit_test(time_memory_and_depth_are_bounded),
         cmocka_unit_test(numbers_beyond_64_bits_are_refused),
+        cmocka_unit_test(texts_that_are_not_utf_8_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,6 +110,7 @@ END
     refused '{"conversations": [{"from": "alien", "value": "a"}]}' "not from 'alien'"
     refused '{"instruction": "a"}' '"output"'
     refused '{"prompt": "a"}' '"completion"'
+    refused "$(printf '{"messages": [{"role": "assistant", "content": "a\360"}]}')" "is not UTF-8"
     echo text >bad.txt
     run dt-tokenize -q -t m --chat bad.txt -o bad.dts
     assert_one_line_error dt-tokenize
@@ -144,6 +145,8 @@ END
     echo '{"messages": [{"role": "user", "content": "1?"}]}' |
         dt-generate -m run/latest --chat --temperature 0 --prompts - >answers.jsonl
     grep '"text":"2 so".*"finish":"end"' answers.jsonl
+    echo '{% for m in messages %}{{ m.content|trim }}{% endfor %}' >trims.jinja
+    printf 'a\360\nb\n' | timeout 60 dt-generate -m run/latest --chat --template trims.jinja -n 2 >/dev/null
     run dt-generate -m run/latest --chat --prompts c.jsonl --system x
     [ "$status" -eq 2 ]
     dt-export -m run/latest -o exported
