@@ -49,20 +49,64 @@ static uint32_t upper(uint32_t code)
     return title == 0x1c5 || title == 0x1c8 || title == 0x1cb || title == 0x1f2 ? title - 1 : title;
 }
 
+#define SIGMA       0x3a3 /* whose small letter at the end of a word is U+03C2 */
+#define FINAL_SIGMA 0x3c2
+#define DOTTED_I    0x130 /* whose small letter is i and U+0307 */
+
+static bool is_cased(uint32_t code)
+{
+    enum dt_category category = dt_unicode_category(code);
+    bool is_other = code == 0xaa || code == 0xba || (code >= 0x2160 && code <= 0x217f) ||
+                    (code >= 0x24b6 && code <= 0x24e9);
+    return is_other || (category >= DT_CATEGORY_LU && category <= DT_CATEGORY_LT);
+}
+
+/* Case_Ignorable of Unicode: characters inside words that have no case. */
+static bool is_ignorable(uint32_t code)
+{
+    static const uint32_t others[] = {'\'',   '.',    ':',    0xb7,   0x387,  0x55f,
+                                      0x5f4,  0x2018, 0x2019, 0x2024, 0x2027, 0xfe13,
+                                      0xfe52, 0xfe55, 0xff07, 0xff0e, 0xff1a};
+    enum dt_category category = dt_unicode_category(code);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (code == others[i])
+            return true;
+    return category == DT_CATEGORY_MN || category == DT_CATEGORY_ME || category == DT_CATEGORY_CF ||
+           category == DT_CATEGORY_LM || category == DT_CATEGORY_SK;
+}
+
+/* Whether a letter of the same word follows. */
+static bool goes_on(const char *text, size_t size)
+{
+    uint32_t code = 0;
+    for (size_t at = 0, taken; at < size; at += taken) {
+        taken = dt_utf8_next(text + at, size - at, &code);
+        if (taken == 0 || !is_ignorable(code))
+            return taken > 0 && is_cased(code);
+    }
+    return false;
+}
+
+/* str.upper(), of characters whose capital is one character, or str.lower(). */
 static void change_case(struct dt_buffer *b, bool up)
 {
     struct dt_buffer changed = DT_BUFFER_EMPTY;
-    for (size_t at = 0; at < b->size;) {
-        uint32_t code;
+    bool in_word = false; /* a letter with case is before */
+    for (size_t at = 0, taken; at < b->size; at += taken ? taken : 1) {
+        uint32_t code = 0;
         char bytes[4];
-        size_t taken = dt_utf8_next(b->data + at, b->size - at, &code);
+        taken = dt_utf8_next(b->data + at, b->size - at, &code);
+        const char *rest = b->data + at + taken;
+        bool ends = in_word && !up && code == SIGMA && !goes_on(rest, b->size - at - taken);
+        in_word = taken > 0 && (is_ignorable(code) ? in_word : is_cased(code));
         if (taken == 0) {
-            dt_buffer_add_char(&changed, b->data[at++]);
+            dt_buffer_add_char(&changed, b->data[at]);
             continue;
         }
-        code = up ? upper(code) : dt_unicode_lower(code);
-        dt_buffer_append(&changed, bytes, dt_utf8_encode(code, bytes));
-        at += taken;
+        uint32_t other = ends ? FINAL_SIGMA : up ? upper(code) : dt_unicode_lower(code);
+        dt_buffer_append(&changed, bytes, dt_utf8_encode(other, bytes));
+        if (code == DOTTED_I && !up)
+            dt_buffer_add_string(&changed, "\xcc\x87");
     }
     dt_buffer_release(b);
     *b = changed;

@@ -270,6 +270,30 @@ static void filters_and_matches_are_those_of_the_harness(void **state)
     assert_int_equal(for_each("filter", check_filter), 16);
 }
 
+/* As str.lower() of Python. */
+static void small_letters_may_be_several_or_depend_on_their_place(void **state)
+{
+    static const char *const texts[][2] = {
+        {"\xce\x9f\xce\x94\xce\x9f\xce\xa3", "\xce\xbf\xce\xb4\xce\xbf\xcf\x82"}, /* at the end */
+        {"\xce\xa3\xce\x9f\xce\xa3.", "\xcf\x83\xce\xbf\xcf\x82."},
+        {"\xce\x9f\xce\xa3'\xce\x9f", "\xce\xbf\xcf\x83'\xce\xbf"},
+        {"\xce\xa3 \xce\xa3", "\xcf\x83 \xcf\x83"},
+        {"1\xce\xa3", "1\xcf\x83"},
+        {"\xce\x9f\xcc\x81\xce\xa3\xcc\x81", "\xce\xbf\xcc\x81\xcf\x82\xcc\x81"},
+        {"\xc4\xb0z", "i\xcc\x87z"},
+    };
+    struct dt_task_step step = {.kind = DT_TASK_STEP_LOWERCASE};
+    const struct dt_task_filter filter = {.steps = &step, .count = 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct dt_buffer out = DT_BUFFER_EMPTY;
+        dt_task_filter_apply(&filter, texts[i][0], strlen(texts[i][0]), &out);
+        dt_buffer_add_char(&out, '\0');
+        assert_string_equal(out.data, texts[i][1]);
+        dt_buffer_release(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +302,7 @@ int main(void)
         cmocka_unit_test(random_numbers_are_those_of_python),
         cmocka_unit_test(metrics_and_their_errors_are_those_of_the_harness),
         cmocka_unit_test(one_document_has_no_error),
+        cmocka_unit_test(small_letters_may_be_several_or_depend_on_their_place),
         cmocka_unit_test(errors_of_groups_are_pooled),
         cmocka_unit_test(filters_and_matches_are_those_of_the_harness),
     };
