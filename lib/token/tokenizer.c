@@ -271,6 +271,18 @@ static void add_number(struct dt_buffer *b, uint32_t n)
 /* The Unicode version of fingerprints that do not include a version. */
 #define UNNAMED_UNICODE "15.0.0"
 
+/* Whether the ids of a text may depend on whether an added token is in the model's vocabulary: text
+ * that it does not match may reach the model as a whole symbol or word. */
+static bool reaches_model(const struct dt_tokenizer *t, const struct dt_added_token *a)
+{
+    struct dt_token_extent token = t->tokens[a->id];
+    bool is_character =
+        token.length > 0 && token.length == dt_utf8_length(t->bytes.data[token.start]);
+    bool words = t->model == DT_TOKEN_WORD_PIECE || t->model == DT_TOKEN_WORD_LEVEL;
+    return t->has_steps && (a->special || a->single_word) &&
+           (words || (t->model == DT_TOKEN_BPE_MERGES && !t->byte_level && is_character));
+}
+
 /* The optional parts of the fingerprint; empty for plain byte-level BPE. */
 static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode,
                                struct dt_buffer *all)
@@ -310,6 +322,8 @@ static void add_optional_parts(const struct dt_tokenizer *t, const char *unicode
         if (a->single_word || a->strip_left || a->strip_right)
             dt_buffer_printf(all, "%u:%d%d%d", a->id, a->single_word, a->strip_left,
                              a->strip_right);
+        if (a->apart && reaches_model(t, a))
+            dt_buffer_printf(all, "apart %u", a->id);
     }
     if (dt_vocabulary_is_bert(t))
         dt_buffer_printf(all, "%d%d%d%d %u %u", t->bert.clean, t->bert.isolate_cjk,

@@ -334,6 +334,33 @@ static void a_change_of_the_ids_changes_the_fingerprint(void **state)
     dt_tokenizer_free(whole);
 }
 
+static void a_token_of_the_model_alone_changes_the_fingerprint(void **state)
+{
+    (void)state;
+    uint64_t prints[2];
+    for (int i = 0; i < 2; i++) { /* Q is in the vocabulary, or only an added token */
+        char *text = dt_asprintf("{\"added_tokens\": [{\"id\": 1, \"content\": \"Q\", "
+                                 "\"single_word\": true, \"special\": "
+                                 "false}], \"model\": {\"type\": \"BPE\", \"unk_token\": \"?\", "
+                                 "\"vocab\": {\"?\": 0%s}, "
+                                 "\"merges\": []}}",
+                                 i ? "" : ", \"Q\": 1");
+        char *path = write_file("apart.json", text, strlen(text));
+        struct dt_tokenizer *t = load(path);
+        struct dt_encoder *e = dt_encoder_new(t);
+        struct dt_ids ids = DT_IDS_EMPTY;
+        dt_encoder_encode(e, "aQ", 2, &ids);
+        assert_int_equal(ids.data[1], !i);
+        prints[i] = dt_tokenizer_fingerprint(t);
+        dt_ids_release(&ids);
+        dt_encoder_free(e);
+        dt_tokenizer_free(t);
+        free(path);
+        free(text);
+    }
+    assert_true(prints[0] != prints[1]);
+}
+
 static void special_tokens_are_ordinary_text_unless_allowed(void **state)
 {
     (void)state;
@@ -618,6 +645,7 @@ int main(void)
         cmocka_unit_test(fingerprints_are_for_ever),
         cmocka_unit_test(another_version_of_unicode_has_another_fingerprint),
         cmocka_unit_test(a_change_of_the_ids_changes_the_fingerprint),
+        cmocka_unit_test(a_token_of_the_model_alone_changes_the_fingerprint),
         cmocka_unit_test(special_tokens_are_ordinary_text_unless_allowed),
         cmocka_unit_test(added_tokens_that_are_not_special_are_always_found),
         cmocka_unit_test(wrong_files_are_refused_by_name_and_place),
