@@ -123,6 +123,10 @@ static const char *const fixed_of_run[] = {"training.optimizer", "distributed.sy
                                            "distributed.compress", "data.labels",
                                            "optimizer.moments"};
 
+/* With error feedback, whose residuals belong to a stage, and to a rank of PowerSGD. */
+static const char *const fixed_of_residuals[] = {"distributed.pp", "distributed.virtual_stages",
+                                                 "distributed.compress_rank"};
+
 static bool is_one_of(const char *name, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -140,6 +144,9 @@ static bool can_change(const struct dt_setting *s, const struct dt_settings *sav
         return (saved->training.ema_decay > 0) == (now->training.ema_decay > 0);
     if (strcmp(s->name, "model.max_seq_len") == 0 && !dt_model_is_rotary(&saved->model))
         return false; /* a row of a tensor for each position */
+    if (dt_compress_has_error_feedback((enum dt_compress)saved->distributed.compress) &&
+        IS_ONE_OF(s->name, fixed_of_residuals))
+        return false;
     if (strncmp(s->name, "lora.", 5) == 0)
         return strcmp(s->name, "lora.dropout") == 0;
     if (strncmp(s->name, "model.", 6) == 0)

@@ -158,6 +158,9 @@ branch() {
     compressed fp32 "${small[@]}" --set training.max_steps=10
     compressed lowered --branch-from fp32 --set training.precision=fp16 --set training.max_steps=11
     compressed raised --branch-from fp16 --set training.precision=fp32 --set training.max_steps=11
+    run -1 dt-train -q -j 1 --branch-from fp32 --set distributed.rendezvous= \
+        --set distributed.compress_rank=2 --set training.max_steps=11 -o other "$data"
+    [[ $output == *"distributed.compress_rank: 4, which cannot change to 2 in a branch" ]]
     jq -es 'map(select(.step == 11) | .grad_norm) | length == 2 and (.[0] / .[1] | . > 0.99 and . < 1.01)' \
         lowered/metrics.jsonl raised/metrics.jsonl
 }
