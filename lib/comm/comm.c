@@ -385,10 +385,11 @@ static struct dt_comm *open_alone(void)
     return job->groups;
 }
 
-struct dt_comm *dt_comm_imagine(int size, bool linked)
+struct dt_comm *dt_comm_imagine(int size, int rank, bool linked)
 {
     struct dt_comm *comm = dt_alloc(1, sizeof *comm);
     comm->size = size;
+    comm->rank = rank;
     comm->is_on_device = linked;
     return comm;
 }

@@ -50,9 +50,9 @@ struct dt_comm;
  * process does not join are an error (comm/launch.h). */
 int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_opening *how,
                  struct dt_error *err) DT_MUST_CHECK;
-/* Rank 0 of size ranks that do not exist: for plans, which ask for size and rank only, and whether
+/* A rank of size ranks that do not exist: for plans, which ask for size and rank only, and whether
  * operands are on linked devices. Close with dt_comm_close. */
-struct dt_comm *dt_comm_imagine(int size, bool linked);
+struct dt_comm *dt_comm_imagine(int size, int rank, bool linked);
 /* dt_comm_open with a given transport. */
 int dt_comm_open_on(struct dt_comm **world, const struct dt_transport *transport,
                     const struct dt_opening *how, struct dt_error *err) DT_MUST_CHECK;

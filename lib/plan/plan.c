@@ -37,10 +37,13 @@ static bool is_like_before(const struct dt_plan *p, const struct dt_base *b, lon
            b->stages[stage].layers == b->stages[stage - 1].layers;
 }
 
+/* The stage whose first rank needs the most, and what any rank needs. */
 static int find_largest(struct dt_plan *p, const struct dt_settings *s, const struct dt_base *b,
                         struct dt_error *err)
 {
-    struct dt_rank_sizes sizes = {0};
+    const bool alone = dt_layout_dp_cp_size(&p->layout) == 1;
+    struct dt_rank_sizes sizes = {0}, last;
+    double more = 0; /* than the first rank the last one needs */
     for (long stage = 0; stage < p->layout.pp; stage++) {
         double activations = b->stages[stage].activations;
         struct dt_traffic traffic = dt_sizes_stage_traffic(b, s, &p->layout, stage);
@@ -49,7 +52,12 @@ static int find_largest(struct dt_plan *p, const struct dt_settings *s, const st
             sizes.activations = activations;
         } else {
             DT_TRY(dt_sizes_stage(&sizes, b, s, &p->layout, stage, err));
+            last = sizes;
+            if (!alone)
+                DT_TRY(dt_sizes_stage_last(&last, b, s, &p->layout, stage, err));
+            more = fmax(last.total - sizes.total, 0);
         }
+        p->most = fmax(p->most, sizes.total + more);
         if (sizes.total > p->sizes.total) {
             p->stage = stage;
             p->sizes = sizes;
@@ -77,7 +85,6 @@ int dt_plan_size(struct dt_plan *p, const struct dt_plan_request *r, const struc
                           .available = dt_cluster_rank_memory(r->cluster),
                           .ideal_bubble = ideal_bubble(l)};
     DT_TRY(find_largest(p, &s, b, err));
-    p->most = p->sizes.total;
     p->fits = p->most <= p->available;
     return 0;
 }

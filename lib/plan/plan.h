@@ -25,8 +25,8 @@ struct dt_plan {
     struct dt_plan_layout layout;
     struct dt_part_sizes parts;
     long stage;                 /* the one that needs the most memory */
-    struct dt_rank_sizes sizes; /* of its first tensor-parallel rank */
-    double most;                /* bytes of its tensor-parallel rank that needs the most */
+    struct dt_rank_sizes sizes; /* of its first rank */
+    double most;                /* bytes of the rank that needs the most */
     struct dt_traffic traffic;  /* of the stage that sends the most */
     double available;           /* bytes of device memory per rank */
     bool fits;

@@ -84,7 +84,7 @@ static void memory_rows(const struct dt_rank_sizes *s, struct row rows[MEMORY_RO
 static void print_memory(struct dt_buffer *b, const struct dt_plan *p)
 {
     struct row rows[MEMORY_ROWS];
-    const struct row most = {"largest TP rank", p->most};
+    const struct row most = {"largest rank", p->most};
     const struct row more[] = {{"available", p->available}, {"host snapshot", p->sizes.snapshot}};
     memory_rows(&p->sizes, rows);
     dt_buffer_printf(b, "\nmemory per rank            bytes        GiB");
@@ -233,7 +233,7 @@ void dt_report_search(struct dt_buffer *b, const struct dt_search *s,
                 f->nearest.layout.pp, f->nearest.layout.dp, f->nearest.layout.cp,
                 f->nearest.layout.tp, f->nearest.layout.zero_stage,
                 dt_recompute_names[f->nearest.layout.recompute],
-                (f->nearest.sizes.total - f->nearest.available) / GIB);
+                (f->nearest.most - f->nearest.available) / GIB);
     }
 }
 

@@ -76,7 +76,7 @@ static struct dt_search_failure *failure_of(struct dt_search *f, const char *rea
 static void too_large(struct dt_search *f, const struct dt_plan *plan)
 {
     struct dt_search_failure *failure = failure_of(f, "needs more memory than a device has");
-    if (failure->layouts++ == 0 || plan->sizes.total < failure->nearest.sizes.total)
+    if (failure->layouts++ == 0 || plan->most < failure->nearest.most)
         failure->nearest = *plan;
 }
 

@@ -79,25 +79,32 @@ static void count_elements(struct dt_base *b, struct dt_stage_base *stage,
     }
 }
 
-static struct dt_data_group plan_data_group(const struct dt_plan_layout *l, long dp, bool linked)
+/* The first or the last of ranks that do not exist. */
+static struct dt_comm *imagine(long size, bool last, bool linked)
+{
+    return dt_comm_imagine((int)size, last ? (int)size - 1 : 0, linked);
+}
+
+static struct dt_data_group plan_data_group(const struct dt_plan_layout *l, long dp, bool last,
+                                            bool linked)
 {
     long copies = dp * l->cp, groups = dp == l->dp ? dt_layout_shard_groups(l) : 1;
-    struct dt_data_group r = {.all = dt_comm_imagine((int)copies, linked), .cp_size = (int)l->cp};
-    r.group = groups > 1 ? dt_comm_imagine((int)(copies / groups), linked) : r.all;
-    r.across = groups > 1 ? dt_comm_imagine((int)groups, linked) : NULL;
+    struct dt_data_group r = {.all = imagine(copies, last, linked), .cp_size = (int)l->cp};
+    r.group = groups > 1 ? imagine(copies / groups, last, linked) : r.all;
+    r.across = groups > 1 ? imagine(groups, last, linked) : NULL;
     return r;
 }
 
-/* The mesh of a rank with communicators that only have sizes. */
+/* The mesh of the first or the last data-parallel rank, with communicators that only have sizes. */
 static struct dt_mesh plan_mesh(const struct dt_settings *s, const struct dt_plan_layout *l,
-                                long stage, long dp)
+                                long stage, long dp, bool last)
 {
     bool linked = strcmp(dt_comm_backend_names[s->distributed.backend], "nccl") == 0;
-    struct dt_mesh mesh = {.world = dt_comm_imagine((int)(l->pp * dp * l->cp * l->tp), linked),
-                           .data = plan_data_group(l, dp, linked),
-                           .tp_group = dt_comm_imagine((int)l->tp, linked),
-                           .cp_group = dt_comm_imagine((int)l->cp, linked),
-                           .pp_group = dt_comm_imagine((int)l->pp, linked),
+    struct dt_mesh mesh = {.world = imagine(l->pp * dp * l->cp * l->tp, false, linked),
+                           .data = plan_data_group(l, dp, last, linked),
+                           .tp_group = imagine(l->tp, false, linked),
+                           .cp_group = imagine(l->cp, false, linked),
+                           .pp_group = imagine(l->pp, false, linked),
                            .part = dt_layout_part(l, stage)};
     mesh.part.tied_apart |= s->distributed.invariant;
     mesh.part.sequence = s->distributed.sequence_parallel;
@@ -142,7 +149,7 @@ static int plan_activations(struct dt_stage_base *b, struct dt_model *model,
 static int plan_stage(struct dt_base *b, const struct dt_settings *s,
                       const struct dt_plan_layout *l, long stage, struct dt_error *err)
 {
-    struct dt_mesh mesh = plan_mesh(s, l, stage, 1);
+    struct dt_mesh mesh = plan_mesh(s, l, stage, 1, false);
     struct dt_model *model = plan_model(s, &mesh);
     int rc = plan_activations(&b->stages[stage], model, s, l, &mesh, err);
     if (rc == 0)
@@ -229,12 +236,12 @@ static struct dt_rank_sizes sizes_of(struct dt_train_state *store, size_t activa
     };
 }
 
-int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *b,
-                   const struct dt_settings *s, const struct dt_plan_layout *l, long stage,
-                   struct dt_error *err)
+static int size_rank(struct dt_rank_sizes *sizes, const struct dt_base *b,
+                     const struct dt_settings *s, const struct dt_plan_layout *l, long stage,
+                     bool last, struct dt_error *err)
 {
     struct dt_train_state store;
-    struct dt_mesh mesh = plan_mesh(s, l, stage, l->dp);
+    struct dt_mesh mesh = plan_mesh(s, l, stage, l->dp, last);
     struct dt_model *model = plan_model(s, &mesh);
     int rc = dt_train_state_plan(&store, model, s, &mesh, err);
     if (rc == 0)
@@ -243,6 +250,20 @@ int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *b,
     dt_model_free(model);
     release_mesh(&mesh);
     return rc;
+}
+
+int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *b,
+                   const struct dt_settings *s, const struct dt_plan_layout *l, long stage,
+                   struct dt_error *err)
+{
+    return size_rank(sizes, b, s, l, stage, false, err);
+}
+
+int dt_sizes_stage_last(struct dt_rank_sizes *sizes, const struct dt_base *b,
+                        const struct dt_settings *s, const struct dt_plan_layout *l, long stage,
+                        struct dt_error *err)
+{
+    return size_rank(sizes, b, s, l, stage, true, err);
 }
 
 /* Activations and gradients of a micro-batch that a stage sends to its neighbours; it receives the

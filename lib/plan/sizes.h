@@ -63,6 +63,11 @@ void dt_base_release(struct dt_base *base);
 int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *base,
                    const struct dt_settings *settings, const struct dt_plan_layout *layout,
                    long stage, struct dt_error *err) DT_MUST_CHECK;
+/* The same of its last rank, whose shards are the largest, and with distributed.invariant its tree
+ * of gradients. */
+int dt_sizes_stage_last(struct dt_rank_sizes *sizes, const struct dt_base *base,
+                        const struct dt_settings *settings, const struct dt_plan_layout *layout,
+                        long stage, struct dt_error *err) DT_MUST_CHECK;
 struct dt_traffic dt_sizes_stage_traffic(const struct dt_base *base,
                                          const struct dt_settings *settings,
                                          const struct dt_plan_layout *layout, long stage);

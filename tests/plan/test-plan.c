@@ -427,6 +427,32 @@ static void a_plan_fits_to_the_byte(void **state)
     cluster.device.memory = 1;
 }
 
+/* Of 6 micro-batches, the sums of 3 and 4, 5 wait for one another on the second of two ranks: three
+ * arrays of gradients. Those of 0, 1 and 2 on the first one are two. */
+static void the_rank_that_needs_the_most_decides(void **state)
+{
+    (void)state;
+    settings.distributed.invariant = true;
+    settings.training.gradient_accumulation_steps = 6;
+    struct dt_plan_layout l = layout_of(1, 2, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan two = plan_of(&l);
+    assert_near(two.most, two.sizes.total + two.sizes.gradients / 2, 0);
+    cluster.device.memory = two.sizes.total * 1e-9;
+    assert_false(plan_of(&l).fits);
+    cluster.device.memory = two.most * 1e-9;
+    assert_true(plan_of(&l).fits);
+    cluster.device.memory = 1;
+    settings.distributed.invariant = false;
+    settings.training.gradient_accumulation_steps = 3;
+    l = layout_of(1, 3, 1, 3, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan three = plan_of(&l);
+    assert_true(three.most > three.sizes.total && three.most < 1.02 * three.sizes.total);
+    settings.training.gradient_accumulation_steps = 16;
+    l = layout_of(1, 4, 1, 3, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    const struct dt_plan even = plan_of(&l);
+    assert_true(even.most >= even.sizes.total);
+}
+
 static void expected_goodput_matches_simulated_failures(void **state)
 {
     (void)state;
@@ -684,6 +710,7 @@ int main(void)
         cmocka_unit_test(stragglers_slow_every_rank),
         cmocka_unit_test(slow_links_are_exposed),
         cmocka_unit_test(a_plan_fits_to_the_byte),
+        cmocka_unit_test(the_rank_that_needs_the_most_decides),
         cmocka_unit_test(expected_goodput_matches_simulated_failures),
         cmocka_unit_test(a_checkpoint_takes_the_time_of_its_bytes),
         cmocka_unit_test(search_finds_the_fastest),

@@ -55,13 +55,13 @@ setup() {
     # one more head: four matrices of 16 x 64 in each of 4 layers, 16 bytes per element
     jq -e '.memory.largest_slice > .memory.total + 4 * 4 * 16 * 64 * 16' plan.json
     most=$(jq .memory.largest_slice plan.json)
-    dt-plan $uneven | grep -qE "^  largest TP rank +$most "
+    dt-plan $uneven | grep -qE "^  largest rank +$most "
     dt-plan $uneven --json --machine device.reserved=0 --machine "device.memory=$(jq -n "$most / 1e9")" |
         jq -e .memory.fits
     dt-plan $uneven --json --machine device.reserved=0 --machine "device.memory=$(jq -n "($most - 1) / 1e9")" |
         jq -e '.memory.fits | not'
     dt-plan $small --set distributed.tp=2 >even
-    refute grep 'largest TP rank' even
+    refute grep 'largest rank' even
     run dt-plan $small --set distributed.tp=5
     assert_one_line_error dt-plan
     [[ "$output" == *"the model cannot be cut into 5 slices: num_heads is 4" ]]
