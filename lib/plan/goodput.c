@@ -18,7 +18,7 @@ static double daly_interval(double checkpoint, double mtbf)
 struct dt_goodput dt_goodput(const struct dt_base *b, const struct dt_plan_layout *l,
                              const struct dt_cluster *c)
 {
-    double devices = (double)dt_layout_ranks(l) / (double)c->device.ranks;
+    double devices = ceil((double)dt_layout_ranks(l) / (double)c->device.ranks);
     double nodes = ceil(devices / (double)c->devices);
     double speed = fmin(nodes * c->reliability.checkpoint_speed, c->reliability.checkpoint_limit);
     struct dt_goodput g = {

@@ -475,6 +475,11 @@ static void expected_goodput_matches_simulated_failures(void **state)
     for (uint64_t seed = 0; seed < 20; seed++)
         sum += dt_goodput_simulated(&g, at, 1e7, seed) / 20;
     assert_near(sum, best, 0.005);
+    cluster.device.ranks = 2; /* a device fails as a whole */
+    const struct dt_plan_layout three = layout_of(3, 1, 1, 0, DT_PIPELINE_SCHEDULE_1F1B, 1);
+    assert_near(dt_goodput(&base, &l, &cluster).mtbf, g.mtbf, 1e-12);
+    assert_near(dt_goodput(&base, &three, &cluster).mtbf, g.mtbf / 2, 1e-12);
+    cluster.device.ranks = 1;
     cluster.reliability.device_mtbf = 0;
 }
 
