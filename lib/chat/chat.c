@@ -187,7 +187,7 @@ uint32_t dt_chat_end(const struct dt_chat *chat, const struct dt_tokenizer *t)
     uint32_t end = DT_NO_TOKEN;
     int rc = dt_conversation_parse(&c, record, sizeof record - 1, "", &none);
     rc = rc == 0 ? render(chat, &c, 2, false, &text, NULL, &none) : rc;
-    const char *after = rc == 0 ? strstr(text.data, ANSWER) : NULL;
+    const char *after = rc == 0 && text.size > 0 ? strstr(text.data, ANSWER) : NULL;
     if (after) {
         struct dt_encoder *e = dt_encoder_new(t);
         struct dt_ids ids = DT_IDS_EMPTY;
@@ -224,7 +224,7 @@ static int find_prefix(const struct dt_chat *chat, const struct dt_conversation 
     struct dt_buffer part = DT_BUFFER_EMPTY;
     int rc = render(chat, c, count, begins, &part, NULL, err);
     *at = part.size;
-    if (rc == 0 && (part.size > size || memcmp(part.data, whole, part.size) != 0))
+    if (rc == 0 && part.size > 0 && (part.size > size || memcmp(part.data, whole, part.size) != 0))
         rc = dt_fail(err, DT_EFORMAT,
                      "%s: the template writes message %zu otherwise when others follow it, so that "
                      "the bytes of the answers are not known: use --loss last, or a template with "

@@ -153,7 +153,8 @@ static int take_answer(struct dt_conversation *c, const char *answer, struct dt_
     size_t n = 0;
     while (chosen[n] && chosen[n] == rejected[n])
         n++;
-    while (((unsigned char)chosen[n] & 0xC0) == 0x80 || ((unsigned char)rejected[n] & 0xC0) == 0x80)
+    while (n > 0 && (((unsigned char)chosen[n] & 0xC0) == 0x80 ||
+                     ((unsigned char)rejected[n] & 0xC0) == 0x80))
         n--; /* to the beginning of a character */
     n -= n > 0 && chosen[n - 1] == ' ';
     c->shared = dt_strdup(chosen);

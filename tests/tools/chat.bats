@@ -110,6 +110,8 @@ END
     refused '{"conversations": [{"from": "alien", "value": "a"}]}' "not from 'alien'"
     refused '{"instruction": "a"}' '"output"'
     refused '{"prompt": "a"}' '"completion"'
+    printf '{"chosen": "\200a", "rejected": "\201b"}\n' >bytes.jsonl # read before its beginning
+    [ "$(dt-tokenize -q -t m --chat --pairs --ids bytes.jsonl | wc -l)" -eq 2 ]
     refused "$(printf '{"messages": [{"role": "assistant", "content": "a\360"}]}')" "is not UTF-8"
     echo text >bad.txt
     run dt-tokenize -q -t m --chat bad.txt -o bad.dts
@@ -145,6 +147,10 @@ END
     echo '{"messages": [{"role": "user", "content": "1?"}]}' |
         dt-generate -m run/latest --chat --temperature 0 --prompts - >answers.jsonl
     grep '"text":"2 so".*"finish":"end"' answers.jsonl
+    echo '{# nothing #}' >nothing.jinja
+    run dt-generate -m run/latest --chat --template nothing.jinja -p 'a'
+    assert_one_line_error dt-generate
+    [[ "$output" == *"the chat template wrote nothing" ]]
     echo '{% for m in messages %}{{ m.content|trim }}{% endfor %}' >trims.jinja
     printf 'a\360\nb\n' | timeout 60 dt-generate -m run/latest --chat --template trims.jinja -n 2 >/dev/null
     run dt-generate -m run/latest --chat --prompts c.jsonl --system x
