@@ -20,7 +20,7 @@ struct answers {
 static const char *text_member(struct json_object *item, const char *name)
 {
     struct json_object *value;
-    return json_object_object_get_ex(item, name, &value) ? dt_json_text(value) : "";
+    return json_object_object_get_ex(item, name, &value) && value ? dt_json_text(value) : "";
 }
 
 static int add_line(void *context, struct json_object *item, const char *place,

@@ -292,6 +292,11 @@ refused() { # MESSAGE LINE...: the task with the lines is refused with the messa
     sed '8s/"acc":0/"acc":null/' b >e
     refute dt-eval compare a e 2>error
     grep -qF "e: item 8 of t has no number 'acc'" error
+    for member in task:t item:8; do
+        sed "8s/\"${member%:*}\":\"*${member#*:}\"*/\"${member%:*}\":null/" b >f
+        refute dt-eval compare a f 2>error
+        grep -qF "f:8: is not a line of dt-eval --items ... tasks" error
+    done
     evaluate --data . --items own -o /dev/null tasks boolq
     dt-eval compare own own | grep -qF 'p = 1.0000'
 }
