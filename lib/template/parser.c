@@ -25,10 +25,21 @@ static int parse_end(struct parser *p, const char *name)
     return end_block(p);
 }
 
+/* Fails at a name of a constant. */
+static int want_variable(struct parser *p)
+{
+    static const char *const constants[] = {"true", "True", "false", "False", "none", "None"};
+    for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
+        if (dt_template_at(p, TOKEN_NAME, constants[i]))
+            return dt_template_parse_error(p, "cannot assign to '%s'", constants[i]);
+    return 0;
+}
+
 int dt_template_parse_target(struct parser *p, struct nodes *targets)
 {
     bool brackets = dt_template_accept(p, TOKEN_OPERATOR, "(");
     do {
+        DT_TRY(want_variable(p));
         struct node *target = dt_template_node(p, NODE_NAME);
         target->value = (struct value){.kind = VALUE_STRING,
                                        .text = dt_template_peek(p)->text,
@@ -52,7 +63,7 @@ int dt_template_parse_target(struct parser *p, struct nodes *targets)
 static int parse_if(struct parser *p, struct node *node)
 {
     for (struct node *other;; node = other) {
-        DT_TRY(dt_template_parse_expression(p, true, true, &node->first));
+        DT_TRY(dt_template_parse_expression(p, true, false, &node->first));
         DT_TRY(end_block(p));
         DT_TRY(dt_template_parse_statements(p, &node->body));
         if (!at_block(p, "elif"))
