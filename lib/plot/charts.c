@@ -182,7 +182,8 @@ static void write_text_bars(const struct bars *b, const char *title, const char 
         char *name = b->series == 1 ? dt_strdup(group)
                                     : dt_asprintf("%s%s%s", group, *group ? ", " : "", series);
         double part = length_of(b->median[i], base, largest);
-        dt_buffer_printf(out, "%-30.30s |", name);
+        dt_figure_add_label(out, name, 30);
+        dt_buffer_add_string(out, " |");
         int length = (int)lround(part * BAR_COLUMNS);
         for (int c = 1; c <= length; c++)
             dt_buffer_add_char(out, base == 0 ? '#' : c == length ? 'o' : ' ');

@@ -124,7 +124,7 @@ static void print(const struct rows *rows, const char *heading, struct dt_buffer
     for (int i = 0; i < rows->count; i++) {
         const struct row *r = &rows->items[i];
         double planned = r->milliseconds[0], measured = r->milliseconds[1];
-        dt_buffer_printf(text, "%-24.24s", r->name);
+        dt_figure_add_label(text, r->name, 24);
         print_value(text, planned);
         print_value(text, measured);
         dt_buffer_printf(text, " %+12.3f", zero_if_absent(measured) - zero_if_absent(planned));

@@ -82,6 +82,20 @@ const char *dt_figure_label(const char *name)
     return name;
 }
 
+void dt_figure_add_label(struct dt_buffer *out, const char *text, int width)
+{
+    int count = 0;
+    for (; *text; text++) {
+        bool begins = ((unsigned char)*text & 0xC0) != 0x80;
+        if (begins && count == width)
+            break;
+        count += begins;
+        dt_buffer_add_char(out, *text);
+    }
+    for (; count < width; count++)
+        dt_buffer_add_char(out, ' ');
+}
+
 static void set_element(struct dt_buffer *settings, const char *name, int place, const char *text)
 {
     char element[64];

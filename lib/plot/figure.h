@@ -25,6 +25,9 @@ int dt_figure_draw(const struct dt_figure *figure, const struct dt_buffer *setti
  */
 const char *dt_figure_label(const char *name);
 
+/* Appends the first `width` characters of a text, and spaces for those that it lacks. */
+void dt_figure_add_label(struct dt_buffer *out, const char *text, int width);
+
 /* Appends strings as a gnuplot array NAME, quoted so that they are never interpreted. */
 void dt_figure_set_array(struct dt_buffer *settings, const char *name, const char *const *texts,
                          int count);

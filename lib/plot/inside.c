@@ -248,6 +248,15 @@ static char shade(const struct map *m, double value, double low, double high)
     return isnan(value) ? ' ' : shades[(int)lround(place * last)];
 }
 
+/* Its last `width` characters. */
+static const char *end_of_name(const char *name, int width)
+{
+    const char *at = name + strlen(name);
+    for (int count = 0; at > name && count < width;)
+        count += ((unsigned char)*--at & 0xC0) != 0x80;
+    return at;
+}
+
 static void write_text(const struct map *m, const char *title, struct dt_buffer *out)
 {
     double low, high;
@@ -256,8 +265,8 @@ static void write_text(const struct map *m, const char *title, struct dt_buffer 
     if (title)
         dt_buffer_printf(out, "%s\n", title);
     for (int row = 0; row < m->row_count; row++) {
-        size_t length = strlen(m->rows[row]);
-        dt_buffer_printf(out, "%-20.20s |", m->rows[row] + (length > 20 ? length - 20 : 0));
+        dt_figure_add_label(out, end_of_name(m->rows[row], 20), 20);
+        dt_buffer_add_string(out, " |");
         for (int c = 0; c < columns; c++)
             dt_buffer_add_char(out,
                                shade(m, value_at(m, c * m->step_count / columns, row), low, high));

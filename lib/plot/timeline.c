@@ -334,7 +334,8 @@ static void write_text(const struct dt_trace *t, const char *title, struct dt_bu
     if (title)
         dt_buffer_printf(out, "%s\n", title);
     for (int lane = 0; lane < t->lane_count; lane++) {
-        dt_buffer_printf(out, "%-20.20s |", t->lanes[lane].name);
+        dt_figure_add_label(out, t->lanes[lane].name, 20);
+        dt_buffer_add_string(out, " |");
         for (int c = 0; c < TEXT_COLUMNS; c++)
             dt_buffer_add_char(out,
                                letter_at(t, lane, begin + c * column, begin + (c + 1) * column));

@@ -297,6 +297,17 @@ make_rows() {
     dt-plot bars -v val_loss "$T/inside" | head -n 1 | grep -qx 'validation loss (nats per token)'
 }
 
+@test "labels as text are cut between characters" {
+    name=a$(printf 'é%.0s' {1..40})
+    dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a x=$name,é -v n -- sh -c 'echo "{\"n\":3}"' '{x}' >/dev/null
+    dt-plot bars -v n "$T/rows" >text
+    grep -qF "a$(printf 'é%.0s' {1..29}) |#" text
+    grep -qF "é$(printf ' %.0s' {1..29}) |#" text
+    mkdir -p run
+    printf '{"step":1,"tensor":"%s","parameter_norm":1,"update_norm":1}\n' "$name" >run/tensors.jsonl
+    dt-plot inside run | grep -qxF "$(printf 'é%.0s' {1..20}) |.|"
+}
+
 @test "bars of one axis are labelled below, with medians above" {
     dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a rate=1e-3,2e-3 -- \
         awk 'BEGIN { r = {rate}; print "{\"val_loss\":" 3 + 123.4 * r ",\"speed\":" 12345678 * r "}" }' >/dev/null
