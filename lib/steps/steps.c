@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "steps/step-parameters.h"
 #include "steps/steps-internal.h"
 
 #define NESTING 8 /* Sequences in Sequences */
@@ -160,14 +161,33 @@ void dt_steps_normalize(const struct dt_steps *steps, struct dt_traced_text *tex
     }
 }
 
+/* Whether a piece is at the start of the document, by its origin if that is kept: text that was
+ * removed before it counts, as in `tokenizers`. */
+static bool is_first(const struct dt_pieces *p, struct dt_span piece)
+{
+    if (!p->text.keep_origins)
+        return p->first && piece.start == 0;
+    return dt_traced_text_origin_at(&p->text, piece.start).start == 0;
+}
+
+bool dt_steps_need_origins(const struct dt_steps *splitter)
+{
+    for (size_t i = 0; i < splitter->count; i++) {
+        const struct dt_metaspace *m = splitter->items[i].data;
+        if (splitter->items[i].type == &dt_pre_tokenizer_metaspace &&
+            m->prepend == DT_METASPACE_FIRST)
+            return true;
+    }
+    return false;
+}
+
 /* Edits each piece of p into out. */
 static void edit_pieces(const struct dt_step *step, const struct dt_pieces *p,
                         struct dt_pieces *out)
 {
     for (size_t i = 0; i < p->count; i++) {
         size_t from = out->text.bytes.size;
-        step->type->edit(step->data, &p->text, p->items[i], p->first && p->items[i].start == 0,
-                         &out->text);
+        step->type->edit(step->data, &p->text, p->items[i], is_first(p, p->items[i]), &out->text);
         dt_pieces_add(out, from, out->text.bytes.size);
     }
 }

@@ -55,6 +55,8 @@ void dt_steps_normalize(const struct dt_steps *steps, struct dt_traced_text *tex
 /* Whether normalizers and then pre-tokenizers may prepare the words of a text separately: the parts
  * between *cuts. The caller fills cuts->after. */
 bool dt_steps_cut_words(const struct dt_steps *steps, struct dt_word_cuts *cuts);
+/* Whether pre-tokenizers need the origins of text that normalizers have changed. */
+bool dt_steps_need_origins(const struct dt_steps *splitter);
 /* Splits the pieces of p further; spare is scratch. */
 void dt_steps_split(const struct dt_steps *steps, struct dt_pieces *p, struct dt_pieces *spare);
 /* Turns the tokens of a document, the pieces of p, into those whose concatenation is its text. */

@@ -300,7 +300,7 @@ static void encode_steps(struct dt_encoder *e, const char *text, size_t size, si
 {
     struct dt_added_match m = {0, 0, DT_NO_TOKEN};
     size_t from = 0;
-    e->text.keep_origins = e->spans != NULL;
+    e->text.keep_origins = e->spans != NULL || e->tokenizer->traces;
     e->text.continues = continues;
     e->text.continued = continued;
     e->work.continues = continues && !e->tokenizer->words.separates;

@@ -432,6 +432,7 @@ int dt_tokenizer_finish(struct dt_tokenizer *t, struct dt_error *err)
     DT_TRY(find_matches(t, err));
     find_traits(t);
     DT_TRY(make_tables(t, err));
+    t->traces = t->normalizer.count > 0 && dt_steps_need_origins(&t->splitter);
     dt_words_prepare(t);
     t->bos = find_added(t, bos_names);
     t->eot = find_added(t, eot_names);

@@ -77,6 +77,7 @@ struct dt_tokenizer {
     const struct dt_pattern *pattern;
     struct dt_steps normalizer, splitter;
     bool has_words; /* text may be cut into words first: token/words.h */
+    bool traces;    /* origins of text are kept, for the steps */
     struct dt_word_cuts words;
     struct dt_steps decoder; /* none: the bytes of the tokens, or with bert its words */
     bool byte_level;         /* tokens are bytes, in JSON in the byte-level alphabet; else text */

@@ -186,6 +186,16 @@ END
     [ "$(dt-tokenize -q -t t.json --frame none --ids d.jsonl)" = "2 0" ]
 }
 
+@test "Metaspace marks the first piece only if no normalizer removes text before it" {
+    cat >t.json <<'END'
+{"normalizer": {"type": "Strip", "strip_left": true, "strip_right": false},
+ "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true},
+ "model": {"type": "BPE", "unk_token": "?", "vocab": {"?": 0, "a": 1, "\u2581": 2}, "merges": []}}
+END
+    printf '{"text": "%s"}\n' 'a a' ' a a' 'a' '\ta' >d.jsonl
+    [ "$(dt-tokenize -q -t t.json --frame none --ids d.jsonl | paste -sd,)" = "2 1 2 1,1 2 1,2 1,1" ]
+}
+
 @test "--offsets are bytes of the document" {
     printf 'h\303\251 s\n' >f
     [ "$(dt-tokenize -t "$KINDS/bert-cased.json" --frame none --offsets --from lines f | sed 's/[0-9]*:\([0-9]*:[0-9]*\)/\1/g')" = "0:1 1:3 4:5" ]
