@@ -646,7 +646,9 @@ int dt_dataset_samples(const struct dt_dataset *d, uint32_t length, uint64_t *sa
     if (d->source.read && length != d->source.length)
         return dt_fail(err, DT_EINVALID, "%s was opened for sequences of %u tokens, not of %u",
                        d->path, d->source.length, length);
-    if (length == 0 || (d->info.row && length != d->info.row - 1))
+    if (length == 0)
+        return dt_fail(err, DT_EINVALID, "%s: a sample has at least one token", d->path);
+    if (d->info.row && length != d->info.row - 1)
         return dt_fail(err, DT_EINVALID, "%s: has rows for sequences of %u tokens, not of %u",
                        d->path, d->info.row - 1, length);
     for (int i = 0; i < d->component_count; i++) {

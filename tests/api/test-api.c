@@ -341,6 +341,7 @@ static void documents_are_ranges_of_tokens(void **state)
     assert_int_equal(dt_api_dataset_samples(d, LENGTH, &samples, error), 0);
     assert_int_equal(samples, (info.tokens - 1) / LENGTH);
     assert_int_equal(dt_api_dataset_samples(d, 0, &samples, error), DT_API_EINVALID);
+    assert_non_null(strstr(error, ": a sample has at least one token"));
     dt_api_dataset_close(d);
 }
 
