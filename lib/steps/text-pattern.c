@@ -31,6 +31,8 @@ int dt_text_pattern_read(struct dt_text_pattern **p, struct json_object *compone
         return dt_text_pattern_new(p, text, path, err);
     }
     DT_TRY(dt_json_get_string(pattern, "String", path, &text, err));
+    if (*text == '\0') /* matches between all characters, as its expression */
+        return dt_text_pattern_new(p, text, path, err);
     *p = dt_alloc(1, sizeof **p);
     (*p)->literal = dt_strdup(text);
     (*p)->size = strlen(text);
@@ -49,9 +51,8 @@ void dt_text_pattern_free(struct dt_text_pattern *p)
 static bool find_literal(const struct dt_text_pattern *p, const char *text, size_t size,
                          struct dt_text_match *m)
 {
-    const char *at = p->size == 0 || m->end == size
-                         ? NULL
-                         : memmem(text + m->end, size - m->end, p->literal, p->size);
+    const char *at =
+        m->end == size ? NULL : memmem(text + m->end, size - m->end, p->literal, p->size);
     if (at == NULL)
         return false;
     *m = (struct dt_text_match){(size_t)(at - text), (size_t)(at - text) + p->size, true};

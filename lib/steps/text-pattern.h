@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The pattern of Replace and Split in tokenizer.json: {"String": text} or {"Regex": expression}. */
+/* The pattern of Replace and Split in tokenizer.json: {"String": text} or {"Regex": expression}. An
+ * empty text matches between all characters. */
 #ifndef DT_STEPS_TEXT_PATTERN_H
 #define DT_STEPS_TEXT_PATTERN_H
 
