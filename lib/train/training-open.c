@@ -287,14 +287,18 @@ static int open_metrics(struct dt_training *t, const char *resume, struct dt_err
     return rc < 0 || !t->members ? rc : dt_training_log_ranks(t, err);
 }
 
-/* A file of rank 0 that has lines as metrics do. */
+/* A file of rank 0 that has lines as metrics do. If it is not wanted, an earlier one loses the
+ * lines of steps that are done again. */
 static int open_lines(struct dt_training *t, struct dt_metrics *lines, const char *name,
-                      struct dt_error *err)
+                      bool wanted, struct dt_error *err)
 {
     if (!t->leads || t->run == NULL)
         return 0;
     char *path = dt_path_join(t->run, name);
-    int rc = dt_metrics_open(lines, path, t->progress.step, err);
+    int rc = wanted ? 1 : dt_file_probe(path, err);
+    rc = rc > 0 ? dt_metrics_open(lines, path, t->progress.step, err) : rc;
+    if (!wanted)
+        dt_metrics_close(lines);
     free(path);
     return rc;
 }
@@ -319,9 +323,9 @@ static int open_trace(struct dt_training *t, const struct dt_trace_sink *sink, s
     if (t->settings.training.tensor_metrics)
         dt_tensor_norms_init(&t->norms, &t->trace.parameters);
     DT_TRY(open_layers(t, err));
-    if (t->settings.training.tensor_metrics || t->layers.wanted)
-        DT_TRY(open_lines(t, &t->tensors, "tensors.jsonl", err));
-    return t->trace.last == 0 ? 0 : open_lines(t, &t->hashes, "hashes.jsonl", err);
+    const bool measures = t->settings.training.tensor_metrics || t->layers.wanted;
+    DT_TRY(open_lines(t, &t->tensors, "tensors.jsonl", measures, err));
+    return open_lines(t, &t->hashes, "hashes.jsonl", t->trace.last > 0, err);
 }
 
 static int open_streams(struct dt_training *t, const char *resume, struct dt_error *err)

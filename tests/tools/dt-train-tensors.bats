@@ -103,6 +103,14 @@ for run in sys.argv[2:]:
 EOF
 }
 
+@test "a run that goes on without norms has none of the steps that it does again" {
+    cp -r "$run" shorter
+    rm -r shorter/step-00000012 shorter/latest
+    dt-train "${small[@]}" --set training.max_steps=8 -o shorter "$data"
+    [ "$(jq .step shorter/tensors.jsonl | sort -u | xargs)" = "1 4" ]
+    cmp <(jq -c 'select(.step < 6)' "$run/tensors.jsonl") <(jq -c . shorter/tensors.jsonl)
+}
+
 @test "logits of more than a million ids are measured" {
     timeout -k 1 60 dt-train "${small[@]}" --set model.name=gpt2 --set model.hidden_size=2 --set model.max_seq_len=4 \
         --set model.vocab_size=1048577 --set training.batch_size=1 --set training.max_steps=1 \
