@@ -34,6 +34,9 @@ static int add_template_step(struct dt_tokenizer *t, struct json_object *post,
     struct json_object *special = json_object_object_get(step, "SpecialToken"), *all, *token, *ids;
     const char *name;
     if (special == NULL) {
+        if (*after_text)
+            return dt_fail(err, DT_EFORMAT,
+                           "%s: post_processor: a template has the text more than once", path);
         *after_text = true;
         return json_object_object_get(step, "Sequence")
                    ? 0
@@ -60,7 +63,9 @@ static int read_template(struct dt_tokenizer *t, struct json_object *post, const
     for (size_t i = 0; i < json_object_array_length(single); i++)
         DT_TRY(add_template_step(t, post, json_object_array_get_idx(single, i), &after_text, path,
                                  err));
-    return 0;
+    return after_text
+               ? 0
+               : dt_fail(err, DT_EFORMAT, "%s: post_processor: a template lacks the text", path);
 }
 
 int dt_tokenizer_read_post_processor(struct dt_tokenizer *t, struct json_object *post,
@@ -80,8 +85,13 @@ int dt_tokenizer_read_post_processor(struct dt_tokenizer *t, struct json_object 
         return dt_fail(err, DT_EFORMAT, "%s: post_processor %s is not supported", path,
                        dt_tokenizer_component_type(post));
     DT_TRY(dt_json_get(post, "processors", json_type_array, path, &steps, err));
+    bool adds = false;
     for (size_t i = 0; i < json_object_array_length(steps); i++) {
         struct json_object *step = json_object_array_get_idx(steps, i);
+        if (adds && !dt_tokenizer_component_is(step, "ByteLevel"))
+            return dt_fail(err, DT_EFORMAT, "%s: post_processor: more than one step adds tokens",
+                           path);
+        adds = adds || !dt_tokenizer_component_is(step, "ByteLevel");
         if (dt_tokenizer_component_is(step, "Sequence"))
             return dt_fail(err, DT_EFORMAT, "%s: post_processor: a Sequence in a Sequence", path);
         DT_TRY(dt_tokenizer_read_post_processor(t, step, path, err));

@@ -414,6 +414,22 @@ static const struct {
      "pre_tokenizer Wordless is not supported"},
     {"\"post_processor\": null", "\"post_processor\": {\"type\": \"TemplateProcessing\"}",
      "member \"single\" is missing"},
+    {"\"post_processor\": null",
+     "\"post_processor\": {\"type\": \"Sequence\", \"processors\": [{\"type\": \"BertProcessing\", "
+     "\"cls\": "
+     "[\"x\", 1], \"sep\": [\"x\", 1]}, {\"type\": \"ByteLevel\"}, {\"type\": "
+     "\"RobertaProcessing\", "
+     "\"cls\": [\"x\", 1], \"sep\": [\"x\", 1]}]}",
+     "post_processor: more than one step adds tokens"},
+    {"\"post_processor\": null",
+     "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"Sequence\": {\"id\": "
+     "\"A\"}}, "
+     "{\"Sequence\": {\"id\": \"A\"}}], \"special_tokens\": {}}",
+     "post_processor: a template has the text more than once"},
+    {"\"post_processor\": null",
+     "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [], \"special_tokens\": "
+     "{}}",
+     "post_processor: a template lacks the text"},
     {"\"post_processor\": null", "\"post_processor\": {\"type\": \"Fuse\"}",
      "post_processor Fuse is not supported"},
     {"\"post_processor\": null",
