@@ -382,7 +382,7 @@ int dt_settings_limit_steps(struct dt_settings *s, uint64_t samples, const char 
     if (s->training.max_tokens > 0)
         most = (double)s->training.max_tokens / (double)dt_settings_sample_tokens(s);
     if (s->training.max_epochs > 0)
-        most = fmin(most, s->training.max_epochs * (double)samples);
+        most = fmin(most, (double)s->branch.data_start + s->training.max_epochs * (double)samples);
     s->training.max_steps = dt_batch_steps(s, most, s->training.max_steps);
     if (s->branch.step > 0 && s->training.max_steps <= s->branch.step)
         return dt_fail(err, DT_EINVALID,

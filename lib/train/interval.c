@@ -17,7 +17,8 @@ static double completed(const struct dt_settings *s, const struct dt_config_amou
     case DT_INTERVAL_UNIT_SAMPLES:
         return floor((double)at->samples / interval->count);
     case DT_INTERVAL_UNIT_EPOCHS:
-        return floor((double)at->samples / (interval->count * (double)samples));
+        return floor((double)(at->samples - (uint64_t)s->branch.data_start) /
+                     (interval->count * (double)samples));
     case DT_INTERVAL_UNIT_MINUTES:
         return floor(at->seconds / (60 * interval->count));
     }

@@ -193,7 +193,8 @@ int dt_training_log_step(struct dt_training *t, struct dt_step_report *r, struct
     for (int i = 0; i < DT_GROUP_METRICS && dt_training_has_prompts(t); i++)
         dt_json_add_real(line, dt_group_metric_names[i], r->groups[i], 9);
     add_layers(t, line);
-    dt_json_add_real(line, "epoch", (double)t->progress.samples / (double)t->samples, 9);
+    const uint64_t seen = t->progress.samples - (uint64_t)t->settings.branch.data_start;
+    dt_json_add_real(line, "epoch", (double)seen / (double)t->samples, 9);
     add_use(t, r, line);
     dt_buffer_printf(line, ",\"batch_hash\":\"%s\"", dt_sum_hash_hex(&r->batch_hash, hex));
     dt_buffer_printf(line, ",\"parameter_hash\":\"%s\"", dt_sum_hash_hex(&r->parameter_hash, hex));

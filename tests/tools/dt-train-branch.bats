@@ -59,6 +59,11 @@ branch() {
     grep -q '"step":25,"tokens":3200,' longer1/metrics.jsonl
 }
 
+@test "epochs of a branch onto other data are of these data" {
+    branch once --set training.max_epochs=0.01 --set training.log_interval=1 "$better"
+    jq -es '.[-1] | .step > 25 and .step < 40 and .epoch >= 0.01 and .epoch < 0.0125' once/metrics.jsonl
+}
+
 @test "a branch that is stopped goes on with the same command to the same bits" {
     settings=(--set training.max_steps=50 --set training.max_tokens=6400 "$better")
     branch straight "${settings[@]}" >straight.hash
