@@ -114,12 +114,15 @@ static inline uint32_t code_of(const struct map *m, float x, float threshold)
     return code + (x - low > threshold * (high - low));
 }
 
+/* The largest magnitude; NaN if a value is not finite. Bits of magnitudes are in their order. */
 static float largest(const float *values, int64_t n)
 {
-    float most = 0;
-    for (int64_t i = 0; i < n; i++)
-        most = fabsf(values[i]) > most ? fabsf(values[i]) : most;
-    return most;
+    uint32_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t bits = bits_of(fabsf(values[i]));
+        most = bits > most ? bits : most;
+    }
+    return most < bits_of(INFINITY) ? float_of(most) : NAN;
 }
 
 /* 24 bits of the random word of an element as a number in [0, 1); another one for each slot. */

@@ -79,6 +79,25 @@ static void magnitudes_are_those_of_dynamic_quantization(void **state)
     }
 }
 
+/* Without an access outside of the tables of codes. Other chunks stay. */
+static void a_chunk_that_is_not_finite_is_nan(void **state)
+{
+    static const float wrong[] = {INFINITY, -INFINITY, NAN, -NAN};
+    static float values[COUNT], got[COUNT];
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        for (int slot = 0; slot < 2; slot++) {
+            const struct dt_moments m = moments_of(DT_MOMENT_TYPE_INT8, slot);
+            const int64_t end = dt_moments_chunk_end(FIRST, BLOCK, FIRST + COUNT) - FIRST;
+            draw(values, slot);
+            values[3] = wrong[i];
+            dt_moments_set(&m, FIRST, COUNT, values);
+            dt_moments_get(&m, FIRST, COUNT, got);
+            for (int64_t k = 0; k < COUNT; k++)
+                assert_true(isnan(got[k]) == (k < end));
+        }
+}
+
 /* The mean of many updates that leave the moments as they are is the moment. */
 static void rounding_is_unbiased(void **state)
 {
@@ -161,6 +180,7 @@ int main(void)
         cmocka_unit_test(magnitudes_are_those_of_dynamic_quantization),
         cmocka_unit_test(rounding_is_unbiased),
         cmocka_unit_test(an_update_in_parts_has_the_same_bits),
+        cmocka_unit_test(a_chunk_that_is_not_finite_is_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
