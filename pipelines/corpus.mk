@@ -148,9 +148,14 @@ $(OUT)/tokenizer.json: $(TOKENIZER) $(OUT)/settings/vocab
 	cp '$<' $@.new && mv $@.new $@
 else
 counted := yes
+# What decides the pieces; the rest of VOCAB_FLAGS is for the tokenizer, and --count refuses it.
+count_flags := $(shell set +eu -- $(VOCAB_FLAGS); while [ "$$1" ]; do case $$1 in \
+    (--special|--alphabet|--min-frequency) shift ;; \
+    (--special=*|--alphabet=*|--min-frequency=*) ;; \
+    (*) printf '%q ' "$$1" ;; esac; shift; done)
 $(OUT)/counts/%.counts: $(OUT)/clean/%.jsonl $(OUT)/settings/vocab $$(call again,count.$$*)
 	@mkdir -p $(@D)
-	$(call part,count,$*/$(CHUNKS),--produces $@,dt-vocab -q -j $(THREADS) $(VOCAB_FLAGS) --count -o $@ $<)
+	$(call part,count,$*/$(CHUNKS),--produces $@,dt-vocab -q -j $(THREADS) $(count_flags) --count -o $@ $<)
 
 $(OUT)/tokenizer.json: $(chunks:%=$(OUT)/counts/%.counts) $(call again,vocab.0)
 	$(call part,vocab,0/1,--produces $@,dt-vocab -q $(VOCAB_FLAGS) -s $(VOCAB_SIZE) -o $@ --counts $(OUT)/counts/$(all).counts)

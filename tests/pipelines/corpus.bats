@@ -34,6 +34,13 @@ hashes() {
     [ "$(grep -c 'stage clean' <<<"$output")" -eq 0 ]
 }
 
+@test "flags of the tokenizer are given to the steps that they are for" {
+    corpus flags "$T/flags/tokenizer.json" VOCAB_FLAGS="--min-frequency=3 --model wordpiece --special '<a b>' --alphabet 30 --special='<c>'"
+    dt-vocab -q --model wordpiece -s 300 --min-frequency 3 --special '<a b>' --alphabet 30 --special '<c>' -o same.json \
+        flags/clean/{0..2}.jsonl
+    cmp same.json flags/tokenizer.json
+}
+
 # stages OUT [VARIABLE=VALUE ...]: how many parts of each stage the same command makes again.
 stages() {
     corpus "$1" -n "${@:2}" | sed -nE 's/.*--stage ([a-z]+) .*/\1/p' | sort | uniq -c | awk '{ print $2 $1 }' |

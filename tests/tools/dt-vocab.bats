@@ -261,5 +261,10 @@ merges_of() {
         run dt-vocab -o x $options </dev/null
         [ "$status" -eq 2 ]
     done
+    for ignored in "--special <x>" "--alphabet 9" "--min-frequency 1"; do
+        run dt-vocab --model wordpiece --count -o x $ignored docs.jsonl
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"--count"*"${ignored% *}"* ]]
+    done
     [ ! -e x ]
 }
