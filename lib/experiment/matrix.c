@@ -10,6 +10,9 @@
 #define MOST_CELLS  100000
 #define MOST_ROUNDS 1000000
 
+#define DEFAULT_SEED   1
+#define DEFAULT_WARMUP 1
+
 static const char *const keys[] = {"command", "axes",  "repeats", "warmup",  "seed",
                                    "limit",   "shell", "metrics", "targets", "baseline",
                                    "values",  "notes", NULL};
@@ -69,9 +72,9 @@ static int whole(struct json_object *design, const char *key, long least, long m
 static int read_numbers(struct dt_matrix *m, const char *subject, struct dt_error *err)
 {
     const char *limit = text_of(m->design, "limit"), *shell = text_of(m->design, "shell");
-    long seed = 1;
+    long seed = DEFAULT_SEED;
     m->repeats = 7;
-    m->warmup = 1;
+    m->warmup = DEFAULT_WARMUP;
     DT_TRY(whole(m->design, "repeats", 1, MOST_ROUNDS, &m->repeats, subject, err));
     DT_TRY(whole(m->design, "warmup", 0, MOST_ROUNDS, &m->warmup, subject, err));
     DT_TRY(whole(m->design, "seed", 0, 1000000000, &seed, subject, err));
@@ -582,13 +585,38 @@ static bool equal_axes(struct json_object *a, struct json_object *b)
     return true;
 }
 
+/* Of a number that may be left out. */
+static bool equal_numbers(struct json_object *a, struct json_object *b, const char *key,
+                          long otherwise)
+{
+    const char *x = text_of(a, key), *y = text_of(b, key);
+    long m = otherwise, n = otherwise;
+    return (x == NULL || dt_program_parse_int(x, &m) == 0) &&
+           (y == NULL || dt_program_parse_int(y, &n) == 0) && m == n;
+}
+
+static bool equal_shell(struct json_object *a, struct json_object *b)
+{
+    const char *x = text_of(a, "shell"), *y = text_of(b, "shell");
+    return strcmp(x ? x : "false", y ? y : "false") == 0;
+}
+
+static bool equal_member(struct json_object *a, struct json_object *b, const char *key)
+{
+    if (strcmp(key, "seed") == 0)
+        return equal_numbers(a, b, key, DEFAULT_SEED);
+    if (strcmp(key, "warmup") == 0)
+        return equal_numbers(a, b, key, DEFAULT_WARMUP);
+    return strcmp(key, "shell") == 0 ? equal_shell(a, b) : equal(a, b, key);
+}
+
 bool dt_matrix_continues(struct json_object *old_design, struct json_object *new_design,
                          const char **why)
 {
     static const char *const same[] = {"command", "shell",   "seed", "warmup",
                                        "metrics", "targets", NULL};
     for (int i = 0; same[i]; i++)
-        if (!equal(old_design, new_design, same[i])) {
+        if (!equal_member(old_design, new_design, same[i])) {
             *why = same[i];
             return false;
         }

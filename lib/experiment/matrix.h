@@ -71,8 +71,8 @@ void dt_matrix_free_words(char **words);
 char *dt_matrix_metrics(const struct dt_matrix *m, int cell, long round);
 
 /* Whether rows of one design are comparable with those of the other: axes may have additional
- * values and repeats may differ; everything else that a value depends on must be equal. *why: the
- * first key that differs. */
+ * values and repeats may differ; everything else that a value depends on must be equal, where what
+ * is left out is its default. *why: the first key that differs. */
 bool dt_matrix_continues(struct json_object *old_design, struct json_object *new_design,
                          const char **why);
 

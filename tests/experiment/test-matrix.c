@@ -134,6 +134,29 @@ static void a_matrix_continues_with_more_values_but_not_another_command(void **s
     json_object_put(d);
 }
 
+static void a_default_that_is_left_out_is_the_same_matrix(void **state)
+{
+    (void)state;
+    static const char *const left_out = "{\"command\":\"x\"}";
+    static const struct {
+        const char *json;
+        bool continues;
+    } cases[] = {{"{\"command\":\"x\",\"seed\":\"1\"}", true},
+                 {"{\"command\":\"x\",\"warmup\":\"1\"}", true},
+                 {"{\"command\":\"x\",\"shell\":\"false\"}", true},
+                 {"{\"command\":\"x\",\"seed\":\"2\"}", false},
+                 {"{\"command\":\"x\",\"warmup\":\"0\"}", false},
+                 {"{\"command\":\"x\",\"shell\":\"true\"}", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct json_object *a = json_of(left_out), *b = json_of(cases[i].json);
+        const char *why;
+        assert_int_equal(dt_matrix_continues(a, b, &why), cases[i].continues);
+        assert_int_equal(dt_matrix_continues(b, a, &why), cases[i].continues);
+        json_object_put(a);
+        json_object_put(b);
+    }
+}
+
 static void assert_reads(const char *text, const char *expected)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
@@ -235,6 +258,7 @@ int main(void)
         cmocka_unit_test(the_baseline_shares_the_other_axes),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(a_matrix_continues_with_more_values_but_not_another_command),
+        cmocka_unit_test(a_default_that_is_left_out_is_the_same_matrix),
         cmocka_unit_test(numbers_are_found_in_what_a_command_prints),
         cmocka_unit_test(a_grid_prints_aligned_markdown_and_tabs),
         cmocka_unit_test(a_wide_grid_is_broken),
