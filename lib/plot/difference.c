@@ -70,11 +70,14 @@ static void add_phases(struct rows *rows, int side, const struct dt_trace *t)
     row_of(rows, "step", 4)->milliseconds[side] = duration / 1e3 / steps;
 }
 
-/* By the model of dt-plan: the longer of arithmetic and memory, and the launch. */
+/* By the model of dt-plan: the longer of arithmetic and memory, and the launch. NAN: the plan does
+ * not have the rate. */
 static double planned_seconds(const struct dt_trace *plan, const struct dt_trace_box *b)
 {
     bool is_attention = strncmp(b->name, "attention", strlen("attention")) == 0;
     double rate = is_attention ? plan->attention_rate : plan->gemm_rate;
+    if (!(rate > 0))
+        return NAN;
     return plan->launch + fmax(b->flops / rate, b->bytes / plan->memory_rate);
 }
 
@@ -86,7 +89,9 @@ static void add_operations(struct rows *rows, const struct dt_trace *plan, const
         const struct dt_trace_box *b = &t->boxes[i];
         if (!b->is_operation)
             continue;
-        add_to(rows, b, 0, planned_seconds(plan, b) * 1e3 / steps);
+        double planned = planned_seconds(plan, b);
+        if (!isnan(planned))
+            add_to(rows, b, 0, planned * 1e3 / steps);
         add_to(rows, b, 1, (b->end - b->begin) / 1e3 / steps);
     }
 }

@@ -555,3 +555,17 @@ places() {
     assert_one_line_error dt-plot
     [[ "$output" == *"/m:4: member \"step\" is too large a number" ]]
 }
+
+@test "difference: an operation whose rate the plan lacks has no planned time" {
+    cat >plan.json <<'EOF'
+{"traceEvents":[{"ph":"X","name":"forward","cat":"phase","ts":0,"dur":1000,"pid":0,"tid":0}],
+ "otherData":{"gemm_flops_per_second":1e9,"bytes_per_second":1e9}}
+EOF
+    cat >run.json <<'EOF'
+{"traceEvents":[{"ph":"X","name":"attention","cat":"operation","ts":0,"dur":500,"pid":0,"tid":0,"args":{"operations":1e6,"bytes":8}},
+ {"ph":"X","name":"matmul","cat":"operation","ts":500,"dur":500,"pid":0,"tid":0,"args":{"operations":1e6,"bytes":8}}]}
+EOF
+    dt-plot difference plan.json run.json >table
+    grep -qE '^attention +- +0\.500 +\+0\.500 +-$' table
+    grep -qE '^matmul +1\.000 +0\.500 +-0\.500 +0\.50$' table
+}
