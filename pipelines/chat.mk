@@ -29,7 +29,7 @@ LAUNCH     ?=
 # key=value settings of dt-train that replace those here
 SET        ?=
 
-ifneq ($(MAKECMDGOALS),clean)
+ifneq ($(MAKECMDGOALS),remove)
 $(if $(DATA),,$(error DATA=FILE must name conversations, as dt-chat(7) describes))
 $(if $(wildcard $(DATA)),,$(error DATA='$(DATA)': cannot be found))
 $(if $(MODEL),,$(error MODEL=DIR must name a model directory))
@@ -87,4 +87,7 @@ chat: $(OUT)/model/config.json ## train on the conversations, and write a model 
 	@echo
 	@echo '    dt-generate -m $(OUT)/model --chat'
 
-.PHONY: chat
+remove: ## remove all that was made
+	rm -rf $(OUT)
+
+.PHONY: chat remove

@@ -42,3 +42,9 @@ chat() { # VARIABLE=VALUE...
     [ "$status" -ne 0 ]
     grep -qF "DATA='nowhere.jsonl': cannot be found" err
 }
+
+@test "remove needs no data" {
+    mkdir -p out/data
+    make -C "$ROOT" --no-print-directory -f pipelines/chat.mk B="${DT_BUILD:-build}" OUT="$T/out" remove
+    [ ! -e out ]
+}
