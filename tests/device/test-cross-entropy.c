@@ -140,6 +140,22 @@ static void large_logits_stay_finite(void **state)
     assert_true(fabs(loss - (1 + log(1 + exp(-1)))) < 1e-5);
 }
 
+/* Of eight logits each is a part; all but the target are masked. */
+static void masked_parts_have_no_gradient(void **state)
+{
+    (void)state;
+    float logits[8] = {-100}, loss;
+    int32_t target = 0;
+    struct dt_tensor row = dt_matrix(logits, 1, 8);
+    for (int i = 1; i < 8; i++)
+        logits[i] = -INFINITY;
+    dev->ops->cross_entropy(dev, &loss, NULL, &row, &target,
+                            &(struct dt_cross_entropy){.scale = 1});
+    assert_true(fabs(loss) < 1e-5);
+    for (int i = 0; i < 8; i++)
+        assert_true(fabs(logits[i]) < 1e-5);
+}
+
 #define COLUMNS 33
 
 /* The first column of part k of count uneven parts. */
@@ -234,6 +250,7 @@ int main(void)
         ON_EACH_ISA(map_logits_has_the_logits_of_the_loss),
         ON_EACH_ISA(a_hit_is_of_the_mapped_logits),
         ON_EACH_ISA(large_logits_stay_finite),
+        ON_EACH_ISA(masked_parts_have_no_gradient),
         ON_EACH_ISA(vocabulary_parallel_loss_matches_the_whole),
         ON_EACH_ISA(a_vocabulary_parallel_hit_is_the_first_of_all),
     };

@@ -170,7 +170,7 @@ static void set_gradient(float *x, int64_t n, const struct dt_logit_parts *parts
     float spread = how->scale * how->label_smoothing / all->columns;
     for (int64_t p = 0; p < parts->count; p++) {
         struct dt_range of = part_of(parts, p, n);
-        float of_part = factor * dt_device_exp(zero_of(own[p].highest) - all->highest);
+        float of_part = factor * dt_device_exp(own[p].highest - all->highest);
         for (int64_t j = of.first; j < of.end; j++)
             x[j] = DT_FMA(x[j], of_part, -spread);
     }

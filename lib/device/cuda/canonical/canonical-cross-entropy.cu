@@ -129,7 +129,7 @@ static __device__ void set_gradient(const struct loss &l, int64_t row, struct ra
     float zero = zero_of(highest), log_sum = dt_device_log(all.sum) + all.highest;
     float factor = l.how.scale * DT_FMA(2.0f * l.how.z_loss, log_sum, 1.0f) / all.sum;
     float spread = l.how.scale * l.how.label_smoothing / all.columns;
-    float of_part = factor * dt_device_exp(zero - all.highest);
+    float of_part = factor * dt_device_exp(highest - all.highest);
     for (int64_t j = of.first + dt_cuda_lane(); j < of.end; j += dt_cuda_lanes) {
         float logit = logits[j], power = dt_device_exp(logit - zero);
         float dx = DT_FMA(power, of_part, -spread);
