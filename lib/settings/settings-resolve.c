@@ -135,6 +135,34 @@ static int check_parallel_needs(const struct dt_settings *s, const char *path, s
     return CHECK_NEEDS(needs, path, err);
 }
 
+/* Of local steps, and of what gradients are compressed to. */
+static int check_reduction_needs(const struct dt_settings *s, const char *path,
+                                 struct dt_error *err)
+{
+    const bool local = dt_settings_sync_is_local(s);
+    const bool outer = local && s->distributed.sync != DT_SYNC_LOCAL_SGD;
+    const bool topk = s->distributed.compress == DT_COMPRESS_TOPK;
+    const bool powersgd = s->distributed.compress == DT_COMPRESS_POWERSGD;
+    struct dt_settings plain;
+    dt_config_defaults(dt_settings_schema, &plain);
+    const struct need needs[] = {
+        {!local && s->distributed.local_steps != plain.distributed.local_steps,
+         "distributed.local_steps", "of one's own",
+         "distributed.sync local_sgd, diloco or streaming_diloco"},
+        {!outer && s->distributed.outer_learning_rate != plain.distributed.outer_learning_rate,
+         "distributed.outer_learning_rate", "of one's own",
+         "distributed.sync diloco or streaming_diloco"},
+        {!outer && s->distributed.outer_momentum != plain.distributed.outer_momentum,
+         "distributed.outer_momentum", "of one's own",
+         "distributed.sync diloco or streaming_diloco"},
+        {!topk && s->distributed.compress_share != plain.distributed.compress_share,
+         "distributed.compress_share", "of one's own", "distributed.compress topk"},
+        {!powersgd && s->distributed.compress_rank != plain.distributed.compress_rank,
+         "distributed.compress_rank", "of one's own", "distributed.compress powersgd"},
+    };
+    return CHECK_NEEDS(needs, path, err);
+}
+
 /* Of sums by NCCL. */
 static int check_collectives(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
@@ -418,6 +446,7 @@ static int check_layer_metrics(const struct dt_settings *s, const char *path, st
 static int check_needs(const struct dt_settings *s, const char *path, struct dt_error *err)
 {
     DT_TRY(check_parallel_needs(s, path, err));
+    DT_TRY(check_reduction_needs(s, path, err));
     DT_TRY(check_collectives(s, path, err));
     DT_TRY(check_async_needs(s, path, err));
     DT_TRY(check_elastic_needs(s, path, err));

@@ -45,8 +45,14 @@ same_in_contexts() {
 }
 
 # What gradients are compressed to: three steps, so that what is left out of one tells in the next.
-compressed=(--set training.max_steps=3 --set distributed.compress_share=0.1
-    --set distributed.check_interval=1)
+compressed=(--set training.max_steps=3 --set distributed.check_interval=1)
+
+# compress WAY: the array way has the options of this compression.
+compress() {
+    way=(--set distributed.compress="$1")
+    [ "$1" != topk ] || way+=(--set distributed.compress_share=0.1)
+}
+
 one_layer=(--set model.num_layers=1 --set training.gradient_accumulation_steps=2)
 
 # sent RUN: bytes of all steps but the first, which are counted from elsewhere.

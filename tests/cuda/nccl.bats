@@ -109,7 +109,9 @@ taken() {
 }
 
 @test "the largest gradients alone: the losses and bytes of the cpu engine" {
-    compressed+=("${one_layer[@]}" --set distributed.compress=topk)
+    local -a way
+    compress topk
+    compressed+=("${one_layer[@]}" "${way[@]}")
     over mpi 2 cpu "${compressed[@]}" --device cpu
     over nccl 2 nccl "${compressed[@]}"
     near cpu nccl 1e-5 3

@@ -48,31 +48,36 @@ same_compressed() {
 }
 
 @test "compressed gradients with dp=4, and with pp=2 and dp=2" {
-    local way
-    for way in bf16 topk powersgd; do
-        same_compressed 4 --set distributed.compress=$way
-        same_compressed 4 --set distributed.compress=$way --set distributed.pp=2
+    local kind
+    local -a way
+    for kind in bf16 topk powersgd; do
+        compress $kind
+        same_compressed 4 "${way[@]}"
+        same_compressed 4 "${way[@]}" --set distributed.pp=2
     done
 }
 
 @test "compressed gradients with cp=2: the losses of the cpu engine" {
-    local way
-    for way in topk powersgd; do
-        over mpi 4 cpu "${compressed[@]}" --set distributed.compress=$way --set distributed.cp=2 \
-            --device cpu
-        over nccl 4 late "${compressed[@]}" --set distributed.compress=$way --set distributed.cp=2
+    local kind
+    local -a way
+    for kind in topk powersgd; do
+        compress $kind
+        over mpi 4 cpu "${compressed[@]}" "${way[@]}" --set distributed.cp=2 --device cpu
+        over nccl 4 late "${compressed[@]}" "${way[@]}" --set distributed.cp=2
         near cpu late 1e-5 3
         rm -r cpu late
     done
 }
 
 @test "compressed gradients: stopped after every step and resumed, the same bits" {
-    local way steps
-    for way in topk powersgd; do
-        compressed+=(--set distributed.compress=$way --set training.schedule=constant)
-        over nccl 2 straight "${compressed[@]}"
+    local kind steps
+    local -a way
+    for kind in topk powersgd; do
+        compress $kind
+        way+=(--set training.schedule=constant)
+        over nccl 2 straight "${compressed[@]}" "${way[@]}"
         for steps in 1 2 3; do
-            over nccl 2 parts "${compressed[@]}" --set training.max_steps=$steps --resume auto
+            over nccl 2 parts "${compressed[@]}" "${way[@]}" --set training.max_steps=$steps --resume auto
         done
         cmp straight.results parts.results
         rm -r straight parts

@@ -459,9 +459,12 @@ static void check_way(int sync, int compress)
     double most = 0;
     s.distributed.sync = sync;
     s.distributed.compress = compress;
-    s.distributed.compress_share = 0.1;
-    s.distributed.compress_rank = 2;
-    s.distributed.local_steps = 1;
+    if (compress == DT_COMPRESS_TOPK)
+        s.distributed.compress_share = 0.1;
+    if (compress == DT_COMPRESS_POWERSGD)
+        s.distributed.compress_rank = 2;
+    if (dt_settings_sync_is_local(&s))
+        s.distributed.local_steps = 1;
     s.training.ema_decay = 0.9;
     s.training.gradient_accumulation_steps = ranks;
     count_steps_alone(&s);

@@ -149,10 +149,10 @@ END
         '[] ["distributed.compress"] ["distributed.sync"]' ]
     dt-plan $small -n 2 >plain
     refute grep '^not timed ' plain
-    for more in compress=topk sync=local_sgd sync=parameter_server; do
-        dt-plan $small -n 2 --set distributed.$more --set distributed.local_steps=10 >out
+    for more in compress=topk "sync=local_sgd --set distributed.local_steps=10" sync=parameter_server; do
+        dt-plan $small -n 2 --set distributed.$more >out
         grep -q '^not timed  *distributed.sync and distributed.compress: predicted as allreduce$' out
-        dt-plan $small --search 2 --set distributed.$more --set distributed.local_steps=10 | grep -q '^not timed '
+        dt-plan $small --search 2 --set distributed.$more | grep -q '^not timed '
     done
 }
 

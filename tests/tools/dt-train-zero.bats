@@ -51,8 +51,9 @@ small=(--set model.hidden_size=32 --set model.num_layers=3 --set model.num_heads
     local stop="--set training.schedule=constant --set training.max_steps" way
     for way in compress=topk compress=powersgd sync=diloco sync=local_sgd sync=streaming_diloco "compress=topk pp=2"; do
         read -ra settings <<<"--set distributed.${way// / --set distributed.}"
-        settings+=(--set distributed.local_steps=5 --set checkpoint.background=true
-            --set distributed.compress_share=0.1 --set training.log_interval=1)
+        [[ $way != sync=* ]] || settings+=(--set distributed.local_steps=5)
+        [[ $way != *topk* ]] || settings+=(--set distributed.compress_share=0.1)
+        settings+=(--set checkpoint.background=true --set training.log_interval=1)
         ranks 4 "${settings[@]}" $stop=10 -o straight >parameters
         ranks 4 "${settings[@]}" $stop=5 -o stopped >/dev/null
         ranks 4 "${settings[@]}" $stop=10 -o stopped >got
