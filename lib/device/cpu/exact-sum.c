@@ -85,7 +85,7 @@ add_levels(struct dt_exact_sum *sum, const float *x, bool squares, int level, co
         }
     }
     for (int i = 0; i < WIDTH; i++)
-        if (rest[i] << 1 != 0) /* but for the sign of a zero */
+        if ((uint64_t)rest[i] << 1 != 0) /* but for the sign of a zero */
             return false;
     for (int l = 0; l < levels; l++)
         add_lanes(sum, lanes[l], level - l * STEP);
