@@ -92,12 +92,17 @@ static void initialize_q(const struct dt_compression *c)
     free(q);
 }
 
+static int64_t residual_elements(const struct dt_compression *c)
+{
+    return dt_compress_has_error_feedback(c->kind) ? c->table->gradient_elements : 0;
+}
+
 void dt_compression_layout(struct dt_compression *c, struct dt_arena *arena)
 {
-    size_t elements =
-        dt_compress_has_error_feedback(c->kind) ? (size_t)c->table->gradient_elements : 0;
+    size_t elements = (size_t)residual_elements(c), q_elements = (size_t)c->q_elements;
     c->residual = dt_arena_take(arena, elements * sizeof(float));
-    c->q = dt_arena_take(arena, (size_t)c->q_elements * sizeof(float));
+    c->q = dt_arena_take(arena, q_elements * sizeof(float));
+    c->kept = dt_arena_take(arena, (elements + q_elements) * sizeof(float));
     lay_out_scratch(c, arena);
     if (c->residual && c->kind == DT_COMPRESS_POWERSGD)
         initialize_q(c);
@@ -105,10 +110,31 @@ void dt_compression_layout(struct dt_compression *c, struct dt_arena *arena)
 
 void dt_compression_rescale(struct dt_compression *c, double factor)
 {
-    int64_t n = dt_compress_has_error_feedback(c->kind) ? c->table->gradient_elements : 0;
+    int64_t n = residual_elements(c);
     struct dt_tensor errors = dt_matrix(c->residual, 1, n);
     if (n > 0)
         c->device->ops->combine(c->device, &errors, 0, &errors, (float)factor);
+}
+
+/* Copies n elements to kept + at, or back. */
+static void keep(struct dt_compression *c, float *values, int64_t at, int64_t n, bool back)
+{
+    if (n == 0)
+        return;
+    struct dt_tensor now = dt_matrix(values, 1, n), before = dt_matrix(c->kept + at, 1, n);
+    c->device->ops->copy(c->device, back ? &now : &before, back ? &before : &now);
+}
+
+void dt_compression_begin(struct dt_compression *c)
+{
+    keep(c, c->residual, 0, residual_elements(c), false);
+    keep(c, c->q, residual_elements(c), c->q_elements, false);
+}
+
+void dt_compression_undo(struct dt_compression *c)
+{
+    keep(c, c->residual, 0, residual_elements(c), true);
+    keep(c, c->q, residual_elements(c), c->q_elements, true);
 }
 
 /* --- bf16 ------------------------------------------------------------------------------------- */

@@ -11,7 +11,8 @@
  *
  * topk and powersgd use error feedback: what was not sent stays in a residual, which is added to
  * the next step's gradients. Checkpoints store it (checkpoint/error-feedback.h). If any gradient is
- * not finite, the sum is not either, and the residual keeps its value. All ranks get the same bits.
+ * not finite, the sum is not either. The residual of the step before is kept, since the update may
+ * be skipped. All ranks get the same bits.
  */
 #ifndef DT_PARALLEL_GRADIENT_COMPRESSION_H
 #define DT_PARALLEL_GRADIENT_COMPRESSION_H
@@ -32,6 +33,7 @@ struct dt_compression {
     float *residual; /* topk, powersgd: a flat arena; of this rank */
     float *q;        /* powersgd: Q of every matrix, in the order of the table */
     int64_t q_elements;
+    float *kept; /* the residual and q before the step */
     /* Scratch for the largest bucket: */
     uint16_t *rounded, *received; /* bf16: this rank's values; the pieces of all ranks, */
     float *sum;                   /* and their sum */
@@ -51,6 +53,11 @@ int64_t dt_compression_q_elements(const struct dt_compression *compression,
 /* Multiplies the residual: gradients are scaled by factor from now on, because the loss scale
  * changed. */
 void dt_compression_rescale(struct dt_compression *compression, double factor);
+
+/* Before a step's buckets are reduced; and after, if its update is skipped: the residual and q are
+ * those of before. */
+void dt_compression_begin(struct dt_compression *compression);
+void dt_compression_undo(struct dt_compression *compression);
 
 /* All-reduces a bucket's gradients in place. */
 int dt_compression_all_reduce(struct dt_compression *compression, int bucket, float *gradients,

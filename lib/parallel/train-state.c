@@ -184,6 +184,7 @@ int dt_train_state_reduce_gradients(struct dt_train_state *s, double *norm, stru
     const struct dt_table *t = &s->model->table;
     struct dt_exact_sum squares;
     DT_TRY(dt_data_parallel_wait(&s->dp, err));
+    dt_compression_begin(&s->compression);
     for (int b = 0; s->compression.kind != DT_COMPRESS_NONE && b < t->bucket_count; b++)
         DT_TRY(dt_compression_all_reduce(&s->compression, b, dt_data_parallel_reduced(&s->dp, b),
                                          err));

@@ -24,6 +24,7 @@ static int skip_update(struct dt_training *t, struct dt_step_report *r, struct d
                            t->progress.skipped_in_row);
         t->progress.skipped_in_row++;
     }
+    dt_compression_undo(&t->state.compression);
     r->skipped = ++t->progress.skipped;
     return 0;
 }

@@ -169,6 +169,44 @@ static void the_residual_follows_the_loss_scale(void **state)
     free(before), free(after);
 }
 
+/* Whether any update of the run was skipped. */
+static bool has_skipped(void)
+{
+    char *path = dt_path_join(scratch, "new/metrics.jsonl"), *lines;
+    size_t size;
+    assert_int_equal(dt_file_read(path, SIZE_MAX - 1, &lines, &size, &err), 0);
+    bool skipped = strstr(lines, "\"skipped\"") != NULL;
+    free(lines), free(path);
+    return skipped;
+}
+
+/* A spike's gradients are finite, and yet not applied. */
+static void a_skipped_step_leaves_the_residual(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct dt_settings s = settings_of(i ? DT_COMPRESS_POWERSGD : DT_COMPRESS_TOPK);
+        size_t count, other;
+        s.training.schedule = DT_LR_SCHEDULE_CONSTANT;
+        s.training.learning_rate = 1e-7; /* the loss stays where it is */
+        s.training.spike_threshold = 0.001;
+        s.training.save_interval.count = 0;
+        s.training.log_interval.count = 1;
+        s.training.max_skipped = 100;
+        float *before = NULL, *after = residual_after(s, 100, &count);
+        bool spike = false;
+        for (long steps = 101; steps < 120 && !spike; steps++) {
+            free(before), before = after;
+            after = residual_after(s, steps, &other);
+            assert_int_equal(count, other);
+            spike = has_skipped();
+        }
+        assert_true(spike);
+        assert_memory_equal(before, after, count * sizeof *before);
+        free(before), free(after);
+    }
+}
+
 static void slices_are_refused(struct dt_comm *world, void *context)
 {
     struct dt_settings s = settings_of(DT_COMPRESS_POWERSGD);
@@ -189,6 +227,7 @@ int main(void)
         cmocka_unit_test(a_run_resumes_to_the_same_bits),
         cmocka_unit_test(another_number_of_ranks_keeps_the_sum_of_residuals),
         cmocka_unit_test(nan_gradients_leave_the_residual_unchanged),
+        cmocka_unit_test(a_skipped_step_leaves_the_residual),
         cmocka_unit_test(the_residual_follows_the_loss_scale),
         cmocka_unit_test(tensor_parallel_ranks_have_no_residual_between_them),
     };
