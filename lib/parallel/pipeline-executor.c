@@ -118,6 +118,7 @@ int dt_pipeline_executor_plan(struct dt_pipeline_executor *p, struct dt_model *m
         p->pipeline.schedule = DT_PIPELINE_SCHEDULE_1F1B;
     p->batches = (most + dp_size - 1) / dp_size;
     DT_TRY(dt_pipeline_check(&p->pipeline, p->batches, err));
+    DT_TRY(dt_pipeline_check(&p->pipeline, most / dp_size, err)); /* the fewest of a rank */
     p->max_in_flight = count_in_flight(p);
     p->kept_batches = count_kept_batches(p);
     p->recompute = (enum dt_recompute)s->training.recompute;

@@ -158,6 +158,7 @@ int dt_layout_read(struct dt_plan_layout *l, const struct dt_settings *s, long d
                        devices, l->pp, l->cp, l->tp);
     l->batches = (accumulation + l->dp - 1) / l->dp;
     DT_TRY(dt_pipeline_check(&l->pipeline, l->batches, err));
+    DT_TRY(dt_pipeline_check(&l->pipeline, accumulation / l->dp, err)); /* the fewest of a rank */
     DT_TRY(dt_tensor_partition_check(&s->model, l->tp, "the model", err));
     DT_TRY(dt_mesh_check_invariant(s, err));
     const char *fault = dt_layout_fault(l, s);

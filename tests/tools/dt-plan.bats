@@ -210,6 +210,9 @@ kept() {
     dt-plan $small --search 1 | grep -q ' layouts on 1 device of '
     run dt-plan $small -n 16 --set training.gradient_accumulation_steps=16
     [[ "$output" == "dt-plan: 8xh100 has 8 ranks, but 16 are needed: "* ]]
+    run dt-plan $small -n 4 --set training.gradient_accumulation_steps=7 --set distributed.pp=2 \
+        --set distributed.schedule=interleaved --set distributed.virtual_stages=2
+    [[ "$output" == *"micro-batches for each data-parallel rank, and there are 3" ]]
     run dt-plan $small --cluster nosuch
     assert_one_line_error dt-plan
     [[ "$output" == "dt-plan: 'nosuch' is neither a file nor a cluster in "*": 512xh200 8xa100 8xh100 alps-gh200 cpu-box grand-teton" ]]

@@ -55,4 +55,8 @@ END
         [ "$(grep -c '^dt-train: ' <<<"$output")" = 1 ]
         [ ! -e wrong/latest ]
     done
+    run ranks 4 --set training.gradient_accumulation_steps=7 --set distributed.pp=2 \
+        --set distributed.schedule=interleaved --set distributed.virtual_stages=2 --dry-run -o wrong
+    [ "$status" = 1 ]
+    [[ "$output" == *"micro-batches for each data-parallel rank, and there are 3"* ]]
 }
