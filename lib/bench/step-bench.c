@@ -101,7 +101,8 @@ static int run(struct bench *b, struct dt_device *dev, int steps, struct dt_step
         .forward_backward = median(b->forward_backward, steps),
         .update = median(b->update, steps),
         .total = median(b->total, steps),
-        .flops = (double)tokens * dt_model_flops_per_token(&b->settings->model, length),
+        .flops = (double)tokens *
+                 dt_model_flops_per_token(&b->settings->model, length, b->settings->data.mask_rate),
         .tokens = tokens,
         .parameters = b->model->table.parameters,
         .memory = dt_model_bytes(b->model) + b->state.arena.size + dt_workspace_bytes(b->work),

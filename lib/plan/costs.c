@@ -440,7 +440,7 @@ void dt_costs_init(struct dt_costs *k, const struct dt_base *b, const struct dt_
     k->send = dt_layout_tokens(l, s) * (double)s->model.hidden_size * b->element / (double)l->tp;
     k->tokens = (double)(l->batch * dt_settings_sample_tokens(s)) *
                 (double)s->training.gradient_accumulation_steps;
-    k->flops = k->tokens * dt_model_flops_per_token(&s->model, length);
+    k->flops = k->tokens * dt_model_flops_per_token(&s->model, length, s->data.mask_rate);
 }
 
 void dt_costs_release(struct dt_costs *k)

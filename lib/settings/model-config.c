@@ -499,13 +499,14 @@ double dt_model_mean_keys_seen(const struct dt_model_config *c, int64_t length)
     return sum / (double)c->num_layers;
 }
 
-double dt_model_flops_per_token(const struct dt_model_config *c, int64_t length)
+double dt_model_flops_per_token(const struct dt_model_config *c, int64_t length, double mask_rate)
 {
     double width = (double)c->hidden_size, layers = (double)c->num_layers;
     double block = matrix_elements(c, DT_TENSOR_SITE_BLOCK);
     double head = (double)c->vocab_size * width + matrix_elements(c, DT_TENSOR_SITE_AFTER);
     head = c->num_labels > 0 ? 0 : head; /* of one token a text */
-    double computed = dt_model_is_masked(c) ? 0.15 : 1, queries = (double)dt_model_query_width(c);
+    double computed = dt_model_is_masked(c) ? mask_rate : 1,
+           queries = (double)dt_model_query_width(c);
     double products = c->lora.rank > 0 ? 4 : 6;
     return products * (layers * block + computed * head) +
            12 * layers * queries * dt_model_mean_keys_seen(c, length);

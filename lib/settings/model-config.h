@@ -148,10 +148,11 @@ double dt_model_mean_keys_seen(const struct dt_model_config *config, int64_t len
 
 /* Floating-point operations of forward and backward for one token at context length T:
  * 6 N + 12 L A dt_model_mean_keys_seen, where N is the number of parameters in matrix products (not
- * in embedding look-ups) and A are the columns of the queries. Masked models: 15% of the head, as
- * only these tokens are targets. 4 N with an adapter, itself not counted: frozen weights have no
- * gradient. */
-double dt_model_flops_per_token(const struct dt_model_config *config, int64_t length);
+ * in embedding look-ups) and A are the columns of the queries. Masked models: the part mask_rate
+ * of the head, as only these tokens are targets. 4 N with an adapter, itself not counted: frozen
+ * weights have no gradient. */
+double dt_model_flops_per_token(const struct dt_model_config *config, int64_t length,
+                                double mask_rate);
 
 /* config.json of a Hugging Face model directory. A member that dt does not know, or a value that it
  * does not support, is DT_EFORMAT with its name. */

@@ -14,8 +14,8 @@
 void dt_training_measure(const struct dt_training *t, struct dt_step_report *r)
 {
     double seconds = r->seconds - t->logged_seconds;
-    double flops =
-        dt_model_flops_per_token(&t->settings.model, t->settings.training.sequence_length);
+    double flops = dt_model_flops_per_token(
+        &t->settings.model, t->settings.training.sequence_length, t->settings.data.mask_rate);
     r->tokens_per_second = (double)(r->tokens - t->logged_tokens) / (seconds > 0 ? seconds : 1e-9);
     r->mfu = t->peak > 0 ? r->tokens_per_second * flops / t->peak : 0;
     if (r->mfu > 1) /* the machine was slower when the peak was measured */

@@ -524,7 +524,7 @@ static void flops_are_counted_per_product(void **state)
 {
     (void)state;
     double block = 8 * 8 + 2 * 8 * 4 + 8 * 8 + 3 * 8 * 20;
-    assert_true(dt_model_flops_per_token(&tiny_llama, 12) ==
+    assert_true(dt_model_flops_per_token(&tiny_llama, 12, 0.15) ==
                 6 * (2 * block + 19 * 8) + 6 * 2 * 8 * 12);
 }
 

@@ -91,15 +91,17 @@ static void flops_follow_from_the_list_of_tensors(void **state)
                                 .intermediate_size = 20};
     double attention = 12 * 3 * 8 * 10;
     c.family = DT_FAMILY_LLAMA;
-    assert_true(dt_model_flops_per_token(&c, 10) ==
+    assert_true(dt_model_flops_per_token(&c, 10, 0.15) ==
                 6 * (3 * (2 * 64 + 2 * 32 + 3 * 160) + 800) + attention / 2);
     c.num_kv_heads = 4;
     c.family = DT_FAMILY_GPT2;
-    assert_true(dt_model_flops_per_token(&c, 10) ==
+    assert_true(dt_model_flops_per_token(&c, 10, 0.15) ==
                 6 * (3 * (4 * 64 + 2 * 160) + 800) + attention / 2);
     c.family = DT_FAMILY_BERT;
-    assert_true(dt_model_flops_per_token(&c, 10) ==
+    assert_true(dt_model_flops_per_token(&c, 10, 0.15) ==
                 6 * (3 * (4 * 64 + 2 * 160) + 0.15 * (800 + 64)) + attention);
+    assert_true(dt_model_flops_per_token(&c, 10, 0.5) ==
+                6 * (3 * (4 * 64 + 2 * 160) + 0.5 * (800 + 64)) + attention);
 }
 
 /* Two of three layers have a window of 4 of 10 tokens; heads of 3 channels at width 8. */
@@ -121,7 +123,8 @@ static void flops_count_the_keys_inside_windows(void **state)
     double products = 6 * (3 * (2 * 96 + 2 * 48 + 3 * 160) + 800);
     assert_true(dt_model_keys_seen(&c, 0, 10) == 4 - 0.8 && dt_model_keys_seen(&c, 2, 10) == 5);
     assert_true(fabs(dt_model_mean_keys_seen(&c, 10) - (2 * 3.2 + 5) / 3) < 1e-12);
-    assert_true(fabs(dt_model_flops_per_token(&c, 10) - products - 12 * 12 * (2 * 3.2 + 5)) < 1e-9);
+    assert_true(fabs(dt_model_flops_per_token(&c, 10, 0.15) - products - 12 * 12 * (2 * 3.2 + 5)) <
+                1e-9);
     assert_true(dt_model_keys_seen(&c, 0, 4) == 2 && dt_model_keys_seen(&c, 0, 3) == 1.5);
     c.family = DT_FAMILY_BERT;
     assert_true(dt_model_keys_seen(&c, 0, 10) == 4 - 0.4 && dt_model_keys_seen(&c, 2, 10) == 10);
