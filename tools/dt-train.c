@@ -164,7 +164,7 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             peak.speed * 1e-9, precision, peak.origin, (double)f.parameters * 1e-6, trained,
             dt_progress_bytes((double)f.memory.total, memory), f.train_tokens, f.val_tokens,
             f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps, f.tokens_per_step,
-            (double)f.tokens / (double)f.train_tokens);
+            f.tokens / (double)f.train_tokens);
 }
 
 static void warn_of_damage(const struct dt_training *trainer)
@@ -341,10 +341,10 @@ static void print_plan(const struct dt_training *trainer)
     printf("parameters   %15" PRId64 "\n", f.parameters);
     if (f.trained < f.parameters)
         printf("trained      %15" PRId64 "\n", f.trained);
-    printf("steps        %15ld\ntokens       %15" PRIu64 "\ntokens/step  %15" PRIu64
+    printf("steps        %15ld\ntokens       %15.0f\ntokens/step  %15" PRIu64
            "\nepochs       %15.2f\n\nmemory                 bytes"
            "        GiB\n",
-           f.max_steps, f.tokens, f.tokens_per_step, (double)f.tokens / (double)f.train_tokens);
+           f.max_steps, f.tokens, f.tokens_per_step, f.tokens / (double)f.train_tokens);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].bytes > 0 || !rows[i].optional)
             printf("%-11s  %15zu  %9.3f\n", rows[i].name, rows[i].bytes,

@@ -36,25 +36,25 @@ static long equal_steps(const struct dt_settings *s, uint64_t samples, long pass
 /* Advances from the first step, or that of a branch, until at_least samples were used, or to step
  * most. */
 static void advance(const struct dt_settings *s, double at_least, long most, long *steps,
-                    uint64_t *samples)
+                    double *samples)
 {
     *steps = s->branch.step;
-    *samples = (uint64_t)s->branch.samples;
-    while (*steps < most && (double)*samples < at_least) {
-        long passes = dt_batch_passes(s, *samples);
-        long equal = equal_steps(s, *samples, passes);
+    *samples = (double)s->branch.samples;
+    while (*steps < most && *samples < at_least) {
+        long passes = dt_batch_passes(s, (uint64_t)*samples);
+        long equal = equal_steps(s, (uint64_t)*samples, passes);
         double size = (double)passes * (double)s->training.batch_size;
-        double needed = ceil((at_least - (double)*samples) / size);
+        double needed = ceil((at_least - *samples) / size);
         long count = most - *steps < equal ? most - *steps : equal;
         count = needed < (double)count ? (long)needed : count;
         *steps += count;
-        *samples += (uint64_t)count * (uint64_t)(passes * s->training.batch_size);
+        *samples += (double)count * size;
     }
 }
 
-uint64_t dt_batch_samples(const struct dt_settings *s, long steps)
+double dt_batch_samples(const struct dt_settings *s, long steps)
 {
-    uint64_t samples;
+    double samples;
     advance(s, INFINITY, steps, &steps, &samples);
     return samples;
 }
@@ -62,7 +62,7 @@ uint64_t dt_batch_samples(const struct dt_settings *s, long steps)
 long dt_batch_steps(const struct dt_settings *s, double at_least, long max_steps)
 {
     long steps;
-    uint64_t samples;
+    double samples;
     advance(s, at_least, max_steps, &steps, &samples);
     return steps;
 }

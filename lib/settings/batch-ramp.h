@@ -14,8 +14,8 @@
 
 /* Micro-batches of the step that begins after a number of samples. */
 long dt_batch_passes(const struct dt_settings *settings, uint64_t samples);
-/* Samples that the first steps use. */
-uint64_t dt_batch_samples(const struct dt_settings *settings, long steps);
+/* Samples that the first steps use; rounded where they exceed 2^53. */
+double dt_batch_samples(const struct dt_settings *settings, long steps);
 /* Steps until at least a number of samples were used; at most max_steps. */
 long dt_batch_steps(const struct dt_settings *settings, double samples, long max_steps);
 

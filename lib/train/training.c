@@ -62,7 +62,7 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
         .tokens_per_step = (uint64_t)(t->settings.training.batch_size *
                                       t->settings.training.gradient_accumulation_steps) *
                            tokens,
-        .tokens = dt_batch_samples(&t->settings, t->settings.training.max_steps) * tokens,
+        .tokens = dt_batch_samples(&t->settings, t->settings.training.max_steps) * (double)tokens,
         .first_step = t->first_step,
         .max_steps = t->settings.training.max_steps,
         .lost_lines = t->lost_lines,

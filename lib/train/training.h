@@ -82,7 +82,7 @@ struct dt_training_facts {
     uint64_t train_tokens, val_tokens; /* val_tokens 0: no validation */
     uint64_t samples;                  /* sequences of one epoch */
     uint64_t tokens_per_step;          /* of the largest step, with a batch ramp */
-    uint64_t tokens;                   /* of the whole run */
+    double tokens;                     /* of the whole run, which may exceed 64 bits */
     long first_step, max_steps;        /* first_step > 0: resumed */
     long lost_lines; /* lines of metrics.jsonl up to first_step that were written and are missing */
     const char *damaged;  /* why newer checkpoints were passed over, a line each; or "" */

@@ -40,7 +40,7 @@ static void sums_match_single_steps(void **state)
         struct dt_settings s = ramp_of(shapes[i][0], shapes[i][1], shapes[i][2]);
         uint64_t samples = 0;
         for (long step = 0; step < 400; step++) {
-            assert_true(dt_batch_samples(&s, step) == samples);
+            assert_true(dt_batch_samples(&s, step) == (double)samples);
             assert_int_equal(dt_batch_steps(&s, (double)samples, 1000000), step);
             assert_int_equal(dt_batch_steps(&s, (double)samples + 0.5, 1000000), step + 1);
             samples += (uint64_t)(2 * dt_batch_passes(&s, samples));
@@ -92,12 +92,22 @@ static void resuming_on_the_ramp_gives_the_same_batches(void **state)
     dt_device_close(dev);
 }
 
+/* Beyond 64 bits. */
+static void the_longest_run_is_counted(void **state)
+{
+    (void)state;
+    struct dt_settings s = ramp_of(0, 1, 1 << 20);
+    s.training.batch_size = 1 << 20;
+    assert_true(dt_batch_samples(&s, 1000000000000) == 0x1p40 * 1e12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_grow_in_equal_steps),
         cmocka_unit_test(sums_match_single_steps),
         cmocka_unit_test(long_ramps_are_fast),
+        cmocka_unit_test(the_longest_run_is_counted),
         cmocka_unit_test(token_limits_include_the_ramp),
         cmocka_unit_test(resuming_on_the_ramp_gives_the_same_batches),
     };
