@@ -112,7 +112,7 @@ int dt_template_attribute(struct render *r, struct value of, const char *name, s
     if (found)
         return 0;
     const struct value *item = of.kind == VALUE_DICT || of.kind == VALUE_NAMESPACE
-                                   ? dt_template_dict_get(of.dict, name, size)
+                                   ? dt_template_dict_get(r, of.dict, name, size)
                                    : NULL;
     if (item == NULL)
         return no_member(r, of, name, value);
@@ -126,6 +126,7 @@ static int get_index(struct render *r, struct value of, int64_t index, struct va
     size_t at;
     if (!string && of.list->kind > LIST_TUPLE)
         return dt_template_error(r, "a generator or view has no index: use |list");
+    dt_template_spend(r, string ? of.size : 0);
     if (!find_index(index, string ? characters(of) : of.list->count, &at)) {
         *value = dt_template_undefined(r, "an index out of range");
         return 0;
@@ -140,7 +141,7 @@ int dt_template_item(struct render *r, struct value of, struct value key, struct
     DT_TRY(want_defined(r, of));
     DT_TRY(want_defined(r, key));
     if (of.kind == VALUE_DICT) {
-        const struct value *item = dt_template_dict_find(of.dict, key);
+        const struct value *item = dt_template_dict_find(r, of.dict, key);
         if (item) {
             *value = *item;
             return 0;
@@ -197,6 +198,7 @@ static int evaluate_slice(struct render *r, const struct node *node, struct valu
     if (of.kind != VALUE_STRING && (of.kind != VALUE_LIST || of.list->kind > LIST_TUPLE))
         return dt_template_error(r, "cannot slice %s", dt_template_kind_name(of));
     int64_t count = (int64_t)(of.kind == VALUE_STRING ? characters(of) : of.list->count);
+    dt_template_spend(r, of.kind == VALUE_STRING ? of.size : 0);
     DT_TRY(slice_step(r, node->items.items[2], &step));
     DT_TRY(slice_bound(r, node->items.items[0], count, step < 0, step < 0 ? count - 1 : 0, &from));
     DT_TRY(slice_bound(r, node->items.items[1], count, step < 0, step < 0 ? -1 : count, &to));
@@ -204,16 +206,16 @@ static int evaluate_slice(struct render *r, const struct node *node, struct valu
         *value = substring(of, (size_t)from, (size_t)(to > from ? to : from));
         return 0;
     }
+    const struct list *items;
     struct dt_buffer b = DT_BUFFER_EMPTY;
+    DT_TRY(dt_template_iterate(r, of, &items));
     if (of.kind == VALUE_LIST)
         *value = dt_template_list(r, of.list->kind);
     for (int64_t i = from; step > 0 ? i < to : i > to; i += step) {
-        if (of.kind == VALUE_LIST) {
-            DT_TRY(dt_template_append(r, value->list, of.list->items[i]));
-            continue;
-        }
-        struct value c = substring(of, (size_t)i, (size_t)i + 1);
-        dt_buffer_append(&b, c.text, c.size);
+        if (of.kind == VALUE_LIST)
+            DT_TRY(dt_template_append(r, value->list, items->items[i]));
+        else
+            dt_buffer_append(&b, items->items[i].text, items->items[i].size);
     }
     return of.kind == VALUE_LIST ? 0 : dt_template_buffer(r, &b, value);
 }
@@ -231,6 +233,7 @@ static int add_characters(struct render *r, struct value v, struct list *items)
 int dt_template_iterate(struct render *r, struct value of, const struct list **items)
 {
     if (of.kind == VALUE_LIST && of.list->kind != LIST_GENERATOR) {
+        dt_template_spend(r, of.list->count);
         *items = of.list;
         return 0;
     }
@@ -270,19 +273,20 @@ int dt_template_contains(struct render *r, struct value in, struct value what, b
     const struct list *items;
     *found = false;
     if (in.kind == VALUE_DICT) {
-        *found = dt_template_dict_find(in.dict, what) != NULL;
+        *found = dt_template_dict_find(r, in.dict, what) != NULL;
         return 0;
     }
     if (in.kind == VALUE_STRING) {
         if (what.kind != VALUE_STRING)
             return dt_template_error(r, "'in' of a string wants a string, not %s",
                                      dt_template_kind_name(what));
+        dt_template_spend(r, in.size);
         *found = what.size == 0 || memmem(in.text, in.size, what.text, what.size) != NULL;
         return 0;
     }
     DT_TRY(dt_template_iterate(r, in, &items));
     for (size_t i = 0; i < items->count && !*found; i++)
-        if (dt_template_equal(items->items[i], what)) {
+        if (dt_template_equal(r, items->items[i], what)) {
             *found = true;
             put_back(in, items, i + 1);
         }
@@ -512,7 +516,7 @@ static int compare(struct render *r, enum operation op, struct value a, struct v
     switch (op) {
     case OPERATOR_EQUAL:
     case OPERATOR_UNEQUAL:
-        *holds = dt_template_equal(a, b) == (op == OPERATOR_EQUAL);
+        *holds = dt_template_equal(r, a, b) == (op == OPERATOR_EQUAL);
         return 0;
     case OPERATOR_IN:
     case OPERATOR_NOT_IN:
@@ -588,7 +592,7 @@ static int evaluate_elements(struct render *r, const struct node *node, struct v
         if (node->kind == NODE_LIST)
             DT_TRY(dt_template_append(r, value->list, item));
         else if (i % 2)
-            dt_template_dict_set(&r->arena, value->dict, key, item);
+            dt_template_dict_set(r, value->dict, key, item);
         else if (item.kind == VALUE_LIST || item.kind == VALUE_DICT)
             return dt_template_error(r, "%s cannot be a key", dt_template_kind_name(item));
         key = item;
@@ -680,5 +684,6 @@ int dt_template_evaluate(struct render *r, const struct node *node, struct value
     r->lenient = false;
     int rc = evaluate(r, node, value);
     r->depth--;
+    rc = rc < 0 ? rc : dt_template_check_spent(r);
     return rc < 0 || lenient ? rc : dt_template_want_usable(r, *value);
 }

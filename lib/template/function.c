@@ -212,7 +212,7 @@ static int test_order(struct call *c, struct value *result)
     bool holds;
     int order = 0;
     if (op == OPERATOR_EQUAL || op == OPERATOR_UNEQUAL) {
-        holds = dt_template_equal(c->subject, c->a[0]) == (op == OPERATOR_EQUAL);
+        holds = dt_template_equal(c->r, c->subject, c->a[0]) == (op == OPERATOR_EQUAL);
     } else if (op == OPERATOR_IN) {
         DT_TRY(dt_template_contains(c->r, c->a[0], c->subject, &holds));
     } else {
@@ -270,10 +270,10 @@ static int dictionary(struct call *c, struct value *result)
         return dt_template_error(c->r, "%s wants named arguments or a dictionary",
                                  c->function->name);
     for (size_t i = 0; c->count == 1 && i < c->arguments[0].dict->count; i++)
-        dt_template_dict_set(&c->r->arena, result->dict, c->arguments[0].dict->entries[i].key,
+        dt_template_dict_set(c->r, result->dict, c->arguments[0].dict->entries[i].key,
                              c->arguments[0].dict->entries[i].value);
     for (size_t i = 0; i < c->name_count; i++)
-        dt_template_dict_set(&c->r->arena, result->dict, dt_template_text(c->names[i]),
+        dt_template_dict_set(c->r, result->dict, dt_template_text(c->names[i]),
                              c->arguments[c->count + i]);
     return dt_template_check_nesting(c->r, result->dict->nesting);
 }
@@ -528,6 +528,8 @@ int dt_template_invoke(struct render *r, const struct function *f, struct value 
         return dt_template_error(r, "'%s' of a 'safe' string is not supported", f->name);
     if (strcmp(f->parameters, "*") != 0)
         DT_TRY(bind(&c));
+    dt_template_spend(r, subject.kind == VALUE_STRING ? subject.size : 1);
+    DT_TRY(dt_template_check_spent(r));
     DT_TRY(f->call(&c, result));
     if (subject.kind == VALUE_STRING && subject.safe && result->kind == VALUE_STRING &&
         !makes_str(f))

@@ -17,13 +17,13 @@ static struct scope *new_scope(struct render *r, struct scope *outer)
 
 void dt_template_assign(struct render *r, const char *name, struct value value)
 {
-    dt_template_dict_set(&r->arena, &r->scope->names, dt_template_text(name), value);
+    dt_template_dict_set(r, &r->scope->names, dt_template_text(name), value);
 }
 
 bool dt_template_lookup(struct render *r, const char *name, struct value *value)
 {
     for (const struct scope *s = r->scope; s; s = s->outer) {
-        const struct value *found = dt_template_dict_get(&s->names, name, strlen(name));
+        const struct value *found = dt_template_dict_get(r, &s->names, name, strlen(name));
         if (found) {
             *value = *found;
             return true;
@@ -50,7 +50,7 @@ static int assign(struct render *r, const struct node *target, struct value valu
     if (of.kind != VALUE_NAMESPACE)
         return dt_template_error(r, "cannot set an attribute of %s, only of a namespace",
                                  dt_template_kind_name(of));
-    dt_template_dict_set(&r->arena, of.dict, target->value, value);
+    dt_template_dict_set(r, of.dict, target->value, value);
     return 0;
 }
 

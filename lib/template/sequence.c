@@ -222,7 +222,8 @@ static int unique(struct call *c, struct value *result)
         bool found = false;
         DT_TRY(key_of(c, all->items[i], 1, 0, &key));
         for (size_t j = 0; j < keys->count && !found; j++)
-            found = dt_template_equal(keys->items[j], key);
+            found = dt_template_equal(c->r, keys->items[j], key);
+        DT_TRY(dt_template_check_spent(c->r));
         if (found)
             continue;
         DT_TRY(dt_template_append(c->r, keys, key));
@@ -358,7 +359,7 @@ static int select_items(struct call *c, struct value *result)
 
 static int get(struct call *c, struct value *result)
 {
-    const struct value *found = dt_template_dict_find(c->subject.dict, c->a[0]);
+    const struct value *found = dt_template_dict_find(c->r, c->subject.dict, c->a[0]);
     *result = found ? *found : c->given[1] ? c->a[1] : dt_template_none();
     return 0;
 }

@@ -266,7 +266,8 @@ struct render {
     struct dt_buffer *out;
     struct dt_template_spans *spans; /* NULL within a captured text */
     long line, steps, depth;
-    bool lenient; /* the expression that is next may be undefined */
+    uint64_t work; /* bytes and items that were read */
+    bool lenient;  /* the expression that is next may be undefined */
     enum { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE } flow;
     struct dt_error *err;
 };
@@ -274,6 +275,11 @@ struct render {
 int dt_template_error(struct render *r, const char *fmt, ...) DT_PRINTF(2, 3) DT_MUST_CHECK;
 /* Fails if size more bytes are above the limit. */
 int dt_template_may_use(struct render *r, size_t count, size_t size) DT_MUST_CHECK;
+/* Counts bytes or items that are read without memory for a result. After too many,
+ * dt_template_evaluate fails, and loops end early with any result. */
+void dt_template_spend(struct render *r, size_t count);
+bool dt_template_is_spent(const struct render *r);
+int dt_template_check_spent(struct render *r) DT_MUST_CHECK;
 /* Adds 1 to depth, which the caller subtracts; fails if it is too deep. */
 int dt_template_enter(struct render *r) DT_MUST_CHECK;
 int dt_template_evaluate(struct render *r, const struct node *node,
@@ -361,9 +367,10 @@ int dt_template_buffer(struct render *r, struct dt_buffer *b, struct value *valu
 struct value dt_template_list(struct render *r, enum list_kind kind);
 int dt_template_append(struct render *r, struct list *list, struct value value) DT_MUST_CHECK;
 struct value dt_template_dict(struct render *r);
-struct value *dt_template_dict_get(const struct dict *d, const char *name, size_t size);
-struct value *dt_template_dict_find(const struct dict *d, struct value key);
-void dt_template_dict_set(struct arena *a, struct dict *d, struct value key, struct value value);
+struct value *dt_template_dict_get(struct render *r, const struct dict *d, const char *name,
+                                   size_t size);
+struct value *dt_template_dict_find(struct render *r, const struct dict *d, struct value key);
+void dt_template_dict_set(struct render *r, struct dict *d, struct value key, struct value value);
 /* Fails for one that is nested too deep, or has too many parts, to be read as a whole. */
 int dt_template_check_nesting(struct render *r, struct nesting nesting) DT_MUST_CHECK;
 int dt_template_from_json(struct render *r, struct json_object *json,
@@ -373,7 +380,7 @@ bool dt_template_is_true(struct value v);
 bool dt_template_is_number(struct value v); /* a boolean is one, too */
 double dt_template_real_of(struct value number);
 int64_t dt_template_integer_of(struct value number); /* of an integer or boolean */
-bool dt_template_equal(struct value a, struct value b);
+bool dt_template_equal(struct render *r, struct value a, struct value b);
 /* *order: < 0, 0, > 0; an error for values without an order. */
 int dt_template_compare(struct render *r, struct value a, struct value b, int *order) DT_MUST_CHECK;
 int dt_template_contains(struct render *r, struct value in, struct value what,

@@ -54,11 +54,12 @@ static int change_case(struct call *c, struct value *result)
 
 enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
 
-static bool is_stripped(const struct value *set, uint32_t code)
+static bool is_stripped(struct render *r, const struct value *set, uint32_t code)
 {
     if (set == NULL)
         return dt_template_is_space(code);
-    for (size_t i = 0, length; i < set->size; i += length) {
+    dt_template_spend(r, set->size);
+    for (size_t i = 0, length; i < set->size && !dt_template_is_spent(r); i += length) {
         uint32_t one;
         length = dt_utf8_next(set->text + i, set->size - i, &one);
         if (one == code)
@@ -76,7 +77,7 @@ static int strip(struct call *c, struct value *result)
         DT_TRY(dt_template_want_string(c->r, *set, c->function->name));
     while (c->function->number & STRIP_LEFT && result->size > 0) {
         size_t length = dt_utf8_next(result->text, result->size, &code);
-        if (!is_stripped(set, code))
+        if (!is_stripped(c->r, set, code))
             break;
         result->text += length;
         result->size -= length;
@@ -86,7 +87,7 @@ static int strip(struct call *c, struct value *result)
         while (start > 0 && ((unsigned char)result->text[start] & 0xc0) == 0x80)
             start--;
         dt_utf8_next(result->text + start, result->size - start, &code);
-        if (!is_stripped(set, code))
+        if (!is_stripped(c->r, set, code))
             break;
         result->size = start;
     }
@@ -156,11 +157,17 @@ static int split(struct call *c, struct value *result)
 }
 
 /* The last occurrence of part before end; NULL if there is none. */
-static const char *find_last(const char *text, const char *end, struct value part)
+static const char *find_last(struct render *r, const char *text, const char *end, struct value part)
 {
-    for (const char *at = end - part.size; at >= text; at--)
-        if (memcmp(at, part.text, part.size) == 0)
+    size_t size = (size_t)(end - text);
+    for (size_t i = size < part.size ? 0 : size - part.size + 1; i-- > 0;) {
+        const char *at = text + i;
+        dt_template_spend(r, part.size && *at == *part.text ? part.size : 1);
+        if (dt_template_is_spent(r))
+            return NULL;
+        if (part.size == 0 || memcmp(at, part.text, part.size) == 0)
             return at;
+    }
     return NULL;
 }
 
@@ -172,7 +179,7 @@ static int rsplit(struct call *c, struct value *result)
     DT_TRY(dt_template_want_string(c->r, c->a[0], "rsplit"));
     if (c->a[0].size == 0)
         return dt_template_error(c->r, "rsplit: empty separator");
-    while (most-- != 0 && (found = find_last(text, end, c->a[0]))) {
+    while (most-- != 0 && (found = find_last(c->r, text, end, c->a[0]))) {
         DT_TRY(add_piece(c, result, found + c->a[0].size, (size_t)(end - found) - c->a[0].size));
         end = found;
     }
@@ -234,9 +241,11 @@ static int affix(struct call *c, struct value *result)
     if (part.kind != VALUE_LIST)
         DT_TRY(dt_template_want_string(c->r, part, c->function->name));
     size_t count = part.kind == VALUE_LIST ? part.list->count : 1;
-    for (size_t i = 0; i < count; i++)
-        result->boolean |= has_affix(
-            c->subject, part.kind == VALUE_LIST ? part.list->items[i] : part, c->function->number);
+    for (size_t i = 0; i < count && !dt_template_is_spent(c->r); i++) {
+        struct value one = part.kind == VALUE_LIST ? part.list->items[i] : part;
+        dt_template_spend(c->r, one.kind == VALUE_STRING ? one.size + 1 : 1);
+        result->boolean |= has_affix(c->subject, one, c->function->number);
+    }
     return 0;
 }
 
@@ -272,7 +281,7 @@ int dt_template_count(struct call *c, struct value *result)
         found = (int64_t)count_of(c->subject, c->a[0]);
     } else {
         for (size_t i = 0; i < c->subject.list->count; i++)
-            found += dt_template_equal(c->subject.list->items[i], c->a[0]);
+            found += dt_template_equal(c->r, c->subject.list->items[i], c->a[0]);
     }
     *result = dt_template_int(found);
     return 0;
@@ -282,7 +291,7 @@ static int find(struct call *c, struct value *result)
 {
     DT_TRY(dt_template_want_string(c->r, c->a[0], c->function->name));
     const char *text = c->subject.text, *end = text + c->subject.size;
-    const char *at = c->function->number ? find_last(text, end, c->a[0])
+    const char *at = c->function->number ? find_last(c->r, text, end, c->a[0])
                      : c->a[0].size      ? memmem(text, c->subject.size, c->a[0].text, c->a[0].size)
                                          : text;
     *result = dt_template_int(at ? (int64_t)dt_utf8_count(text, (size_t)(at - text)) : -1);
@@ -298,7 +307,7 @@ int dt_template_index(struct call *c, struct value *result)
     } else {
         const struct list *list = c->subject.list;
         for (size_t i = 0; i < list->count && result->integer < 0; i++)
-            if (dt_template_equal(list->items[i], c->a[0]))
+            if (dt_template_equal(c->r, list->items[i], c->a[0]))
                 *result = dt_template_int((int64_t)i);
     }
     return result->integer >= 0

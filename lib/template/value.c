@@ -14,6 +14,8 @@
 #define MOST_MEMORY ((size_t)256 << 20)
 #define MOST_NESTED 1000
 #define MOST_PARTS  ((size_t)1 << 24)
+#define MOST_WORK   1000000000u
+#define COMPARISON  4 /* takes as long as so many bytes of text */
 
 int dt_template_error(struct render *r, const char *fmt, ...)
 {
@@ -33,6 +35,23 @@ int dt_template_may_use(struct render *r, size_t count, size_t size)
     if (count > free / size)
         return dt_template_error(r, "needs more than %zu MB of memory", MOST_MEMORY >> 20);
     return 0;
+}
+
+void dt_template_spend(struct render *r, size_t count)
+{
+    r->work += count;
+}
+
+bool dt_template_is_spent(const struct render *r)
+{
+    return r->work > MOST_WORK;
+}
+
+int dt_template_check_spent(struct render *r)
+{
+    return dt_template_is_spent(r)
+               ? dt_template_error(r, "reads more than %u bytes and items in all", MOST_WORK)
+               : 0;
 }
 
 struct value dt_template_none(void)
@@ -145,29 +164,30 @@ struct value dt_template_dict(struct render *r)
                           .dict = dt_template_alloc(&r->arena, sizeof(struct dict))};
 }
 
-struct value *dt_template_dict_find(const struct dict *d, struct value key)
+struct value *dt_template_dict_find(struct render *r, const struct dict *d, struct value key)
 {
     for (size_t i = 0; i < d->count; i++)
-        if (dt_template_equal(d->entries[i].key, key))
+        if (dt_template_equal(r, d->entries[i].key, key))
             return &d->entries[i].value;
     return NULL;
 }
 
-struct value *dt_template_dict_get(const struct dict *d, const char *name, size_t size)
+struct value *dt_template_dict_get(struct render *r, const struct dict *d, const char *name,
+                                   size_t size)
 {
-    return dt_template_dict_find(d,
+    return dt_template_dict_find(r, d,
                                  (struct value){.kind = VALUE_STRING, .text = name, .size = size});
 }
 
-void dt_template_dict_set(struct arena *a, struct dict *d, struct value key, struct value value)
+void dt_template_dict_set(struct render *r, struct dict *d, struct value key, struct value value)
 {
-    struct value *old = dt_template_dict_find(d, key);
+    struct value *old = dt_template_dict_find(r, d, key);
     nest(&d->nesting, value);
     if (old) {
         *old = value;
         return;
     }
-    d->entries = grow(a, d->entries, d->count, &d->capacity, sizeof *d->entries);
+    d->entries = grow(&r->arena, d->entries, d->count, &d->capacity, sizeof *d->entries);
     d->entries[d->count++] = (struct entry){key, value};
 }
 
@@ -291,41 +311,45 @@ static int compare_numbers(struct value a, struct value b)
     return x == y ? 0 : x < y ? -1 : x > y ? 1 : 2;
 }
 
-static bool equal_lists(const struct list *a, const struct list *b)
+static bool equal_lists(struct render *r, const struct list *a, const struct list *b)
 {
     if (a->kind != b->kind || a->count != b->count)
         return false;
     for (size_t i = 0; i < a->count; i++)
-        if (!dt_template_equal(a->items[i], b->items[i]))
+        if (!dt_template_equal(r, a->items[i], b->items[i]))
             return false;
     return true;
 }
 
-static bool equal_dicts(const struct dict *a, const struct dict *b)
+static bool equal_dicts(struct render *r, const struct dict *a, const struct dict *b)
 {
     if (a->count != b->count)
         return false;
     for (size_t i = 0; i < a->count; i++) {
-        const struct value *other = dt_template_dict_find(b, a->entries[i].key);
-        if (other == NULL || !dt_template_equal(a->entries[i].value, *other))
+        const struct value *other = dt_template_dict_find(r, b, a->entries[i].key);
+        if (other == NULL || !dt_template_equal(r, a->entries[i].value, *other))
             return false;
     }
     return true;
 }
 
-bool dt_template_equal(struct value a, struct value b)
+bool dt_template_equal(struct render *r, struct value a, struct value b)
 {
+    if (dt_template_is_spent(r))
+        return false;
+    dt_template_spend(r, COMPARISON);
     if (dt_template_is_number(a) && dt_template_is_number(b))
         return compare_numbers(a, b) == 0;
     if (a.kind != b.kind)
         return false;
     switch (a.kind) {
     case VALUE_STRING:
+        dt_template_spend(r, a.size == b.size ? a.size : 0);
         return a.size == b.size && memcmp(a.text, b.text, a.size) == 0;
     case VALUE_LIST:
-        return equal_lists(a.list, b.list);
+        return equal_lists(r, a.list, b.list);
     case VALUE_DICT:
-        return equal_dicts(a.dict, b.dict);
+        return equal_dicts(r, a.dict, b.dict);
     case VALUE_NAMESPACE:
         return a.dict == b.dict;
     case VALUE_LOOP:
@@ -334,7 +358,7 @@ bool dt_template_equal(struct value a, struct value b)
         return a.macro == b.macro;
     case VALUE_FUNCTION:
         return a.bound->function == b.bound->function &&
-               dt_template_equal(a.bound->subject, b.bound->subject);
+               dt_template_equal(r, a.bound->subject, b.bound->subject);
     default:
         return true;
     }
@@ -343,7 +367,7 @@ bool dt_template_equal(struct value a, struct value b)
 static int compare_lists(struct render *r, const struct list *a, const struct list *b, int *order)
 {
     for (size_t i = 0; i < a->count && i < b->count; i++)
-        if (!dt_template_equal(a->items[i], b->items[i]))
+        if (!dt_template_equal(r, a->items[i], b->items[i]))
             return dt_template_compare(r, a->items[i], b->items[i], order);
     *order = (a->count > b->count) - (a->count < b->count);
     return 0;
@@ -353,8 +377,11 @@ int dt_template_compare(struct render *r, struct value a, struct value b, int *o
 {
     if (a.kind == VALUE_UNDEFINED || b.kind == VALUE_UNDEFINED)
         return dt_template_error(r, "%s is undefined", (a.kind ? b : a).text);
+    DT_TRY(dt_template_check_spent(r));
+    dt_template_spend(r, COMPARISON);
     if (a.kind == VALUE_STRING && b.kind == VALUE_STRING) {
         size_t size = a.size < b.size ? a.size : b.size;
+        dt_template_spend(r, size);
         int bytes = size ? memcmp(a.text, b.text, size) : 0;
         *order = bytes ? bytes : (a.size > b.size) - (a.size < b.size);
         return 0;

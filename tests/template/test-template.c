@@ -550,6 +550,28 @@ static void templates_may_be_cut_anywhere(void **state)
             }
 }
 
+/* What reads much and needs no memory for its results. */
+static void what_is_read_is_bounded(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {
+        "{% set n = s.count('aa') %}",
+        "{% set n = s.rfind(t) %}",
+        "{% set n = s == t %}",
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct dt_buffer text = DT_BUFFER_EMPTY;
+        dt_buffer_add_string(
+            &text, "{% set s = 'a' * 1000000 %}{% set l = [0] * 100000 + [1] %}"
+                   "{% set m = l + [] %}{% set t = s ~ '' %}{% set k = range(100000)|list %}"
+                   "{% for i in range(100000) %}{% for j in range(100000) %}");
+        dt_buffer_add_string(&text, bodies[i]);
+        dt_buffer_add_string(&text, "{% endfor %}{% endfor %}");
+        fails(text.data, "reads more than 1000000000 bytes and items in all");
+        dt_buffer_release(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -567,6 +589,7 @@ int main(void)
         cmocka_unit_test(tasks_have_the_filters_of_jinja),
         cmocka_unit_test(white_space_is_that_of_python),
         cmocka_unit_test(time_memory_and_depth_are_bounded),
+        cmocka_unit_test(what_is_read_is_bounded),
         cmocka_unit_test(numbers_beyond_64_bits_are_refused),
         cmocka_unit_test(texts_that_are_not_utf_8_are_refused),
     };
