@@ -78,7 +78,7 @@ static bool take_words(struct dt_word_table *c, const char *p, const char *end)
     uint64_t words = 0, sum = 0, count, length;
     while (p < end && *p != 'e') {
         if (!take_number(&p, ' ', &count) || !take_number(&p, ' ', &length) || count == 0 ||
-            count > UINT64_MAX - sum || length > DT_WORD_MAX_BYTES ||
+            count > DT_WORD_MAX_SUM - sum || length > DT_WORD_MAX_BYTES ||
             length >= (uint64_t)(end - p) || p[length] != '\n')
             return false;
         dt_word_counts_add(c, p, (uint32_t)length, count);
@@ -107,6 +107,9 @@ int dt_word_counts_read(struct dt_word_table *c, const char *kind, const char *p
                      (int)strcspn(data + magic, "\n"), data + magic, kind);
     else if (!take_words(c, data + magic + n + 1, data + size))
         rc = dt_fail(err, DT_EFORMAT, "%s: is damaged or incomplete", path);
+    else if (c->sum > DT_WORD_MAX_SUM)
+        rc = dt_fail(err, DT_EINVALID, "%s: with it, more than %" PRIu64 " pieces are counted",
+                     path, DT_WORD_MAX_SUM);
     free(data);
     return rc;
 }

@@ -32,6 +32,7 @@ static void grow_index(struct dt_word_table *c)
 
 void dt_word_counts_add(struct dt_word_table *c, const char *word, uint32_t length, uint64_t count)
 {
+    c->sum += count;
     if (2 * c->count >= c->index_size)
         grow_index(c);
     uint32_t hash = (uint32_t)dt_hash(word, length), mask = c->index_size - 1, slot = hash & mask;

@@ -23,10 +23,13 @@ struct dt_word_table {
     uint32_t count, capacity;
     uint32_t *index; /* hash table of indices into words, UINT32_MAX: empty */
     uint32_t index_size;
+    uint64_t sum; /* of the counts */
 };
 
 /* Longer pieces are counted in parts of this size to bound the cost of a single one. */
 #define DT_WORD_MAX_BYTES 1024
+/* The most pieces: more pairs of adjacent tokens than these have would be beyond an int64_t. */
+#define DT_WORD_MAX_SUM ((uint64_t)INT64_MAX / DT_WORD_MAX_BYTES)
 
 /* Adds a word of at most DT_WORD_MAX_BYTES and its count. */
 void dt_word_counts_add(struct dt_word_table *c, const char *word, uint32_t length, uint64_t count);

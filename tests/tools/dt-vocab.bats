@@ -261,6 +261,14 @@ merges_of() {
         run dt-vocab -o x $options </dev/null
         [ "$status" -eq 2 ]
     done
+    printf 'dt-counts 1 bpe gpt2\n9300000000000000000 2 ab\nend 1 9300000000000000000\n' >many.counts
+    run dt-vocab -q -s 300 --counts -o x many.counts
+    assert_one_line_error dt-vocab
+    for i in 0 1; do printf 'dt-counts 1 bpe gpt2\n9000000000000000 2 ab\nend 1 9000000000000000\n' >half$i.counts; done
+    dt-vocab -q -s 257 --counts -o one half0.counts
+    run dt-vocab -q -s 300 --counts -o x half0.counts half1.counts
+    assert_one_line_error dt-vocab
+    [[ "$output" == *"half1.counts: with it, more than 9007199254740991 pieces are counted" ]]
     for ignored in "--special <x>" "--alphabet 9" "--min-frequency 1"; do
         run dt-vocab --model wordpiece --count -o x $ignored docs.jsonl
         [ "$status" -eq 2 ]
