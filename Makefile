@@ -552,7 +552,7 @@ check-kernels: $(KERNELS_TESTED) $B/lib/dt/cuda-emulated.so $(if $(KERNEL_TESTS)
 	  export TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1 && \
 	  $(RUN_TESTS) $(KERNELS_TESTED)
 
-check-emulated: all $(FAULTY) $(CUDA_UNITS) $(GPU_TESTS) $(CANONICAL_TESTS) $(CUDA_EMULATED) deps-check deps-demo
+check-emulated: all $(FAULTY) $(CUDA_UNITS) $(filter $B/tests/device/%,$(UNITS)) $(CUDA_EMULATED) deps-check deps-demo
 	@$(RUN_SANITIZED) $(filter tests/cuda/%,$(BATS)) $(CUDA_UNITS)
 
 # On a GPU: build/gpu is a bundle that may be carried to a machine without compilers.
