@@ -11,8 +11,8 @@
  *     dt_template_free(t);
  *
  * A template is a program of a stranger: it reads nothing but its context, and its steps, the bytes
- * and items that they read, its depth and its memory are bounded. Source: the documentation of Jinja
- * 3.1 (jinja.palletsprojects.com) and of transformers' chat templates.
+ * and items that they read, its depth and its memory are bounded. Source: the documentation of
+ * Jinja 3.1 (jinja.palletsprojects.com) and of transformers' chat templates.
  */
 #ifndef DT_TEMPLATE_TEMPLATE_H
 #define DT_TEMPLATE_TEMPLATE_H

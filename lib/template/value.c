@@ -15,7 +15,7 @@
 #define MOST_NESTED 1000
 #define MOST_PARTS  ((size_t)1 << 24)
 #define MOST_WORK   1000000000u
-#define COMPARISON  4 /* takes as long as so many bytes of text */
+#define COMPARISON  4 /* bytes of text that are read in its time */
 
 int dt_template_error(struct render *r, const char *fmt, ...)
 {
